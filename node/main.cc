@@ -1,4 +1,4 @@
-// stoker-node: owns the pools' directories of one node. Composition root: parse, build, run.
+// stoker-node: manages the pools' directories of one node. Composition root: parse, build, run.
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -78,7 +78,7 @@ std::vector<FlagGroup> flag_groups(Settings& settings) {
            text_into(settings.http_listen)}}}};
 }
 
-// Everything that lives as long as the process, in the order in which it depends on each other.
+// All objects with process lifetime, in the order of their dependencies.
 class NodeProgram {
 public:
     NodeProgram(Settings settings, const control::AccessConfig& access)
@@ -101,7 +101,7 @@ private:
         return options;
     }
 
-    // The kubelet tries again; a try must be over before the kubelet's own limit of two minutes.
+    // The kubelet retries; one attempt must end before the kubelet's own limit of two minutes.
     static control::RestClientOptions client_options() {
         control::RestClientOptions options;
         options.field_manager = "stoker-node";
@@ -156,10 +156,10 @@ void NodeProgram::talk_to_operator(const std::stop_token& stop) {
     }
 }
 
-// Without a driver the kubelet can unmount nothing, and pods that end would hang in Terminating for
-// ever. So after an uninstallation this program stays until the last pod with a view has gone, or
-// until its own grace period is over. A restart or an upgrade ends it at once: the next one goes
-// on.
+// Without a driver the kubelet cannot unmount volumes, and ending pods would stay in Terminating
+// for ever. So after an uninstallation this program stays until the last pod with a view has gone,
+// or until its own grace period ends. A restart or an upgrade ends it at once, because the next
+// process continues.
 void NodeProgram::linger() {
     if (!facts_.is_uninstalled()) {
         return;

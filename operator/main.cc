@@ -1,4 +1,4 @@
-// Composition root of stoker-operator: reads what it is told, builds the parts, runs them.
+// Composition root of stoker-operator: reads its settings, builds the parts, runs them.
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -42,7 +42,7 @@
 namespace stoker::control {
 namespace {
 
-constexpr const char* kFieldManager = "stoker-operator";  // and the program's name
+constexpr const char* kFieldManager = "stoker-operator";  // also the program's name
 constexpr const char* kControllerName = "stoker.dev/operator";
 constexpr Duration kControlRetry = std::chrono::seconds{5};
 constexpr Duration kControlStep = std::chrono::seconds{1};
@@ -111,7 +111,7 @@ JobSettings job_settings(const OperatorConfig& config) {
     return settings;
 }
 
-// Everything that lives as long as the process, in the order in which it depends on each other.
+// All objects with process lifetime, in the order of their dependencies.
 class Operator {
 public:
     Operator(OperatorConfig config, const AccessConfig& access);
@@ -142,8 +142,8 @@ private:
     LeaderElector elector_;
     std::stop_source client_stop_;
     RestClient client_;
-    // For what replicas do that do not lead, and apart from client_: whoever floods us with bad
-    // tokens must not use up the requests of the controllers.
+    // Serves replicas that do not lead, and is separate from client_: a flood of bad tokens must
+    // not use up the controllers' requests.
     RestClient review_client_;
     RestClient authority_client_;
     SecretAuthority authority_;
@@ -229,7 +229,7 @@ std::unique_ptr<RestTransport> Operator::make_transport(const std::string& compo
 ManagerSettings Operator::manager_settings() {
     ManagerSettings settings;
     settings.job = job_settings(config_);
-    // Controllers start when there is one.
+    // Controllers start only after the first certificate exists.
     settings.control_ca = [this] { return certificate_.current()->trust; };
     settings.grant_seconds = config_.control.grant_seconds;
     settings.workers = config_.workers;
@@ -251,7 +251,7 @@ void Operator::assemble() {
     manager_.add_to(supervisor_);
     supervisor_.add_worker(
         "control", [this](const std::stop_token& stop) { serve_sidecars(stop); }, 1);
-    // Whatever still waits for the API server now is not worth waiting for.
+    // Abandon all calls that still wait for the API server.
     supervisor_.add_drain([this](TimePoint) { client_stop_.request_stop(); });
     supervisor_.set_event_writer([this](const std::stop_token& stop) { events_.run(stop); });
     if (config_.leader_election.enabled) {
@@ -302,7 +302,7 @@ Status Operator::ready() {
 EndpointSources Operator::endpoint_sources() {
     EndpointSources sources;
     sources.metrics = [this] { return metrics_.expose(); };
-    // Never "the API server answers": being restarted would not mend that.
+    // Never "the API server answers": a restart would not fix that.
     sources.healthy = [this]() -> Status {
         return elector_.is_healthy() ? Status{}
                                      : fail(ErrorCode::kUnavailable, "lease not renewed");
@@ -328,7 +328,7 @@ AllocationPage::Leadership Operator::leadership() {
     return {elector_.may_write(), elector_.holder()};
 }
 
-// Runs while we lead.
+// Runs while this replica leads.
 void Operator::serve_sidecars(const std::stop_token& stop) {
     ControlServiceOptions options;
     options.listen = config_.control.listen;

@@ -18,10 +18,10 @@ namespace {
 
 namespace kinds = control::kinds;
 
-constexpr const char* kServer = "http://localhost";  // as kubectl proxy wants to be called
+constexpr const char* kServer = "http://localhost";  // the form that kubectl proxy accepts
 constexpr const char* kPath = "/debug/allocation";
 constexpr std::uint32_t kTries = 2;
-constexpr std::uint32_t kTokenSeconds = 600;  // the API server gives none that ends sooner
+constexpr std::uint32_t kTokenSeconds = 600;  // the API server issues no shorter token
 constexpr std::string_view kOperatorSuffix = "-operator";
 constexpr int kOk = 200;
 constexpr int kCreated = 201;
@@ -43,7 +43,7 @@ control::RestClientOptions client_options(const ConnectOptions& options) {
     return result;
 }
 
-// The operator's own words in an answer that is no Kubernetes Status.
+// Message of an operator response that is not a Kubernetes Status.
 std::string words_of(const std::string& body) {
     const auto json = control::Json::parse(body);
     return json ? control::string_at(json->value(), {"message"}) : "";
@@ -220,7 +220,7 @@ Result<control::AllocationSnapshot> Cluster::snapshot() {
     STOKER_TRY(std::string pod, find_leader());
     auto answer = ask(pod);
     if (!answer && answer.error().code == ErrorCode::kUnavailable) {
-        // Another one may have begun to lead between the two questions.
+        // Leadership may have changed between the two requests.
         STOKER_TRY(const std::string now, find_leader());
         if (now != pod) {
             answer = ask(now);

@@ -18,24 +18,23 @@
 
 namespace stoker::cli {
 
-// What the commands read of a cluster, with the rights of whoever runs them. Errors say what was
-// refused and what to do; kForbidden where RBAC refused, kNotFound where the thing is not there.
-// Not thread-safe.
+// The commands' reads of a cluster, with the rights of the user. Errors say what was refused and
+// what to do; kForbidden: RBAC refused; kNotFound: no such object. Not thread-safe.
 class Cluster {
 public:
-    // Starts the user's kubectl; asks nobody yet. `clock` must outlive it. Errors: kNotFound (no
-    // kubectl), kUnavailable.
+    // Starts the user's kubectl; sends no request yet. `clock` must outlive it. Errors: kNotFound
+    // (no kubectl), kUnavailable.
     static Result<std::unique_ptr<Cluster>> open(const ConnectOptions& options, const Clock& clock);
 
     Result<control::TrainingJob> job(const control::ObjectKey& key);
-    // An empty namespace means all of them.
+    // An empty namespace means all namespaces.
     Result<std::vector<control::TrainingJob>> jobs(const std::string& ns);
     Result<std::vector<control::CacheQuota>> quotas(const std::string& ns);
     Result<std::vector<control::CachePool>> pools();
 
-    // From the operator that leads, through the API server. kUnavailable: nobody leads, it has
-    // decided nothing yet, or the API server cannot reach it; kNotFound: no operator there, or one
-    // that does not answer this.
+    // Asks the leading operator through the API server. kUnavailable: there is no leader, it has no
+    // plan yet, or the API server cannot reach it; kNotFound: there is no operator, or it does not
+    // serve this page.
     Result<control::AllocationSnapshot> snapshot();
 
 private:
@@ -44,7 +43,7 @@ private:
     template <class T>
     Result<std::vector<T>> list(const control::ResourceKind& kind, const std::string& ns);
     Result<std::string> find_leader();
-    // For the operator's debug pages; got once.
+    // Token for the operator's debug pages; requested once and kept.
     Result<std::string> debug_token();
     Result<control::AllocationSnapshot> ask(const std::string& pod);
     static Error refusal(
@@ -58,12 +57,12 @@ private:
     std::string debug_token_;
 };
 
-// What `holder` of the operator's Lease says about its pod: "stoker-operator-7d4_00c0ffee" is
-// "stoker-operator-7d4".
+// The pod name in the `holder` of the operator's Lease: "stoker-operator-7d4" for
+// "stoker-operator-7d4_00c0ffee".
 std::string pod_of_holder(const std::string& holder);
 
-// The ServiceAccount that may read the operator's debug pages, by the name that the chart gives it
-// beside that Lease: "stoker-operator" has "stoker-explain".
+// The ServiceAccount that may read the operator's debug pages. The chart derives its name from the
+// Lease's: "stoker-explain" for "stoker-operator".
 std::string explain_account_of(const std::string& lease_name);
 
 }  // namespace stoker::cli

@@ -7,9 +7,9 @@
 
 namespace stoker::cli {
 
-// What may stand in the place of the last of `words` (those after `kubectl stoker`), one a line,
-// and ":4" at the end (no file names): what kubectl asks `kubectl_complete-stoker` for. `jobs`
-// lists the names of TrainingJobs, at need.
+// Completions of the last of `words` (those after `kubectl stoker`), one per line, then ":4" (no
+// file names), as kubectl expects from `kubectl_complete-stoker`. `jobs` lists the names of
+// TrainingJobs; it is called only if needed.
 std::string complete(
     const std::vector<std::string_view>& words,
     const std::function<std::vector<std::string>()>& jobs);

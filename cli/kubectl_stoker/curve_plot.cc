@@ -20,7 +20,7 @@ double to_double(Bytes bytes) {
     return static_cast<double>(bytes.count());
 }
 
-// Between the points around it.
+// Interpolates linearly between the two nearest points.
 double rate_at(const std::vector<CurvePoint>& points, double cached) {
     for (std::size_t i = 1; i < points.size(); ++i) {
         const double begin = to_double(points[i - 1].cached);
@@ -38,7 +38,7 @@ std::size_t scaled(double value, double most, std::size_t steps) {
     return static_cast<std::size_t>(std::lround(share * static_cast<double>(steps - 1)));
 }
 
-// Labels that do not overlap: the first one at a place wins.
+// Writes the label unless it would overlap an earlier one.
 void put(std::string& line, std::size_t at, const std::string& text) {
     const std::size_t begin = std::min(at, kWidth > text.size() ? kWidth - text.size() : 0);
     const std::size_t from = begin == 0 ? 0 : begin - 1;

@@ -27,7 +27,7 @@ namespace {
 constexpr std::string_view kServes = "Starting to serve on ";
 constexpr int kNoSuchProgram = 127;
 
-// For the handler of Ctrl-C and broken pipes, which may call no more than these two need.
+// Socket path for the signal handler, which may only call async-signal-safe functions.
 char socket_to_remove[108];
 char folder_to_remove[108];
 
@@ -96,7 +96,7 @@ Result<Child> spawn(std::vector<std::string> words, bool quiet) {
     return child;
 }
 
-// Waits until there is something to read; false: not before `end`. Zero `limit`: for ever.
+// Waits until `fd` is readable; false: `end` came first. With a zero `limit`, ignores `end`.
 bool wait_to_read(int fd, Duration limit, TimePoint end) {
     using std::chrono::milliseconds;
     constexpr milliseconds kLongest = std::chrono::hours{24};
@@ -115,7 +115,7 @@ bool wait_to_read(int fd, Duration limit, TimePoint end) {
     }
 }
 
-// Up to the end, or to the end of a line; nothing where that does not come within `limit` (zero:
+// Reads to end of file, or to the end of a line; nullopt if that takes longer than `limit` (zero:
 // no limit).
 std::optional<std::string> read_from(int fd, bool one_line, Duration limit) {
     const TimePoint end = SystemClock{}.now() + limit;
@@ -135,7 +135,7 @@ std::optional<std::string> read_from(int fd, bool one_line, Duration limit) {
     return text;
 }
 
-// Waits until it has ended. Returns its exit status; -1: a signal ended it.
+// Waits until the process has exited. Returns its exit status; -1: killed by a signal.
 int wait_for(pid_t pid) {
     int status = 0;
     while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {

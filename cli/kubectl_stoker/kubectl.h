@@ -10,18 +10,17 @@
 
 namespace stoker::cli {
 
-// The user's own kubectl, as `kubectl proxy` at a Unix socket that only this user reaches: it knows
-// every way of coming to a cluster and of proving who one is. One at a time; not thread-safe.
+// Runs the user's own `kubectl proxy` on a Unix socket that only this user can open: kubectl
+// supports every way to connect and authenticate. One instance at a time; not thread-safe.
 class Kubectl {
 public:
-    // Returns when it listens. kubectl itself says on stderr what is wrong with a kubeconfig.
-    // Errors: kNotFound (there is no kubectl), kUnavailable, kDeadlineExceeded (not within the
-    // request timeout).
+    // Returns once the proxy listens. kubectl reports kubeconfig errors on stderr. Errors:
+    // kNotFound (no kubectl), kUnavailable, kDeadlineExceeded (not within the request timeout).
     static Result<std::unique_ptr<Kubectl>> start(const ConnectOptions& options);
 
     Kubectl(const Kubectl&) = delete;
     Kubectl& operator=(const Kubectl&) = delete;
-    // Ends it.
+    // Stops the proxy.
     ~Kubectl();
 
     [[nodiscard]] const std::string& socket() const { return socket_; }
@@ -33,7 +32,7 @@ private:
     std::string socket_;
 };
 
-// That of the kubeconfig's context, else "default".
+// The namespace of the kubeconfig's current context, or "default".
 std::string namespace_of_context(const ConnectOptions& options);
 
 }  // namespace stoker::cli

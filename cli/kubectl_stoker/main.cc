@@ -1,4 +1,4 @@
-// kubectl-stoker: what kubectl runs for `kubectl stoker ...`.
+// kubectl-stoker: the plugin behind `kubectl stoker ...`.
 #include <cstdio>
 #include <string_view>
 #include <thread>
@@ -11,7 +11,7 @@
 #include "common/log/log.h"
 
 int main(int argc, char** argv) {
-    // Libraries log what a person need not see; errors come as sentences.
+    // Hides library logs; errors are printed as sentences.
     stoker::log::set_level(stoker::log::Level::kError);
     const stoker::SystemClock clock;
     stoker::cli::Console console;
@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
     };
     console.warn = [](const std::string& text) { fmt::print(stderr, "{}", text); };
     console.wait = [](stoker::Duration pause) {
-        std::this_thread::sleep_for(pause);  // of --watch, between two looks
+        std::this_thread::sleep_for(pause);  // between two refreshes of --watch
         return std::ferror(stdout) == 0;
     };
     return stoker::cli::run({argv + 1, argv + argc}, console, clock);

@@ -61,7 +61,7 @@ const Command* find_command(std::string_view name) {
     return found == kCommands.end() ? nullptr : &*found;
 }
 
-// "30s", "2m", "500ms", "30".
+// Parses "30s", "2m", "500ms" or "30" (seconds).
 Result<Duration> parse_duration(std::string_view text) {
     constexpr std::array<std::pair<std::string_view, Duration>, 5> kUnits{
         {{"ms", std::chrono::milliseconds{1}},

@@ -12,9 +12,9 @@
 
 namespace stoker::cli {
 
-// How to connect to the cluster, and as whom; the flags have kubectl's names and meaning.
+// Connection options; the flags have kubectl's names and meaning.
 struct ConnectOptions {
-    std::string kubeconfig;  // "": found as kubectl finds it
+    std::string kubeconfig;  // "": kubectl's default
     std::string context;
     std::string as_user;
     std::vector<std::string> as_groups;
@@ -34,7 +34,7 @@ struct NominalOption {
 struct Options {
     std::string command;  // "top", "why", "what-if", "quota"
     ConnectOptions connect;
-    std::optional<std::string> ns;  // none: that of the kubeconfig's context
+    std::optional<std::string> ns;  // none: the kubeconfig context's
     bool all_namespaces = false;
     bool json = false;
     bool help = false;
@@ -49,14 +49,14 @@ struct Options {
     std::vector<NominalOption> nominal;           // what-if
 };
 
-// Parses the words after `kubectl stoker`. kInvalidArgument says what is wrong and lists the valid
-// choices.
+// Parses the arguments after `kubectl stoker`. kInvalidArgument names the mistake and lists the
+// valid choices.
 Result<Options> parse_options(const std::vector<std::string_view>& arguments);
 
-// Help of one command; "": of all commands.
+// Help of one command; "": all commands.
 std::string help_text(std::string_view command);
 
-// Every flag of a command, "--name" or "-n", for completion.
+// Every flag of a command as "--name" or "-n", for completion.
 std::vector<std::string> flag_names(std::string_view command);
 
 // Accepts "tj/NAME", "trainingjob/NAME", "trainingjobs.stoker.dev/NAME" or "NAME".

@@ -26,9 +26,9 @@ std::string bytes_or_nothing(std::int64_t count) {
     return count > 0 ? bytes_text(count) : "";
 }
 
-// A namespace in a pool.
+// One namespace in one pool.
 struct Branch {
-    const CacheQuota* quota = nullptr;  // null: none, it has the pool's defaultQuota
+    const CacheQuota* quota = nullptr;  // null: no quota; the pool's defaultQuota applies
     std::vector<const TrainingJob*> jobs;
 };
 
@@ -49,7 +49,7 @@ std::map<std::string, Tree> make_trees(const QuotaFacts& facts) {
     }
     for (const CacheQuota& quota : facts.quotas) {
         const CacheQuota*& shown = trees[quota.spec.pool_ref].branches[quota.meta.ns].quota;
-        // Where two are for one pool: the one in force.
+        // If two quotas name one pool, shows the active one.
         if (shown == nullptr || control::is_true(quota.status.conditions, "Active")) {
             shown = &quota;
         }
@@ -77,7 +77,7 @@ std::int64_t granted_to(const Branch& branch) {
     return sum;
 }
 
-// Why a quota is not in force.
+// The reason why a quota is not in force.
 std::string state_of(const CacheQuota& quota) {
     const auto* active = control::find_condition(quota.status.conditions, "Active");
     if (active == nullptr || active->status == control::ConditionStatus::kTrue) {

@@ -9,14 +9,14 @@
 
 namespace stoker::cli {
 
-// What `quota` prints from; all of it what statuses say.
+// Input of `quota`; everything comes from object statuses.
 struct QuotaFacts {
-    std::vector<control::CachePool> pools;  // may be empty: no right to list them
+    std::vector<control::CachePool> pools;  // empty without the right to list pools
     std::vector<control::CacheQuota> quotas;
-    std::vector<control::TrainingJob> jobs;  // of namespaces without a quota, too
+    std::vector<control::TrainingJob> jobs;  // also of namespaces without a quota
 };
 
-// Pools, their namespaces, their jobs. Pure.
+// Prints a tree of pools, their namespaces and their jobs. Pure.
 std::string quota_text(const QuotaFacts& facts);
 std::string quota_json(const QuotaFacts& facts);
 

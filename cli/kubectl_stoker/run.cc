@@ -144,7 +144,7 @@ private:
         return {};
     }
 
-    // Says what makes the answer doubtful.
+    // Warns if the answer may be stale or of another planner version.
     void check(const AllocationSnapshot& snapshot) {
         if (snapshot.age() > kOld) {
             console_.warn(fmt::format(

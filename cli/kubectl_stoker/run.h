@@ -9,17 +9,17 @@
 
 namespace stoker::cli {
 
-// Where the program writes; tests catch it.
+// Output of the program; tests replace it.
 struct Console {
     std::function<void(const std::string& text)> print;  // standard output
     std::function<void(const std::string& text)> warn;   // standard error
-    bool terminal = false;                               // standard output is one
-    // Waits; false: it is to end.
+    bool terminal = false;                               // standard output is a terminal
+    // Waits for `pause`; false: the program must stop.
     std::function<bool(Duration pause)> wait;
 };
 
-// The whole program: reads the words after `kubectl stoker`, asks the cluster, prints. The exit
-// status: 0 answered, 1 not (as with kubectl, whatever the reason; standard error says which).
+// The whole program: parses the arguments after `kubectl stoker`, asks the cluster, prints. Returns
+// the exit status: 0 success, 1 any failure (as kubectl does; standard error has the reason).
 int run(const std::vector<std::string_view>& arguments, const Console& console, const Clock& clock);
 
 }  // namespace stoker::cli

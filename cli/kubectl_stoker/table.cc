@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kGap = 3;
 
-// Characters, not bytes: those of UTF-8 that begin one.
+// Counts characters, not bytes: the bytes that begin a UTF-8 character.
 std::size_t width(const std::string& text) {
     return static_cast<std::size_t>(std::ranges::count_if(
         text, [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U; }));

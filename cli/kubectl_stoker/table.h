@@ -5,8 +5,8 @@
 
 namespace stoker::cli {
 
-// Columns as kubectl prints them: capital titles, three spaces between, no space at the end of a
-// line. UTF-8 counts by characters.
+// Prints columns as kubectl does: capital titles, three spaces between columns, no trailing spaces.
+// Widths count UTF-8 characters.
 class Table {
 public:
     enum class Align : std::uint8_t { kLeft, kRight };
@@ -18,12 +18,12 @@ public:
 
     explicit Table(std::vector<Column> columns);
 
-    // As many cells as columns; an empty one prints as "-".
+    // Needs one cell per column; an empty cell prints as "-".
     void add(std::vector<std::string> cells);
 
     [[nodiscard]] bool empty() const { return rows_.empty(); }
 
-    // Each line with `indent` in front and a line break at its end.
+    // All lines, each with `indent` before it and a line break after it.
     [[nodiscard]] std::string text(const std::string& indent = "") const;
 
 private:

@@ -26,7 +26,7 @@ std::optional<double> number(const std::string& text) {
                                                                       : std::nullopt;
 }
 
-// "0.35" as "35%".
+// Formats "0.35" as "35%".
 std::string percent(const std::string& ratio) {
     const auto value = number(ratio);
     return value ? fmt::format("{:.0f}%", *value * 100) : "";
@@ -40,7 +40,7 @@ std::int64_t epoch_samples(const TrainingJob& job) {
     return sum;
 }
 
-// An epoch without cache takes as long as the origin or the trainers need, whichever is slower.
+// Without a cache, the slower of origin and trainers sets the epoch time.
 std::optional<double> epoch_seconds_without(const TrainingJob& job) {
     const auto& profile = job.status.profile;
     const std::int64_t samples = epoch_samples(job);

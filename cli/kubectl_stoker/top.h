@@ -8,7 +8,7 @@
 
 namespace stoker::cli {
 
-// One line of `top`, from the job's status alone. nullopt: not known yet.
+// One line of `top`, from the job's status alone. nullopt: unknown yet.
 struct TopRow {
     control::ObjectKey job;
     std::string state;  // "Running"
@@ -18,12 +18,12 @@ struct TopRow {
     std::string cache;                     // "310Gi/620Gi"
     std::string hit;                       // "62%"
     std::string origin;                    // "412Mi/s"
-    std::string wait;                      // share of the trainers' time, "35%"
-    std::string reason;                    // of the condition CacheAllocated; for a job
-                                           // that is not running `top` prints `state`
+    std::string wait;                      // waiting for data, share of the trainers' time: "35%"
+    std::string
+        reason;  // of the condition CacheAllocated; `top` prints `state` for a job that is not running
 };
 
-// Jobs that have not ended, sorted by saved_per_hour (highest first), then by name. Pure.
+// Jobs that have not ended, by saved_per_hour (highest first), then by name. Pure.
 std::vector<TopRow> top_rows(const std::vector<control::TrainingJob>& jobs);
 
 std::string top_text(const std::vector<TopRow>& rows, bool with_namespace);

@@ -21,7 +21,7 @@ double gain(const WhatIfRow& row) {
     return row.after.numbers.rate - row.before.numbers.rate;
 }
 
-// "+12%", "-3%", "same".
+// Formats a relative change: "+12%", "-3%", "same".
 std::string difference(double before, double after) {
     if (before <= 0) {
         return "";

@@ -9,27 +9,27 @@
 
 namespace stoker::cli {
 
-// The changes that the flags ask for; names without a namespace are in `ns`.
+// The changes that the flags request; names without a namespace belong to `ns`.
 std::vector<control::Change> changes_of(const Options& options, const std::string& ns);
 
-// One job before and after; at rest both times.
+// One job's allocation before and after the change, both at rest.
 struct WhatIfRow {
     control::ObjectKey job;
     std::string pool;
     bool removed = false;
     control::JobAllocation before;
-    control::JobAllocation after;  // nothing when it was removed
+    control::JobAllocation after;  // empty if the change removes the job
 };
 
 struct WhatIf {
     std::vector<std::string> changes;  // for people
-    std::vector<WhatIfRow> rows;       // those that gain most first
+    std::vector<WhatIfRow> rows;       // largest gain first
     double rate_before = 0;            // of the jobs that stay, bytes/s
     double rate_after = 0;
-    bool at_rest = true;  // false: the planner keeps moving bytes; the figures are a moment's
+    bool at_rest = true;  // false: the planner still moves bytes; the figures are a snapshot
 };
 
-// Runs the planner over the snapshot with and without the changes. Errors: of apply_change().
+// Runs the planner over the snapshot with and without the changes. Errors: see apply_change().
 Result<WhatIf> what_if(
     const control::AllocationView& view, const std::vector<control::Change>& changes);
 

@@ -24,7 +24,7 @@ Bytes bytes_of(std::int64_t count) {
     return Bytes{static_cast<std::uint64_t>(std::max<std::int64_t>(count, 0))};
 }
 
-// Broken between words.
+// Wraps the text between words.
 std::string wrapped(const std::string& text, const std::string& indent) {
     std::string result;
     std::string line = indent;
@@ -45,7 +45,7 @@ std::string reason_lines(const std::string& reason, const std::string& message) 
     return fmt::format("Reason: {}\n{}", reason, wrapped(message, "  "));
 }
 
-// What the sidecars counted, from the status.
+// The sidecars' counters, from the status.
 std::string counted(const control::TrainingJob& job) {
     if (!job.status.cache) {
         return "";
@@ -186,7 +186,7 @@ std::string remedies(const JobExplanation& explanation, const control::Allocatio
     return text + table.text("  ");
 }
 
-// Where an object at the origin is not what the job's ranks began with; else nothing.
+// Describes an origin object that differs from the revision that the job's ranks read; else empty.
 std::string origin(const control::TrainingJob& job) {
     const control::Condition* told =
         control::find_condition(job.status.conditions, "OriginUnchanged");
@@ -195,7 +195,7 @@ std::string origin(const control::TrainingJob& job) {
                : "";
 }
 
-// All that a status says.
+// The explanation from the status alone.
 std::string from_status(const control::TrainingJob& job) {
     const control::Condition* allocated =
         control::find_condition(job.status.conditions, "CacheAllocated");
@@ -210,7 +210,7 @@ std::string from_status(const control::TrainingJob& job) {
     text += '\n';
     text += allocated != nullptr ? reason_lines(allocated->reason, allocated->message)
                                  : "Nothing was decided about its cache yet.\n";
-    // A job whose data cannot be read, or may not, waits for that and not for bytes.
+    // A job that cannot or may not read its data waits for access, not for bytes.
     const control::Condition* data = control::find_condition(job.status.conditions, "DataReady");
     if (data != nullptr && data->status == control::ConditionStatus::kFalse) {
         text += fmt::format("Data: {}\n{}", data->reason, wrapped(data->message, "  "));

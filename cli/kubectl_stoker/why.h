@@ -9,17 +9,17 @@
 
 namespace stoker::cli {
 
-// What `why` knows of a job. Without an explanation (no right to ask the operator, or no operator)
-// the status must do.
+// Input of `why`. Without an explanation (no right to ask the operator, or no operator) the text
+// comes from the status.
 struct WhyFacts {
     control::TrainingJob job;
     std::optional<control::JobExplanation> explanation;
-    control::AllocationView view;  // that it was decided from
-    Duration age{};                // of the decision
+    control::AllocationView view;  // the planner's input
+    Duration age{};                // of the plan
     std::string version;           // of the operator
 };
 
-// One screen. Pure.
+// One screen of text. Pure.
 std::string why_text(const WhyFacts& facts);
 std::string why_json(const WhyFacts& facts);
 

@@ -69,7 +69,7 @@ value remedies_json(const WhyFacts& facts) {
     return list;
 }
 
-// The status in the same words, where there is no explanation.
+// The same JSON from the status, for lack of an explanation.
 value status_json(const control::TrainingJob& job) {
     value json = value::object(true);
     if (job.status.cache) {

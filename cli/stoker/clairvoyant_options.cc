@@ -17,7 +17,7 @@ Result<double> parse_rate(std::string_view text) {
     return static_cast<double>(bytes.count());
 }
 
-// "200Mi", the same for any number of users, or "1:330Mi/2:730Mi".
+// Parses "200Mi" (the same for any number of threads) or "1:330Mi/2:730Mi".
 Result<CurvePoints> parse_curve(std::string_view text) {
     CurvePoints points;
     for (const std::string_view part : split(text, '/')) {
@@ -51,7 +51,7 @@ Status set_part(TierSpec& tier, std::string_view name, std::string_view value) {
     return {};
 }
 
-// "share=0.1,read=1:330Mi/2:730Mi,write=1Gi,threads=2"
+// Parses "share=0.1,read=1:330Mi/2:730Mi,write=1Gi,threads=2".
 Result<TierSpec> parse_tier(std::string_view text, TierSpec tier) {
     const auto set = [&tier](std::string_view name, std::string_view value) {
         return set_part(tier, name, value);

@@ -7,8 +7,8 @@
 
 namespace stoker::cli {
 
-// The flags that only --policy nopfs has. `given` gets the name of the last one that came. Both
-// must outlive the flags.
+// The flags of --policy nopfs only. `given` receives the name of the last one that was set. Both
+// arguments must outlive the flags.
 FlagGroup clairvoyant_flags(simulate::ClairvoyantSpec& spec, std::string& given);
 
 }  // namespace stoker::cli

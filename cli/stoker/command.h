@@ -5,8 +5,8 @@
 
 namespace stoker::cli {
 
-// A subcommand of `stoker`: prints its result to standard output, its complaints to standard error,
-// and gives the exit status: 0 done, 1 an answer that is a failure, 2 not understood.
+// A subcommand of `stoker`: prints its result to standard output and errors to standard error.
+// Returns the exit status: 0 success, 1 negative result, 2 usage error.
 using Arguments = std::vector<std::string_view>;
 
 int simulate_command(const Arguments& arguments);

@@ -1,4 +1,4 @@
-// stoker: what a person types. Each subcommand is a function of its arguments.
+// stoker: command-line tool. Each subcommand is a function of its arguments.
 #include <cstdio>
 
 #include <fmt/core.h>

@@ -30,7 +30,7 @@ Result<std::vector<std::uint64_t>> read_sizes(const std::string& path) {
     return sizes;
 }
 
-// What to print.
+// Runs the simulation and returns the text to print.
 Result<std::string> run_nodes(SimulateOptions& options) {
     std::vector<SeededOutcome> runs;
     for (const std::uint64_t seed : options.seeds) {

@@ -19,14 +19,14 @@ namespace {
 using simulate::JobSpec;
 using simulate::Scenario;
 
-// What the flags say, before it is put together: parameters may be named before the jobs.
+// The flags before they are combined: parameters may come before the jobs.
 struct Draft {
     SimulateOptions options;
     std::vector<JobSpec> jobs;
     std::uint64_t copies = 1;
-    std::map<std::string, double> parameters;  // of contracts and policies, for all
+    std::map<std::string, double> parameters;  // of contracts and policies, for all jobs
     std::optional<double> window_share;
-    std::string clairvoyant_flag;  // a flag that only nopfs has; empty: none came
+    std::string clairvoyant_flag;  // a flag that only nopfs has; empty: none was set
 };
 
 auto set(bool& out) {
@@ -52,7 +52,7 @@ Status set_job_part(JobSpec& job, std::string_view name, std::string_view value)
     return {};
 }
 
-// "contract=importance,speed=1,start=30s,beta=0.33"
+// Parses "contract=importance,speed=1,start=30s,beta=0.33".
 Result<JobSpec> parse_job(std::string_view text) {
     JobSpec job;
     const auto set = [&job](std::string_view name, std::string_view value) {
@@ -62,7 +62,7 @@ Result<JobSpec> parse_job(std::string_view text) {
     return job;
 }
 
-// All seeds of one flag; the last flag counts.
+// Parses the seeds of one flag; a repeated flag replaces the earlier one.
 Result<std::vector<std::uint64_t>> parse_seeds(std::string_view text) {
     std::vector<std::uint64_t> seeds;
     for (const std::string_view part : split(text, ',')) {
@@ -151,7 +151,8 @@ FlagGroup other_flags(Draft& draft) {
          {"help", "", "print this", set(draft.options.help)}}};
 }
 
-// Every parameter of every contract and policy is a flag too, for all jobs that have it.
+// One flag per parameter of every contract and policy; it applies to all jobs that have the
+// parameter.
 FlagGroup parameter_flags(Draft& draft) {
     FlagGroup group{"Parameters of contracts and policies, for all jobs that have them", {}};
     for (const auto* entries : {&simulate::contracts(), &simulate::policies()}) {
@@ -184,7 +185,7 @@ std::vector<FlagGroup> all_flags(Draft& draft) {
         parameter_flags(draft)};
 }
 
-// Gives a parameter that was named for all to everyone who has it; nobody having it is a mistake.
+// Sets the parameter in every job and policy that has it; an error if none has it.
 Status spread(const std::string& name, double value, Scenario& scenario) {
     bool used = false;
     for (JobSpec& job : scenario.jobs) {

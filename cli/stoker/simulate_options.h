@@ -15,15 +15,15 @@ struct SimulateOptions {
     simulate::Scenario scenario;
     simulate::ClairvoyantSpec clairvoyant;  // of policy nopfs
     std::vector<std::uint64_t> seeds = {1};
-    std::string manifest_path;  // empty: sizes are made up
+    std::string manifest_path;  // empty: generated sizes
     bool json = false;
     bool help = false;
 };
 
-// kInvalidArgument names the flag and what it can be instead.
+// kInvalidArgument names the flag and its valid values.
 Result<SimulateOptions> parse_simulate(const std::vector<std::string_view>& arguments);
 
-// Is it for one job of several ranks that knows its future (--policy nopfs)?
+// True for --policy nopfs: one job of several ranks that knows its future reads.
 bool is_clairvoyant(const SimulateOptions& options);
 
 std::string simulate_help();

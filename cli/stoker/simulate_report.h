@@ -15,15 +15,15 @@ struct SeededOutcome {
     simulate::Outcome outcome;
 };
 
-// For people: every epoch of the first seed, then the means of all seeds.
+// Text output: every epoch of the first seed, then the means over all seeds.
 std::string simulate_text(
     const simulate::Scenario& scenario, const std::vector<SeededOutcome>& runs);
 
-// For programs: docs/reference/simulate.md names the fields. Ends with a line break.
+// JSON output: docs/reference/simulate.md names the fields. Ends with a line break.
 std::string simulate_json(
     const simulate::Scenario& scenario, const std::vector<SeededOutcome>& runs);
 
-// The same two of a run with --policy nopfs.
+// Results of a run with --policy nopfs, for the same two outputs.
 struct SeededFigures {
     std::uint64_t seed = 0;
     simulate::ClairvoyantFigures figures;

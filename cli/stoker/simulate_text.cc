@@ -67,7 +67,7 @@ std::string epochs_table(const simulate::Outcome& outcome) {
     return text;
 }
 
-// Mean, least and most over the seeds.
+// Mean, minimum and maximum over the seeds.
 struct Spread {
     double sum = 0;
     double least = std::numeric_limits<double>::infinity();

@@ -6,8 +6,8 @@
 
 namespace stoker {
 
-// What an accept loop does when accept() fails, which is nearly always "too many open files": the
-// socket stays readable, so trying again at once would spin. One for each loop; not thread-safe.
+// Back-off of an accept loop after accept() fails, nearly always with "too many open files": the
+// socket stays readable, so an immediate retry would spin. One instance per loop; not thread-safe.
 class AcceptBackoff {
 public:
     struct Advice {
@@ -16,17 +16,17 @@ public:
         std::uint64_t silent = 0;  // failures since the last one that was logged
     };
 
-    // accept() failed at `now`. Counted for the whole program.
+    // Records that accept() failed at `now`; the failure counts for the whole program.
     Advice failed(TimePoint now);
 
-    // accept() succeeded: the next pause is a short one.
+    // Records that accept() succeeded; the next pause is short again.
     void accepted() { pause_ = kFirst; }
 
-    // Failures of all accept loops of this program. Thread-safe.
+    // Failures of all accept loops of the program. Thread-safe.
     [[nodiscard]] static std::uint64_t failures();
 
-    // Whether a failed accept() calls for a pause: the program or the machine has no descriptor or
-    // no memory left. Others (a peer that is gone already) concern one connection only.
+    // True if accept() failed because the program or the machine has no descriptor or memory left.
+    // Other errors (a peer that has gone) concern one connection only.
     [[nodiscard]] static bool is_exhausted(int error_number);
 
 private:

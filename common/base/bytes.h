@@ -9,8 +9,8 @@ namespace stoker {
 
 // A number of bytes, never negative in meaning and never wrapping: addition and multiplication
 // saturate at unlimited(), subtraction at zero. Prevents the three bugs that plain integers invite
-// in quotas: a sum that overflows to a small number, a difference that wraps to a huge one, and a
-// "no limit" that somebody adds one to.
+// in quotas: a sum that overflows to a small number, a difference that wraps to a huge one, and
+// arithmetic on a "no limit" value.
 class Bytes {
 public:
     constexpr Bytes() = default;

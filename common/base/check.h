@@ -1,8 +1,8 @@
 #pragma once
 
-// STOKER_CHECK(condition, "what it means"): for what only a bug of ours can break. Always on; it
-// prints place and text to stderr and aborts. A restart is cheap and designed for; going on with a
-// broken invariant is neither. What the environment can cause is a Result, never a check.
+// STOKER_CHECK(condition, "what it means"): for invariants that only our own bug can break. Always
+// on; it prints the source position and the text to stderr and aborts, because a restart is safer
+// than a broken invariant. Failures that the environment can cause are a Result, never a check.
 #define STOKER_CHECK(condition, text) \
     (static_cast<bool>(condition)     \
          ? static_cast<void>(0)       \

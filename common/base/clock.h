@@ -4,9 +4,9 @@
 
 namespace stoker {
 
-// Two kinds of time, never mixed. Monotonic time measures intervals and deadlines and goes on while
-// the machine is suspended (CLOCK_BOOTTIME), so that a lease or a grant cannot outlive a pause
-// unnoticed; its zero means nothing. Wall time is for people and for time stamps on the wire.
+// Two kinds of time, never mixed. Monotonic time measures intervals and deadlines and continues
+// while the machine is suspended (CLOCK_BOOTTIME), so that a lease or a grant cannot outlive a
+// pause unnoticed; its zero is arbitrary. Wall time is for people and for time stamps on the wire.
 struct BootClock {
     using duration = std::chrono::nanoseconds;
     using rep = duration::rep;
@@ -19,7 +19,7 @@ using TimePoint = BootClock::time_point;
 using WallTime = std::chrono::sys_time<std::chrono::nanoseconds>;
 using Duration = std::chrono::nanoseconds;
 
-// The door to time. Core code takes `now` as an argument; only loops and edges hold a Clock.
+// The interface to time. Core code takes `now` as an argument; only loops and edges hold a Clock.
 // Thread-safe: any thread may call any method.
 class Clock {
 public:

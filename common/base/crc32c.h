@@ -7,7 +7,7 @@
 namespace stoker {
 
 // CRC-32C (Castagnoli, RFC 3720 appendix B.4) of `data`, continued from `seed`, which is 0 or an
-// earlier result: crc32c(b, crc32c(a)) == crc32c(a ‖ b). Uses the processor's instruction where
+// earlier result: crc32c(b, crc32c(a)) == crc32c(a ‖ b). Uses the processor's CRC instruction if
 // there is one. Pure.
 [[nodiscard]] std::uint32_t crc32c(std::span<const std::byte> data, std::uint32_t seed = 0);
 

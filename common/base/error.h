@@ -6,12 +6,13 @@
 
 namespace stoker {
 
-// What the caller should do about a failure. Few on purpose: the code steers, the message explains.
+// The kind of a failure, by the caller's next action. Few by design: the code steers, the message
+// explains.
 enum class ErrorCode : std::uint8_t {
     kInvalidArgument,    // the input is wrong; repeating it will not help
     kNotFound,           // the thing does not exist (yet)
-    kAlreadyExists,      // somebody made it first
-    kConflict,           // it changed under us; read again and redo
+    kAlreadyExists,      // another writer created it first
+    kConflict,           // it changed meanwhile; read again and redo
     kGone,               // it existed and never comes back under this name or version
     kForbidden,          // not allowed; a person has to change something
     kUnavailable,        // try again later
@@ -25,17 +26,16 @@ enum class ErrorCode : std::uint8_t {
 // The stable lower-case name of a code, for logs and metric labels, such as "not_found".
 std::string_view to_string(ErrorCode code);
 
-// True for failures that may pass by themselves: kUnavailable and kDeadlineExceeded.
-// This is the only place that says so.
+// True for transient failures: kUnavailable and kDeadlineExceeded. All retry decisions use this
+// function.
 bool is_retryable(ErrorCode code);
 
-// A failure as a value. `message` is one line for people: what happened and, where we know it, what
-// to do next.
+// A failure as a value. `message` is one line for people: the event and, if known, the next step.
 struct Error {
     ErrorCode code = ErrorCode::kInternal;
     std::string message;
 
-    // The same error with where it happened in front: "listing Datasets: connection refused".
+    // The same error prefixed with its context: "listing Datasets: connection refused".
     [[nodiscard]] Error prefixed(std::string_view context) const;
 
     bool operator==(const Error&) const = default;

@@ -5,7 +5,7 @@
 
 namespace stoker {
 
-// The text with A-Z as a-z; other bytes stay.
+// Converts A-Z to a-z; other bytes stay.
 inline std::string lower_case(std::string_view text) {
     std::string result{text};
     for (char& letter : result) {

@@ -7,10 +7,10 @@
 
 namespace stoker {
 
-// A list that grows and shrinks at its end, in pieces of `kPiece` values: where a vector would hold
-// two copies of itself while it grows, and keep its largest size for ever, this one takes memory
-// for at most two pieces more than its values need. Values do not move. One look more an access
-// than a vector, into a table that is small. Plain values only. Not thread-safe.
+// A list that grows and shrinks at its end, in pieces of `kPiece` values. It needs memory for at
+// most two pieces more than its values; a vector holds two copies while it grows and keeps its
+// largest size. Values do not move. An access costs one more look-up than in a vector, in a small
+// table. Trivially copyable values only. Not thread-safe.
 template <class Value, std::size_t kPiece>
 class PieceList {
 public:
@@ -32,7 +32,8 @@ public:
         (*this)[size_++] = value;
     }
 
-    // The piece behind the last value stays, for a list whose size goes up and down.
+    // Keeps the piece behind the last value, so that a list that shrinks and grows does not
+    // reallocate.
     void pop_back() {
         --size_;
         if (size_ + 2 * kPiece <= pieces_.size() * kPiece) {
@@ -40,7 +41,7 @@ public:
         }
     }
 
-    // Gives all memory back.
+    // Frees all memory.
     void clear() { *this = {}; }
 
     [[nodiscard]] std::size_t memory_bytes() const {

@@ -27,7 +27,7 @@ public:
         return z ^ (z >> 31U);
     }
 
-    // The generator as it will be `words` words later.
+    // The generator advanced by `words` words.
     [[nodiscard]] Prng after(std::uint64_t words) const {
         return Prng{state_ + words * 0x9E3779B97F4A7C15ULL};
     }

@@ -45,7 +45,7 @@ constexpr std::array kSuffixes = {
     Suffix{"E", {0, 18}},
 };
 
-// Of "e9", "E+9", "e-3".
+// Parses "e9", "E+9" or "e-3".
 std::optional<Scale> parse_exponent(std::string_view text) {
     if (text.size() < 2 || (text[0] != 'e' && text[0] != 'E')) {
         return std::nullopt;
@@ -85,7 +85,7 @@ Wide power_of_ten(int exponent) {
     return result;
 }
 
-// The value as a fraction whose numerator and denominator fit; none when it is 2^63 or more.
+// The value as a fraction whose numerator and denominator fit; nullopt for 2^63 and more.
 struct Fraction {
     Wide numerator = 0;
     Wide denominator = 1;
@@ -97,7 +97,7 @@ struct Decimal {
     std::string_view rest;
 };
 
-// Of "1.50Gi": 150, 2, "Gi".
+// Splits "1.50Gi" into 150, 2 and "Gi".
 std::optional<Decimal> parse_decimal(std::string_view text) {
     Decimal result;
     bool seen_point = false;
@@ -137,7 +137,8 @@ Result<Fraction> parse_fraction(std::string_view text) {
     }
     const int exponent = scale->decimal - decimal->decimals;
     Fraction result{decimal->mantissa, power_of_ten(exponent < 0 ? -exponent : 0)};
-    // mantissa < 2^63 and 10^18 < 2^60, so one factor fits; there is never more than one.
+    // mantissa < 2^63 and 10^18 < 2^60, so the product with one factor fits; there is never more
+    // than one.
     result.numerator *= power_of_ten(exponent > 0 ? exponent : 0);
     result.numerator <<= static_cast<unsigned>(scale->binary);
     if (result.numerator / result.denominator >= kLimit) {

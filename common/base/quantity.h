@@ -12,12 +12,12 @@ namespace stoker {
 // Binary suffixes Ki Mi Gi Ti Pi Ei, decimal ones n u m k M G T P E, exponents e9 or E9. Pure,
 // thread-safe.
 
-// Bytes, rounded up to a whole one as Kubernetes does. kInvalidArgument: not a quantity, negative,
-// or 2^63 bytes and more, which the API server cannot hold either; the message quotes the text.
+// Bytes, rounded up as Kubernetes does. kInvalidArgument: not a quantity, negative, or 2^63 bytes
+// and more, which the API server rejects, too; the message quotes the text.
 Result<Bytes> parse_bytes(std::string_view text);
 
-// A count of things of which only whole ones can be used, rounded down: "8" GPUs, "3500m" CPUs
-// are 3. kInvalidArgument as above.
+// A count of indivisible things, rounded down: "8" GPUs; "3500m" CPUs are 3. kInvalidArgument: as
+// above.
 Result<std::int64_t> parse_whole(std::string_view text);
 
 }  // namespace stoker

@@ -9,7 +9,7 @@ namespace stoker {
 Result<std::string> read_file(const std::string& path) {
     std::ifstream file{path, std::ios::binary};
     std::ostringstream text;
-    text << file.rdbuf();  // of an empty file this sets failbit, which is fine
+    text << file.rdbuf();  // an empty file sets failbit, which is harmless
     if (!file.is_open() || file.bad()) {
         return fail(ErrorCode::kNotFound, "cannot read " + path);
     }

@@ -8,9 +8,9 @@
 
 namespace stoker {
 
-// A value or an Error. Dropping one is a compile-time warning (an error in this project);
-// dereferencing a failed one is undefined behaviour, so check first. Names follow std::expected, to
-// which it will move with C++23.
+// A value or an Error. Ignoring a returned Result is a compile error in this project; dereferencing
+// a failed one is undefined behaviour, so check first. Names follow std::expected, which will
+// replace it with C++23.
 template <class T>
 class [[nodiscard]] Result : public tl::expected<T, Error> {
     using Base = tl::expected<T, Error>;
@@ -39,7 +39,7 @@ inline tl::unexpected<Error> fail(Error error) {
 #define STOKER_CONCAT_INNER(a, b) a##b
 #define STOKER_CONCAT(a, b) STOKER_CONCAT_INNER(a, b)
 
-// STOKER_TRY(auto segment, open_segment(path)): declares `segment`, or returns the error to our
+// STOKER_TRY(auto segment, open_segment(path)): declares `segment`, or returns the error to the
 // caller.
 #define STOKER_TRY(declaration, expression) \
     STOKER_TRY_INNER(declaration, expression, STOKER_CONCAT(stoker_result_, __LINE__))

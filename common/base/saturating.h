@@ -8,9 +8,9 @@
 #include "common/base/bytes.h"
 #include "common/base/clock.h"
 
-// Arithmetic on numbers that users and other programs wrote: a result that does not fit becomes the
-// largest or smallest value of its type. Every conversion of an API's seconds to a Duration, and of
-// a status field's count to Bytes, goes through here. Pure.
+// Arithmetic on untrusted numbers (from users and other programs): a result that does not fit
+// becomes the largest or smallest value of its type. Use it for every conversion of an API's
+// seconds to a Duration and of a status field's count to Bytes. Pure.
 namespace stoker {
 
 constexpr std::int64_t add_saturated(std::int64_t a, std::int64_t b) {
@@ -40,7 +40,7 @@ constexpr std::int64_t multiply_saturated(std::int64_t a, std::int64_t b) {
                               : std::numeric_limits<std::int64_t>::min();
 }
 
-// A Duration holds 292 years; more seconds than that are Duration::max().
+// A Duration holds 292 years; longer times become Duration::max().
 constexpr Duration saturated_seconds(std::int64_t seconds) {
     return Duration{multiply_saturated(seconds, std::nano::den)};
 }
@@ -50,18 +50,18 @@ constexpr WallTime time_after(WallTime start, Duration wait) {
     return WallTime{Duration{add_saturated(start.time_since_epoch().count(), wait.count())}};
 }
 
-// From `start` to `end`; negative where `end` is earlier.
+// Time from `start` to `end`; negative if `end` is earlier.
 constexpr Duration elapsed_between(WallTime start, WallTime end) {
     return Duration{
         subtract_saturated(end.time_since_epoch().count(), start.time_since_epoch().count())};
 }
 
-// The bytes of a status field; a negative number counts as none.
+// The bytes of a status field; a negative number becomes zero.
 constexpr Bytes bytes_of(std::int64_t count) {
     return Bytes{static_cast<std::uint64_t>(std::max<std::int64_t>(count, 0))};
 }
 
-// The status field of a number of things or bytes; what does not fit is the largest one.
+// The value of a status field for a count of things or bytes; saturates.
 constexpr std::int64_t count_of(std::uint64_t count) {
     constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
     return static_cast<std::int64_t>(std::min(count, kMax));

@@ -8,9 +8,9 @@
 
 namespace stoker {
 
-// A value of type `Rep` that cannot be confused with another: `struct SegmentSeqTag; using
-// SegmentSeq = Strong<std::uint32_t, SegmentSeqTag>;`. Explicit to construct, ordered, hashable;
-// arithmetic only through value().
+// A value of type `Rep` with its own type, so that ids of different kinds cannot be mixed up:
+// `struct SegmentSeqTag; using SegmentSeq = Strong<std::uint32_t, SegmentSeqTag>;`. Explicit to
+// construct, ordered, hashable; arithmetic only through value().
 template <class Rep, class Tag>
 class Strong {
 public:

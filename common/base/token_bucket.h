@@ -7,11 +7,11 @@
 
 namespace stoker {
 
-// Tokens that come at `rate` a second, at most `burst` of them at once. Taking more than there are
-// leaves a debt. A rate of 0 means no limit. Pure: no timers inside. Not thread-safe.
+// Tokens arrive at `rate` per second, up to `burst`. Taking more than there are leaves a debt. A
+// rate of 0 means no limit. Pure: no timers inside. Not thread-safe.
 class TokenBucket {
 public:
-    // Begins full.
+    // Starts with a full burst.
     TokenBucket(double rate, double burst)
         : rate_(rate),
           burst_(burst),
@@ -21,13 +21,13 @@ public:
 
     [[nodiscard]] bool is_unlimited() const { return rate_ <= 0; }
 
-    // How many there are; below 0: owed.
+    // Available tokens; negative: debt.
     [[nodiscard]] double tokens(TimePoint now) const {
         const std::chrono::duration<double> passed = std::max(now - filled_at_, Duration{});
         return is_unlimited() ? burst_ : std::min(tokens_ + passed.count() * rate_, burst_);
     }
 
-    // How long until there are so many, at most the burst; zero: there are.
+    // Time until `count` tokens (at most the burst) are available; zero: now.
     [[nodiscard]] Duration wait_for(double count, TimePoint now) const {
         const double missing = is_unlimited() ? 0 : std::max(count - tokens(now), 0.0);
         return missing == 0
@@ -40,13 +40,13 @@ public:
         filled_at_ = std::max(filled_at_, now);
     }
 
-    // Takes one token, ahead of time if there is none; gives the wait until it would have come.
+    // Takes one token, on credit if none is left; returns the wait until the token is due.
     Duration reserve(TimePoint now) {
         take(1, now);
         return wait_for(0, now);
     }
 
-    // Takes one token if there is one.
+    // Takes one token if one is available.
     bool try_take(TimePoint now) {
         const bool may = is_unlimited() || tokens(now) >= 1;
         if (may) {
@@ -55,7 +55,7 @@ public:
         return may;
     }
 
-    // Other terms from now on. What there is, or is owed, stays within them.
+    // Changes rate and burst. Tokens and debt are cut to the new limits.
     void set(double rate, double burst, TimePoint now) {
         take(0, now);
         rate_ = rate;
@@ -63,7 +63,7 @@ public:
         tokens_ = std::min(tokens_, burst);
     }
 
-    // Forgives what is owed above so many tokens.
+    // Limits the debt to `tokens_max`.
     void cut_debt(double tokens_max) { tokens_ = std::max(tokens_, -tokens_max); }
 
 private:

@@ -6,20 +6,21 @@
 
 namespace stoker {
 
-// The longest start of a UTF-8 text of at most `bytes_max` bytes that ends with a whole character.
+// The longest prefix of a UTF-8 text that has at most `bytes_max` bytes and ends with a whole
+// character.
 constexpr std::string_view utf8_prefix(std::string_view text, std::size_t bytes_max) {
     if (text.size() <= bytes_max) {
         return text;
     }
-    // 10xxxxxx goes on a character.
+    // 10xxxxxx is a continuation byte.
     while (bytes_max > 0 && (static_cast<unsigned char>(text[bytes_max]) & 0xC0U) == 0x80U) {
         --bytes_max;
     }
     return text.substr(0, bytes_max);
 }
 
-// The length of the character that begins a text, 1 to 4 bytes; 0: none does. Overlong forms,
-// surrogates and numbers beyond U+10FFFF are none.
+// The length of the character that begins the text, 1 to 4 bytes; 0: invalid. Overlong forms,
+// surrogates and code points beyond U+10FFFF are invalid.
 constexpr std::size_t utf8_length(std::string_view text) {
     const auto at = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
     if (text.empty() || at(0) < 0x80U) {
@@ -39,8 +40,7 @@ constexpr std::size_t utf8_length(std::string_view text) {
     return is_bad ? 0 : length;
 }
 
-// The text with a '?' for each byte that is not part of a character, and for each control
-// character.
+// The text with '?' for each control character and for each byte of an invalid sequence.
 inline std::string printable_utf8(std::string_view text) {
     std::string result;
     while (!text.empty()) {

@@ -9,8 +9,8 @@
 #include <type_traits>
 #include <vector>
 
-// Little-endian numbers in byte buffers: the one way in which our files and sockets spell numbers.
-// The machines that we build for are little-endian, so this is a bounds-checked memcpy.
+// Little-endian numbers in byte buffers, as in all our files and sockets. Supported machines are
+// little-endian, so this is a bounds-checked memcpy.
 namespace stoker {
 
 template <class T>
@@ -37,7 +37,7 @@ public:
         return put_bytes(std::as_bytes(std::span{text}));
     }
 
-    // The first `count` bits, eight a byte, the first one lowest.
+    // Packs the first `count` bits, eight per byte, lowest bit first.
     WireWriter& put_bits(const std::vector<bool>& bits, std::size_t count) {
         for (std::size_t first = 0; first < count; first += 8) {
             unsigned byte = 0;
@@ -69,7 +69,7 @@ private:
 };
 
 // Reads from a buffer that it does not own. After the first read past the end ok() is false and
-// every further read gives zero or nothing, so a parser may read on and check once at the end.
+// every further read returns zero or nothing, so a parser may check once at the end.
 class WireReader {
 public:
     explicit WireReader(std::span<const std::byte> data)
@@ -99,7 +99,7 @@ public:
         return {reinterpret_cast<const char*>(raw.data()), raw.size()};
     }
 
-    // As put_bits() wrote them.
+    // Reads bits in the order of put_bits().
     std::vector<bool> get_bits(std::size_t count) {
         const auto raw = get_bytes((count + 7) / 8);
         std::vector<bool> bits(raw.empty() ? 0 : count);

@@ -16,7 +16,7 @@ namespace {
 using Address = std::array<std::uint8_t, 16>;
 
 constexpr unsigned kBits = 128;
-constexpr unsigned kMappedBits = 96;  // of ::ffff:0:0/96, before an IPv4 address
+constexpr unsigned kMappedBits = 96;  // prefix ::ffff:0:0/96 of a mapped IPv4 address
 
 struct Parsed {
     Address bytes{};

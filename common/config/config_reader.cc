@@ -9,10 +9,10 @@
 
 namespace stoker::config {
 
-// One mapping of the document. Nested readers share the outermost one's list of mistakes.
+// One mapping of the document. Nested readers share the root reader's list of mistakes.
 struct ConfigReader::State {
     YAML::Node node;
-    std::string path;  // "" for the outermost, else "datasets[0]"
+    std::string path;  // "" for the root, else "datasets[0]"
     std::set<std::string, std::less<>> asked{};
     std::shared_ptr<std::vector<std::string>> mistakes;
 
@@ -20,7 +20,7 @@ struct ConfigReader::State {
         return path.empty() ? std::string{key} : fmt::format("{}.{}", path, key);
     }
 
-    // The value of a key, remembering that it was asked for. Invalid where there is none.
+    // The value of a key, marked as read. Invalid if there is none.
     YAML::Node find(std::string_view key) {
         asked.emplace(key);
         const YAML::Node& mapping = node;  // operator[] of a const node does not insert
@@ -227,7 +227,7 @@ void ConfigReader::mistake(std::string_view key, std::string_view what) {
     state_->note(key, what);
 }
 
-// Every key must have been asked for, once each.
+// Reports keys that no caller has read and keys that occur twice.
 void ConfigReader::close() {
     if (!state_->node.IsMap()) {
         return;

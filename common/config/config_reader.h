@@ -14,17 +14,17 @@
 
 namespace stoker::config {
 
-// A quantity of Kubernetes (common/base/quantity.h) without the suffixes below one: "256Mi",
-// "1.5Gi", "500M", "17"; or "unlimited". kInvalidArgument: anything else.
+// A Kubernetes quantity (common/base/quantity.h) without the suffixes below one: "256Mi", "1.5Gi",
+// "500M", "17"; or "unlimited". kInvalidArgument: anything else.
 Result<Bytes> parse_bytes(std::string_view text);
 
-// "250ms", "30s", "5m", "2h". kInvalidArgument: anything else, or negative.
+// Parses "250ms", "30s", "5m" or "2h". kInvalidArgument: anything else, or negative.
 Result<Duration> parse_duration(std::string_view text);
 
-// Reads one YAML mapping field by field and remembers every mistake with its path, so that a person
+// Reads one YAML mapping field by field and collects every mistake with its path, so that a person
 // sees all of them at once: `datasets[0].windowBytes: "lots" is not a number of bytes, such as
-// 256Mi`. Keys that nobody asked for are mistakes too. For trusted local files only (yaml-cpp has
-// no limits). Not thread-safe.
+// 256Mi`. Unknown keys are mistakes, too. For trusted local files only (yaml-cpp has no limits).
+// Not thread-safe.
 //
 //     STOKER_TRY(auto in, ConfigReader::parse(text));
 //     in.read("socket", options.socket);
@@ -32,8 +32,8 @@ Result<Duration> parse_duration(std::string_view text);
 //     STOKER_TRY_VOID(in.finish());
 class ConfigReader {
 public:
-    // kInvalidArgument: not YAML (with line and column), or not a mapping. An empty text is an
-    // empty mapping.
+    // kInvalidArgument: not YAML (with line and column), or not a mapping. Empty text is an empty
+    // mapping.
     static Result<ConfigReader> parse(std::string_view text);
 
     ~ConfigReader();
@@ -42,7 +42,7 @@ public:
 
     [[nodiscard]] bool has(std::string_view key) const;
 
-    // A key that is there replaces `out`; one that is not leaves it alone.
+    // Replaces `out` if the key is present; otherwise leaves it unchanged.
     void read(std::string_view key, std::string& out);
     void read(std::string_view key, bool& out);
     void read(std::string_view key, std::uint32_t& out);
@@ -51,21 +51,21 @@ public:
     void read(std::string_view key, Bytes& out);
     void read(std::string_view key, Duration& out);
     void read(std::string_view key, std::vector<std::string>& out);
-    // A mapping with keys of the writer's own choice.
+    // A mapping with arbitrary keys.
     void read(std::string_view key, std::map<std::string, std::string>& out);
 
-    // The same for a key that must be there and not empty.
+    // The same for a required key with a non-empty value.
     void require(std::string_view key, std::string& out);
 
-    // A nested mapping, or a list of mappings; `visit` is not called where there is none.
+    // A nested mapping, or a list of mappings; `visit` is not called if the key is absent.
     void section(std::string_view key, const std::function<void(ConfigReader&)>& visit);
     void each(std::string_view key, const std::function<void(ConfigReader&)>& visit);
 
-    // A mistake that only the caller can see.
+    // Adds a mistake that the caller found.
     void mistake(std::string_view key, std::string_view what);
 
-    // kInvalidArgument with every mistake, one a line, when there was any. Call it once, on the
-    // outermost reader.
+    // kInvalidArgument with every mistake, one per line, if there are any. Call it once, on the
+    // root reader.
     Status finish();
 
 private:

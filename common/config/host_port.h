@@ -15,7 +15,7 @@ struct HostPort {
     bool operator==(const HostPort&) const = default;
 };
 
-// "host:port" or "[::1]:port". kInvalidArgument: anything else.
+// Parses "host:port" or "[::1]:port". kInvalidArgument: anything else.
 Result<HostPort> parse_host_port(std::string_view text);
 
 }  // namespace stoker::config

@@ -16,7 +16,7 @@ struct Split {
     std::string_view unit;
 };
 
-// A decimal number without sign or exponent, and what stands behind it.
+// Splits a decimal number without sign or exponent from its suffix.
 Result<Split> split(std::string_view text) {
     const auto digits = text.find_first_not_of("0123456789.");
     const std::string_view number = text.substr(0, digits);
@@ -47,7 +47,8 @@ Result<Bytes> parse_bytes(std::string_view text) {
     if (text == "unlimited") {
         return Bytes::unlimited();
     }
-    // A quantity may end in m, u or n, which as bytes is a slip of somebody who meant Mi.
+    // Kubernetes accepts the suffixes m, u and n; for bytes they are probably a typing error for
+    // Mi.
     const bool is_slip = text.find_first_of("mun") != std::string_view::npos;
     const Result<Bytes> bytes = stoker::parse_bytes(text);
     if (is_slip || !bytes) {

@@ -7,17 +7,18 @@
 #include <string_view>
 #include <vector>
 
-// The sampling contracts and their parameters, one row each: bounds, default, and what a program
-// may ask for where a TrainingJob sets a limit. The operator's parser and validation, the sidecar's
-// settings and samplers, the simulator's flags and the Python client read this table. The contract
-// tests hold the CRD and docs/reference/sampling-contracts.md to it. Pure, thread-safe.
+// The sampling contracts and their parameters, one row each: bounds, default, and the values that a
+// program may choose within a TrainingJob's limit. The operator's parser and validation, the
+// sidecar's settings and samplers, the simulator's flags and the Python client read this table. The
+// contract tests compare it with the CRD and docs/reference/sampling-contracts.md. Pure,
+// thread-safe.
 namespace stoker::domain {
 
 inline constexpr std::array<std::string_view, 4> kContracts{
     "exact", "windowed", "importance", "replicate"};
 
-// The contracts that a program may read under where its TrainingJob says `contract`; `contract`
-// itself comes first, `exact` last.
+// The contracts that a program may choose if its TrainingJob allows `contract`: `contract` first,
+// `exact` last.
 inline std::vector<std::string_view> allowed_by(std::string_view contract) {
     std::vector<std::string_view> result{contract};
     for (const std::string_view narrower : {kContracts[1], kContracts[0]}) {
@@ -28,14 +29,15 @@ inline std::vector<std::string_view> allowed_by(std::string_view contract) {
     return result;
 }
 
-// Which way a parameter is narrower, so closer to `exact`. kSame: a program may only repeat it.
+// The direction in which a parameter gets narrower, so closer to `exact`. kSame: a program may only
+// repeat the job's value.
 enum class Narrower : std::uint8_t { kLess, kMore, kSame };
 
-// The first place that may set a parameter; the later ones may, too.
+// The first source that may set a parameter; later ones may, too.
 enum class SetBy : std::uint8_t {
     kTrainingJob,  // the CRD has it
     kProgram,      // the program, or the sidecar's settings
-    kExperiment,   // only what speaks to the sidecar itself: `stoker simulate`
+    kExperiment,   // only a direct client of the sidecar: `stoker simulate`
 };
 
 struct ContractParameter {
@@ -43,16 +45,16 @@ struct ContractParameter {
     std::string_view name;  // as in the TrainingJob
     double least = 0;
     double most = 0;
-    double step = 0;      // it is a multiple of this; 0: any number
-    double standard = 0;  // where nobody sets it
+    double step = 0;      // the value is a multiple of this; 0: any number
+    double standard = 0;  // default
     Narrower narrower = Narrower::kSame;
     SetBy set_by = SetBy::kTrainingJob;
-    std::string_view family{};                // the family that a job must choose; empty: any
-    std::array<std::string_view, 3> words{};  // as in the TrainingJob; the number is the place
+    std::string_view family{};                // the family that the job must choose; empty: any
+    std::array<std::string_view, 3> words{};  // as in the TrainingJob; the value is the index
 
     [[nodiscard]] constexpr bool is_word() const { return !words.front().empty(); }
 
-    // Does the CRD have it among the parameters of this contract?
+    // True if the CRD has it among the parameters of this contract.
     [[nodiscard]] constexpr bool is_of_the_job(std::string_view the_contract) const {
         return contract == the_contract && set_by == SetBy::kTrainingJob;
     }
@@ -72,7 +74,7 @@ inline constexpr std::array kContractParameters = [] {
     constexpr std::string_view kReplicate = kContracts[3];
     // contract, name, least, most, step, standard, narrower, set by, family, words
     return std::array{
-        // chunkGroup: 0, no groups, cannot be asked for.
+        // chunkGroup 0 means no groups; a program cannot request it.
         Row{kWindowed, "chunkGroup", 1, 65536, 1, 0, kSame},
         Row{kWindowed, "drift", 0, 1, 0, 0.02, kLess},
         Row{kImportance, "family", 0, 1, 1, 0, kSame, kTrainingJob, {}, {"ICache", "Iowa"}},
@@ -118,7 +120,7 @@ constexpr const ContractParameter* find_parameter(
     return nullptr;
 }
 
-// A default as the number that its reader keeps it as.
+// A default value that converts to the number type of its reader.
 struct Standard {
     double value = 0;
 
@@ -128,7 +130,7 @@ struct Standard {
     }
 };
 
-// The default of a parameter; a name that is not in the table does not compile.
+// The default of a parameter; an unknown name does not compile.
 consteval Standard standard_of(std::string_view contract, std::string_view name) {
     return {find_parameter(contract, name)->standard};
 }

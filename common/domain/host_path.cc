@@ -7,7 +7,7 @@ namespace stoker::domain {
 
 namespace {
 
-// No pool may be at these paths or below them.
+// Forbidden for pools, with everything below.
 constexpr std::array<std::string_view, 34> kTrees = {
     "/bin",
     "/boot",
@@ -44,7 +44,7 @@ constexpr std::array<std::string_view, 34> kTrees = {
     "/var/snap",
     "/var/spool"};
 
-// No pool may be at these paths; below them it may.
+// Forbidden for pools; paths below are allowed.
 constexpr std::array<std::string_view, 11> kFolders = {
     "/",
     "/home",

@@ -5,20 +5,20 @@
 
 #include "common/base/strong.h"
 
-// The vocabulary of docs/reference/glossary.md as types.
+// The terms of docs/reference/glossary.md as types.
 namespace stoker::domain {
 
-// Dense, 0..N-1 within one revision of a dataset. The order is the bytewise order of the keys.
+// Dense ids 0..N-1 within one revision of a dataset, in the bytewise order of the keys.
 using SampleId = Strong<std::uint64_t, struct SampleIdTag>;
 
-// The same in 32 bits, for plans and tables that hold many: a manifest has fewer than 2^32 samples.
+// A sample id in 32 bits, for large plans and tables: a manifest has fewer than 2^32 samples.
 using SampleIndex = std::uint32_t;
 
-// Names one segment file in a node directory. Never reused there, so it also names the bytes.
+// Names one segment file in a node directory. Never reused there, so it also identifies the bytes.
 using SegmentSeq = Strong<std::uint32_t, struct SegmentSeqTag>;
 
-// One immutable listing of a dataset: a digest over every key, size and ETag. Sixteen hex digits in
-// file names.
+// One immutable listing of a dataset: a digest over every key, size and ETag. Written as sixteen
+// hex digits in file names.
 using RevisionId = Strong<std::uint64_t, struct RevisionIdTag>;
 
 using NodeName = Strong<std::string, struct NodeNameTag>;

@@ -17,7 +17,7 @@ constexpr std::uint64_t kManifestMagic = 0x3146494E414D4B53ULL;  // "SKMANIF1"
 constexpr std::size_t kLabelEntryBytes = 8;
 constexpr std::size_t kChecksumBytes = 4;
 
-// FNV-1a, 64 bits: the revision's name, not its integrity (the file has a checksum for that).
+// FNV-1a, 64 bits: names the revision; the file's checksum protects its integrity.
 class Digest {
 public:
     void add(std::string_view text) {
@@ -65,7 +65,8 @@ std::map<std::string_view, std::int32_t> number_labels(const std::vector<ListedO
     return labels;
 }
 
-// Sum over all objects of a dataset: what sidecars may report (operator/sidecars/report_rules.h).
+// Sum over all objects of a dataset; the same limit holds for sidecar reports
+// (operator/sidecars/report_rules.h).
 constexpr Bytes kDatasetBytesMax{std::uint64_t{1} << 56U};
 
 Status check_sizes(const std::vector<ListedObject>& objects) {
@@ -161,7 +162,7 @@ void put_record(WireWriter& out, const Record& record) {
         .put(std::uint16_t{0})
         .put(record.label)
         .put(std::uint32_t{0})   // checksum of the sample at the origin, 0: not known
-        .put(std::uint64_t{0});  // place inside the origin object, for tar members and chunks
+        .put(std::uint64_t{0});  // offset inside the origin object, for tar members and chunks
 }
 
 }  // namespace
@@ -281,8 +282,8 @@ std::string_view ManifestView::label_name(std::uint32_t label) const {
     return pool_text(offset, in.get<std::uint32_t>());
 }
 
-// Without the checksum a damaged offset is still possible: it gives an empty text, never a read
-// outside.
+// Without the checksum, an offset may be damaged: the result is an empty text, never a read out of
+// bounds.
 std::string_view ManifestView::pool_text(std::uint64_t offset, std::size_t length) const {
     if (offset > pool_.size() || length > pool_.size() - offset) {
         return {};

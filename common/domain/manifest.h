@@ -12,8 +12,8 @@
 #include "common/domain/ids.h"
 
 // The manifest of one dataset revision: id -> key, size, ETag, label
-// (docs/design/manifest-format.md). The file is made once by a leader, then mapped read-only by
-// every sidecar and client of the node. Pure: buffers in, values out.
+// (docs/design/manifest-format.md). A leader creates the file once; every sidecar and client of the
+// node maps it read-only. Pure: buffers in, values out.
 //
 //   header (128) · records (40 each, by id) · label table (8 each) · string pool · crc32c (4)
 namespace stoker::domain {
@@ -23,7 +23,7 @@ inline constexpr std::size_t kManifestHeaderBytes = 128;
 inline constexpr std::size_t kManifestRecordBytes = 40;
 inline constexpr std::int32_t kNoLabel = -1;
 
-// What a listing of the origin says about one object.
+// One object in a listing of the origin.
 struct ListedObject {
     std::string key;  // relative to the dataset's root, '/'-separated, any bytes but NUL
     std::uint64_t size_bytes = 0;
@@ -32,26 +32,26 @@ struct ListedObject {
     bool operator==(const ListedObject&) const = default;
 };
 
-// One row of a manifest. The views point into the manifest's bytes and live as long as these.
+// One row of a manifest. The views point into the manifest's bytes and are valid as long as those.
 struct SampleInfo {
     SampleId id{};
     std::string_view key;
     std::string_view etag;
     std::uint64_t size_bytes = 0;
     std::int32_t label =
-        kNoLabel;  // index into labels(): the parent folder, as ImageFolder counts them
+        kNoLabel;  // index into labels(): the parent folder, numbered as ImageFolder does
 };
 
-// Sorts by key, gives ids 0..N-1, derives labels from the parent folder (sorted folder names, as
+// Sorts by key, assigns ids 0..N-1, derives labels from the parent folder (sorted folder names, as
 // torchvision's ImageFolder does; objects at the root have kNoLabel), and returns the file's bytes.
 // kInvalidArgument: no objects, an empty ETag, a duplicate or empty key; the message names the key.
 Result<std::vector<std::byte>> encode_manifest(std::vector<ListedObject> objects);
 
-// A checked view of manifest bytes that it does not own; the bytes must outlive it. Thread-safe:
+// A validated view of manifest bytes; does not own them, and they must outlive it. Thread-safe:
 // immutable.
 class ManifestView {
 public:
-    // Verifies lengths, version and (with `verify_checksum`) the checksum of the whole file;
+    // Checks lengths, version and (with `verify_checksum`) the checksum of the whole file;
     // afterwards no call can read outside `bytes`. kCorruption: damaged. kInvalidArgument: another
     // version.
     static Result<ManifestView> open(std::span<const std::byte> bytes, bool verify_checksum = true);
@@ -71,7 +71,7 @@ public:
 
     [[nodiscard]] std::uint64_t size_bytes(SampleId id) const;
 
-    // `label` must be below label_count(). The folder's name.
+    // The folder's name. `label` must be below label_count().
     [[nodiscard]] std::string_view label_name(std::uint32_t label) const;
 
 private:

@@ -35,7 +35,7 @@ private:
 
 }  // namespace
 
-// Without a product that could overflow: samples = whole * pieces + rest.
+// Avoids a product that could overflow: samples = whole * pieces + rest.
 std::uint64_t piece_end(const ManifestMarks& marks, std::size_t k) {
     const std::uint64_t pieces = marks.digests.size();
     const std::uint64_t whole = marks.samples / pieces;

@@ -7,13 +7,13 @@
 
 #include "common/domain/manifest.h"
 
-// Digests of a manifest's pieces, by which two nodes find where their listings begin to differ
-// without exchanging them. Pure, thread-safe.
+// Digests of a manifest's pieces: two nodes find where their listings first differ without
+// exchanging them. Pure, thread-safe.
 namespace stoker::domain {
 
 inline constexpr std::size_t kManifestMarksMax = 256;
 
-// digests[k] is a digest of keys, sizes and ETags of the samples [0, piece_end(marks, k)).
+// digests[k] covers keys, sizes and ETags of the samples [0, piece_end(marks, k)).
 struct ManifestMarks {
     std::uint64_t samples = 0;
     std::vector<std::uint64_t> digests;  // at most kManifestMarksMax
@@ -21,10 +21,10 @@ struct ManifestMarks {
     bool operator==(const ManifestMarks&) const = default;
 };
 
-// The first sample behind the k-th piece, 0 <= k < digests.size().
+// The end (exclusive) of the k-th piece, 0 <= k < digests.size().
 std::uint64_t piece_end(const ManifestMarks& marks, std::size_t k);
 
-// One mark a sample, or kManifestMarksMax of them at even distances. O(samples).
+// One mark per sample, or kManifestMarksMax marks at even distances. O(samples).
 ManifestMarks mark_manifest(const ManifestView& manifest);
 
 struct SampleRange {
@@ -34,8 +34,8 @@ struct SampleRange {
     bool operator==(const SampleRange&) const = default;
 };
 
-// The first piece of `theirs` that differs from ours, by id; `first` may be our sample count (ours
-// ends there). nullopt: no difference, or no marks. O(samples).
+// The sample range of the first piece of `theirs` that differs from ours; `first` may be our sample
+// count (our listing ends there). nullopt: no difference, or no marks. O(samples).
 std::optional<SampleRange> find_difference(const ManifestView& ours, const ManifestMarks& theirs);
 
 }  // namespace stoker::domain

@@ -17,7 +17,7 @@ constexpr std::string_view kResidencyPrefix = "residency.";
 constexpr std::string_view kStatePrefix = "state.";
 constexpr std::string_view kStateSuffix = ".json";
 
-// What stands between prefix and suffix; nullopt when they are not there.
+// The text between prefix and suffix; nullopt if either is missing.
 std::optional<std::string_view> inner_text(
     std::string_view name, std::string_view prefix, std::string_view suffix) {
     if (name.size() < prefix.size() + suffix.size() || !name.starts_with(prefix) ||

@@ -7,7 +7,7 @@
 
 namespace stoker::domain {
 
-// The opposite of to_string(): exactly sixteen lower-case hex digits, so that a revision has one
+// The inverse of to_string(): exactly sixteen lower-case hex digits, so that a revision has one
 // spelling. nullopt: anything else.
 std::optional<RevisionId> parse_revision(std::string_view digits);
 

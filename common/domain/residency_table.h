@@ -8,9 +8,9 @@
 #include "common/base/result.h"
 #include "common/domain/ids.h"
 
-// The file `residency.<revision>`: header (64) · one 64-bit residency word per sample id. Written
-// only by the leader's mapping, mapped read-only by clients; it can be deleted at any time and is
-// rebuilt from the segments.
+// The file `residency.<revision>`: header (64) · one 64-bit residency word per sample id. Only the
+// leader writes it; clients map it read-only. It may be deleted at any time and is rebuilt from the
+// segments.
 namespace stoker::domain {
 
 inline constexpr std::uint32_t kResidencyFormatVersion = 1;
@@ -29,7 +29,7 @@ constexpr std::uint64_t residency_file_bytes(std::uint64_t sample_count) {
 
 std::array<std::byte, kResidencyHeaderBytes> encode_residency_header(const ResidencyHeader& header);
 
-// kCorruption or kInvalidArgument (another version), like decode_segment_header().
+// kCorruption or kInvalidArgument (another version), as decode_segment_header().
 Result<ResidencyHeader> decode_residency_header(std::span<const std::byte> bytes);
 
 }  // namespace stoker::domain

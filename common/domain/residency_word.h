@@ -7,14 +7,14 @@
 
 namespace stoker::domain {
 
-// Why a segment exists (design, section 1). The values are on disk and in shared memory.
+// The purpose of a segment (design, section 1). The values are on disk and in shared memory.
 enum class SegmentClass : std::uint8_t {
     kAbsent = 0,    // only in residency words: the sample is not on this node
-    kResident = 1,  // counts against the grant, stays
+    kResident = 1,  // counts against the grant; kept
     kWindow = 2,    // unlinked as soon as every job that needs it has read it
 };
 
-// Where a sample's record begins on this node.
+// The start of a sample's record on this node.
 struct Residency {
     SegmentClass segment_class = SegmentClass::kAbsent;
     SegmentSeq segment{};
@@ -27,15 +27,14 @@ inline constexpr std::uint64_t kRecordAlignment = 64;
 
 // The 64-bit word of the residency table: class in bits 62..63, segment in bits 30..61 (32 bits),
 // offset / 64 in bits 0..29 (so a record starts below 64 GiB). Zero means absent. Writers store it
-// with release, readers load with acquire, after the record's bytes are in the file.
+// with release after the record's bytes are in the file; readers load it with acquire.
 constexpr std::uint64_t pack_residency(const Residency& where) {
     return (static_cast<std::uint64_t>(where.segment_class) << 62U) |
            (static_cast<std::uint64_t>(where.segment.value()) << 30U) |
            (where.record_offset / kRecordAlignment);
 }
 
-// nullopt for absent and for a class that this version does not know; a reader treats both as a
-// miss.
+// nullopt for an absent sample and for an unknown class; a reader treats both as a miss.
 constexpr std::optional<Residency> unpack_residency(std::uint64_t word) {
     const auto segment_class = static_cast<SegmentClass>(word >> 62U);
     if (segment_class != SegmentClass::kResident && segment_class != SegmentClass::kWindow) {
@@ -48,7 +47,7 @@ constexpr std::optional<Residency> unpack_residency(std::uint64_t word) {
         (word & kOffsetMask) * kRecordAlignment};
 }
 
-// Segments never grow past this, so that every record offset fits into a word.
+// Upper limit of a segment's size, so that every record offset fits into a word.
 inline constexpr std::uint64_t kSegmentBytesMax = kRecordAlignment << 30U;
 
 }  // namespace stoker::domain

@@ -12,8 +12,8 @@
 #include "common/domain/ids.h"
 #include "common/domain/residency_word.h"
 
-// The bytes of a segment file (docs/design/segment-format.md). Shared by the sidecar, which writes,
-// and the client library, which maps. Pure: byte buffers in, values out.
+// The bytes of a segment file (docs/design/segment-format.md). The sidecar writes it, the client
+// library maps it. Pure: byte buffers in, values out.
 //
 //   header (64) · records, each at a multiple of 64: record header (64) · payload · zero padding ·
 //   … · footer when sealed
@@ -34,8 +34,7 @@ struct SegmentHeader {
 
 struct RecordHeader {
     SampleId sample{};
-    SegmentSeq seq{};  // of the segment that it stands in: a stale block of another file is not
-                       // taken for ours
+    SegmentSeq seq{};  // of its own segment, to reject a stale block of another file
     std::uint64_t payload_bytes = 0;
     std::uint32_t payload_crc32c = 0;
 
@@ -51,39 +50,38 @@ struct FooterEntry {
     bool operator==(const FooterEntry&) const = default;
 };
 
-// Bytes that a record of this payload takes, header and padding included.
+// Bytes of a record with this payload, header and padding included.
 constexpr std::uint64_t record_bytes(std::uint64_t payload_bytes) {
     return (kRecordHeaderBytes + payload_bytes + kRecordAlignment - 1) / kRecordAlignment *
            kRecordAlignment;
 }
 
-// The most that a whole dataset of so many payload bytes can take in records on a node: what a
-// grant must be so that all of it may stay.
+// Upper bound of the record bytes of a whole dataset with this payload on a node: the grant that a
+// full copy needs.
 constexpr Bytes records_bytes_max(Bytes payload, std::uint64_t sample_count) {
     return payload + Bytes{kRecordHeaderBytes + kRecordAlignment - 1} * sample_count;
 }
 
 std::array<std::byte, kSegmentHeaderBytes> encode_segment_header(const SegmentHeader& header);
 
-// kCorruption: not a segment, or damaged. kInvalidArgument: a version that we do not read; the
-// message names both.
+// kCorruption: not a segment, or damaged. kInvalidArgument: unsupported version; the message names
+// both.
 Result<SegmentHeader> decode_segment_header(std::span<const std::byte> bytes);
 
 std::array<std::byte, kRecordHeaderBytes> encode_record_header(const RecordHeader& header);
 
-// nullopt where there is no intact record header of this segment: the end of the data, or damage.
+// nullopt if there is no intact record header of this segment: the end of the data, or damage.
 std::optional<RecordHeader> decode_record_header(std::span<const std::byte> bytes, SegmentSeq seq);
 
-// The footer is [entries][count u64][crc32c u32][magic u32] and ends the file at a multiple of 64.
+// The footer is [entries][count u64][crc32c u32][magic u32]; it ends the file at a multiple of 64.
 std::vector<std::byte> encode_footer(std::span<const FooterEntry> entries, SegmentSeq seq);
 
-// `tail` is the end of the file, at least kFooterTailBytes long. Gives the length of the whole
-// footer, or nullopt when the segment is not sealed.
+// `tail` is the end of the file, at least kFooterTailBytes long. Returns the length of the whole
+// footer, or nullopt if the segment is not sealed.
 inline constexpr std::size_t kFooterTailBytes = 64;
 std::optional<std::uint64_t> footer_bytes(std::span<const std::byte> tail);
 
-// `footer` is exactly the bytes that footer_bytes() told. kCorruption when they do not match their
-// checksum.
+// `footer` has exactly footer_bytes() bytes. kCorruption: the checksum does not match.
 Result<std::vector<FooterEntry>> decode_footer(std::span<const std::byte> footer, SegmentSeq seq);
 
 }  // namespace stoker::domain

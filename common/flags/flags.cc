@@ -12,7 +12,7 @@ namespace stoker {
 
 namespace {
 
-// Levenshtein's distance, to name the flag that was probably meant.
+// Levenshtein distance, to suggest the nearest flag.
 std::size_t distance(std::string_view a, std::string_view b) {
     std::vector<std::size_t> row(b.size() + 1);
     for (std::size_t j = 0; j <= b.size(); ++j) {
@@ -66,7 +66,7 @@ const Flag* find(const std::vector<FlagGroup>& groups, char letter) {
     return nullptr;
 }
 
-// A flag as it was written, before its value is looked for.
+// A flag as written, before its value is parsed.
 struct Written {
     const Flag* flag = nullptr;
     std::string_view spelling;  // "--namespace", "-n"
@@ -101,7 +101,7 @@ Result<Written> read_short(const std::vector<FlagGroup>& groups, std::string_vie
     return result;
 }
 
-// Applies the flag at `index`; moves on to its value where that is the next argument.
+// Applies the flag at `index`; advances `index` if the value is the next argument.
 Status apply_flag(
     const Written& written, const std::vector<std::string_view>& arguments, std::size_t& index) {
     std::string_view value = written.value.value_or("");

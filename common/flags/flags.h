@@ -12,7 +12,7 @@
 
 #include "common/base/result.h"
 
-// Command-line flags as a table: parsing, help and the answer to a mistyped name come from the same
+// Command-line flags as a table: parsing, help and the suggestion for a mistyped name use the same
 // rows.
 namespace stoker {
 
@@ -29,13 +29,13 @@ struct FlagGroup {
     std::vector<Flag> flags;
 };
 
-// "--name value", "--name=value" and "--name". kInvalidArgument: an unknown flag (the message names
-// the nearest one), a missing value, or what apply() says.
+// Accepts "--name value", "--name=value" and "--name". kInvalidArgument: an unknown flag (the
+// message names the nearest one), a missing value, or an error of apply().
 Status parse_flags(
     const std::vector<FlagGroup>& groups, const std::vector<std::string_view>& arguments);
 
-// The same as kubectl reads them: flags and other words in any order, "-n value", "-n=value",
-// "-nvalue", and nothing after "--" is a flag. Returns the other words.
+// The same with kubectl's rules: flags and positional arguments in any order, "-n value",
+// "-n=value", "-nvalue"; everything after "--" is positional. Returns the positional arguments.
 Result<std::vector<std::string_view>> parse_words(
     const std::vector<FlagGroup>& groups, const std::vector<std::string_view>& arguments);
 
@@ -55,8 +55,8 @@ auto text_into(T& target) {
     };
 }
 
-// The same through `read`, text -> Result of a value for `target`. A vector gets one value per
-// flag.
+// The same through `read`, which converts text to a Result of the value. A vector gets one value
+// per flag.
 template <class T, class Read>
 auto read_into(T& target, Read read) {
     return [&target, read](std::string_view value) -> Status {
@@ -70,7 +70,7 @@ auto read_into(T& target, Read read) {
     };
 }
 
-// The same for numbers. kInvalidArgument: no number, or a count that `target` cannot hold.
+// The same for numbers. kInvalidArgument: not a number, or it does not fit `target`.
 template <class T>
 auto number_into(T& target) {
     return read_into(target, [](std::string_view text) { return parse_number("value", text); });
@@ -87,18 +87,18 @@ auto count_into(T& target) {
     });
 }
 
-// The same for a flag without a value, which may be written "--flag=true" or "--flag=false".
+// The same for a flag without a value; "--flag=true" and "--flag=false" are valid, too.
 // kInvalidArgument: any other value.
 std::function<Status(std::string_view value)> switch_into(bool& target);
 
-// "name=value,name=value" for Flag::apply: calls `take` with each pair in turn. kInvalidArgument: a
-// part without "=" (the message quotes `example`), or what `take` returns.
+// Parses "name=value,name=value" for Flag::apply: calls `take` with each pair in turn.
+// kInvalidArgument: a part without "=" (the message quotes `example`), or an error of `take`.
 Status each_pair(
     std::string_view text,
     std::string_view example,
     const std::function<Status(std::string_view name, std::string_view value)>& take);
 
-// "a,b,c"; empty parts are kept.
+// Splits "a,b,c"; keeps empty parts.
 std::vector<std::string_view> split(std::string_view text, char separator);
 
 }  // namespace stoker

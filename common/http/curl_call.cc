@@ -22,8 +22,8 @@ constexpr long kReceiveBufferBytes = 128 * 1024;
 // A pooled connection older than this is closed instead of reused: proxies and load balancers
 // forget idle ones, and libcurl 7.88 does not prune dead connections by itself (curl issue 10646).
 constexpr long kConnectionAgeMaxSeconds = 60;
-// A peer that vanished without a word is noticed after 15 + 3 * 5 s when idle, 30 s with data on
-// the way.
+// A peer that vanished silently is detected after 15 + 3 * 5 s if idle, after 30 s with data in
+// flight.
 constexpr int kKeepAliveIdleSeconds = 15;
 constexpr int kKeepAliveIntervalSeconds = 5;
 constexpr int kKeepAliveProbes = 3;
@@ -38,7 +38,7 @@ double to_seconds(Duration duration) {
     return std::chrono::duration<double>(duration).count();
 }
 
-// Methods whose repetition does no harm (RFC 9110, 9.2.2).
+// Methods that are safe to repeat (RFC 9110, 9.2.2).
 bool is_idempotent(std::string_view method) {
     return method == "GET" || method == "HEAD" || method == "PUT" || method == "DELETE" ||
            method == "OPTIONS";
@@ -62,8 +62,9 @@ ErrorCode error_code_of(CURLcode code) {
         case CURLE_NOT_BUILT_IN:
             return ErrorCode::kInternal;
         default:
-            // Everything else happened on the way: refused, reset, cut, garbage. OPERATION_TIMEDOUT
-            // is the connect time-out (the others are ours), so nothing has been sent then.
+            // All other codes are transport failures: refused, reset, cut, garbage.
+            // OPERATION_TIMEDOUT is the connect time-out (we enforce the others), so no request has
+            // been sent.
             return ErrorCode::kUnavailable;
     }
 }
@@ -146,7 +147,7 @@ void CurlCall::set_request_options() {
         header_list_ = curl_slist_append(header_list_, "Content-Type:");  // no invented form type
     }
     for (const Header& header : request_.headers) {
-        // "Name;" is curl's spelling of a header without a value; "Name:" would remove it.
+        // curl writes a header without a value as "Name;"; "Name:" would remove it.
         const std::string line =
             header.value.empty() ? header.name + ";" : header.name + ": " + header.value;
         header_list_ = curl_slist_append(header_list_, line.c_str());
@@ -154,8 +155,8 @@ void CurlCall::set_request_options() {
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, header_list_);
 }
 
-// Bodies of methods that must not be repeated come from a stream that cannot be rewound: curl then
-// reports a connection that died under it instead of sending the request a second time.
+// A body that must not be sent twice comes from a stream that cannot be rewound: curl then reports
+// a broken connection instead of sending the request again.
 void CurlCall::set_body_options() {
     CURL* easy = easy_.get();
     if (request_.method == "HEAD") {
@@ -185,7 +186,7 @@ void CurlCall::set_body_options() {
 void CurlCall::set_transport_options() {
     CURL* easy = easy_.get();
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-    // A cancelled call must not wait for a name server that does not answer.
+    // A cancelled call must not wait for an unresponsive name server.
     curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
     if (request_.connect_timeout > Duration::zero()) {
         curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, to_ms(request_.connect_timeout));
@@ -199,7 +200,7 @@ void CurlCall::set_transport_options() {
     if (!options_->unix_socket.empty()) {
         curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, options_->unix_socket.c_str());
     }
-    // Both are always set: curl would look into the environment by itself.
+    // Always set both: otherwise curl reads the environment.
     curl_easy_setopt(easy, CURLOPT_PROXY, options_->proxies.for_url(request_.url).c_str());
     curl_easy_setopt(easy, CURLOPT_NOPROXY, options_->proxies.except.c_str());
 }
@@ -218,7 +219,7 @@ Status CurlCall::set_tls_options() {
     };
     set_blob(CURLOPT_CAINFO_BLOB, options_->ca_pem);
     if (!options_->ca_pem.empty()) {
-        curl_easy_setopt(easy, CURLOPT_CAPATH, nullptr);  // trust these and nobody else
+        curl_easy_setopt(easy, CURLOPT_CAPATH, nullptr);  // trust only these certificates
     }
     if (code != CURLE_OK) {
         return fail(error_code_of(code), fmt::format("TLS settings: {}", curl_easy_strerror(code)));
@@ -260,12 +261,12 @@ Status CurlCall::outcome(CURLcode code) const {
         return verdict_;
     }
     if (code == CURLE_OK) {
-        // Curl takes a connection that ends inside the headers for a complete answer.
+        // Curl accepts a response that ends inside the headers as complete.
         return responded_ ? Status{}
                           : fail(ErrorCode::kUnavailable, "cut off inside the response headers");
     }
     if (code == CURLE_UNSUPPORTED_PROTOCOL && curl_words_.starts_with("Received")) {
-        // Not the URL's protocol but what the server spoke: "Received HTTP/0.9 when not allowed".
+        // The server's response was not HTTP: "Received HTTP/0.9 when not allowed".
         return fail(ErrorCode::kUnavailable, curl_words_.c_str());
     }
     const char* words =
@@ -299,7 +300,7 @@ std::size_t CurlCall::on_header(char* data, std::size_t size, std::size_t count,
 std::size_t CurlCall::on_body(char* data, std::size_t size, std::size_t count, void* self) {
     auto* call = static_cast<CurlCall*>(self);
     const auto bytes = std::as_bytes(std::span{data, size * count});
-    // One more or less than we were given is curl's sign for "stop".
+    // Returning any other count than the given one makes curl stop.
     return call->take_body(bytes) ? bytes.size() : (bytes.empty() ? 1 : 0);
 }
 
@@ -314,7 +315,7 @@ std::size_t CurlCall::on_upload(char* data, std::size_t size, std::size_t count,
 
 int CurlCall::on_socket(void* /*self*/, curl_socket_t socket, curlsocktype /*purpose*/) {
     const auto set = [socket](int level, int option, auto value) {
-        // A socket without these still works; it only notices a vanished peer later.
+        // Failure is harmless: the socket detects a vanished peer later.
         setsockopt(socket, level, option, &value, sizeof(value));
     };
     set(SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -328,7 +329,7 @@ int CurlCall::on_socket(void* /*self*/, curl_socket_t socket, curlsocktype /*pur
 bool CurlCall::take_header(std::string_view line) {
     last_byte_ = clock_->now();
     if (responded_) {
-        return true;  // a trailer: of no interest
+        return true;  // ignore trailers
     }
     header_bytes_ += line.size();
     if (header_bytes_ > kHeaderBytesMax) {

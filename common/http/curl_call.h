@@ -8,8 +8,7 @@
 
 #include "common/http/http_client.h"
 
-// One transfer of the curl client: an easy handle, what it was asked and how far it got. Private to
-// common/http.
+// One transfer of the curl client: its easy handle, request and progress. Private to common/http.
 namespace stoker::http {
 
 struct CurlEasyDeleter {
@@ -18,7 +17,7 @@ struct CurlEasyDeleter {
 
 using CurlEasy = std::unique_ptr<CURL, CurlEasyDeleter>;
 
-// Lives on the client's thread and at a fixed address, which curl's callbacks keep.
+// Lives on the client's thread at a fixed address, because curl's callbacks keep the pointer.
 class CurlCall {
 public:
     CurlCall(
@@ -40,20 +39,20 @@ public:
 
     CurlEasy release_easy() { return std::move(easy_); }
 
-    // When the call runs out of time if nothing more arrives; TimePoint::max() if never.
+    // The call's deadline if no more data arrives; TimePoint::max() if none.
     [[nodiscard]] TimePoint deadline() const;
 
-    // The error of a call that ran out of time by `now`.
+    // The error of a call whose deadline has passed at `now`.
     [[nodiscard]] Error expiry(TimePoint now) const;
 
-    // What curl's verdict means to our callers.
+    // Maps curl's result code to a Status.
     [[nodiscard]] Status outcome(CURLcode code) const;
 
-    // Curl gave up on a series of dead pooled connections before anything was sent or received:
-    // worth one try on a fresh connection.
+    // True if curl gave up on a series of dead pooled connections before any byte was sent or
+    // received: one retry on a fresh connection is safe.
     [[nodiscard]] bool may_restart(CURLcode code) const;
 
-    // Tells the sink. Once.
+    // Calls the sink's on_done. Call it once.
     void finish(Status status);
 
 private:

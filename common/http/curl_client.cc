@@ -116,8 +116,7 @@ private:
     std::thread thread_;
 };
 
-// Signals go to the threads that wait for them. A closed TLS connection must not raise SIGPIPE
-// here.
+// Other threads handle signals. A closed TLS connection must not raise SIGPIPE here.
 void block_all_signals() {
     sigset_t all;
     sigfillset(&all);
@@ -181,7 +180,7 @@ void CurlClient::launch(CurlCall& call, bool fresh_connection) {
     STOKER_CHECK(code == CURLM_OK, curl_multi_strerror(code));
 }
 
-// The call leaves the table before its sink hears of it, so a callback sees a client without it.
+// Removes the call from the table first, so that its callbacks do not find it in the client.
 void CurlClient::finish(CallId id, Status status) {
     auto node = calls_.extract(id);
     if (node.empty()) {

@@ -11,7 +11,7 @@ namespace stoker::http {
 Result<HttpResponse> HttpClient::call(HttpRequest request, std::stop_token stop) {
     STOKER_CHECK(!on_callback_thread(), "call() would wait for its own thread");
     HttpResponse response;
-    // Shared, because set_value() may still be at work when get() has returned.
+    // Shared, because set_value() may still run after get() has returned.
     const auto done = std::make_shared<std::promise<Status>>();
     std::future<Status> finished = done->get_future();
     HttpSink sink;

@@ -30,20 +30,20 @@ struct HttpRequest {
     std::string body{};
     Duration connect_timeout = std::chrono::seconds{5};  // name look-up, TCP and TLS together
     Duration total_timeout = std::chrono::seconds{30};   // from start() to the last byte
-    Duration idle_timeout{};                             // without one byte from the server
-    Bytes response_bytes_max = mib(64);                  // body only, after decompression
-    bool accept_gzip = false;                            // ask for compression; decoded on the fly
+    Duration idle_timeout{};             // longest time without a byte from the server
+    Bytes response_bytes_max = mib(64);  // body only, after decompression
+    bool accept_gzip = false;            // ask for compression; decoded on the fly
 };
 
-// Callbacks for a response. All three are called on the client's own thread, one at a time per
-// call. They must not block, because every other call of the client waits meanwhile. They may call
-// start() and cancel(). Empty functions are skipped.
+// Callbacks for a response. All three run on the client's own thread, one at a time per call. They
+// must not block, because all other calls of the client would wait. They may call start() and
+// cancel(). Empty functions are skipped.
 struct HttpSink {
-    // Called once, after the final header (1xx are skipped). Any status is a response: 404 is no
-    // error here.
+    // Called once, after the final header (1xx are skipped). Any status is a response: 404 is not
+    // an error here.
     std::function<void(int status, const Headers& headers)> on_response{};
-    // Called for each piece of the body as it arrives. The view ends with the call. Return false to
-    // cancel the rest.
+    // Called for each piece of the body as it arrives. The view is valid during the call. Return
+    // false to cancel the rest.
     std::function<bool(std::span<const std::byte> data)> on_data{};
     // Called exactly once, last. The sink is destroyed afterwards.
     std::function<void(Status status)> on_done{};
@@ -59,34 +59,33 @@ struct ClientOptions {
     std::string ca_file{};      // PEM bundle to trust instead of the system's
     std::string ca_pem{};       // the same as text; wins over ca_file
     std::string unix_socket{};  // connect here for every URL; "": to the URL's address
-    bool verify = true;  // certificate and host name; off only for tests and by explicit wish
+    bool verify = true;  // certificate and host name; off only for tests or by explicit setting
     std::uint32_t connections_max = 0;    // open at once; more calls wait in order; 0: no limit
     std::uint32_t idle_connections = 16;  // kept open for reuse, for at most 60 s
     std::string user_agent = "stoker/" STOKER_VERSION;
-    ProxySettings proxies{};  // none, whatever the environment says
+    ProxySettings proxies{};  // none; the environment is ignored
 };
 
-// Thread-safe. A GET, HEAD, PUT, DELETE or OPTIONS may be sent twice when a pooled connection turns
-// out to be dead; any other method is sent at most once. Nothing else is retried here.
+// Thread-safe. A GET, HEAD, PUT, DELETE or OPTIONS may be sent twice if a pooled connection is
+// dead; any other method is sent at most once. There are no other retries.
 //
 // Errors: kUnavailable (no connection, name not found, cut off), kDeadlineExceeded (total or idle
 // time-out), kResourceExhausted (response_bytes_max or 64 KiB of headers exceeded), kForbidden (the
 // server's certificate is not trusted), kInvalidArgument (URL, certificate, key), kCancelled.
-// Messages repeat the library's words, never a header.
+// Messages quote libcurl, never a header.
 class HttpClient {
 public:
-    // Finishes every call with kCancelled, then returns. Not from a callback.
+    // Ends every call with kCancelled, then returns. Must not run in a callback.
     virtual ~HttpClient() = default;
 
-    // Returns at once. While the destructor runs, on_done(kCancelled) is called before start()
-    // returns.
+    // Returns at once. During destruction, on_done(kCancelled) is called before start() returns.
     virtual CallId start(HttpRequest request, HttpSink sink) = 0;
 
-    // The call ends soon with kCancelled, unless it has ended already. Never blocks; unknown ids
+    // Ends the call soon with kCancelled, unless it has ended already. Never blocks; unknown ids
     // are ignored.
     virtual void cancel(CallId id) = 0;
 
-    // Waits for the whole answer; `stop` cancels it. Not from a callback.
+    // Waits for the whole response; `stop` cancels it. Must not run in a callback.
     Result<HttpResponse> call(HttpRequest request, std::stop_token stop = {});
 
 protected:
@@ -94,9 +93,9 @@ protected:
     [[nodiscard]] virtual bool on_callback_thread() const = 0;
 };
 
-// libcurl's multi interface on one thread. One client per set of credentials: throw it away when
-// they rotate. `clock` must outlive the client. kInvalidArgument: the CA file cannot be read,
-// certificate without key.
+// Runs libcurl's multi interface on one thread. One client per set of credentials: replace it after
+// a rotation. `clock` must outlive the client. kInvalidArgument: the CA file cannot be read, or a
+// certificate has no key.
 Result<std::unique_ptr<HttpClient>> make_curl_client(ClientOptions options, const Clock& clock);
 
 }  // namespace stoker::http

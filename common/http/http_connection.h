@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
-#include <utility>  // awaitable.hpp of Boost 1.74 forgets it
+#include <utility>  // awaitable.hpp of Boost 1.74 does not include it
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/buffer.hpp>
@@ -14,9 +14,9 @@
 
 #include "common/base/clock.h"
 
-// The bytes of one accepted connection, plain or TLS, with a deadline over whatever runs. Private
-// to common/http; only the server's thread uses it. Virtual rather than a template: composed
-// operations over two stream types took GCC 12 ten minutes to compile with sanitizers.
+// One accepted connection, plain or TLS, with a deadline for the current operation. Private to
+// common/http; only the server's thread uses it. Virtual instead of a template: composed operations
+// over two stream types took GCC 12 ten minutes to compile with sanitizers.
 namespace stoker::http {
 
 using AsioError = boost::system::error_code;
@@ -28,30 +28,30 @@ public:
     HttpConnection(const HttpConnection&) = delete;
     HttpConnection& operator=(const HttpConnection&) = delete;
 
-    // From now on the connection is closed unless another deadline is set within `duration`; what
-    // runs then fails.
+    // Closes the connection after `duration` unless a new deadline is set; the current operation
+    // then fails.
     void set_deadline(Duration duration);
 
-    // Closes it at once; what runs fails.
+    // Closes the connection at once; the current operation fails.
     void close();
 
-    // No more bytes from us; the peer may still send.
+    // Ends sending; the peer may still send.
     void shut_down_sending();
 
-    // "127.0.0.1:34512", "[::1]:34512".
+    // Address of the peer: "127.0.0.1:34512", "[::1]:34512".
     [[nodiscard]] const std::string& peer() const { return peer_; }
 
-    // TLS: the handshake. Plain: nothing.
+    // Runs the TLS handshake; does nothing for plain HTTP.
     virtual boost::asio::awaitable<void> open(AsioError& error) = 0;
     virtual boost::asio::awaitable<std::size_t> read_some(
         boost::asio::mutable_buffer into, AsioError& error) = 0;
-    // All of both buffers.
+    // Writes both buffers completely.
     virtual boost::asio::awaitable<void> write(
         std::array<boost::asio::const_buffer, 2> data, AsioError& error) = 0;
-    // Says goodbye as TLS wants it. Plain: nothing.
+    // Sends the TLS close notification; does nothing for plain HTTP.
     virtual boost::asio::awaitable<void> say_goodbye() = 0;
 
-    // Reads and drops bytes below TLS.
+    // Reads and discards raw bytes below TLS.
     boost::asio::awaitable<std::size_t> discard_some(AsioError& error);
 
 protected:
@@ -63,7 +63,7 @@ private:
     std::string peer_;
 };
 
-// `tls` null: plain.
+// A null `tls` makes a plain connection.
 std::shared_ptr<HttpConnection> make_connection(
     boost::asio::ip::tcp::socket socket, std::shared_ptr<boost::asio::ssl::context> tls);
 

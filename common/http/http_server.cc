@@ -185,7 +185,7 @@ private:
         if (host_.counters.open >= host_.options.connections_max) {
             ++host_.counters.refused;
             if (!end_a_waiting_one(host_)) {
-                return;  // closes it
+                return;  // closes the connection
             }
         }
         ++host_.counters.open;
@@ -204,7 +204,7 @@ private:
         }
     }
 
-    // The I/O thread ends by itself when nothing is left to do, or when the drain timer stops it.
+    // The I/O thread returns once no work is left, or when the drain timer stops it.
     void begin_drain() {
         host_.draining = true;
         error_code ignored;
@@ -224,7 +224,8 @@ private:
         });
     }
 
-    // Destroyed last to first: the sessions inside io_ go before what they refer to.
+    // Members are destroyed last to first: the sessions inside io_ go before the objects that they
+    // use.
     SessionHost host_;
     Guarded<TlsContext> tls_;
     std::uint16_t port_ = 0;

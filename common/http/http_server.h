@@ -12,8 +12,8 @@
 #include "common/base/result.h"
 #include "common/http/headers.h"
 
-// A small HTTP/1.1 server for metrics, probes and admission reviews: everything that a stranger can
-// make long or slow has a bound. One I/O thread serves all connections.
+// A small HTTP/1.1 server for metrics, probes and admission reviews: every size and time that a
+// client controls has a limit. One I/O thread serves all connections.
 namespace stoker::http {
 
 struct ServerRequest {
@@ -35,33 +35,34 @@ struct ServerResponse {
     Headers headers{};
 };
 
-// Runs on the server's thread and must not block; whatever it throws becomes a 500.
+// Runs on the server's thread and must not block; an exception becomes a 500.
 using Handler = std::function<ServerResponse(const ServerRequest&)>;
 
-// Takes the answer to one request: once, from any thread, while the server lives. Later calls do
+// Sends the response to one request: once, from any thread, while the server lives. Later calls do
 // nothing.
 using Reply = std::function<void(ServerResponse)>;
-// A handler that may answer later. As Handler in everything else; a Reply that never comes leaves
-// the request open until the server ends.
+// A handler that may respond later; otherwise like Handler. A request whose Reply is never called
+// stays open until the server ends.
 using LaterHandler = std::function<void(const ServerRequest&, Reply)>;
 
 struct ServerOptions {
-    // "::" listens on IPv6 and IPv4 (and falls back to IPv4 alone where the kernel has no IPv6);
-    // "127.0.0.1", "::1".
+    // Listening address: "::" is IPv6 and IPv4 (IPv4 alone if the kernel has no IPv6); "127.0.0.1",
+    // "::1".
     std::string address = "::";
     std::uint16_t port = 0;  // 0: any free one, see HttpServer::port()
     std::string cert_pem{};  // certificate chain and key: both for HTTPS (TLS 1.2 or later), none
                              // for plain HTTP
     std::string key_pem{};
 
-    Bytes header_bytes_max = kib(16);  // more: 431; also for the lines of a chunked body
-    Bytes body_bytes_max = mib(7);     // more: 413; two objects of 3 MiB and a review around them
-    // Above: the one that has waited longest without a whole request is closed, of the address that
-    // has most of them, so that a flood from one address leaves the others alone. Where none waits,
-    // the newcomer is closed.
+    Bytes header_bytes_max = kib(16);  // larger: 431; also limits the lines of a chunked body
+    Bytes body_bytes_max =
+        mib(7);  // larger: 413; fits two objects of 3 MiB and a review around them
+    // Beyond this limit the server closes the connection that has waited longest without a whole
+    // request, from the address with the most of these. So a flood from one address leaves others
+    // alone. If no connection waits, the new one is closed.
     std::uint32_t connections_max = 256;
 
-    // Limits of each phase of a connection; a peer that overstays is disconnected.
+    // Time limits of each phase of a connection; a slower peer is disconnected.
     Duration handshake_timeout = std::chrono::seconds{5};
     Duration idle_timeout = std::chrono::seconds{90};   // between two requests
     Duration header_timeout = std::chrono::seconds{5};  // also until the first byte of the first
@@ -74,7 +75,7 @@ struct ServerOptions {
 
 struct ServerStats {
     std::uint64_t accepted = 0;
-    std::uint64_t refused = 0;  // over connections_max: they, or those that they replaced
+    std::uint64_t refused = 0;  // closed because of connections_max
     std::uint64_t open = 0;
     std::uint64_t requests = 0;  // handed to the handler
 };
@@ -83,8 +84,8 @@ struct ServerStats {
 // finish within drain_timeout, then returns.
 class HttpServer {
 public:
-    // Listens and serves from here on. kUnavailable: the address cannot be bound. kInvalidArgument:
-    // bad address, certificate or key.
+    // Listens and starts to serve. kUnavailable: the address cannot be bound. kInvalidArgument: bad
+    // address, certificate or key.
     static Result<std::unique_ptr<HttpServer>> start(ServerOptions options, Handler handler);
     static Result<std::unique_ptr<HttpServer>> start(ServerOptions options, LaterHandler handler);
 
@@ -94,7 +95,7 @@ public:
 
     [[nodiscard]] std::uint16_t port() const;
 
-    // New connections use the new pair; open ones go on. After an error (not PEM, key of another
+    // New connections use the new pair; open ones continue. After an error (not PEM, key of another
     // certificate) the old pair stays. kInvalidArgument on a server without TLS.
     Status replace_certificate(const std::string& cert_pem, const std::string& key_pem);
 

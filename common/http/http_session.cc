@@ -30,12 +30,12 @@ namespace wire = boost::beast::http;
 using RequestParser = wire::request_parser<wire::string_body>;
 
 constexpr std::size_t kReadBytes = 64 * 1024;
-// After a refusal the rest of the request is read and dropped for a while: closing with unread data
-// in the socket would send a reset that can overtake the answer.
+// After a refusal, the rest of the request is read and dropped for this time: closing with unread
+// data in the socket would send a reset that can overtake the response.
 constexpr Duration kLingerMax = std::chrono::seconds{1};
 constexpr std::size_t kLingerBytesMax = 1024 * 1024;
 
-// Tells whether the connection waits for its next request, for as long as it lives.
+// Marks the connection as idle between requests during the mark's lifetime.
 class IdleMark {
 public:
     IdleMark(SessionHost& host, HttpConnection& connection)
@@ -54,7 +54,7 @@ private:
     HttpConnection& connection_;
 };
 
-// Tells that the connection waits, for as long as it lives.
+// Marks the connection as waiting for a whole request during the mark's lifetime.
 class WaitMark {
 public:
     WaitMark(SessionHost& host, HttpConnection& connection)
@@ -91,7 +91,7 @@ ServerRequest to_request(wire::request<wire::string_body> message, const std::st
     return request;
 }
 
-// An answer that the handler may give on another thread. wait() runs on the server's thread.
+// A response that may come from another thread. wait() runs on the server's thread.
 class PendingAnswer : public std::enable_shared_from_this<PendingAnswer> {
 public:
     explicit PendingAnswer(const asio::any_io_executor& executor)
@@ -105,7 +105,7 @@ public:
             }
             *kept = std::move(response);
         }
-        // Comes after the wait has begun, if it begins at all: both run on the server's thread.
+        // Runs after the wait has begun, or when there is none: both run on the server's thread.
         asio::post(ready_.get_executor(), [self = shared_from_this()] { self->ready_.cancel(); });
     }
 
@@ -146,7 +146,7 @@ std::string head_text(const ServerResponse& response, bool keep_alive) {
         response.status,
         std::string{wire::obsolete_reason(status)},
         response.content_type);
-    // 204 and 304 have no body and must not announce one (RFC 9110, 8.6).
+    // 204 and 304 have no body and must not have Content-Length (RFC 9110, 8.6).
     if (response.status != 204 && response.status != 304) {
         head += fmt::format("Content-Length: {}\r\n", response.body.size());
     }
@@ -159,7 +159,7 @@ std::string head_text(const ServerResponse& response, bool keep_alive) {
     return head + "\r\n";
 }
 
-// The status for a request that cannot be read; none when the peer is simply gone or too slow.
+// The response to a request that cannot be parsed; nullopt if the peer has gone or is too slow.
 std::optional<ServerResponse> refusal_of(const AsioError& error) {
     const auto refuse = [](int status, const char* words) {
         return ServerResponse{status, "text/plain; charset=utf-8", words, {}};
@@ -179,7 +179,7 @@ std::optional<ServerResponse> refusal_of(const AsioError& error) {
     return std::nullopt;
 }
 
-// Each co_await stands in a statement of its own: GCC 12 miscompiles `co_return co_await x && y`.
+// Keep each co_await in its own statement: GCC 12 miscompiles `co_return co_await x && y`.
 class Session {
 public:
     Session(SessionHost& host, HttpConnection& connection)
@@ -216,7 +216,7 @@ private:
         buffer_.commit(count);
     }
 
-    // False: the connection has to be closed.
+    // Returns false if the connection must be closed.
     asio::awaitable<bool> serve_one() {
         RequestParser parser;
         parser.eager(true);
@@ -248,8 +248,8 @@ private:
                 header_seen = true;
                 co_await begin_body(parser, error);
             }
-            // The parser bounds header and body, but neither the line before a chunk nor the lines
-            // after the last one: it leaves them here until they are whole.
+            // The parser limits header and body, but neither the line before a chunk nor the
+            // trailer lines: it leaves them in buffer_ until they are complete.
             if (!error && buffer_.size() > header_max()) {
                 error = wire::error::header_limit;
             }

@@ -9,7 +9,7 @@
 #include "common/http/http_connection.h"
 #include "common/http/http_server.h"
 
-// The requests of one connection, one after the other. Private to common/http.
+// Serves the requests of one connection in order. Private to common/http.
 namespace stoker::http {
 
 struct ServerCounters {
@@ -19,24 +19,24 @@ struct ServerCounters {
     std::atomic<std::uint64_t> requests{0};
 };
 
-// What a session needs of its server; outlives every session. Only the server's thread touches the
-// plain members.
+// The server's state that sessions use; outlives every session. Only the server's thread touches
+// the plain members.
 struct SessionHost {
     ServerOptions options;
     LaterHandler handler;
     ServerCounters counters;
     bool draining = false;
     std::set<HttpConnection*> idle;  // between two requests; closed when draining starts
-    // Those that have not sent a whole request, idle ones too, in the order in which they began to
-    // wait. Where there are too many connections, one of them goes.
+    // Connections without a whole request, including idle ones, in the order in which they began to
+    // wait. One of them is closed if there are too many connections.
     std::map<std::uint64_t, HttpConnection*> waiting;
     std::uint64_t waits = 0;  // a running number
 };
 
-// Ends the oldest waiting connection of the address that has the most. False: none waits.
+// Closes the longest-waiting connection of the address that has the most. False: none waits.
 bool end_a_waiting_one(SessionHost& host);
 
-// Serves one connection until either side ends it.
+// Serves one connection until either side closes it.
 boost::asio::awaitable<void> serve_connection(
     SessionHost& host, std::shared_ptr<HttpConnection> connection);
 

@@ -22,7 +22,7 @@ std::atomic<Level>& threshold() {
     return level;
 }
 
-// Keys and an origin's words may have any bytes; JSON is UTF-8.
+// Keys and origin messages may have any bytes; JSON is UTF-8.
 void append_escaped(std::string& out, std::string_view text) {
     while (!text.empty()) {
         const std::size_t length = utf8_length(text);
@@ -102,7 +102,7 @@ void write(Level level, std::string_view message, std::initializer_list<Field> f
         return;
     }
     const std::string line = format_line(now_text(), level, message, fields);
-    // A log line that cannot be written has nowhere else to go.
+    // Ignore the result: there is no other place to report it.
     [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
 }
 

@@ -8,14 +8,14 @@
 
 #include <fmt/format.h>
 
-// One JSON object a line on stderr: {"ts":"…","level":"info","msg":"…","key":"value",…}. Decisions
-// are logged, not steps; values go into fields, not into the sentence. Thread-safe; a line is
-// written with one write().
+// One JSON object per line on stderr: {"ts":"…","level":"info","msg":"…","key":"value",…}. Log
+// decisions, not steps; values go into fields, not into the sentence. Thread-safe; each line is one
+// write().
 namespace stoker::log {
 
 enum class Level : std::uint8_t { kDebug, kInfo, kWarning, kError };
 
-// A key and its value. Numbers and booleans stay bare in the JSON.
+// A key and its value. Numbers and booleans are not quoted in the JSON.
 struct Field {
     std::string_view key;
     std::string value;
@@ -41,10 +41,10 @@ struct Field {
           quoted(false) {}
 };
 
-// Below this nothing is written. Set once at start; kInfo until then.
+// Lower levels are not written. Call it once at start; the default is kInfo.
 void set_level(Level level);
 
-// nullopt-free parse for flags: "debug", "info", "warning", "error"; anything else is false.
+// Parses a flag: "debug", "info", "warning", "error"; anything else returns false.
 bool parse_level(std::string_view text, Level& level);
 
 void write(Level level, std::string_view message, std::initializer_list<Field> fields = {});

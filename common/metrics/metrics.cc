@@ -52,7 +52,7 @@ void expose_one(
     out += fmt::format("{}{} {}\n", name, labels, number_text(value));
 }
 
-// A gauge without labels whose value is computed when somebody looks.
+// A gauge without labels whose value is computed at exposition.
 class CallbackGauge final : public FamilyBase {
 public:
     CallbackGauge(std::string name, std::string help, std::function<double()> read)

@@ -11,9 +11,9 @@
 
 #include "common/base/guarded.h"
 
-// Numbers for Prometheus. A program declares all its families in one struct over one Registry,
-// updates them from any thread for the price of an atomic addition, and serves Registry::expose()
-// at /metrics.
+// Prometheus metrics. A program declares all its families in one struct over one Registry, updates
+// them from any thread at the cost of an atomic addition, and serves Registry::expose() at
+// /metrics.
 namespace stoker::metrics {
 
 // Only grows. Thread-safe.
@@ -41,18 +41,18 @@ private:
     std::atomic<double> value_{0};
 };
 
-// Counts observations by size. Thread-safe; a reader beside a writer may see a sum that is one
-// observation behind.
+// Counts observations by size. Thread-safe; during a write, a reader may see a sum that lacks one
+// observation.
 class Histogram {
 public:
-    // `bounds` are the upper ends of the buckets, ascending; a last one without end is added.
+    // `bounds` are the upper ends of the buckets, ascending; an unbounded one is added.
     explicit Histogram(std::vector<double> bounds);
 
     void observe(double value);
 
     [[nodiscard]] const std::vector<double>& bounds() const { return bounds_; }
 
-    // Per bucket, not cumulative; one more than there are bounds.
+    // Counts per bucket, not cumulative; one more than there are bounds.
     [[nodiscard]] std::vector<std::uint64_t> counts() const;
 
     [[nodiscard]] double sum() const { return sum_.load(std::memory_order_relaxed); }
@@ -63,13 +63,13 @@ private:
     std::atomic<double> sum_{0};
 };
 
-// `count` bounds: first, first*factor, first*factor^2, …
+// Returns `count` bounds: first, first*factor, first*factor^2, …
 std::vector<double> exponential_bounds(double first, double factor, std::size_t count);
 
 using LabelValues = std::vector<std::string>;
 
-// One name with its help text and all its series. Private to the registry except for the typed ones
-// below.
+// One metric name with its help text and all its series. Private to the registry except for the
+// typed families below.
 class FamilyBase {
 public:
     FamilyBase(std::string name, std::string help, std::vector<std::string> label_names);
@@ -84,7 +84,7 @@ protected:
     [[nodiscard]] virtual std::string_view type() const = 0;
     virtual void expose_series(std::string& out) = 0;
 
-    // "{a=\"1\",b=\"2\"}" or nothing without labels. `extra` ("le=\"1\"") comes last.
+    // Formats "{a=\"1\",b=\"2\"}", or nothing without labels. `extra` ("le=\"1\"") comes last.
     [[nodiscard]] std::string label_text(
         const LabelValues& values, std::string_view extra = "") const;
     void check_label_count(const LabelValues& values) const;
@@ -109,8 +109,9 @@ public:
         : FamilyBase(std::move(name), std::move(help), std::move(label_names)),
           make_(std::move(make)) {}
 
-    // The series with these label values, in the order of the label names; made at first use. Takes
-    // a lock: keep the pointer where it is updated often. It may outlive the series' removal.
+    // The series with these label values, in the order of the label names; created at first use.
+    // Takes a lock: keep the pointer if it is updated often. It stays valid after the series is
+    // removed.
     std::shared_ptr<Metric> with(LabelValues values) {
         check_label_count(values);
         auto series = series_.lock();
@@ -121,7 +122,7 @@ public:
         return metric;
     }
 
-    // The series is no longer exposed; with() would start it anew.
+    // Ends the exposition of the series; with() would create a new one.
     void remove(const LabelValues& values) { series_.lock()->erase(values); }
 
 protected:
@@ -137,8 +138,8 @@ using CounterFamily = Family<Counter>;
 using GaugeFamily = Family<Gauge>;
 using HistogramFamily = Family<Histogram>;
 
-// Owns the families, which live as long as it does. Thread-safe. A name that is not
-// [a-zA-Z_:][a-zA-Z0-9_:]* or is declared twice is a bug of ours and aborts.
+// Owns the families, which live as long as it does. Thread-safe. Aborts on a name that is not
+// [a-zA-Z_:][a-zA-Z0-9_:]* or is declared twice, which is a bug.
 class Registry {
 public:
     CounterFamily& counter_family(
@@ -156,11 +157,10 @@ public:
     Gauge& gauge(std::string name, std::string help);
     Histogram& histogram(std::string name, std::string help, std::vector<double> bounds);
 
-    // A gauge that is asked for its value at each exposition, from that thread; `read` must be
-    // thread-safe.
+    // A gauge whose value is read at each exposition, on that thread; `read` must be thread-safe.
     void gauge_callback(std::string name, std::string help, std::function<double()> read);
 
-    // Everything in the text format 0.0.4, sorted by name, then by label values.
+    // All families in text format 0.0.4, sorted by name, then by label values.
     [[nodiscard]] std::string expose() const;
 
     static constexpr std::string_view kContentType = "text/plain; version=0.0.4; charset=utf-8";

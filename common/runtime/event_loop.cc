@@ -26,7 +26,7 @@ EventLoop::EventLoop(const Clock& clock)
     STOKER_CHECK(epoll_.valid() && wake_.valid(), "no descriptors left for the event loop");
     watch(wake_.get(), [this](IoReady) {
         std::uint64_t count = 0;
-        // A spurious wake-up finds nothing to read, which is fine.
+        // A spurious wake-up reads nothing, which is fine.
         [[maybe_unused]] const auto bytes = ::read(wake_.get(), &count, sizeof(count));
     });
 }

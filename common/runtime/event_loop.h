@@ -17,16 +17,16 @@ namespace stoker {
 
 using TimerId = Strong<std::uint64_t, struct TimerIdTag>;
 
-// What a watched descriptor is ready for. A hang-up or an error shows as readable: the next read
-// tells which.
+// Readiness of a watched descriptor. A hang-up or an error shows as readable; the next read returns
+// it.
 struct IoReady {
     bool readable = false;
     bool writable = false;
 };
 
 // One thread's loop over descriptors (epoll), timers and posted tasks. Callbacks run on the thread
-// that calls run() or step(), one at a time, and must not block. Everything but post() and stop()
-// belongs to that thread. A callback may watch, forget, set and cancel anything, itself included.
+// that calls run() or step(), one at a time, and must not block. Only post() and stop() may be
+// called on other threads. A callback may watch, forget, set and cancel anything, itself included.
 class EventLoop {
 public:
     using IoCallback = std::function<void(IoReady)>;
@@ -41,20 +41,19 @@ public:
 
     [[nodiscard]] const Clock& clock() const { return clock_; }
 
-    // Watches `fd` for reading, until forget(). The caller keeps the descriptor open that long.
+    // Watches `fd` for reading until forget(). The caller keeps the descriptor open until then.
     void watch(int fd, IoCallback callback);
 
-    // Whether to be told that the descriptor can be read, or written.
+    // Sets whether the callback runs when `fd` is readable, and when it is writable.
     void set_interest(int fd, bool readable, bool writable);
     void forget(int fd);
 
     TimerId run_at(TimePoint when, Task task);
 
-    // A timer that ran or was cancelled is ignored.
+    // A timer that has run or was cancelled is ignored.
     void cancel(TimerId timer);
 
-    // Any thread: runs `task` on the loop soon. After the loop was destroyed nobody may post any
-    // more.
+    // Any thread: runs `task` on the loop soon. Must not be called after the loop's destruction.
     void post(Task task);
 
     // Any thread: makes run() return.
@@ -62,7 +61,7 @@ public:
 
     void run();
 
-    // Waits for something to do, at most `timeout`, and does it. False once stop() was called.
+    // Waits at most `timeout` for events and handles them. False once stop() was called.
     bool step(Duration timeout);
 
 private:

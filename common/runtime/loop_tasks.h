@@ -6,11 +6,11 @@
 
 #include "common/runtime/event_loop.h"
 
-// Timers and tasks that wait in a loop and are cancelled with the object that owns them. Made and
-// destroyed on the loop's thread; the loop outlives both.
+// Timers and tasks that are cancelled when their owner is destroyed. Created and destroyed on the
+// loop's thread; the loop outlives both.
 namespace stoker {
 
-// One task that runs later. Belongs to the loop's thread.
+// One task that runs later. For the loop's thread only.
 class LoopTimer {
 public:
     explicit LoopTimer(EventLoop& loop)
@@ -21,7 +21,7 @@ public:
 
     ~LoopTimer() { cancel(); }
 
-    // Replaces what waited.
+    // Replaces the pending task.
     void run_at(TimePoint when, EventLoop::Task task) {
         cancel();
         timer_ = loop_.run_at(when, std::move(task));
@@ -49,7 +49,8 @@ public:
     LoopTasks(const LoopTasks&) = delete;
     LoopTasks& operator=(const LoopTasks&) = delete;
 
-    // `task` for callbacks on the loop's thread that may come after our end.
+    // Wraps `task` for callbacks on the loop's thread that may come after this object's
+    // destruction.
     [[nodiscard]] EventLoop::Task guarded(EventLoop::Task task) const {
         return [alive = std::weak_ptr{alive_}, task = std::move(task)] {
             if (!alive.expired()) {
@@ -58,10 +59,11 @@ public:
         };
     }
 
-    // Any thread that we outlive.
+    // Posts from any thread that ends before this object does.
     void post(EventLoop::Task task) const { loop_.post(guarded(std::move(task))); }
 
-    // post() for threads that may outlive us, though not the loop. Made on the loop's thread.
+    // post() for threads that may outlive this object, though not the loop. Call poster() on the
+    // loop's thread.
     [[nodiscard]] Poster poster() const {
         return [&loop = loop_, alive = std::weak_ptr{alive_}](EventLoop::Task task) {
             loop.post([alive, task = std::move(task)] {

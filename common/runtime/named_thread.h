@@ -7,9 +7,8 @@
 
 namespace stoker {
 
-// Starts a thread that `top` and debuggers show under `name` (cut to 15 characters). It stops and
-// joins with the returned handle. Signals are blocked in it: they belong to the thread that runs
-// the event loop.
+// Starts a thread that `top` and debuggers show under `name` (cut to 15 characters). The returned
+// handle stops and joins it. Signals are blocked in it: the thread of the event loop handles them.
 std::jthread start_thread(std::string name, std::function<void(std::stop_token)> body);
 
 }  // namespace stoker

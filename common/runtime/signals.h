@@ -7,8 +7,9 @@
 
 namespace stoker {
 
-// Turns SIGTERM and SIGINT into a call on the event loop. Make it before any other thread starts,
-// so that all of them inherit the blocked signals; SIGPIPE is ignored from then on. One a program.
+// Turns SIGTERM and SIGINT into a call on the event loop. Create it before any other thread starts,
+// so that all of them inherit the blocked signals; it also ignores SIGPIPE. One instance per
+// program.
 class StopSignals {
 public:
     StopSignals(EventLoop& loop, std::function<void(int signal)> on_stop);

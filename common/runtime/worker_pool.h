@@ -11,8 +11,8 @@
 
 namespace stoker {
 
-// A few named threads for work that blocks (disks, checksums). Tasks start in the order of post().
-// The queue has no bound of its own: whoever posts bounds what is under way. Thread-safe.
+// A few named threads for blocking work (disks, checksums). Tasks start in the order of post(). The
+// queue is unbounded: callers of post() must limit their pending tasks. Thread-safe.
 class WorkerPool {
 public:
     using Task = std::function<void()>;
@@ -21,12 +21,12 @@ public:
     WorkerPool(const WorkerPool&) = delete;
     WorkerPool& operator=(const WorkerPool&) = delete;
 
-    // Runs what was posted, then joins.
+    // Runs all posted tasks, then joins.
     ~WorkerPool();
 
     void post(Task task);
 
-    // Tasks that wait for a thread.
+    // Number of tasks that no thread has started.
     [[nodiscard]] std::size_t backlog() const;
 
 private:

@@ -19,7 +19,7 @@ std::string value_of(const Context& context, const std::string& key) {
     return found == context.end() ? std::string{} : found->second;
 }
 
-// A mandatory name among the attributes.
+// Reads a mandatory name from the volume attributes.
 Result<std::string> name_of(const Context& context, const std::string& key) {
     std::string name = value_of(context, key);
     if (!is_path_component(name)) {
@@ -46,7 +46,7 @@ std::optional<View> parse_view(const std::string& text) {
     return std::nullopt;
 }
 
-// Views that a namespace can never have, whatever the API server says.
+// Rejects views that a namespace can never have, before the API server is asked.
 Status check_side(const ViewRequest& request) {
     if (request.view == View::kOwner && request.is_foreign()) {
         return fail(

@@ -6,8 +6,8 @@
 
 #include "common/base/result.h"
 
-// What an inline volume asks of the driver. Everything in it but the pod's identity was written by
-// whoever made the pod, so nothing in it gives a right. Pure.
+// The request in a pod's inline volume. The pod's author controls everything in it except the pod's
+// identity, so nothing in it grants a right. Pure.
 namespace stoker::node {
 
 inline constexpr const char* kDriverName = "csi.stoker.dev";
@@ -16,10 +16,10 @@ enum class View : std::uint8_t {
     kData,    // the samples, read-only
     kOwner,   // the whole node directory, for the sidecar that writes it
     kShared,  // the samples, read-only, for a namespace that the Dataset is shared with
-    kGuest,   // that namespace's door to the leader, for its sidecars
+    kGuest,   // that namespace's socket to the leader, for its sidecars
 };
 
-// The pod that mounts the volume, in the kubelet's words.
+// The pod that mounts the volume, as the kubelet reports it.
 struct PodIdentity {
     std::string ns;
     std::string name;
@@ -28,7 +28,7 @@ struct PodIdentity {
     bool operator==(const PodIdentity&) const = default;
 };
 
-// One node directory: <pool>/<namespace>/<uid>. Both names are safe as path components.
+// One node directory: <pool>/<namespace>/<uid>. Namespace and uid are safe as path components.
 struct NodeDirectoryName {
     std::string ns;   // the Dataset's
     std::string uid;  // the Dataset's, or "inline-<digest>"
@@ -48,17 +48,17 @@ struct ViewRequest {
     bool operator==(const ViewRequest&) const = default;
 };
 
-// A name that cannot leave its folder: 1 to 253 of a-z, 0-9, '-' and '.', and not "." or "..".
+// A name that is safe as a path component: 1 to 253 of a-z, 0-9, '-' and '.', and not "." or "..".
 bool is_path_component(const std::string& name);
 
 // The name of a Dataset's node directory: a UUID, or "inline-" and 16 hex digits.
 bool is_dataset_uid(const std::string& name);
 
 // `context` is NodePublishVolume's: attributes pool, namespace, uid, view and, for a Dataset,
-// dataset; and the kubelet's own keys (podInfoOnMount). `read_only` is what the pod's volume says:
-// runc 1.2 and later make a read-only bind mount writable again for a container that asks for it,
-// unless the volume itself is read-only, so the read-only views demand it. kInvalidArgument: says
-// what to write instead.
+// dataset; and the kubelet's own keys (podInfoOnMount). `read_only` is the volume's field in the
+// pod: runc 1.2 and later let a container remount a read-only bind mount writable unless the volume
+// itself is read-only, so the read-only views require it. kInvalidArgument: the message says how to
+// fix the volume.
 Result<ViewRequest> parse_view_request(
     const std::map<std::string, std::string>& context, bool read_only);
 

@@ -33,7 +33,7 @@ constexpr const char* kSegments = "segments";
 constexpr std::uint64_t kMeasuredEntriesMax = 1'000'000;  // of one node directory
 constexpr std::size_t kNamesToldMax = 5;
 
-// Where an open folder really is, seen from `root`.
+// The real path of an open folder, relative to `root`.
 Result<std::string> host_path_of(int root, int folder) {
     const auto name_of = [](int fd) -> Result<std::string> {
         std::array<char, PATH_MAX> buffer{};
@@ -50,7 +50,7 @@ Result<std::string> host_path_of(int root, int folder) {
     return path.starts_with(prefix + "/") ? path.substr(prefix.size()) : std::string{"/"};
 }
 
-// Like mkdir -p. New folders are root's.
+// Like mkdir -p. New folders belong to root.
 Result<UniqueFd> make_host_folder(int root, const std::string& path) {
     auto opened = open_host_folder(root, path);
     if (opened || opened.error().code != ErrorCode::kNotFound) {
@@ -73,7 +73,8 @@ bool has(int folder, const char* name, mode_t kind) {
            (status.st_mode & S_IFMT) == kind;
 }
 
-// By its name, or by the data in it; root in a pod may have put anything in its place.
+// Recognises a node directory by its name or by its data; root in a pod may have replaced any
+// entry.
 bool is_node_directory(int directory, const std::string& uid) {
     return is_dataset_uid(uid) || has(directory, kData, S_IFDIR);
 }
@@ -82,7 +83,7 @@ bool is_old_layout(int directory) {
     return has(directory, kLock, S_IFREG) && has(directory, kSegments, S_IFDIR);
 }
 
-// A namespace's folder of Stoker 0.1: node directories, and nothing but those.
+// True for a namespace's folder of Stoker 0.1: node directories and nothing else.
 bool is_from_version_0_1(int top, const std::string& name) {
     const auto folder = open_folder(top, name);
     if (!folder) {
@@ -141,7 +142,7 @@ Status check_marker(int folder, const std::string& path, const std::string& pool
     return {};
 }
 
-// A pool inside another one would lie in a tenant's directory, or be swept with it.
+// Rejects a pool inside another one: it would be in a tenant's directory, or be swept with it.
 Status check_outside_other_pools(int host_root, int folder, const std::string& path) {
     constexpr int kLevelsMax = 128;
     STOKER_TRY(const FileId top, file_id(host_root));
@@ -172,14 +173,15 @@ WallTime changed_at(int folder) {
     struct stat status {};
 
     if (::fstat(folder, &status) != 0) {
-        return WallTime::max();  // young: it stays
+        return WallTime::max();  // young: keep it
     }
     return WallTime{std::chrono::seconds{status.st_mtim.tv_sec}};
 }
 
-// Held until the descriptor is closed; none while a sidecar holds it. A node directory that never
-// had a sidecar has no lock, and nobody who could hold it. What is no plain file is a tenant's: no
-// sidecar leads by it, and to open a device might have effects.
+// Takes the sidecar's lock until the descriptor is closed; nullopt while a sidecar holds it. A node
+// directory that never had a sidecar has no lock file, and then no process can hold it. An entry
+// that is not a plain file was made by a tenant: no sidecar locks it, and opening a device might
+// have effects.
 Result<std::optional<UniqueFd>> take_lock(int folder) {
     const UniqueFd found{::openat(folder, kLock, O_PATH | O_NOFOLLOW | O_CLOEXEC)};
 
@@ -202,13 +204,13 @@ Result<std::optional<UniqueFd>> take_lock(int folder) {
     return std::optional{std::move(lock)};
 }
 
-// The lock of a node directory of either layout.
+// Takes the lock of a node directory of either layout.
 Result<std::optional<UniqueFd>> take_directory_lock(int directory) {
     const auto control = open_folder(directory, kControl);
     return take_lock(control ? control->get() : directory);
 }
 
-// Whether any view of `directory` is mounted.
+// True if any view of `directory` is mounted.
 bool is_mounted(int directory, const std::set<FileId>& mounted) {
     const auto contains = [&](int fd) {
         const auto id = file_id(fd);
@@ -225,7 +227,7 @@ bool is_mounted(int directory, const std::set<FileId>& mounted) {
         found = door && contains(door->get());
         return !found;
     };
-    // A list that cannot be read may hide a mount.
+    // An unreadable list may hide a mount, so it counts as one.
     return guests && (!each_entry(guests->get(), look) || found);
 }
 
@@ -247,7 +249,7 @@ Result<PoolDirectory> PoolDirectory::open(
             ErrorCode::kForbidden,
             fmt::format("{} is a system directory; choose a directory for the cache alone", path));
     };
-    // Before it is made, and again where symbolic links really lead.
+    // Checked before the folder is created, and again after symbolic links are resolved.
     if (domain::is_system_path(path)) {
         return refuse();
     }
@@ -261,7 +263,7 @@ Result<PoolDirectory> PoolDirectory::open(
     return PoolDirectory{std::move(folder), user};
 }
 
-// By descriptor, so that no name can be exchanged between the calls.
+// Uses descriptors, so that no name can be exchanged between the calls.
 Status PoolDirectory::make_ours(int folder, const std::string& name, unsigned mode) const {
     STOKER_TRY(const UniqueFd made, make_folder(folder, name, mode));
     if (::fchown(made.get(), user_.user, user_.group) != 0 || ::fchmod(made.get(), mode) != 0) {
@@ -314,7 +316,7 @@ Status PoolDirectory::each_directory(
         if (kind != EntryKind::kFolder || !folder || !is_path_component(ns)) {
             return true;
         }
-        // A folder that cannot be listed now is tried again the next time.
+        // Ignore the error: a folder that cannot be listed now is retried next time.
         [[maybe_unused]] const Status listed =
             each_entry(folder->get(), [&](const std::string& uid, EntryKind inner) {
                 const auto directory = open_folder(folder->get(), uid);
@@ -352,7 +354,7 @@ Result<FileSystemUse> PoolDirectory::file_system() const {
 Result<bool> PoolDirectory::remove_unused(const NodeDirectoryName& name) const {
     STOKER_TRY(const UniqueFd ns, open_folder(folder_.get(), name.ns));
     STOKER_TRY(const UniqueFd directory, open_folder(ns.get(), name.uid));
-    // Held while the directory goes.
+    // Hold the lock during the removal.
     STOKER_TRY(const std::optional<UniqueFd> lock, take_directory_lock(directory.get()));
     if (!lock) {
         return false;
@@ -361,7 +363,8 @@ Result<bool> PoolDirectory::remove_unused(const NodeDirectoryName& name) const {
     if (::unlinkat(ns.get(), name.uid.c_str(), AT_REMOVEDIR) != 0) {
         return fail(posix_error(errno, "removing", name.uid));
     }
-    // The namespace's folder goes with its last node directory; until then it is not empty.
+    // Remove the namespace's folder with its last node directory; until then it is not empty and
+    // rmdir fails.
     ::unlinkat(folder_.get(), name.ns.c_str(), AT_REMOVEDIR);
     return true;
 }

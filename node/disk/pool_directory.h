@@ -17,13 +17,13 @@
 
 // The directory of one pool on this node:
 //
-//   .stoker-pool                 says whose it is; without it nothing here is touched
+//   .stoker-pool                 marker with the pool's name; without it nothing is changed
 //   <namespace>/                 root's, 0755
 //     <dataset uid>/             root's, 0755: a node directory; tenants can replace nothing in it
 //       control/                 the sidecars', 0700: lock, sockets, state
 //       data/                    the sidecars', 0755: manifest, residency table, segments
 //       guests/                  root's, 0755
-//         <namespace>/           the sidecars', 0755: the leader's door to that namespace
+//         <namespace>/           the sidecars', 0755: the leader's socket for that namespace
 namespace stoker::node {
 
 // The user and group of sidecars.
@@ -32,7 +32,7 @@ struct SidecarUser {
     gid_t group = 65532;
 };
 
-// Which file: equal for a folder and for every mount of it.
+// Identity of a file: equal for a folder and for every mount of it.
 struct FileId {
     dev_t device = 0;
     ino_t inode = 0;
@@ -55,39 +55,39 @@ struct FileSystemUse {
 
 struct SweepRequest {
     std::set<NodeDirectoryName> kept;
-    std::set<std::string> expired;  // uids; these go however young
+    std::set<std::string> expired;  // uids; removed whatever their age
 };
 
 struct SweepOutcome {
     std::uint64_t removed = 0;
-    std::vector<std::string> failures;  // for people, one a directory
+    std::vector<std::string> failures;  // for people, one per directory
 };
 
-// Thread-safe: every method works on the file system and keeps nothing.
+// Thread-safe: every method works on the file system and keeps no state.
 class PoolDirectory {
 public:
     static constexpr Duration kYoung = std::chrono::hours{1};
 
-    // Opens the pool's directory at `path` below `host_root` (an open folder), makes it where it is
-    // missing, and marks it when it is new, empty, or holds nothing but node directories of Stoker
+    // Opens the pool's directory at `path` below `host_root` (an open folder). Creates it if it is
+    // missing, and marks it if it is new, empty, or holds nothing but node directories of Stoker
     // 0.1. kForbidden: a system path. kAlreadyExists: it has files that are not Stoker's; the
-    // message names some, and nothing was touched. kConflict: it is marked for another pool; the
+    // message names some, and nothing was changed. kConflict: it is marked for another pool; the
     // message names it.
     static Result<PoolDirectory> open(
         int host_root, const std::string& path, const std::string& pool, SidecarUser user);
 
-    // The folder that the view shows, made where it is missing. What Stoker 0.1 left in the node
-    // directory is removed. kUnavailable: a sidecar of Stoker 0.1 still uses it.
+    // Opens the folder of the view; creates it if it is missing. Files of Stoker 0.1 in the node
+    // directory are removed. kUnavailable: a sidecar of Stoker 0.1 still uses it.
     [[nodiscard]] Result<UniqueFd> view_source(const ViewRequest& request) const;
 
-    // Every node directory. `mounted`: what is mounted into pods now.
+    // Measures every node directory. `mounted`: the folders that are mounted into pods now.
     [[nodiscard]] Result<std::vector<DirectoryUse>> measure(const std::set<FileId>& mounted) const;
 
     [[nodiscard]] Result<FileSystemUse> file_system() const;
 
-    // Removes node directories that are not kept, not mounted, not locked by a sidecar and not
-    // younger than an hour (docs/adr/0004). What does not look like a node directory stays. `now`
-    // is compared with time stamps of the file system.
+    // Removes node directories that are not kept, not mounted, not locked by a sidecar and at least
+    // an hour old (docs/adr/0004). Entries that do not look like a node directory stay. `now` is
+    // compared with time stamps of the file system.
     [[nodiscard]] Result<SweepOutcome> sweep(
         const SweepRequest& request, const std::set<FileId>& mounted, WallTime now) const;
 
@@ -100,7 +100,7 @@ private:
     [[nodiscard]] Status clear_old_layout(int directory) const;
     [[nodiscard]] Status each_directory(
         const std::function<void(const NodeDirectoryName& name, int directory)>& visit) const;
-    // False while a sidecar holds its lock.
+    // Removes one directory. False while a sidecar holds its lock.
     [[nodiscard]] Result<bool> remove_unused(const NodeDirectoryName& name) const;
 
     UniqueFd folder_;

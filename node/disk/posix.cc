@@ -96,7 +96,7 @@ Status each_entry(
 }
 
 Result<std::optional<std::string>> read_small_file(int folder, const std::string& name) {
-    // O_NONBLOCK: a named pipe must not hold us up.
+    // O_NONBLOCK: opening a named pipe must not block.
     const UniqueFd file{
         ::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)};
     if (!file.valid()) {

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::uint64_t kBlockBytes = 512;  // unit of st_blocks
 
-// A folder below `root`, without links and without other file systems.
+// Opens a folder below `root` without following links or entering other file systems.
 UniqueFd open_below(int root, const std::string& path) {
     open_how how{};
     how.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
@@ -52,8 +52,8 @@ Status remove_entry(int folder, const std::string& name, int flags) {
     return {};
 }
 
-// Moves the folders in `name` up to `top` and removes the rest of it, so that a tree of any depth
-// is never deeper than two levels while it is removed.
+// Moves the folders in `name` up to `top` and removes the rest, so that a tree of any depth is
+// never deeper than two levels during its removal.
 Status remove_one_level(int top, const std::string& name, std::uint64_t& moved) {
     STOKER_TRY(const UniqueFd folder, open_folder(top, name));
     STOKER_TRY(const Names names, names_in(folder.get()));
@@ -61,7 +61,7 @@ Status remove_one_level(int top, const std::string& name, std::uint64_t& moved) 
         STOKER_TRY_VOID(remove_entry(folder.get(), other, 0));
     }
     for (const std::string& inner : names.folders) {
-        // A plain name of the tenant's may be taken; RENAME_NOREPLACE then tries the next one.
+        // A tenant's file may have this name already; RENAME_NOREPLACE then tries the next one.
         std::string beside;
         int result = 0;
         do {
@@ -86,7 +86,7 @@ Result<TreeUse> measure_tree(int folder, std::uint64_t entries_max) {
         waiting.pop_back();
         const UniqueFd here = open_below(folder, path);
         if (!here.valid()) {
-            continue;  // it went meanwhile, or its path is longer than the kernel takes
+            continue;  // it was removed meanwhile, or its path is too long for the kernel
         }
         STOKER_TRY_VOID(each_entry(here.get(), [&](const std::string& name, EntryKind kind) {
             struct stat status {};

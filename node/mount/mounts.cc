@@ -19,7 +19,8 @@ namespace stoker::node {
 namespace {
 
 constexpr unsigned kTargetMode = 0750;
-constexpr const char* kVolumeFile = "vol_data.json";  // the kubelet's note beside each CSI target
+constexpr const char* kVolumeFile =
+    "vol_data.json";  // the kubelet's metadata beside each CSI target
 
 bool is_mount_point(const std::string& path) {
     struct statx status {};
@@ -42,8 +43,8 @@ public:
         if (::mkdir(target.c_str(), kTargetMode) != 0 && errno != EEXIST) {
             return fail(posix_error(errno, "making", target));
         }
-        // Not a bind and a remount: the remount does not reach the host from a DaemonSet, and the
-        // pod could write.
+        // Not a bind mount and a remount: the remount does not propagate from a DaemonSet to the
+        // host, and the pod could write.
         const UniqueFd tree{
             ::open_tree(source, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)};
         if (!tree.valid()) {
@@ -108,7 +109,7 @@ private:
 
     std::string kubelet_directory_;
     std::string driver_;
-    std::mutex mutex_;  // looking and mounting are one step
+    std::mutex mutex_;  // look-up and mount must be one atomic step
 };
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include "common/base/result.h"
 #include "node/disk/pool_directory.h"
 
-// Views in pods are mounts of folders of node directories.
+// A view in a pod is a mount of a folder of a node directory.
 namespace stoker::node {
 
 enum class Access : std::uint8_t { kReadOnly, kReadWrite };
@@ -17,19 +17,21 @@ class Mounts {
 public:
     virtual ~Mounts() = default;
 
-    // Mounts the open folder `source` at `target`, whose last component is made where it is
-    // missing. Nothing where something is mounted at `target` already.
+    // Mounts the open folder `source` at `target`; creates the last component of `target` if it is
+    // missing. Does nothing if `target` is a mount point already.
     virtual Status mount(int source, const std::string& target, Access access) = 0;
 
-    // Unmounts and removes `target`. Success also where there is nothing. Programs that have files
-    // of it open keep them.
+    // Unmounts and removes `target`. Succeeds if there is none. Programs with open files of it keep
+    // them.
     virtual Status unmount(const std::string& target) = 0;
 
-    // What this driver's volumes in pods on this node show, as the kubelet's folders say it.
+    // The folders that this driver's volumes show in pods on this node, from the kubelet's
+    // directories.
     virtual Result<std::set<FileId>> mounted() = 0;
 };
 
-// The kernel's, for the kubelet whose folder is `kubelet_directory`. The driver is `driver`.
+// The kernel's mount table, for the kubelet in `kubelet_directory`. `driver` is the CSI driver's
+// name.
 std::unique_ptr<Mounts> make_mounts(std::string kubelet_directory, std::string driver);
 
 }  // namespace stoker::node

@@ -15,7 +15,8 @@ namespace kinds = control::kinds;
 
 const control::ResourceKind kDaemonSets{"apps", "v1", "daemonsets", "DaemonSet", true};
 
-// Gone, being deleted, or we may no longer ask. A server that does not answer says nothing.
+// True if the object is gone, being deleted, or no longer readable for us. An unreachable API
+// server proves nothing.
 bool is_going(const Result<control::Object>& object) {
     if (!object) {
         return object.error().code == ErrorCode::kNotFound ||
@@ -70,8 +71,8 @@ Status ApiFacts::check_shared(const ViewRequest& request) {
     return shared ? Status{} : refused();
 }
 
-// Our namespace may go as a whole, and then our pod may be told to stop before the DaemonSet is. An
-// account that is no longer known went with it.
+// If our namespace is deleted as a whole, our pod may be stopped before the DaemonSet is deleted.
+// An unknown ServiceAccount was deleted with the namespace.
 bool ApiFacts::is_uninstalled() {
     return is_going(client_.get(kinds::kNamespaces, {"", own_.ns})) ||
            is_going(client_.get(kDaemonSets, {own_.ns, own_.name}));

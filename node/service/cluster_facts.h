@@ -14,20 +14,20 @@
 
 namespace stoker::node {
 
-// What the API server says that a mount depends on. Thread-safe; every call may block until the API
-// server answers or its time limit is over.
+// The API server's data that a mount depends on. Thread-safe; every call may block until the API
+// server responds or its time limit ends.
 class ClusterFacts {
 public:
     virtual ~ClusterFacts() = default;
 
-    // The directory of a CachePool on its nodes. kNotFound: there is no such pool.
+    // The directory of a CachePool on its nodes. kNotFound: no such pool.
     virtual Result<std::string> pool_path(const std::string& pool) = 0;
 
-    // Whether Dataset.spec.sharing admits the pod's namespace to this very dataset. kForbidden: it
-    // does not, or there is no such Dataset; which of the two is not told.
+    // Checks that Dataset.spec.sharing admits the pod's namespace to this very dataset. kForbidden:
+    // it does not, or there is no such Dataset; the message does not distinguish the two.
     virtual Status check_shared(const ViewRequest& request) = 0;
 
-    // Whether our own DaemonSet is gone or going: nobody will start this program here again.
+    // True if our own DaemonSet is gone or being deleted, so that no new process will start here.
     virtual bool is_uninstalled() = 0;
 };
 
@@ -36,8 +36,8 @@ struct OwnDaemonSet {
     std::string name;
 };
 
-// Facts from the API server. A pool's directory is remembered for `kRemember`; sharing is asked
-// every time. `client` and `clock` must outlive it.
+// Facts from the API server. A pool's directory is cached for `kRemember`; sharing is never cached.
+// `client` and `clock` must outlive it.
 class ApiFacts final : public ClusterFacts {
 public:
     static constexpr Duration kRemember = std::chrono::seconds{30};

@@ -22,7 +22,7 @@ constexpr int kMessageBytesMax = 1 << 20;
 constexpr mode_t kSocketMode = 0600;
 constexpr std::chrono::seconds kPoliteness{2};
 
-// The codes that the CSI specification gives a meaning.
+// Maps to the gRPC codes that the CSI specification defines.
 grpc::Status to_grpc(const Status& status) {
     if (status) {
         return grpc::Status::OK;
@@ -186,7 +186,7 @@ private:
     std::string socket_;
 };
 
-// A gRPC server on one unix socket. A socket that an earlier process left is replaced.
+// Starts a gRPC server on one Unix socket. Replaces a socket of an earlier process.
 Result<std::unique_ptr<grpc::Server>> serve(
     const std::string& path, std::initializer_list<grpc::Service*> services) {
     std::error_code ignored;
@@ -216,7 +216,7 @@ public:
           node_(options.node, publisher),
           registration_(options.driver, csi_socket_) {}
 
-    // The kubelet calls the CSI socket as soon as it sees the other one.
+    // Start the CSI socket first: the kubelet calls it as soon as the registration socket exists.
     Status listen() {
         STOKER_TRY(csi_, serve(csi_socket_, {&identity_, &node_}));
         STOKER_TRY(registry_, serve(registration_socket_, {&registration_}));

@@ -14,14 +14,13 @@ struct CsiServerOptions {
     std::string kubelet_directory;  // "/var/lib/kubelet", the same path on the host and here
 };
 
-// CSI's Identity and Node services, and the kubelet's plugin registration, on two unix sockets that
-// only root can reach: <kubelet>/plugins/<driver>/csi.sock and
-// <kubelet>/plugins_registry/<driver>-reg.sock. Serves from start() to its destruction, which
-// removes the sockets.
+// CSI's Identity and Node services, and the kubelet's plugin registration, on two Unix sockets for
+// root only: <kubelet>/plugins/<driver>/csi.sock and <kubelet>/plugins_registry/<driver>-reg.sock.
+// Serves from start() to its destruction, which removes the sockets.
 class CsiServer {
 public:
-    // `publisher` must outlive it. kUnavailable: the kubelet's folder is not there, or a socket
-    // cannot be made.
+    // `publisher` must outlive it. kUnavailable: the kubelet's folder is missing, or a socket
+    // cannot be created.
     static Result<std::unique_ptr<CsiServer>> start(
         const CsiServerOptions& options, Publisher& publisher);
 

@@ -16,18 +16,18 @@ class OperatorClient {
 public:
     virtual ~OperatorClient() = default;
 
-    // One call; blocks until it is answered or `time_limit` is over.
+    // Sends one report; blocks until the response or the end of `time_limit`.
     virtual Result<v1::NodeOrders> report(const v1::NodeReport& report, Duration time_limit) = 0;
 };
 
 struct OperatorAccess {
     std::string endpoint;    // host:port
-    std::string ca_file;     // PEM, read again for every connection
-    std::string token_file;  // projected ServiceAccount token, read again for every call
+    std::string ca_file;     // PEM, reloaded for every connection
+    std::string token_file;  // projected ServiceAccount token, reloaded for every call
 };
 
-// Calls over TLS. After a call that failed, the next one makes a new connection: behind the Service
-// stands another replica, perhaps the leading one.
+// Calls over TLS. After a failed call the next one opens a new connection, because the Service may
+// route it to another replica, which may lead.
 std::unique_ptr<OperatorClient> make_operator_client(OperatorAccess access);
 
 }  // namespace stoker::node

@@ -11,8 +11,9 @@
 
 namespace stoker::node {
 
-// Reports to the operator and does what it orders, for ever. The operator sets the pace; while it
-// does not answer, a try every few seconds. Not thread-safe: one thread calls step().
+// Reports to the operator and executes its orders, for ever. The operator sets the interval; while
+// it does not respond, the loop retries every few seconds. Not thread-safe: one thread calls
+// step().
 class OperatorLoop {
 public:
     static constexpr Duration kPaceMin = std::chrono::seconds{1};
@@ -25,10 +26,10 @@ public:
         std::string boot_id;
     };
 
-    // Both must outlive it.
+    // `keeper` and `client` must outlive it.
     OperatorLoop(PoolKeeper& keeper, OperatorClient& client, Identity identity, std::uint64_t seed);
 
-    // One report, and what follows from it. Returns how long to wait before the next.
+    // Sends one report and executes the response. Returns the wait before the next one.
     Duration step();
 
 private:
@@ -36,7 +37,7 @@ private:
     OperatorClient& client_;
     Identity identity_;
     Prng prng_;
-    std::string told_;  // the last trouble, told once
+    std::string told_;  // the last problem, logged once
 };
 
 }  // namespace stoker::node

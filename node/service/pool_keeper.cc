@@ -30,7 +30,7 @@ v1::PoolVerdict verdict_of(const Error& error) {
     }
 }
 
-// "<namespace>/<uid>"; none for any other text.
+// Parses "<namespace>/<uid>"; nullopt for any other text.
 std::optional<NodeDirectoryName> parse_directory(const std::string& text) {
     const std::size_t slash = text.find('/');
     if (slash == std::string::npos) {
@@ -41,7 +41,7 @@ std::optional<NodeDirectoryName> parse_directory(const std::string& text) {
     return good ? std::optional{std::move(name)} : std::nullopt;
 }
 
-// A list that we do not understand whole must not remove anything.
+// An order with any invalid entry must not remove anything.
 Result<SweepRequest> parse_sweep(const v1::SweepOrder& order) {
     SweepRequest request;
     for (const std::string& text : order.kept()) {

@@ -13,8 +13,8 @@
 
 namespace stoker::node {
 
-// Does what the operator orders on this node: keeps the pools' directories, measures them, sweeps.
-// Forgets everything when the process ends; the operator orders again. Not thread-safe.
+// Executes the operator's orders on this node: creates the pools' directories, measures them,
+// sweeps. Keeps no state across restarts; the operator repeats its orders. Not thread-safe.
 class PoolKeeper {
 public:
     static constexpr Duration kMeasureEvery = std::chrono::seconds{60};
@@ -29,10 +29,11 @@ public:
     explicit PoolKeeper(Parts parts)
         : parts_(parts) {}
 
-    // Writes the report to the operator. Opens every pool, and measures it where that is due.
+    // Fills in the report to the operator. Opens every pool, and measures it when that is due.
     void fill(v1::NodeReport& report);
 
-    // Takes an answer of the operator: pools, at most one sweep, which is done before this returns.
+    // Executes a response of the operator: pools, and at most one sweep, which ends before this
+    // returns.
     void take(const v1::NodeOrders& orders);
 
 private:

@@ -8,7 +8,7 @@ namespace stoker::node {
 
 namespace {
 
-constexpr std::size_t kTargetSizeMax = 4000;  // the kernel's limit of a path is 4,096
+constexpr std::size_t kTargetSizeMax = 4000;  // the kernel's path limit is 4,096
 
 Status check_target(const std::string& target) {
     const bool good = target.size() <= kTargetSizeMax && target.starts_with('/') &&

@@ -12,16 +12,16 @@
 
 namespace stoker::node {
 
-// Puts views into pods. The views:
+// Mounts views into pods. A pod may have these views:
 //
 //   pod's namespace                  data   owner   shared   guest
 //   the dataset's own                yes    yes     yes      no
 //   admitted by Dataset.spec.sharing yes    no      yes      yes
 //   any other                        no     no      no       no
 //
-// The API server is asked about the sharing each time.
-// So an ephemeral container, an init container or an exec gets no more than what its namespace has.
-// Thread-safe; calls block on the API server and the disk. All parts must outlive it.
+// Asks the API server about the sharing each time. An ephemeral container, an init container or an
+// exec gets no more than its namespace may have. Thread-safe; calls block on the API server and the
+// disk. All parts must outlive it.
 class Publisher {
 public:
     struct Parts {
@@ -34,15 +34,15 @@ public:
     explicit Publisher(Parts parts)
         : parts_(parts) {}
 
-    // Mounts what the volume asks for at `target`. Repeatable. Errors say, in the words that people
-    // find in the pod's events, what to do: kInvalidArgument, kForbidden, kNotFound, kUnavailable,
-    // and those of PoolDirectory::open().
+    // Mounts the volume's view at `target`. Idempotent. Error messages are for the pod's events and
+    // say how to fix the problem: kInvalidArgument, kForbidden, kNotFound, kUnavailable, and the
+    // errors of PoolDirectory::open().
     Status publish(
         const std::map<std::string, std::string>& context,
         bool read_only,
         const std::string& target);
 
-    // Repeatable; needs neither the API server nor the pool.
+    // Idempotent; needs neither the API server nor the pool.
     Status unpublish(const std::string& target);
 
 private:

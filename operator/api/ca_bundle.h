@@ -6,8 +6,8 @@
 
 namespace stoker::control {
 
-// The key of a ConfigMap or Secret that holds certificates (PEM) to trust at an origin. In the
-// namespace of the pods that read it.
+// The key of a ConfigMap or Secret with the CA certificates (PEM) of an origin, in the namespace of
+// the pods that read it.
 struct CaBundle {
     BundleKind kind = BundleKind::kConfigMap;
     std::string name;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kReservedFreePercentMax = 90;
 
-// "15%".
+// Parses "15%".
 struct Percent {
     void read(const JsonReader& json, const std::string& name, std::int64_t& value) const {
         const std::optional<std::string> written = json.maybe_text(name);
@@ -29,7 +29,7 @@ struct Percent {
     }
 };
 
-// Set to anything but null; passed over otherwise.
+// True for any value except null; the value itself is ignored.
 struct IsSet {
     void read(const JsonReader& json, const std::string& name, bool& value) const {
         value = json.raw(name) != Json();

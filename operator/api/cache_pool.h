@@ -16,7 +16,7 @@
 // field.
 namespace stoker::control {
 
-// What each namespace without a CacheQuota has.
+// The quota of each namespace without a CacheQuota.
 struct DefaultQuotaSpec {
     Bytes nominal_quota;
     std::optional<Bytes> borrowing_limit;
@@ -35,9 +35,9 @@ struct CachePoolSpec {
     std::int64_t reserved_free_percent = 15;
     StopPolicy stop_policy = StopPolicy::kNone;
     Objective allocation = Objective::kThroughput;
-    std::optional<Bytes> origin_bandwidth;  // a second, to all jobs together; none: not known
+    std::optional<Bytes> origin_bandwidth;  // per second, of all jobs together; none: unknown
 
-    std::string price_per_gib;  // from the origin, a number in any money; "": none
+    std::string price_per_gib;  // per GiB from the origin, a number in any currency; "": none
     std::string price_per_thousand_requests;
     DefaultQuotaSpec default_quota;
 
@@ -75,7 +75,7 @@ struct CachePool {
     bool operator==(const CachePool&) const = default;
 };
 
-// As that of a TrainingJob.
+// Like status_patch() of a TrainingJob.
 Json status_patch(const CachePool& pool);
 
 }  // namespace stoker::control

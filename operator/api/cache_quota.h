@@ -67,7 +67,7 @@ struct CacheQuotaStatus {
     std::int64_t borrowed_bytes = 0;
     std::int64_t lent_bytes = 0;
     std::int64_t weighted_share = 0;   // thousandths of the nominal quota
-    std::vector<QuotaJobStatus> jobs;  // the largest first, at most kQuotaJobCountMax
+    std::vector<QuotaJobStatus> jobs;  // largest first, at most kQuotaJobCountMax
 
     bool operator==(const CacheQuotaStatus&) const = default;
 };
@@ -80,7 +80,7 @@ struct CacheQuota {
     bool operator==(const CacheQuota&) const = default;
 };
 
-// As that of a TrainingJob.
+// Like status_patch() of a TrainingJob.
 Json status_patch(const CacheQuota& quota);
 
 }  // namespace stoker::control

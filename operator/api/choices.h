@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
-// Every field of our kinds that has a fixed set of values, with the texts of the CRDs. To add a
-// value: here and in the CRD.
+// Every field of our kinds that has a fixed set of values, with the CRDs' texts. A new value needs
+// an entry here and in the CRD.
 namespace stoker::control {
 
 enum class DatasetAccess : std::uint8_t { kSdk, kFiles };
@@ -21,25 +21,25 @@ enum class LabelOperator : std::uint8_t { kIn, kNotIn, kExists, kDoesNotExist };
 enum class Consistency : std::uint8_t { kImmutable, kEtag, kTtl };
 enum class StopPolicy : std::uint8_t { kNone, kHold, kHoldAndDrain };
 
-// What holds a certificate bundle.
+// Kind of the object that holds a certificate bundle.
 enum class BundleKind : std::uint8_t { kConfigMap, kSecret };
 
-// Which of the bytes that a namespace has lent come back to it.
+// Which lent bytes a namespace gets back.
 enum class ReclaimPolicy : std::uint8_t {
     kAny,                   // all that its jobs can use
-    kLowerMarginalBenefit,  // those that are worth less to the borrowers than to its own jobs
-    kNever,                 // none before the borrowers have no use for them
+    kLowerMarginalBenefit,  // bytes that are worth less to the borrowers than to the owner's jobs
+    kNever,                 // none while the borrowers use them
 };
 
-// What the bytes of a pool are given out for.
+// The objective by which a pool's bytes are allocated.
 enum class Objective : std::uint8_t {
-    kThroughput,  // most origin traffic saved for jobs that wait for it
-    kMaxMin,      // the slowest job as fast as can be, then the next; then as kThroughput
-    kCost,        // least money for requests and bytes at the origin, whoever waits
-    kEven,        // the baseline to compare with: everybody the same, whatever it is worth
+    kThroughput,  // most origin traffic saved for jobs that wait for data
+    kMaxMin,      // maximise the slowest job, then the next; ties as kThroughput
+    kCost,        // least cost of requests and bytes at the origin
+    kEven,        // baseline for comparison: equal shares, regardless of benefit
 };
 
-// The texts of an enum's values, in their order.
+// The texts of an enum's values, in order.
 template <class E>
 inline constexpr std::array<std::string_view, 0> kChoiceTexts{};
 

@@ -25,15 +25,15 @@ struct Condition {
     bool operator==(const Condition&) const = default;
 };
 
-// The condition of that type, or null. Valid while `conditions` is not changed.
+// The condition of that type, or null. Valid until `conditions` changes.
 const Condition* find_condition(const std::vector<Condition>& conditions, std::string_view type);
 
 // True only for a condition that exists and is True.
 bool is_true(const std::vector<Condition>& conditions, std::string_view type);
 
-// Puts `next` in the place of the condition of its type, or at its place in the order of types.
-// `next.last_transition` is when it was judged; it is kept only where the status differs from
-// before, else the old time stays (api-conventions).
+// Replaces the condition of that type, or inserts it in the order of types. `next.last_transition`
+// is the time of the judgement; it is kept only if the status changes, else the old time stays
+// (api-conventions).
 void set_condition(std::vector<Condition>& conditions, Condition next);
 
 }  // namespace stoker::control

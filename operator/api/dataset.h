@@ -16,7 +16,7 @@
 // Dataset of stoker.dev/v1alpha1 as values; crds/stoker.dev_datasets.yaml describes every field.
 namespace stoker::control {
 
-// Where a file:// source is mounted from. Exactly one is set in a valid spec.
+// The volume of a file:// source. Exactly one member is set in a valid spec.
 struct SourceVolume {
     std::optional<std::string> claim_name;
     std::optional<std::string> host_path;
@@ -28,7 +28,7 @@ struct DatasetSource {
     std::string storage_uri;
     std::string endpoint;
     std::string region;
-    std::optional<bool> path_style;  // none: what fits the endpoint
+    std::optional<bool> path_style;  // none: depends on the endpoint
     std::optional<std::string> secret_ref;
     std::optional<SourceVolume> volume;
     std::optional<CaBundle> ca_bundle{};
@@ -41,7 +41,7 @@ struct DatasetSpec {
     DatasetFormat format = DatasetFormat::kObjects;
     Consistency consistency = Consistency::kImmutable;
     std::optional<std::int64_t> ttl_seconds;
-    std::optional<LabelSelector> shared_with;  // namespaces besides its own; none: nobody
+    std::optional<LabelSelector> shared_with;  // other namespaces; none: not shared
     bool has_retention = false;
     std::optional<std::int64_t> retention_after_last_use_seconds;
 
@@ -57,7 +57,7 @@ struct DatasetColumns {
     bool operator==(const DatasetColumns&) const = default;
 };
 
-// Bytes of the dataset on one node, kept in status so that a new operator knows it too.
+// Bytes of the dataset on one node, kept in status for the operator's next start.
 struct DatasetPlacement {
     std::string pool;
     std::string node;
@@ -96,7 +96,7 @@ struct Dataset {
     bool operator==(const Dataset&) const = default;
 };
 
-// As that of a TrainingJob.
+// Like status_patch() of a TrainingJob.
 Json status_patch(const Dataset& dataset);
 
 }  // namespace stoker::control

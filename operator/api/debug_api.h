@@ -3,14 +3,13 @@
 #include <cstdint>
 #include <string_view>
 
-// What `kubectl stoker` and the operator's /debug pages agree on.
+// Constants that `kubectl stoker` and the operator's /debug pages share.
 namespace stoker::control {
 
-// Tokens for the pages are made for this audience and for nothing else; those of sidecars are of
-// another one.
+// Audience of the pages' tokens and of no other ones; sidecars' tokens have a different audience.
 inline constexpr std::string_view kDebugAudience = "debug.stoker.dev";
 
-// Carries the token where the API server passes the request on: it removes "Authorization".
+// Header for the token behind the API server's proxy, which removes "Authorization".
 inline constexpr std::string_view kDebugTokenHeader = "X-Stoker-Token";
 
 inline constexpr std::uint16_t kDebugPort = 8443;

@@ -8,13 +8,13 @@
 #include "operator/api/json.h"
 #include "operator/api/meta.h"
 
-// How objects of every kind are read. T: TrainingJob, Dataset, CachePool, CacheQuota, Job, Pod,
-// Node, Workload, ResourceFlavor, PriorityClass, or ObjectMeta for the metadata of any kind.
+// Parses objects of every kind. T: TrainingJob, Dataset, CachePool, CacheQuota, Job, Pod, Node,
+// Workload, ResourceFlavor, PriorityClass, or ObjectMeta for the metadata of any kind.
 namespace stoker::control {
 
-// Reads an object as the API server sends it; defaults as in the CRD; unknown fields are passed
-// over. kInvalidArgument: no object, or a field of another type; the message has every complaint
-// with its path.
+// Parses an object from the API server; defaults as in the CRD; unknown fields are ignored.
+// kInvalidArgument: not an object, or a field of another type; the message lists every mistake with
+// its path.
 template <class T>
 Result<T> read_document(const Json& json);
 
@@ -29,7 +29,7 @@ Result<T> parse_document(std::string_view text) {
 }
 
 // Every field that read_document() knows ("spec.datasets[].name"); a name that ends in ".*" is
-// passed on unread.
+// passed through unparsed.
 template <class T>
 std::set<std::string> known_fields();
 

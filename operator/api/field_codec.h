@@ -23,19 +23,20 @@
 #include "operator/api/time_format.h"
 #include "operator/api/write_object.h"
 
-// Reads and writes structs by their tables. For .cc files only. What is absent keeps the value that
-// the struct begins with; what is empty is not written.
+// Reads and writes structs by their tables. For .cc files only. Absent fields keep the struct's
+// default; empty members are not written.
 namespace stoker::control {
 
-// Reads what a table cannot describe: `void (*)(const JsonReader&, T&)`, called after the table.
+// Reads fields that a table cannot describe: `void (*)(const JsonReader&, T&)`, called after the
+// table.
 template <class T>
 inline constexpr std::nullptr_t kAlsoRead = nullptr;
 
 template <class T>
 concept Document = HasFields<T> || !std::same_as<decltype(kAlsoRead<T>), const std::nullptr_t>;
 
-// JSON readers have no integers over 2^63: those are texts. Decimals without a JSON number are as
-// well.
+// JSON readers cannot hold integers over 2^63, so those are texts, as are numbers that JSON cannot
+// write (inf, nan).
 template <class N>
 std::optional<N> read_number(const Json& json) {
     std::string text = json.text();
@@ -205,7 +206,7 @@ public:
     }
 
 private:
-    // "a.b" comes next to what else is in "a".
+    // Merges "a.b" with other members of "a".
     static void add_below(
         std::string_view parent,
         std::string_view name,
@@ -284,14 +285,14 @@ std::set<std::string> known_fields() {
     return log.fields;
 }
 
-// A text or a whole number, kept as text.
+// A text or a whole number, stored as text.
 struct IntOrText {
     void read(const JsonReader& json, const std::string& name, std::string& value) const {
         value = json.int_or_text(name, std::move(value));
     }
 };
 
-// Bytes as Kubernetes writes amounts: "1.5Gi".
+// Bytes as a Kubernetes quantity: "1.5Gi".
 struct Quantity {
     void read(const JsonReader& json, const std::string& name, Bytes& value) const {
         value = json.maybe_bytes(name).value_or(value);
@@ -310,7 +311,7 @@ struct Quantities {
     [[nodiscard]] Json write(const TextMap& value) const { return value; }
 };
 
-// The one text that counts of an object: poolRef.name. Set where the object is there.
+// One text inside an object, such as poolRef.name. Set if the object is present.
 struct TextOf {
     const char* inner;
 
@@ -322,7 +323,7 @@ struct TextOf {
     }
 };
 
-// Whether there is such an object.
+// True if the object is present.
 struct IsThere {
     void read(const JsonReader& json, const std::string& name, bool& value) const {
         value = json.object(name).present();

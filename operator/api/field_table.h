@@ -7,15 +7,15 @@
 
 #include "operator/api/choices.h"
 
-// Structs as tables of their members, from which they are written and read: field_codec.h.
+// Structs as tables of their members; field_codec.h reads and writes structs by them.
 namespace stoker::control {
 
-// Reads and writes a member as its type says.
+// Reads and writes a member by its C++ type.
 struct AsItsType {};
 
-// `As`: AsItsType, or what reads and writes this member instead, with
+// `As` is AsItsType, or a codec for this member with
 //   void read(const JsonReader& json, const std::string& name, Member& value) const;
-//   Json write(const Member& value) const;  // not needed where nobody writes T
+//   Json write(const Member& value) const;  // not needed if T is never written
 template <class T, class Member, class As>
 struct Field {
     const char* name;  // "a.b" is the member b of the object a
@@ -28,7 +28,7 @@ constexpr Field<T, Member, As> field(const char* name, Member T::*member, As as 
     return {name, member, as};
 }
 
-// The table of a struct: a tuple of Fields, one line for each member.
+// The table of a struct: a tuple of Fields, one per member.
 template <class T>
 inline constexpr std::tuple<> kFields{};
 
@@ -44,11 +44,11 @@ void for_each_field(T& item, Visit visit) {
         kFields<std::remove_const_t<T>>);
 }
 
-// The texts of an enum's values: as in the CRDs, or a table's own.
+// The texts of an enum's values: the CRD's, or a table's own.
 template <class E>
 inline constexpr auto kTexts = kChoiceTexts<E>;
 
-// Stands for a value of any type where it is not evaluated.
+// Converts to any type in an unevaluated expression.
 struct AnyValue {
     template <class T>
     operator T() const;  // NOLINT(google-explicit-constructor): what it is for
@@ -61,7 +61,7 @@ constexpr bool takes_members(std::index_sequence<I...>) {
     };
 }
 
-// How many members an aggregate has: the most values that its braces take.
+// Number of members of an aggregate: the most values that its braces accept.
 template <class T, std::size_t Count = 32>
 constexpr std::size_t member_count() {
     if constexpr (takes_members<T>(std::make_index_sequence<Count>{})) {
@@ -71,8 +71,8 @@ constexpr std::size_t member_count() {
     }
 }
 
-// A table with a field for every member. Does not compile when somebody gives the struct a member
-// and the table no line.
+// A table with a field for every member. Fails to compile if the struct gets a member that has no
+// line in the table.
 template <class T, class... Member, class... As>
 constexpr auto table(Field<T, Member, As>... fields) {
     static_assert(member_count<T>() == sizeof...(fields));

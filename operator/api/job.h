@@ -10,18 +10,18 @@
 
 namespace stoker::control {
 
-// How a Job ended, or is about to: a Job says FailureTarget before its last pod is gone and Failed
-// afterwards.
+// The end of a Job, reached or imminent: a Job has FailureTarget before its last pod is gone and
+// Failed afterwards.
 struct JobEnd {
     bool succeeded = false;
     std::string reason;   // "BackoffLimitExceeded", "PodFailurePolicy", "DeadlineExceeded", ...
-    std::string message;  // in the Job controller's words
+    std::string message;  // the Job controller's message
     std::optional<WallTime> at;
 
     bool operator==(const JobEnd&) const = default;
 };
 
-// What the operator needs of a batch/v1 Job.
+// The fields of a batch/v1 Job that the operator uses.
 struct Job {
     ObjectMeta meta;
     bool suspend = false;

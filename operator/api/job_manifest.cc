@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kSidecarUser = 65532;
 
-// The one field of a volume that says what it is.
+// Writes the one field that gives a volume its type.
 struct VolumeSourceWriter {
     JsonMember operator()(const HostPathVolume& source) const {
         return {"hostPath", json_object({{"path", source.path}, {"type", "Directory"}})};
@@ -107,7 +107,7 @@ Json write_container(const ContainerManifest& container) {
     const Json ours = json_object(
         {{"name", container.name},
          {"restartPolicy", container.always_running ? "Always" : ""},
-         // The last words of a container outlive its pod: the status quotes them.
+         // A container's last log lines outlive its pod, so the status can quote them.
          {"terminationMessagePolicy", "FallbackToLogsOnError"},
          {"volumeMounts", merged(json_list(container.mounts, write_mount), container.user_mounts)},
          {"ports",
@@ -161,7 +161,7 @@ Json write_pod_spec(const PodManifest& pod, bool restarts) {
     return merged(ours, FieldWriter::write_fields<PodScheduling>(pod));
 }
 
-// A lost or drained pod ends the attempt, and so does a trainer that fails; the sidecar's exit code
+// A lost or drained pod ends the attempt, and so does a failed trainer; the sidecar's exit code
 // never does.
 Json write_pod_failure_policy() {
     const Json condition = json_object({{"type", "DisruptionTarget"}, {"status", "True"}});

@@ -10,10 +10,9 @@
 #include "operator/api/meta.h"
 #include "operator/api/training_job.h"
 
-// What the operator makes, as values: for a TrainingJob one Indexed Job and one headless Service,
-// for a Dataset the Jobs of its fillers.
-// Only what differs from job to job or is a decision stands here; what is the same for all is in
-// job_manifest.cc.
+// Objects that the operator creates, as values: for a TrainingJob one Indexed Job and one headless
+// Service, for a Dataset the Jobs of its fillers. Only decisions and job-specific fields are here;
+// the constant parts are in job_manifest.cc.
 namespace stoker::control {
 
 // A directory on the node, which must exist.
@@ -41,12 +40,12 @@ struct TokenVolume {
 // Every key of a Secret as a file.
 struct SecretVolume {
     std::string secret;
-    bool optional = false;  // without the Secret the pod starts, and the volume is empty
+    bool optional = false;  // if true, the pod starts without the Secret, with an empty volume
 
     bool operator==(const SecretVolume&) const = default;
 };
 
-// One key of a ConfigMap or Secret as a file of the same name.
+// One key of a ConfigMap or Secret, mounted as a file of the same name.
 struct BundleVolume {
     CaBundle bundle;
     bool optional = false;
@@ -93,7 +92,7 @@ struct MountManifest {
     bool operator==(const MountManifest&) const = default;
 };
 
-// GET on a port of the container; the container counts as started with the first 200.
+// GET on a port of the container; the first 200 marks the container as started.
 struct StartupProbe {
     std::string path;
     std::int32_t port = 0;
@@ -115,7 +114,7 @@ struct ContainerManifest : ContainerProgram, ContainerSettings {
     bool operator==(const ContainerManifest&) const = default;
 };
 
-// A node where the pods would rather run. `weight` is 1 to 100.
+// A preferred node of the pods. `weight` is 1 to 100.
 struct PreferredNode {
     std::string node;
     std::int32_t weight = 1;
@@ -123,7 +122,7 @@ struct PreferredNode {
     bool operator==(const PreferredNode&) const = default;
 };
 
-// Where the pods of a Job may run, besides what its template says.
+// Placement of a Job's pods in addition to its template.
 struct PodPlacement {
     TextMap labels;
     TextMap annotations;
@@ -139,13 +138,13 @@ struct PodManifest : PodScheduling {
     TextMap annotations;
     std::vector<ContainerManifest> init_containers;
     std::vector<Json> user_init_containers;  // after ours
-    ContainerManifest trainer;               // the main container: a filler's is the sidecar itself
+    ContainerManifest trainer;               // the main container; in a filler, the sidecar itself
     std::vector<VolumeManifest> volumes;
     std::vector<Json> user_volumes;
     std::string service_account_name;
     bool automount_service_account_token = false;
     std::vector<PreferredNode> preferred_nodes;
-    std::string required_node;  // the pods run there or nowhere; empty: the scheduler chooses
+    std::string required_node;  // the only node for the pods; empty: the scheduler chooses
     std::int64_t termination_grace_period_seconds = 60;
     bool host_ipc = false;
     std::string subdomain;  // the headless Service
@@ -156,10 +155,10 @@ struct PodManifest : PodScheduling {
 struct JobManifest {
     ObjectMeta meta;  // name, ns, labels, annotations, owners
     std::int32_t node_count = 1;
-    // One pod without a rank, whose container is restarted for ever (a filler); else Indexed, and
-    // the first failure ends it.
+    // True: one pod without a rank, whose container restarts for ever (a filler). False: an Indexed
+    // Job, which ends at the first failure.
     bool restarts = false;
-    // Seconds after its end until the cluster deletes it; none: never.
+    // Seconds from the Job's end to its deletion; none: never.
     std::optional<std::int64_t> ttl_seconds_after_finished{};
     std::optional<std::int64_t> active_deadline_seconds;
     PodManifest pod;
@@ -167,7 +166,7 @@ struct JobManifest {
     bool operator==(const JobManifest&) const = default;
 };
 
-// Headless, and it publishes pods that are not ready yet: ranks must find rank 0 before anybody is
+// Headless, and it publishes pods that are not ready: ranks must find rank 0 before any pod is
 // ready.
 struct ServiceManifest {
     ObjectMeta meta;
@@ -176,27 +175,27 @@ struct ServiceManifest {
     bool operator==(const ServiceManifest&) const = default;
 };
 
-// The template's own labels, annotations and node selectors win.
+// Adds the placement; the template's own labels, annotations and node selectors win.
 void add_placement(const PodPlacement& placement, PodManifest& pod);
 
-// The bodies of server-side applies: one JSON object each.
+// Bodies of server-side applies: one JSON object each.
 Json to_json(const JobManifest& job);
 Json to_json(const ServiceManifest& service);
 
 // The Job's spec.template, a v1 PodTemplateSpec.
 Json pod_template(const JobManifest& job);
 
-// The body of a merge patch that lets a Job run until so many seconds after its start.
+// Body of a merge patch that sets a Job's deadline, in seconds after its start.
 Json deadline_patch(std::int64_t seconds);
 
-// The body of a merge patch that sets one annotation; an empty text removes it.
+// Body of a merge patch that sets one annotation; an empty text removes it.
 Json annotation_patch(const std::string& key, const std::string& text);
 
-// Sixteen hex digits over everything in the manifest (FNV-1a of its JSON). Equal manifests, equal
-// digests.
+// A digest of everything in the manifest (FNV-1a of its JSON): sixteen hex digits. Equal manifests
+// have equal digests.
 std::string digest(const JobManifest& job);
 
-// EnvVarSource values.
+// Return EnvVarSource values.
 Json from_field(std::string_view field_path);
 Json from_secret(std::string_view secret, std::string_view key, bool optional);
 

@@ -18,10 +18,10 @@ class value;
 
 namespace stoker::control {
 
-// One JSON value: immutable, shared, cheap to copy. It exists so that cpprestsdk's header stays
-// out of ours; a .cc file that needs to look inside includes <cpprest/json.h> and takes value().
-// Texts, numbers, flags, lists, maps of texts and json_object() convert to it; an optional without
-// a value is null. Thread-safe, as nothing changes.
+// One JSON value: immutable, shared, cheap to copy. It keeps cpprestsdk's header out of ours; a .cc
+// file that needs the members includes <cpprest/json.h> and calls value(). Texts, numbers, flags,
+// lists, maps of texts and json_object() convert to it; an empty optional is null. Thread-safe:
+// immutable.
 class Json {
 public:
     // null
@@ -46,8 +46,8 @@ public:
     requires(!std::same_as<N, bool>) Json(N number)
         : Json(of_integer(static_cast<std::int64_t>(number))) {}
 
-    // The shortest text that reads back as the same number; what JSON has no number for is a text:
-    // "inf", "nan".
+    // The shortest text that reads back as the same number; numbers that JSON cannot write become
+    // texts: "inf", "nan".
     Json(double number);
     Json(float number);
     Json(const TextMap& texts);
@@ -61,8 +61,8 @@ public:
     Json(const std::optional<T>& value)
         : Json(value ? Json(*value) : Json()) {}
 
-    // Parses one document. Nesting over 128 levels is refused. Errors: kInvalidArgument with the
-    // parser's words.
+    // Parses one document. Nesting over 128 levels is refused. kInvalidArgument: the parser's
+    // message.
     static Result<Json> parse(std::string_view text);
 
     [[nodiscard]] const web::json::value& value() const { return *value_; }
@@ -82,9 +82,9 @@ private:
     std::shared_ptr<const web::json::value> value_;
 };
 
-// A member of an object. Empty ones are left out, because a server-side apply gives up a field that
-// it does not mention. kUnlessNull is for what is passed on as it is, kAlways for an emptyDir or a
-// null that removes.
+// One member of an object. Empty members are left out, because a server-side apply gives up
+// unmentioned fields. kUnlessNull is for values that are passed through, kAlways for an emptyDir or
+// a null that removes a field.
 enum class Presence : std::uint8_t { kUnlessEmpty, kUnlessNull, kAlways };
 
 struct JsonMember {
@@ -95,7 +95,7 @@ struct JsonMember {
 
 Json json_object(const std::vector<JsonMember>& members);
 
-// The list of what `write` makes of each item.
+// The list of the results of `write` for each item.
 template <class T, class Write>
 Json json_list(const std::vector<T>& items, Write write) {
     std::vector<Json> list;
@@ -105,11 +105,12 @@ Json json_list(const std::vector<T>& items, Write write) {
     return list;
 }
 
-// Fields of `over` win, objects are merged, lists are joined. Null is nothing.
+// Merges two values: `over`'s fields win, objects are merged, lists are joined. Null counts as
+// absent.
 Json merged(const Json& under, const Json& over);
 
-// Read-only look-ups along a path of object keys. Nothing throws: a missing step or another type is
-// "not there".
+// Read-only look-ups along a path of object keys. They never throw: a missing step or another type
+// counts as absent.
 using JsonPath = std::initializer_list<std::string_view>;
 const web::json::value* find_at(const web::json::value& root, JsonPath path);
 std::string string_at(const web::json::value& root, JsonPath path);  // "" when not there

@@ -29,7 +29,7 @@ std::string JsonReader::path_of(const std::string& name) const {
 
 void JsonReader::complain(const std::string& name, std::string_view what) const {
     std::string error = fmt::format("{}: {}", path_of(name), what);
-    // Several fields may look into one object that is none.
+    // Several fields may be below the same wrong value; report it once.
     if (std::ranges::find(log_->errors, error) == log_->errors.end()) {
         log_->errors.push_back(std::move(error));
     }

@@ -15,10 +15,10 @@
 #include "operator/api/json.h"
 #include "operator/api/meta.h"
 
-// Reads one JSON object of an API object, field by field, with the path in every complaint.
+// Reads one JSON object of an API object, field by field; every error has the field's path.
 namespace stoker::control {
 
-// What a whole document gathers while it is read.
+// Errors and fields that are collected while a document is read.
 struct ReadLog {
     std::vector<std::string> errors;  // "spec.trainer.image: must be a text"
     std::set<std::string>
@@ -27,10 +27,10 @@ struct ReadLog {
 };
 
 // A field that is absent or null reads as its fallback; one of the wrong type reads as its fallback
-// and leaves an error in the log. So parsing goes on to the end and reports everything at once, and
-// it never throws. With `log.recording` the document is empty, every object and list is entered
-// once, and the log learns which fields the parser knows; that is how tests/contract compares the
-// parsers with the CRDs. Not thread-safe; the document and the log must outlive it.
+// and adds an error to the log. So parsing always reaches the end, reports everything at once and
+// never throws. With `log.recording` the document is empty, every object and list is entered once,
+// and the log collects the fields that the parser knows; tests/contract compares them with the
+// CRDs. Not thread-safe; the document and the log must outlive it.
 class JsonReader {
 public:
     JsonReader(const web::json::value* value, std::string path, ReadLog& log);
@@ -50,16 +50,16 @@ public:
     [[nodiscard]] std::optional<WallTime> maybe_time(const std::string& name) const;
     [[nodiscard]] std::vector<std::string> texts(const std::string& name) const;
     [[nodiscard]] TextMap text_map(const std::string& name) const;
-    // As text_map, but numbers count as texts: quantities, int-or-string.
+    // Like text_map, but numbers become texts: quantities, int-or-string.
     [[nodiscard]] TextMap quantity_map(const std::string& name) const;
     [[nodiscard]] std::string int_or_text(const std::string& name, std::string fallback = "") const;
-    // The value as it is; null: absent. Everything below it counts as read.
+    // The unparsed value; null: absent. Everything below it counts as read.
     [[nodiscard]] Json raw(const std::string& name) const;
-    // The items of a list as they are.
+    // The unparsed items of a list.
     [[nodiscard]] std::vector<Json> items(const std::string& name) const;
-    // The same where they must be objects.
+    // The unparsed items of a list of objects.
     [[nodiscard]] std::vector<Json> raw_items(const std::string& name) const;
-    // This object itself as it is.
+    // This object itself, unparsed.
     [[nodiscard]] Json raw_self() const;
     void each(const std::string& name, const std::function<void(const JsonReader&)>& visit) const;
 
@@ -68,7 +68,7 @@ public:
 private:
     [[nodiscard]] std::string path_of(const std::string& name) const;
     [[nodiscard]] const web::json::value* find(const std::string& name) const;
-    // As find(); a value for which `fits` is false leaves "must be <what>" and reads as absent.
+    // Like find(); if `fits` is false, adds the error "must be <what>" and returns null.
     [[nodiscard]] const web::json::value* find(
         const std::string& name,
         bool (web::json::value::*fits)() const,
@@ -79,11 +79,11 @@ private:
     ReadLog* log_;
 };
 
-// Hands the root to `read`. kInvalidArgument: not an object, or `read` complained; the message has
-// all complaints.
+// Calls `read` with the root. kInvalidArgument: not an object, or `read` added errors; the message
+// has all of them.
 Status read_json(const Json& json, const std::function<void(const JsonReader&)>& read);
 
-// The parts that all kinds share.
+// Parts that all kinds share.
 ObjectMeta read_meta(const JsonReader& metadata);
 std::vector<Condition> read_conditions(
     const JsonReader& status, const std::string& name);  // sorted by type

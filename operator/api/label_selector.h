@@ -17,7 +17,7 @@ struct LabelRequirement {
     bool operator==(const LabelRequirement&) const = default;
 };
 
-// All of it must hold; an empty one selects everything.
+// All requirements must hold; an empty selector selects everything.
 struct LabelSelector {
     TextMap match_labels;
     std::vector<LabelRequirement> match_expressions;
@@ -25,7 +25,7 @@ struct LabelSelector {
     bool operator==(const LabelSelector&) const = default;
 };
 
-// With Kubernetes' meaning: NotIn and DoesNotExist hold where the label is missing.
+// Kubernetes' semantics: NotIn and DoesNotExist hold if the label is missing.
 bool selects(const LabelSelector& selector, const TextMap& labels);
 
 }  // namespace stoker::control

@@ -12,8 +12,8 @@
 // The metadata that every Kubernetes object has.
 namespace stoker::control {
 
-using TextMap = std::map<std::string, std::string>;  // labels, annotations, resources; ordered, so
-                                                     // output is stable
+using TextMap = std::
+    map<std::string, std::string>;  // labels, annotations, resources; ordered, so output is stable
 
 // Names one object of a kind. `ns` is empty for cluster-scoped kinds.
 struct ObjectKey {
@@ -26,14 +26,14 @@ struct ObjectKey {
 // "namespace/name", or the name alone.
 std::string to_string(const ObjectKey& key);
 
-// A reference from a child to its owner: the child is removed with it.
+// A reference from a child to its owner; deleting the owner deletes the child.
 struct OwnerReference {
     std::string api_version;
     std::string kind;
     std::string name;
     std::string uid;
     bool controller = true;
-    // A deletion of the owner in the foreground waits for the child. Needs a right to the owner's
+    // Foreground deletion of the owner waits for the child. Needs a right to the owner's
     // finalizers.
     bool blocks_deletion = true;
 

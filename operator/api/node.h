@@ -9,10 +9,10 @@
 
 namespace stoker::control {
 
-// What the operator needs of a v1 Node.
+// The fields of a v1 Node that the operator uses.
 struct Node {
     ObjectMeta meta;
-    std::string boot_id;  // another one after each start of the machine
+    std::string boot_id;  // changes at each boot of the machine
     bool ready = false;
     std::optional<WallTime>
         not_ready_since;  // while not ready, when the Ready condition last changed

@@ -11,8 +11,8 @@
 #include "common/base/bytes.h"
 #include "common/base/clock.h"
 
-// What node programs tell the operator and are told, as plain values: proto/node/v1/node.proto
-// without gRPC. Carried by operator/sidecars, judged by operator/core.
+// Reports of node programs and the operator's answers as plain values: proto/node/v1/node.proto
+// without gRPC. operator/sidecars transports them, operator/core decides on them.
 namespace stoker::control {
 
 enum class PoolVerdict : std::uint8_t {
@@ -27,7 +27,7 @@ enum class PoolVerdict : std::uint8_t {
 // "Ready", "NotEmpty", "OtherPool", "PathRefused", "Failed", "Unknown".
 std::string_view to_string(PoolVerdict verdict);
 
-// What one dataset holds on a node.
+// The bytes of one dataset on a node.
 struct DirectoryUse {
     std::string ns;
     std::string dataset_uid;
@@ -72,10 +72,10 @@ struct NodeReport {
 };
 
 // The last report of each node's program, by node. A report can hold 10,000 directories, so it is
-// shared and never changed.
+// shared and immutable.
 using NodeReports = std::map<std::string, std::shared_ptr<const NodeReport>>;
 
-// A node program that was silent for longer than this is not counted on for anything new.
+// A node program that was silent for longer than this gets no new work.
 inline constexpr Duration kNodeSilenceMax = std::chrono::seconds{60};
 
 struct PoolOrder {

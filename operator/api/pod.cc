@@ -51,7 +51,7 @@ void read_pod_conditions(const JsonReader& status, Pod& pod) {
     });
 }
 
-// The same directory is often in several volumes, one for each view of it.
+// The same directory is often in several volumes, one per view.
 std::vector<std::string> read_node_directories(const JsonReader& spec) {
     std::set<std::string> result;
     spec.each("volumes", [&](const JsonReader& volume) {

@@ -17,36 +17,37 @@ inline constexpr std::string_view kNodeDriver = "csi.stoker.dev";  // the node p
 
 enum class PodPhase : std::uint8_t { kPending, kRunning, kSucceeded, kFailed, kUnknown };
 
-// One container's present state. At most one of waiting_reason and exit_code is set.
+// One container's current state. At most one of waiting_reason and exit_code is set.
 struct ContainerState {
     bool started = false;  // its startup probe has passed
     bool ready = false;
     std::int64_t restart_count = 0;
     std::string waiting_reason;  // "ImagePullBackOff", "CreateContainerConfigError", ...
     std::optional<std::int64_t> exit_code;
-    std::string message;  // of waiting or terminated, in the kubelet's words
+    std::string message;  // of waiting or terminated, as the kubelet wrote it
     std::string reason;   // of terminated: "OOMKilled", "Error", "Completed"
 
     bool operator==(const ContainerState&) const = default;
 };
 
-// What the operator needs of a v1 Pod.
+// The fields of a v1 Pod that the operator uses.
 struct Pod {
     ObjectMeta meta;
     std::string node_name;  // empty until it is scheduled
     PodPhase phase = PodPhase::kUnknown;
     bool ready = false;
-    std::string unschedulable_message;  // the scheduler's words while no node fits
+    std::string unschedulable_message;  // the scheduler's message while no node fits
     std::string disruption;             // the reason of DisruptionTarget, when it is True
     ContainerState trainer;
     ContainerState sidecar;
-    // "<namespace>/<uid>" of its volumes of kNodeDriver, sorted. A user may write any text there.
+    // "<namespace>/<uid>" of its kNodeDriver volumes, sorted. Untrusted: the user may write any
+    // text.
     std::vector<std::string> node_directories;
 
     bool operator==(const Pod&) const = default;
 };
 
-// Succeeded or Failed: nothing of it runs any more.
+// Succeeded or Failed: none of its containers runs any more.
 bool has_ended(const Pod& pod);
 
 // The pod's completion index, its node rank; none for pods of other kinds.

@@ -4,7 +4,7 @@
 #include "operator/api/field_codec.h"
 #include "operator/api/training_job.h"
 
-// Tables of structs that several kinds have.
+// Tables of structs that several kinds share.
 namespace stoker::control {
 
 // The names of [{"name": ...}].

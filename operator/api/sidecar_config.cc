@@ -20,7 +20,7 @@ Json write_sampling(const ContractParameters& parameters) {
     return json_object(members);
 }
 
-// What sidecar and trainer are told alike of where a dataset's samples come from.
+// The origin of a dataset's samples, written the same for sidecar and trainer.
 std::vector<JsonMember> write_origin(const OriginConfig& origin) {
     return {
         {"uri", origin.uri},
@@ -30,7 +30,7 @@ std::vector<JsonMember> write_origin(const OriginConfig& origin) {
         {"caFile", origin.ca_file}};
 }
 
-// The sidecar's word for it; empty: its default, which is what the contract's own policy keeps.
+// The sidecar's name of the policy; empty: its default, which the contract chooses.
 std::string eviction_text(EvictionPolicy policy) {
     switch (policy) {
         case EvictionPolicy::kUniform:
@@ -85,7 +85,7 @@ Json to_json(const std::vector<DatasetConfig>& datasets) {
     std::vector<JsonMember> places;
     for (const DatasetConfig& dataset : datasets) {
         std::vector<JsonMember> place = write_origin(dataset.origin);
-        // The trainer reads data/ of the node directory, and nothing else of it.
+        // The trainer reads only data/ of the node directory.
         place.push_back(
             {"directory", dataset.directory.empty() ? "" : dataset.directory + "/data"});
         place.push_back({"contract", lower_case(choice_text(dataset.contract))});

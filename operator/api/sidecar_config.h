@@ -10,17 +10,17 @@
 #include "operator/api/contract.h"
 #include "operator/api/json.h"
 
-// What the operator tells a sidecar and a trainer before they start: the sidecar's settings
+// Configuration of a sidecar and a trainer before they start: the sidecar's settings
 // (docs/reference/sidecar-config.md) and the trainer's STOKER_DATASETS.
 namespace stoker::control {
 
-// Where samples come from, as both programs see it. Credentials are in files or the environment,
-// never here.
+// The origin of samples, for both programs. Credentials are in files or the environment, never
+// here.
 struct OriginConfig {
     std::string uri;       // s3://bucket/prefix, or file:///path inside the container
-    std::string endpoint;  // empty: the region's own
+    std::string endpoint;  // empty: the region's default
     std::string region;
-    std::optional<bool> path_style;     // none: what fits the endpoint
+    std::optional<bool> path_style;     // none: depends on the endpoint
     std::string credentials_directory;  // of the sidecar; empty: the environment's
     std::string ca_file{};              // to trust instead of the system's
 
@@ -35,7 +35,7 @@ struct DatasetConfig {
     Contract contract = Contract::kExact;
     ContractParameters parameters;
     EvictionPolicy eviction = EvictionPolicy::kAuto;
-    bool guest = false;   // of another namespace, shared with the job's
+    bool guest = false;   // the Dataset belongs to another namespace and is shared
     bool pinned = false;  // ranks on several nodes read it: its revision is pinned
 
     bool operator==(const DatasetConfig&) const = default;
@@ -58,13 +58,13 @@ struct SidecarConfig {
     bool operator==(const SidecarConfig&) const = default;
 };
 
-// STOKER_SIDECAR_CONFIG: one JSON object, which is YAML too. Nothing is granted until
-// the operator grants it.
+// STOKER_SIDECAR_CONFIG: one JSON object, which is YAML, too. The sidecar has no grant until the
+// operator sends one.
 Json to_json(const SidecarConfig& config);
 
-// STOKER_DATASETS: one JSON object, from each dataset's name to where it is and what
-// the job allows: "contract" ("exact", "windowed", "importance", "replicate"), and its parameters
-// in "sampling".
+// STOKER_DATASETS: one JSON object, from each dataset's name to its location and to the job's
+// limits: "contract" ("exact", "windowed", "importance", "replicate"), with its parameters in
+// "sampling".
 Json to_json(const std::vector<DatasetConfig>& datasets);
 
 }  // namespace stoker::control

@@ -7,11 +7,11 @@
 #include "wire/control/orders.h"
 #include "wire/control/report.h"
 
-// The operator's knowledge of sidecars, and its words to those of one attempt.
+// Sidecars' last reports, and the pins for one attempt's sidecars.
 namespace stoker::control {
 
-// The last word of one sidecar, and when it came. `pod`, `namespace_name` and `node` are checked
-// against its token.
+// The last report of one sidecar and its arrival time. `pod`, `namespace_name` and `node` have been
+// checked against its token.
 struct SidecarReport : Hello, Report {
     TimePoint received_at{};
     WallTime received_wall{};

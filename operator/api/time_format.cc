@@ -32,7 +32,7 @@ bool has_shape(std::string_view text) {
            text[13] == ':' && text[16] == ':' && text.back() == 'Z';
 }
 
-// Of ".123456Z" or "Z".
+// Parses ".123456Z" or "Z".
 std::optional<std::chrono::nanoseconds> fraction(std::string_view text) {
     if (text == "Z") {
         return std::chrono::nanoseconds{0};

@@ -19,7 +19,7 @@ struct NodeCount {
     }
 };
 
-// Left out while it is 0.
+// Omits the field while it is 0.
 struct UnlessZero {
     void read(const JsonReader& json, const std::string& name, std::int64_t& value) const {
         value = json.integer(name);

@@ -19,8 +19,8 @@
 #include "operator/api/meta.h"
 
 // TrainingJob of stoker.dev/v1alpha1 as values; crds/stoker.dev_trainingjobs.yaml describes every
-// field. Fields that the CRD refuses today are here as well, so that validate() refuses them too
-// where the CRD in the cluster is older.
+// field. Fields that today's CRD refuses are here as well, so that validate() refuses them if the
+// cluster has an older CRD.
 namespace stoker::control {
 
 struct EnvVar {
@@ -31,8 +31,8 @@ struct EnvVar {
     bool operator==(const EnvVar&) const = default;
 };
 
-// The variables about proxies that sidecars read. Upper case only: gRPC, which talks to the
-// operator, reads the lower-case ones.
+// The proxy variables of sidecars. Upper case only: gRPC, which connects to the operator, reads the
+// lower-case ones.
 inline constexpr std::array<std::string_view, 4> kProxyVariables = {
     "HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY"};
 
@@ -44,7 +44,7 @@ struct Resources {
     bool operator==(const Resources&) const = default;
 };
 
-// What a container runs and with what.
+// A container's program: image, command, resources.
 struct ContainerProgram {
     std::string image;
     std::vector<std::string> command;
@@ -58,14 +58,14 @@ struct ContainerProgram {
 struct TrainerSpec : ContainerProgram {
     std::int32_t node_count = 1;
     std::string processes_per_node = "auto";  // auto, cpu, gpu or a number
-    std::int64_t epochs = 0;                  // that the program means to train; 0: not known
+    std::int64_t epochs = 0;  // epochs that the program intends to train; 0: unknown
 
     bool operator==(const TrainerSpec&) const = default;
 };
 
 using NamedText = std::pair<std::string, std::string>;
 
-// What a podTemplate says of a container and its pods have alike.
+// Container settings that a podTemplate and its pods share.
 struct ContainerSettings {
     std::string image_pull_policy;
     std::string working_dir;
@@ -85,7 +85,7 @@ struct TrainerOverlay : ContainerSettings {
     bool operator==(const TrainerOverlay&) const = default;
 };
 
-// Where pods run and with what: what a podTemplate says of it and its pods have alike.
+// Pod placement and settings that a podTemplate and its pods share.
 struct PodScheduling {
     TextMap node_selector;
     Json affinity;
@@ -140,7 +140,7 @@ struct JobDataset {
     std::optional<std::string> dataset_ref_namespace;
     std::optional<std::string> storage_uri;
     std::optional<std::string> secret_ref;
-    std::string endpoint;               // of storage_uri; empty: the region's own
+    std::string endpoint;               // of storage_uri; empty: the region's default
     std::string region;                 // of storage_uri
     std::optional<bool> path_style;     // of storage_uri; default: true with an endpoint
     std::optional<CaBundle> ca_bundle;  // of storage_uri
@@ -148,12 +148,12 @@ struct JobDataset {
     DatasetAccess access = DatasetAccess::kSdk;
     Sampling sampling = Sampling::kEpochShuffle;
     Contract contract = Contract::kExact;
-    std::map<Contract, ContractParameters> parameters;  // of each member that is there
+    std::map<Contract, ContractParameters> parameters;  // of each member that is present
 
     bool operator==(const JobDataset&) const = default;
 };
 
-// The Dataset that an entry with a dataset_ref names, for a job of that namespace.
+// The Dataset of an entry with a dataset_ref, for a job in that namespace.
 ObjectKey dataset_key(const std::string& job_namespace, const JobDataset& entry);
 
 struct ProfilingSpec {
@@ -208,7 +208,7 @@ struct BenefitStatus {
     std::string marginal_per_gib;
     std::string method;
     std::string gpu_seconds_per_gib_hour;
-    std::string speedup;  // epoch time without a cache ÷ with what is cached now
+    std::string speedup;  // epoch time without a cache ÷ with the bytes cached now
 
     bool operator==(const BenefitStatus&) const = default;
 };
@@ -222,7 +222,8 @@ struct CacheStatus {
     std::int64_t cache_bytes = 0;
     std::int64_t origin_bytes = 0;
     std::int64_t origin_bytes_per_second = 0;
-    std::string hit_ratio;  // cache_bytes of both, "0.62"; empty before the first read
+    std::string
+        hit_ratio;  // share of cache_bytes in all bytes read, "0.62"; empty before the first read
     std::optional<WallTime> sampled_at;
     std::optional<BenefitStatus> benefit;
 
@@ -250,7 +251,7 @@ struct ProgressStatus {
     bool operator==(const ProgressStatus&) const = default;
 };
 
-// The CachePool that an attempt was given, to its end. An empty name: it runs without a cache.
+// The CachePool that an attempt keeps to its end. An empty name: it runs without a cache.
 struct AttemptPool {
     std::int64_t attempt = 0;
     std::string name;
@@ -260,14 +261,15 @@ struct AttemptPool {
 
 struct JobDatasetStatus {
     std::string name;
-    std::string uid;  // of what the attempt that runs reads; empty while none does
+    std::string uid;  // of the dataset that the running attempt reads; empty: none runs
     std::int64_t total_bytes = 0;
     std::int64_t samples = 0;
     std::int64_t allocated_bytes = 0;
     std::int64_t used_bytes = 0;
-    std::string revision{};             // that all ranks of an attempt read; empty: none told yet
-    std::int64_t revision_attempt = 0;  // that attempt; 0: none
-    std::string changed_key{};  // the first object that it found changed at the origin; empty: none
+    std::string revision{};  // the same for all ranks of an attempt; empty: none pinned yet
+    std::int64_t revision_attempt = 0;  // the attempt of `revision`; 0: none
+    std::string
+        changed_key{};  // first object that the attempt found changed at the origin; empty: none
 
     bool operator==(const JobDatasetStatus&) const = default;
 };
@@ -288,10 +290,9 @@ struct TrainingJobStatus {
     TrainingJobColumns columns;
     std::optional<WallTime> start_time;
     std::optional<WallTime> completion_time;
-    std::int64_t active_seconds = 0;  // before active_since; what the deadline counts
+    std::int64_t active_seconds = 0;  // before active_since; counts towards the deadline
     std::optional<WallTime> active_since;
-    std::int64_t attempt =
-        0;  // of the child Job that is or should be there; 0: none was needed yet
+    std::int64_t attempt = 0;   // of the current or next child Job; 0: none was needed yet
     std::int64_t restarts = 0;  // attempts that count against backoffLimit
     std::optional<WallTime> last_restart_time;
     std::optional<AttemptPool> attempt_pool;
@@ -312,8 +313,7 @@ struct TrainingJob {
     bool operator==(const TrainingJob&) const = default;
 };
 
-// The body of a server-side apply to /status: kind, name, uid and the whole status, one JSON
-// object.
+// Body of a server-side apply to /status: kind, name, uid and the whole status, one JSON object.
 Json status_patch(const TrainingJob& job);
 
 }  // namespace stoker::control

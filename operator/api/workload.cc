@@ -14,7 +14,7 @@ constexpr std::string_view kApiVersion = "kueue.x-k8s.io/v1beta1";
 constexpr std::string_view kKind = "Workload";
 constexpr std::string_view kPodSet = "main";
 
-// workload.go, admissionManagedConditions.
+// From Kueue's workload.go, admissionManagedConditions.
 constexpr std::array<std::string_view, 6> kAdmissionConditions{
     "QuotaReserved", "Evicted", "Admitted", "Preempted", "Requeued", "DeactivationTarget"};
 
@@ -57,7 +57,7 @@ inline constexpr auto kFields<Workload> = std::tuple{
     field("status.admissionChecks", &Workload::admission_checks),
     field("status.requeueState", &Workload::requeue_state),
     field("status.resourceRequests", &Workload::resource_requests),
-    // Kueue's own spelling.
+    // Kueue's own spelling (sic).
     field("status.accumulatedPastExexcutionTimeSeconds", &Workload::past_execution_seconds)};
 template <>
 inline constexpr auto kAlsoRead<Workload> = &read_answers;

@@ -11,17 +11,17 @@
 #include "operator/api/job_manifest.h"
 #include "operator/api/meta.h"
 
-// Kueue's kinds (kueue.x-k8s.io/v1beta1), as far as the operator reads and writes them. Values.
+// Kueue's kinds (kueue.x-k8s.io/v1beta1), limited to the fields that the operator uses. Values.
 namespace stoker::control {
 
-// The request of a queued job to Kueue, and Kueue's answer.
+// A queued job's request to Kueue, and Kueue's decision.
 struct Workload {
     ObjectMeta meta;
     std::vector<Condition> conditions;  // sorted by type
     std::vector<std::string> flavors;   // names of the ResourceFlavors assigned to its pods, sorted
     bool has_checks = false;            // some AdmissionCheck applies to it
     PodPlacement check_placement;       // what its AdmissionChecks add to the pods
-    // Passed on as they are when its status is written.
+    // Passed through unchanged when its status is written.
     Json admission;
     Json admission_checks;
     Json requeue_state;
@@ -48,7 +48,7 @@ struct PriorityClass {
     bool operator==(const PriorityClass&) const = default;
 };
 
-// The priority that a Workload gets, and where it comes from.
+// The priority of a Workload, and its source.
 struct WorkloadPriority {
     std::string class_name;    // empty: none
     std::string class_source;  // "kueue.x-k8s.io/workloadpriorityclass", ...; empty: none
@@ -57,7 +57,7 @@ struct WorkloadPriority {
     bool operator==(const WorkloadPriority&) const = default;
 };
 
-// The Workload that the operator makes: one podSet, "main".
+// The Workload that the operator creates: one podSet, "main".
 struct WorkloadManifest {
     ObjectMeta meta;  // name, ns, labels, annotations, owners
     std::string queue_name;
@@ -71,13 +71,13 @@ struct WorkloadManifest {
 
 Json to_json(const WorkloadManifest& workload);
 
-// Bodies of server-side applies to /status. Each belongs to a field manager of Kueue's, because
-// Kueue's own writes must be able to change or remove what is written here.
+// Bodies of server-side applies to /status. Each uses a field manager of Kueue, because Kueue's own
+// writes must be able to change or remove these fields.
 
-// Everything that Kueue's manager kAdmissionManager owns, over the version that was read.
+// All fields of Kueue's manager kAdmissionManager, conditional on the version that was read.
 Json admission_body(const Workload& workload);
 
-// One condition of a type that manager_of_condition() owns.
+// One condition, owned by manager_of_condition() of its type.
 Json condition_body(const Workload& workload, const Condition& condition);
 
 inline constexpr std::string_view kAdmissionManager = "kueue-admission";

@@ -34,7 +34,7 @@ Json write_condition(const Condition& condition) {
          {"observedGeneration", condition.observed_generation},
          {"lastTransitionTime", format_time(condition.last_transition)},
          {"reason", condition.reason},
-         // Required, even when there is nothing to say.
+         // The API requires a message, even an empty one.
          {"message", condition.message, Presence::kAlways}});
 }
 

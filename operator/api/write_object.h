@@ -7,22 +7,22 @@
 #include "operator/api/json.h"
 #include "operator/api/meta.h"
 
-// The parts of an object that all kinds share, for the API server.
+// Writers for the parts of an object that all kinds share.
 namespace stoker::control {
 
-// A flag of which false is left out.
+// A flag that is omitted when false.
 inline Json if_true(bool flag) {
     return flag ? Json(true) : Json();
 }
 
 Json write_condition(const Condition& condition);
 
-// Metadata of an object that we make: name, namespace, labels, annotations and owners.
+// Metadata of an object that we create: name, namespace, labels, annotations and owners.
 Json write_meta(const ObjectMeta& meta);
 
 // {"apiVersion", "kind", "metadata": {name, namespace, uid}, "status": status}: the body of an
-// apply to /status. With the uid it cannot bring a deleted object back; with a `resource_version`
-// it is refused where somebody else has written since.
+// apply to /status. With the uid it cannot recreate a deleted object; with a `resource_version` it
+// fails if the object has changed since.
 Json status_body(
     std::string_view kind,
     const ObjectMeta& meta,

@@ -40,7 +40,7 @@ Status begin_rotation(
     Authority& authority, const std::string& name, const AuthorityTerms& terms, WallTime now) {
     STOKER_TRY(const CertificateFacts signing, read_certificate(authority.signing.certificate));
     STOKER_TRY(authority.next, make_next_ca(name, terms, now));
-    // The old CA's end is the bridge's: it leads from the old trust to the new key.
+    // The bridge expires with the old CA: it links the old trust to the new key.
     STOKER_TRY(
         authority.bridge,
         cross_sign(

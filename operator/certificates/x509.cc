@@ -93,7 +93,7 @@ bool set_time(ASN1_TIME* out, WallTime time) {
     return ASN1_TIME_set(out, static_cast<std::time_t>(whole)) != nullptr;
 }
 
-// Random, positive, so that no two certificates of one issuer are alike.
+// Random and positive, so that certificates of one issuer have different serial numbers.
 bool set_serial(X509* certificate) {
     std::array<unsigned char, kSerialBytes> bytes{};
     if (RAND_bytes(bytes.data(), bytes.size()) != 1) {

@@ -79,7 +79,7 @@ void check_host_and_port(ConfigReader& in, std::string_view key, const std::stri
     }
 }
 
-// The checks: which values a setting may have, and which settings must fit together.
+// Checks each setting's range, and settings that must be consistent.
 void check(ConfigReader& in, const Resources& resources) {
     for (const auto& [key, quantities] :
          {std::pair{"requests", &resources.requests}, std::pair{"limits", &resources.limits}}) {
@@ -182,7 +182,7 @@ void check(ConfigReader& in, const OperatorConfig& config) {
     }
 }
 
-// Reads a section by its table, then checks it. A section that is absent keeps its defaults.
+// Reads a section by its table, then checks it. An absent section keeps its defaults.
 template <HasFields T>
 void read_section(ConfigReader& in, T& section) {
     for_each_field(section, [&]<class Value>(const auto& field, Value& value) {

@@ -14,13 +14,13 @@ using Keys = std::vector<std::string>;
 
 constexpr const char* kOptionalKind = "workloads";
 
-// Listed; or refused, where the kind need not be there.
+// True if the kind is listed, or refused and optional.
 template <class T>
 bool is_ready(std::string_view what, const Informer<T>& informer) {
     return informer.has_synced() || (what == kOptionalKind && informer.counts().troubles > 0);
 }
 
-// Objects of the kind; `label`: only those that carry it.
+// Objects of the kind; `label`: only those with the label.
 WatchOptions all_of(const ResourceKind& kind, std::string_view label = {}) {
     WatchOptions options;
     options.kind = kind;
@@ -28,7 +28,7 @@ WatchOptions all_of(const ResourceKind& kind, std::string_view label = {}) {
     return options;
 }
 
-// Kueue need not be installed: then a list is refused, and asked for again now and then.
+// Kueue is optional: without it the list is refused and retried at long intervals.
 WatchOptions of_workloads() {
     WatchOptions options = all_of(kinds::kWorkloads, kJobLabel);
     options.may_be_missing = true;
@@ -53,13 +53,13 @@ Keys namespace_of(const Stored<T>& object) {
     return {object.key.ns};
 }
 
-// Key of a child: the TrainingJob in its label.
+// Key of a child's TrainingJob, from its label.
 Keys training_job_of(const ObjectMeta& meta) {
     const std::string& name = value_or_empty(meta.labels, std::string{kJobLabel});
     return name.empty() ? Keys{} : Keys{to_string(ObjectKey{meta.ns, name})};
 }
 
-// Key of a filler's Job or pod: the Dataset in its label.
+// Key of the Dataset of a filler's Job or pod, from its label.
 Keys filled_by(const ObjectMeta& meta) {
     const std::string& uid = value_or_empty(meta.labels, std::string{kFillerLabel});
     return uid.empty() ? Keys{} : Keys{to_string(ObjectKey{meta.ns, uid})};

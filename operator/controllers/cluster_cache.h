@@ -30,22 +30,22 @@ namespace index {
 
 inline constexpr const char* kNamespace = "namespace";  // TrainingJob, Dataset, CacheQuota
 inline constexpr const char* kTrainingJob =
-    "trainingJob";                                  // Job, Pod, Service: "ns/name" of theirs
-inline constexpr const char* kDataset = "dataset";  // TrainingJob: "ns/name" of those it refers to
-inline constexpr const char* kFiller = "filler";  // filler Job, filler Pod: "ns/uid of its Dataset"
+    "trainingJob";  // Job, Pod, Service: "ns/name" of their TrainingJob
+inline constexpr const char* kDataset = "dataset";  // TrainingJob: "ns/name" of its Datasets
+inline constexpr const char* kFiller = "filler";  // filler Job, filler Pod: "ns/uid" of the Dataset
 
 }  // namespace index
 
-// Everything that the operator watches, kept equal to the API server. Thread-safe once started.
+// Everything that the operator watches, in sync with the API server. Thread-safe once started.
 class ClusterCache {
 public:
-    // One transport for each watch, so that none waits for another. `component` names it in the
+    // One transport per watch, so that none waits for another. `component` names it in the
     // User-Agent.
     using MakeTransport =
         std::function<std::unique_ptr<ApiTransport>(const std::string& component)>;
 
-    // `watched`: the namespaces whose objects count, with a watch for each; none: all of them.
-    // Cluster-scoped objects and the pods of `own_namespace` are watched in any case.
+    // `watched`: the relevant namespaces, with a watch for each; empty: all. Cluster-scoped objects
+    // and the pods of `own_namespace` are always watched.
     ClusterCache(
         const MakeTransport& make_transport,
         const std::string& own_namespace,
@@ -63,17 +63,17 @@ public:
         std::function<bool()> has_synced;
     };
 
-    // All of them, to be run side by side. Handlers must be in place by then.
+    // All watches, to run in parallel. Add the handlers first.
     std::vector<Watch> watches();
 
-    // Every first list is in its store and every handler has seen it; that of Kueue's Workloads may
-    // have been refused instead.
+    // True if every first list is in its store and every handler has seen it; the list of Kueue's
+    // Workloads may have been refused instead.
     [[nodiscard]] bool has_synced();
 
-    // The plurals of kinds that have not been listed yet, for the readiness message.
+    // Plurals of kinds that have not been listed yet, for the readiness message.
     [[nodiscard]] std::vector<std::string> unsynced();
 
-    // Counts of each watch, by plural.
+    // Calls `visit` with each watch's plural and counts.
     void for_each_count(
         const std::function<void(const std::string& kind, const InformerCounts& counts)>& visit);
 
@@ -97,8 +97,8 @@ public:
 
     Informer<Pod>& filler_pods() { return filler_pods_; }
 
-    // Kueue's, of TrainingJobs. Has not synced while Kueue is not installed; nothing waits for it
-    // longer than for its first answer.
+    // Kueue's Workloads of TrainingJobs. Does not sync while Kueue is not installed; callers wait
+    // only for its first response.
     Informer<Workload>& workloads() { return workloads_; }
 
     // The pods of the node programs.
@@ -106,7 +106,7 @@ public:
 
     Informer<Node>& nodes() { return nodes_; }
 
-    // Their labels decide which Datasets are shared with them.
+    // Namespaces; their labels decide which Datasets are shared with them.
     Informer<ObjectMeta>& namespaces() { return namespaces_; }
 
 private:
@@ -114,18 +114,17 @@ private:
         const MakeTransport& make_transport;
         const std::vector<std::string>& watched;
         const Clock& clock;
-        std::uint64_t seed;  // from here on, one for each watch
+        std::uint64_t seed;  // each watch gets the next seed
     };
 
     ClusterCache(const Setup& setup, const std::string& own_namespace);
 
-    // One watch for each watched namespace, or one of all. `component`: the kind's plural, if
-    // empty.
+    // One watch per watched namespace, or one of all. `component`: the kind's plural, if empty.
     template <class T>
     Informer<T> watch(const Setup& setup, const WatchOptions& options, std::string component = {});
     void add_indexes();
 
-    // Calls `visit(plural, informer)` for each.
+    // Calls `visit(plural, informer)` for each watch.
     template <class Visit>
     void for_each(Visit visit);
 

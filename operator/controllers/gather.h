@@ -54,16 +54,15 @@ std::vector<std::string> pool_paths(ClusterCache& cache);
 // Dataset's kFillerLabel and are in its namespace.
 std::vector<JobUse> gather_fillers(const Dataset& dataset, ClusterCache& cache);
 
-// The job's trustworthy reports. A sidecar has proved which pod it is; everything else that it
-// reports is unverified. So a report counts only if it names this job's uid, and its pod carries
-// the job's label and runs on the node that the report names. Only its parts about datasets of the
-// job count: those of its own namespace, and those of another namespace that are shared with it or
-// were when its attempt began. Claims about the directory of another namespace's dataset are
-// dropped (drop_directory_claims()).
+// The job's trustworthy reports. A sidecar has proved which pod it is; the rest of its report is
+// unverified. So a report counts only if it names this job's uid, and its pod carries the job's
+// label and runs on the reported node. Only parts about datasets of the job count: those of its own
+// namespace, and those of another namespace that are shared with it or were when its attempt began.
+// Claims about the directory of another namespace's dataset are dropped (drop_directory_claims()).
 std::vector<SidecarReport> believable_reports(const JobUse& use, SidecarRegistry& registry);
 
-// The same, for callers that ask about datasets and not about the job: also drops what a guest
-// reports about an origin (drop_listing_claims()).
+// The same for questions about datasets instead of the job: also drops a guest's claims about an
+// origin (drop_listing_claims()).
 std::vector<SidecarReport> reports_on_datasets(const JobUse& use, SidecarRegistry& registry);
 
 // Reports and pods of the node programs.

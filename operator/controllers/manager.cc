@@ -11,7 +11,7 @@ namespace stoker::control {
 
 namespace {
 
-// A node says that it lives every few seconds; only this is news.
+// A node's heartbeat comes every few seconds; only these changes matter.
 bool is_news(const Change<Node>& change) {
     if (change.kind != ChangeKind::kUpdated) {
         return true;
@@ -22,13 +22,13 @@ bool is_news(const Change<Node>& change) {
            before.meta.labels != after.meta.labels || before.meta.uid != after.meta.uid;
 }
 
-// Labels decide which Datasets of others are shared with it.
+// A namespace's labels decide which other namespaces' Datasets are shared with it.
 bool is_news(const Change<ObjectMeta>& change) {
     return change.kind != ChangeKind::kUpdated ||
            change.before->value.labels != change.after->value.labels;
 }
 
-// The TrainingJob that a child's label names.
+// The TrainingJob in a child's label.
 ObjectKey owner_key(const ObjectMeta& child) {
     return {child.ns, value_or_empty(child.labels, std::string{kJobLabel})};
 }
@@ -216,8 +216,8 @@ void Manager::connect_namespaces() {
     });
 }
 
-// What a CRD older than the operator, or none, let through: nobody would look into our log for it.
-// Every replica tells, because whoever leads later has read it before.
+// Reports objects that an older or missing CRD let through, by Event: users do not read our log.
+// Every replica reports them, because the next leader has read them before it leads.
 void Manager::connect_unreadable() {
     const auto tell = [this](const Object& object, const Error& error) {
         parts_.events.record(unreadable_note(object, error));
@@ -284,7 +284,7 @@ void Manager::wake_datasets_of(const TrainingJob& job) {
     }
 }
 
-// Where their pods are, fillers have to be.
+// Fillers must follow the pods of guest jobs.
 void Manager::wake_shared_datasets_of(const TrainingJob& job) {
     for (const JobDataset& dataset : job.spec.datasets) {
         if (dataset.dataset_ref && dataset_key(job.meta.ns, dataset).ns != job.meta.ns) {
@@ -324,7 +324,7 @@ void Manager::add_to(Supervisor& supervisor) {
             },
             by_key ? workers_ : 1);
         supervisor.add_drain([this, &queue](TimePoint until) {
-            // A replica that never led has full queues and nobody who empties them.
+            // A replica that never led has full queues and no workers.
             if (working_ && !queue.drain(until)) {
                 log::warning("not all work ended in time", {{"controller", queue.name()}});
             }

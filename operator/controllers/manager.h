@@ -26,12 +26,12 @@ namespace stoker::control {
 
 struct ManagerSettings {
     JobSettings job;
-    std::function<std::string()> control_ca{};  // PEM for new sidecars as of now; thread-safe
+    std::function<std::string()> control_ca{};  // current PEM for new sidecars; thread-safe
     std::uint32_t grant_seconds = 60;
-    std::uint32_t workers = 4;  // for TrainingJobs and for Datasets; the others have one each
+    std::uint32_t workers = 4;  // for TrainingJobs and for Datasets; the other queues have one each
 };
 
-// All controllers with their queues, and who wakes whom:
+// All controllers with their queues, and the events that wake them:
 //
 //   changes of                        wake
 //   TrainingJob                       trainingjob, dataset (those it names), grants
@@ -44,11 +44,11 @@ struct ManagerSettings {
 //   Node                              cachepool (all), trainingjob (all), grants
 //   Namespace (labels)                trainingjob (its own), dataset (theirs), grants
 //   a sidecar's report                trainingjob and dataset, or the filler's dataset; grants
-//   a node program's word             sweep; on a directory: cachepool (all) and grants, too
-//   a decision of grants              trainingjob, cachequota and cachepool that it changed
+//   a node program's report           sweep; on a directory: cachepool (all) and grants, too
+//   a plan of grants                  trainingjob, cachequota and cachepool that it changed
 //   a sweep that has ended            dataset (all)
 //
-// Waking too often costs a look; waking too rarely would be a bug. Thread-safe.
+// An unneeded wake-up costs one look; a missing one is a bug. Thread-safe.
 class Manager {
 public:
     struct Parts {
@@ -58,26 +58,27 @@ public:
         const Clock& clock;
     };
 
-    // Connects the handlers: before cache.start(). The parts must outlive it.
+    // Connects the handlers; call it before cache.start(). The parts must outlive it.
     Manager(Parts parts, const ManagerSettings& settings);
 
     Manager(const Manager&) = delete;
     Manager& operator=(const Manager&) = delete;
 
-    // Sidecars report here. Outlives the workers.
+    // The registry of attached sidecars. Outlives the workers.
     SidecarRegistry& registry() { return registry_; }
 
     NodeRegistry& nodes() { return nodes_; }
 
-    // Their registry, and how a caller with the token of `account` is found to be a node's program.
+    // The node programs' registry, and the check that a caller with the token of `account` is a
+    // node program.
     [[nodiscard]] NodePrograms node_programs(NodeProgramAccount account);
 
     LatestAllocation& latest() { return latest_; }
 
     [[nodiscard]] NodeSweeper::Counts sweeps() { return sweeper_.counts(); }
 
-    // Hands the workers over: they begin when we lead and the caches are filled; until then the
-    // queues only fill.
+    // Adds the workers: they start once we lead and the caches are filled; until then the queues
+    // only fill.
     void add_to(Supervisor& supervisor);
 
     // Calls `visit` for each reconciler, for metrics.

@@ -19,7 +19,7 @@ double number(std::int64_t count) {
     return static_cast<double>(count);
 }
 
-// A text of a status: "0.62". 0 where it is no number.
+// Parses a number of a status: "0.62". 0 if it is invalid.
 double number(const std::string& text) {
     double value = 0;
     std::from_chars(text.data(), text.data() + text.size(), value);
@@ -133,7 +133,7 @@ void add_datasets(const std::vector<Dataset>& datasets, Registry& registry) {
     }
 }
 
-// A filler whose Job runs and whose pod is ready is ready.
+// A filler is ready if its Job runs and its pod is ready.
 void add_fillers(ClusterCache& cache, Registry& registry) {
     GaugeFamily& fillers = registry.gauge_family(
         "stoker_fillers",

@@ -8,12 +8,12 @@
 
 namespace stoker::control {
 
-// What the statuses of jobs, datasets, pools and quotas say, as metrics: made anew for each
-// exposition, so that the numbers of an object go with it. Every replica knows the statuses; the
-// profiles are known to the leading one only. Thread-safe.
+// Metrics from the statuses of jobs, datasets, pools and quotas: rebuilt for each exposition, so
+// that a deleted object's series disappear. Every replica has the statuses; only the leader has the
+// profiles. Thread-safe.
 std::string expose_objects(ClusterCache& cache, const Allocation& allocation);
 
-// What is known of each pool's nodes; empty where node programs do not call this replica.
+// The verdicts on each pool's nodes; empty on a replica that node programs do not call.
 // Thread-safe.
 std::string expose_node_verdicts(
     ClusterCache& cache, const NodeProgramView& programs, TimePoint now);

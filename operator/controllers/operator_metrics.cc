@@ -13,7 +13,7 @@ namespace stoker::control {
 
 namespace {
 
-// As client-go's: 10 ns to 1000 s.
+// Buckets as in client-go: 10 ns to 1000 s.
 std::vector<double> queue_bounds() {
     constexpr double kFirst = 1e-8;
     constexpr double kFactor = 10;

@@ -13,29 +13,29 @@
 
 namespace stoker::control {
 
-// Every family of the operator. Names as client-go and controller-runtime have them where they have
-// one, so that existing dashboards work. Numbers are kept where the work is done; expose() collects
+// All metric families of the operator. Names match client-go's and controller-runtime's where those
+// exist, so that existing dashboards work. Each component keeps its numbers; expose() collects
 // them. Thread-safe.
 class OperatorMetrics {
 public:
-    // Objects whose counts are exposed; all must outlive it.
+    // Sources of the exposed counts; all must outlive it.
     struct Sources {
         Manager& manager;
         ClusterCache& cache;
         EventRecorder& events;
-        const LeaderElector* elector;  // null: no election, we always lead
+        const LeaderElector* elector;  // null: no election, this replica always leads
         const Clock& clock;
-        const CertificateKeeper* certificate = nullptr;  // null: none is told of
+        const CertificateKeeper* certificate = nullptr;  // null: no certificate metrics
     };
 
-    // Before the manager's workers start: from now on the queues' times are observed.
+    // Call it before the manager's workers start: queue times are observed from then on.
     explicit OperatorMetrics(Sources sources);
 
     // The body of /metrics.
     std::string expose();
 
 private:
-    // Raises a counter to a total that somebody else keeps.
+    // Raises a counter to another component's total.
     void raise(metrics::CounterFamily& family, metrics::LabelValues labels, double total);
     void collect_reconciler(const Reconciler& reconciler);
     void collect_watch(const std::string& kind, const InformerCounts& counts);

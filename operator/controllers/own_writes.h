@@ -11,11 +11,11 @@
 
 namespace stoker::control {
 
-// Versions that the API server returned for our last writes, by the key that each was made for: a
-// reconciler must not act again before its cache shows its own write. Thread-safe.
+// Resource versions that the API server returned for our last writes, by key: a reconciler must not
+// act again before its cache shows its own write. Thread-safe.
 class OwnWrites {
 public:
-    // After this time a cache that does not show our write is believed all the same: every write is
+    // A cache that still lacks our write after this time is trusted anyway: every write is
     // conditional or idempotent.
     static constexpr Duration kBlindMax = std::chrono::seconds{30};
 
@@ -28,8 +28,7 @@ public:
 
     void forget(const ObjectKey& key) { writes_.lock()->erase(key); }
 
-    // Whether `store`, of the kind that was written, shows the last write for `key`; true when
-    // there was none.
+    // True if `store`, of the written kind, shows the last write for `key`, or if there was none.
     template <class T>
     bool are_seen(const Store<T>& store, const ObjectKey& key) {
         auto writes = writes_.lock();
@@ -38,7 +37,7 @@ public:
                store.has_seen(last->second.version, key.ns);
     }
 
-    // How long ago the last write for `key` was; the longest time when there was none.
+    // Time since the last write for `key`; the maximum if there was none.
     Duration since_last(const ObjectKey& key) {
         auto writes = writes_.lock();
         const auto last = writes->find(key);

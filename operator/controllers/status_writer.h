@@ -17,8 +17,8 @@ namespace stoker::control {
 enum class StatusOutcome : std::uint8_t {
     kUnchanged,
     kWritten,
-    kPostponed,  // it only counts up and was written a moment ago
-    kGone,       // nobody to write it to: the object was deleted, or is another one now
+    kPostponed,  // only a counter grew, and the last write was recent
+    kGone,       // the object was deleted or replaced by another one
 };
 
 struct StatusWrite {
@@ -26,10 +26,10 @@ struct StatusWrite {
     std::optional<Duration> again_after;  // of kPostponed
 };
 
-// Writes statuses of one kind through /status, only where they differ, and remembers which version
-// it wrote: a reconciler that works from a cache must not act again before it sees its own last
-// write. Numbers that merely grow are written at most every kProgressEvery; a changed condition at
-// once. Thread-safe.
+// Writes statuses of one kind through /status, only if they differ, and remembers the written
+// version: a reconciler that works from a cache must not act again before it sees its own last
+// write. Growing counters are written at most every kProgressEvery; a changed condition at once.
+// Thread-safe.
 class StatusWriter {
 public:
     static constexpr Duration kProgressEvery = std::chrono::seconds{5};
@@ -39,14 +39,14 @@ public:
           kind_(std::move(kind)),
           writes_(clock) {}
 
-    // Whether the cache shows what was last written to `key`.
+    // True if the cache shows the last write to `key`.
     template <class T>
     bool has_seen_own_write(const Store<T>& store, const ObjectKey& key) {
         return writes_.are_seen(store, key);
     }
 
-    // `before` is the object as it is, `after` the same with the status that it should have.
-    // `urgent`: do not postpone, for example because actions depend on it.
+    // `before` is the current object, `after` the same with its new status. `urgent`: do not
+    // postpone, for example because actions depend on it.
     template <class T>
     Result<StatusWrite> write(const T& before, const T& after, bool urgent) {
         if (before.status == after.status) {
@@ -61,11 +61,12 @@ public:
         return send(before.meta.key(), status_patch(after));
     }
 
-    // The object is gone.
+    // Call it when the object is gone.
     void forget(const ObjectKey& key) { writes_.forget(key); }
 
 private:
-    // Messages may hold counters; type, status and reason may not.
+    // True if type, status and reason are equal; messages may differ, because they contain
+    // counters.
     static bool same_judgement(
         const std::vector<Condition>& before, const std::vector<Condition>& after);
     std::optional<Duration> wait_for_progress(const ObjectKey& key);

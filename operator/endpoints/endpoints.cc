@@ -60,7 +60,8 @@ Result<std::unique_ptr<http::HttpServer>> listen(
     return http::HttpServer::start(std::move(options), std::move(handler));
 }
 
-// "path\ntoken": a question of the cache.
+// The cache key "path
+// token".
 std::string question_of(std::string_view path, const std::string& token) {
     return fmt::format("{}\n{}", path, token);
 }
@@ -87,7 +88,7 @@ Result<int> Endpoints::ask_rights(const std::string& question) {
     return allowed ? 200 : 403;
 }
 
-// After stop() nobody waits for the answer any more.
+// After stop() no caller waits for the response.
 void Endpoints::post(std::function<void()> task) {
     if (auto reviewers = reviewers_.lock(); *reviewers) {
         (*reviewers)->post(std::move(task));

@@ -17,34 +17,34 @@
 
 namespace stoker::control {
 
-// Where each of them listens, "host:port"; port 0 takes a free one.
+// Listening addresses, "host:port"; port 0 takes a free one.
 struct EndpointSettings {
-    std::string metrics;  // plain HTTP: /metrics; "": nowhere
+    std::string metrics;  // plain HTTP: /metrics; "": not served
     std::string probes;   // plain HTTP: /healthz, /readyz
-    std::string debug;    // HTTPS: /debug/...; "": nowhere
+    std::string debug;    // HTTPS: /debug/...; "": not served
 };
 
-// What they say. Called on the servers' threads and must not block, where nothing else is said; all
-// must outlive the Endpoints.
+// Content of the endpoints. Called on the servers' threads; must not block unless stated; all must
+// outlive the Endpoints.
 struct EndpointSources {
     std::function<std::string()> metrics;  // Prometheus text
-    // An error says what is wrong.
+    // The error is the body of the 503.
     std::function<Status()> healthy;
     std::function<Status()> ready;
-    // By path. Every one needs a right; a page that is not here is 404.
+    // Debug pages by path. Every page needs a right; unknown pages are 404.
     std::map<std::string, std::function<http::ServerResponse()>> debug_pages;
-    // Whose token it is, made for kDebugAudience; kForbidden: nobody's. Blocks.
+    // Returns the owner of a token for kDebugAudience; kForbidden: the token is invalid. Blocks.
     std::function<Result<TokenOwner>(const std::string& token)> identify;
-    // Whether they may GET `path`; kForbidden: no. Blocks.
+    // Checks that the owner may GET `path`; kForbidden: no. Blocks.
     std::function<Status(const TokenOwner& owner, const std::string& path)> authorize;
 };
 
-// The HTTP side of the operator: three ports, so that whoever may probe it can neither read
-// metrics, which name namespaces and jobs, nor the debug pages, which name everything.
+// The operator's HTTP endpoints on three ports: a client that may probe can read neither metrics,
+// which name namespaces and jobs, nor the debug pages, which name everything.
 //
-// A debug page is given to whoever shows a token in the header X-Stoker-Token (the API server's pod
-// proxy removes "Authorization") or "Authorization: Bearer": 401 without a good one, 403 without
-// the right. Both answers are kept for ten seconds. The port opens with the first certificate.
+// A debug page needs a token in the header X-Stoker-Token (the API server's pod proxy removes
+// "Authorization") or "Authorization: Bearer": 401 without a valid one, 403 without the right. Both
+// results are cached for ten seconds. The port opens with the first certificate.
 //
 // Thread-safe, but start() and stop() are called once each.
 class Endpoints {
@@ -54,16 +54,16 @@ public:
     Endpoints(const Endpoints&) = delete;
     Endpoints& operator=(const Endpoints&) = delete;
 
-    // Metrics and probes. kUnavailable: a port is taken. kInvalidArgument: an address.
+    // Starts metrics and probes. kUnavailable: a port is taken. kInvalidArgument: bad address.
     Status start();
 
-    // The debug port opens, or goes on with this one. Trouble is logged.
+    // Opens the debug port, or replaces its certificate. Errors are logged.
     void use_certificate(const ServedCertificate& certificate);
 
-    // Reviews that are under way are waited for.
+    // Waits for reviews in progress.
     void stop();
 
-    // 0: it is not served, or not yet.
+    // 0: not served, or not yet.
     [[nodiscard]] std::uint16_t metrics_port() const { return metrics_ ? metrics_->port() : 0; }
 
     [[nodiscard]] std::uint16_t probes_port() const { return probes_ ? probes_->port() : 0; }
@@ -89,7 +89,7 @@ private:
 
     EndpointSettings settings_;
     EndpointSources sources_;
-    AnswerCache<int> rights_;  // an HTTP status; kForbidden: 401
+    AnswerCache<int> rights_;  // by question; an HTTP status; kForbidden: 401
     Guarded<std::unique_ptr<WorkerPool>> reviewers_;
     Server metrics_;
     Server probes_;

@@ -12,19 +12,19 @@
 #include "common/base/guarded.h"
 #include "common/base/result.h"
 
-// Where the API server is and how we prove who we are; read anew while we run, because tokens and
+// Address and credentials of the API server; reloaded while the operator runs, because tokens and
 // certificates rotate.
 namespace stoker::control {
 
-// As written down, paths absolute.
+// The configured values; paths absolute.
 struct AccessConfig {
     std::string server;       // "https://10.96.0.1:443"
-    std::string unix_socket;  // where it listens, "": at the server's address
+    std::string unix_socket;  // connect here, "": to the server's address
     std::string ca_file;      // "": the system's
     std::string token_file;   // "": none
 };
 
-// What one request needs now.
+// The credentials for one request.
 struct Access {
     std::string server;
     std::string unix_socket;
@@ -32,19 +32,18 @@ struct Access {
     std::string authorization;  // the header's value, "": none
 };
 
-// Gives the access of the moment and keeps what it read: the token for 60 s, the CA for 5 min. A
-// file that is unreadable or empty leaves what it held before; a 401 has the token read at once.
-// Thread-safe; may block on files.
+// Caches the credentials: the token for 60 s, the CA for 5 min. An unreadable or empty file keeps
+// the previous value; after a 401 the token is read at once. Thread-safe; may block on files.
 class AccessSource {
 public:
     using ReadFile = std::function<Result<std::string>(const std::string& path)>;
 
     AccessSource(AccessConfig config, ReadFile read_file, const Clock& clock);
 
-    // Errors: what the files said, if nothing older can stand in.
+    // Errors: the files' errors, if there is no previous value.
     Result<Access> get();
 
-    // The server answered 401 to this authorization. Returns true when get() may now give another.
+    // Reports a 401 for this authorization. Returns true if get() may now return another one.
     bool reject(const std::string& authorization);
 
 private:
@@ -64,8 +63,8 @@ private:
     Guarded<Files> files_;
 };
 
-// The credentials that the kubelet mounts into a pod. `env` reads the environment.
-// Errors: kNotFound when this is no pod (no KUBERNETES_SERVICE_HOST).
+// The credentials that the kubelet mounts into a pod. `env` reads the environment. kNotFound: not
+// in a pod (no KUBERNETES_SERVICE_HOST).
 Result<AccessConfig> in_cluster_access(
     const std::function<std::string(const char*)>& env,
     const std::string& mount = "/var/run/secrets/kubernetes.io/serviceaccount");

@@ -8,9 +8,9 @@
 
 namespace stoker::control {
 
-// Growing waits with jitter, as client-go's reflector has them. The wait is `base`, doubled with
-// each failure up to `cap`, times a random 1…2; it starts anew when nothing failed for
-// `reset_after`. Pure but for its own generator. Not thread-safe.
+// Growing waits with jitter, as in client-go's reflector. The wait is `base`, doubled with each
+// failure up to `cap`, times a random 1…2; it starts again at `base` after `reset_after` without
+// failures. Pure except for its own generator. Not thread-safe.
 class BackOff {
 public:
     struct Options {
@@ -23,7 +23,7 @@ public:
         : options_(options),
           prng_(seed) {}
 
-    // How long to wait after a failure at `now`.
+    // The wait after a failure at `now`.
     Duration next(TimePoint now) {
         const bool is_first = current_ == Duration{} || now - last_ >= options_.reset_after;
         last_ = now;

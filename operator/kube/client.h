@@ -11,45 +11,45 @@
 
 namespace stoker::control {
 
-// Whose token it is.
+// The owner of a token.
 struct TokenOwner {
     std::string username;  // "system:serviceaccount:demo:trainer"
     std::string uid;
     std::vector<std::string> groups;
     std::string pod_name;  // of a token bound to a pod, else ""
     std::string pod_uid;
-    std::string node_name;  // of that pod; "" where the server does not say it (before 1.30)
+    std::string node_name;  // of that pod; "" if the server does not report it (before 1.30)
 };
 
-// The verbs that controllers use. Thread-safe; every call blocks until it is answered, given up, or
-// the client is closed.
+// The API calls of the controllers. Thread-safe; every call blocks until it is answered, has
+// failed, or the client is closed.
 //
-// Errors, besides those of ApiFailure::error(): kUnavailable and kDeadlineExceeded (no answer; a
-// write may have happened), kCancelled (we are stopping, or we do not lead and may not write).
-// Messages say what was being done.
+// Errors, besides those of ApiFailure::error(): kUnavailable and kDeadlineExceeded (no response; a
+// write may have happened), kCancelled (we are stopping, or do not lead and may not write).
+// Messages name the operation.
 //
-// Idempotent by construction: name what you create deterministically and treat kAlreadyExists as
-// "look whose it is"; removing what is not there succeeds.
+// Idempotency: give created objects deterministic names, and on kAlreadyExists check the owner;
+// removing a missing object succeeds.
 class ApiClient {
 public:
     virtual ~ApiClient() = default;
 
     virtual Result<Object> get(const ResourceKind& kind, const ObjectKey& key) = 0;
 
-    // All pages. For rare looks; what is read often belongs into an informer.
+    // Reads all pages. For rare reads; use an informer for frequent ones.
     virtual Result<std::vector<Object>> list(const ResourceKind& kind, const Scope& scope) = 0;
 
     // POST. `body` names apiVersion, kind and metadata.name.
     virtual Result<Object> create(
         const ResourceKind& kind, const std::string& ns, const Json& body) = 0;
 
-    // PUT; with metadata.resourceVersion in `body` only over that version.
+    // PUT; metadata.resourceVersion in `body` makes it conditional.
     virtual Result<Object> replace(
         const ResourceKind& kind, const ObjectKey& key, const Json& body) = 0;
 
-    // Server-side apply of only the fields that we own; what we owned and now leave out is given
-    // up. It creates what is missing: put metadata.uid into the body to change only an object that
-    // exists.
+    // Server-side apply of only the fields that we own; an owned field that is left out is given
+    // up. It creates a missing object: put metadata.uid into the body to change only an existing
+    // one.
     virtual Result<Object> apply(
         const ResourceKind& kind, const ObjectKey& key, const Json& body) = 0;
 
@@ -57,7 +57,7 @@ public:
     virtual Result<Object> apply_status(
         const ResourceKind& kind, const ObjectKey& key, const Json& body) = 0;
 
-    // The same in the name of another field manager, whose fields they are.
+    // The same under another field manager, which owns the fields.
     virtual Result<Object> apply_status_as(
         const std::string& field_manager,
         const ResourceKind& kind,
@@ -67,15 +67,16 @@ public:
     virtual Result<Object> patch(
         const ResourceKind& kind, const ObjectKey& key, const Json& body, PatchType type) = 0;
 
-    // Success also when it is gone already. kConflict: another UID or version than params demand.
+    // Succeeds if the object is gone already. kConflict: its UID or version differs from params.
     virtual Status remove(
         const ResourceKind& kind, const ObjectKey& key, const DeleteParams& params) = 0;
 
-    // Asks whose `token` it is, if it was made for one of `audiences`. kForbidden: not a valid one.
+    // Returns the owner of `token` if its audience is one of `audiences`. kForbidden: invalid
+    // token.
     virtual Result<TokenOwner> review_token(
         std::string_view token, const std::vector<std::string>& audiences) = 0;
 
-    // Asks whether RBAC lets that user do `verb` at `path`, which is no resource. kForbidden: no.
+    // Checks that RBAC lets the user do `verb` at `path`, which is not a resource. kForbidden: no.
     virtual Status review_access(
         const TokenOwner& user, std::string_view verb, std::string_view path) = 0;
 };

@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kNoteBytesMax = 1024;
 constexpr std::size_t kWordBytesMax = 128;
 
-// Cuts at a character's border: half a UTF-8 sequence would be refused.
+// Cuts between characters: half a UTF-8 sequence would be refused.
 Json limited(const std::string& text, std::size_t bytes_max) {
     return utf8_prefix(text, bytes_max);
 }

@@ -24,18 +24,18 @@ struct EventSubject {
 
 enum class EventType : std::uint8_t { kNormal, kWarning };
 
-// What happened, for `kubectl describe`. Texts are cut to the API's limits: note 1,024 bytes, the
-// others 128.
+// One event for `kubectl describe`. Texts are cut to the API's limits: note 1,024 bytes, the others
+// 128.
 struct EventNote {
     EventSubject regarding;
     std::optional<EventSubject> related;
     EventType type = EventType::kNormal;
     std::string reason;  // one CamelCase word
-    std::string action;  // what was being done, one CamelCase word
+    std::string action;  // the action in progress, one CamelCase word
     std::string note;    // one sentence
 };
 
-// Source of Events: the program and this process of it.
+// Source of Events: the program and its instance.
 struct EventReporter {
     std::string controller;  // "stoker.dev/operator"
     std::string instance;    // the pod's name
@@ -48,7 +48,7 @@ Json event_object(
     WallTime first_seen,
     const EventReporter& reporter);
 
-// The merge patch that makes it a series.
+// Merge patch that turns the Event into a series.
 Json event_series_patch(std::uint64_t count, WallTime last_seen);
 
 }  // namespace stoker::control

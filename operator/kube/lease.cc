@@ -104,7 +104,7 @@ void LeaseMachine::on_written(const LeaseRecord& record, TimePoint began, TimePo
 }
 
 void LeaseMachine::on_failed(TimePoint now) {
-    // A renewal is tried from memory first; when that fails, reading shows at once why.
+    // A renewal first writes over the known version; if that fails, the next read shows the reason.
     const bool from_memory = knowledge_ == Knowledge::kWritten;
     knowledge_ = Knowledge::kStale;
     next_attempt_ = from_memory ? now : now + pause();
@@ -144,7 +144,7 @@ bool LeaseMachine::has_expired(TimePoint now) const {
     return now - changed_at_ >= duration;
 }
 
-// Candidates spread out so that they do not all ask at once; a leader keeps its rhythm.
+// Candidates use jitter so that they do not all ask at once; a leader keeps its interval.
 Duration LeaseMachine::pause() {
     const double stretch = leads_ ? 1.0 : 1.0 + prng_.unit() * kAcquireJitter;
     return std::chrono::duration_cast<Duration>(timing_.retry * stretch);

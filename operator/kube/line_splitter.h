@@ -7,10 +7,11 @@
 
 namespace stoker::control {
 
-// Cuts a stream into lines at '\n', however the bytes arrive: a watch sends one JSON object a line,
-// and its pieces have nothing to do with lines. What stands after the last '\n' waits for the rest;
-// if none comes it was cut and is worth nothing. Memory is bounded by the longest line allowed plus
-// one piece. Not thread-safe.
+// Splits a stream at '
+// ', whatever the sizes of the pieces: a watch sends one JSON object per line. Text after the last
+// '
+// ' waits for more; if none comes, the object was cut and is useless. Memory is bounded by the
+// longest allowed line plus one piece. Not thread-safe.
 class LineSplitter {
 public:
     static constexpr std::size_t kLineBytesMax = std::size_t{16} * 1024 * 1024;
@@ -18,7 +19,7 @@ public:
     explicit LineSplitter(std::size_t line_bytes_max = kLineBytesMax)
         : line_bytes_max_(line_bytes_max) {}
 
-    // Adds a piece. Take the lines out with next() before the next one.
+    // Adds a piece. Read all lines with next() before the next push().
     void push(std::string_view piece) {
         buffer_.erase(0, begin_);
         scanned_ -= begin_;
@@ -26,8 +27,8 @@ public:
         buffer_ += piece;
     }
 
-    // The next whole line without its end, empty lines left out; nullopt when more is needed or
-    // after overflow. The view is valid until the next call of push().
+    // The next complete line without its end, skipping empty lines; nullopt if more input is needed
+    // or after overflow. The view is valid until the next call of push().
     std::optional<std::string_view> next() {
         while (!overflowed_) {
             const std::size_t end = buffer_.find('\n', scanned_);
@@ -46,10 +47,10 @@ public:
         return std::nullopt;
     }
 
-    // A line was longer than allowed. The stream cannot be read on.
+    // True after a line beyond the limit; the stream cannot be read further.
     [[nodiscard]] bool overflowed() const { return overflowed_; }
 
-    // Bytes of a line whose end has not come.
+    // Bytes of an incomplete line.
     [[nodiscard]] std::size_t pending() const { return buffer_.size() - begin_; }
 
 private:

@@ -20,8 +20,8 @@ web::json::value parse(std::string_view text) {
     return error ? web::json::value() : value;
 }
 
-// Finds where "metadata" and each of "items" begin and end. The iterative reader calls it when it
-// is at a bracket, not behind it.
+// Finds the positions of "metadata" and of each of "items". The iterative reader calls it at a
+// bracket, not behind it.
 class ListHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, ListHandler> {
 public:
     ListHandler(
@@ -32,7 +32,7 @@ public:
           text_(text),
           visit_(visit) {}
 
-    // Any value but an object or a list.
+    // Called for any value except objects and lists.
     bool Default() {
         if (depth_ == 2 && key_ == "items") {
             visit_(web::json::value());

@@ -19,7 +19,7 @@ std::string_view without_leading_zeros(std::string_view text) {
     return text;
 }
 
-// managedFields can be most of an object's bytes, and nothing here reads them.
+// managedFields can be most of an object's bytes, and the operator does not read them.
 void drop_managed_fields(web::json::value& raw) {
     if (find_at(raw, {"metadata", "managedFields"}) != nullptr) {
         raw.at("metadata").as_object().erase("managedFields");

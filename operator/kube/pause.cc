@@ -7,7 +7,7 @@
 namespace stoker::control {
 
 bool pause_until(const Clock& clock, TimePoint until, const std::stop_token& stop) {
-    // Bounded, so that a clock that jumps (a suspended machine) is looked at again soon.
+    // Bounded, so that the clock is read again soon after a jump (a suspended machine).
     constexpr Duration kLongestNap = std::chrono::seconds{1};
     std::mutex mutex;
     std::condition_variable_any woken;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kJson = "application/json";
 
-// Builds "?a=b&c=d" and leaves out what is empty.
+// Builds "?a=b&c=d" and omits empty values.
 class Query {
 public:
     Query& add(std::string_view name, std::string_view value) {
@@ -61,7 +61,7 @@ std::string describe(std::string_view doing, const ResourceKind& kind, const Sco
 constexpr std::array<std::string_view, 5> kVerbs{"GET", "POST", "PUT", "PATCH", "DELETE"};
 constexpr std::array<std::string_view, 2> kPropagations{"Background", "Foreground"};
 
-// A request that writes.
+// A request with a body that changes an object.
 ApiRequest writing(
     Verb verb, std::string target, const char* content_type, const Json& body, std::string what) {
     ApiRequest request;
@@ -73,7 +73,7 @@ ApiRequest writing(
     return request;
 }
 
-// A question that is put by creating an object of that kind.
+// A review: a query by creating an object of that kind.
 ApiRequest review(const ResourceKind& kind, const Json& spec, std::string what) {
     ApiRequest request = create_request(
         kind,

@@ -13,8 +13,8 @@
 #include "operator/kube/object.h"
 #include "operator/kube/resource_kind.h"
 
-// Every request that we send to the API server, built whole as a value and sent by nobody here.
-// What is missing is what the transport adds: scheme and host, User-Agent, Authorization.
+// Every request to the API server, built as a value; nothing here sends it. The transport adds
+// scheme and host, User-Agent and Authorization.
 namespace stoker::control {
 
 enum class Verb : std::uint8_t { kGet, kPost, kPut, kPatch, kDelete };
@@ -32,7 +32,7 @@ struct ApiRequest {
     std::string body;
     Traffic traffic = Traffic::kUnary;
     std::string what;  // for people: "applying jobs demo/mnist-a1"
-    // More headers, for what the API server passes on to somebody else.
+    // More headers, which the API server forwards to a proxied pod.
     std::vector<std::pair<std::string, std::string>> headers{};
 
     bool operator==(const ApiRequest&) const = default;
@@ -50,7 +50,7 @@ struct ListParams {
     std::string resource_version;  // "" = fresh by quorum, "0" = any cached state, a number = not
                                    // older than
     std::uint32_t limit = 0;       // 0 = no limit
-    std::string continue_token;    // of the page before; then resource_version is not sent
+    std::string continue_token;    // of the previous page; if set, resource_version is not sent
 };
 
 struct WatchParams {
@@ -98,29 +98,27 @@ ApiRequest patch_request(
     std::string_view subresource = {});
 ApiRequest delete_request(
     const ResourceKind& kind, const ObjectKey& key, const DeleteParams& params);
-// Asks whose `token` it is and whether it was made for one of `audiences`.
+// Asks for the owner of `token` and checks its audience against `audiences`.
 ApiRequest token_review_request(std::string_view token, const std::vector<std::string>& audiences);
-// Asks whether a user may do `verb` ("get") at the path "/debug/allocation" of something that is no
-// resource.
+// Asks whether a user may do `verb` ("get") at a non-resource path such as "/debug/allocation".
 ApiRequest access_review_request(
     std::string_view user,
     const std::vector<std::string>& groups,
     std::string_view verb,
     std::string_view path);
-// Asks for a token of that ServiceAccount for `audience`. The API server gives none that lives
-// less than ten minutes.
+// Requests a token of that ServiceAccount for `audience`. The API server issues none that expires
+// in less than ten minutes.
 ApiRequest token_request(
     const ObjectKey& service_account, std::string_view audience, std::uint32_t seconds);
 
-// What creates or applies an object asks for fieldValidation=Strict: a field that the server does
-// not know is refused, not dropped. A status does not: it may be newer than the CRD in the cluster.
+// Creates and applies use fieldValidation=Strict: the server refuses unknown fields instead of
+// dropping them. Status writes do not: a status may be newer than the CRD in the cluster.
 
-// Names come from users: "..", "a/b" or "%2e" must not become another path.
-// Errors: kInvalidArgument when the name or the namespace cannot be a path segment, or one is
-// missing or too much.
+// Users choose names: "..", "a/b" or "%2e" must not lead to another path. kInvalidArgument: name or
+// namespace is not a valid path segment, or one is missing or unexpected.
 Status validate_key(const ResourceKind& kind, const ObjectKey& key);
 
-// RFC 3986: everything but letters, digits and "-._~" becomes %XX.
+// RFC 3986: encodes everything except letters, digits and "-._~" as %XX.
 std::string percent_encode(std::string_view text);
 
 }  // namespace stoker::control

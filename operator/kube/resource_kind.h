@@ -4,7 +4,7 @@
 
 namespace stoker::control {
 
-// One resource of the API as the server's URLs and objects spell it.
+// One resource type of the API, as in the server's URLs and objects.
 struct ResourceKind {
     std::string group;    // "" is the core group
     std::string version;  // "v1"
@@ -44,7 +44,7 @@ inline const ResourceKind kDatasets{"stoker.dev", "v1alpha1", "datasets", "Datas
 inline const ResourceKind kCachePools{"stoker.dev", "v1alpha1", "cachepools", "CachePool", false};
 inline const ResourceKind kCacheQuotas{"stoker.dev", "v1alpha1", "cachequotas", "CacheQuota", true};
 
-// Kueue's, which need not be installed.
+// Kueue's kinds, which may be absent.
 inline const ResourceKind kWorkloads{"kueue.x-k8s.io", "v1beta1", "workloads", "Workload", true};
 inline const ResourceKind kResourceFlavors{
     "kueue.x-k8s.io", "v1beta1", "resourceflavors", "ResourceFlavor", false};

@@ -24,8 +24,8 @@ std::string first_text(const web::json::value& user, std::string_view extra) {
     return has_one && list->at(0).is_string() ? list->at(0).as_string() : std::string();
 }
 
-// A server that knows nothing of audiences, or took the token for one of its own, names none of
-// ours.
+// A server that does not support audiences, or that accepted the token for one of its own, names
+// none of ours.
 bool names_one_of(const web::json::value& review, const std::vector<std::string>& audiences) {
     const auto* named = find_at(review, {"status", "audiences"});
     if (named == nullptr || !named->is_array()) {
@@ -233,7 +233,7 @@ Result<Json> RestClient::send_for_review(const ApiRequest& request) {
     STOKER_TRY(const ApiResponse response, send(request));
     if (!is_success(response)) {
         Error refused = refusal_of(request, response);
-        // The API server refuses us, not the caller that is asked about.
+        // The API server refuses us, not the caller under review.
         if (refused.code == ErrorCode::kForbidden) {
             refused.code = ErrorCode::kUnavailable;
         }

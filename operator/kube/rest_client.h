@@ -16,19 +16,19 @@
 namespace stoker::control {
 
 struct RestClientOptions {
-    std::string field_manager;  // "stoker-operator"; the owner of what we apply
+    std::string field_manager;  // "stoker-operator"; owner of the fields that we apply
     Duration time_limit = std::chrono::seconds{30};  // of one try
     RetryLimits retry{};
-    // A guard against bugs of our own: the server's fairness rules do the real limiting.
+    // A limit against our own bugs: the server's fairness rules do the real limiting.
     double requests_per_second = 50;
     double request_burst = 100;
 };
 
-// ApiClient over a transport: adds retries, the rate guard, the leader's fence, and what the server
-// warns of to the log (each text once). `transport` and `clock` must outlive it.
+// ApiClient over a transport: adds retries, the rate limit, the leader's fence, and logs the
+// server's warnings (each text once). `transport` and `clock` must outlive it.
 class RestClient final : public ApiClient {
 public:
-    // Asked before each try of a write; false ends it with kCancelled. Empty: always true.
+    // Called before each try of a write; false ends it with kCancelled. Empty: always true.
     using MayWrite = std::function<bool()>;
 
     RestClient(

@@ -111,7 +111,7 @@ Result<ApiResponse> RestTransport::attempt(
     authorization = access.authorization;
     STOKER_TRY(const auto used, channel(access));
     ApiResponse response;
-    // Shared, as set_value() may still be at work on its thread when the future has the value.
+    // Shared, because set_value() may still run on its thread after the future is ready.
     const auto done = std::make_shared<std::promise<Status>>();
     auto finished = done->get_future();
     http::HttpSink to;

@@ -17,9 +17,9 @@ struct RestTransportOptions {
     std::uint32_t connections_max = 8;
 };
 
-// ApiTransport over HTTP/1.1. Each has a thread and connections of its own: give every informer and
-// the lease one each, so that none waits for another. When the CA changes, new requests use it and
-// running streams go on. `access` and `clock` must outlive it; access may be shared.
+// ApiTransport over HTTP/1.1. Each has its own thread and connections: give every informer and the
+// lease a separate one, so that none waits for another. After a change of the CA, new requests use
+// it and running streams continue. `access` and `clock` must outlive it; access may be shared.
 class RestTransport final : public ApiTransport {
 public:
     RestTransport(AccessSource& access, RestTransportOptions options, const Clock& clock);
@@ -34,7 +34,7 @@ public:
         std::stop_token stop) override;
 
 private:
-    // One HTTP client with what its connections were made with.
+    // One HTTP client with the credentials of its connections.
     struct Channel {
         std::string ca_pem;
         std::shared_ptr<http::HttpClient> client;

@@ -12,14 +12,14 @@ namespace stoker::control {
 
 struct RetryLimits {
     std::uint32_t tries = 10;                  // the first one included
-    Duration pause = std::chrono::seconds{1};  // before a GET whose connection broke is sent again
-    Duration longest_wait = std::chrono::seconds{30};  // of what Retry-After may ask for
+    Duration pause = std::chrono::seconds{1};  // before a GET on a broken connection is repeated
+    Duration longest_wait = std::chrono::seconds{30};  // upper limit for Retry-After
 };
 
-// How long to wait before a request is sent again, or nullopt when its outcome is final. An answer
-// of 429 or 5xx that carries Retry-After is repeated whatever the verb, for the server says that it
-// did nothing; when no answer came, the request may have been carried out, so only GET is repeated.
-// `tries_made` counts the one that just ended. Pure.
+// The wait before a request is repeated, or nullopt if its outcome is final. A 429 or 5xx with
+// Retry-After is repeated for any verb, because the server states that it did nothing. Without a
+// response the request may have been executed, so only GET is repeated. `tries_made` includes the
+// try that just ended. Pure.
 std::optional<Duration> retry_after(
     Verb verb,
     const Result<ApiResponse>& outcome,

@@ -39,7 +39,7 @@ std::optional<Duration> parse_seconds(std::string_view text) {
     return std::chrono::seconds{std::min(seconds, kSaneMax)};
 }
 
-// One line and short: what a proxy says may be a page of HTML.
+// One short line: a proxy's body may be a page of HTML.
 std::string foreign_message(int http_status, std::string_view body) {
     std::string line(body.substr(0, kForeignBodyMax));
     std::replace_if(
@@ -105,7 +105,7 @@ bool ApiFailure::is_resource_version_too_large() const {
     if (has_cause("ResourceVersionTooLarge")) {
         return true;
     }
-    // Servers before 1.18 only said so in words.
+    // Servers before 1.18 report this only in the message.
     return http_status == 504 && message.find("Too large resource version") != std::string::npos;
 }
 

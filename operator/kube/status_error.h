@@ -20,7 +20,7 @@ struct StatusCause {
     bool operator==(const StatusCause&) const = default;
 };
 
-// A refusal of the API server: metav1.Status, or what can be made of an answer that is not one (a
+// A refusal of the API server: metav1.Status, or a substitute for a response that is not one (a
 // proxy's page).
 struct ApiFailure {
     int http_status = 0;
@@ -29,7 +29,7 @@ struct ApiFailure {
     std::vector<StatusCause> causes;
     std::optional<Duration> retry_after;  // the header, or details.retryAfterSeconds
 
-    // For callers that only steer: the code below and one line with the server's words.
+    // The code below and one line with the server's message, for callers that need no details.
     //   400 405 406 413 415 422   kInvalidArgument
     //   401 403                   kForbidden; kGone in a namespace that terminates: no retry helps
     //   404                       kNotFound
@@ -42,20 +42,20 @@ struct ApiFailure {
     [[nodiscard]] Error error() const;
 
     [[nodiscard]] bool has_cause(std::string_view cause) const;
-    // The resource version or the continue token is older than what the server still knows.
+    // The server no longer knows the resource version or the continue token.
     [[nodiscard]] bool is_expired() const;
-    // The resource version is newer than the server is (after a restore of its database, or a cache
-    // that lags).
+    // The resource version is ahead of the server's (after a restore of its database, or from a
+    // stale cache).
     [[nodiscard]] bool is_resource_version_too_large() const;
     [[nodiscard]] bool is_too_many_requests() const;
     [[nodiscard]] bool is_internal() const;
 };
 
-// From an answer's status, body and Retry-After header (whole seconds; anything else counts as
+// Parses a response's status, body and Retry-After header (whole seconds; anything else counts as
 // absent).
 ApiFailure read_failure(int http_status, std::string_view body, std::string_view retry_after = {});
 
-// From the object of a watch's ERROR event.
+// Parses the object of a watch's ERROR event.
 ApiFailure read_status(const web::json::value& status);
 
 }  // namespace stoker::control

@@ -12,36 +12,36 @@
 
 namespace stoker::control {
 
-// An answer with all its bytes. Any status is an answer.
+// A complete response. Any status is a response.
 struct ApiResponse {
     int status = 0;
     std::string body{};
-    std::string retry_after{};            // the header as it came; "" without one
+    std::string retry_after{};            // the raw header; "" without one
     std::vector<std::string> warnings{};  // texts of the Warning headers
 };
 
-// Where a stream goes. Both are called while stream() runs, one after the other, from a thread of
-// the transport.
+// Receiver of a stream. Both are called during stream(), one at a time, on a thread of the
+// transport.
 struct ApiStreamSink {
-    // Status 200: bytes will follow. Any other status ends the stream and comes back as its
+    // Status 200: bytes will follow. Any other status ends the stream and is returned as its
     // response.
     std::function<void()> on_open;
-    // Each piece as it arrives; the view ends with the call. false: enough, close.
+    // Each piece as it arrives; the view is valid during the call. false closes the stream.
     std::function<bool(std::string_view bytes)> on_bytes;
 };
 
-// What a stream came to: it was open and ended (status 200, no body), or it was refused with this
-// answer.
+// The end of a stream: it was open and ended (status 200, no body), or it was refused with this
+// response.
 using ApiStreamEnd = ApiResponse;
 
-// The door to one API server: sends what request.h builds, as it stands, once. It adds scheme,
-// host, User-Agent and credentials; after a 401 it reads the credentials anew and sends once more
-// if they changed. No other retries. Thread-safe; calls block until they are done, `time_limit` is
+// The interface to one API server: sends the requests of request.h unchanged, once. It adds scheme,
+// host, User-Agent and credentials; after a 401 it reloads the credentials and sends once more if
+// they changed. No other retries. Thread-safe; calls block until they are done, `time_limit` is
 // over or `stop` is requested.
 //
-// Errors (no answer): kUnavailable (refused, cut, no such host), kDeadlineExceeded, kForbidden (the
-// server's certificate is not trusted), kResourceExhausted (the answer is too long), kCancelled,
-// kInvalidArgument (bad endpoint).
+// Errors (no response): kUnavailable (refused, cut, no such host), kDeadlineExceeded, kForbidden
+// (the server's certificate is not trusted), kResourceExhausted (the response is too long),
+// kCancelled, kInvalidArgument (bad endpoint).
 class ApiTransport {
 public:
     virtual ~ApiTransport() = default;
@@ -49,8 +49,8 @@ public:
     virtual Result<ApiResponse> call(
         const ApiRequest& request, Duration time_limit, std::stop_token stop) = 0;
 
-    // Runs until the stream ends. An error says that it was cut or never opened; whether it was
-    // open shows in on_open.
+    // Returns when the stream ends. An error means that it was cut or never opened; on_open was
+    // called if it was open.
     virtual Result<ApiStreamEnd> stream(
         const ApiRequest& request,
         Duration time_limit,

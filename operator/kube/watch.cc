@@ -41,7 +41,7 @@ WatchMachine::Listing WatchMachine::start_list() const {
     if (!version_unavailable_) {
         list.asked_version = last_version_.empty() ? "0" : last_version_;
     }
-    // A limit together with a numbered version would by-pass the server's cache and read its
+    // A limit together with a numbered version would bypass the server's cache and read its
     // database.
     list.paged = list.asked_version.empty() || list.asked_version == "0" || paginated_;
     return list;
@@ -170,7 +170,7 @@ WatchEvents WatchMachine::on_bytes(std::string_view bytes, TimePoint now) {
         if (!line) {
             break;
         }
-        // A copy: the line lives in the state, which may change below.
+        // A copy: the line is part of the state, which may change below.
         on_line(std::string(*line), now, events);
     }
     return events;
@@ -238,7 +238,7 @@ void WatchMachine::on_change(
     }
 }
 
-// False when the version shows that this stream cannot be trusted.
+// False if the version proves that this stream is not reliable.
 bool WatchMachine::note_version(
     const std::string& version, bool added, TimePoint now, WatchEvents& events) {
     auto& watch = std::get<Watching>(state_);
@@ -274,7 +274,7 @@ WatchEvents WatchMachine::on_end(TimePoint now) {
     return {};
 }
 
-// nullopt: not an object of our kind.
+// nullopt: not an object of the watched kind.
 std::optional<Object> WatchMachine::read_item(web::json::value&& raw) const {
     const std::string api_version = options_.kind.api_version();
     auto object = read_object(std::move(raw), api_version, options_.kind.kind);

@@ -25,26 +25,26 @@ struct WatchOptions {
     ResourceKind kind;
     Scope scope{};
     std::uint32_t page_size = 500;
-    // Every watch asks the server for a random time in this range. Lower the upper bound where a
-    // load balancer cuts.
+    // Every watch requests a random time in this range. Lower the upper limit if a load balancer
+    // cuts connections earlier.
     std::uint32_t watch_seconds_min = 300;
     std::uint32_t watch_seconds_max = 600;
     Duration watch_grace =
-        std::chrono::seconds{30};  // a watch that outlives its time by this is dead
+        std::chrono::seconds{30};  // a watch this long past its time is considered dead
     Duration list_time_limit = std::chrono::seconds{60};
     Duration internal_error_bound =
-        std::chrono::seconds{30};  // re-watch this long through ERROR 500, then list
+        std::chrono::seconds{30};  // re-watch for this long through ERROR 500, then list
     std::size_t line_bytes_max = LineSplitter::kLineBytesMax;
     BackOff::Options back_off{};
-    bool may_be_missing = false;  // the server need not know the kind
-    // Called with each object as soon as it is read, so that a list is never there as JSON as a
-    // whole: may make `value` of `raw` and empty `raw`. It runs before it is known whether the rest
-    // of the list can be read. Empty: objects stay as they are.
+    bool may_be_missing = false;  // the server may lack the kind
+    // Called with each object right after parsing, so that a list is never in memory as JSON as a
+    // whole: may convert `raw` to `value` and empty `raw`. It runs before the rest of the list is
+    // parsed. Empty: objects stay unchanged.
     std::function<void(Object& object)> transform{};
 };
 
-// What the server's state became. Apply them in order.
-struct Replaced {  // everything that exists; what is not in it is gone
+// Changes of the server's state. Apply them in order.
+struct Replaced {  // the complete list; other objects are gone
     std::vector<Object> objects;
     std::string resource_version;
 };
@@ -61,7 +61,7 @@ struct Bookmarked {  // nothing changed up to here
     std::string resource_version;
 };
 
-// Nothing to apply: something went wrong, what follows is already decided. For logs and counters.
+// An error that needs no change; the machine has decided its next step. For logs and counters.
 struct Troubled {
     Error error;
     bool lists_again = false;
@@ -70,7 +70,7 @@ struct Troubled {
 using WatchEvent = std::variant<Replaced, Upserted, Removed, Bookmarked, Troubled>;
 using WatchEvents = std::vector<WatchEvent>;
 
-// What to do next: wait, or send this and report what comes of it.
+// The next step: wait, or send this request and report its result.
 struct WaitUntil {
     TimePoint at;
 };
@@ -83,9 +83,9 @@ struct SendRequest {
 
 using WatchStep = std::variant<WaitUntil, SendRequest>;
 
-// List, then watch, for ever: the rules of client-go's reflector as a machine without I/O. Somebody
-// else sends what next_step() says and tells what came of it; what each call returns keeps a copy
-// equal to the server's state.
+// List, then watch, for ever: the rules of client-go's reflector as a machine without I/O. The
+// caller executes next_step() and reports the results; the returned events keep a copy equal to the
+// server's state.
 //
 //   Empty      nothing is known to be current
 //              -> Listing
@@ -104,12 +104,12 @@ using WatchStep = std::variant<WaitUntil, SendRequest>;
 //              any other refusal, 410 above all,
 //              something unreadable, disorder        back off -> Empty
 //
-// Where this differs from client-go: a watch that gets no answer at all is opened again without a
-// list whatever the reason (an answer that never came says nothing about our resource version), and
-// a resource version that goes back within one watch leads to a list, so that no reordering can
-// lose an update.
+// Differences from client-go: after a watch without any response, the machine opens the next one
+// without a list, whatever the reason (a missing response proves nothing about our resource
+// version); and a resource version that decreases within one watch leads to a list, so that no
+// reordering can lose an update.
 //
-// Pure but for its own generator. Not thread-safe.
+// Pure except for its own generator. Not thread-safe.
 class WatchMachine {
 public:
     WatchMachine(WatchOptions options, std::uint64_t seed);
@@ -117,22 +117,22 @@ public:
     // In Watching with an open stream there is no next step: report the stream first.
     WatchStep next_step(TimePoint now);
 
-    // The whole answer to a list, or the answer other than 200 to a watch.
+    // The complete response to a list, or a response other than 200 to a watch.
     WatchEvents on_response(const ApiResponse& response, TimePoint now);
-    // No answer to what was sent: refused, cut, timed out.
+    // No response to the request: refused, cut, timed out.
     WatchEvents on_failure(const Error& error, TimePoint now);
     // The watch was accepted with status 200.
     void on_open(TimePoint now);
-    // The next bytes of the watch, cut anywhere. When streaming() is false afterwards, close the
+    // The next bytes of the watch, cut anywhere. If streaming() is false afterwards, close the
     // stream; do not report its end.
     WatchEvents on_bytes(std::string_view bytes, TimePoint now);
-    // The stream ended, one way or another.
+    // The stream ended, for any reason.
     WatchEvents on_end(TimePoint now);
 
     // A watch is open or being opened.
     [[nodiscard]] bool streaming() const { return std::holds_alternative<Watching>(state_); }
 
-    // Up to where the copy is current; "" before the first list.
+    // The copy is current up to this version; "" before the first list.
     [[nodiscard]] const std::string& resource_version() const { return last_version_; }
 
     [[nodiscard]] const WatchOptions& options() const { return options_; }

@@ -48,7 +48,7 @@ void EventRecorder::run(const std::stop_token& stop) {
     }
 }
 
-// Waits for events, at most until the next flush, and writes what is there.
+// Waits for events, at most until the next flush, and writes them.
 void EventRecorder::take_in(const std::stop_token& stop, bool& stopping) {
     std::deque<EventNote> taken;
     {
@@ -78,7 +78,7 @@ void EventRecorder::write(
     }
 }
 
-// True when there is nothing left to do: written, or refused for good.
+// True if the write is finished: written, or refused for good.
 bool EventRecorder::try_write(const EventWrite& write) {
     const auto send = [this](const ApiRequest& request) {
         return transport_->call(request, kTimeLimit, {});
@@ -90,13 +90,13 @@ bool EventRecorder::try_write(const EventWrite& write) {
                                        event_series_patch(write.count, write.last_seen),
                                        PatchType::kMerge));
     if (answer && answer->status == 404) {
-        // 409: an earlier try was carried out and its answer lost.
+        // 409: an earlier try succeeded and its response was lost.
         answer = send(create_request(
             kinds::kEvents,
             write.key.ns,
             event_object(write.key, write.note, write.first_seen, options_.reporter)));
     }
-    // Other refusals (the namespace terminates) stay refusals.
+    // Other refusals (the namespace terminates) are final.
     return answer && answer->status < 500 && answer->status != 429;
 }
 

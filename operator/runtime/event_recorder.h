@@ -24,8 +24,8 @@ struct EventRecorderOptions {
     EventSeriesLimits series{};
 };
 
-// Writes Events without ever holding a controller up: record() queues, one thread in run() folds
-// and writes. A full queue drops and counts. Emit events only after the change they tell of was
+// Writes Events without blocking a controller: record() queues, one thread in run() folds and
+// writes. A full queue drops events and counts them. Emit an event only after its change was
 // written.
 class EventRecorder {
 public:
@@ -39,10 +39,11 @@ public:
     // Thread-safe, never blocks.
     void record(EventNote note);
 
-    // Writes until a stop is requested; then writes what is queued, one try each, and returns.
+    // Writes until a stop is requested; then writes the queued events, one try each, and returns.
     void run(const std::stop_token& stop);
 
-    // Queue full, object too loud, or given up after all tries. Thread-safe.
+    // Events dropped for a full queue, for an object with too many events, or after all tries.
+    // Thread-safe.
     [[nodiscard]] std::uint64_t dropped() const;
 
 private:
@@ -56,7 +57,7 @@ private:
     Prng prng_;
     EventSeries series_;
     std::atomic<std::uint64_t> too_loud_{0};  // what series_ dropped
-    mutable std::mutex mutex_;                // guards what stands below
+    mutable std::mutex mutex_;                // guards the members below
     std::condition_variable_any changed_;
     std::deque<EventNote> queue_;
     std::uint64_t dropped_ = 0;

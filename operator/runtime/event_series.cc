@@ -8,7 +8,7 @@ namespace stoker::control {
 
 namespace {
 
-// The subject without its version: the same thing at another moment is the same thing.
+// The subject without its resource version, so that events at different times compare equal.
 EventSubject timeless(EventSubject subject) {
     subject.resource_version.clear();
     return subject;
@@ -74,7 +74,7 @@ std::vector<EventWrite> EventSeries::flush(TimePoint now) {
 
 bool EventSeries::allows(const EventSubject& subject, TimePoint now) {
     if (buckets_.size() > limits_.series_max) {
-        buckets_.clear();  // a bound, not a rule: everybody starts anew
+        buckets_.clear();  // a memory limit: every subject's budget restarts
     }
     TokenBucket& bucket =
         buckets_.try_emplace(subject.uid, limits_.per_second_per_object, limits_.burst_per_object)

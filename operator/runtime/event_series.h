@@ -15,10 +15,10 @@
 
 namespace stoker::control {
 
-// An events.k8s.io/v1 Event to write: anew the first time, then how often it has happened.
+// An events.k8s.io/v1 Event to write: a new one first, later its count.
 struct EventWrite {
     ObjectKey key;
-    EventNote note;  // also to create it again if somebody removed it
+    EventNote note;  // also recreates a deleted Event
     WallTime first_seen;
     WallTime last_seen;
     std::uint64_t count = 1;  // 1: to be created
@@ -36,19 +36,19 @@ struct EventSeriesLimits {
 
 // Folds repeated events into series, as client-go's events broadcaster does: the first is created,
 // the second within six minutes turns it into a series, further ones are only counted and written
-// every half hour and when the series ends. An object that produces too many different events is
-// cut off and counted. Pure; not thread-safe.
+// every half hour and when the series ends. An object with too many different events is cut off and
+// counted. Pure; not thread-safe.
 class EventSeries {
 public:
     explicit EventSeries(EventSeriesLimits limits = {});
 
-    // What to write because of this event, if anything.
+    // The write that this event causes, if any.
     std::optional<EventWrite> add(const EventNote& note, TimePoint now, WallTime wall_now);
 
-    // What to write because time passed; call it every minute or so.
+    // The writes that are due by time; call it about every minute.
     std::vector<EventWrite> flush(TimePoint now);
 
-    // Events that were dropped because their object had too many.
+    // Events dropped because their object had too many.
     [[nodiscard]] std::uint64_t dropped() const { return dropped_; }
 
 private:

@@ -21,27 +21,25 @@
 
 namespace stoker::control {
 
-// What an informer went through; totals since its start.
+// Counts of an informer; totals since its start.
 struct InformerCounts {
     std::uint64_t lists = 0;       // applied
     std::uint64_t events = 0;      // changes and bookmarks of watches
-    std::uint64_t troubles = 0;    // refusals, cuts, surprises
+    std::uint64_t troubles = 0;    // refusals, cuts, protocol errors
     std::uint64_t unreadable = 0;  // objects that the parser refused
     std::size_t objects = 0;       // in the store now
     bool synced = false;           // the first list is in the store
-    TimePoint last_heard{};        // when the server last said anything; the epoch before it did
+    TimePoint last_heard{};        // last message of the server; the epoch before the first
 };
 
-// Keeps a Store<T> equal to the server's objects of one kind and tells handlers what changed, after
-// it changed.
+// Keeps a Store<T> equal to the server's objects of one kind and calls handlers after each change.
 //
-// An object that `parse` refuses is reported and otherwise left alone: its last readable state
-// stays in the store, unless the object is another one by now (its UID changed). One bad object
-// never hides the others.
+// If `parse` refuses an object, the informer reports it and keeps its last readable state in the
+// store, unless the object was replaced (its UID changed). One bad object never hides the others.
 //
-// It watches all namespaces, or some of them with one watch each. run() blocks its thread until a
-// stop is requested; one run at a time. Handlers must be quick (push a key into a queue) and are
-// called one at a time, from a thread of the transport or of run(). Everything else is thread-safe.
+// Watches all namespaces, or several with one watch each. run() blocks its thread until a stop is
+// requested; one run at a time. Handlers must be quick (push a key into a queue) and are called one
+// at a time, on a thread of the transport or of run(). Everything else is thread-safe.
 template <class T>
 class Informer {
 public:
@@ -64,7 +62,7 @@ public:
         std::uint64_t seed)
         : Informer({Source{&transport, std::move(options)}}, std::move(parse), clock, seed) {}
 
-    // At least one source; several differ in the namespace of their scope and in nothing else.
+    // Needs at least one source; several differ only in the namespace of their scope.
     Informer(std::vector<Source> sources, Parse parse, const Clock& clock, std::uint64_t seed)
         : plural_(sources.at(0).options.kind.plural),
           may_be_missing_(sources.at(0).options.may_be_missing),
@@ -92,13 +90,13 @@ public:
     Informer(const Informer&) = delete;
     Informer& operator=(const Informer&) = delete;
 
-    // Before run().
+    // Call it before run().
     void add_handler(Handler handler) { handlers_.push_back(std::move(handler)); }
 
-    // Before run(). Called as handlers are, each time that the object comes and cannot be read.
+    // Call it before run(). Runs like a handler, each time an unreadable object arrives.
     void set_on_unreadable(OnUnreadable report) { on_unreadable_ = std::move(report); }
 
-    // Indexes are added to it before run().
+    // Add indexes before run().
     Store<T>& store() { return store_; }
 
     [[nodiscard]] const Store<T>& store() const { return store_; }
@@ -113,8 +111,8 @@ public:
         loops_[0]->run(stop);
     }
 
-    // The first list of each source is in the store and every handler has seen it. No worker should
-    // start before.
+    // True once the first list of each source is in the store and every handler has seen it.
+    // Workers must wait for it.
     [[nodiscard]] bool has_synced() const { return unsynced_ == 0; }
 
     [[nodiscard]] InformerCounts counts() const {
@@ -129,7 +127,7 @@ public:
     }
 
 private:
-    // `listed`: of this source, before and after.
+    // `listed`: the first list of this source is applied.
     void apply(WatchEvent&& event, const std::string& scope, bool& listed) {
         if (auto* trouble = std::get_if<Troubled>(&event)) {
             ++troubles_;
@@ -189,7 +187,7 @@ private:
         return all;
     }
 
-    // Null: it could not be read.
+    // Null if the object cannot be parsed.
     static StoredPtr<T> parsed(const Object& object) {
         return std::static_pointer_cast<const Stored<T>>(object.value);
     }
@@ -232,14 +230,14 @@ private:
     Store<T> store_;
     std::vector<Handler> handlers_;
     OnUnreadable on_unreadable_;
-    std::mutex apply_mutex_;  // one event at a time, from whichever source
+    std::mutex apply_mutex_;  // one event at a time, from any source
     std::atomic<std::size_t> unsynced_;
     std::atomic<std::uint64_t> lists_{0};
     std::atomic<std::uint64_t> events_{0};
     std::atomic<std::uint64_t> troubles_{0};
     std::atomic<std::uint64_t> unreadable_{0};
     std::atomic<Duration::rep> last_heard_{0};
-    std::vector<std::unique_ptr<WatchLoop>> loops_;  // last: they call back into what stands above
+    std::vector<std::unique_ptr<WatchLoop>> loops_;  // last: they call back into the members above
 };
 
 }  // namespace stoker::control

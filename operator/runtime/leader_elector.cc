@@ -16,8 +16,8 @@ namespace {
 constexpr Duration kWatchdogGrace = std::chrono::seconds{20};
 constexpr Duration kReleaseRetry = std::chrono::milliseconds{100};
 
-// Whether asking again could change the answer. It could not where our rights are gone, as when the
-// whole installation is being taken away, or the Lease is.
+// True if a retry could succeed. It cannot after our rights or the Lease are gone, for example
+// during an uninstallation.
 bool is_worth_retrying(const Result<ApiResponse>& outcome) {
     if (!outcome) {
         return true;

@@ -19,8 +19,8 @@ struct LeaderElectorOptions {
     LeaseTiming timing{};
 };
 
-// Drives one LeaseMachine over a transport of its own, on a thread of its own: a full worker pool
-// must not delay a renewal. One run() and one release() in a life.
+// Drives one LeaseMachine over its own transport on its own thread: a full worker pool must not
+// delay a renewal. run() and release() may be called once each.
 class LeaderElector {
 public:
     enum class End : std::uint8_t { kStopped, kLost };
@@ -32,27 +32,26 @@ public:
         const Clock& clock,
         std::uint64_t seed);
 
-    // Candidates, then leads; `on_lead` is called once, when it leads, from this thread, and must
-    // not block. Returns kStopped on request (and still leads, if it did, until release()), kLost
-    // when leadership was lost: then nothing may be written any more, and the process should end at
-    // once.
+    // Waits for the lease, then leads; `on_lead` is called once, on this thread, and must not
+    // block. Returns kStopped on request (and still leads, if it did, until release()), kLost after
+    // losing leadership: then nothing may be written, and the process should exit at once.
     End run(const std::stop_token& stop, const std::function<void()>& on_lead);
 
-    // After all work has ended: frees the lease so that the next leader need not wait for it to run
-    // out. Tries until `until`, and no longer than the lease lasts without us; gives up at once
-    // when the server says no (401, 403: our rights are gone). Does nothing when we do not lead.
+    // Frees the lease after all work has ended, so that the next leader need not wait for its
+    // expiry. Retries until `until`, at most until the lease expires; gives up at once on 401 and
+    // 403 (our rights are gone). Does nothing on a replica that does not lead.
     void release(TimePoint until);
 
-    // The fence: ask before every write to the world. Thread-safe.
+    // The fence: check it before every external write. Thread-safe.
     [[nodiscard]] bool may_write() const;
 
     [[nodiscard]] bool leads() const;
 
-    // Holder of the lease as far as we know. Thread-safe.
+    // Last known holder of the lease. Thread-safe.
     [[nodiscard]] std::string holder() const;
 
-    // False when we think that we lead, but have not renewed for the lease's time and 20 s more: we
-    // hang. For /healthz.
+    // False if we seem to lead but have not renewed for the lease's time plus 20 s: the thread
+    // hangs. For /healthz.
     [[nodiscard]] bool is_healthy() const;
 
 private:
@@ -60,7 +59,7 @@ private:
     void write(const LeaseRecord& record, bool create, const std::stop_token& stop);
     [[nodiscard]] Duration call_limit() const;
     Result<ApiResponse> send(const ApiRequest& request, const std::stop_token& stop);
-    // What came of trying to free the lease; nullopt: worth another try.
+    // Result of a try to free the lease; nullopt: try again.
     enum class Release : std::uint8_t { kDone, kRefused };
     std::optional<Release> try_release(TimePoint until);
     static std::optional<Release> read_refusal(const Result<ApiResponse>& outcome);
@@ -70,7 +69,7 @@ private:
     const Clock* clock_;
     mutable Guarded<LeaseMachine> machine_;
     std::optional<Json>
-        seen_;  // the Lease as last read or written; only run() and release() touch it
+        seen_;  // the Lease as last read or written; only run() and release() use it
 };
 
 }  // namespace stoker::control

@@ -27,7 +27,7 @@ void Reconciler::work(const std::stop_token& stop) {
 }
 
 Result<Reconciled> Reconciler::call(const ObjectKey& key, const std::stop_token& stop) {
-    // The one place where what a library throws in the middle of our work must not end the process.
+    // The only place that catches library exceptions, so that they do not end the process.
     try {
         return reconcile_(key, stop);
     } catch (const std::exception& error) {

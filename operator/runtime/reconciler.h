@@ -15,8 +15,7 @@
 
 namespace stoker::control {
 
-// What a reconciler wants next: to be called again after a while, or (nullopt) when something
-// changes.
+// The next call of a reconciler: after a while, or (nullopt) at the next change.
 struct Reconciled {
     std::optional<Duration> requeue_after;
 };
@@ -24,17 +23,17 @@ struct Reconciled {
 struct ReconcilerCounts {
     std::uint64_t successes = 0;
     std::uint64_t errors = 0;      // retried
-    std::uint64_t terminal = 0;    // errors that retrying cannot mend: not retried
+    std::uint64_t terminal = 0;    // errors that a retry cannot fix: not retried
     std::uint64_t exceptions = 0;  // among the errors
     std::uint64_t active = 0;      // running now
 };
 
-// Calls a function for keys from a queue until the world is as it should be.
+// Calls a function for keys from a queue until the observed state matches the desired one.
 //
-// The function is level-triggered: it is told a key, never why. One key is in one call at a time;
-// different keys run side by side, one a worker. What it returns decides: a value forgets the key's
-// failures and may ask to be called again; an error is retried with growing waits, unless
-// is_terminal(); a thrown exception counts as an error.
+// The function is level-triggered: it gets a key, never a cause. One key is in one call at a time;
+// different keys run in parallel, one per worker. A returned value clears the key's failures and
+// may request another call; an error is retried with growing waits, unless is_terminal(); an
+// exception counts as an error.
 class Reconciler {
 public:
     using Function =
@@ -44,19 +43,19 @@ public:
     Reconciler(
         std::string name, Function reconcile, const Clock& clock, WorkQueueOptions options = {});
 
-    // Thread-safe; from any handler.
+    // Thread-safe; any handler may call it.
     void add(const ObjectKey& key, Urgency urgency = Urgency::kNormal) { queue_.add(key, urgency); }
 
     void add_after(const ObjectKey& key, Duration delay) { queue_.add_after(key, delay); }
 
-    // Observes how long keys wait and are worked on; before work().
+    // Observes queueing and processing times; call it before work().
     void observe(WorkQueueTimes times) { queue_.observe(std::move(times)); }
 
-    // Works until a stop is requested or the queue is shut down and empty. Run it on as many
-    // threads as there should be workers.
+    // Works until a stop is requested or the queue is shut down and empty. Run it on one thread per
+    // worker.
     void work(const std::stop_token& stop);
 
-    // Takes nothing new on; lets the workers finish what they do. False when `until` came first.
+    // Accepts no new keys; lets the workers finish their current ones. False if `until` came first.
     bool drain(TimePoint until);
 
     [[nodiscard]] const std::string& name() const { return name_; }
@@ -79,8 +78,8 @@ private:
     std::atomic<std::uint64_t> active_{0};
 };
 
-// Errors that the next try would meet again: kInvalidArgument (the server refused what we wrote: a
-// bug of ours or of the user's spec) and kGone (the namespace is going).
+// Errors that a retry would repeat: kInvalidArgument (the server refused our request: our bug or a
+// wrong spec) and kGone (the namespace terminates).
 bool is_terminal(ErrorCode code);
 
 }  // namespace stoker::control

@@ -15,7 +15,7 @@
 
 namespace stoker::control {
 
-// One object of the server as we know it: what names this very state of it, and its parsed value.
+// One object of the server: its version and its parsed value.
 template <class T>
 struct Stored {
     ObjectKey key;
@@ -24,22 +24,22 @@ struct Stored {
     T value;
 };
 
-// Snapshots are immutable and stay valid as long as somebody holds them.
+// Snapshots are immutable and stay valid while referenced.
 template <class T>
 using StoredPtr = std::shared_ptr<const Stored<T>>;
 
 enum class ChangeKind : std::uint8_t { kAdded, kUpdated, kDeleted };
 
-// What happened to one object. `before` is null for kAdded, `after` for kDeleted. An object that
-// was deleted and made anew under its old key comes as kDeleted, then kAdded.
+// One change of an object. `before` is null for kAdded, `after` for kDeleted. A recreated object
+// under its old key comes as kDeleted, then kAdded.
 template <class T>
 struct Change {
     ChangeKind kind = ChangeKind::kAdded;
     StoredPtr<T> before;
     StoredPtr<T> after;
-    // kDeleted only: false when nobody told us of the deletion: a list no longer had it, or it came
-    // back as another. `before` is then merely the last state that we saw; use it to find owners,
-    // not to act on its spec.
+    // kDeleted only: false if the watch missed the deletion, so a list lacked the object or had a
+    // new one in its place. `before` is then the last observed state; use it to find owners, not to
+    // act on its spec.
     bool final_state_known = true;
 
     [[nodiscard]] const Stored<T>& object() const { return after ? *after : *before; }
@@ -49,32 +49,31 @@ template <class T>
 using Changes = std::vector<Change<T>>;
 
 // A copy of one kind's objects with secondary indexes. One writer (its informer), any number of
-// readers; thread-safe. Memory: the objects. Writers get back what changed and tell others after
-// the lock is gone, so that whoever is told finds the change in the store.
+// readers; thread-safe. Writers get the changes back and call handlers after the lock is released,
+// so that a handler finds the change in the store.
 //
-// What keeps it equal to the server may be one watch of all namespaces, or one a namespace. `scope`
-// says which: "" or the namespace. Each has come to a version of its own.
+// One watch of all namespaces, or one per namespace, updates it. `scope` is "" or the namespace.
+// Each scope has its own version.
 template <class T>
 class Store {
 public:
-    // The values under which an object is found, such as its owner's UID. Pure and quick: runs
-    // under the lock.
+    // The index values of an object, such as its owner's UID. Pure and quick: runs under the lock.
     using IndexFunction = std::function<std::vector<std::string>(const Stored<T>&)>;
 
-    // Before the first object is stored.
+    // Call it before the first object is stored.
     void add_index(std::string name, IndexFunction values_of) {
         const std::lock_guard lock(mutex_);
         indexes_.emplace(std::move(name), Index{std::move(values_of), {}});
     }
 
-    // null when there is none.
+    // Null if there is no such object.
     [[nodiscard]] StoredPtr<T> get(const ObjectKey& key) const {
         const std::lock_guard lock(mutex_);
         const auto found = objects_.find(key);
         return found == objects_.end() ? nullptr : found->second;
     }
 
-    // All of them, ordered by key.
+    // All objects, ordered by key.
     [[nodiscard]] std::vector<StoredPtr<T>> list() const {
         const std::lock_guard lock(mutex_);
         std::vector<StoredPtr<T>> all;
@@ -85,7 +84,7 @@ public:
         return all;
     }
 
-    // Those with that value in the index called `name`, ordered by key. No such index: none.
+    // Objects with that value in the index called `name`, ordered by key. No such index: none.
     [[nodiscard]] std::vector<StoredPtr<T>> by_index(
         const std::string& name, const std::string& value) const {
         const std::lock_guard lock(mutex_);
@@ -109,16 +108,15 @@ public:
         return objects_.size();
     }
 
-    // Everything that happened on the server up to this version is in the store. "" before the
-    // first list.
+    // The store has all server changes up to this version. "" before the first list.
     [[nodiscard]] std::string resource_version(const std::string& scope = "") const {
         const std::lock_guard lock(mutex_);
         const auto known = versions_.find(scope);
         return known == versions_.end() ? "" : known->second;
     }
 
-    // Whether a write in namespace `ns` that got this version back can be seen here: read your own
-    // writes before you act again.
+    // True if the store shows a write in namespace `ns` that returned this version: check it before
+    // acting again.
     [[nodiscard]] bool has_seen(
         const std::string& written_version, const std::string& ns = "") const {
         const std::lock_guard lock(mutex_);
@@ -129,7 +127,7 @@ public:
         return order ? *order != std::strong_ordering::less : version == written_version;
     }
 
-    // The whole truth of that scope as of `version`: what is not among `objects` is gone.
+    // Replaces the scope by `objects` as of `version`; missing objects are deleted.
     Changes<T> replace(
         std::vector<StoredPtr<T>> objects, std::string version, const std::string& scope = "") {
         const std::lock_guard lock(mutex_);
@@ -161,8 +159,8 @@ public:
         return changes;
     }
 
-    // Deletes the object of that key, whatever its UID. `final_state` is what the server last knew
-    // of it; null: unknown.
+    // Deletes the object of that key, whatever its UID. `final_state` is the server's last state of
+    // it; null: unknown.
     Changes<T> remove(
         const ObjectKey& key,
         const std::string& version,
@@ -183,7 +181,7 @@ public:
         return changes;
     }
 
-    // The server got to `version` and nothing here changed.
+    // Moves the version to `version` without a change.
     void advance(std::string version, const std::string& scope = "") {
         const std::lock_guard lock(mutex_);
         versions_[scope] = std::move(version);
@@ -200,7 +198,7 @@ private:
         const StoredPtr<T> before = found == objects_.end() ? nullptr : found->second;
         const bool same = before && before->uid == object->uid;
         if (same && before->resource_version == object->resource_version) {
-            return;  // nothing new; the old snapshot stays, and nobody is woken
+            return;  // unchanged; keep the old snapshot and call no handler
         }
         if (before) {
             erase(before);

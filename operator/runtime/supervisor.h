@@ -16,23 +16,24 @@ namespace stoker::control {
 
 struct SupervisorOptions {
     Duration cache_sync_limit = std::chrono::minutes{2};
-    // For everything together, releasing the lease included; less than a pod has before SIGKILL (30
-    // s), so that the end is ours.
+    // Time limit of the whole stop, including the release of the lease; shorter than a pod's grace
+    // period (30 s), so that SIGKILL does not interrupt it.
     Duration stop_limit = std::chrono::seconds{20};
 };
 
-// The order in which an operator's parts start and stop, as controller-runtime has it:
+// Starts and stops an operator's parts in controller-runtime's order:
 //   start   services (probes, metrics); caches, until they have synced; loops that need no leader;
 //           the election; workers, once we lead
-//   stop    loops; workers, each ending what it does; caches; services; the lease is released;
+//   stop    loops; workers, after their current work; caches; services; release of the lease;
 //           the events' writer
-// Probes come first, or a slow API server gets us killed; the lease goes last, or two lead at once.
+// Probes start first, or a slow API server gets us killed; the lease goes last, or two replicas
+// lead.
 //
-// Everything that is added must outlive it. add_* before run(); run() once.
+// All added parts must outlive it. Call add_* before run(); call run() once.
 class Supervisor {
 public:
     using Loop = std::function<void(const std::stop_token& stop)>;
-    // Starts a thread under a name: common/runtime's start_thread.
+    // Starts a named thread; the default is common/runtime's start_thread.
     using StartThread =
         std::function<std::jthread(std::string name, std::function<void(std::stop_token)> body)>;
 
@@ -42,7 +43,7 @@ public:
         std::function<void()> stop;
     };
 
-    // How it ended, for the exit code.
+    // The reason of the end, for the exit code.
     enum class End : std::uint8_t { kStopped, kServiceFailed, kCachesNotSynced, kLeadershipLost };
 
     Supervisor(StartThread start_thread, const Clock& clock, SupervisorOptions options = {});
@@ -50,20 +51,20 @@ public:
     void add_service(Service service);
     void add_cache(std::string name, Loop run, std::function<bool()> has_synced);
     void add_loop(std::string name, Loop run);
-    // `threads` of them run `run` once we lead.
+    // Runs `run` on `threads` threads once we lead.
     void add_worker(std::string name, Loop run, std::size_t threads);
-    // Before a worker's threads are told to stop: end what is under way and take nothing new on.
+    // Called before a worker's threads stop: it must finish current work and accept nothing new.
     void add_drain(std::function<void(TimePoint until)> drain);
     void set_event_writer(Loop run);
-    // Without one, the workers start as soon as the caches have synced. `on_lost` is called at
-    // once, on the elector's thread, when leadership is lost: there is nothing to clean up that
-    // another leader would not undo, so a program flushes its log and ends there (std::_Exit).
+    // Without an elector, the workers start once the caches have synced. `on_lost` is called at
+    // once, on the elector's thread, when leadership is lost: no clean-up is needed that another
+    // leader would not undo, so a program flushes its log and exits there (std::_Exit).
     void set_elector(LeaderElector& elector, std::function<void()> on_lost);
 
-    // Blocks until `stop` is requested or something failed for good.
+    // Blocks until `stop` is requested or a part has failed for good.
     End run(const std::stop_token& stop);
 
-    // Every cache has synced: for /readyz. Thread-safe.
+    // True once every cache has synced, for /readyz. Thread-safe.
     [[nodiscard]] bool caches_synced() const;
 
 private:

@@ -10,12 +10,12 @@
 
 namespace stoker::control {
 
-// Drives one WatchMachine over a transport. The socket is read on a thread of the transport, and
-// what an event leads to runs right there, so nothing queues up between server and store: a slow
-// consumer is never cut off by the server for want of memory, only for want of speed.
+// Drives one WatchMachine over a transport. A thread of the transport reads the socket and applies
+// each event directly, so no events queue between server and store: the server may cut off a slow
+// consumer for its speed, but not for its memory.
 class WatchLoop {
 public:
-    // Called for each event in order, never twice at once, from the thread of run() or one of the
+    // Called for each event in order, one at a time, on the thread of run() or one of the
     // transport.
     using Apply = std::function<void(WatchEvent&& event)>;
 

@@ -54,7 +54,7 @@ void WorkQueue::add_after(const ObjectKey& key, TimePoint due, TimePoint now) {
 
 void WorkQueue::add_rate_limited(const ObjectKey& key, TimePoint now) {
     std::uint32_t& failures = failures_[key];
-    // Doubling stops at the cap, long before the product could overflow.
+    // Doubling stops at the cap, before the product could overflow.
     Duration wait = options_.back_off_base;
     for (std::uint32_t i = 0; i < failures && wait < options_.back_off_cap; ++i) {
         wait *= 2;
@@ -87,7 +87,7 @@ std::optional<ObjectKey> WorkQueue::take_from(std::deque<ObjectKey>& line, Urgen
     while (!line.empty()) {
         ObjectKey key = std::move(line.front());
         line.pop_front();
-        // A key that was raised stands in both lines; only its present one counts.
+        // A key that was raised is in both queues; only its current entry counts.
         const auto dirty = dirty_.find(key);
         if (dirty != dirty_.end() && dirty->second.urgency == urgency &&
             processing_.count(key) == 0) {
@@ -211,7 +211,7 @@ std::optional<ObjectKey> SharedWorkQueue::pop_now(TimePoint now) {
 }
 
 std::optional<ObjectKey> SharedWorkQueue::pop(const std::stop_token& stop) {
-    // Bounded, so that a clock that jumps (a suspended machine) is looked at again soon.
+    // Bounded, so that the clock is read again soon after a jump (a suspended machine).
     constexpr Duration kLongestNap = std::chrono::seconds{1};
     std::unique_lock lock(mutex_);
     while (!stop.stop_requested()) {

@@ -19,27 +19,27 @@ struct AnswerCacheOptions {
     Duration keep_accepted = std::chrono::minutes{1};
     Duration keep_refused = std::chrono::seconds{10};
     std::size_t answer_count_max = 16'384;  // more than nodes and sidecars that call in a minute
-    // Callers whose question is under way; more get kResourceExhausted.
+    // Limit of callers that wait for an answer; further ones get kResourceExhausted.
     std::size_t waiting_max = 256;
 };
 
-// SHA-256 of a secret, so that it need not be kept.
+// SHA-256 of a secret, so that the secret itself need not be stored.
 std::string secret_digest(std::string_view secret);
 
-// Answers to questions that hold a secret and cost a call elsewhere: is this token good? A yes is
-// remembered for a minute, a no (kForbidden) for ten seconds, any other error not at all. Equal
-// questions at a time are one call. Questions are kept as digests only. Thread-safe.
+// Caches answers to questions that contain a secret and cost a remote call, such as token reviews.
+// A success is kept for a minute, kForbidden for ten seconds, any other error not at all. Equal
+// concurrent questions are one call. Only digests of questions are stored. Thread-safe.
 template <class T>
 class AnswerCache {
 public:
-    // Blocks.
+    // Asks the remote side; blocks.
     using Ask = std::function<Result<T>(const std::string& question)>;
-    // Runs a task that blocks, elsewhere and soon.
+    // Runs a blocking task soon, on another thread.
     using Post = std::function<void(std::function<void()> task)>;
-    // On any thread, also before ask() returns.
+    // Called on any thread, possibly before ask() returns.
     using Done = std::function<void(Result<T>)>;
 
-    // Whatever `post` runs its tasks on must be stopped before this is destroyed.
+    // Stop the executor behind `post` before this is destroyed.
     AnswerCache(Ask ask, Post post, const Clock& clock, AnswerCacheOptions options)
         : ask_(std::move(ask)),
           post_(std::move(post)),
@@ -86,7 +86,7 @@ private:
 
     void settle(const std::string& question, const std::string& digest) {
         const Result<T> result = ask_(question);
-        // Silence says nothing about the token.
+        // A timeout says nothing about the token.
         const bool answered = result || result.error().code == ErrorCode::kForbidden;
         std::vector<Done> waiting;
         {
@@ -111,7 +111,8 @@ private:
                 state.answers, [&](const auto& entry) { return entry.second.until <= now; });
         }
         if (state.answers.size() >= options_.answer_count_max) {
-            state.answers.clear();  // all still fresh: a storm; asking anew is right, if slow
+            state.answers
+                .clear();  // all still fresh: a request storm; asking again is correct, but slow
         }
         const Duration keep = result ? options_.keep_accepted : options_.keep_refused;
         state.answers.insert_or_assign(digest, Answer{result, now + keep});

@@ -12,7 +12,7 @@ namespace stoker::control {
 
 namespace {
 
-// A client that does not read may hold its end up for so long.
+// Longest wait for a client that does not read, before its call is cancelled.
 constexpr Duration kEndPatience = std::chrono::seconds{5};
 
 Status check_identity(const PodIdentity& identity, const Hello& hello) {
@@ -95,14 +95,14 @@ Status AttachSession::take_hello(const v1::Hello& message) {
     const std::lock_guard lock(mutex_);
     greeted_ = true;
     if (!answered_ && !end_) {
-        start_write_locked();  // no grant yet; so it knows that it is heard
+        start_write_locked();  // no grant yet; confirms the hello
     }
     return {};
 }
 
 void AttachSession::take_report(const v1::Report& message) {
     const Status taken = session_->registry.report(*attached_, decode(message), moment());
-    // Refused reports are counted by the registry; the first one of a stream is worth a line.
+    // The registry counts refused reports; the first one of a stream is logged.
     if (!taken && taken.error().code == ErrorCode::kInvalidArgument && !refusal_logged_) {
         refusal_logged_ = true;
         log::warning(
@@ -180,7 +180,7 @@ void AttachSession::OnWriteDone(bool ok) {
     } else if (ok && pending_ != Orders{}) {
         start_write_locked();
     }
-    // A failed write means that the call is gone; OnCancel says so.
+    // A failed write means that the call is gone; OnCancel reports it.
 }
 
 void AttachSession::OnDone() {

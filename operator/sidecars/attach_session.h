@@ -14,12 +14,12 @@ namespace stoker::control {
 struct SessionContext : CallContext {
     SidecarRegistry& registry;
     Duration hello_timeout;
-    std::size_t reports_per_step;  // more wait, and HTTP/2 flow control holds the sender back
+    std::size_t reports_per_step;  // further reports wait, and HTTP/2 flow control slows the sender
     std::size_t message_bytes_max;
 };
 
-// One Attach call: token, hello, then reports in and orders out, until somebody ends it. Orders
-// wait in `pending_` while a write is under way, at most one grant a dataset.
+// One Attach call: token, hello, then reports in and orders out, until either side ends it. During
+// a write, orders wait in `pending_`, at most one grant per dataset.
 //
 // The registry calls send() with its own lock held; see CheckedCall for the thread rule.
 class AttachSession final : public CheckedCall {
@@ -30,7 +30,7 @@ public:
           budget_(context.reports_per_step),
           began_(context.clock.now()) {}
 
-    // Ends a session that has not said hello in time; lets a flooding one go on reading.
+    // Ends a session that sent no hello in time; resumes reading from a throttled one.
     void step(TimePoint now) override;
 
     void send(const Orders& orders);
@@ -48,14 +48,14 @@ private:
     [[nodiscard]] Moment moment() const;
 
     const SessionContext* session_;
-    std::optional<SessionId> attached_;  // only touched by reads and OnDone, which never overlap
+    std::optional<SessionId> attached_;  // only used by reads and OnDone, which never overlap
     bool refusal_logged_ = false;        // as attached_
 
     // Guarded by `mutex_`.
     Orders pending_;
     bool greeted_ = false;
     bool answered_ = false;
-    bool throttled_ = false;  // no read is under way: the budget is spent
+    bool throttled_ = false;  // no read is in progress: the budget is spent
     std::size_t budget_;
     TimePoint began_;
 };

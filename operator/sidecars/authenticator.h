@@ -7,27 +7,28 @@
 
 namespace stoker::control {
 
-// Whose ServiceAccount token it is.
+// The owner of a ServiceAccount token.
 struct PodIdentity {
     std::string namespace_name;
     std::string service_account;
     std::string pod;
-    std::string node;  // empty where the API server does not say it (before 1.30)
+    std::string node;  // empty if the API server does not report it (before 1.30)
 
     bool operator==(const PodIdentity&) const = default;
 };
 
-// The door behind which the API server says who calls. Thread-safe.
+// The interface to the API server's token review. Thread-safe.
 class Authenticator {
 public:
-    // On any thread, also before authenticate() returns. kForbidden: not a token for us, or not one
-    // of a pod. kUnavailable, kDeadlineExceeded, kResourceExhausted: cannot be told now.
+    // Called on any thread, possibly before authenticate() returns. kForbidden: wrong audience, or
+    // not a pod's token. kUnavailable, kDeadlineExceeded, kResourceExhausted: cannot be checked
+    // now.
     using Done = std::function<void(Result<PodIdentity>)>;
 
     virtual ~Authenticator() = default;
 
-    // `token` as it came from the network. Calls `done` exactly once, and never after the
-    // destructor has returned.
+    // `token` is raw network input. Calls `done` exactly once, and never after the destructor has
+    // returned.
     virtual void authenticate(std::string token, Done done) = 0;
 };
 

@@ -12,37 +12,37 @@
 
 namespace stoker::control {
 
-// Keeps the served certificate fresh: asks `load` for it again and again. When that fails, the old
-// one stays. Thread-safe; run() once.
+// Keeps the served certificate fresh: calls `load` periodically. After a failed load the old one
+// stays. Thread-safe; run() once.
 class CertificateKeeper {
 public:
     // Blocks; called on the thread of run() only.
     using Load = std::function<Result<ServedCertificate>()>;
-    // Called on the thread of run() after each change, the first one included.
+    // Called on the thread of run() after each change, including the first load.
     using OnChange = std::function<void(const ServedCertificate& now)>;
 
     struct Options {
         Duration interval = std::chrono::seconds{30};
-        Duration retry = std::chrono::seconds{1};  // as long as there is none at all
+        Duration retry = std::chrono::seconds{1};  // while there is no certificate yet
     };
 
     CertificateKeeper(Load load, const Clock& clock, Options options);
 
-    // Before run().
+    // Call it before run().
     void add_listener(OnChange listener) { listeners_.push_back(std::move(listener)); }
 
-    // Until a stop is requested.
+    // Runs until a stop is requested.
     void run(const std::stop_token& stop);
 
-    // One look; what run() does each time. Errors are those of `load`.
+    // Loads once; run() calls it periodically. Errors are those of `load`.
     Status look();
 
     [[nodiscard]] bool has_one() const { return has_one_; }
 
-    // Null until has_one().
+    // Null until the first load has succeeded.
     [[nodiscard]] ServedCertificatePtr current() const { return *current_.lock(); }
 
-    // The end of the current leaf; the epoch until has_one().
+    // End of the current leaf's validity; the epoch before the first load.
     [[nodiscard]] WallTime expires() const { return WallTime{Duration{expires_}}; }
 
 private:
@@ -50,7 +50,7 @@ private:
     const Clock& clock_;
     Options options_;
     std::vector<OnChange> listeners_;
-    std::string told_;  // the last error in the log; only run() uses it
+    std::string told_;  // the last logged error; only run() uses it
     mutable Guarded<ServedCertificatePtr> current_;
     std::atomic<Duration::rep> expires_{0};
     std::atomic<bool> has_one_{false};

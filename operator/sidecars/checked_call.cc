@@ -74,7 +74,7 @@ void CheckedCall::OnCancel() {
 
 void CheckedCall::OnDone() {
     {
-        // step() may still hold us, but `call_` goes now.
+        // step() may still hold a reference to this, but `call_` ends now.
         const std::lock_guard lock(mutex_);
         end_asked_.reset();
     }

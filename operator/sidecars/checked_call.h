@@ -15,22 +15,22 @@
 #include "common/base/clock.h"
 #include "operator/sidecars/authenticator.h"
 
-// Private to operator/sidecars: the calls of sidecars and of node programs.
+// Private to operator/sidecars: calls of sidecars and of node programs.
 namespace stoker::control {
 
-// What every call needs; outlives them all.
+// Shared parts of all calls; outlives them.
 struct CallContext {
     Authenticator& authenticator;
     const Clock& clock;
-    // The caller at that address has shown a good token.
+    // Called when the caller at that address has presented a valid token.
     std::function<void(const std::string& peer)> admit{};
 };
 
-// One call, of which nothing is read before its bearer token is known to be good. It owns itself
-// from begin() until gRPC is done with it. Never blocks.
+// One call that reads nothing before its bearer token is verified. It owns itself from begin()
+// until gRPC has finished with it. Never blocks.
 //
 // Thread rule: gRPC's callbacks, the authenticator's and step() come on any thread. `mutex_` is
-// never held while a registry or the authenticator is called.
+// never held during a call of a registry or of the authenticator.
 class CheckedCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
                     public std::enable_shared_from_this<CheckedCall> {
 public:
@@ -38,33 +38,33 @@ public:
         : context_(&context),
           call_(&call) {}
 
-    // Called once, before gRPC gets the call. `refusal`: it ends with that at once.
+    // Called once, before gRPC gets the call. `refusal` ends it at once with that status.
     void begin(std::function<void()> on_end, const std::optional<grpc::Status>& refusal);
 
-    // The first status counts. It waits for a write that is under way.
+    // The first status counts. It waits for a write in progress.
     void finish(const grpc::Status& status);
 
-    // Once a second.
+    // Called once a second.
     virtual void step(TimePoint /*now*/) {}
 
     void OnCancel() override;
     void OnDone() override;
 
 protected:
-    // Whether this pod may make the call at all. An error ends it.
+    // Checks whether this pod may make the call at all. An error ends it.
     virtual Status check_caller(const PodIdentity& /*identity*/) { return {}; }
 
     void finish_locked(const grpc::Status& status);
 
     const CallContext* context_;
     grpc::CallbackServerContext* call_;
-    grpc::ByteBuffer in_;   // gRPC's while a read is under way
-    grpc::ByteBuffer out_;  // gRPC's while a write is under way
+    grpc::ByteBuffer in_;   // used by gRPC during a read
+    grpc::ByteBuffer out_;  // used by gRPC during a write
     PodIdentity identity_;  // set before the first read
 
-    std::mutex mutex_;  // guards what stands below
+    std::mutex mutex_;  // guards the members below
     std::optional<grpc::Status> end_;
-    std::optional<TimePoint> end_asked_;  // when the end had to wait for a write
+    std::optional<TimePoint> end_asked_;  // set if the end had to wait for a write
     bool writing_ = false;
 
 private:
@@ -74,20 +74,20 @@ private:
     std::function<void()> on_end_;
 };
 
-// The calls of one kind while they live. Thread-safe.
+// The live calls of one kind. Thread-safe.
 class LiveCalls {
 public:
-    // `too_many`: what a caller beyond `count_max` is told.
+    // `too_many`: the error message for a caller beyond `count_max`.
     LiveCalls(std::size_t count_max, std::string too_many)
         : count_max_(count_max),
           too_many_(std::move(too_many)) {}
 
-    // Begins the call, or ends it at once. Returns it, for gRPC.
+    // Begins the call, or ends it at once. Returns it for gRPC.
     CheckedCall* begin(
         const std::shared_ptr<CheckedCall>& call, std::optional<grpc::Status> refusal = {});
 
     void step(TimePoint now);
-    // Ends every call with UNAVAILABLE, and those that come later.
+    // Ends every call with UNAVAILABLE, and all later ones.
     void close();
     [[nodiscard]] std::size_t count();
 
@@ -96,7 +96,7 @@ private:
 
     std::size_t count_max_;
     std::string too_many_;
-    std::mutex mutex_;  // guards what stands below
+    std::mutex mutex_;  // guards the members below
     std::map<std::uint64_t, std::weak_ptr<CheckedCall>> calls_;
     std::uint64_t next_id_ = 0;
     bool closing_ = false;

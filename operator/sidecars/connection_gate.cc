@@ -215,7 +215,7 @@ void ConnectionGate::keep_watch(int connection, std::string address, std::string
     UniqueFd second{::fcntl(connection, F_DUPFD_CLOEXEC, 0)};
     const std::uint64_t id = next_id_++;
     if (!second.valid() || !watch(events_.get(), second.get(), EPOLLRDHUP, id)) {
-        // Without a handle the connection must end; its reader sees the end of the stream.
+        // Without a handle the connection must end; its reader then sees the end of the stream.
         ::shutdown(connection, SHUT_RDWR);
         ++all_cut_off;
         return;
@@ -265,7 +265,7 @@ void ConnectionGate::release(Waiting& waiting, Waiting::iterator at) {
     waiting.erase(at);
 }
 
-// A side closed the connection before it proved anything, so it is forgotten.
+// A side closed the connection before authentication, so it is forgotten.
 void ConnectionGate::end(std::uint64_t id) {
     auto waiting = waiting_.lock();
     if (const auto at = waiting->find(id); at != waiting->end()) {

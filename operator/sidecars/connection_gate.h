@@ -18,10 +18,10 @@
 // Made by operator/sidecars only.
 namespace stoker::control {
 
-// Accepts connections for a server that has no bounds of its own (gRPC 1.51) and hands each one
-// over at once. A connection is half open from then until admit(): whoever connects and proves
-// nothing is cut off after a while, and at once when there are too many: the oldest one of the
-// address that has the most. So a flood of one address leaves the others alone.
+// Accepts connections for a server without limits of its own (gRPC 1.51) and hands each one over at
+// once. A connection is half open from then until admit(): one without a valid token is cut off
+// after a while. Beyond the limit, the oldest one of the address with the most half-open
+// connections is cut off at once. So a flood from one address leaves others alone.
 //
 // Thread-safe. `take` is called on the gate's own thread.
 class ConnectionGate {
@@ -31,34 +31,34 @@ public:
         Duration half_open_timeout = std::chrono::seconds{15};
     };
 
-    // Takes the connection over and closes it some day.
+    // Takes ownership of the connection and closes it eventually.
     using Take = std::function<void(int listener, int connection)>;
 
-    // Listens. kInvalidArgument: `listen` is no "host:port". kUnavailable: it cannot be bound.
+    // Listens. kInvalidArgument: `listen` is not "host:port". kUnavailable: it cannot be bound.
     static Result<std::unique_ptr<ConnectionGate>> open(
         const std::string& listen, Options options, const Clock& clock);
 
-    // No connection is handed over any more; those that were go on.
+    // Hands over no more connections; earlier ones continue.
     ~ConnectionGate();
     ConnectionGate(const ConnectionGate&) = delete;
     ConnectionGate& operator=(const ConnectionGate&) = delete;
 
-    // Begins to accept. Once.
+    // Starts to accept. Call it once.
     void start(Take take);
 
-    // The caller at `peer` ("ipv4:10.0.0.7:4711", as gRPC writes it) is known. Harmless for an
-    // unknown peer.
+    // Marks the caller at `peer` ("ipv4:10.0.0.7:4711", gRPC's format) as authenticated. Harmless
+    // for an unknown peer.
     void admit(std::string_view peer);
 
     [[nodiscard]] std::uint16_t port() const { return port_; }
 
     [[nodiscard]] std::size_t half_open() const { return waiting_.lock()->size(); }
 
-    // Connections that were cut off, of all gates of this program.
+    // Connections that were cut off, summed over all gates of the program.
     [[nodiscard]] static std::uint64_t cut_off_total();
 
 private:
-    // A second descriptor of a connection that somebody else reads.
+    // A second descriptor of a connection that the server reads.
     struct HalfOpen {
         UniqueFd watch;
         std::string address;
@@ -66,7 +66,7 @@ private:
         TimePoint since;
     };
 
-    // In the order of their arrival.
+    // Half-open connections in order of arrival.
     using Waiting = std::map<std::uint64_t, HalfOpen>;
 
     ConnectionGate(UniqueFd listener, UniqueFd events, Options options, const Clock& clock);

@@ -27,8 +27,8 @@ constexpr int kIdleTimeoutMs = 60'000;  // without a stream
 constexpr int kMetadataBytesMax = 20 * 1024;
 constexpr std::chrono::seconds kPoliteness{2};
 
-// gRPC's own words, such as one line for each failed handshake, go where ours go; anybody can cause
-// them.
+// Writes gRPC's log to our debug log: any client can cause lines in it, such as one per failed
+// handshake.
 void log_words_of_grpc(gpr_log_func_args* words) {
     log::debug("grpc", {{"message", words->message}});
 }
@@ -127,7 +127,7 @@ private:
         return context;
     }
 
-    std::shared_mutex gate_mutex_;  // over the end of gate_
+    std::shared_mutex gate_mutex_;  // protects the end of gate_
     std::unique_ptr<ConnectionGate> gate_;
     mutable AttachHandler handler_;
     NodeService nodes_;

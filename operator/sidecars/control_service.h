@@ -17,32 +17,31 @@ namespace stoker::control {
 
 struct ControlServiceOptions {
     std::string listen;  // "[::]:9443"; port 0 takes a free one
-    // Asked at each handshake: new connections get the newest, open ones go on.
+    // Read at each handshake: new connections get the newest certificate, open ones continue.
     CurrentCertificate certificate;
     std::size_t session_count_max = 20000;
-    // Connections that have not shown a good token yet: connection_gate.h.
+    // Limit of connections without a valid token: connection_gate.h.
     std::size_t half_open_max = 512;
     Duration half_open_timeout = std::chrono::seconds{15};
     Bytes message_bytes_max = kib(256);  // of a sidecar
-    // Limits of a message of a node program and of the answer to it. The first is gRPC's limit for
-    // every message, but nobody's is read before the token is known.
+    // Limits of a node program's message and of the response. The first is gRPC's limit for every
+    // message, but no message is read before its token is verified.
     Bytes node_report_bytes_max = mib(4);
     Bytes node_orders_bytes_max = mib(16);
     std::size_t node_call_count_max = 1024;             // at once
-    Duration hello_timeout = std::chrono::seconds{10};  // token included
+    Duration hello_timeout = std::chrono::seconds{10};  // includes the token
     std::size_t reports_per_step = 10;
 };
 
-// The gRPC server that sidecars attach to (proto/control/v1) and that node programs call
-// (proto/node/v1). It listens from start() to its
-// destruction, so only the leader makes one: a dial to any other replica is refused (UNAVAILABLE
-// for the caller), and the next dial may reach the leader.
+// The gRPC server for sidecars (proto/control/v1) and node programs (proto/node/v1). It listens
+// from start() to its destruction, so only the leader creates one: a dial to any other replica is
+// refused (UNAVAILABLE for the caller), and the next dial may reach the leader.
 //
 // Thread-safe. gRPC's threads call registries and authenticator, which must outlive it.
 class ControlService {
 public:
-    // kNotFound: there is no certificate yet. kCorruption: its key is another one's. kUnavailable:
-    // the port is taken, or the address is none.
+    // kNotFound: there is no certificate yet. kCorruption: its key does not match. kUnavailable:
+    // the port is taken, or the address is invalid.
     static Result<std::unique_ptr<ControlService>> start(
         ControlServiceOptions options,
         SidecarRegistry& registry,
@@ -50,13 +49,14 @@ public:
         Authenticator& authenticator,
         const Clock& clock);
 
-    // Ends every session with UNAVAILABLE and waits until gRPC is done with them: at most two
-    // seconds for the polite part. The authenticator may call back later; nothing happens then.
+    // Ends every session with UNAVAILABLE and waits for gRPC, at most two seconds for a clean end.
+    // Later callbacks of the authenticator are ignored.
     virtual ~ControlService() = default;
 
     [[nodiscard]] virtual std::uint16_t port() const = 0;
 
-    // Once a second: closes silent strangers, gives each session its next reports_per_step.
+    // Call it once a second: closes connections without a hello, gives each session its next
+    // reports_per_step.
     virtual void step(TimePoint now) = 0;
 
     [[nodiscard]] virtual std::size_t session_count() const = 0;

@@ -7,8 +7,8 @@ class NodeOrders;
 class NodeReport;
 }  // namespace stoker::node::v1
 
-// Between proto/node/v1 and plain values. Nothing is judged here; node_rules.h does that. Pure,
-// thread-safe.
+// Converts between proto/node/v1 and plain values. No validation here; node_rules.h does that.
+// Pure, thread-safe.
 namespace stoker::control {
 
 NodeReport decode(const node::v1::NodeReport& report);

@@ -8,13 +8,13 @@
 
 namespace stoker::control {
 
-// How the node programs are known and where their words go. The registry must outlive whoever is
-// given this.
+// Authentication of node programs and the registry of their reports. The registry must outlive
+// every user of this.
 struct NodePrograms {
     NodeRegistry& registry;
     NodeProgramAccount account;
-    // The node of a pod in the operator's own namespace as the cluster cache knows it, or "".
-    // Thread-safe. API servers before 1.30 do not say it with the token.
+    // The node of a pod in the operator's own namespace from the cluster cache, or "". Thread-safe.
+    // Needed because API servers before 1.30 do not report it with the token.
     std::function<std::string(const std::string& pod)> node_of_pod;
 };
 

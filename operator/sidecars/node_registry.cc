@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint32_t kCallsWhileSweepingSeconds = 2;
 constexpr std::size_t kCallSecondsMin = 5;
-constexpr std::size_t kCallsPerSecond = 200;  // of all nodes together
+constexpr std::size_t kCallsPerSecond = 200;  // total of all nodes
 
 using Verdict = std::tuple<std::string, std::string, PoolVerdict, std::string>;
 using Mount = std::tuple<std::string, std::string, std::string>;  // pool, namespace, uid
@@ -61,7 +61,7 @@ void log_verdicts(const NodeReport& report) {
     }
 }
 
-// About pools of the node that `report` says nothing about.
+// Keeps the previous state of the node's pools that `report` does not mention.
 void keep_old_words(
     const NodeReport& before, const std::vector<PoolOrder>& pools, NodeReport& report) {
     for (const PoolOrder& order : pools) {
@@ -152,7 +152,7 @@ std::pair<std::vector<std::string>, bool> NodeRegistry::take_sweeps(
     for (const SweepResult& sweep : report.sweeps) {
         confirmed.push_back(sweep.id);
         const auto order = state.orders.find(report.node);
-        // Others were told before, withdrawn, or ordered by an operator before us.
+        // Other results were confirmed before, withdrawn, or ordered by an earlier operator.
         if (order != state.orders.end() && order->second.id == sweep.id) {
             state.orders.erase(order);
             state.results.push_back(sweep);

@@ -17,25 +17,25 @@
 
 namespace stoker::control {
 
-// What a report changed that somebody acts upon. Bytes alone are no news.
+// The relevant changes in a report. Changed bytes alone are not reported.
 struct NodeNews {
     bool verdicts = false;  // of its pools
-    bool mounts = false;    // what is mounted into pods
-    bool sweeps = false;    // one has ended
+    bool mounts = false;    // the set of mounted directories
+    bool sweeps = false;    // a sweep has ended
 
     [[nodiscard]] bool any() const { return verdicts || mounts || sweeps; }
 };
 
 struct NodeCounts {
-    std::uint64_t reports = 0;          // accepted
-    std::uint64_t reports_refused = 0;  // impossible, of a stranger or about another node
+    std::uint64_t reports = 0;  // accepted
+    std::uint64_t reports_refused =
+        0;  // invalid, from an unauthorized sender, or about another node
 };
 
-// The last report of every node's program and the orders for it: the pools that the node belongs to
-// and at most one sweep. Nothing here is kept over a restart: node programs call again within
-// seconds and repeat everything. A node whose program falls silent keeps its last report until
-// forget_silent(), and a program that has just started, and says nothing of a pool yet, its last
-// word about that. Thread-safe.
+// The last report of every node's program and the orders for it: the pools of the node and at most
+// one sweep. Nothing survives a restart: node programs call again within seconds and repeat
+// everything. A silent node keeps its last report until forget_silent(). A restarted program that
+// does not mention a pool yet keeps its previous report on that pool. Thread-safe.
 class NodeRegistry {
 public:
     struct Options {
@@ -43,7 +43,7 @@ public:
         Duration forget_after = std::chrono::hours{1};
     };
 
-    // The pools that a node belongs to, as the cluster cache knows them. Called without a lock.
+    // The pools of a node, from the cluster cache. Called without a lock.
     using PoolsOf = std::function<std::vector<PoolOrder>(const std::string& node)>;
 
     // Called on the thread of report()'s caller, without a lock.
@@ -51,34 +51,34 @@ public:
 
     NodeRegistry(Options options, PoolsOf pools_of, OnNews on_news);
 
-    // From now on node programs can call. The first time counts.
+    // Notes that node programs can call from now on. Only the first call counts.
     void listen(TimePoint now);
-    // None: they cannot yet.
+    // nullopt: node programs cannot call yet.
     [[nodiscard]] std::optional<TimePoint> listening_since();
 
-    // A report whose sender is known to speak for that node; the answer to it. Its received_at and
-    // received_wall are set. A sweep's result ends the order of the same id and is confirmed; so is
-    // a result that nobody waits for. kInvalidArgument: validate_node_report(). kResourceExhausted:
-    // too many nodes.
+    // Handles a report from a sender that may speak for the node; returns the response. The
+    // caller has set received_at and received_wall. A sweep's result ends the order with the same id and
+    // is confirmed; unexpected results are confirmed, too. kInvalidArgument:
+    // validate_node_report(). kResourceExhausted: too many nodes.
     Result<NodeOrders> report(NodeReport report);
 
-    // One that was refused before it came here.
+    // Counts a report that was refused before it reached the registry.
     void count_refused() { ++state_.lock()->counts.reports_refused; }
 
-    // The node's program is told to sweep until it says that it has, or until withdraw_sweep().
-    // Replaces the order before it. The node is told of its own pools only.
+    // Orders a sweep from the node's program until it reports the result, or until
+    // withdraw_sweep(). Replaces an earlier order. The order contains only the node's own pools.
     void order_sweep(const std::string& node, SweepOrder order);
-    // Harmless when another order is in force.
+    // Harmless if another order is in force.
     void withdraw_sweep(const std::string& node, const std::string& id);
     // Results of ordered sweeps since the last call, in order of arrival.
     std::vector<SweepResult> take_results();
 
-    // The last words of all.
+    // The last reports of all nodes.
     [[nodiscard]] NodeReports all();
 
-    // The node is gone from the cluster.
+    // Call it when the node has left the cluster.
     void forget(const std::string& node);
-    // Forgets nodes whose program was last heard of longer ago than forget_after.
+    // Forgets nodes whose last report is older than forget_after.
     void forget_silent(TimePoint now);
 
     [[nodiscard]] NodeCounts counts() { return state_.lock()->counts; }
@@ -92,10 +92,10 @@ private:
         NodeCounts counts;
     };
 
-    // Makes it the node's last word; `news`: what that changes.
+    // Stores the report as the node's last one; sets `news` to the changes.
     Result<std::shared_ptr<const NodeReport>> remember(
         State& state, NodeReport report, const std::vector<PoolOrder>& pools, NodeNews& news) const;
-    // Takes the results over; the ids to confirm, and whether one of them was waited for.
+    // Takes the results; returns the ids to confirm, and whether one of them was expected.
     static std::pair<std::vector<std::string>, bool> take_sweeps(
         State& state, const NodeReport& report);
 

@@ -8,8 +8,8 @@
 #include "operator/sidecars/authenticator.h"
 #include "operator/sidecars/text_bounds.h"
 
-// What a node program may say: one for each node, privileged there and nowhere else. Texts, lists
-// and numbers are bounded, so that a node that was taken over cannot hurt more than itself. Pure,
+// Validation of node programs' reports. A node program is privileged on its own node only. Texts,
+// lists and numbers are bounded, so that a compromised node can harm only itself. Pure,
 // thread-safe.
 namespace stoker::control {
 
@@ -19,11 +19,11 @@ inline constexpr std::size_t kNodeSweepCountMax = 64;
 inline constexpr std::size_t kNodePathBytesMax = 4096;  // as PATH_MAX
 inline constexpr std::uint64_t kNodeNumberMax = 1ULL << 56U;
 
-// kInvalidArgument: a missing, empty or overlong name, too many entries, a pool twice, or a number
-// beyond kNodeNumberMax.
+// kInvalidArgument: a missing, empty or overlong name, too many entries, a duplicate pool, or a
+// number beyond kNodeNumberMax.
 Status validate_node_report(const NodeReport& report);
 
-// Cuts messages to kMessageBytesMax, at a character's border.
+// Cuts messages to kMessageBytesMax, between characters.
 void trim_texts(NodeReport& report);
 
 // The account that may speak for nodes.
@@ -35,8 +35,8 @@ struct NodeProgramAccount {
 // kForbidden: any other pod's token.
 Status check_node_program(const PodIdentity& identity, const NodeProgramAccount& account);
 
-// `pod_node`: the node of that pod as the cluster cache knows it, or "". kForbidden: the report is
-// about another node than the pod's. kUnavailable: nobody knows the pod's node yet.
+// `pod_node`: the node of that pod from the cluster cache, or "". kForbidden: the report is about
+// another node than the pod's. kUnavailable: the pod's node is not known yet.
 Status check_node(
     const PodIdentity& identity, const std::string& pod_node, const std::string& reported);
 

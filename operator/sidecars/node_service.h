@@ -20,8 +20,8 @@ struct NodeCallContext : CallContext {
 
 // One Report call: token, message, answer.
 //
-// On the wire a unary call is a stream of one message each way, and it is served as one: so
-// nothing of the message, which can be long, is read before its sender is known.
+// It is served as a stream of one message each way, which a unary call is on the wire: so nothing
+// of the message, which can be long, is read before its sender is authenticated.
 class NodeReportCall final : public CheckedCall {
 public:
     NodeReportCall(const NodeCallContext& context, grpc::CallbackServerContext& call)
@@ -47,7 +47,7 @@ public:
     grpc::ServerGenericBidiReactor* CreateReactor(
         grpc::GenericCallbackServerContext* call) override;
 
-    // Ends every call with UNAVAILABLE, and those that come later.
+    // Ends every call with UNAVAILABLE, and all later ones.
     void close() { calls_.close(); }
 
 private:

@@ -25,7 +25,7 @@ public:
     ReloadingCredentials(const ReloadingCredentials&) = delete;
     ReloadingCredentials& operator=(const ReloadingCredentials&) = delete;
 
-    // Tokens are checked by the service itself.
+    // The service itself checks tokens.
     void SetAuthMetadataProcessor(
         const std::shared_ptr<grpc::AuthMetadataProcessor>& /*processor*/) override {}
 
@@ -34,7 +34,7 @@ private:
         return grpc_server_add_http2_port(server, address.c_str(), credentials_);
     }
 
-    // gRPC asks at the start and at each handshake.
+    // gRPC calls it at the start and at each handshake.
     static grpc_ssl_certificate_config_reload_status fetch(
         void* self, grpc_ssl_server_certificate_config** config) {
         auto& credentials = *static_cast<ReloadingCredentials*>(self);
@@ -44,7 +44,7 @@ private:
             return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
         }
         const grpc_ssl_pem_key_cert_pair pair{now->leaf.key.c_str(), now->leaf.certificate.c_str()};
-        // No client is asked for a certificate; gRPC 1.51 wants to know whom to trust all the same.
+        // No client certificate is requested, but gRPC 1.51 needs a trust bundle anyway.
         *config = grpc_ssl_server_certificate_config_create(now->trust.c_str(), &pair, 1);
         *used = now;
         return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;

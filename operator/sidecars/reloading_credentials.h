@@ -9,9 +9,9 @@
 // Private to operator/sidecars.
 namespace stoker::control {
 
-// TLS for a gRPC server that asks `current` for its certificate at each handshake, so a new one
-// serves the next connection and no open one is touched. Keys stay in memory (gRPC 1.51 offers
-// only files). Must outlive the server.
+// TLS for a gRPC server that calls `current` at each handshake: a new certificate serves the next
+// connection, and open ones continue. Keys stay in memory (gRPC 1.51 offers only files). Must
+// outlive the server.
 std::shared_ptr<grpc::ServerCredentials> reloading_credentials(CurrentCertificate current);
 
 }  // namespace stoker::control

@@ -23,7 +23,7 @@ constexpr std::uint64_t number(Bytes value) {
     return value.count();
 }
 
-// A negative duration is a huge number here.
+// A negative duration becomes a huge number here.
 constexpr std::uint64_t number(Duration value) {
     return static_cast<std::uint64_t>(value.count());
 }
@@ -41,7 +41,7 @@ bool is_possible(const T& value, Bound bound) {
     }
 }
 
-// Calls holds(field) for each field of the value's table; whether it holds for all of them.
+// Calls holds(field) for each field of the value's table; true if it holds for all.
 template <class Value, class Predicate>
 bool for_all_fields(Predicate holds) {
     return std::apply(
@@ -74,7 +74,7 @@ const DatasetReport* find_dataset(const Report* report, std::string_view name) {
     return found == report->datasets.end() ? nullptr : &*found;
 }
 
-// No job reads a dataset so many times in one epoch.
+// Upper limit: no job reads a dataset this often in one epoch.
 constexpr double kSketchVolumeMax = 1e6;
 
 bool is_possible(const RankSketch& sketch) {
@@ -113,7 +113,7 @@ const RankSketch* find_sketch(const DatasetReport* dataset, const RankSketch& li
     return found == dataset->sketches.end() ? nullptr : &*found;
 }
 
-// A revision, or none; marks of it.
+// Checks the revision, if any, and its marks.
 bool is_possible_revision(const DatasetReport& report) {
     constexpr std::size_t kDigits = 16;
     const std::string& digits = report.read_revision;

@@ -7,9 +7,9 @@
 #include "operator/sidecars/text_bounds.h"
 #include "wire/control/report.h"
 
-// What a sidecar may say. It runs in a user's pod, so nothing that it says is taken on trust: texts
-// and lists are bounded, totals fit into a status and never fall within one session. Which number
-// has which bound: wire/control/codec/wire_fields.h. Pure, thread-safe.
+// Validation of sidecars' reports. A sidecar runs in a user's pod, so its data is untrusted: texts
+// and lists are bounded, totals fit into a status and never decrease within one session.
+// wire/control/codec/wire_fields.h has the bound of each number. Pure, thread-safe.
 namespace stoker::control {
 
 inline constexpr std::size_t kSidecarDatasetCountMax = 16;  // as spec.datasets in the CRD
@@ -20,20 +20,20 @@ inline constexpr std::uint64_t kSidecarCountMax =
     1ULL << 56U;  // of anything; the sum over 100 pods fits into an int64
 inline constexpr std::uint64_t kSidecarTimeMax = 1ULL << 60U;  // nanoseconds, summed over processes
 
-// Whether namespace, pod and node are true is the authenticator's to say. kInvalidArgument: a
-// missing, empty or overlong name, a rank out of range, too many datasets or one twice.
+// Does not check namespace, pod and node; the authenticator does. kInvalidArgument: a missing,
+// empty or overlong name, a rank out of range, too many datasets or a duplicate.
 Status validate_hello(const Hello& hello);
 
 // `before` is the last report of the same session, null for the first. kAlreadyExists: not newer
-// than `before`; it is to be ignored and means nothing bad. kInvalidArgument: a dataset that the
-// hello did not name, or numbers that cannot be.
+// than `before`; ignore it, it is harmless. kInvalidArgument: a dataset that the hello did not
+// name, or numbers out of range.
 Status validate_report(const Hello& hello, const Report* before, const Report& next);
 
-// A sketch without masses stands for the one of the same revision in `before`, the last report of
-// the session (null: none), and takes its masses over; where there is none, it goes.
+// Completes a sketch without masses from the one of the same revision in `before`, the last report
+// of the session (null: none); removes it if there is none.
 void complete_sketches(const Report* before, Report& next);
 
-// Cuts error texts and keys to kMessageBytesMax, at a character's border.
+// Cuts error texts and keys to kMessageBytesMax, between characters.
 void trim_texts(Report& report);
 
 }  // namespace stoker::control

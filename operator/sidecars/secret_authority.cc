@@ -96,7 +96,7 @@ Status SecretAuthority::write(const Found& found, const Authority& authority) {
     return written ? Status{} : fail(written.error());
 }
 
-// The authority that every replica agrees on now.
+// Returns the authority that all replicas agree on.
 Result<Authority> SecretAuthority::settle() {
     for (int left = kTries; left > 0; --left) {
         STOKER_TRY(const Found found, find());

@@ -11,13 +11,13 @@
 
 namespace stoker::control {
 
-// The operator as its own CA: the authority lives in one Secret of the operator's namespace, the
-// leaf in memory. Every replica has one of these; they agree because the Secret is created only
-// where it is absent and changed only over the version that was read. Not thread-safe: give
-// load() to a CertificateKeeper.
+// The operator as its own CA: the authority is in one Secret of the operator's namespace, the leaf
+// in memory. Every replica has an instance; they agree because the Secret is created only if absent
+// and changed only over the version that was read. Not thread-safe: give load() to a
+// CertificateKeeper.
 //
-// A Secret that vanishes is written again from memory. One that cannot be read as an authority is
-// left alone, and load() says so.
+// A deleted Secret is written again from memory. A Secret that is not a valid authority is left
+// alone, and load() returns an error.
 class SecretAuthority {
 public:
     struct Options {
@@ -26,12 +26,12 @@ public:
         AuthorityTerms terms;
     };
 
-    // Both must outlive it. `client` needs no leadership to write.
+    // Both must outlive it. `client` writes without leadership.
     SecretAuthority(ApiClient& client, Options options, const Clock& clock);
 
-    // Reads the Secret, does what is due (make the CA, begin or end a rotation, renew the leaf) and
-    // gives the result. Errors: the API server's; kCorruption: the Secret holds something else;
-    // kConflict: other replicas were faster several times.
+    // Reads the Secret, executes due work (create the CA, begin or end a rotation, renew the leaf)
+    // and returns the result. Errors: the API server's; kCorruption: the Secret holds other data;
+    // kConflict: other replicas won the write several times.
     Result<ServedCertificate> load();
 
 private:

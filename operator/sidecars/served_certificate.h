@@ -8,7 +8,7 @@
 
 namespace stoker::control {
 
-// What the operator shows to those who connect, and what a new sidecar must trust to accept it.
+// The operator's certificate for clients, and the trust bundle for new sidecars.
 struct ServedCertificate {
     KeyPair leaf;
     std::string trust;  // PEM of one or more CAs; public
@@ -18,11 +18,12 @@ struct ServedCertificate {
 
 using ServedCertificatePtr = std::shared_ptr<const ServedCertificate>;
 
-// The newest one; null until there is one. Thread-safe, cheap.
+// Returns the newest certificate; null until there is one. Thread-safe, cheap.
 using CurrentCertificate = std::function<ServedCertificatePtr()>;
 
-// tls.crt, tls.key and ca.crt of a mounted kubernetes.io/tls Secret, for those who bring their own.
-// kNotFound: a file cannot be read. kCorruption: not PEM, or the key is not the certificate's.
+// Reads tls.crt, tls.key and ca.crt of a mounted kubernetes.io/tls Secret, for administrators with
+// their own CA. kNotFound: a file cannot be read. kCorruption: not PEM, or certificate and key do
+// not match.
 Result<ServedCertificate> read_served_certificate(const std::string& directory);
 
 }  // namespace stoker::control

@@ -56,8 +56,8 @@ void SidecarRegistry::replace(State& state, Sidecar& old, Sidecar& next) {
     if (state.pods.erase(old.session) == 1) {
         old.link.close();
     }
-    // The same pod of the same job, after a restart of its sidecar: what it said holds until it
-    // speaks.
+    // The same pod of the same job, after a restart of its sidecar: its last report holds until the
+    // next one.
     if (old.last.training_job_uid == next.last.training_job_uid) {
         next.last.datasets = std::move(old.last.datasets);
         next.last.trainer = old.last.trainer;
@@ -162,7 +162,7 @@ void SidecarRegistry::pin(const ObjectKey& job, AttemptPins pins) {
         return;
     }
     known = std::move(pins);
-    // Pods of one namespace stand together.
+    // The map is ordered: pods of one namespace are adjacent.
     for (auto it = state->sidecars.lower_bound({job.ns, ""});
          it != state->sidecars.end() && it->first.ns == job.ns;
          ++it) {
@@ -172,7 +172,7 @@ void SidecarRegistry::pin(const ObjectKey& job, AttemptPins pins) {
     }
 }
 
-// An attempt's pods only: the pods of the one before are on their way out.
+// Only for the attempt's pods: pods of the previous attempt are ending.
 std::vector<RevisionPin> SidecarRegistry::take_pins(const State& state, Sidecar& sidecar) {
     const auto found = state.pins.find(job_of(sidecar.last));
     if (found == state.pins.end()) {
@@ -193,7 +193,7 @@ std::vector<Grant> SidecarRegistry::take_grants(
     const auto reads = state.readers.find(job_of(sidecar.last));
     for (const DatasetMount& mount : sidecar.last.mounts) {
         const auto grant = state.grants.find({sidecar.last.node, mount.dataset_uid});
-        // A hello may name any uid, even one that nobody has shared with its namespace.
+        // A hello may name any uid, even a dataset that is not shared with its namespace.
         if (grant == state.grants.end() || reads == state.readers.end() ||
             !reads->second.contains(mount.dataset_uid)) {
             continue;
@@ -220,7 +220,7 @@ std::vector<SidecarReport> SidecarRegistry::of_job(const ObjectKey& job) {
     std::vector<SidecarReport> reports;
     {
         auto state = state_.lock();
-        // Pods of one namespace stand together.
+        // The map is ordered: pods of one namespace are adjacent.
         for (auto it = state->sidecars.lower_bound({job.ns, ""});
              it != state->sidecars.end() && it->first.ns == job.ns;
              ++it) {

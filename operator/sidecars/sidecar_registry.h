@@ -21,70 +21,70 @@
 
 namespace stoker::control {
 
-// The datasets that each TrainingJob's sidecars may hear of, by uid.
+// The uids of the datasets whose grants each TrainingJob's sidecars may receive.
 using GrantReaders = std::map<ObjectKey, std::set<std::string>>;
 
 using SessionId = Strong<std::uint64_t, struct SessionIdTag>;
 
-// How the registry reaches one attached sidecar. All are called with the registry's lock held:
-// they must neither block nor call the registry. They may be called after detach() was entered on
-// another thread, never after it returned.
+// Callbacks to one attached sidecar. All are called with the registry's lock held: they must
+// neither block nor call the registry. They may be called after detach() was entered on another
+// thread, never after it returned.
 struct SidecarLink {
     std::function<void(const Orders& orders)> send;
-    std::function<void()> close;  // another stream speaks for this pod now
+    std::function<void()> close;  // another stream replaced this one for the pod
 };
 
 struct RegistryCounts {
     std::size_t attached = 0;           // now
-    std::size_t known = 0;              // pods with a last word, attached or not
+    std::size_t known = 0;              // pods with a last report, attached or not
     std::uint64_t reports = 0;          // accepted
     std::uint64_t reports_stale = 0;    // replayed or out of order
     std::uint64_t reports_refused = 0;  // impossible
 };
 
-// The last word of every sidecar, and the way grants go to them. One entry a pod: a new stream of
-// the same pod replaces the old one, whose numbers stay until its first own report. Nothing here is
-// kept over a restart: sidecars attach again and repeat everything. Thread-safe.
+// The last report of every sidecar, and the channel for its grants. One entry per pod: a new stream
+// of the same pod replaces the old one, whose numbers stay until the new stream's first report.
+// Nothing survives a restart: sidecars attach again and repeat everything. Thread-safe.
 class SidecarRegistry {
 public:
     struct Options {
         std::size_t sidecar_count_max = 20000;
         Duration forget_after =
-            std::chrono::minutes{10};  // after the last sign of a detached sidecar
+            std::chrono::minutes{10};  // after the last contact with a detached sidecar
     };
 
-    // Something about this TrainingJob is new. Called on the thread of the caller of attach(),
+    // The state of this TrainingJob changed. Called on the thread of the caller of attach(),
     // report() or detach(), without a lock.
     using OnChange = std::function<void(const ObjectKey& job)>;
 
     SidecarRegistry(Options options, OnChange on_change);
 
-    // A sidecar whose identity has been checked. Grants that are known for its mounts are sent at
-    // once. kInvalidArgument: validate_hello(). kResourceExhausted: too many sidecars.
+    // Adds a sidecar whose identity has been checked. Known grants for its mounts are sent at once.
+    // kInvalidArgument: validate_hello(). kResourceExhausted: too many sidecars.
     Result<SessionId> attach(const Hello& hello, SidecarLink link, Moment at);
 
-    // kAlreadyExists: not newer than the last one, ignored. kInvalidArgument: impossible, ignored.
-    // kGone: another session speaks for this pod.
+    // kAlreadyExists: not newer than the last one, ignored. kInvalidArgument: numbers out of
+    // range, ignored. kGone: another session has replaced this one.
     Status report(SessionId session, Report report, Moment at);
 
     // Harmless for a session that was replaced.
     void detach(SessionId session, Moment at);
 
-    // Makes `grants` the truth. Each sidecar gets those for its node and mounts that its job may
-    // hear of and that are new, changed, or a third of their validity old. One entry for a (node,
-    // dataset) pair; of two the last counts. A grant that is gone from the list is not recalled: it
-    // runs out.
+    // Replaces all grants. Each sidecar gets those for its node and mounts that its job may receive
+    // and that are new, changed, or a third of their validity old. One entry per (node, dataset)
+    // pair; of two the last counts. A grant that is missing from the list is not recalled: it
+    // expires.
     void publish(const std::vector<Grant>& grants, const GrantReaders& readers, TimePoint now);
 
-    // Asks every sidecar of these jobs for its measurement, once for each id; those that attach
-    // later are asked, too. A job that is not in the list is asked no more.
+    // Requests a measurement from every sidecar of these jobs, once per id, including sidecars that
+    // attach later. A job that is missing from the list gets no more requests.
     void ask(const std::map<ObjectKey, Probe>& probes);
 
-    // The revisions that this job's attempt reads, instead of what was pinned before; each of its
-    // pods' sidecars is told once, and again when they change. Nothing to pin: forgets them.
+    // Replaces the pinned revisions of this job's attempt; each of its pods' sidecars gets them
+    // once, and again when they change. No pins: forgets them.
     void pin(const ObjectKey& job, AttemptPins pins);
 
-    // Forgets detached sidecars that were last heard of longer ago than forget_after.
+    // Forgets detached sidecars whose last contact is older than forget_after.
     void forget_silent(TimePoint now);
 
     // Ordered by rank, then pod.
@@ -104,7 +104,7 @@ private:
         SessionId session;
         SidecarLink link;
         SidecarReport last;
-        bool reported = false;                  // `last` is of this session, not of the one before
+        bool reported = false;                  // `last` is from this session
         std::map<std::string, SentGrant> sent;  // by dataset uid
         std::uint64_t probe_sent = 0;           // its id
         std::vector<RevisionPin> pins_sent;
@@ -122,9 +122,9 @@ private:
         RegistryCounts counts;
     };
 
-    // Ends the session before this one of a pod.
+    // Ends the previous session of a pod.
     static void replace(State& state, Sidecar& old, Sidecar& next);
-    // What the sidecar has not been told yet, as if it were told now.
+    // The grants that the sidecar lacks; marks them as sent.
     static std::vector<Grant> take_grants(const State& state, Sidecar& sidecar, TimePoint now);
     static std::optional<Probe> take_probe(const State& state, Sidecar& sidecar);
     static std::vector<RevisionPin> take_pins(const State& state, Sidecar& sidecar);

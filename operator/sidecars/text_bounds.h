@@ -9,11 +9,11 @@
 #include "common/base/result.h"
 #include "common/base/utf8.h"
 
-// Private to operator/sidecars: bounds of the texts that sidecars and node programs send.
+// Private to operator/sidecars: length limits of texts from sidecars and node programs.
 namespace stoker::control {
 
 inline constexpr std::size_t kNameBytesMax = 253;      // of a Kubernetes name
-inline constexpr std::size_t kMessageBytesMax = 1024;  // of words for people; longer ones are cut
+inline constexpr std::size_t kMessageBytesMax = 1024;  // of texts for people; longer ones are cut
 
 inline Status validate_text(std::string_view what, std::string_view text, std::size_t bytes_max) {
     if (text.size() > bytes_max) {
@@ -32,7 +32,7 @@ inline Status validate_name(
     return validate_text(what, name, bytes_max);
 }
 
-// At a character's border.
+// Cuts between characters.
 inline void trim(std::string& text) {
     text.resize(utf8_prefix(text, kMessageBytesMax).size());
 }

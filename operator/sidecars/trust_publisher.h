@@ -7,15 +7,15 @@
 
 namespace stoker::control {
 
-// Keeps "ca.crt" of a ConfigMap equal to what those who call the operator should trust. The node
-// program mounts it: a Secret that is mounted on every node would give every kubelet the CA's key.
-// Not thread-safe.
+// Keeps "ca.crt" of a ConfigMap equal to the CA certificates that the operator's clients must
+// trust. The node program mounts it: a Secret mounted on every node would expose the CA's key to
+// every kubelet. Not thread-safe.
 class TrustPublisher {
 public:
-    // Both must outlive it. An empty name publishes nothing.
+    // `client` and `clock` must outlive it. An empty name publishes nothing.
     TrustPublisher(ApiClient& client, ObjectKey config_map, const Clock& clock);
 
-    // Applies it when it changed, and every ten minutes in case somebody else changed it.
+    // Applies `trust` when it changed, and every ten minutes in case of another writer.
     Status publish(const std::string& trust);
 
 private:

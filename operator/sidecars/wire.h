@@ -8,19 +8,19 @@
 
 #include "common/base/result.h"
 
-// Private to operator/sidecars: what the services that read messages as bytes have in common. They
-// do so to judge a message's caller and its size before it is parsed.
+// Private to operator/sidecars: helpers for services that read messages as bytes, so that caller
+// and size are checked before parsing.
 namespace stoker::control {
 
-// The caller's one bearer token. kForbidden: there is none, or several, or a huge one.
+// The caller's bearer token. kForbidden: none, several, or too long.
 Result<std::string> bearer_token(const grpc::CallbackServerContext& call);
 
 grpc::Status to_grpc(const Error& error);
 
-// What the authenticator says of a token it does not accept.
+// Maps the authenticator's error to a gRPC status.
 grpc::Status refuse_token(const Error& error);
 
-// None: it is no message of that type. Empties the buffer.
+// nullopt: not a message of that type. Empties the buffer.
 template <class Message>
 std::optional<Message> parse_wire(grpc::ByteBuffer& bytes) {
     std::optional<Message> message(std::in_place);

@@ -12,13 +12,13 @@
 
 #include "common/base/wire.h"
 
-// How the fields of a frame stand on the wire. fields(io, frame) in protocol.cc names each field
-// once, in its order; FieldWriter and FieldReader are its two directions, with the same members.
+// Codec of a frame's fields. fields(io, frame) in protocol.cc names each field once, in wire order;
+// FieldWriter and FieldReader are its two directions, with the same members.
 namespace stoker::local {
 
 inline constexpr std::size_t kTextBytesMax = 4096;
 
-// A frame to be written is const, one to be read is not.
+// The frame is const for writing, mutable for reading.
 template <class Frame, class Type>
 concept Either = std::same_as<std::remove_const_t<Frame>, Type>;
 
@@ -34,7 +34,7 @@ public:
 
     void number(double value) { out_.put(std::bit_cast<std::uint64_t>(value)); }
 
-    // A number that says nothing yet.
+    // A reserved number, 0.
     template <std::integral T>
     void zero() {
         out_.put(T{0});
@@ -45,18 +45,18 @@ public:
         out_.put(static_cast<T>(value ? 1 : 0));
     }
 
-    // A number that is always this one.
+    // A constant number.
     void constant(std::uint32_t value) { out_.put(value); }
 
-    // [bytes u16][utf-8]; longer ones are cut.
+    // [bytes u16][utf-8]; longer texts are cut.
     void text(std::string_view text) {
         const std::string_view cut = text.substr(0, kTextBytesMax);
         out_.put(static_cast<std::uint16_t>(cut.size())).put_text(cut);
     }
 
-    // How many entries follow, at most `most`. Gives it.
+    // The number of entries that follow, at most `most`. Returns it.
     std::uint32_t count(std::size_t count, std::uint32_t most = ~0U) {
-        static_cast<void>(most);  // the reader's to refuse
+        static_cast<void>(most);  // only the reader checks it
         out_.put(static_cast<std::uint32_t>(count));
         return static_cast<std::uint32_t>(count);
     }
@@ -71,14 +71,14 @@ public:
     template <class Entries>
     void resize(const Entries& /*entries*/, std::uint32_t /*count*/) {}
 
-    // Where the frame may end early, what follows is left out when read.
+    // If the frame may end here, the remaining fields are optional for the reader.
     static bool ends_early(bool /*ends*/) { return false; }
 
 private:
     WireWriter& out_;
 };
 
-// Reads what FieldWriter writes. A frame that is cut short, or is none, leaves the reader not ok.
+// Reads frames of FieldWriter. A cut or invalid frame makes the reader not ok.
 class FieldReader {
 public:
     explicit FieldReader(WireReader& in)
@@ -108,13 +108,13 @@ public:
     std::uint32_t count(std::size_t /*count*/, std::uint32_t most = ~0U) {
         const auto count = in_.get<std::uint32_t>();
         if (count > most) {
-            in_.get_bytes(in_.left() + 1);  // as if it had been cut short
+            in_.get_bytes(in_.left() + 1);  // fails like a cut frame
             return 0;
         }
         return count;
     }
 
-    // Empty, and the reader not ok, when there are fewer.
+    // Empty, and the reader not ok, if there are fewer.
     template <class Entries>
     void array(Entries& entries, std::uint32_t count) {
         using Entry = typename Entries::value_type;

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-// The frames by which one sidecar knows another: only over leader.sock, never from a trainer.
+// Frames between sidecars: only over leader.sock, never from a trainer.
 // docs/design/local-protocol.md, "Leader and followers".
 namespace stoker::local {
 
@@ -13,12 +13,12 @@ inline constexpr std::size_t kSecretBytes = 32;
 // First frame of a connection to leader.sock; a wrong secret ends it.
 struct Peer {
     std::array<std::byte, kSecretBytes> secret{};  // control/secret
-    std::uint64_t sidecar = 0;                     // the process that speaks, a random number
+    std::uint64_t sidecar = 0;                     // random number of the sending process
 
     bool operator==(const Peer&) const = default;
 };
 
-// Asks whether the leader's loop turns. Between Peer and Hello, any number of times.
+// Checks that the leader's loop responds. Between Peer and Hello, any number of times.
 struct Ping {
     bool operator==(const Ping&) const = default;
 };

@@ -2,17 +2,16 @@
 
 #include <cstdint>
 
-// Frames of the local protocol by which a sidecar asks its trainers what the cache is worth. Part
-// of protocol.h.
+// Frames by which a sidecar measures the cache's benefit with its trainers. Part of protocol.h.
 namespace stoker::local {
 
-// Asks whether there is something to measure.
+// Asks whether there is a measurement to make.
 struct AskProbe {
     bool operator==(const AskProbe&) const = default;
 };
 
-// Read `batches` batches through the cache, then as many past it, once for each id. The samples and
-// their order stay what they are. `id` 0: there is nothing to measure.
+// Requests `batches` batches through the cache, then as many past it, once per id. The samples and
+// their order stay the same. `id` 0: nothing to measure.
 struct Probe {
     std::uint64_t id = 0;
     std::uint32_t batches = 0;
@@ -20,8 +19,8 @@ struct Probe {
     bool operator==(const Probe&) const = default;
 };
 
-// What this connection has measured of the probe so far; the times are from one batch asked for to
-// the next one asked for. Said when reading past the cache begins and ends, and when all is done.
+// This connection's results of the probe so far; times are from one batch request to the next. Sent
+// when reading past the cache begins and ends, and at the end of the measurement.
 struct Probed {
     std::uint64_t id = 0;
     bool bypassing = false;  // from now on this connection reads past the cache

@@ -12,13 +12,13 @@
 #include "proto/local/probe_frames.h"
 #include "proto/local/sampling_frames.h"
 
-// The local protocol: trainer process <-> its sidecar, and follower sidecar <-> leader, over a unix
-// stream socket. docs/design/local-protocol.md tells who says what when; golden vectors in
-// tests/contract hold both sides to it.
+// The local protocol: trainer process <-> its sidecar, and follower sidecar <-> leader, over a Unix
+// stream socket. docs/design/local-protocol.md has the message order; golden vectors in
+// tests/contract check both sides.
 //
 // Every frame is [payload_bytes u32][type u16][flags u16 = 0][request_id u64][payload]; all
-// integers little-endian, texts are [bytes u16][utf-8]. A request's answer carries its request_id;
-// one-way frames carry 0. Pure: no I/O here.
+// integers little-endian, texts are [bytes u16][utf-8]. A response carries its request's
+// request_id; one-way frames carry 0. Pure: no I/O here.
 namespace stoker::local {
 
 inline constexpr std::uint32_t kProtocolMagic = 0x524B5453U;  // "STKR"
@@ -27,23 +27,23 @@ inline constexpr std::size_t kFrameHeaderBytes = 16;
 inline constexpr std::uint32_t kFramePayloadBytesMax = 16U << 20U;
 
 enum class FrameType : std::uint16_t {
-    kHello = 1,      // client -> sidecar, first frame of a connection
-    kWelcome = 2,    // answer to kHello once the manifest is there
-    kListing = 3,    // before kWelcome, at most one a second: the manifest is being made
-    kError = 4,      // answer to anything; after an error to kHello the connection ends
-    kFetch = 5,      // client -> sidecar: make these samples readable
-    kFetched = 6,    // answer to kFetch
-    kPlan = 7,       // client -> sidecar, with one sealed memfd of u64 sample ids by SCM_RIGHTS
-    kPlanned = 8,    // answer to kPlan
-    kConsumed = 9,   // client -> sidecar: these samples were read and may leave a window. One-way;
-                     // with a request id, which followers give, kCounted answers
-    kReport = 10,    // client -> sidecar, one-way: how the job is doing
-    kBegin = 11,     // client -> sidecar: an epoch under a sampling contract
-    kBegun = 12,     // answer to kBegin
-    kDraw = 13,      // client -> sidecar: what is next?
-    kDrawn = 14,     // answer to kDraw
-    kLosses = 15,    // client -> sidecar, one-way: per-sample losses of a training step
-    kAskEpoch = 16,  // client -> sidecar
+    kHello = 1,     // client -> sidecar, first frame of a connection
+    kWelcome = 2,   // response to kHello once the manifest exists
+    kListing = 3,   // before kWelcome, at most one a second: the listing is in progress
+    kError = 4,     // response to any frame; after an error to kHello the connection ends
+    kFetch = 5,     // client -> sidecar: make these samples readable
+    kFetched = 6,   // answer to kFetch
+    kPlan = 7,      // client -> sidecar, with one sealed memfd of u64 sample ids by SCM_RIGHTS
+    kPlanned = 8,   // answer to kPlan
+    kConsumed = 9,  // client -> sidecar: these samples were read and may leave the window. One-way;
+                    // followers set a request id, and kCounted responds
+    kReport = 10,   // client -> sidecar, one-way: training statistics of the job
+    kBegin = 11,    // client -> sidecar: an epoch under a sampling contract
+    kBegun = 12,    // answer to kBegin
+    kDraw = 13,     // client -> sidecar: asks for the next samples
+    kDrawn = 14,    // answer to kDraw
+    kLosses = 15,   // client -> sidecar, one-way: per-sample losses of a training step
+    kAskEpoch = 16,     // client -> sidecar
     kEpochTally = 17,   // answer to kAskEpoch
     kAskSnapshot = 18,  // client -> sidecar
     kSnapshot = 19,     // answer to kAskSnapshot
@@ -57,7 +57,7 @@ enum class FrameType : std::uint16_t {
     kPong = 27,         // answer to kPing
 };
 
-// May a trainer send it to its sidecar after the hello?
+// True if a trainer may send it to its sidecar after the hello.
 bool is_client_frame(FrameType type);
 
 struct FrameHeader {
@@ -68,11 +68,11 @@ struct FrameHeader {
     bool operator==(const FrameHeader&) const = default;
 };
 
-// `stream` names one sample stream (one rank of one job): the sampler's process and all its
-// DataLoader workers say the same number. 0: this connection reads without a plan.
+// `stream` identifies one sample stream (one rank of one job): the sampler's process and all its
+// DataLoader workers send the same number. 0: this connection reads without a plan.
 struct Hello {
     std::uint16_t version = kProtocolVersion;
-    bool relay = false;  // a follower sidecar speaks for a client of its own
+    bool relay = false;  // a follower sidecar forwards a client's connection
     std::uint32_t pid = 0;
     std::uint32_t rank = 0;
     std::uint32_t world_size = 1;
@@ -83,11 +83,11 @@ struct Hello {
     bool operator==(const Hello&) const = default;
 };
 
-// Features of a sidecar beyond the first frames; bits of Welcome::features.
+// Optional features of a sidecar; bits of Welcome::features.
 inline constexpr std::uint32_t kFeatureContracts = 1;  // kBegin to kSnapshot
 inline constexpr std::uint32_t kFeatureProbe = 2;      // kAskProbe to kProbed
 inline constexpr std::uint32_t kFeatureCounts = 4;     // kCounted
-inline constexpr std::uint32_t kFeatureAhead = 8;  // more in the memfd of a kPlan than its epoch
+inline constexpr std::uint32_t kFeatureAhead = 8;      // the memfd of a kPlan may exceed its epoch
 
 struct Welcome {
     std::uint16_t version = kProtocolVersion;
@@ -112,7 +112,7 @@ struct ErrorReply {
     bool operator==(const ErrorReply&) const = default;
 };
 
-// The previous kFetch of the same connection is finished with: its window samples may go.
+// It also ends the previous kFetch of the connection: that one's window samples may be evicted.
 struct Fetch {
     std::vector<std::uint64_t> samples;
 
@@ -121,28 +121,29 @@ struct Fetch {
 
 enum class FetchStatus : std::uint8_t {
     kReady = 0,         // the residency word is set
-    kReadAtOrigin = 1,  // the sidecar steps aside (no room, or slower than the origin)
-    kOriginError = 2,   // the origin does not give this sample; `message` says why, with its key
+    kReadAtOrigin = 1,  // the sidecar is bypassed (no room, or slower than the origin)
+    kOriginError =
+        2,  // the origin does not return this sample; `message` has the reason and its key
 };
 
 struct Fetched {
-    std::vector<FetchStatus> statuses;  // one for each id of the request, in its order
+    std::vector<FetchStatus> statuses;  // one per id of the request, in order
     std::string message;                // of the first kOriginError
 
     bool operator==(const Fetched&) const = default;
 };
 
-// What may lie behind the epoch in the memfd of a plan. It is as much as a sidecar can fetch ahead
-// (6 GB of samples of 100 kB, where a window has 256 MiB), and 512 KiB to hand over.
+// Limit of the samples behind the epoch in a plan's memfd. It exceeds what a sidecar can fetch
+// ahead (6 GB of samples of 100 kB, with a window of 256 MiB), and costs 512 KiB to transfer.
 inline constexpr std::uint64_t kAheadSamplesMax = 65536;
 
 // Replaces the stream's plan. The memfd holds `sample_count` u64 ids, sealed against shrinking and
-// writing. Where the Welcome has kFeatureAhead, up to kAheadSamplesMax more may follow: those with
-// which the next epoch begins.
+// writing. With kFeatureAhead in the Welcome, up to kAheadSamplesMax ids of the next epoch may
+// follow.
 struct Plan {
     std::uint64_t epoch = 0;
     std::uint64_t sample_count = 0;
-    std::uint64_t start = 0;  // position to begin at, for a resume in mid-epoch
+    std::uint64_t start = 0;  // first position, for a resume in mid-epoch
 
     bool operator==(const Plan&) const = default;
 };
@@ -165,16 +166,16 @@ struct Report {
     std::uint64_t samples = 0;
     std::uint64_t bytes = 0;
     std::uint64_t hit_samples = 0;     // mapped from the node directory
-    std::uint64_t origin_samples = 0;  // read by the client itself, past the sidecar
+    std::uint64_t origin_samples = 0;  // read by the client itself, bypassing the sidecar
     std::uint64_t wait_ns = 0;         // waiting for data
-    std::uint64_t compute_ns = 0;      // between one batch handed out and the next one asked for
+    std::uint64_t compute_ns = 0;      // from the delivery of a batch to the next request
 
     bool operator==(const Report&) const = default;
 };
 
-// Where the samples of one kConsumed came from, as far as they were on the node when it was looked
-// at. Hits did not cross the link to the origin for that read. The first read of what was fetched,
-// ahead or on demand, is a fetched one, whoever had asked for it.
+// The sources of the samples of one kConsumed, for those on the node at that time. Hits did not use
+// the link to the origin for that read. The first read of a fetched sample, ahead or on demand,
+// counts as fetched, whichever client requested it.
 struct Counted {
     std::uint64_t hit_samples = 0;
     std::uint64_t hit_bytes = 0;
@@ -217,13 +218,13 @@ using Message = std::variant<
 // A whole frame, header included.
 std::vector<std::byte> encode_frame(const Message& message, std::uint64_t request_id);
 
-// kInvalidArgument: too long, unknown type, nonzero flags. The connection is to be closed: the
-// stream is lost.
+// kInvalidArgument: too long, unknown type, nonzero flags. Close the connection: the stream is out
+// of sync.
 Result<FrameHeader> decode_frame_header(std::span<const std::byte> bytes);
 
 // `payload` is exactly header.payload_bytes long. kInvalidArgument: cut short, too long, a wrong
-// magic or text. A Hello of another protocol version decodes (with that version), so that it can be
-// refused with a clear answer.
+// magic or text. A Hello of another protocol version decodes (with that version), so that the
+// refusal can name it.
 Result<Message> decode_payload(FrameType type, std::span<const std::byte> payload);
 
 }  // namespace stoker::local

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-// The frames by which a job reads under a sampling contract: the sidecar decides what comes next
-// and says so in answers to kDraw; the trainer tells its losses. docs/design/local-protocol.md,
-// "Sampling contracts".
+// Frames for reading under a sampling contract: the sidecar chooses the next samples and sends them
+// in answers to kDraw; the trainer reports its losses. docs/design/local-protocol.md, "Sampling
+// contracts".
 namespace stoker::local {
 
 inline constexpr std::uint32_t kDrawSamplesMax = 65536;
@@ -21,23 +21,22 @@ struct Parameter {
     bool operator==(const Parameter&) const = default;
 };
 
-// Begins an epoch of one rank. The epoch that was being drawn on the connection ends with it.
+// Begins an epoch of one rank. Ends the connection's previous epoch.
 struct Begin {
     std::uint64_t epoch = 0;
-    std::uint64_t skip = 0;  // how many draws of this epoch the trainer has had already
+    std::uint64_t skip = 0;  // draws of this epoch that the trainer has received already
     std::uint64_t seed = 0;
     std::uint32_t rank = 0;  // of the whole job
     std::uint32_t world_size = 1;
-    std::uint32_t batch = 1;  // samples that this rank draws together
+    std::uint32_t batch = 1;  // samples per draw request of this rank
     std::string contract;     // "windowed", "importance", "replicate"
-    std::string job;          // ranks that say the same share one sampler
+    std::string job;          // ranks with the same text share one sampler
     std::vector<Parameter> parameters;
 
-    // When one of these is not 0, a sealed memfd comes with the frame and holds both, one after the
-    // other. `served`: which samples the trainer has had in this epoch, bit i of byte b is sample
-    // 8b + i, samples past its end: no; it lets a leader go on where another one stopped.
-    // `snapshot`: what an earlier kSnapshot gave; restored when the leader knows nothing of the
-    // job.
+    // If one of these is not 0, a sealed memfd comes with the frame and holds both, one after the
+    // other. `served`: the samples that the trainer has received in this epoch, bit i of byte b is
+    // sample 8b + i; missing bits are 0. A new leader continues from it. `snapshot`: the state of
+    // an earlier kSnapshot; restored if the leader does not know the job.
     std::uint64_t served_bytes = 0;
     std::uint64_t snapshot_bytes = 0;
 
@@ -46,7 +45,7 @@ struct Begin {
 
 struct Begun {
     std::uint64_t epoch = 0;
-    std::uint64_t losses = 0;  // that the job's sampler has learnt from so far
+    std::uint64_t losses = 0;  // losses that the job's sampler has processed so far
 
     bool operator==(const Begun&) const = default;
 };
@@ -63,18 +62,18 @@ enum class DrawKind : std::uint8_t {
     kPlain = 0,
     kImportant = 1,
     kUnimportant = 2,
-    kSubstituted = 3,  // served is not what was requested
+    kSubstituted = 3,  // the served sample is not the requested one
     kRepeated = 4,
 };
 
-// Set in a kind: the sample's bytes were on the node, or on their way to it for somebody else.
-// Without it, this draw is what they are fetched for.
+// Set in a kind: the sample's bytes were on the node, or being fetched for another reader. Without
+// it, this draw causes the fetch.
 inline constexpr std::uint8_t kKindOnNode = 0x80;
 
-// All three arrays have one entry a draw.
+// All three arrays have one entry per draw.
 struct Drawn {
     std::uint64_t epoch = 0;
-    bool ended = false;  // nothing more comes in this epoch
+    bool ended = false;  // the epoch has no more samples
     std::vector<std::uint64_t> requested;
     std::vector<std::uint64_t> served;
     std::vector<std::uint8_t> kinds;
@@ -82,7 +81,7 @@ struct Drawn {
     bool operator==(const Drawn&) const = default;
 };
 
-// One-way. `losses` belong to `samples`, the served ids, position by position.
+// One-way. `losses[i]` is the loss of `samples[i]`, a served id.
 struct Losses {
     std::uint64_t epoch = 0;
     std::vector<std::uint64_t> samples;
@@ -91,8 +90,8 @@ struct Losses {
     bool operator==(const Losses&) const = default;
 };
 
-// One-way. 64 bits for each sample, position by position: the fewer differ between two samples, the
-// more alike these are. For families that group near-duplicates.
+// One-way. 64 bits per sample, in the same order: the fewer bits differ between two samples, the
+// more alike they are. For families that group near-duplicates.
 struct Similarity {
     std::vector<std::uint64_t> samples;
     std::vector<std::uint64_t> hashes;
@@ -120,7 +119,7 @@ struct EpochTally {
     bool operator==(const EpochTally&) const = default;
 };
 
-// Asks for the state with which the job's sampler can go on elsewhere.
+// Asks for the state from which the job's sampler can continue on another leader.
 struct AskSnapshot {
     bool operator==(const AskSnapshot&) const = default;
 };

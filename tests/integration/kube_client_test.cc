@@ -1,5 +1,5 @@
-// RestClient and RestTransport against servers that refuse, break and forget (fault list 6, 10, 11,
-// 16, 17).
+// RestClient and RestTransport against servers that refuse, break and lose data (fault list 6, 10,
+// 11, 16, 17).
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -66,7 +66,7 @@ protected:
     std::unique_ptr<RestClient> client;
 };
 
-TEST_F(KubeClient, SaysWhoItIs) {
+TEST_F(KubeClient, SendsUserAgentFieldManagerAndContentType) {
     connect();
     ASSERT_TRUE(client->apply(kinds::kConfigMaps, {"demo", "a"}, map_named("a")));
     const auto seen = server.seen().at(0);
@@ -75,7 +75,7 @@ TEST_F(KubeClient, SaysWhoItIs) {
     EXPECT_EQ(seen.content_type, "application/apply-patch+yaml");
 }
 
-TEST_F(KubeClient, RepeatsAPostThatTheServerPutOff) {
+TEST_F(KubeClient, RetriesPostAfterRetryAfter) {
     connect();
     Fault fault = on("POST");
     fault.status = 429;
@@ -97,7 +97,7 @@ TEST_F(KubeClient, GivesUpAfterTenTries) {
     EXPECT_EQ(server.count("GET", ""), 10U);
 }
 
-TEST_F(KubeClient, RepeatsAReadWhoseConnectionBrokeButNoWrite) {
+TEST_F(KubeClient, RetriesReadsButNotWritesAfterConnectionLoss) {
     connect();
     ASSERT_TRUE(client->create(kinds::kConfigMaps, "demo", map_named("a")));
     Fault reset = on("GET");
@@ -118,9 +118,9 @@ TEST_F(KubeClient, RepeatsAReadWhoseConnectionBrokeButNoWrite) {
     EXPECT_EQ(server.count("PATCH", ""), 1U);
 }
 
-// Fault 11: the answer to a POST is lost. A reconciler that names things deterministically ends
-// with exactly one.
-TEST_F(KubeClient, ALostAnswerToAPostLeavesExactlyOneObject) {
+// Fault 11: the response to a POST is lost. A reconciler that chooses deterministic names ends with
+// exactly one object.
+TEST_F(KubeClient, LostPostResponseLeavesExactlyOneObject) {
     connect();
     for (const bool reset : {false, true}) {
         Fault fault = on("POST");
@@ -159,8 +159,8 @@ TEST_F(KubeClient, ALostAnswerToAPostLeavesExactlyOneObject) {
     EXPECT_EQ(reconciler.counts().errors, 3U);
 }
 
-// Fault 10: every first write of an object meets a conflict.
-TEST_F(KubeClient, ConflictsOnEveryFirstWriteConvergeWithoutAHotLoop) {
+// Fault 10: the first write of every object gets a conflict.
+TEST_F(KubeClient, ConflictsOnFirstWritesConvergeWithoutHotLoop) {
     connect();
     server.create(kinds::kConfigMaps, "demo", R"({"metadata":{"name":"a"}})");
     Reconciler reconciler(
@@ -198,7 +198,7 @@ TEST_F(KubeClient, FollowerReadsButDoesNotWrite) {
     EXPECT_EQ(server.count("POST", "configmaps"), 0U);
 }
 
-TEST_F(KubeClient, AStopEndsWaitsAndCalls) {
+TEST_F(KubeClient, StopEndsWaitsAndCalls) {
     connect();
     Fault fault = on("GET");
     fault.status = 429;
@@ -211,7 +211,7 @@ TEST_F(KubeClient, AStopEndsWaitsAndCalls) {
     EXPECT_EQ(client->get(kinds::kConfigMaps, {"demo", "a"}).error().code, ErrorCode::kCancelled);
 }
 
-TEST_F(KubeClient, RefusesNamesThatAreNoNamesBeforeAnythingIsSent) {
+TEST_F(KubeClient, RejectsInvalidNamesWithoutARequest) {
     connect();
     EXPECT_EQ(
         client->get(kinds::kConfigMaps, {"demo", "../secrets/x"}).error().code,
@@ -221,7 +221,7 @@ TEST_F(KubeClient, RefusesNamesThatAreNoNamesBeforeAnythingIsSent) {
     EXPECT_TRUE(server.seen().empty());
 }
 
-TEST_F(KubeClient, KnowsWhoseTokenItIsAndForWhom) {
+TEST_F(KubeClient, ReviewsTokenOwnerAndAudience) {
     connect();
     server.with_model([](ApiServerModel& model) {
         const auto user = Json::parse(
@@ -240,7 +240,7 @@ TEST_F(KubeClient, KnowsWhoseTokenItIsAndForWhom) {
     EXPECT_EQ(client->review_token("bad", {"stoker.dev"}).error().code, ErrorCode::kForbidden);
 }
 
-TEST_F(KubeClient, DoesNotBelieveAServerThatKnowsNothingOfAudiences) {
+TEST_F(KubeClient, RejectsTokenReviewWithoutAudiences) {
     connect();
     Fault fault = on("POST");
     fault.status = 201;
@@ -250,8 +250,9 @@ TEST_F(KubeClient, DoesNotBelieveAServerThatKnowsNothingOfAudiences) {
     EXPECT_EQ(client->review_token("t", {"stoker.dev"}).error().code, ErrorCode::kForbidden);
 }
 
-// Fault 16: the kubelet rotates the token by renaming a link; the old one is refused at once.
-TEST_F(KubeClient, ARotatedTokenCostsOneRefusalAtMost) {
+// Fault 16: the kubelet rotates the token by renaming a link; the server refuses the old one at
+// once.
+TEST_F(KubeClient, RotatedTokenCausesAtMostOneRefusal) {
     const auto folder = std::filesystem::temp_directory_path() /
                         fmt::format("stoker-token-{}", clock.now().time_since_epoch().count());
     std::filesystem::create_directories(folder / "one");
@@ -276,9 +277,9 @@ TEST_F(KubeClient, ARotatedTokenCostsOneRefusalAtMost) {
     std::filesystem::remove_all(folder);
 }
 
-// Fault 17: a new CA is for new requests, and the running watch goes on. Over plain HTTP here: what
-// counts is which connections live.
-TEST_F(KubeClient, ANewCaKeepsStreams) {
+// Fault 17: new requests use the new CA, and the running watch continues. Plain HTTP is enough
+// here: the test counts live connections.
+TEST_F(KubeClient, NewCaKeepsStreamsOpen) {
     testing::ManualClock file_clock;
     std::mutex mutex;
     std::map<std::string, std::string> files = {{"/ca", "ca1"}};
@@ -322,7 +323,7 @@ TEST_F(KubeClient, ANewCaKeepsStreams) {
     EXPECT_TRUE(eventually([&] { return server.open_watches() == 0 && ended; }));
 }
 
-TEST_F(KubeClient, AnAnswerThatIsNoJsonIsAnErrorThatSaysWhatWasDone) {
+TEST_F(KubeClient, NonJsonResponseErrorNamesTheOperation) {
     connect();
     Fault fault = on("GET");
     fault.status = 200;
@@ -333,7 +334,7 @@ TEST_F(KubeClient, AnAnswerThatIsNoJsonIsAnErrorThatSaysWhatWasDone) {
     EXPECT_EQ(got.error().message.find("getting configmaps demo/a"), 0U) << got.error().message;
 }
 
-TEST_F(KubeClient, PutsAnEndToAServerThatAnswersWithoutEnd) {
+TEST_F(KubeClient, LimitsEndlessResponses) {
     connect();
     RestTransport small(*access, {"t", kib(10), 8}, clock);
     Fault fault = on("GET");

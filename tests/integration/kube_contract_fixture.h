@@ -15,8 +15,8 @@
 #include "operator/kube/rest_transport.h"
 #include "tests/support/api_server/server.h"
 
-// What we rely on from an API server, asked of the fake one and, with STOKER_REAL_API=<URL
-// of `kubectl proxy`>, of a real one: the same questions, so that the fake cannot drift.
+// The API server behaviour that we rely on, tested against the fake one and, with
+// STOKER_REAL_API=<URL of `kubectl proxy`>, against a real one, so that the fake stays faithful.
 namespace stoker::control {
 
 inline Json json(const std::string& text) {

@@ -1,4 +1,4 @@
-// Lists, watches, and the kinds that the machinery itself lives on.
+// Lists, watches, and the kinds that the operator's runtime uses.
 #include <mutex>
 #include <thread>
 
@@ -16,7 +16,7 @@ using test::eventually;
 
 class ApiContractReads : public ApiContract {};
 
-TEST_P(ApiContractReads, ListsInPagesAndBySelectors) {
+TEST_P(ApiContractReads, ListsByPageAndSelector) {
     for (int i = 0; i < 5; ++i) {
         make_map(
             fmt::format("m{}", i),
@@ -49,7 +49,7 @@ TEST_P(ApiContractReads, ListsInPagesAndBySelectors) {
     EXPECT_EQ(client->list(kinds::kConfigMaps, scope)->size(), 1U);
 }
 
-TEST_P(ApiContractReads, RefusesVersionsOfTheFutureAndPathsOfNobody) {
+TEST_P(ApiContractReads, RejectsFutureVersionsAndUnknownPaths) {
     ListParams params;
     params.scope.ns = ns;
     params.resource_version = "999999999999";
@@ -61,8 +61,8 @@ TEST_P(ApiContractReads, RefusesVersionsOfTheFutureAndPathsOfNobody) {
     EXPECT_EQ(client->get(nobody, {ns, "a"}).error().code, ErrorCode::kNotFound);
 }
 
-// The lines of one watch that ends by its time-out.
-TEST_P(ApiContractReads, WatchesChangesBookmarksAndLeavers) {
+// The lines of one watch that ends at its time limit.
+TEST_P(ApiContractReads, WatchSendsChangesBookmarksAndDeselectedObjects) {
     Scope scope;
     scope.ns = ns;
     scope.label_selector = "app=x";
@@ -109,7 +109,7 @@ TEST_P(ApiContractReads, WatchesChangesBookmarksAndLeavers) {
     EXPECT_EQ(lines.pending(), 0U);
 }
 
-TEST_P(ApiContractReads, AnInformerFollowsAndSeesANewUidUnderAnOldName) {
+TEST_P(ApiContractReads, InformerSeesRecreatedObjectByItsNewUid) {
     WatchOptions options;
     options.kind = kinds::kConfigMaps;
     options.scope.ns = ns;
@@ -138,7 +138,7 @@ TEST_P(ApiContractReads, AnInformerFollowsAndSeesANewUidUnderAnOldName) {
     EXPECT_EQ(seen, (std::vector<std::string>{"added", "deleted", "added"}));
 }
 
-TEST_P(ApiContractReads, LeasesWantSixDigitsAndTheVersion) {
+TEST_P(ApiContractReads, LeaseNeedsSixFractionDigitsAndVersion) {
     const ObjectKey key{ns, "lease"};
     LeaseRecord record{"me", 15, "2026-01-01T00:00:00.000000Z", "2026-01-01T00:00:00.000001Z", 0};
     const auto made = client->create(kinds::kLeases, ns, write_lease(key, record));
@@ -155,7 +155,7 @@ TEST_P(ApiContractReads, LeasesWantSixDigitsAndTheVersion) {
         ErrorCode::kConflict);
 }
 
-TEST_P(ApiContractReads, TakesEventsAndTheirSeries) {
+TEST_P(ApiContractReads, AcceptsEventsAndEventSeries) {
     EventNote note;
     const Object about = make_map("a");
     note.regarding = {"v1", "ConfigMap", about.key, about.uid, about.resource_version};
@@ -173,7 +173,7 @@ TEST_P(ApiContractReads, TakesEventsAndTheirSeries) {
     EXPECT_EQ(integer_at(series->raw.value(), {"series", "count"}), 2);
 }
 
-TEST_P(ApiContractReads, KnowsNoTokenThatNobodyMade) {
+TEST_P(ApiContractReads, RejectsUnknownTokens) {
     EXPECT_EQ(client->review_token("made-up", {"stoker.dev"}).error().code, ErrorCode::kForbidden);
 }
 

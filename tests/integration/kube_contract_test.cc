@@ -1,4 +1,4 @@
-// The verbs that change objects.
+// Verbs that change objects.
 #include "operator/kube/status_error.h"
 #include "tests/integration/kube_contract_fixture.h"
 
@@ -20,7 +20,7 @@ TEST_P(ApiContract, CreatesOnceAndReadsBack) {
         ErrorCode::kInvalidArgument);
 }
 
-TEST_P(ApiContract, ReplacesOnlyTheVersionThatWasRead) {
+TEST_P(ApiContract, ReplaceNeedsTheCurrentVersion) {
     const Object first = make_map("a", R"({"n":"1"})");
     auto body = first.raw.value();
     body["data"]["n"] = web::json::value("2");
@@ -36,7 +36,7 @@ TEST_P(ApiContract, ReplacesOnlyTheVersionThatWasRead) {
     EXPECT_EQ(same->resource_version, second->resource_version) << "nothing changed";
 }
 
-TEST_P(ApiContract, PatchesByMergeAndByTestedOperations) {
+TEST_P(ApiContract, SupportsMergeAndJsonPatchWithTests) {
     make_map("a", R"({"x":"1","y":"2"})");
     const ObjectKey key{ns, "a"};
     ASSERT_TRUE(client->patch(
@@ -66,7 +66,7 @@ TEST_P(ApiContract, PatchesByMergeAndByTestedOperations) {
         ErrorCode::kConflict);
 }
 
-TEST_P(ApiContract, ApplyOwnsWhatItNamesAndGivesUpWhatItLeavesOut) {
+TEST_P(ApiContract, ApplyOwnsNamedFieldsAndReleasesOmittedOnes) {
     const ObjectKey key{ns, "a"};
     const auto made =
         client->apply(kinds::kConfigMaps, key, config_map("a", R"({"x":"1","y":"2"})"));
@@ -80,7 +80,7 @@ TEST_P(ApiContract, ApplyOwnsWhatItNamesAndGivesUpWhatItLeavesOut) {
     EXPECT_EQ(again->resource_version, now->resource_version) << "applied is a fixpoint";
 }
 
-TEST_P(ApiContract, ApplyTakesFieldsByForceAndRefusesOtherwise) {
+TEST_P(ApiContract, ApplyConflictsWithoutForce) {
     const ObjectKey key{ns, "a"};
     ASSERT_TRUE(other->apply(kinds::kConfigMaps, key, config_map("a", R"({"x":"theirs"})")));
     ApplyParams polite{"contract"};
@@ -94,7 +94,7 @@ TEST_P(ApiContract, ApplyTakesFieldsByForceAndRefusesOtherwise) {
     EXPECT_EQ(data_of("a"), R"({"x":"ours","y":"1"})") << "they lost x when we took it";
 }
 
-TEST_P(ApiContract, ApplyWithAUidDoesNotResurrect) {
+TEST_P(ApiContract, ApplyWithUidDoesNotRecreate) {
     const Object made = make_map("a");
     ASSERT_TRUE(client->remove(kinds::kConfigMaps, made.key, {}));
     const auto applied = client->apply(
@@ -105,7 +105,7 @@ TEST_P(ApiContract, ApplyWithAUidDoesNotResurrect) {
     EXPECT_FALSE(client->get(kinds::kConfigMaps, made.key));
 }
 
-TEST_P(ApiContract, StatusAndSpecDoNotTouchEachOther) {
+TEST_P(ApiContract, StatusAndSpecWritesAreSeparate) {
     const ObjectKey key{"", node};
     const auto body = [&](const std::string& rest) {
         return json(fmt::format(
@@ -149,7 +149,7 @@ TEST_P(ApiContract, StatusAndSpecDoNotTouchEachOther) {
         << "a status never creates";
 }
 
-TEST_P(ApiContract, RemovesUnderPreconditionsAndForgivesWhatIsGone) {
+TEST_P(ApiContract, DeleteChecksPreconditionsAndIgnoresMissingObjects) {
     const Object made = make_map("a");
     DeleteParams wrong;
     wrong.uid = "00000000-0000-0000-0000-000000000000";
@@ -162,7 +162,7 @@ TEST_P(ApiContract, RemovesUnderPreconditionsAndForgivesWhatIsGone) {
     EXPECT_TRUE(client->remove(kinds::kConfigMaps, made.key, {}));
 }
 
-TEST_P(ApiContract, FinalizersHoldAnObjectUntilTheyAreRemoved) {
+TEST_P(ApiContract, FinalizersDelayDeletion) {
     const Object made = make_map("a", "{}", R"(,"finalizers":["stoker.dev/test"])");
     ASSERT_TRUE(client->remove(kinds::kConfigMaps, made.key, {}));
     const auto held = client->get(kinds::kConfigMaps, made.key);

@@ -1,5 +1,5 @@
 // Electors, events and the order of start and stop over real HTTP (fault list 7, 13-15, 31). Times
-// are short, so that nobody waits for fifteen seconds; their proportions are the real ones.
+// are short to keep the test fast; their proportions are the real ones.
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -58,13 +58,13 @@ public:
         thread_.join();
     }
 
-    // False: it was not given the lease.
+    // Returns false if it did not get the lease.
     [[nodiscard]] bool lead() {
         start();
         return eventually([this] { return elector_.may_write(); });
     }
 
-    // As lead(); it holds the lease afterwards, too: who stops has yet to release it.
+    // Like lead(), but keeps the lease: the caller must release it.
     [[nodiscard]] bool lead_and_stop() {
         const bool led = lead();
         stop();
@@ -88,7 +88,8 @@ private:
     std::jthread thread_;
 };
 
-// For every request about a Lease until the faults are cleared; the caller says what it does.
+// Applies to every request about a Lease until the faults are cleared; the caller chooses the
+// fault.
 Fault lease_fault() {
     Fault fault;
     fault.target_contains = "/leases";
@@ -103,7 +104,7 @@ std::string holder(ApiServer& server) {
     });
 }
 
-TEST(KubeLeader, OneOfThreeLeadsAndACleanStopHandsOverAtOnce) {
+TEST(KubeLeader, OneOfThreeLeadsAndCleanStopHandsOverAtOnce) {
     ApiServer server;
     std::vector<std::unique_ptr<Candidate>> candidates;
     for (int i = 0; i < 3; ++i) {
@@ -140,7 +141,7 @@ TEST(KubeLeader, OneOfThreeLeadsAndACleanStopHandsOverAtOnce) {
     });
 }
 
-TEST(KubeLeader, StopsWritingWhenTheServerIsAwayAndAnotherTakesOver) {
+TEST(KubeLeader, LeaderWithoutServerStopsWritingAndAnotherTakesOver) {
     ApiServer server;
     Candidate first(server, "first");
     ASSERT_TRUE(first.lead());
@@ -157,7 +158,7 @@ TEST(KubeLeader, StopsWritingWhenTheServerIsAwayAndAnotherTakesOver) {
     second.stop();
 }
 
-TEST(KubeLeader, SlowAnswersDoNotCostTheLease) {
+TEST(KubeLeader, SlowResponsesDoNotLoseTheLease) {
     ApiServer server;
     Candidate candidate(server, "slow");
     ASSERT_TRUE(candidate.lead());
@@ -171,7 +172,7 @@ TEST(KubeLeader, SlowAnswersDoNotCostTheLease) {
     candidate.stop();
 }
 
-TEST(KubeLeader, ReleasingEndsWithTheFirstAnswerThatWillNotChange) {
+TEST(KubeLeader, ReleaseStopsAtTheFirstFinalResponse) {
     for (const int status : {401, 403, 404}) {
         ApiServer server;
         Candidate candidate(server, "me", kLong);
@@ -185,7 +186,7 @@ TEST(KubeLeader, ReleasingEndsWithTheFirstAnswerThatWillNotChange) {
     }
 }
 
-TEST(KubeLeader, ReleasingOutlivesAnErrorAndAConflict) {
+TEST(KubeLeader, ReleaseRetriesAfterErrorAndConflict) {
     ApiServer server;
     Candidate candidate(server, "me", kLong);
     ASSERT_TRUE(candidate.lead_and_stop());
@@ -199,19 +200,19 @@ TEST(KubeLeader, ReleasingOutlivesAnErrorAndAConflict) {
     EXPECT_EQ(holder(server), "");
 }
 
-TEST(KubeLeader, ReleasingEndsWhenTheLeaseHasRunOutByItself) {
+TEST(KubeLeader, ReleaseStopsWhenTheLeaseHasExpired) {
     ApiServer server;
     Candidate candidate(server, "me");
     ASSERT_TRUE(candidate.lead_and_stop());
     Fault fault = lease_fault();
     fault.status = 503;
     server.add_fault(fault);
-    // An hour: the test would be ended long before that.
+    // An hour, longer than the test's own time limit.
     candidate.elector().release(SystemClock{}.now() + std::chrono::hours{1});
     EXPECT_EQ(holder(server), "me");
 }
 
-TEST(KubeLeader, AStolenLeaseEndsTheLeaderAtOnce) {
+TEST(KubeLeader, StolenLeaseEndsLeadershipAtOnce) {
     ApiServer server;
     Candidate candidate(server, "me");
     ASSERT_TRUE(candidate.lead());
@@ -220,7 +221,7 @@ TEST(KubeLeader, AStolenLeaseEndsTheLeaderAtOnce) {
     EXPECT_EQ(holder(server), "thief") << "what is not ours is not written over";
 }
 
-TEST(KubeLeader, ALostAnswerOfARenewalIsReadBackNotFeared) {
+TEST(KubeLeader, LeaderReadsLeaseAfterLostRenewalResponse) {
     ApiServer server;
     Candidate candidate(server, "me");
     ASSERT_TRUE(candidate.lead());
@@ -237,7 +238,7 @@ TEST(KubeLeader, ALostAnswerOfARenewalIsReadBackNotFeared) {
     candidate.stop();
 }
 
-TEST(KubeEvents, AreCreatedFoldedAndMadeAnewWhenRemoved) {
+TEST(KubeEvents, AreCreatedFoldedAndRecreatedAfterDeletion) {
     ApiServer server;
     const SystemClock clock;
     AccessSource access(config_of(server), read_file, clock);
@@ -276,7 +277,7 @@ TEST(KubeEvents, AreCreatedFoldedAndMadeAnewWhenRemoved) {
     EXPECT_LE(server.count("PATCH", "/events/"), 2U) << "a hundred events are a few writes";
 }
 
-TEST(KubeEvents, AFullQueueDropsAndCounts) {
+TEST(KubeEvents, FullQueueDropsAndCounts) {
     ApiServer server;
     const SystemClock clock;
     AccessSource access(config_of(server), read_file, clock);
@@ -290,7 +291,7 @@ TEST(KubeEvents, AFullQueueDropsAndCounts) {
     EXPECT_EQ(recorder.dropped(), 15U);
 }
 
-// Writes down who started and stopped, in order.
+// Records starts and stops in order.
 class Diary {
 public:
     void add(const std::string& line) {
@@ -372,7 +373,8 @@ TEST_F(SupervisorTest, StartsAndStopsInOrderAndReleasesTheLeaseLast) {
     runner.join();
     EXPECT_EQ(holder(server), "");
     auto lines = diary.lines();
-    lines.erase(std::find(lines.begin(), lines.end(), "+events"));  // beside the first others
+    lines.erase(
+        std::find(lines.begin(), lines.end(), "+events"));  // concurrent with the first others
     EXPECT_EQ(
         lines,
         (std::vector<std::string>{
@@ -388,7 +390,7 @@ TEST_F(SupervisorTest, StartsAndStopsInOrderAndReleasesTheLeaseLast) {
             "-events"}));
 }
 
-TEST_F(SupervisorTest, CachesThatDoNotSyncInTimeAreFatal) {
+TEST_F(SupervisorTest, CacheSyncTimeoutIsFatal) {
     SupervisorOptions options;
     options.cache_sync_limit = milliseconds{50};
     auto supervisor = make(options);
@@ -398,7 +400,7 @@ TEST_F(SupervisorTest, CachesThatDoNotSyncInTimeAreFatal) {
     EXPECT_TRUE(wrote("-probes"));
 }
 
-TEST_F(SupervisorTest, ALostLeaseEndsItAtOnce) {
+TEST_F(SupervisorTest, LostLeaseEndsItAtOnce) {
     ApiServer server;
     AccessSource access(config_of(server), read_file, clock);
     RestTransport transport(access, {"stoker-test lease", mib(1), 1}, clock);

@@ -1,4 +1,4 @@
-// A watch may be cut anywhere, in any piece, at any time: the store must end equal to the server
+// A watch may be cut at any byte, in any piece, at any time: the store must end equal to the server
 // (fault list 3).
 #include <gtest/gtest.h>
 
@@ -29,8 +29,8 @@ void change_something(ApiServer& server, Prng& prng) {
     }
 }
 
-TEST(KubeWatchCut, AfterEveryByteTheStoreEndsEqualToTheServer) {
-    // Long enough for the head, two events and their chunk frames, and a bit.
+TEST(KubeWatchCut, CutAfterAnyByteLosesNothing) {
+    // Enough for the head, two events and their chunk frames, and a margin.
     constexpr std::size_t kBytes = 700;
     int changes_seen = 0;
     for (std::size_t cut = 1; cut < kBytes; cut += 1) {
@@ -56,7 +56,7 @@ TEST(KubeWatchCut, AfterEveryByteTheStoreEndsEqualToTheServer) {
     EXPECT_GT(changes_seen, 100) << "the watch was used, not only lists";
 }
 
-TEST(KubeWatchCut, RandomCutsPiecesAndResetsLoseNothing) {
+TEST(KubeWatchCut, RandomCutsAndResetsLoseNothing) {
     Prng prng(test::seed());
     std::uint64_t troubles = 0;
     for (int round = 0; round < 12; ++round) {

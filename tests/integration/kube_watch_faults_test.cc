@@ -1,6 +1,5 @@
-// What an informer makes of servers that restart, expire versions, refuse, repeat and disorder
-// (fault list 1, 2, 4-6, 8, 28, 33). Counts of lists tell whether it went the cheap way or the dear
-// one.
+// An informer against servers that restart, expire versions, refuse, repeat and reorder (fault list
+// 1, 2, 4-6, 8, 28, 33). The number of lists shows whether it recovered cheaply.
 #include <gtest/gtest.h>
 
 #include "common/base/read_file.h"
@@ -59,10 +58,10 @@ protected:
     std::unique_ptr<WatchingInformer> watching;
 };
 
-TEST_F(KubeWatchFaults, ARestartOfTheServerCostsNoList) {
+TEST_F(KubeWatchFaults, ServerRestartNeedsNoList) {
     create("a");
     start();
-    // Older than a second, so that its end is not taken for a watch that never worked.
+    // Older than a second, so that its end does not count as a failed watch.
     create("b");
     ASSERT_TRUE(follows());
     server.set_down(true);
@@ -94,23 +93,23 @@ TEST_F(KubeWatchFaults, BacksOffWhileTheServerIsDown) {
     const SystemClock clock;
     const TimePoint from = clock.now();
     ASSERT_TRUE(eventually([&] { return watching->informer().counts().troubles >= before + 6; }));
-    // 50, 100, 200, 400, 400 ms at least, each with up to as much jitter.
+    // At least 50, 100, 200, 400 and 400 ms, each with up to 100 % jitter.
     EXPECT_GE(clock.now() - from, milliseconds{1100});
 }
 
-TEST_F(KubeWatchFaults, EveryWayToSayExpiredEndsInOneFreshList) {
+TEST_F(KubeWatchFaults, EveryExpiryResponseLeadsToOneFreshList) {
     const std::function<void()> ways[] = {
-        [&] {  // as an event of the running watch, and the list at that version works
+        [&] {  // as an event of the running watch; the list at that version succeeds
             server.with_model([](ApiServerModel& model) { model.compact(kinds::kConfigMaps); });
         },
-        [&] {  // when the watch is opened
+        [&] {  // as the response to the watch
             Fault fault = of_watch();
             fault.status = 410;
             fault.body = status(410, "Expired");
             server.add_fault(fault);
             server.cut_watches();
         },
-        [&] {  // when the watch is opened, and again by the list at the last version
+        [&] {  // as the response to the watch and to the list at the last version
             Fault open = of_watch();
             open.status = 410;
             server.add_fault(open);
@@ -145,7 +144,7 @@ TEST_F(KubeWatchFaults, EveryWayToSayExpiredEndsInOneFreshList) {
     EXPECT_GE(lists(), 3U);
 }
 
-TEST_F(KubeWatchFaults, AnExpiredSecondPageLeadsToOneWholeList) {
+TEST_F(KubeWatchFaults, ExpiredSecondPageLeadsToOneUnpagedList) {
     for (int i = 0; i < 20; ++i) {
         create(fmt::format("m{}", i));
     }
@@ -160,7 +159,7 @@ TEST_F(KubeWatchFaults, AnExpiredSecondPageLeadsToOneWholeList) {
     EXPECT_EQ(server.count("GET", "configmaps?resourceVersion=0"), 1U) << "unpaged";
 }
 
-TEST_F(KubeWatchFaults, GoesBackWithAServerThatWasRestoredFromABackup) {
+TEST_F(KubeWatchFaults, FollowsServerRestoredFromABackup) {
     create("a");
     auto backup = server.with_model([](ApiServerModel& model) { return model.backup(); });
     start();
@@ -178,7 +177,7 @@ TEST_F(KubeWatchFaults, GoesBackWithAServerThatWasRestoredFromABackup) {
     EXPECT_TRUE(follows());
 }
 
-TEST_F(KubeWatchFaults, TooManyRequestsIsNoReasonToList) {
+TEST_F(KubeWatchFaults, TooManyRequestsCausesNoList) {
     create("a");
     start();
     create("b");
@@ -197,7 +196,7 @@ TEST_F(KubeWatchFaults, TooManyRequestsIsNoReasonToList) {
     EXPECT_EQ(lists(), 1U);
 }
 
-TEST_F(KubeWatchFaults, WaitsAsLongAsRetryAfterSays) {
+TEST_F(KubeWatchFaults, ObeysRetryAfter) {
     create("a");
     start();
     create("b");
@@ -215,7 +214,7 @@ TEST_F(KubeWatchFaults, WaitsAsLongAsRetryAfterSays) {
     EXPECT_GE(clock.now() - from, seconds{1});
 }
 
-TEST_F(KubeWatchFaults, GivesUpBearingInternalErrorsAfterItsBound) {
+TEST_F(KubeWatchFaults, ListsAfterTooManyInternalErrors) {
     WatchOptions options = WatchingInformer::quick();
     options.internal_error_bound = milliseconds{200};
     create("a");
@@ -232,7 +231,7 @@ TEST_F(KubeWatchFaults, GivesUpBearingInternalErrorsAfterItsBound) {
     EXPECT_TRUE(follows());
 }
 
-TEST_F(KubeWatchFaults, RepeatedDisorderedAndBookmarklessStreamsLoseNothing) {
+TEST_F(KubeWatchFaults, RepeatedOrReorderedEventsLoseNothing) {
     create("a");
     start();
     Fault fault = of_watch();
@@ -262,7 +261,7 @@ TEST_F(KubeWatchFaults, RepeatedDisorderedAndBookmarklessStreamsLoseNothing) {
     EXPECT_TRUE(follows());
 }
 
-TEST_F(KubeWatchFaults, AHalfOpenWatchEndsByItsTimeLimit) {
+TEST_F(KubeWatchFaults, HalfOpenWatchEndsAtItsTimeLimit) {
     WatchOptions options = WatchingInformer::quick();
     options.watch_seconds_min = 1;
     options.watch_seconds_max = 1;
@@ -276,7 +275,7 @@ TEST_F(KubeWatchFaults, AHalfOpenWatchEndsByItsTimeLimit) {
     EXPECT_TRUE(follows()) << "noticed after 1.2 s, nothing was said on the wire";
 }
 
-TEST_F(KubeWatchFaults, AWatchThatEndsInPeaceIsOpenedAgainWithoutAList) {
+TEST_F(KubeWatchFaults, CleanlyEndedWatchReopensWithoutAList) {
     WatchOptions options = WatchingInformer::quick();
     options.watch_seconds_min = 1;
     options.watch_seconds_max = 1;
@@ -287,7 +286,7 @@ TEST_F(KubeWatchFaults, AWatchThatEndsInPeaceIsOpenedAgainWithoutAList) {
     EXPECT_EQ(watching->informer().counts().troubles, 0U);
 }
 
-TEST_F(KubeWatchFaults, ALineBeyondTheCapIsARelistNotACrash) {
+TEST_F(KubeWatchFaults, OverlongLineCausesARelist) {
     WatchOptions options = WatchingInformer::quick();
     options.line_bytes_max = 1000;
     create("a");
@@ -299,7 +298,7 @@ TEST_F(KubeWatchFaults, ALineBeyondTheCapIsARelistNotACrash) {
     EXPECT_GE(lists(), 2U);
 }
 
-TEST_F(KubeWatchFaults, TenThousandObjectsComeInPages) {
+TEST_F(KubeWatchFaults, ListsTenThousandObjectsInPages) {
     server.with_model([](ApiServerModel& model) {
         for (int i = 0; i < 10'000; ++i) {
             model.handle(
@@ -317,9 +316,8 @@ TEST_F(KubeWatchFaults, TenThousandObjectsComeInPages) {
     EXPECT_EQ(server.count("GET", "limit=500"), 20U);
 }
 
-// Fault 9: events come faster than they are worked on. What piles up is keys, at most one an
-// object.
-TEST_F(KubeWatchFaults, ABurstLeavesOneKeyPerObjectInTheQueue) {
+// Fault 9: events arrive faster than they are handled. Only keys queue up, at most one per object.
+TEST_F(KubeWatchFaults, BurstQueuesOneKeyPerObject) {
     const SystemClock clock;
     SharedWorkQueue queue(clock);
     watching = std::make_unique<WatchingInformer>(server, 1);
@@ -342,7 +340,7 @@ TEST_F(KubeWatchFaults, ABurstLeavesOneKeyPerObjectInTheQueue) {
     EXPECT_GE(watching->informer().counts().events, 8'000U);
 }
 
-TEST_F(KubeWatchFaults, AKindThatIsNotServedIsPickedUpWhenItIs) {
+TEST_F(KubeWatchFaults, PicksUpAKindOnceItIsServed) {
     server.with_model([](ApiServerModel& model) { model.stop_serving(kinds::kDatasets); });
     WatchOptions options = WatchingInformer::quick();
     options.kind = kinds::kDatasets;
@@ -360,7 +358,7 @@ TEST_F(KubeWatchFaults, AKindThatIsNotServedIsPickedUpWhenItIs) {
         << "deleted and made again: what was there is gone";
 }
 
-TEST_F(KubeWatchFaults, AnUnreadableObjectKeepsItsLastReadableState) {
+TEST_F(KubeWatchFaults, UnreadableObjectKeepsItsLastReadableState) {
     const SystemClock clock;
     AccessConfig config;
     config.server = server.url();

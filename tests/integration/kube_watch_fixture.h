@@ -17,8 +17,8 @@
 
 namespace stoker::control {
 
-// An informer of config maps over real HTTP against the fake API server, on a thread of its own.
-// The back-off is short, as nobody measures it here.
+// An informer of config maps over real HTTP against the fake API server, on its own thread. The
+// back-off is short, because these tests do not measure it.
 class WatchingInformer {
 public:
     WatchingInformer(test::ApiServer& server, std::uint64_t seed, WatchOptions options = quick())
@@ -53,7 +53,7 @@ public:
 
     Store<Json>& store() { return informer_.store(); }
 
-    // key -> "uid/version" of everything in the store.
+    // Maps each key in the store to "uid/version".
     std::map<ObjectKey, std::string> held() {
         std::map<ObjectKey, std::string> all;
         for (const auto& object : store().list()) {
@@ -73,10 +73,10 @@ private:
     AccessSource access_;
     RestTransport transport_;
     Informer<Json> informer_;
-    std::jthread thread_;  // last: it uses what stands above
+    std::jthread thread_;  // last: it uses the members above
 };
 
-// The same as held(), of the server.
+// The same map as held(), from the server's objects.
 inline std::map<ObjectKey, std::string> truth(
     test::ApiServer& server, const ResourceKind& kind = kinds::kConfigMaps) {
     std::map<ObjectKey, std::string> all;

@@ -22,8 +22,8 @@ struct Answer {
     std::string err;
 };
 
-// Stands in for kubectl: it passes what comes to a Unix socket on to one address, and knows one
-// namespace. The cluster tests have the real one.
+// Replaces kubectl: it forwards connections from a Unix socket to one address and has one
+// namespace. The cluster tests use the real kubectl.
 inline constexpr const char* kKubectl = R"(#!/usr/bin/python3
 import socket, sys, threading
 if "proxy" not in sys.argv:
@@ -54,7 +54,7 @@ public:
             folder_.path() + "/kubectl", std::filesystem::perms::owner_all);
     }
 
-    // `words` as after `kubectl stoker`; nothing in them needs quotes.
+    // `words` follow `kubectl stoker`; no word needs quotes.
     Answer run(const std::string& words) {
         const std::string err = folder_.path() + "/err";
         const std::string command = fmt::format(
@@ -78,14 +78,14 @@ public:
         return answer;
     }
 
-    // Instead of the stand-in.
+    // Replaces the default stand-in for kubectl.
     void set_kubectl(const std::string& program) {
         std::ofstream{folder_.path() + "/kubectl"} << program;
     }
 
     void remove_kubectl() { std::filesystem::remove(folder_.path() + "/kubectl"); }
 
-    // Folders of sockets, which must not outlive a run.
+    // Number of socket folders left; a finished run must leave none.
     [[nodiscard]] std::ptrdiff_t folders_left() const {
         return std::ranges::count_if(
             std::filesystem::directory_iterator{folder_.path()},

@@ -1,5 +1,5 @@
-// The real kubectl-stoker as a process, against an API server on loopback and, where it matters, a
-// real operator behind it.
+// The real kubectl-stoker as a process against an API server on loopback, and against a real
+// operator where it matters.
 #include <string>
 #include <vector>
 
@@ -26,7 +26,7 @@ constexpr const char* kStatusJson =
         "conditions":[{"type":"CacheAllocated","status":"True","reason":"PoolFull",
         "message":"1Gi of 3Gi granted: the job's nodes have no more room in pool nvme."}]}})";
 
-// A cluster without an operator: what it would say is put in its mouth.
+// A cluster without an operator: the tests script the operator's responses.
 class KubectlStoker : public ::testing::Test {
 protected:
     KubectlStoker() {
@@ -37,7 +37,7 @@ protected:
             kinds::kCacheQuotas, "quota", R"({"poolRef":{"name":"nvme"},"nominalQuota":"2Gi"})");
     }
 
-    // The job's status as an operator left it.
+    // Writes the job's status as an operator would.
     void set_status() {
         const auto request = control::patch_request(
             kinds::kTrainingJobs,
@@ -58,7 +58,7 @@ protected:
         STOKER_CHECK(answer.status == 201, answer.body.c_str());
     }
 
-    // Two jobs of which only one has room on the one node of the pool.
+    // Two jobs; the pool's single node has room for one.
     static AllocationSnapshot snapshot() {
         AllocationSnapshot result;
         result.version = STOKER_VERSION;
@@ -101,7 +101,7 @@ TEST_F(KubectlStoker, LeavesNoSocketBehind) {
     EXPECT_EQ(plugin.folders_left(), 0);
 }
 
-TEST_F(KubectlStoker, SaysThatItNeedsKubectl) {
+TEST_F(KubectlStoker, ReportsMissingKubectl) {
     plugin.remove_kubectl();
     const Answer answer = plugin.run("top");
     EXPECT_EQ(answer.status, 1);
@@ -109,8 +109,8 @@ TEST_F(KubectlStoker, SaysThatItNeedsKubectl) {
     EXPECT_EQ(plugin.folders_left(), 0);
 }
 
-// `exec`: the program that waits is the one that is killed.
-TEST_F(KubectlStoker, AKubectlThatSaysNothingHasADeadline) {
+// `exec` makes the sleeping program itself the target of the kill.
+TEST_F(KubectlStoker, SilentKubectlTimesOut) {
     for (const std::string says : {"", "printf Starting; ", "trap '' TERM; "}) {
         plugin.set_kubectl("#!/bin/sh\n" + says + "exec /bin/sleep 90\n");
         const Answer answer = plugin.run("top -n ml --request-timeout 200ms");
@@ -121,7 +121,7 @@ TEST_F(KubectlStoker, AKubectlThatSaysNothingHasADeadline) {
     EXPECT_EQ(plugin.run("top --request-timeout 200ms").status, 1) << "it asks for the namespace";
 }
 
-TEST_F(KubectlStoker, AsksTheLeaderThroughTheApiServerAndExplains) {
+TEST_F(KubectlStoker, ExplainsWithTheLeadersAnswer) {
     lead_with(snapshot());
     const Answer answer = plugin.run("why tj/mnist");
     EXPECT_EQ(answer.status, 0) << answer.err;
@@ -137,7 +137,7 @@ TEST_F(KubectlStoker, AsksTheLeaderThroughTheApiServerAndExplains) {
     EXPECT_EQ(cluster.api().count("POST", "/serviceaccounts/stoker-explain/token"), 1U);
 }
 
-TEST_F(KubectlStoker, WithoutTheRightToATokenItSaysWhatToDo) {
+TEST_F(KubectlStoker, MissingTokenRightExplainsTheFix) {
     lead_with(snapshot());
     Fault forbidden;
     forbidden.target_contains = "/token";
@@ -153,7 +153,7 @@ TEST_F(KubectlStoker, WithoutTheRightToATokenItSaysWhatToDo) {
     EXPECT_EQ(cluster.api().count("GET", "/proxy/"), 0U);
 }
 
-TEST_F(KubectlStoker, AskedOfAnotherReleaseTheTokenIsOfItsAccountAndThePortItsOwn) {
+TEST_F(KubectlStoker, OtherReleaseUsesItsOwnAccountAndPort) {
     lead_with(snapshot());
     plugin.run(
         "what-if --add 1Gi --pool nvme --operator-pod x --lease a-operator --operator-port 1");
@@ -161,7 +161,7 @@ TEST_F(KubectlStoker, AskedOfAnotherReleaseTheTokenIsOfItsAccountAndThePortItsOw
     EXPECT_EQ(cluster.api().count("GET", "/pods/https:x:1/proxy/"), 1U);
 }
 
-TEST_F(KubectlStoker, RunsThePlannerOverWhatTheOperatorSees) {
+TEST_F(KubectlStoker, WhatIfRunsThePlannerOnTheOperatorsSnapshot) {
     lead_with(snapshot());
     const Answer answer = plugin.run("what-if --delete tj/other --json");
     EXPECT_EQ(answer.status, 0) << answer.err;
@@ -173,7 +173,7 @@ TEST_F(KubectlStoker, RunsThePlannerOverWhatTheOperatorSees) {
     EXPECT_THAT(wrong.err, HasSubstr("no job ml/nobody uses a cache now; those that do: ml/mnist"));
 }
 
-TEST_F(KubectlStoker, WithoutTheRightToAskWhySaysWhatTheStatusSaysAndWhatIfSaysWhatToDo) {
+TEST_F(KubectlStoker, WithoutDebugRightsWhyUsesTheStatusAndWhatIfExplainsTheFix) {
     set_status();
     set_holder("operator-0_00c0ffee");
     Fault forbidden;
@@ -194,7 +194,7 @@ TEST_F(KubectlStoker, WithoutTheRightToAskWhySaysWhatTheStatusSaysAndWhatIfSaysW
     EXPECT_THAT(what_if.err, HasSubstr("rbac.explain.subjects"));
 }
 
-TEST_F(KubectlStoker, TopAndQuotaNeedNoOperator) {
+TEST_F(KubectlStoker, TopAndQuotaWorkWithoutOperator) {
     set_status();
     const Answer top = plugin.run("top");
     EXPECT_EQ(top.status, 0) << top.err;
@@ -208,7 +208,7 @@ TEST_F(KubectlStoker, TopAndQuotaNeedNoOperator) {
     EXPECT_THAT(plugin.run("top -n empty").err, HasSubstr("No resources found in empty namespace"));
 }
 
-TEST_F(KubectlStoker, LeavesOutPoolsThatItMayNotList) {
+TEST_F(KubectlStoker, QuotaOmitsPoolsWithoutListRight) {
     Fault forbidden;
     forbidden.target_contains = "/cachepools";
     forbidden.times = -1;
@@ -221,20 +221,20 @@ TEST_F(KubectlStoker, LeavesOutPoolsThatItMayNotList) {
     EXPECT_THAT(quota.out, HasSubstr("└─ ml"));
 }
 
-TEST_F(KubectlStoker, SaysWhereItLookedWhenThereIsNoLease) {
+TEST_F(KubectlStoker, MissingLeaseErrorNamesTheLease) {
     const Answer answer = plugin.run("what-if --add 1Gi --pool nvme");
     EXPECT_EQ(answer.status, 1);
     EXPECT_THAT(answer.err, HasSubstr("there is no Lease stoker-system/stoker-operator"));
     EXPECT_THAT(answer.err, HasSubstr("--operator-namespace"));
 }
 
-TEST_F(KubectlStoker, SaysThatNobodyLeadsWhenTheLeaseIsFree) {
+TEST_F(KubectlStoker, FreeLeaseMeansNoLeader) {
     set_holder("");
     EXPECT_THAT(
         plugin.run("what-if --add 1Gi --pool nvme").err, HasSubstr("no operator leads now"));
 }
 
-TEST_F(KubectlStoker, SaysThatTheOperatorIsTooOldWhenItDoesNotKnowThePage) {
+TEST_F(KubectlStoker, UnknownPageMeansOperatorTooOld) {
     set_holder("operator-0_00c0ffee");
     answer_with(404, "only /metrics, /healthz and /readyz are here\n");
     const Answer answer = plugin.run("what-if --add 1Gi --pool nvme");
@@ -243,13 +243,13 @@ TEST_F(KubectlStoker, SaysThatTheOperatorIsTooOldWhenItDoesNotKnowThePage) {
     EXPECT_THAT(answer.err, HasSubstr("upgrade it"));
 }
 
-TEST_F(KubectlStoker, AsksTheNewLeaderWhenTheOldOneIsGone) {
+TEST_F(KubectlStoker, FollowsAChangeOfLeader) {
     lead_with(snapshot());
     cluster.api().set_pod_proxy([this](const std::string& pod, const auto&, const auto&) {
         if (pod == "https:operator-1:8443") {
             return ModelAnswer{200, control::print_snapshot(snapshot()), std::nullopt};
         }
-        // While the first one is asked, the Lease changes hands.
+        // The Lease changes hands during the request to the first leader.
         return ModelAnswer{503, R"({"leader":"operator-1_2","message":"not me"})", std::nullopt};
     });
     Fault first;
@@ -268,7 +268,7 @@ TEST_F(KubectlStoker, AsksTheNewLeaderWhenTheOldOneIsGone) {
     EXPECT_EQ(cluster.api().count("GET", "/pods/https:operator-1:8443/proxy"), 1U);
 }
 
-TEST_F(KubectlStoker, WarnsOfADecisionOfLongAgoAndOfAnotherPlanner) {
+TEST_F(KubectlStoker, WarnsOfOldPlanAndOtherPlanner) {
     AllocationSnapshot old = snapshot();
     old.served_at = old.decided_at + std::chrono::seconds{75};
     old.plan.jobs[0].granted = gib(4);
@@ -279,7 +279,7 @@ TEST_F(KubectlStoker, WarnsOfADecisionOfLongAgoAndOfAnotherPlanner) {
     EXPECT_THAT(answer.err, HasSubstr("decides otherwise"));
 }
 
-TEST_F(KubectlStoker, FailsAsKubectlDoes) {
+TEST_F(KubectlStoker, ExitStatusMatchesKubectl) {
     EXPECT_EQ(plugin.run("why tj/none").status, 1);
     EXPECT_THAT(plugin.run("why tj/none").err, HasSubstr("none"));
     EXPECT_THAT(plugin.run("tpo").err, HasSubstr("See 'kubectl stoker --help' for usage."));
@@ -290,7 +290,7 @@ TEST_F(KubectlStoker, FailsAsKubectlDoes) {
     EXPECT_THAT(down.err, Not(HasSubstr("No resources found")));
 }
 
-// A real operator decides, writes the status and the metrics; the plugin reads all three.
+// A real operator allocates, writes the status and the metrics; the plugin reads all three.
 class KubectlStokerWithOperator : public OperatorTest {
 protected:
     KubectlStokerWithOperator() {
@@ -313,7 +313,7 @@ protected:
             [&](ApiServerModel& model) { model.allow(user, "get", "/debug/allocation"); });
     }
 
-    // Somebody's token, made for this audience.
+    // Adds a token of `user` with this audience.
     void add_token(const std::string& token, const std::string& user, const std::string& audience) {
         const auto json = Json::parse(fmt::format(R"({{"username":"{}"}})", user)).value();
         cluster.api().with_model(
@@ -325,7 +325,7 @@ protected:
         return answer ? answer->status : 0;
     }
 
-    // The bytes that stoker_job_granted_bytes says.
+    // The value of stoker_job_granted_bytes.
     std::int64_t metric(const std::string& job) {
         const std::string name =
             fmt::format("stoker_job_granted_bytes{{namespace=\"ml\",training_job=\"{}\"}} ", job);
@@ -348,7 +348,7 @@ TEST_F(KubectlStokerWithOperator, WhyAgreesWithTheStatusAndTheMetrics) {
     ASSERT_EQ(
         wait_condition(kinds::kTrainingJobs, "mnist", "CacheAllocated", "True QuotaExhausted"),
         "True QuotaExhausted");
-    // Statuses and metrics follow the decision a little later: wait until they have.
+    // Statuses and metrics follow the plan with a delay: wait for them.
     Answer answer;
     const bool agree = eventually(
         [&] {
@@ -390,7 +390,7 @@ TEST_F(KubectlStokerWithOperator, UnauthorizedUsersGetNoDebugPages) {
     EXPECT_EQ(operator_->debug_get("/metrics")->status, 401);
 }
 
-TEST_F(KubectlStokerWithOperator, WhatIfSaysWhatTheOperatorThenDoes) {
+TEST_F(KubectlStokerWithOperator, WhatIfPredictsTheOperatorsPlan) {
     const std::string quota =
         R"({"spec":{"poolRef":{"name":"nvme"},"nominalQuota":"20Ki","borrowingLimit":"0"}})";
     cluster.add(
@@ -412,7 +412,7 @@ TEST_F(KubectlStokerWithOperator, WhatIfSaysWhatTheOperatorThenDoes) {
     std::uint64_t sequence = 1;
     EXPECT_TRUE(eventually(
         [&] {
-            // Nothing grows before the sidecar has confirmed what it was granted before.
+            // A grant grows only after the sidecar has confirmed the previous one.
             const auto cache = cluster.training_job("mnist").status.cache;
             auto report = report_of(++sequence, 0);
             const auto granted = cache ? static_cast<std::uint64_t>(cache->allocated_bytes) : 0;

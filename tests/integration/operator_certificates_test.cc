@@ -44,7 +44,7 @@ protected:
     }
 };
 
-TEST_F(OperatorCertificates, ANewJobTrustsTheCaThatTheOperatorMade) {
+TEST_F(OperatorCertificates, NewJobTrustsTheOperatorsCa) {
     run_job("mnist");
     const std::string ca = bundle();
     ASSERT_THAT(ca, HasSubstr("BEGIN CERTIFICATE"));
@@ -56,7 +56,7 @@ TEST_F(OperatorCertificates, ANewJobTrustsTheCaThatTheOperatorMade) {
     EXPECT_EQ(attach_with(operator_->ca()).error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
-TEST_F(OperatorCertificates, TheCaSurvivesARestart) {
+TEST_F(OperatorCertificates, CaSurvivesARestart) {
     run_job("mnist");
     const std::string ca = bundle();
     start_own();
@@ -64,7 +64,7 @@ TEST_F(OperatorCertificates, TheCaSurvivesARestart) {
     EXPECT_EQ(bundle(), ca);
 }
 
-TEST_F(OperatorCertificates, SaysWhenItsCertificateEnds) {
+TEST_F(OperatorCertificates, ExposesItsCertificateExpiry) {
     ASSERT_TRUE(operator_->wait_ready());
     const std::string body = operator_->http_body("/metrics");
     const std::string name = "\nstoker_control_certificate_expires_seconds ";
@@ -77,7 +77,7 @@ TEST_F(OperatorCertificates, SaysWhenItsCertificateEnds) {
     EXPECT_LE(left, std::chrono::hours{24});
 }
 
-TEST_F(OperatorCertificates, NoOtherSecretIsEverRead) {
+TEST_F(OperatorCertificates, ReadsNoOtherSecret) {
     run_job("mnist");
     ASSERT_TRUE(attach_with(bundle()).ok());
     for (const SeenRequest& request : cluster.api().seen()) {
@@ -89,7 +89,7 @@ TEST_F(OperatorCertificates, NoOtherSecretIsEverRead) {
     }
 }
 
-TEST_F(OperatorCertificates, ItIsNotReadyAndMakesNoJobWithoutAccessToItsSecret) {
+TEST_F(OperatorCertificates, NotReadyAndCreatesNoJobWithoutItsSecret) {
     operator_.reset();
     cluster.api().erase(kinds::kSecrets, kSecret);
     Fault refused;
@@ -108,7 +108,7 @@ TEST_F(OperatorCertificates, ItIsNotReadyAndMakesNoJobWithoutAccessToItsSecret) 
     EXPECT_TRUE(wait_object(kinds::kJobs, "mnist-a1"));
 }
 
-TEST_F(OperatorCertificates, ProbesAnswerWithoutMetrics) {
+TEST_F(OperatorCertificates, ServesProbesWithoutMetrics) {
     start_own(false);
     EXPECT_TRUE(operator_->wait_ready());
     EXPECT_EQ(operator_->http_status("/healthz"), 200);

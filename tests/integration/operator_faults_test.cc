@@ -1,4 +1,4 @@
-// What a real operator does when the API server, another replica or its own process fails.
+// A real operator during failures of the API server, of another replica and of its own process.
 #include <fmt/format.h>
 #include <signal.h>
 
@@ -12,10 +12,10 @@ using ::testing::HasSubstr;
 
 using OperatorFaults = OperatorTest;
 
-TEST_F(OperatorFaults, GoesOnWhereItWasAfterTheApiServerWasAway) {
+TEST_F(OperatorFaults, ContinuesAfterApiServerOutage) {
     run_job("mnist", 2, R"(,"runPolicy":{"backoffLimit":1})");
     cluster.api().set_down(true);
-    // Nobody can tell the operator, and nobody can be told by it.
+    // The API server is down in both directions, for reads and for writes.
     ASSERT_EQ(operator_->http_status("/healthz"), 200);
     cluster.api().set_down(false);
     cluster.finish("mnist-a1", 1);
@@ -23,7 +23,7 @@ TEST_F(OperatorFaults, GoesOnWhereItWasAfterTheApiServerWasAway) {
     EXPECT_THAT(cluster.names(kinds::kJobs), ElementsAre("mnist-a2"));
 }
 
-TEST_F(OperatorFaults, ConflictsAndErrorsInTheMiddleChangeNothingAboutTheOutcome) {
+TEST_F(OperatorFaults, ConflictsAndErrorsDoNotChangeTheOutcome) {
     for (const int status : {409, 500, 503, 429}) {
         for (const char* method : {"PATCH", "POST", "DELETE"}) {
             Fault fault;
@@ -58,7 +58,7 @@ TEST_F(OperatorFaults, ConflictsAndErrorsInTheMiddleChangeNothingAboutTheOutcome
     EXPECT_THAT(cluster.names(kinds::kJobs), ElementsAre("mnist-a2"));
 }
 
-TEST_F(OperatorFaults, ARestartInTheMiddleOfARestartLosesNothing) {
+TEST_F(OperatorFaults, OperatorRestartDuringJobRestartLosesNothing) {
     run_job("mnist", 2, R"(,"runPolicy":{"backoffLimit":1})");
     cluster.hold(kinds::kJobs, "mnist-a1");
     cluster.finish("mnist-a1", 1);
@@ -72,7 +72,7 @@ TEST_F(OperatorFaults, ARestartInTheMiddleOfARestartLosesNothing) {
     EXPECT_EQ(cluster.training_job("mnist").status.restarts, 1);
 }
 
-TEST_F(OperatorFaults, OnlyOneOfTwoActsAndTheOtherTakesOver) {
+TEST_F(OperatorFaults, OneOfTwoReplicasActsAndTheOtherTakesOver) {
     ASSERT_FALSE(operator_->wait_control_address().empty());
     RunningOperator::Options options;
     options.api_server = cluster.api().url();
@@ -94,7 +94,7 @@ TEST_F(OperatorFaults, OnlyOneOfTwoActsAndTheOtherTakesOver) {
     EXPECT_THAT(second.wait_control_address(), HasSubstr("localhost:"));
 }
 
-TEST_F(OperatorFaults, EndsAtOnceWhenItLosesTheLease) {
+TEST_F(OperatorFaults, ExitsAtOnceWhenItLosesTheLease) {
     ASSERT_FALSE(operator_->wait_control_address().empty());
     Fault refusal;
     refusal.target_contains = "/leases/";
@@ -106,7 +106,7 @@ TEST_F(OperatorFaults, EndsAtOnceWhenItLosesTheLease) {
     EXPECT_THAT(operator_->log(), HasSubstr("leadership lost"));
 }
 
-TEST_F(OperatorFaults, IsNotReadyWhileAKindIsMissingAndBecomesReadyWhenItAppears) {
+TEST_F(OperatorFaults, NotReadyUntilEveryKindIsServed) {
     operator_->terminate();
     cluster.api().with_model(
         [](ApiServerModel& model) { model.stop_serving(kinds::kCacheQuotas); });
@@ -119,7 +119,7 @@ TEST_F(OperatorFaults, IsNotReadyWhileAKindIsMissingAndBecomesReadyWhenItAppears
     EXPECT_TRUE(operator_->wait_ready());
 }
 
-TEST_F(OperatorFaults, EndsCleanlyAtAnyTime) {
+TEST_F(OperatorFaults, ExitsCleanlyAtAnyTime) {
     ASSERT_EQ(operator_->http_status("/healthz"), 200);
     EXPECT_EQ(operator_->terminate(), 0);
     start();
@@ -131,15 +131,14 @@ TEST_F(OperatorFaults, EndsCleanlyAtAnyTime) {
     EXPECT_EQ(operator_->terminate(), 0);
 }
 
-// As `helm uninstall` has it: the rights, the account or the Lease go before the pods.
+// The order of `helm uninstall`: rights, account or Lease are deleted before the pods.
 class OperatorWithoutRights : public OperatorTest, public ::testing::WithParamInterface<int> {};
 
-TEST_P(OperatorWithoutRights, EndsInTimeAndDoesNotAskForever) {
+TEST_P(OperatorWithoutRights, ExitsInTimeWithoutEndlessRetries) {
     operator_->terminate();
     RunningOperator::Options options;
     options.api_server = cluster.api().url();
-    options.lease_seconds =
-        300;  // longer than anybody waits for its end, and nothing is lost before
+    options.lease_seconds = 300;  // longer than any wait of this test, and no lease expires before
     operator_ = std::make_unique<RunningOperator>(options);
     ASSERT_FALSE(operator_->wait_control_address().empty());
     run_job("mnist", 2);
@@ -156,7 +155,7 @@ TEST_P(OperatorWithoutRights, EndsInTimeAndDoesNotAskForever) {
 
 INSTANTIATE_TEST_SUITE_P(Answers, OperatorWithoutRights, ::testing::Values(401, 403, 404));
 
-TEST_F(OperatorFaults, OneUnreadableObjectDoesNotHideTheOthers) {
+TEST_F(OperatorFaults, UnreadableObjectDoesNotHideOthers) {
     const auto made = cluster.api().create(
         kinds::kTrainingJobs,
         "ml",

@@ -39,7 +39,8 @@ protected:
         operator_ = std::make_unique<RunningOperator>(options);
     }
 
-    // "True Granted" and the like, or what there is instead after half a minute.
+    // Waits for a condition and returns it, such as "True Granted"; after half a minute the current
+    // one.
     std::string wait_condition(
         const control::ResourceKind& kind,
         const std::string& name,
@@ -61,7 +62,7 @@ protected:
         return eventually([&] { return !cluster.find(kind, name).has_value(); });
     }
 
-    // The job of that name with its pods running; the name of the Job is "<name>-a1".
+    // Creates a job with that name and its running pods; the Job's name is "<name>-a1".
     void run_job(const std::string& name, int nodes = 1, const std::string& more = "") {
         cluster.add_training_job(name, nodes, more);
         ASSERT_TRUE(wait_object(kinds::kJobs, name + "-a1"));
@@ -69,7 +70,7 @@ protected:
         ASSERT_EQ(wait_state(name, "False Running"), "False Running");
     }
 
-    // A sidecar in the pod of that rank, attached.
+    // Attaches a sidecar for the pod of that rank.
     std::unique_ptr<testing::SidecarClient> attach(const std::string& job, int rank = 0) {
         const std::string pod = FakeCluster::pod_name(job + "-a1", rank);
         cluster.add_token("token.of." + pod, pod, "node-1");
@@ -84,7 +85,7 @@ protected:
         return sidecar;
     }
 
-    // Report `sequence`: the dataset of 100 samples is listed, this much of it is on the node.
+    // Report `sequence`: the listing has 100 samples, `resident_bytes` are on the node.
     control::v1::Report report_of(std::uint64_t sequence, std::uint64_t resident_bytes) const {
         control::v1::Report report = testing::make_report(sequence, resident_bytes);
         report.mutable_datasets(0)->set_dataset_uid(dataset_uid);

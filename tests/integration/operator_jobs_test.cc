@@ -1,4 +1,4 @@
-// What becomes of a TrainingJob, told by the objects that a real operator makes at a fake API
+// The life of a TrainingJob, checked by the objects that a real operator creates at a fake API
 // server.
 #include <cpprest/json.h>
 #include <signal.h>
@@ -16,7 +16,7 @@ using ::testing::IsEmpty;
 
 using OperatorJobs = OperatorTest;
 
-TEST_F(OperatorJobs, ATrainingJobBecomesAJobAndAService) {
+TEST_F(OperatorJobs, TrainingJobCreatesJobAndService) {
     cluster.add_training_job("mnist", 2);
     ASSERT_TRUE(wait_object(kinds::kJobs, "mnist-a1"));
     ASSERT_TRUE(wait_object(kinds::kServices, "mnist-ranks"));
@@ -39,7 +39,7 @@ TEST_F(OperatorJobs, ATrainingJobBecomesAJobAndAService) {
     EXPECT_TRUE(eventually([&] { return cluster.operator_events("mnist").contains("Complete"); }));
 }
 
-TEST_F(OperatorJobs, AFailedAttemptIsReplacedWhenItsPodsAreGone) {
+TEST_F(OperatorJobs, FailedAttemptIsReplacedAfterItsPodsAreGone) {
     run_job("mnist", 2, R"(,"runPolicy":{"backoffLimit":1})");
     cluster.hold(kinds::kJobs, "mnist-a1");
     cluster.finish("mnist-a1", 1);
@@ -65,7 +65,7 @@ TEST_F(OperatorJobs, AFailedAttemptIsReplacedWhenItsPodsAreGone) {
     EXPECT_THAT(cluster.names(kinds::kJobs), ElementsAre("mnist-a2"));
 }
 
-TEST_F(OperatorJobs, SuspendStopsAndResumeGoesOn) {
+TEST_F(OperatorJobs, SuspendStopsAndResumeRestarts) {
     run_job("mnist");
     cluster.change(kinds::kTrainingJobs, "mnist", R"({"spec":{"suspend":true}})");
     EXPECT_EQ(wait_state("mnist", "False Suspended"), "False Suspended");
@@ -78,20 +78,19 @@ TEST_F(OperatorJobs, SuspendStopsAndResumeGoesOn) {
     EXPECT_EQ(cluster.training_job("mnist").status.restarts, 0);
 }
 
-TEST_F(OperatorJobs, AFinishedJobGoesWhenItsTimeIsOver) {
+TEST_F(OperatorJobs, FinishedJobIsDeletedAfterItsTtl) {
     run_job("mnist", 1, R"(,"runPolicy":{"ttlSecondsAfterFinished":1})");
     cluster.finish("mnist-a1", 0);
     EXPECT_TRUE(wait_gone(kinds::kTrainingJobs, "mnist"));
     EXPECT_TRUE(wait_gone(kinds::kJobs, "mnist-a1"));
 }
 
-TEST_F(OperatorJobs, ADeletedJobLeavesNothingAndIsNotBroughtBack) {
+TEST_F(OperatorJobs, DeletedJobLeavesNothingAndIsNotRecreated) {
     run_job("mnist", 2);
     cluster.remove(kinds::kTrainingJobs, "mnist");
     EXPECT_TRUE(wait_gone(kinds::kJobs, "mnist-a1"));
     EXPECT_TRUE(wait_gone(kinds::kServices, "mnist-ranks"));
-    // Another job is seen through from beginning to end meanwhile, so the operator had time to do
-    // something silly.
+    // Run another job from start to end, so that the operator has time for a wrong action.
     run_job("other");
     cluster.finish("other-a1", 0);
     EXPECT_EQ(wait_state("other", "True Complete"), "True Complete");
@@ -99,7 +98,7 @@ TEST_F(OperatorJobs, ADeletedJobLeavesNothingAndIsNotBroughtBack) {
     EXPECT_THAT(cluster.names(kinds::kJobs), ElementsAre("other-a1"));
 }
 
-TEST_F(OperatorJobs, AJobWaitsForItsDataset) {
+TEST_F(OperatorJobs, JobWaitsForItsDataset) {
     cluster.remove(kinds::kDatasets, "digits");
     cluster.add_training_job("early");
     EXPECT_EQ(
@@ -111,7 +110,7 @@ TEST_F(OperatorJobs, AJobWaitsForItsDataset) {
     EXPECT_TRUE(wait_object(kinds::kJobs, "early-a1"));
 }
 
-TEST_F(OperatorJobs, SaysWhyPodsCannotBeCreated) {
+TEST_F(OperatorJobs, StatusExplainsWhyPodsCannotBeCreated) {
     cluster.add_training_job("mnist");
     ASSERT_TRUE(wait_object(kinds::kJobs, "mnist-a1"));
     cluster.add_event(
@@ -126,7 +125,7 @@ TEST_F(OperatorJobs, SaysWhyPodsCannotBeCreated) {
     EXPECT_EQ(wait_state("mnist", "False Running"), "False Running");
 }
 
-TEST_F(OperatorJobs, SaysWhatTheApiServerRefuses) {
+TEST_F(OperatorJobs, StatusQuotesTheApiServersRefusal) {
     Fault refusal;
     refusal.method = "POST";
     refusal.target_contains = "/jobs";
@@ -140,13 +139,13 @@ TEST_F(OperatorJobs, SaysWhatTheApiServerRefuses) {
         return cluster.message(kinds::kTrainingJobs, "mnist", "Finished").find("volumes[0]") !=
                std::string::npos;
     }));
-    // A person mends the spec, and it goes on.
+    // After a person has fixed the spec, the job continues.
     cluster.api().clear_faults();
     cluster.change(kinds::kTrainingJobs, "mnist", R"({"spec":{"trainer":{"image":"trainer:2"}}})");
     EXPECT_TRUE(wait_object(kinds::kJobs, "mnist-a1"));
 }
 
-TEST_F(OperatorJobs, DoesNotTouchAStrangersJob) {
+TEST_F(OperatorJobs, DoesNotChangeAForeignJob) {
     const auto made = cluster.api().create(
         kinds::kJobs, "ml", R"({"metadata":{"name":"mnist-a1"},"spec":{"completions":1}})");
     ASSERT_EQ(made.status, 201);

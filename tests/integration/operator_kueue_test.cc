@@ -1,4 +1,4 @@
-// A real operator with the fake API server; the test plays Kueue.
+// A real operator with the fake API server; the test acts as Kueue.
 
 #include <cpprest/json.h>
 #include <fmt/format.h>
@@ -13,7 +13,7 @@ using ::testing::IsEmpty;
 
 class OperatorKueue : public OperatorTest {
 protected:
-    // Kueue's kinds are there before the operator begins.
+    // Kueue's kinds exist before the operator starts.
     void install_kueue() {
         operator_.reset();
         cluster.api().with_model([](ApiServerModel& model) {
@@ -45,7 +45,7 @@ protected:
 
     void admit(const std::string& workload) { apply_admission(workload, ""); }
 
-    // What an apply leaves out, its manager gives up: the admission stays in it.
+    // An apply gives up omitted fields, so it includes the admission.
     void evict(const std::string& workload) {
         apply_admission(workload, "," + condition_json("Evicted", true, "Preempted"));
     }
@@ -69,7 +69,7 @@ protected:
     }
 };
 
-TEST_F(OperatorKueue, AnEvictedJobGivesItsQuotaBackAndGoesOnWhenAdmitted) {
+TEST_F(OperatorKueue, EvictedJobReturnsItsQuotaAndRestartsOnAdmission) {
     install_kueue();
     queue_job("mnist");
     const std::string workload = "trainingjob-mnist";
@@ -112,7 +112,7 @@ TEST_F(OperatorKueue, AnEvictedJobGivesItsQuotaBackAndGoesOnWhenAdmitted) {
         "True Succeeded");
 }
 
-TEST_F(OperatorKueue, ASuspendedJobLeavesTheQueue) {
+TEST_F(OperatorKueue, SuspendedJobLeavesTheQueue) {
     install_kueue();
     queue_job("mnist");
     ASSERT_TRUE(wait_object(kinds::kWorkloads, "trainingjob-mnist"));
@@ -121,7 +121,7 @@ TEST_F(OperatorKueue, ASuspendedJobLeavesTheQueue) {
     EXPECT_EQ(wait_state("mnist", "False Suspended"), "False Suspended");
 }
 
-TEST_F(OperatorKueue, WithoutKueueAQueuedJobWaitsAndOthersRun) {
+TEST_F(OperatorKueue, QueuedJobWaitsWithoutKueueAndOthersRun) {
     queue_job("mnist");
     EXPECT_EQ(wait_state("mnist", "False Queued"), "False Queued");
     EXPECT_THAT(

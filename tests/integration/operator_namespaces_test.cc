@@ -1,4 +1,4 @@
-// A real operator that watches some namespaces only.
+// A real operator that watches only some namespaces.
 #include <fmt/format.h>
 
 #include "tests/integration/operator_fixture.h"
@@ -42,7 +42,7 @@ protected:
     std::size_t before_ = 0;
 };
 
-TEST_F(OperatorNamespaces, JobsOfTheWatchedNamespacesRunAndNoOthers) {
+TEST_F(OperatorNamespaces, RunsOnlyJobsOfWatchedNamespaces) {
     add_job("unwatched", "a");
     add_job("vision", "b");
     add_job("ml", "c");
@@ -50,7 +50,7 @@ TEST_F(OperatorNamespaces, JobsOfTheWatchedNamespacesRunAndNoOthers) {
     EXPECT_FALSE(has_job("unwatched", "a"));
 }
 
-TEST_F(OperatorNamespaces, ItAsksForNamespacedObjectsNowhereElse) {
+TEST_F(OperatorNamespaces, RequestsOnlyWatchedNamespaces) {
     ASSERT_TRUE(operator_->wait_ready());
     const auto seen = cluster.api().seen();
     for (std::size_t i = before_; i < seen.size(); ++i) {
@@ -65,7 +65,7 @@ TEST_F(OperatorNamespaces, ItAsksForNamespacedObjectsNowhereElse) {
     }
 }
 
-TEST_F(OperatorNamespaces, AfterALostWatchOfOneNamespaceTheOtherKeepsItsObjects) {
+TEST_F(OperatorNamespaces, LostWatchOfOneNamespaceKeepsOthersObjects) {
     add_job("vision", "b");
     add_job("ml", "c");
     ASSERT_TRUE(eventually([&] { return has_job("vision", "b") && has_job("ml", "c"); }));

@@ -1,4 +1,4 @@
-// What a real operator makes of the words of node programs, and what it tells them.
+// A real operator with node programs: their reports and its orders.
 #include "tests/integration/operator_fixture.h"
 #include "tests/support/node_client.h"
 
@@ -13,7 +13,7 @@ struct OperatorNodes : OperatorTest {
     OperatorNodes()
         : token(cluster.add_node_program("node-1")) {}
 
-    // The program of node-1 calls.
+    // Sends a report as node-1's program.
     NodeAnswer call(const node::v1::NodeReport& report) {
         return testing::call_report(
             operator_->wait_control_address(), operator_->ca(), token, report);
@@ -26,7 +26,7 @@ struct OperatorNodes : OperatorTest {
     std::string token;
 };
 
-TEST_F(OperatorNodes, APoolIsReadyWhenItsNodeProgramSaysSo) {
+TEST_F(OperatorNodes, PoolIsReadyAfterNodeProgramReportsIt) {
     EXPECT_EQ(wait_ready("Unknown NodesNotHeard"), "Unknown NodesNotHeard");
     node::v1::NodeReport report;
     report.set_node("node-1");
@@ -51,7 +51,7 @@ TEST_F(OperatorNodes, APoolIsReadyWhenItsNodeProgramSaysSo) {
         HasSubstr("stoker_pool_node_verdict{pool=\"nvme\",verdict=\"Ready\"} 1"));
 }
 
-TEST_F(OperatorNodes, BelievesNodeProgramsAboutTheirOwnNodeOnly) {
+TEST_F(OperatorNodes, AcceptsReportsOnlyForTheSendersNode) {
     cluster.add_node("node-2");
     EXPECT_EQ(
         call(make_node_report("node-2")).status.error_code(), grpc::StatusCode::PERMISSION_DENIED);
@@ -62,7 +62,7 @@ TEST_F(OperatorNodes, BelievesNodeProgramsAboutTheirOwnNodeOnly) {
     EXPECT_EQ(cluster.condition(kinds::kCachePools, "nvme", "Ready"), "Unknown NodesNotHeard");
 }
 
-TEST_F(OperatorNodes, BytesOfADeletedDatasetAreSweptByTheNodeProgram) {
+TEST_F(OperatorNodes, NodeProgramSweepsDeletedDataset) {
     ASSERT_TRUE(call(make_node_report("node-1")).status.ok());
     run_job("mnist");
     auto sidecar = attach("mnist");

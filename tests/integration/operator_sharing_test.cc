@@ -1,4 +1,4 @@
-// A Dataset of one namespace and a job of another, told by what a real operator makes of them at a
+// A Dataset of one namespace and a job of another: the objects that a real operator creates at a
 // fake API server.
 #include <cpprest/json.h>
 #include <fmt/format.h>
@@ -58,7 +58,7 @@ protected:
                 of + R"("}}])" + more + "}");
     }
 
-    // The filler's sidecar on node-1, attached.
+    // Attaches the filler's sidecar on node-1.
     std::unique_ptr<testing::SidecarClient> attach_filler() {
         EXPECT_TRUE(eventually([&] { return cluster.find_filler("data", "node-1").has_value(); }));
         const std::string pod = cluster.run_filler("data", "node-1");
@@ -90,7 +90,7 @@ protected:
     }
 };
 
-TEST_F(OperatorSharing, AJobWaitsUntilTheDatasetIsSharedWithTheLabelsOfItsNamespace) {
+TEST_F(OperatorSharing, JobWaitsUntilItsNamespaceLabelsMatchTheSharing) {
     add_reader("reader");
     EXPECT_EQ(data_ready("False NotShared"), "False NotShared");
     EXPECT_EQ(wait_state("reader", "False Waiting"), "False Waiting");
@@ -107,7 +107,7 @@ TEST_F(OperatorSharing, AJobWaitsUntilTheDatasetIsSharedWithTheLabelsOfItsNamesp
     EXPECT_THAT(job, HasSubstr(R"("optional":true,"secretName":"keys")"));
 }
 
-TEST_F(OperatorSharing, AJobStartsWhenTheSharingChanges) {
+TEST_F(OperatorSharing, JobStartsWhenTheSharingChanges) {
     add_reader("reader");
     EXPECT_EQ(data_ready("False NotShared"), "False NotShared");
     const auto done = cluster.api().merge(
@@ -118,7 +118,7 @@ TEST_F(OperatorSharing, AJobStartsWhenTheSharingChanges) {
     EXPECT_TRUE(wait_object(kinds::kJobs, "reader-a1"));
 }
 
-TEST_F(OperatorSharing, AMissingDatasetIsToldInTheSameWords) {
+TEST_F(OperatorSharing, MissingAndUnsharedDatasetsHaveTheSameMessage) {
     add_reader("reader");
     add_reader("guess", "", "imagexxx");
     EXPECT_EQ(data_ready("False NotShared"), "False NotShared");
@@ -129,7 +129,7 @@ TEST_F(OperatorSharing, AMissingDatasetIsToldInTheSameWords) {
     EXPECT_EQ(cluster.message(kinds::kTrainingJobs, "reader", "DataReady"), told);
 }
 
-TEST_F(OperatorSharing, AWithdrawalLetsTheAttemptGoOnAndRefusesTheNext) {
+TEST_F(OperatorSharing, WithdrawalKeepsTheAttemptAndRefusesTheNext) {
     label("vision");
     add_reader("reader", R"(,"runPolicy":{"backoffLimit":3})");
     ASSERT_TRUE(wait_object(kinds::kJobs, "reader-a1"));
@@ -161,7 +161,7 @@ TEST_F(OperatorSharing, AWithdrawalLetsTheAttemptGoOnAndRefusesTheNext) {
     EXPECT_TRUE(eventually([&] { return dataset().status.jobs == 0; }));
 }
 
-TEST_F(OperatorSharing, AFillerGetsTheGrant) {
+TEST_F(OperatorSharing, FillerGetsTheGrant) {
     label("vision");
     add_reader("reader");
     ASSERT_TRUE(wait_object(kinds::kJobs, "reader-a1"));
@@ -182,7 +182,7 @@ TEST_F(OperatorSharing, AFillerGetsTheGrant) {
     EXPECT_TRUE(eventually([&] { return fillers().starts_with("Serving"); })) << fillers();
 }
 
-TEST_F(OperatorSharing, AJobThatWaitsForAFillerSaysWhy) {
+TEST_F(OperatorSharing, JobWaitingForFillerExplainsWhy) {
     label("vision");
     add_reader("reader");
     ASSERT_TRUE(wait_object(kinds::kJobs, "reader-a1"));
@@ -199,7 +199,7 @@ TEST_F(OperatorSharing, AJobThatWaitsForAFillerSaysWhy) {
         HasSubstr("1 of 1 fillers are not ready: node node-1:"));
 }
 
-TEST_F(OperatorSharing, AnotherOperatorKeepsAFillersGrace) {
+TEST_F(OperatorSharing, NewOperatorKeepsFillersGracePeriod) {
     label("vision");
     add_reader("reader");
     ASSERT_TRUE(wait_object(kinds::kJobs, "reader-a1"));

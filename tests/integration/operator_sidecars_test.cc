@@ -1,5 +1,4 @@
-// Sidecars connected to a real operator: their reports appear in statuses, and decisions reach
-// them.
+// Sidecars connected to a real operator: statuses show their reports, and grants reach them.
 #include <atomic>
 #include <fstream>
 
@@ -16,7 +15,7 @@ using ::testing::HasSubstr;
 
 class OperatorSidecars : public OperatorTest {
 protected:
-    // The next non-empty grant.
+    // Returns the next non-empty grant.
     static std::uint64_t next_grant(testing::SidecarClient& sidecar) {
         control::v1::OperatorMessage message;
         while (sidecar.receive(message)) {
@@ -27,7 +26,7 @@ protected:
         return 0;
     }
 
-    // The next pinned revision; "" when the stream ends.
+    // Returns the next pinned revision; "" when the stream ends.
     static std::string next_pin(testing::SidecarClient& sidecar) {
         control::v1::OperatorMessage message;
         while (sidecar.receive(message)) {
@@ -62,7 +61,7 @@ TEST_F(OperatorSidecars, ReportsAppearInTheStatuses) {
     }));
 }
 
-TEST_F(OperatorSidecars, AJobGetsWhatItsDatasetNeedsAndTheReason) {
+TEST_F(OperatorSidecars, GrantCoversTheDatasetAndStatesTheReason) {
     run_job("mnist");
     const auto sidecar = attach("mnist");
     ASSERT_TRUE(sidecar->report(report_of(1, 0)));
@@ -75,7 +74,7 @@ TEST_F(OperatorSidecars, AJobGetsWhatItsDatasetNeedsAndTheReason) {
         "True Granted");
 }
 
-TEST_F(OperatorSidecars, AQuotaCapsTheGrantAndIsNamedAsTheReason) {
+TEST_F(OperatorSidecars, QuotaLimitsTheGrantAndIsNamedAsTheReason) {
     cluster.add(
         kinds::kCacheQuotas,
         "quota",
@@ -92,7 +91,7 @@ TEST_F(OperatorSidecars, AQuotaCapsTheGrantAndIsNamedAsTheReason) {
     EXPECT_EQ(next_grant(*sidecar), 10U * 1024);
 }
 
-TEST_F(OperatorSidecars, ASecondQuotaForThePoolIsADuplicate) {
+TEST_F(OperatorSidecars, SecondQuotaForAPoolIsADuplicate) {
     const std::string spec = R"({"poolRef":{"name":"nvme"},"nominalQuota":"1Mi"})";
     cluster.add(kinds::kCacheQuotas, "a", spec);
     cluster.add(kinds::kCacheQuotas, "b", spec);
@@ -103,14 +102,14 @@ TEST_F(OperatorSidecars, ASecondQuotaForThePoolIsADuplicate) {
     EXPECT_EQ(wait_condition(kinds::kCacheQuotas, "b", "Active", "True Active"), "True Active");
 }
 
-TEST_F(OperatorSidecars, GrantsAreRepeatedBeforeTheyRunOut) {
+TEST_F(OperatorSidecars, GrantsAreRepeatedBeforeExpiry) {
     run_job("mnist");
     const auto sidecar = attach("mnist");
     ASSERT_TRUE(sidecar->report(report_of(1, 0)));
     std::uint64_t granted = 0;
     while (granted == 0 && (granted = next_grant(*sidecar)) == 0) {
     }
-    // Valid for ten seconds and unchanged, but sent again.
+    // The grant is valid for ten seconds and unchanged, but sent again.
     EXPECT_EQ(next_grant(*sidecar), granted);
 }
 
@@ -136,7 +135,7 @@ TEST_F(OperatorSidecars, QuotesAFailedListingUntilItSucceeds) {
         wait_condition(kinds::kTrainingJobs, "mnist", "DataReady", "True Listed"), "True Listed");
 }
 
-TEST_F(OperatorSidecars, ASidecarCannotReportForOthers) {
+TEST_F(OperatorSidecars, SidecarCannotReportForOthers) {
     run_job("mnist");
     const std::string other = cluster.add_dataset("other");
     const std::string pod = FakeCluster::pod_name("mnist-a1", 0);
@@ -155,7 +154,7 @@ TEST_F(OperatorSidecars, ASidecarCannotReportForOthers) {
                    .find("stoker_control_reports_total{result=\"accepted\"} 1") !=
                std::string::npos;
     }));
-    // A valid report at about the same time shows that statuses are being written.
+    // A valid report at about the same time proves that statuses are being written.
     run_job("honest");
     const auto sidecar = attach("honest");
     ASSERT_TRUE(sidecar->report(report_of(1, 60'000)));
@@ -163,11 +162,11 @@ TEST_F(OperatorSidecars, ASidecarCannotReportForOthers) {
     EXPECT_EQ(cluster.condition(kinds::kDatasets, "other", "Ready"), "Unknown NotListed");
 }
 
-TEST_F(OperatorSidecars, ServesMetricsOfTheOperatorItself) {
+TEST_F(OperatorSidecars, ServesItsOwnMetrics) {
     run_job("mnist");
     const auto sidecar = attach("mnist");
     ASSERT_TRUE(sidecar->report(report_of(1, 60'000)));
-    // The metric follows the operator's own watch, a moment after the API server.
+    // The metric follows the operator's own watch, shortly after the API server's change.
     const std::string cached =
         "stoker_dataset_cached_bytes{namespace=\"ml\",dataset=\"digits\"} 60000";
     EXPECT_TRUE(eventually(
@@ -188,7 +187,7 @@ TEST_F(OperatorSidecars, ServesMetricsOfTheOperatorItself) {
     }
 }
 
-TEST_F(OperatorSidecars, ABadTokenIsRefused) {
+TEST_F(OperatorSidecars, RejectsInvalidToken) {
     run_job("mnist");
     testing::SidecarClient stranger(
         operator_->wait_control_address(), operator_->ca(), "not.a.token");
@@ -197,7 +196,7 @@ TEST_F(OperatorSidecars, ABadTokenIsRefused) {
 }
 
 // A token names its audience, its pod and its expiry; the hello must match.
-TEST_F(OperatorSidecars, TokensOfOthersAreRefused) {
+TEST_F(OperatorSidecars, RejectsTokensOfOthers) {
     run_job("mnist");
     const std::string pod = FakeCluster::pod_name("mnist-a1", 0);
     const auto add_token = [&](const std::string& token,
@@ -235,8 +234,8 @@ TEST_F(OperatorSidecars, TokensOfOthersAreRefused) {
     EXPECT_THAT(operator_->http_body("/metrics"), HasSubstr("stoker_control_attached 0"));
 }
 
-// Two nodes listed a changing origin at different times.
-TEST_F(OperatorSidecars, PinsOneRevisionForAllRanksAndADifferentOneEndsTheAttempt) {
+// Two nodes list a changing origin at different times.
+TEST_F(OperatorSidecars, PinsOneRevisionAndAnotherOneEndsTheAttempt) {
     run_job("mnist", 2);
     const auto first = attach("mnist", 0);
     const auto second = attach("mnist", 1);
@@ -267,7 +266,7 @@ TEST_F(OperatorSidecars, PinsOneRevisionForAllRanksAndADifferentOneEndsTheAttemp
         eventually([&] { return cluster.operator_events("mnist").contains("OriginChanged"); }));
 }
 
-TEST_F(OperatorSidecars, ANewOperatorPinsTheSameRevision) {
+TEST_F(OperatorSidecars, NewOperatorPinsTheSameRevision) {
     run_job("mnist", 2);
     control::v1::Report told = report_of(1, 0);
     told.mutable_datasets(0)->set_read_revision("00000000000000aa");
@@ -283,7 +282,7 @@ TEST_F(OperatorSidecars, ANewOperatorPinsTheSameRevision) {
 }
 
 // Uses the sidecar's own link code, not a test client.
-TEST_F(OperatorSidecars, TheLinkOfARealSidecarAttachesReportsAndTakesGrants) {
+TEST_F(OperatorSidecars, RealSidecarLinkAttachesReportsAndReceivesGrants) {
     run_job("mnist");
     const std::string pod = FakeCluster::pod_name("mnist-a1", 0);
     cluster.add_token("token.of.link", pod, "node-1");

@@ -9,11 +9,11 @@
 #include "common/domain/ids.h"
 #include "common/domain/manifest_marks.h"
 
-// What the operator tells sidecars: proto/control/v1/control.proto as plain values, which both
-// programs use.
+// The operator's orders to sidecars: proto/control/v1/control.proto as plain values for both
+// programs.
 namespace stoker::control {
 
-// The value of the cache to one job, among those that read a dataset on a node.
+// The value of the cache to one job, relative to the other jobs that read a dataset on a node.
 struct JobWeight {
     std::string job_uid;
     double weight = 0;  // finite, 0 or more, in any unit
@@ -21,21 +21,21 @@ struct JobWeight {
     bool operator==(const JobWeight&) const = default;
 };
 
-// The share of one dataset that one node may keep.
+// The bytes of one dataset that one node may keep.
 struct Grant {
-    std::string node;  // not sent: a sidecar hears of its own node only
+    std::string node;  // not sent: a sidecar gets only its own node's grants
     std::string dataset_uid;
     Bytes resident_bytes{};
     std::uint32_t valid_seconds = 0;
     std::uint64_t origin_bytes_per_second = 0;  // 0: no limit
     std::string reason;
-    std::vector<JobWeight> weights{};  // by job; none: all jobs alike
+    std::vector<JobWeight> weights{};  // by job; empty: all jobs equal
 
     bool operator==(const Grant&) const = default;
 };
 
-// Asks a sidecar's trainers to read so many batches past the cache and as many through it, once for
-// each id.
+// Asks a sidecar's trainers to read this many batches past the cache and as many through it, once
+// per id.
 struct Probe {
     std::uint64_t id = 0;  // not 0
     std::uint32_t batches = 0;
@@ -47,7 +47,7 @@ struct Probe {
 struct RevisionPin {
     std::string dataset_uid;
     domain::RevisionId revision{};
-    domain::ManifestMarks marks{};  // of it; empty: not known
+    domain::ManifestMarks marks{};  // of the revision; empty: not known
 
     bool operator==(const RevisionPin&) const = default;
 };

@@ -10,9 +10,9 @@
 #include "common/base/clock.h"
 #include "common/domain/manifest_marks.h"
 
-// What sidecars tell the operator: proto/control/v1/control.proto as plain values, which both
-// programs use. A sidecar fills them, the operator judges them (operator/sidecars/report_rules.h).
-// Counters are totals since the sidecar's start unless they say otherwise.
+// Sidecars' reports to the operator: proto/control/v1/control.proto as plain values for both
+// programs. A sidecar fills them, the operator validates them (operator/sidecars/report_rules.h).
+// Counters are totals since the sidecar's start unless stated otherwise.
 namespace stoker::control {
 
 struct DatasetMount {
@@ -22,7 +22,7 @@ struct DatasetMount {
     bool operator==(const DatasetMount&) const = default;
 };
 
-// A sidecar's first message: who it claims to be.
+// A sidecar's first message: its claimed identity.
 struct Hello {
     std::string namespace_name;
     std::string pod;
@@ -38,28 +38,28 @@ struct Hello {
 
 enum class ManifestState : std::uint8_t { kUnknown, kListing, kReady, kFailed };
 
-// How unevenly one job reads a dataset on one node. `masses`: as MissCurve::measured().
+// The skew of one job's reads of a dataset on one node. `masses`: as MissCurve::measured().
 struct RankSketch {
     std::string job_uid;
-    std::uint64_t revision = 0;  // goes up when the masses change
+    std::uint64_t revision = 0;  // increases when the masses change
     std::vector<float> masses;   // finite, 0 or more, at most kRankSketchSizeMax
-    double volume = 0;           // bytes that it reads an epoch, as a share of the dataset
+    double volume = 0;           // bytes read per epoch, as a share of the dataset
 
     bool operator==(const RankSketch&) const = default;
 };
 
 inline constexpr std::size_t kRankSketchSizeMax = 1024;
 
-// A node's disk allows no more than this, whatever the grant says.
+// Limit by the node's disk, whatever the grant.
 struct DiskLimit {
-    Bytes resident{};   // that may be there of the dataset
-    Bytes kept_free{};  // of the disk: reservedFree, and room for the window
+    Bytes resident{};   // upper limit of the dataset's bytes
+    Bytes kept_free{};  // free space of the disk: reservedFree, and room for the window
 
     bool operator==(const DiskLimit&) const = default;
 };
 
-// Where the listing of a rank begins to differ from the pinned one: at `key` of its own listing, or
-// among `keys` keys from there on. Empty and 0: not known.
+// The first difference between a rank's listing and the pinned one: at `key` of its own listing, or
+// within `keys` keys from there. Empty and 0: not known.
 struct OriginChange {
     std::string key;
     std::uint64_t keys = 0;
@@ -71,9 +71,9 @@ struct OriginChange {
 struct DatasetReport {
     std::string name;         // under spec.datasets of the TrainingJob
     std::string dataset_uid;  // names the node directory
-    bool leader = false;      // only a leader knows what is on the node
+    bool leader = false;      // only a leader knows the node's bytes
     ManifestState manifest_state = ManifestState::kUnknown;
-    std::string error;  // the origin's words, or why nothing is admitted
+    std::string error;  // the origin's error, or the reason for admitting nothing
     std::uint64_t objects_listed = 0;
     std::string revision;
     std::uint64_t samples = 0;
@@ -82,8 +82,8 @@ struct DatasetReport {
     std::uint64_t resident_samples = 0;
     Bytes window_bytes{};
     Bytes granted_bytes{};
-    Bytes cache_bytes_read{};   // by this pod's trainers, without crossing the link for it
-    Bytes origin_bytes_read{};  // fetched by this sidecar, for whoever reads it
+    Bytes cache_bytes_read{};   // by this pod's trainers, without using the origin link for it
+    Bytes origin_bytes_read{};  // fetched by this sidecar, for any reader
     std::uint64_t origin_requests = 0;
     std::uint64_t hit_samples = 0;   // of cache_bytes_read
     std::uint64_t miss_samples = 0;  // of miss_bytes_read
@@ -91,17 +91,17 @@ struct DatasetReport {
     bool admitting = true;
     Duration origin_request_time{};      // of origin_requests, summed; zero: not measured
     std::vector<RankSketch> sketches{};  // of jobs that read by importance, one each; leaders only
-    Bytes miss_bytes_read{};  // by this pod's trainers, from the origin for this very read
-    std::optional<DiskLimit> disk_limit{};  // told by leaders
-    std::string read_revision{};    // its trainers read it, or will once pinned: 16 hex digits
-    domain::ManifestMarks marks{};  // of it; told by leaders whose revision is pinned
+    Bytes miss_bytes_read{};  // by this pod's trainers, fetched from the origin for this read
+    std::optional<DiskLimit> disk_limit{};  // reported by leaders
+    std::string read_revision{};    // read by its trainers, or by them once pinned: 16 hex digits
+    domain::ManifestMarks marks{};  // of read_revision; from leaders with a pinned revision
     std::optional<OriginChange> origin_change{};  // its trainers cannot read the pinned revision
-    std::string changed_key{};  // the first object that was not as listed when it was fetched
+    std::string changed_key{};  // first object that differed from its listing when it was fetched
 
     bool operator==(const DatasetReport&) const = default;
 };
 
-// Batches of one side of a measurement, and how long they took from asking to asking.
+// Batches of one side of a measurement, and their total time from request to request.
 struct ProbeSide {
     std::uint64_t batches = 0;
     Duration time{};
@@ -110,8 +110,8 @@ struct ProbeSide {
     bool operator==(const ProbeSide&) const = default;
 };
 
-// What has been measured so far of the Probe with this id, summed over the pod's processes; 0: of
-// none. Begins at zero with each Probe.
+// Results so far of the Probe with this id, summed over the pod's processes; 0: no Probe. Restarts
+// at zero with each Probe.
 struct ProbeReport {
     std::uint64_t id = 0;
     ProbeSide bypassed;
@@ -120,14 +120,14 @@ struct ProbeReport {
     bool operator==(const ProbeReport&) const = default;
 };
 
-// Totals that the trainers of this pod told, summed over their processes.
+// Totals from this pod's trainers, summed over their processes.
 struct TrainerReport {
     std::uint64_t epoch = 0;
     std::uint64_t samples = 0;
     Bytes bytes{};
     std::uint64_t steps = 0;
     Duration wait{};     // for data
-    Duration compute{};  // between a batch and the next one asked for
+    Duration compute{};  // from a batch to the next request
     std::uint64_t fallback_samples = 0;
     std::uint64_t epoch_samples = 0;  // length of this rank's epoch plan, 0: not known
     std::uint64_t epoch_position = 0;
@@ -137,7 +137,7 @@ struct TrainerReport {
 };
 
 struct Report {
-    std::uint64_t sequence = 0;  // from 1, by 1
+    std::uint64_t sequence = 0;  // 1, 2, 3, ...
     std::vector<DatasetReport> datasets;
     TrainerReport trainer;
 

@@ -7,7 +7,7 @@ namespace stoker::control {
 
 namespace {
 
-constexpr Duration kLookEvery = std::chrono::seconds{20};  // a silent node program wakes nobody
+constexpr Duration kLookEvery = std::chrono::seconds{20};  // a silent node program causes no event
 constexpr Duration kFirstReports = std::chrono::seconds{2};
 
 }  // namespace

@@ -11,10 +11,10 @@
 
 namespace stoker::control {
 
-// Keeps a CachePool's status true. Thread-safe; different keys side by side.
+// Keeps a CachePool's status current. Thread-safe; different keys may run in parallel.
 class CachePoolController {
 public:
-    // All must outlive it.
+    // All arguments must outlive it.
     CachePoolController(
         ClusterCache& cache,
         NodeRegistry& nodes,

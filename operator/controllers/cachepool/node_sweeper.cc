@@ -23,8 +23,8 @@ bool has_ended(const TrainingJob& job) {
     return is_true(job.status.conditions, "Complete") || is_true(job.status.conditions, "Failed");
 }
 
-// The namespace whose directory a report is about: another one than the pod's only where its job
-// may read a Dataset of that one. For a deleted Dataset the pod's own mount says it.
+// The namespace of the reported directory: it differs from the pod's only if the pod's job may read
+// a Dataset of that namespace. For a deleted Dataset, the pod's own mount names it.
 std::string directory_namespace(
     const SidecarReport& report, const DatasetReport& dataset, ClusterCache& cache) {
     const ObjectKey key{report.namespace_name, report.training_job};
@@ -38,8 +38,8 @@ std::string directory_namespace(
     return report.namespace_name;
 }
 
-// A pod cannot keep a Dataset of another namespace that its job may not read. One that is deleted
-// was readable when the pod began.
+// A pod cannot keep a Dataset of another namespace that its job may not read. A deleted Dataset
+// was readable when the pod started.
 bool may_keep(const Pod& pod, const SweepGuard& guard, ClusterCache& cache) {
     if (guard.ns == pod.meta.ns) {
         return true;
@@ -142,8 +142,8 @@ SweepView NodeSweeper::gather() {
     return view;
 }
 
-// A sidecar may never have told of the bytes of a deleted Dataset: it was silent, lied, or was
-// none.
+// No sidecar may have reported the bytes of a deleted Dataset: it was silent, lied, or did not
+// exist.
 void NodeSweeper::find_deleted(const NodeReports& reports) {
     auto deleted = deleted_.lock();
     const WallTime now = parts_.clock.wall_now();
@@ -173,7 +173,7 @@ void NodeSweeper::gather_datasets(SweepView& view) const {
     }
 }
 
-// They live as long as a TrainingJob names them.
+// Inline datasets exist as long as a TrainingJob names them.
 void NodeSweeper::gather_inline_datasets(SweepView& view) const {
     for (const auto& job : parts_.cache.training_jobs().store().list()) {
         for (const JobDataset& dataset : job->value.spec.datasets) {
@@ -194,8 +194,8 @@ void NodeSweeper::gather_needs(SweepView& view) const {
     }
 }
 
-// Sidecars say what they hold; but they may be silent, restarting, or waiting for a leader's lock.
-// What a pod that has not ended mounts stays in any case, and what the node program has mounted.
+// Sidecars report what they hold, but may be silent, restarting, or waiting for a leader's lock. So
+// mounts of running pods, and mounts that the node program reports, are always kept.
 void NodeSweeper::gather_guards(SweepView& view, const NodeReports& reports) const {
     auto pods = parts_.cache.pods().store().list();
     const auto fillers = parts_.cache.filler_pods().store().list();
@@ -262,7 +262,7 @@ void NodeSweeper::settle(const SweepPlan& plan) {
         swept_[run.place] = run.began_at;
         auto& of_deleted = deleted->at[{run.place.pool, run.place.node}];
         for (const std::string& uid : run.expired) {
-            deleted->since.erase(uid);  // what is measured now may be of before the sweep
+            deleted->since.erase(uid);  // the measurement may predate the sweep
             if (of_deleted.erase(uid) == 0) {
                 parts_.ledger.note(run.place.pool, run.place.node, uid, run.began_at);
             }

@@ -22,11 +22,10 @@
 
 namespace stoker::control {
 
-// Keeps the nodes free of what no dataset keeps there: gathers what lives, plans
-// (operator/core/sweep/plan_sweeps.h), orders sweeps from node programs and takes their results. What
-// runs and what was swept when is known to this process only; a new leader sweeps again after a
-// while, which changes nothing on a swept node.
-// Thread-safe; reconcile() one at a time.
+// Removes unneeded bytes from the nodes: collects the live datasets, plans
+// (operator/core/sweep/plan_sweeps.h), orders sweeps from node programs and handles their results.
+// Running and past sweeps are known to this process only; a new leader sweeps again after a while,
+// which changes nothing on a swept node. Thread-safe; reconcile() one at a time.
 class NodeSweeper {
 public:
     static constexpr Duration kLookEvery = std::chrono::seconds{60};
@@ -41,18 +40,18 @@ public:
         const Clock& clock;
     };
 
-    // All parts must outlive it. `on_swept` is called after sweeps that removed bytes of datasets
-    // that exist: their statuses are to be looked at.
+    // All parts must outlive it. `on_swept` is called after sweeps that removed bytes of existing
+    // datasets: their statuses need an update.
     NodeSweeper(Parts parts, std::function<void()> on_swept);
 
-    // One look at everything.
+    // Runs one pass over the whole cluster.
     Result<Reconciled> reconcile();
 
-    // A Dataset was deleted: what it has on nodes is to go soon, whether sidecars have told of it
-    // or a node program measures it within kDeletedFor.
+    // Notes that a Dataset was deleted: its bytes are removed soon, whether sidecars have reported
+    // them or a node program measures them within kDeletedFor.
     void note_deleted(const Dataset& dataset);
 
-    // Sweeps that succeeded, and that failed or were given up, since the start.
+    // Successful sweeps, and failed or abandoned ones, since the start.
     struct Counts {
         std::uint64_t succeeded = 0;
         std::uint64_t failed = 0;

@@ -9,8 +9,8 @@
 
 namespace stoker::control {
 
-// Bytes that sweeps have removed, so that older reports of them are not believed. Kept in memory:
-// after a restart a swept place is swept once more. Thread-safe.
+// Bytes that sweeps have removed, so that older reports of them are ignored. Kept in memory: after
+// a restart, a swept place is swept once more. Thread-safe.
 class SweepLedger {
 public:
     void note(
@@ -18,7 +18,7 @@ public:
         (*removed_.lock())[{pool, node, uid}] = at;
     }
 
-    // Whether the bytes that were last heard of at `last_heard` are gone since.
+    // True if a sweep has removed the bytes since `last_heard`.
     [[nodiscard]] bool is_gone(
         const std::string& pool,
         const std::string& node,
@@ -29,7 +29,7 @@ public:
         return found != removed->end() && found->second >= last_heard;
     }
 
-    // The dataset itself is gone.
+    // Call it when the dataset itself is gone.
     void forget(const std::string& uid) {
         std::erase_if(
             *removed_.lock(), [&](const auto& entry) { return std::get<2>(entry.first) == uid; });

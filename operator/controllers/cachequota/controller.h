@@ -10,10 +10,10 @@
 
 namespace stoker::control {
 
-// Keeps a CacheQuota's status true. Thread-safe; different keys side by side.
+// Keeps a CacheQuota's status current. Thread-safe; different keys may run in parallel.
 class CacheQuotaController {
 public:
-    // All must outlive it.
+    // All arguments must outlive it.
     CacheQuotaController(
         ClusterCache& cache, LatestAllocation& latest, ApiClient& client, const Clock& clock);
 

@@ -9,14 +9,14 @@ namespace stoker::control {
 
 namespace {
 
-// What a sidecar that has ended said last is still fresh when its directory is swept.
+// The last report of an ended sidecar may still be fresh when its directory is swept.
 void forget_what_was_swept(
     std::vector<SidecarReport>& reports,
     const std::string& pool,
     const std::string& uid,
     const SweepLedger& ledger) {
     for (SidecarReport& report : reports) {
-        // To the second, as the API server dates the pod that sweeps.
+        // Whole seconds, because the API server dates the sweeping pod so.
         const auto told_at = std::chrono::floor<std::chrono::seconds>(report.received_wall);
         if (report.attached || !ledger.is_gone(pool, report.node, uid, told_at)) {
             continue;
@@ -30,7 +30,7 @@ void forget_what_was_swept(
     }
 }
 
-// The jobs that may read it, active or not.
+// The jobs that may read the dataset, active or not.
 std::vector<JobUse> find_users(const Dataset& dataset, ClusterCache& cache) {
     std::vector<JobUse> result;
     for (const auto& job :
@@ -80,7 +80,7 @@ Result<Reconciled> DatasetController::reconcile(
     }
     STOKER_TRY(const std::optional<Duration> again, fillers_.act(stored->value, fillers.plan));
     const std::optional<Duration> next = earliest(again, write.again_after);
-    // Silence makes no event of its own, nor does a pod that does not begin.
+    // Neither silence nor a pod that does not start causes an event, so look again by time.
     return view.users.empty() ? Reconciled{next} : Reconciled{earliest(next, look_again(view))};
 }
 
@@ -101,8 +101,7 @@ void DatasetController::tell(const Dataset& before, const Dataset& after) {
     parts_.events.record(std::move(note));
 }
 
-// Jobs that ended are no users any more, but what they reported last still counts while it is
-// fresh.
+// Jobs that ended are not users, but their last reports count while they are fresh.
 void DatasetController::add_user(const JobUse& use, DatasetView& view) {
     std::vector<SidecarReport> reports = reports_on_datasets(use, parts_.registry);
     forget_what_was_swept(reports, use.pool.name, view.dataset.meta.uid, parts_.ledger);

@@ -17,9 +17,9 @@
 
 namespace stoker::control {
 
-// Keeps a Dataset's status true: what the sidecars of the jobs that use it say, or said last. Keeps
-// its fillers where jobs of other namespaces read it, and tells by an Event when one is refused.
-// Thread-safe; different keys side by side.
+// Keeps a Dataset's status current from the last reports of its users' sidecars. Creates its
+// fillers where jobs of other namespaces read it, and emits an Event if one is refused.
+// Thread-safe; different keys may run in parallel.
 class DatasetController {
 public:
     struct Parts {
@@ -29,10 +29,10 @@ public:
         ApiClient& client;
         EventRecorder& events;
         const Clock& clock;
-        std::function<std::string()> control_ca{};  // settings.control_ca_pem as of now
+        std::function<std::string()> control_ca{};  // returns the current settings.control_ca_pem
     };
 
-    // All parts must outlive it. `settings`: of the fillers' sidecars.
+    // All parts must outlive it. `settings` are for the fillers' sidecars.
     DatasetController(Parts parts, JobSettings settings);
 
     Result<Reconciled> reconcile(const ObjectKey& key, const std::stop_token& stop);

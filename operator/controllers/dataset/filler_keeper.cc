@@ -114,7 +114,7 @@ FillerDiagnoses FillerKeeper::refused_words(const ObjectKey& dataset, bool any_n
     return words;
 }
 
-// Sidecars report every few seconds, and every report looks at the Dataset.
+// Sidecars report every few seconds, and every report reconciles the Dataset.
 std::optional<Duration> FillerKeeper::wait_after_refusal(
     const ObjectKey& dataset, const FillerPlace& place) {
     auto refusals = refusals_.lock();
@@ -153,12 +153,12 @@ Result<std::optional<Duration>> FillerKeeper::note_refusal(
     Refusal& refusal = (*refusals)[dataset][place];
     std::string words = refusal_words(error.message);
     if (taken) {
-        // The first time it is ours, and the cache is late.
+        // At the first conflict the Job is probably ours, and the cache is behind.
         words = again ? "somebody else's Job has its name" : "";
     }
     const bool news = refusal.words != words;
     refusal = {std::move(words), clock_.now()};
-    // The next round tells it.
+    // The next round reports the refusal.
     return std::optional<Duration>{news ? Duration{std::chrono::milliseconds{1}} : kTryAgain};
 }
 
@@ -167,10 +167,10 @@ Status FillerKeeper::remove(const Dataset& dataset, const FillerJob& job) {
     diagnoses_.clear({dataset.meta.ns, job.name});
     DeleteParams params;
     params.uid = job.uid;
-    // Its successor waits until its pod is gone.
+    // The next filler waits until this one's pod is gone.
     params.propagation = Propagation::kForeground;
     const Status done = client_.remove(kinds::kJobs, {dataset.meta.ns, job.name}, params);
-    // Another one under this name: the next round sees it.
+    // The name belongs to another Job: the next round handles it.
     return !done && done.error().code == ErrorCode::kConflict ? Status{} : done;
 }
 

@@ -16,11 +16,11 @@
 
 namespace stoker::control {
 
-// Makes and removes the fillers of Datasets as operator/core/sweep/plan_fillers.h says. Remembers what
-// the API server refused. Thread-safe; different Datasets side by side.
+// Creates and removes the fillers of Datasets as operator/core/sweep/plan_fillers.h plans.
+// Remembers the API server's refusals. Thread-safe; different Datasets may run in parallel.
 class FillerKeeper {
 public:
-    // A refused filler is tried again after this time: nothing tells us when a quota grows.
+    // Retry interval after a refusal: no event reports that a quota has grown.
     static constexpr Duration kTryAgain = std::chrono::seconds{30};
 
     struct Look {
@@ -28,7 +28,7 @@ public:
         std::vector<FillerState> states;
     };
 
-    // The parts must outlive it. `control_ca`: JobSettings::control_ca_pem as of now.
+    // The parts must outlive it. `control_ca` returns the current JobSettings::control_ca_pem.
     FillerKeeper(
         ClusterCache& cache,
         ApiClient& client,
@@ -36,21 +36,22 @@ public:
         JobSettings settings,
         std::function<std::string()> control_ca);
 
-    // The fillers' states and a plan. `users`: the jobs that read the Dataset. May ask for Events.
+    // Returns the fillers' states and a plan. `users`: the jobs that read the Dataset. May request
+    // Events.
     Look look(const Dataset& dataset, const std::vector<JobUse>& users);
 
-    // Whether the cache shows what was last done for the Dataset.
+    // True if the cache shows the last write for the Dataset.
     bool has_seen_own_writes(const ObjectKey& dataset);
 
-    // Does it. Returns when to look again. A refusal is no error: look() tells it.
+    // Executes the plan. Returns when to look again. A refusal is not an error: look() reports it.
     Result<std::optional<Duration>> act(const Dataset& dataset, const FillerPlan& plan);
 
-    // The Dataset is gone.
+    // Call it when the Dataset is gone.
     void forget(const ObjectKey& dataset);
 
 private:
     struct Refusal {
-        std::string words;  // empty: the name was taken, perhaps by our own Job
+        std::string words;  // empty: the name was taken, possibly by our own Job
         TimePoint at{};
     };
 
@@ -60,7 +61,7 @@ private:
     [[nodiscard]] ResolvedPool find_pool(const std::string& name) const;
     FillerDiagnoses refused_words(const ObjectKey& dataset, bool any_needed);
     FillerDiagnoses find_diagnoses(const std::vector<Job>& jobs, const std::vector<Pod>& pods);
-    // When to try again: none: it is made.
+    // Returns the retry delay; nullopt: the filler was created.
     Result<std::optional<Duration>> create(const Dataset& dataset, const FillerPlace& place);
     Result<std::optional<Duration>> note_refusal(
         const ObjectKey& dataset, const FillerPlace& place, const Error& error);

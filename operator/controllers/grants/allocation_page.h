@@ -9,14 +9,14 @@
 
 namespace stoker::control {
 
-// What /debug/allocation of the operator's HTTP port says: the snapshot that `kubectl stoker`
-// explains and plays with (operator/core/allocation/snapshot.h). Only who decides can answer.
+// Serves /debug/allocation on the operator's debug port: the snapshot that `kubectl stoker`
+// explains and changes (operator/core/allocation/snapshot.h). Only the leader can answer.
 // Thread-safe.
 class AllocationPage {
 public:
     static constexpr const char* kPath = "/debug/allocation";
 
-    // The replica that leads; "" when none is known.
+    // The leading replica; "" if unknown.
     struct Leadership {
         bool ours = false;
         std::string holder;
@@ -27,14 +27,14 @@ public:
         std::string body;  // JSON; with 503 {"leader": ..., "message": ...}
     };
 
-    // All must outlive it.
+    // All arguments must outlive it.
     AllocationPage(
         LatestAllocation& latest,
         const Clock& clock,
         std::string version,
         std::function<Leadership()> leadership);
 
-    // 503 where another replica leads, or where we lead and have decided nothing yet.
+    // 503 if another replica leads, or if we lead and have no plan yet.
     Answer answer();
 
 private:

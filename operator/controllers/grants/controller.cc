@@ -16,7 +16,7 @@ namespace stoker::control {
 
 namespace {
 
-// Bytes promised in each pool. A grant names no pool; the job that it was made for does.
+// Granted bytes of each pool. A grant names no pool, so its job does.
 std::map<std::string, Bytes> granted_by_pool(
     const ClusterView& cluster, const std::vector<Grant>& grants) {
     std::map<std::string, std::string> pool_of;  // by dataset uid
@@ -34,8 +34,8 @@ std::map<std::string, Bytes> granted_by_pool(
     return granted;
 }
 
-// Jobs that have ended, too: while their sidecar leads, a smaller grant has to reach it. Guests
-// never lead, so they hear nothing.
+// Includes ended jobs: while their sidecar leads, it must receive smaller grants. Guests never
+// lead, so they get none.
 GrantReaders readers_of(const ClusterView& cluster) {
     GrantReaders result;
     for (const JobUse& use : cluster.jobs) {
@@ -56,7 +56,7 @@ std::optional<WallTime> newest_report(const std::vector<SidecarReport>& reports)
     return newest;
 }
 
-// Those that are in one list only, or differ.
+// The items that are in only one list, or differ.
 template <class T, class Key>
 std::set<Key> changed_keys(const std::vector<T>& before, const std::vector<T>& after, Key T::*key) {
     std::set<Key> changed;
@@ -125,7 +125,7 @@ Result<Reconciled> GrantsController::reconcile() {
     latest_.put(after);
     tell_changes(*before, after);
     tell_reclaims(cluster);
-    // A third of the validity: a grant is repeated twice before it runs out.
+    // A third of the validity: a grant is repeated twice before it expires.
     return Reconciled{std::chrono::seconds{grant_seconds_} / 3};
 }
 

@@ -20,18 +20,17 @@
 
 namespace stoker::control {
 
-// Decides who may keep what where, for the whole cluster at once, and sends it to the sidecars;
-// repeats it before it runs out. The decision is a function of what is there
-// (operator/core/allocation/plan_allocation.h): a new leader makes the same one as soon as the
-// sidecars that were there before it have spoken (GrantBook). Tells by Events which bytes go back,
-// and who does not give them back in time. reconcile() one at a time; the first call begins the
-// leadership.
+// Allocates the whole cluster's cache at once, sends the grants to the sidecars, and repeats each
+// grant before it expires. The plan is a function of the observed state
+// (operator/core/allocation/plan_allocation.h): a new leader computes the same one once all
+// sidecars of its predecessor have reported (GrantBook). Emits Events for bytes to return and for
+// late returns. reconcile() one at a time; the first call begins the leadership.
 class GrantsController {
 public:
-    // However many things change, one decision a second is enough.
+    // At most one decision per second, however many things change.
     static constexpr Duration kNotMoreOftenThan = std::chrono::seconds{1};
 
-    // Called for each object whose part of the decision changed.
+    // Called for each object whose part of the plan changed.
     struct OnChange {
         std::function<void(const ObjectKey& training_job)> job;
         std::function<void(const ObjectKey& quota)> quota;
@@ -39,7 +38,7 @@ public:
         std::function<void(EventNote note)> event;  // for people
     };
 
-    // All must outlive it.
+    // All arguments must outlive it.
     GrantsController(
         ClusterCache& cache,
         SidecarRegistry& registry,
@@ -55,11 +54,11 @@ public:
     static ObjectKey key() { return {"", "grants"}; }
 
 private:
-    // The planner's input, with holdings and held-back namespaces.
+    // The planner's input, with holdings and blocked namespaces.
     AllocationView look(const ClusterView& cluster, const Moment& now);
     void tell_changes(const Allocation& before, const Allocation& after);
     void tell_reclaims(const ClusterView& cluster);
-    // Its TrainingJob, or its Dataset where a filler holds the bytes; none: it is gone.
+    // The holder's TrainingJob, or its Dataset if a filler holds the bytes; nullopt: it is gone.
     std::optional<EventSubject> subject_of(const OverQuotaHolder& holder);
     void tell(
         const OverQuotaHolder& holder,

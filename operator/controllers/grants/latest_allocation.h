@@ -14,17 +14,18 @@
 
 namespace stoker::control {
 
-// The last decision about the cluster's cache, and what it was made from.
+// The last plan of the cluster's cache, and its input.
 struct Allocation {
-    std::optional<WallTime> decided_at;  // none: nothing was decided yet
+    std::optional<WallTime> decided_at;  // none: no plan yet
     AllocationView view;
     AllocationPlan plan;
     std::map<std::string, Bytes> granted;      // by pool
-    std::optional<WallTime> sampled_at;        // of the newest report
-    std::map<ObjectKey, JobProfile> profiles;  // of the jobs of which something is known
-    std::uint64_t reports_absurd = 0;          // reports whose rates cannot be
-    std::vector<OverQuotaHolder> late;         // who does not give back what they must
-    std::size_t unheard = 0;                   // sidecars that were there before this operator led
+    std::optional<WallTime> sampled_at;        // arrival of the newest report
+    std::map<ObjectKey, JobProfile> profiles;  // of jobs with at least one measurement
+    std::uint64_t reports_absurd = 0;          // reports with impossible rates
+    std::vector<OverQuotaHolder> late;         // holders that return bytes too late
+    std::size_t unheard =
+        0;  // sidecars that attached before this leader and have not reported since
 
     [[nodiscard]] Bytes granted_in(const std::string& pool) const {
         const auto found = granted.find(pool);
@@ -32,7 +33,7 @@ struct Allocation {
     }
 };
 
-// Holds the latest Allocation: the grants controller puts it, others get it. Snapshots are
+// Holds the latest Allocation: the grants controller writes it, others read it. Snapshots are
 // immutable. Thread-safe.
 class LatestAllocation {
 public:

@@ -20,12 +20,12 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr Duration kPodsLate = seconds{5};
-// Nothing tells us when a stranger's object goes, or when an admission rule changes.
+// No event reports the removal of a foreign object or a changed admission rule.
 constexpr Duration kLookForStrangers = seconds{30};
 
-// A Job that failed for its pods, of which none is known to have failed: Jobs and pods come by two
-// watches, and the pods' is late. Why they failed decides whether the restart counts, so wait for
-// it a little.
+// A Job failed because of its pods, but no failed pod is known: Jobs and pods have separate
+// watches, and the pods' is behind. The pods' failure decides whether the restart counts, so wait
+// briefly.
 bool pods_lag_behind(const TrainingJobView& view, WallTime now) {
     return std::any_of(view.jobs.begin(), view.jobs.end(), [&](const Job& job) {
         const bool just_failed = job.end && !job.end->succeeded && job.end->at &&
@@ -39,7 +39,7 @@ bool pods_lag_behind(const TrainingJobView& view, WallTime now) {
     });
 }
 
-// When to look for trouble that wakes nobody.
+// When to look for problems that cause no event.
 std::optional<Duration> wonders_in(const TrainingJobView& view, WallTime now) {
     if (DiagnosisFinder::find_barren(view.jobs, view.pods, now + DiagnosisFinder::kPatience) !=
         nullptr) {
@@ -51,7 +51,7 @@ std::optional<Duration> wonders_in(const TrainingJobView& view, WallTime now) {
                : std::nullopt;
 }
 
-// A pin is written before it is told: the next operator must tell the same.
+// A pin is written to the status before it is sent, so that the next operator sends the same.
 bool has_new_pin(const TrainingJobStatus& before, const TrainingJobStatus& after) {
     return std::ranges::any_of(after.datasets, [&](const JobDatasetStatus& dataset) {
         return std::ranges::none_of(before.datasets, [&](const JobDatasetStatus& other) {
@@ -111,7 +111,7 @@ Result<Reconciled> TrainingJobController::reconcile(
     }
     std::optional<Duration> next = earliest(plan.requeue_after, write.again_after);
     if (!acted) {
-        // The next round tells it in the status; the rounds after it try again.
+        // The next round writes the refusal to the status; later rounds retry.
         const bool news = diagnoses_.note_refusal(key, acted.error());
         next = earliest(next, news ? milliseconds{1} : kLookForStrangers);
     }
@@ -175,7 +175,7 @@ TrainingJobView TrainingJobController::gather(const TrainingJob& job) {
     return view;
 }
 
-// The watches see only what carries our label. Where creating met an object without it, ask for
+// The watches see only objects with our label. If a create conflicts with an object without it, get
 // that object by name.
 void TrainingJobController::add_strangers(TrainingJobView& view) {
     const ObjectKey key = view.job.meta.key();
@@ -237,8 +237,8 @@ Status TrainingJobController::create(
     if (made.error().code != ErrorCode::kAlreadyExists) {
         return fail(made.error());
     }
-    // Ours, from a try whose answer was lost or that the cache does not show yet; or a stranger's.
-    // The next round looks.
+    // Either our own object, which the cache does not show yet, or a foreign one. The next round
+    // checks.
     clashes_.lock()->insert(view.job.meta.key());
     return {};
 }
@@ -256,7 +256,7 @@ Status TrainingJobController::act(const TrainingJobView& view, const DeleteJob& 
 Status TrainingJobController::remove(
     const ResourceKind& kind, const ObjectKey& key, const DeleteParams& params) {
     const Status done = parts_.client.remove(kind, key, params);
-    // Another one under this name, or a newer version of this one: its event wakes us.
+    // The object was replaced or has a newer version: its event wakes us.
     return !done && done.error().code == ErrorCode::kConflict ? Status{} : done;
 }
 
@@ -284,7 +284,7 @@ Status TrainingJobController::act(const TrainingJobView& /*view*/, const TellWor
         condition_body(action.workload, action.condition));
 }
 
-// A version that is not the newest any more, or a Workload that is gone: its event wakes us.
+// The version is outdated, or the Workload is gone: its event wakes us.
 Status TrainingJobController::write_workload(
     const Workload& workload, const std::string& manager, const Json& body) {
     const Result<Object> done =

@@ -17,10 +17,10 @@
 
 namespace stoker::control {
 
-// Brings one TrainingJob to where it should be: gathers a view, lets
-// operator/core/plan_training_job.h decide, writes the status, then acts, then tells. In that
-// order, because attempt, restarts and pinned revisions live in the status only: a crash between
-// the two repeats an action, never a decision. Thread-safe; different keys side by side.
+// Reconciles one TrainingJob: gathers a view, lets operator/core/plan_training_job.h decide, writes
+// the status, then acts, then notifies. The order matters, because attempt, restarts and pinned
+// revisions are in the status only: a crash between the steps repeats an action, never a decision.
+// Thread-safe; different keys may run in parallel.
 class TrainingJobController {
 public:
     struct Parts {
@@ -30,7 +30,7 @@ public:
         ApiClient& client;
         EventRecorder& events;
         const Clock& clock;
-        std::function<std::string()> control_ca{};  // settings.control_ca_pem as of now
+        std::function<std::string()> control_ca{};  // returns the current settings.control_ca_pem
     };
 
     // The parts must outlive it.
@@ -62,7 +62,7 @@ private:
     OwnWrites workloads_made_;
     DiagnosisFinder diagnoses_;
     Guarded<std::set<ObjectKey>>
-        clashes_;  // jobs that met somebody else's object under a name of theirs
+        clashes_;  // jobs that found a foreign object with the name of one of theirs
 };
 
 }  // namespace stoker::control

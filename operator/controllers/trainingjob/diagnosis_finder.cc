@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kWordsMax = 1024;
 
-// The Job controller still writes core/v1 Events, and only there can they be asked for by object.
+// The Job controller still writes core/v1 Events, and only those can be selected by object.
 const ResourceKind kCoreEvents{"", "v1", "events", "Event", true};
 
 std::string last_seen(const Object& event) {
@@ -46,7 +46,7 @@ const Job* DiagnosisFinder::find_barren(
 }
 
 const Pod* DiagnosisFinder::find_unmounted(const std::vector<Pod>& pods, WallTime now) {
-    // The kubelet says so of a container until the volumes are there.
+    // The kubelet reports this state of a container until the volumes are mounted.
     const auto is_silent = [](const ContainerState& container) {
         return !container.started && !container.exit_code && container.restart_count == 0 &&
                (container.waiting_reason.empty() ||
@@ -87,7 +87,7 @@ std::string DiagnosisFinder::find(
     return (*known)[training_job].words;
 }
 
-// What is known, as long as it need not be asked anew; nothing is known of an empty subject.
+// The cached diagnosis while it is fresh; nullopt for an empty subject.
 std::optional<std::string> DiagnosisFinder::recall(
     const ObjectKey& training_job, const std::string& subject, bool has_jobs) {
     auto known = known_.lock();
@@ -129,7 +129,8 @@ Result<std::string> DiagnosisFinder::ask(const Pod& pod) {
         const std::string reason = string_at(event.raw.value(), {"reason"});
         return reason != "FailedMount" && reason != "FailedAttachVolume";
     });
-    // "Unable to attach or mount volumes: ..." sums up after minutes what others say better.
+    // "Unable to attach or mount volumes: ..." comes minutes later and only summarises other
+    // events.
     const auto sums_up = [](const Object& event) {
         return string_at(event.raw.value(), {"message"}).starts_with("Unable to attach or mount");
     };

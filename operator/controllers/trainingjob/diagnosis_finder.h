@@ -14,12 +14,12 @@
 namespace stoker::control {
 
 // The kubelet's message about a volume of the pod, for people: the driver's error without its gRPC
-// frame, and what to check if there is no driver. Pure.
+// prefix, with advice if the driver is missing. Pure.
 std::string say_unmounted(const Pod& pod, const std::string& message);
 
-// Finds what blocks a job's pods where no object says it: the API server refused the Job, the Job
-// controller may not create the pods (Pod Security, a ResourceQuota, a webhook), or the kubelet
-// cannot mount a volume of a pod. The last two appear in Events only. Thread-safe.
+// Finds the problem that blocks a job's pods if no object reports it: the API server refused the
+// Job, the Job controller may not create the pods (Pod Security, a ResourceQuota, a webhook), or
+// the kubelet cannot mount a volume of a pod. The last two appear in Events only. Thread-safe.
 class DiagnosisFinder {
 public:
     static constexpr Duration kLookEvery = std::chrono::seconds{10};
@@ -30,8 +30,8 @@ public:
         : client_(client),
           clock_(clock) {}
 
-    // One sentence, or nothing. Asks for Events only while a Job that should run has no pod, or a
-    // pod on a node does not start; at most every kLookEvery.
+    // One sentence, or an empty text. Requests Events only while a Job that should run has no pod,
+    // or while a scheduled pod does not start; at most every kLookEvery.
     std::string find(
         const ObjectKey& training_job, const std::vector<Job>& jobs, const std::vector<Pod>& pods);
 

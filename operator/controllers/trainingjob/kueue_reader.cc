@@ -23,8 +23,7 @@ Result<PriorityClass> find_workload_class(const std::string& name, ApiClient& cl
     return read_document<PriorityClass>(object.raw);
 }
 
-// The class of that name, or the lowest default where the pods name none; empty: there is no
-// default.
+// The class of that name, or the lowest default if the pods name none; empty: there is no default.
 Result<PriorityClass> find_pod_class(const std::string& name, ApiClient& client) {
     STOKER_TRY(const std::vector<Object> objects, client.list(kinds::kPriorityClasses, {}));
     std::vector<PriorityClass> found;

@@ -6,9 +6,9 @@
 
 namespace stoker::control {
 
-// What Kueue says of the job. Asks the API server only at the edges of a stay in a queue: for the
-// priority of a Workload that is to be made, and for the flavors of one that is admitted while the
-// job `has_attempt` not. What cannot be read is told in `trouble`. Thread-safe.
+// Kueue's state of the job. Sends requests only when a job enters or leaves the queue: for the
+// priority of a new Workload, and for the flavors of an admitted one while the job has no attempt
+// (`has_attempt` false). Errors are in `trouble`. Thread-safe.
 KueueView read_kueue(
     const TrainingJob& job, bool has_attempt, ClusterCache& cache, ApiClient& client);
 

@@ -19,8 +19,8 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using ::testing::ElementsAre;
 
-// Sets every field of a message, and of those in it, to a value of its own. A text is a revision,
-// too; a list has two items.
+// Sets every field of a message and of nested ones to a distinct value. A text is a valid revision;
+// a list has two items.
 class Filler {
 public:
     void fill(google::protobuf::Message& message) {
@@ -87,7 +87,7 @@ Message filled() {
     return message;
 }
 
-// What differs; empty: nothing.
+// The differing fields; empty: equal.
 std::string difference(
     const google::protobuf::Message& before, const google::protobuf::Message& after) {
     std::string found;
@@ -111,7 +111,7 @@ TEST(ControlCodec, KeepsEveryFieldOfOrders) {
     EXPECT_EQ(difference(orders, encode(decode(orders))), "");
 }
 
-TEST(ControlCodec, KeepsWhatAReportDoesNotSay) {
+TEST(ControlCodec, KeepsUnsetFieldsUnset) {
     Report report;
     report.datasets.emplace_back();
     const v1::SidecarMessage message = encode(report);
@@ -127,7 +127,7 @@ TEST(ControlCodec, DoesNotSendTheNodeOfAGrant) {
     EXPECT_EQ(decode(encode(orders)).grants.at(0).node, "");
 }
 
-TEST(ControlCodec, TakesTheStateOfANewerSidecarForUnknown) {
+TEST(ControlCodec, UnknownStateOfANewerSidecarIsUnknown) {
     v1::Report report;
     for (const int state : {-1, 4, std::numeric_limits<int>::max()}) {
         report.add_datasets()->set_manifest_state(static_cast<v1::ManifestState>(state));
@@ -137,7 +137,7 @@ TEST(ControlCodec, TakesTheStateOfANewerSidecarForUnknown) {
     }
 }
 
-TEST(ControlCodec, ReadsTheReportOfAnOlderSidecar) {
+TEST(ControlCodec, DecodesTheReportOfAnOlderSidecar) {
     v1::Report report;
     report.set_sequence(7);
     report.GetReflection()->MutableUnknownFields(&report)->AddLengthDelimited(4, "conditions");
@@ -150,13 +150,13 @@ TEST(ControlCodec, ReadsTheReportOfAnOlderSidecar) {
     EXPECT_EQ(decode(received).trainer.epoch, 2U);
 }
 
-TEST(ControlCodec, ATimeBeyondTheTypeIsNegative) {
+TEST(ControlCodec, TimeOutOfRangeIsNegative) {
     v1::Report report;
     report.mutable_job()->set_wait_ns(std::numeric_limits<std::uint64_t>::max());
     EXPECT_LT(decode(report).trainer.wait, Duration{});
 }
 
-TEST(ControlCodec, LeavesOutWeightsThatAreNoNumbers) {
+TEST(ControlCodec, DropsInvalidWeights) {
     v1::OperatorMessage message;
     v1::Grant& grant = *message.add_grants();
     for (const double weight : {0.25, std::nan(""), -1.0, HUGE_VAL}) {
@@ -165,7 +165,7 @@ TEST(ControlCodec, LeavesOutWeightsThatAreNoNumbers) {
     EXPECT_THAT(decode(message).grants.at(0).weights, ElementsAre(JobWeight{"", 0.25}));
 }
 
-TEST(ControlCodec, LeavesOutPinsThatAreNoRevisions) {
+TEST(ControlCodec, DropsPinsWithInvalidRevisions) {
     v1::OperatorMessage message;
     for (const char* revision : {"aa", "", "00000000000000ag", "00000000000000AA"}) {
         message.add_pins()->set_revision(revision);
@@ -173,7 +173,7 @@ TEST(ControlCodec, LeavesOutPinsThatAreNoRevisions) {
     EXPECT_EQ(decode(message), Orders{});
 }
 
-TEST(ControlCodec, LeavesOutMarksThatAreTooMany) {
+TEST(ControlCodec, DropsTooManyMarks) {
     v1::OperatorMessage message;
     v1::RevisionPin& pin = *message.add_pins();
     pin.set_revision("00000000000000bb");

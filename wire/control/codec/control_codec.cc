@@ -13,7 +13,7 @@ namespace stoker::control {
 
 namespace {
 
-// Numbers, flags and texts are on the wire as they are.
+// Numbers, flags and texts are the same on the wire.
 template <class T>
 const T& to_wire(const T& value) {
     return value;
@@ -44,13 +44,13 @@ void from_wire(std::uint64_t wire, Duration& value) {
     value = Duration{static_cast<Duration::rep>(wire)};
 }
 
-// A newer sidecar may know more states.
+// A newer sidecar may send unknown states.
 void from_wire(v1::ManifestState wire, ManifestState& value) {
     const bool is_known = wire >= 0 && wire <= v1::MANIFEST_STATE_FAILED;
     value = is_known ? static_cast<ManifestState>(wire) : ManifestState::kUnknown;
 }
 
-// A number's setter takes it, a text's gives the place to put it.
+// Numbers have a setter, texts a mutable pointer.
 template <class Field, class Value, class Message>
 void put(const Field& field, const Value& in, Message& out) {
     const auto& value = std::invoke(field.member, in);
@@ -61,7 +61,7 @@ void put(const Field& field, const Value& in, Message& out) {
     }
 }
 
-// The fields that are in the value's table.
+// Copies the fields of the value's table.
 template <class Value, class Message>
 void encode_fields(const Value& in, Message& out) {
     std::apply([&](const auto&... field) { (put(field, in, out), ...); }, kWireFields<Value>);

@@ -7,24 +7,24 @@
 #include "wire/control/orders.h"
 #include "wire/control/report.h"
 
-// One line for each plain field of a message: the value's member, the message's getter and setter,
-// and what the operator demands of a number. Encoding, decoding and judging read these tables; so a
-// new number is a line in the proto, one in the value and one here.
+// One line per plain field of a message: the value's member, the message's getter and setter, and
+// the operator's check of a number. Encoding, decoding and validation read these tables, so a new
+// number needs a line in the proto, one in the value and one here.
 namespace stoker::control {
 
 // The operator's check of a number that a sidecar sends.
 enum class Bound : std::uint8_t {
-    kNone,      // no number, or judged by itself
-    kPossible,  // within what the operator can sum up
-    kRising,    // that, and a total that never falls within one session
-    kGrant,     // possible, or Bytes::unlimited(): a sidecar without a limit says so
+    kNone,      // not a number, or checked separately
+    kPossible,  // small enough for the operator to sum
+    kRising,    // kPossible, and a total that never decreases within one session
+    kGrant,     // kPossible, or Bytes::unlimited() for a sidecar without a limit
 };
 
 template <class Member, class Get, class Set>
 struct WireField {
     Member member;  // for std::invoke
     Get get;
-    Set set;  // of a text: its mutable_...()
+    Set set;  // for a text: its mutable_...()
     Bound bound;
 };
 

@@ -13,8 +13,8 @@
 
 namespace stoker::cli {
 
-// A cluster as it might be: one pool of four nodes, three namespaces, five jobs of which one is
-// I/O-bound, one half, one compute-bound, one borrows and one has only just begun.
+// A realistic cluster: one pool of four nodes, three namespaces, five jobs: one I/O-bound, one half
+// so, one compute-bound, one borrowing, one just started.
 class BusyCluster {
 public:
     BusyCluster() {
@@ -42,7 +42,7 @@ public:
         return result;
     }
 
-    // As the operator's status has them.
+    // Jobs with statuses as the operator writes them.
     [[nodiscard]] std::vector<control::TrainingJob> jobs() const {
         std::vector<control::TrainingJob> result;
         for (const control::JobAllocation& allocation : snapshot().plan.jobs) {
@@ -94,7 +94,7 @@ public:
     }
 
 private:
-    // MB/s that the job would read, MB/s that its origin gives, GPUs.
+    // The job's ingest rate and its origin's rate in MB/s; its GPUs.
     struct Needs {
         double ingest = 0;
         double origin = 0;

@@ -9,8 +9,8 @@
 
 namespace stoker::cli {
 
-// Compares with tests/unit/cli/kubectl_stoker/golden/<name>; with STOKER_UPDATE_GOLDEN set, writes
-// it instead, to be read before it is committed.
+// Compares with tests/unit/cli/kubectl_stoker/golden/<name>; with STOKER_UPDATE_GOLDEN set,
+// rewrites that file for review before commit.
 inline void expect_golden(const std::string& name, const std::string& text) {
     const std::string path = std::string{STOKER_GOLDEN_FOLDER} + "/" + name;
     if (std::getenv("STOKER_UPDATE_GOLDEN") != nullptr) {

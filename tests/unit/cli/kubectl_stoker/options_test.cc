@@ -17,7 +17,7 @@ std::string complaint(const std::vector<std::string_view>& words) {
     return options ? "" : options.error().message;
 }
 
-TEST(Options, AreKubectls) {
+TEST(Options, AcceptKubectlsFlags) {
     const auto options = parse_options(
         {"why", "-n", "team-a", "tj/resnet", "--context=prod", "-o", "json", "--as", "ann"});
     ASSERT_TRUE(options) << options.error().message;
@@ -34,7 +34,7 @@ TEST(Options, AreKubectls) {
         std::chrono::milliseconds{500});
 }
 
-TEST(Options, AJobIsNamedAsKubectlNamesOne) {
+TEST(Options, AcceptsKubectlsJobNames) {
     for (const char* word :
          {"resnet", "tj/resnet", "trainingjob/resnet", "trainingjobs.stoker.dev/resnet"}) {
         EXPECT_EQ(*job_name(word), "resnet") << word;
@@ -44,7 +44,7 @@ TEST(Options, AJobIsNamedAsKubectlNamesOne) {
     EXPECT_FALSE(job_name("tj/"));
 }
 
-TEST(Options, WhatIfTakesChanges) {
+TEST(Options, WhatIfParsesChanges) {
     const auto options = parse_options(
         {"what-if",
          "--add",
@@ -65,7 +65,7 @@ TEST(Options, WhatIfTakesChanges) {
     EXPECT_EQ(options->nominal[0].nominal, gib(2048));
 }
 
-TEST(Options, ComplaintsSayWhatToDo) {
+TEST(Options, ErrorsExplainTheFix) {
     EXPECT_THAT(complaint({"tpo"}), HasSubstr("there are: top, why"));
     EXPECT_THAT(complaint({"why"}), HasSubstr("kubectl stoker why tj/NAME"));
     EXPECT_THAT(complaint({"why", "a", "b"}), HasSubstr("'b' is one word too many"));
@@ -78,7 +78,7 @@ TEST(Options, ComplaintsSayWhatToDo) {
     EXPECT_THAT(complaint({"quota", "--request-timeout", "soon"}), HasSubstr("duration"));
 }
 
-TEST(Options, HelpIsThereForEachCommand) {
+TEST(Options, EveryCommandHasHelp) {
     for (const char* command : {"", "top", "why", "what-if", "quota"}) {
         const std::string text = help_text(command);
         EXPECT_THAT(text, HasSubstr("Usage: kubectl stoker")) << command;
@@ -98,7 +98,7 @@ TEST(Complete, OffersCommandsFlagsAndJobs) {
     EXPECT_EQ(complete({"top", "x"}, jobs), ":4\n");
 }
 
-TEST(Cluster, ThePodStandsInFrontOfTheLastUnderscoreOfTheLeasesHolder) {
+TEST(Cluster, PodNamePrecedesTheLastUnderscoreOfTheHolder) {
     EXPECT_EQ(pod_of_holder("stoker-operator-5f_0123456789abcdef"), "stoker-operator-5f");
     EXPECT_EQ(pod_of_holder(""), "");
 }

@@ -1,4 +1,4 @@
-// What people read, compared with files that were read by people; and that every line fits.
+// Output for people, compared with reviewed files; and the width of every line.
 #include <algorithm>
 #include <sstream>
 
@@ -51,14 +51,14 @@ WhatIf if_only(const std::vector<control::Change>& changes) {
     return *what_if(BusyCluster{}.snapshot().view, changes);
 }
 
-TEST(Output, TopSortsByWhatTheCacheSaves) {
+TEST(Output, TopSortsBySavedTime) {
     expect_page("top-all.txt", top_text(top_rows(BusyCluster{}.jobs()), true), kColumnsOfAllMax);
     std::vector<control::TrainingJob> vision = BusyCluster{}.jobs();
     std::erase_if(vision, [](const auto& job) { return job.meta.ns != "vision"; });
     expect_page("top-namespace.txt", top_text(top_rows(vision), false));
 }
 
-TEST(Output, WhyShowsOneScreen) {
+TEST(Output, WhyFitsOneScreen) {
     const BusyCluster cluster;
     for (const char* name : {"resnet", "vit", "whisper", "bert", "new"}) {
         const std::string text = why_text(facts_of(cluster, name));
@@ -67,13 +67,13 @@ TEST(Output, WhyShowsOneScreen) {
     }
 }
 
-TEST(Output, WhySaysLessFromTheStatusAlone) {
+TEST(Output, WhyWorksFromTheStatusAlone) {
     WhyFacts facts = facts_of(BusyCluster{}, "resnet");
     facts.explanation.reset();
     expect_page("why-from-status.txt", why_text(facts));
 }
 
-TEST(Output, WhySaysWhatAJobWaitsForThatMayNotReadItsDataset) {
+TEST(Output, WhyExplainsMissingDatasetAccess) {
     WhyFacts facts;
     facts.job.meta.ns = "vision";
     facts.job.meta.name = "resnet";
@@ -85,7 +85,7 @@ TEST(Output, WhySaysWhatAJobWaitsForThatMayNotReadItsDataset) {
     EXPECT_EQ(why_text(facts).find("Data:"), std::string::npos);
 }
 
-TEST(Output, WhySaysWhichKeyOfTheOriginHasChanged) {
+TEST(Output, WhyNamesTheChangedOriginKey) {
     WhyFacts facts = facts_of(BusyCluster{}, "resnet");
     facts.job.status.conditions.push_back(
         {"OriginUnchanged",
@@ -103,20 +103,20 @@ TEST(Output, WhySaysWhichKeyOfTheOriginHasChanged) {
     EXPECT_EQ(why_text(facts).find("Origin:"), std::string::npos);
 }
 
-TEST(Output, WhatIfPutsBeforeBesideAfter) {
+TEST(Output, WhatIfShowsBeforeAndAfter) {
     expect_page(
         "what-if-add.txt", what_if_text(if_only({control::AddCapacity{"nvme", gib(800), false}})));
     expect_page(
         "what-if-delete.txt", what_if_text(if_only({control::RemoveJob{{"vision", "resnet"}}})));
 }
 
-TEST(Output, QuotaIsATree) {
+TEST(Output, QuotaPrintsATree) {
     const BusyCluster cluster;
     expect_page("quota.txt", quota_text({cluster.pools(), cluster.quotas(), cluster.jobs()}));
     expect_page("quota-no-pools.txt", quota_text({{}, cluster.quotas(), {}}));
 }
 
-TEST(Output, ProgramsReadTheSame) {
+TEST(Output, JsonMatchesTheGoldenFiles) {
     const BusyCluster cluster;
     expect_golden("top.json", top_json(top_rows(cluster.jobs())));
     expect_golden("quota.json", quota_json({cluster.pools(), cluster.quotas(), cluster.jobs()}));

@@ -19,14 +19,14 @@ std::string complaint(const std::vector<std::string_view>& arguments) {
     return options ? "" : options.error().message;
 }
 
-TEST(SimulateOptions, NothingIsOneExactJobWithoutAWindow) {
+TEST(SimulateOptions, DefaultsToOneExactJobWithoutWindow) {
     const auto options = parsed({});
     ASSERT_EQ(options.scenario.jobs.size(), 1U);
     EXPECT_EQ(options.scenario.jobs[0].contract, "exact");
     EXPECT_EQ(options.scenario.cache.window_share, 0);
 }
 
-TEST(SimulateOptions, SeveralJobsShareAWindowUnlessTold) {
+TEST(SimulateOptions, SeveralJobsShareAWindowByDefault) {
     EXPECT_EQ(parsed({"--jobs", "3"}).scenario.cache.window_share, 0.1);
     EXPECT_EQ(parsed({"--jobs", "3", "--window-share", "0"}).scenario.cache.window_share, 0);
     EXPECT_EQ(parsed({"--jobs", "3"}).scenario.jobs.size(), 3U);
@@ -46,12 +46,12 @@ TEST(SimulateOptions, ReadsJobsUnitsAndSeeds) {
     EXPECT_EQ(options.seeds, (std::vector<std::uint64_t>{3, 4}));
 }
 
-TEST(SimulateOptions, AParameterForAllReachesThePolicyThatHasIt) {
+TEST(SimulateOptions, SharedParameterReachesThePolicyThatHasIt) {
     const auto options = parsed({"--probes=3", "--policy=ods"});
     EXPECT_EQ(options.scenario.cache.parameters.at("probes"), 3);
 }
 
-TEST(SimulateOptions, AClairvoyantRunHasAWorldTiersAndCurves) {
+TEST(SimulateOptions, ParsesWorldTiersAndCurvesOfNopfs) {
     const auto options = parsed(
         {"--policy=nopfs",
          "--world=8",
@@ -73,7 +73,7 @@ TEST(SimulateOptions, AClairvoyantRunHasAWorldTiersAndCurves) {
     EXPECT_EQ(spec.peer, static_cast<double>(gib(1).count()));
 }
 
-TEST(SimulateOptions, OnlyAClairvoyantRunHasAWorld) {
+TEST(SimulateOptions, RejectsWorldWithoutNopfs) {
     EXPECT_THAT(complaint({"--world=8"}), HasSubstr("--world: only --policy nopfs has it"));
     EXPECT_THAT(complaint({"--policy=nopfs", "--world=0"}), HasSubstr("1 rank or more"));
     EXPECT_THAT(
@@ -82,7 +82,7 @@ TEST(SimulateOptions, OnlyAClairvoyantRunHasAWorld) {
     EXPECT_THAT(complaint({"--policy=nopfs", "--placement=any"}), HasSubstr("own or pooled"));
 }
 
-TEST(SimulateOptions, ComplaintsNameTheFlagAndWhatThereIs) {
+TEST(SimulateOptions, ErrorsNameTheFlagAndValidValues) {
     EXPECT_THAT(complaint({"--probes=3"}), HasSubstr("--probes: no job's contract"));
     EXPECT_THAT(complaint({"--job=beta=1"}), HasSubstr("contract exact has no parameter 'beta'"));
     EXPECT_THAT(complaint({"--job=exact"}), HasSubstr("is not name=value"));

@@ -42,7 +42,7 @@ TEST(SimulateReport, JsonHoldsEveryEpochOfEveryJobAndSeed) {
         simulate::means_of(outcomes[1].outcome, 0, 1).hit_ratio);
 }
 
-TEST(SimulateReport, TextHasALineForEveryEpochAndTheMeans) {
+TEST(SimulateReport, TextHasALinePerEpochAndTheMeans) {
     simulate::Scenario scenario;
     const std::string text = simulate_text(scenario, runs(scenario, {1}));
     EXPECT_THAT(text, HasSubstr("means from epoch 1 on:"));
@@ -51,7 +51,7 @@ TEST(SimulateReport, TextHasALineForEveryEpochAndTheMeans) {
     EXPECT_THAT(text, Not(HasSubstr("nan")));
 }
 
-TEST(SimulateReport, TextGivesTheSpreadOverSeeds) {
+TEST(SimulateReport, TextShowsTheSpreadOverSeeds) {
     simulate::Scenario scenario;
     scenario.cache.policy = "lru";
     const std::string text = simulate_text(scenario, runs(scenario, {1, 2, 3}));

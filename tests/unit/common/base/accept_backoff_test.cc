@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(AcceptBackoff, PausesGrowToASecondAndBeginAnew) {
+TEST(AcceptBackoff, PausesGrowToOneSecondAndReset) {
     AcceptBackoff backoff;
     const TimePoint now{1h};
     EXPECT_EQ(backoff.failed(now).pause, 10ms);
@@ -22,7 +22,7 @@ TEST(AcceptBackoff, PausesGrowToASecondAndBeginAnew) {
     EXPECT_EQ(backoff.failed(now).pause, 10ms);
 }
 
-TEST(AcceptBackoff, LogsOnceAMinuteAndSaysHowManyItKeptSilent) {
+TEST(AcceptBackoff, LogsOnceAMinuteWithTheSkippedCount) {
     AcceptBackoff backoff;
     const TimePoint start{1h};
     EXPECT_TRUE(backoff.failed(start).log);
@@ -35,7 +35,7 @@ TEST(AcceptBackoff, LogsOnceAMinuteAndSaysHowManyItKeptSilent) {
     EXPECT_FALSE(backoff.failed(start + 61s).log);
 }
 
-TEST(AcceptBackoff, CountsForTheWholeProgram) {
+TEST(AcceptBackoff, CountsFailuresOfAllLoops) {
     const std::uint64_t before = AcceptBackoff::failures();
     AcceptBackoff one;
     AcceptBackoff other;
@@ -44,7 +44,7 @@ TEST(AcceptBackoff, CountsForTheWholeProgram) {
     EXPECT_EQ(AcceptBackoff::failures(), before + 2);
 }
 
-TEST(AcceptBackoff, OneConnectionThatIsGoneIsNoExhaustion) {
+TEST(AcceptBackoff, AbortedConnectionIsNotExhaustion) {
     EXPECT_TRUE(AcceptBackoff::is_exhausted(EMFILE));
     EXPECT_TRUE(AcceptBackoff::is_exhausted(ENFILE));
     EXPECT_FALSE(AcceptBackoff::is_exhausted(ECONNABORTED));

@@ -16,7 +16,7 @@ TEST(Bytes, SubtractionStopsAtZero) {
     EXPECT_EQ(Bytes{3} - Bytes{2}, Bytes{1});
 }
 
-TEST(Bytes, UnlimitedStaysUnlimitedWhenSomethingIsTakenAway) {
+TEST(Bytes, UnlimitedMinusAnythingIsUnlimited) {
     EXPECT_EQ(Bytes::unlimited() - gib(1), Bytes::unlimited());
 }
 
@@ -26,7 +26,7 @@ TEST(Bytes, MultiplicationSaturates) {
     EXPECT_EQ(kib(2) * 3, Bytes{6144});
 }
 
-TEST(Bytes, IsWrittenForPeople) {
+TEST(Bytes, PrintsHumanReadableUnits) {
     EXPECT_EQ(to_string(Bytes{17}), "17B");
     EXPECT_EQ(to_string(gib(310)), "310Gi");
     EXPECT_EQ(to_string(kib(1536)), "1.5Mi");

@@ -13,7 +13,7 @@ std::span<const std::byte> bytes_of(std::string_view text) {
 }
 
 // Check values of RFC 3720, appendix B.4.
-TEST(Crc32c, MatchesTheStandardsExamples) {
+TEST(Crc32c, MatchesTheExamplesOfTheRfc) {
     std::array<std::byte, 32> block{};
     EXPECT_EQ(crc32c(block), 0x8A9136AAU);
     block.fill(std::byte{0xFF});
@@ -25,7 +25,7 @@ TEST(Crc32c, MatchesTheStandardsExamples) {
     EXPECT_EQ(crc32c(bytes_of("123456789")), 0xE3069283U);
 }
 
-TEST(Crc32c, ContinuesFromASeedAtEverySplit) {
+TEST(Crc32c, ContinuesFromASeedAtAnySplit) {
     const std::string_view text = "the fireman shovels coal from the tender";
     const std::uint32_t whole = crc32c(bytes_of(text));
     for (std::size_t split = 0; split <= text.size(); ++split) {
@@ -34,7 +34,7 @@ TEST(Crc32c, ContinuesFromASeedAtEverySplit) {
     }
 }
 
-TEST(Crc32c, IsZeroForNoBytes) {
+TEST(Crc32c, EmptyInputIsZero) {
     EXPECT_EQ(crc32c({}), 0U);
 }
 

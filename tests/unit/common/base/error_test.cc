@@ -27,7 +27,7 @@ Status even(int number) {
     return {};
 }
 
-TEST(Error, EveryCodeHasItsOwnName) {
+TEST(Error, EveryCodeHasAUniqueName) {
     std::set<std::string_view> names;
     for (int code = 0; code <= static_cast<int>(ErrorCode::kInternal); ++code) {
         names.insert(to_string(static_cast<ErrorCode>(code)));
@@ -35,14 +35,14 @@ TEST(Error, EveryCodeHasItsOwnName) {
     EXPECT_EQ(names.size(), static_cast<std::size_t>(ErrorCode::kInternal) + 1);
 }
 
-TEST(Error, OnlyWhatMayPassByItselfIsRetryable) {
+TEST(Error, OnlyTransientErrorsAreRetryable) {
     EXPECT_TRUE(is_retryable(ErrorCode::kUnavailable));
     EXPECT_TRUE(is_retryable(ErrorCode::kDeadlineExceeded));
     EXPECT_FALSE(is_retryable(ErrorCode::kConflict));
     EXPECT_FALSE(is_retryable(ErrorCode::kNotFound));
 }
 
-TEST(Error, PrefixSaysWhereItHappened) {
+TEST(Error, PrefixAddsTheContext) {
     const Error error{ErrorCode::kNotFound, "no such bucket"};
     EXPECT_EQ(
         error.prefixed("listing s3://b/p"),

@@ -11,12 +11,12 @@
 namespace stoker {
 namespace {
 
-TEST(PieceList, IsAListWhateverIsAddedAndTaken) {
+TEST(PieceList, MatchesAVectorUnderRandomPushAndPop) {
     Prng luck(test::seed());
     PieceList<std::uint32_t, 4> list;
     std::vector<std::uint32_t> plain;
     for (std::uint32_t i = 0; i < 5000; ++i) {
-        // Phases of growth and of decline.
+        // Alternates phases of growth and shrinkage.
         if (plain.empty() || luck.below(10) < (i / 500 % 2 == 0 ? 7U : 3U)) {
             list.push_back(i);
             plain.push_back(i);
@@ -35,7 +35,7 @@ TEST(PieceList, IsAListWhateverIsAddedAndTaken) {
     }
 }
 
-TEST(PieceList, GivesMemoryBackAsItShrinks) {
+TEST(PieceList, FreesMemoryAsItShrinks) {
     PieceList<std::uint32_t, 1024> list;
     for (std::uint32_t i = 0; i < 100'000; ++i) {
         list.push_back(i);
@@ -51,8 +51,8 @@ TEST(PieceList, GivesMemoryBackAsItShrinks) {
     EXPECT_EQ(list.memory_bytes(), 0U);
 }
 
-// At the border between two pieces nothing is taken and given back at every step.
-TEST(PieceList, KeepsThePieceBehindItsEnd) {
+// At the boundary between two pieces, push and pop do not reallocate each time.
+TEST(PieceList, KeepsOneSparePiece) {
     PieceList<std::uint32_t, 4> list;
     for (std::uint32_t i = 0; i < 5; ++i) {
         list.push_back(i);

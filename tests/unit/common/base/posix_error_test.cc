@@ -8,7 +8,7 @@
 namespace stoker {
 namespace {
 
-TEST(PosixError, SaysWhatTheCallerShouldDo) {
+TEST(PosixError, MapsErrnoToErrorCodes) {
     const std::vector<std::pair<int, ErrorCode>> table{
         {ENOENT, ErrorCode::kNotFound},
         {EEXIST, ErrorCode::kAlreadyExists},

@@ -9,14 +9,14 @@ namespace {
 
 // The reference stream of SplitMix64 for seed 1234567 (from the algorithm's published test
 // program).
-TEST(Prng, GivesTheReferenceStream) {
+TEST(Prng, MatchesTheReferenceStream) {
     Prng prng{1234567};
     EXPECT_EQ(prng(), 6457827717110365317ULL);
     EXPECT_EQ(prng(), 3203168211198807973ULL);
     EXPECT_EQ(prng(), 9817491932198370423ULL);
 }
 
-TEST(Prng, BelowStaysBelowAndReachesEveryValue) {
+TEST(Prng, BelowReachesEveryValueUnderItsBound) {
     Prng prng{1};
     std::array<int, 7> seen{};
     for (int i = 0; i < 7000; ++i) {
@@ -27,7 +27,7 @@ TEST(Prng, BelowStaysBelowAndReachesEveryValue) {
     }
 }
 
-TEST(Prng, UnitIsInTheHalfOpenInterval) {
+TEST(Prng, UnitIsInHalfOpenInterval) {
     Prng prng{2};
     double sum = 0;
     for (int i = 0; i < 10000; ++i) {
@@ -39,7 +39,7 @@ TEST(Prng, UnitIsInTheHalfOpenInterval) {
     EXPECT_NEAR(sum / 10000, 0.5, 0.02);
 }
 
-TEST(Prng, SkipsWordsWithoutMakingThem) {
+TEST(Prng, AfterSkipsWords) {
     Prng walked{42};
     for (int i = 0; i < 1000; ++i) {
         walked();

@@ -8,7 +8,7 @@
 namespace stoker {
 namespace {
 
-TEST(ParseBytes, ReadsEverySuffixOfKubernetes) {
+TEST(ParseBytes, ParsesEveryKubernetesSuffix) {
     struct Case {
         std::string text;
         std::uint64_t want;
@@ -42,14 +42,14 @@ TEST(ParseBytes, ReadsEverySuffixOfKubernetes) {
     }
 }
 
-TEST(ParseBytes, RoundsAPartOfAByteUp) {
+TEST(ParseBytes, RoundsFractionsUp) {
     EXPECT_EQ(parse_bytes("100m")->count(), 1U);
     EXPECT_EQ(parse_bytes("1001m")->count(), 2U);
     EXPECT_EQ(parse_bytes("0.1Ki")->count(), 103U);
     EXPECT_EQ(parse_bytes("1n")->count(), 1U);
 }
 
-TEST(ParseBytes, RefusesWhatIsNoQuantityAndQuotesIt) {
+TEST(ParseBytes, RejectsInvalidQuantityAndQuotesIt) {
     const std::vector<std::string> wrong = {"",     ".",   "Gi",   "lots",
                                             "1 Gi", "1gi", "1KiB", "1.2.3",
                                             "0x10", "1e",  "1e+",  "1e100",
@@ -64,7 +64,7 @@ TEST(ParseBytes, RefusesWhatIsNoQuantityAndQuotesIt) {
     }
 }
 
-TEST(ParseWhole, CountsOnlyWholeThings) {
+TEST(ParseWhole, RoundsDownToWholeUnits) {
     EXPECT_EQ(*parse_whole("8"), 8);
     EXPECT_EQ(*parse_whole("3500m"), 3);
     EXPECT_EQ(*parse_whole("0.9"), 0);

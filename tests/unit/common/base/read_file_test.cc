@@ -23,14 +23,14 @@ private:
     test::TempFolder folder_;
 };
 
-TEST_F(ReadFile, GivesEveryByte) {
+TEST_F(ReadFile, ReturnsEveryByte) {
     const std::string text{"a\0b\r\n", 5};
     EXPECT_EQ(*read_file(written(text)), text);
     EXPECT_EQ(*read_file(written("")), "");
     EXPECT_EQ(read_file(nowhere()).error().message, "cannot read " + nowhere());
 }
 
-TEST_F(ReadFile, AFilledFileHasNoWhiteSpaceAtItsEnd) {
+TEST_F(ReadFile, FilledFileLosesTrailingWhiteSpace) {
     EXPECT_EQ(*read_filled_file(written(" token \r\n\n")), " token");
     EXPECT_EQ(read_filled_file(written(" \n")).error().code, ErrorCode::kNotFound);
     EXPECT_EQ(read_filled_file(nowhere()).error().code, ErrorCode::kNotFound);

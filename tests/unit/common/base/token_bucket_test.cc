@@ -10,19 +10,19 @@ using std::chrono::seconds;
 
 constexpr TimePoint kStart{seconds{100}};
 
-TEST(TokenBucket, BeginsFull) {
+TEST(TokenBucket, StartsFull) {
     TokenBucket bucket{10, 2};
     EXPECT_TRUE(bucket.try_take(kStart));
     EXPECT_TRUE(bucket.try_take(kStart));
     EXPECT_FALSE(bucket.try_take(kStart));
 }
 
-TEST(TokenBucket, SavesNoMoreThanTheBurst) {
+TEST(TokenBucket, HoldsAtMostTheBurst) {
     const TokenBucket bucket{10, 2};
     EXPECT_EQ(bucket.tokens(kStart + seconds{3600}), 2);
 }
 
-TEST(TokenBucket, ARefusedTakeCostsNothing) {
+TEST(TokenBucket, RefusedTakeCostsNothing) {
     TokenBucket bucket{10, 1};
     bucket.take(1, kStart);
     EXPECT_FALSE(bucket.try_take(kStart + milliseconds{50}));
@@ -36,7 +36,7 @@ TEST(TokenBucket, ReservationsQueueBehindEachOther) {
     EXPECT_EQ(bucket.reserve(kStart), milliseconds{200});
 }
 
-TEST(TokenBucket, ADebtIsPaidBeforeAnythingElse) {
+TEST(TokenBucket, DebtIsPaidFirst) {
     TokenBucket bucket{10, 5};
     bucket.take(15, kStart);
     EXPECT_EQ(bucket.tokens(kStart), -10);
@@ -46,14 +46,14 @@ TEST(TokenBucket, ADebtIsPaidBeforeAnythingElse) {
     EXPECT_EQ(bucket.wait_for(0, kStart), milliseconds{100});
 }
 
-TEST(TokenBucket, ARateOfZeroIsNoLimit) {
+TEST(TokenBucket, RateZeroMeansNoLimit) {
     TokenBucket bucket{0, 1};
     bucket.take(1000, kStart);
     EXPECT_TRUE(bucket.try_take(kStart));
     EXPECT_EQ(bucket.reserve(kStart), Duration{});
 }
 
-TEST(TokenBucket, OtherTermsCountFromNowOn) {
+TEST(TokenBucket, NewRateAppliesFromNowOn) {
     TokenBucket bucket{10, 10};
     bucket.set(1, 2, kStart);
     EXPECT_EQ(bucket.tokens(kStart), 2);

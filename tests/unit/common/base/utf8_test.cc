@@ -5,13 +5,13 @@
 namespace stoker {
 namespace {
 
-TEST(Utf8Prefix, IsTheWholeTextWhereItFits) {
+TEST(Utf8Prefix, ReturnsTheWholeTextIfItFits) {
     EXPECT_EQ(utf8_prefix("", 0), "");
     EXPECT_EQ(utf8_prefix("abc", 3), "abc");
     EXPECT_EQ(utf8_prefix("a\xc3\xa4", 3), "a\xc3\xa4");
 }
 
-TEST(Utf8Prefix, NeverCutsACharacter) {
+TEST(Utf8Prefix, NeverSplitsACharacter) {
     EXPECT_EQ(utf8_prefix("abc", 2), "ab");
     EXPECT_EQ(
         utf8_prefix(
@@ -23,7 +23,7 @@ TEST(Utf8Prefix, NeverCutsACharacter) {
     EXPECT_EQ(utf8_prefix("\xf0\x9f\x94\xa5!", 4), "\xf0\x9f\x94\xa5");
 }
 
-TEST(PrintableUtf8, KeepsCharacters) {
+TEST(PrintableUtf8, KeepsValidCharacters) {
     EXPECT_EQ(printable_utf8(""), "");
     EXPECT_EQ(printable_utf8("a/b c.png"), "a/b c.png");
     EXPECT_EQ(
@@ -31,7 +31,7 @@ TEST(PrintableUtf8, KeepsCharacters) {
         "\xc3\xa4\xe2\x82\xac\xf0\x9f\x94\xa5");
 }
 
-TEST(PrintableUtf8, ReplacesEverythingElse) {
+TEST(PrintableUtf8, ReplacesInvalidBytesAndControls) {
     EXPECT_EQ(printable_utf8("a\nb\x7f"), "a?b?");
     EXPECT_EQ(printable_utf8("\xff\xc3"), "??");
     EXPECT_EQ(printable_utf8("\xc0\xaf"), "??") << "overlong";

@@ -5,7 +5,7 @@
 namespace stoker {
 namespace {
 
-TEST(Wire, ReadsBackWhatWasWritten) {
+TEST(Wire, RoundTripsEveryType) {
     WireWriter out;
     out.put(std::uint8_t{7}).put(std::uint32_t{0xDEADBEEF}).put_text("coal").put(std::int64_t{-2});
     WireReader in{out.view()};
@@ -24,7 +24,7 @@ TEST(Wire, IntegersAreLittleEndian) {
     EXPECT_EQ(out.view()[1], std::byte{1});
 }
 
-TEST(Wire, ReadingPastTheEndGivesZeroForEver) {
+TEST(Wire, ReadingPastTheEndReturnsZeros) {
     WireWriter out;
     out.put(std::uint16_t{9});
     WireReader in{out.view()};
@@ -33,7 +33,7 @@ TEST(Wire, ReadingPastTheEndGivesZeroForEver) {
     EXPECT_EQ(in.get<std::uint8_t>(), 0U) << "also where one byte would still be there";
 }
 
-TEST(Wire, PaddingNeverCutsWhatIsThere) {
+TEST(Wire, PaddingNeverTruncates) {
     WireWriter out;
     out.put(std::uint64_t{1});
     out.pad_to(4);

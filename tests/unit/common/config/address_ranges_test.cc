@@ -9,7 +9,7 @@ bool contains(const std::vector<std::string>& ranges, const std::string& peer) {
     return AddressRanges::parse(ranges)->contains_peer(peer);
 }
 
-TEST(AddressRanges, KnowsAddressesOfBothFamilies) {
+TEST(AddressRanges, MatchesIpv4AndIpv6) {
     EXPECT_TRUE(contains({"10.7.0.0/16"}, "10.7.255.1:80"));
     EXPECT_FALSE(contains({"10.7.0.0/16"}, "10.8.0.1:80"));
     EXPECT_TRUE(contains({"10.7.8.0/21"}, "10.7.15.9:80"));
@@ -24,7 +24,7 @@ TEST(AddressRanges, KnowsAddressesOfBothFamilies) {
     EXPECT_FALSE(contains({"::/0"}, "unknown"));
 }
 
-TEST(AddressRanges, QuotesWhatIsNoRange) {
+TEST(AddressRanges, RejectsAndQuotesInvalidRange) {
     for (const char* text :
          {"", "/8", "10.0.0.0/33", "fd00::/129", "10.0.0/8", "10.0.0.0/", "10.0.0.0/8x", "lan"}) {
         const auto ranges = AddressRanges::parse({"10.0.0.0/8", text});
@@ -33,7 +33,7 @@ TEST(AddressRanges, QuotesWhatIsNoRange) {
     }
 }
 
-TEST(LoopbackPeer, IsThePodItself) {
+TEST(LoopbackPeer, MatchesLoopbackAddressesOnly) {
     EXPECT_TRUE(is_loopback_peer("127.0.0.1:5"));
     EXPECT_TRUE(is_loopback_peer("[::1]:5"));
     EXPECT_FALSE(is_loopback_peer("10.0.0.1:5"));

@@ -42,7 +42,7 @@ Status read(std::string_view text, Settings& out) {
     return in.finish();
 }
 
-TEST(ConfigReader, ReadsWhatIsThereAndLeavesTheRestAlone) {
+TEST(ConfigReader, KeepsDefaultsOfAbsentKeys) {
     Settings out;
     ASSERT_TRUE(read(
         "socket: /run/s\ntags: [a, b]\nserver: {verbose: true, patience: 250ms}\n"
@@ -57,7 +57,7 @@ TEST(ConfigReader, ReadsWhatIsThereAndLeavesTheRestAlone) {
     EXPECT_EQ(out.names, (std::vector<std::string>{"train", "val"}));
 }
 
-TEST(ConfigReader, ReadsAMappingWithKeysOfTheWritersChoice) {
+TEST(ConfigReader, ReadsAMappingWithArbitraryKeys) {
     std::map<std::string, std::string> limits{{"old", "1"}};
     auto good = ConfigReader::parse("limits: {cpu: 100m, nvidia.com/gpu: 1}");
     good->read("limits", limits);
@@ -70,13 +70,13 @@ TEST(ConfigReader, ReadsAMappingWithKeysOfTheWritersChoice) {
     EXPECT_EQ(bad->finish().error().message, "limits: must be a mapping of texts");
 }
 
-TEST(ConfigReader, AnEmptyTextIsAnEmptyMapping) {
+TEST(ConfigReader, EmptyTextIsAnEmptyMapping) {
     Settings out;
     EXPECT_TRUE(read("", out));
     EXPECT_TRUE(read("# nothing\n", out));
 }
 
-TEST(ConfigReader, TellsEveryMistakeAtOnceWithItsPath) {
+TEST(ConfigReader, ReportsEveryMistakeWithItsPath) {
     Settings out;
     const auto status = read(
         "sockets: x\ntags: a\nserver: {port: many, verbose: yes, patience: -3s}\n"
@@ -100,14 +100,14 @@ TEST(ConfigReader, TellsEveryMistakeAtOnceWithItsPath) {
         "sockets: unknown key; known here: datasets, server, socket, tags");
 }
 
-TEST(ConfigReader, AKeyThatStandsTwiceIsAMistake) {
+TEST(ConfigReader, RejectsDuplicateKeys) {
     Settings out;
     const auto status = read("socket: a\nsocket: b\n", out);
     ASSERT_FALSE(status);
     EXPECT_EQ(status.error().message, "socket: duplicate key");
 }
 
-TEST(ConfigReader, BrokenYamlIsToldWithItsPlace) {
+TEST(ConfigReader, ReportsThePositionOfBrokenYaml) {
     Settings out;
     const auto status = read("socket: [unclosed\n", out);
     ASSERT_FALSE(status);
@@ -115,7 +115,7 @@ TEST(ConfigReader, BrokenYamlIsToldWithItsPlace) {
     EXPECT_FALSE(read("- a list\n", out));
 }
 
-TEST(ParseBytes, KnowsTheUnitsOfKubernetes) {
+TEST(ParseBytes, ParsesKubernetesUnits) {
     EXPECT_EQ(parse_bytes("17").value(), Bytes{17});
     EXPECT_EQ(parse_bytes("256Mi").value(), mib(256));
     EXPECT_EQ(parse_bytes("1.5Gi").value(), mib(1536));
@@ -124,14 +124,14 @@ TEST(ParseBytes, KnowsTheUnitsOfKubernetes) {
     EXPECT_EQ(parse_bytes("unlimited").value(), Bytes::unlimited());
 }
 
-TEST(ParseBytes, RefusesTheRest) {
+TEST(ParseBytes, RejectsOtherTexts) {
     for (const auto* text :
          {"", "-1", "Mi", "1 Gi", "1gb", "99999Ei", "1e400", "0x10", "1..2", "256m"}) {
         EXPECT_FALSE(parse_bytes(text).has_value()) << text;
     }
 }
 
-TEST(ParseDuration, KnowsFourUnitsAndDemandsOne) {
+TEST(ParseDuration, RequiresOneOfFourUnits) {
     EXPECT_EQ(parse_duration("250ms").value(), 250ms);
     EXPECT_EQ(parse_duration("1.5s").value(), 1500ms);
     EXPECT_EQ(parse_duration("5m").value(), 5min);

@@ -5,7 +5,7 @@
 namespace stoker::domain {
 namespace {
 
-TEST(HostPath, RefusesSystemTreesAndWhatIsBelowThem) {
+TEST(HostPath, RejectsSystemTreesAndPathsBelow) {
     for (const char* path :
          {"/etc",
           "/etc/ssl",
@@ -22,13 +22,13 @@ TEST(HostPath, RefusesSystemTreesAndWhatIsBelowThem) {
     }
 }
 
-TEST(HostPath, RefusesFoldersThatHoldOthersAndWhatIsNoPath) {
+TEST(HostPath, RejectsParentFoldersAndInvalidPaths) {
     for (const char* path : {"/", "", "mnt", "/var", "/var/lib", "/mnt", "/tmp", "/home"}) {
         EXPECT_TRUE(is_system_path(path)) << path;
     }
 }
 
-TEST(HostPath, TakesDirectoriesForDisksAndData) {
+TEST(HostPath, AcceptsDiskAndDataDirectories) {
     for (const char* path :
          {"/mnt/nvme",
           "/mnt/nvme/stoker",

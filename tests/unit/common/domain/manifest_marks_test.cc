@@ -19,7 +19,7 @@ std::vector<ListedObject> objects(std::uint64_t count) {
     return result;
 }
 
-// A manifest with the bytes that its view points into.
+// A manifest and the bytes that its view points into.
 struct Listing {
     explicit Listing(std::vector<ListedObject> listed)
         : bytes(encode_manifest(std::move(listed)).value()),
@@ -48,7 +48,7 @@ TEST(ManifestMarks, PiecesCoverEverySampleOnce) {
     }
 }
 
-TEST(ManifestMarks, FindTheSampleInASmallListing) {
+TEST(ManifestMarks, SmallListingsFindTheSample) {
     const ManifestMarks theirs = mark_manifest(Listing{objects(100)}.view);
     auto overwritten = objects(100);
     overwritten[41].etag = "new";
@@ -61,25 +61,25 @@ TEST(ManifestMarks, FindTheSampleInASmallListing) {
     EXPECT_EQ(find_difference(Listing{resized}.view, theirs), (SampleRange{99, 1}));
 }
 
-TEST(ManifestMarks, NameThePieceInALargeListing) {
+TEST(ManifestMarks, LargeListingsFindThePiece) {
     const ManifestMarks theirs = mark_manifest(Listing{objects(2560)}.view);
     auto overwritten = objects(2560);
     overwritten[1234].etag = "new";
     EXPECT_EQ(find_difference(Listing{overwritten}.view, theirs), (SampleRange{1230, 10}));
 }
 
-TEST(ManifestMarks, FindAnEndThatIsMissing) {
+TEST(ManifestMarks, DetectAMissingEnd) {
     const ManifestMarks theirs = mark_manifest(Listing{objects(100)}.view);
     EXPECT_EQ(find_difference(Listing{objects(99)}.view, theirs), (SampleRange{99, 1}));
     EXPECT_EQ(find_difference(Listing{objects(103)}.view, theirs), (SampleRange{100, 3}));
 }
 
-TEST(ManifestMarks, NoMarksTellNothing) {
+TEST(ManifestMarks, NoMarksFindNoDifference) {
     EXPECT_EQ(find_difference(Listing{objects(3)}.view, {}), std::nullopt);
 }
 
-// Whatever a sidecar says.
-TEST(ManifestMarks, TakeAnyNumbers) {
+// Any numbers from a sidecar are safe.
+TEST(ManifestMarks, AcceptAnyNumbers) {
     const ManifestMarks theirs{~std::uint64_t{0}, std::vector<std::uint64_t>(256, 7)};
     EXPECT_TRUE(find_difference(Listing{objects(3)}.view, theirs).has_value());
 }

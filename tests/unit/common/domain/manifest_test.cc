@@ -41,12 +41,12 @@ TEST(Manifest, LabelsAreTheSortedParentFolders) {
     EXPECT_EQ(view.sample(SampleId{3}).label, kNoLabel);
 }
 
-TEST(Manifest, TheLabelIsTheInnermostFolder) {
+TEST(Manifest, LabelIsTheInnermostFolder) {
     const auto bytes = encode_manifest({{"train/cat/1.jpg", 1, "x"}}).value();
     EXPECT_EQ(ManifestView::open(bytes).value().label_name(0), "cat");
 }
 
-TEST(Manifest, TheRevisionDependsOnKeysSizesAndEtagsButNotOnTheListingOrder) {
+TEST(Manifest, RevisionIgnoresTheListingOrder) {
     const auto revision = [](std::vector<ListedObject> objects) {
         const auto bytes = encode_manifest(std::move(objects)).value();
         return ManifestView::open(bytes).value().revision();
@@ -69,7 +69,7 @@ TEST(Manifest, KeysMayHoldAnyBytes) {
     EXPECT_EQ(ManifestView::open(bytes).value().sample(SampleId{0}).key, odd);
 }
 
-TEST(Manifest, WhatCannotBeACacheKeyIsRefusedByName) {
+TEST(Manifest, RejectsAndNamesInvalidObjects) {
     EXPECT_EQ(
         encode_manifest({}).error().message, "the dataset is empty: no object under its prefix");
     EXPECT_EQ(
@@ -80,7 +80,7 @@ TEST(Manifest, WhatCannotBeACacheKeyIsRefusedByName) {
         "object 'a' is listed twice");
 }
 
-TEST(Manifest, SizesThatCannotBeAreRefused) {
+TEST(Manifest, RejectsImpossibleSizes) {
     constexpr std::uint64_t kMost = std::uint64_t{1} << 56U;
     EXPECT_TRUE(encode_manifest({{"a", kMost - 1, "x"}, {"b", 1, "x"}}).has_value());
     EXPECT_EQ(
@@ -90,7 +90,7 @@ TEST(Manifest, SizesThatCannotBeAreRefused) {
     EXPECT_FALSE(encode_manifest({{"a", UINT64_MAX, "x"}, {"b", UINT64_MAX, "x"}}).has_value());
 }
 
-TEST(Manifest, EveryFlippedBitIsRefused) {
+TEST(Manifest, RejectsEveryFlippedBit) {
     const auto good = encode_manifest(digits()).value();
     for (std::size_t bit = 0; bit < good.size() * 8; ++bit) {
         auto bad = good;
@@ -99,16 +99,16 @@ TEST(Manifest, EveryFlippedBitIsRefused) {
     }
 }
 
-TEST(Manifest, EveryTruncationIsRefused) {
+TEST(Manifest, RejectsEveryTruncation) {
     const auto good = encode_manifest(digits()).value();
     for (std::size_t size = 0; size < good.size(); ++size) {
         EXPECT_FALSE(ManifestView::open(std::span{good}.first(size)).has_value()) << size;
     }
 }
 
-// Without the checksum a view must still never read outside its bytes (run under the address
+// Without the checksum a view must still never read outside its bytes (run with the address
 // sanitizer).
-TEST(Manifest, DamageNeverLeadsOutsideTheBytes) {
+TEST(Manifest, DamageNeverCausesReadsOutOfBounds) {
     const auto good = encode_manifest(digits()).value();
     for (std::size_t at = kManifestHeaderBytes; at < good.size(); ++at) {
         auto bad = good;

@@ -5,7 +5,7 @@
 namespace stoker::domain {
 namespace {
 
-TEST(NodeDirectory, SegmentNamesReadBack) {
+TEST(NodeDirectory, SegmentNamesRoundTrip) {
     EXPECT_EQ(control_folder("/n"), "/n/control");
     EXPECT_EQ(data_folder("/n"), "/n/data");
     EXPECT_EQ(segment_file(SegmentSeq{17}), "segments/17.seg");
@@ -13,7 +13,7 @@ TEST(NodeDirectory, SegmentNamesReadBack) {
     EXPECT_EQ(parse_segment_name("4294967295.seg"), SegmentSeq{4294967295U});
 }
 
-TEST(NodeDirectory, ASegmentNameHasOneSpelling) {
+TEST(NodeDirectory, SegmentNameHasOneSpelling) {
     for (const char* name :
          {"",
           ".seg",
@@ -28,14 +28,14 @@ TEST(NodeDirectory, ASegmentNameHasOneSpelling) {
     }
 }
 
-TEST(NodeDirectory, SequenceMarksReadBack) {
+TEST(NodeDirectory, SequenceMarksRoundTrip) {
     EXPECT_EQ(sequence_mark_file(4294967296), "segments/next.4294967296");
     EXPECT_EQ(parse_sequence_mark_name("next.4294967296"), 4294967296U);
     EXPECT_EQ(parse_sequence_mark_name("next."), std::nullopt);
     EXPECT_EQ(parse_sequence_mark_name("next.007"), std::nullopt);
 }
 
-TEST(NodeDirectory, RevisionNamesReadBack) {
+TEST(NodeDirectory, RevisionNamesRoundTrip) {
     const RevisionId revision{0xDEADBEEF};
     EXPECT_EQ(manifest_file(revision), "manifest.00000000deadbeef");
     EXPECT_EQ(state_file(revision), "state.00000000deadbeef.json");
@@ -44,7 +44,7 @@ TEST(NodeDirectory, RevisionNamesReadBack) {
     EXPECT_EQ(parse_state_name(state_file(revision)), revision);
 }
 
-TEST(NodeDirectory, ForeignNamesAreNotRevisions) {
+TEST(NodeDirectory, RejectsForeignRevisionNames) {
     for (const char* name :
          {"manifest",
           "manifest.",

@@ -5,13 +5,13 @@
 namespace stoker::domain {
 namespace {
 
-TEST(ParseRevision, IsTheOppositeOfToString) {
+TEST(ParseRevision, InvertsToString) {
     for (const std::uint64_t value : {0UL, 0xBEEFUL, ~0UL}) {
         EXPECT_EQ(parse_revision(to_string(RevisionId{value})), RevisionId{value});
     }
 }
 
-TEST(ParseRevision, RefusesEveryOtherSpelling) {
+TEST(ParseRevision, RejectsOtherSpellings) {
     for (const char* digits :
          {"",
           "beef",

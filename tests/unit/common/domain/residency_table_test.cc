@@ -5,13 +5,13 @@
 namespace stoker::domain {
 namespace {
 
-TEST(ResidencyTable, HeaderReadsBack) {
+TEST(ResidencyTable, HeaderRoundTrips) {
     const ResidencyHeader header{RevisionId{0xABCDEF}, 5000};
     EXPECT_EQ(decode_residency_header(encode_residency_header(header)).value(), header);
     EXPECT_EQ(residency_file_bytes(5000), 64U + 40000U);
 }
 
-TEST(ResidencyTable, EveryFlippedBitOfTheHeaderIsRefused) {
+TEST(ResidencyTable, RejectsEveryFlippedHeaderBit) {
     const auto good = encode_residency_header({RevisionId{7}, 3});
     for (std::size_t bit = 0; bit < good.size() * 8; ++bit) {
         auto bad = good;
@@ -20,7 +20,7 @@ TEST(ResidencyTable, EveryFlippedBitOfTheHeaderIsRefused) {
     }
 }
 
-TEST(ResidencyTable, AnotherVersionIsNamed) {
+TEST(ResidencyTable, ErrorNamesTheOtherVersion) {
     auto header = encode_residency_header({RevisionId{7}, 3});
     header.at(8) = std::byte{9};
     const auto result = decode_residency_header(header);

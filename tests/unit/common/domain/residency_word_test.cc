@@ -10,7 +10,7 @@ TEST(ResidencyWord, ZeroMeansAbsent) {
     EXPECT_EQ(pack_residency(Residency{}), 0U);
 }
 
-TEST(ResidencyWord, KeepsItsThreeFieldsApartAtTheirLimits) {
+TEST(ResidencyWord, FieldsDoNotOverlapAtTheirLimits) {
     for (const auto segment_class : {SegmentClass::kResident, SegmentClass::kWindow}) {
         for (const std::uint32_t segment : {0U, 1U, UINT32_MAX}) {
             for (const std::uint64_t offset :
@@ -22,7 +22,7 @@ TEST(ResidencyWord, KeepsItsThreeFieldsApartAtTheirLimits) {
     }
 }
 
-TEST(ResidencyWord, AnUnknownClassIsAMiss) {
+TEST(ResidencyWord, UnknownClassIsAMiss) {
     EXPECT_EQ(unpack_residency(3ULL << 62U), std::nullopt);
     EXPECT_EQ(unpack_residency(1ULL << 40U), std::nullopt);
 }

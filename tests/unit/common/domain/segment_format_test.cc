@@ -9,12 +9,12 @@ namespace {
 
 constexpr SegmentSeq kSeq{7};
 
-TEST(SegmentFormat, HeaderReadsBack) {
+TEST(SegmentFormat, HeaderRoundTrips) {
     const SegmentHeader header{kSeq, RevisionId{0x1234}, SegmentClass::kWindow, 64U << 20U};
     EXPECT_EQ(decode_segment_header(encode_segment_header(header)).value(), header);
 }
 
-TEST(SegmentFormat, EveryFlippedBitOfTheHeaderIsRefused) {
+TEST(SegmentFormat, RejectsEveryFlippedHeaderBit) {
     const auto good = encode_segment_header({kSeq, RevisionId{1}, SegmentClass::kResident, 4096});
     for (std::size_t bit = 0; bit < good.size() * 8; ++bit) {
         auto bad = good;
@@ -23,7 +23,7 @@ TEST(SegmentFormat, EveryFlippedBitOfTheHeaderIsRefused) {
     }
 }
 
-TEST(SegmentFormat, AnotherVersionIsNamed) {
+TEST(SegmentFormat, ErrorNamesTheOtherVersion) {
     auto header = encode_segment_header({kSeq, RevisionId{1}, SegmentClass::kResident, 4096});
     header.at(8) = std::byte{2};
     const auto result = decode_segment_header(header);
@@ -32,25 +32,25 @@ TEST(SegmentFormat, AnotherVersionIsNamed) {
     EXPECT_EQ(result.error().message, "segment format version 2, this program reads version 1");
 }
 
-TEST(SegmentFormat, RecordHeaderReadsBackInItsOwnSegmentOnly) {
+TEST(SegmentFormat, RecordHeaderIsValidInItsOwnSegmentOnly) {
     const RecordHeader header{SampleId{42}, kSeq, 110 * 1024, 0xCAFE};
     const auto bytes = encode_record_header(header);
     EXPECT_EQ(decode_record_header(bytes, kSeq), header);
     EXPECT_EQ(decode_record_header(bytes, SegmentSeq{8}), std::nullopt);
 }
 
-TEST(SegmentFormat, ZeroesAreNotARecord) {
+TEST(SegmentFormat, ZerosAreNotARecord) {
     EXPECT_EQ(decode_record_header(std::array<std::byte, 64>{}, SegmentSeq{0}), std::nullopt);
 }
 
-TEST(SegmentFormat, RecordsAreAlignedAndHoldTheirHeader) {
+TEST(SegmentFormat, RecordsAreAlignedAndIncludeTheirHeader) {
     EXPECT_EQ(record_bytes(0), 64U);
     EXPECT_EQ(record_bytes(1), 128U);
     EXPECT_EQ(record_bytes(64), 128U);
     EXPECT_EQ(record_bytes(65), 192U);
 }
 
-TEST(SegmentFormat, NoDatasetTakesMoreThanItsBoundInRecords) {
+TEST(SegmentFormat, DatasetRecordsStayWithinTheirBound) {
     for (const std::uint64_t size : {0U, 1U, 63U, 64U, 65U, 1000U}) {
         const Bytes bound = records_bytes_max(Bytes{size} * 7, 7);
         EXPECT_LE(Bytes{record_bytes(size)} * 7, bound);
@@ -66,7 +66,7 @@ std::vector<FooterEntry> entries(std::size_t count) {
     return out;
 }
 
-TEST(SegmentFormat, FooterReadsBackAtEverySmallLength) {
+TEST(SegmentFormat, FooterRoundTripsAtEverySmallLength) {
     for (std::size_t count = 0; count < 20; ++count) {
         const auto footer = encode_footer(entries(count), kSeq);
         EXPECT_EQ(footer.size() % kRecordAlignment, 0U);
@@ -77,7 +77,7 @@ TEST(SegmentFormat, FooterReadsBackAtEverySmallLength) {
     }
 }
 
-TEST(SegmentFormat, EveryFlippedBitOfAFooterIsRefused) {
+TEST(SegmentFormat, RejectsEveryFlippedFooterBit) {
     const auto good = encode_footer(entries(5), kSeq);
     for (std::size_t bit = 0; bit < good.size() * 8; ++bit) {
         auto bad = good;
@@ -86,7 +86,7 @@ TEST(SegmentFormat, EveryFlippedBitOfAFooterIsRefused) {
     }
 }
 
-TEST(SegmentFormat, AFooterOfAnotherSegmentIsRefused) {
+TEST(SegmentFormat, RejectsFooterOfAnotherSegment) {
     EXPECT_FALSE(decode_footer(encode_footer(entries(2), kSeq), SegmentSeq{8}).has_value());
 }
 

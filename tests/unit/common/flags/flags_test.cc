@@ -38,7 +38,7 @@ protected:
            's'}}}};
 };
 
-TEST_F(FlagsTest, ValuesComeAfterASpaceOrAnEqualsSign) {
+TEST_F(FlagsTest, ValuesFollowASpaceOrEqualsSign) {
     EXPECT_EQ(complaint({"--value", "a", "--switch"}), "");
     EXPECT_EQ(last_, "a");
     EXPECT_TRUE(set_);
@@ -46,14 +46,14 @@ TEST_F(FlagsTest, ValuesComeAfterASpaceOrAnEqualsSign) {
     EXPECT_EQ(last_, "b=c");
 }
 
-TEST_F(FlagsTest, ComplaintsSayWhatThereIs) {
+TEST_F(FlagsTest, ErrorsNameValidFlags) {
     EXPECT_THAT(complaint({"--valeu", "1"}), HasSubstr("did you mean --value?"));
     EXPECT_THAT(complaint({"--zzzzzzz"}), HasSubstr("there are: --value --switch"));
     EXPECT_THAT(complaint({"--value"}), HasSubstr("--value needs a value"));
     EXPECT_THAT(complaint({"value"}), HasSubstr("flags begin with --"));
 }
 
-TEST_F(FlagsTest, WordsAndFlagsComeInAnyOrderAsWithKubectl) {
+TEST_F(FlagsTest, WordsAndFlagsMixInAnyOrder) {
     EXPECT_THAT(
         *parse_words(groups_, {"why", "-v", "a", "tj/x", "-s"}), ElementsAre("why", "tj/x"));
     EXPECT_EQ(last_, "a");
@@ -70,7 +70,7 @@ TEST_F(FlagsTest, HelpNamesEveryFlag) {
     EXPECT_THAT(flag_help(groups_), HasSubstr("--switch"));
 }
 
-TEST(Flags, NumbersAreWholeTexts) {
+TEST(Flags, NumbersMustFillTheWholeText) {
     EXPECT_EQ(*parse_number("x", "-0.5e1"), -5);
     EXPECT_FALSE(parse_number("x", "1k").has_value());
     EXPECT_FALSE(parse_number("x", "nan").has_value());
@@ -79,7 +79,7 @@ TEST(Flags, NumbersAreWholeTexts) {
     EXPECT_FALSE(parse_count("x", "1.5").has_value());
 }
 
-TEST(Flags, PairsComeInTurnAndTheFirstMistakeEndsThem) {
+TEST(Flags, PairsStopAtTheFirstMistake) {
     std::string seen;
     const auto take = [&seen](std::string_view name, std::string_view value) -> Status {
         seen += std::string{name} + ":" + std::string{value} + " ";

@@ -12,7 +12,7 @@ ServerRequest request(std::string method, std::string target) {
     return made;
 }
 
-TEST(Diagnostics, ServesMetricsAsPrometheusWantsThem) {
+TEST(Diagnostics, ServesMetricsInPrometheusFormat) {
     metrics::Registry registry;
     registry.counter("x_total", "X.").add(2);
     const auto response = diagnostics_handler(registry, {})(request("GET", "/metrics?format=text"));
@@ -21,7 +21,7 @@ TEST(Diagnostics, ServesMetricsAsPrometheusWantsThem) {
     EXPECT_EQ(response.body, "# HELP x_total X.\n# TYPE x_total counter\nx_total 2\n");
 }
 
-TEST(Diagnostics, ProbesSayWhyNot) {
+TEST(Diagnostics, FailedProbesStateTheReason) {
     const metrics::Registry registry;
     bool loading = true;
     Probes probes;
@@ -36,7 +36,7 @@ TEST(Diagnostics, ProbesSayWhyNot) {
     EXPECT_EQ(handler(request("GET", "/readyz")).status, 200);
 }
 
-TEST(Diagnostics, RefusesEverythingElse) {
+TEST(Diagnostics, RejectsOtherPathsAndMethods) {
     const metrics::Registry registry;
     const Handler handler = diagnostics_handler(registry, {});
     EXPECT_EQ(handler(request("GET", "/")).status, 404);

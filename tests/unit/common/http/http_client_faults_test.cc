@@ -30,7 +30,7 @@ Error error_of(HttpClient& client, HttpRequest request) {
     return response.has_value() ? Error{} : response.error();
 }
 
-// A server that answers nothing and waits until the client has had enough.
+// A server that never responds; it waits for the client to give up.
 HttpScriptServer::Script silent() {
     return [](ScriptConnection& connection) {
         connection.read_request();
@@ -38,7 +38,7 @@ HttpScriptServer::Script silent() {
     };
 }
 
-TEST(HttpClientFaults, NobodyListens) {
+TEST(HttpClientFaults, RefusedConnectionIsUnavailable) {
     std::string url;
     {
         HttpScriptServer gone{silent()};
@@ -49,20 +49,20 @@ TEST(HttpClientFaults, NobodyListens) {
     EXPECT_THAT(error.message, HasSubstr("Connection refused"));
 }
 
-TEST(HttpClientFaults, NamesThatDoNotExist) {
+TEST(HttpClientFaults, UnknownHostIsUnavailable) {
     const Error error = error_of(*make_client(), get("http://no-such-host.invalid/"));
     EXPECT_EQ(error.code, ErrorCode::kUnavailable);
     EXPECT_THAT(error.message, HasSubstr("no-such-host.invalid"));
 }
 
-TEST(HttpClientFaults, RefusesBadUrls) {
+TEST(HttpClientFaults, RejectsBadUrls) {
     const auto client = make_client();
     EXPECT_EQ(error_of(*client, get("http://[::1")).code, ErrorCode::kInvalidArgument);
     EXPECT_EQ(error_of(*client, get("file:///etc/hostname")).code, ErrorCode::kInvalidArgument);
     EXPECT_EQ(error_of(*client, get("")).code, ErrorCode::kInvalidArgument);
 }
 
-TEST(HttpClientFaults, TotalTimeoutEndsASlowAnswer) {
+TEST(HttpClientFaults, TotalTimeoutEndsASlowResponse) {
     HttpScriptServer server{silent()};
     HttpRequest request = get(server.url());
     request.total_timeout = 50ms;
@@ -71,13 +71,13 @@ TEST(HttpClientFaults, TotalTimeoutEndsASlowAnswer) {
     EXPECT_EQ(error.message, "timed out after 0.05 s, no answer yet");
 }
 
-TEST(HttpClientFaults, IdleTimeoutEndsASilentStreamButNotATalkingOne) {
+TEST(HttpClientFaults, IdleTimeoutEndsOnlySilentStreams) {
     HttpScriptServer server{[](ScriptConnection& to) {
         to.read_request();
         to.send("HTTP/1.1 200 OK\r\n\r\n");
         for (int i = 0; i < 8; ++i) {
             to.send("x");
-            to.wait_for_hang_up(100ms);  // 0.8 s of talk against an idle limit of 0.5 s
+            to.wait_for_hang_up(100ms);  // 0.8 s of data with an idle limit of 0.5 s
         }
         to.wait_for_hang_up(30s);
     }};
@@ -89,7 +89,7 @@ TEST(HttpClientFaults, IdleTimeoutEndsASilentStreamButNotATalkingOne) {
     EXPECT_EQ(error.message, "nothing received for 0.5 s, 8 bytes of the answer received");
 }
 
-TEST(HttpClientFaults, AnswersLongerThanAllowedAreCut) {
+TEST(HttpClientFaults, OverlongResponseFails) {
     HttpScriptServer server{answering([](const ScriptRequest& request, ScriptConnection& to) {
         to.reply(200, std::string(request.target == "/fits" ? 1000 : 1001, 'x'));
     })};
@@ -101,7 +101,7 @@ TEST(HttpClientFaults, AnswersLongerThanAllowedAreCut) {
     EXPECT_EQ(error_of(*client, request).code, ErrorCode::kResourceExhausted);
 }
 
-TEST(HttpClientFaults, HugeHeadersAreCut) {
+TEST(HttpClientFaults, HugeHeadersFail) {
     HttpScriptServer server{[](ScriptConnection& to) {
         to.read_request();
         to.send("HTTP/1.1 200 OK\r\n");
@@ -113,7 +113,7 @@ TEST(HttpClientFaults, HugeHeadersAreCut) {
     EXPECT_EQ(error_of(*make_client(), get(server.url())).code, ErrorCode::kResourceExhausted);
 }
 
-TEST(HttpClientFaults, ConnectionsThatBreakAreUnavailable) {
+TEST(HttpClientFaults, BrokenConnectionIsUnavailable) {
     const std::vector<std::pair<std::string, std::string>> cases = {
         {"cut inside the body", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc"},
         {"cut inside the headers", "HTTP/1.1 200 OK\r\nContent-Le"},
@@ -133,7 +133,7 @@ TEST(HttpClientFaults, ConnectionsThatBreakAreUnavailable) {
     }
 }
 
-TEST(HttpClientFaults, AResetIsUnavailable) {
+TEST(HttpClientFaults, ResetIsUnavailable) {
     HttpScriptServer server{[](ScriptConnection& to) {
         to.read_request();
         to.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc");
@@ -142,7 +142,7 @@ TEST(HttpClientFaults, AResetIsUnavailable) {
     EXPECT_EQ(error_of(*make_client(), get(server.url())).code, ErrorCode::kUnavailable);
 }
 
-// Each connection answers one request, reads the next one and hangs up instead of answering, once.
+// Each connection answers one request and closes at the second one, without a response, once.
 HttpScriptServer::Script dies_on_second_request(std::atomic<int>& requests) {
     return [&requests](ScriptConnection& to) {
         while (to.read_request()) {
@@ -154,7 +154,7 @@ HttpScriptServer::Script dies_on_second_request(std::atomic<int>& requests) {
     };
 }
 
-TEST(HttpClientFaults, AGetOnADeadPooledConnectionIsRepeatedInSilence) {
+TEST(HttpClientFaults, GetOnDeadPooledConnectionIsRetried) {
     std::atomic<int> requests = 0;
     HttpScriptServer server{dies_on_second_request(requests)};
     const auto client = make_client();
@@ -165,7 +165,7 @@ TEST(HttpClientFaults, AGetOnADeadPooledConnectionIsRepeatedInSilence) {
     EXPECT_EQ(requests, 3);
 }
 
-TEST(HttpClientFaults, APostIsNeverSentTwice) {
+TEST(HttpClientFaults, PostIsNeverSentTwice) {
     for (const std::string body : {"{}", ""}) {
         SCOPED_TRACE("body: " + body);
         std::atomic<int> requests = 0;
@@ -180,7 +180,7 @@ TEST(HttpClientFaults, APostIsNeverSentTwice) {
     }
 }
 
-TEST(HttpClientFaults, TheReceiverMayStop) {
+TEST(HttpClientFaults, SinkMayStopTheTransfer) {
     HttpScriptServer server{answering([](const ScriptRequest&, ScriptConnection& to) {
         to.reply(200, "more than anybody wants");
     })};
@@ -216,10 +216,10 @@ TEST(HttpClientFaults, CancelEndsASilentCall) {
     ASSERT_FALSE(status.has_value());
     EXPECT_EQ(status.error().code, ErrorCode::kCancelled);
     EXPECT_TRUE(hung_up.get_future().get()) << "the server sees it too";
-    client->cancel(id);  // already over: nothing happens
+    client->cancel(id);  // already ended: ignored
 }
 
-TEST(HttpClientFaults, AStopTokenEndsABlockingCall) {
+TEST(HttpClientFaults, StopTokenEndsABlockingCall) {
     std::stop_source stop;
     HttpScriptServer server{[&](ScriptConnection& connection) {
         connection.read_request();
@@ -255,7 +255,7 @@ TEST(HttpClientFaults, DestructionFinishesEveryCallOnce) {
     EXPECT_EQ(late, kCalls) << "what starts during destruction is cancelled as well";
 }
 
-TEST(HttpClientFaults, ManyThreadsStartAndCancelAtOnce) {
+TEST(HttpClientFaults, ThreadsMayStartAndCancelConcurrently) {
     HttpScriptServer server{
         answering([](const ScriptRequest&, ScriptConnection& to) { to.reply(200, "ok"); })};
     ClientOptions options;
@@ -284,7 +284,7 @@ TEST(HttpClientFaults, ManyThreadsStartAndCancelAtOnce) {
     EXPECT_EQ(done, kThreads * kCallsEach);
 }
 
-TEST(HttpClientFaults, AMissingCaFileIsRefused) {
+TEST(HttpClientFaults, RejectsMissingCaFile) {
     ClientOptions no_such_file;
     no_such_file.ca_file = "/nonexistent/ca.crt";
     const auto client = make_curl_client(no_such_file, kClock);

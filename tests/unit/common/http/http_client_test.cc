@@ -22,7 +22,7 @@ using testing::HasSubstr;
 
 constexpr Duration kPatience = std::chrono::seconds{20};
 
-TEST(HttpClient, GivesStatusHeadersAndBody) {
+TEST(HttpClient, ReturnsStatusHeadersAndBody) {
     HttpScriptServer server{answering([](const ScriptRequest&, ScriptConnection& to) {
         to.reply(404, "no such thing", "X-Why: gone\r\n");
     })};
@@ -55,7 +55,7 @@ TEST(HttpClient, SendsMethodTargetHeadersAndBodyAsGiven) {
     EXPECT_EQ(got.body, R"({"a":1})");
 }
 
-TEST(HttpClient, SpeaksEveryMethod) {
+TEST(HttpClient, SupportsEveryMethod) {
     HttpScriptServer server{answering([](const ScriptRequest& request, ScriptConnection& to) {
         const bool typed = request.headers.contains("content-type");
         if (request.method == "HEAD") {
@@ -91,8 +91,7 @@ TEST(HttpClient, ReusesItsConnection) {
     EXPECT_EQ(server.connection_count(), 1);
 }
 
-// Collects what a stream delivers, for tests that wait for it piece by piece. Must outlive the
-// client.
+// Collects a stream's data, for tests that wait for it piece by piece. Must outlive the client.
 class Collector {
 public:
     HttpSink sink() {
@@ -169,7 +168,7 @@ TEST(HttpClient, DeliversEachPieceOfAStreamAtOnce) {
     EXPECT_TRUE(collector.done().front().has_value());
 }
 
-TEST(HttpClient, RunsManyCallsAtOnce) {
+TEST(HttpClient, RunsManyCallsConcurrently) {
     constexpr int kCalls = 50;
     std::mutex mutex;
     std::condition_variable all_here;
@@ -179,7 +178,7 @@ TEST(HttpClient, RunsManyCallsAtOnce) {
         std::unique_lock lock{mutex};
         ++waiting;
         all_here.notify_all();
-        // Nobody is answered before everybody has asked.
+        // The server responds only after all requests have arrived.
         all_here.wait_for(lock, kPatience, [&] { return waiting == kCalls; });
         to.reply(200, "together");
     }};
@@ -209,7 +208,7 @@ TEST(HttpClient, LimitsItsConnections) {
     EXPECT_LE(server.connection_count(), 3);
 }
 
-TEST(HttpClient, LetsCallbacksStartAndCancel) {
+TEST(HttpClient, CallbacksMayStartAndCancel) {
     HttpScriptServer server{
         answering([](const ScriptRequest&, ScriptConnection& to) { to.reply(200, "ok"); })};
     Collector second;
@@ -224,8 +223,8 @@ TEST(HttpClient, LetsCallbacksStartAndCancel) {
     EXPECT_TRUE(second.done().front().has_value());
 }
 
-TEST(HttpClient, DecodesGzipWhenAskedTo) {
-    // "hello hello hello" by gzip, written out because the server has no compressor.
+TEST(HttpClient, DecodesGzipOnRequest) {
+    // "hello hello hello" compressed by gzip, as bytes because the server has no compressor.
     const std::string packed(
         "\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xcb\x48\xcd\xc9\xc9\x57\xc8\x40\x90\x00\x80\x88"
         "\xf9\xe5\x11\x00\x00\x00",

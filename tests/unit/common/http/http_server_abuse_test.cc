@@ -50,7 +50,7 @@ bool wait_for_open(const HttpServer& server, std::uint64_t count) {
     return true;
 }
 
-TEST(HttpServerAbuse, ASlowHeaderIsCutHoweverSteadilyItDrips) {
+TEST(HttpServerAbuse, SlowHeaderIsCutEvenWithSteadyBytes) {
     const auto server = serve({.header_timeout = 300ms});
     HttpRawClient client{server->port()};
     client.send("GET / HTTP/1.1\r\n");
@@ -63,7 +63,7 @@ TEST(HttpServerAbuse, ASlowHeaderIsCutHoweverSteadilyItDrips) {
     expect_alive(*server);
 }
 
-TEST(HttpServerAbuse, ASlowBodyIsCut) {
+TEST(HttpServerAbuse, SlowBodyIsCut) {
     const auto server = serve({.body_timeout = 200ms});
     HttpRawClient client{server->port()};
     client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nonly this");
@@ -83,7 +83,7 @@ TEST(HttpServerAbuse, IdleConnectionsAreClosed) {
     EXPECT_TRUE(wait_for_open(*server, 0));
 }
 
-TEST(HttpServerAbuse, AnIdleHandshakeIsCut) {
+TEST(HttpServerAbuse, IdleHandshakeIsCut) {
     const auto certificate = test::make_certificate("localhost");
     const auto server = serve(
         {.cert_pem = certificate.cert_pem,
@@ -99,7 +99,7 @@ TEST(HttpServerAbuse, AnIdleHandshakeIsCut) {
     EXPECT_TRUE(wait_for_open(*server, 0)) << "no connection is leaked";
 }
 
-TEST(HttpServerAbuse, OversizedRequestsAreRefusedByName) {
+TEST(HttpServerAbuse, OversizedRequestsGetTheirStatus) {
     const auto server = serve({.header_bytes_max = kib(16), .body_bytes_max = kib(64)});
     const std::string long_header = "X-Long: " + std::string(20'000, 'x') + "\r\n";
     const std::vector<std::pair<std::string, std::string>> cases = {
@@ -120,9 +120,8 @@ TEST(HttpServerAbuse, OversizedRequestsAreRefusedByName) {
     expect_alive(*server);
 }
 
-// Neither the line before a chunk nor the lines after the last one count for the limits of header
-// and body.
-TEST(HttpServerAbuse, LinesOfAChunkedBodyAreBounded) {
+// Chunk-size lines and trailer lines do not count towards the limits of header and body.
+TEST(HttpServerAbuse, LimitsLinesOfAChunkedBody) {
     const auto server = serve({.header_bytes_max = kib(16), .body_bytes_max = kib(64)});
     const std::string head = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
     for (const std::string start : {"1;", "1\r\nx\r\n1;", "0\r\nX-Long: ", "0;"}) {
@@ -167,7 +166,7 @@ TEST(HttpServerAbuse, SurvivesRandomBytes) {
     EXPECT_TRUE(wait_for_open(*server, 0));
 }
 
-TEST(HttpServerAbuse, ANewcomerTakesThePlaceOfWhoHasWaitedLongest) {
+TEST(HttpServerAbuse, NewConnectionReplacesTheLongestWaiting) {
     const auto server = serve({.connections_max = 3, .header_timeout = 60s});
     std::list<HttpRawClient> holders;
     for (int i = 0; i < 3; ++i) {
@@ -181,7 +180,7 @@ TEST(HttpServerAbuse, ANewcomerTakesThePlaceOfWhoHasWaitedLongest) {
     EXPECT_TRUE(holders.back().read_until_closed(kPatience).starts_with("HTTP/1.1 200"));
 }
 
-TEST(HttpServerAbuse, AFloodOfSilentConnectionsKeepsNobodyOut) {
+TEST(HttpServerAbuse, SilentFloodDoesNotBlockOthers) {
     const auto server = serve({.connections_max = 16, .header_timeout = 60s});
     std::list<HttpRawClient> flood;
     for (int i = 0; i < 300; ++i) {
@@ -198,7 +197,7 @@ TEST(HttpServerAbuse, CutsASilentPeerAtTheHeaderTimeout) {
     EXPECT_TRUE(silent.wait_until_closed(kPatience));
 }
 
-TEST(HttpServerAbuse, ARequestThatIsAnsweredIsNotCutForANewcomer) {
+TEST(HttpServerAbuse, RequestInProgressIsNotCutForANewConnection) {
     std::vector<Reply> replies;
     std::mutex mutex;
     const auto server = HttpServer::start(
@@ -223,7 +222,7 @@ TEST(HttpServerAbuse, ARequestThatIsAnsweredIsNotCutForANewcomer) {
     EXPECT_TRUE(asking.read_until_closed(kPatience).starts_with("HTTP/1.1 200"));
 }
 
-TEST(HttpServerAbuse, AReaderThatDoesNotReadIsCut) {
+TEST(HttpServerAbuse, NonReadingPeerIsCut) {
     const std::string large(64 * 1024 * 1024, 'x');
     const auto handler = [&](const ServerRequest&) {
         return ServerResponse{200, "text/plain", large, {}};
@@ -236,13 +235,14 @@ TEST(HttpServerAbuse, AReaderThatDoesNotReadIsCut) {
     EXPECT_TRUE(wait_for_open(**server, 0)) << "without the client reading a byte";
 }
 
-// In a process of its own, which runs out of descriptors. 0: all is as it should be.
+// Runs in its own process, which has no descriptors left. Returns 0 on success.
 int accept_without_descriptors() {
     const auto server = serve({.address = "127.0.0.1"});
     rlimit limit{};
     ::getrlimit(RLIMIT_NOFILE, &limit);
     const rlim_t before = limit.rlim_cur;
-    limit.rlim_cur = static_cast<rlim_t>(UniqueFd{::dup(0)}.get()) + 1;  // one: the client's
+    limit.rlim_cur =
+        static_cast<rlim_t>(UniqueFd{::dup(0)}.get()) + 1;  // room for one: the client's
     ::setrlimit(RLIMIT_NOFILE, &limit);
     HttpRawClient client{server->port()};
     const auto end = std::chrono::steady_clock::now() + kPatience;
@@ -257,7 +257,7 @@ int accept_without_descriptors() {
     return backed_off && answer.starts_with("HTTP/1.1 200") ? 0 : 1;
 }
 
-TEST(HttpServerAbuseDeathTest, WithoutDescriptorsItWaitsForThem) {
+TEST(HttpServerAbuseDeathTest, WaitsForDescriptors) {
     EXPECT_EXIT(
         std::exit(accept_without_descriptors()),
         testing::ExitedWithCode(0),

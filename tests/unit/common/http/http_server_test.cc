@@ -45,7 +45,7 @@ std::string url_of(const HttpServer& server, const std::string& path = "/") {
     return "http://127.0.0.1:" + std::to_string(server.port()) + path;
 }
 
-TEST(HttpServer, HandsRequestsToItsHandler) {
+TEST(HttpServer, PassesRequestsToItsHandler) {
     const auto server = serve(echo);
     HttpRequest request;
     request.method = "POST";
@@ -58,7 +58,7 @@ TEST(HttpServer, HandsRequestsToItsHandler) {
     EXPECT_EQ(server->stats().requests, 1U);
 }
 
-TEST(HttpServer, AHandlerMayAnswerLaterFromAnotherThread) {
+TEST(HttpServer, LaterHandlerMayReplyFromAnotherThread) {
     std::vector<std::jthread> threads;
     auto server =
         HttpServer::start({}, LaterHandler{[&](const ServerRequest& request, Reply reply) {
@@ -76,14 +76,14 @@ TEST(HttpServer, AHandlerMayAnswerLaterFromAnotherThread) {
     threads.clear();
 }
 
-TEST(HttpServer, AHandlerThatIsToAnswerLaterMayAlsoThrow) {
+TEST(HttpServer, LaterHandlerMayThrow) {
     const auto throws = [](const ServerRequest&, const Reply&) { throw std::runtime_error("no"); };
     auto server = HttpServer::start({}, LaterHandler{throws});
     ASSERT_TRUE(server.has_value());
     EXPECT_EQ(fetch(url_of(**server))->status, 500);
 }
 
-TEST(HttpServer, ARequestThatIsNeverAnsweredHoldsUpNobodysEnd) {
+TEST(HttpServer, UnansweredRequestDoesNotBlockShutdown) {
     ServerOptions options;
     options.answer_timeout = 200ms;
     options.drain_timeout = 200ms;
@@ -94,7 +94,7 @@ TEST(HttpServer, ARequestThatIsNeverAnsweredHoldsUpNobodysEnd) {
     server->reset();
 }
 
-TEST(HttpServer, GivesTheHandlerPathHeadersAndPeer) {
+TEST(HttpServer, HandlerGetsPathHeadersAndPeer) {
     ServerRequest seen;
     const auto server = serve([&](const ServerRequest& request) {
         seen = request;
@@ -121,7 +121,7 @@ TEST(HttpServer, AnswersHeadWithoutABody) {
     EXPECT_TRUE(answer.ends_with("\r\n\r\n")) << answer;
 }
 
-TEST(HttpServer, KeepsConnectionsAndServesPipelinedRequests) {
+TEST(HttpServer, KeepsConnectionsOpenAndServesPipelinedRequests) {
     const auto server = serve(echo);
     HttpRawClient client{server->port()};
     client.send("GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -132,7 +132,7 @@ TEST(HttpServer, KeepsConnectionsAndServesPipelinedRequests) {
     EXPECT_EQ(server->stats().requests, 3U);
 }
 
-TEST(HttpServer, SaysContinueToThoseWhoWait) {
+TEST(HttpServer, SendsContinueOnExpect) {
     const auto server = serve(echo);
     HttpRawClient client{server->port()};
     client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n");
@@ -141,7 +141,7 @@ TEST(HttpServer, SaysContinueToThoseWhoWait) {
     EXPECT_TRUE(client.read_until("POST / body", kPatience));
 }
 
-TEST(HttpServer, AHandlerThatThrowsIsA500) {
+TEST(HttpServer, ThrowingHandlerCauses500) {
     const auto server = serve(
         [](const ServerRequest&) -> ServerResponse { throw std::runtime_error("secret detail"); });
     const auto response = fetch(url_of(*server));
@@ -150,7 +150,7 @@ TEST(HttpServer, AHandlerThatThrowsIsA500) {
     EXPECT_EQ(response->body, "internal error\n");
 }
 
-TEST(HttpServer, ServesLargeAnswers) {
+TEST(HttpServer, ServesLargeResponses) {
     const std::string large(3 * 1024 * 1024, 'x');
     const auto server = serve([&](const ServerRequest&) {
         return ServerResponse{200, "text/plain", large, {}};
@@ -160,7 +160,7 @@ TEST(HttpServer, ServesLargeAnswers) {
     EXPECT_EQ(response->body, large);
 }
 
-TEST(HttpServer, ListensOnBothFamilies) {
+TEST(HttpServer, ListensOnIpv4AndIpv6) {
     ServerOptions options;
     options.address = "::";
     const auto server = serve(echo, options);
@@ -168,7 +168,7 @@ TEST(HttpServer, ListensOnBothFamilies) {
     EXPECT_TRUE(fetch("http://[::1]:" + std::to_string(server->port()) + "/").has_value());
 }
 
-TEST(HttpServer, RefusesWhatItCannotListenOn) {
+TEST(HttpServer, RejectsInvalidListenAddress) {
     const auto server = serve(echo, {.address = "127.0.0.1"});
     const auto taken = HttpServer::start({.address = "127.0.0.1", .port = server->port()}, echo);
     ASSERT_FALSE(taken.has_value());
@@ -179,7 +179,7 @@ TEST(HttpServer, RefusesWhatItCannotListenOn) {
     EXPECT_EQ(nonsense.error().code, ErrorCode::kInvalidArgument);
 }
 
-TEST(HttpServer, FinishesTheRequestInProgressWhenItIsDestroyed) {
+TEST(HttpServer, DestructorFinishesTheRequestInProgress) {
     std::promise<void> in_handler;
     std::promise<void> go_on;
     auto server = serve([&](const ServerRequest&) {
@@ -209,26 +209,26 @@ struct TlsFixture : testing::Test {
 
 using HttpsServer = TlsFixture;
 
-TEST_F(HttpsServer, ServesThoseWhoTrustIt) {
+TEST_F(HttpsServer, ServesTrustingClients) {
     const auto response = fetch(url(), {.ca_pem = first.cert_pem});
     ASSERT_TRUE(response.has_value()) << response.error().message;
     EXPECT_EQ(response->body, "GET / ");
 }
 
-TEST_F(HttpsServer, StrangersRefuseItsCertificate) {
+TEST_F(HttpsServer, ClientsWithoutItsCaReject) {
     const auto response = fetch(url(), {.ca_pem = second.cert_pem});
     ASSERT_FALSE(response.has_value());
     EXPECT_EQ(response.error().code, ErrorCode::kForbidden) << response.error().message;
     EXPECT_TRUE(fetch(url(), {.verify = false}).has_value());
 }
 
-TEST_F(HttpsServer, SwapsItsCertificateWithoutARestart) {
+TEST_F(HttpsServer, ReplacesItsCertificateWithoutARestart) {
     ASSERT_TRUE(server->replace_certificate(second.cert_pem, second.key_pem).has_value());
     EXPECT_TRUE(fetch(url(), {.ca_pem = second.cert_pem}).has_value());
     EXPECT_FALSE(fetch(url(), {.ca_pem = first.cert_pem}).has_value());
 }
 
-TEST_F(HttpsServer, KeepsTheOldPairWhenTheNewOneIsBad) {
+TEST_F(HttpsServer, KeepsTheOldPairIfTheNewOneIsInvalid) {
     const std::vector<std::pair<std::string, std::string>> bad = {
         {second.cert_pem, first.key_pem}, {"not PEM", second.key_pem}, {second.cert_pem, ""}};
     for (const auto& [cert, key] : bad) {

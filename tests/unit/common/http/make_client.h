@@ -9,7 +9,7 @@
 #include "common/base/clock.h"
 #include "common/http/http_client.h"
 
-// What the tests of the HTTP client begin with.
+// Shared set-up of the HTTP client's tests.
 namespace stoker::http {
 
 inline std::unique_ptr<HttpClient> make_client(ClientOptions options = {}) {

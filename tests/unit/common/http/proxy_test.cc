@@ -19,7 +19,7 @@ std::function<const char*(const char*)> environment(std::map<std::string, std::s
     };
 }
 
-TEST(Proxy, ComesFromTheEnvironmentLowerCaseFirst) {
+TEST(Proxy, ReadsTheEnvironmentLowerCaseFirst) {
     EXPECT_EQ(proxies_from_environment(environment({})), ProxySettings{});
     EXPECT_EQ(
         proxies_from_environment(environment(
@@ -33,13 +33,13 @@ TEST(Proxy, ComesFromTheEnvironmentLowerCaseFirst) {
         (ProxySettings{"http://all", "http://all", ""}));
 }
 
-TEST(Proxy, GoesByTheScheme) {
+TEST(Proxy, DependsOnTheScheme) {
     const ProxySettings settings{"a", "b", ""};
     EXPECT_EQ(settings.for_url("http://s3/https://"), "a");
     EXPECT_EQ(settings.for_url("https://s3/"), "b");
 }
 
-// A server that answers with the request's target: a proxy sees a whole URL.
+// A server that answers with the request's target: a proxy receives an absolute URL.
 class ProxyRequests : public ::testing::Test {
 protected:
     std::string target_of(const std::string& url, const std::string& except = "") {
@@ -69,7 +69,7 @@ TEST_F(ProxyRequests, ReachExceptedHostsDirectly) {
     EXPECT_EQ(target_of("http://s3.example/b/k", ".other"), "http://s3.example/b/k");
 }
 
-TEST_F(ProxyRequests, AClientWithoutSettingsAsksNoEnvironment) {
+TEST_F(ProxyRequests, IgnoreTheEnvironmentWithoutSettings) {
     ::setenv("http_proxy", "http://127.0.0.1:1", 1);
     const auto client = make_curl_client({}, clock_).value();
     const auto response =

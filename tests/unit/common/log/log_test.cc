@@ -8,7 +8,7 @@
 namespace stoker::log {
 namespace {
 
-TEST(Log, IsOneJsonObjectALine) {
+TEST(Log, WritesOneJsonObjectPerLine) {
     EXPECT_EQ(
         format_line(
             "T",
@@ -19,7 +19,7 @@ TEST(Log, IsOneJsonObjectALine) {
         "\"bytes\":17,\"share\":0.5,\"borrowed\":true}\n");
 }
 
-TEST(Log, EscapesWhatJsonForbids) {
+TEST(Log, EscapesForJson) {
     EXPECT_EQ(
         format_line("T", Level::kInfo, "m", {{"key", "a\"b\\c\nd\te\x01 é"}}),
         "{\"ts\":\"T\",\"level\":\"info\",\"msg\":\"m\",\"key\":"

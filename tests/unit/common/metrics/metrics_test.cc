@@ -57,7 +57,7 @@ TEST(Metrics, EscapesHelpAndLabelValues) {
         "g{key=\"q\\\" b\\\\ n\\n é\"} 1\n");
 }
 
-TEST(Metrics, SpellsNumbersAsPrometheusReadsThem) {
+TEST(Metrics, WritesNumbersInPrometheusFormat) {
     Registry registry;
     Gauge& gauge = registry.gauge("g", "G.");
     const std::vector<std::pair<double, std::string>> cases = {
@@ -99,7 +99,7 @@ TEST(Metrics, ExponentialBoundsGrowByTheFactor) {
     EXPECT_THAT(exponential_bounds(1, 2, 0), ElementsAre());
 }
 
-TEST(Metrics, RemovedSeriesAreGoneButTheirPointersStayUsable) {
+TEST(Metrics, RemovedSeriesDisappearButPointersStayValid) {
     Registry registry;
     auto& family = registry.gauge_family("g", "G.", {"job"});
     const auto ended = family.with({"a"});
@@ -112,7 +112,7 @@ TEST(Metrics, RemovedSeriesAreGoneButTheirPointersStayUsable) {
     EXPECT_EQ(family.with({"a"})->value(), 0) << "a new series starts from zero";
 }
 
-TEST(Metrics, CountsEveryAdditionOfEveryThread) {
+TEST(Metrics, CountsAdditionsOfEveryThread) {
     Registry registry;
     Counter& counter = registry.counter("c_total", "C.");
     auto& family = registry.histogram_family("h", "H.", {"thread"}, {0.5});
@@ -135,7 +135,7 @@ TEST(Metrics, CountsEveryAdditionOfEveryThread) {
     EXPECT_THAT(family.with({"0"})->counts(), ElementsAre(0, 20'000));
 }
 
-TEST(MetricsDeathTest, ProgrammersMistakesAbort) {
+TEST(MetricsDeathTest, InvalidNamesAbort) {
     Registry registry;
     registry.counter("taken_total", "T.");
     EXPECT_DEATH(registry.counter("taken_total", "Again."), "taken_total");

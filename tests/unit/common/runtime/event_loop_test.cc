@@ -32,7 +32,7 @@ protected:
     UniqueFd theirs;
 };
 
-TEST_F(EventLoopTest, TellsWhenADescriptorCanBeRead) {
+TEST_F(EventLoopTest, CallsBackForReadableDescriptor) {
     int calls = 0;
     loop.watch(ours.get(), [&](IoReady ready) {
         calls += ready.readable ? 1 : 0;
@@ -46,7 +46,7 @@ TEST_F(EventLoopTest, TellsWhenADescriptorCanBeRead) {
     EXPECT_EQ(calls, 1);
 }
 
-TEST_F(EventLoopTest, TellsOfAHangUpEvenToThoseWhoDoNotWantToRead) {
+TEST_F(EventLoopTest, ReportsHangUpWithoutReadInterest) {
     bool told = false;
     loop.watch(ours.get(), [&](IoReady ready) {
         told = ready.readable;
@@ -58,7 +58,7 @@ TEST_F(EventLoopTest, TellsOfAHangUpEvenToThoseWhoDoNotWantToRead) {
     EXPECT_TRUE(told);
 }
 
-TEST_F(EventLoopTest, ACallbackMayForgetItsOwnDescriptor) {
+TEST_F(EventLoopTest, CallbackMayForgetItsOwnDescriptor) {
     int calls = 0;
     loop.watch(ours.get(), [&](IoReady) {
         ++calls;
@@ -70,7 +70,7 @@ TEST_F(EventLoopTest, ACallbackMayForgetItsOwnDescriptor) {
     EXPECT_EQ(calls, 1);
 }
 
-TEST_F(EventLoopTest, RunsTimersInTheOrderOfTheirTimes) {
+TEST_F(EventLoopTest, RunsTimersInOrder) {
     std::vector<int> ran;
     const TimePoint now = loop.now();
     loop.run_at(now + milliseconds{2}, [&] { ran.push_back(2); });
@@ -83,7 +83,7 @@ TEST_F(EventLoopTest, RunsTimersInTheOrderOfTheirTimes) {
     EXPECT_THAT(ran, ElementsAre(1, 2));
 }
 
-TEST_F(EventLoopTest, ATimerMaySetAnother) {
+TEST_F(EventLoopTest, TimerMaySetAnother) {
     int ran = 0;
     loop.run_at(loop.now(), [&] { loop.run_at(loop.now(), [&] { ++ran; }); });
     while (ran == 0) {
@@ -92,7 +92,7 @@ TEST_F(EventLoopTest, ATimerMaySetAnother) {
     EXPECT_EQ(ran, 1);
 }
 
-TEST_F(EventLoopTest, RunsWhatOtherThreadsPostInTheirOrder) {
+TEST_F(EventLoopTest, RunsPostedTasksInOrder) {
     std::vector<int> ran;
     std::thread poster{[&] {
         for (int i = 0; i < 1000; ++i) {

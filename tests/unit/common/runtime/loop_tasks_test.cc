@@ -25,7 +25,7 @@ protected:
     int runs = 0;
 };
 
-TEST_F(LoopTasksTest, ATimerRunsOnceWhenItIsDue) {
+TEST_F(LoopTasksTest, TimerRunsOnceWhenDue) {
     LoopTimer timer{loop};
     timer.run_in(seconds{2}, [this] { ++runs; });
     pass(seconds{1});
@@ -35,7 +35,7 @@ TEST_F(LoopTasksTest, ATimerRunsOnceWhenItIsDue) {
     EXPECT_EQ(runs, 1);
 }
 
-TEST_F(LoopTasksTest, ALaterTaskReplacesTheOneThatWaits) {
+TEST_F(LoopTasksTest, LaterTaskReplacesThePendingOne) {
     LoopTimer timer{loop};
     timer.run_in(seconds{1}, [this] { runs += 10; });
     timer.run_in(seconds{2}, [this] { ++runs; });
@@ -43,7 +43,7 @@ TEST_F(LoopTasksTest, ALaterTaskReplacesTheOneThatWaits) {
     EXPECT_EQ(runs, 1);
 }
 
-TEST_F(LoopTasksTest, ATimerMaySetItselfAgain) {
+TEST_F(LoopTasksTest, TimerMaySetItselfAgain) {
     LoopTimer timer{loop};
     const std::function<void()> tick = [&] {
         ++runs;
@@ -55,7 +55,7 @@ TEST_F(LoopTasksTest, ATimerMaySetItselfAgain) {
     EXPECT_EQ(runs, 3);
 }
 
-TEST_F(LoopTasksTest, ATimerThatWasCancelledOrIsGoneRunsNothing) {
+TEST_F(LoopTasksTest, CancelledOrDestroyedTimerDoesNotRun) {
     LoopTimer cancelled{loop};
     cancelled.run_in(seconds{1}, [this] { ++runs; });
     cancelled.cancel();
@@ -67,7 +67,7 @@ TEST_F(LoopTasksTest, ATimerThatWasCancelledOrIsGoneRunsNothing) {
     EXPECT_EQ(runs, 0);
 }
 
-TEST_F(LoopTasksTest, TasksRunOnTheLoopWhileTheirOwnerLives) {
+TEST_F(LoopTasksTest, RunsTasksWhileTheirOwnerLives) {
     const LoopTasks tasks{loop};
     tasks.post([this] { ++runs; });
     std::thread{[this, post = tasks.poster()] { post([this] { ++runs; }); }}.join();
@@ -78,7 +78,7 @@ TEST_F(LoopTasksTest, TasksRunOnTheLoopWhileTheirOwnerLives) {
     EXPECT_EQ(runs, 3);
 }
 
-TEST_F(LoopTasksTest, NothingRunsAfterTheOwnersEnd) {
+TEST_F(LoopTasksTest, RunsNothingAfterTheOwnersEnd) {
     std::optional<LoopTasks> tasks{loop};
     tasks->post([this] { ++runs; });
     const auto post = tasks->poster();

@@ -8,7 +8,7 @@
 namespace stoker {
 namespace {
 
-TEST(WorkerPool, RunsEverythingThatWasPostedBeforeItEnds) {
+TEST(WorkerPool, RunsAllPostedTasksBeforeItEnds) {
     std::atomic<int> ran{0};
     {
         WorkerPool pool{"test", 3};
@@ -19,16 +19,16 @@ TEST(WorkerPool, RunsEverythingThatWasPostedBeforeItEnds) {
     EXPECT_EQ(ran, 1000);
 }
 
-TEST(WorkerPool, RunsTasksBesideEachOther) {
+TEST(WorkerPool, RunsTasksConcurrently) {
     std::latch both{2};
     WorkerPool pool{"test", 2};
     for (int i = 0; i < 2; ++i) {
-        pool.post([&both] { both.arrive_and_wait(); });  // either alone would wait for ever
+        pool.post([&both] { both.arrive_and_wait(); });  // one task alone would block for ever
     }
     both.wait();
 }
 
-TEST(WorkerPool, TellsWhatWaits) {
+TEST(WorkerPool, BacklogCountsWaitingTasks) {
     std::latch go{1};
     std::latch started{1};
     WorkerPool pool{"test", 1};

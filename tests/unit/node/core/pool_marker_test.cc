@@ -5,12 +5,12 @@
 namespace stoker::node {
 namespace {
 
-TEST(PoolMarker, IsReadAsItWasWritten) {
+TEST(PoolMarker, RoundTrips) {
     EXPECT_EQ(parse_marker(format_marker("nvme")), "nvme");
     EXPECT_EQ(format_marker("nvme"), "{\"schema\":1,\"pool\":\"nvme\"}\n");
 }
 
-TEST(PoolMarker, RefusesWhateverItWouldNotWrite) {
+TEST(PoolMarker, RejectsOtherTexts) {
     for (const char* text :
          {"",
           "nvme",
@@ -23,7 +23,7 @@ TEST(PoolMarker, RefusesWhateverItWouldNotWrite) {
     }
 }
 
-TEST(ForeignEntries, AreAllButLostAndFoundAndOldNodeDirectories) {
+TEST(ForeignEntries, ExcludeLostAndFoundAndOldNodeDirectories) {
     EXPECT_TRUE(foreign_entries({}).empty());
     EXPECT_TRUE(foreign_entries({{"lost+found", false}, {"team", true}}).empty());
     EXPECT_EQ(

@@ -18,7 +18,7 @@ std::map<std::string, std::string> context(const std::string& view) {
         {"view", view}};
 }
 
-TEST(ViewRequest, ReadsWhatTheKubeletPasses) {
+TEST(ViewRequest, ParsesTheKubeletsContext) {
     const auto request = parse_view_request(context("data"), true);
     ASSERT_TRUE(request);
     EXPECT_EQ(
@@ -28,13 +28,13 @@ TEST(ViewRequest, ReadsWhatTheKubeletPasses) {
     EXPECT_FALSE(request->is_foreign());
 }
 
-TEST(ViewRequest, IsForeignWhereThePodIsInAnotherNamespaceThanTheDataset) {
+TEST(ViewRequest, IsForeignIfPodAndDatasetNamespacesDiffer) {
     auto given = context("shared");
     given["namespace"] = "data";
     EXPECT_TRUE(parse_view_request(given, true)->is_foreign());
 }
 
-TEST(ViewRequest, DemandsReadOnlyVolumesForReadOnlyViews) {
+TEST(ViewRequest, RequiresReadOnlyVolumesForReadOnlyViews) {
     for (const char* view : {"data", "shared", "guest"}) {
         auto given = context(view);
         given["namespace"] = std::string{view} == "guest" ? "data" : "team";
@@ -47,14 +47,14 @@ TEST(ViewRequest, DemandsReadOnlyVolumesForReadOnlyViews) {
     EXPECT_FALSE(parse_view_request(context("owner"), true));
 }
 
-TEST(ViewRequest, GivesTheOwnerViewToTheOwnNamespaceAndTheGuestViewToOthers) {
+TEST(ViewRequest, OwnerViewIsForTheOwnNamespaceGuestViewForOthers) {
     auto given = context("owner");
     given["namespace"] = "data";
     EXPECT_EQ(parse_view_request(given, false).error().code, ErrorCode::kForbidden);
     EXPECT_FALSE(parse_view_request(context("guest"), true));
 }
 
-TEST(ViewRequest, KnowsTheNameOfANodeDirectory) {
+TEST(ViewRequest, BuildsTheNodeDirectoryName) {
     EXPECT_TRUE(is_dataset_uid("0d1f4c5e-7a3b-4f7e-9c1d-0123456789ab"));
     EXPECT_TRUE(is_dataset_uid("inline-0123456789abcdef"));
     for (const char* other : {"", "notes", "inline-0123", "0D1F4C5E-7A3B-4F7E-9C1D-0123456789AB"}) {
@@ -62,7 +62,7 @@ TEST(ViewRequest, KnowsTheNameOfANodeDirectory) {
     }
 }
 
-TEST(ViewRequest, RefusesPersistentVolumes) {
+TEST(ViewRequest, RejectsPersistentVolumes) {
     auto given = context("data");
     given["csi.storage.k8s.io/ephemeral"] = "false";
     EXPECT_FALSE(parse_view_request(given, true));
@@ -70,7 +70,7 @@ TEST(ViewRequest, RefusesPersistentVolumes) {
     EXPECT_FALSE(parse_view_request(given, true));
 }
 
-TEST(ViewRequest, RefusesNamesThatLeaveTheirFolder) {
+TEST(ViewRequest, RejectsNamesThatLeaveTheirFolder) {
     for (const char* key : {"pool", "namespace", "uid", "dataset"}) {
         for (const std::string& value :
              {std::string{"../x"},
@@ -88,7 +88,7 @@ TEST(ViewRequest, RefusesNamesThatLeaveTheirFolder) {
     }
 }
 
-TEST(ViewRequest, NeedsEverythingButTheDatasetsName) {
+TEST(ViewRequest, RequiresAllAttributesExceptTheDataset) {
     for (const char* key :
          {"pool", "namespace", "uid", "view", "csi.storage.k8s.io/pod.namespace"}) {
         auto given = context("data");

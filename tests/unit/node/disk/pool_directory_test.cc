@@ -57,7 +57,7 @@ protected:
         write(on_host("/mnt/nvme") / ns / uid / "segments" / "1.seg", "old");
     }
 
-    // A node directory as the driver makes it, with a sample in it.
+    // Creates a node directory as the driver does, with a sample in it.
     void fill(const NodeDirectoryName& name) {
         ASSERT_TRUE(open()->view_source(request(View::kOwner, name)));
         write(directory(name) / "control" / "lock", "");
@@ -68,7 +68,7 @@ protected:
         return on_host("/mnt/nvme") / name.ns / name.uid;
     }
 
-    // Two hours from now everything that the test made is old enough.
+    // Sweeps as of two hours from now, when all test files are old enough.
     SweepOutcome sweep(SweepRequest request, const std::set<FileId>& mounted = {}) {
         const auto outcome = open()->sweep(request, mounted, wall_now() + hours{2});
         EXPECT_TRUE(outcome) << outcome.error().message;
@@ -79,7 +79,7 @@ protected:
     UniqueFd root_;
 };
 
-// Modes and owners of everything below a directory.
+// Mode and owner of everything below a directory.
 std::map<std::string, mode_t> modes_below(const fs::path& top) {
     std::map<std::string, mode_t> modes;
     for (const auto& entry : fs::recursive_directory_iterator{top}) {
@@ -91,13 +91,13 @@ std::map<std::string, mode_t> modes_below(const fs::path& top) {
     return modes;
 }
 
-TEST_F(Pool, MakesAndMarksADirectoryThatIsMissing) {
+TEST_F(Pool, CreatesAndMarksAMissingDirectory) {
     ASSERT_TRUE(open());
     EXPECT_TRUE(fs::exists(on_host("/mnt/nvme/.stoker-pool")));
     EXPECT_TRUE(open()) << "a marked one is opened again";
 }
 
-TEST_F(Pool, TouchesNothingInADirectoryWithFilesOfOthers) {
+TEST_F(Pool, ChangesNothingInADirectoryWithForeignFiles) {
     write(on_host("/mnt/nvme/home/diary.txt"), "dear");
     fs::permissions(on_host("/mnt/nvme/home"), fs::perms::owner_all);
     const auto before = modes_below(folder_.path());
@@ -108,7 +108,7 @@ TEST_F(Pool, TouchesNothingInADirectoryWithFilesOfOthers) {
     EXPECT_EQ(modes_below(folder_.path()), before);
 }
 
-TEST_F(Pool, RefusesSystemPathsAlsoBehindSymbolicLinks) {
+TEST_F(Pool, RejectsSystemPathsEvenBehindSymbolicLinks) {
     fs::create_directories(on_host("/etc/ssl"));
     fs::create_directories(on_host("/mnt"));
     fs::create_directory_symlink("/etc/ssl", on_host("/mnt/nvme"));
@@ -118,7 +118,7 @@ TEST_F(Pool, RefusesSystemPathsAlsoBehindSymbolicLinks) {
     EXPECT_TRUE(fs::is_empty(on_host("/etc/ssl")));
 }
 
-TEST_F(Pool, FollowsTheAdministratorsLinkToAnotherDiskInsideTheHost) {
+TEST_F(Pool, FollowsTheAdministratorsLinkToAnotherDisk) {
     fs::create_directories(on_host("/disks/a"));
     fs::create_directories(on_host("/mnt"));
     fs::create_directory_symlink("/disks/a", on_host("/mnt/nvme"));
@@ -136,7 +136,7 @@ TEST_F(Pool, IsNotTakenFromAnotherPool) {
     EXPECT_EQ(open().error().code, ErrorCode::kConflict);
 }
 
-TEST_F(Pool, TakesOverADirectoryOfVersion01) {
+TEST_F(Pool, AdoptsADirectoryOfVersion01) {
     make_old_directory("team", "d1");
     ASSERT_TRUE(open());
     const auto source = open()->view_source(request(View::kData));
@@ -145,7 +145,7 @@ TEST_F(Pool, TakesOverADirectoryOfVersion01) {
     EXPECT_TRUE(fs::is_empty(directory(kName) / "data"));
 }
 
-TEST_F(Pool, WaitsWhileASidecarOfVersion01LeadsADirectory) {
+TEST_F(Pool, WaitsForASidecarOfVersion01) {
     make_old_directory("team", "d1");
     const UniqueFd held{::open((directory(kName) / "lock").c_str(), O_RDWR)};
     ASSERT_EQ(::flock(held.get(), LOCK_EX), 0);
@@ -153,7 +153,7 @@ TEST_F(Pool, WaitsWhileASidecarOfVersion01LeadsADirectory) {
     EXPECT_TRUE(fs::exists(directory(kName) / "segments" / "1.seg"));
 }
 
-TEST_F(Pool, ShowsTheOwnerEverythingAndOthersTheData) {
+TEST_F(Pool, OwnerViewShowsEverythingOthersTheData) {
     const auto owner = open()->view_source(request(View::kOwner));
     const auto data = open()->view_source(request(View::kData));
     const auto shared = open()->view_source(request(View::kShared));
@@ -171,7 +171,7 @@ TEST_F(Pool, ShowsTheOwnerEverythingAndOthersTheData) {
     EXPECT_EQ(mode("guests"), 0755U);
 }
 
-TEST_F(Pool, KeepsNamespacesThatNameTheSameUidApart) {
+TEST_F(Pool, SeparatesNamespacesWithTheSameUid) {
     fill(kName);
     const auto ours = open()->view_source(request(View::kOwner));
     const auto others = open()->view_source(request(View::kOwner, {"other", kName.uid}));
@@ -180,7 +180,7 @@ TEST_F(Pool, KeepsNamespacesThatNameTheSameUidApart) {
     EXPECT_FALSE(fs::exists(directory({"other", kName.uid}) / "control" / "lock"));
 }
 
-TEST_F(Pool, ShowsAGuestItsOwnDoorOnly) {
+TEST_F(Pool, GuestViewShowsOnlyItsOwnSocketFolder) {
     auto other = request(View::kGuest);
     other.pod.ns = "other";
     const auto door = open()->view_source(request(View::kGuest));
@@ -191,7 +191,7 @@ TEST_F(Pool, ShowsAGuestItsOwnDoorOnly) {
     EXPECT_NE(*file_id(door->get()), *file_id(others->get()));
 }
 
-TEST_F(Pool, FollowsNoLinkThatATenantPutInThePlaceOfData) {
+TEST_F(Pool, FollowsNoTenantLinkInPlaceOfData) {
     fill(kName);
     fs::create_directories(on_host("/secret"));
     fs::remove_all(directory(kName) / "data");
@@ -206,7 +206,7 @@ TEST_F(Pool, FollowsNoLinkThatATenantPutInThePlaceOfData) {
     EXPECT_FALSE(open()->view_source(request(View::kOwner)));
 }
 
-TEST_F(Pool, MeasuresNodeDirectoriesAndWhetherTheyAreMounted) {
+TEST_F(Pool, MeasuresBytesAndMountState) {
     fill(kName);
     fill({"team", "d2"});
     const auto data = open()->view_source(request(View::kData));
@@ -219,7 +219,7 @@ TEST_F(Pool, MeasuresNodeDirectoriesAndWhetherTheyAreMounted) {
     EXPECT_FALSE((*use)[1].mounted);
 }
 
-TEST_F(Pool, SweepsWhatIsNotKept) {
+TEST_F(Pool, SweepsUnkeptDirectories) {
     fill(kName);
     fill({"team", "d2"});
     fill({"other", "d3"});
@@ -235,7 +235,7 @@ TEST_F(Pool, SweepsYoungDirectoriesOnlyByName) {
     EXPECT_TRUE(fs::exists(directory(kName)));
 }
 
-TEST_F(Pool, SweepsNothingThatIsMounted) {
+TEST_F(Pool, KeepsMountedDirectories) {
     fill(kName);
     for (const View view : {View::kData, View::kOwner, View::kGuest}) {
         const auto source = open()->view_source(request(view));
@@ -244,7 +244,7 @@ TEST_F(Pool, SweepsNothingThatIsMounted) {
     EXPECT_EQ(sweep({}).removed, 1U);
 }
 
-TEST_F(Pool, SweepsNothingThatASidecarLeads) {
+TEST_F(Pool, KeepsDirectoriesLockedByASidecar) {
     fill(kName);
     const UniqueFd held{::open((directory(kName) / "control" / "lock").c_str(), O_RDWR)};
     ASSERT_EQ(::flock(held.get(), LOCK_EX), 0);
@@ -253,7 +253,7 @@ TEST_F(Pool, SweepsNothingThatASidecarLeads) {
     EXPECT_EQ(sweep({}).removed, 1U);
 }
 
-TEST_F(Pool, SweepsADirectoryWhateverItsTenantMadeOfIt) {
+TEST_F(Pool, SweepsADirectoryWithAnyTenantContent) {
     const NodeDirectoryName name{"team", "0d1f4c5e-7a3b-4f7e-9c1d-0123456789ab"};
     fs::create_directories(on_host("/secret"));
     const auto lock = directory(name) / "control" / "lock";
@@ -278,7 +278,7 @@ TEST_F(Pool, SweepsADirectoryWhateverItsTenantMadeOfIt) {
     EXPECT_TRUE(fs::exists(on_host("/secret")));
 }
 
-TEST_F(Pool, IsNotMadeInsideAnotherPool) {
+TEST_F(Pool, IsNotCreatedInsideAnotherPool) {
     fill(kName);
     const auto nested = open("/mnt/nvme/team/d1/data/inner", "inner");
     ASSERT_FALSE(nested);
@@ -288,7 +288,7 @@ TEST_F(Pool, IsNotMadeInsideAnotherPool) {
         << nested.error().message;
 }
 
-TEST_F(Pool, LeavesWhatDoesNotLookLikeANodeDirectory) {
+TEST_F(Pool, KeepsEntriesThatAreNotNodeDirectories) {
     fill(kName);
     write(on_host("/mnt/nvme/team/notes/readme"), "mine");
     EXPECT_EQ(sweep({}).removed, 1U);

@@ -32,7 +32,7 @@ protected:
     UniqueFd fd_;
 };
 
-TEST_F(Tree, CountsAllocatedBlocksAndNotApparentSizes) {
+TEST_F(Tree, CountsAllocatedBlocksNotApparentSizes) {
     write(root_ / "a", 100'000);
     write(root_ / "sparse", 1);
     ASSERT_EQ(::truncate((root_ / "sparse").c_str(), 1 << 30), 0);
@@ -44,7 +44,7 @@ TEST_F(Tree, CountsAllocatedBlocksAndNotApparentSizes) {
     EXPECT_TRUE(use->complete);
 }
 
-TEST_F(Tree, CountsAFileOfManyNamesOnce) {
+TEST_F(Tree, CountsAHardLinkedFileOnce) {
     write(root_ / "one", 1'000'000);
     for (int i = 0; i < 99; ++i) {
         fs::create_hard_link(root_ / "one", root_ / std::to_string(i));
@@ -76,7 +76,7 @@ TEST_F(Tree, FollowsNoSymbolicLink) {
     EXPECT_TRUE(fs::exists(outside / "inner"));
 }
 
-TEST_F(Tree, RemovesTreesDeeperThanAnyPathAndOfEveryKind) {
+TEST_F(Tree, RemovesTreesOfAnyDepthAndKind) {
     UniqueFd at{::openat(fd_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
     const std::string name(200, 'd');
     for (int depth = 0; depth < 200; ++depth) {  // 40,000 bytes of path
@@ -85,7 +85,7 @@ TEST_F(Tree, RemovesTreesDeeperThanAnyPathAndOfEveryKind) {
         ASSERT_EQ(::mkfifoat(at.get(), "pipe", 0600), 0);
         at = std::move(next);
     }
-    write(root_ / ".removing-0", 1);  // a name that the removal itself would use
+    write(root_ / ".removing-0", 1);  // a temporary name of the removal itself
     fs::create_hard_link(root_ / ".removing-0", root_ / "hard");
     ASSERT_TRUE(empty_tree(fd_.get()));
     EXPECT_TRUE(fs::is_empty(root_));

@@ -34,7 +34,7 @@ protected:
 constexpr const char* kForGuests =
     R"(,"sharing":{"namespaceSelector":{"matchLabels":{"team":"guest"}}})";
 
-TEST_F(Facts, KnowThePoolsDirectoryForAWhile) {
+TEST_F(Facts, CacheThePoolsDirectory) {
     put({"", "nvme"},
         R"({"metadata":{"name":"nvme"},"spec":{"volume":{"hostPath":{"path":"/mnt/nvme"}}}})");
     EXPECT_EQ(facts_.pool_path("nvme").value_or(""), "/mnt/nvme");
@@ -52,7 +52,7 @@ TEST_F(Facts, AdmitANamespaceWhoseLabelsTheDatasetSelects) {
     EXPECT_TRUE(check());
 }
 
-TEST_F(Facts, AdmitNobodyElse) {
+TEST_F(Facts, RefuseOtherNamespaces) {
     put({"", "guest"}, R"({"metadata":{"name":"guest","labels":{"team":"other"}}})");
     EXPECT_EQ(check().error().code, ErrorCode::kForbidden) << "there is no such Dataset";
     const std::string words = check().error().message;
@@ -67,7 +67,7 @@ TEST_F(Facts, AdmitNobodyElse) {
     EXPECT_EQ(check("", "d1").error().code, ErrorCode::kForbidden) << "inline datasets";
 }
 
-TEST_F(Facts, TellAnUninstallationFromARestart) {
+TEST_F(Facts, DistinguishUninstallationFromRestart) {
     put({"", "stoker-system"}, R"({"metadata":{"name":"stoker-system"}})");
     EXPECT_TRUE(facts_.is_uninstalled()) << "the DaemonSet is gone";
     put({"stoker-system", "stoker-node"}, R"({"metadata":{"name":"stoker-node"}})");

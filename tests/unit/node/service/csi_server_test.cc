@@ -58,7 +58,7 @@ protected:
         CsiServer::start({"node-1", "csi.stoker.dev", folder_.path()}, publisher_).value();
 };
 
-TEST_F(Csi, TellsTheKubeletWhereItIs) {
+TEST_F(Csi, RegistersItsSocketWithTheKubelet) {
     grpc::ClientContext call;
     ::pluginregistration::PluginInfo info;
     const auto stub = ::pluginregistration::Registration::NewStub(dial(registration_socket()));
@@ -69,7 +69,7 @@ TEST_F(Csi, TellsTheKubeletWhereItIs) {
     EXPECT_EQ(info.supported_versions(0), "1.0.0");
 }
 
-TEST_F(Csi, TellsItsNameAndNode) {
+TEST_F(Csi, ReportsItsNameAndNode) {
     grpc::ClientContext first;
     ::csi::v1::GetPluginInfoResponse plugin;
     ASSERT_TRUE(
@@ -111,7 +111,7 @@ TEST_F(Csi, RefusesIncompleteRequests) {
     EXPECT_EQ(publish(bad).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
-TEST_F(Csi, SaysWhyInTheCodesOfTheSpecification) {
+TEST_F(Csi, ErrorsUseTheSpecificationsCodes) {
     auto foreign = request();
     (*foreign.mutable_volume_context())["csi.storage.k8s.io/pod.namespace"] = "stranger";
     EXPECT_EQ(publish(foreign).error_code(), grpc::StatusCode::PERMISSION_DENIED);
@@ -121,7 +121,7 @@ TEST_F(Csi, SaysWhyInTheCodesOfTheSpecification) {
     EXPECT_NE(refused.error_message().find("photos"), std::string::npos);
 }
 
-TEST_F(Csi, IsReachedByRootOnlyAndLeavesNoSocket) {
+TEST_F(Csi, SocketsAreForRootOnlyAndRemovedAtTheEnd) {
     for (const std::string& socket : {csi_socket(), registration_socket()}) {
         struct stat status {};
 
@@ -133,7 +133,7 @@ TEST_F(Csi, IsReachedByRootOnlyAndLeavesNoSocket) {
     EXPECT_FALSE(std::filesystem::exists(registration_socket()));
 }
 
-TEST_F(Csi, TakesOverTheSocketsOfAProcessThatWasKilled) {
+TEST_F(Csi, ReplacesSocketsOfAKilledProcess) {
     auto second = CsiServer::start({"node-1", "csi.stoker.dev", folder_.path()}, publisher_);
     ASSERT_TRUE(second) << second.error().message;
     EXPECT_TRUE(publish(request()).ok());

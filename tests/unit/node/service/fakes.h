@@ -11,7 +11,7 @@
 
 namespace stoker::node::test {
 
-// The mount table as a map from target to what it shows.
+// The mount table as a map from target to source folder.
 class FakeMounts final : public Mounts {
 public:
     struct Entry {
@@ -69,7 +69,7 @@ public:
     int asked = 0;
 };
 
-// As the kubelet passes it for a pod of namespace `pod_ns` that asks for a view of team/d1.
+// The context that the kubelet passes for a pod of namespace `pod_ns` and a view of team/d1.
 inline std::map<std::string, std::string> context(
     const std::string& view, const std::string& pod_ns = "team") {
     return {

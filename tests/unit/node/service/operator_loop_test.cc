@@ -37,7 +37,7 @@ protected:
     OperatorLoop loop_{keeper_, operator_, {"node-1", "boot-1"}, 1};
 };
 
-TEST_F(Loop, TellsWhoItIsAndDoesWhatIsOrdered) {
+TEST_F(Loop, SendsItsIdentityAndExecutesOrders) {
     v1::NodeOrders orders;
     orders.add_pools()->set_pool("nvme");
     orders.mutable_pools(0)->set_path("/mnt/nvme");
@@ -51,13 +51,13 @@ TEST_F(Loop, TellsWhoItIsAndDoesWhatIsOrdered) {
     EXPECT_EQ(operator_.last.pools(0).verdict(), v1::POOL_VERDICT_READY);
 }
 
-TEST_F(Loop, KeepsThePaceWithinBounds) {
+TEST_F(Loop, LimitsTheOrderedInterval) {
     EXPECT_EQ(loop_.step(), OperatorLoop::kPaceMin);
     operator_.answer->set_next_call_seconds(4'000'000'000U);
     EXPECT_EQ(loop_.step(), OperatorLoop::kPaceMax);
 }
 
-TEST_F(Loop, TriesAgainSoonWhenNobodyAnswers) {
+TEST_F(Loop, RetriesSoonWithoutAResponse) {
     operator_.answer = fail(ErrorCode::kUnavailable, "no route");
     for (int i = 0; i < 20; ++i) {
         const Duration wait = loop_.step();

@@ -57,11 +57,11 @@ protected:
     PoolKeeper keeper_{{mounts_, clock_, root_.get(), {::geteuid(), ::getegid()}}};
 };
 
-TEST_F(Keeper, SaysNothingBeforeItHasOrders) {
+TEST_F(Keeper, ReportsNothingBeforeOrders) {
     EXPECT_EQ(report().pools_size(), 0);
 }
 
-TEST_F(Keeper, MakesThePoolsDirectoryAndTellsItsSpace) {
+TEST_F(Keeper, CreatesThePoolsDirectoryAndReportsItsSpace) {
     keeper_.take(orders());
     const auto told = report();
     ASSERT_EQ(told.pools_size(), 1);
@@ -70,7 +70,7 @@ TEST_F(Keeper, MakesThePoolsDirectoryAndTellsItsSpace) {
     EXPECT_TRUE(fs::exists(fs::path{folder_.path()} / "mnt/nvme/.stoker-pool"));
 }
 
-TEST_F(Keeper, TellsWhyADirectoryCannotBeAPool) {
+TEST_F(Keeper, ReportsWhyADirectoryCannotBeAPool) {
     fs::create_directories(fs::path{folder_.path()} / "data/photos");
     const auto verdict = [&](const std::string& path) {
         keeper_.take(orders(path));
@@ -87,8 +87,8 @@ TEST_F(Keeper, TellsWhyADirectoryCannotBeAPool) {
     EXPECT_EQ(verdict("/mnt/of-nvme"), v1::POOL_VERDICT_OTHER_POOL);
 }
 
-// A text of protobuf is UTF-8. The operator refuses a report with another one as a whole.
-TEST_F(Keeper, NamesOfAnyBytesDoNotSpoilTheReport) {
+// Protobuf texts are UTF-8. The operator refuses a whole report with an invalid one.
+TEST_F(Keeper, NamesWithAnyBytesKeepTheReportValid) {
     const fs::path root{folder_.path()};
     fs::create_directories(root / "data/\xe9t\xe9");
     fs::create_directories(root / "other");
@@ -123,7 +123,7 @@ TEST_F(Keeper, MeasuresOnceAMinute) {
     EXPECT_FALSE(told.pools(0).directories(0).mounted());
 }
 
-TEST_F(Keeper, SweepsOnceAndTellsUntilItIsConfirmed) {
+TEST_F(Keeper, SweepsOnceAndReportsUntilConfirmed) {
     keeper_.take(orders());
     EXPECT_EQ(report().pools(0).verdict(), v1::POOL_VERDICT_READY);
     const fs::path made = make_directory("d1");
@@ -144,7 +144,7 @@ TEST_F(Keeper, SweepsOnceAndTellsUntilItIsConfirmed) {
     EXPECT_EQ(report().sweeps_size(), 0);
 }
 
-TEST_F(Keeper, RemovesNothingOnAListThatItCannotRead) {
+TEST_F(Keeper, InvalidOrderRemovesNothing) {
     keeper_.take(orders());
     report();
     const fs::path made = make_directory("d1");

@@ -25,7 +25,7 @@ protected:
     Publisher publisher_{{facts_, mounts_, root_.get(), {::geteuid(), ::getegid()}}};
 };
 
-TEST_F(PublisherTest, MountsWritableForTheOwnerViewOnly) {
+TEST_F(PublisherTest, OnlyTheOwnerViewIsWritable) {
     ASSERT_TRUE(publish("owner", false));
     EXPECT_EQ(mounts_.table.at("/target").access, Access::kReadWrite);
     mounts_.table.clear();
@@ -33,7 +33,7 @@ TEST_F(PublisherTest, MountsWritableForTheOwnerViewOnly) {
     EXPECT_EQ(mounts_.table.at("/target").access, Access::kReadOnly);
 }
 
-TEST_F(PublisherTest, GivesAnotherNamespaceNothingUnlessTheDatasetIsShared) {
+TEST_F(PublisherTest, RefusesOtherNamespacesUnlessTheDatasetIsShared) {
     for (const auto& [view, read_only] :
          {std::pair{"data", true},
           std::pair{"shared", true},
@@ -51,20 +51,20 @@ TEST_F(PublisherTest, GivesAnotherNamespaceNothingUnlessTheDatasetIsShared) {
     EXPECT_EQ(mounts_.table.at("/target").access, Access::kReadOnly);
 }
 
-TEST_F(PublisherTest, GivesTheOwnerViewToNoGuest) {
+TEST_F(PublisherTest, RefusesTheOwnerViewToGuests) {
     facts_.shared_with = {"guest"};
     EXPECT_EQ(publish("owner", false, "guest").error().code, ErrorCode::kForbidden);
     EXPECT_TRUE(mounts_.table.empty());
 }
 
-TEST_F(PublisherTest, AsksNobodyForAVolumeThatIsWrong) {
+TEST_F(PublisherTest, RejectsInvalidVolumesWithoutARequest) {
     EXPECT_FALSE(publish("data", false));
     EXPECT_FALSE(publisher_.publish(test::context("data"), true, "relative"));
     EXPECT_FALSE(publisher_.publish(test::context("data"), true, "/pods/../../etc"));
     EXPECT_EQ(facts_.asked, 0);
 }
 
-TEST_F(PublisherTest, SaysWhichPoolIsWrong) {
+TEST_F(PublisherTest, ErrorNamesThePool) {
     facts_.pools["nvme"] = "/etc";
     const Status refused = publish("data", true);
     ASSERT_FALSE(refused);
@@ -74,7 +74,7 @@ TEST_F(PublisherTest, SaysWhichPoolIsWrong) {
     EXPECT_EQ(publish("data", true).error().code, ErrorCode::kNotFound);
 }
 
-TEST_F(PublisherTest, CanBeRepeatedAndTakenBack) {
+TEST_F(PublisherTest, PublishIsIdempotentAndReversible) {
     ASSERT_TRUE(publish("data", true));
     ASSERT_TRUE(publish("data", true));
     ASSERT_TRUE(publisher_.unpublish("/target"));

@@ -22,7 +22,7 @@ TEST(SetCondition, KeepsTheConditionsSortedByType) {
     EXPECT_EQ(conditions[2].type, "Running");
 }
 
-TEST(SetCondition, KeepsTheTimeUntilTheStatusFlips) {
+TEST(SetCondition, KeepsTheTimeUntilTheStatusChanges) {
     std::vector<Condition> conditions;
     set_condition(conditions, {"Running", ConditionStatus::kFalse, 1, at(1), "Starting", "a"});
     set_condition(conditions, {"Running", ConditionStatus::kFalse, 2, at(5), "Restarting", "b"});

@@ -23,7 +23,7 @@ value pod_spec(const JobManifest& job) {
     return to_json(job).value().at("spec").at("template").at("spec");
 }
 
-TEST(JobManifest, IsAnIndexedJobWhoseRanksAreNotRestartedOneByOne) {
+TEST(JobManifest, IsAnIndexedJobWithoutRestartsOfSingleRanks) {
     const value spec = to_json(manifest()).value().at("spec");
     EXPECT_EQ(spec.at("completionMode").as_string(), "Indexed");
     EXPECT_EQ(spec.at("completions").as_integer(), 4);
@@ -34,7 +34,7 @@ TEST(JobManifest, IsAnIndexedJobWhoseRanksAreNotRestartedOneByOne) {
     EXPECT_FALSE(spec.has_field("activeDeadlineSeconds"));
 }
 
-TEST(JobManifest, JudgesExitCodesOfTheTrainerOnly) {
+TEST(JobManifest, ChecksExitCodesOfTheTrainerOnly) {
     const value rules = to_json(manifest()).value().at("spec").at("podFailurePolicy").at("rules");
     ASSERT_EQ(rules.size(), 2U);
     EXPECT_EQ(rules.at(0).at("onPodConditions").at(0).at("type").as_string(), "DisruptionTarget");
@@ -43,14 +43,14 @@ TEST(JobManifest, JudgesExitCodesOfTheTrainerOnly) {
     EXPECT_EQ(rules.at(1).at("action").as_string(), "FailJob");
 }
 
-TEST(JobManifest, IsOwnedSoThatItGoesWithItsTrainingJob) {
+TEST(JobManifest, IsOwnedByItsTrainingJob) {
     const value owner = to_json(manifest()).value().at("metadata").at("ownerReferences").at(0);
     EXPECT_EQ(owner.at("uid").as_string(), "u1");
     EXPECT_TRUE(owner.at("controller").as_bool());
     EXPECT_TRUE(owner.at("blockOwnerDeletion").as_bool());
 }
 
-TEST(JobManifest, GivesASidecarTheWholeRestrictedContext) {
+TEST(JobManifest, SidecarHasTheFullRestrictedContext) {
     JobManifest job = manifest();
     ContainerManifest sidecar;
     sidecar.name = "stoker-sidecar";
@@ -71,7 +71,7 @@ TEST(JobManifest, GivesASidecarTheWholeRestrictedContext) {
     EXPECT_EQ(container.at("startupProbe").at("httpGet").at("port").as_integer(), 9455);
 }
 
-TEST(JobManifest, AddsPreferredNodesToTheUsersAffinityAndKeepsIt) {
+TEST(JobManifest, AddsPreferredNodesToTheUsersAffinity) {
     JobManifest job = manifest();
     job.pod.preferred_nodes = {{"n1", 100}, {"n2", 7}};
     job.pod.affinity =
@@ -93,11 +93,11 @@ TEST(JobManifest, AddsPreferredNodesToTheUsersAffinityAndKeepsIt) {
     EXPECT_TRUE(affinity.has_field("podAffinity"));
 }
 
-TEST(JobManifest, LeavesAffinityOutWhenNobodyWantsAny) {
+TEST(JobManifest, OmitsEmptyAffinity) {
     EXPECT_FALSE(pod_spec(manifest()).has_field("affinity"));
 }
 
-TEST(JobManifest, LeavesTheUsersSecurityContextAsItIs) {
+TEST(JobManifest, KeepsTheUsersSecurityContext) {
     JobManifest job = manifest();
     job.pod.security_context =
         Json::parse(R"({"runAsUser": 1000, "supplementalGroups": [5]})").value();
@@ -132,7 +132,7 @@ TEST(JobManifest, WritesEveryKindOfVolume) {
     EXPECT_EQ(volumes.at(7).at("name").as_string(), "mine");
 }
 
-TEST(Digest, IsEqualForEqualManifestsAndDiffersOtherwise) {
+TEST(Digest, IsEqualOnlyForEqualManifests) {
     JobManifest other = manifest();
     EXPECT_EQ(digest(manifest()), digest(other));
     EXPECT_EQ(digest(other).size(), 16U);
@@ -140,7 +140,7 @@ TEST(Digest, IsEqualForEqualManifestsAndDiffersOtherwise) {
     EXPECT_NE(digest(manifest()), digest(other));
 }
 
-TEST(ServiceManifest, IsHeadlessAndFindsPodsThatAreNotReady) {
+TEST(ServiceManifest, IsHeadlessAndPublishesUnreadyPods) {
     ServiceManifest service;
     service.meta.name = "resnet-ranks";
     service.selector = {{"stoker.dev/training-job", "resnet"}};
@@ -166,7 +166,7 @@ TEST(JobManifest, MountsOneKeyOfACertificateBundle) {
     EXPECT_TRUE(secret.at("optional").as_bool());
 }
 
-TEST(Patches, ChangeOneThing) {
+TEST(Patches, ChangeOneField) {
     EXPECT_EQ(deadline_patch(60).text(), R"({"spec":{"activeDeadlineSeconds":60}})");
     EXPECT_EQ(annotation_patch("a/b", "c").text(), R"({"metadata":{"annotations":{"a/b":"c"}}})");
     EXPECT_EQ(annotation_patch("a/b", "").text(), R"({"metadata":{"annotations":{"a/b":null}}})");

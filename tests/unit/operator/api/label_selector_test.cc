@@ -5,19 +5,19 @@
 namespace stoker::control {
 namespace {
 
-TEST(LabelSelector, AnEmptyOneSelectsEverything) {
+TEST(LabelSelector, EmptySelectorSelectsEverything) {
     EXPECT_TRUE(selects({}, {}));
     EXPECT_TRUE(selects({}, {{"a", "1"}}));
 }
 
-TEST(LabelSelector, AsksForEveryLabel) {
+TEST(LabelSelector, RequiresEveryLabel) {
     const LabelSelector selector{{{"a", "1"}, {"b", ""}}, {}};
     EXPECT_TRUE(selects(selector, {{"a", "1"}, {"b", ""}, {"c", "3"}}));
     EXPECT_FALSE(selects(selector, {{"a", "1"}}));
     EXPECT_FALSE(selects(selector, {{"a", "2"}, {"b", ""}}));
 }
 
-TEST(LabelSelector, OperatorsMeanWhatKubernetesMeans) {
+TEST(LabelSelector, OperatorsMatchKubernetes) {
     struct Case {
         LabelOperator op;
         std::vector<std::string> values;
@@ -41,7 +41,7 @@ TEST(LabelSelector, OperatorsMeanWhatKubernetesMeans) {
     }
 }
 
-TEST(LabelSelector, EverythingMustHold) {
+TEST(LabelSelector, AllRequirementsMustHold) {
     const LabelSelector selector{
         {{"a", "1"}}, {{"b", LabelOperator::kExists, {}}, {"c", LabelOperator::kDoesNotExist, {}}}};
     EXPECT_TRUE(selects(selector, {{"a", "1"}, {"b", "2"}}));

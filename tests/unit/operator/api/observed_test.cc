@@ -7,7 +7,7 @@
 namespace stoker::control {
 namespace {
 
-TEST(ParseNode, ReadsReadinessAndSinceWhen) {
+TEST(ParseNode, ReadsReadinessAndItsTime) {
     const Result<Node> ready = parse_document<Node>(
         R"({"metadata": {"name": "n1"}, "status": {"conditions": [
             {"type": "MemoryPressure", "status": "False"}, {"type": "Ready", "status": "True"}]}})");
@@ -23,11 +23,11 @@ TEST(ParseNode, ReadsReadinessAndSinceWhen) {
     EXPECT_EQ(lost->not_ready_since, WallTime{std::chrono::seconds{9}});
 }
 
-TEST(ParseNode, CountsANodeWithoutConditionsAsNotReady) {
+TEST(ParseNode, NodeWithoutConditionsIsNotReady) {
     EXPECT_FALSE(parse_document<Node>(R"({"metadata": {"name": "new"}})")->ready);
 }
 
-TEST(ParsePod, FindsTrainerAndSidecarByNameNotByPlace) {
+TEST(ParsePod, FindsTrainerAndSidecarByName) {
     const Result<Pod> pod = parse_document<Pod>(R"({
         "metadata": {"name": "a-0-x", "labels": {"batch.kubernetes.io/job-name": "a",
                      "batch.kubernetes.io/job-completion-index": "3"}},
@@ -53,7 +53,7 @@ TEST(ParsePod, FindsTrainerAndSidecarByNameNotByPlace) {
     EXPECT_EQ(job_name_of(*pod), "a");
 }
 
-TEST(ParsePod, SaysWhyAPodWaits) {
+TEST(ParsePod, ReadsWhyAPodWaits) {
     const Result<Pod> pod = parse_document<Pod>(R"({"status": {"phase": "Pending",
         "conditions": [{"type": "PodScheduled", "status": "False", "message": "0/3 nodes"}],
         "containerStatuses": [{"name": "trainer", "state": {"waiting":
@@ -66,7 +66,7 @@ TEST(ParsePod, SaysWhyAPodWaits) {
     EXPECT_FALSE(rank_of(*pod));
 }
 
-TEST(ParsePod, ReadsWhichDirectoriesOfTheNodeItMounts) {
+TEST(ParsePod, ReadsMountedNodeDirectories) {
     const Result<Pod> pod = parse_document<Pod>(R"({"spec": {"volumes": [
         {"name": "run", "emptyDir": {}},
         {"name": "disk", "hostPath": {"path": "/mnt/nvme"}},
@@ -83,7 +83,7 @@ TEST(ParsePod, ReadsWhichDirectoriesOfTheNodeItMounts) {
     EXPECT_EQ(pod->node_directories, (std::vector<std::string>{"/", "data/d2", "ml/d1"}));
 }
 
-TEST(ParseJob, ReadsCountsAndItsEnd) {
+TEST(ParseJob, ReadsCountsAndEnd) {
     const Result<Job> job =
         parse_document<Job>(R"({"metadata": {"name": "a-a1"}, "spec": {"suspend": true},
         "status": {"active": 2, "ready": 1, "succeeded": 3, "failed": 4,
@@ -101,7 +101,7 @@ TEST(ParseJob, ReadsCountsAndItsEnd) {
     EXPECT_EQ(job->end->at, WallTime{std::chrono::seconds{8}});
 }
 
-TEST(ParseJob, KnowsAFailureBeforeTheLastPodIsGone) {
+TEST(ParseJob, ReadsFailureBeforeTheLastPodIsGone) {
     const Result<Job> failing = parse_document<Job>(R"({"status": {"conditions": [
         {"type": "FailureTarget", "status": "True", "reason": "PodFailurePolicy", "message": "early"}]}})");
     ASSERT_TRUE(failing && failing->end);

@@ -10,7 +10,7 @@
 namespace stoker::control {
 namespace {
 
-TEST(ParseTrainingJob, FillsInTheDefaultsOfTheCrd) {
+TEST(ParseTrainingJob, AppliesTheCrdsDefaults) {
     const Result<TrainingJob> job = parse_document<TrainingJob>(R"({
         "metadata": {"name": "digits", "namespace": "team", "uid": "u1", "generation": 3,
                      "creationTimestamp": "1970-01-01T00:00:07Z"},
@@ -31,7 +31,7 @@ TEST(ParseTrainingJob, FillsInTheDefaultsOfTheCrd) {
     EXPECT_EQ(job->status, TrainingJobStatus{});
 }
 
-TEST(ParseTrainingJob, ReadsNumbersAndTextsWhereBothAreAllowed) {
+TEST(ParseTrainingJob, AcceptsNumbersAndTextsWhereBothAreAllowed) {
     const Result<TrainingJob> job = parse_document<TrainingJob>(R"({"spec": {
         "trainer": {"image": "a", "numProcPerNode": 8,
                     "resourcesPerNode": {"limits": {"nvidia.com/gpu": 8, "cpu": "500m"}}},
@@ -64,7 +64,7 @@ TEST(ParseTrainingJob, ReadsTheParametersOfAContract) {
         {"name": "train", "importance": {"beta": "much"}}]}})"));
 }
 
-TEST(ParseTrainingJob, PassesOpaquePartsOnAsTheyAre) {
+TEST(ParseTrainingJob, KeepsOpaquePartsUnchanged) {
     const Result<TrainingJob> job = parse_document<TrainingJob>(R"({"spec": {
         "trainer": {"image": "a", "env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}]},
         "podTemplate": {"spec": {
@@ -80,7 +80,7 @@ TEST(ParseTrainingJob, PassesOpaquePartsOnAsTheyAre) {
     EXPECT_EQ(pod.trainer.volume_mount_paths, std::vector<std::string>{"/d"});
 }
 
-TEST(ParseTrainingJob, PassesOverFieldsThatItDoesNotKnow) {
+TEST(ParseTrainingJob, IgnoresUnknownFields) {
     const Result<TrainingJob> job = parse_document<TrainingJob>(
         R"({"apiVersion": "stoker.dev/v9", "extra": [1], "metadata": {"managedFields": [{"a": {}}]},
             "spec": {"trainer": {"image": "a", "later": true}, "new": {}}})");
@@ -88,7 +88,7 @@ TEST(ParseTrainingJob, PassesOverFieldsThatItDoesNotKnow) {
     EXPECT_EQ(job->spec.trainer.image, "a");
 }
 
-TEST(ParseTrainingJob, TellsEveryWrongFieldAtOnceWithItsPath) {
+TEST(ParseTrainingJob, ReportsEveryWrongFieldWithItsPath) {
     const Result<TrainingJob> job = parse_document<TrainingJob>(R"({"spec": {
         "trainer": {"image": 5, "numNodes": 1.5, "command": ["a", 1], "env": ["x"]},
         "datasets": [{"name": "a", "contract": "exact"}],
@@ -115,7 +115,7 @@ TEST(ParseTrainingJob, TreatsNullAsAbsent) {
     EXPECT_EQ(job->spec, TrainingJobSpec{});
 }
 
-TEST(ParseTrainingJob, AnswersGarbageWithAnError) {
+TEST(ParseTrainingJob, RejectsGarbage) {
     const std::string deep(10'000, '[');
     for (const std::string& garbage :
          {std::string{},
@@ -134,7 +134,7 @@ TEST(ParseTrainingJob, AnswersGarbageWithAnError) {
     }
 }
 
-TEST(ParseTrainingJob, RefusesCountsThatDoNotFit) {
+TEST(ParseTrainingJob, RejectsCountsOutOfRange) {
     EXPECT_FALSE(parse_document<TrainingJob>(R"({"spec": {"trainer": {"numNodes": 3000000000}}})"));
     EXPECT_FALSE(parse_document<TrainingJob>(R"({"spec": {"trainer": {"numNodes": 1e30}}})"));
     EXPECT_FALSE(
@@ -167,7 +167,7 @@ TEST(ParseDataset, ReadsSourceVolumeAndSecret) {
     EXPECT_EQ(dataset->status.placements.at(0), (DatasetPlacement{"p", "n", 3, 0}));
 }
 
-TEST(ParseDataset, KnowsAnAbsentPathStyle) {
+TEST(ParseDataset, DistinguishesAbsentPathStyle) {
     const Result<Dataset> dataset =
         parse_document<Dataset>(R"({"spec": {"sources": [{"storageUri": "s3://b/p"}]}})");
     ASSERT_TRUE(dataset);
@@ -177,7 +177,7 @@ TEST(ParseDataset, KnowsAnAbsentPathStyle) {
     EXPECT_FALSE(dataset->status.total_bytes);
 }
 
-TEST(ParseDataset, TellsAnEmptySelectorFromNone) {
+TEST(ParseDataset, DistinguishesEmptySelectorFromNone) {
     const std::string head = R"({"spec": {"sources": [], "sharing": )";
     EXPECT_EQ(
         parse_document<Dataset>(head + R"({"namespaceSelector": {}}}})")->spec.shared_with,
@@ -198,7 +198,7 @@ TEST(ParseCachePool, ReadsPercentAndPolicy) {
     EXPECT_EQ(parse_document<CachePool>("{}")->spec.reserved_free_percent, 15);
 }
 
-TEST(ParseCachePool, ReadsWhatItsBytesAreGivenOutForAndWhatTheOriginGives) {
+TEST(ParseCachePool, ReadsObjectiveAndOriginBandwidth) {
     const Result<CachePool> plain = parse_document<CachePool>("{}");
     EXPECT_EQ(plain->spec.allocation, Objective::kThroughput);
     EXPECT_FALSE(plain->spec.origin_bandwidth);
@@ -221,14 +221,14 @@ TEST(ParseCachePool, ReadsWhatItsBytesAreGivenOutForAndWhatTheOriginGives) {
     EXPECT_FALSE(parse_document<CachePool>(R"({"spec": {"originBandwidth": "-1"}})"));
 }
 
-TEST(ParseCachePool, RefusesAReserveThatIsNoPercentage) {
+TEST(ParseCachePool, RejectsReserveThatIsNotAPercentage) {
     for (const std::string reserve : {"", "%", "15", "91%", "-1%", "15 %", "1Gi"}) {
         EXPECT_FALSE(parse_document<CachePool>(R"({"spec": {"reservedFree": ")" + reserve + "\"}}"))
             << reserve;
     }
 }
 
-TEST(ParseCacheQuota, ReadsLimitsAndKnowsWhichAreSet) {
+TEST(ParseCacheQuota, ReadsLimitsAndWhichAreSet) {
     const Result<CacheQuota> quota = parse_document<CacheQuota>(R"({"spec": {
         "poolRef": {"name": "p"}, "nominalQuota": "2Ti", "lendingLimit": 5,
         "fairSharing": {"weight": 2}}})");

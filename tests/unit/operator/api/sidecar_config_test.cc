@@ -23,7 +23,7 @@ std::string sidecar_text(DatasetConfig dataset) {
     return to_json(config).text();
 }
 
-TEST(SidecarConfig, TellsTheContractAndItsParametersToBothSides) {
+TEST(SidecarConfig, SendsContractAndParametersToBothSides) {
     const DatasetConfig dataset = make_dataset(
         Contract::kImportance, {{{"beta", 0.33}, {"warmupEpochs", 5}}, {{"family", "ICache"}}});
     for (const std::string& text :
@@ -35,8 +35,8 @@ TEST(SidecarConfig, TellsTheContractAndItsParametersToBothSides) {
     }
 }
 
-// Without a word the program could choose for itself what the job did not allow.
-TEST(SidecarConfig, TellsBothSidesThatTheStreamIsTheTrainersOwn) {
+// Without this setting, the program could choose a contract that the job does not allow.
+TEST(SidecarConfig, SendsExactContractToBothSides) {
     const DatasetConfig dataset = make_dataset(Contract::kExact);
     for (const std::string& text :
          {sidecar_text(dataset), to_json(std::vector<DatasetConfig>{dataset}).text()}) {
@@ -45,8 +45,8 @@ TEST(SidecarConfig, TellsBothSidesThatTheStreamIsTheTrainersOwn) {
     }
 }
 
-// Auto is the sidecar's own default: the contract chooses.
-TEST(SidecarConfig, NamesAnEvictionPolicyOnlyWhereOneWasChosen) {
+// Auto is the sidecar's default: the contract chooses the policy.
+TEST(SidecarConfig, NamesAnEvictionPolicyOnlyIfChosen) {
     DatasetConfig dataset = make_dataset(Contract::kExact);
     EXPECT_THAT(sidecar_text(dataset), Not(HasSubstr("eviction")));
     for (const EvictionPolicy policy : {EvictionPolicy::kUniform, EvictionPolicy::kNone}) {

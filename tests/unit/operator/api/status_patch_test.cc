@@ -116,7 +116,7 @@ TEST(StatusPatch, RoundTripsACacheQuota) {
     EXPECT_EQ(read->status, quota.status);
 }
 
-TEST(StatusPatch, NamesTheObjectByUidSoThatItCannotComeBack) {
+TEST(StatusPatch, ContainsTheUidToPreventRecreation) {
     TrainingJob job;
     job.meta = some_meta();
     const std::string body = status_patch(job).text();
@@ -126,7 +126,7 @@ TEST(StatusPatch, NamesTheObjectByUidSoThatItCannotComeBack) {
     EXPECT_EQ(body.find("\"spec\""), std::string::npos) << body;
 }
 
-TEST(StatusPatch, AlwaysHasAMessageInAConditionBecauseTheSchemaAsksForIt) {
+TEST(StatusPatch, ConditionsAlwaysHaveAMessage) {
     TrainingJob job;
     job.status.conditions = {{"Running", ConditionStatus::kTrue, 1, at(1), "Running", ""}};
     EXPECT_NE(status_patch(job).text().find(R"("message":"")"), std::string::npos);

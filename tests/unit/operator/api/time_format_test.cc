@@ -24,7 +24,7 @@ TEST(ParseTime, ReadsSecondsAndFractions) {
     EXPECT_EQ(*parse_time("1970-01-01T00:00:00.000001Z"), at(0) + std::chrono::microseconds{1});
 }
 
-TEST(ParseTime, RefusesEverythingElse) {
+TEST(ParseTime, RejectsOtherFormats) {
     const std::vector<std::string> wrong = {
         "",
         "Z",
@@ -44,7 +44,7 @@ TEST(ParseTime, RefusesEverythingElse) {
     }
 }
 
-TEST(ParseTime, KeepsEveryTimeWithinTheRangeOfDurations) {
+TEST(ParseTime, ClampsTimesToTheRangeOfDurations) {
     EXPECT_EQ(format_time(*parse_time("9999-12-31T23:59:59Z")), "2200-01-01T00:00:00Z");
     EXPECT_EQ(format_time(*parse_time("2199-12-31T23:59:59Z")), "2199-12-31T23:59:59Z");
     EXPECT_EQ(*parse_time("0001-01-01T00:00:00Z"), at(0));
@@ -54,7 +54,7 @@ TEST(FormatTime, CutsFractions) {
     EXPECT_EQ(format_time(at(1769862896) + milliseconds{999}), "2026-01-31T12:34:56Z");
 }
 
-TEST(FormatTime, IsUndoneByParseTime) {
+TEST(FormatTime, IsInvertedByParseTime) {
     for (std::int64_t second = 0; second < 4'000'000'000; second += 86'399'999) {
         EXPECT_EQ(*parse_time(format_time(at(second))), at(second));
     }

@@ -26,7 +26,7 @@ constexpr const char* kAdmitted = R"({
         "requeueState": {"count": 1},
         "accumulatedPastExexcutionTimeSeconds": 5}})";
 
-TEST(Workload, ReadsWhatKueueHasAssigned) {
+TEST(Workload, ReadsKueuesAssignment) {
     const Result<Workload> workload = parse_document<Workload>(kAdmitted);
     ASSERT_TRUE(workload) << workload.error().message;
     EXPECT_EQ(workload->flavors, (std::vector<std::string>{"a", "b"}));
@@ -37,7 +37,7 @@ TEST(Workload, ReadsWhatKueueHasAssigned) {
     EXPECT_EQ(workload->past_execution_seconds, 5);
 }
 
-TEST(Workload, WritesWhatTheAdmissionManagerOwnsOverThatVersion) {
+TEST(Workload, AdmissionBodyOwnsTheManagersFieldsAtThatVersion) {
     Result<Workload> workload = parse_document<Workload>(kAdmitted);
     ASSERT_TRUE(workload);
     const auto kept = admission_body(*workload).value();
@@ -54,7 +54,7 @@ TEST(Workload, WritesWhatTheAdmissionManagerOwnsOverThatVersion) {
     EXPECT_FALSE(released.at("status").has_field("admission"));
 }
 
-TEST(Workload, WritesOneConditionAndNothingElse) {
+TEST(Workload, ConditionBodyHasOneConditionOnly) {
     const Result<Workload> workload = parse_document<Workload>(kAdmitted);
     ASSERT_TRUE(workload);
     Condition finished;
@@ -68,7 +68,7 @@ TEST(Workload, WritesOneConditionAndNothingElse) {
     EXPECT_EQ(manager_of_condition("Finished"), "kueue-job-controller-Finished");
 }
 
-TEST(Workload, WritesOnePodSet) {
+TEST(Workload, ManifestHasOnePodSet) {
     WorkloadManifest manifest;
     manifest.meta.name = "trainingjob-a";
     manifest.queue_name = "q";

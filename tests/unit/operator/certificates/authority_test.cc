@@ -33,13 +33,13 @@ struct AuthorityTest : ::testing::Test {
     const Authority promoted = authority_at(overlapping, rotation + kTerms.overlap);
 };
 
-TEST_F(AuthorityTest, ANewCaSignsAtOnceAndStaysUnchanged) {
+TEST_F(AuthorityTest, NewCaSignsAtOnceAndStaysUnchanged) {
     EXPECT_EQ(verdict(first, trust_bundle(first), kStart), "ok");
     EXPECT_FALSE(first.next);
     EXPECT_EQ(authority_at(first, kStart + kDay * 700), first);
 }
 
-TEST_F(AuthorityTest, ANewCaIsTrustedLongBeforeItSigns) {
+TEST_F(AuthorityTest, NextCaIsTrustedLongBeforeItSigns) {
     EXPECT_EQ(overlapping.signing, first.signing);
     ASSERT_TRUE(overlapping.next);
     EXPECT_THAT(trust_bundle(overlapping), HasSubstr(first.signing.certificate));
@@ -82,7 +82,7 @@ TEST_F(AuthorityTest, CreatesANewCaAfterYearsWithoutAnOperator) {
     EXPECT_EQ(verdict(later, trust_bundle(later), now), "ok");
 }
 
-TEST_F(AuthorityTest, IsLoadedFromItsSecret) {
+TEST_F(AuthorityTest, LoadsFromItsSecret) {
     for (const Authority& authority : {first, overlapping, promoted}) {
         EXPECT_EQ(parse_authority(print_authority(authority)).value(), authority);
     }
@@ -90,7 +90,7 @@ TEST_F(AuthorityTest, IsLoadedFromItsSecret) {
     EXPECT_EQ(print_authority(overlapping)["ca.crt"], trust_bundle(overlapping));
 }
 
-TEST_F(AuthorityTest, RefusesASecretThatIsNotOurs) {
+TEST_F(AuthorityTest, RejectsAForeignSecret) {
     const auto refused = [](SecretData data) {
         const auto parsed = parse_authority(data);
         return !parsed && parsed.error().code == ErrorCode::kCorruption;
@@ -112,7 +112,7 @@ TEST_F(AuthorityTest, RefusesASecretThatIsNotOurs) {
     EXPECT_TRUE(refused(data));
 }
 
-TEST_F(AuthorityTest, ALeafIsValidForADayAndRenewedWithAThirdLeft) {
+TEST_F(AuthorityTest, LeafIsValidForADayAndRenewedWithAThirdLeft) {
     const KeyPair leaf = issue_leaf(first, kNames, kTerms, kStart).value();
     const Validity validity = read_certificate(leaf.certificate).value().validity;
     EXPECT_EQ(validity.not_after, kStart + kDay);
@@ -123,7 +123,7 @@ TEST_F(AuthorityTest, ALeafIsValidForADayAndRenewedWithAThirdLeft) {
     EXPECT_TRUE(is_due(validity, kStart - kBackdated - hours{1})) << "the clock was ahead";
 }
 
-TEST_F(AuthorityTest, ALeafNeverOutlivesItsCa) {
+TEST_F(AuthorityTest, LeafNeverOutlivesItsCa) {
     const WallTime now = kStart + kTerms.ca_lifetime - hours{5};
     const KeyPair leaf = issue_leaf(first, kNames, kTerms, now).value();
     EXPECT_EQ(

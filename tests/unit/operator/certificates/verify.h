@@ -12,8 +12,8 @@
 
 namespace stoker::test {
 
-// What `openssl verify -x509_strict -purpose sslserver -verify_hostname HOST -attime NOW` says of
-// the chain (leaf first) to somebody who trusts `bundle`: "ok" or the reason.
+// Verifies the chain (leaf first) against `bundle`, as `openssl verify -x509_strict -purpose
+// sslserver -verify_hostname HOST -attime NOW` does: returns "ok" or the reason.
 inline std::string verify(
     const std::string& chain, const std::string& bundle, const std::string& host, WallTime now) {
     using Bio = std::unique_ptr<BIO, decltype(&BIO_free)>;

@@ -16,7 +16,7 @@ constexpr Validity kYear{kNow, kNow + hours{24 * 365}};
 constexpr Validity kDay{kNow, kNow + hours{24}};
 const std::vector<std::string> kNames{"stoker-control", "stoker-control.stoker-system.svc"};
 
-TEST(X509, LeafVerifiesUnderItsCaForEachNameWhileItIsValid) {
+TEST(X509, LeafVerifiesForEachNameWhileValid) {
     const KeyPair ca = make_ca("ca", kYear).value();
     const KeyPair leaf = make_leaf(ca, kNames, kDay).value();
     EXPECT_EQ(verify(leaf.certificate, ca.certificate, kNames[0], kNow), "ok");
@@ -32,7 +32,7 @@ TEST(X509, LeafVerifiesUnderItsCaForEachNameWhileItIsValid) {
         "certificate is not yet valid");
 }
 
-TEST(X509, LeafOfAnotherCaOfTheSameNameDoesNotVerify) {
+TEST(X509, RejectsLeafOfAnotherCaWithTheSameName) {
     const KeyPair ca = make_ca("ca", kYear).value();
     const KeyPair twin = make_ca("ca", kYear).value();
     const KeyPair leaf = make_leaf(twin, kNames, kDay).value();
@@ -46,7 +46,7 @@ TEST(X509, LeafCannotSignOthers) {
     EXPECT_NE(verify(forged.certificate + leaf.certificate, ca.certificate, "other", kNow), "ok");
 }
 
-TEST(X509, CrossSignedCaLeadsFromTheOldTrustToTheNewKey) {
+TEST(X509, CrossSignedCaLinksOldTrustToTheNewKey) {
     const KeyPair old_ca = make_ca("old", kYear).value();
     const KeyPair new_ca = make_ca("new", kYear).value();
     const std::string bridge = cross_sign(new_ca.certificate, old_ca, kYear).value();
@@ -58,7 +58,7 @@ TEST(X509, CrossSignedCaLeadsFromTheOldTrustToTheNewKey) {
     EXPECT_NE(verify(leaf.certificate, old_ca.certificate, kNames[0], kNow), "ok");
 }
 
-TEST(X509, ReadsWhatACertificateSays) {
+TEST(X509, ReadsCertificateFields) {
     const KeyPair ca = make_ca("ca of tests", kYear).value();
     const CertificateFacts facts = read_certificate(ca.certificate).value();
     EXPECT_TRUE(facts.is_ca);
@@ -68,7 +68,7 @@ TEST(X509, ReadsWhatACertificateSays) {
     EXPECT_FALSE(read_certificate(make_leaf(ca, kNames, kDay).value().certificate).value().is_ca);
 }
 
-TEST(X509, RefusesGarbageAndForeignKeys) {
+TEST(X509, RejectsGarbageAndForeignKeys) {
     const KeyPair ca = make_ca("ca", kYear).value();
     EXPECT_TRUE(check_pair(ca));
     EXPECT_EQ(

@@ -7,7 +7,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// As charts/stoker renders it.
+// A configuration as charts/stoker renders it.
 constexpr std::string_view kFull = R"(
 sidecar:
   image: "stoker-sidecar:0.1.0"
@@ -40,7 +40,7 @@ leaderElection:
   leaseName: stoker-operator
 )";
 
-TEST(OperatorConfig, ReadsWhatTheChartWrites) {
+TEST(OperatorConfig, ParsesTheChartsOutput) {
     const auto config = parse_operator_config(kFull);
     ASSERT_TRUE(config) << config.error().message;
     EXPECT_EQ(config->sidecar.image, "stoker-sidecar:0.1.0");
@@ -59,7 +59,7 @@ TEST(OperatorConfig, ReadsWhatTheChartWrites) {
     EXPECT_EQ(config->watch_namespaces, (std::vector<std::string>{"ml", "vision"}));
 }
 
-TEST(OperatorConfig, WhatIsInForceParsesToTheSame) {
+TEST(OperatorConfig, YamlRoundTrips) {
     const auto config = parse_operator_config(kFull);
     ASSERT_TRUE(config);
     const auto again = parse_operator_config(to_yaml(*config));
@@ -67,7 +67,7 @@ TEST(OperatorConfig, WhatIsInForceParsesToTheSame) {
     EXPECT_EQ(*again, *config);
 }
 
-TEST(OperatorConfig, NamesEveryMistakeAtOnce) {
+TEST(OperatorConfig, ReportsEveryMistake) {
     const auto refused = parse_operator_config(R"(
 sidecar:
   imagePullPolicy: Sometimes
@@ -111,7 +111,7 @@ watchNamespaces: [a, a]
         "workers");
 }
 
-TEST(OperatorConfig, AnEmptyFileLacksTwoSections) {
+TEST(OperatorConfig, EmptyFileLacksTwoSections) {
     EXPECT_EQ(
         parse_operator_config("").error().message, "sidecar: is required\ncontrol: is required");
 }

@@ -25,7 +25,7 @@ struct DatasetControllerTest : ::testing::Test {
         session = bench.attach(make_sidecar_hello());
     }
 
-    // Reconciles and lets the cache see what was written.
+    // Reconciles, then copies the written status into the cache.
     Dataset reconcile(const ObjectKey& key = {"ml", "digits"}) {
         EXPECT_TRUE(controller.reconcile(key, {}));
         Dataset dataset = bench.cache.datasets().store().get(key)->value;
@@ -60,7 +60,7 @@ struct DatasetControllerTest : ::testing::Test {
         {bench.cache, bench.registry, ledger, bench.client, events, bench.clock}, {}};
 };
 
-TEST_F(DatasetControllerTest, TellsWhatTheSidecarsSay) {
+TEST_F(DatasetControllerTest, StatusShowsTheSidecarsReports) {
     ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
     const Dataset dataset = reconcile();
     EXPECT_EQ(ready(dataset), "True Listed");
@@ -68,7 +68,7 @@ TEST_F(DatasetControllerTest, TellsWhatTheSidecarsSay) {
     EXPECT_EQ(dataset.status.total_bytes, 100'000);
 }
 
-TEST_F(DatasetControllerTest, SaysUnknownAfterAMinuteOfSilenceAndKeepsTheNumbers) {
+TEST_F(DatasetControllerTest, BecomesUnknownAfterAMinuteOfSilenceAndKeepsNumbers) {
     ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
     const Dataset before = reconcile();
     bench.clock.advance(seconds{59});
@@ -81,7 +81,7 @@ TEST_F(DatasetControllerTest, SaysUnknownAfterAMinuteOfSilenceAndKeepsTheNumbers
     EXPECT_EQ(after.status.sampled_at, before.status.sampled_at);
 }
 
-TEST_F(DatasetControllerTest, WhatWasSweptIsGoneAtOnceAlthoughItsSidecarSpokeAMomentBefore) {
+TEST_F(DatasetControllerTest, SweptBytesDisappearDespiteAFreshReport) {
     ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
     ASSERT_EQ(reconcile().status.cached_bytes, 60'000);
     const std::string pool = make_nvme().meta.name;
@@ -99,13 +99,13 @@ TEST_F(DatasetControllerTest, WhatWasSweptIsGoneAtOnceAlthoughItsSidecarSpokeAMo
     EXPECT_EQ(after.status.total_bytes, 100'000) << "what it listed stays known";
 }
 
-TEST_F(DatasetControllerTest, ComesAgainByItselfWhileAJobUsesTheDataset) {
+TEST_F(DatasetControllerTest, RequeuesWhileAJobUsesTheDataset) {
     const Result<Reconciled> next = controller.reconcile({"ml", "digits"}, {});
     ASSERT_TRUE(next);
     EXPECT_LE(next->requeue_after.value_or(std::chrono::hours{1}), seconds{60});
 }
 
-// The job is a guest: the Dataset is of namespace "data".
+// The job is a guest: the Dataset belongs to namespace "data".
 struct SharedDatasetTest : DatasetControllerTest {
     SharedDatasetTest() {
         bench.put(bench.cache.datasets(), make_shared_digits());
@@ -130,7 +130,7 @@ struct SharedDatasetTest : DatasetControllerTest {
         return condition == nullptr ? "" : condition->reason + ": " + condition->message;
     }
 
-    // As the API server shows it after create().
+    // Stores the filler's Job as the API server returns it after create().
     Job put_filler() {
         Job job = make_child_filler();
         job.meta.created_at = bench.clock.wall_now();
@@ -140,7 +140,7 @@ struct SharedDatasetTest : DatasetControllerTest {
     }
 };
 
-TEST_F(SharedDatasetTest, CountsUsersOfOtherNamespacesThatMayUseIt) {
+TEST_F(SharedDatasetTest, CountsAuthorizedUsersOfOtherNamespaces) {
     bench.put(bench.cache.namespaces(), make_namespace("ml"));
     EXPECT_EQ(look().status.jobs, 0);
     EXPECT_TRUE(on_jobs().empty());
@@ -148,7 +148,7 @@ TEST_F(SharedDatasetTest, CountsUsersOfOtherNamespacesThatMayUseIt) {
     EXPECT_EQ(look().status.jobs, 1);
 }
 
-TEST_F(SharedDatasetTest, BelievesAFillerAndNoGuest) {
+TEST_F(SharedDatasetTest, TrustsFillersButNotGuests) {
     ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
     EXPECT_EQ(look().status.cached_bytes, 0);
     EXPECT_FALSE(look().status.total_bytes);
@@ -167,7 +167,7 @@ TEST_F(SharedDatasetTest, BelievesAFillerAndNoGuest) {
     EXPECT_EQ(fillers(after), "Serving: Fillers that serve other namespaces: 1.");
 }
 
-TEST_F(SharedDatasetTest, MakesAFillerWhereAGuestsPodIs) {
+TEST_F(SharedDatasetTest, CreatesAFillerOnAGuestPodsNode) {
     EXPECT_EQ(
         fillers(look()),
         "Starting: 1 of 1 fillers are not ready: node node-1: its Job is being made");
@@ -182,13 +182,13 @@ TEST_F(SharedDatasetTest, MakesAFillerWhereAGuestsPodIs) {
     EXPECT_TRUE(on_jobs().empty());
 }
 
-TEST_F(SharedDatasetTest, MakesNoneForAPodOfItsOwnNamespaceOrOneWithoutANode) {
+TEST_F(SharedDatasetTest, CreatesNoFillerForOwnOrUnscheduledPods) {
     bench.put(bench.cache.pods(), make_running_pod(""));
     look();
     EXPECT_TRUE(on_jobs().empty());
 }
 
-TEST_F(SharedDatasetTest, AWithdrawalLeavesTheFillerToTheAttemptThatRuns) {
+TEST_F(SharedDatasetTest, WithdrawalKeepsTheFillerForTheRunningAttempt) {
     put_filler();
     bench.put(bench.cache.namespaces(), make_namespace("ml"));
     TrainingJob job = make_reading_job();
@@ -201,7 +201,7 @@ TEST_F(SharedDatasetTest, AWithdrawalLeavesTheFillerToTheAttemptThatRuns) {
     EXPECT_EQ(on_jobs(), std::vector<std::string>{"patch"}) << "nobody reads it any more";
 }
 
-TEST_F(SharedDatasetTest, TellsInTheApiServersWordsWhyAFillerIsRefused) {
+TEST_F(SharedDatasetTest, QuotesTheApiServersRefusalOfAFiller) {
     bench.client.refused = {"jobs", Error{ErrorCode::kForbidden, "exceeded quota: jobs=1"}};
     const Result<Reconciled> first = controller.reconcile({"data", "digits"}, {});
     ASSERT_TRUE(first) << "not retried like a failure";
@@ -220,7 +220,7 @@ TEST_F(SharedDatasetTest, TellsInTheApiServersWordsWhyAFillerIsRefused) {
     EXPECT_EQ(fillers(look()).find("Refused"), std::string::npos);
 }
 
-TEST_F(SharedDatasetTest, SaysThatAStrangersJobHasTheNameOfAFiller) {
+TEST_F(SharedDatasetTest, ReportsAForeignJobWithAFillersName) {
     bench.client.refused = {"jobs", Error{ErrorCode::kAlreadyExists, "there already"}};
     EXPECT_EQ(fillers(look()).find("Refused"), std::string::npos);
     bench.clock.advance(FillerKeeper::kTryAgain);
@@ -229,12 +229,12 @@ TEST_F(SharedDatasetTest, SaysThatAStrangersJobHasTheNameOfAFiller) {
     EXPECT_NE(fillers(look()).find("somebody else's Job"), std::string::npos) << fillers(look());
 }
 
-TEST_F(SharedDatasetTest, TriesAFillerAgainAfterAFailure) {
+TEST_F(SharedDatasetTest, RetriesAFillerAfterAFailure) {
     bench.client.refused = {"jobs", Error{ErrorCode::kUnavailable, "away"}};
     EXPECT_FALSE(controller.reconcile({"data", "digits"}, {})) << "the queue backs off";
 }
 
-TEST_F(SharedDatasetTest, AnUnneededFillerGoesAfterTheGraceWhateverOperatorSawItsBeginning) {
+TEST_F(SharedDatasetTest, RemovesUnneededFillerAfterGraceAcrossRestarts) {
     Job job = put_filler();
     Pod pod = make_running_pod();
     pod.phase = PodPhase::kSucceeded;
@@ -257,7 +257,7 @@ TEST_F(SharedDatasetTest, AnUnneededFillerGoesAfterTheGraceWhateverOperatorSawIt
     EXPECT_EQ(bench.client.calls.back().body, job.meta.uid) << "that very Job";
 }
 
-TEST_F(DatasetControllerTest, DoesNothingForADatasetThatIsGone) {
+TEST_F(DatasetControllerTest, IgnoresADeletedDataset) {
     EXPECT_TRUE(controller.reconcile({"ml", "gone"}, {}));
     EXPECT_TRUE(bench.client.calls.empty());
 }

@@ -28,7 +28,7 @@ struct DiagnosisFinderTest : ::testing::Test {
         bench.client.listed.push_back(event);
     }
 
-    // The job's pod is on its node for so long, and its volumes are not mounted.
+    // Puts the job's pod on its node `since` ago, with its volumes unmounted.
     void wait_for_volumes(Duration since) {
         Pod pod = make_running_pod();
         pod.phase = PodPhase::kPending;
@@ -45,7 +45,7 @@ struct DiagnosisFinderTest : ::testing::Test {
     std::vector<Pod> pods;
 };
 
-TEST_F(DiagnosisFinderTest, GivesANewJobTimeToMakeItsPods) {
+TEST_F(DiagnosisFinderTest, GivesANewJobTimeToCreateItsPods) {
     tell("forbidden", "2026-01-31T12:00:01Z");
     EXPECT_EQ(find(), "");
     EXPECT_EQ(bench.client.count("list"), 0U);
@@ -60,7 +60,7 @@ TEST_F(DiagnosisFinderTest, QuotesTheNewestEventOfAJobWithoutPods) {
     EXPECT_EQ(bench.client.calls.back().body, "involvedObject.uid=b1,reason=FailedCreate");
 }
 
-TEST_F(DiagnosisFinderTest, AsksNowAndThenOnly) {
+TEST_F(DiagnosisFinderTest, LimitsItsRequests) {
     tell("forbidden", "2026-01-31T12:00:01Z");
     bench.clock.advance(seconds{4});
     find();
@@ -72,7 +72,7 @@ TEST_F(DiagnosisFinderTest, AsksNowAndThenOnly) {
     EXPECT_EQ(bench.client.count("list"), 2U);
 }
 
-TEST_F(DiagnosisFinderTest, ForgetsWhenPodsAppear) {
+TEST_F(DiagnosisFinderTest, ClearsWhenPodsAppear) {
     tell("forbidden", "2026-01-31T12:00:01Z");
     bench.clock.advance(seconds{4});
     find();
@@ -80,7 +80,7 @@ TEST_F(DiagnosisFinderTest, ForgetsWhenPodsAppear) {
     EXPECT_EQ(find(), "");
 }
 
-TEST_F(DiagnosisFinderTest, DoesNotWonderAboutSuspendedAndFinishedJobs) {
+TEST_F(DiagnosisFinderTest, IgnoresSuspendedAndFinishedJobs) {
     bench.clock.advance(seconds{4});
     job.suspend = true;
     EXPECT_EQ(find(), "");
@@ -90,7 +90,7 @@ TEST_F(DiagnosisFinderTest, DoesNotWonderAboutSuspendedAndFinishedJobs) {
     EXPECT_EQ(bench.client.count("list"), 0U);
 }
 
-TEST_F(DiagnosisFinderTest, QuotesWhyAPodsVolumesAreNotMounted) {
+TEST_F(DiagnosisFinderTest, QuotesTheMountErrorOfAPod) {
     wait_for_volumes(seconds{11});
     tell("Successfully assigned", "2026-01-31T12:00:09Z", "Scheduled");
     tell(
@@ -111,13 +111,13 @@ TEST_F(DiagnosisFinderTest, QuotesWhyAPodsVolumesAreNotMounted) {
     EXPECT_EQ(bench.client.count("list"), 1U) << "not more often than every few seconds";
 }
 
-TEST_F(DiagnosisFinderTest, QuotesASummaryWhereThereIsNothingBetter) {
+TEST_F(DiagnosisFinderTest, QuotesTheSummaryAsALastResort) {
     wait_for_volumes(seconds{11});
     tell("Unable to attach or mount volumes: x", "2026-01-31T12:00:08Z", "FailedMount");
     EXPECT_THAT(find(), HasSubstr("Unable to attach"));
 }
 
-TEST_F(DiagnosisFinderTest, DoesNotWonderAboutPodsThatBeginOrSayWhyNot) {
+TEST_F(DiagnosisFinderTest, IgnoresPodsThatStartOrReportAnError) {
     tell("x", "2026-01-31T12:00:08Z", "FailedMount");
     wait_for_volumes(seconds{10});
     EXPECT_EQ(find(), "") << "it is young";
@@ -136,7 +136,7 @@ TEST_F(DiagnosisFinderTest, DoesNotWonderAboutPodsThatBeginOrSayWhyNot) {
     EXPECT_EQ(bench.client.count("list"), 0U);
 }
 
-TEST_F(DiagnosisFinderTest, ForgetsWhenThePodBegins) {
+TEST_F(DiagnosisFinderTest, ClearsWhenThePodStarts) {
     wait_for_volumes(seconds{11});
     tell("x", "2026-01-31T12:00:08Z", "FailedMount");
     EXPECT_THAT(find(), HasSubstr(": x"));
@@ -144,7 +144,7 @@ TEST_F(DiagnosisFinderTest, ForgetsWhenThePodBegins) {
     EXPECT_EQ(find(), "");
 }
 
-TEST(SayUnmounted, TellsWhatToCheckWhereTheDriverIsMissing) {
+TEST(SayUnmounted, ExplainsAMissingDriver) {
     EXPECT_EQ(
         say_unmounted(
             make_running_pod(),
@@ -157,14 +157,14 @@ TEST(SayUnmounted, TellsWhatToCheckWhereTheDriverIsMissing) {
         "DaemonSet");
 }
 
-TEST(SayUnmounted, LeavesOtherWordsAsTheyAre) {
+TEST(SayUnmounted, KeepsOtherMessages) {
     EXPECT_THAT(
         say_unmounted(make_running_pod(), "driver name csi.other not found in the list of ..."),
         HasSubstr("csi.other not found"));
     EXPECT_LT(say_unmounted(make_running_pod(), std::string(5000, 'x')).size(), 1200U);
 }
 
-TEST_F(DiagnosisFinderTest, ARefusalOfTheJobItselfStandsUntilThereIsOne) {
+TEST_F(DiagnosisFinderTest, RefusalOfTheJobHoldsUntilItIsCreated) {
     const ObjectKey key{"ml", "mnist"};
     EXPECT_TRUE(finder.note_refusal(key, {ErrorCode::kInvalidArgument, "spec.x: bad"}));
     EXPECT_FALSE(finder.note_refusal(key, {ErrorCode::kInvalidArgument, "spec.x: bad"}));

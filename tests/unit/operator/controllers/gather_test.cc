@@ -26,7 +26,7 @@ struct GatherTest : ::testing::Test {
     test::ControllerBench bench;
 };
 
-TEST_F(GatherTest, BelievesASidecarOfARunningPodOfTheJob) {
+TEST_F(GatherTest, TrustsASidecarOfARunningPodOfTheJob) {
     const SessionId session = bench.attach(make_sidecar_hello());
     ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
     const std::vector<SidecarReport> reports = believable();
@@ -34,7 +34,7 @@ TEST_F(GatherTest, BelievesASidecarOfARunningPodOfTheJob) {
     EXPECT_EQ(reports[0].datasets.size(), 1U);
 }
 
-TEST_F(GatherTest, DoesNotBelieveWhatCannotBe) {
+TEST_F(GatherTest, RejectsContradictoryReports) {
     struct Case {
         const char* name;
         std::function<void(Hello&)> spoil;
@@ -55,7 +55,7 @@ TEST_F(GatherTest, DoesNotBelieveWhatCannotBe) {
     }
 }
 
-TEST_F(GatherTest, TakesNoPodOfAnotherNamespaceForTheJobs) {
+TEST_F(GatherTest, IgnoresPodsOfAnotherNamespace) {
     Pod stranger = make_running_pod();
     stranger.meta.ns = "other";
     stranger.meta.uid = "stranger";
@@ -65,7 +65,7 @@ TEST_F(GatherTest, TakesNoPodOfAnotherNamespaceForTheJobs) {
     EXPECT_NE(use.pods[0].meta.ns, "other");
 }
 
-TEST_F(GatherTest, DropsWhatASidecarSaysAboutDatasetsThatItsJobDoesNotUse) {
+TEST_F(GatherTest, DropsReportsOnDatasetsThatTheJobDoesNotUse) {
     Hello hello = make_sidecar_hello();
     hello.mounts = {{"train", "d1"}, {"else", "d9"}};
     const SessionId session = bench.attach(hello);
@@ -86,7 +86,7 @@ struct GatherSharedTest : GatherTest {
         bench.put(bench.cache.namespaces(), make_namespace("ml", {{"team", "vision"}}));
     }
 
-    // Datasets of which the job's sidecar is believed something.
+    // Number of datasets with trusted reports of the job's sidecar.
     std::size_t believed(const TrainingJob& job) {
         const SessionId session = bench.attach(make_sidecar_hello());
         EXPECT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
@@ -96,27 +96,27 @@ struct GatherSharedTest : GatherTest {
     }
 };
 
-TEST_F(GatherSharedTest, BelievesWhatASidecarSaysAboutADatasetThatIsSharedWithItsNamespace) {
+TEST_F(GatherSharedTest, TrustsReportsOnASharedDataset) {
     EXPECT_EQ(believed(make_reading_job()), 1U);
 }
 
-TEST_F(GatherSharedTest, BelievesNothingAboutADatasetThatIsNotShared) {
+TEST_F(GatherSharedTest, RejectsReportsOnAnUnsharedDataset) {
     bench.put(bench.cache.namespaces(), make_namespace("ml", {{"team", "nlp"}}));
     EXPECT_EQ(believed(make_reading_job()), 0U);
-    // Nor about one that its job does not even name, whatever uid it has found out.
+    // The same for a dataset that its job does not name, even with a guessed uid.
     bench.put(bench.cache.namespaces(), make_namespace("ml", {{"team", "vision"}}));
     bench.cache.datasets().store().remove({"ml", "digits"}, "900", nullptr);
     EXPECT_EQ(believed(make_running_job()), 0U);
 }
 
-TEST_F(GatherSharedTest, BelievesAnAttemptThatGoesOnAfterAWithdrawal) {
+TEST_F(GatherSharedTest, TrustsARunningAttemptAfterWithdrawal) {
     bench.put(bench.cache.namespaces(), make_namespace("ml"));
     TrainingJob job = make_reading_job();
     job.status.datasets = {{"train", "d1"}};
     EXPECT_EQ(believed(job), 1U);
 }
 
-TEST_F(GatherSharedTest, BelievesAGuestNothingOfTheDirectory) {
+TEST_F(GatherSharedTest, DropsAGuestsDirectoryClaims) {
     const SessionId session = bench.attach(make_sidecar_hello());
     ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
     const JobUse use = gather_use(make_reading_job(), bench.cache);
@@ -131,7 +131,7 @@ TEST_F(GatherSharedTest, BelievesAGuestNothingOfTheDirectory) {
 
 // Fillers of data/digits.
 struct GatherFillersTest : GatherSharedTest {
-    // Whether a filler that says hello like this is believed.
+    // True if the report of a filler with this hello is trusted.
     bool believes(const Hello& hello) {
         bench.put(bench.cache.filler_pods(), pod);
         const SessionId session = bench.attach(hello);
@@ -150,7 +150,7 @@ struct GatherFillersTest : GatherSharedTest {
     Pod pod = make_filler_pod(make_child_filler());
 };
 
-TEST_F(GatherFillersTest, AreBelieved) {
+TEST_F(GatherFillersTest, TrustsFillers) {
     EXPECT_TRUE(believes(make_filler_hello(pod)));
     const ClusterView view = gather_cluster(bench.cache, bench.registry, bench.nodes, 60);
     const auto filler = std::ranges::find(view.jobs, true, &JobUse::filler);
@@ -166,12 +166,12 @@ TEST_F(GatherFillersTest, IgnoresFillersOfAnotherNamespace) {
     EXPECT_TRUE(gather_fillers(make_shared_digits(), bench.cache).empty());
 }
 
-TEST_F(GatherFillersTest, WithoutThePodsLabelAreNotBelieved) {
+TEST_F(GatherFillersTest, RejectsFillersWithoutThePodsLabel) {
     pod.meta.labels.erase(std::string{kFillerLabel});
     EXPECT_FALSE(believes(make_filler_hello(pod)));
 }
 
-TEST_F(GatherFillersTest, OnAnotherNodeAreNotBelieved) {
+TEST_F(GatherFillersTest, RejectsFillersOnAnotherNode) {
     Hello hello = make_filler_hello(pod);
     hello.node = "node-9";
     EXPECT_FALSE(believes(hello));
@@ -183,12 +183,12 @@ TEST_F(GatherFillersTest, IgnoresFillersOfAnEarlierDataset) {
     EXPECT_FALSE(believes(hello));
 }
 
-TEST_F(GatherFillersTest, GivesNoneForADeletedPool) {
+TEST_F(GatherFillersTest, IgnoresFillersOfADeletedPool) {
     pod.meta.annotations[std::string{kFillerPoolAnnotation}] = "gone";
     EXPECT_FALSE(believes(make_filler_hello(pod)));
 }
 
-TEST_F(GatherTest, TheClusterHasEveryJobWithItsPodsAndReports) {
+TEST_F(GatherTest, ClusterHasEveryJobWithItsPodsAndReports) {
     bench.put(bench.cache.nodes(), make_ready_node("node-1"));
     bench.report_node("node-1");
     const SessionId session = bench.attach(make_sidecar_hello());

@@ -29,7 +29,7 @@ struct GrantsControllerTest : ::testing::Test {
             bench.now());
     }
 
-    // Long enough after the last decision.
+    // Runs a decision late enough after the last one.
     void decide() {
         bench.clock.advance(seconds{1});
         ASSERT_TRUE(controller.reconcile());
@@ -54,7 +54,7 @@ struct GrantsControllerTest : ::testing::Test {
          [this](EventNote note) { events.push_back(std::move(note)); }}};
 };
 
-TEST_F(GrantsControllerTest, SendsWhatItDecidesAndWakesWhoIsConcerned) {
+TEST_F(GrantsControllerTest, SendsGrantsAndWakesAffectedObjects) {
     ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
     decide();
     ASSERT_EQ(sent.size(), 1U);
@@ -65,7 +65,7 @@ TEST_F(GrantsControllerTest, SendsWhatItDecidesAndWakesWhoIsConcerned) {
     EXPECT_EQ(latest.get()->granted_in("nvme"), sent[0].resident_bytes);
 }
 
-TEST_F(GrantsControllerTest, TheSameDecisionWakesNobody) {
+TEST_F(GrantsControllerTest, UnchangedPlanWakesNothing) {
     ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
     decide();
     decide();
@@ -76,7 +76,7 @@ TEST_F(GrantsControllerTest, TheSameDecisionWakesNobody) {
     EXPECT_THAT(sent, IsEmpty());
 }
 
-TEST_F(GrantsControllerTest, RepeatsAGrantAfterAThirdOfItsTime) {
+TEST_F(GrantsControllerTest, RepeatsAGrantAfterAThirdOfItsValidity) {
     ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
     decide();
     sent.clear();
@@ -94,7 +94,7 @@ TEST_F(GrantsControllerTest, DecidesAtMostOnceASecond) {
     EXPECT_EQ(next->requeue_after, milliseconds{700});
 }
 
-TEST_F(GrantsControllerTest, AJobThatEndedIsGrantedNothing) {
+TEST_F(GrantsControllerTest, EndedJobGetsNoGrant) {
     ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
     decide();
     TrainingJob ended = make_running_job();
@@ -107,7 +107,7 @@ TEST_F(GrantsControllerTest, AJobThatEndedIsGrantedNothing) {
     EXPECT_EQ(latest.get()->granted_in("nvme"), Bytes::zero());
 }
 
-TEST_F(GrantsControllerTest, GrantsNothingToASidecarThatWasThereBeforeUntilItHasSpoken) {
+TEST_F(GrantsControllerTest, EarlierSidecarGetsNoGrantUntilItHasReported) {
     decide();
     EXPECT_THAT(sent, IsEmpty());
     EXPECT_EQ(latest.get()->unheard, 1U);
@@ -118,8 +118,8 @@ TEST_F(GrantsControllerTest, GrantsNothingToASidecarThatWasThereBeforeUntilItHas
     EXPECT_TRUE(latest.get()->view.settled);
 }
 
-// 60,000 bytes are on the node, and the pool shrinks to 10,000 a node.
-TEST_F(GrantsControllerTest, TellsWhoMustGiveBackAndWhoDoesNot) {
+// 60,000 bytes are on the node, and the pool shrinks to 10,000 per node.
+TEST_F(GrantsControllerTest, EmitsEventsForDueAndLateReturns) {
     Report report = make_sidecar_report(1);
     ASSERT_TRUE(bench.registry.report(session, report, bench.now()));
     decide();
@@ -150,7 +150,7 @@ TEST_F(GrantsControllerTest, TellsWhoMustGiveBackAndWhoDoesNot) {
     ASSERT_EQ(latest.get()->late.size(), 1U);
     ASSERT_EQ(latest.get()->view.held_back.size(), 1U);
     EXPECT_EQ(latest.get()->view.held_back[0].ns, "ml");
-    // It gives in.
+    // The sidecar returns the bytes.
     report.datasets[0].resident_bytes = Bytes{5'000};
     confirm();
     decide();
@@ -186,7 +186,7 @@ struct SharedGrantsTest : GrantsControllerTest {
     std::vector<Grant> to_filler;
 };
 
-TEST_F(SharedGrantsTest, GrantsGoToTheFillerAndToNoGuest) {
+TEST_F(SharedGrantsTest, OnlyTheFillerGetsGrants) {
     ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
     ASSERT_TRUE(bench.registry.report(filler, filler_report(), bench.now()));
     decide();
@@ -197,7 +197,7 @@ TEST_F(SharedGrantsTest, GrantsGoToTheFillerAndToNoGuest) {
     EXPECT_THAT(sent, IsEmpty());
 }
 
-TEST_F(SharedGrantsTest, WaitForTheFillersWordAndNotForAGuests) {
+TEST_F(SharedGrantsTest, WaitsForTheFillersReportNotTheGuests) {
     decide();
     EXPECT_EQ(latest.get()->unheard, 1U);
     ASSERT_TRUE(bench.registry.report(filler, filler_report(), bench.now()));
@@ -206,7 +206,7 @@ TEST_F(SharedGrantsTest, WaitForTheFillersWordAndNotForAGuests) {
     EXPECT_EQ(to_filler.size(), 1U);
 }
 
-TEST_F(SharedGrantsTest, TellTheDatasetWhatItsFillerGivesBack) {
+TEST_F(SharedGrantsTest, EventOfAFillersReturnIsOnTheDataset) {
     Report report = filler_report();
     ASSERT_TRUE(bench.registry.report(filler, report, bench.now()));
     decide();

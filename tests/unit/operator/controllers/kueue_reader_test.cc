@@ -28,7 +28,7 @@ Object make_class(const std::string& name, int value, bool is_default) {
         R"(,"globalDefault":)" + (is_default ? "true" : "false") + "}");
 }
 
-// A server with Kueue and no Workloads. The watch after the list ends the run.
+// A server with Kueue and no Workloads. The watch after the list ends the test's run.
 class ListsNothing final : public ApiTransport {
 public:
     explicit ListsNothing(std::stop_source stop)
@@ -139,7 +139,7 @@ TEST_F(KueueReaderTest, FallsBackToThePriorityClassOfThePods) {
     EXPECT_EQ(view.priority.class_source, "scheduling.k8s.io/priorityclass");
 }
 
-// The API server's admission chooses the same if two classes are the default.
+// The API server's admission makes the same choice between two default classes.
 TEST_F(KueueReaderTest, PicksTheLowestOfTwoDefaultPriorityClasses) {
     bench.client.listed = {
         make_class("high", 50, true), make_class("none", 2, false), make_class("low", 10, true)};
@@ -150,7 +150,7 @@ TEST_F(KueueReaderTest, PicksTheLowestOfTwoDefaultPriorityClasses) {
     EXPECT_EQ(without.trouble, "");
 }
 
-TEST_F(KueueReaderTest, TellsWhichClassDoesNotExist) {
+TEST_F(KueueReaderTest, ReportsAMissingClass) {
     job.meta.labels[std::string{kPriorityClassLabel}] = "urgnet";
     EXPECT_EQ(read().trouble, "WorkloadPriorityClass urgnet does not exist.");
     job.meta.labels.erase(std::string{kPriorityClassLabel});
@@ -159,7 +159,7 @@ TEST_F(KueueReaderTest, TellsWhichClassDoesNotExist) {
     EXPECT_EQ(read().trouble, "PriorityClass podz does not exist.");
 }
 
-TEST_F(KueueReaderTest, TellsWhyAClassCannotBeRead) {
+TEST_F(KueueReaderTest, ReportsAnUnreadableClass) {
     job.spec.pod_template.priority_class_name = "pods";
     bench.client.failure = Error{ErrorCode::kForbidden, "listing priorityclasses: 403"};
     EXPECT_EQ(read().trouble, "PriorityClass pods cannot be read: listing priorityclasses: 403.");
@@ -168,7 +168,7 @@ TEST_F(KueueReaderTest, TellsWhyAClassCannotBeRead) {
     EXPECT_THAT(read().trouble, ::testing::StartsWith("PriorityClass pods cannot be read: "));
 }
 
-TEST_F(KueueReaderTest, AnAdmittedJobGetsItsFlavors) {
+TEST_F(KueueReaderTest, AdmittedJobGetsItsFlavors) {
     put_workload("True", {"a100", "spot"});
     put_flavor("a100", "east");
     put_flavor("spot", "west");
@@ -180,7 +180,7 @@ TEST_F(KueueReaderTest, AnAdmittedJobGetsItsFlavors) {
     EXPECT_EQ(view.trouble, "");
 }
 
-TEST_F(KueueReaderTest, TellsWhichFlavorDoesNotExist) {
+TEST_F(KueueReaderTest, ReportsAMissingFlavor) {
     put_workload("True", {"a100", "gone"});
     put_flavor("a100", "east");
     EXPECT_EQ(read().trouble, "ResourceFlavor gone does not exist.");

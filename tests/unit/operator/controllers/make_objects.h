@@ -11,8 +11,8 @@
 #include "operator/core/workload/build_job.h"
 #include "operator/sidecars/report_rules.h"
 
-// One job "mnist" on one Dataset, one pool and one node, as the API server would show them. A test
-// changes what matters to it.
+// One job "mnist" on one Dataset, one pool and one node, as the API server returns them. A test
+// changes only its relevant fields.
 namespace stoker::control {
 
 inline TrainingJob make_running_job() {
@@ -68,7 +68,7 @@ inline ObjectMeta make_namespace(const std::string& name, const TextMap& labels 
     return meta;
 }
 
-// digits, in namespace "data" and shared with team vision.
+// Dataset "digits" in namespace "data", shared with team vision.
 inline Dataset make_shared_digits() {
     Dataset dataset = make_digits();
     dataset.meta.ns = "data";
@@ -76,14 +76,14 @@ inline Dataset make_shared_digits() {
     return dataset;
 }
 
-// The job above on the dataset of namespace "data".
+// The job above, reading the dataset of namespace "data".
 inline TrainingJob make_reading_job() {
     TrainingJob job = make_running_job();
     job.spec.datasets[0].dataset_ref_namespace = "data";
     return job;
 }
 
-// Child of the job above, attempt 1, as its Job controller shows it.
+// Child of the job above, attempt 1, as the Job controller returns it.
 inline Job make_child_job() {
     Job job;
     job.meta.ns = "ml";
@@ -121,7 +121,7 @@ inline Hello make_sidecar_hello() {
     return hello;
 }
 
-// The filler of make_shared_digits() on that node, as the API server shows it.
+// The filler of make_shared_digits() on that node, as the API server returns it.
 inline Job make_child_filler(const std::string& node = "node-1") {
     ResolvedPool pool;
     pool.name = "nvme";
@@ -160,7 +160,7 @@ inline Hello make_filler_hello(const Pod& pod) {
     return hello;
 }
 
-// 100 samples are listed, 60 of them on the node.
+// The listing has 100 samples; 60 of them are on the node.
 inline Report make_sidecar_report(std::uint64_t sequence) {
     Report report;
     report.sequence = sequence;

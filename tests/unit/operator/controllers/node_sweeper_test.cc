@@ -35,10 +35,10 @@ struct NodeSweeperTest : ::testing::Test {
         ASSERT_TRUE(sweeper.reconcile());
     }
 
-    // What the node's program is told next.
+    // The next sweep order for the node's program.
     std::optional<SweepOrder> order() { return bench.report_node("node-1").sweep; }
 
-    // It says what has become of it.
+    // Reports the sweep's result as the node's program.
     void finish(bool succeeded = true) {
         const std::string id = order().value().id;
         bench.report_node("node-1", [&](NodeReport& report) {
@@ -52,7 +52,7 @@ struct NodeSweeperTest : ::testing::Test {
         sweeper.note_deleted(dataset);
     }
 
-    // The job is complete, and a sidecar of it still attached.
+    // Completes the job while its sidecar is still attached.
     SessionId end_before_its_sidecar(TrainingJob job) {
         job.status.conditions = {{"Complete", ConditionStatus::kTrue, 1, {}, "Complete", ""}};
         bench.put(bench.cache.training_jobs(), job);
@@ -61,8 +61,8 @@ struct NodeSweeperTest : ::testing::Test {
         return session;
     }
 
-    // The bytes are of a dataset of another namespace instead, which keeps nothing after its last
-    // use, and a job reads it.
+    // Moves the dataset to another namespace, with no retention after its last use, and adds a job
+    // that reads it.
     void share_with_a_reading_job() {
         bench.cache.datasets().store().remove(dataset.meta.key(), "900", nullptr);
         Dataset shared = make_shared_digits();
@@ -82,13 +82,13 @@ struct NodeSweeperTest : ::testing::Test {
         [this] { ++swept; }};
 };
 
-TEST_F(NodeSweeperTest, LeavesADatasetAloneThatNobodyUsesNow) {
+TEST_F(NodeSweeperTest, KeepsAnUnusedDatasetDuringRetention) {
     bench.clock.advance(hours{1});
     look();
     EXPECT_FALSE(order());
 }
 
-TEST_F(NodeSweeperTest, RemovesItAfterItsRetentionAndTellsThatItIsGone) {
+TEST_F(NodeSweeperTest, RemovesADatasetAfterRetentionAndNotifies) {
     dataset.spec.retention_after_last_use_seconds = 600;
     bench.put(bench.cache.datasets(), dataset);
     bench.clock.advance(seconds{601});
@@ -106,7 +106,7 @@ TEST_F(NodeSweeperTest, RemovesItAfterItsRetentionAndTellsThatItIsGone) {
     EXPECT_FALSE(order()) << "not swept again while the status is not written yet";
 }
 
-TEST_F(NodeSweeperTest, LeavesWhatAJobUsesOrASidecarHolds) {
+TEST_F(NodeSweeperTest, KeepsDatasetsInUseOrHeldByASidecar) {
     dataset.spec.retention_after_last_use_seconds = 0;
     bench.put(bench.cache.datasets(), dataset);
     bench.put(bench.cache.training_jobs(), make_running_job());
@@ -120,7 +120,7 @@ TEST_F(NodeSweeperTest, LeavesWhatAJobUsesOrASidecarHolds) {
     EXPECT_TRUE(order());
 }
 
-TEST_F(NodeSweeperTest, AJobOfAnotherNamespaceKeepsOnlyWhatIsSharedWithIt) {
+TEST_F(NodeSweeperTest, GuestJobKeepsOnlySharedDatasets) {
     share_with_a_reading_job();
     bench.put(bench.cache.namespaces(), make_namespace("ml", {{"team", "vision"}}));
     look();
@@ -145,7 +145,7 @@ TEST_F(NodeSweeperTest, SweepsTheNodesOfADeletedDataset) {
     EXPECT_FALSE(order());
 }
 
-TEST_F(NodeSweeperTest, SweepsWhatNoSidecarHasToldOfADeletedDataset) {
+TEST_F(NodeSweeperTest, SweepsUnreportedBytesOfADeletedDataset) {
     dataset.status.placements = {};
     delete_dataset();
     look();
@@ -163,7 +163,7 @@ TEST_F(NodeSweeperTest, SweepsWhatNoSidecarHasToldOfADeletedDataset) {
     EXPECT_FALSE(order()) << "measured before it was swept";
 }
 
-TEST_F(NodeSweeperTest, SweepsOnlyNodesWhoseProgramCallsThePoolReady) {
+TEST_F(NodeSweeperTest, SweepsOnlyNodesWithAReadyPool) {
     delete_dataset();
     ASSERT_TRUE(sweeper.reconcile());
     EXPECT_FALSE(order()) << "no word of it yet";
@@ -178,7 +178,7 @@ TEST_F(NodeSweeperTest, SweepsOnlyNodesWhoseProgramCallsThePoolReady) {
     EXPECT_TRUE(order());
 }
 
-TEST_F(NodeSweeperTest, AFailedSweepIsCountedAndTriedAgainLater) {
+TEST_F(NodeSweeperTest, FailedSweepIsCountedAndRetried) {
     delete_dataset();
     look();
     finish(false);
@@ -194,7 +194,7 @@ TEST_F(NodeSweeperTest, AFailedSweepIsCountedAndTriedAgainLater) {
     EXPECT_EQ(sweeper.counts().succeeded, 1U);
 }
 
-TEST_F(NodeSweeperTest, ASweepThatNobodyEndsIsWithdrawnAndOrderedAnew) {
+TEST_F(NodeSweeperTest, UnfinishedSweepIsWithdrawnAndReordered) {
     delete_dataset();
     look();
     const std::string first = order().value().id;
@@ -206,7 +206,7 @@ TEST_F(NodeSweeperTest, ASweepThatNobodyEndsIsWithdrawnAndOrderedAnew) {
     EXPECT_NE(order().value().id, first);
 }
 
-TEST_F(NodeSweeperTest, ADatasetThatIsDeletedUnderASidecarGoesAfterIt) {
+TEST_F(NodeSweeperTest, DatasetDeletedUnderASidecarIsSweptAfterIt) {
     const SessionId session = bench.attach(make_sidecar_hello());
     ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
     delete_dataset();
@@ -217,9 +217,9 @@ TEST_F(NodeSweeperTest, ADatasetThatIsDeletedUnderASidecarGoesAfterIt) {
     EXPECT_TRUE(order());
 }
 
-// Its sidecar restarts, waits for a lock that is free for a moment, or cannot reach us: the lock
-// and its stream say nothing then, and the pod reads on.
-TEST_F(NodeSweeperTest, ADatasetThatIsDeletedUnderAPodStaysUntilThePodHasEnded) {
+// The sidecar restarts, waits for a free lock, or cannot reach us: then neither lock nor stream
+// shows the use, and the pod keeps reading.
+TEST_F(NodeSweeperTest, DatasetDeletedUnderAPodStaysUntilThePodEnds) {
     Pod pod = make_running_pod();
     pod.node_directories = {"ml/d1"};
     bench.put(bench.cache.pods(), pod);
@@ -232,8 +232,8 @@ TEST_F(NodeSweeperTest, ADatasetThatIsDeletedUnderAPodStaysUntilThePodHasEnded) 
     EXPECT_TRUE(order());
 }
 
-// A pod that the operator does not watch, or one that it takes for ended.
-TEST_F(NodeSweeperTest, WhatTheNodeProgramHasMountedStays) {
+// The pod is not watched by the operator, or wrongly considered ended.
+TEST_F(NodeSweeperTest, MountedDirectoriesStay) {
     delete_dataset();
     const auto mounted = [](NodeReport& report) {
         report.pools[0].directories = {{"ml", "d1", Bytes{60'000}, true}};
@@ -245,7 +245,7 @@ TEST_F(NodeSweeperTest, WhatTheNodeProgramHasMountedStays) {
     EXPECT_TRUE(order());
 }
 
-TEST_F(NodeSweeperTest, WhatAPodOfAnotherNamespaceReadsStaysWhenItsDatasetIsDeleted) {
+TEST_F(NodeSweeperTest, DeletedDatasetStaysWhileAGuestPodReadsIt) {
     Pod pod = make_running_pod();
     pod.node_directories = {"data/d1", "../x", "data/..", "data"};
     bench.put(bench.cache.pods(), pod);
@@ -259,7 +259,7 @@ TEST_F(NodeSweeperTest, WhatAPodOfAnotherNamespaceReadsStaysWhenItsDatasetIsDele
     EXPECT_THAT(order()->kept, Not(Contains(HasSubstr(".."))));
 }
 
-TEST_F(NodeSweeperTest, ASidecarCannotStopSweepsByAnOddName) {
+TEST_F(NodeSweeperTest, OddDatasetUidDoesNotBlockSweeps) {
     Hello hello = make_sidecar_hello();
     hello.mounts[0].dataset_uid = "../*";
     Report report = make_sidecar_report(1);
@@ -270,7 +270,7 @@ TEST_F(NodeSweeperTest, ASidecarCannotStopSweepsByAnOddName) {
     EXPECT_TRUE(order());
 }
 
-TEST_F(NodeSweeperTest, APodKeepsNoDatasetThatItsJobMayNotRead) {
+TEST_F(NodeSweeperTest, PodKeepsNoDatasetThatItsJobMayNotRead) {
     share_with_a_reading_job();
     Pod pod = make_running_pod();
     pod.node_directories = {"data/d1"};
@@ -280,7 +280,7 @@ TEST_F(NodeSweeperTest, APodKeepsNoDatasetThatItsJobMayNotRead) {
     EXPECT_TRUE(order());
 }
 
-TEST_F(NodeSweeperTest, MakesRoomForAGrantThatIsHeldBack) {
+TEST_F(NodeSweeperTest, MakesRoomForABlockedGrant) {
     Allocation allocation;
     allocation.plan.sweeps = {{"nvme", "node-1", "d1", Bytes{60'000}}};
     latest.put(allocation);
@@ -289,7 +289,7 @@ TEST_F(NodeSweeperTest, MakesRoomForAGrantThatIsHeldBack) {
     EXPECT_THAT(order()->expired, ElementsAre("d1"));
 }
 
-TEST_F(NodeSweeperTest, LeavesWhatAFillerHasMounted) {
+TEST_F(NodeSweeperTest, KeepsDirectoriesMountedByAFiller) {
     bench.cache.datasets().store().remove(dataset.meta.key(), "900", nullptr);
     dataset = make_shared_digits();
     dataset.spec.retention_after_last_use_seconds = 0;

@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(ObjectMetrics, CountFillersByDataset) {
+TEST(ObjectMetrics, CountsFillersByDataset) {
     test::ControllerBench bench;
     Job waits = make_child_filler("node-1");
     Job runs = make_child_filler("node-2");

@@ -12,7 +12,7 @@ namespace {
 using std::chrono::seconds;
 
 struct StatusWriterTest : ::testing::Test {
-    // `dataset` with one more cached byte than `before`: progress, nothing else.
+    // The dataset with one more cached byte: progress only.
     static Dataset grown(Dataset dataset) {
         ++dataset.status.cached_bytes;
         return dataset;
@@ -34,7 +34,7 @@ struct StatusWriterTest : ::testing::Test {
     const Dataset dataset = make_digits();
 };
 
-TEST_F(StatusWriterTest, WritesOnlyWhatDiffers) {
+TEST_F(StatusWriterTest, WritesOnlyChangedStatuses) {
     EXPECT_EQ(write(dataset, dataset), StatusOutcome::kUnchanged);
     EXPECT_TRUE(bench.client.calls.empty());
     EXPECT_EQ(write(dataset, grown(dataset)), StatusOutcome::kWritten);
@@ -43,7 +43,7 @@ TEST_F(StatusWriterTest, WritesOnlyWhatDiffers) {
     EXPECT_NE(bench.client.calls[0].body.find("\"uid\":\"d1\""), std::string::npos);
 }
 
-TEST_F(StatusWriterTest, PostponesProgressButNotJudgements) {
+TEST_F(StatusWriterTest, PostponesProgressButNotConditions) {
     const Dataset first = grown(dataset);
     ASSERT_EQ(write(dataset, first), StatusOutcome::kWritten);
     bench.clock.advance(seconds{2});
@@ -56,7 +56,7 @@ TEST_F(StatusWriterTest, PostponesProgressButNotJudgements) {
     EXPECT_EQ(write(first, grown(first)), StatusOutcome::kWritten);
 }
 
-TEST_F(StatusWriterTest, AnObjectThatIsGoneIsNoError) {
+TEST_F(StatusWriterTest, DeletedObjectIsNoError) {
     bench.client.failure = Error{ErrorCode::kNotFound, "gone"};
     EXPECT_EQ(write(dataset, grown(dataset)), StatusOutcome::kGone);
     bench.client.failure = Error{ErrorCode::kConflict, "another uid"};
@@ -75,7 +75,7 @@ TEST_F(StatusWriterTest, KnowsWhetherTheCacheShowsItsOwnWrite) {
     EXPECT_TRUE(writer.has_seen_own_write(informer.store(), dataset.meta.key()));
 }
 
-TEST_F(StatusWriterTest, DoesNotWaitForABlindCacheForEver) {
+TEST_F(StatusWriterTest, StopsWaitingForAStaleCache) {
     bench.put(bench.cache.datasets(), dataset);
     ASSERT_EQ(write(dataset, grown(dataset)), StatusOutcome::kWritten);
     bench.clock.advance(seconds{31});

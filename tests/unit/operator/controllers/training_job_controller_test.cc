@@ -23,7 +23,7 @@ struct TrainingJobControllerTest : ::testing::Test {
         bench.put(bench.cache.pods(), make_running_pod());
     }
 
-    // Reconciles and lets the cache see what was written.
+    // Reconciles, then copies the written status into the cache.
     TrainingJob reconcile() {
         bench.client.calls.clear();
         EXPECT_TRUE(controller.reconcile(key, {}));
@@ -80,7 +80,7 @@ TEST_F(TrainingJobControllerTest, DoesNotActWhenTheStatusCannotBeWritten) {
     EXPECT_THAT(verbs(), ::testing::ElementsAre("apply_status trainingjobs"));
 }
 
-TEST_F(TrainingJobControllerTest, DoesNotMakeAJobTwiceWhileTheCacheIsBehind) {
+TEST_F(TrainingJobControllerTest, CreatesAJobOnceWhileTheCacheIsBehind) {
     TrainingJob fresh = make_running_job();
     fresh.status = {};
     bench.put(bench.cache.training_jobs(), fresh);
@@ -91,7 +91,7 @@ TEST_F(TrainingJobControllerTest, DoesNotMakeAJobTwiceWhileTheCacheIsBehind) {
     EXPECT_TRUE(next->requeue_after.has_value());
 }
 
-TEST_F(TrainingJobControllerTest, SaysUnknownAfterAMinuteOfSilenceAndKeepsTheNumbers) {
+TEST_F(TrainingJobControllerTest, BecomesUnknownAfterAMinuteOfSilenceAndKeepsNumbers) {
     bench.put(bench.cache.training_jobs(), make_running_job());
     run_its_pods();
     const SessionId session = bench.attach(make_sidecar_hello());
@@ -108,7 +108,7 @@ TEST_F(TrainingJobControllerTest, SaysUnknownAfterAMinuteOfSilenceAndKeepsTheNum
     EXPECT_EQ(after.status.cache->sampled_at, before.status.cache->sampled_at);
 }
 
-TEST_F(TrainingJobControllerTest, WaitsALittleForThePodsOfAFailedJob) {
+TEST_F(TrainingJobControllerTest, WaitsBrieflyForThePodsOfAFailedJob) {
     bench.put(bench.cache.training_jobs(), make_running_job());
     run_its_pods();
     reconcile();
@@ -126,7 +126,7 @@ TEST_F(TrainingJobControllerTest, WaitsALittleForThePodsOfAFailedJob) {
     EXPECT_EQ(bench.client.count("remove"), 1U);
 }
 
-TEST_F(TrainingJobControllerTest, DoesNotWaitForPodsThatNeverShow) {
+TEST_F(TrainingJobControllerTest, StopsWaitingForPodsThatNeverAppear) {
     bench.put(bench.cache.training_jobs(), make_running_job());
     run_its_pods();
     reconcile();
@@ -137,7 +137,7 @@ TEST_F(TrainingJobControllerTest, DoesNotWaitForPodsThatNeverShow) {
     EXPECT_EQ(reconcile().status.restarts, 1);
 }
 
-TEST_F(TrainingJobControllerTest, ASuccessInTheInstantOfASuspensionStands) {
+TEST_F(TrainingJobControllerTest, SuccessDuringSuspensionCounts) {
     TrainingJob job = make_running_job();
     bench.put(bench.cache.training_jobs(), job);
     run_its_pods();
@@ -145,7 +145,7 @@ TEST_F(TrainingJobControllerTest, ASuccessInTheInstantOfASuspensionStands) {
     child.meta.resource_version = "7";
     bench.put(bench.cache.jobs(), child);
     reconcile();
-    bench.client.newer_versions[child.meta.key()] = "8";  // it has succeeded
+    bench.client.newer_versions[child.meta.key()] = "8";  // the Job has succeeded
     job = bench.cache.training_jobs().store().get(key)->value;
     job.spec.suspend = true;
     bench.put(bench.cache.training_jobs(), job);
@@ -161,7 +161,7 @@ TEST_F(TrainingJobControllerTest, ASuccessInTheInstantOfASuspensionStands) {
     EXPECT_TRUE(bench.client.removed.empty());
 }
 
-TEST_F(TrainingJobControllerTest, TellsWhatTheApiServerRefusesInTheNextRound) {
+TEST_F(TrainingJobControllerTest, ReportsTheApiServersRefusalInTheNextRound) {
     TrainingJob job = make_running_job();
     bench.put(bench.cache.training_jobs(), job);
     bench.put(bench.cache.services(), [] {
@@ -182,7 +182,7 @@ TEST_F(TrainingJobControllerTest, TellsWhatTheApiServerRefusesInTheNextRound) {
         find_condition(after.status.conditions, "Finished")->message, HasSubstr("no such volume"));
 }
 
-TEST_F(TrainingJobControllerTest, NamesTheFieldThatTheApiServerDoesNotKnow) {
+TEST_F(TrainingJobControllerTest, NamesTheUnknownField) {
     TrainingJob fresh = make_running_job();
     fresh.status = {};
     bench.put(bench.cache.training_jobs(), fresh);
@@ -200,8 +200,8 @@ TEST_F(TrainingJobControllerTest, NamesTheFieldThatTheApiServerDoesNotKnow) {
     EXPECT_GT(bench.client.count("create"), 0U) << "the spec may have been mended";
 }
 
-// The next operator must tell the same.
-TEST_F(TrainingJobControllerTest, APinIsWrittenBeforeItIsTold) {
+// The next operator must send the same pin.
+TEST_F(TrainingJobControllerTest, PinIsWrittenBeforeItIsSent) {
     TrainingJob job = make_running_job();
     job.spec.trainer.node_count = 2;
     bench.put(bench.cache.training_jobs(), job);

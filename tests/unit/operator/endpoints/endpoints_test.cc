@@ -93,7 +93,7 @@ struct EndpointsTest : ::testing::Test {
     std::optional<Endpoints> endpoints;
 };
 
-TEST_F(EndpointsTest, EachPortSaysItsOwnAndNothingElse) {
+TEST_F(EndpointsTest, EachPortServesOnlyItsOwnPaths) {
     const std::string probes = fmt::format("http://127.0.0.1:{}", endpoints->probes_port());
     const std::string metrics = fmt::format("http://127.0.0.1:{}", endpoints->metrics_port());
     EXPECT_EQ(get(probes, "/healthz").status, 200);
@@ -110,7 +110,7 @@ TEST_F(EndpointsTest, EachPortSaysItsOwnAndNothingElse) {
     EXPECT_THAT(get(probes, "/healthz").body, HasSubstr("lease not renewed"));
 }
 
-TEST_F(EndpointsTest, ADebugPageWantsAGoodTokenAndTheRight) {
+TEST_F(EndpointsTest, DebugPageNeedsAValidTokenAndTheRight) {
     open_debug();
     EXPECT_EQ(debug("/debug/secret").status, 401);
     EXPECT_NE(http::find_header(debug("/debug/secret").headers, "WWW-Authenticate"), nullptr);
@@ -124,7 +124,7 @@ TEST_F(EndpointsTest, ADebugPageWantsAGoodTokenAndTheRight) {
     EXPECT_EQ(debug("/metrics", {{"X-Stoker-Token", "may.read.it"}}).status, 403);
 }
 
-TEST_F(EndpointsTest, GarbageIsNotAskedAboutAndAnswersAreKeptForAWhile) {
+TEST_F(EndpointsTest, SkipsReviewOfGarbageAndCachesAnswers) {
     open_debug();
     with_token("garbage");
     EXPECT_EQ(identified, 0);
@@ -137,7 +137,7 @@ TEST_F(EndpointsTest, GarbageIsNotAskedAboutAndAnswersAreKeptForAWhile) {
     EXPECT_EQ(identified, 2);
 }
 
-TEST_F(EndpointsTest, ANewCertificateServesTheNextConnection) {
+TEST_F(EndpointsTest, NewCertificateServesTheNextConnection) {
     open_debug();
     const std::uint16_t port = endpoints->debug_port();
     EXPECT_EQ(with_token("may.read.it"), 200);

@@ -41,7 +41,7 @@ protected:
     std::map<std::string, int> reads;
 };
 
-TEST_F(AccessTest, ReadsTheTokenAnewEveryMinute) {
+TEST_F(AccessTest, ReloadsTheTokenEveryMinute) {
     files["/sa/token"] = "one\n";
     auto access = source(with_token_file());
     EXPECT_EQ(access.get()->authorization, "Bearer one");
@@ -65,14 +65,14 @@ TEST_F(AccessTest, KeepsTheOldTokenWhileTheFileIsGoneOrEmpty) {
     EXPECT_EQ(access.get()->authorization, "Bearer one");
 }
 
-TEST_F(AccessTest, SaysWhatIsMissingWhenItNeverHadAToken) {
+TEST_F(AccessTest, ReportsAMissingFirstToken) {
     auto access = source(with_token_file());
     EXPECT_EQ(access.get().error().message, "cannot read /sa/token");
     files["/sa/token"] = "";
     EXPECT_EQ(access.get().error().message, "/sa/token is empty");
 }
 
-TEST_F(AccessTest, ReadsAtOnceAfterARefusalAndSaysWhetherThatHelped) {
+TEST_F(AccessTest, ReloadsAtOnceAfterARefusalAndReportsAChange) {
     files["/sa/token"] = "one";
     auto access = source(with_token_file());
     ASSERT_TRUE(access.get());
@@ -82,7 +82,7 @@ TEST_F(AccessTest, ReadsAtOnceAfterARefusalAndSaysWhetherThatHelped) {
     EXPECT_EQ(access.get()->authorization, "Bearer two");
 }
 
-TEST_F(AccessTest, ReadsTheCaEveryFiveMinutesAndKeepsAGoodOne) {
+TEST_F(AccessTest, ReloadsTheCaEveryFiveMinutesAndKeepsAValidOne) {
     AccessConfig config;
     config.ca_file = "/ca";
     files["/ca"] = "one";
@@ -99,7 +99,7 @@ TEST_F(AccessTest, ReadsTheCaEveryFiveMinutesAndKeepsAGoodOne) {
     EXPECT_EQ(access.get()->authorization, "");
 }
 
-TEST(InClusterAccess, BracketsIpv6AndFailsOutsideOfAPod) {
+TEST(InClusterAccess, BracketsIpv6AndFailsOutsideAPod) {
     std::map<std::string, std::string> env = {
         {"KUBERNETES_SERVICE_HOST", "fd00::1"}, {"KUBERNETES_SERVICE_PORT", "443"}};
     const auto get = [&](const char* name) { return env[name]; };
@@ -111,7 +111,7 @@ TEST(InClusterAccess, BracketsIpv6AndFailsOutsideOfAPod) {
     EXPECT_EQ(in_cluster_access(get).error().code, ErrorCode::kNotFound);
 }
 
-TEST(Base64, GoesThereAndBack) {
+TEST(Base64, RoundTrips) {
     EXPECT_EQ(base64_encode("Man"), "TWFu");
     EXPECT_EQ(base64_encode("Ma"), "TWE=");
     EXPECT_EQ(base64_encode("M"), "TQ==");

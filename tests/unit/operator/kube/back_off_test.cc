@@ -25,7 +25,7 @@ TEST(BackOff, DoublesFromTheBaseUpToTheCapWithinItsJitter) {
     EXPECT_EQ(expected, seconds{30});
 }
 
-TEST(BackOff, StartsAnewAfterTwoQuietMinutes) {
+TEST(BackOff, ResetsAfterTwoQuietMinutes) {
     BackOff back_off({}, 7);
     for (int failure = 0; failure < 5; ++failure) {
         back_off.next(kStart);
@@ -34,7 +34,7 @@ TEST(BackOff, StartsAnewAfterTwoQuietMinutes) {
     EXPECT_LE(back_off.next(kStart + minutes{5}), milliseconds{1600});
 }
 
-TEST(BackOff, SpreadsClientsThatFailTogether) {
+TEST(BackOff, JitterSpreadsClientsThatFailTogether) {
     BackOff one({}, 1);
     BackOff other({}, 2);
     EXPECT_NE(one.next(kStart), other.next(kStart));

@@ -22,7 +22,7 @@ LeaseRecord held_by(const std::string& holder, const std::string& renewed = "r0"
     return {holder, 15, "a0", renewed, 3};
 }
 
-TEST(LeaseMachine, CreatesTheLeaseWhenThereIsNone) {
+TEST(LeaseMachine, CreatesAMissingLease) {
     LeaseMachine machine("me", {}, 1);
     EXPECT_TRUE(std::holds_alternative<LeaseRead>(machine.step(kStart, kWall)));
     machine.on_absent();
@@ -36,7 +36,7 @@ TEST(LeaseMachine, CreatesTheLeaseWhenThereIsNone) {
     EXPECT_TRUE(machine.leads());
 }
 
-TEST(LeaseMachine, WaitsForAHolderThatShowsSignsOfLife) {
+TEST(LeaseMachine, WaitsWhileTheHolderRenews) {
     LeaseMachine machine("me", {}, 1);
     TimePoint now = kStart;
     for (int renewal = 0; renewal < 40; ++renewal) {
@@ -50,7 +50,7 @@ TEST(LeaseMachine, WaitsForAHolderThatShowsSignsOfLife) {
     }
 }
 
-TEST(LeaseMachine, TakesOverWhatDidNotChangeForItsDuration) {
+TEST(LeaseMachine, TakesOverALeaseUnchangedForItsDuration) {
     LeaseMachine machine("me", {}, 1);
     TimePoint now = kStart;
     while (true) {
@@ -71,7 +71,7 @@ TEST(LeaseMachine, TakesOverWhatDidNotChangeForItsDuration) {
     }
 }
 
-TEST(LeaseMachine, IgnoresTheTimesThatStandInTheLease) {
+TEST(LeaseMachine, IgnoresTheTimesInTheLease) {
     LeaseMachine machine("me", {}, 1);
     machine.step(kStart, kWall);
     machine.on_read(
@@ -79,7 +79,7 @@ TEST(LeaseMachine, IgnoresTheTimesThatStandInTheLease) {
     EXPECT_TRUE(std::holds_alternative<LeaseWait>(machine.step(kStart, kWall)));
 }
 
-TEST(LeaseMachine, TakesAReleasedLeaseAtOnce) {
+TEST(LeaseMachine, AcquiresAReleasedLeaseAtOnce) {
     LeaseMachine machine("me", {}, 1);
     machine.step(kStart, kWall);
     machine.on_read(LeaseMachine::released(held_by("other"), kWall), kStart);
@@ -116,7 +116,7 @@ TEST_F(Leader, RenewsEveryTwoSecondsFromMemory) {
     }
 }
 
-TEST_F(Leader, ReadsAtOnceWhenARenewalFailedThenTriesEveryTwoSeconds) {
+TEST_F(Leader, ReadsAfterAFailedRenewalThenRetriesEveryTwoSeconds) {
     now += seconds{2};
     machine.step(now, kWall);
     machine.on_failed(now);
@@ -127,8 +127,8 @@ TEST_F(Leader, ReadsAtOnceWhenARenewalFailedThenTriesEveryTwoSeconds) {
     EXPECT_EQ(std::get<LeaseWait>(machine.step(now, kWall)).until, now + seconds{2});
 }
 
-TEST_F(Leader, StopsWhenItCouldNotRenewForTenSecondsOfBeginning) {
-    // The write of the renewal began at kStart, however long the answer took.
+TEST_F(Leader, StopsTenSecondsAfterTheStartOfTheLastRenewal) {
+    // The renewal's write began at kStart, however long the response took.
     machine.on_written(record, kStart, kStart + seconds{5});
     EXPECT_TRUE(machine.may_write(kStart + milliseconds{9999}));
     EXPECT_FALSE(machine.may_write(kStart + seconds{10}));
@@ -136,7 +136,7 @@ TEST_F(Leader, StopsWhenItCouldNotRenewForTenSecondsOfBeginning) {
     EXPECT_FALSE(machine.leads());
 }
 
-TEST_F(Leader, StopsAtOnceWhenSomebodyElseHoldsTheLease) {
+TEST_F(Leader, StopsAtOnceIfAnotherHoldsTheLease) {
     now += seconds{2};
     machine.step(now, kWall);
     machine.on_failed(now);
@@ -147,7 +147,7 @@ TEST_F(Leader, StopsAtOnceWhenSomebodyElseHoldsTheLease) {
     EXPECT_FALSE(machine.may_write(now));
 }
 
-TEST(LeaseRecordJson, GoesThereAndBackAndKeepsWhatIsNotOurs) {
+TEST(LeaseRecordJson, RoundTripsAndKeepsForeignFields) {
     const Json base =
         Json::parse(
             R"({"metadata":{"resourceVersion":"9","labels":{"a":"b"}},"spec":{"strategy":"OldestEmulationVersion"}})")
@@ -160,21 +160,20 @@ TEST(LeaseRecordJson, GoesThereAndBackAndKeepsWhatIsNotOurs) {
     EXPECT_EQ(read_lease(Json()), LeaseRecord{});
 }
 
-TEST(LeaseTiming, MustLeaveRoomForRetries) {
+TEST(LeaseTiming, RejectsTimingWithoutRoomForRetries) {
     EXPECT_TRUE(is_valid(LeaseTiming{}));
     EXPECT_FALSE(is_valid(LeaseTiming{seconds{10}, seconds{10}, seconds{2}}));
     EXPECT_FALSE(is_valid(LeaseTiming{seconds{15}, seconds{10}, seconds{9}}));
     EXPECT_FALSE(is_valid(LeaseTiming{seconds{15}, seconds{10}, seconds{0}}));
 }
 
-// --- A small world: candidates whose clocks are wrong in offset, who pause, lose answers and
-// restart. -----------------
+// Simulation: candidates with wrong clocks that pause, lose responses and restart.
 
 struct Candidate {
     std::unique_ptr<LeaseMachine> machine;
     Duration clock_offset{};
     double clock_rate = 1.0;
-    TimePoint wakes{};  // does nothing before
+    TimePoint wakes{};  // paused until then
     std::uint64_t seen_version = 0;
     bool stopped = false;
 };
@@ -261,8 +260,7 @@ private:
         }
     }
 
-    // The request may get lost on the way there, or its answer on the way back. A renewal changes
-    // the record every time.
+    // The request may get lost, or its response. A renewal changes the record every time.
     void write(Candidate& candidate, LeaseRecord record, std::uint64_t expected, TimePoint at) {
         record.renew_time = fmt::format("write-{}", ++writes_);
         if (lost() || expected != version_) {
@@ -290,7 +288,7 @@ private:
     bool faulty_ = true;
 };
 
-TEST(LeaseMachine, AtMostOneMayWriteUnderSkewPausesAndLostMessages) {
+TEST(LeaseMachine, AtMostOneMayWriteDespiteSkewPausesAndLostMessages) {
     const char* given = std::getenv("STOKER_TEST_SEED");
     const std::uint64_t first = given != nullptr ? std::stoull(given) : 1;
     const std::uint64_t count = given != nullptr ? 1 : 300;

@@ -17,7 +17,7 @@ std::vector<std::string> split(LineSplitter& splitter, std::string_view piece) {
     return lines;
 }
 
-TEST(LineSplitter, FindsTheSameLinesWhereverTheStreamIsCut) {
+TEST(LineSplitter, FindsTheSameLinesForAnyCuts) {
     const std::string stream = "one\n\ntwo and more\nthree\n";
     const std::vector<std::string> want = {"one", "two and more", "three"};
     for (std::size_t first = 0; first <= stream.size(); ++first) {
@@ -37,7 +37,7 @@ TEST(LineSplitter, FindsTheSameLinesWhereverTheStreamIsCut) {
     }
 }
 
-TEST(LineSplitter, KeepsAnUnfinishedLineToItself) {
+TEST(LineSplitter, HoldsBackAnUnfinishedLine) {
     LineSplitter splitter;
     EXPECT_TRUE(split(splitter, "no end").empty());
     EXPECT_EQ(splitter.pending(), 6U);
@@ -51,7 +51,7 @@ TEST(LineSplitter, AcceptsALineOfExactlyTheLimit) {
     EXPECT_FALSE(splitter.overflowed());
 }
 
-TEST(LineSplitter, RefusesALongerLineWithOrWithoutItsEnd) {
+TEST(LineSplitter, RejectsALongerLineWithOrWithoutItsEnd) {
     LineSplitter whole(4);
     EXPECT_TRUE(split(whole, "12345\n").empty());
     EXPECT_TRUE(whole.overflowed());

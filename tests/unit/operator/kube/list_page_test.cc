@@ -35,7 +35,7 @@ TEST(ReadList, VisitsEachItemInOrder) {
     EXPECT_THAT(list.items, ElementsAre(R"({"a":1})", R"({"b":{"c":[{"d":2}]}})"));
 }
 
-TEST(ReadList, IsNotMisledByBracketsInTextsNorByNamesWithin) {
+TEST(ReadList, IgnoresBracketsInTextsAndNestedNames) {
     const Read list = read(R"({"metadata":{"resourceVersion":"7","items":[{"x":1}]},
         "items":[{"items":[{"y":1}],"metadata":{"resourceVersion":"8"},"t":"}]\"{"}]})");
     ASSERT_TRUE(list.page);
@@ -44,26 +44,26 @@ TEST(ReadList, IsNotMisledByBracketsInTextsNorByNamesWithin) {
     EXPECT_THAT(list.items[0], HasSubstr(R"("t":"}]\"{")"));
 }
 
-TEST(ReadList, KeepsNumbersAndEscapesAsTheyAre) {
+TEST(ReadList, KeepsNumbersAndEscapes) {
     const Read list = read(R"({"metadata":{"resourceVersion":"7"},
         "items":[{"n":9223372036854775807,"f":0.1,"u":"\u00e9"}]})");
     EXPECT_THAT(
         list.items, ElementsAre(R"({"f":0.10000000000000001,"n":9223372036854775807,"u":"é"})"));
 }
 
-TEST(ReadList, GivesNullForAnItemThatIsNoObject) {
+TEST(ReadList, PassesNullForAnItemThatIsNotAnObject) {
     const Read list = read(R"({"metadata":{"resourceVersion":"7"},"items":[1,{"a":1},null,"x"]})");
     EXPECT_TRUE(list.page);
     EXPECT_THAT(list.items, ElementsAre("null", R"({"a":1})", "null", "null"));
 }
 
-TEST(ReadList, TakesNullForNoItems) {
+TEST(ReadList, AcceptsNullItems) {
     const Read list = read(R"({"metadata":{"resourceVersion":"7"},"items":null})");
     EXPECT_TRUE(list.page);
     EXPECT_THAT(list.items, IsEmpty());
 }
 
-TEST(ReadList, RefusesWhatIsNoList) {
+TEST(ReadList, RejectsTextsThatAreNotLists) {
     for (const char* text :
          {"",
           "[]",

@@ -13,7 +13,7 @@ Json parse(std::string_view text) {
     return json ? *json : Json();
 }
 
-TEST(ReadObject, TakesTheHeadAndDropsManagedFields) {
+TEST(ReadObject, ParsesTheHeadAndDropsManagedFields) {
     const auto object = read_object(parse(
         R"({"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a","namespace":"demo","uid":"u1",
             "resourceVersion":"7","managedFields":[{"manager":"kubectl"}]},"spec":{"completions":2}})"));
@@ -27,21 +27,21 @@ TEST(ReadObject, TakesTheHeadAndDropsManagedFields) {
     EXPECT_NE(object->raw.text().find("completions"), std::string::npos);
 }
 
-TEST(ReadObject, RefusesWhatHasNoName) {
+TEST(ReadObject, RejectsObjectsWithoutAName) {
     for (const char* text :
          {"null", "[]", "3", "{}", R"({"metadata":[]})", R"({"metadata":{"name":5}})"}) {
         EXPECT_EQ(read_object(parse(text)).error().code, ErrorCode::kInvalidArgument) << text;
     }
 }
 
-TEST(Json, RefusesGarbageAndDeepNestingWithoutThrowing) {
+TEST(Json, RejectsGarbageAndDeepNestingWithoutThrowing) {
     EXPECT_FALSE(Json::parse(""));
     EXPECT_FALSE(Json::parse("{\"a\":"));
     EXPECT_FALSE(Json::parse("{} trailing"));
     EXPECT_FALSE(Json::parse(std::string(100'000, '[')));
 }
 
-TEST(Json, KeepsIntegersOfSixtyFourBitsAndRawUnicode) {
+TEST(Json, Keeps64BitIntegersAndRawUnicode) {
     const Json json = parse(R"({"n":9007199254740993,"s":"Größe/λ"})");
     EXPECT_EQ(json.text(), R"({"n":9007199254740993,"s":"Größe/λ"})");
     EXPECT_EQ(integer_at(json.value(), {"n"}), 9007199254740993);

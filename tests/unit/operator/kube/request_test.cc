@@ -9,7 +9,7 @@ Json parse(std::string_view text) {
     return Json::parse(text).value();
 }
 
-TEST(GetRequest, SpellsCoreGroupedAndClusterScopedPaths) {
+TEST(GetRequest, BuildsCoreGroupedAndClusterScopedPaths) {
     EXPECT_EQ(get_request(kinds::kPods, {"demo", "a"}).target, "/api/v1/namespaces/demo/pods/a");
     EXPECT_EQ(
         get_request(kinds::kJobs, {"demo", "a"}).target, "/apis/batch/v1/namespaces/demo/jobs/a");
@@ -19,7 +19,7 @@ TEST(GetRequest, SpellsCoreGroupedAndClusterScopedPaths) {
         "/apis/stoker.dev/v1alpha1/cachepools/fast");
 }
 
-TEST(ListRequest, SendsOnlyWhatIsSet) {
+TEST(ListRequest, SendsOnlySetParameters) {
     EXPECT_EQ(list_request(kinds::kPods, {}).target, "/api/v1/pods");
     ListParams params;
     params.scope = {"demo", "app=x,tier!=y", "spec.nodeName=n1"};
@@ -33,7 +33,7 @@ TEST(ListRequest, SendsOnlyWhatIsSet) {
     EXPECT_EQ(request.traffic, Traffic::kList);
 }
 
-TEST(ListRequest, DropsTheVersionWhenItContinues) {
+TEST(ListRequest, OmitsTheVersionWithAContinueToken) {
     ListParams params;
     params.resource_version = "12";
     params.limit = 2;
@@ -41,7 +41,7 @@ TEST(ListRequest, DropsTheVersionWhenItContinues) {
     EXPECT_EQ(list_request(kinds::kPods, params).target, "/api/v1/pods?limit=2&continue=abc%3D%3D");
 }
 
-TEST(WatchRequest, AsksForBookmarksFromAVersion) {
+TEST(WatchRequest, RequestsBookmarksFromAVersion) {
     WatchParams params;
     params.resource_version = "12";
     params.timeout_seconds = 400;
@@ -69,7 +69,7 @@ TEST(ApplyRequest, ForcesAsItsFieldManager) {
     EXPECT_EQ(request.what, "applying status of trainingjobs demo/mnist");
 }
 
-TEST(CreateRequest, LetsTheServerRefuseFieldsThatItDoesNotKnow) {
+TEST(CreateRequest, RequestsStrictFieldValidation) {
     const Json body = parse(R"({"kind":"Job","metadata":{"name":"a"}})");
     EXPECT_EQ(
         create_request(kinds::kJobs, "demo", body).target,
@@ -80,7 +80,7 @@ TEST(CreateRequest, LetsTheServerRefuseFieldsThatItDoesNotKnow) {
         "?fieldManager=stoker&force=true&fieldValidation=Strict");
 }
 
-TEST(PatchRequest, NamesItsKindOfPatch) {
+TEST(PatchRequest, SetsTheContentTypeOfThePatch) {
     const Json body = parse("[]");
     EXPECT_EQ(
         patch_request(kinds::kPods, {"d", "a"}, body, PatchType::kMerge).content_type,
@@ -116,7 +116,7 @@ TEST(TokenReviewRequest, PutsTokenAndAudiencesIntoTheBody) {
     EXPECT_EQ(request.what.find("tok"), request.what.find("token")) << "no secrets in log lines";
 }
 
-TEST(AccessReviewRequest, AsksForAPathThatIsNoResource) {
+TEST(AccessReviewRequest, AsksForANonResourcePath) {
     const ApiRequest request = access_review_request("ann", {"ml", "all"}, "get", "/debug/x");
     EXPECT_EQ(
         request.target,
@@ -137,7 +137,7 @@ TEST(TokenRequest, IsForOneAudienceOfOneAccount) {
                   "spec":{"audiences":["debug.stoker.dev"],"expirationSeconds":600}})"));
 }
 
-TEST(ValidateKey, RefusesWhatWouldBecomeAnotherPath) {
+TEST(ValidateKey, RejectsNamesThatChangeThePath) {
     EXPECT_TRUE(validate_key(kinds::kPods, {"demo", "a.b-c"}));
     EXPECT_TRUE(validate_key(kinds::kNodes, {"", "n1"}));
     for (const char* name : {"", ".", "..", "a/b", "%2e%2e"}) {

@@ -5,7 +5,7 @@
 namespace stoker::control {
 namespace {
 
-TEST(ReadFailure, MapsEachAnswerToWhatTheCallerShouldDo) {
+TEST(ReadFailure, MapsEachResponseToItsErrorCode) {
     struct Case {
         int status;
         const char* body;
@@ -40,7 +40,7 @@ TEST(ReadFailure, MapsEachAnswerToWhatTheCallerShouldDo) {
     }
 }
 
-TEST(ReadFailure, RepeatsTheServersWordsAndReason) {
+TEST(ReadFailure, KeepsTheServersMessageAndReason) {
     const auto failure = read_failure(
         409,
         R"({"kind":"Status","code":409,"reason":"Conflict","message":"Apply failed with 1 conflict",
@@ -52,7 +52,7 @@ TEST(ReadFailure, RepeatsTheServersWordsAndReason) {
         (std::vector<StatusCause>{{"FieldManagerConflict", "owned by kubectl", ".spec.x"}}));
 }
 
-TEST(ReadFailure, MakesOneShortLineOfAProxysPage) {
+TEST(ReadFailure, ShortensAProxysPageToOneLine) {
     const auto failure = read_failure(502, "<html>\n<body>\tBad\r\n" + std::string(5000, 'x'));
     const std::string text = failure.error().message;
     EXPECT_LT(text.size(), 300U);
@@ -60,7 +60,7 @@ TEST(ReadFailure, MakesOneShortLineOfAProxysPage) {
     EXPECT_NE(text.find("502"), std::string::npos);
 }
 
-TEST(ReadFailure, TakesRetryAfterFromTheHeaderBeforeTheBody) {
+TEST(ReadFailure, PrefersTheRetryAfterHeaderToTheBody) {
     const char* body =
         R"({"kind":"Status","message":"slow down","details":{"retryAfterSeconds":7}})";
     EXPECT_EQ(read_failure(429, body, "3").retry_after, std::chrono::seconds{3});
@@ -70,7 +70,7 @@ TEST(ReadFailure, TakesRetryAfterFromTheHeaderBeforeTheBody) {
     EXPECT_EQ(read_failure(429, "", "99999999999").retry_after, std::chrono::hours{24});
 }
 
-TEST(ReadFailure, KnowsExpiredAndTooLargeVersions) {
+TEST(ReadFailure, DetectsExpiredAndTooLargeVersions) {
     EXPECT_TRUE(read_failure(410, "").is_expired());
     EXPECT_TRUE(read_failure(400, R"({"kind":"Status","reason":"Expired"})").is_expired());
     EXPECT_FALSE(read_failure(404, "").is_expired());

@@ -43,7 +43,7 @@ ApiResponse page(
             items)};
 }
 
-// A machine with hands on its clock.
+// A machine with a clock that the test moves.
 class WatchMachineTest : public ::testing::Test {
 protected:
     static WatchOptions options() {
@@ -53,14 +53,14 @@ protected:
         return options;
     }
 
-    // What it wants to send now; "" if it wants to wait.
+    // The request to send now; "" if it waits.
     std::string sends() {
         const WatchStep step = machine.next_step(now);
         const auto* send = std::get_if<SendRequest>(&step);
         return send == nullptr ? "" : send->request.target;
     }
 
-    // Jumps to when it wants to go on, and returns how long that was.
+    // Advances the clock to the next step; returns the wait.
     Duration waits() {
         const WatchStep step = machine.next_step(now);
         const auto* wait = std::get_if<WaitUntil>(&step);
@@ -84,7 +84,7 @@ protected:
         machine.on_open(now);
     }
 
-    // That the next thing sent is a list, possibly after a back-off.
+    // Checks that the next request is a list, possibly after a back-off.
     std::string next_list(bool after_back_off) {
         if (after_back_off) {
             EXPECT_GE(waits(), milliseconds{800});
@@ -112,7 +112,7 @@ TEST_F(WatchMachineTest, ListsFromTheCacheThenWatchesFromTheListsVersion) {
     EXPECT_TRUE(machine.streaming());
 }
 
-TEST_F(WatchMachineTest, AsksForWatchesOfFiveToTenMinutesAndGivesThemSomeGrace) {
+TEST_F(WatchMachineTest, RequestsWatchesOfFiveToTenMinutesWithAGracePeriod) {
     for (std::uint64_t seed = 0; seed < 50; ++seed) {
         WatchMachine one(options(), seed);
         one.next_step(now);
@@ -137,13 +137,13 @@ TEST_F(WatchMachineTest, CollectsAllPagesBeforeItReplaces) {
     EXPECT_EQ(std::get<Replaced>(events[0]).objects.size(), 2U);
 }
 
-TEST_F(WatchMachineTest, ListsUnpagedAtItsVersionOnceItHasOne) {
+TEST_F(WatchMachineTest, ListsUnpagedAtItsVersion) {
     list_and_watch();
     machine.on_bytes(error_event(410), now);
     EXPECT_EQ(next_list(true), "/api/v1/pods?resourceVersion=10");
 }
 
-TEST_F(WatchMachineTest, GoesOnPagingAServerThatHasNoCache) {
+TEST_F(WatchMachineTest, KeepsPagingAServerWithoutACache) {
     sends();
     machine.on_response(page("10", pod("a", "5"), "more"), now);
     sends();
@@ -164,7 +164,7 @@ TEST_F(WatchMachineTest, ListsUnpagedWhenALaterPageHasExpired) {
     EXPECT_EQ(std::get<Replaced>(after.back()).objects.size(), 1U) << "pages of before are gone";
 }
 
-TEST_F(WatchMachineTest, ListsFreshAtOnceWhenItsVersionIsGoneOrAheadOfTheServer) {
+TEST_F(WatchMachineTest, ListsFreshIfItsVersionIsExpiredOrAhead) {
     const ApiResponse refusals[] = {
         {410, ""},
         {504, R"({"kind":"Status","details":{"causes":[{"reason":"ResourceVersionTooLarge"}]}})"}};
@@ -183,7 +183,7 @@ TEST_F(WatchMachineTest, ListsFreshAtOnceWhenItsVersionIsGoneOrAheadOfTheServer)
     }
 }
 
-TEST_F(WatchMachineTest, BacksOffWhenAFreshListIsRefusedToo) {
+TEST_F(WatchMachineTest, BacksOffIfTheFreshListIsRefused) {
     sends();
     machine.on_response({410, ""}, now);
     EXPECT_EQ(next_list(false), "/api/v1/pods?limit=2");
@@ -191,7 +191,7 @@ TEST_F(WatchMachineTest, BacksOffWhenAFreshListIsRefusedToo) {
     EXPECT_EQ(next_list(true), "/api/v1/pods?limit=2");
 }
 
-TEST_F(WatchMachineTest, BacksOffLongerAndLongerWhileListsFail) {
+TEST_F(WatchMachineTest, BackOffGrowsWhileListsFail) {
     Duration longest{};
     for (int attempt = 0; attempt < 8; ++attempt) {
         EXPECT_NE(sends(), "");
@@ -215,7 +215,7 @@ TEST_F(WatchMachineTest, ObeysRetryAfterOfAListAndOfAWatch) {
     EXPECT_NE(sends().find("watch=1"), std::string::npos) << "429 is no reason to list";
 }
 
-TEST_F(WatchMachineTest, AppliesChangesAndMovesItsVersion) {
+TEST_F(WatchMachineTest, AppliesChangesAndAdvancesItsVersion) {
     list_and_watch();
     const WatchEvents events = machine.on_bytes(
         event("ADDED", pod("b", "11")) + event("MODIFIED", pod("a", "12")) +
@@ -230,7 +230,7 @@ TEST_F(WatchMachineTest, AppliesChangesAndMovesItsVersion) {
     EXPECT_EQ(machine.resource_version(), "20");
 }
 
-TEST_F(WatchMachineTest, WatchesOnFromWhereTheStreamWasCut) {
+TEST_F(WatchMachineTest, ResumesAtTheVersionOfTheCut) {
     list_and_watch();
     machine.on_bytes(event("ADDED", pod("b", "11")) + R"({"type":"ADDED","obj)", now);
     EXPECT_TRUE(machine.on_end(now).empty());
@@ -238,7 +238,7 @@ TEST_F(WatchMachineTest, WatchesOnFromWhereTheStreamWasCut) {
         sends().find("watch=1&allowWatchBookmarks=true&resourceVersion=11"), std::string::npos);
 }
 
-TEST_F(WatchMachineTest, TakesAnEmptyWatchUnderASecondForAFailure) {
+TEST_F(WatchMachineTest, EmptyWatchUnderASecondIsAFailure) {
     list_and_watch();
     const WatchEvents events = machine.on_end(now + milliseconds{999});
     ASSERT_EQ(events.size(), 1U);
@@ -246,14 +246,14 @@ TEST_F(WatchMachineTest, TakesAnEmptyWatchUnderASecondForAFailure) {
     EXPECT_EQ(next_list(true), "/api/v1/pods?resourceVersion=10");
 }
 
-TEST_F(WatchMachineTest, WatchesAgainAtOnceAfterAQuietWatchOfASecond) {
+TEST_F(WatchMachineTest, RewatchesAtOnceAfterAQuietSecond) {
     list_and_watch();
     now += seconds{1};
     EXPECT_TRUE(machine.on_end(now).empty());
     EXPECT_NE(sends().find("watch=1"), std::string::npos);
 }
 
-TEST_F(WatchMachineTest, DoesNotListWhenAWatchGetsNoAnswer) {
+TEST_F(WatchMachineTest, DoesNotListAfterAWatchWithoutResponse) {
     list_and_watch();
     machine.on_end(now + seconds{2});
     sends();
@@ -263,7 +263,7 @@ TEST_F(WatchMachineTest, DoesNotListWhenAWatchGetsNoAnswer) {
     EXPECT_NE(sends().find("watch=1"), std::string::npos);
 }
 
-TEST_F(WatchMachineTest, ListsWhenAWatchIsRefusedForAnotherReason) {
+TEST_F(WatchMachineTest, ListsAfterOtherRefusals) {
     for (const int status : {400, 403, 404, 410, 500, 503}) {
         machine = WatchMachine(options(), 1);
         list_and_watch();
@@ -275,7 +275,7 @@ TEST_F(WatchMachineTest, ListsWhenAWatchIsRefusedForAnotherReason) {
     }
 }
 
-TEST_F(WatchMachineTest, BearsInternalErrorsForAWhileThenLists) {
+TEST_F(WatchMachineTest, ToleratesInternalErrorsForAWhileThenLists) {
     list_and_watch();
     const TimePoint first = now;
     bool listed = false;
@@ -290,7 +290,7 @@ TEST_F(WatchMachineTest, BearsInternalErrorsForAWhileThenLists) {
     }
 }
 
-TEST_F(WatchMachineTest, WatchesOnAfterAnErrorEvent429) {
+TEST_F(WatchMachineTest, ResumesAfterErrorEvent429) {
     list_and_watch();
     const auto events = machine.on_bytes(error_event(429), now);
     EXPECT_FALSE(std::get<Troubled>(events.at(0)).lists_again);
@@ -312,7 +312,7 @@ TEST_F(WatchMachineTest, SkipsObjectsOfAnotherKindAndKeepsItsVersion) {
     EXPECT_TRUE(machine.streaming());
 }
 
-TEST_F(WatchMachineTest, ListsWhenTheStreamCannotBeRead) {
+TEST_F(WatchMachineTest, ListsAfterAnUnreadableStream) {
     for (const std::string& line :
          {std::string("not json\n"),
           std::string("{}\n"),
@@ -326,7 +326,7 @@ TEST_F(WatchMachineTest, ListsWhenTheStreamCannotBeRead) {
     }
 }
 
-TEST_F(WatchMachineTest, ListsWhenALineIsLongerThanAllowed) {
+TEST_F(WatchMachineTest, ListsAfterAnOverlongLine) {
     WatchOptions small = options();
     small.line_bytes_max = 300;
     machine = WatchMachine(small, 1);
@@ -338,7 +338,7 @@ TEST_F(WatchMachineTest, ListsWhenALineIsLongerThanAllowed) {
     next_list(true);
 }
 
-TEST_F(WatchMachineTest, ListsWhenVersionsGoBackSoThatNoUpdateIsLost) {
+TEST_F(WatchMachineTest, ListsIfVersionsDecrease) {
     list_and_watch();
     const auto events =
         machine.on_bytes(event("MODIFIED", pod("a", "12")) + event("ADDED", pod("b", "11")), now);
@@ -355,7 +355,7 @@ TEST_F(WatchMachineTest, AcceptsARepeatedEvent) {
     EXPECT_TRUE(machine.streaming());
 }
 
-TEST_F(WatchMachineTest, SkipsUnreadableItemsOfAListAndTakesTheRest) {
+TEST_F(WatchMachineTest, SkipsOnlyUnreadableItemsOfAList) {
     sends();
     const auto events = machine.on_response(
         page("10", pod("a", "5") + R"(,{"metadata":{}},)" + pod("b", "6")), now);
@@ -364,7 +364,7 @@ TEST_F(WatchMachineTest, SkipsUnreadableItemsOfAListAndTakesTheRest) {
     EXPECT_EQ(std::get<Replaced>(events[1]).objects.size(), 2U);
 }
 
-TEST_F(WatchMachineTest, BacksOffFromAnswersThatAreNoLists) {
+TEST_F(WatchMachineTest, BacksOffAfterResponsesThatAreNotLists) {
     for (const char* body :
          {"", "[]", "{}", R"({"metadata":{"resourceVersion":"3"},"items":{}})"}) {
         machine = WatchMachine(options(), 1);
@@ -376,9 +376,9 @@ TEST_F(WatchMachineTest, BacksOffFromAnswersThatAreNoLists) {
     }
 }
 
-// Whatever a server answers, the machine never throws, never stands still and never sends without a
-// pause for ever.
-TEST_F(WatchMachineTest, AnyAnswerInAnyStateLeadsOnWithinBounds) {
+// For any responses, the machine never throws, never gets stuck and never sends without pauses for
+// ever.
+TEST_F(WatchMachineTest, AnyResponseInAnyStateLeadsToANextStep) {
     const std::string bodies[] = {
         "", "null", page("7", pod("a", "5")).body, page("7", "", "c").body};
     const int statuses[] = {200, 204, 301, 400, 401, 403, 404, 409, 410, 429, 500, 503, 504};

@@ -61,7 +61,7 @@ TEST(EventSeries, WritesALongSeriesEveryHalfHour) {
     EXPECT_EQ(writes, 3);
 }
 
-TEST(EventSeries, TellsDifferentEventsApart) {
+TEST(EventSeries, SeparatesDifferentEvents) {
     EventSeries series;
     EventNote warning = note();
     warning.type = EventType::kWarning;
@@ -74,7 +74,7 @@ TEST(EventSeries, TellsDifferentEventsApart) {
         << "the same thing at another version is the same thing";
 }
 
-TEST(EventSeries, CutsALoudObjectOffAfterTwentyFive) {
+TEST(EventSeries, LimitsAnObjectToTwentyFiveEvents) {
     EventSeries series;
     int written = 0;
     for (int i = 0; i < 1000; ++i) {
@@ -87,7 +87,7 @@ TEST(EventSeries, CutsALoudObjectOffAfterTwentyFive) {
     EXPECT_FALSE(series.add(note("Again"), kStart + minutes{5}, kWall));
 }
 
-TEST(EventSeries, ForgetsTheOldestBeyondItsBound) {
+TEST(EventSeries, ForgetsTheOldestBeyondItsLimit) {
     EventSeriesLimits limits;
     limits.series_max = 2;
     EventSeries series(limits);

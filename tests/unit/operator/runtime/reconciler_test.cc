@@ -32,7 +32,7 @@ private:
     std::vector<std::jthread> threads_;
 };
 
-TEST(Reconciler, RetriesErrorsUntilTheyPass) {
+TEST(Reconciler, RetriesErrorsUntilSuccess) {
     const SystemClock clock;
     std::atomic<int> calls{0};
     Reconciler reconciler(
@@ -51,7 +51,7 @@ TEST(Reconciler, RetriesErrorsUntilTheyPass) {
     EXPECT_EQ(reconciler.counts().errors, 3U);
 }
 
-TEST(Reconciler, DoesNotRetryWhatRetryingCannotMend) {
+TEST(Reconciler, DoesNotRetryTerminalErrors) {
     const SystemClock clock;
     std::atomic<int> calls{0};
     Reconciler reconciler(
@@ -90,7 +90,7 @@ TEST(Reconciler, SurvivesExceptionsAndCountsThem) {
     EXPECT_EQ(reconciler.counts().exceptions, 2U);
 }
 
-TEST(Reconciler, CallsAgainAfterTheAskedTime) {
+TEST(Reconciler, CallsAgainAfterTheRequestedTime) {
     const SystemClock clock;
     std::atomic<int> calls{0};
     Reconciler reconciler(
@@ -105,7 +105,7 @@ TEST(Reconciler, CallsAgainAfterTheAskedTime) {
     EXPECT_TRUE(eventually([&] { return calls == 3; }));
 }
 
-TEST(Reconciler, KeepsOneKeyInOneCallWhileOthersRunBesideIt) {
+TEST(Reconciler, RunsOneCallPerKeyAndDifferentKeysInParallel) {
     const SystemClock clock;
     std::mutex mutex;
     std::map<ObjectKey, int> inside;
@@ -141,7 +141,7 @@ TEST(Reconciler, KeepsOneKeyInOneCallWhileOthersRunBesideIt) {
     EXPECT_GT(most_keys, 1);
 }
 
-TEST(Reconciler, DrainLetsACallEnd) {
+TEST(Reconciler, DrainLetsTheCurrentCallFinish) {
     const SystemClock clock;
     std::atomic<bool> inside{false};
     std::atomic<bool> let_go{false};

@@ -44,7 +44,7 @@ protected:
     Store<Thing> store;
 };
 
-TEST_F(StoreTest, TellsWhatAListChanged) {
+TEST_F(StoreTest, ReturnsTheChangesOfAList) {
     store.replace({thing("a", "1"), thing("b", "2"), thing("c", "3")}, "3");
     const auto changes = store.replace({thing("b", "2"), thing("c", "5"), thing("d", "4")}, "6");
     ASSERT_EQ(changes.size(), 3U);
@@ -58,7 +58,7 @@ TEST_F(StoreTest, TellsWhatAListChanged) {
     EXPECT_EQ(store.resource_version(), "6");
 }
 
-TEST_F(StoreTest, GoesBackWhenAListIsOlder) {
+TEST_F(StoreTest, AcceptsAnOlderList) {
     store.replace({thing("a", "100")}, "100");
     const auto changes = store.replace({thing("a", "7")}, "50");
     ASSERT_EQ(changes.size(), 1U);
@@ -66,7 +66,7 @@ TEST_F(StoreTest, GoesBackWhenAListIsOlder) {
     EXPECT_EQ(store.resource_version(), "50");
 }
 
-TEST_F(StoreTest, TakesAnotherUidForADeletionAndAnAddition) {
+TEST_F(StoreTest, NewUidIsADeletionAndAnAddition) {
     store.upsert(thing("a", "1", "x", "first"));
     const auto changes = store.upsert(thing("a", "2", "y", "second"));
     ASSERT_EQ(changes.size(), 2U);
@@ -79,12 +79,12 @@ TEST_F(StoreTest, TakesAnotherUidForADeletionAndAnAddition) {
     EXPECT_TRUE(store.by_index("owner", "x").empty());
 }
 
-TEST_F(StoreTest, IgnoresAVersionThatItHas) {
+TEST_F(StoreTest, IgnoresAKnownVersion) {
     store.upsert(thing("a", "1"));
     EXPECT_TRUE(store.upsert(thing("a", "1")).empty());
 }
 
-TEST_F(StoreTest, HandsTheFinalStateOfADeletionOn) {
+TEST_F(StoreTest, ReturnsTheFinalStateOfADeletion) {
     store.upsert(thing("a", "1", "old"));
     const auto changes = store.remove({"d", "a"}, "2", thing("a", "2", "new"));
     ASSERT_EQ(changes.size(), 1U);
@@ -94,7 +94,7 @@ TEST_F(StoreTest, HandsTheFinalStateOfADeletionOn) {
     EXPECT_EQ(store.resource_version(), "3");
 }
 
-TEST_F(StoreTest, KnowsWhetherItHasSeenAWrite) {
+TEST_F(StoreTest, ReportsWhetherItHasSeenAWrite) {
     store.replace({}, "9");
     EXPECT_TRUE(store.has_seen("9"));
     EXPECT_FALSE(store.has_seen("10"));
@@ -105,7 +105,7 @@ TEST_F(StoreTest, KnowsWhetherItHasSeenAWrite) {
     EXPECT_TRUE(store.has_seen("not-a-number"));
 }
 
-TEST_F(StoreTest, AListOfOneNamespaceRemovesNothingOfAnother) {
+TEST_F(StoreTest, ListOfOneNamespaceKeepsOthers) {
     const auto in = [](const std::string& ns, const std::string& version) {
         return std::make_shared<const Stored<Thing>>(
             Stored<Thing>{{ns, "a"}, "u-" + ns, version, {""}});
@@ -119,7 +119,7 @@ TEST_F(StoreTest, AListOfOneNamespaceRemovesNothingOfAnother) {
     EXPECT_NE(store.get({"two", "a"}), nullptr);
 }
 
-TEST_F(StoreTest, EachNamespaceHasSeenItsOwnWritesOnly) {
+TEST_F(StoreTest, EachNamespaceTracksItsOwnVersion) {
     store.advance("100", "one");
     store.advance("50", "two");
     EXPECT_TRUE(store.has_seen("90", "one"));
@@ -129,14 +129,14 @@ TEST_F(StoreTest, EachNamespaceHasSeenItsOwnWritesOnly) {
     EXPECT_TRUE(whole.has_seen("90", "two"));
 }
 
-TEST_F(StoreTest, SnapshotsOutliveTheirDeletion) {
+TEST_F(StoreTest, SnapshotsOutliveDeletion) {
     store.upsert(thing("a", "1", "x"));
     const auto held = store.get({"d", "a"});
     store.remove({"d", "a"}, "2", nullptr);
     EXPECT_EQ(held->value.owner, "x");
 }
 
-// Indexes agree with a scan, and the changes replayed give the store, whatever happens.
+// Under random changes, indexes agree with a scan, and replayed changes reproduce the store.
 TEST_F(StoreTest, IndexesAndChangesAgreeWithTheObjects) {
     Prng prng(test::seed());
     std::map<std::string, std::string> replayed;  // name -> uid

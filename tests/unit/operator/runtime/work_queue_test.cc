@@ -24,7 +24,7 @@ constexpr TimePoint kStart{std::chrono::hours{1}};
 const ObjectKey kA{"d", "a"};
 const ObjectKey kB{"d", "b"};
 
-TEST(WorkQueue, TenEventsAreOnePieceOfWork) {
+TEST(WorkQueue, TenEventsAreOneReconciliation) {
     WorkQueue queue;
     for (int i = 0; i < 10; ++i) {
         queue.add(kA, kStart);
@@ -35,7 +35,7 @@ TEST(WorkQueue, TenEventsAreOnePieceOfWork) {
     EXPECT_EQ(queue.pop(kStart), std::nullopt);
 }
 
-TEST(WorkQueue, AnEventDuringWorkComesAfterwardsAndNotBefore) {
+TEST(WorkQueue, EventDuringWorkIsHandledAfterwards) {
     WorkQueue queue;
     queue.add(kA, kStart);
     ASSERT_EQ(queue.pop(kStart), kA);
@@ -58,7 +58,7 @@ TEST(WorkQueue, FreshEventsOvertakeTheInitialList) {
     EXPECT_EQ(queue.pop(kStart), std::nullopt);
 }
 
-TEST(WorkQueue, DelaysEndAtTheEarliestWish) {
+TEST(WorkQueue, EarliestDueTimeCounts) {
     WorkQueue queue;
     queue.add_after(kA, kStart + seconds{10}, kStart);
     queue.add_after(kA, kStart + seconds{5}, kStart);
@@ -106,7 +106,7 @@ TEST(WorkQueue, RetriesOfAllKeysShareARate) {
     EXPECT_NEAR(ready, 150, 1) << "ten a second";
 }
 
-TEST(WorkQueue, ShutDownHandsOutWhatWaitsAndTakesNothingOn) {
+TEST(WorkQueue, ShutDownDrainsWaitingKeysAndRejectsNewOnes) {
     WorkQueue queue;
     queue.add(kA, kStart);
     queue.add_after(kB, kStart + seconds{1}, kStart);
@@ -120,7 +120,7 @@ TEST(WorkQueue, ShutDownHandsOutWhatWaitsAndTakesNothingOn) {
     EXPECT_TRUE(queue.is_drained());
 }
 
-TEST(WorkQueue, CountsWhatItsMetricsShow) {
+TEST(WorkQueue, CountsItsMetrics) {
     WorkQueue queue;
     queue.add(kA, kStart);
     queue.add(kB, kStart);
@@ -133,12 +133,12 @@ TEST(WorkQueue, CountsWhatItsMetricsShow) {
     EXPECT_EQ(counts.longest_processing, seconds{3});
 }
 
-// Against a model: no key twice in hands, no event lost, everything ends.
-TEST(WorkQueue, NeverLosesAnEventNorHandsAKeyOutTwice) {
+// Against a model: no key is in progress twice, no event is lost, everything ends.
+TEST(WorkQueue, NeverLosesAnEventOrPopsAKeyTwice) {
     Prng prng(test::seed());
     WorkQueue queue;
     TimePoint now = kStart;
-    std::set<ObjectKey> owed;  // changed since it was last handed out
+    std::set<ObjectKey> owed;  // changed since it was last popped
     std::set<ObjectKey> in_hand;
     const auto hand_out = [&] {
         while (const auto key = queue.pop(now)) {
@@ -186,7 +186,7 @@ TEST(WorkQueue, NeverLosesAnEventNorHandsAKeyOutTwice) {
     EXPECT_TRUE(owed.empty());
 }
 
-TEST(SharedWorkQueue, WakesAWaiterForWorkAndForAStop) {
+TEST(SharedWorkQueue, WakesAWaiterForWorkAndStop) {
     const SystemClock clock;
     SharedWorkQueue queue(clock);
     std::atomic<int> popped{0};
@@ -204,7 +204,7 @@ TEST(SharedWorkQueue, WakesAWaiterForWorkAndForAStop) {
     worker.join();
 }
 
-TEST(SharedWorkQueue, ObservesHowLongKeysWaitAndAreWorkedOn) {
+TEST(SharedWorkQueue, ObservesWaitingAndProcessingTimes) {
     testing::ManualClock clock;
     SharedWorkQueue queue(clock);
     const auto queued = std::make_shared<metrics::Histogram>(std::vector<double>{1});
@@ -221,7 +221,7 @@ TEST(SharedWorkQueue, ObservesHowLongKeysWaitAndAreWorkedOn) {
     EXPECT_DOUBLE_EQ(worked->sum(), 5);
 }
 
-TEST(SharedWorkQueue, DrainWaitsForWhatIsUnderWay) {
+TEST(SharedWorkQueue, DrainWaitsForKeysInProgress) {
     const SystemClock clock;
     SharedWorkQueue queue(clock);
     queue.add(kA);

@@ -1,4 +1,4 @@
-// Strangers at the control port: half-open connections, silence, and headers without end.
+// Attacks on the control port: half-open connections, silence, and endless headers.
 #include <cerrno>
 #include <cstring>
 #include <vector>
@@ -59,7 +59,7 @@ struct ControlServiceFloodTest : ::testing::Test {
             "localhost:" + std::to_string(service->port()), certificates.ca, token);
     }
 
-    // Says hello as pod `token` and waits until it is heard.
+    // Sends a hello as pod `token` and waits for its acceptance.
     std::unique_ptr<SidecarClient> attach(const std::string& token) {
         auto client = dial(token);
         v1::OperatorMessage answer;
@@ -68,7 +68,7 @@ struct ControlServiceFloodTest : ::testing::Test {
         return client;
     }
 
-    // A TCP connection that says nothing.
+    // Opens a TCP connection that sends nothing.
     UniqueFd connect_from(const char* source) {
         UniqueFd socket{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
         sockaddr_in own{};
@@ -84,7 +84,7 @@ struct ControlServiceFloodTest : ::testing::Test {
         return socket;
     }
 
-    // gRPC sends its settings only after a handshake, so whatever comes is the end.
+    // gRPC sends its settings only after a handshake, so any readable event is the end.
     static bool is_cut(const UniqueFd& socket) {
         char byte = 0;
         const ssize_t got = ::recv(socket.get(), &byte, 1, MSG_DONTWAIT);
@@ -99,7 +99,7 @@ struct ControlServiceFloodTest : ::testing::Test {
     std::unique_ptr<ControlService> service;
 };
 
-TEST_F(ControlServiceFloodTest, HalfOpenConnectionsStopNobody) {
+TEST_F(ControlServiceFloodTest, HalfOpenConnectionsDoNotBlockOthers) {
     const auto living = attach("a");
     std::vector<UniqueFd> flood;
     for (int i = 0; i < 600; ++i) {
@@ -113,7 +113,7 @@ TEST_F(ControlServiceFloodTest, HalfOpenConnectionsStopNobody) {
     EXPECT_EQ(registry.counts().attached, 2U);
 }
 
-TEST_F(ControlServiceFloodTest, AFloodOfOneAddressCutsOffNoOther) {
+TEST_F(ControlServiceFloodTest, FloodFromOneAddressCutsNoOther) {
     const UniqueFd honest = connect_from("127.0.0.1");
     std::vector<UniqueFd> flood;
     for (int i = 0; i < 300; ++i) {
@@ -146,7 +146,7 @@ TEST_F(ControlServiceFloodTest, IgnoresClosedConnections) {
     EXPECT_TRUE(eventually([&] { return service->half_open_count() == 0; }));
 }
 
-TEST_F(ControlServiceFloodTest, AnEndlessHeaderIsRefused) {
+TEST_F(ControlServiceFloodTest, RejectsEndlessHeader) {
     const auto living = attach("a");
     const auto noisy = dial(std::string(1 << 20, 'x'));
     EXPECT_FALSE(noisy->finish().ok());

@@ -48,7 +48,7 @@ struct ControlServiceTest : ::testing::Test {
         service = start();
     }
 
-    // What new connections are shown from now on.
+    // Shows this certificate to new connections.
     void use(const testing::TestCertificates& made) {
         const KeyPair leaf{made.certificate, made.key};
         *served.lock() = std::make_shared<ServedCertificate>(ServedCertificate{leaf, made.ca});
@@ -97,7 +97,7 @@ struct ControlServiceTest : ::testing::Test {
     std::unique_ptr<ControlService> service;
 };
 
-TEST_F(ControlServiceTest, CarriesAMeasurementBothWays) {
+TEST_F(ControlServiceTest, TransfersAMeasurementBothWays) {
     const auto client = dial("good");
     ASSERT_TRUE(client->hello(make_hello("ml", "a")));
     ASSERT_TRUE(eventually([&] { return registry.counts().attached == 1; }));
@@ -117,7 +117,7 @@ TEST_F(ControlServiceTest, CarriesAMeasurementBothWays) {
     EXPECT_EQ(registry.all()[0].trainer.probe.bypassed.time, Duration{3'000});
 }
 
-TEST_F(ControlServiceTest, AnswersAHelloAtOnceAndTakesReports) {
+TEST_F(ControlServiceTest, AnswersAHelloAtOnceAndAcceptsReports) {
     const auto client = dial("good");
     ASSERT_TRUE(client->hello(make_hello("ml", "a")));
     v1::OperatorMessage answer;
@@ -133,7 +133,7 @@ TEST_F(ControlServiceTest, AnswersAHelloAtOnceAndTakesReports) {
     EXPECT_TRUE(eventually([&] { return registry.counts().attached == 0; }));
 }
 
-TEST_F(ControlServiceTest, SendsGrantsWhenTheyAreMade) {
+TEST_F(ControlServiceTest, SendsNewGrants) {
     const auto client = dial("good");
     ASSERT_TRUE(client->hello(make_hello("ml", "a")));
     v1::OperatorMessage answer;
@@ -147,7 +147,7 @@ TEST_F(ControlServiceTest, SendsGrantsWhenTheyAreMade) {
     EXPECT_EQ(answer.grants(0).reason(), "Granted");
 }
 
-TEST_F(ControlServiceTest, CarriesSketchesUpAndWeightsDown) {
+TEST_F(ControlServiceTest, ReceivesSketchesAndSendsWeights) {
     const auto client = dial("good");
     ASSERT_TRUE(client->hello(make_hello("ml", "a")));
     v1::OperatorMessage answer;
@@ -176,7 +176,7 @@ TEST_F(ControlServiceTest, CarriesSketchesUpAndWeightsDown) {
     EXPECT_EQ(answer.grants(0).origin_bytes_per_second(), 1000U);
 }
 
-TEST_F(ControlServiceTest, SaysWhetherThePodOrTheNodeIsAnother) {
+TEST_F(ControlServiceTest, DistinguishesWrongPodFromWrongNode) {
     v1::Hello other_node = make_hello("ml", "a");
     other_node.set_node("node-2");
     EXPECT_EQ(
@@ -187,7 +187,7 @@ TEST_F(ControlServiceTest, SaysWhetherThePodOrTheNodeIsAnother) {
         "the token is of pod ml/a, not of ml/b");
 }
 
-TEST_F(ControlServiceTest, RefusesWhoIsNotWhoItClaimsToBe) {
+TEST_F(ControlServiceTest, RejectsFalseIdentities) {
     struct Case {
         const char* name;
         const char* token;
@@ -215,14 +215,14 @@ TEST_F(ControlServiceTest, RefusesWhoIsNotWhoItClaimsToBe) {
     EXPECT_EQ(registry.counts().known, 0U);
 }
 
-TEST_F(ControlServiceTest, BelievesTheNodeOfAHelloWhereTheTokenDoesNotSay) {
+TEST_F(ControlServiceTest, AcceptsTheHellosNodeIfTheTokenHasNone) {
     const auto client = dial("other");
     ASSERT_TRUE(client->hello(make_hello("ml", "b")));
     v1::OperatorMessage answer;
     EXPECT_TRUE(client->receive(answer));
 }
 
-TEST_F(ControlServiceTest, WantsOneHelloAndThenReports) {
+TEST_F(ControlServiceTest, RequiresOneHelloThenReports) {
     const auto hasty = dial("good");
     hasty->report(make_report(1, 0));
     EXPECT_EQ(hasty->finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
@@ -233,7 +233,7 @@ TEST_F(ControlServiceTest, WantsOneHelloAndThenReports) {
     EXPECT_EQ(chatty->finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
-TEST_F(ControlServiceTest, AReplayedReportChangesNothingAndEndsNothing) {
+TEST_F(ControlServiceTest, ReplayedReportIsIgnored) {
     const auto client = dial("good");
     client->hello(make_hello("ml", "a"));
     client->report(make_report(2, 500));
@@ -245,7 +245,7 @@ TEST_F(ControlServiceTest, AReplayedReportChangesNothingAndEndsNothing) {
     EXPECT_EQ(registry.all().at(0).datasets.at(0).resident_bytes, Bytes{700});
 }
 
-TEST_F(ControlServiceTest, ANewStreamOfAPodEndsTheOldOne) {
+TEST_F(ControlServiceTest, NewStreamOfAPodEndsTheOldOne) {
     const auto old_one = dial("good");
     ASSERT_TRUE(old_one->hello(make_hello("ml", "a")));
     v1::OperatorMessage answer;
@@ -258,7 +258,7 @@ TEST_F(ControlServiceTest, ANewStreamOfAPodEndsTheOldOne) {
     EXPECT_EQ(registry.counts().attached, 1U);
 }
 
-TEST_F(ControlServiceTest, AFloodWaitsInTheSenderWhileOthersAreServed) {
+TEST_F(ControlServiceTest, FloodWaitsInTheSenderWhileOthersAreServed) {
     const auto flooding = dial("good");
     ASSERT_TRUE(flooding->hello(make_hello("ml", "a")));
     constexpr std::uint64_t kReports = 100'000;
@@ -273,7 +273,7 @@ TEST_F(ControlServiceTest, AFloodWaitsInTheSenderWhileOthersAreServed) {
     ASSERT_TRUE(calm->receive(answer));
     ASSERT_TRUE(calm->report(make_report(1, 5)));
     ASSERT_TRUE(eventually([&] { return registry.all().at(1).sequence == 1; }));
-    // Ten at the start; without step() not one more.
+    // Ten at the start; no more without step().
     EXPECT_LE(registry.counts().reports, 11U);
     service->step(clock.now());
     EXPECT_TRUE(eventually([&] { return registry.counts().reports >= 20; }));
@@ -282,13 +282,13 @@ TEST_F(ControlServiceTest, AFloodWaitsInTheSenderWhileOthersAreServed) {
     flood.join();
 }
 
-TEST_F(ControlServiceTest, RefusesAMessageBeyondTheLimit) {
+TEST_F(ControlServiceTest, RejectsAMessageBeyondTheLimit) {
     v1::Hello huge = make_hello("ml", "a");
     huge.set_version(std::string(300 * 1024, 'v'));
     EXPECT_EQ(end_after_hello("good", huge), grpc::StatusCode::RESOURCE_EXHAUSTED);
 }
 
-TEST_F(ControlServiceTest, SendsAStrangerAwayThatNeverSaysHello) {
+TEST_F(ControlServiceTest, EndsSessionsWithoutHello) {
     const auto silent = dial("good");
     ASSERT_TRUE(eventually([&] { return service->session_count() == 1; }));
     clock.advance(seconds{11});
@@ -298,7 +298,7 @@ TEST_F(ControlServiceTest, SendsAStrangerAwayThatNeverSaysHello) {
     EXPECT_EQ(silent->finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
 }
 
-TEST_F(ControlServiceTest, BoundsTheNumberOfSessions) {
+TEST_F(ControlServiceTest, LimitsTheNumberOfSessions) {
     std::vector<std::unique_ptr<SidecarClient>> crowd;
     for (int i = 0; i < 8; ++i) {
         crowd.push_back(dial("good"));
@@ -322,14 +322,14 @@ TEST_F(ControlServiceTest, StopsWhileSidecarsAreAttachedAndTokensAreBeingChecked
     EXPECT_EQ(attached->finish().error_code(), grpc::StatusCode::UNAVAILABLE);
     EXPECT_EQ(waiting->finish().error_code(), grpc::StatusCode::UNAVAILABLE);
     EXPECT_EQ(registry.counts().attached, 0U);
-    held[0](PodIdentity{"ml", "default", "b", ""});  // too late, and harmless
+    held[0](PodIdentity{"ml", "default", "b", ""});  // too late, so ignored
 
     authenticator.hold = false;
     service = start();
     EXPECT_EQ(end_after_hello("good", make_hello("ml", "a")), grpc::StatusCode::OK);
 }
 
-TEST_F(ControlServiceTest, ANewLeafServesNewConnectionsAndEndsNoStream) {
+TEST_F(ControlServiceTest, NewLeafServesNewConnectionsAndEndsNoStream) {
     const auto living = dial("good");
     ASSERT_TRUE(living->hello(make_hello("ml", "a")));
     v1::OperatorMessage answer;
@@ -349,8 +349,8 @@ TEST_F(ControlServiceTest, ANewLeafServesNewConnectionsAndEndsNoStream) {
     EXPECT_TRUE(living->finish().ok());
 }
 
-// gRPC's own verifier, with the chain that the authority makes while a CA is replaced.
-TEST_F(ControlServiceTest, SidecarsOfBeforeAndAfterARotationTrustIt) {
+// Uses gRPC's own verifier, with the authority's chain during a CA rotation.
+TEST_F(ControlServiceTest, SidecarsFromBeforeAndAfterARotationTrustIt) {
     const WallTime now = SystemClock{}.wall_now();
     const AuthorityTerms terms;
     const Authority old_one =
@@ -380,7 +380,7 @@ TEST_F(ControlServiceTest, DoesNotStartWithoutAUsableCertificate) {
     use(certificates);
 }
 
-TEST_F(ControlServiceTest, SaysWhenItsPortIsTaken) {
+TEST_F(ControlServiceTest, ReportsATakenPort) {
     const auto second = ControlService::start(
         options_on("127.0.0.1:" + std::to_string(service->port())),
         registry,

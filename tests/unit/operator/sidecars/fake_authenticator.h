@@ -12,7 +12,7 @@
 
 namespace stoker::control {
 
-// Knows some tokens. With `hold` it answers nobody until release().
+// Accepts a fixed set of tokens. With `hold` it delays all answers until release().
 class FakeAuthenticator final : public Authenticator {
 public:
     void know(const std::string& token, PodIdentity identity) {

@@ -48,7 +48,7 @@ TEST_F(NodeRegistryTest, AnswersWithThePoolsOfTheNode) {
     EXPECT_EQ(registry.counts().reports, 1U);
 }
 
-TEST_F(NodeRegistryTest, RepeatsASweepUntilItsResultComes) {
+TEST_F(NodeRegistryTest, RepeatsASweepUntilItsResultArrives) {
     const SweepOrder order{"7", "nvme", "/mnt/nvme", {"ml/d1"}, {"d2"}};
     registry.order_sweep("n1", order);
     for (int i = 0; i < 2; ++i) {
@@ -67,7 +67,7 @@ TEST_F(NodeRegistryTest, RepeatsASweepUntilItsResultComes) {
     EXPECT_THAT(registry.take_results(), IsEmpty());
 }
 
-TEST_F(NodeRegistryTest, ConfirmsAResultOnceMoreWhenTheAnswerWasLost) {
+TEST_F(NodeRegistryTest, ConfirmsARepeatedResultAgain) {
     registry.order_sweep("n1", {"7", "nvme", "/mnt/nvme", {}, {}});
     NodeReport done = word("n1");
     done.sweeps = {{"7", true, "", 3}, {"of a leader before us", true, "", 0}};
@@ -78,7 +78,7 @@ TEST_F(NodeRegistryTest, ConfirmsAResultOnceMoreWhenTheAnswerWasLost) {
     EXPECT_EQ(registry.take_results().size(), 1U);
 }
 
-TEST_F(NodeRegistryTest, AResultOfAnotherNodeEndsNothing) {
+TEST_F(NodeRegistryTest, IgnoresAResultOfAnotherNode) {
     registry.order_sweep("n1", {"7", "nvme", "/mnt/nvme", {}, {}});
     NodeReport liar = word("n2");
     liar.sweeps = {{"7", true, "", 3}};
@@ -87,7 +87,7 @@ TEST_F(NodeRegistryTest, AResultOfAnotherNodeEndsNothing) {
     EXPECT_TRUE(say(word("n1")).sweep);
 }
 
-TEST_F(NodeRegistryTest, AWithdrawnSweepIsNotTold) {
+TEST_F(NodeRegistryTest, WithdrawnSweepIsNotSent) {
     registry.order_sweep("n1", {"7", "nvme", "/mnt/nvme", {}, {}});
     registry.withdraw_sweep("n1", "6");
     EXPECT_TRUE(say(word("n1")).sweep);
@@ -103,7 +103,7 @@ TEST_F(NodeRegistryTest, SweepsNoPoolThatTheNodeHasLeft) {
     EXPECT_FALSE(say(word("n1")).sweep);
 }
 
-TEST_F(NodeRegistryTest, TellsVerdictsAndMountsButNotBytes) {
+TEST_F(NodeRegistryTest, NotifiesOfVerdictsAndMountsButNotBytes) {
     NodeReport report = word("n1");
     say(report);
     EXPECT_TRUE(last_news().verdicts);
@@ -123,7 +123,7 @@ TEST_F(NodeRegistryTest, TellsVerdictsAndMountsButNotBytes) {
     EXPECT_TRUE(last_news().verdicts) << "it is back";
 }
 
-TEST_F(NodeRegistryTest, AProgramThatHasJustStartedTakesNoWordBack) {
+TEST_F(NodeRegistryTest, RestartedProgramKeepsItsEarlierReport) {
     say(word("n1"));
     last_news();
     NodeReport started = word("n1");
@@ -136,7 +136,7 @@ TEST_F(NodeRegistryTest, AProgramThatHasJustStartedTakesNoWordBack) {
     EXPECT_THAT(registry.all().at("n1")->pools, IsEmpty()) << "it has left the pool";
 }
 
-TEST_F(NodeRegistryTest, RefusesImpossibleReportsAndTooManyNodes) {
+TEST_F(NodeRegistryTest, RejectsImpossibleReportsAndTooManyNodes) {
     NodeReport nameless = word("");
     EXPECT_EQ(registry.report(nameless).error().code, ErrorCode::kInvalidArgument);
     EXPECT_EQ(registry.counts().reports_refused, 1U);
@@ -150,7 +150,7 @@ TEST_F(NodeRegistryTest, RefusesImpossibleReportsAndTooManyNodes) {
     say(word("n5"));
 }
 
-TEST_F(NodeRegistryTest, KeepsTheLastWordOfASilentNodeForAWhile) {
+TEST_F(NodeRegistryTest, KeepsTheLastReportOfASilentNodeForAWhile) {
     say(word("n1"));
     registry.forget_silent(now + hours{1});
     EXPECT_EQ(registry.all().size(), 1U);
@@ -158,14 +158,14 @@ TEST_F(NodeRegistryTest, KeepsTheLastWordOfASilentNodeForAWhile) {
     EXPECT_THAT(registry.all(), IsEmpty());
 }
 
-TEST_F(NodeRegistryTest, RemembersSinceWhenNodesCanCall) {
+TEST_F(NodeRegistryTest, RemembersTheStartOfListening) {
     EXPECT_FALSE(registry.listening_since());
     registry.listen(now);
     registry.listen(now + seconds{5});
     EXPECT_EQ(registry.listening_since(), now);
 }
 
-TEST(NodeRegistryPace, AsksLargeClustersLessOften) {
+TEST(NodeRegistryPace, LargeClustersReportLessOften) {
     NodeRegistry registry{{}, [](const std::string&) { return std::vector<PoolOrder>{}; }, {}};
     NodeReport report;
     NodeOrders orders;

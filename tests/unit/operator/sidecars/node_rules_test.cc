@@ -22,14 +22,14 @@ NodeReport make_report() {
     return report;
 }
 
-TEST(NodeRules, TakeAPlainReport) {
+TEST(NodeRules, AcceptAValidReport) {
     EXPECT_TRUE(validate_node_report(make_report()));
     NodeReport empty;
     empty.node = "n1";
     EXPECT_TRUE(validate_node_report(empty)) << "the first call, before it knows its pools";
 }
 
-TEST(NodeRules, RefuseWhatCannotBe) {
+TEST(NodeRules, RejectImpossibleReports) {
     struct Case {
         const char* what;
         std::function<void(NodeReport&)> spoil;
@@ -77,7 +77,7 @@ TEST(NodeRules, CutLongMessages) {
     EXPECT_EQ(report.sweeps[0].message, std::string(1023, 'm'));
 }
 
-TEST(NodeRules, OnlyTheNodeProgramsAccountSpeaksForNodes) {
+TEST(NodeRules, OnlyTheNodeProgramsAccountMayReport) {
     EXPECT_TRUE(check_node_program({"stoker-system", "stoker-node", "p", "n1"}, kAccount));
     for (const PodIdentity& stranger :
          {PodIdentity{"ml", "stoker-node", "p", "n1"},
@@ -89,7 +89,7 @@ TEST(NodeRules, OnlyTheNodeProgramsAccountSpeaksForNodes) {
     }
 }
 
-TEST(NodeRules, ANodeProgramSpeaksForItsOwnNode) {
+TEST(NodeRules, NodeProgramReportsItsOwnNodeOnly) {
     const PodIdentity on_n1{"stoker-system", "stoker-node", "p", "n1"};
     EXPECT_TRUE(check_node(on_n1, "", "n1"));
     EXPECT_EQ(check_node(on_n1, "", "n2").error().code, ErrorCode::kForbidden);

@@ -1,4 +1,4 @@
-// stoker.node.v1.Nodes on loopback.
+// stoker.node.v1.Nodes over loopback.
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -71,7 +71,7 @@ struct NodeServiceTest : ::testing::Test {
     std::unique_ptr<ControlService> service;
 };
 
-TEST_F(NodeServiceTest, TakesAReportAndAnswersWithOrders) {
+TEST_F(NodeServiceTest, AcceptsAReportAndReturnsOrders) {
     EXPECT_EQ(nodes.listening_since(), clock.now());
     nodes.order_sweep("n1", {"7", "nvme", "/mnt/n1", {"ml/d1"}, {"d2"}});
     node::v1::NodeReport report = make_node_report("n1");
@@ -106,7 +106,7 @@ TEST_F(NodeServiceTest, TakesAReportAndAnswersWithOrders) {
     EXPECT_EQ(nodes.take_results(), (std::vector<SweepResult>{{"7", true, "", 1}}));
 }
 
-TEST_F(NodeServiceTest, RefusesWhoDoesNotSpeakForTheNode) {
+TEST_F(NodeServiceTest, RejectsSendersThatDoNotSpeakForTheNode) {
     struct Case {
         const char* what;
         const char* token;
@@ -134,7 +134,7 @@ TEST_F(NodeServiceTest, RefusesWhoDoesNotSpeakForTheNode) {
     EXPECT_GE(nodes.counts().reports_refused, 5U);
 }
 
-TEST_F(NodeServiceTest, RefusesImpossibleAndHugeReports) {
+TEST_F(NodeServiceTest, RejectsImpossibleAndHugeReports) {
     node::v1::NodeReport report = make_node_report("n1");
     *report.add_pools() = report.pools(0);
     EXPECT_EQ(call("n1", report).status.error_code(), StatusCode::INVALID_ARGUMENT);
@@ -144,8 +144,8 @@ TEST_F(NodeServiceTest, RefusesImpossibleAndHugeReports) {
     EXPECT_TRUE(nodes.all().empty());
 }
 
-// What a node with as many datasets as can be says, and what it is told, pass gRPC's limits.
-TEST_F(NodeServiceTest, CarriesTheLargestReportAndOrder) {
+// The largest possible report and order stay within gRPC's limits.
+TEST_F(NodeServiceTest, TransfersTheLargestReportAndOrder) {
     const std::string ns(63, 'n');
     const std::string uid(63, 'u');
     node::v1::NodeReport report = make_node_report("n1");
@@ -163,7 +163,7 @@ TEST_F(NodeServiceTest, CarriesTheLargestReportAndOrder) {
     EXPECT_EQ(answer.orders.sweep().kept_size(), 100'000);
 }
 
-TEST_F(NodeServiceTest, OtherMethodsDoNotExist) {
+TEST_F(NodeServiceTest, RejectsOtherMethods) {
     grpc::SslCredentialsOptions tls;
     tls.pem_root_certs = certificates.ca;
     grpc::internal::RpcMethod method(
@@ -177,7 +177,7 @@ TEST_F(NodeServiceTest, OtherMethodsDoNotExist) {
     EXPECT_EQ(end.error_code(), StatusCode::UNIMPLEMENTED);
 }
 
-TEST_F(NodeServiceTest, BoundsItsCallsAndEndsThemWhenItStops) {
+TEST_F(NodeServiceTest, LimitsItsCallsAndEndsThemOnStop) {
     authenticator.hold = true;
     std::vector<StatusCode> ends(2, StatusCode::OK);
     std::vector<Authenticator::Done> held;
@@ -194,7 +194,7 @@ TEST_F(NodeServiceTest, BoundsItsCallsAndEndsThemWhenItStops) {
     }
     EXPECT_EQ(ends, (std::vector<StatusCode>(2, StatusCode::UNAVAILABLE)));
     for (const Authenticator::Done& done : held) {
-        done(PodIdentity{"stoker-system", "stoker-node", "node-a", "n1"});  // late and harmless
+        done(PodIdentity{"stoker-system", "stoker-node", "node-a", "n1"});  // too late, so ignored
     }
     EXPECT_TRUE(nodes.all().empty());
 }

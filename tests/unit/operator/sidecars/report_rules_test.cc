@@ -49,14 +49,14 @@ ErrorCode code_of(const Status& status) {
     return status ? ErrorCode::kInternal : status.error().code;
 }
 
-TEST(ValidateHello, AcceptsWhatASidecarSays) {
+TEST(ValidateHello, AcceptsAValidHello) {
     EXPECT_TRUE(validate_hello(good_hello()));
     Hello filler = good_hello();
     filler.training_job = "filler/" + std::string(253, 'd') + "/" + std::string(253, 'p');
     EXPECT_TRUE(validate_hello(filler));
 }
 
-TEST(ValidateHello, RefusesWhatCannotBe) {
+TEST(ValidateHello, RejectsImpossibleHellos) {
     struct Case {
         const char* name;
         std::function<void(Hello&)> spoil;
@@ -98,7 +98,7 @@ TEST(ValidateReport, AcceptsRisingTotals) {
     EXPECT_TRUE(validate_report(good_hello(), &before, next));
 }
 
-TEST(ValidateReport, CallsAnOlderOrRepeatedReportStale) {
+TEST(ValidateReport, OlderOrRepeatedReportIsStale) {
     const Report before = good_report(5);
     EXPECT_EQ(
         code_of(validate_report(good_hello(), &before, good_report(5))), ErrorCode::kAlreadyExists);
@@ -106,7 +106,7 @@ TEST(ValidateReport, CallsAnOlderOrRepeatedReportStale) {
         code_of(validate_report(good_hello(), &before, good_report(4))), ErrorCode::kAlreadyExists);
 }
 
-TEST(ValidateReport, RefusesWhatCannotBe) {
+TEST(ValidateReport, RejectsImpossibleReports) {
     struct Case {
         const char* name;
         std::function<void(Report&)> spoil;
@@ -168,14 +168,14 @@ TEST(ValidateReport, RefusesWhatCannotBe) {
     }
 }
 
-// One message in a report, the fields of which are judged.
+// A message inside a report whose fields are checked.
 using Part = std::function<google::protobuf::Message*(v1::Report&)>;
 
 v1::DatasetReport* dataset_of(v1::Report& report) {
     return report.mutable_datasets(0);
 }
 
-// good_report(sequence), with one number of one part changed.
+// good_report(sequence) with one number of one part changed.
 Report with_number(std::uint64_t sequence, const Part& part, int field, std::uint64_t value) {
     v1::SidecarMessage message = encode(good_report(sequence));
     google::protobuf::Message* changed = part(*message.mutable_report());
@@ -183,7 +183,7 @@ Report with_number(std::uint64_t sequence, const Part& part, int field, std::uin
     return decode(message.report());
 }
 
-// The indices of the part's numbers.
+// Field indices of the part's numbers.
 std::vector<int> numbers_of(const Part& part) {
     v1::SidecarMessage message = encode(good_report(1));
     const auto* descriptor = part(*message.mutable_report())->GetDescriptor();
@@ -199,7 +199,7 @@ std::vector<int> numbers_of(const Part& part) {
     return numbers;
 }
 
-TEST(ValidateReport, RefusesEveryNumberBeyondReason) {
+TEST(ValidateReport, RejectsEveryNumberOutOfRange) {
     const Part parts[] = {
         dataset_of,
         [](v1::Report& r) { return dataset_of(r)->mutable_disk_limit(); },
@@ -219,7 +219,7 @@ TEST(ValidateReport, RefusesEveryNumberBeyondReason) {
     }
 }
 
-// The names of the numbers that may not fall.
+// Names of the numbers that may not decrease.
 std::vector<std::string> totals_of(const Part& part) {
     std::vector<std::string> totals;
     for (const int field : numbers_of(part)) {
@@ -233,7 +233,7 @@ std::vector<std::string> totals_of(const Part& part) {
     return totals;
 }
 
-TEST(ValidateReport, NoTotalFalls) {
+TEST(ValidateReport, RejectsDecreasingTotals) {
     EXPECT_THAT(
         totals_of(dataset_of),
         ElementsAre(
@@ -252,7 +252,7 @@ TEST(ValidateReport, NoTotalFalls) {
         << "each measurement begins at zero";
 }
 
-TEST(CompleteSketches, TakesOverWhatWasToldWithTheSameRevision) {
+TEST(CompleteSketches, CopiesMassesOfTheSameRevision) {
     const Report before = good_report(1);
     Report next = good_report(2);
     next.datasets[0].sketches = {{"j1", 4, {}, 1.25}};
@@ -261,7 +261,7 @@ TEST(CompleteSketches, TakesOverWhatWasToldWithTheSameRevision) {
         next.datasets[0].sketches, (std::vector<RankSketch>{{"j1", 4, {0.75F, 0.25F}, 1.25}}));
 }
 
-TEST(CompleteSketches, ForgetsWhatWasNeverTold) {
+TEST(CompleteSketches, DropsSketchesWithoutKnownMasses) {
     const Report before = good_report(1);
     Report next = good_report(2);
     next.datasets[0].sketches = {{"j1", 5, {}, 1}, {"j2", 4, {}, 1}, {"j3", 1, {1.0F}, 1}};
@@ -274,15 +274,15 @@ TEST(CompleteSketches, ForgetsWhatWasNeverTold) {
     EXPECT_TRUE(first.datasets[0].sketches.empty());
 }
 
-TEST(TrimTexts, CutsAtTheBorderOfACharacter) {
+TEST(TrimTexts, CutsBetweenCharacters) {
     Report report = good_report(1);
-    // "é" has two bytes and would stand across the limit.
+    // "é" has two bytes and would cross the limit.
     report.datasets[0].error = std::string(kMessageBytesMax - 1, 'x') + "é and more";
     trim_texts(report);
     EXPECT_EQ(report.datasets[0].error, std::string(kMessageBytesMax - 1, 'x'));
 }
 
-TEST(ValidateReport, TakesRevisionsThatAreOne) {
+TEST(ValidateReport, ChecksRevisionsAndMarks) {
     Report report = good_report(1);
     DatasetReport& dataset = report.datasets[0];
     dataset.read_revision = "0123456789abcdef";

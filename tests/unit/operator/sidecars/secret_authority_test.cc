@@ -30,7 +30,7 @@ AccessConfig access_to(const std::string& url) {
     return config;
 }
 
-// A replica of the operator as far as its CA goes.
+// The CA part of one operator replica.
 struct Replica {
     Replica(const std::string& url, const Clock& wall)
         : access(access_to(url), read_file, clock),
@@ -60,7 +60,7 @@ struct SecretAuthorityTest : ::testing::Test {
     testing::ManualClock clock;
 };
 
-TEST_F(SecretAuthorityTest, MakesTheCaOnceAndEveryReplicaHasTheSame) {
+TEST_F(SecretAuthorityTest, CreatesTheCaOnceForAllReplicas) {
     const auto first = replica();
     const ServedCertificate made = first->load();
     EXPECT_EQ(first->load(), made);
@@ -85,7 +85,7 @@ TEST_F(SecretAuthorityTest, ReplicasThatStartTogetherAgree) {
     EXPECT_EQ(trusted.size(), 1U);
 }
 
-TEST_F(SecretAuthorityTest, AsksForNoOtherSecret) {
+TEST_F(SecretAuthorityTest, ReadsNoOtherSecret) {
     replica()->load();
     clock.advance(kTerms.ca_lifetime - kTerms.ca_renewal);
     replica()->load();
@@ -98,13 +98,13 @@ TEST_F(SecretAuthorityTest, AsksForNoOtherSecret) {
     }
 }
 
-TEST_F(SecretAuthorityTest, NoLeafIsInTheSecret) {
+TEST_F(SecretAuthorityTest, SecretContainsNoLeaf) {
     const ServedCertificate served = replica()->load();
     EXPECT_THAT(stored(), HasSubstr(base64_encode(served.trust)));
     EXPECT_THAT(stored(), Not(HasSubstr(base64_encode(served.leaf.key))));
 }
 
-TEST_F(SecretAuthorityTest, ADeletedSecretIsWrittenAgain) {
+TEST_F(SecretAuthorityTest, RewritesADeletedSecret) {
     const auto running = replica();
     const ServedCertificate made = running->load();
     server.erase(kinds::kSecrets, kSecret);
@@ -112,7 +112,7 @@ TEST_F(SecretAuthorityTest, ADeletedSecretIsWrittenAgain) {
     EXPECT_EQ(replica()->load().trust, made.trust);
 }
 
-TEST_F(SecretAuthorityTest, AnEmptySecretIsFilled) {
+TEST_F(SecretAuthorityTest, FillsAnEmptySecret) {
     server.create(
         kinds::kSecrets,
         kSecret.ns,
@@ -120,7 +120,7 @@ TEST_F(SecretAuthorityTest, AnEmptySecretIsFilled) {
     EXPECT_THAT(replica()->load().trust, StartsWith("-----BEGIN CERTIFICATE-----"));
 }
 
-TEST_F(SecretAuthorityTest, ASecretOfSomebodyElseIsLeftAlone) {
+TEST_F(SecretAuthorityTest, LeavesAForeignSecretUnchanged) {
     server.create(
         kinds::kSecrets,
         kSecret.ns,
@@ -144,7 +144,7 @@ TEST_F(SecretAuthorityTest, RenewsTheLeafWithAThirdOfItsLifeLeft) {
     EXPECT_EQ(renewed.trust, made.trust);
 }
 
-TEST_F(SecretAuthorityTest, ARotationBeginsAtOneReplicaAndReachesTheOthers) {
+TEST_F(SecretAuthorityTest, RotationByOneReplicaReachesTheOthers) {
     const auto one = replica();
     const auto other = replica();
     const ServedCertificate made = one->load();
@@ -157,7 +157,7 @@ TEST_F(SecretAuthorityTest, ARotationBeginsAtOneReplicaAndReachesTheOthers) {
     EXPECT_EQ(server.count("PUT", "/secrets"), 1U);
 }
 
-TEST_F(SecretAuthorityTest, WithoutTheApiServerTheOldCertificateStays) {
+TEST_F(SecretAuthorityTest, KeepsTheOldCertificateWithoutTheApiServer) {
     const auto running = replica();
     CertificateKeeper keeper([&] { return running->authority.load(); }, clock, {});
     int changes = 0;

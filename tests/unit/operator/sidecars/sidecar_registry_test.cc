@@ -53,7 +53,7 @@ Grant grant_of(const std::string& node, const std::string& uid, Bytes bytes) {
     return grant;
 }
 
-// What one sidecar was sent, and whether it was closed.
+// Messages sent to one sidecar, and whether it was closed.
 struct Peer {
     std::vector<Grant> grants;
     std::vector<std::uint64_t> probes;
@@ -84,7 +84,7 @@ struct Fixture : ::testing::Test {
 
 using SidecarRegistryTest = Fixture;
 
-TEST_F(SidecarRegistryTest, KeepsTheLastWordOfEachPodInOrderOfRank) {
+TEST_F(SidecarRegistryTest, KeepsTheLastReportOfEachPodByRank) {
     Peer other;
     const SessionId one = *registry.attach(hello_of("b", 1, "node-1"), peer.link(), at(seconds{0}));
     const SessionId two =
@@ -103,7 +103,7 @@ TEST_F(SidecarRegistryTest, KeepsTheLastWordOfEachPodInOrderOfRank) {
     EXPECT_THAT(changes, ElementsAre("ml/mnist", "ml/mnist", "ml/mnist", "ml/mnist"));
 }
 
-TEST_F(SidecarRegistryTest, AsksEverySidecarOfAJobOnceForEachMeasurement) {
+TEST_F(SidecarRegistryTest, RequestsEachMeasurementOncePerSidecar) {
     Peer late;
     Peer stranger;
     Hello other_job = hello_of("c", 0, "node-1");
@@ -132,7 +132,7 @@ TEST_F(SidecarRegistryTest, IgnoresAReplayedReport) {
     EXPECT_EQ(registry.counts().reports_stale, 1U);
 }
 
-TEST_F(SidecarRegistryTest, RefusesTotalsThatFallWithinASession) {
+TEST_F(SidecarRegistryTest, RejectsDecreasingTotalsWithinASession) {
     const SessionId session =
         *registry.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{0}));
     ASSERT_TRUE(registry.report(session, report_of(1, 7), at(seconds{5})));
@@ -141,7 +141,7 @@ TEST_F(SidecarRegistryTest, RefusesTotalsThatFallWithinASession) {
     EXPECT_EQ(registry.counts().reports_refused, 1U);
 }
 
-TEST_F(SidecarRegistryTest, KeepsASketchThatIsNotRepeated) {
+TEST_F(SidecarRegistryTest, KeepsAnUnrepeatedSketch) {
     const SessionId session =
         *registry.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{0}));
     const auto report_sketch = [&](std::uint64_t sequence, RankSketch sketch) {
@@ -160,7 +160,7 @@ TEST_F(SidecarRegistryTest, KeepsASketchThatIsNotRepeated) {
         registry.all()[0].datasets[0].sketches, ElementsAre(RankSketch{"j1", 2, {0.9F, 0.1F}, 1}));
 }
 
-TEST_F(SidecarRegistryTest, SendsOtherWeightsAtOnce) {
+TEST_F(SidecarRegistryTest, SendsChangedWeightsAtOnce) {
     ASSERT_TRUE(registry.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{0})));
     Grant grant = grant_of("node-1", "d1", mib(5));
     grant.weights = {{"j1", 0.5}, {"j2", 0.5}};
@@ -171,7 +171,7 @@ TEST_F(SidecarRegistryTest, SendsOtherWeightsAtOnce) {
     EXPECT_EQ(peer.grants[1].weights, grant.weights);
 }
 
-TEST_F(SidecarRegistryTest, ARestartedSidecarStartsItsTotalsAnew) {
+TEST_F(SidecarRegistryTest, RestartedSidecarRestartsItsTotals) {
     const SessionId first =
         *registry.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{0}));
     ASSERT_TRUE(registry.report(first, report_of(40, 700), at(seconds{5})));
@@ -179,7 +179,7 @@ TEST_F(SidecarRegistryTest, ARestartedSidecarStartsItsTotalsAnew) {
     const SessionId second =
         *registry.attach(hello_of("a", 0, "node-1"), restarted.link(), at(seconds{9}));
     EXPECT_EQ(peer.closed, 1);
-    // Until it speaks, what it said before holds, with its time.
+    // Until the next report, the previous one holds, with its time.
     EXPECT_EQ(registry.all()[0].datasets[0].hit_samples, 700U);
     EXPECT_EQ(registry.all()[0].received_at, at(seconds{5}).steady);
 
@@ -191,7 +191,7 @@ TEST_F(SidecarRegistryTest, ARestartedSidecarStartsItsTotalsAnew) {
     EXPECT_TRUE(registry.all()[0].attached);
 }
 
-TEST_F(SidecarRegistryTest, ADetachedPodIsRememberedForAWhile) {
+TEST_F(SidecarRegistryTest, RemembersADetachedPodForAWhile) {
     const SessionId session =
         *registry.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{0}));
     ASSERT_TRUE(registry.report(session, report_of(1, 7), at(seconds{5})));
@@ -205,17 +205,17 @@ TEST_F(SidecarRegistryTest, ADetachedPodIsRememberedForAWhile) {
     EXPECT_THAT(registry.all(), IsEmpty());
 }
 
-TEST_F(SidecarRegistryTest, BoundsTheNumberOfSidecars) {
+TEST_F(SidecarRegistryTest, LimitsTheNumberOfSidecars) {
     SidecarRegistry small({.sidecar_count_max = 1}, nullptr);
     ASSERT_TRUE(small.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{0})));
     const auto refused = small.attach(hello_of("b", 1, "node-1"), peer.link(), at(seconds{0}));
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, ErrorCode::kResourceExhausted);
-    // The pod that is there may come back.
+    // A known pod may attach again.
     EXPECT_TRUE(small.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{1})));
 }
 
-TEST_F(SidecarRegistryTest, SendsGrantsToTheSidecarsOfTheirNodeAndDatasetOnly) {
+TEST_F(SidecarRegistryTest, SendsGrantsOnlyForTheSidecarsNodeAndDatasets) {
     Peer other_node;
     ASSERT_TRUE(registry.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{0})));
     ASSERT_TRUE(registry.attach(hello_of("b", 1, "node-2"), other_node.link(), at(seconds{0})));
@@ -227,7 +227,7 @@ TEST_F(SidecarRegistryTest, SendsGrantsToTheSidecarsOfTheirNodeAndDatasetOnly) {
     EXPECT_THAT(other_node.grants, IsEmpty());
 }
 
-TEST_F(SidecarRegistryTest, TellsNobodyOfADatasetThatItsJobDoesNotRead) {
+TEST_F(SidecarRegistryTest, SendsNoGrantForADatasetThatTheJobDoesNotRead) {
     Peer stranger;
     Hello hello = hello_of("a", 0, "node-1");
     hello.namespace_name = "nlp";
@@ -244,13 +244,13 @@ TEST_F(SidecarRegistryTest, TellsNobodyOfADatasetThatItsJobDoesNotRead) {
     EXPECT_EQ(stranger.grants.size(), 1U) << "it was shared";
 }
 
-TEST_F(SidecarRegistryTest, ANewSidecarGetsItsGrantAtOnce) {
+TEST_F(SidecarRegistryTest, NewSidecarGetsItsGrantAtOnce) {
     registry.publish({grant_of("node-1", "d1", mib(5))}, kReaders, at(seconds{0}).steady);
     ASSERT_TRUE(registry.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{1})));
     EXPECT_THAT(peer.grants, ElementsAre(grant_of("node-1", "d1", mib(5))));
 }
 
-TEST_F(SidecarRegistryTest, RepeatsAGrantBeforeItRunsOutAndAChangedOneAtOnce) {
+TEST_F(SidecarRegistryTest, RepeatsAGrantBeforeExpiryAndSendsChangesAtOnce) {
     ASSERT_TRUE(registry.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{0})));
     const std::vector<Grant> grants{grant_of("node-1", "d1", mib(5))};
     registry.publish(grants, kReaders, at(seconds{0}).steady);
@@ -267,7 +267,7 @@ AttemptPins pins_of(std::uint64_t revision, const std::string& prefix = "mnist-a
     return {"j1", prefix, {{"d1", domain::RevisionId{revision}, {}}}};
 }
 
-TEST_F(SidecarRegistryTest, PinsAreToldOnceToThoseWhoAreThereAndThoseWhoCome) {
+TEST_F(SidecarRegistryTest, SendsPinsOnceToCurrentAndNewSidecars) {
     const ObjectKey job{"ml", "mnist"};
     ASSERT_TRUE(registry.attach(hello_of("mnist-a1-0-x", 0, "n1"), peer.link(), at(seconds{0})));
     registry.pin(job, pins_of(0xAA));
@@ -284,7 +284,7 @@ TEST_F(SidecarRegistryTest, PinsAreToldOnceToThoseWhoAreThereAndThoseWhoCome) {
     EXPECT_THAT(third.pins, IsEmpty());
 }
 
-TEST_F(SidecarRegistryTest, PinsAreForTheirOwnAttemptAndJob) {
+TEST_F(SidecarRegistryTest, SendsPinsOnlyToTheirAttemptAndJob) {
     const ObjectKey job{"ml", "mnist"};
     registry.pin(job, pins_of(0xAA, "mnist-a2-"));
     ASSERT_TRUE(registry.attach(hello_of("mnist-a1-0-x", 0, "n1"), peer.link(), at(seconds{0})));
@@ -296,7 +296,7 @@ TEST_F(SidecarRegistryTest, PinsAreForTheirOwnAttemptAndJob) {
     EXPECT_THAT(reborn.pins, IsEmpty());
 }
 
-TEST_F(SidecarRegistryTest, ADetachedSidecarHearsItsPinsWhenItComesBack) {
+TEST_F(SidecarRegistryTest, ReattachedSidecarGetsItsPins) {
     const ObjectKey job{"ml", "mnist"};
     const Hello hello = hello_of("mnist-a1-0-x", 0, "n1");
     const SessionId session = *registry.attach(hello, peer.link(), at(seconds{0}));

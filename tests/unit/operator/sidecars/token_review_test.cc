@@ -26,7 +26,7 @@ TEST(IdentifyPod, FindsThePod) {
     EXPECT_EQ(*identity, (PodIdentity{"ml", "trainer", "mnist-a1-0-x", "node-1"}));
 }
 
-TEST(IdentifyPod, RefusesTokensThatAreNotAPods) {
+TEST(IdentifyPod, RejectsTokensThatAreNotAPods) {
     TokenOwner account = good_owner();
     account.pod_name.clear();
     TokenOwner person = good_owner();
@@ -40,7 +40,7 @@ TEST(IdentifyPod, RefusesTokensThatAreNotAPods) {
     }
 }
 
-TEST(LooksLikeToken, WantsThreePartsOfBase64) {
+TEST(LooksLikeToken, RequiresThreePartsOfBase64) {
     EXPECT_TRUE(looks_like_token("eyJh.eyJh-_9.sig"));
     for (const char* text : {"", ".", "..", "a.b", "a..c", "a.b.", ".b.c", "a.b.c.d", "a.b.c="}) {
         EXPECT_FALSE(looks_like_token(text)) << text;
@@ -76,7 +76,7 @@ struct TokenReviewAuthenticatorTest : ::testing::Test {
     }
 };
 
-TEST_F(TokenReviewAuthenticatorTest, AsksOnceAMinute) {
+TEST_F(TokenReviewAuthenticatorTest, CachesASuccessForAMinute) {
     authenticate("a.b.c");
     run_tasks();
     clock.advance(seconds{59});
@@ -91,7 +91,7 @@ TEST_F(TokenReviewAuthenticatorTest, AsksOnceAMinute) {
     EXPECT_EQ(heard[1]->pod, "mnist-a1-0-x");
 }
 
-TEST_F(TokenReviewAuthenticatorTest, RemembersANoForTenSeconds) {
+TEST_F(TokenReviewAuthenticatorTest, CachesARefusalForTenSeconds) {
     answer = fail(ErrorCode::kForbidden, "token has expired");
     authenticate("a.b.c");
     run_tasks();
@@ -106,7 +106,7 @@ TEST_F(TokenReviewAuthenticatorTest, RemembersANoForTenSeconds) {
     EXPECT_TRUE(heard.back());
 }
 
-TEST_F(TokenReviewAuthenticatorTest, DoesNotTakeSilenceForANo) {
+TEST_F(TokenReviewAuthenticatorTest, TimeoutIsNotARefusal) {
     answer = fail(ErrorCode::kUnavailable, "connection refused");
     authenticate("a.b.c");
     run_tasks();
@@ -118,7 +118,7 @@ TEST_F(TokenReviewAuthenticatorTest, DoesNotTakeSilenceForANo) {
     EXPECT_TRUE(heard.at(1));
 }
 
-TEST_F(TokenReviewAuthenticatorTest, ManyQuestionsForOneTokenAreOne) {
+TEST_F(TokenReviewAuthenticatorTest, ConcurrentReviewsOfOneTokenAreOneCall) {
     authenticate("a.b.c");
     authenticate("a.b.c");
     authenticate("a.b.c");
@@ -137,7 +137,7 @@ TEST_F(TokenReviewAuthenticatorTest, GarbageNeverReachesTheApiServer) {
     EXPECT_EQ(heard.at(0).error().code, ErrorCode::kForbidden);
 }
 
-TEST_F(TokenReviewAuthenticatorTest, BoundsWhatItRemembers) {
+TEST_F(TokenReviewAuthenticatorTest, LimitsItsCache) {
     for (const char* token : {"a.a.a", "b.b.b", "c.c.c", "d.d.d", "c.c.c", "d.d.d"}) {
         authenticate(token);
         run_tasks();

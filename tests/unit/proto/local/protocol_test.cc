@@ -57,11 +57,11 @@ std::vector<Message> one_of_each() {
     };
 }
 
-TEST(LocalProtocol, EveryMessageIsTriedHere) {
+TEST(LocalProtocol, TestsCoverEveryMessage) {
     EXPECT_EQ(one_of_each().size(), std::variant_size_v<Message>);
 }
 
-TEST(LocalProtocol, ClientsSendNoAnswersAndNothingOfSidecars) {
+TEST(LocalProtocol, ClientsMaySendOnlyClientFrames) {
     const std::set<FrameType> clients = {
         FrameType::kFetch,
         FrameType::kPlan,
@@ -81,7 +81,7 @@ TEST(LocalProtocol, ClientsSendNoAnswersAndNothingOfSidecars) {
     }
 }
 
-TEST(LocalProtocol, EveryMessageReadsBack) {
+TEST(LocalProtocol, EveryMessageRoundTrips) {
     for (const Message& message : one_of_each()) {
         const auto frame = encode_frame(message, 99);
         const auto header = decode_frame_header(frame).value();
@@ -92,7 +92,7 @@ TEST(LocalProtocol, EveryMessageReadsBack) {
     }
 }
 
-TEST(LocalProtocol, EveryCutPayloadIsRefused) {
+TEST(LocalProtocol, RejectsEveryCutPayload) {
     for (const Message& message : one_of_each()) {
         const auto frame = encode_frame(message, 1);
         const auto header = decode_frame_header(frame).value();
@@ -103,20 +103,20 @@ TEST(LocalProtocol, EveryCutPayloadIsRefused) {
     }
 }
 
-TEST(LocalProtocol, ALongerPayloadIsRefused) {
+TEST(LocalProtocol, RejectsALongerPayload) {
     auto frame = encode_frame(Listing{5}, 1);
     frame.push_back(std::byte{0});
     const auto payload = std::span{frame}.subspan(kFrameHeaderBytes);
     EXPECT_FALSE(decode_payload(FrameType::kListing, payload).has_value());
 }
 
-TEST(LocalProtocol, AFrameOverTheLimitIsRefusedByItsHeader) {
+TEST(LocalProtocol, RejectsAFrameOverTheLimitByItsHeader) {
     auto frame = encode_frame(Planned{}, 1);
     frame.at(3) = std::byte{0x7F};
     EXPECT_EQ(decode_frame_header(frame).error().code, ErrorCode::kInvalidArgument);
 }
 
-TEST(LocalProtocol, ManyParametersAreRefused) {
+TEST(LocalProtocol, RejectsTooManyParameters) {
     Begin many;
     many.parameters.resize(kParametersMax + 1);
     const auto frame = encode_frame(many, 1);
@@ -124,7 +124,7 @@ TEST(LocalProtocol, ManyParametersAreRefused) {
     EXPECT_FALSE(decode_payload(FrameType::kBegin, payload).has_value());
 }
 
-TEST(LocalProtocol, CountsThatPromiseMoreThanTheFrameHoldsAreRefused) {
+TEST(LocalProtocol, RejectsCountsBeyondTheFrame) {
     for (const Message& message :
          {Message{Drawn{1, false, {1}, {1}, {0}}}, Message{Losses{1, {1}, {1}}}}) {
         auto frame = encode_frame(message, 1);
@@ -135,14 +135,14 @@ TEST(LocalProtocol, CountsThatPromiseMoreThanTheFrameHoldsAreRefused) {
     }
 }
 
-TEST(LocalProtocol, FingerprintsThatPromiseMoreThanTheFrameHoldsAreRefused) {
+TEST(LocalProtocol, RejectsFingerprintCountsBeyondTheFrame) {
     auto frame = encode_frame(Similarity{{1}, {1}}, 0);
     frame.at(kFrameHeaderBytes + 3) = std::byte{0xFF};
     const auto payload = std::span{frame}.subspan(kFrameHeaderBytes);
     EXPECT_FALSE(decode_payload(FrameType::kSimilarity, payload).has_value());
 }
 
-TEST(LocalProtocol, AHelloOfAnotherVersionKeepsItsVersion) {
+TEST(LocalProtocol, HelloOfAnotherVersionKeepsItsVersion) {
     auto frame = encode_frame(Hello{}, 1);
     frame.at(kFrameHeaderBytes + 4) = std::byte{9};
     const auto payload = std::span{frame}.subspan(kFrameHeaderBytes);
@@ -150,7 +150,7 @@ TEST(LocalProtocol, AHelloOfAnotherVersionKeepsItsVersion) {
     EXPECT_EQ(std::get<Hello>(message).version, 9);
 }
 
-TEST(LocalProtocol, AHelloWithoutTheMagicIsRefused) {
+TEST(LocalProtocol, RejectsAHelloWithoutTheMagic) {
     auto frame = encode_frame(Hello{}, 1);
     frame.at(kFrameHeaderBytes) = std::byte{0};
     EXPECT_FALSE(
