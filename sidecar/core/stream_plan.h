@@ -17,7 +17,7 @@ using domain::SampleIndex;
 //
 // The epoch's own positions may be followed by the first ones of the next epoch, so that
 // prefetching crosses the boundary; those cannot be read in this epoch and do not count as
-// progress. The seed and the number of epochs determine them ("clairvoyance": NoPFS, section 3).
+// progress. Seed and number of epochs determine the order ("clairvoyance": NoPFS, section 3).
 class StreamPlan {
 public:
     // Positions before `start` count as read (a resume in mid-epoch). The last `ahead` samples

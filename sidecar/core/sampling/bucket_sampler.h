@@ -48,7 +48,7 @@ public:
         std::span<const float> losses) override;
     [[nodiscard]] EpochReport report(std::uint32_t rank) const override;
 
-    // SampleBuckets::worths().
+    // Returns SampleBuckets::worths().
     [[nodiscard]] std::span<const float> relative_importance() const override {
         return buckets_.worths();
     }

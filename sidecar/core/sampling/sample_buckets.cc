@@ -10,7 +10,7 @@ namespace stoker::sidecar {
 
 namespace {
 
-// Wait shares; the operator's profile has the same thresholds (ratios 1.05 and 1.10).
+// Thresholds of the wait share; the operator's profile uses the same, as ratios 1.05 and 1.10.
 constexpr double kWaitsBelow = 0.05;
 constexpr double kWaitsFrom = 0.10;
 
