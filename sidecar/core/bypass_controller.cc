@@ -6,7 +6,7 @@ namespace stoker::sidecar {
 
 namespace {
 
-// More say nothing new about a median.
+// More fetches would hardly change the median.
 constexpr std::size_t kFetchesMax = 4096;
 
 Duration median(std::vector<Duration>& values) {
@@ -35,13 +35,13 @@ void BypassController::step(TimePoint now, Duration write_blocked) {
     if (is_aside()) {
         if (now >= aside_until_) {
             aside_until_ = {};
-            slow_in_a_row_ = limits_.slow_windows - 1;  // a trial: one more is enough
+            slow_in_a_row_ = limits_.slow_windows - 1;  // a trial: one more slow window suffices
             begin_window(now, write_blocked);
         }
         return;
     }
     if (!begun_ || origin_.empty()) {
-        begin_window(now, write_blocked);  // idle time says nothing about the disk
+        begin_window(now, write_blocked);  // idle time is no evidence about the disk
         return;
     }
     if (now - begun_at_ < limits_.window || origin_.size() < limits_.fetches_min) {

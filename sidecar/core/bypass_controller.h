@@ -8,32 +8,33 @@
 
 namespace stoker::sidecar {
 
-// How long the two halves of one fetch took.
+// Durations of the two halves of one fetch.
 struct FetchTimes {
-    Duration origin{};  // from the request until its bytes had arrived
-    Duration store{};   // from then until they could be read here, waiting included
+    Duration origin{};  // from the request until its bytes arrive
+    Duration store{};   // from arrival until clients can read them, queueing included
 };
 
-// Decides when the cache is worse than no cache, and steps aside (design 3.2, rule 5: never slower
-// than bypass): a trainer that reads the origin itself waits for the first half of a fetch only. A
-// processor that is busy makes the second half long as well, and then stepping aside helps nobody,
-// so a long second half is not enough: the writers must have been kept waiting by the disk itself.
+// Decides when the cache is slower than no cache and must be bypassed (design 3.2, rule 5: never
+// slower than bypass). A trainer that reads the origin itself waits only for the first half of a
+// fetch. A busy processor also lengthens the second half, and a bypass would not help then; so the
+// writers must also have been blocked by the disk.
 //
-// It looks at windows of time. A window is slow when in it
-//   - the median fetch took `slower` times as long to store as to get, at least `store_min`, and
-//   - the writers stood still in the disk for `blocked_share` of the time (DeviceCounters::
-//     write_blocked: neither running nor waiting for a processor).
-// After `slow_windows` slow ones in a row it steps aside for `pause_min`, then tries again. If the
-// first window of the trial is slow too, the pause doubles, up to `pause_max`; a good window
-// forgets everything. Without evidence (few fetches) nothing changes.
+// Measures in windows of time. A window is slow if
+//   - the median fetch took `slower` times as long to store as to get, and at least `store_min`,
+//     and
+//   - the writers were blocked in the disk for `blocked_share` of the time
+//     (DeviceCounters::write_blocked: neither running nor waiting for a processor).
+// After `slow_windows` slow windows in a row it bypasses for `pause_min`, then tries the cache
+// again. If the first window of the trial is slow too, the pause doubles, up to `pause_max`; a good
+// window resets it. Few fetches are no evidence and change nothing.
 //
 // Pure: no clock inside. Not thread-safe.
 class BypassController {
 public:
     struct Limits {
-        Duration window = std::chrono::seconds{5};  // zero: never steps aside
+        Duration window = std::chrono::seconds{5};  // zero: never bypasses
         int slow_windows = 3;
-        std::size_t fetches_min = 16;  // a window with fewer goes on until it has them
+        std::size_t fetches_min = 16;  // a window with fewer is extended
         double slower = 2;
         Duration store_min = std::chrono::milliseconds{10};
         double blocked_share = 0.6;
@@ -41,7 +42,7 @@ public:
         Duration pause_max = std::chrono::minutes{10};
     };
 
-    // What the last full window was like.
+    // Measurements of the last full window.
     struct Finding {
         Duration origin{};  // medians
         Duration store{};
@@ -55,7 +56,8 @@ public:
 
     void on_stored(const FetchTimes& times);
 
-    // Call it about once a second. `write_blocked` grows: the writers' time in the disk so far.
+    // Call about once a second. `write_blocked`: the writers' total time blocked in the disk so
+    // far.
     void step(TimePoint now, Duration write_blocked);
 
     [[nodiscard]] bool is_aside() const { return aside_until_ != TimePoint{}; }
@@ -68,15 +70,15 @@ private:
     void judge(TimePoint now);
 
     Limits limits_;
-    std::vector<Duration> origin_;  // of this window's fetches, so many as are enough
+    std::vector<Duration> origin_;  // of this window's fetches, bounded
     std::vector<Duration> store_;
     bool begun_ = false;
     TimePoint begun_at_{};
     Duration blocked_at_begin_{};
     Finding finding_;
     int slow_in_a_row_ = 0;
-    Duration pause_{};         // of the last time aside; zero: forgotten
-    TimePoint aside_until_{};  // the epoch: not aside
+    Duration pause_{};         // the last one's length; zero: reset
+    TimePoint aside_until_{};  // the epoch: not bypassed
 };
 
 }  // namespace stoker::sidecar

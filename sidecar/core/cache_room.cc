@@ -12,7 +12,7 @@ constexpr std::uint32_t kEvictStepsMax = 8192;
 
 constexpr std::uint8_t kPrefetchFailuresMax = 3;
 
-// Spares that may be kept for somebody, and are looked at for one need.
+// Evictable samples that one call may examine although a keeper still wants them.
 constexpr std::uint32_t kKeptSparesMax = 64;
 
 }  // namespace
@@ -42,7 +42,7 @@ bool CacheRoom::fits_memory(SampleIndex sample) const {
            table_.account().in_flight + table_.payload_bytes(sample) <= limits_.memory;
 }
 
-// As a resident, if the grant had room.
+// Whether the sample may be resident, if the grant had room.
 bool CacheRoom::may_keep(SampleIndex sample, TimePoint now) const {
     return !aside_ && (!grant_.valid_until || now < *grant_.valid_until) &&
            admission_.resident.allows(now) && table_.payload_bytes(sample) <= limits_.memory &&
@@ -84,7 +84,7 @@ CacheRoom::Verdict CacheRoom::make_room(
     return verdict;
 }
 
-// Evicts residents if that makes the sample one, and if the policy wants it.
+// Evicts residents to make the sample resident, if the policy agrees.
 bool CacheRoom::make_resident_room(SampleIndex sample, TimePoint now, Party party) {
     const Bytes wanted = table_.account().resident + table_.record_bytes(sample);
     if (!may_keep(sample, now) || wanted <= grant_.resident_bytes ||
@@ -104,8 +104,8 @@ bool CacheRoom::make_resident_room(SampleIndex sample, TimePoint now, Party part
     return table_.account().resident + table_.record_bytes(sample) <= grant_.resident_bytes;
 }
 
-// May the resident go to make room for what the party needs? A guest's need undoes nobody's
-// prefetch: two guests would evict what the other one needs, without end.
+// Whether the resident may be evicted for the party. A guest never evicts what was prefetched for
+// others: two guests would evict each other's samples without end.
 bool CacheRoom::may_leave(SampleIndex sample, Party party) const {
     const SampleRecord& record = table_.at(sample);
     return record.is_idle() && record.is_granted() &&
@@ -117,15 +117,15 @@ bool CacheRoom::is_near(SampleIndex sample, Party other) const {
     return streams_.is_near(sample, table_.charged_to(sample), other);
 }
 
-// May the sample make room for this need? A party beyond its share makes room itself; others lose
-// what they have beyond theirs.
+// Whether the sample may be evicted for this need. A party beyond its share evicts only its own
+// samples; other parties lose what they have beyond their shares.
 bool CacheRoom::gives_way(SampleIndex sample, const Need& need) const {
     const Party charged = table_.charged_to(sample);
     return charged == need.party || (!need.beyond_share && shares_.is_over(charged));
 }
 
-// Drops a window sample that is needed late: one that the keeper names, a spare one, and for a
-// demand also one that was prefetched.
+// Drops a window sample that is needed late: one that the keeper names, an evictable one, or for a
+// demand also a prefetched one.
 bool CacheRoom::evict_one(const Need& need) {
     auto victim = kept_victim(need);
     if (!victim) {
@@ -160,7 +160,7 @@ std::optional<SampleIndex> CacheRoom::spare_victim(const Need& need) {
         spares_.pop_front();
         const bool is_others = need.beyond_share && table_.charged_to(sample) != need.party;
         if (is_others || (keeper_ != nullptr && keeper_->keeps(sample))) {
-            spares_.push_back(sample);  // its turn comes when it is kept no more
+            spares_.push_back(sample);  // evictable once the keeper no longer wants it
             ++kept;
             continue;
         }
@@ -197,7 +197,7 @@ void CacheRoom::add_spare(SampleIndex sample) {
     spares_.push_back(sample);
 }
 
-// Nobody needs or holds it, and no keeper wants it.
+// Drops the sample unless it is needed, held or wanted by a keeper.
 bool CacheRoom::drop_if_superfluous(SampleIndex sample) {
     const bool is_doomed = table_.at(sample).doomed;
     if (!table_.is_superfluous(sample) ||

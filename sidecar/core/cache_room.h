@@ -26,8 +26,8 @@ public:
     enum class Verdict : std::uint8_t {
         kResident,
         kWindow,
-        kFull,   // the window has no room for it now
-        kShut,   // nothing is stored now
+        kFull,   // the window has no room at the moment
+        kShut,   // nothing may be stored at the moment
         kNever,  // larger than the window or the memory
     };
 
@@ -48,28 +48,28 @@ public:
           streams_(streams),
           counters_(counters) {}
 
-    // A sample that the store found when it opened.
+    // Registers a sample that the store found when it opened.
     void adopt(SampleIndex sample, domain::SegmentClass segment_class);
 
-    // No adopt() after this.
+    // Ends adoption: no adopt() after this.
     void open(TimePoint now);
 
-    // Whether the sample is worth a prefetch. One that failed too often is fetched on demand only,
+    // Whether to prefetch the sample. A sample that failed too often is fetched on demand only,
     // where the reason is reported.
     [[nodiscard]] bool wants(SampleIndex sample, TimePoint now) const;
 
-    // Whether one more payload may be in flight. The first one always may.
+    // Whether one more payload may be in flight. Always true if none is.
     [[nodiscard]] bool fits_memory(SampleIndex sample) const;
 
-    // Where the sample may go now. Evicts nothing.
+    // Where the sample may be stored now. Evicts nothing.
     [[nodiscard]] Verdict judge(SampleIndex sample, TimePoint now, Party party) const;
 
-    // The same, after evicting samples that are worth less. `demanded`: a client waits for the
+    // As judge(), after evicting samples that are worth less. `demanded`: a client waits for the
     // sample.
     Verdict make_room(SampleIndex sample, TimePoint now, bool demanded, Party party);
 
-    // A smaller grant evicts the residents that the policy names. Those that a client holds, or
-    // that are still being fetched, only leave the grant and are dropped when nobody holds them.
+    // A smaller grant evicts the residents that the policy names. Residents that a client holds, or
+    // that are being fetched, stop counting against the grant and are dropped once released.
     void set_grant(const EngineGrant& grant) {
         grant_ = grant;
         enforce_grant();
@@ -77,36 +77,36 @@ public:
 
     [[nodiscard]] const EngineGrant& grant() const { return grant_; }
 
-    // Bypass: nothing is stored.
+    // Bypass: nothing new is stored.
     void set_aside(bool aside) { aside_ = aside; }
 
-    // True: only guests rank the residents, so none is evicted while the own party is connected.
+    // True: only guests rank the residents; none is evicted while the own party is connected.
     void set_ranked_by_guests(bool ranked) { ranked_by_guests_ = ranked; }
 
     // Not owned; nullptr: window samples stay only for plans.
     void set_window_keeper(const WindowKeeper* keeper) { keeper_ = keeper; }
 
-    // Call after the sample lost a need or a hold: drops it if that was the last one, or makes it
+    // Call after the sample lost a need or a hold: drops it if that was the last one, or marks it
     // evictable.
     void reconsider(SampleIndex sample);
 
-    // Forgets a sample that was lost or whose fetch failed. Streams that need it ask for it again.
+    // Forgets a sample that was lost or whose fetch failed. Streams that need it request it again.
     void lose(SampleIndex sample);
 
-    // Drops window samples that an earlier leader left and that nobody has asked for since.
+    // Drops window samples of an earlier leader that have not been requested since.
     void sweep(TimePoint now);
 
     [[nodiscard]] std::optional<TimePoint> sweeps_at() const { return sweep_at_; }
 
-    // What was dropped since the last call, in order.
+    // Samples dropped since the last call, in order.
     std::vector<SampleIndex> take_drops() { return std::exchange(drops_, {}); }
 
 private:
-    // On whose behalf room is made.
+    // The reason for an eviction: which party needs room, and how urgently.
     struct Need {
         Party party;
         bool demanded = false;
-        bool beyond_share = false;  // of the party: only its own samples make room
+        bool beyond_share = false;  // only the party's own samples make room
     };
 
     [[nodiscard]] bool may_keep(SampleIndex sample, TimePoint now) const;
@@ -132,7 +132,7 @@ private:
     StreamSet& streams_;
     EngineCounters& counters_;
     const WindowKeeper* keeper_ = nullptr;
-    std::deque<SampleIndex> spares_;  // window samples needed late or by nobody; may be stale
+    std::deque<SampleIndex> spares_;  // window samples needed late or by no stream; may be stale
     std::optional<TimePoint> sweep_at_;
     std::vector<SampleIndex> drops_;
     bool aside_ = false;

@@ -8,13 +8,12 @@
 
 namespace stoker::sidecar {
 
-// Stops requests after a failure and tries again later, with one probe at a time, at growing
-// intervals.
+// Stops requests after a failure and retries with one probe at a time, at growing intervals.
 //
-// Intuition: when the disk is full, hammering it with every sample only burns origin traffic. A
-// failure opens the breaker for `backoff_min`; then one request may pass as a probe. The probe's
-// success closes the breaker, its failure doubles the wait, up to `backoff_max`. A probe that ends
-// without telling anything (cancelled) frees its place. Pure: no timers inside. Not thread-safe.
+// Reason: while the disk is full, trying every sample only wastes origin traffic. A failure opens
+// the breaker for `backoff_min`; then one request may pass as a probe. A successful probe closes
+// the breaker; a failed one doubles the wait, up to `backoff_max`. A cancelled probe permits
+// another one. Pure: no timers inside. Not thread-safe.
 class CircuitBreaker {
 public:
     struct Limits {
@@ -30,17 +29,17 @@ public:
     // Closed: every request passes.
     [[nodiscard]] bool is_closed() const { return !open_until_.has_value(); }
 
-    // May one more request pass now?
+    // Whether one more request may pass now.
     [[nodiscard]] bool allows(TimePoint now) const {
         return is_closed() || (now >= *open_until_ && !probing_);
     }
 
-    // A request that allows() let through is under way.
+    // Call when a request that allows() permitted starts.
     void on_start() { probing_ = !is_closed(); }
 
     void on_success() { *this = CircuitBreaker{limits_}; }
 
-    // Requests that were under way when the breaker opened do not make the wait longer.
+    // Failures of requests that were under way when the breaker opened do not extend the wait.
     void on_failure(TimePoint now) {
         if (!is_closed() && !probing_) {
             return;
@@ -52,7 +51,7 @@ public:
 
     void on_abandoned() { probing_ = false; }
 
-    // When allows() may change by itself.
+    // When allows() may change without another event.
     [[nodiscard]] std::optional<TimePoint> retries_at() const {
         return probing_ ? std::nullopt : open_until_;
     }

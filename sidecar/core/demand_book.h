@@ -20,8 +20,8 @@ using ConnectionId = Strong<std::uint64_t, struct ConnectionIdTag>;
 // Result for one sample of a demand fetch.
 enum class FetchOutcome : std::uint8_t {
     kReady,         // its residency word is set
-    kReadAtOrigin,  // no room here: the client reads it at the origin
-    kOriginError,   // the origin failed; the message says why
+    kReadAtOrigin,  // not cached: the client reads it from the origin
+    kOriginError,   // the origin failed; `message` has the reason
 };
 
 // The answer to one demand fetch.
@@ -29,7 +29,7 @@ struct FetchReply {
     ConnectionId connection{};
     std::uint64_t request_id = 0;
     std::vector<FetchOutcome> outcomes;  // in the order of the request's ids
-    std::string message;                 // of the first kOriginError
+    std::string message;                 // error of the first kOriginError
 
     bool operator==(const FetchReply&) const = default;
 };
@@ -37,7 +37,7 @@ struct FetchReply {
 // Demand fetches and holds: the connections of each party, the connections that wait for each
 // sample, and the samples that each connection holds. A connection holds the samples of its last
 // answered fetch until its next fetch or its end. Each party has its own queue of samples to fetch,
-// so that no party waits behind another one. Does not know bytes or classes. Not thread-safe.
+// so that no party waits behind another one. Knows neither bytes nor classes. Not thread-safe.
 class DemandBook {
 public:
     // Identifies a position in a pending request.
@@ -60,9 +60,8 @@ public:
 
     [[nodiscard]] std::vector<Party> parties() const;
 
-    // Appends the sample to the party's queue unless it is there already. The party must have a
-    // connection. When its turn comes, the sample may be on the node already, or no longer
-    // demanded.
+    // Appends the sample to the party's queue unless it is already there. The party must have a
+    // connection. When the sample is dequeued, it may be stored already or no longer demanded.
     void queue(Party party, SampleIndex sample);
 
     [[nodiscard]] bool is_queue_empty(Party party) const {
@@ -80,22 +79,23 @@ public:
 
     struct Leftovers {
         std::vector<SampleIndex> held;       // one entry per hold
-        std::vector<SampleIndex> abandoned;  // nobody else waits for them
+        std::vector<SampleIndex> abandoned;  // demanded by no other connection
     };
 
     // Removes the connection, its requests and its holds; returns the samples that this frees.
     Leftovers disconnect(ConnectionId connection);
 
-    // Samples that fetches reported as ready: sorted, one entry per fetch.
+    // Samples that answered fetches reported as ready: sorted, one entry per fetch.
     struct Ready {
         std::vector<SampleIndex> held;
         std::vector<SampleIndex> seen;  // not held
     };
 
-    // Removes and returns those of the connection's answered fetches; it holds nothing afterwards.
+    // Removes and returns the ready samples of the connection's answered fetches; it holds nothing
+    // afterwards.
     Ready take_ready(ConnectionId connection);
 
-    // Releases one hold of the connection on the sample. False: there is none.
+    // Releases one hold of the connection on the sample. False: it has none.
     bool release(ConnectionId connection, SampleIndex sample);
 
     // Opens a request of `count` samples, all unresolved; returns its ticket.
@@ -128,10 +128,10 @@ public:
     std::uint32_t settle_all(
         SampleIndex sample, FetchOutcome outcome, std::string_view message = {});
 
-    // The answers that became complete since the last call.
+    // Replies completed since the last call.
     std::vector<FetchReply> take_replies() { return std::exchange(replies_, {}); }
 
-    // Requests of one connection that are not answered yet.
+    // Unanswered requests of one connection.
     [[nodiscard]] std::size_t pending_requests(ConnectionId connection) const;
 
 private:
@@ -160,7 +160,7 @@ private:
     void finish(std::uint64_t ticket);
 
     std::map<ConnectionId, Connection> connections_;
-    std::map<Party, PartyDemands> parties_;                // each has a connection
+    std::map<Party, PartyDemands> parties_;                // only parties with a connection
     std::unordered_map<std::uint64_t, Request> requests_;  // by ticket
     std::unordered_map<SampleIndex, std::vector<Place>> waiters_;
     std::vector<FetchReply> replies_;

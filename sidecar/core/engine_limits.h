@@ -14,32 +14,31 @@ namespace stoker::sidecar {
 struct EngineLimits {
     Bytes window = mib(256);           // record bytes of class window: unread, held or in flight
     Bytes memory = mib(64);            // payload bytes in flight; a larger sample is never cached
-    std::uint32_t max_in_flight = 32;  // fetches of the own party; of guests, what that leaves
-    Bytes readahead = mib(32);         // residents announced to the page cache before each reader
-    Bytes page_cache = Bytes::unlimited();  // above: residents leave the page cache behind readers
+    std::uint32_t max_in_flight = 32;  // fetches of the own party; guests get the rest
+    Bytes readahead = mib(32);         // residents announced to the page cache ahead of each reader
+    Bytes page_cache = Bytes::unlimited();  // beyond: readers release residents from the page cache
     Duration adopt_grace = std::chrono::seconds{10};  // for window samples found when opening
     CircuitBreaker::Limits store_breaker{};
     CircuitBreaker::Limits origin_breaker{std::chrono::milliseconds{250}, std::chrono::seconds{10}};
 };
 
-// The fetches that guests may have in flight at least, beside max_in_flight of the own party: of a
-// link that both fill they get so little that an epoch of ours takes a tenth longer at most.
+// Minimum number of guest fetches in flight, besides the own party's max_in_flight: so few that on
+// a shared, saturated link an epoch of the own party takes at most a tenth longer.
 constexpr std::uint32_t guest_slots(std::uint32_t max_in_flight) {
     return std::max(max_in_flight / 10, 1U);
 }
 
-// Bytes that may be resident here, and until when new ones may be admitted. Without an end: for
-// ever.
+// Bytes that may be resident here, and until when new residents may be admitted. No end: unlimited.
 struct EngineGrant {
     Bytes resident_bytes{};
     std::optional<TimePoint> valid_until;
-    std::uint64_t origin_bytes_per_second = 0;  // core/rate_limiter.h; 0: no limit; has no end
+    std::uint64_t origin_bytes_per_second = 0;  // core/rate_limiter.h; 0: no limit; never expires
 };
 
 // Totals since the start.
 struct EngineCounters {
     std::uint64_t demanded_samples = 0;
-    std::uint64_t demand_ready_samples = 0;     // were there already when they were asked for
+    std::uint64_t demand_ready_samples = 0;     // already stored when requested
     std::uint64_t demand_bypassed_samples = 0;  // answered by kReadAtOrigin
     std::uint64_t demand_failed_samples = 0;    // answered by kOriginError
     std::uint64_t fetches = 0;
@@ -48,7 +47,7 @@ struct EngineCounters {
     std::uint64_t origin_failures = 0;
     std::uint64_t store_failures = 0;
     std::uint64_t corrupt_samples = 0;
-    std::uint64_t dropped_window_samples = 0;    // after everybody had read them
+    std::uint64_t dropped_window_samples = 0;    // after all their readers had read them
     std::uint64_t evicted_window_samples = 0;    // before that, to make room
     std::uint64_t dropped_resident_samples = 0;  // because the grant shrank
     std::uint64_t evicted_resident_samples = 0;  // because the policy preferred others

@@ -12,7 +12,7 @@
 
 namespace stoker::sidecar {
 
-// When the origin may be asked and the disk may be written, and why not. Knows nothing of samples.
+// Whether the origin may be read and the disk written, and if not, why. Knows nothing of samples.
 // Pure: no timers inside. Not thread-safe.
 struct FetchAdmission {
     explicit FetchAdmission(const EngineLimits& limits)
@@ -23,9 +23,9 @@ struct FetchAdmission {
     CircuitBreaker resident;  // the store, for residents
     CircuitBreaker window;    // the store, for window samples
     CircuitBreaker origin;    // for prefetches
-    RateLimiter rate;         // demands may be a second's worth ahead of it
+    RateLimiter rate;         // demands may overdraw it by one second's worth
     std::string store_error;
-    std::string origin_error;  // empty once a fetch has worked again
+    std::string origin_error;  // empty after the next successful fetch
 
     CircuitBreaker& store(domain::SegmentClass segment_class) {
         return segment_class == domain::SegmentClass::kResident ? resident : window;
@@ -34,11 +34,11 @@ struct FetchAdmission {
     // False while the disk is full or failing; store_error says why.
     [[nodiscard]] bool is_admitting() const { return resident.is_closed() && window.is_closed(); }
 
-    // The origin and the store both work.
+    // The origin and the store both worked.
     void on_stored(domain::SegmentClass segment_class) {
         store(segment_class).on_success();
-        // Residents have the stricter limit (reservedFree). Where all is resident, no window sample
-        // would ever come to try the other breaker.
+        // Residents have the stricter limit (reservedFree). If all samples are resident, no window
+        // sample is stored that could close the other breaker.
         if (resident.is_closed()) {
             window.on_success();
         }
@@ -49,7 +49,8 @@ struct FetchAdmission {
         }
     }
 
-    // When time alone changes an answer; nullopt: never. `demands`: some wait for the rate.
+    // When an answer changes by time alone; nullopt: never. `demands`: demands wait for the rate
+    // limit.
     [[nodiscard]] std::optional<TimePoint> next_change(bool demands, TimePoint now) const {
         auto next = rate.allows_at(now);
         for (const auto at :

@@ -18,7 +18,7 @@ constexpr std::size_t kRefusalMessagesMax = 4096;
 constexpr std::uint64_t kReadaheadPositionsMin = 8;
 constexpr std::uint64_t kReadaheadPositionsMax = 4096;
 
-// Positions that one event may look at, so that an epoch of residents cannot hold up the loop.
+// Positions that one event may examine, so that an epoch of residents cannot block the loop.
 constexpr std::uint32_t kScanStepsMax = 32768;
 
 std::uint32_t readahead_positions(const SampleSizes& sizes, Bytes readahead) {
@@ -28,7 +28,7 @@ std::uint32_t readahead_positions(const SampleSizes& sizes, Bytes readahead) {
         std::clamp(positions, kReadaheadPositionsMin, kReadaheadPositionsMax));
 }
 
-// Asking again cannot help: the object is gone, or is not the one that was listed.
+// Whether a retry is pointless: the object is gone, or differs from the listed one.
 bool is_final(ErrorCode code) {
     return !is_retryable(code) && code != ErrorCode::kResourceExhausted &&
            code != ErrorCode::kForbidden &&  // credentials are repaired while jobs run
@@ -139,7 +139,8 @@ Effects FetchEngine::on_consumed(
 
 void FetchEngine::count_read(SampleIndex sample, Party party, ReadCounts& counts) const {
     const SampleRecord& record = table_.at(sample);
-    // Clients see a sample as soon as it is published, the engine a moment later that it is stored.
+    // Clients see a sample once it is published; the engine learns a moment later that it is
+    // stored.
     if (record.state != SampleState::kStored && record.state != SampleState::kFetching) {
         return;
     }
@@ -221,7 +222,7 @@ Effects FetchEngine::on_fetch_failed(SampleIndex sample, const Error& error, Tim
     table_.remove(sample);
     ++counters_.origin_failures;
     if (is_final(error.code)) {
-        admission_.origin.on_success();  // it answers
+        admission_.origin.on_success();  // the origin does answer
         table_.refuse(sample);
         if (refusals_.size() < kRefusalMessagesMax) {
             refusals_[sample] = error.message;
@@ -235,7 +236,7 @@ Effects FetchEngine::on_fetch_failed(SampleIndex sample, const Error& error, Tim
         return pump(now);
     }
     if (!shares_.is_beside_owner(record.party)) {
-        admission_.origin.on_failure(now);  // what a guest asks for does not stop our prefetches
+        admission_.origin.on_failure(now);  // a guest's failed fetch must not stop other prefetches
     }
     if (record.demanded) {
         settle_failed(sample, error.message);
@@ -351,8 +352,8 @@ Effects FetchEngine::pump(TimePoint now) {
     return std::exchange(effects_, {});
 }
 
-// The parties that have something to fetch take turns. While a demand of the own party waits for a
-// slot or for room, nobody takes them.
+// The parties with something to fetch take turns. While a demand of the own party waits for a slot
+// or for room, no party gets a turn.
 void FetchEngine::pump_fetches(TimePoint now) {
     std::uint32_t steps = kScanStepsMax;
     std::vector<Party> open = book_.parties();
@@ -377,8 +378,8 @@ FetchEngine::Turn FetchEngine::demand_one(Party party, TimePoint now) {
         book_.pop_queue(party);
         return Turn::kGoOn;
     }
-    // A demand may run ahead of the rate; a guest's not, or it would leave nothing to our
-    // prefetches.
+    // A demand may overdraw the rate limit. A guest's demand may not, or prefetches of the own
+    // party would get nothing.
     const bool may_go = shares_.is_beside_owner(party) ? admission_.rate.allows(now)
                                                        : admission_.rate.allows_urgent(now);
     if (!shares_.has_slot(party, limits_.max_in_flight) || !may_go || !room_.fits_memory(sample)) {
@@ -389,7 +390,7 @@ FetchEngine::Turn FetchEngine::demand_one(Party party, TimePoint now) {
                                         ? table_.in_flight_of(party)
                                         : table_.account().in_flight_samples;
     if (verdict == Verdict::kFull && in_flight > 0) {
-        return Turn::kWaits;  // what is under way can be evicted once it has arrived
+        return Turn::kWaits;  // fetches in flight become evictable when they arrive
     }
     book_.pop_queue(party);
     if (!start(sample, verdict, party, now)) {
@@ -399,7 +400,7 @@ FetchEngine::Turn FetchEngine::demand_one(Party party, TimePoint now) {
 }
 
 FetchEngine::Turn FetchEngine::prefetch_one(Party party, std::uint32_t& steps, TimePoint now) {
-    // Some slots stay free, so that a demand does not wait behind prefetches.
+    // Reserves some slots, so that demands do not wait behind prefetches.
     const std::uint32_t slots = limits_.max_in_flight - limits_.max_in_flight / 8;
     if (!shares_.has_slot(party, slots) || !admission_.origin.allows(now) ||
         !admission_.rate.allows(now)) {
@@ -415,13 +416,13 @@ FetchEngine::Turn FetchEngine::prefetch_one(Party party, std::uint32_t& steps, T
         return Turn::kDone;
     }
     if (book_.party_count() > 1) {
-        streams_.take(*candidate);  // or another party has its turn first, and evicts it
+        streams_.take(*candidate);  // otherwise another party's turn could evict it first
     }
     admission_.origin.on_start();
     return Turn::kGoOn;
 }
 
-// False: the sample may go nowhere now.
+// False: the sample may not be stored anywhere now.
 bool FetchEngine::start(SampleIndex sample, Verdict verdict, Party party, TimePoint now) {
     if (verdict != Verdict::kResident && verdict != Verdict::kWindow) {
         return false;

@@ -31,45 +31,46 @@ struct StartFetch {
     bool operator==(const StartFetch&) const = default;
 };
 
-// What the edge has to do, in this order: drops, fetches, and the rest. Ids only, never payload.
+// Work for the caller, in this order: drops, fetches, the rest. Ids only, never payload.
 struct Effects {
     std::vector<SampleIndex> drops;
-    std::vector<StartFetch> fetches;    // each is answered by one of on_stored and the two failures
+    std::vector<StartFetch> fetches;    // each is answered by on_stored or one of the two failures
     std::vector<SampleIndex> verifies;  // each is answered by on_verified
     std::vector<SampleIndex> will_need;
     std::vector<SampleIndex> wont_need;
     std::vector<FetchReply> replies;
 };
 
-// Where the samples that were read came from; one that has left the node counts as neither.
-// A fetch is its party's alone: another party's first read of the sample is a hit, and a guest that
-// says that it has read what was fetched for others changes nobody's counts.
+// Sources of the samples that were read; a sample that has left the node counts neither as a hit
+// nor as fetched. A fetch counts for its party alone: another party's first read of the sample is a
+// hit. A guest that reports reading samples fetched for others does not change their counts.
 struct ReadCounts {
-    std::uint64_t hit_samples = 0;      // nothing crossed the link to the origin for this read
+    std::uint64_t hit_samples = 0;      // the read needed no origin traffic
     Bytes hit_bytes{};                  // payload
-    std::uint64_t fetched_samples = 0;  // the first read since they were fetched for this party
+    std::uint64_t fetched_samples = 0;  // first read since the sample was fetched for this party
     Bytes fetched_bytes{};
 
     bool operator==(const ReadCounts&) const = default;
 };
 
 // Per-dataset fetch, admission and eviction state machine (sans-io): which sample is fetched when,
-// where it is kept and when it goes. Every method takes an event and `now`, and returns what to do.
+// where it is kept and when it is dropped. Every method takes an event and `now`, and returns the
+// work to do.
 //
-// Promises. Every demand fetch is answered, whatever the origin and the disk do. At most one fetch
-// of a sample is in flight. Resident record bytes never exceed the grant and window record bytes
-// never exceed their budget, both counted with what is in flight; residents that lose their grant
-// while a client holds them are counted apart until it lets go. A window sample is dropped as soon
-// as nobody needs or holds it, and before that only to make room for a demand (the one that is
-// needed last goes first), or when it is needed later than anything prefetched.
+// Guarantees. Every demand fetch is answered, whatever the origin and the disk do. At most one
+// fetch of a sample is in flight. Resident record bytes never exceed the grant and window record
+// bytes never exceed their budget, both including fetches in flight; residents that lose their
+// grant while a client holds them are counted separately until released. A window sample is dropped
+// once no stream needs it and no client holds it; before that only to make room for a demand (the
+// sample needed last is dropped first), or if it is needed later than every prefetched sample.
 //
-// A sample becomes resident while the grant has room, or when the eviction policy names residents
-// that are worth less; else it passes through the window. Residents go to make room only while no
-// client holds or waits for them and no plan needs them within what was prefetched already, so that
-// an eviction never undoes a prefetch. Without a policy nothing is evicted (NeverEvict).
+// A sample becomes resident while the grant has room, or if the eviction policy names residents
+// that are worth less; otherwise it passes through the window. Residents are evicted only while no
+// client holds or awaits them and no plan needs them within the range prefetched so far, so an
+// eviction never undoes a prefetch. Without a policy nothing is evicted (NeverEvict).
 //
-// Where a sample goes and what leaves for it: core/cache_room.h. When the origin may be asked:
-// core/fetch_admission.h. What each party may take while others are here: core/party_shares.h.
+// Placement and eviction: core/cache_room.h. When the origin may be read: core/fetch_admission.h.
+// Limits per party: core/party_shares.h.
 //
 // Not thread-safe: one owner. Ids in events must be below the count of `sizes`.
 class FetchEngine {
@@ -83,14 +84,15 @@ public:
     FetchEngine& operator=(const FetchEngine&) = delete;
     ~FetchEngine() = default;
 
-    // What the store found when it opened; before any other event. open() ends this.
+    // Registers a sample that the store found when it opened. Only before open() and any other
+    // event.
     void adopt(SampleIndex sample, domain::SegmentClass segment_class) {
         room_.adopt(sample, segment_class);
     }
 
     Effects open(TimePoint now);
 
-    // Without a stream the connection reads without a plan.
+    // A connection without a stream reads without a plan.
     void on_connect(
         ConnectionId connection, std::optional<StreamId> stream, Party party = kOwnParty);
     Effects on_disconnect(ConnectionId connection, TimePoint now);
@@ -98,8 +100,8 @@ public:
     // Replaces the plan of the connection's stream. The connection must have one.
     Effects on_plan(ConnectionId connection, StreamPlan plan, TimePoint now);
 
-    // Samples of another epoch than the plan's are only released. `counts`, where it is given,
-    // grows by where they came from.
+    // Samples of another epoch than the plan's are only released. `counts`, if given, is
+    // incremented by source.
     Effects on_consumed(
         ConnectionId connection,
         std::uint64_t epoch,
@@ -107,8 +109,8 @@ public:
         TimePoint now,
         ReadCounts* counts = nullptr);
 
-    // Releases what earlier answered fetches of the connection hold. A sample that one of those
-    // made ready and that is asked for again is suspected to be damaged, and verified first.
+    // Releases the holds of the connection's earlier answered fetches. A sample that one of those
+    // reported as ready and that is requested again may be damaged: it is verified first.
     Effects on_fetch(
         ConnectionId connection,
         std::uint64_t request_id,
@@ -117,27 +119,28 @@ public:
 
     Effects on_stored(SampleIndex sample, TimePoint now);
 
-    // kNotFound, kConflict and their like are final; what is_retryable() or kForbidden is tried
-    // again; kResourceExhausted sends clients to the origin themselves.
+    // kNotFound, kConflict and similar errors are final; is_retryable() and kForbidden are retried;
+    // kResourceExhausted sends clients to the origin.
     Effects on_fetch_failed(SampleIndex sample, const Error& error, TimePoint now);
 
     // Nothing was stored. The sample's class is not admitted for a while.
     Effects on_store_failed(SampleIndex sample, const Error& error, TimePoint now);
 
-    // Not intact: the store has dropped it already.
+    // Not intact: the store has already dropped the sample.
     Effects on_verified(SampleIndex sample, bool intact, TimePoint now);
 
     Effects on_grant(EngineGrant grant, TimePoint now);
 
-    // Aside: nothing new is fetched, and trainers are told to read what is not here themselves.
-    // What is here is served.
+    // Bypass: nothing new is fetched, and trainers read missing samples from the origin themselves.
+    // Stored samples are still served.
     Effects on_aside(bool aside, TimePoint now);
 
-    // The connection reads past the cache for a while, so that what that costs can be measured:
-    // nothing is fetched ahead for its stream meanwhile. Its demands are served.
+    // The connection bypasses the cache for a while to measure the cost: nothing is prefetched for
+    // its stream meanwhile. Its demands are served.
     Effects on_bypass(ConnectionId connection, bool bypassing, TimePoint now);
 
-    // Does what time alone allows. Call it at next_deadline(); calling it more often is harmless.
+    // Does the work that becomes due with time alone. Call at next_deadline(); extra calls are
+    // harmless.
     Effects tick(TimePoint now);
     [[nodiscard]] std::optional<TimePoint> next_deadline(TimePoint now) const;
 
@@ -149,7 +152,7 @@ public:
 
     [[nodiscard]] const EngineGrant& grant() const { return room_.grant(); }
 
-    // Whether the origin may be asked and the disk be written, and their last errors.
+    // Whether the origin may be read and the disk written, and the last errors of both.
     [[nodiscard]] const FetchAdmission& admission() const { return admission_; }
 
     [[nodiscard]] std::size_t pending_requests(ConnectionId connection) const {
@@ -161,20 +164,20 @@ public:
     // The samples on the node. Lives as long as the engine.
     [[nodiscard]] const Residency& residency() const { return table_; }
 
-    // From now on a window sample that no plan needs stays while the keeper keeps it, and a full
-    // window is cleared as the keeper says. Not owned: must outlive the engine, or be replaced;
-    // nullptr: only plans count.
+    // Sets the keeper: a window sample that no plan needs stays while the keeper wants it, and the
+    // keeper chooses the victims in a full window. Not owned: must outlive the engine, or be
+    // replaced; nullptr: only plans count.
     void set_window_keeper(const WindowKeeper* keeper) { room_.set_window_keeper(keeper); }
 
-    // Is told of each sample that is stored or gone, before anything else happens. Not owned.
+    // Called for each sample that is stored or gone, before anything else happens. Not owned.
     void set_listener(ResidencyListener* listener) { table_.set_listener(listener); }
 
-    // From now on `eviction` decides; it is told what is resident.
+    // Replaces the eviction policy and reports all residents to the new one.
     void set_eviction(std::unique_ptr<EvictionPolicy> eviction) {
         table_.set_eviction(std::move(eviction));
     }
 
-    // True: only guests rank the residents, so none is evicted while the own party is connected.
+    // True: only guests rank the residents; none is evicted while the own party is connected.
     void set_ranked_by_guests(bool ranked) { room_.set_ranked_by_guests(ranked); }
 
     [[nodiscard]] EvictionPolicy& eviction() { return table_.eviction(); }
@@ -195,11 +198,11 @@ private:
 
     Effects pump(TimePoint now);
 
-    // What became of one party's turn.
+    // Result of one party's turn.
     enum class Turn : std::uint8_t {
-        kGoOn,   // it may have another one
-        kWaits,  // its demand waits
-        kDone,   // it has nothing to fetch, or may not now
+        kGoOn,   // it may have another turn
+        kWaits,  // its demand must wait
+        kDone,   // it has nothing to fetch, or may not fetch now
     };
 
     void pump_fetches(TimePoint now);
@@ -217,7 +220,7 @@ private:
     EngineCounters counters_;
     CacheRoom room_;
     std::map<ConnectionId, Reader> readers_;
-    std::map<SampleIndex, std::string> refusals_;  // the origin's words, bounded
+    std::map<SampleIndex, std::string> refusals_;  // the origin's messages, bounded
     std::uint32_t readahead_positions_ = 0;
     bool more_to_scan_ = false;
     Effects effects_;

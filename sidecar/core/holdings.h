@@ -5,15 +5,15 @@
 
 namespace stoker::sidecar {
 
-// Amounts that owners hold of a resource with one bound in all and one for each owner.
-// Pure value; not thread-safe.
+// Amounts of a resource held by owners, with one limit per owner and one in total. Pure value; not
+// thread-safe.
 class Holdings {
 public:
     Holdings(std::uint64_t total_max, std::uint64_t owner_max)
         : total_max_(total_max),
           owner_max_(owner_max) {}
 
-    // False, and nothing is taken, when that would be more than one owner or all may hold.
+    // False, and takes nothing, if that would exceed the owner's or the total limit.
     bool take(std::uint64_t owner, std::uint64_t amount) {
         const auto found = held_.find(owner);
         const std::uint64_t own = found == held_.end() ? 0 : found->second;
@@ -27,7 +27,7 @@ public:
         return true;
     }
 
-    // At most what the owner holds.
+    // Returns `amount`, or all that the owner holds if that is less.
     void give(std::uint64_t owner, std::uint64_t amount) {
         const auto found = held_.find(owner);
         if (found == held_.end()) {

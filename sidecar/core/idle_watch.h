@@ -4,7 +4,7 @@
 
 namespace stoker::sidecar {
 
-// Tells when something was not used for as long as the patience. Pure; not thread-safe.
+// Detects that something has been unused for a given time, the patience. Pure; not thread-safe.
 class IdleWatch {
 public:
     // Counts from `now`.
@@ -12,7 +12,7 @@ public:
         : patience_(patience),
           used_at_(now) {}
 
-    // Call it now and then; time does not go back. A use between two calls does not count.
+    // Call periodically; time must not go back. A use between two calls goes unnoticed.
     [[nodiscard]] bool is_over(TimePoint now, bool in_use) {
         if (in_use) {
             used_at_ = now;

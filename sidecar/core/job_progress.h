@@ -11,8 +11,8 @@ namespace stoker::sidecar {
 // Progress of one rank, or of all ranks together, in an epoch.
 struct EpochProgress {
     std::uint64_t epoch = 0;
-    std::uint64_t samples = 0;   // of the epoch; 0: not known
-    std::uint64_t position = 0;  // of them read
+    std::uint64_t samples = 0;   // in the epoch; 0: unknown
+    std::uint64_t position = 0;  // samples read
 
     bool operator==(const EpochProgress&) const = default;
 };
@@ -35,12 +35,12 @@ public:
     // Ignored if `epoch` is not the stream's current epoch.
     void read(StreamId stream, std::uint64_t epoch, std::uint64_t samples);
 
-    // For a contract that selects samples: number of samples drawn. `ended`: no more follow, and
-    // the number drawn is the epoch's length.
+    // For a contract that selects samples: number of samples drawn. `ended`: this number is final
+    // and is the epoch's length.
     void drawn(StreamId stream, std::uint64_t epoch, std::uint64_t samples, bool ended);
 
-    // The newest epoch that any rank reads; all zero before the first begin(). Ranks still in an
-    // earlier epoch count with all their samples unread.
+    // The newest epoch that any rank reads; all zero before the first begin(). A rank still in an
+    // earlier epoch counts as having read nothing of this one.
     [[nodiscard]] EpochProgress sum() const;
 
 private:

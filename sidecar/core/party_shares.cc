@@ -20,7 +20,7 @@ std::vector<Party>::iterator PartyShares::next(std::vector<Party>& open) const {
 
 void PartyShares::on_turn(Party party) {
     const std::uint64_t stride = is_beside_owner(party) ? kOwnTurns * (book_.party_count() - 1) : 1;
-    turn_ = std::max(turns_[party.value()], turn_);  // what a party did not use is not saved up
+    turn_ = std::max(turns_[party.value()], turn_);  // unused turns do not accumulate
     turns_[party.value()] = turn_ + stride;
 }
 

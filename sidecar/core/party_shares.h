@@ -13,14 +13,15 @@
 
 namespace stoker::sidecar {
 
-// What each party may take of turns, fetches in flight, window bytes and verifications while other
-// parties are connected. Each has a queue of demands of its own; they take turns, ten of the own
-// party to one of guests, with a demand or else with what it needs next. Guests have the slots that
-// the own party leaves, and guest_slots() beside them; they take none of its. While guests are
-// connected the own party has half the window, and they the other half in equal shares (without an
-// own connection three quarters); what a guest prefetched, holds or plans keeps nothing that is
-// charged to another party. core/sample_table.h says what is charged to whom. Not thread-safe; what
-// it is made of must outlive it.
+// Limits per party, while several are connected, on turns, fetches in flight, window bytes and
+// verifications. Each party has its own queue of demands. Parties take turns, ten of the own party
+// to one of the guests; a turn serves a demand or else a prefetch. Guests get the slots that the
+// own party leaves unused, plus guest_slots(); they never occupy the own party's slots. While
+// guests are connected, the own party has half the window and the guests share the other half
+// equally (three quarters while the own party is disconnected). A guest's prefetches, holds and
+// plans do not protect samples that are charged to another party. core/sample_table.h says which
+// party a sample is charged to. Not thread-safe; the objects passed to the constructor must outlive
+// it.
 class PartyShares {
 public:
     PartyShares(const EngineLimits& limits, const SampleTable& table, const DemandBook& book)
@@ -28,37 +29,39 @@ public:
           table_(table),
           book_(book) {}
 
-    // Is the own party connected?
+    // Whether the own party is connected.
     [[nodiscard]] bool has_owner() const { return book_.has(kOwnParty); }
 
-    // A guest, while the own party is connected.
+    // Whether the party is a guest while the own party is connected.
     [[nodiscard]] bool is_beside_owner(Party party) const {
         return party != kOwnParty && has_owner();
     }
 
-    // Whose turn it is. `open` is not empty.
+    // The party whose turn it is. `open` must not be empty.
     [[nodiscard]] std::vector<Party>::iterator next(std::vector<Party>& open) const;
 
-    // The party took its turn. A rate limit that binds costs the own party a tenth at most.
+    // Records the party's turn. Under a rate limit that binds, guests cost the own party a tenth at
+    // most.
     void on_turn(Party party);
 
-    // May the party have one more fetch in flight? The own party never waits for the fetches of
-    // guests to come back. `slots`: of max_in_flight.
+    // Whether the party may have one more fetch in flight. The own party never waits for guests'
+    // fetches to finish. `slots`: out of max_in_flight.
     [[nodiscard]] bool has_slot(Party party, std::uint32_t slots) const;
 
-    // Would so much more of the window be beyond the party's share? One sample is not. A quarter of
-    // the window stays the own party's, whatever guests hold when it comes.
+    // Whether `more` bytes of the window would exceed the party's share. A single sample never
+    // does. A quarter of the window is reserved for the own party, even while it is disconnected.
     [[nodiscard]] bool is_beyond(Bytes more, Party party) const;
 
-    // Is more of the window charged to the party than its share?
+    // Whether the window bytes charged to the party exceed its share.
     [[nodiscard]] bool is_over(Party party) const {
         return table_.window_of(party) > window_share(party);
     }
 
-    // Counts one verification. A guest that calls everything damaged would keep the disk busy.
+    // Counts one verification. The limit keeps a guest that reports every sample as damaged from
+    // loading the disk.
     [[nodiscard]] bool may_verify(Party party, TimePoint now);
 
-    // The party has no connection any more.
+    // Call when the party's last connection has ended.
     void forget(Party party) { checks_.erase(party); }
 
 private:
@@ -72,9 +75,9 @@ private:
     const EngineLimits& limits_;
     const SampleTable& table_;
     const DemandBook& book_;
-    std::array<std::uint64_t, kPartiesMax> turns_{};  // when each is next; the lowest goes first
-    std::uint64_t turn_ = 0;                          // of the party that went last
-    std::map<Party, Checks> checks_;                  // verifications that guests asked for
+    std::array<std::uint64_t, kPartiesMax> turns_{};  // next turn of each; the lowest goes first
+    std::uint64_t turn_ = 0;                          // that of the last turn
+    std::map<Party, Checks> checks_;                  // verifications that guests requested
 };
 
 }  // namespace stoker::sidecar

@@ -9,30 +9,30 @@
 
 namespace stoker::sidecar {
 
-// What one sidecar may take of the origin's bandwidth: a token bucket of one second's worth of
-// bytes. What is waited for may take a second's worth more than there is; the debt delays those who
-// can wait. So over any time t no more than (2 + t) seconds' worth and a sample is taken. Pure: no
-// timers inside.
+// Limits one sidecar's use of the origin's bandwidth: a token bucket holding one second's worth of
+// bytes. Urgent requests may overdraw it by one second's worth; the debt delays the others. So in
+// any time t at most (2 + t) seconds' worth and one sample are taken. Pure: no timers inside.
 class RateLimiter {
 public:
-    // 0: no limit. A debt is cut to a second's worth of the new rate.
+    // 0: no limit. A debt is cut to one second's worth of the new rate.
     void set(std::uint64_t bytes_per_second, TimePoint now) {
         const auto second = static_cast<double>(bytes_per_second);
         bucket_.set(second, second, now);
         bucket_.cut_debt(second);
     }
 
-    // May somebody who can wait take something now?
+    // Whether a request that can wait may proceed now.
     [[nodiscard]] bool allows(TimePoint now) const { return has_above(0, now); }
 
-    // May somebody take something now who is being waited for? Until the debt is a second's worth.
+    // Whether a request that a client waits for may proceed now: true until the debt is one
+    // second's worth.
     [[nodiscard]] bool allows_urgent(TimePoint now) const {
         return has_above(-bucket_.rate(), now);
     }
 
     void take(Bytes bytes, TimePoint now) { bucket_.take(static_cast<double>(bytes.count()), now); }
 
-    // When allows() becomes true by itself; nullopt while it is.
+    // When allows() becomes true by itself; nullopt if it is true now.
     [[nodiscard]] std::optional<TimePoint> allows_at(TimePoint now) const { return when(0, now); }
 
     [[nodiscard]] std::optional<TimePoint> allows_urgent_at(TimePoint now) const {
@@ -49,7 +49,7 @@ private:
                                       : std::optional{now + bucket_.wait_for(tokens + 1, now)};
     }
 
-    TokenBucket bucket_{0, 0};  // of bytes
+    TokenBucket bucket_{0, 0};  // in bytes
 };
 
 }  // namespace stoker::sidecar

@@ -9,8 +9,8 @@
 
 namespace stoker::sidecar {
 
-// Payload bytes of every sample of one revision: of a manifest, or of plain numbers. A view; what
-// it is made of must outlive it.
+// Payload bytes of every sample of one revision, from a manifest or a plain array. A view; its
+// source must outlive it.
 class SampleSizes {
 public:
     SampleSizes(const domain::ManifestView& manifest)

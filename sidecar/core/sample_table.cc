@@ -137,7 +137,7 @@ void SampleTable::take_bytes(SampleIndex sample) {
     }
 }
 
-// A doomed resident lives as long as a window sample and is counted with them.
+// A condemned resident is counted as a window sample, because it is kept no longer than one.
 std::uint64_t& SampleTable::stored_count(const SampleRecord& record) {
     return record.is_granted() ? account_.resident_samples : account_.window_samples;
 }

@@ -18,15 +18,15 @@ namespace stoker::sidecar {
 
 enum class SampleState : std::uint8_t {
     kAbsent,    // not on this node
-    kFetching,  // on its way from the origin or into the store; its bytes are reserved already
+    kFetching,  // in flight from the origin or into the store; its bytes are reserved
     kStored,    // readable by clients
     kRefused,   // missing or changed at the origin: final for this revision
 };
 
 // State of one sample in the engine: 12 bytes.
 struct SampleRecord {
-    std::uint32_t needs = 0;  // unread positions of all streams' plans, including those ahead
-    std::uint32_t holds = 0;  // answered demand fetches not released yet
+    std::uint32_t needs = 0;  // unread positions of all streams' plans, next epoch included
+    std::uint32_t holds = 0;  // answered demand fetches not yet released
     SampleState state : 4 = SampleState::kAbsent;
     domain::SegmentClass segment_class : 4 =
         domain::SegmentClass::kAbsent;  // while fetching and stored
@@ -34,16 +34,16 @@ struct SampleRecord {
     std::uint8_t failures = 0;          // failed prefetches since the last success; saturates
     bool demanded : 1 = false;          // a demand fetch waits for it
     bool doomed : 1 = false;            // a resident beyond the grant, kept only while held
-    bool verifying : 1 = false;         // its checksum is being read again
-    bool spare : 1 = false;             // in the queue of spare window samples
-    bool fresh : 1 = false;             // nobody has read it since it was fetched
+    bool verifying : 1 = false;         // its checksum is being verified
+    bool spare : 1 = false;             // in the queue of evictable window samples
+    bool fresh : 1 = false;             // not read since it was fetched
 
-    // Whether it counts against the grant, stored or being fetched.
+    // Whether it counts against the grant, stored or in flight.
     [[nodiscard]] bool is_granted() const {
         return segment_class == domain::SegmentClass::kResident && !doomed;
     }
 
-    // Whether it is stored, and nobody holds, waits for or verifies it.
+    // Whether it is stored, and no client holds, awaits or verifies it.
     [[nodiscard]] bool is_idle() const {
         return state == SampleState::kStored && holds == 0 && !demanded && !verifying;
     }
@@ -54,7 +54,7 @@ static_assert(sizeof(SampleRecord) == 12);
 struct ByteAccount {
     Bytes resident{};   // record bytes of class resident, stored or reserved, without doomed ones
     Bytes window{};     // the same of class window
-    Bytes doomed{};     // residents above a shrunken grant that a client still holds
+    Bytes doomed{};     // residents beyond a shrunken grant that a client still holds
     Bytes in_flight{};  // payload bytes in memory or being fetched
     std::uint32_t in_flight_samples = 0;
     std::uint64_t resident_samples = 0;  // stored only
@@ -63,9 +63,9 @@ struct ByteAccount {
     bool operator==(const ByteAccount&) const = default;
 };
 
-// The state of every sample of one revision on one node, and the byte sums that follow from it.
-// Tells the eviction policy which samples start or stop counting against the grant. Transitions
-// keep the sums exact; a transition from a wrong state is a bug and crashes. Not thread-safe.
+// The state of every sample of one revision on one node, and the byte sums derived from it. Reports
+// to the eviction policy which samples start or stop counting against the grant. Transitions keep
+// the sums exact; a transition from a wrong state is a bug and crashes. Not thread-safe.
 class SampleTable final : public Residency {
 public:
     // nullptr: NeverEvict.
@@ -75,7 +75,7 @@ public:
     // Called for each sample that is stored or removed. Not owned.
     void set_listener(ResidencyListener* listener) { listener_ = listener; }
 
-    // Replaces the policy; the new one is told which samples are resident.
+    // Replaces the policy; the new one receives all residents.
     void set_eviction(std::unique_ptr<EvictionPolicy> eviction);
 
     [[nodiscard]] EvictionPolicy& eviction() { return *eviction_; }
@@ -100,7 +100,7 @@ public:
 
     [[nodiscard]] Bytes payload_bytes(SampleIndex sample) const { return sizes_.of(sample); }
 
-    // Bytes that the sample takes in a segment, header and padding included.
+    // The sample's size in a segment, header and padding included.
     [[nodiscard]] Bytes record_bytes(SampleIndex sample) const;
 
     // absent → stored, for samples that the store found when it opened.
@@ -117,7 +117,7 @@ public:
     void start(SampleIndex sample, domain::SegmentClass segment_class, Party party = kOwnParty);
 
     // The party whose share it uses. Residents are charged to the own party, because its namespace
-    // is charged for them.
+    // owns the grant.
     [[nodiscard]] Party charged_to(SampleIndex sample) const;
 
     // fetching → stored.
@@ -129,11 +129,11 @@ public:
     // fetching or stored → absent.
     void remove(SampleIndex sample);
 
-    // A resident (stored or being fetched) stops counting against the grant until it is removed.
+    // A resident (stored or in flight) stops counting against the grant until it is removed.
     void doom(SampleIndex sample);
 
-    // True for a sample to drop: a doomed one or a stored window sample without needs, and nobody
-    // holds it, waits for it or verifies it.
+    // Whether to drop the sample: it is doomed, or a stored window sample without needs, and no
+    // client holds, awaits or verifies it.
     [[nodiscard]] bool is_superfluous(SampleIndex sample) const;
 
 private:

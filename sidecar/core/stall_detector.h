@@ -6,8 +6,8 @@
 
 namespace stoker::sidecar {
 
-// Notices that a count which should grow stands still: a listing that hangs says so instead of
-// looking like one that is slow. Pure; not thread-safe.
+// Detects that a count stopped growing, so that a hung listing is reported instead of looking slow.
+// Pure; not thread-safe.
 class StallDetector {
 public:
     explicit StallDetector(Duration patience)
@@ -18,7 +18,7 @@ public:
         grown_at_ = now;
     }
 
-    // Call it now and then. How long the count has stood still, once that is longer than the
+    // Call periodically. Returns how long the count has not changed, once that exceeds the
     // patience; else zero.
     Duration look(TimePoint now, std::uint64_t count) {
         if (count != count_) {

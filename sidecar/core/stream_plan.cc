@@ -48,7 +48,7 @@ Result<StreamPlan> StreamPlan::make(
     return plan;
 }
 
-// False: some sample occurs twice.
+// False: a sample occurs more than once.
 bool StreamPlan::index_each_once() {
     constexpr auto kNone = std::numeric_limits<std::uint32_t>::max();
     by_sample_.assign(samples_.size(), kNone);
@@ -74,11 +74,11 @@ std::optional<std::uint32_t> StreamPlan::next_position(SampleIndex sample) const
         return read_[position] ? std::nullopt : std::optional{position};
     }
     if (frontier_ < length_ && samples_[frontier_] == sample) {
-        return frontier_;  // read in plan order
+        return frontier_;  // the plan was read in order so far
     }
     const auto of_sample = std::ranges::equal_range(
         by_sample_, sample, {}, [this](std::uint32_t position) { return samples_[position]; });
-    // Occurrences are read in order, so the read ones come first and those of the next epoch last.
+    // Occurrences are read in order: read ones come first, those of the next epoch last.
     const auto unread = std::ranges::partition_point(
         of_sample, [this](std::uint32_t position) { return read_[position]; });
     if (unread == of_sample.end()) {

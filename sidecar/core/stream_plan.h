@@ -13,18 +13,17 @@ using domain::SampleIndex;
 
 // The samples that one stream will read in one epoch, in order, and which of them it has read. A
 // sample may occur more than once (padding, draws with replacement); its occurrences are read in
-// plan order. 8 bytes and 1 bit a position. Pure value; not thread-safe.
+// plan order. 8 bytes and 1 bit per position. Pure value; not thread-safe.
 //
-// Behind the epoch's own positions may stand those with which the next one begins, so that the
-// prefetch crosses the boundary: nobody can read them in this epoch, and no progress counts
-// them. "Clairvoyance" needs no more than the seed and the number of epochs (NoPFS, section 3).
+// The epoch's own positions may be followed by the first ones of the next epoch, so that
+// prefetching crosses the boundary; those cannot be read in this epoch and do not count as
+// progress. Seed and number of epochs determine the order ("clairvoyance": NoPFS, section 3).
 class StreamPlan {
 public:
-    // Positions before `start` count as read (a resume in mid-epoch). The last `ahead` samples are
-    // the beginning of what comes after the epoch. Sorts an index: O(n log n), so make it off the
-    // engine's thread; O(n) where it has every sample once. kInvalidArgument: an id at or above
-    // `sample_count`, `start` past the epoch's end, more `ahead` than there are samples, 2^32
-    // positions.
+    // Positions before `start` count as read (a resume in mid-epoch). The last `ahead` samples
+    // belong to the next epoch. Sorts an index: O(n log n), so build it off the engine's thread;
+    // O(n) if it has every sample once. kInvalidArgument: an id at or above `sample_count`, `start`
+    // past the epoch's end, more `ahead` than there are samples, 2^32 positions.
     static Result<StreamPlan> make(
         std::uint64_t epoch,
         std::vector<SampleIndex> samples,
@@ -34,10 +33,10 @@ public:
 
     [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
 
-    // The epoch's own positions.
+    // Number of the epoch's own positions.
     [[nodiscard]] std::uint32_t length() const { return length_; }
 
-    // Those and the ones behind.
+    // Number of all positions, including those of the next epoch.
     [[nodiscard]] std::uint32_t horizon() const {
         return static_cast<std::uint32_t>(samples_.size());
     }
@@ -49,15 +48,15 @@ public:
     // The lowest unread position of the epoch; length() when everything was read.
     [[nodiscard]] std::uint32_t frontier() const { return frontier_; }
 
-    // The first unread position of `sample`, at or above length() where the epoch does not need it
-    // any more. O(1) where the plan has every sample of the dataset once, else O(log n).
+    // The first unread position of `sample`; at or above length() if only the next epoch needs it.
+    // O(1) if the plan has every sample of the dataset once, else O(log n).
     [[nodiscard]] std::optional<std::uint32_t> next_position(SampleIndex sample) const;
 
-    // Marks the epoch's first unread occurrence as read. False where there is none: a repeated or
+    // Marks the epoch's first unread occurrence as read. False if there is none: a repeated or
     // foreign sample.
     bool read(SampleIndex sample);
 
-    // With how many of the samples that `next` begins with this plan foresaw that it would.
+    // How many of the first samples of `next` this plan already contained as the next epoch's.
     [[nodiscard]] std::uint32_t foresaw(const StreamPlan& next) const;
 
 private:
@@ -67,7 +66,7 @@ private:
     void index();
 
     std::uint64_t epoch_ = 0;
-    bool each_once_ = false;  // every sample of the dataset: by_sample_ is indexed by it
+    bool each_once_ = false;  // has every sample once: by_sample_ is indexed by sample
     std::vector<SampleIndex> samples_;
     std::vector<std::uint32_t> by_sample_;  // positions, sorted by (sample, position)
     std::vector<bool> read_;

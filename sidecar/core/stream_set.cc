@@ -9,8 +9,7 @@ namespace stoker::sidecar {
 
 namespace {
 
-// Moves the cursor to the next unread wanted position. False: `steps` ran out before the answer was
-// known.
+// Moves the cursor to the next unread wanted position. False: `steps` ran out first.
 bool advance(Stream& stream, const std::function<bool(SampleIndex)>& wants, std::uint32_t& steps) {
     const StreamPlan& plan = *stream.plan;
     stream.cursor = std::max(stream.cursor, plan.frontier());
@@ -181,7 +180,7 @@ std::optional<SampleIndex> StreamSet::farthest(
             if (plan.is_read(position) || !may_go(sample)) {
                 continue;
             }
-            // What another reader needs much sooner is not far.
+            // A sample that another reader needs much sooner is not far.
             if (distance(sample).value_or(0) >= (position - plan.frontier()) / 2) {
                 return sample;
             }

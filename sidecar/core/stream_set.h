@@ -12,7 +12,8 @@
 
 namespace stoker::sidecar {
 
-// One rank's sampler together with its DataLoader workers: all send the same number in their Hello.
+// Identifies one rank's sampler together with its DataLoader workers: all send the same number in
+// their Hello.
 using StreamId = Strong<std::uint64_t, struct StreamIdTag>;
 
 struct Stream {
@@ -20,7 +21,7 @@ struct Stream {
     std::uint32_t connections = 0;
     std::uint32_t holds = 0;  // connections that currently forbid prefetching for it
     std::optional<StreamPlan> plan;
-    std::uint32_t cursor = 0;      // prefetch has handled every position before
+    std::uint32_t cursor = 0;      // prefetch has handled every position before it
     std::uint32_t high_water = 0;  // furthest cursor so far; samples before it are near
     std::uint32_t readahead = 0;   // residents before it were announced to the page cache
 };
@@ -32,8 +33,8 @@ struct Candidate {
     StreamId stream{};
 };
 
-// The streams of one dataset on one node, their plans and how far each was prefetched. Ordered by
-// id, so equal histories give equal choices. Not thread-safe.
+// The streams of one dataset on one node, with their plans and prefetch positions. Ordered by id,
+// so equal histories give equal choices. Not thread-safe.
 class StreamSet {
 public:
     void join(StreamId stream, Party party = kOwnParty);
@@ -41,26 +42,26 @@ public:
     // Removes a connection; returns the plan if it was the stream's last one.
     std::optional<StreamPlan> leave(StreamId stream);
 
-    // Returns the replaced plan. Samples that were prefetched because the old plan looked into the
-    // new plan's epoch stay near. The stream must have joined.
+    // Returns the replaced plan. Samples prefetched because the old plan looked into the new plan's
+    // epoch stay near. The stream must have joined.
     std::optional<StreamPlan> replace_plan(StreamId stream, StreamPlan plan);
 
-    // Prefetching for the stream pauses while anybody holds it. The stream must have joined.
+    // Pauses prefetching for the stream until all holds are released. The stream must have joined.
     void hold(StreamId stream) { ++streams_.at(stream).holds; }
 
     void let_go(StreamId stream) { --streams_.at(stream).holds; }
 
-    // nullptr: unknown, or without a plan.
+    // nullptr: the stream is unknown or has no plan.
     [[nodiscard]] Stream* with_plan(StreamId stream);
 
-    // Call after `sample` was dropped: every stream that still needs it looks at it again.
+    // Call after `sample` was dropped: every stream that still needs it considers it again.
     void rewind(SampleIndex sample);
 
     // The same after many samples were dropped.
     void rewind_all();
 
-    // Positions between a reader and its next need of `sample`, over all streams; nullopt: nobody
-    // needs it.
+    // Positions between a reader and its next need of `sample`, the least of all streams; nullopt:
+    // no stream needs it.
     [[nodiscard]] std::optional<std::uint32_t> distance(SampleIndex sample) const;
 
     // Whether a stream needs the sample before its high water, so that dropping it undoes a
@@ -69,7 +70,7 @@ public:
     [[nodiscard]] bool is_near(
         SampleIndex sample, Party charged = kOwnParty, Party other = kOwnParty) const;
 
-    // The same for the streams of all parties.
+    // As is_near(), for the streams of all parties.
     [[nodiscard]] bool is_near_any(SampleIndex sample) const;
 
     // Whether a stream needs the sample in its epoch, or within `soon` positions of its reader.
@@ -83,11 +84,11 @@ public:
         std::uint32_t& steps,
         Party party = kOwnParty);
 
-    // The candidate is being fetched: it is near from now on, before the cursor has passed it.
+    // Call when the candidate is being fetched: it is near at once, before the cursor passes it.
     void take(const Candidate& candidate);
 
-    // The prefetched sample that is needed last, among those that `may_go` accepts and the streams
-    // of parties that `may_lose` accepts (empty: all). The stream's cursor steps back before it.
+    // The prefetched sample that is needed last, among those that `may_go` accepts, in the streams
+    // of parties that `may_lose` accepts (empty: all). The stream's cursor moves back before it.
     // `steps` as in nearest().
     std::optional<SampleIndex> farthest(
         const std::function<bool(SampleIndex)>& may_go,

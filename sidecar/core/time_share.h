@@ -7,19 +7,19 @@
 
 namespace stoker::sidecar {
 
-// The share of one thread's time that somebody may use: a token bucket of seconds. Holds at most
-// kBurst. What one piece of work takes beyond it is a debt of at most kDebtMax, so that whoever is
-// stopped goes on within kDebtMax / share. So over any time t no more than share * t + kBurst and
-// one piece of work is used, where no piece takes longer than kDebtMax. Pure: no timers inside.
+// Limits one user's share of a thread's time: a token bucket of seconds, holding at most kBurst.
+// One piece of work may overdraw it by at most kDebtMax, so a stopped user resumes within kDebtMax
+// / share. So in any time t at most share * t + kBurst and one piece of work is used, if no piece
+// takes longer than kDebtMax. Pure: no timers inside.
 class TimeShare {
 public:
     static constexpr Duration kBurst = std::chrono::milliseconds{20};
     static constexpr Duration kDebtMax = std::chrono::milliseconds{350};
 
-    // What there has to be before work goes on: not a timer for each frame.
+    // Minimum balance to resume: avoids a timer for each frame.
     static constexpr Duration kQuantum = std::chrono::milliseconds{4};
 
-    // `share` above 0 and at most 1.
+    // `share` must be above 0 and at most 1.
     explicit TimeShare(double share)
         : left_(share, seconds(kBurst)) {}
 
@@ -32,7 +32,7 @@ public:
 
     [[nodiscard]] bool is_spent(TimePoint now) const { return left_.tokens(now) <= 0; }
 
-    // When work that was stopped goes on; not before `now`.
+    // When stopped work resumes; not before `now`.
     [[nodiscard]] TimePoint resumes_at(TimePoint now) const {
         return now + left_.wait_for(seconds(kQuantum), now);
     }

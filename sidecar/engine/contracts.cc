@@ -34,8 +34,8 @@ Contracts::Contracts(
 
 Contracts::~Contracts() = default;
 
-// Near-duplicates are those of the fingerprints that trainers tell: that takes a decoded sample,
-// which the sidecar never has.
+// Near-duplicates are found by the trainers' fingerprints: they require a decoded sample, which the
+// sidecar never has.
 Result<std::unique_ptr<Sampler>> Contracts::make(
     const Residency& node, const SamplerSettings& settings, std::uint32_t rank) {
     if (settings.contract == "windowed") {
@@ -91,7 +91,7 @@ Result<SharedScan*> Contracts::scan_of(const Residency& node, const SamplerSetti
     return scan;
 }
 
-// The order is given, so this job takes no part in the scan that others share.
+// The order is fixed in advance, so this job does not take part in the shared scan.
 std::unique_ptr<Sampler> Contracts::make_chunked(
     const EpochShape& shape, std::uint32_t group) const {
     std::vector<std::uint32_t> chunk_of(sample_count_);

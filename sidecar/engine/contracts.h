@@ -13,15 +13,14 @@
 
 namespace stoker::sidecar {
 
-// The contracts that this sidecar draws under, with their parameters from the trainer's side
-// (docs/reference/sampling-contracts.md), and what the jobs on one dataset share: the scans of
-// those that read `windowed`, one a party, and the importance that those that measure it give its
-// samples together. Belongs to the loop's thread.
+// The sampling contracts that this sidecar serves, with the parameters that trainers send
+// (docs/reference/sampling-contracts.md), and the state that the jobs on one dataset share: the
+// `windowed` scans, one per party, and the importance that jobs measured for its samples. Use it on
+// the loop's thread.
 class Contracts final : public SamplerSource {
 public:
-    // `window_samples`: how many samples of mean size the node's window holds. `size_of`: where
-    // sizes differ. `chunk_samples`: how many neighbours are one chunk for those who shuffle
-    // chunks.
+    // `window_samples`: samples of mean size that fit into the node's window. `size_of`: set if
+    // sizes differ. `chunk_samples`: neighbouring samples per chunk, for chunk-wise shuffles.
     Contracts(
         std::uint32_t sample_count,
         std::uint32_t window_samples,
@@ -37,12 +36,13 @@ public:
 
     void on_gone(SampleIndex sample) override { scans_.on_gone(sample); }
 
-    // What the jobs give their samples together.
+    // The combined importance of the samples to all jobs.
     [[nodiscard]] SharedImportance& importance() override { return importance_; }
 
     [[nodiscard]] const SharedImportance& importance() const { return importance_; }
 
-    // For the engine: knows what jobs that read `windowed` still need. nullptr: there was none yet.
+    // For the engine: tells which samples `windowed` jobs still need. nullptr: there was no such
+    // job yet.
     [[nodiscard]] const WindowKeeper* window_keeper() const {
         return scans_.is_empty() ? nullptr : &scans_;
     }
@@ -57,8 +57,8 @@ private:
     std::uint32_t sample_count_;
     std::uint32_t window_samples_;
     std::uint32_t chunk_samples_;
-    SharedImportance::SizeOf size_of_;  // empty: all alike
-    PartyScans scans_;                  // of jobs that read windowed
+    SharedImportance::SizeOf size_of_;  // empty: all sizes are equal
+    PartyScans scans_;                  // of `windowed` jobs
     SharedImportance importance_;
 };
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr Bytes kChunkBytes = mib(4);  // DIESEL's object size
 
-// How many samples of mean size the bytes hold; at least one.
+// Number of samples of mean size that fit into the bytes; at least one.
 std::uint32_t samples_in(Bytes bytes, const SampleSizes& sizes) {
     const std::uint64_t mean = sizes.total().count() / sizes.count() + 1;
     return static_cast<std::uint32_t>(

@@ -11,15 +11,15 @@
 
 namespace stoker::sidecar {
 
-// Everything that is decided about one dataset on one node: what is fetched, kept and dropped
-// (fetch()), and what jobs under sampling contracts read (samplers()). The samplers ask the fetch
-// engine what is stored, and what they foresee is its plan. Sans-io, as FetchEngine is: every event
-// has a `now`, and what to do is in Effects. The leader drives it with an origin and a disk,
+// All decisions about one dataset on one node: what is fetched, kept and dropped (fetch()), and
+// what jobs under sampling contracts read (samplers()). The samplers query the fetch engine for
+// what is stored; the samples they foresee are its plan. Sans-io, as FetchEngine is: every event
+// has a `now`, and Effects lists the work to do. The leader drives it with an origin and a disk,
 // `stoker simulate` with virtual ones. Not thread-safe: one owner.
 class DatasetEngine {
 public:
-    // Without `eviction` the residents that stay are those that the jobs find important; all, while
-    // no job measures importance.
+    // Without `eviction`, the residents that jobs find important stay; all stay while no job
+    // measures importance.
     DatasetEngine(
         const SampleSizes& sizes,
         EngineLimits limits,
@@ -29,7 +29,7 @@ public:
     DatasetEngine& operator=(const DatasetEngine&) = delete;
     ~DatasetEngine() = default;
 
-    // Events that are not about contracts go to it.
+    // Takes the events that do not concern contracts.
     [[nodiscard]] FetchEngine& fetch() { return fetch_; }
 
     [[nodiscard]] const FetchEngine& fetch() const { return fetch_; }
@@ -40,10 +40,10 @@ public:
 
     [[nodiscard]] const SharedImportance& importance() const { return contracts_.importance(); }
 
-    // What the store found when it opened; before any other event.
+    // Registers a sample that the store found when it opened. Only before any other event.
     void adopt(SampleIndex sample, domain::SegmentClass segment_class);
 
-    // Whose rank of which job reads over the connection.
+    // The rank and job that read over the connection.
     struct Reader {
         ConnectionId connection{};
         StreamId stream{};
@@ -51,7 +51,7 @@ public:
         Party party = kOwnParty;
     };
 
-    // As SamplerService's; `effects` are what to do then. Nothing on an error.
+    // As SamplerService::begin(); `effects` receives the resulting work, nothing on an error.
     Result<local::Begun> begin(
         const Reader& reader,
         const local::Begin& begin,
@@ -65,10 +65,10 @@ public:
         TimePoint now,
         Effects& effects);
 
-    // The stream's connection is gone, or it reads under no contract any more.
+    // Call when the stream's connection has ended, or when it no longer reads under a contract.
     void leave(StreamId stream);
 
-    // FetchEngine::on_consumed(), and the service's on_read().
+    // FetchEngine::on_consumed() and SamplerService::on_read().
     Effects on_consumed(
         ConnectionId connection,
         std::optional<StreamId> stream,
@@ -82,7 +82,7 @@ private:
 
     bool keeps_by_importance_;
     Contracts contracts_;
-    FetchEngine fetch_;  // its eviction goes by the contracts
+    FetchEngine fetch_;  // its eviction policy comes from the contracts
     SamplerService samplers_;
 };
 

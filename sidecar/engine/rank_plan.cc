@@ -56,7 +56,7 @@ std::optional<std::vector<SampleIndex>> RankPlan::renew(const Sampler& sampler) 
     }
     auto left = unread_counts_;
     std::vector<SampleIndex> plan;
-    // What was read went first; of a sample that was drawn twice the later draw is still to come.
+    // Samples are read in order; if a sample was drawn twice, the later draw is the unread one.
     for (auto sample = drawn_.rbegin(); sample != drawn_.rend(); ++sample) {
         if (const auto count = left.find(*sample); count != left.end() && count->second > 0) {
             --count->second;

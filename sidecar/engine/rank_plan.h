@@ -9,30 +9,30 @@
 
 namespace stoker::sidecar {
 
-// One rank's epoch: what it has drawn, what of that it has not read yet, and what it is going to
-// read. Not thread-safe.
+// One rank's epoch: its draws, which of them it has not read yet, and what it will read next. Not
+// thread-safe.
 class RankPlan {
 public:
     RankPlan() = default;
 
-    // `horizon`: draws to foresee. `served`: samples that the rank had in this epoch before, one
-    // flag each, which are never drawn again; empty: none.
+    // `horizon`: number of draws to foresee. `served`: one flag per sample that the rank has
+    // already had in this epoch and must not draw again; empty: none.
     RankPlan(std::uint32_t rank, std::size_t horizon, std::vector<bool> served);
 
     // Fewer than `count`: the epoch has ended.
     std::vector<Draw> draw(Sampler& sampler, std::size_t count);
 
-    // The rank has read one of its draws, or a sample that it never drew.
+    // Call when the rank has read a sample, drawn or not.
     void on_read(SampleIndex sample);
 
-    // Draws that it has not read.
+    // Number of draws not yet read.
     [[nodiscard]] std::size_t unread() const { return unread_; }
 
     [[nodiscard]] bool has_ended() const { return has_ended_; }
 
-    // What the rank is going to read, soonest first: drawn and not read yet, then foreseen.
-    // nullopt: what was given last still holds, because draws came as foreseen and less than half
-    // of those have come.
+    // The samples that the rank will read, soonest first: unread draws, then foreseen ones.
+    // nullopt: the last result still holds, because draws matched it and less than half of it was
+    // drawn.
     std::optional<std::vector<SampleIndex>> renew(const Sampler& sampler);
 
 private:
@@ -43,11 +43,11 @@ private:
     std::vector<bool> served_;
     bool has_ended_ = false;
     bool is_stale_ = true;
-    std::vector<SampleIndex> drawn_;  // in order; may hold what was read since
+    std::vector<SampleIndex> drawn_;  // in order; may include samples read since
     std::unordered_map<SampleIndex, std::uint32_t> unread_counts_;
     std::size_t unread_ = 0;
     std::vector<SampleIndex> foreseen_;
-    std::size_t foreseen_drawn_ = 0;  // how many of them were drawn, as foreseen
+    std::size_t foreseen_drawn_ = 0;  // number of them drawn, as foreseen
 };
 
 }  // namespace stoker::sidecar

@@ -18,8 +18,8 @@ namespace {
 constexpr std::size_t kForeseenBatches = 16;
 constexpr std::size_t kForeseenMax = 16384;
 
-// Parameters of one epoch's begin, on which ranks need not agree, and who listens: see
-// docs/design/local-protocol.md.
+// Parameters about the last epoch in a Begin, which may differ between ranks, and the sampler
+// methods that take them: see docs/design/local-protocol.md.
 struct LastEpoch {
     std::string_view name;
     void (Sampler::*tell)(double);
@@ -73,7 +73,7 @@ SamplerSettings settings_of(const local::Begin& begin, Party party) {
     return settings;
 }
 
-// One flag a sample; none where nothing came.
+// One flag per sample; empty if nothing was sent.
 std::vector<bool> unpack(const std::vector<std::byte>& bits, std::uint32_t count) {
     auto set = WireReader{bits}.get_bits(std::min<std::size_t>(count, bits.size() * 8));
     set.resize(bits.empty() ? 0 : count);
@@ -142,7 +142,8 @@ void SamplerService::begin_epoch(
         kForeseenBatches * std::size_t{job.settings.batch},
         limits_.horizon,
         std::max(limits_.horizon, kForeseenMax));
-    // Without replacement, what was served before is known by name; with it only by number.
+    // Without replacement, samples served before are identified by id; with replacement only by
+    // their number.
     const bool is_exactly_once = job.settings.contract == "windowed";
     if (!is_exactly_once && !served.empty()) {
         job.sampler->resume_epoch(begin.rank, begin.epoch, skip, served);
@@ -153,8 +154,8 @@ void SamplerService::begin_epoch(
         RankPlan{begin.rank, horizon, is_exactly_once ? std::move(served) : std::vector<bool>{}};
 }
 
-// What the first rank of an epoch brings counts: the ranks have one model, and one sampler, which
-// moves on when the first of them begins.
+// The first rank to begin an epoch sets these values for all: the ranks have one model and one
+// sampler, which advances at that moment.
 void SamplerService::tell_of_last_epoch(Job& job, const local::Begin& begin) {
     for (const auto& [name, tell] : kOfLastEpoch) {
         const auto given = std::ranges::find(begin.parameters, name, &local::Parameter::name);
@@ -196,7 +197,7 @@ Result<SamplerService::Job*> SamplerService::job_for(
     jobs_.erase(key);
     STOKER_TRY_VOID(free_slots(settings));
     if (!snapshot.empty() && !sampler->restore(snapshot)) {
-        STOKER_TRY(sampler, make_sampler(settings, begin.rank));  // it may have taken half of it
+        STOKER_TRY(sampler, make_sampler(settings, begin.rank));  // restore() may be half done
     }
     for (SampleIndex sample = 0; sample < sample_count_; ++sample) {
         if (node_.is_stored(sample)) {
@@ -209,7 +210,7 @@ Result<SamplerService::Job*> SamplerService::job_for(
     return &job;
 }
 
-// Where there are too many samplers of this kind, idle ones of the party give their slots.
+// Frees slots of the party's idle samplers if there are too many of this kind.
 Result<std::unique_ptr<Sampler>> SamplerService::make_sampler(
     const SamplerSettings& settings, std::uint32_t rank) {
     const auto counts = [&settings](const Job& job) {
@@ -224,7 +225,8 @@ Result<std::unique_ptr<Sampler>> SamplerService::make_sampler(
     }
 }
 
-// The one of those that count that nobody has drawn from for longest goes. False: there is none.
+// Removes the job that has been idle longest, among the jobs that `counts` selects. False: there is
+// none.
 bool SamplerService::forget_idle(const Counts& counts) {
     auto oldest = jobs_.end();
     for (auto job = jobs_.begin(); job != jobs_.end(); ++job) {
@@ -241,7 +243,7 @@ bool SamplerService::forget_idle(const Counts& counts) {
     return true;
 }
 
-// Leaves room for one more of those that count.
+// Makes room for one more job among those that `counts` selects.
 Status SamplerService::free_slot(std::size_t slots, const Counts& counts) {
     const auto have =
         std::ranges::count_if(jobs_, [&counts](const auto& entry) { return counts(entry.second); });
@@ -253,7 +255,7 @@ Status SamplerService::free_slot(std::size_t slots, const Counts& counts) {
         fmt::format("{} jobs read this dataset under contracts already", have));
 }
 
-// Each party has slots of its own, and guests together.
+// Each party has a limit of its own; all guests together have another.
 Status SamplerService::free_slots(const SamplerSettings& settings) {
     const auto is_of_party = [&settings](const Job& job) {
         return job.settings.party == settings.party;
@@ -330,7 +332,7 @@ Result<local::Drawn> SamplerService::draw(StreamId stream, const local::Draw& dr
     return answer_of(reader, draws);
 }
 
-// How many more the rank may draw before it reads.
+// Number of further draws permitted before the rank must read.
 std::size_t SamplerService::outstanding_left(const Reader& reader) const {
     const auto left = [](std::size_t most, std::size_t have) {
         return most - std::min(most, have);

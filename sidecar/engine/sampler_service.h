@@ -23,44 +23,42 @@ namespace stoker::sidecar {
 
 class SharedImportance;
 
-// Makes the samplers of one dataset, and holds what they share.
+// Creates the samplers of one dataset and owns the state that they share.
 class SamplerSource {
 public:
     virtual ~SamplerSource() = default;
 
-    // A sampler for `rank`, and for the job's other ranks unless is_per_rank(), that asks `node`
-    // what is stored, which must outlive it. kInvalidArgument: no such contract, or no such
-    // parameter; the message names those that there are. kResourceExhausted: the party has too many
-    // samplers of this kind.
+    // A sampler for `rank`, and for the job's other ranks unless is_per_rank(). `node` reports what
+    // is stored and must outlive it. kInvalidArgument: unknown contract or parameter; the message
+    // lists the known ones. kResourceExhausted: the party has too many samplers of this kind.
     virtual Result<std::unique_ptr<Sampler>> make(
         const Residency& node, const SamplerSettings& settings, std::uint32_t rank) = 0;
 
-    // Do the ranks of a job each have a sampler of their own under this contract?
+    // Whether each rank of a job has its own sampler under this contract.
     [[nodiscard]] virtual bool is_per_rank(const std::string& contract) const = 0;
 
-    // Hears how the jobs read by the samplers.
+    // Receives the jobs' draws and losses.
     virtual SharedImportance& importance() = 0;
 
-    // Told before the samplers. `kept`: it stays (class resident).
+    // Called before the samplers are. `kept`: it stays (class resident).
     virtual void on_stored(SampleIndex /*sample*/, bool /*kept*/) {}
 
-    // Also when a fetch failed.
+    // Also called when a fetch failed.
     virtual void on_gone(SampleIndex /*sample*/) {}
 };
 
-// What comes in a Begin's memfd.
+// Contents of a Begin's memfd.
 struct BeginState {
     std::vector<std::byte> served;
     std::string snapshot;
 };
 
-// Draws for the ranks of all jobs on one dataset and node: holds one sampler a job, tells every
-// sampler what is stored, remembers what each rank has drawn and not read yet, and says what to
-// fetch ahead.
+// Draws for the ranks of all jobs on one dataset and node: owns one sampler per job, notifies every
+// sampler of what is stored, tracks each rank's unread draws, and plans what to fetch ahead.
 //
-// Bounded whatever clients say: jobs, ranks, outstanding draws and the work of one call. A job
-// without ranks keeps its sampler, so that a rank that lost its connection finds it again, until a
-// new job needs its slot. Belongs to the loop's thread.
+// Bounds jobs, ranks, outstanding draws and the work per call, whatever clients send. A job without
+// ranks keeps its sampler until a new job needs its slot, so a reconnecting rank finds it again.
+// Use it on the loop's thread.
 class SamplerService final : public ResidencyListener {
 public:
     struct Limits {
@@ -69,17 +67,18 @@ public:
         std::size_t guests_samplers = 64;  // of all guests together
 
         // Samples of the dataset, summed over the samplers of one guest and of all: each sampler
-        // takes some 24 bytes for each of them. Those of `windowed` share a scan and do not count.
-        // One sampler may be there in any case.
+        // needs some 24 bytes for each. `windowed` samplers share a scan and do not count. One
+        // sampler is always permitted.
         std::uint64_t guest_sampler_samples = 8U << 20U;
         std::uint64_t guests_sampler_samples = 16U << 20U;
         std::uint32_t ranks = 65536;
-        std::size_t outstanding = std::size_t{1} << 18U;  // draws of a rank that it has not read
+        std::size_t outstanding = std::size_t{1} << 18U;         // unread draws of one rank
         std::size_t guests_outstanding = std::size_t{1} << 20U;  // of all ranks of all guests
-        std::size_t horizon = 2048;  // draws that are foreseen and fetched ahead, at least
+        std::size_t horizon = 2048;  // minimum number of draws foreseen and fetched ahead
     };
 
-    // `node` and `source` must outlive the service, which is to hear of all that `node` says.
+    // `node` and `source` must outlive the service, which must be notified of all changes to
+    // `node`.
     SamplerService(
         const Residency& node, std::uint32_t sample_count, SamplerSource& source, Limits limits);
 
@@ -89,14 +88,14 @@ public:
     void on_stored(SampleIndex sample, bool kept) override;
     void on_gone(SampleIndex sample) override;
 
-    // Nobody's draw stands for the fetch that brought it: it was on the node before.
+    // No draw pays for the sample's fetch: it was on the node before.
     void note_paid(SampleIndex sample) { paid_[sample] = true; }
 
-    // The stream reads for one rank of one job from now on; a stream of the same `sidecar` that did
-    // so before gives the rank up. kInvalidArgument: a rank outside its world, and what
-    // SamplerSource::make() refuses; kConflict: other ranks of the job have begun with other settings, or another pod
-    // draws for the rank; kResourceExhausted: too many jobs. A party's jobs take no slot of other
-    // parties' jobs.
+    // The stream now reads for one rank of one job; another stream of the same `sidecar` loses the
+    // rank. kInvalidArgument: a rank outside its world, or an error of SamplerSource::make();
+    // kConflict: other ranks of the job have begun with other settings, or another pod draws for
+    // the rank; kResourceExhausted: too many jobs. A party's jobs take no slot of other parties'
+    // jobs.
     Result<local::Begun> begin(
         StreamId stream,
         const local::Begin& begin,
@@ -104,29 +103,29 @@ public:
         std::uint64_t sidecar = 0,
         Party party = kOwnParty);
 
-    // kInvalidArgument: too many; kConflict: the stream has not begun this epoch, or its rank is
-    // drawn for by another stream now; kResourceExhausted: it draws and does not read.
+    // kInvalidArgument: too many; kConflict: the stream has not begun this epoch, or another stream
+    // draws for its rank now; kResourceExhausted: too many unread draws.
     Result<local::Drawn> draw(StreamId stream, const local::Draw& draw);
 
-    // Losses of streams that read under no contract, or of another epoch, are dropped.
+    // Ignores losses of streams without a contract, and of another epoch.
     void on_losses(StreamId stream, const local::Losses& losses);
 
-    // Fingerprints for the job's sampler, whatever epoch they were seen in.
+    // Fingerprints for the job's sampler, from any epoch.
     void on_similarity(StreamId stream, const local::Similarity& similarity);
 
-    // A stream has read these, whatever it reads by.
+    // The stream has read these samples, under a contract or not.
     void on_read(std::optional<StreamId> stream, std::span<const SampleIndex> samples);
 
-    // kConflict as draw().
+    // kConflict as in draw().
     Result<local::EpochTally> report(StreamId stream, std::uint64_t epoch) const;
     Result<local::Snapshot> snapshot(StreamId stream) const;
 
-    // The connection over which the stream drew is gone. Whoever needs what it has not drawn will
-    // say so again.
+    // Call when the stream's connection has ended. Other users of its undrawn samples will request
+    // them again.
     void leave(StreamId stream);
 
-    // What the stream is going to read, soonest first: drawn and not read yet, then foreseen. Given
-    // when it differs from what was given last; nullopt when that still holds.
+    // The samples that the stream will read, soonest first: unread draws, then foreseen ones.
+    // nullopt: unchanged since the last call.
     std::optional<std::vector<SampleIndex>> new_plan(StreamId stream);
 
     [[nodiscard]] bool serves(StreamId stream) const { return readers_.contains(stream); }
@@ -139,16 +138,16 @@ private:
     struct Job {
         SamplerSettings settings;
         std::unique_ptr<Sampler> sampler;
-        std::map<std::uint32_t, StreamId> ranks;         // who draws for each
-        std::uint64_t losses = 0;                        // values that came
+        std::map<std::uint32_t, StreamId> ranks;         // the stream that draws for each
+        std::uint64_t losses = 0;                        // values received
         std::map<std::string_view, std::uint64_t> told;  // parameter: the epoch of its last value
-        std::uint64_t last_used = 0;                     // a running number
+        std::uint64_t last_used = 0;                     // sequence number
     };
 
     using Counts = std::function<bool(const Job&)>;
 
     struct Reader {
-        std::string job;  // its key
+        std::string job;  // key in jobs_
         std::uint64_t sidecar = 0;
         std::uint32_t rank = 0;
         std::uint64_t epoch = 0;
@@ -174,7 +173,7 @@ private:
     std::uint32_t sample_count_;
     SamplerSource& source_;
     Limits limits_;
-    std::vector<bool> paid_;  // somebody's draw stands for the fetch that brought the bytes
+    std::vector<bool> paid_;           // a draw already counts as paying for the sample's fetch
     std::map<std::string, Job> jobs_;  // by key_of()
     std::map<StreamId, Reader> readers_;
     std::uint64_t uses_ = 0;

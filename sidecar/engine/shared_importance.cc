@@ -15,22 +15,22 @@ namespace {
 
 constexpr std::size_t kReadingsMax = 128;
 
-// Samples that the order is made of: all of a small dataset, an even choice of a large one, so that
-// making it anew in every epoch takes some milliseconds.
+// Samples that define the order: all of a small dataset, a uniform choice of a large one, so that
+// rebuilding it every epoch takes some milliseconds.
 constexpr std::uint32_t kOrderSamplesMax = 1U << 16U;
 
 AggregatedImportance::JobId id_of(const Sampler& sampler) {
     return reinterpret_cast<std::uintptr_t>(&sampler);
 }
 
-// In no uid, so that a namespace with the name of somebody's uid speaks for nobody else.
+// Occurs in no uid, so a namespace named like a uid does not affect the job with that uid.
 constexpr std::string_view kGuestMark = "guest:";
 
 bool is_guest(std::string_view job) {
     return job.starts_with(kGuestMark);
 }
 
-// Empty: unknown. For a guest's job "<namespace>/<uid>".
+// Empty: unknown. For a guest's job: "<namespace>/<uid>".
 std::string uid_of(std::string_view job) {
     const bool guest = is_guest(job);
     if (guest) {
@@ -87,7 +87,7 @@ void SharedImportance::set_active(const Sampler& sampler, std::string_view name,
         job.ranks = [&ranks = mine.ranks] { return std::span<const float>{ranks}; };
     }
     importance_.set_job(id_of(sampler), std::move(job));
-    weigh_jobs();  // another one may say the same uid
+    weigh_jobs();  // another job may claim the same uid
 }
 
 bool SharedImportance::is_guests_only() const {
@@ -96,12 +96,12 @@ bool SharedImportance::is_guests_only() const {
     });
 }
 
-// How guests read decides nothing while jobs of the dataset's own namespace do.
+// Guests' importance is ignored while jobs of the dataset's own namespace are active.
 bool SharedImportance::counts(const ActiveJob& job) const {
     return !is_guest(job.name) || is_guests_only();
 }
 
-// In a full epoch everything passes, and is not more important for that.
+// A full epoch reads every sample, which says nothing about importance.
 void SharedImportance::on_epoch(const Sampler& sampler, std::uint64_t epoch) {
     const auto found = active_.find(&sampler);
     if (found == active_.end()) {
@@ -127,7 +127,8 @@ void SharedImportance::on_epoch(const Sampler& sampler, std::uint64_t epoch) {
     }
 }
 
-// The first rank to begin an epoch ends the one before for all: a sketch looks at many epochs.
+// The first rank to begin an epoch ends the previous one for all ranks; small errors do not matter,
+// because a sketch covers many epochs.
 void SharedImportance::note_epoch(const std::string& job, std::uint64_t epoch) {
     if (!readings_.contains(job) && readings_.size() >= kReadingsMax) {
         std::erase_if(readings_, [this, &job](const auto& entry) {
@@ -153,7 +154,7 @@ void SharedImportance::on_drawn(const Sampler& sampler, std::span<const Draw> dr
     }
 }
 
-// Importance has changed: so have the order of the samples and what is worth keeping.
+// Call when importance has changed: updates the samples' order and the eviction values.
 void SharedImportance::order_samples() {
     const std::uint32_t count = std::min(sample_count_, kOrderSamplesMax);
     std::vector<RankOrder::Entry> entries;
@@ -257,7 +258,7 @@ std::unique_ptr<EvictionPolicy> SharedImportance::importance_eviction() {
     return eviction;
 }
 
-// The only job that measures importance, where it replicates.
+// The only job that measures importance, if its contract is `replicate`; else nullptr.
 const ReplicateSampler* SharedImportance::lone_replicator() const {
     return active_.size() == 1 ? dynamic_cast<const ReplicateSampler*>(active_.begin()->first)
                                : nullptr;
@@ -269,7 +270,7 @@ bool SharedImportance::is_full_epoch() const {
     });
 }
 
-// The mean of what the jobs ask that take substitutes.
+// The mean `lShare` of the jobs that take substitutes.
 double SharedImportance::l_share() const {
     double sum = 0;
     std::size_t jobs = 0;

@@ -23,7 +23,7 @@ namespace stoker::sidecar {
 using JobWeights = std::map<std::string, double>;
 
 // Name of a job that connected through another namespace's guest socket. It differs from every job
-// name of the owner's and of other namespaces. Its uid in JobWeights is "<namespace>/<uid>".
+// name of the owner and of other namespaces. Its uid in JobWeights is "<namespace>/<uid>".
 std::string guest_job(std::string_view guest, std::string_view job);
 
 // How unevenly a job reads; see core/eviction/rank_sketch.h.
@@ -31,7 +31,7 @@ struct JobSketch {
     std::string job_uid;
     std::uint64_t revision = 0;
     std::vector<float> masses;
-    double volume = 0;  // bytes of an epoch, as a share of the dataset
+    double volume = 0;  // bytes per epoch, as a share of the dataset
 };
 
 // Combines the importance that all jobs on this node measured for the samples of one dataset
@@ -51,7 +51,7 @@ public:
     void set_active(const Sampler& sampler, std::string_view job, bool active);
 
     // One of the job's ranks began this epoch, drew these samples, or reported losses of these
-    // samples. Some of the samples may not exist.
+    // samples. Ids may be unknown.
     void on_epoch(const Sampler& sampler, std::uint64_t epoch);
     void on_drawn(const Sampler& sampler, std::span<const Draw> draws);
     void on_losses(const Sampler& sampler, std::span<const SampleIndex> samples);
@@ -74,13 +74,13 @@ public:
 private:
     struct ActiveJob {
         std::string name;
-        bool full_epoch = true;  // all samples are read, whatever their importance
+        bool full_epoch = true;  // reads all samples, whatever their importance
         std::uint64_t revision = 0;
         std::vector<float>
             ranks;  // cached at the epoch's beginning, if computing them is expensive
     };
 
-    // Outlives the job's pauses between epochs.
+    // Kept between epochs, while the job is inactive.
     struct Reading {
         RankSketch sketch;
         std::uint64_t epoch = 0;
@@ -102,14 +102,14 @@ private:
 
     std::uint32_t sample_count_;
     SizeOf size_of_;
-    double total_ = 0;  // bytes of the dataset; samples where all are alike
+    double total_ = 0;  // bytes of the dataset; number of samples if all sizes are equal
     AggregatedImportance importance_;
     JobWeights weights_;
     std::map<const Sampler*, ActiveJob> active_;
     std::map<std::string, Reading> readings_;  // by job
     RankOrder order_;
 
-    // The engine's; one of them at most.
+    // Owned by the engine; at most one of them is set.
     ImportanceEviction* eviction_ = nullptr;
     ReplicateEviction* replicate_eviction_ = nullptr;
     const Sampler* scored_by_ = nullptr;  // source of eviction_'s scores; may dangle

@@ -20,7 +20,7 @@ namespace stoker::simulate {
 
 namespace {
 
-// Different streams of randomness for different uses of one seed.
+// Separate random streams for the uses of one seed.
 enum class Use : std::uint64_t { kSizes = 1, kPolicy, kCommonLosses, kFirstJob = 1000 };
 
 std::uint64_t seed_for(const Scenario& scenario, Use use, std::uint64_t offset = 0) {
@@ -64,7 +64,7 @@ std::unique_ptr<Losses> make_losses(
         samples, shape, seed_for(scenario, Use::kCommonLosses), job_seed(scenario, job) + 1);
 }
 
-// nullptr: what the contracts ask for.
+// nullptr: the policy that the contracts choose.
 std::unique_ptr<sidecar::EvictionPolicy> make_policy(const Scenario& scenario, Assembly& parts) {
     const std::string& name = scenario.cache.policy;
     const std::uint64_t samples = parts.sizes.size();
@@ -114,7 +114,7 @@ std::unique_ptr<sidecar::Sampler> make_own_order(
         [samples, seed](std::uint64_t epoch) { return shuffled(samples, seed, epoch); });
 }
 
-// A baseline is a plain cache, which knows no plan.
+// Whether the node knows plans. A baseline is a plain cache and does not.
 bool knows_plans(const Scenario& scenario) {
     return scenario.cache.policy.empty() || scenario.cache.policy == "never-evict";
 }
@@ -150,7 +150,7 @@ std::vector<std::uint64_t> sizes_of(const DatasetSpec& dataset, std::uint64_t se
     std::vector<std::uint64_t> sizes(dataset.samples, dataset.mean_bytes.count());
     if (dataset.sigma > 0) {
         Prng prng{seed};
-        // A log-normal's mean is exp(mu + sigma^2 / 2).
+        // The mean of a log-normal distribution is exp(mu + sigma^2 / 2).
         const double mu = std::log(static_cast<double>(dataset.mean_bytes.count())) -
                           dataset.sigma * dataset.sigma / 2;
         for (std::uint64_t& size : sizes) {

@@ -13,23 +13,22 @@
 
 namespace stoker::simulate {
 
-// Everything that a scenario names, made and connected. Members are in the order in which they
-// depend on each other.
+// All objects of a scenario, created and connected. Members are in the order of their dependencies.
 struct Assembly {
     std::vector<std::uint64_t> sizes;
     Outcome outcome;                              // without its jobs
-    OdsCache* ods = nullptr;                      // the node's policy, where it is this one
-    std::vector<std::unique_ptr<Losses>> losses;  // of jobs that report them
+    OdsCache* ods = nullptr;                      // the node's policy, if it is ODS
+    std::vector<std::unique_ptr<Losses>> losses;  // of jobs that report losses
     std::unique_ptr<VirtualNode> node;
-    std::vector<std::unique_ptr<sidecar::Sampler>> orders;  // of jobs that choose their own
+    std::vector<std::unique_ptr<sidecar::Sampler>> orders;  // of jobs that choose their own order
     std::deque<JobRun> jobs;
 };
 
-// `scenario` must have passed check_scenario() and outlive the parts. The parts hold on to each other, so they do not
-// move.
+// `scenario` must have passed check_scenario() and outlive the parts. The parts refer to each
+// other, so they do not move.
 std::unique_ptr<Assembly> assemble(const Scenario& scenario);
 
-// Payload sizes by sample; log-normal ones have the mean that is asked for.
+// Payload sizes by sample; log-normal sizes have the specified mean.
 std::vector<std::uint64_t> sizes_of(const DatasetSpec& dataset, std::uint64_t seed);
 
 }  // namespace stoker::simulate

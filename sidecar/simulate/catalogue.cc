@@ -18,7 +18,7 @@ const Entry* find(const std::vector<Entry>& entries, std::string_view name) {
     return found == entries.end() ? nullptr : &*found;
 }
 
-// "exact, windowed, importance"; "none".
+// Joins names: "exact, windowed, importance"; "none" if empty.
 template <class Named>
 std::string join_names(const std::vector<Named>& list) {
     std::string names;
@@ -88,7 +88,7 @@ Status check_jobs(const Scenario& scenario) {
     return {};
 }
 
-// A policy together with the jobs.
+// Checks that the policy suits the jobs.
 Status check_fit(const Scenario& scenario) {
     const CacheSpec& cache = scenario.cache;
     const bool one_exact_job = scenario.jobs.size() == 1 && scenario.jobs[0].contract == "exact";
@@ -170,7 +170,7 @@ Status check_numbers(const Scenario& scenario) {
     return {};
 }
 
-// "h-share": "hShare"
+// "h-share" becomes "hShare".
 std::string wire_name(std::string_view flag) {
     std::string name;
     for (const char letter : flag) {
@@ -188,7 +188,7 @@ struct Meaning {
     std::string_view meaning;
 };
 
-// Parameters of a contract, with the bounds and defaults of its table.
+// A contract's parameters, with the bounds and defaults of its table.
 std::vector<Parameter> of_the_table(
     std::string_view contract, const std::vector<Meaning>& parameters) {
     std::vector<Parameter> result;
@@ -200,7 +200,7 @@ std::vector<Parameter> of_the_table(
     return result;
 }
 
-// What the simulated trainer does, and no sidecar hears of.
+// Parameters of the simulated trainer; the sidecar does not receive them.
 const std::vector<Parameter>& trainer_parameters() {
     static const std::vector<Parameter> kParameters = {
         {"weight", 1, 0, 1e6, false, "of the job in the aggregated importance"},

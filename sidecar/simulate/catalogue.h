@@ -8,8 +8,8 @@
 #include "proto/local/sampling_frames.h"
 #include "sidecar/simulate/scenario.h"
 
-// The contracts and policies that can be simulated and the parameters of each: what help prints and
-// what a mistyped name is answered with.
+// The contracts and policies that can be simulated and their parameters: printed by help and in the
+// error for an unknown name.
 namespace stoker::simulate {
 
 struct Parameter {
@@ -35,17 +35,19 @@ const std::vector<Entry>& policies();
 const Entry* find_contract(std::string_view name);
 const Entry* find_policy(std::string_view name);
 
-// What the job says, or the standard value. `name` must be one of its contract's parameters.
+// The job's value of the parameter, or the default. `name` must be one of its contract's
+// parameters.
 double value_of(const JobSpec& job, std::string_view name);
 
-// What the job's trainer tells the sidecar, by the names of docs/reference/sampling-contracts.md.
+// The parameters that the job's trainer sends to the sidecar, named as in
+// docs/reference/sampling-contracts.md.
 std::vector<local::Parameter> parameters_of(const JobSpec& job);
 
-// The parameter of the policy that is named, given or standard.
+// The policy's value of the named parameter, or the default.
 double policy_value(const Scenario& scenario, std::string_view name);
 
-// kInvalidArgument: something that cannot be simulated; the message says what and what there is
-// instead.
+// kInvalidArgument: the scenario cannot be simulated; the message says why and lists the
+// alternatives.
 Status check_scenario(const Scenario& scenario);
 
 }  // namespace stoker::simulate

@@ -60,7 +60,8 @@ Result<sidecar::NodeModel> node_of(
     return node;
 }
 
-// One job's run: who keeps what, who has it by now, and what each epoch costs.
+// One job's run: which rank keeps which sample, which rank has it already, and the cost of each
+// epoch.
 class Run {
 public:
     Run(std::vector<Bytes> sizes, sidecar::EpochShape shape, sidecar::NodeModel node)
@@ -118,7 +119,7 @@ private:
             case sidecar::Source::kOrigin:
                 ++figures.origin;
                 figures.origin_bytes += read.size;
-                // The keeper is asked first, and fetches what it does not have yet.
+                // A miss goes to the sample's keeper, which fetches it if necessary.
                 take(keeps(rank, sample) ? rank : keeper_[sample], sample);
                 break;
         }
@@ -135,10 +136,10 @@ private:
     std::vector<Bytes> sizes_;
     sidecar::EpochShape shape_;
     sidecar::NodeModel node_;
-    std::vector<std::vector<std::uint8_t>> tier_of_;  // by rank and sample: where it is to be
-    std::vector<std::vector<bool>> has_;              // and whether it is there by now
+    std::vector<std::vector<std::uint8_t>> tier_of_;  // by rank and sample: its future tier
+    std::vector<std::vector<bool>> has_;              // whether the tier has it already
     std::vector<std::uint32_t> keeper_;               // the first rank that keeps it
-    std::vector<std::uint8_t> nearest_;               // fastest tier of any that has it by now
+    std::vector<std::uint8_t> nearest_;               // fastest tier of any rank that has it
     std::vector<std::vector<sidecar::ModelRead>> streams_;
 };
 
@@ -170,8 +171,8 @@ void place_favourites(
     }
 }
 
-// Owners fill their tiers with what they read most often first. Room is counted in samples of mean
-// size, so that all ranks agree without asking.
+// Fills the owners' tiers with the samples that they read most often. Capacity is in samples of
+// mean size, so all ranks agree without communication.
 void place_owned(
     const sidecar::AccessCounts& counts,
     std::span<const Bytes> sizes,

@@ -80,7 +80,7 @@ Status JobRun::go_on(TimePoint now) {
     while (!drained_ && outstanding_.size() <= ahead() && ask(now)) {
     }
     if (drained_ && outstanding_.empty()) {
-        room_ = true;  // an empty tail: the epoch ends at once
+        room_ = true;  // if the tail is empty, the epoch ends at once
     }
     return {};
 }
@@ -149,7 +149,7 @@ void JobRun::leave(TimePoint now) {
     node_.leave(setting_.job);
 }
 
-// False: there was nothing more to ask for.
+// False: there was nothing left to request.
 bool JobRun::ask(TimePoint now) {
     Batch& batch = outstanding_.emplace_back();
     batch.number = next_batch_;
@@ -194,7 +194,8 @@ void JobRun::note_drawn(SampleIndex sample, Draw::Kind kind) {
     ++(seen_[sample] ? current_.repeated : current_.distinct);
     seen_[sample] = true;
     current_.substituted += kind == Draw::Kind::kSubstituted ? 1 : 0;
-    // What an L-request foresaw was fetched together with its neighbours, in a package.
+    // The stand-in that an L-request foresaw was fetched together with its neighbours, in a
+    // package.
     const sidecar::SampleRecord& record = node_.engine().fetch().sample(sample);
     const bool fetched_ahead = record.fresh && record.state != sidecar::SampleState::kAbsent;
     const bool is_unimportant =
@@ -260,7 +261,7 @@ void JobRun::report_losses(const Batch& batch) {
     node_.engine().samplers().on_losses(stream(), losses);
 }
 
-// The compute of a batch begins when its data is here and the batch before it is done.
+// Computing a batch starts when its data has arrived and the batch before it is finished.
 void JobRun::compute_next() {
     if (computed_at_ || outstanding_.empty() || !outstanding_.front().ready) {
         return;

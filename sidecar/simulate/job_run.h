@@ -15,21 +15,21 @@
 
 namespace stoker::simulate {
 
-// A trainer of one rank with its loader, in virtual time: keeps `ahead` batches asked for beyond
-// the one that it computes, computes them in order, reports their losses, and begins the next epoch
-// when all of the last are computed. Reads as the client does: what is here at once, the rest when
-// the node says where it is. Each batch that is asked for has a connection of its own, as if it
-// were a worker's. Not thread-safe; stays where it is.
+// A trainer of one rank with its loader, in virtual time: keeps `ahead` batches requested beyond
+// the one being computed, computes them in order, reports their losses, and begins the next epoch
+// when the last batch is computed. Reads as the client does: stored samples at once, the others
+// when the node reports their location. Each requested batch has its own connection, like a
+// worker's. Not thread-safe; must not move.
 class JobRun {
 public:
     struct Setting {
-        const Scenario* scenario = nullptr;  // outlives the run
-        std::size_t job = 0;                 // which of its jobs
+        const Scenario* scenario = nullptr;  // must outlive the run
+        std::size_t job = 0;                 // index in the scenario's jobs
         local::Begin
-            begin;  // of every epoch; of a job with a sampler of its own, the contract only
-        sidecar::Sampler* sampler = nullptr;  // of a job whose order the node does not choose
-        bool plans = false;                   // it hands over its epoch's order
-        Losses* losses = nullptr;             // null: the contract does not listen to any
+            begin;  // for every epoch; if the job has its own sampler, only the contract counts
+        sidecar::Sampler* sampler = nullptr;  // if the job chooses its own order
+        bool plans = false;                   // whether the job sends its epoch's order
+        Losses* losses = nullptr;             // null: the contract uses none
         std::uint64_t samples = 0;
     };
 
@@ -38,34 +38,33 @@ public:
     JobRun& operator=(const JobRun&) = delete;
     ~JobRun() = default;
 
-    // Whose connection this is.
+    // Index of the job that owns the connection.
     [[nodiscard]] static std::size_t job_of(sidecar::ConnectionId connection);
 
-    // The next time at which this job does something by itself; nullopt: it waits for the node, or
-    // has finished.
+    // When this job next acts by itself; nullopt: it waits for the node, or has finished.
     [[nodiscard]] std::optional<TimePoint> next_event() const;
 
-    // Ends the batch that is computed by now, if there is one. To be called for all jobs before any
-    // is allowed to go_on(), so that jobs in lock-step see the same node.
+    // Finishes the batch that is computed by `now`, if any. Call it for all jobs before go_on() of
+    // any, so that jobs in lock-step see the same node.
     void finish_batch(TimePoint now);
 
-    // Begins an epoch, asks for batches: what the loader does when it has room. kInvalidArgument:
-    // what the sidecar says of the contract's parameters.
+    // Begins an epoch or requests batches, as the loader's room permits. kInvalidArgument: the
+    // sidecar rejected the contract's parameters.
     Status go_on(TimePoint now);
 
     void on_reply(const sidecar::FetchReply& reply, TimePoint now);
 
     [[nodiscard]] bool is_finished() const { return epoch_ == setting_.scenario->epochs; }
 
-    // With the current epoch as far as it came.
+    // Includes the current epoch so far.
     [[nodiscard]] JobFigures figures() const;
 
 private:
-    // One batch that was drawn and is not computed yet.
+    // One batch that is drawn but not yet computed.
     struct Batch {
-        std::uint64_t number = 0;  // within the job, over all epochs
+        std::uint64_t number = 0;  // within the job, counted over all epochs
         std::vector<SampleIndex> samples;
-        std::vector<SampleIndex> missing;  // of these, when it was asked for
+        std::vector<SampleIndex> missing;  // samples absent when it was requested
         std::optional<TimePoint> ready;
     };
 
@@ -94,13 +93,13 @@ private:
     EpochFigures current_;
     std::vector<bool> seen_;                // in this epoch, by sample
     std::deque<Batch> outstanding_;         // oldest first
-    std::optional<TimePoint> computed_at_;  // the oldest batch
-    TimePoint idle_since_{};                // when the last batch was computed
+    std::optional<TimePoint> computed_at_;  // end of computing the oldest batch
+    TimePoint idle_since_{};                // end of the last computed batch
     TimePoint epoch_began_{};
     std::uint64_t next_batch_ = 0;
     std::uint64_t epoch_ = 0;
     bool in_epoch_ = false;
-    bool drained_ = false;  // there is no more to draw in this epoch
+    bool drained_ = false;  // the epoch has no more samples to draw
     bool room_ = true;      // something happened since the loader last had nothing to do
 };
 

@@ -8,7 +8,7 @@
 // The checks behind laws(), by subject.
 namespace stoker::simulate {
 
-// A scenario of ours is valid; anything else is a bug and crashes.
+// `scenario` must be valid; otherwise crashes.
 Outcome run_law(const Scenario& scenario);
 
 std::vector<LawRow> check_reshuffle();              // T1

@@ -16,7 +16,7 @@ Outcome run_law(const Scenario& scenario) {
     return *std::move(outcome);
 }
 
-// T1: one job in a new uniform order every epoch.
+// T1: one job with a new uniform order every epoch.
 std::vector<LawRow> check_reshuffle() {
     std::vector<LawRow> rows;
     for (const double w : {.1, .2, .3, .4, .5, .6, .75}) {

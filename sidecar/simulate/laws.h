@@ -5,12 +5,12 @@
 #include <string_view>
 #include <vector>
 
-// Workloads whose figures are known in advance, from a closed form or from an independent
-// simulation, so that the simulator, and with it the sidecar's samplers and policies, can be held
-// to them. docs/reference/simulate.md says where each figure comes from.
+// Workloads whose figures are known in advance, from a closed form or an independent simulation:
+// they check the simulator, and with it the sidecar's samplers and policies.
+// docs/reference/simulate.md gives the source of each figure.
 namespace stoker::simulate {
 
-// What a figure has to be.
+// The expected value or bound of a figure.
 struct Expected {
     enum class Bound : std::uint8_t { kWithin, kAtMost, kAtLeast };
 
@@ -18,7 +18,7 @@ struct Expected {
     double figure = 0;
     double tolerance = 0;  // of kWithin
 
-    // Never true of a figure that is not a number.
+    // False for NaN.
     [[nodiscard]] bool holds(double measured) const;
 };
 

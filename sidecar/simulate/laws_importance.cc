@@ -12,7 +12,7 @@ namespace stoker::simulate {
 namespace {
 
 constexpr double kBetas[] = {.33, 1};
-constexpr double kWindow = .0256;      // of the dataset, beside the residents
+constexpr double kWindow = .0256;      // of the dataset, in addition to the residents
 constexpr double kPackagedPrice = .2;  // of a read whose neighbours come in the same request
 
 // iCACHE's reproduction: full epochs first, then one in three.
@@ -32,7 +32,7 @@ Scenario importance_scenario(double w, double beta, std::size_t jobs = 1) {
     return scenario;
 }
 
-// Residents alone.
+// Keeps residents only.
 void without_window(Scenario& scenario) {
     scenario.cache.share -= kWindow;
     scenario.cache.window_share = 0;
@@ -43,7 +43,7 @@ bool is_selective(const Scenario& scenario, const EpochFigures& epoch) {
     return epoch.epoch >= scenario.discard && epoch.epoch % reuse != 0;
 }
 
-// A mean over the selective epochs of one job.
+// Mean of a figure over the selective epochs of one job.
 template <class Figure>
 double selective_mean(const Scenario& scenario, const JobFigures& job, const Figure& figure) {
     double sum = 0;
@@ -63,7 +63,7 @@ double hit_ratio(const Scenario& scenario, const JobFigures& job) {
     });
 }
 
-// Samples that come from the origin in an epoch, as a share of the dataset.
+// Samples fetched from the origin per epoch, as a share of the dataset.
 double io_cost(const Scenario& scenario) {
     const JobMeans means = means_of(run_law(scenario), 0, scenario.discard);
     return means.origin_samples - (1 - kPackagedPrice) * means.packaged;
@@ -83,8 +83,8 @@ struct CostBar {
     double never_evict;
 };
 
-// The closed form's figures; the two rows at w = 0.2 are bars of their own. The others may stay
-// six percent below: so far an independent simulation is from the closed form.
+// The closed form's figures; the two rows at w = 0.2 have separate bounds. The others may be six
+// percent lower: an independent simulation deviates that far from the closed form.
 constexpr CostBar kCostBars[] = {
     {.1, .33, .94 * 1.59, .94 * 1.44},
     {.1, 1, .94 * 1.99, .94 * 1.80},
@@ -96,8 +96,8 @@ constexpr CostBar kCostBars[] = {
     {.6, 1, .94 * 4.42, .94 * 2.31},
 };
 
-// Two jobs, hits of both on a cache that keeps what `weights` find important. Nothing is
-// substituted, so that a hit is a hit.
+// Runs two jobs on a cache whose values combine their importance by weight. Nothing is substituted,
+// so every hit is of the requested sample.
 Outcome run_pair(Scenario& scenario, double first_weight, double second_weight) {
     for (JobSpec& job : scenario.jobs) {
         job.parameters["substitute"] = 0;
@@ -112,7 +112,7 @@ double mean_hits(const Scenario& scenario, const Outcome& outcome) {
     return (hit_ratio(scenario, outcome.jobs[0]) + hit_ratio(scenario, outcome.jobs[1])) / 2;
 }
 
-// Figures that differ between two outcomes.
+// Number of figures that differ between two outcomes.
 double differences(const Outcome& a, const Outcome& b) {
     double count = 0;
     for (std::size_t job = 0; job < a.jobs.size(); ++job) {

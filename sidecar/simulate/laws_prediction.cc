@@ -68,8 +68,8 @@ ClairvoyantFigures simulate_ranks(
 
 }  // namespace
 
-// It draws from the first epoch on, and a sample that has had no loss yet weighs 1 among scores of
-// 2.3 and more. The released code begins with a plain shuffle, as we do unless told otherwise.
+// The simulated job draws from the first epoch on; a sample without a loss weighs 1 among scores of
+// 2.3 and more. The released code begins with a plain shuffle, which is also our default.
 std::vector<LawRow> check_replication() {
     std::vector<LawRow> rows;
     for (const ReplicationFigures& figures : kReplication) {

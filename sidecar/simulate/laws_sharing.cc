@@ -24,7 +24,7 @@ Scenario shared_scenario(std::size_t jobs) {
     return scenario;
 }
 
-// Smallest share of the dataset that a job got in an epoch; 0 if it got any sample twice.
+// Smallest share of the dataset that a job got in an epoch; 0 if it got any sample more than once.
 double worst_coverage(const Outcome& outcome) {
     double worst = 1;
     for (const JobFigures& job : outcome.jobs) {
@@ -54,7 +54,7 @@ void add_rows(
         {"each sample exactly once an epoch", parameters, within(1, 0), worst_coverage(outcome)});
 }
 
-// T9 at equal speeds: one fetch serves all jobs, and the static part s serves them every epoch.
+// T9 at equal speeds: one fetch serves all jobs, and the resident share s serves them every epoch.
 void check_lock_step(std::vector<LawRow>& rows) {
     constexpr double kStatic = .9;
     for (std::size_t jobs = 1; jobs <= 4; ++jobs) {
@@ -70,10 +70,9 @@ void check_lock_step(std::vector<LawRow>& rows) {
     }
 }
 
-// T9 with jobs that start at different times and run at different speeds; eight epochs of the
-// fastest.
+// T9 with jobs of different start times and speeds; eight epochs of the fastest.
 void check_unequal_jobs(std::vector<LawRow>& rows) {
-    constexpr double kStarts[] = {0, .37, .61, .83};  // epochs of a job of speed 1
+    constexpr double kStarts[] = {0, .37, .61, .83};  // in epochs of a job of speed 1
     constexpr double kSpeeds[] = {1, .5, .7, .9};
     constexpr double kPhases[] = {.438, .311, .257};
     constexpr double kUnequal[] = {.566, .400, .311};

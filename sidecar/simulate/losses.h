@@ -12,18 +12,18 @@ namespace stoker::simulate {
 
 using domain::SampleIndex;
 
-// Losses as training shows them: every sample has a lasting importance, log-normal(0,1), and every
-// visit sees it through noise, log-normal(0,.3) (algorithms of iCACHE, reproduction on two cores).
-// They have 16 significant bits, as losses of mixed precision have 8 or 11, and are scaled after
-// that: so any scale leaves equal losses equal and different ones in their order, where rounding
-// the 24 bits of a float anew would not. Not thread-safe.
+// Simulated training losses: every sample has a permanent importance, log-normal(0,1), times noise
+// per visit, log-normal(0,.3) (algorithms of iCACHE, reproduction on two cores). They have 16
+// significant bits, as losses of mixed precision have 8 or 11, and are scaled afterwards: so any
+// scale keeps equal losses equal and others in order, which rounding a float's 24 bits again would
+// not. Not thread-safe.
 class Losses {
 public:
     struct Shape {
-        double sigma = 1;        // of the lasting importance
+        double sigma = 1;        // of the permanent importance
         double noise = 0.3;      // of one visit
         double scale = 1;        // multiplies every loss
-        double decay = 0;        // of the scale, from epoch to epoch: what is learnt
+        double decay = 0;        // of the scale, per epoch: training progress
         double correlation = 0;  // with other jobs of the same `common_seed`, 0..1
     };
 
@@ -34,16 +34,17 @@ public:
             shape_.scale * std::pow(1 - shape_.decay, static_cast<double>(epoch)));
     }
 
-    // The loss of one visit.
+    // The loss at one visit.
     float visit(SampleIndex sample) {
         return scaled(importance_[sample] * noise_[prng_() % kNoises]);
     }
 
-    // Without noise.
+    // The loss without noise.
     [[nodiscard]] float importance(SampleIndex sample) const { return scaled(importance_[sample]); }
 
 private:
-    // Noise is drawn from a table: a logarithm a visit would cost more than the decision it feeds.
+    // Noise comes from a table, because a logarithm per visit would cost more than the decision
+    // that it feeds.
     static constexpr std::size_t kNoises = 4096;
 
     [[nodiscard]] float scaled(float loss) const {
@@ -58,7 +59,7 @@ private:
     std::vector<float> noise_;
 };
 
-// A standard normal variate (Box and Muller).
+// A standard normal variate (Box-Muller).
 double normal(Prng& prng);
 
 }  // namespace stoker::simulate

@@ -10,7 +10,7 @@
 
 namespace stoker::simulate {
 
-// The way to the origin: every request waits for one of `requests_max` slots and then for the
+// The link to the origin: every request waits for one of `requests_max` slots and then for the
 // latency; the transfers share the bandwidth one after the other. Requests must come in order of
 // `now`. O(1). Not thread-safe.
 class OriginLink {
@@ -20,7 +20,7 @@ public:
           bytes_per_second_(static_cast<double>(spec.bytes_per_second.count())),
           done_(spec.requests_max, TimePoint{}) {}
 
-    // When the whole answer is here.
+    // Returns when the whole answer has arrived.
     TimePoint transfer(TimePoint now, Bytes bytes) {
         // Answers end in the order of their requests, so the oldest slot is the first to be free.
         TimePoint& slot = done_[next_];

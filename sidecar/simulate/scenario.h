@@ -8,25 +8,25 @@
 #include "common/base/bytes.h"
 #include "common/base/clock.h"
 
-// What `stoker simulate` is asked: one dataset on one node, the jobs that read it, and an origin.
-// Plain values; check_scenario() says what is wrong with one.
+// Input of `stoker simulate`: one dataset on one node, the jobs that read it, and an origin. Plain
+// values; check_scenario() validates them.
 namespace stoker::simulate {
 
 // Payload bytes of every sample.
 struct DatasetSpec {
     std::uint64_t samples = 20'000;
     Bytes mean_bytes = kib(110);
-    double sigma = 0;                  // of the logarithm of the sizes; 0: all alike
-    std::vector<std::uint64_t> sizes;  // of a manifest; when not empty, replaces the three above
+    double sigma = 0;                  // of the logarithm of the sizes; 0: equal sizes
+    std::vector<std::uint64_t> sizes;  // of a manifest; if not empty, replaces the three above
 };
 
-// Record bytes that the node may keep. `window_share` of them passes through, the rest is resident.
+// Record bytes that the node may keep. `window_share` of them is the window, the rest is resident.
 struct CacheSpec {
     double share = 0.2;  // of the dataset's record bytes
-    Bytes bytes{};       // when not zero, replaces `share`
+    Bytes bytes{};       // if not zero, replaces `share`
     double window_share = 0;
-    std::string policy;  // of policies(); empty: as the sidecar does for the jobs' contracts
-    std::map<std::string, double> parameters;  // of the policy; others have defaults
+    std::string policy;  // of policies(); empty: as the sidecar chooses for the contracts
+    std::map<std::string, double> parameters;  // of the policy; unset ones have defaults
 };
 
 struct OriginSpec {
@@ -39,8 +39,8 @@ struct OriginSpec {
 struct JobSpec {
     std::string contract = "exact";
     double speed = 1;
-    Duration start{};                          // after the simulation's begin
-    std::map<std::string, double> parameters;  // of the contract, by name; others have defaults
+    Duration start{};                          // relative to the simulation's start
+    std::map<std::string, double> parameters;  // of the contract, by name; unset ones have defaults
 };
 
 struct Scenario {
@@ -49,31 +49,31 @@ struct Scenario {
     OriginSpec origin;
     std::vector<JobSpec> jobs = {JobSpec{}};
     std::uint32_t epochs = 3;
-    std::uint32_t discard = 1;  // first epochs that the means leave out
+    std::uint32_t discard = 1;  // number of first epochs excluded from the means
     std::uint32_t batch = 64;
-    std::uint32_t ahead = 2;           // batches that a loader asks for before they are needed
-    double samples_per_second = 2000;  // that a job of speed 1 computes
+    std::uint32_t ahead = 2;           // batches that a loader requests in advance
+    double samples_per_second = 2000;  // computed by a job of speed 1
     double loss_correlation = 0;       // of importance between jobs, 0..1
     bool until_first_ends = false;     // the fastest job's last epoch ends the simulation
     std::uint64_t seed = 1;
 };
 
-// What one job got in one epoch.
+// Totals of one job in one epoch.
 struct EpochFigures {
     std::uint64_t epoch = 0;
-    bool complete = false;  // false: the simulation ended first
+    bool complete = false;  // false: the simulation ended earlier
     std::uint64_t requested = 0;
-    std::uint64_t hits = 0;      // of these: fetched for an earlier read, of this job or another
+    std::uint64_t hits = 0;      // of these: fetched for an earlier read, of any job
     std::uint64_t distinct = 0;  // different samples served; counted here, not by the sampler
-    std::uint64_t repeated = 0;  // the rest
+    std::uint64_t repeated = 0;  // requested - distinct
     std::uint64_t substituted = 0;
     std::uint64_t origin_requests = 0;
-    std::uint64_t origin_samples = 0;    // fetched by them: more where one brings a package
-    std::uint64_t refill_samples = 0;    // of these: in the background, for nobody in particular
-    std::uint64_t packaged_samples = 0;  // of these: neighbours of others, for whoever reads them
+    std::uint64_t origin_samples = 0;    // fetched for these reads, whole packages included
+    std::uint64_t refill_samples = 0;    // of these: background refills
+    std::uint64_t packaged_samples = 0;  // of these: neighbours fetched in a package
     Bytes origin_bytes{};                // of all
     Duration time{};                     // from the first request to the end of the last batch
-    Duration waited{};                   // of this: for data
+    Duration waited{};                   // of this: waiting for data
 };
 
 struct JobFigures {
@@ -84,14 +84,14 @@ struct JobFigures {
 struct Outcome {
     std::uint64_t samples = 0;
     Bytes dataset_bytes{};
-    Bytes resident_bytes{};  // what the cache could keep
+    Bytes resident_bytes{};  // capacity for residents
     Bytes window_bytes{};
     std::vector<JobFigures> jobs;
 };
 
 // Means over a job's complete epochs from `discard` on.
 struct JobMeans {
-    std::uint32_t epochs = 0;  // that count
+    std::uint32_t epochs = 0;  // number of epochs in the means
     double requested = 0;      // of the dataset's samples
     double hit_ratio = 0;      // hits of requested
     double coverage = 0;       // distinct of the dataset's samples
@@ -106,9 +106,9 @@ struct JobMeans {
 
 JobMeans means_of(const Outcome& outcome, std::size_t job, std::uint32_t discard);
 
-// Samples fetched for all jobs together, from their epoch `discard` on, for every epoch's worth of
-// samples that they read: 0.8 says that a job costs 0.8 of the dataset an epoch. Unfinished epochs
-// count with what they read.
+// Fetches for all jobs together, from their epoch `discard` on, per epoch's worth of samples read:
+// 0.8 means that a job costs 0.8 of the dataset per epoch. Unfinished epochs count with the samples
+// read so far.
 double fetches_per_job_epoch(const Outcome& outcome, std::uint32_t discard);
 
 }  // namespace stoker::simulate

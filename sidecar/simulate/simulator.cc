@@ -11,7 +11,7 @@ namespace stoker::simulate {
 
 namespace {
 
-// Until nobody has an answer to come any more.
+// Delivers replies until there are none.
 void deliver(Assembly& parts, TimePoint now) {
     for (auto replies = parts.node->take_replies(); !replies.empty();
          replies = parts.node->take_replies()) {

@@ -5,9 +5,9 @@
 
 namespace stoker::simulate {
 
-// Runs the scenario from beginning to end in virtual time, with the sidecar's own engine.
-// Deterministic: equal scenarios give equal outcomes, bit for bit. kInvalidArgument: what
-// check_scenario() says, or the sidecar of a contract's parameters.
+// Runs the scenario from start to end in virtual time, with the sidecar's own engine.
+// Deterministic: equal scenarios give equal outcomes, bit for bit. kInvalidArgument: an error of
+// check_scenario(), or of the sidecar about a contract's parameters.
 Result<Outcome> run(const Scenario& scenario);
 
 }  // namespace stoker::simulate

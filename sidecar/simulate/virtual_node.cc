@@ -9,7 +9,7 @@ namespace stoker::simulate {
 
 namespace {
 
-// Refills are a guest's, so that the first read of one is a hit.
+// Refills belong to a guest, so the first read of one counts as a hit.
 constexpr sidecar::Party kRefills{1};
 constexpr sidecar::ConnectionId kRefiller{UINT64_MAX};
 

@@ -15,7 +15,7 @@ namespace stoker::simulate {
 
 using domain::SampleIndex;
 
-// Fetches that a baseline wants and no read asks for.
+// A baseline's fetches that no read requested.
 class Refiller {
 public:
     virtual ~Refiller() = default;
@@ -24,9 +24,9 @@ public:
     virtual void take_refills(std::vector<SampleIndex>& samples) = 0;
 };
 
-// The sidecar's DatasetEngine in virtual time, before an origin that answers as OriginLink says and
-// a disk that takes no time and never fails. Trainers call the engine as clients do, and hand its
-// effects to apply(). No given time is before an earlier one. Not thread-safe.
+// The sidecar's DatasetEngine in virtual time, with an OriginLink as origin and a disk that takes
+// no time and never fails. Trainers call the engine as clients do, and pass its effects to apply().
+// Times must not go back. Not thread-safe.
 class VirtualNode {
 public:
     struct Setting {
@@ -34,7 +34,7 @@ public:
         Bytes resident_bytes{};                // of records
         Bytes window_bytes{};
         OriginSpec origin;
-        std::unique_ptr<sidecar::EvictionPolicy> eviction;  // nullptr: as the jobs' contracts say
+        std::unique_ptr<sidecar::EvictionPolicy> eviction;  // nullptr: the contracts choose one
         Refiller* refiller = nullptr;                       // may be null
     };
 
@@ -42,22 +42,22 @@ public:
 
     [[nodiscard]] sidecar::DatasetEngine& engine() { return engine_; }
 
-    // From now on the job's fetches are counted in `figures`, which must outlive it or leave().
+    // Counts the job's fetches in `figures` from now on; it must stay valid until leave().
     void join(std::size_t job, EpochFigures& figures);
 
-    // What is still fetched for the job counts as another one's.
+    // Fetches still in flight for the job count as another job's.
     void leave(std::size_t job);
 
-    // Carries out what the engine said in an event of the job.
+    // Executes the effects of an event of the job.
     void apply(const sidecar::Effects& effects, std::size_t job, TimePoint now);
 
-    // The job reads the sample at the origin itself. When it is there.
+    // The job reads the sample directly from the origin; returns the time of arrival.
     TimePoint read_at_origin(SampleIndex sample, std::size_t job, TimePoint now);
 
-    // After reads of the job: fetches what the refiller wants.
+    // Call after reads of the job: fetches the samples that the refiller wants.
     void refill(std::size_t job, TimePoint now);
 
-    // When advance() has to be called next.
+    // When advance() must be called next.
     [[nodiscard]] std::optional<TimePoint> next_event() const;
     void advance(TimePoint now);
 
@@ -77,7 +77,7 @@ private:
     OriginLink link_;
     Refiller* refiller_;
     std::vector<EpochFigures*> figures_;  // by job; nullptr: it has left
-    std::deque<Arrival> arrivals_;        // in their order
+    std::deque<Arrival> arrivals_;        // in order of arrival
     std::vector<sidecar::FetchReply> replies_;
     std::optional<TimePoint> tick_at_;
 };

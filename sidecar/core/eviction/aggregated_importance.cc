@@ -9,7 +9,7 @@ namespace stoker::sidecar {
 
 namespace {
 
-// What nobody has rated may matter.
+// Unrated samples count as fully important.
 double rank_in(std::span<const float> ranks, SampleIndex sample) {
     return sample < ranks.size() ? ranks[sample] : 1.0;
 }

@@ -12,16 +12,16 @@ namespace {
 
 constexpr std::uint32_t kUnimportant = 2;  // the heap of the L-region
 
-// L-region keys are arrival numbers, with this bit set until the sample is read.
+// An L-region key is an arrival number; this bit is set until the sample is read.
 constexpr std::uint32_t kUnread = 1U << 31U;
 constexpr std::uint32_t kAnyKey = ~0U;
 
-// Non-evictable residents that one question may skip.
+// Non-evictable residents that one call may skip.
 constexpr std::uint32_t kPassedOverMax = 1024;
 
 }  // namespace
 
-// False: there is enough room.
+// False: no more victims are required.
 bool ImportanceEviction::Room::take(const Entry& entry) {
     victims.push_back(entry.sample);
     freed += Bytes{entry.bytes};
@@ -36,7 +36,7 @@ ImportanceEviction::ImportanceEviction(
     STOKER_CHECK(settings.migrate > 0, "a refresh has to end");
 }
 
-// Non-negative floats compare like their bit patterns.
+// The bit patterns of non-negative floats sort like their values.
 std::uint32_t ImportanceEviction::key_of(SampleIndex sample) const {
     const float value = values_.value(sample);
     STOKER_CHECK(value >= 0, "a value is a number, 0 or more");
@@ -91,7 +91,7 @@ void ImportanceEviction::refresh() {
     migrating_ = true;
 }
 
-// Moves residents off the main heap while that is cheap, and gives them their current value.
+// Moves up to `count` residents to the shadow heap, with their current values.
 void ImportanceEviction::migrate(std::uint32_t count) {
     if (!migrating_) {
         return;
@@ -130,7 +130,7 @@ bool ImportanceEviction::make_room(
     return made;
 }
 
-// Evicts first what the L-region holds above its share.
+// Evicts the L-region's excess over its share first.
 bool ImportanceEviction::room_for_important(SampleIndex incoming, Room& room) {
     return take_unimportant(room, share_of(resident_bytes_), false) ||
            take_important(room, key_of(incoming));
@@ -143,7 +143,7 @@ bool ImportanceEviction::room_for_unimportant(Room& room) {
     return take_unimportant(room, Bytes::zero(), true);
 }
 
-// True: there is enough room.
+// True: the room suffices.
 bool ImportanceEviction::take_important(Room& room, std::uint32_t below) {
     ImportanceHeaps::Ascent ascent(heaps_, {main_, shadow_}, candidates_);
     std::uint32_t passed_over = 0;
@@ -160,7 +160,7 @@ bool ImportanceEviction::take_important(Room& room, std::uint32_t below) {
     return false;
 }
 
-// True: there is enough room. Stops when the region is down to `down_to`.
+// True: the room suffices. Stops once the region has shrunk to `down_to`.
 bool ImportanceEviction::take_unimportant(Room& room, Bytes down_to, bool spent_only) {
     ImportanceHeaps::Ascent ascent(heaps_, {kUnimportant}, candidates_);
     Bytes left = unimportant_bytes_;
@@ -182,7 +182,7 @@ bool ImportanceEviction::take_unimportant(Room& room, Bytes down_to, bool spent_
     return false;
 }
 
-// Both regions shrink by the same amount; the L-region covers what the H-region cannot.
+// Both regions shrink by the same amount; the L-region covers the part that the H-region cannot.
 void ImportanceEviction::shrink(Bytes excess, std::vector<SampleIndex>& victims) {
     if (excess == Bytes::zero()) {
         return;

@@ -10,22 +10,20 @@
 
 namespace stoker::sidecar {
 
-// Keeps what is important (iCACHE, HPCA 2023), in bytes:
+// Keeps the most important samples (iCACHE, HPCA 2023), in bytes:
 //
-// - The H-region is a min-heap by value. An important sample comes in only by displacing residents
-//   of less value than its own; equals stay.
-// - The L-region holds unimportant samples, to be substituted for one another, in at most
-//   `l_share` of the bytes. There, new content takes the place of what has been read, and
-//   of what was there before the last refresh(); the H-region gives way until the share is filled,
-//   and takes back what exceeds it.
+// - The H-region is a min-heap by value. An important sample is admitted only by displacing
+//   residents of lower value; residents of equal value stay.
+// - The L-region holds unimportant samples, which substitute for one another, in at most `l_share`
+//   of the bytes. A new one displaces samples that were read, or that arrived before the last
+//   refresh(). The H-region yields bytes until the share is filled, and takes back any excess.
 //
-// Values are those of the time of admission until refresh(), which takes the values of now without
-// stopping anything: residents migrate from the main heap into the shadow heap with their new values,
-// a few at every call, and both heaps answer meanwhile. Whoever owns the policy calls it at the end
-// of an epoch.
+// A resident keeps its value from admission until refresh(), which is incremental: each call moves
+// a few residents from the main heap to the shadow heap with their new values, and both heaps serve
+// meanwhile. The owner calls it at the end of an epoch.
 //
-// 4 bytes a sample of the dataset and 12 a resident, twice that at most while it refreshes. A
-// sample of more than 4 GiB counts as 4 GiB.
+// Memory: 4 bytes per sample of the dataset and 12 per resident, at most twice that during a
+// refresh. A sample of more than 4 GiB counts as 4 GiB.
 class ImportanceEviction final : public EvictionPolicy {
 public:
     struct Settings {
@@ -52,16 +50,16 @@ public:
         std::vector<SampleIndex>& victims) override;
     void shrink(Bytes excess, std::vector<SampleIndex>& victims) override;
 
-    // While held, nothing is displaced: a job walks through everything (a full epoch), and what it
-    // passes is not more important for that.
+    // While held, nothing is displaced: a full epoch reads every sample, so a read says nothing
+    // about importance.
     void hold(bool held) { held_ = held; }
 
-    // Share of the resident bytes from now on, 0..1.
+    // Sets the L-region's share of the resident bytes, 0..1.
     void set_l_share(double share) { settings_.l_share = share; }
 
     [[nodiscard]] double l_share() const { return settings_.l_share; }
 
-    // Begins to take over the values of now; once more after that where one is under way.
+    // Starts to replace all values by the current ones. During a refresh: runs one more afterwards.
     void refresh();
 
     [[nodiscard]] bool refreshing() const { return migrating_; }
@@ -94,7 +92,7 @@ private:
     const ImportanceValues& values_;
     Settings settings_;
     ImportanceHeaps heaps_;
-    std::uint32_t main_ = 0;    // which heap
+    std::uint32_t main_ = 0;    // index of the main heap
     std::uint32_t shadow_ = 1;  // empty unless migrating
     bool migrating_ = false;
     bool migrate_again_ = false;
@@ -103,7 +101,7 @@ private:
     std::uint32_t old_before_ = 0;  // arrivals before the last refresh
     Bytes resident_bytes_;
     Bytes unimportant_bytes_;
-    std::vector<ImportanceHeaps::Candidate> candidates_;  // kept for its memory
+    std::vector<ImportanceHeaps::Candidate> candidates_;  // reused buffer
 };
 
 }  // namespace stoker::sidecar

@@ -8,7 +8,7 @@ namespace stoker::sidecar {
 
 using domain::SampleIndex;
 
-// What a resident sample is worth now, whoever says so. May change from call to call.
+// Current value of each resident sample, whatever its source. May change from call to call.
 class ImportanceValues {
 public:
     virtual ~ImportanceValues() = default;
@@ -16,10 +16,11 @@ public:
     // Finite, 0 or more; only the order matters.
     [[nodiscard]] virtual float value(SampleIndex sample) const = 0;
 
-    // Will be asked about soon (EvictionPolicy::expect).
+    // Hint: the samples will be queried soon (EvictionPolicy::expect).
     virtual void expect(std::span<const SampleIndex> /*samples*/) const {}
 
-    // May this sample be substituted by others of its kind? Then it belongs to the L-region.
+    // Whether other unimportant samples may substitute for this one; if so, it belongs to the
+    // L-region.
     [[nodiscard]] virtual bool unimportant(SampleIndex sample) const = 0;
 };
 

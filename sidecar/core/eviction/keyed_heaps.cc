@@ -12,7 +12,7 @@ void KeyedHeaps<Key>::put(std::uint32_t heap, std::uint32_t index, const Entry& 
     locations_[entry.sample] = (heap << kIndexBits) | index;
 }
 
-// Finds the place of `entry` from the free one at `index` towards the root.
+// Places `entry` at the free index or nearer to the root.
 template <class Key>
 void KeyedHeaps<Key>::rise(std::uint32_t heap, std::uint32_t index, const Entry& entry) {
     while (index > 0) {
@@ -26,7 +26,7 @@ void KeyedHeaps<Key>::rise(std::uint32_t heap, std::uint32_t index, const Entry&
     put(heap, index, entry);
 }
 
-// Finds the place of `entry` from the free one at `index`, away from the root or towards it.
+// Places `entry` at the free index, or below or above it.
 template <class Key>
 void KeyedHeaps<Key>::settle(std::uint32_t heap, std::uint32_t index, const Entry& entry) {
     const Entries& entries = heaps_[heap];
@@ -104,7 +104,7 @@ KeyedHeaps<Key>::Ascent::Ascent(
     }
 }
 
-// Children are looked at when somebody wants more than their parent: mostly nobody does.
+// Children are added only when a walk goes past their parent, which is rare.
 template <class Key>
 const typename KeyedHeaps<Key>::Entry* KeyedHeaps<Key>::Ascent::next() {
     for (std::uint32_t child = 1; has_current_ && child <= kChildren; ++child) {

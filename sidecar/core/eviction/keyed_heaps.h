@@ -16,19 +16,18 @@ namespace stoker::sidecar {
 
 using domain::SampleIndex;
 
-// How often and when a sample was read last; reads first.
+// Number of reads and time of the last one; compared in that order.
 struct ReadKey {
     std::uint32_t reads = 0;
-    std::uint64_t read_at = 0;  // on a clock of reads
+    std::uint64_t read_at = 0;  // number of the last read among all reads
 
     auto operator<=>(const ReadKey&) const = default;
 };
 
-// Three min-heaps over one set of samples: each sample is in one of them or in none, can be found,
-// taken out and given another key there. Least key first, ties by the lower sample. Four children
-// to an entry: half as deep as with two, and every level costs a look into other memory. Memory:
-// 4 bytes a sample of the dataset, 8 and a key a sample held. Every change is O(log n). Not
-// thread-safe.
+// Three min-heaps over one set of samples: each sample is in at most one of them, where it can be
+// found, removed and given another key. Least key first, ties by the lower sample. Each entry has
+// four children: half the depth of a binary heap, hence fewer cache misses. Memory: 4 bytes per
+// sample of the dataset, 8 and a key per sample held. Every change is O(log n). Not thread-safe.
 template <class Key>
 class KeyedHeaps {
 public:
@@ -53,10 +52,10 @@ public:
 
     class Ascent;
 
-    // What becomes of an entry that a walk has come to.
+    // A walk's decision on the entry that it has reached.
     enum class Choice : std::uint8_t { kTake, kPassOver, kStop };
 
-    // A heap that is moved into another frees its memory on the way.
+    // Moving one list into another frees its memory piece by piece.
     using Entries = PieceList<Entry, 1024>;
 
     explicit KeyedHeaps(std::uint32_t count)
@@ -66,12 +65,12 @@ public:
         return static_cast<std::uint32_t>(locations_.size());
     }
 
-    // Samples up to `count` may be held from now on; never fewer than before.
+    // Allows samples below `count`; never shrinks.
     void grow(std::uint32_t count) { locations_.resize(count, kNowhere); }
 
     [[nodiscard]] bool holds(SampleIndex sample) const { return locations_[sample] != kNowhere; }
 
-    // Precondition: the sample is below count(). Prefetches its entry from memory.
+    // Precondition: the sample is below count(). Prefetches its entry into the processor's cache.
     void expect(SampleIndex sample) const { __builtin_prefetch(&locations_[sample]); }
 
     // Precondition: the sample is held.
@@ -84,8 +83,8 @@ public:
         return heaps_[heap_of(sample)][locations_[sample] & kIndexMask];
     }
 
-    // In heap order: the children of entry i are the kChildren entries from kChildren * i + 1 on,
-    // and not before it.
+    // In heap order: the children of entry i are the kChildren entries from kChildren * i + 1 on;
+    // no child is less than its parent.
     [[nodiscard]] const Entries& entries(std::uint32_t heap) const { return heaps_[heap]; }
 
     // `entry.sample` must not be held.
@@ -95,11 +94,11 @@ public:
     Entry remove(SampleIndex sample);
     void rekey(SampleIndex sample, Key key);
 
-    // Takes an entry out where that costs least; the heap must not be empty.
+    // Removes the entry that is cheapest to remove; the heap must not be empty.
     Entry take_last(std::uint32_t heap);
 
-    // Appends the heap's samples, least first, that together have at least so many bytes, or all.
-    // None is taken out. `candidates` as for Ascent.
+    // Appends the heap's least samples, in order, until they have the given bytes, or all. Removes
+    // none. `candidates` as for Ascent.
     void take_least(
         std::uint32_t heap,
         Bytes bytes,
@@ -121,20 +120,20 @@ private:
 
 using ImportanceHeaps = KeyedHeaps<std::uint32_t>;
 
-// An entry's bytes; more than 4 GiB count as 4 GiB.
+// An entry's bytes, at most 4 GiB.
 inline std::uint32_t saturated(Bytes bytes) {
     return static_cast<std::uint32_t>(
         std::min<std::uint64_t>(bytes.count(), std::numeric_limits<std::uint32_t>::max()));
 }
 
-// Walks some heaps' entries in the order of their keys without touching the heaps, which must not
-// change meanwhile. O(log n) an entry, the first one O(1).
+// Walks the entries of some heaps in key order without changing the heaps, which must not change
+// meanwhile. O(log n) per entry, O(1) for the first.
 template <class Key>
 class KeyedHeaps<Key>::Ascent {
 public:
     using Candidate = KeyedHeaps::Candidate;
 
-    // `candidates` is memory for the walk, kept by the caller for the next one.
+    // `candidates`: buffer that the caller reuses between walks.
     Ascent(
         const KeyedHeaps& heaps,
         std::initializer_list<std::uint32_t> which,
@@ -143,8 +142,8 @@ public:
     // The next entry, or null. Valid until the next call.
     const Entry* next();
 
-    // Appends the samples of those of the next entries that `choose` takes, until they have `needed`
-    // bytes together. False: `choose` stopped before, or there are no more.
+    // Appends the samples of the next entries that `choose` takes, until they have `needed` bytes
+    // in all. False: `choose` stopped first, or no entries are left.
     template <class Choose>
     bool take(Bytes needed, const Choose& choose, std::vector<SampleIndex>& samples) {
         for (Bytes taken; taken < needed;) {
@@ -161,7 +160,7 @@ public:
         return true;
     }
 
-    // As take(); false: and nothing is appended.
+    // As take(); if false, appends nothing.
     template <class Choose>
     bool take_all(Bytes needed, const Choose& choose, std::vector<SampleIndex>& samples) {
         const std::size_t before = samples.size();

@@ -6,7 +6,7 @@ namespace stoker::sidecar {
 
 namespace {
 
-// Samples that may not go and are passed over, in one call at most.
+// Non-evictable samples that one call may skip.
 constexpr std::size_t kPassedOverMax = 64;
 
 }  // namespace

@@ -8,9 +8,9 @@
 
 namespace stoker::sidecar {
 
-// Residents in the order of their reads. Whoever may not go counts as read just now: it is about to
-// be. O(log n) a call; 20 bytes a sample, whether resident or not, and 24 a resident; one of more
-// than 4 GiB counts as 4 GiB.
+// Residents in the order of their reads. A resident that may not go counts as read just now,
+// because it soon will be. O(log n) per call; 20 bytes per sample, resident or not, and 24 per
+// resident; a sample of more than 4 GiB counts as 4 GiB.
 class LeastUsed : public EvictionPolicy {
 public:
     void on_resident(SampleIndex sample, Bytes bytes) override;
@@ -24,8 +24,8 @@ public:
     void shrink(Bytes excess, std::vector<SampleIndex>& victims) override;
 
 protected:
-    // `frequency`: reads are counted, and who was read less often goes before who was read longer
-    // ago; no sample goes for one that was not read more often.
+    // `frequency`: order by number of reads, then by the last read; a sample is only evicted for
+    // one that was read more often.
     explicit LeastUsed(bool frequency)
         : frequency_(frequency) {}
 
@@ -38,11 +38,11 @@ private:
     bool frequency_;
     std::vector<ReadKey> keys_;
     Heap residents_{0};
-    std::vector<Heap::Candidate> candidates_;  // kept for its memory
+    std::vector<Heap::Candidate> candidates_;  // reused buffer
     std::uint64_t clock_ = 0;
 };
 
-// Least recently used: every sample that comes is kept, the one that was read longest ago goes. The
+// Least recently used: keeps every new sample and evicts the one that was read longest ago. The
 // usual policy of caches in front of object stores, here for comparison and for access patterns
 // with locality. In a uniform random order without locality its hit ratio is w + (1-w)ln(1-w): 2 %
 // where never-evict has 20 %.
@@ -52,10 +52,9 @@ public:
         : LeastUsed(false) {}
 };
 
-// Least frequently used, with counts that survive absence ("perfect" LFU): a sample is kept when it
-// was read more often so far than those that would have to go. Among equally often read ones the
-// one read longest ago goes first. Where every sample is read once an epoch this never evicts;
-// where a job draws some samples more often than others, those stay.
+// Least frequently used, with counts that survive eviction ("perfect" LFU): keeps a sample if it
+// was read more often than its victims; ties evict the one read longest ago. It never evicts while
+// every sample is read once per epoch; under importance sampling the samples drawn most often stay.
 class Lfu final : public LeastUsed {
 public:
     Lfu()

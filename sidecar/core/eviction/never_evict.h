@@ -8,11 +8,11 @@
 
 namespace stoker::sidecar {
 
-// What came first stays (CoorDL's MinIO, section 4.1). Every epoch of a job that reads each sample
-// once then costs exactly (1-w)N fetches when a share w fits, which no policy that evicts can beat
-// in a uniform random order. A shrinking grant takes residents by lot: a fixed uniform order,
-// independent of ids and plans, so that what stays is a uniform subset again. 4 bytes a sample; one
-// of more than 4 GiB counts as 4 GiB.
+// Keeps the first samples to arrive (CoorDL's MinIO, section 4.1). Every epoch of a job that reads
+// each sample once then costs exactly (1-w)N fetches if a share w fits, which no evicting policy
+// can beat in a uniform random order. A shrinking grant evicts residents in a fixed uniform order,
+// independent of ids and plans, so that a uniform subset remains. 4 bytes per sample; one of more
+// than 4 GiB counts as 4 GiB.
 class NeverEvict final : public EvictionPolicy {
 public:
     void on_resident(SampleIndex sample, Bytes bytes) override;
@@ -31,7 +31,7 @@ public:
     void shrink(Bytes excess, std::vector<SampleIndex>& victims) override;
 
 private:
-    // By sample; 0: not resident. A deque, since it grows without a second copy of itself.
+    // By sample; 0: not resident. A deque grows without a second copy of itself.
     std::deque<std::uint32_t> bytes_;
 };
 

@@ -7,7 +7,7 @@
 
 namespace stoker::sidecar {
 
-// Those whose demands, plans and bytes count together: the dataset's own namespace, or one guest.
+// A unit of accounting for demands, plans and bytes: the dataset's own namespace, or one guest.
 using Party = Strong<std::uint8_t, struct PartyTag>;
 inline constexpr Party kOwnParty{0};
 inline constexpr std::size_t kPartiesMax = 256;

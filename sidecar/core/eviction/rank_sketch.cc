@@ -10,7 +10,7 @@ namespace stoker::sidecar {
 namespace {
 
 constexpr std::uint32_t kSamplesPerPart = 32;
-constexpr double kKept = 0.75;  // of an epoch's weight, when another one comes
+constexpr double kKept = 0.75;  // share of the old weight that remains after each new epoch
 
 }  // namespace
 

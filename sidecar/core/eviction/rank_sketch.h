@@ -7,8 +7,8 @@
 
 namespace stoker::sidecar {
 
-// The order in which a node directory keeps a dataset, by value: where a sample of some value
-// stands in it. Made of all samples, or of an even choice among many. An immutable value.
+// Order by value in which a node directory keeps a dataset; maps a value to its rank. Built from
+// all samples or from a uniform choice of them. An immutable value.
 class RankOrder {
 public:
     struct Entry {
@@ -16,7 +16,7 @@ public:
         Bytes bytes{};
     };
 
-    // A part of the dataset's bytes: 0 is the first byte to keep, 1 the end.
+    // A range of the dataset's bytes: 0 is the first byte to keep, 1 the end.
     struct Span {
         double begin = 0;
         double end = 1;
@@ -25,36 +25,36 @@ public:
     RankOrder() = default;
     explicit RankOrder(std::vector<Entry> entries);
 
-    // Ranks of all samples with this value; where there is none, of the next worse one.
+    // Ranks of all samples with this value; if there are none, of the next lower value.
     [[nodiscard]] Span span_of(float value) const;
 
 private:
-    std::vector<float> values_;  // falling
-    std::vector<double> ends_;   // of each one's bytes, as a share of all
+    std::vector<float> values_;  // descending
+    std::vector<double> ends_;   // cumulative bytes after each value, as a share of all
 };
 
-// How unevenly one job reads a dataset on one node: the bytes that it was given in epochs past,
-// over equal parts of the dataset in the order in which the node directory keeps them. It is what
-// the operator learns of a job's importance, whatever the contract's formula, and whatever other
-// jobs want to keep: 4 KiB, and nothing of single samples. O(log n) a draw. Not thread-safe.
+// How unevenly one job reads a dataset on one node: bytes served in past epochs, over equal parts
+// of the dataset in the node directory's keeping order. The operator receives only this sketch of a
+// job's importance: 4 KiB, no single samples, independent of the contract's formula and of other
+// jobs. O(log n) per draw. Not thread-safe.
 class RankSketch {
 public:
     static constexpr std::uint32_t kPartsMax = 1024;
 
-    // Parts of at least 32 samples: chance must not look like a preference.
+    // Each part has at least 32 samples, so that chance does not look like a preference.
     explicit RankSketch(std::uint32_t sample_count);
 
     void count(const RankOrder::Span& span, Bytes bytes);
 
-    // What was counted since the last call was one epoch. An epoch counts a quarter less with every
-    // one after it, because jobs read in turns everything and what matters. Without a count: no
-    // epoch.
+    // Ends an epoch: everything counted since the last call. Each later epoch reduces its weight by
+    // a quarter, because jobs alternate full and selective epochs. Does nothing if nothing was
+    // counted.
     void close_epoch();
 
-    // 0: no epoch yet. Then one more with each epoch.
+    // 0 before the first epoch; incremented by each epoch.
     [[nodiscard]] std::uint64_t revision() const { return revision_; }
 
-    // Bytes of a typical epoch, and how they divide among the parts.
+    // Bytes of a typical epoch; their distribution over the parts.
     [[nodiscard]] Bytes epoch_bytes() const;
     [[nodiscard]] std::vector<float> masses() const;
 

@@ -6,7 +6,7 @@ namespace stoker::sidecar {
 
 namespace {
 
-// Residents that make_room() looks at before it gives up: those before may all be held.
+// Residents that make_room() examines before it gives up; clients may hold all of them.
 constexpr int kLooksMax = 256;
 
 constexpr std::uint32_t kReadBits = 12;

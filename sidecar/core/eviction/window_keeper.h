@@ -9,27 +9,27 @@
 
 namespace stoker::sidecar {
 
-// Room in the window that somebody wants.
+// A request for room in the window.
 struct RoomRequest {
-    Party party = kOwnParty;                            // who wants it
-    bool urgent = false;                                // somebody waits for it
+    Party party = kOwnParty;                            // the requesting party
+    bool urgent = false;                                // a client waits for it
     std::uint32_t count = 1;                            // samples
-    std::function<bool(domain::SampleIndex)> may_go{};  // empty: every one may
+    std::function<bool(domain::SampleIndex)> may_go{};  // empty: every sample may go
 };
 
-// Knows which window samples will be read that no plan names: those of jobs whose order is decided
-// as they go (contract `windowed`). The engine asks it before it drops one that no plan needs, and
-// when the window is full. Not thread-safe; must not call back.
+// Knows which window samples will still be read although no plan names them: those of jobs that
+// choose their order as they go (contract `windowed`). The engine asks it before dropping a sample
+// that no plan needs, and when the window is full. Not thread-safe; must not call back.
 class WindowKeeper {
 public:
     virtual ~WindowKeeper() = default;
 
-    // Somebody will read the sample in his current epoch.
+    // Whether a reader will read the sample in its current epoch.
     [[nodiscard]] virtual bool keeps(domain::SampleIndex sample) const = 0;
 
-    // Appends at most `room.count` window samples that it keeps, to drop for others, cheapest loss
-    // first; unless the room is urgent, only those that neither the own party nor the one that
-    // wants it will read soon.
+    // Appends at most `room.count` of the kept window samples, to drop for others, least loss
+    // first; unless the room is urgent, only samples that neither the own party nor the requesting
+    // one will read soon.
     virtual void victims(
         const RoomRequest& room, std::vector<domain::SampleIndex>& samples) const = 0;
 };

@@ -21,7 +21,7 @@ double from_steps(std::uint32_t steps) {
     return steps / static_cast<double>(kSteps);
 }
 
-// A function of a probability, for each of its steps: logarithms are dear.
+// Tabulates a function of a probability over its steps, because logarithms are expensive.
 template <class Function>
 std::vector<float> table_of(const Function& function) {
     std::vector<float> table(kSteps + 1);
@@ -42,7 +42,7 @@ const std::vector<float>& losses() {
     return kTable;
 }
 
-// The least and the most that one criterion gave.
+// The least and the greatest value of one criterion.
 struct Range {
     double least = std::numeric_limits<double>::infinity();
     double most = -std::numeric_limits<double>::infinity();
@@ -52,8 +52,7 @@ struct Range {
         most = std::max(most, value);
     }
 
-    // What to multiply a value's distance from the least with, so that it weighs 0 to `weight`; 0
-    // where all are equal.
+    // Factor that maps the distance from the least value to 0..`weight`; 0 if all values are equal.
     [[nodiscard]] double factor(double weight) const {
         return most > least ? weight / (most - least) : 0;
     }
@@ -146,7 +145,7 @@ void BucketCriteria::measure(Ranges& ranges) {
     mean_loss_ = known_ > 0 ? sum / known_ : 0;
 }
 
-// Writes the scores and counts how many samples have each.
+// Writes the scores and counts the samples per score.
 void BucketCriteria::score_all(const Ranges& ranges, std::vector<std::uint32_t>& counts) {
     const auto& cross_entropy = cross_entropies();
     const bool with_fetches = fetches_differ();

@@ -12,61 +12,62 @@ namespace stoker::sidecar {
 
 using domain::SampleIndex;
 
-// What holds a job up, and so what makes a sample worth its place (IOWA).
+// A job's bottleneck, which selects the criteria of its scores (IOWA).
 enum class Bottleneck : std::uint8_t {
-    kCompute,  // the step: by cross entropy alone
-    kIo,       // the reading: by cross entropy, margin and the cost of fetching
+    kCompute,  // training steps: cross entropy alone
+    kIo,       // reading: cross entropy, margin and fetch cost
 };
 
-// -p log2 p of the true class: small for what is learnt. It peaks at p = 1/e and falls again for
-// the hardest, which margin_term() corrects.
+// -p log2 p of the true class: small for learnt samples. Peaks at p = 1/e and falls again for the
+// hardest samples, which margin_term() corrects.
 double cross_entropy_term(double p_true);
 
-// 1 - (p_true - p_other), 0..2: small for what is far from being confused. `p_other`, the largest
-// probability among the other classes, cannot be told from a loss: its bound 1 - p_true stands for
-// it, so the margin rises with the loss.
+// 1 - (p_true - p_other), 0..2: small for samples far from confusion. `p_other`, the largest
+// probability among the other classes, cannot be derived from a loss: its upper bound 1 - p_true
+// replaces it, so the margin grows with the loss.
 double margin_term(double p_true);
 
-// 1 / size, relative to the mean: small for what is expensive. (The slides mix the time to load in,
-// which at one origin is a constant, the size, and a queue that is of our own making: going by it
-// would make what a seed reads depend on the clock.)
+// 1 / size, relative to the mean: small for expensive samples. (The slides also use the load time.
+// With one origin that is a constant, the size, and our own queueing delay; the delay would make a
+// seed's samples depend on the clock.)
 double fetch_term(double size);
 
 struct CriteriaSettings {
     Bottleneck bottleneck = Bottleneck::kIo;
-    double cross_entropy = 1;  // weights of the three, 0 or more
+    double cross_entropy = 1;  // weights of the three criteria, 0 or more
     double margin = 1;
-    double fetch = 0.5;  // the least: it favours small and fast samples
-    // Sizes of the samples, where they differ.
+    double fetch = 0.5;  // the smallest: it favours small and fast samples
+    // Sizes of the samples, if they differ.
     std::function<Bytes(SampleIndex)> size_of = {};
 };
 
-// Scores the samples of one job, 0..1, high = important: each criterion min-max normalised over the
-// samples that were measured, then their weighted mean (the combination is not in the source; it is
-// ours and configurable). Scores are told apart in steps of 1/65534, so that they are ranked by
-// counting them. 8 bytes a sample. Not thread-safe. Deterministic.
+// Scores the samples of one job, 0..1, high = important: each criterion is min-max normalised over
+// the measured samples; the score is their weighted mean (the source gives no combination; ours is
+// configurable). Scores have steps of 1/65534, so that counting ranks them. 8 bytes per sample. Not
+// thread-safe. Deterministic.
 class BucketCriteria {
 public:
-    // A score in steps; kUnknown: not known at the last rescore().
+    // A score in steps; kUnknown: no measurement at the last rescore().
     using Steps = std::uint16_t;
     static constexpr Steps kUnknown = 65535;
 
     BucketCriteria(std::uint32_t count, CriteriaSettings settings);
 
-    // What training said: the loss, that is -ln p_true. False: unknown sample, not finite.
+    // Records a training loss, that is -ln p_true. False: unknown sample, or not finite.
     bool record(SampleIndex sample, float loss);
 
-    // The same as the probability of the true class, 0..1.
+    // As record(), from the probability of the true class, 0..1.
     bool record_probability(SampleIndex sample, float p_true);
 
     void set_bottleneck(Bottleneck bottleneck) { settings_.bottleneck = bottleneck; }
 
     [[nodiscard]] Bottleneck bottleneck() const { return settings_.bottleneck; }
 
-    // Takes all that came since into the scores and their ranks: O(count), some 10 ns a sample.
+    // Updates scores and ranks from all records so far: O(count), some 10 ns per sample.
     void rescore();
 
-    // The sample will be recorded soon: asks for its place in memory. Any sample.
+    // Hint: the sample will be recorded soon; prefetches its state into the processor's cache.
+    // Accepts any id.
     void expect(SampleIndex sample) const {
         if (sample < p_trues_.size()) {
             __builtin_prefetch(&p_trues_[sample], 1);
@@ -77,22 +78,22 @@ public:
 
     [[nodiscard]] std::uint32_t known() const { return known_; }
 
-    // As of rescore(); NaN for what was not known then.
+    // As of rescore(); NaN for a sample unknown then.
     [[nodiscard]] float score(SampleIndex sample) const;
 
     [[nodiscard]] Steps score_steps(SampleIndex sample) const { return scores_[sample]; }
 
-    // Rank of the score among all, 0..1: equal scores share the middle rank, what was not known has
+    // Rank of the score among all, 0..1: equal scores share the middle rank, unknown samples have
     // 1. The address and length never change.
     [[nodiscard]] std::span<const float> ranks() const { return ranks_; }
 
-    // Mean of -ln p_true over all that is known, whenever it came; as of rescore().
+    // Mean of -ln p_true over all known samples, of any age; as of rescore().
     [[nodiscard]] double mean_loss() const { return mean_loss_; }
 
     [[nodiscard]] float p_true(SampleIndex sample) const;
 
 private:
-    // What one criterion gave: a number for each known sample, and its range over them.
+    // Ranges of the criteria over all known samples.
     struct Ranges;
 
     [[nodiscard]] bool fetches_differ() const;

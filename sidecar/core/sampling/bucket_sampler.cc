@@ -88,12 +88,12 @@ std::optional<ShareWalk::Step> BucketSampler::next(Reader& reader) const {
             reader.resumed->take();
             return step;
         }
-        reader.walk.give_back();  // another step is taken in its place
+        reader.walk.give_back();  // another step is taken instead
         reader.leave_out(step->left_out);
     }
 }
 
-// At least `count` steps, or all that the epoch has left.
+// Decides steps until `count` are ahead or the epoch ends.
 void BucketSampler::decide_ahead(Reader& reader, std::size_t count) const {
     while (reader.ahead.size() < count) {
         const auto step = next(reader);
@@ -104,7 +104,7 @@ void BucketSampler::decide_ahead(Reader& reader, std::size_t count) const {
     }
 }
 
-// A member of its group that is on the node, one not read yet if possible; else itself.
+// A stored member of its group, an unread one if possible; otherwise the sample itself.
 SampleIndex BucketSampler::stand_in(const Reader& reader, SampleIndex sample) const {
     if (reader.full || node_.is_stored(sample)) {
         return sample;

@@ -17,12 +17,12 @@
 
 namespace stoker::sidecar {
 
-// The contract `importance` of the IOWA family: reads what is in the bucket (SampleBuckets) once an
-// epoch. Near-duplicates are left out or stand in for one another (RedundancyGroups).
+// The contract `importance` of the IOWA family: reads the samples in the bucket (SampleBuckets)
+// once per epoch. Near-duplicates are left out or substitute for one another (RedundancyGroups).
 //
-// All ranks of a node share the bucket, and read equally many samples; ranks on other nodes do so
-// as far as their sidecars know the same losses. The first rank to begin an epoch pays for moving
-// the buckets. 12 bytes and two bits a sample and what SampleBuckets says of near-duplicates.
+// All ranks of a node share the bucket and read equally many samples; so do ranks on other nodes if
+// their sidecars know the same losses. The first rank to begin an epoch moves the samples between
+// the buckets. 12 bytes and two bits per sample, plus the redundancy groups as in SampleBuckets.
 // Deterministic. Not thread-safe.
 class BucketSampler final : public Sampler {
 public:
@@ -48,7 +48,7 @@ public:
         std::span<const float> losses) override;
     [[nodiscard]] EpochReport report(std::uint32_t rank) const override;
 
-    // SampleBuckets::worths().
+    // Returns SampleBuckets::worths().
     [[nodiscard]] std::span<const float> relative_importance() const override {
         return buckets_.worths();
     }
@@ -56,7 +56,7 @@ public:
     [[nodiscard]] std::string snapshot() const override;
     bool restore(std::string_view snapshot) override;
 
-    // Near-duplicates among all that came are told apart from the next epoch on. Ignored where
+    // Groups near-duplicates among all fingerprints received, from the next epoch on. Ignored if
     // copies are kept.
     void on_similarity(
         std::span<const SampleIndex> samples, std::span<const std::uint64_t> hashes) override {
@@ -77,7 +77,7 @@ private:
         ShareWalk walk;
         bool begun = false;
         bool full = true;
-        std::deque<ShareWalk::Step> ahead;  // decided, and not drawn yet
+        std::deque<ShareWalk::Step> ahead;  // decided but not drawn yet
     };
 
     BucketSampler(
@@ -97,7 +97,7 @@ private:
     std::uint64_t seed_;
     std::uint32_t ranks_;
     SampleBuckets buckets_;
-    // Deciding ahead changes nothing, so that foreseeing may.
+    // Mutable: foresee() decides ahead, which does not change the result.
     mutable std::map<std::uint32_t, Reader> readers_;
 };
 

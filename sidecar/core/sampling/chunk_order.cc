@@ -24,7 +24,7 @@ std::vector<SampleIndex> chunk_order(
         STOKER_CHECK(chunk < chunk_count, "a sample lies in one of the chunks");
         ++sizes[chunk];
     }
-    std::vector<std::uint32_t> next(chunk_count);  // where the chunk's next sample goes
+    std::vector<std::uint32_t> next(chunk_count);  // next free position of each chunk
     std::vector<std::uint32_t> group_ends;
     std::uint32_t place = 0;
     for (std::uint32_t i = 0; i < chunk_count; ++i) {

@@ -11,7 +11,7 @@ namespace stoker::sidecar {
 
 namespace {
 
-// P(X = k) for k = 0..trials, X ~ Binomial(trials, p). By logarithms: 0.5^1000 is no problem.
+// P(X = k) for k = 0..trials, X ~ Binomial(trials, p). Uses logarithms, because 0.5^1000 is tiny.
 std::vector<double> binomial(std::uint64_t trials, double p) {
     std::vector<double> mass(trials + 1);
     const auto n = static_cast<double>(trials);
@@ -98,7 +98,7 @@ std::vector<std::uint32_t> place_pooled(const AccessCounts& counts, std::uint32_
         highest[sample] = most(sample);
         order[sample] = sample;
     }
-    // Whose best reader stands out most chooses first.
+    // Samples in descending order of their best reader's count.
     std::ranges::stable_sort(
         order, std::greater{}, [&](SampleIndex sample) { return highest[sample]; });
     std::vector<std::uint32_t> room(ranks, capacity);

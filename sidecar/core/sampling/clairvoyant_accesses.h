@@ -7,12 +7,12 @@
 #include "common/base/bytes.h"
 #include "sidecar/core/sampling/exact_order.h"
 
-// What a seeded job will read, known before it starts (NoPFS, SC 2021): every rank can replay every
+// The reads of a seeded job, known before it starts (NoPFS, SC 2021): every rank can replay every
 // rank's epochs. Pure functions.
 namespace stoker::sidecar {
 
-// Calls visit(rank, sample, position in the rank's order) for every read of one epoch, in the turns
-// of the ranks; the first ids come again where the last turn is not full.
+// Calls visit(rank, sample, position in the rank's order) for every read of one epoch, rank after
+// rank in each round; the first ids repeat if the last round is not full.
 template <class Visit>
 void for_each_read(const EpochShape& shape, std::uint64_t epoch, const Visit& visit) {
     EpochShape whole = shape;
@@ -25,7 +25,7 @@ void for_each_read(const EpochShape& shape, std::uint64_t epoch, const Visit& vi
     }
 }
 
-// How often each rank will read each sample over a whole run: 2 bytes a rank and sample.
+// Number of reads of each sample by each rank over a whole run: 2 bytes per rank and sample.
 class AccessCounts {
 public:
     // Replays `epochs` epochs; counts saturate at 65535.
@@ -47,18 +47,18 @@ private:
 
 constexpr std::uint64_t kNeverRead = UINT64_MAX;
 
-// For each rank and sample, after how many reads of its own the rank reads it first; kNeverRead.
-// 8 bytes a rank and sample.
+// For each rank and sample, the number of the rank's own reads before it reads the sample first; or
+// kNeverRead. 8 bytes per rank and sample.
 std::vector<std::vector<std::uint64_t>> first_uses(const EpochShape& shape, std::uint64_t epochs);
 
-// Where a rank keeps what: tiers are its storage classes, fastest first.
+// Samples that a rank keeps in each tier (storage class), fastest first.
 struct TierPlacement {
     std::vector<std::vector<SampleIndex>>
-        tiers;  // in order of first use, so that filling prefetches
+        tiers;  // in order of first use, so filling them prefetches
 };
 
-// The rank's own most frequent samples, in the fastest tier first (NoPFS). Ties: first use, then
-// id. Samples that it never reads are not kept.
+// The rank's own most frequent samples, the fastest tier first (NoPFS). Ties: first use, then id.
+// Omits samples that it never reads.
 TierPlacement place_own(
     const AccessCounts& counts,
     std::uint32_t rank,
@@ -68,13 +68,14 @@ TierPlacement place_own(
 
 constexpr std::uint32_t kNoOwner = UINT32_MAX;
 
-// One owner for each sample: the rank that reads it most often, of those that have room; so all
-// samples have one where the ranks' room together suffices, and each is read from the origin once.
-// (place_own() alone keeps some twice and others nowhere.) `capacity` in samples, each rank's.
-// Everybody computes the same. kNoOwner: no room.
+// Assigns each sample one owner: of the ranks with room, the one that reads it most often. If the
+// ranks' total room suffices, every sample has an owner and is read from the origin once.
+// (place_own() alone keeps some samples twice and others nowhere.) `capacity`: samples per rank.
+// Every rank computes the same result. kNoOwner: no room.
 std::vector<std::uint32_t> place_pooled(const AccessCounts& counts, std::uint32_t capacity);
 
-// Binomial(epochs, 1/ranks): how many of `samples` one rank reads more than `threshold` times.
+// Binomial(epochs, 1/ranks): expected number of `samples` that one rank reads more than `threshold`
+// times.
 double expected_above(
     double samples, std::uint64_t epochs, std::uint32_t ranks, std::uint64_t threshold);
 

@@ -63,7 +63,7 @@ double write_seconds(const NodeModel& node, Bytes size) {
 std::vector<double> consume_times(const NodeModel& node, std::span<const ModelRead> stream) {
     std::vector<double> times;
     times.reserve(stream.size() + 1);
-    double work = 0;  // of staging's threads together
+    double work = 0;  // of all staging threads together
     double free_at = 0;
     for (const ModelRead& read : stream) {
         work +=

@@ -7,12 +7,12 @@
 #include "common/base/bytes.h"
 #include "common/base/result.h"
 
-// How long reads take and where from they are fastest (the performance model of NoPFS, SC 2021).
-// Times in seconds, rates in bytes per second. Pure.
+// Read times and the fastest source of a sample (the performance model of NoPFS, SC 2021). Times in
+// seconds, rates in bytes per second. Pure.
 namespace stoker::sidecar {
 
-// Total rate by number of users (threads, clients): measured points, straight lines between them;
-// before the first point in proportion to the users, after the last one flat.
+// Total rate by number of users (threads, clients), interpolated linearly between measured points;
+// proportional to the users before the first point, constant after the last.
 class BandwidthCurve {
 public:
     struct Point {
@@ -20,12 +20,13 @@ public:
         double bytes_per_second = 0;
     };
 
-    // kInvalidArgument: no points, users not above zero and rising, a rate that is not positive.
+    // kInvalidArgument: no points, user counts that are not positive and rising, a rate that is not
+    // positive.
     static Result<BandwidthCurve> make(std::vector<Point> points);
 
     [[nodiscard]] double total(double users) const;
 
-    // What each of them gets.
+    // Rate per user.
     [[nodiscard]] double each(double users) const { return total(users) / users; }
 
 private:
@@ -47,7 +48,7 @@ struct NodeModel {
     double peer = 0;        // of the node from all others
     BandwidthCurve origin;  // by clients
     double origin_clients = 1;
-    TierModel staging;  // the buffer that the trainer reads
+    TierModel staging;  // the buffer that the trainer reads from
     std::vector<TierModel> tiers;
 };
 
@@ -55,7 +56,7 @@ enum class Source : std::uint8_t { kLocal, kPeer, kOrigin };
 
 constexpr std::uint32_t kNotHere = UINT32_MAX;
 
-// Where a sample can be had: the fastest tier that holds it here, and at a peer.
+// Locations of a sample: the fastest tier that holds it here, and at a peer.
 struct Copies {
     std::uint32_t local_tier = kNotHere;
     std::uint32_t peer_tier = kNotHere;
@@ -74,7 +75,7 @@ struct SourceChoice {
 // link.)
 SourceChoice choose_source(const NodeModel& node, Bytes size, const Copies& copies);
 
-// Into the staging buffer: decoding or writing, whichever is slower.
+// Time to write into the staging buffer: decoding or writing, whichever is slower.
 double write_seconds(const NodeModel& node, Bytes size);
 
 struct ModelRead {
@@ -82,9 +83,9 @@ struct ModelRead {
     Copies copies;
 };
 
-// When the trainer begins each read of its stream, and when it is done with the last one: size + 1
-// times. A read begins when its bytes are there, and when the one before has been computed on;
-// staging's threads fetch and write side by side.
+// Start time of each read of the trainer's stream, and the end of the last one: size + 1 times. A
+// read starts when its bytes have arrived and the step on the one before is finished; the staging
+// threads fetch and write in parallel.
 std::vector<double> consume_times(const NodeModel& node, std::span<const ModelRead> stream);
 
 }  // namespace stoker::sidecar

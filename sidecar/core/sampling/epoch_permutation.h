@@ -9,10 +9,10 @@ namespace stoker::sidecar {
 
 using domain::SampleIndex;
 
-// A shuffled 0..count-1 that takes no memory: a Feistel network over the next power of two, walked
-// until it falls inside (Black and Rogaway, CT-RSA 2002). Any position can be computed, and found
-// again, in O(1), so that an epoch can be resumed anywhere and ten million samples cost nothing.
-// The same on every machine. Immutable, so safe to share between threads.
+// A shuffled 0..count-1 that needs no memory: a Feistel network over the next power of two,
+// iterated until the value is in range (Black and Rogaway, CT-RSA 2002). Each position and its
+// inverse take O(1), so an epoch can resume anywhere, and ten million samples need no setup. The
+// same on every machine. Immutable, so safe to share between threads.
 class EpochPermutation {
 public:
     EpochPermutation(std::uint32_t count, std::uint64_t seed, std::uint64_t epoch);
@@ -20,13 +20,13 @@ public:
     // The sample at `position`, which must be below count().
     [[nodiscard]] SampleIndex at(std::uint32_t position) const;
 
-    // Where `sample`, which must be below count(), is.
+    // The position of `sample`, which must be below count().
     [[nodiscard]] std::uint32_t position_of(SampleIndex sample) const;
 
     [[nodiscard]] std::uint32_t count() const { return count_; }
 
 private:
-    static constexpr std::size_t kRounds = 4;  // of two halves each
+    static constexpr std::size_t kRounds = 4;  // each round covers two halves
 
     struct Halves {
         std::uint32_t left = 0;
@@ -38,7 +38,7 @@ private:
     [[nodiscard]] std::uint32_t backward(std::uint32_t word) const;
 
     std::uint32_t count_;
-    std::uint32_t rotation_ = 0;  // small domains have few networks: this gives them more orders
+    std::uint32_t rotation_ = 0;  // small domains have few networks: a rotation gives more orders
     std::uint32_t right_bits_ = 0;
     std::uint32_t left_mask_ = 0;
     std::uint32_t right_mask_ = 0;

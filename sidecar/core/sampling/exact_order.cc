@@ -11,12 +11,12 @@ namespace stoker::sidecar {
 
 namespace {
 
-// The state from which the epoch's words come: seed and epoch, mixed one after the other.
+// Initial state of the epoch's random words: mixes in the seed, then the epoch.
 std::uint64_t stream_of(std::uint64_t seed, std::uint64_t epoch) {
     return Prng{Prng{seed}() + epoch}();
 }
 
-// By the words that the ids get from the stream.
+// Sorts by the ids' random words.
 void sort_part(
     std::span<SampleIndex> part,
     const Prng& first_word,
@@ -37,8 +37,8 @@ void shuffle(std::span<SampleIndex> samples, Prng& prng) {
     }
 }
 
-// Ids go to the part that the upper bits of their words name, then each part is sorted, which needs
-// the words of one part at a time only.
+// Distributes the ids by the upper bits of their words, then sorts each part; this needs the words
+// of only one part at a time.
 std::vector<SampleIndex> permutation(std::uint32_t count, std::uint64_t seed, std::uint64_t epoch) {
     const int part_bits = std::clamp(static_cast<int>(std::bit_width(count)) - 9, 1, 11);
     const auto part_of = [part_bits](std::uint64_t word) { return word >> (64 - part_bits); };
@@ -56,7 +56,7 @@ std::vector<SampleIndex> permutation(std::uint32_t count, std::uint64_t seed, st
     }
     std::vector<std::pair<std::uint64_t, SampleIndex>> keyed;
     for (std::size_t part = 0; part + 1 < ends.size(); ++part) {
-        // Every end has moved on to where the next part ends.
+        // ends[part] is now the end of the part.
         sort_part(
             {order.begin() + (part == 0 ? 0 : ends[part - 1]), order.begin() + ends[part]},
             first_word,

@@ -8,25 +8,25 @@
 #include "common/domain/ids.h"
 
 // Epoch orders: pure functions of count, seed, epoch and world, the same on every machine and the
-// same as the client's `stoker.order` (tests/contract/golden/order.json holds both to it). The
-// shape is that of torch's DistributedSampler: one permutation for all ranks, padded or cut to a
-// multiple of their number, dealt out in turns.
+// same as the client's `stoker.order` (tests/contract/golden/order.json checks both). The layout is
+// that of torch's DistributedSampler: one permutation for all ranks, padded or cut to a multiple of
+// their number, dealt out in turns.
 namespace stoker::sidecar {
 
 using domain::SampleIndex;
 
-// Fisher and Yates: every order equally likely.
+// Fisher-Yates shuffle: every order is equally likely.
 void shuffle(std::span<SampleIndex> samples, Prng& prng);
 
-// A shuffled 0..count-1. Sample i gets the i-th word of a SplitMix64 stream that is seeded with
-// seed and epoch; the ids sorted by their words (ties by id) are the permutation. O(count log
-// count) time, 4 bytes a sample and some 100 KB while it runs.
+// A shuffled 0..count-1. Sample i gets the i-th word of a SplitMix64 stream seeded with seed and
+// epoch; the ids sorted by their words (ties by id) are the permutation. O(count log count) time; 4
+// bytes per sample and some 100 KB while it runs.
 std::vector<SampleIndex> permutation(std::uint32_t count, std::uint64_t seed, std::uint64_t epoch);
 
-// What happens to the tail that does not divide by the number of ranks.
+// Treatment of the tail if the count does not divide by the number of ranks.
 enum class Tail : std::uint8_t {
-    kPad,   // the first ids are read again to fill up: all ranks read equally many
-    kDrop,  // the tail is left out: likewise
+    kPad,   // repeats the first ids: all ranks read equally many
+    kDrop,  // leaves the tail out: all ranks read equally many
 };
 
 struct EpochShape {
@@ -37,7 +37,7 @@ struct EpochShape {
     bool shuffle = true;
 };
 
-// How many ids each rank reads in an epoch.
+// Number of ids that each rank reads in an epoch.
 std::uint32_t rank_length(const EpochShape& shape);
 
 // The ids that one rank reads in one epoch, in order. `rank` must be below `shape.ranks`.
@@ -49,7 +49,7 @@ std::vector<SampleIndex> epoch_order(
 std::vector<SampleIndex> deal(
     const EpochShape& shape, std::vector<SampleIndex> order, std::uint32_t rank);
 
-// Does the id at `position` of a rank's order only fill up the last round?
+// Whether the id at `position` of a rank's order only pads the last round.
 inline bool is_padding(const EpochShape& shape, std::uint32_t rank, std::uint64_t position) {
     return position * shape.ranks + rank >= shape.count;
 }

@@ -17,7 +17,7 @@ ExactSampler::ExactSampler(const EpochShape& shape, Order order)
 
 void ExactSampler::begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) {
     ListedEpoch& state = ranks_[rank];
-    state.order = std::vector<SampleIndex>{};  // its memory is for the next one
+    state.order = std::vector<SampleIndex>{};  // frees memory for the next one
     state.order = deal(shape_, order_(epoch), rank);
     state.rewind(epoch);
     if (rank == 0 && shape_.tail == Tail::kDrop) {

@@ -10,8 +10,8 @@
 
 namespace stoker::sidecar {
 
-// Draws a fixed order: what is stored changes nothing. Serves the contract `exact` where the
-// sidecar and not the trainer makes the order, and orders of the same kind (chunk_order.h).
+// Draws a fixed order, independent of what is stored. Serves the contract `exact` when the sidecar
+// and not the trainer makes the order, and similar orders (chunk_order.h).
 class ExactSampler final : public Sampler {
 public:
     // The order of the whole dataset in one epoch: shape.count ids, each once.

@@ -7,21 +7,21 @@
 
 namespace stoker::sidecar {
 
-// Walks a dataset package by package: runs of neighbouring samples, in a random order of runs
-// (iCACHE's dynamic packaging, where the runs lie together at the origin). Constant memory. Not
+// Walks a dataset package by package: runs of neighbouring samples, in a random order of the runs
+// (iCACHE's dynamic packaging, where the origin stores each run together). Constant memory. Not
 // thread-safe.
 class PackageCursor {
 public:
-    // `package`: samples of a run. `seed` and `epoch` give the order of runs.
+    // `package`: samples per run. `seed` and `epoch` determine the order of the runs.
     PackageCursor(
         std::uint32_t count, std::uint32_t package, std::uint64_t seed, std::uint64_t epoch)
         : count_(count),
           package_size_(package),
-          // Another order than that of samples under the same seed.
+          // Inverts the seed, so that this order differs from the samples' own.
           order_(count / package + (count % package != 0 ? 1 : 0), ~seed, epoch) {}
 
-    // The next sample that `wanted` says yes to, looking at `looks` samples at most; nothing: none
-    // among those, or the dataset has been walked.
+    // The next sample that `wanted` accepts, examining at most `looks` samples; nullopt: none of
+    // them, or the dataset has been walked.
     template <class Wanted>
     std::optional<SampleIndex> next(const Wanted& wanted, std::uint32_t looks) {
         for (; looks > 0 && package_ < order_.count(); --looks) {
@@ -46,7 +46,7 @@ private:
     EpochPermutation order_;
     std::uint32_t package_ = 0;
     std::uint32_t offset_ = 0;
-    std::uint64_t first_ = 0;  // sample of the package
+    std::uint64_t first_ = 0;  // the package's first sample
 };
 
 }  // namespace stoker::sidecar

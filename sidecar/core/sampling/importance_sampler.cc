@@ -11,15 +11,15 @@ namespace stoker::sidecar {
 
 namespace {
 
-// Steps of a rebuild of the ranks that an epoch's beginning may take, some 10 ms.
+// Rebuild steps at the beginning of an epoch, some 10 ms.
 constexpr std::uint64_t kRebuildAtOnce = std::uint64_t{1} << 18U;
 
-// Steps per draw after that. A rebuild takes four a sample, so with one rank it is over after half
-// an epoch at most.
+// Rebuild steps per draw after that. A rebuild takes four steps per sample, so with one rank it
+// ends after half an epoch at most.
 constexpr std::uint64_t kRebuildPerDraw = 8;
 
-// Looks for a stand-in that one request may cost, in the pool and in packages. Packages are walked
-// once an epoch, so that all requests together look at no sample twice.
+// Samples that one request may examine for a stand-in, in the pool and in packages. Packages are
+// walked once per epoch, so all requests together examine each sample at most once.
 constexpr std::uint32_t kPoolLooks = 8;
 constexpr std::uint32_t kPackageLooks = 256;
 
@@ -108,7 +108,7 @@ void ImportanceSampler::rebuild_ranks(std::uint64_t epoch) {
     }
 }
 
-// Whatever was planned is forgotten; what has been decided in this epoch is not.
+// Discards the plan; keeps this epoch's decisions.
 void ImportanceSampler::restart(Reader& reader, std::optional<ResumedEpoch> rest) {
     const std::uint64_t epoch = reader.walk.share().epoch();
     reader.begin(losses_.count(), epoch, std::move(rest));
@@ -134,7 +134,7 @@ void ImportanceSampler::plan_ahead(Reader& reader, std::size_t count) {
             promise_stand_in(reader, planned);
         }
         if (!planned.stand_in && reader.had(step->sample)) {
-            reader.walk.share().give_back();  // another step will be taken in its place
+            reader.walk.share().give_back();  // another step will be taken instead
             reader.leave_out(step->left_out);
             continue;
         }
@@ -158,14 +158,14 @@ bool ImportanceSampler::may_substitute(const ImportanceWalk::Step& step) const {
 }
 
 bool ImportanceSampler::is_unimportant(SampleIndex sample) const {
-    return losses_.ranks()[sample] < important_from_;  // 1 where nobody has measured it
+    return losses_.ranks()[sample] < important_from_;  // 1 if unmeasured
 }
 
 bool ImportanceSampler::is_fresh(const Reader& reader, SampleIndex sample) const {
     return !reader.served[sample] && !reader.promised[sample];
 }
 
-// An L-request for what is not here: settles what to load for it, or to take from what is here.
+// An L-request for an absent sample: decides which stand-in to load, or which stored one to use.
 void ImportanceSampler::promise_stand_in(Reader& reader, Planned& planned) {
     if (node_.is_stored(planned.step.sample) && is_fresh(reader, planned.step.sample)) {
         return;
@@ -229,7 +229,7 @@ Draw ImportanceSampler::serve(Reader& reader, const Planned& planned) {
     const auto here = [this, &reader](SampleIndex candidate) {
         return node_.is_stored(candidate) && !reader.served[candidate];
     };
-    // Late or not: a sample that was read before the break is counted already.
+    // Late or not: a sample that was read before the break is already counted.
     if (const auto other = planned.stand_in;
         other && (here(*other) || (reader.had(sample) && !reader.served[*other]))) {
         return {sample, *other, Draw::Kind::kSubstituted};
@@ -257,7 +257,7 @@ void ImportanceSampler::foresee(
 void ImportanceSampler::on_losses(
     std::uint32_t rank, std::span<const SampleIndex> samples, std::span<const float> losses) {
     const std::uint64_t used = learn(losses_, samples, losses);
-    // A rank of another node, whose losses came through its sidecar, has its own report there.
+    // A rank on another node, whose losses came through its own sidecar, has its report there.
     if (const auto reader = readers_.find(rank); reader != readers_.end()) {
         reader->second.report.count_losses(used, samples.size(), losses.size());
     }

@@ -19,28 +19,28 @@
 
 namespace stoker::sidecar {
 
-// The contract `importance` of the iCACHE family (HPCA 2023): full epochs first and every
-// reuse_factor-th, in between I/O-oriented importance sampling (ImportanceWalk).
+// The contract `importance` of the iCACHE family (HPCA 2023): full epochs in the warm-up and every
+// reuse_factor-th; all others use I/O-oriented importance sampling (ImportanceWalk).
 //
-// Only an L-request for a sample that is not on the node is ever given another one: one that is on
-// the node, is unimportant by its own rank, belongs to the same rank's share and has not been read
-// by it in this epoch. Which samples those are to be is settled ahead: foresee() names, in the
-// place of every such L-request, the next sample of a package (neighbours in the dataset's order,
-// which an origin reads together), so that an L-request costs a share of a sequential read and
-// never a random one. An L-request whose stand-in did not arrive in time is read itself.
+// Only an L-request for an absent sample is ever substituted, by a stand-in that is stored,
+// unimportant by its own rank, in the same rank's share and not yet read by it in this epoch.
+// Stand-ins are decided ahead: for every such L-request foresee() names the next sample of a
+// package (neighbours in the dataset's order, which an origin reads together), so an L-request
+// costs a share of a sequential read instead of a random one. An L-request whose stand-in did not
+// arrive in time reads its own sample.
 //
-// Where no loss has come by the end of the warm-up, epochs stay full and report().exact_fallback
-// says so. Losses count from any rank, for any sample: they are applied to the ids that come with
-// them, the served ones.
+// If no loss has arrived by the end of the warm-up, epochs stay full and report().exact_fallback is
+// true. Losses count from any rank, for any sample: they apply to the ids that come with them, the
+// served ones.
 //
-// Deterministic. Not thread-safe. Per sample and job: 12 bytes and one bit, and per local rank
-// four bits. A draw costs well under a microsecond; the ranks are rebuilt in slices of draw() once
-// an epoch (at once where a quarter million steps suffice).
+// Deterministic. Not thread-safe. Per sample and job: 12 bytes and one bit, and per local rank four
+// bits. A draw costs well under a microsecond; the ranks are rebuilt in slices of draw() once per
+// epoch (at once if a quarter million steps suffice).
 class ImportanceSampler final : public Sampler {
 public:
     struct Tuning {
-        std::uint32_t package = 64;    // neighbouring samples that are loaded together, for L
-        std::uint32_t horizon = 2048;  // draws that are decided ahead
+        std::uint32_t package = 64;    // neighbouring samples loaded together for L-requests
+        std::uint32_t horizon = 2048;  // draws decided ahead
     };
 
     // kInvalidArgument names the parameter.
@@ -74,7 +74,8 @@ public:
     [[nodiscard]] std::string snapshot() const override;
     bool restore(std::string_view snapshot) override;
 
-    // Grows when relative_importance() has been rebuilt: time to refresh an eviction policy.
+    // Incremented when relative_importance() has been rebuilt: the caller should refresh an
+    // eviction policy.
     [[nodiscard]] std::uint64_t importance_revision() const { return losses_.revision(); }
 
     // Samples whose relative importance is below this may be substituted.
@@ -82,7 +83,7 @@ public:
 
     [[nodiscard]] double l_share() const { return settings_.number("lShare"); }
 
-    // Is `epoch` one that reads everything? Then a full cache had better be left alone.
+    // Whether `epoch` reads everything. An eviction policy should then displace nothing.
     [[nodiscard]] bool is_full(std::uint64_t epoch) const;
 
 private:
@@ -90,7 +91,7 @@ private:
         ImportanceWalk::Step step;
         std::optional<SampleIndex> stand_in;
 
-        // What is fetched for it.
+        // The sample to fetch for it.
         [[nodiscard]] SampleIndex expected() const { return stand_in.value_or(step.sample); }
     };
 
@@ -101,7 +102,7 @@ private:
         std::deque<Planned> ahead;
         bool begun = false;
         bool all_planned = false;
-        std::vector<bool> promised;  // to a draw ahead, for itself or as a stand-in
+        std::vector<bool> promised;  // reserved for a draw ahead, for itself or as a stand-in
         PackageCursor packages{1, 1, 0, 0};
         std::uint32_t pool_cursor = 0;
     };
@@ -135,7 +136,7 @@ private:
     double important_from_;
     LossRanks losses_;
     std::vector<bool> pooled_;
-    std::vector<SampleIndex> pool_;  // L-samples on the node; checked again when taken
+    std::vector<SampleIndex> pool_;  // L-samples on the node; rechecked when taken
     std::map<std::uint32_t, Reader> readers_;
     std::uint64_t rebuilt_for_ = 0;  // epoch + 1
 };

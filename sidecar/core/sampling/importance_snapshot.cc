@@ -1,6 +1,6 @@
-// The part of ImportanceSampler that goes into a checkpoint: one byte a sample for its loss (which
-// 1/255 of all losses it belongs to, with that part's value), and for ranks in mid-epoch two bits a
-// sample for what was decided. Little-endian; version first.
+// ImportanceSampler's part of a checkpoint: one byte per sample for its loss (which 1/255 of all
+// losses it belongs to, with that part's value), and for each rank in mid-epoch two bits per sample
+// for its decisions. Little-endian; version first.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,15 +13,15 @@ namespace stoker::sidecar {
 namespace {
 
 constexpr std::uint32_t kVersion = 0x31534949;  // "IIS1"
-constexpr std::size_t kParts = 255;             // and 0 for "no loss"
+constexpr std::size_t kParts = 255;             // plus 0 for "no loss"
 constexpr std::uint32_t kSampledLosses = 1U << 16U;
 
-// A snapshot comes from outside: it may not make us keep books for more ranks than a node has.
+// Bounds the state that an untrusted snapshot can create: no node has more ranks.
 constexpr std::uint32_t kReadersMax = 64;
 
 using Parts = std::array<float, kParts>;
 
-// The middle loss of each part, from an even sample of them; ascending.
+// The median loss of each part, from a uniform sample of them; ascending.
 Parts parts_of(const LossRanks& losses) {
     std::vector<float> sampled;
     const std::uint32_t stride = 1 + losses.count() / kSampledLosses;
@@ -44,7 +44,7 @@ std::uint8_t part_of(const Parts& parts, float loss) {
     return static_cast<std::uint8_t>(1 + (place - parts.begin()));
 }
 
-// `count` bits at the head of `size` that are otherwise false.
+// Reads `count` bits into the front of `size` flags; the others are false.
 std::vector<bool> get_bits(WireReader& wire, std::uint32_t count, std::uint32_t size) {
     auto bits = wire.get_bits(count);
     bits.resize(size);

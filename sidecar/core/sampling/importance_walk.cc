@@ -14,7 +14,7 @@ ImportanceWalk::ImportanceWalk(
       seed_(settings.seed),
       beta_(settings.number("beta")),
       important_from_(important_from(beta_, settings.number("hShare"))),
-      // With several ranks an equal number for every rank, from what all of them know.
+      // With several ranks, the same number for each, from facts that all of them know.
       selective_steps_(
           settings.ranks == 1
               ? share_.turns()

@@ -17,21 +17,21 @@ namespace stoker::sidecar {
 // A selective epoch keeps a sample with probability percentile^beta. The percentile is that of its
 // last loss among the losses of the R samples before it; 1/(1+beta) of all samples remain. The
 // share of kept samples below the percentile t is t^(1+beta), so the most important 70 % of them
-// are those above 0.3^(1/(1+beta)): the flag comes from the loss of the sample itself. An
-// unmeasured sample is kept, and important.
+// are those above 0.3^(1/(1+beta)): the flag follows from the sample's own loss. An unmeasured
+// sample is kept, and important.
 //
 // Departures from the published sampler: the history starts with the last R samples of the share
 // instead of empty, so that the first R samples of an epoch are not all kept; and all ranks read
 // equally many samples (ShareWalk).
 //
-// Decisions are remembered (two bits per sample of the share), so a second walk of the same epoch
-// gives the same samples, whatever losses were reported since. Not thread-safe. Deterministic.
+// Decisions are stored (two bits per sample of the share), so a second walk of the same epoch gives
+// the same samples, whatever losses were reported since. Not thread-safe. Deterministic.
 class ImportanceWalk {
 public:
     struct Step {
         SampleIndex sample = 0;
         bool important = true;
-        std::int32_t left_out = 0;  // as ShareWalk::Step
+        std::int32_t left_out = 0;  // as in ShareWalk::Step
     };
 
     ImportanceWalk(std::uint32_t count, const SamplerSettings& settings, std::uint32_t rank);
@@ -41,7 +41,7 @@ public:
 
     std::optional<Step> next(const LossRanks& losses);
 
-    // Its position in the rank's share; rewind() walks the same epoch again.
+    // The position in the rank's share; rewind() walks the same epoch again.
     [[nodiscard]] ShareWalk& share() { return share_; }
 
     [[nodiscard]] const ShareWalk& share() const { return share_; }
@@ -58,8 +58,8 @@ public:
 
     [[nodiscard]] std::uint32_t decided() const { return decided_; }
 
-    // Restores decisions of an earlier process, after begin() of their epoch. False: they do not
-    // fit.
+    // Restores decisions of an earlier process; call after begin() of their epoch. False: their
+    // sizes do not match.
     bool adopt(std::vector<bool> kept, std::vector<bool> important, std::uint32_t decided);
 
 private:
@@ -76,7 +76,7 @@ private:
     bool full_ = true;
     std::vector<bool> kept_;
     std::vector<bool> important_;
-    std::uint32_t decided_ = 0;  // turns
+    std::uint32_t decided_ = 0;  // in turns
 };
 
 }  // namespace stoker::sidecar

@@ -8,7 +8,7 @@ namespace stoker::sidecar {
 
 namespace {
 
-// std::lower_bound without a branch to mispredict: this is most of what a sample costs.
+// std::lower_bound without branch mispredictions: it takes most of the time per sample.
 std::size_t count_below(const std::vector<float>& sorted, float loss) {
     const float* base = sorted.data();
     std::size_t size = sorted.size();
@@ -55,7 +55,7 @@ void LossHistory::replace_oldest(std::size_t less, float loss) {
     };
     const auto gone = at(count_below(sorted_, arrivals_[oldest_]));
     const auto place = at(less);
-    // Only what lies between the two moves, by one place.
+    // Only the losses between the two positions move, by one.
     if (place > gone) {
         std::move(gone + 1, place, gone);
         *(place - 1) = loss;

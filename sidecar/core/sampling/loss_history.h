@@ -5,9 +5,9 @@
 
 namespace stoker::sidecar {
 
-// The losses of the samples that a walk came past last, to rate the next one by (iCACHE's loss
-// history, R = 1024). Constant memory, 8 bytes a loss; O(log R) to rate, one short memmove to add.
-// Not thread-safe.
+// The losses of the last R samples that a walk has passed, to rate the next one by (iCACHE's loss
+// history, R = 1024). Constant memory, 8 bytes per loss; O(log R) to rate, one short memmove to
+// add. Not thread-safe.
 class LossHistory {
 public:
     explicit LossHistory(std::uint32_t capacity);
@@ -21,13 +21,13 @@ public:
 
     [[nodiscard]] std::uint32_t capacity() const { return capacity_; }
 
-    // The share of losses below `loss`, 0..1, where `luck` (uniform in [0,1)) decides among equals.
-    // For a loss of the history's own kind this is exactly uniform, ties and all, so that whoever
-    // keeps a sample with probability percentile^beta keeps 1/(1+beta) of all. It reaches 1 at the
-    // top: the published routine gave the hardest 1% a zero, which never let them be read.
+    // The share of losses below `loss`, 0..1, where `luck` (uniform in [0,1)) breaks ties. For a
+    // loss of the same distribution as the history this is exactly uniform, including ties, so
+    // keeping samples with probability percentile^beta keeps 1/(1+beta) of all. The top loss
+    // reaches 1; the published routine gave the hardest 1% a zero, so they were never read.
     [[nodiscard]] double percentile(float loss, double luck) const;
 
-    // The two in one, for less: the percentile among what was there before `loss`.
+    // percentile() among the losses before this one, then add(); cheaper than both calls.
     double rate_and_add(float loss, double luck);
 
 private:
@@ -36,8 +36,8 @@ private:
     void replace_oldest(std::size_t less, float loss);
 
     std::uint32_t capacity_;
-    std::uint32_t oldest_ = 0;     // index in arrivals_, once that is full
-    std::vector<float> arrivals_;  // in order of arrival, round and round
+    std::uint32_t oldest_ = 0;     // index in arrivals_, once it is full
+    std::vector<float> arrivals_;  // in order of arrival, circular
     std::vector<float> sorted_;
 };
 

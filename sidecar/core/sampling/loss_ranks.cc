@@ -12,13 +12,13 @@ namespace {
 constexpr std::uint32_t kBuckets = 1U << 16U;
 constexpr std::uint32_t kLowMask = kBuckets - 1;
 
-// A bucket up to this size is sorted at once; a larger one is counted, slice by slice.
+// A bucket of at most this size is sorted at once; a larger one by counting, in slices.
 constexpr std::uint32_t kSortedAtOnce = 4096;
 
-// Ranks that are looked up side by side.
+// Ranks looked up in parallel.
 constexpr std::uint32_t kSoughtAtOnce = 16;
 
-// The same order as the floats have, as integers.
+// An integer that sorts like the float.
 std::uint32_t key_of(float loss) {
     const auto bits = std::bit_cast<std::uint32_t>(loss);
     return (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
@@ -41,7 +41,7 @@ bool LossRanks::record(SampleIndex sample, float loss) {
         return false;
     }
     known_ += knows(sample) ? 0 : 1;
-    losses_[sample] = loss + 0.0F;  // there is one zero only
+    losses_[sample] = loss + 0.0F;  // turns -0 into +0
     return true;
 }
 
@@ -91,7 +91,8 @@ std::uint32_t LossRanks::bucket_begin(std::uint32_t bucket) const {
     return bucket == 0 ? 0 : ends_[bucket - 1];
 }
 
-// Freezes the keys, so that losses may go on changing, and counts them by their upper half.
+// Freezes the keys, so that losses may change during the rebuild, and counts them by their upper
+// half.
 void LossRanks::copy(std::uint64_t& steps) {
     for (; steps > 0 && cursor_ < count(); --steps, ++cursor_) {
         if (knows(cursor_)) {
@@ -114,7 +115,7 @@ void LossRanks::lay_out_buckets() {
     }
 }
 
-// American flag sort by the upper half: every step puts one key into its bucket for good.
+// American flag sort by the upper half: every step puts one key into its final bucket.
 void LossRanks::place(std::uint64_t& steps) {
     for (; steps > 0 && bucket_ < kBuckets; --steps) {
         if (heads_[bucket_] == ends_[bucket_]) {
@@ -152,7 +153,7 @@ void LossRanks::sort(std::uint64_t& steps) {
     }
 }
 
-// Keys carry nothing but themselves, so a large bucket is sorted by counting its lower halves...
+// Sorts a large bucket, first half: counts its keys by lower half.
 void LossRanks::count_low_halves(std::uint64_t& steps) {
     for (; steps > 0 && cursor_ < ends_[bucket_]; --steps, ++cursor_) {
         ++heads_[keys_[cursor_] & kLowMask];
@@ -164,7 +165,7 @@ void LossRanks::count_low_halves(std::uint64_t& steps) {
     }
 }
 
-// ...and writing them again, which also leaves the counters at zero.
+// Second half: writes the keys again from the counts (they have no payload) and resets these.
 void LossRanks::rewrite(std::uint64_t& steps) {
     for (; steps > 0 && low_ < kBuckets; --steps) {
         if (heads_[low_] == 0) {
@@ -196,8 +197,8 @@ void LossRanks::publish(std::uint64_t& steps) {
     }
 }
 
-// Binary searches that go on in turns, so that the memory they wait for is fetched side by side.
-// The losses may have come after the keys were frozen.
+// Interleaves binary searches, so that their memory accesses overlap. The losses may be newer than
+// the frozen keys.
 void LossRanks::publish_some(std::uint32_t samples) {
     struct Search {
         std::uint32_t key = 0;
@@ -228,7 +229,7 @@ void LossRanks::publish_some(std::uint32_t samples) {
     }
 }
 
-// Rank of a key that `below` others are less than.
+// Rank of a key with `below` lesser keys.
 float LossRanks::middle_rank(std::uint32_t below, std::uint32_t key) const {
     if (keys_.empty()) {
         return 1.0F;

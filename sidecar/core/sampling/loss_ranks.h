@@ -11,30 +11,31 @@ namespace stoker::sidecar {
 
 using domain::SampleIndex;
 
-// The last loss of every sample of one job, and from time to time its rank among all: the relative
-// importance RIV = rank/N of iCACHE (HPCA 2023, multi-job). Ranks survive any scale of the losses
-// and their decay; equal losses have equal ranks (the middle one); a sample without a loss has 1.0,
-// since nothing is known that speaks against it.
+// The last loss of every sample of one job, and its rank among all as of the last rebuild: the
+// relative importance RIV = rank/N of iCACHE (HPCA 2023, multi-job). Ranks do not depend on the
+// losses' scale or decay; equal losses share the middle rank; an unmeasured sample has 1.0, because
+// it may be important.
 //
-// Ranks are rebuilt in bounded slices beside the reading: start(), then advance() until it says
-// true. Until then ranks() holds the ranks from before, sample by sample replaced at the end.
-// A rebuild costs about four steps a sample, 10 to 40 ns each. Memory: 12 bytes a sample, and 1 MB
-// while a rebuild runs. Not thread-safe. Deterministic.
+// Ranks are rebuilt in bounded slices while reading goes on: start(), then advance() until it
+// returns true. Until then ranks() holds the previous ranks, which the last slices replace sample
+// by sample. A rebuild costs about four steps per sample, 10 to 40 ns each. Memory: 12 bytes per
+// sample, and 1 MB during a rebuild. Not thread-safe. Deterministic.
 class LossRanks {
 public:
     explicit LossRanks(std::uint32_t count);
 
-    // The loss will be recorded soon: asks for its place in memory. Any sample.
+    // Hint: the loss will be recorded soon; prefetches its place into the processor's cache.
+    // Accepts any id.
     void expect(SampleIndex sample) const {
         if (sample < losses_.size()) {
             __builtin_prefetch(&losses_[sample], 1);
         }
     }
 
-    // Takes over a loss. False: unknown sample, NaN or infinite; nothing has changed.
+    // Records a loss. False: unknown sample, NaN or infinite; nothing has changed.
     bool record(SampleIndex sample, float loss);
 
-    // NaN when none has come yet. `sample` must be below count().
+    // NaN if the sample has no loss yet. `sample` must be below count().
     [[nodiscard]] float loss(SampleIndex sample) const { return losses_[sample]; }
 
     [[nodiscard]] bool knows(SampleIndex sample) const {
@@ -48,17 +49,17 @@ public:
     // The address and length never change.
     [[nodiscard]] std::span<const float> ranks() const { return ranks_; }
 
-    // How many rebuilds are complete.
+    // Number of complete rebuilds.
     [[nodiscard]] std::uint64_t revision() const { return revision_; }
 
-    // Begins a rebuild from the losses of now, unless one runs.
+    // Starts a rebuild from the current losses, unless one is running.
     void start();
 
-    // Goes on by about `steps` steps (a bucket that is sorted at once may overshoot by 4096). True:
-    // nothing is left to do.
+    // Advances by about `steps` steps (a bucket that is sorted at once may overshoot by 4096).
+    // True: no rebuild is running any more.
     bool advance(std::uint64_t steps);
 
-    // Bytes of this object and of what it owns.
+    // Bytes of this object and of its buffers.
     [[nodiscard]] std::size_t memory_bytes() const;
 
 private:
@@ -79,11 +80,11 @@ private:
 
     std::vector<float> losses_;
     std::vector<float> ranks_;
-    std::vector<std::uint32_t> keys_;   // of the losses, ordered as they are; sorted in place
-    std::vector<std::uint32_t> heads_;  // by the upper half of the key, while a rebuild runs
+    std::vector<std::uint32_t> keys_;   // of the losses, in the same order; sorted in place
+    std::vector<std::uint32_t> heads_;  // by the upper half of the key, during a rebuild
     std::vector<std::uint32_t> ends_;
     Phase phase_ = Phase::kIdle;
-    std::uint32_t cursor_ = 0;  // a sample, or a place in keys_
+    std::uint32_t cursor_ = 0;  // a sample, or an index in keys_
     std::uint32_t bucket_ = 0;
     std::uint32_t low_ = 0;  // the lower half of a key, in rewrite()
     std::uint32_t known_ = 0;

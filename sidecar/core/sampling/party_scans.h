@@ -7,18 +7,18 @@
 namespace stoker::sidecar {
 
 // The windowed scans of one dataset on one node, one per party. SharedScan shares the fetches among
-// the jobs of a party. Other parties read the samples that pass; they neither choose nor slow down
-// its fetches. Not thread-safe.
+// the jobs of a party. Other parties read stored samples as they pass, but neither choose nor delay
+// the party's fetches. Not thread-safe.
 class PartyScans final : public WindowKeeper {
 public:
-    static constexpr std::size_t kGuestsMax = 8;             // guests with a scan: memory
-    static constexpr std::uint32_t kGuestReadersMax = 8;     // ranks of one guest: time of a draw
+    static constexpr std::size_t kGuestsMax = 8;             // guests with a scan: bounds memory
+    static constexpr std::uint32_t kGuestReadersMax = 8;     // ranks of one guest: bounds draw time
     static constexpr std::uint32_t kGuestWindowDivisor = 2;  // a guest plans with half the window
 
     explicit PartyScans(std::uint32_t sample_count)
         : sample_count_(sample_count) {}
 
-    // Creates the scan if it is missing; only then `limits` and `seed` count, and the caller must
+    // Creates the scan if missing; only then are `limits` and `seed` used, and the caller must
     // report the stored samples. nullptr: kGuestsMax other guests have readers.
     SharedScan* find_or_make(Party party, ScanLimits limits, std::uint64_t seed);
 
@@ -31,7 +31,7 @@ public:
 
     [[nodiscard]] bool keeps(SampleIndex sample) const override;
 
-    // Drops first what neither the own party nor the requesting party needs.
+    // Samples that neither the own party nor the requesting party needs come first.
     void victims(const RoomRequest& room, std::vector<SampleIndex>& samples) const override;
 
 private:

@@ -9,7 +9,7 @@
 
 namespace stoker::sidecar {
 
-// Sets that are joined; the lowest member stands for its set.
+// Disjoint sets; the lowest member represents its set.
 class RedundancyGroups::Sets {
 public:
     explicit Sets(std::size_t count)
@@ -37,7 +37,7 @@ private:
 
 namespace {
 
-// Joins those of `order` that have equal fingerprints, and gives one sample of each.
+// Joins the samples of `order` with equal fingerprints, and returns one sample of each set.
 template <class Sets>
 std::vector<SampleIndex> join_equal(
     std::span<const Fingerprint> fingerprints, std::vector<SampleIndex> order, Sets& sets) {
@@ -55,7 +55,7 @@ std::vector<SampleIndex> join_equal(
     return distinct;
 }
 
-// Joins those that agree in the bits of `band` and are near.
+// Joins the samples that agree in the bits of `band` and are near-duplicates.
 template <class Sets>
 void join_near(
     std::span<const Fingerprint> fingerprints,
@@ -146,7 +146,7 @@ std::vector<RedundancyGroups::Copy> RedundancyGroups::copies() const {
     return found;
 }
 
-// Group by group, in the order of their lowest members, each ascending.
+// Writes the groups in the order of their lowest members, each ascending.
 void RedundancyGroups::arrange(Sets& sets) {
     const auto count = static_cast<std::uint32_t>(first_.size());
     for (SampleIndex sample = 0; sample < count; ++sample) {

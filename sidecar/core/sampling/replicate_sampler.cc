@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kAccuracyMemory = 3;
 constexpr std::string_view kMagic = "STKREP1\n";
 
-// Most drawn first; the copies of a sample stand together.
+// Sorts by multiplicity, descending; the copies of a sample are adjacent.
 void sort_by_multiplicity(std::vector<SampleIndex>& draws, std::uint32_t sample_count) {
     std::vector<std::uint32_t> times(sample_count);
     for (const SampleIndex sample : draws) {
@@ -31,7 +31,7 @@ void sort_by_multiplicity(std::vector<SampleIndex>& draws, std::uint32_t sample_
 Result<std::unique_ptr<ReplicateSampler>> ReplicateSampler::create(
     const Residency& node, std::uint32_t count, const SamplerSettings& settings) {
     STOKER_TRY_VOID(settings.check(count));
-    // Not make_unique: the constructor is private.
+    // make_unique cannot call the private constructor.
     return std::unique_ptr<ReplicateSampler>{new ReplicateSampler{node, count, settings}};
 }
 
@@ -67,13 +67,13 @@ bool ReplicateSampler::is_aggressive() const {
     return sum > 0;
 }
 
-// The same for all ranks that begin the epoch: the first one's begin fixes scores and draws. A rank
-// that comes after others have begun the next epoch gets draws of its own.
+// The epoch's draws, equal for all ranks: the first rank to begin the epoch fixes scores and draws.
+// A rank that begins it after another has begun the next epoch gets draws of its own.
 std::vector<SampleIndex>& ReplicateSampler::epoch_draws(std::uint64_t epoch) {
     if (drawn_epoch_ == epoch && !draws_.empty()) {
         return draws_;
     }
-    draws_ = std::vector<SampleIndex>{};  // its memory is for the next ones
+    draws_ = std::vector<SampleIndex>{};  // frees memory for the next ones
     if (epoch < warmup_epochs_) {
         draws_ = epoch_order({.count = scores_.size(), .seed = settings_.seed}, epoch, 0);
     } else {
@@ -90,10 +90,10 @@ std::vector<SampleIndex>& ReplicateSampler::epoch_draws(std::uint64_t epoch) {
     return draws_;
 }
 
-// The rank's part of the epoch's draws, which go when the last rank has its own.
+// The rank's part of the epoch's draws; frees the draws when the last rank has its part.
 std::vector<SampleIndex> ReplicateSampler::take_part(std::uint32_t rank, std::uint64_t epoch) {
     Rank& state = ranks_[rank];
-    state.order = std::vector<SampleIndex>{};  // its memory is for the next one
+    state.order = std::vector<SampleIndex>{};  // frees memory for the next one
     std::vector<SampleIndex>& draws = epoch_draws(epoch);
     state.begun = epoch + 1;
     const EpochShape shape{.count = scores_.size(), .ranks = settings_.ranks};
@@ -109,7 +109,7 @@ bool ReplicateSampler::all_have_begun(std::uint64_t epoch) const {
 
 void ReplicateSampler::begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) {
     Rank& state = ranks_[rank];
-    if (state.begun != epoch + 1) {  // who begins again reads the same again
+    if (state.begun != epoch + 1) {  // beginning an epoch again gives the same order
         state.order = take_part(rank, epoch);
         Prng prng{Prng{Prng{settings_.seed}() + epoch}() + rank};
         if (epoch >= warmup_epochs_) {
@@ -121,8 +121,8 @@ void ReplicateSampler::begin_epoch(std::uint32_t rank, std::uint64_t epoch, std:
     skip_draws(rank, skip);
 }
 
-// Residents `replication` times (a half: every second one once more), then the others, as many as
-// before in all. In place: what is read again takes the places of what is left out.
+// Repeats residents `replication` times (a half: every second one once more) and drops other
+// samples to keep the total. In place: repeats overwrite dropped samples.
 void ReplicateSampler::replicate(std::vector<SampleIndex>& part, Prng& prng) const {
     shuffle(part, prng);
     const auto others = std::partition(
@@ -162,7 +162,7 @@ void ReplicateSampler::on_losses(
 EpochReport ReplicateSampler::report(std::uint32_t rank) const {
     const Rank& state = ranks_.at(rank);
     EpochReport report = state.report;
-    // The samples of a share without repetition that did not come.
+    // Samples of the share, counted once each, that were not served.
     if (state.position == state.order.size()) {
         report.skipped = state.order.size() - report.distinct;
     }

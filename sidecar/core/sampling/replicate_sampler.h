@@ -17,33 +17,32 @@
 
 namespace stoker::sidecar {
 
-// The contract `replicate` (SHADE, FAST 2023): the first epoch (`warmupEpochs`) is a plain
-// shuffle; after it, samples are drawn with replacement by their scores, residents are read
-// `replication` times and what does not fit then is left out. Coverage falls with replication:
-// EpochReport::distinct says how far.
+// The contract `replicate` (SHADE, FAST 2023): the first `warmupEpochs` epochs (1 by default) are
+// plain shuffles; after them, samples are drawn with replacement by their scores, and residents are
+// read `replication` times in place of other samples. Replication reduces coverage: see
+// EpochReport::distinct.
 //
-// Ranks share an epoch's draws (adaptive sampling, PADS): while validation improves ("aggressive")
-// they are dealt out by multiplicity, so that every rank gets its part of the most drawn samples;
+// Ranks share an epoch's draws (adaptive sampling, PADS). While validation improves ("aggressive")
+// they are dealt out by multiplicity, so every rank gets an equal part of the most drawn samples;
 // otherwise in random order. All ranks' draws follow from seed, epoch and scores; ranks on other
-// nodes draw alike as far as their scores are alike.
+// nodes draw alike as far as their scores agree.
 //
-// Differs from the released code: scores go to the ids that were served, not to positions of
-// another order; the aggressive ranks' parts do not overlap; one look at the residents an epoch
-// instead of one probe a sample.
+// Differences from the released code: scores go to the served ids, not to positions of another
+// order; the aggressive ranks' parts do not overlap; residency is read once per epoch instead of
+// once per sample.
 //
-// 4 bytes a sample for the scores, 4 for the ranks once they are asked for, 4 for the orders of all
-// local ranks together (8 until the last of them has begun its epoch), 1 bit for what a rank has
-// read.
+// 4 bytes per sample for the scores, 4 for the ranks once requested, 4 for the orders of all local
+// ranks together (8 until the last of them has begun its epoch), 1 bit per rank for its reads.
 class ReplicateSampler final : public Sampler {
 public:
     // kInvalidArgument names the parameter.
     static Result<std::unique_ptr<ReplicateSampler>> create(
         const Residency& node, std::uint32_t count, const SamplerSettings& settings);
 
-    // The validation accuracy after an epoch, as change since the one before.
+    // Change of the validation accuracy in the last epoch.
     void on_validation(double accuracy_change);
 
-    // The same, from the accuracy itself.
+    // As on_validation(), from the accuracy itself.
     void on_quality(double accuracy) override;
 
     void begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) override;
@@ -62,14 +61,14 @@ public:
 
     [[nodiscard]] bool is_aggressive() const;
 
-    // Scores and floor. An epoch that goes on after restore() is drawn anew from them: with
-    // replacement, no sample is promised.
+    // Scores and floor. A restored epoch is drawn anew from them: draws with replacement promise no
+    // particular sample.
     [[nodiscard]] std::string snapshot() const override;
     bool restore(std::string_view snapshot) override;
 
 private:
     struct Rank : ListedEpoch {
-        std::uint64_t begun = 0;  // the epoch + 1
+        std::uint64_t begun = 0;  // epoch + 1
         std::vector<bool> read;   // in this epoch
     };
 
@@ -87,8 +86,8 @@ private:
     std::deque<double> accuracy_changes_;       // the last three
     std::optional<double> accuracy_;            // the last one
     std::optional<std::uint64_t> drawn_epoch_;  // the latest
-    std::vector<SampleIndex> draws_;            // of that one, while ranks have yet to begin it
-    std::map<std::uint32_t, Rank> ranks_;       // of this node; all may be
+    std::vector<SampleIndex> draws_;            // of drawn_epoch_, until all ranks have begun it
+    std::map<std::uint32_t, Rank> ranks_;       // of this node; possibly all ranks
     mutable std::vector<float> importance_;
     mutable bool importance_stale_ = true;
 };

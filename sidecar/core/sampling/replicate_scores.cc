@@ -60,10 +60,10 @@ void ReplicateScores::end_epoch() {
     loss_count_ = 0;
 }
 
-// Sorted uniform points by the spacings of a Poisson process, then one walk along the weights: O(n)
-// and in the order of memory, where a search for each draw would miss the cache each time. The
-// spacings come twice from the same random stream, once for their sum and once for the points: that
-// costs a logarithm a draw, where keeping them would cost eight bytes.
+// Draws sorted uniform points by the spacings of a Poisson process, then walks the weights once:
+// O(n) and sequential, where a binary search per draw would miss the cache. Generates the spacings
+// twice from the same random stream, for their sum and for the points: one more logarithm per draw,
+// but eight bytes less.
 std::vector<SampleIndex> ReplicateScores::draw(std::uint64_t count, Prng& prng) const {
     const auto spacing = [](Prng& luck) { return -std::log1p(-luck.unit()); };
     Prng again = prng;
@@ -91,7 +91,7 @@ std::vector<SampleIndex> ReplicateScores::draw(std::uint64_t count, Prng& prng) 
     return draws;
 }
 
-// Scores are few, at most as many as a batch is long, and samples many.
+// Distinct scores are few, at most the length of a batch; samples are many.
 void ReplicateScores::ranks(std::vector<float>& ranks) const {
     std::unordered_map<float, std::uint32_t> counts;
     for (const float score : scores_) {

@@ -11,21 +11,21 @@ namespace stoker::sidecar {
 
 using domain::SampleIndex;
 
-// How important samples are to one job, by SHADE's rank scores (FAST 2023): within a batch, sorted
-// by loss, the sample that beats k others scores ln(k + bias), so scores compare across batches.
-// A weight is the score plus a global floor, which grows while the mean loss grows. 4 bytes a
+// Importance of samples to one job, by SHADE's rank scores (FAST 2023): within a batch, sorted by
+// loss, the sample that beats k others scores ln(k + bias), so scores compare across batches. A
+// weight is the score plus a global floor, which grows while the mean loss grows. 4 bytes per
 // sample. Not thread-safe.
 class ReplicateScores {
 public:
-    // `unseen`: the score until the first loss; 0: ln(bias), the least that a batch gives.
+    // `unseen`: the score before the first loss; 0: ln(bias), the lowest score in a batch.
     ReplicateScores(std::uint32_t sample_count, double bias, double unseen = 0);
 
-    // The losses of one batch, by the ids that were really served. NaN, infinite, negative and
-    // unknown ones are ignored; so is all of a batch whose spans differ in length. How many count.
+    // Scores the losses of one batch, by the served ids. Ignores NaN, infinite and negative losses,
+    // unknown ids, and batches whose spans differ in length. Returns the number of losses used.
     std::uint64_t on_batch(std::span<const SampleIndex> samples, std::span<const float> losses);
 
-    // The epoch's mean loss moves the floor: first 0.01 of it, later by the factor
-    // exp(relative change). Without losses nothing moves.
+    // Adjusts the floor to the epoch's mean loss: initially 0.01 of it, later multiplied by
+    // exp(relative change). Without losses it stays.
     void end_epoch();
 
     [[nodiscard]] float score(SampleIndex sample) const { return scores_[sample]; }
@@ -34,10 +34,10 @@ public:
 
     [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(scores_.size()); }
 
-    // Draws `count` times with replacement, in proportion to the weights. In a random order.
+    // Draws `count` times with replacement, in proportion to the weights. The order is random.
     [[nodiscard]] std::vector<SampleIndex> draw(std::uint64_t count, Prng& prng) const;
 
-    // Position among all scores, 0..1; equal scores share one.
+    // Rank among all scores, 0..1; equal scores share one.
     void ranks(std::vector<float>& ranks) const;
 
     struct State {

@@ -10,15 +10,15 @@
 
 namespace stoker::sidecar {
 
-// What is left of an epoch of which a rank has had some already: from a sampler with other samples
-// on its node, or alone in another order. Its sampler walks the epoch from the start and asks of
-// each step whether it is settled. Every draw that was had settles one step: that of its sample, or
-// one that may have got this sample in another's place. So a rank reads as many samples as without
-// the break, and none again.
+// The rest of an epoch that a rank has partly read: from a sampler with other samples on its node,
+// or on its own in another order. Its sampler walks the epoch from the start and checks whether
+// each step is settled. Every earlier draw settles one step: that of its sample, or one whose
+// request this sample may have substituted. So a rank reads as many samples as without the break,
+// and none twice.
 class ResumedEpoch {
 public:
-    // `had`: the samples, one flag each. `draws`: how many draws gave them. `steps_max`: how many
-    // draws the whole epoch has at most.
+    // `had`: one flag per sample already read. `draws`: the number of draws that gave them.
+    // `steps_max`: the most draws of the whole epoch.
     ResumedEpoch(std::vector<bool> had, std::uint64_t draws, std::uint64_t steps_max)
         : had_(std::move(had)),
           distinct_(static_cast<std::uint64_t>(std::count(had_.begin(), had_.end(), true))),
@@ -26,14 +26,15 @@ public:
           unsettled_(draws_),
           left_(steps_max - std::min(draws_, steps_max)) {}
 
-    // Was this step drawn before? `may_get_another`: its draw may have given another sample.
+    // Whether this step was drawn before. `may_get_another`: its draw may have given another
+    // sample.
     bool settle(SampleIndex sample, bool may_get_another) {
         const bool settled = unsettled_ > 0 && (had_[sample] || may_get_another);
         unsettled_ -= settled ? 1 : 0;
         return settled;
     }
 
-    // One more step is drawn.
+    // Counts one more drawn step.
     void take() { --left_; }
 
     [[nodiscard]] bool has_ended() const { return left_ == 0; }
@@ -42,7 +43,7 @@ public:
 
     [[nodiscard]] const std::vector<bool>& had() const { return had_; }
 
-    // Into a report that is new.
+    // Adds the earlier draws to a new report.
     void count_had(EpochReport& report) const {
         report.requested = draws_;
         report.distinct = distinct_;
@@ -57,13 +58,13 @@ private:
     std::uint64_t left_;
 };
 
-// What one rank has had of its epoch, from this sampler and before a break.
+// One rank's served samples in its epoch, from this sampler and before a break.
 struct RankEpoch {
     std::optional<ResumedEpoch> resumed;
     std::vector<bool> served;
     EpochReport report;
 
-    // A new epoch over `count` samples, or the rest of one.
+    // Begins a new epoch over `count` samples, or the rest of one.
     void begin(std::uint32_t count, std::uint64_t epoch, std::optional<ResumedEpoch> rest) {
         report = EpochReport{.epoch = epoch};
         served.assign(count, false);
@@ -76,8 +77,8 @@ struct RankEpoch {
 
     [[nodiscard]] bool had(SampleIndex sample) const { return resumed && resumed->had(sample); }
 
-    // The next step of the walk that is still to be drawn: in a resumed epoch only the rest of it.
-    // `next` gives a step of the whole epoch; `may_get_another` is ResumedEpoch::settle()'s.
+    // The walk's next step that is still to be drawn; a resumed epoch skips settled ones. `next`
+    // returns a step of the whole epoch; `may_get_another` as in ResumedEpoch::settle().
     template <class Next, class MayGetAnother>
     auto next_left(const Next& next, const MayGetAnother& may_get_another) -> decltype(next()) {
         while (!resumed || !resumed->has_ended()) {
@@ -90,7 +91,7 @@ struct RankEpoch {
         return std::nullopt;
     }
 
-    // Counts a draw, which repeats a sample that was served before.
+    // Counts a draw; marks it as repeated if its sample was served before.
     void count(Draw& draw) {
         if (served[draw.served]) {
             draw.kind = Draw::Kind::kRepeated;
@@ -99,12 +100,12 @@ struct RankEpoch {
         served[draw.served] = true;
     }
 
-    // So many samples of the share, or one fewer than before where it is -1.
+    // Adds the number of samples left out; -1 takes one back.
     void leave_out(std::int32_t samples) {
         report.skipped += static_cast<std::uint64_t>(std::int64_t{samples});
     }
 
-    // The epoch has ended: what was not asked for of a share of so many turns was left out.
+    // Ends the epoch: samples of the share (`turns`) that were not requested count as skipped.
     void end(std::uint32_t turns) {
         report.skipped = turns - std::min<std::uint64_t>(turns, report.requested);
     }

@@ -10,17 +10,17 @@ namespace stoker::sidecar {
 
 namespace {
 
-// As the operator's profile, which calls a job compute-bound under 1.05 and until 1.10.
+// Thresholds of the wait share; the operator's profile uses the same, as ratios 1.05 and 1.10.
 constexpr double kWaitsBelow = 0.05;
 constexpr double kWaitsFrom = 0.10;
 
-constexpr double kProgress = 0.01;       // what counts as such, relative to the best so far
-constexpr std::uint32_t kAlikeBits = 3;  // fingerprints that differ in at most so many are alike
+constexpr double kProgress = 0.01;       // minimum improvement, relative to the best so far
+constexpr std::uint32_t kAlikeBits = 3;  // near-duplicates differ in at most so many bits
 constexpr std::uint32_t kWaits = 0x80;
 constexpr std::uint32_t kUnknown = 127;
 constexpr float kSteps = 126;
-constexpr std::uint32_t kLooks = 64;  // for near-duplicates, a sample and band
-constexpr float kOutside = 0.499F;    // what waits is worth at most
+constexpr std::uint32_t kLooks = 64;  // comparisons per sample and band for near-duplicates
+constexpr float kOutside = 0.499F;    // maximum value of a sample outside the bucket
 
 std::vector<RedundancyGroups::Copy> read_copies(WireReader& wire, std::uint32_t count) {
     std::vector<RedundancyGroups::Copy> copies;
@@ -121,7 +121,7 @@ void SampleBuckets::group_alike() {
     measure();
 }
 
-// Takes the quality of the last epoch, if any, into account once.
+// Whether quality has improved. Uses the last epoch's report, if any, once.
 bool SampleBuckets::has_progressed() {
     if (quality_) {
         const double quality = *std::exchange(quality_, std::nullopt);
@@ -135,7 +135,7 @@ bool SampleBuckets::has_progressed() {
     return better;
 }
 
-// How much of the task the model has learnt, 0..1.
+// Learnt share of the task, 0..1.
 double SampleBuckets::learnt() const {
     if (best_quality_) {
         return *best_quality_;
@@ -145,7 +145,7 @@ double SampleBuckets::learnt() const {
 
 void SampleBuckets::sample_out() {
     const double rate = out_rate_ * (adapt_rate_ ? learnt() : 1);
-    std::uint32_t all = 0;  // removed copies are nowhere: they would stay for good, with old scores
+    std::uint32_t all = 0;  // without removed copies, whose old scores would keep them
     std::uint32_t inside = 0;
     std::vector<std::uint32_t> counts(BucketCriteria::kUnknown);  // by score
     for (SampleIndex sample = 0; sample < count(); ++sample) {
@@ -158,7 +158,7 @@ void SampleBuckets::sample_out() {
     const auto stay = static_cast<std::uint32_t>(std::ceil(min_fraction_ * all));
     const std::uint32_t room = inside > stay ? inside - stay : 0;
     std::uint32_t left = std::min(static_cast<std::uint32_t>(rate * inside), room);
-    // All below the border go, and of those on it the first.
+    // All below the border score go, and the first ones of those on it.
     std::uint32_t border = 0;
     for (; border < counts.size() && counts[border] <= left; ++border) {
         left -= counts[border];
@@ -177,7 +177,8 @@ bool SampleBuckets::may_go_out(SampleIndex sample) const {
     return contains(sample) && criteria_.score_steps(sample) != BucketCriteria::kUnknown;
 }
 
-// Selection sampling (Knuth, algorithm S): exactly the share of those that wait, in one pass.
+// Selection sampling (Knuth, algorithm S): recalls exactly the share of the samples outside, in one
+// pass.
 void SampleBuckets::recall(std::uint64_t epoch) {
     Prng luck(seed_ ^ (epoch * 0x9E3779B97F4A7C15ULL));
     auto left = static_cast<std::uint32_t>(std::ceil(recall_fraction_ * waiting_count_));
@@ -194,8 +195,8 @@ void SampleBuckets::recall(std::uint64_t epoch) {
     }
 }
 
-// What is in the bucket is read once an epoch, so displacing one sample by another would only cost a
-// fetch: all of it is worth the same.
+// Every sample in the bucket is read once per epoch, so displacing one by another would only cost a
+// fetch: all have the same value.
 void SampleBuckets::measure() {
     size_ = 0;
     for (SampleIndex sample = 0; sample < count(); ++sample) {

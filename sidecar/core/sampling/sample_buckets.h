@@ -12,31 +12,31 @@
 
 namespace stoker::sidecar {
 
-// How near-duplicates are treated.
+// Treatment of near-duplicates.
 enum class Redundancy : std::uint8_t {
     kKeep,
     kRemove,  // RRemove, if the step is the bottleneck: reads only one of a group
-    kRepeat,  // RRepeat, if reading is: serves a cached member for an absent one
+    kRepeat,  // RRepeat, if reading is the bottleneck: serves a cached member for an absent one
 };
 
 // Options that are not contract parameters.
 struct BucketOptions {
     CriteriaSettings criteria = {};
-    bool adapt_rate = true;        // multiply outRate by what has been learnt, 0..1
-    RedundancyGroups groups = {};  // known from the start
+    bool adapt_rate = true;        // multiply outRate by the learnt share of the task, 0..1
+    RedundancyGroups groups = {};  // initially known groups
 };
 
-// Which samples of a job are in the bucket and which wait outside, per epoch (IOWA; Hu, Chen, Yin,
-// He; slides):
+// Assigns a job's samples, per epoch, to the bucket or to the waiting set outside it (IOWA; Hu,
+// Chen, Yin, He; slides):
 //
 // 1. Regular epochs score every sample (BucketCriteria).
 // 2. Sampling-out: each epoch begins by moving the lowest-scored share of the bucket outside.
-// 3. Recall: after `recallAfter` epochs without progress a random part of those outside comes back.
-// Progress is the quality that the trainer reports, or else the mean of the last losses of all
-// samples.
-// 4. The bottleneck, by which samples are scored, follows from the trainer's last wait share: below
-// 5 % it is the step, from 10 % on it is reading, in between it stays as it was. Until the first
-// report it is reading.
+// 3. Recall: after `recallAfter` epochs without progress, a random part of the samples outside
+//    returns. Progress is measured by the trainer's quality reports, or else by the mean of the
+//    last losses of all samples.
+// 4. The bottleneck, which selects the score criteria, follows from the trainer's last wait share:
+//    below 5 % it is the step, from 10 % on it is reading, in between it does not change. Before
+//    the first report it is reading.
 //
 // Memory: 12 bytes and a bit per sample; redundancy groups take 8 more, and another 8 until they
 // are known. Deterministic. Not thread-safe.
@@ -45,10 +45,10 @@ public:
     SampleBuckets(std::uint32_t count, const SamplerSettings& settings, BucketOptions options);
 
     // Moves samples between the buckets, once per epoch: later calls for the same epoch do nothing.
-    // O(N), about 20 ns a sample.
+    // O(N), about 20 ns per sample.
     void begin_epoch(std::uint64_t epoch);
 
-    // Whether it is read in this epoch.
+    // Whether the sample is read in this epoch.
     [[nodiscard]] bool contains(SampleIndex sample) const {
         return !waiting_[sample] && !is_removed(sample);
     }
@@ -63,13 +63,13 @@ public:
     // Whether `epoch` reads all samples regardless of the buckets.
     [[nodiscard]] bool is_regular(std::uint64_t epoch) const { return epoch < warmup_epochs_; }
 
-    // Samples that may be served instead of the sample; none unless near-duplicates repeat.
+    // Samples that may substitute for the sample; none unless near-duplicates repeat.
     [[nodiscard]] std::span<const SampleIndex> alike(SampleIndex sample) const {
         return redundancy_ == Redundancy::kRepeat ? groups_.group_of(sample)
                                                   : std::span<const SampleIndex>{};
     }
 
-    // Takes the trainer's reports about samples.
+    // Accepts the trainer's measurements.
     [[nodiscard]] BucketCriteria& criteria() { return criteria_; }
 
     [[nodiscard]] const BucketCriteria& criteria() const { return criteria_; }
@@ -78,16 +78,16 @@ public:
     // length never change.
     [[nodiscard]] std::span<const float> worths() const { return worths_; }
 
-    // As Sampler's. Fingerprints are freed once all samples have one.
+    // As Sampler::on_similarity(). Fingerprints are freed once every sample has one.
     void on_similarity(std::span<const SampleIndex> samples, std::span<const std::uint64_t> hashes);
     void on_quality(double quality);
     void on_waiting(double share);
 
-    // One byte a sample: the highest bit is set outside the bucket, the others are p_true in steps
-    // of 1/126, or 127 if unknown. Then the copies.
+    // One byte per sample: the highest bit is set outside the bucket, the others are p_true in
+    // steps of 1/126, or 127 if unknown. The copies follow.
     void write(WireWriter& wire) const;
 
-    // False: damaged; nothing was changed.
+    // False: corrupt; nothing was changed.
     bool read(WireReader& wire);
 
 private:

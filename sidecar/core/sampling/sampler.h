@@ -11,21 +11,21 @@
 #include "common/domain/ids.h"
 #include "sidecar/core/residency.h"
 
-// What a job reads next, under each sampling contract. A sampler is the pure mind behind one job on
-// one node directory: it decides an order and asks what is stored, but neither fetches nor stores.
-// The sidecar's leader and `stoker simulate` run the same ones.
+// Decides the order in which a job reads, under each sampling contract: one sampler per job and
+// node directory. It asks what is stored but neither fetches nor stores. The sidecar's leader and
+// `stoker simulate` run the same samplers.
 namespace stoker::sidecar {
 
 using domain::SampleIndex;
 
-// One sample handed to the trainer. Its label and bytes are those of `served`, always.
+// One sample handed to the trainer. Label and bytes are always those of `served`.
 struct Draw {
     enum class Kind : std::uint8_t {
-        kPlain,        // served == requested, and nothing more to say of it
+        kPlain,        // served == requested; no importance
         kImportant,    // an H-request: read from the cache or the origin, never substituted
-        kUnimportant,  // an L-request that got the sample it asked for
+        kUnimportant,  // an L-request that got the requested sample
         kSubstituted,  // an L-request, or a near-duplicate's, that got another sample
-        kRepeated,  // read before in this epoch by this job (with-replacement draws, replication)
+        kRepeated,  // already read in this epoch by this job (with-replacement draws, replication)
     };
 
     SampleIndex requested = 0;
@@ -35,7 +35,7 @@ struct Draw {
     bool operator==(const Draw&) const = default;
 };
 
-// What one rank got in one epoch. requested = distinct + repeated (both of the served ids);
+// One rank's totals in one epoch. requested = distinct + repeated (both of the served ids);
 // `skipped` counts the samples of the rank's share that the contract left out.
 struct EpochReport {
     std::uint64_t epoch = 0;
@@ -46,7 +46,7 @@ struct EpochReport {
     std::uint64_t skipped = 0;
     std::uint64_t losses_used = 0;
     std::uint64_t losses_ignored = 0;  // NaN, infinite, unknown id, wrong length
-    bool exact_fallback = false;       // read in full, since no loss ever came
+    bool exact_fallback = false;       // all samples were read, because no loss ever arrived
 
     void count(const Draw& draw) {
         ++requested;
@@ -54,7 +54,7 @@ struct EpochReport {
         substituted += draw.served != draw.requested ? 1 : 0;
     }
 
-    // `used` of so many samples and losses that came together.
+    // Counts one report: `used` of its samples and losses were usable.
     void count_losses(std::uint64_t used, std::size_t samples, std::size_t losses) {
         losses_used += used;
         losses_ignored += std::max(samples, losses) - used;
@@ -63,8 +63,8 @@ struct EpochReport {
     bool operator==(const EpochReport&) const = default;
 };
 
-// Tells `memory` (its expect() and record()) losses by sample; spans of different lengths are
-// ignored. How many it took.
+// Records losses by sample in `memory`, using its expect() and record(); ignores spans of different
+// lengths. Returns the number recorded.
 template <class Memory>
 std::uint64_t learn(
     Memory& memory, std::span<const SampleIndex> samples, std::span<const float> losses) {
@@ -81,23 +81,23 @@ std::uint64_t learn(
     return taken;
 }
 
-// What is on the node is known to a Residency, which outlives the samplers that ask it. Not
-// thread-safe. Deterministic: equal seeds and equal calls give equal draws.
+// Samplers query a Residency, which outlives them, for what is on the node. Not thread-safe.
+// Deterministic: equal seeds and equal calls give equal draws.
 class Sampler {
 public:
     virtual ~Sampler() = default;
 
-    // The sample is stored from now on. For those that list what they may give in another's place.
+    // The sample is now stored. For samplers that list possible substitutes.
     virtual void on_stored(SampleIndex /*sample*/) {}
 
-    // `rank`, of the whole job, begins `epoch`, before any other call for it. Ranks of a job may be
-    // at different epochs. Beginning the current epoch again restarts it; `skip` draws are drawn and
-    // forgotten (a resume in mid-epoch).
+    // `rank` (of the whole job) begins `epoch`; must precede its other calls. Ranks of a job may be
+    // at different epochs. Beginning the current epoch again restarts it; the first `skip` draws
+    // are drawn and discarded (a resume in mid-epoch).
     virtual void begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) = 0;
 
-    // As begin_epoch(), by one who knows which samples the first `skip` draws gave, one flag each:
-    // with other samples on the node, or where the trainer read alone for a while, they are not
-    // those that would be drawn and forgotten. A contract that repeats samples goes by the number.
+    // As begin_epoch(), but `served` has one flag per sample given by the first `skip` draws. With
+    // other samples on the node, or after the trainer read alone, these differ from a replay. A
+    // contract that repeats samples uses only the number.
     virtual void resume_epoch(
         std::uint32_t rank,
         std::uint64_t epoch,
@@ -113,40 +113,40 @@ public:
     virtual void foresee(
         std::uint32_t rank, std::size_t count, std::vector<SampleIndex>& samples) const = 0;
 
-    // Per-sample training losses by served id; any length, any value: what cannot be used is
-    // counted and ignored. Contracts without importance ignore all.
+    // Per-sample training losses by served id, of any length and value; unusable ones are counted
+    // and ignored. Contracts without importance ignore all.
     virtual void on_losses(
         std::uint32_t rank,
         std::span<const SampleIndex> samples,
         std::span<const float> losses) = 0;
 
-    // Fingerprints of samples (core/sampling/redundancy_groups.h), each once; equally long. Only
-    // contracts that group near-duplicates listen. Samples that there are not, too.
+    // Fingerprints of samples (core/sampling/redundancy_groups.h), one per sample; spans of equal
+    // length. Used only by contracts that group near-duplicates. Ids may be unknown.
     virtual void on_similarity(
         std::span<const SampleIndex> /*samples*/, std::span<const std::uint64_t> /*hashes*/) {}
 
-    // Accuracy on held-out samples, 0..1, as measured since the last epoch began; once an epoch,
-    // before the next one begins. Only contracts that steer by it listen.
+    // Accuracy on held-out samples, 0..1, as measured since the last epoch began; once per epoch,
+    // before the next one begins. Used only by contracts that need it.
     virtual void on_quality(double /*accuracy*/) {}
 
-    // Share of the job's time, 0..1, that it waited for data in its last epoch; once an epoch,
-    // before the next one begins. Only contracts that steer by it listen.
+    // Share of the job's time, 0..1, spent waiting for data in its last epoch; once per epoch,
+    // before the next one begins. Used only by contracts that need it.
     virtual void on_waiting(double /*share*/) {}
 
     [[nodiscard]] virtual EpochReport report(std::uint32_t rank) const = 0;
 
     // Relative importance by sample, 0..1: rank_j(i)/N (RIV, algorithms of iCACHE multi-job).
-    // Empty: this contract knows no importance. Valid until the next call.
+    // Empty: this contract has no importance. Valid until the next call.
     [[nodiscard]] virtual std::span<const float> relative_importance() const { return {}; }
 
-    // Small state for a checkpoint (no per-sample maps beyond what `restore` needs), and back.
-    // Empty: seed, epoch and position, which the trainer has, are the whole state.
+    // Small state for a checkpoint (no per-sample maps beyond what `restore` needs). Empty: seed,
+    // epoch and position, which the trainer has, are the whole state.
     [[nodiscard]] virtual std::string snapshot() const { return {}; }
 
     virtual bool restore(std::string_view snapshot) { return snapshot.empty(); }
 
 protected:
-    // Draws and forgets as many, in slices; fewer where the epoch ends.
+    // Draws and discards up to `count` samples, in slices; fewer if the epoch ends.
     void skip_draws(std::uint32_t rank, std::uint64_t count) {
         constexpr std::uint64_t kSlice = 2048;
         std::vector<Draw> forgotten;

@@ -10,15 +10,15 @@
 
 namespace stoker::sidecar {
 
-// One rank's share of shuffled epochs, walked turn by turn: some samples are kept, the others left
-// out. Where several ranks read, each makes equally many steps, since DDP hangs otherwise: a rank
-// that kept too few takes back what it left out, one that kept too many stops. Not thread-safe.
+// One rank's share of shuffled epochs, walked turn by turn: each turn's sample is kept or left out.
+// With several ranks, each makes equally many steps, since DDP hangs otherwise: a rank that kept
+// too few takes back left-out samples, one that kept too many stops. Not thread-safe.
 class ShareWalk {
 public:
     struct Step {
         SampleIndex sample = 0;
         std::uint32_t turn = 0;
-        std::int32_t left_out = 0;  // how many were since the step before; -1: this one was
+        std::int32_t left_out = 0;  // samples left out since the last step; -1: this one was
     };
 
     ShareWalk(std::uint32_t count, std::uint64_t seed, std::uint32_t ranks, std::uint32_t rank)
@@ -28,7 +28,7 @@ public:
           turns_(count / ranks + (count % ranks != 0 ? 1 : 0)),
           order_(count, seed, 0) {}
 
-    // A new epoch of at most so many steps; with several ranks, of exactly so many.
+    // Begins an epoch of at most `steps_max` steps; with several ranks, of exactly so many.
     void begin(std::uint64_t epoch, std::uint32_t steps_max) {
         epoch_ = epoch;
         steps_max_ = steps_max;
@@ -37,11 +37,11 @@ public:
         rewind();
     }
 
-    // The same epoch from its start.
+    // Restarts the same epoch.
     void rewind() { turn_ = taken_back_ = steps_ = left_out_ = 0; }
 
-    // The next step; nullopt: the epoch has ended. `keeps` says of a turn and its sample whether it
-    // is kept, the same each time. `memory` hears by its expect() of samples that come soon.
+    // The next step; nullopt: the epoch has ended. `keeps` returns whether a turn's sample is kept,
+    // the same each time. `memory`.expect() is called with samples that come soon.
     template <class Memory, class Keeps>
     std::optional<Step> next(const Memory& memory, const Keeps& keeps) {
         while (turn_ < turns_ && steps_ < steps_max_) {
@@ -60,7 +60,7 @@ public:
         return std::nullopt;
     }
 
-    // The step that next() gave last is not read after all, and does not count as one.
+    // Undoes the last step of next(): its sample is not read after all.
     void give_back() { --steps_; }
 
     [[nodiscard]] SampleIndex sample_at(std::uint32_t turn) const {
@@ -68,12 +68,12 @@ public:
         return order_.at(static_cast<std::uint32_t>(position % order_.count()));
     }
 
-    // Is it this rank's to read in this epoch?
+    // Whether this rank reads the sample in this epoch.
     [[nodiscard]] bool owns(SampleIndex sample) const {
         return ranks_ == 1 || order_.position_of(sample) % ranks_ == rank_;
     }
 
-    // How many turns a rank has: the share, filled up with first samples where it does not divide.
+    // Turns per rank: the share, padded with the first samples if the division leaves a remainder.
     [[nodiscard]] std::uint32_t turns() const { return turns_; }
 
     [[nodiscard]] std::uint32_t steps_max() const { return steps_max_; }
@@ -87,8 +87,8 @@ private:
         return {sample, turn, left_out + taken_back};
     }
 
-    // sample_at() for turns that are asked for in order: looks ahead, so that what is known of the
-    // samples is in the processor's cache when they are decided by.
+    // sample_at() for consecutive turns: looks ahead, so that the state of the samples is in the
+    // processor's cache when it is needed.
     template <class Memory>
     SampleIndex upcoming(std::uint32_t turn, const Memory& memory) {
         if (turn < upcoming_from_ || turn - upcoming_from_ >= upcoming_count_) {
@@ -115,7 +115,7 @@ private:
     std::uint32_t upcoming_count_ = 0;
 
     std::uint32_t turn_ = 0;
-    std::uint32_t taken_back_ = 0;  // turns looked at for that
+    std::uint32_t taken_back_ = 0;  // turns examined for taking back
     std::uint32_t steps_ = 0;
     std::uint32_t left_out_ = 0;
 };

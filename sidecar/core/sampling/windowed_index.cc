@@ -65,7 +65,7 @@ std::vector<SampleIndex> NeedIndex::copy(Readers readers, ScanState state) const
 void NeedIndex::need_all(std::uint32_t reader) {
     STOKER_CHECK(count(reader) == 0, "an epoch over all samples begins when none is needed");
     const auto count = static_cast<std::uint32_t>(buckets_.size());
-    // No key has the reader's bit yet, so no two buckets get the same key.
+    // No key has the reader's bit yet, so the new keys are distinct.
     by_key_.clear();
     for (std::uint32_t bucket = 0; bucket < count; ++bucket) {
         Bucket& renamed = buckets_[bucket];
@@ -88,8 +88,8 @@ void NeedIndex::unneed_all(std::uint32_t reader) {
     counts_[reader] = {};
 }
 
-// Gives the bucket another set of readers, without counting; into the one that has that set, if
-// there is one.
+// Gives the bucket another set of readers, without counting; merges it with the bucket of that set,
+// if there is one.
 void NeedIndex::rename(std::uint32_t from, Readers readers) {
     const Key key{readers, buckets_[from].state};
     by_key_.erase(Key{buckets_[from].readers, key.state}.packed());

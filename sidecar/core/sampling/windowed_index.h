@@ -12,28 +12,28 @@ namespace stoker::sidecar {
 
 using domain::SampleIndex;
 
-// Where a sample of a shared scan is.
+// Residency of a sample of a shared scan.
 enum class ScanState : std::uint8_t {
-    kAbsent,  // neither here nor on its way
+    kAbsent,  // neither stored nor in the feed
     kComing,  // chosen to be fetched
-    kWindow,  // stored, to be dropped when nobody needs it
-    kFresh,   // stored for good, but not yet read by all who needed it when it came
-    kKept,    // stored for good
+    kWindow,  // stored, to be dropped when no reader needs it
+    kFresh,   // resident, but not yet read by all readers that needed it when it arrived
+    kKept,    // resident
 };
 
 constexpr std::size_t kScanStates = 5;
 
-// Which readers still need which sample in their current epochs, and where that sample is: every
-// sample lies in exactly one bucket, that of its (state, set of needing readers), so that "a random
-// sample that is absent and needed by these readers" costs one look at the buckets, of which there
-// are few (at most one for each set of readers that occurs and state), and the start of a reader's
-// epoch over all samples renames buckets instead of touching samples.
+// Which readers still need which samples in their current epochs, and where each sample is. Every
+// sample is in exactly one bucket, that of its (state, set of needing readers). So choosing a
+// random sample that is absent and needed by given readers takes one scan of the buckets, which are
+// few (at most one per set of readers that occurs and state), and the start of a reader's epoch
+// over all samples renames buckets instead of moving samples.
 //
-// 12 bytes a sample, whatever the number of readers. Moving a sample costs O(1). Pure value;
-// not thread-safe.
+// 12 bytes per sample, for any number of readers. Moving a sample costs O(1). Pure value; not
+// thread-safe.
 class NeedIndex {
 public:
-    using Readers = std::uint64_t;  // one bit a reader
+    using Readers = std::uint64_t;  // one bit per reader
     static constexpr std::uint32_t kReadersMax = 56;
 
     struct Bucket {
@@ -42,7 +42,7 @@ public:
         PieceList<SampleIndex, 4096> samples;
     };
 
-    // All samples are absent and needed by nobody.
+    // All samples are absent and needed by no reader.
     explicit NeedIndex(std::uint32_t sample_count);
 
     [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(where_.size()); }
@@ -60,29 +60,29 @@ public:
     void need(SampleIndex sample, std::uint32_t reader);
     void unneed(SampleIndex sample, std::uint32_t reader);
 
-    // The reader needs every sample now; it must have needed none.
+    // The reader now needs every sample; it must have needed none.
     void need_all(std::uint32_t reader);
 
-    // The reader needs nothing any more.
+    // The reader needs no sample any more.
     void unneed_all(std::uint32_t reader);
 
-    // Samples at `state` that the reader needs.
+    // Number of samples at `state` that the reader needs.
     [[nodiscard]] std::uint32_t count(std::uint32_t reader, ScanState state) const {
         return counts_[reader][static_cast<std::size_t>(state)];
     }
 
-    // All of them, wherever they are.
+    // Number of samples that the reader needs, in any state.
     [[nodiscard]] std::uint32_t count(std::uint32_t reader) const;
 
-    // All samples at `state`, needed or not.
+    // Number of samples at `state`, needed or not.
     [[nodiscard]] std::uint32_t count(ScanState state) const {
         return totals_[static_cast<std::size_t>(state)];
     }
 
-    // In a fixed order for a fixed history. Some may be empty.
+    // The order depends only on the history. Buckets may be empty.
     [[nodiscard]] const std::vector<Bucket>& buckets() const { return buckets_; }
 
-    // How many samples at `state` exactly these readers need.
+    // Number of samples at `state` that exactly these readers need.
     [[nodiscard]] std::uint32_t count_of(Readers readers, ScanState state) const;
 
     // The samples at `state` that exactly these readers need.

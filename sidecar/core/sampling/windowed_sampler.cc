@@ -10,7 +10,7 @@ namespace stoker::sidecar {
 
 namespace {
 
-// Draws that a trainer may have in its pipeline when it saves its state.
+// Maximum number of draws in a trainer's pipeline when it saves its state.
 constexpr std::size_t kRecentMax = 16384;
 
 constexpr std::uint64_t kMagic = 0x0A314E49574B5453;  // "STKWIN1\n"
@@ -35,7 +35,7 @@ Result<std::unique_ptr<WindowedSampler>> WindowedSampler::make(
             ErrorCode::kResourceExhausted,
             fmt::format("{} readers share this dataset already", scan.reader_count()));
     }
-    // Not make_unique: the constructor is private.
+    // make_unique cannot call the private constructor.
     return std::unique_ptr<WindowedSampler>{new WindowedSampler{scan, shape, rank, *reader}};
 }
 
@@ -75,7 +75,7 @@ void WindowedSampler::begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::
     skip_draws(rank, skip);
 }
 
-// The samples that the rank reads in its epoch; of one rank alone all, in the order of their ids.
+// The samples that the rank reads in its epoch; for a single rank all, in the order of their ids.
 std::vector<SampleIndex> WindowedSampler::share() const {
     if (shape_.ranks > 1) {
         return epoch_order(shape_, report_.epoch, rank_);
@@ -85,7 +85,7 @@ std::vector<SampleIndex> WindowedSampler::share() const {
     return samples;
 }
 
-// Draws after the first `skip` were prefetched but not trained on: they come again.
+// Draws after the first `skip` were prefetched but not trained on: they are drawn again.
 void WindowedSampler::go_on(const Resume& resume, std::uint64_t skip) {
     const std::uint64_t untrained = std::min<std::uint64_t>(
         resume.position - std::min(skip, resume.position), resume.recent.size());
@@ -144,7 +144,7 @@ EpochReport WindowedSampler::report(std::uint32_t /*rank*/) const {
     return report_;
 }
 
-// The count of ranks stands for those of earlier versions, whose samplers served several.
+// The count of ranks remains from earlier versions, whose samplers served several.
 std::string WindowedSampler::snapshot() const {
     WireWriter wire;
     wire.put(kMagic).put(std::uint64_t{shape_.count}).put(shape_.seed);

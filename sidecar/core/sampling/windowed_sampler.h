@@ -17,20 +17,21 @@
 
 namespace stoker::sidecar {
 
-// The contract `windowed`: every sample exactly once per epoch and job, in an order of ours. All
-// jobs on one dataset and node share one SharedScan, so that one fetch serves them all.
+// The contract `windowed`: every sample exactly once per epoch and job, in an order that the
+// sidecar chooses. All jobs on one dataset and node share one SharedScan, so one fetch serves them
+// all.
 //
 // The ranks of a job divide each epoch by the permutation of its seed (exact_order.h), so their
-// shares fit together whatever each node has in store; only the order inside a rank's share depends
-// on that. For one rank alone the share is everything. One sampler serves one rank.
+// shares are independent of what each node stores; only the order inside a share depends on it. A
+// single rank's share is the whole dataset. One sampler serves one rank.
 //
-// A padded sample (Tail::kPad) comes as Draw::kRepeated: the rank whose own it is reads it as well.
-// A dropped tail counts as skipped by rank 0.
+// A padded sample (Tail::kPad) is Draw::kRepeated, because another rank's share also has it. A
+// dropped tail counts as skipped by rank 0.
 class WindowedSampler final : public Sampler {
 public:
     // kInvalidArgument: an empty dataset, another one than the scan's, a rank outside the shape;
     // kResourceExhausted: the scan has no room for more readers. `scan` must outlive the sampler,
-    // which leaves it at its end.
+    // whose destructor leaves the scan.
     static Result<std::unique_ptr<WindowedSampler>> make(
         SharedScan& scan, const EpochShape& shape, std::uint32_t rank);
 
@@ -38,8 +39,8 @@ public:
     WindowedSampler(const WindowedSampler&) = delete;
     WindowedSampler& operator=(const WindowedSampler&) = delete;
 
-    // After restore(), the epoch of the snapshot goes on behind its first `skip` draws: those are
-    // not drawn again, what came after them is. Otherwise `skip` draws are drawn and forgotten.
+    // After restore(), the snapshot's epoch continues after its first `skip` draws, which are not
+    // repeated; later draws are. Otherwise `skip` draws are drawn and discarded.
     void begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) override;
     void draw(std::uint32_t rank, std::size_t count, std::vector<Draw>& draws) override;
 
@@ -54,7 +55,7 @@ public:
 
     [[nodiscard]] EpochReport report(std::uint32_t rank) const override;
 
-    // Epoch, position, one bit a sample of the rank's share, the latest draws.
+    // Epoch, position, one bit per sample of the rank's share, the latest draws.
     [[nodiscard]] std::string snapshot() const override;
     bool restore(std::string_view snapshot) override;
 

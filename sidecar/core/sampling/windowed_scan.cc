@@ -10,7 +10,7 @@ namespace stoker::sidecar {
 
 namespace {
 
-// After so many draws of all readers, old speed measurements count half.
+// Draws of all readers after which old speed measurements count half.
 constexpr std::uint32_t kSpeedMemory = 4096;
 
 SampleIndex any_of_bucket(const NeedIndex::Bucket& bucket, Prng& prng) {
@@ -48,8 +48,8 @@ void SharedScan::leave(Reader reader) {
     replenish();
 }
 
-// Samples that their last reader drew and that are not dropped yet wait in loaders. They take
-// window too, but never all of it, even if a reader does not read what it drew.
+// Samples that all readers have drawn and that are not dropped yet wait in loaders. They occupy
+// window bytes, but never all, even if a reader does not read its draws.
 void SharedScan::share_window() {
     const auto readers = std::max(1U, static_cast<std::uint32_t>(std::popcount(active_)));
     const std::uint32_t drawn = index_.count_of({}, ScanState::kWindow);
@@ -119,8 +119,8 @@ void SharedScan::take(Reader reader, SampleIndex sample) {
     settle(sample);
 }
 
-// After the last reader took the sample: a pending fetch is no longer needed, and a fresh sample
-// becomes an ordinary kept one.
+// Call when the last reader has taken the sample: a pending fetch is no longer needed, and a fresh
+// sample becomes a kept one.
 void SharedScan::settle(SampleIndex sample) {
     if (is_needed(sample)) {
         return;
@@ -165,8 +165,8 @@ SampleIndex SharedScan::choose(Reader reader, Prng& prng) {
     return random_kept(reader, prng);
 }
 
-// A uniform shuffle: each remaining sample comes next with the same probability. Within the drift,
-// a reader with a full lookahead saves its kept samples for later, and one with an empty lookahead
+// As in a uniform shuffle, each remaining sample comes next with the same probability. Within the
+// drift, a reader with a full lookahead postpones its kept samples, and one with an empty lookahead
 // reads them sooner.
 bool SharedScan::wants_kept(Reader reader, Prng& prng) const {
     const double ahead = kept_ahead(reader);
@@ -237,7 +237,7 @@ void SharedScan::on_gone(SampleIndex sample) {
     replenish();
 }
 
-// Tops the feed up until every reader that counts has its lookahead.
+// Extends the feed until every counted reader has its lookahead.
 void SharedScan::replenish() {
     share_window();
     for (;;) {
@@ -269,8 +269,8 @@ SharedScan::Readers SharedScan::hungry(std::uint32_t margin) const {
     return readers;
 }
 
-// Another reader begins a new epoch before this reader's ends and needs all samples again, so what
-// this reader misses now will be fetched anyway. Until then it reads what is stored.
+// Whether another reader will begin a new epoch, and need all samples again, before this reader's
+// epoch ends; then its missing samples will be fetched anyway, and it reads stored ones until then.
 bool SharedScan::can_wait(Reader reader) const {
     if (near(reader) == 0 && (index_.count(reader, ScanState::kKept) == 0 ||
                               kept_ahead(reader) >= drift_limit(reader))) {
@@ -321,7 +321,8 @@ void SharedScan::unfeed(SampleIndex sample) {
     }
 }
 
-// A reader without its lookahead would ask for more at once, so lookahead samples go last.
+// Buckets by loss, the least first. A reader without its lookahead would request more at once, so
+// lookahead samples come last.
 std::vector<const SharedScan::Bucket*> SharedScan::by_loss(bool urgent) const {
     const Readers lean = hungry(1);
     std::vector<const Bucket*> buckets;
@@ -364,8 +365,8 @@ std::uint32_t SharedScan::near(Reader reader) const {
     return index_.count(reader, ScanState::kWindow) + index_.count(reader, ScanState::kFresh);
 }
 
-// How many kept samples the reader has read beyond their share of the epoch so far. Negative: it
-// has read fewer and saves them.
+// Kept samples that the reader has read beyond their share of the epoch so far. Negative: it has
+// postponed some.
 double SharedScan::kept_ahead(Reader reader) const {
     return readers_[reader].kept_share * static_cast<double>(index_.count(reader)) -
            static_cast<double>(index_.count(reader, ScanState::kKept));

@@ -16,32 +16,31 @@
 namespace stoker::sidecar {
 
 struct ScanLimits {
-    // Samples of mean size that fit into the node's window. One half is divided among the readers
-    // as lookahead; the other half holds samples that some readers have read and others have not.
+    // Window capacity in samples of mean size. One half is divided among the readers as lookahead;
+    // the other half holds samples that some readers have read and others have not.
     std::uint32_t window_samples = 0;
 
-    // Upper limit of a reader's lookahead: samples for it that are stored or on the way. Choose
-    // what covers the origin's latency at the reader's speed.
+    // Upper limit of a reader's lookahead: samples for it that are stored or on the way. Should
+    // cover the origin's latency at the reader's speed.
     std::uint32_t lookahead_max = 256;
 
-    // How far a reader may run ahead of, or fall behind, the even mix of kept and passing samples:
-    // a share of its epoch. 0: the mix of a uniform shuffle; more: fewer fetches when speeds
-    // differ.
+    // How far a reader may deviate from the even mix of kept and passing samples, as a share of its
+    // epoch. 0: the mix of a uniform shuffle; more: fewer fetches when speeds differ.
     double drift_max = domain::standard_of("windowed", "drift");
 
-    std::uint32_t readers_max = NeedIndex::kReadersMax;  // at most that
+    std::uint32_t readers_max = NeedIndex::kReadersMax;  // at most NeedIndex::kReadersMax
 };
 
 // One scan over a dataset, shared by all jobs of a node: a sample fetched for one job is read by
 // all jobs that still need it, then dropped, and fetched again only in the fastest reader's next
-// epoch. If a leading job uses the whole origin rate, the others read the samples that pass; those
-// they skip are fetched again later. It makes three decisions and holds no bytes:
+// epoch. If a leading job uses the whole origin rate, the others read the samples that pass;
+// samples that they miss are fetched again later. It makes three decisions and holds no bytes:
 // - feed(): the next sample to fetch. Prefers absent samples that many hungry readers need and few
-// sated ones (those get it from a later round); ties are broken at random. A reader is hungry while
-// it has less than its lookahead. A reader that another one overtakes before its epoch ends does
-// not make the node fetch for it alone.
-// - draw(): the next sample of a reader. Kept and passing samples are mixed as a uniform shuffle
-// would mix them. Passing samples that few readers need go first, because that frees the window.
+//   sated ones (a later round serves those); ties are broken at random. A reader is hungry while it
+//   has less than its lookahead. Nothing is fetched for a single reader that another one will
+//   overtake before its epoch ends.
+// - draw(): the next sample of a reader. Kept and passing samples are mixed as in a uniform
+//   shuffle. Passing samples that few readers need go first, because that frees the window.
 // - victims(): the samples to drop from a full window: those that the fewest readers wait for.
 //
 // Traffic: about (1 - share kept) of the dataset for each epoch of the fastest reader, independent
@@ -49,8 +48,7 @@ struct ScanLimits {
 // docs/design/sampling-windowed.md has the figures.
 //
 // A reader is one rank of one job on this node. Deterministic: equal seeds and equal calls give
-// equal choices. Not thread-safe; cost of a draw: O(readers + distinct sets of readers), under 1
-// us.
+// equal choices. Not thread-safe. A draw costs O(readers + distinct sets of readers), under 1 us.
 class SharedScan final : public WindowKeeper {
 public:
     using Reader = std::uint32_t;
@@ -63,55 +61,56 @@ public:
     std::optional<Reader> join();
     void leave(Reader reader);
 
-    // Begins a new epoch over all samples, or over a part of them (without duplicates). Forgets the
-    // rest of the last one.
+    // Begins a new epoch over all samples, or over a part of them (without duplicates). Discards
+    // the rest of the last one.
     void begin(Reader reader);
     void begin(Reader reader, std::span<const SampleIndex> share);
 
     // The reader's next sample; nullopt: its epoch has ended. The sample is stored, unless the
-    // reader is faster than the origin: then it is the one that arrives first.
+    // reader is faster than the origin: then it is the one that will arrive first.
     std::optional<SampleIndex> draw(Reader reader, Prng& prng);
 
-    // The reader has read the sample before (a resumed epoch).
+    // Marks the sample as already read (a resumed epoch).
     void mark_read(Reader reader, SampleIndex sample);
 
-    // `kept`: the sample is resident; otherwise it is in the window. Repeating is harmless.
+    // `kept`: the sample is resident; otherwise it is in the window. Idempotent.
     void on_stored(SampleIndex sample, bool kept);
 
     // The sample was dropped, or its fetch failed.
     void on_gone(SampleIndex sample);
 
-    // What to fetch, oldest first. A sample leaves by on_stored() or on_gone(), or when nobody
-    // needs it any more.
+    // Samples to fetch, oldest first. A sample leaves by on_stored() or on_gone(), or when no
+    // reader needs it any more.
     [[nodiscard]] const std::deque<SampleIndex>& feed() const { return feed_; }
 
     [[nodiscard]] bool is_stored(SampleIndex sample) const {
         return index_.state(sample) >= ScanState::kWindow;
     }
 
-    // Whether a reader will draw it in its current epoch. If not, a window sample may be dropped.
+    // Whether a reader will draw the sample in its current epoch. If not, a window sample may be
+    // dropped.
     [[nodiscard]] bool is_needed(SampleIndex sample) const { return index_.readers(sample) != 0; }
 
     [[nodiscard]] bool needs(Reader reader, SampleIndex sample) const {
         return ((index_.readers(sample) >> reader) & 1U) != 0;
     }
 
-    // Readers that have joined.
+    // Number of readers that have joined.
     [[nodiscard]] std::uint32_t reader_count() const {
         return static_cast<std::uint32_t>(std::popcount(joined_));
     }
 
     [[nodiscard]] bool keeps(SampleIndex sample) const override { return is_needed(sample); }
 
-    // Whether it is in the lookahead of a reader with no more than its lookahead.
+    // Whether the sample is in the lookahead of a reader that has no more than its lookahead.
     [[nodiscard]] bool is_soon(SampleIndex sample) const {
         return (index_.readers(sample) & hungry(1)) != 0;
     }
 
-    // Window samples to drop, those that the fewest readers wait for first; urgent: lookahead
-    // samples after them. Samples that nobody needs are not included: they go when their last
-    // reader has read them. Looks at a bounded number of samples per call and continues behind them
-    // in the next call.
+    // Window samples to drop, those that the fewest readers wait for first; if urgent, lookahead
+    // samples after them. Excludes samples that no reader needs: those are dropped once their last
+    // reader has read them. Examines a bounded number of samples per call and continues from there
+    // in the next.
     void victims(const RoomRequest& room, std::vector<SampleIndex>& samples) const override;
 
     static constexpr std::uint32_t kVictimLooksMax = 8192;
@@ -124,7 +123,7 @@ private:
         bool joined = false;
         std::uint32_t length = 0;  // of the current epoch
         double kept_share = 0;     // of the epoch, when it began
-        std::uint32_t draws = 0;   // recent ones: the reader's speed relative to the others
+        std::uint32_t draws = 0;   // recent draws: the reader's speed relative to the others
     };
 
     void start_epoch(Reader reader);
@@ -155,7 +154,7 @@ private:
     Prng prng_;
     std::array<State, NeedIndex::kReadersMax> readers_{};
     Readers joined_ = 0;
-    Readers active_ = 0;  // in an epoch
+    Readers active_ = 0;  // readers in an epoch
     std::uint32_t lookahead_ = 1;
     std::uint32_t recent_draws_ = 0;
     std::deque<SampleIndex> feed_;

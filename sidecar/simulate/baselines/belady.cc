@@ -46,7 +46,7 @@ void Belady::on_read(SampleIndex sample, bool /*hit*/) {
 
 bool Belady::make_room(
     SampleIndex incoming, Bytes needed, const MayGo& may_go, std::vector<SampleIndex>& victims) {
-    // It is about to be read; what counts is the read after that.
+    // The sample is about to be read; its value depends on the read after that.
     const std::uint64_t incoming_use = next_epoch_[incoming];
     const auto choose = [&](const Heap::Entry& entry) {
         if (entry.key >= ~incoming_use) {

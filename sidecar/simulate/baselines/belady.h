@@ -11,12 +11,12 @@ namespace stoker::simulate {
 
 using domain::SampleIndex;
 
-// Belady's MIN with bypass, for one job that reads every sample once an epoch: keeps those whose
-// next read is nearest. It knows the future because whoever makes it says every epoch's order. No
-// policy can hit more often on the same stream; that is what it is for. O(log n) a call.
+// Belady's MIN with bypass, for one job that reads every sample once per epoch: keeps the samples
+// whose next read is nearest. The caller supplies every epoch's order, hence the future. No policy
+// can have more hits on the same stream: it is an upper bound for tests. O(log n) per call.
 class Belady final : public sidecar::EvictionPolicy {
 public:
-    // The order in which the job reads in an epoch; pure.
+    // The job's read order in an epoch; pure.
     using OrderOf = std::function<std::vector<SampleIndex>(std::uint64_t epoch)>;
 
     Belady(std::uint64_t samples, OrderOf order_of);
@@ -40,11 +40,11 @@ private:
     OrderOf order_of_;
     std::uint64_t samples_;
     std::uint64_t reads_ = 0;
-    std::vector<std::uint64_t> this_epoch_;  // by sample: its position, over all epochs
+    std::vector<std::uint64_t> this_epoch_;  // by sample: its position, counted over all epochs
     std::vector<std::uint64_t> next_epoch_;
     std::vector<std::uint64_t> next_use_;
     Heap farthest_;                            // residents; key: the complement of their next use
-    std::vector<Heap::Candidate> candidates_;  // kept for its memory
+    std::vector<Heap::Candidate> candidates_;  // reused buffer
 };
 
 }  // namespace stoker::simulate

@@ -6,7 +6,8 @@ namespace stoker::simulate {
 
 namespace {
 
-// Looks for an absent sample; almost every one is, so that more looks would mean a full cache.
+// Random tries to find an absent sample. Almost every sample is absent; more tries would only be
+// needed in a full cache.
 constexpr std::uint32_t kRefillLooks = 64;
 
 }  // namespace

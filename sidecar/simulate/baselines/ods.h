@@ -12,9 +12,9 @@
 
 namespace stoker::simulate {
 
-// Opportunistic data sampling of Seneca (FAST'26): a resident sample is read once by every job and
-// then given up, and a random absent one is fetched in its place, in the background: only such a
-// refill gets room in a full cache. Not thread-safe.
+// Opportunistic data sampling of Seneca (FAST'26): a resident sample is evicted once every job has
+// read it, and a random absent one is fetched in its place, in the background: only such a refill
+// is admitted to a full cache. Not thread-safe.
 class OdsCache final : public sidecar::EvictionPolicy, public Refiller {
 public:
     OdsCache(std::uint64_t samples, std::uint32_t jobs, std::uint64_t seed);
@@ -39,14 +39,14 @@ private:
     std::uint32_t jobs_;
     Prng prng_;
     Residents residents_;
-    std::vector<std::uint32_t> reads_;  // by resident: since it came
+    std::vector<std::uint32_t> reads_;  // by sample: reads since it arrived
     std::vector<Bytes> bytes_;
-    std::vector<SampleIndex> used_up_;  // read by every job, and still here
-    std::set<SampleIndex> refills_;     // on their way
+    std::vector<SampleIndex> used_up_;  // read by every job, still resident
+    std::set<SampleIndex> refills_;     // in flight
 };
 
-// One job's side: a request for an absent sample is swapped with one for a resident that the job
-// has not read in this epoch, where a few random looks find one. Each sample once per epoch.
+// One job's sampler: replaces a request for an absent sample by one for a resident that the job has
+// not read in this epoch, if a few random tries find one. Each sample once per epoch.
 class OdsSampler final : public SwapOrder {
 public:
     // `cache` must outlive it.

@@ -7,9 +7,9 @@
 
 namespace stoker::simulate {
 
-// Substitutable hits of Quiver (FAST'20): a job asks for `over_request` times a batch and takes
-// what is resident first; the rest stays for later in the epoch. Each sample once per epoch. Our
-// reconstruction; Quiver's chunks and its benefit-aware division of space are left out.
+// Substitutable hits of Quiver (FAST'20): a job requests `over_request` times a batch and takes
+// resident samples first; the rest stays for later in the epoch. Each sample once per epoch. Our
+// reconstruction; it omits Quiver's chunks and its benefit-aware division of space.
 class QuiverSampler final : public SwapOrder {
 public:
     // `node` must outlive it.

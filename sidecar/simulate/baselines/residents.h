@@ -11,7 +11,7 @@ namespace stoker::simulate {
 
 using domain::SampleIndex;
 
-// A set of samples with a random member in O(1). 8 bytes a sample. Not thread-safe.
+// A set of samples with a random member in O(1). 8 bytes per sample. Not thread-safe.
 class Residents {
 public:
     explicit Residents(std::uint64_t samples)
@@ -34,7 +34,7 @@ public:
         slot_[sample] = kNone;
     }
 
-    // There must be one.
+    // Precondition: the set is not empty.
     [[nodiscard]] SampleIndex random(Prng& prng) const {
         return members_[prng.below(members_.size())];
     }

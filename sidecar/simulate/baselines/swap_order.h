@@ -12,13 +12,13 @@ using domain::SampleIndex;
 using sidecar::Draw;
 using sidecar::EpochReport;
 
-// A new uniform permutation of 0..samples-1 for every epoch, of the trainer's own choice: Fisher
-// and Yates, from seed and epoch alone.
+// A new uniform permutation of 0..samples-1 for every epoch, chosen by the trainer: Fisher-Yates,
+// from seed and epoch alone.
 std::vector<SampleIndex> shuffled(std::uint64_t samples, std::uint64_t seed, std::uint64_t epoch);
 
-// A job's epoch as a shuffled list whose entries may change places before they are read, so that
-// each is read exactly once whatever is preferred: what Seneca's and Quiver's substitution share.
-// Baselines are not resumed. Not thread-safe.
+// A job's epoch as a shuffled list whose entries may swap places before they are read, so that each
+// is read exactly once: the common part of Seneca's and Quiver's substitution. Baselines are not
+// resumed. Not thread-safe.
 class SwapOrder : public sidecar::Sampler {
 public:
     void begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) override;
@@ -39,7 +39,7 @@ protected:
 
     [[nodiscard]] SampleIndex next() const { return order_[next_]; }
 
-    // Entries from next() on, `count` of them or as many as there are.
+    // The next entries from next() on, at most `count`.
     [[nodiscard]] std::span<const SampleIndex> coming(std::size_t count) const {
         const auto rest = std::span{order_}.subspan(next_);
         return rest.first(count < rest.size() ? count : rest.size());
@@ -47,7 +47,7 @@ protected:
 
     [[nodiscard]] bool is_unread(SampleIndex sample) const { return position_[sample] >= next_; }
 
-    // Reads `sample`, which must be unread, in position of next(), which takes its position.
+    // Reads `sample`, which must be unread, next: swaps it with next().
     void read(SampleIndex sample, std::vector<Draw>& draws);
 
 private:

@@ -13,7 +13,7 @@ constexpr FetchTimes kFastDisk{milliseconds{20}, milliseconds{2}};
 
 class BypassControllerTest : public testing::Test {
 protected:
-    // A second of fetches; the writers stand still in the disk for `blocked` of it.
+    // One second of fetches; the writers are blocked in the disk for `blocked` of it.
     void second(FetchTimes times, double blocked, int fetches = 20) {
         for (int i = 0; i < fetches; ++i) {
             aside.on_stored(times);
@@ -30,7 +30,7 @@ protected:
         }
     }
 
-    // Seconds until it steps aside under a slow disk; at most `limit`.
+    // Seconds until it bypasses under a slow disk; at most `limit`.
     int until_aside(int limit) {
         int count = 0;
         for (; count < limit && !aside.is_aside(); ++count) {
@@ -39,7 +39,7 @@ protected:
         return count;
     }
 
-    // Seconds until it is back.
+    // Seconds until the bypass ends.
     int until_back(int limit) {
         int count = 0;
         for (; count < limit && aside.is_aside(); ++count) {
@@ -53,12 +53,12 @@ protected:
     Duration write_blocked{};
 };
 
-TEST_F(BypassControllerTest, StaysWhileTheDiskIsFast) {
+TEST_F(BypassControllerTest, UsesTheCacheWhileTheDiskIsFast) {
     run(1000, kFastDisk, 0.1);
     EXPECT_FALSE(aside.is_aside());
 }
 
-TEST_F(BypassControllerTest, StepsAsideAfterThreeSlowWindowsAndNotBefore) {
+TEST_F(BypassControllerTest, BypassesAfterThreeSlowWindows) {
     run(15, kSlowDisk, 1.0);
     EXPECT_FALSE(aside.is_aside()) << "the first second only begins the first window";
     second(kSlowDisk, 1.0);
@@ -67,24 +67,23 @@ TEST_F(BypassControllerTest, StepsAsideAfterThreeSlowWindowsAndNotBefore) {
     EXPECT_NEAR(aside.finding().blocked_share, 1.0, 1e-9);
 }
 
-// What a machine without a free processor looks like: everything takes long, and nobody waits for
-// the disk.
-TEST_F(BypassControllerTest, ABusyProcessorIsNoReason) {
+// A machine without a free processor: everything takes long, but no writer waits for the disk.
+TEST_F(BypassControllerTest, IgnoresABusyProcessor) {
     run(1000, {milliseconds{20}, seconds{3}}, 0.3);
     EXPECT_FALSE(aside.is_aside());
 }
 
-TEST_F(BypassControllerTest, ASlowDiskIsNoReasonWhileTheOriginIsSlower) {
+TEST_F(BypassControllerTest, KeepsTheCacheIfTheOriginIsSlowerThanTheDisk) {
     run(1000, {milliseconds{60}, milliseconds{100}}, 1.0);
     EXPECT_FALSE(aside.is_aside());
 }
 
-TEST_F(BypassControllerTest, AFastOriginIsNoReasonWhileStoringTakesNoTime) {
+TEST_F(BypassControllerTest, KeepsTheCacheIfStoringIsFast) {
     run(1000, {milliseconds{1}, milliseconds{9}}, 1.0);
     EXPECT_FALSE(aside.is_aside());
 }
 
-TEST_F(BypassControllerTest, OneGoodWindowBreaksTheRow) {
+TEST_F(BypassControllerTest, OneGoodWindowResetsTheCount) {
     for (int i = 0; i < 20; ++i) {
         run(10, kSlowDisk, 1.0);
         run(10, kFastDisk, 0.0);
@@ -92,7 +91,7 @@ TEST_F(BypassControllerTest, OneGoodWindowBreaksTheRow) {
     EXPECT_FALSE(aside.is_aside());
 }
 
-TEST_F(BypassControllerTest, FewFetchesMakeAWindowLongerAndIdleTimeBeginsItAnew) {
+TEST_F(BypassControllerTest, FewFetchesExtendAWindowAndIdleTimeRestartsIt) {
     run(60, kSlowDisk, 1.0, 1);
     EXPECT_TRUE(aside.is_aside()) << "a disk of one sample a second";
     BypassController other{BypassController::Limits{}};
@@ -103,7 +102,7 @@ TEST_F(BypassControllerTest, FewFetchesMakeAWindowLongerAndIdleTimeBeginsItAnew)
     }
 }
 
-TEST_F(BypassControllerTest, TriesAgainAndStaysAwayLongerEachTime) {
+TEST_F(BypassControllerTest, DoublesThePauseAfterEachFailedTrial) {
     EXPECT_GT(until_aside(100), 10);
     EXPECT_EQ(until_back(1000), 30);
     EXPECT_LE(until_aside(100), 6) << "one slow window of a trial is enough";
@@ -116,7 +115,7 @@ TEST_F(BypassControllerTest, TriesAgainAndStaysAwayLongerEachTime) {
     EXPECT_EQ(until_back(1000), 600);
 }
 
-TEST_F(BypassControllerTest, ForgivesADiskThatHasRecovered) {
+TEST_F(BypassControllerTest, ResetsThePauseAfterADiskRecovered) {
     until_aside(100);
     until_back(100);
     run(20, kFastDisk, 0.0);
@@ -125,7 +124,7 @@ TEST_F(BypassControllerTest, ForgivesADiskThatHasRecovered) {
     EXPECT_EQ(until_back(1000), 30);
 }
 
-TEST_F(BypassControllerTest, WithoutAWindowItNeverStepsAside) {
+TEST_F(BypassControllerTest, NeverBypassesWithAZeroWindow) {
     aside = BypassController{{.window = Duration{}}};
     run(1000, kSlowDisk, 1.0);
     EXPECT_FALSE(aside.is_aside());

@@ -38,7 +38,7 @@ protected:
         limits, {kRecord * 2, std::nullopt}, admission, shares, table, streams, counters};
 };
 
-TEST_F(CacheRoomTest, ASampleGoesIntoTheGrantThenIntoTheWindowThenNowhere) {
+TEST_F(CacheRoomTest, FillsTheGrantThenTheWindow) {
     EXPECT_EQ(judge(0), Verdict::kResident);
     store(0, SegmentClass::kResident);
     store(1, SegmentClass::kResident);
@@ -48,14 +48,14 @@ TEST_F(CacheRoomTest, ASampleGoesIntoTheGrantThenIntoTheWindowThenNowhere) {
     EXPECT_EQ(judge(4), Verdict::kFull);
 }
 
-TEST_F(CacheRoomTest, AsideThereIsRoomForNothing) {
+TEST_F(CacheRoomTest, StoresNothingDuringABypass) {
     room.set_aside(true);
     EXPECT_EQ(judge(0), Verdict::kShut);
     room.set_aside(false);
     EXPECT_EQ(judge(0), Verdict::kResident);
 }
 
-TEST_F(CacheRoomTest, AShrunkenGrantDropsWhatNobodyHolds) {
+TEST_F(CacheRoomTest, ShrunkenGrantDropsUnheldResidents) {
     store(0, SegmentClass::kResident);
     store(1, SegmentClass::kResident);
     table.at(0).holds = 1;
@@ -67,7 +67,7 @@ TEST_F(CacheRoomTest, AShrunkenGrantDropsWhatNobodyHolds) {
     EXPECT_EQ(counters.dropped_resident_samples, 2U);
 }
 
-TEST_F(CacheRoomTest, ASpareWindowSampleMakesRoom) {
+TEST_F(CacheRoomTest, EvictsAnUnneededWindowSample) {
     store(2, SegmentClass::kWindow);
     store(3, SegmentClass::kWindow);
     table.at(2).needs = 1;
@@ -79,7 +79,7 @@ TEST_F(CacheRoomTest, ASpareWindowSampleMakesRoom) {
     EXPECT_EQ(counters.evicted_window_samples, 1U);
 }
 
-TEST_F(CacheRoomTest, ASampleThatFailedTooOftenIsNotPrefetched) {
+TEST_F(CacheRoomTest, DoesNotPrefetchSamplesThatFailedTooOften) {
     EXPECT_TRUE(room.wants(0, kNow));
     table.at(0).failures = 3;
     EXPECT_FALSE(room.wants(0, kNow));

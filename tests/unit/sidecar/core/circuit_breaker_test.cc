@@ -9,7 +9,7 @@ using std::chrono::seconds;
 
 constexpr TimePoint kStart{seconds{100}};
 
-TEST(CircuitBreaker, LetsEverythingPassWhileNothingFails) {
+TEST(CircuitBreaker, AllowsAllRequestsBeforeAFailure) {
     CircuitBreaker breaker;
     EXPECT_TRUE(breaker.allows(kStart));
     breaker.on_start();
@@ -17,7 +17,7 @@ TEST(CircuitBreaker, LetsEverythingPassWhileNothingFails) {
     EXPECT_EQ(breaker.retries_at(), std::nullopt);
 }
 
-TEST(CircuitBreaker, OpensAfterAFailureAndThenLetsOneProbePass) {
+TEST(CircuitBreaker, AllowsOneProbeAfterTheBackoff) {
     CircuitBreaker breaker{{seconds{1}, seconds{8}}};
     breaker.on_failure(kStart);
     EXPECT_FALSE(breaker.allows(kStart));
@@ -55,7 +55,7 @@ TEST(CircuitBreaker, ClosesWithTheFirstSuccess) {
     EXPECT_TRUE(breaker.allows(kStart));
 }
 
-TEST(CircuitBreaker, AnAbandonedProbeFreesItsPlace) {
+TEST(CircuitBreaker, AllowsANewProbeAfterACancelledOne) {
     CircuitBreaker breaker;
     breaker.on_failure(kStart);
     const TimePoint later = *breaker.retries_at();

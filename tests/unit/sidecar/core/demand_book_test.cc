@@ -31,7 +31,7 @@ TEST_F(DemandBookTest, AnswersARequestWhenItsLastSampleIsResolved) {
         replies[0].outcomes, (std::vector{FetchOutcome::kReady, FetchOutcome::kReadAtOrigin}));
 }
 
-TEST_F(DemandBookTest, ResolvesEveryoneWhoWaitsForASample) {
+TEST_F(DemandBookTest, ResolvesAllRequestsThatWaitForASample) {
     book.wait(9, {book.open(kAnna, 1, 1), 0});
     book.wait(9, {book.open(kBert, 1, 1), 0});
     EXPECT_EQ(book.settle_all(9, FetchOutcome::kReady), 2U);
@@ -46,7 +46,7 @@ TEST_F(DemandBookTest, KeepsTheMessageOfTheFirstOriginError) {
     EXPECT_EQ(book.take_replies().at(0).message, "gone: a.png");
 }
 
-TEST_F(DemandBookTest, HoldsReadySamplesOnceTheFetchIsAnswered) {
+TEST_F(DemandBookTest, HoldsReadySamplesAfterTheReply) {
     const auto ticket = book.open(kAnna, 1, 3);
     book.settle(8, {ticket, 0}, FetchOutcome::kReady, {});
     EXPECT_TRUE(book.take_ready(kAnna).held.empty());
@@ -66,7 +66,7 @@ TEST_F(DemandBookTest, ReleasesOneHoldAtATime) {
     EXPECT_FALSE(book.release(kBert, 8));
 }
 
-TEST_F(DemandBookTest, ADisconnectFreesHoldsAndWaits) {
+TEST_F(DemandBookTest, DisconnectFreesHoldsAndRequests) {
     const auto answered = book.open(kAnna, 1, 1);
     book.settle(1, {answered, 0}, FetchOutcome::kReady, {});
     const auto pending = book.open(kAnna, 2, 3);

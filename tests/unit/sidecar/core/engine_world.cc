@@ -61,7 +61,7 @@ EngineWorld::EngineWorld(std::uint64_t seed, std::unique_ptr<sidecar::EvictionPo
     for (SampleIndex sample = 0; sample < count(); ++sample) {
         if (chance(20)) {
             const auto segment_class = chance(70) ? SegmentClass::kResident : SegmentClass::kWindow;
-            // An earlier leader kept to its window budget too.
+            // An earlier leader also respected its window budget.
             if (segment_class == SegmentClass::kWindow &&
                 engine_.account().window + record_bytes(sample) > limits_.window) {
                 continue;
@@ -108,7 +108,7 @@ void EngineWorld::step() {
 }
 
 void EngineWorld::settle() {
-    // Each round lets all that is under way end; gates reopen within their longest back-off.
+    // Each round finishes all work in flight; breakers close within their longest back-off.
     for (int round = 0; round < 2000; ++round) {
         while (!in_flight_.empty() || !verifying_.empty()) {
             finish_fetch();
@@ -176,7 +176,7 @@ void EngineWorld::make_plan(ClientEntry& client) {
     const auto before = plans_.find(*client.second.stream);
     plan.samples = any_order();
     if (before != plans_.end() && chance(80)) {
-        plan.samples.insert(  // as it was foreseen
+        plan.samples.insert(  // matches the foreseen order
             plan.samples.begin(),
             before->second.ahead.begin(),
             before->second.ahead.end());
@@ -234,7 +234,7 @@ void EngineWorld::consume(ClientEntry& client) {
     auto& [id, state] = client;
     std::vector<SampleIndex> samples;
     const auto plan = state.stream ? plans_.find(*state.stream) : plans_.end();
-    std::uint64_t epoch = last_epoch_ + 7;  // nobody's
+    std::uint64_t epoch = last_epoch_ + 7;  // no stream's epoch
     if (plan != plans_.end()) {
         epoch = chance(90) ? plan->second.epoch : epoch;
         for (std::size_t i = 0; i < plan->second.samples.size() && samples.size() < 4; ++i) {
@@ -294,8 +294,8 @@ void EngineWorld::finish_verify() {
     const bool intact = !faults_ || chance(50);
     if (!intact) {
         stored_.erase(sample);
-        // A client that holds a damaged sample holds nothing of worth, and one that is about to be
-        // told that it is ready finds a miss.
+        // A client's hold on a damaged sample does not protect it, and a client about to be
+        // answered with ready finds a miss.
         for (auto& [id, client] : clients_) {
             client.held.erase(sample);
             for (Request& request : client.pending) {
@@ -332,7 +332,7 @@ void EngineWorld::apply(const Effects& effects, bool grant_changed) {
         engine_.counters().evicted_resident_samples - seen_.evicted_resident_samples;
     EXPECT_TRUE(may_drop_residents || resident_drops == evicted) << "residents go without a reason";
     EXPECT_TRUE(audit_ != nullptr || evicted == 0) << "evicts without a policy";
-    // What somebody needs goes only to make room, and that is counted.
+    // Samples that a stream needs are dropped only to make room, and those drops are counted.
     EXPECT_LE(
         needed_drops, engine_.counters().evicted_window_samples - seen_.evicted_window_samples);
     for (const auto& fetch : effects.fetches) {
@@ -362,7 +362,7 @@ void EngineWorld::apply_fetch(const sidecar::StartFetch& fetch) {
     EXPECT_FALSE(refused_.contains(fetch.sample)) << "asks again for what was refused";
     EXPECT_TRUE(in_flight_.emplace(fetch.sample, Stored{fetch.segment_class}).second)
         << "two fetches of sample " << fetch.sample << " in flight";
-    EXPECT_LE(in_flight_.size(), limits_.max_in_flight * 2);  // beside ours those of guests
+    EXPECT_LE(in_flight_.size(), limits_.max_in_flight * 2);  // own party's and guests' slots
 }
 
 void EngineWorld::apply_reply(const sidecar::FetchReply& reply) {

@@ -15,28 +15,27 @@
 namespace stoker::test {
 
 // A toy world around a FetchEngine: an origin, a store and clients, all driven by one seed. It
-// keeps its own books of what is stored, held, needed and asked for, and fails the running test
-// (gtest) when the engine breaks a promise.
+// tracks separately which samples are stored, held, needed and requested, and fails the running
+// test (gtest) when the engine breaks a guarantee.
 class EngineWorld {
 public:
     // `eviction` may be nullptr; otherwise it is audited.
     EngineWorld(std::uint64_t seed, std::unique_ptr<sidecar::EvictionPolicy> eviction);
 
-    // One random event: something that a client, the origin, the disk, the operator or the clock
-    // does.
+    // One random event of a client, the origin, the disk, the operator or the clock.
     void step();
 
-    // From now on some clients are of two guests, who hold only what was fetched for them.
+    // From now on some clients belong to two guests, which hold only samples fetched for them.
     void invite_guests() { has_guests_ = true; }
 
-    // From now on origin and disk work.
+    // From now on origin and disk do not fail.
     void heal() { faults_ = false; }
 
-    // Lets everything under way end, and time pass, until nothing happens any more. Every demand
-    // has its answer then, and where there is room, everything that is planned is here.
+    // Finishes all work in flight and lets time pass until nothing more happens. Then every demand
+    // is answered, and all planned samples that fit are stored.
     void settle();
 
-    // All clients leave; only residents may stay.
+    // Disconnects all clients; afterwards only residents may be stored.
     void end();
 
 private:
@@ -47,7 +46,7 @@ private:
     struct Request {
         std::uint64_t id = 0;
         std::vector<sidecar::SampleIndex> samples;
-        std::set<sidecar::SampleIndex> damaged;  // found so while the request was open
+        std::set<sidecar::SampleIndex> damaged;  // found while the request was open
     };
 
     struct Client {
@@ -61,7 +60,7 @@ private:
         std::uint64_t epoch = 0;
         std::vector<sidecar::SampleIndex> samples;
         std::vector<bool> read;
-        std::vector<sidecar::SampleIndex> ahead;  // what the next epoch begins with
+        std::vector<sidecar::SampleIndex> ahead;  // the first samples of the next epoch
     };
 
     using ClientEntry = std::pair<const sidecar::ConnectionId, Client>;
@@ -77,7 +76,7 @@ private:
     void change_grant();
     void pass_time();
 
-    // What the engine wants done, and whether it may want it.
+    // Executes the engine's effects, and checks that each is permitted.
     void apply(const sidecar::Effects& effects, bool grant_changed = false);
     void apply_drop(sidecar::SampleIndex sample);
     std::unique_ptr<sidecar::EvictionPolicy> audited(
@@ -103,7 +102,7 @@ private:
     Prng prng_;
     Dataset dataset_;
     sidecar::EngineLimits limits_;
-    AuditedPolicy* audit_ = nullptr;  // the engine's
+    AuditedPolicy* audit_ = nullptr;  // owned by the engine
     sidecar::FetchEngine engine_;
     TimePoint now_{std::chrono::seconds{1}};
     bool faults_ = true;
@@ -117,7 +116,7 @@ private:
     std::map<sidecar::SampleIndex, Stored> in_flight_;
     std::set<sidecar::SampleIndex> verifying_;
     std::set<sidecar::SampleIndex> refused_;
-    sidecar::EngineCounters seen_;  // at the last event
+    sidecar::EngineCounters seen_;  // as of the last event
     Bytes doomed_before_{};
 };
 

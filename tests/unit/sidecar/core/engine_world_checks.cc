@@ -1,4 +1,4 @@
-// What an EngineWorld holds against its engine between two events.
+// Invariants that an EngineWorld checks on its engine between two events.
 #include <algorithm>
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace stoker::test {
 using domain::SegmentClass;
 using sidecar::SampleIndex;
 
-// The engine's sums against our own books, to the byte.
+// Compares the engine's sums with our own, to the byte.
 void EngineWorld::check_bytes() const {
     Bytes resident;
     Bytes window;
@@ -44,7 +44,7 @@ void EngineWorld::check_bytes() const {
     EXPECT_TRUE(account.in_flight <= limits_.memory || in_flight_.size() <= 1);
 }
 
-// A quarter of the window is never theirs.
+// Guests never have the last quarter of the window.
 void EngineWorld::check_guests() const {
     Bytes of_guests;
     for (const auto* samples : {&stored_, &in_flight_}) {
@@ -58,9 +58,9 @@ void EngineWorld::check_guests() const {
     EXPECT_LE(of_guests, limits_.window - Bytes{limits_.window.count() / 4});
 }
 
-// At rest: with room for the largest sample, no planned sample may be missing.
+// When idle: no planned sample is missing if the largest sample would fit.
 void EngineWorld::check_prefetched() const {
-    constexpr int kGivenUp = 3;  // failures after which a sample is left to the demand
+    constexpr int kGivenUp = 3;  // failures after which a sample is no longer prefetched
     const Bytes largest{domain::record_bytes(dataset_.manifest().largest_sample_bytes())};
     if (has_guests_ || engine_.account().window + largest > limits_.window) {
         return;

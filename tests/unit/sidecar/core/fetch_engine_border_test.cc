@@ -1,4 +1,4 @@
-// The border between two epochs, when the plan of the first says with what the second begins.
+// The boundary between two epochs, when the first one's plan includes the beginning of the second.
 #include <gmock/gmock.h>
 
 #include "tests/unit/sidecar/core/fetch_engine_fixture.h"
@@ -18,14 +18,14 @@ protected:
     }
 };
 
-TEST_F(FetchEngineBorder, ThePrefetchGoesOnOverItInOrder) {
+TEST_F(FetchEngineBorder, PrefetchCrossesTheBoundaryInOrder) {
     make({.max_in_flight = 2}, Bytes::unlimited());
     EXPECT_THAT(plan({4, 5, 6, 7}, 1, 2).fetches, ElementsAre(resident(4), resident(5)));
     EXPECT_THAT(stored(5).fetches, ElementsAre(resident(6)));
     EXPECT_THAT(stored(6).fetches, ElementsAre(resident(7)));
 }
 
-TEST_F(FetchEngineBorder, NothingBehindItIsFetchedBeforeEverythingInFrontOfIt) {
+TEST_F(FetchEngineBorder, FetchesThisEpochBeforeTheNext) {
     make({.window = kRecord * 2}, Bytes::zero());
     EXPECT_THAT(plan({4, 5, 6, 7}, 1, 1).fetches, ElementsAre(window(4), window(5)));
     stored(4);
@@ -35,7 +35,7 @@ TEST_F(FetchEngineBorder, NothingBehindItIsFetchedBeforeEverythingInFrontOfIt) {
     EXPECT_THAT(consume({5}).fetches, ElementsAre(window(7)));
 }
 
-TEST_F(FetchEngineBorder, WhatWasFetchedForTheNextEpochStaysWhenItsPlanComes) {
+TEST_F(FetchEngineBorder, KeepsNextEpochSamplesWhenItsPlanArrives) {
     make({.window = kRecord * 3}, Bytes::zero());
     plan({4, 5, 6, 7, 8}, 1, 3);
     for (const SampleIndex sample : {4, 5, 6}) {
@@ -52,7 +52,7 @@ TEST_F(FetchEngineBorder, WhatWasFetchedForTheNextEpochStaysWhenItsPlanComes) {
     EXPECT_EQ(engine->counters().evicted_window_samples, 0U);
 }
 
-TEST_F(FetchEngineBorder, ADemandThatWaitsDoesNotUndoIt) {
+TEST_F(FetchEngineBorder, WaitingDemandKeepsNextEpochSamples) {
     make({.window = kRecord * 2}, Bytes::zero());
     engine->on_connect(kWorker, std::nullopt);
     plan({4, 5, 6}, 1, 2);
@@ -64,7 +64,7 @@ TEST_F(FetchEngineBorder, ADemandThatWaitsDoesNotUndoIt) {
     EXPECT_THAT(fetch({9}, kWorker).drops, ElementsAre(6)) << "the one that is needed last goes";
 }
 
-TEST_F(FetchEngineBorder, WhatWasFetchedInVainGoes) {
+TEST_F(FetchEngineBorder, DropsSamplesThatTheNextPlanOmits) {
     make({.window = kRecord * 3}, Bytes::zero());
     plan({4, 5, 6}, 1, 2);
     for (const SampleIndex sample : {4, 5, 6}) {
@@ -75,7 +75,7 @@ TEST_F(FetchEngineBorder, WhatWasFetchedInVainGoes) {
     EXPECT_THAT(next.fetches, ElementsAre(window(7)));
 }
 
-TEST_F(FetchEngineBorder, ASampleThatComesAgainSoonStaysAfterItsReading) {
+TEST_F(FetchEngineBorder, KeepsAReadSampleThatIsNeededAgainSoon) {
     make({.window = kRecord * 3}, Bytes::zero());
     plan({4, 5, 5}, 1, 1);
     stored(4);
@@ -85,7 +85,7 @@ TEST_F(FetchEngineBorder, ASampleThatComesAgainSoonStaysAfterItsReading) {
     EXPECT_EQ(read(5, 2).hit_samples, 1U) << "nothing crossed the link for this read";
 }
 
-TEST_F(FetchEngineBorder, ASampleThatComesAgainLateMakesRoomForOneThatComesSoon) {
+TEST_F(FetchEngineBorder, EvictsAReadSampleThatIsNeededAgainLate) {
     make({.window = kRecord * 2}, Bytes::zero());
     plan({4, 5, 6, 4}, 1, 2);
     stored(4);
@@ -95,7 +95,7 @@ TEST_F(FetchEngineBorder, ASampleThatComesAgainLateMakesRoomForOneThatComesSoon)
     EXPECT_THAT(done.fetches, ElementsAre(window(6)));
 }
 
-TEST_F(FetchEngineBorder, AReadOfTheEpochMarksNothingBehindIt) {
+TEST_F(FetchEngineBorder, ReadsMarkNoNextEpochPosition) {
     make({.window = kRecord * 3}, Bytes::zero());
     plan({4, 5}, 1, 1);
     stored(4);
@@ -106,7 +106,7 @@ TEST_F(FetchEngineBorder, AReadOfTheEpochMarksNothingBehindIt) {
     EXPECT_THAT(consume({5}, 2).drops, ElementsAre(5));
 }
 
-TEST_F(FetchEngineBorder, WhatWasFetchedAheadCountsAsFetchedWhenItIsRead) {
+TEST_F(FetchEngineBorder, FirstReadOfANextEpochSampleCountsAsFetched) {
     make(kRecord);
     plan({4, 5}, 1, 1);
     stored(4);
@@ -117,7 +117,7 @@ TEST_F(FetchEngineBorder, WhatWasFetchedAheadCountsAsFetchedWhenItIsRead) {
     EXPECT_EQ(read(4, 2).hit_samples, 1U);
 }
 
-TEST_F(FetchEngineBorder, AStreamThatEndsNeedsNothingBehindIt) {
+TEST_F(FetchEngineBorder, EndedStreamNeedsNoNextEpochSamples) {
     make({.window = kRecord * 3}, Bytes::zero());
     plan({4, 5}, 1, 1);
     stored(4);
@@ -127,9 +127,10 @@ TEST_F(FetchEngineBorder, AStreamThatEndsNeedsNothingBehindIt) {
     EXPECT_EQ(engine->account().window, Bytes::zero());
 }
 
-TEST_F(FetchEngineBorder, AResidentLeavesThePageCacheThoughAFarEpochNeedsItAgain) {
+TEST_F(FetchEngineBorder, ResidentLeavesThePageCacheIfNeededAgainLate) {
     make({.readahead = Bytes::zero(), .page_cache = Bytes::zero()}, Bytes::unlimited());
-    // Eight positions are announced at least: sample 0 comes later than that, sample 1 does not.
+    // At least eight positions are announced: sample 0 is needed again after them, sample 1 within
+    // them.
     plan({0, 1, 2, 1, 3, 4, 5, 6, 7, 8, 9, 0}, 1, 9);
     for (SampleIndex sample = 0; sample < 10; ++sample) {
         stored(sample);

@@ -1,4 +1,4 @@
-// What guests and the dataset's own namespace leave to each other.
+// Resources shared by guests and the dataset's own namespace (the owner).
 #include <deque>
 
 #include <gmock/gmock.h>
@@ -36,7 +36,7 @@ protected:
     }
 };
 
-TEST_F(FetchEngineParties, DemandsOfGuestsAreServedInTurns) {
+TEST_F(FetchEngineParties, GuestsTakeTurnsWithDemands) {
     make_with_guest({.max_in_flight = 1}, Bytes::unlimited());
     engine->on_connect(kOtherGuest, std::nullopt, Party{2});
     EXPECT_THAT(fetch({0, 1, 2, 3}, kGuest).fetches, ElementsAre(resident(0)));
@@ -46,14 +46,14 @@ TEST_F(FetchEngineParties, DemandsOfGuestsAreServedInTurns) {
     EXPECT_THAT(stored(1).fetches, ElementsAre(resident(6)));
 }
 
-TEST_F(FetchEngineParties, AGuestTakesNoneOfOurSlots) {
+TEST_F(FetchEngineParties, GuestsTakeNoneOfTheOwnersSlots) {
     make_with_guest({.max_in_flight = 4}, Bytes::unlimited());
     EXPECT_THAT(fetch({0, 1, 2, 3, 4}, kGuest).fetches, SizeIs(4));
     EXPECT_THAT(fetch({5}).fetches, ElementsAre(resident(5)));
     EXPECT_THAT(plan({6, 7, 8, 9}).fetches, SizeIs(3));
 }
 
-TEST_F(FetchEngineParties, GuestsHaveASlotBesideOursWhenWeUseAll) {
+TEST_F(FetchEngineParties, GuestsHaveASlotWhileTheOwnerUsesAllOfItsOwn) {
     make_with_guest({.max_in_flight = 2}, Bytes::unlimited());
     EXPECT_THAT(fetch({0, 1, 2}).fetches, SizeIs(2));
     EXPECT_THAT(guest_plans({7, 8, 9}).fetches, ElementsAre(resident(7)));
@@ -62,14 +62,14 @@ TEST_F(FetchEngineParties, GuestsHaveASlotBesideOursWhenWeUseAll) {
     EXPECT_THAT(stored(7).fetches, ElementsAre(resident(8)));
 }
 
-TEST_F(FetchEngineParties, AloneAGuestHasAllSlots) {
+TEST_F(FetchEngineParties, LoneGuestHasAllSlots) {
     make({.max_in_flight = 4}, Bytes::unlimited());
     engine->on_disconnect(kTrainer, kNow);
     engine->on_connect(kGuest, kGuestStream, Party{1});
     EXPECT_THAT(fetch({0, 1, 2, 3, 4}, kGuest).fetches, SizeIs(4));
 }
 
-TEST_F(FetchEngineParties, AGuestHoldsNoMoreThanItsShareOfTheWindow) {
+TEST_F(FetchEngineParties, GuestHoldsAtMostItsWindowShare) {
     make_with_guest({.window = kRecord * 8});
     fetch({0, 1, 2, 3, 4, 5}, kGuest);
     for (SampleIndex sample = 0; sample < 4; ++sample) {
@@ -79,7 +79,7 @@ TEST_F(FetchEngineParties, AGuestHoldsNoMoreThanItsShareOfTheWindow) {
     EXPECT_THAT(fetch({6, 7, 8, 9}).fetches, SizeIs(4)) << "the other half is ours";
 }
 
-TEST_F(FetchEngineParties, AGuestThatHoldsItsShareIsSentToTheOrigin) {
+TEST_F(FetchEngineParties, GuestAtItsWindowShareReadsTheOrigin) {
     make_with_guest({.window = kRecord * 4});
     fetch({0, 1}, kGuest);
     stored(0);
@@ -92,7 +92,7 @@ TEST_F(FetchEngineParties, AGuestThatHoldsItsShareIsSentToTheOrigin) {
     EXPECT_THAT(beyond.fetches, ElementsAre(window(3)));
 }
 
-TEST_F(FetchEngineParties, GuestsHaveOneTurnOfElevenOfARate) {
+TEST_F(FetchEngineParties, GuestsGetOneEleventhOfTheRateLimit) {
     make_with_guest({}, Bytes::unlimited());
     engine->on_grant({Bytes::unlimited(), std::nullopt, kPayload}, kNow);
     std::vector<SampleIndex> fetched;
@@ -114,7 +114,7 @@ TEST_F(FetchEngineParties, GuestsHaveOneTurnOfElevenOfARate) {
     EXPECT_EQ(fetched.back(), 9U);
 }
 
-TEST_F(FetchEngineParties, NothingIsEvictedForWhatOnlyGuestsCallImportant) {
+TEST_F(FetchEngineParties, GuestsImportanceEvictsNoResident) {
     for (const bool ranked : {true, false}) {
         make_with_guest({}, kRecord * 2);
         engine->set_eviction(std::make_unique<Lru>());
@@ -129,7 +129,7 @@ TEST_F(FetchEngineParties, NothingIsEvictedForWhatOnlyGuestsCallImportant) {
     }
 }
 
-TEST_F(FetchEngineParties, AGuestKeepsNothingThatIsChargedToAnother) {
+TEST_F(FetchEngineParties, GuestsHoldsDoNotKeepOthersSamples) {
     make_with_guest({.window = kRecord * 8});
     plan({0, 1});
     stored(0);
@@ -138,7 +138,7 @@ TEST_F(FetchEngineParties, AGuestKeepsNothingThatIsChargedToAnother) {
     EXPECT_THAT(consume({0}).drops, ElementsAre(0));
 }
 
-TEST_F(FetchEngineParties, AGuestThatFindsASampleDamagedHasItVerified) {
+TEST_F(FetchEngineParties, VerifiesASampleThatAGuestReportsDamaged) {
     make_with_guest({}, Bytes::unlimited());
     plan({0});
     stored(0);
@@ -146,7 +146,7 @@ TEST_F(FetchEngineParties, AGuestThatFindsASampleDamagedHasItVerified) {
     EXPECT_THAT(fetch({0}, kGuest).verifies, ElementsAre(0));
 }
 
-TEST_F(FetchEngineParties, AGuestHasOnlySoManyVerifiedInASecond) {
+TEST_F(FetchEngineParties, LimitsAGuestsVerificationsPerSecond) {
     make_with_guest({}, Bytes::unlimited());
     plan({0});
     stored(0);
@@ -160,7 +160,7 @@ TEST_F(FetchEngineParties, AGuestHasOnlySoManyVerifiedInASecond) {
     EXPECT_EQ(verified, 64U);
 }
 
-TEST_F(FetchEngineParties, AGuestsDemandTakesNothingThatWePrefetchedWithinOurShare) {
+TEST_F(FetchEngineParties, GuestsDemandKeepsOwnersPrefetchesWithinItsShare) {
     make_with_guest({.window = kRecord * 4});
     plan({0, 1});
     stored(0);
@@ -173,7 +173,7 @@ TEST_F(FetchEngineParties, AGuestsDemandTakesNothingThatWePrefetchedWithinOurSha
     EXPECT_THAT(asked.drops, Not(Contains(1)));
 }
 
-TEST_F(FetchEngineParties, WhatWeHaveBeyondOurShareMakesRoomForAGuest) {
+TEST_F(FetchEngineParties, GuestEvictsOwnersSamplesBeyondItsShare) {
     make({.window = kRecord * 4}, Bytes::zero());
     plan({0, 1, 2, 3});
     for (SampleIndex sample = 0; sample < 4; ++sample) {
@@ -185,7 +185,7 @@ TEST_F(FetchEngineParties, WhatWeHaveBeyondOurShareMakesRoomForAGuest) {
     EXPECT_THAT(asked.fetches, ElementsAre(window(9)));
 }
 
-TEST_F(FetchEngineParties, AGuestsPlanMakesNothingOfOursNear) {
+TEST_F(FetchEngineParties, GuestsPlanProtectsNoSampleOfTheOwner) {
     make_with_guest({.window = kRecord * 4});
     plan({0, 1, 2, 3});
     stored(0);
@@ -198,14 +198,14 @@ TEST_F(FetchEngineParties, AGuestsPlanMakesNothingOfOursNear) {
     EXPECT_EQ(engine->sample(2).state, SampleState::kFetching) << "ours goes on";
 }
 
-TEST_F(FetchEngineParties, AFailureThatAGuestCausedDoesNotStopOurPrefetches) {
+TEST_F(FetchEngineParties, GuestsFetchFailureKeepsOwnersPrefetchRunning) {
     make_with_guest({.max_in_flight = 4}, Bytes::unlimited());
     fetch({9}, kGuest);
     engine->on_fetch_failed(9, kDown, kNow);
     EXPECT_THAT(plan({0, 1}).fetches, ElementsAre(resident(0), resident(1)));
 }
 
-TEST_F(FetchEngineParties, AGuestsWordOnWhatItReadChangesNobodysHits) {
+TEST_F(FetchEngineParties, GuestsConsumedReportsChangeNoOtherCounts) {
     make_with_guest({}, Bytes::unlimited());
     plan({0, 1});
     stored(0);
@@ -219,8 +219,9 @@ TEST_F(FetchEngineParties, AGuestsWordOnWhatItReadChangesNobodysHits) {
     EXPECT_EQ(counts.hit_samples, 1U) << "fetched for the guest";
 }
 
-// Nobody reads, so each plan is fetched once; what one party has just fetched stays for it.
-TEST_F(FetchEngineParties, TwoPartiesDoNotEvictEachOthersPrefetchesForEver) {
+// No client reads, so each plan is fetched once; a party's latest fetches are not evicted for
+// others.
+TEST_F(FetchEngineParties, PartiesDoNotEvictEachOthersPrefetches) {
     make({.window = kRecord * 2, .max_in_flight = 1}, kRecord * 2, std::make_unique<Lru>());
     engine->on_connect(kGuest, kGuestStream, Party{1});
     std::deque<SampleIndex> coming;
@@ -240,14 +241,14 @@ TEST_F(FetchEngineParties, TwoPartiesDoNotEvictEachOthersPrefetchesForEver) {
     EXPECT_TRUE(coming.empty());
 }
 
-TEST_F(FetchEngineParties, AGuestKeepsNoResidentThatHasToGo) {
+TEST_F(FetchEngineParties, GuestsHoldKeepsNoResidentBeyondTheGrant) {
     make_with_guest({}, Bytes::unlimited());
     fetch({0}, kGuest);
     stored(0);
     EXPECT_THAT(engine->on_grant({Bytes::zero(), std::nullopt}, kNow).drops, ElementsAre(0));
 }
 
-TEST_F(FetchEngineParties, WhatAGuestHadGoesWithIt) {
+TEST_F(FetchEngineParties, DropsWindowSamplesOfALeavingGuest) {
     make_with_guest({.window = kRecord * 4});
     fetch({0, 1}, kGuest);
     stored(0);

@@ -1,13 +1,13 @@
-// The engine in a toy world (engine_world.h): thousands of random lives, every promise checked
-// after every event. Each of these mistakes was planted once and found, within five seeds:
-//   a window sample goes at the first of two consumers · holds do not protect from drops, or from
-//   eviction · the grant's sum leaves out what is in flight · grant, window: one record too many ·
-//   no second look after an eviction, or after a failed prefetch · a demand waits for ever when
-//   the window is full · a store failure forgets who waits · a failed probe keeps its gate shut ·
-//   a shrinking grant overlooks residents on their way · needs outlive their stream, or a replaced
-//   plan · holds outlive their connection · prefetch ignores the memory · all occurrences of
-//   a repeated sample are read at once · a damaged sample is answered as ready · a fetch is
-//   started twice (stopped by the sample table's own check).
+// The engine in a toy world (engine_world.h): thousands of random runs, every guarantee checked
+// after every event. Each of these faults was injected once and found within five seeds:
+//   a window sample is dropped at the first of two consumers · holds do not prevent drops, or
+//   evictions · the grant's sum omits fetches in flight · grant, window: one record too many · no
+//   retry after an eviction, or after a failed prefetch · a demand never ends when the window is
+//   full · a store failure forgets the waiting clients · a failed probe never closes its breaker ·
+//   a shrinking grant misses residents in flight · needs outlive their stream, or a replaced plan ·
+//   holds outlive their connection · prefetch ignores the memory limit · all occurrences of a
+//   repeated sample are read at once · a damaged sample is answered as ready · a fetch is started
+//   twice (the sample table's own check fails).
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -33,7 +33,7 @@ using sidecar::Effects;
 using sidecar::FetchEngine;
 using sidecar::SampleIndex;
 
-// Any policy at all: it names whom it likes of those who may go.
+// A policy that chooses random victims among those that may go.
 class Whimsical final : public sidecar::EvictionPolicy {
 public:
     explicit Whimsical(std::uint64_t seed)
@@ -97,7 +97,7 @@ std::unique_ptr<sidecar::EvictionPolicy> any_policy(Prng& prng) {
     }
 }
 
-// Calls `live` with the seed of one world after another, until one of them fails.
+// Calls `live` with the seed of each world in turn, until one fails.
 void in_random_worlds(int count, const std::function<void(std::uint64_t)>& live) {
     Prng seeds{seed()};
     for (int world = 0; world < count && !testing::Test::HasFailure(); ++world) {
@@ -107,7 +107,7 @@ void in_random_worlds(int count, const std::function<void(std::uint64_t)>& live)
     }
 }
 
-TEST(FetchEngineProperty, KeepsItsPromisesInRandomWorlds) {
+TEST(FetchEngineProperty, KeepsItsGuaranteesInRandomWorlds) {
     in_random_worlds(2500, [](std::uint64_t world_seed) {
         Prng own{world_seed};
         EngineWorld world{own(), any_policy(own)};
@@ -120,7 +120,7 @@ TEST(FetchEngineProperty, KeepsItsPromisesInRandomWorlds) {
     });
 }
 
-TEST(FetchEngineProperty, KeepsItsPromisesBesideGuests) {
+TEST(FetchEngineProperty, KeepsItsGuaranteesWithGuests) {
     in_random_worlds(2500, [](std::uint64_t world_seed) {
         Prng own{world_seed};
         EngineWorld world{own(), any_policy(own)};
@@ -134,8 +134,8 @@ TEST(FetchEngineProperty, KeepsItsPromisesBesideGuests) {
     });
 }
 
-// One trainer that reads in batches: hits at once, misses by demand; nothing fails. Fetches are
-// done in random order.
+// One trainer that reads in batches: hits at once, misses by demand; nothing fails. Fetches finish
+// in random order.
 class Epochs {
 public:
     Epochs(
@@ -151,7 +151,8 @@ public:
         engine_.on_connect(kTrainer, sidecar::StreamId{1});
     }
 
-    // Gives how many fetches the epoch took. Its plan foresees `ahead` samples of the next one.
+    // Returns the number of fetches in the epoch. Its plan includes `ahead` samples of the next
+    // one.
     std::uint64_t run(std::uint64_t epoch, std::size_t batch, std::size_t ahead = 0) {
         const std::uint64_t before = engine_.counters().fetches;
         const auto order = plan(epoch, ahead);
@@ -168,7 +169,7 @@ public:
         return engine_.counters().fetches - before;
     }
 
-    // Never asks: waits for each sample in plan order until the prefetch has brought it.
+    // Sends no demands: waits for each sample in plan order until it is prefetched.
     void run_patiently(std::uint64_t epoch) {
         for (const SampleIndex sample : plan(epoch)) {
             while (engine_.sample(sample).state != sidecar::SampleState::kStored) {
@@ -244,14 +245,14 @@ private:
     const domain::ManifestView& manifest_;
     FetchEngine engine_;
     Prng& prng_;
-    std::vector<SampleIndex> next_;  // the next epoch's order
+    std::vector<SampleIndex> next_;  // order of the next epoch
     std::vector<SampleIndex> in_flight_;
     sidecar::ReadCounts counts_;
     std::uint64_t request_ = 0;
     bool answered_ = false;
 };
 
-// A dataset with a grant for a part of it, read in batches by one trainer.
+// A dataset with a grant for part of it, read in batches by one trainer.
 struct Partial {
     explicit Partial(Prng& own)
         : dataset(Dataset::random(1 + own.below(200), 2000, own())),
@@ -261,7 +262,7 @@ struct Partial {
         for (std::uint64_t id = 0; id < manifest.sample_count(); ++id) {
             records += domain::record_bytes(manifest.size_bytes(domain::SampleId{id}));
         }
-        // Room for the batch that is read, for the one before it, and for one that is on its way.
+        // Room for the batch being read, the one before it, and one in flight.
         limits.window = Bytes{(3 * batch + 1 + own.below(20)) * domain::record_bytes(2000)};
         limits.max_in_flight = static_cast<std::uint32_t>(1 + own.below(16));
         grant = Bytes{own.below(records + 1)};
@@ -273,7 +274,7 @@ struct Partial {
     Bytes grant;
 };
 
-TEST(FetchEngineProperty, EachEpochFetchesExactlyWhatIsNotResident) {
+TEST(FetchEngineProperty, EachEpochFetchesExactlyTheNonResidents) {
     in_random_worlds(300, [](std::uint64_t world_seed) {
         Prng own{world_seed};
         const Partial part{own};
@@ -289,9 +290,9 @@ TEST(FetchEngineProperty, EachEpochFetchesExactlyWhatIsNotResident) {
     });
 }
 
-// A reader that crosses epoch boundaries asks the origin for nothing in vain and for nothing twice:
-// every fetch is the first reading of a sample, and what is spared, was kept over a border.
-TEST(FetchEngineProperty, EpochsThatForeseeTheNextOneFetchNoMoreThanOthers) {
+// Prefetching across epoch boundaries adds no fetches: every fetch is the first read of a sample,
+// and a sample kept across the boundary saves one.
+TEST(FetchEngineProperty, PrefetchAcrossEpochsAddsNoFetches) {
     in_random_worlds(300, [](std::uint64_t world_seed) {
         Prng own{world_seed};
         const Partial part{own};
@@ -308,8 +309,8 @@ TEST(FetchEngineProperty, EpochsThatForeseeTheNextOneFetchNoMoreThanOthers) {
     });
 }
 
-// LRU's law: of N samples (1-w)N(1-ln(1-w)) are fetched in an epoch, however far ahead.
-TEST(FetchEngineProperty, AnEpochUnderLruFetchesWhatItsLawSays) {
+// LRU fetches (1-w)N(1-ln(1-w)) of N samples per epoch, at any lookahead.
+TEST(FetchEngineProperty, LruEpochHasTheExpectedNumberOfFetches) {
     constexpr std::uint64_t kSamples = 5000;
     Prng prng{seed()};
     const Dataset dataset{std::vector<std::uint64_t>(kSamples, 100)};
@@ -331,7 +332,7 @@ TEST(FetchEngineProperty, AnEpochUnderLruFetchesWhatItsLawSays) {
     }
 }
 
-TEST(FetchEngineProperty, PrefetchAloneCarriesAReaderThroughItsPlan) {
+TEST(FetchEngineProperty, PrefetchAloneServesAWholePlan) {
     in_random_worlds(300, [](std::uint64_t world_seed) {
         Prng own{world_seed};
         const Dataset dataset = Dataset::random(1 + own.below(200), 2000, own());

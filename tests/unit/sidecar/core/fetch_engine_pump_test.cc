@@ -1,4 +1,4 @@
-// What is fetched next, where it goes, and what has to leave for it.
+// Order of fetches, placement of samples, and evictions to make room.
 #include <chrono>
 
 #include <gmock/gmock.h>
@@ -22,14 +22,14 @@ TEST_F(FetchEnginePump, PrefetchesInPlanOrderUpToItsSlots) {
     EXPECT_THAT(stored(1).fetches, ElementsAre(resident(2)));
 }
 
-TEST_F(FetchEnginePump, KeepsResidentsUpToTheGrantToTheByteAndTheRestInTheWindow) {
+TEST_F(FetchEnginePump, FillsTheGrantToTheByteThenTheWindow) {
     make(kRecord * 2);
     EXPECT_THAT(plan({0, 1, 2}).fetches, ElementsAre(resident(0), resident(1), window(2)));
     EXPECT_EQ(engine->account().resident, kRecord * 2);
     EXPECT_EQ(engine->account().window, kRecord);
 }
 
-TEST_F(FetchEnginePump, KeepsToItsShareOfTheOriginWhoeverWaits) {
+TEST_F(FetchEnginePump, RespectsTheOriginRateLimitUnderDemands) {
     make(EngineLimits{}, Bytes::unlimited());
     engine->on_grant({Bytes::unlimited(), std::nullopt, kPayload}, kNow);  // one sample a second
     EXPECT_THAT(fetch({0, 1, 2, 3}).fetches, ElementsAre(resident(0)));
@@ -40,7 +40,7 @@ TEST_F(FetchEnginePump, KeepsToItsShareOfTheOriginWhoeverWaits) {
     EXPECT_THAT(engine->tick(kNow + seconds{2}).fetches, SizeIs(1));
 }
 
-TEST_F(FetchEnginePump, ItsShareOfTheOriginOutlivesTheGrant) {
+TEST_F(FetchEnginePump, OriginRateLimitOutlivesTheGrant) {
     make(EngineLimits{}, Bytes::unlimited());
     engine->on_grant({Bytes::unlimited(), kNow + seconds{1}, kPayload}, kNow);
     engine->tick(kNow + seconds{60});
@@ -48,7 +48,7 @@ TEST_F(FetchEnginePump, ItsShareOfTheOriginOutlivesTheGrant) {
     EXPECT_THAT(asked.fetches, ElementsAre(window(0), window(1))) << "nothing new is kept";
 }
 
-TEST_F(FetchEnginePump, FetchesNothingAheadForWhoReadsPastTheCache) {
+TEST_F(FetchEnginePump, PrefetchesNothingForABypassingStream) {
     make({.max_in_flight = 3}, Bytes::unlimited());
     engine->on_bypass(kTrainer, true, kNow);
     EXPECT_THAT(plan({5, 1, 8, 2}).fetches, IsEmpty());
@@ -57,7 +57,7 @@ TEST_F(FetchEnginePump, FetchesNothingAheadForWhoReadsPastTheCache) {
         engine->on_bypass(kTrainer, false, kNow).fetches, ElementsAre(resident(5), resident(1)));
 }
 
-TEST_F(FetchEnginePump, AConnectionThatEndsHoldsItsStreamNoLonger) {
+TEST_F(FetchEnginePump, EndedConnectionReleasesItsBypass) {
     make({.max_in_flight = 3}, Bytes::unlimited());
     engine->on_connect(kWorker, kStream);
     engine->on_bypass(kWorker, true, kNow);
@@ -67,7 +67,7 @@ TEST_F(FetchEnginePump, AConnectionThatEndsHoldsItsStreamNoLonger) {
         engine->on_disconnect(kWorker, kNow).fetches, ElementsAre(resident(5), resident(1)));
 }
 
-TEST_F(FetchEnginePump, FillsTheWindowAndGoesOnAsSamplesAreRead) {
+TEST_F(FetchEnginePump, RefillsTheWindowAsSamplesAreRead) {
     make({.window = kRecord * 2}, Bytes::zero());
     EXPECT_THAT(plan({4, 5, 6, 7}).fetches, ElementsAre(window(4), window(5)));
     EXPECT_THAT(stored(4).fetches, IsEmpty());
@@ -76,7 +76,7 @@ TEST_F(FetchEnginePump, FillsTheWindowAndGoesOnAsSamplesAreRead) {
     EXPECT_THAT(read.fetches, ElementsAre(window(6)));
 }
 
-TEST_F(FetchEnginePump, ADemandEvictsThePrefetchThatIsNeededLast) {
+TEST_F(FetchEnginePump, DemandEvictsThePrefetchNeededLast) {
     make({.window = kRecord * 2}, Bytes::zero());
     plan({4, 5, 6, 7});
     stored(4);
@@ -88,7 +88,7 @@ TEST_F(FetchEnginePump, ADemandEvictsThePrefetchThatIsNeededLast) {
     EXPECT_THAT(consume({4}).fetches, ElementsAre(window(5)));  // it is still needed
 }
 
-TEST_F(FetchEnginePump, ADemandThatCannotBeHeldIsReadAtTheOrigin) {
+TEST_F(FetchEnginePump, DemandWithoutRoomReadsTheOrigin) {
     make({.window = kRecord * 2}, Bytes::zero());
     fetch({0, 1, 2});
     stored(0);
@@ -99,7 +99,7 @@ TEST_F(FetchEnginePump, ADemandThatCannotBeHeldIsReadAtTheOrigin) {
         ElementsAre(FetchOutcome::kReady, FetchOutcome::kReady, FetchOutcome::kReadAtOrigin));
 }
 
-TEST_F(FetchEnginePump, ASampleLargerThanTheMemoryIsReadAtTheOrigin) {
+TEST_F(FetchEnginePump, SampleLargerThanTheMemoryReadsTheOrigin) {
     make({.memory = Bytes{kPayload - 1}}, Bytes::unlimited());
     const auto asked = fetch({0});
     EXPECT_THAT(asked.fetches, IsEmpty());
@@ -107,7 +107,7 @@ TEST_F(FetchEnginePump, ASampleLargerThanTheMemoryIsReadAtTheOrigin) {
     EXPECT_THAT(asked.replies[0].outcomes, ElementsAre(FetchOutcome::kReadAtOrigin));
 }
 
-TEST_F(FetchEnginePump, AShrunkenGrantDropsResidentsDownToIt) {
+TEST_F(FetchEnginePump, ShrunkenGrantDropsTheExcess) {
     make();
     plan({0, 1, 2, 3});
     for (SampleIndex sample = 0; sample < 4; ++sample) {
@@ -119,7 +119,7 @@ TEST_F(FetchEnginePump, AShrunkenGrantDropsResidentsDownToIt) {
     EXPECT_THAT(shrunk.fetches, ElementsAre(window(shrunk.drops.front())));
 }
 
-TEST_F(FetchEnginePump, AResidentThatAClientHoldsOutlivesItsGrantUntilItIsReleased) {
+TEST_F(FetchEnginePump, HeldResidentOutlivesItsGrantUntilReleased) {
     make();
     fetch({0});
     stored(0);
@@ -128,7 +128,7 @@ TEST_F(FetchEnginePump, AResidentThatAClientHoldsOutlivesItsGrantUntilItIsReleas
     EXPECT_THAT(fetch({1}).drops, ElementsAre(0));
 }
 
-TEST_F(FetchEnginePump, AnExpiredGrantServesOnAndAdmitsNothingNew) {
+TEST_F(FetchEnginePump, ExpiredGrantServesResidentsAndAdmitsNoMore) {
     make();
     engine->on_grant({Bytes::unlimited(), kNow + seconds{5}}, kNow);
     fetch({0});
@@ -138,7 +138,7 @@ TEST_F(FetchEnginePump, AnExpiredGrantServesOnAndAdmitsNothingNew) {
     EXPECT_EQ(engine->account().resident_samples, 1U);
 }
 
-TEST_F(FetchEnginePump, AnnouncesResidentsToThePageCacheAheadOfTheReader) {
+TEST_F(FetchEnginePump, AnnouncesResidentsAheadOfTheReader) {
     make();
     plan({0, 1});
     stored(0);
@@ -146,7 +146,7 @@ TEST_F(FetchEnginePump, AnnouncesResidentsToThePageCacheAheadOfTheReader) {
     EXPECT_THAT(plan({1, 0}, 2).will_need, ElementsAre(1, 0));
 }
 
-TEST_F(FetchEnginePump, AdoptsWhatTheStoreHasAndSweepsForgottenWindows) {
+TEST_F(FetchEnginePump, AdoptsStoredSamplesAndDropsUnclaimedWindowSamples) {
     engine.emplace(
         dataset.manifest(), EngineLimits{}, EngineGrant{Bytes::unlimited(), std::nullopt});
     engine->adopt(0, SegmentClass::kResident);
@@ -159,7 +159,7 @@ TEST_F(FetchEnginePump, AdoptsWhatTheStoreHasAndSweepsForgottenWindows) {
     EXPECT_THAT(consume({2}).drops, ElementsAre(2));
 }
 
-TEST_F(FetchEnginePump, TheNearestNeedOfSeveralStreamsComesFirst) {
+TEST_F(FetchEnginePump, FetchesTheNearestNeedOfAllStreamsFirst) {
     make({.max_in_flight = 4}, Bytes::unlimited());
     engine->on_connect(kWorker, StreamId{8});
     plan({0, 1, 2, 3, 4});
@@ -170,7 +170,7 @@ TEST_F(FetchEnginePump, TheNearestNeedOfSeveralStreamsComesFirst) {
     EXPECT_THAT(stored(2).fetches, ElementsAre(resident(4)));
 }
 
-TEST_F(FetchEnginePump, PrefetchesKeepToTheOriginsBandwidthAndDemandsDoNotWaitForIt) {
+TEST_F(FetchEnginePump, RateLimitDelaysPrefetchesButNotDemands) {
     make();
     engine->on_grant({Bytes::unlimited(), std::nullopt, 2 * kPayload}, kNow);
     const TimePoint later = kNow + seconds{1};

@@ -32,7 +32,7 @@ protected:
     }
 };
 
-TEST_F(FetchEngineRoom, ADemandedSampleReplacesThePolicysVictim) {
+TEST_F(FetchEngineRoom, DemandedSampleReplacesThePolicysVictim) {
     make_lru();
     const auto asked = fetch({5});
     EXPECT_THAT(asked.drops, ElementsAre(0));
@@ -41,7 +41,7 @@ TEST_F(FetchEngineRoom, ADemandedSampleReplacesThePolicysVictim) {
     EXPECT_EQ(engine->counters().evicted_resident_samples, 1U);
 }
 
-TEST_F(FetchEngineRoom, AHitIsARead) {
+TEST_F(FetchEngineRoom, HitCountsAsARead) {
     make_lru();
     engine->on_consumed(kTrainer, 0, {0}, kNow);
     EXPECT_THAT(fetch({5}).drops, ElementsAre(1));
@@ -49,7 +49,7 @@ TEST_F(FetchEngineRoom, AHitIsARead) {
 
 TEST_F(FetchEngineRoom, KeepsHeldResidentsAndServesOthersThroughTheWindow) {
     make_lru();
-    fetch({0, 1});  // both were there: held now
+    fetch({0, 1});  // both were stored: held now
     const auto asked = engine->on_fetch(kTrainer, 99, {}, kNow);
     EXPECT_THAT(asked.drops, IsEmpty());
     engine->on_connect(kWorker, std::nullopt);
@@ -59,14 +59,14 @@ TEST_F(FetchEngineRoom, KeepsHeldResidentsAndServesOthersThroughTheWindow) {
     EXPECT_THAT(other.fetches, ElementsAre(window(5)));
 }
 
-TEST_F(FetchEngineRoom, APrefetchReplacesASampleNotNeededSoon) {
+TEST_F(FetchEngineRoom, PrefetchReplacesASampleNotNeededSoon) {
     make_lru();
     EXPECT_THAT(plan({2, 1, 3}).fetches, ElementsAre(resident(2), window(3)));
     EXPECT_EQ(engine->sample(1).state, SampleState::kStored) << "the plan needs it soon";
     EXPECT_EQ(engine->sample(0).state, SampleState::kAbsent);
 }
 
-TEST_F(FetchEngineRoom, ASampleLargerThanTheGrantEvictsNobody) {
+TEST_F(FetchEngineRoom, SampleLargerThanTheGrantEvictsNothing) {
     make_lru();
     engine->on_grant({kRecord, std::nullopt}, kNow);
     const auto shrunk = engine->account().resident;
@@ -77,7 +77,7 @@ TEST_F(FetchEngineRoom, ASampleLargerThanTheGrantEvictsNobody) {
     EXPECT_THAT(asked.fetches, ElementsAre(window(5)));
 }
 
-TEST_F(FetchEngineRoom, AnExpiredGrantEvictsNobody) {
+TEST_F(FetchEngineRoom, ExpiredGrantEvictsNothing) {
     make_lru();
     engine->on_grant({kRecord * 2, kNow}, kNow);
     const auto asked = fetch({5});
@@ -85,14 +85,14 @@ TEST_F(FetchEngineRoom, AnExpiredGrantEvictsNobody) {
     EXPECT_THAT(asked.fetches, ElementsAre(window(5)));
 }
 
-TEST_F(FetchEngineRoom, AShrinkingGrantTakesTheLeastRecentlyReadFirst) {
+TEST_F(FetchEngineRoom, ShrinkingGrantEvictsTheLeastRecentlyReadFirst) {
     make_lru();
     engine->on_consumed(kTrainer, 0, {0}, kNow);
-    fetch({});  // lets go of what is held
+    fetch({});  // releases the holds
     EXPECT_THAT(engine->on_grant({kRecord, std::nullopt}, kNow).drops, ElementsAre(1));
 }
 
-TEST_F(FetchEngineRoom, WhileBypassedServesHitsAndFetchesNothing) {
+TEST_F(FetchEngineRoom, BypassServesHitsAndFetchesNothing) {
     make_lru();
     engine->on_aside(true, kNow);
     const auto asked = fetch({0, 5});
@@ -106,7 +106,7 @@ TEST_F(FetchEngineRoom, WhileBypassedServesHitsAndFetchesNothing) {
     EXPECT_THAT(back.fetches, ElementsAre(resident(5), window(6)));
 }
 
-TEST_F(FetchEngineRoom, APolicyIsToldOfFetchesThatFailed) {
+TEST_F(FetchEngineRoom, ReportsFailedFetchesToThePolicy) {
     make({}, kRecord * 2, std::make_unique<Lru>());
     fetch({0});
     engine->on_fetch_failed(0, kDown, kNow);

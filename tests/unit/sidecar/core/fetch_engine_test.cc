@@ -19,10 +19,10 @@ TEST_F(FetchEngineTest, FetchesADemandedSampleAndAnswersWhenItIsStored) {
     EXPECT_THAT(asked.fetches, ElementsAre(resident(3)));
     EXPECT_THAT(asked.replies, IsEmpty());
     EXPECT_THAT(stored(3).replies, ElementsAre(ready(1)));
-    EXPECT_THAT(fetch({3, 3}).replies, SizeIs(0));  // suspected: it was ready a moment ago
+    EXPECT_THAT(fetch({3, 3}).replies, SizeIs(0));  // suspected damaged: it was just ready
 }
 
-TEST_F(FetchEngineTest, SendsOneOriginRequestWhoeverAsks) {
+TEST_F(FetchEngineTest, SendsOneOriginRequestForSeveralClients) {
     make();
     engine->on_connect(kWorker, kStream);
     EXPECT_THAT(fetch({3}).fetches, SizeIs(1));
@@ -35,7 +35,7 @@ TEST_F(FetchEngineTest, AnswersAnEmptyFetchAtOnce) {
     EXPECT_THAT(fetch({}).replies, ElementsAre(ready(1, 0)));
 }
 
-TEST_F(FetchEngineTest, DropsAWindowSampleOnceItWasConsumed) {
+TEST_F(FetchEngineTest, DropsAConsumedWindowSample) {
     make(Bytes::zero());
     plan({0, 1});
     stored(0);
@@ -67,7 +67,7 @@ TEST_F(FetchEngineTest, HoldsADemandedWindowSampleUntilItsConnectionEnds) {
     EXPECT_THAT(engine->on_disconnect(kTrainer, kNow).drops, ElementsAre(0));
 }
 
-TEST_F(FetchEngineTest, PrefetchFailuresAreRetriedUntilTheSampleIsDemanded) {
+TEST_F(FetchEngineTest, RetriesAFailedPrefetchUntilDemanded) {
     make({.max_in_flight = 1}, Bytes::unlimited());
     plan({0});
     EXPECT_THAT(engine->on_fetch_failed(0, kDown, kNow).fetches, IsEmpty());
@@ -80,14 +80,14 @@ TEST_F(FetchEngineTest, PrefetchFailuresAreRetriedUntilTheSampleIsDemanded) {
     EXPECT_EQ(failed.replies[0].message, kDown.message);
 }
 
-TEST_F(FetchEngineTest, ADemandAfterAFailureAsksTheOriginAgain) {
+TEST_F(FetchEngineTest, DemandAfterAFailureRetriesTheOrigin) {
     make();
     fetch({0});
     engine->on_fetch_failed(0, kDown, kNow);
     EXPECT_THAT(fetch({0}).fetches, ElementsAre(resident(0)));
 }
 
-TEST_F(FetchEngineTest, AMissingObjectIsFinal) {
+TEST_F(FetchEngineTest, DoesNotRetryAMissingObject) {
     make();
     plan({0});
     engine->on_fetch_failed(0, kGone, kNow);
@@ -97,7 +97,7 @@ TEST_F(FetchEngineTest, AMissingObjectIsFinal) {
     EXPECT_EQ(asked.replies[0].message, kGone.message);
 }
 
-TEST_F(FetchEngineTest, AnObjectTooLargeForTheOriginsMemoryIsReadByTheClient) {
+TEST_F(FetchEngineTest, ClientReadsAnObjectTooLargeForTheMemory) {
     make({.max_in_flight = 1}, Bytes::unlimited());
     plan({0, 1});
     fetch({0});
@@ -108,7 +108,7 @@ TEST_F(FetchEngineTest, AnObjectTooLargeForTheOriginsMemoryIsReadByTheClient) {
     EXPECT_THAT(failed.fetches, ElementsAre(resident(1)));
 }
 
-TEST_F(FetchEngineTest, AFullDiskSendsDemandsToTheOriginAndIsTriedAgainLater) {
+TEST_F(FetchEngineTest, FullDiskSendsDemandsToTheOriginUntilRetried) {
     make();
     fetch({0});
     const auto failed = engine->on_store_failed(0, kDiskFull, kNow);
@@ -116,7 +116,7 @@ TEST_F(FetchEngineTest, AFullDiskSendsDemandsToTheOriginAndIsTriedAgainLater) {
     EXPECT_THAT(failed.replies[0].outcomes, ElementsAre(FetchOutcome::kReadAtOrigin));
     EXPECT_FALSE(engine->admission().is_admitting());
 
-    EXPECT_THAT(fetch({1}).fetches, ElementsAre(window(1)));  // space comes back in the window
+    EXPECT_THAT(fetch({1}).fetches, ElementsAre(window(1)));  // window bytes become free again
     engine->on_store_failed(1, kDiskFull, kNow);
     EXPECT_THAT(fetch({2}).replies, SizeIs(1));
     const TimePoint later = kNow + seconds{2};
@@ -128,7 +128,7 @@ TEST_F(FetchEngineTest, AFullDiskSendsDemandsToTheOriginAndIsTriedAgainLater) {
     EXPECT_THAT(engine->on_fetch(kTrainer, 10, {4}, later).fetches, ElementsAre(resident(4)));
 }
 
-TEST_F(FetchEngineTest, ASampleAskedForAgainIsVerifiedAndFetchedAnewWhenItIsDamaged) {
+TEST_F(FetchEngineTest, VerifiesARepeatedlyDemandedSampleAndRefetchesADamagedOne) {
     make();
     fetch({0});
     stored(0);
@@ -140,7 +140,7 @@ TEST_F(FetchEngineTest, ASampleAskedForAgainIsVerifiedAndFetchedAnewWhenItIsDama
     EXPECT_EQ(engine->counters().corrupt_samples, 1U);
 }
 
-TEST_F(FetchEngineTest, AnIntactSampleAskedForAgainIsReady) {
+TEST_F(FetchEngineTest, IntactSampleIsReadyAfterVerification) {
     make();
     fetch({0});
     stored(0);
@@ -148,7 +148,7 @@ TEST_F(FetchEngineTest, AnIntactSampleAskedForAgainIsReady) {
     EXPECT_THAT(engine->on_verified(0, true, kNow).replies, ElementsAre(ready(2)));
 }
 
-TEST_F(FetchEngineTest, ANewPlanKeepsWhatItSharesWithTheOldOneAndDropsTheRest) {
+TEST_F(FetchEngineTest, NewPlanKeepsSharedSamplesAndDropsOthers) {
     make({.max_in_flight = 2}, Bytes::zero());
     plan({0, 1}, 1);
     stored(0);
@@ -164,7 +164,7 @@ TEST_F(FetchEngineTest, ConsumedSamplesOfAnotherEpochChangeNothing) {
     EXPECT_THAT(consume({0}, 2).drops, ElementsAre(0));
 }
 
-TEST_F(FetchEngineTest, CountsTheFirstReadOfWhatWasFetchedAsFetchedAndTheNextOnesAsHits) {
+TEST_F(FetchEngineTest, FirstReadCountsAsFetchedAndLaterReadsAsHits) {
     make();
     plan({1, 2});
     fetch({3});
@@ -181,8 +181,9 @@ TEST_F(FetchEngineTest, CountsTheFirstReadOfWhatWasFetchedAsFetchedAndTheNextOne
         << "2 came for the trainer, and is read first by somebody else";
 }
 
-// Published by an I/O thread, seen and read by a trainer, and only then told to be stored.
-TEST_F(FetchEngineTest, CountsAReadThatOvertakesTheWordOfItsFetch) {
+// An I/O thread publishes the sample and a trainer reads it before the engine learns that it is
+// stored.
+TEST_F(FetchEngineTest, CountsAReadReportedBeforeItsFetch) {
     make();
     plan({1});
     ReadCounts counts;
@@ -193,7 +194,7 @@ TEST_F(FetchEngineTest, CountsAReadThatOvertakesTheWordOfItsFetch) {
     EXPECT_EQ(counts, (ReadCounts{1, Bytes{kPayload}, 1, Bytes{kPayload}}));
 }
 
-TEST_F(FetchEngineTest, WhatAnEarlierLeaderHasFetchedIsAHit) {
+TEST_F(FetchEngineTest, AdoptedSampleIsAHit) {
     engine.emplace(dataset.manifest(), EngineLimits{}, EngineGrant{gib(1), std::nullopt});
     engine->adopt(4, domain::SegmentClass::kResident);
     engine->open(kNow);
@@ -203,7 +204,7 @@ TEST_F(FetchEngineTest, WhatAnEarlierLeaderHasFetchedIsAHit) {
     EXPECT_EQ(counts, (ReadCounts{1, Bytes{kPayload}, 0, {}}));
 }
 
-TEST_F(FetchEngineTest, LetsResidentsLeaveThePageCacheWhenItIsSmall) {
+TEST_F(FetchEngineTest, ReleasesReadResidentsFromASmallPageCache) {
     make({.page_cache = Bytes::zero()}, Bytes::unlimited());
     plan({0});
     stored(0);

@@ -7,7 +7,7 @@
 namespace stoker::sidecar {
 namespace {
 
-TEST(Holdings, BoundEachOwnerAndAll) {
+TEST(Holdings, LimitEachOwnerAndTheTotal) {
     Holdings holdings{10, 6};
     EXPECT_TRUE(holdings.take(1, 6));
     EXPECT_FALSE(holdings.take(1, 1));
@@ -18,7 +18,7 @@ TEST(Holdings, BoundEachOwnerAndAll) {
     EXPECT_TRUE(holdings.take(3, 0));
 }
 
-TEST(Holdings, WhatIsGivenBackMayBeTakenAgain) {
+TEST(Holdings, ReturnedAmountMayBeTakenAgain) {
     Holdings holdings{10, 10};
     EXPECT_TRUE(holdings.take(1, 10));
     holdings.give(1, 4);
@@ -29,7 +29,7 @@ TEST(Holdings, WhatIsGivenBackMayBeTakenAgain) {
     EXPECT_EQ(holdings.total(), 4U);
 }
 
-TEST(Holdings, NumbersOfAnySizeAreRefused) {
+TEST(Holdings, RefuseHugeAmountsWithoutOverflow) {
     Holdings holdings{10, 6};
     EXPECT_TRUE(holdings.take(1, 3));
     EXPECT_FALSE(holdings.take(1, std::numeric_limits<std::uint64_t>::max()));

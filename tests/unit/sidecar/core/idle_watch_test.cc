@@ -17,7 +17,7 @@ TEST(IdleWatch, IsOverAfterThePatience) {
     EXPECT_TRUE(watch.is_over(kBegin + minutes{10}, false));
 }
 
-TEST(IdleWatch, EachUseBeginsAnew) {
+TEST(IdleWatch, EachUseRestartsThePatience) {
     IdleWatch watch{minutes{10}, kBegin};
     EXPECT_FALSE(watch.is_over(kBegin + minutes{9}, true));
     EXPECT_FALSE(watch.is_over(kBegin + minutes{18}, false));

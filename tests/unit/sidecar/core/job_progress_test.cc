@@ -26,7 +26,7 @@ TEST(JobProgress, SumsTheStreamsOfAllRanks) {
     EXPECT_EQ(job.sum(), (EpochProgress{3, 200, 57}));
 }
 
-TEST(JobProgress, KeepsWhatAnEndedStreamHasRead) {
+TEST(JobProgress, KeepsTheProgressOfAnEndedStream) {
     JobProgress job;
     job.connect(kFirst);
     job.connect(kFirst);  // a worker
@@ -37,7 +37,7 @@ TEST(JobProgress, KeepsWhatAnEndedStreamHasRead) {
     EXPECT_EQ(job.sum(), (EpochProgress{0, 100, 100}));
 }
 
-TEST(JobProgress, AnotherStreamOfTheRankTakesItsWordOver) {
+TEST(JobProgress, NewStreamOfTheRankReplacesItsProgress) {
     JobProgress job;
     job.connect(kFirst);
     job.begin(kFirst, 0, {0, 100, 100});
@@ -49,7 +49,7 @@ TEST(JobProgress, AnotherStreamOfTheRankTakesItsWordOver) {
     EXPECT_EQ(job.sum(), (EpochProgress{1, 100, 20}));
 }
 
-TEST(JobProgress, RanksThatAreStillBehindHaveReadNothingOfTheNewestEpoch) {
+TEST(JobProgress, RanksInAnEarlierEpochCountAsUnread) {
     JobProgress job;
     job.connect(kFirst);
     job.connect(kSecond);
@@ -59,7 +59,7 @@ TEST(JobProgress, RanksThatAreStillBehindHaveReadNothingOfTheNewestEpoch) {
     EXPECT_EQ(job.sum(), (EpochProgress{4, 200, 1}));
 }
 
-TEST(JobProgress, SamplesOfAnotherEpochCountForNothing) {
+TEST(JobProgress, IgnoresSamplesOfAnotherEpoch) {
     JobProgress job;
     job.connect(kFirst);
     job.begin(kFirst, 0, {1, 100, 0});
@@ -77,7 +77,7 @@ TEST(JobProgress, NeverReadsMoreThanTheEpochHas) {
     EXPECT_EQ(job.sum(), (EpochProgress{0, 10, 10}));
 }
 
-TEST(JobProgress, AnEpochThatSkipsIsAsLongAsWhatWasDrawn) {
+TEST(JobProgress, SelectiveEpochIsAsLongAsItsDraws) {
     JobProgress job;
     job.connect(kFirst);
     job.begin(kFirst, 0, {2, 100, 10});
@@ -89,7 +89,7 @@ TEST(JobProgress, AnEpochThatSkipsIsAsLongAsWhatWasDrawn) {
     EXPECT_EQ(job.sum(), (EpochProgress{2, 60, 60}));
 }
 
-TEST(JobProgress, IsBoundedWhateverRanksAreNamed) {
+TEST(JobProgress, BoundsTheNumberOfStoredRanks) {
     JobProgress job;
     for (std::uint32_t i = 1; i <= 2 * JobProgress::kStreamsMax; ++i) {
         const StreamId stream{i};

@@ -18,7 +18,7 @@ protected:
 
     void connect_owner() { book.connect(ConnectionId{2}); }
 
-    // The parties of `count` turns.
+    // The parties of `count` consecutive turns.
     std::vector<Party> turns(int count) {
         std::vector<Party> taken;
         for (int i = 0; i < count; ++i) {
@@ -36,13 +36,13 @@ protected:
     PartyShares shares{limits, table, book};
 };
 
-TEST_F(PartySharesTest, AGuestHasOneTurnOfElevenBesideTheOwner) {
+TEST_F(PartySharesTest, GuestHasOneOfElevenTurns) {
     connect_owner();
     const auto taken = turns(110);
     EXPECT_EQ(std::ranges::count(taken, kGuest), 10);
 }
 
-TEST_F(PartySharesTest, AGuestsFetchesTakeNoSlotOfTheOwners) {
+TEST_F(PartySharesTest, GuestsFetchesTakeNoneOfTheOwnersSlots) {
     connect_owner();
     table.start(0, SegmentClass::kWindow, kGuest);
     table.start(1, SegmentClass::kWindow, kGuest);
@@ -50,7 +50,7 @@ TEST_F(PartySharesTest, AGuestsFetchesTakeNoSlotOfTheOwners) {
     EXPECT_FALSE(shares.has_slot(kGuest, 2));
 }
 
-TEST_F(PartySharesTest, AGuestHasHalfTheWindowBesideTheOwnerAndThreeQuartersAlone) {
+TEST_F(PartySharesTest, GuestHasHalfTheWindowOrThreeQuartersAlone) {
     table.start(0, SegmentClass::kWindow, kGuest);
     EXPECT_FALSE(shares.is_beyond(kib(4), kGuest));
     connect_owner();
@@ -58,7 +58,7 @@ TEST_F(PartySharesTest, AGuestHasHalfTheWindowBesideTheOwnerAndThreeQuartersAlon
     EXPECT_FALSE(shares.is_over(kGuest));
 }
 
-TEST_F(PartySharesTest, OnlyGuestsHaveABoundedNumberOfVerifications) {
+TEST_F(PartySharesTest, LimitsVerificationsOfGuestsOnly) {
     int allowed = 0;
     for (int i = 0; i < 1000; ++i) {
         EXPECT_TRUE(shares.may_verify(kOwnParty, kNow));

@@ -10,14 +10,14 @@ using std::chrono::seconds;
 
 constexpr TimePoint kStart{seconds{100}};
 
-TEST(RateLimiter, WithoutALimitEverythingPasses) {
+TEST(RateLimiter, AllowsEverythingWithoutALimit) {
     RateLimiter rate;
     rate.take(gib(1), kStart);
     EXPECT_TRUE(rate.allows(kStart));
     EXPECT_EQ(rate.allows_at(kStart), std::nullopt);
 }
 
-TEST(RateLimiter, LetsPassWhatTheRateGivesInTheLongRun) {
+TEST(RateLimiter, AllowsTheRateInTheLongRun) {
     RateLimiter rate;
     rate.set(1000, kStart);
     std::uint64_t taken = 0;
@@ -30,10 +30,10 @@ TEST(RateLimiter, LetsPassWhatTheRateGivesInTheLongRun) {
     EXPECT_NEAR(static_cast<double>(taken), 10000, 600);
 }
 
-TEST(RateLimiter, ADebtDelaysThoseWhoCanWait) {
+TEST(RateLimiter, DebtDelaysNonUrgentRequests) {
     RateLimiter rate;
     rate.set(1000, kStart);
-    rate.take(Bytes{2000}, kStart + seconds{1});  // there were 1000
+    rate.take(Bytes{2000}, kStart + seconds{1});  // 1000 were available
     EXPECT_FALSE(rate.allows(kStart + seconds{1}));
     const auto at = rate.allows_at(kStart + seconds{1});
     ASSERT_TRUE(at.has_value());
@@ -42,7 +42,7 @@ TEST(RateLimiter, ADebtDelaysThoseWhoCanWait) {
     EXPECT_TRUE(rate.allows(*at));
 }
 
-TEST(RateLimiter, WhatIsWaitedForMayBeASecondAhead) {
+TEST(RateLimiter, UrgentRequestsMayOverdrawOneSecond) {
     RateLimiter rate;
     rate.set(1000, kStart);
     std::uint64_t taken = 0;
@@ -65,7 +65,7 @@ TEST(RateLimiter, WhatIsWaitedForMayBeASecondAhead) {
     EXPECT_NEAR(static_cast<double>(taken), 11000, 200) << "in the long run the rate holds";
 }
 
-TEST(RateLimiter, ALowerRateIsNotHeldUpByTheDebtOfAHigherOne) {
+TEST(RateLimiter, LoweringTheRateCutsTheDebt) {
     RateLimiter rate;
     rate.set(1'000'000, kStart);
     rate.take(Bytes{2'000'000}, kStart);
@@ -82,7 +82,7 @@ TEST(RateLimiter, SavesUpAtMostOneSecond) {
     EXPECT_FALSE(rate.allows(later));
 }
 
-TEST(RateLimiter, ALiftedLimitForgetsTheDebt) {
+TEST(RateLimiter, RemovingTheLimitForgetsTheDebt) {
     RateLimiter rate;
     rate.set(1000, kStart);
     rate.take(gib(1), kStart);

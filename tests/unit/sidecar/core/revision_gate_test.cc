@@ -13,7 +13,7 @@ constexpr TimePoint kStart{seconds{100}};
 constexpr RevisionId kOurs{1};
 constexpr RevisionId kTheirs{2};
 
-TEST(RevisionGate, WithoutAnOperatorEveryRevisionIsRead) {
+TEST(RevisionGate, AllowsEveryRevisionWithoutAnOperator) {
     RevisionGate gate{false};
     EXPECT_EQ(gate.judge(kOurs, true, kStart), Verdict::kGo);
     EXPECT_EQ(gate.judge(kTheirs, true, kStart), Verdict::kGo);
@@ -29,7 +29,7 @@ TEST(RevisionGate, WaitsForThePin) {
     EXPECT_TRUE(gate.has_given());
 }
 
-TEST(RevisionGate, ADeadOperatorIsNotWaitedForLonger) {
+TEST(RevisionGate, StopsWaitingForADeadOperator) {
     RevisionGate gate{true};
     EXPECT_EQ(gate.judge(kOurs, true, kStart), Verdict::kWait);
     EXPECT_EQ(gate.judge(kOurs, true, gate.waits_until() - seconds{1}), Verdict::kWait);
@@ -46,7 +46,7 @@ TEST(RevisionGate, ListsAgainOnce) {
     EXPECT_TRUE(gate.has_changed());
 }
 
-TEST(RevisionGate, ASecondListingMayHelp) {
+TEST(RevisionGate, AllowsAMatchingSecondListing) {
     RevisionGate gate{true};
     gate.pin(kTheirs);
     EXPECT_EQ(gate.judge(kOurs, true, kStart), Verdict::kListAgain);
@@ -54,13 +54,13 @@ TEST(RevisionGate, ASecondListingMayHelp) {
     EXPECT_FALSE(gate.has_changed());
 }
 
-TEST(RevisionGate, AFollowerCannotListAgain) {
+TEST(RevisionGate, ReportsChangedIfListingAgainIsNotAllowed) {
     RevisionGate gate{true};
     gate.pin(kTheirs);
     EXPECT_EQ(gate.judge(kOurs, false, kStart), Verdict::kChanged);
 }
 
-TEST(RevisionGate, APinThatComesLateCounts) {
+TEST(RevisionGate, LatePinCounts) {
     RevisionGate gate{true};
     gate.judge(kOurs, true, kStart);
     ASSERT_EQ(gate.judge(kOurs, true, gate.waits_until()), Verdict::kGo);
@@ -69,7 +69,7 @@ TEST(RevisionGate, APinThatComesLateCounts) {
         << "trainers read it: it cannot be listed again";
 }
 
-TEST(RevisionGate, WhatTrainersWereGivenStaysTheirs) {
+TEST(RevisionGate, KeepsTheRevisionGivenToTrainers) {
     RevisionGate gate{true};
     gate.judge(kOurs, true, kStart);
     const TimePoint late = gate.waits_until();
@@ -77,7 +77,7 @@ TEST(RevisionGate, WhatTrainersWereGivenStaysTheirs) {
     EXPECT_EQ(gate.judge(kOurs, false, kStart), Verdict::kGo) << "no second wait after a take-over";
 }
 
-TEST(RevisionGate, TheLastPinCounts) {
+TEST(RevisionGate, LastPinCounts) {
     RevisionGate gate{true};
     gate.pin(kTheirs);
     gate.judge(kOurs, false, kStart);

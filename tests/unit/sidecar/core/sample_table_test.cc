@@ -20,7 +20,7 @@ protected:
     SampleTable table{dataset.manifest()};
 };
 
-TEST_F(SampleTableTest, ReservesTheBytesOfWhatIsOnItsWay) {
+TEST_F(SampleTableTest, ReservesBytesOfFetchesInFlight) {
     table.start(1, SegmentClass::kWindow);
     EXPECT_EQ(table.account().window, record(1));
     EXPECT_EQ(table.account().in_flight, Bytes{5000});
@@ -28,7 +28,7 @@ TEST_F(SampleTableTest, ReservesTheBytesOfWhatIsOnItsWay) {
     EXPECT_EQ(table.account().window_samples, 0U);
 }
 
-TEST_F(SampleTableTest, AStoredSampleLeavesTheMemoryAndKeepsItsClass) {
+TEST_F(SampleTableTest, StoredSampleFreesMemoryAndKeepsItsClass) {
     table.start(1, SegmentClass::kResident);
     table.finish(1);
     EXPECT_EQ(table.account().in_flight, Bytes::zero());
@@ -37,14 +37,14 @@ TEST_F(SampleTableTest, AStoredSampleLeavesTheMemoryAndKeepsItsClass) {
     EXPECT_EQ(table.at(1).state, SampleState::kStored);
 }
 
-TEST_F(SampleTableTest, AnAbandonedFetchLeavesNoTrace) {
+TEST_F(SampleTableTest, AbandonedFetchFreesItsBytes) {
     table.start(1, SegmentClass::kResident);
     table.remove(1);
     EXPECT_EQ(table.account(), ByteAccount{});
     EXPECT_EQ(table.at(1).state, SampleState::kAbsent);
 }
 
-TEST_F(SampleTableTest, ARemovedSampleGivesItsBytesBack) {
+TEST_F(SampleTableTest, RemovedSampleFreesItsBytes) {
     table.adopt(0, SegmentClass::kResident);
     table.adopt(2, SegmentClass::kWindow);
     table.remove(0);
@@ -52,7 +52,7 @@ TEST_F(SampleTableTest, ARemovedSampleGivesItsBytesBack) {
     EXPECT_EQ(table.account(), ByteAccount{});
 }
 
-TEST_F(SampleTableTest, ADoomedResidentCountsApart) {
+TEST_F(SampleTableTest, DoomedResidentIsCountedSeparately) {
     table.adopt(1, SegmentClass::kResident);
     table.doom(1);
     EXPECT_EQ(table.account().resident, Bytes::zero());
@@ -63,7 +63,7 @@ TEST_F(SampleTableTest, ADoomedResidentCountsApart) {
     EXPECT_EQ(table.account(), ByteAccount{});
 }
 
-TEST_F(SampleTableTest, AWindowSampleIsSuperfluousWhenNobodyNeedsHoldsOrWaitsForIt) {
+TEST_F(SampleTableTest, WindowSampleIsSuperfluousWithoutNeedHoldOrDemand) {
     table.adopt(0, SegmentClass::kWindow);
     EXPECT_TRUE(table.is_superfluous(0));
     SampleRecord& record = table.at(0);
@@ -80,12 +80,12 @@ TEST_F(SampleTableTest, AWindowSampleIsSuperfluousWhenNobodyNeedsHoldsOrWaitsFor
     EXPECT_FALSE(table.is_superfluous(0));
 }
 
-TEST_F(SampleTableTest, AResidentIsNeverSuperfluous) {
+TEST_F(SampleTableTest, ResidentIsNeverSuperfluous) {
     table.adopt(0, SegmentClass::kResident);
     EXPECT_FALSE(table.is_superfluous(0));
 }
 
-TEST_F(SampleTableTest, ASecondFetchOfASampleIsABug) {
+TEST_F(SampleTableTest, WrongTransitionsCrash) {
     table.start(1, SegmentClass::kWindow);
     EXPECT_DEATH(table.start(1, SegmentClass::kWindow), "at most one fetch");
     table.finish(1);

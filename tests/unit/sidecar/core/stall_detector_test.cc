@@ -9,7 +9,7 @@ using std::chrono::seconds;
 
 constexpr TimePoint kBegin{seconds{100}};
 
-TEST(StallDetector, GivesTheStallOnceItIsLongerThanThePatience) {
+TEST(StallDetector, ReportsAStallLongerThanThePatience) {
     StallDetector detector{seconds{30}};
     detector.begin(kBegin);
     EXPECT_EQ(detector.look(kBegin + seconds{29}, 0), Duration{});
@@ -17,7 +17,7 @@ TEST(StallDetector, GivesTheStallOnceItIsLongerThanThePatience) {
     EXPECT_EQ(detector.look(kBegin + seconds{45}, 0), seconds{45});
 }
 
-TEST(StallDetector, EveryObjectEndsTheStall) {
+TEST(StallDetector, AnyProgressEndsTheStall) {
     StallDetector detector{seconds{30}};
     detector.begin(kBegin);
     for (int count = 1; count < 10; ++count) {
@@ -28,7 +28,7 @@ TEST(StallDetector, EveryObjectEndsTheStall) {
     EXPECT_EQ(detector.look(kBegin + seconds{9 * 29 + 31}, 9), seconds{31});
 }
 
-TEST(StallDetector, BeginsAnewWithEachTry) {
+TEST(StallDetector, RestartsWithEachTry) {
     StallDetector detector{seconds{30}};
     detector.begin(kBegin);
     detector.look(kBegin + seconds{60}, 7);

@@ -14,7 +14,7 @@ StreamPlan plan_of(std::vector<SampleIndex> samples, std::uint64_t start = 0) {
     return StreamPlan::make(1, std::move(samples), start, 10).value();
 }
 
-TEST(StreamPlan, ReadsInAnyOrderAndItsFrontierIsTheLowestUnreadPosition) {
+TEST(StreamPlan, FrontierIsTheLowestUnreadPosition) {
     StreamPlan plan = plan_of({4, 2, 9});
     EXPECT_TRUE(plan.read(2));
     EXPECT_EQ(plan.frontier(), 0U);
@@ -35,8 +35,8 @@ TEST(StreamPlan, ReadsRepeatedSamplesOnceForEachOccurrence) {
     EXPECT_EQ(plan.frontier(), 1U);
 }
 
-// Against a list that is searched from its beginning: with and without repeated samples.
-TEST(StreamPlan, FindsTheFirstUnreadPositionWhateverItHolds) {
+// Compares with a linear search, with and without repeated samples.
+TEST(StreamPlan, FindsTheFirstUnreadPosition) {
     Prng luck{test::seed()};
     for (int round = 0; round < 200; ++round) {
         std::vector<SampleIndex> samples{0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
@@ -63,7 +63,7 @@ TEST(StreamPlan, FindsTheFirstUnreadPositionWhateverItHolds) {
     }
 }
 
-TEST(StreamPlan, RefusesToReadWhatItDoesNotHold) {
+TEST(StreamPlan, RejectsReadsOfForeignSamples) {
     StreamPlan plan = plan_of({1});
     EXPECT_FALSE(plan.read(2));
     EXPECT_FALSE(plan.is_read(0));
@@ -82,7 +82,7 @@ TEST(StreamPlan, MayBeEmpty) {
     EXPECT_EQ(plan.next_position(0), std::nullopt);
 }
 
-TEST(StreamPlan, WhatLiesBehindTheEpochIsForeseenAndNeverReadInIt) {
+TEST(StreamPlan, NextEpochPositionsCannotBeRead) {
     StreamPlan plan = StreamPlan::make(1, {4, 2, 2, 9}, 0, 10, 2).value();
     EXPECT_EQ(plan.length(), 2U);
     EXPECT_EQ(plan.horizon(), 4U);
@@ -96,7 +96,7 @@ TEST(StreamPlan, WhatLiesBehindTheEpochIsForeseenAndNeverReadInIt) {
     EXPECT_FALSE(plan.is_read(3));
 }
 
-TEST(StreamPlan, TellsHowMuchOfItsSuccessorItForesaw) {
+TEST(StreamPlan, CountsForeseenSamplesOfTheNextPlan) {
     const StreamPlan plan = StreamPlan::make(1, {4, 2, 7, 8, 9}, 0, 10, 3).value();
     EXPECT_EQ(plan.foresaw(plan_of({7, 8, 9, 4})), 3U);
     EXPECT_EQ(plan.foresaw(plan_of({7, 8, 4, 9})), 2U);
@@ -105,14 +105,14 @@ TEST(StreamPlan, TellsHowMuchOfItsSuccessorItForesaw) {
     EXPECT_EQ(plan_of({4, 2}).foresaw(plan), 0U);
 }
 
-TEST(StreamPlan, AStartBelongsToTheEpoch) {
+TEST(StreamPlan, StartMustLieInTheEpoch) {
     EXPECT_TRUE(StreamPlan::make(0, {1, 2}, 1, 10, 1).has_value());
     EXPECT_EQ(StreamPlan::make(0, {1, 2}, 2, 10, 1).error().code, ErrorCode::kInvalidArgument);
     EXPECT_EQ(StreamPlan::make(0, {1, 2}, 0, 10, 3).error().code, ErrorCode::kInvalidArgument);
     EXPECT_EQ(StreamPlan::make(0, {1, 10}, 0, 10, 1).error().code, ErrorCode::kInvalidArgument);
 }
 
-TEST(StreamPlan, RefusesForeignSamplesAndAStartPastTheEnd) {
+TEST(StreamPlan, RejectsForeignSamplesAndAStartPastTheEnd) {
     EXPECT_EQ(StreamPlan::make(0, {10}, 0, 10).error().code, ErrorCode::kInvalidArgument);
     EXPECT_EQ(StreamPlan::make(0, {1}, 2, 10).error().code, ErrorCode::kInvalidArgument);
     EXPECT_TRUE(StreamPlan::make(0, {1}, 1, 10).has_value());

@@ -39,7 +39,7 @@ protected:
             [this](SampleIndex sample) { return here.contains(sample); }, steps);
     }
 
-    // Everything that is wanted, in the order in which it would be fetched.
+    // All wanted samples, in the order in which they would be fetched.
     std::vector<SampleIndex> fetch_all() {
         std::vector<SampleIndex> order;
         while (const auto sample = nearest()) {
@@ -53,7 +53,7 @@ protected:
     std::set<SampleIndex> here;
 };
 
-TEST_F(StreamSetTest, TakesTurnsBetweenReadersThatAreEquallyFar) {
+TEST_F(StreamSetTest, TakesTurnsBetweenReadersAtEqualDistance) {
     plan(kA, {1, 2, 3});
     plan(kB, {11, 12, 13});
     EXPECT_THAT(fetch_all(), ElementsAre(1, 11, 2, 12, 3, 13));
@@ -67,7 +67,7 @@ TEST_F(StreamSetTest, ServesTheReaderThatIsAboutToStallFirst) {
     EXPECT_THAT(fetch_all(), ElementsAre(11, 12, 4));
 }
 
-TEST_F(StreamSetTest, LooksAgainAtWhatWentAway) {
+TEST_F(StreamSetTest, ReconsidersADroppedSample) {
     plan(kA, {1, 2, 3});
     fetch_all();
     here.erase(2);
@@ -76,7 +76,7 @@ TEST_F(StreamSetTest, LooksAgainAtWhatWentAway) {
     EXPECT_EQ(nearest(), 2U);
 }
 
-TEST_F(StreamSetTest, LooksAtEverythingAgainAfterAMassDrop) {
+TEST_F(StreamSetTest, ReconsidersAllSamplesAfterAMassDrop) {
     plan(kA, {1, 2, 3});
     fetch_all();
     here.clear();
@@ -84,7 +84,7 @@ TEST_F(StreamSetTest, LooksAtEverythingAgainAfterAMassDrop) {
     EXPECT_THAT(fetch_all(), ElementsAre(1, 2, 3));
 }
 
-TEST_F(StreamSetTest, GivesUpWhenItsStepsAreUsedUpAndGoesOnFromThere) {
+TEST_F(StreamSetTest, StopsAfterItsStepsAndContinuesThere) {
     plan(kA, {1, 2, 3, 4, 5, 6});
     here = {1, 2, 3, 4, 5};
     std::uint32_t steps = 3;
@@ -95,7 +95,7 @@ TEST_F(StreamSetTest, GivesUpWhenItsStepsAreUsedUpAndGoesOnFromThere) {
     EXPECT_TRUE(streams.nearest(wants, steps).has_value());
 }
 
-TEST_F(StreamSetTest, EvictsFromTheEndOfTheReaderThatIsServedFurthestAhead) {
+TEST_F(StreamSetTest, FarthestIsOfTheReaderPrefetchedFurthestAhead) {
     plan(kA, {1, 2, 3, 4});
     plan(kB, {11, 12});
     fetch_all();
@@ -106,14 +106,14 @@ TEST_F(StreamSetTest, EvictsFromTheEndOfTheReaderThatIsServedFurthestAhead) {
     EXPECT_EQ(nearest(), 3U);
 }
 
-TEST_F(StreamSetTest, SparesWhatAnotherReaderNeedsSoon) {
+TEST_F(StreamSetTest, FarthestSkipsSamplesThatAnotherReaderNeedsSoon) {
     plan(kA, {1, 2, 3, 4});
     plan(kB, {4, 5});
     fetch_all();
     EXPECT_EQ(farthest(), 3U);
 }
 
-TEST_F(StreamSetTest, TellsHowFarTheNextNeedIs) {
+TEST_F(StreamSetTest, DistanceIsToTheNextNeed) {
     plan(kA, {1, 2, 3});
     plan(kB, {3, 9});
     EXPECT_EQ(streams.distance(3), 0U);
@@ -122,7 +122,7 @@ TEST_F(StreamSetTest, TellsHowFarTheNextNeedIs) {
     EXPECT_EQ(streams.distance(50), std::nullopt);
 }
 
-TEST_F(StreamSetTest, IsNearOnlyWhatTheCursorHasPassed) {
+TEST_F(StreamSetTest, SamplesAreNearOnceTheCursorHasPassed) {
     plan(kA, {1, 2, 3});
     here = {1, 2};
     EXPECT_EQ(nearest(), 3U);
@@ -130,7 +130,7 @@ TEST_F(StreamSetTest, IsNearOnlyWhatTheCursorHasPassed) {
     EXPECT_FALSE(streams.is_near(3));
 }
 
-TEST_F(StreamSetTest, WhatIsTakenIsNearBeforeTheCursorHasPassedIt) {
+TEST_F(StreamSetTest, TakenSampleIsNearAtOnce) {
     plan(kA, {1, 2, 3});
     std::uint32_t steps = 10;
     const auto candidate = streams.nearest([](SampleIndex) { return true; }, steps);
@@ -141,7 +141,7 @@ TEST_F(StreamSetTest, WhatIsTakenIsNearBeforeTheCursorHasPassedIt) {
     EXPECT_FALSE(streams.is_near(2));
 }
 
-TEST_F(StreamSetTest, APlanGoesWithTheLastConnectionOfItsStream) {
+TEST_F(StreamSetTest, LastConnectionOfAStreamRemovesItsPlan) {
     plan(kA, {1});
     streams.join(kA);
     EXPECT_FALSE(streams.leave(kA).has_value());
@@ -149,7 +149,7 @@ TEST_F(StreamSetTest, APlanGoesWithTheLastConnectionOfItsStream) {
     EXPECT_EQ(streams.with_plan(kA), nullptr);
 }
 
-TEST_F(StreamSetTest, AnnouncesEachPositionOnceWithinItsDistance) {
+TEST_F(StreamSetTest, AnnouncesEachPositionInReachOnce) {
     plan(kA, {1, 2, 3, 4});
     std::vector<SampleIndex> announced;
     const auto announce = [&announced](SampleIndex sample) { announced.push_back(sample); };
@@ -161,7 +161,7 @@ TEST_F(StreamSetTest, AnnouncesEachPositionOnceWithinItsDistance) {
     EXPECT_THAT(announced, ElementsAre(1, 2, 3));
 }
 
-TEST_F(StreamSetTest, GoesOnBehindTheEndOfTheEpochInOrder) {
+TEST_F(StreamSetTest, PrefetchesTheNextEpochInOrder) {
     plan(kA, {1, 2, 3, 2, 4}, 2);
     EXPECT_THAT(fetch_all(), ElementsAre(1, 2, 3, 4));
     EXPECT_EQ(streams.distance(4), 4U);
@@ -173,14 +173,14 @@ TEST_F(StreamSetTest, GoesOnBehindTheEndOfTheEpochInOrder) {
     EXPECT_EQ(farthest(), 4U);
 }
 
-TEST_F(StreamSetTest, AReaderInItsEpochComesBeforeOneThatIsServedOverItsBorder) {
+TEST_F(StreamSetTest, ThisEpochComesBeforeAnotherReadersNextEpoch) {
     plan(kA, {1, 2, 3, 4}, 2);
     here = {1, 2};
     plan(kB, {11, 12, 13});
     EXPECT_THAT(fetch_all(), ElementsAre(11, 12, 3, 13, 4));
 }
 
-TEST_F(StreamSetTest, WhatWasFetchedForTheNextEpochIsNearWhenItsPlanComes) {
+TEST_F(StreamSetTest, NextEpochSamplesStayNearInTheNextPlan) {
     plan(kA, {1, 2, 3, 4, 5}, 3);
     here = {1, 2};
     for (const SampleIndex sample : {3, 4}) {
@@ -194,7 +194,7 @@ TEST_F(StreamSetTest, WhatWasFetchedForTheNextEpochIsNearWhenItsPlanComes) {
     EXPECT_THAT(fetch_all(), ElementsAre(5, 6));
 }
 
-TEST_F(StreamSetTest, WhatWasFetchedInVainIsNotNear) {
+TEST_F(StreamSetTest, SamplesThatTheNextPlanOmitsAreNotNear) {
     plan(kA, {1, 3, 4, 5}, 3);
     fetch_all();
     replace(kA, {3, 5, 4, 6});
@@ -203,7 +203,7 @@ TEST_F(StreamSetTest, WhatWasFetchedInVainIsNotNear) {
     EXPECT_THAT(fetch_all(), ElementsAre(6));
 }
 
-TEST_F(StreamSetTest, APlanThatStartsInItsMiddleIsNearUpToThere) {
+TEST_F(StreamSetTest, SamplesBeforeAPlansStartAreNear) {
     plan(kA, {1, 3, 4, 5}, 3);
     fetch_all();
     replace(kA, {3, 4, 5, 6}, 2);
@@ -212,7 +212,7 @@ TEST_F(StreamSetTest, APlanThatStartsInItsMiddleIsNearUpToThere) {
     EXPECT_FALSE(streams.is_near(3)) << "it is read";
 }
 
-TEST_F(StreamSetTest, IsDueWhatTheEpochNeedsAndWhatComesSoonBehindIt) {
+TEST_F(StreamSetTest, SamplesOfTheEpochAndSoonAfterItAreDue) {
     plan(kA, {1, 2, 3, 4}, 2);
     EXPECT_TRUE(streams.is_due(2, 0));
     EXPECT_TRUE(streams.is_due(3, 3));
@@ -220,7 +220,7 @@ TEST_F(StreamSetTest, IsDueWhatTheEpochNeedsAndWhatComesSoonBehindIt) {
     EXPECT_FALSE(streams.is_due(5, 100));
 }
 
-TEST_F(StreamSetTest, AnnouncesOverTheBorderOnce) {
+TEST_F(StreamSetTest, AnnouncesNextEpochPositionsOnce) {
     plan(kA, {1, 2, 3}, 1);
     std::vector<SampleIndex> announced;
     const auto announce = [&announced](SampleIndex sample) { announced.push_back(sample); };

@@ -14,7 +14,7 @@ double milliseconds_of(Duration time) {
     return std::chrono::duration<double, std::milli>(time).count();
 }
 
-TEST(TimeShare, GivesItsShareInTheLongRun) {
+TEST(TimeShare, AllowsItsShareInTheLongRun) {
     TimeShare share{0.2};
     Duration used{};
     for (TimePoint now = kStart; now < kStart + seconds{10};) {
@@ -36,7 +36,7 @@ TEST(TimeShare, SavesNoMoreThanABurst) {
     EXPECT_TRUE(share.is_spent(later));
 }
 
-TEST(TimeShare, LongWorkIsPaidForAfterwards) {
+TEST(TimeShare, LongWorkDelaysTheNext) {
     TimeShare share{0.2};
     share.spend(milliseconds{120}, kStart);
     EXPECT_TRUE(share.is_spent(kStart));
@@ -46,13 +46,13 @@ TEST(TimeShare, LongWorkIsPaidForAfterwards) {
     EXPECT_FALSE(share.is_spent(resumes));
 }
 
-TEST(TimeShare, APauseIsShorterThanTheLeaderTimeout) {
+TEST(TimeShare, PauseIsShorterThanTheLeaderTimeout) {
     TimeShare share{0.2};
     share.spend(seconds{60}, kStart);
     EXPECT_LT(share.resumes_at(kStart) - kStart, seconds{2});
 }
 
-TEST(TimeShare, ANewShareAppliesFromNowOn) {
+TEST(TimeShare, NewShareAppliesAtOnce) {
     TimeShare share{0.2};
     share.spend(milliseconds{120}, kStart);
     share.set_share(0.1, kStart);

@@ -56,7 +56,7 @@ TEST(Contracts, RejectsUnknownContractsByName) {
             .has_value());
 }
 
-TEST(Contracts, AFamilyHasItsOwnSamplerAndParameters) {
+TEST(Contracts, FamilyHasItsOwnSamplerAndParameters) {
     Contracts contracts{kCount, 100};
     EXPECT_TRUE(
         contracts
@@ -82,7 +82,7 @@ TEST(Contracts, EveryRankOfAReplicatingJobMayDraw) {
     EXPECT_EQ(draws.size(), kCount);
 }
 
-TEST(Contracts, AWindowedJobKeepsWindowSamplesUntilDrawn) {
+TEST(Contracts, WindowedJobKeepsWindowSamplesUntilDrawn) {
     test::NodeContents node;
     Contracts contracts{kCount, 100};
     node.store(7, true);
@@ -101,7 +101,7 @@ TEST(Contracts, AWindowedJobKeepsWindowSamplesUntilDrawn) {
     EXPECT_FALSE(keeper->keeps(8));
 }
 
-TEST(Contracts, AGroupOfChunksIsReadBeforeTheNextOne) {
+TEST(Contracts, ReadsAGroupOfChunksBeforeTheNext) {
     constexpr std::uint32_t kChunk = 20;
     Contracts contracts{kCount, 100, {}, kChunk};
     const auto sampler =
@@ -131,8 +131,8 @@ TEST(Contracts, ZeroBetaReadsAllSamples) {
     ASSERT_TRUE(sampler.has_value());
 }
 
-// Samples that family Iowa serves in its last epoch, with equal losses. Each epoch begins with the
-// next of `values` for the parameter `name`.
+// Samples that family Iowa serves in its last epoch, with equal losses. Each epoch passes the next
+// of `values` as the parameter `name`.
 std::set<std::uint64_t> last_epoch(
     Contracts& contracts, const std::string& name, std::initializer_list<double> values) {
     SamplerService service{test::kEmptyNode, kCount, contracts};
@@ -163,27 +163,27 @@ std::size_t waiting_after(std::initializer_list<double> accuracies) {
     return kCount - last_epoch(contracts, "accuracy", accuracies).size();
 }
 
-TEST(Contracts, RecallsNothingWhileTheAccuracyGrows) {
+TEST(Contracts, RecallsNoSampleWhileTheAccuracyGrows) {
     const std::size_t growing = waiting_after({0.1, 0.2, 0.4, 0.6, 0.8, 0.9});
     const std::size_t stagnating = waiting_after({0.5, 0.5, 0.5, 0.5, 0.5, 0.5});
     EXPECT_GT(growing, 0U);
     EXPECT_LT(stagnating, growing);
 }
 
-TEST(Contracts, ADataBoundIowaJobLeavesOutLargeSamples) {
+TEST(Contracts, IoBoundIowaJobLeavesOutLargeSamples) {
     const auto large_left = [](double waiting) {
         Contracts contracts{
             kCount, 100, [](SampleIndex sample) { return Bytes{sample % 2 == 0 ? 100U : 900U}; }};
         const auto served = last_epoch(contracts, "waiting", {waiting, waiting});
         EXPECT_LT(served.size(), kCount);
         const auto small = std::ranges::count_if(served, [](auto id) { return id % 2 == 0; });
-        return small == kCount / 2;  // none of the small ones is left out
+        return small == kCount / 2;  // no small sample is left out
     };
     EXPECT_TRUE(large_left(0.5));
     EXPECT_FALSE(large_left(0.01));
 }
 
-TEST(Contracts, RanksNeedNotAgreeOnTheAccuracy) {
+TEST(Contracts, RanksMayReportDifferentAccuracies) {
     Contracts contracts{kCount, 100};
     SamplerService service{test::kEmptyNode, kCount, contracts};
     auto begin = begin_of("replicate", "j", 0);
@@ -200,7 +200,7 @@ struct AnyMayGo final {
     [[nodiscard]] bool operator()(SampleIndex /*sample*/) const { return true; }
 };
 
-// One epoch of a replicating job in which sample i has loss i.
+// One epoch of a replicating job; sample i has loss i.
 void replicate_epoch(
     SamplerService& service, StreamId stream, const std::string& job, std::uint64_t epoch) {
     ASSERT_TRUE(service.begin(stream, begin_of("replicate", job, epoch), {}).has_value());
@@ -212,7 +212,7 @@ void replicate_epoch(
     }
 }
 
-TEST(Contracts, AReplicatingJobAloneHasThePriorityAndGhostQueue) {
+TEST(Contracts, LoneReplicatingJobUsesReplicateEviction) {
     Contracts contracts{kCount, 100};
     SamplerService service{test::kEmptyNode, kCount, contracts};
     ASSERT_TRUE(service.begin(StreamId{1}, begin_of("replicate", "j", 0), {}).has_value());
@@ -247,7 +247,7 @@ TEST(Contracts, TwoMeasuringJobsUseTheAggregatedPolicy) {
         << "it takes over the scores that there are";
 }
 
-TEST(Contracts, TheUnimportantShareIsTheMeanOfTheJobsSettings) {
+TEST(Contracts, UnimportantShareIsTheMeanOfTheJobsSettings) {
     Contracts contracts{kCount, 100};
     SamplerService service{test::kEmptyNode, kCount, contracts};
     const auto begin = [&](StreamId stream, const std::string& job, double share) {
@@ -272,8 +272,8 @@ std::vector<std::byte> bits_of(const std::set<std::uint64_t>& samples) {
     return bits;
 }
 
-// The trainer read part of an epoch without a sidecar, in another order than the sampler's.
-TEST(Contracts, AFullEpochBegunWithoutASidecarServesEachOtherSampleOnce) {
+// The trainer read part of an epoch without a sidecar, in an order of its own.
+TEST(Contracts, ServesTheRestOfAnEpochBegunWithoutASidecarOnce) {
     Contracts contracts{kCount, 100};
     SamplerService service{test::kEmptyNode, kCount, contracts};
     std::set<std::uint64_t> alone;
@@ -296,8 +296,8 @@ TEST(Contracts, AFullEpochBegunWithoutASidecarServesEachOtherSampleOnce) {
     EXPECT_EQ(*rest.begin(), 150U);
 }
 
-// Other samples were stored and dropped since, so the same steps would choose other substitutes.
-TEST(Contracts, AResumeServesNoSampleTwice) {
+// Residency has changed since, so the same steps would choose other substitutes.
+TEST(Contracts, ResumeServesNoSampleTwice) {
     test::NodeContents node;
     Contracts contracts{kCount, 100};
     SamplerService service{node, kCount, contracts};
@@ -335,7 +335,7 @@ TEST(Contracts, AResumeServesNoSampleTwice) {
     EXPECT_GT(stand_ins, 0U);
 }
 
-// Samples 2i and 2i+1 differ in three bits of their fingerprints only.
+// Samples 2i and 2i+1 differ only in three bits of their fingerprints.
 TEST(Contracts, LeavesOutDuplicatesInTheEpochAfterTheirFingerprints) {
     Contracts contracts{kCount, 100};
     SamplerService service{test::kEmptyNode, kCount, contracts};
@@ -355,7 +355,7 @@ TEST(Contracts, LeavesOutDuplicatesInTheEpochAfterTheirFingerprints) {
         return drawn;
     };
     EXPECT_EQ(draw_all(0).size(), kCount);
-    local::Similarity similarity{{kCount, ~0ULL}, {1, 1}};  // which do not exist
+    local::Similarity similarity{{kCount, ~0ULL}, {1, 1}};  // nonexistent samples
     for (std::uint64_t sample = 0; sample < kCount; ++sample) {
         similarity.samples.push_back(sample);
         similarity.hashes.push_back(((sample / 2) << 4U) * 0x10001ULL | (sample % 2 == 0 ? 0 : 7));
@@ -378,7 +378,7 @@ TEST(Contracts, LeavesOutDuplicatesInTheEpochAfterTheirFingerprints) {
 
 class ImportanceContract : public testing::Test {
 protected:
-    // An epoch in which sample i has loss i.
+    // One epoch; sample i has loss i.
     std::vector<std::uint64_t> run_epoch(std::uint64_t epoch) {
         EXPECT_TRUE(service.begin(kStream, begin_of("importance", "j", epoch), {}).has_value());
         if (auto fresh = contracts.importance().new_eviction()) {

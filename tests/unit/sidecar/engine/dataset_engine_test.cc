@@ -47,11 +47,11 @@ protected:
     DatasetEngine engine;
 };
 
-TEST_F(DatasetEngineTest, WhatASamplerForeseesIsFetched) {
+TEST_F(DatasetEngineTest, FetchesForeseenSamples) {
     EXPECT_THAT(begin("windowed").fetches, Not(IsEmpty()));
 }
 
-TEST_F(DatasetEngineTest, ARefusedBeginDoesNothing) {
+TEST_F(DatasetEngineTest, RejectedBeginHasNoEffect) {
     Effects effects;
     local::Begin begin;
     begin.contract = "fast";
@@ -59,8 +59,8 @@ TEST_F(DatasetEngineTest, ARefusedBeginDoesNothing) {
     EXPECT_EQ(effects.fetches.size(), 0U);
 }
 
-// A draw says of each sample whether somebody's draw stands already for the fetch that brought it.
-TEST_F(DatasetEngineTest, TheSamplersHearWhatIsStoredAndWhatIsGone) {
+// A draw reports whether an earlier draw already counts as paying for the sample's fetch.
+TEST_F(DatasetEngineTest, ReportsStoredAndDroppedSamplesToSamplers) {
     engine.adopt(7, domain::SegmentClass::kResident);
     begin("replicate");
     Effects effects;
@@ -79,7 +79,7 @@ TEST_F(DatasetEngineTest, TheSamplersHearWhatIsStoredAndWhatIsGone) {
     EXPECT_EQ(again->kinds[static_cast<std::size_t>(at)] & local::kKindOnNode, 0);
 }
 
-TEST_F(DatasetEngineTest, AWindowSampleStaysWhileAnotherWindowedJobNeedsIt) {
+TEST_F(DatasetEngineTest, KeepsWindowSamplesThatAnotherWindowedJobNeeds) {
     begin("windowed");
     engine.fetch().on_connect(ConnectionId{2}, StreamId{2});
     local::Begin other;
@@ -105,7 +105,7 @@ TEST_F(DatasetEngineTest, AWindowSampleStaysWhileAnotherWindowedJobNeedsIt) {
     EXPECT_EQ(counts.fetched_samples, 1U);
 }
 
-TEST_F(DatasetEngineTest, TheJobsImportanceDecidesWhoStays) {
+TEST_F(DatasetEngineTest, EvictsByTheJobsImportance) {
     const EvictionPolicy* before = &engine.fetch().eviction();
     begin("importance");
     EXPECT_NE(&engine.fetch().eviction(), before);
@@ -117,7 +117,7 @@ protected:
         : DatasetEngineTest(std::make_unique<Lru>()) {}
 };
 
-TEST_F(WithLru, APolicyThatIsGivenStays) {
+TEST_F(WithLru, KeepsAGivenPolicy) {
     const EvictionPolicy* before = &engine.fetch().eviction();
     begin("importance");
     EXPECT_EQ(&engine.fetch().eviction(), before);

@@ -1,4 +1,4 @@
-// Jobs of guests beside those of the dataset's own namespace.
+// Guests' jobs besides those of the dataset's own namespace.
 #include <gtest/gtest.h>
 
 #include "sidecar/engine/contracts.h"
@@ -36,7 +36,7 @@ protected:
         SamplerService::Limits{.samplers = 3, .guest_samplers = 2, .guests_samplers = 3}};
 };
 
-TEST_F(SamplerServiceGuests, AThousandGuestJobsEvictNoOtherPartysSampler) {
+TEST_F(SamplerServiceGuests, GuestJobsEvictNoOtherPartysSampler) {
     ASSERT_TRUE(begin_and_leave("own", kOwnParty));
     ASSERT_TRUE(begin_and_leave("other", Party{2}));
     for (int job = 0; job < 1000; ++job) {
@@ -47,7 +47,7 @@ TEST_F(SamplerServiceGuests, AThousandGuestJobsEvictNoOtherPartysSampler) {
     EXPECT_EQ(begin(StreamId{2}, "other", Party{2})->losses, 2U);
 }
 
-TEST_F(SamplerServiceGuests, AGuestsWindowedRanksLeaveRoomForTheOwner) {
+TEST_F(SamplerServiceGuests, GuestsWindowedRanksLeaveRoomForTheOwner) {
     SamplerService wide{test::kEmptyNode, kCount, contracts};
     const auto begin_rank = [&](std::uint64_t stream, std::uint32_t rank, Party party) {
         local::Begin begin;
@@ -90,7 +90,7 @@ TEST_F(SamplerServiceGuests, BoundsGuestSamplersByDatasetSize) {
     EXPECT_TRUE(begin_in(7, "importance", kOwnParty));
 }
 
-TEST_F(SamplerServiceGuests, ALargeDatasetStillHasOneGuestSampler) {
+TEST_F(SamplerServiceGuests, LargeDatasetStillHasOneGuestSampler) {
     SamplerService tiny{
         test::kEmptyNode,
         kCount,
@@ -101,7 +101,7 @@ TEST_F(SamplerServiceGuests, ALargeDatasetStillHasOneGuestSampler) {
     EXPECT_TRUE(tiny.begin(StreamId{1}, begin, {}, 1, Party{1}).has_value());
 }
 
-// A guest's draw may take half of what the unread draws of all guests leave of the bound.
+// A guest's draw may take half of the bound's remainder after the unread draws of all guests.
 TEST_F(SamplerServiceGuests, BoundsUnreadDrawsOfAllGuestsTogether) {
     SamplerService small{
         test::kEmptyNode, kCount, contracts, SamplerService::Limits{.guests_outstanding = 40}};
@@ -132,7 +132,7 @@ TEST_F(SamplerServiceGuests, BoundsConcurrentJobsOfAGuest) {
     EXPECT_TRUE(begin(StreamId{5}, "own", kOwnParty).has_value());
 }
 
-TEST(GuestsScan, GuestsWindowedJobsLeaveOurLookaheadAlone) {
+TEST(GuestsScan, GuestsWindowedJobsKeepTheOwnersLookahead) {
     constexpr std::uint32_t kMany = 400;
     const auto foreseen = [](std::uint8_t guests) {
         Contracts contracts{kMany, 100};

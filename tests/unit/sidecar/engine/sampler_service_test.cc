@@ -24,7 +24,8 @@ constexpr std::uint32_t kCount = 20;
 constexpr StreamId kOne{1};
 constexpr StreamId kTwo{2};
 
-// Gives 0, 1, 2, ... to rank 0 of 1, every `ranks`-th to one of more. What it was told is public.
+// Fake sampler: draws 0, 1, 2, ... for rank 0 of 1, every `ranks`-th id if there are more ranks.
+// Records its calls in public members.
 class InOrder final : public Sampler {
 public:
     InOrder(std::uint32_t count, std::uint32_t ranks)
@@ -107,7 +108,7 @@ public:
 
     void on_gone(SampleIndex sample) override { gone.push_back(sample); }
 
-    std::vector<InOrder*> made;  // may be gone
+    std::vector<InOrder*> made;  // may be destroyed
     std::vector<std::pair<SampleIndex, bool>> told;
     std::vector<SampleIndex> gone;
 
@@ -141,7 +142,7 @@ protected:
         SamplerService::Limits{.samplers = 3, .ranks = 8, .outstanding = 30, .horizon = 8}};
 };
 
-TEST_F(SamplerServiceTest, GivesTheSamplersDrawsUntilTheEpochEnds) {
+TEST_F(SamplerServiceTest, ReturnsTheSamplersDrawsUntilTheEpochEnds) {
     ASSERT_TRUE(service.begin(kOne, begin(), {}).has_value());
     EXPECT_THAT(draw(kOne, 3), ElementsAre(0, 1, 2));
     const auto drawn = service.draw(kOne, {0, 18}).value();
@@ -151,7 +152,7 @@ TEST_F(SamplerServiceTest, GivesTheSamplersDrawsUntilTheEpochEnds) {
     EXPECT_THAT(draw(kOne, 5), IsEmpty());
 }
 
-TEST_F(SamplerServiceTest, AnEpochThatWasNotBegunGivesNothing) {
+TEST_F(SamplerServiceTest, RejectsDrawsOfAnEpochNotBegun) {
     EXPECT_EQ(service.draw(kOne, {0, 1}).error().code, ErrorCode::kConflict);
     ASSERT_TRUE(service.begin(kOne, begin(), {}).has_value());
     EXPECT_EQ(service.draw(kOne, {1, 1}).error().code, ErrorCode::kConflict);
@@ -159,7 +160,7 @@ TEST_F(SamplerServiceTest, AnEpochThatWasNotBegunGivesNothing) {
     EXPECT_EQ(service.snapshot(kTwo).error().code, ErrorCode::kConflict);
 }
 
-TEST_F(SamplerServiceTest, AnotherPodCannotTakeARankThatIsDrawnFor) {
+TEST_F(SamplerServiceTest, AnotherPodCannotTakeAnActiveRank) {
     constexpr std::uint64_t kPod = 7;
     constexpr std::uint64_t kOther = 8;
     ASSERT_TRUE(service.begin(kOne, begin(), {}, kPod).has_value());
@@ -180,7 +181,7 @@ TEST_F(SamplerServiceTest, RanksOfAJobShareItsSampler) {
     EXPECT_THAT(draw(kTwo, 3), ElementsAre(1, 3, 5));
 }
 
-TEST_F(SamplerServiceTest, WhatTheFirstRankOfAnEpochHasWaitedCountsForAll) {
+TEST_F(SamplerServiceTest, WaitShareOfTheFirstRankCountsForAll) {
     auto first = begin("j", 0);
     first.world_size = 2;
     auto second = begin("j", 1);
@@ -205,7 +206,7 @@ TEST_F(SamplerServiceTest, RanksMayHaveSamplersOfTheirOwn) {
     EXPECT_THAT(draw(kTwo, 2), ElementsAre(1, 3));
 }
 
-TEST_F(SamplerServiceTest, RanksThatDisagreeAreRefusedWhileOthersDraw) {
+TEST_F(SamplerServiceTest, RejectsRanksWithOtherSettings) {
     ASSERT_TRUE(service.begin(kOne, begin(), {}).has_value());
     auto other = begin();
     other.seed = 9;
@@ -223,7 +224,7 @@ TEST_F(SamplerServiceTest, ParametersMayComeInAnyOrder) {
     EXPECT_TRUE(service.begin(kTwo, first, {}).has_value());
 }
 
-TEST_F(SamplerServiceTest, AStreamThatTakesARankOverLeavesTheOtherNothing) {
+TEST_F(SamplerServiceTest, StreamThatTakesOverARankDisablesTheOther) {
     ASSERT_TRUE(service.begin(kOne, begin(), {}).has_value());
     ASSERT_TRUE(service.begin(kTwo, begin(), {}).has_value());
     EXPECT_EQ(service.draw(kOne, {0, 1}).error().code, ErrorCode::kConflict);
@@ -231,7 +232,7 @@ TEST_F(SamplerServiceTest, AStreamThatTakesARankOverLeavesTheOtherNothing) {
     EXPECT_THAT(draw(kTwo, 1), ElementsAre(0));
 }
 
-TEST_F(SamplerServiceTest, AWorldWithoutTheRankIsRefused) {
+TEST_F(SamplerServiceTest, RejectsARankOutsideItsWorld) {
     auto wrong = begin();
     wrong.rank = wrong.world_size;
     EXPECT_EQ(service.begin(kOne, wrong, {}).error().code, ErrorCode::kInvalidArgument);
@@ -246,7 +247,7 @@ TEST_F(SamplerServiceTest, AWorldWithoutTheRankIsRefused) {
     EXPECT_EQ(service.job_count(), 0U);
 }
 
-TEST_F(SamplerServiceTest, WhatWasServedBeforeIsNeverDrawnAgain) {
+TEST_F(SamplerServiceTest, NeverDrawsServedSamplesAgain) {
     BeginState state;
     state.served = {std::byte{0b00001011}, std::byte{0}, std::byte{0b1000}};
     ASSERT_TRUE(service.begin(kOne, begin(), state).has_value());
@@ -254,7 +255,7 @@ TEST_F(SamplerServiceTest, WhatWasServedBeforeIsNeverDrawnAgain) {
     EXPECT_THAT(draw(kOne, 20), ElementsAre(7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18));
 }
 
-TEST_F(SamplerServiceTest, WithReplacementTheNumberOfDrawsCounts) {
+TEST_F(SamplerServiceTest, ResumesByNumberOfDrawsWithReplacement) {
     auto again = begin();
     again.contract = "replicate";
     again.skip = 6;
@@ -264,15 +265,15 @@ TEST_F(SamplerServiceTest, WithReplacementTheNumberOfDrawsCounts) {
     EXPECT_THAT(draw(kOne, 2), ElementsAre(6, 7));
 }
 
-TEST_F(SamplerServiceTest, APlanIsWhatWasDrawnAndNotReadThenWhatIsForeseen) {
+TEST_F(SamplerServiceTest, PlanHasUnreadDrawsThenForeseenSamples) {
     ASSERT_TRUE(service.begin(kOne, begin(), {}).has_value());
-    EXPECT_THAT(service.new_plan(kOne).value(), SizeIs(20));  // 16 batches of 4 are all there is
+    EXPECT_THAT(service.new_plan(kOne).value(), SizeIs(20));  // all: the horizon is 16 batches of 4
     EXPECT_FALSE(service.new_plan(kOne).has_value());
     draw(kOne, 4);
     EXPECT_FALSE(service.new_plan(kOne).has_value()) << "it was foreseen";
 }
 
-TEST_F(SamplerServiceTest, APlanIsRenewedWhenHalfOfItIsDrawn) {
+TEST_F(SamplerServiceTest, RenewsAPlanOnceHalfOfItIsDrawn) {
     auto small = begin();
     small.batch = 1;  // a horizon of 16
     ASSERT_TRUE(service.begin(kOne, small, {}).has_value());
@@ -287,7 +288,7 @@ TEST_F(SamplerServiceTest, APlanIsRenewedWhenHalfOfItIsDrawn) {
     EXPECT_THAT(service.new_plan(kOne).value(), ElementsAreArray(rest));
 }
 
-TEST_F(SamplerServiceTest, APlanLeavesOutWhatWasServedBefore) {
+TEST_F(SamplerServiceTest, PlanOmitsServedSamples) {
     BeginState state;
     state.served = {std::byte{0xFF}, std::byte{0xFF}};
     ASSERT_TRUE(service.begin(kOne, begin(), state).has_value());
@@ -296,7 +297,7 @@ TEST_F(SamplerServiceTest, APlanLeavesOutWhatWasServedBefore) {
     EXPECT_FALSE(service.new_plan(kOne).has_value());
 }
 
-TEST_F(SamplerServiceTest, SamplersHearWhatIsStoredEvenBeforeTheyWereMade) {
+TEST_F(SamplerServiceTest, ReportsSamplesStoredBeforeASamplerWasMade) {
     node.store(service, 3, true);
     service.note_paid(3);
     node.store(service, 4, true);
@@ -316,7 +317,7 @@ TEST_F(SamplerServiceTest, SamplersHearWhatIsStoredEvenBeforeTheyWereMade) {
     EXPECT_THAT(source.gone, ElementsAre(5, 3, 7));
 }
 
-TEST_F(SamplerServiceTest, TheFirstDrawAfterAFetchStandsForIt) {
+TEST_F(SamplerServiceTest, FirstDrawAfterAFetchPaysForIt) {
     node.store(service, 0, true);
     service.note_paid(0);
     node.store(service, 1, true);
@@ -337,7 +338,7 @@ TEST_F(SamplerServiceTest, TheFirstDrawAfterAFetchStandsForIt) {
     EXPECT_THAT(on_node(kTwo, 1), ElementsAre(false));
 }
 
-TEST_F(SamplerServiceTest, LossesGoToTheSamplerWithUnknownIdsMarked) {
+TEST_F(SamplerServiceTest, PassesLossesOnWithUnknownIdsMarked) {
     ASSERT_TRUE(service.begin(kOne, begin(), {}).has_value());
     service.on_losses(kOne, {0, {1, 1ULL << 32U}, {0.5F, 2}});
     service.on_losses(kOne, {7, {1}, {0.5F}});
@@ -348,7 +349,7 @@ TEST_F(SamplerServiceTest, LossesGoToTheSamplerWithUnknownIdsMarked) {
     EXPECT_EQ(service.begin(kOne, begin(), {}).value().losses, 2U);
 }
 
-TEST_F(SamplerServiceTest, AJobWithoutRanksKeepsItsSamplerUntilThePlaceIsNeeded) {
+TEST_F(SamplerServiceTest, IdleJobKeepsItsSamplerUntilItsSlotIsNeeded) {
     ASSERT_TRUE(service.begin(kOne, begin("a"), {}).has_value());
     service.leave(kOne);
     ASSERT_TRUE(service.begin(kOne, begin("a"), {}).has_value());
@@ -361,7 +362,7 @@ TEST_F(SamplerServiceTest, AJobWithoutRanksKeepsItsSamplerUntilThePlaceIsNeeded)
     EXPECT_EQ(service.begin(kOne, begin("a"), {}).error().code, ErrorCode::kResourceExhausted);
 }
 
-TEST_F(SamplerServiceTest, StopsAClientThatDrawsAndNeverReads) {
+TEST_F(SamplerServiceTest, LimitsUnreadDraws) {
     ASSERT_TRUE(service.begin(kOne, begin(), {}).has_value());
     draw(kOne, 20);
     EXPECT_EQ(service.draw(kOne, {0, 11}).error().code, ErrorCode::kResourceExhausted);
@@ -372,7 +373,7 @@ TEST_F(SamplerServiceTest, StopsAClientThatDrawsAndNeverReads) {
         ErrorCode::kInvalidArgument);
 }
 
-TEST_F(SamplerServiceTest, ASnapshotIsRestoredIntoAFreshSamplerOnly) {
+TEST_F(SamplerServiceTest, RestoresASnapshotOnlyIntoAFreshSampler) {
     EXPECT_TRUE(service.begin(kOne, begin(), {{}, "kept"}).has_value());
     EXPECT_EQ(made.at(0)->restored, "kept");
     EXPECT_TRUE(service.begin(kOne, begin(), {{}, "newer"}).has_value());
@@ -380,14 +381,14 @@ TEST_F(SamplerServiceTest, ASnapshotIsRestoredIntoAFreshSamplerOnly) {
     EXPECT_THAT(service.snapshot(kOne).value().state, SizeIs(5));
 }
 
-TEST_F(SamplerServiceTest, ASnapshotThatCannotBeReadLeavesAFreshSampler) {
+TEST_F(SamplerServiceTest, CorruptSnapshotLeavesAFreshSampler) {
     EXPECT_TRUE(service.begin(kOne, begin(), {{}, "rubbish"}).has_value());
     ASSERT_THAT(made, SizeIs(2));
     EXPECT_EQ(made.at(1)->restored, "");
 }
 
-// Leaders come and go at random places; each rank's epoch stays complete and without repeats.
-TEST_F(SamplerServiceTest, ManyLeadersGiveEverySampleOnce) {
+// Leaders change at random positions; each rank's epoch stays complete and without repeats.
+TEST_F(SamplerServiceTest, LeaderChangesStillServeEverySampleOnce) {
     Prng prng{test::seed()};
     for (int round = 0; round < 200; ++round) {
         std::vector<std::uint64_t> served;

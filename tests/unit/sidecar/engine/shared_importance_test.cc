@@ -28,7 +28,8 @@ struct AnyMayGo final {
     [[nodiscard]] bool operator()(SampleIndex /*sample*/) const { return true; }
 };
 
-// Jobs on one node directory: each has a stream, and gives sample i the loss `slope * i + base`.
+// Jobs on one node directory: each has a stream and reports the loss `slope * i + base` for sample
+// i.
 class SharedImportanceTest : public testing::Test {
 protected:
     struct Job {
@@ -55,7 +56,7 @@ protected:
         }
     }
 
-    // The resident sample that would go for `incoming`; kCount: none.
+    // The resident sample that `incoming` would evict; kCount: none.
     SampleIndex victim_of(SampleIndex incoming) {
         std::vector<SampleIndex> victims;
         eviction->make_room(incoming, Bytes{100}, AnyMayGo{}, victims);
@@ -68,7 +69,7 @@ protected:
         }
     }
 
-    // A refresh takes over the values of now as it goes.
+    // Ends a refresh, which copies the current values step by step.
     void finish_refresh() {
         for (int calls = 0; calls < 16; ++calls) {
             eviction->on_read(0, true);
@@ -83,7 +84,7 @@ protected:
     std::unique_ptr<EvictionPolicy> eviction;
 };
 
-TEST_F(SharedImportanceTest, TheWeightsDecideWhoseSamplesStay) {
+TEST_F(SharedImportanceTest, KeepsSamplesOfTheJobWithMoreWeight) {
     for (const std::uint64_t epoch : {0U, 1U}) {
         run_epoch(kRising, epoch);
         run_epoch(kFalling, epoch);
@@ -99,7 +100,7 @@ TEST_F(SharedImportanceTest, TheWeightsDecideWhoseSamplesStay) {
     EXPECT_EQ(victim_of(639), kCount);
 }
 
-TEST_F(SharedImportanceTest, AJobThatIsNotNamedWeighsTheMeanOfTheOthers) {
+TEST_F(SharedImportanceTest, UnlistedJobHasTheMeanWeight) {
     for (const std::uint64_t epoch : {0U, 1U}) {
         run_epoch(kRising, epoch);
         run_epoch(kFalling, epoch);
@@ -110,7 +111,7 @@ TEST_F(SharedImportanceTest, AJobThatIsNotNamedWeighsTheMeanOfTheOthers) {
     EXPECT_EQ(victim_of(639), 20U) << "uid-a weighs 5";
 }
 
-TEST_F(SharedImportanceTest, AJobThatEndsTakesWhatItFoundImportantWithIt) {
+TEST_F(SharedImportanceTest, EndedJobsImportanceIsRemoved) {
     for (const std::uint64_t epoch : {0U, 1U}) {
         run_epoch(kRising, epoch);
         run_epoch(kFalling, epoch);
@@ -122,7 +123,7 @@ TEST_F(SharedImportanceTest, AJobThatEndsTakesWhatItFoundImportantWithIt) {
     EXPECT_EQ(victim_of(0), kCount);
 }
 
-TEST_F(SharedImportanceTest, ALargeSampleHasToBeWorthMore) {
+TEST_F(SharedImportanceTest, RatesImportancePerByte) {
     Contracts by_size{kCount, 100, [](SampleIndex sample) {
                           return sample >= kCount / 2 ? Bytes{4000} : Bytes{100};
                       }};
@@ -144,7 +145,7 @@ TEST_F(SharedImportanceTest, ALargeSampleHasToBeWorthMore) {
     eviction.reset();
 }
 
-TEST_F(SharedImportanceTest, ASketchSaysHowUnevenlyAJobReads) {
+TEST_F(SharedImportanceTest, SketchShowsHowUnevenlyAJobReads) {
     for (std::uint64_t epoch = 0; epoch < 12; ++epoch) {
         run_epoch(kRising, epoch);
     }
@@ -155,12 +156,12 @@ TEST_F(SharedImportanceTest, ASketchSaysHowUnevenlyAJobReads) {
     ASSERT_EQ(sketches[0].masses.size(), 20U);
     const auto& masses = sketches[0].masses;
     EXPECT_NEAR(std::accumulate(masses.begin(), masses.end(), 0.0), 1, 1e-5);
-    // beta 1: the better half of the dataset is three quarters of what is read.
+    // beta 1: the better half of the dataset gets three quarters of the reads.
     EXPECT_NEAR(std::accumulate(masses.begin(), masses.begin() + 10, 0.0), 0.75, 0.06);
     EXPECT_NEAR(sketches[0].volume, 0.5, 0.08);
 }
 
-TEST_F(SharedImportanceTest, ASketchIsInTheOrderInWhichTheNodeKeeps) {
+TEST_F(SharedImportanceTest, SketchFollowsTheNodesKeepingOrder) {
     contracts.importance().set_weights({{"uid-a", 1}, {"uid-b", 0}});
     for (std::uint64_t epoch = 0; epoch < 8; ++epoch) {
         run_epoch(kRising, epoch);
@@ -175,7 +176,7 @@ TEST_F(SharedImportanceTest, ASketchIsInTheOrderInWhichTheNodeKeeps) {
     EXPECT_LT(first_half(sketches[1]), 0.35) << "what it wants is kept last";
 }
 
-TEST_F(SharedImportanceTest, OnlyJobsThatDrawAndAreKnownHaveASketch) {
+TEST_F(SharedImportanceTest, OnlyActiveJobsWithAUidHaveASketch) {
     run_epoch({StreamId{4}, "no-uid", 1, 0}, 0);
     run_epoch(kRising, 0);
     EXPECT_TRUE(contracts.importance().sketches().empty()) << "no epoch has ended";
@@ -186,7 +187,7 @@ TEST_F(SharedImportanceTest, OnlyJobsThatDrawAndAreKnownHaveASketch) {
     EXPECT_TRUE(contracts.importance().sketches().empty());
 }
 
-TEST_F(SharedImportanceTest, AGuestWeighsWhatTheOperatorSaysOfItsNamespacesJob) {
+TEST_F(SharedImportanceTest, GuestJobHasTheOperatorsWeight) {
     const std::string name = guest_job("team-a", "uid-b/loader");
     const Job guest{StreamId{2}, name.c_str(), -10, 10.0 * kCount};
     for (const std::uint64_t epoch : {0U, 1U}) {
@@ -202,7 +203,7 @@ TEST_F(SharedImportanceTest, AGuestWeighsWhatTheOperatorSaysOfItsNamespacesJob) 
     EXPECT_EQ(victim_of(0), 620U);
 }
 
-TEST_F(SharedImportanceTest, ANamespaceNamedLikeAUidSpeaksForNoJobOfOurs) {
+TEST_F(SharedImportanceTest, NamespaceNamedLikeAUidDoesNotChangeThatJob) {
     const std::string name = guest_job("uid-a", "loader");
     const Job guest{StreamId{2}, name.c_str(), -10, 10.0 * kCount};
     for (const std::uint64_t epoch : {0U, 1U}) {
@@ -215,7 +216,7 @@ TEST_F(SharedImportanceTest, ANamespaceNamedLikeAUidSpeaksForNoJobOfOurs) {
     EXPECT_EQ(victim_of(639), 20U);
 }
 
-TEST_F(SharedImportanceTest, KnowsWhetherGuestsOnlyMeasure) {
+TEST_F(SharedImportanceTest, DetectsThatOnlyGuestsAreActive) {
     EXPECT_FALSE(contracts.importance().is_guests_only()) << "nobody measures";
     const std::string name = guest_job("team-a", "uid-b/loader");
     run_epoch({StreamId{2}, name.c_str(), -10, 10.0 * kCount}, 0);
@@ -224,7 +225,7 @@ TEST_F(SharedImportanceTest, KnowsWhetherGuestsOnlyMeasure) {
     EXPECT_FALSE(contracts.importance().is_guests_only());
 }
 
-TEST_F(SharedImportanceTest, ManySamplersOfOneGuestsJobWeighNoMoreThanOne) {
+TEST_F(SharedImportanceTest, SamplersOfOneGuestJobShareItsWeight) {
     std::vector<std::string> names;
     for (int copy = 0; copy < 12; ++copy) {
         names.push_back(guest_job("team-a", "uid-b/loader-" + std::to_string(copy)));

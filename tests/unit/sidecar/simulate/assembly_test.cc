@@ -19,13 +19,13 @@ TEST(Assembly, LogNormalSizesHaveTheirMean) {
     EXPECT_NEAR(mean / static_cast<double>(kib(110).count()), 1, 0.03);
 }
 
-TEST(Assembly, TakesAManifestsSizesAsTheyAre) {
+TEST(Assembly, UsesAManifestsSizesUnchanged) {
     DatasetSpec dataset;
     dataset.sizes = {3, 1, 4};
     EXPECT_EQ(sizes_of(dataset, 1), dataset.sizes);
 }
 
-TEST(Assembly, DividesTheCacheByRecordsNotByPayload) {
+TEST(Assembly, SizesTheCacheByRecordsNotByPayload) {
     Scenario scenario;
     scenario.dataset.samples = 100;
     scenario.dataset.mean_bytes = Bytes{1};

@@ -17,32 +17,32 @@ TEST(Catalogue, StandardScenarioIsValid) {
     EXPECT_EQ(complaint({}), "");
 }
 
-TEST(Catalogue, NamesTheContractsThatThereAre) {
+TEST(Catalogue, ListsTheContracts) {
     Scenario scenario;
     scenario.jobs[0].contract = "exakt";
     EXPECT_THAT(complaint(scenario), HasSubstr("no contract 'exakt'; there are: exact"));
 }
 
-TEST(Catalogue, NamesThePoliciesThatThereAre) {
+TEST(Catalogue, ListsThePolicies) {
     Scenario scenario;
     scenario.cache.policy = "arc";
     EXPECT_THAT(complaint(scenario), HasSubstr("no policy 'arc'; there are: never-evict, lru"));
 }
 
-TEST(Catalogue, RefusesParametersThatAContractHasNot) {
+TEST(Catalogue, RejectsUnknownParametersOfAContract) {
     Scenario scenario;
     scenario.jobs[0].parameters["beta"] = 1;
     EXPECT_THAT(complaint(scenario), HasSubstr("contract exact has no parameter 'beta'"));
 }
 
-TEST(Catalogue, RefusesParametersOutOfRange) {
+TEST(Catalogue, RejectsParametersOutOfRange) {
     Scenario scenario;
     scenario.cache.policy = "ods";
     scenario.cache.parameters["probes"] = 1.5;
     EXPECT_THAT(complaint(scenario), HasSubstr("probes must be a whole number, 0 to 1000"));
 }
 
-TEST(Catalogue, RefusesWhatCannotBeSimulated) {
+TEST(Catalogue, RejectsScenariosThatCannotBeSimulated) {
     Scenario belady;
     belady.cache.policy = "belady";
     belady.jobs.resize(2);
@@ -58,7 +58,7 @@ TEST(Catalogue, RefusesWhatCannotBeSimulated) {
     EXPECT_THAT(complaint(origin), HasSubstr("bandwidth"));
 }
 
-TEST(Catalogue, GivesStandardValuesOfWhatIsNotSaid) {
+TEST(Catalogue, ReturnsDefaultsOfUnsetParameters) {
     Scenario scenario;
     scenario.cache.policy = "ods";
     EXPECT_EQ(policy_value(scenario, "probes"), 12);
@@ -71,7 +71,7 @@ TEST(Catalogue, GivesStandardValuesOfWhatIsNotSaid) {
     EXPECT_EQ(value_of(job, "beta"), 1);
 }
 
-TEST(Catalogue, TheSidecarHearsAParameterByItsOwnName) {
+TEST(Catalogue, SendsParametersByTheSidecarsNames) {
     JobSpec job;
     job.contract = "importance";
     job.parameters = {{"warmup-epochs", 2}, {"beta", 1}, {"loss-decay", 0.1}, {"weight", 3}};

@@ -35,7 +35,7 @@ std::uint64_t origin_reads(const ClairvoyantFigures& figures) {
         [](std::uint64_t sum, const ClairvoyantEpoch& epoch) { return sum + epoch.origin; });
 }
 
-TEST(Clairvoyance, ServesFavouritesAsOftenAsTheBinomialLawSays) {
+TEST(Clairvoyance, LocalShareFollowsTheBinomialLaw) {
     for (const std::uint32_t world : {2U, 3U, 8U}) {
         ClairvoyantSpec spec;
         spec.world = world;
@@ -51,19 +51,19 @@ TEST(Clairvoyance, ServesFavouritesAsOftenAsTheBinomialLawSays) {
     }
 }
 
-TEST(Clairvoyance, OneOwnerForEachSampleReadsItOnceWhereTheyHaveRoomForAll) {
+TEST(Clairvoyance, OwnersWithEnoughRoomReadEachSampleOnce) {
     ClairvoyantSpec spec;
     spec.placement = Placement::kPooled;
     const auto figures = figures_of(scenario_of(0.25, 6), spec);
     EXPECT_EQ(figures.origin_per_sample, 1);
     EXPECT_EQ(figures.epochs[0].origin, 4000U);
     EXPECT_EQ(origin_reads(figures), 4000U);
-    // Ranks that keep their own favourites keep some twice and others nowhere.
+    // Ranks that keep the samples they read most keep some twice and others nowhere.
     spec.placement = Placement::kOwn;
     EXPECT_GT(figures_of(scenario_of(0.25, 6), spec).origin_per_sample, 1.05);
 }
 
-TEST(Clairvoyance, WithoutRoomEveryReadIsOneAtTheOrigin) {
+TEST(Clairvoyance, ReadsAllFromTheOriginWithoutRoom) {
     const auto figures = figures_of(scenario_of(0, 3), {});
     EXPECT_EQ(figures.origin_per_sample, 3);
     EXPECT_EQ(figures.favourite_share, 0);
@@ -72,8 +72,8 @@ TEST(Clairvoyance, WithoutRoomEveryReadIsOneAtTheOrigin) {
     }
 }
 
-// Law 1: for one rank knowing the future is worth no more than keeping what is there.
-TEST(Clairvoyance, OneRankAloneFetchesWhatDoesNotFit) {
+// Law 1: for a single rank, knowing the future is no better than never evicting.
+TEST(Clairvoyance, SingleRankFetchesSamplesThatDoNotFit) {
     ClairvoyantSpec spec;
     spec.world = 1;
     const auto figures = figures_of(scenario_of(0.2, 4), spec);
@@ -84,7 +84,7 @@ TEST(Clairvoyance, OneRankAloneFetchesWhatDoesNotFit) {
     }
 }
 
-TEST(Clairvoyance, ATierBesideTheFirstServesWhatDoesNotFitThere) {
+TEST(Clairvoyance, SecondTierServesSamplesBeyondTheFirst) {
     const auto scenario = scenario_of(0, 4);
     ClairvoyantSpec spec;
     spec.tiers = {{.share = 0.1}, {.share = 0.15}};
@@ -94,7 +94,7 @@ TEST(Clairvoyance, ATierBesideTheFirstServesWhatDoesNotFitThere) {
         figures_of(scenario, spec).favourite_share, figures_of(scenario, wide).favourite_share);
 }
 
-TEST(Clairvoyance, TakesTheTimeThatItsSlowestPartSays) {
+TEST(Clairvoyance, TakesTheTimeOfItsSlowestPart) {
     auto scenario = scenario_of(1, 3);
     scenario.samples_per_second = 1e9;
     ClairvoyantSpec spec;
@@ -134,7 +134,7 @@ TEST(Clairvoyance, IsTheSameForOneSeedAndAnotherForTheNext) {
     EXPECT_NE(first, figures_of(scenario, {}));
 }
 
-TEST(Clairvoyance, RefusesWhatItCannotSimulate) {
+TEST(Clairvoyance, RejectsUnsupportedScenarios) {
     const auto why = [](const Scenario& scenario, const ClairvoyantSpec& spec) {
         const auto figures = run_clairvoyant(scenario, spec);
         return figures ? std::string{} : figures.error().message;

@@ -9,7 +9,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// 100 samples in batches of 10, one second of compute each, over a node that keeps nothing.
+// 100 samples in batches of 10, one second of compute each, on a node that keeps no sample.
 struct World {
     World(Duration latency, std::uint32_t ahead, std::uint32_t samples = 100)
         : sizes(samples, 1),
@@ -53,7 +53,7 @@ double seconds_of(Duration time) {
     return std::chrono::duration<double>(time).count();
 }
 
-TEST(JobRun, WaitsForEveryBatchThatIsNotAskedForAhead) {
+TEST(JobRun, WaitsForEachBatchWithoutLookahead) {
     World world{seconds{1}, 0};
     const auto figures = world.run_to_end();
     ASSERT_EQ(figures.epochs.size(), 2U);
@@ -61,14 +61,14 @@ TEST(JobRun, WaitsForEveryBatchThatIsNotAskedForAhead) {
     EXPECT_NEAR(seconds_of(figures.epochs[0].waited), 10, 0.001);
 }
 
-TEST(JobRun, HidesAnOriginThatIsFastEnoughBehindCompute) {
+TEST(JobRun, HidesAFastOriginBehindCompute) {
     World world{seconds{2}, 2};
     const auto figures = world.run_to_end();
     EXPECT_NEAR(seconds_of(figures.epochs[0].time), 12, 0.001);
     EXPECT_NEAR(seconds_of(figures.epochs[0].waited), 2, 0.001) << "only before the first batch";
 }
 
-TEST(JobRun, ReadsEachSampleOnceAnEpochAtAnyDepth) {
+TEST(JobRun, ReadsEachSampleOncePerEpochAtAnyDepth) {
     World world{seconds{1}, 50};
     for (const EpochFigures& epoch : world.run_to_end().epochs) {
         EXPECT_TRUE(epoch.complete);

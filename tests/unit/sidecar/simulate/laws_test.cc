@@ -24,13 +24,13 @@ INSTANTIATE_TEST_SUITE_P(All, Laws, testing::ValuesIn(laws()), [](const auto& la
     return std::string{law.param.name};
 });
 
-TEST(Expected, IsBrokenByWhatIsNoNumber) {
+TEST(Expected, FailsForNaN) {
     for (const Expected& expected : {within(1, 10), at_most(1), at_least(1)}) {
         EXPECT_FALSE(expected.holds(std::numeric_limits<double>::quiet_NaN()));
     }
 }
 
-TEST(Expected, ComparesAsItsBoundSays) {
+TEST(Expected, ComparesByItsKindOfBound) {
     EXPECT_TRUE(within(1, 0.1).holds(1.05));
     EXPECT_FALSE(within(1, 0.1).holds(1.2));
     EXPECT_TRUE(at_most(1).holds(0.5));

@@ -15,7 +15,7 @@ double correlation(const Losses& a, const Losses& b, std::uint64_t samples) {
     for (SampleIndex i = 0; i < samples; ++i) {
         sum += std::log(a.importance(i)) * std::log(b.importance(i));
     }
-    return sum / static_cast<double>(samples);  // both are standard normal
+    return sum / static_cast<double>(samples);  // both have standard normal logarithms
 }
 
 TEST(Losses, HaveTheGivenCorrelation) {
@@ -49,7 +49,7 @@ TEST(Losses, HaveLogNormalNoiseOfTheGivenDeviation) {
     EXPECT_NEAR(std::sqrt(squares / kVisits), 0.3, 0.02);
 }
 
-// Then ranks do not depend on the scale, which requirement T4 asks of the sampler.
+// Therefore ranks do not depend on the scale, as T4 requires of the sampler.
 TEST(Losses, KeepTheirOrderAndTheirTiesAtAnyScale) {
     for (const double scale : {10.0, 0.001, 3.7, 1e20}) {
         Losses plain{20'000, {}, 1, 2};

@@ -30,7 +30,7 @@ TEST(OriginLink, WaitsForASlot) {
     EXPECT_EQ(link.transfer(kStart, Bytes{100}), kStart + milliseconds{220});
 }
 
-TEST(OriginLink, IsIdleInBetween) {
+TEST(OriginLink, GainsNothingFromIdleTime) {
     OriginLink link{spec(2)};
     link.transfer(kStart, Bytes{100});
     const TimePoint later = kStart + milliseconds{5000};

@@ -26,7 +26,7 @@ Outcome outcome(std::vector<EpochFigures> epochs) {
     return outcome;
 }
 
-TEST(Scenario, MeansLeaveOutTheFirstEpochsAndTheUnfinished) {
+TEST(Scenario, MeansOmitFirstAndUnfinishedEpochs) {
     const auto means =
         means_of(outcome({epoch(0, 0), epoch(1, 20), epoch(2, 40), epoch(3, 99, false)}), 0, 1);
     EXPECT_EQ(means.epochs, 2U);
@@ -36,12 +36,12 @@ TEST(Scenario, MeansLeaveOutTheFirstEpochsAndTheUnfinished) {
     EXPECT_DOUBLE_EQ(means.seconds, 2);
 }
 
-TEST(Scenario, FetchesCountUnfinishedEpochsByWhatTheyRead) {
+TEST(Scenario, FetchesCountUnfinishedEpochsByTheirReads) {
     EXPECT_DOUBLE_EQ(
         fetches_per_job_epoch(outcome({epoch(0, 0), epoch(1, 20), epoch(2, 60, false)}), 1), 0.6);
 }
 
-TEST(Scenario, NothingThatCountsIsZeroAndNotNoNumber) {
+TEST(Scenario, MeansOverNoEpochsAreZero) {
     EXPECT_EQ(means_of(outcome({epoch(0, 0)}), 0, 1).epochs, 0U);
     EXPECT_EQ(fetches_per_job_epoch(outcome({epoch(0, 0)}), 1), 0);
 }

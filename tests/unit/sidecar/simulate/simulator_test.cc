@@ -52,8 +52,8 @@ TEST(Simulator, EveryReadIsAHitOrAFetch) {
     }
 }
 
-// What is fetched ahead stays until it is read, also where large samples make room for small ones.
-TEST(Simulator, AJobByImportanceFetchesNothingTwiceForOneRead) {
+// Prefetched samples stay until they are read, even if large samples make room for small ones.
+TEST(Simulator, ImportanceJobFetchesOncePerRead) {
     for (const double family : {0.0, 1.0}) {
         for (const double sigma : {0.0, 0.8}) {
             Scenario scenario;
@@ -61,7 +61,7 @@ TEST(Simulator, AJobByImportanceFetchesNothingTwiceForOneRead) {
             scenario.epochs = 7;
             scenario.dataset.samples = 5000;
             scenario.dataset.sigma = sigma;
-            scenario.samples_per_second = 1e7;  // it waits: what is foreseen is what it draws
+            scenario.samples_per_second = 1e7;  // data-bound: it draws exactly the foreseen samples
             scenario.cache.window_share = 0.2;
             scenario.jobs[0].contract = "importance";
             scenario.jobs[0].parameters = {
@@ -74,7 +74,7 @@ TEST(Simulator, AJobByImportanceFetchesNothingTwiceForOneRead) {
     }
 }
 
-TEST(Simulator, WindowedJobsReadEachSampleOnceAtAnySpeedAndAnyDepth) {
+TEST(Simulator, WindowedJobsReadEachSampleOnceAtAnySpeedAndDepth) {
     for (const std::uint32_t ahead : {0U, 2U, 40U}) {
         Scenario scenario;
         scenario.seed = test::seed();
@@ -96,11 +96,11 @@ TEST(Simulator, WindowedJobsReadEachSampleOnceAtAnySpeedAndAnyDepth) {
     }
 }
 
-// Limits: the policy's own simulation (windowed_scan_test.cc), and 3 %.
-TEST(Simulator, WindowedJobsFetchWhatThePolicySaysWhenTheyDrawAhead) {
+// Bounds: the policy's own simulation (windowed_scan_test.cc), plus 3 %.
+TEST(Simulator, WindowedJobsFetchAsThePolicyPredicts) {
     struct Case {
         std::vector<double> speeds;
-        std::vector<double> starts;  // epochs
+        std::vector<double> starts;  // in epochs
         std::uint32_t ahead;
         double limit;
     };
@@ -131,7 +131,7 @@ TEST(Simulator, WindowedJobsFetchWhatThePolicySaysWhenTheyDrawAhead) {
     }
 }
 
-TEST(Simulator, RefillsOfOdsAreCountedBesideReads) {
+TEST(Simulator, CountsOdsRefillsSeparatelyFromReads) {
     Scenario scenario;
     scenario.seed = test::seed();
     scenario.jobs.resize(2);
@@ -166,7 +166,7 @@ TEST(Simulator, NoPolicyBeatsBelady) {
     }
 }
 
-TEST(Simulator, ACacheForTheWholeDatasetFetchesItOnce) {
+TEST(Simulator, CacheOfTheWholeDatasetFetchesItOnce) {
     Scenario scenario;
     scenario.cache.share = 1;
     scenario.jobs.resize(2);
@@ -188,11 +188,11 @@ TEST(Simulator, MoreBandwidthIsNeverSlower) {
     const double fast = means_of(outcome_of(scenario), 0, 1).seconds;
     EXPECT_LT(fast, slow);
     EXPECT_GE(fast, 10) << "20,000 samples at 2,000 a second";
-    // 0.8 of the dataset through the link.
+    // 0.8 of the dataset over the link.
     EXPECT_NEAR(slow, 0.8 * 20'000 * 110 / 1024 / 50, 1);
 }
 
-TEST(Simulator, AJobBeginsWhenItIsTold) {
+TEST(Simulator, JobStartsAtItsStartTime) {
     Scenario scenario;
     scenario.jobs.resize(2);
     scenario.jobs[1].start = std::chrono::hours{1};
@@ -201,7 +201,7 @@ TEST(Simulator, AJobBeginsWhenItIsTold) {
     EXPECT_LT(outcome.jobs[1].epochs[0].time, std::chrono::hours{1});
 }
 
-TEST(Simulator, CanEndWithTheFastestJob) {
+TEST(Simulator, EndsWithTheFastestJobIfSet) {
     Scenario scenario;
     scenario.jobs.resize(2);
     scenario.jobs[1].speed = 0.1;
@@ -212,8 +212,8 @@ TEST(Simulator, CanEndWithTheFastestJob) {
     EXPECT_FALSE(outcome.jobs[1].epochs[0].complete);
 }
 
-// Down to the least fraction, of which the node keeps what matters.
-TEST(Simulator, LeavesMoreOutEachEpochUnderFamilyOne) {
+// The bucket shrinks to the minimum fraction, and the node keeps its most important samples.
+TEST(Simulator, FamilyIowaLeavesOutMoreEachEpoch) {
     Scenario scenario;
     scenario.jobs[0].contract = "importance";
     scenario.jobs[0].parameters = {
@@ -231,8 +231,8 @@ TEST(Simulator, LeavesMoreOutEachEpochUnderFamilyOne) {
     EXPECT_GT(means_of(outcome, 0, 4).hit_ratio, 0.5) << "4,000 of 6,000 are on the node";
 }
 
-// All that is in the bucket is read once an epoch, so nothing of it is worth displacing another.
-TEST(Simulator, FamilyOneFetchesNoMoreThanExact) {
+// All samples in the bucket are read once per epoch, so none is worth displacing another.
+TEST(Simulator, FamilyIowaFetchesNoMoreThanExact) {
     Scenario scenario;
     scenario.cache.window_share = 0.1;
     scenario.epochs = 5;
@@ -247,7 +247,7 @@ TEST(Simulator, FamilyOneFetchesNoMoreThanExact) {
     }
 }
 
-TEST(Simulator, ReadsGroupsOfChunksEverySampleOnce) {
+TEST(Simulator, ChunkShuffleReadsEachSampleOnce) {
     Scenario scenario;
     scenario.jobs[0].contract = "windowed";
     scenario.jobs[0].parameters = {{"chunk-group", 10}};
@@ -259,8 +259,8 @@ TEST(Simulator, ReadsGroupsOfChunksEverySampleOnce) {
     EXPECT_NEAR(means_of(outcome, 0, 1).hit_ratio, 0.2, 0.001);
 }
 
-// The bounds are the sidecar's, and so are the words.
-TEST(Simulator, SaysWhatTheSidecarSaysOfAParameter) {
+// Parameter bounds and messages are the sidecar's.
+TEST(Simulator, ReturnsTheSidecarsErrorAboutAParameter) {
     Scenario scenario;
     scenario.jobs[0].contract = "replicate";
     scenario.jobs[0].parameters = {{"replication", 1.3}};
@@ -269,7 +269,7 @@ TEST(Simulator, SaysWhatTheSidecarSaysOfAParameter) {
     EXPECT_EQ(outcome.error().code, ErrorCode::kInvalidArgument);
 }
 
-TEST(Simulator, JobsThatMeasureImportanceShareACacheThatGoesByIt) {
+TEST(Simulator, ImportanceJobsShareACacheRankedByImportance) {
     Scenario scenario;
     scenario.jobs.resize(2);
     for (JobSpec& job : scenario.jobs) {

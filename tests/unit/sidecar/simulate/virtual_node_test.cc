@@ -25,7 +25,7 @@ public:
     std::vector<SampleIndex> wanted;
 };
 
-// One job, without a plan; the origin answers after a second.
+// One job without a plan; the origin answers after one second.
 class VirtualNodeTest : public testing::Test {
 protected:
     void make(std::uint64_t residents, Refiller* refiller = nullptr) {
@@ -69,7 +69,7 @@ protected:
     std::uint64_t requests = 0;
 };
 
-TEST_F(VirtualNodeTest, AFetchTakesAsLongAsItsOriginAndIsPaidForByItsJob) {
+TEST_F(VirtualNodeTest, FetchTakesTheOriginsTimeAndCountsForItsJob) {
     make(4);
     demand({3, 4, 5});
     wait(std::chrono::milliseconds{500});
@@ -87,7 +87,7 @@ TEST_F(VirtualNodeTest, AFetchTakesAsLongAsItsOriginAndIsPaidForByItsJob) {
     EXPECT_EQ(read({3}).fetched_samples, 1U);
 }
 
-TEST_F(VirtualNodeTest, WhatNothingHasRoomForIsReadPastIt) {
+TEST_F(VirtualNodeTest, ReadsSamplesWithoutRoomFromTheOrigin) {
     make(1);
     demand({3, 4});
     wait(seconds{2});
@@ -99,7 +99,7 @@ TEST_F(VirtualNodeTest, WhatNothingHasRoomForIsReadPastIt) {
     EXPECT_EQ(figures.origin_samples, 2U);
 }
 
-TEST_F(VirtualNodeTest, TheFirstReadOfARefillIsAHit) {
+TEST_F(VirtualNodeTest, FirstReadOfARefillIsAHit) {
     OneRefill refiller;
     make(4, &refiller);
     demand({3});
@@ -112,7 +112,7 @@ TEST_F(VirtualNodeTest, TheFirstReadOfARefillIsAHit) {
     EXPECT_EQ(read({4}).hit_samples, 1U);
 }
 
-TEST_F(VirtualNodeTest, AnotherJobPaysForOneThatHasLeft) {
+TEST_F(VirtualNodeTest, FetchesOfALeavingJobCountForAnother) {
     make(4);
     EpochFigures other;
     node->join(1, other);

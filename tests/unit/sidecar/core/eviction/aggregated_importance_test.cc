@@ -6,8 +6,7 @@
 #include "sidecar/core/eviction/importance_eviction.h"
 #include "tests/support/test_seed.h"
 
-// Properties (a) to (e) that an aggregation over jobs has to have (algorithms of iCACHE,
-// multi-job).
+// Properties (a) to (e) required of an aggregation over jobs (algorithms of iCACHE, multi-job).
 namespace stoker::sidecar {
 namespace {
 
@@ -41,7 +40,7 @@ TEST(AggregatedImportance, IsTheWeightedMeanOfTheJobsRanks) {
 }
 
 // (b) A compute-bound job cannot displace an I/O-bound one.
-TEST(AggregatedImportance, IgnoresWhatAComputeBoundJobFindsImportant) {
+TEST(AggregatedImportance, IgnoresImportanceOfAComputeBoundJob) {
     const Ranks io_bound = {0.1F, 0.9F};
     const Ranks compute_bound = {1.0F, 0.0F};
     AggregatedImportance values;
@@ -52,8 +51,8 @@ TEST(AggregatedImportance, IgnoresWhatAComputeBoundJobFindsImportant) {
     EXPECT_FALSE(values.unimportant(0));
 }
 
-// (c) One job, whatever its weight: its own ranks, exactly.
-TEST(AggregatedImportance, IsTheJobsOwnForOneJob) {
+// (c) With a single job the result is exactly its own ranks, whatever its weight.
+TEST(AggregatedImportance, EqualsTheRanksOfASingleJob) {
     Prng luck(test::seed());
     const Ranks ranks = random_ranks(1000, luck);
     AggregatedImportance values;
@@ -63,8 +62,8 @@ TEST(AggregatedImportance, IsTheJobsOwnForOneJob) {
     }
 }
 
-// (d) A job that leaves takes its contribution with it, to the last bit.
-TEST(AggregatedImportance, IsAsIfAJobThatLeftHadNeverCome) {
+// (d) A job that leaves removes its contribution exactly.
+TEST(AggregatedImportance, KeepsNothingOfAJobThatLeft) {
     Prng luck(test::seed());
     const Ranks one = random_ranks(500, luck);
     const Ranks other = random_ranks(500, luck);
@@ -86,8 +85,8 @@ TEST(AggregatedImportance, IsAsIfAJobThatLeftHadNeverCome) {
     EXPECT_EQ(left.value(0), 0.0F);
 }
 
-// (e) Per byte when sizes differ.
-TEST(AggregatedImportance, WeighsASampleByItsBytesWhereSizesAreKnown) {
+// (e) Values are per byte if sizes differ.
+TEST(AggregatedImportance, DividesValuesBySampleSize) {
     const Ranks ranks = {0.6F, 0.5F, 0.9F};
     AggregatedImportance values(
         [](SampleIndex sample) { return Bytes{sample == 0 ? std::uint64_t{200} : 100}; });
@@ -99,7 +98,7 @@ TEST(AggregatedImportance, WeighsASampleByItsBytesWhereSizesAreKnown) {
     EXPECT_EQ(no_bytes.value(2), 0.9F);
 }
 
-TEST(AggregatedImportance, HoldsASampleForUnimportantOnlyIfEveryJobThatCountsDoes) {
+TEST(AggregatedImportance, UnimportantOnlyIfAllWeightedJobsAgree) {
     const Ranks one = {0.1F, 0.1F, 0.9F};
     const Ranks other = {0.2F, 0.5F, 0.1F};
     AggregatedImportance values;
@@ -113,7 +112,7 @@ TEST(AggregatedImportance, HoldsASampleForUnimportantOnlyIfEveryJobThatCountsDoe
     EXPECT_TRUE(values.unimportant(1));
 }
 
-TEST(AggregatedImportance, HoldsWhatAJobHasNotRatedForImportantToIt) {
+TEST(AggregatedImportance, TreatsUnratedSamplesAsImportant) {
     const Ranks short_ranks = {0.5F};
     const Ranks none;
     AggregatedImportance values;

@@ -12,8 +12,8 @@
 
 namespace stoker::test {
 
-// Holds a policy, and whoever calls it, to the contract of EvictionPolicy: keeps books of its own
-// and fails the running test (gtest) where a call or an answer is wrong.
+// Checks a policy and its caller against the contract of EvictionPolicy: tracks the residents
+// separately and fails the running test (gtest) on a wrong call or answer.
 class AuditedPolicy final : public sidecar::EvictionPolicy {
 public:
     explicit AuditedPolicy(std::unique_ptr<sidecar::EvictionPolicy> policy)
@@ -72,7 +72,7 @@ public:
     }
 
 private:
-    // Residents, each named once. Gives their bytes.
+    // Checks that these are residents without duplicates. Returns their bytes.
     [[nodiscard]] Bytes check(
         const std::vector<sidecar::SampleIndex>& victims, std::size_t from) const {
         std::set<sidecar::SampleIndex> seen;

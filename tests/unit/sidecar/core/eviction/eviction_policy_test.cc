@@ -1,5 +1,5 @@
-// What every policy promises, in random lives (audited_policy.h checks each call), and the laws of
-// shuffled epochs.
+// The guarantees of every policy under random calls (audited_policy.h checks each call), and the
+// hit ratios of shuffled epochs.
 #include "sidecar/core/eviction/eviction_policy.h"
 
 #include <algorithm>
@@ -26,8 +26,8 @@ using sidecar::NeverEvict;
 using sidecar::ReplicateEviction;
 using sidecar::SampleIndex;
 
-// A cache of `capacity` equal samples that a job reads in a new random order every epoch; gives the
-// share of hits after the first epoch.
+// A cache of `capacity` equal samples that a job reads in a new random order every epoch; returns
+// the share of hits after the first epoch.
 double hit_ratio(
     EvictionPolicy& policy, std::uint64_t samples, std::uint64_t capacity, Prng& prng) {
     std::vector<SampleIndex> order(samples);
@@ -59,7 +59,7 @@ double hit_ratio(
     return static_cast<double>(hits) / static_cast<double>(samples * (kEpochs - 1));
 }
 
-TEST(EvictionPolicy, HitsWhatTheLawsSayInShuffledEpochs) {
+TEST(EvictionPolicy, ShuffledEpochsHaveTheExpectedHitRatios) {
     Prng prng{seed()};
     constexpr std::uint64_t kSamples = 20000;
     for (const double w : {0.2, 0.5, 0.75}) {
@@ -73,7 +73,7 @@ TEST(EvictionPolicy, HitsWhatTheLawsSayInShuffledEpochs) {
     }
 }
 
-// One random life of a policy behind its auditor.
+// Random calls to a policy, checked by AuditedPolicy.
 void live(std::unique_ptr<EvictionPolicy> inner, Prng& prng) {
     AuditedPolicy policy{std::move(inner)};
     const std::uint64_t count = 1 + prng.below(200);
@@ -101,7 +101,7 @@ void live(std::unique_ptr<EvictionPolicy> inner, Prng& prng) {
     }
 }
 
-TEST(EvictionPolicy, EveryPolicyKeepsTheContractInRandomLives) {
+TEST(EvictionPolicy, EveryPolicyKeepsItsContractUnderRandomCalls) {
     Prng seeds{seed()};
     for (int life = 0; life < 500 && !testing::Test::HasFailure(); ++life) {
         const std::uint64_t life_seed = seeds();

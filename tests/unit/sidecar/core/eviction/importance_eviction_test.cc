@@ -77,7 +77,7 @@ TEST_F(ImportanceEvictionOfTen, DisplacesTheLeastImportant) {
     EXPECT_EQ(room(policy, 20, 11), (Samples{0, 1}));
 }
 
-TEST_F(ImportanceEvictionOfTen, AdmitsOnlyWhatIsWorthMoreThanAllThatHasToGo) {
+TEST_F(ImportanceEvictionOfTen, AdmitsOnlySamplesWorthMoreThanEachVictim) {
     values.values[20] = 0.15F;
     EXPECT_EQ(room(policy, 20, 20), (Samples{0, 1}));
     EXPECT_EQ(room(policy, 20, 21), Samples{});
@@ -85,14 +85,14 @@ TEST_F(ImportanceEvictionOfTen, AdmitsOnlyWhatIsWorthMoreThanAllThatHasToGo) {
     EXPECT_EQ(room(policy, 20, 10), Samples{}) << "equals stay";
 }
 
-TEST_F(ImportanceEvictionOfTen, PassesOverWhoMayNotGo) {
+TEST_F(ImportanceEvictionOfTen, SkipsNonEvictableResidents) {
     values.values[20] = 0.95F;
     EXPECT_EQ(room(policy, 20, 20, {0, 2}), (Samples{1, 3}));
     values.values[20] = 0.05F;
     EXPECT_EQ(room(policy, 20, 10, {0}), Samples{});
 }
 
-TEST_F(ImportanceEvictionOfTen, ForgetsWhatIsGone) {
+TEST_F(ImportanceEvictionOfTen, ForgetsRemovedSamples) {
     policy.on_gone(0);
     policy.on_gone(5);
     values.values[20] = 0.95F;
@@ -100,7 +100,7 @@ TEST_F(ImportanceEvictionOfTen, ForgetsWhatIsGone) {
     EXPECT_EQ(policy.resident_bytes(), Bytes{80});
 }
 
-TEST_F(ImportanceEvictionOfTen, LeavesEverythingAloneWhileHeld) {
+TEST_F(ImportanceEvictionOfTen, DisplacesNothingWhileHeld) {
     values.values[20] = 1.0F;
     policy.hold(true);
     EXPECT_EQ(room(policy, 20, 10), Samples{});
@@ -108,7 +108,7 @@ TEST_F(ImportanceEvictionOfTen, LeavesEverythingAloneWhileHeld) {
     EXPECT_EQ(room(policy, 20, 10), (Samples{0}));
 }
 
-TEST_F(ImportanceEvictionOfTen, KeepsTheValuesOfAdmissionUntilARefresh) {
+TEST_F(ImportanceEvictionOfTen, KeepsAdmissionValuesUntilARefresh) {
     values.values[0] = 0.99F;
     values.values[9] = 0.01F;
     values.values[20] = 0.95F;
@@ -118,9 +118,9 @@ TEST_F(ImportanceEvictionOfTen, KeepsTheValuesOfAdmissionUntilARefresh) {
     EXPECT_EQ(room(policy, 20, 20), (Samples{9, 1}));
 }
 
-// The refresh itself stops nothing: both heaps answer, and who comes in meanwhile has a place.
-TEST_F(ImportanceEvictionOfTen, AnswersInMidRefreshAndLosesNobody) {
-    std::reverse(values.values.begin(), values.values.begin() + 10);  // sample 9 has 0.0 now
+// Both heaps serve during a refresh, and samples admitted meanwhile are kept.
+TEST_F(ImportanceEvictionOfTen, KeepsAllResidentsDuringARefresh) {
+    std::reverse(values.values.begin(), values.values.begin() + 10);  // sample 9 now has 0.0
     policy.refresh();
     values.values[30] = 0.05F;
     policy.on_resident(30, Bytes{10});
@@ -133,25 +133,26 @@ TEST_F(ImportanceEvictionOfTen, AnswersInMidRefreshAndLosesNobody) {
     EXPECT_EQ(room(policy, 31, 100), (Samples{9, 30, 8, 7, 6, 5, 4, 2, 1, 0}));
 }
 
-TEST_F(ImportanceEvictionOfTen, RefreshesAgainWhenAskedInMidRefresh) {
+TEST_F(ImportanceEvictionOfTen, RefreshesAgainIfCalledDuringARefresh) {
     policy.refresh();
     policy.on_read(39, false);
     ASSERT_TRUE(policy.refreshing());
     values.values[0] = 0.99F;
-    values.values[9] = 0.001F;  // among those that have their new values already
+    values.values[9] = 0.001F;  // one of those already refreshed
     policy.refresh();
     finish_refresh();
     values.values[20] = 0.95F;
     EXPECT_EQ(room(policy, 20, 20), (Samples{9, 1}));
 }
 
-TEST_F(ImportanceEvictionOfTen, ShrinksByTheLeastImportant) {
+TEST_F(ImportanceEvictionOfTen, ShrinkEvictsTheLeastImportant) {
     EXPECT_EQ(shrunk(policy, 25), (Samples{0, 1, 2}));
     EXPECT_EQ(shrunk(policy, 1000).size(), 10U);
     EXPECT_EQ(shrunk(policy, 0), Samples{});
 }
 
-// Nine important residents and one unimportant of ten bytes; samples 20 to 39 are unimportant too.
+// Nine important residents and one unimportant, of ten bytes each; samples 20 to 39 are unimportant
+// too.
 struct BothRegions : ::testing::Test {
     BothRegions()
         : values(40),
@@ -170,18 +171,18 @@ struct BothRegions : ::testing::Test {
 
 using ImportanceEvictionRegions = BothRegions;
 
-TEST_F(ImportanceEvictionRegions, PutNewUnimportantContentInThePlaceOfWhatWasRead) {
+TEST_F(ImportanceEvictionRegions, UnimportantSampleReplacesAReadOne) {
     EXPECT_EQ(room(policy, 21, 10), Samples{}) << "nobody has read 20 yet";
     policy.on_read(20, true);
     EXPECT_EQ(room(policy, 21, 10), (Samples{20}));
 }
 
-TEST_F(ImportanceEvictionRegions, GiveUpUnreadContentOfAnEarlierEpoch) {
+TEST_F(ImportanceEvictionRegions, UnimportantSampleReplacesAnUnreadOneOfAnEarlierEpoch) {
     policy.refresh();
     EXPECT_EQ(room(policy, 21, 10), (Samples{20}));
 }
 
-TEST_F(ImportanceEvictionRegions, FillTheUnimportantShareFromTheImportantRegion) {
+TEST_F(ImportanceEvictionRegions, UnimportantRegionGrowsToItsShare) {
     policy.on_gone(20);
     policy.on_resident(9, Bytes{10});
     values.values[9] = 0.5F;
@@ -190,7 +191,7 @@ TEST_F(ImportanceEvictionRegions, FillTheUnimportantShareFromTheImportantRegion)
     EXPECT_EQ(room(policy, 21, 11), Samples{});
 }
 
-TEST_F(ImportanceEvictionRegions, TakeBackWhatExceedsTheUnimportantShare) {
+TEST_F(ImportanceEvictionRegions, ImportantRegionTakesBackTheExcess) {
     policy.on_gone(0);
     policy.on_gone(1);
     policy.on_resident(21, Bytes{10});
@@ -205,17 +206,18 @@ TEST_F(ImportanceEvictionRegions, TakeBackWhatExceedsTheUnimportantShare) {
     EXPECT_EQ(room(policy, 10, 30), (Samples{21, 20, 2}));
 }
 
-TEST_F(ImportanceEvictionRegions, ShrinkAlike) {
+TEST_F(ImportanceEvictionRegions, BothRegionsShrinkByTheSameAmount) {
     policy.on_resident(21, Bytes{10});
-    // 110 bytes, 20 of them unimportant; of the 90 that stay, 9 may be.
+    // Of 110 bytes 20 are unimportant; of the 90 that stay, 9 may be.
     EXPECT_EQ(shrunk(policy, 20), (Samples{20, 21}));
     EXPECT_EQ(shrunk(policy, 30), (Samples{20, 21, 0}));
     EXPECT_EQ(shrunk(policy, 110).size(), 11U);
 }
 
-// Against a plain map: random histories, both regions, refreshes, pinned residents. The expected
-// victims come from sorting all residents by the value at admission or at the last refresh.
-TEST(ImportanceEviction, AgreesWithSortingEverything) {
+// Compares with a plain map under random histories: both regions, refreshes, pinned residents. The
+// expected victims come from sorting all residents by their value at admission or at the last
+// refresh.
+TEST(ImportanceEviction, ChoosesTheSameVictimsAsSorting) {
     const std::uint64_t seed = test::seed();
     Prng luck(seed);
     constexpr std::uint32_t kCount = 50;
@@ -260,7 +262,7 @@ TEST(ImportanceEviction, AgreesWithSortingEverything) {
     }
 }
 
-TEST(ImportanceEviction, KeepsItsBooksInBytes) {
+TEST(ImportanceEviction, CountsRegionsInBytes) {
     Prng luck(test::seed());
     Values values(30);
     std::fill(values.l_samples.begin() + 15, values.l_samples.end(), true);

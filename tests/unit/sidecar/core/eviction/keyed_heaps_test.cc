@@ -11,7 +11,7 @@
 namespace stoker::sidecar {
 namespace {
 
-TEST(ImportanceHeaps, HaveTheLeastKeyFirstAndTheLowerSampleAmongEquals) {
+TEST(ImportanceHeaps, OrderByKeyThenBySample) {
     ImportanceHeaps heaps(10);
     heaps.insert(0, {.key = 5, .sample = 7, .bytes = 1});
     heaps.insert(0, {.key = 3, .sample = 9, .bytes = 1});
@@ -24,8 +24,8 @@ TEST(ImportanceHeaps, HaveTheLeastKeyFirstAndTheLowerSampleAmongEquals) {
     EXPECT_FALSE(heaps.holds(5));
 }
 
-// Against a plain map, checking the heap's order at every node after every change.
-TEST(ImportanceHeaps, StayHeapsThroughAnyChanges) {
+// Compares with a plain map, and checks the heap order at every node after every change.
+TEST(ImportanceHeaps, KeepHeapOrderUnderRandomChanges) {
     Prng luck(test::seed());
     constexpr std::uint32_t kCount = 60;
     ImportanceHeaps heaps(kCount);
@@ -61,7 +61,7 @@ TEST(ImportanceHeaps, StayHeapsThroughAnyChanges) {
     }
 }
 
-TEST(ImportanceHeaps, GiveUpTheLastEntryAndStayHeaps) {
+TEST(ImportanceHeaps, TakeLastKeepsHeapOrder) {
     ImportanceHeaps heaps(8);
     for (SampleIndex sample = 0; sample < 8; ++sample) {
         heaps.insert(0, {.key = 8 - sample, .sample = sample, .bytes = 1});

@@ -16,7 +16,7 @@ using sidecar::SampleIndex;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-TEST(Lru, TheOneReadLongestAgoGoesFirst) {
+TEST(Lru, EvictsTheSampleReadLongestAgo) {
     Lru policy;
     admit(policy, {4, 1, 3});
     policy.on_read(4, true);
@@ -26,14 +26,14 @@ TEST(Lru, TheOneReadLongestAgoGoesFirst) {
     EXPECT_THAT(shrink(policy, Bytes{20}), ElementsAre(3, 4));
 }
 
-TEST(Lru, PassesOverWhoMayNotGoAndTakesItForReadJustNow) {
+TEST(Lru, SkipsNonEvictableSamplesAndCountsThemAsRead) {
     Lru policy;
     admit(policy, {1, 2, 3});
     EXPECT_THAT(make_room(policy, 9, Bytes{10}, {1}), ElementsAre(2));
     EXPECT_THAT(make_room(policy, 9, Bytes{30}), ElementsAre(2, 3, 1));
 }
 
-TEST(Lru, MakesNoRoomWhenNobodyMayGo) {
+TEST(Lru, MakesNoRoomIfNoSampleMayGo) {
     Lru policy;
     admit(policy, {1, 2});
     EXPECT_THAT(make_room(policy, 9, Bytes{10}, {1, 2}), IsEmpty());
@@ -48,8 +48,8 @@ TEST(Lru, ReadsOfAbsentSamplesChangeNothing) {
     EXPECT_THAT(make_room(policy, 9, Bytes{10}), ElementsAre(1));
 }
 
-// A list in the order of reads, as the textbook has it.
-TEST(Lru, ChoosesAsTheTextbookDoes) {
+// Compares with a list in the order of reads.
+TEST(Lru, ChoosesTheSameVictimsAsAPlainList) {
     Prng prng{seed()};
     Lru policy;
     std::vector<SampleIndex> by_age;

@@ -16,13 +16,13 @@ using sidecar::SampleIndex;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-TEST(Lfu, OneThatIsReadMoreOftenReplacesOneThatIsReadLess) {
+TEST(Lfu, EvictsOnlyForSamplesReadMoreOften) {
     Lfu policy;
     admit(policy, {1, 2});
     policy.on_read(1, false);
     policy.on_read(2, false);
     policy.on_read(9, false);
-    EXPECT_THAT(make_room(policy, 9, Bytes{10}), IsEmpty());  // as often is not more often
+    EXPECT_THAT(make_room(policy, 9, Bytes{10}), IsEmpty());  // an equal count does not suffice
     policy.on_read(9, false);
     EXPECT_THAT(make_room(policy, 9, Bytes{10}), ElementsAre(1));
     policy.on_read(1, true);
@@ -40,7 +40,7 @@ TEST(Lfu, RemembersHowOftenAnAbsentSampleWasRead) {
     EXPECT_THAT(make_room(policy, 1, Bytes{10}), ElementsAre(2));
 }
 
-TEST(Lfu, TheLeastReadShrinksFirst) {
+TEST(Lfu, ShrinkEvictsTheLeastReadFirst) {
     Lfu policy;
     admit(policy, {1, 2, 3});
     for (const SampleIndex sample : {3, 1, 3, 3, 2}) {
@@ -49,12 +49,12 @@ TEST(Lfu, TheLeastReadShrinksFirst) {
     EXPECT_THAT(shrink(policy, Bytes{30}), ElementsAre(1, 2, 3));
 }
 
-// Counts in a map, the least one by looking at all of them.
-TEST(Lfu, ChoosesAsTheTextbookDoes) {
+// Compares with counts in a map, whose least is found by a full search.
+TEST(Lfu, ChoosesTheSameVictimsAsAFullSearch) {
     Prng prng{seed()};
     Lfu policy;
     std::map<SampleIndex, int> reads;
-    std::map<SampleIndex, int> residents;  // → when they were read last
+    std::map<SampleIndex, int> residents;  // → time of the last read
     for (int now = 1; now < 20000; ++now) {
         const auto sample = static_cast<SampleIndex>(prng.below(10) * prng.below(10));
         if (!residents.contains(sample)) {

@@ -10,13 +10,13 @@ namespace {
 using sidecar::NeverEvict;
 using testing::IsEmpty;
 
-TEST(NeverEvict, KeepsWhatIsThere) {
+TEST(NeverEvict, EvictsNoResident) {
     NeverEvict policy;
     admit(policy, {0, 1, 2});
     EXPECT_THAT(make_room(policy, 7, Bytes{1}), IsEmpty());
 }
 
-TEST(NeverEvict, ShrinksByLotWhateverTheOrderOfArrivals) {
+TEST(NeverEvict, ShrinksInAFixedOrderForAnyArrivalOrder) {
     NeverEvict one;
     NeverEvict other;
     admit(one, {0, 1, 2, 3, 4, 5, 6, 7});

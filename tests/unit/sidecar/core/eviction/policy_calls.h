@@ -10,7 +10,7 @@
 // Short forms of a policy's calls, for tests.
 namespace stoker::test {
 
-// Everybody may go but these.
+// A MayGo that rejects only these samples.
 struct AllBut final {
     explicit AllBut(std::set<sidecar::SampleIndex> pinned = {})
         : pinned_(std::move(pinned)) {}
@@ -37,7 +37,7 @@ inline std::vector<sidecar::SampleIndex> shrink(sidecar::EvictionPolicy& policy,
     return victims;
 }
 
-// Ten bytes each.
+// Admits samples of ten bytes each.
 inline void admit(
     sidecar::EvictionPolicy& policy, std::initializer_list<sidecar::SampleIndex> samples) {
     for (const sidecar::SampleIndex sample : samples) {

@@ -37,7 +37,7 @@ TEST(RankOrder, PutsTheMostValuableFirst) {
     EXPECT_DOUBLE_EQ(order.span_of(0).end, 1);
 }
 
-TEST(RankOrder, GivesEqualsOnePlaceAndStrangersTheNextWorse) {
+TEST(RankOrder, EqualValuesShareASpanAndUnknownValuesGetTheNextLower) {
     const RankOrder order{{{1, Bytes{10}}, {0.5F, Bytes{10}}, {0.5F, Bytes{10}}, {0, Bytes{10}}}};
     EXPECT_DOUBLE_EQ(order.span_of(0.5F).begin, 0.25);
     EXPECT_DOUBLE_EQ(order.span_of(0.5F).end, 0.75);
@@ -46,18 +46,18 @@ TEST(RankOrder, GivesEqualsOnePlaceAndStrangersTheNextWorse) {
     EXPECT_DOUBLE_EQ(order.span_of(-1).end, 1);
 }
 
-TEST(RankOrder, CountsBytesAndNotSamples) {
+TEST(RankOrder, RanksByBytesNotBySamples) {
     const RankOrder order{{{1, Bytes{30}}, {0.5F, Bytes{10}}}};
     EXPECT_DOUBLE_EQ(order.span_of(1).end, 0.75);
     EXPECT_DOUBLE_EQ(order.span_of(0.5F).begin, 0.75);
 }
 
-TEST(RankOrder, SpansEverythingWithoutEntries) {
+TEST(RankOrder, SpansEverythingWhenEmpty) {
     EXPECT_DOUBLE_EQ(RankOrder{}.span_of(0.5F).begin, 0);
     EXPECT_DOUBLE_EQ(RankOrder{}.span_of(0.5F).end, 1);
 }
 
-TEST(RankSketch, SaysNothingBeforeAnEpochHasEnded) {
+TEST(RankSketch, IsEmptyBeforeTheFirstEpochEnds) {
     RankSketch sketch{kCount};
     sketch.close_epoch();
     EXPECT_EQ(sketch.revision(), 0U);
@@ -83,7 +83,7 @@ TEST(RankSketch, IsFlatForAJobThatReadsEverything) {
     EXPECT_EQ(sketch.epoch_bytes(), Bytes{10 * kCount});
 }
 
-TEST(RankSketch, SpreadsEqualsEvenlyOverTheirPlaces) {
+TEST(RankSketch, SpreadsEqualValuesEvenlyOverTheirSpan) {
     RankSketch sketch{kCount};
     sketch.count({0.25, 0.75}, Bytes{320});
     sketch.close_epoch();
@@ -94,8 +94,8 @@ TEST(RankSketch, SpreadsEqualsEvenlyOverTheirPlaces) {
     EXPECT_EQ(sum(masses, 48, 64), 0);
 }
 
-// A sample of rank q is read with probability q^beta, so the best share w takes 1 - (1-w)^(1+beta)
-// of what is read (law 3 of the project's study; iCACHE, HPCA 2023).
+// A sample of rank q is read with probability q^beta, so the best share w gets 1 - (1-w)^(1+beta)
+// of all reads (law 3 of the project's study; iCACHE, HPCA 2023).
 TEST(RankSketch, EqualsTheMissCurveOfImportanceSampling) {
     Prng prng{test::seed()};
     constexpr std::uint32_t kMany = 100000;
@@ -123,7 +123,7 @@ TEST(RankSketch, EqualsTheMissCurveOfImportanceSampling) {
     }
 }
 
-TEST(RankSketch, AnOldHabitFades) {
+TEST(RankSketch, OlderEpochsWeighLess) {
     RankSketch sketch{kCount};
     sketch.count({0, 0.5}, Bytes{1000});
     sketch.close_epoch();

@@ -40,7 +40,7 @@ TEST(ReplicateEviction, ComparesReadsBetweenEqualScores) {
     EXPECT_THAT(make_room(policy, 7, Bytes{10}), ElementsAre(2));
 }
 
-TEST(ReplicateEviction, RemembersTheScoresOfWhatIsGone) {
+TEST(ReplicateEviction, RemembersScoresOfEvictedSamples) {
     ReplicateEviction policy;
     admit(policy, {1, 2});
     policy.on_score(1, 4.0F);
@@ -49,7 +49,7 @@ TEST(ReplicateEviction, RemembersTheScoresOfWhatIsGone) {
     EXPECT_THAT(make_room(policy, 1, Bytes{10}), ElementsAre(2));
 }
 
-TEST(ReplicateEviction, PassesOverWhatMayNotGo) {
+TEST(ReplicateEviction, SkipsNonEvictableResidents) {
     ReplicateEviction policy;
     admit(policy, {1, 2});
     policy.on_score(1, 1.0F);
@@ -58,7 +58,7 @@ TEST(ReplicateEviction, PassesOverWhatMayNotGo) {
     EXPECT_THAT(make_room(policy, 7, Bytes{10}, {1}), ElementsAre(2));
 }
 
-TEST(ReplicateEviction, KnowsTheScoresOfWhatComesIn) {
+TEST(ReplicateEviction, UsesScoresFromBeforeAdmission) {
     ReplicateEviction policy;
     policy.on_score(1, 3.0F);
     policy.on_score(2, 1.0F);
@@ -67,7 +67,7 @@ TEST(ReplicateEviction, KnowsTheScoresOfWhatComesIn) {
     EXPECT_THAT(shrink(policy, Bytes{11}), ElementsAre(2, 3));
 }
 
-TEST(ReplicateEviction, ShrinksFromTheSmallest) {
+TEST(ReplicateEviction, ShrinkEvictsTheSmallestScores) {
     ReplicateEviction policy;
     admit(policy, {1, 2, 3});
     policy.on_score(1, 3.0F);

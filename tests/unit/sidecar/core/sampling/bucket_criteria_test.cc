@@ -18,20 +18,20 @@ TEST(BucketCriteria, CrossEntropyPeaksAtOneOverEAndFallsTowardsBothEnds) {
     EXPECT_LT(cross_entropy_term(0.001), 0.01);
 }
 
-TEST(BucketCriteria, MarginGrowsTowardsConfusion) {
+TEST(BucketCriteria, MarginGrowsAsTheClassBecomesLessLikely) {
     EXPECT_EQ(margin_term(1), 0);
     EXPECT_EQ(margin_term(0.5), 1);
     EXPECT_EQ(margin_term(0), 2);
 }
 
-TEST(BucketCriteria, FetchTermIsSmallForWhatIsExpensive) {
+TEST(BucketCriteria, FetchTermIsSmallForLargeSamples) {
     EXPECT_EQ(fetch_term(1), 1);
     EXPECT_EQ(fetch_term(4), 0.25);
     EXPECT_TRUE(std::isfinite(fetch_term(0)));
 }
 
-// Alone, cross entropy calls the hardest sample unimportant; with the margin it is not.
-TEST(BucketCriteria, NeedTheMarginToSeeTheHardest) {
+// Cross entropy alone calls the hardest sample unimportant; the margin corrects that.
+TEST(BucketCriteria, RankTheHardestSampleHighByItsMargin) {
     for (const Bottleneck bottleneck : {Bottleneck::kCompute, Bottleneck::kIo}) {
         BucketCriteria criteria(3, {.bottleneck = bottleneck});
         criteria.record_probability(0, 0.999F);  // easy
@@ -47,7 +47,7 @@ TEST(BucketCriteria, NeedTheMarginToSeeTheHardest) {
     }
 }
 
-TEST(BucketCriteria, TakeALossForMinusLogP) {
+TEST(BucketCriteria, ReadALossAsMinusLogP) {
     BucketCriteria criteria(4, {});
     EXPECT_TRUE(criteria.record(0, 0.0F));
     EXPECT_TRUE(criteria.record(1, std::log(4.0F)));
@@ -61,7 +61,7 @@ TEST(BucketCriteria, TakeALossForMinusLogP) {
     EXPECT_NEAR(criteria.mean_loss(), (0 + std::log(4.0) + 11.8) / 3, 0.05);
 }
 
-TEST(BucketCriteria, RefuseWhatIsNoMeasurement) {
+TEST(BucketCriteria, RejectInvalidMeasurements) {
     BucketCriteria criteria(2, {});
     const float nan = std::numeric_limits<float>::quiet_NaN();
     EXPECT_FALSE(criteria.record(0, nan));
@@ -72,7 +72,7 @@ TEST(BucketCriteria, RefuseWhatIsNoMeasurement) {
     EXPECT_EQ(criteria.known(), 0U);
 }
 
-TEST(BucketCriteria, HoldWhatIsExpensiveToFetchForLessImportantWhenReadingIsTheBottleneck) {
+TEST(BucketCriteria, RankLargeSamplesLowerWhenIoBound) {
     const auto size_of = [](SampleIndex sample) { return Bytes{sample == 1 ? 900U : 100U}; };
     BucketCriteria criteria(3, {.bottleneck = Bottleneck::kIo, .size_of = size_of});
     for (SampleIndex sample = 0; sample < 3; ++sample) {

@@ -62,7 +62,7 @@ void learn(BucketSampler& sampler, SampleIndex sample, float p_true) {
     sampler.on_losses(0, {&sample, 1}, {&loss, 1});
 }
 
-// Sample i has p_true = 1 - i/count * spread: the higher, the harder.
+// Sample i has p_true = 1 - i/count * spread: higher samples are harder.
 void teach(BucketSampler& sampler, std::uint32_t count, double spread = 0.6) {
     for (SampleIndex sample = 0; sample < count; ++sample) {
         const auto p_true = static_cast<float>(1 - spread * sample / count);
@@ -70,7 +70,7 @@ void teach(BucketSampler& sampler, std::uint32_t count, double spread = 0.6) {
     }
 }
 
-TEST(BucketSampler, RefusesSettingsThatMeanNothing) {
+TEST(BucketSampler, RejectsInvalidSettings) {
     const auto refuses = [](const SamplerSettings& settings) {
         const auto made = BucketSampler::create(test::kEmptyNode, 9, settings);
         return !made && made.error().code == ErrorCode::kInvalidArgument;
@@ -84,7 +84,7 @@ TEST(BucketSampler, RefusesSettingsThatMeanNothing) {
     EXPECT_FALSE(refuses(settings_of({})));
 }
 
-TEST(BucketSampler, MovesTheLeastImportantOutEveryEpoch) {
+TEST(BucketSampler, MovesTheLeastImportantSamplesOutEveryEpoch) {
     const auto sampler = make(1000, {{"outRate", 0.1}, {"minFraction", 0.5}});
     EXPECT_EQ(whole_epoch(*sampler, 0, 0).size(), 1000U);
     teach(*sampler, 1000);
@@ -98,7 +98,7 @@ TEST(BucketSampler, MovesTheLeastImportantOutEveryEpoch) {
     EXPECT_EQ(sampler->report(0).distinct, 810U);
 }
 
-TEST(BucketSampler, HoldsAllThatIsReadForEquallyImportantAndWhatWaitsForLess) {
+TEST(BucketSampler, RatesSamplesInTheBucketEquallyAndOthersLower) {
     const auto sampler = make(1000, {{"outRate", 0.1}, {"minFraction", 0.5}});
     whole_epoch(*sampler, 0, 0);
     const auto worths = sampler->relative_importance();
@@ -114,24 +114,24 @@ TEST(BucketSampler, HoldsAllThatIsReadForEquallyImportantAndWhatWaitsForLess) {
     EXPECT_LT(worths[0], worths[99]);
 }
 
-TEST(BucketSampler, NeverGoesBelowTheLeastFraction) {
+TEST(BucketSampler, NeverShrinksBelowTheMinimumFraction) {
     const auto sampler = make(100, {{"outRate", 0.5}, {"minFraction", 0.4}});
     teach(*sampler, 100);
     for (std::uint64_t epoch = 1; epoch < 8; ++epoch) {
-        sampler->on_quality(0.1 * static_cast<double>(epoch));  // ever better
+        sampler->on_quality(0.1 * static_cast<double>(epoch));  // steadily improves
         EXPECT_GE(whole_epoch(*sampler, 0, epoch).size(), 40U);
     }
     EXPECT_EQ(sampler->buckets().waiting(), 60U);
 }
 
-// Copies that are left out learn nothing more: they must not keep a place by an old score, while
-// what stands for them goes.
-TEST(BucketSampler, CountsNoRemovedCopiesInTheLeastFraction) {
+// Left-out copies get no new losses: they must not keep a slot by an old score while their group's
+// representative is moved out.
+TEST(BucketSampler, ExcludesRemovedCopiesFromTheMinimumFraction) {
     std::vector<RedundancyGroups::Copy> copies;
     for (SampleIndex sample = 0; sample < 50; ++sample) {
         copies.emplace_back(sample + 50, sample);
     }
-    for (const double spread : {0.6, -0.6}) {  // copies, which come later, matter more, or less
+    for (const double spread : {0.6, -0.6}) {  // copies have higher ids: harder or easier
         const auto sampler = make_grouped(
             100,
             {{"outRate", 0.5}, {"minFraction", 0.4}, {"redundancy", kRemove}},
@@ -140,14 +140,14 @@ TEST(BucketSampler, CountsNoRemovedCopiesInTheLeastFraction) {
             learn(*sampler, sample, static_cast<float>(0.5 - spread * (sample / 100.0 - 0.5)));
         }
         for (std::uint64_t epoch = 1; epoch < 8; ++epoch) {
-            sampler->on_quality(0.1 * static_cast<double>(epoch));  // ever better
+            sampler->on_quality(0.1 * static_cast<double>(epoch));  // steadily improves
             EXPECT_EQ(whole_epoch(*sampler, 0, epoch).size(), epoch == 1 ? 25U : 20U);
         }
         EXPECT_EQ(sampler->buckets().waiting(), 30U);
     }
 }
 
-TEST(BucketSampler, MovesAsFastAsTheModelLearns) {
+TEST(BucketSampler, MovesSamplesAtTheRateOfLearning) {
     const auto adapting = settings_of({{"outRate", 0.2}, {"minFraction", 0}});
     const auto sampler = make(1000, adapting, {});
     teach(*sampler, 1000);
@@ -163,7 +163,7 @@ TEST(BucketSampler, MovesAsFastAsTheModelLearns) {
     EXPECT_LT(whole_epoch(*by_loss, 0, 2).size(), 900U);
 }
 
-// (i) of the plan: what is visited falls monotonically, then recovers on stagnation.
+// (i) of the plan: the number of samples read falls monotonically, then recovers on stagnation.
 TEST(BucketSampler, RecallsWaitingSamplesWhenProgressStops) {
     const auto sampler = make(
         1000,
@@ -191,7 +191,7 @@ TEST(BucketSampler, RecallsWaitingSamplesWhenProgressStops) {
     EXPECT_EQ(counted, sampler->buckets().waiting());
 }
 
-TEST(BucketSampler, NeverMovesOutWhatNobodyHasMeasured) {
+TEST(BucketSampler, NeverMovesOutUnmeasuredSamples) {
     const auto sampler = make(100, {{"outRate", 1}, {"minFraction", 0}});
     for (SampleIndex sample = 0; sample < 100; sample += 2) {
         learn(*sampler, sample, 0.9F);
@@ -203,7 +203,7 @@ TEST(BucketSampler, NeverMovesOutWhatNobodyHasMeasured) {
     }
 }
 
-// Samples that are out after one epoch of equal losses, by what the job had waited.
+// Samples that are outside after one epoch of equal losses, given the job's wait shares.
 std::vector<SampleIndex> out_after(std::initializer_list<double> waitings) {
     const auto size_of = [](SampleIndex sample) { return Bytes{sample < 50 ? 100U : 900U}; };
     const auto sampler = make(
@@ -226,7 +226,7 @@ std::vector<SampleIndex> out_after(std::initializer_list<double> waitings) {
     return out;
 }
 
-TEST(BucketSampler, LeavesOutWhatIsDearToFetchOnlyWhileReadingHoldsTheJobUp) {
+TEST(BucketSampler, LeavesOutLargeSamplesOnlyWhileIoBound) {
     const std::vector<SampleIndex> dear = {50, 51, 52, 53, 54, 55, 56, 57, 58, 59};
     const std::vector<SampleIndex> any = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
     EXPECT_EQ(out_after({}), dear) << "nobody has told";
@@ -237,7 +237,7 @@ TEST(BucketSampler, LeavesOutWhatIsDearToFetchOnlyWhileReadingHoldsTheJobUp) {
     EXPECT_EQ(out_after({0.5, std::nan(""), -1, 7}), dear) << "no shares";
 }
 
-TEST(BucketSampler, GoesOnByTheSameBottleneckInAnotherProcess) {
+TEST(BucketSampler, RestoresTheBottleneckInAnotherProcess) {
     const auto before = make(10);
     before->on_waiting(0);
     ASSERT_EQ(before->buckets().criteria().bottleneck(), Bottleneck::kCompute);
@@ -249,7 +249,7 @@ TEST(BucketSampler, GoesOnByTheSameBottleneckInAnotherProcess) {
     EXPECT_EQ(after->buckets().criteria().bottleneck(), Bottleneck::kIo);
 }
 
-TEST(BucketSampler, StaysExactAndSaysSoWhereNoLossEverComes) {
+TEST(BucketSampler, StaysExactAndReportsItIfNoLossArrives) {
     const auto sampler = make(50);
     EXPECT_EQ(whole_epoch(*sampler, 0, 0).size(), 50U);
     EXPECT_FALSE(sampler->report(0).exact_fallback);
@@ -257,7 +257,7 @@ TEST(BucketSampler, StaysExactAndSaysSoWhereNoLossEverComes) {
     EXPECT_TRUE(sampler->report(0).exact_fallback);
 }
 
-TEST(BucketSampler, ReadsOneOfAGroupWhereCopiesAreRemoved) {
+TEST(BucketSampler, ReadsOneOfAGroupIfCopiesAreRemoved) {
     const std::vector<Fingerprint> prints = {1, 900, 1, 0xFFFF, 1, 0xFFFF};
     const auto sampler = make_grouped(6, {{"outRate", 0}, {"redundancy", kRemove}}, {prints, 0});
     teach(*sampler, 6);
@@ -269,8 +269,8 @@ TEST(BucketSampler, ReadsOneOfAGroupWhereCopiesAreRemoved) {
     EXPECT_EQ(sampler->report(0).skipped, 3U);
 }
 
-// The slides' example: with 2 on the node, requests for 4 and 7 are served by it.
-TEST(BucketSampler, GivesAResidentOfTheSameGroupWhereCopiesRepeat) {
+// The slides' example: while 2 is on the node, it is served for requests for 4 and 7.
+TEST(BucketSampler, ServesAResidentOfTheSameGroupIfCopiesRepeat) {
     const std::vector<Fingerprint> prints = {10, 20, 1, 30, 1, 5, 5, 1};
     test::NodeContents node;
     const auto sampler =
@@ -292,8 +292,8 @@ TEST(BucketSampler, GivesAResidentOfTheSameGroupWhereCopiesRepeat) {
     EXPECT_EQ(sampler->report(0).distinct, 6U);
 }
 
-// (iii) of the plan: groups of m on a node that holds a share w hit 1-(1-w)^m instead of w.
-TEST(BucketSampler, HitsGroupsAsOftenAsAnyMemberIsThere) {
+// (iii) of the plan: on a node that holds a share w, groups of m hit 1-(1-w)^m instead of w.
+TEST(BucketSampler, HitsAGroupIfAnyMemberIsStored) {
     Prng luck(test::seed());
     constexpr std::uint32_t kCount = 30000;
     std::vector<Fingerprint> prints(kCount);
@@ -316,7 +316,7 @@ TEST(BucketSampler, HitsGroupsAsOftenAsAnyMemberIsThere) {
     EXPECT_NEAR(hits / kCount, 1 - std::pow(0.8, 3), 0.015);
 }
 
-TEST(BucketSampler, ReportsExactlyWhatItGave) {
+TEST(BucketSampler, ReportMatchesTheDraws) {
     Prng luck(test::seed());
     for (const std::uint32_t ranks : {1U, 3U}) {
         constexpr std::uint32_t kCount = 500;
@@ -377,7 +377,7 @@ TEST(BucketSampler, ResumesInMidEpochAndAcrossProcesses) {
     EXPECT_FALSE(make(401, settings)->restore(before->snapshot()));
 }
 
-TEST(BucketSampler, CountsLossesThatItCannotUse) {
+TEST(BucketSampler, CountsUnusableLosses) {
     const auto sampler = make(10);
     sampler->begin_epoch(0, 0, 0);
     const SampleIndex samples[] = {1, 10};

@@ -11,7 +11,7 @@
 namespace stoker::sidecar {
 namespace {
 
-// How many chunks the full batches of an order draw from, on average: how well it is mixed.
+// Mean number of chunks in the full batches of an order: a measure of its mixing.
 double distinct_chunks_per_batch(
     std::span<const SampleIndex> order,
     std::span<const std::uint32_t> chunk_of,
@@ -52,7 +52,7 @@ TEST(ChunkOrder, HasEverySampleOnce) {
     EXPECT_TRUE(chunk_order({}, 0, 4, 5, 0).empty());
 }
 
-TEST(ChunkOrder, NeedsOnlyAGroupOfChunksAtOnce) {
+TEST(ChunkOrder, NeedsOneGroupOfChunksAtATime) {
     const auto chunk_of = chunks_of_37(50);
     const auto order = chunk_order(chunk_of, 50, 5, 9, 2);
     for (std::size_t group = 0; group < 10; ++group) {
@@ -72,8 +72,8 @@ TEST(ChunkOrder, DiffersBetweenEpochsAndSeeds) {
     EXPECT_NE(order, chunk_order(chunk_of, 10, 3, 2, 1));
 }
 
-// 37 files of 110 KB in a 4 MB chunk, 2,000 chunks, batches of 256.
-TEST(ChunkOrder, MixesAsTheGroupGrows) {
+// 37 files of 110 KB per 4 MB chunk, 2,000 chunks, batches of 256.
+TEST(ChunkOrder, MixesBetterWithLargerGroups) {
     const std::uint32_t chunks = 2000;
     const auto chunk_of = chunks_of_37(chunks);
 

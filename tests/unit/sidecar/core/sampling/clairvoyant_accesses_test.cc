@@ -8,7 +8,7 @@
 namespace stoker::sidecar {
 namespace {
 
-TEST(AccessCounts, CountWhatEpochOrdersHold) {
+TEST(AccessCounts, MatchTheEpochOrders) {
     const EpochShape shape{.count = 100, .seed = 3, .ranks = 3};
     const AccessCounts counts{shape, 5};
     const auto first = first_uses(shape, 5)[1];
@@ -28,8 +28,8 @@ TEST(AccessCounts, CountWhatEpochOrdersHold) {
     }
 }
 
-// The worked example of the paper: ImageNet-1k, 16 workers, 90 epochs, more than 10 reads.
-TEST(Clairvoyance, ExpectsThePapersNumberOfFrequentSamples) {
+// The paper's worked example: ImageNet-1k, 16 workers, 90 epochs, more than 10 reads.
+TEST(Clairvoyance, PredictsThePapersNumberOfFrequentSamples) {
     EXPECT_NEAR(expected_above(1'281'167, 90, 16, 10), 31'635, 1);
 }
 
@@ -38,8 +38,8 @@ struct Row {
     double shares[4];  // after 3, 10, 30 and 90 epochs
 };
 
-// Law 8, in closed form, and where it is cheap by placing real orders.
-TEST(Clairvoyance, ServesOwnFrequentSamplesAsLawEightSays) {
+// Law 8 in closed form, and by placing real orders if that is fast.
+TEST(Clairvoyance, LocalShareFollowsLawEight) {
     const std::vector<Row> rows = {
         {2, {.75, .62, .57, .54}},
         {4, {.56, .43, .35, .31}},
@@ -55,7 +55,7 @@ TEST(Clairvoyance, ServesOwnFrequentSamplesAsLawEightSays) {
     }
 }
 
-TEST(Clairvoyance, PlacesRealOrdersAsWellAsExpected) {
+TEST(Clairvoyance, PlacementOfRealOrdersReachesTheExpectedShare) {
     constexpr std::uint32_t kSamples = 20'000;
     const std::vector<Bytes> sizes(kSamples, Bytes{1});
     for (const std::uint32_t ranks : {2U, 8U}) {
@@ -85,8 +85,8 @@ TEST(Clairvoyance, PlacesRealOrdersAsWellAsExpected) {
     }
 }
 
-// Pooled caches that hold the dataset: a sample is fetched by its owner, and by nobody else.
-TEST(Clairvoyance, ReadsEachSampleOnceFromTheStoreWhenThePoolHoldsTheDataset) {
+// Pooled caches that hold the dataset: only its owner fetches a sample.
+TEST(Clairvoyance, ReadsEachSampleOnceIfThePoolHoldsTheDataset) {
     constexpr std::uint32_t kSamples = 5'000;
     const EpochShape shape{.count = kSamples, .seed = 2, .ranks = 4};
     const AccessCounts counts{shape, 6};
@@ -100,7 +100,7 @@ TEST(Clairvoyance, ReadsEachSampleOnceFromTheStoreWhenThePoolHoldsTheDataset) {
                 const std::uint32_t owner = owners[sample];
                 ASSERT_NE(owner, kNoOwner);
                 local += owner == rank ? 1 : 0;
-                // A peer that has not got it yet fetches it and keeps it: self-healing.
+                // A peer that does not have the sample yet fetches and keeps it: self-healing.
                 reads[sample] += cached[owner].insert(sample).second ? 1 : 0;
             }
         }
@@ -112,7 +112,7 @@ TEST(Clairvoyance, ReadsEachSampleOnceFromTheStoreWhenThePoolHoldsTheDataset) {
     EXPECT_GT(local / (6.0 * kSamples), 0.4) << "a random owner would be the reader in .25";
 }
 
-TEST(Clairvoyance, LeavesWithoutOwnerWhatDoesNotFit) {
+TEST(Clairvoyance, SamplesWithoutRoomHaveNoOwner) {
     const AccessCounts counts{{.count = 100, .seed = 2, .ranks = 4}, 2};
     const auto owners = place_pooled(counts, 10);
     for (std::uint32_t rank = 0; rank < 4; ++rank) {

@@ -11,7 +11,7 @@ BandwidthCurve curve(std::vector<BandwidthCurve::Point> points) {
     return *BandwidthCurve::make(std::move(points));
 }
 
-// The paper's small cluster: 4 workers on a filesystem that was measured with 1, 2, 4 and 8.
+// The paper's small cluster: 4 workers on a filesystem measured with 1, 2, 4 and 8 clients.
 NodeModel node(double clients = 4) {
     const auto origin = curve({{1, 330 * kMb}, {2, 730 * kMb}, {4, 1540 * kMb}, {8, 2870 * kMb}});
     const auto ram = curve({{1, 10000 * kMb}, {8, 85000 * kMb}});
@@ -26,7 +26,7 @@ NodeModel node(double clients = 4) {
         .tiers = {{ram, ram, 4}, {ssd, ssd, 2}}};
 }
 
-TEST(BandwidthCurve, RunsInStraightLines) {
+TEST(BandwidthCurve, InterpolatesLinearly) {
     const auto origin = curve({{1, 330}, {2, 730}, {4, 1540}, {8, 2870}});
     EXPECT_DOUBLE_EQ(origin.total(1), 330);
     EXPECT_DOUBLE_EQ(origin.total(3), (730 + 1540) / 2.0);
@@ -35,7 +35,7 @@ TEST(BandwidthCurve, RunsInStraightLines) {
     EXPECT_DOUBLE_EQ(origin.each(4), 385);
 }
 
-TEST(BandwidthCurve, RefusesWhatIsNoCurve) {
+TEST(BandwidthCurve, RejectsInvalidPoints) {
     EXPECT_FALSE(BandwidthCurve::make({}).has_value());
     EXPECT_FALSE(BandwidthCurve::make({{0, 1}}).has_value());
     EXPECT_FALSE(BandwidthCurve::make({{2, 1}, {2, 2}}).has_value());

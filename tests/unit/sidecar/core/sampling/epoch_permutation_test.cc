@@ -11,7 +11,7 @@
 namespace stoker::sidecar {
 namespace {
 
-TEST(EpochPermutation, NamesEverySampleOnceAndFindsItAgain) {
+TEST(EpochPermutation, HasEverySampleOnceAndInvertsPositions) {
     const std::uint64_t seed = test::seed();
     for (const std::uint32_t count : {1U, 2U, 3U, 5U, 16U, 17U, 1000U, 4096U, 65537U}) {
         SCOPED_TRACE(count);
@@ -37,13 +37,13 @@ TEST(EpochPermutation, DiffersByEpochAndBySeed) {
         same_epoch += one.at(position) == other_epoch.at(position) ? 1 : 0;
         same_seed += one.at(position) == other_seed.at(position) ? 1 : 0;
     }
-    EXPECT_LT(same_epoch, 12U);  // one is expected
+    EXPECT_LT(same_epoch, 12U);  // the expected number is one
     EXPECT_LT(same_seed, 12U);
 }
 
-// Chi-square over (tenth of the samples) x (tenth of the places), summed over epochs: 81 degrees of
-// freedom, so 140 has a chance of one in 20,000.
-TEST(EpochPermutation, SpreadsSamplesEvenlyOverPlaces) {
+// Chi-square over (tenth of the samples) x (tenth of the positions), summed over epochs: 81 degrees
+// of freedom, so a value above 140 has a probability of 1 in 20,000.
+TEST(EpochPermutation, SpreadsSamplesEvenlyOverPositions) {
     constexpr std::uint32_t kCount = 1000;
     constexpr std::uint32_t kEpochs = 400;
     std::vector<double> cells(100, 0);
@@ -61,9 +61,9 @@ TEST(EpochPermutation, SpreadsSamplesEvenlyOverPlaces) {
     EXPECT_LT(chi_square, 140);
 }
 
-// Neighbours in one epoch are no neighbours in the next: consecutive samples follow each other
-// once per epoch in the mean.
-TEST(EpochPermutation, BreaksUpNeighbours) {
+// Neighbours in one epoch are rarely neighbours in the next: on average one pair of consecutive
+// samples per epoch stays together.
+TEST(EpochPermutation, SeparatesNeighbours) {
     std::uint32_t neighbours = 0;
     for (std::uint32_t epoch = 0; epoch < 100; ++epoch) {
         const EpochPermutation order(5000, 3, epoch);
@@ -74,16 +74,16 @@ TEST(EpochPermutation, BreaksUpNeighbours) {
     EXPECT_NEAR(neighbours, 100, 50);
 }
 
-// Law 2: what least-recently-used keeps of reshuffled epochs, w + (1-w) ln(1-w), measures how
-// independent the orders of two epochs are.
-TEST(EpochPermutation, GivesLruTheHitsOfIndependentShuffles) {
+// Law 2: the hit ratio of LRU on reshuffled epochs, w + (1-w) ln(1-w), measures the independence of
+// consecutive orders.
+TEST(EpochPermutation, LruHitsMatchIndependentShuffles) {
     constexpr std::uint32_t kCount = 20000;
     constexpr std::uint32_t kKept = kCount / 5;
     const EpochPermutation last(kCount, 1, 4);
     const EpochPermutation now(kCount, 1, 5);
     std::uint32_t hits = 0;
-    // A sample is still there when fewer than kKept others came since: those after it in the last
-    // epoch, and those new ones before it in this.
+    // A sample is still cached if fewer than kKept others were read since: those after it in the
+    // last epoch, and new ones before it in this one.
     std::vector<bool> after(kCount, false);
     for (std::uint32_t position = kCount - kKept; position < kCount; ++position) {
         after[last.at(position)] = true;

@@ -9,7 +9,7 @@
 namespace stoker::sidecar {
 namespace {
 
-TEST(ExactOrder, DealsEverySampleOutOnceButForPadding) {
+TEST(ExactOrder, DealsEverySampleOnceExceptPadding) {
     for (const std::uint32_t ranks : {1U, 2U, 7U}) {
         for (const std::uint32_t count : {1U, 2U, 10U, 1000U}) {
             const EpochShape shape{.count = count, .seed = 1, .ranks = ranks};
@@ -42,13 +42,13 @@ TEST(ExactOrder, DropsTheTailOnRequest) {
     EXPECT_EQ(dealt.size(), 8U);
 }
 
-TEST(ExactOrder, LeavesNoTraceOfTheIds) {
+TEST(ExactOrder, IsIndependentOfTheOrderOfIds) {
     const std::vector<SampleIndex> order = permutation(20'000, 3, 1);
     int rising = 0;
     for (std::size_t i = 1; i < order.size(); ++i) {
         rising += order[i] > order[i - 1] ? 1 : 0;
     }
-    EXPECT_NEAR(rising, 10'000, 300);  // of a uniform permutation: within 41 in two of three cases
+    EXPECT_NEAR(rising, 10'000, 300);  // uniform permutation: within 41 in two of three cases
 }
 
 TEST(ExactOrder, DiffersBetweenSeedsAndEpochs) {

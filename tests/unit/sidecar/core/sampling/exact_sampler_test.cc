@@ -32,7 +32,7 @@ TEST(ExactSampler, DrawsTheEpochOrderWhateverIsStored) {
     EXPECT_EQ(sampler.report(2).requested, 34U);
 }
 
-TEST(ExactSampler, SkipsWhatWasReadBefore) {
+TEST(ExactSampler, SkipsDrawsReadBeforeAResume) {
     const EpochShape shape{.count = 20, .seed = 6};
     ExactSampler sampler{shape};
     sampler.begin_epoch(0, 1, 15);
@@ -41,7 +41,7 @@ TEST(ExactSampler, SkipsWhatWasReadBefore) {
     EXPECT_EQ(sampler.report(0).distinct, 20U);
 }
 
-TEST(ExactSampler, DealsOutAnotherOrder) {
+TEST(ExactSampler, DealsOutACustomOrder) {
     const std::vector<std::uint32_t> chunk_of = {0, 0, 0, 1, 1, 1, 2, 2, 2};
     const auto order = [chunk_of](std::uint64_t epoch) {
         return chunk_order(chunk_of, 3, 1, 8, epoch);

@@ -17,7 +17,7 @@ namespace {
 
 using Kind = Draw::Kind;
 
-constexpr std::uint64_t kSelective = 7;  // no multiple of 3, and after the warm-up
+constexpr std::uint64_t kSelective = 7;  // not a multiple of 3, and after the warm-up
 
 std::unique_ptr<ImportanceSampler> make(
     std::uint32_t count,
@@ -46,7 +46,7 @@ std::set<SampleIndex> served(const std::vector<Draw>& draws) {
     return samples;
 }
 
-TEST(ImportanceSampler, RefusesSettingsThatMeanNothing) {
+TEST(ImportanceSampler, RejectsInvalidSettings) {
     const auto refuses = [](std::uint32_t count, SamplerSettings settings) {
         settings.contract = "importance";
         const auto made = ImportanceSampler::create(test::kEmptyNode, count, settings);
@@ -76,14 +76,14 @@ TEST(ImportanceSampler, ReadsEverythingInWarmUpAndEveryReuseFactorthEpoch) {
     }
 }
 
-TEST(ImportanceSampler, NeverSelectsWithAReuseFactorOfOne) {
+TEST(ImportanceSampler, ReadsEverythingWithAReuseFactorOfOne) {
     const auto sampler = make(300, {.parameters = {{"reuseFactor", 1}}});
     teach(*sampler, 300);
     EXPECT_EQ(whole_epoch(*sampler, 0, 8).size(), 300U);
     EXPECT_FALSE(sampler->report(0).exact_fallback);
 }
 
-TEST(ImportanceSampler, StaysExactAndSaysSoWhereNoLossEverComes) {
+TEST(ImportanceSampler, StaysExactAndReportsItIfNoLossArrives) {
     const auto sampler = make(300);
     EXPECT_EQ(whole_epoch(*sampler, 0, 4).size(), 300U);
     EXPECT_FALSE(sampler->report(0).exact_fallback) << "the warm-up is full anyhow";
@@ -97,7 +97,7 @@ TEST(ImportanceSampler, StaysExactAndSaysSoWhereNoLossEverComes) {
     EXPECT_FALSE(sampler->report(0).exact_fallback);
 }
 
-TEST(ImportanceSampler, CountsLossesThatItCannotUse) {
+TEST(ImportanceSampler, CountsUnusableLosses) {
     const auto sampler = make(10);
     sampler->begin_epoch(0, 0, 0);
     const SampleIndex samples[] = {1, 2, 3, 10};
@@ -116,8 +116,8 @@ TEST(ImportanceSampler, CountsLossesThatItCannotUse) {
     EXPECT_EQ(sampler->report(0).losses_ignored, 11U);
 }
 
-// SHADE's and iCACHE's published samplers put losses on the wrong samples.
-TEST(ImportanceSampler, GivesALossToTheSampleThatItCameWith) {
+// The published samplers of SHADE and iCACHE assign losses to the wrong samples.
+TEST(ImportanceSampler, AssignsALossToTheServedSample) {
     const auto sampler = make(64);
     const SampleIndex samples[] = {40, 3};
     const float losses[] = {5.0F, 1.0F};
@@ -128,7 +128,7 @@ TEST(ImportanceSampler, GivesALossToTheSampleThatItCameWith) {
     EXPECT_EQ(sampler->relative_importance()[0], 1.0F);
 }
 
-TEST(ImportanceSampler, SubstitutesOnlyAnUnimportantRequestByAnUnimportantResident) {
+TEST(ImportanceSampler, SubstitutesOnlyUnimportantSamplesByUnimportantResidents) {
     constexpr std::uint32_t kCount = 4000;
     test::NodeContents node;
     const auto sampler = make(kCount, {.seed = test::seed(), .parameters = {{"beta", 1}}}, node);
@@ -158,7 +158,7 @@ TEST(ImportanceSampler, SubstitutesOnlyAnUnimportantRequestByAnUnimportantReside
     EXPECT_EQ(sampler->report(0).substituted, substituted);
 }
 
-TEST(ImportanceSampler, NeverSubstitutesWhatIsGone) {
+TEST(ImportanceSampler, NeverSubstitutesByADroppedSample) {
     constexpr std::uint32_t kCount = 2000;
     test::NodeContents node;
     const auto sampler = make(kCount, {.seed = test::seed(), .parameters = {{"beta", 1}}}, node);
@@ -175,7 +175,7 @@ TEST(ImportanceSampler, NeverSubstitutesWhatIsGone) {
     }
 }
 
-TEST(ImportanceSampler, SubstitutesNothingWhenToldSo) {
+TEST(ImportanceSampler, SubstitutesNothingIfDisabled) {
     test::NodeContents node;
     const auto sampler = make(1000, {.parameters = {{"beta", 1}, {"substitute", 0}}}, node);
     teach(*sampler, 1000);
@@ -188,8 +188,8 @@ TEST(ImportanceSampler, SubstitutesNothingWhenToldSo) {
     EXPECT_EQ(sampler->report(0).repeated, 0U);
 }
 
-// Every number of the report against the draws themselves, with residents that come and go.
-TEST(ImportanceSampler, ReportsExactlyWhatItGave) {
+// Compares every number of the report with the draws, while residents change.
+TEST(ImportanceSampler, ReportMatchesTheDraws) {
     const std::uint64_t seed = test::seed();
     for (const std::uint32_t ranks : {1U, 3U}) {
         Prng luck(seed);
@@ -232,7 +232,7 @@ TEST(ImportanceSampler, ReportsExactlyWhatItGave) {
     }
 }
 
-TEST(ImportanceSampler, ForeseesWhatItDraws) {
+TEST(ImportanceSampler, DrawsTheForeseenSamples) {
     constexpr std::uint32_t kCount = 4000;
     test::NodeContents node;
     const auto sampler =
@@ -243,7 +243,7 @@ TEST(ImportanceSampler, ForeseesWhatItDraws) {
         std::vector<SampleIndex> foreseen;
         sampler->foresee(0, 200, foreseen);
         ASSERT_EQ(foreseen.size(), 200U);
-        // What is foreseen is fetched, and so drawn: a stand-in in place of every L-request.
+        // Foreseen samples are fetched, and so drawn: a stand-in for every L-request.
         for (const SampleIndex sample : foreseen) {
             node.store(*sampler, sample);
         }
@@ -254,12 +254,12 @@ TEST(ImportanceSampler, ForeseesWhatItDraws) {
         }
     }
     EXPECT_GT(sampler->report(0).substituted, 200U);
-    // A stand-in is fresh when it is served, but may turn up as an H-request later, which nothing
-    // stands in for.
+    // A stand-in is unread when served, but may be requested later as an H-request, which is never
+    // substituted.
     EXPECT_LE(sampler->report(0).repeated, 1000U / 50);
 }
 
-// The hint is worth something because the origin reads neighbours together.
+// Packages are useful because the origin reads neighbours together.
 TEST(ImportanceSampler, ForeseesStandInsAsPackagesOfNeighbours) {
     constexpr std::uint32_t kCount = 20000;
     const auto sampler = make(
@@ -283,7 +283,7 @@ TEST(ImportanceSampler, ForeseesStandInsAsPackagesOfNeighbours) {
     EXPECT_LT(packages.size(), unimportant / 50 + 8);
 }
 
-TEST(ImportanceSampler, ResumesInMidEpochWhereItWas) {
+TEST(ImportanceSampler, ResumesInMidEpochAtItsPosition) {
     constexpr std::uint32_t kCount = 3000;
     const auto sampler = make(kCount, {.seed = test::seed(), .parameters = {{"beta", 1}}});
     teach(*sampler, kCount);
@@ -300,7 +300,7 @@ TEST(ImportanceSampler, ResumesInMidEpochWhereItWas) {
     }
 }
 
-TEST(ImportanceSampler, SkipsNoFurtherThanTheEpoch) {
+TEST(ImportanceSampler, StopsSkippingAtTheEndOfTheEpoch) {
     const auto sampler = make(100);
     sampler->begin_epoch(0, 0, 1U << 30U);
     std::vector<Draw> draws;
@@ -309,7 +309,7 @@ TEST(ImportanceSampler, SkipsNoFurtherThanTheEpoch) {
     EXPECT_EQ(sampler->report(0).requested, 100U);
 }
 
-TEST(ImportanceSampler, LetsRanksBeAtDifferentEpochs) {
+TEST(ImportanceSampler, AllowsRanksAtDifferentEpochs) {
     constexpr std::uint32_t kCount = 1000;
     const auto sampler =
         make(kCount, {.ranks = 2, .parameters = {{"beta", 1}, {"lossHistory", 64}}});
@@ -329,7 +329,7 @@ TEST(ImportanceSampler, LetsRanksBeAtDifferentEpochs) {
     EXPECT_EQ(sampler->report(1).epoch, 9U);
 }
 
-TEST(ImportanceSampler, ChoosesTheSameOnEveryNode) {
+TEST(ImportanceSampler, MakesTheSameChoicesOnEveryNode) {
     const SamplerSettings settings{.seed = 99, .ranks = 2, .parameters = {{"beta", 1}}};
     const auto here = make(2000, settings);
     const auto there = make(2000, settings);

@@ -29,7 +29,7 @@ void teach(ImportanceSampler& sampler, Prng& luck) {
     }
 }
 
-TEST(ImportanceSnapshot, BringsBackTheImportanceToWithinAPart) {
+TEST(ImportanceSnapshot, RestoresImportanceToWithinOnePart) {
     Prng luck(test::seed());
     const auto before = make(3);
     teach(*before, luck);
@@ -42,7 +42,7 @@ TEST(ImportanceSnapshot, BringsBackTheImportanceToWithinAPart) {
     }
 }
 
-TEST(ImportanceSnapshot, GoesOnInMidEpochWithTheSameSamples) {
+TEST(ImportanceSnapshot, ResumesInMidEpochWithTheSameSamples) {
     Prng luck(test::seed());
     const auto before = make(3);
     teach(*before, luck);
@@ -62,7 +62,7 @@ TEST(ImportanceSnapshot, GoesOnInMidEpochWithTheSameSamples) {
     EXPECT_EQ(after->report(0).requested, 1500U);
 }
 
-TEST(ImportanceSnapshot, IsAboutOneByteASample) {
+TEST(ImportanceSnapshot, TakesAboutOneBytePerSample) {
     Prng luck(test::seed());
     const auto sampler = make(3);
     teach(*sampler, luck);
@@ -72,7 +72,7 @@ TEST(ImportanceSnapshot, IsAboutOneByteASample) {
     EXPECT_LT(sampler->snapshot().size(), kCount * 1.25 + 1100);
 }
 
-TEST(ImportanceSnapshot, RefusesASnapshotOfAnotherJob) {
+TEST(ImportanceSnapshot, RejectsASnapshotOfAnotherJob) {
     Prng luck(test::seed());
     const auto sampler = make(3);
     teach(*sampler, luck);
@@ -82,7 +82,7 @@ TEST(ImportanceSnapshot, RefusesASnapshotOfAnotherJob) {
     EXPECT_FALSE(make(3, kCount, 2)->restore(snapshot));
 }
 
-// It comes from a file that others may have written.
+// Snapshots are untrusted: other programs may write the file.
 TEST(ImportanceSnapshot, CorruptSnapshotIsRejectedOrIgnored) {
     Prng luck(test::seed());
     const auto sampler = make(3);

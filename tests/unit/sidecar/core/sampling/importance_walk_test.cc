@@ -41,7 +41,7 @@ std::vector<ImportanceWalk::Step> all_steps(ImportanceWalk& walk, const LossRank
     return steps;
 }
 
-TEST(ImportanceWalk, ReadsEverythingOnceInAFullEpoch) {
+TEST(ImportanceWalk, ReadsEachSampleOnceInAFullEpoch) {
     const LossRanks losses(10);
     std::set<SampleIndex> seen;
     for (const std::uint32_t rank : {0U, 1U}) {
@@ -57,7 +57,7 @@ TEST(ImportanceWalk, ReadsEverythingOnceInAFullEpoch) {
 }
 
 // T2 of the plan: 1/(1+beta), that is .752 at .33 and .5 at 1.
-TEST(ImportanceWalk, KeepsOneOverOnePlusBeta) {
+TEST(ImportanceWalk, KeepsAShareOfOneOverOnePlusBeta) {
     Prng luck(test::seed());
     for (const double beta : {0.33, 1.0}) {
         const LossRanks losses = random_losses(20000, luck);
@@ -76,7 +76,7 @@ TEST(ImportanceWalk, KeepsOneOverOnePlusBeta) {
     }
 }
 
-// The published sampler flagged list positions by the importance of the sample with that number.
+// The published sampler set the flag of a list position from the sample with that number.
 TEST(ImportanceWalk, FlagsASampleByItsOwnLoss) {
     Prng luck(test::seed());
     const LossRanks losses = random_losses(20000, luck);
@@ -86,7 +86,7 @@ TEST(ImportanceWalk, FlagsASampleByItsOwnLoss) {
     EXPECT_NEAR(border, std::sqrt(0.3), 1e-12);
     for (const auto& step : all_steps(walk, losses)) {
         const double rank = losses.ranks()[step.sample];
-        // The ring knows 1024 losses, so its percentile is off by a few hundredths at most.
+        // The history has 1024 losses, so its percentile deviates by a few hundredths at most.
         if (rank > border + 0.08) {
             EXPECT_TRUE(step.important) << rank;
         }
@@ -96,7 +96,7 @@ TEST(ImportanceWalk, FlagsASampleByItsOwnLoss) {
     }
 }
 
-TEST(ImportanceWalk, KeepsTheHardestAlmostAlways) {
+TEST(ImportanceWalk, KeepsTheHardestSamplesAlmostAlways) {
     Prng luck(test::seed());
     const LossRanks losses = random_losses(20000, luck);
     ImportanceWalk walk(20000, settings(luck(), {{"beta", 1}}), 0);
@@ -110,7 +110,7 @@ TEST(ImportanceWalk, KeepsTheHardestAlmostAlways) {
     EXPECT_GT(hardest, 3 * 190U);  // of 200 each
 }
 
-TEST(ImportanceWalk, KeepsWhatNobodyHasMeasured) {
+TEST(ImportanceWalk, KeepsUnmeasuredSamples) {
     Prng luck(test::seed());
     LossRanks losses(2000);
     for (SampleIndex sample = 0; sample < 2000; sample += 2) {
@@ -128,7 +128,7 @@ TEST(ImportanceWalk, KeepsWhatNobodyHasMeasured) {
     EXPECT_EQ(unmeasured, 1000U);
 }
 
-TEST(ImportanceWalk, CountsWhatItLeavesOut) {
+TEST(ImportanceWalk, CountsLeftOutSamples) {
     Prng luck(test::seed());
     const LossRanks losses = random_losses(5000, luck);
     for (const std::uint32_t ranks : {1U, 3U}) {
@@ -140,7 +140,7 @@ TEST(ImportanceWalk, CountsWhatItLeavesOut) {
             for (const auto& step : steps) {
                 left_out += step.left_out;
             }
-            // Those after the last step are nobody's.
+            // Samples after the last step are not read.
             const auto kept = std::ranges::count(walk.kept(), true);
             const bool took_back = static_cast<std::size_t>(kept) < steps.size();
             const auto last = std::ranges::find(walk.kept().rbegin(), walk.kept().rend(), true);
@@ -151,8 +151,8 @@ TEST(ImportanceWalk, CountsWhatItLeavesOut) {
     }
 }
 
-// DDP waits for every rank in every step: a rank with fewer batches would hang the others.
-TEST(ImportanceWalk, GivesAllRanksEquallyManyAndNobodyTheSame) {
+// DDP waits for every rank in every step: a rank with fewer batches would block the others.
+TEST(ImportanceWalk, RanksReadEquallyManyDistinctSamples) {
     Prng luck(test::seed());
     const std::uint64_t seed = luck();
     const LossRanks losses = random_losses(9001, luck);
@@ -171,12 +171,12 @@ TEST(ImportanceWalk, GivesAllRanksEquallyManyAndNobodyTheSame) {
             }
         }
         EXPECT_EQ(lengths.size(), 1U);
-        // 9001 does not divide by 4: three ranks are filled up with a sample that another one has.
+        // 9001 does not divide by 4: three ranks are padded with a sample of another rank.
         EXPECT_GE(seen.size() + 3, total);
     }
 }
 
-TEST(ImportanceWalk, MeetsTheSameSamplesAgainWhateverLossesCame) {
+TEST(ImportanceWalk, RepeatsAnEpochDespiteNewLosses) {
     Prng luck(test::seed());
     for (const std::uint32_t ranks : {1U, 2U}) {
         LossRanks losses = random_losses(4000, luck);

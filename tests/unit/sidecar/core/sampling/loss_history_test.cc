@@ -12,7 +12,7 @@
 namespace stoker::sidecar {
 namespace {
 
-TEST(LossHistory, RatesALossByThoseBelowIt) {
+TEST(LossHistory, PercentileIsTheShareOfSmallerLosses) {
     LossHistory ring(4);
     for (const float loss : {3.0F, 1.0F, 2.0F, 4.0F}) {
         ring.add(loss);
@@ -23,8 +23,8 @@ TEST(LossHistory, RatesALossByThoseBelowIt) {
     EXPECT_DOUBLE_EQ(ring.percentile(9.0F, 0.5), 0.9);
 }
 
-// The published routine left the top hundredth at zero: the hardest samples were never read.
-TEST(LossHistory, GivesTheHardestTheHighestPercentile) {
+// The published routine gave the top hundredth a zero: the hardest samples were never read.
+TEST(LossHistory, HardestSampleHasTheHighestPercentile) {
     LossHistory ring(1024);
     for (int i = 0; i < 1024; ++i) {
         ring.add(static_cast<float>(i));
@@ -33,7 +33,7 @@ TEST(LossHistory, GivesTheHardestTheHighestPercentile) {
     EXPECT_GT(ring.percentile(1e30F, 0), 0.999);
 }
 
-TEST(LossHistory, ForgetsTheOldest) {
+TEST(LossHistory, ForgetsTheOldestLoss) {
     LossHistory ring(2);
     ring.add(10.0F);
     ring.add(20.0F);
@@ -44,7 +44,7 @@ TEST(LossHistory, ForgetsTheOldest) {
     EXPECT_DOUBLE_EQ(ring.percentile(15.0F, 0), 1.0 / 3);
 }
 
-TEST(LossHistory, LetsLuckDecideAmongEquals) {
+TEST(LossHistory, BreaksTiesAtRandom) {
     LossHistory ring(3);
     for (int i = 0; i < 3; ++i) {
         ring.add(1.0F);
@@ -59,7 +59,7 @@ TEST(LossHistory, AgreesWithAPlainListOnRandomLosses) {
         LossHistory ring(capacity);
         std::deque<float> plain;
         for (int i = 0; i < 1000; ++i) {
-            // Few values, so that there are ties; negative ones too.
+            // Few distinct values, some negative, to produce ties.
             const float loss = static_cast<float>(luck.below(12)) - 4.0F;
             const auto less = std::count_if(
                 plain.begin(), plain.end(), [loss](float other) { return other < loss; });
@@ -77,9 +77,9 @@ TEST(LossHistory, AgreesWithAPlainListOnRandomLosses) {
     }
 }
 
-// The reason for the tie rule: whatever the losses, even all equal, a loss of the ring's own kind
-// has a uniform percentile, so that percentile^beta keeps 1/(1+beta).
-TEST(LossHistory, KeepsTheSameShareOfAnyKindOfLosses) {
+// Reason for the tie rule: for any losses, even all equal, a loss of the same distribution has a
+// uniform percentile, so percentile^beta keeps 1/(1+beta).
+TEST(LossHistory, KeepsTheSameShareOfAnyDistribution) {
     Prng luck(test::seed());
     const auto kept_share = [&luck](auto draw, double beta) {
         LossHistory ring(256);

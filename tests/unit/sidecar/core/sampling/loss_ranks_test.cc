@@ -19,7 +19,7 @@ void rebuild(LossRanks& ranks) {
     ASSERT_TRUE(ranks.advance(kToTheEnd));
 }
 
-// The middle rank among equals, over all samples with a loss.
+// The middle rank among equal losses, over all samples with a loss.
 float plain_rank(const LossRanks& ranks, SampleIndex sample) {
     if (!ranks.knows(sample)) {
         return 1.0F;
@@ -33,7 +33,7 @@ float plain_rank(const LossRanks& ranks, SampleIndex sample) {
     return static_cast<float>((2.0 * less + equal) / (2.0 * ranks.known()));
 }
 
-TEST(LossRanks, RanksByLossWhateverItsScale) {
+TEST(LossRanks, RanksByLossAtAnyScale) {
     LossRanks ranks(4);
     const float losses[] = {0.5F, 3e9F, 1e-20F, -2.0F};
     for (SampleIndex sample = 0; sample < 4; ++sample) {
@@ -75,9 +75,9 @@ TEST(LossRanks, TreatsNegativeZeroAsZero) {
     EXPECT_EQ(ranks.ranks()[0], ranks.ranks()[1]);
 }
 
-// Cases that the rebuild must get right: values that differ in their upper or lower halves only,
-// many ties, and a bucket that is counted but not sorted.
-TEST(LossRanks, AgreesWithCountingOnEveryKindOfLosses) {
+// Edge cases of the rebuild: values that differ only in their upper or lower halves, many ties, and
+// a bucket that is sorted by counting.
+TEST(LossRanks, AgreesWithCountingOnAllDistributions) {
     Prng luck(test::seed());
     const auto check = [&luck](std::uint32_t count, double known, auto draw) {
         LossRanks ranks(count);
@@ -113,8 +113,8 @@ TEST(LossRanks, DoesNotChangeWithTheScaleOfTheLosses) {
     EXPECT_TRUE(std::equal(small.ranks().begin(), small.ranks().end(), large.ranks().begin()));
 }
 
-// A rebuild stops at the given slice size, and losses that arrive meanwhile do no harm.
-TEST(LossRanks, RebuildsInSlicesWhileLossesComeIn) {
+// A rebuild stops at the given slice size; losses that arrive meanwhile do not corrupt it.
+TEST(LossRanks, RebuildsInSlicesWhileLossesArrive) {
     Prng luck(test::seed());
     LossRanks ranks(20000);
     LossRanks at_once(20000);
@@ -145,7 +145,7 @@ TEST(LossRanks, RebuildsInSlicesWhileLossesComeIn) {
     EXPECT_EQ(ranks.revision(), 2U);
 }
 
-TEST(LossRanks, TakesTwelveBytesASample) {
+TEST(LossRanks, TakesTwelveBytesPerSample) {
     EXPECT_LE(LossRanks(1000000).memory_bytes(), 12001000U);
 }
 

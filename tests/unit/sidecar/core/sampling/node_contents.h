@@ -9,18 +9,18 @@ namespace stoker::test {
 
 using sidecar::SampleIndex;
 
-// What is on a node because a test says so.
+// Fake residency: the test sets which samples are on the node.
 class NodeContents final : public sidecar::Residency {
 public:
     void store(SampleIndex sample, bool kept = false) { stored_[sample] = kept; }
 
-    // And tells the sampler.
+    // Stores the sample and notifies the sampler.
     void store(sidecar::Sampler& sampler, SampleIndex sample) {
         store(sample);
         sampler.on_stored(sample);
     }
 
-    // And tells the listener.
+    // Stores the sample and notifies the listener.
     void store(sidecar::ResidencyListener& listener, SampleIndex sample, bool kept) {
         store(sample, kept);
         listener.on_stored(sample, kept);
@@ -43,10 +43,10 @@ public:
     }
 
 private:
-    std::map<SampleIndex, bool> stored_;  // kept
+    std::map<SampleIndex, bool> stored_;  // whether it is kept
 };
 
-// For samplers of which it does not matter. Stays empty.
+// For samplers that ignore residency. Stays empty.
 inline const NodeContents kEmptyNode{};
 
 }  // namespace stoker::test

@@ -46,7 +46,7 @@ protected:
     PartyScans scans{kCount};
 };
 
-TEST_F(PartyScansTest, AGuestHasSoManyReadersAndTakesNoneOfTheOwners) {
+TEST_F(PartyScansTest, LimitsAGuestsReadersAndReservesTheOwners) {
     for (std::uint32_t i = 0; i < PartyScans::kGuestReadersMax; ++i) {
         EXPECT_TRUE(scan(kGuest).join().has_value());
     }
@@ -57,7 +57,7 @@ TEST_F(PartyScansTest, AGuestHasSoManyReadersAndTakesNoneOfTheOwners) {
     }
 }
 
-TEST_F(PartyScansTest, SoManyGuestsHaveAScanUntilOneOfThemHasNoReaders) {
+TEST_F(PartyScansTest, LimitsGuestScansUntilOneHasNoReaders) {
     for (std::uint8_t guest = 1; guest <= PartyScans::kGuestsMax; ++guest) {
         begin(Party{guest});
     }
@@ -68,8 +68,8 @@ TEST_F(PartyScansTest, SoManyGuestsHaveAScanUntilOneOfThemHasNoReaders) {
     EXPECT_FALSE(scans.has(kGuest));
 }
 
-// A guest that draws as fast as it can, and epoch after epoch.
-TEST_F(PartyScansTest, WhatAGuestDrawsChangesNothingThatIsFetchedForTheOwner) {
+// The guest draws as fast as it can, over several epochs.
+TEST_F(PartyScansTest, GuestsDrawsDoNotChangeTheOwnersFetches) {
     SharedScan alone{kCount, limits, 7};
     const auto reader = alone.join().value();
     alone.begin(reader);
@@ -89,7 +89,7 @@ TEST_F(PartyScansTest, WhatAGuestDrawsChangesNothingThatIsFetchedForTheOwner) {
     }
 }
 
-TEST_F(PartyScansTest, KeepsWhatAnyPartyNeeds) {
+TEST_F(PartyScansTest, KeepsSamplesThatAnyPartyNeeds) {
     begin(kOwnParty, {1});
     begin(kGuest, {2});
     EXPECT_TRUE(scans.keeps(1));
@@ -97,7 +97,7 @@ TEST_F(PartyScansTest, KeepsWhatAnyPartyNeeds) {
     EXPECT_FALSE(scans.keeps(3));
 }
 
-TEST_F(PartyScansTest, AGuestsLookaheadGoesForTheOwnersPrefetch) {
+TEST_F(PartyScansTest, OwnersPrefetchEvictsAGuestsLookahead) {
     begin(kOwnParty, {1, 2});
     begin(kGuest, {2, 3});
     for (const SampleIndex sample : {1, 2, 3}) {
@@ -109,7 +109,7 @@ TEST_F(PartyScansTest, AGuestsLookaheadGoesForTheOwnersPrefetch) {
     EXPECT_THAT(victims(kOwnParty, true), Contains(3));
 }
 
-TEST_F(PartyScansTest, AReaderThatDrawsAndDoesNotReadLeavesLookaheadsToTheOthers) {
+TEST_F(PartyScansTest, ReaderThatNeverReadsLeavesOthersTheirLookahead) {
     const auto own = begin(kOwnParty);
     const auto guest = begin(kGuest);
     Prng prng{3};
@@ -123,7 +123,7 @@ TEST_F(PartyScansTest, AReaderThatDrawsAndDoesNotReadLeavesLookaheadsToTheOthers
     EXPECT_GE(scan(kOwnParty).feed().size(), 5U) << "the window is full of what was drawn";
 }
 
-TEST_F(PartyScansTest, VictimsAreFoundBehindManyThatMayNotGo) {
+TEST_F(PartyScansTest, FindsVictimsBehindManyNonEvictableSamples) {
     constexpr std::uint32_t kMany = 3 * SharedScan::kVictimLooksMax;
     SharedScan many{kMany, {.window_samples = 4}, 7};
     many.begin(many.join().value());
@@ -149,8 +149,8 @@ TEST_F(PartyScansTest, VictimsAreFoundBehindManyThatMayNotGo) {
     EXPECT_EQ(lasts.size(), 3U) << "each call goes on behind the last one";
 }
 
-// Jobs of different parties with a window of a fifth of the dataset and nothing kept. Whatever a
-// feed asks for is there at once.
+// Jobs of different parties; the window holds a fifth of the dataset and no sample is resident.
+// Samples in a feed arrive at once.
 class PartyWorld {
 public:
     explicit PartyWorld(const std::vector<double>& speeds) {
@@ -161,7 +161,7 @@ public:
         }
     }
 
-    // Share of the dataset that is fetched a job-epoch, without the first epoch.
+    // Share of the dataset fetched per job and epoch, without the first epoch.
     double run() {
         std::uint64_t before = 0;
         std::uint64_t drawn = 0;
@@ -220,7 +220,7 @@ private:
         if (!stored_[sample] && in_window_ == kWindow) {
             scans_.victims(room, victims);
             if (victims.empty()) {
-                fetches_ += room.urgent ? 1 : 0;  // past the cache
+                fetches_ += room.urgent ? 1 : 0;  // bypasses the cache
                 return false;
             }
             drop(victims[0]);
@@ -253,8 +253,8 @@ private:
     std::uint64_t fetches_ = 0;
 };
 
-// One scan for all: .505, .339, .610, .382 in a dataset of 5,000 samples.
-TEST(PartyScansTraffic, PartiesReadWhatWasFetchedForOthers) {
+// With one scan for all: .505, .339, .610, .382 in a dataset of 5,000 samples.
+TEST(PartyScansTraffic, PartiesReadSamplesFetchedForOthers) {
     EXPECT_LE(PartyWorld({1, 1}).run(), 0.55);
     EXPECT_LE(PartyWorld({1, 1, 1}).run(), 0.37);
     EXPECT_LE(PartyWorld({1, 0.5}).run(), 0.66);

@@ -17,8 +17,8 @@ std::vector<SampleIndex> group(const RedundancyGroups& groups, SampleIndex sampl
     return {members.begin(), members.end()};
 }
 
-// The example of the slides: {2,4,7} and {5,6}.
-TEST(RedundancyGroups, PutNearOnesTogether) {
+// The slides' example: {2,4,7} and {5,6}.
+TEST(RedundancyGroups, GroupNearDuplicates) {
     const std::vector<Fingerprint> prints = {
         0x0F0F0F0F0F0F0F0F,
         0xFFFF0000FFFF0000,
@@ -53,7 +53,7 @@ TEST(RedundancyGroups, AreEmptyWithoutFingerprints) {
     EXPECT_FALSE(RedundancyGroups().is_copy(0));
 }
 
-// Against comparing all pairs, for every threshold: the bands must not miss one.
+// Compares with a search over all pairs, for every threshold: the bands must not miss a pair.
 TEST(RedundancyGroups, AgreeWithComparingAllPairs) {
     Prng luck(test::seed());
     for (const std::uint32_t threshold : {0U, 1U, 2U, 5U, 10U, 31U, 63U}) {
@@ -61,7 +61,7 @@ TEST(RedundancyGroups, AgreeWithComparingAllPairs) {
         std::vector<Fingerprint> prints;
         for (int i = 0; i < 150; ++i) {
             Fingerprint print = luck();
-            if (i > 20) {  // some random bits away from an earlier one
+            if (i > 20) {  // differs from an earlier one in some random bits
                 print = prints[luck.below(prints.size())];
                 for (std::uint64_t flips = luck.below(threshold + 4); flips > 0; --flips) {
                     print ^= Fingerprint{1} << luck.below(64);
@@ -96,7 +96,7 @@ TEST(RedundancyGroups, AgreeWithComparingAllPairs) {
     }
 }
 
-TEST(RedundancyGroups, LeaveOutWhatIsNotKnownAndKeepWhatWasTogether) {
+TEST(RedundancyGroups, SkipUnknownFingerprintsAndKeepEarlierGroups) {
     const std::vector<Fingerprint> prints = {0, 0, 0, 1, 0xFF00};
     const std::vector<bool> known = {true, false, true, true, true};
     const RedundancyGroups::Copy before{4, 1};
@@ -110,7 +110,7 @@ TEST(RedundancyGroups, LeaveOutWhatIsNotKnownAndKeepWhatWasTogether) {
     EXPECT_EQ(groups.group_of(0).size(), 3U);
 }
 
-TEST(RedundancyGroups, AreTheSameFromTheirCopies) {
+TEST(RedundancyGroups, AreRestoredFromTheirCopies) {
     const std::vector<Fingerprint> prints = {5, 9, 5, 9, 9, 1ULL << 40U};
     const RedundancyGroups groups{prints, 0};
     const auto copies = groups.copies();
@@ -123,10 +123,10 @@ TEST(RedundancyGroups, AreTheSameFromTheirCopies) {
     EXPECT_TRUE(RedundancyGroups::of(6, {&outside, 1}).copies().empty());
 }
 
-TEST(RedundancyGroups, CompareWithAFewNeighboursOnlyWhereToldSo) {
+TEST(RedundancyGroups, LimitComparisonsToTheGivenLooks) {
     std::vector<Fingerprint> prints;
     for (Fingerprint i = 0; i < 100; ++i) {
-        prints.push_back(i * 0x111);  // all alike in the upper bands
+        prints.push_back(i * 0x111);  // equal in the upper bands
     }
     const std::vector<bool> known(prints.size(), true);
     const RedundancyGroups all{prints, 3};

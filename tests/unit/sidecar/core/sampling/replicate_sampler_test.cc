@@ -44,8 +44,8 @@ struct Everything final {
     bool operator()(SampleIndex /*sample*/) const { return true; }
 };
 
-// A trainer whose losses are a sample's own times a noise of each visit, and a cache of equal
-// samples behind ReplicateEviction.
+// A trainer whose losses are the sample's own times noise per visit, and a cache of equal samples
+// with ReplicateEviction.
 class Trainer {
 public:
     Trainer(double cached, const SamplerSettings& settings)
@@ -127,9 +127,9 @@ Outcome train(double cached, const SamplerSettings& settings) {
     return Trainer{cached, settings}.run(14, 4);
 }
 
-// Law 4: what replication is worth, and what it costs, where the first epoch is drawn, too, and
-// what has had no loss yet weighs 1.
-TEST(ReplicateSampler, HitsAndCoversAsLawFourSays) {
+// Law 4: hit ratio and coverage of replication if the first epoch is drawn, too, and unseen samples
+// weigh 1.
+TEST(ReplicateSampler, HitsAndCoverageFollowLawFour) {
     struct Row {
         double cached;
         double replication;
@@ -162,16 +162,16 @@ TEST(ReplicateSampler, HitsAndCoversAsLawFourSays) {
     }
 }
 
-// After a first epoch that reads everything, no score ln(k + 10) of batches of 64 is more than 1.19
-// times the mean: a fifth of the samples is at most 0.24 of the draws, read three times each 0.71.
-// (What comes in and is read again in its epoch is the rest.)
-TEST(ReplicateSampler, HitsLessOftenAfterAFirstEpochOfEverything) {
+// After a full first epoch, no score ln(k + 10) in batches of 64 exceeds 1.19 times the mean: a
+// fifth of the samples gets at most 0.24 of the draws, each read three times, hence 0.71. (The
+// remainder are samples admitted and read again in the same epoch.)
+TEST(ReplicateSampler, HitsLessOftenAfterAFullFirstEpoch) {
     const Outcome outcome = train(.2, {.seed = 5, .parameters = {{"replication", 3}}});
     EXPECT_NEAR(outcome.hits, .73, 0.03);
     EXPECT_NEAR(outcome.coverage, .38, 0.03);
 }
 
-TEST(ReplicateSampler, DrawsFromTheFirstEpochOnWithoutWarmUp) {
+TEST(ReplicateSampler, DrawsInTheFirstEpochWithoutWarmUp) {
     const auto sampler = make(1000, {.parameters = {{"warmupEpochs", 0}}});
     sampler->begin_epoch(0, 0, 0);
     const auto samples = draw(*sampler, 0, 1000);
@@ -179,8 +179,8 @@ TEST(ReplicateSampler, DrawsFromTheFirstEpochOnWithoutWarmUp) {
         << "1 - 1/e of them";
 }
 
-// Ranks of one job that lose their connection and come again read what they would have read.
-TEST(ReplicateSampler, BeginsAnEpochAgainWithTheSameDraws) {
+// Ranks of a job that reconnect read the same samples as without the break.
+TEST(ReplicateSampler, RestartsAnEpochWithTheSameDraws) {
     test::NodeContents node;
     const auto sampler = make(200, {.seed = 4, .ranks = 2}, node);
     for (const std::uint32_t rank : {0U, 1U}) {
@@ -188,13 +188,13 @@ TEST(ReplicateSampler, BeginsAnEpochAgainWithTheSameDraws) {
     }
     const auto all = draw(*sampler, 0, 200);
     for (SampleIndex sample = 0; sample < 50; ++sample) {
-        node.store(sample);  // would be read several times, had the epoch not begun
+        node.store(sample);  // would be read several times if the epoch had not begun
     }
     sampler->begin_epoch(0, 1, 30);
     EXPECT_EQ(draw(*sampler, 0, 200), std::vector(all.begin() + 30, all.end()));
 }
 
-TEST(ReplicateSampler, BeginsWithAPlainShuffle) {
+TEST(ReplicateSampler, ShufflesTheFirstEpoch) {
     test::NodeContents node;
     node.store(5);
     const auto sampler = make(100, {}, node);
@@ -259,7 +259,7 @@ TEST(ReplicateSampler, RanksShareTheSameDraws) {
     }
 }
 
-// How often each sample is among these.
+// Number of occurrences of each sample.
 std::vector<std::uint32_t> times_of(const std::vector<SampleIndex>& samples, std::uint32_t count) {
     std::vector<std::uint32_t> times(count);
     for (const SampleIndex sample : samples) {
@@ -268,7 +268,7 @@ std::vector<std::uint32_t> times_of(const std::vector<SampleIndex>& samples, std
     return times;
 }
 
-// An epoch's draws, and the parts of them that the ranks of a world get.
+// An epoch's draws, and the parts that the ranks of a world get.
 struct Parts {
     Parts(std::uint32_t samples, std::uint32_t ranks, double accuracy_change) {
         const auto alone = make(samples, {.seed = 3});
@@ -293,9 +293,9 @@ void expect_even_part(std::uint32_t part, std::uint32_t all, std::uint32_t ranks
     EXPECT_LE(part, (all + ranks - 1) / ranks);
 }
 
-// PADS while validation improves: whatever counts as most drawn, each rank has an even part of it,
-// and an even part of the copies of each sample.
-TEST(ReplicateSampler, AggressiveRanksGetEvenPartsOfTheMostDrawn) {
+// PADS while validation improves: each rank gets an equal part of the most drawn samples, for any
+// definition of most drawn, and an equal part of the copies of each sample.
+TEST(ReplicateSampler, AggressiveRanksGetEqualPartsOfTheMostDrawn) {
     constexpr std::uint32_t kSamples = 6000;
     for (const std::uint32_t ranks : {2U, 3U, 4U}) {
         const Parts parts{kSamples, ranks, 0.1};
@@ -318,9 +318,9 @@ TEST(ReplicateSampler, AggressiveRanksGetEvenPartsOfTheMostDrawn) {
     }
 }
 
-// And otherwise: n of N draws in random order are n drawn without replacement, so of a sample with
-// m copies a rank has none with C(N-m, n) / C(N, n). Without a validation so too.
-TEST(ReplicateSampler, RelaxedRanksGetCopiesByChance) {
+// Otherwise n of N draws in random order are n drawn without replacement: a rank has none of the m
+// copies of a sample with probability C(N-m, n) / C(N, n). The same without validation.
+TEST(ReplicateSampler, NonAggressiveRanksGetCopiesAtRandom) {
     constexpr std::uint32_t kSamples = 24'000;
     for (const double change : {-0.1, 0.0}) {
         for (const std::uint32_t ranks : {2U, 3U, 4U}) {
@@ -338,7 +338,7 @@ TEST(ReplicateSampler, RelaxedRanksGetCopiesByChance) {
                 distinct += 1 - none;
                 if_even += std::min(1.0, static_cast<double>(copies) / ranks);
             }
-            constexpr double kTolerance = 0.015;  // four deviations
+            constexpr double kTolerance = 0.015;  // four standard deviations
             ASSERT_GT(if_even, distinct * (1 + 2 * kTolerance)) << "or nothing is told apart";
             for (const auto& part : parts.of_rank) {
                 const auto got = kSamples - std::ranges::count(part, 0U);
@@ -356,7 +356,7 @@ TEST(ReplicateSampler, ForgetsOldValidations) {
     EXPECT_TRUE(sampler->is_aggressive());
 }
 
-TEST(ReplicateSampler, GivesLossesToTheServedIds) {
+TEST(ReplicateSampler, AssignsLossesToTheServedIds) {
     const auto sampler = make(50);
     sampler->begin_epoch(0, 0, 0);
     const auto batch = draw(*sampler, 0, 3);
@@ -371,7 +371,7 @@ TEST(ReplicateSampler, GivesLossesToTheServedIds) {
     EXPECT_FLOAT_EQ(importance[batch[0]], 0.98F);
 }
 
-TEST(ReplicateSampler, GoesOnFromASnapshot) {
+TEST(ReplicateSampler, ResumesFromASnapshot) {
     const auto sampler = make(50, {.seed = 2});
     sampler->begin_epoch(0, 0, 0);
     for (int batch = 0; batch < 5; ++batch) {
@@ -395,7 +395,7 @@ TEST(ReplicateSampler, GoesOnFromASnapshot) {
     EXPECT_FALSE(make(51)->restore(state));
 }
 
-TEST(ReplicateSampler, RefusesImpossibleSettings) {
+TEST(ReplicateSampler, RejectsInvalidSettings) {
     const auto refused = [](std::uint32_t samples, SamplerSettings settings) {
         settings.contract = "replicate";
         return !ReplicateSampler::create(test::kEmptyNode, samples, settings).has_value();

@@ -10,7 +10,7 @@ namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-TEST(ReplicateScores, ScoreTheRankInTheBatchByTheServedId) {
+TEST(ReplicateScores, ScoreServedIdsByTheirRankInTheBatch) {
     ReplicateScores scores{10, 10};
     scores.on_batch(std::vector<SampleIndex>{7, 2, 5}, std::vector<float>{0.5F, 3.0F, 0.1F});
     EXPECT_FLOAT_EQ(scores.score(5), std::log(10.0F));
@@ -19,7 +19,7 @@ TEST(ReplicateScores, ScoreTheRankInTheBatchByTheServedId) {
     EXPECT_FLOAT_EQ(scores.score(0), std::log(10.0F)) << "unseen: the lowest score";
 }
 
-TEST(ReplicateScores, AreTheLeastOfABatchUntilTheFirstLossOrWhatIsSaid) {
+TEST(ReplicateScores, HaveTheLowestOrTheGivenScoreBeforeTheFirstLoss) {
     EXPECT_FLOAT_EQ(ReplicateScores(3, 10).score(1), std::log(10.F));
     EXPECT_FLOAT_EQ(ReplicateScores(3, 10, 1).score(1), 1);
 }
@@ -42,7 +42,7 @@ TEST(ReplicateScores, DoNotDependOnTheScaleOfLosses) {
     }
 }
 
-TEST(ReplicateScores, IgnoreAndCountWhatIsNoLoss) {
+TEST(ReplicateScores, IgnoreAndCountInvalidLosses) {
     ReplicateScores scores{4, 10};
     const auto used = scores.on_batch(
         std::vector<SampleIndex>{0, 1, 2, 9, 3},
@@ -75,7 +75,7 @@ TEST(ReplicateScores, DrawInProportionToTheWeights) {
     Prng prng{4};
     const auto draws = scores.draw(110'000, prng);
     ASSERT_EQ(draws.size(), 110'000U);
-    // Six sigma are at most 1000.
+    // Six standard deviations are at most 1000.
     EXPECT_NEAR(static_cast<double>(std::ranges::count(draws, 0U)), 20'000, 1000);
     EXPECT_NEAR(static_cast<double>(std::ranges::count(draws, 1U)), 30'000, 1000);
     EXPECT_NEAR(static_cast<double>(std::ranges::count(draws, 2U)), 60'000, 1000);

@@ -40,7 +40,7 @@ std::unique_ptr<Sampler> make_buckets(
     const NodeContents& node, std::uint32_t ranks, Redundancy redundancy) {
     std::vector<Fingerprint> prints(kCount);
     for (SampleIndex sample = 0; sample < kCount; ++sample) {
-        prints[sample] = sample / 4;  // four alike each
+        prints[sample] = sample / 4;  // groups of four near-duplicates
     }
     const SamplerSettings settings{
         .contract = "importance",
@@ -56,8 +56,8 @@ std::unique_ptr<Sampler> make_buckets(
 struct Kind {
     std::string name;
     Make make;
-    bool has_stand_ins = false;  // which may themselves be asked for, and come again
-    bool repeats = false;        // by contract
+    bool has_stand_ins = false;  // a stand-in may itself be requested later, and repeat
+    bool repeats = false;        // required by the contract
 };
 
 class ResumedEpochOf : public testing::TestWithParam<Kind> {};
@@ -80,7 +80,7 @@ INSTANTIATE_TEST_SUITE_P(Samplers, ResumedEpochOf, testing::ValuesIn(kKinds), []
     return kind.param.name;
 });
 
-// Puts a random half of the samples on the node and takes the others away.
+// Stores a random half of the samples on the node and removes the others.
 void store_half(NodeContents& node, Sampler& sampler, Prng& luck) {
     for (SampleIndex sample = 0; sample < kCount; ++sample) {
         luck.below(2) == 0 ? node.store(sampler, sample) : node.drop(sample);
@@ -123,7 +123,7 @@ std::size_t count_distinct(const std::vector<Draw>& draws) {
     return samples.size();
 }
 
-TEST_P(ResumedEpochOf, GivesTheRestOfAFullEpochThatRanksReadAlone) {
+TEST_P(ResumedEpochOf, CompletesAFullEpochThatRanksBeganAlone) {
     const std::uint64_t seed = test::seed();
     SCOPED_TRACE(seed);
     Prng luck(seed);
@@ -154,8 +154,8 @@ TEST_P(ResumedEpochOf, GivesTheRestOfAFullEpochThatRanksReadAlone) {
     EXPECT_EQ(all.size(), kCount);
 }
 
-// The samples on the node are others than when the first part was drawn.
-TEST_P(ResumedEpochOf, RepeatsNothingOfASelectiveEpochAndKeepsRanksEquallyLong) {
+// The node stores other samples than when the first part was drawn.
+TEST_P(ResumedEpochOf, RepeatsNoSampleAndKeepsRanksEquallyLong) {
     const std::uint64_t seed = test::seed();
     SCOPED_TRACE(seed);
     Prng luck(seed);
@@ -190,10 +190,10 @@ TEST_P(ResumedEpochOf, RepeatsNothingOfASelectiveEpochAndKeepsRanksEquallyLong) 
     }
 }
 
-// Nothing has changed in between, so neither does the epoch.
-TEST_P(ResumedEpochOf, GoesOnAsIfNothingHadHappened) {
+// The epoch continues unchanged, because the node has not changed.
+TEST_P(ResumedEpochOf, ContinuesUnchangedOnAnUnchangedNode) {
     if (GetParam().has_stand_ins) {
-        return;  // which one it is depends on when it is looked for
+        return;  // the choice depends on the time of the draw
     }
     const std::uint64_t seed = test::seed();
     SCOPED_TRACE(seed);
@@ -239,7 +239,7 @@ TEST(ResumedEpoch, SettlesOneStepForEachDraw) {
     EXPECT_TRUE(resumed.has_ended());
 }
 
-TEST(ResumedEpoch, HasEndedWhereMoreWasHadThanThereIs) {
+TEST(ResumedEpoch, EndsIfMoreDrawsWereServedThanItHas) {
     EXPECT_TRUE((ResumedEpoch{{true, true}, 9, 4}.has_ended()));
 }
 

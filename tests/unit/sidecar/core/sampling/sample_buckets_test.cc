@@ -16,7 +16,7 @@ SampleBuckets make(double redundancy = 0) {
     return {kCount, settings, {.adapt_rate = false}};
 }
 
-// The higher the sample, the harder.
+// Higher samples are harder.
 void teach(SampleBuckets& buckets) {
     for (SampleIndex sample = 0; sample < kCount; ++sample) {
         buckets.criteria().record_probability(
@@ -24,7 +24,7 @@ void teach(SampleBuckets& buckets) {
     }
 }
 
-TEST(SampleBuckets, AnEpochMovesSamplesOnce) {
+TEST(SampleBuckets, MovesSamplesOncePerEpoch) {
     SampleBuckets buckets = make();
     teach(buckets);
     buckets.begin_epoch(0);
@@ -54,7 +54,7 @@ TEST(SampleBuckets, RemovedCopiesAreInNeitherBucket) {
     EXPECT_TRUE(buckets.alike(3).empty()) << "copies do not repeat";
 }
 
-TEST(SampleBuckets, ComesBackFromBytesAsItWas) {
+TEST(SampleBuckets, SurvivesARoundTripThroughBytes) {
     SampleBuckets before = make();
     teach(before);
     before.on_quality(0.5);

@@ -16,7 +16,7 @@ SamplerSettings settings(std::string contract, Parameters parameters = {}) {
     return {.contract = std::move(contract), .parameters = std::move(parameters)};
 }
 
-TEST(SamplerSettings, EveryParameterIsAsGivenOrTheTablesDefault) {
+TEST(SamplerSettings, UnsetParametersHaveTheTablesDefaults) {
     for (const domain::ContractParameter& row : domain::kContractParameters) {
         const std::string contract{row.contract};
         const std::string name{row.name};
@@ -25,14 +25,14 @@ TEST(SamplerSettings, EveryParameterIsAsGivenOrTheTablesDefault) {
     }
 }
 
-TEST(SamplerSettings, IowaHasAWarmUpOfItsOwn) {
+TEST(SamplerSettings, IowaHasItsOwnWarmUp) {
     EXPECT_EQ(settings("importance", {{"family", 1}}).count<int>("warmupEpochs"), 1);
     EXPECT_EQ(
         settings("importance", {{"family", 1}, {"warmupEpochs", 4}}).count<int>("warmupEpochs"), 4);
     EXPECT_TRUE(settings("importance", {{"family", 1}, {"warmupEpochs", 4}}).check(9).has_value());
 }
 
-TEST(SamplerSettings, RefusesWhatTheTableDoesNotAllow) {
+TEST(SamplerSettings, RejectsParametersThatTheTableForbids) {
     const auto message = [](const Parameters& parameters) {
         const auto checked = settings("importance", parameters).check(9);
         return checked ? std::string{} : checked.error().message;
@@ -45,7 +45,7 @@ TEST(SamplerSettings, RefusesWhatTheTableDoesNotAllow) {
     EXPECT_THAT(message({{"drift", 0.5}}), HasSubstr("has no parameter 'drift' here; it has: "));
 }
 
-TEST(SamplerSettings, AFamilyHasItsOwnParameters) {
+TEST(SamplerSettings, FamilyHasItsOwnParameters) {
     const auto knows = [](double family, const std::string& name, double value) {
         return settings("importance", {{"family", family}, {name, value}}).check(9).has_value();
     };
@@ -59,7 +59,7 @@ TEST(SamplerSettings, AFamilyHasItsOwnParameters) {
     }
 }
 
-TEST(SamplerSettings, NeedsSamplesAndRanks) {
+TEST(SamplerSettings, RequiresSamplesAndRanks) {
     EXPECT_FALSE(settings("replicate").check(0).has_value());
     EXPECT_FALSE((SamplerSettings{.contract = "replicate", .ranks = 0}).check(9).has_value());
 }

@@ -12,24 +12,24 @@ namespace stoker::test {
 using sidecar::SampleIndex;
 
 struct ScanJob {
-    double speed = 1.0;  // of the fastest
-    double start = 0.0;  // epochs of a job of speed 1 after the world began
+    double speed = 1.0;  // relative to the fastest job
+    double start = 0.0;  // in epochs of a job of speed 1, from the start of the world
 };
 
 struct ScanSetting {
     std::uint32_t samples = 10'000;
     double cached = 0.2;  // share of the dataset that the node holds
-    double kept = 0.9;    // share of that which is resident, the rest is the window
+    double kept = 0.9;    // resident share of that; the rest is the window
     std::uint32_t batch = 50;
     double drift_max = 0.02;
     std::uint32_t lookahead_max = 256;
-    std::uint32_t latency = 0;  // draws of all jobs until a fetch has arrived
+    std::uint32_t latency = 0;  // draws of all jobs until a fetch arrives
     std::uint64_t seed = 1;
 };
 
 // Jobs that share a scan on a node whose store is a list of flags: batch by batch in order of their
-// speeds, until the first has read `epochs`. Fetches follow the feed; a window sample goes when
-// nobody needs it, and before that only when the window is full.
+// speeds, until the first job has read `epochs`. Fetches follow the feed; a window sample is
+// dropped when no reader needs it, or earlier if the window is full.
 class ScanWorld {
 public:
     ScanWorld(const ScanSetting& setting, const std::vector<ScanJob>& jobs);
@@ -41,15 +41,15 @@ public:
         std::uint64_t fetches = 0;
         std::uint64_t evictions = 0;
         std::uint64_t window_max = 0;
-        std::uint64_t repeats = 0;      // samples that a job got twice in an epoch
+        std::uint64_t repeats = 0;      // samples that a job got more than once in an epoch
         std::uint64_t missed = 0;       // samples that a job did not get in an epoch
         std::uint64_t full_epochs = 0;  // over all jobs
-        double resident_drift = 0;      // most that a job was off the even mix, share of an epoch
+        double resident_drift = 0;      // largest deviation from the even mix, share of an epoch
     };
 
     [[nodiscard]] const Totals& totals() const { return totals_; }
 
-    // What the first job got, epoch by epoch.
+    // The first job's samples, epoch by epoch.
     [[nodiscard]] const std::vector<std::vector<SampleIndex>>& orders() const { return orders_; }
 
     [[nodiscard]] bool is_resident(SampleIndex sample) const {

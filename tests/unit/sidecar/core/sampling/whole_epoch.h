@@ -8,7 +8,7 @@
 
 namespace stoker::sidecar {
 
-// All that the rank draws in the epoch, in batches.
+// All draws of the rank in the epoch, in batches.
 inline std::vector<Draw> whole_epoch(Sampler& sampler, std::uint32_t rank, std::uint64_t epoch) {
     std::vector<Draw> draws;
     sampler.begin_epoch(rank, epoch, 0);

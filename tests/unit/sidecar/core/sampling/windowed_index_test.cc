@@ -11,7 +11,7 @@
 namespace stoker::sidecar {
 namespace {
 
-TEST(NeedIndex, BeginsWithEverythingAbsentAndUnneeded) {
+TEST(NeedIndex, StartsWithAllSamplesAbsentAndUnneeded) {
     const NeedIndex index{3};
     for (SampleIndex sample = 0; sample < 3; ++sample) {
         EXPECT_EQ(index.state(sample), ScanState::kAbsent);
@@ -20,7 +20,7 @@ TEST(NeedIndex, BeginsWithEverythingAbsentAndUnneeded) {
     EXPECT_EQ(index.count(ScanState::kAbsent), 3U);
 }
 
-// Against a map of every sample's readers and state.
+// Reference model: a map of every sample's readers and state.
 class Model {
 public:
     explicit Model(std::uint64_t seed)
@@ -98,7 +98,7 @@ private:
     std::vector<std::pair<NeedIndex::Readers, ScanState>> samples_{kSamples};
 };
 
-TEST(NeedIndex, AgreesWithAPlainTableInRandomLives) {
+TEST(NeedIndex, AgreesWithAPlainTableUnderRandomCalls) {
     Prng seeds{test::seed()};
     for (int life = 0; life < 50 && !testing::Test::HasFailure(); ++life) {
         Model model{seeds()};

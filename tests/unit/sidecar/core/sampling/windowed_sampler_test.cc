@@ -71,7 +71,7 @@ TEST(WindowedSampler, RanksOnDifferentNodesShareAnEpoch) {
     EXPECT_EQ(repeated, 3U);
 }
 
-TEST(WindowedSampler, ForeseesWhatItGivesNext) {
+TEST(WindowedSampler, DrawsTheForeseenSamples) {
     SharedScan scan{kSamples, {.window_samples = 16}, 1};
     const auto sampler = make(scan, {.count = kSamples});
     sampler->begin_epoch(0, 0, 0);
@@ -81,13 +81,13 @@ TEST(WindowedSampler, ForeseesWhatItGivesNext) {
     EXPECT_EQ(draw(*sampler, 0, 5), foreseen) << "nothing is stored: they come in feed order";
 }
 
-TEST(WindowedSampler, ResumesWhereTheTrainerWas) {
+TEST(WindowedSampler, ResumesAtTheTrainersPosition) {
     SharedScan scan{kSamples, {.window_samples = 10}, 1};
     const EpochShape shape{.count = kSamples, .seed = 3};
     const auto sampler = make(scan, shape);
     sampler->begin_epoch(0, 4, 0);
     const auto trained = draw(*sampler, 0, 40);
-    draw(*sampler, 0, 15);  // in the loader's pipeline: never trained on
+    draw(*sampler, 0, 15);  // prefetched by the loader, never trained on
     const std::string state = sampler->snapshot();
 
     SharedScan other{kSamples, {.window_samples = 10}, 2};
@@ -104,7 +104,7 @@ TEST(WindowedSampler, ResumesWhereTheTrainerWas) {
     EXPECT_EQ(draw(*resumed, 0, 1000).size(), kSamples);
 }
 
-TEST(WindowedSampler, RefusesAStrangersState) {
+TEST(WindowedSampler, RejectsTheStateOfAnotherSampler) {
     SharedScan scan{kSamples, {}, 1};
     const auto sampler = make(scan, {.count = kSamples, .seed = 3});
     const auto other = make(scan, {.count = kSamples, .seed = 4});
@@ -117,7 +117,7 @@ TEST(WindowedSampler, RefusesAStrangersState) {
     EXPECT_TRUE(other->restore(state));
 }
 
-TEST(WindowedSampler, RefusesWorldsThatDoNotFit) {
+TEST(WindowedSampler, RejectsAWorldThatDoesNotFit) {
     SharedScan scan{kSamples, {}, 1};
     const auto code = [&](const EpochShape& shape, std::uint32_t rank) {
         return WindowedSampler::make(scan, shape, rank).error().code;

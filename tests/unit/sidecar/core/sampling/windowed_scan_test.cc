@@ -1,6 +1,6 @@
-// The traffic of jobs that share a scan, against the bound: the fastest job alone fetches at least
-// (1 - cached) of the dataset in each of its epochs, so all jobs together fetch
-// (1 - cached) * max(speed) / sum(speed) of it a job-epoch, or more.
+// Compares the traffic of jobs that share a scan with the lower bound: the fastest job alone
+// fetches at least (1 - cached) of the dataset in each of its epochs, so all jobs together fetch at
+// least (1 - cached) * max(speed) / sum(speed) of it per job and epoch.
 #include "sidecar/core/sampling/windowed_scan.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ double bound(double cached, const std::vector<ScanJob>& jobs) {
     return (1 - cached) * fastest / sum;
 }
 
-// Share of the dataset that was fetched a job-epoch.
+// Share of the dataset fetched per job and epoch.
 double run(const ScanSetting& setting, const std::vector<ScanJob>& jobs) {
     ScanWorld world{setting, jobs};
     world.run(6);
@@ -56,7 +56,7 @@ TEST(SharedScan, FetchesOnceForJobsThatStartAtRandomPhases) {
     }
 }
 
-TEST(SharedScan, FetchesForTheFastestJobOnly) {
+TEST(SharedScan, FetchesOnlyForTheFastestJob) {
     const std::vector<ScanJob> jobs{{1, 0}, {0.5, 0}, {0.7, 0}, {0.9, 0}};
     for (const double kept : {0.75, 0.9}) {
         for (std::ptrdiff_t count = 2; count <= 4; ++count) {

@@ -23,7 +23,7 @@ private:
     SampleIndex sample_;
 };
 
-// Epoch 0 reads 0 1 2 3, epoch 1 reads 3 1 2 0, and so on in turns.
+// Even epochs read 0 1 2 3, odd ones 3 1 2 0.
 std::vector<SampleIndex> order(std::uint64_t epoch) {
     return epoch % 2 == 0 ? std::vector<SampleIndex>{0, 1, 2, 3}
                           : std::vector<SampleIndex>{3, 1, 2, 0};
@@ -46,23 +46,23 @@ protected:
     std::vector<SampleIndex> victims_;
 };
 
-TEST_F(BeladyTest, GivesUpWhatIsNeededLast) {
-    read_into_cache(0);         // needed again at 7
-    read_into_cache(1);         // at 5
-    EXPECT_TRUE(make_room(2));  // at 6
+TEST_F(BeladyTest, EvictsTheSampleNeededLast) {
+    read_into_cache(0);         // next read at 7
+    read_into_cache(1);         // next read at 5
+    EXPECT_TRUE(make_room(2));  // next read at 6
     EXPECT_THAT(victims_, ElementsAre(0));
 }
 
-TEST_F(BeladyTest, DoesNotKeepWhatIsNeededLaterThanAllResidents) {
+TEST_F(BeladyTest, RejectsASampleNeededLaterThanAllResidents) {
     read_into_cache(1);
     EXPECT_FALSE(make_room(0));
     EXPECT_THAT(victims_, IsEmpty());
 }
 
-TEST_F(BeladyTest, PassesOverWhatMayNotGo) {
+TEST_F(BeladyTest, SkipsNonEvictableResidents) {
     read_into_cache(0);
     read_into_cache(2);
-    EXPECT_TRUE(make_room(3, AllBut{0}));  // 3 is needed at 4, 2 at 6
+    EXPECT_TRUE(make_room(3, AllBut{0}));  // next reads: 3 at 4, 2 at 6
     EXPECT_THAT(victims_, ElementsAre(2));
 }
 
@@ -73,13 +73,13 @@ TEST_F(BeladyTest, KnowsTheEpochAfterTheNext) {
     for (const SampleIndex sample : {3, 1}) {
         belady_.on_read(sample, true);
     }
-    // Now 2 comes at 6, 0 at 7; then epoch 2 reads 1 at 9 and 3 at 11.
+    // Next reads: 2 at 6, 0 at 7, then in epoch 2 sample 1 at 9 and 3 at 11.
     victims_.clear();
     belady_.shrink(Bytes{20}, victims_);
     EXPECT_THAT(victims_, ElementsAre(3, 1));
 }
 
-TEST_F(BeladyTest, ForgetsWhatIsGone) {
+TEST_F(BeladyTest, ForgetsRemovedSamples) {
     read_into_cache(0);
     belady_.on_gone(0);
     EXPECT_FALSE(make_room(1));

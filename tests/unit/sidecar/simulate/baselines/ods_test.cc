@@ -20,7 +20,7 @@ std::vector<SampleIndex> refills_of(OdsCache& cache) {
     return refills;
 }
 
-TEST(OdsCache, RefillsTheRoomOfAResidentThatEveryJobHasRead) {
+TEST(OdsCache, ReplacesAResidentThatEveryJobHasRead) {
     OdsCache cache{100, 2, 1};
     cache.on_resident(7, Bytes{10});
     cache.on_read(7, false);
@@ -36,7 +36,7 @@ TEST(OdsCache, RefillsTheRoomOfAResidentThatEveryJobHasRead) {
     EXPECT_THAT(victims, ElementsAre(7));
 }
 
-TEST(OdsCache, CountsReadsAnewWhenASampleComesBack) {
+TEST(OdsCache, RestartsTheReadCountOfARefetchedSample) {
     OdsCache cache{100, 2, 1};
     cache.on_resident(7, Bytes{10});
     cache.on_read(7, false);
@@ -57,7 +57,7 @@ TEST(OdsSampler, PrefersAnUnreadResident) {
     EXPECT_NE(draws[1].served, 42U) << "it has been read in this epoch";
 }
 
-TEST(OdsSampler, ServesItsOwnOrderWithoutLooks) {
+TEST(OdsSampler, KeepsItsOrderWithoutRandomTries) {
     OdsCache cache{1000, 2, 1};
     cache.on_resident(42, Bytes{10});
     OdsSampler sampler{cache, 1000, 0, 3};

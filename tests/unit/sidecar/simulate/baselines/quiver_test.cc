@@ -21,7 +21,7 @@ TEST(QuiverSampler, TakesResidentsAmongTenBatchesFirst) {
     EXPECT_EQ(draws[1].served, order[0]);
 }
 
-TEST(QuiverSampler, ReadsWhatItPutOffLaterInTheEpoch) {
+TEST(QuiverSampler, ReadsPostponedSamplesLaterInTheEpoch) {
     test::NodeContents node;
     QuiverSampler sampler{node, 100, 10, 3};
     node.store(5);

@@ -11,7 +11,7 @@
 namespace stoker::simulate {
 namespace {
 
-// Prefers samples at random among the unread.
+// Reads a random unread sample next.
 class AnyOrder final : public SwapOrder {
 public:
     AnyOrder(std::uint64_t samples, std::uint64_t seed)
@@ -43,7 +43,7 @@ TEST(Shuffled, IsANewPermutationEachEpoch) {
     EXPECT_TRUE(std::ranges::is_permutation(second, all));
 }
 
-TEST(SwapOrder, ReadsEachSampleOnceWhateverIsPreferred) {
+TEST(SwapOrder, ReadsEachSampleOnceInAnyOrder) {
     AnyOrder order{500, test::seed()};
     for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
         order.begin_epoch(0, epoch, 0);
