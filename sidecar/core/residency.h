@@ -23,7 +23,7 @@ class ResidencyListener {
 public:
     virtual ~ResidencyListener() = default;
 
-    // `kept`: its class is resident.
+    // `kept`: the sample is a resident, not one that passes through the window.
     virtual void on_stored(domain::SampleIndex sample, bool kept) = 0;
 
     // The sample was dropped, or its fetch failed.

@@ -142,8 +142,8 @@ SweepView NodeSweeper::gather() {
     return view;
 }
 
-// No sidecar may have reported the bytes of a deleted Dataset: it was silent, lied, or did not
-// exist.
+// Finds directories of deleted Datasets in the reports of node programs: perhaps no sidecar ever
+// reported them (silent, lying or absent).
 void NodeSweeper::find_deleted(const NodeReports& reports) {
     auto deleted = deleted_.lock();
     const WallTime now = parts_.clock.wall_now();

@@ -99,8 +99,9 @@ private:
         return result;
     }
 
-    // Points from zero to all bytes through the target: below it, every claim has the same share of
-    // its target; above it, the same share of the bytes beyond its target.
+    // Points of the rate from 0 to `all` cached bytes, one at the target. Up to the target each
+    // claim has the same fraction of its target; beyond it, its target and the same fraction of the
+    // rest.
     [[nodiscard]] std::vector<CurvePoint> curve(Bytes all) const {
         const PlannedJob& job = table_.jobs[job_];
         std::vector<CurvePoint> result;

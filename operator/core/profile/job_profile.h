@@ -9,8 +9,8 @@
 // Measuring does not disturb it. Pure, thread-safe. Rates are bytes per second of the whole job,
 // over all ranks; never NaN, never negative.
 //
-// Sources: f* and the remote rate as in SiloD (EuroSys 2023), the ratio of times as in Quiver (FAST
-// 2020) and iCACHE (HPCA 2023).
+// Sources: the ingest rate f* and the origin's rate as in SiloD (EuroSys 2023), times with and
+// without cache as in Quiver (FAST 2020) and iCACHE (HPCA 2023).
 namespace stoker::control {
 
 enum class ProfileVerdict : std::uint8_t {

@@ -76,7 +76,8 @@ bool is_pinned(const TrainingJob& job, const ResolvedDataset& dataset);
 std::string tell_credentials(const ResolvedDataset& dataset, const std::string& job_namespace);
 
 // Directory name of an inline storageUri: equal for jobs of one namespace that read it from the
-// same endpoint with the same Secret. Jobs with another key must not read these bytes.
+// same endpoint with the same Secret. Jobs with another Secret get another directory, so they cannot
+// read what this one has fetched.
 std::string inline_dataset_uid(const std::string& ns, const JobDataset& dataset);
 
 struct ResolvedPool {

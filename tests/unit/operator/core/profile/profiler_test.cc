@@ -266,7 +266,7 @@ TEST(JobProfiler, PublishesAgainOnceAllWindowsExist) {
     EXPECT_NEAR(profiler.profile().ingest_rate, 104e6, 1e6);
 }
 
-// A window of 10 s holds seven or eight whole steps of 1.4 s: their rates differ by 12 %.
+// A window of 10 s holds seven or eight whole steps of 1.4 s, so rates of windows differ by 12 %.
 TEST(JobProfiler, LongStepsDoNotRaiseTheRate) {
     for (const double step : {0.3, 0.9, 1.4, 1.7, 2.4}) {
         SCOPED_TRACE(step);

@@ -77,8 +77,8 @@ TEST(LossHistory, AgreesWithAPlainListOnRandomLosses) {
     }
 }
 
-// Reason for the tie rule: for any losses, even all equal, a loss of the same distribution has a
-// uniform percentile, so percentile^beta keeps 1/(1+beta).
+// Why percentile() breaks ties at random: a new loss of the same distribution has a uniform
+// percentile then, even if all losses are equal, so 1/(1+beta) of the samples are kept.
 TEST(LossHistory, KeepsTheSameShareOfAnyDistribution) {
     Prng luck(test::seed());
     const auto kept_share = [&luck](auto draw, double beta) {
