@@ -3,8 +3,10 @@
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -34,10 +36,12 @@ TEST(UnixListener, AcceptsAsSoonAsItsNameExists) {
             }
         }
     }};
+    // All live to the end: a client may have found the name just before it was renamed.
+    std::vector<std::unique_ptr<UnixListener>> listeners;
     for (int round = 0; round < 300; ++round) {
-        const auto listener = UnixListener::listen(loop, path, 0600, [](UniqueFd, const auto&) {});
+        auto listener = UnixListener::listen(loop, path, 0600, [](UniqueFd, const auto&) {});
         ASSERT_TRUE(listener.has_value()) << listener.error().message;
-        // Renamed while the listener lives; the next test covers a leftover file.
+        listeners.push_back(*std::move(listener));
         std::filesystem::rename(path, path + ".gone");
     }
     done = true;
