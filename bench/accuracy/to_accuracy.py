@@ -27,7 +27,6 @@ import train  # noqa: E402
 FIRST_BYTE_MS = 20
 # Bytes a second. Each is about a third of what the job reads where all is on the node (stated on the page as "waited").
 LINKS = {"mnist5k": 4_000_000, "fashion": 1_000_000, "glyphs": 350_000}
-IO_BOUND = 4  # the second IOWA row has a link that is so much slower
 ROWS = ["no cache", "LRU", "exact", "windowed", "importance (IIS)", "importance (IIS + L)", "importance, IOWA",
         "replicate, r = 1", "replicate, r = 3"]
 GOALS = (95, 98, 99)  # percent of the final accuracy of "exact" with the same seed
