@@ -12,18 +12,27 @@ Recipe: characters of RANGES in the order of Unicode, kept where nearly every fo
 their names, FONTS of them spread evenly over all; sizes from random.Random(1).
 """
 
-import functools import pathlib import random import subprocess import sys
+import functools
+import pathlib
+import random
+import subprocess
+import sys
 
 from PIL import Image, ImageDraw, ImageFont
 
 PACKAGES = ("fonts-dejavu-core", "fonts-dejavu-extra", "fonts-freefont-ttf", "fonts-crosextra-carlito",
-"fonts-roboto-unhinted", "fonts-open-sans", "fonts-sil-charis", "fonts-sil-doulos", "fonts-inter", "fonts-hack",
-"fonts-cmu", "fonts-croscore", "fonts-liberation") RANGES = ((0x21, 0x7F), (0xA1, 0x180), (0x391, 0x3CA), (0x400,
-0x460)) FONTS, CLASSES = 40, 300 SMALLEST, LARGEST = 40, 128 # pixels of the em square's side SHARE_OF_FONTS = 0.95 #
-that must draw a character; the others of that character are left out PROBE_SIZE = 32 # pixels at which pictures are
-compared NEVER_A_CHARACTER = "\U0010fffe" # every font draws its box for "not in this font"
+            "fonts-roboto-unhinted", "fonts-open-sans", "fonts-sil-charis", "fonts-sil-doulos", "fonts-inter",
+            "fonts-hack", "fonts-cmu", "fonts-croscore", "fonts-liberation")
+RANGES = ((0x21, 0x7F), (0xA1, 0x180), (0x391, 0x3CA), (0x400, 0x460))
+FONTS, CLASSES = 40, 300
+SMALLEST, LARGEST = 40, 128  # pixels of the em square's side
+SHARE_OF_FONTS = 0.95  # that must draw a character; the others have no image of it
+PROBE_SIZE = 32  # pixels at which pictures are compared
+NEVER_A_CHARACTER = "\U0010fffe"  # every font draws its box for missing characters
 
-def font_files():"""FONTS font files of PACKAGES, spread evenly over all of them."""
+
+def font_files():
+    """FONTS font files of PACKAGES, spread evenly over all of them."""
     files = set()
     for package in PACKAGES:
         listed = subprocess.run(["dpkg", "-L", package], capture_output=True, text=True, check=True).stdout.splitlines()
@@ -45,17 +54,26 @@ def draw(path, character, size):
     return image
 
 
+def probe(path, character):
+    return draw(path, character, PROBE_SIZE).tobytes()
+
+
+@functools.cache
+def empty_pictures(path):
+    """The font's pictures of a missing character and of a blank."""
+    return probe(path, NEVER_A_CHARACTER), probe(path, " ")
+
+
 def has(path, character):
-    """Whether the font draws it, and not its box for missing characters."""
-    picture = draw(path, character, PROBE_SIZE).tobytes()
-    return picture not in (draw(path, NEVER_A_CHARACTER, PROBE_SIZE).tobytes(), draw(path, " ", PROBE_SIZE).tobytes())
+    """Whether the font has a picture of the character."""
+    return probe(path, character) not in empty_pictures(path)
 
 
 def choose_classes(fonts):
     """CLASSES characters with the fonts that draw each: [(character, [font file])]."""
     chosen, pictures = [], set()
     for character in map(chr, (code for begin, end in RANGES for code in range(begin, end))):
-        picture = draw(fonts[0], character, PROBE_SIZE).tobytes()
+        picture = probe(fonts[0], character)
         drawn_by = [font for font in fonts if has(font, character)]
         if picture in pictures or len(drawn_by) < SHARE_OF_FONTS * len(fonts):
             continue

@@ -56,6 +56,7 @@ SINS = [
     ("a header without a guard", "common/base/open.h", "\n", "#pragma once"),
     ("a vague file name", "common/base/utils.h", "#pragma once\n", "name the file after its contents"),
     ("a file over the limit", "common/base/giant.py", "x\n" * 451, "split it by idea"),
+    ("a file that is not Python", "bench/a.py", "import json import sys\n", "not Python"),
     ("a long function", "operator/core/plan.cc", "int plan(\n    int x) {\n" + "    x += 1;\n" * 36 + "}\n", "plan has 36 lines"),
     ("a long method", "operator/core/plan.h", "#pragma once\nclass P {\n    int p() const {\n" + "        go();\n" * 36 + "    }\n};\n",
      "p has 36 lines"),
