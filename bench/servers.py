@@ -120,6 +120,11 @@ def settled(count):
         seen = now
 
 
+def record_bytes(payload):
+    """Bytes of a sample in a segment: header, payload and padding (docs/design/segment-format.md)."""
+    return -(-(payload + 32) // 64) * 64
+
+
 def free_port():
     with sockets.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -155,16 +160,23 @@ def paced_s3(folder):
 
 
 @contextlib.contextmanager
-def paced_folder(build, files, bytes_per_second, first_byte_ms):
-    """The tests' S3 server on a folder, behind the pacer. Gives the origin as a sidecar's settings name it."""
-    keys = ("--access-key", CREDENTIALS["AWS_ACCESS_KEY_ID"], "--secret-key", CREDENTIALS["AWS_SECRET_ACCESS_KEY"])
-    with running([build / "bin" / "stoker-fake-s3", "--root", files.parent, *keys], stdout=subprocess.PIPE,
-                 text=True) as server:
-        address = server.stdout.readline().split("//")[-1].strip()
-        if not address:
+def fake_s3(build, root):
+    """The tests' S3 server with root/<bucket>/<key>. Yields the endpoint."""
+    command = [build / "bin" / "stoker-fake-s3", "--root", root, "--access-key", CREDENTIALS["AWS_ACCESS_KEY_ID"],
+               "--secret-key", CREDENTIALS["AWS_SECRET_ACCESS_KEY"]]
+    with running(command, stdout=subprocess.PIPE, text=True) as server:
+        ready = server.stdout.readline()
+        if not ready:
             raise SystemExit("bench: the S3 server does not start")
+        yield ready.split()[-1]
+
+
+@contextlib.contextmanager
+def paced_folder(build, files, bytes_per_second, first_byte_ms):
+    """fake_s3() on a folder, behind the pacer. Yields the origin as in a sidecar's settings."""
+    with fake_s3(build, files.parent) as endpoint:
         paced = f"127.0.0.1:{free_port()}"
-        pacer = [build / "bin" / "stoker-pacer", f"--listen={paced}", f"--upstream={address}",
+        pacer = [build / "bin" / "stoker-pacer", f"--listen={paced}", f"--upstream={endpoint.removeprefix('http://')}",
                  f"--bytes-per-second={bytes_per_second}", f"--first-byte-ms={first_byte_ms}"]
         with running(pacer):
             yield {"uri": f"s3://{files.name}", "endpoint": f"http://{paced}"}

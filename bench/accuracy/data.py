@@ -20,12 +20,12 @@ from typing import Callable
 
 import numpy as np
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "e2e" / "origin"))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[2] / folder) for folder in ("e2e/origin", "bench")]
 import glyphs  # noqa: E402
-import mnist  # noqa: E402  (found through the path above)
+import mnist  # noqa: E402  (found through the paths above)
+import servers  # noqa: E402
 
 FOLDS = 5
-RECORD_HEADER, RECORD_ALIGN = 32, 64  # bytes of a record in a segment (docs/design/node-directory.md)
 GLYPH_SIDE = 32  # pixels to which a glyph of any size is scaled
 FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist")
 FASHION_HEADERS = {"images": 16, "labels": 8}  # bytes before the first entry (IDX files)
@@ -33,14 +33,14 @@ FASHION_HEADERS = {"images": 16, "labels": 8}  # bytes before the first entry (I
 
 @dataclasses.dataclass(frozen=True)
 class Origin:
-    """What one run trains on and is tested with.
+    """The images of one run, to train and to test with.
 
     Attributes:
-        root: folder of the files to train on. count: how many. bytes: their sizes added up. records: what they take in
-            the segments of a node directory.
-        decode: from the bytes of a file to float32 of shape (1, side, side), 0 to 1.
-        images, labels: to test with: float32 of shape (n, 1, side, side) and int64 of shape (n,).
-        classes: how many; a label is the place of its folder among all sorted.
+        root: folder of the training files. count: their number. bytes: sum of their sizes. records: bytes of their
+            records in segments.
+        decode: converts a file's bytes to float32 of shape (1, side, side), 0 to 1.
+        images, labels: test images, float32 of shape (n, 1, side, side), and their labels, int64 of shape (n,).
+        classes: their number. A label is the index of its folder in sorted order.
     """
 
     root: pathlib.Path
@@ -96,7 +96,7 @@ def near_copy(pixels, prng):
 
 
 def with_duplicates(pixels, labels):
-    """The first half of the images, followed by a near copy of each."""
+    """The first half of the images, filled up to the old number with near copies of random ones of them."""
     prng = np.random.default_rng(2)
     half = len(pixels) // 2
     of = np.concatenate([np.arange(half), prng.integers(0, half, len(pixels) - half)])
@@ -105,7 +105,7 @@ def with_duplicates(pixels, labels):
 
 
 def write_once(root, write):
-    """Calls write(folder) for a folder that is not there yet; gives it."""
+    """Calls write(folder) unless the folder is complete; returns it."""
     done = root.with_name(root.name + ".done")
     if not done.exists():
         shutil.rmtree(root, ignore_errors=True)
@@ -125,7 +125,7 @@ def write_pixels(folder, pixels, labels):
 
 def origin_of(root, decode, images, labels):
     sizes = [path.stat().st_size for path in root.glob("*/*")]
-    records = sum(-(-(size + RECORD_HEADER) // RECORD_ALIGN) * RECORD_ALIGN for size in sizes)
+    records = sum(map(servers.record_bytes, sizes))
     return Origin(root, len(sizes), sum(sizes), records, decode, images, labels, len(list(root.iterdir())))
 
 
@@ -177,5 +177,5 @@ SETS = {"mnist5k": prepare_mnist, "duplicates": prepare_mnist, "fashion": prepar
 
 
 def prepare(folder, name, seed):
-    """Makes the data set `name` under `folder` where it is not there yet: an Origin."""
+    """Writes the data set `name` under `folder` unless it exists; returns its Origin."""
     return SETS[name](folder, name, seed)

@@ -25,6 +25,11 @@ def half_width(values):
     return quantile * statistics.stdev(values) / math.sqrt(len(values))
 
 
+def origin_share(runs):
+    """Bytes read from the origin per epoch, as a share of the data set."""
+    return statistics.mean(run["origin_bytes"] / run["bytes"] / len(run["reports"]) for run in runs)
+
+
 def entry_of(name, row, runs, exact):
     """A row of the table. Changes are against `exact` with the same seed: same initial weights, same test images."""
     final = [run["curve"][-1] for run in runs]
@@ -42,7 +47,7 @@ def entry_of(name, row, runs, exact):
         "changes": changes,
         "change": statistics.mean(changes) if changes else math.nan,
         "interval": half_width(changes),
-        "origin": statistics.mean(run["origin_bytes"] / run["bytes"] / len(run["reports"]) for run in runs),
+        "origin": origin_share(runs),
         "saved": 100 * statistics.mean(saved) if saved else math.nan,
         "requested": sum(report["requested"] for report in reports) / epochs,
         "distinct": sum(report["distinct"] for report in reports) / epochs,
@@ -128,9 +133,10 @@ def as_text(table):
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
 
 
-def as_markdown(entries):
-    lines = ["| " + " | ".join(HEAD) + " |", "| " + " | ".join(["---"] + ["---:"] * (len(HEAD) - 1)) + " |"]
-    return "\n".join(lines + ["| " + " | ".join(cells(entry)) + " |" for entry in entries])
+def as_markdown(head, rows):
+    """A Markdown table; all columns but the first are aligned to the right."""
+    lines = [head, ["---"] + ["---:"] * (len(head) - 1), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def machine():
@@ -160,7 +166,7 @@ def write(path, table, runs, refused):
         entries = [entry for entry in table if entry["data"] == name]
         if entries:
             seeds = sorted({entry["seeds"] for entry in entries})
-            parts += [f"### {name}", as_markdown(entries),
+            parts += [f"### {name}", as_markdown(HEAD, map(cells, entries)),
                       f"Seeds: {' to '.join(map(str, seeds))}; epochs: {train.EPOCHS[name]}."]
     parts += [f"Not in the table: {row}. The sidecar refuses it: {why}" for row, why in refused.items()]
     parts += [f"![{title}]({file.name})" for file, title in plots.draw(path, table, runs)]

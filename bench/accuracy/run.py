@@ -40,27 +40,26 @@ def had(path, programs):
     if not path.exists():
         return {}
     runs = map(json.loads, path.read_text().splitlines())
-    return {(run["data"], run["row"], run["seed"]): run for run in runs
-            if run["programs"] == programs}
+    return {(run["data"], run["row"], run["seed"]): run for run in runs if run["programs"] == programs}
 
 
-def sweep(arguments):
-    """All runs, new and reused, and the rows that the sidecar refuses."""
+def sweep(arguments, file, links):
+    """All runs, new and reused, by (data, row, seed), and the rows that the sidecar refuses. `links`: by data set, see
+    train.measure()."""
     import stoker
 
     programs = fingerprint(arguments.build)
-    file = arguments.out / "runs.jsonl"
     if arguments.fresh:
         file.unlink(missing_ok=True)
     runs, refused = had(file, programs), {}
     for seed in range(arguments.seeds):
         for name in arguments.sets:
-            origin = data.prepare(arguments.out, name, seed)
-            for row in arguments.only:
-                if (name, row, seed) in runs or row in refused:
-                    continue
+            missing = [row for row in arguments.only if (name, row, seed) not in runs and row not in refused]
+            origin = data.prepare(arguments.out, name, seed) if missing else None
+            for row in missing:
                 try:
-                    result = train.measure(arguments.build, arguments.out / "run", origin, row, seed, train.EPOCHS[name])
+                    result = train.measure(arguments.build, arguments.out / "run", origin, row, seed, train.EPOCHS[name],
+                                           links.get(name))
                 except stoker.SettingsError as error:
                     print(f"{row}: refused: {error}", file=sys.stderr, flush=True)
                     refused[row] = str(error)
@@ -69,28 +68,41 @@ def sweep(arguments):
                 runs[name, row, seed] = run
                 with open(file, "a") as out:
                     out.write(json.dumps(run) + "\n")
-                print(f"{name:10} {row:28} seed {seed}: accuracy {run['curve'][-1]:.2f} %, "
-                      f"origin {run['origin_bytes'] / 1e6:.1f} MB", flush=True)
-    wanted = [key for key in runs if key[0] in arguments.sets and key[1] in arguments.only and key[2] < arguments.seeds]
-    return [runs[key] for key in wanted], refused
+                print(f"{name:10} {row:28} seed {seed}: accuracy {run['curve'][-1]:.2f} %, origin "
+                      f"{run['origin_bytes'] / 1e6:.1f} MB, {run['seconds'][-1]:.0f} s, of these {run['waited']:.0f} s "
+                      "waiting", flush=True)
+    return {key: run for key, run in runs.items()
+            if key[0] in arguments.sets and key[1] in arguments.only and key[2] < arguments.seeds}, refused
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def parser_of(description, sets, default_sets, rows):
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, required=True)
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("build/accuracy"))
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--sets", nargs="*", default=["mnist5k", "duplicates"], choices=list(data.SETS))
-    parser.add_argument("--only", nargs="*", default=list(train.ROWS), choices=list(train.ROWS))
-    parser.add_argument("--page", type=pathlib.Path, help="write table and plots into that page")
+    parser.add_argument("--sets", nargs="*", default=default_sets, choices=sets)
+    parser.add_argument("--only", nargs="*", default=rows, choices=rows)
     parser.add_argument("--fresh", action="store_true", help="ignore the runs of earlier starts")
-    arguments = parser.parse_args()
+    return parser
+
+
+def swept(arguments, file, links):
+    """sweep() with the client of the build. `file`: name of the file of runs in --out."""
     arguments.build, arguments.out = arguments.build.resolve(), arguments.out.resolve()
+    arguments.out.mkdir(parents=True, exist_ok=True)
     sys.path.insert(0, str(arguments.build / "python"))
     os.environ["STOKER_DATASETS"] = "{}"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        runs, refused = sweep(arguments)
+        return sweep(arguments, arguments.out / file, links)
+
+
+def main():
+    parser = parser_of(__doc__, list(data.SETS), ["mnist5k", "duplicates"], list(train.ROWS))
+    parser.add_argument("--page", type=pathlib.Path, help="write table and plots into that page")
+    arguments = parser.parse_args()
+    runs, refused = swept(arguments, "runs.jsonl", {})
+    runs = list(runs.values())
     table = page.summarize(runs)
     print(page.as_text(table))
     if arguments.page:

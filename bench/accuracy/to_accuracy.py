@@ -1,41 +1,30 @@
-"""make time-to-accuracy: seconds and origin bytes until a model is as good as with all samples, where the origin is slow.
+"""make time-to-accuracy: seconds until a model is as accurate as under `exact`, if the origin is slow.
 
-usage: to_accuracy.py --build DIR [--out DIR] [--sets SET ...] [--only ROW ...] [--seeds 5] [--page FILE] [--fresh]
+usage: to_accuracy.py --build DIR [--out DIR] [--sets SET ...] [--only ROW ...] [--seeds 5] [--fresh]
 
-Trains as run.py does, through an S3 server behind a paced link (LINKS), so that a job without a cache waits most of
-its time. The seeds of a data set are run in turn, and within a seed all rows, so that a slow hour of the machine
-meets all rows alike. A run ends up in OUT/paced.jsonl; a later start goes on where this one stopped. Time of testing
-the model is left out.
+Trains as run.py does, but through an S3 server behind a paced link (LINKS), so that a job without a cache waits most of
+its time. All rows of a seed run one after the other, so that a slow hour of the machine affects all rows alike. Runs
+are kept in OUT/paced.jsonl; a restart reuses them. The seconds leave out testing.
 """
 
-import argparse
-import json
 import math
-import os
-import pathlib
 import statistics
 import sys
-import warnings
 
-os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"  # before numpy: a second thread only spins
-
-import data  # noqa: E402
-import page  # noqa: E402
-import run as accuracy  # noqa: E402
-import train  # noqa: E402
+import run as accuracy  # first: it limits numpy's threads
+import page
 
 FIRST_BYTE_MS = 20
-# Bytes a second. Each is about a third of what the job reads where all is on the node (stated on the page as "waited").
+# Bytes a second: about a third of what the job reads if all samples are on the node.
 LINKS = {"mnist5k": 4_000_000, "fashion": 1_000_000, "glyphs": 350_000}
 ROWS = ["no cache", "LRU", "exact", "windowed", "importance (IIS)", "importance (IIS + L)", "importance, IOWA",
         "replicate, r = 1", "replicate, r = 3"]
 GOALS = (95, 98, 99)  # percent of the final accuracy of "exact" with the same seed
-EXACT = "exact"
 
 
 def reached(run, values, accuracy_wanted):
-    """What `values` (one for each epoch, rising) were when the accuracy came up to what is wanted, between the ends of two
-    epochs in proportion; NaN where it never did."""
+    """The value (of `values`, one per epoch, rising) at which the accuracy reached the wanted one, interpolated between
+    the ends of epochs; NaN: never."""
     before_accuracy, before_value = 0.0, 0.0
     for now, value in zip(run["curve"], values):
         if now >= accuracy_wanted:
@@ -45,50 +34,33 @@ def reached(run, values, accuracy_wanted):
     return math.nan
 
 
-def sweep(arguments):
-    """Every run, old or new, by (data, row, seed)."""
-    programs, file = accuracy.fingerprint(arguments.build), arguments.out / "paced.jsonl"
-    if arguments.fresh:
-        file.unlink(missing_ok=True)
-    runs = accuracy.had(file, programs)
-    for name in arguments.sets:
-        for seed in range(arguments.seeds):
-            origin = data.prepare(arguments.out, name, seed)
-            for row in arguments.only:
-                if (name, row, seed) in runs:
-                    continue
-                result = train.measure(arguments.build, arguments.out / "run", origin, row, seed, train.EPOCHS[name],
-                                       (LINKS[name], FIRST_BYTE_MS))
-                runs[name, row, seed] = one = {"data": name, "row": row, "seed": seed, "programs": programs, **result}
-                with open(file, "a") as out:
-                    out.write(json.dumps(one) + "\n")
-                print(f"{name:8} {row:22} seed {seed}: {one['curve'][-1]:.2f} % after {one['seconds'][-1]:.0f} s, waited "
-                      f"{one['waited']:.0f} s", flush=True)
-    return runs
+def speed_ups(runs, exact, goal):
+    """How much earlier than `exact` with the same seed each run reached the goal; without runs that never did."""
+    ratios = []
+    for run in runs:
+        base = exact[run["seed"]]
+        wanted = base["curve"][-1] * goal / 100
+        ratios.append(reached(base, base["seconds"], wanted) / reached(run, run["seconds"], wanted))
+    return [ratio for ratio in ratios if not math.isnan(ratio)]
 
 
-def entries(runs, arguments):
-    """One line of the table for each data set and row: medians of ratios to "exact" with the same seed."""
-    for name in arguments.sets:
-        for row in arguments.only:
-            mine = [runs[key] for key in sorted(runs) if key[:2] == (name, row) and (name, EXACT, key[2]) in runs]
-            if not mine:
-                continue
-            exact = {run["seed"]: runs[name, EXACT, run["seed"]] for run in mine}
-            entry = {"data": name, "row": row, "seeds": len(mine),
-                     "accuracy": statistics.mean(run["curve"][-1] for run in mine),
-                     "epoch": statistics.mean(run["seconds"][-1] / len(run["curve"]) for run in mine),
-                     "waited": statistics.mean(run["waited"] / run["seconds"][-1] for run in mine),
-                     "origin": statistics.mean(run["origin_bytes"] / run["bytes"] / len(run["curve"]) for run in mine)}
-            for goal in GOALS:
-                faster = []
-                for run in mine:
-                    base = exact[run["seed"]]
-                    wanted = base["curve"][-1] * goal / 100
-                    faster.append(reached(base, base["seconds"], wanted) / reached(run, run["seconds"], wanted))
-                known = [ratio for ratio in faster if not math.isnan(ratio)]
-                entry[goal] = (statistics.mean(known) if known else math.nan, page.half_width(known), len(known))
-            yield entry
+def entry_of(row, runs, exact):
+    """A line of the table; `exact`: run by seed."""
+    entry = {"row": row, "seeds": len(runs), "origin": page.origin_share(runs),
+             "accuracy": statistics.mean(run["curve"][-1] for run in runs),
+             "epoch": statistics.mean(run["seconds"][-1] / len(run["curve"]) for run in runs),
+             "waited": statistics.mean(run["waited"] / run["seconds"][-1] for run in runs)}
+    for goal in GOALS:
+        known = speed_ups(runs, exact, goal)
+        entry[goal] = (statistics.mean(known) if known else math.nan, page.half_width(known), len(known))
+    return entry
+
+
+def table_of(name, runs, rows):
+    """One entry for each row of a data set, of the seeds that `exact` was run with."""
+    exact = {seed: run for (of, row, seed), run in runs.items() if (of, row) == (name, page.EXACT)}
+    found = {row: [run for key, run in runs.items() if key[:2] == (name, row) and key[2] in exact] for row in rows}
+    return [entry_of(row, mine, exact) for row, mine in found.items() if mine]
 
 
 def faster_text(entry, goal):
@@ -101,35 +73,20 @@ def faster_text(entry, goal):
 HEAD = ("contract", "accuracy, %", *(f"speed to {goal} %" for goal in GOALS), "s an epoch", "waited", "origin bytes")
 
 
-def as_markdown(table):
-    lines = ["| " + " | ".join(HEAD) + " |", "| " + " | ".join(["---"] + ["---:"] * (len(HEAD) - 1)) + " |"]
-    for entry in table:
-        cells = (entry["row"], f"{entry['accuracy']:.2f}", *(faster_text(entry, goal) for goal in GOALS),
-                 f"{entry['epoch']:.1f}", f"{100 * entry['waited']:.0f} %", f"{entry['origin']:.3f}")
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+def cells(entry):
+    return (entry["row"], f"{entry['accuracy']:.2f}", *(faster_text(entry, goal) for goal in GOALS),
+            f"{entry['epoch']:.1f}", f"{100 * entry['waited']:.0f} %", f"{entry['origin']:.3f}")
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, required=True)
-    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("build/accuracy"))
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--sets", nargs="*", default=list(LINKS), choices=list(LINKS))
-    parser.add_argument("--only", nargs="*", default=ROWS, choices=ROWS)
-    parser.add_argument("--fresh", action="store_true", help="forget the runs of earlier starts")
-    arguments = parser.parse_args()
-    arguments.build, arguments.out = arguments.build.resolve(), arguments.out.resolve()
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    sys.path.insert(0, str(arguments.build / "python"))
-    os.environ["STOKER_DATASETS"] = "{}"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        runs = sweep(arguments)
+    arguments = accuracy.parser_of(__doc__, list(LINKS), list(LINKS), ROWS).parse_args()
+    links = {name: (rate, FIRST_BYTE_MS) for name, rate in LINKS.items()}
+    runs, refused = accuracy.swept(arguments, "paced.jsonl", links)
     for name in arguments.sets:
-        table = [entry for entry in entries(runs, arguments) if entry["data"] == name]
-        print(f"\n{name}: {FIRST_BYTE_MS} ms to the first byte, {LINKS[name] / 1e6:g} MB/s\n\n{as_markdown(table)}")
+        table = page.as_markdown(HEAD, map(cells, table_of(name, runs, arguments.only)))
+        print(f"\n{name}: {FIRST_BYTE_MS} ms to the first byte, {LINKS[name] / 1e6:g} MB/s\n\n{table}")
+    return 1 if refused else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -135,8 +135,10 @@ def train(socket, row, seed, epochs, origin):
 
 
 def measure(build, folder, origin, name, seed, epochs, link=None):
-    """One run of the row `name` in a sidecar of its own; `link`: (bytes a second, ms to the first byte) of the origin, an S3
-    server then; otherwise the sidecar reads the folder.
+    """One run of the row `name` with its own sidecar.
+
+    Args:
+        link: (bytes a second, ms to the first byte) of an S3 server as the origin; None: the sidecar reads the folder.
 
     Raises:
         stoker.SettingsError: the sidecar rejects the contract.
@@ -155,4 +157,4 @@ def measure(build, folder, origin, name, seed, epochs, link=None):
     contracts = sorted({report["contract"] for report in result["reports"]})
     if contracts != [row.contract]:
         raise SystemExit(f"accuracy: {name}: read as {contracts}, not as {row.contract}")
-    return {**result, "samples": origin.count, "bytes": origin.bytes, "share": SHARE}
+    return {**result, "samples": origin.count, "bytes": origin.bytes}

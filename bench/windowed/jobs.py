@@ -27,7 +27,6 @@ KEYS = servers.CREDENTIALS
 SHARE = 0.2
 WINDOW_SHARE = 0.1  # of the cache, but at least the sidecar's minimum
 WINDOW_LEAST = 1 << 20
-HEADER = 32  # of a record; records are aligned to 64 bytes
 
 # name: (contract, speeds, random phases, bar)
 RUNS = {
@@ -51,16 +50,13 @@ class Data:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(number.to_bytes(8, "little") + prng.randbytes(size - 8))
             self.bytes += size
-            self.records += -(-(size + HEADER) // 64) * 64
+            self.records += servers.record_bytes(size)
 
 
 @contextlib.contextmanager
 def counting_origin(build, root):
     """Yields (endpoint, a function that returns how many payload bytes it has sent)."""
-    command = [build / "bin" / "stoker-fake-s3", "--root", root, "--access-key", KEYS["AWS_ACCESS_KEY_ID"],
-               "--secret-key", KEYS["AWS_SECRET_ACCESS_KEY"]]
-    with servers.running(command, stdout=subprocess.PIPE, text=True) as server:
-        endpoint = server.stdout.readline().split()[-1]
+    with servers.fake_s3(build, root) as endpoint:
 
         def sent():
             with urllib.request.urlopen(f"{endpoint}/__stats") as answer:
