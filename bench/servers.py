@@ -103,10 +103,10 @@ def watched_sidecar(program, folder, origin, grant, window, eviction="auto"):
 
 @contextlib.contextmanager
 def counted_sidecar(*arguments):
-    """As watched_sidecar. Yields (socket, a function that returns the bytes read from the origin, once reading has
-    stopped)."""
+    """As watched_sidecar. Yields (socket, a function that returns the bytes read from the origin as the status page says,
+    see settled())."""
     with watched_sidecar(*arguments) as (socket, page):
-        yield socket, lambda: settled(lambda: json.loads(page("status"))["datasets"][0]["leader"]["originBytes"])
+        yield socket, lambda: json.loads(page("status"))["datasets"][0]["leader"]["originBytes"]
 
 
 def settled(count):

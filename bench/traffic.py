@@ -122,7 +122,7 @@ def measured(build, row, samples, epochs, out, seed, window=WINDOW_BYTES):
                 if alone:
                     raise SystemExit(f"traffic: {row}: {alone} bytes were read without the sidecar")
                 if epoch + 1 in (DISCARD, epochs):
-                    before, total = total, origin_bytes()
+                    before, total = total, servers.settled(origin_bytes)
         manifest = shutil.copy(next((node / "data").glob("manifest.*")), out / f"manifest-{samples}-{sum(sizes)}")
     return (total - before) / (sum(sizes) * (epochs - DISCARD)), manifest
 

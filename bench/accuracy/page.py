@@ -169,8 +169,12 @@ def write(path, table, runs, refused):
             parts += [f"### {name}", as_markdown(HEAD, map(cells, entries)),
                       f"Seeds: {' to '.join(map(str, seeds))}; epochs: {train.EPOCHS[name]}."]
     parts += [f"Not in the table: {row}. The sidecar refuses it: {why}" for row, why in refused.items()]
-    parts += [f"![{title}]({file.name})" for file, title in plots.draw(path, table, runs)]
-    parts.append(f"Measured on {machine()}")
+    put(path, parts, plots.draw(path, table, runs))
+
+
+def put(path, parts, files):
+    """Puts these paragraphs, the plots [(file, title)] and the machine between the page's markers."""
+    parts = [*parts, *(f"![{title}]({file.name})" for file, title in files), f"Measured on {machine()}"]
     text = path.read_text()
     body = "\n\n".join(parts)
     path.write_text(f"{text.split(BEGIN)[0]}{BEGIN}\n{body}\n{END}{text.split(END)[1]}")

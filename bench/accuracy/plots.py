@@ -1,6 +1,7 @@
 """The plots of `make accuracy`: change of accuracy, bytes read from the origin, and accuracy by epoch."""
 
 import math
+import statistics
 
 import matplotlib
 
@@ -13,19 +14,20 @@ import train  # noqa: E402
 
 # Colours for colour-blind readers (Okabe and Ito), one for each contract.
 COLOURS = {"exact": "#000000", "windowed": "#0072b2", "importance": "#d55e00", "iowa": "#cc79a7", "replicate": "#009e73"}
+CACHE_COLOURS = {"no cache": "#909090", "LRU": "#e69f00"}
 DASHES = ("-", "--", ":")
 SETTINGS = {"svg.hashsalt": "stoker", "font.size": 10, "axes.spines.top": False, "axes.spines.right": False,
             "axes.titlesize": 11, "legend.frameon": False}
 
 
 def colour(row):
-    of = train.ROWS[row]
-    return COLOURS[of.parameters.get("family", of.contract)]
+    of = train.row_of(row)
+    return CACHE_COLOURS.get(row) or COLOURS[of.parameters.get("family", of.contract)]
 
 
-def dash(row):
+def dash(row, rows=tuple(train.ROWS)):
     """Dash pattern; distinguishes rows of the same colour."""
-    alike = [other for other in train.ROWS if colour(other) == colour(row)]
+    alike = [other for other in rows if colour(other) == colour(row)]
     return DASHES[alike.index(row) % len(DASHES)]
 
 
@@ -117,11 +119,43 @@ def draw_curves(table, runs):
     return figure
 
 
+def draw_times(runs, rows):
+    """Accuracy over the seconds of training, one panel for each data set; the means of the seeds of a row."""
+    names = [name for name in data.SETS if any(run["data"] == name for run in runs)]
+    figure, axes = plt.subplots(1, len(names), figsize=(3.4 * max(2, len(names)), 4.4), squeeze=False, layout="constrained")
+    for axis, name in zip(axes[0], names):
+        starts = []
+        for row in rows:
+            found = [run for run in runs if (run["data"], run["row"]) == (name, row)]
+            if not found:
+                continue
+            seconds, curve = ([statistics.mean(values) for values in zip(*(run[key] for run in found))]
+                              for key in ("seconds", "curve"))
+            starts.append(curve[len(curve) // 6])
+            axis.plot(seconds, curve, dash(row, rows), color=colour(row), linewidth=1.4, label=row)
+        axis.set_title(name)
+        axis.set_ylim(bottom=min(starts) - 1)
+        axis.set_xlim(left=0)
+        axis.set_xlabel("seconds of training")
+        axis.grid(color="#eeeeee")
+    axes[0][0].set_ylabel("accuracy on test images, %")
+    put_legend(figure, axes[0][0].get_legend_handles_labels()[0], 4)
+    return figure
+
+
+def draw_over_time(path, runs, rows):
+    """Writes draw_times() beside `path`; returns [(file, title)]."""
+    return save(path, [("seconds", "Accuracy over the seconds of training", lambda: draw_times(runs, rows))])
+
+
 def draw(path, table, runs):
     """Writes the plots beside `path`; returns [(file, title)]."""
-    figures = [("change", "Change of accuracy against exact, by contract", lambda: draw_changes(table)),
-               ("origin", "Bytes read from the origin per epoch, by contract", lambda: draw_traffic(table)),
-               ("epochs", "Accuracy after each epoch, by contract", lambda: draw_curves(table, runs))]
+    return save(path, [("change", "Change of accuracy against exact, by contract", lambda: draw_changes(table)),
+                       ("origin", "Bytes read from the origin per epoch, by contract", lambda: draw_traffic(table)),
+                       ("epochs", "Accuracy after each epoch, by contract", lambda: draw_curves(table, runs))])
+
+
+def save(path, figures):
     files = []
     with plt.rc_context(SETTINGS):
         for name, title, make in figures:

@@ -83,6 +83,7 @@ def parser_of(description, sets, default_sets, rows):
     parser.add_argument("--sets", nargs="*", default=default_sets, choices=sets)
     parser.add_argument("--only", nargs="*", default=rows, choices=rows)
     parser.add_argument("--fresh", action="store_true", help="ignore the runs of earlier starts")
+    parser.add_argument("--page", type=pathlib.Path, help="write table and plots into that page")
     return parser
 
 
@@ -98,9 +99,7 @@ def swept(arguments, file, links):
 
 
 def main():
-    parser = parser_of(__doc__, list(data.SETS), ["mnist5k", "duplicates"], list(train.ROWS))
-    parser.add_argument("--page", type=pathlib.Path, help="write table and plots into that page")
-    arguments = parser.parse_args()
+    arguments = parser_of(__doc__, list(data.SETS), ["mnist5k", "duplicates"], list(train.ROWS)).parse_args()
     runs, refused = swept(arguments, "runs.jsonl", {})
     runs = list(runs.values())
     table = page.summarize(runs)

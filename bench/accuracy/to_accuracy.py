@@ -1,6 +1,7 @@
 """make time-to-accuracy: seconds until a model is as accurate as under `exact`, if the origin is slow.
 
-usage: to_accuracy.py --build DIR [--out DIR] [--sets SET ...] [--only ROW ...] [--seeds 5] [--fresh]
+usage: to_accuracy.py --build DIR [--out DIR] [--sets SET ...] [--only ROW ...] [--seeds 5] [--page FILE]
+                      [--fresh]
 
 Trains as run.py does, but through an S3 server behind a paced link (LINKS), so that a job without a cache waits most of
 its time. All rows of a seed run one after the other, so that a slow hour of the machine affects all rows alike. Runs
@@ -13,11 +14,13 @@ import sys
 
 import run as accuracy  # first: it limits numpy's threads
 import page
+import train
 
 FIRST_BYTE_MS = 20
-# Bytes a second: about a third of what the job reads if all samples are on the node.
-LINKS = {"mnist5k": 4_000_000, "fashion": 1_000_000, "glyphs": 350_000}
-ROWS = ["no cache", "LRU", "exact", "windowed", "importance (IIS)", "importance (IIS + L)", "importance, IOWA",
+# Bytes a second: at most a half of what the job reads if all samples are on the node.
+LINKS = {"mnist5k": 4_000_000, "fashion": 2_500_000, "glyphs": 600_000}
+ROWS = ["no cache", "LRU", "exact", "windowed", "importance (IIS)", "importance (IIS + L)",
+        "importance (IIS), β = 1, short warm-up", "importance, IOWA, io-bound", "importance, IOWA, compute-bound",
         "replicate, r = 1", "replicate, r = 3"]
 GOALS = (95, 98, 99)  # percent of the final accuracy of "exact" with the same seed
 
@@ -34,14 +37,15 @@ def reached(run, values, accuracy_wanted):
     return math.nan
 
 
-def speed_ups(runs, exact, goal):
-    """How much earlier than `exact` with the same seed each run reached the goal; without runs that never did."""
-    ratios = []
+def ratios(runs, exact, goal, key):
+    """The value of run[key] at which each run reached the goal, as a share of that of `exact` with the same seed; without
+    runs that never did."""
+    found = []
     for run in runs:
         base = exact[run["seed"]]
         wanted = base["curve"][-1] * goal / 100
-        ratios.append(reached(base, base["seconds"], wanted) / reached(run, run["seconds"], wanted))
-    return [ratio for ratio in ratios if not math.isnan(ratio)]
+        found.append(reached(run, run[key], wanted) / reached(base, base[key], wanted))
+    return [ratio for ratio in found if not math.isnan(ratio)]
 
 
 def entry_of(row, runs, exact):
@@ -51,8 +55,9 @@ def entry_of(row, runs, exact):
              "epoch": statistics.mean(run["seconds"][-1] / len(run["curve"]) for run in runs),
              "waited": statistics.mean(run["waited"] / run["seconds"][-1] for run in runs)}
     for goal in GOALS:
-        known = speed_ups(runs, exact, goal)
-        entry[goal] = (statistics.mean(known) if known else math.nan, page.half_width(known), len(known))
+        faster = [1 / ratio for ratio in ratios(runs, exact, goal, "seconds")]
+        entry[goal] = (statistics.mean(faster) if faster else math.nan, page.half_width(faster), len(faster))
+        entry["bytes", goal] = statistics.mean(ratios(runs, exact, goal, "bytes_read") or [math.nan])
     return entry
 
 
@@ -70,21 +75,31 @@ def faster_text(entry, goal):
     return f"{mean:.2f}" + page.plus_minus(half) + ("" if count == entry["seeds"] else f" ({count} of {entry['seeds']})")
 
 
-HEAD = ("contract", "accuracy, %", *(f"speed to {goal} %" for goal in GOALS), "s an epoch", "waited", "origin bytes")
+HEAD = ("contract", "accuracy, %", *(f"speed to {goal} %" for goal in GOALS), *(f"bytes to {goal} %" for goal in GOALS),
+        "s an epoch", "waited", "origin bytes")
 
 
 def cells(entry):
     return (entry["row"], f"{entry['accuracy']:.2f}", *(faster_text(entry, goal) for goal in GOALS),
-            f"{entry['epoch']:.1f}", f"{100 * entry['waited']:.0f} %", f"{entry['origin']:.3f}")
+            *(f"{entry['bytes', goal]:.2f}" for goal in GOALS), f"{entry['epoch']:.1f}", f"{100 * entry['waited']:.0f} %",
+            f"{entry['origin']:.3f}")
 
 
 def main():
     arguments = accuracy.parser_of(__doc__, list(LINKS), list(LINKS), ROWS).parse_args()
     links = {name: (rate, FIRST_BYTE_MS) for name, rate in LINKS.items()}
     runs, refused = accuracy.swept(arguments, "paced.jsonl", links)
+    parts = []
     for name in arguments.sets:
         table = page.as_markdown(HEAD, map(cells, table_of(name, runs, arguments.only)))
-        print(f"\n{name}: {FIRST_BYTE_MS} ms to the first byte, {LINKS[name] / 1e6:g} MB/s\n\n{table}")
+        seeds = {key[2] for key in runs if key[0] == name}
+        parts += [f"### {name}", f"{LINKS[name] / 1e6:g} MB/s, {FIRST_BYTE_MS} ms to the first byte; {len(seeds)} seeds, "
+                  f"{train.EPOCHS[name]} epochs.", table]
+    print("\n\n".join(parts))
+    if arguments.page:
+        import plots
+
+        page.put(arguments.page, parts, plots.draw_over_time(arguments.page, list(runs.values()), ROWS))
     return 1 if refused else 0
 
 

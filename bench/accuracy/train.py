@@ -15,7 +15,7 @@ INK = 0.25  # and darker; the near copies' noise is far below
 WINDOW = 1 << 20  # bytes for what passes: the least that the sidecar takes
 BATCH, RATE, MOMENTUM = 64, 0.05, 0.9
 OTHER_SHUFFLE = 1000  # added to a seed: the same model, another order of samples
-EPOCHS = {"mnist5k": 30, "duplicates": 30, "fashion": 8, "glyphs": 20}
+EPOCHS = {"mnist5k": 30, "duplicates": 30, "fashion": 6, "glyphs": 14}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,7 +23,9 @@ class Row:
     """A table row: a contract with its parameters.
 
     Attributes:
-        shuffle: added to the loader's seed only. eviction, share: what the sidecar keeps, and how much of the data set.
+        shuffle: added to the loader's seed only.
+        eviction, share: the sidecar's policy, and the part of the data set that it may keep.
+        hides_waiting: the loader reports that it never waits, so that IOWA takes the job for compute-bound.
     """
 
     contract: str
@@ -31,6 +33,7 @@ class Row:
     shuffle: int = 0
     eviction: str = "auto"
     share: float = SHARE
+    hides_waiting: bool = False
 
 
 ROWS = {
@@ -46,8 +49,18 @@ ROWS = {
     "replicate, r = 1": Row("replicate", {"replication": 1}),
     "replicate, r = 3": Row("replicate"),
 }
-# Measured for time only: they train as "exact" does.
-CACHES = {"no cache": Row("exact", share=0), "LRU": Row("exact", eviction="lru")}
+# Measured for time only.
+TIMED = {
+    "no cache": Row("exact", share=0),
+    "LRU": Row("exact", eviction="lru"),
+    "importance (IIS), β = 1, short warm-up": Row("importance", {"substitute": 0, "beta": 1.0, "warmup_epochs": 1}),
+    "importance, IOWA, io-bound": Row("importance", {"family": "iowa"}),
+    "importance, IOWA, compute-bound": Row("importance", {"family": "iowa"}, hides_waiting=True),
+}
+
+
+def row_of(name):
+    return ROWS.get(name) or TIMED[name]
 
 
 def network(side, classes):
@@ -99,8 +112,21 @@ class Watch:
         self.seconds += time.monotonic() - began
 
 
-def train(socket, row, seed, epochs, origin):
-    """Trains once. Returns the accuracy in percent and the seconds after each epoch, the loader's reports, and more."""
+def hide_waiting(loader):
+    draws = loader._stream.draws
+    draws.note_step = lambda wait_ns, compute_ns, note=draws.note_step: note(0, compute_ns)
+
+
+def train(socket, row, seed, epochs, origin, origin_bytes):
+    """Trains once.
+
+    Args:
+        origin_bytes: returns the bytes that the sidecar has read so far, at most two seconds old.
+
+    Returns:
+        After each epoch: "curve" (accuracy in percent), "seconds", "bytes_read" (from the origin), "reports" (the
+        loader's); and "waited" and "alone" (bytes read past the sidecar) of the whole run.
+    """
     import stoker
     import stoker.torch
     import torch
@@ -117,7 +143,9 @@ def train(socket, row, seed, epochs, origin):
     likeness = {"similarity": fingerprint_of_ink} if "redundancy" in row.parameters else {}
     loader = stoker.torch.DataLoader(dataset, batch_size=BATCH, contract=row.contract, seed=seed + row.shuffle,
                                      **row.parameters, **likeness)
-    curve, seconds, reports, watch = [], [], [], Watch()
+    if row.hides_waiting:
+        hide_waiting(loader)
+    curve, seconds, bytes_read, reports, watch = [], [], [], [], Watch()
     for _ in range(epochs):
         for pixels, labels, ids in watch.batches(loader):
             losses = criterion(model(pixels), labels)
@@ -129,9 +157,11 @@ def train(socket, row, seed, epochs, origin):
         reports.append(dataclasses.asdict(loader.epoch_report()))
         curve.append(accuracy_of(model, images, truth))
         seconds.append(watch.seconds)
-    alone = samples.stats()["origin_bytes"]  # read past the sidecar
+        bytes_read.append(origin_bytes() + samples.stats()["origin_bytes"])
+    alone = samples.stats()["origin_bytes"]
     samples.close()
-    return {"curve": curve, "seconds": seconds, "waited": watch.waited, "reports": reports, "origin_bytes": alone}
+    return {"curve": curve, "seconds": seconds, "bytes_read": bytes_read, "reports": reports, "waited": watch.waited,
+            "alone": alone}
 
 
 def measure(build, folder, origin, name, seed, epochs, link=None):
@@ -143,7 +173,7 @@ def measure(build, folder, origin, name, seed, epochs, link=None):
     Raises:
         stoker.SettingsError: the sidecar rejects the contract.
     """
-    row = ROWS.get(name) or CACHES[name]
+    row = row_of(name)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     with contextlib.ExitStack() as stack:
@@ -152,8 +182,8 @@ def measure(build, folder, origin, name, seed, epochs, link=None):
             place = stack.enter_context(servers.paced_folder(build, origin.root, *link))
         socket, origin_bytes = stack.enter_context(servers.counted_sidecar(
             build / "bin" / "stoker-sidecar", folder, place, int(row.share * origin.records), WINDOW, row.eviction))
-        result = train(socket, row, seed, epochs, origin)
-        result["origin_bytes"] += origin_bytes()
+        result = train(socket, row, seed, epochs, origin, origin_bytes)
+        result["origin_bytes"] = servers.settled(origin_bytes) + result["alone"]
     contracts = sorted({report["contract"] for report in result["reports"]})
     if contracts != [row.contract]:
         raise SystemExit(f"accuracy: {name}: read as {contracts}, not as {row.contract}")
