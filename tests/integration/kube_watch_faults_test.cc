@@ -368,8 +368,8 @@ TEST_F(KubeWatchFaults, UnreadableObjectKeepsItsLastReadableState) {
     Informer<std::string> informer(
         transport,
         WatchingInformer::quick(),
-        [](const Object& object) -> Result<std::string> {
-            const std::string text = object.raw.text();
+        [](const Json& raw) -> Result<std::string> {
+            const std::string text = raw.text();
             if (text.find("poison") != std::string::npos) {
                 return fail(ErrorCode::kInvalidArgument, "poisoned");
             }
