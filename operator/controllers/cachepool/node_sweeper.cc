@@ -11,7 +11,7 @@
 #include "operator/controllers/gather.h"
 #include "operator/core/spec/resolve.h"
 #include "operator/core/view/cluster_view.h"
-#include "operator/core/view/find_places.h"
+#include "operator/core/view/grant_book.h"
 #include "operator/core/view/node_fitness.h"
 #include "operator/core/workload/build_job.h"
 

@@ -6,7 +6,7 @@
 
 #include "common/log/log.h"
 #include "operator/controllers/gather.h"
-#include "operator/core/view/find_places.h"
+#include "operator/core/view/grant_book.h"
 #include "operator/core/view/guests.h"
 #include "operator/core/view/measured_demand.h"
 #include "operator/core/workload/build_filler.h"
@@ -121,10 +121,8 @@ Result<Reconciled> GrantsController::reconcile(const ObjectKey& /*key*/) {
 }
 
 AllocationView GrantsController::look(const ClusterView& cluster, const Moment& now) {
-    grants_.observe(find_places(cluster, now), now.steady);
     AllocationView view = view_allocation(cluster, now);
-    view.holdings = grants_.holdings();
-    view.settled = grants_.is_settled(now.steady);
+    grants_.observe(cluster, now, view);
     if (view.settled != was_settled_) {
         was_settled_ = view.settled;
         log::info(

@@ -9,7 +9,7 @@
 #include "operator/controllers/controller_parts.h"
 #include "operator/core/allocation/reclaim_book.h"
 #include "operator/core/view/cluster_view.h"
-#include "operator/core/allocation/grant_book.h"
+#include "operator/core/view/grant_book.h"
 #include "operator/core/view/over_quota_holders.h"
 #include "operator/core/view/profile_book.h"
 #include "operator/kube/event.h"
