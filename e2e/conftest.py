@@ -22,7 +22,7 @@ KEEP = os.environ.get("STOKER_KEEP_CLUSTER") == "1"
 
 @pytest.fixture(scope="session")
 def traces_before():
-    """What was on the machine before our cluster started; None if the cluster is to be kept or is not ours."""
+    """State of the machine before our cluster started; None if the cluster is to be kept or is not ours."""
     if KEEP or "KUBECONFIG" in os.environ:
         return None
     kubes.take_down()  # removes a cluster that was kept or that a killed run left behind

@@ -126,7 +126,7 @@ private:
     EndpointSources endpoint_sources();
     void assemble();
     Status ready();
-    AllocationPage::Leadership leadership();
+    Leadership leadership();
     void serve_sidecars(const std::stop_token& stop);
 
     SystemClock clock_;
@@ -153,7 +153,6 @@ private:
     ClusterCache cache_;
     Manager manager_;
     OperatorMetrics metrics_;
-    AllocationPage allocation_page_;
     TokenReviewAuthenticator authenticator_;
     std::optional<WorkerPool> token_pool_;
     Endpoints endpoints_;
@@ -203,7 +202,6 @@ Operator::Operator(OperatorConfig config, const AccessConfig& access)
            config_.leader_election.enabled ? &elector_ : nullptr,
            clock_,
            &certificate_}),
-      allocation_page_(manager_.latest(), clock_, STOKER_VERSION, [this] { return leadership(); }),
       authenticator_(
           [this](const std::string& token) {
               return review_client_.review_token(token, {std::string{kTokenAudience}});
@@ -308,8 +306,9 @@ EndpointSources Operator::endpoint_sources() {
                                      : fail(ErrorCode::kUnavailable, "lease not renewed");
     };
     sources.ready = [this] { return ready(); };
-    sources.debug_pages[AllocationPage::kPath] = [this] {
-        AllocationPage::Answer page = allocation_page_.answer();
+    sources.debug_pages[kAllocationPath] = [this] {
+        PageAnswer page = allocation_page(
+            *manager_.latest().get(), clock_.wall_now(), STOKER_VERSION, leadership());
         return http::ServerResponse{page.status, "application/json", std::move(page.body)};
     };
     sources.identify = [this](const std::string& token) {
@@ -321,7 +320,7 @@ EndpointSources Operator::endpoint_sources() {
     return sources;
 }
 
-AllocationPage::Leadership Operator::leadership() {
+Leadership Operator::leadership() {
     if (!config_.leader_election.enabled) {
         return {true, pod_name_};
     }

@@ -172,7 +172,7 @@ def take_down():
 
 
 def traces():
-    """What a cluster may have left on this machine: one line for each thing."""
+    """Remains of a cluster on this machine, one line each."""
     return set(subprocess.run([CLUSTER, "traces"], check=True, capture_output=True, text=True, timeout=60).stdout.splitlines())
 
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <charconv>
 #include <concepts>
 #include <cstdint>
@@ -16,12 +17,13 @@
 #include <fmt/format.h>
 
 #include "common/base/bytes.h"
+#include "operator/api/condition.h"
 #include "operator/api/document.h"
 #include "operator/api/field_table.h"
 #include "operator/api/json.h"
 #include "operator/api/json_reader.h"
+#include "operator/api/meta.h"
 #include "operator/api/time_format.h"
-#include "operator/api/write_object.h"
 
 // Reads and writes structs by their tables. For .cc files only. Absent fields keep the struct's
 // default; empty members are not written.
@@ -51,6 +53,16 @@ std::optional<N> read_number(const Json& json) {
 
 class FieldReader {
 public:
+    // Reads one member by its C++ type.
+    template <class T>
+    static void read(const JsonReader& json, const std::string& name, T& value) {
+        if constexpr (Document<T>) {
+            read_into(json.object(name), value);
+        } else if (std::optional<T> found = find<T>(json, name)) {
+            value = *std::move(found);
+        }
+    }
+
     template <Document T>
     static void read_into(const JsonReader& json, T& item) {
         for_each_field(item, [&](const auto& field, auto& value) {
@@ -58,29 +70,6 @@ public:
         });
         if constexpr (!std::same_as<decltype(kAlsoRead<T>), const std::nullptr_t>) {
             kAlsoRead<T>(json, item);
-        }
-    }
-
-private:
-    template <class As, class T>
-    static void read_at(const JsonReader& json, std::string_view path, const As& as, T& value) {
-        const std::size_t dot = path.find('.');
-        const std::string name{path.substr(0, dot)};
-        if (dot != std::string_view::npos) {
-            read_at(json.object(name), path.substr(dot + 1), as, value);
-        } else if constexpr (std::same_as<As, AsItsType>) {
-            read(json, name, value);
-        } else {
-            as.read(json, name, value);
-        }
-    }
-
-    template <class T>
-    static void read(const JsonReader& json, const std::string& name, T& value) {
-        if constexpr (Document<T>) {
-            read_into(json.object(name), value);
-        } else if (std::optional<T> found = find<T>(json, name)) {
-            value = *std::move(found);
         }
     }
 
@@ -97,10 +86,11 @@ private:
     static void read(const JsonReader& json, const std::string& name, std::vector<T>& items) {
         if constexpr (Document<T>) {
             json.each(name, [&](const JsonReader& item) { read_into(item, items.emplace_back()); });
+            if constexpr (std::same_as<T, Condition>) {
+                std::ranges::sort(items, {}, &Condition::type);
+            }
         } else if constexpr (std::same_as<T, std::string>) {
             items = json.texts(name);
-        } else if constexpr (std::same_as<T, Condition>) {
-            items = read_conditions(json, name);
         } else if constexpr (std::same_as<T, Json>) {
             items = json.raw_items(name);
         } else {
@@ -121,12 +111,22 @@ private:
         }
     }
 
-    static void read(const JsonReader& json, const std::string& name, ObjectMeta& meta) {
-        meta = read_meta(json.object(name));
-    }
-
     static void read(const JsonReader& json, const std::string& name, Json& value) {
         value = json.raw(name);
+    }
+
+private:
+    template <class As, class T>
+    static void read_at(const JsonReader& json, std::string_view path, const As& as, T& value) {
+        const std::size_t dot = path.find('.');
+        const std::string name{path.substr(0, dot)};
+        if (dot != std::string_view::npos) {
+            read_at(json.object(name), path.substr(dot + 1), as, value);
+        } else if constexpr (std::same_as<As, AsItsType>) {
+            read(json, name, value);
+        } else {
+            as.read(json, name, value);
+        }
     }
 
     template <class T>
@@ -183,6 +183,15 @@ private:
     }
 };
 
+// Codec of a text that is written even if it is empty.
+struct Always {
+    void read(const JsonReader& json, const std::string& name, std::string& value) const {
+        FieldReader::read(json, name, value);
+    }
+
+    [[nodiscard]] Json write(const std::string& value) const { return value; }
+};
+
 class FieldWriter {
 public:
     template <HasFields T>
@@ -193,11 +202,14 @@ public:
             const std::size_t dot = path.find('.');
             Json written = write_as(field.as, value);
             if (dot == std::string_view::npos) {
+                using As = std::decay_t<decltype(field.as)>;
                 constexpr bool kAsIs = std::same_as<decltype(value), const Json&>;
                 members.push_back(
                     {std::string{path},
                      std::move(written),
-                     kAsIs ? Presence::kUnlessNull : Presence::kUnlessEmpty});
+                     std::same_as<As, Always> ? Presence::kAlways
+                     : kAsIs                  ? Presence::kUnlessNull
+                                              : Presence::kUnlessEmpty});
             } else {
                 add_below(path.substr(0, dot), path.substr(dot + 1), written, members);
             }
@@ -247,8 +259,6 @@ private:
 
     static Json write(WallTime time) { return format_time(time); }
 
-    static Json write(const Condition& condition) { return write_condition(condition); }
-
     template <class T>
     static Json write(const std::optional<T>& value) {
         return value ? write(*value) : Json();
@@ -267,6 +277,103 @@ private:
         return json_object(members);
     }
 };
+
+// Codec of a member that only the server sets.
+struct ReadOnly {
+    template <class T>
+    void read(const JsonReader& json, const std::string& name, T& value) const {
+        FieldReader::read(json, name, value);
+    }
+
+    template <class T>
+    [[nodiscard]] Json write(const T& /*value*/) const {
+        return {};
+    }
+};
+
+// Codec of a member that we set and never read.
+struct WriteOnly {
+    void read(const JsonReader& /*json*/, const std::string& /*name*/, bool& /*value*/) const {}
+
+    [[nodiscard]] Json write(bool value) const { return value; }
+};
+
+// Codec of a flag whose absence means false, whatever the struct's default.
+struct FalseIfAbsent {
+    void read(const JsonReader& json, const std::string& name, bool& value) const {
+        value = json.flag(name);
+    }
+
+    [[nodiscard]] Json write(bool value) const { return value; }
+};
+
+// Any other text than True and False is Unknown.
+struct ConditionAnswer {
+    void read(const JsonReader& json, const std::string& name, ConditionStatus& value) const {
+        const std::string text = json.text(name);
+        value = text == "True"    ? ConditionStatus::kTrue
+                : text == "False" ? ConditionStatus::kFalse
+                                  : ConditionStatus::kUnknown;
+    }
+
+    [[nodiscard]] Json write(ConditionStatus value) const { return to_string(value); }
+};
+
+template <>
+inline constexpr auto kFields<OwnerReference> = table(
+    field("apiVersion", &OwnerReference::api_version),
+    field("kind", &OwnerReference::kind),
+    field("name", &OwnerReference::name),
+    field("uid", &OwnerReference::uid),
+    field("controller", &OwnerReference::controller, FalseIfAbsent{}),
+    field("blockOwnerDeletion", &OwnerReference::blocks_deletion, WriteOnly{}));
+template <>
+inline constexpr auto kFields<ObjectMeta> = table(
+    field("namespace", &ObjectMeta::ns),
+    field("name", &ObjectMeta::name),
+    field("uid", &ObjectMeta::uid, ReadOnly{}),
+    field("resourceVersion", &ObjectMeta::resource_version, ReadOnly{}),
+    field("generation", &ObjectMeta::generation, ReadOnly{}),
+    field("creationTimestamp", &ObjectMeta::created_at, ReadOnly{}),
+    field("deletionTimestamp", &ObjectMeta::deleting_since, ReadOnly{}),
+    field("labels", &ObjectMeta::labels),
+    field("annotations", &ObjectMeta::annotations),
+    field("ownerReferences", &ObjectMeta::owners));
+template <>
+inline constexpr auto kFields<Condition> = table(
+    field("type", &Condition::type),
+    field("status", &Condition::status, ConditionAnswer{}),
+    field("observedGeneration", &Condition::observed_generation),
+    field("lastTransitionTime", &Condition::last_transition),
+    field("reason", &Condition::reason),
+    // The API requires a message, even an empty one.
+    field("message", &Condition::message, Always{}));
+
+// A flag that is omitted when false.
+inline Json if_true(bool flag) {
+    return flag ? Json(true) : Json();
+}
+
+// {"apiVersion", "kind", "metadata": {name, namespace, uid}, "status": status}: the body of an
+// apply to /status. With the uid it cannot recreate a deleted object; with a `resource_version` it
+// fails if the object has changed since.
+inline Json status_body(
+    std::string_view kind,
+    const ObjectMeta& meta,
+    const Json& status,
+    std::string_view api_version = "stoker.dev/v1alpha1",
+    const std::string& resource_version = {}) {
+    return json_object(
+        {{"apiVersion", api_version},
+         {"kind", kind},
+         {"metadata",
+          json_object(
+              {{"name", meta.name},
+               {"namespace", meta.ns},
+               {"uid", meta.uid},
+               {"resourceVersion", resource_version}})},
+         {"status", status, Presence::kAlways}});
+}
 
 template <class T>
 Result<T> read_document(const Json& json) {

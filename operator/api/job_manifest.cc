@@ -205,7 +205,7 @@ Json to_json(const JobManifest& job) {
     return json_object(
         {{"apiVersion", "batch/v1"},
          {"kind", "Job"},
-         {"metadata", write_meta(job.meta)},
+         {"metadata", FieldWriter::write_fields(job.meta)},
          {"spec", write_job_spec(job)}});
 }
 
@@ -223,7 +223,7 @@ Json to_json(const ServiceManifest& service) {
     return json_object(
         {{"apiVersion", "v1"},
          {"kind", "Service"},
-         {"metadata", write_meta(service.meta)},
+         {"metadata", FieldWriter::write_fields(service.meta)},
          {"spec", spec}});
 }
 

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "common/base/quantity.h"
-#include "operator/api/document.h"
 #include "operator/api/time_format.h"
 
 namespace stoker::control {
@@ -232,49 +231,6 @@ void JsonReader::each(
     }
 }
 
-ObjectMeta read_meta(const JsonReader& meta) {
-    ObjectMeta result;
-    result.ns = meta.text("namespace");
-    result.name = meta.text("name");
-    result.uid = meta.text("uid");
-    result.resource_version = meta.text("resourceVersion");
-    result.generation = meta.integer("generation");
-    result.created_at = meta.maybe_time("creationTimestamp").value_or(WallTime{});
-    result.deleting_since = meta.maybe_time("deletionTimestamp");
-    result.labels = meta.text_map("labels");
-    result.annotations = meta.text_map("annotations");
-    meta.each("ownerReferences", [&](const JsonReader& owner) {
-        result.owners.push_back(
-            {owner.text("apiVersion"),
-             owner.text("kind"),
-             owner.text("name"),
-             owner.text("uid"),
-             owner.flag("controller")});
-    });
-    return result;
-}
-
-std::vector<Condition> read_conditions(const JsonReader& status, const std::string& name) {
-    std::vector<Condition> result;
-    status.each(name, [&](const JsonReader& item) {
-        Condition condition;
-        condition.type = item.text("type");
-        const std::string written = item.text("status");
-        condition.status = written == "True"    ? ConditionStatus::kTrue
-                           : written == "False" ? ConditionStatus::kFalse
-                                                : ConditionStatus::kUnknown;
-        condition.observed_generation = item.integer("observedGeneration");
-        condition.last_transition = item.maybe_time("lastTransitionTime").value_or(WallTime{});
-        condition.reason = item.text("reason");
-        condition.message = item.text("message");
-        result.push_back(std::move(condition));
-    });
-    std::sort(result.begin(), result.end(), [](const Condition& a, const Condition& b) {
-        return a.type < b.type;
-    });
-    return result;
-}
-
 Status read_json(const Json& json, const std::function<void(const JsonReader&)>& read) {
     if (!json.value().is_object()) {
         return fail(ErrorCode::kInvalidArgument, "not a JSON object");
@@ -285,14 +241,6 @@ Status read_json(const Json& json, const std::function<void(const JsonReader&)>&
         return fail(ErrorCode::kInvalidArgument, fmt::format("{}", fmt::join(log.errors, "; ")));
     }
     return {};
-}
-
-template <>
-Result<ObjectMeta> read_document(const Json& json) {
-    ObjectMeta result;
-    STOKER_TRY_VOID(read_json(
-        json, [&](const JsonReader& root) { result = read_meta(root.object("metadata")); }));
-    return result;
 }
 
 }  // namespace stoker::control

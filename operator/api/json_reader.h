@@ -11,7 +11,6 @@
 #include "common/base/bytes.h"
 #include "common/base/clock.h"
 #include "common/base/result.h"
-#include "operator/api/condition.h"
 #include "operator/api/json.h"
 #include "operator/api/meta.h"
 
@@ -82,10 +81,5 @@ private:
 // Calls `read` with the root. kInvalidArgument: not an object, or `read` added errors; the message
 // has all of them.
 Status read_json(const Json& json, const std::function<void(const JsonReader&)>& read);
-
-// Parts that all kinds share.
-ObjectMeta read_meta(const JsonReader& metadata);
-std::vector<Condition> read_conditions(
-    const JsonReader& status, const std::string& name);  // sorted by type
 
 }  // namespace stoker::control

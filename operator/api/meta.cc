@@ -1,5 +1,7 @@
 #include "operator/api/meta.h"
 
+#include "operator/api/field_codec.h"
+
 namespace stoker::control {
 
 std::string to_string(const ObjectKey& key) {
@@ -19,6 +21,15 @@ const std::string& value_or_empty(const TextMap& map, const std::string& key) {
     static const std::string kNothing;
     const auto found = map.find(key);
     return found == map.end() ? kNothing : found->second;
+}
+
+template <>
+Result<ObjectMeta> read_document(const Json& json) {
+    ObjectMeta result;
+    STOKER_TRY_VOID(read_json(json, [&](const JsonReader& root) {
+        FieldReader::read_into(root.object("metadata"), result);
+    }));
+    return result;
 }
 
 }  // namespace stoker::control

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "common/base/lower_case.h"
-#include "operator/api/write_object.h"
+#include "operator/api/field_codec.h"
 
 namespace stoker::control {
 

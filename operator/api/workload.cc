@@ -93,7 +93,7 @@ Json to_json(const WorkloadManifest& workload) {
     return json_object(
         {{"apiVersion", kApiVersion},
          {"kind", kKind},
-         {"metadata", write_meta(workload.meta)},
+         {"metadata", FieldWriter::write_fields(workload.meta)},
          {"spec", spec}});
 }
 
@@ -101,7 +101,7 @@ Json admission_body(const Workload& workload) {
     std::vector<Json> conditions;
     for (const Condition& condition : workload.conditions) {
         if (std::ranges::find(kAdmissionConditions, condition.type) != kAdmissionConditions.end()) {
-            conditions.push_back(write_condition(condition));
+            conditions.push_back(FieldWriter::write_fields(condition));
         }
     }
     const Json status = json_object(
@@ -115,7 +115,8 @@ Json admission_body(const Workload& workload) {
 }
 
 Json condition_body(const Workload& workload, const Condition& condition) {
-    const Json status = json_object({{"conditions", std::vector{write_condition(condition)}}});
+    const Json status =
+        json_object({{"conditions", std::vector{FieldWriter::write_fields(condition)}}});
     return status_body(kKind, workload.meta, status, kApiVersion);
 }
 

@@ -44,11 +44,6 @@ WatchOptions own_pods(const std::string& own_namespace) {
 }
 
 template <class T>
-Result<T> read(const Object& object) {
-    return read_document<T>(object.raw);
-}
-
-template <class T>
 Keys namespace_of(const Stored<T>& object) {
     return {object.key.ns};
 }
@@ -92,7 +87,7 @@ Informer<T> ClusterCache::watch(
         sources.push_back({transports_.back().get(), options});
         sources.back().options.scope.ns = ns;
     }
-    return {std::move(sources), read<T>, setup.clock, setup.seed + transports_.size()};
+    return {std::move(sources), read_document<T>, setup.clock, setup.seed + transports_.size()};
 }
 
 ClusterCache::ClusterCache(

@@ -1,5 +1,6 @@
 #include "operator/controllers/manager.h"
 
+#include <functional>
 #include <utility>
 
 #include "common/log/log.h"
@@ -44,61 +45,50 @@ EventNote unreadable_note(const Object& object, const Error& error) {
     return note;
 }
 
-template <class Controller>
-Reconciler::Function calls(Controller& controller) {
-    return [&controller](const ObjectKey& key, const std::stop_token& stop) {
-        return controller.reconcile(key, stop);
-    };
+template <class T>
+void add_all(Reconciler& queue, const std::vector<StoredPtr<T>>& objects) {
+    for (const auto& object : objects) {
+        queue.add(object->key);
+    }
 }
 
-// Adapter for controllers with a single global key.
 template <class Controller>
-Reconciler::Function calls_whole(Controller& controller) {
-    return
-        [&controller](const ObjectKey&, const std::stop_token&) { return controller.reconcile(); };
+Reconciler::Function calls(Controller& controller) {
+    return std::bind_front(&Controller::reconcile, &controller);
 }
 
 }  // namespace
 
 Manager::Manager(Parts parts, const ManagerSettings& settings)
-    : parts_(parts),
-      workers_(settings.workers),
+    : workers_(settings.workers),
       registry_({}, [this](const ObjectKey& job) { on_report(job); }),
       nodes_(
           {},
           [this](const std::string& node) { return pools_of(node); },
           [this](const NodeNews& news) { on_node_news(news); }),
-      training_job_(
-          {parts.cache,
-           registry_,
-           latest_,
-           parts.client,
-           parts.events,
-           parts.clock,
-           settings.control_ca},
-          settings.job),
-      dataset_(
-          {parts.cache,
-           registry_,
-           sweep_ledger_,
-           parts.client,
-           parts.events,
-           parts.clock,
-           settings.control_ca},
-          settings.job),
-      pool_(parts.cache, nodes_, latest_, parts.client, parts.clock),
-      quota_(parts.cache, latest_, parts.client, parts.clock),
-      grants_(
-          parts.cache, registry_, nodes_, latest_, parts.clock, settings.grant_seconds, wakers()),
-      sweeper_(
-          {parts.cache, registry_, nodes_, latest_, sweep_ledger_, parts.clock},
-          [this] { wake_datasets(); }),
+      parts_{
+          parts.cache,
+          registry_,
+          nodes_,
+          latest_,
+          sweep_ledger_,
+          parts.client,
+          parts.events,
+          parts.clock,
+          settings.job,
+          settings.control_ca},
+      training_job_(parts_),
+      dataset_(parts_),
+      pool_(parts_),
+      quota_(parts_),
+      grants_(parts_, settings.grant_seconds, wakers()),
+      sweeper_(parts_, [this] { add_all(dataset_queue_, parts_.cache.datasets().store().list()); }),
       training_job_queue_("trainingjob", calls(training_job_), parts.clock),
       dataset_queue_("dataset", calls(dataset_), parts.clock),
       pool_queue_("cachepool", calls(pool_), parts.clock),
       quota_queue_("cachequota", calls(quota_), parts.clock),
-      grants_queue_("grants", calls_whole(grants_), parts.clock),
-      sweep_queue_("sweep", calls_whole(sweeper_), parts.clock) {
+      grants_queue_("grants", calls(grants_), parts.clock),
+      sweep_queue_("sweep", calls(sweeper_), parts.clock) {
     connect_training_jobs();
     connect_children();
     connect_datasets();
@@ -142,7 +132,7 @@ void Manager::connect_children() {
         const ObjectKey owner = owner_key(change.object().value.meta);
         training_job_queue_.add(owner);
         if (const auto job = parts_.cache.training_jobs().store().get(owner)) {
-            wake_shared_datasets_of(job->value);
+            wake_datasets_of(job->value, true);  // fillers follow the pods of guest jobs
         }
         wake_grants();
     });
@@ -162,7 +152,9 @@ void Manager::connect_datasets() {
             sweep_queue_.add(NodeSweeper::key());
         }
         dataset_queue_.add(key);
-        wake_jobs(parts_.cache.training_jobs().store().by_index(index::kDataset, to_string(key)));
+        add_all(
+            training_job_queue_,
+            parts_.cache.training_jobs().store().by_index(index::kDataset, to_string(key)));
         wake_grants();
     });
 }
@@ -170,19 +162,17 @@ void Manager::connect_datasets() {
 void Manager::connect_pools_and_quotas() {
     parts_.cache.pools().add_handler([this](const Change<CachePool>& change) {
         pool_queue_.add(change.object().key);
-        for (const auto& quota : parts_.cache.quotas().store().list()) {
-            quota_queue_.add(quota->key);
-        }
-        wake_jobs(parts_.cache.training_jobs().store().list());
+        add_all(quota_queue_, parts_.cache.quotas().store().list());
+        add_all(training_job_queue_, parts_.cache.training_jobs().store().list());
         wake_grants();
     });
     parts_.cache.quotas().add_handler([this](const Change<CacheQuota>& change) {
         const std::string& ns = change.object().key.ns;
         quota_queue_.add(change.object().key);
-        for (const auto& quota : parts_.cache.quotas().store().by_index(index::kNamespace, ns)) {
-            quota_queue_.add(quota->key);
-        }
-        wake_jobs(parts_.cache.training_jobs().store().by_index(index::kNamespace, ns));
+        add_all(quota_queue_, parts_.cache.quotas().store().by_index(index::kNamespace, ns));
+        add_all(
+            training_job_queue_,
+            parts_.cache.training_jobs().store().by_index(index::kNamespace, ns));
         wake_grants();
     });
 }
@@ -195,8 +185,8 @@ void Manager::connect_nodes() {
         if (change.kind == ChangeKind::kDeleted) {
             nodes_.forget(change.object().key.name);
         }
-        wake_pools();
-        wake_jobs(parts_.cache.training_jobs().store().list());
+        add_all(pool_queue_, parts_.cache.pools().store().list());
+        add_all(training_job_queue_, parts_.cache.training_jobs().store().list());
         wake_grants();
     });
 }
@@ -244,7 +234,7 @@ void Manager::on_report(const ObjectKey& job) {
 void Manager::on_node_news(const NodeNews& news) {
     sweep_queue_.add(NodeSweeper::key());
     if (news.verdicts) {
-        wake_pools();
+        add_all(pool_queue_, parts_.cache.pools().store().list());
         wake_grants();
     }
 }
@@ -270,25 +260,11 @@ NodePrograms Manager::node_programs(NodeProgramAccount account) {
     return {nodes_, std::move(account), std::move(node_of_pod)};
 }
 
-void Manager::wake_pools() {
-    for (const auto& pool : parts_.cache.pools().store().list()) {
-        pool_queue_.add(pool->key);
-    }
-}
-
-void Manager::wake_datasets_of(const TrainingJob& job) {
+void Manager::wake_datasets_of(const TrainingJob& job, bool only_foreign) {
     for (const JobDataset& dataset : job.spec.datasets) {
-        if (dataset.dataset_ref) {
-            dataset_queue_.add(dataset_key(job.meta.ns, dataset));
-        }
-    }
-}
-
-// Fillers must follow the pods of guest jobs.
-void Manager::wake_shared_datasets_of(const TrainingJob& job) {
-    for (const JobDataset& dataset : job.spec.datasets) {
-        if (dataset.dataset_ref && dataset_key(job.meta.ns, dataset).ns != job.meta.ns) {
-            dataset_queue_.add(dataset_key(job.meta.ns, dataset));
+        const ObjectKey key = dataset_key(job.meta.ns, dataset);
+        if (dataset.dataset_ref && (!only_foreign || key.ns != job.meta.ns)) {
+            dataset_queue_.add(key);
         }
     }
 }
@@ -298,18 +274,6 @@ void Manager::wake_dataset_of_filler(const ObjectMeta& child) {
         value_or_empty(child.annotations, std::string{kFillerDatasetAnnotation});
     if (!name.empty()) {
         dataset_queue_.add({child.ns, name});
-    }
-}
-
-void Manager::wake_datasets() {
-    for (const auto& dataset : parts_.cache.datasets().store().list()) {
-        dataset_queue_.add(dataset->key);
-    }
-}
-
-void Manager::wake_jobs(const std::vector<StoredPtr<TrainingJob>>& jobs) {
-    for (const auto& job : jobs) {
-        training_job_queue_.add(job->key);
     }
 }
 

@@ -10,17 +10,12 @@
 #include "operator/controllers/cachepool/controller.h"
 #include "operator/controllers/cachepool/node_sweeper.h"
 #include "operator/controllers/cachequota/controller.h"
-#include "operator/controllers/cluster_cache.h"
+#include "operator/controllers/controller_parts.h"
 #include "operator/controllers/dataset/controller.h"
 #include "operator/controllers/grants/controller.h"
-#include "operator/controllers/grants/latest_allocation.h"
 #include "operator/controllers/trainingjob/controller.h"
-#include "operator/kube/client.h"
-#include "operator/runtime/event_recorder.h"
-#include "operator/runtime/reconciler.h"
 #include "operator/runtime/supervisor.h"
 #include "operator/sidecars/node_programs.h"
-#include "operator/sidecars/sidecar_registry.h"
 
 namespace stoker::control {
 
@@ -95,24 +90,20 @@ private:
     void on_report(const ObjectKey& job);
     void on_node_news(const NodeNews& news);
     std::vector<PoolOrder> pools_of(const std::string& node);
-    void wake_datasets_of(const TrainingJob& job);
-    void wake_shared_datasets_of(const TrainingJob& job);
+    void wake_datasets_of(const TrainingJob& job, bool only_foreign = false);
     void wake_dataset_of_filler(const ObjectMeta& child);
-    void wake_datasets();
-    void wake_pools();
-    void wake_jobs(const std::vector<StoredPtr<TrainingJob>>& jobs);
 
     void wake_grants() { grants_queue_.add(GrantsController::key()); }
 
     [[nodiscard]] GrantsController::OnChange wakers();
 
-    Parts parts_;
     std::uint32_t workers_;
     std::atomic<bool> working_{false};
     LatestAllocation latest_;
     SweepLedger sweep_ledger_;
     SidecarRegistry registry_;
     NodeRegistry nodes_;
+    ControllerParts parts_;
     TrainingJobController training_job_;
     DatasetController dataset_;
     CachePoolController pool_;

@@ -29,12 +29,15 @@ double number(const std::string& text) {
 class JobMetrics {
 public:
     explicit JobMetrics(Registry& registry)
-        : running_(family(registry, "stoker_job_running", "1 while every rank runs.")),
-          wanted_(family(registry, "stoker_job_wanted_bytes", "Bytes that would serve the job.")),
-          granted_(family(registry, "stoker_job_granted_bytes", "Bytes that it may keep.")),
-          borrowed_(
-              family(registry, "stoker_job_borrowed_bytes", "Granted bytes that others lend.")),
-          used_(family(registry, "stoker_job_used_bytes", "Bytes that are on its nodes.")),
+        : running_(family(registry, "stoker_job_running", "1 while all ranks of the job run.")),
+          wanted_(
+              family(registry, "stoker_job_wanted_bytes", "Cache bytes that the job could use.")),
+          granted_(
+              family(registry, "stoker_job_granted_bytes", "Cache bytes that the job may keep.")),
+          borrowed_(family(
+              registry, "stoker_job_borrowed_bytes", "Granted bytes that other namespaces lend.")),
+          used_(family(
+              registry, "stoker_job_used_bytes", "Bytes of the job's datasets on its nodes.")),
           hits_(family(
               registry,
               "stoker_job_hit_ratio",
@@ -42,17 +45,19 @@ public:
           origin_(family(
               registry,
               "stoker_job_origin_bytes_per_second",
-              "What its program reads from the origin now.")),
+              "Rate at which the job reads from the origin now.")),
           saved_(family(
-              registry, "stoker_job_saved_seconds_per_epoch", "What the cache saves, predicted.")),
+              registry,
+              "stoker_job_saved_seconds_per_epoch",
+              "Predicted seconds that the cache saves per epoch.")),
           marginal_(family(
               registry,
               "stoker_job_marginal_seconds_per_gib",
-              "What one more GiB would save in an epoch.")),
+              "Predicted seconds per epoch that one more GiB would save.")),
           worth_(family(
               registry,
               "stoker_job_saved_gpu_seconds_per_gib_hour",
-              "GPU-seconds saved in an hour by each GiB that is cached.")) {}
+              "GPU-seconds that each cached GiB saves in an hour.")) {}
 
     void add(const TrainingJob& job) {
         const LabelValues labels{job.meta.ns, job.meta.name};
@@ -95,18 +100,18 @@ void add_profiles(const std::map<ObjectKey, JobProfile>& profiles, Registry& reg
     const std::vector<std::string> labels{"namespace", "training_job"};
     GaugeFamily& ingest = registry.gauge_family(
         "stoker_job_ingest_bytes_per_second",
-        "What the job would read if its data were never late (f*).",
+        "Rate at which the job would read if its data were never late (f*).",
         labels);
     GaugeFamily& origin = registry.gauge_family(
         "stoker_job_origin_capacity_bytes_per_second",
-        "What the origin gives the job when it has to wait for it.",
+        "Rate that the origin gives the job while the job waits for it.",
         labels);
     GaugeFamily& waits = registry.gauge_family(
-        "stoker_job_wait_ratio", "Share of the trainers' time that waits for data.", labels);
+        "stoker_job_wait_ratio", "Share of their time that the trainers wait for data.", labels);
     GaugeFamily& bound = registry.gauge_family(
-        "stoker_job_compute_bound", "1 when a cache does not make the job faster.", labels);
+        "stoker_job_compute_bound", "1 if a cache does not make the job faster.", labels);
     GaugeFamily& sure = registry.gauge_family(
-        "stoker_job_profile_confidence_ratio", "How sure the profile is, 0 to 1.", labels);
+        "stoker_job_profile_confidence_ratio", "Confidence in the job's profile, 0 to 1.", labels);
     for (const auto& [job, profile] : profiles) {
         const LabelValues values{job.ns, job.name};
         ingest.with(values)->set(profile.ingest_rate);
@@ -120,11 +125,11 @@ void add_profiles(const std::map<ObjectKey, JobProfile>& profiles, Registry& reg
 void add_datasets(const std::vector<Dataset>& datasets, Registry& registry) {
     const std::vector<std::string> labels{"namespace", "dataset"};
     GaugeFamily& total =
-        registry.gauge_family("stoker_dataset_bytes", "Size at the origin.", labels);
+        registry.gauge_family("stoker_dataset_bytes", "Size of the dataset at the origin.", labels);
     GaugeFamily& cached = registry.gauge_family(
-        "stoker_dataset_cached_bytes", "Bytes on the nodes, all together.", labels);
+        "stoker_dataset_cached_bytes", "Bytes of the dataset on all nodes together.", labels);
     GaugeFamily& ready =
-        registry.gauge_family("stoker_dataset_ready", "1 when the origin could be listed.", labels);
+        registry.gauge_family("stoker_dataset_ready", "1 if the origin could be listed.", labels);
     for (const Dataset& dataset : datasets) {
         const LabelValues values{dataset.meta.ns, dataset.meta.name};
         total.with(values)->set(number(dataset.status.total_bytes.value_or(0)));
@@ -152,10 +157,11 @@ void add_pools(const std::vector<CachePool>& pools, Registry& registry) {
     GaugeFamily& capacity = registry.gauge_family(
         "stoker_pool_capacity_bytes", "Cache bytes of the pool's ready nodes.", labels);
     GaugeFamily& granted =
-        registry.gauge_family("stoker_pool_granted_bytes", "Promised to jobs.", labels);
-    GaugeFamily& used = registry.gauge_family("stoker_pool_used_bytes", "On the nodes.", labels);
-    GaugeFamily& ready =
-        registry.gauge_family("stoker_pool_nodes_ready", "Nodes that are ready.", labels);
+        registry.gauge_family("stoker_pool_granted_bytes", "Bytes granted to jobs.", labels);
+    GaugeFamily& used =
+        registry.gauge_family("stoker_pool_used_bytes", "Cached bytes on the nodes.", labels);
+    GaugeFamily& ready = registry.gauge_family(
+        "stoker_pool_nodes_ready", "Nodes of the pool that are ready.", labels);
     GaugeFamily& nodes =
         registry.gauge_family("stoker_pool_nodes", "Nodes with the pool's labels.", labels);
     for (const CachePool& pool : pools) {
@@ -171,26 +177,35 @@ void add_pools(const std::vector<CachePool>& pools, Registry& registry) {
 class QuotaMetrics {
 public:
     explicit QuotaMetrics(Registry& registry)
-        : nominal_(family(registry, "stoker_quota_nominal_bytes", "The namespace's own.")),
+        : nominal_(
+              family(registry, "stoker_quota_nominal_bytes", "Nominal quota of the namespace.")),
           borrowing_limit_(family(
               registry,
               "stoker_quota_borrowing_limit_bytes",
-              "What the namespace may use beyond its own, where others lend it.")),
+              "Bytes that the namespace may borrow beyond its nominal quota.")),
           lending_limit_(family(
               registry,
               "stoker_quota_lending_limit_bytes",
-              "What others may use of the namespace's own.")),
-          used_(family(registry, "stoker_quota_used_bytes", "Charged to its datasets.")),
-          borrowed_(family(registry, "stoker_quota_borrowed_bytes", "Beyond the namespace's own.")),
-          lent_(family(registry, "stoker_quota_lent_bytes", "Lent to other namespaces.")),
+              "Bytes of the nominal quota that other namespaces may borrow.")),
+          used_(family(
+              registry, "stoker_quota_used_bytes", "Bytes charged to the namespace's datasets.")),
+          borrowed_(family(
+              registry,
+              "stoker_quota_borrowed_bytes",
+              "Bytes that the namespace uses beyond its nominal quota.")),
+          lent_(family(
+              registry,
+              "stoker_quota_lent_bytes",
+              "Bytes of the nominal quota that other namespaces use.")),
           share_(family(
               registry,
               "stoker_quota_weighted_share_ratio",
-              "Bytes that are used, as a share of the namespace's own.")),
+              "Used bytes as a share of the nominal quota.")),
           overdue_(family(
               registry,
               "stoker_quota_reclaim_overdue",
-              "1 while a sidecar keeps bytes that it had to give back, beyond the grace.")) {}
+              "1 while a sidecar keeps bytes that it had to return before the grace period "
+              "ended.")) {}
 
     void add(const CacheQuota& quota) {
         const LabelValues labels{quota.meta.ns, quota.meta.name, quota.spec.pool_ref};
@@ -249,7 +264,7 @@ std::string expose_node_verdicts(
     Registry registry;
     GaugeFamily& verdicts = registry.gauge_family(
         "stoker_pool_node_verdict",
-        "Nodes of the pool by what is known of them; the replica that leads tells it.",
+        "Nodes of the pool by the verdict on them; only the leader exposes it.",
         {"pool", "verdict"});
     if (!programs.listening_since) {
         return {};

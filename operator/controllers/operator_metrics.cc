@@ -31,68 +31,71 @@ OperatorMetrics::OperatorMetrics(Sources sources)
     : sources_(sources),
       accept_failures_(registry_.counter_family(
           "stoker_operator_accept_failures_total",
-          "Attempts to accept an HTTP connection that failed: no descriptor is left.",
+          "Failed attempts to accept an HTTP connection: no file descriptor was free.",
           {})),
       reconciles_(registry_.counter_family(
           "controller_runtime_reconcile_total",
           "Reconciliations by controller and result.",
           {"controller", "result"})),
       active_workers_(registry_.gauge_family(
-          "controller_runtime_active_workers", "Reconciliations that run now.", {"controller"})),
+          "controller_runtime_active_workers", "Reconciliations in progress.", {"controller"})),
       queue_depth_(
-          registry_.gauge_family("workqueue_depth", "Keys that wait to be worked on.", {"name"})),
-      queue_adds_(registry_.counter_family("workqueue_adds_total", "Keys added.", {"name"})),
-      queue_retries_(
-          registry_.counter_family("workqueue_retries_total", "Keys added again.", {"name"})),
+          registry_.gauge_family("workqueue_depth", "Keys that wait for a worker.", {"name"})),
+      queue_adds_(
+          registry_.counter_family("workqueue_adds_total", "Keys added to the queue.", {"name"})),
+      queue_retries_(registry_.counter_family(
+          "workqueue_retries_total", "Keys added again after an error.", {"name"})),
       longest_running_(registry_.gauge_family(
           "workqueue_longest_running_processor_seconds",
-          "How long the longest reconciliation has been running.",
+          "Age of the oldest reconciliation in progress.",
           {"name"})),
       unfinished_(registry_.gauge_family(
           "workqueue_unfinished_work_seconds",
-          "Time spent so far on reconciliations that run now, summed.",
+          "Summed age of the reconciliations in progress.",
           {"name"})),
       queue_seconds_(registry_.histogram_family(
           "workqueue_queue_duration_seconds",
-          "How long keys waited before they were worked on.",
+          "Time that keys waited for a worker.",
           {"name"},
           queue_bounds())),
       work_seconds_(registry_.histogram_family(
           "workqueue_work_duration_seconds",
-          "How long a reconciliation took.",
+          "Duration of a reconciliation.",
           {"name"},
           queue_bounds())),
       leader_(registry_.gauge_family(
           "leader_election_master_status", "1 on the replica that leads.", {"name"})),
       watch_lists_(registry_.counter_family(
-          "stoker_watch_lists_total", "Whole lists taken over from the API server.", {"kind"})),
+          "stoker_watch_lists_total", "Complete lists received from the API server.", {"kind"})),
       watch_events_(registry_.counter_family(
-          "stoker_watch_events_total", "Changes and bookmarks of watches.", {"kind"})),
+          "stoker_watch_events_total", "Changes and bookmarks received by watches.", {"kind"})),
       watch_troubles_(registry_.counter_family(
-          "stoker_watch_troubles_total", "Watches refused, cut or out of order.", {"kind"})),
+          "stoker_watch_troubles_total",
+          "Watches that were refused, cut or out of order.",
+          {"kind"})),
       unreadable_(registry_.counter_family(
-          "stoker_watch_unreadable_total", "Objects that could not be read.", {"kind"})),
+          "stoker_watch_unreadable_total", "Objects that could not be parsed.", {"kind"})),
       watch_objects_(registry_.gauge_family(
-          "stoker_watch_objects", "Objects that the operator knows.", {"kind"})),
+          "stoker_watch_objects", "Objects in the operator's cache.", {"kind"})),
       watch_synced_(registry_.gauge_family(
-          "stoker_watch_synced", "1 when the first list has been taken over.", {"kind"})),
+          "stoker_watch_synced", "1 once the first list is in the cache.", {"kind"})),
       watch_silence_(registry_.gauge_family(
           "stoker_watch_silence_seconds",
-          "How long the API server has said nothing; bookmarks come every minute or so.",
+          "Time since the API server's last message; bookmarks come about every minute.",
           {"kind"})),
       attached_(registry_.gauge(
           "stoker_control_attached", "Sidecars that are attached to this replica.")),
       certificate_expires_(registry_.gauge(
           "stoker_control_certificate_expires_seconds",
-          "Unix time at which the certificate that sidecars are shown ends.")),
+          "Expiry of the certificate that sidecars are shown, as Unix time.")),
       cut_off_(registry_.counter_family(
           "stoker_control_cut_off_total",
-          "Connections that were cut off because they proved nothing, or too many were waiting.",
+          "Connections closed because they did not authenticate in time, or too many had not.",
           {})),
       reports_(registry_.counter_family(
           "stoker_control_reports_total", "Reports of sidecars by result.", {"result"})),
       reports_absurd_(registry_.counter_family(
-          "stoker_profile_refused_total", "Reports whose rates cannot be.", {})),
+          "stoker_profile_refused_total", "Reports of sidecars with impossible rates.", {})),
       node_reports_(registry_.counter_family(
           "stoker_node_reports_total", "Reports of node programs by result.", {"result"})),
       sweeps_(registry_.counter_family(

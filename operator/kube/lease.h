@@ -42,7 +42,7 @@ struct LeaseTiming {
 // True if lease > renew_deadline > 1.2 · retry > 0, and `lease` is at least a second.
 bool is_valid(const LeaseTiming& timing);
 
-// What to do next.
+// The next step.
 struct LeaseWait {
     TimePoint until;
 };

@@ -21,7 +21,7 @@ enum class Verb : std::uint8_t { kGet, kPost, kPut, kPatch, kDelete };
 
 std::string_view to_string(Verb verb);  // "GET"
 
-// What a request is about, for logs and metric labels.
+// The kind of a request, for logs and metric labels.
 enum class Traffic : std::uint8_t { kUnary, kList, kWatch };
 
 struct ApiRequest {

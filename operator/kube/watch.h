@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -13,13 +14,64 @@
 #include "common/base/prng.h"
 #include "common/base/result.h"
 #include "operator/kube/back_off.h"
-#include "operator/kube/line_splitter.h"
 #include "operator/kube/object.h"
 #include "operator/kube/request.h"
 #include "operator/kube/status_error.h"
 #include "operator/kube/transport.h"
 
 namespace stoker::control {
+
+// Splits a stream at newlines, whatever the sizes of the pieces: a watch sends one JSON object per
+// line. Text after the last newline waits for more; if none comes, the object was cut and is
+// useless. Memory is bounded by the longest allowed line plus one piece. Not thread-safe.
+class LineSplitter {
+public:
+    static constexpr std::size_t kLineBytesMax = std::size_t{16} * 1024 * 1024;
+
+    explicit LineSplitter(std::size_t line_bytes_max = kLineBytesMax)
+        : line_bytes_max_(line_bytes_max) {}
+
+    // Adds a piece. Read all lines with next() before the next push().
+    void push(std::string_view piece) {
+        buffer_.erase(0, begin_);
+        scanned_ -= begin_;
+        begin_ = 0;
+        buffer_ += piece;
+    }
+
+    // The next complete line without its end, skipping empty lines; nullopt if more input is needed
+    // or after overflow. The view is valid until the next call of push().
+    std::optional<std::string_view> next() {
+        while (!overflowed_) {
+            const std::size_t end = buffer_.find('\n', scanned_);
+            if (end == std::string::npos) {
+                scanned_ = buffer_.size();
+                overflowed_ = scanned_ - begin_ > line_bytes_max_;
+                return std::nullopt;
+            }
+            const std::string_view line(buffer_.data() + begin_, end - begin_);
+            begin_ = scanned_ = end + 1;
+            overflowed_ = line.size() > line_bytes_max_;
+            if (!line.empty() && !overflowed_) {
+                return line;
+            }
+        }
+        return std::nullopt;
+    }
+
+    // True after a line beyond the limit; the stream cannot be read further.
+    [[nodiscard]] bool overflowed() const { return overflowed_; }
+
+    // Bytes of an incomplete line.
+    [[nodiscard]] std::size_t pending() const { return buffer_.size() - begin_; }
+
+private:
+    std::size_t line_bytes_max_;
+    std::string buffer_;
+    std::size_t begin_ = 0;    // of the current line
+    std::size_t scanned_ = 0;  // no '\n' in [begin_, scanned_)
+    bool overflowed_ = false;
+};
 
 struct WatchOptions {
     ResourceKind kind;
@@ -184,6 +236,37 @@ private:
     bool paginated_ = false;  // a list at "0" came in pages: the server has no cache to ask
     TimePoint not_before_{};
     std::optional<TimePoint> internal_errors_since_;
+};
+
+// Drives one WatchMachine over a transport. A thread of the transport reads the socket and applies
+// each event directly, so no events queue between server and store: the server may cut off a slow
+// consumer for its speed, but not for its memory.
+class WatchLoop {
+public:
+    // Called for each event in order, one at a time, on the thread of run() or one of the
+    // transport.
+    using Apply = std::function<void(WatchEvent&& event)>;
+
+    // `transport` and `clock` must outlive it.
+    WatchLoop(
+        ApiTransport& transport,
+        WatchOptions options,
+        Apply apply,
+        const Clock& clock,
+        std::uint64_t seed);
+
+    // Lists and watches until a stop is requested.
+    void run(const std::stop_token& stop);
+
+private:
+    void list(const SendRequest& send, const std::stop_token& stop);
+    void watch(const SendRequest& send, const std::stop_token& stop);
+    void deliver(WatchEvents events);
+
+    ApiTransport* transport_;
+    WatchMachine machine_;
+    Apply apply_;
+    const Clock* clock_;
 };
 
 }  // namespace stoker::control

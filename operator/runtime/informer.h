@@ -17,7 +17,6 @@
 #include "operator/kube/transport.h"
 #include "operator/kube/watch.h"
 #include "operator/runtime/store.h"
-#include "operator/runtime/watch_loop.h"
 
 namespace stoker::control {
 
@@ -43,7 +42,7 @@ struct InformerCounts {
 template <class T>
 class Informer {
 public:
-    using Parse = std::function<Result<T>(const Object& object)>;
+    using Parse = std::function<Result<T>(const Json& raw)>;
     using Handler = std::function<void(const Change<T>& change)>;
     using OnUnreadable = std::function<void(const Object& object, const Error& error)>;
 
@@ -193,7 +192,7 @@ private:
     }
 
     StoredPtr<T> parse(const Object& object) {
-        Result<T> value = parse_(object);
+        Result<T> value = parse_(object.raw);
         if (!value) {
             ++unreadable_;
             log::warning(

@@ -1,19 +1,123 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <utility>
 
 #include "common/base/clock.h"
 #include "common/base/result.h"
+#include "common/base/token_bucket.h"
+#include "common/metrics/metrics.h"
 #include "operator/api/meta.h"
-#include "operator/runtime/work_queue.h"
 
 namespace stoker::control {
+
+struct WorkQueueOptions {
+    Duration back_off_base =
+        std::chrono::milliseconds{5};  // of one key, doubled with every failure
+    Duration back_off_cap = std::chrono::seconds{1000};
+    double retries_per_second = 10;  // total for all keys
+    double retry_burst = 100;
+};
+
+// Keys of the first list and of resyncs have low urgency: after a restart, new events overtake
+// thousands of old objects.
+enum class Urgency : std::uint8_t { kNormal, kLow };
+
+struct WorkQueueCounts {
+    std::size_t waiting = 0;     // ready to be worked on
+    std::size_t delayed = 0;     // will be ready later
+    std::size_t processing = 0;  // popped and not done
+    std::uint64_t adds = 0;      // total
+    std::uint64_t retries = 0;
+    Duration queued{};  // summed waiting time of popped keys
+    std::uint64_t handed_out = 0;
+    Duration longest_processing{};  // of the keys in progress
+    Duration unfinished{};          // summed time of the keys in progress
+};
+
+// The next keys to reconcile, as in client-go's rate-limited queue. A key is never in progress
+// twice; a key that is added while in progress is queued again after done(); a waiting key is not
+// added a second time. So no event is lost, and ten events cause one reconciliation. Pure: time is
+// an argument. Not thread-safe.
+class WorkQueue {
+public:
+    explicit WorkQueue(WorkQueueOptions options = {});
+
+    void add(const ObjectKey& key, TimePoint now, Urgency urgency = Urgency::kNormal);
+    // Queues the key at `due`; the earlier of two times counts.
+    void add_after(const ObjectKey& key, TimePoint due, TimePoint now);
+    // Queues the key after a failure: waits for its own back-off or the global rate, whichever is
+    // longer.
+    void add_rate_limited(const ObjectKey& key, TimePoint now);
+    // Clears the key's failures after a success.
+    void forget(const ObjectKey& key);
+    [[nodiscard]] std::uint32_t failures(const ObjectKey& key) const;
+
+    // The next key; the caller must call done(). nullopt: none is ready now.
+    std::optional<ObjectKey> pop(TimePoint now);
+    void done(const ObjectKey& key);
+
+    // The start of the key's processing; nullopt: not in progress.
+    [[nodiscard]] std::optional<TimePoint> processing_since(const ObjectKey& key) const;
+
+    // Summed waiting time of popped keys.
+    [[nodiscard]] Duration queued() const { return queued_; }
+
+    // Due time of the next delayed key.
+    [[nodiscard]] std::optional<TimePoint> next_due() const;
+
+    // Rejects new keys and drops delayed ones; waiting keys are still popped.
+    void shut_down();
+
+    [[nodiscard]] bool is_shut_down() const { return shut_down_; }
+
+    // True after shut_down() when no key waits or is in progress.
+    [[nodiscard]] bool is_drained() const;
+
+    [[nodiscard]] WorkQueueCounts counts(TimePoint now) const;
+
+private:
+    struct Dirty {
+        Urgency urgency = Urgency::kNormal;
+        TimePoint since{};
+    };
+
+    void promote_due(TimePoint now);
+    std::deque<ObjectKey>& line_of(Urgency urgency);
+    std::optional<ObjectKey> take_from(std::deque<ObjectKey>& line, Urgency urgency);
+
+    WorkQueueOptions options_;
+    TokenBucket bucket_;
+    std::deque<ObjectKey> normal_;  // may contain keys that moved to the other queue or were popped
+    std::deque<ObjectKey> low_;
+    std::map<ObjectKey, Dirty> dirty_;
+    std::map<ObjectKey, TimePoint> processing_;  // start times
+    std::map<ObjectKey, TimePoint> due_;
+    std::set<std::pair<TimePoint, ObjectKey>> by_due_;
+    std::map<ObjectKey, std::uint32_t> failures_;
+    std::uint64_t adds_ = 0;
+    std::uint64_t retries_ = 0;
+    Duration queued_{};
+    std::uint64_t handed_out_ = 0;
+    bool shut_down_ = false;
+};
+
+// Observers of waiting and processing times, in seconds. Both or neither are set.
+struct WorkQueueTimes {
+    std::shared_ptr<metrics::Histogram> queued;
+    std::shared_ptr<metrics::Histogram> worked;
+};
 
 // The next call of a reconciler: after a while, or (nullopt) at the next change.
 struct Reconciled {
@@ -33,26 +137,22 @@ struct ReconcilerCounts {
 // The function is level-triggered: it gets a key, never a cause. One key is in one call at a time;
 // different keys run in parallel, one per worker. A returned value clears the key's failures and
 // may request another call; an error is retried with growing waits, unless is_terminal(); an
-// exception counts as an error.
+// exception counts as an error. Thread-safe.
 class Reconciler {
 public:
-    using Function =
-        std::function<Result<Reconciled>(const ObjectKey& key, const std::stop_token& stop)>;
+    using Function = std::function<Result<Reconciled>(const ObjectKey& key)>;
 
     // `clock` must outlive it.
     Reconciler(
         std::string name, Function reconcile, const Clock& clock, WorkQueueOptions options = {});
 
-    // Thread-safe; any handler may call it.
-    void add(const ObjectKey& key, Urgency urgency = Urgency::kNormal) { queue_.add(key, urgency); }
-
-    void add_after(const ObjectKey& key, Duration delay) { queue_.add_after(key, delay); }
+    // Any handler may call it.
+    void add(const ObjectKey& key, Urgency urgency = Urgency::kNormal);
 
     // Observes queueing and processing times; call it before work().
-    void observe(WorkQueueTimes times) { queue_.observe(std::move(times)); }
+    void observe(WorkQueueTimes times) { times_ = std::move(times); }
 
-    // Works until a stop is requested or the queue is shut down and empty. Run it on one thread per
-    // worker.
+    // Works until a stop is requested or the queue is drained. Run it on one thread per worker.
     void work(const std::stop_token& stop);
 
     // Accepts no new keys; lets the workers finish their current ones. False if `until` came first.
@@ -62,15 +162,23 @@ public:
 
     [[nodiscard]] ReconcilerCounts counts() const;
 
-    [[nodiscard]] WorkQueueCounts queue_counts() const { return queue_.counts(); }
+    [[nodiscard]] WorkQueueCounts queue_counts() const;
 
 private:
-    Result<Reconciled> call(const ObjectKey& key, const std::stop_token& stop);
+    // Waits for a key. nullopt: a stop was requested, or the queue is shut down and empty.
+    std::optional<ObjectKey> next(const std::stop_token& stop);
+    Result<Reconciled> call(const ObjectKey& key);
     void settle(const ObjectKey& key, const Result<Reconciled>& outcome);
+    void wake_locked();
 
     std::string name_;
     Function reconcile_;
-    SharedWorkQueue queue_;
+    const Clock* clock_;
+    WorkQueueTimes times_;
+    mutable std::mutex mutex_;  // guards the members up to `changes_`
+    std::condition_variable_any changed_;
+    WorkQueue queue_;
+    std::uint64_t changes_ = 0;
     std::atomic<std::uint64_t> successes_{0};
     std::atomic<std::uint64_t> errors_{0};
     std::atomic<std::uint64_t> terminal_{0};

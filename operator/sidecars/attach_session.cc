@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "common/log/log.h"
-#include "operator/sidecars/wire.h"
 #include "wire/control/codec/control_codec.h"
 
 namespace stoker::control {
@@ -58,12 +57,13 @@ Status AttachSession::take_message() {
     if (in_.Length() > session_->message_bytes_max) {
         return fail(ErrorCode::kResourceExhausted, "the message is too long");
     }
-    const std::optional<v1::SidecarMessage> message = parse_wire<v1::SidecarMessage>(in_);
-    if (message && message->has_hello() && !attached_) {
-        return take_hello(message->hello());
+    v1::SidecarMessage message;
+    const bool is_message = MessageBytes<v1::SidecarMessage>::Deserialize(&in_, &message).ok();
+    if (is_message && message.has_hello() && !attached_) {
+        return take_hello(message.hello());
     }
-    if (message && message->has_report() && attached_) {
-        take_report(message->report());
+    if (is_message && message.has_report() && attached_) {
+        take_report(message.report());
         return {};
     }
     return fail(ErrorCode::kInvalidArgument, "protocol error: expected one Hello, then Reports");
@@ -166,7 +166,10 @@ void AttachSession::send(const Orders& orders) {
 }
 
 void AttachSession::start_write_locked() {
-    out_ = to_wire(encode(std::exchange(pending_, {})));
+    bool owned = false;
+    out_.Clear();
+    MessageBytes<v1::OperatorMessage>::Serialize(
+        encode(std::exchange(pending_, {})), &out_, &owned);
     writing_ = true;
     answered_ = true;
     StartWrite(&out_);

@@ -1,18 +1,68 @@
 #include "operator/sidecars/checked_call.h"
 
+#include <iterator>
+#include <string_view>
 #include <utility>
-
-#include "operator/sidecars/wire.h"
 
 namespace stoker::control {
 
 namespace {
+
+constexpr std::string_view kBearer = "Bearer ";
+constexpr std::size_t kTokenBytesMax = 16 * 1024;
+
+// The caller's bearer token. kForbidden: none, several, or too long.
+Result<std::string> bearer_token(const grpc::CallbackServerContext& call) {
+    const auto& metadata = call.client_metadata();
+    const auto [first, last] = metadata.equal_range("authorization");
+    if (first == last || std::next(first) != last) {
+        return fail(ErrorCode::kForbidden, "exactly one authorization header is needed");
+    }
+    const std::string_view value(first->second.data(), first->second.size());
+    if (!value.starts_with(kBearer) || value.size() == kBearer.size() ||
+        value.size() > kTokenBytesMax) {
+        return fail(ErrorCode::kForbidden, "a bearer token is needed");
+    }
+    return std::string(value.substr(kBearer.size()));
+}
 
 grpc::Status stopping() {
     return {grpc::StatusCode::UNAVAILABLE, "the operator stops"};
 }
 
 }  // namespace
+
+grpc::Status to_grpc(const Error& error) {
+    const auto code = [&] {
+        switch (error.code) {
+            case ErrorCode::kInvalidArgument:
+                return grpc::StatusCode::INVALID_ARGUMENT;
+            case ErrorCode::kNotFound:
+                return grpc::StatusCode::NOT_FOUND;
+            case ErrorCode::kAlreadyExists:
+                return grpc::StatusCode::ALREADY_EXISTS;
+            case ErrorCode::kConflict:
+            case ErrorCode::kGone:
+                return grpc::StatusCode::ABORTED;
+            case ErrorCode::kForbidden:
+                return grpc::StatusCode::PERMISSION_DENIED;
+            case ErrorCode::kUnavailable:
+                return grpc::StatusCode::UNAVAILABLE;
+            case ErrorCode::kDeadlineExceeded:
+                return grpc::StatusCode::DEADLINE_EXCEEDED;
+            case ErrorCode::kResourceExhausted:
+                return grpc::StatusCode::RESOURCE_EXHAUSTED;
+            case ErrorCode::kCorruption:
+                return grpc::StatusCode::DATA_LOSS;
+            case ErrorCode::kCancelled:
+                return grpc::StatusCode::CANCELLED;
+            case ErrorCode::kInternal:
+                break;
+        }
+        return grpc::StatusCode::INTERNAL;
+    }();
+    return {code, error.message};
+}
 
 void CheckedCall::begin(std::function<void()> on_end, const std::optional<grpc::Status>& refusal) {
     self_ = shared_from_this();
@@ -36,7 +86,10 @@ void CheckedCall::begin(std::function<void()> on_end, const std::optional<grpc::
 
 void CheckedCall::on_authenticated(const Result<PodIdentity>& identity) {
     if (!identity) {
-        finish(refuse_token(identity.error()));
+        const bool forbidden = identity.error().code == ErrorCode::kForbidden;
+        finish(
+            forbidden ? grpc::Status{grpc::StatusCode::UNAUTHENTICATED, identity.error().message}
+                      : to_grpc(identity.error()));
         return;
     }
     if (const Status may_call = check_caller(*identity); !may_call) {

@@ -11,12 +11,20 @@
 #include <vector>
 
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/codegen/proto_utils.h>
 
 #include "common/base/clock.h"
+#include "common/base/result.h"
 #include "operator/sidecars/authenticator.h"
 
-// Private to operator/sidecars: calls of sidecars and of node programs.
+// Private to operator/sidecars: calls of sidecars and of node programs. Messages are read as bytes, so
+// that caller and size are checked before parsing.
 namespace stoker::control {
+
+template <class Message>
+using MessageBytes = grpc::SerializationTraits<Message>;
+
+grpc::Status to_grpc(const Error& error);
 
 // Shared parts of all calls; outlives them.
 struct CallContext {

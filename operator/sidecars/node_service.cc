@@ -6,7 +6,6 @@
 
 #include "common/log/log.h"
 #include "operator/sidecars/node_codec.h"
-#include "operator/sidecars/wire.h"
 #include "proto/node/v1/node.pb.h"
 
 namespace stoker::control {
@@ -41,11 +40,11 @@ void NodeReportCall::OnReadDone(bool ok) {
 }
 
 Result<grpc::ByteBuffer> NodeReportCall::answer() {
-    const auto message = parse_wire<node::v1::NodeReport>(in_);
-    if (!message) {
+    node::v1::NodeReport message;
+    if (!MessageBytes<node::v1::NodeReport>::Deserialize(&in_, &message).ok()) {
         return fail(ErrorCode::kInvalidArgument, "the message is no NodeReport");
     }
-    NodeReport report = decode(*message);
+    NodeReport report = decode(message);
     const std::string pod_node =
         identity_.node.empty() ? programs_->node_of_pod(identity_.pod) : "";
     if (const Status own = check_node(identity_, pod_node, report.node); !own) {
@@ -55,7 +54,10 @@ Result<grpc::ByteBuffer> NodeReportCall::answer() {
     report.received_at = context_->clock.now();
     report.received_wall = context_->clock.wall_now();
     STOKER_TRY(const NodeOrders orders, programs_->registry.report(std::move(report)));
-    return to_wire(encode(orders));
+    grpc::ByteBuffer answer;
+    bool owned = false;
+    MessageBytes<node::v1::NodeOrders>::Serialize(encode(orders), &answer, &owned);
+    return answer;
 }
 
 grpc::ServerGenericBidiReactor* NodeService::CreateReactor(

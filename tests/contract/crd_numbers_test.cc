@@ -19,7 +19,7 @@
 #include "operator/core/spec/validate.h"
 #include "operator/core/status/summarize_dataset.h"
 #include "operator/core/status/summarize_pool.h"
-#include "operator/core/view/find_places.h"
+#include "operator/core/view/grant_book.h"
 #include "tests/unit/operator/core/make_training_job.h"
 
 namespace stoker::control {

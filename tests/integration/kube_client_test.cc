@@ -133,7 +133,7 @@ TEST_F(KubeClient, LostPostResponseLeavesExactlyOneObject) {
     server.add_fault(cut);
     Reconciler reconciler(
         "jobs",
-        [&](const ObjectKey& key, const std::stop_token&) -> Result<Reconciled> {
+        [&](const ObjectKey& key) -> Result<Reconciled> {
             auto made = client->create(kinds::kConfigMaps, key.ns, map_named(key.name, "us"));
             if (!made && made.error().code == ErrorCode::kAlreadyExists) {
                 made = client->get(kinds::kConfigMaps, key);
@@ -165,7 +165,7 @@ TEST_F(KubeClient, ConflictsOnFirstWritesConvergeWithoutHotLoop) {
     server.create(kinds::kConfigMaps, "demo", R"({"metadata":{"name":"a"}})");
     Reconciler reconciler(
         "writers",
-        [&](const ObjectKey& key, const std::stop_token&) -> Result<Reconciled> {
+        [&](const ObjectKey& key) -> Result<Reconciled> {
             STOKER_TRY(const Object read, client->get(kinds::kConfigMaps, key));
             if (server.count("PUT", "") == 0) {
                 server.merge(kinds::kConfigMaps, key, R"({"data":{"theirs":"1"}})");

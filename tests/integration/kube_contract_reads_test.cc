@@ -115,7 +115,7 @@ TEST_P(ApiContractReads, InformerSeesRecreatedObjectByItsNewUid) {
     options.scope.ns = ns;
     RestTransport own(*access, {"stoker-contract informer", mib(64), 8}, clock);
     Informer<Json> informer(
-        own, options, [](const Object& object) -> Result<Json> { return object.raw; }, clock, 1);
+        own, options, [](const Json& raw) -> Result<Json> { return raw; }, clock, 1);
     std::mutex mutex;
     std::vector<std::string> seen;
     informer.add_handler([&](const Change<Json>& change) {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/read_file.h"
-#include "operator/runtime/work_queue.h"
+#include "operator/runtime/reconciler.h"
 #include "tests/integration/kube_watch_fixture.h"
 
 namespace stoker::control {
@@ -319,7 +319,8 @@ TEST_F(KubeWatchFaults, ListsTenThousandObjectsInPages) {
 // Fault 9: events arrive faster than they are handled. Only keys queue up, at most one per object.
 TEST_F(KubeWatchFaults, BurstQueuesOneKeyPerObject) {
     const SystemClock clock;
-    SharedWorkQueue queue(clock);
+    Reconciler queue(
+        "test", [](const ObjectKey&) -> Result<Reconciled> { return Reconciled{}; }, clock);
     watching = std::make_unique<WatchingInformer>(server, 1);
     watching->informer().add_handler(
         [&](const Change<Json>& change) { queue.add(change.object().key); });
@@ -335,7 +336,7 @@ TEST_F(KubeWatchFaults, BurstQueuesOneKeyPerObject) {
             fmt::format(R"({{"data":{{"v":"{}"}}}})", i));
     }
     ASSERT_TRUE(follows());
-    EXPECT_EQ(queue.counts().waiting, 20U);
+    EXPECT_EQ(queue.queue_counts().waiting, 20U);
     EXPECT_EQ(lists(), 1U) << "the socket was read all the time";
     EXPECT_GE(watching->informer().counts().events, 8'000U);
 }
@@ -367,8 +368,8 @@ TEST_F(KubeWatchFaults, UnreadableObjectKeepsItsLastReadableState) {
     Informer<std::string> informer(
         transport,
         WatchingInformer::quick(),
-        [](const Object& object) -> Result<std::string> {
-            const std::string text = object.raw.text();
+        [](const Json& raw) -> Result<std::string> {
+            const std::string text = raw.text();
             if (text.find("poison") != std::string::npos) {
                 return fail(ErrorCode::kInvalidArgument, "poisoned");
             }

@@ -27,7 +27,7 @@ public:
           informer_(
               transport_,
               std::move(options),
-              [](const Object& object) -> Result<Json> { return object.raw; },
+              [](const Json& raw) -> Result<Json> { return raw; },
               clock_,
               seed) {}
 

@@ -140,15 +140,15 @@ TEST_F(OperatorSidecars, SidecarCannotReportForOthers) {
     const std::string other = cluster.add_dataset("other");
     const std::string pod = FakeCluster::pod_name("mnist-a1", 0);
     cluster.add_token("token.of.stranger", pod, "node-1");
-    testing::SidecarClient liar(
+    testing::SidecarClient impostor(
         operator_->wait_control_address(), operator_->ca(), "token.of.stranger");
     control::v1::Hello hello = testing::make_hello("ml", pod);
     hello.set_training_job_uid(cluster.uid_of(kinds::kTrainingJobs, "mnist"));
     hello.mutable_datasets(0)->set_dataset_uid(other);
-    liar.hello(hello);
+    impostor.hello(hello);
     control::v1::Report report = testing::make_report(1, 999'999);
     report.mutable_datasets(0)->set_dataset_uid(other);
-    ASSERT_TRUE(liar.report(report));
+    ASSERT_TRUE(impostor.report(report));
     ASSERT_TRUE(eventually([&] {
         return operator_->http_body("/metrics")
                    .find("stoker_control_reports_total{result=\"accepted\"} 1") !=

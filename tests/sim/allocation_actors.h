@@ -10,8 +10,8 @@
 
 #include "common/base/bytes.h"
 #include "common/base/clock.h"
-#include "operator/core/allocation/grant_book.h"
 #include "operator/core/allocation/reclaim_book.h"
+#include "operator/core/view/grant_book.h"
 
 // Actors of allocation_sim_test.cc: sidecars, operators, and the messages between them.
 namespace stoker::control {
@@ -67,7 +67,7 @@ struct Told {
     bool opening = false;
 };
 
-// What the API server stores about a place, for any leader.
+// The API server's record of a place, for any leader.
 struct Remembered {
     Bytes granted{};   // largest grant that its sidecar may hold
     Bytes resident{};  // last reported

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "operator/controllers/cluster_cache.h"
+#include "operator/controllers/controller_parts.h"
 #include "operator/kube/transport.h"
 #include "operator/sidecars/node_registry.h"
 #include "operator/sidecars/sidecar_registry.h"
@@ -98,6 +98,11 @@ public:
         },
         nullptr};
     control::ClusterCache cache;
+    NoTransport no_transport;
+    control::EventRecorder events{no_transport, {}, clock, 1};
+    control::LatestAllocation latest;
+    control::SweepLedger ledger;
+    control::ControllerParts parts{cache, registry, nodes, latest, ledger, client, events, clock};
 
 private:
     template <class T>

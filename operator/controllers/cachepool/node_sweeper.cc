@@ -11,7 +11,7 @@
 #include "operator/controllers/gather.h"
 #include "operator/core/spec/resolve.h"
 #include "operator/core/view/cluster_view.h"
-#include "operator/core/view/find_places.h"
+#include "operator/core/view/grant_book.h"
 #include "operator/core/view/node_fitness.h"
 #include "operator/core/workload/build_job.h"
 
@@ -78,7 +78,7 @@ SweepDataset read_dataset(const Dataset& dataset, const SweepLedger& ledger) {
 
 }  // namespace
 
-NodeSweeper::NodeSweeper(Parts parts, std::function<void()> on_swept)
+NodeSweeper::NodeSweeper(const ControllerParts& parts, std::function<void()> on_swept)
     : parts_(parts),
       on_swept_(std::move(on_swept)),
       watching_since_(parts.clock.wall_now()),
@@ -93,7 +93,7 @@ void NodeSweeper::note_deleted(const Dataset& dataset) {
     parts_.ledger.forget(dataset.meta.uid);
 }
 
-Result<Reconciled> NodeSweeper::reconcile() {
+Result<Reconciled> NodeSweeper::reconcile(const ObjectKey& /*key*/) {
     parts_.nodes.forget_silent(parts_.clock.now());
     take_results();
     const SweepPlan plan = plan_sweeps(gather(), parts_.clock.wall_now(), {});

@@ -12,13 +12,8 @@
 #include "common/base/clock.h"
 #include "common/base/guarded.h"
 #include "common/base/result.h"
-#include "operator/controllers/cachepool/sweep_ledger.h"
-#include "operator/controllers/cluster_cache.h"
-#include "operator/controllers/grants/latest_allocation.h"
+#include "operator/controllers/controller_parts.h"
 #include "operator/core/sweep/plan_sweeps.h"
-#include "operator/runtime/reconciler.h"
-#include "operator/sidecars/node_registry.h"
-#include "operator/sidecars/sidecar_registry.h"
 
 namespace stoker::control {
 
@@ -31,21 +26,12 @@ public:
     static constexpr Duration kLookEvery = std::chrono::seconds{60};
     static constexpr Duration kDeletedFor = std::chrono::hours{1};
 
-    struct Parts {
-        ClusterCache& cache;
-        SidecarRegistry& registry;
-        NodeRegistry& nodes;
-        LatestAllocation& latest;
-        SweepLedger& ledger;
-        const Clock& clock;
-    };
-
-    // All parts must outlive it. `on_swept` is called after sweeps that removed bytes of existing
-    // datasets: their statuses need an update.
-    NodeSweeper(Parts parts, std::function<void()> on_swept);
+    // `on_swept` is called after sweeps that removed bytes of existing datasets: their statuses need
+    // an update.
+    NodeSweeper(const ControllerParts& parts, std::function<void()> on_swept);
 
     // Runs one pass over the whole cluster.
-    Result<Reconciled> reconcile();
+    Result<Reconciled> reconcile(const ObjectKey& key);
 
     // Notes that a Dataset was deleted: its bytes are removed soon, whether sidecars have reported
     // them or a node program measures them within kDeletedFor.
@@ -79,7 +65,7 @@ private:
     void settle(const SweepPlan& plan);
     void start(const NodeSweep& sweep);
 
-    Parts parts_;
+    ControllerParts parts_;
     std::function<void()> on_swept_;
     WallTime watching_since_;
     std::uint64_t next_id_;

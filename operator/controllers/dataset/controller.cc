@@ -51,13 +51,7 @@ Duration look_again(const DatasetView& view) {
 
 }  // namespace
 
-DatasetController::DatasetController(Parts parts, JobSettings settings)
-    : parts_(parts),
-      status_(parts.client, kinds::kDatasets, parts.clock),
-      fillers_(parts.cache, parts.client, parts.clock, std::move(settings), parts.control_ca) {}
-
-Result<Reconciled> DatasetController::reconcile(
-    const ObjectKey& key, const std::stop_token& /*stop*/) {
+Result<Reconciled> DatasetController::reconcile(const ObjectKey& key) {
     const auto stored = parts_.cache.datasets().store().get(key);
     if (!stored) {
         status_.forget(key);

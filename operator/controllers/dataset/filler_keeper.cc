@@ -12,32 +12,14 @@
 
 namespace stoker::control {
 
-FillerKeeper::FillerKeeper(
-    ClusterCache& cache,
-    ApiClient& client,
-    const Clock& clock,
-    JobSettings settings,
-    std::function<std::string()> control_ca)
-    : cache_(cache),
-      client_(client),
-      clock_(clock),
-      settings_(std::move(settings)),
-      control_ca_(std::move(control_ca)),
-      writes_(clock),
-      diagnoses_(client, clock) {}
-
 JobManifest FillerKeeper::build(const Dataset& dataset, const FillerPlace& place) const {
-    JobSettings settings = settings_;
-    if (control_ca_) {
-        settings.control_ca_pem = control_ca_();
-    }
-    return build_filler({dataset, find_pool(place.pool), settings, place.node});
+    return build_filler({dataset, find_pool(place.pool), parts_.job_settings(), place.node});
 }
 
 ResolvedPool FillerKeeper::find_pool(const std::string& name) const {
     ResolvedPool pool;
     pool.name = name;
-    if (const auto stored = cache_.pools().store().get({"", name})) {
+    if (const auto stored = parts_.cache.pools().store().get({"", name})) {
         pool.reserved_free_percent = stored->value.spec.reserved_free_percent;
     }
     return pool;
@@ -52,11 +34,11 @@ FillerKeeper::Look FillerKeeper::look(const Dataset& dataset, const std::vector<
         view.needed[place] =
             value_or_empty(build(dataset, place).meta.annotations, std::string{kDigestAnnotation});
     }
-    view.jobs = values_of(cache_.filler_jobs().store().by_index(index::kFiller, index));
+    view.jobs = values_of(parts_.cache.filler_jobs().store().by_index(index::kFiller, index));
     const std::vector<Pod> pods =
-        values_of(cache_.filler_pods().store().by_index(index::kFiller, index));
+        values_of(parts_.cache.filler_pods().store().by_index(index::kFiller, index));
     Look result;
-    result.plan = plan_fillers(view, clock_.wall_now());
+    result.plan = plan_fillers(view, parts_.clock.wall_now());
     result.states = find_filler_states(
         view, pods, refused_words(key, !view.needed.empty()), find_diagnoses(view.jobs, pods));
     return result;
@@ -77,7 +59,7 @@ FillerDiagnoses FillerKeeper::find_diagnoses(
 }
 
 bool FillerKeeper::has_seen_own_writes(const ObjectKey& dataset) {
-    return writes_.are_seen(cache_.filler_jobs().store(), dataset);
+    return writes_.are_seen(parts_.cache.filler_jobs().store(), dataset);
 }
 
 Result<std::optional<Duration>> FillerKeeper::act(const Dataset& dataset, const FillerPlan& plan) {
@@ -120,7 +102,7 @@ std::optional<Duration> FillerKeeper::wait_after_refusal(
     auto refusals = refusals_.lock();
     const Refusals& known = (*refusals)[dataset];
     const auto found = known.find(place);
-    const Duration age = found == known.end() ? kTryAgain : clock_.now() - found->second.at;
+    const Duration age = found == known.end() ? kTryAgain : parts_.clock.now() - found->second.at;
     return age < kTryAgain ? std::optional(kTryAgain - age) : std::nullopt;
 }
 
@@ -131,7 +113,7 @@ Result<std::optional<Duration>> FillerKeeper::create(
         return wait;
     }
     const Json job = to_json(build(dataset, place));
-    const Result<Object> made = client_.create(kinds::kJobs, key.ns, job);
+    const Result<Object> made = parts_.client.create(kinds::kJobs, key.ns, job);
     if (!made) {
         return note_refusal(key, place, made.error());
     }
@@ -157,7 +139,7 @@ Result<std::optional<Duration>> FillerKeeper::note_refusal(
         words = again ? "somebody else's Job has its name" : "";
     }
     const bool news = refusal.words != words;
-    refusal = {std::move(words), clock_.now()};
+    refusal = {std::move(words), parts_.clock.now()};
     // The next round reports the refusal.
     return std::optional<Duration>{news ? Duration{std::chrono::milliseconds{1}} : kTryAgain};
 }
@@ -169,14 +151,14 @@ Status FillerKeeper::remove(const Dataset& dataset, const FillerJob& job) {
     params.uid = job.uid;
     // The next filler waits until this one's pod is gone.
     params.propagation = Propagation::kForeground;
-    const Status done = client_.remove(kinds::kJobs, {dataset.meta.ns, job.name}, params);
+    const Status done = parts_.client.remove(kinds::kJobs, {dataset.meta.ns, job.name}, params);
     // The name belongs to another Job: the next round handles it.
     return !done && done.error().code == ErrorCode::kConflict ? Status{} : done;
 }
 
 Status FillerKeeper::patch(const Dataset& dataset, const FillerJob& job, const Json& body) {
     const Result<Object> done =
-        client_.patch(kinds::kJobs, {dataset.meta.ns, job.name}, body, PatchType::kMerge);
+        parts_.client.patch(kinds::kJobs, {dataset.meta.ns, job.name}, body, PatchType::kMerge);
     if (done) {
         writes_.note(dataset.meta.key(), done->resource_version);
     } else if (done.error().code != ErrorCode::kNotFound) {

@@ -7,12 +7,11 @@
 #include <vector>
 
 #include "common/base/guarded.h"
-#include "operator/controllers/cluster_cache.h"
+#include "operator/controllers/controller_parts.h"
 #include "operator/controllers/own_writes.h"
 #include "operator/controllers/trainingjob/diagnosis_finder.h"
 #include "operator/core/sweep/plan_fillers.h"
 #include "operator/core/view/cluster_view.h"
-#include "operator/kube/client.h"
 
 namespace stoker::control {
 
@@ -28,13 +27,10 @@ public:
         std::vector<FillerState> states;
     };
 
-    // The parts must outlive it. `control_ca` returns the current JobSettings::control_ca_pem.
-    FillerKeeper(
-        ClusterCache& cache,
-        ApiClient& client,
-        const Clock& clock,
-        JobSettings settings,
-        std::function<std::string()> control_ca);
+    explicit FillerKeeper(const ControllerParts& parts)
+        : parts_(parts),
+          writes_(parts.clock),
+          diagnoses_(parts.client, parts.clock) {}
 
     // Returns the fillers' states and a plan. `users`: the jobs that read the Dataset. May request
     // Events.
@@ -69,11 +65,7 @@ private:
     Status remove(const Dataset& dataset, const FillerJob& job);
     Status patch(const Dataset& dataset, const FillerJob& job, const Json& body);
 
-    ClusterCache& cache_;
-    ApiClient& client_;
-    const Clock& clock_;
-    JobSettings settings_;
-    std::function<std::string()> control_ca_;
+    ControllerParts parts_;
     OwnWrites writes_;  // by Dataset
     DiagnosisFinder diagnoses_;
     Guarded<std::map<ObjectKey, Refusals>> refusals_;  // by Dataset

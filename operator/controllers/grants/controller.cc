@@ -6,7 +6,7 @@
 
 #include "common/log/log.h"
 #include "operator/controllers/gather.h"
-#include "operator/core/view/find_places.h"
+#include "operator/core/view/grant_book.h"
 #include "operator/core/view/guests.h"
 #include "operator/core/view/measured_demand.h"
 #include "operator/core/workload/build_filler.h"
@@ -75,36 +75,27 @@ std::set<Key> changed_keys(const std::vector<T>& before, const std::vector<T>& a
 }  // namespace
 
 GrantsController::GrantsController(
-    ClusterCache& cache,
-    SidecarRegistry& registry,
-    NodeRegistry& nodes,
-    LatestAllocation& latest,
-    const Clock& clock,
-    std::uint32_t grant_seconds,
-    OnChange on_change)
-    : cache_(cache),
-      registry_(registry),
-      nodes_(nodes),
-      latest_(latest),
-      clock_(clock),
+    const ControllerParts& parts, std::uint32_t grant_seconds, OnChange on_change)
+    : parts_(parts),
       grant_seconds_(grant_seconds),
       on_change_(std::move(on_change)),
-      profiles_(first_id(clock.wall_now())),
+      profiles_(first_id(parts.clock.wall_now())),
       grants_(std::chrono::seconds{grant_seconds}) {}
 
-Result<Reconciled> GrantsController::reconcile() {
-    const TimePoint now = clock_.now();
+Result<Reconciled> GrantsController::reconcile(const ObjectKey& /*key*/) {
+    const TimePoint now = parts_.clock.now();
     const Duration since = now - decided_at_;
     if (decided_at_ != TimePoint{} && since < kNotMoreOftenThan) {
         return Reconciled{kNotMoreOftenThan - since};
     }
     decided_at_ = now;
-    registry_.forget_silent(now);
-    const LatestAllocation::Snapshot before = latest_.get();
-    const Moment moment{now, clock_.wall_now()};
-    ClusterView cluster = gather_cluster(cache_, registry_, nodes_, grant_seconds_);
+    parts_.registry.forget_silent(now);
+    const LatestAllocation::Snapshot before = parts_.latest.get();
+    const Moment moment{now, parts_.clock.wall_now()};
+    ClusterView cluster =
+        gather_cluster(parts_.cache, parts_.registry, parts_.nodes, grant_seconds_);
     profiles_.update(cluster, before->plan, moment);
-    registry_.ask(profiles_.probes());
+    parts_.registry.ask(profiles_.probes());
     cluster.profiles = profiles_.profiles();
     const std::vector<OverQuotaHolder> late = find_over_quota_holders(cluster, reclaims_.late());
     cluster.held_back = hold_back(late);
@@ -120,9 +111,9 @@ Result<Reconciled> GrantsController::reconcile() {
     after.unheard = grants_.unheard();
     std::vector<Grant> told = grants_.take(after.plan);
     weigh_jobs(cluster, told);
-    registry_.publish(told, readers_of(cluster), now);
+    parts_.registry.publish(told, readers_of(cluster), now);
     reclaims_.watch(after.plan.reclaims, now);
-    latest_.put(after);
+    parts_.latest.put(after);
     tell_changes(*before, after);
     tell_reclaims(cluster);
     // A third of the validity: a grant is repeated twice before it expires.
@@ -130,10 +121,8 @@ Result<Reconciled> GrantsController::reconcile() {
 }
 
 AllocationView GrantsController::look(const ClusterView& cluster, const Moment& now) {
-    grants_.observe(find_places(cluster, now), now.steady);
     AllocationView view = view_allocation(cluster, now);
-    view.holdings = grants_.holdings();
-    view.settled = grants_.is_settled(now.steady);
+    grants_.observe(cluster, now, view);
     if (view.settled != was_settled_) {
         was_settled_ = view.settled;
         log::info(
@@ -157,11 +146,11 @@ void GrantsController::tell_reclaims(const ClusterView& cluster) {
 std::optional<EventSubject> GrantsController::subject_of(const OverQuotaHolder& holder) {
     const std::string dataset = dataset_of_filler(holder.job.name);
     if (!dataset.empty()) {
-        const auto filled = cache_.datasets().store().get({holder.job.ns, dataset});
+        const auto filled = parts_.cache.datasets().store().get({holder.job.ns, dataset});
         return filled ? std::optional(control::subject_of(kinds::kDatasets, filled->value.meta))
                       : std::nullopt;
     }
-    const auto job = cache_.training_jobs().store().get(holder.job);
+    const auto job = parts_.cache.training_jobs().store().get(holder.job);
     return job ? std::optional(control::subject_of(kinds::kTrainingJobs, job->value.meta))
                : std::nullopt;
 }
@@ -207,12 +196,12 @@ void GrantsController::tell_changes(const Allocation& before, const Allocation& 
     }
     if (before.plan.charges != after.plan.charges || before.plan.quotas != after.plan.quotas ||
         before.late != after.late) {
-        for (const auto& quota : cache_.quotas().store().list()) {
+        for (const auto& quota : parts_.cache.quotas().store().list()) {
             on_change_.quota(quota->key);
         }
     }
     if (before.view.holdings != after.view.holdings || before.granted != after.granted) {
-        for (const auto& pool : cache_.pools().store().list()) {
+        for (const auto& pool : parts_.cache.pools().store().list()) {
             on_change_.pool(pool->key);
         }
     }

@@ -6,17 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "operator/controllers/cluster_cache.h"
-#include "operator/controllers/grants/latest_allocation.h"
-#include "operator/core/allocation/grant_book.h"
+#include "operator/controllers/controller_parts.h"
 #include "operator/core/allocation/reclaim_book.h"
 #include "operator/core/view/cluster_view.h"
+#include "operator/core/view/grant_book.h"
 #include "operator/core/view/over_quota_holders.h"
 #include "operator/core/view/profile_book.h"
 #include "operator/kube/event.h"
-#include "operator/runtime/reconciler.h"
-#include "operator/sidecars/node_registry.h"
-#include "operator/sidecars/sidecar_registry.h"
 
 namespace stoker::control {
 
@@ -38,17 +34,9 @@ public:
         std::function<void(EventNote note)> event;  // for people
     };
 
-    // All arguments must outlive it.
-    GrantsController(
-        ClusterCache& cache,
-        SidecarRegistry& registry,
-        NodeRegistry& nodes,
-        LatestAllocation& latest,
-        const Clock& clock,
-        std::uint32_t grant_seconds,
-        OnChange on_change);
+    GrantsController(const ControllerParts& parts, std::uint32_t grant_seconds, OnChange on_change);
 
-    Result<Reconciled> reconcile();
+    Result<Reconciled> reconcile(const ObjectKey& key);
 
     // The one key of its queue.
     static ObjectKey key() { return {"", "grants"}; }
@@ -66,11 +54,7 @@ private:
         const std::string& reason,
         std::string words);
 
-    ClusterCache& cache_;
-    SidecarRegistry& registry_;
-    NodeRegistry& nodes_;
-    LatestAllocation& latest_;
-    const Clock& clock_;
+    ControllerParts parts_;
     std::uint32_t grant_seconds_;
     OnChange on_change_;
     TimePoint decided_at_{};

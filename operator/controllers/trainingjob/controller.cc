@@ -63,16 +63,14 @@ bool has_new_pin(const TrainingJobStatus& before, const TrainingJobStatus& after
 
 }  // namespace
 
-TrainingJobController::TrainingJobController(Parts parts, JobSettings settings)
+TrainingJobController::TrainingJobController(const ControllerParts& parts)
     : parts_(parts),
-      settings_(std::move(settings)),
       status_(parts.client, kinds::kTrainingJobs, parts.clock),
       jobs_made_(parts.clock),
       workloads_made_(parts.clock),
       diagnoses_(parts.client, parts.clock) {}
 
-Result<Reconciled> TrainingJobController::reconcile(
-    const ObjectKey& key, const std::stop_token& /*stop*/) {
+Result<Reconciled> TrainingJobController::reconcile(const ObjectKey& key) {
     const auto stored = parts_.cache.training_jobs().store().get(key);
     if (!stored) {
         status_.forget(key);
@@ -162,10 +160,7 @@ TrainingJobView TrainingJobController::gather(const TrainingJob& job) {
             view.fillers[dataset.uid] = *fillers;
         }
     }
-    view.settings = settings_;
-    if (parts_.control_ca) {
-        view.settings.control_ca_pem = parts_.control_ca();
-    }
+    view.settings = parts_.job_settings();
     view.diagnosis.words = diagnoses_.find(key, view.jobs, view.pods);
     view.diagnosis.is_invalid = diagnoses_.is_invalid(key);
     view.pool_paths = pool_paths(parts_.cache);

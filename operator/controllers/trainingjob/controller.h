@@ -2,18 +2,12 @@
 
 #include <functional>
 #include <set>
-#include <stop_token>
 #include <string>
 
-#include "operator/controllers/cluster_cache.h"
-#include "operator/controllers/grants/latest_allocation.h"
+#include "operator/controllers/controller_parts.h"
 #include "operator/controllers/status_writer.h"
 #include "operator/controllers/trainingjob/diagnosis_finder.h"
 #include "operator/core/plan_training_job.h"
-#include "operator/kube/client.h"
-#include "operator/runtime/event_recorder.h"
-#include "operator/runtime/reconciler.h"
-#include "operator/sidecars/sidecar_registry.h"
 
 namespace stoker::control {
 
@@ -23,20 +17,9 @@ namespace stoker::control {
 // Thread-safe; different keys may run in parallel.
 class TrainingJobController {
 public:
-    struct Parts {
-        ClusterCache& cache;
-        SidecarRegistry& registry;
-        LatestAllocation& latest;
-        ApiClient& client;
-        EventRecorder& events;
-        const Clock& clock;
-        std::function<std::string()> control_ca{};  // returns the current settings.control_ca_pem
-    };
+    explicit TrainingJobController(const ControllerParts& parts);
 
-    // The parts must outlive it.
-    TrainingJobController(Parts parts, JobSettings settings);
-
-    Result<Reconciled> reconcile(const ObjectKey& key, const std::stop_token& stop);
+    Result<Reconciled> reconcile(const ObjectKey& key);
 
 private:
     TrainingJobView gather(const TrainingJob& job);
@@ -55,8 +38,7 @@ private:
     Status create(const TrainingJobView& view, const ResourceKind& kind, const Json& body);
     void tell(const TrainingJobView& view, const std::vector<JobEvent>& events);
 
-    Parts parts_;
-    JobSettings settings_;
+    ControllerParts parts_;
     StatusWriter status_;
     OwnWrites jobs_made_;  // by TrainingJob
     OwnWrites workloads_made_;

@@ -34,7 +34,7 @@ struct DefaultQuota {
     bool operator==(const DefaultQuota&) const = default;
 };
 
-// How a pool allocates bytes. A pool that is not listed uses the defaults.
+// The allocation settings of a pool. A pool that is not listed has the defaults.
 struct PoolView {
     std::string pool;
     StopPolicy stop = StopPolicy::kNone;
@@ -70,7 +70,7 @@ enum class AccessKind : std::uint8_t {
     kMeasured,    // a rank sketch from the sidecars
 };
 
-// How a job reads a dataset. Determines its miss curve.
+// A job's order of reading a dataset, which determines its miss curve.
 struct AccessPattern {
     AccessKind kind = AccessKind::kExact;
     double beta = 1;            // kImportance

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "operator/core/allocation/claim_value.h"
-#include "operator/core/allocation/guarantee.h"
 #include "operator/core/allocation/level_fill.h"
 #include "operator/core/allocation/max_min.h"
 #include "operator/core/allocation/share_bandwidth.h"

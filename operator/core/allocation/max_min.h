@@ -1,6 +1,5 @@
 #pragma once
 
-#include "operator/core/allocation/guarantee.h"
 #include "operator/core/allocation/rooms.h"
 
 namespace stoker::control {

@@ -13,8 +13,17 @@ using std::chrono::seconds;
 
 }  // namespace
 
+ActiveTime active_time_of(const TrainingJobStatus& status) {
+    return {status.active_seconds, status.active_since};
+}
+
+void note(const ActiveTime& time, TrainingJobStatus& status) {
+    status.active_seconds = time.seconds;
+    status.active_since = time.since;
+}
+
 ActiveTime observe_active_time(const TrainingJobStatus& status, const Job* current, WallTime now) {
-    ActiveTime time{status.active_seconds, status.active_since};
+    ActiveTime time = active_time_of(status);
     const bool is_over =
         is_true(status.conditions, "Complete") || is_true(status.conditions, "Failed");
     const Condition* suspended = find_condition(status.conditions, "Suspended");

@@ -18,6 +18,10 @@ struct ActiveTime {
     bool operator==(const ActiveTime&) const = default;
 };
 
+// As `status` has it, and into it.
+ActiveTime active_time_of(const TrainingJobStatus& status);
+void note(const ActiveTime& time, TrainingJobStatus& status);
+
 // The active time of `status`, updated from the present attempt's Job: time counts from the Job's
 // start, or from the end of a suspension if that is later. While the job is suspended or has no Job
 // (`current` null), the status is returned unchanged.

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "common/base/saturating.h"
-#include "operator/core/lifecycle/attempt_input.h"
 #include "operator/core/lifecycle/attempts.h"
 #include "operator/core/lifecycle/kueue_gate.h"
 #include "operator/core/lifecycle/lifecycle_edits.h"
@@ -43,20 +43,17 @@ const TrainingJobSpec& spec_of(const Facts& facts) {
     return facts.view.job.spec;
 }
 
-// Copies the lifecycle from the status; a rule then changes the copy.
+// The present status; a rule then changes it.
 Lifecycle as_before(const Facts& facts, JobState state, std::string message) {
-    const TrainingJobStatus& status = facts.view.job.status;
     Lifecycle result;
     result.state = state;
     result.message = std::move(message);
-    result.attempt = facts.attempts.number;
-    result.restarts = status.restarts;
-    result.start_time = status.start_time;
-    result.completion_time = status.completion_time;
-    result.last_restart_time = status.last_restart_time;
-    result.active_time = facts.active;
-    if (const Job* current = facts.attempts.current; current != nullptr) {
-        result.start_time = result.start_time ? result.start_time : current->start_time;
+    result.status = facts.view.job.status;
+    result.status.attempt = facts.attempts.number;
+    note(facts.active, result.status);
+    if (const Job* current = facts.attempts.current;
+        current != nullptr && !result.status.start_time) {
+        result.status.start_time = current->start_time;
     }
     return result;
 }
@@ -159,7 +156,7 @@ Verdict respect_foreign_names(const Facts& facts) {
 Lifecycle fail_now(const Facts& facts, std::string failure, std::string message) {
     Lifecycle result = as_before(facts, JobState::kFailed, std::move(message));
     result.failure = std::move(failure);
-    result.completion_time = facts.now.wall;
+    result.status.completion_time = facts.now.wall;
     stop_current(facts, result);
     return result;
 }
@@ -195,7 +192,7 @@ Verdict take_success(const Facts& facts) {
             "{} succeeded in attempt {}.",
             spec_of(facts).trainer.node_count == 1 ? "The only rank" : "All ranks",
             facts.attempts.number));
-    result.completion_time = current->end->at.value_or(facts.now.wall);
+    result.status.completion_time = current->end->at.value_or(facts.now.wall);
     return result;
 }
 
@@ -203,9 +200,9 @@ Verdict take_success(const Facts& facts) {
 Lifecycle restart(const Facts& facts, std::string message, bool counts) {
     Lifecycle result = as_before(facts, JobState::kRestarting, std::move(message));
     delete_unless_deleting(*facts.attempts.current, result);
-    result.attempt = add_saturated(facts.attempts.number, 1);
-    result.restarts = add_saturated(result.restarts, counts ? 1 : 0);
-    result.last_restart_time = facts.now.wall;
+    result.status.attempt = add_saturated(facts.attempts.number, 1);
+    result.status.restarts = add_saturated(result.status.restarts, counts ? 1 : 0);
+    result.status.last_restart_time = facts.now.wall;
     return result;
 }
 
@@ -346,12 +343,18 @@ Verdict wait_before_restarting(const Facts& facts) {
 
 // Input for the manifests of the present or next attempt.
 JobInput input_of(const Facts& facts) {
-    const std::optional<std::int64_t> limit = time_limit(facts);
-    std::optional<std::int64_t> left;
-    if (limit) {
-        left = subtract_saturated(*limit, total_seconds(facts.active, facts.now.wall));
+    // The Job controller multiplies by 1e9 in 64 bits. The operator enforces longer deadlines itself.
+    constexpr std::int64_t kJobDeadlineMax = std::numeric_limits<std::int32_t>::max();
+    const TrainingJobView& view = facts.view;
+    const auto attempt = std::max<std::int64_t>(facts.attempts.number, 1);
+    JobInput input{view.job, view.datasets.datasets, view.pool, view.settings, attempt, {}, {}};
+    input.preferred_nodes = preferred_nodes(view.datasets.datasets, view.pool.name, view.holdings);
+    input.placement = placement_of(view.kueue);
+    if (const std::optional<std::int64_t> limit = time_limit(facts)) {
+        const auto left = subtract_saturated(*limit, total_seconds(facts.active, facts.now.wall));
+        input.active_deadline_seconds = std::clamp<std::int64_t>(left, 1, kJobDeadlineMax);
     }
-    return input_of_attempt(facts.view, std::max<std::int64_t>(facts.attempts.number, 1), left);
+    return input;
 }
 
 Verdict wait_for_kueue(const Facts& facts) {
@@ -374,7 +377,7 @@ Verdict start(const Facts& facts) {
     }
     Lifecycle result = as_before(facts, JobState::kStarting, "The pods are being created.");
     const JobInput input = input_of(facts);
-    result.attempt = input.attempt;
+    result.status.attempt = input.attempt;
     if (!facts.view.service) {
         result.actions.emplace_back(CreateService{build_service(facts.view.job)});
     }

@@ -92,12 +92,9 @@ struct Lifecycle {
     std::string
         failure;  // of kFailed: "BackoffLimitExceeded", "DeadlineExceeded", "AttemptsExhausted"
     std::string message;  // one sentence for people
-    std::int64_t attempt = 0;
-    std::int64_t restarts = 0;
-    std::optional<WallTime> start_time;
-    std::optional<WallTime> completion_time;
-    std::optional<WallTime> last_restart_time;
-    ActiveTime active_time;
+    // The next status, as far as the lifecycle decides it: attempt, restarts, times. The rest is the
+    // present status.
+    TrainingJobStatus status;
     bool blocked = false;  // the API server refuses its Job, or the Job's pods
     std::vector<Action> actions;
     std::optional<Duration> wake_after;  // decides again then, even if nothing changes

@@ -26,7 +26,7 @@ void keep_time(bool has_attempt, WallTime now, Lifecycle& lifecycle) {
     const JobState state = lifecycle.state;
     const bool runs = has_attempt || state == JobState::kStarting || state == JobState::kRestarting;
     if (!runs || is_final(state) || is_suspended(state)) {
-        lifecycle.active_time = stop(lifecycle.active_time, now);
+        note(stop(active_time_of(lifecycle.status), now), lifecycle.status);
     }
 }
 

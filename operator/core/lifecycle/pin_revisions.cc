@@ -180,11 +180,11 @@ Condition judge_origin(
     if (const auto change = find_origin_change(view, reports_of_attempt(view, before), now)) {
         return fails(kOriginChanged, fmt::format("Attempt {} was ended: {}", before, *change));
     }
-    if (auto sample = find_changed_sample(datasets, lifecycle.attempt)) {
+    if (auto sample = find_changed_sample(datasets, lifecycle.status.attempt)) {
         return fails(kSampleChanged, *std::move(sample));
     }
     const Condition* told = find_condition(view.job.status.conditions, "OriginUnchanged");
-    const bool is_told = all_told(view, datasets, lifecycle.attempt);
+    const bool is_told = all_told(view, datasets, lifecycle.status.attempt);
     const bool stands = is_final(lifecycle.state) || (is_false(told) && !is_told);
     if (told != nullptr && stands) {
         return *told;

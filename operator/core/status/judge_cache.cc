@@ -59,7 +59,7 @@ bool is_silent(
     }
     const std::optional<WallTime> told =
         view.job.status.cache ? view.job.status.cache->sampled_at : std::nullopt;
-    const std::optional<WallTime> since = std::max({told, sum.newest, lifecycle.start_time});
+    const std::optional<WallTime> since = std::max({told, sum.newest, lifecycle.status.start_time});
     return !since || elapsed_between(*since, now.wall) > kReportAgeMax;
 }
 

@@ -190,7 +190,7 @@ bool makes_job(const Lifecycle& lifecycle) {
 // resolve_datasets() identifies the datasets of a running attempt by these uids.
 std::vector<JobDatasetStatus> measure_datasets(
     const TrainingJobView& view, const Lifecycle& lifecycle, const Totals& sum, const Moment& now) {
-    const std::vector<SidecarReport> reports = reports_of_attempt(view, lifecycle.attempt);
+    const std::vector<SidecarReport> reports = reports_of_attempt(view, lifecycle.status.attempt);
     const bool reads = reads_now(lifecycle.state);
     std::vector<JobDatasetStatus> result;
     for (std::size_t i = 0; i < view.datasets.datasets.size(); ++i) {
@@ -219,7 +219,7 @@ std::vector<JobDatasetStatus> measure_datasets(
             // No pod of the attempt exists: new pods list the origin again.
             forget_revision(status);
         } else {
-            note_revision(dataset.uid, lifecycle.attempt, reports, now, status);
+            note_revision(dataset.uid, lifecycle.status.attempt, reports, now, status);
         }
         result.push_back(std::move(status));
     }
@@ -278,15 +278,16 @@ void measure(
 // attempt continues with a new Job.
 std::optional<AttemptPool> given_pool(const TrainingJobView& view, const Lifecycle& lifecycle) {
     const std::optional<AttemptPool>& before = view.job.status.attempt_pool;
-    const bool is_told = before && before->attempt == lifecycle.attempt;
+    const bool is_told = before && before->attempt == lifecycle.status.attempt;
     const Attempts attempts = find_attempts(view);
-    const bool exists = attempts.current != nullptr && attempts.number == lifecycle.attempt &&
+    const bool exists = attempts.current != nullptr &&
+                        attempts.number == lifecycle.status.attempt &&
                         !attempts.current->meta.deleting_since;
     if (is_final(lifecycle.state) || (exists && is_told)) {
         return before;
     }
     if (exists || (makes_job(lifecycle) && view.diagnosis.words.empty())) {
-        return AttemptPool{lifecycle.attempt, view.pool.name};
+        return AttemptPool{lifecycle.status.attempt, view.pool.name};
     }
     return std::nullopt;
 }
@@ -372,28 +373,17 @@ void settle(
 
 }  // namespace
 
-void note_lifecycle(const Lifecycle& lifecycle, TrainingJobStatus& status) {
-    status.attempt = lifecycle.attempt;
-    status.restarts = lifecycle.restarts;
-    status.start_time = lifecycle.start_time;
-    status.completion_time = lifecycle.completion_time;
-    status.last_restart_time = lifecycle.last_restart_time;
-    status.active_seconds = lifecycle.active_time.seconds;
-    status.active_since = lifecycle.active_time.since;
-}
-
 TrainingJobStatus summarize_training_job(
     const TrainingJobView& view, const Lifecycle& lifecycle, const Moment& now) {
-    TrainingJobStatus status = view.job.status;
+    TrainingJobStatus status = lifecycle.status;
     status.observed_generation = view.job.meta.generation;
-    note_lifecycle(lifecycle, status);
     status.attempt_pool = given_pool(view, lifecycle);
     status.jobs = list_jobs(view);
     const auto set = [&](std::string type, Condition answer) {
         set_condition(status.conditions, std::move(type), std::move(answer), view.job.meta, now);
     };
     set_state(lifecycle, set);
-    const Totals sum = total_of(reports_of_attempt(view, lifecycle.attempt), now);
+    const Totals sum = total_of(reports_of_attempt(view, lifecycle.status.attempt), now);
     measure(view, lifecycle, sum, now, status);
     if (!view.pool.name.empty()) {
         set("OriginUnchanged", judge_origin(view, lifecycle, status.datasets, now));

@@ -7,10 +7,6 @@
 
 namespace stoker::control {
 
-// Writes attempt, restarts and times of the lifecycle into the status; the next decision reads
-// them.
-void note_lifecycle(const Lifecycle& lifecycle, TrainingJobStatus& status);
-
 // Computes the present status of a TrainingJob. Values that no sidecar reports keep their last
 // number, and their condition becomes Unknown with the reason NodesSilent; a finished job keeps its
 // last cache conditions. Pure; a second call at the same moment changes nothing.

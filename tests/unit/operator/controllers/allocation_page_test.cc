@@ -14,20 +14,21 @@ using ::testing::HasSubstr;
 
 class AllocationPageTest : public ::testing::Test {
 protected:
-    LatestAllocation latest;
+    [[nodiscard]] PageAnswer page() const {
+        return allocation_page(allocation, clock.wall_now(), "0.1.0", leadership);
+    }
+
+    Allocation allocation;
     testing::ManualClock clock;
-    AllocationPage::Leadership leadership{true, "operator-0_1f"};
-    AllocationPage page{latest, clock, "0.1.0", [this] { return leadership; }};
+    Leadership leadership{true, "operator-0_1f"};
 };
 
 TEST_F(AllocationPageTest, ShowsInputPlanAndAge) {
-    Allocation allocation;
     allocation.decided_at = clock.wall_now();
     allocation.view.nodes = {{"nvme", "n1", gib(4)}};
     allocation.plan.granted_in_pool["nvme"] = gib(1);
-    latest.put(allocation);
     clock.advance(seconds{9});
-    const AllocationPage::Answer answer = page.answer();
+    const PageAnswer answer = page();
     ASSERT_EQ(answer.status, 200) << answer.body;
     const auto read = parse_snapshot(answer.body);
     ASSERT_TRUE(read) << read.error().message;
@@ -39,14 +40,14 @@ TEST_F(AllocationPageTest, ShowsInputPlanAndAge) {
 
 TEST_F(AllocationPageTest, NamesTheLeaderOnOtherReplicas) {
     leadership = {false, "operator-1_2e"};
-    const AllocationPage::Answer answer = page.answer();
+    const PageAnswer answer = page();
     EXPECT_EQ(answer.status, 503);
     EXPECT_THAT(answer.body, HasSubstr(R"("leader":"operator-1_2e")"));
 }
 
 TEST_F(AllocationPageTest, IsUnavailableBeforeTheFirstPlan) {
-    EXPECT_EQ(page.answer().status, 503);
-    EXPECT_THAT(page.answer().body, HasSubstr("decided nothing yet"));
+    EXPECT_EQ(page().status, 503);
+    EXPECT_THAT(page().body, HasSubstr("decided nothing yet"));
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ struct DatasetControllerTest : ::testing::Test {
 
     // Reconciles, then copies the written status into the cache.
     Dataset reconcile(const ObjectKey& key = {"ml", "digits"}) {
-        EXPECT_TRUE(controller.reconcile(key, {}));
+        EXPECT_TRUE(controller.reconcile(key));
         Dataset dataset = bench.cache.datasets().store().get(key)->value;
         const auto last = std::find_if(
             bench.client.calls.rbegin(), bench.client.calls.rend(), [](const auto& call) {
@@ -53,11 +53,7 @@ struct DatasetControllerTest : ::testing::Test {
 
     test::ControllerBench bench;
     SessionId session;
-    SweepLedger ledger;
-    test::ControllerBench::NoTransport transport;
-    EventRecorder events{transport, {}, bench.clock, 1};
-    DatasetController controller{
-        {bench.cache, bench.registry, ledger, bench.client, events, bench.clock}, {}};
+    DatasetController controller{bench.parts};
 };
 
 TEST_F(DatasetControllerTest, StatusShowsTheSidecarsReports) {
@@ -86,12 +82,12 @@ TEST_F(DatasetControllerTest, SweptBytesDisappearDespiteAFreshReport) {
     ASSERT_EQ(reconcile().status.cached_bytes, 60'000);
     const std::string pool = make_nvme().meta.name;
     const auto uid = make_digits().meta.uid;
-    ledger.note(pool, "node-1", uid, bench.clock.wall_now() - seconds{1});
+    bench.ledger.note(pool, "node-1", uid, bench.clock.wall_now() - seconds{1});
     bench.clock.advance(seconds{6});
     EXPECT_EQ(reconcile().status.cached_bytes, 60'000) << "it has spoken since, and runs";
     bench.registry.detach(session, bench.now());
     EXPECT_EQ(reconcile().status.cached_bytes, 60'000) << "it has spoken since";
-    ledger.note(pool, "node-1", uid, bench.clock.wall_now());
+    bench.ledger.note(pool, "node-1", uid, bench.clock.wall_now());
     bench.clock.advance(seconds{6});
     const Dataset after = reconcile();
     EXPECT_EQ(after.status.cached_bytes, 0);
@@ -100,7 +96,7 @@ TEST_F(DatasetControllerTest, SweptBytesDisappearDespiteAFreshReport) {
 }
 
 TEST_F(DatasetControllerTest, RequeuesWhileAJobUsesTheDataset) {
-    const Result<Reconciled> next = controller.reconcile({"ml", "digits"}, {});
+    const Result<Reconciled> next = controller.reconcile({"ml", "digits"});
     ASSERT_TRUE(next);
     EXPECT_LE(next->requeue_after.value_or(std::chrono::hours{1}), seconds{60});
 }
@@ -203,7 +199,7 @@ TEST_F(SharedDatasetTest, WithdrawalKeepsTheFillerForTheRunningAttempt) {
 
 TEST_F(SharedDatasetTest, QuotesTheApiServersRefusalOfAFiller) {
     bench.client.refused = {"jobs", Error{ErrorCode::kForbidden, "exceeded quota: jobs=1"}};
-    const Result<Reconciled> first = controller.reconcile({"data", "digits"}, {});
+    const Result<Reconciled> first = controller.reconcile({"data", "digits"});
     ASSERT_TRUE(first) << "not retried like a failure";
     EXPECT_LE(first->requeue_after.value(), seconds{1}) << "the next round tells it";
     bench.catch_up(bench.cache.datasets());
@@ -231,7 +227,7 @@ TEST_F(SharedDatasetTest, ReportsAForeignJobWithAFillersName) {
 
 TEST_F(SharedDatasetTest, RetriesAFillerAfterAFailure) {
     bench.client.refused = {"jobs", Error{ErrorCode::kUnavailable, "away"}};
-    EXPECT_FALSE(controller.reconcile({"data", "digits"}, {})) << "the queue backs off";
+    EXPECT_FALSE(controller.reconcile({"data", "digits"})) << "the queue backs off";
 }
 
 TEST_F(SharedDatasetTest, RemovesUnneededFillerAfterGraceAcrossRestarts) {
@@ -247,26 +243,25 @@ TEST_F(SharedDatasetTest, RemovesUnneededFillerAfterGraceAcrossRestarts) {
     bench.put(bench.cache.filler_jobs(), job);
     bench.client.calls.clear();
     bench.clock.advance(seconds{55});
-    DatasetController next{
-        {bench.cache, bench.registry, ledger, bench.client, events, bench.clock}, {}};
-    ASSERT_TRUE(next.reconcile({"data", "digits"}, {}));
+    DatasetController next{bench.parts};
+    ASSERT_TRUE(next.reconcile({"data", "digits"}));
     EXPECT_TRUE(on_jobs().empty());
     bench.clock.advance(seconds{6});
-    ASSERT_TRUE(next.reconcile({"data", "digits"}, {}));
+    ASSERT_TRUE(next.reconcile({"data", "digits"}));
     EXPECT_EQ(on_jobs(), std::vector<std::string>{"remove"});
     EXPECT_EQ(bench.client.calls.back().body, job.meta.uid) << "that very Job";
 }
 
 TEST_F(DatasetControllerTest, IgnoresADeletedDataset) {
-    EXPECT_TRUE(controller.reconcile({"ml", "gone"}, {}));
+    EXPECT_TRUE(controller.reconcile({"ml", "gone"}));
     EXPECT_TRUE(bench.client.calls.empty());
 }
 
 TEST_F(DatasetControllerTest, DoesNotActBeforeTheCacheShowsItsLastWrite) {
     ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
-    ASSERT_TRUE(controller.reconcile({"ml", "digits"}, {}));
+    ASSERT_TRUE(controller.reconcile({"ml", "digits"}));
     ASSERT_EQ(bench.client.calls.size(), 1U);
-    const Result<Reconciled> next = controller.reconcile({"ml", "digits"}, {});
+    const Result<Reconciled> next = controller.reconcile({"ml", "digits"});
     EXPECT_EQ(bench.client.calls.size(), 1U);
     EXPECT_TRUE(next->requeue_after.has_value());
 }

@@ -32,7 +32,7 @@ struct GrantsControllerTest : ::testing::Test {
     // Runs a decision late enough after the last one.
     void decide() {
         bench.clock.advance(seconds{1});
-        ASSERT_TRUE(controller.reconcile());
+        ASSERT_TRUE(controller.reconcile(GrantsController::key()));
     }
 
     test::ControllerBench bench;
@@ -40,13 +40,8 @@ struct GrantsControllerTest : ::testing::Test {
     std::vector<Grant> sent;
     std::vector<std::string> woken;
     std::vector<EventNote> events;
-    LatestAllocation latest;
     GrantsController controller{
-        bench.cache,
-        bench.registry,
-        bench.nodes,
-        latest,
-        bench.clock,
+        bench.parts,
         60,
         {[this](const ObjectKey& job) { woken.push_back("job " + job.name); },
          [this](const ObjectKey& quota) { woken.push_back("quota " + quota.name); },
@@ -62,7 +57,7 @@ TEST_F(GrantsControllerTest, SendsGrantsAndWakesAffectedObjects) {
     EXPECT_EQ(sent[0].dataset_uid, "d1");
     EXPECT_GE(sent[0].resident_bytes, Bytes{100'000});
     EXPECT_THAT(woken, ElementsAre("job mnist", "pool nvme"));
-    EXPECT_EQ(latest.get()->granted_in("nvme"), sent[0].resident_bytes);
+    EXPECT_EQ(bench.latest.get()->granted_in("nvme"), sent[0].resident_bytes);
 }
 
 TEST_F(GrantsControllerTest, UnchangedPlanWakesNothing) {
@@ -89,7 +84,7 @@ TEST_F(GrantsControllerTest, DecidesAtMostOnceASecond) {
     decide();
     bench.clock.advance(milliseconds{300});
     ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
-    const Result<Reconciled> next = controller.reconcile();
+    const Result<Reconciled> next = controller.reconcile(GrantsController::key());
     ASSERT_TRUE(next);
     EXPECT_EQ(next->requeue_after, milliseconds{700});
 }
@@ -103,19 +98,19 @@ TEST_F(GrantsControllerTest, EndedJobGetsNoGrant) {
         {"Complete", ConditionStatus::kTrue, 1, bench.clock.wall_now(), "Complete", ""});
     bench.put(bench.cache.training_jobs(), ended);
     decide();
-    EXPECT_THAT(latest.get()->plan.grants, IsEmpty());
-    EXPECT_EQ(latest.get()->granted_in("nvme"), Bytes::zero());
+    EXPECT_THAT(bench.latest.get()->plan.grants, IsEmpty());
+    EXPECT_EQ(bench.latest.get()->granted_in("nvme"), Bytes::zero());
 }
 
 TEST_F(GrantsControllerTest, EarlierSidecarGetsNoGrantUntilItHasReported) {
     decide();
     EXPECT_THAT(sent, IsEmpty());
-    EXPECT_EQ(latest.get()->unheard, 1U);
-    EXPECT_FALSE(latest.get()->view.settled);
+    EXPECT_EQ(bench.latest.get()->unheard, 1U);
+    EXPECT_FALSE(bench.latest.get()->view.settled);
     ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
     decide();
     EXPECT_EQ(sent.size(), 1U);
-    EXPECT_TRUE(latest.get()->view.settled);
+    EXPECT_TRUE(bench.latest.get()->view.settled);
 }
 
 // 60,000 bytes are on the node, and the pool shrinks to 10,000 per node.
@@ -147,16 +142,16 @@ TEST_F(GrantsControllerTest, EmitsEventsForDueAndLateReturns) {
     EXPECT_EQ(events[1].type, EventType::kWarning);
     EXPECT_THAT(events[1].note, ::testing::HasSubstr("mnist-a1-0-x"));
     decide();
-    ASSERT_EQ(latest.get()->late.size(), 1U);
-    ASSERT_EQ(latest.get()->view.held_back.size(), 1U);
-    EXPECT_EQ(latest.get()->view.held_back[0].ns, "ml");
+    ASSERT_EQ(bench.latest.get()->late.size(), 1U);
+    ASSERT_EQ(bench.latest.get()->view.held_back.size(), 1U);
+    EXPECT_EQ(bench.latest.get()->view.held_back[0].ns, "ml");
     // The sidecar returns the bytes.
     report.datasets[0].resident_bytes = Bytes{5'000};
     confirm();
     decide();
     decide();
-    EXPECT_THAT(latest.get()->late, IsEmpty());
-    EXPECT_THAT(latest.get()->view.held_back, IsEmpty());
+    EXPECT_THAT(bench.latest.get()->late, IsEmpty());
+    EXPECT_THAT(bench.latest.get()->view.held_back, IsEmpty());
 }
 
 // The job is a guest of data/digits; a filler serves its node.
@@ -199,10 +194,10 @@ TEST_F(SharedGrantsTest, OnlyTheFillerGetsGrants) {
 
 TEST_F(SharedGrantsTest, WaitsForTheFillersReportNotTheGuests) {
     decide();
-    EXPECT_EQ(latest.get()->unheard, 1U);
+    EXPECT_EQ(bench.latest.get()->unheard, 1U);
     ASSERT_TRUE(bench.registry.report(filler, filler_report(), bench.now()));
     decide();
-    EXPECT_EQ(latest.get()->unheard, 0U);
+    EXPECT_EQ(bench.latest.get()->unheard, 0U);
     EXPECT_EQ(to_filler.size(), 1U);
 }
 

@@ -32,7 +32,7 @@ struct NodeSweeperTest : ::testing::Test {
 
     void look() {
         bench.report_node("node-1");
-        ASSERT_TRUE(sweeper.reconcile());
+        ASSERT_TRUE(sweeper.reconcile(NodeSweeper::key()));
     }
 
     // The next sweep order for the node's program.
@@ -44,7 +44,7 @@ struct NodeSweeperTest : ::testing::Test {
         bench.report_node("node-1", [&](NodeReport& report) {
             report.sweeps = {{id, succeeded, succeeded ? "" : "disk on fire", 1}};
         });
-        ASSERT_TRUE(sweeper.reconcile());
+        ASSERT_TRUE(sweeper.reconcile(NodeSweeper::key()));
     }
 
     void delete_dataset() {
@@ -73,13 +73,9 @@ struct NodeSweeperTest : ::testing::Test {
     }
 
     test::ControllerBench bench;
-    LatestAllocation latest;
-    SweepLedger ledger;
     Dataset dataset;
     int swept = 0;
-    NodeSweeper sweeper{
-        {bench.cache, bench.registry, bench.nodes, latest, ledger, bench.clock},
-        [this] { ++swept; }};
+    NodeSweeper sweeper{bench.parts, [this] { ++swept; }};
 };
 
 TEST_F(NodeSweeperTest, KeepsAnUnusedDatasetDuringRetention) {
@@ -101,7 +97,7 @@ TEST_F(NodeSweeperTest, RemovesADatasetAfterRetentionAndNotifies) {
     finish();
     EXPECT_EQ(swept, 1);
     EXPECT_EQ(sweeper.counts().succeeded, 1U);
-    EXPECT_TRUE(ledger.is_gone("nvme", "node-1", "d1", *dataset.status.sampled_at));
+    EXPECT_TRUE(bench.ledger.is_gone("nvme", "node-1", "d1", *dataset.status.sampled_at));
     look();
     EXPECT_FALSE(order()) << "not swept again while the status is not written yet";
 }
@@ -154,25 +150,25 @@ TEST_F(NodeSweeperTest, SweepsUnreportedBytesOfADeletedDataset) {
         report.pools[0].directories = {{"ml", "d1", Bytes{60'000}, false}};
     };
     bench.report_node("node-1", measured);
-    ASSERT_TRUE(sweeper.reconcile());
+    ASSERT_TRUE(sweeper.reconcile(NodeSweeper::key()));
     ASSERT_TRUE(order());
     EXPECT_THAT(order()->expired, ElementsAre("d1"));
     finish();
     bench.report_node("node-1", measured);
-    ASSERT_TRUE(sweeper.reconcile());
+    ASSERT_TRUE(sweeper.reconcile(NodeSweeper::key()));
     EXPECT_FALSE(order()) << "measured before it was swept";
 }
 
 TEST_F(NodeSweeperTest, SweepsOnlyNodesWithAReadyPool) {
     delete_dataset();
-    ASSERT_TRUE(sweeper.reconcile());
+    ASSERT_TRUE(sweeper.reconcile(NodeSweeper::key()));
     EXPECT_FALSE(order()) << "no word of it yet";
     bench.report_node(
         "node-1", [](NodeReport& report) { report.pools[0].verdict = PoolVerdict::kNotEmpty; });
-    ASSERT_TRUE(sweeper.reconcile());
+    ASSERT_TRUE(sweeper.reconcile(NodeSweeper::key()));
     EXPECT_FALSE(order());
     bench.clock.advance(seconds{61});
-    ASSERT_TRUE(sweeper.reconcile());
+    ASSERT_TRUE(sweeper.reconcile(NodeSweeper::key()));
     EXPECT_FALSE(order()) << "its word is old";
     look();
     EXPECT_TRUE(order());
@@ -239,7 +235,7 @@ TEST_F(NodeSweeperTest, MountedDirectoriesStay) {
         report.pools[0].directories = {{"ml", "d1", Bytes{60'000}, true}};
     };
     bench.report_node("node-1", mounted);
-    ASSERT_TRUE(sweeper.reconcile());
+    ASSERT_TRUE(sweeper.reconcile(NodeSweeper::key()));
     EXPECT_FALSE(bench.report_node("node-1", mounted).sweep);
     look();
     EXPECT_TRUE(order());
@@ -283,7 +279,7 @@ TEST_F(NodeSweeperTest, PodKeepsNoDatasetThatItsJobMayNotRead) {
 TEST_F(NodeSweeperTest, MakesRoomForABlockedGrant) {
     Allocation allocation;
     allocation.plan.sweeps = {{"nvme", "node-1", "d1", Bytes{60'000}}};
-    latest.put(allocation);
+    bench.latest.put(allocation);
     look();
     ASSERT_TRUE(order());
     EXPECT_THAT(order()->expired, ElementsAre("d1"));

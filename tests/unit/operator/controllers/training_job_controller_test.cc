@@ -26,7 +26,7 @@ struct TrainingJobControllerTest : ::testing::Test {
     // Reconciles, then copies the written status into the cache.
     TrainingJob reconcile() {
         bench.client.calls.clear();
-        EXPECT_TRUE(controller.reconcile(key, {}));
+        EXPECT_TRUE(controller.reconcile(key));
         TrainingJob job = bench.cache.training_jobs().store().get(key)->value;
         for (const test::FakeApiClient::Call& call : bench.client.calls) {
             if (call.verb == "apply_status") {
@@ -54,11 +54,7 @@ struct TrainingJobControllerTest : ::testing::Test {
 
     const ObjectKey key{"ml", "mnist"};
     test::ControllerBench bench;
-    test::ControllerBench::NoTransport transport;
-    EventRecorder events{transport, {}, bench.clock, 1};
-    LatestAllocation latest;
-    TrainingJobController controller{
-        {bench.cache, bench.registry, latest, bench.client, events, bench.clock}, {}};
+    TrainingJobController controller{bench.parts};
 };
 
 TEST_F(TrainingJobControllerTest, WritesTheStatusBeforeItActs) {
@@ -76,7 +72,7 @@ TEST_F(TrainingJobControllerTest, DoesNotActWhenTheStatusCannotBeWritten) {
     fresh.status = {};
     bench.put(bench.cache.training_jobs(), fresh);
     bench.client.failure = Error{ErrorCode::kUnavailable, "away"};
-    EXPECT_FALSE(controller.reconcile(key, {}));
+    EXPECT_FALSE(controller.reconcile(key));
     EXPECT_THAT(verbs(), ::testing::ElementsAre("apply_status trainingjobs"));
 }
 
@@ -84,9 +80,9 @@ TEST_F(TrainingJobControllerTest, CreatesAJobOnceWhileTheCacheIsBehind) {
     TrainingJob fresh = make_running_job();
     fresh.status = {};
     bench.put(bench.cache.training_jobs(), fresh);
-    ASSERT_TRUE(controller.reconcile(key, {}));
+    ASSERT_TRUE(controller.reconcile(key));
     const std::size_t before = bench.client.calls.size();
-    const Result<Reconciled> next = controller.reconcile(key, {});
+    const Result<Reconciled> next = controller.reconcile(key);
     EXPECT_EQ(bench.client.calls.size(), before);
     EXPECT_TRUE(next->requeue_after.has_value());
 }
@@ -174,7 +170,7 @@ TEST_F(TrainingJobControllerTest, ReportsTheApiServersRefusalInTheNextRound) {
     }());
     reconcile();
     bench.client.failure = Error{ErrorCode::kInvalidArgument, "spec.template: no such volume"};
-    const Result<Reconciled> refused = controller.reconcile(key, {});
+    const Result<Reconciled> refused = controller.reconcile(key);
     ASSERT_TRUE(refused);
     bench.client.failure.reset();
     const TrainingJob after = reconcile();

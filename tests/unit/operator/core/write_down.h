@@ -1,15 +1,13 @@
 #pragma once
 
 #include "operator/core/lifecycle/lifecycle.h"
-#include "operator/core/status/summarize_training_job.h"
 #include "tests/unit/operator/core/make_training_job.h"
 
 namespace stoker::control {
 
 // Applies the status changes of the lifecycle to the view, as if they had been written.
 inline void write_down(const Lifecycle& lifecycle, TrainingJobView& view) {
-    TrainingJobStatus& status = view.job.status;
-    note_lifecycle(lifecycle, status);
+    TrainingJobStatus& status = view.job.status = lifecycle.status;
     if (is_final(lifecycle.state)) {
         const bool complete = lifecycle.state == JobState::kComplete;
         set_condition(

@@ -1,9 +1,9 @@
-#include "operator/kube/line_splitter.h"
-
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include "operator/kube/watch.h"
 
 namespace stoker::control {
 namespace {

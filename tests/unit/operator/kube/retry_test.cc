@@ -1,6 +1,6 @@
-#include "operator/kube/retry.h"
-
 #include <gtest/gtest.h>
+
+#include "operator/kube/rest_client.h"
 
 namespace stoker::control {
 namespace {

@@ -1,6 +1,7 @@
 #include "operator/runtime/reconciler.h"
 
 #include <map>
+#include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <thread>
@@ -9,6 +10,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/manual_clock.h"
 #include "tests/support/poll.h"
 
 namespace stoker::control {
@@ -32,12 +34,52 @@ private:
     std::vector<std::jthread> threads_;
 };
 
+TEST(Reconciler, WakesAWaitingWorkerForKeysAndForAStop) {
+    const SystemClock clock;
+    Reconciler reconciler(
+        "test", [](const ObjectKey&) -> Result<Reconciled> { return Reconciled{}; }, clock);
+    std::jthread worker([&](const std::stop_token& stop) { reconciler.work(stop); });
+    reconciler.add(kA);
+    EXPECT_TRUE(eventually([&] { return reconciler.counts().successes == 1; }));
+    reconciler.add({"d", "b"});
+    EXPECT_TRUE(eventually([&] { return reconciler.counts().successes == 2; }));
+    worker.request_stop();
+    worker.join();
+}
+
+TEST(Reconciler, ObservesWaitingAndProcessingTimes) {
+    testing::ManualClock clock;
+    std::stop_source stop;
+    const auto queued = std::make_shared<metrics::Histogram>(std::vector<double>{1});
+    const auto worked = std::make_shared<metrics::Histogram>(std::vector<double>{1});
+    Duration unfinished{};
+    Reconciler* self = nullptr;
+    Reconciler reconciler(
+        "test",
+        [&](const ObjectKey&) -> Result<Reconciled> {
+            clock.advance(std::chrono::seconds{5});
+            unfinished = self->queue_counts().unfinished;
+            stop.request_stop();
+            return Reconciled{};
+        },
+        clock);
+    self = &reconciler;
+    reconciler.observe({queued, worked});
+    reconciler.add(kA);
+    clock.advance(std::chrono::seconds{3});
+    reconciler.work(stop.get_token());
+    EXPECT_EQ(unfinished, std::chrono::seconds{5});
+    EXPECT_EQ(reconciler.queue_counts().unfinished, Duration::zero());
+    EXPECT_DOUBLE_EQ(queued->sum(), 3);
+    EXPECT_DOUBLE_EQ(worked->sum(), 5);
+}
+
 TEST(Reconciler, RetriesErrorsUntilSuccess) {
     const SystemClock clock;
     std::atomic<int> calls{0};
     Reconciler reconciler(
         "test",
-        [&](const ObjectKey&, const std::stop_token&) -> Result<Reconciled> {
+        [&](const ObjectKey&) -> Result<Reconciled> {
             if (++calls < 4) {
                 return fail(ErrorCode::kUnavailable, "not yet");
             }
@@ -56,7 +98,7 @@ TEST(Reconciler, DoesNotRetryTerminalErrors) {
     std::atomic<int> calls{0};
     Reconciler reconciler(
         "test",
-        [&](const ObjectKey& key, const std::stop_token&) -> Result<Reconciled> {
+        [&](const ObjectKey& key) -> Result<Reconciled> {
             ++calls;
             return fail(key == kA ? ErrorCode::kInvalidArgument : ErrorCode::kGone, "never");
         },
@@ -74,7 +116,7 @@ TEST(Reconciler, SurvivesExceptionsAndCountsThem) {
     std::atomic<int> calls{0};
     Reconciler reconciler(
         "test",
-        [&](const ObjectKey&, const std::stop_token&) -> Result<Reconciled> {
+        [&](const ObjectKey&) -> Result<Reconciled> {
             if (++calls == 1) {
                 throw std::runtime_error("boom");
             }
@@ -95,7 +137,7 @@ TEST(Reconciler, CallsAgainAfterTheRequestedTime) {
     std::atomic<int> calls{0};
     Reconciler reconciler(
         "test",
-        [&](const ObjectKey&, const std::stop_token&) -> Result<Reconciled> {
+        [&](const ObjectKey&) -> Result<Reconciled> {
             return Reconciled{
                 ++calls < 3 ? std::optional<Duration>(milliseconds{5}) : std::nullopt};
         },
@@ -114,7 +156,7 @@ TEST(Reconciler, RunsOneCallPerKeyAndDifferentKeysInParallel) {
     std::atomic<int> calls{0};
     Reconciler reconciler(
         "test",
-        [&](const ObjectKey& key, const std::stop_token&) -> Result<Reconciled> {
+        [&](const ObjectKey& key) -> Result<Reconciled> {
             {
                 const std::lock_guard lock(mutex);
                 twice = twice || ++inside[key] > 1;
@@ -147,7 +189,7 @@ TEST(Reconciler, DrainLetsTheCurrentCallFinish) {
     std::atomic<bool> let_go{false};
     Reconciler reconciler(
         "test",
-        [&](const ObjectKey&, const std::stop_token&) -> Result<Reconciled> {
+        [&](const ObjectKey&) -> Result<Reconciled> {
             inside = true;
             eventually([&] { return let_go.load(); });
             return Reconciled{milliseconds{1}};
@@ -161,6 +203,7 @@ TEST(Reconciler, DrainLetsTheCurrentCallFinish) {
     EXPECT_TRUE(reconciler.drain(clock.now() + std::chrono::seconds{30}));
     EXPECT_EQ(reconciler.counts().successes, 1U)
         << "it asked for more, but nothing new is taken on";
+    reconciler.work({});  // returns: the queue is drained
 }
 
 }  // namespace

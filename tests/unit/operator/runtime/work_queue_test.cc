@@ -1,5 +1,3 @@
-#include "operator/runtime/work_queue.h"
-
 #include <map>
 #include <memory>
 #include <set>
@@ -10,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/prng.h"
+#include "operator/runtime/reconciler.h"
 #include "tests/support/manual_clock.h"
 #include "tests/support/poll.h"
 #include "tests/support/test_seed.h"
@@ -184,53 +183,6 @@ TEST(WorkQueue, NeverLosesAnEventOrPopsAKeyTwice) {
         hand_out();
     }
     EXPECT_TRUE(owed.empty());
-}
-
-TEST(SharedWorkQueue, WakesAWaiterForWorkAndStop) {
-    const SystemClock clock;
-    SharedWorkQueue queue(clock);
-    std::atomic<int> popped{0};
-    std::jthread worker([&](const std::stop_token& stop) {
-        while (const auto key = queue.pop(stop)) {
-            ++popped;
-            queue.done(*key);
-        }
-    });
-    queue.add(kA);
-    EXPECT_TRUE(test::eventually([&] { return popped == 1; }));
-    queue.add_after(kB, milliseconds{20});
-    EXPECT_TRUE(test::eventually([&] { return popped == 2; }));
-    worker.request_stop();
-    worker.join();
-}
-
-TEST(SharedWorkQueue, ObservesWaitingAndProcessingTimes) {
-    testing::ManualClock clock;
-    SharedWorkQueue queue(clock);
-    const auto queued = std::make_shared<metrics::Histogram>(std::vector<double>{1});
-    const auto worked = std::make_shared<metrics::Histogram>(std::vector<double>{1});
-    queue.observe({queued, worked});
-    queue.add(kA);
-    clock.advance(seconds{3});
-    ASSERT_EQ(queue.pop({}), kA);
-    clock.advance(seconds{5});
-    EXPECT_EQ(queue.counts().unfinished, seconds{5});
-    queue.done(kA);
-    EXPECT_EQ(queue.counts().unfinished, Duration::zero());
-    EXPECT_DOUBLE_EQ(queued->sum(), 3);
-    EXPECT_DOUBLE_EQ(worked->sum(), 5);
-}
-
-TEST(SharedWorkQueue, DrainWaitsForKeysInProgress) {
-    const SystemClock clock;
-    SharedWorkQueue queue(clock);
-    queue.add(kA);
-    ASSERT_EQ(queue.pop({}), kA);
-    queue.shut_down();
-    EXPECT_FALSE(queue.wait_drained(clock.now() + milliseconds{20}));
-    std::jthread finisher([&] { queue.done(kA); });
-    EXPECT_TRUE(queue.wait_drained(clock.now() + seconds{30}));
-    EXPECT_EQ(queue.pop({}), std::nullopt);
 }
 
 }  // namespace

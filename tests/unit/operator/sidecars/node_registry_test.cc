@@ -80,9 +80,9 @@ TEST_F(NodeRegistryTest, ConfirmsARepeatedResultAgain) {
 
 TEST_F(NodeRegistryTest, IgnoresAResultOfAnotherNode) {
     registry.order_sweep("n1", {"7", "nvme", "/mnt/nvme", {}, {}});
-    NodeReport liar = word("n2");
-    liar.sweeps = {{"7", true, "", 3}};
-    say(liar);
+    NodeReport false_report = word("n2");
+    false_report.sweeps = {{"7", true, "", 3}};
+    say(false_report);
     EXPECT_THAT(registry.take_results(), IsEmpty());
     EXPECT_TRUE(say(word("n1")).sweep);
 }

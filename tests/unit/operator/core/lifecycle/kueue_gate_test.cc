@@ -222,8 +222,8 @@ TEST(KueueGate, TrainerExitDuringEvictionIsNotAFailure) {
     }
     const Lifecycle lifecycle = decide_lifecycle(view, moment(51));
     EXPECT_EQ(lifecycle.state, JobState::kQueued);
-    EXPECT_EQ(lifecycle.attempt, 1);
-    EXPECT_EQ(lifecycle.restarts, 0);
+    EXPECT_EQ(lifecycle.status.attempt, 1);
+    EXPECT_EQ(lifecycle.status.restarts, 0);
 }
 
 TEST(KueueGate, FailureBeforeEvictionCounts) {
@@ -260,7 +260,7 @@ TEST(KueueGate, ContinuesTheSameAttemptAfterReadmission) {
     EXPECT_TRUE(decide_lifecycle(view, moment(45)).actions.empty());
     admit(view.kueue, 100);
     const Lifecycle again = decide_lifecycle(view, moment(101));
-    EXPECT_EQ(again.attempt, 2);
+    EXPECT_EQ(again.status.attempt, 2);
     const auto* created = only<CreateJob>(again);
     ASSERT_NE(created, nullptr);
     EXPECT_EQ(created->job.meta.name, "resnet-a2");
@@ -392,8 +392,23 @@ TEST(KueueGate, PodsOnALostNodeHoldNoQuota) {
     admit(view.kueue, 210);
     const Lifecycle again = decide_lifecycle(view, moment(211));
     EXPECT_EQ(again.state, JobState::kRestarting) << "the old name is not free";
-    EXPECT_EQ(again.attempt, 2);
-    EXPECT_EQ(again.restarts, 0);
+    EXPECT_EQ(again.status.attempt, 2);
+    EXPECT_EQ(again.status.restarts, 0);
+}
+
+TEST(KueueGate, StartsAnAttemptWithItsPlacementAndPreferredNodes) {
+    TrainingJobView view = make_admitted_view(3);
+    view.jobs.clear();
+    view.pods.clear();
+    view.holdings = {{"nvme", "n2", "uid-imagenet", gib(1), {}}};
+    const Lifecycle lifecycle = decide_lifecycle(view, moment(10));
+    ASSERT_EQ(lifecycle.state, JobState::kStarting) << lifecycle.message;
+    const auto* created = std::get_if<CreateJob>(&lifecycle.actions.back());
+    ASSERT_NE(created, nullptr);
+    EXPECT_EQ(created->job.meta.name, "resnet-a3");
+    EXPECT_EQ(created->job.pod.preferred_nodes, (std::vector<PreferredNode>{{"n2", 100}}));
+    EXPECT_EQ(created->job.pod.node_selector.at("gpu"), "a100");
+    EXPECT_EQ(created->job.active_deadline_seconds, std::nullopt);
 }
 
 }  // namespace

@@ -39,16 +39,17 @@ TEST(LifecycleEdits, ActiveTimeRunsBetweenAttemptsAndStopsWhileWaiting) {
     for (const JobState state : {JobState::kStarting, JobState::kRunning, JobState::kRestarting}) {
         Lifecycle lifecycle;
         lifecycle.state = state;
-        lifecycle.active_time = {5, wall(10)};
+        note({5, wall(10)}, lifecycle.status);
         keep_time(state == JobState::kRunning, wall(30), lifecycle);
-        EXPECT_EQ(lifecycle.active_time, (ActiveTime{5, wall(10)})) << to_string(state);
+        EXPECT_EQ(active_time_of(lifecycle.status), (ActiveTime{5, wall(10)})) << to_string(state);
     }
     for (const JobState state : {JobState::kQueued, JobState::kSuspended, JobState::kComplete}) {
         Lifecycle lifecycle;
         lifecycle.state = state;
-        lifecycle.active_time = {5, wall(10)};
+        note({5, wall(10)}, lifecycle.status);
         keep_time(true, wall(30), lifecycle);
-        EXPECT_EQ(lifecycle.active_time, (ActiveTime{25, std::nullopt})) << to_string(state);
+        EXPECT_EQ(active_time_of(lifecycle.status), (ActiveTime{25, std::nullopt}))
+            << to_string(state);
     }
 }
 

@@ -23,7 +23,7 @@ JobEnd failure() {
 TEST(Lifecycle, StartsWithAServiceAndTheFirstAttempt) {
     const Lifecycle lifecycle = decide_lifecycle(make_view(), moment(10));
     EXPECT_EQ(lifecycle.state, JobState::kStarting);
-    EXPECT_EQ(lifecycle.attempt, 1);
+    EXPECT_EQ(lifecycle.status.attempt, 1);
     ASSERT_EQ(lifecycle.actions.size(), 2U);
     EXPECT_TRUE(std::holds_alternative<CreateService>(lifecycle.actions[0]));
     EXPECT_EQ(std::get<CreateJob>(lifecycle.actions[1]).job.meta.name, "resnet-a1");
@@ -65,7 +65,7 @@ TEST(Lifecycle, WaitsForADatasetAndNamesIt) {
     EXPECT_EQ(lifecycle.state, JobState::kWaiting);
     EXPECT_NE(lifecycle.message.find("Dataset imagenet does not exist"), std::string::npos);
     EXPECT_TRUE(lifecycle.actions.empty());
-    EXPECT_EQ(lifecycle.attempt, 0);
+    EXPECT_EQ(lifecycle.status.attempt, 0);
 }
 
 TEST(Lifecycle, ContinuesWhenItsDatasetIsDeleted) {
@@ -144,7 +144,7 @@ TEST(Lifecycle, CompletesWithItsJob) {
     view.jobs[0].end = JobEnd{true, "CompletionsReached", "", wall(77)};
     const Lifecycle lifecycle = decide_lifecycle(view, moment(80));
     EXPECT_EQ(lifecycle.state, JobState::kComplete);
-    EXPECT_EQ(lifecycle.completion_time, wall(77));
+    EXPECT_EQ(lifecycle.status.completion_time, wall(77));
     EXPECT_TRUE(lifecycle.actions.empty());
     write_down(lifecycle, view);
     view.jobs.clear();
@@ -158,8 +158,8 @@ TEST(Lifecycle, RestartsAllRanksTogetherAsTheNextAttempt) {
     view.pods[1].trainer.reason = "Error";
     Lifecycle lifecycle = decide_lifecycle(view, moment(60));
     EXPECT_EQ(lifecycle.state, JobState::kRestarting);
-    EXPECT_EQ(lifecycle.attempt, 2);
-    EXPECT_EQ(lifecycle.restarts, 1);
+    EXPECT_EQ(lifecycle.status.attempt, 2);
+    EXPECT_EQ(lifecycle.status.restarts, 1);
     EXPECT_EQ(
         lifecycle.message,
         "Attempt 1 failed: rank 1 (pod resnet-a1-1-xyzab) exited with code 1 (Error). All ranks "
@@ -195,7 +195,7 @@ TEST(Lifecycle, FailsWhenNoRestartIsLeft) {
     const Lifecycle lifecycle = decide_lifecycle(view, moment(60));
     EXPECT_EQ(lifecycle.state, JobState::kFailed);
     EXPECT_EQ(lifecycle.failure, "BackoffLimitExceeded");
-    EXPECT_EQ(lifecycle.attempt, 3);
+    EXPECT_EQ(lifecycle.status.attempt, 3);
     EXPECT_TRUE(lifecycle.actions.empty()) << "the failed pods stay for their logs";
     EXPECT_NE(lifecycle.message.find("No restart is left (backoffLimit 2)."), std::string::npos);
 }
@@ -207,8 +207,8 @@ TEST(Lifecycle, DoesNotCountDisruptions) {
     view.pods[0].disruption = "EvictionByEvictionAPI";
     const Lifecycle lifecycle = decide_lifecycle(view, moment(60));
     EXPECT_EQ(lifecycle.state, JobState::kRestarting);
-    EXPECT_EQ(lifecycle.restarts, 0);
-    EXPECT_EQ(lifecycle.attempt, 2);
+    EXPECT_EQ(lifecycle.status.restarts, 0);
+    EXPECT_EQ(lifecycle.status.attempt, 2);
 }
 
 TEST(Lifecycle, PausesBeforeTheSecondRestartAndLater) {
@@ -239,7 +239,7 @@ TEST(Lifecycle, RestartsWhenANodeIsLostWithoutWaitingForItsPod) {
     EXPECT_EQ(decide_lifecycle(view, moment(149)).state, JobState::kRunning);
     Lifecycle lifecycle = decide_lifecycle(view, moment(150));
     EXPECT_EQ(lifecycle.state, JobState::kRestarting);
-    EXPECT_EQ(lifecycle.restarts, 0);
+    EXPECT_EQ(lifecycle.status.restarts, 0);
     write_down(lifecycle, view);
     view.jobs[0].meta.deleting_since = wall(150);
     view.pods.erase(view.pods.begin());  // the pod on the healthy node has ended
@@ -278,9 +278,9 @@ TEST(Lifecycle, RemembersWhenItFirstRan) {
     TrainingJobView view = make_running_view();
     view.job.status.start_time.reset();
     view.jobs[0].start_time = wall(42);
-    EXPECT_EQ(decide_lifecycle(view, moment(50)).start_time, wall(42));
+    EXPECT_EQ(decide_lifecycle(view, moment(50)).status.start_time, wall(42));
     view.job.status.start_time = wall(7);
-    EXPECT_EQ(decide_lifecycle(view, moment(50)).start_time, wall(7));
+    EXPECT_EQ(decide_lifecycle(view, moment(50)).status.start_time, wall(7));
 }
 
 TEST(Lifecycle, StopsWhileSuspendedAndResumesTheSameAttempt) {
@@ -297,8 +297,8 @@ TEST(Lifecycle, StopsWhileSuspendedAndResumesTheSameAttempt) {
     view.job.spec.trainer.image = "train:2";
     const Lifecycle again = decide_lifecycle(view, moment(12));
     EXPECT_EQ(again.state, JobState::kStarting);
-    EXPECT_EQ(again.attempt, 2);
-    EXPECT_EQ(again.restarts, 1);
+    EXPECT_EQ(again.status.attempt, 2);
+    EXPECT_EQ(again.status.restarts, 1);
     ASSERT_NE(only<CreateJob>(again), nullptr);
     EXPECT_EQ(only<CreateJob>(again)->job.meta.name, "resnet-a2");
     EXPECT_EQ(only<CreateJob>(again)->job.pod.trainer.image, "train:2");
@@ -341,7 +341,7 @@ TEST(Lifecycle, ResumeWaitsUntilTheOldPodsAreGone) {
     EXPECT_TRUE(decide_lifecycle(view, moment(13)).actions.empty());
     view.pods.clear();
     const Lifecycle again = decide_lifecycle(view, moment(14));
-    EXPECT_EQ(again.attempt, 1);
+    EXPECT_EQ(again.status.attempt, 1);
     EXPECT_NE(only<CreateJob>(again), nullptr);
 }
 
@@ -365,7 +365,7 @@ TEST(Lifecycle, ReplacesAJobSuspendedByAnotherClientAfterADelay) {
     EXPECT_EQ(waiting.wake_after, seconds{20});
     view.jobs[0].end = JobEnd{false, "PodFailurePolicy", "exit code 143", wall(111)};
     const Lifecycle replacing = decide_lifecycle(view, moment(130));
-    EXPECT_EQ(replacing.attempt, 1);
+    EXPECT_EQ(replacing.status.attempt, 1);
     ASSERT_NE(only<DeleteJob>(replacing), nullptr);
     EXPECT_EQ(only<DeleteJob>(replacing)->name, "resnet-a1");
 }
@@ -398,7 +398,7 @@ TEST(Lifecycle, RecreatesADeletedJob) {
     const Lifecycle lifecycle = decide_lifecycle(view, moment(10));
     ASSERT_NE(only<CreateJob>(lifecycle), nullptr);
     EXPECT_EQ(only<CreateJob>(lifecycle)->job.meta.name, "resnet-a1");
-    EXPECT_EQ(lifecycle.restarts, 0);
+    EXPECT_EQ(lifecycle.status.restarts, 0);
 }
 
 TEST(Lifecycle, PrefersNodesThatHoldTheData) {

@@ -130,7 +130,22 @@ TEST(LifecycleTime, ActiveTimeOfAFailedJobStops) {
     write_down(decide_lifecycle(view, moment(100)), view);
     EXPECT_EQ(view.job.status.active_seconds, 100);
     const Lifecycle later = decide_lifecycle(view, moment(500));
-    EXPECT_EQ(later.active_time, (ActiveTime{100, std::nullopt})) << "its Job is still ending";
+    EXPECT_EQ(active_time_of(later.status), (ActiveTime{100, std::nullopt}))
+        << "its Job is still ending";
+}
+
+TEST(LifecycleTime, ClampsTheDeadlineOfAJobToWhatKubernetesAccepts) {
+    TrainingJobView view = make_view();
+    const auto deadline = [&](std::optional<std::int64_t> limit, std::int64_t spent) {
+        view.job.spec.run_policy.active_deadline_seconds = limit;
+        view.job.status.active_seconds = spent;
+        const Lifecycle lifecycle = decide_lifecycle(view, moment(10));
+        return std::get<CreateJob>(lifecycle.actions.at(1)).job.active_deadline_seconds;
+    };
+    EXPECT_EQ(deadline(60, 65), 1);
+    EXPECT_EQ(deadline(100, 40), 60);
+    EXPECT_EQ(deadline(INT64_MAX, 0), std::numeric_limits<std::int32_t>::max());
+    EXPECT_EQ(deadline(std::nullopt, 0), std::nullopt);
 }
 
 }  // namespace

@@ -1,9 +1,8 @@
-#include "operator/core/view/find_places.h"
-
 #include <algorithm>
 
 #include <gtest/gtest.h>
 
+#include "operator/core/view/grant_book.h"
 #include "tests/unit/operator/core/make_training_job.h"
 
 namespace stoker::control {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "operator/core/view/find_places.h"
+#include "operator/core/view/grant_book.h"
 #include "operator/core/view/measured_demand.h"
 #include "operator/core/view/over_quota_holders.h"
 #include "tests/unit/operator/core/make_filler.h"
@@ -21,7 +21,7 @@ ClusterView make_shared_cluster(bool with_filler = true) {
     return cluster;
 }
 
-SidecarReport liar() {
+SidecarReport false_report() {
     SidecarReport report = make_report(make_running_view(), 0, 100);
     DatasetReport& told = report.datasets[0];
     told.resident_bytes = gib(9);
@@ -45,7 +45,7 @@ ObservedResidency place(const ClusterView& cluster, const std::string& node) {
 }
 
 TEST(Guests, ReportsOnTheDirectoryAreIgnored) {
-    SidecarReport report = liar();
+    SidecarReport report = false_report();
     drop_directory_claims(make_guest(), report);
     const DatasetReport& told = report.datasets[0];
     EXPECT_FALSE(told.leader);
@@ -58,13 +58,13 @@ TEST(Guests, ReportsOnTheDirectoryAreIgnored) {
     EXPECT_EQ(told.error, "words") << "for the guest's own status";
     EXPECT_EQ(told.manifest_state, ManifestState::kReady);
     EXPECT_EQ(told.cache_bytes_read, gib(1)) << "what its own job read";
-    SidecarReport own = liar();
+    SidecarReport own = false_report();
     drop_directory_claims(use_of(make_running_view()), own);
-    EXPECT_EQ(own, liar());
+    EXPECT_EQ(own, false_report());
 }
 
 TEST(Guests, ReportsOnTheOriginAreIgnored) {
-    SidecarReport report = liar();
+    SidecarReport report = false_report();
     drop_listing_claims(make_guest(), report);
     const DatasetReport& told = report.datasets[0];
     EXPECT_EQ(told.manifest_state, ManifestState::kUnknown);
@@ -82,7 +82,7 @@ TEST(Guests, AreNamedWithTheirNamespace) {
 
 TEST(Guests, NeverHoldGrants) {
     ClusterView cluster = make_shared_cluster(false);
-    cluster.reports = {liar()};
+    cluster.reports = {false_report()};
     const ObservedResidency word = place(cluster, "n1");
     EXPECT_EQ(word.dataset_uid, "uid-imagenet");
     EXPECT_EQ(word.ns, "data");
@@ -96,7 +96,7 @@ TEST(Guests, AreServedByAFillerThatHoldsTheGrant) {
     ClusterView cluster = make_shared_cluster();
     EXPECT_TRUE(place(cluster, "n1").live);
     EXPECT_FALSE(place(cluster, "n1").reached);
-    cluster.reports = {make_filler_report(cluster.datasets[0], 100), liar()};
+    cluster.reports = {make_filler_report(cluster.datasets[0], 100), false_report()};
     cluster.reports[0].datasets[0].resident_bytes = gib(2);
     cluster.reports[0].datasets[0].granted_bytes = gib(3);
     const ObservedResidency word = place(cluster, "n1");

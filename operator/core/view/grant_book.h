@@ -13,6 +13,8 @@
 #include "operator/api/sidecar_report.h"
 #include "operator/core/allocation/allocation_plan.h"
 #include "operator/core/allocation/allocation_view.h"
+#include "operator/core/spec/moment.h"
+#include "operator/core/view/cluster_view.h"
 
 namespace stoker::control {
 
@@ -39,6 +41,16 @@ struct ObservedResidency {
 // grant since it started.
 Bytes grant_in_force(const ObservedResidency& word);
 
+// All known places of datasets on nodes, for GrantBook: nodes with pods of active jobs, nodes where
+// a fresh report claims to lead (of two, the newer one counts), and existing nodes in the Datasets'
+// statuses. Only sidecars of the Dataset's own namespace, including its fillers, take grants: a
+// place with guests' pods only is not reached, and guests' reports on the directory are ignored.
+// Pure; the order of the cluster's lists does not matter.
+std::vector<ObservedResidency> find_places(const ClusterView& cluster, const Moment& now);
+
+// Time of the last report of a sidecar with the dataset, from the dataset's status.
+WallTime last_use_of(const Dataset& dataset);
+
 // Records the granted bytes and the bytes that sidecars may believe to be granted: the planner's
 // holdings. Two rules keep it safe when messages are lost or late:
 //  - A grant counts until its sidecar confirms another one. Until then the sidecar gets no new
@@ -58,6 +70,9 @@ public:
 
     // Takes all known places; no duplicates. The first call starts the leadership.
     void observe(const std::vector<ObservedResidency>& words, TimePoint now);
+
+    // The same for find_places(); sets `holdings` and `settled` of the planner's view.
+    void observe(const ClusterView& cluster, const Moment& now, AllocationView& view);
 
     // Holdings of the observed places, by node and dataset.
     [[nodiscard]] std::vector<Holding> holdings() const;

@@ -1,4 +1,4 @@
-#include "operator/core/allocation/grant_book.h"
+#include "operator/core/view/grant_book.h"
 
 #include <gtest/gtest.h>
 
