@@ -193,6 +193,7 @@ private:
             if (place_[draw.served] == Place::kAbsent) {
                 store(subject, draw.served);
             }
+            subject.sampler->on_read({&draw.served, 1});
             subject.policy->on_read(draw.served, true);
             if (place_[draw.served] == Place::kWindow && !subject.is_needed(draw.served)) {
                 place_[draw.served] = Place::kAbsent;
@@ -340,13 +341,14 @@ struct Replicate final : Subject {
             *sidecar::ReplicateSampler::create(node, count, {.contract = "replicate", .seed = 7});
         scores = made.get();
         sampler = std::move(made);
-        auto kept = std::make_unique<sidecar::ReplicateEviction>(count);
+        auto kept = std::make_unique<sidecar::ReplicateEviction>(count, scores->reads_left());
         queue = kept.get();
         policy = std::move(kept);
     }
 
     void begin(std::uint64_t /*epoch*/, bool /*cache_is_full*/) override {
         ranked = sampler->relative_importance().size();
+        queue->refresh();
     }
 
     void on_losses(const std::vector<SampleIndex>& samples) override {

@@ -397,6 +397,9 @@ void SamplerService::on_read(std::optional<StreamId> stream, std::span<const Sam
             reader->second.plan.on_read(sample);
         }
     }
+    if (reader != readers_.end()) {
+        jobs_.at(reader->second.job).sampler->on_read(samples);
+    }
 }
 
 Result<local::EpochTally> SamplerService::report(StreamId stream, std::uint64_t epoch) const {

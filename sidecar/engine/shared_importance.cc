@@ -121,6 +121,9 @@ void SharedImportance::on_epoch(const Sampler& sampler, std::uint64_t epoch) {
         order_samples();
     }
     note_epoch(job.name, epoch);
+    if (evicts_for(sampler) != nullptr) {
+        replicate_eviction_->refresh();
+    }
     if (eviction_ != nullptr) {
         eviction_->hold(is_full_epoch());
         eviction_->set_l_share(l_share());
@@ -210,8 +213,7 @@ void SharedImportance::set_weights(JobWeights weights) {
 }
 
 void SharedImportance::on_losses(const Sampler& sampler, std::span<const SampleIndex> samples) {
-    const auto* scores =
-        scored_by_ == &sampler ? dynamic_cast<const ReplicateSampler*>(&sampler) : nullptr;
+    const ReplicateSampler* scores = evicts_for(sampler);
     if (scores == nullptr) {
         return;
     }
@@ -228,21 +230,21 @@ std::unique_ptr<EvictionPolicy> SharedImportance::new_eviction() {
     }
     const ReplicateSampler* replicator = lone_replicator();
     if (replicator != nullptr) {
-        return scored_by_ == replicator ? nullptr : replicate_eviction(*replicator);
+        return evicts_for(*replicator) != nullptr ? nullptr : replicate_eviction(*replicator);
     }
     return eviction_ != nullptr ? nullptr : importance_eviction();
 }
 
 std::unique_ptr<EvictionPolicy> SharedImportance::replicate_eviction(
     const ReplicateSampler& sampler) {
-    auto eviction = std::make_unique<ReplicateEviction>(sample_count_);
+    auto eviction = std::make_unique<ReplicateEviction>(sample_count_, sampler.reads_left());
     for (SampleIndex sample = 0; sample < sample_count_; ++sample) {
         if (const float score = sampler.score(sample); score != 0) {
             eviction->on_score(sample, score);
         }
     }
     replicate_eviction_ = eviction.get();
-    scored_by_ = &sampler;
+    counted_ = sampler.reads_left();
     eviction_ = nullptr;
     return eviction;
 }
@@ -254,7 +256,7 @@ std::unique_ptr<EvictionPolicy> SharedImportance::importance_eviction() {
     eviction->hold(is_full_epoch());
     eviction_ = eviction.get();
     replicate_eviction_ = nullptr;
-    scored_by_ = nullptr;
+    counted_ = nullptr;
     return eviction;
 }
 
@@ -262,6 +264,12 @@ std::unique_ptr<EvictionPolicy> SharedImportance::importance_eviction() {
 const ReplicateSampler* SharedImportance::lone_replicator() const {
     return active_.size() == 1 ? dynamic_cast<const ReplicateSampler*>(active_.begin()->first)
                                : nullptr;
+}
+
+// The sampler, if replicate_eviction_ is for it; else nullptr.
+const ReplicateSampler* SharedImportance::evicts_for(const Sampler& sampler) const {
+    const auto* replicator = dynamic_cast<const ReplicateSampler*>(&sampler);
+    return replicator != nullptr && counted_ == replicator->reads_left() ? replicator : nullptr;
 }
 
 bool SharedImportance::is_full_epoch() const {

@@ -97,6 +97,7 @@ private:
     std::unique_ptr<EvictionPolicy> replicate_eviction(const ReplicateSampler& sampler);
     std::unique_ptr<EvictionPolicy> importance_eviction();
     [[nodiscard]] const ReplicateSampler* lone_replicator() const;
+    [[nodiscard]] const ReplicateSampler* evicts_for(const Sampler& sampler) const;
     [[nodiscard]] bool is_full_epoch() const;
     [[nodiscard]] double l_share() const;
 
@@ -112,7 +113,7 @@ private:
     // Owned by the engine; at most one of them is set.
     ImportanceEviction* eviction_ = nullptr;
     ReplicateEviction* replicate_eviction_ = nullptr;
-    const Sampler* scored_by_ = nullptr;  // source of eviction_'s scores; may dangle
+    std::shared_ptr<const ReadsLeft> counted_;  // of the sampler that replicate_eviction_ is for
 };
 
 }  // namespace stoker::sidecar

@@ -1,6 +1,7 @@
 #include "sidecar/core/eviction/replicate_eviction.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace stoker::sidecar {
 
@@ -12,7 +13,8 @@ constexpr int kLooksMax = 256;
 constexpr std::uint32_t kReadBits = 12;
 constexpr std::uint32_t kReadsMax = (1U << kReadBits) - 1;
 constexpr float kScoreMax = 32;
-constexpr std::uint32_t kScoreSteps = (1U << (32 - kReadBits)) - 1;
+constexpr std::uint32_t kWillBeRead = 1U << 31U;
+constexpr std::uint32_t kScoreSteps = (1U << (31 - kReadBits)) - 1;
 
 std::uint32_t steps_of(float score) {
     return static_cast<std::uint32_t>(
@@ -21,9 +23,19 @@ std::uint32_t steps_of(float score) {
 
 }  // namespace
 
-ReplicateEviction::ReplicateEviction(std::uint32_t count)
-    : ghosts_(count),
+ReplicateEviction::ReplicateEviction(std::uint32_t count, std::shared_ptr<const ReadsLeft> left)
+    : left_(std::move(left)),
+      counted_(left_ == nullptr ? 0 : count),
+      ghosts_(count),
       queue_(count) {}
+
+std::uint32_t ReplicateEviction::left(SampleIndex sample) const {
+    return sample < counted_ ? left_->of(sample) : 0;
+}
+
+ReplicateEviction::Key ReplicateEviction::key(SampleIndex sample) const {
+    return ghosts_[sample] | (left(sample) > 0 ? kWillBeRead : 0);
+}
 
 ReplicateEviction::Key& ReplicateEviction::ghost(SampleIndex sample) {
     if (sample >= ghosts_.size()) {
@@ -34,9 +46,9 @@ ReplicateEviction::Key& ReplicateEviction::ghost(SampleIndex sample) {
 }
 
 void ReplicateEviction::on_resident(SampleIndex sample, Bytes bytes) {
-    const Key key = ghost(sample);
+    ghost(sample);
     if (!queue_.holds(sample)) {
-        queue_.insert(0, {key, sample, saturated(bytes)});
+        queue_.insert(0, {key(sample), sample, saturated(bytes)});
     }
 }
 
@@ -48,19 +60,27 @@ void ReplicateEviction::on_gone(SampleIndex sample) {
 }
 
 void ReplicateEviction::on_read(SampleIndex sample, bool /*hit*/) {
-    const Key key = ghost(sample);
-    set_key(sample, (key & kReadsMax) == kReadsMax ? key : key + 1);
+    const Key old = ghost(sample);
+    set_ghost(sample, (old & kReadsMax) == kReadsMax ? old : old + 1);
 }
 
 void ReplicateEviction::on_score(SampleIndex sample, float score) {
     const Key reads = ghost(sample) & kReadsMax;
-    set_key(sample, (steps_of(score) << kReadBits) | reads);
+    set_ghost(sample, (steps_of(score) << kReadBits) | reads);
 }
 
-void ReplicateEviction::set_key(SampleIndex sample, Key key) {
-    ghosts_[sample] = key;
+void ReplicateEviction::set_ghost(SampleIndex sample, Key ghost) {
+    ghosts_[sample] = ghost;
     if (queue_.holds(sample)) {
-        queue_.rekey(sample, key);
+        queue_.rekey(sample, key(sample));
+    }
+}
+
+void ReplicateEviction::refresh() {
+    for (SampleIndex sample = 0; sample < ghosts_.size(); ++sample) {
+        if (queue_.holds(sample)) {
+            queue_.rekey(sample, key(sample));
+        }
     }
 }
 
@@ -73,11 +93,13 @@ void ReplicateEviction::expect(std::span<const SampleIndex> samples) const {
     }
 }
 
+// The incoming sample has a read left, the one that it is fetched for; only others count.
 bool ReplicateEviction::make_room(
     SampleIndex incoming, Bytes needed, const MayGo& may_go, std::vector<SampleIndex>& victims) {
     using Choice = ImportanceHeaps::Choice;
     int looks = kLooksMax;
-    const auto choose = [&, worth = ghost(incoming)](const ImportanceHeaps::Entry& entry) {
+    const Key worth = left(incoming) > 1 ? kWillBeRead : ghost(incoming);
+    const auto choose = [&](const ImportanceHeaps::Entry& entry) {
         if (looks-- == 0 || entry.key >= worth) {
             return Choice::kStop;
         }

@@ -1,32 +1,46 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "sidecar/core/eviction/eviction_policy.h"
 #include "sidecar/core/eviction/keyed_heaps.h"
+#include "sidecar/core/eviction/reads_left.h"
 
 namespace stoker::sidecar {
 
-// SHADE's cache (FAST 2023): residents in a priority queue and every sample ever seen in a ghost
-// queue (metadata only), both ordered by (score, reads). A missed sample displaces the smallest
-// residents if its ghost key is larger than theirs; otherwise it is served without being kept. The
-// next epoch's draws follow the same scores, so keeping high scores acts as a prefetch.
+// The cache of a replicating job, which knows its draws. A sample that the job reads again in this
+// epoch saves a fetch for certain; any other saves one if the next epoch draws it, and that is the
+// more likely the higher its score is. So residents without a read left in this epoch are evicted
+// first, by the lowest (score, reads). A missed sample that will be read again displaces any of
+// them; one that will not displaces those with a lower key, or is served without being kept.
+// Residents that will be read in this epoch stay until they are read.
 //
-// Scores have a resolution of 0.00003 up to 32 (ln(rank + bias) of batches of 32,768); reads
+// SHADE (FAST 2023) orders by (score, reads) alone: this policy without reads left. As there, the
+// keys of all samples ever seen are kept (its ghost cache).
+//
+// Scores have a resolution of 0.00006 up to 32 (ln(rank + bias) of batches of 16,384); reads
 // saturate at 4,095. 8 bytes per sample and 12 per resident; one of more than 4 GiB counts as 4
 // GiB.
 class ReplicateEviction final : public EvictionPolicy {
 public:
-    // `count`: samples of the dataset, if known; allocates for all of them at once.
-    explicit ReplicateEviction(std::uint32_t count = 0);
+    // `count`: samples of the dataset, if known; allocates for all of them at once. `left`: reads
+    // left of all samples; nullptr: none.
+    explicit ReplicateEviction(
+        std::uint32_t count = 0, std::shared_ptr<const ReadsLeft> left = nullptr);
 
     void on_resident(SampleIndex sample, Bytes bytes) override;
     void on_gone(SampleIndex sample) override;
+
+    // Call after ReadsLeft::on_read().
     void on_read(SampleIndex sample, bool hit) override;
 
     // Call after each batch, for each sample that it scored.
     void on_score(SampleIndex sample, float score);
+
+    // Call when reads were added or cleared, as an epoch begins. O(n log n) for the residents.
+    void refresh();
 
     void expect(std::span<const SampleIndex> samples) const override;
     bool make_room(
@@ -38,11 +52,17 @@ public:
     void shrink(Bytes excess, std::vector<SampleIndex>& victims) override;
 
 private:
-    using Key = std::uint32_t;  // score in the high bits, reads in the low bits
+    // Ghosts: score, then reads in the low bits. In the queue the highest bit is set while a read
+    // is left.
+    using Key = std::uint32_t;
 
     Key& ghost(SampleIndex sample);
-    void set_key(SampleIndex sample, Key key);
+    [[nodiscard]] std::uint32_t left(SampleIndex sample) const;
+    [[nodiscard]] Key key(SampleIndex sample) const;
+    void set_ghost(SampleIndex sample, Key ghost);
 
+    std::shared_ptr<const ReadsLeft> left_;  // of samples below `counted_`
+    std::uint32_t counted_ = 0;
     std::vector<Key> ghosts_;  // by sample
     ImportanceHeaps queue_;
     std::vector<ImportanceHeaps::Candidate> candidates_;  // reused buffer

@@ -7,6 +7,7 @@
 
 #include "common/base/wire.h"
 #include "sidecar/core/sampling/exact_order.h"
+#include "sidecar/core/sampling/replicate_order.h"
 
 namespace stoker::sidecar {
 
@@ -15,15 +16,12 @@ namespace {
 constexpr std::size_t kAccuracyMemory = 3;
 constexpr std::string_view kMagic = "STKREP1\n";
 
-// Sorts by multiplicity, descending; the copies of a sample are adjacent.
-void sort_by_multiplicity(std::vector<SampleIndex>& draws, std::uint32_t sample_count) {
-    std::vector<std::uint32_t> times(sample_count);
-    for (const SampleIndex sample : draws) {
-        ++times[sample];
-    }
-    std::ranges::sort(draws, [&times](SampleIndex a, SampleIndex b) {
-        return times[a] != times[b] ? times[a] > times[b] : a < b;
-    });
+// A block has at least this many batches of the local ranks, so that copies of a sample are seldom
+// in one batch.
+constexpr std::size_t kBlockBatches = 32;
+
+Prng epoch_random(std::uint64_t seed, std::uint64_t epoch) {
+    return Prng{Prng{seed}() + epoch};
 }
 
 }  // namespace
@@ -40,7 +38,8 @@ ReplicateSampler::ReplicateSampler(
     : node_(node),
       settings_(settings),
       warmup_epochs_(settings.count<std::uint64_t>("warmupEpochs")),
-      scores_(count, settings.number("bias"), settings.number("unseenScore")) {}
+      scores_(count, settings.number("bias"), settings.number("unseenScore")),
+      reads_left_(std::make_shared<ReadsLeft>(count)) {}
 
 void ReplicateSampler::on_validation(double accuracy_change) {
     accuracy_changes_.push_back(accuracy_change);
@@ -77,17 +76,45 @@ std::vector<SampleIndex>& ReplicateSampler::epoch_draws(std::uint64_t epoch) {
     if (epoch < warmup_epochs_) {
         draws_ = epoch_order({.count = scores_.size(), .seed = settings_.seed}, epoch, 0);
     } else {
-        if (!drawn_epoch_ || *drawn_epoch_ < epoch) {
-            scores_.end_epoch();
-        }
-        Prng prng{Prng{settings_.seed}() + epoch};
-        draws_ = scores_.draw(scores_.size(), prng);
-        if (is_aggressive()) {
-            sort_by_multiplicity(draws_, scores_.size());
-        }
+        draw_epoch(epoch);
     }
     drawn_epoch_ = epoch;
     return draws_;
+}
+
+void ReplicateSampler::draw_epoch(std::uint64_t epoch) {
+    if (!drawn_epoch_ || *drawn_epoch_ < epoch) {
+        scores_.end_epoch();
+    }
+    Prng prng = epoch_random(settings_.seed, epoch);
+    draws_ = scores_.draw(scores_.size(), prng);
+    blocks_ = blocks_of(draws_);
+    if (is_aggressive() && settings_.ranks > 1) {
+        draws_ = gather_copies(std::move(draws_), scores_.size(), settings_.ranks);
+    }
+}
+
+// Blocks whose repeated draws by local ranks are no more than the residents.
+std::uint32_t ReplicateSampler::blocks_of(std::span<const SampleIndex> draws) const {
+    std::vector<bool> drawn(scores_.size());
+    std::size_t repeats = 0;
+    for (const SampleIndex sample : draws) {
+        repeats += drawn[sample] ? 1 : 0;
+        drawn[sample] = true;
+    }
+    std::size_t residents = 0;
+    for (SampleIndex sample = 0; sample < scores_.size(); ++sample) {
+        residents += node_.is_stored(sample) && node_.is_kept(sample) ? 1 : 0;
+    }
+    if (residents == 0) {
+        return 1;  // nothing could wait for its copy
+    }
+    const auto local = [this](std::size_t count) {
+        return count * ranks_.size() / settings_.ranks;
+    };
+    const std::size_t most = local(draws.size()) / settings_.batch / kBlockBatches;
+    const std::size_t blocks = (local(repeats) + residents - 1) / residents;
+    return static_cast<std::uint32_t>(std::max(std::min(blocks, most), std::size_t{1}));
 }
 
 // The rank's part of the epoch's draws; frees the draws when the last rank has its part.
@@ -111,10 +138,11 @@ void ReplicateSampler::begin_epoch(std::uint32_t rank, std::uint64_t epoch, std:
     Rank& state = ranks_[rank];
     if (state.begun != epoch + 1) {  // beginning an epoch again gives the same order
         state.order = take_part(rank, epoch);
-        Prng prng{Prng{Prng{settings_.seed}() + epoch}() + rank};
         if (epoch >= warmup_epochs_) {
-            replicate(state.order, prng);
+            arrange(state.order, rank, epoch);
         }
+        const auto skipped = std::min<std::size_t>(skip, state.order.size());
+        count_reads(std::span{state.order}.subspan(skipped), epoch);
     }
     state.rewind(epoch);
     state.read.assign(scores_.size(), false);
@@ -122,17 +150,36 @@ void ReplicateSampler::begin_epoch(std::uint32_t rank, std::uint64_t epoch, std:
 }
 
 // Repeats residents `replication` times (a half: every second one once more) and drops other
-// samples to keep the total. In place: repeats overwrite dropped samples.
-void ReplicateSampler::replicate(std::vector<SampleIndex>& part, Prng& prng) const {
+// samples to keep the total; then gathers the copies of the others. In place: repeats overwrite
+// dropped samples.
+void ReplicateSampler::arrange(
+    std::vector<SampleIndex>& part, std::uint32_t rank, std::uint64_t epoch) const {
+    const Prng of_epoch = epoch_random(Prng{settings_.seed}(), epoch);
+    Prng prng{epoch_random(settings_.seed, epoch)() + rank};
     shuffle(part, prng);
     const auto others = std::partition(
         part.begin(), part.end(), [this](SampleIndex sample) { return node_.is_stored(sample); });
     const auto residents = static_cast<std::size_t>(others - part.begin());
     const auto copies = static_cast<std::size_t>(
         static_cast<double>(residents) * (settings_.number("replication") - 1));
-    for (std::size_t i = residents; i < std::min(part.size(), residents + copies); ++i) {
+    const std::size_t first_other = std::min(part.size(), residents + copies);
+    for (std::size_t i = residents; i < first_other; ++i) {
         part[i] = part[i - residents];
     }
+    gather_repeats(std::span{part}.subspan(first_other), blocks_, of_epoch);
+}
+
+// Counts of earlier epochs end with the first rank that begins a later one.
+void ReplicateSampler::count_reads(std::span<const SampleIndex> order, std::uint64_t epoch) {
+    if (!counted_epoch_ || *counted_epoch_ < epoch) {
+        reads_left_->clear();
+        counted_epoch_ = epoch;
+    }
+    reads_left_->add(order);
+}
+
+void ReplicateSampler::on_read(std::span<const SampleIndex> samples) {
+    std::ranges::for_each(samples, [this](SampleIndex sample) { reads_left_->on_read(sample); });
 }
 
 void ReplicateSampler::draw(std::uint32_t rank, std::size_t count, std::vector<Draw>& draws) {
@@ -211,6 +258,7 @@ bool ReplicateSampler::restore(std::string_view snapshot) {
         scores_.set_state(std::move(state));
         draws_.clear();
         drawn_epoch_.reset();
+        counted_epoch_.reset();
         for (auto& [number, rank] : ranks_) {
             rank.begun = 0;
         }

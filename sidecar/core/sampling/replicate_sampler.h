@@ -11,6 +11,7 @@
 
 #include "common/base/prng.h"
 #include "common/base/result.h"
+#include "sidecar/core/eviction/reads_left.h"
 #include "sidecar/core/sampling/listed_epoch.h"
 #include "sidecar/core/sampling/replicate_scores.h"
 #include "sidecar/core/sampling/sampler_settings.h"
@@ -23,16 +24,23 @@ namespace stoker::sidecar {
 // EpochReport::distinct.
 //
 // Ranks share an epoch's draws (adaptive sampling, PADS). While validation improves ("aggressive")
-// they are dealt out by multiplicity, so every rank gets an equal part of the most drawn samples;
-// otherwise in random order. All ranks' draws follow from seed, epoch and scores; ranks on other
-// nodes draw alike as far as their scores agree.
+// they are dealt out by multiplicity: every rank gets an equal part of the most drawn samples, and
+// all copies of a sample go to one rank, hence to one node. Otherwise they are dealt in random
+// order. All ranks' draws follow from seed, epoch and scores; ranks on other nodes draw alike as
+// far as their scores agree.
+//
+// The order is made for the node to fetch each distinct sample once: residents first, then the
+// others in blocks, with all copies of a sample in one block. A block has no more repeated draws
+// than the node has residents, so the samples that wait for a copy need at most half of the
+// residents' room; the eviction policy keeps them (reads_left()).
 //
 // Differences from the released code: scores go to the served ids, not to positions of another
 // order; the aggressive ranks' parts do not overlap; residency is read once per epoch instead of
-// once per sample.
+// once per sample; draws of other samples than residents come in blocks.
 //
 // 4 bytes per sample for the scores, 4 for the ranks once requested, 4 for the orders of all local
-// ranks together (8 until the last of them has begun its epoch), 1 bit per rank for its reads.
+// ranks together (8 until the last of them has begun its epoch), 1 for the reads left, 1 bit per
+// rank for its reads.
 class ReplicateSampler final : public Sampler {
 public:
     // kInvalidArgument names the parameter.
@@ -53,11 +61,16 @@ public:
         std::uint32_t rank,
         std::span<const SampleIndex> samples,
         std::span<const float> losses) override;
+    void on_read(std::span<const SampleIndex> samples) override;
     [[nodiscard]] EpochReport report(std::uint32_t rank) const override;
     [[nodiscard]] std::span<const float> relative_importance() const override;
 
     // For the eviction policy (ReplicateEviction::on_score), after on_losses().
     [[nodiscard]] float score(SampleIndex sample) const { return scores_.score(sample); }
+
+    // For the eviction policy. Counts every local rank's epoch from its beginning on; a rank that
+    // begins the same epoch again is not counted again. Never null.
+    [[nodiscard]] std::shared_ptr<const ReadsLeft> reads_left() const { return reads_left_; }
 
     [[nodiscard]] bool is_aggressive() const;
 
@@ -77,17 +90,23 @@ private:
     std::vector<SampleIndex>& epoch_draws(std::uint64_t epoch);
     std::vector<SampleIndex> take_part(std::uint32_t rank, std::uint64_t epoch);
     [[nodiscard]] bool all_have_begun(std::uint64_t epoch) const;
-    void replicate(std::vector<SampleIndex>& part, Prng& prng) const;
+    void draw_epoch(std::uint64_t epoch);
+    void arrange(std::vector<SampleIndex>& part, std::uint32_t rank, std::uint64_t epoch) const;
+    [[nodiscard]] std::uint32_t blocks_of(std::span<const SampleIndex> draws) const;
+    void count_reads(std::span<const SampleIndex> order, std::uint64_t epoch);
 
     const Residency& node_;
     SamplerSettings settings_;
     std::uint64_t warmup_epochs_;
     ReplicateScores scores_;
-    std::deque<double> accuracy_changes_;       // the last three
-    std::optional<double> accuracy_;            // the last one
-    std::optional<std::uint64_t> drawn_epoch_;  // the latest
-    std::vector<SampleIndex> draws_;            // of drawn_epoch_, until all ranks have begun it
-    std::map<std::uint32_t, Rank> ranks_;       // of this node; possibly all ranks
+    std::deque<double> accuracy_changes_;         // the last three
+    std::optional<double> accuracy_;              // the last one
+    std::optional<std::uint64_t> drawn_epoch_;    // the latest
+    std::vector<SampleIndex> draws_;              // of drawn_epoch_, until all ranks have begun it
+    std::uint32_t blocks_ = 1;                    // of drawn_epoch_
+    std::optional<std::uint64_t> counted_epoch_;  // the latest in reads_left_
+    std::shared_ptr<ReadsLeft> reads_left_;
+    std::map<std::uint32_t, Rank> ranks_;  // of this node; possibly all ranks
     mutable std::vector<float> importance_;
     mutable bool importance_stale_ = true;
 };

@@ -113,6 +113,9 @@ public:
     virtual void foresee(
         std::uint32_t rank, std::size_t count, std::vector<SampleIndex>& samples) const = 0;
 
+    // A rank has read these samples. For samplers that count the reads left.
+    virtual void on_read(std::span<const SampleIndex> /*samples*/) {}
+
     // Per-sample training losses by served id, of any length and value; unusable ones are counted
     // and ignored. Contracts without importance ignore all.
     virtual void on_losses(

@@ -196,57 +196,6 @@ TEST(Contracts, RanksMayReportDifferentAccuracies) {
     EXPECT_TRUE(second.has_value()) << second.error().message;
 }
 
-struct AnyMayGo final {
-    [[nodiscard]] bool operator()(SampleIndex /*sample*/) const { return true; }
-};
-
-// One epoch of a replicating job; sample i has loss i.
-void replicate_epoch(
-    SamplerService& service, StreamId stream, const std::string& job, std::uint64_t epoch) {
-    ASSERT_TRUE(service.begin(stream, begin_of("replicate", job, epoch), {}).has_value());
-    for (bool ended = false; !ended;) {
-        const auto drawn = service.draw(stream, {epoch, 50}).value();
-        service.on_losses(
-            stream, {epoch, drawn.served, {drawn.served.begin(), drawn.served.end()}});
-        ended = drawn.ended;
-    }
-}
-
-TEST(Contracts, LoneReplicatingJobUsesReplicateEviction) {
-    Contracts contracts{kCount, 100};
-    SamplerService service{test::kEmptyNode, kCount, contracts};
-    ASSERT_TRUE(service.begin(StreamId{1}, begin_of("replicate", "j", 0), {}).has_value());
-    const auto eviction = contracts.importance().new_eviction();
-    ASSERT_NE(dynamic_cast<ReplicateEviction*>(eviction.get()), nullptr);
-    replicate_epoch(service, StreamId{1}, "j", 0);
-    EXPECT_EQ(contracts.importance().new_eviction(), nullptr) << "one is enough";
-    eviction->on_resident(0, Bytes{100});
-    std::vector<SampleIndex> victims;
-    EXPECT_TRUE(eviction->make_room(kCount - 1, Bytes{100}, AnyMayGo{}, victims));
-    EXPECT_EQ(victims, std::vector<SampleIndex>{0}) << "its ghost scores more than the resident";
-    eviction->on_gone(0);
-    eviction->on_resident(kCount - 1, Bytes{100});
-    EXPECT_FALSE(eviction->make_room(0, Bytes{100}, AnyMayGo{}, victims));
-}
-
-TEST(Contracts, TwoMeasuringJobsUseTheAggregatedPolicy) {
-    Contracts contracts{kCount, 100};
-    SamplerService service{test::kEmptyNode, kCount, contracts};
-    replicate_epoch(service, StreamId{1}, "j", 0);
-    auto eviction = contracts.importance().new_eviction();
-    ASSERT_TRUE(service.begin(StreamId{2}, begin_of("importance", "k", 0), {}).has_value());
-    eviction = contracts.importance().new_eviction();
-    EXPECT_NE(dynamic_cast<ImportanceEviction*>(eviction.get()), nullptr);
-    service.leave(StreamId{2});
-    replicate_epoch(service, StreamId{1}, "j", 1);
-    eviction = contracts.importance().new_eviction();
-    ASSERT_NE(dynamic_cast<ReplicateEviction*>(eviction.get()), nullptr);
-    eviction->on_resident(0, Bytes{100});
-    std::vector<SampleIndex> victims;
-    EXPECT_TRUE(eviction->make_room(kCount - 1, Bytes{100}, AnyMayGo{}, victims))
-        << "it takes over the scores that there are";
-}
-
 TEST(Contracts, UnimportantShareIsTheMeanOfTheJobsSettings) {
     Contracts contracts{kCount, 100};
     SamplerService service{test::kEmptyNode, kCount, contracts};

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "common/domain/ids.h"
+
+namespace stoker::sidecar {
+
+using domain::SampleIndex;
+
+// How often the ranks of one job on this node will still read each sample in their current epoch.
+// The sampler counts, the eviction policy looks. 1 byte per sample; a count stops at 255. Samples
+// must be below the count. Not thread-safe.
+class ReadsLeft {
+public:
+    explicit ReadsLeft(std::uint32_t count)
+        : left_(count) {}
+
+    // No sample will be read.
+    void clear() { std::ranges::fill(left_, std::uint8_t{0}); }
+
+    // One more read of each of these, copies included.
+    void add(std::span<const SampleIndex> samples) {
+        for (const SampleIndex sample : samples) {
+            if (left_[sample] < kMost) {
+                ++left_[sample];
+            }
+        }
+    }
+
+    void on_read(SampleIndex sample) {
+        if (left_[sample] > 0) {
+            --left_[sample];
+        }
+    }
+
+    [[nodiscard]] std::uint32_t of(SampleIndex sample) const { return left_[sample]; }
+
+private:
+    static constexpr std::uint8_t kMost = std::numeric_limits<std::uint8_t>::max();
+
+    std::vector<std::uint8_t> left_;
+};
+
+}  // namespace stoker::sidecar
