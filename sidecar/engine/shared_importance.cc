@@ -68,6 +68,10 @@ Bytes SharedImportance::bytes_of(SampleIndex sample) const {
 
 void SharedImportance::set_active(const Sampler& sampler, std::string_view name, bool active) {
     if (!measures(sampler)) {
+        unmeasured_.erase(&sampler);
+        if (active) {
+            unmeasured_.insert(&sampler);
+        }
         return;
     }
     if (!active) {
@@ -258,10 +262,10 @@ std::unique_ptr<EvictionPolicy> SharedImportance::importance_eviction() {
     return eviction;
 }
 
-// The only job that measures importance, if its contract is `replicate`; else nullptr.
+// The only job that reads the dataset, if its contract is `replicate`; else nullptr.
 const ReplicateSampler* SharedImportance::lone_replicator() const {
-    return active_.size() == 1 ? dynamic_cast<const ReplicateSampler*>(active_.begin()->first)
-                               : nullptr;
+    const bool is_alone = active_.size() == 1 && unmeasured_.empty() && !others_read_;
+    return is_alone ? dynamic_cast<const ReplicateSampler*>(active_.begin()->first) : nullptr;
 }
 
 bool SharedImportance::is_full_epoch() const {
