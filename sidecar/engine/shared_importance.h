@@ -97,6 +97,7 @@ private:
     [[nodiscard]] std::ptrdiff_t samplers_of(const std::string& uid) const;
     [[nodiscard]] bool counts(const ActiveJob& job) const;
     void weigh_jobs();
+    void note_ranks(const Sampler& sampler, ActiveJob& job);
     void order_samples();
     void note_epoch(const std::string& job, std::uint64_t epoch);
     [[nodiscard]] bool is_active(const std::string& job) const;

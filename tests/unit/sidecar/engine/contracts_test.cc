@@ -318,6 +318,23 @@ TEST(Contracts, ReplicateEvictionRequiresThatNobodyElseReads) {
     EXPECT_NE(dynamic_cast<ReplicateEviction*>(eviction.get()), nullptr);
 }
 
+TEST(Contracts, JobWithoutSubstitutesReservesNoBytes) {
+    Contracts contracts{kCount, 100};
+    SamplerService service{test::kEmptyNode, kCount, contracts};
+    const auto begin = [&](StreamId stream, const std::string& job, double substitute) {
+        auto frame = begin_of("importance", job, 0);
+        frame.parameters = {{"substitute", substitute}, {"lShare", .4}};
+        return service.begin(stream, frame, {}).has_value();
+    };
+    ASSERT_TRUE(begin(StreamId{1}, "j", 0));
+    const auto eviction = contracts.importance().new_eviction();
+    const auto* policy = dynamic_cast<const ImportanceEviction*>(eviction.get());
+    ASSERT_NE(policy, nullptr);
+    EXPECT_EQ(policy->l_share(), 0);
+    ASSERT_TRUE(begin(StreamId{2}, "k", 1));
+    EXPECT_DOUBLE_EQ(policy->l_share(), .4) << "of those that take substitutes";
+}
+
 std::vector<std::byte> bits_of(const std::set<std::uint64_t>& samples) {
     std::vector<std::byte> bits((kCount + 7) / 8);
     for (const std::uint64_t sample : samples) {
