@@ -295,10 +295,12 @@ struct Windowed final : Subject {
 
 // Importance eviction by the ranks that `sampler` measures.
 struct Important : Subject {
-    void keep_by(std::uint32_t count, double unimportant_below) {
-        values.set_job(1, {.weight = 1, .unimportant_below = unimportant_below, .ranks = [this] {
-                               return sampler->relative_importance();
-                           }});
+    void keep_by(std::uint32_t count, double unimportant_below, const sidecar::ReadCurve& reads) {
+        values.set_job(
+            1,
+            {.weight = 1, .unimportant_below = unimportant_below, .reads = reads, .ranks = [this] {
+                 return sampler->relative_importance();
+             }});
         auto made = std::make_unique<sidecar::ImportanceEviction>(count, values);
         heaps = made.get();
         policy = std::move(made);
@@ -318,8 +320,9 @@ struct Iis final : Important {
         auto made =
             *sidecar::ImportanceSampler::create(node, count, {.contract = "importance", .seed = 7});
         const double below = made->important_from();
+        const sidecar::ReadCurve reads = made->read_curve();
         sampler = std::move(made);
-        keep_by(count, below);
+        keep_by(count, below, reads);
         second_epoch = 7;
     }
 };
@@ -331,7 +334,7 @@ struct Buckets final : Important {
             count,
             {.contract = "importance", .seed = 7, .parameters = {{"family", 1}}},
             {.adapt_rate = false});
-        keep_by(count, 0);
+        keep_by(count, 0, {});
     }
 };
 

@@ -28,7 +28,6 @@ value epoch_json(const simulate::EpochFigures& epoch) {
     json["originRequests"] = number(epoch.origin_requests);
     json["originSamples"] = number(epoch.origin_samples);
     json["refillSamples"] = number(epoch.refill_samples);
-    json["packagedSamples"] = number(epoch.packaged_samples);
     json["originBytes"] = number(epoch.origin_bytes.count());
     json["seconds"] = seconds(epoch.time);
     json["waitedSeconds"] = seconds(epoch.waited);
@@ -44,7 +43,6 @@ value means_json(const simulate::JobMeans& means) {
     json["substituted"] = value::number(means.substituted);
     json["originRequests"] = value::number(means.origin_requests);
     json["originSamples"] = value::number(means.origin_samples);
-    json["packagedSamples"] = value::number(means.packaged);
     json["originBytes"] = value::number(means.origin_bytes);
     json["seconds"] = value::number(means.seconds);
     json["waitedSeconds"] = value::number(means.waited_seconds);

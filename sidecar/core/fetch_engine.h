@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -143,6 +144,11 @@ public:
     // harmless.
     Effects tick(TimePoint now);
     [[nodiscard]] std::optional<TimePoint> next_deadline(TimePoint now) const;
+
+    // Whether a stream that `chosen` selects has a plan.
+    [[nodiscard]] bool any_planned(const std::function<bool(StreamId)>& chosen) const {
+        return streams_.any_planned(chosen);
+    }
 
     [[nodiscard]] const SampleSizes& sizes() const { return table_.sizes(); }
 

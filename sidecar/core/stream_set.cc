@@ -1,5 +1,6 @@
 #include "sidecar/core/stream_set.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -78,6 +79,12 @@ std::optional<StreamPlan> StreamSet::replace_plan(StreamId id, StreamPlan plan) 
 Stream* StreamSet::with_plan(StreamId stream) {
     const auto found = streams_.find(stream);
     return found == streams_.end() || !found->second.plan ? nullptr : &found->second;
+}
+
+bool StreamSet::any_planned(const std::function<bool(StreamId)>& chosen) const {
+    return std::ranges::any_of(streams_, [&chosen](const auto& entry) {
+        return entry.second.plan && chosen(entry.first);
+    });
 }
 
 void StreamSet::rewind(SampleIndex sample) {

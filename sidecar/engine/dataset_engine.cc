@@ -61,6 +61,8 @@ Result<local::Begun> DatasetEngine::begin(
         const local::Begun begun,
         samplers_.begin(reader.stream, begin, state, reader.sidecar, reader.party));
     fetch_.set_window_keeper(contracts_.window_keeper());
+    importance().set_others_read(
+        fetch_.any_planned([this](StreamId other) { return !samplers_.serves(other); }));
     if (auto eviction = keeps_by_importance_ ? importance().new_eviction() : nullptr) {
         fetch_.set_eviction(std::move(eviction));
     }

@@ -68,6 +68,10 @@ Bytes SharedImportance::bytes_of(SampleIndex sample) const {
 
 void SharedImportance::set_active(const Sampler& sampler, std::string_view name, bool active) {
     if (!measures(sampler)) {
+        unmeasured_.erase(&sampler);
+        if (active) {
+            unmeasured_.insert(&sampler);
+        }
         return;
     }
     if (!active) {
@@ -82,6 +86,7 @@ void SharedImportance::set_active(const Sampler& sampler, std::string_view name,
     job.weight = weight_of(mine.name);
     if (const auto* live = dynamic_cast<const ImportanceSampler*>(&sampler)) {
         job.unimportant_below = live->important_from();
+        job.reads = live->read_curve();
         job.ranks = [live] { return live->relative_importance(); };
     } else {
         job.ranks = [&ranks = mine.ranks] { return std::span<const float>{ranks}; };
@@ -108,16 +113,13 @@ void SharedImportance::on_epoch(const Sampler& sampler, std::uint64_t epoch) {
         return;
     }
     ActiveJob& job = found->second;
-    bool is_news = true;
     if (const auto* live = dynamic_cast<const ImportanceSampler*>(&sampler)) {
-        is_news = std::exchange(job.revision, live->importance_revision()) != job.revision;
         job.full_epoch = live->is_full(epoch);
+        note_ranks(sampler, job);
     } else {
         const auto ranks = sampler.relative_importance();
         job.ranks.assign(ranks.begin(), ranks.end());
         job.full_epoch = epoch == 0;
-    }
-    if (is_news) {
         order_samples();
     }
     note_epoch(job.name, epoch);
@@ -127,6 +129,15 @@ void SharedImportance::on_epoch(const Sampler& sampler, std::uint64_t epoch) {
     if (eviction_ != nullptr) {
         eviction_->hold(is_full_epoch());
         eviction_->set_l_share(l_share());
+    }
+}
+
+// A large dataset's ranks are rebuilt while it is drawn from, so they change in mid-epoch.
+void SharedImportance::note_ranks(const Sampler& sampler, ActiveJob& job) {
+    const auto* live = dynamic_cast<const ImportanceSampler*>(&sampler);
+    if (live != nullptr &&
+        std::exchange(job.revision, live->importance_revision()) != job.revision) {
+        order_samples();
     }
 }
 
@@ -151,6 +162,7 @@ void SharedImportance::on_drawn(const Sampler& sampler, std::span<const Draw> dr
     if (reading == readings_.end()) {
         return;
     }
+    note_ranks(sampler, job->second);
     for (const Draw& draw : draws) {
         const float value = importance_.value(draw.served);
         reading->second.sketch.count(order_.span_of(value), bytes_of(draw.served));
@@ -260,10 +272,10 @@ std::unique_ptr<EvictionPolicy> SharedImportance::importance_eviction() {
     return eviction;
 }
 
-// The only job that measures importance, if its contract is `replicate`; else nullptr.
+// The only job that reads the dataset, if its contract is `replicate`; else nullptr.
 const ReplicateSampler* SharedImportance::lone_replicator() const {
-    return active_.size() == 1 ? dynamic_cast<const ReplicateSampler*>(active_.begin()->first)
-                               : nullptr;
+    const bool is_alone = active_.size() == 1 && unmeasured_.empty() && !others_read_;
+    return is_alone ? dynamic_cast<const ReplicateSampler*>(active_.begin()->first) : nullptr;
 }
 
 // The sampler, if replicate_eviction_ is for it; else nullptr.
@@ -278,18 +290,17 @@ bool SharedImportance::is_full_epoch() const {
     });
 }
 
-// The mean `lShare` of the jobs that take substitutes.
+// The mean `lShare` of the jobs that take substitutes; 0: there is none.
 double SharedImportance::l_share() const {
     double sum = 0;
     std::size_t jobs = 0;
     for (const auto& [sampler, job] : active_) {
         const auto* live = dynamic_cast<const ImportanceSampler*>(sampler);
-        if (live != nullptr && counts(job)) {
-            sum += live->l_share();
-            ++jobs;
-        }
+        const auto share = live != nullptr && counts(job) ? live->l_share() : std::nullopt;
+        sum += share.value_or(0);
+        jobs += share ? 1 : 0;
     }
-    return jobs == 0 ? ImportanceEviction::Settings{}.l_share : sum / static_cast<double>(jobs);
+    return jobs == 0 ? 0 : sum / static_cast<double>(jobs);
 }
 
 bool SharedImportance::is_active(const std::string& job) const {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -59,9 +60,14 @@ public:
     // A job without a weight gets the mean of the given weights.
     void set_weights(JobWeights weights);
 
-    // Returns a new eviction policy once jobs have measured importance: SHADE's cache if one
-    // replicating job is alone, otherwise one that keeps the samples with the highest aggregated
-    // importance. nullptr: no change. The caller drops the previous policy when it gets a new one,
+    // Whether streams without a contract read the dataset, too.
+    void set_others_read(bool others_read) { others_read_ = others_read; }
+
+    // The rule that chooses the policy for all jobs of the node together, in the sidecar and in
+    // `stoker simulate`. Returns a new eviction policy once jobs have measured importance: SHADE's
+    // cache if one replicating job is the only reader, otherwise one that keeps the samples with
+    // the highest aggregated importance. The order in which jobs begin does not matter. nullptr: no
+    // change. The caller drops the previous policy when it gets a new one,
     // and destroys the last one before this object.
     std::unique_ptr<EvictionPolicy> new_eviction();
 
@@ -91,6 +97,7 @@ private:
     [[nodiscard]] std::ptrdiff_t samplers_of(const std::string& uid) const;
     [[nodiscard]] bool counts(const ActiveJob& job) const;
     void weigh_jobs();
+    void note_ranks(const Sampler& sampler, ActiveJob& job);
     void order_samples();
     void note_epoch(const std::string& job, std::uint64_t epoch);
     [[nodiscard]] bool is_active(const std::string& job) const;
@@ -107,6 +114,8 @@ private:
     AggregatedImportance importance_;
     JobWeights weights_;
     std::map<const Sampler*, ActiveJob> active_;
+    std::set<const Sampler*> unmeasured_;  // active, without importance
+    bool others_read_ = false;
     std::map<std::string, Reading> readings_;  // by job
     RankOrder order_;
 

@@ -175,9 +175,10 @@ std::unique_ptr<Assembly> assemble(const Scenario& scenario) {
     sidecar::JobWeights weights;
     for (std::size_t job = 0; job < scenario.jobs.size(); ++job) {
         add_job(scenario, *parts, job);
-        weights[uid_of(job)] = scenario.jobs[job].parameters.contains("weight")
-                                   ? value_of(scenario.jobs[job], "weight")
-                                   : 1;
+        // As the operator tells it: the TrainingJob's weight times the rate of reading.
+        const JobSpec& spec = scenario.jobs[job];
+        const bool is_given = spec.parameters.contains("weight");
+        weights[uid_of(job)] = (is_given ? value_of(spec, "weight") : 1) * spec.speed;
     }
     parts->node->engine().importance().set_weights(std::move(weights));
     return parts;

@@ -203,7 +203,7 @@ std::vector<Parameter> of_the_table(
 // Parameters of the simulated trainer; the sidecar does not receive them.
 const std::vector<Parameter>& trainer_parameters() {
     static const std::vector<Parameter> kParameters = {
-        {"weight", 1, 0, 1e6, false, "of the job in the aggregated importance"},
+        {"weight", 1, 0, 1e6, false, "of the job in the aggregated importance, times its speed"},
         {"loss-scale", 1, 1e-30, 1e30, false, "multiplies the job's losses"},
         {"loss-decay", 0, 0, 0.99, false, "of the losses, from epoch to epoch: what is learnt"},
         {"loss-sigma", 1, 0, 10, false, "of the logarithm of the samples' lasting importance"},

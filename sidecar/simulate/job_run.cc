@@ -194,13 +194,6 @@ void JobRun::note_drawn(SampleIndex sample, Draw::Kind kind) {
     ++(seen_[sample] ? current_.repeated : current_.distinct);
     seen_[sample] = true;
     current_.substituted += kind == Draw::Kind::kSubstituted ? 1 : 0;
-    // The stand-in that an L-request foresaw was fetched together with its neighbours, in a
-    // package.
-    const sidecar::SampleRecord& record = node_.engine().fetch().sample(sample);
-    const bool fetched_ahead = record.fresh && record.state != sidecar::SampleState::kAbsent;
-    const bool is_unimportant =
-        kind == Draw::Kind::kSubstituted || kind == Draw::Kind::kUnimportant;
-    current_.packaged_samples += fetched_ahead && is_unimportant ? 1 : 0;
 }
 
 void JobRun::request(Batch& batch, TimePoint now) {

@@ -58,7 +58,7 @@ const std::vector<Law>& laws() {
          check_reshuffle},
         {"T2", "IIS reads 1/(1+beta) of the dataset in a selective epoch", check_selection},
         {"T3",
-         "I/O cost of importance against LRU and never-evict; a packaged read costs 0.2",
+         "requests of importance against LRU and never-evict; one request a sample",
          check_importance_cost},
         {"T4",
          "two jobs, one cache: ranks aggregated over both beat the first one's alone",

@@ -31,7 +31,6 @@ JobMeans means_of(const Outcome& outcome, std::size_t job, std::uint32_t discard
         means.coverage += static_cast<double>(epoch.distinct) / samples;
         means.origin_requests += static_cast<double>(epoch.origin_requests);
         means.origin_samples += static_cast<double>(epoch.origin_samples) / samples;
-        means.packaged += static_cast<double>(epoch.packaged_samples) / samples;
         means.origin_bytes += static_cast<double>(epoch.origin_bytes.count()) / bytes;
         means.seconds += seconds(epoch.time);
         means.waited_seconds += seconds(epoch.waited);
@@ -41,7 +40,6 @@ JobMeans means_of(const Outcome& outcome, std::size_t job, std::uint32_t discard
          {&means.coverage,
           &means.origin_requests,
           &means.origin_samples,
-          &means.packaged,
           &means.origin_bytes,
           &means.seconds,
           &means.waited_seconds}) {

@@ -68,12 +68,11 @@ struct EpochFigures {
     std::uint64_t repeated = 0;  // requested - distinct
     std::uint64_t substituted = 0;
     std::uint64_t origin_requests = 0;
-    std::uint64_t origin_samples = 0;    // fetched for these reads, whole packages included
-    std::uint64_t refill_samples = 0;    // of these: background refills
-    std::uint64_t packaged_samples = 0;  // of these: neighbours fetched in a package
-    Bytes origin_bytes{};                // of all
-    Duration time{};                     // from the first request to the end of the last batch
-    Duration waited{};                   // of this: waiting for data
+    std::uint64_t origin_samples = 0;  // fetched for these reads
+    std::uint64_t refill_samples = 0;  // of these: background refills
+    Bytes origin_bytes{};              // of all
+    Duration time{};                   // from the first request to the end of the last batch
+    Duration waited{};                 // of this: waiting for data
 };
 
 struct JobFigures {
@@ -98,7 +97,6 @@ struct JobMeans {
     double substituted = 0;    // of requested
     double origin_requests = 0;
     double origin_samples = 0;  // of the dataset's samples
-    double packaged = 0;        // of the dataset's samples
     double origin_bytes = 0;    // of the dataset's bytes
     double seconds = 0;
     double waited_seconds = 0;

@@ -11,6 +11,7 @@
 #include "operator/core/spec/make_condition.h"
 #include "operator/core/status/guest_status.h"
 #include "operator/core/status/judge_cache.h"
+#include "operator/core/status/judge_losses.h"
 #include "operator/core/status/summarize_profile.h"
 #include "operator/core/view/totals.h"
 
@@ -332,6 +333,17 @@ void set_state(const Lifecycle& lifecycle, Set set) {
                             : fails("NotSuspended", "The job is not suspended."));
 }
 
+// Sets a condition that not every job has. nullopt: the job has none.
+template <class Set>
+void set_or_drop(
+    const char* type, std::optional<Condition> answer, Set set, TrainingJobStatus& status) {
+    if (answer) {
+        set(type, *std::move(answer));
+        return;
+    }
+    std::erase_if(status.conditions, [type](const Condition& it) { return it.type == type; });
+}
+
 // The last condition of this type, or `otherwise` if there is none.
 Condition last_word(const TrainingJobStatus& status, const char* type, Condition otherwise) {
     const Condition* last = find_condition(status.conditions, type);
@@ -383,6 +395,7 @@ TrainingJobStatus summarize_training_job(
         set_condition(status.conditions, std::move(type), std::move(answer), view.job.meta, now);
     };
     set_state(lifecycle, set);
+    set_or_drop("LossesShared", judge_losses(view.job.spec), set, status);
     const Totals sum = total_of(reports_of_attempt(view, lifecycle.status.attempt), now);
     measure(view, lifecycle, sum, now, status);
     if (!view.pool.name.empty()) {
@@ -398,8 +411,7 @@ TrainingJobStatus summarize_training_job(
         set("Profiled", judge_profile(view));
     }
     if (view.job.spec.cache.min_bytes.value_or(Bytes::zero()) == Bytes::zero()) {
-        std::erase_if(
-            status.conditions, [](const Condition& it) { return it.type == "MinimumGuaranteed"; });
+        set_or_drop("MinimumGuaranteed", std::nullopt, set, status);
     } else if (view.allocation) {
         set("MinimumGuaranteed", judge_minimum(*view.allocation));
     }

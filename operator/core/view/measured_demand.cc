@@ -49,15 +49,42 @@ std::map<std::string, std::string> job_keys(const JobUse& use) {
     return keys;
 }
 
-// Bytes/s that the cache could speed up, times the job's weight. nullopt: the profile has no
-// verdict; 0: the job never waits.
+// One job's use of a dataset on one node.
+struct Reader {
+    std::string key;
+    double weight = 1;           // of the TrainingJob
+    std::optional<double> rate;  // bytes/s that the cache could speed up; nullopt: unknown
+};
+
+// Bytes/s that the cache could speed up. nullopt: the profile has no verdict; 0: the job never
+// waits.
 std::optional<double> rate_by_cache(const ClusterView& cluster, const JobUse& use) {
     const JobProfile* profile = cluster.judged_profile(use.job.meta.key());
     if (profile == nullptr) {
         return std::nullopt;
     }
-    const auto weight = static_cast<double>(use.job.spec.cache.weight);
-    return profile->verdict == ProfileVerdict::kComputeBound ? 0 : weight * profile->ingest_rate;
+    return profile->verdict == ProfileVerdict::kComputeBound ? 0 : profile->ingest_rate;
+}
+
+// Rate of a job that has no verdict yet: the mean of the others that wait for data; 1 if there is
+// none.
+double usual_rate(const std::vector<Reader>& readers) {
+    double sum = 0;
+    double count = 0;
+    for (const Reader& reader : readers) {
+        sum += reader.rate.value_or(0);
+        count += reader.rate.value_or(0) > 0 ? 1 : 0;
+    }
+    return count == 0 ? 1 : sum / count;
+}
+
+std::vector<JobWeight> weights_of(const std::vector<Reader>& readers) {
+    std::vector<JobWeight> weights;
+    for (const Reader& reader : readers) {
+        weights.push_back({reader.key, reader.weight * reader.rate.value_or(usual_rate(readers))});
+    }
+    std::ranges::sort(weights, {}, &JobWeight::job_uid);
+    return weights;
 }
 
 }  // namespace
@@ -124,29 +151,25 @@ std::vector<float> measured_sketch(
 }
 
 void weigh_jobs(const ClusterView& cluster, std::vector<Grant>& grants) {
-    std::map<Place, std::vector<JobWeight>> weights;
-    std::map<Place, std::size_t> readers;
+    std::map<Place, std::vector<Reader>> readers;
     for (const JobUse& use : cluster.jobs) {
         if (!use.is_active()) {
             continue;
         }
         const std::set<std::string> nodes = use.live_nodes();
+        const auto weight = static_cast<double>(use.job.spec.cache.weight);
         const std::optional<double> rate = rate_by_cache(cluster, use);
+        const auto here = rate ? std::optional{*rate / static_cast<double>(nodes.size())} : rate;
         for (const auto& [uid, key] : job_keys(use)) {
             for (const std::string& node : nodes) {
-                ++readers[{node, uid}];
-                if (rate) {
-                    const double here = *rate / static_cast<double>(nodes.size());
-                    weights[{node, uid}].push_back({key, here});
-                }
+                readers[{node, uid}].push_back({key, weight, here});
             }
         }
     }
     for (Grant& grant : grants) {
-        const Place place{grant.node, grant.dataset_uid};
-        if (readers[place] > 1) {
-            grant.weights = std::move(weights[place]);
-            std::ranges::sort(grant.weights, {}, &JobWeight::job_uid);
+        const auto found = readers.find({grant.node, grant.dataset_uid});
+        if (found != readers.end() && found->second.size() > 1) {
+            grant.weights = weights_of(found->second);
         }
     }
 }

@@ -27,8 +27,8 @@ std::vector<float> measured_sketch(
 
 // Adds to each grant the cache's value for each job that reads the dataset on that node: the
 // bytes/s that the job would read there if it never waited for data, times its weight; 0 for a
-// compute-bound job. Skips jobs without a profile, and datasets with only one job. Guests are named
-// by job_key_at().
+// compute-bound job. A job whose profile has no verdict yet counts with the mean rate of the jobs
+// there that wait for data. Skips datasets with only one job. Guests are named by job_key_at().
 void weigh_jobs(const ClusterView& cluster, std::vector<Grant>& grants);
 
 }  // namespace stoker::control

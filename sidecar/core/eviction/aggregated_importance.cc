@@ -10,8 +10,8 @@ namespace stoker::sidecar {
 namespace {
 
 // Unrated samples count as fully important.
-double rank_in(std::span<const float> ranks, SampleIndex sample) {
-    return sample < ranks.size() ? ranks[sample] : 1.0;
+float rank_in(std::span<const float> ranks, SampleIndex sample) {
+    return sample < ranks.size() ? ranks[sample] : 1.0F;
 }
 
 }  // namespace
@@ -36,7 +36,7 @@ float AggregatedImportance::value(SampleIndex sample) const {
     double weights = 0;
     for (const auto& [id, job] : jobs_) {
         if (const auto ranks = job.ranks(); job.weight > 0 && !ranks.empty()) {
-            sum += job.weight * rank_in(ranks, sample);
+            sum += job.weight * job.reads.at(rank_in(ranks, sample));
             weights += job.weight;
         }
     }

@@ -8,11 +8,13 @@
 
 #include "common/base/bytes.h"
 #include "sidecar/core/eviction/importance_values.h"
+#include "sidecar/core/eviction/read_curve.h"
 
 namespace stoker::sidecar {
 
 // Aggregated importance over the jobs that read one dataset (iCACHE, HPCA 2023, multi-job): AIV_i =
-// sum of weight_j * RIV_ij over the sum of weights, per byte where sizes are given.
+// sum of weight_j * reads_j(RIV_ij) over the sum of weights, per byte where sizes are given. With
+// reads per second as weights, this is the rate at which all jobs together read the sample.
 //
 // Stores nothing per sample: each query sums the jobs' current ranks. So removing a job removes its
 // contribution exactly, and the scale of a job's losses does not matter. O(jobs) per query. Not
@@ -22,8 +24,9 @@ public:
     using JobId = std::uint64_t;
 
     struct Job {
-        double weight = 0;             // 0 or more
+        double weight = 0;             // 0 or more: worth of all its reads
         double unimportant_below = 0;  // relative importance below which the job takes substitutes
+        ReadCurve reads{};
         // The job's RIV by sample, called at every query; empty: the job has none.
         std::function<std::span<const float>()> ranks;
     };

@@ -51,7 +51,9 @@ ImportanceSampler::ImportanceSampler(
       important_from_(
           ImportanceWalk::important_from(settings.number("beta"), settings.number("hShare"))),
       losses_(count),
-      pooled_(count, false) {}
+      pooled_(count, false),
+      refill_from_(count),
+      pool_luck_(settings.seed) {}
 
 ImportanceSampler::Reader::Reader(
     std::uint32_t count, const SamplerSettings& settings, std::uint32_t rank)
@@ -63,7 +65,7 @@ ImportanceSampler::Reader& ImportanceSampler::reader_of(std::uint32_t rank) {
 }
 
 void ImportanceSampler::on_stored(SampleIndex sample) {
-    if (!pooled_[sample] && is_unimportant(sample)) {
+    if (substitute_ && !pooled_[sample] && is_unimportant(sample)) {
         pooled_[sample] = true;
         pool_.push_back(sample);
     }
@@ -104,7 +106,25 @@ void ImportanceSampler::rebuild_ranks(std::uint64_t epoch) {
     rebuilt_for_ = epoch + 1;
     if (losses_.known() > 0) {
         losses_.start();
-        losses_.advance(kRebuildAtOnce);
+        advance_ranks(kRebuildAtOnce);
+    }
+}
+
+// Advances the rebuild of the ranks. After it, residents that have become unimportant join the
+// pool, at random places: the stand-ins of neighbouring draws should not be neighbours.
+void ImportanceSampler::advance_ranks(std::uint64_t steps) {
+    if (!losses_.advance(steps)) {
+        return;
+    }
+    if (std::exchange(pool_revision_, losses_.revision()) != losses_.revision()) {
+        refill_from_ = 0;
+    }
+    for (; substitute_ && steps > 0 && refill_from_ < losses_.count(); --steps, ++refill_from_) {
+        if (is_unimportant(refill_from_) && !pooled_[refill_from_] &&
+            node_.is_stored(refill_from_)) {
+            on_stored(refill_from_);
+            std::swap(pool_.back(), pool_[pool_luck_.below(pool_.size())]);
+        }
     }
 }
 
@@ -201,7 +221,7 @@ std::optional<SampleIndex> ImportanceSampler::take_from_pool(Reader& reader) {
 
 void ImportanceSampler::draw(std::uint32_t rank, std::size_t count, std::vector<Draw>& draws) {
     Reader& reader = reader_of(rank);
-    losses_.advance(kRebuildPerDraw * count);
+    advance_ranks(kRebuildPerDraw * count);
     for (; count > 0; --count) {
         plan_ahead(reader, 1);
         if (reader.ahead.empty()) {
@@ -270,6 +290,10 @@ EpochReport ImportanceSampler::report(std::uint32_t rank) const {
 
 std::span<const float> ImportanceSampler::relative_importance() const {
     return losses_.ranks();
+}
+
+ReadCurve ImportanceSampler::read_curve() const {
+    return {settings_.number("beta"), 1 / static_cast<double>(reuse_factor_)};
 }
 
 }  // namespace stoker::sidecar

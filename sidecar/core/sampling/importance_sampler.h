@@ -9,8 +9,10 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/prng.h"
 #include "common/base/result.h"
 #include "common/base/wire.h"
+#include "sidecar/core/eviction/read_curve.h"
 #include "sidecar/core/sampling/importance_packages.h"
 #include "sidecar/core/sampling/importance_walk.h"
 #include "sidecar/core/sampling/loss_ranks.h"
@@ -24,22 +26,23 @@ namespace stoker::sidecar {
 //
 // Only an L-request for an absent sample is ever substituted, by a stand-in that is stored,
 // unimportant by its own rank, in the same rank's share and not yet read by it in this epoch.
-// Stand-ins are decided ahead: for every such L-request foresee() names the next sample of a
-// package (neighbours in the dataset's order, which an origin reads together), so an L-request
-// costs a share of a sequential read instead of a random one. An L-request whose stand-in did not
-// arrive in time reads its own sample.
+// Stand-ins are decided ahead: a stored one while there is any, then, in foresee(), the next sample
+// of a package (neighbours in the dataset's order). The sidecar sends the origin one request for
+// each of them, so a package saves no request; neighbours are cheaper only where the origin itself
+// reads ahead. An L-request whose stand-in did not arrive in time reads its own sample.
 //
 // If no loss has arrived by the end of the warm-up, epochs stay full and report().exact_fallback is
 // true. Losses count from any rank, for any sample: they apply to the ids that come with them, the
 // served ones.
 //
 // Deterministic. Not thread-safe. Per sample and job: 12 bytes and one bit, and per local rank four
-// bits. A draw costs well under a microsecond; the ranks are rebuilt in slices of draw() once per
-// epoch (at once if a quarter million steps suffice).
+// bits. A draw costs well under a microsecond; once per epoch the ranks are rebuilt in slices of
+// draw() (at once if a quarter million steps suffice), and then the stored samples that have become
+// unimportant join the pool of stand-ins.
 class ImportanceSampler final : public Sampler {
 public:
     struct Tuning {
-        std::uint32_t package = 64;    // neighbouring samples loaded together for L-requests
+        std::uint32_t package = 64;    // neighbouring samples that follow one another as stand-ins
         std::uint32_t horizon = 2048;  // draws decided ahead
     };
 
@@ -78,10 +81,16 @@ public:
     // eviction policy.
     [[nodiscard]] std::uint64_t importance_revision() const { return losses_.revision(); }
 
-    // Samples whose relative importance is below this may be substituted.
-    [[nodiscard]] double important_from() const { return important_from_; }
+    // Samples whose relative importance is below this may be substituted. 0: none.
+    [[nodiscard]] double important_from() const { return substitute_ ? important_from_ : 0; }
 
-    [[nodiscard]] double l_share() const { return settings_.number("lShare"); }
+    // How often the job reads a sample, by its relative importance.
+    [[nodiscard]] ReadCurve read_curve() const;
+
+    // nullopt: the job takes no stand-ins, so it needs no L-region.
+    [[nodiscard]] std::optional<double> l_share() const {
+        return substitute_ ? std::optional{settings_.number("lShare")} : std::nullopt;
+    }
 
     // Whether `epoch` reads everything. An eviction policy should then displace nothing.
     [[nodiscard]] bool is_full(std::uint64_t epoch) const;
@@ -115,6 +124,7 @@ private:
 
     Reader& reader_of(std::uint32_t rank);
     void rebuild_ranks(std::uint64_t epoch);
+    void advance_ranks(std::uint64_t steps);
     Reader& open_epoch(std::uint32_t rank, std::uint64_t epoch);
     void restart(Reader& reader, std::optional<ResumedEpoch> rest = std::nullopt);
     void plan_ahead(Reader& reader, std::size_t count);
@@ -136,7 +146,10 @@ private:
     double important_from_;
     LossRanks losses_;
     std::vector<bool> pooled_;
-    std::vector<SampleIndex> pool_;  // L-samples on the node; rechecked when taken
+    std::vector<SampleIndex> pool_;    // L-samples on the node; rechecked when taken
+    std::uint64_t pool_revision_ = 0;  // importance_revision() that the pool was refilled for
+    SampleIndex refill_from_;          // the refill's next sample; count(): it has ended
+    Prng pool_luck_;
     std::map<std::uint32_t, Reader> readers_;
     std::uint64_t rebuilt_for_ = 0;  // epoch + 1
 };

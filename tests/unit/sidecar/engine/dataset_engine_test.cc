@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 
 #include "common/domain/segment_format.h"
+#include "sidecar/core/eviction/importance_eviction.h"
 #include "sidecar/core/eviction/least_used.h"
+#include "sidecar/core/eviction/replicate_eviction.h"
 
 namespace stoker::sidecar {
 namespace {
@@ -109,6 +111,21 @@ TEST_F(DatasetEngineTest, EvictsByTheJobsImportance) {
     const EvictionPolicy* before = &engine.fetch().eviction();
     begin("importance");
     EXPECT_NE(&engine.fetch().eviction(), before);
+}
+
+TEST_F(DatasetEngineTest, EvictsForTheReplicatingJobOnlyWhileItReadsAlone) {
+    begin("replicate");
+    EXPECT_NE(dynamic_cast<const ReplicateEviction*>(&engine.fetch().eviction()), nullptr);
+    engine.fetch().on_connect(ConnectionId{2}, StreamId{2});
+    auto plan = StreamPlan::make(0, {0, 1, 2}, 0, kSamples);
+    ASSERT_TRUE(plan.has_value());
+    engine.fetch().on_plan(ConnectionId{2}, *std::move(plan), now);
+    begin("replicate", 1);
+    EXPECT_NE(dynamic_cast<const ImportanceEviction*>(&engine.fetch().eviction()), nullptr)
+        << "a job under contract exact reads, too";
+    engine.fetch().on_disconnect(ConnectionId{2}, now);
+    begin("replicate", 2);
+    EXPECT_NE(dynamic_cast<const ReplicateEviction*>(&engine.fetch().eviction()), nullptr);
 }
 
 class WithLru : public DatasetEngineTest {

@@ -39,8 +39,10 @@ protected:
         double base;
     };
 
-    void run_epoch(const Job& job, std::uint64_t epoch) {
-        ASSERT_TRUE(service.begin(job.stream, begin_of(job.name, epoch), {}).has_value());
+    void run_epoch(const Job& job, std::uint64_t epoch, double beta = 1) {
+        auto frame = begin_of(job.name, epoch);
+        frame.parameters[1].value = beta;
+        ASSERT_TRUE(service.begin(job.stream, frame, {}).has_value());
         if (auto fresh = contracts.importance().new_eviction()) {
             eviction = std::move(fresh);
         }
@@ -98,6 +100,42 @@ TEST_F(SharedImportanceTest, KeepsSamplesOfTheJobWithMoreWeight) {
     finish_refresh();
     EXPECT_EQ(victim_of(0), 620U);
     EXPECT_EQ(victim_of(639), kCount);
+}
+
+// With beta 0 no sample is read more often than another.
+TEST_F(SharedImportanceTest, JobThatReadsEvenlyHasNoSay) {
+    for (const std::uint64_t epoch : {0U, 1U}) {
+        run_epoch(kRising, epoch);
+        run_epoch(kFalling, epoch, 0);
+    }
+    make_resident({620, 20});
+    contracts.importance().set_weights({{"uid-a", 1}, {"uid-b", 9}});
+    finish_refresh();
+    EXPECT_EQ(victim_of(639), 20U) << "whatever its weight";
+    EXPECT_EQ(victim_of(0), kCount);
+}
+
+// Ranks of more than 65,536 samples are rebuilt while the epoch is drawn.
+TEST(SharedImportance, RefreshesValuesWhenARebuildEndsInMidEpoch) {
+    constexpr std::uint32_t kMany = 160'000;
+    Contracts contracts{kMany, 100};
+    SamplerService service{test::kEmptyNode, kMany, contracts};
+    ASSERT_TRUE(service.begin(StreamId{1}, begin_of("uid-a/x", 0), {}).has_value());
+    const auto eviction = contracts.importance().new_eviction();
+    const auto* policy = dynamic_cast<const ImportanceEviction*>(eviction.get());
+    ASSERT_NE(policy, nullptr);
+    eviction->on_resident(0, Bytes{100});
+    std::vector<std::uint64_t> ids(kMany);
+    std::iota(ids.begin(), ids.end(), 0);
+    service.on_losses(StreamId{1}, {0, ids, {ids.begin(), ids.end()}});
+    ASSERT_TRUE(service.begin(StreamId{1}, begin_of("uid-a/x", 1), {}).has_value());
+    EXPECT_FALSE(policy->refreshing());
+    std::uint32_t draws = 0;
+    for (; draws < kMany / 2 && !policy->refreshing(); draws += 100) {
+        ASSERT_TRUE(service.draw(StreamId{1}, {1, 100}).has_value());
+        service.on_read(StreamId{1}, std::vector<SampleIndex>{});
+    }
+    EXPECT_TRUE(policy->refreshing()) << "after " << draws << " draws";
 }
 
 TEST_F(SharedImportanceTest, UnlistedJobHasTheMeanWeight) {

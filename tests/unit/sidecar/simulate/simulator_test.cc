@@ -1,5 +1,6 @@
 #include "sidecar/simulate/simulator.h"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -282,6 +283,37 @@ TEST(Simulator, ImportanceJobsShareACacheRankedByImportance) {
     const double never = means_of(outcome_of(scenario), 0, 3).hit_ratio;
     scenario.cache.policy = "";
     EXPECT_GT(means_of(outcome_of(scenario), 0, 3).hit_ratio, never);
+}
+
+// Fetches of two jobs for every sample read, by the policy (empty: the sidecar's choice).
+double pair_fetches(const JobSpec& first, const JobSpec& second, const char* policy) {
+    Scenario scenario;
+    scenario.dataset.samples = 2500;
+    scenario.cache.share = .22;
+    scenario.cache.window_share = .09;
+    scenario.cache.policy = policy;
+    scenario.jobs = {first, second};
+    scenario.epochs = 9;
+    return fetches_per_job_epoch(outcome_of(scenario), 6);
+}
+
+// One rule chooses the policy for all jobs of a node: it fetches no more than a cache that never
+// evicts would, but for a few percent of chance, and the order of the jobs does not matter.
+TEST(Simulator, ChoosesAGoodPolicyForEveryPairOfContracts) {
+    std::vector<JobSpec> jobs;
+    for (const char* contract : {"exact", "windowed", "importance", "importance", "replicate"}) {
+        jobs.emplace_back().contract = contract;
+    }
+    jobs[3].parameters = {{"family", 1}, {"loss-decay", .1}};
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+        for (std::size_t j = std::max<std::size_t>(i, 2); j < jobs.size(); ++j) {
+            const double chosen = pair_fetches(jobs[i], jobs[j], "");
+            const double reversed = pair_fetches(jobs[j], jobs[i], "");
+            EXPECT_NEAR(chosen, reversed, .08 * chosen) << i << " " << j;
+            EXPECT_LT(chosen, 1.05 * pair_fetches(jobs[i], jobs[j], "never-evict"))
+                << i << " " << j;
+        }
+    }
 }
 
 }  // namespace

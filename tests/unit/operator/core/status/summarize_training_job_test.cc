@@ -425,6 +425,15 @@ TEST(SummarizeTrainingJob, ListsItsJobs) {
     EXPECT_EQ(status.jobs[1].ready, 2);
 }
 
+TEST(SummarizeTrainingJob, WarnsWhileImportanceIsReadOnSeveralNodes) {
+    TrainingJobView view = make_running_view();
+    view.job.spec.datasets[0].contract = Contract::kImportance;
+    view.job.status = status_at(view, 10);
+    expect(view.job.status, "LossesShared", ConditionStatus::kFalse, "OwnNodeOnly");
+    view.job.spec.datasets[0].contract = Contract::kExact;
+    EXPECT_EQ(find_condition(status_at(view, 11).conditions, "LossesShared"), nullptr);
+}
+
 TEST(SummarizeTrainingJob, SecondCallChangesNothing) {
     TrainingJobView view = make_running_view();
     view.reports = {make_report(view, 0, 100), make_report(view, 1, 90)};

@@ -129,11 +129,17 @@ TEST(WeighJobs, WeighsEachReader) {
     std::vector<Grant> grants{grant_of("n1", "uid-imagenet"), grant_of("n2", "uid-other")};
     weigh_jobs(cluster, grants);
     const std::string uid = cluster.jobs[0].job.meta.uid;
-    EXPECT_EQ(grants[0].weights, (std::vector<JobWeight>{{uid, 300}})) << "half on each node";
+    const auto weights = [&](double resnet_weight, double vit_weight) {
+        return std::vector<JobWeight>{{uid, resnet_weight}, {"uid-vit", vit_weight}};
+    };
+    EXPECT_EQ(grants[0].weights, weights(300, 300)) << "half on each node; vit has no verdict";
     EXPECT_TRUE(grants[1].weights.empty());
     cluster.jobs[0].job.spec.cache.weight = 5;
     weigh_jobs(cluster, grants);
-    EXPECT_EQ(grants[0].weights, (std::vector<JobWeight>{{uid, 1500}})) << "five times as much";
+    EXPECT_EQ(grants[0].weights, weights(1500, 300)) << "five times as much";
+    cluster.jobs[1].job.spec.cache.weight = 2;
+    weigh_jobs(cluster, grants);
+    EXPECT_EQ(grants[0].weights, weights(1500, 600)) << "also without a verdict";
     cluster.jobs[0].job.spec.cache.weight = 1;
     profile.verdict = ProfileVerdict::kComputeBound;
     cluster.profiles[{resnet.ns, "vit"}] = profile;
@@ -142,6 +148,16 @@ TEST(WeighJobs, WeighsEachReader) {
     for (const JobWeight& weight : grants[0].weights) {
         EXPECT_EQ(weight.weight, weight.job_uid == "uid-vit" ? 0 : 300);
     }
+}
+
+TEST(WeighJobs, UsesTheJobsOwnWeightsBeforeAnyVerdict) {
+    ClusterView cluster = make_cluster();
+    cluster.jobs.push_back(other_use());
+    cluster.jobs[0].job.spec.cache.weight = 5;
+    std::vector<Grant> grants{grant_of("n1", "uid-imagenet")};
+    weigh_jobs(cluster, grants);
+    const std::string uid = cluster.jobs[0].job.meta.uid;
+    EXPECT_EQ(grants[0].weights, (std::vector<JobWeight>{{uid, 5}, {"uid-vit", 1}}));
 }
 
 TEST(WeighJobs, AddsNoWeightForASingleReader) {

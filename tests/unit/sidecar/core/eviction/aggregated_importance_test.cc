@@ -1,5 +1,9 @@
 #include "sidecar/core/eviction/aggregated_importance.h"
 
+#include <array>
+#include <cmath>
+#include <numeric>
+
 #include <gtest/gtest.h>
 
 #include "common/base/prng.h"
@@ -83,6 +87,46 @@ TEST(AggregatedImportance, KeepsNothingOfAJobThatLeft) {
     left.remove_job(2);
     EXPECT_TRUE(left.empty());
     EXPECT_EQ(left.value(0), 0.0F);
+}
+
+// Reads that the `kept` samples of the highest values save both jobs, in the mean sample's.
+double saved_reads(
+    const AggregatedImportance& values,
+    const std::array<Ranks, 2>& ranks,
+    const std::array<double, 2>& betas,
+    std::size_t kept) {
+    std::vector<SampleIndex> order(ranks[0].size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::sort(
+        order, std::greater{}, [&](SampleIndex sample) { return values.value(sample); });
+    double saved = 0;
+    for (const SampleIndex sample : std::span{order}.first(kept)) {
+        for (const std::size_t job : {0U, 1U}) {
+            saved += (1 + betas[job]) * std::pow(ranks[job][sample], betas[job]);
+        }
+    }
+    return saved / static_cast<double>(kept);
+}
+
+// Jobs with unequal beta read unequally by rank; what counts is how often a sample is read.
+TEST(AggregatedImportance, KeepsWhatIsReadMostOften) {
+    Prng luck(test::seed());
+    const std::array<Ranks, 2> ranks{random_ranks(20'000, luck), random_ranks(20'000, luck)};
+    const std::array<double, 2> betas{.33, 3};
+    AggregatedImportance by_reads;
+    AggregatedImportance by_ranks;
+    for (const std::size_t i : {0U, 1U}) {
+        by_ranks.set_job(i, job(1, ranks[i]));
+        auto with_curve = job(1, ranks[i]);
+        with_curve.reads = ReadCurve(betas[i], 0);
+        by_reads.set_job(i, with_curve);
+    }
+    for (const std::size_t kept : {2000U, 4000U, 8000U}) {
+        EXPECT_GT(
+            saved_reads(by_reads, ranks, betas, kept),
+            1.05 * saved_reads(by_ranks, ranks, betas, kept))
+            << kept;
+    }
 }
 
 // (e) Values are per byte if sizes differ.

@@ -283,6 +283,37 @@ TEST(ImportanceSampler, ForeseesStandInsAsPackagesOfNeighbours) {
     EXPECT_LT(packages.size(), unimportant / 50 + 8);
 }
 
+// Residents that became unimportant after they were stored.
+TEST(ImportanceSampler, SubstitutesByResidentsThatBecameUnimportant) {
+    constexpr std::uint32_t kCount = 4000;
+    test::NodeContents node;
+    const auto sampler =
+        make(kCount, {.seed = test::seed(), .parameters = {{"beta", 1}}}, node, {.horizon = 16});
+    for (SampleIndex sample = 0; sample < 1000; ++sample) {
+        node.store(*sampler, sample);
+    }
+    teach(*sampler, kCount);  // the residents are the least important
+    std::uint32_t substituted = 0;
+    std::set<SampleIndex> stand_ins;
+    std::vector<SampleIndex> first;
+    for (const Draw& draw : whole_epoch(*sampler, 0, kSelective)) {
+        substituted += draw.kind == Kind::kSubstituted ? 1 : 0;
+        if (draw.kind == Kind::kSubstituted) {
+            EXPECT_LT(draw.served, 1000U);
+            stand_ins.insert(draw.served);
+            first.push_back(draw.served);
+        }
+    }
+    // A selective epoch has 2000 samples, 600 of them L; some 60 of these are residents.
+    EXPECT_GT(substituted, 450U);
+    EXPECT_EQ(stand_ins.size(), substituted) << "each once";
+    std::uint32_t neighbours = 0;
+    for (std::size_t i = 1; i < first.size(); ++i) {
+        neighbours += first[i] == first[i - 1] + 1 ? 1 : 0;
+    }
+    EXPECT_LT(neighbours, 30U) << "a listing is often sorted by class";
+}
+
 TEST(ImportanceSampler, ResumesInMidEpochAtItsPosition) {
     constexpr std::uint32_t kCount = 3000;
     const auto sampler = make(kCount, {.seed = test::seed(), .parameters = {{"beta", 1}}});

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+namespace stoker::sidecar {
+
+// How often a job reads a sample, by the sample's relative importance U (0..1): its expected reads
+// over twice those of the mean sample. So the mean over all samples is 1/2, as that of U, and curves
+// of different jobs add up by their read rates. A table of 4 KiB; an immutable value.
+class ReadCurve {
+public:
+    // Reads in proportion to U: the curve is U itself.
+    ReadCurve()
+        : ReadCurve(1, 0) {}
+
+    // Percentile sampling (iCACHE): a selective epoch reads a sample with probability U^beta.
+    // `full_share`: share of the epochs that read everything.
+    ReadCurve(double beta, double full_share);
+
+    // Interpolated; exact for beta 1 without full epochs. `importance`: 0..1.
+    [[nodiscard]] float at(float importance) const {
+        const float position = importance * static_cast<float>(kSteps);
+        const auto step = static_cast<std::size_t>(position);
+        if (step >= kSteps) {
+            return reads_[kSteps];
+        }
+        const float part = position - static_cast<float>(step);
+        return reads_[step] + part * (reads_[step + 1] - reads_[step]);
+    }
+
+private:
+    static constexpr std::size_t kSteps = 1024;
+
+    std::array<float, kSteps + 1> reads_{};
+};
+
+}  // namespace stoker::sidecar
