@@ -104,7 +104,7 @@ traffic: deps-test build ## what the real sidecar reads at the origin under each
 
 accuracy: build ## train small models under every contract: accuracy, origin bytes (20 minutes; goes on where it stopped)
 	tools/deps.sh test accuracy
-	$(PYTHON) bench/accuracy/run.py --build $(BUILD) --page docs/reference/accuracy.md
+	$(PYTHON) bench/accuracy/run.py --build $(BUILD) --seeds-max 20 --page docs/reference/accuracy.md
 
 time-to-accuracy: build ## train from a slow origin under every contract and cache: seconds to a given accuracy (hours; resumes)
 	tools/deps.sh test accuracy datasets
@@ -139,7 +139,7 @@ clang-tidy: deps-build deps-test deps-nightly ## the static analyser over all so
 	cmake --preset fuzz && cmake --build --preset fuzz --target stoker_proto_control stoker_proto_node stoker_proto_csi stoker_proto_kubelet stoker_test_headers
 	git ls-files '*.cc' | xargs -P 2 -n 4 clang-tidy-16 -p build/fuzz --quiet --extra-arg=-Wno-unknown-warning-option
 
-nightly: deps-build deps-test deps-nightly ## sanitizers, analyser, planted bugs, fuzzers (five hours); writes docs/quality.md
+nightly: deps-build deps-test deps-nightly ## sanitizers, analyser, planted bugs, accuracy, fuzzers (six hours); writes docs/quality.md
 	tools/nightly $(STEPS)
 
 lint-client: deps-test ## ruff and mypy --strict over the Python client (from PyPI the first time)

@@ -125,7 +125,8 @@ def train(socket, row, seed, epochs, origin, origin_bytes):
 
     Returns:
         After each epoch: "curve" (accuracy in percent), "seconds", "bytes_read" (from the origin), "reports" (the
-        loader's); and "waited" and "alone" (bytes read past the sidecar) of the whole run.
+        loader's); "waiting" (of family iowa: the share that each epoch's begin sent, which chooses the bottleneck); and
+        "waited" and "alone" (bytes read past the sidecar) of the whole run.
     """
     import stoker
     import stoker.torch
@@ -146,6 +147,7 @@ def train(socket, row, seed, epochs, origin, origin_bytes):
     if row.hides_waiting:
         hide_waiting(loader)
     curve, seconds, bytes_read, reports, watch = [], [], [], [], Watch()
+    waiting = []
     for _ in range(epochs):
         for pixels, labels, ids in watch.batches(loader):
             losses = criterion(model(pixels), labels)
@@ -155,13 +157,15 @@ def train(socket, row, seed, epochs, origin, origin_bytes):
             loader.report(ids, losses)
         schedule.step()
         reports.append(dataclasses.asdict(loader.epoch_report()))
+        if row.parameters.get("family") == "iowa" and loader._stream.draws.sent_waiting is not None:
+            waiting.append(loader._stream.draws.sent_waiting)
         curve.append(accuracy_of(model, images, truth))
         seconds.append(watch.seconds)
         bytes_read.append(origin_bytes() + samples.stats()["origin_bytes"])
     alone = samples.stats()["origin_bytes"]
     samples.close()
     return {"curve": curve, "seconds": seconds, "bytes_read": bytes_read, "reports": reports, "waited": watch.waited,
-            "alone": alone}
+            "waiting": waiting, "alone": alone}
 
 
 def measure(build, folder, origin, name, seed, epochs, link=None):

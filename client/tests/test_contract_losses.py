@@ -85,6 +85,41 @@ def test_invalid_loss_reports_are_counted_and_valid_ones_used(origin, run, contr
         assert len(train(origin, loader)) == loader.epoch_report().losses_used
 
 
+def snapshot_bytes(origin, run, p_other):
+    """Size of the sampler's state, and the report, after an epoch with p_other(ids)."""
+    with run().open() as samples, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        loader = loader_of(samples, "importance", family="iowa")
+        for _, _, ids in loader:
+            loader.report(ids, loss_of(ids), p_other=p_other(ids))
+        return len(loader.state_dict()["importance"]), loader.epoch_report()
+
+
+def test_other_probabilities_reach_the_sampler(origin, run):
+    without, _ = snapshot_bytes(origin, run, lambda ids: None)
+    for give in (lambda ids: torch.full((len(ids),), 0.25), lambda ids: np.full(len(ids), 0.25),
+                 lambda ids: [0.25] * len(ids), lambda ids: torch.full((len(ids),), 0.25, dtype=torch.float16)):
+        known, report = snapshot_bytes(origin, run, give)
+        assert known == without + COUNT, "a byte for each sample"
+        assert (report.losses_used, report.losses_ignored) == (COUNT, 0)
+
+
+@pytest.mark.parametrize("spoilt", [
+    lambda ids: torch.full((len(ids),), math.nan),
+    lambda ids: torch.full((len(ids),), math.inf),
+    lambda ids: torch.full((len(ids),), 1e300, dtype=torch.float64),
+    lambda ids: torch.full((len(ids),), -0.5),
+    lambda ids: torch.ones(len(ids) - 1),
+    lambda ids: torch.ones(len(ids), 1),
+    lambda ids: torch.tensor(0.5),
+], ids=["nan", "infinite", "huge", "negative", "one too few", "a column", "a number"])
+def test_losses_are_used_beside_invalid_other_probabilities(origin, run, spoilt):
+    without, _ = snapshot_bytes(origin, run, lambda ids: None)
+    found, report = snapshot_bytes(origin, run, spoilt)
+    assert found == without
+    assert (report.losses_used, report.losses_ignored) == (COUNT, 0)
+
+
 def test_valid_losses_of_a_batch_are_used_beside_invalid_ones(origin, run):
     def spoilt(ids):
         losses = loss_of(ids)

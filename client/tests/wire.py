@@ -8,7 +8,7 @@ HEADER = struct.Struct("<IHHQ")
 HELLO, WELCOME, LISTING, ERROR, FETCH, FETCHED, PLAN, PLANNED, CONSUMED, REPORT = range(1, 11)
 BEGIN, BEGUN, DRAW, DRAWN, LOSSES, ASK_EPOCH, EPOCH_TALLY, ASK_SNAPSHOT, SNAPSHOT = range(11, 20)
 ASK_PROBE, PROBE, PROBED, COUNTED, SIMILARITY, PEER, PING, PONG = range(20, 28)
-FEATURE_CONTRACTS, FEATURE_PROBE, FEATURE_COUNTS, FEATURE_AHEAD = 1, 2, 4, 8
+FEATURE_CONTRACTS, FEATURE_PROBE, FEATURE_COUNTS, FEATURE_AHEAD, FEATURE_P_OTHERS = 1, 2, 4, 8, 16
 KIND_ON_NODE = 0x80
 BEGIN_FIELDS = ("epoch", "skip", "seed", "rank", "world_size", "batch", "served_bytes", "snapshot_bytes")
 TALLY_FIELDS = ("epoch", "requested", "distinct", "repeated", "substituted", "skipped", "losses_used",
@@ -100,10 +100,11 @@ def drawn(request_id, epoch=0, ended=False, requested=(), served=(), kinds=()):
     return frame(DRAWN, struct.pack("<QII", epoch, count, int(ended)) + arrays, request_id)
 
 
-def losses(request_id, epoch=0, samples=(), losses=()):
+def losses(request_id, epoch=0, samples=(), losses=(), p_others=()):
     count = len(samples)
     arrays = struct.pack(f"<{count}Q", *samples) + struct.pack(f"<{count}f", *losses)
-    return frame(LOSSES, struct.pack("<QII", epoch, count, 0) + arrays, request_id)
+    arrays += struct.pack(f"<{len(p_others)}f", *p_others)
+    return frame(LOSSES, struct.pack("<QII", epoch, count, int(len(p_others) > 0)) + arrays, request_id)
 
 
 def similarity(request_id, samples=(), hashes=()):
@@ -227,8 +228,9 @@ def decode_draw(payload):
 
 def decode_losses(payload):
     reader = Reader(payload)
-    epoch, count, _ = reader.take("QII")
-    return {"epoch": epoch, "samples": list(reader.take(f"{count}Q")), "losses": list(reader.take(f"{count}f"))}
+    epoch, count, has_others = reader.take("QII")
+    fields = {"epoch": epoch, "samples": list(reader.take(f"{count}Q")), "losses": list(reader.take(f"{count}f"))}
+    return {**fields, "p_others": list(reader.take(f"{count}f"))} if has_others else fields
 
 
 def decode_similarity(payload):

@@ -131,9 +131,11 @@ void fields(auto& io, Either<Drawn> auto& drawn) {
 void fields(auto& io, Either<Losses> auto& losses) {
     io.numbers(losses.epoch);
     const auto count = io.count(losses.samples.size());
-    io.template zero<std::uint32_t>();
+    bool has_others = !losses.p_others.empty();
+    io.template flag<std::uint32_t>(has_others);
     io.array(losses.samples, count);
     io.array(losses.losses, count);
+    io.array(losses.p_others, has_others ? count : 0);
 }
 
 void fields(auto& io, Either<Similarity> auto& similarity) {

@@ -88,6 +88,7 @@ inline constexpr std::uint32_t kFeatureContracts = 1;  // kBegin to kSnapshot
 inline constexpr std::uint32_t kFeatureProbe = 2;      // kAskProbe to kProbed
 inline constexpr std::uint32_t kFeatureCounts = 4;     // kCounted
 inline constexpr std::uint32_t kFeatureAhead = 8;      // the memfd of a kPlan may exceed its epoch
+inline constexpr std::uint32_t kFeaturePOthers = 16;   // kLosses may contain p_others
 
 struct Welcome {
     std::uint16_t version = kProtocolVersion;

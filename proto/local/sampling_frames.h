@@ -81,11 +81,14 @@ struct Drawn {
     bool operator==(const Drawn&) const = default;
 };
 
-// One-way. `losses[i]` is the loss of `samples[i]`, a served id.
+// One-way. `losses[i]` is the loss of `samples[i]`, a served id. `p_others`: for each of them the
+// largest probability among the other classes, 0..1 (any other number: not known), or empty. Only a
+// sidecar with kFeaturePOthers accepts p_others.
 struct Losses {
     std::uint64_t epoch = 0;
     std::vector<std::uint64_t> samples;
     std::vector<float> losses;
+    std::vector<float> p_others = {};
 
     bool operator==(const Losses&) const = default;
 };

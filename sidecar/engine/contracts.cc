@@ -43,7 +43,11 @@ Result<std::unique_ptr<Sampler>> Contracts::make(
     }
     if (settings.contract == "importance" && settings.is_iowa()) {
         return BucketSampler::create(
-            node, sample_count_, settings, {.criteria = {.size_of = size_of_}});
+            node,
+            sample_count_,
+            settings,
+            {.criteria = {.size_of = size_of_},
+             .latency_bytes = [this] { return load_time_.latency_bytes(); }});
     }
     if (settings.contract == "importance") {
         return ImportanceSampler::create(node, sample_count_, settings);
@@ -56,6 +60,12 @@ Result<std::unique_ptr<Sampler>> Contracts::make(
         fmt::format(
             "no contract '{}'; this sidecar draws: importance, replicate, windowed",
             settings.contract));
+}
+
+void Contracts::note_load(Bytes size, Duration time) {
+    if (time > Duration::zero()) {
+        load_time_.note(size, time);
+    }
 }
 
 bool Contracts::is_per_rank(const std::string& contract) const {

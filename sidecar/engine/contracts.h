@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sidecar/core/sampling/exact_order.h"
+#include "sidecar/core/sampling/load_time.h"
 #include "sidecar/core/sampling/party_scans.h"
 #include "sidecar/engine/sampler_service.h"
 #include "sidecar/engine/shared_importance.h"
@@ -36,6 +37,9 @@ public:
 
     void on_gone(SampleIndex sample) override { scans_.on_gone(sample); }
 
+    // As DatasetEngine::note_load(): IOWA's criteria use the load time.
+    void note_load(Bytes size, Duration time);
+
     // The combined importance of the samples to all jobs.
     [[nodiscard]] SharedImportance& importance() override { return importance_; }
 
@@ -58,6 +62,7 @@ private:
     std::uint32_t window_samples_;
     std::uint32_t chunk_samples_;
     SharedImportance::SizeOf size_of_;  // empty: all sizes are equal
+    LoadTime load_time_;                // of the origin
     PartyScans scans_;                  // of `windowed` jobs
     SharedImportance importance_;
 };

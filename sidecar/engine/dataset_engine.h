@@ -40,6 +40,9 @@ public:
 
     [[nodiscard]] const SharedImportance& importance() const { return contracts_.importance(); }
 
+    // A request to the origin took `time` from its sending to its last byte; zero: not measured.
+    void note_load(Bytes size, Duration time) { contracts_.note_load(size, time); }
+
     // Registers a sample that the store found when it opened. Only before any other event.
     void adopt(SampleIndex sample, domain::SegmentClass segment_class);
 

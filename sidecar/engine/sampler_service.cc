@@ -371,6 +371,7 @@ void SamplerService::on_losses(StreamId stream, const local::Losses& losses) {
     Job& job = jobs_.at(found->second.job);
     job.losses += samples.size();
     job.sampler->on_losses(found->second.rank, samples, losses.losses);
+    job.sampler->on_p_others(samples, losses.p_others);
     source_.importance().on_losses(*job.sampler, samples);
 }
 

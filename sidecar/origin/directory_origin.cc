@@ -30,28 +30,31 @@ struct FileFetch {
     std::function<void(Result<OriginBytes>)> done;
 };
 
+// kConflict: the file is not the listed one.
+Status check_version(int file, const OriginFetch& wanted) {
+    struct stat status {};
+
+    if (::fstat(file, &status) != 0) {
+        return fail_errno("reading", wanted.key);
+    }
+    if (file_etag(status) != wanted.etag ||
+        static_cast<std::uint64_t>(status.st_size) != wanted.size_bytes) {
+        return fail(
+            ErrorCode::kConflict,
+            fmt::format(
+                "changed at the origin: {} now, {} when it was listed",
+                file_etag(status),
+                wanted.etag));
+    }
+    return {};
+}
+
 // Reads the whole file if it matches the listing before and after.
 Result<OriginBytes> read_file(int root, const OriginFetch& wanted, const Clock& clock) {
     const TimePoint started = clock.now();
     STOKER_TRY(
         const UniqueFd file, open_beneath(root, wanted.key, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    const auto check = [&]() -> Status {
-        struct stat status {};
-        if (::fstat(file.get(), &status) != 0) {
-            return fail_errno("reading", wanted.key);
-        }
-        if (file_etag(status) != wanted.etag ||
-            static_cast<std::uint64_t>(status.st_size) != wanted.size_bytes) {
-            return fail(
-                ErrorCode::kConflict,
-                fmt::format(
-                    "changed at the origin: {} now, {} when it was listed",
-                    file_etag(status),
-                    wanted.etag));
-        }
-        return {};
-    };
-    STOKER_TRY_VOID(check());
+    STOKER_TRY_VOID(check_version(file.get(), wanted));
     OriginBytes bytes;
     bytes.payload.resize(wanted.size_bytes);
     for (std::size_t at = 0; at < bytes.payload.size();) {
@@ -76,7 +79,8 @@ Result<OriginBytes> read_file(int root, const OriginFetch& wanted, const Clock& 
         }
         at += static_cast<std::size_t>(count);
     }
-    STOKER_TRY_VOID(check());
+    STOKER_TRY_VOID(check_version(file.get(), wanted));
+    bytes.request_time = clock.now() - started;
     return bytes;
 }
 

@@ -25,6 +25,8 @@ struct OriginBytes {
     std::vector<std::byte> payload;  // exactly size_bytes long
     Duration first_byte{};           // time to the first byte of the answer
     std::uint32_t requests = 1;      // HTTP requests, retries included
+    // From sending the successful request to its last byte; zero: the object took several requests.
+    Duration request_time{};
 };
 
 // A dataset's source: an S3 bucket and prefix, or a directory. Thread-safe. Retries inside, bounded

@@ -277,7 +277,8 @@ void S3Origin::on_arrived(const PartPtr& part) {
             OriginBytes{
                 std::move(object.payload),
                 object.first_byte.value_or(Duration::zero()),
-                object.requests});
+                object.requests,
+                part->range() ? Duration::zero() : part->duration()});
     }
     release(part);
 }

@@ -33,18 +33,21 @@ http::HttpSink PartFetch::begin_attempt(
     refused_.reset();
     first_byte_.reset();
     received_bytes_ = 0;
+    const TimePoint sent = clock.now();
     http::HttpSink sink;
-    sink.on_response = [self = shared_from_this(), &clock, sent = clock.now()](
+    sink.on_response = [self = shared_from_this(), &clock, sent](
                            int status, const http::Headers& headers) {
         self->take_head(status, headers, clock.now() - sent);
     };
     sink.on_data = [self = shared_from_this()](std::span<const std::byte> data) {
         return self->take_body(data);
     };
-    sink.on_done = [self = shared_from_this(), ended = std::move(on_ended)](Status status) {
-        self->transport_ = std::move(status);
-        ended(self);
-    };
+    sink.on_done =
+        [self = shared_from_this(), &clock, sent, ended = std::move(on_ended)](Status status) {
+            self->duration_ = clock.now() - sent;
+            self->transport_ = std::move(status);
+            ended(self);
+        };
     return sink;
 }
 

@@ -50,6 +50,9 @@ public:
 
     [[nodiscard]] std::optional<Duration> first_byte() const { return first_byte_; }
 
+    // From the start of the attempt to its end.
+    [[nodiscard]] Duration duration() const { return duration_; }
+
     [[nodiscard]] std::uint64_t received_bytes() const { return received_bytes_; }
 
     // For metrics: the status, or the name of the transport's error.
@@ -74,6 +77,7 @@ private:
     std::string error_body_;
     std::optional<S3Failure> refused_;  // our refusal of the head or the body
     std::optional<Duration> first_byte_;
+    Duration duration_{};
     std::uint64_t received_bytes_ = 0;
     Status transport_;
 };

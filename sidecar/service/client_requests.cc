@@ -86,7 +86,7 @@ void ClientRequests::welcome(Session& session) {
     welcome.sample_count = sample_count_;
     welcome.directory = config_.client_directory;
     welcome.features = local::kFeatureContracts | local::kFeatureProbe | local::kFeatureCounts |
-                       local::kFeatureAhead;
+                       local::kFeatureAhead | local::kFeaturePOthers;
     session.send_welcome(welcome);
 }
 

@@ -144,9 +144,13 @@ void Relay::on_request(Frame frame) {
         ++uncounted_;
         frame.request_id = kCountRequestId;
     }
-    // An older leader accepts no lookahead, but we told the client that it may send some.
+    // An older leader accepts no lookahead and no p_others, but we told the client that it may send
+    // them.
     if (const auto* plan = std::get_if<local::Plan>(&frame.message); plan != nullptr && !ahead_) {
         frame.fd = without_ahead(std::move(frame.fd), *plan, log_.sample_count());
+    }
+    if (auto* losses = std::get_if<local::Losses>(&frame.message); losses != nullptr && !others_) {
+        losses->p_others.clear();
     }
     upstream_->send(frame.message, frame.request_id, std::move(frame.fd));
     if (upstream_->backlog_bytes() > kUpstreamHigh) {
@@ -305,6 +309,7 @@ void Relay::admit() {
     ready_ = true;
     counts_ = (welcome.features & local::kFeatureCounts) != 0;
     ahead_ = (welcome.features & local::kFeatureAhead) != 0;
+    others_ = (welcome.features & local::kFeaturePOthers) != 0;
     log_.set_sample_count(welcome.sample_count);
     if (!is_welcomed()) {
         revision_ = welcome.revision;

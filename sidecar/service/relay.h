@@ -106,6 +106,7 @@ private:
     bool sending_on_ = false;
     bool counts_ = false;              // its leader answers kConsumed
     bool ahead_ = false;               // it accepts plans with the beginning of the next epoch
+    bool others_ = false;              // it accepts losses with p_others
     std::uint64_t uncounted_ = 0;      // kConsumed answers still to come
     std::function<void()> on_parted_;  // set: the client has hung up
     FetchPatience patience_;           // for clients that must wait

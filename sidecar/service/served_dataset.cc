@@ -165,7 +165,14 @@ void ServedDataset::on_origin_bytes(
         const Status status = stored ? Status{} : Status{fail(stored.error())};
         const Bytes size{shared->payload.size()};
         const FetchTimes times{arrived_at - started_at, parts_.loop.now() - arrived_at};
-        tasks_.post([this, fetch, status, times, size, requests = shared->requests] {
+        tasks_.post([this,
+                     fetch,
+                     status,
+                     times,
+                     size,
+                     requests = shared->requests,
+                     request_time = shared->request_time] {
+            engine_->note_load(size, request_time);
             origin_requests_ += requests;
             origin_bytes_ += size;
             origin_request_time_ += times.origin;

@@ -19,5 +19,6 @@ std::vector<LawRow> check_replication();            // T5
 std::vector<LawRow> check_clairvoyance();           // T6
 std::vector<LawRow> check_sharing();                // T9
 std::vector<LawRow> check_ods();                    // T10
+std::vector<LawRow> check_buckets();                // T11
 
 }  // namespace stoker::simulate

@@ -73,6 +73,7 @@ const std::vector<Law>& laws() {
         {"T10",
          "several jobs, Seneca's ODS: 0.68, 0.59, 0.54 fetches per job and epoch",
          check_ods},
+        {"T11", "IOWA: the bucket's size by epoch, and what is fetched for it", check_buckets},
     };
     return kLaws;
 }

@@ -25,14 +25,22 @@ public:
         // Answers end in the order of their requests, so the oldest slot is the first to be free.
         TimePoint& slot = done_[next_];
         next_ = (next_ + 1) % done_.size();
-        const double seconds = static_cast<double>(bytes.count()) / bytes_per_second_;
-        const Duration transfer{static_cast<Duration::rep>(seconds * 1e9)};
-        busy_until_ = std::max(std::max(now, slot) + latency_, busy_until_) + transfer;
+        busy_until_ = std::max(std::max(now, slot) + latency_, busy_until_) + transfer_time(bytes);
         slot = busy_until_;
         return busy_until_;
     }
 
+    // Duration of a request that has the link for itself.
+    [[nodiscard]] Duration request_time(Bytes bytes) const {
+        return latency_ + transfer_time(bytes);
+    }
+
 private:
+    [[nodiscard]] Duration transfer_time(Bytes bytes) const {
+        const double seconds = static_cast<double>(bytes.count()) / bytes_per_second_;
+        return Duration{static_cast<Duration::rep>(seconds * 1e9)};
+    }
+
     Duration latency_;
     double bytes_per_second_;
     std::vector<TimePoint> done_;  // by slot

@@ -102,6 +102,8 @@ void VirtualNode::advance(TimePoint now) {
     while (!arrivals_.empty() && arrivals_.front().at <= now) {
         const Arrival arrival = arrivals_.front();
         arrivals_.pop_front();
+        const Bytes size{sizes_[arrival.sample]};
+        engine_.note_load(size, link_.request_time(size));
         apply(engine_.fetch().on_stored(arrival.sample, now), arrival.job, now);
     }
 }

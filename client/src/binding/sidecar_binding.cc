@@ -1,5 +1,6 @@
 #include <chrono>
 #include <map>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -52,6 +53,17 @@ auto waiting(double timeout, Call call) {
 template <class Value>
 py::bytes raw_bytes(const std::vector<Value>& values) {
     return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(Value)};
+}
+
+// The buffer's memory, which must be `count` contiguous float32.
+std::span<const float> floats_of(const py::buffer& buffer, std::size_t count) {
+    const py::buffer_info info = buffer.request();
+    if (info.format != py::format_descriptor<float>::format() || info.ndim != 1 ||
+        static_cast<std::size_t>(info.size) != count ||
+        info.strides.at(0) != static_cast<py::ssize_t>(sizeof(float))) {
+        throw py::value_error("losses and p_others must be float32 arrays as long as the samples");
+    }
+    return {static_cast<const float*>(info.ptr), count};
 }
 
 class PySidecarClient {
@@ -180,17 +192,18 @@ public:
                          }).state);
     }
 
-    // `losses`: a buffer with one float32 per sample.
-    bool send_losses(std::uint64_t epoch, py::handle samples, const py::buffer& losses) {
+    // `losses`, and `p_others` unless None: buffers with one float32 per sample.
+    bool send_losses(
+        std::uint64_t epoch,
+        py::handle samples,
+        const py::buffer& losses,
+        const std::optional<py::buffer>& p_others) {
         const auto ids = sample_ids(samples, UINT64_MAX);
-        const py::buffer_info info = losses.request();
-        if (info.format != py::format_descriptor<float>::format() || info.ndim != 1 ||
-            static_cast<std::size_t>(info.size) != ids.size() ||
-            info.strides.at(0) != static_cast<py::ssize_t>(sizeof(float))) {
-            throw py::value_error("losses must be a float32 array as long as the samples");
-        }
-        return value_or_raise(
-            client_->send_losses(epoch, ids, {static_cast<const float*>(info.ptr), ids.size()}));
+        return value_or_raise(client_->send_losses(
+            epoch,
+            ids,
+            floats_of(losses, ids.size()),
+            p_others ? floats_of(*p_others, ids.size()) : std::span<const float>{}));
     }
 
     // `hashes`: a buffer with one uint64 per sample.
@@ -248,12 +261,36 @@ private:
     std::optional<SidecarClient> client_;
 };
 
+void add_one_way_frames(py::class_<PySidecarClient>& type) {
+    type.def("send_consumed", &PySidecarClient::send_consumed, py::arg("epoch"), py::arg("ids"))
+        .def("send_report", &PySidecarClient::send_report, py::arg("fields"))
+        .def(
+            "send_losses",
+            &PySidecarClient::send_losses,
+            py::arg("epoch"),
+            py::arg("samples"),
+            py::arg("losses"),
+            py::arg("p_others") = py::none())
+        .def(
+            "send_similarity",
+            &PySidecarClient::send_similarity,
+            py::arg("samples"),
+            py::arg("hashes"))
+        .def(
+            "send_probed",
+            &PySidecarClient::send_probed,
+            py::arg("id"),
+            py::arg("bypassing"),
+            py::arg("fields"));
+}
+
 }  // namespace
 
 void add_sidecar_client(py::module_& module) {
-    py::class_<PySidecarClient>(
-        module, "SidecarClient", "One connection to a sidecar; times are seconds.")
-        .def(
+    py::class_<PySidecarClient> type(
+        module, "SidecarClient", "One connection to a sidecar; times are seconds.");
+    add_one_way_frames(type);
+    type.def(
             py::init<
                 const std::string&,
                 const std::string&,
@@ -280,8 +317,6 @@ void add_sidecar_client(py::module_& module) {
             py::arg("start"),
             py::arg("ahead"),
             py::arg("timeout"))
-        .def("send_consumed", &PySidecarClient::send_consumed, py::arg("epoch"), py::arg("ids"))
-        .def("send_report", &PySidecarClient::send_report, py::arg("fields"))
         .def(
             "begin",
             &PySidecarClient::begin,
@@ -301,24 +336,7 @@ void add_sidecar_client(py::module_& module) {
         .def("draw", &PySidecarClient::draw, py::arg("epoch"), py::arg("count"), py::arg("timeout"))
         .def("tally", &PySidecarClient::tally, py::arg("epoch"), py::arg("timeout"))
         .def("snapshot", &PySidecarClient::snapshot, py::arg("timeout"))
-        .def(
-            "send_losses",
-            &PySidecarClient::send_losses,
-            py::arg("epoch"),
-            py::arg("samples"),
-            py::arg("losses"))
-        .def(
-            "send_similarity",
-            &PySidecarClient::send_similarity,
-            py::arg("samples"),
-            py::arg("hashes"))
         .def("ask_probe", &PySidecarClient::ask_probe, py::arg("timeout"))
-        .def(
-            "send_probed",
-            &PySidecarClient::send_probed,
-            py::arg("id"),
-            py::arg("bypassing"),
-            py::arg("fields"))
         .def("has_answer", &PySidecarClient::has_answer)
         .def_property_readonly("is_usable", &PySidecarClient::is_usable);
 }

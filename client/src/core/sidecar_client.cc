@@ -229,34 +229,36 @@ Result<local::Probe> SidecarClient::ask_probe(TimePoint deadline) {
     return ask<local::Probe>(local::AskProbe{}, deadline);
 }
 
-// Sends one value per sample, in as many frames as needed. False: the sidecar is busy; the
-// remaining values are not sent.
-template <class Value, class Make>
-Result<bool> SidecarClient::send_in_frames(
-    std::span<const std::uint64_t> samples, std::span<const Value> values, Make make) {
+// Sends values of `count` samples in as many frames as needed: make(slice) returns the frame of a
+// part, where slice() cuts the part out of a span. False: the sidecar is busy; the remaining values
+// are not sent.
+template <class Make>
+Result<bool> SidecarClient::send_in_frames(std::size_t count, Make make) {
     bool sent = true;
-    for (std::size_t at = 0; at < samples.size() && sent; at += kValuesPerFrame) {
-        const auto ids = samples.subspan(at, std::min(kValuesPerFrame, samples.size() - at));
-        const auto theirs = values.subspan(at, ids.size());
-        STOKER_TRY(
-            sent,
-            send_now(make(
-                std::vector(ids.begin(), ids.end()), std::vector(theirs.begin(), theirs.end()))));
+    for (std::size_t at = 0; at < count && sent; at += kValuesPerFrame) {
+        const auto slice = [at, size = std::min(kValuesPerFrame, count - at)](auto values) {
+            const auto part = values.empty() ? values : values.subspan(at, size);
+            return std::vector(part.begin(), part.end());
+        };
+        STOKER_TRY(sent, send_now(make(slice)));
     }
     return sent;
 }
 
 Result<bool> SidecarClient::send_losses(
-    std::uint64_t epoch, std::span<const std::uint64_t> samples, std::span<const float> losses) {
-    return send_in_frames(samples, losses, [epoch](auto some, auto values) {
-        return local::Losses{epoch, std::move(some), std::move(values)};
+    std::uint64_t epoch,
+    std::span<const std::uint64_t> samples,
+    std::span<const float> losses,
+    std::span<const float> p_others) {
+    return send_in_frames(samples.size(), [&](const auto& slice) {
+        return local::Losses{epoch, slice(samples), slice(losses), slice(p_others)};
     });
 }
 
 Result<bool> SidecarClient::send_similarity(
     std::span<const std::uint64_t> samples, std::span<const std::uint64_t> hashes) {
-    return send_in_frames(samples, hashes, [](auto some, auto values) {
-        return local::Similarity{std::move(some), std::move(values)};
+    return send_in_frames(samples.size(), [&](const auto& slice) {
+        return local::Similarity{slice(samples), slice(hashes)};
     });
 }
 

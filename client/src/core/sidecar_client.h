@@ -76,12 +76,16 @@ public:
     Result<local::Probe> ask_probe(TimePoint deadline);
 
     // One-way frames. They never wait: false means that the sidecar is behind and the frame was not
-    // sent. Losses and fingerprints take as many frames as needed; both spans have equal length.
+    // sent. Losses and fingerprints take as many frames as needed; the spans have equal length.
+    // `p_others`, see local::Losses, may be empty.
     Result<bool> send_consumed(std::uint64_t epoch, std::span<const std::uint64_t> samples);
     Result<bool> send_report(const local::Report& report);
     Result<bool> send_probed(const local::Probed& probed);
     Result<bool> send_losses(
-        std::uint64_t epoch, std::span<const std::uint64_t> samples, std::span<const float> losses);
+        std::uint64_t epoch,
+        std::span<const std::uint64_t> samples,
+        std::span<const float> losses,
+        std::span<const float> p_others);
     Result<bool> send_similarity(
         std::span<const std::uint64_t> samples, std::span<const std::uint64_t> hashes);
 
@@ -92,9 +96,8 @@ private:
 
     Status send_all(std::span<const std::byte> bytes, TimePoint deadline, int passed_fd = -1);
     Result<bool> send_now(const local::Message& message);
-    template <class Value, class Make>
-    Result<bool> send_in_frames(
-        std::span<const std::uint64_t> samples, std::span<const Value> values, Make make);
+    template <class Make>
+    Result<bool> send_in_frames(std::size_t count, Make make);
     template <class Answer>
     Result<Answer> ask(const local::Message& message, TimePoint deadline, int passed_fd = -1);
     Result<local::Message> request(

@@ -108,6 +108,11 @@ class Draws:
         self._wait_ns += wait_ns
         self._step_ns += wait_ns + compute_ns
 
+    @property
+    def sent_waiting(self) -> Optional[float]:
+        """The waiting share that the epoch's begin sends; None: the loop has not measured any yet."""
+        return self._waiting
+
     def leave_out(self, count: int) -> None:
         """Excludes the last `count` draws from training (an incomplete batch)."""
         self._left_out += count
@@ -269,8 +274,11 @@ class Draws:
 
     # --- losses --------------------------------------------------------------------------------------------------
 
-    def report(self, ids: Array, losses: Array) -> None:
+    def report(self, ids: Array, losses: Array, p_other: Optional[Array] = None) -> None:
         """Per-sample losses of served ids (int64 and float32 of shape (n,)); see DataLoader.report()."""
+        if p_other is not None and p_other.shape != ids.shape:
+            self.warn_once("shape of p_other", f"p_other of shape {p_other.shape} for ids of shape {ids.shape} is ignored")
+            p_other = None
         if ids.ndim != 1 or losses.shape != ids.shape:
             self._ignored += max(ids.size, losses.size)
             if "shapes" not in self._warned:
@@ -279,12 +287,12 @@ class Draws:
             return
         good = np.isfinite(losses) & (ids >= 0) & (ids < len(self._samples))
         self._ignored += int(ids.size - good.sum())
-        ids, losses = ids[good], losses[good]
+        ids, losses, p_other = ids[good], losses[good], None if p_other is None else p_other[good]
         if ids.size == 0 or not self.terms.needs_losses:
             return
         self._losses_ever += ids.size
         link = self._begun_link()
-        if link is not None and link.losses(self.epoch, ids, losses):
+        if link is not None and link.losses(self.epoch, ids, losses, p_other):
             self._sent += ids.size
         else:
             self._dropped += ids.size

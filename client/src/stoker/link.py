@@ -21,7 +21,7 @@ log = logging.getLogger("stoker")
 
 T = TypeVar("T")
 
-FEATURE_CONTRACTS, FEATURE_PROBE, FEATURE_AHEAD = 1, 2, 8  # bits of Welcome.features
+FEATURE_CONTRACTS, FEATURE_PROBE, FEATURE_AHEAD, FEATURE_P_OTHERS = 1, 2, 8, 16  # bits of Welcome.features
 READY, READ_AT_ORIGIN, ORIGIN_ERROR = 0, 1, 2  # FetchStatus of proto/local/protocol.h
 
 AHEAD_AT_MOST = 65536  # kAheadSamplesMax of proto/local/protocol.h; exceeds every sidecar's window
@@ -264,9 +264,15 @@ class Link:
         requested, served, kinds, ended = answer
         return Drawn(_as_ids(requested), _as_ids(served), np.frombuffer(kinds, dtype=np.uint8), ended)
 
-    def losses(self, epoch: int, ids: Array, losses: Array) -> bool:
-        """Sends losses (int64 and float32, equally long) without waiting. False: not sent."""
-        return bool(self._send(lambda client: client.send_losses(epoch, ids, losses), False))
+    def losses(self, epoch: int, ids: Array, losses: Array, p_others: Optional[Array] = None) -> bool:
+        """Sends losses (int64 and float32, equally long) without waiting. False: not sent.
+
+        Args:
+            p_others: float32, as long; the largest probability among the other classes, or a NaN. Left out where the
+                sidecar does not know it.
+        """
+        known = p_others if self._features & FEATURE_P_OTHERS else None
+        return bool(self._send(lambda client: client.send_losses(epoch, ids, losses, known), False))
 
     def similarity(self, ids: Array, hashes: Array) -> bool:
         """Sends fingerprints (int64 and uint64, equally long) without waiting. False: not sent."""

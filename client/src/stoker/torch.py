@@ -239,7 +239,7 @@ class DataLoader(torch.utils.data.DataLoader):
             source.advance(self.sampler.position(self._received * self.batch_size))
         source.note_step(wait_ns, compute_ns, steps)
 
-    def report(self, ids: Any, losses: Any) -> None:
+    def report(self, ids: Any, losses: Any, p_other: Any = None) -> None:
         """Reports the losses of a step's samples to the contract. Cheap: one frame per batch, dropped when the sidecar
         is busy; losses on a GPU are copied asynchronously.
 
@@ -247,8 +247,11 @@ class DataLoader(torch.utils.data.DataLoader):
             ids: of the batch, integers of shape (n,).
             losses: one per id, of shape (n,), any floating type, any device; use `reduction="none"`. Losses that are
                 not finite and losses of another shape are ignored and counted; they never raise.
+            p_other: one per id, of shape (n,): the largest probability, by the model, among the classes other than the
+                sample's own. Only family iowa uses it, for its margin; without it, and for values outside 0..1, the
+                margin uses 1 - exp(-loss), the largest value that it can have.
         """
-        self._contract_stream().report(ids, losses)
+        self._contract_stream().report(ids, losses, p_other)
 
     def report_similarity(self, ids: Any, hashes: Any) -> None:
         """Sends each sample's fingerprint to a contract with `redundancy`, once per sample; see `similarity`. From the

@@ -70,6 +70,16 @@ def shared(numbers: torch.Tensor) -> torch.Tensor:
         return numbers
 
 
+def _numbers(values: Any) -> torch.Tensor:
+    return values.detach() if isinstance(values, torch.Tensor) else torch.as_tensor(values)
+
+
+def _to_host(values: torch.Tensor) -> torch.Tensor:
+    """Starts copying numbers to pinned memory, as float32; an event recorded afterwards tells when they are there."""
+    host = torch.empty(values.shape, dtype=torch.float32, pin_memory=True)
+    return host.copy_(values.to(torch.float32), non_blocking=True)
+
+
 class Fingerprinter:
     """Computes fingerprints of decoded samples, in workers and the training process, until each was sent."""
 
@@ -172,7 +182,7 @@ class ContractStream:
             self.fingerprinter = taken
             self.draws.on_new_sidecar = taken.told.zero_
         self._is_loaded = False
-        self._pending: Deque[Tuple[Array, torch.Tensor, Any]] = deque()
+        self._pending: Deque[Tuple[Array, torch.Tensor, Optional[torch.Tensor], Any]] = deque()
 
     def begin(self) -> None:
         """Starts an iteration: the next epoch, or the loaded one."""
@@ -206,10 +216,11 @@ class ContractStream:
         if self.draws.report_similarity(named, bits) and self.fingerprinter is not None:
             self.fingerprinter.told[torch.from_numpy(named)] = 1
 
-    def report(self, ids: Any, losses: Any) -> None:
+    def report(self, ids: Any, losses: Any, p_other: Any = None) -> None:
         """See DataLoader.report()."""
         self._flush(wait=False)
-        values = losses.detach() if isinstance(losses, torch.Tensor) else torch.as_tensor(losses)
+        values = _numbers(losses)
+        others = None if p_other is None else _numbers(p_other)
         named = np.asarray(ids.cpu() if isinstance(ids, torch.Tensor) else ids, dtype=np.int64)
         if values.ndim != 1:
             self.draws.warn_once(
@@ -218,13 +229,13 @@ class ContractStream:
                 f'{tuple(values.shape)}: use reduction="none"; losses of other shapes are ignored',
             )
         if values.is_cuda and len(self._pending) < PENDING_AT_MOST:
-            host = torch.empty(values.shape, dtype=torch.float32, pin_memory=True)
-            host.copy_(values.to(torch.float32), non_blocking=True)
+            host, host_others = _to_host(values), None if others is None else _to_host(others)
             done = torch.cuda.Event()
             done.record()
-            self._pending.append((named, host, done))
+            self._pending.append((named, host, host_others, done))
         else:
-            self.draws.report(named, values.to(torch.float32).cpu().numpy())
+            on_cpu = values.to(torch.float32).cpu().numpy()
+            self.draws.report(named, on_cpu, None if others is None else others.to(torch.float32).cpu().numpy())
 
     def epoch_report(self) -> EpochReport:
         """See DataLoader.epoch_report()."""
@@ -244,8 +255,8 @@ class ContractStream:
 
     def _flush(self, wait: bool) -> None:
         """Sends the losses that have arrived from the GPU."""
-        while self._pending and (wait or self._pending[0][2].query()):
-            ids, losses, done = self._pending.popleft()
+        while self._pending and (wait or self._pending[0][3].query()):
+            ids, losses, p_others, done = self._pending.popleft()
             if wait:
                 done.synchronize()
-            self.draws.report(ids, losses.numpy())
+            self.draws.report(ids, losses.numpy(), None if p_others is None else p_others.numpy())

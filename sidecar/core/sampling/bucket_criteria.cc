@@ -36,12 +36,6 @@ const std::vector<float>& cross_entropies() {
     return kTable;
 }
 
-const std::vector<float>& losses() {
-    static const std::vector<float> kTable =
-        table_of([](double p_true) { return -std::log(std::max(p_true, 0.5 / kSteps)); });
-    return kTable;
-}
-
 // The least and the greatest value of one criterion.
 struct Range {
     double least = std::numeric_limits<double>::infinity();
@@ -56,20 +50,25 @@ struct Range {
     [[nodiscard]] double factor(double weight) const {
         return most > least ? weight / (most - least) : 0;
     }
+
+    // Factor that maps 0..the greatest value to 0..`weight`; 0 if there is none.
+    [[nodiscard]] double factor_from_zero(double weight) const {
+        return most > 0 ? weight / most : 0;
+    }
 };
 
 }  // namespace
 
 double cross_entropy_term(double p_true) {
-    return p_true > 0 ? -p_true * std::log2(p_true) : 0;
+    return -std::log(std::max(p_true, 0.5 / kSteps));
 }
 
-double margin_term(double p_true) {
-    return 2 * (1 - p_true);
+double margin_term(double p_true, double p_other) {
+    return 1 - p_true + std::min(p_other, 1 - p_true);
 }
 
-double fetch_term(double size) {
-    return 1 / std::max(size, 1e-6);
+double fetch_term(double size, double latency) {
+    return 1 / std::max(latency + size, 1e-6);
 }
 
 struct BucketCriteria::Ranges {
@@ -106,7 +105,24 @@ bool BucketCriteria::record_probability(SampleIndex sample, float p_true) {
     }
     known_ += knows(sample) ? 0 : 1;
     p_trues_[sample] = to_steps(p_true);
+    if (!p_others_.empty()) {
+        p_others_[sample] = kUnknown;  // it belonged to an earlier visit
+    }
     return true;
+}
+
+bool BucketCriteria::record_other(SampleIndex sample, float p_other) {
+    if (sample >= p_trues_.size() || !knows(sample) || !(p_other >= 0 && p_other <= 1)) {
+        return false;
+    }
+    p_others_.resize(p_trues_.size(), kUnknown);
+    p_others_[sample] = to_steps(p_other);
+    return true;
+}
+
+void BucketCriteria::set_latency_bytes(double bytes) {
+    STOKER_CHECK(bytes >= 0, "a latency is 0 or more");
+    latency_bytes_ = bytes;
 }
 
 bool BucketCriteria::fetches_differ() const {
@@ -114,7 +130,15 @@ bool BucketCriteria::fetches_differ() const {
 }
 
 double BucketCriteria::fetch_of(SampleIndex sample) const {
-    return fetch_term(static_cast<double>(settings_.size_of(sample).count()) / mean_size_);
+    return fetch_term(
+        static_cast<double>(settings_.size_of(sample).count()) / mean_size_,
+        latency_bytes_ / mean_size_);
+}
+
+// Without a report the bound 1 - p_true stands for the largest other probability.
+double BucketCriteria::margin_of(SampleIndex sample) const {
+    const double p_true = from_steps(p_trues_[sample]);
+    return margin_term(p_true, knows_other(sample) ? from_steps(p_others_[sample]) : 1 - p_true);
 }
 
 void BucketCriteria::rescore() {
@@ -127,7 +151,6 @@ void BucketCriteria::rescore() {
 
 void BucketCriteria::measure(Ranges& ranges) {
     const auto& cross_entropy = cross_entropies();
-    const auto& loss = losses();
     const bool with_fetches = fetches_differ();
     double sum = 0;
     for (SampleIndex sample = 0; sample < p_trues_.size(); ++sample) {
@@ -136,11 +159,11 @@ void BucketCriteria::measure(Ranges& ranges) {
             continue;
         }
         ranges.cross_entropy.take(static_cast<double>(cross_entropy[p_true]));
-        ranges.margin.take(margin_term(from_steps(p_true)));
+        ranges.margin.take(margin_of(sample));
         if (with_fetches) {
             ranges.fetch.take(fetch_of(sample));
         }
-        sum += static_cast<double>(loss[p_true]);
+        sum += static_cast<double>(cross_entropy[p_true]);
     }
     mean_loss_ = known_ > 0 ? sum / known_ : 0;
 }
@@ -154,7 +177,7 @@ void BucketCriteria::score_all(const Ranges& ranges, std::vector<std::uint32_t>&
     const double by = weights > 0 ? 1 / weights : 0;
     const double by_entropy = ranges.cross_entropy.factor(settings_.cross_entropy) * by;
     const double by_margin = is_io ? ranges.margin.factor(settings_.margin) * by : 0;
-    const double by_fetch = with_fetches ? ranges.fetch.factor(settings_.fetch) * by : 0;
+    const double by_fetch = with_fetches ? ranges.fetch.factor_from_zero(settings_.fetch) * by : 0;
     for (SampleIndex sample = 0; sample < p_trues_.size(); ++sample) {
         const Steps p_true = p_trues_[sample];
         if (p_true == kUnknown) {
@@ -162,7 +185,7 @@ void BucketCriteria::score_all(const Ranges& ranges, std::vector<std::uint32_t>&
         }
         const double entropy = static_cast<double>(cross_entropy[p_true]);
         double score = by_entropy * (entropy - ranges.cross_entropy.least) +
-                       by_margin * (margin_term(from_steps(p_true)) - ranges.margin.least);
+                       by_margin * (margin_of(sample) - ranges.margin.least);
         if (with_fetches) {
             score += by_fetch * (fetch_of(sample) - ranges.fetch.least);
         }
@@ -192,6 +215,11 @@ float BucketCriteria::score(SampleIndex sample) const {
 float BucketCriteria::p_true(SampleIndex sample) const {
     return knows(sample) ? static_cast<float>(from_steps(p_trues_[sample]))
                          : std::numeric_limits<float>::quiet_NaN();
+}
+
+float BucketCriteria::p_other(SampleIndex sample) const {
+    return knows_other(sample) ? static_cast<float>(from_steps(p_others_[sample]))
+                               : std::numeric_limits<float>::quiet_NaN();
 }
 
 }  // namespace stoker::sidecar

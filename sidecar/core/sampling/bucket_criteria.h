@@ -18,19 +18,20 @@ enum class Bottleneck : std::uint8_t {
     kIo,       // reading: cross entropy, margin and fetch cost
 };
 
-// -p log2 p of the true class: small for learnt samples. Peaks at p = 1/e and falls again for the
-// hardest samples, which margin_term() corrects.
+// -ln p of the true class, that is the loss: it grows as a sample gets harder. (The published
+// -p log2 p falls again for p below 1/e, so a sample that is not learnt at all would be as
+// unimportant as one that is mastered.) p below 1/131068, which a step cannot express, counts as
+// that.
 double cross_entropy_term(double p_true);
 
-// 1 - (p_true - p_other), 0..2: small for samples far from confusion. `p_other`, the largest
-// probability among the other classes, cannot be derived from a loss: its upper bound 1 - p_true
-// replaces it, so the margin grows with the loss.
-double margin_term(double p_true);
+// 1 - (p_true - p_other), 0..2: small for samples far from confusion. `p_other`: the largest
+// probability among the other classes; above its upper bound 1 - p_true it counts as the bound.
+double margin_term(double p_true, double p_other);
 
-// 1 / size, relative to the mean: small for expensive samples. (The slides also use the load time.
-// With one origin that is a constant, the size, and our own queueing delay; the delay would make a
-// seed's samples depend on the clock.)
-double fetch_term(double size);
+// 1 / load time: small for expensive samples. The load time is latency + size / bandwidth, here in
+// units of the time that a sample of mean size is transferred in: `latency` x bandwidth, and size,
+// both relative to the mean size.
+double fetch_term(double size, double latency);
 
 struct CriteriaSettings {
     Bottleneck bottleneck = Bottleneck::kIo;
@@ -41,10 +42,12 @@ struct CriteriaSettings {
     std::function<Bytes(SampleIndex)> size_of = {};
 };
 
-// Scores the samples of one job, 0..1, high = important: each criterion is min-max normalised over
-// the measured samples; the score is their weighted mean (the source gives no combination; ours is
-// configurable). Scores have steps of 1/65534, so that counting ranks them. 8 bytes per sample. Not
-// thread-safe. Deterministic.
+// Scores the samples of one job, 0..1, high = important. Cross entropy and margin are min-max
+// normalised over the measured samples; the fetch term is divided by its greatest value, so it
+// counts little if all samples load about equally fast. The score is their weighted mean (the
+// source gives no combination; ours is configurable). Scores have steps of 1/65534, so that
+// counting ranks them. 8 bytes per sample, and 2 more once a p_other was recorded. Not thread-safe.
+// Deterministic.
 class BucketCriteria {
 public:
     // A score in steps; kUnknown: no measurement at the last rescore().
@@ -58,6 +61,17 @@ public:
 
     // As record(), from the probability of the true class, 0..1.
     bool record_probability(SampleIndex sample, float p_true);
+
+    // Records the largest probability among the other classes, 0..1, of the visit that was recorded
+    // last; the next record() of the sample forgets it. False: unknown sample, no visit, or another
+    // number.
+    bool record_other(SampleIndex sample, float p_other);
+
+    // The origin's latency x bandwidth: the size whose transfer takes as long as the latency. 0 or
+    // more; infinite: the load time does not depend on the size.
+    void set_latency_bytes(double bytes);
+
+    [[nodiscard]] double latency_bytes() const { return latency_bytes_; }
 
     void set_bottleneck(Bottleneck bottleneck) { settings_.bottleneck = bottleneck; }
 
@@ -90,7 +104,13 @@ public:
     // Mean of -ln p_true over all known samples, of any age; as of rescore().
     [[nodiscard]] double mean_loss() const { return mean_loss_; }
 
+    // NaN if unknown.
     [[nodiscard]] float p_true(SampleIndex sample) const;
+    [[nodiscard]] float p_other(SampleIndex sample) const;
+
+    [[nodiscard]] bool knows_other(SampleIndex sample) const {
+        return !p_others_.empty() && p_others_[sample] != kUnknown;
+    }
 
 private:
     // Ranges of the criteria over all known samples.
@@ -98,15 +118,18 @@ private:
 
     [[nodiscard]] bool fetches_differ() const;
     [[nodiscard]] double fetch_of(SampleIndex sample) const;
+    [[nodiscard]] double margin_of(SampleIndex sample) const;
     void measure(Ranges& ranges);
     void score_all(const Ranges& ranges, std::vector<std::uint32_t>& counts);
     void rank_all(const std::vector<std::uint32_t>& counts);
 
     CriteriaSettings settings_;
     std::vector<Steps> p_trues_;
+    std::vector<Steps> p_others_;  // empty until one is recorded
     std::vector<Steps> scores_;
     std::vector<float> ranks_;
     double mean_size_ = 1;
+    double latency_bytes_ = 0;
     std::uint32_t known_ = 0;
     double mean_loss_ = 0;
 };

@@ -9,7 +9,7 @@ namespace stoker::sidecar {
 
 namespace {
 
-constexpr std::uint32_t kVersion = 0x33574F49;  // "IOW3"
+constexpr std::uint32_t kVersion = 0x34574F49;  // "IOW4"
 
 }  // namespace
 
@@ -159,6 +159,15 @@ void BucketSampler::on_losses(
     const std::uint64_t used = learn(buckets_.criteria(), samples, losses);
     if (const auto reader = readers_.find(rank); reader != readers_.end()) {
         reader->second.report.count_losses(used, samples.size(), losses.size());
+    }
+}
+
+void BucketSampler::on_p_others(
+    std::span<const SampleIndex> samples, std::span<const float> p_others) {
+    if (samples.size() == p_others.size()) {
+        for (std::size_t i = 0; i < samples.size(); ++i) {
+            buckets_.criteria().record_other(samples[i], p_others[i]);
+        }
     }
 }
 

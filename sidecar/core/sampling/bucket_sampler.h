@@ -46,6 +46,8 @@ public:
         std::uint32_t rank,
         std::span<const SampleIndex> samples,
         std::span<const float> losses) override;
+    void on_p_others(
+        std::span<const SampleIndex> samples, std::span<const float> p_others) override;
     [[nodiscard]] EpochReport report(std::uint32_t rank) const override;
 
     // Returns SampleBuckets::worths().

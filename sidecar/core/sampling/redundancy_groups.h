@@ -55,6 +55,21 @@ public:
         return sample < first_.size() && members_[first_[sample]] != sample;
     }
 
+    // Calls visit(span of samples) for each group, cut into parts of at most `most` members; each
+    // sample is in one part. Members ascend. O(n).
+    template <class Visit>
+    void each_part(std::uint32_t most, const Visit& visit) const {
+        for (std::size_t begin = 0; begin < members_.size();) {
+            std::size_t end = begin + 1;
+            while (end < members_.size() && end - begin < most &&
+                   first_[members_[end]] == first_[members_[begin]]) {
+                ++end;
+            }
+            visit(std::span{members_}.subspan(begin, end - begin));
+            begin = end;
+        }
+    }
+
     [[nodiscard]] bool empty() const { return members_.empty(); }
 
 private:

@@ -21,6 +21,13 @@ constexpr std::uint32_t kUnknown = 127;
 constexpr float kSteps = 126;
 constexpr std::uint32_t kLooks = 64;  // comparisons per sample and band for near-duplicates
 constexpr float kOutside = 0.499F;    // maximum value of a sample outside the bucket
+constexpr std::uint32_t kNoOther = 255;
+constexpr float kOtherSteps = 254;
+
+// The member that an epoch reads. Most parts are single samples, which need no division.
+SampleIndex turn_of(std::span<const SampleIndex> part, std::uint64_t epoch) {
+    return part.size() == 1 ? part.front() : part[epoch % part.size()];
+}
 
 std::vector<RedundancyGroups::Copy> read_copies(WireReader& wire, std::uint32_t count) {
     std::vector<RedundancyGroups::Copy> copies;
@@ -46,9 +53,29 @@ SampleBuckets::SampleBuckets(
       adapt_rate_(options.adapt_rate),
       criteria_(count, std::move(options.criteria)),
       groups_(std::move(options.groups)),
+      latency_bytes_(std::move(options.latency_bytes)),
       waiting_(count, false),
+      read_(count, true),
       worths_(count, 1) {
     measure();
+}
+
+template <class Visit>
+void SampleBuckets::each_part(const Visit& visit) const {
+    if (redundancy_ == Redundancy::kRemove && !groups_.empty()) {
+        groups_.each_part(kTurnsMax, visit);
+        return;
+    }
+    for (SampleIndex sample = 0; sample < count(); ++sample) {
+        visit(std::span<const SampleIndex>{&sample, 1});
+    }
+}
+
+void SampleBuckets::move(std::span<const SampleIndex> part, bool out) {
+    for (const SampleIndex sample : part) {
+        waiting_[sample] = out;
+    }
+    waiting_count_ += out ? 1 : -1;
 }
 
 void SampleBuckets::begin_epoch(std::uint64_t epoch) {
@@ -58,20 +85,21 @@ void SampleBuckets::begin_epoch(std::uint64_t epoch) {
     turned_for_ = epoch + 1;
     group_alike();
     if (criteria_.known() == 0) {
+        measure();
         return;
+    }
+    if (const auto measured = latency_bytes_ ? latency_bytes_() : std::nullopt) {
+        criteria_.set_latency_bytes(*measured);
     }
     criteria_.rescore();
     if (first_loss_ == 0) {
         first_loss_ = criteria_.mean_loss();
     }
     without_progress_ = has_progressed() ? 0 : without_progress_ + 1;
-    if (is_regular(epoch)) {
-        return;
-    }
-    if (without_progress_ >= recall_after_) {
+    if (!is_regular(epoch) && without_progress_ >= recall_after_) {
         without_progress_ = 0;
-        recall(epoch);
-    } else {
+        recall();
+    } else if (!is_regular(epoch)) {
         sample_out();
     }
     measure();
@@ -118,7 +146,20 @@ void SampleBuckets::group_alike() {
         prints_ = {};
         printed_ = {};
     }
-    measure();
+    settle_parts();
+}
+
+// After the groups have changed: a part is outside if all of its members were.
+void SampleBuckets::settle_parts() {
+    waiting_count_ = 0;
+    each_part([this](std::span<const SampleIndex> part) {
+        const bool out =
+            std::ranges::all_of(part, [this](auto sample) { return waiting_[sample]; });
+        for (const SampleIndex sample : part) {
+            waiting_[sample] = out;
+        }
+        waiting_count_ += out ? 1 : 0;
+    });
 }
 
 // Whether quality has improved. Uses the last epoch's report, if any, once.
@@ -143,78 +184,106 @@ double SampleBuckets::learnt() const {
     return first_loss_ > 0 ? std::clamp(1 - criteria_.mean_loss() / first_loss_, 0.0, 1.0) : 0;
 }
 
-void SampleBuckets::sample_out() {
+// Number of parts, of `all`, that this epoch moves out.
+std::uint32_t SampleBuckets::leaving(std::uint32_t all) const {
     const double rate = out_rate_ * (adapt_rate_ ? learnt() : 1);
-    std::uint32_t all = 0;  // without removed copies, whose old scores would keep them
-    std::uint32_t inside = 0;
-    std::vector<std::uint32_t> counts(BucketCriteria::kUnknown);  // by score
-    for (SampleIndex sample = 0; sample < count(); ++sample) {
-        all += is_removed(sample) ? 0 : 1;
-        inside += contains(sample) ? 1 : 0;
-        if (may_go_out(sample)) {
-            ++counts[criteria_.score_steps(sample)];
-        }
-    }
+    const std::uint32_t inside = all - waiting_count_;
     const auto stay = static_cast<std::uint32_t>(std::ceil(min_fraction_ * all));
     const std::uint32_t room = inside > stay ? inside - stay : 0;
-    std::uint32_t left = std::min(static_cast<std::uint32_t>(rate * inside), room);
-    // All below the border score go, and the first ones of those on it.
-    std::uint32_t border = 0;
-    for (; border < counts.size() && counts[border] <= left; ++border) {
-        left -= counts[border];
-    }
-    for (SampleIndex sample = 0; sample < count(); ++sample) {
-        const bool lowest = may_go_out(sample) && criteria_.score_steps(sample) <= border;
-        if (lowest && (criteria_.score_steps(sample) < border || left > 0)) {
-            left -= criteria_.score_steps(sample) == border ? 1 : 0;
-            waiting_[sample] = true;
-            ++waiting_count_;
-        }
-    }
+    return std::min(static_cast<std::uint32_t>(rate * inside), room);
 }
 
-bool SampleBuckets::may_go_out(SampleIndex sample) const {
-    return contains(sample) && criteria_.score_steps(sample) != BucketCriteria::kUnknown;
+void SampleBuckets::sample_out() {
+    std::uint32_t all = 0;
+    // Parts in the bucket by score; the last number, of those without a score, is not used.
+    std::vector<std::uint32_t> counts(BucketCriteria::kUnknown + 1U);
+    each_part([&](std::span<const SampleIndex> part) {
+        ++all;
+        if (!waiting_[part.front()]) {
+            ++counts[score_of(part)];
+        }
+    });
+    std::uint32_t left = leaving(all);
+    std::uint32_t border = 0;
+    for (; border < BucketCriteria::kUnknown && counts[border] <= left; ++border) {
+        left -= counts[border];
+    }
+    // All below the border score go, and random ones of those on it: in the order of a listing they
+    // would be of one class.
+    Prng random(seed_ ^ (epoch() * 0x9E3779B97F4A7C15ULL));
+    std::uint32_t on_border = counts[border];
+    each_part([&](std::span<const SampleIndex> part) {
+        if (waiting_[part.front()]) {
+            return;
+        }
+        const BucketCriteria::Steps score = score_of(part);
+        if (score == BucketCriteria::kUnknown || score > border) {
+            return;
+        }
+        const bool chosen = score < border || random.below(on_border--) < left;
+        if (chosen) {
+            left -= score == border ? 1 : 0;
+            move(part, true);
+        }
+    });
+}
+
+// The score of the member that was read last.
+BucketCriteria::Steps SampleBuckets::score_of(std::span<const SampleIndex> part) const {
+    const std::uint64_t last = epoch() + part.size() - 1;  // epoch() - 1, but not below 0
+    return criteria_.score_steps(turn_of(part, last));
 }
 
 // Selection sampling (Knuth, algorithm S): recalls exactly the share of the samples outside, in one
 // pass.
-void SampleBuckets::recall(std::uint64_t epoch) {
-    Prng luck(seed_ ^ (epoch * 0x9E3779B97F4A7C15ULL));
+void SampleBuckets::recall() {
+    Prng random(seed_ ^ (epoch() * 0x9E3779B97F4A7C15ULL));
     auto left = static_cast<std::uint32_t>(std::ceil(recall_fraction_ * waiting_count_));
     std::uint32_t unseen = waiting_count_;
-    waiting_count_ -= left;
-    for (SampleIndex sample = 0; sample < count() && left > 0; ++sample) {
-        if (!waiting_[sample]) {
-            continue;
-        }
-        if (luck.below(unseen--) < left) {
-            waiting_[sample] = false;
+    each_part([&](std::span<const SampleIndex> part) {
+        if (waiting_[part.front()] && random.below(unseen--) < left) {
+            move(part, false);
             --left;
         }
-    }
+    });
 }
 
-// Every sample in the bucket is read once per epoch, so displacing one by another would only cost a
-// fetch: all have the same value.
+// Every sample that each epoch reads has the same value: displacing one by another would only cost
+// a fetch.
 void SampleBuckets::measure() {
     size_ = 0;
-    for (SampleIndex sample = 0; sample < count(); ++sample) {
-        size_ += contains(sample) ? 1 : 0;
-        worths_[sample] = contains(sample) ? 1 : kOutside * criteria_.ranks()[sample];
-    }
+    each_part([this](std::span<const SampleIndex> part) {
+        const bool out = waiting_[part.front()];
+        const SampleIndex turn = turn_of(part, epoch());
+        const float worth = 0.5F + 0.5F / static_cast<float>(part.size());
+        for (const SampleIndex sample : part) {
+            if (const bool reads = !out && sample == turn; read_[sample] != reads) {
+                read_[sample] = reads;  // few change, and writing a bit is slow
+            }
+            worths_[sample] = out ? kOutside * criteria_.ranks()[sample] : worth;
+        }
+        size_ += out ? 0 : 1;
+    });
 }
 
 void SampleBuckets::write(WireWriter& wire) const {
     wire.put(turned_for_).put(without_progress_);
-    wire.put(static_cast<std::uint8_t>(criteria_.bottleneck()));
+    wire.put(static_cast<std::uint8_t>(criteria_.bottleneck())).put(criteria_.latency_bytes());
     wire.put(first_loss_).put(best_quality_.value_or(-1)).put(best_loss_.value_or(-1));
+    bool has_others = false;
     for (SampleIndex sample = 0; sample < count(); ++sample) {
         const std::uint32_t steps =
             criteria_.knows(sample)
                 ? static_cast<std::uint32_t>(std::lround(criteria_.p_true(sample) * kSteps))
                 : kUnknown;
         wire.put(static_cast<std::uint8_t>(steps | (waiting_[sample] ? kWaits : 0)));
+        has_others = has_others || criteria_.knows_other(sample);
+    }
+    wire.put(static_cast<std::uint8_t>(has_others ? 1 : 0));
+    for (SampleIndex sample = 0; has_others && sample < count(); ++sample) {
+        wire.put(static_cast<std::uint8_t>(
+            criteria_.knows_other(sample) ? std::lround(criteria_.p_other(sample) * kOtherSteps)
+                                          : kNoOther));
     }
     const auto copies = groups_.copies();
     wire.put(static_cast<std::uint32_t>(copies.size()));
@@ -227,35 +296,46 @@ bool SampleBuckets::read(WireReader& wire) {
     const auto turned_for = wire.get<std::uint64_t>();
     const auto without_progress = wire.get<std::uint32_t>();
     const auto bottleneck = wire.get<std::uint8_t>();
+    const auto latency_bytes = wire.get<double>();
     const auto first_loss = wire.get<double>();
     const auto best_quality = wire.get<double>();
     const auto best_loss = wire.get<double>();
     const auto samples = wire.get_bytes(count());
+    const auto others = wire.get_bytes(wire.get<std::uint8_t>() == 0 ? 0 : count());
     const auto copies = read_copies(wire, count());
-    if (!wire.ok() || !std::isfinite(first_loss)) {
+    if (!wire.ok() || !std::isfinite(first_loss) || !(latency_bytes >= 0)) {
         return false;
     }
     turned_for_ = turned_for;
     without_progress_ = without_progress;
     criteria_.set_bottleneck(bottleneck == 0 ? Bottleneck::kCompute : Bottleneck::kIo);
+    criteria_.set_latency_bytes(latency_bytes);
     first_loss_ = first_loss;
     best_quality_ = best_quality >= 0 ? std::optional{best_quality} : std::nullopt;
     best_loss_ = best_loss >= 0 ? std::optional{best_loss} : std::nullopt;
-    waiting_count_ = 0;
-    for (SampleIndex sample = 0; sample < count(); ++sample) {
-        const auto byte = std::to_integer<std::uint32_t>(samples[sample]);
-        if (const std::uint32_t steps = byte & ~kWaits; steps != kUnknown) {
-            criteria_.record_probability(sample, static_cast<float>(steps) / kSteps);
-        }
-        waiting_[sample] = (byte & kWaits) != 0;
-        waiting_count_ += waiting_[sample] ? 1 : 0;
-    }
     if (redundancy_ != Redundancy::kKeep && !copies.empty()) {
         groups_ = RedundancyGroups::of(count(), copies);
     }
+    read_samples(samples, others);
     criteria_.rescore();
+    settle_parts();
     measure();
     return true;
+}
+
+void SampleBuckets::read_samples(
+    std::span<const std::byte> samples, std::span<const std::byte> others) {
+    for (SampleIndex sample = 0; sample < count(); ++sample) {
+        const auto byte = std::to_integer<std::uint32_t>(samples[sample]);
+        waiting_[sample] = (byte & kWaits) != 0;
+        if (const std::uint32_t steps = byte & ~kWaits; steps != kUnknown) {
+            criteria_.record_probability(sample, static_cast<float>(steps) / kSteps);
+        }
+        if (!others.empty() && std::to_integer<std::uint32_t>(others[sample]) != kNoOther) {
+            criteria_.record_other(
+                sample, std::to_integer<std::uint8_t>(others[sample]) / kOtherSteps);
+        }
+    }
 }
 
 }  // namespace stoker::sidecar

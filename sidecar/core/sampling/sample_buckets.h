@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -15,7 +16,7 @@ namespace stoker::sidecar {
 // Treatment of near-duplicates.
 enum class Redundancy : std::uint8_t {
     kKeep,
-    kRemove,  // RRemove, if the step is the bottleneck: reads only one of a group
+    kRemove,  // RRemove, if the step is the bottleneck: reads one of a group, in turns
     kRepeat,  // RRepeat, if reading is the bottleneck: serves a cached member for an absent one
 };
 
@@ -24,6 +25,9 @@ struct BucketOptions {
     CriteriaSettings criteria = {};
     bool adapt_rate = true;        // multiply outRate by the learnt share of the task, 0..1
     RedundancyGroups groups = {};  // initially known groups
+    // Asked when an epoch begins, for BucketCriteria::set_latency_bytes(); nullopt: no measurement,
+    // the last value stays. Empty: there never is one.
+    std::function<std::optional<double>()> latency_bytes = {};
 };
 
 // Assigns a job's samples, per epoch, to the bucket or to the waiting set outside it (IOWA; Hu,
@@ -38,26 +42,36 @@ struct BucketOptions {
 //    below 5 % it is the step, from 10 % on it is reading, in between it does not change. Before
 //    the first report it is reading.
 //
-// Memory: 12 bytes and a bit per sample; redundancy groups take 8 more, and another 8 until they
+// 5. The load time that the criteria use is that of the origin as measured when an epoch begins. It
+//    stays for the epoch and is in the snapshot, so ranks and a resumed epoch agree.
+//
+// Under kRemove the members of a group take turns: each epoch reads the next one, so after as many
+// epochs as the group has members each was read. A group of more than kTurnsMax members is cut into
+// parts, of which each is read as a group: no sample waits longer for its turn. The members of a
+// part are in the bucket, or outside, together; the score of the one that was read last decides.
+//
+// Memory: 12 bytes and two bits per sample; redundancy groups take 8 more, and another 8 until they
 // are known. Deterministic. Not thread-safe.
 class SampleBuckets {
 public:
+    static constexpr std::uint32_t kTurnsMax = 4;  // epochs
+
     SampleBuckets(std::uint32_t count, const SamplerSettings& settings, BucketOptions options);
 
     // Moves samples between the buckets, once per epoch: later calls for the same epoch do nothing.
-    // O(N), about 20 ns per sample.
+    // O(N), about 25 ns per sample.
     void begin_epoch(std::uint64_t epoch);
 
-    // Whether the sample is read in this epoch.
-    [[nodiscard]] bool contains(SampleIndex sample) const {
-        return !waiting_[sample] && !is_removed(sample);
-    }
+    // Whether the sample is read in this epoch: its part is in the bucket, and it is its turn.
+    [[nodiscard]] bool contains(SampleIndex sample) const { return read_[sample]; }
 
-    // Samples in the bucket, without removed copies.
+    // Samples that this epoch reads.
     [[nodiscard]] std::uint32_t size() const { return size_; }
 
+    // Whether the sample is outside the bucket.
     [[nodiscard]] bool waits(SampleIndex sample) const { return waiting_[sample]; }
 
+    // Samples outside, of which the members of a part count once.
     [[nodiscard]] std::uint32_t waiting() const { return waiting_count_; }
 
     // Whether `epoch` reads all samples regardless of the buckets.
@@ -74,8 +88,9 @@ public:
 
     [[nodiscard]] const BucketCriteria& criteria() const { return criteria_; }
 
-    // Value of each sample: 1 in the bucket, less than half (by rank) outside. The address and
-    // length never change.
+    // Value of each sample: outside the bucket less than half (by rank). In the bucket it does not
+    // depend on whose turn it is: 1 for a sample that every epoch reads, 1/2 + 1/2m for one of m
+    // that take turns. The address and length never change.
     [[nodiscard]] std::span<const float> worths() const { return worths_; }
 
     // As Sampler::on_similarity(). Fingerprints are freed once every sample has one.
@@ -84,7 +99,8 @@ public:
     void on_waiting(double share);
 
     // One byte per sample: the highest bit is set outside the bucket, the others are p_true in
-    // steps of 1/126, or 127 if unknown. The copies follow.
+    // steps of 1/126, or 127 if unknown. If any p_other is known, another byte per sample follows:
+    // p_other in steps of 1/254, or 255. The copies follow.
     void write(WireWriter& wire) const;
 
     // False: corrupt; nothing was changed.
@@ -93,17 +109,22 @@ public:
 private:
     [[nodiscard]] std::uint32_t count() const { return static_cast<std::uint32_t>(worths_.size()); }
 
-    [[nodiscard]] bool is_removed(SampleIndex sample) const {
-        return redundancy_ == Redundancy::kRemove && groups_.is_copy(sample);
-    }
+    [[nodiscard]] std::uint64_t epoch() const { return turned_for_ == 0 ? 0 : turned_for_ - 1; }
 
+    // Calls visit(span of samples) for each part: samples that are read in turns, or a single one.
+    template <class Visit>
+    void each_part(const Visit& visit) const;
+    void move(std::span<const SampleIndex> part, bool out);
     void group_alike();
+    void settle_parts();
     [[nodiscard]] bool has_progressed();
     [[nodiscard]] double learnt() const;
+    [[nodiscard]] std::uint32_t leaving(std::uint32_t all) const;
     void sample_out();
-    [[nodiscard]] bool may_go_out(SampleIndex sample) const;
-    void recall(std::uint64_t epoch);
+    [[nodiscard]] BucketCriteria::Steps score_of(std::span<const SampleIndex> part) const;
+    void recall();
     void measure();
+    void read_samples(std::span<const std::byte> samples, std::span<const std::byte> others);
 
     std::uint64_t seed_;
     std::uint64_t warmup_epochs_;
@@ -116,13 +137,15 @@ private:
 
     BucketCriteria criteria_;
     RedundancyGroups groups_;
+    std::function<std::optional<double>()> latency_bytes_;
     std::vector<Fingerprint> prints_;  // until all are known
     std::vector<bool> printed_;
     std::uint32_t printed_count_ = 0;
     bool has_new_prints_ = false;
-    std::vector<bool> waiting_;
+    std::vector<bool> waiting_;  // equal for all members of a part
+    std::vector<bool> read_;     // in this epoch
     std::vector<float> worths_;
-    std::uint32_t waiting_count_ = 0;
+    std::uint32_t waiting_count_ = 0;  // parts
     std::uint32_t size_ = 0;
 
     std::uint64_t turned_for_ = 0;  // epoch + 1

@@ -41,7 +41,7 @@ std::vector<Message> one_of_each() {
         Begun{2, 640},
         Draw{2, 128},
         Drawn{2, true, {5, 6}, {5, 9}, {1, 3 | kKindOnNode}},
-        Losses{2, {5, 9}, {0.25F, -0.0F}},
+        Losses{2, {5, 9}, {0.25F, -0.0F}, {0.5F, 1e30F}},
         Similarity{{5, 9}, {~0ULL, 0}},
         AskEpoch{2},
         EpochTally{2, 10, 8, 2, 1, 3, 9, 1},
@@ -133,6 +133,15 @@ TEST(LocalProtocol, RejectsCountsBeyondTheFrame) {
         const auto payload = std::span{frame}.subspan(kFrameHeaderBytes);
         EXPECT_FALSE(decode_payload(header.type, payload).has_value());
     }
+}
+
+// Older sidecars accept losses that end here.
+TEST(LocalProtocol, LossesWithoutOtherProbabilitiesAreAsBefore) {
+    const auto frame = encode_frame(Losses{2, {5, 9}, {0.25F, -1.5F}}, 0);
+    EXPECT_EQ(frame.size(), kFrameHeaderBytes + 8 + 4 + 4 + 2 * (8 + 4));
+    const auto payload = std::span{frame}.subspan(kFrameHeaderBytes);
+    const Message message = decode_payload(FrameType::kLosses, payload).value();
+    EXPECT_TRUE(std::get<Losses>(message).p_others.empty());
 }
 
 TEST(LocalProtocol, RejectsFingerprintCountsBeyondTheFrame) {

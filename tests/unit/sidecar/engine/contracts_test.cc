@@ -131,58 +131,6 @@ TEST(Contracts, ZeroBetaReadsAllSamples) {
     ASSERT_TRUE(sampler.has_value());
 }
 
-// Samples that family Iowa serves in its last epoch, with equal losses. Each epoch passes the next
-// of `values` as the parameter `name`.
-std::set<std::uint64_t> last_epoch(
-    Contracts& contracts, const std::string& name, std::initializer_list<double> values) {
-    SamplerService service{test::kEmptyNode, kCount, contracts};
-    std::set<std::uint64_t> served;
-    std::uint64_t epoch = 0;
-    for (const double value : values) {
-        auto begin = begin_of("importance", "j", epoch);
-        begin.parameters = {{"family", 1}, {"outRate", 0.2}, {"recallAfter", 1}, {name, value}};
-        if (name != "accuracy") {
-            begin.parameters.push_back({"accuracy", 0.5 + 0.1 * static_cast<double>(epoch)});
-        }
-        EXPECT_TRUE(service.begin(StreamId{1}, begin, {}).has_value());
-        served.clear();
-        for (bool ended = false; !ended;) {
-            const auto drawn = service.draw(StreamId{1}, {epoch, 50}).value();
-            service.on_losses(
-                StreamId{1}, {epoch, drawn.served, std::vector<float>(drawn.served.size(), 1.0F)});
-            served.insert(drawn.served.begin(), drawn.served.end());
-            ended = drawn.ended;
-        }
-        ++epoch;
-    }
-    return served;
-}
-
-std::size_t waiting_after(std::initializer_list<double> accuracies) {
-    Contracts contracts{kCount, 100};
-    return kCount - last_epoch(contracts, "accuracy", accuracies).size();
-}
-
-TEST(Contracts, RecallsNoSampleWhileTheAccuracyGrows) {
-    const std::size_t growing = waiting_after({0.1, 0.2, 0.4, 0.6, 0.8, 0.9});
-    const std::size_t stagnating = waiting_after({0.5, 0.5, 0.5, 0.5, 0.5, 0.5});
-    EXPECT_GT(growing, 0U);
-    EXPECT_LT(stagnating, growing);
-}
-
-TEST(Contracts, IoBoundIowaJobLeavesOutLargeSamples) {
-    const auto large_left = [](double waiting) {
-        Contracts contracts{
-            kCount, 100, [](SampleIndex sample) { return Bytes{sample % 2 == 0 ? 100U : 900U}; }};
-        const auto served = last_epoch(contracts, "waiting", {waiting, waiting});
-        EXPECT_LT(served.size(), kCount);
-        const auto small = std::ranges::count_if(served, [](auto id) { return id % 2 == 0; });
-        return small == kCount / 2;  // no small sample is left out
-    };
-    EXPECT_TRUE(large_left(0.5));
-    EXPECT_FALSE(large_left(0.01));
-}
-
 TEST(Contracts, RanksMayReportDifferentAccuracies) {
     Contracts contracts{kCount, 100};
     SamplerService service{test::kEmptyNode, kCount, contracts};

@@ -63,6 +63,12 @@ public:
         }
     }
 
+    void on_p_others(std::span<const SampleIndex> samples, std::span<const float> values) override {
+        for (std::size_t i = 0; i < std::min(samples.size(), values.size()); ++i) {
+            p_others.emplace_back(samples[i], values[i]);
+        }
+    }
+
     void on_waiting(double share) override { waited.push_back(share); }
 
     [[nodiscard]] EpochReport report(std::uint32_t /*rank*/) const override { return report_; }
@@ -76,6 +82,7 @@ public:
 
     std::vector<SampleIndex> stored;
     std::vector<std::tuple<std::uint32_t, SampleIndex, float>> losses;
+    std::vector<std::pair<SampleIndex, float>> p_others;
     std::string restored;
     std::vector<double> waited;
 
@@ -347,6 +354,15 @@ TEST_F(SamplerServiceTest, PassesLossesOnWithUnknownIdsMarked) {
         made.at(0)->losses,
         ElementsAre(std::tuple{0U, 1U, 0.5F}, std::tuple{0U, UINT32_MAX, 2.0F}));
     EXPECT_EQ(service.begin(kOne, begin(), {}).value().losses, 2U);
+}
+
+TEST_F(SamplerServiceTest, PassesOtherProbabilitiesOnBehindTheLosses) {
+    ASSERT_TRUE(service.begin(kOne, begin(), {}).has_value());
+    service.on_losses(kOne, {0, {1, 2}, {0.5F, 2}});
+    service.on_losses(kOne, {0, {3, 1ULL << 32U}, {0.5F, 2}, {0.25F, 0.125F}});
+    service.on_losses(kOne, {7, {4}, {0.5F}, {0.5F}});
+    EXPECT_THAT(
+        made.at(0)->p_others, ElementsAre(std::pair{3U, 0.25F}, std::pair{UINT32_MAX, 0.125F}));
 }
 
 TEST_F(SamplerServiceTest, IdleJobKeepsItsSamplerUntilItsSlotIsNeeded) {

@@ -58,6 +58,7 @@ public:
 
     std::vector<Frame> plans;
     std::uint64_t consumed = 0;
+    std::vector<local::Losses> losses;
 
 private:
     void on_frame(Frame frame) {
@@ -70,6 +71,8 @@ private:
             plans.push_back(std::move(frame));
         } else if (const auto* read = std::get_if<local::Consumed>(&frame.message)) {
             consumed += read->samples.size();
+        } else if (auto* report = std::get_if<local::Losses>(&frame.message)) {
+            losses.push_back(std::move(*report));
         }
     }
 
@@ -188,6 +191,23 @@ TEST_F(RelayTest, CutsTheLookaheadForALeaderOlderThanTheClientsWelcome) {
     Leader& next = lead(kOld | local::kFeatureAhead);
     until([&] { return next.plans.size() == 1; });
     EXPECT_EQ(ids_in(next.plans[0].fd), 4U) << "it is still known";
+}
+
+TEST_F(RelayTest, LeavesOutOtherProbabilitiesForALeaderThatDoesNotKnowThem) {
+    const local::Losses losses{0, {1, 2}, {0.5F, 2}, {0.25F, 0.125F}};
+    Leader& leader = lead(kOld | local::kFeaturePOthers);
+    until([this] { return relay_->is_welcomed(); });
+    relay_->on_request({0, losses});
+    until([&] { return leader.losses.size() == 1; });
+    EXPECT_EQ(leader.losses[0], losses);
+    end_of_leader();
+    Leader& old = lead(kOld);
+    until([&] {
+        relay_->on_request({0, losses});
+        loop_.step(std::chrono::milliseconds{1});
+        return !old.losses.empty();
+    });
+    EXPECT_EQ(old.losses[0], (local::Losses{0, {1, 2}, {0.5F, 2}}));
 }
 
 TEST_F(RelayTest, ReplaysMillionsOfReadsToASlowLeader) {

@@ -1,5 +1,6 @@
 #include "sidecar/core/sampling/bucket_criteria.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -8,43 +9,69 @@
 namespace stoker::sidecar {
 namespace {
 
-TEST(BucketCriteria, CrossEntropyPeaksAtOneOverEAndFallsTowardsBothEnds) {
+TEST(BucketCriteria, CrossEntropyGrowsAsASampleGetsHarder) {
     EXPECT_EQ(cross_entropy_term(1), 0);
-    EXPECT_EQ(cross_entropy_term(0), 0);
-    EXPECT_NEAR(cross_entropy_term(0.5), 0.5, 1e-12);
-    const double peak = cross_entropy_term(std::exp(-1.0));
-    EXPECT_GT(peak, cross_entropy_term(0.30));
-    EXPECT_GT(peak, cross_entropy_term(0.45));
-    EXPECT_LT(cross_entropy_term(0.001), 0.01);
+    EXPECT_NEAR(cross_entropy_term(0.5), std::log(2.0), 1e-12);
+    EXPECT_NEAR(cross_entropy_term(0), 11.8, 0.05);
+    double before = -1;
+    for (double p_true = 1; p_true > 0; p_true -= 0.001) {
+        EXPECT_GT(cross_entropy_term(p_true), before);
+        before = cross_entropy_term(p_true);
+    }
 }
 
-TEST(BucketCriteria, MarginGrowsAsTheClassBecomesLessLikely) {
-    EXPECT_EQ(margin_term(1), 0);
-    EXPECT_EQ(margin_term(0.5), 1);
-    EXPECT_EQ(margin_term(0), 2);
+TEST(BucketCriteria, MarginGrowsAsAnotherClassBecomesMoreLikely) {
+    EXPECT_EQ(margin_term(1, 0), 0);
+    EXPECT_EQ(margin_term(0.5, 0.5), 1);
+    EXPECT_EQ(margin_term(0.5, 0.25), 0.75);
+    EXPECT_EQ(margin_term(0, 1), 2);
+    EXPECT_EQ(margin_term(0.75, 1), 0.5) << "no more than 1 - p_true is left for others";
 }
 
-TEST(BucketCriteria, FetchTermIsSmallForLargeSamples) {
-    EXPECT_EQ(fetch_term(1), 1);
-    EXPECT_EQ(fetch_term(4), 0.25);
-    EXPECT_TRUE(std::isfinite(fetch_term(0)));
+TEST(BucketCriteria, FetchTermIsOneOverTheLoadTime) {
+    EXPECT_EQ(fetch_term(1, 0), 1);
+    EXPECT_EQ(fetch_term(4, 0), 0.25);
+    EXPECT_EQ(fetch_term(4, 4), 0.125);
+    EXPECT_TRUE(std::isfinite(fetch_term(0, 0)));
+    EXPECT_EQ(fetch_term(1, std::numeric_limits<double>::infinity()), 0);
 }
 
-// Cross entropy alone calls the hardest sample unimportant; the margin corrects that.
-TEST(BucketCriteria, RankTheHardestSampleHighByItsMargin) {
+// With 1,000 classes a fresh model has p_true = 0.001.
+TEST(BucketCriteria, RankUnlearnedSamplesAboveLearntOnes) {
     for (const Bottleneck bottleneck : {Bottleneck::kCompute, Bottleneck::kIo}) {
         BucketCriteria criteria(3, {.bottleneck = bottleneck});
-        criteria.record_probability(0, 0.999F);  // easy
-        criteria.record_probability(1, 0.4F);    // uncertain
-        criteria.record_probability(2, 0.001F);  // hardest
+        criteria.record_probability(0, 0.999F);
+        criteria.record_probability(1, 0.6F);
+        criteria.record_probability(2, 0.001F);
         criteria.rescore();
-        EXPECT_GT(criteria.score(1), criteria.score(0));
-        if (bottleneck == Bottleneck::kCompute) {
-            EXPECT_LT(criteria.score(2), criteria.score(1) / 10);
-        } else {
-            EXPECT_GT(criteria.score(2), criteria.score(0) + 0.2F);
-        }
+        EXPECT_GT(criteria.score(1), criteria.score(0) + 0.02F);
+        EXPECT_GT(criteria.score(2), criteria.score(1) + 0.05F);
     }
+}
+
+TEST(BucketCriteria, RankSamplesOfEqualLossByTheLargestOtherProbability) {
+    BucketCriteria criteria(3, {.bottleneck = Bottleneck::kIo});
+    for (SampleIndex sample = 0; sample < 3; ++sample) {
+        criteria.record_probability(sample, 0.4F);
+    }
+    EXPECT_TRUE(criteria.record_other(0, 0.1F));
+    EXPECT_TRUE(criteria.record_other(1, 0.5F));
+    criteria.rescore();
+    EXPECT_LT(criteria.score(0), criteria.score(1));
+    EXPECT_GT(criteria.score(2), criteria.score(1)) << "its bound is 0.6";
+    EXPECT_NEAR(criteria.p_other(1), 0.5, 1e-4);
+    EXPECT_TRUE(std::isnan(criteria.p_other(2)));
+    criteria.set_bottleneck(Bottleneck::kCompute);
+    criteria.rescore();
+    EXPECT_EQ(criteria.score(0), criteria.score(1));
+}
+
+TEST(BucketCriteria, ForgetTheOtherProbabilityOfAnEarlierVisit) {
+    BucketCriteria criteria(1, {});
+    criteria.record_probability(0, 0.4F);
+    criteria.record_other(0, 0.1F);
+    criteria.record_probability(0, 0.5F);
+    EXPECT_FALSE(criteria.knows_other(0));
 }
 
 TEST(BucketCriteria, ReadALossAsMinusLogP) {
@@ -70,6 +97,14 @@ TEST(BucketCriteria, RejectInvalidMeasurements) {
     EXPECT_FALSE(criteria.record_probability(0, nan));
     EXPECT_FALSE(criteria.record_probability(2, 0.5F));
     EXPECT_EQ(criteria.known(), 0U);
+    EXPECT_FALSE(criteria.record_other(0, 0.5F)) << "without a visit";
+    criteria.record_probability(0, 0.5F);
+    for (const float bad : {nan, -0.1F, 1.1F, 1e30F, -std::numeric_limits<float>::infinity()}) {
+        EXPECT_FALSE(criteria.record_other(0, bad));
+    }
+    EXPECT_FALSE(criteria.record_other(2, 0.5F));
+    EXPECT_FALSE(criteria.record_other(UINT32_MAX, 0.5F));
+    EXPECT_FALSE(criteria.knows_other(0));
 }
 
 TEST(BucketCriteria, RankLargeSamplesLowerWhenIoBound) {
@@ -84,6 +119,25 @@ TEST(BucketCriteria, RankLargeSamplesLowerWhenIoBound) {
     criteria.set_bottleneck(Bottleneck::kCompute);
     criteria.rescore();
     EXPECT_EQ(criteria.score(0), criteria.score(1));
+}
+
+// With a latency of many times the transfer, the size hardly changes the load time.
+TEST(BucketCriteria, CountSizesLessTheLongerTheLatency) {
+    const auto size_of = [](SampleIndex sample) { return Bytes{sample == 1 ? 900U : 100U}; };
+    float before = 1;
+    for (const double latency_bytes : {0.0, 100.0, 1e5, std::numeric_limits<double>::infinity()}) {
+        BucketCriteria criteria(3, {.bottleneck = Bottleneck::kIo, .size_of = size_of});
+        criteria.set_latency_bytes(latency_bytes);
+        for (SampleIndex sample = 0; sample < 3; ++sample) {
+            criteria.record(sample, 0.7F);
+        }
+        criteria.rescore();
+        const float difference = criteria.score(0) - criteria.score(1);
+        EXPECT_GE(difference, 0);
+        EXPECT_LT(difference, before);
+        before = std::max(difference, 1e-9F);
+    }
+    EXPECT_LT(before, 1e-6F);
 }
 
 TEST(BucketCriteriaDeathTest, RefusesNegativeWeights) {

@@ -1,6 +1,8 @@
 #include "sidecar/core/sampling/sample_buckets.h"
 
 #include <algorithm>
+#include <optional>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -52,6 +54,97 @@ TEST(SampleBuckets, RemovedCopiesAreInNeitherBucket) {
     EXPECT_FALSE(buckets.contains(7));
     EXPECT_FALSE(buckets.waits(7));
     EXPECT_TRUE(buckets.alike(3).empty()) << "copies do not repeat";
+    EXPECT_EQ(buckets.worths()[3], buckets.worths()[7]) << "the cache needs both equally";
+    EXPECT_GT(buckets.worths()[7], 0.5F);
+}
+
+// The coverage floor: whatever the size of the group, no member waits more than kTurnsMax epochs.
+TEST(SampleBuckets, MembersOfAGroupTakeTurns) {
+    constexpr std::uint32_t kMembers[] = {2, 3, 4, 11};
+    std::vector<RedundancyGroups::Copy> copies;
+    SampleIndex first = 5;
+    for (const std::uint32_t members : kMembers) {
+        for (SampleIndex copy = 1; copy < members; ++copy) {
+            copies.emplace_back(first + copy, first);
+        }
+        first += members;
+    }
+    const SamplerSettings settings{
+        .contract = "importance",
+        .parameters = {{"family", 1}, {"redundancy", static_cast<double>(Redundancy::kRemove)}}};
+    SampleBuckets buckets{kCount, settings, {.groups = RedundancyGroups::of(kCount, copies)}};
+    std::vector<std::uint64_t> last_read(kCount, 0);
+    for (std::uint64_t epoch = 0; epoch < 12; ++epoch) {
+        buckets.begin_epoch(epoch);
+        std::uint32_t read = 0;
+        for (SampleIndex sample = 0; sample < kCount; ++sample) {
+            read += buckets.contains(sample) ? 1 : 0;
+            last_read[sample] = buckets.contains(sample) ? epoch : last_read[sample];
+            EXPECT_LT(epoch, last_read[sample] + SampleBuckets::kTurnsMax);
+        }
+        EXPECT_EQ(read, kCount - 20U + 1 + 1 + 1 + 3) << "eleven are three parts";
+        EXPECT_EQ(buckets.size(), read);
+    }
+    EXPECT_EQ(buckets.worths()[0], 1.0F);
+    EXPECT_EQ(buckets.worths()[5], 0.75F) << "read in every second epoch";
+}
+
+TEST(SampleBuckets, MovesAPartByTheMemberThatWasReadLast) {
+    const RedundancyGroups::Copy pair{1, 0};
+    const SamplerSettings settings{
+        .contract = "importance",
+        .parameters = {
+            {"family", 1},
+            {"outRate", 0.02},
+            {"redundancy", static_cast<double>(Redundancy::kRemove)}}};
+    for (const bool first_is_easy : {true, false}) {
+        SampleBuckets buckets{
+            kCount,
+            settings,
+            {.adapt_rate = false, .groups = RedundancyGroups::of(kCount, {&pair, 1})}};
+        buckets.begin_epoch(0);
+        for (SampleIndex sample = 0; sample < kCount; ++sample) {
+            const bool easy = sample == (first_is_easy ? 0U : 1U);
+            buckets.criteria().record_probability(sample, easy ? 0.99F : 0.6F);
+        }
+        buckets.begin_epoch(1);  // epoch 0 read the first
+        EXPECT_EQ(buckets.waits(0), first_is_easy);
+        EXPECT_EQ(buckets.waits(1), first_is_easy);
+        EXPECT_EQ(buckets.waiting(), 1U);
+    }
+}
+
+// Learnt samples have about equal scores: in the order of the listing, one class would leave.
+TEST(SampleBuckets, MovesRandomSamplesOfTheBorderScore) {
+    SampleBuckets buckets = make();
+    for (SampleIndex sample = 0; sample < kCount; ++sample) {
+        buckets.criteria().record_probability(sample, 0.5F);
+    }
+    buckets.begin_epoch(1);
+    EXPECT_EQ(buckets.waiting(), 10U);
+    SampleIndex below_half = 0;
+    for (SampleIndex sample = 0; sample < kCount / 2; ++sample) {
+        below_half += buckets.waits(sample) ? 1 : 0;
+    }
+    EXPECT_GT(below_half, 0U);
+    EXPECT_LT(below_half, 10U);
+}
+
+TEST(SampleBuckets, FixesTheLoadTimeForAnEpoch) {
+    std::optional<double> measured = 4096;
+    const SamplerSettings settings{.contract = "importance", .parameters = {{"family", 1}}};
+    SampleBuckets buckets{kCount, settings, {.latency_bytes = [&] { return measured; }}};
+    teach(buckets);
+    buckets.begin_epoch(1);
+    EXPECT_EQ(buckets.criteria().latency_bytes(), 4096);
+    measured = 8192;
+    buckets.begin_epoch(1);
+    EXPECT_EQ(buckets.criteria().latency_bytes(), 4096) << "another rank begins the same epoch";
+    buckets.begin_epoch(2);
+    EXPECT_EQ(buckets.criteria().latency_bytes(), 8192);
+    measured.reset();
+    buckets.begin_epoch(3);
+    EXPECT_EQ(buckets.criteria().latency_bytes(), 8192) << "nothing new was measured";
 }
 
 TEST(SampleBuckets, SurvivesARoundTripThroughBytes) {
@@ -59,6 +152,8 @@ TEST(SampleBuckets, SurvivesARoundTripThroughBytes) {
     teach(before);
     before.on_quality(0.5);
     before.on_waiting(0);
+    before.criteria().set_latency_bytes(65536);
+    before.criteria().record_other(7, 0.25F);
     before.begin_epoch(1);
     WireWriter out;
     before.write(out);
@@ -68,12 +163,50 @@ TEST(SampleBuckets, SurvivesARoundTripThroughBytes) {
     EXPECT_EQ(in.left(), 0U);
     EXPECT_EQ(after.waiting(), before.waiting());
     EXPECT_EQ(after.criteria().bottleneck(), Bottleneck::kCompute);
+    EXPECT_EQ(after.criteria().latency_bytes(), 65536);
+    EXPECT_NEAR(after.criteria().p_other(7), 0.25, 0.002);
+    EXPECT_FALSE(after.criteria().knows_other(8));
     EXPECT_TRUE(std::ranges::equal(
         after.worths(), before.worths(), [](float a, float b) { return (a == 1) == (b == 1); }));
     after.begin_epoch(1);
     EXPECT_EQ(after.size(), before.size()) << "it has had that epoch";
     WireReader cut{out.view().first(out.size() / 2)};
     EXPECT_FALSE(after.read(cut));
+}
+
+TEST(SampleBuckets, RejectsASnapshotWithABadLoadTime) {
+    SampleBuckets before = make();
+    teach(before);
+    WireWriter out;
+    before.write(out);
+    auto bytes = std::move(out).take();
+    // Behind the epoch, the epochs without progress and the bottleneck: a double, here a NaN.
+    std::fill_n(bytes.begin() + 8 + 4 + 1, 8, std::byte{0xFF});
+    WireReader in{bytes};
+    EXPECT_FALSE(make().read(in));
+}
+
+// A part that takes turns is the same part after a resume, so the next epoch reads the next member.
+TEST(SampleBuckets, GoesOnWithTheNextTurnAfterARoundTrip) {
+    SampleBuckets before = make(static_cast<double>(Redundancy::kRemove));
+    const SampleIndex alike[] = {3, 7, 9};
+    const std::uint64_t hashes[] = {0xFF, 0xFE, 0xFF};
+    before.on_similarity(alike, hashes);
+    teach(before);
+    before.begin_epoch(4);
+    WireWriter out;
+    before.write(out);
+    SampleBuckets after = make(static_cast<double>(Redundancy::kRemove));
+    WireReader in{out.view()};
+    ASSERT_TRUE(after.read(in));
+    EXPECT_EQ(after.waiting(), before.waiting());
+    for (std::uint64_t epoch = 4; epoch < 7; ++epoch) {
+        before.begin_epoch(epoch);
+        after.begin_epoch(epoch);
+        for (const SampleIndex sample : alike) {
+            EXPECT_EQ(after.contains(sample), before.contains(sample)) << epoch;
+        }
+    }
 }
 
 }  // namespace

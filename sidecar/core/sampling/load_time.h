@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "common/base/bytes.h"
+#include "common/base/clock.h"
+
+namespace stoker::sidecar {
+
+// Fits the time of a request to the origin by its size: latency + size / bandwidth, by least
+// squares over the last thousand or so requests. A request that takes more than eight times the
+// mean (of an object of m times the mean size, m > 1: more than 8 m times) counts as that, so that
+// one stalled request does not set the latency. Pure. Not thread-safe.
+class LoadTime {
+public:
+    // `time`: from sending the request to its last byte, without the wait for a slot.
+    void note(Bytes size, Duration time);
+
+    // Latency x bandwidth in bytes: the size whose transfer takes as long as the latency; infinite
+    // if larger objects take no longer, or not significantly. Rounded to a power of two, so that it rarely changes from
+    // epoch to epoch. nullopt: fewer than 64 requests so far, or all of one size.
+    [[nodiscard]] std::optional<double> latency_bytes() const;
+
+private:
+    std::uint64_t noted_ = 0;
+    // Means over requests, of which recent ones weigh more; product: of bytes x seconds.
+    double bytes_ = 0;
+    double seconds_ = 0;
+    double bytes_squared_ = 0;
+    double seconds_squared_ = 0;
+    double product_ = 0;
+};
+
+}  // namespace stoker::sidecar

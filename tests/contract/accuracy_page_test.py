@@ -1,0 +1,60 @@
+"""The verdicts of `make accuracy`: what counts as held, broken, or undecided."""
+
+import math
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench" / "accuracy"))
+import page  # noqa: E402
+import train  # noqa: E402
+
+
+def entry(row, change, interval, noise=0.4):
+    made = {"data": "mnist5k", "row": row, "seeds": 5, "change": change, "interval": interval}
+    return {**made, "bar": page.bar_of(made, noise)}
+
+
+def test_every_row_but_exact_has_a_bar():
+    assert [row for row in train.ROWS if entry(row, 0, 0)["bar"] is None] == [page.EXACT]
+
+
+@pytest.mark.parametrize("change, interval, expected", [
+    (-0.1, 0.3, page.HELD),
+    (-0.2, 0.3, page.HELD),
+    (-0.21, 0.3, page.WIDE),
+    (-0.7, 0.21, page.WIDE),
+    (-0.8, 0.2, page.BROKEN),
+    (0.0, math.nan, None),
+])
+def test_a_bound_is_compared_with_the_interval(change, interval, expected):
+    assert page.state(entry("importance (IIS)", change, interval)) == expected
+
+
+def test_windowed_may_differ_by_the_noise_of_a_shuffle_in_both_directions():
+    width = 3 * 0.4 / math.sqrt(5)
+    states = [page.state(entry("windowed", change, 0.9)) for change in (-width - 0.01, -width, width, width + 0.01)]
+    assert states == [page.BROKEN, page.HELD, page.HELD, page.BROKEN]
+
+
+@pytest.mark.parametrize("rows, status", [
+    ([(-0.1, 0.1)], 0),
+    ([(-0.1, 0.1), (-0.4, 0.3)], 2),
+    ([(-0.4, 0.3), (-2, 0.3)], 1),
+])
+def test_exit_status_and_summary(rows, status, capsys):
+    table = [entry("importance, IOWA", *row) for row in rows]
+    assert page.verdict(table) == status
+    assert capsys.readouterr().out.splitlines()[-1].startswith(f"{[page.state(row) for row in table].count(page.HELD)} bars held")
+    assert (page.undecided(table) == ["importance, IOWA"]) == any(page.state(row) == page.WIDE for row in table)
+
+
+@pytest.mark.parametrize("shares, words", [
+    ([0.3, 0.2], "I/O"),
+    ([0.01, 0.07, 0.01], "compute"),  # in between it stays as it was
+    ([0.07, 0.01, 0.01, 0.2], "I/O 50 %"),
+    ([], ""),
+])
+def test_bottleneck_follows_the_sidecars_rule(shares, words):
+    assert page.bottleneck_of([{"waiting": shares}]) == words
