@@ -36,6 +36,10 @@ public:
 
     void on_gone(SampleIndex sample) override { scans_.on_gone(sample); }
 
+    // The window's present room, in samples of mean size. Guests' scans keep planning with the
+    // standard window.
+    void set_own_window(std::uint32_t samples) { scans_.set_own_window(samples); }
+
     // The combined importance of the samples to all jobs.
     [[nodiscard]] SharedImportance& importance() override { return importance_; }
 
