@@ -96,15 +96,19 @@ TEST_F(CacheRoomTest, SmallerGrantTakesBackWhatTheWindowBorrowed) {
 
 TEST_F(CacheRoomTest, GuestsHaveNoPartOfWhatWasBorrowed) {
     constexpr Party kGuest{1};
+    limits.window = kRecord * 4;
     book.connect(ConnectionId{1}, kOwnParty);
     book.connect(ConnectionId{2}, kGuest);
-    room.set_window(kRecord * 4);
+    room.set_window(kRecord * 6);
     shares.set_borrowed(room.borrowed());
     table.start(0, SegmentClass::kWindow, kGuest);
-    EXPECT_EQ(room.judge(1, kNow, kGuest), Verdict::kFull) << "half of the standard window";
-    store(1, SegmentClass::kWindow);
-    store(2, SegmentClass::kWindow);
-    EXPECT_EQ(judge(3), Verdict::kWindow) << "the own party has half of it and all that it lent";
+    EXPECT_EQ(room.judge(1, kNow, kGuest), Verdict::kWindow);
+    table.start(1, SegmentClass::kWindow, kGuest);
+    EXPECT_EQ(room.judge(2, kNow, kGuest), Verdict::kFull) << "half of the standard window";
+    for (SampleIndex sample = 2; sample < 6; ++sample) {
+        EXPECT_EQ(judge(sample), Verdict::kWindow) << "the other half and all that it lent";
+        store(sample, SegmentClass::kWindow);
+    }
 }
 
 TEST_F(CacheRoomTest, StoresNothingDuringABypass) {
