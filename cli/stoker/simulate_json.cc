@@ -61,7 +61,8 @@ value job_json(const simulate::Outcome& outcome, std::size_t job, std::uint32_t 
     return json;
 }
 
-value run_json(const SeededOutcome& run, std::uint32_t discard) {
+value run_json(const simulate::Scenario& scenario, const SeededOutcome& run) {
+    const std::uint32_t discard = scenario.discard;
     value jobs = value::array();
     for (std::size_t job = 0; job < run.outcome.jobs.size(); ++job) {
         jobs[job] = job_json(run.outcome, job, discard);
@@ -71,6 +72,9 @@ value run_json(const SeededOutcome& run, std::uint32_t discard) {
     json["jobs"] = jobs;
     json["fetchesPerJobEpoch"] =
         value::number(simulate::fetches_per_job_epoch(run.outcome, discard));
+    if (run.outcome.steady) {
+        json["speedReached"] = value::number(run.outcome.steady->speed_reached(scenario));
+    }
     return json;
 }
 
@@ -81,7 +85,7 @@ std::string simulate_json(
     const simulate::Outcome& first = runs.front().outcome;
     value list = value::array();
     for (const SeededOutcome& run : runs) {
-        list[list.size()] = run_json(run, scenario.discard);
+        list[list.size()] = run_json(scenario, run);
     }
     value json = value::object(true);
     json["samples"] = number(first.samples);

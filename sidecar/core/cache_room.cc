@@ -46,7 +46,23 @@ bool CacheRoom::fits_memory(SampleIndex sample) const {
 bool CacheRoom::may_keep(SampleIndex sample, TimePoint now) const {
     return !aside_ && (!grant_.valid_until || now < *grant_.valid_until) &&
            admission_.resident.allows(now) && table_.payload_bytes(sample) <= limits_.memory &&
-           table_.record_bytes(sample) <= grant_.resident_bytes;
+           table_.record_bytes(sample) <= resident_limit();
+}
+
+// Window bytes beyond the standard window belong to the grant, also those that a shrinking window
+// still has.
+Bytes CacheRoom::resident_limit() const {
+    const Bytes lent = std::max(borrowed(), table_.account().window - limits_.window);
+    return grant_.resident_bytes.is_unlimited() ? grant_.resident_bytes
+                                                : grant_.resident_bytes - lent;
+}
+
+bool CacheRoom::fits_window(Bytes bytes) const {
+    const ByteAccount& account = table_.account();
+    if (borrowed() == Bytes::zero()) {
+        return account.window + bytes <= limits_.window;
+    }
+    return account.window + account.doomed + bytes <= window();
 }
 
 CacheRoom::Verdict CacheRoom::judge(SampleIndex sample, TimePoint now, Party party) const {
@@ -57,17 +73,17 @@ CacheRoom::Verdict CacheRoom::judge(SampleIndex sample, TimePoint now, Party par
         return Verdict::kShut;
     }
     const Bytes bytes = table_.record_bytes(sample);
-    if (may_keep(sample, now) && table_.account().resident + bytes <= grant_.resident_bytes) {
+    if (may_keep(sample, now) && table_.account().resident + bytes <= resident_limit()) {
         return Verdict::kResident;
     }
-    if (bytes > limits_.window) {
+    if (bytes > window()) {
         return Verdict::kNever;
     }
     if (!admission_.window.allows(now)) {
         return Verdict::kShut;
     }
-    const bool fits = table_.account().window + bytes <= limits_.window;
-    return fits && !shares_.is_beyond(bytes, party) ? Verdict::kWindow : Verdict::kFull;
+    return fits_window(bytes) && !shares_.is_beyond(bytes, party) ? Verdict::kWindow
+                                                                  : Verdict::kFull;
 }
 
 CacheRoom::Verdict CacheRoom::make_room(
@@ -87,13 +103,13 @@ CacheRoom::Verdict CacheRoom::make_room(
 // Evicts residents to make the sample resident, if the policy agrees.
 bool CacheRoom::make_resident_room(SampleIndex sample, TimePoint now, Party party) {
     const Bytes wanted = table_.account().resident + table_.record_bytes(sample);
-    if (!may_keep(sample, now) || wanted <= grant_.resident_bytes ||
+    if (!may_keep(sample, now) || wanted <= resident_limit() ||
         (ranked_by_guests_ && shares_.has_owner())) {
         return false;
     }
     const auto leaves = [this, party](SampleIndex resident) { return may_leave(resident, party); };
     std::vector<SampleIndex> victims;
-    if (!table_.eviction().make_room(sample, wanted - grant_.resident_bytes, leaves, victims)) {
+    if (!table_.eviction().make_room(sample, wanted - resident_limit(), leaves, victims)) {
         return false;
     }
     for (const SampleIndex victim : victims) {
@@ -101,7 +117,7 @@ bool CacheRoom::make_resident_room(SampleIndex sample, TimePoint now, Party part
         ++counters_.evicted_resident_samples;
         drop(victim);
     }
-    return table_.account().resident + table_.record_bytes(sample) <= grant_.resident_bytes;
+    return table_.account().resident + table_.record_bytes(sample) <= resident_limit();
 }
 
 // Whether the resident may be evicted for the party. A guest never evicts what was prefetched for
@@ -114,7 +130,8 @@ bool CacheRoom::may_leave(SampleIndex sample, Party party) const {
 }
 
 bool CacheRoom::is_near(SampleIndex sample, Party other) const {
-    return streams_.is_near(sample, table_.charged_to(sample), other);
+    return table_.at(sample).needs > 0 &&
+           streams_.is_near(sample, table_.charged_to(sample), other);
 }
 
 // Whether the sample may be evicted for this need. A party beyond its share evicts only its own
@@ -222,18 +239,22 @@ void CacheRoom::lose(SampleIndex sample) {
 }
 
 void CacheRoom::enforce_grant() {
+    // A window that borrowed from a larger grant. Samples that a client holds or awaits stay.
+    const Bytes most = limits_.window + grant_.resident_bytes;
+    while (table_.account().window > most && evict_one({kOwnParty, true, true})) {
+    }
     const Bytes resident = table_.account().resident;
-    if (resident <= grant_.resident_bytes) {
+    const Bytes limit = resident_limit();
+    if (resident <= limit) {
         return;
     }
     std::vector<SampleIndex> victims;
-    table_.eviction().shrink(resident - grant_.resident_bytes, victims);
+    table_.eviction().shrink(resident - limit, victims);
     for (const SampleIndex sample : victims) {
         table_.doom(sample);
         drop_if_superfluous(sample);
     }
-    STOKER_CHECK(
-        table_.account().resident <= grant_.resident_bytes, "a policy shrinks by what it is told");
+    STOKER_CHECK(table_.account().resident <= limit, "a policy shrinks by what it is told");
     streams_.rewind_all();
 }
 

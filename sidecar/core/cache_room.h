@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -18,9 +19,13 @@
 
 namespace stoker::sidecar {
 
-// Decides where a sample may be stored on the node and what is evicted for it. Residents stay
-// within the grant, window samples within their budget; only this class drops samples. Not
-// thread-safe; the objects passed to the constructor must outlive it.
+// Decides where a sample may be stored on the node and what is evicted for it. Only this class
+// drops samples. Not thread-safe; the objects passed to the constructor must outlive it.
+//
+// The window borrows from the grant: with `b` bytes borrowed, residents stay within grant - b and
+// window samples within limits.window + b. Record bytes of both classes, including fetches in
+// flight, never exceed grant + limits.window; residents that lost their grant while a client holds
+// them reduce the window while something is borrowed.
 class CacheRoom {
 public:
     enum class Verdict : std::uint8_t {
@@ -77,6 +82,20 @@ public:
 
     [[nodiscard]] const EngineGrant& grant() const { return grant_; }
 
+    // The window should have `wanted` bytes; it borrows what it has not, at most the whole grant.
+    // Residents that the policy names are evicted for it. Fewer bytes return what was borrowed.
+    void set_window(Bytes wanted) {
+        wanted_window_ = wanted;
+        enforce_grant();
+    }
+
+    // Record bytes that window samples may have: at least limits.window.
+    [[nodiscard]] Bytes window() const { return limits_.window + borrowed(); }
+
+    [[nodiscard]] Bytes borrowed() const {
+        return std::min(wanted_window_ - limits_.window, grant_.resident_bytes);
+    }
+
     // Bypass: nothing new is stored.
     void set_aside(bool aside) { aside_ = aside; }
 
@@ -109,6 +128,8 @@ private:
         bool beyond_share = false;  // only the party's own samples make room
     };
 
+    [[nodiscard]] Bytes resident_limit() const;
+    [[nodiscard]] bool fits_window(Bytes bytes) const;
     [[nodiscard]] bool may_keep(SampleIndex sample, TimePoint now) const;
     bool make_resident_room(SampleIndex sample, TimePoint now, Party party);
     [[nodiscard]] bool may_leave(SampleIndex sample, Party party) const;
@@ -132,6 +153,7 @@ private:
     StreamSet& streams_;
     EngineCounters& counters_;
     const WindowKeeper* keeper_ = nullptr;
+    Bytes wanted_window_{};
     std::deque<SampleIndex> spares_;  // window samples needed late or by no stream; may be stale
     std::optional<TimePoint> sweep_at_;
     std::vector<SampleIndex> drops_;

@@ -276,6 +276,7 @@ Effects FetchEngine::on_verified(SampleIndex sample, bool intact, TimePoint now)
 Effects FetchEngine::on_grant(EngineGrant grant, TimePoint now) {
     admission_.rate.set(grant.origin_bytes_per_second, now);
     room_.set_grant(grant);
+    shares_.set_borrowed(room_.borrowed());
     return pump(now);
 }
 

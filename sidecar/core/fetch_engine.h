@@ -59,8 +59,8 @@ struct ReadCounts {
 // work to do.
 //
 // Guarantees. Every demand fetch is answered, whatever the origin and the disk do. At most one
-// fetch of a sample is in flight. Resident record bytes never exceed the grant and window record
-// bytes never exceed their budget, both including fetches in flight; residents that lose their
+// fetch of a sample is in flight. Resident record bytes never exceed the grant; with window record
+// bytes they never exceed grant and window budget, both including fetches in flight; residents that lose their
 // grant while a client holds them are counted separately until released. A window sample is dropped
 // once no stream needs it and no client holds it; before that only to make room for a demand (the
 // sample needed last is dropped first), or if it is needed later than every prefetched sample.
@@ -132,6 +132,16 @@ public:
 
     Effects on_grant(EngineGrant grant, TimePoint now);
 
+    // The window should have `wanted` record bytes; what its standard size lacks is borrowed from
+    // the grant (core/cache_room.h). The next event's effects have the drops.
+    void set_window(Bytes wanted) {
+        room_.set_window(wanted);
+        shares_.set_borrowed(room_.borrowed());
+    }
+
+    // Record bytes that window samples may have now.
+    [[nodiscard]] Bytes window() const { return room_.window(); }
+
     // Bypass: nothing new is fetched, and trainers read missing samples from the origin themselves.
     // Stored samples are still served.
     Effects on_aside(bool aside, TimePoint now);
@@ -151,6 +161,11 @@ public:
     }
 
     [[nodiscard]] const SampleSizes& sizes() const { return table_.sizes(); }
+
+    // The sample's size in a segment, header and padding included.
+    [[nodiscard]] Bytes record_bytes(SampleIndex sample) const {
+        return table_.record_bytes(sample);
+    }
 
     [[nodiscard]] const ByteAccount& account() const { return table_.account(); }
 

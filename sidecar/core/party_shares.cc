@@ -37,7 +37,8 @@ bool PartyShares::has_slot(Party party, std::uint32_t slots) const {
 Bytes PartyShares::window_share(Party party) const {
     const std::uint64_t guests = book_.party_count() - (has_owner() ? 1 : 0);
     if (guests == 0 || party == kOwnParty) {
-        return guests == 0 ? limits_.window : Bytes{limits_.window.count() / 2};
+        const Bytes standard = guests == 0 ? limits_.window : Bytes{limits_.window.count() / 2};
+        return party == kOwnParty ? standard + borrowed_ : standard;
     }
     const std::uint64_t all = limits_.window.count() / 4 * (has_owner() ? 2 : 3);
     return book_.has(party) ? Bytes{all / guests} : Bytes::zero();

@@ -18,7 +18,8 @@ namespace stoker::sidecar {
 // to one of the guests; a turn serves a demand or else a prefetch. Guests get the slots that the
 // own party leaves unused, plus guest_slots(); they never occupy the own party's slots. While
 // guests are connected, the own party has half the window and the guests share the other half
-// equally (three quarters while the own party is disconnected). A guest's prefetches, holds and
+// equally (three quarters while the own party is disconnected); bytes that the window borrowed from
+// the grant are the own party's. A guest's prefetches, holds and
 // plans do not protect samples that are charged to another party. core/sample_table.h says which
 // party a sample is charged to. Not thread-safe; the objects passed to the constructor must outlive
 // it.
@@ -61,6 +62,9 @@ public:
     // loading the disk.
     [[nodiscard]] bool may_verify(Party party, TimePoint now);
 
+    // Window bytes borrowed from the grant.
+    void set_borrowed(Bytes borrowed) { borrowed_ = borrowed; }
+
     // Call when the party's last connection has ended.
     void forget(Party party) { checks_.erase(party); }
 
@@ -75,6 +79,7 @@ private:
     const EngineLimits& limits_;
     const SampleTable& table_;
     const DemandBook& book_;
+    Bytes borrowed_{};
     std::array<std::uint64_t, kPartiesMax> turns_{};  // next turn of each; the lowest goes first
     std::uint64_t turn_ = 0;                          // that of the last turn
     std::map<Party, Checks> checks_;                  // verifications that guests requested

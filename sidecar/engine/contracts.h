@@ -40,6 +40,10 @@ public:
     // As DatasetEngine::note_load(): IOWA's criteria use the load time.
     void note_load(Bytes size, Duration time);
 
+    // The window's present room, in samples of mean size. Guests' scans keep planning with the
+    // standard window.
+    void set_own_window(std::uint32_t samples) { scans_.set_own_window(samples); }
+
     // The combined importance of the samples to all jobs.
     [[nodiscard]] SharedImportance& importance() override { return importance_; }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/domain/segment_format.h"
 
 namespace stoker::sidecar {
 
@@ -11,11 +12,15 @@ namespace {
 
 constexpr Bytes kChunkBytes = mib(4);  // DIESEL's object size
 
+// A sample of mean size on the node.
+Bytes mean_record(const SampleSizes& sizes) {
+    return Bytes{domain::record_bytes(sizes.total().count() / sizes.count())};
+}
+
 // Number of samples of mean size that fit into the bytes; at least one.
-std::uint32_t samples_in(Bytes bytes, const SampleSizes& sizes) {
-    const std::uint64_t mean = sizes.total().count() / sizes.count() + 1;
+std::uint32_t samples_in(Bytes bytes, Bytes mean, std::uint64_t samples) {
     return static_cast<std::uint32_t>(
-        std::clamp(bytes.count() / mean, std::uint64_t{1}, sizes.count()));
+        std::clamp(bytes.count() / mean.count(), std::uint64_t{1}, samples));
 }
 
 // Empty if all samples have the same size.
@@ -36,13 +41,21 @@ DatasetEngine::DatasetEngine(
     EngineGrant grant,
     std::unique_ptr<EvictionPolicy> eviction)
     : keeps_by_importance_(eviction == nullptr),
+      standard_window_(limits.window),
+      mean_record_(mean_record(sizes)),
+      window_size_(limits.window, sizes.count()),
       contracts_(
           static_cast<std::uint32_t>(sizes.count()),
-          samples_in(limits.window, sizes),
+          samples_in(limits.window, mean_record_, sizes.count()),
           size_of(sizes),
-          samples_in(kChunkBytes, sizes)),
+          samples_in(kChunkBytes, mean_record_, sizes.count())),
       fetch_(sizes, limits, grant, std::move(eviction)),
-      samplers_(fetch_.residency(), static_cast<std::uint32_t>(sizes.count()), contracts_) {
+      samplers_(
+          fetch_.residency(),
+          static_cast<std::uint32_t>(sizes.count()),
+          contracts_,
+          SamplerService::Limits{},
+          [this](SampleIndex sample) { return fetch_.record_bytes(sample); }) {
     fetch_.set_listener(&samplers_);
 }
 
@@ -67,12 +80,14 @@ Result<local::Begun> DatasetEngine::begin(
         fetch_.set_eviction(std::move(eviction));
     }
     fetch_.set_ranked_by_guests(importance().is_guests_only());
+    size_window();
     effects = plan_ahead(reader.connection, reader.stream, now);
     return begun;
 }
 
 void DatasetEngine::leave(StreamId stream) {
     samplers_.leave(stream);
+    size_window();
     fetch_.set_ranked_by_guests(importance().is_guests_only());
 }
 
@@ -83,6 +98,7 @@ Result<local::Drawn> DatasetEngine::draw(
     TimePoint now,
     Effects& effects) {
     STOKER_TRY(local::Drawn drawn, samplers_.draw(stream, draw));
+    size_window();
     effects = plan_ahead(connection, stream, now);
     return drawn;
 }
@@ -95,7 +111,31 @@ Effects DatasetEngine::on_consumed(
     TimePoint now,
     ReadCounts& counts) {
     samplers_.on_read(stream, samples);
+    size_window();
     return fetch_.on_consumed(connection, epoch, samples, now, &counts);
+}
+
+// Unread draws and lookaheads need room in the window as soon as two jobs share it: a sample that
+// one has read and the other has not must stay. A job alone needs no more than the standard window:
+// its draws can be fetched just before they are read, and residents save it more.
+void DatasetEngine::size_window() {
+    const WindowSharing& sharing = samplers_.sharing();
+    if (sharing.jobs() < 2) {
+        window_size_.reset();
+    } else {
+        const std::uint64_t lookaheads =
+            std::uint64_t{2} * ScanLimits{}.lookahead_max * sharing.readers();
+        window_size_.note(
+            sharing.unread().bytes() + std::min(mean_record_ * lookaheads, standard_window_),
+            sharing.draws() - draws_noted_);
+    }
+    draws_noted_ = sharing.draws();
+    const Bytes before = fetch_.window();
+    fetch_.set_window(window_size_.size());
+    if (fetch_.window() != before) {
+        contracts_.set_own_window(
+            samples_in(fetch_.window(), mean_record_, fetch_.sizes().count()));
+    }
 }
 
 // Turns the sampler's next samples into a plan for the fetch engine, one slice at a time.

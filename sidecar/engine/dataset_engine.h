@@ -8,6 +8,7 @@
 #include "sidecar/core/fetch_engine.h"
 #include "sidecar/engine/contracts.h"
 #include "sidecar/engine/sampler_service.h"
+#include "sidecar/engine/window_size.h"
 
 namespace stoker::sidecar {
 
@@ -80,10 +81,22 @@ public:
         TimePoint now,
         ReadCounts& counts);
 
+    // Bytes that the window lacks, although it has borrowed the whole grant: unread draws and
+    // lookaheads of several jobs do not fit. Zero: it has what it needs.
+    [[nodiscard]] Bytes window_lack() const { return window_size_.needed() - fetch_.window(); }
+
+    // Bytes that the window needs for the jobs that share it; zero: no two jobs do.
+    [[nodiscard]] Bytes window_needed() const { return window_size_.needed(); }
+
 private:
     Effects plan_ahead(ConnectionId connection, StreamId stream, TimePoint now);
+    void size_window();
 
     bool keeps_by_importance_;
+    Bytes standard_window_;
+    Bytes mean_record_;
+    WindowSize window_size_;
+    std::uint64_t draws_noted_ = 0;
     Contracts contracts_;
     FetchEngine fetch_;  // its eviction policy comes from the contracts
     SamplerService samplers_;

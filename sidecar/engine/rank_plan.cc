@@ -39,15 +39,16 @@ void RankPlan::note(const Draw& draw) {
     is_stale_ |= !was_foreseen;
 }
 
-void RankPlan::on_read(SampleIndex sample) {
+bool RankPlan::on_read(SampleIndex sample) {
     const auto count = unread_counts_.find(sample);
     if (count == unread_counts_.end()) {
-        return;
+        return false;
     }
     --unread_;
     if (--count->second == 0) {
         unread_counts_.erase(count);
     }
+    return true;
 }
 
 std::optional<std::vector<SampleIndex>> RankPlan::renew(const Sampler& sampler) {

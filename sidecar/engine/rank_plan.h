@@ -22,11 +22,16 @@ public:
     // Fewer than `count`: the epoch has ended.
     std::vector<Draw> draw(Sampler& sampler, std::size_t count);
 
-    // Call when the rank has read a sample, drawn or not.
-    void on_read(SampleIndex sample);
+    // Call when the rank has read a sample, drawn or not. Whether it was an unread draw.
+    bool on_read(SampleIndex sample);
 
     // Number of draws not yet read.
     [[nodiscard]] std::size_t unread() const { return unread_; }
+
+    // Draws not yet read, by sample.
+    [[nodiscard]] const std::unordered_map<SampleIndex, std::uint32_t>& unread_counts() const {
+        return unread_counts_;
+    }
 
     [[nodiscard]] bool has_ended() const { return has_ended_; }
 

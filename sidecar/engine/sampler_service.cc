@@ -83,15 +83,21 @@ std::vector<bool> unpack(const std::vector<std::byte>& bits, std::uint32_t count
 }  // namespace
 
 SamplerService::SamplerService(
-    const Residency& node, std::uint32_t sample_count, SamplerSource& source, Limits limits)
+    const Residency& node,
+    std::uint32_t sample_count,
+    SamplerSource& source,
+    Limits limits,
+    UnreadDraws::SizeOf record_bytes)
     : node_(node),
       sample_count_(sample_count),
       source_(source),
       limits_(limits),
-      paid_(sample_count) {}
+      paid_(sample_count),
+      sharing_(std::move(record_bytes)) {}
 
 void SamplerService::on_stored(SampleIndex sample, bool kept) {
     source_.on_stored(sample, kept);
+    sharing_.unread().on_residency(sample, kept);
     for (auto& [name, job] : jobs_) {
         job.sampler->on_stored(sample);
     }
@@ -99,6 +105,7 @@ void SamplerService::on_stored(SampleIndex sample, bool kept) {
 
 void SamplerService::on_gone(SampleIndex sample) {
     paid_[sample] = false;
+    sharing_.unread().on_residency(sample, false);
     source_.on_gone(sample);
 }
 
@@ -117,7 +124,7 @@ Result<local::Begun> SamplerService::begin(
                 ErrorCode::kConflict,
                 fmt::format("another pod draws for rank {} of job '{}'", begin.rank, begin.job));
         }
-        readers_.erase(taken->second);
+        erase(readers_.find(taken->second));
     }
     if (job->ranks.empty()) {
         source_.importance().set_active(*job->sampler, key_of(begin), true);
@@ -130,6 +137,11 @@ Result<local::Begun> SamplerService::begin(
     reader.sidecar = sidecar;
     reader.rank = begin.rank;
     reader.epoch = begin.epoch;
+    reader.job_name = begin.job;
+    reader.is_sharing = party == kOwnParty && WindowSharing::shares_a_scan(job->settings);
+    if (reader.is_sharing) {
+        sharing_.join(begin.job);
+    }
     begin_epoch(*job, reader, begin, unpack(state.served, sample_count_));
     source_.importance().on_epoch(*job->sampler, begin.epoch);
     return local::Begun{begin.epoch, job->losses};
@@ -293,7 +305,7 @@ void SamplerService::leave(StreamId stream) {
     if (job.ranks.empty()) {
         source_.importance().set_active(*job.sampler, reader->second.job, false);
     }
-    readers_.erase(reader);
+    erase(reader);
 }
 
 Result<const SamplerService::Reader*> SamplerService::reader_of(
@@ -328,6 +340,9 @@ Result<local::Drawn> SamplerService::draw(StreamId stream, const local::Draw& dr
     Job& job = jobs_.at(reader.job);
     job.last_used = ++uses_;
     const auto draws = reader.plan.draw(*job.sampler, draw.count);
+    if (reader.is_sharing) {
+        sharing_.on_drawn(draws, node_);
+    }
     source_.importance().on_drawn(*job.sampler, draws);
     return answer_of(reader, draws);
 }
@@ -395,7 +410,10 @@ void SamplerService::on_read(std::optional<StreamId> stream, std::span<const Sam
     for (const SampleIndex sample : samples) {
         paid_[sample] = paid_[sample] || node_.is_stored(sample);
         if (reader != readers_.end()) {
-            reader->second.plan.on_read(sample);
+            const bool was_unread = reader->second.plan.on_read(sample);
+            if (was_unread && reader->second.is_sharing) {
+                sharing_.unread().on_read(sample);
+            }
         }
     }
     if (reader != readers_.end()) {

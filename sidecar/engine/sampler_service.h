@@ -18,6 +18,7 @@
 #include "sidecar/core/sampling/sampler_settings.h"
 #include "sidecar/core/stream_set.h"
 #include "sidecar/engine/rank_plan.h"
+#include "sidecar/engine/window_sharing.h"
 
 namespace stoker::sidecar {
 
@@ -78,9 +79,13 @@ public:
     };
 
     // `node` and `source` must outlive the service, which must be notified of all changes to
-    // `node`.
+    // `node`. `record_bytes`: a sample's size on the node.
     SamplerService(
-        const Residency& node, std::uint32_t sample_count, SamplerSource& source, Limits limits);
+        const Residency& node,
+        std::uint32_t sample_count,
+        SamplerSource& source,
+        Limits limits,
+        UnreadDraws::SizeOf record_bytes = [](SampleIndex /*sample*/) { return Bytes{1}; });
 
     SamplerService(const Residency& node, std::uint32_t sample_count, SamplerSource& source)
         : SamplerService(node, sample_count, source, Limits{}) {}
@@ -134,6 +139,8 @@ public:
 
     [[nodiscard]] std::size_t job_count() const { return jobs_.size(); }
 
+    [[nodiscard]] const WindowSharing& sharing() const { return sharing_; }
+
 private:
     struct Job {
         SamplerSettings settings;
@@ -151,6 +158,8 @@ private:
         std::uint64_t sidecar = 0;
         std::uint32_t rank = 0;
         std::uint64_t epoch = 0;
+        std::string job_name;     // without the rank
+        bool is_sharing = false;  // counts in sharing()
         RankPlan plan;
     };
 
@@ -165,6 +174,14 @@ private:
     bool forget_idle(const Counts& counts);
     Status free_slot(std::size_t slots, const Counts& counts);
     Status free_slots(const SamplerSettings& settings);
+
+    void erase(std::map<StreamId, Reader>::iterator reader) {
+        if (reader->second.is_sharing) {
+            sharing_.leave(reader->second.job_name, reader->second.plan.unread_counts());
+        }
+        readers_.erase(reader);
+    }
+
     [[nodiscard]] std::size_t outstanding_left(const Reader& reader) const;
     Result<const Reader*> reader_of(StreamId stream, std::uint64_t epoch) const;
     local::Drawn answer_of(const Reader& reader, const std::vector<Draw>& draws);
@@ -177,6 +194,7 @@ private:
     std::map<std::string, Job> jobs_;  // by key_of()
     std::map<StreamId, Reader> readers_;
     std::uint64_t uses_ = 0;
+    WindowSharing sharing_;
 };
 
 }  // namespace stoker::sidecar

@@ -267,10 +267,13 @@ void ServedDataset::upkeep() {
         const Bytes reserved{static_cast<std::uint64_t>(
             static_cast<double>(space->total.count()) * config_.reserved_free)};
         // Half as much again: a window segment stays on the disk until its last sample is read.
-        const Bytes window = config_.window_bytes + Bytes{config_.window_bytes.count() / 2};
-        const Bytes room = space->available - reserved - (window - usage.window_bytes);
-        kept_free_ = reserved + window;
-        resident_cap_ = std::max(engine_->fetch().account().resident, usage.resident_bytes + room);
+        const auto on_disk = [](Bytes window) { return window + Bytes{window.count() / 2}; };
+        const Bytes window = engine_->fetch().window();
+        const Bytes room = space->available - reserved - (on_disk(window) - usage.window_bytes);
+        kept_free_ = reserved + on_disk(config_.window_bytes);
+        // The engine takes what the window has borrowed from the grant.
+        resident_cap_ = std::max(engine_->fetch().account().resident, usage.resident_bytes + room) +
+                        (window - config_.window_bytes);
     }
     if (effective_grant().resident_bytes != engine_->fetch().grant().resident_bytes) {
         apply(engine_->fetch().on_grant(effective_grant(), parts_.loop.now()));
@@ -335,6 +338,10 @@ void ServedDataset::tell(LeaderStatus& status) const {
     status.resident_samples = status.usage.resident_samples;
     status.window_bytes = status.usage.window_bytes;
     status.aside = bypass_.is_aside();
+    status.window_lacks_bytes = engine_->window_lack();
+    if (status.window_lacks_bytes > Bytes::zero()) {
+        status.window_needed_bytes = engine_->window_needed();
+    }
     if (!resident_cap_.is_unlimited()) {
         status.disk_limit = control::DiskLimit{resident_cap_, kept_free_};
     }

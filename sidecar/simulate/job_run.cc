@@ -77,6 +77,7 @@ Status JobRun::go_on(TimePoint now) {
     if (!in_epoch_) {
         STOKER_TRY_VOID(begin_epoch(now));
     }
+    read_due(now);
     while (!drained_ && outstanding_.size() <= ahead() && ask(now)) {
     }
     if (drained_ && outstanding_.empty()) {
@@ -159,8 +160,19 @@ bool JobRun::ask(TimePoint now) {
         return false;
     }
     ++next_batch_;
-    request(batch, now);
+    read_due(now);
     return true;
+}
+
+// Starts workers on the batches that are close enough to the one being computed.
+void JobRun::read_due(TimePoint now) {
+    const std::size_t due =
+        std::min<std::size_t>(outstanding_.size(), std::size_t{setting_.scenario->read_ahead} + 1);
+    for (std::size_t i = 0; i < due; ++i) {
+        if (!std::exchange(outstanding_[i].begun, true)) {
+            request(outstanding_[i], now);
+        }
+    }
 }
 
 void JobRun::draw(Batch& batch, TimePoint now) {
@@ -265,6 +277,14 @@ void JobRun::compute_next() {
     const double seconds = static_cast<double>(batch.samples.size()) /
                            (setting_.scenario->samples_per_second * spec().speed);
     computed_at_ = begin + Duration{static_cast<Duration::rep>(seconds * 1e9)};
+}
+
+std::uint64_t JobRun::outstanding_samples() const {
+    std::uint64_t samples = 0;
+    for (const Batch& batch : outstanding_) {
+        samples += batch.samples.size();
+    }
+    return samples;
 }
 
 JobFigures JobRun::figures() const {

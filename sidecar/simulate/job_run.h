@@ -56,6 +56,12 @@ public:
 
     [[nodiscard]] bool is_finished() const { return epoch_ == setting_.scenario->epochs; }
 
+    // Samples in batches that are drawn and not yet computed.
+    [[nodiscard]] std::uint64_t outstanding_samples() const;
+
+    // Number of completed epochs.
+    [[nodiscard]] std::uint64_t epochs_done() const { return epoch_; }
+
     // Includes the current epoch so far.
     [[nodiscard]] JobFigures figures() const;
 
@@ -64,7 +70,8 @@ private:
     struct Batch {
         std::uint64_t number = 0;  // within the job, counted over all epochs
         std::vector<SampleIndex> samples;
-        std::vector<SampleIndex> missing;  // samples absent when it was requested
+        std::vector<SampleIndex> missing;  // samples absent when a worker began to read it
+        bool begun = false;                // a worker has begun to read it
         std::optional<TimePoint> ready;
     };
 
@@ -82,6 +89,7 @@ private:
     bool ask(TimePoint now);
     void draw(Batch& batch, TimePoint now);
     void note_drawn(SampleIndex sample, sidecar::Draw::Kind kind);
+    void read_due(TimePoint now);
     void request(Batch& batch, TimePoint now);
     void read(std::uint64_t batch, const std::vector<SampleIndex>& samples, TimePoint now);
     void report_losses(const Batch& batch);

@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include "sidecar/core/engine_limits.h"
 #include "sidecar/simulate/law_checks.h"
 
 namespace stoker::simulate {
@@ -70,32 +71,115 @@ void check_lock_step(std::vector<LawRow>& rows) {
     }
 }
 
-// T9 with jobs of different start times and speeds; eight epochs of the fastest.
-void check_unequal_jobs(std::vector<LawRow>& rows) {
+// How the jobs of a row differ.
+enum class Pace { kLockStep, kPhases, kSpeeds };
+
+constexpr std::string_view name_of(Pace pace) {
+    constexpr std::string_view kNames[] = {"lock-step", "phases", "speeds"};
+    return kNames[static_cast<std::size_t>(pace)];
+}
+
+// Jobs at this pace, whose loaders draw every batch `ahead` batches before a worker reads it. The
+// origin keeps up, so that jobs reach their speeds.
+void set_pace(Scenario& scenario, Pace pace) {
     constexpr double kStarts[] = {0, .37, .61, .83};  // in epochs of a job of speed 1
     constexpr double kSpeeds[] = {1, .5, .7, .9};
+    scenario.until_first_ends = true;
+    scenario.read_ahead = 0;
+    scenario.origin.bytes_per_second = gib(4);
+    scenario.origin.requests_max = 128;
+    const double epoch_seconds =
+        static_cast<double>(scenario.dataset.samples) / scenario.samples_per_second;
+    for (std::size_t i = 0; i < scenario.jobs.size(); ++i) {
+        JobSpec& job = scenario.jobs[i];
+        job.contract = "windowed";
+        job.speed = pace == Pace::kSpeeds ? kSpeeds[i] : 1;
+        const double start = pace == Pace::kPhases ? kStarts[i] * epoch_seconds : 0;
+        job.start = std::chrono::milliseconds{std::llround(1000 * start)};
+    }
+}
+
+// Fetches per job and epoch below which nothing can be: the fastest job fetches what was not on the
+// node when its epoch began. 2 % less, because a run begins and ends with batches in loaders.
+double floor_of(const Scenario& scenario) {
+    double fastest = 0;
+    double sum = 0;
+    for (const JobSpec& job : scenario.jobs) {
+        fastest = std::max(fastest, job.speed);
+        sum += job.speed;
+    }
+    return .98 * (1 - scenario.cache.share) * fastest / sum;
+}
+
+void add_paced_rows(
+    const Scenario& scenario,
+    Pace pace,
+    const std::string& parameters,
+    double fetches_max,
+    std::vector<LawRow>& rows) {
+    const Outcome outcome = run_law(scenario);
+    add_rows(name_of(pace), parameters, fetches_max, outcome, scenario, rows);
+    rows.push_back(
+        {fmt::format("the same, floor (1-w) max/sum, {}", name_of(pace)),
+         parameters,
+         at_least(floor_of(scenario)),
+         fetches_per_job_epoch(outcome, scenario.discard)});
+    rows.push_back(
+        {fmt::format("least speed reached, {}", name_of(pace)),
+         parameters,
+         at_least(.95),
+         outcome.steady ? outcome.steady->speed_reached(scenario) : 0});
+}
+
+// T9 with jobs of different start times and speeds; eight epochs of the fastest.
+void check_unequal_jobs(std::vector<LawRow>& rows) {
     constexpr double kPhases[] = {.438, .311, .257};
     constexpr double kUnequal[] = {.566, .400, .311};
     for (std::size_t jobs = 2; jobs <= 4; ++jobs) {
-        for (const bool phases : {true, false}) {
+        for (const Pace pace : {Pace::kPhases, Pace::kSpeeds}) {
             Scenario scenario = shared_scenario(jobs);
             scenario.cache.window_share = .25;
-            scenario.epochs = 8;
-            scenario.until_first_ends = true;
-            const double epoch_seconds =
-                static_cast<double>(scenario.dataset.samples) / scenario.samples_per_second;
-            for (std::size_t i = 0; i < jobs; ++i) {
-                JobSpec& job = scenario.jobs[i];
-                job.contract = "windowed";
-                job.speed = phases ? 1 : kSpeeds[i];
-                job.start = std::chrono::milliseconds{
-                    std::llround(phases ? 1000 * kStarts[i] * epoch_seconds : 0)};
-            }
-            const Outcome outcome = run_law(scenario);
-            const std::string parameters = fmt::format("w=0.2 s=0.75 J={}", jobs);
-            const double most = phases ? kPhases[jobs - 2] : kUnequal[jobs - 2];
-            add_rows(phases ? "phases" : "speeds", parameters, most, outcome, scenario, rows);
+            scenario.ahead = 2;
+            scenario.epochs = 9;
+            set_pace(scenario, pace);
+            const double most = pace == Pace::kPhases ? kPhases[jobs - 2] : kUnequal[jobs - 2];
+            add_paced_rows(scenario, pace, fmt::format("w=0.2 s=0.75 J={} 2x50", jobs), most, rows);
         }
+    }
+}
+
+// T9 at a product's scale: 200,000 samples of 110 KiB, a fifth of them cached, the sidecar's
+// standard window, loaders of 2 batches of 128 and of 16 batches of 256.
+void check_product_scale(std::vector<LawRow>& rows) {
+    struct Case {
+        Pace pace;
+        std::uint32_t ahead;
+        std::uint32_t batch;
+        double fetches_max;
+    };
+
+    const double unequal = 1.1 * .8 / 2.2;  // of the floor at speeds 1 : .5 : .7
+    for (const Case& one :
+         {Case{Pace::kLockStep, 16, 256, .30},
+          Case{Pace::kPhases, 16, 256, .36},
+          Case{Pace::kSpeeds, 2, 128, unequal},
+          Case{Pace::kSpeeds, 16, 256, unequal}}) {
+        Scenario scenario = shared_scenario(3);
+        scenario.dataset.samples = 200'000;
+        const double cached = scenario.cache.share * static_cast<double>(scenario.dataset.samples) *
+                              static_cast<double>(scenario.dataset.mean_bytes.count());
+        scenario.cache.window_share =
+            static_cast<double>(sidecar::EngineLimits{}.window.count()) / cached;
+        scenario.ahead = one.ahead;
+        scenario.batch = one.batch;
+        scenario.epochs = one.pace == Pace::kSpeeds ? 4 : 3;
+        set_pace(scenario, one.pace);
+        add_paced_rows(
+            scenario,
+            one.pace,
+            fmt::format("N=200000 w=0.2 J=3 {}x{}", one.ahead, one.batch),
+            one.fetches_max,
+            rows);
     }
 }
 
@@ -105,6 +189,7 @@ std::vector<LawRow> check_sharing() {
     std::vector<LawRow> rows;
     check_lock_step(rows);
     check_unequal_jobs(rows);
+    check_product_scale(rows);
     return rows;
 }
 

@@ -1,6 +1,7 @@
 #include "sidecar/simulate/scenario.h"
 
 #include <algorithm>
+#include <numeric>
 #include <span>
 
 namespace stoker::simulate {
@@ -51,7 +52,22 @@ JobMeans means_of(const Outcome& outcome, std::size_t job, std::uint32_t discard
     return means;
 }
 
+double SteadyPart::speed_reached(const Scenario& scenario) const {
+    double least = 1;
+    for (std::size_t job = 0; job < computed_samples.size(); ++job) {
+        const double wanted =
+            scenario.samples_per_second * scenario.jobs[job].speed * seconds(time);
+        least = std::min(least, static_cast<double>(computed_samples[job]) / wanted);
+    }
+    return least;
+}
+
 double fetches_per_job_epoch(const Outcome& outcome, std::uint32_t discard) {
+    if (outcome.steady) {
+        const auto& read = outcome.steady->computed_samples;
+        return static_cast<double>(outcome.steady->fetched_samples) /
+               static_cast<double>(std::accumulate(read.begin(), read.end(), std::uint64_t{0}));
+    }
     double fetched = 0;
     double requested = 0;
     for (const JobFigures& job : outcome.jobs) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,7 +52,11 @@ struct Scenario {
     std::uint32_t epochs = 3;
     std::uint32_t discard = 1;  // number of first epochs excluded from the means
     std::uint32_t batch = 64;
-    std::uint32_t ahead = 2;           // batches that a loader requests in advance
+    std::uint32_t ahead = 2;  // batches that a loader requests in advance
+
+    // Batches that a loader's workers have read in advance, at most `ahead`; the others are drawn
+    // and wait for a worker. With `ahead` or more, workers read at once.
+    std::uint32_t read_ahead = UINT32_MAX;
     double samples_per_second = 2000;  // computed by a job of speed 1
     double loss_correlation = 0;       // of importance between jobs, 0..1
     bool until_first_ends = false;     // the fastest job's last epoch ends the simulation
@@ -80,12 +85,25 @@ struct JobFigures {
     std::vector<EpochFigures> epochs;
 };
 
+// The part of a run in which every job has completed its first `discard` epochs and none has ended.
+// An epoch's own figures do not add up over jobs of unequal speeds: their epochs are different
+// spans of time.
+struct SteadyPart {
+    Duration time{};
+    std::uint64_t fetched_samples = 0;            // for all jobs
+    std::vector<std::uint64_t> computed_samples;  // by job
+
+    // Lowest rate of a job, of the rate that its speed asks for (`samples_per_second` at speed 1).
+    [[nodiscard]] double speed_reached(const Scenario& scenario) const;
+};
+
 struct Outcome {
     std::uint64_t samples = 0;
     Bytes dataset_bytes{};
     Bytes resident_bytes{};  // capacity for residents
     Bytes window_bytes{};
     std::vector<JobFigures> jobs;
+    std::optional<SteadyPart> steady;  // unset: there was no such part
 };
 
 // Means over a job's complete epochs from `discard` on.
@@ -104,9 +122,9 @@ struct JobMeans {
 
 JobMeans means_of(const Outcome& outcome, std::size_t job, std::uint32_t discard);
 
-// Fetches for all jobs together, from their epoch `discard` on, per epoch's worth of samples read:
-// 0.8 means that a job costs 0.8 of the dataset per epoch. Unfinished epochs count with the samples
-// read so far.
+// Fetches for all jobs together in the steady part of the run, per epoch's worth of samples read:
+// 0.8 means that a job costs 0.8 of the dataset per epoch. Without a steady part: of all epochs
+// from `discard` on, unfinished ones with the samples read so far.
 double fetches_per_job_epoch(const Outcome& outcome, std::uint32_t discard);
 
 }  // namespace stoker::simulate

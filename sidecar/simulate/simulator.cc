@@ -37,8 +37,62 @@ bool is_over(const Scenario& scenario, const Assembly& parts) {
                                      : std::ranges::all_of(parts.jobs, finished);
 }
 
+// Totals of all jobs at one moment.
+SteadyPart totals(const Assembly& parts, TimePoint now) {
+    SteadyPart totals{now - TimePoint{}, 0, {}};
+    for (const JobRun& job : parts.jobs) {
+        std::uint64_t requested = 0;
+        for (const EpochFigures& epoch : job.figures().epochs) {
+            totals.fetched_samples += epoch.origin_samples;
+            requested += epoch.requested;
+        }
+        totals.computed_samples.push_back(requested - job.outstanding_samples());
+    }
+    return totals;
+}
+
+// Notes when the steady part of the run begins and ends.
+class SteadyMeter {
+public:
+    SteadyMeter(const Scenario& scenario, Assembly& parts)
+        : discard_(scenario.discard),
+          parts_(parts) {}
+
+    void look(TimePoint now) {
+        const auto is_warm = [this](const JobRun& job) { return job.epochs_done() >= discard_; };
+        if (began_.computed_samples.empty() && std::ranges::all_of(parts_.jobs, is_warm)) {
+            began_ = totals(parts_, now);
+        }
+        const auto finished = [](const JobRun& job) { return job.is_finished(); };
+        if (!ended_ && std::ranges::any_of(parts_.jobs, finished)) {
+            end(now);
+        }
+    }
+
+private:
+    void end(TimePoint now) {
+        ended_ = true;
+        if (began_.computed_samples.empty() || now - TimePoint{} == began_.time) {
+            return;
+        }
+        SteadyPart part = totals(parts_, now);
+        part.time -= began_.time;
+        part.fetched_samples -= began_.fetched_samples;
+        for (std::size_t job = 0; job < part.computed_samples.size(); ++job) {
+            part.computed_samples[job] -= began_.computed_samples[job];
+        }
+        parts_.outcome.steady = std::move(part);
+    }
+
+    std::uint32_t discard_;
+    Assembly& parts_;
+    SteadyPart began_;  // totals at that moment; empty: not yet
+    bool ended_ = false;
+};
+
 Status run_all(const Scenario& scenario, Assembly& parts) {
     TimePoint now{};
+    SteadyMeter meter{scenario, parts};
     while (!is_over(scenario, parts)) {
         const auto next = next_event(parts);
         if (!next) {
@@ -54,6 +108,7 @@ Status run_all(const Scenario& scenario, Assembly& parts) {
             STOKER_TRY_VOID(job.go_on(now));
         }
         deliver(parts, now);
+        meter.look(now);
     }
     return {};
 }

@@ -35,6 +35,7 @@ void drop_directory_claims(const JobUse& use, SidecarReport& report) {
         told.admitting = true;
         told.sketches.clear();
         told.disk_limit.reset();
+        told.window_needed_bytes = told.window_lacks_bytes = Bytes::zero();
     });
 }
 

@@ -73,14 +73,32 @@ std::string tell_disk_limit(const DatasetReport& report, const DiskLimit& limit)
         to_string(useful - limit.resident));
 }
 
+// Windowed jobs that share the node's fetches have drawn more than the node can hold.
+std::string tell_window_lack(const DatasetReport& report) {
+    if (report.window_lacks_bytes == Bytes::zero()) {
+        return {};
+    }
+    return fmt::format(
+        "has WindowTooSmall: its windowed jobs need {} for samples that loaders have drawn and not "
+        "read, {} more than grant and window, and samples are fetched again: lower num_workers or "
+        "prefetch_factor, or raise the job's cache.",
+        to_string(report.window_needed_bytes),
+        to_string(report.window_lacks_bytes));
+}
+
 std::string trouble_of(const DatasetReport& report) {
     if (!report.admitting) {
         return fmt::format("keeps nothing new: {}", report.error);
     }
-    if (report.manifest_state != ManifestState::kReady || !report.disk_limit) {
+    if (report.manifest_state != ManifestState::kReady) {
         return {};
     }
-    return tell_disk_limit(report, *report.disk_limit);
+    if (report.disk_limit) {
+        if (std::string told = tell_disk_limit(report, *report.disk_limit); !told.empty()) {
+            return told;
+        }
+    }
+    return tell_window_lack(report);
 }
 
 void add_dataset(

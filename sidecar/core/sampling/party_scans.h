@@ -22,6 +22,13 @@ public:
     // report the stored samples. nullptr: kGuestsMax other guests have readers.
     SharedScan* find_or_make(Party party, ScanLimits limits, std::uint64_t seed);
 
+    // The own party's scan plans with a window of so many samples of mean size.
+    void set_own_window(std::uint32_t samples) {
+        if (const auto own = scans_.find(kOwnParty); own != scans_.end()) {
+            own->second.set_window(samples);
+        }
+    }
+
     [[nodiscard]] bool has(Party party) const { return scans_.contains(party); }
 
     [[nodiscard]] bool is_empty() const { return scans_.empty(); }

@@ -13,6 +13,9 @@ namespace {
 // Draws of all readers after which old speed measurements count half.
 constexpr std::uint32_t kSpeedMemory = 4096;
 
+// Samples of the feed that a draw examines for the one that will arrive first.
+constexpr std::size_t kFeedLooksMax = 32;
+
 SampleIndex any_of_bucket(const NeedIndex::Bucket& bucket, Prng& prng) {
     return bucket.samples[prng.below(bucket.samples.size())];
 }
@@ -210,10 +213,23 @@ std::optional<SampleIndex> SharedScan::least_needed(Reader reader, Prng& prng) c
     return best == nullptr ? std::nullopt : std::optional{any_of_bucket(*best, prng)};
 }
 
+// The sample that will arrive first; behind many that only other readers need, any coming one.
 std::optional<SampleIndex> SharedScan::first_coming(Reader reader) const {
-    const auto found = std::ranges::find_if(
-        feed_, [this, reader](SampleIndex sample) { return needs(reader, sample); });
-    return found == feed_.end() ? std::nullopt : std::optional{*found};
+    const std::size_t looks = std::min(feed_.size(), kFeedLooksMax);
+    for (std::size_t i = 0; i < looks; ++i) {
+        if (needs(reader, feed_[i])) {
+            return feed_[i];
+        }
+    }
+    if (index_.count(reader, ScanState::kComing) > 0) {
+        for (const Bucket& bucket : index_.buckets()) {
+            if (bucket.state == ScanState::kComing && !bucket.samples.empty() &&
+                (bucket.readers & bit_of(reader)) != 0) {
+                return bucket.samples[0];
+            }
+        }
+    }
+    return std::nullopt;
 }
 
 void SharedScan::on_stored(SampleIndex sample, bool kept) {
@@ -339,23 +355,16 @@ std::vector<const SharedScan::Bucket*> SharedScan::by_loss(bool urgent) const {
 }
 
 void SharedScan::victims(const RoomRequest& room, std::vector<SampleIndex>& samples) const {
-    const std::uint32_t from = std::exchange(looked_at_, 0);
-    std::uint32_t skipped = from;
-    std::uint32_t looks = 0;
-    std::uint32_t found = 0;
+    std::uint32_t looks = room.urgent ? kVictimLooksMax : kPrefetchLooksMax;
+    std::uint32_t missing = room.count;
     for (const Bucket* bucket : by_loss(room.urgent)) {
         const auto size = static_cast<std::uint32_t>(bucket->samples.size());
-        const std::uint32_t begin = std::min(skipped, size);
-        skipped -= begin;
-        for (std::uint32_t i = begin; i < size; ++i) {
-            const SampleIndex sample = bucket->samples[i];
+        const std::uint32_t end = std::min(size, std::max(looks / 2, 1U));
+        for (std::uint32_t i = 0; i < end && looks > 0 && missing > 0; ++i, --looks) {
+            const SampleIndex sample = bucket->samples[looked_at_++ % size];
             if (!room.may_go || room.may_go(sample)) {
                 samples.push_back(sample);
-                ++found;
-            }
-            if (found == room.count || ++looks == kVictimLooksMax) {
-                looked_at_ = found == 0 ? from + looks : 0;
-                return;
+                --missing;
             }
         }
     }

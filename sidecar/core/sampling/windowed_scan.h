@@ -61,6 +61,12 @@ public:
     std::optional<Reader> join();
     void leave(Reader reader);
 
+    // The window now has room for so many samples of mean size.
+    void set_window(std::uint32_t samples) {
+        limits_.window_samples = samples;
+        replenish();
+    }
+
     // Begins a new epoch over all samples, or over a part of them (without duplicates). Discards
     // the rest of the last one.
     void begin(Reader reader);
@@ -109,11 +115,14 @@ public:
 
     // Window samples to drop, those that the fewest readers wait for first; if urgent, lookahead
     // samples after them. Excludes samples that no reader needs: those are dropped once their last
-    // reader has read them. Examines a bounded number of samples per call and continues from there
-    // in the next.
+    // reader has read them. Examines a bounded number of samples per call, at most half of what is
+    // left of it in one bucket, and continues behind them in the next call.
     void victims(const RoomRequest& room, std::vector<SampleIndex>& samples) const override;
 
+    // Samples that one call examines. A prefetch can try again with the next event, so it examines
+    // few: while loaders hold most of the window, each of them costs a search of the plans.
     static constexpr std::uint32_t kVictimLooksMax = 8192;
+    static constexpr std::uint32_t kPrefetchLooksMax = 128;
 
 private:
     using Bucket = NeedIndex::Bucket;
@@ -158,7 +167,7 @@ private:
     std::uint32_t lookahead_ = 1;
     std::uint32_t recent_draws_ = 0;
     std::deque<SampleIndex> feed_;
-    mutable std::uint32_t looked_at_ = 0;  // samples that the last victims() rejected
+    mutable std::uint32_t looked_at_ = 0;  // where victims() continues in each bucket
 };
 
 }  // namespace stoker::sidecar

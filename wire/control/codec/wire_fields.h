@@ -128,7 +128,14 @@ inline constexpr auto kWireFields<DatasetReport> = [] {
             &V::origin_request_time, &W::origin_request_ns, &W::set_origin_request_ns, kPossible),
         wire_field(&V::miss_bytes_read, &W::miss_bytes_read, &W::set_miss_bytes_read, kRising),
         wire_field(&V::read_revision, &W::read_revision, &W::mutable_read_revision),
-        wire_field(&V::changed_key, &W::changed_key, &W::mutable_changed_key)};
+        wire_field(&V::changed_key, &W::changed_key, &W::mutable_changed_key),
+        wire_field(
+            &V::window_needed_bytes,
+            &W::window_needed_bytes,
+            &W::set_window_needed_bytes,
+            kPossible),
+        wire_field(
+            &V::window_lacks_bytes, &W::window_lacks_bytes, &W::set_window_lacks_bytes, kPossible)};
 }();
 
 template <>

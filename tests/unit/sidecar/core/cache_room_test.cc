@@ -48,6 +48,69 @@ TEST_F(CacheRoomTest, FillsTheGrantThenTheWindow) {
     EXPECT_EQ(judge(4), Verdict::kFull);
 }
 
+TEST_F(CacheRoomTest, WindowBorrowsFromTheGrant) {
+    store(0, SegmentClass::kResident);
+    store(1, SegmentClass::kResident);
+    room.set_window(kRecord * 3);
+    shares.set_borrowed(room.borrowed());
+    EXPECT_EQ(room.take_drops().size(), 1U) << "one resident makes room";
+    EXPECT_EQ(room.window(), kRecord * 3);
+    for (SampleIndex sample = 2; sample < 5; ++sample) {
+        EXPECT_EQ(judge(sample), Verdict::kWindow);
+        store(sample, SegmentClass::kWindow);
+    }
+    EXPECT_EQ(judge(5), Verdict::kFull);
+    EXPECT_EQ(table.account().resident + table.account().window, kRecord * 4);
+}
+
+TEST_F(CacheRoomTest, WindowBorrowsNoMoreThanTheGrant) {
+    room.set_window(kRecord * 100);
+    EXPECT_EQ(room.borrowed(), kRecord * 2);
+    EXPECT_EQ(judge(0), Verdict::kWindow) << "nothing of the grant is left";
+}
+
+TEST_F(CacheRoomTest, ResidentsComeBackAsTheWindowEmpties) {
+    room.set_window(kRecord * 4);
+    for (SampleIndex sample = 0; sample < 3; ++sample) {
+        store(sample, SegmentClass::kWindow);
+    }
+    room.set_window(Bytes::zero());
+    EXPECT_EQ(judge(5), Verdict::kResident);
+    store(5, SegmentClass::kResident);
+    EXPECT_EQ(judge(6), Verdict::kFull) << "the window still has what it borrowed";
+    table.remove(0);
+    EXPECT_EQ(judge(6), Verdict::kResident);
+}
+
+TEST_F(CacheRoomTest, SmallerGrantTakesBackWhatTheWindowBorrowed) {
+    room.set_window(kRecord * 4);
+    for (SampleIndex sample = 0; sample < 4; ++sample) {
+        store(sample, SegmentClass::kWindow);
+        table.at(sample).needs = 1;
+        room.reconsider(sample);
+    }
+    room.set_grant({kRecord, std::nullopt});
+    EXPECT_EQ(room.take_drops().size(), 1U);
+    EXPECT_EQ(table.account().window, kRecord * 3);
+}
+
+TEST_F(CacheRoomTest, GuestsHaveNoPartOfWhatWasBorrowed) {
+    constexpr Party kGuest{1};
+    limits.window = kRecord * 4;
+    book.connect(ConnectionId{1}, kOwnParty);
+    book.connect(ConnectionId{2}, kGuest);
+    room.set_window(kRecord * 6);
+    shares.set_borrowed(room.borrowed());
+    table.start(0, SegmentClass::kWindow, kGuest);
+    EXPECT_EQ(room.judge(1, kNow, kGuest), Verdict::kWindow);
+    table.start(1, SegmentClass::kWindow, kGuest);
+    EXPECT_EQ(room.judge(2, kNow, kGuest), Verdict::kFull) << "half of the standard window";
+    for (SampleIndex sample = 2; sample < 6; ++sample) {
+        EXPECT_EQ(judge(sample), Verdict::kWindow) << "the other half and all that it lent";
+        store(sample, SegmentClass::kWindow);
+    }
+}
+
 TEST_F(CacheRoomTest, StoresNothingDuringABypass) {
     room.set_aside(true);
     EXPECT_EQ(judge(0), Verdict::kShut);

@@ -68,6 +68,16 @@ TEST(JobRun, HidesAFastOriginBehindCompute) {
     EXPECT_NEAR(seconds_of(figures.epochs[0].waited), 2, 0.001) << "only before the first batch";
 }
 
+// A batch that no worker has read yet is requested only when the one before it is computed.
+TEST(JobRun, DrawnBatchesThatWaitForAWorkerHideNoLatency) {
+    World world{seconds{1}, 2};
+    world.scenario.read_ahead = 0;
+    const auto figures = world.run_to_end();
+    EXPECT_NEAR(seconds_of(figures.epochs[0].waited), 10, 0.001);
+    EXPECT_EQ(figures.epochs[0].requested, 100U);
+    EXPECT_EQ(figures.epochs[0].repeated, 0U);
+}
+
 TEST(JobRun, ReadsEachSampleOncePerEpochAtAnyDepth) {
     World world{seconds{1}, 50};
     for (const EpochFigures& epoch : world.run_to_end().epochs) {

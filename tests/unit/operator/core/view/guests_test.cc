@@ -30,6 +30,7 @@ SidecarReport false_report() {
     told.window_bytes = gib(9);
     told.sketches = {{"uid-resnet", 1, {1, 2}, 1}};
     told.disk_limit = DiskLimit{};
+    told.window_needed_bytes = told.window_lacks_bytes = gib(9);
     told.error = "words";
     told.cache_bytes_read = gib(1);
     return report;
@@ -55,6 +56,7 @@ TEST(Guests, ReportsOnTheDirectoryAreIgnored) {
     EXPECT_EQ(told.window_bytes, Bytes::zero());
     EXPECT_TRUE(told.sketches.empty());
     EXPECT_FALSE(told.disk_limit);
+    EXPECT_EQ(told.window_lacks_bytes, Bytes::zero());
     EXPECT_EQ(told.error, "words") << "for the guest's own status";
     EXPECT_EQ(told.manifest_state, ManifestState::kReady);
     EXPECT_EQ(told.cache_bytes_read, gib(1)) << "what its own job read";

@@ -118,6 +118,21 @@ TEST(Totals, NamesTheNodesThatKeepLessThanTheyAreGranted) {
         "nothing new: disk full. The same on 1 more.");
 }
 
+TEST(Totals, NamesTheNodeWhoseWindowIsTooSmallAndTheFix) {
+    const TrainingJobView view = make_running_view();
+    SidecarReport report = make_report(view, 0, 100);
+    report.datasets[0].window_needed_bytes = gib(3);
+    report.datasets[0].window_lacks_bytes = gib(1);
+    EXPECT_EQ(
+        tell_troubles(total_of({report}, moment(100)).datasets.at("uid-imagenet")),
+        "Node n1 has WindowTooSmall: its windowed jobs need 3Gi for samples that loaders have "
+        "drawn "
+        "and not read, 1Gi more than grant and window, and samples are fetched again: lower "
+        "num_workers or prefetch_factor, or raise the job's cache.");
+    report.datasets[0].window_lacks_bytes = Bytes::zero();
+    EXPECT_EQ(tell_troubles(total_of({report}, moment(100)).datasets.at("uid-imagenet")), "");
+}
+
 TEST(HitPercent, RoundsDownAndIsEmptyBeforeTheFirstRead) {
     EXPECT_EQ(hit_percent({}, {}), std::nullopt);
     EXPECT_EQ(hit_percent({}, Bytes{5}), 0);

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <unordered_map>
+#include <utility>
+
+#include "common/base/bytes.h"
+#include "common/domain/ids.h"
+
+namespace stoker::sidecar {
+
+using domain::SampleIndex;
+
+// The samples that some reader has drawn and not read, each once however many readers wait for it.
+// Samples that are not resident need room in the window until they are read. Costs O(1) per call.
+// Not thread-safe.
+class UnreadDraws {
+public:
+    // Record bytes of a sample.
+    using SizeOf = std::function<Bytes(SampleIndex)>;
+
+    explicit UnreadDraws(SizeOf size_of)
+        : size_of_(std::move(size_of)) {}
+
+    void on_drawn(SampleIndex sample, bool is_resident) {
+        Entry& entry = entries_[sample];
+        if (entry.readers++ == 0) {
+            entry.is_resident = is_resident;
+            bytes_ += is_resident ? Bytes{} : size_of_(sample);
+        }
+    }
+
+    // One reader has read the sample, or gives its draw up. It must have drawn it.
+    void on_read(SampleIndex sample) {
+        const auto found = entries_.find(sample);
+        if (--found->second.readers == 0) {
+            bytes_ -= found->second.is_resident ? Bytes{} : size_of_(sample);
+            entries_.erase(found);
+        }
+    }
+
+    // The sample was stored, or has left the node (`is_resident` false).
+    void on_residency(SampleIndex sample, bool is_resident) {
+        const auto found = entries_.find(sample);
+        if (found == entries_.end() ||
+            std::exchange(found->second.is_resident, is_resident) == is_resident) {
+            return;
+        }
+        is_resident ? bytes_ -= size_of_(sample) : bytes_ += size_of_(sample);
+    }
+
+    // Record bytes of those that are not resident.
+    [[nodiscard]] Bytes bytes() const { return bytes_; }
+
+private:
+    struct Entry {
+        std::uint32_t readers = 0;
+        bool is_resident = false;
+    };
+
+    SizeOf size_of_;
+    std::unordered_map<SampleIndex, Entry> entries_;
+    Bytes bytes_{};
+};
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "common/base/bytes.h"
+
+namespace stoker::sidecar {
+
+// The window's size over time: it grows at once to what is needed, in steps, and shrinks to the
+// largest need of the last two periods. A period is one dataset's worth of draws, so the pauses
+// between a loader's epochs return nothing: residents that make room and come back are fetched
+// twice. Pure value; not thread-safe.
+class WindowSize {
+public:
+    // `standard`: its least size, which it has without borrowing. `period`: number of draws.
+    WindowSize(Bytes standard, std::uint64_t period)
+        : standard_(standard),
+          period_(std::max<std::uint64_t>(period, 1)) {}
+
+    // `needed` bytes after `draws` more draws of all readers.
+    void note(Bytes needed, std::uint64_t draws) {
+        draws_ += draws;
+        if (draws_ >= period_) {
+            draws_ = 0;
+            before_ = peak_;
+            peak_ = Bytes{};
+        }
+        peak_ = std::max(peak_, needed);
+    }
+
+    // No reader shares the window any more.
+    void reset() { before_ = peak_ = Bytes{}; }
+
+    // Largest need of the last two periods.
+    [[nodiscard]] Bytes needed() const { return std::max(before_, peak_); }
+
+    // The standard size, or what is needed in whole steps of a quarter of it.
+    [[nodiscard]] Bytes size() const {
+        const std::uint64_t step = std::max<std::uint64_t>(standard_.count() / kSteps, 1);
+        const std::uint64_t steps = (needed() - standard_ + Bytes{step - 1}).count() / step;
+        return standard_ + Bytes{step} * steps;
+    }
+
+private:
+    static constexpr std::uint64_t kSteps = 4;
+
+    Bytes standard_;
+    std::uint64_t period_;
+    std::uint64_t draws_ = 0;
+    Bytes peak_{};    // of this period
+    Bytes before_{};  // of the one before
+};
+
+}  // namespace stoker::sidecar
