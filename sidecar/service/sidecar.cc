@@ -1,7 +1,6 @@
 #include "sidecar/service/sidecar.h"
 
 #include <algorithm>
-#include <random>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,10 +12,9 @@ namespace stoker::sidecar {
 Result<std::unique_ptr<Sidecar>> Sidecar::start(
     const SidecarConfig& config,
     EventLoop& loop,
-    Device& device,
-    const OriginFactory& make_origin,
-    std::string boot_id) {
-    auto sidecar = std::unique_ptr<Sidecar>{new Sidecar(config, loop)};
+    const Machine& machine,
+    const OriginFactory& make_origin) {
+    auto sidecar = std::unique_ptr<Sidecar>{new Sidecar(config, loop, machine)};
     for (const DatasetConfig& dataset : config.datasets) {
         auto origin = make_origin(dataset);
         if (!origin) {
@@ -27,9 +25,10 @@ Result<std::unique_ptr<Sidecar>> Sidecar::start(
     const SidecarParts parts{
         loop,
         *sidecar->io_,
-        device,
+        machine.make_workers,
+        machine.device,
         sidecar->connection_ids_,
-        std::move(boot_id),
+        machine.boot_id,
         config.job.training_job_uid,
         config.job.attempt_uid,
         sidecar->id_,
@@ -54,11 +53,11 @@ Result<std::unique_ptr<Sidecar>> Sidecar::start(
     return sidecar;
 }
 
-Sidecar::Sidecar(const SidecarConfig& config, EventLoop& loop)
+Sidecar::Sidecar(const SidecarConfig& config, EventLoop& loop, const Machine& machine)
     : config_(config),
       loop_(loop),
-      id_(std::random_device{}() | std::uint64_t{std::random_device{}()} << 32U),
-      io_(std::make_unique<WorkerPool>("io", config.io_threads)) {}
+      id_(machine.process),
+      io_(machine.make_workers("io", config.io_threads)) {}
 
 // Stops new requests first, then pending results, then closes the files.
 Sidecar::~Sidecar() {
