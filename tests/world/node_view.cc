@@ -46,14 +46,17 @@ sidecar::DeviceFile* NodeView::open_segment(domain::SegmentSeq seq) {
     return segments_.emplace(seq, *std::move(file)).first->second.get();
 }
 
-std::optional<std::vector<std::byte>> NodeView::read(std::uint64_t sample) {
+std::uint64_t NodeView::word(std::uint64_t sample) const {
     const std::size_t at = domain::kResidencyHeaderBytes + sample * sizeof(std::uint64_t);
-    if (table_ == nullptr || table_->bytes().size() < at + sizeof(std::uint64_t)) {
-        return std::nullopt;
-    }
     std::uint64_t word = 0;
-    std::memcpy(&word, table_->bytes().data() + at, sizeof(word));
-    const auto where = domain::unpack_residency(word);
+    if (table_ != nullptr && table_->bytes().size() >= at + sizeof(word)) {
+        std::memcpy(&word, table_->bytes().data() + at, sizeof(word));
+    }
+    return word;
+}
+
+std::optional<std::vector<std::byte>> NodeView::read(std::uint64_t sample) {
+    const auto where = domain::unpack_residency(word(sample));
     sidecar::DeviceFile* file = where ? open_segment(where->segment) : nullptr;
     if (file == nullptr) {
         return std::nullopt;

@@ -23,10 +23,14 @@ public:
     // Opens the table anew; the leader may have made another one.
     void refresh();
 
+    // Whether the table says that the sample is on the node.
+    [[nodiscard]] bool is_present(std::uint64_t sample) const { return word(sample) != 0; }
+
     // The sample's bytes; nullopt: absent, or damaged according to its checksum.
     [[nodiscard]] std::optional<std::vector<std::byte>> read(std::uint64_t sample);
 
 private:
+    [[nodiscard]] std::uint64_t word(std::uint64_t sample) const;
     sidecar::DeviceFile* open_segment(domain::SegmentSeq seq);
 
     test::FaultDevice& disk_;

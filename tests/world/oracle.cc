@@ -63,12 +63,15 @@ void Oracle::on_epoch(
     }
 }
 
-void Oracle::begin_fetch(const std::string& sidecar, const std::string& key) {
+void Oracle::begin_fetch(const std::string& sidecar, const std::string& key, bool is_on_node) {
     ++counts["fetches"];
     const auto [at, is_new] = in_flight_.emplace(key, sidecar);
     if (!is_new) {
         accuse(fmt::format(
             "{} fetches {} while {} has a fetch of it in flight", sidecar, key, at->second));
+    }
+    if (is_on_node) {
+        accuse(fmt::format("{} fetches {}, which is on the node", sidecar, key));
     }
 }
 

@@ -40,8 +40,9 @@ public:
         const std::map<std::uint64_t, std::uint32_t>& counts,
         const std::vector<std::uint64_t>& share);
 
-    // A leader fetches a sample from the origin, until end_fetch().
-    void begin_fetch(const std::string& sidecar, const std::string& key);
+    // A leader fetches a sample from the origin, until end_fetch(). `is_on_node`: its bytes are
+    // readable in the node directory already.
+    void begin_fetch(const std::string& sidecar, const std::string& key, bool is_on_node);
 
     void end_fetch(const std::string& key) { in_flight_.erase(key); }
 

@@ -99,7 +99,8 @@ void SiteOrigin::fetch(sidecar::OriginFetch request, OriginSite::Answer done) {
     const std::uint64_t id = ++last_;
     const bool is_leaders = leads_();
     if (is_leaders) {
-        oracle_.begin_fetch(reader_.name(), request.key);
+        oracle_.begin_fetch(
+            reader_.name(), request.key, site_.is_on_node(site_.id_of(request.key)));
     }
     pending_[id] = {std::move(done), request.key, is_leaders};
     site_.fetch(
@@ -117,6 +118,11 @@ void SiteOrigin::end(std::uint64_t id, Result<sidecar::OriginBytes> bytes) {
     const auto ended = pending_.extract(id);
     if (ended.mapped().is_leaders) {
         oracle_.end_fetch(ended.mapped().key);
+        const bool is_refused = !bytes && bytes.error().code == ErrorCode::kForbidden;
+        refused_in_row_ = is_refused && leads_() ? refused_in_row_ + 1 : 0;
+        if (refused_in_row_ > 0) {
+            site_.on_refused(pod_, refused_in_row_);
+        }
     }
     ended.mapped().done(std::move(bytes));
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -36,6 +37,20 @@ public:
     void fetch(Program& reader, const std::string& pod, const std::string& key, Answer done);
 
     Result<std::vector<domain::ListedObject>> list(const std::string& pod);
+
+    // A leader's fetch was refused: `in_row` times, counting only fetches that began in its lead.
+    std::function<void(const std::string& pod, std::uint32_t in_row)> on_refused;
+
+    // How long the link is busy with what was asked for.
+    [[nodiscard]] Duration backlog() const {
+        return std::max(Duration{}, link_free_at_ - schedule_.now());
+    }
+
+    // Whether a leader may know that the sample's bytes are in the node directory.
+    std::function<bool(std::uint64_t sample)> is_on_node;
+
+    // The id of an object; it exists.
+    [[nodiscard]] std::uint64_t id_of(const std::string& key) const { return ids_.at(key); }
 
 private:
     void answer(Program& reader, const std::string& pod, std::uint64_t sample, Answer done);
@@ -81,6 +96,7 @@ private:
     std::function<bool()> leads_;
     std::map<std::uint64_t, Pending> pending_;
     std::uint64_t last_ = 0;
+    std::uint32_t refused_in_row_ = 0;
     std::shared_ptr<SiteOrigin*> self_;  // expires with us
 };
 

@@ -5,15 +5,11 @@
 #include <fstream>
 #include <sstream>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "common/base/check.h"
-#include "common/base/unique_fd.h"
 
 namespace stoker::world {
 
@@ -35,7 +31,12 @@ void Schedule::run_in(Duration delay, Task task) {
     events_.emplace(std::pair{now() + delay, ++last_event_}, std::move(task));
 }
 
-void Schedule::say(std::string_view text) {
+void Schedule::say(std::string_view words) {
+    std::string text{words};
+    for (std::size_t at = text.find(hidden_); !hidden_.empty() && at != std::string::npos;
+         at = text.find(hidden_)) {
+        text.erase(at, hidden_.size());
+    }
     const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(passed()).count();
     log_.push_back(fmt::format(
         "{:4}.{:06} {:<12} {}", micros / 1'000'000, micros % 1'000'000, speaker_, text));
@@ -155,9 +156,8 @@ std::vector<int> Program::sockets() const {
 
 // The objects that own the descriptors close them later; until then they reach nothing.
 void Program::drop_sockets() {
-    const UniqueFd nothing{::open("/dev/null", O_RDWR | O_CLOEXEC)};
     for (const int fd : sockets()) {
-        STOKER_CHECK(::dup3(nothing.get(), fd, O_CLOEXEC) == fd, "closing a socket");
+        ::shutdown(fd, SHUT_RDWR);
     }
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -60,6 +61,9 @@ public:
 
     [[nodiscard]] const std::vector<std::string>& log() const { return log_; }
 
+    // Leaves this text, which differs from run to run, out of the log.
+    void hide(std::string text) { hidden_ = std::move(text); }
+
     // Names the program that runs until the next call.
     void set_speaker(std::string name) { speaker_ = std::move(name); }
 
@@ -76,6 +80,7 @@ private:
     std::vector<Program*> programs_;  // in the order of their starts
     std::uint64_t steps_ = 0;
     std::string speaker_;
+    std::string hidden_;
     std::vector<std::string> log_;
 };
 

@@ -53,7 +53,7 @@ Trainer::Trainer(
     OriginSite& site,
     Oracle& oracle,
     Progress& progress,
-    std::function<bool()> may_end)
+    TrainerCallbacks callbacks)
     : Program(schedule, settings.name),
       schedule_(schedule),
       settings_(settings),
@@ -61,7 +61,7 @@ Trainer::Trainer(
       site_(site),
       oracle_(oracle),
       progress_(progress),
-      may_end_(std::move(may_end)),
+      callbacks_(std::move(callbacks)),
       link_(
           schedule,
           loop(),
@@ -71,6 +71,7 @@ Trainer::Trainer(
            [this](const std::string& why) {
                if (why != "nobody listens") {
                    schedule_.say("lost its sidecar: " + why);
+                   callbacks_.lost();
                }
            }}),
       timer_(loop()) {
@@ -95,6 +96,7 @@ bool Trainer::on_welcome(const local::Welcome& welcome) {
         return false;
     }
     schedule_.say("attached to its sidecar");
+    callbacks_.attached();
     if (node_ == nullptr) {
         node_ = std::make_unique<NodeView>(disk_, settings_.data_folder, revision);
     }
@@ -261,6 +263,7 @@ void Trainer::on_fetched(const local::Fetched& fetched) {
             node_->refresh();
             if (!read_node(id, "node after a fetch")) {
                 ++oracle_.counts["ready but not readable"];
+                callbacks_.unreadable();
                 damaged.push_back(id);
             }
         }
@@ -320,7 +323,7 @@ void Trainer::end_epoch() {
     progress_.counts.clear();
     progress_.drawn = 0;
     ++progress_.epoch;
-    if (may_end_()) {
+    if (callbacks_.may_end()) {
         progress_.is_done = true;
         return;
     }

@@ -36,11 +36,18 @@ struct Progress {
     bool is_done = false;
 };
 
+struct TrainerCallbacks {
+    std::function<bool()> may_end;     // whether it ends after this epoch
+    std::function<void()> attached;    // it has its sidecar's Welcome
+    std::function<void()> lost;        // its sidecar has hung up or refused
+    std::function<void()> unreadable;  // a fetched sample is ready, and cannot be read
+};
+
 // The trainer of a pod: reads epoch after epoch from the node directory, its sidecar or the origin,
 // as client/src does. Not thread-safe.
 class Trainer final : public Program {
 public:
-    // `may_end`: whether it ends after this epoch. The other arguments must outlive it.
+    // The arguments must outlive it.
     Trainer(
         Schedule& schedule,
         const TrainerSettings& settings,
@@ -48,7 +55,10 @@ public:
         OriginSite& site,
         Oracle& oracle,
         Progress& progress,
-        std::function<bool()> may_end);
+        TrainerCallbacks callbacks);
+
+    // How long it has waited for its sidecar's answer.
+    [[nodiscard]] Duration waits_for() const { return link_.waits_for(); }
 
 private:
     struct Batch {
@@ -82,7 +92,7 @@ private:
     OriginSite& site_;
     Oracle& oracle_;
     Progress& progress_;
-    std::function<bool()> may_end_;
+    TrainerCallbacks callbacks_;
     std::unique_ptr<NodeView> node_;
     TrainerLink link_;
     std::vector<std::uint64_t> order_;  // of the epoch under exact

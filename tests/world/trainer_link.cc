@@ -63,6 +63,7 @@ void TrainerLink::ask(const local::Message& message, Duration timeout, Then then
     }
     asked_ = ++last_request_;
     then_ = std::move(then);
+    asked_at_ = loop_.now();
     timeout_.run_in(timeout, [this] { lose("no answer in time"); });
     socket_->send(message, asked_, std::move(fd));
 }

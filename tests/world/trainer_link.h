@@ -49,6 +49,11 @@ public:
     // Sends a one-way frame. False: no sidecar.
     bool tell(const local::Message& message);
 
+    // How long it has waited for an answer; zero: it waits for none.
+    [[nodiscard]] Duration waits_for() const {
+        return then_ ? loop_.now() - asked_at_ : Duration{};
+    }
+
     // No back-off before the next try.
     void hurry() { not_before_ = TimePoint{}; }
 
@@ -72,6 +77,7 @@ private:
     std::uint64_t last_request_ = 0;
     std::uint64_t asked_ = 0;
     Then then_;
+    TimePoint asked_at_{};
     LoopTimer timeout_;
     LoopTasks tasks_;
 };

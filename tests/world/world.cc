@@ -21,6 +21,8 @@ using Operation = test::FaultDevice::Operation;
 constexpr Duration kLookInterval = milliseconds{100};
 constexpr Duration kSettled = seconds{2};  // after a grant or a change of leader
 constexpr Duration kLivenessBound = seconds{900};
+constexpr Duration kAnswerBound = seconds{15};
+constexpr std::uint32_t kRefusalsMax = 40;  // eight, and what was in flight or queued then
 constexpr std::uint64_t kStepsMax = 20'000'000;
 
 constexpr std::array<std::string_view, kFaultKinds> kFaultNames = {
@@ -79,12 +81,9 @@ World::World(std::uint64_t seed)
     log::set_sink([this](log::Level level, std::string_view message, auto fields) {
         std::string text{message};
         text += fields_text(fields);
-        for (std::size_t at = text.find(folder_.path()); at != std::string::npos;
-             at = text.find(folder_.path())) {
-            text.replace(at, folder_.path().size(), "");
-        }
         schedule_.say(level >= log::Level::kWarning ? "warning: " + text : text);
     });
+    schedule_.hide(folder_.path());
     schedule_.set_speaker("world");
     make_plan();
     make_pods();
@@ -107,19 +106,23 @@ void World::make_plan() {
     plan_.pods = 1 + luck.below(4);
     plan_.one_job = luck.below(2) == 0;
     plan_.windowed = luck.below(2) == 0;
-    plan_.samples = plan_.pods * (8 + luck.below(60));
-    plan_.sample_bytes_max = 1000 + luck.below(20'000);
+    plan_.samples = plan_.pods * (8 + luck.below(80));
+    plan_.sample_bytes_max = 1000 + luck.below(40'000);
     plan_.disk = mib(24 + luck.below(64));
     plan_.faults_end = schedule_.draw(seconds{300}, seconds{600});
-    for (Duration& every : plan_.every) {
-        every = luck.below(2) == 0 ? Duration{} : schedule_.draw_scale(seconds{5}, seconds{200});
-    }
+    draw_faults();
     dataset_ = std::make_unique<test::Dataset>(
         test::Dataset::random(plan_.samples, plan_.sample_bytes_max, luck()));
     oracle_ = std::make_unique<Oracle>(schedule_, *dataset_);
     site_ = std::make_unique<OriginSite>(schedule_, *oracle_);
     disk_ = std::make_unique<test::FaultDevice>(luck());
     disk_->set_capacity(plan_.disk);
+    view_ = std::make_unique<NodeView>(
+        *disk_, domain::data_folder(folder_.path() + "/node"), dataset_->manifest().revision());
+    site_->on_refused = [this](const std::string& pod, std::uint32_t in_row) {
+        check_refusals(pod, in_row);
+    };
+    site_->is_on_node = [this](std::uint64_t sample) { return is_on_node(sample); };
     fair_.latency = schedule_.draw_scale(milliseconds{1}, milliseconds{300});
     fair_.bytes_per_second = std::pow(10.0, 5 + 3 * luck.unit());
     site_->weather = fair_;
@@ -129,12 +132,37 @@ void World::make_plan() {
         Bytes{luck.below(dataset_->manifest().total_bytes().count() * 3 / 2 + 1)};
 }
 
+// Each group of faults is on in half of the seeds, and two thirds of its kinds.
+void World::draw_faults() {
+    using enum Fault;
+    const std::vector<std::vector<Fault>> groups = {
+        {kKill, kKillInChange, kShutDown, kTrainerKilled},
+        {kStop},
+        {kCut},
+        {kPowerCut},
+        {kDiskBroken, kDiskFull, kDiskReadOnly, kBitRot},
+        {kOriginDown, kOriginStalled, kOriginThrottled},
+        {kKeyRefused},
+        {kGrant}};
+    Prng& luck = schedule_.luck();
+    for (const auto& group : groups) {
+        const bool is_on = luck.below(2) == 0;
+        for (const Fault fault : group) {
+            const Duration every = schedule_.draw_scale(seconds{5}, seconds{200});
+            if (luck.below(3) > 0 && is_on) {
+                plan_.every.at(static_cast<std::size_t>(fault)) = every;
+            }
+        }
+    }
+}
+
 void World::make_pods() {
     const std::string control = domain::control_folder(folder_.path() + "/node");
     std::filesystem::create_directories(control);  // for the leader's socket
     std::filesystem::create_directories(domain::guests_folder(folder_.path() + "/node"));
     pods_.resize(plan_.pods);
-    const Bytes window = kib(256 + schedule_.luck().below(4096));
+    const auto window_kib = schedule_.draw_scale(Duration{256}, Duration{4096}).count();
+    const Bytes window = kib(static_cast<std::uint64_t>(window_kib));
     for (std::size_t i = 0; i < pods_.size(); ++i) {
         configure(pods_[i], i);
         pods_[i].config.datasets[0].window_bytes = window;
@@ -174,7 +202,7 @@ void World::configure(Pod& pod, std::size_t index) {
     pod.settings.rank = plan_.one_job ? static_cast<std::uint32_t>(index) : 0;
     pod.settings.ranks = plan_.one_job ? static_cast<std::uint32_t>(plan_.pods) : 1;
     pod.settings.batch = 1 + static_cast<std::uint32_t>(luck.below(16));
-    pod.settings.compute = schedule_.draw_scale(milliseconds{10}, seconds{2});
+    pod.settings.compute = schedule_.draw_scale(milliseconds{100}, seconds{3});
     pod.settings.looks_ahead = luck.below(2) == 0;
 }
 
@@ -208,6 +236,7 @@ void World::start_sidecar(Pod& pod) {
     }
     const std::string name = fmt::format("sidecar-{}#{}", &pod - pods_.data(), ++pod.starts);
     pod.config.datasets[0].grant_bytes = grant_.resident_bytes;
+    pod.started_at = schedule_.now();
     pod.sidecar = std::make_unique<SidecarProcess>(
         NodeParts{schedule_, *oracle_, *site_, *disk_, slowest_task_},
         name,
@@ -220,10 +249,25 @@ void World::start_trainer(Pod& pod) {
         schedule_.set_speaker(pod.settings.name);
         schedule_.say("starts");
         pod.trainer = std::make_unique<Trainer>(
-            schedule_, pod.settings, *disk_, *site_, *oracle_, pod.progress, [this] {
-                return faults_are_over_;
-            });
+            schedule_,
+            pod.settings,
+            *disk_,
+            *site_,
+            *oracle_,
+            pod.progress,
+            TrainerCallbacks{
+                [this] { return faults_are_over_; },
+                [this, &pod] { check_welcome(pod); },
+                [this, &pod] { check_loss(pod); },
+                [this] { check_unreadable(); }});
     }
+}
+
+// A fault of the disk, of connections or of the whole node: its effects may be felt for a minute
+// after its end.
+Duration World::note_rough(Duration lasts) {
+    rough_until_ = std::max(rough_until_, schedule_.now() + lasts + seconds{60});
+    return lasts;
 }
 
 // The kubelet starts it again after `away`.
@@ -271,9 +315,11 @@ void World::inject(Fault fault) {
     } else if (fault == Fault::kKeyRefused) {
         schedule_.say(fmt::format("the origin refuses the key of {}", pod.settings.pod));
         site_->weather.refused.insert(pod.settings.pod);
-        schedule_.run_in(some_time(), [this, &pod] {
+        pod.refused_at = pod.refused_at.value_or(schedule_.now());
+        schedule_.run_in(note_rough(some_time()), [this, &pod] {
             schedule_.say(fmt::format("the origin accepts the key of {}", pod.settings.pod));
             site_->weather.refused.erase(pod.settings.pod);
+            pod.refused_at.reset();
         });
     } else if (fault == Fault::kBitRot) {
         if (!rot()) {
@@ -312,15 +358,17 @@ bool World::hit_sidecar(Fault fault, Pod& pod) {
             }
             schedule_.say("stops " + who);
             sidecar.stop();
-            schedule_.run_in(some_time(), [this, &pod, starts = pod.starts] {
+            schedule_.run_in(note_rough(some_time()), [this, &pod, starts = pod.starts] {
                 if (pod.sidecar != nullptr && pod.starts == starts && !pod.sidecar->is_dead()) {
                     schedule_.say("lets go on " + pod.sidecar->name());
+                    pod.ran_at = schedule_.now();
                     pod.sidecar->go_on();
                 }
             });
             return true;
         default:
             schedule_.say("cuts a connection of " + who);
+            note_rough(Duration{});
             return sidecar.cut_connection();
     }
 }
@@ -329,7 +377,7 @@ void World::hit_node(Fault fault) {
     OriginSite::Weather& weather = site_->weather;
     const auto until_over = [this](const char* what, auto mend) {
         schedule_.say(what);
-        schedule_.run_in(some_time(), [this, what, mend] {
+        schedule_.run_in(note_rough(some_time()), [this, what, mend] {
             schedule_.say(fmt::format("no longer: {}", what));
             mend();
         });
@@ -395,8 +443,10 @@ void World::break_disk() {
         "space"};
     schedule_.say(fmt::format("the disk fails every {}", names.at(which)));
     disk_->set_broken(kOperations.at(which), true);
-    schedule_.run_in(some_time(), [this, which] {
+    ++unreadable_;
+    schedule_.run_in(note_rough(some_time()), [this, which] {
         schedule_.say("the disk works again");
+        --unreadable_;
         disk_->set_broken(kOperations.at(which), false);
     });
 }
@@ -411,6 +461,7 @@ bool World::rot() {
     if (segments.empty()) {
         return false;
     }
+    has_rotted_ = true;
     Prng& luck = schedule_.luck();
     const std::string& path = segments[luck.below(segments.size())];
     schedule_.say("a bit rots in " + path.substr(folder_.path().size()));
@@ -421,7 +472,7 @@ bool World::rot() {
 
 void World::cut_power() {
     schedule_.say("the power is cut");
-    const Duration away = some_time();
+    const Duration away = note_rough(some_time());
     for (Pod& pod : pods_) {
         if (pod.sidecar != nullptr) {
             pod.sidecar->kill();
@@ -474,13 +525,123 @@ void World::look() {
     for (Pod& pod : pods_) {
         if (pod.sidecar != nullptr && pod.sidecar->holds_lock()) {
             ++holders;
+            pod.has_led = true;
+            if (std::exchange(leader_, pod.sidecar->name()) != pod.sidecar->name()) {
+                leader_since_ = schedule_.now();
+            }
             check_room(pod);
+            if (++looks_ % 16 == 0) {
+                check_table(pod);
+            }
         }
+        check_wait(pod);
     }
+    check_leader(holders > 0);
     if (holders > 1) {
         oracle_->accuse("two processes hold the lock of the directory");
     }
     schedule_.run_in(kLookInterval, [this] { look(); });
+}
+
+// A sidecar takes a free lock soon.
+void World::check_leader(bool is_led) {
+    const bool can_lead = std::ranges::any_of(pods_, [this](const Pod& pod) {
+        return pod.sidecar != nullptr && schedule_.now() - pod.started_at > kSettled;
+    });
+    if (is_led || !can_lead || !is_calm()) {
+        led_at_ = schedule_.now();
+    } else if (schedule_.now() - led_at_ > kSettled) {
+        oracle_->accuse("nobody takes the free lock of the directory");
+    }
+}
+
+// Every sample in the table of a leader is readable, also after a power cut.
+void World::check_table(Pod& pod) {
+    const sidecar::Leader* leader = pod.sidecar->leader();
+    if (leader == nullptr || leader->state() != control::ManifestState::kReady || unreadable_ > 0 ||
+        has_rotted_) {
+        return;
+    }
+    NodeView view{*disk_, pod.settings.data_folder, dataset_->manifest().revision()};
+    for (std::uint64_t id = 0; id < plan_.samples; ++id) {
+        const auto bytes = view.read(id);
+        if (view.is_present(id) && !bytes) {
+            oracle_->accuse(fmt::format(
+                "{} publishes sample {}, which cannot be read", pod.sidecar->name(), id));
+        } else if (bytes && *bytes != oracle_->payload(id)) {
+            oracle_->accuse(
+                fmt::format("{} publishes other bytes for sample {}", pod.sidecar->name(), id));
+        }
+    }
+}
+
+// A trainer's session outlives every other sidecar.
+void World::check_loss(const Pod& pod) {
+    const bool is_ours = pod.sidecar == nullptr || pod.sidecar->is_dead() ||
+                         schedule_.now() - pod.started_at < kSettled;
+    if (!is_ours && is_calm()) {
+        oracle_->accuse(fmt::format(
+            "{} lost its session at {}, which was well", pod.settings.name, pod.sidecar->name()));
+    }
+}
+
+// It has run and was not stopped since then.
+bool World::is_well(const Pod& pod, Duration since) const {
+    return pod.sidecar != nullptr && !pod.sidecar->is_dead() && !pod.sidecar->is_stopped() &&
+           schedule_.now() - std::max(pod.started_at, pod.ran_at) > since;
+}
+
+// A pod whose key was never accepted gets nothing of the node's cache.
+void World::check_welcome(const Pod& pod) {
+    const bool is_proven = plan_.one_job || pod.has_led || !pod.refused_at ||
+                           *pod.refused_at > pod.started_at || pod.sidecar->leader() != nullptr;
+    if (!is_proven) {
+        oracle_->accuse(pod.settings.name + " is served, but its pod's key is refused");
+    }
+}
+
+// A sidecar that is well answers soon, whatever happens to the others; the origin has to be well.
+void World::check_wait(const Pod& pod) {
+    const OriginSite::Weather& weather = site_->weather;
+    if (weather.failing > 0 || weather.is_stalled || !weather.refused.empty() ||
+        site_->backlog() > seconds{1}) {
+        fair_since_ = schedule_.now();
+    }
+    const bool is_fair = schedule_.now() - fair_since_ > seconds{60};
+    if (is_fair && is_well(pod, kAnswerBound) && pod.trainer != nullptr &&
+        pod.trainer->waits_for() > kAnswerBound) {
+        oracle_->accuse(fmt::format(
+            "{} has waited {:.0f} s for an answer of {}, which is well",
+            pod.settings.name,
+            seconds_of(pod.trainer->waits_for()),
+            pod.sidecar->name()));
+    }
+}
+
+// What a leader has fetched for a client stays readable while the client holds it.
+void World::check_unreadable() {
+    if (is_calm() && !has_rotted_ && schedule_.now() - leader_since_ > seconds{5}) {
+        oracle_->accuse("a fetched sample cannot be read");
+    }
+}
+
+// A leader whose key is refused lets another sidecar lead.
+void World::check_refusals(const std::string& pod, std::uint32_t in_row) {
+    const bool has_others = std::ranges::any_of(pods_, [&](const Pod& other) {
+        return other.settings.pod != pod && is_well(other, seconds{10});
+    });
+    if (has_others && in_row > kRefusalsMax) {
+        oracle_->accuse(fmt::format(
+            "the sidecar of {} leads on after {} refused fetches in a row", pod, in_row));
+    }
+}
+
+bool World::is_on_node(std::uint64_t sample) {
+    if (!is_calm() || has_rotted_) {
+        return false;
+    }
+    view_->refresh();
+    return view_->read(sample).has_value();
 }
 
 void World::check_room(Pod& pod) {

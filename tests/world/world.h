@@ -81,6 +81,10 @@ private:
         std::unique_ptr<SidecarProcess> sidecar;  // nullptr: not running
         std::unique_ptr<Trainer> trainer;
         int starts = 0;
+        TimePoint started_at{};
+        TimePoint ran_at{};                     // the last end of a stop
+        std::optional<TimePoint> refused_at{};  // its key is refused since
+        bool has_led = false;
     };
 
     void make_plan();
@@ -99,8 +103,22 @@ private:
     void heal();
     void reap();
     void look();
+    void check_leader(bool is_led);
     void check_room(Pod& pod);
-    void ready_or_accuse();
+    void check_table(Pod& pod);
+    void check_loss(const Pod& pod);
+    void check_welcome(const Pod& pod);
+    void check_wait(const Pod& pod);
+    void check_unreadable();
+    void check_refusals(const std::string& pod, std::uint32_t in_row);
+    [[nodiscard]] bool is_well(const Pod& pod, Duration since) const;
+    [[nodiscard]] bool is_on_node(std::uint64_t sample);
+    void draw_faults();
+    Duration note_rough(Duration lasts);
+
+    // No fault of the disk, of connections or of the whole node was felt lately.
+    [[nodiscard]] bool is_calm() const { return schedule_.now() >= rough_until_; }
+
     [[nodiscard]] bool is_over() const;
     [[nodiscard]] Duration some_time();
     void say_plan();
@@ -117,6 +135,15 @@ private:
     Duration slowest_task_;
     sidecar::EngineGrant grant_;
     TimePoint granted_at_{};
+    TimePoint rough_until_{};
+    TimePoint led_at_{};  // a process held the lock, or none could take it
+    std::string leader_;  // the last process that held it
+    TimePoint leader_since_{};
+    TimePoint fair_since_{};  // the origin's weather, and the accepted keys
+    int unreadable_ = 0;      // faults that let reads of the disk fail, now
+    bool has_rotted_ = false;
+    std::uint64_t looks_ = 0;
+    std::unique_ptr<NodeView> view_;
     int boots_ = 1;
     bool faults_are_over_ = false;
     std::uint64_t faults_ = 0;
