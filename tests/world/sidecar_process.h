@@ -49,6 +49,9 @@ public:
     // "leading", "preparing" (the leader), "following", "seeking".
     [[nodiscard]] std::string role() const;
 
+    // Why it has no leader; empty: it has one.
+    [[nodiscard]] std::string error() const { return sidecar_->nodes().front()->error(); }
+
     // nullptr unless it leads.
     [[nodiscard]] const sidecar::Leader* leader() const;
 

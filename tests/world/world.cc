@@ -170,8 +170,9 @@ void World::make_pods() {
     for (Pod& pod : pods_) {
         schedule_.run_in(
             schedule_.draw(Duration{}, seconds{3}), [this, &pod] { start_sidecar(pod); });
-        schedule_.run_in(
-            schedule_.draw(Duration{}, seconds{3}), [this, &pod] { start_trainer(pod); });
+        // Some trainers come late: their sidecars have no session until then.
+        const Duration latest = schedule_.draw_chance(0.3) ? seconds{200} : seconds{3};
+        schedule_.run_in(schedule_.draw(Duration{}, latest), [this, &pod] { start_trainer(pod); });
     }
 }
 
@@ -267,6 +268,7 @@ void World::start_trainer(Pod& pod) {
 // after its end.
 Duration World::note_rough(Duration lasts) {
     rough_until_ = std::max(rough_until_, schedule_.now() + lasts + seconds{60});
+    shaken_until_ = std::max(shaken_until_, schedule_.now() + lasts + seconds{10});
     return lasts;
 }
 
@@ -535,6 +537,7 @@ void World::look() {
             }
         }
         check_wait(pod);
+        check_error(pod);
     }
     check_leader(holders > 0);
     if (holders > 1) {
@@ -616,6 +619,22 @@ void World::check_wait(const Pod& pod) {
             seconds_of(pod.trainer->waits_for()),
             pod.sidecar->name()));
     }
+}
+
+// A leader that is well can be followed.
+void World::check_error(const Pod& pod) {
+    const auto leads = std::ranges::find_if(
+        pods_, [](const Pod& other) { return other.sidecar && other.sidecar->leader(); });
+    if (schedule_.now() < shaken_until_ || leads == pods_.end() || leads->sidecar == pod.sidecar ||
+        !is_well(*leads, kAnswerBound) || !is_well(pod, kAnswerBound) ||
+        schedule_.now() - leader_since_ < kAnswerBound || pod.sidecar->error().empty()) {
+        return;
+    }
+    oracle_->accuse(fmt::format(
+        "{} cannot follow {}, and both are well: {}",
+        pod.sidecar->name(),
+        leads->sidecar->name(),
+        pod.sidecar->error()));
 }
 
 // What a leader has fetched for a client stays readable while the client holds it.

@@ -109,6 +109,7 @@ private:
     void check_loss(const Pod& pod);
     void check_welcome(const Pod& pod);
     void check_wait(const Pod& pod);
+    void check_error(const Pod& pod);
     void check_unreadable();
     void check_refusals(const std::string& pod, std::uint32_t in_row);
     [[nodiscard]] bool is_well(const Pod& pod, Duration since) const;
@@ -136,8 +137,9 @@ private:
     sidecar::EngineGrant grant_;
     TimePoint granted_at_{};
     TimePoint rough_until_{};
-    TimePoint led_at_{};  // a process held the lock, or none could take it
-    std::string leader_;  // the last process that held it
+    TimePoint shaken_until_{};  // the same with ten seconds instead of a minute
+    TimePoint led_at_{};        // a process held the lock, or none could take it
+    std::string leader_;        // the last process that held it
     TimePoint leader_since_{};
     TimePoint fair_since_{};  // the origin's weather, and the accepted keys
     int unreadable_ = 0;      // faults that let reads of the disk fail, now
