@@ -164,7 +164,7 @@ TEST_F(FetchEnginePump, AdoptsNoMoreThanTheWindowHolds) {
     const auto opened = [this] {
         engine.emplace(
             dataset.manifest(),
-            EngineLimits{.window = 2 * kRecord},
+            EngineLimits{.window = kRecord + kRecord},
             EngineGrant{Bytes{}, std::nullopt});
         for (const SampleIndex sample : {0U, 1U, 2U}) {
             engine->adopt(sample, SegmentClass::kWindow);
@@ -172,7 +172,7 @@ TEST_F(FetchEnginePump, AdoptsNoMoreThanTheWindowHolds) {
         return engine->open(kNow);
     }();
     EXPECT_THAT(opened.drops, ElementsAre(0));
-    EXPECT_EQ(engine->account().window, 2 * kRecord);
+    EXPECT_EQ(engine->account().window, kRecord + kRecord);
 }
 
 TEST_F(FetchEnginePump, FetchesTheNearestNeedOfAllStreamsFirst) {
