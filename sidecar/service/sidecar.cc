@@ -22,17 +22,7 @@ Result<std::unique_ptr<Sidecar>> Sidecar::start(
         }
         sidecar->origins_.push_back(*std::move(origin));
     }
-    const SidecarParts parts{
-        loop,
-        *sidecar->io_,
-        machine.make_workers,
-        machine.device,
-        sidecar->connection_ids_,
-        machine.boot_id,
-        config.job.training_job_uid,
-        config.job.attempt_uid,
-        sidecar->id_,
-        !config.control.endpoint.empty()};
+    const SidecarParts parts = sidecar->parts_of(machine);
     for (std::size_t i = 0; i < config.datasets.size(); ++i) {
         sidecar->nodes_.push_back(
             std::make_unique<DatasetNode>(parts, config.datasets[i], *sidecar->origins_[i]));
@@ -58,6 +48,20 @@ Sidecar::Sidecar(const SidecarConfig& config, EventLoop& loop, const Machine& ma
       loop_(loop),
       id_(machine.process),
       io_(machine.make_workers("io", config.io_threads)) {}
+
+SidecarParts Sidecar::parts_of(const Machine& machine) {
+    return {
+        loop_,
+        *io_,
+        machine.make_workers,
+        machine.device,
+        connection_ids_,
+        machine.boot_id,
+        config_.job.training_job_uid,
+        config_.job.attempt_uid,
+        id_,
+        !config_.control.endpoint.empty()};
+}
 
 // Stops new requests first, then pending results, then closes the files.
 Sidecar::~Sidecar() {

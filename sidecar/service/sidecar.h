@@ -64,6 +64,7 @@ public:
 private:
     Sidecar(const SidecarConfig& config, EventLoop& loop, const Machine& machine);
 
+    SidecarParts parts_of(const Machine& machine);
     Result<SessionHandler*> route(const local::Hello& hello);
 
     const SidecarConfig& config_;

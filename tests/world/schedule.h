@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -17,6 +18,10 @@
 namespace stoker::world {
 
 class Program;
+
+inline double seconds_of(Duration duration) {
+    return std::chrono::duration<double>(duration).count();
+}
 
 // Virtual time on one thread: runs the world's events and the loops of its programs in the order of
 // their times. A loop that becomes ready runs after a delay from the seed, so that two seeds

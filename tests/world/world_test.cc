@@ -8,7 +8,7 @@
 namespace stoker::world {
 namespace {
 
-constexpr std::uint64_t kSeeds = 40;
+constexpr std::uint64_t kSeeds = 30;
 
 // STOKER_TEST_SEED: begins there instead of at the fixed set.
 std::uint64_t first_seed() {
