@@ -1,6 +1,7 @@
 // stoker-sidecar: serves the samples of its datasets from a node directory. Composition root:
 // parse, build, run.
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -23,6 +24,7 @@
 #include "common/runtime/event_loop.h"
 #include "common/runtime/loop_tasks.h"
 #include "common/runtime/signals.h"
+#include "common/runtime/worker_pool.h"
 #include "sidecar/config/sidecar_config.h"
 #include "sidecar/control/control_link.h"
 #include "sidecar/core/idle_watch.h"
@@ -145,6 +147,14 @@ Result<std::unique_ptr<ControlLink>> open_link(
         config.control, config.job, config.datasets, std::move(callbacks), options);
 }
 
+std::uint64_t random_number() {
+    return std::random_device{}() | std::uint64_t{std::random_device{}()} << 32U;
+}
+
+std::unique_ptr<Workers> start_threads(const std::string& name, std::size_t count) {
+    return std::make_unique<WorkerPool>(name, count);
+}
+
 // Raises it to the container's limit: each connection and each segment takes a descriptor.
 void raise_descriptor_limit() {
     rlimit descriptors{};
@@ -200,11 +210,10 @@ Status run(const SidecarConfig& config) {
         Sidecar::start(
             config,
             loop,
-            *device,
+            {*device, boot_id(), random_number(), start_threads},
             [&](const DatasetConfig& dataset) {
                 return open_origin(dataset, clock, origin_metrics);
-            },
-            boot_id()));
+            }));
     Monitor monitor{*sidecar, loop, registry, config.http_readers};
     STOKER_TRY(const auto http, open_http(config, monitor));
     STOKER_TRY(const auto link, open_link(config, monitor, loop, *sidecar));

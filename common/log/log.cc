@@ -4,12 +4,14 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <utility>
 
 #include <fmt/chrono.h>
 #include <unistd.h>
 
 #include "common/base/clock.h"
 #include "common/base/utf8.h"
+#include "common/log/sink.h"
 
 namespace stoker::log {
 
@@ -20,6 +22,11 @@ constexpr std::array<std::string_view, 4> kNames = {"debug", "info", "warning", 
 std::atomic<Level>& threshold() {
     static std::atomic<Level> level{Level::kInfo};
     return level;
+}
+
+Sink& sink() {
+    static Sink sink;
+    return sink;
 }
 
 // Keys and origin messages may have any bytes; JSON is UTF-8.
@@ -60,6 +67,10 @@ std::string now_text() {
 
 }  // namespace
 
+void set_sink(Sink to) {
+    sink() = std::move(to);
+}
+
 void set_level(Level level) {
     threshold() = level;
 }
@@ -99,6 +110,10 @@ std::string format_line(
 
 void write(Level level, std::string_view message, std::initializer_list<Field> fields) {
     if (level < threshold().load()) {
+        return;
+    }
+    if (sink()) {
+        sink()(level, message, fields);
         return;
     }
     const std::string line = format_line(now_text(), level, message, fields);

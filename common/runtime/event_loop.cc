@@ -33,6 +33,10 @@ EventLoop::EventLoop(const Clock& clock)
 
 EventLoop::~EventLoop() = default;
 
+std::optional<TimePoint> EventLoop::next_timer() const {
+    return timers_.empty() ? std::nullopt : std::optional{timers_.begin()->first.first};
+}
+
 void EventLoop::watch(int fd, IoCallback callback) {
     auto watch = std::make_shared<Watch>(Watch{std::move(callback), EPOLLIN});
     epoll_event event{};

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -40,6 +41,13 @@ public:
     [[nodiscard]] TimePoint now() const { return clock_.now(); }
 
     [[nodiscard]] const Clock& clock() const { return clock_; }
+
+    // For a loop that runs inside another: readable while step() has descriptors or posted tasks to
+    // handle. Only poll it.
+    [[nodiscard]] int fd() const { return epoll_.get(); }
+
+    // When the earliest timer is due; nullopt: there is none.
+    [[nodiscard]] std::optional<TimePoint> next_timer() const;
 
     // Watches `fd` for reading until forget(). The caller keeps the descriptor open until then.
     void watch(int fd, IoCallback callback);

@@ -3,28 +3,25 @@
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
-#include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "common/runtime/workers.h"
+
 namespace stoker {
 
 // A few named threads for blocking work (disks, checksums). Tasks start in the order of post(). The
 // queue is unbounded: callers of post() must limit their pending tasks. Thread-safe.
-class WorkerPool {
+class WorkerPool final : public Workers {
 public:
-    using Task = std::function<void()>;
-
     WorkerPool(const std::string& name, std::size_t thread_count);
-    WorkerPool(const WorkerPool&) = delete;
-    WorkerPool& operator=(const WorkerPool&) = delete;
 
     // Runs all posted tasks, then joins.
-    ~WorkerPool();
+    ~WorkerPool() override;
 
-    void post(Task task);
+    void post(Task task) override;
 
     // Number of tasks that no thread has started.
     [[nodiscard]] std::size_t backlog() const;

@@ -25,6 +25,13 @@ void CacheRoom::adopt(SampleIndex sample, SegmentClass segment_class) {
 }
 
 void CacheRoom::open(TimePoint now) {
+    while (table_.account().window > limits_.window) {
+        const SampleIndex sample = spares_.front();
+        spares_.pop_front();
+        table_.at(sample).spare = false;
+        ++counters_.evicted_window_samples;
+        drop(sample);
+    }
     if (!spares_.empty()) {
         sweep_at_ = now + limits_.adopt_grace;
     }

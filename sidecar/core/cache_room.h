@@ -56,7 +56,8 @@ public:
     // Registers a sample that the store found when it opened.
     void adopt(SampleIndex sample, domain::SegmentClass segment_class);
 
-    // Ends adoption: no adopt() after this.
+    // Ends adoption: no adopt() after this. Drops what the limits have no room for: after a power
+    // cut, unlinked segments may be there again.
     void open(TimePoint now);
 
     // Whether to prefetch the sample. A sample that failed too often is fetched on demand only,

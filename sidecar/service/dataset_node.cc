@@ -209,11 +209,13 @@ void DatasetNode::follow() {
         }
         if (auto connection = connect_to_leader()) {
             relay->connect(*std::move(connection));
+        } else if (leader() != nullptr) {
+            relay->session().hang_up();  // our door is shut; its client comes back and needs none
         } else {
             all = false;
         }
     }
-    if (leader() == nullptr || !all) {
+    if (leader() == nullptr) {
         seek_later(all ? kSeekWhileFollowing : kSeekSoon);
     }
 }

@@ -14,6 +14,7 @@ namespace {
 
 constexpr Duration kRestMin = std::chrono::seconds{5};
 constexpr Duration kRestMax = std::chrono::seconds{60};
+constexpr Duration kDoorAgain = std::chrono::seconds{1};
 constexpr std::size_t kPeerSessionsMax = 4096;  // all pods together
 
 // Before the operator's first order nothing new is kept and nothing is dropped: an earlier job may
@@ -51,6 +52,7 @@ Leadership::Leadership(
       grant_(first_grant(parts, config)),
       weights_(config.weights),
       rest_(kRestMin),
+      door_timer_(parts.loop),
       tasks_(parts.loop) {}
 
 Result<bool> Leadership::take(bool keep_revision) {
@@ -101,18 +103,25 @@ void Leadership::remove_old_files() {
 }
 
 void Leadership::open_doors() {
-    if (auto server = listen()) {
-        followers_ = *std::move(server);
-    } else {
-        log::warning(
-            "other sidecars cannot follow us",
-            {{"dataset", config_.name}, {"error", server.error().message}});
-    }
+    open_door();
     guest_doors_ = std::make_unique<GuestDoors>(
         parts_.loop,
         parts_.connection_ids,
         domain::guests_folder(config_.directory),
         [this](const local::Hello&) -> Result<SessionHandler*> { return leader_.get(); });
+}
+
+// A disk that takes no secret now may take one later.
+void Leadership::open_door() {
+    auto server = listen();
+    if (server) {
+        followers_ = *std::move(server);
+        return;
+    }
+    log::warning(
+        "other sidecars cannot follow us",
+        {{"dataset", config_.name}, {"error", server.error().message}});
+    door_timer_.run_in(kDoorAgain, [this] { open_door(); });
 }
 
 Result<std::unique_ptr<SessionServer>> Leadership::listen() {
@@ -132,6 +141,7 @@ Result<std::unique_ptr<SessionServer>> Leadership::listen() {
 }
 
 void Leadership::close_doors() {
+    door_timer_.cancel();
     followers_.reset();
     guest_doors_.reset();
 }

@@ -68,6 +68,7 @@ private:
     [[nodiscard]] Result<std::optional<DirectoryLock>> try_lock();
     void remove_old_files();
     void open_doors();
+    void open_door();
     void close_doors();
     Result<std::unique_ptr<SessionServer>> listen();
     void on_forbidden(const Error& error);
@@ -90,6 +91,7 @@ private:
     Error refusal_;
     std::optional<TimePoint> rests_until_;
     Duration rest_;
+    LoopTimer door_timer_;  // tries again to listen for followers
     LoopTasks tasks_;
 };
 

@@ -8,7 +8,6 @@
 
 #include "common/domain/node_directory.h"
 #include "common/log/log.h"
-#include "common/runtime/named_thread.h"
 
 namespace stoker::sidecar {
 
@@ -59,12 +58,17 @@ Preparer::Preparer(
     start();
 }
 
+Preparer::~Preparer() {
+    stop();
+}
+
 void Preparer::start() {
     failed_ = false;
     is_running_ = true;
     *objects_listed_ = 0;
     stall_.begin(parts_.loop.now());
-    thread_ = start_thread("prepare", [this, options = options_](const std::stop_token& stop) {
+    worker_ = parts_.make_workers("prepare", 1);
+    worker_->post([this, options = options_, stop = stop_.get_token()] {
         auto prepared = std::make_shared<Result<Preparation>>(prepare_dataset(
             parts_.device,
             origin_,
@@ -83,11 +87,13 @@ void Preparer::list_again() {
 void Preparer::stop() {
     stopped_ = true;
     timer_.cancel();
-    thread_ = {};
+    stop_.request_stop();
+    worker_.reset();
 }
 
 void Preparer::on_prepared(Result<Preparation> prepared) {
     is_running_ = false;
+    worker_.reset();
     if (stopped_) {
         return;
     }

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <thread>
+#include <stop_token>
 
 #include "common/runtime/loop_tasks.h"
 #include "sidecar/core/stall_detector.h"
@@ -13,8 +13,8 @@
 
 namespace stoker::sidecar {
 
-// Runs prepare_dataset() for a leader on its own thread, and again with back-off until it succeeds.
-// Use it on the loop's thread; the destructor ends the thread, even in the middle of a listing.
+// Runs prepare_dataset() for a leader on a worker of its own, and again with back-off until it succeeds.
+// Use it on the loop's thread; the destructor stops the work, even in the middle of a listing.
 class Preparer {
 public:
     struct Callbacks {
@@ -29,11 +29,14 @@ public:
         Origin& origin,
         bool keep_revision,
         Callbacks callbacks);
+    Preparer(const Preparer&) = delete;
+    Preparer& operator=(const Preparer&) = delete;
+    ~Preparer();
 
     // Lists the origin again, even if our own attempt has a listing.
     void list_again();
 
-    // Ends the thread. No callback follows.
+    // Stops the work and waits for its end. No callback follows.
     void stop();
 
     [[nodiscard]] std::uint64_t objects_listed() const { return *objects_listed_; }
@@ -65,7 +68,8 @@ private:
     StallDetector stall_;
     LoopTimer timer_;
     LoopTasks tasks_;
-    std::jthread thread_;  // last: it uses the members above
+    std::stop_source stop_;
+    std::unique_ptr<Workers> worker_;  // last: it uses the members above
 };
 
 }  // namespace stoker::sidecar

@@ -1,7 +1,6 @@
 #include "sidecar/service/sidecar.h"
 
 #include <algorithm>
-#include <random>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,10 +12,9 @@ namespace stoker::sidecar {
 Result<std::unique_ptr<Sidecar>> Sidecar::start(
     const SidecarConfig& config,
     EventLoop& loop,
-    Device& device,
-    const OriginFactory& make_origin,
-    std::string boot_id) {
-    auto sidecar = std::unique_ptr<Sidecar>{new Sidecar(config, loop)};
+    const Machine& machine,
+    const OriginFactory& make_origin) {
+    auto sidecar = std::unique_ptr<Sidecar>{new Sidecar(config, loop, machine)};
     for (const DatasetConfig& dataset : config.datasets) {
         auto origin = make_origin(dataset);
         if (!origin) {
@@ -24,16 +22,7 @@ Result<std::unique_ptr<Sidecar>> Sidecar::start(
         }
         sidecar->origins_.push_back(*std::move(origin));
     }
-    const SidecarParts parts{
-        loop,
-        *sidecar->io_,
-        device,
-        sidecar->connection_ids_,
-        std::move(boot_id),
-        config.job.training_job_uid,
-        config.job.attempt_uid,
-        sidecar->id_,
-        !config.control.endpoint.empty()};
+    const SidecarParts parts = sidecar->parts_of(machine);
     for (std::size_t i = 0; i < config.datasets.size(); ++i) {
         sidecar->nodes_.push_back(
             std::make_unique<DatasetNode>(parts, config.datasets[i], *sidecar->origins_[i]));
@@ -54,11 +43,25 @@ Result<std::unique_ptr<Sidecar>> Sidecar::start(
     return sidecar;
 }
 
-Sidecar::Sidecar(const SidecarConfig& config, EventLoop& loop)
+Sidecar::Sidecar(const SidecarConfig& config, EventLoop& loop, const Machine& machine)
     : config_(config),
       loop_(loop),
-      id_(std::random_device{}() | std::uint64_t{std::random_device{}()} << 32U),
-      io_(std::make_unique<WorkerPool>("io", config.io_threads)) {}
+      id_(machine.process),
+      io_(machine.make_workers("io", config.io_threads)) {}
+
+SidecarParts Sidecar::parts_of(const Machine& machine) {
+    return {
+        loop_,
+        *io_,
+        machine.make_workers,
+        machine.device,
+        connection_ids_,
+        machine.boot_id,
+        config_.job.training_job_uid,
+        config_.job.attempt_uid,
+        id_,
+        !config_.control.endpoint.empty()};
+}
 
 // Stops new requests first, then pending results, then closes the files.
 Sidecar::~Sidecar() {

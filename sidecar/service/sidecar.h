@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/runtime/event_loop.h"
-#include "common/runtime/worker_pool.h"
+#include "common/runtime/workers.h"
 #include "sidecar/config/sidecar_config.h"
 #include "sidecar/device/device.h"
 #include "sidecar/origin/origin.h"
@@ -19,6 +19,14 @@ namespace stoker::sidecar {
 
 using OriginFactory = std::function<Result<std::unique_ptr<Origin>>(const DatasetConfig&)>;
 
+// What a sidecar's process gets from its machine.
+struct Machine {
+    Device& device;         // must outlive the sidecar
+    std::string boot_id;    // of the running kernel; empty: not known
+    std::uint64_t process;  // random: distinguishes our sessions from those of other sidecars
+    MakeWorkers make_workers;
+};
+
 // Serves every dataset of the configuration on one socket; HTTP and the operator are elsewhere. Use
 // it on the loop's thread; its arguments must outlive it.
 class Sidecar {
@@ -27,9 +35,8 @@ public:
     static Result<std::unique_ptr<Sidecar>> start(
         const SidecarConfig& config,
         EventLoop& loop,
-        Device& device,
-        const OriginFactory& make_origin,
-        std::string boot_id);
+        const Machine& machine,
+        const OriginFactory& make_origin);
 
     Sidecar(const Sidecar&) = delete;
     Sidecar& operator=(const Sidecar&) = delete;
@@ -55,15 +62,16 @@ public:
     [[nodiscard]] bool is_in_use() const;
 
 private:
-    Sidecar(const SidecarConfig& config, EventLoop& loop);
+    Sidecar(const SidecarConfig& config, EventLoop& loop, const Machine& machine);
 
+    SidecarParts parts_of(const Machine& machine);
     Result<SessionHandler*> route(const local::Hello& hello);
 
     const SidecarConfig& config_;
     EventLoop& loop_;
-    std::uint64_t id_;  // distinguishes our sessions from those of other sidecars
+    std::uint64_t id_;  // Machine::process
     ConnectionIds connection_ids_;
-    std::unique_ptr<WorkerPool> io_;
+    std::unique_ptr<Workers> io_;
     std::vector<std::unique_ptr<Origin>> origins_;
     std::vector<std::unique_ptr<DatasetNode>> nodes_;
     std::unique_ptr<SessionServer> server_;

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "common/runtime/event_loop.h"
-#include "common/runtime/worker_pool.h"
+#include "common/runtime/workers.h"
 #include "sidecar/device/device.h"
 #include "sidecar/service/session.h"
 
@@ -13,7 +13,8 @@ namespace stoker::sidecar {
 // Shared by all datasets of one sidecar; must outlive them.
 struct SidecarParts {
     EventLoop& loop;
-    WorkerPool& io;  // for stores, checksums and plans
+    Workers& io;  // for stores, checksums and plans
+    MakeWorkers make_workers;
     Device& device;
     ConnectionIds& connection_ids;
     std::string boot_id;

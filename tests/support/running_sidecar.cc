@@ -1,8 +1,10 @@
 #include "tests/support/running_sidecar.h"
 
+#include <random>
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/runtime/worker_pool.h"
 
 namespace stoker::test {
 
@@ -12,7 +14,16 @@ RunningSidecar::RunningSidecar(
     sidecar::OriginFactory make_origin,
     std::string boot_id)
     : config_(std::move(config)) {
-    auto started = sidecar::Sidecar::start(config_, loop_, device, make_origin, std::move(boot_id));
+    auto started = sidecar::Sidecar::start(
+        config_,
+        loop_,
+        {device,
+         std::move(boot_id),
+         std::random_device{}() | std::uint64_t{std::random_device{}()} << 32U,
+         [](const std::string& name, std::size_t count) {
+             return std::make_unique<WorkerPool>(name, count);
+         }},
+        make_origin);
     STOKER_CHECK(started.has_value(), started ? "" : started.error().message.c_str());
     sidecar_ = *std::move(started);
     thread_ = std::thread{[this] { loop_.run(); }};

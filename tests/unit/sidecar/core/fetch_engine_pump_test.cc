@@ -159,6 +159,22 @@ TEST_F(FetchEnginePump, AdoptsStoredSamplesAndDropsUnclaimedWindowSamples) {
     EXPECT_THAT(consume({2}).drops, ElementsAre(2));
 }
 
+// Unlinked segments may be there again after a power cut (tests/world, seed 23 of 2026-11-23).
+TEST_F(FetchEnginePump, AdoptsNoMoreThanTheWindowHolds) {
+    const auto opened = [this] {
+        engine.emplace(
+            dataset.manifest(),
+            EngineLimits{.window = kRecord + kRecord},
+            EngineGrant{Bytes{}, std::nullopt});
+        for (const SampleIndex sample : {0U, 1U, 2U}) {
+            engine->adopt(sample, SegmentClass::kWindow);
+        }
+        return engine->open(kNow);
+    }();
+    EXPECT_THAT(opened.drops, ElementsAre(0));
+    EXPECT_EQ(engine->account().window, kRecord + kRecord);
+}
+
 TEST_F(FetchEnginePump, FetchesTheNearestNeedOfAllStreamsFirst) {
     make({.max_in_flight = 4}, Bytes::unlimited());
     engine->on_connect(kWorker, StreamId{8});

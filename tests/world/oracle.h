@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tests/support/dataset.h"
+#include "tests/world/schedule.h"
+
+namespace stoker::world {
+
+// Knows the whole world, and keeps the first broken promise. Not thread-safe.
+class Oracle {
+public:
+    Oracle(Schedule& schedule, const test::Dataset& dataset);
+
+    // The origin's bytes.
+    [[nodiscard]] const std::vector<std::byte>& payload(std::uint64_t sample) const {
+        return payloads_.at(sample);
+    }
+
+    [[nodiscard]] std::uint64_t sample_count() const { return payloads_.size(); }
+
+    [[nodiscard]] const test::Dataset& dataset() const { return dataset_; }
+
+    // A trainer got these bytes; `source` is for people.
+    void on_served(
+        const std::string& trainer,
+        std::uint64_t sample,
+        std::span<const std::byte> bytes,
+        const char* source);
+
+    // A trainer has ended an epoch: `counts` says how often it got each sample of its `share`.
+    void on_epoch(
+        const std::string& trainer,
+        std::uint64_t epoch,
+        const std::map<std::uint64_t, std::uint32_t>& counts,
+        const std::vector<std::uint64_t>& share);
+
+    // A leader fetches a sample from the origin, until end_fetch(). `is_on_node`: its bytes are
+    // readable in the node directory already.
+    void begin_fetch(const std::string& sidecar, const std::string& key, bool is_on_node);
+
+    void end_fetch(const std::string& key) { in_flight_.erase(key); }
+
+    // Notes a broken promise.
+    void accuse(const std::string& what);
+
+    // Empty: no promise was broken.
+    [[nodiscard]] const std::string& accusation() const { return accusation_; }
+
+    // How often a thing happened, for the table of a run.
+    std::map<std::string, std::uint64_t> counts;
+
+private:
+    Schedule& schedule_;
+    const test::Dataset& dataset_;
+    std::vector<std::vector<std::byte>> payloads_;
+    std::map<std::string, std::string> in_flight_;  // key → sidecar
+    std::string accusation_;
+};
+
+}  // namespace stoker::world

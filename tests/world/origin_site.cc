@@ -1,0 +1,130 @@
+#include "tests/world/origin_site.h"
+
+#include <utility>
+
+namespace stoker::world {
+
+namespace {
+
+constexpr Duration kAskStalledAgain = std::chrono::milliseconds{50};
+
+}  // namespace
+
+OriginSite::OriginSite(Schedule& schedule, Oracle& oracle)
+    : schedule_(schedule),
+      oracle_(oracle) {
+    for (std::uint64_t id = 0; id < oracle.sample_count(); ++id) {
+        ids_.emplace(oracle.dataset().manifest().sample(domain::SampleId{id}).key, id);
+    }
+}
+
+void OriginSite::fetch(
+    Program& reader, const std::string& pod, const std::string& key, Answer done) {
+    const std::uint64_t sample = ids_.at(key);
+    const double seconds =
+        static_cast<double>(oracle_.payload(sample).size()) / weather.bytes_per_second;
+    const TimePoint begins = std::max(schedule_.now(), link_free_at_);
+    link_free_at_ = begins + Duration{static_cast<Duration::rep>(seconds * 1e9)};
+    const Duration latency = schedule_.draw(weather.latency / 2, 2 * weather.latency);
+    reader.run_in(
+        link_free_at_ - schedule_.now() + latency,
+        [this, &reader, pod, sample, done = std::move(done)] {
+            answer(reader, pod, sample, done);
+        });
+}
+
+void OriginSite::answer(
+    Program& reader, const std::string& pod, std::uint64_t sample, Answer done) {
+    if (weather.is_stalled) {
+        reader.run_in(kAskStalledAgain, [this, &reader, pod, sample, done = std::move(done)] {
+            answer(reader, pod, sample, done);
+        });
+    } else if (auto error = judge(pod)) {
+        done(fail(*std::move(error)));
+    } else {
+        done(sidecar::OriginBytes{oracle_.payload(sample), {}, 1});
+    }
+}
+
+std::optional<Error> OriginSite::judge(const std::string& pod) {
+    if (weather.refused.contains(pod)) {
+        return Error{ErrorCode::kForbidden, "403: the key is refused"};
+    }
+    if (schedule_.draw_chance(weather.failing)) {
+        return Error{ErrorCode::kUnavailable, "503: slow down"};
+    }
+    return std::nullopt;
+}
+
+Result<std::vector<domain::ListedObject>> OriginSite::list(const std::string& pod) {
+    if (auto error = judge(pod)) {
+        return fail(*std::move(error));
+    }
+    std::vector<domain::ListedObject> objects;
+    for (const auto& [key, id] : ids_) {
+        const auto info = oracle_.dataset().manifest().sample(domain::SampleId{id});
+        objects.push_back({key, info.size_bytes, std::string{info.etag}});
+    }
+    return objects;
+}
+
+SiteOrigin::SiteOrigin(
+    OriginSite& site, Oracle& oracle, Program& reader, std::string pod, std::function<bool()> leads)
+    : site_(site),
+      oracle_(oracle),
+      reader_(reader),
+      pod_(std::move(pod)),
+      leads_(std::move(leads)),
+      self_(std::make_shared<SiteOrigin*>(this)) {}
+
+SiteOrigin::~SiteOrigin() {
+    while (!pending_.empty()) {
+        end(pending_.begin()->first, fail(ErrorCode::kCancelled, "the origin shuts down"));
+    }
+}
+
+Result<std::vector<domain::ListedObject>> SiteOrigin::list(
+    const std::function<void(std::uint64_t)>& progress, std::stop_token stop) {
+    if (stop.stop_requested()) {
+        return fail(ErrorCode::kCancelled, "the listing was stopped");
+    }
+    auto objects = site_.list(pod_);
+    if (objects) {
+        progress(objects->size());
+    }
+    return objects;
+}
+
+void SiteOrigin::fetch(sidecar::OriginFetch request, OriginSite::Answer done) {
+    const std::uint64_t id = ++last_;
+    const bool is_leaders = leads_();
+    if (is_leaders) {
+        oracle_.begin_fetch(
+            reader_.name(), request.key, site_.is_on_node(site_.id_of(request.key)));
+    }
+    pending_[id] = {std::move(done), request.key, is_leaders};
+    site_.fetch(
+        reader_,
+        pod_,
+        request.key,
+        [self = std::weak_ptr{self_}, id](Result<sidecar::OriginBytes> bytes) {
+            if (const auto origin = self.lock()) {
+                (*origin)->end(id, std::move(bytes));
+            }
+        });
+}
+
+void SiteOrigin::end(std::uint64_t id, Result<sidecar::OriginBytes> bytes) {
+    const auto ended = pending_.extract(id);
+    if (ended.mapped().is_leaders) {
+        oracle_.end_fetch(ended.mapped().key);
+        const bool is_refused = !bytes && bytes.error().code == ErrorCode::kForbidden;
+        refused_in_row_ = is_refused && leads_() ? refused_in_row_ + 1 : 0;
+        if (refused_in_row_ > 0) {
+            site_.on_refused(pod_, refused_in_row_);
+        }
+    }
+    ended.mapped().done(std::move(bytes));
+}
+
+}  // namespace stoker::world

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "sidecar/origin/origin.h"
+#include "tests/world/oracle.h"
+#include "tests/world/schedule.h"
+
+namespace stoker::world {
+
+// The origin of the world's dataset: one link that all readers share, with weather. Sample bytes
+// are always the dataset's. Not thread-safe.
+class OriginSite {
+public:
+    using Answer = std::function<void(Result<sidecar::OriginBytes>)>;
+
+    struct Weather {
+        Duration latency{};
+        double bytes_per_second = 1e8;
+        double failing = 0;             // share of requests that end with kUnavailable
+        bool is_stalled = false;        // answers wait until it ends
+        std::set<std::string> refused;  // pods whose key gets 403
+    };
+
+    OriginSite(Schedule& schedule, Oracle& oracle);
+
+    Weather weather;
+
+    // Reads an object for a process of `pod`; the answer comes as one of its threads' tasks.
+    void fetch(Program& reader, const std::string& pod, const std::string& key, Answer done);
+
+    Result<std::vector<domain::ListedObject>> list(const std::string& pod);
+
+    // A leader's fetch was refused: `in_row` times, counting only fetches that began in its lead.
+    std::function<void(const std::string& pod, std::uint32_t in_row)> on_refused;
+
+    // How long the link is busy with what was asked for.
+    [[nodiscard]] Duration backlog() const {
+        return std::max(Duration{}, link_free_at_ - schedule_.now());
+    }
+
+    // Whether a leader may know that the sample's bytes are in the node directory.
+    std::function<bool(std::uint64_t sample)> is_on_node;
+
+    // The id of an object; it exists.
+    [[nodiscard]] std::uint64_t id_of(const std::string& key) const { return ids_.at(key); }
+
+private:
+    void answer(Program& reader, const std::string& pod, std::uint64_t sample, Answer done);
+    [[nodiscard]] std::optional<Error> judge(const std::string& pod);
+
+    Schedule& schedule_;
+    Oracle& oracle_;
+    std::map<std::string, std::uint64_t, std::less<>> ids_;
+    TimePoint link_free_at_{};
+};
+
+// A sidecar's connection to the site.
+class SiteOrigin final : public sidecar::Origin {
+public:
+    // `leads`: whether the sidecar leads now; then the oracle counts its fetches.
+    SiteOrigin(
+        OriginSite& site,
+        Oracle& oracle,
+        Program& reader,
+        std::string pod,
+        std::function<bool()> leads);
+    ~SiteOrigin() override;
+
+    [[nodiscard]] std::string describe() const override { return "s3://bucket/train"; }
+
+    Result<std::vector<domain::ListedObject>> list(
+        const std::function<void(std::uint64_t)>& progress, std::stop_token stop) override;
+    void fetch(sidecar::OriginFetch request, OriginSite::Answer done) override;
+
+private:
+    struct Pending {
+        OriginSite::Answer done;
+        std::string key;
+        bool is_leaders = false;
+    };
+
+    void end(std::uint64_t id, Result<sidecar::OriginBytes> bytes);
+
+    OriginSite& site_;
+    Oracle& oracle_;
+    Program& reader_;
+    std::string pod_;
+    std::function<bool()> leads_;
+    std::map<std::uint64_t, Pending> pending_;
+    std::uint64_t last_ = 0;
+    std::uint32_t refused_in_row_ = 0;
+    std::shared_ptr<SiteOrigin*> self_;  // expires with us
+};
+
+}  // namespace stoker::world

@@ -1,0 +1,136 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/base/prng.h"
+#include "common/runtime/event_loop.h"
+#include "tests/support/manual_clock.h"
+
+namespace stoker::world {
+
+class Program;
+
+inline double seconds_of(Duration duration) {
+    return std::chrono::duration<double>(duration).count();
+}
+
+// Virtual time on one thread: runs the world's events and the loops of its programs in the order of
+// their times. A loop that becomes ready runs after a delay from the seed, so that two seeds
+// order the same messages differently. Equal seeds give equal runs. Not thread-safe.
+class Schedule {
+public:
+    using Task = std::function<void()>;
+
+    explicit Schedule(std::uint64_t seed);
+    Schedule(const Schedule&) = delete;
+    Schedule& operator=(const Schedule&) = delete;
+
+    [[nodiscard]] const Clock& clock() const { return clock_; }
+
+    [[nodiscard]] TimePoint now() const { return clock_.now(); }
+
+    [[nodiscard]] Duration passed() const { return now() - testing::ManualClock::kStart; }
+
+    // The world's only source of chance.
+    [[nodiscard]] Prng& luck() { return luck_; }
+
+    // Uniform in [least, most].
+    Duration draw(Duration least, Duration most);
+
+    // As likely in each power of ten between `least`, at least 1 ns, and `most`.
+    Duration draw_scale(Duration least, Duration most);
+
+    [[nodiscard]] bool draw_chance(double probability) { return luck_.unit() < probability; }
+
+    void run_in(Duration delay, Task task);
+
+    // Runs the next event or loop that is due before `end`. False: there is none, and it is `end`.
+    bool step(TimePoint end);
+
+    [[nodiscard]] std::uint64_t steps() const { return steps_; }
+
+    // The delay of a ready loop is at most this.
+    void set_lag(Duration most) { lag_ = most; }
+
+    // Adds a line to the log, with the time and the program that runs.
+    void say(std::string_view text);
+
+    [[nodiscard]] const std::vector<std::string>& log() const { return log_; }
+
+    // Leaves this text, which differs from run to run, out of the log.
+    void hide(std::string text) { hidden_ = std::move(text); }
+
+    // Names the program that runs until the next call.
+    void set_speaker(std::string name) { speaker_ = std::move(name); }
+
+private:
+    friend class Program;
+
+    void notice_ready();
+
+    testing::ManualClock clock_;
+    Prng luck_;
+    Duration lag_{};
+    std::map<std::pair<TimePoint, std::uint64_t>, Task> events_;
+    std::uint64_t last_event_ = 0;
+    std::vector<Program*> programs_;  // in the order of their starts
+    std::uint64_t steps_ = 0;
+    std::string speaker_;
+    std::string hidden_;
+    std::vector<std::string> log_;
+};
+
+// A process of the world: an event loop, and its threads' tasks. Its end closes its sockets.
+class Program {
+public:
+    Program(Schedule& schedule, std::string name);
+    Program(const Program&) = delete;
+    Program& operator=(const Program&) = delete;
+    virtual ~Program();
+
+    [[nodiscard]] EventLoop& loop() { return loop_; }
+
+    [[nodiscard]] const std::string& name() const { return name_; }
+
+    // Stopped as by SIGSTOP: neither its loop nor its threads run until go_on().
+    void stop() { is_stopped_ = true; }
+
+    void go_on();
+
+    [[nodiscard]] bool is_stopped() const { return is_stopped_; }
+
+    // Runs a task of one of its threads after `delay`, or when it goes on; never after its end.
+    void run_in(Duration delay, Schedule::Task task);
+
+    // Closes its sockets without a last word, as the kernel does for a killed process.
+    void drop_sockets();
+
+    // Cuts one of its connections, from the seed. False: it has none.
+    bool cut_connection();
+
+private:
+    friend class Schedule;
+
+    [[nodiscard]] std::optional<TimePoint> wakes_at() const;
+    void run(const Schedule::Task& task);
+    [[nodiscard]] std::vector<int> sockets() const;
+
+    Schedule& schedule_;
+    std::string name_;
+    EventLoop loop_;
+    bool is_stopped_ = false;
+    std::optional<TimePoint> ready_at_;
+    std::vector<Schedule::Task> deferred_;  // came while it was stopped
+    std::shared_ptr<Program*> self_;        // expires with us
+};
+
+}  // namespace stoker::world

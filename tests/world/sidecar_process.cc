@@ -1,0 +1,107 @@
+#include "tests/world/sidecar_process.h"
+
+#include <cstdio>
+#include <utility>
+#include <vector>
+
+#include "common/base/check.h"
+#include "common/domain/node_directory.h"
+#include "tests/world/virtual_workers.h"
+
+namespace stoker::world {
+
+SidecarProcess::SidecarProcess(
+    const NodeParts& parts,
+    std::string name,
+    const sidecar::SidecarConfig& config,
+    std::string boot_id)
+    : Program(parts.schedule, std::move(name)),
+      parts_(parts),
+      config_(config),
+      device_(
+          parts.disk,
+          {[this](const std::string& what) {
+               parts_.oracle.accuse(this->name() + " writes without the lock: " + what);
+           },
+           [this] { die(); }}) {
+    parts_.schedule.set_speaker(this->name());
+    auto started = sidecar::Sidecar::start(
+        config_,
+        loop(),
+        {device_,
+         std::move(boot_id),
+         parts_.schedule.luck()(),
+         [this](const std::string&, std::size_t count) {
+             return std::make_unique<VirtualWorkers>(
+                 parts_.schedule, *this, count, parts_.slowest_task, is_dead_);
+         }},
+        [this](const sidecar::DatasetConfig&) -> Result<std::unique_ptr<sidecar::Origin>> {
+            return std::make_unique<SiteOrigin>(
+                parts_.site, parts_.oracle, *this, config_.job.pod, [this] {
+                    return leader() != nullptr;
+                });
+        });
+    STOKER_CHECK(started.has_value(), started ? "" : started.error().message.c_str());
+    sidecar_ = *std::move(started);
+}
+
+SidecarProcess::~SidecarProcess() {
+    parts_.schedule.set_speaker(name());
+    if (!is_dead_) {
+        sidecar_.reset();
+        device_.restore_maps();  // it may have died on the way
+        return;
+    }
+    // A killed process leaves its sockets' names; the objects would remove them.
+    std::vector<std::string> names{config_.socket_path};
+    if (holds_lock()) {
+        names.push_back(sidecar::join_path(
+            domain::control_folder(config_.datasets.front().directory), domain::kLeaderSocket));
+    }
+    for (const std::string& path : names) {
+        std::rename(path.c_str(), (path + ".left").c_str());
+    }
+    sidecar_.reset();
+    for (const std::string& path : names) {
+        std::rename((path + ".left").c_str(), path.c_str());
+    }
+    device_.restore_maps();
+}
+
+void SidecarProcess::kill() {
+    if (!is_dead_) {
+        device_.die();
+        die();
+    }
+}
+
+void SidecarProcess::die() {
+    is_dead_ = true;
+    stop();
+    drop_sockets();
+}
+
+void SidecarProcess::set_grant(const sidecar::EngineGrant& grant) {
+    parts_.schedule.set_speaker(name());
+    sidecar_->set_grant(config_.datasets.front().uid, grant, {});
+}
+
+const sidecar::Leader* SidecarProcess::leader() const {
+    return sidecar_ == nullptr ? nullptr : sidecar_->nodes().front()->leader();
+}
+
+std::string SidecarProcess::role() const {
+    const sidecar::DatasetNode& node = *sidecar_->nodes().front();
+    switch (node.role()) {
+        case sidecar::Role::kLeading:
+            return node.leader()->state() == control::ManifestState::kReady ? "leading"
+                                                                            : "preparing";
+        case sidecar::Role::kFollowing:
+            return "following";
+        case sidecar::Role::kSeeking:
+            break;
+    }
+    return "seeking";
+}
+
+}  // namespace stoker::world

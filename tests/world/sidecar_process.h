@@ -1,0 +1,68 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "sidecar/service/sidecar.h"
+#include "tests/world/origin_site.h"
+#include "tests/world/process_device.h"
+
+namespace stoker::world {
+
+// What the sidecars of a node share.
+struct NodeParts {
+    Schedule& schedule;
+    Oracle& oracle;
+    OriginSite& site;
+    test::FaultDevice& disk;
+    const Duration& slowest_task;  // of the workers
+};
+
+// One process of the real sidecar: class Sidecar over the node's disk, with the world's time,
+// workers and origin. Not thread-safe.
+class SidecarProcess final : public Program {
+public:
+    // `config` must outlive it.
+    SidecarProcess(
+        const NodeParts& parts,
+        std::string name,
+        const sidecar::SidecarConfig& config,
+        std::string boot_id);
+
+    // Shuts down as on SIGTERM, unless kill() came first.
+    ~SidecarProcess() override;
+
+    // Dies as by kill -9: nothing more reaches the disk or a socket; the sockets' names stay.
+    // Destroy it soon.
+    void kill();
+
+    // Dies like that in the middle of a change of the disk, after `changes` more.
+    void kill_in_change(std::uint64_t changes) { device_.die_after(changes); }
+
+    [[nodiscard]] bool is_dead() const { return is_dead_; }
+
+    [[nodiscard]] bool holds_lock() const { return device_.holds_lock(); }
+
+    void set_grant(const sidecar::EngineGrant& grant);
+
+    // "leading", "preparing" (the leader), "following", "seeking".
+    [[nodiscard]] std::string role() const;
+
+    // Why it has no leader; empty: it has one.
+    [[nodiscard]] std::string error() const { return sidecar_->nodes().front()->error(); }
+
+    // nullptr unless it leads.
+    [[nodiscard]] const sidecar::Leader* leader() const;
+
+private:
+    void die();
+
+    NodeParts parts_;
+    const sidecar::SidecarConfig& config_;
+    ProcessDevice device_;
+    bool is_dead_ = false;
+    std::unique_ptr<sidecar::Sidecar> sidecar_;
+};
+
+}  // namespace stoker::world

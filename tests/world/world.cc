@@ -1,0 +1,273 @@
+#include "tests/world/world.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "common/domain/node_directory.h"
+#include "common/log/sink.h"
+
+namespace stoker::world {
+
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Duration kLivenessBound = seconds{900};
+constexpr std::uint64_t kStepsMax = 20'000'000;
+
+std::string fields_text(std::initializer_list<log::Field> fields) {
+    std::string text;
+    for (const log::Field& field : fields) {
+        text += fmt::format(" {}={}", field.key, field.value);
+    }
+    return text;
+}
+
+}  // namespace
+
+World::World(std::uint64_t seed)
+    : seed_(seed),
+      schedule_(seed) {
+    log::set_sink([this](log::Level level, std::string_view message, auto fields) {
+        std::string text{message};
+        text += fields_text(fields);
+        schedule_.say(level >= log::Level::kWarning ? "warning: " + text : text);
+    });
+    schedule_.hide(folder_.path());
+    schedule_.set_speaker("world");
+    make_plan();
+    make_pods();
+    say_plan();
+}
+
+World::~World() {
+    for (Pod& pod : pods_) {
+        pod.trainer.reset();
+        if (pod.sidecar != nullptr) {
+            pod.sidecar->kill();
+        }
+        pod.sidecar.reset();
+    }
+    log::set_sink(nullptr);
+}
+
+void World::make_plan() {
+    Prng& luck = schedule_.luck();
+    plan_.pods = 1 + luck.below(4);
+    plan_.one_job = luck.below(2) == 0;
+    plan_.windowed = luck.below(2) == 0;
+    plan_.samples = plan_.pods * (8 + luck.below(80));
+    plan_.sample_bytes_max = 1000 + luck.below(40'000);
+    plan_.disk = mib(24 + luck.below(64));
+    plan_.faults_end = schedule_.draw(seconds{300}, seconds{600});
+    draw_faults();
+    dataset_ = std::make_unique<test::Dataset>(
+        test::Dataset::random(plan_.samples, plan_.sample_bytes_max, luck()));
+    oracle_ = std::make_unique<Oracle>(schedule_, *dataset_);
+    site_ = std::make_unique<OriginSite>(schedule_, *oracle_);
+    disk_ = std::make_unique<test::FaultDevice>(luck());
+    disk_->set_capacity(plan_.disk);
+    view_ = std::make_unique<NodeView>(
+        *disk_, domain::data_folder(folder_.path() + "/node"), dataset_->manifest().revision());
+    site_->on_refused = [this](const std::string& pod, std::uint32_t in_row) {
+        check_refusals(pod, in_row);
+    };
+    site_->is_on_node = [this](std::uint64_t sample) { return is_on_node(sample); };
+    fair_.latency = schedule_.draw_scale(milliseconds{1}, milliseconds{300});
+    fair_.bytes_per_second = std::pow(10.0, 5 + 3 * luck.unit());
+    site_->weather = fair_;
+    slowest_task_ = schedule_.draw_scale(microseconds{10}, milliseconds{200});
+    schedule_.set_lag(schedule_.draw_scale(microseconds{10}, milliseconds{20}));
+    grant_.resident_bytes =
+        Bytes{luck.below(dataset_->manifest().total_bytes().count() * 3 / 2 + 1)};
+}
+
+// Each group of faults is on in half of the seeds, and two thirds of its kinds.
+void World::draw_faults() {
+    using enum Fault;
+    const std::vector<std::vector<Fault>> groups = {
+        {kKill, kKillInChange, kShutDown, kTrainerKilled},
+        {kStop},
+        {kCut},
+        {kPowerCut},
+        {kDiskBroken, kDiskFull, kDiskReadOnly, kBitRot},
+        {kOriginDown, kOriginStalled, kOriginThrottled},
+        {kKeyRefused},
+        {kGrant}};
+    Prng& luck = schedule_.luck();
+    for (const auto& group : groups) {
+        const bool is_on = luck.below(2) == 0;
+        for (const Fault fault : group) {
+            const Duration every = schedule_.draw_scale(seconds{5}, seconds{200});
+            if (luck.below(3) > 0 && is_on) {
+                plan_.every.at(static_cast<std::size_t>(fault)) = every;
+            }
+        }
+    }
+}
+
+void World::make_pods() {
+    const std::string control = domain::control_folder(folder_.path() + "/node");
+    std::filesystem::create_directories(control);  // for the leader's socket
+    std::filesystem::create_directories(domain::guests_folder(folder_.path() + "/node"));
+    pods_.resize(plan_.pods);
+    const auto window_kib = schedule_.draw_scale(Duration{256}, Duration{4096}).count();
+    const Bytes window = kib(static_cast<std::uint64_t>(window_kib));
+    for (std::size_t i = 0; i < pods_.size(); ++i) {
+        configure(pods_[i], i);
+        pods_[i].config.datasets[0].window_bytes = window;
+    }
+    for (Pod& pod : pods_) {
+        schedule_.run_in(
+            schedule_.draw(Duration{}, seconds{3}), [this, &pod] { start_sidecar(pod); });
+        // Some trainers come late: their sidecars have no session until then.
+        const Duration latest = schedule_.draw_chance(0.5) ? seconds{300} : seconds{3};
+        schedule_.run_in(schedule_.draw(Duration{}, latest), [this, &pod] { start_trainer(pod); });
+    }
+}
+
+void World::configure(Pod& pod, std::size_t index) {
+    Prng& luck = schedule_.luck();
+    const std::string job = plan_.one_job ? "job" : fmt::format("job-{}", index);
+    pod.config.job.pod = fmt::format("pod-{}", index);
+    pod.config.job.training_job_uid = job;
+    pod.config.job.attempt_uid = job + "/1";
+    pod.config.socket_path = fmt::format("{}/{}.sock", folder_.path(), pod.config.job.pod);
+    pod.config.io_threads = 1 + static_cast<std::uint32_t>(luck.below(3));
+    sidecar::DatasetConfig& data = pod.config.datasets.emplace_back();
+    data.name = data.uid = "train";
+    data.directory = folder_.path() + "/node";
+    data.client_directory = domain::data_folder(data.directory);
+    data.memory_bytes = kib(64 + luck.below(4096));
+    data.readahead_bytes = kib(16 + luck.below(1024));
+    data.max_in_flight = 1 + static_cast<std::uint32_t>(luck.below(16));
+    data.reserved_free = luck.below(2) == 0 ? 0 : 0.1;
+    data.step_aside_window = Duration{};  // it measures the real disk
+    pod.settings.name = fmt::format("trainer-{}", index);
+    pod.settings.pod = pod.config.job.pod;
+    pod.settings.socket_path = pod.config.socket_path;
+    pod.settings.data_folder = data.client_directory;
+    pod.settings.contract = plan_.windowed ? "windowed" : "exact";
+    pod.settings.job = "stream";
+    pod.settings.seed = plan_.one_job ? 7 : 7 + index;
+    pod.settings.rank = plan_.one_job ? static_cast<std::uint32_t>(index) : 0;
+    pod.settings.ranks = plan_.one_job ? static_cast<std::uint32_t>(plan_.pods) : 1;
+    pod.settings.batch = 1 + static_cast<std::uint32_t>(luck.below(16));
+    pod.settings.compute = schedule_.draw_scale(milliseconds{100}, seconds{3});
+    pod.settings.looks_ahead = luck.below(2) == 0;
+}
+
+void World::say_plan() {
+    schedule_.say(fmt::format(
+        "seed {}: {} pods, {}, contract {}, {} samples, {} bytes, grant {} bytes, window {} bytes, "
+        "origin {:.3f} s and {:.0f} kB/s, faults until {:.0f} s",
+        seed_,
+        plan_.pods,
+        plan_.one_job ? "one job" : "a job each",
+        pods_[0].settings.contract,
+        plan_.samples,
+        dataset_->manifest().total_bytes().count(),
+        grant_.resident_bytes.count(),
+        pods_[0].config.datasets[0].window_bytes.count(),
+        seconds_of(fair_.latency),
+        fair_.bytes_per_second / 1000,
+        seconds_of(plan_.faults_end)));
+    for (std::size_t i = 0; i < kFaultKinds; ++i) {
+        if (plan_.every.at(i) > Duration{}) {
+            schedule_.say(fmt::format(
+                "fault on: {}, every {:.0f} s",
+                to_string(static_cast<Fault>(i)),
+                seconds_of(plan_.every.at(i))));
+            schedule_fault(static_cast<Fault>(i));
+        }
+    }
+}
+
+void World::start_sidecar(Pod& pod) {
+    if (pod.sidecar != nullptr || !std::filesystem::exists(folder_.path())) {
+        return;
+    }
+    const std::string name = fmt::format("sidecar-{}#{}", &pod - pods_.data(), ++pod.starts);
+    pod.config.datasets[0].grant_bytes = grant_.resident_bytes;
+    pod.started_at = schedule_.now();
+    pod.sidecar = std::make_unique<SidecarProcess>(
+        NodeParts{schedule_, *oracle_, *site_, *disk_, slowest_task_},
+        name,
+        pod.config,
+        fmt::format("boot-{}", boots_));
+}
+
+void World::start_trainer(Pod& pod) {
+    if (pod.trainer == nullptr && !pod.progress.is_done) {
+        schedule_.set_speaker(pod.settings.name);
+        schedule_.say("starts");
+        pod.trainer = std::make_unique<Trainer>(
+            schedule_,
+            pod.settings,
+            *disk_,
+            *site_,
+            *oracle_,
+            pod.progress,
+            TrainerCallbacks{
+                [this] { return faults_are_over_; },
+                [this, &pod] { check_welcome(pod); },
+                [this, &pod] { check_loss(pod); },
+                [this] { check_unreadable(); }});
+    }
+}
+
+// The kubelet starts it again after `away`.
+void World::end_sidecar(Pod& pod, Duration away) {
+    pod.sidecar.reset();
+    schedule_.run_in(away, [this, &pod] { start_sidecar(pod); });
+}
+
+// Buries the dead: a process may have died in the last step.
+void World::reap() {
+    for (Pod& pod : pods_) {
+        if (pod.sidecar != nullptr && pod.sidecar->is_dead()) {
+            schedule_.say(pod.sidecar->name() + " is dead");
+            end_sidecar(pod, some_time());
+        }
+        if (pod.trainer != nullptr && pod.progress.is_done) {
+            pod.trainer.reset();
+        }
+    }
+}
+
+bool World::is_over() const {
+    return std::ranges::all_of(pods_, [](const Pod& pod) { return pod.progress.is_done; });
+}
+
+Outcome World::run() {
+    schedule_.run_in(plan_.faults_end, [this] { heal(); });
+    look();
+    const TimePoint end = schedule_.now() + plan_.faults_end + kLivenessBound;
+    while (oracle_->accusation().empty() && !is_over()) {
+        if (!schedule_.step(end) || schedule_.steps() > kStepsMax) {
+            for (const Pod& pod : pods_) {
+                if (!pod.progress.is_done) {
+                    oracle_->accuse(fmt::format(
+                        "{} has not ended {:.0f} s after the last fault",
+                        pod.settings.name,
+                        seconds_of(kLivenessBound)));
+                }
+            }
+        }
+        reap();
+    }
+    return {
+        oracle_->accusation(),
+        schedule_.passed(),
+        schedule_.steps(),
+        faults_,
+        oracle_->counts,
+        schedule_.log()};
+}
+
+}  // namespace stoker::world

@@ -1,0 +1,187 @@
+// The promises that the world checks every 100 ms, and when a program says something.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "tests/world/world.h"
+
+namespace stoker::world {
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Duration kLookInterval = milliseconds{100};
+constexpr Duration kSettled = seconds{2};  // after a grant or a change of leader
+constexpr Duration kAnswerBound = seconds{15};
+constexpr std::uint32_t kRefusalsMax = 40;  // eight, and what was in flight or queued then
+
+}  // namespace
+
+void World::look() {
+    std::size_t holders = 0;
+    for (Pod& pod : pods_) {
+        if (pod.sidecar != nullptr && pod.sidecar->holds_lock()) {
+            ++holders;
+            pod.has_led = true;
+            if (std::exchange(leader_, pod.sidecar->name()) != pod.sidecar->name()) {
+                leader_since_ = schedule_.now();
+            }
+            check_room(pod);
+            if (++looks_ % 16 == 0) {
+                check_table(pod);
+            }
+        }
+        check_wait(pod);
+        check_error(pod);
+    }
+    check_leader(holders > 0);
+    if (holders > 1) {
+        oracle_->accuse("two processes hold the lock of the directory");
+    }
+    schedule_.run_in(kLookInterval, [this] { look(); });
+}
+
+// A sidecar takes a free lock soon.
+void World::check_leader(bool is_led) {
+    const bool can_lead = std::ranges::any_of(pods_, [this](const Pod& pod) {
+        return pod.sidecar != nullptr && schedule_.now() - pod.started_at > kSettled;
+    });
+    if (is_led || !can_lead || schedule_.now() < shaken_until_) {
+        led_at_ = schedule_.now();
+    } else if (schedule_.now() - led_at_ > kSettled) {
+        oracle_->accuse("nobody takes the free lock of the directory");
+    }
+}
+
+// Every sample in the table of a leader is readable, also after a power cut.
+void World::check_table(Pod& pod) {
+    const sidecar::Leader* leader = pod.sidecar->leader();
+    if (leader == nullptr || leader->state() != control::ManifestState::kReady || unreadable_ > 0 ||
+        has_rotted_) {
+        return;
+    }
+    NodeView view{*disk_, pod.settings.data_folder, dataset_->manifest().revision()};
+    for (std::uint64_t id = 0; id < plan_.samples; ++id) {
+        const auto bytes = view.read(id);
+        if (view.is_present(id) && !bytes) {
+            oracle_->accuse(fmt::format(
+                "{} publishes sample {}, which cannot be read", pod.sidecar->name(), id));
+        } else if (bytes && *bytes != oracle_->payload(id)) {
+            oracle_->accuse(
+                fmt::format("{} publishes other bytes for sample {}", pod.sidecar->name(), id));
+        }
+    }
+}
+
+// A trainer's session outlives every other sidecar.
+void World::check_loss(const Pod& pod) {
+    const bool is_ours = pod.sidecar == nullptr || pod.sidecar->is_dead() ||
+                         schedule_.now() - pod.started_at < kSettled;
+    if (!is_ours && is_calm()) {
+        oracle_->accuse(fmt::format(
+            "{} lost its session at {}, which was well", pod.settings.name, pod.sidecar->name()));
+    }
+}
+
+// It has run and was not stopped since then.
+bool World::is_well(const Pod& pod, Duration since) const {
+    return pod.sidecar != nullptr && !pod.sidecar->is_dead() && !pod.sidecar->is_stopped() &&
+           schedule_.now() - std::max(pod.started_at, pod.ran_at) > since;
+}
+
+// A pod whose key was never accepted gets nothing of the node's cache.
+void World::check_welcome(const Pod& pod) {
+    const bool is_proven = plan_.one_job || pod.has_led || !pod.refused_at ||
+                           *pod.refused_at > pod.started_at || pod.sidecar->leader() != nullptr;
+    if (!is_proven) {
+        oracle_->accuse(pod.settings.name + " is served, but its pod's key is refused");
+    }
+}
+
+// A sidecar that is well answers soon, whatever happens to the others; the origin has to be well.
+void World::check_wait(const Pod& pod) {
+    const OriginSite::Weather& weather = site_->weather;
+    if (weather.failing > 0 || weather.is_stalled || !weather.refused.empty() ||
+        site_->backlog() > seconds{1}) {
+        fair_since_ = schedule_.now();
+    }
+    const bool is_fair = schedule_.now() - fair_since_ > seconds{60};
+    if (is_fair && is_well(pod, kAnswerBound) && pod.trainer != nullptr &&
+        pod.trainer->waits_for() > kAnswerBound) {
+        oracle_->accuse(fmt::format(
+            "{} has waited {:.0f} s for an answer of {}, which is well",
+            pod.settings.name,
+            seconds_of(pod.trainer->waits_for()),
+            pod.sidecar->name()));
+    }
+}
+
+// A leader that is well can be followed.
+void World::check_error(const Pod& pod) {
+    const auto leads = std::ranges::find_if(
+        pods_, [](const Pod& other) { return other.sidecar && other.sidecar->leader(); });
+    if (schedule_.now() < shaken_until_ || leads == pods_.end() || leads->sidecar == pod.sidecar ||
+        !is_well(*leads, kAnswerBound) || !is_well(pod, kAnswerBound) ||
+        schedule_.now() - leader_since_ < kAnswerBound || pod.sidecar->error().empty()) {
+        return;
+    }
+    oracle_->accuse(fmt::format(
+        "{} cannot follow {}, and both are well: {}",
+        pod.sidecar->name(),
+        leads->sidecar->name(),
+        pod.sidecar->error()));
+}
+
+// What a leader has fetched for a client stays readable while the client holds it.
+void World::check_unreadable() {
+    if (is_calm() && !has_rotted_ && schedule_.now() - leader_since_ > seconds{5}) {
+        oracle_->accuse("a fetched sample cannot be read");
+    }
+}
+
+// A leader whose key is refused lets another sidecar lead.
+void World::check_refusals(const std::string& pod, std::uint32_t in_row) {
+    const bool has_others = std::ranges::any_of(pods_, [&](const Pod& other) {
+        return other.settings.pod != pod && is_well(other, seconds{10});
+    });
+    if (has_others && in_row > kRefusalsMax) {
+        oracle_->accuse(fmt::format(
+            "the sidecar of {} leads on after {} refused fetches in a row", pod, in_row));
+    }
+}
+
+bool World::is_on_node(std::uint64_t sample) {
+    if (!is_calm() || has_rotted_) {
+        return false;
+    }
+    view_->refresh();
+    return view_->read(sample).has_value();
+}
+
+void World::check_room(Pod& pod) {
+    const sidecar::Leader* leader = pod.sidecar->leader();
+    const bool is_new = schedule_.now() - granted_at_ < kSettled;
+    if (leader == nullptr || leader->state() != control::ManifestState::kReady || is_new) {
+        return;
+    }
+    const sidecar::LeaderStatus status = leader->status();
+    if (status.bytes.resident > grant_.resident_bytes) {
+        oracle_->accuse(fmt::format(
+            "{} keeps {} bytes, the grant is {}",
+            pod.sidecar->name(),
+            status.bytes.resident.count(),
+            grant_.resident_bytes.count()));
+    }
+    const Bytes window = pod.config.datasets[0].window_bytes;
+    if (status.bytes.window > window) {
+        oracle_->accuse(fmt::format(
+            "{} holds {} bytes in a window of {}",
+            pod.sidecar->name(),
+            status.bytes.window.count(),
+            window.count()));
+    }
+}
+
+}  // namespace stoker::world
