@@ -133,11 +133,7 @@ Result<local::Begun> SamplerService::begin(
     job->ranks[begin.rank] = stream;
     job->last_used = ++uses_;
     Reader& reader = readers_[stream];
-    reader.job = key_of(begin);
-    reader.sidecar = sidecar;
-    reader.rank = begin.rank;
-    reader.epoch = begin.epoch;
-    reader.job_name = begin.job;
+    reader = {key_of(begin), sidecar, begin.rank, begin.epoch, begin.job, {}, {}};
     reader.is_sharing = party == kOwnParty && WindowSharing::shares_a_scan(job->settings);
     if (reader.is_sharing) {
         sharing_.join(begin.job);
