@@ -75,6 +75,7 @@ struct AccessPattern {
     AccessKind kind = AccessKind::kExact;
     double beta = 1;            // kImportance
     std::vector<float> sketch;  // kMeasured: as MissCurve::measured()
+    double full_epochs = 0;     // kImportance: share of its epochs that read everything, 0..1
 
     bool operator==(const AccessPattern&) const = default;
 };

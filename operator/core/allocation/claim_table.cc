@@ -62,7 +62,7 @@ MissCurve make_curve(const DemandDataset& dataset) {
     const Bytes size = dataset.total.value_or(Bytes::zero());
     switch (dataset.access.kind) {
         case AccessKind::kImportance:
-            return MissCurve::importance(size, dataset.access.beta);
+            return MissCurve::importance(size, dataset.access.beta, dataset.access.full_epochs);
         case AccessKind::kMeasured:
             return MissCurve::measured(size, dataset.access.sketch);
         default:
@@ -352,18 +352,24 @@ void Builder::add_holdings() {
     }
 }
 
-// Windowed jobs with the same dataset and node share each fetch.
+// Windowed jobs with the same dataset and node share each fetch: a byte that is not resident is
+// fetched once per epoch of the fastest of them.
 void Builder::share_fetches() {
+    constexpr double kRateMin = 1e-9;  // of a dataset of unknown size
+    const auto is_windowed = [this](const ClaimUser& user) {
+        const Demand& demand = *table_.jobs[user.job].demand;
+        return demand.datasets[user.dataset].access.kind == AccessKind::kWindowed;
+    };
     for (auto& entry : claims_) {
-        std::vector<ClaimUser*> windowed;
-        for (ClaimUser& user : entry.second.users) {
-            const Demand& demand = *table_.jobs[user.job].demand;
-            if (demand.datasets[user.dataset].access.kind == AccessKind::kWindowed) {
-                windowed.push_back(&user);
-            }
+        double fastest = kRateMin;
+        double sum = 0;
+        for (const ClaimUser& user : entry.second.users) {
+            const double rate = is_windowed(user) ? std::max(user.rate, kRateMin) : 0;
+            fastest = std::max(fastest, rate);
+            sum += rate;
         }
-        for (ClaimUser* user : windowed) {
-            user->fetched = 1 / static_cast<double>(windowed.size());
+        for (ClaimUser& user : entry.second.users) {
+            user.fetched = is_windowed(user) ? fastest / sum : 1;
         }
     }
 }

@@ -53,8 +53,12 @@ MissCurve MissCurve::exact(Bytes dataset) {
     return {dataset, 1};
 }
 
-MissCurve MissCurve::importance(Bytes dataset, double beta) {
-    return {dataset, 1 + std::min(clean(beta), kBetaMax)};
+MissCurve MissCurve::importance(Bytes dataset, double beta, double full_epochs) {
+    MissCurve result{dataset, 1 + std::min(clean(beta), kBetaMax)};
+    const double full = std::min(clean(full_epochs), 1.0);
+    result.volume_ = full + (1 - full) / result.exponent_;
+    result.linear_ = full / result.volume_;
+    return result;
 }
 
 MissCurve MissCurve::measured(Bytes dataset, const std::vector<float>& masses) {
@@ -90,7 +94,8 @@ double MissCurve::miss_mass(Bytes cached) const {
     }
     const double share = share_of(cached);
     if (table_.empty()) {
-        return exponent_ == 1 ? 1 - share : std::pow(1 - share, exponent_);
+        const double left = 1 - share;
+        return exponent_ == 1 ? left : linear_ * left + (1 - linear_) * std::pow(left, exponent_);
     }
     const auto parts = static_cast<double>(table_.size() - 1);
     const auto part = std::min(static_cast<std::size_t>(share * parts), table_.size() - 2);
@@ -105,7 +110,7 @@ double MissCurve::marginal(Bytes cached) const {
     const double share = share_of(cached);
     if (table_.empty()) {
         const double slope = exponent_ == 1 ? 1 : exponent_ * std::pow(1 - share, exponent_ - 1);
-        return slope / to_double(dataset_);
+        return (linear_ + (1 - linear_) * slope) / to_double(dataset_);
     }
     const auto parts = static_cast<double>(table_.size() - 1);
     const auto part = std::min(static_cast<std::size_t>(share * parts), table_.size() - 2);

@@ -24,9 +24,10 @@ public:
     static MissCurve exact(Bytes dataset);
 
     // A sample at loss percentile q is kept with probability q^beta, and the cache holds the most
-    // important share w = c/d: (1-w)^(1+beta) of the requested bytes. A NaN or negative beta counts
-    // as 0, a larger one than kBetaMax as kBetaMax.
-    static MissCurve importance(Bytes dataset, double beta);
+    // important share w = c/d: selective epochs request 1/(1+beta) of the dataset and miss
+    // (1-w)^(1+beta) of that. `full_epochs` of all epochs, 0..1, request everything and miss 1-w.
+    // A NaN or negative number counts as 0; larger ones than kBetaMax and 1 as these.
+    static MissCurve importance(Bytes dataset, double beta, double full_epochs = 0);
 
     // `masses`: requested amounts of equally large parts of the dataset, in the order in which the
     // cache keeps them; any scale, at most kSketchSizeMax parts (more are cut off). Non-finite and
@@ -48,8 +49,8 @@ public:
     // is not straight is cut into at most `count` chords (at least 1) of whole `step`s.
     [[nodiscard]] std::vector<Bytes> knots(std::size_t count, Bytes step) const;
 
-    // Requested share of the dataset per epoch: 1/(1+beta) with importance sampling.
-    [[nodiscard]] double epoch_volume() const { return 1 / exponent_; }
+    // Requested share of the dataset per epoch: 1/(1+beta) in a selective epoch.
+    [[nodiscard]] double epoch_volume() const { return volume_; }
 
     [[nodiscard]] Bytes dataset() const { return dataset_; }
 
@@ -58,7 +59,10 @@ private:
     [[nodiscard]] double share_of(Bytes cached) const;
 
     Bytes dataset_{};
-    double exponent_ = 1;        // m = (1-w)^exponent, if table_ is empty
+    // If table_ is empty: m = linear (1-w) + (1 - linear) (1-w)^exponent.
+    double exponent_ = 1;
+    double linear_ = 0;  // share of the requests in full epochs
+    double volume_ = 1;
     std::vector<double> table_;  // m at 0/n, 1/n, ... n/n of the dataset; empty: the formula
 };
 

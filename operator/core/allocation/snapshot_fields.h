@@ -73,7 +73,8 @@ template <>
 inline constexpr auto kFields<AccessPattern> = table(
     field("kind", &AccessPattern::kind),
     field("beta", &AccessPattern::beta),
-    field("sketch", &AccessPattern::sketch));
+    field("sketch", &AccessPattern::sketch),
+    field("fullEpochs", &AccessPattern::full_epochs));
 
 template <>
 inline constexpr auto kFields<DemandDataset> = table(

@@ -34,6 +34,19 @@ TEST(MissCurve, MatchesTheImportanceSamplingFormula) {
     EXPECT_NEAR(one(Bytes{200}) * one.epoch_volume(), 0.8 * 0.8 / 2, 1e-12);
 }
 
+// 24 epochs of which 11 are full, beta 1, a fifth cached: 11/24 of the dataset and 13/48 are
+// requested; the full part misses 0.8, the selective one 0.64.
+TEST(MissCurve, AddsTheFullEpochsOfImportance) {
+    const MissCurve curve = MissCurve::importance(Bytes{1000}, 1, 11.0 / 24);
+    EXPECT_NEAR(curve.epoch_volume(), 35.0 / 48, 1e-12);
+    EXPECT_NEAR(curve(Bytes{200}), (22 * .8 + 13 * .64) / 35, 1e-12);
+    EXPECT_NEAR(curve(Bytes{200}), .74, .001);
+    EXPECT_DOUBLE_EQ(MissCurve::importance(Bytes{1000}, 1, 1)(Bytes{200}), .8);
+    for (const double none : {-1.0, std::nan("")}) {
+        EXPECT_DOUBLE_EQ(MissCurve::importance(Bytes{1000}, 1, none)(Bytes{200}), .8 * .8);
+    }
+}
+
 TEST(MissCurve, InterpolatesASketchAndStaysConvex) {
     const MissCurve curve = MissCurve::measured(Bytes{400}, {4, 1, 3, 0});
     EXPECT_DOUBLE_EQ(curve(Bytes{0}), 1);
@@ -78,7 +91,7 @@ std::vector<MissCurve> random_curves(Prng& prng) {
     }
     return {
         MissCurve::exact(size),
-        MissCurve::importance(size, 3 * prng.unit()),
+        MissCurve::importance(size, 3 * prng.unit(), prng.unit()),
         MissCurve::measured(size, masses)};
 }
 

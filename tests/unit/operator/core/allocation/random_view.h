@@ -106,7 +106,7 @@ private:
     }
 
     AccessPattern access() {
-        AccessPattern result{choice<AccessKind>(4), number(5), {}};
+        AccessPattern result{choice<AccessKind>(4), number(5), {}, number(1)};
         const std::uint64_t parts = result.kind == AccessKind::kMeasured ? prng_.below(9) : 0;
         for (std::uint64_t i = 0; i < parts; ++i) {
             result.sketch.push_back(static_cast<float>(number(7)));
