@@ -16,9 +16,9 @@ namespace stoker::control {
 
 namespace {
 
-// A number of contract importance: the job's, or the default.
-double importance_number(const JobDataset& dataset, const char* name, double standard) {
-    const auto told = dataset.parameters.find(Contract::kImportance);
+// A number of the entry's contract: the job's, or the default.
+double number_of(const JobDataset& dataset, const char* name, double standard) {
+    const auto told = dataset.parameters.find(dataset.contract);
     if (told == dataset.parameters.end()) {
         return standard;
     }
@@ -30,15 +30,13 @@ double importance_number(const JobDataset& dataset, const char* name, double sta
 // the number of epochs is unknown, of very many.
 double full_epochs(const JobDataset& dataset, std::int64_t epochs) {
     const double reuse = std::max(
-        importance_number(dataset, "reuseFactor", domain::standard_of("importance", "reuseFactor")),
-        1.0);
+        number_of(dataset, "reuseFactor", domain::standard_of("importance", "reuseFactor")), 1.0);
     if (epochs <= 0) {
         return 1 / reuse;
     }
     const auto all = static_cast<double>(epochs);
     const double warmup = std::clamp(
-        importance_number(
-            dataset, "warmupEpochs", domain::standard_of("importance", "warmupEpochs")),
+        number_of(dataset, "warmupEpochs", domain::standard_of("importance", "warmupEpochs")),
         0.0,
         all);
     return (warmup + std::ceil(all / reuse) - std::ceil(warmup / reuse)) / all;
@@ -61,9 +59,14 @@ AccessPattern pattern_of(const TrainingJob& job, const std::string& dataset) {
             result.kind = AccessKind::kWindowed;
         } else if (candidate.contract == Contract::kImportance) {
             result.kind = AccessKind::kImportance;
-            result.beta =
-                importance_number(candidate, "beta", domain::standard_of("importance", "beta"));
+            result.beta = number_of(candidate, "beta", domain::standard_of("importance", "beta"));
             result.full_epochs = full_epochs(candidate, job.spec.trainer.epochs);
+        } else if (candidate.contract == Contract::kReplicate) {
+            using domain::standard_of;
+            result.kind = AccessKind::kReplicate;
+            result.replication =
+                number_of(candidate, "replication", standard_of("replicate", "replication"));
+            result.bias = number_of(candidate, "bias", standard_of("replicate", "bias"));
         }
     }
     return result;

@@ -251,6 +251,21 @@ TEST(ViewAllocation, CountsFullEpochsOfImportance) {
     EXPECT_DOUBLE_EQ(full_epochs(9), 5.0 / 9) << "epochs 0, 2, 4, 6 and 8";
 }
 
+TEST(ViewAllocation, TakesReplicationFromTheJob) {
+    ClusterView cluster = make_cluster();
+    JobDataset& dataset = cluster.jobs[0].job.spec.datasets.at(0);
+    dataset.contract = Contract::kReplicate;
+    const auto access = [&] {
+        return view_allocation(cluster, moment(1)).demands.at(0).datasets.at(0).access;
+    };
+    EXPECT_EQ(access().kind, AccessKind::kReplicate);
+    EXPECT_EQ(access().replication, 3);
+    EXPECT_EQ(access().bias, 10);
+    dataset.parameters[Contract::kReplicate].numbers = {{"replication", 1.5}, {"bias", 20}};
+    EXPECT_EQ(access().replication, 1.5);
+    EXPECT_EQ(access().bias, 20);
+}
+
 TEST(ViewAllocation, IgnoresEndedPods) {
     ClusterView cluster = make_cluster();
     cluster.jobs[0].pods[0].phase = PodPhase::kSucceeded;
