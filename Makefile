@@ -48,9 +48,10 @@ test: deps build ## every test: those without a cluster, then the cluster tests 
 test-local: deps-test build ## every test that needs no cluster
 	tools/run-tests --build $(BUILD) ctest client contract
 
-laws: deps-build $(BUILD)/build.ninja ## simulate what is known in advance and compare: one row a law and parameter
+laws: deps-build $(BUILD)/build.ninja ## simulate what is known in advance and compare, also at random parameters (SEED=1, RANDOM_LAWS=200)
 	cmake --build --preset $(PRESET) --target stoker
 	$(BUILD)/bin/stoker laws
+	$(BUILD)/bin/stoker laws --seed $(or $(SEED),1) --random $(or $(RANDOM_LAWS),200)
 
 simulate-world: deps-build $(BUILD)/build.ninja ## run the simulated world (SEEDS=FIRST-LAST, default 1-100; LOG=1 writes its log)
 	cmake --build --preset $(PRESET) --target simulate-world

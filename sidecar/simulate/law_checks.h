@@ -21,4 +21,10 @@ std::vector<LawRow> check_sharing();                // T9
 std::vector<LawRow> check_ods();                    // T10
 std::vector<LawRow> check_buckets();                // T11
 
+// Rows of random_law() that drive a sampler without an engine.
+class RandomWorkload;
+LawRow random_h_share(RandomWorkload& random);
+LawRow random_near_duplicates(RandomWorkload& random);
+LawRow random_bucket(RandomWorkload& random);
+
 }  // namespace stoker::simulate

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,16 +11,35 @@
 // docs/reference/simulate.md gives the source of each figure.
 namespace stoker::simulate {
 
-// The expected value or bound of a figure.
+enum class Verdict : std::uint8_t {
+    kHeld,
+    kBroken,
+    kImpossible,  // better than any cache can be: the measurement is wrong, or its workload
+};
+
+// "held", "broken" or "impossible".
+std::string_view to_string(Verdict verdict);
+
+// The expected value or bound of a figure, and the range that no cache can leave.
 struct Expected {
     enum class Bound : std::uint8_t { kWithin, kAtMost, kAtLeast };
 
     Bound bound = Bound::kWithin;
     double figure = 0;
     double tolerance = 0;  // of kWithin
+    double possible_min = -std::numeric_limits<double>::infinity();
+    double possible_max = std::numeric_limits<double>::infinity();
 
-    // False for NaN.
-    [[nodiscard]] bool holds(double measured) const;
+    // Nobody can measure less than `least`, for instance fetch less than what cannot be resident.
+    [[nodiscard]] Expected floor(double least) const;
+
+    // Nobody can measure more than `most`.
+    [[nodiscard]] Expected ceiling(double most) const;
+
+    // NaN is kBroken. An impossible figure is kImpossible whether or not the bound holds.
+    [[nodiscard]] Verdict judge(double measured) const;
+
+    [[nodiscard]] bool holds(double measured) const { return judge(measured) == Verdict::kHeld; }
 };
 
 inline Expected within(double figure, double tolerance) {
@@ -40,7 +60,9 @@ struct LawRow {
     Expected expected;
     double measured = 0;
 
-    [[nodiscard]] bool holds() const { return expected.holds(measured); }
+    [[nodiscard]] Verdict verdict() const { return expected.judge(measured); }
+
+    [[nodiscard]] bool holds() const { return verdict() == Verdict::kHeld; }
 };
 
 struct Law {
@@ -50,5 +72,10 @@ struct Law {
 };
 
 const std::vector<Law>& laws();
+
+// One workload at random parameters against its closed form; `parameters` names all of them and the
+// seed. Equal seeds give equal rows; consecutive seeds go through all closed forms in turn.
+// docs/reference/simulate.md lists them and derives their tolerances.
+LawRow random_law(std::uint64_t seed);
 
 }  // namespace stoker::simulate

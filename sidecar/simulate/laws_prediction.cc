@@ -183,7 +183,7 @@ std::vector<LawRow> check_clairvoyance() {
                 rows.push_back(
                     {"origin reads of a sample, pooled",
                      parameters,
-                     within(1, 0),
+                     within(1, 0).floor(1),
                      simulate_ranks(known.ranks, kEpochs[i], Placement::kPooled)
                          .origin_per_sample});
             }

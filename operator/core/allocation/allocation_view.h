@@ -68,6 +68,7 @@ enum class AccessKind : std::uint8_t {
     kWindowed,    // every sample once per epoch, in Stoker's order: jobs share fetches
     kImportance,  // a sample is kept with probability percentile^beta
     kMeasured,    // a rank sketch from the sidecars
+    kReplicate,   // draws with replacement, residents several times
 };
 
 // A job's order of reading a dataset, which determines its miss curve.
@@ -75,6 +76,10 @@ struct AccessPattern {
     AccessKind kind = AccessKind::kExact;
     double beta = 1;            // kImportance
     std::vector<float> sketch;  // kMeasured: as MissCurve::measured()
+    double full_epochs = 0;     // kImportance: share of its epochs that read everything, 0..1
+    // How often a resident is read, of contract replicate; 0: each sample once per epoch.
+    double replication = 0;
+    double bias = 0;  // kReplicate
 
     bool operator==(const AccessPattern&) const = default;
 };

@@ -16,6 +16,7 @@ namespace stoker::control {
 namespace {
 
 constexpr double kRateMax = 1e15;  // bytes/s; a higher rate is a reporting error
+constexpr double kRateMin = 1e-9;  // of a dataset of unknown size
 constexpr double kWeightMax = 1e6;
 constexpr int kReleaseSteps = 8;              // steps of a release in the last epoch
 constexpr std::uint64_t kStepsPerNode = 256;  // minimum, so that small nodes have curves too
@@ -58,13 +59,14 @@ const std::string& owner_of(const Demand& demand, const DemandDataset& dataset) 
     return dataset.ns.empty() ? demand.job.ns : dataset.ns;
 }
 
-MissCurve make_curve(const DemandDataset& dataset) {
-    const Bytes size = dataset.total.value_or(Bytes::zero());
-    switch (dataset.access.kind) {
+MissCurve make_curve(Bytes size, const AccessPattern& access) {
+    switch (access.kind) {
         case AccessKind::kImportance:
-            return MissCurve::importance(size, dataset.access.beta);
+            return MissCurve::importance(size, access.beta, access.full_epochs);
         case AccessKind::kMeasured:
-            return MissCurve::measured(size, dataset.access.sketch);
+            return MissCurve::measured(size, access.sketch, access.replication > 0);
+        case AccessKind::kReplicate:
+            return MissCurve::replicate(size, access.replication, access.bias);
         default:
             return MissCurve::exact(size);
     }
@@ -207,7 +209,7 @@ PlannedJob Builder::make_job(const Demand& demand) {
     job.nodes.assign(nodes.begin(), nodes.end());
     double all = 0;
     for (const DemandDataset& dataset : demand.datasets) {
-        job.curves.push_back(make_curve(dataset));
+        job.curves.push_back(make_curve(dataset.total.value_or(Bytes::zero()), dataset.access));
         job.shares.push_back(
             static_cast<double>(job.curves.back().dataset().count()) *
             job.curves.back().epoch_volume());
@@ -352,18 +354,22 @@ void Builder::add_holdings() {
     }
 }
 
-// Windowed jobs with the same dataset and node share each fetch.
+// Windowed jobs with the same dataset and node share each fetch: a byte that is not resident is
+// fetched once per epoch of the fastest of them.
 void Builder::share_fetches() {
+    const auto is_windowed = [this](const ClaimUser& user) {
+        const Demand& demand = *table_.jobs[user.job].demand;
+        return demand.datasets[user.dataset].access.kind == AccessKind::kWindowed;
+    };
     for (auto& entry : claims_) {
-        std::vector<ClaimUser*> windowed;
-        for (ClaimUser& user : entry.second.users) {
-            const Demand& demand = *table_.jobs[user.job].demand;
-            if (demand.datasets[user.dataset].access.kind == AccessKind::kWindowed) {
-                windowed.push_back(&user);
-            }
+        double fastest = kRateMin;
+        double sum = 0;
+        for (const ClaimUser& user : entry.second.users) {
+            fastest = std::max(fastest, is_windowed(user) ? user.rate : 0);
+            sum += is_windowed(user) ? std::max(user.rate, kRateMin) : 0;
         }
-        for (ClaimUser* user : windowed) {
-            user->fetched = 1 / static_cast<double>(windowed.size());
+        for (ClaimUser& user : entry.second.users) {
+            user.fetched = is_windowed(user) ? fastest / sum : 1;
         }
     }
 }

@@ -49,7 +49,7 @@ struct ClaimUser {
     Bytes fixed{};                     // mode Fixed
     Bytes enough{};                    // bytes at which it stops waiting for the dataset there
     double rate = 0;     // bytes/s of the dataset that it reads on the node at full speed
-    double fetched = 1;  // share of its misses that it fetches: 1/J if J jobs share a fetch
+    double fetched = 1;  // share of its misses that it fetches, if windowed jobs share fetches
 };
 
 // One dataset on one node. Several jobs may share it; it is granted and charged once.

@@ -7,6 +7,9 @@ namespace stoker::control {
 
 namespace {
 
+constexpr std::size_t kDrawParts = 32;  // of a curve of draws with replacement
+constexpr double kBatch = 64;           // samples that scores are ranked among; hardly matters
+
 double clean(double value) {
     return std::isfinite(value) && value > 0 ? value : 0;
 }
@@ -39,6 +42,31 @@ std::vector<double> level_rises(const std::vector<double>& values) {
     return result;
 }
 
+// Parts of the dataset's requests, with sum 1; empty: no usable mass.
+std::vector<double> shares_of(const std::vector<float>& masses) {
+    std::vector<double> parts;
+    double sum = 0;
+    for (const float mass : masses) {
+        if (parts.size() == MissCurve::kSketchSizeMax) {
+            break;
+        }
+        parts.push_back(clean(mass));
+        sum += parts.back();
+    }
+    if (sum <= 0 || !std::isfinite(sum)) {
+        return {};
+    }
+    for (double& part : parts) {
+        part /= sum;
+    }
+    return parts;
+}
+
+// Probability that a sample is drawn at all, if it is drawn `times` on average.
+double once_drawn(double times) {
+    return -std::expm1(-times);
+}
+
 double to_double(Bytes bytes) {
     return static_cast<double>(bytes.count());
 }
@@ -53,31 +81,65 @@ MissCurve MissCurve::exact(Bytes dataset) {
     return {dataset, 1};
 }
 
-MissCurve MissCurve::importance(Bytes dataset, double beta) {
-    return {dataset, 1 + std::min(clean(beta), kBetaMax)};
+MissCurve MissCurve::importance(Bytes dataset, double beta, double full_epochs) {
+    MissCurve result{dataset, 1 + std::min(clean(beta), kBetaMax)};
+    const double full = std::min(clean(full_epochs), 1.0);
+    result.linear_ = full / (full + (1 - full) / result.exponent_);
+    return result;
 }
 
-MissCurve MissCurve::measured(Bytes dataset, const std::vector<float>& masses) {
-    std::vector<double> parts;
-    double sum = 0;
-    for (const float mass : masses) {
-        if (parts.size() == kSketchSizeMax) {
-            break;
-        }
-        parts.push_back(clean(mass));
-        sum += parts.back();
-    }
+// `parts`: misses that each part of the dataset saves, in the order in which they are kept. Summed
+// from the end, so that the curve ends at exactly 0.
+MissCurve MissCurve::of_parts(Bytes dataset, const std::vector<double>& parts) {
     MissCurve result = exact(dataset);
-    if (sum <= 0 || !std::isfinite(sum)) {
-        return result;
-    }
-    parts = level_rises(parts);
-    // Summed from the end, so that the curve ends at exactly 0.
     result.table_.assign(parts.size() + 1, 0);
     for (std::size_t i = parts.size(); i > 0; --i) {
-        result.table_[i - 1] = result.table_[i] + parts[i - 1] / sum;
+        result.table_[i - 1] = result.table_[i] + parts[i - 1];
     }
     return result;
+}
+
+MissCurve MissCurve::measured(Bytes dataset, const std::vector<float>& masses, bool again) {
+    std::vector<double> parts = shares_of(masses);
+    if (parts.empty()) {
+        return again ? measured(dataset, {1}, true) : exact(dataset);
+    }
+    parts = level_rises(parts);
+    const auto count = static_cast<double>(parts.size());
+    for (double& part : parts) {
+        part = again ? once_drawn(part * count) / count : part;
+    }
+    return of_parts(dataset, parts);
+}
+
+MissCurve MissCurve::replicate(Bytes dataset, double replication, double bias) {
+    const double least = std::max(clean(bias), 1.0);
+    std::vector<double> draws;  // of a sample in each part
+    double sum = 0;
+    for (std::size_t i = 0; i < kDrawParts; ++i) {
+        const double beaten = kBatch * (1 - (static_cast<double>(i) + .5) / kDrawParts);
+        draws.push_back(std::log(beaten + least));
+        sum += draws.back();
+    }
+    const double mean = sum / kDrawParts;
+    double kept = 0;  // share of all draws
+    double before = 0;
+    std::vector<double> parts;
+    for (std::size_t cached = 0; cached <= kDrawParts; ++cached) {
+        // Reads of residents take the place of this share of the other draws.
+        const double left =
+            kept < 1 ? (1 - std::max(clean(replication), 1.0) * kept) / (1 - kept) : 0;
+        double misses = 0;
+        for (std::size_t i = cached; i < kDrawParts && left > 0; ++i) {
+            misses += once_drawn(left * draws[i] / mean) / kDrawParts;
+        }
+        if (cached > 0) {
+            parts.push_back(before - misses);
+        }
+        before = misses;
+        kept += cached < kDrawParts ? draws[cached] / sum : 0;
+    }
+    return of_parts(dataset, level_rises(parts));
 }
 
 double MissCurve::share_of(Bytes cached) const {
@@ -90,7 +152,8 @@ double MissCurve::miss_mass(Bytes cached) const {
     }
     const double share = share_of(cached);
     if (table_.empty()) {
-        return exponent_ == 1 ? 1 - share : std::pow(1 - share, exponent_);
+        const double left = 1 - share;
+        return exponent_ == 1 ? left : linear_ * left + (1 - linear_) * std::pow(left, exponent_);
     }
     const auto parts = static_cast<double>(table_.size() - 1);
     const auto part = std::min(static_cast<std::size_t>(share * parts), table_.size() - 2);
@@ -105,7 +168,7 @@ double MissCurve::marginal(Bytes cached) const {
     const double share = share_of(cached);
     if (table_.empty()) {
         const double slope = exponent_ == 1 ? 1 : exponent_ * std::pow(1 - share, exponent_ - 1);
-        return slope / to_double(dataset_);
+        return (linear_ + (1 - linear_) * slope) / to_double(dataset_);
     }
     const auto parts = static_cast<double>(table_.size() - 1);
     const auto part = std::min(static_cast<std::size_t>(share * parts), table_.size() - 2);

@@ -26,8 +26,8 @@ struct ExactTime {
 };
 
 template <>
-inline constexpr std::array<std::string_view, 4> kTexts<AccessKind>{
-    "Exact", "Windowed", "Importance", "Measured"};
+inline constexpr std::array<std::string_view, 5> kTexts<AccessKind>{
+    "Exact", "Windowed", "Importance", "Measured", "Replicate"};
 template <>
 inline constexpr auto kTexts<AllocationReason> = kAllocationReasonTexts;
 
@@ -73,7 +73,10 @@ template <>
 inline constexpr auto kFields<AccessPattern> = table(
     field("kind", &AccessPattern::kind),
     field("beta", &AccessPattern::beta),
-    field("sketch", &AccessPattern::sketch));
+    field("sketch", &AccessPattern::sketch),
+    field("fullEpochs", &AccessPattern::full_epochs),
+    field("replication", &AccessPattern::replication),
+    field("bias", &AccessPattern::bias));
 
 template <>
 inline constexpr auto kFields<DemandDataset> = table(

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <map>
 #include <set>
 #include <tuple>
@@ -15,14 +16,30 @@ namespace stoker::control {
 
 namespace {
 
-double beta_of(const JobDataset& dataset) {
-    constexpr double kOfTheLibrary = domain::standard_of("importance", "beta");
-    const auto told = dataset.parameters.find(Contract::kImportance);
+// A number of the entry's contract: the job's, or the default.
+double number_of(const JobDataset& dataset, const char* name, double standard) {
+    const auto told = dataset.parameters.find(dataset.contract);
     if (told == dataset.parameters.end()) {
-        return kOfTheLibrary;
+        return standard;
     }
-    const auto beta = told->second.numbers.find("beta");
-    return beta == told->second.numbers.end() ? kOfTheLibrary : beta->second;
+    const auto number = told->second.numbers.find(name);
+    return number == told->second.numbers.end() ? standard : number->second;
+}
+
+// Share of a job's epochs that read everything: those of the warm-up and every reuseFactor-th. If
+// the number of epochs is unknown, of very many.
+double full_epochs(const JobDataset& dataset, std::int64_t epochs) {
+    const double reuse = std::max(
+        number_of(dataset, "reuseFactor", domain::standard_of("importance", "reuseFactor")), 1.0);
+    if (epochs <= 0) {
+        return 1 / reuse;
+    }
+    const auto all = static_cast<double>(epochs);
+    const double warmup = std::clamp(
+        number_of(dataset, "warmupEpochs", domain::standard_of("importance", "warmupEpochs")),
+        0.0,
+        all);
+    return (warmup + std::ceil(all / reuse) - std::ceil(warmup / reuse)) / all;
 }
 
 bool measures_importance(const TrainingJob& job, const std::string& dataset) {
@@ -42,7 +59,14 @@ AccessPattern pattern_of(const TrainingJob& job, const std::string& dataset) {
             result.kind = AccessKind::kWindowed;
         } else if (candidate.contract == Contract::kImportance) {
             result.kind = AccessKind::kImportance;
-            result.beta = beta_of(candidate);
+            result.beta = number_of(candidate, "beta", domain::standard_of("importance", "beta"));
+            result.full_epochs = full_epochs(candidate, job.spec.trainer.epochs);
+        } else if (candidate.contract == Contract::kReplicate) {
+            using domain::standard_of;
+            result.kind = AccessKind::kReplicate;
+            result.replication =
+                number_of(candidate, "replication", standard_of("replicate", "replication"));
+            result.bias = number_of(candidate, "bias", standard_of("replicate", "bias"));
         }
     }
     return result;

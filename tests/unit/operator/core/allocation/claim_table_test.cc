@@ -2,9 +2,12 @@
 
 #include <cmath>
 #include <limits>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
+#include "operator/core/allocation/claim_value.h"
 #include "tests/unit/operator/core/allocation/make_claim_table.h"
 
 namespace stoker::control {
@@ -26,6 +29,34 @@ TEST(ClaimTable, WindowedJobsOnANodeShareFetches) {
     // One fetch serves both jobs, so half of the rate each is enough without a cache.
     EXPECT_DOUBLE_EQ(table.claims.at(0).users.at(0).fetched, 0.5);
     EXPECT_EQ(table.claims.at(0).limit, Bytes{0});
+}
+
+// The fastest of three fetches what it misses; the others read that.
+TEST(ClaimTable, WindowedJobsFetchAsOftenAsTheFastestReads) {
+    std::vector<Demand> demands;
+    for (const double rate : {100.0, 50.0, 70.0}) {
+        demands.push_back(job_with_rates(rate, 0));
+        demands.back().job.name += std::to_string(demands.size());
+        demands.back().datasets[0].access.kind = AccessKind::kWindowed;
+    }
+    const ClaimTable table = table_of(demands);
+    double fetched = 0;
+    for (const ClaimUser& user : table.claims.at(0).users) {
+        EXPECT_DOUBLE_EQ(user.fetched, 100.0 / 220);
+        fetched += user.rate * fetched_with(table, user, Bytes{20});
+    }
+    EXPECT_DOUBLE_EQ(fetched, .8 * 100 / 2) << "on each of two nodes";
+}
+
+// Jobs without a profile count as equally fast.
+TEST(ClaimTable, WindowedJobsWithoutAProfileShareEvenly) {
+    std::vector<Demand> demands;
+    for (const double rate : {0.0, 0.0, 0.0}) {
+        demands.push_back(job_with_rates(rate, 0));
+        demands.back().job.name += std::to_string(demands.size());
+        demands.back().datasets[0].access.kind = AccessKind::kWindowed;
+    }
+    EXPECT_DOUBLE_EQ(table_of(demands).claims.at(0).users.at(0).fetched, 1.0 / 3);
 }
 
 TEST(ClaimTable, TreatsInvalidRatesAsUnknown) {

@@ -34,6 +34,19 @@ TEST(MissCurve, MatchesTheImportanceSamplingFormula) {
     EXPECT_NEAR(one(Bytes{200}) * one.epoch_volume(), 0.8 * 0.8 / 2, 1e-12);
 }
 
+// 24 epochs of which 11 are full, beta 1, a fifth cached: 11/24 of the dataset and 13/48 are
+// requested; the full part misses 0.8, the selective one 0.64.
+TEST(MissCurve, AddsTheFullEpochsOfImportance) {
+    const MissCurve curve = MissCurve::importance(Bytes{1000}, 1, 11.0 / 24);
+    EXPECT_NEAR(curve.epoch_volume(), 35.0 / 48, 1e-12);
+    EXPECT_NEAR(curve(Bytes{200}), (22 * .8 + 13 * .64) / 35, 1e-12);
+    EXPECT_NEAR(curve(Bytes{200}), .74, .001);
+    EXPECT_DOUBLE_EQ(MissCurve::importance(Bytes{1000}, 1, 1)(Bytes{200}), .8);
+    for (const double none : {-1.0, std::nan("")}) {
+        EXPECT_DOUBLE_EQ(MissCurve::importance(Bytes{1000}, 1, none)(Bytes{200}), .8 * .8);
+    }
+}
+
 TEST(MissCurve, InterpolatesASketchAndStaysConvex) {
     const MissCurve curve = MissCurve::measured(Bytes{400}, {4, 1, 3, 0});
     EXPECT_DOUBLE_EQ(curve(Bytes{0}), 1);
@@ -41,6 +54,32 @@ TEST(MissCurve, InterpolatesASketchAndStaysConvex) {
     EXPECT_DOUBLE_EQ(curve(Bytes{200}), 0.25);  // 1 and 3 are levelled to 2 and 2
     EXPECT_DOUBLE_EQ(curve(Bytes{250}), 0.125);
     EXPECT_DOUBLE_EQ(curve(Bytes{300}), 0);
+}
+
+// Equal weights reach 1 - 1/e of the dataset, and a resident saves its chance of being drawn.
+TEST(MissCurve, FetchesOnceWhatIsDrawnAgain) {
+    const double drawn = 1 - std::exp(-1.0);
+    const MissCurve even = MissCurve::measured(Bytes{400}, {1, 1, 1, 1}, true);
+    EXPECT_NEAR(even(Bytes{0}), drawn, 1e-12);
+    EXPECT_NEAR(even(Bytes{100}), .75 * drawn, 1e-12);
+    const MissCurve twice = MissCurve::measured(Bytes{400}, {2, 1, 1, 0}, true);
+    EXPECT_NEAR(twice(Bytes{0}), (1 - std::exp(-2.0) + 2 * drawn) / 4, 1e-12);
+    EXPECT_NEAR(twice(Bytes{100}), drawn / 2, 1e-12);
+    EXPECT_NEAR(MissCurve::measured(Bytes{400}, {}, true)(Bytes{200}), drawn / 2, 1e-12);
+}
+
+// An independent model of draws by SHADE's scores, replication 1.
+TEST(MissCurve, CountsDistinctDrawsOfReplicate) {
+    const MissCurve once = MissCurve::replicate(Bytes{1000}, 1, 10);
+    EXPECT_NEAR(once(Bytes{0}), .626, .003);
+    EXPECT_NEAR(once(Bytes{100}), .558, .01);
+    EXPECT_NEAR(once(Bytes{200}), .488, .005);
+    // Three reads of each resident leave no other draws where residents have a third of all.
+    const MissCurve thrice = MissCurve::replicate(Bytes{1000}, 3, 10);
+    EXPECT_EQ(thrice(Bytes{320}), 0);
+    EXPECT_LT(thrice(Bytes{200}), once(Bytes{200}));
+    EXPECT_DOUBLE_EQ(
+        MissCurve::replicate(Bytes{1000}, std::nan(""), 10)(Bytes{200}), once(Bytes{200}));
 }
 
 TEST(MissCurve, TreatsAnInvalidSketchAsExactSampling) {
@@ -78,8 +117,10 @@ std::vector<MissCurve> random_curves(Prng& prng) {
     }
     return {
         MissCurve::exact(size),
-        MissCurve::importance(size, 3 * prng.unit()),
-        MissCurve::measured(size, masses)};
+        MissCurve::importance(size, 3 * prng.unit(), prng.unit()),
+        MissCurve::measured(size, masses),
+        MissCurve::measured(size, masses, true),
+        MissCurve::replicate(size, 1 + 4 * prng.unit(), 2 + 50 * prng.unit())};
 }
 
 TEST(MissCurve, NeverRisesAndIsConvex) {

@@ -106,7 +106,8 @@ private:
     }
 
     AccessPattern access() {
-        AccessPattern result{choice<AccessKind>(4), number(5), {}};
+        AccessPattern result{
+            choice<AccessKind>(5), number(5), {}, number(1), number(4), number(20)};
         const std::uint64_t parts = result.kind == AccessKind::kMeasured ? prng_.below(9) : 0;
         for (std::uint64_t i = 0; i < parts; ++i) {
             result.sketch.push_back(static_cast<float>(number(7)));

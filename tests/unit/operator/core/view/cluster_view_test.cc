@@ -231,6 +231,41 @@ TEST(ViewAllocation, TakesBetaFromTheJob) {
     EXPECT_EQ(beta(), 2);
 }
 
+// Epochs 0 to 4 are the warm-up; of the others, every third is full.
+TEST(ViewAllocation, CountsFullEpochsOfImportance) {
+    ClusterView cluster = make_cluster();
+    TrainingJobSpec& spec = cluster.jobs[0].job.spec;
+    JobDataset& dataset = spec.datasets.at(0);
+    dataset.contract = Contract::kImportance;
+    const auto full_epochs = [&](std::int64_t epochs) {
+        spec.trainer.epochs = epochs;
+        return view_allocation(cluster, moment(1)).demands.at(0).datasets.at(0).access.full_epochs;
+    };
+    EXPECT_DOUBLE_EQ(full_epochs(0), 1.0 / 3) << "the number of epochs is unknown";
+    EXPECT_DOUBLE_EQ(full_epochs(3), 1);
+    EXPECT_DOUBLE_EQ(full_epochs(6), 5.0 / 6) << "epoch 5 is selective";
+    EXPECT_DOUBLE_EQ(full_epochs(24), 11.0 / 24);
+    auto& numbers = dataset.parameters[Contract::kImportance].numbers;
+    numbers["warmupEpochs"] = 0;
+    numbers["reuseFactor"] = 2;
+    EXPECT_DOUBLE_EQ(full_epochs(9), 5.0 / 9) << "epochs 0, 2, 4, 6 and 8";
+}
+
+TEST(ViewAllocation, TakesReplicationFromTheJob) {
+    ClusterView cluster = make_cluster();
+    JobDataset& dataset = cluster.jobs[0].job.spec.datasets.at(0);
+    dataset.contract = Contract::kReplicate;
+    const auto access = [&] {
+        return view_allocation(cluster, moment(1)).demands.at(0).datasets.at(0).access;
+    };
+    EXPECT_EQ(access().kind, AccessKind::kReplicate);
+    EXPECT_EQ(access().replication, 3);
+    EXPECT_EQ(access().bias, 10);
+    dataset.parameters[Contract::kReplicate].numbers = {{"replication", 1.5}, {"bias", 20}};
+    EXPECT_EQ(access().replication, 1.5);
+    EXPECT_EQ(access().bias, 20);
+}
+
 TEST(ViewAllocation, IgnoresEndedPods) {
     ClusterView cluster = make_cluster();
     cluster.jobs[0].pods[0].phase = PodPhase::kSucceeded;
