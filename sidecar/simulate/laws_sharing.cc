@@ -42,17 +42,29 @@ double worst_coverage(const Outcome& outcome) {
 void add_rows(
     std::string_view jobs,
     const std::string& parameters,
-    double fetches_max,
+    const Expected& fetches,
     const Outcome& outcome,
     const Scenario& scenario,
     std::vector<LawRow>& rows) {
     rows.push_back(
         {fmt::format("fetches per job and epoch, {}", jobs),
          parameters,
-         at_most(fetches_max),
+         fetches,
          fetches_per_job_epoch(outcome, scenario.discard)});
     rows.push_back(
         {"each sample exactly once an epoch", parameters, within(1, 0), worst_coverage(outcome)});
+}
+
+// Fetches per job and epoch below which nothing can be: the fastest job fetches what was not on the
+// node when its epoch began. 2 % less, because a run begins and ends with batches in loaders.
+double floor_of(const Scenario& scenario) {
+    double fastest = 0;
+    double sum = 0;
+    for (const JobSpec& job : scenario.jobs) {
+        fastest = std::max(fastest, job.speed);
+        sum += job.speed;
+    }
+    return .98 * (1 - scenario.cache.share) * fastest / sum;
 }
 
 // T9 at equal speeds: one fetch serves all jobs, and the resident share s serves them every epoch.
@@ -67,7 +79,8 @@ void check_lock_step(std::vector<LawRow>& rows) {
         const Outcome outcome = run_law(scenario);
         const std::string parameters = fmt::format("w=0.2 s=0.9 J={}", jobs);
         const double law = (1 - kStatic * scenario.cache.share) / static_cast<double>(jobs);
-        add_rows("lock-step", parameters, 1.1 * law, outcome, scenario, rows);
+        const Expected fetches = at_most(1.1 * law).floor(floor_of(scenario));
+        add_rows("lock-step", parameters, fetches, outcome, scenario, rows);
     }
 }
 
@@ -99,18 +112,6 @@ void set_pace(Scenario& scenario, Pace pace) {
     }
 }
 
-// Fetches per job and epoch below which nothing can be: the fastest job fetches what was not on the
-// node when its epoch began. 2 % less, because a run begins and ends with batches in loaders.
-double floor_of(const Scenario& scenario) {
-    double fastest = 0;
-    double sum = 0;
-    for (const JobSpec& job : scenario.jobs) {
-        fastest = std::max(fastest, job.speed);
-        sum += job.speed;
-    }
-    return .98 * (1 - scenario.cache.share) * fastest / sum;
-}
-
 void add_paced_rows(
     const Scenario& scenario,
     Pace pace,
@@ -118,12 +119,8 @@ void add_paced_rows(
     double fetches_max,
     std::vector<LawRow>& rows) {
     const Outcome outcome = run_law(scenario);
-    add_rows(name_of(pace), parameters, fetches_max, outcome, scenario, rows);
-    rows.push_back(
-        {fmt::format("the same, floor (1-w) max/sum, {}", name_of(pace)),
-         parameters,
-         at_least(floor_of(scenario)),
-         fetches_per_job_epoch(outcome, scenario.discard)});
+    const Expected fetches = at_most(fetches_max).floor(floor_of(scenario));
+    add_rows(name_of(pace), parameters, fetches, outcome, scenario, rows);
     rows.push_back(
         {fmt::format("least speed reached, {}", name_of(pace)),
          parameters,
