@@ -13,7 +13,7 @@ EXACT, NOISE = "exact", "exact, other shuffle"
 LIMITS = {"importance (IIS)": -0.5, "importance (IIS + L)": -1.0, "importance (IIS + L), β = 1": -1.0,
           "importance, IOWA": -0.5, "importance, IOWA + remove": -0.7, "importance, IOWA + repeat": -0.7,
           "replicate, r = 1": -0.8, "replicate, r = 3": -0.8}
-WITHIN_NOISE = ("windowed", NOISE)
+WITHIN_NOISE = ("windowed",)
 HELD, WIDE, BROKEN = "held", "interval too wide", "broken"
 # The shares of waiting between which the sidecar keeps its verdict: docs/design/sampling-importance.md.
 COMPUTE_BELOW, IO_FROM = 0.05, 0.10

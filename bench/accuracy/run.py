@@ -109,6 +109,7 @@ def main():
     runs, refused = swept(arguments, "runs.jsonl", {})
     table = page.summarize(list(runs.values()))
     while (rows := page.undecided(table)) and arguments.seeds < arguments.seeds_max:
+        arguments.fresh = False  # what this start has measured stays
         arguments.seeds = min(arguments.seeds + 5, arguments.seeds_max)
         arguments.only = [page.EXACT, *rows]
         more, _ = swept(arguments, "runs.jsonl", {})
