@@ -147,12 +147,14 @@ Result<std::uint64_t> number_after(const Arguments& arguments, std::size_t& i) {
 
 Result<Options> parse(const Arguments& arguments) {
     Options options;
+    bool has_seed = false;
     for (std::size_t i = 0; i < arguments.size(); ++i) {
         const std::string_view word = arguments[i];
         if (word == "--list" || word == "--help") {
             (word == "--list" ? options.list : options.help) = true;
         } else if (word == "--seed") {
             STOKER_TRY(options.seed, number_after(arguments, i));
+            has_seed = true;
         } else if (word == "--random") {
             STOKER_TRY(options.random, number_after(arguments, i));
         } else if (const simulate::Law* law = find(word)) {
@@ -162,6 +164,9 @@ Result<Options> parse(const Arguments& arguments) {
                 ErrorCode::kInvalidArgument,
                 fmt::format("no law '{}'; stoker laws --list names them", word));
         }
+    }
+    if (has_seed && options.random == 0) {
+        return fail(ErrorCode::kInvalidArgument, "--seed needs --random K: named laws have none");
     }
     if (options.random > kRowsMax) {
         return fail(ErrorCode::kInvalidArgument, fmt::format("--random is at most {}", kRowsMax));
