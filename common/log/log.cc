@@ -25,7 +25,7 @@ std::atomic<Level>& threshold() {
 }
 
 Sink& sink() {
-    static Sink sink;
+    static Sink& sink = *new Sink;  // never destroyed: other threads may log until the end
     return sink;
 }
 
