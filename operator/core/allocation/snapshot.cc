@@ -9,7 +9,7 @@ namespace stoker::control {
 namespace {
 
 // Format version. Rises when an older reader would misread the document, not with every new field.
-constexpr std::int64_t kFormat = 1;
+constexpr std::int64_t kFormat = 2;
 
 }  // namespace
 

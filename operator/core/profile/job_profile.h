@@ -74,7 +74,7 @@ struct ValueInput {
 // evenly. A measured benefit replaces the predicted one.
 JobValue value_of(const ValueInput& input);
 
-// A potential below this makes a job compute-bound (DESIGN 4.3).
+// A potential below this makes a job compute-bound.
 inline constexpr double kComputeBoundBelow = 1.05;
 // It stays compute-bound until its potential exceeds this; noise must not flip the verdict.
 inline constexpr double kDataBoundAbove = 1.10;

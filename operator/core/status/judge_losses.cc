@@ -2,44 +2,20 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string_view>
 
 #include <fmt/format.h>
 
+#include "operator/core/spec/contract_values.h"
+
 namespace stoker::control {
 
-namespace {
-
-constexpr std::string_view kImportance = contract_member(Contract::kImportance);
-
-ContractParameters parameters_of(const JobDataset& dataset) {
-    const auto found = dataset.parameters.find(Contract::kImportance);
-    return found == dataset.parameters.end() ? ContractParameters{} : found->second;
-}
-
-bool samples_by_loss(const JobDataset& dataset) {
-    const auto words = parameters_of(dataset).words;
-    const auto family = words.find("family");
-    return dataset.contract == Contract::kImportance &&
-           (family == words.end() || family->second == "ICache");
-}
-
-double warmup_epochs(const JobDataset& dataset) {
-    const auto numbers = parameters_of(dataset).numbers;
-    const auto given = numbers.find("warmupEpochs");
-    return given == numbers.end() ? domain::standard_of(kImportance, "warmupEpochs")
-                                  : given->second;
-}
-
-}  // namespace
-
 std::optional<Condition> judge_losses(const TrainingJobSpec& spec) {
-    const auto dataset = std::ranges::find_if(spec.datasets, samples_by_loss);
+    const auto dataset = std::ranges::find_if(spec.datasets, is_icache);
     if (spec.trainer.node_count < 2 || dataset == spec.datasets.end()) {
         return std::nullopt;
     }
     const auto nodes = static_cast<double>(spec.trainer.node_count);
-    const double warmup = warmup_epochs(*dataset);
+    const double warmup = number_of(*dataset, "warmupEpochs");
     return fails(
         "OwnNodeOnly",
         fmt::format(

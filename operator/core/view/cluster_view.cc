@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "common/domain/segment_format.h"
+#include "operator/core/spec/contract_values.h"
 #include "operator/core/spec/validate.h"
 #include "operator/core/view/measured_demand.h"
 #include "operator/core/view/totals.h"
@@ -17,28 +18,15 @@ namespace stoker::control {
 namespace {
 
 // A number of the entry's contract: the job's, or the default.
-double number_of(const JobDataset& dataset, const char* name, double standard) {
-    const auto told = dataset.parameters.find(dataset.contract);
-    if (told == dataset.parameters.end()) {
-        return standard;
-    }
-    const auto number = told->second.numbers.find(name);
-    return number == told->second.numbers.end() ? standard : number->second;
-}
-
 // Share of a job's epochs that read everything: those of the warm-up and every reuseFactor-th. If
 // the number of epochs is unknown, of very many.
 double full_epochs(const JobDataset& dataset, std::int64_t epochs) {
-    const double reuse = std::max(
-        number_of(dataset, "reuseFactor", domain::standard_of("importance", "reuseFactor")), 1.0);
+    const double reuse = std::max(number_of(dataset, "reuseFactor"), 1.0);
     if (epochs <= 0) {
         return 1 / reuse;
     }
     const auto all = static_cast<double>(epochs);
-    const double warmup = std::clamp(
-        number_of(dataset, "warmupEpochs", domain::standard_of("importance", "warmupEpochs")),
-        0.0,
-        all);
+    const double warmup = std::clamp(number_of(dataset, "warmupEpochs"), 0.0, all);
     return (warmup + std::ceil(all / reuse) - std::ceil(warmup / reuse)) / all;
 }
 
@@ -49,6 +37,7 @@ bool measures_importance(const TrainingJob& job, const std::string& dataset) {
     });
 }
 
+// IOWA has no closed form: until its jobs report a curve they count as exact ones.
 AccessPattern pattern_of(const TrainingJob& job, const std::string& dataset) {
     AccessPattern result;
     for (const JobDataset& candidate : job.spec.datasets) {
@@ -57,16 +46,14 @@ AccessPattern pattern_of(const TrainingJob& job, const std::string& dataset) {
         }
         if (candidate.contract == Contract::kWindowed) {
             result.kind = AccessKind::kWindowed;
-        } else if (candidate.contract == Contract::kImportance) {
+        } else if (is_icache(candidate)) {
             result.kind = AccessKind::kImportance;
-            result.beta = number_of(candidate, "beta", domain::standard_of("importance", "beta"));
+            result.beta = number_of(candidate, "beta");
             result.full_epochs = full_epochs(candidate, job.spec.trainer.epochs);
         } else if (candidate.contract == Contract::kReplicate) {
-            using domain::standard_of;
             result.kind = AccessKind::kReplicate;
-            result.replication =
-                number_of(candidate, "replication", standard_of("replicate", "replication"));
-            result.bias = number_of(candidate, "bias", standard_of("replicate", "bias"));
+            result.replication = number_of(candidate, "replication");
+            result.bias = number_of(candidate, "bias");
         }
     }
     return result;

@@ -74,6 +74,12 @@ std::string tell_disk_limit(const DatasetReport& report, const DiskLimit& limit)
 }
 
 // Windowed jobs that share the node's fetches have drawn more than the node can hold.
+// Rounded up, so that the message does not change with every draw.
+std::string roughly(Bytes bytes) {
+    constexpr std::uint64_t kStep = mib(64).count();
+    return to_string(Bytes{(bytes.count() + kStep - 1) / kStep * kStep});
+}
+
 std::string tell_window_lack(const DatasetReport& report) {
     if (report.window_lacks_bytes == Bytes::zero()) {
         return {};
@@ -82,8 +88,8 @@ std::string tell_window_lack(const DatasetReport& report) {
         "has WindowTooSmall: its windowed jobs need {} for samples that loaders have drawn and not "
         "read, {} more than grant and window, and samples are fetched again: lower num_workers or "
         "prefetch_factor, or raise the job's cache.",
-        to_string(report.window_needed_bytes),
-        to_string(report.window_lacks_bytes));
+        roughly(report.window_needed_bytes),
+        roughly(report.window_lacks_bytes));
 }
 
 std::string trouble_of(const DatasetReport& report) {

@@ -74,7 +74,7 @@ TEST(Snapshot, SpellsReasonsAsTheConditionDoes) {
 
 TEST(Snapshot, IgnoresFieldsOfANewerOperator) {
     const auto read = parse_snapshot(
-        R"({"format": 1, "version": "9.0", "mood": "good", "view":
+        R"({"format": 2, "version": "9.0", "mood": "good", "view":
             {"nodes": [{"pool": "p", "node": "n", "capacity": 5, "colour": "red"}]}})");
     ASSERT_TRUE(read) << read.error().message;
     EXPECT_EQ(read->view.nodes, (std::vector<PoolNode>{{"p", "n", Bytes{5}}}));
@@ -82,16 +82,16 @@ TEST(Snapshot, IgnoresFieldsOfANewerOperator) {
 }
 
 TEST(Snapshot, RefusesAnotherFormatAndNamesBothFormats) {
-    const auto read = parse_snapshot(R"({"format": 2, "version": "0.9.0", "view": []})");
+    const auto read = parse_snapshot(R"({"format": 1, "version": "0.9.0", "view": []})");
     ASSERT_FALSE(read);
     EXPECT_EQ(
         read.error().message,
-        "the operator (version 0.9.0) speaks format 2 of the allocation, this program format 1");
+        "the operator (version 0.9.0) speaks format 1 of the allocation, this program format 2");
 }
 
 TEST(Snapshot, ReportsTheInvalidField) {
     const auto read = parse_snapshot(
-        R"({"format": 1, "view": {"pools": [{"pool": "p", "objective": "Luck"}], "step": -1},
+        R"({"format": 2, "view": {"pools": [{"pool": "p", "objective": "Luck"}], "step": -1},
             "plan": {"jobs": [{"datasets": {"a": 1}}]}})");
     ASSERT_FALSE(read);
     EXPECT_THAT(read.error().message, HasSubstr("view.pools[0].objective: 'Luck'"));

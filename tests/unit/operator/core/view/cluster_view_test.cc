@@ -251,6 +251,18 @@ TEST(ViewAllocation, CountsFullEpochsOfImportance) {
     EXPECT_DOUBLE_EQ(full_epochs(9), 5.0 / 9) << "epochs 0, 2, 4, 6 and 8";
 }
 
+TEST(ViewAllocation, PlansIowaAsExactUntilItHasACurve) {
+    ClusterView cluster = make_cluster();
+    JobDataset& dataset = cluster.jobs[0].job.spec.datasets.at(0);
+    dataset.contract = Contract::kImportance;
+    const auto kind = [&] {
+        return view_allocation(cluster, moment(1)).demands.at(0).datasets.at(0).access.kind;
+    };
+    EXPECT_EQ(kind(), AccessKind::kImportance);
+    dataset.parameters[Contract::kImportance].words["family"] = "Iowa";
+    EXPECT_EQ(kind(), AccessKind::kExact);
+}
+
 TEST(ViewAllocation, TakesReplicationFromTheJob) {
     ClusterView cluster = make_cluster();
     JobDataset& dataset = cluster.jobs[0].job.spec.datasets.at(0);

@@ -121,8 +121,8 @@ TEST(Totals, NamesTheNodesThatKeepLessThanTheyAreGranted) {
 TEST(Totals, NamesTheNodeWhoseWindowIsTooSmallAndTheFix) {
     const TrainingJobView view = make_running_view();
     SidecarReport report = make_report(view, 0, 100);
-    report.datasets[0].window_needed_bytes = gib(3);
-    report.datasets[0].window_lacks_bytes = gib(1);
+    report.datasets[0].window_needed_bytes = gib(3) - mib(5);
+    report.datasets[0].window_lacks_bytes = gib(1) - mib(63);
     EXPECT_EQ(
         tell_troubles(total_of({report}, moment(100)).datasets.at("uid-imagenet")),
         "Node n1 has WindowTooSmall: its windowed jobs need 3Gi for samples that loaders have "
