@@ -116,11 +116,13 @@ void Leadership::open_door() {
     auto server = listen();
     if (server) {
         followers_ = *std::move(server);
+        door_error_.clear();
         return;
     }
-    log::warning(
-        "other sidecars cannot follow us",
-        {{"dataset", config_.name}, {"error", server.error().message}});
+    if (std::exchange(door_error_, server.error().message) != door_error_) {
+        log::warning(
+            "other sidecars cannot follow us", {{"dataset", config_.name}, {"error", door_error_}});
+    }
     door_timer_.run_in(kDoorAgain, [this] { open_door(); });
 }
 

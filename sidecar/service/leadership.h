@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "common/runtime/loop_tasks.h"
 #include "sidecar/service/guest_doors.h"
@@ -91,7 +92,8 @@ private:
     Error refusal_;
     std::optional<TimePoint> rests_until_;
     Duration rest_;
-    LoopTimer door_timer_;  // tries again to listen for followers
+    LoopTimer door_timer_;    // tries again to listen for followers
+    std::string door_error_;  // why nobody can follow us; empty while they can
     LoopTasks tasks_;
 };
 
