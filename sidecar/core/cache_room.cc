@@ -66,10 +66,7 @@ Bytes CacheRoom::resident_limit() const {
 
 bool CacheRoom::fits_window(Bytes bytes) const {
     const ByteAccount& account = table_.account();
-    if (borrowed() == Bytes::zero()) {
-        return account.window + bytes <= limits_.window;
-    }
-    return account.window + account.doomed + bytes <= window();
+    return account.window + std::min(account.doomed, borrowed()) + bytes <= window();
 }
 
 CacheRoom::Verdict CacheRoom::judge(SampleIndex sample, TimePoint now, Party party) const {

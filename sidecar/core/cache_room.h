@@ -23,9 +23,9 @@ namespace stoker::sidecar {
 // drops samples. Not thread-safe; the objects passed to the constructor must outlive it.
 //
 // The window borrows from the grant: with `b` bytes borrowed, residents stay within grant - b and
-// window samples within limits.window + b. Record bytes of both classes, including fetches in
+// new window samples within limits.window + b. Record bytes of both classes, including fetches in
 // flight, never exceed grant + limits.window; residents that lost their grant while a client holds
-// them reduce the window while something is borrowed.
+// them take up to `b` bytes of the window.
 class CacheRoom {
 public:
     enum class Verdict : std::uint8_t {
@@ -93,8 +93,11 @@ public:
     // Record bytes that window samples may have: at least limits.window.
     [[nodiscard]] Bytes window() const { return limits_.window + borrowed(); }
 
+    // Nothing before the operator's first order, which may be less.
     [[nodiscard]] Bytes borrowed() const {
-        return std::min(wanted_window_ - limits_.window, grant_.resident_bytes);
+        return grant_.is_ordered()
+                   ? std::min(wanted_window_ - limits_.window, grant_.resident_bytes)
+                   : Bytes::zero();
     }
 
     // Bypass: nothing new is stored.

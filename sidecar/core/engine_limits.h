@@ -33,6 +33,9 @@ struct EngineGrant {
     Bytes resident_bytes{};
     std::optional<TimePoint> valid_until;
     std::uint64_t origin_bytes_per_second = 0;  // core/rate_limiter.h; 0: no limit; never expires
+
+    // False: the operator has not granted anything yet.
+    [[nodiscard]] bool is_ordered() const { return valid_until != TimePoint{}; }
 };
 
 // Totals since the start.

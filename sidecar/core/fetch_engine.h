@@ -155,9 +155,9 @@ public:
     Effects tick(TimePoint now);
     [[nodiscard]] std::optional<TimePoint> next_deadline(TimePoint now) const;
 
-    // Whether a stream that `chosen` selects has a plan.
-    [[nodiscard]] bool any_planned(const std::function<bool(StreamId)>& chosen) const {
-        return streams_.any_planned(chosen);
+    // Whether a stream of the own party that `chosen` selects has a plan.
+    [[nodiscard]] bool any_own_plan(const std::function<bool(StreamId)>& chosen) const {
+        return streams_.any_own_plan(chosen);
     }
 
     [[nodiscard]] const SampleSizes& sizes() const { return table_.sizes(); }

@@ -81,9 +81,9 @@ Stream* StreamSet::with_plan(StreamId stream) {
     return found == streams_.end() || !found->second.plan ? nullptr : &found->second;
 }
 
-bool StreamSet::any_planned(const std::function<bool(StreamId)>& chosen) const {
+bool StreamSet::any_own_plan(const std::function<bool(StreamId)>& chosen) const {
     return std::ranges::any_of(streams_, [&chosen](const auto& entry) {
-        return entry.second.plan && chosen(entry.first);
+        return entry.second.party == kOwnParty && entry.second.plan && chosen(entry.first);
     });
 }
 

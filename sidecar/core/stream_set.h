@@ -54,8 +54,8 @@ public:
     // nullptr: the stream is unknown or has no plan.
     [[nodiscard]] Stream* with_plan(StreamId stream);
 
-    // Whether a stream that `chosen` selects has a plan.
-    [[nodiscard]] bool any_planned(const std::function<bool(StreamId)>& chosen) const;
+    // Whether a stream of the own party that `chosen` selects has a plan.
+    [[nodiscard]] bool any_own_plan(const std::function<bool(StreamId)>& chosen) const;
 
     // Call after `sample` was dropped: every stream that still needs it considers it again.
     void rewind(SampleIndex sample);

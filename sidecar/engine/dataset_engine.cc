@@ -44,6 +44,7 @@ DatasetEngine::DatasetEngine(
       standard_window_(limits.window),
       mean_record_(mean_record(sizes)),
       window_size_(limits.window, sizes.count()),
+      scan_window_(limits.window),
       contracts_(
           static_cast<std::uint32_t>(sizes.count()),
           samples_in(limits.window, mean_record_, sizes.count()),
@@ -74,8 +75,9 @@ Result<local::Begun> DatasetEngine::begin(
         const local::Begun begun,
         samplers_.begin(reader.stream, begin, state, reader.sidecar, reader.party));
     fetch_.set_window_keeper(contracts_.window_keeper());
+    drawing_.insert(reader.stream);
     importance().set_others_read(
-        fetch_.any_planned([this](StreamId other) { return !samplers_.serves(other); }));
+        fetch_.any_own_plan([this](StreamId other) { return !drawing_.contains(other); }));
     if (auto eviction = keeps_by_importance_ ? importance().new_eviction() : nullptr) {
         fetch_.set_eviction(std::move(eviction));
     }
@@ -87,6 +89,7 @@ Result<local::Begun> DatasetEngine::begin(
 
 void DatasetEngine::leave(StreamId stream) {
     samplers_.leave(stream);
+    drawing_.erase(stream);
     size_window();
     fetch_.set_ranked_by_guests(importance().is_guests_only());
 }
@@ -115,8 +118,9 @@ Effects DatasetEngine::on_consumed(
     return fetch_.on_consumed(connection, epoch, samples, now, &counts);
 }
 
-// Unread draws and lookaheads need room in the window as soon as two jobs share it: a sample that
-// one has read and the other has not must stay. A job alone needs no more than the standard window:
+// Unread draws need room in the window as soon as two jobs share it, beside lookaheads, which never
+// have more than half of the standard window: a sample that one has read and the other has not must
+// stay. A job alone needs no more than the standard window:
 // its draws can be fetched just before they are read, and residents save it more.
 void DatasetEngine::size_window() {
     const WindowSharing& sharing = samplers_.sharing();
@@ -126,15 +130,15 @@ void DatasetEngine::size_window() {
         const std::uint64_t lookaheads =
             std::uint64_t{2} * ScanLimits{}.lookahead_max * sharing.readers();
         window_size_.note(
-            sharing.unread().bytes() + std::min(mean_record_ * lookaheads, standard_window_),
+            sharing.unread().bytes() +
+                std::min(mean_record_ * lookaheads, Bytes{standard_window_.count() / 2}),
             sharing.draws() - draws_noted_);
     }
     draws_noted_ = sharing.draws();
-    const Bytes before = fetch_.window();
     fetch_.set_window(window_size_.size());
-    if (fetch_.window() != before) {
-        contracts_.set_own_window(
-            samples_in(fetch_.window(), mean_record_, fetch_.sizes().count()));
+    if (scan_window_ != fetch_.window()) {  // a grant may have changed it, too
+        scan_window_ = fetch_.window();
+        contracts_.set_own_window(samples_in(scan_window_, mean_record_, fetch_.sizes().count()));
     }
 }
 
@@ -142,7 +146,7 @@ void DatasetEngine::size_window() {
 Effects DatasetEngine::plan_ahead(ConnectionId connection, StreamId stream, TimePoint now) {
     auto samples = samplers_.new_plan(stream);
     if (!samples) {
-        return {};
+        return fetch_.tick(now);  // drops what a smaller window has no room for
     }
     auto plan =
         StreamPlan::make(samplers_.epoch(stream), *std::move(samples), 0, fetch_.sizes().count());

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "common/base/result.h"
@@ -97,6 +98,8 @@ private:
     Bytes mean_record_;
     WindowSize window_size_;
     std::uint64_t draws_noted_ = 0;
+    Bytes scan_window_;           // the window that the scan of the own party plans with
+    std::set<StreamId> drawing_;  // streams that have begun under a contract and not left
     Contracts contracts_;
     FetchEngine fetch_;  // its eviction policy comes from the contracts
     SamplerService samplers_;

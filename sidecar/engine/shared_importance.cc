@@ -69,7 +69,7 @@ Bytes SharedImportance::bytes_of(SampleIndex sample) const {
 void SharedImportance::set_active(const Sampler& sampler, std::string_view name, bool active) {
     if (!measures(sampler)) {
         unmeasured_.erase(&sampler);
-        if (active) {
+        if (active && !is_guest(name)) {
             unmeasured_.insert(&sampler);
         }
         return;
@@ -272,10 +272,14 @@ std::unique_ptr<EvictionPolicy> SharedImportance::importance_eviction() {
     return eviction;
 }
 
-// The only job that reads the dataset, if its contract is `replicate`; else nullptr.
+// The only job that reads the dataset, if its contract is `replicate`; else nullptr. Guests beside
+// the owner do not matter.
 const ReplicateSampler* SharedImportance::lone_replicator() const {
-    const bool is_alone = active_.size() == 1 && unmeasured_.empty() && !others_read_;
-    return is_alone ? dynamic_cast<const ReplicateSampler*>(active_.begin()->first) : nullptr;
+    const auto is_counted = [this](const auto& entry) { return counts(entry.second); };
+    if (!unmeasured_.empty() || others_read_ || std::ranges::count_if(active_, is_counted) != 1) {
+        return nullptr;
+    }
+    return dynamic_cast<const ReplicateSampler*>(std::ranges::find_if(active_, is_counted)->first);
 }
 
 // The sampler, if replicate_eviction_ is for it; else nullptr.

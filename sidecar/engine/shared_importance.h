@@ -60,15 +60,15 @@ public:
     // A job without a weight gets the mean of the given weights.
     void set_weights(JobWeights weights);
 
-    // Whether streams without a contract read the dataset, too.
+    // Whether streams of the own party without a contract read the dataset, too.
     void set_others_read(bool others_read) { others_read_ = others_read; }
 
     // The rule that chooses the policy for all jobs of the node together, in the sidecar and in
     // `stoker simulate`. Returns a new eviction policy once jobs have measured importance: SHADE's
     // cache if one replicating job is the only reader, otherwise one that keeps the samples with
-    // the highest aggregated importance. The order in which jobs begin does not matter. nullptr: no
-    // change. The caller drops the previous policy when it gets a new one,
-    // and destroys the last one before this object.
+    // the highest aggregated importance. Call it when a job begins an epoch; the order in which
+    // jobs under contracts begin does not matter. nullptr: no change. The caller drops the previous
+    // policy when it gets a new one, and destroys the last one before this object.
     std::unique_ptr<EvictionPolicy> new_eviction();
 
     // Whether all active jobs are guests'. False if there are none.
@@ -114,7 +114,7 @@ private:
     AggregatedImportance importance_;
     JobWeights weights_;
     std::map<const Sampler*, ActiveJob> active_;
-    std::set<const Sampler*> unmeasured_;  // active, without importance
+    std::set<const Sampler*> unmeasured_;  // active, of the own party, without importance
     bool others_read_ = false;
     std::map<std::string, Reading> readings_;  // by job
     RankOrder order_;

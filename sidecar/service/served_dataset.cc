@@ -268,7 +268,7 @@ void ServedDataset::upkeep() {
             static_cast<double>(space->total.count()) * config_.reserved_free)};
         // Half as much again: a window segment stays on the disk until its last sample is read.
         const auto on_disk = [](Bytes window) { return window + Bytes{window.count() / 2}; };
-        const Bytes window = engine_->fetch().window();
+        const Bytes window = std::max(engine_->fetch().window(), engine_->fetch().account().window);
         const Bytes room = space->available - reserved - (on_disk(window) - usage.window_bytes);
         kept_free_ = reserved + on_disk(config_.window_bytes);
         // The engine takes what the window has borrowed from the grant.

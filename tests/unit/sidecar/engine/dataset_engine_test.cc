@@ -128,6 +128,21 @@ TEST_F(DatasetEngineTest, EvictsForTheReplicatingJobOnlyWhileItReadsAlone) {
     EXPECT_NE(dynamic_cast<const ReplicateEviction*>(&engine.fetch().eviction()), nullptr);
 }
 
+// The old connection's end is noticed after the rank has begun on the new one.
+TEST_F(DatasetEngineTest, ReconnectingRankKeepsItsPolicy) {
+    begin("replicate");
+    const EvictionPolicy* before = &engine.fetch().eviction();
+    engine.fetch().on_connect(ConnectionId{2}, StreamId{2});
+    local::Begin frame;
+    frame.contract = "replicate";
+    frame.job = "job";
+    frame.epoch = 1;
+    frame.batch = 5;
+    Effects effects;
+    ASSERT_TRUE(engine.begin({ConnectionId{2}, StreamId{2}}, frame, {}, now, effects).has_value());
+    EXPECT_EQ(&engine.fetch().eviction(), before);
+}
+
 class WithLru : public DatasetEngineTest {
 protected:
     WithLru()

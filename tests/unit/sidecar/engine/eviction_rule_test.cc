@@ -75,6 +75,20 @@ TEST(EvictionRule, ReplicateEvictionRequiresThatNobodyElseReads) {
     EXPECT_NE(dynamic_cast<ReplicateEviction*>(eviction.get()), nullptr);
 }
 
+TEST(EvictionRule, GuestsBesideTheOwnerDoNotMatter) {
+    Contracts contracts{kCount, 100};
+    SamplerService service{test::kEmptyNode, kCount, contracts};
+    ASSERT_TRUE(service.begin(StreamId{1}, begin_of("replicate", "j"), {}).has_value());
+    auto eviction = contracts.importance().new_eviction();
+    ASSERT_NE(dynamic_cast<ReplicateEviction*>(eviction.get()), nullptr);
+    for (const char* contract : {"windowed", "importance", "replicate"}) {
+        const std::string job = fmt::format("guest:{}/uid/x", contract);
+        const StreamId stream{job.size()};
+        ASSERT_TRUE(service.begin(stream, begin_of(contract, job), {}, 0, Party{1}).has_value());
+        EXPECT_EQ(contracts.importance().new_eviction(), nullptr) << contract;
+    }
+}
+
 TEST(EvictionRule, JobWithoutSubstitutesReservesNoBytes) {
     Contracts contracts{kCount, 100};
     SamplerService service{test::kEmptyNode, kCount, contracts};

@@ -1,4 +1,6 @@
 // The window of a DatasetEngine under jobs whose loaders draw far ahead.
+#include <algorithm>
+#include <cstddef>
 #include <deque>
 #include <map>
 #include <vector>
@@ -93,6 +95,15 @@ public:
         return std::as_const(engine_).fetch().window() - kRecord * 20;
     }
 
+    // Requested samples that were not ready when they were answered.
+    [[nodiscard]] std::ptrdiff_t refused() const { return refused_; }
+
+    // Fetches the job's unread draws and holds them.
+    void hold(std::uint64_t job) {
+        const std::deque<SampleIndex>& unread = jobs_[job].unread;
+        apply(engine_.fetch().on_fetch(ConnectionId{job}, 3, {unread.begin(), unread.end()}, kNow));
+    }
+
     [[nodiscard]] const ByteAccount& account() { return engine_.fetch().account(); }
 
     struct Job {
@@ -111,6 +122,11 @@ private:
         std::deque<SampleIndex> coming;
         for (;;) {
             answers_ += effects.replies.size();
+            for (const FetchReply& reply : effects.replies) {
+                refused_ += std::ranges::count_if(reply.outcomes, [](FetchOutcome outcome) {
+                    return outcome != FetchOutcome::kReady;
+                });
+            }
             for (const StartFetch& fetch : effects.fetches) {
                 coming.push_back(fetch.sample);
             }
@@ -128,6 +144,7 @@ private:
     DatasetEngine engine_;
     std::map<std::uint64_t, Job> jobs_;
     std::uint64_t answers_ = 0;
+    std::ptrdiff_t refused_ = 0;
 };
 
 TEST(WindowBorrowing, HasRoomForWhatTwoJobsHaveDrawn) {
@@ -139,6 +156,59 @@ TEST(WindowBorrowing, HasRoomForWhatTwoJobsHaveDrawn) {
     EXPECT_GE(node.borrowed(), kRecord * 40) << "a fifth or so of the draws are residents";
     EXPECT_LE(node.borrowed(), kRecord * 65);
     EXPECT_EQ(node.engine().window_lack(), Bytes::zero());
+}
+
+TEST(WindowBorrowing, ScanPlansWithWhatAGrantAdds) {
+    Node early{100};
+    Node late{0};
+    for (Node* node : {&early, &late}) {
+        node->begin(1);
+        node->begin(2);
+        node->draw(1, 60);
+        node->grant(100);
+        node->draw(2, 1);
+    }
+    EXPECT_GE(late.borrowed(), early.borrowed());
+    const auto stored = [](Node& node) { return node.account().resident + node.account().window; };
+    EXPECT_GE(stored(late) + kRecord * 5, stored(early)) << "lookaheads are as long";
+}
+
+TEST(WindowBorrowing, NothingIsBorrowedBeforeTheFirstOrder) {
+    Node node{100};
+    node.engine().fetch().on_grant({Bytes::unlimited(), TimePoint{}}, kNow);
+    node.begin(1);
+    node.begin(2);
+    node.draw(1, 60);
+    EXPECT_EQ(node.borrowed(), Bytes::zero());
+    node.grant(100);
+    node.draw(1, 1);
+    EXPECT_GT(node.borrowed(), Bytes::zero());
+}
+
+TEST(WindowBorrowing, HeldResidentsLeaveTheStandardWindow) {
+    Node node{100};
+    node.begin(1);
+    node.begin(2);
+    node.draw(1, 60);
+    node.hold(1);
+    node.grant(5);
+    ASSERT_GT(node.account().doomed, node.account().window);
+    node.draw(2, 10);
+    node.read(2, 10);
+    EXPECT_EQ(node.refused(), 0);
+}
+
+TEST(WindowBorrowing, LookaheadsAloneBorrowNothing) {
+    Node node{100};
+    node.begin(1);
+    node.begin(2);
+    for (int i = 0; i < 30; ++i) {
+        for (const std::uint64_t job : {1U, 2U}) {
+            node.draw(job, 1);
+            node.read(job, 1);
+            EXPECT_EQ(node.borrowed(), Bytes::zero());
+        }
+    }
 }
 
 TEST(WindowBorrowing, JobAloneBorrowsNothing) {
