@@ -59,6 +59,8 @@ BAD = [
     ("one too many", lambda ids: (ids, torch.ones(len(ids) + 1)), lambda ids: len(ids) + 1),
     ("their mean", lambda ids: (ids, torch.tensor(1.0)), len),
     ("a column", lambda ids: (ids, torch.ones(len(ids), 1)), len),
+    ("ragged", lambda ids: (ids, [[1.0]] + [[1.0, 2.0]] * (len(ids) - 1)), len),
+    ("words", lambda ids: (ids, ["much"] * len(ids)), len),
     ("of nobody", lambda ids: (ids[:0], torch.ones(len(ids))), len),
     ("of ids beyond the dataset", lambda ids: (ids + COUNT, torch.ones(len(ids))), len),
     ("of ids below it", lambda ids: (-1 - ids, torch.ones(len(ids))), len),
@@ -112,12 +114,27 @@ def test_other_probabilities_reach_the_sampler(origin, run):
     lambda ids: torch.ones(len(ids) - 1),
     lambda ids: torch.ones(len(ids), 1),
     lambda ids: torch.tensor(0.5),
-], ids=["nan", "infinite", "huge", "negative", "one too few", "a column", "a number"])
+    lambda ids: [[0.5]] + [[0.25, 0.5]] * (len(ids) - 1),
+    lambda ids: ["much"] * len(ids),
+    lambda ids: [None] * len(ids),
+    lambda ids: {"p": 0.5},
+    lambda ids: np.full(len(ids), "0.5", dtype=object),
+], ids=["nan", "infinite", "huge", "negative", "one too few", "a column", "a number", "ragged", "words", "none", "a dict",
+        "objects"])
 def test_losses_are_used_beside_invalid_other_probabilities(origin, run, spoilt):
     without, _ = snapshot_bytes(origin, run, lambda ids: None)
     found, report = snapshot_bytes(origin, run, spoilt)
     assert found == without
     assert (report.losses_used, report.losses_ignored) == (COUNT, 0)
+
+
+def test_other_probabilities_that_are_not_numbers_warn_once(origin, run):
+    with run().open() as samples, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        loader = loader_of(samples, "importance", family="iowa")
+        for _, _, ids in loader:
+            loader.report(ids, loss_of(ids), p_other=[[0.5]] + [[0.25, 0.5]] * (len(ids) - 1))
+    assert len([warning for warning in caught if "p_other" in str(warning.message)]) == 1
 
 
 def test_valid_losses_of_a_batch_are_used_beside_invalid_ones(origin, run):

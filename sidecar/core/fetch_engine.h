@@ -60,10 +60,11 @@ struct ReadCounts {
 //
 // Guarantees. Every demand fetch is answered, whatever the origin and the disk do. At most one
 // fetch of a sample is in flight. Resident record bytes never exceed the grant; with window record
-// bytes they never exceed grant and window budget, both including fetches in flight; residents that lose their
-// grant while a client holds them are counted separately until released. A window sample is dropped
-// once no stream needs it and no client holds it; before that only to make room for a demand (the
-// sample needed last is dropped first), or if it is needed later than every prefetched sample.
+// bytes they never exceed grant and window budget, both including fetches in flight; residents that
+// lose their grant while a client holds them are counted separately until released. A window sample
+// is dropped once no stream needs it and no client holds it; before that only to make room for a
+// demand (the sample needed last is dropped first), or if it is needed later than every prefetched
+// sample.
 //
 // A sample becomes resident while the grant has room, or if the eviction policy names residents
 // that are worth less; otherwise it passes through the window. Residents are evicted only while no

@@ -25,7 +25,9 @@ struct OriginBytes {
     std::vector<std::byte> payload;  // exactly size_bytes long
     Duration first_byte{};           // time to the first byte of the answer
     std::uint32_t requests = 1;      // HTTP requests, retries included
-    // From sending the successful request to its last byte; zero: the object took several requests.
+    // From the start of the successful request (directory: from opening the file) to the end of its
+    // answer, without the wait for a slot and failed attempts. A request without an idle connection
+    // opens one first, and that counts. Zero: the object was fetched in several parts.
     Duration request_time{};
 };
 

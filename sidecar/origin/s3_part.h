@@ -50,7 +50,7 @@ public:
 
     [[nodiscard]] std::optional<Duration> first_byte() const { return first_byte_; }
 
-    // From the start of the attempt to its end.
+    // From the start of the last attempt, before a new connection is opened, to its end.
     [[nodiscard]] Duration duration() const { return duration_; }
 
     [[nodiscard]] std::uint64_t received_bytes() const { return received_bytes_; }

@@ -13,8 +13,9 @@
 
 namespace stoker::sidecar {
 
-// Runs prepare_dataset() for a leader on a worker of its own, and again with back-off until it succeeds.
-// Use it on the loop's thread; the destructor stops the work, even in the middle of a listing.
+// Runs prepare_dataset() for a leader on a worker of its own, and again with back-off until it
+// succeeds. Use it on the loop's thread; the destructor stops the work, even in the middle of a
+// listing.
 class Preparer {
 public:
     struct Callbacks {

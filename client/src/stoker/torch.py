@@ -246,10 +246,11 @@ class DataLoader(torch.utils.data.DataLoader):
         Args:
             ids: of the batch, integers of shape (n,).
             losses: one per id, of shape (n,), any floating type, any device; use `reduction="none"`. Losses that are
-                not finite and losses of another shape are ignored and counted; they never raise.
+                not finite, not numeric or of another shape are ignored and counted; they never raise.
             p_other: one per id, of shape (n,): the largest probability, by the model, among the classes other than the
                 sample's own. Only family iowa uses it, for its margin; without it, and for values outside 0..1, the
-                margin uses 1 - exp(-loss), the largest value that it can have.
+                margin uses 1 - exp(-loss), the largest value that it can have. Values that are not numeric or of
+                another shape are ignored, with one warning; the losses beside them are used.
         """
         self._contract_stream().report(ids, losses, p_other)
 

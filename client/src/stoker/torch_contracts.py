@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import math
 from collections import deque
 from typing import Any, Callable, Deque, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Union
 
@@ -34,6 +35,7 @@ __all__ = [
 log = logging.getLogger("stoker")
 
 PENDING_AT_MOST = 64  # losses in transfer from a GPU
+NOT_NUMBERS = (TypeError, ValueError, RuntimeError)  # raised by torch.as_tensor()
 
 
 # Fingerprint function of a decoded sample; None: the default; False: the program sends fingerprints itself.
@@ -71,6 +73,7 @@ def shared(numbers: torch.Tensor) -> torch.Tensor:
 
 
 def _numbers(values: Any) -> torch.Tensor:
+    """Raises one of NOT_NUMBERS if the values are ragged or not numeric."""
     return values.detach() if isinstance(values, torch.Tensor) else torch.as_tensor(values)
 
 
@@ -219,9 +222,11 @@ class ContractStream:
     def report(self, ids: Any, losses: Any, p_other: Any = None) -> None:
         """See DataLoader.report()."""
         self._flush(wait=False)
-        values = _numbers(losses)
-        others = None if p_other is None else _numbers(p_other)
         named = np.asarray(ids.cpu() if isinstance(ids, torch.Tensor) else ids, dtype=np.int64)
+        values = self._usable("losses", losses)
+        others = None if p_other is None else self._usable("p_other", p_other)
+        if values is None:
+            values = torch.full(named.shape, math.nan)  # counted as ignored
         if values.ndim != 1:
             self.draws.warn_once(
                 "shape of losses",
@@ -236,6 +241,15 @@ class ContractStream:
         else:
             on_cpu = values.to(torch.float32).cpu().numpy()
             self.draws.report(named, on_cpu, None if others is None else others.to(torch.float32).cpu().numpy())
+
+    def _usable(self, name: str, values: Any) -> Optional[torch.Tensor]:
+        """The values of an argument of report(). None, with one warning: they are ragged or not numeric."""
+        try:
+            return _numbers(values)
+        except NOT_NUMBERS as error:
+            text = f"loader.report() ignores {name}, which must be numbers of shape (n,): {error}"
+            self.draws.warn_once(f"type of {name}", text)
+            return None
 
     def epoch_report(self) -> EpochReport:
         """See DataLoader.epoch_report()."""

@@ -6,8 +6,8 @@
 namespace stoker::sidecar {
 
 // How often a job reads a sample, by the sample's relative importance U (0..1): its expected reads
-// over twice those of the mean sample. So the mean over all samples is 1/2, as that of U, and curves
-// of different jobs add up by their read rates. A table of 4 KiB; an immutable value.
+// over twice those of the mean sample. So the mean over all samples is 1/2, as that of U, and
+// curves of different jobs add up by their read rates. A table of 4 KiB; an immutable value.
 class ReadCurve {
 public:
     // Reads in proportion to U: the curve is U itself.

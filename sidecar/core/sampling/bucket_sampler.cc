@@ -55,6 +55,7 @@ BucketSampler::Reader& BucketSampler::open_epoch(std::uint32_t rank, std::uint64
         reader.walk.rewind();
         return reader;
     }
+    reader.reads = buckets_.reads();
     reader.full = buckets_.is_regular(epoch) || buckets_.criteria().known() == 0;
     const std::uint32_t even_share =
         buckets_.size() / ranks_ + (buckets_.size() % ranks_ != 0 ? 1 : 0);
@@ -70,8 +71,8 @@ void BucketSampler::restart(Reader& reader, std::optional<ResumedEpoch> rest) co
 }
 
 std::optional<ShareWalk::Step> BucketSampler::next(Reader& reader) const {
-    const auto keeps = [this, &reader](std::uint32_t /*turn*/, SampleIndex sample) {
-        return reader.full || buckets_.contains(sample);
+    const auto keeps = [&reader](std::uint32_t /*turn*/, SampleIndex sample) {
+        return reader.full || (*reader.reads)[sample];
     };
     const auto may_get_another = [this, &reader](const ShareWalk::Step& step) {
         return !reader.full && std::ranges::any_of(

@@ -22,7 +22,7 @@ namespace stoker::sidecar {
 //
 // All ranks of a node share the bucket and read equally many samples; so do ranks on other nodes if
 // their sidecars know the same losses. The first rank to begin an epoch moves the samples between
-// the buckets. 12 bytes and two bits per sample, plus the redundancy groups as in SampleBuckets.
+// the buckets; ranks that still draw the epoch before keep its samples. Memory as in SampleBuckets.
 // Deterministic. Not thread-safe.
 class BucketSampler final : public Sampler {
 public:
@@ -79,7 +79,8 @@ private:
         ShareWalk walk;
         bool begun = false;
         bool full = true;
-        std::deque<ShareWalk::Step> ahead;  // decided but not drawn yet
+        std::shared_ptr<const std::vector<bool>> reads;  // SampleBuckets::reads() of its epoch
+        std::deque<ShareWalk::Step> ahead;               // decided but not drawn yet
     };
 
     BucketSampler(

@@ -14,12 +14,13 @@ namespace stoker::sidecar {
 // one stalled request does not set the latency. Pure. Not thread-safe.
 class LoadTime {
 public:
-    // `time`: from sending the request to its last byte, without the wait for a slot.
+    // `time`: OriginBytes::request_time.
     void note(Bytes size, Duration time);
 
     // Latency x bandwidth in bytes: the size whose transfer takes as long as the latency; infinite
-    // if larger objects take no longer, or not significantly. Rounded to a power of two, so that it rarely changes from
-    // epoch to epoch. nullopt: fewer than 64 requests so far, or all of one size.
+    // if larger objects take no longer, or not significantly. Rounded to a power of two, so that it
+    // rarely changes from epoch to epoch. nullopt: fewer than 64 requests so far, or all of one
+    // size.
     [[nodiscard]] std::optional<double> latency_bytes() const;
 
 private:

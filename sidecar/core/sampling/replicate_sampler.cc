@@ -16,8 +16,8 @@ namespace {
 constexpr std::size_t kAccuracyMemory = 3;
 constexpr std::string_view kMagic = "STKREP1\n";
 
-// A block has at least this many batches of the local ranks, so that copies of a sample are seldom
-// in one batch.
+// A block has at least this many batches of the ranks that have begun an epoch here, so that copies
+// of a sample are seldom in one batch.
 constexpr std::size_t kBlockBatches = 32;
 
 Prng epoch_random(std::uint64_t seed, std::uint64_t epoch) {
@@ -94,7 +94,8 @@ void ReplicateSampler::draw_epoch(std::uint64_t epoch) {
     }
 }
 
-// Blocks whose repeated draws by local ranks are no more than the residents.
+// Blocks whose repeated draws are no more than the residents. Counts the ranks that have begun an
+// epoch here so far, this one or another: in the first epoch drawn here that may be only one rank.
 std::uint32_t ReplicateSampler::blocks_of(std::span<const SampleIndex> draws) const {
     std::vector<bool> drawn(scores_.size());
     std::size_t repeats = 0;
@@ -109,11 +110,11 @@ std::uint32_t ReplicateSampler::blocks_of(std::span<const SampleIndex> draws) co
     if (residents == 0) {
         return 1;  // nothing could wait for its copy
     }
-    const auto local = [this](std::size_t count) {
+    const auto begun_here = [this](std::size_t count) {
         return count * ranks_.size() / settings_.ranks;
     };
-    const std::size_t most = local(draws.size()) / settings_.batch / kBlockBatches;
-    const std::size_t blocks = (local(repeats) + residents - 1) / residents;
+    const std::size_t most = begun_here(draws.size()) / settings_.batch / kBlockBatches;
+    const std::size_t blocks = (begun_here(repeats) + residents - 1) / residents;
     return static_cast<std::uint32_t>(std::max(std::min(blocks, most), std::size_t{1}));
 }
 
@@ -128,21 +129,24 @@ std::vector<SampleIndex> ReplicateSampler::take_part(std::uint32_t rank, std::ui
                                  : deal(shape, draws, rank);
 }
 
+// Not ranks that have begun a later epoch, which a trainer that resumes from an older checkpoint
+// aborts.
 bool ReplicateSampler::all_have_begun(std::uint64_t epoch) const {
     return ranks_.size() == settings_.ranks &&
            std::ranges::all_of(
-               ranks_, [epoch](const auto& entry) { return entry.second.begun > epoch; });
+               ranks_, [epoch](const auto& entry) { return entry.second.begun == epoch + 1; });
 }
 
 void ReplicateSampler::begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) {
     Rank& state = ranks_[rank];
     if (state.begun != epoch + 1) {  // beginning an epoch again gives the same order
+        const bool moves_on = state.begun > 0 && state.begun <= epoch;
         state.order = take_part(rank, epoch);
         if (epoch >= warmup_epochs_) {
             arrange(state.order, rank, epoch);
         }
         const auto skipped = std::min<std::size_t>(skip, state.order.size());
-        count_reads(std::span{state.order}.subspan(skipped), epoch);
+        count_reads(std::span{state.order}.subspan(skipped), epoch, moves_on);
     }
     state.rewind(epoch);
     state.read.assign(scores_.size(), false);
@@ -169,9 +173,13 @@ void ReplicateSampler::arrange(
     gather_repeats(std::span{part}.subspan(first_other), blocks_, of_epoch);
 }
 
-// Counts of earlier epochs end with the first rank that begins a later one.
-void ReplicateSampler::count_reads(std::span<const SampleIndex> order, std::uint64_t epoch) {
-    if (!counted_epoch_ || *counted_epoch_ < epoch) {
+// The first rank that begins another epoch ends the counts of the last one: the next epoch, or an
+// earlier one that the trainer repeats from a checkpoint. `moves_on`: the rank comes from an epoch
+// before this one. If the other ranks are already ahead of it, their counts stay.
+void ReplicateSampler::count_reads(
+    std::span<const SampleIndex> order, std::uint64_t epoch, bool moves_on) {
+    const bool is_behind = moves_on && counted_epoch_ > epoch;
+    if (counted_epoch_ != epoch && !is_behind) {
         reads_left_->clear();
         counted_epoch_ = epoch;
     }

@@ -30,9 +30,10 @@ namespace stoker::sidecar {
 // far as their scores agree.
 //
 // The order is made for the node to fetch each distinct sample once: residents first, then the
-// others in blocks, with all copies of a sample in one block. A block has no more repeated draws
-// than the node has residents, so the samples that wait for a copy need at most half of the
-// residents' room; the eviction policy keeps them (reads_left()).
+// others in blocks, with all copies of a sample in one block. In a block, the ranks that have begun
+// an epoch here have no more repeated draws than the node has residents, so the samples that wait
+// for a copy need at most half of the residents' room; the eviction policy keeps them
+// (reads_left()).
 //
 // Differences from the released code: scores go to the served ids, not to positions of another
 // order; the aggressive ranks' parts do not overlap; residency is read once per epoch instead of
@@ -93,7 +94,7 @@ private:
     void draw_epoch(std::uint64_t epoch);
     void arrange(std::vector<SampleIndex>& part, std::uint32_t rank, std::uint64_t epoch) const;
     [[nodiscard]] std::uint32_t blocks_of(std::span<const SampleIndex> draws) const;
-    void count_reads(std::span<const SampleIndex> order, std::uint64_t epoch);
+    void count_reads(std::span<const SampleIndex> order, std::uint64_t epoch, bool moves_on);
 
     const Residency& node_;
     SamplerSettings settings_;
@@ -104,9 +105,9 @@ private:
     std::optional<std::uint64_t> drawn_epoch_;    // the latest
     std::vector<SampleIndex> draws_;              // of drawn_epoch_, until all ranks have begun it
     std::uint32_t blocks_ = 1;                    // of drawn_epoch_
-    std::optional<std::uint64_t> counted_epoch_;  // the latest in reads_left_
+    std::optional<std::uint64_t> counted_epoch_;  // begun last, in reads_left_
     std::shared_ptr<ReadsLeft> reads_left_;
-    std::map<std::uint32_t, Rank> ranks_;  // of this node; possibly all ranks
+    std::map<std::uint32_t, Rank> ranks_;  // that have begun an epoch here; possibly all
     mutable std::vector<float> importance_;
     mutable bool importance_stale_ = true;
 };

@@ -55,9 +55,9 @@ SampleBuckets::SampleBuckets(
       groups_(std::move(options.groups)),
       latency_bytes_(std::move(options.latency_bytes)),
       waiting_(count, false),
-      read_(count, true),
+      reads_(std::make_shared<std::vector<bool>>(count, true)),
       worths_(count, 1) {
-    measure();
+    measure(epoch());
 }
 
 template <class Visit>
@@ -80,12 +80,15 @@ void SampleBuckets::move(std::span<const SampleIndex> part, bool out) {
 
 void SampleBuckets::begin_epoch(std::uint64_t epoch) {
     if (epoch + 1 <= turned_for_) {
+        if (epoch != read_in_) {
+            measure(epoch);
+        }
         return;
     }
     turned_for_ = epoch + 1;
     group_alike();
     if (criteria_.known() == 0) {
-        measure();
+        measure(epoch);
         return;
     }
     if (const auto measured = latency_bytes_ ? latency_bytes_() : std::nullopt) {
@@ -102,7 +105,7 @@ void SampleBuckets::begin_epoch(std::uint64_t epoch) {
     } else if (!is_regular(epoch)) {
         sample_out();
     }
-    measure();
+    measure(epoch);
 }
 
 void SampleBuckets::on_similarity(
@@ -250,15 +253,19 @@ void SampleBuckets::recall() {
 
 // Every sample that each epoch reads has the same value: displacing one by another would only cost
 // a fetch.
-void SampleBuckets::measure() {
+void SampleBuckets::measure(std::uint64_t epoch) {
+    if (reads_.use_count() > 1) {
+        reads_ = std::make_shared<std::vector<bool>>(*reads_);
+    }
+    read_in_ = epoch;
     size_ = 0;
-    each_part([this](std::span<const SampleIndex> part) {
+    each_part([this, epoch, &read = *reads_](std::span<const SampleIndex> part) {
         const bool out = waiting_[part.front()];
-        const SampleIndex turn = turn_of(part, epoch());
+        const SampleIndex turn = turn_of(part, epoch);
         const float worth = 0.5F + 0.5F / static_cast<float>(part.size());
         for (const SampleIndex sample : part) {
-            if (const bool reads = !out && sample == turn; read_[sample] != reads) {
-                read_[sample] = reads;  // few change, and writing a bit is slow
+            if (const bool reads = !out && sample == turn; read[sample] != reads) {
+                read[sample] = reads;  // few change, and writing a bit is slow
             }
             worths_[sample] = out ? kOutside * criteria_.ranks()[sample] : worth;
         }
@@ -319,7 +326,7 @@ bool SampleBuckets::read(WireReader& wire) {
     read_samples(samples, others);
     criteria_.rescore();
     settle_parts();
-    measure();
+    measure(epoch());
     return true;
 }
 

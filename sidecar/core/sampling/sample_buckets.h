@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -50,22 +51,28 @@ struct BucketOptions {
 // parts, of which each is read as a group: no sample waits longer for its turn. The members of a
 // part are in the bucket, or outside, together; the score of the one that was read last decides.
 //
-// Memory: 12 bytes and two bits per sample; redundancy groups take 8 more, and another 8 until they
-// are known. Deterministic. Not thread-safe.
+// Memory: 12 bytes and two bits per sample, and one bit more for each other epoch whose reads() are
+// held; redundancy groups take 8 bytes more, and another 8 until they are known. Deterministic. Not
+// thread-safe.
 class SampleBuckets {
 public:
     static constexpr std::uint32_t kTurnsMax = 4;  // epochs
 
     SampleBuckets(std::uint32_t count, const SamplerSettings& settings, BucketOptions options);
 
-    // Moves samples between the buckets, once per epoch: later calls for the same epoch do nothing.
-    // O(N), about 25 ns per sample.
+    // Moves samples between the buckets, once per epoch. Beginning an earlier epoch again moves
+    // none, but reads the members whose turn it is in that epoch. Another call for the epoch begun
+    // last does nothing. O(N), about 25 ns per sample.
     void begin_epoch(std::uint64_t epoch);
 
-    // Whether the sample is read in this epoch: its part is in the bucket, and it is its turn.
-    [[nodiscard]] bool contains(SampleIndex sample) const { return read_[sample]; }
+    // Whether the epoch begun last reads the sample: its part is in the bucket, and it is its turn.
+    [[nodiscard]] bool contains(SampleIndex sample) const { return (*reads_)[sample]; }
 
-    // Samples that this epoch reads.
+    // contains() for all samples, one flag each. Never null. What it points to never changes, so a
+    // rank may hold it while another rank begins another epoch.
+    [[nodiscard]] std::shared_ptr<const std::vector<bool>> reads() const { return reads_; }
+
+    // Samples that the epoch begun last reads.
     [[nodiscard]] std::uint32_t size() const { return size_; }
 
     // Whether the sample is outside the bucket.
@@ -123,7 +130,7 @@ private:
     void sample_out();
     [[nodiscard]] BucketCriteria::Steps score_of(std::span<const SampleIndex> part) const;
     void recall();
-    void measure();
+    void measure(std::uint64_t epoch);
     void read_samples(std::span<const std::byte> samples, std::span<const std::byte> others);
 
     std::uint64_t seed_;
@@ -143,7 +150,9 @@ private:
     std::uint32_t printed_count_ = 0;
     bool has_new_prints_ = false;
     std::vector<bool> waiting_;  // equal for all members of a part
-    std::vector<bool> read_;     // in this epoch
+    // The samples that epoch read_in_ reads. Copied before a change if others hold it.
+    std::shared_ptr<std::vector<bool>> reads_;
+    std::uint64_t read_in_ = 0;
     std::vector<float> worths_;
     std::uint32_t waiting_count_ = 0;  // parts
     std::uint32_t size_ = 0;

@@ -123,9 +123,9 @@ public:
         std::span<const SampleIndex> samples,
         std::span<const float> losses) = 0;
 
-    // Largest probability, by the model, among the classes other than the sample's own, 0..1, of the
-    // visit whose loss on_losses() received last; by served id, of any length and value. Unusable
-    // ones are ignored. Used only by contracts that have a margin.
+    // Largest probability, by the model, among the classes other than the sample's own, 0..1, of
+    // the visit whose loss on_losses() received last; by served id, of any length and value.
+    // Unusable ones are ignored. Used only by contracts that have a margin.
     virtual void on_p_others(
         std::span<const SampleIndex> /*samples*/, std::span<const float> /*p_others*/) {}
 

@@ -89,6 +89,18 @@ TEST_F(DirectoryOriginTest, FetchesListedFiles) {
     EXPECT_EQ(origin->describe(), "file://" + root_.string());
 }
 
+TEST_F(DirectoryOriginTest, TimesTheReadOfAFile) {
+    write(root_ / "empty", "");
+    write(root_ / "large", std::string(4 << 20, 'x'));
+    const auto origin = open();
+    for (const auto& [key, object] : list(*origin)) {
+        const auto bytes = fetch_now(*origin, wanting(object));
+        ASSERT_TRUE(bytes.has_value()) << bytes.error().message;
+        EXPECT_GT(bytes->request_time, Duration::zero()) << key;
+        EXPECT_GE(bytes->request_time, bytes->first_byte) << key;
+    }
+}
+
 TEST_F(DirectoryOriginTest, ReportsProgressAndStops) {
     for (int i = 0; i < 2500; ++i) {
         write(root_ / std::to_string(i), "");

@@ -224,6 +224,22 @@ TEST_F(S3OriginTest, FetchesLargeObjectsInParallelRanges) {
     EXPECT_EQ(server_.requests().front().status, 206);
 }
 
+// LoadTime fits the time of one request by its size.
+TEST_F(S3OriginTest, TimesTheRequestOfAnObjectUnlessItTookSeveral) {
+    const auto origin = open();
+    for (const std::size_t size : {0UL, 4UL, 8UL << 20U}) {
+        const auto bytes = fetch_now(*origin, put(std::to_string(size), std::string(size, 'x')));
+        ASSERT_TRUE(bytes.has_value()) << bytes.error().message;
+        EXPECT_EQ(bytes->requests, 1U);
+        EXPECT_GT(bytes->request_time, Duration::zero()) << size;
+        EXPECT_GE(bytes->request_time, bytes->first_byte) << size;
+    }
+    const auto parts = fetch_now(*origin, put("parts", std::string((32U << 20U) + 1, 'x')));
+    ASSERT_TRUE(parts.has_value()) << parts.error().message;
+    EXPECT_EQ(parts->requests, 5U) << "of 8 MiB";
+    EXPECT_EQ(parts->request_time, Duration::zero());
+}
+
 TEST_F(S3OriginTest, FetchesEmptyObjects) {
     const auto bytes = fetch_now(*open(), put("empty", ""));
     ASSERT_TRUE(bytes.has_value()) << bytes.error().message;

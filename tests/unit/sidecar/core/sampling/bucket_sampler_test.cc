@@ -8,6 +8,7 @@
 
 #include "common/base/prng.h"
 #include "tests/support/test_seed.h"
+#include "tests/unit/sidecar/core/sampling/make_bucket_sampler.h"
 #include "tests/unit/sidecar/core/sampling/node_contents.h"
 #include "tests/unit/sidecar/core/sampling/whole_epoch.h"
 
@@ -15,60 +16,6 @@ namespace stoker::sidecar {
 namespace {
 
 using Kind = Draw::Kind;
-
-using Parameters = std::map<std::string, double, std::less<>>;
-
-constexpr double kRemove{static_cast<double>(Redundancy::kRemove)};
-constexpr double kRepeat{static_cast<double>(Redundancy::kRepeat)};
-
-SamplerSettings settings_of(
-    Parameters parameters, std::uint64_t seed = 0, std::uint32_t ranks = 1) {
-    parameters["family"] = 1;
-    return {
-        .contract = "importance",
-        .seed = seed,
-        .ranks = ranks,
-        .parameters = std::move(parameters)};
-}
-
-std::unique_ptr<BucketSampler> make(
-    std::uint32_t count,
-    const SamplerSettings& settings,
-    BucketOptions options = {.adapt_rate = false},
-    const Residency& node = test::kEmptyNode) {
-    auto sampler = BucketSampler::create(node, count, settings, std::move(options));
-    EXPECT_TRUE(sampler.has_value());
-    return *std::move(sampler);
-}
-
-std::unique_ptr<BucketSampler> make(std::uint32_t count, Parameters parameters = {}) {
-    return make(count, settings_of(std::move(parameters)));
-}
-
-std::unique_ptr<BucketSampler> make_grouped(
-    std::uint32_t count,
-    Parameters parameters,
-    RedundancyGroups groups,
-    const Residency& node = test::kEmptyNode) {
-    return make(
-        count,
-        settings_of(std::move(parameters)),
-        {.adapt_rate = false, .groups = std::move(groups)},
-        node);
-}
-
-void learn(BucketSampler& sampler, SampleIndex sample, float p_true) {
-    const float loss = -std::log(p_true);
-    sampler.on_losses(0, {&sample, 1}, {&loss, 1});
-}
-
-// Sample i has p_true = 1 - i/count * spread: higher samples are harder.
-void teach(BucketSampler& sampler, std::uint32_t count, double spread = 0.6) {
-    for (SampleIndex sample = 0; sample < count; ++sample) {
-        const auto p_true = static_cast<float>(1 - spread * sample / count);
-        learn(sampler, sample, p_true);
-    }
-}
 
 TEST(BucketSampler, RejectsInvalidSettings) {
     const auto refuses = [](const SamplerSettings& settings) {
@@ -275,6 +222,55 @@ TEST(BucketSampler, ReadsOneOfAGroupIfCopiesAreRemoved) {
         EXPECT_EQ(sampler->report(0).skipped, 3U);
     }
     EXPECT_EQ(seen_ever.size(), 6U) << "every member has had its turn";
+}
+
+std::vector<SampleIndex> served_of(const std::vector<Draw>& draws) {
+    std::vector<SampleIndex> served;
+    for (const Draw& draw : draws) {
+        served.push_back(draw.served);
+    }
+    return served;
+}
+
+// A trainer that resumes from an older checkpoint reads the same members again.
+TEST(BucketSampler, ARepeatedEpochReadsTheSameMembersOfItsGroups) {
+    const std::vector<Fingerprint> prints = {1, 900, 1, 0xFFFF, 1, 0xFFFF};
+    const auto sampler = make_grouped(6, {{"outRate", 0}, {"redundancy", kRemove}}, {prints, 0});
+    teach(*sampler, 6);
+    std::vector<std::vector<SampleIndex>> first;
+    for (std::uint64_t epoch = 0; epoch < 7; ++epoch) {
+        first.push_back(served_of(whole_epoch(*sampler, 0, epoch)));
+    }
+    for (const std::uint64_t epoch : {2U, 3U, 1U, 5U, 6U}) {
+        EXPECT_EQ(served_of(whole_epoch(*sampler, 0, epoch)), first[epoch]) << epoch;
+    }
+}
+
+// Also while another rank is in the next epoch, which has moved samples and taken other turns.
+TEST(BucketSampler, ARankDrawsItsEpochToTheEnd) {
+    constexpr std::uint32_t kSamples = 400;
+    const std::uint64_t seed = test::seed();
+    std::vector<Fingerprint> prints(kSamples);
+    for (SampleIndex sample = 0; sample < kSamples; ++sample) {
+        prints[sample] = sample % 300;  // a hundred pairs
+    }
+    const auto rest_of_rank_1 = [&](bool other_is_ahead) {
+        const auto sampler = make(
+            kSamples,
+            settings_of({{"outRate", 0.2}, {"redundancy", kRemove}}, seed, 2),
+            {.adapt_rate = false, .groups = {prints, 0}});
+        teach(*sampler, kSamples);
+        whole_epoch(*sampler, 0, 1);
+        std::vector<Draw> draws;
+        sampler->begin_epoch(1, 1, 0);
+        sampler->draw(1, 20, draws);
+        if (other_is_ahead) {
+            sampler->begin_epoch(0, 2, 0);
+        }
+        sampler->draw(1, kSamples, draws);
+        return served_of(draws);
+    };
+    EXPECT_EQ(rest_of_rank_1(true), rest_of_rank_1(false)) << "STOKER_TEST_SEED=" << seed;
 }
 
 // The slides' example: while 2 is on the node, it is served for requests for 4 and 7.

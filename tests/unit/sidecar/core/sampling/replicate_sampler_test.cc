@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -243,6 +244,48 @@ TEST(ReplicateSampler, CountsTheReadsLeftOfAllLocalRanks) {
     EXPECT_EQ(sum_of(*left, 1000), 499U) << "a rank that reconnects is not counted twice";
     sampler->begin_epoch(3, 3, 50);
     EXPECT_EQ(sum_of(*left, 1000), 200U) << "the next epoch, from the resumed position on";
+}
+
+// A trainer that resumes from an older checkpoint will not make the aborted epoch's reads.
+TEST(ReplicateSampler, ForgetsTheReadsOfAnEpochThatIsAborted) {
+    const auto sampler = make(1000, {.seed = 3, .ranks = 4});
+    const auto left = sampler->reads_left();
+    for (const std::uint64_t epoch : {5U, 3U, 4U, 2U}) {
+        for (const std::uint32_t rank : {1U, 3U}) {
+            sampler->begin_epoch(rank, epoch, 0);
+            EXPECT_EQ(sum_of(*left, 1000), rank == 1 ? 250U : 500U) << "epoch " << epoch;
+        }
+    }
+}
+
+// The second rank shares the draws that the first one fixed, whatever was learnt in between.
+TEST(ReplicateSampler, RanksShareTheDrawsOfARepeatedEpoch) {
+    const auto of_rank_1 = [](bool learns) {
+        const auto sampler = make(1000, {.seed = 3, .ranks = 2});
+        for (const std::uint32_t rank : {0U, 1U}) {
+            sampler->begin_epoch(rank, 5, 0);
+        }
+        sampler->begin_epoch(0, 3, 0);
+        if (learns) {
+            std::vector<SampleIndex> samples(1000);
+            std::iota(samples.begin(), samples.end(), 0);
+            sampler->on_losses(0, samples, std::vector<float>(samples.begin(), samples.end()));
+        }
+        sampler->begin_epoch(1, 3, 0);
+        return draw(*sampler, 1, 1000);
+    };
+    EXPECT_EQ(of_rank_1(true), of_rank_1(false));
+}
+
+TEST(ReplicateSampler, KeepsTheReadsOfARankThatIsAhead) {
+    const auto sampler = make(1000, {.seed = 3, .ranks = 4});
+    const auto left = sampler->reads_left();
+    sampler->begin_epoch(1, 2, 0);
+    sampler->begin_epoch(3, 2, 0);
+    sampler->begin_epoch(1, 4, 0);
+    EXPECT_EQ(sum_of(*left, 1000), 250U);
+    sampler->begin_epoch(3, 3, 0);
+    EXPECT_EQ(sum_of(*left, 1000), 500U) << "rank 3 is late; rank 1 will still make its reads";
 }
 
 // The longest way between two copies of a sample that is not on the node.

@@ -58,6 +58,32 @@ TEST(SampleBuckets, RemovedCopiesAreInNeitherBucket) {
     EXPECT_GT(buckets.worths()[7], 0.5F);
 }
 
+// A trainer that resumes from an older checkpoint reads the same members again.
+TEST(SampleBuckets, ARepeatedEpochReadsItsOwnMembers) {
+    SampleBuckets buckets = make(static_cast<double>(Redundancy::kRemove));
+    const SampleIndex alike[] = {3, 7, 9};
+    const std::uint64_t hashes[] = {0xFF, 0xFE, 0xFF};
+    buckets.on_similarity(alike, hashes);
+    for (const std::uint64_t epoch : {0U, 1U, 2U, 3U, 1U, 2U, 2U, 0U, 4U, 5U}) {
+        buckets.begin_epoch(epoch);
+        EXPECT_EQ(buckets.size(), kCount - 2);
+        for (std::size_t i = 0; i < std::size(alike); ++i) {
+            EXPECT_EQ(buckets.contains(alike[i]), epoch % 3 == i) << epoch;
+        }
+    }
+}
+
+TEST(SampleBuckets, ReadsThatAreHeldStayTheSame) {
+    SampleBuckets buckets = make();
+    teach(buckets);
+    buckets.begin_epoch(1);
+    const auto held = buckets.reads();
+    const std::vector<bool> before = *held;
+    buckets.begin_epoch(2);
+    EXPECT_EQ(*held, before);
+    EXPECT_NE(*buckets.reads(), before) << "more samples are outside";
+}
+
 // The coverage floor: whatever the size of the group, no member waits more than kTurnsMax epochs.
 TEST(SampleBuckets, MembersOfAGroupTakeTurns) {
     constexpr std::uint32_t kMembers[] = {2, 3, 4, 11};
