@@ -84,6 +84,7 @@ private:
         TimePoint started_at{};
         TimePoint ran_at{};                     // the last end of a stop
         std::optional<TimePoint> refused_at{};  // its key is refused since
+        TimePoint refused_until{};
         bool has_led = false;
     };
 
@@ -97,6 +98,9 @@ private:
     void inject(Fault fault);
     bool hit_sidecar(Fault fault, Pod& pod);
     void hit_node(Fault fault);
+    void refuse_key(Pod& pod);
+    void accept_key(Pod& pod);
+    void let_go_on(Pod& pod);
     void cut_power();
     void break_disk();
     bool rot();
