@@ -86,6 +86,9 @@ private:
         std::optional<TimePoint> refused_at{};  // its key is refused since
         TimePoint refused_until{};
         bool has_led = false;
+
+        // Its sidecar leads and has the listing.
+        [[nodiscard]] bool is_ready_leader() const;
     };
 
     void make_plan();
@@ -111,6 +114,7 @@ private:
     void check_room(Pod& pod);
     void check_table(Pod& pod);
     void check_loss(const Pod& pod);
+    void check_refused(const Pod& pod, const std::string& what);
     void check_welcome(const Pod& pod);
     void check_wait(const Pod& pod);
     void check_error(const Pod& pod);
@@ -145,6 +149,7 @@ private:
     TimePoint led_at_{};        // a process held the lock, or none could take it
     std::string leader_;        // the last process that held it
     TimePoint leader_since_{};
+    TimePoint unready_at_{};  // the last look that found no ready leader
     TimePoint fair_since_{};  // the origin's weather, and the accepted keys
     int unreadable_ = 0;      // faults that let reads of the disk fail, now
     bool has_rotted_ = false;
