@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tests/support/temp_folder.h"
@@ -144,6 +145,7 @@ private:
     Duration slowest_task_;
     sidecar::EngineGrant grant_;
     TimePoint granted_at_{};
+    std::vector<std::pair<TimePoint, Bytes>> old_grants_;  // when each ended, the last minute's
     TimePoint rough_until_{};
     TimePoint shaken_until_{};  // the same with ten seconds instead of a minute
     TimePoint led_at_{};        // a process held the lock, or none could take it

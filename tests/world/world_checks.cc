@@ -16,6 +16,7 @@ constexpr Duration kLookInterval = milliseconds{100};
 // After this, a grant or the start of a sidecar has its effect, and a free lock is taken.
 constexpr Duration kSettled = seconds{2};
 constexpr Duration kLeaderReady = seconds{5};  // after this, a Ready leader refuses nothing
+constexpr Duration kGrantKept = seconds{60};   // what clients hold of a larger grant is gone then
 constexpr Duration kAnswerBound = seconds{15};
 constexpr std::uint32_t kRefusalsMax = 40;  // eight, and what was in flight or queued then
 
@@ -193,12 +194,22 @@ void World::check_room(Pod& pod) {
             status.bytes.resident.count(),
             grant_.resident_bytes.count()));
     }
+    // The window borrows from the grant. After a smaller grant, what clients hold may still be there.
+    std::erase_if(
+        old_grants_, [this](const auto& old) { return schedule_.now() - old.first > kGrantKept; });
+    Bytes grant = grant_.resident_bytes;
+    for (const auto& [ended_at, bytes] : old_grants_) {
+        grant = std::max(grant, bytes);
+    }
     const Bytes window = pod.config.datasets[0].window_bytes;
-    if (status.bytes.window > window) {
+    if (status.bytes.resident + status.bytes.window > grant + window) {
         oracle_->accuse(fmt::format(
-            "{} holds {} bytes in a window of {}",
+            "{} holds {} resident bytes and {} window bytes, more than the grant of {} and the "
+            "window of {}",
             pod.sidecar->name(),
+            status.bytes.resident.count(),
             status.bytes.window.count(),
+            grant.count(),
             window.count()));
     }
 }

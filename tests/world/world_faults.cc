@@ -216,6 +216,7 @@ void World::hit_node(Fault fault) {
             });
             break;
         default:
+            old_grants_.emplace_back(schedule_.now(), grant_.resident_bytes);
             grant_.resident_bytes =
                 Bytes{schedule_.luck().below(dataset_->manifest().total_bytes().count() * 3 / 2)};
             granted_at_ = schedule_.now();
