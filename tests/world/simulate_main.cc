@@ -1,11 +1,14 @@
 // simulate-world FIRST-LAST: runs the world of each seed; a broken promise ends it with the seed's
 // log. `simulate-world SEED --log` writes the log in any case.
+#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -74,16 +77,36 @@ bool run_seed(std::uint64_t seed, bool with_log, std::map<std::string, std::uint
     return !failed;
 }
 
+std::optional<std::uint64_t> parse_seed(std::string_view text) {
+    std::uint64_t seed = 0;
+    const char* const end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data(), end, seed);
+    return error == std::errc{} && rest == end ? std::optional{seed} : std::nullopt;
+}
+
+// FIRST-LAST, or one seed; nullopt: neither, or LAST is less than FIRST.
+std::optional<std::pair<std::uint64_t, std::uint64_t>> parse_seeds(std::string_view text) {
+    const auto dash = text.find('-');
+    const auto first = parse_seed(text.substr(0, dash));
+    const auto last = dash == std::string_view::npos ? first : parse_seed(text.substr(dash + 1));
+    return first && last && *first <= *last ? std::optional{std::pair{*first, *last}}
+                                            : std::nullopt;
+}
+
 int run(int argc, char** argv) {
     if (argc < 2) {
         fmt::print(stderr, "usage: simulate-world FIRST[-LAST] [--log]\n");
         return EXIT_FAILURE;
     }
-    const std::string seeds = argv[1];
-    const auto dash = seeds.find('-');
-    const std::uint64_t first = std::strtoull(seeds.c_str(), nullptr, 10);
-    const std::uint64_t last =
-        dash == std::string::npos ? first : std::strtoull(seeds.c_str() + dash + 1, nullptr, 10);
+    const auto seeds = parse_seeds(argv[1]);
+    if (!seeds) {
+        fmt::print(
+            stderr,
+            "seeds '{}': expected a number, or FIRST-LAST with FIRST at most LAST\n",
+            argv[1]);
+        return EXIT_FAILURE;
+    }
+    const auto [first, last] = *seeds;
     const bool with_log = argc > 2 && std::string_view{argv[2]} == "--log";
     for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE}) {
         std::signal(signal, on_crash);

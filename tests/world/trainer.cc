@@ -117,6 +117,14 @@ void Trainer::begin_epoch() {
     next_batch();
 }
 
+// An answer may be an error; the trainer goes on without what it asked for.
+void Trainer::note_error(const char* request, const std::optional<local::Message>& answer) {
+    if (const auto* error = answer ? std::get_if<local::ErrorReply>(&*answer) : nullptr) {
+        schedule_.say(fmt::format("its sidecar refused {}: {}", request, error->message));
+        callbacks_.refused(fmt::format("{} ({})", request, error->message));
+    }
+}
+
 void Trainer::send_plan(const std::function<void()>& then) {
     planned_on_ = link_.attached_count();
     auto ids = order_;
@@ -127,7 +135,10 @@ void Trainer::send_plan(const std::function<void()>& then) {
     link_.ask(
         local::Plan{progress_.epoch, order_.size(), progress_.drawn},
         kPlanTimeout,
-        [then](const auto&) { then(); },
+        [this, then](const auto& answer) {
+            note_error("a plan", answer);
+            then();
+        },
         seal(ids.data(), ids.size() * sizeof(ids[0])));
 }
 
@@ -164,6 +175,7 @@ void Trainer::draw(int tries) {
                 take(drawn->served, drawn->ended);
                 return;
             }
+            note_error("a draw", answer);
             begun_on_ = 0;
             draw(answer ? tries + 1 : 2);
         });
@@ -193,9 +205,7 @@ void Trainer::begin_on_sidecar(int tries) {
                 draw(tries);
                 return;
             }
-            if (const auto* error = answer ? std::get_if<local::ErrorReply>(&*answer) : nullptr) {
-                schedule_.say("the sidecar refused to begin the epoch: " + error->message);
-            }
+            note_error("a begin", answer);
             draw_alone();
         },
         seal(served.data(), served.size()));
@@ -243,6 +253,7 @@ void Trainer::fetch_missing() {
                 on_fetched(*fetched);
                 return;
             }
+            note_error("a fetch", answer);
             batch_.rounds = kFetchRounds;
             fetch_missing();
         });
@@ -267,6 +278,10 @@ void Trainer::on_fetched(const local::Fetched& fetched) {
                 damaged.push_back(id);
             }
         }
+    }
+    if (!elsewhere.empty()) {
+        const std::string why = fetched.message.empty() ? "read at the origin" : fetched.message;
+        callbacks_.refused(fmt::format("a fetch of sample {} ({})", elsewhere.front(), why));
     }
     const bool is_last = damaged.empty();
     batch_.missing = std::move(damaged);

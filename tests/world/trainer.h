@@ -41,6 +41,8 @@ struct TrainerCallbacks {
     std::function<void()> attached;    // it has its sidecar's Welcome
     std::function<void()> lost;        // its sidecar has hung up or refused
     std::function<void()> unreadable;  // a fetched sample is ready, and cannot be read
+    // Its sidecar answered a request with an error, or did not make a fetched sample ready.
+    std::function<void(const std::string& what)> refused;
 };
 
 // The trainer of a pod: reads epoch after epoch from the node directory, its sidecar or the origin,
@@ -72,6 +74,7 @@ private:
     void attach_first(TimePoint give_up);
     bool on_welcome(const local::Welcome& welcome);
     void send_plan(const std::function<void()>& then);
+    void note_error(const char* request, const std::optional<local::Message>& answer);
     void begin_epoch();
     void next_batch();
     void draw(int tries);

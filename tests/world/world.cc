@@ -56,6 +56,11 @@ World::~World() {
     log::set_sink(nullptr);
 }
 
+bool World::Pod::is_ready_leader() const {
+    return sidecar != nullptr && !sidecar->is_dead() && sidecar->leader() != nullptr &&
+           sidecar->leader()->state() == control::ManifestState::kReady;
+}
+
 void World::make_plan() {
     Prng& luck = schedule_.luck();
     plan_.pods = 1 + luck.below(4);
@@ -217,7 +222,8 @@ void World::start_trainer(Pod& pod) {
                 [this] { return faults_are_over_; },
                 [this, &pod] { check_welcome(pod); },
                 [this, &pod] { check_loss(pod); },
-                [this] { check_unreadable(); }});
+                [this] { check_unreadable(); },
+                [this, &pod](const std::string& what) { check_refused(pod, what); }});
     }
 }
 

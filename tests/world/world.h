@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tests/support/temp_folder.h"
@@ -84,7 +85,11 @@ private:
         TimePoint started_at{};
         TimePoint ran_at{};                     // the last end of a stop
         std::optional<TimePoint> refused_at{};  // its key is refused since
+        TimePoint refused_until{};
         bool has_led = false;
+
+        // Its sidecar leads and has the listing.
+        [[nodiscard]] bool is_ready_leader() const;
     };
 
     void make_plan();
@@ -97,6 +102,9 @@ private:
     void inject(Fault fault);
     bool hit_sidecar(Fault fault, Pod& pod);
     void hit_node(Fault fault);
+    void refuse_key(Pod& pod);
+    void accept_key(Pod& pod);
+    void let_go_on(Pod& pod);
     void cut_power();
     void break_disk();
     bool rot();
@@ -107,6 +115,7 @@ private:
     void check_room(Pod& pod);
     void check_table(Pod& pod);
     void check_loss(const Pod& pod);
+    void check_refused(const Pod& pod, const std::string& what);
     void check_welcome(const Pod& pod);
     void check_wait(const Pod& pod);
     void check_error(const Pod& pod);
@@ -136,11 +145,13 @@ private:
     Duration slowest_task_;
     sidecar::EngineGrant grant_;
     TimePoint granted_at_{};
+    std::vector<std::pair<TimePoint, Bytes>> old_grants_;  // when each ended, the last minute's
     TimePoint rough_until_{};
     TimePoint shaken_until_{};  // the same with ten seconds instead of a minute
     TimePoint led_at_{};        // a process held the lock, or none could take it
     std::string leader_;        // the last process that held it
     TimePoint leader_since_{};
+    TimePoint unready_at_{};  // the last look that found no ready leader
     TimePoint fair_since_{};  // the origin's weather, and the accepted keys
     int unreadable_ = 0;      // faults that let reads of the disk fail, now
     bool has_rotted_ = false;

@@ -13,7 +13,10 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr Duration kLookInterval = milliseconds{100};
-constexpr Duration kSettled = seconds{2};  // after a grant or a change of leader
+// After this, a grant or the start of a sidecar has its effect, and a free lock is taken.
+constexpr Duration kSettled = seconds{2};
+constexpr Duration kLeaderReady = seconds{5};  // after this, a Ready leader refuses nothing
+constexpr Duration kGrantKept = seconds{60};   // what clients hold of a larger grant is gone then
 constexpr Duration kAnswerBound = seconds{15};
 constexpr std::uint32_t kRefusalsMax = 40;  // eight, and what was in flight or queued then
 
@@ -21,6 +24,7 @@ constexpr std::uint32_t kRefusalsMax = 40;  // eight, and what was in flight or 
 
 void World::look() {
     std::size_t holders = 0;
+    bool is_ready = false;
     for (Pod& pod : pods_) {
         if (pod.sidecar != nullptr && pod.sidecar->holds_lock()) {
             ++holders;
@@ -28,6 +32,7 @@ void World::look() {
             if (std::exchange(leader_, pod.sidecar->name()) != pod.sidecar->name()) {
                 leader_since_ = schedule_.now();
             }
+            is_ready = is_ready || pod.is_ready_leader();
             check_room(pod);
             if (++looks_ % 16 == 0) {
                 check_table(pod);
@@ -35,6 +40,9 @@ void World::look() {
         }
         check_wait(pod);
         check_error(pod);
+    }
+    if (!is_ready) {
+        unready_at_ = schedule_.now();
     }
     check_leader(holders > 0);
     if (holders > 1) {
@@ -57,9 +65,7 @@ void World::check_leader(bool is_led) {
 
 // Every sample in the table of a leader is readable, also after a power cut.
 void World::check_table(Pod& pod) {
-    const sidecar::Leader* leader = pod.sidecar->leader();
-    if (leader == nullptr || leader->state() != control::ManifestState::kReady || unreadable_ > 0 ||
-        has_rotted_) {
+    if (!pod.is_ready_leader() || unreadable_ > 0 || has_rotted_) {
         return;
     }
     NodeView view{*disk_, pod.settings.data_folder, dataset_->manifest().revision()};
@@ -89,6 +95,21 @@ void World::check_loss(const Pod& pod) {
 bool World::is_well(const Pod& pod, Duration since) const {
     return pod.sidecar != nullptr && !pod.sidecar->is_dead() && !pod.sidecar->is_stopped() &&
            schedule_.now() - std::max(pod.started_at, pod.ran_at) > since;
+}
+
+// A sidecar that is well refuses nothing while a leader that is well is ready.
+void World::check_refused(const Pod& pod, const std::string& what) {
+    const auto leads =
+        std::ranges::find_if(pods_, [](const Pod& other) { return other.is_ready_leader(); });
+    if (is_calm() && is_well(pod, kLeaderReady) && leads != pods_.end() &&
+        is_well(*leads, kLeaderReady) &&
+        schedule_.now() - std::max(leader_since_, unready_at_) > kLeaderReady) {
+        oracle_->accuse(fmt::format(
+            "{} refuses {} while {} leads, and both are well",
+            pod.sidecar->name(),
+            what,
+            leads->sidecar->name()));
+    }
 }
 
 // A pod whose key was never accepted gets nothing of the node's cache.
@@ -161,12 +182,11 @@ bool World::is_on_node(std::uint64_t sample) {
 }
 
 void World::check_room(Pod& pod) {
-    const sidecar::Leader* leader = pod.sidecar->leader();
     const bool is_new = schedule_.now() - granted_at_ < kSettled;
-    if (leader == nullptr || leader->state() != control::ManifestState::kReady || is_new) {
+    if (!pod.is_ready_leader() || is_new) {
         return;
     }
-    const sidecar::LeaderStatus status = leader->status();
+    const sidecar::LeaderStatus status = pod.sidecar->leader()->status();
     if (status.bytes.resident > grant_.resident_bytes) {
         oracle_->accuse(fmt::format(
             "{} keeps {} bytes, the grant is {}",
@@ -174,12 +194,22 @@ void World::check_room(Pod& pod) {
             status.bytes.resident.count(),
             grant_.resident_bytes.count()));
     }
+    // The window borrows from the grant. After a smaller grant, what clients hold may still be there.
+    std::erase_if(
+        old_grants_, [this](const auto& old) { return schedule_.now() - old.first > kGrantKept; });
+    Bytes grant = grant_.resident_bytes;
+    for (const auto& [ended_at, bytes] : old_grants_) {
+        grant = std::max(grant, bytes);
+    }
     const Bytes window = pod.config.datasets[0].window_bytes;
-    if (status.bytes.window > window) {
+    if (status.bytes.resident + status.bytes.window > grant + window) {
         oracle_->accuse(fmt::format(
-            "{} holds {} bytes in a window of {}",
+            "{} holds {} resident bytes and {} window bytes, more than the grant of {} and the "
+            "window of {}",
             pod.sidecar->name(),
+            status.bytes.resident.count(),
             status.bytes.window.count(),
+            grant.count(),
             window.count()));
     }
 }

@@ -96,14 +96,7 @@ void World::inject(Fault fault) {
         pod.trainer.reset();
         schedule_.run_in(some_time(), [this, &pod] { start_trainer(pod); });
     } else if (fault == Fault::kKeyRefused) {
-        schedule_.say(fmt::format("the origin refuses the key of {}", pod.settings.pod));
-        site_->weather.refused.insert(pod.settings.pod);
-        pod.refused_at = pod.refused_at.value_or(schedule_.now());
-        schedule_.run_in(note_rough(some_time()), [this, &pod] {
-            schedule_.say(fmt::format("the origin accepts the key of {}", pod.settings.pod));
-            site_->weather.refused.erase(pod.settings.pod);
-            pod.refused_at.reset();
-        });
+        refuse_key(pod);
     } else if (fault == Fault::kBitRot) {
         if (!rot()) {
             return;
@@ -113,6 +106,25 @@ void World::inject(Fault fault) {
     }
     ++faults_;
     ++oracle_->counts[fmt::format("fault: {}", to_string(fault))];
+}
+
+void World::refuse_key(Pod& pod) {
+    schedule_.say(fmt::format("the origin refuses the key of {}", pod.settings.pod));
+    site_->weather.refused.insert(pod.settings.pod);
+    pod.refused_at = pod.refused_at.value_or(schedule_.now());
+    const Duration lasts = note_rough(some_time());
+    pod.refused_until = std::max(pod.refused_until, schedule_.now() + lasts);
+    schedule_.run_in(lasts, [this, &pod] {
+        if (pod.refused_at && schedule_.now() >= pod.refused_until) {
+            accept_key(pod);
+        }
+    });
+}
+
+void World::accept_key(Pod& pod) {
+    schedule_.say(fmt::format("the origin accepts the key of {}", pod.settings.pod));
+    site_->weather.refused.erase(pod.settings.pod);
+    pod.refused_at.reset();
 }
 
 bool World::hit_sidecar(Fault fault, Pod& pod) {
@@ -142,10 +154,8 @@ bool World::hit_sidecar(Fault fault, Pod& pod) {
             schedule_.say("stops " + who);
             sidecar.stop();
             schedule_.run_in(note_rough(some_time()), [this, &pod, starts = pod.starts] {
-                if (pod.sidecar != nullptr && pod.starts == starts && !pod.sidecar->is_dead()) {
-                    schedule_.say("lets go on " + pod.sidecar->name());
-                    pod.ran_at = schedule_.now();
-                    pod.sidecar->go_on();
+                if (pod.starts == starts) {
+                    let_go_on(pod);
                 }
             });
             return true;
@@ -153,6 +163,15 @@ bool World::hit_sidecar(Fault fault, Pod& pod) {
             schedule_.say("cuts a connection of " + who);
             note_rough(Duration{});
             return sidecar.cut_connection();
+    }
+}
+
+// Ends a stop; does nothing unless the pod's sidecar is stopped.
+void World::let_go_on(Pod& pod) {
+    if (pod.sidecar != nullptr && !pod.sidecar->is_dead() && pod.sidecar->is_stopped()) {
+        schedule_.say("lets go on " + pod.sidecar->name());
+        pod.ran_at = schedule_.now();
+        pod.sidecar->go_on();
     }
 }
 
@@ -197,6 +216,7 @@ void World::hit_node(Fault fault) {
             });
             break;
         default:
+            old_grants_.emplace_back(schedule_.now(), grant_.resident_bytes);
             grant_.resident_bytes =
                 Bytes{schedule_.luck().below(dataset_->manifest().total_bytes().count() * 3 / 2)};
             granted_at_ = schedule_.now();
@@ -284,8 +304,9 @@ void World::heal() {
         disk_->set_broken(operation, false);
     }
     for (Pod& pod : pods_) {
-        if (pod.sidecar != nullptr && !pod.sidecar->is_dead()) {
-            pod.sidecar->go_on();
+        let_go_on(pod);
+        if (pod.refused_at) {
+            accept_key(pod);
         }
     }
 }
