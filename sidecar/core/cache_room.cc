@@ -247,6 +247,14 @@ void CacheRoom::enforce_grant() {
     const Bytes most = limits_.window + grant_.resident_bytes;
     while (table_.account().window > most && evict_one({kOwnParty, true, true})) {
     }
+    // The searches above are bounded and spare guests' samples.
+    for (SampleIndex sample = 0; sample < table_.size() && table_.account().window > most;
+         ++sample) {
+        if (may_evict(sample)) {
+            ++counters_.evicted_window_samples;
+            drop(sample);
+        }
+    }
     const Bytes resident = table_.account().resident;
     const Bytes limit = resident_limit();
     if (resident <= limit) {
