@@ -81,8 +81,8 @@ HEAD = ("contract", "accuracy, %", *(f"speed to {goal} %" for goal in GOALS), *(
 
 def cells(entry):
     return (entry["row"], f"{entry['accuracy']:.2f}", *(faster_text(entry, goal) for goal in GOALS),
-            *(f"{entry['bytes', goal]:.2f}" if entry[goal][2] else "never" for goal in GOALS), f"{entry['epoch']:.1f}", f"{100 * entry['waited']:.0f} %",
-            f"{entry['origin']:.3f}")
+            *(f"{entry['bytes', goal]:.2f}" if entry[goal][2] else "never" for goal in GOALS),
+            f"{entry['epoch']:.1f}", f"{100 * entry['waited']:.0f} %", f"{entry['origin']:.3f}")
 
 
 def main():

@@ -120,8 +120,8 @@ Effects DatasetEngine::on_consumed(
 
 // Unread draws need room in the window as soon as two jobs share it, beside lookaheads, which never
 // have more than half of the standard window: a sample that one has read and the other has not must
-// stay. A job alone needs no more than the standard window:
-// its draws can be fetched just before they are read, and residents save it more.
+// stay. A job alone needs no more than the standard window: its draws can be fetched just before
+// they are read, and residents save it more.
 void DatasetEngine::size_window() {
     const WindowSharing& sharing = samplers_.sharing();
     if (sharing.jobs() < 2) {

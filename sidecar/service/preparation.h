@@ -20,7 +20,7 @@
 
 namespace stoker::sidecar {
 
-// What a leader needs before it can serve.
+// Everything that a leader needs before it can serve.
 struct Preparation {
     std::unique_ptr<MappedManifest> manifest;
     std::unique_ptr<NodeStore> store;

@@ -19,7 +19,7 @@ namespace stoker::sidecar {
 
 using OriginFactory = std::function<Result<std::unique_ptr<Origin>>(const DatasetConfig&)>;
 
-// What a sidecar's process gets from its machine.
+// The parts of the machine that a sidecar's process uses.
 struct Machine {
     Device& device;         // must outlive the sidecar
     std::string boot_id;    // of the running kernel; empty: not known

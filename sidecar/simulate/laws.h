@@ -30,10 +30,11 @@ struct Expected {
     double possible_min = -std::numeric_limits<double>::infinity();
     double possible_max = std::numeric_limits<double>::infinity();
 
-    // Nobody can measure less than `least`, for instance fetch less than what cannot be resident.
+    // A smaller figure than `least` is impossible, for instance fewer fetches than samples that cannot
+    // be resident.
     [[nodiscard]] Expected floor(double least) const;
 
-    // Nobody can measure more than `most`.
+    // A larger figure than `most` is impossible.
     [[nodiscard]] Expected ceiling(double most) const;
 
     // NaN is kBroken. An impossible figure is kImpossible whether or not the bound holds.

@@ -11,33 +11,11 @@
 #include "sidecar/core/sampling/clairvoyant_accesses.h"
 #include "sidecar/simulate/clairvoyance.h"
 #include "sidecar/simulate/law_checks.h"
+#include "sidecar/simulate/shade_figures.h"
 
 namespace stoker::simulate {
 
 namespace {
-
-// Hit ratio and coverage of an independent simulation of SHADE (law 4).
-struct ReplicationFigures {
-    double w;
-    double replication;
-    double hits;
-    double coverage;
-};
-
-constexpr ReplicationFigures kReplication[] = {
-    {.1, 1, .18, .62},
-    {.1, 2, .30, .57},
-    {.1, 3, .42, .51},
-    {.2, 1, .33, .62},
-    {.2, 2, .55, .51},
-    {.2, 3, .85, .29},
-    {.3, 1, .45, .62},
-    {.3, 2, .81, .40},
-    {.3, 3, 1.0, .22},
-    {.5, 1, .66, .62},
-    {.5, 2, 1.0, .36},
-    {.5, 3, 1.0, .34},
-};
 
 // Share of a rank's reads that its own most frequent samples serve (law 8).
 struct LocalShare {

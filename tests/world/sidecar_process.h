@@ -10,7 +10,7 @@
 
 namespace stoker::world {
 
-// What the sidecars of a node share.
+// The node's parts that its sidecars share.
 struct NodeParts {
     Schedule& schedule;
     Oracle& oracle;

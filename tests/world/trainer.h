@@ -28,7 +28,7 @@ struct TrainerSettings {
     bool looks_ahead = false;  // sends the beginning of the next epoch
 };
 
-// What a trainer's checkpoint holds. The world keeps it when the trainer is killed.
+// A trainer's checkpoint. The world keeps it when the trainer is killed.
 struct Progress {
     std::uint64_t epoch = 0;
     std::map<std::uint64_t, std::uint32_t> counts;  // of this epoch

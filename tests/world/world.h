@@ -37,7 +37,7 @@ enum class Fault : std::uint8_t {
 inline constexpr std::size_t kFaultKinds = 16;
 std::string_view to_string(Fault fault);
 
-// What one seed draws.
+// The world's parameters, drawn from its seed.
 struct Plan {
     std::uint64_t samples = 0;
     std::uint64_t sample_bytes_max = 0;

@@ -155,7 +155,7 @@ void World::check_error(const Pod& pod) {
         pod.sidecar->error()));
 }
 
-// What a leader has fetched for a client stays readable while the client holds it.
+// A sample that a leader has fetched stays readable while the client that requested it holds it.
 void World::check_unreadable() {
     if (is_calm() && !has_rotted_ && schedule_.now() - leader_since_ > seconds{5}) {
         oracle_->accuse("a fetched sample cannot be read");

@@ -31,19 +31,24 @@ constexpr std::array<std::string_view, kFaultKinds> kFaultNames = {
     "key refused",
     "grant"};
 
+struct NamedOperation {
+    Operation operation;
+    std::string_view name;
+};
+
 constexpr std::array kOperations = {
-    Operation::kCreate,
-    Operation::kOpen,
-    Operation::kRead,
-    Operation::kWrite,
-    Operation::kTruncate,
-    Operation::kAllocate,
-    Operation::kSync,
-    Operation::kMap,
-    Operation::kUnlink,
-    Operation::kRename,
-    Operation::kList,
-    Operation::kSpace};
+    NamedOperation{Operation::kCreate, "create"},
+    NamedOperation{Operation::kOpen, "open"},
+    NamedOperation{Operation::kRead, "read"},
+    NamedOperation{Operation::kWrite, "write"},
+    NamedOperation{Operation::kTruncate, "truncate"},
+    NamedOperation{Operation::kAllocate, "allocate"},
+    NamedOperation{Operation::kSync, "sync"},
+    NamedOperation{Operation::kMap, "map"},
+    NamedOperation{Operation::kUnlink, "unlink"},
+    NamedOperation{Operation::kRename, "rename"},
+    NamedOperation{Operation::kList, "list"},
+    NamedOperation{Operation::kSpace, "space"}};
 
 }  // namespace
 
@@ -230,27 +235,14 @@ void World::hit_node(Fault fault) {
 }
 
 void World::break_disk() {
-    const std::size_t which = schedule_.luck().below(kOperations.size());
-    constexpr std::array names = {
-        "create",
-        "open",
-        "read",
-        "write",
-        "truncate",
-        "allocate",
-        "sync",
-        "map",
-        "unlink",
-        "rename",
-        "list",
-        "space"};
-    schedule_.say(fmt::format("the disk fails every {}", names.at(which)));
-    disk_->set_broken(kOperations.at(which), true);
+    const auto& [operation, name] = kOperations.at(schedule_.luck().below(kOperations.size()));
+    schedule_.say(fmt::format("the disk fails every {}", name));
+    disk_->set_broken(operation, true);
     ++unreadable_;
-    schedule_.run_in(note_rough(some_time()), [this, which] {
+    schedule_.run_in(note_rough(some_time()), [this, broken = operation] {
         schedule_.say("the disk works again");
         --unreadable_;
-        disk_->set_broken(kOperations.at(which), false);
+        disk_->set_broken(broken, false);
     });
 }
 
@@ -300,7 +292,7 @@ void World::heal() {
     site_->weather = fair_;
     disk_->set_capacity(plan_.disk);
     disk_->set_read_only(false);
-    for (const Operation operation : kOperations) {
+    for (const auto& [operation, name] : kOperations) {
         disk_->set_broken(operation, false);
     }
     for (Pod& pod : pods_) {

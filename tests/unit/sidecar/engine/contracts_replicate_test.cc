@@ -8,21 +8,14 @@
 #include "sidecar/engine/contracts.h"
 #include "sidecar/engine/sampler_service.h"
 #include "tests/unit/sidecar/core/sampling/node_contents.h"
+#include "tests/unit/sidecar/engine/begin_of.h"
 
 namespace stoker::sidecar {
 namespace {
 
 constexpr std::uint32_t kCount = 400;
 
-local::Begin begin_of(std::string contract, std::string job, std::uint64_t epoch) {
-    local::Begin begin;
-    begin.contract = std::move(contract);
-    begin.job = std::move(job);
-    begin.epoch = epoch;
-    begin.seed = 3;
-    begin.batch = 20;
-    return begin;
-}
+using test::begin_of;
 
 struct AnyMayGo final {
     [[nodiscard]] bool operator()(SampleIndex /*sample*/) const { return true; }

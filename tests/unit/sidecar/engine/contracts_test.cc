@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/unit/sidecar/core/sampling/node_contents.h"
+#include "tests/unit/sidecar/engine/begin_of.h"
 
 namespace stoker::sidecar {
 namespace {
@@ -20,12 +21,7 @@ SamplerSettings settings(
 }
 
 local::Begin begin_of(std::string contract, std::string job, std::uint64_t epoch) {
-    local::Begin begin;
-    begin.contract = std::move(contract);
-    begin.job = std::move(job);
-    begin.epoch = epoch;
-    begin.seed = 3;
-    begin.batch = 20;
+    local::Begin begin = test::begin_of(std::move(contract), std::move(job), epoch);
     if (begin.contract == "importance") {
         begin.parameters = {{"warmupEpochs", 1}, {"beta", 1}, {"reuseFactor", 100}};
     }

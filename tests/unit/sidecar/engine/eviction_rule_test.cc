@@ -7,20 +7,14 @@
 
 #include "sidecar/engine/contracts.h"
 #include "tests/unit/sidecar/core/sampling/node_contents.h"
+#include "tests/unit/sidecar/engine/begin_of.h"
 
 namespace stoker::sidecar {
 namespace {
 
 constexpr std::uint32_t kCount = 400;
 
-local::Begin begin_of(const std::string& contract, const std::string& job) {
-    local::Begin begin;
-    begin.contract = contract;
-    begin.job = job;
-    begin.seed = 3;
-    begin.batch = 20;
-    return begin;
-}
+using test::begin_of;
 
 // One policy for all jobs of the node, whichever of them begins first.
 TEST(EvictionRule, ChoosesOnePolicyForEveryPairOfJobs) {

@@ -1,4 +1,5 @@
-// What replicating jobs fetch: SHADE's figures, closed forms, and other policies on the same stream.
+// Traffic of replicating jobs against SHADE's figures, closed forms, and other policies on the same
+// stream.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -10,6 +11,7 @@
 #include "sidecar/core/eviction/never_evict.h"
 #include "sidecar/core/eviction/replicate_eviction.h"
 #include "sidecar/core/sampling/replicate_sampler.h"
+#include "sidecar/simulate/shade_figures.h"
 #include "tests/support/test_seed.h"
 
 namespace stoker::sidecar {
@@ -117,7 +119,7 @@ private:
     Bytes fetched_;
 };
 
-// What a trainer's cache knows.
+// The trainer's knowledge that its cache uses.
 enum class Knows : std::uint8_t {
     kScores,  // SHADE's own cache
     kDraws,   // also how often a sample will be read in the epoch
@@ -260,30 +262,10 @@ Outcome train(const Workload& workload) {
 // Law 4: hit ratio and coverage of replication if the first epoch is drawn, too, and unseen samples
 // weigh 1.
 TEST(ReplicateTraffic, HitsAndCoverageFollowLawFour) {
-    struct Row {
-        double cached;
-        double replication;
-        double hits;
-        double coverage;
-    };
-
-    const std::vector<Row> rows = {
-        {.1, 1, .18, .62},
-        {.1, 2, .30, .57},
-        {.1, 3, .42, .51},
-        {.2, 1, .33, .62},
-        {.2, 2, .55, .51},
-        {.2, 3, .85, .29},
-        {.3, 1, .45, .62},
-        {.3, 2, .81, .40},
-        {.3, 3, 1.0, .22},
-        {.5, 1, .66, .62},
-        {.5, 2, 1.0, .36},
-        {.5, 3, 1.0, .34}};
-    for (const Row& row : rows) {
-        SCOPED_TRACE(testing::Message() << "cached " << row.cached << " r " << row.replication);
+    for (const simulate::ReplicationFigures& row : simulate::kReplication) {
+        SCOPED_TRACE(testing::Message() << "cached " << row.w << " r " << row.replication);
         Workload workload{
-            .cached = row.cached,
+            .cached = row.w,
             .settings = {
                 .seed = 5,
                 .parameters = {
