@@ -22,24 +22,13 @@ WorkQueue::WorkQueue(WorkQueueOptions options)
     : options_(options),
       bucket_(options.retries_per_second, options.retry_burst) {}
 
-std::deque<ObjectKey>& WorkQueue::line_of(Urgency urgency) {
-    return urgency == Urgency::kNormal ? normal_ : low_;
-}
-
-void WorkQueue::add(const ObjectKey& key, TimePoint now, Urgency urgency) {
-    if (shut_down_) {
+void WorkQueue::add(const ObjectKey& key, TimePoint now) {
+    if (shut_down_ || !dirty_.try_emplace(key, now).second) {
         return;
     }
-    const auto [known, is_new] = dirty_.try_emplace(key, Dirty{urgency, now});
-    const bool raised =
-        !is_new && known->second.urgency == Urgency::kLow && urgency == Urgency::kNormal;
-    if (!is_new && !raised) {
-        return;
-    }
-    adds_ += is_new ? 1 : 0;
-    known->second.urgency = urgency;
+    ++adds_;
     if (processing_.count(key) == 0) {
-        line_of(urgency).push_back(key);
+        ready_.push_back(key);
     }
 }
 
@@ -79,11 +68,6 @@ void WorkQueue::forget(const ObjectKey& key) {
     failures_.erase(key);
 }
 
-std::uint32_t WorkQueue::failures(const ObjectKey& key) const {
-    const auto found = failures_.find(key);
-    return found == failures_.end() ? 0 : found->second;
-}
-
 void WorkQueue::promote_due(TimePoint now) {
     while (!by_due_.empty() && by_due_.begin()->first <= now) {
         const ObjectKey key = by_due_.begin()->second;
@@ -93,40 +77,24 @@ void WorkQueue::promote_due(TimePoint now) {
     }
 }
 
-std::optional<ObjectKey> WorkQueue::take_from(std::deque<ObjectKey>& line, Urgency urgency) {
-    while (!line.empty()) {
-        ObjectKey key = std::move(line.front());
-        line.pop_front();
-        // A key that was raised is in both queues; only its current entry counts.
-        const auto dirty = dirty_.find(key);
-        if (dirty != dirty_.end() && dirty->second.urgency == urgency &&
-            processing_.count(key) == 0) {
-            return key;
-        }
-    }
-    return std::nullopt;
-}
-
 std::optional<ObjectKey> WorkQueue::pop(TimePoint now) {
     promote_due(now);
-    auto key = take_from(normal_, Urgency::kNormal);
-    if (!key) {
-        key = take_from(low_, Urgency::kLow);
+    if (ready_.empty()) {
+        return std::nullopt;
     }
-    if (key) {
-        const auto dirty = dirty_.find(*key);
-        queued_ += now - dirty->second.since;
-        ++handed_out_;
-        dirty_.erase(dirty);
-        processing_.emplace(*key, now);
-    }
+    ObjectKey key = std::move(ready_.front());
+    ready_.pop_front();
+    const auto dirty = dirty_.find(key);
+    queued_ += now - dirty->second;
+    dirty_.erase(dirty);
+    processing_.emplace(key, now);
     return key;
 }
 
 void WorkQueue::done(const ObjectKey& key) {
     STOKER_CHECK(processing_.erase(key) == 1, "done() for a key that was not handed out");
-    if (const auto dirty = dirty_.find(key); dirty != dirty_.end()) {
-        line_of(dirty->second.urgency).push_back(key);
+    if (dirty_.contains(key)) {
+        ready_.push_back(key);
     }
 }
 
@@ -157,7 +125,6 @@ WorkQueueCounts WorkQueue::counts(TimePoint now) const {
     counts.adds = adds_;
     counts.retries = retries_;
     counts.queued = queued_;
-    counts.handed_out = handed_out_;
     for (const auto& [key, since] : processing_) {
         counts.longest_processing = std::max(counts.longest_processing, now - since);
         counts.unfinished += now - since;
@@ -176,9 +143,9 @@ Reconciler::Reconciler(
       clock_(&clock),
       queue_(options) {}
 
-void Reconciler::add(const ObjectKey& key, Urgency urgency) {
+void Reconciler::add(const ObjectKey& key) {
     const std::lock_guard lock(mutex_);
-    queue_.add(key, clock_->now(), urgency);
+    queue_.add(key, clock_->now());
     wake_locked();
 }
 

@@ -30,18 +30,13 @@ struct WorkQueueOptions {
     double retry_burst = 100;
 };
 
-// Keys of the first list and of resyncs have low urgency: after a restart, new events overtake
-// thousands of old objects.
-enum class Urgency : std::uint8_t { kNormal, kLow };
-
 struct WorkQueueCounts {
     std::size_t waiting = 0;     // ready to be worked on
     std::size_t delayed = 0;     // will be ready later
     std::size_t processing = 0;  // popped and not done
     std::uint64_t adds = 0;      // total
     std::uint64_t retries = 0;
-    Duration queued{};  // summed waiting time of popped keys
-    std::uint64_t handed_out = 0;
+    Duration queued{};              // summed waiting time of popped keys
     Duration longest_processing{};  // of the keys in progress
     Duration unfinished{};          // summed time of the keys in progress
 };
@@ -54,7 +49,7 @@ class WorkQueue {
 public:
     explicit WorkQueue(WorkQueueOptions options = {});
 
-    void add(const ObjectKey& key, TimePoint now, Urgency urgency = Urgency::kNormal);
+    void add(const ObjectKey& key, TimePoint now);
     // Queues the key at `due`; the earlier of two times counts.
     void add_after(const ObjectKey& key, TimePoint due, TimePoint now);
     // Queues the key after a failure: waits for its own back-off or the global rate, whichever is
@@ -62,7 +57,6 @@ public:
     void add_rate_limited(const ObjectKey& key, TimePoint now);
     // Clears the key's failures after a success.
     void forget(const ObjectKey& key);
-    [[nodiscard]] std::uint32_t failures(const ObjectKey& key) const;
 
     // The next key; the caller must call done(). nullopt: none is ready now.
     std::optional<ObjectKey> pop(TimePoint now);
@@ -88,20 +82,12 @@ public:
     [[nodiscard]] WorkQueueCounts counts(TimePoint now) const;
 
 private:
-    struct Dirty {
-        Urgency urgency = Urgency::kNormal;
-        TimePoint since{};
-    };
-
     void promote_due(TimePoint now);
-    std::deque<ObjectKey>& line_of(Urgency urgency);
-    std::optional<ObjectKey> take_from(std::deque<ObjectKey>& line, Urgency urgency);
 
     WorkQueueOptions options_;
     TokenBucket bucket_;
-    std::deque<ObjectKey> normal_;  // may contain keys that moved to the other queue or were popped
-    std::deque<ObjectKey> low_;
-    std::map<ObjectKey, Dirty> dirty_;
+    std::deque<ObjectKey> ready_;                // the keys of dirty_ that are not in progress
+    std::map<ObjectKey, TimePoint> dirty_;       // times of their first add()
     std::map<ObjectKey, TimePoint> processing_;  // start times
     std::map<ObjectKey, TimePoint> due_;
     std::set<std::pair<TimePoint, ObjectKey>> by_due_;
@@ -109,7 +95,6 @@ private:
     std::uint64_t adds_ = 0;
     std::uint64_t retries_ = 0;
     Duration queued_{};
-    std::uint64_t handed_out_ = 0;
     bool shut_down_ = false;
 };
 
@@ -147,7 +132,7 @@ public:
         std::string name, Function reconcile, const Clock& clock, WorkQueueOptions options = {});
 
     // Any handler may call it.
-    void add(const ObjectKey& key, Urgency urgency = Urgency::kNormal);
+    void add(const ObjectKey& key);
 
     // Observes queueing and processing times; call it before work().
     void observe(WorkQueueTimes times) { times_ = std::move(times); }
