@@ -34,10 +34,6 @@ void Supervisor::add_cache(std::string name, Loop run, std::function<bool()> has
     caches_.push_back({std::move(name), std::move(run), 1, std::move(has_synced)});
 }
 
-void Supervisor::add_loop(std::string name, Loop run) {
-    loops_.push_back({std::move(name), std::move(run)});
-}
-
 void Supervisor::add_worker(std::string name, Loop run, std::size_t threads) {
     workers_.push_back({std::move(name), std::move(run), threads});
 }
@@ -136,7 +132,6 @@ Supervisor::End Supervisor::run(const std::stop_token& stop) {
                 "caches did not sync in time; is the API server reachable, are the CRDs there?");
             end = End::kCachesNotSynced;
         } else {
-            start_all(loops_, loop_threads_);
             start_election();
             end = wait_for_end(stop);
         }
@@ -153,7 +148,6 @@ void Supervisor::drain_workers(TimePoint until) {
 }
 
 void Supervisor::stop_everything(TimePoint until) {
-    stop_and_join(loop_threads_);
     drain_workers(until);
     stop_and_join(cache_threads_);
     stop_services();

@@ -22,10 +22,10 @@ struct SupervisorOptions {
 };
 
 // Starts and stops an operator's parts in controller-runtime's order:
-//   start   services (probes, metrics); caches, until they have synced; loops that need no leader;
-//           the election; workers, once we lead
-//   stop    loops; workers, after their current work; caches; services; release of the lease;
-//           the events' writer
+//   start   services (probes, metrics); caches, until they have synced; the election; workers, once
+//           we lead
+//   stop    workers, after their current work; caches; services; release of the lease; the events'
+//           writer
 // Probes start first, or a slow API server gets us killed; the lease goes last, or two replicas
 // lead.
 //
@@ -50,7 +50,6 @@ public:
 
     void add_service(Service service);
     void add_cache(std::string name, Loop run, std::function<bool()> has_synced);
-    void add_loop(std::string name, Loop run);
     // Runs `run` on `threads` threads once we lead.
     void add_worker(std::string name, Loop run, std::size_t threads);
     // Called before a worker's threads stop: it must finish current work and accept nothing new.
@@ -91,7 +90,6 @@ private:
     SupervisorOptions options_;
     std::vector<Service> services_;
     std::vector<Part> caches_;
-    std::vector<Part> loops_;
     std::vector<Part> workers_;
     std::vector<std::function<void(TimePoint)>> drains_;
     Loop event_writer_;
@@ -103,7 +101,6 @@ private:
     std::atomic<bool> lost_{false};
     Threads event_threads_;
     Threads cache_threads_;
-    Threads loop_threads_;
     Threads worker_threads_;
     Threads election_threads_;
 };

@@ -337,7 +337,6 @@ protected:
              },
              [this] { diary.add("-probes"); }});
         supervisor.add_cache("cache", loop("cache"), [this] { return synced.load(); });
-        supervisor.add_loop("loop", loop("loop"));
         supervisor.add_worker("worker", loop("worker"), 1);
         supervisor.add_drain([this](TimePoint) { diary.add("drain"); });
         supervisor.set_event_writer(loop("events"));
@@ -378,16 +377,7 @@ TEST_F(SupervisorTest, StartsAndStopsInOrderAndReleasesTheLeaseLast) {
     EXPECT_EQ(
         lines,
         (std::vector<std::string>{
-            "+probes",
-            "+cache",
-            "+loop",
-            "+worker",
-            "-loop",
-            "drain",
-            "-worker",
-            "-cache",
-            "-probes",
-            "-events"}));
+            "+probes", "+cache", "+worker", "drain", "-worker", "-cache", "-probes", "-events"}));
 }
 
 TEST_F(SupervisorTest, CacheSyncTimeoutIsFatal) {
