@@ -31,16 +31,13 @@ using StoredPtr = std::shared_ptr<const Stored<T>>;
 enum class ChangeKind : std::uint8_t { kAdded, kUpdated, kDeleted };
 
 // One change of an object. `before` is null for kAdded, `after` for kDeleted. A recreated object
-// under its old key comes as kDeleted, then kAdded.
+// under its old key comes as kDeleted, then kAdded. If the watch missed a deletion, `before` is the
+// last observed state: use it to find owners, not to act on its spec.
 template <class T>
 struct Change {
     ChangeKind kind = ChangeKind::kAdded;
     StoredPtr<T> before;
     StoredPtr<T> after;
-    // kDeleted only: false if the watch missed the deletion, so a list lacked the object or had a
-    // new one in its place. `before` is then the last observed state; use it to find owners, not to
-    // act on its spec.
-    bool final_state_known = true;
 
     [[nodiscard]] const Stored<T>& object() const { return after ? *after : *before; }
 };
@@ -141,7 +138,7 @@ public:
             const bool ours = scope.empty() || before->key.ns == scope;
             if (ours && wanted.count(before->key) == 0) {
                 erase(before);
-                changes.push_back({ChangeKind::kDeleted, before, nullptr, false});
+                changes.push_back({ChangeKind::kDeleted, before, nullptr});
             }
         }
         for (auto& [key, object] : wanted) {
@@ -175,9 +172,8 @@ public:
         }
         const StoredPtr<T> before = found->second;
         erase(before);
-        const bool known = final_state != nullptr;
         changes.push_back(
-            {ChangeKind::kDeleted, known ? std::move(final_state) : before, nullptr, known});
+            {ChangeKind::kDeleted, final_state ? std::move(final_state) : before, nullptr});
         return changes;
     }
 
@@ -214,7 +210,7 @@ private:
             return;
         }
         if (before) {
-            changes.push_back({ChangeKind::kDeleted, before, nullptr, false});
+            changes.push_back({ChangeKind::kDeleted, before, nullptr});
         }
         changes.push_back({ChangeKind::kAdded, nullptr, std::move(object)});
     }

@@ -50,7 +50,7 @@ TEST_F(StoreTest, ReturnsTheChangesOfAList) {
     ASSERT_EQ(changes.size(), 3U);
     EXPECT_EQ(changes[0].kind, ChangeKind::kDeleted);
     EXPECT_EQ(changes[0].object().key.name, "a");
-    EXPECT_FALSE(changes[0].final_state_known) << "nobody saw it go";
+    EXPECT_EQ(changes[0].before->resource_version, "1") << "the last observed state";
     EXPECT_EQ(changes[1].kind, ChangeKind::kUpdated);
     EXPECT_EQ(changes[1].before->resource_version, "3");
     EXPECT_EQ(changes[1].after->resource_version, "5");
@@ -72,7 +72,6 @@ TEST_F(StoreTest, NewUidIsADeletionAndAnAddition) {
     ASSERT_EQ(changes.size(), 2U);
     EXPECT_EQ(changes[0].kind, ChangeKind::kDeleted);
     EXPECT_EQ(changes[0].before->uid, "first");
-    EXPECT_FALSE(changes[0].final_state_known);
     EXPECT_EQ(changes[1].kind, ChangeKind::kAdded);
     EXPECT_EQ(changes[1].after->uid, "second");
     EXPECT_EQ(names(store.by_index("owner", "y")), std::vector<std::string>{"a"});
@@ -88,7 +87,6 @@ TEST_F(StoreTest, ReturnsTheFinalStateOfADeletion) {
     store.upsert(thing("a", "1", "old"));
     const auto changes = store.remove({"d", "a"}, "2", thing("a", "2", "new"));
     ASSERT_EQ(changes.size(), 1U);
-    EXPECT_TRUE(changes[0].final_state_known);
     EXPECT_EQ(changes[0].before->value.owner, "new");
     EXPECT_TRUE(store.remove({"d", "a"}, "3", nullptr).empty());
     EXPECT_EQ(store.resource_version(), "3");
