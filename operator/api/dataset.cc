@@ -37,7 +37,6 @@ inline constexpr auto kFields<DatasetSpec> = table(
     field("consistency.mode", &DatasetSpec::consistency),
     field("consistency.ttlSeconds", &DatasetSpec::ttl_seconds),
     field("sharing.namespaceSelector", &DatasetSpec::shared_with),
-    field("retention", &DatasetSpec::has_retention, IsThere{}),
     field("retention.afterLastUseSeconds", &DatasetSpec::retention_after_last_use_seconds));
 
 template <>

@@ -42,7 +42,6 @@ struct DatasetSpec {
     Consistency consistency = Consistency::kImmutable;
     std::optional<std::int64_t> ttl_seconds;
     std::optional<LabelSelector> shared_with;  // other namespaces; none: not shared
-    bool has_retention = false;
     std::optional<std::int64_t> retention_after_last_use_seconds;
 
     bool operator==(const DatasetSpec&) const = default;

@@ -430,11 +430,4 @@ struct TextOf {
     }
 };
 
-// True if the object is present.
-struct IsThere {
-    void read(const JsonReader& json, const std::string& name, bool& value) const {
-        value = json.object(name).present();
-    }
-};
-
 }  // namespace stoker::control

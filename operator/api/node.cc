@@ -21,10 +21,8 @@ void read_ready(const JsonReader& root, Node& node) {
 }  // namespace
 
 template <>
-inline constexpr auto kFields<Node> = std::tuple{
-    field("metadata", &Node::meta),
-    field("spec.unschedulable", &Node::unschedulable),
-    field("status.nodeInfo.bootID", &Node::boot_id)};
+inline constexpr auto kFields<Node> =
+    std::tuple{field("metadata", &Node::meta), field("status.nodeInfo.bootID", &Node::boot_id)};
 template <>
 inline constexpr auto kAlsoRead<Node> = &read_ready;
 

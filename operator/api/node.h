@@ -16,7 +16,6 @@ struct Node {
     bool ready = false;
     std::optional<WallTime>
         not_ready_since;  // while not ready, when the Ready condition last changed
-    bool unschedulable = false;
 
     bool operator==(const Node&) const = default;
 };

@@ -19,7 +19,6 @@ TEST(ParseNode, ReadsReadinessAndItsTime) {
             {"type": "Ready", "status": "Unknown", "lastTransitionTime": "1970-01-01T00:00:09Z"}]}})");
     ASSERT_TRUE(lost);
     EXPECT_FALSE(lost->ready);
-    EXPECT_TRUE(lost->unschedulable);
     EXPECT_EQ(lost->not_ready_since, WallTime{std::chrono::seconds{9}});
 }
 
