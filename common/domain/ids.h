@@ -21,9 +21,6 @@ using SegmentSeq = Strong<std::uint32_t, struct SegmentSeqTag>;
 // hex digits in file names.
 using RevisionId = Strong<std::uint64_t, struct RevisionIdTag>;
 
-using NodeName = Strong<std::string, struct NodeNameTag>;
-using DatasetUid = Strong<std::string, struct DatasetUidTag>;
-
 std::string to_string(RevisionId revision);
 
 }  // namespace stoker::domain

@@ -52,22 +52,6 @@ void expose_one(
     out += fmt::format("{}{} {}\n", name, labels, number_text(value));
 }
 
-// A gauge without labels whose value is computed at exposition.
-class CallbackGauge final : public FamilyBase {
-public:
-    CallbackGauge(std::string name, std::string help, std::function<double()> read)
-        : FamilyBase(std::move(name), std::move(help), {}),
-          read_(std::move(read)) {}
-
-protected:
-    [[nodiscard]] std::string_view type() const override { return "gauge"; }
-
-    void expose_series(std::string& out) override { expose_one(out, name(), "", read_()); }
-
-private:
-    std::function<double()> read_;
-};
-
 }  // namespace
 
 Histogram::Histogram(std::vector<double> bounds)
@@ -214,10 +198,6 @@ Gauge& Registry::gauge(std::string name, std::string help) {
 
 Histogram& Registry::histogram(std::string name, std::string help, std::vector<double> bounds) {
     return *histogram_family(std::move(name), std::move(help), {}, std::move(bounds)).with({});
-}
-
-void Registry::gauge_callback(std::string name, std::string help, std::function<double()> read) {
-    add(std::make_unique<CallbackGauge>(std::move(name), std::move(help), std::move(read)));
 }
 
 std::string Registry::expose() const {

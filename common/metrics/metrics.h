@@ -157,9 +157,6 @@ public:
     Gauge& gauge(std::string name, std::string help);
     Histogram& histogram(std::string name, std::string help, std::vector<double> bounds);
 
-    // A gauge whose value is read at each exposition, on that thread; `read` must be thread-safe.
-    void gauge_callback(std::string name, std::string help, std::function<double()> read);
-
     // All families in text format 0.0.4, sorted by name, then by label values.
     [[nodiscard]] std::string expose() const;
 

@@ -33,11 +33,6 @@ void WorkerPool::post(Task task) {
     wake_.notify_one();
 }
 
-std::size_t WorkerPool::backlog() const {
-    const std::lock_guard lock{mutex_};
-    return tasks_.size();
-}
-
 void WorkerPool::run() {
     for (;;) {
         Task task;

@@ -23,13 +23,10 @@ public:
 
     void post(Task task) override;
 
-    // Number of tasks that no thread has started.
-    [[nodiscard]] std::size_t backlog() const;
-
 private:
     void run();
 
-    mutable std::mutex mutex_;
+    std::mutex mutex_;
     std::condition_variable wake_;
     std::deque<Task> tasks_;
     bool stopping_ = false;

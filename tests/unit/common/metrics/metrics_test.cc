@@ -18,7 +18,7 @@ TEST(Metrics, ExposesFamiliesSortedByNameWithHelpAndType) {
     Registry registry;
     registry.gauge("stoker_b", "Second.").set(1.5);
     registry.counter("stoker_a_total", "First.").add(3);
-    registry.gauge_callback("stoker_c", "Third.", [] { return 7.0; });
+    registry.gauge("stoker_c", "Third.").set(7);
     EXPECT_EQ(
         registry.expose(),
         "# HELP stoker_a_total First.\n"

@@ -28,19 +28,5 @@ TEST(WorkerPool, RunsTasksConcurrently) {
     both.wait();
 }
 
-TEST(WorkerPool, BacklogCountsWaitingTasks) {
-    std::latch go{1};
-    std::latch started{1};
-    WorkerPool pool{"test", 1};
-    pool.post([&] {
-        started.count_down();
-        go.wait();
-    });
-    started.wait();
-    pool.post([] {});
-    EXPECT_EQ(pool.backlog(), 1U);
-    go.count_down();
-}
-
 }  // namespace
 }  // namespace stoker
