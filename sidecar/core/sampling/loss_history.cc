@@ -67,25 +67,17 @@ void LossHistory::replace_oldest(std::size_t less, float loss) {
     oldest_ = (oldest_ + 1) % capacity_;
 }
 
-double LossHistory::percentile(float loss, double luck) const {
-    return percentile_at(count_below(sorted_, loss), loss, luck);
-}
-
-double LossHistory::percentile_at(std::size_t less, float loss, double luck) const {
+double LossHistory::rate_and_add(float loss, double luck) {
+    const std::size_t less = count_below(sorted_, loss);
     std::size_t equal = 0;
     if (less < sorted_.size() && sorted_[less] == loss) {
         const auto first = sorted_.begin() + static_cast<std::ptrdiff_t>(less);
         equal = static_cast<std::size_t>(std::upper_bound(first, sorted_.end(), loss) - first);
     }
-    return (static_cast<double>(less) + luck * static_cast<double>(equal + 1)) /
-           static_cast<double>(sorted_.size() + 1);
-}
-
-double LossHistory::rate_and_add(float loss, double luck) {
-    const std::size_t less = count_below(sorted_, loss);
-    const double rated = percentile_at(less, loss, luck);
+    const double percentile = (static_cast<double>(less) + luck * static_cast<double>(equal + 1)) /
+                              static_cast<double>(sorted_.size() + 1);
     add_at(less, loss);
-    return rated;
+    return percentile;
 }
 
 }  // namespace stoker::sidecar

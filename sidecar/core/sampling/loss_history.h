@@ -21,17 +21,14 @@ public:
 
     [[nodiscard]] std::uint32_t capacity() const { return capacity_; }
 
-    // The share of losses below `loss`, 0..1, where `luck` (uniform in [0,1)) breaks ties. For a
-    // loss of the same distribution as the history this is exactly uniform, including ties, so
-    // keeping samples with probability percentile^beta keeps 1/(1+beta) of all. The top loss
-    // reaches 1; the published routine gave the hardest 1% a zero, so they were never read.
-    [[nodiscard]] double percentile(float loss, double luck) const;
-
-    // percentile() among the losses before this one, then add(); cheaper than both calls.
+    // Adds `loss` and returns its percentile: the share of the losses before it that are below it,
+    // 0..1, where `luck` (uniform in [0,1)) breaks ties. For a loss of the same distribution as the
+    // history this is exactly uniform, including ties, so keeping samples with probability
+    // percentile^beta keeps 1/(1+beta) of all. The top loss reaches 1; the published routine gave
+    // the hardest 1% a zero, so they were never read.
     double rate_and_add(float loss, double luck);
 
 private:
-    [[nodiscard]] double percentile_at(std::size_t less, float loss, double luck) const;
     void add_at(std::size_t less, float loss);
     void replace_oldest(std::size_t less, float loss);
 
