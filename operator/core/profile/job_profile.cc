@@ -62,7 +62,6 @@ JobValue value_of(const ValueInput& input) {
         value.epoch_seconds_without = value.epoch_seconds_with * profile.measured_benefit;
     }
     value.benefit = value.epoch_seconds_without / value.epoch_seconds_with;
-    value.potential = value.epoch_seconds_without / value.epoch_seconds_best;
     value.seconds_saved_per_epoch =
         std::max(value.epoch_seconds_without - value.epoch_seconds_with, 0.0);
     value.marginal_seconds_per_gib =

@@ -53,7 +53,6 @@ struct JobValue {
     double epoch_seconds_with = 0;              // with the bytes cached now
     double epoch_seconds_best = 0;              // if it never waited for data
     double benefit = 1;                         // without / with; 1: unknown
-    double potential = 1;                       // without / best: the benefit of caching everything
     double gpu_seconds_saved_per_gib_hour = 0;  // with the bytes cached now; 0 with nothing cached
     double seconds_saved_per_epoch = 0;
     double seconds_per_gib = 0;           // of an epoch, per GiB cached now, mean
