@@ -1,8 +1,6 @@
 // stoker-node: manages the pools' directories of one node. Composition root: parse, build, run.
-#include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <optional>
 #include <random>
 #include <string>
 #include <string_view>

@@ -1,8 +1,6 @@
 // kubectl-stoker: the plugin behind `kubectl stoker ...`.
 #include <cstdio>
-#include <string_view>
 #include <thread>
-#include <vector>
 
 #include <fmt/core.h>
 #include <unistd.h>

@@ -10,7 +10,6 @@
 #include "cli/stoker/simulate_report.h"
 #include "common/base/read_file.h"
 #include "common/domain/manifest.h"
-#include "sidecar/simulate/catalogue.h"
 #include "sidecar/simulate/simulator.h"
 
 namespace stoker::cli {

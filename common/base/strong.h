@@ -3,7 +3,6 @@
 #include <compare>
 #include <cstddef>
 #include <functional>
-#include <string>
 #include <utility>
 
 namespace stoker {

@@ -2,7 +2,6 @@
 
 #include <charconv>
 #include <cstdint>
-#include <system_error>
 
 namespace stoker::domain {
 

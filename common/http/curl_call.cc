@@ -11,8 +11,6 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-#include "common/base/check.h"
-
 namespace stoker::http {
 
 namespace {

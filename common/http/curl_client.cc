@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/core.h>
 #include <pthread.h>
 
 #include "common/base/check.h"

@@ -1,6 +1,5 @@
 #include "common/http/http_server.h"
 
-#include <chrono>
 #include <csignal>
 #include <memory>
 #include <thread>

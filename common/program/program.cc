@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
-#include <utility>
 
 #include <fmt/core.h>
 

@@ -1,7 +1,6 @@
 #include "operator/api/time_format.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <optional>
 

@@ -1,7 +1,6 @@
 #include "operator/certificates/authority.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include <fmt/format.h>

@@ -5,7 +5,6 @@
 #include <memory>
 #include <stop_token>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "common/base/clock.h"

@@ -1,12 +1,8 @@
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "common/base/clock.h"
 #include "common/base/guarded.h"

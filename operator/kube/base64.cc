@@ -1,4 +1,3 @@
-#include <array>
 #include <cstdint>
 
 #include "operator/kube/access.h"

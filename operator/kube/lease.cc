@@ -1,6 +1,5 @@
 #include "operator/kube/lease.h"
 
-#include <algorithm>
 #include <utility>
 
 #include <cpprest/json.h>

@@ -6,7 +6,6 @@
 #include <deque>
 #include <mutex>
 #include <stop_token>
-#include <string>
 
 #include "common/base/clock.h"
 #include "common/base/prng.h"

@@ -4,8 +4,6 @@
 #include <set>
 #include <tuple>
 
-#include <fmt/format.h>
-
 #include "common/log/log.h"
 #include "operator/sidecars/node_rules.h"
 

@@ -1,6 +1,5 @@
 #include "operator/sidecars/node_rules.h"
 
-#include <algorithm>
 #include <set>
 #include <string_view>
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <utility>
 
 #include <grpcpp/generic/async_generic_service.h>

@@ -1,7 +1,5 @@
 #include "operator/sidecars/served_certificate.h"
 
-#include <fmt/format.h>
-
 #include "common/base/read_file.h"
 
 namespace stoker::control {

@@ -6,7 +6,6 @@
 #include <mutex>
 #include <thread>
 
-#include <fmt/core.h>
 #include <grpcpp/grpcpp.h>
 
 #include "common/base/prng.h"

@@ -1,10 +1,7 @@
 #pragma once
 
-#include <map>
 #include <memory>
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "sidecar/core/sampling/exact_order.h"
 #include "sidecar/core/sampling/load_time.h"

@@ -2,7 +2,6 @@
 
 #include <condition_variable>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <utility>
 #include <variant>

@@ -9,7 +9,6 @@
 #include <thread>
 #include <utility>
 
-#include <fmt/core.h>
 #include <pthread.h>
 
 #include "common/base/guarded.h"

@@ -1,6 +1,5 @@
 #include "sidecar/service/access_proof.h"
 
-#include <algorithm>
 #include <chrono>
 #include <utility>
 

@@ -2,9 +2,7 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
-#include <string>
 
 #include "common/domain/ids.h"
 #include "common/runtime/loop_tasks.h"

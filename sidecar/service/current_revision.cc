@@ -1,7 +1,6 @@
 #include "sidecar/service/current_revision.h"
 
 #include <cpprest/json.h>
-#include <fmt/core.h>
 
 #include "common/domain/node_directory.h"
 #include "common/domain/parse_revision.h"

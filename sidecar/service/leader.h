@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <vector>
 
 #include "common/runtime/loop_tasks.h"
 #include "sidecar/config/sidecar_config.h"

@@ -1,7 +1,5 @@
 #include "sidecar/service/sidecar_metrics.h"
 
-#include <utility>
-
 namespace stoker::sidecar {
 
 namespace {

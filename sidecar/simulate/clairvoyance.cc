@@ -8,7 +8,6 @@
 
 #include <fmt/core.h>
 
-#include "common/base/check.h"
 #include "sidecar/core/sampling/clairvoyant_accesses.h"
 #include "sidecar/simulate/assembly.h"
 #include "sidecar/simulate/catalogue.h"

@@ -2,8 +2,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "common/base/result.h"
 #include "common/domain/manifest.h"

@@ -3,7 +3,6 @@
 #include <array>
 #include <memory>
 #include <new>
-#include <string>
 
 #include "client/src/core/bus_guard.h"
 #include "client/src/core/catalog.h"

@@ -1,7 +1,6 @@
 #include "operator/controllers/cachepool/node_sweeper.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include <fmt/format.h>

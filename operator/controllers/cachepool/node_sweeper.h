@@ -3,11 +3,9 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "common/base/clock.h"
 #include "common/base/guarded.h"

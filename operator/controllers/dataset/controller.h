@@ -1,8 +1,5 @@
 #pragma once
 
-#include <functional>
-#include <string>
-
 #include "operator/controllers/controller_parts.h"
 #include "operator/controllers/dataset/filler_keeper.h"
 #include "operator/controllers/status_writer.h"

@@ -1,6 +1,5 @@
 #include "operator/controllers/dataset/filler_keeper.h"
 
-#include <algorithm>
 #include <chrono>
 #include <utility>
 

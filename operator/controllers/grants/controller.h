@@ -4,7 +4,6 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "operator/controllers/controller_parts.h"
 #include "operator/core/allocation/reclaim_book.h"

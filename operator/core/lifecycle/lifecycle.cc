@@ -14,7 +14,6 @@
 #include "operator/core/lifecycle/pin_revisions.h"
 #include "operator/core/spec/validate.h"
 #include "operator/core/spec/validate_host_paths.h"
-#include "operator/core/workload/build_workload.h"
 
 namespace stoker::control {
 

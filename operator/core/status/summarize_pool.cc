@@ -4,7 +4,6 @@
 #include <chrono>
 #include <limits>
 #include <set>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -12,7 +11,6 @@
 #include "operator/core/spec/make_condition.h"
 #include "operator/core/spec/validate.h"
 #include "operator/core/view/cluster_view.h"
-#include "operator/core/view/totals.h"
 
 namespace stoker::control {
 

@@ -9,7 +9,6 @@
 
 #include "common/base/saturating.h"
 #include "operator/api/time_format.h"
-#include "operator/core/view/guests.h"
 #include "operator/core/workload/build_job.h"
 
 namespace stoker::control {

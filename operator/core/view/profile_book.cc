@@ -1,7 +1,6 @@
 #include "operator/core/view/profile_book.h"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <set>
 

@@ -8,8 +8,6 @@
 
 #include "common/base/quantity.h"
 #include "common/base/saturating.h"
-#include "operator/api/pod.h"
-#include "operator/api/sidecar_config.h"
 #include "operator/core/spec/validate.h"
 #include "operator/core/workload/build_pod.h"
 

@@ -4,7 +4,6 @@
 #include <functional>
 #include <map>
 #include <span>
-#include <vector>
 
 #include "common/base/bytes.h"
 #include "sidecar/core/eviction/importance_values.h"

@@ -1,6 +1,5 @@
 #include "sidecar/core/eviction/importance_eviction.h"
 
-#include <algorithm>
 #include <bit>
 #include <utility>
 

@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
-
-#include "common/base/check.h"
 
 namespace stoker::sidecar {
 

@@ -3,7 +3,6 @@
 // for its decisions. Little-endian; version first.
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "common/base/wire.h"
 #include "sidecar/core/sampling/importance_sampler.h"

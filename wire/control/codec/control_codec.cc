@@ -3,7 +3,6 @@
 #include <cmath>
 #include <functional>
 #include <optional>
-#include <string>
 #include <type_traits>
 
 #include "common/domain/parse_revision.h"
