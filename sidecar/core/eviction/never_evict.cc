@@ -1,14 +1,28 @@
 #include "sidecar/core/eviction/never_evict.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <limits>
-#include <utility>
 
 #include "common/base/check.h"
-#include "common/base/prng.h"
 
 namespace stoker::sidecar {
+
+namespace {
+
+// A fixed permutation of 0..2^bits-1 that is unlike the order of the ids: each step is invertible.
+std::uint64_t scattered(std::uint64_t position, unsigned bits) {
+    const std::uint64_t mask = (std::uint64_t{1} << bits) - 1;
+    const unsigned half = bits / 2 + 1;
+    std::uint64_t word = position;
+    for (const std::uint64_t odd : {0x9E3779B97F4A7C15ULL, 0xBF58476D1CE4E5B9ULL}) {
+        word = ((word ^ (word >> half)) * odd) & mask;
+    }
+    return word ^ (word >> half);
+}
+
+}  // namespace
 
 void NeverEvict::on_resident(SampleIndex sample, Bytes bytes) {
     if (sample >= bytes_.size()) {
@@ -25,16 +39,15 @@ void NeverEvict::on_gone(SampleIndex sample) {
 }
 
 void NeverEvict::shrink(Bytes excess, std::vector<SampleIndex>& victims) {
-    std::vector<std::pair<std::uint64_t, SampleIndex>> lots;
-    for (SampleIndex sample = 0; sample < bytes_.size(); ++sample) {
-        if (bytes_[sample] > 0) {
-            lots.emplace_back(Prng{sample}(), sample);
+    const auto bits = static_cast<unsigned>(std::bit_width(bytes_.size()));
+    const std::uint64_t positions = std::uint64_t{1} << bits;
+    Bytes freed;
+    for (std::uint64_t looks = 0; looks < positions && freed < excess; ++looks, ++position_) {
+        const std::uint64_t sample = scattered(position_ % positions, bits);
+        if (sample < bytes_.size() && bytes_[sample] > 0) {
+            victims.push_back(static_cast<SampleIndex>(sample));
+            freed += Bytes{bytes_[sample]};
         }
-    }
-    std::ranges::sort(lots);
-    for (Bytes freed; freed < excess && !lots.empty(); lots.pop_back()) {
-        victims.push_back(lots.back().second);
-        freed += Bytes{bytes_[victims.back()]};
     }
 }
 
