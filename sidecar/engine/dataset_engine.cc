@@ -121,10 +121,11 @@ Effects DatasetEngine::on_consumed(
 // Unread draws need room in the window as soon as two jobs share it, beside lookaheads, which never
 // have more than half of the standard window: a sample that one has read and the other has not must
 // stay. A job alone needs no more than the standard window: its draws can be fetched just before
-// they are read, and residents save it more.
+// they are read, and residents save it more. Before the operator's first order nothing can be
+// borrowed, so a need would say nothing about the grant.
 void DatasetEngine::size_window() {
     const WindowSharing& sharing = samplers_.sharing();
-    if (sharing.jobs() < 2) {
+    if (sharing.jobs() < 2 || !fetch_.grant().is_ordered()) {
         window_size_.reset();
     } else {
         const std::uint64_t lookaheads =

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <deque>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -22,9 +23,13 @@ constexpr TimePoint kNow{};
 // Jobs of one rank each that draw and read when the test says so; fetches arrive at once.
 class Node {
 public:
-    explicit Node(std::uint64_t granted, std::uint64_t window = 20)
+    // `granted_until`: TimePoint{} if the operator has not ordered anything yet.
+    explicit Node(
+        std::uint64_t granted,
+        std::uint64_t window = 20,
+        std::optional<TimePoint> granted_until = {})
         : granted_(granted),
-          engine_(SampleSizes{sizes_}, limits(window), {kRecord * granted, {}}) {}
+          engine_(SampleSizes{sizes_}, limits(window), {kRecord * granted, granted_until}) {}
 
     static EngineLimits limits(std::uint64_t window) {
         EngineLimits limits;
@@ -250,6 +255,19 @@ TEST(WindowBorrowing, SaysWhatAWindowLacksBesideASmallGrant) {
     node.begin(2);
     node.draw(1, 200);
     EXPECT_EQ(node.borrowed(), kRecord * 10);
+    EXPECT_EQ(node.engine().window_lack(), node.engine().window_needed() - kRecord * 30);
+    EXPECT_GT(node.engine().window_lack(), kRecord * 100);
+}
+
+TEST(WindowBorrowing, LacksNothingBeforeTheFirstOrder) {
+    Node node{0, 20, TimePoint{}};
+    node.begin(1);
+    node.begin(2);
+    node.draw(1, 200);
+    EXPECT_EQ(node.engine().window_lack(), Bytes::zero());
+    EXPECT_EQ(node.engine().window_needed(), Bytes::zero());
+    node.grant(10);
+    node.draw(2, 1);
     EXPECT_EQ(node.engine().window_lack(), node.engine().window_needed() - kRecord * 30);
     EXPECT_GT(node.engine().window_lack(), kRecord * 100);
 }
