@@ -9,7 +9,7 @@ CXX_FILES = $(shell git ls-files '*.cc' '*.h')
 export STOKER_PYTHON := $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build programs test test-local laws simulate-world mutants e2e attacks kueue demo demo-down cluster-build cluster-up cluster-down images bench accuracy time-to-accuracy traffic importance windowed three-jobs release lint lint-client format generate \
+.PHONY: help deps build programs test test-local laws simulate-world mutants e2e attacks kueue demo demo-down cluster-build cluster-up cluster-down images bench accuracy time-to-accuracy traffic importance importance-parts windowed three-jobs release lint lint-client format generate \
         check-generated asan tsan clang-tidy fuzzers nightly wheel docs pre-commit clean deps-build deps-test deps-nightly
 
 # $(call venv,NAME,PACKAGE): build/venv-NAME with a package of PyPI, made once.
@@ -117,6 +117,9 @@ time-to-accuracy: build ## train from a slow origin under every contract and cac
 
 importance: deps-test build ## two jobs share a node directory by importance: hits against the map of one of them (some minutes)
 	$(PYTHON) bench/shared_importance.py --build $(BUILD)
+
+importance-parts: build ## what each part of iCACHE earns, by the simulator (some minutes)
+	$(PYTHON) bench/importance_parts.py --build $(BUILD)
 
 three-jobs: ## three jobs on one pool of a real cluster: planned, evenly split, LRU; writes docs/experiments (15 minutes)
 	tools/deps.sh build test cluster accuracy
