@@ -20,6 +20,8 @@ std::vector<LawRow> check_clairvoyance();           // T6
 std::vector<LawRow> check_sharing();                // T9
 std::vector<LawRow> check_ods();                    // T10
 std::vector<LawRow> check_buckets();                // T11
+std::vector<LawRow> check_product_scale();          // T12
+std::vector<LawRow> check_shadow_heap();            // T13
 
 // Rows of random_law() that drive a sampler without an engine.
 class RandomWorkload;

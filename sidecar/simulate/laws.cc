@@ -107,6 +107,12 @@ const std::vector<Law>& laws() {
          "several jobs, Seneca's ODS: 0.68, 0.59, 0.54 fetches per job and epoch",
          check_ods},
         {"T11", "IOWA: the bucket's size by epoch, and what is fetched for it", check_buckets},
+        {"T12",
+         "three windowed jobs at a product's scale, with standard settings and phases at random",
+         check_product_scale},
+        {"T13",
+         "iCACHE: while values are refreshed, the shadow heap takes at most 0.5 % of the cache",
+         check_shadow_heap},
     };
     return kLaws;
 }

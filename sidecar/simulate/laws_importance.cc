@@ -1,9 +1,14 @@
-// T2 to T4: the contract importance.
+// T2 to T4 and T13: the contract importance.
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 
 #include <fmt/core.h>
 
+#include "common/base/prng.h"
+#include "common/domain/segment_format.h"
+#include "sidecar/core/eviction/keyed_heaps.h"
 #include "sidecar/simulate/catalogue.h"
 #include "sidecar/simulate/law_checks.h"
 
@@ -131,7 +136,48 @@ LawRow check_large_dataset() {
         hit_ratio(scenario, run_law(scenario).jobs[0]) / small};
 }
 
+// Memory that moving all residents to a shadow heap adds, as a share of the cache. Moves them as
+// ImportanceEviction does: the last entry of the main heap first.
+double shadow_share(std::uint32_t residents, Bytes sample_bytes) {
+    constexpr std::uint32_t kMain = 0;
+    constexpr std::uint32_t kShadow = 1;
+    const Bytes record{domain::record_bytes(sample_bytes.count())};
+    sidecar::ImportanceHeaps heaps{residents};
+    Prng prng{7};
+    const auto draw_key = [&prng] { return static_cast<std::uint32_t>(prng.below(1U << 30U)); };
+    for (std::uint32_t sample = 0; sample < residents; ++sample) {
+        heaps.insert(kMain, {draw_key(), sample, sidecar::saturated(record)});
+    }
+    const auto memory = [&heaps] {
+        return heaps.entries(kMain).memory_bytes() + heaps.entries(kShadow).memory_bytes();
+    };
+    const std::size_t before = memory();
+    std::size_t most = before;
+    while (!heaps.entries(kMain).empty()) {
+        sidecar::ImportanceHeaps::Entry entry = heaps.take_last(kMain);
+        entry.key = draw_key();
+        heaps.insert(kShadow, entry);
+        most = std::max(most, memory());
+    }
+    return static_cast<double>(most - before) / static_cast<double>((record * residents).count());
+}
+
 }  // namespace
+
+std::vector<LawRow> check_shadow_heap() {
+    std::vector<LawRow> rows;
+    // Bytes of a sample: MNIST, CIFAR-10, ImageNet.
+    for (const Bytes sample : {Bytes{784}, Bytes{3073}, kib(110)}) {
+        for (const std::uint32_t residents : {20'000U, 400'000U}) {
+            rows.push_back(
+                {"memory of the shadow heap / of the cache",
+                 fmt::format("{} samples of {} bytes", residents, sample.count()),
+                 at_most(.005).floor(0),
+                 shadow_share(residents, sample)});
+        }
+    }
+    return rows;
+}
 
 std::vector<LawRow> check_selection() {
     std::vector<LawRow> rows;

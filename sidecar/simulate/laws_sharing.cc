@@ -1,12 +1,16 @@
-// T9 and T10: several jobs on one dataset.
+// T9, T10 and T12: several jobs on one dataset.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <fmt/core.h>
 
+#include "common/base/prng.h"
 #include "sidecar/core/engine_limits.h"
 #include "sidecar/simulate/law_checks.h"
 
@@ -145,9 +149,73 @@ void check_unequal_jobs(std::vector<LawRow>& rows) {
     }
 }
 
-// T9 at a product's scale: 200,000 samples of 110 KiB, a fifth of them cached, the sidecar's
-// standard window, loaders of 2 batches of 128 and of 16 batches of 256.
-void check_product_scale(std::vector<LawRow>& rows) {
+// 200,000 samples of 110 KiB, a fifth of them cached, three jobs, the sidecar's standard window.
+Scenario product_scenario(std::uint32_t ahead, std::uint32_t batch) {
+    Scenario scenario = shared_scenario(3);
+    scenario.dataset.samples = 200'000;
+    const double cached = scenario.cache.share * static_cast<double>(scenario.dataset.samples) *
+                          static_cast<double>(scenario.dataset.mean_bytes.count());
+    scenario.cache.window_share =
+        static_cast<double>(sidecar::EngineLimits{}.window.count()) / cached;
+    scenario.ahead = ahead;
+    scenario.batch = batch;
+    return scenario;
+}
+
+// All jobs but the first begin at random times within its first epoch. Returns these times, in
+// epochs: "0 0.37 0.83".
+std::string draw_starts(Scenario& scenario, Prng& prng) {
+    const double epoch_ms =
+        1000 * static_cast<double>(scenario.dataset.samples) / scenario.samples_per_second;
+    std::string starts = "0";
+    for (std::size_t i = 1; i < scenario.jobs.size(); ++i) {
+        const double phase = prng.unit();
+        scenario.jobs[i].start = std::chrono::milliseconds{std::llround(phase * epoch_ms)};
+        starts += fmt::format(" {:.2f}", phase);
+    }
+    return starts;
+}
+
+// The bar is that of the mean over the starts; the spread says how much they matter.
+void check_random_phases(std::vector<LawRow>& rows) {
+    constexpr std::uint64_t kDraws = 3;
+    Scenario scenario = product_scenario(16, 256);
+    scenario.epochs = 3;
+    set_pace(scenario, Pace::kLockStep);
+    std::vector<double> fetches;
+    Prng prng{14};
+    for (scenario.seed = 1; scenario.seed <= kDraws; ++scenario.seed) {
+        const std::string starts = draw_starts(scenario, prng);
+        const Outcome outcome = run_law(scenario);
+        fetches.push_back(fetches_per_job_epoch(outcome, scenario.discard));
+        rows.push_back(
+            {"each sample exactly once an epoch",
+             fmt::format("N=200000 w=0.2 16x256 starts {}", starts),
+             within(1, 0),
+             worst_coverage(outcome)});
+    }
+    const auto [least, most] = std::ranges::minmax(fetches);
+    const std::string parameters =
+        fmt::format("N=200000 w=0.2 J=3 16x256, {} draws of the starts", kDraws);
+    rows.push_back(
+        {"mean fetches per job and epoch, random phases",
+         parameters,
+         at_most(.36).floor(floor_of(scenario)),
+         std::accumulate(fetches.begin(), fetches.end(), 0.0) / kDraws});
+    rows.push_back({"largest less smallest of them", parameters, at_most(.03), most - least});
+}
+
+}  // namespace
+
+std::vector<LawRow> check_sharing() {
+    std::vector<LawRow> rows;
+    check_lock_step(rows);
+    check_unequal_jobs(rows);
+    return rows;
+}
+
+// T12: loaders of 2 batches of 128 and of 16 batches of 256.
+std::vector<LawRow> check_product_scale() {
     struct Case {
         Pace pace;
         std::uint32_t ahead;
@@ -155,20 +223,13 @@ void check_product_scale(std::vector<LawRow>& rows) {
         double fetches_max;
     };
 
+    std::vector<LawRow> rows;
     const double unequal = 1.1 * .8 / 2.2;  // of the floor at speeds 1 : .5 : .7
     for (const Case& one :
          {Case{Pace::kLockStep, 16, 256, .30},
-          Case{Pace::kPhases, 16, 256, .36},
           Case{Pace::kSpeeds, 2, 128, unequal},
           Case{Pace::kSpeeds, 16, 256, unequal}}) {
-        Scenario scenario = shared_scenario(3);
-        scenario.dataset.samples = 200'000;
-        const double cached = scenario.cache.share * static_cast<double>(scenario.dataset.samples) *
-                              static_cast<double>(scenario.dataset.mean_bytes.count());
-        scenario.cache.window_share =
-            static_cast<double>(sidecar::EngineLimits{}.window.count()) / cached;
-        scenario.ahead = one.ahead;
-        scenario.batch = one.batch;
+        Scenario scenario = product_scenario(one.ahead, one.batch);
         scenario.epochs = one.pace == Pace::kSpeeds ? 4 : 3;
         set_pace(scenario, one.pace);
         add_paced_rows(
@@ -178,15 +239,7 @@ void check_product_scale(std::vector<LawRow>& rows) {
             one.fetches_max,
             rows);
     }
-}
-
-}  // namespace
-
-std::vector<LawRow> check_sharing() {
-    std::vector<LawRow> rows;
-    check_lock_step(rows);
-    check_unequal_jobs(rows);
-    check_product_scale(rows);
+    check_random_phases(rows);
     return rows;
 }
 

@@ -70,6 +70,13 @@ TEST(RandomLaws, RepeatBySeed) {
     }
 }
 
+// 136,000 answers of 5 KiB at 1.8 GiB/s an epoch, each rounded down to whole nanoseconds.
+TEST(RandomLaws, FloorOfSecondsAllowsForWholeNanoseconds) {
+    const LawRow row = random_law(2023);
+    EXPECT_EQ(row.what, "seconds of an epoch");
+    EXPECT_EQ(row.verdict(), Verdict::kHeld) << row.parameters;
+}
+
 // One row of each closed form, other parameters in each run.
 TEST(RandomLaws, Hold) {
     const std::uint64_t seed = test::seed();
