@@ -222,6 +222,21 @@ def test_reader_follows_a_new_residency_table(origin, sidecar):
         assert read_all(samples) == origin.payloads
 
 
+def test_reader_follows_a_table_that_was_replaced_under_its_connection(origin, sidecar):
+    sidecar.start()
+    with stoker.open("train") as samples:
+        samples.fetch(range(10))
+        [table] = [name for name in os.listdir(sidecar.settings["node"]) if name.startswith("residency.")]
+        path = os.path.join(sidecar.settings["node"], table)
+        with open(path, "rb") as old, open(path + ".new", "wb") as new:
+            new.write(old.read(64).ljust(os.path.getsize(path), b"\0"))  # the header, and no words
+        os.replace(path + ".new", path)
+        assert read_all(samples) == origin.payloads
+        assert samples.stats()["origin_samples"] == 0 and samples.stats()["attached"] == 1
+    fetched = [id for event in sidecar.events("fetch") for id in event["samples"]]
+    assert fetched == list(range(200)), "what the new table has is not requested again"
+
+
 def test_undeliverable_object_is_an_error_with_its_key(origin, sidecar):
     sidecar.start(origin_error=[7])
     with stoker.open("train") as samples:

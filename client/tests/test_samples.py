@@ -44,7 +44,7 @@ def test_misses_of_a_batch_are_one_request(origin, sidecar):
 
 
 def test_huge_batch_is_split_into_requests(origin, sidecar, monkeypatch):
-    monkeypatch.setattr("stoker.sources.FETCH_AT_MOST", 64)
+    monkeypatch.setattr("stoker.samples.FETCH_AT_MOST", 64)
     sidecar.start()
     with stoker.open("train") as samples:
         for sample in samples.fetch(range(200)):

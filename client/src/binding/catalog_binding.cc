@@ -2,7 +2,6 @@
 
 #include "client/src/binding/bindings.h"
 #include "client/src/binding/core_error.h"
-#include "client/src/binding/sample_ids.h"
 #include "client/src/core/catalog.h"
 
 namespace stoker::client {

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <utility>
 
 #include <pybind11/pybind11.h>
 
+#include "common/base/clock.h"
 #include "common/base/result.h"
 
 // Converts an Error to the Python exception `stoker._core.CoreError(code, message)`; code:
@@ -31,6 +33,31 @@ T value_or_raise(Result<T> result) {
     if constexpr (!std::is_void_v<T>) {
         return *std::move(result);
     }
+}
+
+inline const SystemClock& system_clock() {
+    static const SystemClock kClock;
+    return kClock;
+}
+
+inline TimePoint deadline_after(double seconds) {
+    return system_clock().now() +
+           std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+}
+
+// Runs a blocking call, deadline -> Result, without the GIL; `timeout` is in seconds. An exception
+// of a Python signal handler takes precedence over the result.
+template <class Call>
+auto waiting(double timeout, Call call) {
+    auto result = [&] {
+        const TimePoint deadline = deadline_after(timeout);
+        pybind11::gil_scoped_release release;
+        return call(deadline);
+    }();
+    if (PyErr_Occurred() != nullptr) {
+        throw pybind11::error_already_set();
+    }
+    return value_or_raise(std::move(result));
 }
 
 }  // namespace stoker::client

@@ -1,12 +1,17 @@
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <span>
 #include <string_view>
 
+#include <fmt/core.h>
 #include <pybind11/stl.h>
 
 #include "client/src/binding/bindings.h"
 #include "client/src/binding/core_error.h"
-#include "client/src/binding/sample_ids.h"
 #include "client/src/binding/sample_object.h"
 #include "client/src/core/node_reader.h"
+#include "client/src/core/sidecar_client.h"
 
 namespace stoker::client {
 
@@ -15,6 +20,47 @@ namespace {
 namespace py = pybind11;
 
 constexpr std::size_t kUnlinkedChecksPerBatch = 2;
+
+// Releases the buffer of PyObject_GetBuffer.
+struct HeldBuffer {
+    Py_buffer view{};
+    bool held = false;
+
+    ~HeldBuffer() {
+        if (held) {
+            PyBuffer_Release(&view);
+        }
+    }
+};
+
+bool copy_from_buffer(py::handle source, std::vector<std::uint64_t>& out) {
+    HeldBuffer buffer;
+    if (PyObject_CheckBuffer(source.ptr()) == 0) {
+        return false;
+    }
+    if (PyObject_GetBuffer(source.ptr(), &buffer.view, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS) != 0) {
+        PyErr_Clear();
+        return false;
+    }
+    buffer.held = true;
+    const std::string_view format = buffer.view.format == nullptr ? "B" : buffer.view.format;
+    const bool integers = format == "l" || format == "q" || format == "L" || format == "Q";
+    if (!integers || buffer.view.itemsize != sizeof(std::uint64_t) || buffer.view.ndim != 1) {
+        return false;
+    }
+    out.resize(static_cast<std::size_t>(buffer.view.len) / sizeof(std::uint64_t));
+    std::memcpy(out.data(), buffer.view.buf, static_cast<std::size_t>(buffer.view.len));
+    return true;
+}
+
+// Negative numbers become huge ones and fail the range check.
+std::uint64_t to_id(PyObject* item) {
+    const Py_ssize_t id = PyNumber_AsSsize_t(item, PyExc_IndexError);
+    if (id == -1 && PyErr_Occurred() != nullptr) {
+        throw py::error_already_set();
+    }
+    return static_cast<std::uint64_t>(id);
+}
 
 Verify parse_verify(std::string_view text) {
     if (text == "first") {
@@ -29,9 +75,69 @@ Verify parse_verify(std::string_view text) {
     throw py::value_error("verify must be 'first', 'always' or 'never'");
 }
 
+// The samples of a batch that are not read yet, each with its position in the batch. Used by one
+// thread.
+class Misses {
+public:
+    struct Item {
+        std::uint64_t id = 0;
+        std::size_t position = 0;
+        bool is_ready = false;  // the sidecar has reported it, and it is not read yet
+    };
+
+    Misses() = default;
+
+    explicit Misses(std::vector<Item> items)
+        : items_(std::move(items)) {}
+
+    // All of a batch.
+    Misses(py::handle ids, std::uint64_t count) {
+        for (const std::uint64_t id : sample_ids(ids, count)) {
+            items_.push_back({id, items_.size()});
+        }
+    }
+
+    // In parts of at most `size` samples.
+    [[nodiscard]] std::vector<Misses> split(std::size_t size) const {
+        std::vector<Misses> parts;
+        for (std::size_t at = 0; at < items_.size(); at += size) {
+            const auto part = std::span{items_}.subspan(at, std::min(size, items_.size() - at));
+            parts.emplace_back(std::vector<Item>(part.begin(), part.end()));
+        }
+        return parts;
+    }
+
+    void note(local::Fetched fetched) {
+        for (std::size_t at = 0; at < items_.size(); ++at) {
+            items_[at].is_ready = fetched.statuses.at(at) == local::FetchStatus::kReady;
+        }
+        if (std::ranges::count(fetched.statuses, local::FetchStatus::kOriginError) > 0) {
+            refusal_ = std::move(fetched.message);
+        }
+    }
+
+    template <class Part>
+    [[nodiscard]] auto all(Part Item::*part) const {
+        std::vector<Part> out;
+        std::ranges::transform(items_, std::back_inserter(out), part);
+        return out;
+    }
+
+    // The message of the sidecar's last origin error; empty: none.
+    [[nodiscard]] py::str refusal() const { return to_words(refusal_); }
+
+    [[nodiscard]] std::vector<Item>& items() { return items_; }
+
+    [[nodiscard]] std::size_t size() const { return items_.size(); }
+
+private:
+    std::vector<Item> items_;
+    std::string refusal_;
+};
+
 // Python binding of NodeReader. The GIL is the lock that NodeReader requires. It is released only
-// around check(), which any thread may call, and only for batches with a first touch, which may
-// wait for the disk.
+// for requests to the sidecar, and around check(), which any thread may call, of samples at their
+// first touch, which may wait for the disk.
 class PyNodeReader {
 public:
     PyNodeReader(
@@ -49,36 +155,61 @@ public:
         catalog_ = py::cast(std::const_pointer_cast<Catalog>(reader_->catalog()));
     }
 
-    // Returns (samples, positions of misses): samples is as long as `ids`, with None for a miss.
+    // Returns (samples, misses): samples is as long as `ids`, with None for a miss; misses is None
+    // if there are none.
     py::tuple read(py::handle ids) {
         const auto wanted = sample_ids(ids, reader_->manifest().sample_count());
-        std::vector<std::optional<Location>> places;
-        places.reserve(wanted.size());
-        bool all_checked = true;
-        for (const std::uint64_t id : wanted) {
-            places.push_back(reader_->locate(domain::SampleId{id}));
-            const auto& place = places.back();
-            all_checked =
-                all_checked && (!place || reader_->is_checked(domain::SampleId{id}, *place));
+        auto views = find(wanted);
+        py::list samples(wanted.size());
+        std::vector<Misses::Item> misses;
+        for (std::size_t i = 0; i < wanted.size(); ++i) {
+            PyObject* item = nullptr;
+            if (views[i]) {
+                item = sample_of(wanted[i], *std::move(views[i]));
+            } else {
+                item = py::none().release().ptr();
+                misses.push_back({wanted[i], i});
+            }
+            PyList_SET_ITEM(samples.ptr(), static_cast<Py_ssize_t>(i), item);
         }
-        std::vector<std::optional<SampleView>> views(wanted.size());
-        if (all_checked) {
-            check_all(wanted, places, views);
-        } else {
-            py::gil_scoped_release release;
-            check_all(wanted, places, views);
+        const py::object missing =
+            misses.empty() ? py::none() : py::cast(Misses{std::move(misses)});
+        return py::make_tuple(std::move(samples), missing);
+    }
+
+    // Requests the misses, waits, and reads those that the sidecar reports as ready into `samples`.
+    // Returns as read_ready().
+    bool fetch(SidecarClient& client, const py::list& samples, Misses& misses, double timeout) {
+        const auto ids = misses.all(&Misses::Item::id);
+        misses.note(
+            waiting(timeout, [&](TimePoint deadline) { return client.fetch(ids, deadline); }));
+        return read_ready(samples, misses);
+    }
+
+    // Reads the misses that are ready. False: some of these are absent or damaged.
+    bool read_ready(const py::list& samples, Misses& misses) {
+        std::vector<std::uint64_t> ready;
+        for (const Misses::Item& miss : misses.items()) {
+            if (miss.is_ready) {
+                ready.push_back(miss.id);
+            }
         }
-        reader_->retire_unlinked(kUnlinkedChecksPerBatch);
-        return to_python(wanted, views);
+        auto views = find(ready);
+        std::size_t at = 0;
+        const auto found = std::erase_if(misses.items(), [&](const Misses::Item& miss) {
+            if (!miss.is_ready || !views[at++]) {
+                return false;
+            }
+            samples[miss.position] =
+                py::reinterpret_steal<py::object>(sample_of(miss.id, *std::move(views[at - 1])));
+            return true;
+        });
+        return found == ready.size();
     }
 
     void refresh() { value_or_raise(reader_->refresh()); }
 
-    void retire_unlinked() { reader_->retire_unlinked(reader_->mapped_segments()); }
-
     [[nodiscard]] py::object catalog() const { return catalog_; }
-
-    [[nodiscard]] std::size_t mapped_segments() const { return reader_->mapped_segments(); }
 
     // One byte for each id: 1 if the sample is on the node now.
     [[nodiscard]] py::bytes resident(py::handle ids) const {
@@ -94,59 +225,92 @@ public:
         py::dict out;
         out["hits"] = counts.hits;
         out["hit_bytes"] = counts.hit_bytes;
-        out["misses"] = counts.misses;
         out["corrupt"] = counts.corrupt;
-        out["segments_mapped"] = counts.segments_mapped;
-        out["segments_retired"] = counts.segments_retired;
         return out;
     }
 
 private:
-    void check_all(
-        const std::vector<std::uint64_t>& ids,
-        std::vector<std::optional<Location>>& places,
-        std::vector<std::optional<SampleView>>& views) {
+    // nullopt: a miss.
+    std::vector<std::optional<SampleView>> find(const std::vector<std::uint64_t>& ids) {
+        std::vector<std::optional<SampleView>> views(ids.size());
+        std::vector<std::pair<std::size_t, Location>> unchecked;
         for (std::size_t i = 0; i < ids.size(); ++i) {
-            if (places[i]) {
-                views[i] = reader_->check(domain::SampleId{ids[i]}, *std::move(places[i]));
+            const domain::SampleId id{ids[i]};
+            auto place = reader_->locate(id);
+            if (place && reader_->is_checked(id, *place)) {
+                views[i] = reader_->check(id, *std::move(place));
+            } else if (place) {
+                unchecked.emplace_back(i, *std::move(place));
             }
         }
+        if (!unchecked.empty()) {
+            py::gil_scoped_release release;
+            for (auto& [i, place] : unchecked) {
+                views[i] = reader_->check(domain::SampleId{ids[i]}, std::move(place));
+            }
+        }
+        reader_->retire_unlinked(kUnlinkedChecksPerBatch);
+        return views;
     }
 
-    py::tuple to_python(
-        const std::vector<std::uint64_t>& ids, std::vector<std::optional<SampleView>>& views) {
-        py::list out(ids.size());
-        py::list misses;
-        for (std::size_t i = 0; i < ids.size(); ++i) {
-            PyObject* item = nullptr;
-            if (views[i]) {
-                item = new_sample(
-                    {views[i]->bytes,
-                     ids[i],
-                     reader_->manifest().sample(domain::SampleId{ids[i]}).label,
-                     views[i]->seq,
-                     std::move(views[i]->pin),
-                     nullptr,
-                     catalog_.ptr()});
-                if (item == nullptr) {
-                    throw py::error_already_set();
-                }
-            } else {
-                item = py::none().release().ptr();
-                misses.append(i);
-            }
-            PyList_SET_ITEM(out.ptr(), static_cast<Py_ssize_t>(i), item);
+    // A new reference.
+    PyObject* sample_of(std::uint64_t id, SampleView view) {
+        PyObject* sample = new_sample(
+            {view.bytes,
+             id,
+             reader_->manifest().sample(domain::SampleId{id}).label,
+             view.seq,
+             std::move(view.pin),
+             nullptr,
+             catalog_.ptr()});
+        if (sample == nullptr) {
+            throw py::error_already_set();
         }
-        return py::make_tuple(std::move(out), std::move(misses));
+        return sample;
     }
 
     std::unique_ptr<NodeReader> reader_;
     py::object catalog_;
 };
 
+void add_misses(py::module_& module) {
+    py::class_<Misses>(module, "Misses", "Samples of a batch that are not read yet.")
+        .def(py::init<py::handle, std::uint64_t>(), py::arg("ids"), py::arg("count"))
+        .def("__len__", &Misses::size)
+        .def("split", &Misses::split, py::arg("size"))
+        .def_property_readonly("ids", [](const Misses& m) { return m.all(&Misses::Item::id); })
+        .def_property_readonly(
+            "positions", [](const Misses& m) { return m.all(&Misses::Item::position); })
+        .def_property_readonly("refusal", &Misses::refusal);
+}
+
 }  // namespace
 
+std::vector<std::uint64_t> sample_ids(py::handle ids, std::uint64_t count) {
+    std::vector<std::uint64_t> out;
+    if (!copy_from_buffer(ids, out)) {
+        const py::object items = py::reinterpret_steal<py::object>(
+            PySequence_Fast(ids.ptr(), "sample ids must be a sequence of integers"));
+        if (!items) {
+            throw py::error_already_set();
+        }
+        const Py_ssize_t size = PySequence_Fast_GET_SIZE(items.ptr());
+        out.reserve(static_cast<std::size_t>(size));
+        for (Py_ssize_t i = 0; i < size; ++i) {
+            out.push_back(to_id(PySequence_Fast_GET_ITEM(items.ptr(), i)));
+        }
+    }
+    for (const std::uint64_t id : out) {
+        if (id >= count) {
+            throw py::index_error(fmt::format(
+                "sample id {} is outside 0..{}", static_cast<std::int64_t>(id), count - 1));
+        }
+    }
+    return out;
+}
+
 void add_node_reader(py::module_& module) {
+    add_misses(module);
     py::class_<PyNodeReader>(module, "NodeReader", "Reads a node directory; see node_reader.h.")
         .def(
             py::init<const std::string&, std::uint64_t, const std::string&, std::size_t, bool>(),
@@ -156,12 +320,18 @@ void add_node_reader(py::module_& module) {
             py::arg("maps_max") = 16384,
             py::arg("guest") = false)
         .def("read", &PyNodeReader::read, py::arg("ids"))
+        .def(
+            "fetch",
+            &PyNodeReader::fetch,
+            py::arg("client"),
+            py::arg("samples"),
+            py::arg("misses"),
+            py::arg("timeout"))
+        .def("read_ready", &PyNodeReader::read_ready, py::arg("samples"), py::arg("misses"))
         .def("refresh", &PyNodeReader::refresh)
-        .def("retire_unlinked", &PyNodeReader::retire_unlinked)
         .def("resident", &PyNodeReader::resident, py::arg("ids"))
         .def("counts", &PyNodeReader::counts)
-        .def_property_readonly("catalog", &PyNodeReader::catalog)
-        .def_property_readonly("mapped_segments", &PyNodeReader::mapped_segments);
+        .def_property_readonly("catalog", &PyNodeReader::catalog);
 }
 
 }  // namespace stoker::client

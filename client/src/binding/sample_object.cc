@@ -4,8 +4,8 @@
 #include <memory>
 #include <new>
 
-#include "client/src/core/bus_guard.h"
 #include "client/src/core/catalog.h"
+#include "client/src/core/mapped_file.h"
 
 namespace stoker::client {
 
@@ -81,14 +81,14 @@ PyObject* get_checksum(PyObject* object, void* /*closure*/) {
     const SampleObject* self = self_of(object);
     if (self->seq) {
         std::array<std::byte, domain::kRecordHeaderBytes> header{};
-        if (!read_guarded({self->data - header.size(), header.size()}, header.data())) {
+        if (!copy_guarded({self->data - header.size(), header.size()}, header, header.size())) {
             return raise_cut();
         }
         if (const auto record = domain::decode_record_header(header, *self->seq)) {
             return PyLong_FromUnsignedLong(record->payload_crc32c);
         }
     }
-    const auto crc = crc32c_guarded(bytes_of(*self));
+    const auto crc = copy_guarded(bytes_of(*self), {}, 0);
     return crc ? PyLong_FromUnsignedLong(*crc) : raise_cut();
 }
 
@@ -133,8 +133,9 @@ PyObject* reduce(PyObject* object, PyObject* /*unused*/) {
     if (!data || !key || !etag) {
         return nullptr;
     }
+    const auto bytes = bytes_of(*self);
     auto* copy = reinterpret_cast<std::byte*>(PyBytes_AS_STRING(data.ptr()));
-    if (!read_guarded(bytes_of(*self), copy)) {
+    if (!copy_guarded(bytes, {copy, bytes.size()}, bytes.size())) {
         return raise_cut();
     }
     return Py_BuildValue(

@@ -4,8 +4,6 @@
 
 #include <fmt/core.h>
 
-#include "client/src/core/bus_guard.h"
-
 namespace stoker::client {
 
 Result<std::shared_ptr<const Catalog>> Catalog::open(const std::string& path) {
@@ -23,7 +21,7 @@ Result<std::shared_ptr<const Catalog>> Catalog::open(const std::string& path) {
 Result<std::shared_ptr<const Catalog>> Catalog::open_copy(const std::string& path) {
     STOKER_TRY(const MappedFile file, MappedFile::open(path));
     std::vector<std::byte> bytes(file.bytes().size());
-    if (!read_guarded(file.bytes(), bytes.data())) {
+    if (!copy_guarded(file.bytes(), bytes, bytes.size())) {
         return fail(ErrorCode::kCorruption, fmt::format("{} was cut", path));
     }
     auto catalog = from_bytes(std::move(bytes));

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -46,6 +47,26 @@ private:
     std::uint64_t device_ = 0;
     std::uint64_t inode_ = 0;
 };
+
+// Reading mapped files without crashing. A page that lies beyond its truncated file, or that the
+// disk cannot read, raises SIGBUS on access; copy_guarded() and load_guarded() return nullopt
+// instead. Thread-safe; the caller guarantees that the addresses are mapped.
+//
+// They need our SIGBUS handler, which passes every other SIGBUS on to the previous handler or the
+// default action. If another handler was installed over ours, install_bus_guard() puts ours back on
+// top, with the other one behind it.
+
+// One system call if already installed.
+void install_bus_guard();
+
+// Copies the first to.size() bytes of `from`, and returns crc32c() of all bytes of `from` after the
+// first `skipped`. If all bytes are copied, the checksum is that of the copy, which no other
+// process can change. nullopt: some of these bytes cannot be read.
+[[nodiscard]] std::optional<std::uint32_t> copy_guarded(
+    std::span<const std::byte> from, std::span<std::byte> to, std::size_t skipped);
+
+// Loads one word with acquire order.
+[[nodiscard]] std::optional<std::uint64_t> load_guarded(const std::uint64_t* word);
 
 // The Error of a failed system call: "opening <name>: <strerror>", with the code that matches
 // errno.

@@ -7,10 +7,9 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/src/core/bus_guard.h"
-#include "common/base/crc32c.h"
 #include "common/domain/residency_table.h"
 #include "common/domain/residency_word.h"
 #include "common/domain/segment_format.h"
@@ -30,20 +29,66 @@ std::uint32_t fingerprint(std::uint64_t word) {
     return static_cast<std::uint32_t>((word * 0x9E3779B97F4A7C15ULL) >> 32U) | 1U;
 }
 
-// nullopt: not the record that the word describes.
-std::optional<domain::RecordHeader> header_of(
-    std::span<const std::byte> record,
-    domain::SampleId id,
-    std::uint64_t payload_bytes,
-    const Location& where) {
-    auto header = domain::decode_record_header(record, where.pin->seq());
-    if (header && (header->sample != id || header->payload_bytes != payload_bytes)) {
-        header.reset();
+// Relative to the node directory's `segments` folder.
+std::string segment_file_name(domain::SegmentSeq seq) {
+    return fmt::format("{}.seg", seq.value());
+}
+
+// Uses pread: a file shorter than its header must be an error, not SIGBUS.
+Result<domain::SegmentHeader> read_header(int fd, const std::string& name) {
+    std::array<std::byte, domain::kSegmentHeaderBytes> raw{};
+    const ssize_t got = ::pread(fd, raw.data(), raw.size(), 0);
+    if (got < 0) {
+        return fail(system_error(errno, fmt::format("reading {}", name)));
     }
-    return header;
+    return domain::decode_segment_header(std::span{raw}.first(static_cast<std::size_t>(got)));
 }
 
 }  // namespace
+
+Result<std::shared_ptr<SegmentMap>> SegmentMap::open(
+    int segments_fd, domain::SegmentSeq seq, domain::RevisionId revision) {
+    const std::string name = segment_file_name(seq);
+    const UniqueFd fd{::openat(segments_fd, name.c_str(), O_RDONLY | O_CLOEXEC)};
+
+    struct stat status {};
+
+    if (!fd.valid() || ::fstat(fd.get(), &status) != 0) {
+        return fail(system_error(errno, fmt::format("opening {}", name)));
+    }
+    STOKER_TRY(const domain::SegmentHeader header, read_header(fd.get(), name));
+    if (header.seq != seq || header.revision != revision) {
+        return fail(ErrorCode::kCorruption, fmt::format("{} is a segment of something else", name));
+    }
+    const auto file_bytes = static_cast<std::uint64_t>(status.st_size);
+    const std::uint64_t length = std::clamp(
+        header.capacity_bytes, file_bytes, std::max(file_bytes, domain::kSegmentBytesMax));
+    STOKER_TRY(MappedFile file, MappedFile::map(fd.get(), length, name));
+    return std::shared_ptr<SegmentMap>{new SegmentMap{std::move(file), seq, file_bytes}};
+}
+
+std::optional<std::span<const std::byte>> SegmentMap::slice(
+    int segments_fd, std::uint64_t offset, std::uint64_t length_bytes) const {
+    const auto mapped = file_.bytes();
+    if (offset > mapped.size() || length_bytes > mapped.size() - offset) {
+        return std::nullopt;
+    }
+    const std::uint64_t end = offset + length_bytes;
+    if (end > file_bytes_.load(std::memory_order_relaxed)) {
+        struct stat status {};
+
+        if (::fstatat(segments_fd, segment_file_name(seq_).c_str(), &status, 0) != 0 ||
+            end > static_cast<std::uint64_t>(status.st_size)) {
+            return std::nullopt;
+        }
+        file_bytes_.store(static_cast<std::uint64_t>(status.st_size), std::memory_order_relaxed);
+    }
+    return mapped.subspan(offset, length_bytes);
+}
+
+bool SegmentMap::is_linked(int segments_fd) const {
+    return ::faccessat(segments_fd, segment_file_name(seq_).c_str(), F_OK, 0) == 0;
+}
 
 NodeReader::NodeReader(NodeReaderOptions options, std::shared_ptr<const Catalog> catalog)
     : options_(std::move(options)),
@@ -74,7 +119,7 @@ Status NodeReader::refresh() {
     STOKER_TRY(MappedFile file, MappedFile::open(path));
     std::array<std::byte, domain::kResidencyHeaderBytes> raw{};
     if (file.bytes().size() < raw.size() ||
-        !read_guarded(file.bytes().first(raw.size()), raw.data())) {
+        !copy_guarded(file.bytes().first(raw.size()), raw, raw.size())) {
         return fail(ErrorCode::kCorruption, fmt::format("{} was cut", path));
     }
     const auto header = domain::decode_residency_header(raw);
@@ -125,12 +170,10 @@ std::optional<Location> NodeReader::locate(domain::SampleId id) {
         if (!where) {
             break;
         }
-        Location location{word, {}, nullptr};
-        if (SegmentMap* map = segment(where->segment, location.pin); map != nullptr) {
+        if (auto map = segment(where->segment)) {
             const auto record = map->slice(segments_fd_.get(), where->record_offset, length);
             if (record) {
-                location.record = *record;
-                return location;
+                return Location{word, *record, std::move(map)};
             }
         }
         if (residency_word(id) == word) {
@@ -141,7 +184,8 @@ std::optional<Location> NodeReader::locate(domain::SampleId id) {
     return std::nullopt;
 }
 
-SegmentMap* NodeReader::segment(domain::SegmentSeq seq, std::shared_ptr<const SegmentMap>& pin) {
+// nullptr: no such file now.
+std::shared_ptr<const SegmentMap> NodeReader::segment(domain::SegmentSeq seq) {
     auto found = segments_.find(seq.value());
     if (found == segments_.end()) {
         auto opened = SegmentMap::open(segments_fd_.get(), seq, options_.revision);
@@ -155,8 +199,7 @@ SegmentMap* NodeReader::segment(domain::SegmentSeq seq, std::shared_ptr<const Se
         found = segments_.emplace(seq.value(), Entry{*std::move(opened), 0}).first;
     }
     found->second.last_used = reads_;
-    pin = found->second.map;
-    return found->second.map.get();
+    return found->second.map;
 }
 
 void NodeReader::retire_least_recently_used() {
@@ -190,54 +233,40 @@ bool NodeReader::is_checked(domain::SampleId id, const Location& where) const {
 }
 
 std::optional<SampleView> NodeReader::check(domain::SampleId id, Location where) {
-    if (options_.guest) {
-        return copy(id, where);
-    }
+    const domain::SegmentSeq seq = where.segment->seq();
+    SampleView view{
+        where.record.subspan(domain::kRecordHeaderBytes), std::move(where.segment), seq};
     if (!is_checked(id, where)) {
-        if (!is_intact(id, where)) {
+        if (!verify(id, where.record, view)) {
             corrupt_.fetch_add(1, std::memory_order_relaxed);
             return std::nullopt;
         }
         verified_[id.value()].store(fingerprint(where.word), std::memory_order_relaxed);
     }
-    const auto payload = where.record.subspan(domain::kRecordHeaderBytes);
     hits_.fetch_add(1, std::memory_order_relaxed);
-    hit_bytes_.fetch_add(payload.size(), std::memory_order_relaxed);
-    const domain::SegmentSeq seq = where.pin->seq();
-    return SampleView{payload, std::move(where.pin), seq};
+    hit_bytes_.fetch_add(view.bytes.size(), std::memory_order_relaxed);
+    return view;
 }
 
-bool NodeReader::is_intact(domain::SampleId id, const Location& where) const {
-    std::array<std::byte, domain::kRecordHeaderBytes> raw{};
-    if (!MappedFile::is_readable(where.record) ||
-        !read_guarded(where.record.first(raw.size()), raw.data())) {
+// Compares the record with its checksums, and with the view's id and size. A guest's view is
+// replaced by a private copy, and the copy is compared, because no other process can change it.
+bool NodeReader::verify(
+    domain::SampleId id, std::span<const std::byte> record, SampleView& view) const {
+    std::array<std::byte, domain::kRecordHeaderBytes> head{};
+    std::span<std::byte> to = head;
+    if (options_.guest) {
+        const auto copy = std::make_shared_for_overwrite<std::byte[]>(record.size());
+        to = {copy.get(), record.size()};
+        view = {to.subspan(head.size()), copy, view.seq};
+    }
+    if (!MappedFile::is_readable(record)) {
         return false;
     }
-    const auto payload = where.record.subspan(raw.size());
-    const auto header = header_of(raw, id, payload.size(), where);
-    return header &&
-           (options_.verify == Verify::kNever || crc32c_guarded(payload) == header->payload_crc32c);
-}
-
-// Verifies the copy that it returns, because no other process can change it.
-std::optional<SampleView> NodeReader::copy(domain::SampleId id, const Location& where) {
-    const auto size = where.record.size();
-    const auto bytes = std::make_shared_for_overwrite<std::byte[]>(size);
-    const std::span<const std::byte> record{bytes.get(), size};
-    const auto payload = record.subspan(domain::kRecordHeaderBytes);
-    bool intact = MappedFile::is_readable(where.record) && read_guarded(where.record, bytes.get());
-    if (intact) {
-        const auto header = header_of(record, id, payload.size(), where);
-        intact = header &&
-                 (options_.verify == Verify::kNever || crc32c(payload) == header->payload_crc32c);
-    }
-    if (!intact) {
-        corrupt_.fetch_add(1, std::memory_order_relaxed);
-        return std::nullopt;
-    }
-    hits_.fetch_add(1, std::memory_order_relaxed);
-    hit_bytes_.fetch_add(payload.size(), std::memory_order_relaxed);
-    return SampleView{payload, bytes, where.pin->seq()};
+    const bool is_trusted = options_.verify == Verify::kNever;
+    const auto crc = copy_guarded(record, to, is_trusted ? record.size() : head.size());
+    const auto header = crc ? domain::decode_record_header(to, view.seq) : std::nullopt;
+    return header && header->sample == id && header->payload_bytes == view.bytes.size() &&
+           (is_trusted || header->payload_crc32c == crc);
 }
 
 NodeReaderCounts NodeReader::counts() const {

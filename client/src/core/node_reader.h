@@ -12,11 +12,11 @@
 
 #include "client/src/core/catalog.h"
 #include "client/src/core/mapped_file.h"
-#include "client/src/core/segment_map.h"
 #include "common/base/result.h"
 #include "common/base/unique_fd.h"
 #include "common/domain/ids.h"
 #include "common/domain/manifest.h"
+#include "common/domain/segment_format.h"
 
 namespace stoker::client {
 
@@ -55,16 +55,48 @@ struct SampleView {
     domain::SegmentSeq seq{};
 };
 
+// One segment file, mapped once to its full capacity. Shared by the reader's table and by every
+// view of a sample in it, so a view outlives eviction and unlinking. Holds no file descriptor.
+// Thread-safe.
+class SegmentMap {
+public:
+    // Opens `<seq>.seg` below the directory `segments_fd`. kNotFound: unlinked; read the residency
+    // table again. kCorruption, kInvalidArgument: a segment of another revision or number, or
+    // another format version.
+    static Result<std::shared_ptr<SegmentMap>> open(
+        int segments_fd, domain::SegmentSeq seq, domain::RevisionId revision);
+
+    // The bytes [offset, offset + length); nullopt if the file ends before them (checks again after
+    // it grew). Never returns bytes past the end of the file.
+    [[nodiscard]] std::optional<std::span<const std::byte>> slice(
+        int segments_fd, std::uint64_t offset, std::uint64_t length_bytes) const;
+
+    // Whether the file still has its name; a sequence number is never reused.
+    [[nodiscard]] bool is_linked(int segments_fd) const;
+
+    [[nodiscard]] domain::SegmentSeq seq() const { return seq_; }
+
+private:
+    SegmentMap(MappedFile file, domain::SegmentSeq seq, std::uint64_t file_bytes)
+        : file_(std::move(file)),
+          seq_(seq),
+          file_bytes_(file_bytes) {}
+
+    MappedFile file_;
+    domain::SegmentSeq seq_;
+    mutable std::atomic<std::uint64_t> file_bytes_;  // the largest size seen; a segment only grows
+};
+
 // A sample's location by the residency table; not yet checked.
 struct Location {
     std::uint64_t word = 0;
     std::span<const std::byte> record;  // record header and payload
-    std::shared_ptr<const SegmentMap> pin;
+    std::shared_ptr<const SegmentMap> segment;
 };
 
 // Reads a node directory without its sidecar: residency word, segment map, view; no system call for
 // a sample in a mapped segment. Owns the maps; never writes. A truncated file gives a miss, never
-// SIGBUS (bus_guard.h).
+// SIGBUS (copy_guarded() in mapped_file.h).
 //
 // Threads: one at a time (Python: under the GIL), except check() and manifest(), which any thread
 // may call.
@@ -110,17 +142,17 @@ public:
 
 private:
     struct Entry {
-        std::shared_ptr<SegmentMap> map;
+        std::shared_ptr<const SegmentMap> map;
         std::uint64_t last_used = 0;
     };
 
     NodeReader(NodeReaderOptions options, std::shared_ptr<const Catalog> catalog);
 
     [[nodiscard]] std::uint64_t residency_word(domain::SampleId id) const;
-    SegmentMap* segment(domain::SegmentSeq seq, std::shared_ptr<const SegmentMap>& pin);
+    [[nodiscard]] std::shared_ptr<const SegmentMap> segment(domain::SegmentSeq seq);
     void retire_least_recently_used();
-    [[nodiscard]] bool is_intact(domain::SampleId id, const Location& where) const;
-    [[nodiscard]] std::optional<SampleView> copy(domain::SampleId id, const Location& where);
+    [[nodiscard]] bool verify(
+        domain::SampleId id, std::span<const std::byte> record, SampleView& view) const;
 
     NodeReaderOptions options_;
     std::shared_ptr<const Catalog> catalog_;

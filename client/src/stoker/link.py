@@ -15,20 +15,20 @@ import numpy as np
 from . import _core
 from .arrays import Array, Ids
 
-__all__ = ["Drawn", "Link", "Outcome", "Place", "Refused", "Report", "Welcome"]
+__all__ = ["Drawn", "Link", "Place", "Refused", "Report", "Welcome", "refresh"]
 
 log = logging.getLogger("stoker")
 
 T = TypeVar("T")
 
 FEATURE_CONTRACTS, FEATURE_PROBE, FEATURE_AHEAD, FEATURE_P_OTHERS = 1, 2, 8, 16  # bits of Welcome.features
-READY, READ_AT_ORIGIN, ORIGIN_ERROR = 0, 1, 2  # FetchStatus of proto/local/protocol.h
 
 AHEAD_AT_MOST = 65536  # kAheadSamplesMax of proto/local/protocol.h; exceeds every sidecar's window
 
 CONNECT_TIMEOUT_S = 5.0
 SILENCE_S_MAX = 30.0  # while it lists the origin, a sidecar sends progress every second
 FETCH_TIMEOUT_S = 60.0
+FETCH_ROUNDS = 3  # a damaged record is fetched again after the sidecar has verified it
 PLAN_TIMEOUT_S = 30.0
 DRAW_TIMEOUT_S = 30.0
 FIRST_DELAY_S = 0.05
@@ -92,13 +92,6 @@ class Drawn(NamedTuple):
     served: Array
     kinds: Array
     ended: bool
-
-
-class Outcome(NamedTuple):
-    """Answer to a fetch: a status for each id, and the message of the first origin error."""
-
-    statuses: bytes
-    message: str
 
 
 class Link:
@@ -183,7 +176,7 @@ class Link:
 
     @contextlib.contextmanager
     def lane(self) -> Iterator["Link"]:
-        """A connection for one batch, from its first fetch() until its samples were read: this one, or another of the
+        """A connection for one batch, from its first request() until its samples were read: this one, or another of the
         same stream while another thread holds this one. The sidecar pins fetched samples until the connection's next
         fetch or consumed(), so a caller that gets another Link than this one calls consumed() on that one.
         """
@@ -217,9 +210,24 @@ class Link:
             lane.accepts = lambda welcome: welcome.revision == self._revision
         return lane if lane.is_attached() else None
 
-    def fetch(self, ids: Ids) -> Optional[Outcome]:
-        """Requests samples; None without a sidecar."""
-        return self._call(lambda client: Outcome(*client.fetch(ids, FETCH_TIMEOUT_S)))
+    def fetch(self, epoch: int, reader: _core.NodeReader, samples: List[Any], misses: _core.Misses) -> List[int]:
+        """As request(), on a free connection. Returns the positions whose samples were acknowledged with it."""
+        wanted = misses.positions
+        with self.lane() as lane:
+            lane.request(reader, samples, misses)
+            if lane is self:
+                return []
+            found = [at for at in wanted if samples[at] is not None]
+            return found if found and lane.consumed(epoch, [samples[at].id for at in found]) else []
+
+    def request(self, reader: _core.NodeReader, samples: List[Any], misses: _core.Misses) -> None:
+        """Gets misses through the sidecar into `samples`; the others, or without a sidecar all, stay in `misses`."""
+        for _ in range(FETCH_ROUNDS):
+            if self._call(lambda client: reader.fetch(client, samples, misses, FETCH_TIMEOUT_S)) is not False:
+                return
+            refresh(reader)  # the leader may have written a new table
+            if reader.read_ready(samples, misses):
+                return
 
     def plan(self, epoch: int, ids: Ids, start: int, ahead: Ids = ()) -> None:
         """Sends an epoch's order, now and to every sidecar that connects later; also the beginning of the next epoch
@@ -416,6 +424,9 @@ def _as_ids(raw: bytes) -> Array:
     return np.frombuffer(raw, dtype=np.int64)
 
 
-def positions(statuses: bytes, wanted: int) -> List[int]:
-    """Positions in an answer that have status `wanted`."""
-    return [position for position, status in enumerate(statuses) if status == wanted]
+def refresh(reader: _core.NodeReader) -> None:
+    """Maps the residency table again if the leader has replaced it."""
+    try:
+        reader.refresh()
+    except _core.CoreError as error:
+        log.warning("stoker: the residency table cannot be read: %s", error.args[-1])

@@ -6,9 +6,9 @@ from __future__ import annotations
 import os
 import time
 import weakref
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Set
 
-from ._core import Sample
+from ._core import Misses, Sample
 from .arrays import Ids
 from .exit_hooks import at_end, tell_the_rest
 from .link import Place
@@ -19,6 +19,8 @@ from .settings import DatasetSettings, resolve, socket_path, world
 from .sources import Sources
 
 __all__ = ["Samples", "open", "stats"]
+
+FETCH_AT_MOST = 512  # samples per request: the sidecar pins one request's samples before it makes room for more
 
 _all: "weakref.WeakSet[Samples]" = weakref.WeakSet()
 _closed_totals: Dict[str, int] = {}
@@ -119,28 +121,33 @@ class Samples:
         sources, probe = self.sources, self._probe
         if probe.id != 0:
             probe.next_batch(time.monotonic_ns(), self.epoch, sources.catalog.bytes_of(ids))
+        misses: Optional[Misses]
         if sources.reader is not None and not probe.bypassing:
-            samples, missing = sources.reader.read(ids)
+            samples, misses = sources.reader.read(ids)
         else:
-            samples, missing = [None] * len(ids), list(range(len(ids)))
-            self._check_range(ids)
+            samples, misses = [None] * len(ids), Misses(ids, len(self))
         sources.meter.samples += len(samples)
-        if probe.bypassing:
-            if sources.read_past(ids, samples, missing):
-                missing = []
+        if misses and probe.bypassing:
+            if sources.read_past(samples, misses):
+                misses = None
             else:
                 probe.give_up()
-        told = sources.fill(self.epoch, ids, samples, missing)
+        told = self._fill(samples, misses) if misses else None
         if sources.link is not None:
             self._acks.fetched(self.epoch, [id for at, id in enumerate(ids) if at not in told] if told else ids)
             self.heartbeat()
         return samples
 
-    def _check_range(self, ids: Ids) -> None:
-        count = len(self)
-        for id in ids:
-            if not 0 <= id < count:
-                raise IndexError(f"sample id {int(id)} is outside 0..{count - 1}")
+    def _fill(self, samples: List[Any], misses: Misses) -> Set[int]:
+        """Gets the misses from the sidecar, else from the origin. Returns the positions that were acknowledged."""
+        told: Set[int] = set()
+        reader, link = self.sources.reader, self.sources.link
+        for part in misses.split(FETCH_AT_MOST):
+            if reader is not None and link is not None:
+                told.update(link.fetch(self.epoch, reader, samples, part))
+            if part:
+                self.sources.read_at_origin(samples, part)
+        return told
 
     @property
     def labels(self) -> List[int]:

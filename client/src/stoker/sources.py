@@ -6,14 +6,13 @@ import logging
 import os
 import time
 import warnings
-from typing import Any, Dict, List, Optional, Set, Tuple
+from typing import Any, Dict, List, Optional
 
 from . import _core
 from ._core import Sample
-from .arrays import Ids
 from .catalogs import current_revision, list_origin
 from .errors import ForbiddenError, OriginError, StokerError, StokerWarning
-from .link import ORIGIN_ERROR, READY, Link, Place, Welcome, positions
+from .link import Link, Place, Welcome, refresh
 from .meter import Meter
 from .origin import Origin, Request, open_origin
 from .settings import DatasetSettings
@@ -22,15 +21,13 @@ __all__ = ["Sources"]
 
 log = logging.getLogger("stoker")
 
-FETCH_AT_MOST = 512  # samples per request: the sidecar pins one request's samples before it makes room for more
-FETCH_ROUNDS = 3  # a damaged record is fetched again after the sidecar has verified it
 WAIT_FOR_SIDECAR_S = 600.0
 ASK_AGAIN_S = 0.1  # polling interval while no sidecar answers
 PATIENCE_S = 5.0  # at the start, if STOKER_SOCKET promises a sidecar
 
 
 class Sources:
-    """The sources of one dataset revision, tried in order: node directory, sidecar, origin.
+    """The sources of one dataset revision, in the order in which Samples tries them: node directory, sidecar, origin.
 
     Any thread may call. A forked child calls after_fork(); an unpickled copy opens its own connections.
 
@@ -104,122 +101,67 @@ class Sources:
 
     # --- samples -------------------------------------------------------------------------------------------------
 
-    def fill(self, epoch: int, ids: Ids, samples: List[Any], missing: List[int]) -> Set[int]:
-        """Gets the samples at positions `missing` of `ids` into `samples`. Returns the positions that were already
-        acknowledged to the sidecar.
-
-        Raises:
-            OriginError: the origin does not deliver a sample; the message names its key.
-        """
-        told: Set[int] = set()
-        for at in range(0, len(missing), FETCH_AT_MOST):
-            told.update(self._fill(epoch, ids, samples, missing[at : at + FETCH_AT_MOST]))
-        return told
-
-    def read_past(self, ids: Ids, samples: List[Any], missing: List[int]) -> bool:
-        """As fill(), but from the origin even for samples on the node. False: the origin cannot be read."""
+    def read_past(self, samples: List[Any], misses: _core.Misses) -> bool:
+        """As read_at_origin(), for samples that may be on the node. False: the origin cannot be read."""
         try:
             if self._find_origin() is None:
                 return False
-            self._read_at_origin(ids, samples, missing, "")
+            self.read_at_origin(samples, misses)
             return True
         except StokerError as error:
             log.info("stoker: cannot measure what the cache is worth: %s", error)
             return False
-
-    def _fill(self, epoch: int, ids: Ids, samples: List[Any], missing: List[int]) -> List[int]:
-        refusal, told = "", []
-        if self.reader is not None and self.link is not None:
-            with self.link.lane() as lane:
-                wanted = missing
-                missing, refusal = self._fetch(lane, ids, samples, wanted)
-                if lane is not self.link and len(missing) < len(wanted):
-                    told = [at for at in wanted if samples[at] is not None]
-                    if not lane.consumed(epoch, [int(ids[at]) for at in told]):
-                        told = []
-        if missing:
-            self._read_at_origin(ids, samples, missing, refusal)
-        return told
-
-    def _fetch(
-        self, lane: Link, ids: Ids, samples: List[Any], missing: List[int]
-    ) -> Tuple[List[int], str]:
-        """Returns the positions that are still missing, and the sidecar's last origin error."""
-        refusal = ""
-        for _ in range(FETCH_ROUNDS):
-            outcome = lane.fetch([int(ids[at]) for at in missing]) if missing else None
-            if outcome is None:
-                break
-            ready = positions(outcome.statuses, READY)
-            if ORIGIN_ERROR in outcome.statuses:
-                refusal = outcome.message
-            damaged = self._take(ids, samples, [missing[at] for at in ready])
-            missing = [at for at in missing if samples[at] is None]
-            if not damaged:
-                break
-        return missing, refusal
-
-    def _take(self, ids: Ids, samples: List[Any], ready: List[int]) -> bool:
-        """Reads samples that the sidecar reports as ready; True: some are absent or damaged."""
-        for attempt in range(2):
-            if not ready or self.reader is None:
-                break
-            if attempt > 0:
-                self._refresh()  # the leader may have written a new table
-            found, absent = self.reader.read([int(ids[at]) for at in ready])
-            for at, sample in zip(ready, found):
-                samples[at] = sample
-            ready = [ready[at] for at in absent]
-        return bool(ready)
 
     def _find_origin(self) -> Optional[Origin]:
         if self._origin is None and self.settings.uri is not None:
             self._origin = open_origin(self.settings)
         return self._origin
 
-    def _read_at_origin(self, ids: Ids, samples: List[Any], missing: List[int], refusal: str) -> None:
+    def read_at_origin(self, samples: List[Any], misses: _core.Misses) -> None:
+        """Reads the misses into `samples`; waits for the sidecar if this pod cannot read the origin.
+
+        Raises:
+            OriginError: the origin does not deliver a sample; the message names its key.
+        """
         origin = self._find_origin()
         if origin is None:
-            self._await_sidecar(ids, samples, missing, refusal)
+            self._await_sidecar(samples, misses)
             return
-        rows = [self.catalog.describe(int(ids[at])) for at in missing]
+        rows = [self.catalog.describe(id) for id in misses.ids]
         try:
             payloads = origin.read_many([Request(key, size, etag) for key, size, etag, _ in rows])
         except OriginError as error:
             if isinstance(error, ForbiddenError) and self._is_keyless_guest():
-                self._await_sidecar(ids, samples, missing, refusal)
+                self._await_sidecar(samples, misses)
                 return
-            if refusal:
-                raise type(error)(f"{error} (the sidecar said: {refusal})", error.key) from error
+            if misses.refusal:
+                raise type(error)(f"{error} (the sidecar said: {misses.refusal})", error.key) from error
             raise
-        for at, row, payload in zip(missing, rows, payloads):
-            samples[at] = Sample(payload, int(ids[at]), row[3], self.catalog)
+        for at, id, row, payload in zip(misses.positions, misses.ids, rows, payloads):
+            samples[at] = Sample(payload, id, row[3], self.catalog)
             self.meter.origin_bytes += len(payload)
-        self.meter.origin_samples += len(missing)
+        self.meter.origin_samples += len(misses)
 
-    def _await_sidecar(self, ids: Ids, samples: List[Any], missing: List[int], refusal: str) -> None:
+    def _await_sidecar(self, samples: List[Any], misses: _core.Misses) -> None:
         """Waits for a sidecar, because there is no readable origin."""
-        if refusal:
-            raise OriginError(refusal)
         patience = WAIT_FOR_SIDECAR_S
-        if self._is_keyless_guest():
+        if self._is_keyless_guest() and not misses.refusal:
             patience = float("inf")
             self._warn_of_waiting()
         give_up = time.monotonic() + patience
-        while missing:
+        while misses:
+            if misses.refusal:
+                raise OriginError(misses.refusal)
             if time.monotonic() > give_up or self.link is None:
                 raise StokerError(
-                    f"dataset '{self.settings.describe()}': sample {int(ids[missing[0]])} is not on this node, "
+                    f"dataset '{self.settings.describe()}': sample {misses.ids[0]} is not on this node, "
                     "there is no sidecar, and STOKER_DATASETS does not say where the origin is"
                 )
-            with self.link.lane() as lane:
-                outcome = lane.fetch([int(ids[at]) for at in missing])
-                if outcome is not None and ORIGIN_ERROR in outcome.statuses:
-                    raise OriginError(outcome.message)
-                is_away = outcome is None or self._take(ids, samples, missing)
-            if is_away:
+            if self.link.is_attached() and self.reader is not None:  # attaching maps the node directory
+                with self.link.lane() as lane:
+                    lane.request(self.reader, samples, misses)
+            if misses and not misses.refusal:
                 time.sleep(ASK_AGAIN_S)
-            missing = [at for at in missing if samples[at] is None]
 
     def _warn_of_waiting(self) -> None:
         self.warn(
@@ -286,16 +228,10 @@ class Sources:
                 self._map(self.settings.directory or welcome.directory, welcome.revision)
             except _core.CoreError as error:
                 log.warning("stoker: the node directory cannot be read: %s", error.args[-1])
-        self._refresh()
+        if self.reader is not None:
+            refresh(self.reader)
         log.info("stoker: attached to the sidecar for '%s'", self.settings.describe())
         return True
-
-    def _refresh(self) -> None:
-        try:
-            if self.reader is not None:
-                self.reader.refresh()
-        except _core.CoreError as error:
-            log.warning("stoker: the residency table cannot be read: %s", error.args[-1])
 
     def _on_lost(self, why: str) -> None:
         self.meter.lost += 1
