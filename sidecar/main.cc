@@ -115,32 +115,12 @@ Result<std::unique_ptr<http::HttpServer>> open_http(
 }
 
 Result<std::unique_ptr<ControlLink>> open_link(
-    const SidecarConfig& config, const Monitor& monitor, EventLoop& loop, Sidecar& sidecar) {
+    const SidecarConfig& config, const Monitor& monitor, Sidecar& sidecar) {
     if (config.control.endpoint.empty()) {
         return std::unique_ptr<ControlLink>{};
     }
-    LinkCallbacks callbacks;
+    LinkCallbacks callbacks = sidecar.link_callbacks();
     callbacks.report = [&monitor] { return monitor.report(); };
-    callbacks.grant = [&loop, &sidecar](const control::Grant& grant) {
-        loop.post([&loop, &sidecar, grant] {
-            JobWeights weights;
-            for (const control::JobWeight& weight : grant.weights) {
-                weights[weight.job_uid] = weight.weight;
-            }
-            sidecar.set_grant(
-                grant.dataset_uid,
-                {grant.resident_bytes,
-                 loop.now() + std::chrono::seconds{grant.valid_seconds},
-                 grant.origin_bytes_per_second},
-                weights);
-        });
-    };
-    callbacks.probe = [&loop, &sidecar](const control::Probe& probe) {
-        loop.post([&sidecar, probe] { sidecar.set_probe({probe.id, probe.batches}); });
-    };
-    callbacks.pin = [&loop, &sidecar](const control::RevisionPin& pin) {
-        loop.post([&sidecar, pin] { sidecar.set_pin(pin); });
-    };
     LinkOptions options;
     options.seed = std::random_device{}();
     return ControlLink::start(
@@ -216,7 +196,7 @@ Status run(const SidecarConfig& config) {
             }));
     Monitor monitor{*sidecar, loop, registry, config.http_readers};
     STOKER_TRY(const auto http, open_http(config, monitor));
-    STOKER_TRY(const auto link, open_link(config, monitor, loop, *sidecar));
+    STOKER_TRY(const auto link, open_link(config, monitor, *sidecar));
     const IdleEnd idle_end{loop, *sidecar};
     loop.run();
     monitor.look();  // the link's last report covers everything up to here

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <mutex>
 #include <system_error>
 #include <utility>
 
@@ -10,6 +11,8 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+
+#include "common/base/read_file.h"
 
 namespace stoker::http {
 
@@ -91,6 +94,20 @@ int status_of(std::string_view status_line) {
 }
 
 }  // namespace
+
+Result<ClientOptions> ready_options(ClientOptions options) {
+    static std::once_flag initialised;
+    std::call_once(initialised, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
+    if (options.ca_pem.empty() && !options.ca_file.empty()) {
+        auto pem = read_filled_file(options.ca_file);
+        if (!pem) {
+            return fail(
+                ErrorCode::kInvalidArgument, "CA certificates: " + std::move(pem).error().message);
+        }
+        options.ca_pem = *std::move(pem);
+    }
+    return options;
+}
 
 CurlCall::CurlCall(
     CallId id, HttpRequest request, HttpSink sink, const ClientOptions& options, const Clock& clock)

@@ -8,7 +8,7 @@
 
 #include "common/http/http_client.h"
 
-// One transfer of the curl client: its easy handle, request and progress. Private to common/http.
+// One transfer of a curl client: its easy handle, request and progress. Private to common/http.
 namespace stoker::http {
 
 struct CurlEasyDeleter {
@@ -17,7 +17,17 @@ struct CurlEasyDeleter {
 
 using CurlEasy = std::unique_ptr<CURL, CurlEasyDeleter>;
 
-// Lives on the client's thread at a fixed address, because curl's callbacks keep the pointer.
+struct CurlMultiDeleter {
+    void operator()(CURLM* multi) const { curl_multi_cleanup(multi); }
+};
+
+using CurlMulti = std::unique_ptr<CURLM, CurlMultiDeleter>;
+
+// Initialises libcurl, once, and reads options.ca_file into ca_pem. kInvalidArgument: it cannot be
+// read.
+Result<ClientOptions> ready_options(ClientOptions options);
+
+// Lives on one thread at a fixed address, because curl's callbacks keep the pointer.
 class CurlCall {
 public:
     CurlCall(

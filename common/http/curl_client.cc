@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
-#include <mutex>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -11,7 +10,6 @@
 
 #include "common/base/check.h"
 #include "common/base/guarded.h"
-#include "common/base/read_file.h"
 #include "common/http/curl_call.h"
 #include "common/http/http_client.h"
 
@@ -32,10 +30,6 @@ struct Inbox {
     std::vector<StartCommand> starts;
     std::vector<CallId> cancels;
     bool stopping = false;
-};
-
-struct CurlMultiDeleter {
-    void operator()(CURLM* multi) const { curl_multi_cleanup(multi); }
 };
 
 class CurlClient final : public HttpClient {
@@ -104,7 +98,7 @@ private:
 
     const ClientOptions options_;
     const Clock* clock_;
-    std::unique_ptr<CURLM, CurlMultiDeleter> multi_;
+    CurlMulti multi_;
     std::atomic<std::uint64_t> next_id_{1};
     Guarded<Inbox> inbox_;
 
@@ -262,16 +256,7 @@ void CurlClient::cancel_everything() {
 }  // namespace
 
 Result<std::unique_ptr<HttpClient>> make_curl_client(ClientOptions options, const Clock& clock) {
-    static std::once_flag initialised;
-    std::call_once(initialised, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
-    if (options.ca_pem.empty() && !options.ca_file.empty()) {
-        auto pem = read_filled_file(options.ca_file);
-        if (!pem) {
-            return fail(
-                ErrorCode::kInvalidArgument, "CA certificates: " + std::move(pem).error().message);
-        }
-        options.ca_pem = *std::move(pem);
-    }
+    STOKER_TRY(options, ready_options(std::move(options)));
     return std::unique_ptr<HttpClient>{std::make_unique<CurlClient>(std::move(options), clock)};
 }
 

@@ -1,6 +1,5 @@
 #include "operator/api/job_manifest.h"
 
-#include <algorithm>
 #include <limits>
 
 #include <fmt/format.h>
@@ -188,17 +187,6 @@ Json write_job_spec(const JobManifest& job) {
 }
 
 }  // namespace
-
-void add_placement(const PodPlacement& placement, PodManifest& pod) {
-    pod.labels.insert(placement.labels.begin(), placement.labels.end());
-    pod.annotations.insert(placement.annotations.begin(), placement.annotations.end());
-    pod.node_selector.insert(placement.node_selector.begin(), placement.node_selector.end());
-    for (const Json& toleration : placement.tolerations) {
-        if (std::ranges::find(pod.tolerations, toleration) == pod.tolerations.end()) {
-            pod.tolerations.push_back(toleration);
-        }
-    }
-}
 
 Json to_json(const JobManifest& job) {
     return json_object(

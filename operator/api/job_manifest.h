@@ -175,9 +175,6 @@ struct ServiceManifest {
     bool operator==(const ServiceManifest&) const = default;
 };
 
-// Adds the placement; the template's own labels, annotations and node selectors win.
-void add_placement(const PodPlacement& placement, PodManifest& pod);
-
 // Bodies of server-side applies: one JSON object each.
 Json to_json(const JobManifest& job);
 Json to_json(const ServiceManifest& service);

@@ -41,7 +41,8 @@ EventNote unreadable_note(const Object& object, const Error& error) {
     note.type = EventType::kWarning;
     note.reason = "Unreadable";
     note.action = "Read";
-    note.note = error.message + "; until that is mended Stoker goes by what it could read before";
+    note.note =
+        error.message + "; until it is fixed, Stoker uses the last version that it could read";
     return note;
 }
 

@@ -1,6 +1,5 @@
 #include "operator/kube/rest_transport.h"
 
-#include <future>
 #include <utility>
 
 #include "common/log/log.h"
@@ -74,7 +73,7 @@ Result<std::shared_ptr<RestTransport::Channel>> RestTransport::channel(const Acc
     options.unix_socket = access.unix_socket;
     options.connections_max = options_.connections_max;
     options.user_agent = options_.user_agent;
-    STOKER_TRY(auto client, http::make_curl_client(std::move(options), *clock_));
+    STOKER_TRY(auto client, http::BlockingClient::make(std::move(options), *clock_));
     *current = std::make_shared<Channel>(Channel{access.ca_pem, std::move(client)});
     return *current;
 }
@@ -111,9 +110,6 @@ Result<ApiResponse> RestTransport::attempt(
     authorization = access.authorization;
     STOKER_TRY(const auto used, channel(access));
     ApiResponse response;
-    // Shared, because set_value() may still run on its thread after the future is ready.
-    const auto done = std::make_shared<std::promise<Status>>();
-    auto finished = done->get_future();
     http::HttpSink to;
     to.on_response = [&](int status, const http::Headers& headers) {
         take_head(response, status, headers);
@@ -129,12 +125,8 @@ Result<ApiResponse> RestTransport::attempt(
         response.body += bytes;
         return Bytes{response.body.size()} <= options_.response_bytes_max;
     };
-    to.on_done = [done](Status status) { done->set_value(std::move(status)); };
-    const auto id = used->client->start(
-        http_request(request, access, time_limit, sink != nullptr), std::move(to));
-    const auto cancel = [client = used->client.get(), id] { client->cancel(id); };
-    const std::stop_callback on_stop(stop, cancel);
-    STOKER_TRY_VOID(finished.get());
+    STOKER_TRY_VOID(used->client->call(
+        http_request(request, access, time_limit, sink != nullptr), std::move(to), stop));
     return response;
 }
 

@@ -5,7 +5,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/guarded.h"
-#include "common/http/http_client.h"
+#include "common/http/blocking_client.h"
 #include "operator/kube/access.h"
 #include "operator/kube/transport.h"
 
@@ -17,9 +17,10 @@ struct RestTransportOptions {
     std::uint32_t connections_max = 8;
 };
 
-// ApiTransport over HTTP/1.1. Each has its own thread and connections: give every informer and the
-// lease a separate one, so that none waits for another. After a change of the CA, new requests use
-// it and running streams continue. `access` and `clock` must outlive it; access may be shared.
+// ApiTransport over HTTP/1.1. Requests run on their callers' threads. Each transport has its own
+// connections: give every informer and the lease a separate one, so that none waits for another.
+// After a change of the CA, new requests use it and running streams continue. `access` and `clock`
+// must outlive it; access may be shared.
 class RestTransport final : public ApiTransport {
 public:
     RestTransport(AccessSource& access, RestTransportOptions options, const Clock& clock);
@@ -37,7 +38,7 @@ private:
     // One HTTP client with the credentials of its connections.
     struct Channel {
         std::string ca_pem;
-        std::shared_ptr<http::HttpClient> client;
+        std::unique_ptr<http::BlockingClient> client;
     };
 
     Result<std::shared_ptr<Channel>> channel(const Access& access);

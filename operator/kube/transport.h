@@ -20,8 +20,8 @@ struct ApiResponse {
     std::vector<std::string> warnings{};  // texts of the Warning headers
 };
 
-// Receiver of a stream. Both are called during stream(), one at a time, on a thread of the
-// transport.
+// Receiver of a stream. stream() calls both on the thread of its caller, one at a time, before it
+// returns.
 struct ApiStreamSink {
     // Status 200: bytes will follow. Any other status ends the stream and is returned as its
     // response.

@@ -76,6 +76,33 @@ Sidecar::~Sidecar() {
     }
 }
 
+LinkCallbacks Sidecar::link_callbacks() {
+    LinkCallbacks callbacks;
+    callbacks.grant = [this](const control::Grant& grant) {
+        loop_.post([this, grant] { take(grant); });
+    };
+    callbacks.probe = [this](const control::Probe& probe) {
+        loop_.post([this, probe] { set_probe({probe.id, probe.batches}); });
+    };
+    callbacks.pin = [this](const control::RevisionPin& pin) {
+        loop_.post([this, pin] { set_pin(pin); });
+    };
+    return callbacks;
+}
+
+void Sidecar::take(const control::Grant& grant) {
+    JobWeights weights;
+    for (const control::JobWeight& weight : grant.weights) {
+        weights[weight.job_uid] = weight.weight;
+    }
+    set_grant(
+        grant.dataset_uid,
+        {grant.resident_bytes,
+         loop_.now() + std::chrono::seconds{grant.valid_seconds},
+         grant.origin_bytes_per_second},
+        weights);
+}
+
 void Sidecar::set_grant(
     const std::string& dataset_uid, const EngineGrant& grant, const JobWeights& weights) {
     for (const auto& node : nodes_) {

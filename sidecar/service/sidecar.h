@@ -9,6 +9,7 @@
 #include "common/runtime/event_loop.h"
 #include "common/runtime/workers.h"
 #include "sidecar/config/sidecar_config.h"
+#include "sidecar/control/control_link.h"
 #include "sidecar/device/device.h"
 #include "sidecar/origin/origin.h"
 #include "sidecar/service/dataset_node.h"
@@ -43,6 +44,10 @@ public:
     // Ends every session, finishes pending work, seals the stores, releases the leads.
     ~Sidecar();
 
+    // Callbacks for the operator's orders; `report` is empty. Any thread may call them: each posts
+    // its order to the loop. Not after this object is destroyed.
+    [[nodiscard]] LinkCallbacks link_callbacks();
+
     // Applies the operator's orders for one dataset, by its uid; ignores an unknown dataset.
     void set_grant(
         const std::string& dataset_uid, const EngineGrant& grant, const JobWeights& weights);
@@ -64,6 +69,7 @@ private:
     Sidecar(const SidecarConfig& config, EventLoop& loop, const Machine& machine);
 
     SidecarParts parts_of(const Machine& machine);
+    void take(const control::Grant& grant);
     Result<SessionHandler*> route(const local::Hello& hello);
 
     const SidecarConfig& config_;

@@ -143,7 +143,10 @@ TEST(JobManifestGolden, JobWithEverything) {
     ASSERT_TRUE(view.datasets.blocker.empty()) << view.datasets.blocker.message;
     view.settings = settings();
     JobInput input{view.job, view.datasets.datasets, view.pool, view.settings, 7, {}, {}};
-    input.preferred_nodes = {{"node-a", 100}, {"node-b", 40}};
+    const std::string& uid = view.datasets.datasets.front().uid;
+    const std::vector<Holding> holdings = {
+        {view.pool.name, "node-a", uid, gib(100)}, {view.pool.name, "node-b", uid, gib(40)}};
+    input.holdings = holdings;
     input.active_deadline_seconds = 3600;
     expect_golden("job-full", to_json(build_job(input)).text());
 }

@@ -268,5 +268,21 @@ TEST_F(SidecarMonitor, TheOperatorsGrantReplacesTheConfiguredOne) {
     EXPECT_EQ(report().datasets.at(0).granted_bytes, mib(1));
 }
 
+TEST_F(SidecarMonitor, AGrantThatTheLinkReceivesReachesItsDataset) {
+    config.datasets[0].grant_bytes = Bytes::zero();
+    start();
+    SampleClient client = connect(1);
+    const sidecar::LinkCallbacks link =
+        running->ask([](sidecar::Sidecar& sidecar) { return sidecar.link_callbacks(); });
+    control::Grant grant;
+    grant.dataset_uid = "train";
+    grant.resident_bytes = mib(1);
+    grant.valid_seconds = 3600;
+    link.grant(grant);  // on this thread, which is not the loop's
+    EXPECT_EQ(report().datasets.at(0).granted_bytes, mib(1));  // asks the loop, after the grant
+    read_all(client, {1}, 1);
+    EXPECT_EQ(status().bytes.resident_samples, 1U);
+}
+
 }  // namespace
 }  // namespace stoker::test

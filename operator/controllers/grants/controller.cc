@@ -126,8 +126,8 @@ AllocationView GrantsController::look(const ClusterView& cluster, const Moment& 
     if (view.settled != was_settled_) {
         was_settled_ = view.settled;
         log::info(
-            view.settled ? "all sidecars have told what they hold"
-                         : "waiting for sidecars to tell what they hold",
+            view.settled ? "all sidecars have reported what they hold"
+                         : "waiting for sidecars to report what they hold",
             {{"unheard", grants_.unheard()}});
     }
     return view;

@@ -347,7 +347,7 @@ JobInput input_of(const Facts& facts) {
     const TrainingJobView& view = facts.view;
     const auto attempt = std::max<std::int64_t>(facts.attempts.number, 1);
     JobInput input{view.job, view.datasets.datasets, view.pool, view.settings, attempt, {}, {}};
-    input.preferred_nodes = preferred_nodes(view.datasets.datasets, view.pool.name, view.holdings);
+    input.holdings = view.holdings;
     input.placement = placement_of(view.kueue);
     if (const std::optional<std::int64_t> limit = time_limit(facts)) {
         const auto left = subtract_saturated(*limit, total_seconds(facts.active, facts.now.wall));

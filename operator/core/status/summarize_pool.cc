@@ -104,7 +104,7 @@ Condition judge_nodes_of(
     if (worst.front().fitness == NodeFitness::kWaiting) {
         return unknown(
             std::string{to_string(NodeFitness::kWaiting)},
-            "The node programs have not told yet whether the pool's directory is ready.");
+            "The node programs have not reported yet whether the pool's directory is ready.");
     }
     return fails("NoNodeReady", "No node of the pool is ready.");
 }
@@ -167,7 +167,7 @@ Condition judge_quota(const CacheQuotaView& view) {
         return fails(
             "Invalid",
             to_string(errors) +
-                "; until it is mended the namespace has nominalQuota, and neither "
+                "; until it is fixed, the namespace has nominalQuota, and neither "
                 "borrows nor lends");
     }
     if (is_duplicate(quota, view.quotas)) {

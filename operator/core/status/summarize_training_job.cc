@@ -87,7 +87,7 @@ Condition judge_data(
         return fails(blocker.reason, blocker.message);
     }
     if (view.pool.name.empty()) {
-        return unknown("NoSidecar", "The job has no cache, so nobody reports on its data.");
+        return unknown("NoSidecar", "The job has no cache, so there are no reports on its data.");
     }
     if (is_silent(view, lifecycle, sum, now)) {
         return silent();
@@ -356,7 +356,7 @@ Condition ended(Condition last) {
         last.reason == "NoSidecar") {
         return last;
     }
-    return unknown(std::string{kFinished}, "The job has ended. Last told: " + last.message);
+    return unknown(std::string{kFinished}, "The job has ended. Last known: " + last.message);
 }
 
 // Conditions about data and cache of a job that has ended: they keep their last values. A job that

@@ -16,7 +16,6 @@ namespace stoker::control {
 
 namespace {
 
-// A number of the entry's contract: the job's, or the default.
 // Share of a job's epochs that read everything: those of the warm-up and every reuseFactor-th. If
 // the number of epochs is unknown, of very many.
 double full_epochs(const JobDataset& dataset, std::int64_t epochs) {

@@ -36,6 +36,18 @@ std::int64_t gpu_count(const Resources& resources) {
     return total;
 }
 
+// The template's own labels, annotations and node selectors win.
+void add_placement(const PodPlacement& placement, PodManifest& pod) {
+    pod.labels.insert(placement.labels.begin(), placement.labels.end());
+    pod.annotations.insert(placement.annotations.begin(), placement.annotations.end());
+    pod.node_selector.insert(placement.node_selector.begin(), placement.node_selector.end());
+    for (const Json& toleration : placement.tolerations) {
+        if (std::ranges::find(pod.tolerations, toleration) == pod.tolerations.end()) {
+            pod.tolerations.push_back(toleration);
+        }
+    }
+}
+
 }  // namespace
 
 bool owns(const ObjectMeta& owner, const ObjectMeta& child) {
@@ -113,7 +125,7 @@ std::vector<EnvVar> rendezvous_env(const TrainingJob& job, std::int64_t attempt)
 std::vector<PreferredNode> preferred_nodes(
     const std::vector<ResolvedDataset>& datasets,
     const std::string& pool,
-    const std::vector<Holding>& holdings) {
+    std::span<const Holding> holdings) {
     std::map<std::string, Bytes> bytes_on;
     for (const Holding& holding : holdings) {
         const bool ours =
@@ -152,7 +164,7 @@ JobManifest build_job(const JobInput& input) {
     result.pod = build_pod(input);
     result.pod.labels.merge(common_labels(job));
     result.pod.labels[std::string{kAttemptLabel}] = std::to_string(input.attempt);
-    result.pod.preferred_nodes = input.preferred_nodes;
+    result.pod.preferred_nodes = preferred_nodes(input.datasets, input.pool.name, input.holdings);
     add_placement(input.placement, result.pod);
     return result;
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,7 +45,7 @@ struct JobInput {
     const ResolvedPool& pool;  // empty name: no sidecar, no node directory
     const JobSettings& settings;
     std::int64_t attempt = 1;
-    std::vector<PreferredNode> preferred_nodes;
+    std::span<const Holding> holdings;                    // preferred nodes; must outlive this
     std::optional<std::int64_t> active_deadline_seconds;  // remaining time of the job
     std::int64_t end_when_idle_seconds = 0;               // of the sidecar; 0: never
     PodPlacement placement{};                             // from Kueue's admission
@@ -82,7 +83,7 @@ std::vector<EnvVar> rendezvous_env(const TrainingJob& job, std::int64_t attempt)
 std::vector<PreferredNode> preferred_nodes(
     const std::vector<ResolvedDataset>& datasets,
     const std::string& pool,
-    const std::vector<Holding>& holdings);
+    std::span<const Holding> holdings);
 
 // The Indexed Job of one attempt. Merging podTemplate: labels, annotations, nodeSelector,
 // tolerations, volumes, init containers (after the sidecar), volume mounts, ports, envFrom and

@@ -225,7 +225,7 @@ TEST(SummarizeTrainingJob, DataReadyIsNotFalseAfterSuccess) {
     expect(view.job.status, "DataReady", ConditionStatus::kUnknown, "Finished");
     EXPECT_EQ(
         condition(view.job.status, "DataReady").message,
-        "The job has ended. Last told: Dataset train cannot be listed: 403 AccessDenied");
+        "The job has ended. Last known: Dataset train cannot be listed: 403 AccessDenied");
     EXPECT_EQ(status_at(view, 107).conditions, view.job.status.conditions);
     EXPECT_EQ(status_at(view, 1000).conditions, view.job.status.conditions);
     report.manifest_state = ManifestState::kReady;

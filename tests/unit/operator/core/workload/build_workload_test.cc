@@ -60,10 +60,11 @@ TEST(WorkloadDigest, ChangesWithTheFieldsThatKueueReads) {
 
 TEST(WorkloadDigest, IsTheSameForAllAttempts) {
     const TrainingJobView view = make_queued_view();
+    const std::vector<Holding> holdings = {{"nvme", "n1", "uid-imagenet", gib(1), {}}};
     JobInput later = input_of(view);
     later.attempt = 7;
     later.active_deadline_seconds = 5;
-    later.preferred_nodes = {{"n1", 100}};
+    later.holdings = holdings;
     later.placement.node_selector["gpu"] = "a100";
     EXPECT_EQ(workload_digest(later), workload_digest(input_of(view)));
 }

@@ -1,0 +1,183 @@
+#include "common/http/blocking_client.h"
+
+#include <algorithm>
+#include <csignal>
+#include <ctime>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include <pthread.h>
+
+#include "common/base/check.h"
+#include "common/http/curl_call.h"
+
+namespace stoker::http {
+
+namespace {
+
+constexpr Duration kPollMax = std::chrono::minutes{1};
+constexpr Duration kIdleMax = std::chrono::seconds{60};
+
+// Blocks SIGPIPE on this thread and discards one that was raised meanwhile: a closed TLS connection
+// must not end the process.
+class SigpipeBlock {
+public:
+    SigpipeBlock() {
+        sigset_t pending;
+        sigpending(&pending);
+        was_pending_ = sigismember(&pending, SIGPIPE) == 1;
+        sigemptyset(&pipe_);
+        sigaddset(&pipe_, SIGPIPE);
+        pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+    }
+
+    ~SigpipeBlock() {
+        const timespec at_once{};
+        if (!was_pending_) {
+            sigtimedwait(&pipe_, nullptr, &at_once);
+        }
+        pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    }
+
+    SigpipeBlock(const SigpipeBlock&) = delete;
+    SigpipeBlock& operator=(const SigpipeBlock&) = delete;
+
+private:
+    sigset_t pipe_{};
+    sigset_t before_{};
+    bool was_pending_ = false;
+};
+
+void check(CURLMcode code) {
+    STOKER_CHECK(code == CURLM_OK, curl_multi_strerror(code));
+}
+
+// The end of the lane's transfer; nullopt while it runs.
+std::optional<CURLcode> result_of(CURLM* multi) {
+    int left = 0;
+    while (const CURLMsg* message = curl_multi_info_read(multi, &left)) {
+        if (message->msg == CURLMSG_DONE) {
+            return message->data.result;
+        }
+    }
+    return std::nullopt;
+}
+
+}  // namespace
+
+struct BlockingClient::Lane {
+    Lane() {
+        STOKER_CHECK(multi != nullptr && easy != nullptr, "curl has no memory");
+        curl_multi_setopt(multi.get(), CURLMOPT_MAX_TOTAL_CONNECTIONS, 1L);
+    }
+
+    CurlMulti multi{curl_multi_init()};  // destroyed after the handle
+    CurlEasy easy{curl_easy_init()};
+    TimePoint used_at{};
+};
+
+Result<std::unique_ptr<BlockingClient>> BlockingClient::make(
+    ClientOptions options, const Clock& clock) {
+    STOKER_TRY(options, ready_options(std::move(options)));
+    return std::unique_ptr<BlockingClient>{new BlockingClient(std::move(options), clock)};
+}
+
+BlockingClient::BlockingClient(ClientOptions options, const Clock& clock)
+    : options_(std::move(options)),
+      clock_(&clock) {}
+
+BlockingClient::~BlockingClient() = default;
+
+Status BlockingClient::call(HttpRequest request, HttpSink sink, const std::stop_token& stop) {
+    const SigpipeBlock no_sigpipe;
+    CurlCall call{CallId{}, std::move(request), std::move(sink), options_, *clock_};
+    STOKER_TRY(auto lane, take_lane(call, stop));
+    Status status = transfer(*lane, call, stop);
+    curl_multi_remove_handle(lane->multi.get(), call.easy());
+    lane->easy = call.release_easy();
+    curl_easy_reset(lane->easy.get());
+    give_back(std::move(lane));
+    return status;
+}
+
+Result<std::unique_ptr<BlockingClient::Lane>> BlockingClient::take_lane(
+    const CurlCall& call, const std::stop_token& stop) {
+    std::condition_variable_any woken;
+    std::unique_lock lock(mutex_);
+    const auto is_our_turn = [&] {
+        const bool is_free = options_.connections_max == 0 || in_use_ < options_.connections_max;
+        return is_free && waiting_.front() == &woken;
+    };
+    waiting_.push_back(&woken);
+    Status turn;
+    while (turn && !is_our_turn()) {
+        const TimePoint now = clock_->now();
+        if (stop.stop_requested()) {
+            turn = fail(ErrorCode::kCancelled, "cancelled");
+        } else if (now >= call.deadline()) {
+            turn = fail(call.expiry(now));
+        } else {
+            woken.wait_for(lock, stop, std::min(call.deadline() - now, kPollMax), is_our_turn);
+        }
+    }
+    std::erase(waiting_, &woken);
+    in_use_ += turn ? 1 : 0;
+    wake_next();
+    STOKER_TRY_VOID(turn);
+    if (idle_.empty()) {
+        return std::make_unique<Lane>();
+    }
+    auto lane = std::move(idle_.back());
+    idle_.pop_back();
+    return lane;
+}
+
+void BlockingClient::wake_next() {
+    if (!waiting_.empty()) {
+        waiting_.front()->notify_one();
+    }
+}
+
+void BlockingClient::give_back(std::unique_ptr<Lane> lane) {
+    std::vector<std::unique_ptr<Lane>> stale;  // closed after the lock is released
+    const TimePoint now = lane->used_at = clock_->now();
+    const std::lock_guard lock(mutex_);
+    --in_use_;
+    idle_.push_back(std::move(lane));
+    const auto fresh = std::ranges::find_if(
+        idle_, [&](const auto& one) { return now - one->used_at <= kIdleMax; });
+    std::move(idle_.begin(), fresh, std::back_inserter(stale));
+    idle_.erase(idle_.begin(), fresh);
+    wake_next();
+}
+
+Status BlockingClient::transfer(Lane& lane, CurlCall& call, const std::stop_token& stop) {
+    CURLM* multi = lane.multi.get();
+    STOKER_TRY_VOID(call.prepare(std::move(lane.easy), false));
+    check(curl_multi_add_handle(multi, call.easy()));
+    const std::stop_callback wake(stop, [multi] { curl_multi_wakeup(multi); });
+    while (!stop.stop_requested()) {
+        int running = 0;
+        check(curl_multi_perform(multi, &running));
+        if (const auto code = result_of(multi)) {
+            if (!call.may_restart(*code)) {
+                return call.outcome(*code);
+            }
+            curl_multi_remove_handle(multi, call.easy());
+            STOKER_TRY_VOID(call.prepare(call.release_easy(), true));
+            check(curl_multi_add_handle(multi, call.easy()));
+            continue;
+        }
+        const TimePoint now = clock_->now();
+        if (now >= call.deadline()) {
+            return fail(call.expiry(now));
+        }
+        const auto wait =
+            std::chrono::ceil<std::chrono::milliseconds>(std::min(call.deadline() - now, kPollMax));
+        curl_multi_poll(multi, nullptr, 0, static_cast<int>(wait.count()), nullptr);
+    }
+    return fail(ErrorCode::kCancelled, "cancelled");
+}
+
+}  // namespace stoker::http

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/result.h"
+#include "common/http/http_client.h"
+
+namespace stoker::http {
+
+class CurlCall;
+
+// Sends requests on the threads of its callers, which wait for the response: no thread of its own,
+// and no hand-over to one. For callers that have a thread to block; HttpClient serves the others.
+// The rules for repeated requests, errors and messages are HttpClient's. Thread-safe.
+class BlockingClient {
+public:
+    // kInvalidArgument: the CA file cannot be read. `clock` must outlive the client.
+    static Result<std::unique_ptr<BlockingClient>> make(ClientOptions options, const Clock& clock);
+
+    // No call may run.
+    ~BlockingClient();
+    BlockingClient(const BlockingClient&) = delete;
+    BlockingClient& operator=(const BlockingClient&) = delete;
+
+    // Returns when the response is complete, has failed, or `stop` is requested (kCancelled, soon).
+    // Nothing is sent if `stop` was requested before. The sink's on_response and on_data run on
+    // this thread and may block; on_done is not called. While connections_max calls run, further
+    // ones wait in order; that time counts towards total_timeout.
+    Status call(HttpRequest request, HttpSink sink, const std::stop_token& stop);
+
+private:
+    struct Lane;  // one connection and its curl handles; one call at a time uses it
+
+    BlockingClient(ClientOptions options, const Clock& clock);
+
+    Result<std::unique_ptr<Lane>> take_lane(const CurlCall& call, const std::stop_token& stop);
+    void wake_next();
+    void give_back(std::unique_ptr<Lane> lane);
+    Status transfer(Lane& lane, CurlCall& call, const std::stop_token& stop);
+
+    const ClientOptions options_;
+    const Clock* clock_;
+    std::mutex mutex_;
+    // Under mutex_.
+    std::vector<std::unique_ptr<Lane>> idle_;           // the last one was used last
+    std::deque<std::condition_variable_any*> waiting_;  // for a lane, in order; the first is woken
+    std::size_t in_use_ = 0;
+};
+
+}  // namespace stoker::http
