@@ -7,6 +7,7 @@
 #include "common/base/result.h"
 #include "sidecar/origin/make_origin.h"
 #include "sidecar/origin/origin.h"
+#include "sidecar/origin/s3_location.h"
 
 namespace stoker::sidecar {
 

@@ -7,7 +7,6 @@
 
 #include "common/base/guarded.h"
 #include "common/log/log.h"
-#include "sidecar/origin/percent.h"
 #include "sidecar/origin/s3_request.h"
 #include "sidecar/origin/sts_answer.h"
 
