@@ -74,10 +74,14 @@ public:
 
 private:
     [[nodiscard]] EngineGrant effective_grant() const;
-    void start_fetch(const StartFetch& fetch);
+    void start_fetch(const StartFetch& fetch, TimePoint started_at, std::uint32_t attempts);
     void on_origin_bytes(const StartFetch& fetch, TimePoint started_at, Result<OriginBytes> bytes);
     void on_fetch_failed(const StartFetch& fetch, TimePoint started_at, const Error& error);
-    void on_append_done(const StartFetch& fetch, const Status& status, const FetchTimes& times);
+    void on_append_done(
+        const StartFetch& fetch,
+        const Status& status,
+        const FetchTimes& times,
+        Duration request_time);
     void start_verify(SampleIndex sample);
     void schedule_tick();
     void end_work();
