@@ -62,11 +62,11 @@ ServedDataset::ServedDataset(
     Preparation prepared,
     EngineGrant grant,
     const JobWeights& weights,
-    Callbacks callbacks)
+    std::function<void(const Error&)> on_forbidden)
     : parts_(parts),
       config_(config),
       origin_(origin),
-      callbacks_(std::move(callbacks)),
+      on_forbidden_(std::move(on_forbidden)),
       grant_(grant),
       manifest_(std::move(prepared.manifest)),
       store_(std::move(prepared.store)),
@@ -132,7 +132,7 @@ void ServedDataset::apply(Effects effects) {
             [] {});
     }
     for (const FetchReply& answer : effects.replies) {
-        callbacks_.reply(answer);
+        on_reply_(answer);
     }
     schedule_tick();
 }
@@ -202,7 +202,7 @@ void ServedDataset::on_fetch_failed(
 void ServedDataset::note_forbidden(const Error& error) {
     forbidden_in_row_ = error.code == ErrorCode::kForbidden ? forbidden_in_row_ + 1 : 0;
     if (forbidden_in_row_ >= kForbiddenMax && !retiring_) {
-        callbacks_.forbidden(error);
+        on_forbidden_(error);
     }
 }
 
