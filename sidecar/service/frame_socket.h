@@ -13,7 +13,7 @@
 
 #include "common/base/error.h"
 #include "common/base/unique_fd.h"
-#include "common/runtime/loop_tasks.h"
+#include "common/runtime/event_loop.h"
 #include "proto/local/protocol.h"
 #include "sidecar/service/throttle.h"
 

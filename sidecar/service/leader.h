@@ -7,7 +7,7 @@
 #include <optional>
 #include <set>
 
-#include "common/runtime/loop_tasks.h"
+#include "common/runtime/event_loop.h"
 #include "sidecar/config/sidecar_config.h"
 #include "sidecar/core/revision_gate.h"
 #include "sidecar/origin/origin.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "common/runtime/loop_tasks.h"
+#include "common/runtime/event_loop.h"
 #include "sidecar/config/sidecar_config.h"
 #include "sidecar/core/bypass_controller.h"
 #include "sidecar/engine/dataset_engine.h"

@@ -9,7 +9,7 @@
 
 #include "common/base/error.h"
 #include "common/base/unique_fd.h"
-#include "common/runtime/loop_tasks.h"
+#include "common/runtime/event_loop.h"
 #include "proto/local/protocol.h"
 #include "sidecar/core/demand_book.h"
 #include "sidecar/core/sample_table.h"
