@@ -22,7 +22,6 @@
 #include "common/metrics/metrics.h"
 #include "common/program/program.h"
 #include "common/runtime/event_loop.h"
-#include "common/runtime/loop_tasks.h"
 #include "common/runtime/signals.h"
 #include "common/runtime/worker_pool.h"
 #include "sidecar/config/sidecar_config.h"

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <functional>
+#include <map>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -26,10 +28,14 @@ struct StartCommand {
     HttpSink sink;
 };
 
+using Task = std::function<void()>;
+
 struct Inbox {
     std::vector<StartCommand> starts;
-    std::vector<CallId> cancels;
+    std::vector<std::pair<TimePoint, Task>> tasks;
     bool stopping = false;
+
+    [[nodiscard]] bool is_empty() const { return starts.empty() && tasks.empty() && !stopping; }
 };
 
 class CurlClient final : public HttpClient {
@@ -65,7 +71,7 @@ public:
             auto inbox = inbox_.lock();
             if (!inbox->stopping) {
                 inbox->starts.push_back({id, std::move(request), std::move(sink)});
-                curl_multi_wakeup(multi_.get());
+                wake();
                 return id;
             }
         }
@@ -76,8 +82,12 @@ public:
     }
 
     void cancel(CallId id) override {
-        inbox_.lock()->cancels.push_back(id);
-        curl_multi_wakeup(multi_.get());
+        run_at({}, [this, id] { finish(id, fail(ErrorCode::kCancelled, "cancelled")); });
+    }
+
+    void run_at(TimePoint when, Task task) override {
+        inbox_.lock()->tasks.emplace_back(when, std::move(task));
+        wake();
     }
 
 protected:
@@ -86,8 +96,16 @@ protected:
     }
 
 private:
+    // The client's own thread looks into the inbox before it waits.
+    void wake() {
+        if (!on_callback_thread()) {
+            curl_multi_wakeup(multi_.get());
+        }
+    }
+
     void run();
     bool take_commands();
+    void run_tasks(TimePoint now);
     void begin(StartCommand command);
     void launch(CurlCall& call, bool fresh_connection);
     void finish(CallId id, Status status);
@@ -105,6 +123,7 @@ private:
     // Only the client's thread touches these.
     std::unordered_map<CallId, std::unique_ptr<CurlCall>> calls_;
     std::vector<CurlEasy> spare_handles_;
+    std::multimap<TimePoint, Task> tasks_;
     TimePoint next_deadline_ = TimePoint::max();  // never later than the earliest call's
     std::thread thread_;
 };
@@ -125,11 +144,15 @@ void CurlClient::run() {
         STOKER_CHECK(code == CURLM_OK, curl_multi_strerror(code));
         finish_completed();
         expire(clock_->now());
-        curl_multi_poll(multi_.get(), nullptr, 0, poll_ms(), nullptr);
+        if (inbox_.lock()->is_empty()) {
+            curl_multi_poll(multi_.get(), nullptr, 0, poll_ms(), nullptr);
+        }
     }
     cancel_everything();
 }
 
+// Runs what is due until that brings no more commands: every turn of run() asks all connections,
+// which is expensive. False: the client is closing.
 bool CurlClient::take_commands() {
     Inbox batch;
     {
@@ -142,10 +165,19 @@ bool CurlClient::take_commands() {
     for (StartCommand& command : batch.starts) {
         begin(std::move(command));
     }
-    for (const CallId id : batch.cancels) {
-        finish(id, fail(ErrorCode::kCancelled, "cancelled"));
+    for (auto& task : batch.tasks) {
+        tasks_.insert(std::move(task));
     }
-    return true;
+    run_tasks(clock_->now());
+    const bool is_done = inbox_.lock()->is_empty();
+    return is_done || take_commands();
+}
+
+void CurlClient::run_tasks(TimePoint now) {
+    while (!tasks_.empty() && tasks_.begin()->first <= now) {
+        const auto due = tasks_.extract(tasks_.begin());
+        due.mapped()();
+    }
 }
 
 void CurlClient::begin(StartCommand command) {
@@ -231,9 +263,11 @@ void CurlClient::expire(TimePoint now) {
 }
 
 int CurlClient::poll_ms() const {
+    const TimePoint next =
+        tasks_.empty() ? next_deadline_ : std::min(next_deadline_, tasks_.begin()->first);
     Duration wait = kPollMax;
-    if (next_deadline_ != TimePoint::max()) {
-        wait = std::clamp(next_deadline_ - clock_->now(), Duration::zero(), kPollMax);
+    if (next != TimePoint::max()) {
+        wait = std::clamp(next - clock_->now(), Duration::zero(), kPollMax);
     }
     return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(wait).count());
 }

@@ -85,6 +85,10 @@ public:
     // are ignored.
     virtual void cancel(CallId id) = 0;
 
+    // Runs `task` on the thread of the callbacks, at `when` or soon if that has passed. It must not
+    // block. Never blocks; destruction drops the tasks that have not run.
+    virtual void run_at(TimePoint when, std::function<void()> task) = 0;
+
     // Waits for the whole response; `stop` cancels it. Must not run in a callback.
     Result<HttpResponse> call(HttpRequest request, std::stop_token stop = {});
 

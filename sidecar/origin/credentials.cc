@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <filesystem>
+#include <future>
 #include <system_error>
 #include <utility>
 
@@ -22,14 +23,14 @@ constexpr const char* kTokenName = "AWS_SESSION_TOKEN";
 constexpr std::uintmax_t kFileBytesMax = 64 * 1024;
 constexpr Duration kRecheckInterval = std::chrono::seconds{1};
 
-using Answer = Result<std::optional<Credentials>>;
-
 class FixedSource final : public CredentialSource {
 public:
     explicit FixedSource(std::optional<Credentials> credentials)
         : credentials_(std::move(credentials)) {}
 
-    Answer get() override { return credentials_; }
+    std::optional<Answer> try_get(std::function<void()> /*ready*/) override {
+        return Answer{credentials_};
+    }
 
 private:
     const std::optional<Credentials> credentials_;
@@ -44,7 +45,7 @@ public:
           read_(std::move(read)),
           clock_(&clock) {}
 
-    Answer get() override {
+    std::optional<Answer> try_get(std::function<void()> /*ready*/) override {
         auto cache = cache_.lock();
         const TimePoint now = clock_->now();
         if (!cache->found || now >= cache->read_at + kRecheckInterval) {
@@ -53,14 +54,14 @@ public:
         }
         const auto& found = *cache->found;
         if (!found) {
-            return fail(found.error().prefixed("credentials"));
+            return Answer{fail(found.error().prefixed("credentials"))};
         }
         if (found->expires && clock_->wall_now() >= *found->expires) {
-            return fail(
+            return Answer{fail(
                 ErrorCode::kForbidden,
-                fmt::format("credentials: {} has expired and was not renewed", path_));
+                fmt::format("credentials: {} has expired and was not renewed", path_))};
         }
-        return found->credentials;
+        return Answer{found->credentials};
     }
 
     [[nodiscard]] bool is_missing() const override { return ::access(path_.c_str(), F_OK) != 0; }
@@ -89,6 +90,17 @@ Result<TemporaryCredentials> read_directory(const std::string& directory) {
 }
 
 }  // namespace
+
+CredentialSource::Answer CredentialSource::get() {
+    while (true) {
+        // Shared, because set_value() may still run after wait() has returned.
+        const auto ready = std::make_shared<std::promise<void>>();
+        if (auto answer = try_get([ready] { ready->set_value(); })) {
+            return *std::move(answer);
+        }
+        ready->get_future().wait();
+    }
+}
 
 std::string variable(const Environment& environment, const char* name) {
     const char* text = environment(name);

@@ -33,10 +33,18 @@ class CredentialSource {
 public:
     virtual ~CredentialSource() = default;
 
-    // The credentials for one request; nullopt: send it anonymously. Cheap enough for every
-    // request. kForbidden: present but unusable (unreadable, incomplete, refused, expired); the
-    // message names the cause. kUnavailable: not available now.
-    virtual Result<std::optional<Credentials>> get() = 0;
+    // The credentials for one request; nullopt: send it anonymously. kForbidden: present but
+    // unusable (unreadable, incomplete, refused, expired); the message names the cause.
+    // kUnavailable: not available now.
+    using Answer = Result<std::optional<Credentials>>;
+
+    // Cheap enough for every request; never waits for the network. nullopt: a service is asked
+    // first. A thread of the source calls `ready` once it has answered, at the latest while the
+    // source is destroyed; `ready` must neither block nor call the source.
+    virtual std::optional<Answer> try_get(std::function<void()> ready) = 0;
+
+    // As try_get(), but waits for the service.
+    Answer get();
 
     // Whether the source that get() reads is missing, so that no request can be made. Cheap, no
     // network.

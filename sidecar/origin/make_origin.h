@@ -15,7 +15,6 @@
 #include "sidecar/origin/origin.h"
 #include "sidecar/origin/origin_metrics.h"
 #include "sidecar/origin/retry.h"
-#include "sidecar/origin/s3_request.h"
 
 namespace stoker::sidecar {
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -17,6 +18,10 @@ struct OriginFetch {
     std::string key;               // relative to the dataset's root
     std::string etag;              // from the manifest; the object must still have it
     std::uint64_t size_bytes = 0;  // from the manifest, likewise
+
+    // OriginBytes::requests of an earlier fetch whose bytes did not match stored_crc32c: the origin
+    // waits before it tries again, or gives up with kCorruption.
+    std::uint32_t attempts = 0;
 };
 
 // A finished fetch: its bytes and statistics.
@@ -28,6 +33,8 @@ struct OriginBytes {
     // answer, without the wait for a slot and failed attempts. A request without an idle connection
     // opens one first, and that counts. Zero: the object was fetched in several parts.
     Duration request_time{};
+    // The checksum stored with the object, where the caller can compare it with the payload's.
+    std::optional<std::uint32_t> stored_crc32c{};
 };
 
 // A dataset's source: an S3 bucket and prefix, or a directory. Thread-safe. Retries inside, bounded
@@ -36,7 +43,7 @@ struct OriginBytes {
 //
 // Errors: kForbidden (403, bad credentials), kNotFound (bucket, or object gone since the listing),
 // kConflict (ETag or size differ from the manifest), kUnavailable (5xx, throttled, no connection,
-// after all retries), kCorruption (the bytes do not match the object's stored checksum),
+// after all retries), kCorruption (the bytes never match the object's stored checksum),
 // kResourceExhausted (larger than a fetch may hold: the client reads it itself), kInvalidArgument
 // (any other refusal), kCancelled. Full table: docs/design/origin.md.
 class Origin {

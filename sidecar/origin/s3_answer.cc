@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <utility>
 
 #include <fmt/core.h>
@@ -13,6 +14,8 @@
 namespace stoker::sidecar {
 
 namespace {
+
+constexpr std::size_t kErrorBodyBytesMax = 64 * 1024;
 
 // Weak validators ("W/") come from proxies that compress; the object itself is the same.
 std::string_view bare_etag(std::string_view value) {
@@ -137,6 +140,89 @@ S3Failure failure_of_transport(Error error) {
         error.code = ErrorCode::kUnavailable;  // reads are always safe to repeat
     }
     return {std::move(error), may_pass};
+}
+
+ObjectAnswer::ObjectAnswer(
+    ExpectedBytes expected, std::vector<std::byte>& payload, const Clock& clock)
+    : expected_(std::move(expected)),
+      payload_(payload),
+      clock_(clock),
+      sent_at_(clock.now()) {
+    if (!expected_.range) {
+        payload_.clear();
+    }
+}
+
+void ObjectAnswer::take_head(int status, const http::Headers& headers) {
+    status_ = status;
+    headers_ = headers;
+    first_byte_ = duration();
+    if (is_good_status()) {
+        refused_ = check_object_head(expected_, status, headers);
+    }
+}
+
+bool ObjectAnswer::take_body(std::span<const std::byte> data) {
+    if (refused_) {
+        return false;
+    }
+    if (!is_good_status()) {
+        error_body_.append(reinterpret_cast<const char*>(data.data()), data.size());
+        return error_body_.size() <= kErrorBodyBytesMax;
+    }
+    if (data.size() > expected_.length() - received_bytes_) {
+        refused_ = conflict(fmt::format(
+            "changed at the origin: more than the {} bytes listed", expected_.length()));
+        return false;
+    }
+    if (const auto& range = expected_.range) {
+        std::memcpy(payload_.data() + range->offset + received_bytes_, data.data(), data.size());
+    } else {
+        payload_.insert(payload_.end(), data.begin(), data.end());
+    }
+    received_bytes_ += data.size();
+    return true;
+}
+
+std::optional<S3Failure> ObjectAnswer::failure(const Status& transport, WallTime now) const {
+    if (refused_) {
+        return refused_;
+    }
+    if (status_ != 0 && !is_good_status()) {
+        return failure_of_status(status_, headers_, error_body_, now);
+    }
+    if (!transport) {
+        return failure_of_transport(transport.error());
+    }
+    if (received_bytes_ < expected_.length()) {
+        return conflict(fmt::format(
+            "changed at the origin: {} bytes now, {} when it was listed",
+            received_bytes_,
+            expected_.length()));
+    }
+    return std::nullopt;
+}
+
+std::optional<std::uint32_t> ObjectAnswer::stored_checksum() const {
+    return expected_.range ? std::nullopt : stored_crc32c(headers_);
+}
+
+std::string ObjectAnswer::outcome(const Status& transport) const {
+    if (status_ != 0) {
+        return std::to_string(status_);
+    }
+    return transport ? "none" : std::string{to_string(transport.error().code)};
+}
+
+http::HttpSink sink_into(std::shared_ptr<ObjectAnswer> answer) {
+    http::HttpSink sink;
+    sink.on_response = [answer](int status, const http::Headers& headers) {
+        answer->take_head(status, headers);
+    };
+    sink.on_data = [answer = std::move(answer)](std::span<const std::byte> data) {
+        return answer->take_body(data);
+    };
+    return sink;
 }
 
 std::optional<std::uint32_t> stored_crc32c(const http::Headers& headers) {

@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include "sidecar/origin/s3_answer.h"
+#include "sidecar/origin/s3_request.h"
 #include "sidecar/origin/s3_xml.h"
 
 namespace stoker::sidecar {

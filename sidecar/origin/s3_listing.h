@@ -11,6 +11,7 @@
 #include "common/domain/manifest.h"
 #include "common/http/http_client.h"
 #include "sidecar/origin/make_origin.h"
+#include "sidecar/origin/s3_location.h"
 
 namespace stoker::sidecar {
 

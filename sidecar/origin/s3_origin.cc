@@ -1,38 +1,72 @@
 #include "sidecar/origin/s3_origin.h"
 
-#include <algorithm>
 #include <atomic>
-#include <condition_variable>
-#include <map>
-#include <mutex>
+#include <future>
 #include <new>
-#include <thread>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
-#include <pthread.h>
-
-#include "common/base/guarded.h"
 #include "common/http/http_client.h"
 #include "sidecar/origin/fetch_scheduler.h"
+#include "sidecar/origin/s3_answer.h"
 #include "sidecar/origin/s3_listing.h"
-#include "sidecar/origin/s3_part.h"
+#include "sidecar/origin/s3_request.h"
 
 namespace stoker::sidecar {
 
 namespace {
 
-using ObjectPtr = std::shared_ptr<ObjectFetch>;
-using PartPtr = std::shared_ptr<PartFetch>;
+// One object being fetched. It is answered at the latest when it is destroyed.
+class ObjectFetch {
+public:
+    using Done = std::function<void(Result<OriginBytes>)>;
 
-constexpr Duration kWaitMax = std::chrono::hours{1};
+    ObjectFetch(const Origin& origin, OriginFetch wanted, Done done)
+        : request(std::move(wanted)),
+          requests(request.attempts),
+          origin_(origin),
+          done_(std::move(done)) {}
 
-struct Inbox {
-    std::vector<ObjectPtr> fetches;
-    std::vector<PartPtr> ended;
-    bool stopping = false;
+    ~ObjectFetch() {
+        if (!is_over()) {
+            const Error closing{ErrorCode::kCancelled, "the origin is closing"};
+            end(fail(fetch_error(origin_, request, closing, 1)));
+        }
+    }
 
-    [[nodiscard]] bool empty() const { return fetches.empty() && ended.empty() && !stopping; }
+    ObjectFetch(const ObjectFetch&) = delete;
+    ObjectFetch& operator=(const ObjectFetch&) = delete;
+
+    // Answers the fetch; results of running requests are ignored from then on.
+    void end(Result<OriginBytes> result) { std::exchange(done_, nullptr)(std::move(result)); }
+
+    [[nodiscard]] bool is_over() const { return done_ == nullptr; }
+
+    const OriginFetch request;
+    FetchId id{};
+    std::vector<std::byte> payload{};  // each part writes its own range
+    std::uint32_t parts_left = 0;
+    std::uint32_t requests;
+    std::optional<Duration> first_byte{};
+
+private:
+    const Origin& origin_;
+    Done done_;
 };
+
+using ObjectPtr = std::shared_ptr<ObjectFetch>;
+
+// One request for an object, and its attempts.
+struct PartFetch {
+    ObjectPtr object;
+    std::optional<ByteRange> range;
+    std::uint32_t attempt;                   // number of the last one
+    http::CallId call{};                     // of the last attempt
+    std::shared_ptr<ObjectAnswer> answer{};  // to the last attempt
+};
+
+using PartPtr = std::shared_ptr<PartFetch>;
 
 class S3Origin final : public Origin {
 public:
@@ -45,17 +79,24 @@ public:
         std::uint64_t seed)
         : location_(std::move(location)),
           options_(options),
-          credentials_(std::move(credentials)),
-          client_(std::move(client)),
           clock_(&clock),
           next_list_seed_(seed),
           scheduler_({options.max_in_flight, options.bytes_in_flight_max}),
           random_(seed),
-          thread_([this] { run(); }) {}
+          credentials_(std::move(credentials)),
+          client_(std::move(client)) {}
 
+    // Once the client's thread has seen `closing_`, it uses neither the credentials nor the client.
+    // The objects that are left are answered by their destruction.
     ~S3Origin() override {
-        post([](Inbox& inbox) { inbox.stopping = true; });
-        thread_.join();
+        std::promise<void> seen;
+        client_->run_at({}, [&] {
+            closing_ = true;
+            seen.set_value();
+        });
+        seen.get_future().wait();
+        credentials_.reset();  // may still call the client
+        client_.reset();
     }
 
     S3Origin(const S3Origin&) = delete;
@@ -73,253 +114,227 @@ public:
             std::move(stop));
     }
 
-    void fetch(OriginFetch request, std::function<void(Result<OriginBytes>)> done) override {
-        auto object = std::make_shared<ObjectFetch>();
-        object->request = std::move(request);
-        object->done = std::move(done);
-        post([&](Inbox& inbox) { inbox.fetches.push_back(std::move(object)); });
+    void fetch(OriginFetch request, ObjectFetch::Done done) override {
+        run_at(
+            {},
+            [this,
+             object = std::make_shared<ObjectFetch>(*this, std::move(request), std::move(done))] {
+                admit(object);
+            });
     }
 
 private:
-    template <class Change>
-    void post(Change change) {
-        {
-            const std::lock_guard lock{mutex_};
-            change(inbox_);
-        }
-        wake_.notify_one();
+    // Any thread: runs `event` on the client's thread, and starts the requests that it makes room
+    // for.
+    template <class Event>
+    void run_at(TimePoint when, Event event) {
+        client_->run_at(when, [this, event = std::move(event)] { handle(event); });
     }
 
-    void run();
-    Inbox wait_for_work();
+    template <class Event>
+    void handle(const Event& event) {
+        if (!closing_) {
+            event();
+            start_what_fits();
+        }
+    }
+
     void admit(const ObjectPtr& object);
-    void start_due_retries();
+    void schedule(const ObjectPtr& object);
     void start_what_fits();
     void send(const PartPtr& part);
-    void on_ended(const PartPtr& part);
-    void on_failed(const PartPtr& part, S3Failure failure);
+    void on_ended(const PartPtr& part, const Status& transport);
+    void on_failed(const PartPtr& part, const S3Failure& failure);
+    [[nodiscard]] std::optional<Duration> retry_delay(const FailedAttempt& attempt);
+    void give_up(ObjectFetch& object, const Error& error, std::uint32_t attempts);
     void give_up_siblings(const ObjectFetch& object);
     void on_arrived(const PartPtr& part);
+    void forget(const ObjectFetch& object);
     void release(const PartPtr& part);
-    void finish(ObjectFetch& object, Result<OriginBytes> result);
-    void shut_down();
 
     const S3Location location_;
     const OriginOptions options_;
-    const std::unique_ptr<CredentialSource> credentials_;
-    std::unique_ptr<http::HttpClient> client_;
     const Clock* clock_;
     std::atomic<std::uint64_t> next_list_seed_;
 
-    std::mutex mutex_;
-    std::condition_variable wake_;
-    Inbox inbox_;  // under mutex_
-
-    // Only the origin's thread touches these.
+    // Only the client's thread touches these.
+    bool closing_ = false;
     FetchScheduler scheduler_;
     Prng random_;
-    std::uint64_t next_id_ = 0;
+    std::uint64_t last_id_ = 0;
     std::unordered_map<FetchId, ObjectPtr> objects_;
     std::unordered_map<http::CallId, PartPtr> running_;
-    std::multimap<TimePoint, PartPtr> retries_;
-    std::thread thread_;
+    std::unordered_set<PartPtr> retries_;  // they wait for their next attempt
+
+    std::unique_ptr<CredentialSource> credentials_;
+    std::unique_ptr<http::HttpClient> client_;
 };
 
-void S3Origin::run() {
-    pthread_setname_np(pthread_self(), "s3-origin");
-    while (true) {
-        Inbox work = wait_for_work();
-        for (const ObjectPtr& object : work.fetches) {
-            admit(object);
-        }
-        for (const PartPtr& part : work.ended) {
-            on_ended(part);
-        }
-        if (work.stopping) {
-            break;
-        }
-        start_due_retries();
-        start_what_fits();
-    }
-    shut_down();
-}
-
-Inbox S3Origin::wait_for_work() {
-    Duration wait = kWaitMax;
-    if (!retries_.empty()) {
-        wait = std::clamp(retries_.begin()->first - clock_->now(), Duration::zero(), kWaitMax);
-    }
-    std::unique_lock lock{mutex_};
-    wake_.wait_for(lock, wait, [this] { return !inbox_.empty(); });
-    return std::exchange(inbox_, Inbox{});
-}
-
 void S3Origin::admit(const ObjectPtr& object) {
-    const std::uint64_t size_bytes = object->request.size_bytes;
-    if (Bytes{size_bytes} > options_.object_bytes_max) {
-        finish(
-            *object, fail(fetch_error(*this, object->request, too_large(size_bytes, options_), 1)));
-        return;
+    const OriginFetch& wanted = object->request;
+    object->id = FetchId{++last_id_};
+    if (Bytes{wanted.size_bytes} > options_.object_bytes_max) {
+        give_up(*object, too_large(wanted.size_bytes, options_), 1);
+    } else if (wanted.attempts == 0) {
+        schedule(object);
+    } else if (const auto delay = retry_delay({wanted.attempts, true})) {
+        run_at(clock_->now() + *delay, [this, object] { schedule(object); });
+    } else {
+        const char* message = "the bytes do not match the checksum stored at the origin";
+        give_up(*object, {ErrorCode::kCorruption, message}, wanted.attempts);
     }
-    object->id = FetchId{next_id_++};
-    object->parts_left = scheduler_.part_count(size_bytes);
-    objects_.emplace(object->id, object);
-    scheduler_.add(object->id, size_bytes);
 }
 
-void S3Origin::start_due_retries() {
-    const TimePoint now = clock_->now();
-    while (!retries_.empty() && retries_.begin()->first <= now) {
-        const PartPtr part = retries_.begin()->second;
-        retries_.erase(retries_.begin());
-        send(part);
-    }
+void S3Origin::schedule(const ObjectPtr& object) {
+    object->parts_left = scheduler_.part_count(object->request.size_bytes);
+    objects_.emplace(object->id, object);
+    scheduler_.add(object->id, object->request.size_bytes);
 }
 
 void S3Origin::start_what_fits() {
     while (const auto next = scheduler_.next()) {
         const ObjectPtr object = objects_.at(next->fetch);
-        const auto part = std::make_shared<PartFetch>(object, next->range);
-        if (next->first) {
-            try {
+        const auto part =
+            std::make_shared<PartFetch>(PartFetch{object, next->range, object->request.attempts});
+        try {
+            if (next->range && next->first) {
                 object->payload.resize(object->request.size_bytes);
-            } catch (const std::bad_alloc&) {
-                on_failed(part, {{ErrorCode::kResourceExhausted, "no memory for it"}});
-                continue;
+            } else if (next->first) {
+                object->payload.reserve(object->request.size_bytes);
             }
+        } catch (const std::bad_alloc&) {
+            on_failed(part, {{ErrorCode::kResourceExhausted, "no memory for it"}});
+            continue;
         }
         send(part);
     }
 }
 
 void S3Origin::send(const PartPtr& part) {
-    auto credentials = credentials_->get();
-    if (!credentials) {
-        on_failed(part, failure_of_transport(credentials.error()));
+    if (part->object->is_over()) {
+        release(part);
         return;
     }
-    const OriginFetch& wanted = part->object().request;
+    const auto credentials =
+        credentials_->try_get([this, part] { run_at({}, [this, part] { send(part); }); });
+    if (!credentials) {
+        return;
+    }
+    ++part->attempt;
+    if (!*credentials) {
+        on_failed(part, failure_of_transport(credentials->error()));
+        return;
+    }
+    const OriginFetch& wanted = part->object->request;
     http::HttpRequest request = get_request(
-        location_, wanted.key, wanted.etag, part->range(), *credentials, clock_->wall_now());
+        location_, wanted.key, wanted.etag, part->range, **credentials, clock_->wall_now());
     request.connect_timeout = options_.connect_timeout;
     request.total_timeout = Duration::zero();
     request.idle_timeout = options_.stall_timeout;
-    request.response_bytes_max = Bytes::unlimited();  // PartFetch limits it
-    ++part->object().requests;
-    auto ended = [this](PartPtr over) {
-        post([&](Inbox& inbox) { inbox.ended.push_back(std::move(over)); });
+    request.response_bytes_max = Bytes::unlimited();  // ObjectAnswer limits it
+    ++part->object->requests;
+    part->answer = std::make_shared<ObjectAnswer>(
+        ExpectedBytes{wanted.etag, wanted.size_bytes, part->range}, part->object->payload, *clock_);
+    http::HttpSink sink = sink_into(part->answer);
+    sink.on_done = [this, part](const Status& transport) {
+        handle([&] { on_ended(part, transport); });
     };
-    http::HttpSink sink = part->begin_attempt(*clock_, std::move(ended));
     part->call = client_->start(std::move(request), std::move(sink));
     running_.emplace(part->call, part);
 }
 
-void S3Origin::on_ended(const PartPtr& part) {
+void S3Origin::on_ended(const PartPtr& part, const Status& transport) {
     running_.erase(part->call);
     if (options_.metrics != nullptr) {
-        options_.metrics->requests.with({"get", part->outcome()})->add();
-        options_.metrics->received_bytes.add(static_cast<double>(part->received_bytes()));
+        options_.metrics->requests.with({"get", part->answer->outcome(transport)})->add();
+        options_.metrics->received_bytes.add(static_cast<double>(part->answer->received_bytes()));
     }
-    if (part->object().over) {
+    if (part->object->is_over()) {
         release(part);
-    } else if (auto failure = part->failure(clock_->wall_now())) {
-        on_failed(part, *std::move(failure));
+    } else if (const auto failure = part->answer->failure(transport, clock_->wall_now())) {
+        on_failed(part, *failure);
     } else {
         on_arrived(part);
     }
 }
 
-void S3Origin::on_failed(const PartPtr& part, S3Failure failure) {
-    const FailedAttempt attempt{part->attempt(), failure.may_pass, failure.retry_after};
-    if (const auto delay = next_delay(options_.retry, attempt, random_)) {
-        if (options_.metrics != nullptr) {
-            options_.metrics->retries.add();
-        }
-        retries_.emplace(clock_->now() + *delay, part);
+void S3Origin::on_failed(const PartPtr& part, const S3Failure& failure) {
+    if (const auto delay = retry_delay({part->attempt, failure.may_pass, failure.retry_after})) {
+        retries_.insert(part);
+        run_at(clock_->now() + *delay, [this, part] {
+            if (retries_.erase(part) > 0) {
+                send(part);
+            }
+        });
         return;
     }
-    ObjectFetch& object = part->object();
-    finish(object, fail(fetch_error(*this, object.request, failure.error, part->attempt())));
+    give_up(*part->object, failure.error, part->attempt);
     release(part);
-    give_up_siblings(object);
+    give_up_siblings(*part->object);
+}
+
+std::optional<Duration> S3Origin::retry_delay(const FailedAttempt& attempt) {
+    const auto delay = next_delay(options_.retry, attempt, random_);
+    if (delay && options_.metrics != nullptr) {
+        options_.metrics->retries.add();
+    }
+    return delay;
+}
+
+void S3Origin::give_up(ObjectFetch& object, const Error& error, std::uint32_t attempts) {
+    if (options_.metrics != nullptr) {
+        options_.metrics->failed_objects.with({std::string{to_string(error.code)}})->add();
+    }
+    forget(object);
+    object.end(fail(fetch_error(*this, object.request, error, attempts)));
 }
 
 // Cancels the running parts of a failed object; releases them when they end.
 void S3Origin::give_up_siblings(const ObjectFetch& object) {
     for (const auto& [call, running] : running_) {
-        if (&running->object() == &object) {
+        if (running->object.get() == &object) {
             client_->cancel(call);
         }
     }
-    for (auto retry = retries_.begin(); retry != retries_.end();) {
-        if (&retry->second->object() == &object) {
-            release(retry->second);
-            retry = retries_.erase(retry);
-        } else {
-            ++retry;
+    std::erase_if(retries_, [&](const PartPtr& retry) {
+        const bool is_its = retry->object.get() == &object;
+        if (is_its) {
+            release(retry);
         }
-    }
+        return is_its;
+    });
 }
 
 void S3Origin::on_arrived(const PartPtr& part) {
-    ObjectFetch& object = part->object();
+    ObjectFetch& object = *part->object;
+    const Duration first_byte = part->answer->first_byte();
     if (!object.first_byte) {
-        object.first_byte = part->first_byte();
+        object.first_byte = first_byte;
     }
-    if (options_.metrics != nullptr && part->first_byte()) {
+    if (options_.metrics != nullptr) {
         options_.metrics->first_byte_seconds.observe(
-            std::chrono::duration<double>(*part->first_byte()).count());
+            std::chrono::duration<double>(first_byte).count());
     }
     if (--object.parts_left == 0) {
-        finish(
-            object,
-            OriginBytes{
-                std::move(object.payload),
-                object.first_byte.value_or(Duration::zero()),
-                object.requests,
-                part->range() ? Duration::zero() : part->duration()});
+        forget(object);
+        object.end(OriginBytes{
+            std::move(object.payload),
+            *object.first_byte,
+            object.requests,
+            part->range ? Duration::zero() : part->answer->duration(),
+            part->answer->stored_checksum()});
     }
     release(part);
 }
 
-void S3Origin::release(const PartPtr& part) {
-    scheduler_.part_ended(part->object().request.size_bytes);
-}
-
-void S3Origin::finish(ObjectFetch& object, Result<OriginBytes> result) {
-    object.over = true;
+// Only its parts keep the object from then on.
+void S3Origin::forget(const ObjectFetch& object) {
     scheduler_.remove(object.id);
-    if (options_.metrics != nullptr && !result) {
-        options_.metrics->failed_objects.with({std::string{to_string(result.error().code)}})->add();
-    }
-    const auto done = std::exchange(object.done, nullptr);
     objects_.erase(object.id);
-    done(std::move(result));
 }
 
-// Destroying the client cancels running requests; fetches that arrive meanwhile are finished here,
-// too.
-void S3Origin::shut_down() {
-    client_.reset();
-    const Error closing{ErrorCode::kCancelled, "the origin is closing"};
-    const auto cancel = [&](ObjectFetch& object) {
-        if (!object.over) {
-            object.over = true;
-            std::exchange(
-                object.done, nullptr)(fail(fetch_error(*this, object.request, closing, 1)));
-        }
-    };
-    for (const auto& [id, object] : std::exchange(objects_, {})) {
-        cancel(*object);
-    }
-    std::vector<ObjectPtr> late;
-    {
-        const std::lock_guard lock{mutex_};
-        late = std::exchange(inbox_.fetches, {});
-    }
-    for (const ObjectPtr& object : late) {
-        cancel(*object);
-    }
+void S3Origin::release(const PartPtr& part) {
+    scheduler_.part_ended(part->object->request.size_bytes);
 }
 
 }  // namespace

@@ -7,12 +7,13 @@
 #include "common/base/result.h"
 #include "sidecar/origin/make_origin.h"
 #include "sidecar/origin/origin.h"
+#include "sidecar/origin/s3_location.h"
 
 namespace stoker::sidecar {
 
-// An origin behind the S3 API. One thread decides (what to send, retry, give up), the HTTP client's
-// thread moves bytes straight into the payloads; `done` is called on the first. `clock` and
-// options.metrics must outlive it. kInvalidArgument: the CA file cannot be read.
+// An origin behind the S3 API. The thread of its HTTP client decides (what to send, retry, give up),
+// moves bytes straight into the payloads and calls `done`. `clock` and options.metrics must outlive
+// it. kInvalidArgument: the CA file cannot be read.
 Result<std::unique_ptr<Origin>> make_s3_origin(
     S3Location location,
     const OriginOptions& options,

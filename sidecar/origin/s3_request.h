@@ -4,41 +4,17 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "common/base/clock.h"
-#include "common/base/result.h"
 #include "common/http/http_client.h"
 #include "sidecar/origin/credentials.h"
+#include "sidecar/origin/s3_location.h"
 
-// S3 requests as values; sends nothing. Pure.
+// S3 requests as values, signed with AWS Signature Version 4 in header form; sends nothing. Pure.
+// Source: Amazon S3 API Reference, "Authenticating Requests: Using the Authorization Header".
 namespace stoker::sidecar {
-
-// Domain suffix of AWS host names in a region.
-std::string_view amazon_domain(std::string_view region);
-
-// A bucket and a folder in it.
-struct S3Location {
-    std::string scheme;  // "http" or "https"
-    std::string host;    // of the endpoint, with the port unless it is the scheme's own
-    std::string bucket;
-    std::string prefix;  // prefix of every key: empty, or ends in '/'
-    std::string region;
-    bool path_style = true;  // http://host/bucket/key instead of http://bucket.host/key
-
-    // For messages: "s3://bucket/prefix at http://endpoint".
-    [[nodiscard]] std::string describe() const;
-};
-
-// `uri` is s3://bucket or s3://bucket/folder, taken literally (no percent-decoding). Empty
-// `endpoint`: AWS's endpoint of the region. Without `path_style`, requests to AWS put the bucket
-// into the host name (if the bucket has no dot), and requests to other endpoints put it into the
-// path. kInvalidArgument: another scheme, an invalid bucket name, or an endpoint that is not
-// http(s)://host[:port].
-Result<S3Location> parse_s3_location(
-    std::string_view uri,
-    std::string_view endpoint,
-    std::string_view region,
-    std::optional<bool> path_style);
 
 struct ByteRange {
     std::uint64_t offset = 0;
@@ -63,6 +39,45 @@ http::HttpRequest get_request(
     const std::string& etag,
     std::optional<ByteRange> range,
     const std::optional<Credentials>& credentials,
+    WallTime now);
+
+// Percent-encoding as signatures require it (RFC 3986, section 2): keeps A-Z a-z 0-9 - . _ ~ and,
+// with `keep_slash`, '/'; every other byte becomes %XX in upper-case hex.
+std::string percent_encode(std::string_view text, bool keep_slash);
+
+// Decoded names and values.
+using Query = std::vector<std::pair<std::string, std::string>>;
+
+// SHA-256 of an empty payload, as for every GET.
+inline constexpr std::string_view kEmptyPayloadHash =
+    "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+struct SigningScope {
+    std::string region;
+    std::string service = "s3";
+};
+
+struct UnsignedRequest {
+    std::string method = "GET";
+    std::string path;  // percent-encoded, as sent, starting with '/'; S3 never encodes twice
+    Query query{};
+    http::Headers headers{};  // all of them will be signed; must contain Host
+    std::string payload_hash{kEmptyPayloadHash};
+};
+
+// The encoded query in signature order, "a=1&b=%2F"; send exactly this.
+std::string canonical_query(const Query& query);
+
+// The canonical request and the string to sign, for tests and for comparing signatures.
+std::string canonical_request(const UnsignedRequest& request);
+std::string string_to_sign(const UnsignedRequest& request, const SigningScope& scope, WallTime now);
+
+// All headers to send: the given ones, x-amz-content-sha256, x-amz-date, x-amz-security-token (if
+// there is a token), Authorization.
+http::Headers sign(
+    UnsignedRequest request,
+    const SigningScope& scope,
+    const Credentials& credentials,
     WallTime now);
 
 }  // namespace stoker::sidecar

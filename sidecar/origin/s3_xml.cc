@@ -5,12 +5,24 @@
 
 #include <fmt/core.h>
 
-#include "sidecar/origin/percent.h"
 #include "sidecar/origin/walk_xml.h"
 
 namespace stoker::sidecar {
 
 namespace {
+
+int hex_value(char c) {
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+    if (c >= 'A' && c <= 'F') {
+        return c - 'A' + 10;
+    }
+    if (c >= 'a' && c <= 'f') {
+        return c - 'a' + 10;
+    }
+    return -1;
+}
 
 std::string_view without_quotes(std::string_view text) {
     const bool quoted = text.size() >= 2 && text.front() == '"' && text.back() == '"';
@@ -112,6 +124,27 @@ private:
 };
 
 }  // namespace
+
+std::optional<std::string> percent_decode(std::string_view text, bool plus_is_space) {
+    std::string out;
+    out.reserve(text.size());
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        if (text[i] == '+' && plus_is_space) {
+            out += ' ';
+        } else if (text[i] != '%') {
+            out += text[i];
+        } else {
+            const int high = i + 2 < text.size() ? hex_value(text[i + 1]) : -1;
+            const int low = i + 2 < text.size() ? hex_value(text[i + 2]) : -1;
+            if (high < 0 || low < 0) {
+                return std::nullopt;
+            }
+            out += static_cast<char>(high * 16 + low);
+            i += 2;
+        }
+    }
+    return out;
+}
 
 Result<ListPage> parse_list_page(std::string_view xml) {
     ListReader reader;

@@ -1,13 +1,12 @@
 #include "sidecar/origin/web_identity.h"
 
-#include <mutex>
 #include <utility>
+#include <vector>
 
 #include <fmt/core.h>
 
 #include "common/base/guarded.h"
 #include "common/log/log.h"
-#include "sidecar/origin/percent.h"
 #include "sidecar/origin/s3_request.h"
 #include "sidecar/origin/sts_answer.h"
 
@@ -30,20 +29,18 @@ public:
           clock_(&clock),
           client_(std::move(client)) {}
 
-    Result<std::optional<Credentials>> get() override {
-        if (auto held = usable()) {
-            return *std::move(held);
+    std::optional<Answer> try_get(std::function<void()> ready) override {
+        auto state = state_.lock();
+        if (auto held = usable(*state)) {
+            return held;
         }
-        const std::lock_guard one_at_a_time{asking_};
-        if (auto held = usable()) {
-            return *std::move(held);
+        if (!state->asking) {
+            if (const Status started = ask(*state); !started) {
+                return note(*state, fail(started.error()));
+            }
         }
-        auto request = exchange_request();
-        if (!request) {
-            return note(fail(request.error()));
-        }
-        auto response = client_->call(*std::move(request));
-        return note(response ? answer_of(*response) : fail(response.error()));
+        state->waiting.push_back(std::move(ready));
+        return std::nullopt;
     }
 
 private:
@@ -53,33 +50,31 @@ private:
         std::optional<TemporaryCredentials> held;
         std::optional<Error> failed;  // error of the last exchange
         TimePoint not_before{};       // earliest time of the next exchange
-        bool refreshing = false;
+        bool asking = false;          // an exchange is running
+        std::vector<std::function<void()>> waiting;
     };
 
-    // The answer of get() without waiting: valid credentials, or an error less than a second old.
-    std::optional<Result<std::optional<Credentials>>> usable() {
-        auto state = state_.lock();
-        const bool may_ask = clock_->now() >= state->not_before;
+    // Valid credentials, which it renews in the background, or an error less than a second old.
+    std::optional<Answer> usable(State& state) {
+        const bool may_ask = clock_->now() >= state.not_before;
         const WallTime now = clock_->wall_now();
-        if (state->held && now < *state->held->expires - kUnusableBefore) {
-            if (now >= *state->held->expires - kRefreshBefore && may_ask && !state->refreshing) {
-                refresh(*state);
+        if (state.held && now < *state.held->expires - kUnusableBefore) {
+            const bool is_due = now >= *state.held->expires - kRefreshBefore;
+            if (is_due && may_ask && !state.asking && !ask(state)) {
+                state.not_before = clock_->now() + kPauseWhileGood;
             }
-            return state->held->credentials;
+            return Answer{state.held->credentials};
         }
-        if (state->failed && !may_ask) {
-            return fail(*state->failed);
+        if (state.failed && !may_ask) {
+            return Answer{fail(*state.failed)};
         }
         return std::nullopt;
     }
 
-    void refresh(State& state) {
-        auto request = exchange_request();
-        if (!request) {
-            state.not_before = clock_->now() + kPauseWhileGood;
-            return;
-        }
-        state.refreshing = true;
+    // Starts an exchange.
+    Status ask(State& state) {
+        STOKER_TRY(auto request, exchange_request());
+        state.asking = true;
         const auto response = std::make_shared<http::HttpResponse>();
         http::HttpSink sink;
         sink.on_response = [response](int status, const http::Headers&) {
@@ -90,29 +85,41 @@ private:
             return true;
         };
         sink.on_done = [this, response](const Status& status) {
-            static_cast<void>(note(status ? answer_of(*response) : fail(status.error())));
+            settle(status ? answer_of(*response) : fail(status.error()));
         };
-        client_->start(*std::move(request), std::move(sink));
+        client_->start(std::move(request), std::move(sink));
+        return {};
     }
 
-    Result<std::optional<Credentials>> note(Exchange exchange) {
-        auto state = state_.lock();
-        state->refreshing = false;
+    void settle(Exchange exchange) {
+        std::vector<std::function<void()>> waiting;
+        {
+            auto state = state_.lock();
+            state->asking = false;
+            static_cast<void>(note(*state, std::move(exchange)));
+            waiting = std::exchange(state->waiting, {});
+        }
+        for (const auto& ready : waiting) {
+            ready();
+        }
+    }
+
+    Answer note(State& state, Exchange exchange) {
         if (exchange) {
-            state->held = *std::move(exchange);
-            state->failed.reset();
-            state->not_before = {};
-            return state->held->credentials;
+            state.held = *std::move(exchange);
+            state.failed.reset();
+            state.not_before = {};
+            return state.held->credentials;
         }
         const Error error = exchange.error().prefixed(
             fmt::format("credentials: {} for role {}", identity_.endpoint, identity_.role_arn));
         const bool is_good =
-            state->held && clock_->wall_now() < *state->held->expires - kUnusableBefore;
-        state->not_before = clock_->now() + (is_good ? kPauseWhileGood : kPauseAfterFailure);
+            state.held && clock_->wall_now() < *state.held->expires - kUnusableBefore;
+        state.not_before = clock_->now() + (is_good ? kPauseWhileGood : kPauseAfterFailure);
         if (is_good) {
             log::warning("credentials are not renewed yet", {{"error", error.message}});
         }
-        state->failed = error;
+        state.failed = error;
         return fail(error);
     }
 
@@ -143,7 +150,6 @@ private:
 
     const WebIdentity identity_;
     const Clock* clock_;
-    std::mutex asking_;
     Guarded<State> state_;
     std::unique_ptr<http::HttpClient> client_;  // last: its callbacks use the members above
 };

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "common/domain/ids.h"
-#include "common/runtime/loop_tasks.h"
+#include "common/runtime/event_loop.h"
 #include "sidecar/config/sidecar_config.h"
 #include "sidecar/origin/origin.h"
 #include "sidecar/service/sidecar_parts.h"

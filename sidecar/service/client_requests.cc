@@ -76,6 +76,7 @@ ClientRequests::ClientRequests(
       listener_(listener),
       sample_count_(served.manifest().sample_count()) {
     rooms_.set_sample_count(sample_count_);
+    served_.set_on_reply([this](const FetchReply& answer) { reply(answer); });
 }
 
 void ClientRequests::welcome(Session& session) {

@@ -16,7 +16,8 @@ namespace stoker::sidecar {
 // within the limits of ClientRooms, and answers. Use it on the loop's thread.
 class ClientRequests {
 public:
-    // `listener` receives events of our own pod's sessions. All arguments must outlive this object.
+    // Answers the engine's fetches from now on. `listener` receives events of our own pod's
+    // sessions. All arguments must outlive this object.
     ClientRequests(
         const SidecarParts& parts,
         const DatasetConfig& config,
@@ -34,9 +35,6 @@ public:
     // Stops answering; the sessions are already hanging up.
     void forget_all() { sessions_.clear(); }
 
-    // Sends the engine's answer to a fetch.
-    void reply(const FetchReply& reply);
-
 private:
     void on_fetch(Session& session, std::uint64_t request_id, const local::Fetch& fetch);
     void on_consumed(Session& session, std::uint64_t request_id, const local::Consumed& consumed);
@@ -52,6 +50,7 @@ private:
         const local::Begin& begin,
         const UniqueFd& memfd);
     void on_draw(Session& session, std::uint64_t request_id, const local::Draw& draw);
+    void reply(const FetchReply& reply);
     [[nodiscard]] std::optional<Error> check_ids(const std::vector<std::uint64_t>& ids) const;
     [[nodiscard]] std::optional<Error> check_fetch(
         const Session& session, const local::Fetch& fetch) const;

@@ -113,6 +113,12 @@ void FrameSocket::go_on() {
     }
 }
 
+void FrameSocket::note_work(Duration time) {
+    if (throttle_ != nullptr) {
+        throttle_->spend(time);
+    }
+}
+
 void FrameSocket::close_when_sent() {
     closing_ = true;
     if (is_open()) {

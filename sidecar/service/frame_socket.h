@@ -13,7 +13,7 @@
 
 #include "common/base/error.h"
 #include "common/base/unique_fd.h"
-#include "common/runtime/loop_tasks.h"
+#include "common/runtime/event_loop.h"
 #include "proto/local/protocol.h"
 #include "sidecar/service/throttle.h"
 
@@ -65,6 +65,9 @@ public:
 
     // Charges our reading to the throttle; nothing is read while its time is spent.
     void limit_by(std::shared_ptr<Throttle> throttle) { throttle_ = std::move(throttle); }
+
+    // Charges the work of another thread for this connection to the throttle.
+    void note_work(Duration time);
 
     // Bytes queued for the peer.
     [[nodiscard]] std::size_t backlog_bytes() const { return backlog_bytes_; }

@@ -10,7 +10,7 @@
 
 #include <sys/types.h>
 
-#include "common/runtime/loop_tasks.h"
+#include "common/runtime/event_loop.h"
 #include "sidecar/core/sample_table.h"
 #include "sidecar/service/session.h"
 #include "sidecar/service/throttle.h"

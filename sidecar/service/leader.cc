@@ -92,15 +92,7 @@ void Leader::list_again() {
 
 void Leader::begin_serving(Preparation prepared) {
     served_ = std::make_unique<ServedDataset>(
-        parts_,
-        config_,
-        origin_,
-        std::move(prepared),
-        grant_,
-        weights_,
-        ServedDataset::Callbacks{
-            [this](const FetchReply& reply) { requests_->reply(reply); },
-            [this](const Error& error) { callbacks_.forbidden(error); }});
+        parts_, config_, origin_, std::move(prepared), grant_, weights_, callbacks_.forbidden);
     requests_ = std::make_unique<ClientRequests>(parts_, config_, *served_, listener_);
     listing_timer_.cancel();
     admit_waiting();

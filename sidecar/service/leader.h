@@ -7,7 +7,7 @@
 #include <optional>
 #include <set>
 
-#include "common/runtime/loop_tasks.h"
+#include "common/runtime/event_loop.h"
 #include "sidecar/config/sidecar_config.h"
 #include "sidecar/core/revision_gate.h"
 #include "sidecar/origin/origin.h"
@@ -55,6 +55,9 @@ public:
     void attach(Session& session) override;
     void on_frame(Session& session, Frame frame) override;
     void detach(Session& session) override;
+
+    // Takes the frames of welcomed sessions, as on_frame() does; nullptr: nobody is welcome yet.
+    [[nodiscard]] ClientRequests* requests() const { return requests_.get(); }
 
     void set_grant(EngineGrant grant, JobWeights weights);
 

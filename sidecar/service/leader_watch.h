@@ -7,7 +7,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/result.h"
-#include "common/runtime/loop_tasks.h"
+#include "common/runtime/event_loop.h"
 #include "sidecar/service/frame_socket.h"
 #include "sidecar/service/peer_secret.h"
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "common/runtime/loop_tasks.h"
+#include "common/runtime/event_loop.h"
 #include "sidecar/service/guest_doors.h"
 #include "sidecar/service/leader.h"
 #include "sidecar/store/directory_lock.h"

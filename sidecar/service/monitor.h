@@ -6,7 +6,7 @@
 #include "common/config/address_ranges.h"
 #include "common/http/http_server.h"
 #include "common/metrics/metrics.h"
-#include "common/runtime/loop_tasks.h"
+#include "common/runtime/event_loop.h"
 #include "sidecar/control/control_link.h"
 #include "sidecar/service/sidecar.h"
 #include "sidecar/service/sidecar_metrics.h"

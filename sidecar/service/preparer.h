@@ -6,7 +6,7 @@
 #include <memory>
 #include <stop_token>
 
-#include "common/runtime/loop_tasks.h"
+#include "common/runtime/event_loop.h"
 #include "sidecar/core/stall_detector.h"
 #include "sidecar/service/preparation.h"
 #include "sidecar/service/sidecar_parts.h"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "common/domain/ids.h"
-#include "common/runtime/loop_tasks.h"
+#include "common/runtime/event_loop.h"
 #include "sidecar/service/fetch_patience.h"
 #include "sidecar/service/frame_socket.h"
 #include "sidecar/service/replay_log.h"

@@ -62,11 +62,11 @@ ServedDataset::ServedDataset(
     Preparation prepared,
     EngineGrant grant,
     const JobWeights& weights,
-    Callbacks callbacks)
+    std::function<void(const Error&)> on_forbidden)
     : parts_(parts),
       config_(config),
       origin_(origin),
-      callbacks_(std::move(callbacks)),
+      on_forbidden_(std::move(on_forbidden)),
       grant_(grant),
       manifest_(std::move(prepared.manifest)),
       store_(std::move(prepared.store)),
@@ -114,7 +114,7 @@ void ServedDataset::apply(Effects effects) {
         store_->drop(SampleId{sample});
     }
     for (const StartFetch& fetch : effects.fetches) {
-        start_fetch(fetch);
+        start_fetch(fetch, parts_.loop.now(), 0);
     }
     for (const SampleIndex sample : effects.verifies) {
         start_verify(sample);
@@ -132,17 +132,22 @@ void ServedDataset::apply(Effects effects) {
             [] {});
     }
     for (const FetchReply& answer : effects.replies) {
-        callbacks_.reply(answer);
+        on_reply_(answer);
     }
     schedule_tick();
 }
 
-void ServedDataset::start_fetch(const StartFetch& fetch) {
+// `started_at` and `attempts` are those of the first fetch, if its bytes were damaged.
+void ServedDataset::start_fetch(
+    const StartFetch& fetch, TimePoint started_at, std::uint32_t attempts) {
+    if (retiring_) {
+        return;
+    }
     const auto info = manifest().sample(SampleId{fetch.sample});
     ++busy_;
     origin_.fetch(
-        {std::string{info.key}, std::string{info.etag}, info.size_bytes},
-        [this, fetch, started_at = parts_.loop.now()](Result<OriginBytes> bytes) {
+        {std::string{info.key}, std::string{info.etag}, info.size_bytes, attempts},
+        [this, fetch, started_at](Result<OriginBytes> bytes) {
             on_origin_bytes(fetch, started_at, std::move(bytes));
         });
 }
@@ -160,24 +165,23 @@ void ServedDataset::on_origin_bytes(
     const auto shared = std::make_shared<OriginBytes>(*std::move(bytes));
     const TimePoint arrived_at = parts_.loop.now();
     parts_.io.post([this, fetch, started_at, arrived_at, shared] {
-        const auto stored =
-            store_->append(SampleId{fetch.sample}, shared->payload, fetch.segment_class);
+        const auto stored = store_->append(
+            SampleId{fetch.sample}, shared->payload, fetch.segment_class, shared->stored_crc32c);
         const Status status = stored ? Status{} : Status{fail(stored.error())};
-        const Bytes size{shared->payload.size()};
         const FetchTimes times{arrived_at - started_at, parts_.loop.now() - arrived_at};
         tasks_.post([this,
                      fetch,
+                     started_at,
                      status,
                      times,
-                     size,
                      requests = shared->requests,
                      request_time = shared->request_time] {
-            engine_->note_load(size, request_time);
-            origin_requests_ += requests;
-            origin_bytes_ += size;
-            origin_request_time_ += times.origin;
-            forbidden_in_row_ = 0;
-            on_append_done(fetch, status, times);
+            if (!status && status.error().code == ErrorCode::kCorruption) {
+                start_fetch(fetch, started_at, requests);
+            } else {
+                origin_requests_ += requests;
+                on_append_done(fetch, status, times, request_time);
+            }
             end_work();
         });
     });
@@ -198,7 +202,7 @@ void ServedDataset::on_fetch_failed(
 void ServedDataset::note_forbidden(const Error& error) {
     forbidden_in_row_ = error.code == ErrorCode::kForbidden ? forbidden_in_row_ + 1 : 0;
     if (forbidden_in_row_ >= kForbiddenMax && !retiring_) {
-        callbacks_.forbidden(error);
+        on_forbidden_(error);
     }
 }
 
@@ -214,8 +218,13 @@ void ServedDataset::note_changed(SampleIndex sample, const Error& error) {
 }
 
 void ServedDataset::on_append_done(
-    const StartFetch& fetch, const Status& status, const FetchTimes& times) {
+    const StartFetch& fetch, const Status& status, const FetchTimes& times, Duration request_time) {
     const TimePoint now = parts_.loop.now();
+    const Bytes size = engine_->fetch().sizes().of(fetch.sample);
+    engine_->note_load(size, request_time);
+    origin_bytes_ += size;
+    origin_request_time_ += times.origin;
+    forbidden_in_row_ = 0;
     if (status) {
         bypass_.on_stored(times);
         apply(engine_->fetch().on_stored(fetch.sample, now));

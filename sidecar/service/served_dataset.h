@@ -5,8 +5,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
-#include "common/runtime/loop_tasks.h"
+#include "common/runtime/event_loop.h"
 #include "sidecar/config/sidecar_config.h"
 #include "sidecar/core/bypass_controller.h"
 #include "sidecar/engine/dataset_engine.h"
@@ -31,14 +32,8 @@ struct LeaderStatus : control::DatasetReport {
 // the origin's threads and the pool only post to it.
 class ServedDataset {
 public:
-    struct Callbacks {
-        std::function<void(const FetchReply&)> reply;
-
-        // The origin refused our credentials for several reads in a row. May be called again.
-        std::function<void(const Error&)> forbidden;
-    };
-
-    // Before it returns, the store's samples are known and the engine is open.
+    // Before it returns, the store's samples are known and the engine is open. `on_forbidden`: the
+    // origin refused our credentials for several reads in a row; may be called again.
     ServedDataset(
         const SidecarParts& parts,
         const DatasetConfig& config,
@@ -46,7 +41,7 @@ public:
         Preparation prepared,
         EngineGrant grant,
         const JobWeights& weights,
-        Callbacks callbacks);
+        std::function<void(const Error&)> on_forbidden);
     ServedDataset(const ServedDataset&) = delete;
     ServedDataset& operator=(const ServedDataset&) = delete;
 
@@ -55,6 +50,11 @@ public:
     [[nodiscard]] DatasetEngine& engine() { return *engine_; }
 
     [[nodiscard]] NodeStore& store() { return *store_; }
+
+    // Sets who gets the engine's answers to fetches. Call it before the first fetch.
+    void set_on_reply(std::function<void(const FetchReply&)> on_reply) {
+        on_reply_ = std::move(on_reply);
+    }
 
     // Executes the engine's effects; does nothing after retire().
     void apply(Effects effects);
@@ -74,10 +74,14 @@ public:
 
 private:
     [[nodiscard]] EngineGrant effective_grant() const;
-    void start_fetch(const StartFetch& fetch);
+    void start_fetch(const StartFetch& fetch, TimePoint started_at, std::uint32_t attempts);
     void on_origin_bytes(const StartFetch& fetch, TimePoint started_at, Result<OriginBytes> bytes);
     void on_fetch_failed(const StartFetch& fetch, TimePoint started_at, const Error& error);
-    void on_append_done(const StartFetch& fetch, const Status& status, const FetchTimes& times);
+    void on_append_done(
+        const StartFetch& fetch,
+        const Status& status,
+        const FetchTimes& times,
+        Duration request_time);
     void start_verify(SampleIndex sample);
     void schedule_tick();
     void end_work();
@@ -90,7 +94,8 @@ private:
     SidecarParts parts_;
     const DatasetConfig& config_;
     Origin& origin_;
-    Callbacks callbacks_;
+    std::function<void(const Error&)> on_forbidden_;
+    std::function<void(const FetchReply&)> on_reply_;
     EngineGrant grant_;
     std::unique_ptr<MappedManifest> manifest_;
     std::unique_ptr<NodeStore> store_;

@@ -24,23 +24,17 @@ Session::Session(
     UniqueFd socket,
     FrameSocket::OnFrame on_frame,
     FrameSocket::OnClosed on_closed)
-    : id_(id),
-      socket_(loop, std::move(socket), std::move(on_frame), std::move(on_closed)),
+    : FrameSocket(loop, std::move(socket), std::move(on_frame), std::move(on_closed)),
+      id_(id),
       hello_timer_(loop) {}
 
 std::optional<StreamId> Session::stream() const {
     return hello_.stream == 0 ? std::nullopt : std::optional{StreamId{hello_.stream}};
 }
 
-void Session::note_work(Duration time) {
-    if (throttle_ != nullptr) {
-        throttle_->spend(time);
-    }
-}
-
 void Session::refuse(const Error& error) {
     send_error(error, hello_request_id_);
-    socket_.close_when_sent();
+    hang_up();
 }
 
 Result<std::unique_ptr<SessionServer>> SessionServer::listen(
@@ -107,13 +101,12 @@ void SessionServer::accept(UniqueFd socket, const PeerCredentials& peer) {
         std::move(socket),
         [this, id](Frame frame) { on_frame(*sessions_.at(id), std::move(frame)); },
         [this, id](const std::string& reason) { end(*sessions_.at(id), reason); });
-    session->socket_.set_limits({.payload_bytes_max = kHelloBytesMax});
-    session->socket_.share(options_.room);
-    session->socket_.limit_by(options_.throttle);
+    session->set_limits({.payload_bytes_max = kHelloBytesMax});
+    session->share(options_.room);
+    session->limit_by(options_.throttle);
     session->sidecar_ = options_.sidecar;
     session->party_ = options_.party;
     session->guest_ = options_.guest;
-    session->throttle_ = options_.throttle;
     session->is_known_ = !is_for_sidecars();
     session->hello_timer_.run_in(options_.hello_timeout, [this, id] {
         sessions_.at(id)->refuse({ErrorCode::kDeadlineExceeded, "no hello in time"});
@@ -165,7 +158,7 @@ void SessionServer::greet(Session& session, Frame frame) {
         session.refuse(handler.error());
         return;
     }
-    session.socket_.set_limits({});
+    session.set_limits({});
     session.handler_ = *handler;
     session.handler_->attach(session);
 }

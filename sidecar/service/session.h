@@ -9,7 +9,7 @@
 
 #include "common/base/error.h"
 #include "common/base/unique_fd.h"
-#include "common/runtime/loop_tasks.h"
+#include "common/runtime/event_loop.h"
 #include "proto/local/protocol.h"
 #include "sidecar/core/demand_book.h"
 #include "sidecar/core/sample_table.h"
@@ -48,7 +48,7 @@ public:
 
 // One accepted connection: a trainer's process, or another sidecar for one of its trainers. Its id
 // is never reused. Owned by its SessionServer.
-class Session {
+class Session : private FrameSocket {
 public:
     Session(
         EventLoop& loop,
@@ -70,45 +70,35 @@ public:
     // The namespace of the guest socket; empty: the dataset's own.
     [[nodiscard]] const std::string& guest() const { return guest_; }
 
-    // Charges work of other threads for this session to its guest socket.
-    void note_work(Duration time);
-
     // The stream of its Hello; nullopt for 0.
     [[nodiscard]] std::optional<StreamId> stream() const;
 
-    void send(const local::Message& message, std::uint64_t request_id) {
-        socket_.send(message, request_id);
-    }
+    using FrameSocket::note_work;
+    using FrameSocket::send;
+    using FrameSocket::send_error;  // the session continues
 
-    // Answers the request with an error; the session continues.
-    void send_error(const Error& error, std::uint64_t request_id) {
-        socket_.send_error(error, request_id);
-    }
+    // While paused, frames wait, so that later ones do not overtake the current work.
+    using FrameSocket::set_paused;
 
     // Answers the Hello with an error and ends the session.
     void refuse(const Error& error);
 
-    void send_welcome(const local::Welcome& welcome) { socket_.send(welcome, hello_request_id_); }
+    void send_welcome(const local::Welcome& welcome) { send(welcome, hello_request_id_); }
 
     void send_listing(std::uint64_t objects_listed) {
-        socket_.send(local::Listing{objects_listed}, hello_request_id_);
+        send(local::Listing{objects_listed}, hello_request_id_);
     }
 
-    // While paused, frames wait, so that later ones do not overtake the current work.
-    void set_paused(bool paused) { socket_.set_paused(paused); }
-
     // Ends the connection as if the peer had hung up.
-    void hang_up() { socket_.close_when_sent(); }
+    void hang_up() { close_when_sent(); }
 
 private:
     friend class SessionServer;
 
     ConnectionId id_;
-    FrameSocket socket_;
     std::uint64_t sidecar_ = 0;
     Party party_ = kOwnParty;
     std::string guest_;
-    std::shared_ptr<Throttle> throttle_;
     bool is_known_ = false;  // may send a Hello
     local::Hello hello_;
     std::uint64_t hello_request_id_ = 0;

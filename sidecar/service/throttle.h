@@ -3,7 +3,7 @@
 #include <deque>
 #include <functional>
 
-#include "common/runtime/loop_tasks.h"
+#include "common/runtime/event_loop.h"
 #include "sidecar/core/time_share.h"
 
 namespace stoker::sidecar {

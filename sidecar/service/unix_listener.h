@@ -9,7 +9,7 @@
 #include "common/base/accept_backoff.h"
 #include "common/base/result.h"
 #include "common/base/unique_fd.h"
-#include "common/runtime/loop_tasks.h"
+#include "common/runtime/event_loop.h"
 
 namespace stoker::sidecar {
 

@@ -67,7 +67,10 @@ NodeStore::NodeStore(
       shared_(Shared{std::move(recovered.segments), std::move(numbers)}) {}
 
 Result<Residency> NodeStore::append(
-    SampleId sample, std::span<const std::byte> payload, SegmentClass segment_class) {
+    SampleId sample,
+    std::span<const std::byte> payload,
+    SegmentClass segment_class,
+    std::optional<std::uint32_t> crc32c) {
     if (sample.value() >= manifest_.sample_count() ||
         payload.size() != manifest_.size_bytes(sample)) {
         return fail(
@@ -83,7 +86,11 @@ Result<Residency> NodeStore::append(
             ErrorCode::kInvalidArgument,
             fmt::format("sample {} is larger than a segment can be", sample.value()));
     }
-    return put({sample, payload, segment_class, 0, crc32c(payload)});
+    const std::uint32_t found = stoker::crc32c(payload);
+    if (found != crc32c.value_or(found)) {
+        return fail(ErrorCode::kCorruption, "the payload does not match its checksum");
+    }
+    return put({sample, payload, segment_class, 0, found});
 }
 
 Result<Residency> NodeStore::put(const Incoming& incoming) {

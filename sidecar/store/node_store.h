@@ -96,11 +96,12 @@ public:
     [[nodiscard]] RecoveryReport recovery() const { return report_; }
 
     // Stores and publishes the payload of `sample`, which must have the manifest's length. Leaves a
-    // stored sample alone and returns its place.
+    // stored sample alone and returns its place. kCorruption: the payload does not match `crc32c`.
     Result<domain::Residency> append(
         domain::SampleId sample,
         std::span<const std::byte> payload,
-        domain::SegmentClass segment_class);
+        domain::SegmentClass segment_class,
+        std::optional<std::uint32_t> crc32c = std::nullopt);
 
     [[nodiscard]] std::optional<domain::Residency> find(domain::SampleId sample) const;
 

@@ -208,6 +208,18 @@ TEST_F(SidecarFaults, AMissingObjectFailsOnlyItsOwnSample) {
     EXPECT_NE(fetched->message.find(key), std::string::npos);
 }
 
+TEST_F(SidecarFaults, FetchesASampleAgainWhoseBytesDoNotMatchTheStoredChecksum) {
+    start();
+    SampleClient client = connect();
+    origin->damage(std::string{data.manifest().sample(domain::SampleId{5}).key}, 2);
+    const auto fetched = client.fetch({4, 5, 6});
+    ASSERT_TRUE(fetched.has_value());
+    EXPECT_EQ(fetched->statuses, std::vector(3, FetchStatus::kReady));
+    EXPECT_EQ(origin->fetches_of(domain::SampleId{5}), 3U);
+    EXPECT_EQ(status().origin_requests, 5U);
+    EXPECT_EQ(client.get(5).value(), data.payload(domain::SampleId{5}));
+}
+
 TEST_F(SidecarFaults, ReportsListingErrorsToTheClientAndRetries) {
     origin_error = Error{ErrorCode::kForbidden, "403 AccessDenied: bucket 'mnist'"};
     start();

@@ -4,6 +4,8 @@
 
 #include <fmt/core.h>
 
+#include "common/base/crc32c.h"
+
 namespace stoker::test {
 
 using sidecar::OriginBytes;
@@ -69,6 +71,11 @@ void FakeOrigin::fail_key(const std::string& key, const Error& error) {
     bad_keys_[key] = error;
 }
 
+void FakeOrigin::damage(const std::string& key, std::uint32_t times) {
+    const std::lock_guard lock{mutex_};
+    damaged_[key] = times;
+}
+
 void FakeOrigin::hold() {
     const std::lock_guard lock{mutex_};
     held_ = true;
@@ -130,7 +137,13 @@ Result<OriginBytes> FakeOrigin::answer(const OriginFetch& request) {
     if (id == ids_.end()) {
         return fail(ErrorCode::kNotFound, fmt::format("'{}' does not exist", request.key));
     }
-    return OriginBytes{dataset_.payload(domain::SampleId{id->second}), {}, 1};
+    OriginBytes bytes{dataset_.payload(domain::SampleId{id->second}), {}, request.attempts + 1};
+    if (const auto bad = damaged_.find(request.key); bad != damaged_.end()) {
+        const bool wrong = bad->second > 0;
+        bad->second -= wrong ? 1 : 0;
+        bytes.stored_crc32c = crc32c(bytes.payload) + (wrong ? 1 : 0);
+    }
+    return bytes;
 }
 
 }  // namespace stoker::test

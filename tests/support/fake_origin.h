@@ -47,6 +47,9 @@ public:
     // Fetches of this key fail with this.
     void fail_key(const std::string& key, const Error& error);
 
+    // The next `times` fetches of this key tell a stored checksum that their bytes do not have.
+    void damage(const std::string& key, std::uint32_t times);
+
     // Duration of each fetch; fetches run one after the other.
     void set_delay(Duration delay) { delay_ns_ = delay.count(); }
 
@@ -91,6 +94,7 @@ private:
     std::deque<Job> jobs_;
     std::map<std::string, std::uint64_t> fetches_by_key_;
     std::map<std::string, Error> bad_keys_;
+    std::map<std::string, std::uint32_t> damaged_;  // how often; then the checksum is right
     std::optional<Error> failure_;
     std::optional<std::vector<domain::ListedObject>> objects_;
     bool held_ = false;

@@ -8,8 +8,8 @@
 
 #include <fmt/core.h>
 
-#include "sidecar/origin/percent.h"
-#include "sidecar/origin/sigv4.h"
+#include "sidecar/origin/s3_request.h"
+#include "sidecar/origin/s3_xml.h"
 #include "tests/support/fake_s3_text.h"
 
 namespace stoker::test {

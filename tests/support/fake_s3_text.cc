@@ -10,7 +10,8 @@
 #include <openssl/evp.h>
 
 #include "common/base/crc32c.h"
-#include "sidecar/origin/percent.h"
+#include "sidecar/origin/s3_request.h"
+#include "sidecar/origin/s3_xml.h"
 
 namespace stoker::test {
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/crc32c.h"
 #include "sidecar/origin/origin.h"
 
 // Synchronous versions of Origin's asynchronous calls.
@@ -22,9 +23,16 @@ inline FetchFuture start_fetch(sidecar::Origin& origin, sidecar::OriginFetch req
     return future;
 }
 
+// Fetches again while the bytes do not match their stored checksum, as the sidecar does.
 inline Result<sidecar::OriginBytes> fetch_now(
     sidecar::Origin& origin, sidecar::OriginFetch request) {
-    return start_fetch(origin, std::move(request)).get();
+    while (true) {
+        auto bytes = start_fetch(origin, request).get();
+        if (!bytes || !bytes->stored_crc32c || *bytes->stored_crc32c == crc32c(bytes->payload)) {
+            return bytes;
+        }
+        request.attempts = bytes->requests;
+    }
 }
 
 inline std::string text_of(const sidecar::OriginBytes& bytes) {

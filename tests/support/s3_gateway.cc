@@ -15,8 +15,7 @@
 #include <unistd.h>
 
 #include "common/base/unique_fd.h"
-#include "sidecar/origin/percent.h"
-#include "sidecar/origin/sigv4.h"
+#include "sidecar/origin/s3_request.h"
 
 namespace stoker::test {
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "common/runtime/loop_tasks.h"
+#include "common/runtime/event_loop.h"
 #include "sidecar/service/frame_socket.h"
 #include "tests/world/schedule.h"
 

@@ -2,7 +2,9 @@
 
 #include <condition_variable>
 #include <future>
+#include <memory>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -19,8 +21,10 @@ using test::HttpScriptServer;
 using test::ScriptConnection;
 using test::ScriptRequest;
 using testing::HasSubstr;
+using namespace std::chrono_literals;
 
 constexpr Duration kPatience = std::chrono::seconds{20};
+const SystemClock kClock;
 
 TEST(HttpClient, ReturnsStatusHeadersAndBody) {
     HttpScriptServer server{answering([](const ScriptRequest&, ScriptConnection& to) {
@@ -221,6 +225,34 @@ TEST(HttpClient, CallbacksMayStartAndCancel) {
     client->start(get(server.url()), std::move(sink));
     ASSERT_TRUE(second.wait_until_done());
     EXPECT_TRUE(second.done().front().has_value());
+}
+
+TEST(HttpClient, RunsTasksOnItsThreadInTheOrderOfTheirTimes) {
+    const auto client = make_client();
+    std::vector<int> order;  // without a lock: one thread runs all tasks
+    std::promise<std::thread::id> last;
+    const TimePoint now = kClock.now();
+    client->run_at(now + 40ms, [&] {
+        EXPECT_GE(kClock.now(), now + 40ms);
+        order.push_back(3);
+        last.set_value(std::this_thread::get_id());
+    });
+    client->run_at(now + 20ms, [&] { order.push_back(2); });
+    client->run_at({}, [&] {
+        order.push_back(0);
+        client->run_at({}, [&] { order.push_back(1); });
+    });
+    EXPECT_NE(last.get_future().get(), std::this_thread::get_id());
+    EXPECT_EQ(order, (std::vector{0, 1, 2, 3}));
+}
+
+TEST(HttpClient, DestructionDropsTasksThatAreNotDue) {
+    const auto kept = std::make_shared<int>(0);
+    auto client = make_client();
+    client->run_at(kClock.now() + 1h, [kept] { ADD_FAILURE() << "not due"; });
+    EXPECT_EQ(kept.use_count(), 2);
+    client.reset();
+    EXPECT_EQ(kept.use_count(), 1);
 }
 
 TEST(HttpClient, DecodesGzipOnRequest) {

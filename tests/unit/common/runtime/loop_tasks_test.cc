@@ -1,11 +1,10 @@
-#include "common/runtime/loop_tasks.h"
-
 #include <chrono>
 #include <optional>
 #include <thread>
 
 #include <gtest/gtest.h>
 
+#include "common/runtime/event_loop.h"
 #include "tests/support/manual_clock.h"
 
 namespace stoker {

@@ -1,8 +1,8 @@
-#include "sidecar/origin/percent.h"
-
 #include <gtest/gtest.h>
 
 #include "common/base/prng.h"
+#include "sidecar/origin/s3_request.h"
+#include "sidecar/origin/s3_xml.h"
 #include "tests/support/test_seed.h"
 
 namespace stoker::sidecar {

@@ -1,9 +1,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/base/guarded.h"
 #include "sidecar/origin/s3_origin.h"
 #include "tests/support/fake_s3.h"
 #include "tests/support/origin_calls.h"
+#include "tests/support/poll.h"
 
 namespace stoker::sidecar {
 namespace {
@@ -173,6 +175,89 @@ TEST_F(S3OriginChecksums, AStoredChecksumCatchesWrongBytes) {
     EXPECT_THAT(
         expect_fails({.times = -1, .corrupt = true}, ErrorCode::kCorruption, 4).message,
         HasSubstr("do not match the checksum stored at the origin"));
+}
+
+// Credentials that a service has to be asked for.
+class LateCredentials final : public CredentialSource {
+public:
+    struct State {
+        std::optional<Answer> answer;
+        std::vector<std::function<void()>> waiting;
+    };
+
+    explicit LateCredentials(Guarded<State>& state)
+        : state_(state) {}
+
+    ~LateCredentials() override { answer(state_, fail(ErrorCode::kCancelled, "closing")); }
+
+    std::optional<Answer> try_get(std::function<void()> ready) override {
+        auto state = state_.lock();
+        if (!state->answer) {
+            state->waiting.push_back(std::move(ready));
+        }
+        return state->answer;
+    }
+
+    static void answer(Guarded<State>& shared, const Answer& answer) {
+        std::vector<std::function<void()>> waiting;
+        {
+            auto state = shared.lock();
+            state->answer = answer;
+            waiting = std::exchange(state->waiting, {});
+        }
+        for (const auto& ready : waiting) {
+            ready();
+        }
+    }
+
+private:
+    Guarded<State>& state_;
+};
+
+class S3OriginCredentials : public S3OriginFaults {
+protected:
+    std::unique_ptr<Origin> open_late() {
+        const auto location = parse_s3_location("s3://b", server_.endpoint(), "r", std::nullopt);
+        return make_s3_origin(
+                   *location, options_, std::make_unique<LateCredentials>(state_), kClock, 1)
+            .value();
+    }
+
+    bool are_waiting(std::size_t count) {
+        return test::eventually([&] { return state_.lock()->waiting.size() == count; });
+    }
+
+    Guarded<LateCredentials::State> state_;
+};
+
+TEST_F(S3OriginCredentials, FetchesWaitForThem) {
+    const auto origin = open_late();
+    auto first = start_fetch(*origin, wanted_);
+    auto second = start_fetch(*origin, wanted_);
+    ASSERT_TRUE(are_waiting(2)) << "the first does not block the second";
+    EXPECT_EQ(server_.request_count("get"), 0U);
+    LateCredentials::answer(state_, std::nullopt);
+    EXPECT_TRUE(first.get().has_value());
+    EXPECT_TRUE(second.get().has_value());
+}
+
+TEST_F(S3OriginCredentials, GivesUpWithoutThem) {
+    const auto origin = open_late();
+    auto fetch = start_fetch(*origin, wanted_);
+    ASSERT_TRUE(are_waiting(1));
+    LateCredentials::answer(state_, fail(ErrorCode::kUnavailable, "no token service"));
+    const auto bytes = fetch.get();
+    ASSERT_FALSE(bytes.has_value());
+    EXPECT_EQ(bytes.error().code, ErrorCode::kUnavailable);
+    EXPECT_THAT(bytes.error().message, HasSubstr("no token service (after 4 attempts)"));
+}
+
+TEST_F(S3OriginCredentials, DestructionEndsFetchesThatWaitForThem) {
+    auto origin = open_late();
+    auto fetch = start_fetch(*origin, wanted_);
+    ASSERT_TRUE(are_waiting(1));
+    origin.reset();
+    EXPECT_EQ(fetch.get().error().code, ErrorCode::kCancelled);
 }
 
 class S3OriginRanges : public S3OriginFaults {

@@ -1,7 +1,7 @@
-#include "sidecar/origin/sigv4.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "sidecar/origin/s3_request.h"
 
 namespace stoker::sidecar {
 namespace {

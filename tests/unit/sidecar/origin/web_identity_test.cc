@@ -1,6 +1,7 @@
 #include "sidecar/origin/web_identity.h"
 
 #include <fstream>
+#include <future>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -10,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "common/http/http_server.h"
+#include "tests/support/http_script_server.h"
 #include "tests/support/manual_clock.h"
 #include "tests/support/poll.h"
 #include "tests/support/temp_folder.h"
@@ -119,6 +121,31 @@ TEST_F(WebIdentityTest, ExchangesTheTokenOnceAndKeepsTheCredentials) {
             "POST Action=AssumeRoleWithWebIdentity&Version=2011-06-15"
             "&RoleArn=arn%3Aaws%3Aiam%3A%3A1%3Arole%2Fr%26s&RoleSessionName=stoker"
             "&WebIdentityToken=jwt%201"});
+}
+
+TEST_F(WebIdentityTest, CallsThoseWhoDoNotWaitWhenItHasAnAnswer) {
+    const auto keys = source();
+    std::promise<void> first;
+    std::promise<void> second;
+    EXPECT_FALSE(keys->try_get([&] { first.set_value(); }).has_value());
+    EXPECT_FALSE(keys->try_get([&] { second.set_value(); }).has_value());
+    first.get_future().wait();
+    second.get_future().wait();
+    const auto got = keys->try_get([] { ADD_FAILURE() << "it has an answer"; });
+    ASSERT_TRUE(got && *got);
+    EXPECT_EQ(**got, (Credentials{"1", "s", "t"}));
+    EXPECT_EQ(asked().size(), 1U);
+}
+
+TEST_F(WebIdentityTest, DestructionCallsThoseWhoDoNotWait) {
+    const test::HttpScriptServer silent{
+        [](test::ScriptConnection& connection) { connection.wait_for_hang_up(30s); }};
+    identity_.endpoint = silent.url();
+    auto keys = source();
+    bool called = false;
+    EXPECT_FALSE(keys->try_get([&] { called = true; }).has_value());
+    keys.reset();
+    EXPECT_TRUE(called);
 }
 
 TEST_F(WebIdentityTest, RenewsInTheBackgroundBeforeExpiryWithTheCurrentToken) {

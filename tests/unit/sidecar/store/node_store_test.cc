@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "common/base/crc32c.h"
 #include "common/domain/node_directory.h"
 #include "common/domain/segment_format.h"
 #include "sidecar/device/posix_device.h"
@@ -149,6 +150,19 @@ TEST_F(NodeStoreTest, CompactionFreesSpaceAndLosesNothing) {
             expect_served(*store, id);
         }
     }
+}
+
+TEST_F(NodeStoreTest, StoresNothingThatDoesNotMatchItsChecksum) {
+    const auto store = open();
+    const auto payload = dataset_.payload(SampleId{7});
+    const auto wrong =
+        store->append(SampleId{7}, payload, SegmentClass::kResident, crc32c(payload) + 1);
+    ASSERT_FALSE(wrong.has_value());
+    EXPECT_EQ(wrong.error().code, ErrorCode::kCorruption);
+    EXPECT_EQ(store->find(SampleId{7}), std::nullopt);
+    ASSERT_TRUE(
+        store->append(SampleId{7}, payload, SegmentClass::kResident, crc32c(payload)).has_value());
+    expect_served(*store, 7);
 }
 
 TEST_F(NodeStoreTest, LeavesAStoredSampleAlone) {
