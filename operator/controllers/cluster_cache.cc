@@ -158,7 +158,8 @@ std::vector<ClusterCache::Watch> ClusterCache::watches() {
         watches.push_back(
             {std::string("watch-") + what,
              [&informer](const std::stop_token& stop) { informer.run(stop); },
-             [what, &informer] { return is_ready(what, informer); }});
+             [what, &informer] { return is_ready(what, informer); },
+             informer.loops()});
     });
     return watches;
 }

@@ -60,6 +60,7 @@ public:
         std::string name;
         std::function<void(const std::stop_token& stop)> run;
         std::function<bool()> has_synced;
+        std::vector<WatchLoop*> loops;  // what `run` drives; valid as long as the cache
     };
 
     // All watches, to run in parallel. Add the handlers first.

@@ -97,6 +97,8 @@ Manager::Manager(Parts parts, const ManagerSettings& settings)
     connect_nodes();
     connect_namespaces();
     connect_unreadable();
+    wake_grants();
+    sweep_queue_.add(NodeSweeper::key());
 }
 
 GrantsController::OnChange Manager::wakers() {
@@ -295,8 +297,6 @@ void Manager::add_to(Supervisor& supervisor) {
             }
         });
     };
-    wake_grants();
-    sweep_queue_.add(NodeSweeper::key());
     for_each(add);
 }
 

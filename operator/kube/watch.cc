@@ -317,7 +317,7 @@ WatchLoop::WatchLoop(
 
 void WatchLoop::run(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
-        const WatchStep step = machine_.next_step(clock_->now());
+        const WatchStep step = next_step();
         if (const auto* wait = std::get_if<WaitUntil>(&step)) {
             pause_until(*clock_, wait->at, stop);
             continue;
@@ -333,35 +333,38 @@ void WatchLoop::run(const std::stop_token& stop) {
 
 void WatchLoop::list(const SendRequest& send, const std::stop_token& stop) {
     const auto response = transport_->call(send.request, send.time_limit, stop);
-    if (stop.stop_requested()) {
-        return;
+    if (!stop.stop_requested()) {
+        answered(response);
     }
+}
+
+void WatchLoop::answered(const Result<ApiResponse>& response) {
     deliver(
         response ? machine_.on_response(*response, clock_->now())
                  : machine_.on_failure(response.error(), clock_->now()));
 }
 
+bool WatchLoop::received(std::string_view bytes) {
+    deliver(machine_.on_bytes(bytes, clock_->now()));
+    return machine_.streaming();
+}
+
 void WatchLoop::watch(const SendRequest& send, const std::stop_token& stop) {
-    bool opened = false;
+    bool was_open = false;
     ApiStreamSink sink;
     sink.on_open = [&] {
-        opened = true;
-        machine_.on_open(clock_->now());
+        was_open = true;
+        opened();
     };
-    sink.on_bytes = [&](std::string_view bytes) {
-        deliver(machine_.on_bytes(bytes, clock_->now()));
-        return machine_.streaming();
-    };
+    sink.on_bytes = [&](std::string_view bytes) { return received(bytes); };
     const auto end = transport_->stream(send.request, send.time_limit, sink, stop);
     if (stop.stop_requested()) {
         return;
     }
-    if (opened) {
-        deliver(machine_.on_end(clock_->now()));
-    } else if (end) {
-        deliver(machine_.on_response(*end, clock_->now()));
+    if (was_open) {
+        ended();
     } else {
-        deliver(machine_.on_failure(end.error(), clock_->now()));
+        answered(end);
     }
 }
 

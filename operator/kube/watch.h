@@ -241,6 +241,8 @@ private:
 // Drives one WatchMachine over a transport. A thread of the transport reads the socket and applies
 // each event directly, so no events queue between server and store: the server may cut off a slow
 // consumer for its speed, but not for its memory.
+//
+// Call run(), or next_step() and the functions after it, never both. Not thread-safe.
 class WatchLoop {
 public:
     // Called for each event in order, one at a time, on the thread of run() or one of the
@@ -257,6 +259,20 @@ public:
 
     // Lists and watches until a stop is requested.
     void run(const std::stop_token& stop);
+
+    // The same without a transport: the caller carries out each step and tells what came of it, as
+    // WatchMachine describes.
+    WatchStep next_step() { return machine_.next_step(clock_->now()); }
+
+    // The response to a list, or a refused watch; an error: there was none.
+    void answered(const Result<ApiResponse>& response);
+
+    void opened() { machine_.on_open(clock_->now()); }
+
+    // False: close the stream, and do not call ended().
+    bool received(std::string_view bytes);
+
+    void ended() { deliver(machine_.on_end(clock_->now())); }
 
 private:
     void list(const SendRequest& send, const std::stop_token& stop);

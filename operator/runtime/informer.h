@@ -110,6 +110,15 @@ public:
         loops_[0]->run(stop);
     }
 
+    // One loop for each source, for a caller that steps them itself instead of calling run().
+    [[nodiscard]] std::vector<WatchLoop*> loops() const {
+        std::vector<WatchLoop*> all;
+        for (const auto& loop : loops_) {
+            all.push_back(loop.get());
+        }
+        return all;
+    }
+
     // True once the first list of each source is in the store and every handler has seen it.
     // Workers must wait for it.
     [[nodiscard]] bool has_synced() const { return unsynced_ == 0; }

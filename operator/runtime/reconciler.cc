@@ -156,10 +156,38 @@ void Reconciler::wake_locked() {
 
 void Reconciler::work(const std::stop_token& stop) {
     while (const auto key = next(stop)) {
-        ++active_;
-        settle(*key, call(*key));
-        --active_;
+        reconcile(*key);
     }
+}
+
+bool Reconciler::step() {
+    std::unique_lock lock(mutex_);
+    const auto key = pop_locked(clock_->now());
+    lock.unlock();
+    if (key) {
+        reconcile(*key);
+    }
+    return key.has_value();
+}
+
+std::optional<TimePoint> Reconciler::next_due() const {
+    const std::lock_guard lock(mutex_);
+    return queue_.has_ready() ? std::optional(clock_->now()) : queue_.next_due();
+}
+
+void Reconciler::reconcile(const ObjectKey& key) {
+    ++active_;
+    settle(key, call(key));
+    --active_;
+}
+
+std::optional<ObjectKey> Reconciler::pop_locked(TimePoint now) {
+    const Duration queued = queue_.queued();
+    auto key = queue_.pop(now);
+    if (key && times_.queued) {
+        times_.queued->observe(in_seconds(queue_.queued() - queued));
+    }
+    return key;
 }
 
 std::optional<ObjectKey> Reconciler::next(const std::stop_token& stop) {
@@ -168,11 +196,7 @@ std::optional<ObjectKey> Reconciler::next(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     while (!stop.stop_requested()) {
         const TimePoint now = clock_->now();
-        const Duration queued = queue_.queued();
-        if (auto key = queue_.pop(now)) {
-            if (times_.queued) {
-                times_.queued->observe(in_seconds(queue_.queued() - queued));
-            }
+        if (auto key = pop_locked(now)) {
             return key;
         }
         if (queue_.is_shut_down() && queue_.counts(now).waiting == 0) {

@@ -68,6 +68,9 @@ public:
     // Summed waiting time of popped keys.
     [[nodiscard]] Duration queued() const { return queued_; }
 
+    // A key waits that pop() returns now, whatever the time.
+    [[nodiscard]] bool has_ready() const { return !ready_.empty(); }
+
     // Due time of the next delayed key.
     [[nodiscard]] std::optional<TimePoint> next_due() const;
 
@@ -140,6 +143,12 @@ public:
     // Works until a stop is requested or the queue is drained. Run it on one thread per worker.
     void work(const std::stop_token& stop);
 
+    // Works on the next key that is ready now, on the caller's thread. False: none is ready.
+    bool step();
+
+    // When step() has work: now or earlier while a key is ready. nullopt: not before an add().
+    [[nodiscard]] std::optional<TimePoint> next_due() const;
+
     // Accepts no new keys; lets the workers finish their current ones. False if `until` came first.
     bool drain(TimePoint until);
 
@@ -152,6 +161,8 @@ public:
 private:
     // Waits for a key. nullopt: a stop was requested, or the queue is shut down and empty.
     std::optional<ObjectKey> next(const std::stop_token& stop);
+    std::optional<ObjectKey> pop_locked(TimePoint now);
+    void reconcile(const ObjectKey& key);
     Result<Reconciled> call(const ObjectKey& key);
     void settle(const ObjectKey& key, const Result<Reconciled>& outcome);
     void wake_locked();

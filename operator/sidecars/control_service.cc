@@ -9,10 +9,11 @@
 #include <grpcpp/server_builder.h>
 
 #include "common/log/log.h"
-#include "operator/sidecars/attach_session.h"
+#include "operator/sidecars/attach_call.h"
 #include "operator/sidecars/connection_gate.h"
 #include "operator/sidecars/node_service.h"
 #include "operator/sidecars/reloading_credentials.h"
+#include "proto/control/v1/control.grpc.pb.h"
 
 namespace stoker::control {
 
@@ -35,25 +36,25 @@ void log_words_of_grpc(gpr_log_func_args* words) {
 
 class AttachHandler final : public v1::Control::WithRawCallbackMethod_Attach<v1::Control::Service> {
 public:
-    AttachHandler(SessionContext context, std::size_t session_count_max)
+    AttachHandler(AttachContext context, std::size_t session_count_max)
         : sessions(session_count_max, "too many sidecars"),
           context_(std::move(context)) {}
 
     grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Attach(
         grpc::CallbackServerContext* call) override {
-        return sessions.begin(std::make_shared<AttachSession>(context_, *call));
+        return sessions.begin(std::make_shared<AttachCall>(context_, *call));
     }
 
     LiveCalls sessions;
 
 private:
-    const SessionContext context_;
+    const AttachContext context_;
 };
 
 class GrpcControlService final : public ControlService {
 public:
     GrpcControlService(
-        SessionContext context,
+        AttachContext context,
         NodeCallContext nodes,
         const ControlServiceOptions& options,
         std::unique_ptr<ConnectionGate> gate)
@@ -158,11 +159,9 @@ Result<std::unique_ptr<ControlService>> ControlService::start(
             options.listen, {options.half_open_max, options.half_open_timeout}, clock));
     NodeRegistry& reports = nodes.registry;
     auto service = std::make_unique<GrpcControlService>(
-        SessionContext{
+        AttachContext{
             context,
-            registry,
-            options.hello_timeout,
-            options.reports_per_step,
+            {registry, clock, options.hello_timeout, options.reports_per_step},
             options.message_bytes_max.count()},
         NodeCallContext{context, std::move(nodes)},
         options,

@@ -1,20 +1,15 @@
 #include "sidecar/control/control_link.h"
 
-#include <algorithm>
-#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
 
 #include <grpcpp/grpcpp.h>
 
-#include "common/base/prng.h"
 #include "common/base/read_file.h"
 #include "common/log/log.h"
 #include "common/runtime/named_thread.h"
 #include "proto/control/v1/control.grpc.pb.h"
-#include "sidecar/control/control_messages.h"
-#include "wire/control/codec/control_codec.h"
 
 namespace stoker::sidecar {
 
@@ -47,10 +42,8 @@ public:
         LinkCallbacks callbacks,
         LinkOptions options)
         : settings_(std::move(settings)),
-          hello_(control::encode(make_hello(job, datasets))),
-          callbacks_(std::move(callbacks)),
-          options_(options),
-          prng_(options.seed) {
+          farewell_(options.farewell),
+          session_(job, datasets, std::move(callbacks), options) {
         thread_ = start_thread("control-link", [this](const std::stop_token& stop) { run(stop); });
     }
 
@@ -58,13 +51,12 @@ public:
     GrpcLink(const GrpcLink&) = delete;
     GrpcLink& operator=(const GrpcLink&) = delete;
 
-    [[nodiscard]] bool is_attached() const override { return attached_.load(); }
+    [[nodiscard]] bool is_attached() const override { return session_.is_attached(); }
 
 private:
     void run(const std::stop_token& stop);
     // Runs one connection; returns the status with which it ended.
     grpc::Status attach(const std::stop_token& stop);
-    LinkReport next_report(ToldSketches& told);
     void read_grants(Stream& stream);
     void send_reports(Stream& stream, const std::stop_token& stop);
     bool pause(Duration length, const std::stop_token& stop);
@@ -72,15 +64,9 @@ private:
     void tell(const grpc::Status& status);
 
     const ControlConfig settings_;
-    const wire::SidecarMessage hello_;
-    const LinkCallbacks callbacks_;
-    const LinkOptions options_;
-    std::atomic<bool> attached_{false};
-
-    // Only the link's own thread uses these.
-    Prng prng_;
-    std::uint64_t sequence_ = 0;
-    std::string told_;
+    const Duration farewell_;
+    LinkSession session_;
+    std::string told_;  // only the link's own thread uses it
 
     std::stop_source cancel_;  // cancels the call if the orderly stop times out
     std::mutex mutex_;
@@ -92,9 +78,9 @@ private:
 // Only an attached link sends a last report.
 GrpcLink::~GrpcLink() {
     thread_.request_stop();
-    if (attached_) {
+    if (session_.is_attached()) {
         std::unique_lock lock{mutex_};
-        wake_.wait_for(lock, options_.farewell, [this] { return ended_; });
+        wake_.wait_for(lock, farewell_, [this] { return ended_; });
     }
     cancel_.request_stop();
     thread_.join();
@@ -107,20 +93,14 @@ bool GrpcLink::pause(Duration length, const std::stop_token& stop) {
 }
 
 void GrpcLink::run(const std::stop_token& stop) {
-    Duration retry = options_.retry_min;
     while (!stop.stop_requested()) {
         const grpc::Status status = attach(stop);
-        if (attached_.exchange(false)) {
-            retry = options_.retry_min;
-        }
+        const Duration wait = session_.on_end(status.error_code() == grpc::StatusCode::UNAVAILABLE);
         if (stop.stop_requested()) {
             break;
         }
         tell(status);
-        const bool unreached = status.error_code() == grpc::StatusCode::UNAVAILABLE;
-        const Duration wait = unreached ? std::min(retry, options_.unreached_max) : retry;
-        pause(std::chrono::duration_cast<Duration>(wait * (0.5 + prng_.unit())), stop);
-        retry = std::min(retry + retry / 4, options_.retry_max);
+        pause(wait, stop);
     }
     const std::lock_guard lock{mutex_};
     ended_ = true;
@@ -167,7 +147,8 @@ grpc::Status GrpcLink::attach(const std::stop_token& stop) {
     context.AddMetadata("authorization", "Bearer " + *token);
     const std::stop_callback cancel{cancel_.get_token(), [&context] { context.TryCancel(); }};
     const auto stream = stub->Attach(&context);
-    if (stream->Write(hello_)) {
+    session_.begin();
+    if (stream->Write(session_.hello())) {
         std::jthread reader = start_thread(
             "control-read", [this, &stream](const std::stop_token&) { read_grants(*stream); });
         send_reports(*stream, stop);
@@ -180,47 +161,24 @@ grpc::Status GrpcLink::attach(const std::stop_token& stop) {
     return stream->Finish();
 }
 
-LinkReport GrpcLink::next_report(ToldSketches& told) {
-    LinkReport report = callbacks_.report();
-    report.sequence = ++sequence_;
-    fit_for_stream(report, told);
-    return report;
-}
-
 void GrpcLink::read_grants(Stream& stream) {
     wire::OperatorMessage message;
     while (stream.Read(&message)) {
-        if (!attached_.exchange(true)) {
+        if (session_.on_message(message)) {
             log::info("attached to the operator", {{"endpoint", settings_.endpoint}});
-        }
-        const control::Orders orders = control::decode(message);
-        for (const control::Grant& grant : orders.grants) {
-            callbacks_.grant(grant);
-        }
-        if (orders.probe && callbacks_.probe) {
-            callbacks_.probe(*orders.probe);
-        }
-        for (const control::RevisionPin& pin : orders.pins) {
-            if (callbacks_.pin) {
-                callbacks_.pin(pin);
-            }
         }
     }
 }
 
 void GrpcLink::send_reports(Stream& stream, const std::stop_token& stop) {
-    ToldSketches told;
     for (;;) {
-        const LinkReport report = next_report(told);
-        if (!stream.Write(control::encode(report))) {
+        const LinkSession::Outgoing report = session_.next_report();
+        if (!stream.Write(report.message)) {
             return;
         }
-        const Duration interval =
-            report.awaits_pin ? std::min(options_.waiting_interval, options_.report_interval)
-                              : options_.report_interval;
-        if (!pause(interval, stop)) {
+        if (!pause(report.pause, stop)) {
             // A stop ends the pause early; counts up to then are reported, too.
-            stream.Write(control::encode(next_report(told)));
+            stream.Write(session_.next_report().message);
             return;
         }
     }

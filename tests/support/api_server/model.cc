@@ -96,6 +96,7 @@ void ApiServerModel::stop_serving(const ResourceKind& kind) {
 
 ModelAnswer ApiServerModel::handle(const ModelRequest& request, WallTime now) {
     const Target target = parse_target(request.target);
+    now_ = now;
     Call call;
     call.request = &request;
     call.query = target.query;

@@ -131,6 +131,7 @@ private:
     ModelAnswer apply_to(Call& call, Entry& entry, const web::json::value& wanted);
     // May remove `entry`, with its last finalizer. Returns the object as stored.
     Json store(Table& table, const ObjectKey& key, Entry& entry, web::json::value next);
+    void mark_deleted(Table& table, const ObjectKey& key, Entry& entry);
     void erase(Table& table, const ObjectKey& key);
     void collect_garbage();
     [[nodiscard]] bool uid_exists(const std::string& uid) const;
@@ -142,6 +143,7 @@ private:
     std::uint64_t version_ = 100;
     std::uint64_t uids_ = 0;
     std::uint64_t writes_ = 0;
+    WallTime now_{};               // of the last request
     bool something_went_ = false;  // the garbage collector has work to do
 };
 

@@ -69,6 +69,11 @@ bool is_owned_by_others(const FieldOwners& owners, const std::string& me, const 
     });
 }
 
+bool has_finalizers(const value& object) {
+    const auto* finalizers = find_at(object, {"metadata", "finalizers"});
+    return finalizers != nullptr && finalizers->size() > 0;
+}
+
 }  // namespace
 
 ModelAnswer ApiServerModel::apply(Call& call) {
@@ -160,14 +165,8 @@ ModelAnswer ApiServerModel::remove(Call& call) {
         (!version.empty() && version != string_at(object, {"metadata", "resourceVersion"}))) {
         return status_answer(409, "Conflict", "Precondition failed");
     }
-    auto next = object;
-    const auto* finalizers = find_at(object, {"metadata", "finalizers"});
-    if (finalizers != nullptr && finalizers->size() > 0) {
-        if (find_at(object, {"metadata", "deletionTimestamp"}) == nullptr) {
-            next["metadata"]["deletionTimestamp"] = value(control::format_time(call.now));
-            next["metadata"]["deletionGracePeriodSeconds"] = value(0);
-            store(*call.table, call.key, entry, std::move(next));
-        }
+    if (has_finalizers(object)) {
+        mark_deleted(*call.table, call.key, entry);
         return {200, entry.object.text(), std::nullopt};
     }
     erase(*call.table, call.key);
@@ -175,14 +174,23 @@ ModelAnswer ApiServerModel::remove(Call& call) {
     return {200, R"({"kind":"Status","apiVersion":"v1","status":"Success"})", std::nullopt};
 }
 
-// Removes objects whose owners are all gone, as the garbage collector does later. Ignores their
-// finalizers.
+// It goes with its last finalizer.
+void ApiServerModel::mark_deleted(Table& table, const ObjectKey& key, Entry& entry) {
+    if (find_at(entry.object.value(), {"metadata", "deletionTimestamp"}) == nullptr) {
+        auto next = entry.object.value();
+        next["metadata"]["deletionTimestamp"] = value(control::format_time(now_));
+        next["metadata"]["deletionGracePeriodSeconds"] = value(0);
+        store(table, key, entry, std::move(next));
+    }
+}
+
+// Deletes objects whose owners are all gone, as the garbage collector does later.
 void ApiServerModel::collect_garbage() {
     while (something_went_) {
         something_went_ = false;
         for (auto& [name, table] : tables_) {
             for (auto at = table.entries.begin(); at != table.entries.end();) {
-                const auto& [key, entry] = *at++;
+                auto& [key, entry] = *at++;
                 const auto* owners = find_at(entry.object.value(), {"metadata", "ownerReferences"});
                 if (owners == nullptr || !owners->is_array() || owners->size() == 0) {
                     continue;
@@ -192,7 +200,9 @@ void ApiServerModel::collect_garbage() {
                     std::none_of(list.begin(), list.end(), [this](const value& owner) {
                         return uid_exists(string_at(owner, {"uid"}));
                     });
-                if (orphan) {
+                if (orphan && has_finalizers(entry.object.value())) {
+                    mark_deleted(table, key, entry);
+                } else if (orphan) {
                     erase(table, ObjectKey(key));
                 }
             }

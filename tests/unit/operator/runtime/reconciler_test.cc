@@ -206,5 +206,31 @@ TEST(Reconciler, DrainLetsTheCurrentCallFinish) {
     reconciler.work({});  // returns: the queue is drained
 }
 
+TEST(Reconciler, StepsThroughKeysWithoutAWorker) {
+    testing::ManualClock clock;
+    std::vector<ObjectKey> seen;
+    Reconciler reconciler(
+        "test",
+        [&](const ObjectKey& key) -> Result<Reconciled> {
+            seen.push_back(key);
+            return key == kA ? Reconciled{std::chrono::seconds{5}} : Reconciled{};
+        },
+        clock);
+    EXPECT_FALSE(reconciler.step());
+    EXPECT_EQ(reconciler.next_due(), std::nullopt);
+    reconciler.add(kA);
+    reconciler.add({"d", "b"});
+    EXPECT_EQ(reconciler.next_due(), clock.now());
+    EXPECT_TRUE(reconciler.step());
+    EXPECT_EQ(seen, std::vector{kA});
+    EXPECT_TRUE(reconciler.step());
+    EXPECT_FALSE(reconciler.step());
+    EXPECT_EQ(reconciler.next_due(), clock.now() + std::chrono::seconds{5});
+    clock.advance(std::chrono::seconds{5});
+    EXPECT_TRUE(reconciler.step());
+    EXPECT_EQ(seen.back(), kA);
+    EXPECT_EQ(reconciler.counts().successes, 3U);
+}
+
 }  // namespace
 }  // namespace stoker::control

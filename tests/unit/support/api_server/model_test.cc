@@ -68,6 +68,21 @@ TEST_F(ApiServerModelTest, CollectsObjectsWhoseOwnersAreAllGone) {
     EXPECT_TRUE(model.find(kinds::kPods, {"d", "free"}));
 }
 
+TEST_F(ApiServerModelTest, CollectsAnObjectWithAFinalizerOnlyOnceThatIsGone) {
+    const Json job = create(kinds::kJobs, "job");
+    create(kinds::kPods, "pod", owned_by(job) + R"(,"finalizers":["stoker.dev/test"])");
+    send(delete_request(kinds::kJobs, {"d", "job"}, {}));
+    const auto pod = model.find(kinds::kPods, {"d", "pod"});
+    ASSERT_TRUE(pod);
+    EXPECT_TRUE(pod->value().at("metadata").has_field("deletionTimestamp"));
+    send(patch_request(
+        kinds::kPods,
+        {"d", "pod"},
+        Json::parse(R"({"metadata":{"finalizers":null}})").value(),
+        control::PatchType::kMerge));
+    EXPECT_FALSE(model.find(kinds::kPods, {"d", "pod"}));
+}
+
 TEST_F(ApiServerModelTest, CollectsAChildCreatedAfterItsOwnersRemoval) {
     const Json job = create(kinds::kJobs, "job");
     send(delete_request(kinds::kJobs, {"d", "job"}, {}));

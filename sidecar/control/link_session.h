@@ -1,0 +1,92 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/prng.h"
+#include "proto/control/v1/control.pb.h"
+#include "sidecar/config/sidecar_config.h"
+#include "sidecar/control/control_messages.h"
+#include "wire/control/orders.h"
+#include "wire/control/report.h"
+
+namespace stoker::sidecar {
+
+// The next report; while trainers wait for a pin, the following one is due soon.
+struct LinkReport : control::Report {
+    bool awaits_pin = false;
+};
+
+// Called on the link's threads, each by one thread at a time; must return soon.
+struct LinkCallbacks {
+    std::function<LinkReport()> report;
+    std::function<void(const control::Grant&)> grant;
+    std::function<void(const control::Probe&)> probe{};      // may be empty: no measurement
+    std::function<void(const control::RevisionPin&)> pin{};  // may be empty: no pins
+};
+
+struct LinkOptions {
+    Duration report_interval = std::chrono::seconds{2};
+    Duration waiting_interval = std::chrono::milliseconds{500};  // while a pin is awaited
+    Duration retry_min =
+        std::chrono::milliseconds{200};  // grows by a quarter per attempt up to retry_max, jittered
+    Duration retry_max = std::chrono::seconds{15};
+    // The longest pause while no replica answers. The Service routes each attempt to any replica,
+    // so a retry may reach the leader.
+    Duration unreached_max = std::chrono::seconds{5};
+    Duration farewell = std::chrono::seconds{2};  // time limit of the last report
+    std::uint64_t seed = 0;                       // seeds the jitter
+};
+
+// The sidecar's end of the control stream, without the stream: what to send and when, what to do
+// with what arrives, and the pause before the next stream. One stream after another:
+//
+//   begin(), send hello(), then next_report() again and again; on_message() for each message;
+//   on_end() when the stream has ended or could not be opened
+//
+// Two threads may use it: one calls on_message(), the other the rest. on_message() never overlaps
+// begin() or on_end().
+class LinkSession {
+public:
+    LinkSession(
+        const JobConfig& job,
+        const std::vector<DatasetConfig>& datasets,
+        LinkCallbacks callbacks,
+        LinkOptions options);
+
+    [[nodiscard]] const control::v1::SidecarMessage& hello() const { return hello_; }
+
+    // A new stream: the operator knows nothing yet.
+    void begin() { told_.clear(); }
+
+    struct Outgoing {
+        control::v1::SidecarMessage message;
+        Duration pause{};  // until the next report
+    };
+
+    Outgoing next_report();
+
+    // True for the first message of a stream: the link is attached now.
+    bool on_message(const control::v1::OperatorMessage& message);
+
+    // Returns the pause before the next stream. `unreached`: no replica answered.
+    Duration on_end(bool unreached);
+
+    // Attached: the operator has answered on this stream. Thread-safe.
+    [[nodiscard]] bool is_attached() const { return attached_.load(); }
+
+private:
+    const control::v1::SidecarMessage hello_;
+    const LinkCallbacks callbacks_;
+    const LinkOptions options_;
+    std::atomic<bool> attached_{false};
+    Prng prng_;
+    std::uint64_t sequence_ = 0;  // of the last report; rises over all streams
+    ToldSketches told_;           // on this stream
+    Duration retry_;
+};
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,121 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/bytes.h"
+#include "sidecar/config/sidecar_config.h"
+#include "sidecar/control/link_session.h"
+#include "tests/world/control_stream.h"
+
+namespace stoker::world {
+
+class ControlSidecar;
+
+// A dataset's directory on one node: what its leader holds.
+struct NodeDirectory {
+    std::string ns;  // of the Dataset
+    Bytes resident{};
+    Bytes total{};  // of the dataset
+    ControlSidecar* leader = nullptr;
+    TimePoint led_since{};
+};
+
+// A node of the world, with its disk.
+struct ControlNode {
+    std::string name;
+    bool is_gone = false;                              // power and network: nothing on it runs
+    std::map<std::string, NodeDirectory> directories;  // by dataset uid
+};
+
+// What the sidecar needs of the world.
+struct SidecarWorld {
+    // Dials the Service: the stream to the leader, or nullptr: no replica answered.
+    std::function<std::shared_ptr<ControlStream>(ControlSidecar& sidecar)> dial;
+    // Share of reports that are sent twice.
+    std::function<double()> doubled;
+};
+
+// One sidecar: the product's LinkSession, with a model of the engine behind it: it fills a dataset
+// up to its grant while the grant is valid, and evicts what a smaller one leaves out, at once or
+// late. Not thread-safe. The destructor is kill -9.
+class ControlSidecar final : public StreamUser {
+public:
+    struct Dataset {
+        std::string uid;
+        std::string name;
+        bool guest = false;
+        bool pinned = false;
+        bool has_pin = false;
+        Bytes granted = Bytes::unlimited();  // unlimited: no grant since the start
+        TimePoint granted_until{};
+        std::uint64_t origin_bytes = 0;
+    };
+
+    ControlSidecar(
+        Schedule& schedule,
+        sidecar::SidecarConfig config,
+        ControlNode& node,
+        SidecarWorld world,
+        std::uint64_t seed);
+    ~ControlSidecar() override;
+    ControlSidecar(const ControlSidecar&) = delete;
+    ControlSidecar& operator=(const ControlSidecar&) = delete;
+
+    void on_orders(const control::v1::OperatorMessage& message) override;
+    void on_stream_end() override;
+
+    [[nodiscard]] const sidecar::JobConfig& job() const { return config_.job; }
+
+    [[nodiscard]] const std::vector<Dataset>& datasets() const { return datasets_; }
+
+    [[nodiscard]] ControlNode& node() { return node_; }
+
+    [[nodiscard]] ControlStream* stream() { return stream_.get(); }
+
+    [[nodiscard]] bool is_attached() const { return link_.is_attached(); }
+
+    // Leads the directory and has not counted its bytes yet.
+    [[nodiscard]] bool is_opening() const;
+
+    // Evicts nothing before `until`.
+    void resist(TimePoint until) { resists_until_ = until; }
+
+    [[nodiscard]] TimePoint resists_until() const { return resists_until_; }
+
+    // The node is lost with it: the operator learns late.
+    void lose() { notice_ = std::chrono::seconds{35}; }
+
+private:
+    void in(Duration delay, void (ControlSidecar::*step)());
+    void dial();
+    void send_report();
+    void work();
+    void fill(Dataset& dataset);
+    sidecar::LinkReport report();
+    control::DatasetReport report(const Dataset& dataset);
+    sidecar::LinkCallbacks callbacks();
+
+    Schedule& schedule_;
+    sidecar::SidecarConfig config_;
+    ControlNode& node_;
+    SidecarWorld world_;
+    std::vector<Dataset> datasets_;
+    sidecar::LinkSession link_;
+    std::shared_ptr<ControlStream> stream_;
+    std::uint64_t dials_ = 0;
+    TimePoint opens_at_{};  // counts the bytes on its disk before
+    TimePoint resists_until_{};
+    TimePoint began_;
+    Duration notice_ = std::chrono::milliseconds{200};
+    double samples_per_second_;
+    double wait_share_;
+    std::shared_ptr<ControlSidecar*> self_;  // expires with us
+};
+
+}  // namespace stoker::world

@@ -1,0 +1,155 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/bytes.h"
+#include "tests/world/control_cluster.h"
+#include "tests/world/control_operator.h"
+
+namespace stoker::world {
+
+inline constexpr const char* kNamespaces[] = {"na", "nb", "nc"};
+
+struct ControlOutcome {
+    std::string accusation;  // empty: every promise was kept
+    std::vector<std::string> log;
+    Duration passed{};
+    std::uint64_t steps = 0;
+    std::map<std::string, std::uint64_t> counts;  // of faults and of what happened
+};
+
+// The operator's world of one seed: users, API server, Kubernetes, one operator (two during a
+// failover) and the pods' sidecars, on one thread in virtual time. docs/design/simulation.md.
+class ControlWorld {
+public:
+    explicit ControlWorld(std::uint64_t seed);
+    ~ControlWorld();
+    ControlWorld(const ControlWorld&) = delete;
+    ControlWorld& operator=(const ControlWorld&) = delete;
+
+    // Runs the faults, then waits until the world is at rest. Call it once.
+    ControlOutcome run();
+
+    [[nodiscard]] const std::vector<std::string>& log() const { return schedule_.log(); }
+
+private:
+    struct Dataset {
+        ObjectKey key;
+        Bytes total{};
+    };
+
+    struct Quota {
+        Bytes nominal{};
+        Bytes borrowing = Bytes::unlimited();
+        Bytes lending = Bytes::unlimited();
+    };
+
+    using Action = void (ControlWorld::*)();
+
+    // control_world.cc
+    void make_objects();
+    void make_dataset(const std::string& ns, std::uint64_t number);
+    void make_quota(const std::string& ns);
+    [[nodiscard]] std::string quota_spec(const Quota& quota) const;
+    Quota draw_quota();
+    void start_operator();
+    std::shared_ptr<ControlStream> dial(ControlSidecar& sidecar);
+    void report_nodes();
+    void report_node(ControlNode& node, ControlOperator& leader);
+    void sweep(ControlNode& node, const control::SweepOrder& order);
+    bool step(TimePoint end);
+    void heal();
+    ControlOutcome outcome();
+    void accuse(std::string words);
+    void count(const std::string& what);
+
+    // control_faults.cc
+    void begin_faults();
+    void begin_group(
+        const std::string& name, const std::vector<std::pair<const char*, Action>>& kinds);
+    void repeat(const std::string& name, Action action, Duration mean);
+    void during(Duration time, std::function<void()> end);
+    ControlCluster::Pod* draw_pod();
+    std::optional<ObjectKey> draw_job();
+    void create_job();
+    void delete_job();
+    void toggle_suspension();
+    void change_quota();
+    void resize_pool();
+    void recreate_dataset();
+    void occupy_job_name();
+    void kill_operator();
+    void kill_operator_in_a_call();
+    void replace_leader();
+    void api_down();
+    void api_errors();
+    void cut_watches();
+    void delay_watches();
+    void compact_history();
+    void stale_lists();
+    void cut_stream();
+    void stall_stream();
+    void double_reports();
+    void kill_sidecar();
+    void resist_eviction();
+    void fail_trainer();
+    void lose_node();
+    void jump_wall_clock();
+
+    // control_checks.cc
+    void check();
+    void check_nodes();
+    void check_quotas();
+    void check_jobs();
+    void check_write(const ApiWrite& write);
+    [[nodiscard]] std::string unrest();
+    [[nodiscard]] std::string job_unrest(const ObjectKey& key, const Json& job);
+    [[nodiscard]] std::string grant_unrest();
+    [[nodiscard]] std::map<std::string, Bytes> possible_by_namespace();
+    [[nodiscard]] std::map<std::pair<std::string, std::string>, Bytes> granted();
+    [[nodiscard]] Bytes counted(
+        const std::string& node, const std::string& uid, const NodeDirectory& directory) const;
+    void excuse_quotas();
+    void check_new_job(const ResourceKind& kind, const Json& made);
+
+    std::uint64_t seed_;
+    Schedule schedule_;
+    JumpingClock wall_;
+    ControlApi api_;
+    bool is_shared_ = false;
+    Bytes capacity_{};                         // of the pool, on each node
+    std::map<TimePoint, Bytes> capacities_;    // since the time
+    std::map<std::string, Dataset> datasets_;  // by uid
+    std::map<std::string, Dataset> gone_datasets_;
+    std::map<std::string, Quota> quotas_;  // by namespace
+    TimePoint quotas_excused_until_{};
+    Bytes all_before_{};                        // on all disks, at the last check
+    std::map<std::string, Bytes> used_before_;  // by node
+    std::uint64_t checks_ = 0;
+    std::set<ObjectKey> jobs_;       // TrainingJobs that users may change
+    std::set<ObjectKey> strangers_;  // Jobs of somebody else
+    std::set<ObjectKey> suspended_;
+    std::set<std::string> final_;  // uids of TrainingJobs that have ended
+    std::uint64_t jobs_made_ = 0;
+    std::uint64_t nodes_made_ = 0;
+    std::uint64_t processes_ = 0;
+    double doubled_ = 0;
+    std::unique_ptr<ControlCluster> cluster_;
+    std::map<std::string, std::vector<control::SweepResult>> sweeps_;  // by node, unconfirmed
+    std::set<std::string> sweeps_seen_;
+    std::vector<std::unique_ptr<ControlOperator>> operators_;  // the newest leads
+    TimePoint faults_end_{};
+    bool is_calm_ = false;
+    std::string accusation_;
+    std::map<std::string, std::uint64_t> counts_;
+};
+
+}  // namespace stoker::world
