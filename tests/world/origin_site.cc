@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace stoker::world {
 
 namespace {
@@ -69,12 +71,12 @@ Result<std::vector<domain::ListedObject>> OriginSite::list(const std::string& po
 }
 
 SiteOrigin::SiteOrigin(
-    OriginSite& site, Oracle& oracle, Program& reader, std::string pod, std::function<bool()> leads)
+    OriginSite& site, Oracle& oracle, Program& reader, std::string pod, FetchWatch watch)
     : site_(site),
       oracle_(oracle),
       reader_(reader),
       pod_(std::move(pod)),
-      leads_(std::move(leads)),
+      watch_(std::move(watch)),
       self_(std::make_shared<SiteOrigin*>(this)) {}
 
 SiteOrigin::~SiteOrigin() {
@@ -97,10 +99,12 @@ Result<std::vector<domain::ListedObject>> SiteOrigin::list(
 
 void SiteOrigin::fetch(sidecar::OriginFetch request, OriginSite::Answer done) {
     const std::uint64_t id = ++last_;
-    const bool is_leaders = leads_();
+    const bool is_leaders = watch_.leads();
     if (is_leaders) {
         oracle_.begin_fetch(
-            reader_.name(), request.key, site_.is_on_node(site_.id_of(request.key)));
+            reader_.name(),
+            fmt::format("{} on {}", request.key, watch_.node),
+            watch_.is_on_node(site_.id_of(request.key)));
     }
     pending_[id] = {std::move(done), request.key, is_leaders};
     site_.fetch(
@@ -117,9 +121,9 @@ void SiteOrigin::fetch(sidecar::OriginFetch request, OriginSite::Answer done) {
 void SiteOrigin::end(std::uint64_t id, Result<sidecar::OriginBytes> bytes) {
     const auto ended = pending_.extract(id);
     if (ended.mapped().is_leaders) {
-        oracle_.end_fetch(ended.mapped().key);
+        oracle_.end_fetch(fmt::format("{} on {}", ended.mapped().key, watch_.node));
         const bool is_refused = !bytes && bytes.error().code == ErrorCode::kForbidden;
-        refused_in_row_ = is_refused && leads_() ? refused_in_row_ + 1 : 0;
+        refused_in_row_ = is_refused && watch_.leads() ? refused_in_row_ + 1 : 0;
         if (refused_in_row_ > 0) {
             site_.on_refused(pod_, refused_in_row_);
         }

@@ -46,9 +46,6 @@ public:
         return std::max(Duration{}, link_free_at_ - schedule_.now());
     }
 
-    // Whether a leader may know that the sample's bytes are in the node directory.
-    std::function<bool(std::uint64_t sample)> is_on_node;
-
     // The id of an object; it exists.
     [[nodiscard]] std::uint64_t id_of(const std::string& key) const { return ids_.at(key); }
 
@@ -62,16 +59,19 @@ private:
     TimePoint link_free_at_{};
 };
 
+// What the oracle has to know about a sidecar's fetches.
+struct FetchWatch {
+    std::string node;
+    std::function<bool()>
+        leads;  // whether the sidecar leads now; then the oracle counts its fetches
+    std::function<bool(std::uint64_t sample)> is_on_node;  // and a leader may know it
+};
+
 // A sidecar's connection to the site.
 class SiteOrigin final : public sidecar::Origin {
 public:
-    // `leads`: whether the sidecar leads now; then the oracle counts its fetches.
     SiteOrigin(
-        OriginSite& site,
-        Oracle& oracle,
-        Program& reader,
-        std::string pod,
-        std::function<bool()> leads);
+        OriginSite& site, Oracle& oracle, Program& reader, std::string pod, FetchWatch watch);
     ~SiteOrigin() override;
 
     [[nodiscard]] std::string describe() const override { return "s3://bucket/train"; }
@@ -93,7 +93,7 @@ private:
     Oracle& oracle_;
     Program& reader_;
     std::string pod_;
-    std::function<bool()> leads_;
+    FetchWatch watch_;
     std::map<std::uint64_t, Pending> pending_;
     std::uint64_t last_ = 0;
     std::uint32_t refused_in_row_ = 0;

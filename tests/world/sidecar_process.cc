@@ -37,9 +37,11 @@ SidecarProcess::SidecarProcess(
          }},
         [this](const sidecar::DatasetConfig&) -> Result<std::unique_ptr<sidecar::Origin>> {
             return std::make_unique<SiteOrigin>(
-                parts_.site, parts_.oracle, *this, config_.job.pod, [this] {
-                    return leader() != nullptr;
-                });
+                parts_.site,
+                parts_.oracle,
+                *this,
+                config_.job.pod,
+                FetchWatch{parts_.node, [this] { return leader() != nullptr; }, parts_.is_on_node});
         });
     STOKER_CHECK(started.has_value(), started ? "" : started.error().message.c_str());
     sidecar_ = *std::move(started);

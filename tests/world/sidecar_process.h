@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,9 @@ struct NodeParts {
     OriginSite& site;
     test::FaultDevice& disk;
     const Duration& slowest_task;  // of the workers
+    std::string node;
+    // Whether a leader may know that the sample's bytes are in the node directory.
+    std::function<bool(std::uint64_t sample)> is_on_node;
 };
 
 // One process of the real sidecar: class Sidecar over the node's disk, with the world's time,

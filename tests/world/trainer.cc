@@ -24,6 +24,7 @@ constexpr Duration kAskAgain = std::chrono::milliseconds{50};
 constexpr int kFetchRounds = 3;
 
 constexpr Duration kReadOriginAgain = std::chrono::milliseconds{500};
+constexpr Duration kWaitForRanks = std::chrono::milliseconds{500};
 
 UniqueFd seal(const void* data, std::size_t bytes) {
     UniqueFd memfd{::memfd_create("trainer", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
@@ -112,6 +113,10 @@ std::vector<std::uint64_t> Trainer::share(std::uint64_t epoch) const {
 }
 
 void Trainer::begin_epoch() {
+    if (!callbacks_.may_begin()) {
+        timer_.run_in(kWaitForRanks, [this] { begin_epoch(); });
+        return;
+    }
     order_ = share(progress_.epoch);
     begun_on_ = planned_on_ = 0;
     next_batch();

@@ -38,6 +38,7 @@ struct Progress {
 
 struct TrainerCallbacks {
     std::function<bool()> may_end;     // whether it ends after this epoch
+    std::function<bool()> may_begin;   // whether the other ranks have ended the last epoch
     std::function<void()> attached;    // it has its sidecar's Welcome
     std::function<void()> lost;        // its sidecar has hung up or refused
     std::function<void()> unreadable;  // a fetched sample is ready, and cannot be read

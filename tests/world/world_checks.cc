@@ -23,52 +23,74 @@ constexpr std::uint32_t kRefusalsMax = 40;  // eight, and what was in flight or 
 }  // namespace
 
 void World::look() {
-    std::size_t holders = 0;
-    bool is_ready = false;
-    for (Pod& pod : pods_) {
-        if (pod.sidecar != nullptr && pod.sidecar->holds_lock()) {
-            ++holders;
-            pod.has_led = true;
-            if (std::exchange(leader_, pod.sidecar->name()) != pod.sidecar->name()) {
-                leader_since_ = schedule_.now();
-            }
-            is_ready = is_ready || pod.is_ready_leader();
-            check_room(pod);
-            if (++looks_ % 16 == 0) {
-                check_table(pod);
-            }
-        }
+    const OriginSite::Weather& weather = site_->weather;
+    if (weather.failing > 0 || weather.is_stalled || !weather.refused.empty() ||
+        site_->backlog() > seconds{1}) {
+        fair_since_ = schedule_.now();
+    }
+    for (Node& node : nodes_) {
+        look_at(node);
+    }
+    for (const Pod& pod : pods_) {
         check_wait(pod);
         check_error(pod);
-    }
-    if (!is_ready) {
-        unready_at_ = schedule_.now();
-    }
-    check_leader(holders > 0);
-    if (holders > 1) {
-        oracle_->accuse("two processes hold the lock of the directory");
     }
     schedule_.run_in(kLookInterval, [this] { look(); });
 }
 
-// A sidecar takes a free lock soon.
-void World::check_leader(bool is_led) {
-    const bool can_lead = std::ranges::any_of(pods_, [this](const Pod& pod) {
-        return pod.sidecar != nullptr && schedule_.now() - pod.started_at > kSettled;
+void World::look_at(Node& node) {
+    std::size_t holders = 0;
+    for (Pod& pod : pods_) {
+        if (pod.node != &node || pod.sidecar == nullptr || !pod.sidecar->holds_lock()) {
+            continue;
+        }
+        ++holders;
+        pod.has_led = true;
+        if (std::exchange(node.leader, pod.sidecar->name()) != pod.sidecar->name()) {
+            node.leader_since = schedule_.now();
+        }
+        check_room(pod);
+        if (++node.looks % 16 == 0) {
+            check_table(pod);
+        }
+    }
+    if (leader_of(node, true) == nullptr) {
+        node.unready_at = schedule_.now();
+    }
+    check_leader(node, holders > 0);
+    if (holders > 1) {
+        oracle_->accuse("two processes hold the lock of the directory of " + node.name);
+    }
+}
+
+// The pod whose sidecar leads, with the listing if `is_ready`; nullptr: none.
+const World::Pod* World::leader_of(const Node& node, bool is_ready) const {
+    const auto leads = std::ranges::find_if(pods_, [&](const Pod& pod) {
+        return pod.node == &node && pod.sidecar != nullptr && pod.sidecar->leader() != nullptr &&
+               (!is_ready || pod.is_ready_leader());
     });
-    if (is_led || !can_lead || schedule_.now() < shaken_until_) {
-        led_at_ = schedule_.now();
-    } else if (schedule_.now() - led_at_ > kSettled) {
-        oracle_->accuse("nobody takes the free lock of the directory");
+    return leads == pods_.end() ? nullptr : &*leads;
+}
+
+// A sidecar takes a free lock soon.
+void World::check_leader(Node& node, bool is_led) {
+    const bool can_lead = std::ranges::any_of(pods_, [&](const Pod& pod) {
+        return pod.node == &node && pod.sidecar != nullptr &&
+               schedule_.now() - pod.started_at > kSettled;
+    });
+    if (is_led || !can_lead || schedule_.now() < node.shaken_until) {
+        node.led_at = schedule_.now();
+    } else if (schedule_.now() - node.led_at > kSettled) {
+        oracle_->accuse("nobody takes the free lock of the directory of " + node.name);
     }
 }
 
 // Every sample in the table of a leader is readable, also after a power cut.
 void World::check_table(Pod& pod) {
-    if (!pod.is_ready_leader() || unreadable_ > 0 || has_rotted_) {
+    if (!pod.is_ready_leader() || pod.node->unreadable > 0 || pod.node->has_rotted) {
         return;
     }
-    NodeView view{*disk_, pod.settings.data_folder, dataset_->manifest().revision()};
+    NodeView view{*pod.node->disk, pod.settings.data_folder, dataset_->manifest().revision()};
     for (std::uint64_t id = 0; id < plan_.samples; ++id) {
         const auto bytes = view.read(id);
         if (view.is_present(id) && !bytes) {
@@ -85,7 +107,7 @@ void World::check_table(Pod& pod) {
 void World::check_loss(const Pod& pod) {
     const bool is_ours = pod.sidecar == nullptr || pod.sidecar->is_dead() ||
                          schedule_.now() - pod.started_at < kSettled;
-    if (!is_ours && is_calm()) {
+    if (!is_ours && is_calm(*pod.node)) {
         oracle_->accuse(fmt::format(
             "{} lost its session at {}, which was well", pod.settings.name, pod.sidecar->name()));
     }
@@ -99,11 +121,11 @@ bool World::is_well(const Pod& pod, Duration since) const {
 
 // A sidecar that is well refuses nothing while a leader that is well is ready.
 void World::check_refused(const Pod& pod, const std::string& what) {
-    const auto leads =
-        std::ranges::find_if(pods_, [](const Pod& other) { return other.is_ready_leader(); });
-    if (is_calm() && is_well(pod, kLeaderReady) && leads != pods_.end() &&
+    const Node& node = *pod.node;
+    const Pod* const leads = leader_of(node, true);
+    if (is_calm(node) && is_well(pod, kLeaderReady) && leads != nullptr &&
         is_well(*leads, kLeaderReady) &&
-        schedule_.now() - std::max(leader_since_, unready_at_) > kLeaderReady) {
+        schedule_.now() - std::max(node.leader_since, node.unready_at) > kLeaderReady) {
         oracle_->accuse(fmt::format(
             "{} refuses {} while {} leads, and both are well",
             pod.sidecar->name(),
@@ -112,10 +134,12 @@ void World::check_refused(const Pod& pod, const std::string& what) {
     }
 }
 
-// A pod whose key was never accepted gets nothing of the node's cache.
+// A pod whose key was never accepted gets nothing of the node's cache, unless its own job listed it.
 void World::check_welcome(const Pod& pod) {
-    const bool is_proven = plan_.one_job || pod.has_led || !pod.refused_at ||
-                           *pod.refused_at > pod.started_at || pod.sidecar->leader() != nullptr;
+    const bool job_has_led = std::ranges::any_of(
+        pods_, [&pod](const Pod& other) { return other.job == pod.job && other.has_led; });
+    const bool is_proven = job_has_led || !pod.refused_at || *pod.refused_at > pod.started_at ||
+                           pod.sidecar->leader() != nullptr;
     if (!is_proven) {
         oracle_->accuse(pod.settings.name + " is served, but its pod's key is refused");
     }
@@ -123,11 +147,6 @@ void World::check_welcome(const Pod& pod) {
 
 // A sidecar that is well answers soon, whatever happens to the others; the origin has to be well.
 void World::check_wait(const Pod& pod) {
-    const OriginSite::Weather& weather = site_->weather;
-    if (weather.failing > 0 || weather.is_stalled || !weather.refused.empty() ||
-        site_->backlog() > seconds{1}) {
-        fair_since_ = schedule_.now();
-    }
     const bool is_fair = schedule_.now() - fair_since_ > seconds{60};
     if (is_fair && is_well(pod, kAnswerBound) && pod.trainer != nullptr &&
         pod.trainer->waits_for() > kAnswerBound) {
@@ -141,11 +160,11 @@ void World::check_wait(const Pod& pod) {
 
 // A leader that is well can be followed.
 void World::check_error(const Pod& pod) {
-    const auto leads = std::ranges::find_if(
-        pods_, [](const Pod& other) { return other.sidecar && other.sidecar->leader(); });
-    if (schedule_.now() < shaken_until_ || leads == pods_.end() || leads->sidecar == pod.sidecar ||
+    const Node& node = *pod.node;
+    const Pod* const leads = leader_of(node, false);
+    if (schedule_.now() < node.shaken_until || leads == nullptr || leads == &pod ||
         !is_well(*leads, kAnswerBound) || !is_well(pod, kAnswerBound) ||
-        schedule_.now() - leader_since_ < kAnswerBound || pod.sidecar->error().empty()) {
+        schedule_.now() - node.leader_since < kAnswerBound || pod.sidecar->error().empty()) {
         return;
     }
     oracle_->accuse(fmt::format(
@@ -156,49 +175,54 @@ void World::check_error(const Pod& pod) {
 }
 
 // A sample that a leader has fetched stays readable while the client that requested it holds it.
-void World::check_unreadable() {
-    if (is_calm() && !has_rotted_ && schedule_.now() - leader_since_ > seconds{5}) {
-        oracle_->accuse("a fetched sample cannot be read");
+void World::check_unreadable(const Pod& pod) {
+    const Node& node = *pod.node;
+    if (is_calm(node) && !node.has_rotted && schedule_.now() - node.leader_since > seconds{5}) {
+        oracle_->accuse("a fetched sample cannot be read on " + node.name);
     }
 }
 
 // A leader whose key is refused lets another sidecar lead.
-void World::check_refusals(const std::string& pod, std::uint32_t in_row) {
+void World::check_refusals(const std::string& name, std::uint32_t in_row) {
+    const auto pod =
+        std::ranges::find(pods_, name, [](const Pod& one) { return one.settings.pod; });
     const bool has_others = std::ranges::any_of(pods_, [&](const Pod& other) {
-        return other.settings.pod != pod && is_well(other, seconds{10});
+        return &other != &*pod && other.node == pod->node && is_well(other, seconds{10});
     });
     if (has_others && in_row > kRefusalsMax) {
         oracle_->accuse(fmt::format(
-            "the sidecar of {} leads on after {} refused fetches in a row", pod, in_row));
+            "the sidecar of {} leads on after {} refused fetches in a row", name, in_row));
     }
 }
 
-bool World::is_on_node(std::uint64_t sample) {
-    if (!is_calm() || has_rotted_) {
+bool World::is_on_node(Node& node, std::uint64_t sample) {
+    if (!is_calm(node) || node.has_rotted) {
         return false;
     }
-    view_->refresh();
-    return view_->read(sample).has_value();
+    node.view->refresh();
+    return node.view->read(sample).has_value();
 }
 
 void World::check_room(Pod& pod) {
-    const bool is_new = schedule_.now() - granted_at_ < kSettled;
+    Node& node = *pod.node;
+    const bool is_new = schedule_.now() - node.granted_at < kSettled;
     if (!pod.is_ready_leader() || is_new) {
         return;
     }
     const sidecar::LeaderStatus status = pod.sidecar->leader()->status();
-    if (status.bytes.resident > grant_.resident_bytes) {
+    if (status.bytes.resident > node.grant.resident_bytes) {
         oracle_->accuse(fmt::format(
             "{} keeps {} bytes, the grant is {}",
             pod.sidecar->name(),
             status.bytes.resident.count(),
-            grant_.resident_bytes.count()));
+            node.grant.resident_bytes.count()));
     }
     // The window borrows from the grant. After a smaller grant, what clients hold may still be there.
-    std::erase_if(
-        old_grants_, [this](const auto& old) { return schedule_.now() - old.first > kGrantKept; });
-    Bytes grant = grant_.resident_bytes;
-    for (const auto& [ended_at, bytes] : old_grants_) {
+    std::erase_if(node.old_grants, [this](const auto& old) {
+        return schedule_.now() - old.first > kGrantKept;
+    });
+    Bytes grant = node.grant.resident_bytes;
+    for (const auto& [ended_at, bytes] : node.old_grants) {
         grant = std::max(grant, bytes);
     }
     const Bytes window = pod.config.datasets[0].window_bytes;
@@ -212,6 +236,27 @@ void World::check_room(Pod& pod) {
             grant.count(),
             window.count()));
     }
+}
+
+// What the pod's sidecar, which runs, is doing.
+Situation World::situation_of(const Pod& pod) const {
+    const sidecar::Leader* const leader = pod.sidecar->leader();
+    if (leader == nullptr) {
+        return pod.sidecar->holds_lock()            ? Situation::kRetiring
+               : pod.sidecar->role() == "following" ? Situation::kFollowing
+                                                    : Situation::kSeeking;
+    }
+    if (!pod.is_ready_leader()) {
+        return Situation::kRecovering;
+    }
+    const sidecar::LeaderStatus status = leader->status();
+    const Node& node = *pod.node;
+    if (status.bytes.resident > node.grant.resident_bytes ||
+        (node.has_shrunk && schedule_.now() - node.granted_at < kSettled)) {
+        return Situation::kShrinking;
+    }
+    return status.bytes.window > pod.config.datasets[0].window_bytes ? Situation::kBorrowing
+                                                                     : Situation::kLeading;
 }
 
 }  // namespace stoker::world
