@@ -21,6 +21,7 @@ constexpr std::array<std::string_view, kFaultKinds> kFaultNames = {
     "origin down",
     "origin stalled",
     "origin throttled",
+    "origin lies",
     "key refused",
     "grant"};
 

@@ -25,10 +25,11 @@ enum class Fault : std::uint8_t {
     kOriginDown,
     kOriginStalled,
     kOriginThrottled,
+    kOriginLies,  // answers are not as listed
     kKeyRefused,  // the origin refuses one pod's key
     kGrant,       // the operator grants another number of bytes on one node
 };
-inline constexpr std::size_t kFaultKinds = 18;
+inline constexpr std::size_t kFaultKinds = 19;
 std::string_view to_string(Fault fault);
 
 // What a sidecar is doing when a fault meets it.

@@ -41,7 +41,7 @@ void OriginSite::answer(
         reader.run_in(kAskStalledAgain, [this, &reader, pod, sample, done = std::move(done)] {
             answer(reader, pod, sample, done);
         });
-    } else if (auto error = judge(pod)) {
+    } else if (auto error = judge_answer(pod)) {
         done(fail(*std::move(error)));
     } else {
         done(sidecar::OriginBytes{oracle_.payload(sample), {}, 1});
@@ -49,13 +49,31 @@ void OriginSite::answer(
 }
 
 std::optional<Error> OriginSite::judge(const std::string& pod) {
-    if (weather.refused.contains(pod)) {
+    if (weather.refused.contains(pod) || keyless.contains(pod)) {
         return Error{ErrorCode::kForbidden, "403: the key is refused"};
     }
     if (schedule_.draw_chance(weather.failing)) {
         return Error{ErrorCode::kUnavailable, "503: slow down"};
     }
     return std::nullopt;
+}
+
+// S3Origin compares ETag, size and checksum with what was listed; this is what it makes of a lie.
+std::optional<Error> OriginSite::judge_answer(const std::string& pod) {
+    if (auto error = judge(pod)) {
+        return error;
+    }
+    if (!schedule_.draw_chance(weather.lying)) {
+        return std::nullopt;
+    }
+    switch (schedule_.luck().below(3)) {
+        case 0:
+            return Error{ErrorCode::kConflict, "another ETag than listed"};
+        case 1:
+            return Error{ErrorCode::kCorruption, "the bytes do not have their checksum"};
+        default:
+            return Error{ErrorCode::kNotFound, "404: gone since the listing"};
+    }
 }
 
 Result<std::vector<domain::ListedObject>> OriginSite::list(const std::string& pod) {

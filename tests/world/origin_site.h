@@ -27,11 +27,13 @@ public:
         double failing = 0;             // share of requests that end with kUnavailable
         bool is_stalled = false;        // answers wait until it ends
         std::set<std::string> refused;  // pods whose key gets 403
+        double lying = 0;  // share of answers that are not as listed, and that the client notices
     };
 
     OriginSite(Schedule& schedule, Oracle& oracle);
 
     Weather weather;
+    std::set<std::string> keyless;  // pods without a key
 
     // Reads an object for a process of `pod`; the answer comes as one of its threads' tasks.
     void fetch(Program& reader, const std::string& pod, const std::string& key, Answer done);
@@ -52,6 +54,7 @@ public:
 private:
     void answer(Program& reader, const std::string& pod, std::uint64_t sample, Answer done);
     [[nodiscard]] std::optional<Error> judge(const std::string& pod);
+    [[nodiscard]] std::optional<Error> judge_answer(const std::string& pod);
 
     Schedule& schedule_;
     Oracle& oracle_;
@@ -75,6 +78,8 @@ public:
     ~SiteOrigin() override;
 
     [[nodiscard]] std::string describe() const override { return "s3://bucket/train"; }
+
+    [[nodiscard]] bool has_key() const override { return !site_.keyless.contains(pod_); }
 
     Result<std::vector<domain::ListedObject>> list(
         const std::function<void(std::uint64_t)>& progress, std::stop_token stop) override;

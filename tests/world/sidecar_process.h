@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "sidecar/service/monitor.h"
 #include "sidecar/service/sidecar.h"
 #include "tests/world/origin_site.h"
 #include "tests/world/process_device.h"
@@ -56,6 +57,9 @@ public:
     // Why it has no leader; empty: it has one.
     [[nodiscard]] std::string error() const { return sidecar_->nodes().front()->error(); }
 
+    // One of its pages: "/status", "/metrics", "/healthz", "/readyz".
+    [[nodiscard]] http::ServerResponse answer(const std::string& page) const;
+
     // nullptr unless it leads.
     [[nodiscard]] const sidecar::Leader* leader() const;
 
@@ -67,6 +71,8 @@ private:
     ProcessDevice device_;
     bool is_dead_ = false;
     std::unique_ptr<sidecar::Sidecar> sidecar_;
+    metrics::Registry registry_;
+    std::optional<sidecar::Monitor> monitor_;  // nullopt: the sidecar is gone
 };
 
 }  // namespace stoker::world

@@ -1,11 +1,12 @@
 // simulate-world FIRST-LAST: runs the world of each seed; a broken promise ends it with the seed's
 // log. `--log` writes the log in any case; `--nodes N`, `--pods N` and `--jobs N` replace what the seed
-// draws.
+// draws; `--timeline FILE.html` writes the last seed's timeline there, and as text to stdout.
 #include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <fstream>
 #include <map>
 #include <optional>
 #include <string>
@@ -52,6 +53,7 @@ struct Options {
     std::uint64_t last = 0;
     bool with_log = false;
     Size size;
+    std::string timeline;  // a file; empty: none
 };
 
 // Sums over all seeds.
@@ -80,8 +82,12 @@ bool run_seed(std::uint64_t seed, const Options& options, Sums& sums) {
             sums.table.at(fault).at(situation) += outcome.table.at(fault).at(situation);
         }
     }
-    // Of the processor: other programs on the machine do not count.
+    // Processor time, because other programs run on the machine.
     const double took_s = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+    if (!options.timeline.empty()) {
+        fmt::print("{}", outcome.timeline.text());
+        std::ofstream{options.timeline} << outcome.timeline.html(fmt::format("seed {}", seed));
+    }
     sums.s += took_s;
     sums.virtual_s += std::chrono::duration<double>(outcome.passed).count();
     const bool failed = !outcome.accusation.empty();
@@ -120,7 +126,8 @@ std::optional<std::pair<std::uint64_t, std::uint64_t>> parse_seeds(std::string_v
 }
 
 constexpr const char* kUsage =
-    "usage: simulate-world FIRST[-LAST] [--log] [--nodes N] [--pods N] [--jobs N]\n";
+    "usage: simulate-world FIRST[-LAST] [--log] [--nodes N] [--pods N] [--jobs N] [--timeline "
+    "FILE]\n";
 
 // nullopt: not as in kUsage.
 std::optional<Options> parse_options(int argc, char** argv) {
@@ -129,7 +136,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
     if (!seeds) {
         return std::nullopt;
     }
-    Options options{seeds->first, seeds->second, false, {}};
+    Options options{seeds->first, seeds->second, false, {}, {}};
     const std::map<std::string_view, std::size_t*> numbers = {
         {"--nodes", &options.size.nodes},
         {"--pods", &options.size.pods},
@@ -137,6 +144,10 @@ std::optional<Options> parse_options(int argc, char** argv) {
     for (std::size_t i = 1; i < words.size(); ++i) {
         if (words[i] == "--log") {
             options.with_log = true;
+            continue;
+        }
+        if (words[i] == "--timeline" && i + 1 < words.size()) {
+            options.timeline = words[++i];
             continue;
         }
         const auto number = numbers.find(words[i]);

@@ -102,7 +102,7 @@ void World::draw_faults() {
         {kCut},
         {kPowerCut, kNodeLost, kNodeRestart},
         {kDiskBroken, kDiskFull, kDiskReadOnly, kBitRot},
-        {kOriginDown, kOriginStalled, kOriginThrottled},
+        {kOriginDown, kOriginStalled, kOriginThrottled, kOriginLies},
         {kKeyRefused},
         {kGrant}};
     Prng& luck = schedule_.luck();
@@ -128,8 +128,7 @@ void World::make_nodes() {
         node.disk->set_capacity(node.capacity);
         node.view = std::make_unique<NodeView>(
             *node.disk, domain::data_folder(node.directory), dataset_->manifest().revision());
-        node.grant.resident_bytes =
-            Bytes{luck.below(dataset_->manifest().total_bytes().count() * 3 / 2 + 1)};
+        node.grant.resident_bytes = draw_grant();
         // For the sockets of leaders; everything else is on the node's disk.
         std::filesystem::create_directories(domain::control_folder(node.directory));
         std::filesystem::create_directories(domain::guests_folder(node.directory));
@@ -141,8 +140,14 @@ void World::make_jobs() {
     for (std::size_t i = 0; i < plan_.jobs; ++i) {
         Job& job = jobs_.emplace_back();
         job.name = fmt::format("job-{}", i);
-        job.contract = luck.below(2) == 0 ? "windowed" : "exact";
+        constexpr std::array kContracts{
+            "exact", "windowed", "exact", "windowed", "importance", "replicate"};
+        job.contract = kContracts.at(luck.below(kContracts.size()));
+        if (i > 0 && luck.below(4) == 0) {
+            job.guest_of = fmt::format("team-{}", luck.below(2));
+        }
         job.seed = 7 + i;
+        job.batch = 1 + static_cast<std::uint32_t>(luck.below(16));
         job.steps_together = luck.below(2) == 0;
     }
 }
@@ -153,7 +158,9 @@ void World::make_pods() {
     const Bytes window = kib(static_cast<std::uint64_t>(window_kib));
     for (std::size_t i = 0; i < pods_.size(); ++i) {
         configure(pods_[i], i);
-        pods_[i].config.datasets[0].window_bytes = window;
+        // Pods of one dataset may have other windows: a new leader may find more than its own holds.
+        pods_[i].config.datasets[0].window_bytes =
+            schedule_.draw_chance(0.2) ? Bytes{window.count() / 4} : window;
         place(pods_[i], nodes_[i % nodes_.size()]);
     }
     for (Pod& pod : pods_) {
@@ -182,6 +189,15 @@ void World::configure(Pod& pod, std::size_t index) {
     data.max_in_flight = 1 + static_cast<std::uint32_t>(luck.below(16));
     data.reserved_free = luck.below(2) == 0 ? 0 : 0.1;
     data.step_aside_window = Duration{};  // it measures the real disk
+    data.guest = !job.guest_of.empty();
+    if (index > 0 && every(Fault::kKeyRefused) > Duration{} && luck.below(3) == 0) {
+        site_->weather.refused.insert(pod.config.job.pod);  // until the faults end
+        pod.refused_at = schedule_.now();
+        pod.refused_until = TimePoint::max();
+    }
+    if (data.guest && luck.below(2) == 0) {
+        site_->keyless.insert(pod.config.job.pod);
+    }
     pod.settings.name = fmt::format("trainer-{}", index);
     pod.settings.pod = pod.config.job.pod;
     pod.settings.socket_path = pod.config.socket_path;
@@ -189,7 +205,7 @@ void World::configure(Pod& pod, std::size_t index) {
     pod.settings.job = job.name;
     pod.settings.seed = job.seed;
     pod.settings.rank = job.ranks++;
-    pod.settings.batch = 1 + static_cast<std::uint32_t>(luck.below(16));
+    pod.settings.batch = job.batch;
     pod.settings.compute = schedule_.draw_scale(milliseconds{100}, seconds{3});
     pod.settings.looks_ahead = luck.below(2) == 0;
 }
@@ -200,8 +216,22 @@ void World::place(Pod& pod, Node& node) {
     pod.config.job.node = node.name;
     sidecar::DatasetConfig& data = pod.config.datasets[0];
     data.directory = node.directory;
+    if (data.guest) {
+        data.directory = show_to(node, pod.job->guest_of);
+    }
     data.client_directory = domain::data_folder(node.directory);
     pod.settings.data_folder = data.client_directory;
+}
+
+// What the node program shows to a guest: its own folder of guests/, in a directory of its own.
+std::string World::show_to(const Node& node, const std::string& guest) {
+    const std::string folder = sidecar::join_path(domain::guests_folder(node.directory), guest);
+    const std::string view = fmt::format("{}-{}", node.directory, guest);
+    std::filesystem::create_directories(folder);
+    if (std::filesystem::create_directories(view)) {
+        std::filesystem::create_directory_symlink(folder, domain::guests_folder(view));
+    }
+    return view;
 }
 
 void World::say_plan() {
@@ -225,13 +255,16 @@ void World::say_plan() {
     }
     for (const Pod& pod : pods_) {
         schedule_.say(fmt::format(
-            "{} on {}: rank {} of {} of {}, contract {}",
+            "{} on {}: rank {} of {} of {}, contract {}{}{}{}",
             pod.settings.pod,
             pod.node->name,
             pod.settings.rank,
             pod.settings.ranks,
             pod.job->name,
-            pod.job->contract));
+            pod.job->contract,
+            pod.job->guest_of.empty() ? "" : ", a guest of " + pod.job->guest_of,
+            site_->keyless.contains(pod.settings.pod) ? " without a key" : "",
+            pod.refused_at ? ", its key is refused" : ""));
     }
     for (std::size_t i = 0; i < kFaultKinds; ++i) {
         if (plan_.every.at(i) > Duration{}) {
@@ -290,6 +323,7 @@ void World::start_trainer(Pod& pod) {
         TrainerCallbacks{
             [this] { return faults_are_over_; },
             [this, &pod] { return may_begin(pod); },
+            [this, &pod] { return site_->keyless.contains(pod.settings.pod); },
             [this, &pod] { check_welcome(pod); },
             [this, &pod] { check_loss(pod); },
             [this, &pod] { check_unreadable(pod); },
@@ -302,6 +336,13 @@ bool World::may_begin(const Pod& pod) const {
         return other.job != pod.job || other.progress.is_done ||
                other.progress.epoch >= pod.progress.epoch;
     });
+}
+
+// A few bytes, or up to half more than the dataset has.
+Bytes World::draw_grant() {
+    const std::uint64_t total = dataset_->manifest().total_bytes().count();
+    return Bytes{
+        schedule_.luck().below(schedule_.draw_chance(0.25) ? total / 20 + 1 : total * 3 / 2 + 1)};
 }
 
 // The kubelet starts it again after `away`.
@@ -351,7 +392,8 @@ Outcome World::run() {
         faults_,
         table_,
         oracle_->counts,
-        schedule_.log()};
+        schedule_.log(),
+        timeline_};
 }
 
 }  // namespace stoker::world

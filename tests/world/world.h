@@ -13,6 +13,7 @@
 #include "tests/support/temp_folder.h"
 #include "tests/world/faults.h"
 #include "tests/world/sidecar_process.h"
+#include "tests/world/timeline.h"
 #include "tests/world/trainer.h"
 
 namespace stoker::world {
@@ -44,6 +45,7 @@ struct Outcome {
     FaultTable table{};
     std::map<std::string, std::uint64_t> counts;
     std::vector<std::string> log;
+    Timeline timeline;
 };
 
 // Nodes with pods (a sidecar and a trainer each), one node directory a node, one origin for all;
@@ -84,6 +86,7 @@ private:
         int unreadable = 0;      // faults that let reads of the disk fail, now
         bool has_rotted = false;
         std::uint64_t looks = 0;
+        std::string checked;  // the last leader whose first table was checked
         int boots = 1;
     };
 
@@ -92,6 +95,8 @@ private:
         std::string contract;
         std::uint64_t seed = 0;
         std::uint32_t ranks = 0;
+        std::uint32_t batch = 1;
+        std::string guest_of;         // the namespace, of a guest; empty: the dataset's owner
         bool steps_together = false;  // no rank begins an epoch before all have ended the last one
     };
 
@@ -116,11 +121,13 @@ private:
 
     void make_plan(Size size);
     void draw_faults();
+    Bytes draw_grant();
     void make_nodes();
     void make_jobs();
     void make_pods();
     void configure(Pod& pod, std::size_t index);
     void place(Pod& pod, Node& node);
+    static std::string show_to(const Node& node, const std::string& guest);
     void start_sidecar(Pod& pod);
     void start_trainer(Pod& pod);
     void end_sidecar(Pod& pod, Duration away);
@@ -141,9 +148,12 @@ private:
     void break_disk(Node& node);
     bool rot(Node& node);
     void heal();
+    void give_keys();
     void reap();
     void look();
     void look_at(Node& node);
+    void note_node(const Node& node);
+    void ask_pages();
     void check_leader(Node& node, bool is_led);
     void check_room(Pod& pod);
     void check_table(Pod& pod);
@@ -167,6 +177,10 @@ private:
         return schedule_.now() >= node.rough_until;
     }
 
+    [[nodiscard]] Duration every(Fault fault) const {
+        return plan_.every.at(static_cast<std::size_t>(fault));
+    }
+
     [[nodiscard]] bool is_over() const;
     [[nodiscard]] Duration some_time();
     void say_plan();
@@ -180,10 +194,13 @@ private:
     std::unique_ptr<OriginSite> site_;
     OriginSite::Weather fair_;
     Duration slowest_task_;
-    TimePoint fair_since_{};  // the origin's weather, and the accepted keys
+    TimePoint fair_since_{};               // the origin's weather, and the accepted keys
+    std::optional<TimePoint> lied_until_;  // the end of the last lie of the origin
     bool faults_are_over_ = false;
     std::uint64_t faults_ = 0;
     FaultTable table_{};
+    Timeline timeline_;
+    std::uint64_t looks_ = 0;
     std::deque<Node> nodes_;
     std::deque<Job> jobs_;
     std::deque<Pod> pods_;

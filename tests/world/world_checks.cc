@@ -17,6 +17,7 @@ constexpr Duration kLookInterval = milliseconds{100};
 constexpr Duration kSettled = seconds{2};
 constexpr Duration kLeaderReady = seconds{5};  // after this, a Ready leader refuses nothing
 constexpr Duration kGrantKept = seconds{60};   // what clients hold of a larger grant is gone then
+constexpr Duration kRestMax = seconds{60};     // of a leader whose key was refused
 constexpr Duration kAnswerBound = seconds{15};
 constexpr std::uint32_t kRefusalsMax = 40;  // eight, and what was in flight or queued then
 
@@ -24,12 +25,18 @@ constexpr std::uint32_t kRefusalsMax = 40;  // eight, and what was in flight or 
 
 void World::look() {
     const OriginSite::Weather& weather = site_->weather;
-    if (weather.failing > 0 || weather.is_stalled || !weather.refused.empty() ||
-        site_->backlog() > seconds{1}) {
+    if (weather.failing > 0 || weather.lying > 0 || weather.is_stalled ||
+        !weather.refused.empty() || site_->backlog() > seconds{1}) {
         fair_since_ = schedule_.now();
     }
     for (Node& node : nodes_) {
         look_at(node);
+    }
+    if (++looks_ % 20 == 0) {
+        std::ranges::for_each(nodes_, [this](const Node& node) { note_node(node); });
+    }
+    if (looks_ % 64 == 0) {
+        ask_pages();
     }
     for (const Pod& pod : pods_) {
         check_wait(pod);
@@ -45,13 +52,21 @@ void World::look_at(Node& node) {
             continue;
         }
         ++holders;
-        pod.has_led = true;
+        if (!pod.job->guest_of.empty()) {
+            oracle_->accuse(pod.sidecar->name() + ", a guest's, holds the lock");
+        }
+        pod.has_led = pod.has_led || pod.is_ready_leader();
         if (std::exchange(node.leader, pod.sidecar->name()) != pod.sidecar->name()) {
             node.leader_since = schedule_.now();
         }
         check_room(pod);
-        if (++node.looks % 16 == 0) {
+        // At once: readers find what is damaged, and the leader drops it.
+        const bool is_first = pod.is_ready_leader() && node.checked != pod.sidecar->name();
+        if (is_first || ++node.looks % 16 == 0) {
             check_table(pod);
+        }
+        if (is_first) {
+            node.checked = pod.sidecar->name();
         }
     }
     if (leader_of(node, true) == nullptr) {
@@ -60,6 +75,44 @@ void World::look_at(Node& node) {
     check_leader(node, holders > 0);
     if (holders > 1) {
         oracle_->accuse("two processes hold the lock of the directory of " + node.name);
+    }
+}
+
+void World::note_node(const Node& node) {
+    const Pod* const leads = leader_of(node, true);
+    Moment moment;
+    moment.at = schedule_.passed();
+    moment.node = node.name;
+    moment.grant = node.grant.resident_bytes;
+    if (leads != nullptr) {
+        const sidecar::LeaderStatus status = leads->sidecar->leader()->status();
+        moment.leader = leads->sidecar->name();
+        moment.resident = status.bytes.resident;
+        moment.window = status.bytes.window;
+        moment.fetched = status.origin_bytes_read;
+    }
+    timeline_.moments.push_back(moment);
+}
+
+// Every page of a sidecar that runs can be read at any time.
+void World::ask_pages() {
+    const Pod& pod = pods_[schedule_.luck().below(pods_.size())];
+    if (pod.sidecar == nullptr || pod.sidecar->is_dead()) {
+        return;
+    }
+    for (const char* page : {"/healthz", "/readyz", "/status", "/metrics"}) {
+        const http::ServerResponse answer = pod.sidecar->answer(page);
+        const bool may_wait = std::string_view{page} == "/readyz" && !pod.job->guest_of.empty();
+        const bool is_expected = answer.status == 200 || (may_wait && answer.status == 503);
+        ++oracle_->counts[fmt::format("page {}: {}", page, answer.status)];
+        if (is_well(pod, kSettled) && (!is_expected || answer.body.empty())) {
+            oracle_->accuse(fmt::format(
+                "{} answers {} with {}: {}",
+                pod.sidecar->name(),
+                page,
+                answer.status,
+                answer.body));
+        }
     }
 }
 
@@ -72,10 +125,11 @@ const World::Pod* World::leader_of(const Node& node, bool is_ready) const {
     return leads == pods_.end() ? nullptr : &*leads;
 }
 
-// A sidecar takes a free lock soon.
+// A sidecar takes a free lock soon, unless it rests because its key was refused.
 void World::check_leader(Node& node, bool is_led) {
     const bool can_lead = std::ranges::any_of(pods_, [&](const Pod& pod) {
-        return pod.node == &node && pod.sidecar != nullptr &&
+        return pod.node == &node && pod.sidecar != nullptr && pod.job->guest_of.empty() &&
+               !pod.refused_at && schedule_.now() - pod.refused_until > kRestMax &&
                schedule_.now() - pod.started_at > kSettled;
     });
     if (is_led || !can_lead || schedule_.now() < node.shaken_until) {
@@ -103,9 +157,9 @@ void World::check_table(Pod& pod) {
     }
 }
 
-// A trainer's session outlives every other sidecar.
+// A trainer's session outlives every other sidecar, if its pod's key is accepted.
 void World::check_loss(const Pod& pod) {
-    const bool is_ours = pod.sidecar == nullptr || pod.sidecar->is_dead() ||
+    const bool is_ours = pod.refused_at || pod.sidecar == nullptr || pod.sidecar->is_dead() ||
                          schedule_.now() - pod.started_at < kSettled;
     if (!is_ours && is_calm(*pod.node)) {
         oracle_->accuse(fmt::format(
@@ -119,10 +173,17 @@ bool World::is_well(const Pod& pod, Duration since) const {
            schedule_.now() - std::max(pod.started_at, pod.ran_at) > since;
 }
 
-// A sidecar that is well refuses nothing while a leader that is well is ready.
+// A sidecar that is well refuses nothing while a leader that is well is ready. A sample that the
+// origin once returned otherwise than listed stays refused as long as its leader leads.
 void World::check_refused(const Pod& pod, const std::string& what) {
     const Node& node = *pod.node;
+    if (lied_until_ && node.leader_since <= *lied_until_) {
+        return;
+    }
     const Pod* const leads = leader_of(node, true);
+    if (pod.refused_at || (leads != nullptr && leads->refused_at)) {
+        return;
+    }
     if (is_calm(node) && is_well(pod, kLeaderReady) && leads != nullptr &&
         is_well(*leads, kLeaderReady) &&
         schedule_.now() - std::max(node.leader_since, node.unready_at) > kLeaderReady) {
@@ -136,18 +197,22 @@ void World::check_refused(const Pod& pod, const std::string& what) {
 
 // A pod whose key was never accepted gets nothing of the node's cache, unless its own job listed it.
 void World::check_welcome(const Pod& pod) {
-    const bool job_has_led = std::ranges::any_of(
-        pods_, [&pod](const Pod& other) { return other.job == pod.job && other.has_led; });
-    const bool is_proven = job_has_led || !pod.refused_at || *pod.refused_at > pod.started_at ||
-                           pod.sidecar->leader() != nullptr;
+    const bool job_has_led = std::ranges::any_of(pods_, [&pod](const Pod& other) {
+        return other.job == pod.job && (other.has_led || other.is_ready_leader());
+    });
+    const bool is_proven = !pod.job->guest_of.empty() || job_has_led || !pod.refused_at ||
+                           *pod.refused_at > pod.started_at || pod.sidecar->leader() != nullptr;
     if (!is_proven) {
         oracle_->accuse(pod.settings.name + " is served, but its pod's key is refused");
     }
 }
 
 // A sidecar that is well answers soon, whatever happens to the others; the origin has to be well.
+// A guest without a key waits as long as the disk or its part of the window does not take what it
+// wants.
 void World::check_wait(const Pod& pod) {
-    const bool is_fair = schedule_.now() - fair_since_ > seconds{60};
+    const bool is_keyless = site_->keyless.contains(pod.settings.pod);
+    const bool is_fair = !is_keyless && schedule_.now() - fair_since_ > seconds{60};
     if (is_fair && is_well(pod, kAnswerBound) && pod.trainer != nullptr &&
         pod.trainer->waits_for() > kAnswerBound) {
         oracle_->accuse(fmt::format(
@@ -158,13 +223,15 @@ void World::check_wait(const Pod& pod) {
     }
 }
 
-// A leader that is well can be followed.
+// A leader that is well can be followed. A refusal of the key is forgotten when the trainer asks again.
 void World::check_error(const Pod& pod) {
     const Node& node = *pod.node;
     const Pod* const leads = leader_of(node, false);
     if (schedule_.now() < node.shaken_until || leads == nullptr || leads == &pod ||
-        !is_well(*leads, kAnswerBound) || !is_well(pod, kAnswerBound) ||
-        schedule_.now() - node.leader_since < kAnswerBound || pod.sidecar->error().empty()) {
+        pod.refused_at || pod.trainer == nullptr ||
+        schedule_.now() - pod.refused_until < 2 * kAnswerBound || !is_well(*leads, kAnswerBound) ||
+        !is_well(pod, kAnswerBound) || schedule_.now() - node.leader_since < kAnswerBound ||
+        pod.sidecar->error().empty()) {
         return;
     }
     oracle_->accuse(fmt::format(
@@ -187,7 +254,8 @@ void World::check_refusals(const std::string& name, std::uint32_t in_row) {
     const auto pod =
         std::ranges::find(pods_, name, [](const Pod& one) { return one.settings.pod; });
     const bool has_others = std::ranges::any_of(pods_, [&](const Pod& other) {
-        return &other != &*pod && other.node == pod->node && is_well(other, seconds{10});
+        return &other != &*pod && other.job->guest_of.empty() && other.node == pod->node &&
+               is_well(other, seconds{10});
     });
     if (has_others && in_row > kRefusalsMax) {
         oracle_->accuse(fmt::format(

@@ -1,4 +1,5 @@
 // The faults of the world.
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -51,7 +52,7 @@ Duration World::some_time() {
 }
 
 void World::schedule_fault(Fault fault) {
-    const double mean = seconds_of(plan_.every.at(static_cast<std::size_t>(fault)));
+    const double mean = seconds_of(every(fault));
     const double wait = -mean * std::log(1 - schedule_.luck().unit());
     schedule_.run_in(Duration{static_cast<Duration::rep>(wait * 1e9)}, [this, fault] {
         if (!faults_are_over_) {
@@ -76,10 +77,12 @@ void World::inject(Fault fault) {
     Pod& pod = pods_[schedule_.luck().below(pods_.size())];
     const FaultTable before = table_;
     const bool is_pods = fault <= Fault::kTrainerKilled || fault == Fault::kKeyRefused;
-    const bool is_origins = fault >= Fault::kOriginDown && fault <= Fault::kOriginThrottled;
+    const bool is_origins = fault >= Fault::kOriginDown && fault <= Fault::kOriginLies;
     count(fault, is_origins ? nullptr : pod.node, is_pods ? &pod : nullptr);
     if (hit(fault, pod)) {
         ++faults_;
+        timeline_.on_fault(
+            schedule_.passed(), is_origins ? "origin" : pod.node->name, to_string(fault));
         ++oracle_->counts[fmt::format("fault: {}", to_string(fault))];
     } else {
         table_ = before;
@@ -106,6 +109,7 @@ bool World::hit(Fault fault, Pod& pod) {
         case Fault::kOriginDown:
         case Fault::kOriginStalled:
         case Fault::kOriginThrottled:
+        case Fault::kOriginLies:
             return hit_origin(fault);
         case Fault::kGrant:
             return change_grant(*pod.node);
@@ -142,6 +146,7 @@ void World::accept_key(Pod& pod) {
     schedule_.say(fmt::format("the origin accepts the key of {}", pod.settings.pod));
     site_->weather.refused.erase(pod.settings.pod);
     pod.refused_at.reset();
+    pod.refused_until = schedule_.now();
 }
 
 bool World::hit_sidecar(Fault fault, Pod& pod) {
@@ -235,6 +240,13 @@ bool World::hit_origin(Fault fault) {
     } else if (fault == Fault::kOriginStalled) {
         weather.is_stalled = true;
         until_over("the origin stalls", [&weather] { weather.is_stalled = false; });
+    } else if (fault == Fault::kOriginLies) {
+        weather.lying = schedule_.luck().unit();
+        until_over("the origin lies", [this, &weather] {
+            weather.lying = 0;
+            lied_until_ = schedule_.now();
+        });
+        lied_until_ = TimePoint::max();
     } else {
         weather.failing = schedule_.luck().unit();
         weather.latency = 5 * fair_.latency;
@@ -249,8 +261,7 @@ bool World::hit_origin(Fault fault) {
 bool World::change_grant(Node& node) {
     const Bytes old = node.grant.resident_bytes;
     node.old_grants.emplace_back(schedule_.now(), old);
-    node.grant.resident_bytes =
-        Bytes{schedule_.luck().below(dataset_->manifest().total_bytes().count() * 3 / 2)};
+    node.grant.resident_bytes = draw_grant();
     node.granted_at = schedule_.now();
     node.has_shrunk = node.grant.resident_bytes < old;
     schedule_.say(
@@ -325,6 +336,7 @@ bool World::hit_machine(Fault fault, Node& node) {
     node.is_lost = true;
     const Duration away = schedule_.draw(seconds{20}, seconds{300});
     switch_off(node, fault, note_rough(&node, away));
+    schedule_.set_speaker("world");
     for (Pod& pod : pods_) {
         if (pod.node == &node) {
             Node& other = *others[schedule_.luck().below(others.size())];
@@ -376,6 +388,9 @@ void World::heal() {
     schedule_.say("no more faults");
     faults_are_over_ = true;
     site_->weather = fair_;
+    if (lied_until_) {
+        lied_until_ = std::min(*lied_until_, schedule_.now());
+    }
     for (Node& node : nodes_) {
         node.disk->set_capacity(node.capacity);
         node.disk->set_read_only(false);
@@ -387,6 +402,17 @@ void World::heal() {
         let_go_on(pod);
         if (pod.refused_at) {
             accept_key(pod);
+        }
+    }
+    give_keys();
+}
+
+// A guest without a key may wait for ever: its node may have no owner's pod, a leader may have
+// refused a sample for good, and a batch may be larger than the guests' part of the window.
+void World::give_keys() {
+    for (const Pod& pod : pods_) {
+        if (site_->keyless.erase(pod.settings.pod) > 0) {
+            schedule_.say(pod.settings.pod + " gets a key of its own");
         }
     }
 }
