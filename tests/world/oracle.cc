@@ -37,29 +37,54 @@ void Oracle::on_served(
 }
 
 void Oracle::on_epoch(
-    const std::string& trainer,
-    std::uint64_t epoch,
+    const EpochRead& epoch,
     const std::map<std::uint64_t, std::uint32_t>& counts_of_epoch,
     const std::vector<std::uint64_t>& share) {
-    ++counts["epochs"];
+    ++counts["epochs: " + epoch.contract];
     std::map<std::uint64_t, std::uint32_t> want;
     for (const std::uint64_t id : share) {
         ++want[id];
     }
+    const bool is_exact =
+        epoch.contract == "exact" || epoch.contract == "windowed" || epoch.is_full;
+    std::uint64_t drawn = 0;
+    std::uint32_t most = 0;
     for (std::uint64_t id = 0; id < sample_count(); ++id) {
         const auto got = counts_of_epoch.find(id);
         const std::uint32_t times = got == counts_of_epoch.end() ? 0 : got->second;
         const auto due = want.find(id);
         const std::uint32_t wanted = due == want.end() ? 0 : due->second;
-        if (times != wanted) {
+        drawn += times;
+        most = std::max(most, times);
+        if (is_exact && epoch.contract != "replicate" && times != wanted) {
             accuse(fmt::format(
                 "{} read sample {} {} times in epoch {}, not {}",
-                trainer,
+                epoch.trainer,
                 id,
                 times,
-                epoch,
+                epoch.epoch,
                 wanted));
         }
+    }
+    check_draws(epoch, drawn, most, share.size());
+}
+
+// Importance reads a sample at most twice, once in another's place, and at most as many as the share
+// has; replicate draws as many.
+void Oracle::check_draws(
+    const EpochRead& epoch, std::uint64_t drawn, std::uint32_t most, std::size_t share) {
+    const bool repeats = epoch.contract == "importance" && most > 2;
+    const bool is_too_much = epoch.contract == "importance" && drawn > share;
+    const bool is_other = epoch.contract == "replicate" && !epoch.drew_alone && drawn != share;
+    if (repeats || is_too_much || is_other) {
+        accuse(fmt::format(
+            "{} drew {} samples, one of them {} times, in epoch {} under {}; its share has {}",
+            epoch.trainer,
+            drawn,
+            most,
+            epoch.epoch,
+            epoch.contract,
+            share));
     }
 }
 

@@ -12,6 +12,15 @@
 
 namespace stoker::world {
 
+// An epoch that a trainer has ended.
+struct EpochRead {
+    std::string trainer;
+    std::string contract;
+    std::uint64_t epoch = 0;
+    bool is_full = false;     // importance: it reads the whole share
+    bool drew_alone = false;  // some of it without a sidecar
+};
+
 // Knows the whole world, and keeps the first broken promise. Not thread-safe.
 class Oracle {
 public:
@@ -33,10 +42,10 @@ public:
         std::span<const std::byte> bytes,
         const char* source);
 
-    // A trainer has ended an epoch: `counts` says how often it got each sample of its `share`.
+    // A trainer has ended an epoch: `counts` says how often it got each sample; `share`: its rank's
+    // under a contract that reads all.
     void on_epoch(
-        const std::string& trainer,
-        std::uint64_t epoch,
+        const EpochRead& epoch,
         const std::map<std::uint64_t, std::uint32_t>& counts,
         const std::vector<std::uint64_t>& share);
 
@@ -56,6 +65,9 @@ public:
     std::map<std::string, std::uint64_t> counts;
 
 private:
+    void check_draws(
+        const EpochRead& epoch, std::uint64_t drawn, std::uint32_t most, std::size_t share);
+
     Schedule& schedule_;
     const test::Dataset& dataset_;
     std::vector<std::vector<std::byte>> payloads_;

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace stoker::world {
 
 namespace {
@@ -39,7 +41,7 @@ void OriginSite::answer(
         reader.run_in(kAskStalledAgain, [this, &reader, pod, sample, done = std::move(done)] {
             answer(reader, pod, sample, done);
         });
-    } else if (auto error = judge(pod)) {
+    } else if (auto error = judge_answer(pod)) {
         done(fail(*std::move(error)));
     } else {
         done(sidecar::OriginBytes{oracle_.payload(sample), {}, 1});
@@ -47,13 +49,31 @@ void OriginSite::answer(
 }
 
 std::optional<Error> OriginSite::judge(const std::string& pod) {
-    if (weather.refused.contains(pod)) {
+    if (weather.refused.contains(pod) || keyless.contains(pod)) {
         return Error{ErrorCode::kForbidden, "403: the key is refused"};
     }
     if (schedule_.draw_chance(weather.failing)) {
         return Error{ErrorCode::kUnavailable, "503: slow down"};
     }
     return std::nullopt;
+}
+
+// S3Origin compares ETag, size and checksum with what was listed; this is what it makes of a lie.
+std::optional<Error> OriginSite::judge_answer(const std::string& pod) {
+    if (auto error = judge(pod)) {
+        return error;
+    }
+    if (!schedule_.draw_chance(weather.lying)) {
+        return std::nullopt;
+    }
+    switch (schedule_.luck().below(3)) {
+        case 0:
+            return Error{ErrorCode::kConflict, "another ETag than listed"};
+        case 1:
+            return Error{ErrorCode::kCorruption, "the bytes do not have their checksum"};
+        default:
+            return Error{ErrorCode::kNotFound, "404: gone since the listing"};
+    }
 }
 
 Result<std::vector<domain::ListedObject>> OriginSite::list(const std::string& pod) {
@@ -69,12 +89,12 @@ Result<std::vector<domain::ListedObject>> OriginSite::list(const std::string& po
 }
 
 SiteOrigin::SiteOrigin(
-    OriginSite& site, Oracle& oracle, Program& reader, std::string pod, std::function<bool()> leads)
+    OriginSite& site, Oracle& oracle, Program& reader, std::string pod, FetchWatch watch)
     : site_(site),
       oracle_(oracle),
       reader_(reader),
       pod_(std::move(pod)),
-      leads_(std::move(leads)),
+      watch_(std::move(watch)),
       self_(std::make_shared<SiteOrigin*>(this)) {}
 
 SiteOrigin::~SiteOrigin() {
@@ -97,10 +117,12 @@ Result<std::vector<domain::ListedObject>> SiteOrigin::list(
 
 void SiteOrigin::fetch(sidecar::OriginFetch request, OriginSite::Answer done) {
     const std::uint64_t id = ++last_;
-    const bool is_leaders = leads_();
+    const bool is_leaders = watch_.leads();
     if (is_leaders) {
         oracle_.begin_fetch(
-            reader_.name(), request.key, site_.is_on_node(site_.id_of(request.key)));
+            reader_.name(),
+            fmt::format("{} on {}", request.key, watch_.node),
+            watch_.is_on_node(site_.id_of(request.key)));
     }
     pending_[id] = {std::move(done), request.key, is_leaders};
     site_.fetch(
@@ -117,9 +139,9 @@ void SiteOrigin::fetch(sidecar::OriginFetch request, OriginSite::Answer done) {
 void SiteOrigin::end(std::uint64_t id, Result<sidecar::OriginBytes> bytes) {
     const auto ended = pending_.extract(id);
     if (ended.mapped().is_leaders) {
-        oracle_.end_fetch(ended.mapped().key);
+        oracle_.end_fetch(fmt::format("{} on {}", ended.mapped().key, watch_.node));
         const bool is_refused = !bytes && bytes.error().code == ErrorCode::kForbidden;
-        refused_in_row_ = is_refused && leads_() ? refused_in_row_ + 1 : 0;
+        refused_in_row_ = is_refused && watch_.leads() ? refused_in_row_ + 1 : 0;
         if (refused_in_row_ > 0) {
             site_.on_refused(pod_, refused_in_row_);
         }

@@ -27,11 +27,13 @@ public:
         double failing = 0;             // share of requests that end with kUnavailable
         bool is_stalled = false;        // answers wait until it ends
         std::set<std::string> refused;  // pods whose key gets 403
+        double lying = 0;  // share of answers that are not as listed, and that the client notices
     };
 
     OriginSite(Schedule& schedule, Oracle& oracle);
 
     Weather weather;
+    std::set<std::string> keyless;  // pods without a key
 
     // Reads an object for a process of `pod`; the answer comes as one of its threads' tasks.
     void fetch(Program& reader, const std::string& pod, const std::string& key, Answer done);
@@ -46,15 +48,13 @@ public:
         return std::max(Duration{}, link_free_at_ - schedule_.now());
     }
 
-    // Whether a leader may know that the sample's bytes are in the node directory.
-    std::function<bool(std::uint64_t sample)> is_on_node;
-
     // The id of an object; it exists.
     [[nodiscard]] std::uint64_t id_of(const std::string& key) const { return ids_.at(key); }
 
 private:
     void answer(Program& reader, const std::string& pod, std::uint64_t sample, Answer done);
     [[nodiscard]] std::optional<Error> judge(const std::string& pod);
+    [[nodiscard]] std::optional<Error> judge_answer(const std::string& pod);
 
     Schedule& schedule_;
     Oracle& oracle_;
@@ -62,19 +62,24 @@ private:
     TimePoint link_free_at_{};
 };
 
+// What the oracle has to know about a sidecar's fetches.
+struct FetchWatch {
+    std::string node;
+    std::function<bool()>
+        leads;  // whether the sidecar leads now; then the oracle counts its fetches
+    std::function<bool(std::uint64_t sample)> is_on_node;  // and a leader may know it
+};
+
 // A sidecar's connection to the site.
 class SiteOrigin final : public sidecar::Origin {
 public:
-    // `leads`: whether the sidecar leads now; then the oracle counts its fetches.
     SiteOrigin(
-        OriginSite& site,
-        Oracle& oracle,
-        Program& reader,
-        std::string pod,
-        std::function<bool()> leads);
+        OriginSite& site, Oracle& oracle, Program& reader, std::string pod, FetchWatch watch);
     ~SiteOrigin() override;
 
     [[nodiscard]] std::string describe() const override { return "s3://bucket/train"; }
+
+    [[nodiscard]] bool has_key() const override { return !site_.keyless.contains(pod_); }
 
     Result<std::vector<domain::ListedObject>> list(
         const std::function<void(std::uint64_t)>& progress, std::stop_token stop) override;
@@ -93,7 +98,7 @@ private:
     Oracle& oracle_;
     Program& reader_;
     std::string pod_;
-    std::function<bool()> leads_;
+    FetchWatch watch_;
     std::map<std::uint64_t, Pending> pending_;
     std::uint64_t last_ = 0;
     std::uint32_t refused_in_row_ = 0;

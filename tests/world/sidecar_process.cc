@@ -37,16 +37,20 @@ SidecarProcess::SidecarProcess(
          }},
         [this](const sidecar::DatasetConfig&) -> Result<std::unique_ptr<sidecar::Origin>> {
             return std::make_unique<SiteOrigin>(
-                parts_.site, parts_.oracle, *this, config_.job.pod, [this] {
-                    return leader() != nullptr;
-                });
+                parts_.site,
+                parts_.oracle,
+                *this,
+                config_.job.pod,
+                FetchWatch{parts_.node, [this] { return leader() != nullptr; }, parts_.is_on_node});
         });
     STOKER_CHECK(started.has_value(), started ? "" : started.error().message.c_str());
     sidecar_ = *std::move(started);
+    monitor_.emplace(*sidecar_, loop(), registry_);
 }
 
 SidecarProcess::~SidecarProcess() {
     parts_.schedule.set_speaker(name());
+    monitor_.reset();
     if (!is_dead_) {
         sidecar_.reset();
         device_.restore_maps();  // it may have died on the way
@@ -66,6 +70,10 @@ SidecarProcess::~SidecarProcess() {
         std::rename((path + ".left").c_str(), path.c_str());
     }
     device_.restore_maps();
+}
+
+http::ServerResponse SidecarProcess::answer(const std::string& page) const {
+    return monitor_->answer({.method = "GET", .target = page, .peer = "127.0.0.1:1"});
 }
 
 void SidecarProcess::kill() {

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "sidecar/service/monitor.h"
 #include "sidecar/service/sidecar.h"
 #include "tests/world/origin_site.h"
 #include "tests/world/process_device.h"
@@ -17,6 +19,9 @@ struct NodeParts {
     OriginSite& site;
     test::FaultDevice& disk;
     const Duration& slowest_task;  // of the workers
+    std::string node;
+    // Whether a leader may know that the sample's bytes are in the node directory.
+    std::function<bool(std::uint64_t sample)> is_on_node;
 };
 
 // One process of the real sidecar: class Sidecar over the node's disk, with the world's time,
@@ -52,6 +57,9 @@ public:
     // Why it has no leader; empty: it has one.
     [[nodiscard]] std::string error() const { return sidecar_->nodes().front()->error(); }
 
+    // One of its pages: "/status", "/metrics", "/healthz", "/readyz".
+    [[nodiscard]] http::ServerResponse answer(const std::string& page) const;
+
     // nullptr unless it leads.
     [[nodiscard]] const sidecar::Leader* leader() const;
 
@@ -63,6 +71,8 @@ private:
     ProcessDevice device_;
     bool is_dead_ = false;
     std::unique_ptr<sidecar::Sidecar> sidecar_;
+    metrics::Registry registry_;
+    std::optional<sidecar::Monitor> monitor_;  // nullopt: the sidecar is gone
 };
 
 }  // namespace stoker::world

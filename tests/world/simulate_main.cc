@@ -1,19 +1,22 @@
 // simulate-world FIRST-LAST: runs the world of each seed; a broken promise ends it with the seed's
-// log. `simulate-world SEED --log` writes the log in any case.
+// log. `--log` writes the log in any case; `--nodes N`, `--pods N` and `--jobs N` replace what the seed
+// draws; `--timeline FILE.html` writes the last seed's timeline there, and as text to stdout.
 #include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
+#include <fstream>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "common/base/clock.h"
 #include "tests/world/world.h"
 
 namespace stoker::world {
@@ -45,31 +48,60 @@ void on_crash(int signal) {
     std::raise(signal);
 }
 
-bool run_seed(std::uint64_t seed, bool with_log, std::map<std::string, std::uint64_t>& counts) {
+struct Options {
+    std::uint64_t first = 0;
+    std::uint64_t last = 0;
+    bool with_log = false;
+    Size size;
+    std::string timeline;  // a file; empty: none
+};
+
+// Sums over all seeds.
+struct Sums {
+    std::map<std::string, std::uint64_t> counts;
+    FaultTable table{};
+    double virtual_s = 0;
+    double s = 0;
+};
+
+bool run_seed(std::uint64_t seed, const Options& options, Sums& sums) {
     current_seed = seed;
-    const TimePoint begin = SystemClock{}.now();
+    const std::clock_t begin = std::clock();
     Outcome outcome;
     {
-        World world{seed};
+        World world{seed, options.size};
         current = &world;
         outcome = world.run();
         current = nullptr;
     }
     for (const auto& [what, count] : outcome.counts) {
-        counts[what] += count;
+        sums.counts[what] += count;
     }
+    for (std::size_t fault = 0; fault < kFaultKinds; ++fault) {
+        for (std::size_t situation = 0; situation < kSituations; ++situation) {
+            sums.table.at(fault).at(situation) += outcome.table.at(fault).at(situation);
+        }
+    }
+    // Processor time, because other programs run on the machine.
+    const double took_s = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+    if (!options.timeline.empty()) {
+        fmt::print("{}", outcome.timeline.text());
+        std::ofstream{options.timeline} << outcome.timeline.html(fmt::format("seed {}", seed));
+    }
+    sums.s += took_s;
+    sums.virtual_s += std::chrono::duration<double>(outcome.passed).count();
     const bool failed = !outcome.accusation.empty();
-    if (failed || with_log) {
-        print_log(outcome.log, with_log ? outcome.log.size() : kLinesMax);
+    if (failed || options.with_log) {
+        print_log(outcome.log, options.with_log ? outcome.log.size() : kLinesMax);
     }
     fmt::print(
-        "seed {}: {}; {:.0f} virtual s, {} faults, {} steps, {:.2f} s\n",
+        "seed {}: {}; {:.0f} virtual s, {} faults, {} steps, {:.2f} s of one core\n",
         seed,
         failed ? "BROKEN: " + outcome.accusation : "good",
         std::chrono::duration<double>(outcome.passed).count(),
         outcome.faults,
         outcome.steps,
-        std::chrono::duration<double>(SystemClock{}.now() - begin).count());
+        took_s);
     std::fflush(stdout);
     if (failed) {
         print_replay();
@@ -93,34 +125,83 @@ std::optional<std::pair<std::uint64_t, std::uint64_t>> parse_seeds(std::string_v
                                             : std::nullopt;
 }
 
-int run(int argc, char** argv) {
-    if (argc < 2) {
-        fmt::print(stderr, "usage: simulate-world FIRST[-LAST] [--log]\n");
-        return EXIT_FAILURE;
-    }
-    const auto seeds = parse_seeds(argv[1]);
+constexpr const char* kUsage =
+    "usage: simulate-world FIRST[-LAST] [--log] [--nodes N] [--pods N] [--jobs N] [--timeline "
+    "FILE]\n";
+
+// nullopt: not as in kUsage.
+std::optional<Options> parse_options(int argc, char** argv) {
+    const std::vector<std::string_view> words{argv + 1, argv + argc};
+    const auto seeds = words.empty() ? std::nullopt : parse_seeds(words[0]);
     if (!seeds) {
-        fmt::print(
-            stderr,
-            "seeds '{}': expected a number, or FIRST-LAST with FIRST at most LAST\n",
-            argv[1]);
+        return std::nullopt;
+    }
+    Options options{seeds->first, seeds->second, false, {}, {}};
+    const std::map<std::string_view, std::size_t*> numbers = {
+        {"--nodes", &options.size.nodes},
+        {"--pods", &options.size.pods},
+        {"--jobs", &options.size.jobs}};
+    for (std::size_t i = 1; i < words.size(); ++i) {
+        if (words[i] == "--log") {
+            options.with_log = true;
+            continue;
+        }
+        if (words[i] == "--timeline" && i + 1 < words.size()) {
+            options.timeline = words[++i];
+            continue;
+        }
+        const auto number = numbers.find(words[i]);
+        const auto value = i + 1 < words.size() ? parse_seed(words[i + 1]) : std::nullopt;
+        if (number == numbers.end() || !value) {
+            return std::nullopt;
+        }
+        *number->second = *value;
+        ++i;
+    }
+    return options;
+}
+
+// How often each fault met a sidecar in each situation.
+void print_table(const FaultTable& table) {
+    fmt::print("\n{:<16}", "fault");
+    for (std::size_t situation = 0; situation < kSituations; ++situation) {
+        fmt::print("{:>12}", to_string(static_cast<Situation>(situation)));
+    }
+    fmt::print("\n");
+    for (std::size_t fault = 0; fault < kFaultKinds; ++fault) {
+        fmt::print("{:<16}", to_string(static_cast<Fault>(fault)));
+        for (const std::uint64_t count : table.at(fault)) {
+            fmt::print("{:>12}", count);
+        }
+        fmt::print("\n");
+    }
+}
+
+int run(int argc, char** argv) {
+    const auto options = parse_options(argc, argv);
+    if (!options) {
+        fmt::print(stderr, "{}", kUsage);
         return EXIT_FAILURE;
     }
-    const auto [first, last] = *seeds;
-    const bool with_log = argc > 2 && std::string_view{argv[2]} == "--log";
     for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE}) {
         std::signal(signal, on_crash);
     }
     std::signal(SIGPIPE, SIG_IGN);
-    std::map<std::string, std::uint64_t> counts;
-    for (std::uint64_t seed = first; seed <= last; ++seed) {
-        if (!run_seed(seed, with_log, counts)) {
+    Sums sums;
+    for (std::uint64_t seed = options->first; seed <= options->last; ++seed) {
+        if (!run_seed(seed, *options, sums)) {
             return EXIT_FAILURE;
         }
     }
-    for (const auto& [what, count] : counts) {
+    for (const auto& [what, count] : sums.counts) {
         fmt::print("{:>9}  {}\n", count, what);
     }
+    print_table(sums.table);
+    fmt::print(
+        "\n{:.0f} virtual s in {:.1f} s of one core: {:.0f} virtual s a second\n",
+        sums.virtual_s,
+        sums.s,
+        sums.virtual_s / sums.s);
     return EXIT_SUCCESS;
 }
 

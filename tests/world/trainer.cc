@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/base/check.h"
+#include "sidecar/core/sampling/epoch_permutation.h"
 #include "sidecar/core/sampling/exact_order.h"
 
 namespace stoker::world {
@@ -22,8 +23,10 @@ constexpr Duration kPlanTimeout = std::chrono::seconds{30};
 constexpr Duration kPatience = std::chrono::seconds{5};
 constexpr Duration kAskAgain = std::chrono::milliseconds{50};
 constexpr int kFetchRounds = 3;
+constexpr std::uint64_t kWarmupEpochs = 2;  // of importance: they read everything
 
 constexpr Duration kReadOriginAgain = std::chrono::milliseconds{500};
+constexpr Duration kWaitForRanks = std::chrono::milliseconds{500};
 
 UniqueFd seal(const void* data, std::size_t bytes) {
     UniqueFd memfd{::memfd_create("trainer", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
@@ -107,11 +110,41 @@ bool Trainer::on_welcome(const local::Welcome& welcome) {
 std::vector<std::uint64_t> Trainer::share(std::uint64_t epoch) const {
     const sidecar::EpochShape shape{
         static_cast<std::uint32_t>(oracle_.sample_count()), settings_.seed, settings_.ranks};
+    if (settings_.contract == "importance") {
+        std::vector<std::uint64_t> walk;
+        const sidecar::EpochPermutation order{shape.count, settings_.seed, epoch};
+        for (std::uint32_t turn = 0; turn < sidecar::rank_length(shape); ++turn) {
+            walk.push_back(order.at((turn * settings_.ranks + settings_.rank) % shape.count));
+        }
+        return walk;
+    }
     const auto order = sidecar::epoch_order(shape, epoch, settings_.rank);
     return {order.begin(), order.end()};
 }
 
 void Trainer::begin_epoch() {
+    if (!callbacks_.may_begin()) {
+        timer_.run_in(kWaitForRanks, [this] { begin_epoch(); });
+        return;
+    }
+    if (settings_.reports_losses() && link_.is_attached() && begun_on_ == link_.attached_count()) {
+        ask_snapshot();
+    } else {
+        start_epoch();
+    }
+}
+
+// The next leader continues from it if it does not know the job.
+void Trainer::ask_snapshot() {
+    link_.ask(local::AskSnapshot{}, kPlanTimeout, [this](std::optional<local::Message> answer) {
+        if (auto* snapshot = answer ? std::get_if<local::Snapshot>(&*answer) : nullptr) {
+            progress_.snapshot = std::move(snapshot->state);
+        }
+        start_epoch();
+    });
+}
+
+void Trainer::start_epoch() {
     order_ = share(progress_.epoch);
     begun_on_ = planned_on_ = 0;
     next_batch();
@@ -196,6 +229,13 @@ void Trainer::begin_on_sidecar(int tries) {
         served[id / 8] |= static_cast<std::uint8_t>(1U << (id % 8));
     }
     begin.served_bytes = served.size();
+    begin.snapshot_bytes = progress_.snapshot.size();
+    if (settings_.contract == "importance") {
+        begin.parameters = {{"warmupEpochs", kWarmupEpochs}, {"reuseFactor", 1000}};
+    }
+    for (const std::byte byte : progress_.snapshot) {
+        served.push_back(static_cast<std::uint8_t>(byte));
+    }
     link_.ask(
         begin,
         kPlanTimeout,
@@ -212,6 +252,7 @@ void Trainer::begin_on_sidecar(int tries) {
 }
 
 void Trainer::draw_alone() {
+    progress_.drew_alone = true;
     std::vector<std::uint64_t> ids;
     for (const std::uint64_t id : order_) {
         if (ids.size() < settings_.batch && !progress_.counts.contains(id)) {
@@ -242,6 +283,10 @@ bool Trainer::read_node(std::uint64_t id, const char* source) {
 
 void Trainer::fetch_missing() {
     if (batch_.missing.empty() || batch_.rounds == kFetchRounds || !link_.is_attached()) {
+        if (!batch_.missing.empty() && callbacks_.is_keyless()) {
+            await_sidecar();
+            return;
+        }
         batch_.from_origin = std::exchange(batch_.missing, {});
         read_at_origin();
         return;
@@ -270,6 +315,10 @@ void Trainer::on_fetched(const local::Fetched& fetched) {
         const std::uint64_t id = batch_.missing[i];
         if (fetched.statuses[i] != local::FetchStatus::kReady) {
             elsewhere.push_back(id);
+            if (fetched.statuses[i] == local::FetchStatus::kOriginError &&
+                fetched.message.empty()) {
+                oracle_.accuse(name() + " got an error of the origin without its reason");
+            }
         } else if (!read_node(id, "node after a fetch")) {
             node_->refresh();
             if (!read_node(id, "node after a fetch")) {
@@ -290,6 +339,12 @@ void Trainer::on_fetched(const local::Fetched& fetched) {
         batch_.rounds = kFetchRounds;
     }
     fetch_missing();
+}
+
+// A guest without a key can read no origin.
+void Trainer::await_sidecar() {
+    batch_.rounds = 0;
+    timer_.run_in(kReadOriginAgain, [this] { fetch_missing(); });
 }
 
 // The client retries inside; an error that lasts would end the program, which tries again here.
@@ -322,6 +377,7 @@ void Trainer::on_batch() {
     progress_.drawn += batch_.ids.size();
     if (!batch_.ids.empty()) {
         link_.tell(local::Consumed{progress_.epoch, batch_.ids});
+        report_losses();
     }
     timer_.run_in(settings_.compute, [this] {
         if (batch_.ends_epoch) {
@@ -332,8 +388,27 @@ void Trainer::on_batch() {
     });
 }
 
+// Every sample has its loss, which falls from epoch to epoch.
+void Trainer::report_losses() {
+    if (!settings_.reports_losses() || begun_on_ != link_.attached_count()) {
+        return;
+    }
+    local::Losses losses;
+    losses.epoch = progress_.epoch;
+    for (const std::uint64_t id : batch_.ids) {
+        losses.samples.push_back(id);
+        losses.losses.push_back(
+            static_cast<float>(1 + id * 37 % 101) / static_cast<float>(10 + progress_.epoch));
+    }
+    link_.tell(losses);
+}
+
 void Trainer::end_epoch() {
-    oracle_.on_epoch(name(), progress_.epoch, progress_.counts, share(progress_.epoch));
+    EpochRead read{name(), settings_.contract, progress_.epoch};
+    read.is_full = progress_.epoch < kWarmupEpochs;
+    read.drew_alone = progress_.drew_alone;
+    oracle_.on_epoch(read, progress_.counts, share(progress_.epoch));
+    progress_.drew_alone = false;
     schedule_.say(fmt::format("has read epoch {}", progress_.epoch));
     progress_.counts.clear();
     progress_.drawn = 0;

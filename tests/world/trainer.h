@@ -18,7 +18,7 @@ struct TrainerSettings {
     std::string pod;
     std::string socket_path;
     std::string data_folder;
-    std::string contract;  // "exact", "windowed"
+    std::string contract;  // "exact", "windowed", "importance", "replicate"
     std::string job;
     std::uint64_t seed = 0;  // of the order
     std::uint32_t rank = 0;
@@ -26,6 +26,10 @@ struct TrainerSettings {
     std::uint32_t batch = 8;
     Duration compute{};        // per batch
     bool looks_ahead = false;  // sends the beginning of the next epoch
+
+    [[nodiscard]] bool reports_losses() const {
+        return contract == "importance" || contract == "replicate";
+    }
 };
 
 // A trainer's checkpoint. The world keeps it when the trainer is killed.
@@ -33,11 +37,15 @@ struct Progress {
     std::uint64_t epoch = 0;
     std::map<std::uint64_t, std::uint32_t> counts;  // of this epoch
     std::uint64_t drawn = 0;                        // samples of this epoch
+    bool drew_alone = false;                        // in this epoch, without a sidecar
+    std::vector<std::byte> snapshot;                // of the sampler, under contracts with losses
     bool is_done = false;
 };
 
 struct TrainerCallbacks {
     std::function<bool()> may_end;     // whether it ends after this epoch
+    std::function<bool()> may_begin;   // whether the other ranks have ended the last epoch
+    std::function<bool()> is_keyless;  // only a sidecar can serve it
     std::function<void()> attached;    // it has its sidecar's Welcome
     std::function<void()> lost;        // its sidecar has hung up or refused
     std::function<void()> unreadable;  // a fetched sample is ready, and cannot be read
@@ -76,6 +84,8 @@ private:
     void send_plan(const std::function<void()>& then);
     void note_error(const char* request, const std::optional<local::Message>& answer);
     void begin_epoch();
+    void ask_snapshot();
+    void start_epoch();
     void next_batch();
     void draw(int tries);
     void begin_on_sidecar(int tries);
@@ -84,6 +94,8 @@ private:
     void fetch_missing();
     void on_fetched(const local::Fetched& fetched);
     void read_at_origin();
+    void await_sidecar();
+    void report_losses();
     void on_batch();
     void end_epoch();
     bool read_node(std::uint64_t id, const char* source);

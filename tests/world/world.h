@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,43 +11,29 @@
 #include <vector>
 
 #include "tests/support/temp_folder.h"
+#include "tests/world/faults.h"
 #include "tests/world/sidecar_process.h"
+#include "tests/world/timeline.h"
 #include "tests/world/trainer.h"
 
 namespace stoker::world {
 
-// One thing that may go wrong, and be mended.
-enum class Fault : std::uint8_t {
-    kKill,           // a sidecar, as by kill -9
-    kKillInChange,   // the same, in the middle of a change of the disk
-    kShutDown,       // a sidecar, as by SIGTERM
-    kStop,           // a sidecar does not run for a while
-    kCut,            // a connection of a sidecar
-    kTrainerKilled,  // its next process goes on after its last batch
-    kPowerCut,       // the node: unsynced blocks and names may be lost
-    kDiskBroken,     // one kind of call fails
-    kDiskFull,
-    kDiskReadOnly,
-    kBitRot,  // one bit of a segment
-    kOriginDown,
-    kOriginStalled,
-    kOriginThrottled,
-    kKeyRefused,  // the origin refuses one pod's key
-    kGrant,       // the operator grants another number of bytes
-};
-inline constexpr std::size_t kFaultKinds = 16;
-std::string_view to_string(Fault fault);
-
 // The world's parameters, drawn from its seed.
 struct Plan {
+    std::size_t nodes = 1;
+    std::size_t pods = 1;
+    std::size_t jobs = 1;
     std::uint64_t samples = 0;
     std::uint64_t sample_bytes_max = 0;
-    std::size_t pods = 1;
-    bool one_job = false;   // the pods are ranks of one job; else each is a job
-    bool windowed = false;  // the pods' contract; else exact
-    Bytes disk{};
     Duration faults_end{};
     std::array<Duration, kFaultKinds> every{};  // mean time between two faults of a kind; zero: off
+};
+
+// Sizes that replace the drawn ones; zero: as drawn.
+struct Size {
+    std::size_t nodes = 0;
+    std::size_t jobs = 0;
+    std::size_t pods = 0;
 };
 
 // The outcome of one seed.
@@ -55,15 +42,17 @@ struct Outcome {
     Duration passed{};       // virtual
     std::uint64_t steps = 0;
     std::uint64_t faults = 0;
+    FaultTable table{};
     std::map<std::string, std::uint64_t> counts;
     std::vector<std::string> log;
+    Timeline timeline;
 };
 
-// One node with its pods: a sidecar and a trainer each, one node directory and one origin for all;
+// Nodes with pods (a sidecar and a trainer each), one node directory a node, one origin for all;
 // faults from the seed until Plan::faults_end, then none. Every trainer has to end soon after.
 class World {
 public:
-    explicit World(std::uint64_t seed);
+    explicit World(std::uint64_t seed, Size size = {});
     World(const World&) = delete;
     World& operator=(const World&) = delete;
     ~World();
@@ -75,7 +64,45 @@ public:
     [[nodiscard]] const std::vector<std::string>& log() const { return schedule_.log(); }
 
 private:
+    // A machine with a disk, and the node directory on it.
+    struct Node {
+        std::string name;
+        std::string directory;
+        std::unique_ptr<test::FaultDevice> disk;
+        Bytes capacity{};
+        std::unique_ptr<NodeView> view;
+        sidecar::EngineGrant grant;
+        TimePoint granted_at{};
+        bool has_shrunk = false;  // the last grant was smaller than the one before
+        std::vector<std::pair<TimePoint, Bytes>> old_grants;  // when each ended, the last minute's
+        TimePoint rough_until{};
+        TimePoint shaken_until{};  // the same with ten seconds instead of a minute
+        TimePoint led_at{};        // a process held the lock, or none could take it
+        std::string leader;        // the last process that held it
+        TimePoint leader_since{};
+        TimePoint unready_at{};  // the last look that found no ready leader
+        TimePoint on_at{};       // it has power from then on
+        bool is_lost = false;    // it gets no pods
+        int unreadable = 0;      // faults that let reads of the disk fail, now
+        bool has_rotted = false;
+        std::uint64_t looks = 0;
+        std::string checked;  // the last leader whose first table was checked
+        int boots = 1;
+    };
+
+    struct Job {
+        std::string name;
+        std::string contract;
+        std::uint64_t seed = 0;
+        std::uint32_t ranks = 0;
+        std::uint32_t batch = 1;
+        std::string guest_of;         // the namespace, of a guest; empty: the dataset's owner
+        bool steps_together = false;  // no rank begins an epoch before all have ended the last one
+    };
+
     struct Pod {
+        Node* node = nullptr;
+        const Job* job = nullptr;
         sidecar::SidecarConfig config;
         TrainerSettings settings;
         Progress progress;
@@ -92,26 +119,42 @@ private:
         [[nodiscard]] bool is_ready_leader() const;
     };
 
-    void make_plan();
+    void make_plan(Size size);
+    void draw_faults();
+    Bytes draw_grant();
+    void make_nodes();
+    void make_jobs();
     void make_pods();
     void configure(Pod& pod, std::size_t index);
+    void place(Pod& pod, Node& node);
+    static std::string show_to(const Node& node, const std::string& guest);
     void start_sidecar(Pod& pod);
     void start_trainer(Pod& pod);
     void end_sidecar(Pod& pod, Duration away);
     void schedule_fault(Fault fault);
     void inject(Fault fault);
+    bool hit(Fault fault, Pod& pod);
     bool hit_sidecar(Fault fault, Pod& pod);
-    void hit_node(Fault fault);
+    bool kill_trainer(Pod& pod);
+    bool hit_disk(Fault fault, Node& node);
+    bool hit_origin(Fault fault);
+    bool hit_machine(Fault fault, Node& node);
+    bool change_grant(Node& node);
+    void count(Fault fault, Node* node, const Pod* pod);
     void refuse_key(Pod& pod);
     void accept_key(Pod& pod);
     void let_go_on(Pod& pod);
-    void cut_power();
-    void break_disk();
-    bool rot();
+    void switch_off(Node& node, Fault fault, Duration away);
+    void break_disk(Node& node);
+    bool rot(Node& node);
     void heal();
+    void give_keys();
     void reap();
     void look();
-    void check_leader(bool is_led);
+    void look_at(Node& node);
+    void note_node(const Node& node);
+    void ask_pages();
+    void check_leader(Node& node, bool is_led);
     void check_room(Pod& pod);
     void check_table(Pod& pod);
     void check_loss(const Pod& pod);
@@ -119,15 +162,24 @@ private:
     void check_welcome(const Pod& pod);
     void check_wait(const Pod& pod);
     void check_error(const Pod& pod);
-    void check_unreadable();
+    void check_unreadable(const Pod& pod);
     void check_refusals(const std::string& pod, std::uint32_t in_row);
     [[nodiscard]] bool is_well(const Pod& pod, Duration since) const;
-    [[nodiscard]] bool is_on_node(std::uint64_t sample);
-    void draw_faults();
-    Duration note_rough(Duration lasts);
+    [[nodiscard]] bool is_on_node(Node& node, std::uint64_t sample);
+    [[nodiscard]] bool may_begin(const Pod& pod) const;
+    [[nodiscard]] const Pod* leader_of(const Node& node, bool is_ready) const;
+    [[nodiscard]] Situation situation_of(const Pod& pod) const;
+    [[nodiscard]] std::vector<Node*> others_than(const Node& node);
+    Duration note_rough(Node* node, Duration lasts);
 
     // No fault of the disk, of connections or of the whole node was felt lately.
-    [[nodiscard]] bool is_calm() const { return schedule_.now() >= rough_until_; }
+    [[nodiscard]] bool is_calm(const Node& node) const {
+        return schedule_.now() >= node.rough_until;
+    }
+
+    [[nodiscard]] Duration every(Fault fault) const {
+        return plan_.every.at(static_cast<std::size_t>(fault));
+    }
 
     [[nodiscard]] bool is_over() const;
     [[nodiscard]] Duration some_time();
@@ -140,27 +192,18 @@ private:
     std::unique_ptr<test::Dataset> dataset_;
     std::unique_ptr<Oracle> oracle_;
     std::unique_ptr<OriginSite> site_;
-    std::unique_ptr<test::FaultDevice> disk_;
     OriginSite::Weather fair_;
     Duration slowest_task_;
-    sidecar::EngineGrant grant_;
-    TimePoint granted_at_{};
-    std::vector<std::pair<TimePoint, Bytes>> old_grants_;  // when each ended, the last minute's
-    TimePoint rough_until_{};
-    TimePoint shaken_until_{};  // the same with ten seconds instead of a minute
-    TimePoint led_at_{};        // a process held the lock, or none could take it
-    std::string leader_;        // the last process that held it
-    TimePoint leader_since_{};
-    TimePoint unready_at_{};  // the last look that found no ready leader
-    TimePoint fair_since_{};  // the origin's weather, and the accepted keys
-    int unreadable_ = 0;      // faults that let reads of the disk fail, now
-    bool has_rotted_ = false;
-    std::uint64_t looks_ = 0;
-    std::unique_ptr<NodeView> view_;
-    int boots_ = 1;
+    TimePoint fair_since_{};               // the origin's weather, and the accepted keys
+    std::optional<TimePoint> lied_until_;  // the end of the last lie of the origin
     bool faults_are_over_ = false;
     std::uint64_t faults_ = 0;
-    std::vector<Pod> pods_;
+    FaultTable table_{};
+    Timeline timeline_;
+    std::uint64_t looks_ = 0;
+    std::deque<Node> nodes_;
+    std::deque<Job> jobs_;
+    std::deque<Pod> pods_;
 };
 
 }  // namespace stoker::world

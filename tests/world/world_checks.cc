@@ -17,58 +17,134 @@ constexpr Duration kLookInterval = milliseconds{100};
 constexpr Duration kSettled = seconds{2};
 constexpr Duration kLeaderReady = seconds{5};  // after this, a Ready leader refuses nothing
 constexpr Duration kGrantKept = seconds{60};   // what clients hold of a larger grant is gone then
+constexpr Duration kRestMax = seconds{60};     // of a leader whose key was refused
 constexpr Duration kAnswerBound = seconds{15};
 constexpr std::uint32_t kRefusalsMax = 40;  // eight, and what was in flight or queued then
 
 }  // namespace
 
 void World::look() {
-    std::size_t holders = 0;
-    bool is_ready = false;
-    for (Pod& pod : pods_) {
-        if (pod.sidecar != nullptr && pod.sidecar->holds_lock()) {
-            ++holders;
-            pod.has_led = true;
-            if (std::exchange(leader_, pod.sidecar->name()) != pod.sidecar->name()) {
-                leader_since_ = schedule_.now();
-            }
-            is_ready = is_ready || pod.is_ready_leader();
-            check_room(pod);
-            if (++looks_ % 16 == 0) {
-                check_table(pod);
-            }
-        }
+    const OriginSite::Weather& weather = site_->weather;
+    if (weather.failing > 0 || weather.lying > 0 || weather.is_stalled ||
+        !weather.refused.empty() || site_->backlog() > seconds{1}) {
+        fair_since_ = schedule_.now();
+    }
+    for (Node& node : nodes_) {
+        look_at(node);
+    }
+    if (++looks_ % 20 == 0) {
+        std::ranges::for_each(nodes_, [this](const Node& node) { note_node(node); });
+    }
+    if (looks_ % 64 == 0) {
+        ask_pages();
+    }
+    for (const Pod& pod : pods_) {
         check_wait(pod);
         check_error(pod);
-    }
-    if (!is_ready) {
-        unready_at_ = schedule_.now();
-    }
-    check_leader(holders > 0);
-    if (holders > 1) {
-        oracle_->accuse("two processes hold the lock of the directory");
     }
     schedule_.run_in(kLookInterval, [this] { look(); });
 }
 
-// A sidecar takes a free lock soon.
-void World::check_leader(bool is_led) {
-    const bool can_lead = std::ranges::any_of(pods_, [this](const Pod& pod) {
-        return pod.sidecar != nullptr && schedule_.now() - pod.started_at > kSettled;
+void World::look_at(Node& node) {
+    std::size_t holders = 0;
+    for (Pod& pod : pods_) {
+        if (pod.node != &node || pod.sidecar == nullptr || !pod.sidecar->holds_lock()) {
+            continue;
+        }
+        ++holders;
+        if (!pod.job->guest_of.empty()) {
+            oracle_->accuse(pod.sidecar->name() + ", a guest's, holds the lock");
+        }
+        pod.has_led = pod.has_led || pod.is_ready_leader();
+        if (std::exchange(node.leader, pod.sidecar->name()) != pod.sidecar->name()) {
+            node.leader_since = schedule_.now();
+        }
+        check_room(pod);
+        // At once: readers find what is damaged, and the leader drops it.
+        const bool is_first = pod.is_ready_leader() && node.checked != pod.sidecar->name();
+        if (is_first || ++node.looks % 16 == 0) {
+            check_table(pod);
+        }
+        if (is_first) {
+            node.checked = pod.sidecar->name();
+        }
+    }
+    if (leader_of(node, true) == nullptr) {
+        node.unready_at = schedule_.now();
+    }
+    check_leader(node, holders > 0);
+    if (holders > 1) {
+        oracle_->accuse("two processes hold the lock of the directory of " + node.name);
+    }
+}
+
+void World::note_node(const Node& node) {
+    const Pod* const leads = leader_of(node, true);
+    Moment moment;
+    moment.at = schedule_.passed();
+    moment.node = node.name;
+    moment.grant = node.grant.resident_bytes;
+    if (leads != nullptr) {
+        const sidecar::LeaderStatus status = leads->sidecar->leader()->status();
+        moment.leader = leads->sidecar->name();
+        moment.resident = status.bytes.resident;
+        moment.window = status.bytes.window;
+        moment.fetched = status.origin_bytes_read;
+    }
+    timeline_.moments.push_back(moment);
+}
+
+// Every page of a sidecar that runs can be read at any time.
+void World::ask_pages() {
+    const Pod& pod = pods_[schedule_.luck().below(pods_.size())];
+    if (pod.sidecar == nullptr || pod.sidecar->is_dead()) {
+        return;
+    }
+    for (const char* page : {"/healthz", "/readyz", "/status", "/metrics"}) {
+        const http::ServerResponse answer = pod.sidecar->answer(page);
+        const bool may_wait = std::string_view{page} == "/readyz" && !pod.job->guest_of.empty();
+        const bool is_expected = answer.status == 200 || (may_wait && answer.status == 503);
+        ++oracle_->counts[fmt::format("page {}: {}", page, answer.status)];
+        if (is_well(pod, kSettled) && (!is_expected || answer.body.empty())) {
+            oracle_->accuse(fmt::format(
+                "{} answers {} with {}: {}",
+                pod.sidecar->name(),
+                page,
+                answer.status,
+                answer.body));
+        }
+    }
+}
+
+// The pod whose sidecar leads, with the listing if `is_ready`; nullptr: none.
+const World::Pod* World::leader_of(const Node& node, bool is_ready) const {
+    const auto leads = std::ranges::find_if(pods_, [&](const Pod& pod) {
+        return pod.node == &node && pod.sidecar != nullptr && pod.sidecar->leader() != nullptr &&
+               (!is_ready || pod.is_ready_leader());
     });
-    if (is_led || !can_lead || schedule_.now() < shaken_until_) {
-        led_at_ = schedule_.now();
-    } else if (schedule_.now() - led_at_ > kSettled) {
-        oracle_->accuse("nobody takes the free lock of the directory");
+    return leads == pods_.end() ? nullptr : &*leads;
+}
+
+// A sidecar takes a free lock soon, unless it rests because its key was refused.
+void World::check_leader(Node& node, bool is_led) {
+    const bool can_lead = std::ranges::any_of(pods_, [&](const Pod& pod) {
+        return pod.node == &node && pod.sidecar != nullptr && pod.job->guest_of.empty() &&
+               !pod.refused_at && schedule_.now() - pod.refused_until > kRestMax &&
+               schedule_.now() - pod.started_at > kSettled;
+    });
+    if (is_led || !can_lead || schedule_.now() < node.shaken_until) {
+        node.led_at = schedule_.now();
+    } else if (schedule_.now() - node.led_at > kSettled) {
+        oracle_->accuse("nobody takes the free lock of the directory of " + node.name);
     }
 }
 
 // Every sample in the table of a leader is readable, also after a power cut.
 void World::check_table(Pod& pod) {
-    if (!pod.is_ready_leader() || unreadable_ > 0 || has_rotted_) {
+    if (!pod.is_ready_leader() || pod.node->unreadable > 0 || pod.node->has_rotted) {
         return;
     }
-    NodeView view{*disk_, pod.settings.data_folder, dataset_->manifest().revision()};
+    NodeView view{*pod.node->disk, pod.settings.data_folder, dataset_->manifest().revision()};
     for (std::uint64_t id = 0; id < plan_.samples; ++id) {
         const auto bytes = view.read(id);
         if (view.is_present(id) && !bytes) {
@@ -81,11 +157,11 @@ void World::check_table(Pod& pod) {
     }
 }
 
-// A trainer's session outlives every other sidecar.
+// A trainer's session outlives every other sidecar, if its pod's key is accepted.
 void World::check_loss(const Pod& pod) {
-    const bool is_ours = pod.sidecar == nullptr || pod.sidecar->is_dead() ||
+    const bool is_ours = pod.refused_at || pod.sidecar == nullptr || pod.sidecar->is_dead() ||
                          schedule_.now() - pod.started_at < kSettled;
-    if (!is_ours && is_calm()) {
+    if (!is_ours && is_calm(*pod.node)) {
         oracle_->accuse(fmt::format(
             "{} lost its session at {}, which was well", pod.settings.name, pod.sidecar->name()));
     }
@@ -97,13 +173,20 @@ bool World::is_well(const Pod& pod, Duration since) const {
            schedule_.now() - std::max(pod.started_at, pod.ran_at) > since;
 }
 
-// A sidecar that is well refuses nothing while a leader that is well is ready.
+// A sidecar that is well refuses nothing while a leader that is well is ready. A sample that the
+// origin once returned otherwise than listed stays refused as long as its leader leads.
 void World::check_refused(const Pod& pod, const std::string& what) {
-    const auto leads =
-        std::ranges::find_if(pods_, [](const Pod& other) { return other.is_ready_leader(); });
-    if (is_calm() && is_well(pod, kLeaderReady) && leads != pods_.end() &&
+    const Node& node = *pod.node;
+    if (lied_until_ && node.leader_since <= *lied_until_) {
+        return;
+    }
+    const Pod* const leads = leader_of(node, true);
+    if (pod.refused_at || (leads != nullptr && leads->refused_at)) {
+        return;
+    }
+    if (is_calm(node) && is_well(pod, kLeaderReady) && leads != nullptr &&
         is_well(*leads, kLeaderReady) &&
-        schedule_.now() - std::max(leader_since_, unready_at_) > kLeaderReady) {
+        schedule_.now() - std::max(node.leader_since, node.unready_at) > kLeaderReady) {
         oracle_->accuse(fmt::format(
             "{} refuses {} while {} leads, and both are well",
             pod.sidecar->name(),
@@ -112,9 +195,12 @@ void World::check_refused(const Pod& pod, const std::string& what) {
     }
 }
 
-// A pod whose key was never accepted gets nothing of the node's cache.
+// A pod whose key was never accepted gets nothing of the node's cache, unless its own job listed it.
 void World::check_welcome(const Pod& pod) {
-    const bool is_proven = plan_.one_job || pod.has_led || !pod.refused_at ||
+    const bool job_has_led = std::ranges::any_of(pods_, [&pod](const Pod& other) {
+        return other.job == pod.job && (other.has_led || other.is_ready_leader());
+    });
+    const bool is_proven = !pod.job->guest_of.empty() || job_has_led || !pod.refused_at ||
                            *pod.refused_at > pod.started_at || pod.sidecar->leader() != nullptr;
     if (!is_proven) {
         oracle_->accuse(pod.settings.name + " is served, but its pod's key is refused");
@@ -122,13 +208,11 @@ void World::check_welcome(const Pod& pod) {
 }
 
 // A sidecar that is well answers soon, whatever happens to the others; the origin has to be well.
+// A guest without a key waits as long as the disk or its part of the window does not take what it
+// wants.
 void World::check_wait(const Pod& pod) {
-    const OriginSite::Weather& weather = site_->weather;
-    if (weather.failing > 0 || weather.is_stalled || !weather.refused.empty() ||
-        site_->backlog() > seconds{1}) {
-        fair_since_ = schedule_.now();
-    }
-    const bool is_fair = schedule_.now() - fair_since_ > seconds{60};
+    const bool is_keyless = site_->keyless.contains(pod.settings.pod);
+    const bool is_fair = !is_keyless && schedule_.now() - fair_since_ > seconds{60};
     if (is_fair && is_well(pod, kAnswerBound) && pod.trainer != nullptr &&
         pod.trainer->waits_for() > kAnswerBound) {
         oracle_->accuse(fmt::format(
@@ -139,13 +223,15 @@ void World::check_wait(const Pod& pod) {
     }
 }
 
-// A leader that is well can be followed.
+// A leader that is well can be followed. A refusal of the key is forgotten when the trainer asks again.
 void World::check_error(const Pod& pod) {
-    const auto leads = std::ranges::find_if(
-        pods_, [](const Pod& other) { return other.sidecar && other.sidecar->leader(); });
-    if (schedule_.now() < shaken_until_ || leads == pods_.end() || leads->sidecar == pod.sidecar ||
-        !is_well(*leads, kAnswerBound) || !is_well(pod, kAnswerBound) ||
-        schedule_.now() - leader_since_ < kAnswerBound || pod.sidecar->error().empty()) {
+    const Node& node = *pod.node;
+    const Pod* const leads = leader_of(node, false);
+    if (schedule_.now() < node.shaken_until || leads == nullptr || leads == &pod ||
+        pod.refused_at || pod.trainer == nullptr ||
+        schedule_.now() - pod.refused_until < 2 * kAnswerBound || !is_well(*leads, kAnswerBound) ||
+        !is_well(pod, kAnswerBound) || schedule_.now() - node.leader_since < kAnswerBound ||
+        pod.sidecar->error().empty()) {
         return;
     }
     oracle_->accuse(fmt::format(
@@ -156,49 +242,55 @@ void World::check_error(const Pod& pod) {
 }
 
 // A sample that a leader has fetched stays readable while the client that requested it holds it.
-void World::check_unreadable() {
-    if (is_calm() && !has_rotted_ && schedule_.now() - leader_since_ > seconds{5}) {
-        oracle_->accuse("a fetched sample cannot be read");
+void World::check_unreadable(const Pod& pod) {
+    const Node& node = *pod.node;
+    if (is_calm(node) && !node.has_rotted && schedule_.now() - node.leader_since > seconds{5}) {
+        oracle_->accuse("a fetched sample cannot be read on " + node.name);
     }
 }
 
 // A leader whose key is refused lets another sidecar lead.
-void World::check_refusals(const std::string& pod, std::uint32_t in_row) {
+void World::check_refusals(const std::string& name, std::uint32_t in_row) {
+    const auto pod =
+        std::ranges::find(pods_, name, [](const Pod& one) { return one.settings.pod; });
     const bool has_others = std::ranges::any_of(pods_, [&](const Pod& other) {
-        return other.settings.pod != pod && is_well(other, seconds{10});
+        return &other != &*pod && other.job->guest_of.empty() && other.node == pod->node &&
+               is_well(other, seconds{10});
     });
     if (has_others && in_row > kRefusalsMax) {
         oracle_->accuse(fmt::format(
-            "the sidecar of {} leads on after {} refused fetches in a row", pod, in_row));
+            "the sidecar of {} leads on after {} refused fetches in a row", name, in_row));
     }
 }
 
-bool World::is_on_node(std::uint64_t sample) {
-    if (!is_calm() || has_rotted_) {
+bool World::is_on_node(Node& node, std::uint64_t sample) {
+    if (!is_calm(node) || node.has_rotted) {
         return false;
     }
-    view_->refresh();
-    return view_->read(sample).has_value();
+    node.view->refresh();
+    return node.view->read(sample).has_value();
 }
 
 void World::check_room(Pod& pod) {
-    const bool is_new = schedule_.now() - granted_at_ < kSettled;
+    Node& node = *pod.node;
+    const bool is_new = schedule_.now() - node.granted_at < kSettled;
     if (!pod.is_ready_leader() || is_new) {
         return;
     }
     const sidecar::LeaderStatus status = pod.sidecar->leader()->status();
-    if (status.bytes.resident > grant_.resident_bytes) {
+    if (status.bytes.resident > node.grant.resident_bytes) {
         oracle_->accuse(fmt::format(
             "{} keeps {} bytes, the grant is {}",
             pod.sidecar->name(),
             status.bytes.resident.count(),
-            grant_.resident_bytes.count()));
+            node.grant.resident_bytes.count()));
     }
     // The window borrows from the grant. After a smaller grant, what clients hold may still be there.
-    std::erase_if(
-        old_grants_, [this](const auto& old) { return schedule_.now() - old.first > kGrantKept; });
-    Bytes grant = grant_.resident_bytes;
-    for (const auto& [ended_at, bytes] : old_grants_) {
+    std::erase_if(node.old_grants, [this](const auto& old) {
+        return schedule_.now() - old.first > kGrantKept;
+    });
+    Bytes grant = node.grant.resident_bytes;
+    for (const auto& [ended_at, bytes] : node.old_grants) {
         grant = std::max(grant, bytes);
     }
     const Bytes window = pod.config.datasets[0].window_bytes;
@@ -212,6 +304,27 @@ void World::check_room(Pod& pod) {
             grant.count(),
             window.count()));
     }
+}
+
+// What the pod's sidecar, which runs, is doing.
+Situation World::situation_of(const Pod& pod) const {
+    const sidecar::Leader* const leader = pod.sidecar->leader();
+    if (leader == nullptr) {
+        return pod.sidecar->holds_lock()            ? Situation::kRetiring
+               : pod.sidecar->role() == "following" ? Situation::kFollowing
+                                                    : Situation::kSeeking;
+    }
+    if (!pod.is_ready_leader()) {
+        return Situation::kRecovering;
+    }
+    const sidecar::LeaderStatus status = leader->status();
+    const Node& node = *pod.node;
+    if (status.bytes.resident > node.grant.resident_bytes ||
+        (node.has_shrunk && schedule_.now() - node.granted_at < kSettled)) {
+        return Situation::kShrinking;
+    }
+    return status.bytes.window > pod.config.datasets[0].window_bytes ? Situation::kBorrowing
+                                                                     : Situation::kLeading;
 }
 
 }  // namespace stoker::world

@@ -1,4 +1,5 @@
 // The faults of the world.
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -12,24 +13,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using Operation = test::FaultDevice::Operation;
-
-constexpr std::array<std::string_view, kFaultKinds> kFaultNames = {
-    "kill",
-    "kill in change",
-    "shut down",
-    "stop",
-    "cut",
-    "trainer killed",
-    "power cut",
-    "disk broken",
-    "disk full",
-    "disk read-only",
-    "bit rot",
-    "origin down",
-    "origin stalled",
-    "origin throttled",
-    "key refused",
-    "grant"};
 
 struct NamedOperation {
     Operation operation;
@@ -52,15 +35,15 @@ constexpr std::array kOperations = {
 
 }  // namespace
 
-std::string_view to_string(Fault fault) {
-    return kFaultNames.at(static_cast<std::size_t>(fault));
-}
-
-// A fault of the disk, of connections or of the whole node: its effects may be felt for a minute
-// after its end.
-Duration World::note_rough(Duration lasts) {
-    rough_until_ = std::max(rough_until_, schedule_.now() + lasts + seconds{60});
-    shaken_until_ = std::max(shaken_until_, schedule_.now() + lasts + seconds{10});
+// A fault of the disk, of connections or of the whole node, or of the origin (no node): its effects
+// may be felt for a minute after its end.
+Duration World::note_rough(Node* node, Duration lasts) {
+    for (Node& one : nodes_) {
+        if (node == nullptr || node == &one) {
+            one.rough_until = std::max(one.rough_until, schedule_.now() + lasts + seconds{60});
+            one.shaken_until = std::max(one.shaken_until, schedule_.now() + lasts + seconds{10});
+        }
+    }
     return lasts;
 }
 
@@ -69,7 +52,7 @@ Duration World::some_time() {
 }
 
 void World::schedule_fault(Fault fault) {
-    const double mean = seconds_of(plan_.every.at(static_cast<std::size_t>(fault)));
+    const double mean = seconds_of(every(fault));
     const double wait = -mean * std::log(1 - schedule_.luck().unit());
     schedule_.run_in(Duration{static_cast<Duration::rep>(wait * 1e9)}, [this, fault] {
         if (!faults_are_over_) {
@@ -79,45 +62,78 @@ void World::schedule_fault(Fault fault) {
     });
 }
 
+// Notes the situation of the sidecars that the fault meets: the pod's, else all of the node, else all.
+void World::count(Fault fault, Node* node, const Pod* pod) {
+    for (const Pod& one : pods_) {
+        const bool is_met = pod != nullptr ? pod == &one : node == nullptr || node == one.node;
+        if (is_met && one.sidecar != nullptr && !one.sidecar->is_dead()) {
+            ++table_.at(static_cast<std::size_t>(fault))
+                  .at(static_cast<std::size_t>(situation_of(one)));
+        }
+    }
+}
+
 void World::inject(Fault fault) {
     Pod& pod = pods_[schedule_.luck().below(pods_.size())];
-    if (fault <= Fault::kCut) {
-        if (pod.sidecar == nullptr) {
-            return;
-        }
-        const std::string role = pod.sidecar->role();
-        if (hit_sidecar(fault, pod)) {
-            ++faults_;
-            ++oracle_->counts[fmt::format("fault: {}, {}", to_string(fault), role)];
-        }
-        return;
-    }
-    if (fault == Fault::kTrainerKilled) {
-        if (pod.trainer == nullptr || pod.progress.is_done) {
-            return;
-        }
-        schedule_.say(fmt::format("kills {}", pod.trainer->name()));
-        pod.trainer->drop_sockets();
-        pod.trainer.reset();
-        schedule_.run_in(some_time(), [this, &pod] { start_trainer(pod); });
-    } else if (fault == Fault::kKeyRefused) {
-        refuse_key(pod);
-    } else if (fault == Fault::kBitRot) {
-        if (!rot()) {
-            return;
-        }
+    const FaultTable before = table_;
+    const bool is_pods = fault <= Fault::kTrainerKilled || fault == Fault::kKeyRefused;
+    const bool is_origins = fault >= Fault::kOriginDown && fault <= Fault::kOriginLies;
+    count(fault, is_origins ? nullptr : pod.node, is_pods ? &pod : nullptr);
+    if (hit(fault, pod)) {
+        ++faults_;
+        timeline_.on_fault(
+            schedule_.passed(), is_origins ? "origin" : pod.node->name, to_string(fault));
+        ++oracle_->counts[fmt::format("fault: {}", to_string(fault))];
     } else {
-        hit_node(fault);
+        table_ = before;
     }
-    ++faults_;
-    ++oracle_->counts[fmt::format("fault: {}", to_string(fault))];
+}
+
+// False: it can do nothing there now.
+bool World::hit(Fault fault, Pod& pod) {
+    switch (fault) {
+        case Fault::kTrainerKilled:
+            return kill_trainer(pod);
+        case Fault::kKeyRefused:
+            refuse_key(pod);
+            return true;
+        case Fault::kPowerCut:
+        case Fault::kNodeLost:
+        case Fault::kNodeRestart:
+            return hit_machine(fault, *pod.node);
+        case Fault::kBitRot:
+        case Fault::kDiskBroken:
+        case Fault::kDiskFull:
+        case Fault::kDiskReadOnly:
+            return hit_disk(fault, *pod.node);
+        case Fault::kOriginDown:
+        case Fault::kOriginStalled:
+        case Fault::kOriginThrottled:
+        case Fault::kOriginLies:
+            return hit_origin(fault);
+        case Fault::kGrant:
+            return change_grant(*pod.node);
+        default:
+            return pod.sidecar != nullptr && hit_sidecar(fault, pod);
+    }
+}
+
+bool World::kill_trainer(Pod& pod) {
+    if (pod.trainer == nullptr || pod.progress.is_done) {
+        return false;
+    }
+    schedule_.say(fmt::format("kills {}", pod.trainer->name()));
+    pod.trainer->drop_sockets();
+    pod.trainer.reset();
+    schedule_.run_in(some_time(), [this, &pod] { start_trainer(pod); });
+    return true;
 }
 
 void World::refuse_key(Pod& pod) {
     schedule_.say(fmt::format("the origin refuses the key of {}", pod.settings.pod));
     site_->weather.refused.insert(pod.settings.pod);
     pod.refused_at = pod.refused_at.value_or(schedule_.now());
-    const Duration lasts = note_rough(some_time());
+    const Duration lasts = note_rough(pod.node, some_time());
     pod.refused_until = std::max(pod.refused_until, schedule_.now() + lasts);
     schedule_.run_in(lasts, [this, &pod] {
         if (pod.refused_at && schedule_.now() >= pod.refused_until) {
@@ -130,6 +146,7 @@ void World::accept_key(Pod& pod) {
     schedule_.say(fmt::format("the origin accepts the key of {}", pod.settings.pod));
     site_->weather.refused.erase(pod.settings.pod);
     pod.refused_at.reset();
+    pod.refused_until = schedule_.now();
 }
 
 bool World::hit_sidecar(Fault fault, Pod& pod) {
@@ -158,7 +175,7 @@ bool World::hit_sidecar(Fault fault, Pod& pod) {
             }
             schedule_.say("stops " + who);
             sidecar.stop();
-            schedule_.run_in(note_rough(some_time()), [this, &pod, starts = pod.starts] {
+            schedule_.run_in(note_rough(pod.node, some_time()), [this, &pod, starts = pod.starts] {
                 if (pod.starts == starts) {
                     let_go_on(pod);
                 }
@@ -166,7 +183,7 @@ bool World::hit_sidecar(Fault fault, Pod& pod) {
             return true;
         default:
             schedule_.say("cuts a connection of " + who);
-            note_rough(Duration{});
+            note_rough(pod.node, Duration{});
             return sidecar.cut_connection();
     }
 }
@@ -180,109 +197,190 @@ void World::let_go_on(Pod& pod) {
     }
 }
 
-void World::hit_node(Fault fault) {
+bool World::hit_disk(Fault fault, Node& node) {
+    if (fault == Fault::kBitRot) {
+        return rot(node);
+    }
+    if (fault == Fault::kDiskBroken) {
+        break_disk(node);
+        return true;
+    }
+    const bool is_full = fault == Fault::kDiskFull;
+    if (is_full) {
+        node.disk->set_capacity(Bytes{node.capacity.count() / (2 + schedule_.luck().below(40))});
+    } else {
+        node.disk->set_read_only(true);
+    }
+    schedule_.say(
+        fmt::format("the disk of {} is {}", node.name, is_full ? "smaller" : "read-only"));
+    schedule_.run_in(note_rough(&node, some_time()), [this, &node, is_full] {
+        schedule_.say(fmt::format(
+            "the disk of {} is no longer {}", node.name, is_full ? "smaller" : "read-only"));
+        if (is_full) {
+            node.disk->set_capacity(node.capacity);
+        } else {
+            node.disk->set_read_only(false);
+        }
+    });
+    return true;
+}
+
+bool World::hit_origin(Fault fault) {
     OriginSite::Weather& weather = site_->weather;
     const auto until_over = [this](const char* what, auto mend) {
         schedule_.say(what);
-        schedule_.run_in(note_rough(some_time()), [this, what, mend] {
+        schedule_.run_in(note_rough(nullptr, some_time()), [this, what, mend] {
             schedule_.say(fmt::format("no longer: {}", what));
             mend();
         });
     };
-    switch (fault) {
-        case Fault::kPowerCut:
-            cut_power();
-            break;
-        case Fault::kDiskBroken:
-            break_disk();
-            break;
-        case Fault::kDiskFull:
-            disk_->set_capacity(Bytes{plan_.disk.count() / (2 + schedule_.luck().below(40))});
-            until_over("the disk is smaller", [this] { disk_->set_capacity(plan_.disk); });
-            break;
-        case Fault::kDiskReadOnly:
-            disk_->set_read_only(true);
-            until_over("the disk is read-only", [this] { disk_->set_read_only(false); });
-            break;
-        case Fault::kOriginDown:
-            weather.failing = 1;
-            until_over("the origin is down", [&weather] { weather.failing = 0; });
-            break;
-        case Fault::kOriginStalled:
-            weather.is_stalled = true;
-            until_over("the origin stalls", [&weather] { weather.is_stalled = false; });
-            break;
-        case Fault::kOriginThrottled:
-            weather.failing = schedule_.luck().unit();
-            weather.latency = 5 * fair_.latency;
-            until_over("the origin throttles", [this, &weather] {
-                weather.failing = 0;
-                weather.latency = fair_.latency;
-            });
-            break;
-        default:
-            old_grants_.emplace_back(schedule_.now(), grant_.resident_bytes);
-            grant_.resident_bytes =
-                Bytes{schedule_.luck().below(dataset_->manifest().total_bytes().count() * 3 / 2)};
-            granted_at_ = schedule_.now();
-            schedule_.say(fmt::format("grants {} bytes", grant_.resident_bytes.count()));
-            for (Pod& pod : pods_) {
-                if (pod.sidecar != nullptr && !pod.sidecar->is_dead()) {
-                    pod.sidecar->set_grant(grant_);
-                }
-            }
+    if (fault == Fault::kOriginDown) {
+        weather.failing = 1;
+        until_over("the origin is down", [&weather] { weather.failing = 0; });
+    } else if (fault == Fault::kOriginStalled) {
+        weather.is_stalled = true;
+        until_over("the origin stalls", [&weather] { weather.is_stalled = false; });
+    } else if (fault == Fault::kOriginLies) {
+        weather.lying = schedule_.luck().unit();
+        until_over("the origin lies", [this, &weather] {
+            weather.lying = 0;
+            lied_until_ = schedule_.now();
+        });
+        lied_until_ = TimePoint::max();
+    } else {
+        weather.failing = schedule_.luck().unit();
+        weather.latency = 5 * fair_.latency;
+        until_over("the origin throttles", [this, &weather] {
+            weather.failing = 0;
+            weather.latency = fair_.latency;
+        });
     }
+    return true;
 }
 
-void World::break_disk() {
+bool World::change_grant(Node& node) {
+    const Bytes old = node.grant.resident_bytes;
+    node.old_grants.emplace_back(schedule_.now(), old);
+    node.grant.resident_bytes = draw_grant();
+    node.granted_at = schedule_.now();
+    node.has_shrunk = node.grant.resident_bytes < old;
+    schedule_.say(
+        fmt::format("grants {} bytes on {}", node.grant.resident_bytes.count(), node.name));
+    for (Pod& pod : pods_) {
+        if (pod.node == &node && pod.sidecar != nullptr && !pod.sidecar->is_dead()) {
+            pod.sidecar->set_grant(node.grant);
+        }
+    }
+    return true;
+}
+
+void World::break_disk(Node& node) {
     const auto& [operation, name] = kOperations.at(schedule_.luck().below(kOperations.size()));
-    schedule_.say(fmt::format("the disk fails every {}", name));
-    disk_->set_broken(operation, true);
-    ++unreadable_;
-    schedule_.run_in(note_rough(some_time()), [this, broken = operation] {
-        schedule_.say("the disk works again");
-        --unreadable_;
-        disk_->set_broken(broken, false);
+    schedule_.say(fmt::format("the disk of {} fails every {}", node.name, name));
+    node.disk->set_broken(operation, true);
+    ++node.unreadable;
+    schedule_.run_in(note_rough(&node, some_time()), [this, &node, broken = operation] {
+        schedule_.say(fmt::format("the disk of {} works again", node.name));
+        --node.unreadable;
+        node.disk->set_broken(broken, false);
     });
 }
 
-bool World::rot() {
+bool World::rot(Node& node) {
     std::vector<std::string> segments;
-    for (const std::string& path : disk_->paths()) {
-        if (path.ends_with(".seg") && disk_->content(path)->size() > 0) {
+    for (const std::string& path : node.disk->paths()) {
+        if (path.ends_with(".seg") && node.disk->content(path)->size() > 0) {
             segments.push_back(path);
         }
     }
     if (segments.empty()) {
         return false;
     }
-    has_rotted_ = true;
+    node.has_rotted = true;
     Prng& luck = schedule_.luck();
     const std::string& path = segments[luck.below(segments.size())];
     schedule_.say("a bit rots in " + path.substr(folder_.path().size()));
-    disk_->flip_bit(
-        path, luck.below(disk_->content(path)->size()), static_cast<unsigned>(luck.below(8)));
+    const std::uint64_t byte = luck.below(node.disk->content(path)->size());
+    node.disk->flip_bit(path, byte, static_cast<unsigned>(luck.below(8)));
     return true;
 }
 
-void World::cut_power() {
-    schedule_.say("the power is cut");
-    const Duration away = note_rough(some_time());
+// The nodes with power, without this one.
+std::vector<World::Node*> World::others_than(const Node& node) {
+    std::vector<Node*> others;
+    for (Node& other : nodes_) {
+        if (&other != &node && !other.is_lost && schedule_.now() >= other.on_at) {
+            others.push_back(&other);
+        }
+    }
+    return others;
+}
+
+bool World::hit_machine(Fault fault, Node& node) {
+    if (fault == Fault::kPowerCut) {
+        schedule_.say(fmt::format("the power of {} is cut", node.name));
+        switch_off(node, fault, note_rough(&node, some_time()));
+        return true;
+    }
+    if (fault == Fault::kNodeRestart) {
+        schedule_.say(fmt::format("{} shuts down and starts again", node.name));
+        switch_off(node, fault, note_rough(&node, some_time()));
+        return true;
+    }
+    const std::vector<Node*> others = others_than(node);
+    if (others.empty()) {
+        return false;
+    }
+    const bool is_for_ever = schedule_.draw_chance(0.3);
+    schedule_.say(fmt::format("{} is lost{}", node.name, is_for_ever ? " for ever" : ""));
+    node.is_lost = true;
+    const Duration away = schedule_.draw(seconds{20}, seconds{300});
+    switch_off(node, fault, note_rough(&node, away));
+    schedule_.set_speaker("world");
     for (Pod& pod : pods_) {
+        if (pod.node == &node) {
+            Node& other = *others[schedule_.luck().below(others.size())];
+            place(pod, other);
+            schedule_.say(fmt::format("{} moves to {}", pod.settings.pod, other.name));
+            note_rough(&other, Duration{});
+        }
+    }
+    if (!is_for_ever) {
+        schedule_.run_in(away, [this, &node] {
+            schedule_.say(node.name + " is back");
+            node.is_lost = false;
+        });
+    }
+    return true;
+}
+
+// Ends all processes of the node. Those that are not moved start again after `away`.
+void World::switch_off(Node& node, Fault fault, Duration away) {
+    const bool is_orderly = fault == Fault::kNodeRestart;
+    node.on_at = std::max(node.on_at, schedule_.now() + away);
+    for (Pod& pod : pods_) {
+        if (pod.node != &node) {
+            continue;
+        }
+        const Duration later = fault == Fault::kNodeLost
+                                   ? schedule_.draw(seconds{1}, seconds{60})
+                                   : away + schedule_.draw(Duration{}, seconds{5});
         if (pod.sidecar != nullptr) {
-            pod.sidecar->kill();
-            end_sidecar(pod, away + schedule_.draw(Duration{}, seconds{5}));
+            if (!is_orderly || pod.sidecar->is_stopped()) {
+                pod.sidecar->kill();
+            }
+            end_sidecar(pod, later);
         }
         if (pod.trainer != nullptr && !pod.progress.is_done) {
             pod.trainer->drop_sockets();
             pod.trainer.reset();
-            schedule_.run_in(away + schedule_.draw(Duration{}, seconds{5}), [this, &pod] {
-                start_trainer(pod);
-            });
+            schedule_.run_in(later, [this, &pod] { start_trainer(pod); });
         }
     }
-    disk_->power_cut();
-    ++boots_;
+    if (!is_orderly) {
+        node.disk->power_cut();
+    }
+    ++node.boots;
 }
 
 // Ends every fault; what was killed starts again by itself.
@@ -290,15 +388,31 @@ void World::heal() {
     schedule_.say("no more faults");
     faults_are_over_ = true;
     site_->weather = fair_;
-    disk_->set_capacity(plan_.disk);
-    disk_->set_read_only(false);
-    for (const auto& [operation, name] : kOperations) {
-        disk_->set_broken(operation, false);
+    if (lied_until_) {
+        lied_until_ = std::min(*lied_until_, schedule_.now());
+    }
+    for (Node& node : nodes_) {
+        node.disk->set_capacity(node.capacity);
+        node.disk->set_read_only(false);
+        for (const auto& [operation, name] : kOperations) {
+            node.disk->set_broken(operation, false);
+        }
     }
     for (Pod& pod : pods_) {
         let_go_on(pod);
         if (pod.refused_at) {
             accept_key(pod);
+        }
+    }
+    give_keys();
+}
+
+// A guest without a key may wait for ever: its node may have no owner's pod, a leader may have
+// refused a sample for good, and a batch may be larger than the guests' part of the window.
+void World::give_keys() {
+    for (const Pod& pod : pods_) {
+        if (site_->keyless.erase(pod.settings.pod) > 0) {
+            schedule_.say(pod.settings.pod + " gets a key of its own");
         }
     }
 }

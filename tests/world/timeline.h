@@ -1,0 +1,50 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/bytes.h"
+#include "common/base/clock.h"
+
+namespace stoker::world {
+
+// One node at one time. The bytes are of its leader; zero without a leader that is ready.
+struct Moment {
+    Duration at{};  // since the beginning
+    std::string node;
+    std::string leader;  // empty: none that is ready
+    Bytes grant{};
+    Bytes resident{};
+    Bytes window{};
+    Bytes fetched{};  // from the origin, since this leader began to lead
+};
+
+// What happened in a run: who led, what was granted, held and fetched, and the faults.
+class Timeline {
+public:
+    // `place`: the node's name, or "origin".
+    void on_fault(Duration at, std::string place, std::string_view fault);
+
+    // A line for each change of a leader, grant or fault, in the order of time.
+    [[nodiscard]] std::string text() const;
+
+    // One page with a chart for each node; needs nothing from elsewhere.
+    [[nodiscard]] std::string html(const std::string& title) const;
+
+    std::vector<Moment> moments;  // in the order of time
+
+private:
+    struct FaultEvent {
+        Duration at{};
+        std::string place;
+        std::string fault;
+    };
+
+    [[nodiscard]] std::vector<std::string> nodes() const;
+    [[nodiscard]] std::string chart(const std::string& node, double width_s) const;
+
+    std::vector<FaultEvent> faults_;
+};
+
+}  // namespace stoker::world
