@@ -91,17 +91,21 @@ BlockingClient::~BlockingClient() = default;
 
 Status BlockingClient::call(HttpRequest request, HttpSink sink, const std::stop_token& stop) {
     const SigpipeBlock no_sigpipe;
+    // Destroyed in reverse: the call may hold a handle of the lane, and the turn ends last.
+    Turn turn;
+    std::unique_ptr<Lane> lane;
     CurlCall call{CallId{}, std::move(request), std::move(sink), options_, *clock_};
-    STOKER_TRY(auto lane, take_lane(call, stop));
+    STOKER_TRY(turn, take_turn(call, stop));
+    lane = take_lane();
     Status status = transfer(*lane, call, stop);
     curl_multi_remove_handle(lane->multi.get(), call.easy());
     lane->easy = call.release_easy();
     curl_easy_reset(lane->easy.get());
-    give_back(std::move(lane));
+    keep(std::move(lane));
     return status;
 }
 
-Result<std::unique_ptr<BlockingClient::Lane>> BlockingClient::take_lane(
+Result<BlockingClient::Turn> BlockingClient::take_turn(
     const CurlCall& call, const std::stop_token& stop) {
     std::condition_variable_any woken;
     std::unique_lock lock(mutex_);
@@ -109,28 +113,42 @@ Result<std::unique_ptr<BlockingClient::Lane>> BlockingClient::take_lane(
         const bool is_free = options_.connections_max == 0 || in_use_ < options_.connections_max;
         return is_free && waiting_.front() == &woken;
     };
+    const auto leave = [&](void* /*guard*/) {  // under the lock, which is released later
+        std::erase(waiting_, &woken);
+        wake_next();
+    };
     waiting_.push_back(&woken);
-    Status turn;
-    while (turn && !is_our_turn()) {
+    const std::unique_ptr<void, decltype(leave)> leave_at_the_end{&woken, leave};
+    while (!is_our_turn()) {
         const TimePoint now = clock_->now();
         if (stop.stop_requested()) {
-            turn = fail(ErrorCode::kCancelled, "cancelled");
-        } else if (now >= call.deadline()) {
-            turn = fail(call.expiry(now));
-        } else {
-            woken.wait_for(lock, stop, std::min(call.deadline() - now, kPollMax), is_our_turn);
+            return fail(ErrorCode::kCancelled, "cancelled");
+        }
+        if (now >= call.deadline()) {
+            return fail(call.expiry(now));
+        }
+        woken.wait_for(lock, stop, std::min(call.deadline() - now, kPollMax), is_our_turn);
+    }
+    ++in_use_;
+    return Turn{this};
+}
+
+void BlockingClient::EndTurn::operator()(BlockingClient* client) const {
+    const std::lock_guard lock(client->mutex_);
+    --client->in_use_;
+    client->wake_next();
+}
+
+std::unique_ptr<BlockingClient::Lane> BlockingClient::take_lane() {
+    {
+        const std::lock_guard lock(mutex_);
+        if (!idle_.empty()) {
+            auto lane = std::move(idle_.back());
+            idle_.pop_back();
+            return lane;
         }
     }
-    std::erase(waiting_, &woken);
-    in_use_ += turn ? 1 : 0;
-    wake_next();
-    STOKER_TRY_VOID(turn);
-    if (idle_.empty()) {
-        return std::make_unique<Lane>();
-    }
-    auto lane = std::move(idle_.back());
-    idle_.pop_back();
-    return lane;
+    return std::make_unique<Lane>();
 }
 
 void BlockingClient::wake_next() {
@@ -139,17 +157,16 @@ void BlockingClient::wake_next() {
     }
 }
 
-void BlockingClient::give_back(std::unique_ptr<Lane> lane) {
+void BlockingClient::keep(std::unique_ptr<Lane> lane) {
     std::vector<std::unique_ptr<Lane>> stale;  // closed after the lock is released
     const TimePoint now = lane->used_at = clock_->now();
     const std::lock_guard lock(mutex_);
-    --in_use_;
     idle_.push_back(std::move(lane));
+    stale.reserve(idle_.size());
     const auto fresh = std::ranges::find_if(
         idle_, [&](const auto& one) { return now - one->used_at <= kIdleMax; });
     std::move(idle_.begin(), fresh, std::back_inserter(stale));
     idle_.erase(idle_.begin(), fresh);
-    wake_next();
 }
 
 Status BlockingClient::transfer(Lane& lane, CurlCall& call, const std::stop_token& stop) {

@@ -32,17 +32,24 @@ public:
     // Returns when the response is complete, has failed, or `stop` is requested (kCancelled, soon).
     // Nothing is sent if `stop` was requested before. The sink's on_response and on_data run on
     // this thread and may block; on_done is not called. While connections_max calls run, further
-    // ones wait in order; that time counts towards total_timeout.
+    // ones wait in order; that time counts towards total_timeout. Throws std::bad_alloc at most.
     Status call(HttpRequest request, HttpSink sink, const std::stop_token& stop);
 
 private:
     struct Lane;  // one connection and its curl handles; one call at a time uses it
 
+    struct EndTurn {
+        void operator()(BlockingClient* client) const;
+    };
+
+    using Turn = std::unique_ptr<BlockingClient, EndTurn>;  // of a call; counted in in_use_
+
     BlockingClient(ClientOptions options, const Clock& clock);
 
-    Result<std::unique_ptr<Lane>> take_lane(const CurlCall& call, const std::stop_token& stop);
+    Result<Turn> take_turn(const CurlCall& call, const std::stop_token& stop);
     void wake_next();
-    void give_back(std::unique_ptr<Lane> lane);
+    std::unique_ptr<Lane> take_lane();
+    void keep(std::unique_ptr<Lane> lane);
     Status transfer(Lane& lane, CurlCall& call, const std::stop_token& stop);
 
     const ClientOptions options_;
@@ -50,7 +57,7 @@ private:
     std::mutex mutex_;
     // Under mutex_.
     std::vector<std::unique_ptr<Lane>> idle_;           // the last one was used last
-    std::deque<std::condition_variable_any*> waiting_;  // for a lane, in order; the first is woken
+    std::deque<std::condition_variable_any*> waiting_;  // for a turn, in order; the first is woken
     std::size_t in_use_ = 0;
 };
 

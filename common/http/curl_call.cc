@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <exception>
 #include <mutex>
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -307,16 +309,33 @@ void CurlCall::finish(Status status) {
     sink_ = HttpSink{};
 }
 
+// Runs a callback of curl, which is C code: an exception must not unwind it. It ends the transfer.
+template <class Take>
+bool CurlCall::without_throwing(Take&& take) {
+    try {
+        return take();
+    } catch (const std::bad_alloc&) {
+        verdict_ = fail(ErrorCode::kResourceExhausted, "out of memory");
+    } catch (const std::exception& error) {
+        verdict_ = fail(ErrorCode::kInternal, error.what());
+    } catch (...) {
+        verdict_ = fail(ErrorCode::kInternal, "exception");
+    }
+    return false;
+}
+
 std::size_t CurlCall::on_header(char* data, std::size_t size, std::size_t count, void* self) {
     auto* call = static_cast<CurlCall*>(self);
-    return call->take_header({data, size * count}) ? size * count : 0;
+    const std::string_view line{data, size * count};
+    return call->without_throwing([&] { return call->take_header(line); }) ? line.size() : 0;
 }
 
 std::size_t CurlCall::on_body(char* data, std::size_t size, std::size_t count, void* self) {
     auto* call = static_cast<CurlCall*>(self);
     const auto bytes = std::as_bytes(std::span{data, size * count});
     // Returning any other count than the given one makes curl stop.
-    return call->take_body(bytes) ? bytes.size() : (bytes.empty() ? 1 : 0);
+    const bool goes_on = call->without_throwing([&] { return call->take_body(bytes); });
+    return goes_on ? bytes.size() : (bytes.empty() ? 1 : 0);
 }
 
 std::size_t CurlCall::on_upload(char* data, std::size_t size, std::size_t count, void* self) {

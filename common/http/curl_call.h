@@ -71,6 +71,8 @@ private:
     static std::size_t on_upload(char* data, std::size_t size, std::size_t count, void* self);
     static int on_socket(void* self, curl_socket_t socket, curlsocktype purpose);
 
+    template <class Take>
+    bool without_throwing(Take&& take);
     bool take_header(std::string_view line);
     bool take_body(std::span<const std::byte> data);
     void set_request_options();

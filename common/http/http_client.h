@@ -37,7 +37,8 @@ struct HttpRequest {
 
 // Callbacks for a response. All three run on the client's own thread, one at a time per call. They
 // must not block, because all other calls of the client would wait. They may call start() and
-// cancel(). Empty functions are skipped.
+// cancel(). Empty functions are skipped. An exception of on_response or on_data ends the call with
+// kResourceExhausted (std::bad_alloc) or kInternal. BlockingClient has its own rules for threads.
 struct HttpSink {
     // Called once, after the final header (1xx are skipped). Any status is a response: 404 is not
     // an error here.
@@ -60,8 +61,10 @@ struct ClientOptions {
     std::string ca_pem{};       // the same as text; wins over ca_file
     std::string unix_socket{};  // connect here for every URL; "": to the URL's address
     bool verify = true;  // certificate and host name; off only for tests or by explicit setting
-    std::uint32_t connections_max = 0;    // open at once; more calls wait in order; 0: no limit
-    std::uint32_t idle_connections = 16;  // kept open for reuse, for at most 60 s
+    std::uint32_t connections_max = 0;  // open at once; more calls wait in order; 0: no limit
+    // Kept open for reuse, for at most 60 s. BlockingClient ignores this number: it keeps each
+    // connection that it has needed, and closes those idle for 60 s when a later call ends.
+    std::uint32_t idle_connections = 16;
     std::string user_agent = "stoker/" STOKER_VERSION;
     ProxySettings proxies{};  // none; the environment is ignored
 };

@@ -3,8 +3,11 @@
 #include <atomic>
 #include <condition_variable>
 #include <future>
+#include <map>
 #include <mutex>
+#include <new>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -14,6 +17,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/http_script_server.h"
+#include "tests/support/poll.h"
 #include "tests/unit/common/http/make_client.h"
 
 namespace stoker::http {
@@ -28,8 +32,10 @@ using testing::HasSubstr;
 
 constexpr auto kPatience = 20s;
 
-std::unique_ptr<BlockingClient> make_blocking(ClientOptions options = {}) {
-    static const SystemClock clock;
+const SystemClock kClock;
+
+std::unique_ptr<BlockingClient> make_blocking(
+    ClientOptions options = {}, const Clock& clock = kClock) {
     auto client = BlockingClient::make(std::move(options), clock);
     EXPECT_TRUE(client.has_value());
     return *std::move(client);
@@ -172,6 +178,93 @@ TEST(BlockingClient, SinkMayStopTheTransferAndTheNextCallWorks) {
     EXPECT_TRUE(send(*client, get(server.url())));
 }
 
+Status receive(BlockingClient& client, const std::string& url, HttpSink sink) {
+    return client.call(get(url), std::move(sink), {});
+}
+
+TEST(BlockingClient, AnExceptionOfTheSinkEndsOnlyItsCall) {
+    HttpScriptServer server{replying("ok")};
+    ClientOptions options;
+    options.connections_max = 8;
+    const auto client = make_blocking(options);
+    for (int i = 0; i < 4; ++i) {
+        HttpSink on_response;
+        on_response.on_response = [](int, const Headers&) { throw std::bad_alloc{}; };
+        const Status no_memory = receive(*client, server.url(), std::move(on_response));
+        ASSERT_FALSE(no_memory.has_value());
+        EXPECT_EQ(no_memory.error().code, ErrorCode::kResourceExhausted);
+        HttpSink on_data;
+        on_data.on_data = [](std::span<const std::byte>) -> bool {
+            throw std::runtime_error{"why"};
+        };
+        const Status broken = receive(*client, server.url(), std::move(on_data));
+        ASSERT_FALSE(broken.has_value());
+        EXPECT_EQ(broken.error().code, ErrorCode::kInternal);
+        EXPECT_EQ(broken.error().message, "why");
+    }
+    EXPECT_TRUE(send(*client, get(server.url())));
+}
+
+// The system's clock, set forward by advance(). Counts the readings of each thread; the one that
+// fail_after() names throws. Thread-safe.
+class TestClock final : public Clock {
+public:
+    [[nodiscard]] TimePoint now() const override {
+        const std::lock_guard lock{mutex_};
+        ++readings_[std::this_thread::get_id()];
+        if (left_ > 0 && --left_ == 0) {
+            throw std::bad_alloc{};
+        }
+        return kClock.now() + ahead_;
+    }
+
+    [[nodiscard]] WallTime wall_now() const override { return kClock.wall_now(); }
+
+    void advance(Duration by) {
+        const std::lock_guard lock{mutex_};
+        ahead_ += by;
+    }
+
+    // 0: none fails.
+    void fail_after(int readings) {
+        const std::lock_guard lock{mutex_};
+        left_ = readings;
+    }
+
+    [[nodiscard]] int readings_of(std::thread::id thread) const {
+        const std::lock_guard lock{mutex_};
+        return readings_[thread];
+    }
+
+private:
+    mutable std::mutex mutex_;
+    mutable std::map<std::thread::id, int> readings_;
+    mutable int left_ = 0;
+    Duration ahead_{};
+};
+
+TEST(BlockingClient, AnExceptionAnywhereInACallLeavesRoomForTheNext) {
+    HttpScriptServer server{replying("ok")};
+    TestClock clock;
+    ClientOptions options;
+    options.connections_max = 1;
+    const auto client = make_blocking(options, clock);
+    int thrown = 0;
+    for (int readings = 1; readings <= 20; ++readings) {
+        clock.fail_after(readings);
+        try {
+            static_cast<void>(send(*client, get(server.url())));
+        } catch (const std::bad_alloc&) {
+            ++thrown;
+        }
+        clock.fail_after(0);
+        HttpRequest request = get(server.url());
+        request.total_timeout = 10s;
+        ASSERT_TRUE(send(*client, std::move(request))) << "after reading " << readings;
+    }
+    EXPECT_GE(thrown, 3);
+}
+
 // Each connection answers one request and closes at the second one, without a response, once.
 HttpScriptServer::Script dies_on_second_request(std::atomic<int>& requests) {
     return [&requests](ScriptConnection& to) {
@@ -215,6 +308,8 @@ TEST(BlockingClient, LimitsItsConnections) {
         const int now = ++open;
         for (int before = most; before < now && !most.compare_exchange_weak(before, now);) {
         }
+        EXPECT_TRUE(test::eventually([&] { return most >= 3; })) << "three at once";
+        std::this_thread::sleep_for(5ms);  // time for a fourth one
         --open;
         to.reply(200, "ok");
     })};
@@ -231,7 +326,7 @@ TEST(BlockingClient, LimitsItsConnections) {
             });
         }
     }
-    EXPECT_LE(most, 3);
+    EXPECT_EQ(most, 3);
     EXPECT_LE(server.connection_count(), 3);
 }
 
@@ -253,8 +348,12 @@ public:
           }} {
         ClientOptions options;
         options.connections_max = 1;
-        client_ = make_blocking(options);
-        holder_ = std::jthread{[this] { EXPECT_TRUE(send(*client_, get(server_.url("/holds")))); }};
+        client_ = make_blocking(options, clock_);
+        holder_ = std::jthread{[this] {
+            HttpRequest request = get(server_.url("/holds"));
+            request.total_timeout = Duration::zero();
+            EXPECT_TRUE(send(*client_, std::move(request)));
+        }};
         held_.get_future().wait();
     }
 
@@ -268,6 +367,26 @@ public:
     }
 
     BlockingClient& client() { return *client_; }
+
+    TestClock& clock() { return clock_; }
+
+    [[nodiscard]] int connection_count() const { return server_.connection_count(); }
+
+    // Sends `request` on a thread of its own and returns when it is in the queue: a call reads the
+    // clock when it starts, and again when it has to wait.
+    std::future<Status> queue(HttpRequest request, std::stop_token stop = {}) {
+        std::promise<std::thread::id> started;
+        auto thread = started.get_future();
+        auto status = std::async(
+            std::launch::async,
+            [this, &started, request = std::move(request), stop = std::move(stop)]() mutable {
+                started.set_value(std::this_thread::get_id());
+                return send(*client_, std::move(request), std::move(stop));
+            });
+        const auto id = thread.get();
+        EXPECT_TRUE(test::eventually([&] { return clock_.readings_of(id) >= 2; }));
+        return status;
+    }
 
     HttpRequest request(const std::string& target) { return get(server_.url(target)); }
 
@@ -283,6 +402,7 @@ private:
     std::mutex mutex_;
     std::vector<std::string> targets_;  // in the order of arrival
     bool is_released_ = false;
+    TestClock clock_;
     HttpScriptServer server_;
     std::unique_ptr<BlockingClient> client_;
     std::jthread holder_;
@@ -302,19 +422,34 @@ TEST(BlockingClient, TimeInTheQueueCounts) {
 TEST(BlockingClient, StopEndsACallInTheQueue) {
     OccupiedClient occupied;
     std::stop_source stop;
-    std::jthread stopper{[&] { stop.request_stop(); }};
-    const Error error = error_of(occupied.client(), occupied.request("/stopped"), stop.get_token());
-    EXPECT_EQ(error.code, ErrorCode::kCancelled);
+    auto queued = occupied.queue(occupied.request("/stopped"), stop.get_token());
+    stop.request_stop();
+    const Status stopped = queued.get();
+    ASSERT_FALSE(stopped.has_value());
+    EXPECT_EQ(stopped.error().code, ErrorCode::kCancelled);
     occupied.release();
     EXPECT_TRUE(send(occupied.client(), occupied.request("/next")));
     EXPECT_EQ(occupied.targets(), std::vector<std::string>{"/next"});
 }
 
+TEST(BlockingClient, CallsInTheQueueRunInTheirOrder) {
+    OccupiedClient occupied;
+    const std::vector<std::string> targets{"/1", "/2", "/3", "/4", "/5"};
+    std::vector<std::future<Status>> queued;
+    for (const std::string& target : targets) {
+        queued.push_back(occupied.queue(occupied.request(target)));
+    }
+    occupied.release();
+    for (auto& status : queued) {
+        EXPECT_TRUE(status.get());
+    }
+    EXPECT_EQ(occupied.targets(), targets);
+}
+
 TEST(BlockingClient, RejectsMissingCaFile) {
-    static const SystemClock clock;
     ClientOptions options;
     options.ca_file = "/no/such/file";
-    const auto client = BlockingClient::make(std::move(options), clock);
+    const auto client = BlockingClient::make(std::move(options), kClock);
     ASSERT_FALSE(client.has_value());
     EXPECT_EQ(client.error().code, ErrorCode::kInvalidArgument);
     EXPECT_THAT(client.error().message, HasSubstr("/no/such/file"));
