@@ -172,6 +172,9 @@ void BlockingClient::keep(std::unique_ptr<Lane> lane) {
 Status BlockingClient::transfer(Lane& lane, CurlCall& call, const std::stop_token& stop) {
     CURLM* multi = lane.multi.get();
     STOKER_TRY_VOID(call.prepare(std::move(lane.easy), false));
+    if (const TimePoint now = clock_->now(); now >= call.deadline()) {
+        return fail(call.expiry(now));  // the time limit ended in the queue: nothing is sent
+    }
     check(curl_multi_add_handle(multi, call.easy()));
     const std::stop_callback wake(stop, [multi] { curl_multi_wakeup(multi); });
     while (!stop.stop_requested()) {

@@ -446,6 +446,21 @@ TEST(BlockingClient, CallsInTheQueueRunInTheirOrder) {
     EXPECT_EQ(occupied.targets(), targets);
 }
 
+TEST(BlockingClient, SendsNothingWhenItsTurnComesAfterItsDeadline) {
+    OccupiedClient occupied;
+    HttpRequest request = occupied.request("/late");
+    request.total_timeout = 1h;
+    auto queued = occupied.queue(std::move(request));
+    occupied.clock().advance(2h);
+    occupied.release();
+    const Status late = queued.get();
+    ASSERT_FALSE(late.has_value());
+    EXPECT_EQ(late.error().code, ErrorCode::kDeadlineExceeded);
+    EXPECT_TRUE(send(occupied.client(), occupied.request("/next")));
+    EXPECT_EQ(occupied.targets(), std::vector<std::string>{"/next"});
+    EXPECT_EQ(occupied.connection_count(), 1) << "no request was cut off";
+}
+
 TEST(BlockingClient, RejectsMissingCaFile) {
     ClientOptions options;
     options.ca_file = "/no/such/file";
