@@ -21,6 +21,7 @@ namespace {
 
 constexpr std::size_t kSpareHandlesMax = 64;
 constexpr Duration kPollMax = std::chrono::minutes{1};
+constexpr int kCommandTurnsMax = 3;
 
 struct StartCommand {
     CallId id;
@@ -151,26 +152,31 @@ void CurlClient::run() {
     cancel_everything();
 }
 
-// Runs what is due until that brings no more commands: every turn of run() asks all connections,
-// which is expensive. False: the client is closing.
+// Runs what is due, and then the commands that this has brought: every turn of run() asks all
+// connections, which is expensive. kCommandTurnsMax bounds it, because the connections wait
+// meanwhile. False: the client is closing.
 bool CurlClient::take_commands() {
-    Inbox batch;
-    {
-        auto inbox = inbox_.lock();
-        if (inbox->stopping) {
-            return false;
+    for (int turn = 0; turn < kCommandTurnsMax; ++turn) {
+        Inbox batch;
+        {
+            auto inbox = inbox_.lock();
+            if (inbox->stopping) {
+                return false;
+            }
+            if (turn > 0 && inbox->is_empty()) {
+                return true;
+            }
+            std::swap(batch, *inbox);
         }
-        std::swap(batch, *inbox);
+        for (StartCommand& command : batch.starts) {
+            begin(std::move(command));
+        }
+        for (auto& task : batch.tasks) {
+            tasks_.insert(std::move(task));
+        }
+        run_tasks(clock_->now());
     }
-    for (StartCommand& command : batch.starts) {
-        begin(std::move(command));
-    }
-    for (auto& task : batch.tasks) {
-        tasks_.insert(std::move(task));
-    }
-    run_tasks(clock_->now());
-    const bool is_done = inbox_.lock()->is_empty();
-    return is_done || take_commands();
+    return true;
 }
 
 void CurlClient::run_tasks(TimePoint now) {

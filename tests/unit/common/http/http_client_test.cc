@@ -1,9 +1,12 @@
 #include "common/http/http_client.h"
 
+#include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <future>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -244,6 +247,38 @@ TEST(HttpClient, RunsTasksOnItsThreadInTheOrderOfTheirTimes) {
     });
     EXPECT_NE(last.get_future().get(), std::this_thread::get_id());
     EXPECT_EQ(order, (std::vector{0, 1, 2, 3}));
+}
+
+TEST(HttpClient, TasksThatStartTasksDoNotStopItsCalls) {
+    HttpScriptServer server{
+        answering([](const ScriptRequest&, ScriptConnection& to) { to.reply(200, "ok"); })};
+    std::atomic<bool> is_over = false;
+    std::function<void()> again;
+    const auto client = make_client();
+    again = [&] {
+        if (!is_over) {
+            client->run_at({}, again);
+        }
+    };
+    client->run_at({}, again);
+    const auto response = client->call(get(server.url()));
+    is_over = true;
+    EXPECT_TRUE(response.has_value());
+}
+
+TEST(HttpClient, AnExceptionOfTheSinkEndsOnlyItsCall) {
+    HttpScriptServer server{
+        answering([](const ScriptRequest&, ScriptConnection& to) { to.reply(200, "ok"); })};
+    const auto client = make_client();
+    std::promise<Status> done;
+    HttpSink sink;
+    sink.on_data = [](std::span<const std::byte>) -> bool { throw std::bad_alloc{}; };
+    sink.on_done = [&](Status status) { done.set_value(std::move(status)); };
+    client->start(get(server.url()), std::move(sink));
+    const Status status = done.get_future().get();
+    ASSERT_FALSE(status.has_value());
+    EXPECT_EQ(status.error().code, ErrorCode::kResourceExhausted);
+    EXPECT_TRUE(client->call(get(server.url())).has_value());
 }
 
 TEST(HttpClient, DestructionDropsTasksThatAreNotDue) {
