@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/chrono.h>
 #include <fmt/core.h>
 
 #include "common/base/guarded.h"
@@ -71,6 +72,15 @@ private:
         return std::nullopt;
     }
 
+    static Error unusable(WallTime expires) {
+        return {
+            ErrorCode::kForbidden,
+            fmt::format(
+                "the credentials expire at {:%FT%TZ}, which is past or less than 30 s away: is the "
+                "clock right?",
+                std::chrono::floor<std::chrono::seconds>(expires))};
+    }
+
     // Starts an exchange.
     Status ask(State& state) {
         STOKER_TRY(auto request, exchange_request());
@@ -105,16 +115,19 @@ private:
     }
 
     Answer note(State& state, Exchange exchange) {
+        const WallTime now = clock_->wall_now();
+        if (exchange && now >= *exchange->expires - kUnusableBefore) {
+            exchange = fail(unusable(*exchange->expires));
+        }
         if (exchange) {
             state.held = *std::move(exchange);
             state.failed.reset();
-            state.not_before = {};
+            state.not_before = clock_->now() + kPauseWhileGood;
             return state.held->credentials;
         }
         const Error error = exchange.error().prefixed(
             fmt::format("credentials: {} for role {}", identity_.endpoint, identity_.role_arn));
-        const bool is_good =
-            state.held && clock_->wall_now() < *state.held->expires - kUnusableBefore;
+        const bool is_good = state.held && now < *state.held->expires - kUnusableBefore;
         state.not_before = clock_->now() + (is_good ? kPauseWhileGood : kPauseAfterFailure);
         if (is_good) {
             log::warning("credentials are not renewed yet", {{"error", error.message}});

@@ -27,9 +27,9 @@ std::optional<WebIdentity> web_identity_from_environment(
 
 // The first try_get() asks for an exchange of the token, which takes at most 10 s. Renewal starts in
 // the background five minutes before expiry; until expiry a failed renewal changes nothing. Retries
-// a second after a failure (ten seconds while the credentials are valid). `clock` must outlive the
-// source. Errors: kUnavailable (the service is unreachable or busy), kForbidden (it refuses, or
-// there is no token file).
+// a second after a failure; while the credentials are valid, it asks at most every ten seconds.
+// `clock` must outlive the source. Errors: kUnavailable (the service is unreachable or busy),
+// kForbidden (it refuses, its credentials expire within 30 s, or there is no token file).
 std::unique_ptr<CredentialSource> credentials_from_web_identity(
     WebIdentity identity, std::unique_ptr<http::HttpClient> client, const Clock& clock);
 

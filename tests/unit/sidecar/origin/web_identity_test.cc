@@ -76,7 +76,8 @@ protected:
                 "</ErrorResponse>",
                 {}};
         }
-        const auto expires = std::chrono::floor<std::chrono::seconds>(clock_.wall_now() + 1h);
+        const auto expires =
+            std::chrono::floor<std::chrono::seconds>(clock_.wall_now() + lifetime());
         const std::time_t at = expires.time_since_epoch().count();
         std::tm date{};
         ::gmtime_r(&at, &date);
@@ -95,6 +96,17 @@ protected:
             {}};
     }
 
+    // The first `count` answers are valid for `lifetime` only.
+    void shorten_answers(std::size_t count, Duration lifetime) {
+        const std::lock_guard lock{mutex_};
+        short_answers_ = count;
+        short_lifetime_ = lifetime;
+    }
+
+    [[nodiscard]] Duration lifetime() const {
+        return asked_.size() <= short_answers_ ? short_lifetime_ : Duration{1h};
+    }
+
     std::string key_of(CredentialSource& source) {
         const auto got = source.get();
         return got && *got ? (*got)->access_key_id : got.error().message;
@@ -106,6 +118,8 @@ protected:
     std::mutex mutex_;
     std::vector<std::string> asked_;
     int status_ = 200;
+    std::size_t short_answers_ = 0;
+    Duration short_lifetime_{};
     std::unique_ptr<http::HttpServer> server_;
     WebIdentity identity_;
 };
@@ -191,6 +205,52 @@ TEST_F(WebIdentityTest, RetriesARefusalOnceASecond) {
     refuse_with(200);
     clock_.advance(1s);
     EXPECT_EQ(key_of(*keys), "2");
+}
+
+TEST_F(WebIdentityTest, CredentialsThatAreNotUsableAreAFailure) {
+    for (const Duration lifetime : {Duration{-1h}, Duration{0}, Duration{30s}}) {
+        shorten_answers(asked().size() + 1, lifetime);
+        const std::size_t before = asked().size();
+        const auto keys = source();
+        const auto refused = keys->get();
+        ASSERT_FALSE(refused.has_value());
+        EXPECT_EQ(refused.error().code, ErrorCode::kForbidden);
+        EXPECT_THAT(
+            refused.error().message,
+            HasSubstr("which is past or less than 30 s away: is the clock right?"));
+        EXPECT_EQ(keys->get().error(), refused.error());
+        EXPECT_EQ(asked().size(), before + 1) << "one exchange a second";
+        clock_.advance(1s);
+        EXPECT_EQ(key_of(*keys), std::to_string(before + 2));
+    }
+}
+
+TEST_F(WebIdentityTest, NamesTheExpirationToThoseWhoDoNotWait) {
+    shorten_answers(1, -1h);
+    const auto keys = source();
+    std::promise<void> answered;
+    EXPECT_FALSE(keys->try_get([&] { answered.set_value(); }).has_value());
+    answered.get_future().wait();
+    const auto refused = keys->try_get([] { ADD_FAILURE() << "it has an answer"; });
+    ASSERT_TRUE(refused.has_value());
+    ASSERT_FALSE(refused->has_value());
+    EXPECT_THAT(
+        refused->error().message,
+        HasSubstr("the credentials expire at 2026-01-31T11:00:00Z, which is past"));
+    EXPECT_EQ(asked().size(), 1U);
+}
+
+TEST_F(WebIdentityTest, RenewsShortLivedCredentialsOnceInTenSeconds) {
+    shorten_answers(10, 2min);
+    const auto keys = source();
+    for (int i = 0; i < 20; ++i) {
+        ASSERT_EQ(key_of(*keys), "1");
+        std::this_thread::sleep_for(2ms);  // time for an exchange in the background
+    }
+    EXPECT_EQ(asked().size(), 1U);
+    clock_.advance(10s);
+    EXPECT_TRUE(test::eventually([&] { return key_of(*keys) == "2"; }));
+    EXPECT_EQ(asked().size(), 2U);
 }
 
 TEST_F(WebIdentityTest, ManyThreadsCauseOneExchange) {
