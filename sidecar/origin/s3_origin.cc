@@ -164,7 +164,7 @@ private:
     std::uint64_t last_id_ = 0;
     std::unordered_map<FetchId, ObjectPtr> objects_;
     std::unordered_map<http::CallId, PartPtr> running_;
-    std::unordered_set<PartPtr> retries_;  // they wait for their next attempt
+    std::unordered_set<PartPtr> retries_;  // parts that wait for their next attempt; the owner
 
     std::unique_ptr<CredentialSource> credentials_;
     std::unique_ptr<http::HttpClient> client_;
@@ -261,9 +261,10 @@ void S3Origin::on_ended(const PartPtr& part, const Status& transport) {
 void S3Origin::on_failed(const PartPtr& part, const S3Failure& failure) {
     if (const auto delay = retry_delay({part->attempt, failure.may_pass, failure.retry_after})) {
         retries_.insert(part);
-        run_at(clock_->now() + *delay, [this, part] {
-            if (retries_.erase(part) > 0) {
-                send(part);
+        // The timer must not keep the payload of an object that was given up meanwhile.
+        run_at(clock_->now() + *delay, [this, weak = std::weak_ptr{part}] {
+            if (const PartPtr due = weak.lock(); due && retries_.erase(due) > 0) {
+                send(due);
             }
         });
         return;

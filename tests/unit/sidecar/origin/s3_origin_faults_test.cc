@@ -1,11 +1,48 @@
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include "common/base/guarded.h"
 #include "sidecar/origin/s3_origin.h"
 #include "tests/support/fake_s3.h"
 #include "tests/support/origin_calls.h"
 #include "tests/support/poll.h"
+
+namespace {
+
+constexpr std::size_t kLargeBytes = 16 * 1024 * 1024;
+std::atomic<std::size_t> live_large_blocks = 0;
+
+void count_block(void* memory, std::size_t by) {
+    if (malloc_usable_size(memory) >= kLargeBytes) {
+        live_large_blocks += by;
+    }
+}
+
+}  // namespace
+
+// Counts the blocks of 16 MiB or more in this program.
+void* operator new(std::size_t size) {
+    void* memory = std::malloc(size);
+    if (memory == nullptr) {
+        throw std::bad_alloc{};
+    }
+    count_block(memory, 1);
+    return memory;
+}
+
+void operator delete(void* memory) noexcept {
+    count_block(memory, std::size_t{0} - 1);
+    std::free(memory);
+}
+
+void operator delete(void* memory, std::size_t /*size*/) noexcept {
+    operator delete(memory);
+}
 
 namespace stoker::sidecar {
 namespace {
@@ -288,6 +325,17 @@ TEST_F(S3OriginRanges, OneFailedRangeFailsItsObjectOnceAndTheOriginContinues) {
     ASSERT_FALSE(bytes.has_value());
     EXPECT_EQ(bytes.error().code, ErrorCode::kForbidden);
     EXPECT_TRUE(fetch_now(*origin, wanted_).has_value());
+}
+
+TEST_F(S3OriginRanges, FreesTheBytesOfAFailedObjectWhileARangeWaitsForItsRetry) {
+    const auto origin = open();
+    server_.add_fault({.key = "large", .status = 503, .retry_after = "60"});
+    server_.add_fault({.key = "large", .status = 403, .delay = 200ms});
+    const std::size_t before = live_large_blocks;
+    const auto bytes = fetch_now(*origin, large_);
+    ASSERT_FALSE(bytes.has_value());
+    EXPECT_EQ(bytes.error().code, ErrorCode::kForbidden);
+    EXPECT_TRUE(test::eventually([&] { return live_large_blocks <= before; }, 10s));
 }
 
 TEST_F(S3OriginRanges, AnObjectThatChangesBetweenRangesIsAConflict) {
