@@ -20,7 +20,8 @@ struct OriginFetch {
     std::uint64_t size_bytes = 0;  // from the manifest, likewise
 
     // OriginBytes::requests of an earlier fetch whose bytes did not match stored_crc32c: the origin
-    // waits before it tries again, or gives up with kCorruption.
+    // waits before it tries again, or gives up with kCorruption. The directory origin ignores it:
+    // its files have no stored_crc32c.
     std::uint32_t attempts = 0;
 };
 

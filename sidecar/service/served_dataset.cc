@@ -169,14 +169,17 @@ void ServedDataset::on_origin_bytes(
             SampleId{fetch.sample}, shared->payload, fetch.segment_class, shared->stored_crc32c);
         const Status status = stored ? Status{} : Status{fail(stored.error())};
         const FetchTimes times{arrived_at - started_at, parts_.loop.now() - arrived_at};
+        const bool is_damaged = !status && status.error().code == ErrorCode::kCorruption &&
+                                shared->stored_crc32c.has_value();
         tasks_.post([this,
                      fetch,
                      started_at,
                      status,
+                     is_damaged,
                      times,
                      requests = shared->requests,
                      request_time = shared->request_time] {
-            if (!status && status.error().code == ErrorCode::kCorruption) {
+            if (is_damaged) {
                 start_fetch(fetch, started_at, requests);
             } else {
                 origin_requests_ += requests;
