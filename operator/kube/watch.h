@@ -238,15 +238,15 @@ private:
     std::optional<TimePoint> internal_errors_since_;
 };
 
-// Drives one WatchMachine over a transport. A thread of the transport reads the socket and applies
+// Drives one WatchMachine over a transport. The thread that calls run() reads the socket and applies
 // each event directly, so no events queue between server and store: the server may cut off a slow
 // consumer for its speed, but not for its memory.
 //
 // Call run(), or next_step() and the functions after it, never both. Not thread-safe.
 class WatchLoop {
 public:
-    // Called for each event in order, one at a time, on the thread of run() or one of the
-    // transport.
+    // Called for each event in order, one at a time, on the caller's thread: that of run(), or of
+    // answered(), received() and ended().
     using Apply = std::function<void(WatchEvent&& event)>;
 
     // `transport` and `clock` must outlive it.
@@ -269,7 +269,7 @@ public:
 
     void opened() { machine_.on_open(clock_->now()); }
 
-    // False: close the stream, and do not call ended().
+    // False: the machine has left this watch; close the stream. ended() then changes nothing.
     bool received(std::string_view bytes);
 
     void ended() { deliver(machine_.on_end(clock_->now())); }

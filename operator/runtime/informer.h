@@ -38,7 +38,8 @@ struct InformerCounts {
 //
 // Watches all namespaces, or several with one watch each. run() blocks its thread until a stop is
 // requested; one run at a time. Handlers must be quick (push a key into a queue) and are called one
-// at a time, on a thread of the transport or of run(). Everything else is thread-safe.
+// at a time, on the thread of run() or, with several watches, one that run() starts. Everything else
+// is thread-safe.
 template <class T>
 class Informer {
 public:
