@@ -3,7 +3,6 @@
 #include <atomic>
 #include <condition_variable>
 #include <future>
-#include <map>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -19,6 +18,7 @@
 #include "tests/support/http_script_server.h"
 #include "tests/support/poll.h"
 #include "tests/unit/common/http/make_client.h"
+#include "tests/unit/common/http/test_clock.h"
 
 namespace stoker::http {
 namespace {
@@ -204,44 +204,6 @@ TEST(BlockingClient, AnExceptionOfTheSinkEndsOnlyItsCall) {
     }
     EXPECT_TRUE(send(*client, get(server.url())));
 }
-
-// The system's clock, set forward by advance(). Counts the readings of each thread; the one that
-// fail_after() names throws. Thread-safe.
-class TestClock final : public Clock {
-public:
-    [[nodiscard]] TimePoint now() const override {
-        const std::lock_guard lock{mutex_};
-        ++readings_[std::this_thread::get_id()];
-        if (left_ > 0 && --left_ == 0) {
-            throw std::bad_alloc{};
-        }
-        return kClock.now() + ahead_;
-    }
-
-    [[nodiscard]] WallTime wall_now() const override { return kClock.wall_now(); }
-
-    void advance(Duration by) {
-        const std::lock_guard lock{mutex_};
-        ahead_ += by;
-    }
-
-    // 0: none fails.
-    void fail_after(int readings) {
-        const std::lock_guard lock{mutex_};
-        left_ = readings;
-    }
-
-    [[nodiscard]] int readings_of(std::thread::id thread) const {
-        const std::lock_guard lock{mutex_};
-        return readings_[thread];
-    }
-
-private:
-    mutable std::mutex mutex_;
-    mutable std::map<std::thread::id, int> readings_;
-    mutable int left_ = 0;
-    Duration ahead_{};
-};
 
 TEST(BlockingClient, AnExceptionAnywhereInACallLeavesRoomForTheNext) {
     HttpScriptServer server{replying("ok")};
