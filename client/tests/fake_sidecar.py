@@ -7,9 +7,10 @@ sockets.
 Settings: preload (share of the samples that are resident from the start), version (of its Welcome), garbage (answer to
 a Hello, hex), refuse ([code, message] as the answer to a Hello), listings (Listing frames before the Welcome),
 die_in_fetch (n: exits in the middle of its n-th answer), damage (ids that it stores damaged, once each), step_aside
-(answers READ_AT_ORIGIN), origin_error (ids), wrong_directory, deaf (never answers a fetch), stall ({"ids": [...],
-"until": path}: answers a fetch of one of the ids when the file exists), probe ([id, batches]: the measurement that it
-requests), sees_ahead (accepts plans with the beginning of the next epoch; "refuses": announces it and rejects them).
+(answers READ_AT_ORIGIN), origin_error (ids), origin_says (message of origin errors), wrong_directory, deaf (never
+answers a fetch), stall ({"ids": [...], "until": path}: answers a fetch of one of the ids when the file exists), probe
+([id, batches]: the measurement that it requests), sees_ahead (accepts plans with the beginning of the next epoch;
+"refuses": announces it and rejects them).
 """
 
 import json
@@ -132,7 +133,8 @@ class FakeSidecar:
             self.fetches += 1
             dies = self.fetches == self.settings.get("die_in_fetch")
             statuses = [self.fetch_one(id, served) for id in ids]
-        answer = wire.fetched(request_id, statuses, "GET broken: 404" if ORIGIN_ERROR in statuses else "")
+        said = self.settings.get("origin_says", "GET broken: 404") if ORIGIN_ERROR in statuses else ""
+        answer = wire.fetched(request_id, statuses, said)
         if dies:
             connection.sendall(answer[: len(answer) // 2])
             os._exit(9)

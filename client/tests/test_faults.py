@@ -264,6 +264,14 @@ def test_without_an_origin_reads_wait_for_the_sidecar(origin, sidecar, monkeypat
         assert read_all(samples) == origin.payloads
 
 
+def test_without_an_origin_an_origin_error_ends_the_wait_even_without_a_message(origin, sidecar, monkeypatch):
+    monkeypatch.delenv("STOKER_DATASETS")
+    monkeypatch.setattr("stoker.sources.WAIT_FOR_SIDECAR_S", 5)
+    sidecar.start(origin_error=[7], origin_says="")
+    with stoker.open("train") as samples, pytest.raises(stoker.OriginError, match="the origin failed"):
+        samples.fetch([6, 7])
+
+
 def forbid(monkeypatch, has_key):
     """Makes the origin answer 403, for a pod with credentials or without."""
     class Refusing:

@@ -81,6 +81,21 @@ def test_id_outside_the_dataset_is_an_index_error(origin, sidecar, id):
         samples.fetch([0, id])
 
 
+def test_id_that_is_a_float_is_a_type_error(origin, sidecar):
+    sidecar.start(preload=1)
+    with stoker.open("train") as samples, pytest.raises(TypeError):
+        samples.fetch([0, 1.0])
+    with stoker.open(origin.uri) as samples, pytest.raises(TypeError):
+        samples.fetch([0, 1.0])
+
+
+def test_misses_are_split_into_parts_of_at_least_one():
+    misses = stoker._core.Misses([4, 2, 9], 10)
+    assert [(part.ids, part.positions) for part in misses.split(2)] == [([4, 2], [0, 1]), ([9], [2])]
+    with pytest.raises(ValueError, match="at least 1"):
+        misses.split(0)
+
+
 def test_sample_is_a_read_only_buffer(origin, sidecar):
     sidecar.start(preload=1)
     with stoker.open("train") as samples:

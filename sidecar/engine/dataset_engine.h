@@ -86,7 +86,8 @@ public:
     // lookaheads of several jobs do not fit. Zero: it has what it needs.
     [[nodiscard]] Bytes window_lack() const { return window_size_.needed() - fetch_.window(); }
 
-    // Bytes that the window needs for the jobs that share it; zero: no two do, or nothing ordered.
+    // Bytes that the window needs for the jobs that share it. Zero: fewer than two jobs share it, or
+    // the operator has not ordered a grant yet.
     [[nodiscard]] Bytes window_needed() const { return window_size_.needed(); }
 
 private:

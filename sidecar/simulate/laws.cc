@@ -108,10 +108,10 @@ const std::vector<Law>& laws() {
          check_ods},
         {"T11", "IOWA: the bucket's size by epoch, and what is fetched for it", check_buckets},
         {"T12",
-         "three windowed jobs at a product's scale, with standard settings and phases at random",
+         "three windowed jobs at a product's scale: lock-step, speeds, three draws of phases",
          check_product_scale},
         {"T13",
-         "iCACHE: while values are refreshed, the shadow heap takes at most 0.5 % of the cache",
+         "iCACHE: the shadow heap takes two pieces of memory, at most 0.5 % of MNIST's cache",
          check_shadow_heap},
     };
     return kLaws;

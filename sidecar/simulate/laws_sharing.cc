@@ -176,7 +176,8 @@ std::string draw_starts(Scenario& scenario, Prng& prng) {
     return starts;
 }
 
-// The bar is that of the mean over the starts; the spread says how much they matter.
+// Three draws of the starts, the same in each run. The bar is that of their mean (required: .36); the
+// spread says how much they matter.
 void check_random_phases(std::vector<LawRow>& rows) {
     constexpr std::uint64_t kDraws = 3;
     Scenario scenario = product_scenario(16, 256);
@@ -200,9 +201,9 @@ void check_random_phases(std::vector<LawRow>& rows) {
     rows.push_back(
         {"mean fetches per job and epoch, random phases",
          parameters,
-         at_most(.36).floor(floor_of(scenario)),
+         at_most(.30).floor(floor_of(scenario)),
          std::accumulate(fetches.begin(), fetches.end(), 0.0) / kDraws});
-    rows.push_back({"largest less smallest of them", parameters, at_most(.03), most - least});
+    rows.push_back({"largest less smallest of them", parameters, at_most(.015), most - least});
 }
 
 }  // namespace

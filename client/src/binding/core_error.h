@@ -9,7 +9,8 @@
 #include "common/base/clock.h"
 #include "common/base/result.h"
 
-// Converts an Error to the Python exception `stoker._core.CoreError(code, message)`; code:
+// What the bindings share: an Error as the Python exception `stoker._core.CoreError(code, message)`,
+// messages as str, deadlines from seconds, and blocking calls without the GIL. `code` is
 // to_string(ErrorCode). Only this folder throws exceptions; the core returns values.
 namespace stoker::client {
 

@@ -85,8 +85,6 @@ public:
         bool is_ready = false;  // the sidecar has reported it, and it is not read yet
     };
 
-    Misses() = default;
-
     explicit Misses(std::vector<Item> items)
         : items_(std::move(items)) {}
 
@@ -97,8 +95,11 @@ public:
         }
     }
 
-    // In parts of at most `size` samples.
+    // In parts of at most `size` samples. Throws ValueError if `size` is 0.
     [[nodiscard]] std::vector<Misses> split(std::size_t size) const {
+        if (size == 0) {
+            throw py::value_error("the size of a part must be at least 1");
+        }
         std::vector<Misses> parts;
         for (std::size_t at = 0; at < items_.size(); at += size) {
             const auto part = std::span{items_}.subspan(at, std::min(size, items_.size() - at));
@@ -112,7 +113,7 @@ public:
             items_[at].is_ready = fetched.statuses.at(at) == local::FetchStatus::kReady;
         }
         if (std::ranges::count(fetched.statuses, local::FetchStatus::kOriginError) > 0) {
-            refusal_ = std::move(fetched.message);
+            refusal_ = fetched.message.empty() ? "the origin failed" : std::move(fetched.message);
         }
     }
 

@@ -180,7 +180,6 @@ std::optional<Location> NodeReader::locate(domain::SampleId id) {
             break;
         }
     }
-    ++counts_.misses;
     return std::nullopt;
 }
 
@@ -195,7 +194,6 @@ std::shared_ptr<const SegmentMap> NodeReader::segment(domain::SegmentSeq seq) {
         if (segments_.size() >= options_.segment_maps_max) {
             retire_least_recently_used();
         }
-        ++counts_.segments_mapped;
         found = segments_.emplace(seq.value(), Entry{*std::move(opened), 0}).first;
     }
     found->second.last_used = reads_;
@@ -207,7 +205,6 @@ void NodeReader::retire_least_recently_used() {
         segments_, {}, [](const auto& entry) { return entry.second.last_used; });
     if (oldest != segments_.end()) {
         segments_.erase(oldest);
-        ++counts_.segments_retired;
     }
 }
 
@@ -222,7 +219,6 @@ void NodeReader::retire_unlinked(std::size_t checks) {
         retire_order_.pop_back();
         if (entry != segments_.end() && !entry->second.map->is_linked(segments_fd_.get())) {
             segments_.erase(entry);
-            ++counts_.segments_retired;
         }
     }
 }
@@ -270,11 +266,10 @@ bool NodeReader::verify(
 }
 
 NodeReaderCounts NodeReader::counts() const {
-    NodeReaderCounts counts = counts_;
-    counts.hits = hits_.load(std::memory_order_relaxed);
-    counts.hit_bytes = hit_bytes_.load(std::memory_order_relaxed);
-    counts.corrupt = corrupt_.load(std::memory_order_relaxed);
-    return counts;
+    return {
+        hits_.load(std::memory_order_relaxed),
+        hit_bytes_.load(std::memory_order_relaxed),
+        corrupt_.load(std::memory_order_relaxed)};
 }
 
 }  // namespace stoker::client

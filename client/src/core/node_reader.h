@@ -39,11 +39,8 @@ struct NodeReaderOptions {
 struct NodeReaderCounts {
     std::uint64_t hits = 0;
     std::uint64_t hit_bytes = 0;
-    std::uint64_t misses = 0;  // absent, or unlinked after the word was read
     std::uint64_t corrupt =
         0;  // wrong record or checksum, or an unreadable page; reported as misses
-    std::uint64_t segments_mapped = 0;
-    std::uint64_t segments_retired = 0;  // maps closed: unlinked files and the least recently used
 };
 
 // The payload of one sample, preceded by its record header. Stays mapped while `pin` is held, also
@@ -138,8 +135,6 @@ public:
 
     [[nodiscard]] NodeReaderCounts counts() const;
 
-    [[nodiscard]] std::size_t mapped_segments() const { return segments_.size(); }
-
 private:
     struct Entry {
         std::shared_ptr<const SegmentMap> map;
@@ -164,7 +159,6 @@ private:
     std::uint64_t reads_ = 0;
     std::unique_ptr<std::atomic<std::uint32_t>[]>
         verified_;  // by id: fingerprint of the word that was checked, or 0
-    NodeReaderCounts counts_;
     std::atomic<std::uint64_t> hits_{0};
     std::atomic<std::uint64_t> hit_bytes_{0};
     std::atomic<std::uint64_t> corrupt_{0};
