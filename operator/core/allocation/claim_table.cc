@@ -333,6 +333,9 @@ void Builder::add_holdings() {
             it.outstanding = std::max(it.outstanding, it.in_flight ? it.held : Bytes::zero());
             continue;
         }
+        // Its sidecar may outlast the readers: a filler does, and a suspended job's pods end late.
+        const Bytes reserve = std::max(holding.resident, holding.outstanding);
+        table_.nodes[node->second].idle += reserve;
         IdleHolding& it = idle[{node->second, holding.dataset_uid}];
         it = {
             holding.dataset_uid,
@@ -342,15 +345,11 @@ void Builder::add_holdings() {
             std::max(it.last_used, holding.last_used)};
         if (const auto owner = account_index_.find(holding.ns); owner != account_index_.end()) {
             it.account = owner->second;
+            table_.accounts[owner->second].idle += reserve;
         }
     }
-    for (const auto& entry : idle) {
-        const IdleHolding& holding = entry.second;
-        table_.nodes[holding.node].idle += holding.resident;
-        if (holding.account) {
-            table_.accounts[*holding.account].idle += holding.resident;
-        }
-        table_.idle.push_back(holding);
+    for (auto& entry : idle) {
+        table_.idle.push_back(std::move(entry.second));
     }
 }
 

@@ -86,7 +86,7 @@ struct IdleHolding {
 struct PlannedNode {
     std::string name;
     Bytes capacity{};
-    Bytes idle{};  // bytes of datasets that no job uses
+    Bytes idle{};  // bytes of datasets that no job uses; at least their outstanding grants
     Bytes free{};  // capacity minus idle bytes and last grants
     std::vector<std::size_t> claims;
 };
@@ -95,7 +95,7 @@ struct PlannedNode {
 struct Account {
     QuotaView quota;
     bool by_default = false;              // uses the pool's DefaultQuota
-    Bytes idle{};                         // bytes of its datasets that no job uses
+    Bytes idle{};                         // likewise, of its datasets
     const HeldBack* held_back = nullptr;  // points into the view
 
     // Kueue's terms. most(): upper limit of the charge. guaranteed(): the part of the nominal quota

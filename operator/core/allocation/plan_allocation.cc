@@ -1,6 +1,7 @@
 #include "operator/core/allocation/plan_allocation.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -56,6 +57,27 @@ void name_reclaims(const ClaimTable& table, const PoolDecision& decision, Alloca
     }
 }
 
+// Outstanding grants of idle datasets end by themselves: no idle byte goes for them.
+void forgive_grants(const ClaimTable& table, Shortages& missing) {
+    std::vector<Bytes> nodes;
+    std::vector<Bytes> accounts;
+    std::ranges::transform(table.nodes, std::back_inserter(nodes), &PlannedNode::idle);
+    std::ranges::transform(table.accounts, std::back_inserter(accounts), &Account::idle);
+    for (const IdleHolding& holding : table.idle) {
+        nodes[holding.node] -= holding.resident;
+        if (holding.account) {
+            accounts[*holding.account] -= holding.resident;
+        }
+    }
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+        missing.nodes[i] -= nodes[i];
+    }
+    for (std::size_t i = 0; i < accounts.size(); ++i) {
+        missing.accounts[i] -= accounts[i];
+        missing.common -= accounts[i];
+    }
+}
+
 // Adds sweeps of idle bytes: least recently used first, only as many as needed.
 void name_sweeps(const ClaimTable& table, const PoolDecision& decision, AllocationPlan& plan) {
     std::vector<const IdleHolding*> idle;
@@ -69,6 +91,7 @@ void name_sweeps(const ClaimTable& table, const PoolDecision& decision, Allocati
     });
     const std::vector<Bytes> used = account_uses(table, decision.target);
     Shortages missing = find_shortages(table, decision.target);
+    forgive_grants(table, missing);
     for (const IdleHolding* holding : idle) {
         Bytes nobody{};
         Bytes& on_node = missing.nodes[holding->node];

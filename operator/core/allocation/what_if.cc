@@ -156,9 +156,13 @@ Status apply_change(const Change& change, AllocationView& view) {
 Outcome settle(AllocationView view) {
     Outcome result{std::move(view), {}, false};
     result.view.settled = true;
+    const std::map<Place, Use> uses = uses_of(result.view);
     for (Holding& holding : result.view.holdings) {
+        // Grants of datasets that nobody reads expire.
+        const bool is_used = uses.contains({holding.node, holding.dataset_uid});
         holding.in_flight = false;
-        holding.outstanding = std::min(holding.outstanding, holding.granted);
+        holding.outstanding =
+            is_used ? std::min(holding.outstanding, holding.granted) : holding.resident;
     }
     result.plan = plan_allocation(result.view);
     for (int round = 1; round < kSettleRoundsMax && !result.at_rest; ++round) {

@@ -1,6 +1,7 @@
 #include "operator/core/lifecycle/pin_revisions.h"
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -78,6 +79,24 @@ bool is_false(const Condition* condition) {
     return condition != nullptr && condition->status == ConditionStatus::kFalse;
 }
 
+// The uid under which the sidecar mounts the dataset; "": it does not mount it.
+std::string mounted_uid(const SidecarReport& report, const std::string& name) {
+    const auto found = std::ranges::find(report.mounts, name, &DatasetMount::name);
+    return found == report.mounts.end() ? "" : found->dataset_uid;
+}
+
+// Other uids under which the attempt's sidecars mount the dataset.
+std::set<std::string> replaced_uids(
+    const std::vector<SidecarReport>& reports, const ResolvedDataset& dataset) {
+    std::set<std::string> uids;
+    for (const SidecarReport& report : reports) {
+        uids.insert(mounted_uid(report, dataset.name));
+    }
+    uids.erase("");
+    uids.erase(dataset.uid);
+    return uids;
+}
+
 // Whether every dataset has a revision from this attempt.
 bool all_told(
     const TrainingJobView& view,
@@ -127,6 +146,7 @@ AttemptPins pins_of(const TrainingJobView& view, const TrainingJobStatus& status
     AttemptPins result;
     result.job_uid = view.job.meta.uid;
     result.pod_prefix = job_name(view.job, status.attempt) + "-";
+    const std::vector<SidecarReport> reports = reports_of_attempt(view, status.attempt);
     for (const ResolvedDataset& dataset : view.datasets.datasets) {
         const JobDatasetStatus* told = find_status(status.datasets, dataset.name);
         const auto revision =
@@ -136,13 +156,16 @@ AttemptPins pins_of(const TrainingJobView& view, const TrainingJobStatus& status
             continue;
         }
         RevisionPin& pin = result.pins.emplace_back(RevisionPin{dataset.uid, *revision});
-        for (const SidecarReport& report : reports_of_attempt(view, status.attempt)) {
+        for (const SidecarReport& report : reports) {
             for (const DatasetReport& listed : report.datasets) {
                 if (listed.dataset_uid == dataset.uid && listed.read_revision == told->revision &&
                     !listed.marks.digests.empty()) {
                     pin.marks = listed.marks;
                 }
             }
+        }
+        for (const std::string& uid : replaced_uids(reports, dataset)) {
+            result.pins.push_back(RevisionPin{uid, *revision});
         }
     }
     return result;

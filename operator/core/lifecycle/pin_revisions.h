@@ -29,6 +29,8 @@ void note_revision(
 void forget_revision(JobDatasetStatus& status);
 
 // Pins to send to the attempt's sidecars once `status` is written. `status` was made from `view`.
+// The pods of an attempt keep the Dataset that they began with when another one takes its name, so
+// the pin also goes out under the uid that they mount.
 AttemptPins pins_of(const TrainingJobView& view, const TrainingJobStatus& status);
 
 // Why the attempt cannot continue: a rank lists another revision than the pinned one. Returns a

@@ -164,6 +164,31 @@ TEST(PlanAllocation, LeavesIdleBytesAlone) {
     EXPECT_EQ(allocation(plan, "job1").reason, AllocationReason::kPoolFull);
 }
 
+// Its sidecar outlasts its readers and may fill the grant until it expires.
+TEST(PlanAllocation, ReservesTheOutstandingGrantOfAnIdleDataset) {
+    AllocationView v = view(gib(8), {demand(1, {"n1", "n2"}, {dataset("d", gib(8))})});
+    v.holdings = {{kPool, "n1", "idle", gib(1), gib(5), gib(5), "a"}};
+    const AllocationPlan first = plan_allocation(v);
+    EXPECT_EQ(granted(first, "n1", "d"), gib(3));
+    EXPECT_EQ(granted(first, "n2", "d"), gib(8));
+    v.quotas = {QuotaView{"a", kPool, gib(9)}};
+    EXPECT_EQ(allocation(plan_allocation(v), "job1").granted, gib(4));
+    v.holdings[0].outstanding = gib(1);
+    EXPECT_EQ(allocation(plan_allocation(v), "job1").granted, gib(8));
+    v.quotas.clear();
+    EXPECT_EQ(granted(plan_allocation(v), "n1", "d"), gib(7));
+}
+
+TEST(PlanAllocation, SweepsNoIdleBytesForAGrantThatExpires) {
+    AllocationView v = view(gib(8), {demand(1, {"n1"}, {dataset("d", gib(2))})});
+    v.holdings = {
+        {kPool, "n1", "left", gib(1), gib(5), gib(5), "a"}, {kPool, "n1", "old", gib(2), {}}};
+    EXPECT_EQ(granted(plan_allocation(v), "n1", "d"), gib(1));
+    EXPECT_TRUE(plan_allocation(v).sweeps.empty());
+    v.holdings[0].resident = gib(5);
+    EXPECT_FALSE(plan_allocation(v).sweeps.empty());
+}
+
 TEST(PlanAllocation, ShrinksADatasetBeforeAnotherGrows) {
     Demand old = demand(1, {"n1"}, {dataset("old", gib(4))});
     old.max_bytes = gib(1);

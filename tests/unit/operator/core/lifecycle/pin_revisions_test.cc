@@ -149,6 +149,24 @@ TEST(PinRevisions, DoesNotPinSingleRanksAndDirectories) {
     EXPECT_TRUE(plan(view).pins.pins.empty());
 }
 
+// The pods mount the node directory of the Dataset that they began with. A sidecar that starts
+// again needs its pin again.
+TEST(PinRevisions, PinsADatasetThatAnotherOneHasReplaced) {
+    TrainingJobView view = view_of({kOld, kOld});
+    view.job.status = plan(view).status;
+    for (SidecarReport& report : view.reports) {
+        report.mounts = {{"train", "uid-of-before"}};
+        report.datasets.clear();  // believable_reports() drops other datasets
+    }
+    std::vector<RevisionPin> pins = plan(view, 101).pins.pins;
+    ASSERT_EQ(pins.size(), 2U);
+    EXPECT_EQ(pins[1], (RevisionPin{"uid-of-before", domain::RevisionId{0xAA}, {}}));
+    view.reports[0].mounts = view.reports[1].mounts = {{"train", "uid-imagenet"}};
+    EXPECT_EQ(plan(view, 101).pins.pins.size(), 1U);
+    view.reports[0].mounts = {{"other", "uid-of-before"}};
+    EXPECT_EQ(plan(view, 101).pins.pins.size(), 1U);
+}
+
 TEST(OriginChange, EndsTheAttemptAndNamesTheKey) {
     TrainingJobView view = view_of({kOld, kNew});
     view.job.status = plan(view).status;
