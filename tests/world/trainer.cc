@@ -71,10 +71,10 @@ Trainer::Trainer(
           settings.socket_path,
           hello_of(settings),
           {[this](const local::Welcome& welcome) { return on_welcome(welcome); },
-           [this](const std::string& why) {
+           [this](const std::string& why, bool had_session) {
                if (why != "nobody listens") {
                    schedule_.say("lost its sidecar: " + why);
-                   callbacks_.lost();
+                   callbacks_.lost(had_session);
                }
            }}),
       timer_(loop()) {

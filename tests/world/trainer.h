@@ -47,8 +47,8 @@ struct TrainerCallbacks {
     std::function<bool()> may_begin;   // whether the other ranks have ended the last epoch
     std::function<bool()> is_keyless;  // only a sidecar can serve it
     std::function<void()> attached;    // it has its sidecar's Welcome
-    std::function<void()> lost;        // its sidecar has hung up or refused
-    std::function<void()> unreadable;  // a fetched sample is ready, and cannot be read
+    std::function<void(bool had_session)> lost;  // its sidecar has hung up, or refused the Hello
+    std::function<void()> unreadable;            // a fetched sample is ready, and cannot be read
     // Its sidecar answered a request with an error, or did not make a fetched sample ready.
     std::function<void(const std::string& what)> refused;
 };

@@ -157,7 +157,7 @@ private:
     void check_leader(Node& node, bool is_led);
     void check_room(Pod& pod);
     void check_table(Pod& pod);
-    void check_loss(const Pod& pod);
+    void check_loss(const Pod& pod, bool had_session);
     void check_refused(const Pod& pod, const std::string& what);
     void check_welcome(const Pod& pod);
     void check_wait(const Pod& pod);

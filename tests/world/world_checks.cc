@@ -157,13 +157,18 @@ void World::check_table(Pod& pod) {
     }
 }
 
-// A trainer's session outlives every other sidecar, if its pod's key is accepted.
-void World::check_loss(const Pod& pod) {
-    const bool is_ours = pod.refused_at || pod.sidecar == nullptr || pod.sidecar->is_dead() ||
-                         schedule_.now() - pod.started_at < kSettled;
+// A trainer's session outlives every other sidecar, if its pod's key is accepted. Its Hello may be
+// refused while a sidecar whose key was refused rests from leading.
+void World::check_loss(const Pod& pod, bool had_session) {
+    const bool rests = !had_session && schedule_.now() - pod.refused_until <= kRestMax;
+    const bool is_ours = pod.refused_at || rests || pod.sidecar == nullptr ||
+                         pod.sidecar->is_dead() || schedule_.now() - pod.started_at < kSettled;
     if (!is_ours && is_calm(*pod.node)) {
         oracle_->accuse(fmt::format(
-            "{} lost its session at {}, which was well", pod.settings.name, pod.sidecar->name()));
+            "{} {}, which was well",
+            had_session ? pod.settings.name + " lost its session at"
+                        : "the Hello of " + pod.settings.name + " was refused by",
+            pod.sidecar->name()));
     }
 }
 
