@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/base/check.h"
+#include "common/domain/segment_format.h"
 #include "sidecar/core/sampling/epoch_permutation.h"
 #include "sidecar/core/sampling/exact_order.h"
 
@@ -328,9 +329,13 @@ void Trainer::on_fetched(const local::Fetched& fetched) {
             }
         }
     }
-    if (!elsewhere.empty()) {
+    // Without a key it gets a batch that is larger than its part of the window in parts.
+    const bool is_part = callbacks_.is_keyless() && fetched.message.empty() &&
+                         elsewhere.size() < fetched.statuses.size();
+    if (!elsewhere.empty() && !is_part) {
         const std::string why = fetched.message.empty() ? "read at the origin" : fetched.message;
-        callbacks_.refused(fmt::format("a fetch of sample {} ({})", elsewhere.front(), why));
+        const std::string what = fmt::format("a fetch of sample {} ({})", elsewhere.front(), why);
+        fetched.message.empty() ? callbacks_.no_room(what) : callbacks_.refused(what);
     }
     const bool is_last = damaged.empty();
     batch_.missing = std::move(damaged);
@@ -339,6 +344,14 @@ void Trainer::on_fetched(const local::Fetched& fetched) {
         batch_.rounds = kFetchRounds;
     }
     fetch_missing();
+}
+
+Bytes Trainer::batch_bytes() const {
+    Bytes sum{};
+    for (const std::uint64_t id : batch_.ids) {
+        sum += Bytes{domain::record_bytes(oracle_.payload(id).size())};
+    }
+    return sum;
 }
 
 // A guest without a key can read no origin.

@@ -51,6 +51,8 @@ struct TrainerCallbacks {
     std::function<void()> unreadable;            // a fetched sample is ready, and cannot be read
     // Its sidecar answered a request with an error, or did not make a fetched sample ready.
     std::function<void(const std::string& what)> refused;
+    // Its sidecar referred it to the origin.
+    std::function<void(const std::string& what)> no_room;
 };
 
 // The trainer of a pod: reads epoch after epoch from the node directory, its sidecar or the origin,
@@ -69,6 +71,9 @@ public:
 
     // How long it has waited for its sidecar's answer.
     [[nodiscard]] Duration waits_for() const { return link_.waits_for(); }
+
+    // Record bytes of its batch: it holds no other samples on the node.
+    [[nodiscard]] Bytes batch_bytes() const;
 
 private:
     struct Batch {

@@ -327,7 +327,8 @@ void World::start_trainer(Pod& pod) {
             [this, &pod] { check_welcome(pod); },
             [this, &pod](bool had_session) { check_loss(pod, had_session); },
             [this, &pod] { check_unreadable(pod); },
-            [this, &pod](const std::string& what) { check_refused(pod, what); }});
+            [this, &pod](const std::string& what) { check_refused(pod, what); },
+            [this, &pod](const std::string& what) { check_no_room(pod, what); }});
 }
 
 // Whether the pod's trainer may begin the epoch of its progress.
