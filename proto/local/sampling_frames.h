@@ -28,7 +28,7 @@ struct Begin {
     std::uint64_t seed = 0;
     std::uint32_t rank = 0;  // of the whole job
     std::uint32_t world_size = 1;
-    std::uint32_t batch = 1;  // samples per draw request of this rank
+    std::uint32_t batch = 1;  // samples per draw request; the same for all ranks of the job
     std::string contract;     // "windowed", "importance", "replicate"
     std::string job;          // ranks with the same text share one sampler
     std::vector<Parameter> parameters;

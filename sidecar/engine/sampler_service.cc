@@ -194,12 +194,13 @@ Result<SamplerService::Job*> SamplerService::job_for(
         return fail(
             ErrorCode::kConflict,
             fmt::format(
-                "other ranks of job '{}' read under contract '{}' with seed {} in a world of {}, "
-                "or with other parameters",
+                "other ranks of job '{}' read under contract '{}' with seed {} in a world of {} and "
+                "batches of {}, or with other parameters",
                 begin.job,
                 theirs.contract,
                 theirs.seed,
-                theirs.ranks));
+                theirs.ranks,
+                theirs.batch));
     }
     STOKER_TRY(auto sampler, make_sampler(settings, begin.rank));
     jobs_.erase(key);

@@ -24,7 +24,8 @@ constexpr std::size_t kUpstreamHigh = std::size_t{4} << 20U;
 
 constexpr const char* kNotKept =
     "a sample cannot be kept on this node now, and this pod has no key of its own to read it at "
-    "the origin";
+    "the origin; give the pod a key, free the node's disk, or raise sidecar.windowBytes, of which "
+    "guests get at most three quarters";
 
 // Another leader, or this one later, may answer differently.
 bool may_pass(ErrorCode code) {
@@ -33,12 +34,15 @@ bool may_pass(ErrorCode code) {
            code == ErrorCode::kInternal || code == ErrorCode::kCancelled;
 }
 
-// An answer that refers the client to the origin for some of its samples.
+// An answer that refers the client to the origin and has no sample ready. A client that has some
+// reads these and asks for the rest, which may need their room.
 const local::Fetched* refused_fetch(const Frame& frame) {
     const auto* fetched = std::get_if<local::Fetched>(&frame.message);
-    const bool refused = fetched != nullptr &&
-                         std::ranges::find(fetched->statuses, local::FetchStatus::kReadAtOrigin) !=
-                             fetched->statuses.end();
+    const auto has = [fetched](local::FetchStatus status) {
+        return std::ranges::find(fetched->statuses, status) != fetched->statuses.end();
+    };
+    const bool refused = fetched != nullptr && has(local::FetchStatus::kReadAtOrigin) &&
+                         !has(local::FetchStatus::kReady);
     return refused ? fetched : nullptr;
 }
 

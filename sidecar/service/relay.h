@@ -25,8 +25,8 @@ public:
         std::function<void()> lost;     // the leader has hung up
         std::function<void()> waiting;  // for admit() of waits_for()
 
-        // Whether the client cannot read the origin itself. Then its fetches are retried while the
-        // leader refers them to the origin, and it waits for a leader that cannot serve yet.
+        // Whether the client cannot read the origin itself. Then a fetch is retried while the leader
+        // has none of its samples ready, and it waits for a leader that cannot serve yet.
         std::function<bool()> must_wait;
     };
 

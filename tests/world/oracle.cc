@@ -27,7 +27,7 @@ void Oracle::on_served(
     std::span<const std::byte> bytes,
     const char* source) {
     ++counts[fmt::format("samples from the {}", source)];
-    if (!std::ranges::equal(bytes, payload(sample))) {
+    if (!has_equal_bytes(bytes, payload(sample))) {
         accuse(fmt::format(
             "{} got bytes of sample {} from the {} that are not the origin's",
             trainer,

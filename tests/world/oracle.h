@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <set>
 #include <span>
@@ -11,6 +12,12 @@
 #include "tests/world/schedule.h"
 
 namespace stoker::world {
+
+// memcmp(): std::byte is no integer for std::equal(), which compares byte by byte.
+inline bool has_equal_bytes(std::span<const std::byte> one, std::span<const std::byte> other) {
+    return one.size() == other.size() &&
+           (one.empty() || std::memcmp(one.data(), other.data(), one.size()) == 0);
+}
 
 // An epoch that a trainer has ended.
 struct EpochRead {

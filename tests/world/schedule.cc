@@ -43,15 +43,16 @@ void Schedule::say(std::string_view words) {
 }
 
 void Schedule::notice_ready() {
-    std::vector<pollfd> polled;
+    polled_.clear();
     for (const Program* program : programs_) {
-        polled.push_back({program->loop_.fd(), POLLIN, 0});
+        // poll() takes no notice of a negative descriptor.
+        const bool is_asked = !program->ready_at_ && !program->is_stopped_;
+        polled_.push_back({is_asked ? program->loop_.fd() : -1, POLLIN, 0});
     }
-    ::poll(polled.data(), polled.size(), 0);
-    for (std::size_t i = 0; i < polled.size(); ++i) {
-        Program& program = *programs_[i];
-        if ((polled[i].revents & POLLIN) != 0 && !program.ready_at_ && !program.is_stopped_) {
-            program.ready_at_ = now() + draw(Duration{1}, lag_);
+    ::poll(polled_.data(), polled_.size(), 0);
+    for (std::size_t i = 0; i < polled_.size(); ++i) {
+        if ((polled_[i].revents & POLLIN) != 0) {
+            programs_[i]->ready_at_ = now() + draw(Duration{1}, lag_);
         }
     }
 }

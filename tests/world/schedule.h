@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include <poll.h>
+
 #include "common/base/prng.h"
 #include "common/runtime/event_loop.h"
 #include "tests/support/manual_clock.h"
@@ -83,6 +85,7 @@ private:
     std::map<std::pair<TimePoint, std::uint64_t>, Task> events_;
     std::uint64_t last_event_ = 0;
     std::vector<Program*> programs_;  // in the order of their starts
+    std::vector<pollfd> polled_;      // notice_ready()'s, one for each of programs_
     std::uint64_t steps_ = 0;
     std::string speaker_;
     std::string hidden_;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/base/check.h"
+#include "common/domain/segment_format.h"
 #include "sidecar/core/sampling/epoch_permutation.h"
 #include "sidecar/core/sampling/exact_order.h"
 
@@ -71,10 +72,10 @@ Trainer::Trainer(
           settings.socket_path,
           hello_of(settings),
           {[this](const local::Welcome& welcome) { return on_welcome(welcome); },
-           [this](const std::string& why) {
+           [this](const std::string& why, bool had_session) {
                if (why != "nobody listens") {
                    schedule_.say("lost its sidecar: " + why);
-                   callbacks_.lost();
+                   callbacks_.lost(had_session);
                }
            }}),
       timer_(loop()) {
@@ -328,9 +329,13 @@ void Trainer::on_fetched(const local::Fetched& fetched) {
             }
         }
     }
-    if (!elsewhere.empty()) {
+    // Without a key it gets a batch that is larger than its part of the window in parts.
+    const bool is_part = callbacks_.is_keyless() && fetched.message.empty() &&
+                         elsewhere.size() < fetched.statuses.size();
+    if (!elsewhere.empty() && !is_part) {
         const std::string why = fetched.message.empty() ? "read at the origin" : fetched.message;
-        callbacks_.refused(fmt::format("a fetch of sample {} ({})", elsewhere.front(), why));
+        const std::string what = fmt::format("a fetch of sample {} ({})", elsewhere.front(), why);
+        fetched.message.empty() ? callbacks_.no_room(what) : callbacks_.refused(what);
     }
     const bool is_last = damaged.empty();
     batch_.missing = std::move(damaged);
@@ -339,6 +344,14 @@ void Trainer::on_fetched(const local::Fetched& fetched) {
         batch_.rounds = kFetchRounds;
     }
     fetch_missing();
+}
+
+Bytes Trainer::batch_bytes() const {
+    Bytes sum{};
+    for (const std::uint64_t id : batch_.ids) {
+        sum += Bytes{domain::record_bytes(oracle_.payload(id).size())};
+    }
+    return sum;
 }
 
 // A guest without a key can read no origin.

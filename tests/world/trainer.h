@@ -47,10 +47,12 @@ struct TrainerCallbacks {
     std::function<bool()> may_begin;   // whether the other ranks have ended the last epoch
     std::function<bool()> is_keyless;  // only a sidecar can serve it
     std::function<void()> attached;    // it has its sidecar's Welcome
-    std::function<void()> lost;        // its sidecar has hung up or refused
-    std::function<void()> unreadable;  // a fetched sample is ready, and cannot be read
+    std::function<void(bool had_session)> lost;  // its sidecar has hung up, or refused the Hello
+    std::function<void()> unreadable;            // a fetched sample is ready, and cannot be read
     // Its sidecar answered a request with an error, or did not make a fetched sample ready.
     std::function<void(const std::string& what)> refused;
+    // Its sidecar referred it to the origin.
+    std::function<void(const std::string& what)> no_room;
 };
 
 // The trainer of a pod: reads epoch after epoch from the node directory, its sidecar or the origin,
@@ -69,6 +71,9 @@ public:
 
     // How long it has waited for its sidecar's answer.
     [[nodiscard]] Duration waits_for() const { return link_.waits_for(); }
+
+    // Record bytes of its batch: it holds no other samples on the node.
+    [[nodiscard]] Bytes batch_bytes() const;
 
 private:
     struct Batch {

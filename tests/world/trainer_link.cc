@@ -104,10 +104,10 @@ void TrainerLink::lose(const std::string& why) {
         // Deferred, because the socket may run our callback.
         tasks_.post([gone = std::exchange(socket_, nullptr)] {});
     }
-    state_ = State::kAway;
+    const bool had_session = std::exchange(state_, State::kAway) == State::kAttached;
     not_before_ = loop_.now() + schedule_.draw(delay_ / 2, delay_);
     delay_ = std::min(delay_ * 2, kDelayMax);
-    callbacks_.lost(why);
+    callbacks_.lost(why, had_session);
     if (then_) {
         tasks_.post([then = std::exchange(then_, nullptr)] { then(std::nullopt); });
     }

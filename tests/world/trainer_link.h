@@ -21,7 +21,8 @@ public:
     struct Callbacks {
         // A sidecar has sent its Welcome. False: it cannot be used.
         std::function<bool(const local::Welcome&)> welcome;
-        std::function<void(const std::string& why)> lost;
+        // `had_session`: after a Welcome.
+        std::function<void(const std::string& why, bool had_session)> lost;
     };
 
     TrainerLink(

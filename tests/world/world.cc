@@ -325,9 +325,10 @@ void World::start_trainer(Pod& pod) {
             [this, &pod] { return may_begin(pod); },
             [this, &pod] { return site_->keyless.contains(pod.settings.pod); },
             [this, &pod] { check_welcome(pod); },
-            [this, &pod] { check_loss(pod); },
+            [this, &pod](bool had_session) { check_loss(pod, had_session); },
             [this, &pod] { check_unreadable(pod); },
-            [this, &pod](const std::string& what) { check_refused(pod, what); }});
+            [this, &pod](const std::string& what) { check_refused(pod, what); },
+            [this, &pod](const std::string& what) { check_no_room(pod, what); }});
 }
 
 // Whether the pod's trainer may begin the epoch of its progress.

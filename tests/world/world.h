@@ -149,6 +149,8 @@ private:
     bool rot(Node& node);
     void heal();
     void give_keys();
+    [[nodiscard]] Bytes window_part(const Pod& reader) const;
+    [[nodiscard]] bool can_serve_guest(const Pod& guest) const;
     void reap();
     void look();
     void look_at(Node& node);
@@ -157,8 +159,9 @@ private:
     void check_leader(Node& node, bool is_led);
     void check_room(Pod& pod);
     void check_table(Pod& pod);
-    void check_loss(const Pod& pod);
+    void check_loss(const Pod& pod, bool had_session);
     void check_refused(const Pod& pod, const std::string& what);
+    void check_no_room(const Pod& pod, const std::string& what);
     void check_welcome(const Pod& pod);
     void check_wait(const Pod& pod);
     void check_error(const Pod& pod);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "sidecar/service/fetch_patience.h"
 #include "tests/world/world.h"
 
 namespace stoker::world {
@@ -150,20 +151,26 @@ void World::check_table(Pod& pod) {
         if (view.is_present(id) && !bytes) {
             oracle_->accuse(fmt::format(
                 "{} publishes sample {}, which cannot be read", pod.sidecar->name(), id));
-        } else if (bytes && *bytes != oracle_->payload(id)) {
+        } else if (bytes && !has_equal_bytes(*bytes, oracle_->payload(id))) {
             oracle_->accuse(
                 fmt::format("{} publishes other bytes for sample {}", pod.sidecar->name(), id));
         }
     }
 }
 
-// A trainer's session outlives every other sidecar, if its pod's key is accepted.
-void World::check_loss(const Pod& pod) {
-    const bool is_ours = pod.refused_at || pod.sidecar == nullptr || pod.sidecar->is_dead() ||
-                         schedule_.now() - pod.started_at < kSettled;
+// A trainer's session outlives every other sidecar, if its pod's key is accepted. Its Hello may be
+// refused while nobody leads, and while a sidecar whose key was refused rests from leading.
+void World::check_loss(const Pod& pod, bool had_session) {
+    const bool may_refuse = !had_session && (leader_of(*pod.node, false) == nullptr ||
+                                             schedule_.now() - pod.refused_until <= kRestMax);
+    const bool is_ours = pod.refused_at || may_refuse || pod.sidecar == nullptr ||
+                         pod.sidecar->is_dead() || schedule_.now() - pod.started_at < kSettled;
     if (!is_ours && is_calm(*pod.node)) {
         oracle_->accuse(fmt::format(
-            "{} lost its session at {}, which was well", pod.settings.name, pod.sidecar->name()));
+            "{} {}, which was well",
+            had_session ? pod.settings.name + " lost its session at"
+                        : "the Hello of " + pod.settings.name + " was refused by",
+            pod.sidecar->name()));
     }
 }
 
@@ -177,7 +184,9 @@ bool World::is_well(const Pod& pod, Duration since) const {
 // origin once returned otherwise than listed stays refused as long as its leader leads.
 void World::check_refused(const Pod& pod, const std::string& what) {
     const Node& node = *pod.node;
-    if (lied_until_ && node.leader_since <= *lied_until_) {
+    const bool is_keyless = site_->keyless.contains(pod.settings.pod);
+    if ((lied_until_ && node.leader_since <= *lied_until_) ||
+        (is_keyless && !can_serve_guest(pod))) {
         return;
     }
     const Pod* const leads = leader_of(node, true);
@@ -195,6 +204,21 @@ void World::check_refused(const Pod& pod, const std::string& what) {
     }
 }
 
+// The same for a sample that cannot be kept. The batches that a namespace's trainers hold may be
+// larger than its part of the window.
+void World::check_no_room(const Pod& pod, const std::string& what) {
+    Bytes held{};
+    for (const Pod& other : pods_) {
+        if (other.node == pod.node && other.job->guest_of == pod.job->guest_of &&
+            other.trainer != nullptr) {
+            held += other.trainer->batch_bytes();
+        }
+    }
+    if (held <= window_part(pod)) {
+        check_refused(pod, what);
+    }
+}
+
 // A pod whose key was never accepted gets nothing of the node's cache, unless its own job listed it.
 void World::check_welcome(const Pod& pod) {
     const bool job_has_led = std::ranges::any_of(pods_, [&pod](const Pod& other) {
@@ -208,13 +232,18 @@ void World::check_welcome(const Pod& pod) {
 }
 
 // A sidecar that is well answers soon, whatever happens to the others; the origin has to be well.
-// A guest without a key waits as long as the disk or its part of the window does not take what it
-// wants.
+// A guest without a key waits for a leader, and half a minute longer for room in the window.
 void World::check_wait(const Pod& pod) {
+    const Node& node = *pod.node;
     const bool is_keyless = site_->keyless.contains(pod.settings.pod);
-    const bool is_fair = !is_keyless && schedule_.now() - fair_since_ > seconds{60};
-    if (is_fair && is_well(pod, kAnswerBound) && pod.trainer != nullptr &&
-        pod.trainer->waits_for() > kAnswerBound) {
+    const Duration bound =
+        is_keyless ? kAnswerBound + sidecar::FetchPatience::kPatience : kAnswerBound;
+    const bool is_led = leader_of(node, true) != nullptr &&
+                        schedule_.now() - std::max(node.leader_since, node.unready_at) > bound &&
+                        is_calm(node);
+    const bool is_fair = (!is_keyless || is_led) && schedule_.now() - fair_since_ > seconds{60};
+    if (is_fair && is_well(pod, bound) && pod.trainer != nullptr &&
+        pod.trainer->waits_for() > bound) {
         oracle_->accuse(fmt::format(
             "{} has waited {:.0f} s for an answer of {}, which is well",
             pod.settings.name,

@@ -1,9 +1,11 @@
 // The faults of the world.
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include <fmt/format.h>
 
+#include "common/domain/segment_format.h"
 #include "tests/world/world.h"
 
 namespace stoker::world {
@@ -407,14 +409,42 @@ void World::heal() {
     give_keys();
 }
 
-// A guest without a key may wait for ever: its node may have no owner's pod, a leader may have
-// refused a sample for good, and a batch may be larger than the guests' part of the window.
+// A guest that can never be served gets a key; the others end without one.
 void World::give_keys() {
     for (const Pod& pod : pods_) {
-        if (site_->keyless.erase(pod.settings.pod) > 0) {
+        if (site_->keyless.contains(pod.settings.pod) && !can_serve_guest(pod)) {
+            site_->keyless.erase(pod.settings.pod);
             schedule_.say(pod.settings.pod + " gets a key of its own");
         }
     }
+}
+
+// The part of the smallest window on its node that the reader's namespace has: the owner has all of
+// it, or half of it beside guests, who share the rest. Zero: no pod of the owner is there.
+Bytes World::window_part(const Pod& reader) const {
+    std::optional<Bytes> window;
+    std::set<std::string> guests;
+    for (const Pod& pod : pods_) {
+        if (pod.node == reader.node && !pod.job->guest_of.empty()) {
+            guests.insert(pod.job->guest_of);
+        } else if (pod.node == reader.node) {
+            const Bytes bytes = pod.config.datasets[0].window_bytes;
+            window = std::min(window.value_or(bytes), bytes);
+        }
+    }
+    const std::uint64_t readers = reader.job->guest_of.empty() ? 1 : guests.size();
+    const std::uint64_t bytes = window.value_or(Bytes{}).count();
+    return Bytes{guests.empty() ? bytes : bytes / 2 / readers};
+}
+
+// Whether a pod of the owner can lead on the guest's node, and each sample fits into the guest's
+// part of the window. After a lie of the origin a leader refuses samples as long as it leads.
+bool World::can_serve_guest(const Pod& guest) const {
+    std::uint64_t largest = 0;
+    for (std::uint64_t id = 0; id < plan_.samples; ++id) {
+        largest = std::max(largest, oracle_->payload(id).size());
+    }
+    return !lied_until_ && Bytes{domain::record_bytes(largest)} <= window_part(guest);
 }
 
 }  // namespace stoker::world

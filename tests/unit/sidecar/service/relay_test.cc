@@ -59,6 +59,8 @@ public:
     std::vector<Frame> plans;
     std::uint64_t consumed = 0;
     std::vector<local::Losses> losses;
+    local::Fetched fetched;  // the answer to each Fetch
+    int fetches = 0;
 
 private:
     void on_frame(Frame frame) {
@@ -71,6 +73,9 @@ private:
             plans.push_back(std::move(frame));
         } else if (const auto* read = std::get_if<local::Consumed>(&frame.message)) {
             consumed += read->samples.size();
+        } else if (std::holds_alternative<local::Fetch>(frame.message)) {
+            ++fetches;
+            socket_->send(fetched, frame.request_id);
         } else if (auto* report = std::get_if<local::Losses>(&frame.message)) {
             losses.push_back(std::move(*report));
         }
@@ -108,7 +113,9 @@ protected:
             "/mine",
             silence_,
             Relay::Callbacks{
-                [this] { lost_ = true; }, [this] { relay_->admit(); }, [] { return false; }});
+                [this] { lost_ = true; },
+                [this] { relay_->admit(); },
+                [this] { return must_wait_; }});
     }
 
     // Starts a leader in place of the previous one.
@@ -139,6 +146,16 @@ protected:
         return types;
     }
 
+    // As received(); waits for at least one frame.
+    std::vector<local::FrameType> wait_for_frames() {
+        std::vector<local::FrameType> types;
+        until([&] {
+            types = types.empty() ? received() : types;
+            return !types.empty();
+        });
+        return types;
+    }
+
     void consume(std::vector<std::uint64_t> samples) {
         relay_->on_request({0, local::Consumed{3, std::move(samples)}});
     }
@@ -163,6 +180,7 @@ protected:
     Silence silence_;
     UniqueFd client_;
     bool lost_ = false;
+    bool must_wait_ = false;
     std::optional<Session> session_;
     std::optional<Relay> relay_;
     std::optional<Leader> leader_;
@@ -277,6 +295,31 @@ TEST_F(RelayTest, AnswersByItselfWhileNoSidecarLeads) {
     Leader& next = lead(kOld | local::kFeatureAhead);
     until([&] { return next.plans.size() == 1; });
     EXPECT_EQ(ids_in(next.plans[0].fd), 3U) << "a plan that was taken alone is said later";
+}
+
+TEST_F(RelayTest, PassesOnTheReadyPartOfAFetchToAClientWithoutAKey) {
+    must_wait_ = true;
+    Leader& leader = lead(kOld);
+    until([this] { return relay_->is_welcomed(); });
+    leader.fetched.statuses = {local::FetchStatus::kReady, local::FetchStatus::kReadAtOrigin};
+    received();
+    relay_->on_request({8, local::Fetch{{1, 2}}});
+    EXPECT_THAT(wait_for_frames(), testing::ElementsAre(local::FrameType::kFetched));
+    EXPECT_EQ(leader.fetches, 1);
+}
+
+TEST_F(RelayTest, RepeatsAFetchWithoutReadySamplesForAClientWithoutAKey) {
+    must_wait_ = true;
+    Leader& leader = lead(kOld);
+    until([this] { return relay_->is_welcomed(); });
+    leader.fetched.statuses = {local::FetchStatus::kReadAtOrigin};
+    received();
+    relay_->on_request({8, local::Fetch{{1}}});
+    until([&] { return leader.fetches == 1; });
+    leader.fetched.statuses = {local::FetchStatus::kReady};
+    EXPECT_THAT(received(), testing::IsEmpty());
+    EXPECT_THAT(wait_for_frames(), testing::ElementsAre(local::FrameType::kFetched));
+    EXPECT_EQ(leader.fetches, 2);
 }
 
 }  // namespace
