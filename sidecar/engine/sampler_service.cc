@@ -194,8 +194,8 @@ Result<SamplerService::Job*> SamplerService::job_for(
         return fail(
             ErrorCode::kConflict,
             fmt::format(
-                "other ranks of job '{}' read under contract '{}' with seed {} in a world of {} and "
-                "batches of {}, or with other parameters",
+                "other ranks of job '{}' read under contract '{}' with seed {}, world size {} and "
+                "batch {}, or with other parameters",
                 begin.job,
                 theirs.contract,
                 theirs.seed,
