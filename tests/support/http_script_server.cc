@@ -207,4 +207,15 @@ HttpScriptServer::Script answering(
     };
 }
 
+HttpScriptServer::Script dies_on_second_request(std::atomic<int>& requests) {
+    return [&requests](ScriptConnection& to) {
+        while (to.read_request()) {
+            if (++requests == 2) {
+                return;
+            }
+            to.reply(200, "ok");
+        }
+    };
+}
+
 }  // namespace stoker::test

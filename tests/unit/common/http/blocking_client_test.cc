@@ -25,6 +25,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::answering;
+using test::dies_on_second_request;
 using test::HttpScriptServer;
 using test::ScriptConnection;
 using test::ScriptRequest;
@@ -225,18 +226,6 @@ TEST(BlockingClient, AnExceptionAnywhereInACallLeavesRoomForTheNext) {
         ASSERT_TRUE(send(*client, std::move(request))) << "after reading " << readings;
     }
     EXPECT_GE(thrown, 3);
-}
-
-// Each connection answers one request and closes at the second one, without a response, once.
-HttpScriptServer::Script dies_on_second_request(std::atomic<int>& requests) {
-    return [&requests](ScriptConnection& to) {
-        while (to.read_request()) {
-            if (++requests == 2) {
-                return;
-            }
-            to.reply(200, "ok");
-        }
-    };
 }
 
 TEST(BlockingClient, RepeatsAGetOnADeadConnection) {

@@ -17,6 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::answering;
+using test::dies_on_second_request;
 using test::HttpScriptServer;
 using test::ScriptConnection;
 using test::ScriptRequest;
@@ -140,18 +141,6 @@ TEST(HttpClientFaults, ResetIsUnavailable) {
         to.reset();
     }};
     EXPECT_EQ(error_of(*make_client(), get(server.url())).code, ErrorCode::kUnavailable);
-}
-
-// Each connection answers one request and closes at the second one, without a response, once.
-HttpScriptServer::Script dies_on_second_request(std::atomic<int>& requests) {
-    return [&requests](ScriptConnection& to) {
-        while (to.read_request()) {
-            if (++requests == 2) {
-                return;
-            }
-            to.reply(200, "ok");
-        }
-    };
 }
 
 TEST(HttpClientFaults, GetOnDeadPooledConnectionIsRetried) {
