@@ -99,12 +99,10 @@ void DatasetNode::on_frame(Session& session, Frame frame) {
     const auto relay = relays_.find(session.id());
     if (relay != relays_.end()) {
         relay->second->on_request(std::move(frame));
-    } else if (leader() == nullptr) {
-        session.hang_up();
-    } else if (auto* const requests = leader()->requests()) {
-        requests->on_frame(session, std::move(frame));
-    } else {
+    } else if (leader() != nullptr) {
         leader()->on_frame(session, std::move(frame));
+    } else {
+        session.hang_up();
     }
 }
 

@@ -56,9 +56,6 @@ public:
     void on_frame(Session& session, Frame frame) override;
     void detach(Session& session) override;
 
-    // Takes the frames of welcomed sessions, as on_frame() does; nullptr: nobody is welcome yet.
-    [[nodiscard]] ClientRequests* requests() const { return requests_.get(); }
-
     void set_grant(EngineGrant grant, JobWeights weights);
 
     // Call it when the gate has another pin.
