@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What each part of iCACHE earns: requests to the origin by the simulator on the real engine, as a Markdown table.
+"""Prints the requests to the origin for each part of iCACHE, by the simulator on the real engine, as a Markdown table.
 
 Rows add one part after the other: the exact order, importance sampling (IIS), the eviction policy, substitutes, the
 L-region. Figures are means over epochs and seeds, one epoch in three full, as a share of the dataset's samples. With

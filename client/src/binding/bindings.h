@@ -5,7 +5,7 @@
 
 #include <pybind11/pybind11.h>
 
-// What the files of this folder use of each other.
+// Functions that the files of this folder share.
 namespace stoker::client {
 
 // Each adds its classes to the module `stoker._core`.

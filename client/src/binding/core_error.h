@@ -9,7 +9,7 @@
 #include "common/base/clock.h"
 #include "common/base/result.h"
 
-// What the bindings share: an Error as the Python exception `stoker._core.CoreError(code, message)`,
+// Helpers of all bindings: an Error as the Python exception `stoker._core.CoreError(code, message)`,
 // messages as str, deadlines from seconds, and blocking calls without the GIL. `code` is
 // to_string(ErrorCode). Only this folder throws exceptions; the core returns values.
 namespace stoker::client {

@@ -177,7 +177,7 @@ template <class Read>
     const std::uintptr_t mask = page_mask();
     here.begin = reinterpret_cast<std::uintptr_t>(bytes.data()) & ~mask;
     here.end = (reinterpret_cast<std::uintptr_t>(bytes.data()) + bytes.size() + mask) & ~mask;
-    if (sigsetjmp(here.jump, 0) != 0) {  // NOLINT(cert-err52-cpp)
+    if (sigsetjmp(here.jump, 0) != 0) {  // NOLINT(cert-err52-cpp): as at siglongjmp
         landing = nullptr;
         return false;
     }
