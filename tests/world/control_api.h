@@ -24,7 +24,7 @@ using control::ResourceKind;
 
 class ControlWatch;
 
-// What the server does to requests of the operator. The world changes it.
+// Faults of the server at the operator's requests. The world changes them.
 struct ApiFaults {
     bool is_down = false;
     double refused = 0;    // share of requests that get 500 or 503 and are not executed

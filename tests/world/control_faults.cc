@@ -6,7 +6,7 @@
 #include "operator/kube/resource_kind.h"
 #include "tests/world/control_world.h"
 
-// What users do and what goes wrong, drawn by the seed.
+// Actions of users, and faults, drawn by the seed.
 namespace stoker::world {
 
 namespace kinds = control::kinds;

@@ -33,7 +33,7 @@ struct ControlNode {
     std::map<std::string, NodeDirectory> directories;  // by dataset uid
 };
 
-// What the sidecar needs of the world.
+// The world, as a sidecar uses it.
 struct SidecarWorld {
     // Dials the Service: the stream to the leader, or nullptr: no replica answered.
     std::function<std::shared_ptr<ControlStream>(ControlSidecar& sidecar)> dial;

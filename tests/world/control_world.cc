@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "common/base/check.h"
-#include "common/log/sink.h"
 #include "operator/kube/resource_kind.h"
 
 namespace stoker::world {
@@ -21,14 +20,6 @@ constexpr Duration kRest = seconds{45};  // no grant changes for this long
 constexpr const char* kPool = "nvme";
 constexpr const char* kPath = "/var/lib/stoker";
 
-std::string fields_text(std::initializer_list<log::Field> fields) {
-    std::string text;
-    for (const log::Field& field : fields) {
-        text += fmt::format(" {}={}", field.key, field.value);
-    }
-    return text;
-}
-
 }  // namespace
 
 ControlWorld::ControlWorld(std::uint64_t seed)
@@ -36,10 +27,6 @@ ControlWorld::ControlWorld(std::uint64_t seed)
       schedule_(seed),
       wall_(schedule_.clock()),
       api_(schedule_) {
-    log::set_sink([this](log::Level level, std::string_view message, auto fields) {
-        const std::string text = std::string{message} + fields_text(fields);
-        schedule_.say(level >= log::Level::kWarning ? "warning: " + text : text);
-    });
     schedule_.set_speaker("world");
     api_.on_operator_write = [this](const ApiWrite& write) { check_write(write); };
     ControlCluster::Settings settings;
@@ -61,7 +48,6 @@ ControlWorld::ControlWorld(std::uint64_t seed)
 ControlWorld::~ControlWorld() {
     operators_.clear();
     cluster_.reset();
-    log::set_sink(nullptr);
 }
 
 void ControlWorld::make_objects() {

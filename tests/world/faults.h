@@ -32,7 +32,7 @@ enum class Fault : std::uint8_t {
 inline constexpr std::size_t kFaultKinds = 19;
 std::string_view to_string(Fault fault);
 
-// What a sidecar is doing when a fault meets it.
+// A sidecar's work at the moment of a fault.
 enum class Situation : std::uint8_t {
     kSeeking,     // it neither leads nor follows yet
     kFollowing,   // another process leads, or should lead

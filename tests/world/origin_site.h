@@ -62,7 +62,7 @@ private:
     TimePoint link_free_at_{};
 };
 
-// What the oracle has to know about a sidecar's fetches.
+// A sidecar's fetches, for the oracle.
 struct FetchWatch {
     std::string node;
     std::function<bool()>

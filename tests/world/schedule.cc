@@ -11,10 +11,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/log/sink.h"
+
 namespace stoker::world {
 
 Schedule::Schedule(std::uint64_t seed)
-    : luck_(seed) {}
+    : luck_(seed) {
+    log::set_sink([this](log::Level level, std::string_view message, auto fields) {
+        std::string text = level >= log::Level::kWarning ? "warning: " : "";
+        text += message;
+        for (const log::Field& field : fields) {
+            text += fmt::format(" {}={}", field.key, field.value);
+        }
+        say(text);
+    });
+}
+
+Schedule::~Schedule() {
+    log::set_sink(nullptr);
+}
 
 Duration Schedule::draw(Duration least, Duration most) {
     const auto span = static_cast<std::uint64_t>((most - least).count());

@@ -1,8 +1,6 @@
 // simulate-world FIRST-LAST: runs the world of each seed; a broken promise ends it with the seed's
 // log. `--log` writes the log in any case; `--nodes N`, `--pods N` and `--jobs N` replace what the seed
 // draws; `--timeline FILE.html` writes the last seed's timeline there, and as text to stdout.
-#include <charconv>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -15,38 +13,12 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
+#include "tests/world/seed_runs.h"
 #include "tests/world/world.h"
 
 namespace stoker::world {
 namespace {
-
-constexpr std::size_t kLinesMax = 400;  // of a failing seed's log
-
-World* current = nullptr;
-std::uint64_t current_seed = 0;
-
-void print_log(const std::vector<std::string>& log, std::size_t lines_max) {
-    for (std::size_t i = log.size() - std::min(log.size(), lines_max); i < log.size(); ++i) {
-        fmt::print(stderr, "{}\n", log[i]);
-    }
-}
-
-void print_replay() {
-    fmt::print(stderr, "replay with: make simulate-world SEEDS={} LOG=1\n", current_seed);
-}
-
-// A check of the product failed: the log says in which situation.
-void on_crash(int signal) {
-    if (current != nullptr) {
-        print_log(std::exchange(current, nullptr)->log(), kLinesMax);
-        fmt::print(stderr, "seed {} crashed with signal {}\n", current_seed, signal);
-        print_replay();
-    }
-    std::signal(signal, SIG_DFL);
-    std::raise(signal);
-}
 
 struct Options {
     std::uint64_t first = 0;
@@ -65,14 +37,12 @@ struct Sums {
 };
 
 bool run_seed(std::uint64_t seed, const Options& options, Sums& sums) {
-    current_seed = seed;
     const std::clock_t begin = std::clock();
     Outcome outcome;
     {
         World world{seed, options.size};
-        current = &world;
+        const SeedRun running{seed, replay_command(seed), world.log()};
         outcome = world.run();
-        current = nullptr;
     }
     for (const auto& [what, count] : outcome.counts) {
         sums.counts[what] += count;
@@ -92,7 +62,8 @@ bool run_seed(std::uint64_t seed, const Options& options, Sums& sums) {
     sums.virtual_s += std::chrono::duration<double>(outcome.passed).count();
     const bool failed = !outcome.accusation.empty();
     if (failed || options.with_log) {
-        print_log(outcome.log, options.with_log ? outcome.log.size() : kLinesMax);
+        const std::size_t lines_max = options.with_log ? outcome.log.size() : kLinesMax;
+        fmt::print(stderr, "{}", last_lines(outcome.log, lines_max));
     }
     fmt::print(
         "seed {}: {}; {:.0f} virtual s, {} faults, {} steps, {:.2f} s of one core\n",
@@ -104,25 +75,9 @@ bool run_seed(std::uint64_t seed, const Options& options, Sums& sums) {
         took_s);
     std::fflush(stdout);
     if (failed) {
-        print_replay();
+        fmt::print(stderr, "replay with: {}\n", replay_command(seed));
     }
     return !failed;
-}
-
-std::optional<std::uint64_t> parse_seed(std::string_view text) {
-    std::uint64_t seed = 0;
-    const char* const end = text.data() + text.size();
-    const auto [rest, error] = std::from_chars(text.data(), end, seed);
-    return error == std::errc{} && rest == end ? std::optional{seed} : std::nullopt;
-}
-
-// FIRST-LAST, or one seed; nullopt: neither, or LAST is less than FIRST.
-std::optional<std::pair<std::uint64_t, std::uint64_t>> parse_seeds(std::string_view text) {
-    const auto dash = text.find('-');
-    const auto first = parse_seed(text.substr(0, dash));
-    const auto last = dash == std::string_view::npos ? first : parse_seed(text.substr(dash + 1));
-    return first && last && *first <= *last ? std::optional{std::pair{*first, *last}}
-                                            : std::nullopt;
 }
 
 constexpr const char* kUsage =
@@ -151,7 +106,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
             continue;
         }
         const auto number = numbers.find(words[i]);
-        const auto value = i + 1 < words.size() ? parse_seed(words[i + 1]) : std::nullopt;
+        const auto value = i + 1 < words.size() ? parse_number(words[i + 1]) : std::nullopt;
         if (number == numbers.end() || !value) {
             return std::nullopt;
         }
@@ -183,10 +138,7 @@ int run(int argc, char** argv) {
         fmt::print(stderr, "{}", kUsage);
         return EXIT_FAILURE;
     }
-    for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE}) {
-        std::signal(signal, on_crash);
-    }
-    std::signal(SIGPIPE, SIG_IGN);
+    catch_crashes();
     Sums sums;
     for (std::uint64_t seed = options->first; seed <= options->last; ++seed) {
         if (!run_seed(seed, *options, sums)) {

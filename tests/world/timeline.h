@@ -20,7 +20,7 @@ struct Moment {
     Bytes fetched{};  // from the origin, since this leader began to lead
 };
 
-// What happened in a run: who led, what was granted, held and fetched, and the faults.
+// The history of a run: leaders, grants, residents, fetches and faults.
 class Timeline {
 public:
     // `place`: the node's name, or "origin".

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "common/domain/node_directory.h"
-#include "common/log/sink.h"
 
 namespace stoker::world {
 
@@ -20,24 +19,11 @@ using std::chrono::seconds;
 constexpr Duration kLivenessBound = seconds{900};
 constexpr std::uint64_t kStepsMax = 20'000'000;
 
-std::string fields_text(std::initializer_list<log::Field> fields) {
-    std::string text;
-    for (const log::Field& field : fields) {
-        text += fmt::format(" {}={}", field.key, field.value);
-    }
-    return text;
-}
-
 }  // namespace
 
 World::World(std::uint64_t seed, Size size)
     : seed_(seed),
       schedule_(seed) {
-    log::set_sink([this](log::Level level, std::string_view message, auto fields) {
-        std::string text{message};
-        text += fields_text(fields);
-        schedule_.say(level >= log::Level::kWarning ? "warning: " + text : text);
-    });
     schedule_.hide(folder_.path());
     schedule_.set_speaker("world");
     make_plan(size);
@@ -55,7 +41,6 @@ World::~World() {
         }
         pod.sidecar.reset();
     }
-    log::set_sink(nullptr);
 }
 
 bool World::Pod::is_ready_leader() const {
@@ -223,7 +208,7 @@ void World::place(Pod& pod, Node& node) {
     pod.settings.data_folder = data.client_directory;
 }
 
-// What the node program shows to a guest: its own folder of guests/, in a directory of its own.
+// Makes the directory that the node program shows to a guest, with only the guest's own folder.
 std::string World::show_to(const Node& node, const std::string& guest) {
     const std::string folder = sidecar::join_path(domain::guests_folder(node.directory), guest);
     const std::string view = fmt::format("{}-{}", node.directory, guest);

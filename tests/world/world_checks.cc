@@ -335,7 +335,7 @@ void World::check_room(Pod& pod) {
     }
 }
 
-// What the pod's sidecar, which runs, is doing.
+// The work of the pod's sidecar, which must run.
 Situation World::situation_of(const Pod& pod) const {
     const sidecar::Leader* const leader = pod.sidecar->leader();
     if (leader == nullptr) {

@@ -1,42 +1,17 @@
 // The simulated world; docs/design/simulation.md.
 #include "tests/world/world.h"
 
-#include <cstdlib>
-
-#include <gtest/gtest.h>
+#include "tests/world/seed_tests.h"
 
 namespace stoker::world {
 namespace {
 
-constexpr std::uint64_t kSeeds = 30;
-
-// STOKER_TEST_SEED: begins there instead of at the fixed set.
-std::uint64_t first_seed() {
-    const char* given = std::getenv("STOKER_TEST_SEED");
-    return given == nullptr ? 1 : std::strtoull(given, nullptr, 10);
-}
-
 TEST(World, KeepsItsPromises) {
-    for (std::uint64_t seed = first_seed(); seed < first_seed() + kSeeds; ++seed) {
-        const Outcome outcome = World{seed}.run();
-        std::string last_lines;
-        for (std::size_t i = outcome.log.size() - std::min<std::size_t>(outcome.log.size(), 100);
-             i < outcome.log.size();
-             ++i) {
-            last_lines += outcome.log[i] + "\n";
-        }
-        ASSERT_EQ(outcome.accusation, "")
-            << last_lines << "replay with: make simulate-world SEEDS=" << seed << " LOG=1";
-        EXPECT_GE(outcome.passed, std::chrono::seconds{300});
-    }
+    expect_promises_kept<World>(30, replay_command);
 }
 
 TEST(World, EqualSeedsGiveEqualRuns) {
-    const Outcome one = World{first_seed()}.run();
-    const Outcome other = World{first_seed()}.run();
-    EXPECT_EQ(one.log, other.log);
-    EXPECT_EQ(one.steps, other.steps);
-    EXPECT_NE(one.log, World{first_seed() + 1}.run().log);
+    expect_equal_seeds_to_give_equal_runs<World>();
 }
 
 }  // namespace
