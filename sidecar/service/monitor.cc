@@ -49,6 +49,8 @@ web::json::value leader_json(const LeaderStatus& status) {
     json["residentBytes"] = json_number(status.usage.resident_bytes);
     json["residentSamples"] = web::json::value::number(status.usage.resident_samples);
     json["windowBytes"] = json_number(status.usage.window_bytes);
+    json["windowSizeBytes"] = json_number(status.window_size);
+    json["windowLacksBytes"] = json_number(status.window_lacks_bytes);
     json["inFlightBytes"] = json_number(status.bytes.in_flight);
     json["originRequests"] = web::json::value::number(status.origin_requests);
     json["originBytes"] = json_number(status.origin_bytes_read);

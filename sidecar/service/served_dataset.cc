@@ -349,6 +349,7 @@ void ServedDataset::tell(LeaderStatus& status) const {
     status.resident_bytes = status.usage.resident_bytes;
     status.resident_samples = status.usage.resident_samples;
     status.window_bytes = status.usage.window_bytes;
+    status.window_size = fetch.window();
     status.aside = bypass_.is_aside();
     status.window_lacks_bytes = engine_->window_lack();
     if (status.window_lacks_bytes > Bytes::zero()) {

@@ -24,6 +24,7 @@ struct LeaderStatus : control::DatasetReport {
     ByteAccount bytes;
     EngineCounters counters;
     StoreUsage usage;
+    Bytes window_size{};  // that the window may have now, bytes borrowed from the grant included
     bool aside = false;  // bypassing the cache: the disk is slower than the origin (see `error`)
 };
 

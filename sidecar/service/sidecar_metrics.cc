@@ -57,6 +57,15 @@ struct SidecarMetrics::Families {
         "stoker_sidecar_stored_samples",
         "Samples in the node directory, by class.",
         {"dataset", "class"});
+    metrics::GaugeFamily& window_size_bytes = registry.gauge_family(
+        "stoker_sidecar_window_size_bytes",
+        "Bytes that the window may have now, those borrowed from the grant included.",
+        {"dataset"});
+    metrics::GaugeFamily& window_lacking_bytes = registry.gauge_family(
+        "stoker_sidecar_window_lacking_bytes",
+        "Bytes that unread draws need beyond grant and window; above 0 the TrainingJob says "
+        "WindowTooSmall.",
+        {"dataset"});
     metrics::GaugeFamily& in_flight_bytes = registry.gauge_family(
         "stoker_sidecar_in_flight_bytes",
         "Payload bytes on their way from the origin to the disk.",
@@ -154,6 +163,8 @@ void SidecarMetrics::update_leader(const std::string& name, const LeaderStatus& 
         ->set(static_cast<double>(status.usage.resident_samples));
     families.stored_samples.with({name, "window"})
         ->set(static_cast<double>(status.usage.window_samples));
+    families.window_size_bytes.with({name})->set(number(status.window_size));
+    families.window_lacking_bytes.with({name})->set(number(status.window_lacks_bytes));
     families.in_flight_bytes.with({name})->set(number(status.bytes.in_flight));
     grow(families.written_bytes, {name}, status.usage.written_bytes.count());
     grow(families.fetched_samples, {name}, counters.stored_samples);

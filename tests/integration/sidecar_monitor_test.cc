@@ -85,6 +85,8 @@ TEST_F(SidecarMonitor, WritesItsStatusAsJson) {
     EXPECT_THAT(status.body, HasSubstr("\"role\":\"leading\""));
     EXPECT_THAT(status.body, HasSubstr("\"state\":\"serving\""));
     EXPECT_THAT(status.body, HasSubstr("\"sessions\":1"));
+    EXPECT_THAT(status.body, HasSubstr("\"windowSizeBytes\":67108864"));
+    EXPECT_THAT(status.body, HasSubstr("\"windowLacksBytes\":0"));
 }
 
 TEST_F(SidecarMonitor, StrangersGetOnlyTheProbes) {
