@@ -25,14 +25,13 @@ import servers  # noqa: E402
 ROOT = HERE.parent.parent
 KEYS = servers.CREDENTIALS
 SHARE = 0.2
-WINDOW_SHARE = 0.1  # of the cache, but at least the sidecar's minimum
 WINDOW_LEAST = 1 << 20
 
 # name: (contract, speeds, random phases, bar)
 RUNS = {
     "lock-step": ("windowed", (1, 1, 1), False, 0.30),
     "random phases": ("windowed", (1, 1, 1), True, 0.34),
-    "speeds 1 : .5 : .7": ("windowed", (1, 0.5, 0.7), False, 0.46),
+    "speeds 1 : .5 : .7": ("windowed", (1, 0.5, 0.7), False, 0.40),
     "never-evict, lock-step": ("exact", (1, 1, 1), False, None),
 }
 
@@ -68,19 +67,26 @@ def counting_origin(build, root):
 class Job:
     """A sidecar and its training process."""
 
-    def __init__(self, stack, build, folder, number, settings, batch, contract):
+    def __init__(self, stack, build, folder, number, settings, trainer):
         self.folder, self.number = folder, number
         self.socket = folder / f"job{number}.sock"
         stack.enter_context(servers.configured_sidecar(
             build / "bin" / "stoker-sidecar", {"socket": str(self.socket), "datasets": [settings]}))
         log = stack.enter_context(open(folder / f"trainer{number}.log", "wb"))
-        told = {"socket": str(self.socket), "batch": batch, "seed": 100 + number, "contract": contract}
+        told = {"socket": str(self.socket), "seed": 100 + number, **trainer}
         env = {**os.environ, **KEYS, "PYTHONPATH": str(build / "python"), "STOKER_JOB": f"job{number}",
                "OMP_NUM_THREADS": "1"}
         self.trainer = stack.enter_context(
             servers.running([sys.executable, HERE / "trainer.py", json.dumps(told)], stdin=subprocess.PIPE,
                             stdout=subprocess.PIPE, stderr=log, text=True, env=env))
+        stack.callback(self.end)
         self.drawn, self.books, self.alone, self.owed = 0, [], 0, 0.0
+
+    def end(self):
+        """Lets the trainer end by itself: a terminated one leaves its workers behind."""
+        self.trainer.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.trainer.wait(timeout=30)
 
     def answer(self):
         line = self.trainer.stdout.readline()
@@ -112,22 +118,24 @@ def turn(jobs, speeds, begun):
         job.take()
 
 
-def run(build, folder, data, endpoint, sent, name, batch, epochs, seed=1):
-    """One row: {"share", "complete", ...}. Leaves out every job's first epoch, as the design notes' figures do."""
+def run(build, folder, data, endpoint, sent, name, asked, seed=1):
+    """One row: {"share", "complete", ...}. Leaves out every job's first epoch, as the design notes' figures do. `asked`:
+    main()'s arguments."""
     contract, speeds, phases, _ = RUNS[name]
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "node").mkdir(parents=True)
     cache = int(SHARE * data.records)
-    window = max(WINDOW_LEAST, int(WINDOW_SHARE * cache))
+    window = max(WINDOW_LEAST, int(asked.window_share * cache))
     settings = {"name": "train", "origin": {"uri": "s3://data", "endpoint": endpoint}, "directory": str(folder / "node"),
                 "grant": str(cache - window), "window": str(window), "reservedFree": 0.001, "stepAsideWindow": "0s"}
-    steps = -(-data.count // batch)
+    steps = -(-data.count // asked.batch)
+    trainer = {"batch": asked.batch, "ahead": asked.ahead, "contract": contract}
     starts = [0] * len(speeds)
     if phases:
         prng = random.Random(seed)
         starts = [0, *(prng.randrange(steps) for _ in speeds[1:])]
     with contextlib.ExitStack() as stack:
-        jobs = [Job(stack, build, folder, number, settings, batch, contract) for number in range(len(speeds))]
+        jobs = [Job(stack, build, folder, number, settings, trainer) for number in range(len(speeds))]
         for job in jobs:
             assert job.answer()["samples"] == data.count
         now = 0
@@ -135,7 +143,7 @@ def run(build, folder, data, endpoint, sent, name, batch, epochs, seed=1):
             turn(jobs, speeds, [now >= start for start in starts])
             now += 1
         before = sent(), sum(job.drawn for job in jobs)
-        for _ in range(epochs * steps):
+        for _ in range(asked.epochs * steps):
             turn(jobs, speeds, [True] * len(jobs))
         job_epochs = (sum(job.drawn for job in jobs) - before[1]) / data.count
         share = (sent() - before[0]) / data.bytes / job_epochs
@@ -161,6 +169,9 @@ def main():
     parser.add_argument("--mean-bytes", type=int, default=2800)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--epochs", type=int, default=4, help="measured epochs of the fastest job")
+    parser.add_argument("--ahead", type=int, default=0, help="batches that a worker's loader draws ahead; 0: no workers")
+    parser.add_argument("--window-share", type=float, default=0.1,
+                        help="of the cache, but at least the sidecar's minimum")
     parser.add_argument("--only", choices=RUNS)
     arguments = parser.parse_args()
     build = arguments.build.resolve()
@@ -170,7 +181,7 @@ def main():
     rows, missed = [], []
     with counting_origin(build, folder / "origin") as (endpoint, sent):
         for name in [arguments.only] if arguments.only else RUNS:
-            row = run(build, folder / "run", data, endpoint, sent, name, arguments.batch, arguments.epochs)
+            row = run(build, folder / "run", data, endpoint, sent, name, arguments)
             row["bar"] = bar = RUNS[name][3]
             is_complete = all(all(epochs) for epochs in row["complete"]) and row["alone"] == 0
             if not is_complete or (bar is not None and row["share"] > bar):

@@ -59,6 +59,8 @@ def main():
     samples = stoker.open("train", socket=settings["socket"])
     dataset = stoker.torch.Dataset(samples, decode=bytes)
     options = {"batch_size": settings["batch"], "collate_fn": identity}
+    if settings["ahead"]:
+        options |= {"num_workers": 1, "prefetch_factor": settings["ahead"]}
     sampler = None
     if settings["contract"] == "exact":  # as any torch program: a sampler, and no contract
         sampler = stoker.torch.Sampler(dataset, 1, 0, seed=settings["seed"])
@@ -70,7 +72,8 @@ def main():
     print(json.dumps({"samples": len(samples)}), flush=True)
     for line in sys.stdin:
         drawn = sum(next(stream) for _ in range(int(line)))
-        # Acknowledgements are sent in batches; a trainer that computes for long would have sent all of them.
+        # Acknowledgements are sent in batches; a trainer that computes for long would have sent all of them. A worker's
+        # reads are in the worker's own counters, so with `ahead` this process neither acknowledges nor counts any.
         samples.flush()
         print(json.dumps({"drawn": drawn, "books": books, "alone": samples.stats()["origin_samples"]}), flush=True)
 
