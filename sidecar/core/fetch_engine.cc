@@ -101,6 +101,22 @@ Effects FetchEngine::on_plan(ConnectionId connection, StreamPlan plan, TimePoint
     return pump(now);
 }
 
+Effects FetchEngine::extend_plan(ConnectionId connection, const PlanTail& tail, TimePoint now) {
+    for (const SampleIndex sample : tail.samples) {
+        ++table_.at(sample).needs;
+    }
+    for (const SampleIndex sample : streams_.extend_plan(*readers_.at(connection).stream, tail)) {
+        --table_.at(sample).needs;
+        room_.reconsider(sample);
+    }
+    return pump(now);
+}
+
+std::uint32_t FetchEngine::plan_size(ConnectionId connection) const {
+    const auto stream = readers_.at(connection).stream;
+    return stream ? streams_.plan_size(*stream) : 0;
+}
+
 Effects FetchEngine::on_consumed(
     ConnectionId connection,
     std::uint64_t epoch,

@@ -102,6 +102,13 @@ public:
     // Replaces the plan of the connection's stream. The connection must have one.
     Effects on_plan(ConnectionId connection, StreamPlan plan, TimePoint now);
 
+    // Replaces the end of the plan of the connection's stream. `tail.from` is at most
+    // plan_size(connection).
+    Effects extend_plan(ConnectionId connection, const PlanTail& tail, TimePoint now);
+
+    // Positions of the plan of the connection's stream; 0: it has none.
+    [[nodiscard]] std::uint32_t plan_size(ConnectionId connection) const;
+
     // Samples of another epoch than the plan's are only released. `counts`, if given, is
     // incremented by source.
     Effects on_consumed(

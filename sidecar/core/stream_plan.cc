@@ -7,6 +7,8 @@
 
 #include <fmt/core.h>
 
+#include "common/base/check.h"
+
 namespace stoker::sidecar {
 
 Result<StreamPlan> StreamPlan::make(
@@ -61,11 +63,45 @@ bool StreamPlan::index_each_once() {
 }
 
 void StreamPlan::index() {
-    by_sample_.resize(samples_.size());
-    std::iota(by_sample_.begin(), by_sample_.end(), 0U);
-    std::ranges::sort(by_sample_, [this](std::uint32_t a, std::uint32_t b) {
+    by_sample_.clear();
+    index_from(0);
+}
+
+// Adds the positions from `position` on to the index.
+void StreamPlan::index_from(std::uint32_t position) {
+    const auto old = static_cast<std::ptrdiff_t>(by_sample_.size());
+    by_sample_.resize(by_sample_.size() + samples_.size() - position);
+    std::iota(by_sample_.begin() + old, by_sample_.end(), position);
+    const auto before = [this](std::uint32_t a, std::uint32_t b) {
         return std::pair{samples_[a], a} < std::pair{samples_[b], b};
+    };
+    std::sort(by_sample_.begin() + old, by_sample_.end(), before);
+    std::inplace_merge(by_sample_.begin(), by_sample_.begin() + old, by_sample_.end(), before);
+}
+
+std::vector<SampleIndex> StreamPlan::extend(const PlanTail& tail) {
+    STOKER_CHECK(length_ == samples_.size() && tail.from <= length_, "a tail follows its plan");
+    std::vector<SampleIndex> cut;
+    for (std::uint32_t position = tail.from; position < horizon(); ++position) {
+        if (!read_[position]) {
+            cut.push_back(samples_[position]);
+        }
+    }
+    std::erase_if(by_sample_, [this, &tail](std::uint32_t position) {
+        return position >= tail.from || read_[position];
     });
+    samples_.resize(tail.from);
+    samples_.insert(samples_.end(), tail.samples.begin(), tail.samples.end());
+    read_.resize(tail.from);
+    read_.resize(samples_.size());
+    length_ = horizon();
+    frontier_ = std::min(frontier_, tail.from);
+    if (std::exchange(each_once_, false)) {
+        index();
+    } else {
+        index_from(tail.from);
+    }
+    return cut;
 }
 
 std::optional<std::uint32_t> StreamPlan::next_position(SampleIndex sample) const {

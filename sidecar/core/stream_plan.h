@@ -11,6 +11,12 @@ namespace stoker::sidecar {
 
 using domain::SampleIndex;
 
+// A change of a plan: `samples` replace the positions at and behind `from`. 0: a whole plan.
+struct PlanTail {
+    std::uint32_t from = 0;
+    std::vector<SampleIndex> samples;
+};
+
 // The samples that one stream will read in one epoch, in order, and which of them it has read. A
 // sample may occur more than once (padding, draws with replacement); its occurrences are read in
 // plan order. 8 bytes and 1 bit per position. Pure value; not thread-safe.
@@ -56,6 +62,11 @@ public:
     // foreign sample.
     bool read(SampleIndex sample);
 
+    // Replaces the positions from `tail.from` on (at most horizon()) and returns the samples of those
+    // that were unread. The plan must have no samples of the next epoch, and all samples belong to
+    // the dataset. O(unread positions + samples * log(samples)).
+    std::vector<SampleIndex> extend(const PlanTail& tail);
+
     // How many of the first samples of `next` this plan already contained as the next epoch's.
     [[nodiscard]] std::uint32_t foresaw(const StreamPlan& next) const;
 
@@ -64,11 +75,12 @@ private:
 
     bool index_each_once();
     void index();
+    void index_from(std::uint32_t position);
 
     std::uint64_t epoch_ = 0;
     bool each_once_ = false;  // has every sample once: by_sample_ is indexed by sample
     std::vector<SampleIndex> samples_;
-    std::vector<std::uint32_t> by_sample_;  // positions, sorted by (sample, position)
+    std::vector<std::uint32_t> by_sample_;  // positions, sorted by (sample, position); some read
     std::vector<bool> read_;
     std::uint32_t length_ = 0;
     std::uint32_t frontier_ = 0;

@@ -76,9 +76,22 @@ std::optional<StreamPlan> StreamSet::replace_plan(StreamId id, StreamPlan plan) 
     return old;
 }
 
+std::vector<SampleIndex> StreamSet::extend_plan(StreamId id, const PlanTail& tail) {
+    Stream& stream = streams_.at(id);
+    stream.cursor = std::min(stream.cursor, tail.from);
+    stream.high_water = std::min(stream.high_water, tail.from);
+    stream.readahead = std::min(stream.readahead, tail.from);
+    return stream.plan->extend(tail);
+}
+
 Stream* StreamSet::with_plan(StreamId stream) {
     const auto found = streams_.find(stream);
     return found == streams_.end() || !found->second.plan ? nullptr : &found->second;
+}
+
+std::uint32_t StreamSet::plan_size(StreamId stream) const {
+    const auto found = streams_.find(stream);
+    return found == streams_.end() || !found->second.plan ? 0 : found->second.plan->horizon();
 }
 
 bool StreamSet::any_own_plan(const std::function<bool(StreamId)>& chosen) const {

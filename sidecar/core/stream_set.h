@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <vector>
 
 #include "common/base/strong.h"
 #include "sidecar/core/sample_table.h"
@@ -46,6 +47,10 @@ public:
     // epoch stay near. The stream must have joined.
     std::optional<StreamPlan> replace_plan(StreamId stream, StreamPlan plan);
 
+    // Replaces the end of the stream's plan, which must exist; returns the unread samples that it cut
+    // off.
+    std::vector<SampleIndex> extend_plan(StreamId stream, const PlanTail& tail);
+
     // Pauses prefetching for the stream until all holds are released. The stream must have joined.
     void hold(StreamId stream) { ++streams_.at(stream).holds; }
 
@@ -53,6 +58,9 @@ public:
 
     // nullptr: the stream is unknown or has no plan.
     [[nodiscard]] Stream* with_plan(StreamId stream);
+
+    // Positions of the stream's plan; 0: it has none.
+    [[nodiscard]] std::uint32_t plan_size(StreamId stream) const;
 
     // Whether a stream of the own party that `chosen` selects has a plan.
     [[nodiscard]] bool any_own_plan(const std::function<bool(StreamId)>& chosen) const;

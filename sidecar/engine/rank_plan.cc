@@ -5,6 +5,13 @@
 
 namespace stoker::sidecar {
 
+namespace {
+
+constexpr std::size_t kReadMax =
+    1024;  // draws of a plan that were read, beside as many as are unread
+
+}  // namespace
+
 RankPlan::RankPlan(std::uint32_t rank, std::size_t horizon, std::vector<bool> served)
     : rank_(rank),
       horizon_(horizon),
@@ -30,12 +37,14 @@ std::vector<Draw> RankPlan::draw(Sampler& sampler, std::size_t count) {
 }
 
 void RankPlan::note(const Draw& draw) {
+    const bool all_planned = planned_ == drawn_.size();
     drawn_.push_back(draw.served);
     ++unread_counts_[draw.served];
     ++unread_;
     const bool was_foreseen =
         foreseen_drawn_ < foreseen_.size() && foreseen_[foreseen_drawn_] == draw.served;
     foreseen_drawn_ += was_foreseen ? 1 : 0;
+    planned_ += all_planned && was_foreseen ? 1 : 0;
     is_stale_ |= !was_foreseen;
 }
 
@@ -44,6 +53,7 @@ bool RankPlan::on_read(SampleIndex sample) {
     if (count == unread_counts_.end()) {
         return false;
     }
+    must_be_whole_ |= planned_ < drawn_.size();
     --unread_;
     if (--count->second == 0) {
         unread_counts_.erase(count);
@@ -51,21 +61,15 @@ bool RankPlan::on_read(SampleIndex sample) {
     return true;
 }
 
-std::optional<std::vector<SampleIndex>> RankPlan::renew(const Sampler& sampler) {
+std::optional<PlanTail> RankPlan::renew(const Sampler& sampler, std::uint32_t in_force) {
     if (!std::exchange(is_stale_, false)) {
         return std::nullopt;
     }
-    auto left = unread_counts_;
-    std::vector<SampleIndex> plan;
-    // Samples are read in order; if a sample was drawn twice, the later draw is the unread one.
-    for (auto sample = drawn_.rbegin(); sample != drawn_.rend(); ++sample) {
-        if (const auto count = left.find(*sample); count != left.end() && count->second > 0) {
-            --count->second;
-            plan.push_back(*sample);
-        }
+    if (std::exchange(must_be_whole_, false) || in_force != size_ ||
+        drawn_.size() > 2 * unread_ + kReadMax) {
+        forget_read();
+        planned_ = 0;
     }
-    std::ranges::reverse(plan);
-    drawn_ = plan;
     foreseen_.clear();
     foreseen_drawn_ = 0;
     if (!has_ended_) {
@@ -74,8 +78,25 @@ std::optional<std::vector<SampleIndex>> RankPlan::renew(const Sampler& sampler) 
     if (!served_.empty()) {
         std::erase_if(foreseen_, [this](SampleIndex sample) { return served_[sample]; });
     }
-    plan.insert(plan.end(), foreseen_.begin(), foreseen_.end());
-    return plan;
+    PlanTail tail{planned_, {drawn_.begin() + planned_, drawn_.end()}};
+    tail.samples.insert(tail.samples.end(), foreseen_.begin(), foreseen_.end());
+    planned_ = static_cast<std::uint32_t>(drawn_.size());
+    size_ = tail.from + static_cast<std::uint32_t>(tail.samples.size());
+    return tail;
+}
+
+// Samples are read in order; if a sample was drawn twice, the later draw is the unread one.
+void RankPlan::forget_read() {
+    auto left = unread_counts_;
+    std::vector<SampleIndex> unread;
+    for (auto sample = drawn_.rbegin(); sample != drawn_.rend(); ++sample) {
+        if (const auto count = left.find(*sample); count != left.end() && count->second > 0) {
+            --count->second;
+            unread.push_back(*sample);
+        }
+    }
+    std::ranges::reverse(unread);
+    drawn_ = std::move(unread);
 }
 
 }  // namespace stoker::sidecar

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sidecar/core/sampling/sampler.h"
+#include "sidecar/core/stream_plan.h"
 
 namespace stoker::sidecar {
 
@@ -35,13 +36,15 @@ public:
 
     [[nodiscard]] bool has_ended() const { return has_ended_; }
 
-    // The samples that the rank will read, soonest first: unread draws, then foreseen ones.
-    // nullopt: the last result still holds, because draws matched it and less than half of it was
-    // drawn.
-    std::optional<std::vector<SampleIndex>> renew(const Sampler& sampler);
+    // The samples that the rank will read, soonest first: unread draws, then foreseen ones, as a
+    // change of the last result. A whole plan if `in_force`, the number of positions of the plan that
+    // the caller has, is not that of the last result, or if most of its draws were read. nullopt: the
+    // last result still holds, because draws matched it and less than half of it was drawn.
+    std::optional<PlanTail> renew(const Sampler& sampler, std::uint32_t in_force);
 
 private:
     void note(const Draw& draw);
+    void forget_read();
 
     std::uint32_t rank_ = 0;
     std::size_t horizon_ = 0;
@@ -49,6 +52,9 @@ private:
     bool has_ended_ = false;
     bool is_stale_ = true;
     std::vector<SampleIndex> drawn_;  // in order; may include samples read since
+    std::uint32_t planned_ = 0;       // number of them at their positions of the last result
+    std::uint32_t size_ = 0;          // positions of the last result, earlier ones included
+    bool must_be_whole_ = false;      // a draw without a position was read
     std::unordered_map<SampleIndex, std::uint32_t> unread_counts_;
     std::size_t unread_ = 0;
     std::vector<SampleIndex> foreseen_;

@@ -442,9 +442,9 @@ Result<local::Snapshot> SamplerService::snapshot(StreamId stream) const {
     return local::Snapshot{{raw.begin(), raw.end()}};
 }
 
-std::optional<std::vector<SampleIndex>> SamplerService::new_plan(StreamId stream) {
+std::optional<PlanTail> SamplerService::new_plan(StreamId stream, std::uint32_t in_force) {
     Reader& reader = readers_.at(stream);
-    return reader.plan.renew(*jobs_.at(reader.job).sampler);
+    return reader.plan.renew(*jobs_.at(reader.job).sampler, in_force);
 }
 
 }  // namespace stoker::sidecar

@@ -129,9 +129,10 @@ public:
     // them again.
     void leave(StreamId stream);
 
-    // The samples that the stream will read, soonest first: unread draws, then foreseen ones.
-    // nullopt: unchanged since the last call.
-    std::optional<std::vector<SampleIndex>> new_plan(StreamId stream);
+    // The samples that the stream will read, soonest first: unread draws, then foreseen ones, as a
+    // change of the plan in force, which has `in_force` positions. nullopt: unchanged since the last
+    // call.
+    std::optional<PlanTail> new_plan(StreamId stream, std::uint32_t in_force);
 
     [[nodiscard]] bool serves(StreamId stream) const { return readers_.contains(stream); }
 

@@ -186,6 +186,20 @@ TEST_F(FetchEnginePump, FetchesTheNearestNeedOfAllStreamsFirst) {
     EXPECT_THAT(stored(2).fetches, ElementsAre(resident(4)));
 }
 
+TEST_F(FetchEnginePump, AnExtensionFetchesWhatItAddsAndDropsWhatItCuts) {
+    make({.max_in_flight = 2}, Bytes{});
+    EXPECT_THAT(plan({0, 1, 2}).fetches, ElementsAre(window(0), window(1)));
+    stored(0);
+    stored(1);
+    EXPECT_EQ(engine->plan_size(kTrainer), 3U);
+    const auto extended = engine->extend_plan(kTrainer, {1, {3, 4}}, kNow);
+    EXPECT_THAT(extended.fetches, ElementsAre(window(3)));
+    EXPECT_THAT(extended.drops, ElementsAre(1));
+    EXPECT_EQ(engine->plan_size(kTrainer), 3U);
+    EXPECT_THAT(stored(2).drops, ElementsAre(2)) << "nobody needs it any more";
+    EXPECT_THAT(consume({0}).drops, ElementsAre(0));
+}
+
 TEST_F(FetchEnginePump, RateLimitDelaysPrefetchesButNotDemands) {
     make();
     engine->on_grant({Bytes::unlimited(), std::nullopt, 2 * kPayload}, kNow);

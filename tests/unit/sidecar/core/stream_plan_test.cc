@@ -1,5 +1,6 @@
 #include "sidecar/core/stream_plan.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -116,6 +117,49 @@ TEST(StreamPlan, RejectsForeignSamplesAndAStartPastTheEnd) {
     EXPECT_EQ(StreamPlan::make(0, {10}, 0, 10).error().code, ErrorCode::kInvalidArgument);
     EXPECT_EQ(StreamPlan::make(0, {1}, 2, 10).error().code, ErrorCode::kInvalidArgument);
     EXPECT_TRUE(StreamPlan::make(0, {1}, 1, 10).has_value());
+}
+
+// Compares with a list of positions, also for plans that have every sample once.
+TEST(StreamPlan, AnExtensionReplacesItsEnd) {
+    Prng luck{test::seed()};
+    for (int round = 0; round < 300; ++round) {
+        std::vector<SampleIndex> samples{0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+        if (round % 2 == 0) {
+            samples.resize(luck.below(9));
+        }
+        std::vector<bool> read(samples.size());
+        StreamPlan plan = plan_of(samples);
+        for (int step = 0; step < 20; ++step) {
+            PlanTail tail{static_cast<std::uint32_t>(luck.below(samples.size() + 1)), {}};
+            for (std::uint64_t left = luck.below(6); left > 0; --left) {
+                tail.samples.push_back(static_cast<SampleIndex>(luck.below(10)));
+            }
+            std::vector<SampleIndex> cut;
+            for (std::size_t position = tail.from; position < samples.size(); ++position) {
+                if (!read[position]) {
+                    cut.push_back(samples[position]);
+                }
+            }
+            ASSERT_EQ(plan.extend(tail), cut);
+            samples.resize(tail.from);
+            samples.insert(samples.end(), tail.samples.begin(), tail.samples.end());
+            read.resize(tail.from);
+            read.resize(samples.size());
+            ASSERT_EQ(plan.length(), samples.size());
+            const auto sample = static_cast<SampleIndex>(luck.below(10));
+            std::optional<std::uint32_t> expected;
+            for (auto position = static_cast<std::uint32_t>(samples.size()); position-- > 0;) {
+                expected = samples[position] == sample && !read[position] ? position : expected;
+            }
+            ASSERT_EQ(plan.next_position(sample), expected);
+            ASSERT_EQ(plan.read(sample), expected.has_value());
+            if (expected) {
+                read[*expected] = true;
+            }
+            const auto frontier = std::ranges::find(read, false) - read.begin();
+            ASSERT_EQ(plan.frontier(), frontier);
+        }
+    }
 }
 
 }  // namespace

@@ -148,7 +148,7 @@ TEST(GuestsScan, GuestsWindowedJobsKeepTheOwnersLookahead) {
         }
         const StreamId own{kOwnParty.value()};
         EXPECT_TRUE(service.draw(own, {0, 60}).has_value());
-        return service.new_plan(own).value();
+        return service.new_plan(own, 0).value().samples;
     };
     EXPECT_GT(foreseen(0).size(), 60U);
     EXPECT_EQ(foreseen(8), foreseen(0));

@@ -274,34 +274,58 @@ TEST_F(SamplerServiceTest, ResumesByNumberOfDrawsWithReplacement) {
 
 TEST_F(SamplerServiceTest, PlanHasUnreadDrawsThenForeseenSamples) {
     ASSERT_TRUE(service.begin(kOne, begin(), {}).has_value());
-    EXPECT_THAT(service.new_plan(kOne).value(), SizeIs(20));  // all: the horizon is 16 batches of 4
-    EXPECT_FALSE(service.new_plan(kOne).has_value());
+    EXPECT_THAT(
+        service.new_plan(kOne, 0).value().samples,
+        SizeIs(20));  // all: the horizon is 16 batches of 4
+    EXPECT_FALSE(service.new_plan(kOne, 0).has_value());
     draw(kOne, 4);
-    EXPECT_FALSE(service.new_plan(kOne).has_value()) << "it was foreseen";
+    EXPECT_FALSE(service.new_plan(kOne, 0).has_value()) << "it was foreseen";
 }
 
 TEST_F(SamplerServiceTest, RenewsAPlanOnceHalfOfItIsDrawn) {
     auto small = begin();
     small.batch = 1;  // a horizon of 16
     ASSERT_TRUE(service.begin(kOne, small, {}).has_value());
-    EXPECT_THAT(service.new_plan(kOne).value(), SizeIs(16));
+    EXPECT_THAT(service.new_plan(kOne, 0).value().samples, SizeIs(16));
     draw(kOne, 8);
-    EXPECT_FALSE(service.new_plan(kOne).has_value());
+    EXPECT_FALSE(service.new_plan(kOne, 0).has_value());
     service.on_read(kOne, std::vector<SampleIndex>{0, 1, 2, 3, 4, 5, 7});
     draw(kOne, 1);
     std::vector<SampleIndex> rest(14);
     std::iota(rest.begin(), rest.end(), 6U);
     rest.erase(rest.begin() + 1);
-    EXPECT_THAT(service.new_plan(kOne).value(), ElementsAreArray(rest));
+    EXPECT_THAT(service.new_plan(kOne, 0).value().samples, ElementsAreArray(rest));
+}
+
+TEST_F(SamplerServiceTest, ExtendsThePlanInForce) {
+    auto small = begin();
+    small.batch = 1;  // a horizon of 16
+    ASSERT_TRUE(service.begin(kOne, small, {}).has_value());
+    EXPECT_EQ(service.new_plan(kOne, 0).value().from, 0U);
+    draw(kOne, 9);
+    const PlanTail tail = service.new_plan(kOne, 16).value();
+    EXPECT_EQ(tail.from, 9U);
+    EXPECT_THAT(tail.samples, ElementsAre(9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19));
+}
+
+TEST_F(SamplerServiceTest, MakesAWholePlanIfAnotherOneIsInForce) {
+    auto small = begin();
+    small.batch = 1;
+    ASSERT_TRUE(service.begin(kOne, small, {}).has_value());
+    service.new_plan(kOne, 0);
+    draw(kOne, 9);
+    service.new_plan(kOne, 16);
+    draw(kOne, 7);
+    EXPECT_EQ(service.new_plan(kOne, 3).value().from, 0U);
 }
 
 TEST_F(SamplerServiceTest, PlanOmitsServedSamples) {
     BeginState state;
     state.served = {std::byte{0xFF}, std::byte{0xFF}};
     ASSERT_TRUE(service.begin(kOne, begin(), state).has_value());
-    EXPECT_THAT(service.new_plan(kOne).value(), ElementsAre(16, 17, 18, 19));
+    EXPECT_THAT(service.new_plan(kOne, 0).value().samples, ElementsAre(16, 17, 18, 19));
     draw(kOne, 2);
-    EXPECT_FALSE(service.new_plan(kOne).has_value());
+    EXPECT_FALSE(service.new_plan(kOne, 0).has_value());
 }
 
 TEST_F(SamplerServiceTest, ReportsSamplesStoredBeforeASamplerWasMade) {
