@@ -252,11 +252,13 @@ void Trainer::begin_on_sidecar(int tries) {
         seal(served.data(), served.size()));
 }
 
+// A sample may have been drawn twice with a sidecar, so not all others are left.
 void Trainer::draw_alone() {
-    progress_.drew_alone = true;
+    const std::uint64_t left = order_.size() - std::min(progress_.drawn, order_.size());
     std::vector<std::uint64_t> ids;
     for (const std::uint64_t id : order_) {
-        if (ids.size() < settings_.batch && !progress_.counts.contains(id)) {
+        if (ids.size() < std::min<std::uint64_t>(settings_.batch, left) &&
+            !progress_.counts.contains(id)) {
             ids.push_back(id);
         }
     }
@@ -419,9 +421,7 @@ void Trainer::report_losses() {
 void Trainer::end_epoch() {
     EpochRead read{name(), settings_.contract, progress_.epoch};
     read.is_full = progress_.epoch < kWarmupEpochs;
-    read.drew_alone = progress_.drew_alone;
     oracle_.on_epoch(read, progress_.counts, share(progress_.epoch));
-    progress_.drew_alone = false;
     schedule_.say(fmt::format("has read epoch {}", progress_.epoch));
     progress_.counts.clear();
     progress_.drawn = 0;

@@ -37,7 +37,6 @@ struct Progress {
     std::uint64_t epoch = 0;
     std::map<std::uint64_t, std::uint32_t> counts;  // of this epoch
     std::uint64_t drawn = 0;                        // samples of this epoch
-    bool drew_alone = false;                        // in this epoch, without a sidecar
     std::vector<std::byte> snapshot;                // of the sampler, under contracts with losses
     bool is_done = false;
 };
