@@ -41,7 +41,7 @@ void CacheRoom::open(TimePoint now) {
 bool CacheRoom::wants(SampleIndex sample, TimePoint now) const {
     const SampleRecord& record = table_.at(sample);
     return record.state == SampleState::kAbsent && record.failures < kPrefetchFailuresMax &&
-           judge(sample, now, kOwnParty) != Verdict::kNever;
+           record.refusals == 0 && judge(sample, now, kOwnParty) != Verdict::kNever;
 }
 
 bool CacheRoom::fits_memory(SampleIndex sample) const {
