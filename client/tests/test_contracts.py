@@ -173,6 +173,24 @@ def test_without_a_sidecar_warns_once_and_serves_every_sample_once(origin):
         assert loader.epoch_report().alone == COUNT
 
 
+@pytest.mark.parametrize("contract", ["importance", "replicate"])
+@pytest.mark.parametrize("world_size", [1, 3])
+def test_repeated_draws_shorten_the_rest_of_an_epoch_without_a_sidecar(origin, contract, world_size):
+    """12 draws with a sidecar gave 10 samples; without it, the rank ends after as many draws as its share has."""
+    with stoker.open(origin.uri) as samples, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        draws = Draws(samples, terms(contract), seed=SEED, rank=0, world_size=world_size, batch_size=8)
+        draws.begin(0)
+        had = draws.next(10)
+        draws.load({**draws.state(received=10), "position": 12})
+        draws.resume()
+        ids = []
+        while len(got := draws.next(8)) > 0:
+            ids += got.tolist()
+        assert len(ids) == len(set(ids)) == draws.share - 12
+        assert not set(ids) & set(had.tolist())
+
+
 def test_unknown_parameter_error_lists_the_known_ones(origin, run):
     with run().open() as samples:
         with pytest.raises(stoker.SettingsError, match="has no parameter 'bta'; there are: beta"):

@@ -60,8 +60,8 @@ public:
     // cut, unlinked segments may be there again.
     void open(TimePoint now);
 
-    // Whether to prefetch the sample. A sample that failed too often is fetched on demand only,
-    // where the reason is reported.
+    // Whether to prefetch the sample. A sample that failed too often, or that the origin refused, is
+    // fetched on demand only, where the reason is reported.
     [[nodiscard]] bool wants(SampleIndex sample, TimePoint now) const;
 
     // Whether one more payload may be in flight. Always true if none is.
@@ -144,6 +144,7 @@ private:
     [[nodiscard]] bool gives_way(SampleIndex sample, const Need& need) const;
     [[nodiscard]] bool is_near(SampleIndex sample, Party other = kOwnParty) const;
     [[nodiscard]] bool may_evict(SampleIndex sample) const;
+    bool keep_for_owner(SampleIndex sample);
     void add_spare(SampleIndex sample);
     bool drop_if_superfluous(SampleIndex sample);
     void drop(SampleIndex sample);

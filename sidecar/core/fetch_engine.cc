@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include <fmt/core.h>
-
 #include "common/base/check.h"
 
 namespace stoker::sidecar {
@@ -14,7 +12,6 @@ using Verdict = CacheRoom::Verdict;
 
 namespace {
 
-constexpr std::size_t kRefusalMessagesMax = 4096;
 constexpr std::uint64_t kReadaheadPositionsMin = 8;
 constexpr std::uint64_t kReadaheadPositionsMax = 4096;
 
@@ -26,13 +23,6 @@ std::uint32_t readahead_positions(const SampleSizes& sizes, Bytes readahead) {
     const std::uint64_t positions = readahead.count() / std::max(mean, std::uint64_t{1});
     return static_cast<std::uint32_t>(
         std::clamp(positions, kReadaheadPositionsMin, kReadaheadPositionsMax));
-}
-
-// Whether a retry is pointless: the object is gone, or differs from the listed one.
-bool is_final(ErrorCode code) {
-    return !is_retryable(code) && code != ErrorCode::kResourceExhausted &&
-           code != ErrorCode::kForbidden &&  // credentials are repaired while jobs run
-           code != ErrorCode::kCancelled && code != ErrorCode::kInternal;
 }
 
 }  // namespace
@@ -180,6 +170,10 @@ Effects FetchEngine::on_fetch(
         for (std::uint32_t i = 0; i < samples.size(); ++i) {
             const bool again = std::ranges::binary_search(ready.held, samples[i]) ||
                                std::ranges::binary_search(ready.seen, samples[i]);
+            if (table_.at(samples[i]).state == SampleState::kRefused &&
+                refusals_.take_ended(samples[i], now)) {
+                table_.end_refusal(samples[i]);
+            }
             demand(samples[i], {ticket, i}, party, again && shares_.may_verify(party, now));
         }
     }
@@ -193,6 +187,9 @@ void FetchEngine::demand(
     SampleIndex sample, DemandBook::Place place, Party party, bool suspicious) {
     SampleRecord& record = table_.at(sample);
     if (record.state == SampleState::kStored && !record.verifying && !suspicious) {
+        if (party == kOwnParty && record.holds == 0) {
+            table_.charge_to_owner(sample);  // a guest could not evict what the own party holds
+        }
         const bool held = DemandBook::may_hold(party, table_.charged_to(sample));
         record.holds += held ? 1 : 0;
         ++counters_.demand_ready_samples;
@@ -200,15 +197,8 @@ void FetchEngine::demand(
         return;
     }
     if (record.state == SampleState::kRefused) {
-        const auto words = refusals_.find(sample);
         ++counters_.demand_failed_samples;
-        book_.settle(
-            sample,
-            place,
-            FetchOutcome::kOriginError,
-            words == refusals_.end()
-                ? fmt::format("sample {} is not at the origin as it was listed", sample)
-                : words->second);
+        book_.settle(sample, place, FetchOutcome::kOriginError, refusals_.message(sample));
         return;
     }
     if (record.state == SampleState::kStored && !record.verifying) {
@@ -237,11 +227,11 @@ Effects FetchEngine::on_fetch_failed(SampleIndex sample, const Error& error, Tim
     admission_.origin_error = error.message;
     table_.remove(sample);
     ++counters_.origin_failures;
-    if (is_final(error.code)) {
+    if (Refusals::is_refusal(error.code)) {
         admission_.origin.on_success();  // the origin does answer
         table_.refuse(sample);
-        if (refusals_.size() < kRefusalMessagesMax) {
-            refusals_[sample] = error.message;
+        if (const auto ended = refusals_.add(sample, record.refusals, error.message, now)) {
+            table_.end_refusal(*ended);
         }
         settle_failed(sample, error.message);
         return pump(now);

@@ -19,6 +19,7 @@
 #include "sidecar/core/eviction/eviction_policy.h"
 #include "sidecar/core/fetch_admission.h"
 #include "sidecar/core/party_shares.h"
+#include "sidecar/core/refusals.h"
 #include "sidecar/core/sample_table.h"
 #include "sidecar/core/stream_plan.h"
 #include "sidecar/core/stream_set.h"
@@ -128,8 +129,9 @@ public:
 
     Effects on_stored(SampleIndex sample, TimePoint now);
 
-    // kNotFound, kConflict and similar errors are final; is_retryable() and kForbidden are retried;
-    // kResourceExhausted sends clients to the origin.
+    // kNotFound, kConflict and similar errors answer all demands of the sample for a while
+    // (core/refusals.h); is_retryable() and kForbidden are retried; kResourceExhausted sends clients
+    // to the origin.
     Effects on_fetch_failed(SampleIndex sample, const Error& error, TimePoint now);
 
     // Nothing was stored. The sample's class is not admitted for a while.
@@ -249,7 +251,7 @@ private:
     EngineCounters counters_;
     CacheRoom room_;
     std::map<ConnectionId, Reader> readers_;
-    std::map<SampleIndex, std::string> refusals_;  // the origin's messages, bounded
+    Refusals refusals_;
     std::uint32_t readahead_positions_ = 0;
     bool more_to_scan_ = false;
     Effects effects_;

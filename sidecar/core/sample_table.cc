@@ -10,6 +10,12 @@ namespace stoker::sidecar {
 
 using domain::SegmentClass;
 
+namespace {
+
+constexpr std::uint8_t kRefusalsMax = 7;  // what the record has room for
+
+}  // namespace
+
 SampleTable::SampleTable(const SampleSizes& sizes, std::unique_ptr<EvictionPolicy> eviction)
     : sizes_(sizes),
       eviction_(eviction != nullptr ? std::move(eviction) : std::make_unique<NeverEvict>()),
@@ -57,6 +63,7 @@ void SampleTable::finish(SampleIndex sample) {
     SampleRecord& record = records_[sample];
     record.state = SampleState::kStored;
     record.failures = 0;
+    record.refusals = 0;
     ++stored_count(record);
     tell_stored(sample);
 }
@@ -65,6 +72,15 @@ void SampleTable::refuse(SampleIndex sample) {
     SampleRecord& record = records_[sample];
     STOKER_CHECK(record.state == SampleState::kAbsent, "only an absent sample can be refused");
     record.state = SampleState::kRefused;
+    if (record.refusals < kRefusalsMax) {
+        ++record.refusals;
+    }
+}
+
+void SampleTable::end_refusal(SampleIndex sample) {
+    SampleRecord& record = records_[sample];
+    STOKER_CHECK(record.state == SampleState::kRefused, "the sample is not refused");
+    record.state = SampleState::kAbsent;
 }
 
 void SampleTable::remove(SampleIndex sample) {
@@ -115,6 +131,16 @@ Bytes& SampleTable::class_bytes(const SampleRecord& record) {
 Party SampleTable::charged_to(SampleIndex sample) const {
     const SampleRecord& record = records_[sample];
     return record.segment_class == SegmentClass::kWindow ? record.party : kOwnParty;
+}
+
+void SampleTable::charge_to_owner(SampleIndex sample) {
+    SampleRecord& record = records_[sample];
+    if (record.state == SampleState::kStored && charged_to(sample) != kOwnParty) {
+        take_bytes(sample);
+        record.party = kOwnParty;
+        record.fresh = false;  // the guest's fetch brought it
+        add_bytes(sample);
+    }
 }
 
 void SampleTable::add_bytes(SampleIndex sample) {

@@ -19,7 +19,7 @@ enum class SampleState : std::uint8_t {
     kAbsent,    // not on this node
     kFetching,  // in flight from the origin or into the store; its bytes are reserved
     kStored,    // readable by clients
-    kRefused,   // missing or changed at the origin: final for this revision
+    kRefused,   // missing or changed at the origin: not read there for a while
 };
 
 // State of one sample in the engine: 12 bytes.
@@ -36,6 +36,7 @@ struct SampleRecord {
     bool verifying : 1 = false;         // its checksum is being verified
     bool spare : 1 = false;             // in the queue of evictable window samples
     bool fresh : 1 = false;             // not read since it was fetched
+    std::uint8_t refusals : 3 = 0;      // the origin's since the last success; saturates
 
     // Whether it counts against the grant, stored or in flight.
     [[nodiscard]] bool is_granted() const {
@@ -119,11 +120,17 @@ public:
     // owns the grant.
     [[nodiscard]] Party charged_to(SampleIndex sample) const;
 
+    // Charges a guest's stored window sample to the own party. Does nothing to other samples.
+    void charge_to_owner(SampleIndex sample);
+
     // fetching → stored.
     void finish(SampleIndex sample);
 
     // absent → refused.
     void refuse(SampleIndex sample);
+
+    // refused → absent.
+    void end_refusal(SampleIndex sample);
 
     // fetching or stored → absent.
     void remove(SampleIndex sample);

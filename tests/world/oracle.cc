@@ -75,7 +75,7 @@ void Oracle::check_draws(
     const EpochRead& epoch, std::uint64_t drawn, std::uint32_t most, std::size_t share) {
     const bool repeats = epoch.contract == "importance" && most > 2;
     const bool is_too_much = epoch.contract == "importance" && drawn > share;
-    const bool is_other = epoch.contract == "replicate" && !epoch.drew_alone && drawn != share;
+    const bool is_other = epoch.contract == "replicate" && drawn != share;
     if (repeats || is_too_much || is_other) {
         accuse(fmt::format(
             "{} drew {} samples, one of them {} times, in epoch {} under {}; its share has {}",

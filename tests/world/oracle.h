@@ -24,8 +24,7 @@ struct EpochRead {
     std::string trainer;
     std::string contract;
     std::uint64_t epoch = 0;
-    bool is_full = false;     // importance: it reads the whole share
-    bool drew_alone = false;  // some of it without a sidecar
+    bool is_full = false;  // importance: it reads the whole share
 };
 
 // Knows the whole world, and keeps the first broken promise. Not thread-safe.

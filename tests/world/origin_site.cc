@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "sidecar/core/refusals.h"
+
 namespace stoker::world {
 
 namespace {
@@ -140,6 +142,9 @@ void SiteOrigin::end(std::uint64_t id, Result<sidecar::OriginBytes> bytes) {
     const auto ended = pending_.extract(id);
     if (ended.mapped().is_leaders) {
         oracle_.end_fetch(fmt::format("{} on {}", ended.mapped().key, watch_.node));
+        if (!bytes && sidecar::Refusals::is_refusal(bytes.error().code)) {
+            site_.on_lie(pod_, site_.id_of(ended.mapped().key));
+        }
         const bool is_refused = !bytes && bytes.error().code == ErrorCode::kForbidden;
         refused_in_row_ = is_refused && watch_.leads() ? refused_in_row_ + 1 : 0;
         if (refused_in_row_ > 0) {

@@ -43,6 +43,9 @@ public:
     // A leader's fetch was refused: `in_row` times, counting only fetches that began in its lead.
     std::function<void(const std::string& pod, std::uint32_t in_row)> on_refused;
 
+    // A leader's fetch did not get the sample as it was listed.
+    std::function<void(const std::string& pod, std::uint64_t sample)> on_lie;
+
     // How long the link is busy with what was asked for.
     [[nodiscard]] Duration backlog() const {
         return std::max(Duration{}, link_free_at_ - schedule_.now());

@@ -155,7 +155,7 @@ void Trainer::start_epoch() {
 void Trainer::note_error(const char* request, const std::optional<local::Message>& answer) {
     if (const auto* error = answer ? std::get_if<local::ErrorReply>(&*answer) : nullptr) {
         schedule_.say(fmt::format("its sidecar refused {}: {}", request, error->message));
-        callbacks_.refused(fmt::format("{} ({})", request, error->message));
+        callbacks_.refused(fmt::format("{} ({})", request, error->message), {});
     }
 }
 
@@ -252,11 +252,13 @@ void Trainer::begin_on_sidecar(int tries) {
         seal(served.data(), served.size()));
 }
 
+// A sample may have been drawn twice with a sidecar, so not all others are left.
 void Trainer::draw_alone() {
-    progress_.drew_alone = true;
+    const std::uint64_t left = order_.size() - std::min(progress_.drawn, order_.size());
     std::vector<std::uint64_t> ids;
     for (const std::uint64_t id : order_) {
-        if (ids.size() < settings_.batch && !progress_.counts.contains(id)) {
+        if (ids.size() < std::min<std::uint64_t>(settings_.batch, left) &&
+            !progress_.counts.contains(id)) {
             ids.push_back(id);
         }
     }
@@ -312,13 +314,13 @@ void Trainer::on_fetched(const local::Fetched& fetched) {
     }
     std::vector<std::uint64_t> damaged;
     std::vector<std::uint64_t> elsewhere;
+    std::vector<std::uint64_t> failed;  // those of `elsewhere` with an error of the origin
     for (std::size_t i = 0; i < fetched.statuses.size(); ++i) {
         const std::uint64_t id = batch_.missing[i];
         if (fetched.statuses[i] != local::FetchStatus::kReady) {
             elsewhere.push_back(id);
-            if (fetched.statuses[i] == local::FetchStatus::kOriginError &&
-                fetched.message.empty()) {
-                oracle_.accuse(name() + " got an error of the origin without its reason");
+            if (fetched.statuses[i] == local::FetchStatus::kOriginError) {
+                failed.push_back(id);
             }
         } else if (!read_node(id, "node after a fetch")) {
             node_->refresh();
@@ -329,14 +331,7 @@ void Trainer::on_fetched(const local::Fetched& fetched) {
             }
         }
     }
-    // Without a key it gets a batch that is larger than its part of the window in parts.
-    const bool is_part = callbacks_.is_keyless() && fetched.message.empty() &&
-                         elsewhere.size() < fetched.statuses.size();
-    if (!elsewhere.empty() && !is_part) {
-        const std::string why = fetched.message.empty() ? "read at the origin" : fetched.message;
-        const std::string what = fmt::format("a fetch of sample {} ({})", elsewhere.front(), why);
-        fetched.message.empty() ? callbacks_.no_room(what) : callbacks_.refused(what);
-    }
+    note_elsewhere(fetched, elsewhere, failed);
     const bool is_last = damaged.empty();
     batch_.missing = std::move(damaged);
     batch_.missing.insert(batch_.missing.end(), elsewhere.begin(), elsewhere.end());
@@ -344,6 +339,26 @@ void Trainer::on_fetched(const local::Fetched& fetched) {
         batch_.rounds = kFetchRounds;
     }
     fetch_missing();
+}
+
+// `failed`: those of `elsewhere` with an error of the origin.
+void Trainer::note_elsewhere(
+    const local::Fetched& fetched,
+    const std::vector<std::uint64_t>& elsewhere,
+    const std::vector<std::uint64_t>& failed) {
+    if (failed.empty() == !fetched.message.empty()) {
+        oracle_.accuse(
+            name() + " got an error of the origin without its reason, or a reason alone");
+    }
+    // Without a key it gets a batch that is larger than its part of the window in parts.
+    const bool is_part = callbacks_.is_keyless() && elsewhere.size() < fetched.statuses.size();
+    if (!failed.empty()) {
+        callbacks_.refused(
+            fmt::format("a fetch of sample {} ({})", failed.front(), fetched.message), failed);
+    } else if (!elsewhere.empty() && !is_part) {
+        callbacks_.no_room(
+            fmt::format("a fetch of sample {} (read at the origin)", elsewhere.front()));
+    }
 }
 
 Bytes Trainer::batch_bytes() const {
@@ -419,9 +434,7 @@ void Trainer::report_losses() {
 void Trainer::end_epoch() {
     EpochRead read{name(), settings_.contract, progress_.epoch};
     read.is_full = progress_.epoch < kWarmupEpochs;
-    read.drew_alone = progress_.drew_alone;
     oracle_.on_epoch(read, progress_.counts, share(progress_.epoch));
-    progress_.drew_alone = false;
     schedule_.say(fmt::format("has read epoch {}", progress_.epoch));
     progress_.counts.clear();
     progress_.drawn = 0;

@@ -37,7 +37,6 @@ struct Progress {
     std::uint64_t epoch = 0;
     std::map<std::uint64_t, std::uint32_t> counts;  // of this epoch
     std::uint64_t drawn = 0;                        // samples of this epoch
-    bool drew_alone = false;                        // in this epoch, without a sidecar
     std::vector<std::byte> snapshot;                // of the sampler, under contracts with losses
     bool is_done = false;
 };
@@ -49,8 +48,9 @@ struct TrainerCallbacks {
     std::function<void()> attached;    // it has its sidecar's Welcome
     std::function<void(bool had_session)> lost;  // its sidecar has hung up, or refused the Hello
     std::function<void()> unreadable;            // a fetched sample is ready, and cannot be read
-    // Its sidecar answered a request with an error, or did not make a fetched sample ready.
-    std::function<void(const std::string& what)> refused;
+    // Its sidecar answered a request with an error, or a fetch with the origin's errors for these
+    // samples.
+    std::function<void(const std::string& what, const std::vector<std::uint64_t>& samples)> refused;
     // Its sidecar referred it to the origin.
     std::function<void(const std::string& what)> no_room;
 };
@@ -98,6 +98,10 @@ private:
     void take(std::vector<std::uint64_t> ids, bool ends_epoch);
     void fetch_missing();
     void on_fetched(const local::Fetched& fetched);
+    void note_elsewhere(
+        const local::Fetched& fetched,
+        const std::vector<std::uint64_t>& elsewhere,
+        const std::vector<std::uint64_t>& failed);
     void read_at_origin();
     void await_sidecar();
     void report_losses();

@@ -71,6 +71,11 @@ void World::make_plan(Size size) {
     site_->on_refused = [this](const std::string& pod, std::uint32_t in_row) {
         check_refusals(pod, in_row);
     };
+    site_->on_lie = [this](const std::string& pod, std::uint64_t sample) {
+        Node& node = *pod_named(pod).node;
+        node.lies.try_emplace(sample, Lies{schedule_.now(), {}}).first->second.last =
+            schedule_.now();
+    };
     fair_.latency = schedule_.draw_scale(milliseconds{1}, milliseconds{300});
     fair_.bytes_per_second = std::pow(10.0, 5 + 3 * luck.unit());
     site_->weather = fair_;
@@ -312,7 +317,13 @@ void World::start_trainer(Pod& pod) {
             [this, &pod] { check_welcome(pod); },
             [this, &pod](bool had_session) { check_loss(pod, had_session); },
             [this, &pod] { check_unreadable(pod); },
-            [this, &pod](const std::string& what) { check_refused(pod, what); },
+            [this, &pod](const std::string& what, const std::vector<std::uint64_t>& samples) {
+                if (samples.empty() || !std::ranges::all_of(samples, [&](std::uint64_t sample) {
+                        return is_lied_about(*pod.node, sample);
+                    })) {
+                    check_refused(pod, what);
+                }
+            },
             [this, &pod](const std::string& what) { check_no_room(pod, what); }});
 }
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -64,6 +65,12 @@ public:
     [[nodiscard]] const std::vector<std::string>& log() const { return schedule_.log(); }
 
 private:
+    // When the origin first and last did not return a sample as listed to the node's leaders.
+    struct Lies {
+        TimePoint first{};
+        TimePoint last{};
+    };
+
     // A machine with a disk, and the node directory on it.
     struct Node {
         std::string name;
@@ -85,6 +92,7 @@ private:
         bool is_lost = false;    // it gets no pods
         int unreadable = 0;      // faults that let reads of the disk fail, now
         bool has_rotted = false;
+        std::map<std::uint64_t, Lies> lies;  // by sample
         std::uint64_t looks = 0;
         std::string checked;  // the last leader whose first table was checked
         int boots = 1;
@@ -161,6 +169,7 @@ private:
     void check_table(Pod& pod);
     void check_loss(const Pod& pod, bool had_session);
     void check_refused(const Pod& pod, const std::string& what);
+    [[nodiscard]] bool is_lied_about(const Node& node, std::uint64_t sample) const;
     void check_no_room(const Pod& pod, const std::string& what);
     void check_welcome(const Pod& pod);
     void check_wait(const Pod& pod);
@@ -170,6 +179,7 @@ private:
     [[nodiscard]] bool is_well(const Pod& pod, Duration since) const;
     [[nodiscard]] bool is_on_node(Node& node, std::uint64_t sample);
     [[nodiscard]] bool may_begin(const Pod& pod) const;
+    [[nodiscard]] Pod& pod_named(const std::string& name);
     [[nodiscard]] const Pod* leader_of(const Node& node, bool is_ready) const;
     [[nodiscard]] Situation situation_of(const Pod& pod) const;
     [[nodiscard]] std::vector<Node*> others_than(const Node& node);
@@ -197,8 +207,7 @@ private:
     std::unique_ptr<OriginSite> site_;
     OriginSite::Weather fair_;
     Duration slowest_task_;
-    TimePoint fair_since_{};               // the origin's weather, and the accepted keys
-    std::optional<TimePoint> lied_until_;  // the end of the last lie of the origin
+    TimePoint fair_since_{};  // the origin's weather, and the accepted keys
     bool faults_are_over_ = false;
     std::uint64_t faults_ = 0;
     FaultTable table_{};

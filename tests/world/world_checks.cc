@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "sidecar/core/refusals.h"
 #include "sidecar/service/fetch_patience.h"
 #include "tests/world/world.h"
 
@@ -180,13 +181,24 @@ bool World::is_well(const Pod& pod, Duration since) const {
            schedule_.now() - std::max(pod.started_at, pod.ran_at) > since;
 }
 
-// A sidecar that is well refuses nothing while a leader that is well is ready. A sample that the
-// origin once returned otherwise than listed stays refused as long as its leader leads.
+// Whether a leader may refuse the sample, because the origin did not return it as listed. A refusal
+// lasts as long as all refusals before it in a row, plus kFirst.
+bool World::is_lied_about(const Node& node, std::uint64_t sample) const {
+    using sidecar::Refusals;
+    const auto lies = node.lies.find(sample);
+    if (lies == node.lies.end()) {
+        return false;
+    }
+    const Duration before = lies->second.last - std::max(lies->second.first, node.leader_since);
+    const Duration longest = std::min(before + Refusals::kFirst, Refusals::kLongest);
+    return schedule_.now() - lies->second.last < longest + kSettled;
+}
+
+// A sidecar that is well refuses nothing while a leader that is well is ready.
 void World::check_refused(const Pod& pod, const std::string& what) {
     const Node& node = *pod.node;
     const bool is_keyless = site_->keyless.contains(pod.settings.pod);
-    if ((lied_until_ && node.leader_since <= *lied_until_) ||
-        (is_keyless && !can_serve_guest(pod))) {
+    if (is_keyless && !can_serve_guest(pod)) {
         return;
     }
     const Pod* const leads = leader_of(node, true);
@@ -280,16 +292,19 @@ void World::check_unreadable(const Pod& pod) {
 
 // A leader whose key is refused lets another sidecar lead.
 void World::check_refusals(const std::string& name, std::uint32_t in_row) {
-    const auto pod =
-        std::ranges::find(pods_, name, [](const Pod& one) { return one.settings.pod; });
+    const Pod& pod = pod_named(name);
     const bool has_others = std::ranges::any_of(pods_, [&](const Pod& other) {
-        return &other != &*pod && other.job->guest_of.empty() && other.node == pod->node &&
+        return &other != &pod && other.job->guest_of.empty() && other.node == pod.node &&
                is_well(other, seconds{10});
     });
     if (has_others && in_row > kRefusalsMax) {
         oracle_->accuse(fmt::format(
             "the sidecar of {} leads on after {} refused fetches in a row", name, in_row));
     }
+}
+
+World::Pod& World::pod_named(const std::string& name) {
+    return *std::ranges::find(pods_, name, [](const Pod& one) { return one.settings.pod; });
 }
 
 bool World::is_on_node(Node& node, std::uint64_t sample) {

@@ -244,11 +244,7 @@ bool World::hit_origin(Fault fault) {
         until_over("the origin stalls", [&weather] { weather.is_stalled = false; });
     } else if (fault == Fault::kOriginLies) {
         weather.lying = schedule_.luck().unit();
-        until_over("the origin lies", [this, &weather] {
-            weather.lying = 0;
-            lied_until_ = schedule_.now();
-        });
-        lied_until_ = TimePoint::max();
+        until_over("the origin lies", [&weather] { weather.lying = 0; });
     } else {
         weather.failing = schedule_.luck().unit();
         weather.latency = 5 * fair_.latency;
@@ -390,9 +386,6 @@ void World::heal() {
     schedule_.say("no more faults");
     faults_are_over_ = true;
     site_->weather = fair_;
-    if (lied_until_) {
-        lied_until_ = std::min(*lied_until_, schedule_.now());
-    }
     for (Node& node : nodes_) {
         node.disk->set_capacity(node.capacity);
         node.disk->set_read_only(false);
@@ -438,13 +431,13 @@ Bytes World::window_part(const Pod& reader) const {
 }
 
 // Whether a pod of the owner can lead on the guest's node, and each sample fits into the guest's
-// part of the window. After a lie of the origin a leader refuses samples as long as it leads.
+// part of the window.
 bool World::can_serve_guest(const Pod& guest) const {
     std::uint64_t largest = 0;
     for (std::uint64_t id = 0; id < plan_.samples; ++id) {
         largest = std::max(largest, oracle_->payload(id).size());
     }
-    return !lied_until_ && Bytes{domain::record_bytes(largest)} <= window_part(guest);
+    return Bytes{domain::record_bytes(largest)} <= window_part(guest);
 }
 
 }  // namespace stoker::world

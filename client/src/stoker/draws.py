@@ -251,10 +251,14 @@ class Draws:
     # --- without -------------------------------------------------------------------------------------------------
 
     def _draw_alone(self, count: int) -> Array:
-        """The next ids of this rank's share that were not served yet."""
+        """The next ids of this rank's share that were not served yet.
+
+        Repeated draws count, so an epoch has at most `share` draws.
+        """
         if self._alone is None:
             order = self._order()
-            self._alone = order[~np.isin(order, self._all_served())]
+            left = max(0, self.share - self._base_draws - self._drawn)
+            self._alone = order[~np.isin(order, self._all_served())][:left]
         ids, self._alone = self._alone[:count], self._alone[count:]
         self._ended = len(ids) < count
         if self._contract == "exact":

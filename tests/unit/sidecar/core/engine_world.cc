@@ -275,7 +275,7 @@ void EngineWorld::finish_fetch() {
     if (dice < 10) {
         apply(engine_.on_fetch_failed(sample, {ErrorCode::kUnavailable, "503"}, now_));
     } else if (dice < 13) {
-        refused_.insert(sample);
+        refused_[sample] = now_;
         apply(engine_.on_fetch_failed(sample, {ErrorCode::kConflict, "other ETag"}, now_));
     } else if (dice < 20) {
         apply(engine_.on_store_failed(sample, {ErrorCode::kResourceExhausted, "full"}, now_));
@@ -359,7 +359,9 @@ void EngineWorld::apply_drop(SampleIndex sample) {
 
 void EngineWorld::apply_fetch(const sidecar::StartFetch& fetch) {
     EXPECT_FALSE(stored_.contains(fetch.sample)) << "fetches what is here: " << fetch.sample;
-    EXPECT_FALSE(refused_.contains(fetch.sample)) << "asks again for what was refused";
+    const auto refused = refused_.find(fetch.sample);
+    EXPECT_TRUE(refused == refused_.end() || now_ - refused->second >= sidecar::Refusals::kFirst)
+        << "asks again for what was refused";
     EXPECT_TRUE(in_flight_.emplace(fetch.sample, Stored{fetch.segment_class}).second)
         << "two fetches of sample " << fetch.sample << " in flight";
     EXPECT_LE(in_flight_.size(), limits_.max_in_flight * 2);  // own party's and guests' slots

@@ -115,8 +115,8 @@ private:
     std::map<sidecar::SampleIndex, Stored> stored_;
     std::map<sidecar::SampleIndex, Stored> in_flight_;
     std::set<sidecar::SampleIndex> verifying_;
-    std::set<sidecar::SampleIndex> refused_;
-    sidecar::EngineCounters seen_;  // as of the last event
+    std::map<sidecar::SampleIndex, TimePoint> refused_;  // when, the last time
+    sidecar::EngineCounters seen_;                       // as of the last event
     Bytes doomed_before_{};
 };
 

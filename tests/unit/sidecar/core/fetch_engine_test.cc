@@ -87,7 +87,7 @@ TEST_F(FetchEngineTest, DemandAfterAFailureRetriesTheOrigin) {
     EXPECT_THAT(fetch({0}).fetches, ElementsAre(resident(0)));
 }
 
-TEST_F(FetchEngineTest, DoesNotRetryAMissingObject) {
+TEST_F(FetchEngineTest, AnswersForAMissingObjectWithoutReadingTheOrigin) {
     make();
     plan({0});
     engine->on_fetch_failed(0, kGone, kNow);
@@ -95,6 +95,42 @@ TEST_F(FetchEngineTest, DoesNotRetryAMissingObject) {
     EXPECT_THAT(asked.fetches, IsEmpty());
     ASSERT_THAT(asked.replies, SizeIs(1));
     EXPECT_EQ(asked.replies[0].message, kGone.message);
+}
+
+TEST_F(FetchEngineTest, ReadsAnObjectThatCameBackOnDemand) {
+    make();
+    plan({0});
+    engine->on_fetch_failed(0, kGone, kNow);
+    const TimePoint later = kNow + Refusals::kFirst;
+    EXPECT_THAT(engine->on_fetch(kTrainer, 8, {0}, later - seconds{1}).fetches, IsEmpty());
+    EXPECT_THAT(engine->tick(later).fetches, IsEmpty()) << "nobody waits for it";
+    EXPECT_THAT(engine->on_fetch(kTrainer, 9, {0}, later).fetches, ElementsAre(resident(0)));
+    EXPECT_THAT(engine->on_stored(0, later).replies, ElementsAre(ready(9)));
+}
+
+TEST(Refusals, OneMoreThanItKeepsEndsTheOldest) {
+    Refusals refusals;
+    for (SampleIndex sample = 0; sample < Refusals::kSamplesMax; ++sample) {
+        ASSERT_EQ(refusals.add(sample, 1, kGone.message, kNow - seconds{sample}), std::nullopt);
+    }
+    EXPECT_EQ(
+        refusals.add(Refusals::kSamplesMax, 1, kGone.message, kNow), Refusals::kSamplesMax - 1);
+    EXPECT_EQ(refusals.message(Refusals::kSamplesMax), kGone.message);
+}
+
+TEST_F(FetchEngineTest, ReadsAMissingObjectLessAndLessOften) {
+    make();
+    TimePoint now = kNow;
+    for (const int wait_s : {30, 60, 120, 240, 480, 600, 600, 600}) {
+        ASSERT_THAT(engine->on_fetch(kTrainer, ++request, {0}, now).fetches, SizeIs(1));
+        engine->on_fetch_failed(0, kGone, now);
+        now += seconds{wait_s};
+        EXPECT_THAT(
+            engine->on_fetch(kTrainer, ++request, {0}, now - seconds{1}).fetches, IsEmpty());
+    }
+    ASSERT_THAT(engine->on_fetch(kTrainer, ++request, {0}, now).fetches, SizeIs(1));
+    engine->on_stored(0, now);
+    EXPECT_EQ(engine->sample(0).refusals, 0) << "a success begins anew";
 }
 
 TEST_F(FetchEngineTest, ClientReadsAnObjectTooLargeForTheMemory) {

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "common/base/clock.h"
+#include "common/base/error.h"
+#include "common/domain/ids.h"
+
+namespace stoker::sidecar {
+
+// Samples that the origin did not return as listed: missing, changed, or with another checksum.
+// Until a refusal ends, demands of the sample get the origin's message, and the origin is not asked.
+// The first refusal of a sample lasts kFirst, each further one in a row twice as long, at most
+// kLongest. It must end, because objects come back: a store may be eventually consistent, a CDN may
+// serve an old copy, an owner may restore an object.
+//
+// Has no timers. Keeps kSamplesMax samples; one more ends the refusal that would end first. Not
+// thread-safe.
+class Refusals {
+public:
+    static constexpr Duration kFirst = std::chrono::seconds{30};
+    static constexpr Duration kLongest = std::chrono::minutes{10};
+    static constexpr std::size_t kSamplesMax = 4096;
+
+    // Whether the object is gone, or differs from the listed one.
+    [[nodiscard]] static bool is_refusal(ErrorCode code) {
+        return !is_retryable(code) && code != ErrorCode::kResourceExhausted &&
+               code != ErrorCode::kForbidden &&  // credentials are repaired while jobs run
+               code != ErrorCode::kCancelled && code != ErrorCode::kInternal;
+    }
+
+    // The length of the `times`-th refusal in a row, counted from 1.
+    [[nodiscard]] static Duration length(std::uint32_t times) {
+        return std::min(kFirst * (1U << std::min(times - 1, 8U)), kLongest);
+    }
+
+    // Precondition: the sample is not refused. Returns the sample whose refusal it ends, if any.
+    std::optional<domain::SampleIndex> add(
+        domain::SampleIndex sample, std::uint32_t times, std::string message, TimePoint now) {
+        std::optional<domain::SampleIndex> ended;
+        if (refusals_.size() == kSamplesMax) {
+            const auto first = std::ranges::min_element(
+                refusals_, {}, [](const auto& entry) { return entry.second.end; });
+            ended = first->first;
+            refusals_.erase(first);
+        }
+        refusals_[sample] = {std::move(message), now + length(times)};
+        return ended;
+    }
+
+    // Forgets a refusal that has ended. False: it has not.
+    bool take_ended(domain::SampleIndex sample, TimePoint now) {
+        const auto found = refusals_.find(sample);
+        if (now < found->second.end) {
+            return false;
+        }
+        refusals_.erase(found);
+        return true;
+    }
+
+    // The origin's message. Precondition, as for take_ended(): the sample is refused.
+    [[nodiscard]] const std::string& message(domain::SampleIndex sample) const {
+        return refusals_.at(sample).message;
+    }
+
+private:
+    struct Refusal {
+        std::string message;
+        TimePoint end{};
+    };
+
+    std::map<domain::SampleIndex, Refusal> refusals_;
+};
+
+}  // namespace stoker::sidecar
