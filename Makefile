@@ -111,9 +111,9 @@ accuracy: build ## train small models under every contract: accuracy, origin byt
 	tools/deps.sh test accuracy
 	$(PYTHON) bench/accuracy/run.py --build $(BUILD) --seeds-max 20 --page docs/reference/accuracy.md
 
-time-to-accuracy: build ## train from a slow origin under every contract and cache: seconds to a given accuracy (hours; resumes)
+time-to-accuracy: build ## train from a slow origin under every contract: seconds to an accuracy (hours; resumes); writes its page
 	tools/deps.sh test accuracy datasets
-	$(PYTHON) bench/accuracy/to_accuracy.py --build $(BUILD)
+	$(PYTHON) bench/accuracy/to_accuracy.py --build $(BUILD) --page docs/reference/time-to-accuracy.md
 
 importance: deps-test build ## two jobs share a node directory by importance: hits against the map of one of them (some minutes)
 	$(PYTHON) bench/shared_importance.py --build $(BUILD)

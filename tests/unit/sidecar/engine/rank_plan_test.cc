@@ -1,6 +1,7 @@
 #include "sidecar/engine/rank_plan.h"
 
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -10,6 +11,7 @@
 #include "sidecar/engine/sampler_service.h"
 #include "tests/support/test_seed.h"
 #include "tests/unit/sidecar/core/sampling/node_contents.h"
+#include "tests/unit/sidecar/engine/in_order.h"
 
 namespace stoker::sidecar {
 namespace {
@@ -52,6 +54,34 @@ struct Mirror {
         return samples;
     }
 };
+
+std::vector<SampleIndex> from_to(SampleIndex first, SampleIndex end) {
+    std::vector<SampleIndex> samples(end - first);
+    std::iota(samples.begin(), samples.end(), first);
+    return samples;
+}
+
+TEST(RankPlan, ExtendsThePlanInForce) {
+    test::InOrder sampler{20, 1};
+    sampler.begin_epoch(0, 0, 0);
+    RankPlan plan{0, 16, {}};
+    EXPECT_EQ(plan.renew(sampler, 0).value().samples, from_to(0, 16));
+    plan.draw(sampler, 9);
+    const PlanTail tail = plan.renew(sampler, 16).value();
+    EXPECT_EQ(tail.from, 9U);
+    EXPECT_EQ(tail.samples, from_to(9, 20));
+}
+
+TEST(RankPlan, IsWholeIfAnotherOneIsInForce) {
+    test::InOrder sampler{20, 1};
+    sampler.begin_epoch(0, 0, 0);
+    RankPlan plan{0, 16, {}};
+    plan.renew(sampler, 0);
+    plan.draw(sampler, 9);
+    const PlanTail tail = plan.renew(sampler, 3).value();
+    EXPECT_EQ(tail.from, 0U);
+    EXPECT_EQ(tail.samples, from_to(0, 20));
+}
 
 class RankPlanTest : public testing::TestWithParam<const char*> {};
 

@@ -10,10 +10,12 @@
 #include "sidecar/engine/shared_importance.h"
 #include "tests/support/test_seed.h"
 #include "tests/unit/sidecar/core/sampling/node_contents.h"
+#include "tests/unit/sidecar/engine/in_order.h"
 
 namespace stoker::sidecar {
 namespace {
 
+using test::InOrder;
 using testing::ElementsAre;
 using testing::ElementsAreArray;
 using testing::IsEmpty;
@@ -23,75 +25,6 @@ using testing::UnorderedElementsAre;
 constexpr std::uint32_t kCount = 20;
 constexpr StreamId kOne{1};
 constexpr StreamId kTwo{2};
-
-// Fake sampler: draws 0, 1, 2, ... for rank 0 of 1, every `ranks`-th id if there are more ranks.
-// Records its calls in public members.
-class InOrder final : public Sampler {
-public:
-    InOrder(std::uint32_t count, std::uint32_t ranks)
-        : count_(count),
-          ranks_(ranks) {}
-
-    void on_stored(SampleIndex sample) override { stored.push_back(sample); }
-
-    void begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) override {
-        next_[rank] = rank + skip * ranks_;
-        report_.epoch = epoch;
-    }
-
-    void draw(std::uint32_t rank, std::size_t count, std::vector<Draw>& draws) override {
-        for (auto& next = next_[rank]; count > 0 && next < count_; next += ranks_, --count) {
-            const auto sample = static_cast<SampleIndex>(next);
-            draws.push_back({sample, sample, Draw::Kind::kImportant});
-            ++report_.requested;
-        }
-    }
-
-    void foresee(
-        std::uint32_t rank, std::size_t count, std::vector<SampleIndex>& samples) const override {
-        for (auto next = next_.at(rank); count > 0 && next < count_; next += ranks_, --count) {
-            samples.push_back(static_cast<SampleIndex>(next));
-        }
-    }
-
-    void on_losses(
-        std::uint32_t rank,
-        std::span<const SampleIndex> samples,
-        std::span<const float> values) override {
-        for (std::size_t i = 0; i < std::min(samples.size(), values.size()); ++i) {
-            losses.emplace_back(rank, samples[i], values[i]);
-        }
-    }
-
-    void on_p_others(std::span<const SampleIndex> samples, std::span<const float> values) override {
-        for (std::size_t i = 0; i < std::min(samples.size(), values.size()); ++i) {
-            p_others.emplace_back(samples[i], values[i]);
-        }
-    }
-
-    void on_waiting(double share) override { waited.push_back(share); }
-
-    [[nodiscard]] EpochReport report(std::uint32_t /*rank*/) const override { return report_; }
-
-    [[nodiscard]] std::string snapshot() const override { return "state"; }
-
-    bool restore(std::string_view snapshot) override {
-        restored = snapshot;
-        return snapshot != "rubbish";
-    }
-
-    std::vector<SampleIndex> stored;
-    std::vector<std::tuple<std::uint32_t, SampleIndex, float>> losses;
-    std::vector<std::pair<SampleIndex, float>> p_others;
-    std::string restored;
-    std::vector<double> waited;
-
-private:
-    std::uint64_t count_;
-    std::uint64_t ranks_;
-    std::map<std::uint32_t, std::uint64_t> next_;
-    EpochReport report_;
-};
 
 class InOrderSource final : public SamplerSource {
 public:
@@ -295,28 +228,6 @@ TEST_F(SamplerServiceTest, RenewsAPlanOnceHalfOfItIsDrawn) {
     std::iota(rest.begin(), rest.end(), 6U);
     rest.erase(rest.begin() + 1);
     EXPECT_THAT(service.new_plan(kOne, 0).value().samples, ElementsAreArray(rest));
-}
-
-TEST_F(SamplerServiceTest, ExtendsThePlanInForce) {
-    auto small = begin();
-    small.batch = 1;  // a horizon of 16
-    ASSERT_TRUE(service.begin(kOne, small, {}).has_value());
-    EXPECT_EQ(service.new_plan(kOne, 0).value().from, 0U);
-    draw(kOne, 9);
-    const PlanTail tail = service.new_plan(kOne, 16).value();
-    EXPECT_EQ(tail.from, 9U);
-    EXPECT_THAT(tail.samples, ElementsAre(9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19));
-}
-
-TEST_F(SamplerServiceTest, MakesAWholePlanIfAnotherOneIsInForce) {
-    auto small = begin();
-    small.batch = 1;
-    ASSERT_TRUE(service.begin(kOne, small, {}).has_value());
-    service.new_plan(kOne, 0);
-    draw(kOne, 9);
-    service.new_plan(kOne, 16);
-    draw(kOne, 7);
-    EXPECT_EQ(service.new_plan(kOne, 3).value().from, 0U);
 }
 
 TEST_F(SamplerServiceTest, PlanOmitsServedSamples) {
