@@ -87,6 +87,8 @@ Result<std::unique_ptr<Origin>> open_origin(
     options.credentials_directory = dataset.source.credentials_directory;
     options.credentials_file = dataset.source.credentials_file;
     options.ca_file = dataset.source.ca_file;
+    options.format = dataset.source.format == SourceFormat::kChunks ? OriginFormat::kChunks
+                                                                    : OriginFormat::kObjects;
     options.object_bytes_max = dataset.memory_bytes;
     options.max_in_flight = dataset.max_in_flight + guest_slots(dataset.max_in_flight);
     options.metrics = &metrics;

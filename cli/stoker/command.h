@@ -11,5 +11,6 @@ using Arguments = std::vector<std::string_view>;
 
 int simulate_command(const Arguments& arguments);
 int laws_command(const Arguments& arguments);
+int pack_command(const Arguments& arguments);
 
 }  // namespace stoker::cli

@@ -11,6 +11,7 @@ constexpr const char* kUsage =
     "usage: stoker COMMAND [FLAG]...\n"
     "  simulate   what a cache on one node would be worth for these jobs\n"
     "  laws       compare the simulator with figures that are known in advance\n"
+    "  pack       put many small samples into large chunks, and check them\n"
     "stoker COMMAND --help says more; stoker --version names the version.\n";
 
 }  // namespace
@@ -28,6 +29,9 @@ int main(int argc, char** argv) {
     }
     if (command == "laws") {
         return stoker::cli::laws_command(arguments);
+    }
+    if (command == "pack") {
+        return stoker::cli::pack_command(arguments);
     }
     if (command == "--help" || command == "--version") {
         fmt::print("{}", command == "--help" ? kUsage : "stoker " STOKER_VERSION "\n");

@@ -27,7 +27,8 @@ std::vector<JsonMember> write_origin(const OriginConfig& origin) {
         {"endpoint", origin.endpoint},
         {"region", origin.region},
         {"pathStyle", origin.path_style},
-        {"caFile", origin.ca_file}};
+        {"caFile", origin.ca_file},
+        {"format", origin.format == DatasetFormat::kChunks ? "chunks" : ""}};
 }
 
 // The sidecar's name of the policy; empty: its default, which the contract chooses.

@@ -23,6 +23,7 @@ struct OriginConfig {
     std::optional<bool> path_style;     // none: depends on the endpoint
     std::string credentials_directory;  // of the sidecar; empty: the environment's
     std::string ca_file{};              // to trust instead of the system's
+    DatasetFormat format = DatasetFormat::kObjects;
 
     bool operator==(const OriginConfig&) const = default;
 };

@@ -18,6 +18,16 @@ using config::ConfigReader;
 // sockaddr_un holds 107 bytes and a zero.
 constexpr std::size_t kSocketPathBytesMax = 107;
 
+void read_format(ConfigReader& in, SourceFormat& out) {
+    std::string word = "objects";
+    in.read("format", word);
+    if (word == "chunks") {
+        out = SourceFormat::kChunks;
+    } else if (word != "objects") {
+        in.mistake("format", fmt::format("\"{}\" is neither objects nor chunks", word));
+    }
+}
+
 void read_source(ConfigReader& in, SourceConfig& out) {
     in.require("uri", out.uri);
     in.read("endpoint", out.endpoint);
@@ -31,6 +41,7 @@ void read_source(ConfigReader& in, SourceConfig& out) {
         in.mistake("credentialsFile", "stands beside credentialsDirectory: say one of them");
     }
     in.read("caFile", out.ca_file);
+    read_format(in, out.format);
     if (!out.uri.empty() && !out.uri.starts_with("s3://") && !out.uri.starts_with("file:///")) {
         in.mistake(
             "uri",

@@ -17,6 +17,9 @@
 
 namespace stoker::sidecar {
 
+// How the origin stores samples: each as an object or file, or in chunks of `stoker pack`.
+enum class SourceFormat : std::uint8_t { kObjects, kChunks };
+
 // Where a dataset's bytes come from.
 struct SourceConfig {
     std::string uri;       // s3://bucket/prefix or file:///directory
@@ -27,6 +30,7 @@ struct SourceConfig {
     std::string credentials_directory;  // files AWS_ACCESS_KEY_ID, …; or
     std::string credentials_file;       // JSON that another program renews; or the environment
     std::string ca_file;                // CAs to trust instead of the system's
+    SourceFormat format = SourceFormat::kObjects;
 
     bool operator==(const SourceConfig&) const = default;
 };

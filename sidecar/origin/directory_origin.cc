@@ -38,7 +38,8 @@ Status check_version(int file, const OriginFetch& wanted) {
         return fail_errno("reading", wanted.key);
     }
     if (file_etag(status) != wanted.etag ||
-        static_cast<std::uint64_t>(status.st_size) != wanted.size_bytes) {
+        static_cast<std::uint64_t>(status.st_size) !=
+            (wanted.slice ? wanted.slice->object_bytes : wanted.size_bytes)) {
         return fail(
             ErrorCode::kConflict,
             fmt::format(
@@ -49,7 +50,7 @@ Status check_version(int file, const OriginFetch& wanted) {
     return {};
 }
 
-// Reads the whole file if it matches the listing before and after.
+// Reads the file, or the wanted slice of it, if it matches the listing before and after.
 Result<OriginBytes> read_file(int root, const OriginFetch& wanted, const Clock& clock) {
     const TimePoint started = clock.now();
     STOKER_TRY(
@@ -57,12 +58,13 @@ Result<OriginBytes> read_file(int root, const OriginFetch& wanted, const Clock& 
     STOKER_TRY_VOID(check_version(file.get(), wanted));
     OriginBytes bytes;
     bytes.payload.resize(wanted.size_bytes);
+    const std::uint64_t first = wanted.slice ? wanted.slice->offset : 0;
     for (std::size_t at = 0; at < bytes.payload.size();) {
         const auto count = ::pread(
             file.get(),
             bytes.payload.data() + at,
             bytes.payload.size() - at,
-            static_cast<off_t>(at));
+            static_cast<off_t>(first + at));
         if (count < 0 && errno == EINTR) {
             continue;
         }
@@ -72,7 +74,7 @@ Result<OriginBytes> read_file(int root, const OriginFetch& wanted, const Clock& 
         if (count == 0) {
             return fail(
                 ErrorCode::kConflict,
-                fmt::format("changed at the origin: ends after {} bytes", at));
+                fmt::format("changed at the origin: ends after {} bytes", first + at));
         }
         if (at == 0) {
             bytes.first_byte = clock.now() - started;
@@ -174,7 +176,14 @@ private:
             return fail(fetch_error(
                 *this, fetch.request, too_large(fetch.request.size_bytes, options_), 1));
         }
-        for (std::uint32_t attempt = 1;; ++attempt) {
+        const std::uint32_t before = fetch.request.attempts;
+        if (const Error damaged{ErrorCode::kUnavailable, ""};
+            before > 0 && !wait_before_retry(before, damaged)) {
+            const char* message = "the bytes do not match the checksum stored at the origin";
+            return fail(
+                fetch_error(*this, fetch.request, {ErrorCode::kCorruption, message}, before));
+        }
+        for (std::uint32_t attempt = before + 1;; ++attempt) {
             Result<OriginBytes> result = read_once(fetch.request);
             if (result) {
                 result->requests = attempt;

@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "sidecar/origin/chunk_origin.h"
 #include "sidecar/origin/credentials_file.h"
 #include "sidecar/origin/directory_origin.h"
 #include "sidecar/origin/s3_origin.h"
@@ -13,8 +14,39 @@ namespace stoker::sidecar {
 
 namespace {
 
-// Adds the environment's network settings.
-OriginOptions completed(OriginOptions options, const Environment& environment) {
+Result<std::unique_ptr<CredentialSource>> exchanged(
+    WebIdentity identity, const OriginOptions& options, const Clock& clock) {
+    STOKER_TRY(
+        auto client, http::make_curl_client(client_options(options, identity.endpoint), clock));
+    return credentials_from_web_identity(std::move(identity), std::move(client), clock);
+}
+
+Result<std::unique_ptr<Origin>> make_object_origin(
+    std::string_view uri,
+    const OriginOptions& options,
+    const Environment& environment,
+    const Clock& clock,
+    std::uint64_t seed) {
+    constexpr std::string_view kFile = "file://";
+    if (uri.starts_with("file:///")) {
+        return make_directory_origin(std::string{uri.substr(kFile.size())}, options, clock, seed);
+    }
+    if (!uri.starts_with("s3://")) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("'{}' is neither s3://bucket/folder nor file:///directory", uri));
+    }
+    const OriginOptions complete = with_environment(options, environment);
+    STOKER_TRY(
+        S3Location location,
+        parse_s3_location(uri, options.endpoint, options.region, options.path_style));
+    STOKER_TRY(auto credentials, choose_credentials(complete, environment, clock));
+    return make_s3_origin(std::move(location), complete, std::move(credentials), clock, seed);
+}
+
+}  // namespace
+
+OriginOptions with_environment(OriginOptions options, const Environment& environment) {
     options.proxies = http::proxies_from_environment(environment);
     for (const char* name : {"AWS_CA_BUNDLE", "SSL_CERT_FILE"}) {
         const char* value = environment(name);
@@ -24,15 +56,6 @@ OriginOptions completed(OriginOptions options, const Environment& environment) {
     }
     return options;
 }
-
-Result<std::unique_ptr<CredentialSource>> exchanged(
-    WebIdentity identity, const OriginOptions& options, const Clock& clock) {
-    STOKER_TRY(
-        auto client, http::make_curl_client(client_options(options, identity.endpoint), clock));
-    return credentials_from_web_identity(std::move(identity), std::move(client), clock);
-}
-
-}  // namespace
 
 Error too_large(std::uint64_t size_bytes, const OriginOptions& options) {
     return {
@@ -86,21 +109,9 @@ Result<std::unique_ptr<Origin>> make_origin(
     const Environment& environment,
     const Clock& clock,
     std::uint64_t seed) {
-    constexpr std::string_view kFile = "file://";
-    if (uri.starts_with("file:///")) {
-        return make_directory_origin(std::string{uri.substr(kFile.size())}, options, clock, seed);
-    }
-    if (!uri.starts_with("s3://")) {
-        return fail(
-            ErrorCode::kInvalidArgument,
-            fmt::format("'{}' is neither s3://bucket/folder nor file:///directory", uri));
-    }
-    const OriginOptions complete = completed(options, environment);
-    STOKER_TRY(
-        S3Location location,
-        parse_s3_location(uri, options.endpoint, options.region, options.path_style));
-    STOKER_TRY(auto credentials, choose_credentials(complete, environment, clock));
-    return make_s3_origin(std::move(location), complete, std::move(credentials), clock, seed);
+    STOKER_TRY(auto origin, make_object_origin(uri, options, environment, clock, seed));
+    return options.format == OriginFormat::kChunks ? make_chunk_origin(std::move(origin))
+                                                   : std::move(origin);
 }
 
 }  // namespace stoker::sidecar

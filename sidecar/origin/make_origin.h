@@ -18,6 +18,9 @@
 
 namespace stoker::sidecar {
 
+// How samples are stored: each as an object or file, or in the chunks that `stoker pack` makes.
+enum class OriginFormat : std::uint8_t { kObjects, kChunks };
+
 struct OriginOptions {
     // S3 only.
     std::string endpoint{};  // "http://versity.ml.svc:7070"; empty: Amazon's of the region
@@ -39,8 +42,13 @@ struct OriginOptions {
 
     http::ProxySettings proxies{};  // make_origin() sets them from the environment
 
+    OriginFormat format = OriginFormat::kObjects;
+
     OriginMetrics* metrics = nullptr;
 };
+
+// `options` with the environment's proxies and, if it names none, the environment's CA file.
+OriginOptions with_environment(OriginOptions options, const Environment& environment);
 
 // The error of an object larger than a fetch may hold.
 Error too_large(std::uint64_t size_bytes, const OriginOptions& options);

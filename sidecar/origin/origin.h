@@ -14,15 +14,22 @@
 
 namespace stoker::sidecar {
 
+// A part of an object.
+struct OriginSlice {
+    std::uint64_t offset = 0;
+    std::uint64_t object_bytes = 0;  // of the whole object, from the listing
+};
+
 struct OriginFetch {
     std::string key;               // relative to the dataset's root
     std::string etag;              // from the manifest; the object must still have it
-    std::uint64_t size_bytes = 0;  // from the manifest, likewise
+    std::uint64_t size_bytes = 0;  // from the manifest, likewise; with `slice`: bytes wanted
 
     // OriginBytes::requests of an earlier fetch whose bytes did not match stored_crc32c: the origin
-    // waits before it tries again, or gives up with kCorruption. The directory origin ignores it:
-    // its files have no stored_crc32c.
+    // waits before it tries again, or gives up with kCorruption.
     std::uint32_t attempts = 0;
+
+    std::optional<OriginSlice> slice{};  // nullopt: the whole object; else size_bytes is not 0
 };
 
 // A finished fetch: its bytes and statistics.

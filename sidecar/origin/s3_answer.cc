@@ -176,7 +176,8 @@ bool ObjectAnswer::take_body(std::span<const std::byte> data) {
         return false;
     }
     if (const auto& range = expected_.range) {
-        std::memcpy(payload_.data() + range->offset + received_bytes_, data.data(), data.size());
+        const std::uint64_t at = range->offset - expected_.payload_offset + received_bytes_;
+        std::memcpy(payload_.data() + at, data.data(), data.size());
     } else {
         payload_.insert(payload_.end(), data.begin(), data.end());
     }

@@ -30,6 +30,7 @@ struct ExpectedBytes {
     std::string etag;
     std::uint64_t size_bytes = 0;      // of the whole object
     std::optional<ByteRange> range{};  // the requested range; nullopt: the whole object
+    std::uint64_t payload_offset = 0;  // offset in the object of the payload's first byte
 
     [[nodiscard]] std::uint64_t length() const { return range ? range->length : size_bytes; }
 };

@@ -68,6 +68,16 @@ struct PartFetch {
 
 using PartPtr = std::shared_ptr<PartFetch>;
 
+// What the request of a part asks for, in bytes of the object at the origin.
+ExpectedBytes expected_of(const OriginFetch& wanted, std::optional<ByteRange> part) {
+    if (!wanted.slice) {
+        return {wanted.etag, wanted.size_bytes, part};
+    }
+    ByteRange range = part.value_or(ByteRange{0, wanted.size_bytes});
+    range.offset += wanted.slice->offset;
+    return {wanted.etag, wanted.slice->object_bytes, range, wanted.slice->offset};
+}
+
 class S3Origin final : public Origin {
 public:
     S3Origin(
@@ -197,7 +207,7 @@ void S3Origin::start_what_fits() {
         const auto part =
             std::make_shared<PartFetch>(PartFetch{object, next->range, object->request.attempts});
         try {
-            if (next->range && next->first) {
+            if ((next->range || object->request.slice) && next->first) {
                 object->payload.resize(object->request.size_bytes);
             } else if (next->first) {
                 object->payload.reserve(object->request.size_bytes);
@@ -226,15 +236,16 @@ void S3Origin::send(const PartPtr& part) {
         return;
     }
     const OriginFetch& wanted = part->object->request;
+    ExpectedBytes expected = expected_of(wanted, part->range);
     http::HttpRequest request = get_request(
-        location_, wanted.key, wanted.etag, part->range, **credentials, clock_->wall_now());
+        location_, wanted.key, wanted.etag, expected.range, **credentials, clock_->wall_now());
     request.connect_timeout = options_.connect_timeout;
     request.total_timeout = Duration::zero();
     request.idle_timeout = options_.stall_timeout;
     request.response_bytes_max = Bytes::unlimited();  // ObjectAnswer limits it
     ++part->object->requests;
-    part->answer = std::make_shared<ObjectAnswer>(
-        ExpectedBytes{wanted.etag, wanted.size_bytes, part->range}, part->object->payload, *clock_);
+    part->answer =
+        std::make_shared<ObjectAnswer>(std::move(expected), part->object->payload, *clock_);
     http::HttpSink sink = sink_into(part->answer);
     sink.on_done = [this, part](const Status& transport) {
         handle([&] { on_ended(part, transport); });

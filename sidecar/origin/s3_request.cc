@@ -130,21 +130,18 @@ Digest signing_key(const SigningScope& scope, const std::string& secret, WallTim
 http::HttpRequest finish_request(
     const S3Location& location,
     std::string_view key,
-    const Query& query,
-    http::Headers headers,
+    UnsignedRequest unsigned_request,
     const std::optional<Credentials>& credentials,
     WallTime now) {
-    UnsignedRequest unsigned_request;
     const std::string host =
         location.path_style ? location.host : location.bucket + "." + location.host;
     unsigned_request.path = location.path_style ? "/" + location.bucket : "";
     unsigned_request.path += "/" + percent_encode(key, true);
-    unsigned_request.query = query;
-    unsigned_request.headers = std::move(headers);
     unsigned_request.headers.push_back({"Host", host});
 
     http::HttpRequest request;
-    const std::string query_text = canonical_query(query);
+    request.method = unsigned_request.method;
+    const std::string query_text = canonical_query(unsigned_request.query);
     request.url = fmt::format(
         "{}://{}{}{}{}",
         location.scheme,
@@ -172,7 +169,9 @@ http::HttpRequest list_request(
     if (!token.empty()) {
         query.emplace_back("continuation-token", token);
     }
-    return finish_request(location, "", query, {}, credentials, now);
+    UnsignedRequest request;
+    request.query = std::move(query);
+    return finish_request(location, "", std::move(request), credentials, now);
 }
 
 http::HttpRequest get_request(
@@ -182,15 +181,30 @@ http::HttpRequest get_request(
     std::optional<ByteRange> range,
     const std::optional<Credentials>& credentials,
     WallTime now) {
-    http::Headers headers = {{"If-Match", "\"" + etag + "\""}};
+    UnsignedRequest request;
+    request.headers = {{"If-Match", "\"" + etag + "\""}};
     if (range) {
         const std::uint64_t last = range->offset + range->length - 1;
-        headers.push_back({"Range", fmt::format("bytes={}-{}", range->offset, last)});
+        request.headers.push_back({"Range", fmt::format("bytes={}-{}", range->offset, last)});
     } else {
-        headers.push_back({"x-amz-checksum-mode", "ENABLED"});
+        request.headers.push_back({"x-amz-checksum-mode", "ENABLED"});
     }
-    return finish_request(
-        location, location.prefix + key, {}, std::move(headers), credentials, now);
+    return finish_request(location, location.prefix + key, std::move(request), credentials, now);
+}
+
+http::HttpRequest put_request(
+    const S3Location& location,
+    const std::string& key,
+    std::string body,
+    const std::optional<Credentials>& credentials,
+    WallTime now) {
+    UnsignedRequest request;
+    request.method = "PUT";
+    request.payload_hash = sha256_hex(body);
+    http::HttpRequest signed_request =
+        finish_request(location, location.prefix + key, std::move(request), credentials, now);
+    signed_request.body = std::move(body);
+    return signed_request;
 }
 
 std::string percent_encode(std::string_view text, bool keep_slash) {

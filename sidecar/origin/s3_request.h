@@ -41,6 +41,14 @@ http::HttpRequest get_request(
     const std::optional<Credentials>& credentials,
     WallTime now);
 
+// Stores `body` as the object prefix + `key`. The signature covers the body.
+http::HttpRequest put_request(
+    const S3Location& location,
+    const std::string& key,
+    std::string body,
+    const std::optional<Credentials>& credentials,
+    WallTime now);
+
 // Percent-encoding as signatures require it (RFC 3986, section 2): keeps A-Z a-z 0-9 - . _ ~ and,
 // with `keep_slash`, '/'; every other byte becomes %XX in upper-case hex.
 std::string percent_encode(std::string_view text, bool keep_slash);

@@ -142,6 +142,7 @@ REFUSED = [
     ("two kinds of volume", DIRECTORY, "spec/sources/0/volume/hostPath", {"path": "/d"}, "set exactly one of"),
     ("an endpoint without scheme", S3, "spec/sources/0/endpoint", "minio:9000", "should match"),
     ("format Tar", S3, "spec/format", "Tar", "do not work yet"),
+    ("format TFRecord", S3, "spec/format", "TFRecord", "do not work yet"),
     ("consistency ETag", S3, "spec/consistency", {"mode": "ETag"}, "ETag and TTL do not work yet"),
     ("ttlSeconds", S3, "spec/consistency", {"ttlSeconds": 5}, "ttlSeconds belongs to mode TTL"),
     ("a shared claim", DIRECTORY, "spec/sharing", {"namespaceSelector": {}},

@@ -150,7 +150,7 @@ void FakeS3::serve_control(const ScriptRequest& request, ScriptConnection& to) {
         return;
     }
     std::map<std::string, std::uint64_t> counts = {
-        {"list", 0}, {"get", 0}, {"get_bytes", 0}, {"errors", 0}};
+        {"list", 0}, {"get", 0}, {"put", 0}, {"get_bytes", 0}, {"errors", 0}};
     for (const FakeS3Request& one : requests()) {
         ++counts[one.operation];
         counts["get_bytes"] += one.operation == "get" && one.status < 300 ? one.body_bytes : 0;
@@ -186,7 +186,9 @@ void FakeS3::serve_s3(const ScriptRequest& request, ScriptConnection& to) {
     FakeS3Request asked;
     asked.bucket = path.substr(0, slash);
     asked.key = percent_decode(path.substr(std::min(slash + 1, path.size())), false).value_or("?");
-    asked.operation = query.contains("list-type") ? "list" : "get";
+    asked.operation = request.method == "PUT"       ? "put"
+                      : query.contains("list-type") ? "list"
+                                                    : "get";
     asked.range = header_of(request, "range");
     if (asked.operation == "list") {
         asked.key = query.contains("prefix") ? query.at("prefix") : "";
@@ -204,6 +206,8 @@ void FakeS3::serve_s3(const ScriptRequest& request, ScriptConnection& to) {
         }
     } else if (asked.operation == "list") {
         answer = list(asked.bucket, query);
+    } else if (asked.operation == "put") {
+        answer = store(asked, request);
     } else {
         answer = get(asked, request, fault);
     }
@@ -240,6 +244,7 @@ std::optional<FakeS3::Answer> FakeS3::refuse_signature(const ScriptRequest& requ
         return error(403, authorization.empty() ? "AccessDenied" : "InvalidAccessKeyId");
     }
     sidecar::UnsignedRequest signed_request;
+    signed_request.payload_hash = header_of(request, "x-amz-content-sha256");
     signed_request.method = request.method;
     signed_request.path = request.target.substr(0, request.target.find('?'));
     for (const auto& [name, value] : parse_query(request.target)) {
@@ -319,6 +324,15 @@ FakeS3::Answer FakeS3::list(const std::string& bucket, const QueryMap& query) {
                   "<NextContinuationToken>{}</NextContinuationToken>", percent_encode(last, false))
             : "",
         contents);
+    return answer;
+}
+
+FakeS3::Answer FakeS3::store(const FakeS3Request& asked, const ScriptRequest& request) {
+    if (!state_.lock()->buckets.contains(asked.bucket)) {
+        return error(404, "NoSuchBucket");
+    }
+    Answer answer;
+    answer.headers = fmt::format("ETag: \"{}\"\r\n", put(asked.bucket, asked.key, request.body));
     return answer;
 }
 

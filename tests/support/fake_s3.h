@@ -30,7 +30,7 @@ struct FakeS3Options {
 };
 
 struct FakeS3Request {
-    std::string operation;  // "get" or "list"
+    std::string operation;  // "get", "list" or "put"
     std::string bucket;
     std::string key;  // for lists: the prefix
     std::string range;
@@ -39,7 +39,7 @@ struct FakeS3Request {
 };
 
 // An S3 server in this process, on loopback: buckets in memory, ListObjectsV2 with pages, GET with
-// ranges and If-Match, fault injection, and a log of requests. Other processes control it with
+// ranges and If-Match, PUT, fault injection, and a log of requests. Other processes control it with
 // GET /__stats (counts as JSON), DELETE /__stats, POST /__faults (one fault per line, see
 // parse_fault), DELETE /__faults. Thread-safe.
 class FakeS3 {
@@ -109,6 +109,7 @@ private:
     void serve_s3(const ScriptRequest& request, ScriptConnection& to);
     FakeS3Fault take_fault(const std::string& operation, const std::string& key);
     Answer list(const std::string& bucket, const std::map<std::string, std::string>& query);
+    Answer store(const FakeS3Request& asked, const ScriptRequest& request);
     Answer get(const FakeS3Request& asked, const ScriptRequest& request, const FakeS3Fault& fault);
     [[nodiscard]] std::optional<Answer> refuse_signature(const ScriptRequest& request) const;
     static Answer error(int status, std::string code);

@@ -3,6 +3,8 @@
 #include "client/src/binding/bindings.h"
 #include "client/src/binding/core_error.h"
 #include "client/src/core/catalog.h"
+#include "common/base/crc32c.h"
+#include "common/domain/chunk_format.h"
 
 namespace stoker::client {
 
@@ -27,18 +29,49 @@ domain::SampleInfo info_of(const Catalog& catalog, std::uint64_t id) {
     return catalog.manifest().sample(domain::SampleId{id});
 }
 
-std::shared_ptr<Catalog> build(const std::vector<ListedTuple>& listing) {
+std::vector<domain::ListedObject> objects_of(const std::vector<ListedTuple>& listing) {
     std::vector<domain::ListedObject> objects;
     objects.reserve(listing.size());
     for (const auto& [key, size_bytes, etag] : listing) {
         objects.push_back({key, size_bytes, etag});
     }
-    return std::const_pointer_cast<Catalog>(value_or_raise(Catalog::build(std::move(objects))));
+    return objects;
+}
+
+std::shared_ptr<Catalog> build(const std::vector<ListedTuple>& listing) {
+    return std::const_pointer_cast<Catalog>(value_or_raise(Catalog::build(objects_of(listing))));
+}
+
+std::span<const std::byte> view_of(const py::bytes& bytes) {
+    const auto text = static_cast<std::string_view>(bytes);
+    return std::as_bytes(std::span{text});
+}
+
+py::list list_packed(const py::bytes& index, const std::vector<ListedTuple>& objects) {
+    const auto headers = value_or_raise(domain::parse_chunk_index(view_of(index)));
+    py::list samples;
+    for (const auto& sample : value_or_raise(domain::list_samples(headers, objects_of(objects)))) {
+        samples.append(
+            py::make_tuple(py::bytes{sample.key}, sample.size_bytes, decode_text(sample.etag)));
+    }
+    return samples;
+}
+
+py::object parse_place(const std::string& etag) {
+    const auto place = domain::parse_place(etag);
+    if (!place) {
+        return py::none();
+    }
+    return py::make_tuple(
+        domain::chunk_key(place->chunk),
+        place->offset,
+        place->crc32c,
+        place->chunk_bytes,
+        place->chunk_etag);
 }
 
 std::shared_ptr<Catalog> from_bytes(const py::bytes& bytes) {
-    const auto text = static_cast<std::string_view>(bytes);
-    const auto raw = std::as_bytes(std::span{text});
+    const auto raw = view_of(bytes);
     return std::const_pointer_cast<Catalog>(
         value_or_raise(Catalog::from_bytes({raw.begin(), raw.end()})));
 }
@@ -82,9 +115,30 @@ py::list classes(const Catalog& catalog) {
     return names;
 }
 
+void add_pack_functions(py::module_& module) {
+    module.def(
+        "crc32c",
+        [](const py::bytes& bytes) { return crc32c(view_of(bytes)); },
+        py::arg("bytes"),
+        "CRC-32C.");
+    module.def(
+        "list_packed",
+        &list_packed,
+        py::arg("index"),
+        py::arg("objects"),
+        "The samples of a pack as a listing, from its index and the listing of its chunks.");
+    module.def(
+        "parse_place",
+        &parse_place,
+        py::arg("etag"),
+        "(chunk key, offset, crc32c, chunk size, chunk ETag) of a packed sample; None: not "
+        "packed.");
+}
+
 }  // namespace
 
 void add_catalog(py::module_& module) {
+    add_pack_functions(module);
     py::class_<Catalog, std::shared_ptr<Catalog>>(
         module, "Catalog", "The samples of one dataset revision, by id.")
         .def_static(

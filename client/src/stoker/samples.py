@@ -33,6 +33,7 @@ def open(
     region: Optional[str] = None,
     path_style: Optional[bool] = None,
     directory: Optional[str] = None,
+    format: Optional[str] = None,
     socket: Optional[str] = None,
     verify: str = "first",
 ) -> "Samples":
@@ -43,6 +44,8 @@ def open(
             `file:///folder` to read an origin without a sidecar.
         endpoint, region, path_style: of the S3 API; default: the operator's settings, then AWS_* variables.
         directory: the node directory as mounted here; default: as the sidecar reports it.
+        format: how the origin stores samples: "objects", or "chunks" for what `stoker pack` wrote; default: the
+            operator's setting, else "objects".
         socket: path of the sidecar's socket; default: STOKER_SOCKET, then /stoker/run/stoker.sock.
         verify: when a cached sample's checksum is compared: "first" read in this process, "always", "never".
 
@@ -53,7 +56,12 @@ def open(
         OriginError: there is no sidecar and the origin cannot be listed.
     """
     settings = resolve(
-        name_or_uri, endpoint=endpoint, region=region, path_style=path_style, directory=directory
+        name_or_uri,
+        endpoint=endpoint,
+        region=region,
+        path_style=path_style,
+        directory=directory,
+        format=format,
     )
     path = None if settings.name is None else socket or socket_path()
     return Samples(settings, path, verify)

@@ -24,7 +24,8 @@ __all__ = ["DEFAULT_SOCKET", "DatasetSettings", "epoch_count", "job_name", "reso
 
 DEFAULT_SOCKET = "/stoker/run/stoker.sock"
 _KEYS = {
-    "uri", "endpoint", "region", "pathStyle", "caFile", "credentialsFile", "directory", "guest", "contract", "sampling"
+    "uri", "endpoint", "region", "pathStyle", "caFile", "credentialsFile", "directory", "guest", "contract", "sampling",
+    "format",
 }
 
 
@@ -52,6 +53,7 @@ class DatasetSettings:
     path_style: Optional[bool] = None
     ca_file: Optional[str] = None
     credentials_file: Optional[str] = None
+    format: str = "objects"
     directory: Optional[str] = None
     guest: bool = False
     terms: Optional[Terms] = None
@@ -68,6 +70,7 @@ def resolve(
     region: Optional[str] = None,
     path_style: Optional[bool] = None,
     directory: Optional[str] = None,
+    format: Optional[str] = None,
     env: Optional[Mapping[str, str]] = None,
 ) -> DatasetSettings:
     """Combines the settings of one dataset; arguments override the environment.
@@ -88,6 +91,7 @@ def resolve(
         region=region,
         path_style=path_style,
         directory=directory or base.directory,
+        format=base.format if format is None else _known_format(format, "format"),
     )
 
 
@@ -102,10 +106,21 @@ def _from_environment(name: str, env: Mapping[str, str]) -> DatasetSettings:
         path_style=None if entry.get("pathStyle") is None else bool(entry["pathStyle"]),
         ca_file=entry.get("caFile"),
         credentials_file=entry.get("credentialsFile"),
+        format=_format_of(name, entry),
         directory=entry.get("directory"),
         guest=entry.get("guest") is True,
         terms=_terms_of(name, entry),
     )
+
+
+def _format_of(name: str, entry: Mapping[str, Any]) -> str:
+    return _known_format(entry.get("format", "objects"), f"STOKER_DATASETS, dataset '{name}': format")
+
+
+def _known_format(text: Any, what: str) -> str:
+    if text not in ("objects", "chunks"):
+        raise SettingsError(f"{what} must be objects or chunks, not '{text}'")
+    return str(text)
 
 
 def _terms_of(name: str, entry: Mapping[str, Any]) -> Optional[Terms]:

@@ -59,6 +59,7 @@ ResolvedDataset resolve_reference(const JobDataset& wanted, const Dataset& datas
     result.uid = dataset.meta.uid;
     result.object_name = dataset.meta.name;
     result.source = dataset.spec.sources.front();
+    result.format = dataset.spec.format;
     take_stream(wanted, result);
     if (dataset.status.total_bytes) {
         result.total = bytes_of(*dataset.status.total_bytes);

@@ -22,6 +22,7 @@ struct ResolvedDataset {
     std::string uid;          // the Dataset's, or "inline-<digest>"
     std::string object_name;  // the Dataset's; empty for an inline dataset
     DatasetSource source;
+    DatasetFormat format = DatasetFormat::kObjects;
     Sampling sampling = Sampling::kEpochShuffle;
     Contract contract = Contract::kExact;
     ContractParameters parameters;  // of `contract`

@@ -101,10 +101,9 @@ std::vector<FieldError> validate(const Dataset& dataset) {
         check_source(spec.sources.front(), complaints);
     }
     complaints.unless(
-        spec.format == DatasetFormat::kObjects,
+        spec.format == DatasetFormat::kObjects || spec.format == DatasetFormat::kChunks,
         "spec.format",
-        "format Tar, TFRecord and Chunks do not work yet; today every object or file is one sample "
-        "(format Objects)");
+        "format Tar and TFRecord do not work yet; stoker pack turns tar files into format Chunks");
     complaints.unless(
         spec.consistency == Consistency::kImmutable && !spec.ttl_seconds,
         "spec.consistency",

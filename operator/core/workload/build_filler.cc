@@ -104,6 +104,7 @@ ResolvedDataset resolve_for_filler(const Dataset& dataset) {
     result.uid = dataset.meta.uid;
     result.object_name = dataset.meta.name;
     result.source = dataset.spec.sources.front();
+    result.format = dataset.spec.format;
     return result;
 }
 

@@ -69,6 +69,7 @@ OriginConfig origin_of(const ResolvedDataset& dataset) {
     result.endpoint = source.endpoint;
     result.region = source.region;
     result.path_style = source.path_style;
+    result.format = dataset.format;
     if (source.secret_ref) {
         result.credentials_directory = path_of(kCredentialsDirectory, dataset.name);
     }

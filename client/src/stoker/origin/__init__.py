@@ -7,7 +7,7 @@ from typing import Callable, List, NamedTuple, Optional, Protocol, Sequence, Tup
 from ..errors import SettingsError
 from ..settings import DatasetSettings
 
-__all__ = ["ListedObject", "Origin", "Payload", "Request", "open_origin", "split_uri"]
+__all__ = ["ListedObject", "Origin", "Payload", "Request", "SlicedOrigin", "open_origin", "split_uri"]
 
 Payload = Union[bytes, memoryview]
 ListedObject = Tuple[bytes, int, str]  # key relative to the dataset, size in bytes, ETag without quotes
@@ -48,6 +48,13 @@ class Origin(Protocol):
         """Closes connections and ends threads."""
 
 
+class SlicedOrigin(Origin, Protocol):
+    """An origin that also reads parts of objects."""
+
+    def read_slice(self, request: Request, start: int, length: int) -> Payload:
+        """`length` bytes (at least one) of the object from `start`; otherwise as read()."""
+
+
 def split_uri(uri: str) -> Tuple[str, str, str]:
     """Scheme, bucket or host, and path. Literally, as the sidecar takes it: "%20", "?" and "#" are part of a name."""
     scheme, _, rest = uri.partition("://")
@@ -61,6 +68,7 @@ def open_origin(settings: DatasetSettings) -> Origin:
     Raises:
         SettingsError: no URI, or an unsupported scheme.
     """
+    from .chunks import ChunkOrigin
     from .directory import DirectoryOrigin
     from .s3 import S3Origin
 
@@ -68,7 +76,9 @@ def open_origin(settings: DatasetSettings) -> Origin:
         raise SettingsError(f"dataset '{settings.describe()}' has no location: STOKER_DATASETS has no uri for it")
     scheme, place, path = split_uri(settings.uri)
     if scheme == "s3" and place:
-        return S3Origin(settings)
-    if scheme == "file" and place in ("", "localhost") and path:
-        return DirectoryOrigin(path)
-    raise SettingsError(f"cannot read '{settings.uri}': it must be s3://bucket/prefix or file:///folder")
+        origin: SlicedOrigin = S3Origin(settings)
+    elif scheme == "file" and place in ("", "localhost") and path:
+        origin = DirectoryOrigin(path)
+    else:
+        raise SettingsError(f"cannot read '{settings.uri}': it must be s3://bucket/prefix or file:///folder")
+    return ChunkOrigin(origin) if settings.format == "chunks" else origin

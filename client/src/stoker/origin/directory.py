@@ -73,6 +73,22 @@ class DirectoryOrigin:
             raise ChangedError(f"'{name}' below {self.describe()} changed since it was listed", name)
         return data
 
+    def read_slice(self, request: Request, start: int, length: int) -> Payload:
+        name = os.fsdecode(request.key)
+        try:
+            with open(os.path.join(self._root, request.key), "rb", buffering=0) as file:
+                same = etag_of(os.fstat(file.fileno())) == request.etag
+                data = os.pread(file.fileno(), length, start)
+                while data and len(data) < length:
+                    more = os.pread(file.fileno(), length - len(data), start + len(data))
+                    data = data + more if more else b""
+                same = same and etag_of(os.fstat(file.fileno())) == request.etag
+        except OSError as error:
+            raise _origin_error(error, f"reading '{name}' below {self.describe()}", name) from error
+        if not same or len(data) != length:
+            raise ChangedError(f"'{name}' below {self.describe()} changed since it was listed", name)
+        return data
+
     def read_many(self, requests: Sequence[Request]) -> List[Payload]:
         return self._parallel.map(self.read, requests)
 

@@ -104,6 +104,14 @@ class S3Origin:
 
         return with_retries(attempt, lambda why: OriginError(f"GET '{key}' of {self._name}: {why}", key))
 
+    def read_slice(self, request: Request, start: int, length: int) -> Payload:
+        key = request.key.decode("utf-8", "surrogateescape")
+        path = "/" + urllib.parse.quote(self._prefix.encode() + request.key, safe="/-_.~")
+        return with_retries(
+            lambda: self._read_part(request, path, key, start, start + length),
+            lambda why: OriginError(f"GET '{key}' of {self._name}: {why}", key),
+        ).body
+
     def read_many(self, requests: Sequence[Request]) -> List[Payload]:
         return self._parallel.map(self.read, requests)
 

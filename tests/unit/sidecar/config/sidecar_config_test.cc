@@ -29,6 +29,17 @@ TEST(SidecarConfig, ALaptopNeedsFiveLines) {
     EXPECT_EQ(config.control.endpoint, "");
 }
 
+TEST(SidecarConfig, SamplesAreObjectsOrInChunks) {
+    const auto format_of = [](const std::string& format) {
+        const std::string text =
+            "datasets:\n- {name: a, origin: {uri: 's3://b'" + format + "}, directory: /d}\n";
+        return parse_sidecar_config(text, no_env());
+    };
+    EXPECT_EQ(format_of("")->datasets[0].source.format, SourceFormat::kObjects);
+    EXPECT_EQ(format_of(", format: chunks")->datasets[0].source.format, SourceFormat::kChunks);
+    EXPECT_FALSE(format_of(", format: tar").has_value());
+}
+
 TEST(SidecarConfig, InAPodIdentityComesFromTheEnvironment) {
     const std::map<std::string, std::string> pod = {
         {"POD_NAMESPACE", "team-a"},

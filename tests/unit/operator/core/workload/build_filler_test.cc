@@ -51,6 +51,13 @@ TEST(BuildFiller, IsOwnedByTheDataset) {
     EXPECT_EQ(place_of(job.meta), (FillerPlace{"nvme", "n1"}));
 }
 
+TEST(BuildFiller, KnowsThatSamplesAreInChunks) {
+    Dataset dataset = make_shared_dataset();
+    EXPECT_THAT(to_json(filler_of(dataset)).text(), Not(HasSubstr("chunks")));
+    dataset.spec.format = DatasetFormat::kChunks;
+    EXPECT_THAT(to_json(filler_of(dataset)).text(), HasSubstr("chunks"));
+}
+
 TEST(BuildFiller, ListsTheOriginAgainInEachJob) {
     EXPECT_THAT(
         to_json(filler_of(make_shared_dataset())).text(),

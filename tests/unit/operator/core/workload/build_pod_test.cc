@@ -404,6 +404,18 @@ TEST(BuildPod, MountsTheCertificatesOfAnOriginIntoBothContainers) {
     EXPECT_NE(env(pod.trainer, "STOKER_DATASETS").find(file), std::string::npos);
 }
 
+TEST(BuildPod, BothContainersLearnThatSamplesAreInChunks) {
+    TrainingJobView view = make_view();
+    const std::string format = R"("format":"chunks")";
+    const PodManifest loose = pod_of(view);
+    EXPECT_EQ(
+        env(loose.init_containers[0], "STOKER_SIDECAR_CONFIG").find("format"), std::string::npos);
+    view.datasets.datasets[0].format = DatasetFormat::kChunks;
+    const PodManifest pod = pod_of(view);
+    EXPECT_NE(env(pod.init_containers[0], "STOKER_SIDECAR_CONFIG").find(format), std::string::npos);
+    EXPECT_NE(env(pod.trainer, "STOKER_DATASETS").find(format), std::string::npos);
+}
+
 TEST(BuildPod, CopiesOnlyProxyVariablesToTheSidecar) {
     TrainingJob job = make_training_job();
     job.spec.trainer.env = {

@@ -1,0 +1,150 @@
+#include "cli/stoker/pack_options.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "common/base/quantity.h"
+#include "common/flags/flags.h"
+
+namespace stoker::cli {
+
+namespace {
+
+using domain::PackOrder;
+
+constexpr std::string_view kUsage =
+    "usage: stoker pack SRC... DST [FLAG]...\n"
+    "       stoker pack --rebuild-index DST [FLAG]...\n"
+    "Packs small samples into large chunks, which a Dataset with format Chunks reads.\n"
+    "SRC: a directory, s3://BUCKET/PREFIX, or .tar files. DST: a directory or s3://BUCKET/PREFIX.\n"
+    "A run that was interrupted goes on where it was when it is started again.\n";
+
+Result<PackOrder> read_order(std::string_view text) {
+    if (text == "random" || text == "listed") {
+        return text == "random" ? PackOrder::kRandom : PackOrder::kListed;
+    }
+    return fail(
+        ErrorCode::kInvalidArgument, fmt::format("'{}' is neither random nor listed", text));
+}
+
+Result<Bytes> read_chunk_bytes(std::string_view text) {
+    constexpr Bytes kMost = mib(512);
+    STOKER_TRY(const Bytes bytes, parse_bytes(text));
+    if (bytes < kib(4) || bytes > kMost) {
+        return fail(ErrorCode::kInvalidArgument, "a chunk has 4Ki to 512Mi");
+    }
+    return bytes;
+}
+
+FlagGroup chunk_flags(PackCommand& out) {
+    auto& settings = out.pack.settings;
+    return {
+        "Chunks",
+        {{"chunk-bytes",
+          "SIZE",
+          "least payload of a chunk but the last (default 4Mi)",
+          read_into(settings.chunk_bytes, read_chunk_bytes)},
+         {"order",
+          "ORDER",
+          "of the samples: random (default) or listed, sorted by key",
+          read_into(settings.order, read_order)},
+         {"seed", "N", "of the random order (default 0)", count_into<std::uint64_t>(settings.seed)},
+         {"verify",
+          "",
+          "read every chunk back (default; --verify=false: do not)",
+          switch_into(out.pack.verify)},
+         {"rebuild-index",
+          "",
+          "only write DST's index anew, from its chunks",
+          switch_into(out.rebuild_index)}}};
+}
+
+std::vector<FlagGroup> flags_of(PackCommand& out) {
+    auto& origin = out.origin;
+    return {
+        chunk_flags(out),
+        {"Run",
+         {{"threads",
+           "N",
+           "chunks in work at a time, each in memory (default 4)",
+           count_into<std::uint32_t>(out.pack.threads)},
+          {"quiet", "", "no progress on standard error", switch_into(out.quiet)},
+          {"help", "", "print this text", switch_into(out.help)}}},
+        {"S3 (keys as for a sidecar: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, web identity)",
+         {{"endpoint",
+           "URL",
+           "of the S3 API (default: Amazon's of the region)",
+           text_into(origin.endpoint)},
+          {"region", "NAME", "default us-east-1", text_into(origin.region)},
+          {"ca-file", "FILE", "CAs to trust instead of the system's", text_into(origin.ca_file)}}}};
+}
+
+bool is_tar(std::string_view place) {
+    return place.ends_with(".tar") && !place.starts_with("s3://");
+}
+
+// The URI of a place: s3:// and file:// as they are, a path as file:// and absolute.
+Result<std::string> uri_of(std::string_view place) {
+    if (place.starts_with("s3://") || place.starts_with("file:///")) {
+        return std::string{place};
+    }
+    std::error_code failed;
+    const auto path = std::filesystem::absolute(place, failed).lexically_normal();
+    if (failed || place.empty()) {
+        return fail(ErrorCode::kInvalidArgument, fmt::format("'{}' is not a place", place));
+    }
+    return "file://" + path.string();
+}
+
+Status take_places(const std::vector<std::string_view>& places, PackCommand& out) {
+    const std::size_t least = out.rebuild_index ? 1 : 2;
+    if (places.size() < least || (out.rebuild_index && places.size() > 1)) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            out.rebuild_index ? "--rebuild-index takes DST alone" : "SRC and DST are needed");
+    }
+    STOKER_TRY(out.destination, uri_of(places.back()));
+    const std::vector<std::string_view> sources{places.begin(), places.end() - 1};
+    out.from_tar = !sources.empty() && std::ranges::all_of(sources, is_tar);
+    if (out.from_tar) {
+        out.sources.assign(sources.begin(), sources.end());
+        return {};
+    }
+    if (sources.size() > 1) {
+        return fail(ErrorCode::kInvalidArgument, "several SRC must all be .tar files");
+    }
+    for (const std::string_view source : sources) {
+        STOKER_TRY(auto uri, uri_of(source));
+        const std::string folder = uri.ends_with('/') ? uri : uri + "/";
+        if ((out.destination + "/").starts_with(folder)) {
+            return fail(ErrorCode::kInvalidArgument, "DST lies inside SRC");
+        }
+        out.sources.push_back(std::move(uri));
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<PackCommand> parse_pack(const Arguments& arguments) {
+    PackCommand out;
+    STOKER_TRY(const auto places, parse_words(flags_of(out), arguments));
+    if (out.help) {
+        return out;
+    }
+    if (out.pack.threads == 0 || out.pack.threads > 64) {
+        return fail(ErrorCode::kInvalidArgument, "--threads must be 1 to 64");
+    }
+    STOKER_TRY_VOID(take_places(places, out));
+    return out;
+}
+
+std::string pack_help() {
+    PackCommand unused;
+    return std::string{kUsage} + "\n" + flag_help(flags_of(unused));
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/stoker/command.h"
+#include "common/base/result.h"
+#include "sidecar/origin/make_origin.h"
+#include "sidecar/pack/pack_run.h"
+
+namespace stoker::cli {
+
+struct PackCommand {
+    std::vector<std::string> sources;  // one URI, or paths of tar files; --rebuild-index: none
+    bool from_tar = false;
+    std::string destination;  // URI
+    bool rebuild_index = false;
+    bool help = false;
+    bool quiet = false;
+    sidecar::PackOptions pack{};
+    sidecar::OriginOptions origin{};  // of both ends
+};
+
+// kInvalidArgument: an unknown flag or value, or a wrong number of places.
+Result<PackCommand> parse_pack(const Arguments& arguments);
+
+std::string pack_help();
+
+}  // namespace stoker::cli

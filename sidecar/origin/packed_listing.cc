@@ -1,0 +1,177 @@
+#include "sidecar/origin/packed_listing.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "common/log/log.h"
+#include "sidecar/origin/fetch_all.h"
+
+namespace stoker::sidecar {
+
+namespace {
+
+using domain::ChunkHeader;
+using domain::ListedObject;
+
+// Holds the header of a chunk of a few hundred samples: one request a chunk.
+constexpr std::uint64_t kFirstReadBytes = std::uint64_t{32} << 10U;
+constexpr std::size_t kBatchChunks = 64;
+
+std::optional<std::uint32_t> chunk_number(const std::string& key) {
+    constexpr std::string_view kPrefix = "chunk-";
+    std::uint32_t number = 0;
+    if (!key.starts_with(kPrefix)) {
+        return std::nullopt;
+    }
+    std::from_chars(key.data() + kPrefix.size(), key.data() + key.size(), number);
+    return key == domain::chunk_key(number) ? std::optional{number} : std::nullopt;
+}
+
+OriginFetch slice_of(const ListedObject& object, std::uint64_t offset, std::uint64_t length) {
+    OriginFetch wanted{object.key, object.etag, length};
+    wanted.slice = OriginSlice{offset, object.size_bytes};
+    return wanted;
+}
+
+// The first `length` bytes of an object.
+Result<std::vector<std::byte>> read_begin(
+    Origin& origin,
+    const ListedObject& object,
+    std::uint64_t length,
+    const std::stop_token& stop,
+    Bytes slice_bytes = mib(1)) {
+    std::vector<std::byte> bytes;
+    while (bytes.size() < length) {
+        if (stop.stop_requested()) {
+            return fail(ErrorCode::kCancelled, "stopped");
+        }
+        const std::uint64_t next = std::min(slice_bytes.count(), length - bytes.size());
+        STOKER_TRY(const OriginBytes part, fetch_one(origin, slice_of(object, bytes.size(), next)));
+        bytes.insert(bytes.end(), part.payload.begin(), part.payload.end());
+    }
+    return bytes;
+}
+
+Result<ChunkHeader> finish_header(
+    Origin& origin,
+    const ListedObject& chunk,
+    std::vector<std::byte> begin,
+    const std::stop_token& stop) {
+    STOKER_TRY(const std::uint32_t length, domain::chunk_header_length(begin));
+    if (length > chunk.size_bytes) {
+        return fail(ErrorCode::kCorruption, "a chunk is shorter than its header");
+    }
+    if (length > begin.size()) {
+        STOKER_TRY(begin, read_begin(origin, chunk, length, stop));
+    }
+    STOKER_TRY(auto header, domain::parse_chunk_header(begin));
+    if (header.object_bytes() != chunk.size_bytes) {
+        return fail(
+            ErrorCode::kCorruption,
+            fmt::format(
+                "has {} bytes, its header says {}", chunk.size_bytes, header.object_bytes()));
+    }
+    return header;
+}
+
+Status read_batch(
+    Origin& origin,
+    std::span<const ListedObject> chunks,
+    std::vector<ChunkHeader>& headers,
+    const std::stop_token& stop) {
+    std::vector<OriginFetch> wanted;
+    for (const ListedObject& chunk : chunks) {
+        if (chunk.size_bytes < domain::kChunkFixedBytes) {
+            return fail(
+                ErrorCode::kCorruption,
+                fmt::format("'{}' of {} is not a chunk", chunk.key, origin.describe()));
+        }
+        wanted.push_back(slice_of(chunk, 0, std::min(kFirstReadBytes, chunk.size_bytes)));
+    }
+    auto results = fetch_all(origin, std::move(wanted));
+    for (std::size_t i = 0; i < chunks.size(); ++i) {
+        STOKER_TRY(OriginBytes begin, std::move(results[i]));
+        auto header = finish_header(origin, chunks[i], std::move(begin.payload), stop);
+        if (!header) {
+            return fail(header.error().prefixed(
+                fmt::format("'{}' of {}", chunks[i].key, origin.describe())));
+        }
+        headers.push_back(*std::move(header));
+    }
+    return {};
+}
+
+// The samples as the index lists them; an error: there is none, or it does not fit the chunks.
+Result<std::vector<ListedObject>> list_by_index(
+    Origin& origin, const std::vector<ListedObject>& objects, const std::stop_token& stop) {
+    const auto index = std::ranges::find(objects, domain::kChunkIndexKey, &ListedObject::key);
+    if (index == objects.end()) {
+        return fail(ErrorCode::kNotFound, "there is no index");
+    }
+    STOKER_TRY(const auto bytes, read_object(origin, *index, stop));
+    STOKER_TRY(const auto headers, domain::parse_chunk_index(bytes));
+    return domain::list_samples(headers, objects);
+}
+
+}  // namespace
+
+std::vector<ListedObject> chunks_of(const std::vector<ListedObject>& objects) {
+    std::vector<std::pair<std::uint32_t, const ListedObject*>> found;
+    for (const ListedObject& object : objects) {
+        if (const auto number = chunk_number(object.key)) {
+            found.emplace_back(*number, &object);
+        }
+    }
+    std::ranges::sort(found);
+    std::vector<ListedObject> chunks;
+    chunks.reserve(found.size());
+    for (const auto& [number, object] : found) {
+        chunks.push_back(*object);
+    }
+    return chunks;
+}
+
+Result<std::vector<std::byte>> read_object(
+    Origin& origin, const ListedObject& object, const std::stop_token& stop, Bytes slice_bytes) {
+    return read_begin(origin, object, object.size_bytes, stop, slice_bytes);
+}
+
+Result<std::vector<ChunkHeader>> read_headers(
+    Origin& origin, const std::vector<ListedObject>& chunks, const std::stop_token& stop) {
+    std::vector<ChunkHeader> headers;
+    headers.reserve(chunks.size());
+    for (std::size_t at = 0; at < chunks.size(); at += kBatchChunks) {
+        if (stop.stop_requested()) {
+            return fail(ErrorCode::kCancelled, "stopped");
+        }
+        const std::size_t count = std::min(kBatchChunks, chunks.size() - at);
+        STOKER_TRY_VOID(read_batch(origin, std::span{chunks}.subspan(at, count), headers, stop));
+    }
+    return headers;
+}
+
+Result<std::vector<ListedObject>> list_packed(
+    Origin& origin, const std::vector<ListedObject>& objects, const std::stop_token& stop) {
+    auto listed = list_by_index(origin, objects, stop);
+    if (listed) {
+        return listed;
+    }
+    const std::vector<ListedObject> chunks = chunks_of(objects);
+    log::warning(
+        "no usable index of the chunks; reading the header of each",
+        {{"origin", origin.describe()},
+         {"chunks", std::to_string(chunks.size())},
+         {"error", listed.error().message}});
+    STOKER_TRY(const auto headers, read_headers(origin, chunks, stop));
+    if (const Status whole = domain::check_pack(headers); !whole) {
+        return fail(whole.error().prefixed(origin.describe()));
+    }
+    return domain::list_samples(headers, objects);
+}
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <stop_token>
+#include <vector>
+
+#include "common/base/bytes.h"
+#include "common/base/result.h"
+#include "common/domain/chunk_format.h"
+#include "common/domain/manifest.h"
+#include "sidecar/origin/origin.h"
+
+// Reads what a pack says about itself: its index, or the headers of its chunks. All calls block and
+// must not run on a thread of the origin. Errors: those of Origin::fetch() and chunk_format.h;
+// kCancelled: stopped.
+namespace stoker::sidecar {
+
+// The chunks of a listing, in order of their numbers; every other object is left out.
+std::vector<domain::ListedObject> chunks_of(const std::vector<domain::ListedObject>& objects);
+
+// A whole object of any size, in slices that follow each other. The default is the smallest `memory`
+// of a sidecar, whose origin fetches nothing larger.
+Result<std::vector<std::byte>> read_object(
+    Origin& origin,
+    const domain::ListedObject& object,
+    const std::stop_token& stop,
+    Bytes slice_bytes = mib(1));
+
+// The headers of these chunks in their order, by range reads.
+Result<std::vector<domain::ChunkHeader>> read_headers(
+    Origin& origin, const std::vector<domain::ListedObject>& chunks, const std::stop_token& stop);
+
+// The samples of a pack of which `objects` is the listing. Without a valid index that fits the
+// chunks, reads all headers. kInvalidArgument: no complete pack.
+Result<std::vector<domain::ListedObject>> list_packed(
+    Origin& origin, const std::vector<domain::ListedObject>& objects, const std::stop_token& stop);
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,151 @@
+#include "sidecar/pack/object_writer.h"
+
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "common/base/posix_error.h"
+#include "sidecar/device/posix_device.h"
+#include "sidecar/origin/s3_answer.h"
+#include "sidecar/origin/s3_location.h"
+#include "sidecar/origin/s3_request.h"
+
+namespace stoker::sidecar {
+
+namespace {
+
+constexpr std::string_view kFile = "file://";
+
+class DirectoryWriter final : public ObjectWriter {
+public:
+    explicit DirectoryWriter(std::string folder)
+        : folder_(std::move(folder)),
+          device_(make_posix_device()) {}
+
+    Status put(const std::string& key, std::span<const std::byte> bytes) override {
+        return replace_file(*device_, join_path(folder_, key), bytes, Durability::kPower);
+    }
+
+private:
+    const std::string folder_;
+    const std::unique_ptr<Device> device_;
+};
+
+class S3Writer final : public ObjectWriter {
+public:
+    S3Writer(
+        S3Location location,
+        const OriginOptions& options,
+        std::unique_ptr<CredentialSource> credentials,
+        std::unique_ptr<http::HttpClient> client,
+        const Clock& clock,
+        std::uint64_t seed)
+        : location_(std::move(location)),
+          options_(options),
+          clock_(clock),
+          random_(seed),
+          client_(std::move(client)),
+          credentials_(std::move(credentials)) {}
+
+    Status put(const std::string& key, std::span<const std::byte> bytes) override {
+        for (std::uint32_t attempt = 1;; ++attempt) {
+            const auto failure = try_put(key, bytes);
+            if (!failure) {
+                return {};
+            }
+            const auto delay = delay_after({attempt, failure->may_pass, failure->retry_after});
+            if (!delay) {
+                const std::string tries =
+                    attempt > 1 ? fmt::format(" (after {} attempts)", attempt) : "";
+                return fail(
+                    failure->error.code,
+                    fmt::format(
+                        "writing '{}' of {}: {}{}",
+                        key,
+                        location_.describe(),
+                        failure->error.message,
+                        tries));
+            }
+            std::this_thread::sleep_for(*delay);
+        }
+    }
+
+private:
+    std::optional<Duration> delay_after(const FailedAttempt& attempt) {
+        const std::lock_guard lock{mutex_};
+        return next_delay(options_.retry, attempt, random_);
+    }
+
+    // nullopt: stored.
+    std::optional<S3Failure> try_put(const std::string& key, std::span<const std::byte> bytes) {
+        auto credentials = credentials_->get();
+        if (!credentials) {
+            return failure_of_transport(credentials.error());
+        }
+        const WallTime now = clock_.wall_now();
+        http::HttpRequest request = put_request(
+            location_,
+            key,
+            {reinterpret_cast<const char*>(bytes.data()), bytes.size()},
+            *credentials,
+            now);
+        request.connect_timeout = options_.connect_timeout;
+        // The server is silent while it receives, so only the whole call has a limit.
+        constexpr std::uint64_t kSlowestBytesPerSecond = 64 * 1024;
+        request.total_timeout = std::chrono::seconds{60 + bytes.size() / kSlowestBytesPerSecond};
+        const auto response = client_->call(std::move(request));
+        if (!response) {
+            return failure_of_transport(response.error());
+        }
+        if (response->status != 200) {
+            return failure_of_status(response->status, response->headers, response->body, now);
+        }
+        return std::nullopt;
+    }
+
+    const S3Location location_;
+    const OriginOptions options_;
+    const Clock& clock_;
+    std::mutex mutex_;
+    Prng random_;  // guarded by mutex_
+    const std::unique_ptr<http::HttpClient> client_;
+    const std::unique_ptr<CredentialSource> credentials_;
+};
+
+Result<std::unique_ptr<ObjectWriter>> make_directory_writer(std::string path) {
+    std::error_code failed;
+    std::filesystem::create_directories(path, failed);
+    if (failed) {
+        return fail(posix_error(failed.value(), "creating", path));
+    }
+    return std::unique_ptr<ObjectWriter>{std::make_unique<DirectoryWriter>(std::move(path))};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ObjectWriter>> make_object_writer(
+    std::string_view uri,
+    const OriginOptions& options,
+    const Environment& environment,
+    const Clock& clock,
+    std::uint64_t seed) {
+    if (uri.starts_with("file:///")) {
+        return make_directory_writer(std::string{uri.substr(kFile.size())});
+    }
+    const OriginOptions complete = with_environment(options, environment);
+    STOKER_TRY(
+        S3Location location,
+        parse_s3_location(uri, complete.endpoint, complete.region, complete.path_style));
+    STOKER_TRY(auto credentials, choose_credentials(complete, environment, clock));
+    STOKER_TRY(
+        auto client,
+        http::make_curl_client(client_options(complete, location.scheme + ":"), clock));
+    return std::unique_ptr<ObjectWriter>{std::make_unique<S3Writer>(
+        std::move(location), complete, std::move(credentials), std::move(client), clock, seed)};
+}
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "common/base/bytes.h"
+#include "common/base/result.h"
+#include "common/domain/chunk_format.h"
+#include "common/domain/manifest.h"
+
+// Divides a listing into chunks. Pure: equal listings and settings give equal plans, so that an
+// interrupted run can go on.
+namespace stoker::sidecar {
+
+struct PackSettings {
+    domain::PackOrder order = domain::PackOrder::kRandom;
+    std::uint64_t seed = 0;      // of the random order
+    Bytes chunk_bytes = mib(4);  // a chunk is closed when it has this many payload bytes
+};
+
+struct PlannedChunk {
+    domain::ChunkHeader header;        // checksums are zero until the samples have been read
+    std::vector<std::string> etags{};  // of the samples at the source, in the header's order
+};
+
+// Every object once, in the order of the settings. All chunks but the last have at least
+// `chunk_bytes` of payload, unless their names take 16 MiB before. kInvalidArgument: as
+// encode_manifest(), or a name that no chunk can hold.
+Result<std::vector<PlannedChunk>> plan_pack(
+    std::vector<domain::ListedObject> objects, const PackSettings& settings);
+
+}  // namespace stoker::sidecar

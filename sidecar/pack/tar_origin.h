@@ -1,0 +1,18 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/result.h"
+#include "sidecar/origin/origin.h"
+
+namespace stoker::sidecar {
+
+// The regular files in local, uncompressed tar files (ustar, pax, GNU long names), as objects; a
+// leading "./" of a name is dropped. Folders and devices are skipped. Fetches run on the calling
+// thread. list(): kInvalidArgument for links and sparse files, kCorruption for a damaged file.
+// kNotFound, kForbidden: a file cannot be opened.
+Result<std::unique_ptr<Origin>> make_tar_origin(const std::vector<std::string>& paths);
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,192 @@
+#include "sidecar/origin/chunk_origin.h"
+
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/fake_s3.h"
+#include "tests/unit/sidecar/pack/packed_folder.h"
+
+namespace stoker::sidecar {
+namespace {
+
+using testing::HasSubstr;
+
+class ChunkOriginTest : public testing::Test {
+protected:
+    ChunkOriginTest() {
+        server_.make_bucket("b");
+        folder_.origin_options.endpoint = server_.endpoint();
+        const auto packed = folder_.pack("s3://b/packed");
+        EXPECT_TRUE(packed.has_value()) << packed.error().message;
+        chunk_count_ = packed->chunk_count;
+        origin_ = folder_.open("s3://b/packed", OriginFormat::kChunks);
+        server_.clear_requests();
+    }
+
+    std::vector<domain::ListedObject> listing() {
+        auto listed = origin_->list({}, {});
+        EXPECT_TRUE(listed.has_value()) << listed.error().message;
+        return listed.value_or(std::vector<domain::ListedObject>{});
+    }
+
+    static OriginFetch wanting(const domain::ListedObject& sample) {
+        return {sample.key, sample.etag, sample.size_bytes};
+    }
+
+    // Replaces a chunk by its bytes after `change`.
+    void change_chunk(const std::string& key, const std::function<void(std::string&)>& change) {
+        const auto chunks = folder_.open("s3://b/packed");
+        const auto listed = chunks->list({}, {}).value();
+        for (const auto& object : listed) {
+            if (object.key == key) {
+                std::string text = test::text_of(test::fetch_now(*chunks, wanting(object)).value());
+                change(text);
+                server_.put("b", "packed/" + key, text);
+            }
+        }
+    }
+
+    test::FakeS3 server_;
+    test::PackedFolder folder_;
+    std::uint32_t chunk_count_ = 0;
+    std::unique_ptr<Origin> origin_;
+};
+
+TEST_F(ChunkOriginTest, IdsAndLabelsEqualThoseOfTheLooseFiles) {
+    const auto loose =
+        domain::encode_manifest(folder_.open("file://" + folder_.source())->list({}, {}).value());
+    const auto packed = domain::encode_manifest(listing());
+    const auto one = domain::ManifestView::open(*loose).value();
+    const auto other = domain::ManifestView::open(*packed).value();
+    ASSERT_EQ(one.sample_count(), other.sample_count());
+    for (std::uint64_t id = 0; id < one.sample_count(); ++id) {
+        const auto a = one.sample(domain::SampleId{id});
+        const auto b = other.sample(domain::SampleId{id});
+        EXPECT_EQ(a.key, b.key);
+        EXPECT_EQ(a.size_bytes, b.size_bytes);
+        EXPECT_EQ(a.label, b.label);
+    }
+}
+
+TEST_F(ChunkOriginTest, ListingAsksForTheIndexAloneAndASampleForItsRange) {
+    const auto samples = listing();
+    EXPECT_EQ(server_.request_count("list"), 1U);
+    EXPECT_EQ(server_.request_count("get"), 1U);
+    server_.clear_requests();
+    const auto largest = std::ranges::max(samples, {}, &domain::ListedObject::size_bytes);
+    const auto bytes = test::fetch_now(*origin_, wanting(largest)).value();
+    EXPECT_EQ(test::text_of(bytes), folder_.samples.at(largest.key));
+    EXPECT_GT(bytes.request_time, Duration::zero());
+    const auto asked = server_.requests();
+    ASSERT_EQ(asked.size(), 1U);
+    EXPECT_EQ(asked[0].status, 206);
+    EXPECT_EQ(asked[0].body_bytes, largest.size_bytes);
+}
+
+TEST_F(ChunkOriginTest, WithoutAnIndexTheHeadersAreRead) {
+    const auto with = listing();
+    server_.remove("b", "packed/index");
+    server_.clear_requests();
+    EXPECT_EQ(listing(), with);
+    EXPECT_EQ(server_.request_count("get"), chunk_count_);
+}
+
+TEST_F(ChunkOriginTest, IndexOfOtherChunksIsNotBelieved) {
+    const auto with = listing();
+    server_.put("b", "packed/index", "no index");
+    EXPECT_EQ(listing(), with);
+}
+
+TEST_F(ChunkOriginTest, MissingChunkIsAnErrorThatSaysSo) {
+    server_.remove("b", "packed/chunk-00000001");
+    const auto listed = origin_->list({}, {});
+    ASSERT_FALSE(listed.has_value());
+    EXPECT_EQ(listed.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_THAT(listed.error().message, HasSubstr("s3://b/packed"));
+}
+
+TEST_F(ChunkOriginTest, EmptySampleIsReadAndItsChunkChecked) {
+    const auto samples = listing();
+    const auto empty = std::ranges::find(samples, 0U, &domain::ListedObject::size_bytes);
+    ASSERT_NE(empty, samples.end());
+    EXPECT_EQ(test::fetch_now(*origin_, wanting(*empty)).value().payload.size(), 0U);
+    const auto place = domain::parse_place(empty->etag).value();
+    change_chunk(domain::chunk_key(place.chunk), [](std::string& text) { text += "x"; });
+    EXPECT_EQ(test::fetch_now(*origin_, wanting(*empty)).error().code, ErrorCode::kConflict);
+}
+
+TEST_F(ChunkOriginTest, ReplacedChunkIsAConflictOfItsSamples) {
+    const auto samples = listing();
+    change_chunk("chunk-00000000", [](std::string& text) { text.back() = char(~text.back()); });
+    std::size_t conflicts = 0;
+    for (const auto& sample : samples) {
+        const auto bytes = test::fetch_now(*origin_, wanting(sample));
+        const bool is_there = domain::parse_place(sample.etag)->chunk == 0;
+        EXPECT_EQ(bytes.has_value(), !is_there);
+        conflicts += !bytes && bytes.error().code == ErrorCode::kConflict ? 1 : 0;
+    }
+    EXPECT_GT(conflicts, 0U);
+}
+
+TEST_F(ChunkOriginTest, BytesThatNeverMatchTheirChecksumAreCorrupt) {
+    const auto samples = listing();
+    server_.add_fault(
+        test::parse_fault("operation=get,key=packed/chunk-*,corrupt=1,times=9").value());
+    const auto bytes = test::fetch_now(*origin_, wanting(samples.back()));
+    ASSERT_FALSE(bytes.has_value());
+    EXPECT_EQ(bytes.error().code, ErrorCode::kCorruption);
+    EXPECT_THAT(bytes.error().message, HasSubstr(samples.back().key));
+}
+
+TEST_F(ChunkOriginTest, BytesDamagedOnceAreFetchedAgain) {
+    const auto samples = listing();
+    server_.add_fault(
+        test::parse_fault("operation=get,key=packed/chunk-*,corrupt=1,times=1").value());
+    const auto bytes = test::fetch_now(*origin_, wanting(samples.back()));
+    EXPECT_EQ(test::text_of(*bytes), folder_.samples.at(samples.back().key));
+    EXPECT_EQ(bytes->requests, 2U);
+}
+
+TEST_F(ChunkOriginTest, EtagThatIsNoPlaceIsRefused) {
+    EXPECT_EQ(
+        test::fetch_now(*origin_, {"a", "d41d8cd98f00b204", 3}).error().code,
+        ErrorCode::kInvalidArgument);
+    EXPECT_EQ(
+        test::fetch_now(*origin_, {"a", "chunk:0:100:0:200:e", 101}).error().code,
+        ErrorCode::kInvalidArgument);
+}
+
+TEST_F(ChunkOriginTest, SliceOfALargeObjectIsCutIntoParts) {
+    std::string text(40U << 20U, '\0');
+    for (std::size_t i = 0; i < text.size(); i += 101) {
+        text[i] = static_cast<char>(i / 101);
+    }
+    const std::string etag = server_.put("b", "large", text);
+    const auto objects = folder_.open("s3://b");
+    OriginFetch wanted{"large", etag, std::uint64_t{20} << 20U};
+    wanted.slice = OriginSlice{7'000'001, text.size()};
+    const auto bytes = test::fetch_now(*objects, wanted);
+    ASSERT_TRUE(bytes.has_value()) << bytes.error().message;
+    EXPECT_EQ(test::text_of(*bytes), text.substr(7'000'001, wanted.size_bytes));
+}
+
+TEST_F(ChunkOriginTest, DamagedFileInADirectoryIsCorrupt) {
+    ASSERT_TRUE(folder_.pack().has_value());
+    const auto chunk = folder_.target_file("chunk-00000000");
+    std::string text = test::file_text(chunk);
+    text.back() = char(~text.back());
+    test::write_file(chunk, text);
+    const auto origin = folder_.open("file://" + folder_.target(), OriginFormat::kChunks);
+    std::size_t corrupt = 0;
+    const auto listed = origin->list({}, {}).value();
+    for (const auto& sample : listed) {
+        const auto bytes = test::fetch_now(*origin, wanting(sample));
+        corrupt += !bytes && bytes.error().code == ErrorCode::kCorruption ? 1 : 0;
+    }
+    EXPECT_EQ(corrupt, 1U);
+}
+
+}  // namespace
+}  // namespace stoker::sidecar
