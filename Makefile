@@ -60,8 +60,8 @@ simulate-world: deps-build $(BUILD)/build.ninja ## run the simulated world (SEED
 windowed: deps-test build ## three real jobs on one dataset: what the origin sends, beside never-evict and ODS (about 5 minutes)
 	$(PYTHON) bench/windowed/jobs.py --build $(BUILD)
 
-mutants: deps-build deps-test ## plant known bugs one by one; every one must be killed by a test (PATCHES=..., default all)
-	tools/mutants $(PATCHES)
+mutants: deps-build deps-test ## plant known bugs one by one; every one must be killed by a test (PATCHES=..., default all; WORLDS=1: by a simulated world)
+	tools/mutants $(if $(WORLDS),--worlds) $(PATCHES)
 
 e2e: ## the tests on a real cluster (KUBECONFIG, or one of its own), as in the check at landing; not e2e/attacks
 	tools/deps.sh build test cluster

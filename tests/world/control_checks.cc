@@ -27,6 +27,9 @@ constexpr Duration kHeardWithin = seconds{240};
 // A leader counts the bytes on its disk for up to 20 s, then reports; its stream may stall for 30 s.
 constexpr Duration kReportedWithin = seconds{60};
 
+// A grant holds for 20 s and is renewed after a third of that, so it never has less left than this.
+constexpr Duration kGrantLeft = seconds{3};
+
 bool holds(const Json& object, const std::string& type) {
     const auto* conditions = find_at(object.value(), {"status", "conditions"});
     for (std::size_t i = 0; conditions != nullptr && i < conditions->size(); ++i) {
@@ -254,7 +257,8 @@ std::string ControlWorld::grant_unrest() {
                     continue;
                 }
                 const std::string where = fmt::format("{} of {}", uid, name);
-                if (dataset.granted.is_unlimited() || dataset.granted_until <= schedule_.now()) {
+                if (dataset.granted.is_unlimited() ||
+                    dataset.granted_until <= schedule_.now() + kGrantLeft) {
                     return "no valid grant for " + where;
                 }
                 if (directory.resident > dataset.granted) {

@@ -76,6 +76,16 @@ TEST_F(AttachSessionTest, KeepsOneGrantPerDatasetDuringAWrite) {
     EXPECT_EQ(stream.written.size(), 2U);
 }
 
+TEST_F(AttachSessionTest, KeepsWaitingPinsBesideALaterGrant) {
+    session->on_message(hello());
+    session->send({{}, {}, {RevisionPin{"d1", domain::RevisionId{0xaa}}}});
+    session->send(grant(1));
+    session->on_written();
+    ASSERT_EQ(stream.written.size(), 2U);
+    EXPECT_EQ(stream.written[1].pins_size(), 1);
+    EXPECT_EQ(stream.written[1].grants_size(), 1);
+}
+
 TEST_F(AttachSessionTest, ReadsNoMoreThanItsBudgetUntilTheNextStep) {
     session->on_message(hello());
     session->on_message(report(1));
@@ -111,6 +121,8 @@ TEST_F(AttachSessionTest, EndsTheOlderStreamOfAPod) {
     EXPECT_EQ(stream.closed[0].error().code, ErrorCode::kConflict);
     session->on_gone();
     EXPECT_EQ(registry.counts().attached, 1U);
+    ASSERT_EQ(registry.all().size(), 1U);
+    EXPECT_TRUE(registry.all()[0].attached);
 }
 
 }  // namespace

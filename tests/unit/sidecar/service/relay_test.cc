@@ -297,6 +297,16 @@ TEST_F(RelayTest, AnswersByItselfWhileNoSidecarLeads) {
     EXPECT_EQ(ids_in(next.plans[0].fd), 3U) << "a plan that was taken alone is said later";
 }
 
+TEST_F(RelayTest, AnswersAWaitingFetchWhenNoSidecarLeads) {
+    lead(kOld, 10, false);
+    until([this] { return relay_->is_welcomed(); });
+    received();
+    relay_->on_request({8, local::Fetch{{1, 2}}});
+    end_of_leader();
+    relay_->stand_in({ErrorCode::kUnavailable, "nobody leads"});
+    EXPECT_THAT(received(), testing::ElementsAre(local::FrameType::kFetched));
+}
+
 TEST_F(RelayTest, PassesOnTheReadyPartOfAFetchToAClientWithoutAKey) {
     must_wait_ = true;
     Leader& leader = lead(kOld);
