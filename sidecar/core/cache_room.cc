@@ -97,10 +97,8 @@ CacheRoom::Verdict CacheRoom::make_room(
     }
     const Bytes bytes = table_.record_bytes(sample);
     Verdict verdict = judge(sample, now, party);
-    for (bool has_changed = true; verdict == Verdict::kFull && has_changed;) {
-        const Bytes charged = table_.window_of(party);
-        has_changed = evict_one({party, demanded, shares_.is_beyond(bytes, party)}) ||
-                      table_.window_of(party) < charged;  // by keep_for_owner()
+    while (verdict == Verdict::kFull &&
+           evict_one({party, demanded, shares_.is_beyond(bytes, party)})) {
         verdict = judge(sample, now, party);
     }
     return verdict;
@@ -188,7 +186,7 @@ std::optional<SampleIndex> CacheRoom::spare_victim(const Need& need) {
             continue;
         }
         table_.at(sample).spare = false;
-        if (may_evict(sample) && !keep_for_owner(sample) && !is_near(sample, need.party)) {
+        if (may_evict(sample) && !is_near(sample, need.party)) {
             return sample;
         }
     }
@@ -198,10 +196,7 @@ std::optional<SampleIndex> CacheRoom::spare_victim(const Need& need) {
 std::optional<SampleIndex> CacheRoom::farthest_victim(const Need& need) {
     std::uint32_t steps = kEvictStepsMax;
     return streams_.farthest(
-        [this, &need](SampleIndex sample) {
-            const bool is_kept = need.party != kOwnParty && keep_for_owner(sample);
-            return !is_kept && may_evict(sample) && gives_way(sample, need);
-        },
+        [this, &need](SampleIndex sample) { return may_evict(sample) && gives_way(sample, need); },
         steps,
         [this, &need](Party party) { return party == need.party || shares_.is_over(party); });
 }
@@ -211,19 +206,9 @@ bool CacheRoom::may_evict(SampleIndex sample) const {
     return record.is_idle() && record.segment_class == SegmentClass::kWindow;
 }
 
-// The own party's plan keeps such a sample, so a guest could not evict it for its next one.
-bool CacheRoom::keep_for_owner(SampleIndex sample) {
-    const bool is_guests = may_evict(sample) && table_.charged_to(sample) != kOwnParty;
-    if (is_guests && streams_.is_near_own(sample)) {
-        table_.charge_to_owner(sample);
-        return true;
-    }
-    return false;
-}
-
 void CacheRoom::reconsider(SampleIndex sample) {
-    if (!drop_if_superfluous(sample) && !keep_for_owner(sample) && !table_.at(sample).spare &&
-        may_evict(sample) && !is_near(sample)) {
+    if (!drop_if_superfluous(sample) && !table_.at(sample).spare && may_evict(sample) &&
+        !is_near(sample)) {
         add_spare(sample);
     }
 }

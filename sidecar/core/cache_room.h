@@ -144,7 +144,6 @@ private:
     [[nodiscard]] bool gives_way(SampleIndex sample, const Need& need) const;
     [[nodiscard]] bool is_near(SampleIndex sample, Party other = kOwnParty) const;
     [[nodiscard]] bool may_evict(SampleIndex sample) const;
-    bool keep_for_owner(SampleIndex sample);
     void add_spare(SampleIndex sample);
     bool drop_if_superfluous(SampleIndex sample);
     void drop(SampleIndex sample);

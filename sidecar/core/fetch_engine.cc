@@ -187,9 +187,6 @@ void FetchEngine::demand(
     SampleIndex sample, DemandBook::Place place, Party party, bool suspicious) {
     SampleRecord& record = table_.at(sample);
     if (record.state == SampleState::kStored && !record.verifying && !suspicious) {
-        if (party == kOwnParty && record.holds == 0) {
-            table_.charge_to_owner(sample);  // a guest could not evict what the own party holds
-        }
         const bool held = DemandBook::may_hold(party, table_.charged_to(sample));
         record.holds += held ? 1 : 0;
         ++counters_.demand_ready_samples;

@@ -19,11 +19,10 @@ namespace stoker::sidecar {
 // own party leaves unused, plus guest_slots(); they never occupy the own party's slots. While
 // guests are connected, the own party has half the window and the guests share the other half
 // equally (three quarters while the own party is disconnected); bytes that the window borrowed from
-// the grant are the own party's. A guest's prefetches, holds and plans do not protect samples that
-// are charged to another party. A window sample is charged to the party that it was fetched for; a
-// guest's is charged to the own party once that party's plan or hold keeps it, or the guest could
-// neither evict it nor fetch another. Not thread-safe; the objects passed to the constructor must
-// outlive it.
+// the grant are the own party's. A guest's prefetches, holds and
+// plans do not protect samples that are charged to another party. core/sample_table.h says which
+// party a sample is charged to. Not thread-safe; the objects passed to the constructor must outlive
+// it.
 class PartyShares {
 public:
     PartyShares(const EngineLimits& limits, const SampleTable& table, const DemandBook& book)

@@ -133,16 +133,6 @@ Party SampleTable::charged_to(SampleIndex sample) const {
     return record.segment_class == SegmentClass::kWindow ? record.party : kOwnParty;
 }
 
-void SampleTable::charge_to_owner(SampleIndex sample) {
-    SampleRecord& record = records_[sample];
-    if (record.state == SampleState::kStored && charged_to(sample) != kOwnParty) {
-        take_bytes(sample);
-        record.party = kOwnParty;
-        record.fresh = false;  // the guest's fetch brought it
-        add_bytes(sample);
-    }
-}
-
 void SampleTable::add_bytes(SampleIndex sample) {
     const SampleRecord& record = records_[sample];
     class_bytes(record) += record_bytes(sample);

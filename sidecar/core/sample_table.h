@@ -120,9 +120,6 @@ public:
     // owns the grant.
     [[nodiscard]] Party charged_to(SampleIndex sample) const;
 
-    // Charges a guest's stored window sample to the own party. Does nothing to other samples.
-    void charge_to_owner(SampleIndex sample);
-
     // fetching → stored.
     void finish(SampleIndex sample);
 

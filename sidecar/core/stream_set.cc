@@ -117,11 +117,10 @@ void StreamSet::rewind_all() {
     }
 }
 
-std::optional<std::uint32_t> StreamSet::distance(
-    SampleIndex sample, const std::function<bool(Party)>& counts) const {
+std::optional<std::uint32_t> StreamSet::distance(SampleIndex sample) const {
     std::optional<std::uint32_t> nearest;
     for (const auto& [id, stream] : streams_) {
-        if (!stream.plan || (counts && !counts(stream.party))) {
+        if (!stream.plan) {
             continue;
         }
         if (const auto position = stream.plan->next_position(sample)) {
@@ -144,12 +143,6 @@ bool StreamSet::is_near(SampleIndex sample, Party charged, Party other) const {
 bool StreamSet::is_near_any(SampleIndex sample) const {
     return std::ranges::any_of(
         streams_, [sample](const auto& entry) { return is_near_to(entry.second, sample); });
-}
-
-bool StreamSet::is_near_own(SampleIndex sample) const {
-    return std::ranges::any_of(streams_, [sample](const auto& entry) {
-        return entry.second.party == kOwnParty && is_near_to(entry.second, sample);
-    });
 }
 
 bool StreamSet::is_due(SampleIndex sample, std::uint32_t soon) const {
@@ -208,7 +201,7 @@ std::optional<SampleIndex> StreamSet::farthest(
                 continue;
             }
             // A sample that another reader needs much sooner is not far.
-            if (distance(sample, may_lose).value_or(0) >= (position - plan.frontier()) / 2) {
+            if (distance(sample).value_or(0) >= (position - plan.frontier()) / 2) {
                 return sample;
             }
         }

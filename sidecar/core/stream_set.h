@@ -71,10 +71,9 @@ public:
     // The same after many samples were dropped.
     void rewind_all();
 
-    // Positions between a reader and its next need of `sample`, the least of the streams of parties
-    // that `counts` accepts (empty: all); nullopt: none of them needs it.
-    [[nodiscard]] std::optional<std::uint32_t> distance(
-        SampleIndex sample, const std::function<bool(Party)>& counts = {}) const;
+    // Positions between a reader and its next need of `sample`, the least of all streams; nullopt:
+    // no stream needs it.
+    [[nodiscard]] std::optional<std::uint32_t> distance(SampleIndex sample) const;
 
     // Whether a stream needs the sample before its high water, so that dropping it undoes a
     // prefetch. Counts streams of the own party and of these two; all streams, if the own party has
@@ -82,9 +81,8 @@ public:
     [[nodiscard]] bool is_near(
         SampleIndex sample, Party charged = kOwnParty, Party other = kOwnParty) const;
 
-    // As is_near(), for the streams of all parties, or of the own party.
+    // As is_near(), for the streams of all parties.
     [[nodiscard]] bool is_near_any(SampleIndex sample) const;
-    [[nodiscard]] bool is_near_own(SampleIndex sample) const;
 
     // Whether a stream needs the sample in its epoch, or within `soon` positions of its reader.
     [[nodiscard]] bool is_due(SampleIndex sample, std::uint32_t soon) const;
@@ -100,7 +98,7 @@ public:
     // Call when the candidate is being fetched: it is near at once, before the cursor passes it.
     void take(const Candidate& candidate);
 
-    // The prefetched sample that is needed last, among those that `may_go` accepts, by the streams
+    // The prefetched sample that is needed last, among those that `may_go` accepts, in the streams
     // of parties that `may_lose` accepts (empty: all). The stream's cursor moves back before it.
     // `steps` as in nearest().
     std::optional<SampleIndex> farthest(

@@ -69,42 +69,6 @@ TEST_F(FetchEngineParties, LoneGuestHasAllSlots) {
     EXPECT_THAT(fetch({0, 1, 2, 3, 4}, kGuest).fetches, SizeIs(4));
 }
 
-TEST_F(FetchEngineParties, OwnerPaysForGuestsSamplesThatItsPlanKeeps) {
-    make_with_guest({.window = kRecord * 8});
-    fetch({0, 1, 2, 3}, kGuest);
-    for (SampleIndex sample = 0; sample < 4; ++sample) {
-        stored(sample);
-    }
-    EXPECT_THAT(plan({0, 1, 2, 3}).fetches, IsEmpty());
-    EXPECT_THAT(fetch({6, 7, 8, 9}, kGuest).fetches, SizeIs(4)) << "its half is free again";
-    EXPECT_EQ(engine->account().window, kRecord * 8);
-}
-
-TEST_F(FetchEngineParties, OwnerPaysForGuestsSamplesThatItNeedsSooner) {
-    make_with_guest({.window = kRecord * 8});
-    guest_plans({9, 8, 4, 5, 0, 1, 2, 3});
-    for (const SampleIndex sample : {9, 8, 4, 5}) {
-        stored(sample);
-    }
-    guest_reads({9, 8});
-    stored(0);
-    stored(1);
-    EXPECT_THAT(plan({0, 1, 4, 5}).fetches, IsEmpty());
-    const Effects demanded = fetch({3}, kGuest);
-    EXPECT_THAT(demanded.fetches, Contains(window(3)));
-    EXPECT_THAT(demanded.drops, IsEmpty());
-}
-
-TEST_F(FetchEngineParties, OwnerPaysForGuestsSamplesThatItHolds) {
-    make_with_guest({.window = kRecord * 8});
-    guest_plans({0, 1, 2, 3});
-    for (SampleIndex sample = 0; sample < 4; ++sample) {
-        stored(sample);
-    }
-    fetch({0, 1, 2, 3});
-    EXPECT_THAT(fetch({6, 7, 8, 9}, kGuest).fetches, SizeIs(4)) << "its half is free again";
-}
-
 TEST_F(FetchEngineParties, GuestHoldsAtMostItsWindowShare) {
     make_with_guest({.window = kRecord * 8});
     fetch({0, 1, 2, 3, 4, 5}, kGuest);
