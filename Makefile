@@ -9,7 +9,7 @@ CXX_FILES = $(shell git ls-files '*.cc' '*.h')
 export STOKER_PYTHON := $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build programs test test-local laws simulate-world mutants e2e attacks kueue demo demo-down cluster-build cluster-up cluster-down images bench accuracy time-to-accuracy traffic importance importance-parts windowed three-jobs release lint lint-client format generate \
+.PHONY: help deps build programs test test-local laws simulate-world simulate-control mutants e2e attacks kueue demo demo-down cluster-build cluster-up cluster-down images bench accuracy time-to-accuracy traffic importance importance-parts windowed three-jobs release lint lint-client format generate \
         check-generated asan tsan clang-tidy fuzzers nightly wheel docs pre-commit clean deps-build deps-test deps-nightly
 
 # $(call venv,NAME,PACKAGE): build/venv-NAME with a package of PyPI, made once.
@@ -56,6 +56,10 @@ laws: deps-build $(BUILD)/build.ninja ## simulate what is known in advance and c
 simulate-world: deps-build $(BUILD)/build.ninja ## run the simulated world (SEEDS=FIRST-LAST, default 1-100; LOG=1 writes its log)
 	cmake --build --preset $(PRESET) --target simulate-world
 	$(BUILD)/bin/simulate-world $(or $(SEEDS),1-100) $(if $(LOG),--log)
+
+simulate-control: deps-build $(BUILD)/build.ninja ## run the operator's simulated world (SEEDS=FIRST-LAST, default 1-50; LOG=1 writes its log)
+	cmake --build --preset $(PRESET) --target simulate-control
+	$(BUILD)/bin/simulate-control $(or $(SEEDS),1-50) $(if $(LOG),--log)
 
 windowed: deps-test build ## three real jobs on one dataset: what the origin sends, beside never-evict and ODS (about 5 minutes)
 	$(PYTHON) bench/windowed/jobs.py --build $(BUILD)

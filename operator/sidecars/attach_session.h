@@ -48,8 +48,8 @@ public:
     AttachSession(const SessionSettings& settings, SidecarStream& stream)
         : settings_(&settings),
           stream_(&stream),
-          budget_(settings.reports_per_step),
-          began_(settings.clock.now()) {}
+          began_(settings.clock.now()),
+          budget_(settings.reports_per_step) {}
 
     AttachSession(const AttachSession&) = delete;
     AttachSession& operator=(const AttachSession&) = delete;
@@ -84,6 +84,7 @@ private:
 
     const SessionSettings* settings_;
     SidecarStream* stream_;
+    const TimePoint began_;
     PodIdentity identity_;               // set before the first message
     std::weak_ptr<AttachSession> self_;  // as identity_
     std::optional<SessionId> attached_;  // only used by functions that never overlap
@@ -96,7 +97,6 @@ private:
     bool writing_ = false;
     bool throttled_ = false;  // no read is in progress: the budget is spent
     std::size_t budget_;
-    const TimePoint began_;
 };
 
 }  // namespace stoker::control

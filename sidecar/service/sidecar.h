@@ -9,7 +9,7 @@
 #include "common/runtime/event_loop.h"
 #include "common/runtime/workers.h"
 #include "sidecar/config/sidecar_config.h"
-#include "sidecar/control/control_link.h"
+#include "sidecar/control/link_session.h"
 #include "sidecar/device/device.h"
 #include "sidecar/origin/origin.h"
 #include "sidecar/service/dataset_node.h"

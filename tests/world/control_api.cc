@@ -220,7 +220,7 @@ void ControlWatch::open(const control::SendRequest& send) {
         return;
     }
     ++stream_;
-    is_polling_ = false;
+    is_polling_ = wants_bookmark_ = false;
     cursor_ = std::move(opened.cursor);
     loop_.opened();
     in(seconds{cursor_->timeout_seconds}, &ControlWatch::end);
@@ -237,7 +237,11 @@ void ControlWatch::wake() {
 
 void ControlWatch::poll() {
     is_polling_ = false;
-    const test::WatchBatch batch = api_.poll(*cursor_);
+    test::WatchBatch batch = api_.poll(*cursor_);
+    if (std::exchange(wants_bookmark_, false) && cursor_->bookmarks && !batch.ended) {
+        batch.lines.push_back(api_.bookmark(*cursor_));
+        in(seconds{60}, &ControlWatch::add_bookmark);
+    }
     for (const std::string& line : batch.lines) {
         if (!loop_.received(line)) {
             ++stream_;
@@ -251,11 +255,10 @@ void ControlWatch::poll() {
     }
 }
 
+// It comes as late as events do.
 void ControlWatch::add_bookmark() {
-    poll();
-    if (cursor_ && cursor_->bookmarks && loop_.received(api_.bookmark(*cursor_))) {
-        in(seconds{60}, &ControlWatch::add_bookmark);
-    }
+    wants_bookmark_ = true;
+    wake();
 }
 
 void ControlWatch::end() {

@@ -143,6 +143,7 @@ private:
     std::optional<test::WatchCursor> cursor_;
     std::uint64_t stream_ = 0;  // events of older streams are dropped
     bool is_polling_ = false;
+    bool wants_bookmark_ = false;
     std::optional<Result<control::ApiResponse>> answer_;
 };
 

@@ -1,13 +1,11 @@
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <cpprest/json.h>
 #include <fmt/format.h>
 
-#include "operator/core/workload/build_filler.h"
-#include "operator/core/workload/build_job.h"
 #include "operator/kube/resource_kind.h"
-#include "tests/support/api_server/target.h"
 #include "tests/world/control_world.h"
 
 // The world's oracle: what must hold always, and what must come once the faults have ended.
@@ -20,9 +18,12 @@ using std::chrono::seconds;
 
 namespace {
 
-// Old grants may be filled this long after a change that the operator has to hear of: it is dead,
-// cut off or behind for at most 3 min, and a grant holds for 20 s.
-constexpr Duration kHeardWithin = seconds{240};
+// A grant of an operator whose cache was behind appears in its next plan's view, at most a third of
+// the grants' 20 s later.
+constexpr Duration kPlannedWithin = seconds{10};
+
+// A sidecar's bytes have not changed for this long: its last report tells them.
+constexpr Duration kToldWithin = seconds{10};
 
 // A leader counts the bytes on its disk for up to 20 s, then reports; its stream may stall for 30 s.
 constexpr Duration kReportedWithin = seconds{60};
@@ -40,112 +41,148 @@ bool holds(const Json& object, const std::string& type) {
     return false;
 }
 
-const web::json::value* controller_of(const web::json::value& object) {
-    const auto* owners = find_at(object, {"metadata", "ownerReferences"});
-    for (std::size_t i = 0; owners != nullptr && i < owners->size(); ++i) {
-        if (find_at(owners->at(i), {"controller"}) != nullptr) {
-            return &owners->at(i);
-        }
-    }
-    return nullptr;
-}
-
-const ResourceKind* child_kind(const std::string& plural) {
-    for (const ResourceKind* kind : {&kinds::kJobs, &kinds::kServices, &kinds::kPods}) {
-        if (plural == kind->plural) {
-            return kind;
-        }
-    }
-    return nullptr;
+// Whether the operator's cache has the present spec.
+template <class T>
+bool has_present(
+    control::Informer<T>& informer, const std::optional<Json>& object, const ObjectKey& key) {
+    const auto stored = informer.store().get(key);
+    return object.has_value() == (stored != nullptr) &&
+           (!stored || (stored->value.meta.uid == string_at(object->value(), {"metadata", "uid"}) &&
+                        stored->value.meta.generation ==
+                            control::integer_at(object->value(), {"metadata", "generation"})));
 }
 
 }  // namespace
 
 void ControlWorld::check() {
-    check_nodes();
-    check_quotas();
+    note_knowledge();
+    Uses now = uses();
+    check_nodes(now);
+    check_quotas(now);
+    uses_before_ = std::move(now);
+    check_memory();
     check_jobs();
+    check_pins();
     schedule_.run_in(seconds{1}, [this] { check(); });
 }
 
-// Bytes of a directory that the operator answers for. Deleted datasets wait for a sweep. Where no
-// sidecar leads, or has just begun to, the operator knows only what the Dataset's status last said.
+bool ControlWorld::is_behind(ControlOperator& process) const {
+    control::ClusterCache& cache = process.cache();
+    bool present =
+        has_present(cache.pools(), api_.find(kinds::kCachePools, {"", "nvme"}), {"", "nvme"});
+    for (const auto& [ns, quota] : quotas_) {
+        const ObjectKey key{ns, "quota"};
+        present = present && has_present(cache.quotas(), api_.find(kinds::kCacheQuotas, key), key);
+    }
+    for (const auto& [uid, dataset] : datasets_) {
+        const auto object = api_.find(kinds::kDatasets, dataset.key);
+        present = present && has_present(cache.datasets(), object, dataset.key);
+    }
+    for (const auto& [name, node] : cluster_->nodes()) {
+        const bool is_stored = cache.nodes().store().get({"", name}) != nullptr;
+        present = present && is_stored != node.is_removed;
+    }
+    return !present;
+}
+
+// What the operators know. One that has not planned yet knows what the one before knew: it grants
+// nothing.
+void ControlWorld::note_knowledge() {
+    const auto nodes = std::ranges::count_if(
+        cluster_->nodes(), [](const auto& it) { return !it.second.is_removed; });
+    bool behind = std::exchange(nodes_before_, nodes) != nodes;
+    for (const auto& process : operators_) {
+        behind = behind || (process->listens() && is_behind(*process));
+    }
+    behind_at_ = behind ? schedule_.now() : behind_at_;
+    for (auto& [place, known] : known_) {
+        known.outstanding = {};  // what is granted and on its way counts in any case
+    }
+    const auto latest = leader() == nullptr ? nullptr : leader()->manager().latest().get();
+    if (latest && latest->decided_at) {
+        known_.clear();
+        knower_ = leader()->name();
+        for (const control::Holding& holding : latest->view.holdings) {
+            // A new operator guesses what an earlier one has granted, and grants no more.
+            const Bytes outstanding = latest->view.settled ? holding.outstanding : Bytes{};
+            known_[{holding.node, holding.dataset_uid}] = {holding.resident, outstanding};
+        }
+    }
+}
+
+bool ControlWorld::has_heard() const {
+    return schedule_.now() - behind_at_ >= kPlannedWithin;
+}
+
+// Bytes of a directory that the operator answers for. Where no sidecar leads, or has just begun to,
+// it knows what the last report and the Dataset's status say.
 Bytes ControlWorld::counted(
     const std::string& node, const std::string& uid, const NodeDirectory& directory) const {
-    if (!datasets_.contains(uid) || cluster_->nodes().at(node).is_gone) {
-        return {};
-    }
     if (directory.leader != nullptr && schedule_.now() - directory.led_since > kReportedWithin) {
         return directory.resident;
     }
-    Bytes known{};
-    if (!operators_.empty()) {
-        const auto latest = operators_.back()->manager().latest().get();
-        for (const control::Holding& holding : latest->view.holdings) {
-            if (holding.node == node && holding.dataset_uid == uid) {
-                known = holding.resident;
+    const auto known = known_.find({node, uid});
+    return known == known_.end() ? Bytes{} : std::min(known->second.resident, directory.resident);
+}
+
+// Deleted Datasets' bytes wait for a sweep and do not count, nor does a lost node.
+ControlWorld::Uses ControlWorld::uses() {
+    Uses result;
+    for (const auto& [name, node] : cluster_->nodes()) {
+        for (const auto& [uid, directory] : node.directories) {
+            if (node.is_gone || !datasets_.contains(uid)) {
+                continue;
+            }
+            const Bytes granted =
+                directory.leader == nullptr ? Bytes{} : directory.leader->granted(uid);
+            const auto known = known_.find({name, uid});
+            const Bytes possible = std::max(
+                {counted(name, uid, directory),
+                 granted,
+                 known == known_.end() ? Bytes{} : known->second.outstanding});
+            for (Use* use : {&result.by_namespace[directory.ns], &result.by_node[name]}) {
+                use->possible += possible;
+                use->actual += std::max(directory.resident, granted);
             }
         }
     }
-    return std::min(known, directory.resident);
+    return result;
 }
 
-void ControlWorld::check_nodes() {
-    Bytes allowed = capacity_;
-    for (auto it = capacities_.begin(); it != capacities_.end(); ++it) {
-        const auto next = std::next(it);
-        if (next == capacities_.end() || next->first + kHeardWithin >= schedule_.now()) {
-            allowed = std::max(allowed, it->second);
+namespace {
+
+// Bytes and grants from before a limit fell may stay, so only a rise counts.
+bool rises(const auto& before, const auto& now, const std::string& name) {
+    const auto was = before.find(name);
+    const auto is = now.find(name);
+    return is != now.end() && (was == before.end() || (is->second.possible > was->second.possible &&
+                                                       is->second.actual > was->second.actual));
+}
+
+}  // namespace
+
+void ControlWorld::check_nodes(const Uses& uses) {
+    for (const auto& [name, use] : uses.by_node) {
+        if (use.possible > capacity_ && has_heard() &&
+            rises(uses_before_.by_node, uses.by_node, name)) {
+            accuse(fmt::format(
+                "node {} has {} bytes for {}", name, capacity_.count(), use.possible.count()));
         }
     }
+}
+
+// As tests/sim/allocation_charges.h, for the borrowers that are `counted`. `used`: by namespace.
+std::string ControlWorld::broken_quota(
+    const std::map<std::string, Bytes>& used, const std::set<std::string>& counted) const {
+    Bytes lendable{};  // and in no nominal quota
     for (const auto& [name, node] : cluster_->nodes()) {
-        Bytes used{};
-        for (const auto& [uid, directory] : node.directories) {
-            used += counted(name, uid, directory);
-        }
-        if (used > allowed && used > used_before_[name]) {
-            accuse(
-                fmt::format("node {} fills {} of {} bytes", name, used.count(), allowed.count()));
-        }
-        used_before_[name] = used;
-    }
-}
-
-std::map<std::string, Bytes> ControlWorld::possible_by_namespace() {
-    std::map<std::string, Bytes> used;
-    for (auto& [name, node] : cluster_->nodes()) {
-        for (const auto& [uid, directory] : node.directories) {
-            Bytes held = counted(name, uid, directory);
-            if (directory.leader != nullptr && datasets_.contains(uid)) {
-                for (const ControlSidecar::Dataset& dataset : directory.leader->datasets()) {
-                    const bool valid = !dataset.granted.is_unlimited() && dataset.uid == uid &&
-                                       schedule_.now() < dataset.granted_until;
-                    held = valid ? std::max(held, dataset.granted) : held;
-                }
-            }
-            used[directory.ns] += held;
-        }
-    }
-    return used;
-}
-
-void ControlWorld::excuse_quotas() {
-    quotas_excused_until_ = schedule_.now() + kHeardWithin;
-}
-
-// As tests/sim/allocation_charges.h.
-void ControlWorld::check_quotas() {
-    const std::map<std::string, Bytes> used = possible_by_namespace();
-    Bytes unnamed{};  // in no nominal quota
-    for (const auto& [name, node] : cluster_->nodes()) {
-        unnamed += node.is_gone ? Bytes{} : capacity_;
+        lendable += node.is_removed ? Bytes{} : capacity_;
     }
     for (const auto& [ns, quota] : quotas_) {
-        unnamed -= std::min(unnamed, quota.nominal);
+        lendable -= std::min(lendable, quota.nominal);
     }
     Bytes borrowed{};
-    Bytes lendable = unnamed;
-    std::string broken;
+    bool any_counts = false;
     for (const auto& [ns, quota] : quotas_) {
         const auto found = used.find(ns);
         const Bytes mine = found == used.end() ? Bytes{} : found->second;
@@ -153,23 +190,87 @@ void ControlWorld::check_quotas() {
         const Bytes left = mine > quota.nominal ? Bytes{} : quota.nominal - mine;
         borrowed += more;
         lendable += std::min(quota.lending, left);
-        if (more > quota.borrowing) {
-            broken = fmt::format("namespace {} borrows {} bytes", ns, more.count());
+        const bool counts = more > Bytes{} && counted.contains(ns);
+        any_counts = any_counts || counts;
+        if (counts && more > quota.borrowing) {
+            return fmt::format(
+                "namespace {} borrows {} bytes of {}", ns, more.count(), quota.borrowing.count());
         }
     }
-    if (broken.empty() && borrowed > lendable) {
-        broken = fmt::format("{} bytes are borrowed, {} lent", borrowed.count(), lendable.count());
+    return any_counts && borrowed > lendable
+               ? fmt::format("{} bytes are borrowed, {} lent", borrowed.count(), lendable.count())
+               : "";
+}
+
+// A namespace's bytes from before a limit fell do not excuse another one's rise.
+void ControlWorld::check_quotas(const Uses& uses) {
+    std::map<std::string, Bytes> used;
+    std::set<std::string> rising;
+    for (const auto& [ns, use] : uses.by_namespace) {
+        used[ns] = use.possible;
+        if (rises(uses_before_.by_namespace, uses.by_namespace, ns)) {
+            rising.insert(ns);
+        }
     }
-    // Idle bytes stay when a limit falls, so only a rise counts.
-    Bytes all{};
-    for (auto& [name, node] : cluster_->nodes()) {
+    if (std::string broken = broken_quota(used, rising); has_heard() && !broken.empty()) {
+        accuse(std::move(broken));
+    }
+}
+
+// The operator forgets no bytes that it knew when their last sidecar ended.
+void ControlWorld::check_memory() {
+    std::map<Place, LeftBehind> left;
+    for (const auto& [name, node] : cluster_->nodes()) {
         for (const auto& [uid, directory] : node.directories) {
-            all += directory.resident;
+            const Place place{name, uid};
+            const auto known = known_.find(place);
+            const Bytes resident = known == known_.end() ? Bytes{} : known->second.resident;
+            const auto before = left_behind_.find(place);
+            if (node.is_gone || !datasets_.contains(uid)) {
+                continue;
+            }
+            if (directory.leader != nullptr) {
+                if (resident == directory.resident &&
+                    schedule_.now() - directory.changed_at >= kToldWithin) {
+                    left[place] = {knower_, resident};
+                }
+            } else if (before != left_behind_.end() && before->second.knower == knower_) {
+                left[place] = before->second;
+                if (resident < before->second.resident && has_heard()) {
+                    accuse(fmt::format(
+                        "the operator forgets {} of {} bytes of {} on {}",
+                        (before->second.resident - resident).count(),
+                        directory.resident.count(),
+                        uid,
+                        name));
+                }
+            }
         }
     }
-    const bool rises = all > std::exchange(all_before_, all);
-    if (!broken.empty() && rises && schedule_.now() >= quotas_excused_until_) {
-        accuse(broken);
+    left_behind_ = std::move(left);
+}
+
+// Once grants do not change, what sidecars lead is within every limit. What idle datasets left on
+// the disks when a limit fell stays until another dataset needs the space.
+void ControlWorld::check_rest() {
+    std::map<std::string, Bytes> used;
+    for (const auto& [name, node] : cluster_->nodes()) {
+        Bytes on_node{};
+        for (const auto& [uid, directory] : node.directories) {
+            if (directory.leader != nullptr && datasets_.contains(uid)) {
+                const Bytes bytes = std::max(directory.resident, directory.leader->granted(uid));
+                used[directory.ns] += bytes;
+                on_node += bytes;
+            }
+        }
+        if (on_node > capacity_) {
+            accuse(
+                fmt::format("at rest, node {} has sidecars with {} bytes", name, on_node.count()));
+        }
+    }
+    const std::set<std::string> all{std::begin(kNamespaces), std::end(kNamespaces)};
+    if (std::string broken = broken_quota(used, all); !broken.empty()) {
+        accuse("at rest, " + broken);
     }
 }
 
@@ -188,49 +289,25 @@ void ControlWorld::check_jobs() {
     }
 }
 
-void ControlWorld::check_write(const ApiWrite& write) {
-    const test::Target target = test::parse_target(write.request.target);
-    if (target.plural == "trainingjobs" && target.subresource != "status" &&
-        write.request.verb != control::Verb::kDelete) {
-        accuse("the operator writes a user's spec: " + write.request.what);
-    }
-    const ResourceKind* kind = child_kind(target.plural);
-    if (kind == nullptr) {
-        return;
-    }
-    if (write.request.verb == control::Verb::kPost) {
-        check_new_job(*kind, *Json::parse(write.request.body));
-        return;
-    }
-    const auto object = api_.find(*kind, {target.ns, target.name});
-    const auto* owner = object ? controller_of(object->value()) : nullptr;
-    const std::string kind_of_owner = owner == nullptr ? "" : string_at(*owner, {"kind"});
-    if (object && kind_of_owner != "TrainingJob" && kind_of_owner != "Dataset") {
-        accuse("the operator writes an object that is not its own: " + write.request.what);
-    }
-}
-
-void ControlWorld::check_new_job(const ResourceKind& kind, const Json& made) {
-    const auto* owner = controller_of(made.value());
-    if (!(kind == kinds::kJobs) || owner == nullptr ||
-        string_at(*owner, {"kind"}) != "TrainingJob") {
-        return;
-    }
-    const std::string name = string_at(made.value(), {"metadata", "name"});
-    for (const auto& [key, job] : api_.all(kinds::kJobs)) {
-        const auto* other = controller_of(job.value());
-        const bool same =
-            other != nullptr && string_at(*other, {"uid"}) == string_at(*owner, {"uid"});
-        const bool over = holds(job, "Complete") || holds(job, "Failed");
-        const bool goes = find_at(job.value(), {"metadata", "deletionTimestamp"}) != nullptr;
-        if (same && !over && !goes && key.name != name) {
-            accuse(fmt::format("Job {} is created while Job {} lives", name, key.name));
+// All ranks of an attempt read one revision.
+void ControlWorld::check_pins() {
+    std::map<std::pair<ObjectKey, std::string>, std::uint64_t> pins;  // by Job and dataset
+    for (const auto& [key, pod] : cluster_->pods()) {
+        for (const auto& dataset :
+             pod.sidecar ? pod.sidecar->datasets() : std::vector<ControlSidecar::Dataset>{}) {
+            if (dataset.pin == 0) {
+                continue;
+            }
+            const auto [it, is_new] = pins.try_emplace({pod.job, dataset.uid}, dataset.pin);
+            if (!is_new && it->second != dataset.pin) {
+                accuse("the ranks of Job " + to_string(pod.job) + " have different pins");
+            }
         }
     }
 }
 
-std::map<std::pair<std::string, std::string>, Bytes> ControlWorld::granted() {
-    std::map<std::pair<std::string, std::string>, Bytes> result;
+std::map<ControlWorld::Place, Bytes> ControlWorld::granted() {
+    std::map<Place, Bytes> result;
     for (auto& [name, node] : cluster_->nodes()) {
         for (const auto& [uid, directory] : node.directories) {
             if (directory.leader == nullptr) {
@@ -267,7 +344,7 @@ std::string ControlWorld::grant_unrest() {
             }
         }
     }
-    return operators_.back()->manager().latest().get()->view.settled ? "" : "grants not settled";
+    return leader()->manager().latest().get()->view.settled ? "" : "grants not settled";
 }
 
 std::string ControlWorld::job_unrest(const ObjectKey& key, const Json& job) {
@@ -286,7 +363,7 @@ std::string ControlWorld::job_unrest(const ObjectKey& key, const Json& job) {
         }
         for (const auto& dataset :
              pod.sidecar ? pod.sidecar->datasets() : std::vector<ControlSidecar::Dataset>{}) {
-            if (dataset.pinned && !dataset.has_pin && !pod.owner.empty() &&
+            if (dataset.pinned && dataset.pin == 0 && !pod.owner.empty() &&
                 datasets_.contains(dataset.uid)) {
                 return "no pin for " + pod_key.name;
             }
@@ -296,7 +373,7 @@ std::string ControlWorld::job_unrest(const ObjectKey& key, const Json& job) {
 }
 
 std::string ControlWorld::unrest() {
-    if (operators_.empty() || !operators_.back()->listens()) {
+    if (leader() == nullptr || !leader()->listens()) {
         return "no operator leads";
     }
     const auto jobs = api_.all(kinds::kTrainingJobs);

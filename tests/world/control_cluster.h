@@ -103,6 +103,7 @@ private:
     void schedule_pod(Pod& pod);
     void start_pod(Pod& pod);
     void start_sidecar(Pod& pod);
+    void shut_down_sidecar(Pod& pod);
     void ready_pod(Pod& pod);
     void train(Pod& pod);
     void terminate(Pod& pod);

@@ -17,7 +17,8 @@ using std::chrono::seconds;
 
 namespace {
 
-constexpr std::size_t kJobsMax = 7;  // TrainingJobs at once
+// TrainingJobs that users still change. An older one goes on until its trainers end.
+constexpr std::size_t kJobsMax = 7;
 
 }  // namespace
 
@@ -32,6 +33,7 @@ void ControlWorld::begin_faults() {
          {"quota changed", &World::change_quota},
          {"pool resized", &World::resize_pool},
          {"dataset recreated", &World::recreate_dataset},
+         {"origin changed", &World::change_origin},
          {"name of a job taken", &World::occupy_job_name}});
     begin_group(
         "operator",
@@ -51,6 +53,7 @@ void ControlWorld::begin_faults() {
         "streams",
         {{"stream cut", &World::cut_stream},
          {"stream stalled", &World::stall_stream},
+         {"message garbled", &World::garble_stream},
          {"reports doubled", &World::double_reports}});
     begin_group(
         "pods and nodes",
@@ -166,14 +169,13 @@ void ControlWorld::toggle_suspension() {
 void ControlWorld::change_quota() {
     const std::string ns = kNamespaces[schedule_.luck().below(3)];
     quotas_[ns] = draw_quota();
-    excuse_quotas();
+    behind_at_ = schedule_.now();
     api_.merge(kinds::kCacheQuotas, {ns, "quota"}, fmt::format("{{{}}}", quota_spec(quotas_[ns])));
 }
 
 void ControlWorld::resize_pool() {
     capacity_ = gib(20 + schedule_.luck().below(120));
-    capacities_[schedule_.now()] = capacity_;
-    excuse_quotas();
+    behind_at_ = schedule_.now();
     api_.merge(
         kinds::kCachePools,
         {"", "nvme"},
@@ -189,9 +191,16 @@ void ControlWorld::recreate_dataset() {
     api_.remove(kinds::kDatasets, key);
     gone_datasets_.insert(*dataset);
     datasets_.erase(dataset);
-    excuse_quotas();
+    behind_at_ = schedule_.now();
     make_dataset(key.ns, number);
     schedule_.say("user replaces dataset " + to_string(key));
+}
+
+void ControlWorld::change_origin() {
+    const auto dataset = std::next(
+        datasets_.begin(), static_cast<std::ptrdiff_t>(schedule_.luck().below(datasets_.size())));
+    ++dataset->second.revision;
+    schedule_.say("the origin of " + to_string(dataset->second.key) + " changes");
 }
 
 // A Job of somebody else with the name that the next attempt of a job wants. It goes again.
@@ -220,11 +229,7 @@ void ControlWorld::occupy_job_name() {
 
 void ControlWorld::kill_operator() {
     operators_.clear();
-    during(schedule_.draw_scale(milliseconds{100}, seconds{60}), [this] {
-        if (operators_.empty()) {
-            start_operator();
-        }
-    });
+    start_operator_in(schedule_.draw_scale(milliseconds{100}, seconds{60}));
 }
 
 void ControlWorld::kill_operator_in_a_call() {
@@ -235,7 +240,7 @@ void ControlWorld::kill_operator_in_a_call() {
 
 // The older leader goes on for a while, but its writes are refused.
 void ControlWorld::replace_leader() {
-    if (operators_.size() != 1) {
+    if (operators_.size() != 1 || leader() == nullptr) {
         return;
     }
     operators_.front()->fence();
@@ -310,6 +315,13 @@ void ControlWorld::stall_stream() {
     }
 }
 
+void ControlWorld::garble_stream() {
+    const ControlCluster::Pod* pod = draw_pod();
+    if (pod != nullptr && pod->sidecar->stream() != nullptr) {
+        pod->sidecar->stream()->garble();
+    }
+}
+
 void ControlWorld::double_reports() {
     doubled_ = schedule_.luck().unit();
     during(schedule_.draw_scale(seconds{5}, seconds{60}), [this] { doubled_ = 0; });
@@ -344,12 +356,10 @@ void ControlWorld::lose_node() {
     if (alive.empty()) {
         return;
     }
-    excuse_quotas();
     const std::string lost = alive[schedule_.luck().below(alive.size())];
     schedule_.say("node " + lost + " is lost");
     cluster_->lose_node(lost);
     during(schedule_.draw(seconds{10}, seconds{100}), [this] {
-        excuse_quotas();
         cluster_->add_node(fmt::format("n{}", nodes_made_++));
     });
 }

@@ -10,6 +10,9 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
+// Fewer than the program's 10: a stream that was stalled brings up to six at once.
+constexpr std::size_t kReportsPerStep = 3;
+
 control::RestClientOptions client_options() {
     control::RestClientOptions options;
     options.field_manager = "stoker-operator";
@@ -48,7 +51,7 @@ ControlOperator::ControlOperator(
       manager_(std::make_unique<control::Manager>(
           control::Manager::Parts{cache_, client_, events_, clock}, manager_settings())),
       settings_(std::make_unique<control::SessionSettings>(
-          control::SessionSettings{manager_->registry(), clock, seconds{10}, 10})),
+          control::SessionSettings{manager_->registry(), clock, seconds{10}, kReportsPerStep})),
       self_(std::make_shared<ControlOperator*>(this)) {
     manager_->for_each([this](control::Reconciler& reconciler) {
         queues_.push_back({&reconciler, {}});

@@ -105,6 +105,13 @@ void ControlCluster::kill_sidecar(Pod& pod) {
     }
 }
 
+void ControlCluster::shut_down_sidecar(Pod& pod) {
+    if (pod.sidecar) {
+        pod.sidecar->shut_down();
+        pod.sidecar.reset();
+    }
+}
+
 void ControlCluster::ready_pod(Pod& pod) {
     if (pod.is_deleted || pod.phase != Phase::kRunning || nodes_[pod.node].is_gone) {
         return;
@@ -131,7 +138,7 @@ void ControlCluster::end_trainer(const ObjectKey& key, bool succeeds) {
     if (pod.is_deleted || pod.phase != Phase::kRunning || nodes_[pod.node].is_gone) {
         return;
     }
-    pod.sidecar.reset();
+    shut_down_sidecar(pod);
     pod.is_ready = false;
     pod.phase = succeeds ? Phase::kSucceeded : Phase::kFailed;
     write_pod_status(pod);
@@ -176,7 +183,7 @@ void ControlCluster::terminate(Pod& pod) {
     if (!pod.node.empty() && nodes_[pod.node].is_gone) {
         return;
     }
-    pod.sidecar.reset();
+    shut_down_sidecar(pod);
     release(kinds::kPods, pod.key);
 }
 
@@ -220,6 +227,7 @@ void ControlCluster::lose_node(const std::string& name) {
 // The pod garbage collector removes the pods of a node that is no more.
 void ControlCluster::evict_from(const std::string& node) {
     nodes_[node].directories.clear();
+    nodes_[node].is_removed = true;
     for (auto& [key, pod] : pods_) {
         if (pod.node == node) {
             pod.is_disrupted = true;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "common/base/check.h"
+#include "wire/control/codec/control_codec.h"
 
 namespace stoker::world {
 
@@ -71,7 +72,9 @@ sidecar::LinkCallbacks ControlSidecar::callbacks() {
     };
     callbacks.pin = [this](const control::RevisionPin& pin) {
         for (Dataset& dataset : datasets_) {
-            dataset.has_pin = dataset.has_pin || dataset.uid == pin.dataset_uid;
+            if (dataset.uid == pin.dataset_uid) {
+                dataset.pin = pin.revision.value();
+            }
         }
     };
     return callbacks;
@@ -123,6 +126,34 @@ void ControlSidecar::send_report() {
     in(next.pause, &ControlSidecar::send_report);
 }
 
+void ControlSidecar::shut_down() {
+    if (stream_ && stream_->can_send()) {
+        stream_->send(link_.next_report().message);
+        stream_->end_sending();
+        stream_.reset();
+    }
+}
+
+Bytes ControlSidecar::granted(const std::string& uid) const {
+    Bytes most{};
+    for (const Dataset& dataset : datasets_) {
+        const bool is_valid =
+            !dataset.granted.is_unlimited() && schedule_.now() < dataset.granted_until;
+        if (dataset.uid == uid && is_valid) {
+            most = dataset.granted;
+        }
+    }
+    if (stream_ == nullptr) {
+        return most;
+    }
+    for (const auto& orders : stream_->orders_in_flight()) {
+        for (const control::Grant& grant : control::decode(orders).grants) {
+            most = grant.dataset_uid == uid ? std::max(most, grant.resident_bytes) : most;
+        }
+    }
+    return most;
+}
+
 void ControlSidecar::work() {
     for (Dataset& dataset : datasets_) {
         fill(dataset);
@@ -134,6 +165,17 @@ bool ControlSidecar::is_opening() const {
     return schedule_.now() < opens_at_;
 }
 
+void ControlSidecar::open(const Dataset& dataset, NodeDirectory& directory) {
+    directory.leader = this;
+    directory.led_since = schedule_.now();
+    opens_at_ = schedule_.now() + schedule_.draw_scale(milliseconds{10}, seconds{20});
+    const std::string& job = config_.job.attempt_uid;
+    if (directory.revision == 0 || job.empty() || directory.listed_for != job) {
+        directory.revision = world_.revision_of(dataset.uid);
+        directory.listed_for = job;
+    }
+}
+
 // Guests never lead.
 void ControlSidecar::fill(Dataset& dataset) {
     if (dataset.guest) {
@@ -141,9 +183,7 @@ void ControlSidecar::fill(Dataset& dataset) {
     }
     NodeDirectory& directory = node_.directories[dataset.uid];
     if (directory.leader == nullptr) {
-        directory.leader = this;
-        directory.led_since = schedule_.now();
-        opens_at_ = schedule_.now() + schedule_.draw_scale(milliseconds{10}, seconds{20});
+        open(dataset, directory);
     }
     if (directory.leader != this || is_opening()) {
         return;
@@ -151,6 +191,7 @@ void ControlSidecar::fill(Dataset& dataset) {
     if (directory.resident > dataset.granted) {
         if (schedule_.now() >= resists_until_) {
             directory.resident = dataset.granted;
+            directory.changed_at = schedule_.now();
         }
         return;
     }
@@ -158,6 +199,7 @@ void ControlSidecar::fill(Dataset& dataset) {
         const Bytes room = std::min(dataset.granted, directory.total) - directory.resident;
         const Bytes fetched = std::min(room, Bytes{schedule_.luck().below(gib(8).count())});
         directory.resident += fetched;
+        directory.changed_at = fetched > Bytes{} ? schedule_.now() : directory.changed_at;
         dataset.origin_bytes += fetched.count();
     }
 }
@@ -168,15 +210,19 @@ control::DatasetReport ControlSidecar::report(const Dataset& dataset) {
     report.name = dataset.name;
     report.dataset_uid = dataset.uid;
     report.leader = found != node_.directories.end() && found->second.leader == this;
-    const bool counted = report.leader ? !is_opening() : true;
+    const bool counted = found != node_.directories.end() && found->second.revision != 0 &&
+                         (!report.leader || !is_opening());
     report.manifest_state =
         counted ? control::ManifestState::kReady : control::ManifestState::kListing;
     report.granted_bytes = dataset.granted;
-    if (counted && found != node_.directories.end()) {
+    if (counted) {
         report.objects_listed = report.samples = found->second.total.count() / kSampleBytes;
         report.total_bytes = found->second.total;
-        report.revision = "00000000000000aa";
+        report.revision = fmt::format("{:016x}", found->second.revision);
         report.read_revision = report.revision;
+        if (dataset.pin != 0 && dataset.pin != found->second.revision) {
+            report.origin_change = control::OriginChange{};
+        }
         if (report.leader) {
             report.resident_bytes = found->second.resident;
             report.resident_samples = found->second.resident.count() / kSampleBytes;
@@ -191,7 +237,7 @@ sidecar::LinkReport ControlSidecar::report() {
     const double run = seconds_of(schedule_.now() - began_);
     for (const Dataset& dataset : datasets_) {
         report.datasets.push_back(this->report(dataset));
-        report.awaits_pin = report.awaits_pin || (dataset.pinned && !dataset.has_pin);
+        report.awaits_pin = report.awaits_pin || (dataset.pinned && dataset.pin == 0);
     }
     report.trainer.samples = static_cast<std::uint64_t>(run * samples_per_second_);
     report.trainer.bytes = Bytes{report.trainer.samples * kSampleBytes};

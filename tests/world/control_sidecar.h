@@ -24,12 +24,16 @@ struct NodeDirectory {
     Bytes total{};  // of the dataset
     ControlSidecar* leader = nullptr;
     TimePoint led_since{};
+    TimePoint changed_at{};      // `resident` has its value since then
+    std::uint64_t revision = 0;  // that its leader has listed; 0: none yet
+    std::string listed_for;      // uid of the batch/v1 Job whose pods keep this revision
 };
 
 // A node of the world, with its disk.
 struct ControlNode {
     std::string name;
     bool is_gone = false;                              // power and network: nothing on it runs
+    bool is_removed = false;                           // its object has been deleted, too
     std::map<std::string, NodeDirectory> directories;  // by dataset uid
 };
 
@@ -39,11 +43,14 @@ struct SidecarWorld {
     std::function<std::shared_ptr<ControlStream>(ControlSidecar& sidecar)> dial;
     // Share of reports that are sent twice.
     std::function<double()> doubled;
+    // The revision that a listing of the dataset's origin finds now.
+    std::function<std::uint64_t(const std::string& uid)> revision_of;
 };
 
 // One sidecar: the product's LinkSession, with a model of the engine behind it: it fills a dataset
 // up to its grant while the grant is valid, and evicts what a smaller one leaves out, at once or
-// late. Not thread-safe. The destructor is kill -9.
+// late. Its leader lists the origin when it opens the directory, unless pods of the same Job have
+// listed it. Not thread-safe. The destructor is kill -9.
 class ControlSidecar final : public StreamUser {
 public:
     struct Dataset {
@@ -51,7 +58,7 @@ public:
         std::string name;
         bool guest = false;
         bool pinned = false;
-        bool has_pin = false;
+        std::uint64_t pin = 0;               // revision; 0: no pin yet
         Bytes granted = Bytes::unlimited();  // unlimited: no grant since the start
         TimePoint granted_until{};
         std::uint64_t origin_bytes = 0;
@@ -74,6 +81,9 @@ public:
 
     [[nodiscard]] const std::vector<Dataset>& datasets() const { return datasets_; }
 
+    // Bytes that it may fill the dataset up to, now or with a grant that is on its way.
+    [[nodiscard]] Bytes granted(const std::string& uid) const;
+
     [[nodiscard]] ControlNode& node() { return node_; }
 
     [[nodiscard]] ControlStream* stream() { return stream_.get(); }
@@ -88,6 +98,9 @@ public:
 
     [[nodiscard]] TimePoint resists_until() const { return resists_until_; }
 
+    // Ends as after SIGTERM: a last report, and a half-close. Destroy it next.
+    void shut_down();
+
     // The node is lost with it: the operator learns late.
     void lose() { notice_ = std::chrono::seconds{35}; }
 
@@ -96,6 +109,7 @@ private:
     void dial();
     void send_report();
     void work();
+    void open(const Dataset& dataset, NodeDirectory& directory);
     void fill(Dataset& dataset);
     sidecar::LinkReport report();
     control::DatasetReport report(const Dataset& dataset);

@@ -38,8 +38,21 @@ bool ControlStream::can_send() const {
 }
 
 void ControlStream::send(const control::v1::SidecarMessage& message) {
+    send_up({message, false});
+}
+
+void ControlStream::end_sending() {
+    send_up({std::nullopt, true});
+    user_ = nullptr;
+}
+
+void ControlStream::garble() {
+    send_up({std::nullopt, false});
+}
+
+void ControlStream::send_up(Upward it) {
     if (!is_lost_) {
-        up_.push_back(message);
+        up_.push_back(std::move(it));
         in(arrival(last_up_) - schedule_.now(), &ControlStream::arrive_up);
     }
 }
@@ -60,13 +73,21 @@ void ControlStream::arrive_up() {
 
 void ControlStream::deliver() {
     const auto session = session_.lock();
-    if (!session || has_closed_ || reads_ == 0 || unread_.empty()) {
+    if (!session || has_closed_ || unread_.empty()) {
+        return;
+    }
+    if (reads_ == 0) {
+        schedule_.say("the operator's session holds reports back");
         return;
     }
     --reads_;
-    const control::v1::SidecarMessage message = std::move(unread_.front());
+    const Upward next = std::move(unread_.front());
     unread_.pop_front();
-    session->on_message(message);
+    if (next.is_end) {
+        session->on_half_close();
+    } else {
+        session->on_message(next.message);
+    }
 }
 
 void ControlStream::read() {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 
 #include "operator/sidecars/attach_session.h"
 #include "proto/control/v1/control.pb.h"
@@ -34,6 +35,8 @@ public:
     // The sidecar's end. False: the flow control holds messages back; send later.
     [[nodiscard]] bool can_send() const;
     void send(const control::v1::SidecarMessage& message);
+    // Half-closes: the process ends once it has sent what it has to say. It reads nothing more.
+    void end_sending();
 
     // The operator's end.
     void read() override;
@@ -48,6 +51,8 @@ public:
     void cut(Duration operator_notice, Duration sidecar_notice);
     // No message arrives before `until`.
     void stall(TimePoint until);
+    // The operator gets bytes that are no message.
+    void garble();
 
     // The orders in flight to the sidecar, for the oracle.
     [[nodiscard]] const std::deque<control::v1::OperatorMessage>& orders_in_flight() const {
@@ -60,7 +65,14 @@ public:
     [[nodiscard]] bool is_over() const { return session_.expired(); }
 
 private:
+    // What the operator reads: a message, bytes that are none, or the half-close.
+    struct Upward {
+        std::optional<control::v1::SidecarMessage> message;
+        bool is_end = false;
+    };
+
     void in(Duration delay, void (ControlStream::*step)());
+    void send_up(Upward it);
     TimePoint arrival(TimePoint& last);
     void arrive_up();
     void arrive_down();
@@ -72,10 +84,10 @@ private:
     Schedule& schedule_;
     std::weak_ptr<control::AttachSession> session_;
     StreamUser* user_ = nullptr;
-    std::deque<control::v1::SidecarMessage> up_;      // in flight, oldest first
-    std::deque<control::v1::SidecarMessage> unread_;  // arrived at the operator
-    std::deque<control::v1::OperatorMessage> down_;   // in flight
-    std::uint64_t reads_ = 1;                         // asked for
+    std::deque<Upward> up_;                          // in flight, oldest first
+    std::deque<Upward> unread_;                      // arrived at the operator
+    std::deque<control::v1::OperatorMessage> down_;  // in flight
+    std::uint64_t reads_ = 1;                        // asked for
     bool is_writing_ = false;
     bool is_lost_ = false;     // nothing arrives any more
     bool has_closed_ = false;  // the operator has ended it

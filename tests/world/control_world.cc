@@ -35,6 +35,7 @@ ControlWorld::ControlWorld(std::uint64_t seed)
         return found != datasets_.end() ? found->second : gone_datasets_[uid];
     };
     settings.total_of = [known](const std::string& uid) { return known(uid).total; };
+    settings.sidecars.revision_of = [known](const std::string& uid) { return known(uid).revision; };
     settings.namespace_of = [known](const std::string& uid) { return known(uid).key.ns; };
     settings.sidecars.dial = [this](ControlSidecar& sidecar) { return dial(sidecar); };
     settings.sidecars.doubled = [this] { return doubled_; };
@@ -54,7 +55,6 @@ void ControlWorld::make_objects() {
     Prng& luck = schedule_.luck();
     is_shared_ = luck.below(3) == 0;
     capacity_ = gib(20 + luck.below(120));
-    capacities_[schedule_.now()] = capacity_;
     api_.create(
         kinds::kCachePools,
         "",
@@ -103,7 +103,7 @@ void ControlWorld::make_dataset(const std::string& ns, std::uint64_t number) {
     STOKER_CHECK(made.status == 201, made.body.c_str());
     const std::string uid =
         control::string_at(Json::parse(made.body)->value(), {"metadata", "uid"});
-    datasets_[uid] = {key, gib(2 + schedule_.luck().below(80))};
+    datasets_[uid] = {key, gib(2 + schedule_.luck().below(80)), 1};
 }
 
 ControlWorld::Quota ControlWorld::draw_quota() {
@@ -146,6 +146,18 @@ void ControlWorld::start_operator() {
     const std::string name = fmt::format("operator-{}", processes_++);
     operators_.push_back(
         std::make_unique<ControlOperator>(schedule_, api_, wall_, name, schedule_.luck()()));
+}
+
+void ControlWorld::start_operator_in(Duration delay) {
+    during(delay, [this] {
+        if (leader() == nullptr) {
+            start_operator();
+        }
+    });
+}
+
+ControlOperator* ControlWorld::leader() const {
+    return operators_.empty() || operators_.back()->is_fenced() ? nullptr : operators_.back().get();
 }
 
 std::shared_ptr<ControlStream> ControlWorld::dial(ControlSidecar& sidecar) {
@@ -230,11 +242,7 @@ bool ControlWorld::step(TimePoint end) {
         if (operators_[i]->is_dead()) {
             schedule_.say(operators_[i]->name() + " is dead");
             operators_.erase(operators_.begin() + static_cast<std::ptrdiff_t>(i));
-            during(schedule_.draw_scale(milliseconds{100}, seconds{60}), [this] {
-                if (operators_.empty()) {
-                    start_operator();
-                }
-            });
+            start_operator_in(schedule_.draw_scale(milliseconds{100}, seconds{60}));
             break;
         }
         operators_[i]->poke();
@@ -248,9 +256,7 @@ void ControlWorld::heal() {
     doubled_ = 0;
     wall_.set_offset({});
     cluster_->run_for_ever();
-    while (operators_.size() > 1) {
-        operators_.erase(operators_.begin());
-    }
+    std::erase_if(operators_, [](const auto& it) { return it->is_fenced(); });
     if (operators_.empty()) {
         start_operator();
     }
@@ -293,6 +299,7 @@ ControlOutcome ControlWorld::run() {
             rests_since = schedule_.now();
         }
         if (schedule_.now() - rests_since >= kRest) {
+            check_rest();
             break;
         }
         if (schedule_.now() > bound) {

@@ -44,12 +44,38 @@ private:
     struct Dataset {
         ObjectKey key;
         Bytes total{};
+        std::uint64_t revision = 1;  // of its origin
     };
 
     struct Quota {
         Bytes nominal{};
         Bytes borrowing = Bytes::unlimited();
         Bytes lending = Bytes::unlimited();
+    };
+
+    using Place = std::pair<std::string, std::string>;  // node, uid of the dataset
+
+    // What the operator's last plan says of a place.
+    struct Known {
+        Bytes resident{};
+        Bytes outstanding{};  // the largest grant that the sidecar may hold
+    };
+
+    // Bytes of a namespace or on a node.
+    struct Use {
+        Bytes possible{};  // held, as far as the operator can know, or granted: what is promised
+        Bytes actual{};    // on the disks, or granted
+    };
+
+    struct Uses {
+        std::map<std::string, Use> by_namespace;
+        std::map<std::string, Use> by_node;
+    };
+
+    // Bytes of a place that the operator knew exactly when the last sidecar there ended.
+    struct LeftBehind {
+        std::string knower;  // the operator's process
+        Bytes resident{};
     };
 
     using Action = void (ControlWorld::*)();
@@ -61,6 +87,10 @@ private:
     [[nodiscard]] std::string quota_spec(const Quota& quota) const;
     Quota draw_quota();
     void start_operator();
+    // Unless another process leads by then.
+    void start_operator_in(Duration delay);
+    // The process that may write; nullptr: none.
+    [[nodiscard]] ControlOperator* leader() const;
     std::shared_ptr<ControlStream> dial(ControlSidecar& sidecar);
     void report_nodes();
     void report_node(ControlNode& node, ControlOperator& leader);
@@ -85,6 +115,7 @@ private:
     void change_quota();
     void resize_pool();
     void recreate_dataset();
+    void change_origin();
     void occupy_job_name();
     void kill_operator();
     void kill_operator_in_a_call();
@@ -97,6 +128,7 @@ private:
     void stale_lists();
     void cut_stream();
     void stall_stream();
+    void garble_stream();
     void double_reports();
     void kill_sidecar();
     void resist_eviction();
@@ -106,19 +138,29 @@ private:
 
     // control_checks.cc
     void check();
-    void check_nodes();
-    void check_quotas();
+    void note_knowledge();
+    [[nodiscard]] bool is_behind(ControlOperator& process) const;
+    [[nodiscard]] bool has_heard() const;
+    void check_nodes(const Uses& uses);
+    void check_quotas(const Uses& uses);
+    void check_memory();
+    void check_rest();
     void check_jobs();
-    void check_write(const ApiWrite& write);
+    void check_pins();
     [[nodiscard]] std::string unrest();
     [[nodiscard]] std::string job_unrest(const ObjectKey& key, const Json& job);
     [[nodiscard]] std::string grant_unrest();
-    [[nodiscard]] std::map<std::string, Bytes> possible_by_namespace();
-    [[nodiscard]] std::map<std::pair<std::string, std::string>, Bytes> granted();
+    [[nodiscard]] Uses uses();
+    [[nodiscard]] std::string broken_quota(
+        const std::map<std::string, Bytes>& used, const std::set<std::string>& counted) const;
+    [[nodiscard]] std::map<Place, Bytes> granted();
     [[nodiscard]] Bytes counted(
         const std::string& node, const std::string& uid, const NodeDirectory& directory) const;
-    void excuse_quotas();
-    void check_new_job(const ResourceKind& kind, const Json& made);
+
+    // control_writes.cc
+    void check_write(const ApiWrite& write);
+    void check_new_child(const ApiWrite& write, const ResourceKind& kind, const Json& made);
+    void check_new_job(const Json& made, const std::string& owner_uid);
 
     std::uint64_t seed_;
     Schedule schedule_;
@@ -126,13 +168,16 @@ private:
     ControlApi api_;
     bool is_shared_ = false;
     Bytes capacity_{};                         // of the pool, on each node
-    std::map<TimePoint, Bytes> capacities_;    // since the time
     std::map<std::string, Dataset> datasets_;  // by uid
     std::map<std::string, Dataset> gone_datasets_;
     std::map<std::string, Quota> quotas_;  // by namespace
-    TimePoint quotas_excused_until_{};
-    Bytes all_before_{};                        // on all disks, at the last check
-    std::map<std::string, Bytes> used_before_;  // by node
+    std::map<Place, Known> known_;         // by the last operator that has planned
+    std::string knower_;                   // its name
+    std::map<Place, LeftBehind> left_behind_;
+    // The users' specs or the nodes changed, or an operator's cache was behind them.
+    TimePoint behind_at_{};
+    std::ptrdiff_t nodes_before_ = 0;  // at the last check
+    Uses uses_before_;                 // at the last check
     std::uint64_t checks_ = 0;
     std::set<ObjectKey> jobs_;       // TrainingJobs that users may change
     std::set<ObjectKey> strangers_;  // Jobs of somebody else

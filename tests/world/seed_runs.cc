@@ -42,7 +42,7 @@ std::string replay_command(std::uint64_t seed) {
 }
 
 std::string replay_control_command(std::uint64_t seed) {
-    return fmt::format("simulate-control {} --log", seed);
+    return fmt::format("make simulate-control SEEDS={} LOG=1", seed);
 }
 
 std::string last_lines(const std::vector<std::string>& log, std::size_t lines_max) {

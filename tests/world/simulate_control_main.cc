@@ -1,5 +1,6 @@
-// simulate-control FIRST-LAST: runs the operator's world of each seed; a broken promise ends it with the seed's
-// log. `simulate-control SEED --log` writes the log in any case.
+// simulate-control FIRST-LAST: runs the operator's world of each seed; a broken promise ends it with
+// the seed's log. `simulate-control SEED --log` writes the log in any case. `make simulate-control`
+// builds and runs it.
 #include <cstdio>
 #include <cstdlib>
 #include <map>

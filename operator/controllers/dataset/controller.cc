@@ -120,10 +120,20 @@ DatasetView DatasetController::gather(const Dataset& dataset, const std::vector<
     const DatasetStatus& status = dataset.status;
     const WallTime last_heard =
         std::max(status.sampled_at.value_or(WallTime{}), dataset.meta.created_at);
-    for (const DatasetPlacement& placement : status.placements) {
-        if (parts_.ledger.is_gone(placement.pool, placement.node, dataset.meta.uid, last_heard)) {
-            view.swept.insert({placement.pool, placement.node});
+    const auto note_swept = [&](const std::string& pool, const std::string& node) {
+        if (parts_.ledger.is_gone(pool, node, dataset.meta.uid, last_heard)) {
+            view.swept.insert({pool, node});
         }
+    };
+    for (const DatasetPlacement& placement : status.placements) {
+        note_swept(placement.pool, placement.node);
+    }
+    view.holdings = parts_.latest.get()->view.holdings;
+    std::erase_if(view.holdings, [&](const Holding& holding) {
+        return holding.dataset_uid != dataset.meta.uid;
+    });
+    for (const Holding& holding : view.holdings) {
+        note_swept(holding.pool, holding.node);
     }
     return view;
 }

@@ -330,12 +330,15 @@ Verdict wait_before_restarting(const Facts& facts) {
     if (facts.attempts.current != nullptr || !status.last_restart_time) {
         return std::nullopt;
     }
-    const WallTime due = time_after(*status.last_restart_time, restart_delay(status.restarts));
+    // A time in the future comes from a clock that was ahead: the pause begins now.
+    const WallTime restarted = std::min(*status.last_restart_time, facts.now.wall);
+    const WallTime due = time_after(restarted, restart_delay(status.restarts));
     if (due <= facts.now.wall) {
         return std::nullopt;
     }
     Lifecycle result = still_restarting(
         facts, fmt::format("Attempt {} starts at the end of a pause.", facts.attempts.number));
+    result.status.last_restart_time = restarted;
     wake_at(result, due, facts.now.wall);
     return result;
 }

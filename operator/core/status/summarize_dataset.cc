@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -49,15 +50,47 @@ std::vector<SidecarReport> reports_on(const DatasetView& view) {
 
 using Place = std::pair<std::string, std::string>;  // pool, node
 
+// Bytes on nodes where no fresh report counts them. Their samples are in proportion to the dataset's.
+// `opening`: where the leader still counts them, the status stays as it is.
+std::map<Place, DatasetPlacement> remembered_bytes(
+    const DatasetView& view, const std::set<Place>& opening) {
+    std::map<Place, DatasetPlacement> result;
+    const DatasetStatus& status = view.dataset.status;
+    for (const DatasetPlacement& before : status.placements) {
+        result.emplace(Place{before.pool, before.node}, before);
+    }
+    const auto total = static_cast<double>(status.total_bytes.value_or(0));
+    for (const Holding& holding : view.holdings) {
+        const Place place{holding.pool, holding.node};
+        if (holding.dataset_uid != view.dataset.meta.uid || opening.contains(place)) {
+            continue;
+        }
+        DatasetPlacement& placement = result[place];
+        const std::int64_t bytes = count_of(holding.resident);
+        if (bytes > placement.bytes) {
+            const double share = total > 0 ? std::min(static_cast<double>(bytes) / total, 1.0) : 0;
+            const auto samples = static_cast<double>(status.samples.value_or(0)) * share;
+            placement = {holding.pool, holding.node, bytes, static_cast<std::int64_t>(samples)};
+        }
+    }
+    std::erase_if(result, [&](const auto& entry) { return view.swept.contains(entry.first); });
+    return result;
+}
+
 std::vector<DatasetPlacement> place_bytes(
     const DatasetView& view, const std::vector<SidecarReport>& reports, const Moment& now) {
     std::map<Place, DatasetPlacement> by_place;
+    std::set<Place> opening;
     for (const SidecarReport& report : reports) {
         for (const DatasetReport& dataset : report.datasets) {
-            if (!has_counted(dataset) || !is_fresh(report, now)) {
+            if (!dataset.leader || !is_fresh(report, now)) {
                 continue;
             }
             const std::string& pool = user_of(view, report)->pool.name;
+            if (!has_counted(dataset)) {
+                opening.insert({pool, report.node});
+                continue;
+            }
             DatasetPlacement& placement = by_place[{pool, report.node}];
             if (count_of(dataset.resident_bytes) >= placement.bytes) {
                 placement = {
@@ -68,11 +101,7 @@ std::vector<DatasetPlacement> place_bytes(
             }
         }
     }
-    for (const DatasetPlacement& before : view.dataset.status.placements) {
-        if (!view.swept.contains({before.pool, before.node})) {
-            by_place.emplace(Place{before.pool, before.node}, before);
-        }
-    }
+    by_place.merge(remembered_bytes(view, opening));
     std::vector<DatasetPlacement> result;
     for (const auto& [place, placement] : by_place) {
         if (placement.bytes > 0 && view.nodes.contains(placement.node)) {

@@ -7,6 +7,7 @@
 
 #include "operator/api/dataset.h"
 #include "operator/api/sidecar_report.h"
+#include "operator/core/allocation/allocation_view.h"
 #include "operator/core/spec/moment.h"
 #include "operator/core/sweep/plan_fillers.h"
 
@@ -19,6 +20,9 @@ struct DatasetView {
     std::set<std::string> nodes;                          // that exist
     std::set<std::pair<std::string, std::string>> swept;  // pool, node: its bytes are gone
     std::vector<FillerState> fillers{};                   // fillers that are needed
+    // The planner's. Its bytes of the dataset count where no fresh report does: the last report of
+    // an ended sidecar may not have reached the status.
+    std::vector<Holding> holdings{};
 };
 
 // Computes the present status of a Dataset. Bytes on a node keep their last reported value while no

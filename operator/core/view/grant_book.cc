@@ -160,10 +160,11 @@ private:
         for (const Dataset& dataset : cluster_.datasets) {
             for (const DatasetPlacement& placement : dataset.status.placements) {
                 const Place place{placement.pool, placement.node, dataset.meta.uid};
-                // Skips places with a report.
-                if (nodes_.contains(placement.node) && placement.bytes > 0 &&
-                    !told_.contains(place)) {
-                    word(place).resident = bytes_of(placement.bytes);
+                // A report is newer.
+                if (nodes_.contains(placement.node) && placement.bytes > 0) {
+                    ObservedResidency& it = word(place);
+                    it.in_status = true;
+                    it.resident = told_.contains(place) ? it.resident : bytes_of(placement.bytes);
                 }
             }
         }
@@ -244,7 +245,9 @@ void GrantBook::observe(const std::vector<ObservedResidency>& words, TimePoint n
 }
 
 void GrantBook::observe(const ClusterView& cluster, const Moment& now, AllocationView& view) {
-    observe(find_places(cluster, now), now.steady);
+    std::vector<ObservedResidency> words = find_places(cluster, now);
+    add_unwritten(cluster, words);
+    observe(words, now.steady);
     view.holdings = holdings();
     view.settled = is_settled(now.steady);
 }
@@ -262,11 +265,46 @@ void GrantBook::note(const ObservedResidency& word, Entry& entry) {
         const Bytes grant = grant_in_force(word);
         const bool confirmed = !entry.sent || *entry.sent == grant;
         entry.believed = confirmed ? grant : std::max(entry.believed, grant);
-    } else if (word.live) {
+    } else {
         // No fresh report: keeps the last known bytes, or more if a status shows more.
         entry.resident = std::max(entry.resident, word.resident);
-    } else {
-        entry = {word, std::nullopt, Bytes::zero(), word.resident};
+        if (!word.live) {
+            entry.sent.reset();
+            entry.believed = Bytes::zero();
+            entry.open = false;
+        }
+    }
+    entry.in_status = (entry.in_status || word.in_status) && entry.resident > Bytes::zero();
+}
+
+// Bytes of an ended sidecar that no status has shown yet. Those of a status that shows them no more
+// have been swept.
+void GrantBook::add_unwritten(
+    const ClusterView& cluster, std::vector<ObservedResidency>& words) const {
+    std::set<Place> told;
+    for (const ObservedResidency& word : words) {
+        told.insert(place_of(word));
+    }
+    std::set<std::string> uids;
+    for (const Dataset& dataset : cluster.datasets) {
+        uids.insert(dataset.meta.uid);
+    }
+    std::set<std::string> nodes;
+    for (const Node& node : cluster.nodes) {
+        nodes.insert(node.meta.name);
+    }
+    for (const auto& [place, entry] : entries_) {
+        if (!told.contains(place) && !entry.in_status && entry.resident > Bytes::zero() &&
+            uids.contains(place.dataset_uid) && nodes.contains(place.node)) {
+            ObservedResidency word;
+            word.pool = place.pool;
+            word.node = place.node;
+            word.dataset_uid = place.dataset_uid;
+            word.ns = entry.word.ns;
+            word.last_used = entry.word.last_used;
+            word.resident = entry.resident;
+            words.push_back(std::move(word));
+        }
     }
 }
 

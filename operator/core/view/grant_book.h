@@ -22,9 +22,10 @@ struct ObservedResidency {
     std::string pool;
     std::string node;
     std::string dataset_uid;
-    std::string ns;        // of the dataset
-    Bytes resident{};      // reported by the leader there, else from a status
-    bool opening = false;  // the leader has not counted the bytes on its disk yet
+    std::string ns;          // of the dataset
+    Bytes resident{};        // reported by the leader there, else from a status
+    bool in_status = false;  // a status shows bytes here, perhaps older than the report
+    bool opening = false;    // the leader has not counted the bytes on its disk yet
     // Grant that the leader enforces; none: no sidecar has reported. Unlimited: it got no grant
     // since it started; it keeps its bytes and adds none.
     std::optional<Bytes> granted;
@@ -51,9 +52,12 @@ std::vector<ObservedResidency> find_places(const ClusterView& cluster, const Mom
 WallTime last_use_of(const Dataset& dataset);
 
 // Records the granted bytes and the bytes that sidecars may believe to be granted: the planner's
-// holdings. Two rules keep it safe when messages are lost or late:
+// holdings. Three rules keep it safe when messages are lost or late:
 //  - A grant counts until its sidecar confirms another one. Until then the sidecar gets no new
 //    grant: with two in flight, a report could answer either one.
+//  - Without a sidecar, bytes stay on the disk until they are swept. So the larger of the last
+//    report and the status counts, because the status may be behind, or show nothing yet. A new
+//    operator knows the status only.
 //  - A new leader is not settled until every sidecar that existed before it has reported, or the
 //    last grant of an earlier operator has expired. Until then no grant exceeds the resident bytes,
 //    and a sidecar without a report gets no grant, because a smaller one would evict its bytes.
@@ -97,12 +101,14 @@ private:
     struct Entry {
         ObservedResidency word;
         std::optional<Bytes> sent;
-        Bytes believed{};   // largest grant that the sidecar may hold
-        Bytes resident{};   // last reported, while the sidecar is there
-        bool open = false;  // it has counted the bytes on its disk and may add more
+        Bytes believed{};        // largest grant that the sidecar may hold
+        Bytes resident{};        // last reported, while the sidecar is there
+        bool open = false;       // it has counted the bytes on its disk and may add more
+        bool in_status = false;  // the status has shown bytes here since there are any
     };
 
     static Place place_of(const ObservedResidency& word);
+    void add_unwritten(const ClusterView& cluster, std::vector<ObservedResidency>& words) const;
     void note(const ObservedResidency& word, Entry& entry);
 
     Duration valid_;

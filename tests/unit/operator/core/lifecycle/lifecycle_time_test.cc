@@ -1,4 +1,4 @@
-// Deadlines of a TrainingJob, and its ttlSecondsAfterFinished.
+// Deadlines of a TrainingJob, its pauses before restarts, and its ttlSecondsAfterFinished.
 
 #include <limits>
 #include <utility>
@@ -146,6 +146,22 @@ TEST(LifecycleTime, ClampsTheDeadlineOfAJobToWhatKubernetesAccepts) {
     EXPECT_EQ(deadline(100, 40), 60);
     EXPECT_EQ(deadline(INT64_MAX, 0), std::numeric_limits<std::int32_t>::max());
     EXPECT_EQ(deadline(std::nullopt, 0), std::nullopt);
+}
+
+// The wall clock of the operator that recorded the restart was an hour ahead.
+TEST(LifecycleTime, PauseBeginsNowIfTheLastRestartIsInTheFuture) {
+    TrainingJobView view = make_view();
+    view.service = make_service(view);
+    view.job.status.attempt = 2;
+    view.job.status.restarts = 1;
+    view.job.status.last_restart_time = wall(3700);
+    EXPECT_EQ(decide_lifecycle(view, moment(100)).state, JobState::kStarting) << "no pause";
+    view.job.status.restarts = 2;
+    const Lifecycle paused = decide_lifecycle(view, moment(100));
+    EXPECT_EQ(paused.wake_after, seconds{10});
+    EXPECT_EQ(paused.status.last_restart_time, wall(100));
+    write_down(paused, view);
+    EXPECT_EQ(decide_lifecycle(view, moment(110)).state, JobState::kStarting);
 }
 
 }  // namespace

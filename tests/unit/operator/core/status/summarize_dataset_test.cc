@@ -182,6 +182,31 @@ TEST(SummarizeDataset, DropsSweptBytes) {
     EXPECT_EQ(status.cached_bytes, view.dataset.status.cached_bytes - gone.bytes);
 }
 
+// The status was behind when the last sidecar ended.
+TEST(SummarizeDataset, TakesThePlannersBytesWhereNoFreshReportCountsThem) {
+    DatasetView view = make_dataset_view();
+    view.dataset.status.total_bytes = count_of(gib(8));
+    view.dataset.status.samples = 800;
+    view.dataset.status.placements = {{"nvme", "n1", count_of(gib(1)), 90}};
+    const std::string uid = view.dataset.meta.uid;
+    view.holdings = {
+        {"nvme", "n1", uid, gib(1)},
+        {"nvme", "n2", uid, gib(2)},
+        {"nvme", "n3", "another-uid", gib(3)},
+        {"nvme", "gone", uid, gib(3)}};
+    const std::vector<DatasetPlacement> expected = {
+        {"nvme", "n2", count_of(gib(2)), 200}, {"nvme", "n1", count_of(gib(1)), 90}};
+    EXPECT_EQ(summarize_dataset(view, moment(100)).placements, expected);
+    view.swept = {{"nvme", "n2"}};
+    EXPECT_EQ(summarize_dataset(view, moment(100)).placements.size(), 1U);
+    view.swept.clear();
+    view.reports = {report_of(1, 100, Bytes::zero())};
+    view.reports[0].datasets[0].manifest_state = ManifestState::kListing;
+    EXPECT_EQ(summarize_dataset(view, moment(100)).placements.size(), 1U) << "it counts them now";
+    view.reports[0].datasets[0].manifest_state = ManifestState::kReady;
+    EXPECT_EQ(summarize_dataset(view, moment(100)).placements.size(), 1U) << "it has none";
+}
+
 TEST(SummarizeDataset, RefusesAnInvalidSpec) {
     DatasetView view = make_dataset_view();
     view.dataset.spec.retention_after_last_use_seconds = -1;

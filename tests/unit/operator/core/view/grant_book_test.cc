@@ -1,6 +1,11 @@
 #include "operator/core/view/grant_book.h"
 
+#include <utility>
+
 #include <gtest/gtest.h>
+
+#include "operator/core/view/totals.h"
+#include "tests/unit/operator/core/make_training_job.h"
 
 namespace stoker::control {
 namespace {
@@ -149,6 +154,50 @@ TEST(GrantBook, SilentSidecarKeepsItsGrant) {
     book.take(plan_of({grant("n1", gib(1))}));
     book.observe({silent("n1")}, at(91));
     EXPECT_EQ(book.holdings().at(0).outstanding, gib(6));
+}
+
+// The operator's writes may fail, and its watch may be late, when the last sidecar ends.
+TEST(GrantBook, WithoutASidecarTheLargerOfReportAndStatusCounts) {
+    GrantBook book{kValid};
+    book.observe({told("n1", gib(4), gib(4))}, at(0));
+    ObservedResidency ended = silent("n1");
+    ended.live = false;
+    for (const auto& [status, resident] : {std::pair{1, 4}, {3, 4}, {5, 5}, {2, 5}}) {
+        ended.resident = gib(status);
+        book.observe({ended}, at(100));
+        EXPECT_EQ(book.holdings().at(0).resident, gib(resident));
+    }
+    book.observe({told("n1", gib(2), gib(4))}, at(101));
+    EXPECT_EQ(book.holdings().at(0).resident, gib(2)) << "a sidecar counts what is there";
+}
+
+std::vector<Holding> observed(GrantBook& book, const ClusterView& cluster) {
+    AllocationView view;
+    book.observe(cluster, moment(100), view);
+    return view.holdings;
+}
+
+TEST(GrantBook, BytesOfAnEndedSidecarCountBeforeAStatusShowsThem) {
+    GrantBook book{kValid};
+    ClusterView cluster = make_cluster();
+    cluster.reports = {make_report(make_running_view(), 0, 100)};
+    cluster.reports[0].datasets[0].resident_bytes = gib(2);
+    ASSERT_EQ(observed(book, cluster).at(0).resident, gib(2));
+    cluster.reports.clear();
+    cluster.jobs.clear();
+    EXPECT_EQ(observed(book, cluster).at(0).resident, gib(2));
+    ClusterView other = cluster;
+    other.datasets.clear();
+    GrantBook of_deleted_dataset = book;
+    EXPECT_TRUE(observed(of_deleted_dataset, other).empty());
+    other = cluster;
+    other.nodes = {make_node("n2")};
+    GrantBook of_lost_node = book;
+    EXPECT_TRUE(observed(of_lost_node, other).empty());
+    cluster.datasets[0].status.placements = {{"nvme", "n1", count_of(gib(2)), 1}};
+    EXPECT_EQ(observed(book, cluster).size(), 1U);
+    cluster.datasets[0].status.placements.clear();
+    EXPECT_TRUE(observed(book, cluster).empty()) << "the directory has been swept";
 }
 
 TEST(GrantBook, ForgetsGrantsOfDeletedPods) {
