@@ -75,116 +75,6 @@ TEST_F(KubeClient, SendsUserAgentFieldManagerAndContentType) {
     EXPECT_EQ(seen.content_type, "application/apply-patch+yaml");
 }
 
-TEST_F(KubeClient, RetriesPostAfterRetryAfter) {
-    connect();
-    Fault fault = on("POST");
-    fault.status = 429;
-    fault.retry_after = "0";
-    fault.times = 3;
-    server.add_fault(fault);
-    EXPECT_TRUE(client->create(kinds::kConfigMaps, "demo", map_named("a")));
-    EXPECT_EQ(server.count("POST", ""), 4U);
-}
-
-TEST_F(KubeClient, GivesUpAfterTenTries) {
-    connect();
-    Fault fault = on("");
-    fault.status = 503;
-    fault.retry_after = "0";
-    fault.times = -1;
-    server.add_fault(fault);
-    EXPECT_EQ(client->get(kinds::kConfigMaps, {"demo", "a"}).error().code, ErrorCode::kUnavailable);
-    EXPECT_EQ(server.count("GET", ""), 10U);
-}
-
-TEST_F(KubeClient, RetriesReadsButNotWritesAfterConnectionLoss) {
-    connect();
-    ASSERT_TRUE(client->create(kinds::kConfigMaps, "demo", map_named("a")));
-    Fault reset = on("GET");
-    reset.lose_answer = true;
-    reset.reset = true;
-    reset.times = 3;
-    server.add_fault(reset);
-    EXPECT_TRUE(client->get(kinds::kConfigMaps, {"demo", "a"}));
-    Fault lost = on("PATCH");
-    lost.lose_answer = true;
-    server.add_fault(lost);
-    const auto patched = client->patch(
-        kinds::kConfigMaps,
-        {"demo", "a"},
-        Json::parse(R"({"data":{"x":"1"}})").value(),
-        PatchType::kMerge);
-    EXPECT_EQ(patched.error().code, ErrorCode::kUnavailable);
-    EXPECT_EQ(server.count("PATCH", ""), 1U);
-}
-
-// Fault 11: the response to a POST is lost. A reconciler that chooses deterministic names ends with
-// exactly one object.
-TEST_F(KubeClient, LostPostResponseLeavesExactlyOneObject) {
-    connect();
-    for (const bool reset : {false, true}) {
-        Fault fault = on("POST");
-        fault.lose_answer = true;
-        fault.reset = reset;
-        server.add_fault(fault);
-    }
-    Fault cut = on("POST");
-    cut.cut_after = 60;
-    server.add_fault(cut);
-    Reconciler reconciler(
-        "jobs",
-        [&](const ObjectKey& key) -> Result<Reconciled> {
-            auto made = client->create(kinds::kConfigMaps, key.ns, map_named(key.name, "us"));
-            if (!made && made.error().code == ErrorCode::kAlreadyExists) {
-                made = client->get(kinds::kConfigMaps, key);
-                if (made && string_at(made->raw.value(), {"metadata", "labels", "owner"}) != "us") {
-                    return fail(ErrorCode::kConflict, "not ours");
-                }
-            }
-            if (!made) {
-                return fail(made.error());
-            }
-            return Reconciled{};
-        },
-        clock);
-    std::jthread worker([&](const std::stop_token& end) { reconciler.work(end); });
-    reconciler.add({"demo", "job-a1"});
-    reconciler.add({"demo", "job-b1"});
-    reconciler.add({"demo", "job-c1"});
-    ASSERT_TRUE(eventually([&] { return reconciler.counts().successes == 3; }));
-    server.with_model([](ApiServerModel& model) {
-        EXPECT_EQ(model.all(kinds::kConfigMaps).size(), 3U);
-        EXPECT_EQ(model.writes(), 3U);
-    });
-    EXPECT_EQ(reconciler.counts().errors, 3U);
-}
-
-// Fault 10: the first write of every object gets a conflict.
-TEST_F(KubeClient, ConflictsOnFirstWritesConvergeWithoutHotLoop) {
-    connect();
-    server.create(kinds::kConfigMaps, "demo", R"({"metadata":{"name":"a"}})");
-    Reconciler reconciler(
-        "writers",
-        [&](const ObjectKey& key) -> Result<Reconciled> {
-            STOKER_TRY(const Object read, client->get(kinds::kConfigMaps, key));
-            if (server.count("PUT", "") == 0) {
-                server.merge(kinds::kConfigMaps, key, R"({"data":{"theirs":"1"}})");
-            }
-            auto body = read.raw.value();
-            body["data"]["ours"] = web::json::value("1");
-            STOKER_TRY_VOID(client->replace(kinds::kConfigMaps, key, Json(body)));
-            return Reconciled{};
-        },
-        clock);
-    std::jthread worker([&](const std::stop_token& end) { reconciler.work(end); });
-    reconciler.add({"demo", "a"});
-    ASSERT_TRUE(eventually([&] { return reconciler.counts().successes == 1; }));
-    EXPECT_EQ(server.count("PUT", ""), 2U);
-    const auto end = client->get(kinds::kConfigMaps, {"demo", "a"});
-    EXPECT_EQ(string_at(end->raw.value(), {"data", "theirs"}), "1");
-    EXPECT_EQ(string_at(end->raw.value(), {"data", "ours"}), "1");
-}
-
 TEST_F(KubeClient, FollowerReadsButDoesNotWrite) {
     connect();
     leads = false;
@@ -209,16 +99,6 @@ TEST_F(KubeClient, StopEndsWaitsAndCalls) {
         stop.request_stop();
     });
     EXPECT_EQ(client->get(kinds::kConfigMaps, {"demo", "a"}).error().code, ErrorCode::kCancelled);
-}
-
-TEST_F(KubeClient, RejectsInvalidNamesWithoutARequest) {
-    connect();
-    EXPECT_EQ(
-        client->get(kinds::kConfigMaps, {"demo", "../secrets/x"}).error().code,
-        ErrorCode::kInvalidArgument);
-    EXPECT_EQ(
-        client->remove(kinds::kPods, {"demo", ""}, {}).error().code, ErrorCode::kInvalidArgument);
-    EXPECT_TRUE(server.seen().empty());
 }
 
 TEST_F(KubeClient, ReviewsTokenOwnerAndAudience) {
@@ -321,17 +201,6 @@ TEST_F(KubeClient, NewCaKeepsStreamsOpen) {
     EXPECT_EQ(server.open_watches(), 1);
     stop.request_stop();
     EXPECT_TRUE(eventually([&] { return server.open_watches() == 0 && ended; }));
-}
-
-TEST_F(KubeClient, NonJsonResponseErrorNamesTheOperation) {
-    connect();
-    Fault fault = on("GET");
-    fault.status = 200;
-    fault.body = "<html>";
-    server.add_fault(fault);
-    const auto got = client->get(kinds::kConfigMaps, {"demo", "a"});
-    EXPECT_EQ(got.error().code, ErrorCode::kInvalidArgument);
-    EXPECT_EQ(got.error().message.find("getting configmaps demo/a"), 0U) << got.error().message;
 }
 
 TEST_F(KubeClient, LimitsEndlessResponses) {

@@ -141,23 +141,6 @@ TEST(KubeLeader, OneOfThreeLeadsAndCleanStopHandsOverAtOnce) {
     });
 }
 
-TEST(KubeLeader, LeaderWithoutServerStopsWritingAndAnotherTakesOver) {
-    ApiServer server;
-    Candidate first(server, "first");
-    ASSERT_TRUE(first.lead());
-    Fault fault = lease_fault();
-    fault.hang_up = true;
-    server.add_fault(fault);
-    ASSERT_TRUE(eventually([&] { return first.ended_by_loss(); }));
-    EXPECT_FALSE(first.elector().may_write());
-    server.clear_faults();
-    Candidate second(server, "second");
-    ASSERT_TRUE(second.lead());
-    EXPECT_EQ(holder(server), "second");
-    EXPECT_FALSE(first.elector().may_write());
-    second.stop();
-}
-
 TEST(KubeLeader, SlowResponsesDoNotLoseTheLease) {
     ApiServer server;
     Candidate candidate(server, "slow");
@@ -210,32 +193,6 @@ TEST(KubeLeader, ReleaseStopsWhenTheLeaseHasExpired) {
     // An hour, longer than the test's own time limit.
     candidate.elector().release(SystemClock{}.now() + std::chrono::hours{1});
     EXPECT_EQ(holder(server), "me");
-}
-
-TEST(KubeLeader, StolenLeaseEndsLeadershipAtOnce) {
-    ApiServer server;
-    Candidate candidate(server, "me");
-    ASSERT_TRUE(candidate.lead());
-    server.merge(kinds::kLeases, kLease, R"({"spec":{"holderIdentity":"thief"}})");
-    EXPECT_TRUE(eventually([&] { return candidate.ended_by_loss(); }));
-    EXPECT_EQ(holder(server), "thief") << "what is not ours is not written over";
-}
-
-TEST(KubeLeader, LeaderReadsLeaseAfterLostRenewalResponse) {
-    ApiServer server;
-    Candidate candidate(server, "me");
-    ASSERT_TRUE(candidate.lead());
-    for (int i = 0; i < 3; ++i) {
-        Fault fault;
-        fault.method = "PUT";
-        fault.lose_answer = true;
-        fault.skip = i;
-        server.add_fault(fault);
-    }
-    const auto before = server.count("PUT", "/leases");
-    ASSERT_TRUE(eventually([&] { return server.count("PUT", "/leases") >= before + 8; }));
-    EXPECT_TRUE(candidate.elector().may_write());
-    candidate.stop();
 }
 
 TEST(KubeEvents, AreCreatedFoldedAndRecreatedAfterDeletion) {

@@ -56,14 +56,6 @@ TEST_F(OperatorCertificates, NewJobTrustsTheOperatorsCa) {
     EXPECT_EQ(attach_with(operator_->ca()).error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
-TEST_F(OperatorCertificates, CaSurvivesARestart) {
-    run_job("mnist");
-    const std::string ca = bundle();
-    start_own();
-    EXPECT_TRUE(attach_with(ca).ok());
-    EXPECT_EQ(bundle(), ca);
-}
-
 TEST_F(OperatorCertificates, ExposesItsCertificateExpiry) {
     ASSERT_TRUE(operator_->wait_ready());
     const std::string body = operator_->http_body("/metrics");

@@ -12,66 +12,6 @@ using ::testing::HasSubstr;
 
 using OperatorFaults = OperatorTest;
 
-TEST_F(OperatorFaults, ContinuesAfterApiServerOutage) {
-    run_job("mnist", 2, R"(,"runPolicy":{"backoffLimit":1})");
-    cluster.api().set_down(true);
-    // The API server is down in both directions, for reads and for writes.
-    ASSERT_EQ(operator_->http_status("/healthz"), 200);
-    cluster.api().set_down(false);
-    cluster.finish("mnist-a1", 1);
-    ASSERT_TRUE(wait_object(kinds::kJobs, "mnist-a2"));
-    EXPECT_THAT(cluster.names(kinds::kJobs), ElementsAre("mnist-a2"));
-}
-
-TEST_F(OperatorFaults, ConflictsAndErrorsDoNotChangeTheOutcome) {
-    for (const int status : {409, 500, 503, 429}) {
-        for (const char* method : {"PATCH", "POST", "DELETE"}) {
-            Fault fault;
-            fault.method = method;
-            fault.target_contains = "/namespaces/ml/";
-            fault.status = status;
-            fault.skip = status % 3;
-            fault.body = fmt::format(
-                R"({{"kind":"Status","status":"Failure","reason":"{}","message":"on order","code":{}}})",
-                status == 409 ? "Conflict" : "InternalError",
-                status);
-            cluster.api().add_fault(fault);
-        }
-    }
-    Fault lost;
-    lost.method = "POST";
-    lost.target_contains = "/jobs";
-    lost.lose_answer = true;
-    cluster.api().add_fault(lost);
-
-    cluster.add_training_job("mnist", 2, R"(,"runPolicy":{"backoffLimit":1})");
-    ASSERT_TRUE(wait_object(kinds::kJobs, "mnist-a1"));
-    cluster.run_pods("mnist-a1", "node-1");
-    EXPECT_EQ(wait_state("mnist", "False Running"), "False Running");
-    cluster.finish("mnist-a1", 1);
-    ASSERT_TRUE(wait_object(kinds::kJobs, "mnist-a2"));
-    cluster.run_pods("mnist-a2", "node-1");
-    cluster.finish("mnist-a2", 0);
-    EXPECT_EQ(wait_state("mnist", "True Complete"), "True Complete");
-    EXPECT_EQ(cluster.training_job("mnist").status.attempt, 2);
-    EXPECT_EQ(cluster.training_job("mnist").status.restarts, 1);
-    EXPECT_THAT(cluster.names(kinds::kJobs), ElementsAre("mnist-a2"));
-}
-
-TEST_F(OperatorFaults, OperatorRestartDuringJobRestartLosesNothing) {
-    run_job("mnist", 2, R"(,"runPolicy":{"backoffLimit":1})");
-    cluster.hold(kinds::kJobs, "mnist-a1");
-    cluster.finish("mnist-a1", 1);
-    ASSERT_EQ(wait_state("mnist", "False Restarting"), "False Restarting");
-    operator_->signal(SIGKILL);
-    operator_->wait_exit();
-    cluster.let_go(kinds::kJobs, "mnist-a1");
-    start("operator-1");
-    ASSERT_TRUE(wait_object(kinds::kJobs, "mnist-a2"));
-    EXPECT_EQ(cluster.training_job("mnist").status.attempt, 2);
-    EXPECT_EQ(cluster.training_job("mnist").status.restarts, 1);
-}
-
 TEST_F(OperatorFaults, OneOfTwoReplicasActsAndTheOtherTakesOver) {
     ASSERT_FALSE(operator_->wait_control_address().empty());
     RunningOperator::Options options;
@@ -154,16 +94,6 @@ TEST_P(OperatorWithoutRights, ExitsInTimeWithoutEndlessRetries) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Answers, OperatorWithoutRights, ::testing::Values(401, 403, 404));
-
-TEST_F(OperatorFaults, UnreadableObjectDoesNotHideOthers) {
-    const auto made = cluster.api().create(
-        kinds::kTrainingJobs,
-        "ml",
-        R"({"metadata":{"name":"broken"},"spec":{"trainer":"not an object","datasets":7}})");
-    ASSERT_EQ(made.status, 201);
-    run_job("mnist");
-    EXPECT_THAT(operator_->log(), HasSubstr("object cannot be read"));
-}
 
 }  // namespace
 }  // namespace stoker::test

@@ -112,23 +112,5 @@ TEST_F(OperatorKueue, EvictedJobReturnsItsQuotaAndRestartsOnAdmission) {
         "True Succeeded");
 }
 
-TEST_F(OperatorKueue, SuspendedJobLeavesTheQueue) {
-    install_kueue();
-    queue_job("mnist");
-    ASSERT_TRUE(wait_object(kinds::kWorkloads, "trainingjob-mnist"));
-    cluster.change(kinds::kTrainingJobs, "mnist", R"({"spec":{"suspend":true}})");
-    EXPECT_TRUE(wait_gone(kinds::kWorkloads, "trainingjob-mnist"));
-    EXPECT_EQ(wait_state("mnist", "False Suspended"), "False Suspended");
-}
-
-TEST_F(OperatorKueue, QueuedJobWaitsWithoutKueueAndOthersRun) {
-    queue_job("mnist");
-    EXPECT_EQ(wait_state("mnist", "False Queued"), "False Queued");
-    EXPECT_THAT(
-        cluster.message(kinds::kTrainingJobs, "mnist", "Finished"), HasSubstr("not installed"));
-    run_job("other");
-    EXPECT_THAT(cluster.names(kinds::kJobs), ::testing::ElementsAre("other-a1"));
-}
-
 }  // namespace
 }  // namespace stoker::test

@@ -1,4 +1,5 @@
-// Sidecars connected to a real operator: statuses show their reports, and grants reach them.
+// Sidecars connected to a real operator over gRPC: statuses show their reports, grants reach them, and
+// tokens of others are refused.
 #include <atomic>
 #include <fstream>
 
@@ -15,152 +16,12 @@ using ::testing::HasSubstr;
 
 class OperatorSidecars : public OperatorTest {
 protected:
-    // Returns the next non-empty grant.
-    static std::uint64_t next_grant(testing::SidecarClient& sidecar) {
-        control::v1::OperatorMessage message;
-        while (sidecar.receive(message)) {
-            if (message.grants_size() > 0) {
-                return message.grants(0).resident_bytes();
-            }
-        }
-        return 0;
-    }
-
-    // Returns the next pinned revision; "" when the stream ends.
-    static std::string next_pin(testing::SidecarClient& sidecar) {
-        control::v1::OperatorMessage message;
-        while (sidecar.receive(message)) {
-            if (message.pins_size() > 0) {
-                return message.pins(0).revision();
-            }
-        }
-        return "";
-    }
-
     control::Dataset dataset() {
         return control::parse_document<control::Dataset>(
                    cluster.find(kinds::kDatasets, "digits")->text())
             .value();
     }
 };
-
-TEST_F(OperatorSidecars, ReportsAppearInTheStatuses) {
-    run_job("mnist");
-    const auto sidecar = attach("mnist");
-    ASSERT_TRUE(sidecar->report(report_of(1, 60'000)));
-    EXPECT_EQ(wait_condition(kinds::kDatasets, "digits", "Ready", "True Listed"), "True Listed");
-    EXPECT_TRUE(eventually([&] { return dataset().status.cached_bytes == 60'000; }));
-    EXPECT_EQ(dataset().status.total_bytes, 100'000);
-    EXPECT_EQ(dataset().status.samples, 100);
-    EXPECT_EQ(dataset().status.nodes, 1);
-    EXPECT_EQ(
-        wait_condition(kinds::kTrainingJobs, "mnist", "DataReady", "True Listed"), "True Listed");
-    EXPECT_TRUE(eventually([&] {
-        const auto cache = cluster.training_job("mnist").status.cache;
-        return cache && cache->used_bytes == 60'000 && cache->sampled_at.has_value();
-    }));
-}
-
-TEST_F(OperatorSidecars, GrantCoversTheDatasetAndStatesTheReason) {
-    run_job("mnist");
-    const auto sidecar = attach("mnist");
-    ASSERT_TRUE(sidecar->report(report_of(1, 0)));
-    std::uint64_t granted = 0;
-    while (granted == 0 && (granted = next_grant(*sidecar)) == 0) {
-    }
-    EXPECT_GE(granted, 100'000U);
-    EXPECT_EQ(
-        wait_condition(kinds::kTrainingJobs, "mnist", "CacheAllocated", "True Granted"),
-        "True Granted");
-}
-
-TEST_F(OperatorSidecars, QuotaLimitsTheGrantAndIsNamedAsTheReason) {
-    cluster.add(
-        kinds::kCacheQuotas,
-        "quota",
-        R"({"poolRef":{"name":"nvme"},"nominalQuota":"10Ki","borrowingLimit":"0"})");
-    run_job("mnist", 1, R"(,"cache":{"mode":"Fixed","maxBytes":"1Mi"})");
-    const auto sidecar = attach("mnist");
-    ASSERT_TRUE(sidecar->report(report_of(1, 0)));
-    EXPECT_EQ(
-        wait_condition(kinds::kTrainingJobs, "mnist", "CacheAllocated", "True QuotaExhausted"),
-        "True QuotaExhausted");
-    EXPECT_THAT(
-        cluster.message(kinds::kTrainingJobs, "mnist", "CacheAllocated"), HasSubstr("10Ki"));
-    EXPECT_EQ(wait_condition(kinds::kCacheQuotas, "quota", "Active", "True Active"), "True Active");
-    EXPECT_EQ(next_grant(*sidecar), 10U * 1024);
-}
-
-TEST_F(OperatorSidecars, SecondQuotaForAPoolIsADuplicate) {
-    const std::string spec = R"({"poolRef":{"name":"nvme"},"nominalQuota":"1Mi"})";
-    cluster.add(kinds::kCacheQuotas, "a", spec);
-    cluster.add(kinds::kCacheQuotas, "b", spec);
-    EXPECT_EQ(wait_condition(kinds::kCacheQuotas, "a", "Active", "True Active"), "True Active");
-    EXPECT_EQ(
-        wait_condition(kinds::kCacheQuotas, "b", "Active", "False Duplicate"), "False Duplicate");
-    cluster.remove(kinds::kCacheQuotas, "a");
-    EXPECT_EQ(wait_condition(kinds::kCacheQuotas, "b", "Active", "True Active"), "True Active");
-}
-
-TEST_F(OperatorSidecars, GrantsAreRepeatedBeforeExpiry) {
-    run_job("mnist");
-    const auto sidecar = attach("mnist");
-    ASSERT_TRUE(sidecar->report(report_of(1, 0)));
-    std::uint64_t granted = 0;
-    while (granted == 0 && (granted = next_grant(*sidecar)) == 0) {
-    }
-    // The grant is valid for ten seconds and unchanged, but sent again.
-    EXPECT_EQ(next_grant(*sidecar), granted);
-}
-
-TEST_F(OperatorSidecars, QuotesAFailedListingUntilItSucceeds) {
-    run_job("mnist");
-    const auto sidecar = attach("mnist");
-    control::v1::Report report = report_of(1, 0);
-    report.mutable_datasets(0)->set_manifest_state(control::v1::MANIFEST_STATE_FAILED);
-    report.mutable_datasets(0)->set_error("404 NoSuchBucket: bucket");
-    ASSERT_TRUE(sidecar->report(report));
-    EXPECT_EQ(
-        wait_condition(kinds::kDatasets, "digits", "Ready", "False OriginFailed"),
-        "False OriginFailed");
-    EXPECT_THAT(cluster.message(kinds::kDatasets, "digits", "Ready"), HasSubstr("NoSuchBucket"));
-    EXPECT_EQ(
-        wait_condition(kinds::kTrainingJobs, "mnist", "DataReady", "False OriginFailed"),
-        "False OriginFailed");
-    EXPECT_THAT(
-        cluster.message(kinds::kTrainingJobs, "mnist", "DataReady"), HasSubstr("NoSuchBucket"));
-    ASSERT_TRUE(sidecar->report(report_of(2, 0)));
-    EXPECT_EQ(wait_condition(kinds::kDatasets, "digits", "Ready", "True Listed"), "True Listed");
-    EXPECT_EQ(
-        wait_condition(kinds::kTrainingJobs, "mnist", "DataReady", "True Listed"), "True Listed");
-}
-
-TEST_F(OperatorSidecars, SidecarCannotReportForOthers) {
-    run_job("mnist");
-    const std::string other = cluster.add_dataset("other");
-    const std::string pod = FakeCluster::pod_name("mnist-a1", 0);
-    cluster.add_token("token.of.stranger", pod, "node-1");
-    testing::SidecarClient impostor(
-        operator_->wait_control_address(), operator_->ca(), "token.of.stranger");
-    control::v1::Hello hello = testing::make_hello("ml", pod);
-    hello.set_training_job_uid(cluster.uid_of(kinds::kTrainingJobs, "mnist"));
-    hello.mutable_datasets(0)->set_dataset_uid(other);
-    impostor.hello(hello);
-    control::v1::Report report = testing::make_report(1, 999'999);
-    report.mutable_datasets(0)->set_dataset_uid(other);
-    ASSERT_TRUE(impostor.report(report));
-    ASSERT_TRUE(eventually([&] {
-        return operator_->http_body("/metrics")
-                   .find("stoker_control_reports_total{result=\"accepted\"} 1") !=
-               std::string::npos;
-    }));
-    // A valid report at about the same time proves that statuses are being written.
-    run_job("honest");
-    const auto sidecar = attach("honest");
-    ASSERT_TRUE(sidecar->report(report_of(1, 60'000)));
-    EXPECT_TRUE(eventually([&] { return dataset().status.cached_bytes == 60'000; }));
-    EXPECT_EQ(cluster.condition(kinds::kDatasets, "other", "Ready"), "Unknown NotListed");
-}
 
 TEST_F(OperatorSidecars, ServesItsOwnMetrics) {
     run_job("mnist");
@@ -185,14 +46,6 @@ TEST_F(OperatorSidecars, ServesItsOwnMetrics) {
           "stoker_pool_nodes{pool=\"nvme\"} 1"}) {
         EXPECT_THAT(body, HasSubstr(line));
     }
-}
-
-TEST_F(OperatorSidecars, RejectsInvalidToken) {
-    run_job("mnist");
-    testing::SidecarClient stranger(
-        operator_->wait_control_address(), operator_->ca(), "not.a.token");
-    stranger.hello(testing::make_hello("ml", FakeCluster::pod_name("mnist-a1", 0)));
-    EXPECT_EQ(stranger.finish().error_code(), grpc::StatusCode::UNAUTHENTICATED);
 }
 
 // A token names its audience, its pod and its expiry; the hello must match.
@@ -232,53 +85,6 @@ TEST_F(OperatorSidecars, RejectsTokensOfOthers) {
         EXPECT_EQ(thief.finish().error_code(), c.want) << c.token;
     }
     EXPECT_THAT(operator_->http_body("/metrics"), HasSubstr("stoker_control_attached 0"));
-}
-
-// Two nodes list a changing origin at different times.
-TEST_F(OperatorSidecars, PinsOneRevisionAndAnotherOneEndsTheAttempt) {
-    run_job("mnist", 2);
-    const auto first = attach("mnist", 0);
-    const auto second = attach("mnist", 1);
-    control::v1::Report told = report_of(1, 0);
-    told.mutable_datasets(0)->set_read_revision("00000000000000aa");
-    ASSERT_TRUE(first->report(told));
-    EXPECT_EQ(next_pin(*first), "00000000000000aa");
-    EXPECT_EQ(next_pin(*second), "00000000000000aa");
-    const control::TrainingJob job = cluster.training_job("mnist");
-    ASSERT_EQ(job.status.datasets.size(), 1U);
-    EXPECT_EQ(job.status.datasets[0].revision, "00000000000000aa") << "written before it is told";
-    EXPECT_EQ(job.status.datasets[0].revision_attempt, 1);
-    EXPECT_EQ(
-        wait_condition(kinds::kTrainingJobs, "mnist", "OriginUnchanged", "True Unchanged"),
-        "True Unchanged");
-    control::v1::Report changed = report_of(1, 0);
-    changed.mutable_datasets(0)->set_read_revision("00000000000000bb");
-    changed.mutable_datasets(0)->mutable_origin_change()->set_key("cat/7.png");
-    changed.mutable_datasets(0)->mutable_origin_change()->set_keys(1);
-    ASSERT_TRUE(second->report(changed));
-    EXPECT_EQ(
-        wait_condition(kinds::kTrainingJobs, "mnist", "OriginUnchanged", "False OriginChanged"),
-        "False OriginChanged");
-    EXPECT_THAT(
-        cluster.message(kinds::kTrainingJobs, "mnist", "OriginUnchanged"), HasSubstr("cat/7.png"));
-    EXPECT_TRUE(eventually([&] { return cluster.training_job("mnist").status.attempt == 2; }));
-    EXPECT_TRUE(
-        eventually([&] { return cluster.operator_events("mnist").contains("OriginChanged"); }));
-}
-
-TEST_F(OperatorSidecars, NewOperatorPinsTheSameRevision) {
-    run_job("mnist", 2);
-    control::v1::Report told = report_of(1, 0);
-    told.mutable_datasets(0)->set_read_revision("00000000000000aa");
-    const auto first = attach("mnist", 0);
-    ASSERT_TRUE(first->report(told));
-    EXPECT_EQ(next_pin(*first), "00000000000000aa");
-    operator_.reset();
-    start("operator-1");
-    const auto second = attach("mnist", 1);
-    told.mutable_datasets(0)->set_read_revision("00000000000000bb");
-    ASSERT_TRUE(second->report(told));
-    EXPECT_EQ(next_pin(*second), "00000000000000aa");
 }
 
 // Uses the sidecar's own link code, not a test client.

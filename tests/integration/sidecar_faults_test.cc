@@ -1,12 +1,6 @@
-// Faults around a sidecar: bad clients, bad origins, bad disks. None may affect the next client.
+// Bad clients and bad origins of a sidecar. None may affect the next client.
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "tests/integration/sidecar_fixture.h"
 #include "tests/support/test_seed.h"
@@ -31,24 +25,6 @@ protected:
         SampleClient client{config.socket_path};
         const auto welcome = client.hello(hello);
         return welcome ? Error{ErrorCode::kInternal, "welcomed"} : welcome.error();
-    }
-
-    [[nodiscard]] std::vector<std::filesystem::path> segments() const {
-        std::vector<std::filesystem::path> paths;
-        for (const auto& entry : std::filesystem::directory_iterator{
-                 config.datasets[0].client_directory + "/segments"}) {
-            paths.push_back(entry.path());
-        }
-        return paths;
-    }
-
-    // Overwrites the middle of every segment.
-    void damage_segments() const {
-        for (const auto& path : segments()) {
-            std::fstream file{path, std::ios::in | std::ios::out | std::ios::binary};
-            file.seekp(static_cast<std::streamoff>(std::filesystem::file_size(path) / 64));
-            file << std::string(2000, '!');
-        }
     }
 };
 
@@ -130,26 +106,6 @@ TEST_F(SidecarFaults, AnswersBadRequestsAndKeepsTheSession) {
     EXPECT_TRUE(client.plan(1, {}).has_value());
 }
 
-TEST_F(SidecarFaults, RefusesAPlanThatIsNotASealedMemfdOfItsLength) {
-    start();
-    SampleClient client = connect(6);
-    const auto refused = [&client](int fd, std::uint64_t count) {
-        client.send(local::Plan{1, count, 0}, fd);
-        const auto answer = client.receive();
-        return answer && std::holds_alternative<local::ErrorReply>(answer->message);
-    };
-    EXPECT_TRUE(refused(-1, 1));
-    const UniqueFd unsealed{::memfd_create("plan", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
-    const std::uint64_t id = 1;
-    ASSERT_EQ(::write(unsealed.get(), &id, sizeof(id)), static_cast<ssize_t>(sizeof(id)));
-    EXPECT_TRUE(refused(unsealed.get(), 1));
-    const UniqueFd file{::open("/proc/self/exe", O_RDONLY | O_CLOEXEC)};
-    EXPECT_TRUE(refused(file.get(), 1));
-    EXPECT_TRUE(refused(sealed_ids({1, 2}).get(), 3));
-    EXPECT_TRUE(refused(sealed_ids({1, 2}).get(), std::uint64_t{1} << 60U));
-    EXPECT_TRUE(client.plan(1, {1, 2}).has_value());
-}
-
 TEST_F(SidecarFaults, RefusesAPlanWithoutAStream) {
     start();
     SampleClient client = connect(0);
@@ -173,41 +129,6 @@ TEST_F(SidecarFaults, FreesTheResourcesOfAClientThatDiesDuringAFetch) {
     expect_service();
 }
 
-TEST_F(SidecarFaults, ReportsAnOutageOfTheOriginAndRecovers) {
-    start();
-    SampleClient client = connect();
-    origin->fail_with(Error{ErrorCode::kUnavailable, "503 Slow Down for 'train/7'"});
-    const auto failed = client.fetch({7});
-    ASSERT_TRUE(failed.has_value());
-    EXPECT_EQ(failed->statuses.at(0), FetchStatus::kOriginError);
-    EXPECT_EQ(failed->message, "503 Slow Down for 'train/7'");
-    origin->fail_with(std::nullopt);
-    EXPECT_EQ(client.get(7).value(), data.payload(domain::SampleId{7}));
-}
-
-TEST_F(SidecarFaults, PrefetchContinuesAfterAnOutageOfTheOrigin) {
-    start();
-    SampleClient client = connect(2);
-    origin->fail_with(Error{ErrorCode::kUnavailable, "503"});
-    ASSERT_TRUE(client.plan(1, all()).has_value());
-    ASSERT_TRUE(eventually([&] { return status().counters.origin_failures > 0; }));
-    origin->fail_with(std::nullopt);
-    EXPECT_TRUE(eventually([&] { return status().bytes.resident_samples == 200; }));
-}
-
-TEST_F(SidecarFaults, AMissingObjectFailsOnlyItsOwnSample) {
-    start();
-    SampleClient client = connect();
-    const std::string key{data.manifest().sample(domain::SampleId{5}).key};
-    origin->fail_key(key, {ErrorCode::kNotFound, "404 for '" + key + "'"});
-    const auto fetched = client.fetch({4, 5, 6});
-    ASSERT_TRUE(fetched.has_value());
-    EXPECT_EQ(
-        fetched->statuses,
-        (std::vector{FetchStatus::kReady, FetchStatus::kOriginError, FetchStatus::kReady}));
-    EXPECT_NE(fetched->message.find(key), std::string::npos);
-}
-
 TEST_F(SidecarFaults, FetchesASampleAgainWhoseBytesDoNotMatchTheStoredChecksum) {
     start();
     SampleClient client = connect();
@@ -218,18 +139,6 @@ TEST_F(SidecarFaults, FetchesASampleAgainWhoseBytesDoNotMatchTheStoredChecksum) 
     EXPECT_EQ(origin->fetches_of(domain::SampleId{5}), 3U);
     EXPECT_EQ(status().origin_requests, 5U);
     EXPECT_EQ(client.get(5).value(), data.payload(domain::SampleId{5}));
-}
-
-TEST_F(SidecarFaults, ReportsListingErrorsToTheClientAndRetries) {
-    origin_error = Error{ErrorCode::kForbidden, "403 AccessDenied: bucket 'mnist'"};
-    start();
-    SampleClient client{config.socket_path};
-    const auto refused = client.hello("train");
-    ASSERT_FALSE(refused.has_value());
-    EXPECT_EQ(refused.error(), *origin_error);
-    origin->fail_with(std::nullopt);
-    EXPECT_TRUE(
-        eventually([&] { return SampleClient{config.socket_path}.hello("train").has_value(); }));
 }
 
 TEST_F(SidecarFaults, ExplainsAnEmptyDatasetAndAMissingETag) {
@@ -255,91 +164,6 @@ TEST_F(SidecarFaults, ExplainsAnEmptyDatasetAndAMissingETag) {
             return message.find(words) != std::string::npos;
         })) << message;
     }
-}
-
-TEST_F(SidecarFaults, KeepsOddKeysUnchanged) {
-    start();
-    ASSERT_TRUE(
-        eventually([&] { return status().manifest_state == control::ManifestState::kReady; }));
-    stop();
-    std::filesystem::remove_all(config.datasets[0].directory);
-    origin_error = Error{ErrorCode::kUnavailable, "not yet"};
-    start();
-    std::vector<domain::ListedObject> objects;
-    for (const char* key : {"a b.png", "ü/ß.png", "100%.png", "1+1.png", "../up.png", "q?x=1&y"}) {
-        objects.push_back({key, 3, "etag"});
-    }
-    origin->list_instead(objects);
-    origin->fail_with(std::nullopt);
-    ASSERT_TRUE(
-        eventually([&] { return SampleClient{config.socket_path}.hello("train").has_value(); }));
-    SampleClient client = connect();
-    EXPECT_EQ(client.welcome().sample_count, objects.size());
-    const auto fetched = client.fetch({0});  // the fake has no such object
-    ASSERT_TRUE(fetched.has_value());
-    EXPECT_NE(fetched->message.find("../up.png"), std::string::npos) << fetched->message;
-}
-
-TEST_F(SidecarFaults, FetchesADamagedSegmentAgainAndServesNoWrongByte) {
-    start();
-    SampleClient client = connect();
-    read_all(client, all(), 1);
-    damage_segments();
-    read_all(client, all(), 2);
-    EXPECT_GT(status().counters.corrupt_samples, 0U);
-}
-
-TEST_F(SidecarFaults, FindsDamageFromAnOutageAfterAReboot) {
-    start();
-    {
-        SampleClient client = connect();
-        read_all(client, all(), 1);
-    }
-    stop();
-    damage_segments();
-    boot_id = "boot-2";
-    // The store was closed cleanly and checks nothing; the reader's checksum finds the damage.
-    start();
-    SampleClient client = connect();
-    read_all(client, all(), 2);
-}
-
-TEST_F(SidecarFaults, ReplacesANodeDirectoryOfAnotherVersion) {
-    start();
-    {
-        SampleClient client = connect();
-        read_all(client, all(), 1);
-    }
-    stop();
-    for (const auto& path : segments()) {
-        std::fstream file{path, std::ios::in | std::ios::out | std::ios::binary};
-        file.seekp(8);
-        file.put(99);  // the format version
-    }
-    start();
-    SampleClient client = connect();
-    read_all(client, all(), 2);
-    EXPECT_EQ(origin->fetches(), 200U);
-}
-
-TEST_F(SidecarFaults, RepairsATruncatedNodeDirectory) {
-    start();
-    {
-        SampleClient client = connect();
-        read_all(client, all(), 1);
-    }
-    stop();
-    for (const auto& path : segments()) {
-        std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
-    }
-    for (const auto& entry : std::filesystem::directory_iterator{config.datasets[0].directory}) {
-        if (entry.path().filename().string().starts_with("manifest.")) {
-            std::filesystem::resize_file(entry.path(), entry.file_size() / 2);
-        }
-    }
-    start();
-    SampleClient client = connect();
-    read_all(client, all(), 2);
 }
 
 TEST_F(SidecarFaults, SendsClientsToTheOriginWhenTheDiskIsFull) {

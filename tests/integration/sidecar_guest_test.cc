@@ -19,34 +19,6 @@ local::Begin begin_of(const std::string& job) {
 
 class SidecarGuest : public SidecarGuestTest {};
 
-TEST_F(SidecarGuest, ReadsSamplesFetchedByTheOwnersSidecar) {
-    show_to("team-a");
-    start_serving();
-    Guest& guest = invite("team-a");
-    SampleClient client = connect_to(guest, 9);
-    EXPECT_EQ(client.welcome().directory, domain::data_folder(view("team-a")));
-    read_all(client, all(), 0);
-    EXPECT_EQ(guest.role(), sidecar::Role::kFollowing);
-    EXPECT_EQ(guest.origin->fetches(), 0U);
-    EXPECT_EQ(guest.origin->listings(), 0U);
-    EXPECT_EQ(origin->fetches(), all().size());
-}
-
-TEST_F(SidecarGuest, NeverLeadsLocksOrWrites) {
-    Guest& guest = invite("team-a");
-    SampleClient client{guest.config.socket_path};
-    ASSERT_TRUE(eventually([&] { return !guest.error().empty(); }));
-    EXPECT_FALSE(client.hello("train", 9).has_value()) << "it has a key, and reads the origin";
-    EXPECT_EQ(guest.role(), sidecar::Role::kFollowing);
-    EXPECT_FALSE(std::filesystem::exists(domain::control_folder(view("team-a"))));
-    EXPECT_TRUE(std::filesystem::is_empty(domain::data_folder(node())));
-    start();
-    EXPECT_TRUE(
-        eventually([&] { return status().manifest_state == control::ManifestState::kReady; }));
-    EXPECT_TRUE(eventually([&] { return guest.error().empty(); }));
-    read_all(client = connect_to(guest, 9), {1, 2, 3}, 0);
-}
-
 TEST_F(SidecarGuest, OwnersSidecarIsInUseWhileAGuestIsConnected) {
     const auto is_in_use = [this] {
         return running->ask([](sidecar::Sidecar& sidecar) { return sidecar.is_in_use(); });
@@ -93,21 +65,6 @@ TEST_F(SidecarGuest, AValidGrantCountsAsUse) {
     EXPECT_FALSE(is_in_use_with(std::nullopt)) << "nobody granted it";
 }
 
-TEST_F(SidecarGuest, NeedsNoKeyOfItsOwn) {
-    show_to("team-a");
-    start_serving();
-    origin_error = Error{ErrorCode::kForbidden, "403 AccessDenied"};
-    SampleClient client = connect_to(invite("team-a"), 9);
-    read_all(client, {1, 2, 3}, 0);
-}
-
-TEST_F(SidecarGuest, OpensAGuestSocketForALaterGuest) {
-    start_serving();
-    Guest& guest = invite("team-a");
-    SampleClient client = connect_to(guest, 9);
-    read_all(client, {1, 2, 3}, 0);
-}
-
 TEST_F(SidecarGuest, WithoutAKeyIsReadyOnceALeaderServes) {
     origin_has_key = false;
     Guest& guest = invite("team-a");
@@ -146,51 +103,6 @@ TEST_F(SidecarGuest, WithoutAKeyFetchesWaitForTheNextLeader) {
     ASSERT_TRUE(answer.has_value()) << answer.error().message;
     EXPECT_EQ(answer->statuses[0], local::FetchStatus::kReady);
     read_all(client, all(), 1);
-}
-
-TEST_F(SidecarGuest, WithAKeyClientsReadAtTheOriginWhileNobodyLeads) {
-    show_to("team-a");
-    start_serving();
-    Guest& guest = invite("team-a");
-    SampleClient client = connect_to(guest, 9);
-    stop();
-    ASSERT_TRUE(eventually([&] { return !guest.error().empty(); }));
-    const auto fetched = client.fetch({100});
-    ASSERT_TRUE(fetched.has_value());
-    EXPECT_EQ(fetched->statuses[0], local::FetchStatus::kReadAtOrigin);
-    EXPECT_TRUE(guest.is_ready());
-}
-
-TEST_F(SidecarGuest, WithoutAKeyRetriesSamplesThatTheLeaderFailedToFetch) {
-    show_to("team-a");
-    start_serving();
-    origin_has_key = false;
-    Guest& guest = invite("team-a");
-    SampleClient client = connect_to(guest, 9);
-    origin->fail_with(Error{ErrorCode::kResourceExhausted, "too large for now"});
-    auto fetched = std::async(std::launch::async, [&] { return client.fetch({100}); });
-    ASSERT_TRUE(eventually([&] { return origin->fetches() >= 2; })) << "it is asked for again";
-    origin->fail_with(std::nullopt);
-    const auto answer = fetched.get();
-    ASSERT_TRUE(answer.has_value()) << answer.error().message;
-    EXPECT_EQ(answer->statuses[0], local::FetchStatus::kReady);
-}
-
-TEST_F(SidecarGuest, FollowsTheNextLeaderAndRepeatsItsPlan) {
-    show_to("team-a");
-    start_serving();
-    Guest& guest = invite("team-a");
-    FakeOrigin* next_origin = nullptr;
-    auto next_config = config;
-    next_config.socket_path = folder.path() + "/next.sock";
-    const auto next = run(next_config, next_origin);
-    SampleClient client = connect_to(guest, 9);
-    ASSERT_TRUE(client.plan(1, all()).has_value());
-    read_all(client, {0, 1, 2, 3}, 1);
-    stop();
-    read_all(client, all(), 1);
-    EXPECT_EQ(guest.role(), sidecar::Role::kFollowing);
-    EXPECT_EQ(guest.origin->fetches(), 0U);
 }
 
 TEST_F(SidecarGuest, SpeaksForJobsOfItsOwnNamespaceOnly) {
@@ -240,17 +152,6 @@ TEST_F(SidecarGuest, AllClientsOfOneGuestSocketAreOneParty) {
     }
     EXPECT_EQ(refused, 16U) << "whatever sidecars they say that they are";
     EXPECT_TRUE(connect(5).plan(1, all()).has_value());
-}
-
-TEST_F(SidecarGuest, TheGuestSocketClosesWhenItsFolderIsDeleted) {
-    show_to("team-a");
-    start_serving();
-    Guest& guest = invite("team-b");
-    SampleClient client = connect_to(guest, 9);
-    read_all(client, {1, 2}, 0);
-    std::filesystem::remove_all(domain::guests_folder(node()) + "/team-b");
-    EXPECT_TRUE(eventually([&] { return !guest.error().empty(); }));
-    EXPECT_TRUE(is_open("team-a"));
 }
 
 TEST_F(SidecarGuest, TheStartupProbeOfAPodWithoutAKeyWaitsForALeader) {

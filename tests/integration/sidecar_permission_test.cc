@@ -39,23 +39,6 @@ protected:
     }
 };
 
-TEST_F(SidecarPermission, AnotherJobReadsOneObjectBeforeItUsesTheCache) {
-    start_both();
-    SampleClient client = connect_second(9);
-    EXPECT_EQ(second_permission(), sidecar::AccessProof::State::kProven);
-    EXPECT_EQ(second_origin->fetches(), 1U);
-    read_all(client, all(), 0);
-    connect_second(10).close();
-    EXPECT_EQ(second_origin->fetches(), 1U) << "once for all its clients";
-}
-
-TEST_F(SidecarPermission, APodOfTheSameJobHasTheSameKey) {
-    second_config.job = config.job;
-    start_both();
-    connect_second(9).close();
-    EXPECT_EQ(second_origin->fetches(), 0U);
-}
-
 TEST_F(SidecarPermission, ARefusedFollowerGetsNothingUntilItIsAllowed) {
     start_both();
     refuse_second();
@@ -67,22 +50,6 @@ TEST_F(SidecarPermission, ARefusedFollowerGetsNothingUntilItIsAllowed) {
     EXPECT_EQ(origin->fetches(), 0U) << "fetched with the leader's key";
     second_origin->fail_with(std::nullopt);
     EXPECT_TRUE(eventually([&] { return hello_second().has_value(); }));
-}
-
-TEST_F(SidecarPermission, ALeaderThatMayNotListReleasesTheLead) {
-    origin_error = kRefusal;
-    start();
-    ASSERT_TRUE(
-        eventually([&] { return status().manifest_state == control::ManifestState::kFailed; }));
-    EXPECT_EQ(first_role(), sidecar::Role::kLeading) << "nobody else is there";
-    origin_error.reset();
-    second = run(second_config, second_origin);
-    ASSERT_TRUE(eventually([&] { return second_role() == sidecar::Role::kLeading; }));
-    SampleClient client = connect_second(9);
-    read_all(client, {1, 2, 3}, 0);
-    ASSERT_TRUE(eventually([&] { return first_role() == sidecar::Role::kFollowing; }));
-    SampleClient own{config.socket_path};
-    EXPECT_FALSE(own.hello("train", 1).has_value()) << "its own key reads nothing";
 }
 
 TEST_F(SidecarPermission, ALeaderWithARevokedKeyReleasesTheLead) {

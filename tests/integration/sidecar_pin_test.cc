@@ -40,31 +40,5 @@ TEST_F(SidecarPin, TrainersReadThePinnedRevision) {
     expect_sample(client, 7);
 }
 
-TEST_F(SidecarPin, ReportsTheFirstKeyThatDiffers) {
-    run("", kPinned);
-    const wire::DatasetReport told = listed();
-    wire::ManifestMarks marks = told.marks();
-    marks.set_digests(7, ~marks.digests(7));  // of samples 13 and 14
-    pin("00000000000000aa", marks);
-    EXPECT_TRUE(reports([](const wire::DatasetReport& report) {
-        return report.has_origin_change() && report.origin_change().key() == "0013" &&
-               report.origin_change().keys() == 2;
-    }));
-    pin(told.read_revision(), told.marks());
-    SampleClient client = connect(1);
-    expect_sample(client, 7);
-}
-
-TEST_F(SidecarPin, ReportsAnOverwrittenObject) {
-    run();
-    listed();
-    SampleClient client = connect(1);
-    s3.put("mnist", "train/0041", "another one");
-    EXPECT_FALSE(client.get(41).has_value());
-    EXPECT_TRUE(
-        reports([](const wire::DatasetReport& report) { return report.changed_key() == "0041"; }));
-    expect_sample(client, 7);
-}
-
 }  // namespace
 }  // namespace stoker::test

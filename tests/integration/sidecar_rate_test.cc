@@ -52,27 +52,6 @@ TEST_F(SidecarRate, StaysWithinTheGrantedRateAndFinishesTheEpoch) {
     EXPECT_EQ(origin_bytes(), kTotalBytes) << "each sample once, whatever waited";
 }
 
-// Two trainers without plans: every fetch is on demand, and the rate still holds.
-TEST_F(SidecarRate, ManyWaitersStayWithinTheRateTogether) {
-    constexpr std::uint64_t kRate = kTotalBytes / 3;
-    const SystemClock clock;
-    ASSERT_NO_FATAL_FAILURE(run_at(kRate));
-    const TimePoint begin = clock.now();
-    const auto read = [&](std::uint64_t first) {
-        SampleClient client = connect(0);
-        for (std::uint64_t id = first; id < kObjects; id += 2) {
-            ASSERT_NO_FATAL_FAILURE(expect_sample(client, id));
-        }
-    };
-    std::thread other{[&] { read(1); }};
-    read(0);
-    other.join();
-    const auto taken = static_cast<double>(origin_bytes());
-    const std::chrono::duration<double> passed = clock.now() - begin;
-    EXPECT_LE(taken, (2 + passed.count()) * kRate + kObjectBytes);
-    EXPECT_EQ(origin_bytes(), kTotalBytes);
-}
-
 // At the first rate the epoch would take eight minutes.
 TEST_F(SidecarRate, LiftingTheLimitReleasesWaitingFetches) {
     ASSERT_NO_FATAL_FAILURE(run_at(kObjectBytes));

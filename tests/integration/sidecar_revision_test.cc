@@ -93,12 +93,6 @@ TEST_F(SidecarRevision, TrainersWaitForThePin) {
     read_all(client, {1, 2, 3}, 0);
 }
 
-TEST_F(SidecarRevision, DoesNotWaitForAPinThatIsAlreadyKnown) {
-    start();
-    pin(*running, pin_of_data());
-    EXPECT_EQ(begin(config.socket_path, 1).get(), data.manifest().revision().value());
-}
-
 TEST_F(SidecarRevision, ListsAgainIfThePinDiffers) {
     listed = overwritten();
     start();
@@ -137,13 +131,6 @@ TEST_F(SidecarRevision, ADeadOperatorStopsNoTrainerAndALatePinCounts) {
     read_all(client, {4, 5, 6}, 0);
 }
 
-TEST_F(SidecarRevision, ReadsAnUnpinnedDatasetAtOnce) {
-    config.datasets[0].pinned = false;
-    start();
-    SampleClient client = connect(1);
-    read_all(client, {1, 2, 3}, 0);
-}
-
 // The leader's revision stays while its trainers use it.
 TEST_F(SidecarRevision, ALeaderOfAnotherJobKeepsItsRevision) {
     config.datasets[0].pinned = false;
@@ -170,20 +157,6 @@ TEST_F(SidecarRevision, AnotherPodsTrainersDoNotWaitForOurPin) {
     ASSERT_TRUE(eventually([&] { return change(*running).has_value(); }));
     second = run(second_config, second_origin);
     EXPECT_EQ(begin(second_config.socket_path, 9).get(), pin_of(overwritten()).revision.value());
-}
-
-TEST_F(SidecarRevision, AFollowerThatTakesTheLeadDoesNotWaitAgain) {
-    start();
-    pin(*running, pin_of_data());
-    ASSERT_TRUE(
-        eventually([&] { return status().manifest_state == control::ManifestState::kReady; }));
-    second = run(second_config, second_origin);
-    pin(*second, pin_of_data());
-    SampleClient client = connect_second(9);
-    stop();
-    ASSERT_TRUE(eventually([&] { return second_role() == sidecar::Role::kLeading; }));
-    read_all(client, {1, 2, 3}, 0);
-    EXPECT_EQ(second_origin->listings(), 0U);
 }
 
 TEST_F(SidecarRevision, ReportsAnObjectThatChangedDuringTheRun) {

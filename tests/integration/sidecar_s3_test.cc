@@ -89,17 +89,6 @@ protected:
     std::map<std::string, std::string> objects;  // in the order of the ids
 };
 
-TEST_F(SidecarS3, FirstEpochCostsOneGetPerSampleAndLaterOnesNone) {
-    put_equal_objects();
-    const auto sidecar = run("one");
-    SampleClient client = connect("one", 1);
-    run_epoch(client, shuffled(1), 1);
-    EXPECT_EQ(s3.request_count("get"), kObjects);
-    run_epoch(client, shuffled(2), 2);
-    EXPECT_EQ(s3.request_count("get"), kObjects);
-    EXPECT_EQ(s3.request_count("list"), 1U);
-}
-
 TEST_F(SidecarS3, HalfTheBytesGrantedCostsHalfTheGetsInEveryLaterEpoch) {
     put_equal_objects();
     // 512 bytes and their header make a record of 576.
@@ -111,27 +100,6 @@ TEST_F(SidecarS3, HalfTheBytesGrantedCostsHalfTheGetsInEveryLaterEpoch) {
         s3.clear_requests();
         run_epoch(client, shuffled(epoch), epoch);
         EXPECT_EQ(s3.request_count("get"), kObjects / 2);
-    }
-}
-
-TEST_F(SidecarS3, TwoRanksOfTwoPodsShareADirectoryAndItsGets) {
-    put_equal_objects();
-    const std::string half = fmt::format("  grant: {}\n  window: 1Mi\n", 576 * kObjects / 2);
-    const auto leader = run("leader", half);
-    SampleClient first = connect("leader", 1);
-    const auto follower = run("follower", half);
-    SampleClient second = connect("follower", 2);
-    for (std::uint64_t epoch = 1; epoch <= 3; ++epoch) {
-        s3.clear_requests();
-        const auto order = shuffled(epoch);
-        const auto middle = order.begin() + kObjects / 2;
-        const std::vector<std::uint64_t> mine{order.begin(), middle};
-        const std::vector<std::uint64_t> theirs{middle, order.end()};
-        std::thread other{[&] { run_epoch(second, theirs, epoch); }};
-        run_epoch(first, mine, epoch);
-        other.join();
-        const double wanted = epoch == 1 ? kObjects : kObjects / 2.0;
-        EXPECT_NEAR(static_cast<double>(s3.request_count("get")), wanted, wanted / 100);
     }
 }
 
@@ -168,15 +136,6 @@ TEST_F(SidecarS3, AChangedObjectIsAnErrorThatNamesIt) {
     EXPECT_NE(fetched->message.find("a.png"), std::string::npos) << fetched->message;
 }
 
-TEST_F(SidecarS3, RetriesAnOverloadedServer) {
-    put_equal_objects();
-    s3.add_fault(parse_fault("operation=get,status=503,times=40").value());
-    const auto sidecar = run("one");
-    SampleClient client = connect("one", 1);
-    run_epoch(client, shuffled(1), 1);
-    EXPECT_EQ(s3.request_count("get"), kObjects + 40);
-}
-
 TEST_F(SidecarS3, LeavesAHugeObjectToTheClient) {
     put("huge.bin", std::string(std::size_t{3} << 20U, 'x'));
     put("small.bin", "small");
@@ -188,11 +147,6 @@ TEST_F(SidecarS3, LeavesAHugeObjectToTheClient) {
         fetched->statuses,
         (std::vector{local::FetchStatus::kReadAtOrigin, local::FetchStatus::kReady}));
     EXPECT_EQ(s3.request_count("get"), 1U);
-}
-
-TEST_F(SidecarS3, ReportsAnEmptyDataset) {
-    const auto sidecar = run("one");
-    EXPECT_NE(refusal("one").message.find("empty"), std::string::npos);
 }
 
 TEST_F(SidecarS3, ReportsAMissingBucketInTheServersWords) {

@@ -177,28 +177,6 @@ void FakeCluster::finish(const std::string& job, int exit_code) {
             now_text()));
 }
 
-void FakeCluster::hold(const ResourceKind& kind, const std::string& name) {
-    change(kind, name, R"({"metadata":{"finalizers":["test/hold"]}})");
-}
-
-void FakeCluster::let_go(const ResourceKind& kind, const std::string& name) {
-    change(kind, name, R"({"metadata":{"finalizers":null}})");
-}
-
-void FakeCluster::add_event(
-    const std::string& job, const std::string& reason, const std::string& message) {
-    const std::string body = fmt::format(
-        R"({{{},"involvedObject":{{"kind":"Job","name":"{}","uid":"{}"}},"reason":"{}","message":"{}","lastTimestamp":"{}"}})",
-        metadata(job + ".1"),
-        job,
-        uid_of(kinds::kJobs, job),
-        reason,
-        message,
-        now_text());
-    const auto made = api_.create(kCoreEvents, kNamespace, body);
-    STOKER_CHECK(made.status == 201, made.body.c_str());
-}
-
 std::set<std::string> FakeCluster::operator_events(const std::string& training_job) {
     std::set<std::string> reasons;
     const auto events =
@@ -214,40 +192,6 @@ std::set<std::string> FakeCluster::operator_events(const std::string& training_j
 void FakeCluster::add_token(
     const std::string& token, const std::string& pod, const std::string& node) {
     add_token(token, fmt::format("{}:default", kNamespace), pod, node);
-}
-
-std::optional<Json> FakeCluster::find_filler(const std::string& ns, const std::string& node) {
-    const auto jobs =
-        api_.with_model([](ApiServerModel& model) { return model.all(kinds::kJobs); });
-    for (const auto& [key, job] : jobs) {
-        if (key.ns == ns &&
-            control::string_at(job.value(), {"metadata", "annotations", "stoker.dev/node"}) ==
-                node) {
-            return job;
-        }
-    }
-    return std::nullopt;
-}
-
-std::string FakeCluster::run_filler(const std::string& ns, const std::string& node) {
-    const std::optional<Json> job = find_filler(ns, node);
-    if (!job) {
-        return "";
-    }
-    const std::string name = control::string_at(job->value(), {"metadata", "name"});
-    const web::json::value& spec = job->value().at("spec").at("template");
-    web::json::value pod = spec;
-    pod["metadata"]["name"] = web::json::value::string(name + "-x");
-    pod["metadata"]["labels"]["batch.kubernetes.io/job-name"] = web::json::value::string(name);
-    pod["spec"]["nodeName"] = web::json::value::string(node);
-    const auto made = api_.create(kinds::kPods, ns, pod.serialize());
-    STOKER_CHECK(made.status == 201, made.body.c_str());
-    set_status(
-        kinds::kPods,
-        {ns, name + "-x"},
-        R"({"phase":"Running","conditions":[{"type":"Ready","status":"True"}]})");
-    add_token("token.of." + name + "-x", ns + ":default", name + "-x", node);
-    return name + "-x";
 }
 
 std::string FakeCluster::add_node_program(const std::string& node) {

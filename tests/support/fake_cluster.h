@@ -52,20 +52,10 @@ public:
     static std::string pod_name(const std::string& job, int rank);
     // Makes all pods succeed, or one fail with `exit_code`, and the Job with it.
     void finish(const std::string& job, int exit_code);
-    // Adds another controller's finalizer, which keeps a deleted object until let_go().
-    void hold(const control::ResourceKind& kind, const std::string& name);
-    void let_go(const control::ResourceKind& kind, const std::string& name);
-    // Writes an Event about that Job as the Job controller.
-    void add_event(const std::string& job, const std::string& reason, const std::string& message);
     // Reasons of the operator's Events about that TrainingJob.
     std::set<std::string> operator_events(const std::string& training_job);
     // A service account token as the kubelet projects it into that pod.
     void add_token(const std::string& token, const std::string& pod, const std::string& node);
-    // Plays Job controller and kubelet for the Dataset's filler on that node: its pod runs with token
-    // "token.of.<pod>". Returns the pod's name; "" if there is no such Job.
-    std::string run_filler(const std::string& ns, const std::string& node);
-    // The Job of the Dataset's filler on that node.
-    std::optional<control::Json> find_filler(const std::string& ns, const std::string& node);
     // The token of the node program's pod on that node.
     std::string add_node_program(const std::string& node);
 

@@ -53,11 +53,6 @@ void FakeOperator::on_message(std::function<void(const control::v1::SidecarMessa
     listener_ = std::move(listener);
 }
 
-std::vector<control::v1::SidecarMessage> FakeOperator::heard() {
-    const std::scoped_lock lock{mutex_};
-    return heard_;
-}
-
 grpc::Status FakeOperator::Attach(grpc::ServerContext* /*context*/, Stream* stream) {
     control::v1::SidecarMessage message;
     while (stream->Read(&message)) {

@@ -43,9 +43,6 @@ public:
     // Called with each message received from now on, one at a time, on other threads.
     void on_message(std::function<void(const control::v1::SidecarMessage&)> listener);
 
-    // All received messages, in order of arrival.
-    [[nodiscard]] std::vector<control::v1::SidecarMessage> heard();
-
     // False: no report met `condition`, neither before nor within a minute.
     template <class Condition>
     [[nodiscard]] bool wait_report(Condition condition) {

@@ -281,6 +281,10 @@ ControlOutcome ControlWorld::run() {
     schedule_.run_in(seconds{1}, [this] { check(); });
     while (accusation_.empty() && step(faults_end_)) {
     }
+    return come_to_rest();
+}
+
+ControlOutcome ControlWorld::come_to_rest() {
     heal();
     const TimePoint bound = schedule_.now() + kLivenessBound;
     TimePoint rests_since = schedule_.now();

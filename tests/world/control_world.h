@@ -41,6 +41,8 @@ public:
     [[nodiscard]] const std::vector<std::string>& log() const { return schedule_.log(); }
 
 private:
+    friend class ControlScenario;  // a script instead of the seed's faults
+
     struct Dataset {
         ObjectKey key;
         Bytes total{};
@@ -97,6 +99,7 @@ private:
     void sweep(ControlNode& node, const control::SweepOrder& order);
     bool step(TimePoint end);
     void heal();
+    ControlOutcome come_to_rest();
     ControlOutcome outcome();
     void accuse(std::string words);
     void count(const std::string& what);

@@ -125,6 +125,8 @@ void SiteOrigin::fetch(sidecar::OriginFetch request, OriginSite::Answer done) {
             reader_.name(),
             fmt::format("{} on {}", request.key, watch_.node),
             watch_.is_on_node(site_.id_of(request.key)));
+    } else {
+        ++oracle_.counts["proofs of access"];
     }
     pending_[id] = {std::move(done), request.key, is_leaders};
     site_.fetch(

@@ -21,8 +21,9 @@ constexpr std::uint64_t kStepsMax = 20'000'000;
 
 }  // namespace
 
-World::World(std::uint64_t seed, Size size)
+World::World(std::uint64_t seed, Size size, std::optional<Script> script)
     : seed_(seed),
+      script_(std::move(script)),
       schedule_(seed) {
     schedule_.hide(folder_.path());
     schedule_.set_speaker("world");
@@ -63,7 +64,13 @@ void World::make_plan(Size size) {
     plan_.samples = 8 + luck.below(350);
     plan_.sample_bytes_max = 1000 + luck.below(40'000);
     plan_.faults_end = schedule_.draw(seconds{300}, seconds{600});
-    draw_faults();
+    if (script_) {
+        plan_.samples = script_->samples;
+        plan_.sample_bytes_max = 20'000;
+        plan_.faults_end = script_->lasts;
+    } else {
+        draw_faults();
+    }
     dataset_ = std::make_unique<test::Dataset>(
         test::Dataset::random(plan_.samples, plan_.sample_bytes_max, luck()));
     oracle_ = std::make_unique<Oracle>(schedule_, *dataset_);
@@ -78,6 +85,10 @@ void World::make_plan(Size size) {
     };
     fair_.latency = schedule_.draw_scale(milliseconds{1}, milliseconds{300});
     fair_.bytes_per_second = std::pow(10.0, 5 + 3 * luck.unit());
+    if (script_) {
+        fair_.latency = milliseconds{20};
+        fair_.bytes_per_second = 3e5;
+    }
     site_->weather = fair_;
     slowest_task_ = schedule_.draw_scale(microseconds{10}, milliseconds{200});
     schedule_.set_lag(schedule_.draw_scale(microseconds{10}, milliseconds{20}));
@@ -136,6 +147,11 @@ void World::make_jobs() {
         if (i > 0 && luck.below(4) == 0) {
             job.guest_of = fmt::format("team-{}", luck.below(2));
         }
+        if (script_) {
+            const bool is_guest = script_->last_job_is_guest && i + 1 == plan_.jobs;
+            job.contract = script_->contract;
+            job.guest_of = is_guest ? "team-0" : "";
+        }
         job.seed = 7 + i;
         job.batch = 1 + static_cast<std::uint32_t>(luck.below(16));
         job.steps_together = luck.below(2) == 0;
@@ -151,6 +167,9 @@ void World::make_pods() {
         // Pods of one dataset may have other windows: a new leader may find more than its own holds.
         pods_[i].config.datasets[0].window_bytes =
             schedule_.draw_chance(0.2) ? Bytes{window.count() / 4} : window;
+        if (script_) {
+            follow_script(pods_[i]);
+        }
         place(pods_[i], nodes_[i % nodes_.size()]);
     }
     for (Pod& pod : pods_) {
@@ -158,7 +177,8 @@ void World::make_pods() {
         schedule_.run_in(
             schedule_.draw(Duration{}, seconds{3}), [this, &pod] { start_sidecar(pod); });
         // Some trainers come late: their sidecars have no session until then.
-        const Duration latest = schedule_.draw_chance(0.5) ? seconds{300} : seconds{3};
+        const bool comes_late = schedule_.draw_chance(0.5) && !script_;
+        const Duration latest = comes_late ? seconds{300} : seconds{3};
         schedule_.run_in(schedule_.draw(Duration{}, latest), [this, &pod] { start_trainer(pod); });
     }
 }
@@ -185,7 +205,7 @@ void World::configure(Pod& pod, std::size_t index) {
         pod.refused_at = schedule_.now();
         pod.refused_until = TimePoint::max();
     }
-    if (data.guest && luck.below(2) == 0) {
+    if (data.guest && (script_ ? !script_->guest_has_key : luck.below(2) == 0)) {
         site_->keyless.insert(pod.config.job.pod);
     }
     pod.settings.name = fmt::format("trainer-{}", index);
@@ -198,6 +218,16 @@ void World::configure(Pod& pod, std::size_t index) {
     pod.settings.batch = job.batch;
     pod.settings.compute = schedule_.draw_scale(milliseconds{100}, seconds{3});
     pod.settings.looks_ahead = luck.below(2) == 0;
+}
+
+void World::follow_script(Pod& pod) const {
+    sidecar::DatasetConfig& data = pod.config.datasets[0];
+    data.window_bytes = script_->window;
+    data.eviction = script_->eviction;
+    data.reserved_free = 0;
+    pod.config.control.endpoint = script_->is_operated ? "operator:9443" : "";
+    pod.settings.compute = seconds{1};
+    pod.settings.batch = 8;
 }
 
 // The pod's next sidecar and trainer run on this node; none of them may run now.
@@ -337,6 +367,9 @@ bool World::may_begin(const Pod& pod) const {
 
 // A few bytes, or up to half more than the dataset has.
 Bytes World::draw_grant() {
+    if (script_) {
+        return script_->grant;
+    }
     const std::uint64_t total = dataset_->manifest().total_bytes().count();
     return Bytes{
         schedule_.luck().below(schedule_.draw_chance(0.25) ? total / 20 + 1 : total * 3 / 2 + 1)};
@@ -365,10 +398,25 @@ bool World::is_over() const {
     return std::ranges::all_of(pods_, [](const Pod& pod) { return pod.progress.is_done; });
 }
 
+void World::begin() {
+    if (!std::exchange(is_begun_, true)) {
+        schedule_.run_in(plan_.faults_end, [this] { heal(); });
+        look();
+    }
+}
+
+std::string World::run_for(Duration time) {
+    begin();
+    const TimePoint end = schedule_.now() + time;
+    while (oracle_->accusation().empty() && schedule_.step(end)) {
+        reap();
+    }
+    return oracle_->accusation();
+}
+
 Outcome World::run() {
-    schedule_.run_in(plan_.faults_end, [this] { heal(); });
-    look();
-    const TimePoint end = schedule_.now() + plan_.faults_end + kLivenessBound;
+    begin();
+    const TimePoint end = testing::ManualClock::kStart + plan_.faults_end + kLivenessBound;
     while (oracle_->accusation().empty() && !is_over()) {
         if (!schedule_.step(end) || schedule_.steps() > kStepsMax) {
             for (const Pod& pod : pods_) {

@@ -37,6 +37,19 @@ struct Size {
     std::size_t pods = 0;
 };
 
+// A world for a scenario: no faults and no guests from the seed, and these instead of drawn values.
+struct Script {
+    std::string contract = "exact";  // of every job
+    std::uint64_t samples = 200;
+    Bytes grant = gib(1);  // on each node
+    Bytes window = mib(4);
+    sidecar::EvictionKind eviction = sidecar::EvictionKind::kAuto;
+    bool is_operated = false;  // sidecars keep nothing new before World::grant()
+    bool last_job_is_guest = false;
+    bool guest_has_key = true;
+    Duration lasts = std::chrono::minutes{10};  // then trainers end after their epoch
+};
+
 // The outcome of one seed.
 struct Outcome {
     std::string accusation;  // the first broken promise; empty: none
@@ -53,13 +66,36 @@ struct Outcome {
 // faults from the seed until Plan::faults_end, then none. Every trainer has to end soon after.
 class World {
 public:
-    explicit World(std::uint64_t seed, Size size = {});
+    explicit World(std::uint64_t seed, Size size = {}, std::optional<Script> script = {});
     World(const World&) = delete;
     World& operator=(const World&) = delete;
     ~World();
 
     // Runs to the end, or to the first broken promise.
     Outcome run();
+
+    // For scenarios: each runs on the nodes and pods by their index.
+    // Runs for this time, or to the first broken promise, which it returns; empty: none.
+    std::string run_for(Duration time);
+    // A fault as the seed would inject it, with a drawn duration. False: it can do nothing there now.
+    bool strike(Fault fault, std::size_t pod);
+    // Another grant; `valid`: for how long, nullopt: for ever.
+    void grant(std::size_t node, Bytes resident, std::optional<Duration> valid = {});
+
+    // The origin refuses the pod's key for this time.
+    void refuse_key_for(std::size_t pod, Duration lasts) { refuse_key(pods_[pod], lasts); }
+
+    // The pod whose sidecar leads with the listing; nullopt: none.
+    [[nodiscard]] std::optional<std::size_t> leader(std::size_t node) const;
+    // Status of the node's ready leader; empty: there is none.
+    [[nodiscard]] sidecar::LeaderStatus status(std::size_t node) const;
+    // nullptr: it does not run.
+    [[nodiscard]] const SidecarProcess* sidecar(std::size_t pod) const;
+
+    [[nodiscard]] std::uint64_t epoch(std::size_t pod) const { return pods_[pod].progress.epoch; }
+
+    // How often the thing has happened, as Outcome::counts.
+    [[nodiscard]] std::uint64_t count(const std::string& what) const;
 
     // The log so far.
     [[nodiscard]] const std::vector<std::string>& log() const { return schedule_.log(); }
@@ -134,6 +170,7 @@ private:
     void make_jobs();
     void make_pods();
     void configure(Pod& pod, std::size_t index);
+    void follow_script(Pod& pod) const;
     void place(Pod& pod, Node& node);
     static std::string show_to(const Node& node, const std::string& guest);
     void start_sidecar(Pod& pod);
@@ -148,8 +185,9 @@ private:
     bool hit_origin(Fault fault);
     bool hit_machine(Fault fault, Node& node);
     bool change_grant(Node& node);
+    void set_grant(Node& node, const sidecar::EngineGrant& grant);
     void count(Fault fault, Node* node, const Pod* pod);
-    void refuse_key(Pod& pod);
+    void refuse_key(Pod& pod, Duration lasts);
     void accept_key(Pod& pod);
     void let_go_on(Pod& pod);
     void switch_off(Node& node, Fault fault, Duration away);
@@ -194,11 +232,14 @@ private:
         return plan_.every.at(static_cast<std::size_t>(fault));
     }
 
+    void begin();
     [[nodiscard]] bool is_over() const;
     [[nodiscard]] Duration some_time();
     void say_plan();
 
     std::uint64_t seed_;
+    std::optional<Script> script_;
+    bool is_begun_ = false;
     Schedule schedule_;
     test::TempFolder folder_;
     Plan plan_;

@@ -97,7 +97,7 @@ bool World::hit(Fault fault, Pod& pod) {
         case Fault::kTrainerKilled:
             return kill_trainer(pod);
         case Fault::kKeyRefused:
-            refuse_key(pod);
+            refuse_key(pod, some_time());
             return true;
         case Fault::kPowerCut:
         case Fault::kNodeLost:
@@ -131,11 +131,11 @@ bool World::kill_trainer(Pod& pod) {
     return true;
 }
 
-void World::refuse_key(Pod& pod) {
+void World::refuse_key(Pod& pod, Duration lasts) {
     schedule_.say(fmt::format("the origin refuses the key of {}", pod.settings.pod));
     site_->weather.refused.insert(pod.settings.pod);
     pod.refused_at = pod.refused_at.value_or(schedule_.now());
-    const Duration lasts = note_rough(pod.node, some_time());
+    note_rough(pod.node, lasts);
     pod.refused_until = std::max(pod.refused_until, schedule_.now() + lasts);
     schedule_.run_in(lasts, [this, &pod] {
         if (pod.refused_at && schedule_.now() >= pod.refused_until) {
@@ -257,18 +257,7 @@ bool World::hit_origin(Fault fault) {
 }
 
 bool World::change_grant(Node& node) {
-    const Bytes old = node.grant.resident_bytes;
-    node.old_grants.emplace_back(schedule_.now(), old);
-    node.grant.resident_bytes = draw_grant();
-    node.granted_at = schedule_.now();
-    node.has_shrunk = node.grant.resident_bytes < old;
-    schedule_.say(
-        fmt::format("grants {} bytes on {}", node.grant.resident_bytes.count(), node.name));
-    for (Pod& pod : pods_) {
-        if (pod.node == &node && pod.sidecar != nullptr && !pod.sidecar->is_dead()) {
-            pod.sidecar->set_grant(node.grant);
-        }
-    }
+    set_grant(node, {draw_grant(), std::nullopt});
     return true;
 }
 
