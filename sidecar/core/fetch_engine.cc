@@ -102,11 +102,6 @@ Effects FetchEngine::extend_plan(ConnectionId connection, const PlanTail& tail, 
     return pump(now);
 }
 
-std::uint32_t FetchEngine::plan_size(ConnectionId connection) const {
-    const auto stream = readers_.at(connection).stream;
-    return stream ? streams_.plan_size(*stream) : 0;
-}
-
 Effects FetchEngine::on_consumed(
     ConnectionId connection,
     std::uint64_t epoch,

@@ -108,7 +108,10 @@ public:
     Effects extend_plan(ConnectionId connection, const PlanTail& tail, TimePoint now);
 
     // Positions of the plan of the connection's stream; 0: it has none.
-    [[nodiscard]] std::uint32_t plan_size(ConnectionId connection) const;
+    [[nodiscard]] std::uint32_t plan_size(ConnectionId connection) const {
+        const auto stream = readers_.at(connection).stream;
+        return stream ? streams_.plan_size(*stream) : 0;
+    }
 
     // Samples of another epoch than the plan's are only released. `counts`, if given, is
     // incremented by source.
