@@ -25,7 +25,7 @@ struct LeaderStatus : control::DatasetReport {
     EngineCounters counters;
     StoreUsage usage;
     Bytes window_size{};  // that the window may have now, bytes borrowed from the grant included
-    bool aside = false;  // bypassing the cache: the disk is slower than the origin (see `error`)
+    bool aside = false;   // bypassing the cache: the disk is slower than the origin (see `error`)
 };
 
 // One revision of a dataset while its leader serves it: engine, store and origin. Executes the
