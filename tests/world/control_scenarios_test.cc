@@ -88,7 +88,7 @@ protected:
 
     void set_quota(const std::string& ns, const ControlWorld::Quota& quota) {
         world_.quotas_[ns] = quota;
-        world_.excuse_quotas();
+        world_.behind_at_ = world_.schedule_.now();
         world_.api_.merge(
             kinds::kCacheQuotas, {ns, "quota"}, fmt::format("{{{}}}", world_.quota_spec(quota)));
     }
@@ -99,7 +99,7 @@ protected:
 
     void set_capacity(Bytes bytes) {
         world_.capacity_ = bytes;
-        world_.capacities_[world_.schedule_.now()] = bytes;
+        world_.behind_at_ = world_.schedule_.now();
         world_.api_.merge(
             kinds::kCachePools,
             {"", "nvme"},
@@ -122,7 +122,6 @@ protected:
     void lose_nodes_of_job() {
         for (const auto& [key, pod] : world_.cluster_->pods()) {
             if (pod.owner == kJob.name) {
-                world_.excuse_quotas();
                 world_.cluster_->lose_node(pod.node);
                 return;
             }
@@ -144,7 +143,7 @@ protected:
         world_.api_.remove(kinds::kDatasets, kDataset);
         world_.gone_datasets_.insert(*found);
         world_.datasets_.erase(found);
-        world_.excuse_quotas();
+        world_.behind_at_ = world_.schedule_.now();
         world_.make_dataset("na", 0);
     }
 
