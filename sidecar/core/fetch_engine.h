@@ -104,13 +104,14 @@ public:
     Effects on_plan(ConnectionId connection, StreamPlan plan, TimePoint now);
 
     // Replaces the end of the plan of the connection's stream. `tail.from` is at most
-    // plan_size(connection).
+    // plan_size(connection, the plan's epoch).
     Effects extend_plan(ConnectionId connection, const PlanTail& tail, TimePoint now);
 
-    // Positions of the plan of the connection's stream; 0: it has none.
-    [[nodiscard]] std::uint32_t plan_size(ConnectionId connection) const {
+    // Positions of the plan that the connection's stream has for this epoch; 0: it has none that can
+    // be extended.
+    [[nodiscard]] std::uint32_t plan_size(ConnectionId connection, std::uint64_t epoch) const {
         const auto stream = readers_.at(connection).stream;
-        return stream ? streams_.plan_size(*stream) : 0;
+        return stream ? streams_.plan_size(*stream, epoch) : 0;
     }
 
     // Samples of another epoch than the plan's are only released. `counts`, if given, is

@@ -89,9 +89,13 @@ Stream* StreamSet::with_plan(StreamId stream) {
     return found == streams_.end() || !found->second.plan ? nullptr : &found->second;
 }
 
-std::uint32_t StreamSet::plan_size(StreamId stream) const {
+std::uint32_t StreamSet::plan_size(StreamId stream, std::uint64_t epoch) const {
     const auto found = streams_.find(stream);
-    return found == streams_.end() || !found->second.plan ? 0 : found->second.plan->horizon();
+    if (found == streams_.end() || !found->second.plan) {
+        return 0;
+    }
+    const StreamPlan& plan = *found->second.plan;
+    return plan.epoch() == epoch && plan.length() == plan.horizon() ? plan.length() : 0;
 }
 
 bool StreamSet::any_own_plan(const std::function<bool(StreamId)>& chosen) const {

@@ -59,8 +59,9 @@ public:
     // nullptr: the stream is unknown or has no plan.
     [[nodiscard]] Stream* with_plan(StreamId stream);
 
-    // Positions of the stream's plan; 0: it has none.
-    [[nodiscard]] std::uint32_t plan_size(StreamId stream) const;
+    // Positions of the stream's plan of this epoch; 0: it has none, or one that looks into the next
+    // epoch, which cannot be extended.
+    [[nodiscard]] std::uint32_t plan_size(StreamId stream, std::uint64_t epoch) const;
 
     // Whether a stream of the own party that `chosen` selects has a plan.
     [[nodiscard]] bool any_own_plan(const std::function<bool(StreamId)>& chosen) const;

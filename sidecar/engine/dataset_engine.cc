@@ -145,15 +145,15 @@ void DatasetEngine::size_window() {
 
 // Turns the sampler's next samples into a plan for the fetch engine, one slice at a time.
 Effects DatasetEngine::plan_ahead(ConnectionId connection, StreamId stream, TimePoint now) {
-    auto tail = samplers_.new_plan(stream, fetch_.plan_size(connection));
+    const std::uint64_t epoch = samplers_.epoch(stream);
+    auto tail = samplers_.new_plan(stream, fetch_.plan_size(connection, epoch));
     if (!tail) {
         return fetch_.tick(now);  // drops what a smaller window has no room for
     }
     if (tail->from > 0) {
         return fetch_.extend_plan(connection, *tail, now);
     }
-    auto plan = StreamPlan::make(
-        samplers_.epoch(stream), std::move(tail->samples), 0, fetch_.sizes().count());
+    auto plan = StreamPlan::make(epoch, std::move(tail->samples), 0, fetch_.sizes().count());
     STOKER_CHECK(plan.has_value(), "the service plans samples of the dataset");
     return fetch_.on_plan(connection, *std::move(plan), now);
 }

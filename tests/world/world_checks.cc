@@ -282,10 +282,12 @@ void World::check_error(const Pod& pod) {
         pod.sidecar->error()));
 }
 
-// A sample that a leader has fetched stays readable while the client that requested it holds it.
+// A sample that a leader has fetched stays readable while the client that requested it holds it. A
+// guest cannot hold the owner's samples: the owner's next draw may drop one before the guest reads it.
 void World::check_unreadable(const Pod& pod) {
     const Node& node = *pod.node;
-    if (is_calm(node) && !node.has_rotted && schedule_.now() - node.leader_since > seconds{5}) {
+    if (pod.job->guest_of.empty() && is_calm(node) && !node.has_rotted &&
+        schedule_.now() - node.leader_since > seconds{5}) {
         oracle_->accuse("a fetched sample cannot be read on " + node.name);
     }
 }

@@ -191,11 +191,11 @@ TEST_F(FetchEnginePump, AnExtensionFetchesWhatItAddsAndDropsWhatItCuts) {
     EXPECT_THAT(plan({0, 1, 2}).fetches, ElementsAre(window(0), window(1)));
     stored(0);
     stored(1);
-    EXPECT_EQ(engine->plan_size(kTrainer), 3U);
+    EXPECT_EQ(engine->plan_size(kTrainer, 1), 3U);
     const auto extended = engine->extend_plan(kTrainer, {1, {3, 4}}, kNow);
     EXPECT_THAT(extended.fetches, ElementsAre(window(3)));
     EXPECT_THAT(extended.drops, ElementsAre(1));
-    EXPECT_EQ(engine->plan_size(kTrainer), 3U);
+    EXPECT_EQ(engine->plan_size(kTrainer, 1), 3U);
     EXPECT_THAT(stored(2).drops, ElementsAre(2)) << "nobody needs it any more";
     EXPECT_THAT(consume({0}).drops, ElementsAre(0));
 }

@@ -107,6 +107,23 @@ TEST_F(DatasetEngineTest, KeepsWindowSamplesThatAnotherWindowedJobNeeds) {
     EXPECT_EQ(counts.fetched_samples, 1U);
 }
 
+// A client may send a plan of its own on a stream that draws, also one of the same length as ours.
+TEST_F(DatasetEngineTest, DrawsReplaceAClientsOwnPlan) {
+    using Case = std::pair<std::uint64_t, std::uint64_t>;  // epoch and samples of the next one
+    for (const auto& [epoch, ahead] : {Case{0, 1}, Case{1, 0}, Case{1, 1}}) {
+        begin("windowed");
+        const std::uint32_t size = engine.fetch().plan_size(kConnection, 0);
+        ASSERT_GT(size, 1U);
+        auto own = StreamPlan::make(epoch, std::vector<SampleIndex>(size, 3), 0, kSamples, ahead);
+        ASSERT_TRUE(own.has_value());
+        engine.fetch().on_plan(kConnection, *std::move(own), now);
+        Effects effects;
+        const auto drawn = engine.draw(kConnection, kStream, {0, kSamples}, now, effects);
+        ASSERT_TRUE(drawn.has_value());
+        EXPECT_EQ(engine.fetch().plan_size(kConnection, 0), drawn->served.size());
+    }
+}
+
 TEST_F(DatasetEngineTest, EvictsByTheJobsImportance) {
     const EvictionPolicy* before = &engine.fetch().eviction();
     begin("importance");
