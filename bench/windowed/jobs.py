@@ -120,7 +120,7 @@ def turn(jobs, speeds, begun):
 
 def run(build, folder, data, endpoint, sent, name, asked, seed=1):
     """One row: {"share", "complete", ...}. Leaves out every job's first epoch, as the design notes' figures do. `asked`:
-    main()'s arguments."""
+    parse()'s result."""
     contract, speeds, phases, _ = RUNS[name]
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "node").mkdir(parents=True)
@@ -162,7 +162,7 @@ def simulated(build, data, batch, policy, speeds=(1, 1, 1)):
     return report["runs"][0]["fetchesPerJobEpoch"]
 
 
-def main():
+def parse(words=None):
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
     parser.add_argument("--samples", type=int, default=16384)
@@ -173,7 +173,11 @@ def main():
     parser.add_argument("--window-share", type=float, default=0.1,
                         help="of the cache, but at least the sidecar's minimum")
     parser.add_argument("--only", choices=RUNS)
-    arguments = parser.parse_args()
+    return parser.parse_args(words)
+
+
+def main():
+    arguments = parse()
     build = arguments.build.resolve()
     folder = ROOT / "build" / "windowed"
     shutil.rmtree(folder, ignore_errors=True)

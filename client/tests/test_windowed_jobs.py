@@ -9,7 +9,7 @@ from conftest import BUILD
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench" / "windowed"))
 import jobs  # noqa: E402
 
-COUNT, BATCH, EPOCHS = 2048, 4, 2
+COUNT, ASKED = 2048, ["--batch", "4", "--epochs", "2"]
 
 
 @pytest.fixture(scope="module")
@@ -22,6 +22,6 @@ def data(tmp_path_factory):
 @pytest.mark.parametrize("name", [name for name, (_, _, _, bar) in jobs.RUNS.items() if bar is not None])
 def test_node_fetches_once_for_all_jobs(tmp_path, data, name):
     with jobs.counting_origin(BUILD, data.root) as (endpoint, sent):
-        row = jobs.run(BUILD, tmp_path / "run", data, endpoint, sent, name, BATCH, EPOCHS)
+        row = jobs.run(BUILD, tmp_path / "run", data, endpoint, sent, name, jobs.parse(ASKED))
     assert all(all(epochs) for epochs in row["complete"]), row
     assert row["alone"] == 0 and row["share"] <= jobs.RUNS[name][3], row
