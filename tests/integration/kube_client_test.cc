@@ -75,6 +75,49 @@ TEST_F(KubeClient, SendsUserAgentFieldManagerAndContentType) {
     EXPECT_EQ(seen.content_type, "application/apply-patch+yaml");
 }
 
+TEST_F(KubeClient, RetriesPostAfterRetryAfter) {
+    connect();
+    Fault fault = on("POST");
+    fault.status = 429;
+    fault.retry_after = "0";
+    fault.times = 3;
+    server.add_fault(fault);
+    EXPECT_TRUE(client->create(kinds::kConfigMaps, "demo", map_named("a")));
+    EXPECT_EQ(server.count("POST", ""), 4U);
+}
+
+TEST_F(KubeClient, GivesUpAfterTenTries) {
+    connect();
+    Fault fault = on("");
+    fault.status = 503;
+    fault.retry_after = "0";
+    fault.times = 20;
+    server.add_fault(fault);
+    EXPECT_EQ(client->get(kinds::kConfigMaps, {"demo", "a"}).error().code, ErrorCode::kUnavailable);
+    EXPECT_EQ(server.count("GET", ""), 10U);
+}
+
+TEST_F(KubeClient, RetriesReadsButNotWritesAfterConnectionLoss) {
+    connect();
+    ASSERT_TRUE(client->create(kinds::kConfigMaps, "demo", map_named("a")));
+    Fault reset = on("GET");
+    reset.lose_answer = true;
+    reset.reset = true;
+    reset.times = 3;
+    server.add_fault(reset);
+    EXPECT_TRUE(client->get(kinds::kConfigMaps, {"demo", "a"}));
+    Fault lost = on("PATCH");
+    lost.lose_answer = true;
+    server.add_fault(lost);
+    const auto patched = client->patch(
+        kinds::kConfigMaps,
+        {"demo", "a"},
+        Json::parse(R"({"data":{"x":"1"}})").value(),
+        PatchType::kMerge);
+    EXPECT_EQ(patched.error().code, ErrorCode::kUnavailable);
+    EXPECT_EQ(server.count("PATCH", ""), 1U);
+}
+
 TEST_F(KubeClient, FollowerReadsButDoesNotWrite) {
     connect();
     leads = false;
@@ -99,6 +142,26 @@ TEST_F(KubeClient, StopEndsWaitsAndCalls) {
         stop.request_stop();
     });
     EXPECT_EQ(client->get(kinds::kConfigMaps, {"demo", "a"}).error().code, ErrorCode::kCancelled);
+}
+
+TEST_F(KubeClient, RejectsInvalidNamesWithoutARequest) {
+    connect();
+    EXPECT_EQ(
+        client->get(kinds::kConfigMaps, {"demo", "../secrets/x"}).error().code,
+        ErrorCode::kInvalidArgument);
+    EXPECT_EQ(
+        client->remove(kinds::kPods, {"demo", ""}, {}).error().code, ErrorCode::kInvalidArgument);
+    const ObjectKey outside{"demo", "../x"};
+    const Json body = map_named("../x");
+    for (const auto& written :
+         {client->create(kinds::kConfigMaps, "demo", body),
+          client->replace(kinds::kConfigMaps, outside, body),
+          client->apply(kinds::kConfigMaps, outside, body),
+          client->apply_status(kinds::kConfigMaps, outside, body),
+          client->patch(kinds::kConfigMaps, outside, body, PatchType::kMerge)}) {
+        EXPECT_EQ(written.error().code, ErrorCode::kInvalidArgument);
+    }
+    EXPECT_TRUE(server.seen().empty());
 }
 
 TEST_F(KubeClient, ReviewsTokenOwnerAndAudience) {
@@ -201,6 +264,17 @@ TEST_F(KubeClient, NewCaKeepsStreamsOpen) {
     EXPECT_EQ(server.open_watches(), 1);
     stop.request_stop();
     EXPECT_TRUE(eventually([&] { return server.open_watches() == 0 && ended; }));
+}
+
+TEST_F(KubeClient, NonJsonResponseErrorNamesTheOperation) {
+    connect();
+    Fault fault = on("GET");
+    fault.status = 200;
+    fault.body = "<html>";
+    server.add_fault(fault);
+    const auto got = client->get(kinds::kConfigMaps, {"demo", "a"});
+    EXPECT_EQ(got.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(got.error().message.find("getting configmaps demo/a"), 0U) << got.error().message;
 }
 
 TEST_F(KubeClient, LimitsEndlessResponses) {

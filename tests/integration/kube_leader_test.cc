@@ -141,6 +141,23 @@ TEST(KubeLeader, OneOfThreeLeadsAndCleanStopHandsOverAtOnce) {
     });
 }
 
+TEST(KubeLeader, LeaderWithoutServerStopsWritingAndAnotherTakesOver) {
+    ApiServer server;
+    Candidate first(server, "first");
+    ASSERT_TRUE(first.lead());
+    Fault fault = lease_fault();
+    fault.hang_up = true;
+    server.add_fault(fault);
+    ASSERT_TRUE(eventually([&] { return first.ended_by_loss(); }));
+    EXPECT_FALSE(first.elector().may_write());
+    server.clear_faults();
+    Candidate second(server, "second");
+    ASSERT_TRUE(second.lead());
+    EXPECT_EQ(holder(server), "second");
+    EXPECT_FALSE(first.elector().may_write());
+    second.stop();
+}
+
 TEST(KubeLeader, SlowResponsesDoNotLoseTheLease) {
     ApiServer server;
     Candidate candidate(server, "slow");

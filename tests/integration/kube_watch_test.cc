@@ -1,6 +1,7 @@
 // An informer over real HTTP against a server that restarts, cuts its answers at any byte, in any
-// piece, and is silent (fault list 1, 3, 4, 8). What follows from each answer is checked in
-// tests/unit/operator/kube/watch_test.cc.
+// piece, is silent (fault list 1, 3, 4, 8) and sends objects that cannot be read. What follows from
+// each answer is checked in tests/unit/operator/kube/watch_test.cc.
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -236,6 +237,52 @@ TEST_F(KubeWatchFaults, PicksUpAKindOnceItIsServed) {
     server.with_model([](ApiServerModel& model) { model.serve(kinds::kDatasets, true); });
     ASSERT_TRUE(eventually([&] { return watching->store().size() == 0; }))
         << "deleted and made again: what was there is gone";
+}
+
+TEST_F(KubeWatchFaults, UnreadableObjectKeepsItsLastReadableState) {
+    const SystemClock clock;
+    AccessConfig config;
+    config.server = server.url();
+    AccessSource access(config, read_file, clock);
+    RestTransport transport(access, {"test", mib(64), 8}, clock);
+    Informer<std::string> informer(
+        transport,
+        WatchingInformer::quick(),
+        [](const Json& raw) -> Result<std::string> {
+            const std::string text = raw.text();
+            if (text.find("poison") != std::string::npos) {
+                return fail(ErrorCode::kInvalidArgument, "poisoned");
+            }
+            return text;
+        },
+        clock,
+        1);
+    std::atomic<int> reported{0};
+    informer.set_on_unreadable([&](const Object&, const Error&) { ++reported; });
+    server.create(kinds::kConfigMaps, "demo", named("bad", "poison"));
+    create("good");
+    create("turning");
+    std::jthread thread([&](const std::stop_token& stop) { informer.run(stop); });
+    ASSERT_TRUE(eventually([&] { return informer.has_synced(); }));
+    EXPECT_EQ(informer.store().size(), 2U);
+    const auto version_of = [&](const std::string& name) {
+        const auto held = informer.store().get({"demo", name});
+        return held ? held->resource_version : std::string("none");
+    };
+    const std::string before = version_of("turning");
+    server.merge(kinds::kConfigMaps, {"demo", "turning"}, R"({"data":{"v":"poison"}})");
+    ASSERT_TRUE(eventually([&] { return reported >= 2; }));
+    server.merge(kinds::kConfigMaps, {"demo", "good"}, R"({"data":{"v":"2"}})");
+    ASSERT_TRUE(eventually([&] {
+        const auto good = informer.store().get({"demo", "good"});
+        return good && good->value.find("\"2\"") != std::string::npos;
+    }));
+    EXPECT_EQ(version_of("turning"), before);
+    server.erase(kinds::kConfigMaps, {"demo", "turning"});
+    server.create(kinds::kConfigMaps, "demo", named("turning", "poison"));
+    EXPECT_TRUE(eventually([&] {
+        return informer.store().get({"demo", "turning"}) == nullptr;
+    })) << "another object has the name: the old state is not its state";
 }
 
 }  // namespace

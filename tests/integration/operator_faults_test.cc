@@ -93,6 +93,16 @@ TEST_P(OperatorWithoutRights, ExitsInTimeWithoutEndlessRetries) {
     EXPECT_THAT(operator_->log(), HasSubstr("\"lease released\""));
 }
 
+TEST_F(OperatorFaults, UnreadableObjectDoesNotHideOthers) {
+    const auto made = cluster.api().create(
+        kinds::kTrainingJobs,
+        "ml",
+        R"({"metadata":{"name":"broken"},"spec":{"trainer":"not an object","datasets":7}})");
+    ASSERT_EQ(made.status, 201);
+    run_job("mnist");
+    EXPECT_THAT(operator_->log(), HasSubstr("object cannot be read"));
+}
+
 INSTANTIATE_TEST_SUITE_P(Answers, OperatorWithoutRights, ::testing::Values(401, 403, 404));
 
 }  // namespace

@@ -112,5 +112,14 @@ TEST_F(OperatorKueue, EvictedJobReturnsItsQuotaAndRestartsOnAdmission) {
         "True Succeeded");
 }
 
+TEST_F(OperatorKueue, SuspendedJobLeavesTheQueue) {
+    install_kueue();
+    queue_job("mnist");
+    ASSERT_TRUE(wait_object(kinds::kWorkloads, "trainingjob-mnist"));
+    cluster.change(kinds::kTrainingJobs, "mnist", R"({"spec":{"suspend":true}})");
+    EXPECT_TRUE(wait_gone(kinds::kWorkloads, "trainingjob-mnist"));
+    EXPECT_EQ(wait_state("mnist", "False Suspended"), "False Suspended");
+}
+
 }  // namespace
 }  // namespace stoker::test

@@ -65,6 +65,39 @@ TEST_F(SidecarAccess, ReportsARefusedListingAndRetriesUntilItIsAllowed) {
     expect_all_samples();
 }
 
+TEST_F(SidecarAccess, ContinuesRefusedReadsOnceTheyAreAllowed) {
+    run();
+    ASSERT_TRUE(reports(is_ready));
+    FakeS3Fault refusal;
+    refusal.operation = "get";
+    refusal.status = 403;
+    refusal.times = -1;
+    s3.add_fault(refusal);
+    {
+        SampleClient client = connect(1);
+        ASSERT_TRUE(client.plan(1, all()).has_value());
+        const auto fetched = client.fetch({0});
+        ASSERT_TRUE(fetched.has_value());
+        EXPECT_EQ(fetched->statuses, std::vector{local::FetchStatus::kOriginError});
+        EXPECT_NE(fetched->message.find("AccessDenied"), std::string::npos) << fetched->message;
+    }
+    EXPECT_TRUE(reports([](const DatasetReport& dataset) {
+        return dataset.manifest_state() == MANIFEST_STATE_READY &&
+               dataset.error().find("AccessDenied") != std::string::npos;
+    }));
+    EXPECT_LT(s3.request_count("get"), kObjects) << "an origin that refuses is not asked for all";
+    s3.clear_faults();
+    SampleClient client = connect(1);
+    for (const std::uint64_t id : all()) {
+        // A request that is already on its way may still be refused.
+        ASSERT_TRUE(eventually([&] { return client.get(id).has_value(); })) << "sample " << id;
+    }
+    EXPECT_TRUE(reports([was_refused = false](const DatasetReport& dataset) mutable {
+        was_refused = was_refused || !dataset.error().empty();
+        return was_refused && is_ready(dataset);
+    })) << "the operator hears that it is over";
+}
+
 FakeS3Options with_credentials() {
     FakeS3Options options;
     options.credentials = sidecar::Credentials{"reader", "right", ""};

@@ -136,14 +136,18 @@ protected:
         }
     }
 
-    // Another Dataset of the same name.
-    void replace_dataset() {
+    void remove_dataset() {
         const auto found = std::ranges::find_if(
             world_.datasets_, [](const auto& it) { return it.second.key == kDataset; });
         world_.api_.remove(kinds::kDatasets, kDataset);
         world_.gone_datasets_.insert(*found);
         world_.datasets_.erase(found);
         world_.behind_at_ = world_.schedule_.now();
+    }
+
+    // Another Dataset of the same name.
+    void replace_dataset() {
+        remove_dataset();
         world_.make_dataset("na", 0);
     }
 
@@ -252,6 +256,15 @@ TEST_F(ControlScenario, DeletedJobLeavesNothing) {
     run_for(minutes{1});
     EXPECT_EQ(jobs(), Names{});
     EXPECT_FALSE(has_pods());
+}
+
+TEST_F(ControlScenario, DeletedDatasetIsSweptOffTheNodes) {
+    end_trainers(true);
+    run_for(seconds{30});
+    ASSERT_EQ(residents(), gib(10));
+    remove_dataset();
+    run_for(minutes{2});
+    EXPECT_EQ(residents(), Bytes{});
 }
 
 TEST_F(ControlScenario, JobWaitsForItsDataset) {

@@ -133,6 +133,26 @@ TEST_F(TrainingJobControllerTest, StopsWaitingForPodsThatNeverAppear) {
     EXPECT_EQ(reconcile().status.restarts, 1);
 }
 
+TEST_F(TrainingJobControllerTest, DeletesTheFinishedJobOfThatUidAfterItsTtl) {
+    TrainingJob job = make_running_job();
+    job.spec.run_policy.ttl_seconds_after_finished = 60;
+    bench.put(bench.cache.training_jobs(), job);
+    run_its_pods();
+    Job child = make_child_job();
+    child.end = JobEnd{true, "CompletionsReached", "", bench.clock.wall_now()};
+    bench.put(bench.cache.jobs(), child);
+    EXPECT_EQ(condition(reconcile(), "Complete").substr(0, 5), "True ");
+    bench.clock.advance(seconds{59});
+    reconcile();
+    EXPECT_THAT(bench.client.removed, ::testing::Not(::testing::Contains(key)));
+    bench.clock.advance(seconds{2});
+    reconcile();
+    ASSERT_THAT(bench.client.removed, ::testing::Contains(key));
+    const test::FakeApiClient::Call& removal = bench.client.calls.back();
+    EXPECT_EQ(removal.plural, "trainingjobs");
+    EXPECT_EQ(removal.body, "j1") << "not another TrainingJob of the name";
+}
+
 TEST_F(TrainingJobControllerTest, SuccessDuringSuspensionCounts) {
     TrainingJob job = make_running_job();
     bench.put(bench.cache.training_jobs(), job);

@@ -78,6 +78,10 @@ TEST_F(FetchEngineTest, RetriesAFailedPrefetchUntilDemanded) {
     ASSERT_THAT(failed.replies, SizeIs(1));
     EXPECT_THAT(failed.replies[0].outcomes, ElementsAre(FetchOutcome::kOriginError));
     EXPECT_EQ(failed.replies[0].message, kDown.message);
+    EXPECT_EQ(engine->admission().origin_error, kDown.message);
+    fetch({0});
+    stored(0);
+    EXPECT_EQ(engine->admission().origin_error, "");
 }
 
 TEST_F(FetchEngineTest, DemandAfterAFailureRetriesTheOrigin) {

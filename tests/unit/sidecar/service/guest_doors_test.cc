@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include "common/base/clock.h"
@@ -99,8 +100,14 @@ TEST_F(GuestDoorsTest, FollowsAddedAndRemovedFolders) {
     EXPECT_EQ(doors_->size(), 0U);
     make("team-a");
     ASSERT_TRUE(eventually([this] { return doors_->size() == 1; }));
+    ASSERT_EQ(connect("team-a", 2), 2U);
     std::filesystem::remove_all(folder() + "/team-a");
     ASSERT_TRUE(eventually([this] { return doors_->size() == 0; }));
+    EXPECT_EQ(doors_->session_count(), 0U);
+    for (const UniqueFd& client : clients_) {
+        char byte{};
+        EXPECT_EQ(::recv(client.get(), &byte, 1, MSG_DONTWAIT), 0) << "its guests are cut off";
+    }
 }
 
 TEST_F(GuestDoorsTest, ReopensTheSocketInARecreatedFolder) {

@@ -141,6 +141,11 @@ protected:
             const auto header =
                 local::decode_frame_header(rest.first(local::kFrameHeaderBytes)).value();
             types.push_back(header.type);
+            const auto payload = rest.subspan(local::kFrameHeaderBytes, header.payload_bytes);
+            if (header.type == local::FrameType::kWelcome) {
+                welcome_ =
+                    std::get<local::Welcome>(local::decode_payload(header.type, payload).value());
+            }
             rest = rest.subspan(local::kFrameHeaderBytes + header.payload_bytes);
         }
         return types;
@@ -179,12 +184,20 @@ protected:
     EventLoop loop_{clock_};
     Silence silence_;
     UniqueFd client_;
+    local::Welcome welcome_;  // the last that received() saw
     bool lost_ = false;
     bool must_wait_ = false;
     std::optional<Session> session_;
     std::optional<Relay> relay_;
     std::optional<Leader> leader_;
 };
+
+TEST_F(RelayTest, WelcomesTheClientWithItsOwnDirectory) {
+    lead(kOld);
+    until([this] { return relay_->is_welcomed(); });
+    wait_for_frames();
+    EXPECT_EQ(welcome_.directory, "/mine") << "not the leader's";
+}
 
 TEST_F(RelayTest, SendsTheNextEpochsBeginningToALeaderThatAcceptsIt) {
     Leader& leader = lead(kOld | local::kFeatureAhead);
