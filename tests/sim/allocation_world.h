@@ -336,6 +336,7 @@ private:
             word.live = true;
             word.reached = sidecar.leader != kNobody &&
                            &operators_[static_cast<std::size_t>(sidecar.leader)] == &it;
+            word.leader_attached = word.reached;
             const auto told = it.told.find(place);
             if (told != it.told.end() && is_fresh(told->second)) {
                 word.opening = told->second.opening;
