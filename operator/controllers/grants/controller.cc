@@ -125,6 +125,7 @@ Result<Reconciled> GrantsController::reconcile(const ObjectKey& /*key*/) {
 AllocationView GrantsController::look(const ClusterView& cluster, const Moment& now) {
     AllocationView view = view_allocation(cluster, now);
     grants_.observe(cluster, now, view);
+    view.settled = view.settled && !terminating_.has_unknown();
     if (view.settled != was_settled_) {
         was_settled_ = view.settled;
         log::info(

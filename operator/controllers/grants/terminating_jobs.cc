@@ -28,9 +28,33 @@ void TerminatingJobs::remember(const std::vector<JobUse>& jobs, const Moment& no
     }
 }
 
+void TerminatingJobs::watch_unknown(
+    const std::vector<JobUse>& jobs, ClusterCache& cache, TimePoint now) {
+    if (!began_at_) {
+        began_at_ = now;
+        std::set<ObjectKey> known;
+        for (const JobUse& use : jobs) {
+            for (const Pod& pod : use.pods) {
+                known.insert(pod.meta.key());
+            }
+        }
+        for (const auto& pod : cache.pods().store().list()) {
+            if (!known.contains(pod->key)) {
+                unknown_.insert(pod->key);
+            }
+        }
+    }
+    const bool has_expired = now - *began_at_ >= grace_;
+    std::erase_if(unknown_, [&](const ObjectKey& key) {
+        const auto pod = cache.pods().store().get(key);
+        return has_expired || !pod || has_ended(pod->value) || pod->value.node_name.empty();
+    });
+}
+
 void TerminatingJobs::add(
     ClusterView& cluster, ClusterCache& cache, SidecarRegistry& registry, const Moment& now) {
     remember(cluster.jobs, now);
+    watch_unknown(cluster.jobs, cache, now.steady);
     std::erase_if(jobs_, [&](const auto& entry) {
         const Known& known = entry.second;
         if (!known.gone_at) {

@@ -14,8 +14,8 @@
 namespace stoker::control {
 
 // Remembers TrainingJobs that were deleted while their pods still run: until the pods end, their
-// sidecars lead, fill their last grants and report. A new operator knows none of them. One owner,
-// not thread-safe.
+// sidecars lead, fill their last grants and report. A new operator does not know such jobs of its
+// predecessor's time, only that their pods run. One owner, not thread-safe.
 class TerminatingJobs {
 public:
     // `grace`: how long after its TrainingJob a sidecar may act on a grant.
@@ -27,6 +27,10 @@ public:
     void add(
         ClusterView& cluster, ClusterCache& cache, SidecarRegistry& registry, const Moment& now);
 
+    // Whether a pod still runs whose TrainingJob was deleted before the first call of add(), and its
+    // last grant may be in force.
+    [[nodiscard]] bool has_unknown() const { return !unknown_.empty(); }
+
 private:
     struct Known {
         JobUse use;  // as last gathered, without pods
@@ -35,9 +39,12 @@ private:
     };
 
     void remember(const std::vector<JobUse>& jobs, const Moment& now);
+    void watch_unknown(const std::vector<JobUse>& jobs, ClusterCache& cache, TimePoint now);
 
     Duration grace_;
     std::map<std::string, Known> jobs_;  // by uid
+    std::optional<TimePoint> began_at_;  // the first call
+    std::set<ObjectKey> unknown_;        // pods
 };
 
 }  // namespace stoker::control

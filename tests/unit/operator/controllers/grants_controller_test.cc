@@ -174,6 +174,33 @@ TEST_F(DeletedJobTest, ItsReportsCount) {
     EXPECT_EQ(bench.latest.get()->view.holdings[0].resident, Bytes{70'000});
 }
 
+TEST_F(GrantsControllerTest, NewOperatorWaitsForPodsOfJobsDeletedBefore) {
+    Pod pod = make_running_pod();
+    pod.meta.name = "older-a1-0-x";
+    pod.meta.labels[std::string{kJobLabel}] = "older";
+    bench.put(bench.cache.pods(), pod);
+    ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
+    decide();
+    EXPECT_FALSE(bench.latest.get()->view.settled);
+    bench.cache.pods().store().remove(pod.meta.key(), "901", nullptr);
+    decide();
+    EXPECT_TRUE(bench.latest.get()->view.settled);
+}
+
+TEST_F(GrantsControllerTest, NewOperatorWaitsOnlyUntilGrantsOfDeletedJobsExpire) {
+    Pod pod = make_running_pod();
+    pod.meta.name = "older-a1-0-x";
+    pod.meta.labels[std::string{kJobLabel}] = "older";
+    bench.put(bench.cache.pods(), pod);
+    ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
+    decide();
+    bench.clock.advance(seconds{60} + GrantBook::kSlack - seconds{2});
+    decide();
+    EXPECT_FALSE(bench.latest.get()->view.settled);
+    decide();
+    EXPECT_TRUE(bench.latest.get()->view.settled);
+}
+
 // 60,000 bytes are on the node, and the pool shrinks to 10,000 per node.
 TEST_F(GrantsControllerTest, EmitsEventsForDueAndLateReturns) {
     Report report = make_sidecar_report(1);
