@@ -93,9 +93,7 @@ Result<Reconciled> GrantsController::reconcile(const ObjectKey& /*key*/) {
     parts_.registry.forget_silent(now);
     const LatestAllocation::Snapshot before = parts_.latest.get();
     const Moment moment{now, parts_.clock.wall_now()};
-    ClusterView cluster =
-        gather_cluster(parts_.cache, parts_.registry, parts_.nodes, grant_seconds_);
-    terminating_.add(cluster, parts_.cache, parts_.registry, moment);
+    ClusterView cluster = gather(moment);
     profiles_.update(cluster, before->plan, moment);
     parts_.registry.ask(profiles_.probes());
     cluster.profiles = profiles_.profiles();
@@ -120,6 +118,13 @@ Result<Reconciled> GrantsController::reconcile(const ObjectKey& /*key*/) {
     tell_reclaims(cluster);
     // A third of the validity: a grant is repeated twice before it expires.
     return Reconciled{std::chrono::seconds{grant_seconds_} / 3};
+}
+
+ClusterView GrantsController::gather(const Moment& now) {
+    ClusterView cluster =
+        gather_cluster(parts_.cache, parts_.registry, parts_.nodes, grant_seconds_);
+    terminating_.add(cluster, parts_.cache, parts_.registry, now);
+    return cluster;
 }
 
 AllocationView GrantsController::look(const ClusterView& cluster, const Moment& now) {

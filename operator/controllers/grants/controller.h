@@ -42,6 +42,7 @@ public:
     static ObjectKey key() { return {"", "grants"}; }
 
 private:
+    ClusterView gather(const Moment& now);
     // The planner's input, with holdings and blocked namespaces.
     AllocationView look(const ClusterView& cluster, const Moment& now);
     void tell_changes(const Allocation& before, const Allocation& after);

@@ -134,19 +134,36 @@ TrainingJobView TrainingJobController::gather(const TrainingJob& job) {
         view.service = service->value;
     }
     add_nodes(view);
+    add_allocation(view);
+    add_fillers(view);
+    view.settings = parts_.job_settings();
+    view.diagnosis.words = diagnoses_.find(key, view.jobs, view.pods);
+    view.diagnosis.is_invalid = diagnoses_.is_invalid(key);
+    view.pool_paths = pool_paths(parts_.cache);
+    view.kueue =
+        read_kueue(job, find_attempts(view).current != nullptr, parts_.cache, parts_.client);
+    add_strangers(view);
+    return view;
+}
+
+void TrainingJobController::add_allocation(TrainingJobView& view) {
     const LatestAllocation::Snapshot allocation = parts_.latest.get();
     view.holdings = allocation->view.holdings;
     for (const JobAllocation& candidate : allocation->plan.jobs) {
-        if (candidate.job == key) {
+        if (candidate.job == view.job.meta.key()) {
             view.allocation = candidate;
         }
     }
-    if (const auto found = allocation->profiles.find(key); found != allocation->profiles.end()) {
+    if (const auto found = allocation->profiles.find(view.job.meta.key());
+        found != allocation->profiles.end()) {
         view.profile = found->second;
     }
+}
+
+void TrainingJobController::add_fillers(TrainingJobView& view) {
     for (const ResolvedDataset& dataset : view.datasets.datasets) {
         const auto stored =
-            dataset.ns == key.ns
+            dataset.ns == view.job.meta.ns
                 ? nullptr
                 : parts_.cache.datasets().store().get({dataset.ns, dataset.object_name});
         const Condition* fillers =
@@ -156,14 +173,6 @@ TrainingJobView TrainingJobController::gather(const TrainingJob& job) {
             view.fillers[dataset.uid] = *fillers;
         }
     }
-    view.settings = parts_.job_settings();
-    view.diagnosis.words = diagnoses_.find(key, view.jobs, view.pods);
-    view.diagnosis.is_invalid = diagnoses_.is_invalid(key);
-    view.pool_paths = pool_paths(parts_.cache);
-    view.kueue =
-        read_kueue(job, find_attempts(view).current != nullptr, parts_.cache, parts_.client);
-    add_strangers(view);
-    return view;
 }
 
 // The watch of nodes may be behind that of pods. So the server is asked for the node of a
