@@ -334,8 +334,8 @@ private:
             word.dataset_uid = place.second;
             word.ns = place.second.substr(0, 3);
             word.live = true;
-            word.reached = sidecar.leader != kNobody &&
-                           &operators_[static_cast<std::size_t>(sidecar.leader)] == &it;
+            word.reached = sidecar.leader == &it - operators_.data();
+            word.leader_attached = word.reached;
             const auto told = it.told.find(place);
             if (told != it.told.end() && is_fresh(told->second)) {
                 word.opening = told->second.opening;

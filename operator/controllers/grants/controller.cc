@@ -34,7 +34,7 @@ std::map<std::string, Bytes> granted_by_pool(
     return granted;
 }
 
-// Includes ended jobs: while their sidecar leads, it must receive smaller grants. Guests never
+// Includes ended and deleted jobs: while their sidecar leads, it must receive smaller grants. Guests never
 // lead, so they get none.
 GrantReaders readers_of(const ClusterView& cluster) {
     GrantReaders result;
@@ -80,7 +80,8 @@ GrantsController::GrantsController(
       grant_seconds_(grant_seconds),
       on_change_(std::move(on_change)),
       profiles_(first_id(parts.clock.wall_now())),
-      grants_(std::chrono::seconds{grant_seconds}) {}
+      grants_(std::chrono::seconds{grant_seconds}),
+      terminating_(std::chrono::seconds{grant_seconds} + GrantBook::kSlack) {}
 
 Result<Reconciled> GrantsController::reconcile(const ObjectKey& /*key*/) {
     const TimePoint now = parts_.clock.now();
@@ -92,8 +93,7 @@ Result<Reconciled> GrantsController::reconcile(const ObjectKey& /*key*/) {
     parts_.registry.forget_silent(now);
     const LatestAllocation::Snapshot before = parts_.latest.get();
     const Moment moment{now, parts_.clock.wall_now()};
-    ClusterView cluster =
-        gather_cluster(parts_.cache, parts_.registry, parts_.nodes, grant_seconds_);
+    ClusterView cluster = gather(moment);
     profiles_.update(cluster, before->plan, moment);
     parts_.registry.ask(profiles_.probes());
     cluster.profiles = profiles_.profiles();
@@ -120,9 +120,17 @@ Result<Reconciled> GrantsController::reconcile(const ObjectKey& /*key*/) {
     return Reconciled{std::chrono::seconds{grant_seconds_} / 3};
 }
 
+ClusterView GrantsController::gather(const Moment& now) {
+    ClusterView cluster =
+        gather_cluster(parts_.cache, parts_.registry, parts_.nodes, grant_seconds_);
+    terminating_.add(cluster, parts_.cache, parts_.registry, now);
+    return cluster;
+}
+
 AllocationView GrantsController::look(const ClusterView& cluster, const Moment& now) {
     AllocationView view = view_allocation(cluster, now);
     grants_.observe(cluster, now, view);
+    view.settled = view.settled && !terminating_.has_unknown();
     if (view.settled != was_settled_) {
         was_settled_ = view.settled;
         log::info(

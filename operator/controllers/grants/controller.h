@@ -6,6 +6,7 @@
 #include <string>
 
 #include "operator/controllers/controller_parts.h"
+#include "operator/controllers/grants/terminating_jobs.h"
 #include "operator/core/allocation/reclaim_book.h"
 #include "operator/core/view/cluster_view.h"
 #include "operator/core/view/grant_book.h"
@@ -41,6 +42,7 @@ public:
     static ObjectKey key() { return {"", "grants"}; }
 
 private:
+    ClusterView gather(const Moment& now);
     // The planner's input, with holdings and blocked namespaces.
     AllocationView look(const ClusterView& cluster, const Moment& now);
     void tell_changes(const Allocation& before, const Allocation& after);
@@ -59,6 +61,7 @@ private:
     TimePoint decided_at_{};
     ProfileBook profiles_;
     GrantBook grants_;
+    TerminatingJobs terminating_;
     ReclaimBook reclaims_;
     bool was_settled_ = true;
 };

@@ -133,24 +133,37 @@ TrainingJobView TrainingJobController::gather(const TrainingJob& job) {
     if (const auto service = parts_.cache.services().store().get({key.ns, service_name(job)})) {
         view.service = service->value;
     }
-    for (const Pod& pod : view.pods) {
-        if (const auto node = parts_.cache.nodes().store().get({"", pod.node_name})) {
-            view.nodes.push_back(node->value);
-        }
-    }
+    add_nodes(view);
+    add_allocation(view);
+    add_fillers(view);
+    view.settings = parts_.job_settings();
+    view.diagnosis.words = diagnoses_.find(key, view.jobs, view.pods);
+    view.diagnosis.is_invalid = diagnoses_.is_invalid(key);
+    view.pool_paths = pool_paths(parts_.cache);
+    view.kueue =
+        read_kueue(job, find_attempts(view).current != nullptr, parts_.cache, parts_.client);
+    add_strangers(view);
+    return view;
+}
+
+void TrainingJobController::add_allocation(TrainingJobView& view) {
     const LatestAllocation::Snapshot allocation = parts_.latest.get();
     view.holdings = allocation->view.holdings;
     for (const JobAllocation& candidate : allocation->plan.jobs) {
-        if (candidate.job == key) {
+        if (candidate.job == view.job.meta.key()) {
             view.allocation = candidate;
         }
     }
-    if (const auto found = allocation->profiles.find(key); found != allocation->profiles.end()) {
+    if (const auto found = allocation->profiles.find(view.job.meta.key());
+        found != allocation->profiles.end()) {
         view.profile = found->second;
     }
+}
+
+void TrainingJobController::add_fillers(TrainingJobView& view) {
     for (const ResolvedDataset& dataset : view.datasets.datasets) {
         const auto stored =
-            dataset.ns == key.ns
+            dataset.ns == view.job.meta.ns
                 ? nullptr
                 : parts_.cache.datasets().store().get({dataset.ns, dataset.object_name});
         const Condition* fillers =
@@ -160,14 +173,24 @@ TrainingJobView TrainingJobController::gather(const TrainingJob& job) {
             view.fillers[dataset.uid] = *fillers;
         }
     }
-    view.settings = parts_.job_settings();
-    view.diagnosis.words = diagnoses_.find(key, view.jobs, view.pods);
-    view.diagnosis.is_invalid = diagnoses_.is_invalid(key);
-    view.pool_paths = pool_paths(parts_.cache);
-    view.kueue =
-        read_kueue(job, find_attempts(view).current != nullptr, parts_.cache, parts_.client);
-    add_strangers(view);
-    return view;
+}
+
+// The watch of nodes may be behind that of pods. So the server is asked for the node of a
+// terminating pod before the pod counts as lost; without an answer the node counts as present.
+void TrainingJobController::add_nodes(TrainingJobView& view) {
+    for (const Pod& pod : view.pods) {
+        const ObjectKey key{"", pod.node_name};
+        if (const auto node = parts_.cache.nodes().store().get(key)) {
+            view.nodes.push_back(node->value);
+        } else if (pod.meta.deleting_since && !has_ended(pod) && !pod.node_name.empty()) {
+            const Result<Object> object = parts_.client.get(kinds::kNodes, key);
+            if (object || object.error().code != ErrorCode::kNotFound) {
+                Node present;
+                present.meta.name = pod.node_name;
+                view.nodes.push_back(std::move(present));
+            }
+        }
+    }
 }
 
 // The watches see only objects with our label. If a create conflicts with an object without it, get

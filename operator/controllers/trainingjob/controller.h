@@ -22,6 +22,9 @@ public:
 
 private:
     TrainingJobView gather(const TrainingJob& job);
+    void add_allocation(TrainingJobView& view);
+    void add_fillers(TrainingJobView& view);
+    void add_nodes(TrainingJobView& view);
     void add_strangers(TrainingJobView& view);
     Status act(const TrainingJobView& view, const std::vector<Action>& actions);
     Status act(const TrainingJobView& view, const CreateService& action);

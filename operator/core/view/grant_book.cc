@@ -89,6 +89,8 @@ private:
             }
             for (const DatasetReport& told : report.datasets) {
                 if (told.leader && told.dataset_uid == dataset.uid) {
+                    ObservedResidency& it = word(place);
+                    it.leader_attached = it.leader_attached || report.attached;
                     add_word(place, report.received_at, told, newest);
                 }
             }
@@ -259,7 +261,9 @@ void GrantBook::note(const ObservedResidency& word, Entry& entry) {
             const Bytes filled = entry.open ? entry.believed : Bytes::zero();
             entry.resident = std::max({entry.resident, word.resident, filled});
         } else {
-            entry.resident = word.resident;
+            // The report of an ended sidecar may be older than that of another one.
+            const Bytes least = word.leader_attached ? Bytes::zero() : entry.resident;
+            entry.resident = std::max(word.resident, least);
         }
         entry.open = !word.opening;
         const Bytes grant = grant_in_force(word);

@@ -113,6 +113,94 @@ TEST_F(GrantsControllerTest, EarlierSidecarGetsNoGrantUntilItHasReported) {
     EXPECT_TRUE(bench.latest.get()->view.settled);
 }
 
+// Its TrainingJob is deleted, and its sidecar fills its grant until the pod ends.
+struct DeletedJobTest : GrantsControllerTest {
+    DeletedJobTest() {
+        Report report = make_sidecar_report(1);
+        EXPECT_TRUE(bench.registry.report(session, report, bench.now()));
+        decide();
+        ++report.sequence;
+        report.datasets[0].granted_bytes = sent.back().resident_bytes;
+        EXPECT_TRUE(bench.registry.report(session, report, bench.now()));
+        bench.cache.training_jobs().store().remove({"ml", "mnist"}, "900", nullptr);
+    }
+
+    Bytes outstanding() {
+        const std::vector<Holding>& holdings = bench.latest.get()->view.holdings;
+        return holdings.empty() ? Bytes::zero() : holdings[0].outstanding;
+    }
+};
+
+TEST_F(DeletedJobTest, GrantCountsUntilThePodIsGone) {
+    decide();
+    EXPECT_EQ(outstanding(), sent.back().resident_bytes);
+    EXPECT_THAT(bench.latest.get()->plan.jobs, IsEmpty());
+    bench.cache.pods().store().remove({"ml", "mnist-a1-0-x"}, "901", nullptr);
+    decide();
+    EXPECT_EQ(outstanding(), Bytes::zero());
+}
+
+TEST_F(DeletedJobTest, GrantOfAPodThatStaysCountsUntilItHasExpired) {
+    decide();
+    bench.clock.advance(seconds{60} + GrantBook::kSlack - seconds{2});
+    decide();
+    EXPECT_EQ(outstanding(), sent.back().resident_bytes);
+    decide();
+    EXPECT_EQ(outstanding(), Bytes::zero());
+}
+
+TEST_F(DeletedJobTest, GrantCountsBesideANewJobOfThatName) {
+    TrainingJob next = make_running_job();
+    next.meta.uid = "j2";
+    next.spec.datasets.clear();
+    bench.put(bench.cache.training_jobs(), next);
+    Pod pod = make_running_pod();
+    pod.meta.name = "mnist-a1-0-y";
+    pod.meta.uid = "pod-2";
+    bench.put(bench.cache.pods(), pod);
+    decide();
+    EXPECT_EQ(outstanding(), sent.back().resident_bytes);
+    bench.cache.pods().store().remove({"ml", "mnist-a1-0-x"}, "901", nullptr);
+    decide();
+    EXPECT_EQ(outstanding(), Bytes::zero());
+}
+
+TEST_F(DeletedJobTest, ItsReportsCount) {
+    Report report = make_sidecar_report(3);
+    report.datasets[0].resident_bytes = Bytes{70'000};
+    ASSERT_TRUE(bench.registry.report(session, report, bench.now()));
+    decide();
+    ASSERT_EQ(bench.latest.get()->view.holdings.size(), 1U);
+    EXPECT_EQ(bench.latest.get()->view.holdings[0].resident, Bytes{70'000});
+}
+
+TEST_F(GrantsControllerTest, NewOperatorWaitsForPodsOfJobsDeletedBefore) {
+    Pod pod = make_running_pod();
+    pod.meta.name = "older-a1-0-x";
+    pod.meta.labels[std::string{kJobLabel}] = "older";
+    bench.put(bench.cache.pods(), pod);
+    ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
+    decide();
+    EXPECT_FALSE(bench.latest.get()->view.settled);
+    bench.cache.pods().store().remove(pod.meta.key(), "901", nullptr);
+    decide();
+    EXPECT_TRUE(bench.latest.get()->view.settled);
+}
+
+TEST_F(GrantsControllerTest, NewOperatorWaitsOnlyUntilGrantsOfDeletedJobsExpire) {
+    Pod pod = make_running_pod();
+    pod.meta.name = "older-a1-0-x";
+    pod.meta.labels[std::string{kJobLabel}] = "older";
+    bench.put(bench.cache.pods(), pod);
+    ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
+    decide();
+    bench.clock.advance(seconds{60} + GrantBook::kSlack - seconds{2});
+    decide();
+    EXPECT_FALSE(bench.latest.get()->view.settled);
+    decide();
+    EXPECT_TRUE(bench.latest.get()->view.settled);
+}
+
 // 60,000 bytes are on the node, and the pool shrinks to 10,000 per node.
 TEST_F(GrantsControllerTest, EmitsEventsForDueAndLateReturns) {
     Report report = make_sidecar_report(1);

@@ -122,6 +122,22 @@ TEST_F(TrainingJobControllerTest, WaitsBrieflyForThePodsOfAFailedJob) {
     EXPECT_EQ(bench.client.count("remove"), 1U);
 }
 
+// The pod terminates on a node that the watch of nodes has not shown yet.
+TEST_F(TrainingJobControllerTest, AsksForAnUnknownNodeBeforeItsPodsAreLost) {
+    bench.put(bench.cache.training_jobs(), make_running_job());
+    bench.put(bench.cache.jobs(), make_child_job());
+    Pod pod = make_running_pod("node-2");
+    pod.meta.deleting_since = bench.clock.wall_now();
+    bench.put(bench.cache.pods(), pod);
+    bench.client.objects[{"", "node-2"}] = {};
+    reconcile();
+    EXPECT_EQ(bench.client.count("get"), 1U);
+    EXPECT_EQ(bench.client.count("remove"), 0U);
+    bench.client.objects.clear();
+    EXPECT_EQ(reconcile().status.attempt, 2);
+    EXPECT_EQ(bench.client.count("remove"), 1U);
+}
+
 TEST_F(TrainingJobControllerTest, StopsWaitingForPodsThatNeverAppear) {
     bench.put(bench.cache.training_jobs(), make_running_job());
     run_its_pods();

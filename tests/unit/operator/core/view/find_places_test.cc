@@ -64,6 +64,18 @@ TEST(FindPlaces, UseFreshReportsBeforeTheStatus) {
     EXPECT_EQ(place(cluster, "gone", 101), ObservedResidency{});
 }
 
+TEST(FindPlaces, TellsWhetherAReportedLeaderIsAttached) {
+    ClusterView cluster = make_cluster();
+    cluster.reports = {
+        make_report(make_running_view(), 0, 100), make_report(make_running_view(), 0, 101)};
+    EXPECT_TRUE(place(cluster, "n1", 102).leader_attached);
+    cluster.reports[0].datasets[0].leader = false;
+    cluster.reports[1].attached = false;
+    const ObservedResidency word = place(cluster, "n1", 102);
+    EXPECT_TRUE(word.reached);
+    EXPECT_FALSE(word.leader_attached);
+}
+
 TEST(FindPlaces, UseTheNewerOfTwoLeadersReports) {
     ClusterView cluster = make_cluster();
     SidecarReport old = make_report(make_running_view(), 0, 100);

@@ -31,6 +31,7 @@ ObservedResidency silent(const std::string& node) {
 ObservedResidency told(const std::string& node, Bytes resident, Bytes granted) {
     ObservedResidency word = silent(node);
     word.reached = true;
+    word.leader_attached = true;
     word.resident = resident;
     word.granted = granted;
     return word;
@@ -169,6 +170,19 @@ TEST(GrantBook, WithoutASidecarTheLargerOfReportAndStatusCounts) {
     }
     book.observe({told("n1", gib(2), gib(4))}, at(101));
     EXPECT_EQ(book.holdings().at(0).resident, gib(2)) << "a sidecar counts what is there";
+}
+
+// The newest report goes with its pod; an older one of another ended sidecar is still fresh.
+TEST(GrantBook, OlderReportOfAnEndedSidecarForgetsNothing) {
+    GrantBook book{kValid};
+    book.observe({told("n1", gib(4), gib(4))}, at(0));
+    ObservedResidency older = told("n1", gib(2), gib(4));
+    older.leader_attached = false;  // a sidecar that does not lead may be attached
+    book.observe({older}, at(1));
+    EXPECT_EQ(book.holdings().at(0).resident, gib(4));
+    older.leader_attached = true;
+    book.observe({older}, at(2));
+    EXPECT_EQ(book.holdings().at(0).resident, gib(2));
 }
 
 std::vector<Holding> observed(GrantBook& book, const ClusterView& cluster) {

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "common/base/clock.h"
+#include "operator/controllers/cluster_cache.h"
+#include "operator/core/spec/moment.h"
+#include "operator/core/view/cluster_view.h"
+#include "operator/sidecars/sidecar_registry.h"
+
+namespace stoker::control {
+
+// Remembers TrainingJobs that were deleted while their pods still run: until the pods end, their
+// sidecars lead, fill their last grants and report. A new operator does not know such jobs of its
+// predecessor's time, only that their pods run. One owner, not thread-safe.
+class TerminatingJobs {
+public:
+    // `grace`: how long after its TrainingJob a sidecar may act on a grant.
+    explicit TerminatingJobs(Duration grace)
+        : grace_(grace) {}
+
+    // Call it with each gathered cluster. Adds the deleted jobs that have pods, with these and their
+    // reports, as jobs that are being deleted, for `grace` after the first call without the job.
+    void add(
+        ClusterView& cluster, ClusterCache& cache, SidecarRegistry& registry, const Moment& now);
+
+    // Whether a pod still runs whose TrainingJob was deleted before the first call of add(), and its
+    // last grant may be in force.
+    [[nodiscard]] bool has_unknown() const { return !unknown_.empty(); }
+
+private:
+    struct Known {
+        JobUse use;  // as last gathered, without pods
+        std::set<std::string> pod_uids;
+        std::optional<TimePoint> gone_at{};
+    };
+
+    void remember(const std::vector<JobUse>& jobs, const Moment& now);
+    void watch_unknown(const std::vector<JobUse>& jobs, ClusterCache& cache, TimePoint now);
+
+    Duration grace_;
+    std::map<std::string, Known> jobs_;  // by uid
+    std::optional<TimePoint> began_at_;  // the first call
+    std::set<ObjectKey> unknown_;        // pods
+};
+
+}  // namespace stoker::control
