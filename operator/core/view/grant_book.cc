@@ -270,8 +270,10 @@ void GrantBook::note(const ObservedResidency& word, Entry& entry) {
         const bool confirmed = !entry.sent || *entry.sent == grant;
         entry.believed = confirmed ? grant : std::max(entry.believed, grant);
     } else {
-        // No fresh report: keeps the last known bytes, or more if a status shows more.
-        entry.resident = std::max(entry.resident, word.resident);
+        // No fresh report: keeps the last known bytes, or more if a status shows more. An ended
+        // sidecar's bytes that a status showed and shows no more have been swept.
+        const bool is_swept = !word.live && entry.in_status && !word.in_status;
+        entry.resident = is_swept ? word.resident : std::max(entry.resident, word.resident);
         if (!word.live) {
             entry.sent.reset();
             entry.believed = Bytes::zero();

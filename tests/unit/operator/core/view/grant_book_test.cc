@@ -214,6 +214,23 @@ TEST(GrantBook, BytesOfAnEndedSidecarCountBeforeAStatusShowsThem) {
     EXPECT_TRUE(observed(book, cluster).empty()) << "the directory has been swept";
 }
 
+// Pods of an ended job stay until it is deleted.
+TEST(GrantBook, SweptBytesOfAnEndedJobAreFree) {
+    GrantBook book{kValid};
+    ObservedResidency ended = silent("n1");
+    ended.live = false;
+    ended.resident = gib(4);
+    ended.in_status = true;
+    book.observe({ended}, at(0));
+    ASSERT_EQ(book.holdings().at(0).resident, gib(4));
+    ended.resident = Bytes::zero();
+    ended.in_status = false;
+    book.observe({ended}, at(5));
+    for (const Holding& holding : book.holdings()) {
+        EXPECT_EQ(holding.resident, Bytes::zero());
+    }
+}
+
 TEST(GrantBook, ForgetsGrantsOfDeletedPods) {
     GrantBook book{kValid};
     book.observe({told("n1", gib(4), gib(4))}, at(0));
