@@ -65,7 +65,7 @@ std::vector<Result<OriginBytes>> fetch_all(
     std::vector<Result<OriginBytes>> results = fetch_once(origin, wanted, stop);
     for (std::size_t i = 0; i < wanted.size(); ++i) {
         while (is_damaged(results[i])) {
-            wanted[i].attempts = results[i]->requests;
+            wanted[i].attempts = results[i]->attempts;
             results[i] = std::move(fetch_once(origin, {wanted[i]}, stop).front());
         }
     }

@@ -188,6 +188,23 @@ TEST_F(ChunkOriginTest, BytesDamagedOnceAreFetchedAgain) {
     EXPECT_EQ(bytes->requests, 2U);
 }
 
+// It is read in three parts, and three attempts are allowed.
+TEST_F(ChunkOriginTest, LargeSampleDamagedOnceIsFetchedAgain) {
+    const std::string text(20U << 20U, 'y');
+    folder_.add("large.bin", text);
+    ASSERT_TRUE(folder_.pack("s3://b/large").has_value());
+    const auto origin = folder_.open("s3://b/large", OriginFormat::kChunks);
+    const auto samples = origin->list({}, {}).value();
+    const auto large = std::ranges::find(samples, "large.bin", &domain::ListedObject::key);
+    server_.add_fault(
+        test::parse_fault("operation=get,key=large/chunk-*,corrupt=1,times=1").value());
+    const auto bytes = test::fetch_now(*origin, wanting(*large));
+    ASSERT_TRUE(bytes.has_value()) << bytes.error().message;
+    EXPECT_EQ(test::text_of(*bytes), text);
+    EXPECT_EQ(bytes->requests, 6U);
+    EXPECT_EQ(bytes->attempts, 2U);
+}
+
 TEST_F(ChunkOriginTest, EtagThatIsNoPlaceIsRefused) {
     EXPECT_EQ(
         test::fetch_now(*origin_, {"a", "d41d8cd98f00b204", 3}).error().code,
