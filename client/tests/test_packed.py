@@ -91,6 +91,27 @@ def test_missing_index_is_an_error_that_names_the_command(tmp_path, origin):
     stoker.open(f"file://{folder}", format="chunks").close()
 
 
+def test_index_of_another_pack_is_an_error_that_names_the_command(tmp_path, origin):
+    folder = packed(tmp_path, origin)
+    for key in origin.keys:  # the same names and sizes
+        path = origin.root / key
+        path.write_bytes(bytes(byte ^ 255 for byte in path.read_bytes()))
+    assert pack(origin.root, tmp_path / "other", "--chunk-bytes", "8Ki").returncode == 0
+    (folder / "index").write_bytes((tmp_path / "other" / "index").read_bytes())
+    with pytest.raises(stoker.OriginError, match="another pack.*--rebuild-index"):
+        stoker.open(f"file://{folder}", format="chunks")
+    assert pack("--rebuild-index", folder).returncode == 0
+    with stoker.open(f"file://{folder}", format="chunks") as samples:
+        assert [bytes(s) for s in samples.fetch(range(200))] == [origin.payloads[key] for key in origin.keys]
+
+
+def test_chunk_that_the_index_does_not_have_is_an_error(tmp_path, origin):
+    folder = packed(tmp_path, origin)
+    (folder / "chunk-00009999").write_bytes(b"another chunk")
+    with pytest.raises(stoker.OriginError, match="chunks, the pack has"):
+        stoker.open(f"file://{folder}", format="chunks")
+
+
 def test_unknown_format_is_refused():
     with pytest.raises(stoker.SettingsError, match="objects or chunks"):
         stoker.open("file:///nowhere", format="tar")
@@ -116,7 +137,7 @@ def test_packing_to_s3_and_reading_it_counts_requests(tmp_path, origin, programs
         read_epoch(origin, samples, 0)
         read_epoch(origin, samples, 1)
     counted = stats(s3.address)
-    assert counted["list"] == 1 and counted["get"] == 1 + 200 and counted["errors"] == 0
+    assert counted["list"] == 1 and counted["get"] == 2 + 200 and counted["errors"] == 0
     with stoker.open("s3://b/packed", endpoint=s3.address, format="chunks") as alone:
         read_epoch(origin, alone, 0)
 

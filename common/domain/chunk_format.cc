@@ -141,6 +141,14 @@ std::optional<T> take_number(std::string_view& text, int base) {
     return value;
 }
 
+std::size_t sample_count(const std::vector<ChunkHeader>& headers) {
+    std::size_t count = 0;
+    for (const ChunkHeader& header : headers) {
+        count += header.samples.size();
+    }
+    return count;
+}
+
 }  // namespace
 
 std::uint64_t ChunkHeader::header_bytes() const {
@@ -161,6 +169,16 @@ std::uint64_t ChunkHeader::object_bytes() const {
 
 std::string chunk_key(std::uint32_t number) {
     return fmt::format("chunk-{:08}", number);
+}
+
+std::optional<std::uint32_t> parse_chunk_key(std::string_view key) {
+    constexpr std::string_view kPrefix = "chunk-";
+    std::uint32_t number = 0;
+    if (!key.starts_with(kPrefix)) {
+        return std::nullopt;
+    }
+    std::from_chars(key.data() + kPrefix.size(), key.data() + key.size(), number);
+    return key == chunk_key(number) ? std::optional{number} : std::nullopt;
 }
 
 Result<std::vector<std::byte>> encode_chunk_header(const ChunkHeader& header) {
@@ -262,6 +280,22 @@ Result<std::vector<ChunkHeader>> parse_chunk_index(std::span<const std::byte> by
     return headers;
 }
 
+bool begins_as_index(std::span<const std::byte> bytes) {
+    return bytes.size() >= sizeof(kIndexMagic) &&
+           WireReader{bytes}.get<std::uint64_t>() == kIndexMagic;
+}
+
+Status check_first_chunk(
+    const std::vector<ChunkHeader>& headers, std::span<const std::byte> fixed_part) {
+    STOKER_TRY(const FixedPart fixed, read_fixed_part(fixed_part));
+    if (fixed.pack != headers.front().pack || fixed.number != 0) {
+        return fail(
+            ErrorCode::kConflict,
+            fmt::format("the index is of another pack than {}", chunk_key(0)));
+    }
+    return {};
+}
+
 Status check_pack(const std::vector<ChunkHeader>& headers) {
     if (headers.empty()) {
         return fail(ErrorCode::kInvalidArgument, "there is no chunk");
@@ -318,29 +352,37 @@ std::optional<ChunkPlace> parse_place(std::string_view etag) {
 }
 
 Result<std::vector<ListedObject>> list_samples(
-    const std::vector<ChunkHeader>& headers, const std::vector<ListedObject>& objects) {
-    std::unordered_map<std::string_view, const ListedObject*> by_key;
+    std::vector<ChunkHeader> headers, const std::vector<ListedObject>& objects) {
+    std::unordered_map<std::uint32_t, const ListedObject*> chunks;
     for (const ListedObject& object : objects) {
-        by_key.emplace(object.key, &object);
+        if (const auto number = parse_chunk_key(object.key)) {
+            chunks.emplace(*number, &object);
+        }
     }
     std::vector<ListedObject> samples;
-    for (const ChunkHeader& header : headers) {
-        const std::string key = chunk_key(header.number);
-        const auto object = by_key.find(key);
-        if (object == by_key.end() || object->second->size_bytes != header.object_bytes()) {
+    samples.reserve(sample_count(headers));
+    for (ChunkHeader& header : headers) {
+        const auto object = chunks.find(header.number);
+        if (object == chunks.end() || object->second->size_bytes != header.object_bytes()) {
             return fail(
                 ErrorCode::kConflict,
                 fmt::format(
                     "{} is missing or has another length than its header says; run stoker pack",
-                    key));
+                    chunk_key(header.number)));
         }
         ChunkPlace place{
             header.number, header.header_bytes(), 0, header.object_bytes(), object->second->etag};
-        for (const ChunkSample& sample : header.samples) {
+        for (ChunkSample& sample : header.samples) {
             place.crc32c = sample.crc32c;
-            samples.push_back({sample.name, sample.size_bytes, encode_place(place)});
+            samples.push_back({std::move(sample.name), sample.size_bytes, encode_place(place)});
             place.offset += sample.size_bytes;
         }
+        header.samples = {};
+    }
+    if (chunks.size() != headers.size()) {
+        return fail(
+            ErrorCode::kConflict,
+            fmt::format("there are {} chunks, the pack has {}", chunks.size(), headers.size()));
     }
     return samples;
 }

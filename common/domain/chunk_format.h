@@ -70,6 +70,9 @@ struct ChunkHeader {
 // "chunk-00000007"
 std::string chunk_key(std::uint32_t number);
 
+// The number in a chunk's key; nullopt: not the key of a chunk.
+std::optional<std::uint32_t> parse_chunk_key(std::string_view key);
+
 // kInvalidArgument: no samples, a name that is empty, longer than kSampleNameBytesMax or has a NUL,
 // or a header longer than kChunkHeaderBytesMax.
 Result<std::vector<std::byte>> encode_chunk_header(const ChunkHeader& header);
@@ -87,6 +90,14 @@ std::vector<std::byte> encode_chunk_index(const std::vector<ChunkHeader>& header
 
 // Errors: as parse_chunk_header().
 Result<std::vector<ChunkHeader>> parse_chunk_index(std::span<const std::byte> bytes);
+
+// Whether the bytes begin as an index does; the rest of them is not looked at.
+bool begins_as_index(std::span<const std::byte> bytes);
+
+// Compares the headers of an index with the first kChunkFixedBytes bytes of chunk 0. kConflict: the
+// chunk is of another pack. Otherwise the errors of parse_chunk_header(). Requires: check_pack(headers).
+Status check_first_chunk(
+    const std::vector<ChunkHeader>& headers, std::span<const std::byte> fixed_part);
 
 // kInvalidArgument: not all chunks of one pack, in order of their numbers.
 Status check_pack(const std::vector<ChunkHeader>& headers);
@@ -109,9 +120,9 @@ std::string encode_place(const ChunkPlace& place);
 std::optional<ChunkPlace> parse_place(std::string_view etag);
 
 // The samples of all chunks, as a listing: their names and sizes, and their places as ETags.
-// `objects` is the listing of the chunks. kConflict: a chunk is missing there or has another length;
-// the message names it.
+// `objects` is the listing of the chunks. kConflict: a chunk is missing there or has another length
+// (the message names it), or there are more chunks than headers.
 Result<std::vector<ListedObject>> list_samples(
-    const std::vector<ChunkHeader>& headers, const std::vector<ListedObject>& objects);
+    std::vector<ChunkHeader> headers, const std::vector<ListedObject>& objects);
 
 }  // namespace stoker::domain

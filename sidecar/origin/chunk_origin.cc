@@ -24,8 +24,8 @@ public:
 
     Result<std::vector<domain::ListedObject>> list(
         const std::function<void(std::uint64_t)>& progress, std::stop_token stop) override {
-        STOKER_TRY(const auto objects, chunks_->list({}, stop));
-        STOKER_TRY(auto samples, list_packed(*chunks_, objects, stop));
+        STOKER_TRY(const auto objects, chunks_->list(progress, stop));
+        STOKER_TRY(auto samples, list_packed(*chunks_, objects, progress, stop));
         if (progress) {
             progress(samples.size());
         }

@@ -186,7 +186,8 @@ private:
         for (std::uint32_t attempt = before + 1;; ++attempt) {
             Result<OriginBytes> result = read_once(fetch.request);
             if (result) {
-                result->requests = attempt;
+                result->requests = attempt - before;
+                result->attempts = attempt;
                 return result;
             }
             if (!wait_before_retry(attempt, result.error())) {

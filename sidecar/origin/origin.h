@@ -25,7 +25,7 @@ struct OriginFetch {
     std::string etag;              // from the manifest; the object must still have it
     std::uint64_t size_bytes = 0;  // from the manifest, likewise; with `slice`: bytes wanted
 
-    // OriginBytes::requests of an earlier fetch whose bytes did not match stored_crc32c: the origin
+    // OriginBytes::attempts of an earlier fetch whose bytes did not match stored_crc32c: the origin
     // waits before it tries again, or gives up with kCorruption.
     std::uint32_t attempts = 0;
 
@@ -36,13 +36,16 @@ struct OriginFetch {
 struct OriginBytes {
     std::vector<std::byte> payload;  // exactly size_bytes long
     Duration first_byte{};           // time to the first byte of the answer
-    std::uint32_t requests = 1;      // HTTP requests, retries included
+    std::uint32_t requests = 1;      // HTTP requests of this fetch, retries included
     // From the start of the successful request (directory: from opening the file) to the end of its
     // answer, without the wait for a slot and failed attempts. A request without an idle connection
     // opens one first, and that counts. Zero: the object was fetched in several parts.
     Duration request_time{};
     // The checksum stored with the object, where the caller can compare it with the payload's.
     std::optional<std::uint32_t> stored_crc32c{};
+    // How often the object was read, OriginFetch::attempts included. An object that is fetched in
+    // several parts has the attempts of the part that was read most often.
+    std::uint32_t attempts = 1;
 };
 
 // A dataset's source: an S3 bucket and prefix, or a directory. Thread-safe. Retries inside, bounded

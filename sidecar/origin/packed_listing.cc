@@ -1,8 +1,6 @@
 #include "sidecar/origin/packed_listing.h"
 
 #include <algorithm>
-#include <charconv>
-#include <optional>
 #include <span>
 #include <utility>
 
@@ -22,39 +20,10 @@ using domain::ListedObject;
 constexpr std::uint64_t kFirstReadBytes = std::uint64_t{32} << 10U;
 constexpr std::size_t kBatchChunks = 64;
 
-std::optional<std::uint32_t> chunk_number(const std::string& key) {
-    constexpr std::string_view kPrefix = "chunk-";
-    std::uint32_t number = 0;
-    if (!key.starts_with(kPrefix)) {
-        return std::nullopt;
-    }
-    std::from_chars(key.data() + kPrefix.size(), key.data() + key.size(), number);
-    return key == domain::chunk_key(number) ? std::optional{number} : std::nullopt;
-}
-
 OriginFetch slice_of(const ListedObject& object, std::uint64_t offset, std::uint64_t length) {
     OriginFetch wanted{object.key, object.etag, length};
     wanted.slice = OriginSlice{offset, object.size_bytes};
     return wanted;
-}
-
-// The first `length` bytes of an object.
-Result<std::vector<std::byte>> read_begin(
-    Origin& origin,
-    const ListedObject& object,
-    std::uint64_t length,
-    const std::stop_token& stop,
-    Bytes slice_bytes = mib(1)) {
-    std::vector<std::byte> bytes;
-    while (bytes.size() < length) {
-        if (stop.stop_requested()) {
-            return fail(ErrorCode::kCancelled, "stopped");
-        }
-        const std::uint64_t next = std::min(slice_bytes.count(), length - bytes.size());
-        STOKER_TRY(const OriginBytes part, fetch_one(origin, slice_of(object, bytes.size(), next)));
-        bytes.insert(bytes.end(), part.payload.begin(), part.payload.end());
-    }
-    return bytes;
 }
 
 Result<ChunkHeader> finish_header(
@@ -93,7 +62,7 @@ Status read_batch(
         }
         wanted.push_back(slice_of(chunk, 0, std::min(kFirstReadBytes, chunk.size_bytes)));
     }
-    auto results = fetch_all(origin, std::move(wanted));
+    auto results = fetch_all(origin, std::move(wanted), stop);
     for (std::size_t i = 0; i < chunks.size(); ++i) {
         STOKER_TRY(OriginBytes begin, std::move(results[i]));
         auto header = finish_header(origin, chunks[i], std::move(begin.payload), stop);
@@ -106,16 +75,27 @@ Status read_batch(
     return {};
 }
 
-// The samples as the index lists them; an error: there is none, or it does not fit the chunks.
-Result<std::vector<ListedObject>> list_by_index(
+Result<std::vector<ChunkHeader>> read_index(
     Origin& origin, const std::vector<ListedObject>& objects, const std::stop_token& stop) {
     const auto index = std::ranges::find(objects, domain::kChunkIndexKey, &ListedObject::key);
     if (index == objects.end()) {
         return fail(ErrorCode::kNotFound, "there is no index");
     }
     STOKER_TRY(const auto bytes, read_object(origin, *index, stop));
-    STOKER_TRY(const auto headers, domain::parse_chunk_index(bytes));
-    return domain::list_samples(headers, objects);
+    return domain::parse_chunk_index(bytes);
+}
+
+// The samples as the index lists them; an error: there is none, or it does not fit the chunks.
+Result<std::vector<ListedObject>> list_by_index(
+    Origin& origin, const std::vector<ListedObject>& objects, const std::stop_token& stop) {
+    STOKER_TRY(auto headers, read_index(origin, objects, stop));
+    const auto first = std::ranges::find(objects, domain::chunk_key(0), &ListedObject::key);
+    // Otherwise list_samples() refuses it.
+    if (first != objects.end() && first->size_bytes >= domain::kChunkFixedBytes) {
+        STOKER_TRY(const auto begin, read_begin(origin, *first, domain::kChunkFixedBytes, stop));
+        STOKER_TRY_VOID(domain::check_first_chunk(headers, begin));
+    }
+    return domain::list_samples(std::move(headers), objects);
 }
 
 }  // namespace
@@ -123,7 +103,7 @@ Result<std::vector<ListedObject>> list_by_index(
 std::vector<ListedObject> chunks_of(const std::vector<ListedObject>& objects) {
     std::vector<std::pair<std::uint32_t, const ListedObject*>> found;
     for (const ListedObject& object : objects) {
-        if (const auto number = chunk_number(object.key)) {
+        if (const auto number = domain::parse_chunk_key(object.key)) {
             found.emplace_back(*number, &object);
         }
     }
@@ -136,29 +116,59 @@ std::vector<ListedObject> chunks_of(const std::vector<ListedObject>& objects) {
     return chunks;
 }
 
+Result<std::vector<std::byte>> read_begin(
+    Origin& origin,
+    const ListedObject& object,
+    std::uint64_t length,
+    const std::stop_token& stop,
+    Bytes slice_bytes) {
+    std::vector<std::byte> bytes;
+    bytes.reserve(length);
+    while (bytes.size() < length) {
+        const std::uint64_t next = std::min(slice_bytes.count(), length - bytes.size());
+        STOKER_TRY(
+            const OriginBytes part, fetch_one(origin, slice_of(object, bytes.size(), next), stop));
+        bytes.insert(bytes.end(), part.payload.begin(), part.payload.end());
+    }
+    return bytes;
+}
+
 Result<std::vector<std::byte>> read_object(
     Origin& origin, const ListedObject& object, const std::stop_token& stop, Bytes slice_bytes) {
     return read_begin(origin, object, object.size_bytes, stop, slice_bytes);
 }
 
 Result<std::vector<ChunkHeader>> read_headers(
-    Origin& origin, const std::vector<ListedObject>& chunks, const std::stop_token& stop) {
+    Origin& origin,
+    const std::vector<ListedObject>& chunks,
+    const std::function<void(std::uint64_t)>& progress,
+    const std::stop_token& stop) {
     std::vector<ChunkHeader> headers;
     headers.reserve(chunks.size());
+    std::uint64_t samples = 0;
     for (std::size_t at = 0; at < chunks.size(); at += kBatchChunks) {
         if (stop.stop_requested()) {
             return fail(ErrorCode::kCancelled, "stopped");
         }
         const std::size_t count = std::min(kBatchChunks, chunks.size() - at);
         STOKER_TRY_VOID(read_batch(origin, std::span{chunks}.subspan(at, count), headers, stop));
+        for (std::size_t i = at; i < headers.size(); ++i) {
+            samples += headers[i].samples.size();
+        }
+        if (progress) {
+            progress(samples);
+        }
     }
     return headers;
 }
 
 Result<std::vector<ListedObject>> list_packed(
-    Origin& origin, const std::vector<ListedObject>& objects, const std::stop_token& stop) {
+    Origin& origin,
+    const std::vector<ListedObject>& objects,
+    const std::function<void(std::uint64_t)>& progress,
+    const std::stop_token& stop) {
     auto listed = list_by_index(origin, objects, stop);
-    if (listed) {
+    if (listed || listed.error().code == ErrorCode::kCancelled) {
         return listed;
     }
     const std::vector<ListedObject> chunks = chunks_of(objects);
@@ -167,11 +177,11 @@ Result<std::vector<ListedObject>> list_packed(
         {{"origin", origin.describe()},
          {"chunks", std::to_string(chunks.size())},
          {"error", listed.error().message}});
-    STOKER_TRY(const auto headers, read_headers(origin, chunks, stop));
+    STOKER_TRY(auto headers, read_headers(origin, chunks, progress, stop));
     if (const Status whole = domain::check_pack(headers); !whole) {
         return fail(whole.error().prefixed(origin.describe()));
     }
-    return domain::list_samples(headers, objects);
+    return domain::list_samples(std::move(headers), objects);
 }
 
 }  // namespace stoker::sidecar

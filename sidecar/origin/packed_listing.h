@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <stop_token>
 #include <vector>
 
@@ -18,6 +20,15 @@ namespace stoker::sidecar {
 // The chunks of a listing, in order of their numbers; every other object is left out.
 std::vector<domain::ListedObject> chunks_of(const std::vector<domain::ListedObject>& objects);
 
+// The first `length` bytes of an object, in slices that follow each other. `length` is not more than
+// the object has.
+Result<std::vector<std::byte>> read_begin(
+    Origin& origin,
+    const domain::ListedObject& object,
+    std::uint64_t length,
+    const std::stop_token& stop,
+    Bytes slice_bytes = mib(1));
+
 // A whole object of any size, in slices that follow each other. The default is the smallest `memory`
 // of a sidecar, whose origin fetches nothing larger.
 Result<std::vector<std::byte>> read_object(
@@ -26,13 +37,22 @@ Result<std::vector<std::byte>> read_object(
     const std::stop_token& stop,
     Bytes slice_bytes = mib(1));
 
-// The headers of these chunks in their order, by range reads.
+// The headers of these chunks in their order, by range reads. Calls `progress` with the number of
+// samples so far.
 Result<std::vector<domain::ChunkHeader>> read_headers(
-    Origin& origin, const std::vector<domain::ListedObject>& chunks, const std::stop_token& stop);
+    Origin& origin,
+    const std::vector<domain::ListedObject>& chunks,
+    const std::function<void(std::uint64_t)>& progress,
+    const std::stop_token& stop);
 
 // The samples of a pack of which `objects` is the listing. Without a valid index that fits the
-// chunks, reads all headers. kInvalidArgument: no complete pack.
+// chunks, reads all headers and calls `progress` as read_headers() does. An index fits if chunk 0 is
+// of its pack, and number and lengths of the chunks are those that it states. kInvalidArgument: no
+// complete pack.
 Result<std::vector<domain::ListedObject>> list_packed(
-    Origin& origin, const std::vector<domain::ListedObject>& objects, const std::stop_token& stop);
+    Origin& origin,
+    const std::vector<domain::ListedObject>& objects,
+    const std::function<void(std::uint64_t)>& progress,
+    const std::stop_token& stop);
 
 }  // namespace stoker::sidecar

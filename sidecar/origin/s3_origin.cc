@@ -1,5 +1,6 @@
 #include "sidecar/origin/s3_origin.h"
 
+#include <algorithm>
 #include <atomic>
 #include <future>
 #include <new>
@@ -24,7 +25,6 @@ public:
 
     ObjectFetch(const Origin& origin, OriginFetch wanted, Done done)
         : request(std::move(wanted)),
-          requests(request.attempts),
           origin_(origin),
           done_(std::move(done)) {}
 
@@ -47,7 +47,8 @@ public:
     FetchId id{};
     std::vector<std::byte> payload{};  // each part writes its own range
     std::uint32_t parts_left = 0;
-    std::uint32_t requests;
+    std::uint32_t requests = 0;
+    std::uint32_t attempts = 0;  // of the part with the most
     std::optional<Duration> first_byte{};
 
 private:
@@ -327,6 +328,7 @@ void S3Origin::on_arrived(const PartPtr& part) {
         options_.metrics->first_byte_seconds.observe(
             std::chrono::duration<double>(first_byte).count());
     }
+    object.attempts = std::max(object.attempts, part->attempt);
     if (--object.parts_left == 0) {
         forget(object);
         object.end(OriginBytes{
@@ -334,7 +336,8 @@ void S3Origin::on_arrived(const PartPtr& part) {
             *object.first_byte,
             object.requests,
             part->range ? Duration::zero() : part->answer->duration(),
-            part->answer->stored_checksum()});
+            part->answer->stored_checksum(),
+            object.attempts});
     }
     release(part);
 }

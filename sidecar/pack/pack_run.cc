@@ -64,13 +64,14 @@ bool plans_equal(const ChunkHeader& a, const ChunkHeader& b) {
 }
 
 // The payloads of a chunk after its header; fills in the checksums.
-Result<std::vector<std::byte>> read_samples(Origin& source, PlannedChunk& chunk) {
+Result<std::vector<std::byte>> read_samples(
+    Origin& source, PlannedChunk& chunk, const std::stop_token& stop) {
     std::vector<OriginFetch> wanted;
     for (std::size_t i = 0; i < chunk.header.samples.size(); ++i) {
         const ChunkSample& sample = chunk.header.samples[i];
         wanted.push_back({sample.name, chunk.etags[i], sample.size_bytes});
     }
-    auto payloads = fetch_all(source, std::move(wanted));
+    auto payloads = fetch_all(source, std::move(wanted), stop);
     for (std::size_t i = 0; i < payloads.size(); ++i) {
         if (!payloads[i]) {
             return fail(payloads[i].error());
@@ -100,6 +101,27 @@ Status check_chunk(const ChunkHeader& wanted, std::span<const std::byte> bytes) 
                 fmt::format("sample '{}' does not match its checksum", sample.name));
         }
         bytes = bytes.subspan(sample.size_bytes);
+    }
+    return {};
+}
+
+// kAlreadyExists: the key of the index has an object that is not an index of chunks.
+Status check_index_place(
+    Origin& target, const std::vector<ListedObject>& objects, const std::stop_token& stop) {
+    constexpr std::uint64_t kMagicBytes = 8;
+    const auto index = std::ranges::find(objects, domain::kChunkIndexKey, &ListedObject::key);
+    if (index == objects.end()) {
+        return {};
+    }
+    const std::uint64_t length = std::min(kMagicBytes, index->size_bytes);
+    STOKER_TRY(const auto begin, read_begin(target, *index, length, stop));
+    if (!domain::begins_as_index(begin)) {
+        return fail(
+            ErrorCode::kAlreadyExists,
+            fmt::format(
+                "{} has an object 'index' that stoker pack did not write; remove it or choose "
+                "another destination",
+                target.describe()));
     }
     return {};
 }
@@ -152,7 +174,8 @@ private:
     // Takes over the chunks that an earlier run of this pack has written.
     Status find_finished() {
         STOKER_TRY(const auto objects, target_.origin.list({}, stop_));
-        STOKER_TRY(auto headers, read_headers(target_.origin, chunks_of(objects), stop_));
+        STOKER_TRY_VOID(check_index_place(target_.origin, objects, stop_));
+        STOKER_TRY(auto headers, read_headers(target_.origin, chunks_of(objects), {}, stop_));
         for (ChunkHeader& header : headers) {
             if (header.number >= chunks_.size() ||
                 !plans_equal(header, chunks_[header.number].header)) {
@@ -172,7 +195,7 @@ private:
     }
 
     Status write(PlannedChunk& chunk) {
-        STOKER_TRY(const auto bytes, read_samples(source_, chunk));
+        STOKER_TRY(const auto bytes, read_samples(source_, chunk, stop_));
         STOKER_TRY_VOID(target_.writer.put(domain::chunk_key(chunk.header.number), bytes));
         count(progress_.written);
         return {};
@@ -234,7 +257,8 @@ Result<PackProgress> run_pack(
 
 Result<PackProgress> rebuild_index(const PackTarget& target, const std::stop_token& stop) {
     STOKER_TRY(const auto objects, target.origin.list({}, stop));
-    STOKER_TRY(const auto headers, read_headers(target.origin, chunks_of(objects), stop));
+    STOKER_TRY_VOID(check_index_place(target.origin, objects, stop));
+    STOKER_TRY(const auto headers, read_headers(target.origin, chunks_of(objects), {}, stop));
     if (const Status whole = domain::check_pack(headers); !whole) {
         return fail(whole.error().prefixed(target.origin.describe()));
     }

@@ -38,7 +38,8 @@ struct PackProgress {
 using OnPackProgress = std::function<void(const PackProgress&)>;
 
 // Packs every object of `source`. Chunks that an earlier run of the same pack has finished stay as
-// they are; the index is written last. kAlreadyExists: the target has chunks of another pack.
+// they are; the index is written last. kAlreadyExists: the target has chunks of another pack, or
+// an object `index` that is not an index of chunks.
 // kCorruption: a chunk reads back differently. kCancelled: stopped. Otherwise the errors of the
 // origins and of plan_pack().
 Result<PackProgress> run_pack(
@@ -49,7 +50,7 @@ Result<PackProgress> run_pack(
     const std::stop_token& stop);
 
 // Writes the index that the chunks at the target imply: byte for byte the one that run_pack() wrote.
-// kInvalidArgument: the chunks are not one whole pack.
+// kInvalidArgument: the chunks are not one whole pack. kAlreadyExists: as run_pack().
 Result<PackProgress> rebuild_index(const PackTarget& target, const std::stop_token& stop);
 
 }  // namespace stoker::sidecar

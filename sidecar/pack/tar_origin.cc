@@ -40,12 +40,14 @@ struct TarFile {
 struct Overrides {
     std::optional<std::string> name;
     std::optional<std::uint64_t> size_bytes;
+    bool is_sparse = false;
 };
 
 struct Entry {
     char type = '0';
     std::string name;
     std::uint64_t size_bytes = 0;
+    bool is_sparse = false;
 };
 
 Status read_at(const TarFile& file, std::uint64_t offset, std::span<char> into) {
@@ -122,7 +124,8 @@ std::optional<Entry> read_entry(const Block& block) {
     return entry;
 }
 
-// Records "LENGTH KEY=VALUE\n" of a pax header; only path and size matter. False: malformed.
+// Records "LENGTH KEY=VALUE\n" of a pax header; only path, size and GNU's records of a sparse file
+// matter. False: malformed.
 bool read_pax(std::string_view text, Overrides& next) {
     while (!text.empty()) {
         std::size_t length = 0;
@@ -139,6 +142,8 @@ bool read_pax(std::string_view text, Overrides& next) {
             std::uint64_t size = 0;
             std::from_chars(record.data() + 5, record.data() + record.size(), size);
             next.size_bytes = size;
+        } else if (record.starts_with("GNU.sparse.")) {
+            next.is_sparse = true;
         }
         text.remove_prefix(length);
     }
@@ -180,6 +185,7 @@ private:
         if (!is_extra) {
             entry.name = std::exchange(next_.name, {}).value_or(entry.name);
             entry.size_bytes = std::exchange(next_.size_bytes, {}).value_or(entry.size_bytes);
+            entry.is_sparse = std::exchange(next_.is_sparse, false) || entry.type == 'S';
         }
         if (entry.size_bytes > file_.size_bytes - at_) {
             return corrupt("ends inside an entry");
@@ -208,7 +214,7 @@ private:
     }
 
     Status take_file(Entry entry) {
-        if (entry.type == '1' || entry.type == '2' || entry.type == 'S') {
+        if (entry.type == '1' || entry.type == '2' || entry.is_sparse) {
             return fail(
                 ErrorCode::kInvalidArgument,
                 fmt::format(
@@ -252,6 +258,9 @@ public:
                 progress(objects.size());
             }
         }
+        if (stop.stop_requested()) {
+            return fail(ErrorCode::kCancelled, "stopped");
+        }
         return objects;
     }
 
@@ -271,11 +280,27 @@ private:
         std::from_chars(first.ptr + 1, end, offset);
         OriginBytes bytes;
         bytes.payload.resize(request.size_bytes);
-        STOKER_TRY_VOID(read_at(
+        const Status done = read_at(
             files_[number],
             offset,
-            {reinterpret_cast<char*>(bytes.payload.data()), bytes.payload.size()}));
+            {reinterpret_cast<char*>(bytes.payload.data()), bytes.payload.size()});
+        STOKER_TRY_VOID(check_unchanged(files_[number]));
+        STOKER_TRY_VOID(done);
         return bytes;
+    }
+
+    // Compares the open file with what it was when it was opened.
+    static Status check_unchanged(const TarFile& file) {
+        struct stat status {};
+
+        if (::fstat(file.fd.get(), &status) != 0) {
+            return fail_errno("looking at", file.path);
+        }
+        if (file_etag(status) != file.etag) {
+            return fail(
+                ErrorCode::kConflict, fmt::format("{} has changed while it is read", file.path));
+        }
+        return {};
     }
 
     const std::vector<TarFile> files_;

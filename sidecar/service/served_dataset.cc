@@ -178,11 +178,12 @@ void ServedDataset::on_origin_bytes(
                      is_damaged,
                      times,
                      requests = shared->requests,
+                     attempts = shared->attempts,
                      request_time = shared->request_time] {
+            origin_requests_ += requests;
             if (is_damaged) {
-                start_fetch(fetch, started_at, requests);
+                start_fetch(fetch, started_at, attempts);
             } else {
-                origin_requests_ += requests;
                 on_append_done(fetch, status, times, request_time);
             }
             end_work();

@@ -298,6 +298,7 @@ IMMUTABLE = [
     ("the datasets of a running job", JOB, "spec/datasets/0/datasetRef/name", "other", "datasets cannot change"),
     ("the mode of a running job to Off", JOB, "spec/cache/mode", "Off", "mode cannot change from or to Off"),
     ("the origin of a Dataset", S3, "spec/sources/0/storageUri", "s3://other/a", "storageUri cannot change"),
+    ("the format of a Dataset", S3, "spec/format", "Chunks", "format cannot change"),
     ("the path of a pool", POOL, "spec/volume/hostPath/path", "/other", "hostPath cannot change"),
     ("the pool of a quota", QUOTA, "spec/poolRef/name", "other", "poolRef cannot change"),
 ]
@@ -307,6 +308,7 @@ MUTABLE = [
     ("the restarts of a running job", JOB, "spec/runPolicy/backoffLimit", 7),
     ("the namespaces that may use a Dataset", S3, "spec/sharing", {"namespaceSelector": {"matchLabels": {"team": "nlp"}}}),
     ("the endpoint of a Dataset", S3, "spec/sources/0/endpoint", "https://other:9000"),
+    ("the default format of a Dataset, written out", S3, "spec/format", "Objects"),
     ("the capacity of a pool", POOL, "spec/capacityPerNode", "1Ti"),
     ("the bytes of a quota", QUOTA, "spec/nominalQuota", "1Ti"),
 ]

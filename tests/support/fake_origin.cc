@@ -137,7 +137,8 @@ Result<OriginBytes> FakeOrigin::answer(const OriginFetch& request) {
     if (id == ids_.end()) {
         return fail(ErrorCode::kNotFound, fmt::format("'{}' does not exist", request.key));
     }
-    OriginBytes bytes{dataset_.payload(domain::SampleId{id->second}), {}, request.attempts + 1};
+    OriginBytes bytes{dataset_.payload(domain::SampleId{id->second}), {}};
+    bytes.attempts = request.attempts + 1;
     if (const auto bad = damaged_.find(request.key); bad != damaged_.end()) {
         const bool wrong = bad->second > 0;
         bad->second -= wrong ? 1 : 0;

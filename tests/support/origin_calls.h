@@ -24,14 +24,18 @@ inline FetchFuture start_fetch(sidecar::Origin& origin, sidecar::OriginFetch req
 }
 
 // Fetches again while the bytes do not match their stored checksum, as the sidecar does.
+// `requests` of the result counts those of all fetches.
 inline Result<sidecar::OriginBytes> fetch_now(
     sidecar::Origin& origin, sidecar::OriginFetch request) {
-    while (true) {
+    for (std::uint32_t requests = 0;;) {
         auto bytes = start_fetch(origin, request).get();
+        if (bytes) {
+            requests = bytes->requests += requests;
+        }
         if (!bytes || !bytes->stored_crc32c || *bytes->stored_crc32c == crc32c(bytes->payload)) {
             return bytes;
         }
-        request.attempts = bytes->requests;
+        request.attempts = bytes->attempts;
     }
 }
 

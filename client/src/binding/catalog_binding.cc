@@ -47,10 +47,23 @@ std::span<const std::byte> view_of(const py::bytes& bytes) {
     return std::as_bytes(std::span{text});
 }
 
-py::list list_packed(const py::bytes& index, const std::vector<ListedTuple>& objects) {
-    const auto headers = value_or_raise(domain::parse_chunk_index(view_of(index)));
+// Without `first_chunk`, list_samples() finds that the chunk is missing or too short.
+Result<std::vector<domain::ListedObject>> samples_of(
+    std::span<const std::byte> index,
+    std::span<const std::byte> first_chunk,
+    const std::vector<domain::ListedObject>& objects) {
+    STOKER_TRY(auto headers, domain::parse_chunk_index(index));
+    if (!first_chunk.empty()) {
+        STOKER_TRY_VOID(domain::check_first_chunk(headers, first_chunk));
+    }
+    return domain::list_samples(std::move(headers), objects);
+}
+
+py::list list_packed(
+    const py::bytes& index, const py::bytes& first_chunk, const std::vector<ListedTuple>& objects) {
+    const auto listed = samples_of(view_of(index), view_of(first_chunk), objects_of(objects));
     py::list samples;
-    for (const auto& sample : value_or_raise(domain::list_samples(headers, objects_of(objects)))) {
+    for (const auto& sample : value_or_raise(listed)) {
         samples.append(
             py::make_tuple(py::bytes{sample.key}, sample.size_bytes, decode_text(sample.etag)));
     }
@@ -125,8 +138,12 @@ void add_pack_functions(py::module_& module) {
         "list_packed",
         &list_packed,
         py::arg("index"),
+        py::arg("first_chunk"),
         py::arg("objects"),
-        "The samples of a pack as a listing, from its index and the listing of its chunks.");
+        "The samples of a pack as a listing, from its index, the first CHUNK_FIXED_BYTES of chunk "
+        "0 "
+        "(empty: it has fewer) and the listing of its chunks.");
+    module.attr("CHUNK_FIXED_BYTES") = domain::kChunkFixedBytes;
     module.def(
         "parse_place",
         &parse_place,

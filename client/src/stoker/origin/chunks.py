@@ -12,6 +12,7 @@ from .retry import Again, Parallel, with_retries
 __all__ = ["ChunkOrigin"]
 
 INDEX_KEY = b"index"
+FIRST_CHUNK_KEY = b"chunk-00000000"
 THREADS = 16
 
 
@@ -36,10 +37,16 @@ class ChunkOrigin:
         index = next((Request(*listed) for listed in objects if listed[0] == INDEX_KEY), None)
         if index is None:
             raise NotFoundError(f"{self.describe()} has no index; run: stoker pack --rebuild-index", "index")
+        data = bytes(self._chunks.read(index))
+        first = next((Request(*listed) for listed in objects if listed[0] == FIRST_CHUNK_KEY), None)
+        begin = b""
+        if first is not None and first.size >= _core.CHUNK_FIXED_BYTES:
+            begin = bytes(self._chunks.read_slice(first, 0, _core.CHUNK_FIXED_BYTES))
         try:
-            return _core.list_packed(bytes(self._chunks.read(index)), objects)
+            return _core.list_packed(data, begin, objects)
         except _core.CoreError as error:
-            raise OriginError(f"{self.describe()}: {error.args[-1]}") from None
+            why = f"{self.describe()}: {error.args[-1]}"
+            raise OriginError(f"{why}; if all chunks are there, run: stoker pack --rebuild-index") from None
 
     def read(self, request: Request) -> Payload:
         place = _core.parse_place(request.etag)

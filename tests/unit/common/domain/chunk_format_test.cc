@@ -197,6 +197,50 @@ TEST(ListSamples, NamesSizesAndPlaces) {
         (ChunkPlace{1, chunk.header_bytes() + 3, 0xC, chunk.object_bytes(), "e1"}));
 }
 
+TEST(ListSamples, MoreChunksThanHeadersAreAConflict) {
+    auto objects = listing();
+    objects.push_back({"chunk-00000002", 500, "e2"});
+    EXPECT_EQ(list_samples({header(0), header(1)}, objects).error().code, ErrorCode::kConflict);
+    objects.back().key = "chunk-2";
+    EXPECT_TRUE(list_samples({header(0), header(1)}, objects).has_value()) << "not a chunk's key";
+}
+
+TEST(ChunkIndex, FitsTheFirstChunkOfItsPackOnly) {
+    const std::vector<ChunkHeader> headers{header(0), header(1)};
+    const auto begin_of = [](const ChunkHeader& chunk) {
+        auto bytes = bytes_of(chunk);
+        bytes.resize(kChunkFixedBytes);
+        return bytes;
+    };
+    EXPECT_TRUE(check_first_chunk(headers, begin_of(header(0))).has_value());
+    ChunkHeader other = header(0);
+    other.pack.id = PackId{5};
+    EXPECT_EQ(check_first_chunk(headers, begin_of(other)).error().code, ErrorCode::kConflict);
+    EXPECT_EQ(check_first_chunk(headers, begin_of(header(1))).error().code, ErrorCode::kConflict);
+    auto short_begin = begin_of(header(0));
+    short_begin.pop_back();
+    EXPECT_EQ(check_first_chunk(headers, short_begin).error().code, ErrorCode::kCorruption);
+}
+
+TEST(ChunkIndex, IsKnownByItsFirstBytes) {
+    auto index = encode_chunk_index({header(0), header(1)});
+    index.resize(8);
+    EXPECT_TRUE(begins_as_index(index));
+    index.pop_back();
+    EXPECT_FALSE(begins_as_index(index));
+    EXPECT_FALSE(begins_as_index(bytes_of(header(0))));
+    EXPECT_FALSE(begins_as_index({}));
+}
+
+TEST(ChunkKeys, OnlyTheOneSpellingOfANumberIsAKey) {
+    for (const std::uint32_t number : {0U, 7U, 99'999'999U, 100'000'000U, 4'294'967'295U}) {
+        EXPECT_EQ(parse_chunk_key(chunk_key(number)), number);
+    }
+    for (const char* key : {"chunk-", "chunk-7", "chunk-000000007", "chunk-0000000x", "index"}) {
+        EXPECT_FALSE(parse_chunk_key(key).has_value()) << key;
+    }
+}
+
 TEST(ListSamples, MissingOrResizedChunkIsAConflict) {
     auto objects = listing();
     objects[2].size_bytes += 1;

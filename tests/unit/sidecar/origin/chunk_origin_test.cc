@@ -70,10 +70,11 @@ TEST_F(ChunkOriginTest, IdsAndLabelsEqualThoseOfTheLooseFiles) {
     }
 }
 
-TEST_F(ChunkOriginTest, ListingAsksForTheIndexAloneAndASampleForItsRange) {
+TEST_F(ChunkOriginTest, ListingReadsTheIndexAndOneChunksBeginASampleItsRange) {
     const auto samples = listing();
     EXPECT_EQ(server_.request_count("list"), 1U);
-    EXPECT_EQ(server_.request_count("get"), 1U);
+    EXPECT_EQ(server_.request_count("get"), 2U);
+    EXPECT_EQ(server_.requests().back().body_bytes, domain::kChunkFixedBytes);
     server_.clear_requests();
     const auto largest = std::ranges::max(samples, {}, &domain::ListedObject::size_bytes);
     const auto bytes = test::fetch_now(*origin_, wanting(largest)).value();
@@ -97,6 +98,44 @@ TEST_F(ChunkOriginTest, IndexOfOtherChunksIsNotBelieved) {
     const auto with = listing();
     server_.put("b", "packed/index", "no index");
     EXPECT_EQ(listing(), with);
+}
+
+// Both packs have the same names and lengths.
+TEST_F(ChunkOriginTest, IndexOfAnotherPackIsNotUsed) {
+    const auto with = listing();
+    for (auto [key, text] : folder_.samples) {
+        std::ranges::for_each(text, [](char& byte) { byte = char(~byte); });
+        folder_.add(key, text);
+    }
+    ASSERT_TRUE(folder_.pack("s3://b/other").has_value());
+    const auto other = folder_.open("s3://b/other");
+    const auto objects = other->list({}, {}).value();
+    const auto index = std::ranges::find(objects, "index", &domain::ListedObject::key);
+    server_.put(
+        "b", "packed/index", test::text_of(test::fetch_now(*other, wanting(*index)).value()));
+    EXPECT_EQ(listing(), with);
+}
+
+TEST_F(ChunkOriginTest, ChunkThatThePackDoesNotHaveIsAnError) {
+    server_.put("b", "packed/" + domain::chunk_key(chunk_count_), std::string(100, 'x'));
+    EXPECT_FALSE(origin_->list({}, {}).has_value());
+}
+
+TEST_F(ChunkOriginTest, ProgressCountsObjectsThenSamples) {
+    server_.remove("b", "packed/index");
+    std::vector<std::uint64_t> told;
+    const auto listed = origin_->list([&](auto count) { told.push_back(count); }, {});
+    ASSERT_TRUE(listed.has_value()) << listed.error().message;
+    ASSERT_GE(told.size(), 2U);
+    EXPECT_EQ(told.front(), chunk_count_);
+    EXPECT_EQ(told.back(), folder_.samples.size());
+}
+
+TEST_F(ChunkOriginTest, StoppedListingIsCancelled) {
+    std::stop_source stop;
+    const auto listed = origin_->list([&](auto) { stop.request_stop(); }, stop.get_token());
+    ASSERT_FALSE(listed.has_value());
+    EXPECT_EQ(listed.error().code, ErrorCode::kCancelled);
 }
 
 TEST_F(ChunkOriginTest, MissingChunkIsAnErrorThatSaysSo) {
@@ -147,6 +186,23 @@ TEST_F(ChunkOriginTest, BytesDamagedOnceAreFetchedAgain) {
     const auto bytes = test::fetch_now(*origin_, wanting(samples.back()));
     EXPECT_EQ(test::text_of(*bytes), folder_.samples.at(samples.back().key));
     EXPECT_EQ(bytes->requests, 2U);
+}
+
+// It is read in three parts, and three attempts are allowed.
+TEST_F(ChunkOriginTest, LargeSampleDamagedOnceIsFetchedAgain) {
+    const std::string text(20U << 20U, 'y');
+    folder_.add("large.bin", text);
+    ASSERT_TRUE(folder_.pack("s3://b/large").has_value());
+    const auto origin = folder_.open("s3://b/large", OriginFormat::kChunks);
+    const auto samples = origin->list({}, {}).value();
+    const auto large = std::ranges::find(samples, "large.bin", &domain::ListedObject::key);
+    server_.add_fault(
+        test::parse_fault("operation=get,key=large/chunk-*,corrupt=1,times=1").value());
+    const auto bytes = test::fetch_now(*origin, wanting(*large));
+    ASSERT_TRUE(bytes.has_value()) << bytes.error().message;
+    EXPECT_EQ(test::text_of(*bytes), text);
+    EXPECT_EQ(bytes->requests, 6U);
+    EXPECT_EQ(bytes->attempts, 2U);
 }
 
 TEST_F(ChunkOriginTest, EtagThatIsNoPlaceIsRefused) {

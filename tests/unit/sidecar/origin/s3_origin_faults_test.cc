@@ -314,6 +314,7 @@ TEST_F(S3OriginRanges, RepeatsOnlyTheBrokenRange) {
     const auto bytes = fetch_now(*open(), large_);
     ASSERT_TRUE(bytes.has_value()) << bytes.error().message;
     EXPECT_EQ(bytes->requests, 4U) << "three ranges and one of them again";
+    EXPECT_EQ(bytes->attempts, 2U) << "of the broken range";
     EXPECT_EQ(text_of(*bytes), std::string(20 * 1024 * 1024, 'y'));
 }
 

@@ -122,6 +122,22 @@ TEST(PackRun, ChunksOfAnotherPackAreNotOverwritten) {
     EXPECT_EQ(chunk_files(folder), before);
 }
 
+TEST(PackRun, ForeignObjectNamedIndexIsNotOverwritten) {
+    for (const std::string text : {"my notes about this folder", "SKC", ""}) {
+        PackedFolder folder{20};
+        test::write_file(folder.target_file("index"), text);
+        const auto packed = folder.pack();
+        ASSERT_FALSE(packed.has_value());
+        EXPECT_EQ(packed.error().code, ErrorCode::kAlreadyExists);
+        EXPECT_THAT(packed.error().message, HasSubstr("'index'"));
+        const auto read = folder.open("file://" + folder.target());
+        const auto write = folder.writer("file://" + folder.target());
+        EXPECT_EQ(rebuild_index({*read, *write}, {}).error().code, ErrorCode::kAlreadyExists);
+        EXPECT_EQ(file_text(folder.target_file("index")), text);
+        EXPECT_TRUE(chunk_files(folder).empty());
+    }
+}
+
 TEST(PackRun, VerifyFindsADamagedPayload) {
     PackedFolder folder;
     ASSERT_TRUE(folder.pack().has_value());

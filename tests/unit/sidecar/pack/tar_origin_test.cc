@@ -70,6 +70,53 @@ TEST_F(TarOriginErrors, LinksAreRefused) {
     EXPECT_THAT(listed.error().message, HasSubstr("link"));
 }
 
+// GNU tar writes one as type 'S' in its own format and as records of a pax header in pax.
+TEST_F(TarOriginErrors, SparseFilesAreRefused) {
+    add("hole", "x");
+    fs::resize_file(fs::path{folder_.path()} / "in/hole", 1U << 20U);
+    for (const std::string options :
+         {"gnu --sparse",
+          "pax --sparse --sparse-version=0.0",
+          "pax --sparse --sparse-version=0.1",
+          "pax --sparse --sparse-version=1.0"}) {
+        const auto listed = make_tar_origin({tar("a.tar", options)}).value()->list({}, {});
+        ASSERT_FALSE(listed.has_value()) << options;
+        EXPECT_EQ(listed.error().code, ErrorCode::kInvalidArgument) << options;
+        EXPECT_THAT(listed.error().message, HasSubstr("sparse"));
+    }
+    EXPECT_TRUE(make_tar_origin({tar("a.tar", "pax")}).value()->list({}, {}).has_value());
+}
+
+TEST_F(TarOriginErrors, FileThatChangesAfterTheListingIsAConflict) {
+    add("a", std::string(3000, 'a'));
+    const std::string path = tar("a.tar", "pax");
+    const std::string whole = test::file_text(path);
+    for (const std::string& text :
+         {std::string(whole.size(), 'z'), whole + "more", whole.substr(0, 600)}) {
+        test::write_file(path, whole);
+        const auto origin = make_tar_origin({path}).value();
+        const auto object = origin->list({}, {}).value().front();
+        const OriginFetch wanted{object.key, object.etag, object.size_bytes};
+        EXPECT_TRUE(test::fetch_now(*origin, wanted).has_value());
+        test::write_file(path, text);
+        fs::last_write_time(path, fs::file_time_type::clock::now() + std::chrono::seconds{2});
+        const auto bytes = test::fetch_now(*origin, wanted);
+        ASSERT_FALSE(bytes.has_value());
+        EXPECT_EQ(bytes.error().code, ErrorCode::kConflict);
+        EXPECT_THAT(bytes.error().message, HasSubstr(path));
+    }
+}
+
+TEST_F(TarOriginErrors, StoppedListingIsCancelled) {
+    add("a", "1");
+    const std::string path = tar("a.tar", "pax");
+    const auto origin = make_tar_origin({path, path}).value();
+    std::stop_source stop;
+    const auto listed = origin->list([&](auto) { stop.request_stop(); }, stop.get_token());
+    ASSERT_FALSE(listed.has_value());
+    EXPECT_EQ(listed.error().code, ErrorCode::kCancelled);
+}
+
 TEST_F(TarOriginErrors, TruncatedAndForeignFilesAreCorrupt) {
     add("a", std::string(3000, 'a'));
     const std::string path = tar("a.tar", "gnu");
