@@ -145,11 +145,8 @@ protected:
         world_.behind_at_ = world_.schedule_.now();
     }
 
-    // Another Dataset of the same name.
-    void replace_dataset() {
-        remove_dataset();
-        world_.make_dataset("na", 0);
-    }
+    // A Dataset of the same name as the removed one.
+    void make_dataset() { world_.make_dataset("na", 0); }
 
     void remove(const control::ResourceKind& kind, const ObjectKey& key) {
         world_.api_.remove(kind, key);
@@ -269,13 +266,13 @@ TEST_F(ControlScenario, DeletedDatasetIsSweptOffTheNodes) {
 
 TEST_F(ControlScenario, JobWaitsForItsDataset) {
     remove(kinds::kTrainingJobs, kJob);
-    remove(kinds::kDatasets, kDataset);
+    remove_dataset();
     run_for(minutes{1});
     add_job("early");
     run_for(minutes{1});
     EXPECT_EQ(state("early"), "False Waiting");
     EXPECT_EQ(jobs(), Names{});
-    replace_dataset();
+    make_dataset();
     run_for(minutes{1});
     EXPECT_EQ(state("early"), "False Running");
 }
@@ -336,7 +333,8 @@ TEST_F(ControlScenario, SmallerQuotaTakesBytesBack) {
 }
 
 TEST_F(ControlScenario, ReplacedDatasetDoesNotEndTheAttempt) {
-    replace_dataset();
+    remove_dataset();
+    make_dataset();
     run_for(minutes{1});
     EXPECT_EQ(state(), "False Running");
     EXPECT_EQ(jobs(), Names{"mnist-a1"});

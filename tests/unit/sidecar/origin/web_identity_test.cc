@@ -141,8 +141,11 @@ TEST_F(WebIdentityTest, CallsThoseWhoDoNotWaitWhenItHasAnAnswer) {
     const auto keys = source();
     std::promise<void> first;
     std::promise<void> second;
-    EXPECT_FALSE(keys->try_get([&] { first.set_value(); }).has_value());
-    EXPECT_FALSE(keys->try_get([&] { second.set_value(); }).has_value());
+    {
+        const std::lock_guard no_answer_yet{mutex_};
+        EXPECT_FALSE(keys->try_get([&] { first.set_value(); }).has_value());
+        EXPECT_FALSE(keys->try_get([&] { second.set_value(); }).has_value());
+    }
     first.get_future().wait();
     second.get_future().wait();
     const auto got = keys->try_get([] { ADD_FAILURE() << "it has an answer"; });

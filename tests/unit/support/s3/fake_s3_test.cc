@@ -142,7 +142,7 @@ TEST_F(FakeS3Test, OtherProcessesReadCountsAndSetFaults) {
     get("/b/?list-type=2");
     EXPECT_EQ(
         get("/__stats").body,
-        "{\"connections\":1,\"errors\":1,\"get\":2,\"get_bytes\":10,\"list\":1}\n");
+        "{\"connections\":1,\"errors\":1,\"get\":2,\"get_bytes\":10,\"list\":1,\"put\":0}\n");
     ASSERT_EQ(send("POST", "/__faults", {}, "status=500\nstatus=404,key=x\n")->status, 200);
     EXPECT_EQ(get("/b/a/b%20c%2Bd").status, 500);
     EXPECT_EQ(send("POST", "/__faults", {}, "nonsense")->status, 400);
