@@ -225,7 +225,7 @@ TEST(BlockingClient, AnExceptionAnywhereInACallLeavesRoomForTheNext) {
         request.total_timeout = 10s;
         ASSERT_TRUE(send(*client, std::move(request))) << "after reading " << readings;
     }
-    EXPECT_GE(thrown, 3);
+    EXPECT_GE(thrown, 1) << "readings in callbacks of libcurl end a call with an error instead";
 }
 
 TEST(BlockingClient, RepeatsAGetOnADeadConnection) {
