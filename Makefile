@@ -9,7 +9,7 @@ CXX_FILES = $(shell git ls-files '*.cc' '*.h')
 export STOKER_PYTHON := $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build programs test test-local laws simulate-world simulate-control mutants e2e attacks kueue demo demo-down cluster-build cluster-up cluster-down images bench accuracy time-to-accuracy traffic importance importance-parts windowed three-jobs release lint lint-client format generate \
+.PHONY: help deps build programs test test-local laws simulate-world simulate-control mutants e2e attacks kueue demo demo-down cluster-build cluster-up cluster-down images bench bench-peer-link accuracy time-to-accuracy traffic importance importance-parts windowed chunks three-jobs release lint lint-client format generate \
         check-generated asan tsan clang-tidy fuzzers nightly wheel docs pre-commit clean deps-build deps-test deps-nightly
 
 # $(call venv,NAME,PACKAGE): build/venv-NAME with a package of PyPI, made once.
@@ -108,11 +108,15 @@ images: programs ## build the container images (buildah)
 bench: deps-test build ## measure; writes build/bench/results.json and prints the bars
 	$(PYTHON) bench/run.py --build $(BUILD)
 
+bench-peer-link: deps-build $(BUILD)/build.ninja ## peers' frames compared with a plain TLS stream, rate and processor time (a minute)
+	cmake --build $(BUILD) --target stoker-bench-peer-link
+	$(BUILD)/bin/stoker-bench-peer-link
+
 traffic: deps-test build ## what the real sidecar reads at the origin under each contract, beside the simulator's figure
 	$(PYTHON) bench/traffic.py --build $(BUILD)
 
-accuracy: build ## train small models under every contract: accuracy, origin bytes (20 minutes; goes on where it stopped)
-	tools/deps.sh test accuracy
+accuracy: build ## train small models under every contract: accuracy, origin bytes (two hours; goes on where it stopped)
+	tools/deps.sh test accuracy datasets
 	$(PYTHON) bench/accuracy/run.py --build $(BUILD) --seeds-max 20 --page docs/reference/accuracy.md
 
 time-to-accuracy: build ## train from a slow origin under every contract: seconds to an accuracy (hours; resumes); writes its page
@@ -124,6 +128,9 @@ importance: deps-test build ## two jobs share a node directory by importance: hi
 
 importance-parts: build ## what each part of iCACHE earns, by the simulator (some minutes)
 	$(PYTHON) bench/importance_parts.py --build $(BUILD)
+
+chunks: deps-test build ## a cold epoch from objects and from chunks, beside the closed form; writes docs/experiments (5 minutes)
+	$(PYTHON) bench/chunks.py --build $(BUILD) --page docs/experiments/chunks.md
 
 three-jobs: ## three jobs on one pool of a real cluster: planned, evenly split, LRU; writes docs/experiments (15 minutes)
 	tools/deps.sh build test cluster accuracy
@@ -147,9 +154,9 @@ lint: deps-test ## formatting, layers, words, scripts, YAML
 fuzzers: deps-build deps-nightly ## build the libFuzzer targets: build/fuzz/bin/fuzz_*
 	cmake --preset fuzz && cmake --build --preset fuzz
 
-clang-tidy: deps-build deps-test deps-nightly ## the static analyser over all sources (an hour)
+clang-tidy: deps-build deps-test deps-nightly ## the static analyser over all sources (an hour; SINCE=COMMIT: over the changed ones)
 	cmake --preset fuzz && cmake --build --preset fuzz --target stoker_proto_control stoker_proto_node stoker_proto_csi stoker_proto_kubelet stoker_test_headers
-	git ls-files '*.cc' | xargs -P 2 -n 4 clang-tidy-16 -p build/fuzz --quiet --extra-arg=-Wno-unknown-warning-option
+	git $(if $(SINCE),diff --name-only --diff-filter=d $(SINCE) --,ls-files) '*.cc' | xargs -P 2 -n 4 clang-tidy-16 -p build/fuzz --quiet --extra-arg=-Wno-unknown-warning-option
 
 nightly: deps-build deps-test deps-nightly ## sanitizers, analyser, planted bugs, accuracy, fuzzers (six hours); writes docs/quality.md
 	tools/nightly $(STEPS)
@@ -177,11 +184,13 @@ pre-commit: deps-test ## run the hooks of .pre-commit-config.yaml over all files
 	$(call venv,pre-commit,pre-commit==4.3.0)
 	build/venv-pre-commit/bin/pre-commit run --all-files
 
-asan: deps-build deps-test ## the C++ tests under the address and undefined-behaviour sanitizers
-	cmake --preset dev && cmake --build --preset dev && tools/run-tests --build build/dev ctest
+asan: deps-build deps-test ## the C++ tests under the address and undefined-behaviour sanitizers (TARGETS="test_...": only these)
+	cmake --preset dev && cmake --build --preset dev $(if $(TARGETS),--target $(TARGETS))
+	tools/run-tests --build build/dev $(addprefix --only ,$(TARGETS)) ctest
 
-tsan: deps-build deps-test ## the C++ tests under the thread sanitizer
-	cmake --preset tsan && cmake --build --preset tsan && tools/run-tests --build build/tsan ctest
+tsan: deps-build deps-test ## the C++ tests under the thread sanitizer (TARGETS="test_...": only these)
+	cmake --preset tsan && cmake --build --preset tsan $(if $(TARGETS),--target $(TARGETS))
+	tools/run-tests --build build/tsan $(addprefix --only ,$(TARGETS)) ctest
 
 clean: ## remove what was built here
 	rm -rf build
