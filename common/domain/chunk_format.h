@@ -28,6 +28,9 @@ inline constexpr std::uint32_t kChunkHeaderBytesMax = 64U << 20U;
 inline constexpr std::size_t kSampleNameBytesMax = 65535;
 inline constexpr std::string_view kChunkIndexKey = "index";
 
+// How samples are stored at the origin: each as an object or file, or in chunks.
+enum class SampleFormat : std::uint8_t { kObjects, kChunks };
+
 // Names one run of `stoker pack`: a digest of the packed listing and of the settings.
 using PackId = Strong<std::uint64_t, struct PackIdTag>;
 
@@ -95,7 +98,8 @@ Result<std::vector<ChunkHeader>> parse_chunk_index(std::span<const std::byte> by
 bool begins_as_index(std::span<const std::byte> bytes);
 
 // Compares the headers of an index with the first kChunkFixedBytes bytes of chunk 0. kConflict: the
-// chunk is of another pack. Otherwise the errors of parse_chunk_header(). Requires: check_pack(headers).
+// chunk is of another pack. Otherwise the errors of parse_chunk_header(). Requires:
+// check_pack(headers).
 Status check_first_chunk(
     const std::vector<ChunkHeader>& headers, std::span<const std::byte> fixed_part);
 

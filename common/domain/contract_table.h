@@ -99,7 +99,7 @@ inline constexpr std::array kContractParameters = [] {
             kTrainingJob,
             "Iowa",
             {"None", "Remove", "Repeat"}},
-        Row{kReplicate, "replication", 1, 64, 0.5, 3, kLess},
+        Row{kReplicate, "replication", 1, 64, 0.5, 1, kLess},
         Row{kReplicate, "bias", 2, 1000, 0, 10, kMore},
         Row{kReplicate, "warmupEpochs", 0, 10000, 1, 1, kMore, kExperiment},
         Row{kReplicate, "unseenScore", 0, 100, 0, 0, kSame, kExperiment},

@@ -8,6 +8,7 @@
 #include "common/base/check.h"
 #include "common/base/crc32c.h"
 #include "common/base/wire.h"
+#include "common/domain/manifest_rules.h"
 
 namespace stoker::domain {
 
@@ -16,40 +17,6 @@ namespace {
 constexpr std::uint64_t kManifestMagic = 0x3146494E414D4B53ULL;  // "SKMANIF1"
 constexpr std::size_t kLabelEntryBytes = 8;
 constexpr std::size_t kChecksumBytes = 4;
-
-// FNV-1a, 64 bits: names the revision; the file's checksum protects its integrity.
-class Digest {
-public:
-    void add(std::string_view text) {
-        for (const char c : text) {
-            step(static_cast<std::uint8_t>(c));
-        }
-        step(0);
-    }
-
-    void add(std::uint64_t number) {
-        for (unsigned shift = 0; shift < 64; shift += 8) {
-            step(static_cast<std::uint8_t>(number >> shift));
-        }
-    }
-
-    [[nodiscard]] std::uint64_t value() const { return hash_; }
-
-private:
-    void step(std::uint8_t byte) { hash_ = (hash_ ^ byte) * 0x100000001B3ULL; }
-
-    std::uint64_t hash_ = 0xCBF29CE484222325ULL;
-};
-
-std::string_view parent_folder(std::string_view key) {
-    const auto slash = key.rfind('/');
-    if (slash == std::string_view::npos) {
-        return {};
-    }
-    const std::string_view folders = key.substr(0, slash);
-    const auto before = folders.rfind('/');
-    return before == std::string_view::npos ? folders : folders.substr(before + 1);
-}
 
 std::map<std::string_view, std::int32_t> number_labels(const std::vector<ListedObject>& objects) {
     std::map<std::string_view, std::int32_t> labels;
@@ -117,7 +84,7 @@ Status check_objects(const std::vector<ListedObject>& sorted) {
 }
 
 struct Totals {
-    Digest digest;
+    ManifestDigest digest;
     std::uint64_t bytes = 0;
     std::uint64_t largest = 0;
 };

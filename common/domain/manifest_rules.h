@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "common/base/result.h"
+#include "common/domain/manifest.h"
+
+// What follows from a manifest's keys, sizes and ETags (docs/design/manifest-format.md). Pure.
+namespace stoker::domain {
+
+// FNV-1a, 64 bits: names the revision; the file's checksum protects its integrity.
+class ManifestDigest {
+public:
+    void add(std::string_view text) {
+        for (const char c : text) {
+            step(static_cast<std::uint8_t>(c));
+        }
+        step(0);
+    }
+
+    void add(std::uint64_t number) {
+        for (unsigned shift = 0; shift < 64; shift += 8) {
+            step(static_cast<std::uint8_t>(number >> shift));
+        }
+    }
+
+    [[nodiscard]] std::uint64_t value() const { return hash_; }
+
+private:
+    void step(std::uint8_t byte) { hash_ = (hash_ ^ byte) * 0x100000001B3ULL; }
+
+    std::uint64_t hash_ = 0xCBF29CE484222325ULL;
+};
+
+// The name of the folder that holds the object; empty at the root.
+std::string_view parent_folder(std::string_view key);
+
+// Checks a manifest that another process has sent: whether encode_manifest() could have made it from
+// a listing. kCorruption: keys out of order, wrong labels or totals, or a revision that is not the
+// digest of the samples; also a key with an empty, "." or ".." part, although a bucket may have such
+// a key: the caller then lists the origin itself. O(samples); one bit of memory a label.
+Status check_manifest(const ManifestView& manifest);
+
+}  // namespace stoker::domain
