@@ -137,7 +137,8 @@ def test_packing_to_s3_and_reading_it_counts_requests(tmp_path, origin, programs
         read_epoch(origin, samples, 0)
         read_epoch(origin, samples, 1)
     counted = stats(s3.address)
-    assert counted["list"] == 1 and counted["get"] == 2 + 200 and counted["errors"] == 0
+    assert counted["list"] == 1 and counted["errors"] == 0
+    assert 2 < counted["get"] <= 2 + 200, "samples of a chunk may share a request"
     with stoker.open("s3://b/packed", endpoint=s3.address, format="chunks") as alone:
         read_epoch(origin, alone, 0)
 

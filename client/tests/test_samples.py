@@ -116,6 +116,21 @@ def test_sample_pickles_as_a_copy(origin, sidecar):
         bytes(sample), sample.id, sample.key, sample.label, sample.etag, sample.checksum)
 
 
+def test_samples_read_one_by_one_are_acknowledged_together(origin, sidecar):
+    sidecar.start(preload=1)
+    with stoker.open("train") as samples:
+        order = list(range(len(samples)))[::-1]
+        for id in order:
+            assert bytes(samples[id]) == origin.payloads[origin.keys[id]]
+        for outside in (-1, len(samples)):
+            with pytest.raises(IndexError, match="outside"):
+                samples[outside]
+        assert samples.stats()["samples"] == samples.stats()["node_samples"] == len(samples)
+    frames = [event["samples"] for event in sidecar.wait_for("consumed", 7)]
+    assert sum(frames, []) == order
+    assert max(map(len, frames)) <= 32 and len(frames) == 7
+
+
 def test_every_read_is_acknowledged_once(origin, sidecar):
     sidecar.start(preload=0.5)
     with stoker.open("train") as samples:

@@ -11,6 +11,7 @@ import stoker.torch
 import torch
 from conftest import SEED, Origin, wait_until
 from stoker.similarity import difference_hash
+from stoker.torch_contracts import Fingerprinter
 from test_real_sidecar import run  # noqa: F401  (a fixture)
 
 COUNT, ALIKE = 120, 3  # samples; near-duplicates in each group
@@ -57,6 +58,12 @@ def test_hash_does_not_depend_on_the_image_type():
 def test_rising_gradient_sets_every_bit():
     assert difference_hash(np.arange(64.0)[None].repeat(64, axis=0)) == 2**64 - 1
     assert difference_hash(np.zeros((64, 64))) == 0
+
+
+def test_samples_that_look_alike_under_other_labels_are_no_duplicates():
+    fingerprint, one = Fingerprinter(difference_hash, 1), image(1)
+    assert fingerprint(0, one, 7) == fingerprint(0, one, 7)
+    assert min(distance(fingerprint(0, one, 0), fingerprint(0, one, label)) for label in range(1, 1000)) > 8
 
 
 def test_other_data_matches_only_when_equal():

@@ -144,6 +144,8 @@ void add_pack_functions(py::module_& module) {
         "0 "
         "(empty: it has fewer) and the listing of its chunks.");
     module.attr("CHUNK_FIXED_BYTES") = domain::kChunkFixedBytes;
+    module.attr("CHUNK_INDEX_KEY") = py::bytes{domain::kChunkIndexKey};
+    module.attr("FIRST_CHUNK_KEY") = py::bytes{domain::chunk_key(0)};
     module.def(
         "parse_place",
         &parse_place,

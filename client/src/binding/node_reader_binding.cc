@@ -19,7 +19,8 @@ namespace {
 
 namespace py = pybind11;
 
-constexpr std::size_t kUnlinkedChecksPerBatch = 2;
+constexpr Duration kUnlinkedCheckInterval = std::chrono::milliseconds{100};
+constexpr std::size_t kUnlinkedRounds = 256;  // intervals until every map was checked
 
 // Releases the buffer of PyObject_GetBuffer.
 struct HeldBuffer {
@@ -60,6 +61,14 @@ std::uint64_t to_id(PyObject* item) {
         throw py::error_already_set();
     }
     return static_cast<std::uint64_t>(id);
+}
+
+std::uint64_t id_below(std::uint64_t id, std::uint64_t count) {
+    if (id >= count) {
+        throw py::index_error(
+            fmt::format("sample id {} is outside 0..{}", static_cast<std::int64_t>(id), count - 1));
+    }
+    return id;
 }
 
 Verify parse_verify(std::string_view text) {
@@ -178,6 +187,23 @@ public:
         return py::make_tuple(std::move(samples), missing);
     }
 
+    // One sample; None: a miss.
+    py::object read_one(py::handle id) {
+        const domain::SampleId wanted{
+            id_below(to_id(id.ptr()), reader_->manifest().sample_count())};
+        auto place = reader_->locate(wanted);
+        std::optional<SampleView> view;
+        if (place && reader_->is_checked(wanted, *place)) {
+            view = reader_->check(wanted, *std::move(place));
+        } else if (place) {
+            py::gil_scoped_release release;
+            view = reader_->check(wanted, *std::move(place));
+        }
+        close_unlinked();
+        return view ? py::reinterpret_steal<py::object>(sample_of(wanted.value(), *std::move(view)))
+                    : py::none();
+    }
+
     // Requests the misses, waits, and reads those that the sidecar reports as ready into `samples`.
     // Returns as read_ready().
     bool fetch(SidecarClient& client, const py::list& samples, Misses& misses, double timeout) {
@@ -250,8 +276,17 @@ private:
                 views[i] = reader_->check(domain::SampleId{ids[i]}, std::move(place));
             }
         }
-        reader_->retire_unlinked(kUnlinkedChecksPerBatch);
+        close_unlinked();
         return views;
+    }
+
+    // Each map is checked within half a minute: a check is a system call, so not at every read.
+    void close_unlinked() {
+        const TimePoint now = clock_.now();
+        if (now >= unlinked_due_) {
+            unlinked_due_ = now + kUnlinkedCheckInterval;
+            reader_->retire_unlinked(2 + reader_->map_count() / kUnlinkedRounds);
+        }
     }
 
     // A new reference.
@@ -272,6 +307,8 @@ private:
 
     std::unique_ptr<NodeReader> reader_;
     py::object catalog_;
+    const SystemClock clock_;
+    TimePoint unlinked_due_{};
 };
 
 void add_misses(py::module_& module) {
@@ -302,10 +339,7 @@ std::vector<std::uint64_t> sample_ids(py::handle ids, std::uint64_t count) {
         }
     }
     for (const std::uint64_t id : out) {
-        if (id >= count) {
-            throw py::index_error(fmt::format(
-                "sample id {} is outside 0..{}", static_cast<std::int64_t>(id), count - 1));
-        }
+        id_below(id, count);
     }
     return out;
 }
@@ -318,9 +352,10 @@ void add_node_reader(py::module_& module) {
             py::arg("directory"),
             py::arg("revision"),
             py::arg("verify") = "first",
-            py::arg("maps_max") = 16384,
+            py::arg("maps_max") = NodeReaderOptions{}.segment_maps_max,
             py::arg("guest") = false)
         .def("read", &PyNodeReader::read, py::arg("ids"))
+        .def("read_one", &PyNodeReader::read_one, py::arg("id"))
         .def(
             "fetch",
             &PyNodeReader::fetch,

@@ -93,7 +93,7 @@ bool SegmentMap::is_linked(int segments_fd) const {
 NodeReader::NodeReader(NodeReaderOptions options, std::shared_ptr<const Catalog> catalog)
     : options_(std::move(options)),
       catalog_(std::move(catalog)),
-      verified_(std::make_unique<std::atomic<std::uint32_t>[]>(manifest().sample_count())) {}
+      verified_(manifest().sample_count()) {}
 
 Result<std::unique_ptr<NodeReader>> NodeReader::open(NodeReaderOptions options) {
     const std::string path = file_of(options, "manifest");
@@ -185,40 +185,54 @@ std::optional<Location> NodeReader::locate(domain::SampleId id) {
 
 // nullptr: no such file now.
 std::shared_ptr<const SegmentMap> NodeReader::segment(domain::SegmentSeq seq) {
-    auto found = segments_.find(seq.value());
-    if (found == segments_.end()) {
+    auto found = places_.find(seq.value());
+    if (found == places_.end()) {
         auto opened = SegmentMap::open(segments_fd_.get(), seq, options_.revision);
         if (!opened) {
             return nullptr;
         }
         if (segments_.size() >= options_.segment_maps_max) {
-            retire_least_recently_used();
+            retire_one();
         }
-        found = segments_.emplace(seq.value(), Entry{*std::move(opened), 0}).first;
+        found = places_.emplace(seq.value(), segments_.size()).first;
+        segments_.push_back({*std::move(opened), 0});
     }
-    found->second.last_used = reads_;
-    return found->second.map;
+    Entry& entry = segments_[found->second];
+    entry.last_used = reads_;
+    return entry.map;
 }
 
-void NodeReader::retire_least_recently_used() {
-    const auto oldest = std::ranges::min_element(
-        segments_, {}, [](const auto& entry) { return entry.second.last_used; });
-    if (oldest != segments_.end()) {
-        segments_.erase(oldest);
+// The least recently used of the next few maps, in turns: a full search would cost more than the
+// map.
+void NodeReader::retire_one() {
+    constexpr std::size_t kLooks = 8;
+    std::size_t oldest = victim_cursor_ % segments_.size();
+    for (std::size_t looks = std::min(kLooks, segments_.size()); looks > 0; --looks) {
+        const std::size_t place = victim_cursor_++ % segments_.size();
+        if (segments_[place].last_used < segments_[oldest].last_used) {
+            oldest = place;
+        }
     }
+    retire(oldest);
+}
+
+// The last entry takes the place.
+void NodeReader::retire(std::size_t place) {
+    places_.erase(segments_[place].map->seq().value());
+    if (place + 1 < segments_.size()) {
+        segments_[place] = std::move(segments_.back());
+        places_[segments_[place].map->seq().value()] = place;
+    }
+    segments_.pop_back();
 }
 
 void NodeReader::retire_unlinked(std::size_t checks) {
     for (; checks > 0 && !segments_.empty(); --checks) {
-        if (retire_order_.empty()) {
-            std::ranges::transform(segments_, std::back_inserter(retire_order_), [](const auto& e) {
-                return e.first;
-            });
-        }
-        const auto entry = segments_.find(retire_order_.back());
-        retire_order_.pop_back();
-        if (entry != segments_.end() && !entry->second.map->is_linked(segments_fd_.get())) {
-            segments_.erase(entry);
+        unlinked_cursor_ %= segments_.size();
+        if (segments_[unlinked_cursor_].map->is_linked(segments_fd_.get())) {
+            ++unlinked_cursor_;
+        } else {
+            retire(unlinked_cursor_);
         }
     }
 }

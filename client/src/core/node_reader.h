@@ -12,6 +12,7 @@
 
 #include "client/src/core/catalog.h"
 #include "client/src/core/mapped_file.h"
+#include "client/src/core/shared_words.h"
 #include "common/base/result.h"
 #include "common/base/unique_fd.h"
 #include "common/domain/ids.h"
@@ -20,15 +21,16 @@
 
 namespace stoker::client {
 
-// When the payload's CRC-32C is checked: at this process's first touch of a sample, at every read,
-// or never (the leader verified it before storing). A forked process inherits its parent's checks.
+// When the payload's CRC-32C is checked: at the first touch of a sample, at every read, or never
+// (the leader verified it before storing). Processes that fork from the one that opened the reader
+// share their checks: a sample is touched first once, in whichever of them.
 enum class Verify : std::uint8_t { kFirst, kAlways, kNever };
 
 struct NodeReaderOptions {
     std::string directory{};        // the node directory, readable
     domain::RevisionId revision{};  // selects its manifest and residency table
     Verify verify = Verify::kFirst;
-    std::size_t segment_maps_max = 16384;  // kernels allow a process 65530 maps in all
+    std::size_t segment_maps_max = 40000;  // kernels allow a process 65530 maps in all
     // true: the directory belongs to another namespace, which may truncate or rewrite files at any
     // time; samples are copied and verified in the copy at each read (unless `verify` is kNever),
     // and the manifest is copied. false: samples are viewed in place and trusted after their check.
@@ -133,19 +135,23 @@ public:
     // `checks` maps (one system call each), round robin. Existing views stay valid.
     void retire_unlinked(std::size_t checks);
 
+    // Mapped segments.
+    [[nodiscard]] std::size_t map_count() const { return segments_.size(); }
+
     [[nodiscard]] NodeReaderCounts counts() const;
 
 private:
     struct Entry {
         std::shared_ptr<const SegmentMap> map;
-        std::uint64_t last_used = 0;
+        std::uint64_t last_used = 0;  // reads_ at that time
     };
 
     NodeReader(NodeReaderOptions options, std::shared_ptr<const Catalog> catalog);
 
     [[nodiscard]] std::uint64_t residency_word(domain::SampleId id) const;
     [[nodiscard]] std::shared_ptr<const SegmentMap> segment(domain::SegmentSeq seq);
-    void retire_least_recently_used();
+    void retire_one();
+    void retire(std::size_t place);
     [[nodiscard]] bool verify(
         domain::SampleId id, std::span<const std::byte> record, SampleView& view) const;
 
@@ -154,11 +160,12 @@ private:
     MappedFile residency_file_;
     mutable bool residency_lost_ = false;  // truncated: every read misses until refresh()
     UniqueFd segments_fd_;
-    std::unordered_map<std::uint32_t, Entry> segments_;
-    std::vector<std::uint32_t> retire_order_;  // sequence numbers still to look at in this round
+    std::vector<Entry> segments_;
+    std::unordered_map<std::uint32_t, std::size_t> places_;  // in segments_, by sequence number
+    std::size_t unlinked_cursor_ = 0;                        // where retire_unlinked() goes on
+    std::size_t victim_cursor_ = 0;                          // where retire_one() goes on
     std::uint64_t reads_ = 0;
-    std::unique_ptr<std::atomic<std::uint32_t>[]>
-        verified_;  // by id: fingerprint of the word that was checked, or 0
+    SharedWords verified_;  // by id: fingerprint of the word that was checked, or 0
     std::atomic<std::uint64_t> hits_{0};
     std::atomic<std::uint64_t> hit_bytes_{0};
     std::atomic<std::uint64_t> corrupt_{0};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -10,6 +11,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -100,13 +102,21 @@ Error unexpected_answer() {
     return {ErrorCode::kInvalidArgument, "the sidecar answered with a frame that does not fit"};
 }
 
+// Forks between the first process and this one. getpid() would do, but is a system call.
+std::uint32_t fork_count() {
+    static std::atomic<std::uint32_t> count{0};
+    [[maybe_unused]] static const int registered =
+        ::pthread_atfork(nullptr, nullptr, [] { count.fetch_add(1, std::memory_order_relaxed); });
+    return count.load(std::memory_order_relaxed);
+}
+
 }  // namespace
 
 SidecarClient::SidecarClient(UniqueFd socket, const Clock& clock, Interrupted interrupted)
     : socket_(std::move(socket)),
       clock_(&clock),
       interrupted_(std::move(interrupted)),
-      pid_(::getpid()) {}
+      forks_(fork_count()) {}
 
 Result<SidecarClient> SidecarClient::connect(
     const std::string& socket_path,
@@ -276,7 +286,7 @@ Result<bool> SidecarClient::send_probed(const local::Probed& probed) {
 }
 
 bool SidecarClient::is_usable() const {
-    return socket_.valid() && pid_ == ::getpid();
+    return socket_.valid() && forks_ == fork_count();
 }
 
 Result<local::Message> SidecarClient::request(

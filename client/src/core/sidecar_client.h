@@ -8,8 +8,6 @@
 #include <variant>
 #include <vector>
 
-#include <sys/types.h>
-
 #include "common/base/clock.h"
 #include "common/base/result.h"
 #include "common/base/unique_fd.h"
@@ -112,7 +110,7 @@ private:
     UniqueFd socket_;
     const Clock* clock_;
     Interrupted interrupted_;
-    pid_t pid_;
+    std::uint32_t forks_;  // between the first process and the one that connected
     std::uint64_t next_request_id_ = 1;
     std::vector<std::byte> unsent_;  // the tail of a partly sent one-way frame
 };

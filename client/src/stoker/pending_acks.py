@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from .arrays import Ids
 from .link import Link
@@ -13,8 +13,19 @@ __all__ = ["PendingAcks"]
 
 GATHER_AT_MOST = 32
 GATHER_S = 0.05
+ALONE_AT_MOST = 32  # samples that one thread reads one by one
+ALONE_BYTES_AT_MOST = 1 << 20
 BACKLOG_AT_MOST = 1 << 16
 END_PATIENCE_S = 1.0  # at process exit, for a busy sidecar
+
+
+class InUse:
+    """A thread's last fetch; `size`: bytes, where it reads one by one."""
+
+    __slots__ = ("epoch", "ids", "size")
+
+    def __init__(self, epoch: int, ids: Any, size: Optional[int]) -> None:
+        self.epoch, self.ids, self.size = epoch, ids, size
 
 
 class PendingAcks:
@@ -26,7 +37,7 @@ class PendingAcks:
     def __init__(self, link: Optional[Link]) -> None:
         self._link = link
         self._lock = threading.Lock()  # never held while sending
-        self._in_use: Dict[int, Tuple[int, Ids]] = {}  # thread -> epoch and ids of its last fetch
+        self._in_use: Dict[int, InUse] = {}  # by thread
         self._gathered: Tuple[int, List[int]] = (0, [])
         self._gathered_since = 0.0
         self._backlog: Tuple[int, List[int]] = (0, [])
@@ -34,22 +45,38 @@ class PendingAcks:
     def fetched(self, epoch: int, ids: Ids) -> None:
         """Records the ids as in use by the calling thread until its next fetch, which calls flush() first."""
         if self._link is not None:
-            self._in_use[threading.get_ident()] = (epoch, ids)
+            self._in_use[threading.get_ident()] = InUse(epoch, ids, None)
+
+    def fetched_one(self, epoch: int, id: int, size: int) -> None:
+        """Records one sample of `size` bytes as in use by the calling thread. The samples that it read one by one before
+        are acknowledged together: at most ALONE_AT_MOST, or those of some ALONE_BYTES_AT_MOST. No flush() before."""
+        thread = threading.get_ident()
+        alone = self._in_use.get(thread)
+        if alone is not None and alone.size is not None and alone.epoch == epoch:
+            alone.size += size
+            if len(alone.ids) < ALONE_AT_MOST and alone.size <= ALONE_BYTES_AT_MOST:
+                alone.ids.append(id)
+                return
+        self._flush(thread)
+        if self._link is not None:
+            self._in_use[thread] = InUse(epoch, [id], size)
 
     def flush(self) -> None:
         """Acknowledges the samples of the calling thread's last fetch."""
         self._flush(threading.get_ident())
 
     def _flush(self, thread: int) -> None:
-        epoch, ids = self._in_use.pop(thread, (0, ()))
-        if len(ids) > 0:
-            self.tell(epoch, ids)
+        last = self._in_use.pop(thread, None)
+        if last is not None and len(last.ids) > 0:
+            self.tell(last.epoch, last.ids)
 
     def gather(self, epoch: int, id: int) -> None:
         """Acknowledges one sample that was fetched alone; such acknowledgements are sent in batches."""
-        _, ids = self._in_use.pop(threading.get_ident(), (0, ()))
-        if id not in ids:
+        last = self._in_use.pop(threading.get_ident(), None)
+        if last is None or id not in last.ids:
             return  # already acknowledged
+        if len(last.ids) > 1:
+            self.tell(last.epoch, [other for other in last.ids if other != id])
         with self._lock:
             due = self._gathered if self._gathered[0] != epoch else (0, [])
             if self._gathered[0] != epoch or not self._gathered[1]:

@@ -132,7 +132,7 @@ class Dataset(Planned):
     def _item(self, sample: Any) -> Tuple[Any, ...]:
         data, label = self.decode(sample.view), sample.label
         taker = self._fingerprinter
-        fingerprint = None if taker is None else taker(sample.id, data)  # before transforms, which may be random
+        fingerprint = None if taker is None else taker(sample.id, data, label)  # before transforms, which may be random
         if self.transform is not None:
             data = self.transform(data)
         if self.target_transform is not None:
@@ -154,8 +154,9 @@ class DataLoader(torch.utils.data.DataLoader):
         num_replicas, rank: defaults as in Sampler.
         similarity: for contracts with `redundancy`: maps a decoded sample, before transforms, to a fingerprint
             0..2**64-1, which for near-duplicates differs in at most three bits, or to None for a sample without
-            near-duplicates. Runs in the workers, once per sample. Default: `stoker.similarity.difference_hash`, for
-            images. False: the program sends fingerprints by report_similarity().
+            near-duplicates. Samples with different labels are never near-duplicates. Runs in the workers, once per
+            sample. Default: `stoker.similarity.difference_hash`, for images. False: the program sends fingerprints by
+            report_similarity().
         any other name: a parameter of the contract, such as beta=0.33; see docs/reference/sampling-contracts.md.
 
     Without a sidecar a contract's epoch is complete: every sample of the rank's share once, shuffled. A sidecar that

@@ -11,8 +11,6 @@ from .retry import Again, Parallel, with_retries
 
 __all__ = ["ChunkOrigin"]
 
-INDEX_KEY = b"index"
-FIRST_CHUNK_KEY = b"chunk-00000000"
 THREADS = 16
 
 
@@ -34,11 +32,11 @@ class ChunkOrigin:
 
     def list(self, progress: Optional[Callable[[int], None]] = None) -> List[ListedObject]:
         objects = self._chunks.list(progress)
-        index = next((Request(*listed) for listed in objects if listed[0] == INDEX_KEY), None)
+        index = next((Request(*listed) for listed in objects if listed[0] == _core.CHUNK_INDEX_KEY), None)
         if index is None:
             raise NotFoundError(f"{self.describe()} has no index; run: stoker pack --rebuild-index", "index")
         data = bytes(self._chunks.read(index))
-        first = next((Request(*listed) for listed in objects if listed[0] == FIRST_CHUNK_KEY), None)
+        first = next((Request(*listed) for listed in objects if listed[0] == _core.FIRST_CHUNK_KEY), None)
         begin = b""
         if first is not None and first.size >= _core.CHUNK_FIXED_BYTES:
             begin = bytes(self._chunks.read_slice(first, 0, _core.CHUNK_FIXED_BYTES))
