@@ -1,5 +1,6 @@
 // stoker-sidecar: serves the samples of its datasets from a node directory. Composition root:
 // parse, build, run.
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -29,6 +30,8 @@
 #include "sidecar/core/idle_watch.h"
 #include "sidecar/device/posix_device.h"
 #include "sidecar/origin/make_origin.h"
+#include "sidecar/peers/peer_key.h"
+#include "sidecar/peers/tls_network.h"
 #include "sidecar/service/monitor.h"
 #include "sidecar/service/sidecar.h"
 
@@ -87,10 +90,11 @@ Result<std::unique_ptr<Origin>> open_origin(
     options.credentials_directory = dataset.source.credentials_directory;
     options.credentials_file = dataset.source.credentials_file;
     options.ca_file = dataset.source.ca_file;
-    options.format = dataset.source.format == SourceFormat::kChunks ? OriginFormat::kChunks
-                                                                    : OriginFormat::kObjects;
+    options.format = dataset.source.format;
     options.object_bytes_max = dataset.memory_bytes;
-    options.max_in_flight = dataset.max_in_flight + guest_slots(dataset.max_in_flight);
+    const std::uint32_t peers_slots = dataset.peers ? dataset.max_in_flight : 0;
+    options.max_in_flight =
+        dataset.max_in_flight + guest_slots(dataset.max_in_flight) + peers_slots;
     options.metrics = &metrics;
     const auto lookup = [](const char* name) -> const char* { return std::getenv(name); };
     return make_origin(dataset.source.uri, options, lookup, clock, std::random_device{}());
@@ -113,6 +117,21 @@ Result<std::unique_ptr<http::HttpServer>> open_http(
     return http::HttpServer::start(
         std::move(options),
         [&monitor](const http::ServerRequest& request) { return monitor.answer(request); });
+}
+
+// nullptr: this sidecar has no peers.
+Result<std::unique_ptr<PeerNetwork>> open_peers(const SidecarConfig& config, EventLoop& loop) {
+    if (config.peers.listen.empty()) {
+        return std::unique_ptr<PeerNetwork>{};
+    }
+    STOKER_TRY(const config::HostPort listen, config::parse_host_port(config.peers.listen));
+    TlsNetwork::Options options{
+        .host = listen.host, .port = listen.port, .address = config.peers.address};
+    for (const DatasetConfig& dataset : config.datasets) {
+        options.limits.payload_max =
+            std::max<std::size_t>(options.limits.payload_max, dataset.memory_bytes.count());
+    }
+    return std::make_unique<TlsNetwork>(loop, std::move(options));
 }
 
 Result<std::unique_ptr<ControlLink>> open_link(
@@ -186,12 +205,14 @@ Status run(const SidecarConfig& config) {
     metrics::Registry registry;
     OriginMetrics origin_metrics{registry};
     const auto device = make_posix_device();
+    STOKER_TRY(const auto peers, open_peers(config, loop));
+    STOKER_TRY(const PeerKey peer_key, make_peer_key());
     STOKER_TRY(
         const auto sidecar,
         Sidecar::start(
             config,
             loop,
-            {*device, boot_id(), random_number(), start_threads},
+            {*device, boot_id(), random_number(), start_threads, peers.get(), peer_key},
             [&](const DatasetConfig& dataset) {
                 return open_origin(dataset, clock, origin_metrics);
             }));

@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "common/config/config_reader.h"
+#include "common/config/host_port.h"
 #include "common/domain/node_directory.h"
 
 namespace stoker::sidecar {
@@ -18,11 +19,11 @@ using config::ConfigReader;
 // sockaddr_un holds 107 bytes and a zero.
 constexpr std::size_t kSocketPathBytesMax = 107;
 
-void read_format(ConfigReader& in, SourceFormat& out) {
+void read_format(ConfigReader& in, domain::SampleFormat& out) {
     std::string word = "objects";
     in.read("format", word);
     if (word == "chunks") {
-        out = SourceFormat::kChunks;
+        out = domain::SampleFormat::kChunks;
     } else if (word != "objects") {
         in.mistake("format", fmt::format("\"{}\" is neither objects nor chunks", word));
     }
@@ -78,6 +79,13 @@ void read_weights(ConfigReader& in, std::map<std::string, double>& out) {
     }
 }
 
+// The flags that say which other pods read the dataset.
+void read_readers(ConfigReader& in, DatasetConfig& out) {
+    in.read("guest", out.guest);
+    in.read("pinned", out.pinned);
+    in.read("peers", out.peers);
+}
+
 DatasetConfig read_dataset(ConfigReader& in, std::set<std::string>& names) {
     DatasetConfig out;
     in.require("name", out.name);
@@ -97,8 +105,7 @@ DatasetConfig read_dataset(ConfigReader& in, std::set<std::string>& names) {
     in.read("pageCache", out.page_cache_bytes);
     in.read("maxInFlight", out.max_in_flight);
     in.read("reservedFree", out.reserved_free);
-    in.read("guest", out.guest);
-    in.read("pinned", out.pinned);
+    read_readers(in, out);
     read_eviction(in, out.eviction);
     in.read("stepAsideWindow", out.step_aside_window);
     out.contract = read_contract(in);
@@ -121,11 +128,50 @@ DatasetConfig read_dataset(ConfigReader& in, std::set<std::string>& names) {
     return out;
 }
 
+void read_http(ConfigReader& in, SidecarConfig& out) {
+    in.read("listen", out.http_listen);
+    std::vector<std::string> readers;
+    in.read("readers", readers);
+    if (auto ranges = config::AddressRanges::parse(readers)) {
+        out.http_readers = *std::move(ranges);
+    } else {
+        in.mistake("readers", ranges.error().message);
+    }
+}
+
 void read_control(ConfigReader& in, ControlConfig& out) {
     in.read("endpoint", out.endpoint);
     in.read("caFile", out.ca_file);
     in.read("tokenFile", out.token_file);
     in.read("serverName", out.server_name);
+}
+
+// An IPv6 address stands in brackets.
+std::string host_text(const std::string& host) {
+    const bool is_bare_v6 = host.find(':') != std::string::npos && !host.starts_with('[');
+    return is_bare_v6 ? fmt::format("[{}]", host) : host;
+}
+
+// `pod_ip`: the default host of `address`.
+void read_peers(ConfigReader& in, const std::string& pod_ip, PeersConfig& out) {
+    in.read("listen", out.listen);
+    in.read("address", out.address);
+    if (out.listen.empty()) {
+        return;
+    }
+    const auto listen = config::parse_host_port(out.listen);
+    if (!listen) {
+        in.mistake("listen", listen.error().message);
+        return;
+    }
+    if (out.address.empty()) {
+        out.address = host_text(pod_ip);
+    }
+    if (out.address.empty()) {
+        in.mistake("address", "is required without $POD_IP");
+    } else if (listen->port != 0 && !config::parse_host_port(out.address)) {
+        out.address = fmt::format("{}:{}", out.address, listen->port);
+    }
 }
 
 void read_job(ConfigReader& in, JobConfig& out) {
@@ -179,18 +225,12 @@ Result<SidecarConfig> parse_sidecar_config(std::string_view text, const EnvLooku
     read_socket_mode(in, out.socket_mode);
     in.read("maxConnections", out.connections_max);
     in.read("ioThreads", out.io_threads);
-    in.section("http", [&out](ConfigReader& http) {
-        http.read("listen", out.http_listen);
-        std::vector<std::string> readers;
-        http.read("readers", readers);
-        if (auto ranges = config::AddressRanges::parse(readers)) {
-            out.http_readers = *std::move(ranges);
-        } else {
-            http.mistake("readers", ranges.error().message);
-        }
-    });
+    in.section("http", [&out](ConfigReader& http) { read_http(http, out); });
     in.read("endWhenIdle", out.end_when_idle);
     in.section("control", [&out](ConfigReader& control) { read_control(control, out.control); });
+    in.section("peers", [&](ConfigReader& peers) {
+        read_peers(peers, env("POD_IP").value_or(""), out.peers);
+    });
     in.section("job", [&out](ConfigReader& job) { read_job(job, out.job); });
     std::set<std::string> names;
     in.each("datasets", [&](ConfigReader& dataset) {

@@ -13,12 +13,10 @@
 #include "common/base/clock.h"
 #include "common/base/result.h"
 #include "common/config/address_ranges.h"
+#include "common/domain/chunk_format.h"
 #include "sidecar/config/contract_terms.h"
 
 namespace stoker::sidecar {
-
-// How the origin stores samples: each as an object or file, or in chunks of `stoker pack`.
-enum class SourceFormat : std::uint8_t { kObjects, kChunks };
 
 // Where a dataset's bytes come from.
 struct SourceConfig {
@@ -30,7 +28,7 @@ struct SourceConfig {
     std::string credentials_directory;  // files AWS_ACCESS_KEY_ID, …; or
     std::string credentials_file;       // JSON that another program renews; or the environment
     std::string ca_file;                // CAs to trust instead of the system's
-    SourceFormat format = SourceFormat::kObjects;
+    domain::SampleFormat format = domain::SampleFormat::kObjects;
 
     bool operator==(const SourceConfig&) const = default;
 };
@@ -54,6 +52,7 @@ struct DatasetConfig {
     double reserved_free = 0.15;  // share of the file system that stays free
     bool guest = false;           // another namespace's, shared with ours; needs no key of ours
     bool pinned = false;  // ranks on other nodes read it, too: the operator pins its revision
+    bool peers = false;   // nodes fetch its samples from each other
     EvictionKind eviction = EvictionKind::kAuto;
     Duration step_aside_window = std::chrono::seconds{5};  // core/bypass_controller.h; zero: never
     std::optional<ContractTerms> contract;  // limits of trainers' requests; nullopt: none
@@ -72,6 +71,15 @@ struct ControlConfig {
     std::string server_name;  // name in its certificate if not the endpoint's host
 
     bool operator==(const ControlConfig&) const = default;
+};
+
+// Connections between the sidecars of a dataset on different nodes; without `listen` there are none.
+struct PeersConfig {
+    std::string listen;  // host:port to accept connections at; port 0: any free one
+    // Where other nodes reach this one: host:port; a host alone (IPv6 in brackets): the bound port.
+    std::string address;
+
+    bool operator==(const PeersConfig&) const = default;
 };
 
 // This sidecar's identity in Kubernetes; all empty elsewhere.
@@ -96,6 +104,7 @@ struct SidecarConfig {
     std::string http_listen;   // host:port of /metrics, /healthz, /readyz, /status; empty: none
     config::AddressRanges http_readers;  // may read /metrics and /status, besides loopback
     ControlConfig control;
+    PeersConfig peers;
     JobConfig job;
     std::vector<DatasetConfig> datasets;
 
@@ -107,7 +116,7 @@ using EnvLookup = std::function<std::optional<std::string>(const char* name)>;
 
 // Settings: docs/reference/sidecar-config.md. The job's fields fall back to $POD_NAMESPACE,
 // $POD_NAME, $NODE_NAME, $ATTEMPT_UID and $JOB_COMPLETION_INDEX, control.caFile to
-// $STOKER_CONTROL_CA. kInvalidArgument: lists every mistake, one per line.
+// $STOKER_CONTROL_CA, peers.address to $POD_IP. kInvalidArgument: lists every mistake, one per line.
 Result<SidecarConfig> parse_sidecar_config(std::string_view text, const EnvLookup& env);
 
 }  // namespace stoker::sidecar

@@ -65,6 +65,7 @@ private:
 
     const ControlConfig settings_;
     const Duration farewell_;
+    const SystemClock clock_;
     LinkSession session_;
     std::string told_;  // only the link's own thread uses it
 
@@ -164,7 +165,7 @@ grpc::Status GrpcLink::attach(const std::stop_token& stop) {
 void GrpcLink::read_grants(Stream& stream) {
     wire::OperatorMessage message;
     while (stream.Read(&message)) {
-        if (session_.on_message(message)) {
+        if (session_.on_message(message, clock_.now())) {
             log::info("attached to the operator", {{"endpoint", settings_.endpoint}});
         }
     }
@@ -172,11 +173,11 @@ void GrpcLink::read_grants(Stream& stream) {
 
 void GrpcLink::send_reports(Stream& stream, const std::stop_token& stop) {
     for (;;) {
-        const LinkSession::Outgoing report = session_.next_report();
-        if (!stream.Write(report.message)) {
+        const LinkSession::Outgoing next = session_.next_message(clock_.now());
+        if (!stream.Write(next.message)) {
             return;
         }
-        if (!pause(report.pause, stop)) {
+        if (!pause(next.pause, stop)) {
             // A stop ends the pause early; counts up to then are reported, too.
             stream.Write(session_.next_report().message);
             return;

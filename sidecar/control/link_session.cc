@@ -18,9 +18,28 @@ LinkSession::LinkSession(
       prng_(options.seed),
       retry_(options.retry_min) {}
 
+void LinkSession::begin() {
+    told_.clear();
+    renewal_.lock()->on_stream();
+}
+
+LinkSession::Outgoing LinkSession::next_message(TimePoint now) {
+    if (callbacks_.peer_request && renewal_.lock()->take(now)) {
+        return {control::encode(control::PeerRequest{callbacks_.peer_request()}), Duration{}};
+    }
+    return next_report();
+}
+
 LinkSession::Outgoing LinkSession::next_report() {
     LinkReport report = callbacks_.report();
     report.sequence = ++sequence_;
+    {
+        const auto groups = groups_.lock();
+        for (control::DatasetReport& dataset : report.datasets) {
+            const auto group = groups->find(dataset.dataset_uid);
+            dataset.peer_group_version = group == groups->end() ? 0 : group->second;
+        }
+    }
     fit_for_stream(report, told_);
     const Duration pause = report.awaits_pin
                                ? std::min(options_.waiting_interval, options_.report_interval)
@@ -28,7 +47,7 @@ LinkSession::Outgoing LinkSession::next_report() {
     return {control::encode(report), pause};
 }
 
-bool LinkSession::on_message(const control::v1::OperatorMessage& message) {
+bool LinkSession::on_message(const control::v1::OperatorMessage& message, TimePoint now) {
     const bool first = !attached_.exchange(true);
     const control::Orders orders = control::decode(message);
     for (const control::Grant& grant : orders.grants) {
@@ -37,12 +56,37 @@ bool LinkSession::on_message(const control::v1::OperatorMessage& message) {
     if (orders.probe && callbacks_.probe) {
         callbacks_.probe(*orders.probe);
     }
+    if (orders.signs_peers) {
+        renewal_.lock()->on_signer();
+    }
+    if (orders.peer_certificate && callbacks_.peer_certificate) {
+        renewal_.lock()->on_certificate(orders.peer_certificate->renew_seconds, now);
+        callbacks_.peer_certificate(*orders.peer_certificate);
+    }
+    // Before the pins: the first epoch reads by the group.
+    std::ranges::for_each(orders.peers, [this](const auto& group) { take_group(group); });
     for (const control::RevisionPin& pin : orders.pins) {
         if (callbacks_.pin) {
             callbacks_.pin(pin);
         }
     }
     return first;
+}
+
+// A group of an operator that has lost the leadership may come late.
+void LinkSession::take_group(const control::PeerGroup& group) {
+    if (!callbacks_.peers) {
+        return;
+    }
+    {
+        const auto groups = groups_.lock();
+        std::uint64_t& known = (*groups)[group.dataset_uid];
+        if (group.version <= known) {
+            return;
+        }
+        known = group.version;
+    }
+    callbacks_.peers(group);
 }
 
 Duration LinkSession::on_end(bool unreached) {

@@ -3,12 +3,16 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "common/base/clock.h"
+#include "common/base/guarded.h"
 #include "common/base/prng.h"
 #include "proto/control/v1/control.pb.h"
 #include "sidecar/config/sidecar_config.h"
+#include "sidecar/control/certificate_renewal.h"
 #include "sidecar/control/control_messages.h"
 #include "wire/control/orders.h"
 #include "wire/control/report.h"
@@ -26,6 +30,11 @@ struct LinkCallbacks {
     std::function<void(const control::Grant&)> grant;
     std::function<void(const control::Probe&)> probe{};      // may be empty: no measurement
     std::function<void(const control::RevisionPin&)> pin{};  // may be empty: no pins
+    // Versions of one dataset's groups increase. May be empty: no peers.
+    std::function<void(const control::PeerGroup&)> peers{};
+    // The request for a peer certificate, PEM; always of the same key. May be empty: no peers.
+    std::function<std::string()> peer_request{};
+    std::function<void(const control::PeerCertificate&)> peer_certificate{};  // as peer_request
 };
 
 struct LinkOptions {
@@ -44,7 +53,7 @@ struct LinkOptions {
 // The sidecar's end of the control stream, without the stream: what to send and when, what to do
 // with what arrives, and the pause before the next stream. One stream after another:
 //
-//   begin(), send hello(), then next_report() again and again; on_message() for each message;
+//   begin(), send hello(), then next_message() again and again; on_message() for each message;
 //   on_end() when the stream has ended or could not be opened
 //
 // Two threads may use it: one calls on_message(), the other the rest. on_message() never overlaps
@@ -60,17 +69,19 @@ public:
     [[nodiscard]] const control::v1::SidecarMessage& hello() const { return hello_; }
 
     // A new stream: the operator knows nothing yet.
-    void begin() { told_.clear(); }
+    void begin();
 
     struct Outgoing {
         control::v1::SidecarMessage message;
-        Duration pause{};  // until the next report
+        Duration pause{};  // until the next message
     };
 
+    // A report, or first a request for a peer certificate if one is due.
+    Outgoing next_message(TimePoint now);
     Outgoing next_report();
 
     // True for the first message of a stream: the link is attached now.
-    bool on_message(const control::v1::OperatorMessage& message);
+    bool on_message(const control::v1::OperatorMessage& message, TimePoint now);
 
     // Returns the pause before the next stream. `unreached`: no replica answered.
     Duration on_end(bool unreached);
@@ -79,6 +90,8 @@ public:
     [[nodiscard]] bool is_attached() const { return attached_.load(); }
 
 private:
+    void take_group(const control::PeerGroup& group);
+
     const control::v1::SidecarMessage hello_;
     const LinkCallbacks callbacks_;
     const LinkOptions options_;
@@ -87,6 +100,8 @@ private:
     std::uint64_t sequence_ = 0;  // of the last report; rises over all streams
     ToldSketches told_;           // on this stream
     Duration retry_;
+    Guarded<CertificateRenewal> renewal_;                   // both threads use it
+    Guarded<std::map<std::string, std::uint64_t>> groups_;  // versions by dataset uid; likewise
 };
 
 }  // namespace stoker::sidecar

@@ -44,11 +44,6 @@ bool CacheRoom::wants(SampleIndex sample, TimePoint now) const {
            record.refusals == 0 && judge(sample, now, kOwnParty) != Verdict::kNever;
 }
 
-bool CacheRoom::fits_memory(SampleIndex sample) const {
-    return table_.account().in_flight_samples == 0 ||
-           table_.account().in_flight + table_.payload_bytes(sample) <= limits_.memory;
-}
-
 // Whether the sample may be resident, if the grant had room.
 bool CacheRoom::may_keep(SampleIndex sample, TimePoint now) const {
     return !aside_ && (!grant_.valid_until || now < *grant_.valid_until) &&
@@ -64,6 +59,12 @@ Bytes CacheRoom::resident_limit() const {
                                                 : grant_.resident_bytes - lent;
 }
 
+// Resident bytes, if the sample became one, and the bytes that it must leave to own samples.
+Bytes CacheRoom::room_needed(SampleIndex sample) const {
+    const Bytes reserved = table_.is_own(sample) ? Bytes::zero() : table_.own_missing();
+    return table_.account().resident + table_.record_bytes(sample) + reserved;
+}
+
 bool CacheRoom::fits_window(Bytes bytes) const {
     const ByteAccount& account = table_.account();
     return account.window + std::min(account.doomed, borrowed()) + bytes <= window();
@@ -77,7 +78,7 @@ CacheRoom::Verdict CacheRoom::judge(SampleIndex sample, TimePoint now, Party par
         return Verdict::kShut;
     }
     const Bytes bytes = table_.record_bytes(sample);
-    if (may_keep(sample, now) && table_.account().resident + bytes <= resident_limit()) {
+    if (may_keep(sample, now) && room_needed(sample) <= resident_limit()) {
         return Verdict::kResident;
     }
     if (bytes > window()) {
@@ -106,14 +107,25 @@ CacheRoom::Verdict CacheRoom::make_room(
 
 // Evicts residents to make the sample resident, if the policy agrees.
 bool CacheRoom::make_resident_room(SampleIndex sample, TimePoint now, Party party) {
-    const Bytes wanted = table_.account().resident + table_.record_bytes(sample);
-    if (!may_keep(sample, now) || wanted <= resident_limit() ||
-        (ranked_by_guests_ && shares_.has_owner())) {
+    if (!may_keep(sample, now) || room_needed(sample) <= resident_limit()) {
         return false;
     }
-    const auto leaves = [this, party](SampleIndex resident) { return may_leave(resident, party); };
+    const bool is_own = table_.is_own(sample);
+    if (is_own) {
+        evict_foreign(room_needed(sample) - resident_limit(), party);
+    }
+    if (room_needed(sample) <= resident_limit()) {
+        return true;
+    }
+    if (ranked_by_guests_ && shares_.has_owner()) {
+        return false;
+    }
+    const auto leaves = [this, party, is_own](SampleIndex resident) {
+        return may_leave(resident, party) && (is_own || !table_.is_own(resident));
+    };
     std::vector<SampleIndex> victims;
-    if (!table_.eviction().make_room(sample, wanted - resident_limit(), leaves, victims)) {
+    const Bytes needed = room_needed(sample) - resident_limit();
+    if (!table_.eviction().make_room(sample, needed, leaves, victims)) {
         return false;
     }
     for (const SampleIndex victim : victims) {
@@ -121,7 +133,66 @@ bool CacheRoom::make_resident_room(SampleIndex sample, TimePoint now, Party part
         ++counters_.evicted_resident_samples;
         drop(victim);
     }
-    return table_.account().resident + table_.record_bytes(sample) <= resident_limit();
+    return room_needed(sample) <= resident_limit();
+}
+
+// Evicts residents of other owners for an own sample, the oldest first.
+void CacheRoom::evict_foreign(Bytes needed, Party party) {
+    std::size_t looks = foreign_.size();
+    std::uint32_t kept = 0;
+    for (Bytes freed{}; looks > 0 && freed < needed && kept < kKeptSparesMax; --looks) {
+        const SampleIndex sample = foreign_.front();
+        foreign_.pop_front();
+        if (table_.is_own(sample) || !table_.at(sample).is_granted()) {
+            continue;
+        }
+        if (!may_leave(sample, party)) {
+            foreign_.push_back(sample);
+            ++kept;
+            continue;
+        }
+        freed += table_.record_bytes(sample);
+        ++counters_.evicted_resident_samples;
+        drop(sample);
+    }
+}
+
+// Residents of other owners are the first that a smaller grant takes.
+void CacheRoom::doom_foreign() {
+    while (!foreign_.empty() && table_.account().resident > resident_limit()) {
+        const SampleIndex sample = foreign_.front();
+        foreign_.pop_front();
+        if (!table_.is_own(sample) && table_.at(sample).is_granted()) {
+            table_.doom(sample);
+            drop_if_superfluous(sample);
+        }
+    }
+}
+
+void CacheRoom::set_placement(std::shared_ptr<const Placement> placement) {
+    table_.set_placement(std::move(placement));
+    find_foreign();
+}
+
+void CacheRoom::find_foreign() {
+    foreign_.clear();
+    for (SampleIndex sample = 0; table_.placement() != nullptr && sample < table_.size();
+         ++sample) {
+        if (table_.at(sample).is_granted() && !table_.is_own(sample)) {
+            foreign_.push_back(sample);
+        }
+    }
+}
+
+void CacheRoom::note_resident(SampleIndex sample) {
+    if (table_.is_own(sample)) {
+        return;
+    }
+    if (foreign_.size() >= 2 * table_.size()) {
+        find_foreign();  // most entries are stale
+    } else {
+        foreign_.push_back(sample);
+    }
 }
 
 // Whether the resident may be evicted for the party. A guest never evicts what was prefetched for
@@ -148,6 +219,7 @@ bool CacheRoom::gives_way(SampleIndex sample, const Need& need) const {
 // Drops a window sample that is needed late: one that the keeper names, an evictable one, or for a
 // demand also a prefetched one.
 bool CacheRoom::evict_one(const Need& need) {
+    const Bytes charged = table_.window_of(need.party);
     auto victim = kept_victim(need);
     if (!victim) {
         victim = spare_victim(need);
@@ -159,7 +231,7 @@ bool CacheRoom::evict_one(const Need& need) {
         ++counters_.evicted_window_samples;
         drop(*victim);
     }
-    return victim.has_value();
+    return victim.has_value() || table_.window_of(need.party) < charged;
 }
 
 std::optional<SampleIndex> CacheRoom::kept_victim(const Need& need) const {
@@ -175,30 +247,47 @@ std::optional<SampleIndex> CacheRoom::kept_victim(const Need& need) const {
 }
 
 std::optional<SampleIndex> CacheRoom::spare_victim(const Need& need) {
-    std::size_t looks = spares_.size();
+    std::size_t looks = std::min<std::size_t>(spares_.size(), kEvictStepsMax);
     for (std::uint32_t kept = 0; looks > 0 && kept < kKeptSparesMax; --looks) {
         const SampleIndex sample = spares_.front();
         spares_.pop_front();
         const bool is_others = need.beyond_share && table_.charged_to(sample) != need.party;
         if (is_others || (keeper_ != nullptr && keeper_->keeps(sample))) {
-            spares_.push_back(sample);  // evictable once the keeper no longer wants it
-            ++kept;
+            spares_.push_back(sample);  // evictable for others, or once the keeper lets it go
+            kept += is_others ? 0 : 1;
             continue;
         }
         table_.at(sample).spare = false;
-        if (may_evict(sample) && !is_near(sample, need.party)) {
+        if (!may_evict(sample)) {
+            continue;
+        }
+        if (!is_near(sample, need.party)) {
             return sample;
         }
+        pass_to_owner(sample);
     }
     return std::nullopt;
 }
 
 std::optional<SampleIndex> CacheRoom::farthest_victim(const Need& need) {
     std::uint32_t steps = kEvictStepsMax;
-    return streams_.farthest(
-        [this, &need](SampleIndex sample) { return may_evict(sample) && gives_way(sample, need); },
+    std::vector<SampleIndex> evictable;
+    const auto victim = streams_.farthest(
+        [this, &need, &evictable](SampleIndex sample) {
+            const bool may_go = may_evict(sample) && gives_way(sample, need);
+            if (may_go) {
+                evictable.push_back(sample);
+            }
+            return may_go;
+        },
         steps,
         [this, &need](Party party) { return party == need.party || shares_.is_over(party); });
+    if (victim) {
+        return victim;
+    }
+    // Other readers need all of these much sooner. The streams above no longer protect them.
+    std::ranges::for_each(evictable, [this](SampleIndex sample) { reconsider(sample); });
+    return evictable.empty() ? std::nullopt : spare_victim(need);
 }
 
 bool CacheRoom::may_evict(SampleIndex sample) const {
@@ -207,9 +296,23 @@ bool CacheRoom::may_evict(SampleIndex sample) const {
 }
 
 void CacheRoom::reconsider(SampleIndex sample) {
-    if (!drop_if_superfluous(sample) && !table_.at(sample).spare && may_evict(sample) &&
-        !is_near(sample)) {
+    if (drop_if_superfluous(sample) || !may_evict(sample)) {
+        return;
+    }
+    if (is_near(sample)) {
+        pass_to_owner(sample);
+    } else if (!table_.at(sample).spare) {
         add_spare(sample);
+    }
+}
+
+// Charges an idle window sample to the owner if it was fetched for a guest and only the owner still
+// needs it soon: it would fill the guest's share, and the guest could not evict it.
+void CacheRoom::pass_to_owner(SampleIndex sample) {
+    const Party party = table_.charged_to(sample);
+    if (party != kOwnParty && streams_.is_near_for(kOwnParty, sample) &&
+        !streams_.is_near_for(party, sample)) {
+        table_.charge_to_owner(sample);
     }
 }
 
@@ -255,13 +358,15 @@ void CacheRoom::enforce_grant() {
             drop(sample);
         }
     }
-    const Bytes resident = table_.account().resident;
     const Bytes limit = resident_limit();
-    if (resident <= limit) {
+    if (table_.account().resident <= limit) {
         return;
     }
+    doom_foreign();
     std::vector<SampleIndex> victims;
-    table_.eviction().shrink(resident - limit, victims);
+    if (table_.account().resident > limit) {
+        table_.eviction().shrink(table_.account().resident - limit, victims);
+    }
     for (const SampleIndex sample : victims) {
         table_.doom(sample);
         drop_if_superfluous(sample);

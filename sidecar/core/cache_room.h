@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -26,6 +27,9 @@ namespace stoker::sidecar {
 // new window samples within limits.window + b. Record bytes of both classes, including fetches in
 // flight, never exceed grant + limits.window; residents that lost their grant while a client holds
 // them take up to `b` bytes of the window.
+//
+// With a placement (core/placement.h), a sample of another owner becomes resident only in room that
+// own samples do not need, and is evicted for them; an own sample is never evicted for it.
 class CacheRoom {
 public:
     enum class Verdict : std::uint8_t {
@@ -64,9 +68,6 @@ public:
     // fetched on demand only, where the reason is reported.
     [[nodiscard]] bool wants(SampleIndex sample, TimePoint now) const;
 
-    // Whether one more payload may be in flight. Always true if none is.
-    [[nodiscard]] bool fits_memory(SampleIndex sample) const;
-
     // Where the sample may be stored now. Evicts nothing.
     [[nodiscard]] Verdict judge(SampleIndex sample, TimePoint now, Party party) const;
 
@@ -100,6 +101,10 @@ public:
                    : Bytes::zero();
     }
 
+    // Replaces the owners of the samples; nullptr: every sample is own. Drops nothing: residents of
+    // other owners leave when own samples need their room.
+    void set_placement(std::shared_ptr<const Placement> placement);
+
     // Bypass: nothing new is stored.
     void set_aside(bool aside) { aside_ = aside; }
 
@@ -112,6 +117,9 @@ public:
     // Call after the sample lost a need or a hold: drops it if that was the last one, or marks it
     // evictable.
     void reconsider(SampleIndex sample);
+
+    // Call when a fetch of the sample as a resident has begun.
+    void note_resident(SampleIndex sample);
 
     // Forgets a sample that was lost or whose fetch failed. Streams that need it request it again.
     void lose(SampleIndex sample);
@@ -133,6 +141,10 @@ private:
     };
 
     [[nodiscard]] Bytes resident_limit() const;
+    [[nodiscard]] Bytes room_needed(SampleIndex sample) const;
+    void evict_foreign(Bytes needed, Party party);
+    void doom_foreign();
+    void find_foreign();
     [[nodiscard]] bool fits_window(Bytes bytes) const;
     [[nodiscard]] bool may_keep(SampleIndex sample, TimePoint now) const;
     bool make_resident_room(SampleIndex sample, TimePoint now, Party party);
@@ -145,6 +157,7 @@ private:
     [[nodiscard]] bool is_near(SampleIndex sample, Party other = kOwnParty) const;
     [[nodiscard]] bool may_evict(SampleIndex sample) const;
     void add_spare(SampleIndex sample);
+    void pass_to_owner(SampleIndex sample);
     bool drop_if_superfluous(SampleIndex sample);
     void drop(SampleIndex sample);
     void enforce_grant();
@@ -158,7 +171,8 @@ private:
     EngineCounters& counters_;
     const WindowKeeper* keeper_ = nullptr;
     Bytes wanted_window_{};
-    std::deque<SampleIndex> spares_;  // window samples needed late or by no stream; may be stale
+    std::deque<SampleIndex> spares_;   // window samples needed late or by no stream; may be stale
+    std::deque<SampleIndex> foreign_;  // residents of other owners; may be stale
     std::optional<TimePoint> sweep_at_;
     std::vector<SampleIndex> drops_;
     bool aside_ = false;

@@ -12,10 +12,12 @@
 namespace stoker::sidecar {
 
 struct EngineLimits {
-    Bytes window = mib(256);           // record bytes of class window: unread, held or in flight
-    Bytes memory = mib(64);            // payload bytes in flight; a larger sample is never cached
-    std::uint32_t max_in_flight = 32;  // fetches of the own party; guests get the rest
-    Bytes readahead = mib(32);         // residents announced to the page cache ahead of each reader
+    Bytes window = mib(256);  // record bytes of class window: unread, held or in flight
+    Bytes memory = mib(64);   // payload bytes in flight; a larger sample is never cached
+    // Fetches of the own party, and as many again for peers; guests get the rest. Samples of a chunk
+    // that are fetched together count as one.
+    std::uint32_t max_in_flight = 32;
+    Bytes readahead = mib(32);  // residents announced to the page cache ahead of each reader
     Bytes page_cache = Bytes::unlimited();  // beyond: readers release residents from the page cache
     Duration adopt_grace = std::chrono::seconds{10};  // for window samples found when opening
     CircuitBreaker::Limits store_breaker{};
@@ -45,6 +47,7 @@ struct EngineCounters {
     std::uint64_t demand_bypassed_samples = 0;  // answered by kReadAtOrigin
     std::uint64_t demand_failed_samples = 0;    // answered by kOriginError
     std::uint64_t fetches = 0;
+    std::uint64_t peer_fetches = 0;  // of these: begun at a peer
     std::uint64_t stored_samples = 0;
     std::uint64_t stored_bytes = 0;  // payload
     std::uint64_t origin_failures = 0;

@@ -34,16 +34,18 @@ struct FetchAdmission {
     // False while the disk is full or failing; store_error says why.
     [[nodiscard]] bool is_admitting() const { return resident.is_closed() && window.is_closed(); }
 
-    // The origin and the store both worked.
-    void on_stored(domain::SegmentClass segment_class) {
+    // The store worked, and the origin if the sample came from there.
+    void on_stored(domain::SegmentClass segment_class, bool from_peer = false) {
         store(segment_class).on_success();
         // Residents have the stricter limit (reservedFree). If all samples are resident, no window
         // sample is stored that could close the other breaker.
         if (resident.is_closed()) {
             window.on_success();
         }
-        origin.on_success();
-        origin_error.clear();
+        if (!from_peer) {
+            origin.on_success();
+            origin_error.clear();
+        }
         if (is_admitting()) {
             store_error.clear();
         }

@@ -8,15 +8,11 @@
 namespace stoker::sidecar {
 
 using domain::SegmentClass;
-using Verdict = CacheRoom::Verdict;
 
 namespace {
 
 constexpr std::uint64_t kReadaheadPositionsMin = 8;
 constexpr std::uint64_t kReadaheadPositionsMax = 4096;
-
-// Positions that one event may examine, so that an epoch of residents cannot block the loop.
-constexpr std::uint32_t kScanStepsMax = 32768;
 
 std::uint32_t readahead_positions(const SampleSizes& sizes, Bytes readahead) {
     const std::uint64_t mean = sizes.total().count() / std::max(sizes.count(), std::uint64_t{1});
@@ -145,7 +141,7 @@ void FetchEngine::count_read(SampleIndex sample, Party party, ReadCounts& counts
     if (record.state != SampleState::kStored && record.state != SampleState::kFetching) {
         return;
     }
-    const bool is_first = record.fresh && record.party == party;
+    const bool is_first = record.fresh && record.party == party && !record.from_peer;
     ++(is_first ? counts.fetched_samples : counts.hit_samples);
     (is_first ? counts.fetched_bytes : counts.hit_bytes) += table_.payload_bytes(sample);
 }
@@ -205,7 +201,8 @@ void FetchEngine::demand(
 }
 
 Effects FetchEngine::on_stored(SampleIndex sample, TimePoint now) {
-    admission_.on_stored(table_.at(sample).segment_class);
+    const SampleRecord& record = table_.at(sample);
+    admission_.on_stored(record.segment_class, record.from_peer);
     table_.finish(sample);
     ++counters_.stored_samples;
     counters_.stored_bytes += table_.payload_bytes(sample).count();
@@ -247,7 +244,9 @@ Effects FetchEngine::on_fetch_failed(SampleIndex sample, const Error& error, Tim
 
 Effects FetchEngine::on_store_failed(SampleIndex sample, const Error& error, TimePoint now) {
     admission_.store(table_.at(sample).segment_class).on_failure(now);
-    admission_.origin.on_success();
+    if (!table_.at(sample).from_peer) {
+        admission_.origin.on_success();
+    }
     admission_.store_error = error.message;
     room_.lose(sample);
     ++counters_.store_failures;
@@ -281,6 +280,18 @@ Effects FetchEngine::on_grant(EngineGrant grant, TimePoint now) {
 Effects FetchEngine::on_aside(bool aside, TimePoint now) {
     room_.set_aside(aside);
     return pump(now);
+}
+
+Effects FetchEngine::on_placement(std::shared_ptr<const Placement> placement, TimePoint now) {
+    room_.set_placement(std::move(placement));
+    return pump(now);
+}
+
+void FetchEngine::on_redirected(SampleIndex sample, TimePoint now) {
+    SampleRecord& record = table_.at(sample);
+    STOKER_CHECK(record.from_peer, "only a fetch from a peer can be redirected");
+    record.from_peer = false;
+    admission_.rate.take(table_.payload_bytes(sample), now);
 }
 
 Effects FetchEngine::on_bypass(ConnectionId connection, bool bypassing, TimePoint now) {
@@ -341,108 +352,6 @@ void FetchEngine::release_plan(const StreamPlan& plan) {
             room_.reconsider(sample);
         }
     }
-}
-
-Effects FetchEngine::pump(TimePoint now) {
-    pump_fetches(now);
-    pump_readahead();
-    effects_.drops = room_.take_drops();
-    std::ranges::move(book_.take_replies(), std::back_inserter(effects_.replies));
-    return std::exchange(effects_, {});
-}
-
-// The parties with something to fetch take turns. While a demand of the own party waits for a slot
-// or for room, no party gets a turn.
-void FetchEngine::pump_fetches(TimePoint now) {
-    std::uint32_t steps = kScanStepsMax;
-    std::vector<Party> open = book_.parties();
-    while (!open.empty()) {
-        const auto next = shares_.next(open);
-        const Turn turn =
-            book_.is_queue_empty(*next) ? prefetch_one(*next, steps, now) : demand_one(*next, now);
-        if (turn == Turn::kWaits && *next == kOwnParty) {
-            break;
-        }
-        if (turn != Turn::kGoOn) {
-            open.erase(next);
-        }
-    }
-    more_to_scan_ = steps == 0;
-}
-
-FetchEngine::Turn FetchEngine::demand_one(Party party, TimePoint now) {
-    const SampleIndex sample = book_.queue_front(party);
-    const SampleRecord& record = table_.at(sample);
-    if (record.state != SampleState::kAbsent || !record.demanded) {
-        book_.pop_queue(party);
-        return Turn::kGoOn;
-    }
-    // A demand may overdraw the rate limit. A guest's demand may not, or prefetches of the own
-    // party would get nothing.
-    const bool may_go = shares_.is_beside_owner(party) ? admission_.rate.allows(now)
-                                                       : admission_.rate.allows_urgent(now);
-    if (!shares_.has_slot(party, limits_.max_in_flight) || !may_go || !room_.fits_memory(sample)) {
-        return Turn::kWaits;
-    }
-    const Verdict verdict = room_.make_room(sample, now, true, party);
-    const std::uint32_t in_flight = shares_.is_beyond(table_.record_bytes(sample), party)
-                                        ? table_.in_flight_of(party)
-                                        : table_.account().in_flight_samples;
-    if (verdict == Verdict::kFull && in_flight > 0) {
-        return Turn::kWaits;  // fetches in flight become evictable when they arrive
-    }
-    book_.pop_queue(party);
-    if (!start(sample, verdict, party, now)) {
-        settle_bypassed(sample);
-    }
-    return Turn::kGoOn;
-}
-
-FetchEngine::Turn FetchEngine::prefetch_one(Party party, std::uint32_t& steps, TimePoint now) {
-    // Reserves some slots, so that demands do not wait behind prefetches.
-    const std::uint32_t slots = limits_.max_in_flight - limits_.max_in_flight / 8;
-    if (!shares_.has_slot(party, slots) || !admission_.origin.allows(now) ||
-        !admission_.rate.allows(now)) {
-        return Turn::kDone;
-    }
-    const auto wanted = [this, now](SampleIndex sample) { return room_.wants(sample, now); };
-    const auto candidate = streams_.nearest(wanted, steps, party);
-    if (!candidate || !room_.fits_memory(candidate->sample)) {
-        return Turn::kDone;
-    }
-    const Verdict verdict = room_.make_room(candidate->sample, now, false, party);
-    if (!start(candidate->sample, verdict, party, now)) {
-        return Turn::kDone;
-    }
-    if (book_.party_count() > 1) {
-        streams_.take(*candidate);  // otherwise another party's turn could evict it first
-    }
-    admission_.origin.on_start();
-    return Turn::kGoOn;
-}
-
-// False: the sample may not be stored anywhere now.
-bool FetchEngine::start(SampleIndex sample, Verdict verdict, Party party, TimePoint now) {
-    if (verdict != Verdict::kResident && verdict != Verdict::kWindow) {
-        return false;
-    }
-    const SegmentClass segment_class =
-        verdict == Verdict::kResident ? SegmentClass::kResident : SegmentClass::kWindow;
-    table_.start(sample, segment_class, party);
-    shares_.on_turn(party);
-    admission_.rate.take(table_.payload_bytes(sample), now);
-    admission_.store(segment_class).on_start();
-    ++counters_.fetches;
-    effects_.fetches.push_back({sample, segment_class});
-    return true;
-}
-
-void FetchEngine::pump_readahead() {
-    streams_.read_ahead(readahead_positions_, [this](SampleIndex sample) {
-        if (table_.is_stored(sample) && table_.is_kept(sample)) {
-            effects_.will_need.push_back(sample);
-        }
-    });
 }
 
 }  // namespace stoker::sidecar

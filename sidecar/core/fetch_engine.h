@@ -20,6 +20,7 @@
 #include "sidecar/core/fetch_admission.h"
 #include "sidecar/core/party_shares.h"
 #include "sidecar/core/refusals.h"
+#include "sidecar/core/sample_chunks.h"
 #include "sidecar/core/sample_table.h"
 #include "sidecar/core/stream_plan.h"
 #include "sidecar/core/stream_set.h"
@@ -29,6 +30,7 @@ namespace stoker::sidecar {
 struct StartFetch {
     SampleIndex sample = 0;
     domain::SegmentClass segment_class = domain::SegmentClass::kWindow;
+    bool from_peer = false;  // from the sample's owner; false: from the origin
 
     bool operator==(const StartFetch&) const = default;
 };
@@ -47,7 +49,7 @@ struct Effects {
 // nor as fetched. A fetch counts for its party alone: another party's first read of the sample is a
 // hit. A guest that reports reading samples fetched for others does not change their counts.
 struct ReadCounts {
-    std::uint64_t hit_samples = 0;      // the read needed no origin traffic
+    std::uint64_t hit_samples = 0;      // the read needed no traffic of ours with the origin
     Bytes hit_bytes{};                  // payload
     std::uint64_t fetched_samples = 0;  // first read since the sample was fetched for this party
     Bytes fetched_bytes{};
@@ -86,6 +88,15 @@ public:
     FetchEngine(const FetchEngine&) = delete;
     FetchEngine& operator=(const FetchEngine&) = delete;
     ~FetchEngine() = default;
+
+    // The chunks of the samples. Not owned. Only before the first connection.
+    void set_chunks(const SampleChunks* chunks) { chunks_ = chunks; }
+
+    // The stream reads groups of chunks: a chunk of which the own party needs a sample is fetched
+    // whole, ahead of need, as far as the plan goes and there is room. Without chunks: no effect.
+    void set_by_chunk(StreamId stream, bool by_chunk) {
+        streams_.set_by_chunk(stream, by_chunk && chunks_ != nullptr);
+    }
 
     // Registers a sample that the store found when it opened. Only before open() and any other
     // event.
@@ -159,6 +170,17 @@ public:
     // Bypass: nothing new is fetched, and trainers read missing samples from the origin themselves.
     // Stored samples are still served.
     Effects on_aside(bool aside, TimePoint now);
+
+    // Replaces the owners of the samples; nullptr: every sample is own. Samples of other owners are
+    // fetched from peers, except for the peers' party, so that no request is forwarded.
+    Effects on_placement(std::shared_ptr<const Placement> placement, TimePoint now);
+
+    // nullptr: every sample is own.
+    [[nodiscard]] const Placement* placement() const { return table_.placement(); }
+
+    // A fetch from a peer continues at the origin: it now counts for the origin's rate limit. Its
+    // end is reported as that of any fetch.
+    void on_redirected(SampleIndex sample, TimePoint now);
 
     // The connection bypasses the cache for a while to measure the cost: nothing is prefetched for
     // its stream meanwhile. Its demands are served.
@@ -243,10 +265,28 @@ private:
     void pump_fetches(TimePoint now);
     Turn demand_one(Party party, TimePoint now);
     Turn prefetch_one(Party party, std::uint32_t& steps, TimePoint now);
-    bool start(SampleIndex sample, CacheRoom::Verdict verdict, Party party, TimePoint now);
+
+    [[nodiscard]] bool comes_from_peer(SampleIndex sample, Party party) const {
+        return party != kPeerParty && !table_.is_own(sample);
+    }
+
+    [[nodiscard]] bool may_demand(
+        SampleIndex sample, Party party, bool with_chunk, TimePoint now) const;
+    [[nodiscard]] bool must_wait(SampleIndex sample, CacheRoom::Verdict verdict, Party party) const;
+    bool start(
+        SampleIndex sample,
+        CacheRoom::Verdict verdict,
+        Party party,
+        TimePoint now,
+        bool slotless = false);
+    [[nodiscard]] std::optional<StreamId> chunk_reader(SampleIndex sample, Party party) const;
+    [[nodiscard]] bool fits_memory(SampleIndex sample, Party party, bool with_chunk) const;
+    [[nodiscard]] bool has_room_for_chunk(SampleIndex sample) const;
+    void start_chunk(SampleIndex first, StreamId reader, TimePoint now);
     void pump_readahead();
 
     const EngineLimits limits_;
+    const SampleChunks* chunks_ = nullptr;
     SampleTable table_;
     StreamSet streams_;
     DemandBook book_;

@@ -19,10 +19,13 @@ namespace stoker::sidecar {
 // own party leaves unused, plus guest_slots(); they never occupy the own party's slots. While
 // guests are connected, the own party has half the window and the guests share the other half
 // equally (three quarters while the own party is disconnected); bytes that the window borrowed from
-// the grant are the own party's. A guest's prefetches, holds and
-// plans do not protect samples that are charged to another party. core/sample_table.h says which
-// party a sample is charged to. Not thread-safe; the objects passed to the constructor must outlive
-// it.
+// the grant are the own party's. A guest's prefetches, holds and plans do not protect samples that
+// are charged to another party. core/sample_table.h says which party a sample is charged to.
+//
+// The peers' party (the other nodes of the group) waits for no other party's fetches, because those
+// may wait for peers: it has max_in_flight slots of its own, a quarter of the window and a quarter
+// of the memory. Its turns are as many as the own party's. Not thread-safe; the objects passed to
+// the constructor must outlive it.
 class PartyShares {
 public:
     PartyShares(const EngineLimits& limits, const SampleTable& table, const DemandBook& book)
@@ -33,9 +36,11 @@ public:
     // Whether the own party is connected.
     [[nodiscard]] bool has_owner() const { return book_.has(kOwnParty); }
 
+    [[nodiscard]] bool has_peers() const { return book_.has(kPeerParty); }
+
     // Whether the party is a guest while the own party is connected.
     [[nodiscard]] bool is_beside_owner(Party party) const {
-        return party != kOwnParty && has_owner();
+        return party != kOwnParty && party != kPeerParty && has_owner();
     }
 
     // The party whose turn it is. `open` must not be empty.
@@ -48,6 +53,9 @@ public:
     // Whether the party may have one more fetch in flight. The own party never waits for guests'
     // fetches to finish. `slots`: out of max_in_flight.
     [[nodiscard]] bool has_slot(Party party, std::uint32_t slots) const;
+
+    // Whether the party may have `more` payload bytes in flight. Always true if it has none.
+    [[nodiscard]] bool has_memory(Party party, Bytes more) const;
 
     // Whether `more` bytes of the window would exceed the party's share. A single sample never
     // does. A quarter of the window is reserved for the own party, even while it is disconnected.
@@ -75,6 +83,8 @@ private:
     };
 
     [[nodiscard]] Bytes window_share(Party party) const;
+    [[nodiscard]] std::uint64_t guest_count() const;
+    [[nodiscard]] Bytes peer_window() const;
 
     const EngineLimits& limits_;
     const SampleTable& table_;

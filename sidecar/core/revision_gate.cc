@@ -28,7 +28,7 @@ RevisionGate::Verdict RevisionGate::decide(
         return Verdict::kGo;
     }
     if (!waits_until_) {
-        waits_until_ = now + kPatience;
+        waits_until_ = now + patience_;
     }
     return now < *waits_until_ ? Verdict::kWait : Verdict::kGo;
 }

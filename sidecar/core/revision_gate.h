@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
@@ -36,6 +37,12 @@ public:
     // remembered: trainers keep the revision they were given while no pin contradicts it.
     Verdict judge(domain::RevisionId revision, bool can_list, TimePoint now);
 
+    // The operator has been waited for already; kPatience is shorter by that.
+    void note_waited(Duration waited) { patience_ -= std::min(waited, patience_); }
+
+    // The pin; nullopt: none yet.
+    [[nodiscard]] const std::optional<domain::RevisionId>& pinned() const { return pinned_; }
+
     // When the wait of the last kWait ends.
     [[nodiscard]] TimePoint waits_until() const { return waits_until_.value_or(TimePoint{}); }
 
@@ -51,6 +58,7 @@ private:
     bool is_pinned_;
     bool listed_again_ = false;
     bool has_changed_ = false;
+    Duration patience_ = kPatience;
     std::optional<domain::RevisionId> pinned_;
     std::optional<domain::RevisionId> given_;  // the revision given to trainers
     std::optional<TimePoint> waits_until_;

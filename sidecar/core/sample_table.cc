@@ -30,6 +30,16 @@ void SampleTable::set_eviction(std::unique_ptr<EvictionPolicy> eviction) {
     }
 }
 
+void SampleTable::set_placement(std::shared_ptr<const Placement> placement) {
+    placement_ = std::move(placement);
+    own_resident_ = Bytes::zero();
+    for (SampleIndex sample = 0; placement_ != nullptr && sample < size(); ++sample) {
+        if (records_[sample].is_granted() && placement_->is_own(sample)) {
+            own_resident_ += record_bytes(sample);
+        }
+    }
+}
+
 Bytes SampleTable::record_bytes(SampleIndex sample) const {
     return Bytes{domain::record_bytes(payload_bytes(sample).count())};
 }
@@ -45,15 +55,20 @@ void SampleTable::adopt(SampleIndex sample, SegmentClass segment_class) {
     tell_stored(sample);
 }
 
-void SampleTable::start(SampleIndex sample, SegmentClass segment_class, Party party) {
+void SampleTable::start(SampleIndex sample, SegmentClass segment_class, Party party, FetchWay way) {
     SampleRecord& record = records_[sample];
     STOKER_CHECK(record.state == SampleState::kAbsent, "at most one fetch of a sample in flight");
     record.state = SampleState::kFetching;
     record.segment_class = segment_class;
     record.fresh = true;
     record.party = party;
+    record.from_peer = way.from_peer;
+    record.slotless = way.slotless;
     add_bytes(sample);
-    ++charges_[party.value()].in_flight_samples;
+    Charge& charge = charges_[party.value()];
+    ++charge.in_flight_samples;
+    charge.slots += way.slotless ? 0 : 1;
+    charge.in_flight += payload_bytes(sample);
     account_.in_flight += payload_bytes(sample);
     ++account_.in_flight_samples;
 }
@@ -96,6 +111,7 @@ void SampleTable::remove(SampleIndex sample) {
     record.doomed = false;
     record.verifying = false;
     record.fresh = false;
+    record.from_peer = false;
     if (listener_ != nullptr) {
         listener_->on_gone(sample);
     }
@@ -133,10 +149,23 @@ Party SampleTable::charged_to(SampleIndex sample) const {
     return record.segment_class == SegmentClass::kWindow ? record.party : kOwnParty;
 }
 
+void SampleTable::charge_to_owner(SampleIndex sample) {
+    SampleRecord& record = records_[sample];
+    STOKER_CHECK(
+        record.state == SampleState::kStored && record.segment_class == SegmentClass::kWindow,
+        "only a stored window sample changes its party");
+    take_bytes(sample);
+    record.party = kOwnParty;
+    record.fresh = false;  // fetched for the guest: no fetch of the owner's
+    add_bytes(sample);
+}
+
 void SampleTable::add_bytes(SampleIndex sample) {
     const SampleRecord& record = records_[sample];
     class_bytes(record) += record_bytes(sample);
     if (record.is_granted()) {
+        own_resident_ += placement_ != nullptr && placement_->is_own(sample) ? record_bytes(sample)
+                                                                             : Bytes::zero();
         eviction_->on_resident(sample, record_bytes(sample));
     } else if (record.segment_class == SegmentClass::kWindow) {
         charges_[record.party.value()].window += record_bytes(sample);
@@ -147,6 +176,8 @@ void SampleTable::take_bytes(SampleIndex sample) {
     const SampleRecord& record = records_[sample];
     class_bytes(record) -= record_bytes(sample);
     if (record.is_granted()) {
+        own_resident_ -= placement_ != nullptr && placement_->is_own(sample) ? record_bytes(sample)
+                                                                             : Bytes::zero();
         eviction_->on_gone(sample);
     } else if (record.segment_class == SegmentClass::kWindow) {
         charges_[record.party.value()].window -= record_bytes(sample);
@@ -168,7 +199,12 @@ void SampleTable::leave_flight(SampleIndex sample) {
     STOKER_CHECK(records_[sample].state == SampleState::kFetching, "the sample is not in flight");
     account_.in_flight -= payload_bytes(sample);
     --account_.in_flight_samples;
-    --charges_[records_[sample].party.value()].in_flight_samples;
+    SampleRecord& record = records_[sample];
+    Charge& charge = charges_[record.party.value()];
+    --charge.in_flight_samples;
+    charge.slots -= record.slotless ? 0 : 1;
+    charge.in_flight -= payload_bytes(sample);
+    record.slotless = false;
 }
 
 }  // namespace stoker::sidecar

@@ -9,6 +9,7 @@
 #include "common/domain/residency_word.h"
 #include "sidecar/core/eviction/eviction_policy.h"
 #include "sidecar/core/eviction/party.h"
+#include "sidecar/core/placement.h"
 #include "sidecar/core/residency.h"
 #include "sidecar/core/sample_sizes.h"
 #include "sidecar/core/stream_plan.h"
@@ -17,19 +18,27 @@ namespace stoker::sidecar {
 
 enum class SampleState : std::uint8_t {
     kAbsent,    // not on this node
-    kFetching,  // in flight from the origin or into the store; its bytes are reserved
+    kFetching,  // in flight from its source or into the store; its bytes are reserved
     kStored,    // readable by clients
     kRefused,   // missing or changed at the origin: not read there for a while
+};
+
+// How a sample is fetched.
+struct FetchWay {
+    bool from_peer = false;  // from the sample's owner; false: from the origin
+    bool slotless = false;   // together with another sample, whose slot serves both
 };
 
 // State of one sample in the engine: 12 bytes.
 struct SampleRecord {
     std::uint32_t needs = 0;  // unread positions of all streams' plans, next epoch included
     std::uint32_t holds = 0;  // answered demand fetches not yet released
-    SampleState state : 4 = SampleState::kAbsent;
-    domain::SegmentClass segment_class : 4 =
+    SampleState state : 3 = SampleState::kAbsent;
+    domain::SegmentClass segment_class : 3 =
         domain::SegmentClass::kAbsent;  // while fetching and stored
-    Party party = kOwnParty;            // the party that it was fetched for
+    bool from_peer : 1 = false;         // while fetching and stored: not fetched from the origin
+    bool slotless : 1 = false;          // while fetching: FetchWay::slotless
+    Party party = kOwnParty;            // see charged_to()
     std::uint8_t failures = 0;          // failed prefetches since the last success; saturates
     bool demanded : 1 = false;          // a demand fetch waits for it
     bool doomed : 1 = false;            // a resident beyond the grant, kept only while held
@@ -80,6 +89,21 @@ public:
 
     [[nodiscard]] EvictionPolicy& eviction() { return *eviction_; }
 
+    // Replaces the owners of the samples; nullptr: every sample is own.
+    void set_placement(std::shared_ptr<const Placement> placement);
+
+    // nullptr: every sample is own.
+    [[nodiscard]] const Placement* placement() const { return placement_.get(); }
+
+    [[nodiscard]] bool is_own(SampleIndex sample) const {
+        return placement_ == nullptr || placement_->is_own(sample);
+    }
+
+    // Record bytes of own samples that are not resident. Zero without a placement.
+    [[nodiscard]] Bytes own_missing() const {
+        return placement_ == nullptr ? Bytes::zero() : placement_->own_bytes() - own_resident_;
+    }
+
     [[nodiscard]] const SampleSizes& sizes() const { return sizes_; }
 
     [[nodiscard]] std::uint64_t size() const { return records_.size(); }
@@ -113,12 +137,30 @@ public:
         return charges_[party.value()].in_flight_samples;
     }
 
-    // absent → fetching: reserves bytes of the class and of memory.
-    void start(SampleIndex sample, domain::SegmentClass segment_class, Party party = kOwnParty);
+    // Fetches in flight that take a slot.
+    [[nodiscard]] std::uint32_t slots_of(Party party) const {
+        return charges_[party.value()].slots;
+    }
 
-    // The party whose share it uses. Residents are charged to the own party, because its namespace
-    // owns the grant.
+    // Payload bytes of the party's fetches in flight.
+    [[nodiscard]] Bytes in_flight_bytes_of(Party party) const {
+        return charges_[party.value()].in_flight;
+    }
+
+    // absent → fetching: reserves bytes of the class and of memory.
+    void start(
+        SampleIndex sample,
+        domain::SegmentClass segment_class,
+        Party party = kOwnParty,
+        FetchWay way = {});
+
+    // The party whose share it uses: the one that it was fetched for, or the own party after
+    // charge_to_owner(). Residents are charged to the own party, whose namespace owns the grant.
     [[nodiscard]] Party charged_to(SampleIndex sample) const;
+
+    // The own party is charged from now on. Only for a stored window sample; it counts as fetched
+    // for no party.
+    void charge_to_owner(SampleIndex sample);
 
     // fetching → stored.
     void finish(SampleIndex sample);
@@ -142,7 +184,9 @@ public:
 private:
     struct Charge {
         Bytes window{};
+        Bytes in_flight{};
         std::uint32_t in_flight_samples = 0;
+        std::uint32_t slots = 0;
     };
 
     Bytes& class_bytes(const SampleRecord& record);
@@ -157,6 +201,8 @@ private:
     ResidencyListener* listener_ = nullptr;
     std::vector<SampleRecord> records_;
     ByteAccount account_;
+    std::shared_ptr<const Placement> placement_;
+    Bytes own_resident_{};  // record bytes of own samples that are granted; only with a placement
     std::array<Charge, kPartiesMax> charges_{};
 };
 

@@ -33,6 +33,10 @@ bool is_near_to(const Stream& stream, SampleIndex sample) {
     return position && *position < stream.high_water;
 }
 
+std::uint32_t end_of(const PlanTail& tail) {
+    return tail.from + static_cast<std::uint32_t>(tail.samples.size());
+}
+
 std::uint32_t ahead(const Stream& stream) {
     const std::uint32_t frontier = stream.plan->frontier();
     return stream.high_water > frontier ? stream.high_water - frontier : 0;
@@ -63,6 +67,8 @@ std::optional<StreamPlan> StreamSet::leave(StreamId stream) {
 
 std::optional<StreamPlan> StreamSet::replace_plan(StreamId id, StreamPlan plan) {
     Stream& stream = streams_.at(id);
+    const bool goes_on = stream.by_chunk && stream.plan && stream.plan->epoch() == plan.epoch();
+    const std::uint32_t ahead_before = goes_on ? ahead(stream) : 0;
     auto old = std::exchange(stream.plan, std::move(plan));
     const std::uint32_t frontier = stream.plan->frontier();
     const std::uint32_t foreseen = old ? old->foresaw(*stream.plan) : 0;
@@ -71,7 +77,8 @@ std::optional<StreamPlan> StreamSet::replace_plan(StreamId id, StreamPlan plan) 
         return std::max(frontier, std::min(passed, foreseen));
     };
     stream.cursor = frontier;
-    stream.high_water = carried(stream.high_water);
+    stream.high_water = std::max(
+        carried(stream.high_water), std::min(frontier + ahead_before, stream.plan->horizon()));
     stream.readahead = carried(stream.readahead);
     return old;
 }
@@ -79,9 +86,38 @@ std::optional<StreamPlan> StreamSet::replace_plan(StreamId id, StreamPlan plan) 
 std::vector<SampleIndex> StreamSet::extend_plan(StreamId id, const PlanTail& tail) {
     Stream& stream = streams_.at(id);
     stream.cursor = std::min(stream.cursor, tail.from);
-    stream.high_water = std::min(stream.high_water, tail.from);
+    stream.high_water = std::min(stream.high_water, stream.by_chunk ? end_of(tail) : tail.from);
     stream.readahead = std::min(stream.readahead, tail.from);
     return stream.plan->extend(tail);
+}
+
+void StreamSet::set_by_chunk(StreamId stream, bool by_chunk) {
+    if (const auto found = streams_.find(stream); found != streams_.end()) {
+        found->second.by_chunk = by_chunk;
+    }
+}
+
+std::optional<StreamId> StreamSet::chunk_reader(SampleIndex sample) const {
+    const auto found = std::ranges::find_if(streams_, [sample](const auto& entry) {
+        const Stream& stream = entry.second;
+        return stream.by_chunk && stream.party == kOwnParty && stream.plan &&
+               stream.plan->next_position(sample);
+    });
+    return found == streams_.end() ? std::nullopt : std::optional{found->first};
+}
+
+std::vector<SampleIndex> StreamSet::take_chunk(
+    StreamId id, std::span<const SampleIndex> chunk, std::uint64_t reach) {
+    Stream& stream = streams_.at(id);
+    std::vector<SampleIndex> taken;
+    for (const SampleIndex sample : chunk) {
+        const auto position = stream.plan->next_position(sample);
+        if (position && *position - stream.plan->frontier() < reach) {
+            stream.high_water = std::max(stream.high_water, *position + 1);
+            taken.push_back(sample);
+        }
+    }
+    return taken;
 }
 
 Stream* StreamSet::with_plan(StreamId stream) {
@@ -147,6 +183,12 @@ bool StreamSet::is_near(SampleIndex sample, Party charged, Party other) const {
 bool StreamSet::is_near_any(SampleIndex sample) const {
     return std::ranges::any_of(
         streams_, [sample](const auto& entry) { return is_near_to(entry.second, sample); });
+}
+
+bool StreamSet::is_near_for(Party party, SampleIndex sample) const {
+    return std::ranges::any_of(streams_, [party, sample](const auto& entry) {
+        return entry.second.party == party && is_near_to(entry.second, sample);
+    });
 }
 
 bool StreamSet::is_due(SampleIndex sample, std::uint32_t soon) const {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "common/base/strong.h"
@@ -25,6 +26,7 @@ struct Stream {
     std::uint32_t cursor = 0;      // prefetch has handled every position before it
     std::uint32_t high_water = 0;  // furthest cursor so far; samples before it are near
     std::uint32_t readahead = 0;   // residents before it were announced to the page cache
+    bool by_chunk = false;         // reads groups of chunks, which are fetched together
 };
 
 // A sample that some stream needs and that is not on the node.
@@ -56,6 +58,19 @@ public:
 
     void let_go(StreamId stream) { --streams_.at(stream).holds; }
 
+    // Whether samples of one chunk are fetched for the stream together. Its plans follow each other
+    // in one order, so what was fetched ahead for one stays near under the next.
+    void set_by_chunk(StreamId stream, bool by_chunk);
+
+    // The samples of `chunk` that the stream needs within `reach` positions of its reader. They are
+    // near from now on.
+    std::vector<SampleIndex> take_chunk(
+        StreamId stream, std::span<const SampleIndex> chunk, std::uint64_t reach);
+
+    // The first stream of the own party that needs the sample and for which samples of one chunk are
+    // fetched together.
+    [[nodiscard]] std::optional<StreamId> chunk_reader(SampleIndex sample) const;
+
     // nullptr: the stream is unknown or has no plan.
     [[nodiscard]] Stream* with_plan(StreamId stream);
 
@@ -84,6 +99,9 @@ public:
 
     // As is_near(), for the streams of all parties.
     [[nodiscard]] bool is_near_any(SampleIndex sample) const;
+
+    // As is_near(), for the streams of one party.
+    [[nodiscard]] bool is_near_for(Party party, SampleIndex sample) const;
 
     // Whether a stream needs the sample in its epoch, or within `soon` positions of its reader.
     [[nodiscard]] bool is_due(SampleIndex sample, std::uint32_t soon) const;

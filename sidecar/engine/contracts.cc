@@ -18,16 +18,22 @@ namespace {
 
 constexpr std::uint64_t kScanSeed = 0x53544F4B4552ULL;
 
+// Samples of a larger group are fetched ahead in parts of this many. A plan has two groups and is
+// renewed when half of it was drawn, so it always has the next group.
+constexpr std::size_t kGroupMax = std::size_t{1} << 17U;
+
 }  // namespace
 
 Contracts::Contracts(
     std::uint32_t sample_count,
     std::uint32_t window_samples,
     SharedImportance::SizeOf size_of,
-    std::uint32_t chunk_samples)
+    std::uint32_t chunk_samples,
+    const SampleChunks* chunks)
     : sample_count_(sample_count),
       window_samples_(window_samples),
       chunk_samples_(std::max(chunk_samples, 1U)),
+      chunks_(chunks != nullptr && !chunks->is_empty() ? chunks : nullptr),
       size_of_(std::move(size_of)),
       scans_(sample_count),
       importance_(sample_count, size_of_) {}
@@ -104,15 +110,24 @@ Result<SharedScan*> Contracts::scan_of(const Residency& node, const SamplerSetti
 // The order is fixed in advance, so this job does not take part in the shared scan.
 std::unique_ptr<Sampler> Contracts::make_chunked(
     const EpochShape& shape, std::uint32_t group) const {
-    std::vector<std::uint32_t> chunk_of(sample_count_);
-    for (SampleIndex sample = 0; sample < sample_count_; ++sample) {
-        chunk_of[sample] = sample / chunk_samples_;
+    if (chunks_ != nullptr) {
+        return std::make_unique<ExactSampler>(
+            shape,
+            [chunks = chunks_, group, shape](std::uint64_t epoch, std::uint32_t rank) {
+                return chunk_order(chunks->all(), chunks->count(), group, shape, epoch, rank);
+            },
+            std::min<std::size_t>(
+                {std::size_t{group} * chunks_->largest(), sample_count_, kGroupMax}));
     }
-    const std::uint32_t chunks = (sample_count_ + chunk_samples_ - 1) / chunk_samples_;
+    const std::uint32_t each = chunk_samples_;
     return std::make_unique<ExactSampler>(
-        shape,
-        [chunk_of = std::move(chunk_of), chunks, group, seed = shape.seed](std::uint64_t epoch) {
-            return chunk_order(chunk_of, chunks, group, seed, epoch);
+        shape, [each, group, shape](std::uint64_t epoch, std::uint32_t rank) {
+            std::vector<std::uint32_t> chunk_of(shape.count);
+            for (SampleIndex sample = 0; sample < shape.count; ++sample) {
+                chunk_of[sample] = sample / each;
+            }
+            const std::uint32_t chunks = (shape.count + each - 1) / each;
+            return chunk_order(chunk_of, chunks, group, shape, epoch, rank);
         });
 }
 

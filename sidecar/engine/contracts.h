@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "sidecar/core/sample_chunks.h"
 #include "sidecar/core/sampling/exact_order.h"
 #include "sidecar/core/sampling/load_time.h"
 #include "sidecar/core/sampling/party_scans.h"
@@ -18,12 +19,14 @@ namespace stoker::sidecar {
 class Contracts final : public SamplerSource {
 public:
     // `window_samples`: samples of mean size that fit into the node's window. `size_of`: set if
-    // sizes differ. `chunk_samples`: neighbouring samples per chunk, for chunk-wise shuffles.
+    // sizes differ. `chunk_samples`: neighbouring samples per chunk, for chunk-wise shuffles of
+    // samples that `chunks` does not place; it must outlive the object, nullptr: no chunks.
     Contracts(
         std::uint32_t sample_count,
         std::uint32_t window_samples,
         SharedImportance::SizeOf size_of = {},
-        std::uint32_t chunk_samples = 1);
+        std::uint32_t chunk_samples = 1,
+        const SampleChunks* chunks = nullptr);
     ~Contracts() override;
 
     Result<std::unique_ptr<Sampler>> make(
@@ -62,6 +65,7 @@ private:
     std::uint32_t sample_count_;
     std::uint32_t window_samples_;
     std::uint32_t chunk_samples_;
+    const SampleChunks* chunks_;
     SharedImportance::SizeOf size_of_;  // empty: all sizes are equal
     LoadTime load_time_;                // of the origin
     PartyScans scans_;                  // of `windowed` jobs

@@ -39,8 +39,10 @@ DatasetEngine::DatasetEngine(
     const SampleSizes& sizes,
     EngineLimits limits,
     EngineGrant grant,
-    std::unique_ptr<EvictionPolicy> eviction)
-    : keeps_by_importance_(eviction == nullptr),
+    std::unique_ptr<EvictionPolicy> eviction,
+    SampleChunks chunks)
+    : chunks_(std::move(chunks)),
+      keeps_by_importance_(eviction == nullptr),
       standard_window_(limits.window),
       mean_record_(mean_record(sizes)),
       window_size_(limits.window, sizes.count()),
@@ -49,7 +51,8 @@ DatasetEngine::DatasetEngine(
           static_cast<std::uint32_t>(sizes.count()),
           samples_in(limits.window, mean_record_, sizes.count()),
           size_of(sizes),
-          samples_in(kChunkBytes, mean_record_, sizes.count())),
+          samples_in(kChunkBytes, mean_record_, sizes.count()),
+          &chunks_),
       fetch_(sizes, limits, grant, std::move(eviction)),
       samplers_(
           fetch_.residency(),
@@ -58,6 +61,7 @@ DatasetEngine::DatasetEngine(
           SamplerService::Limits{},
           [this](SampleIndex sample) { return fetch_.record_bytes(sample); }) {
     fetch_.set_listener(&samplers_);
+    fetch_.set_chunks(chunks_.is_empty() ? nullptr : &chunks_);
 }
 
 void DatasetEngine::adopt(SampleIndex sample, domain::SegmentClass segment_class) {
@@ -75,6 +79,7 @@ Result<local::Begun> DatasetEngine::begin(
         const local::Begun begun,
         samplers_.begin(reader.stream, begin, state, reader.sidecar, reader.party));
     fetch_.set_window_keeper(contracts_.window_keeper());
+    fetch_.set_by_chunk(reader.stream, samplers_.reads_groups(reader.stream));
     drawing_.insert(reader.stream);
     importance().set_others_read(
         fetch_.any_own_plan([this](StreamId other) { return !drawing_.contains(other); }));
@@ -89,6 +94,7 @@ Result<local::Begun> DatasetEngine::begin(
 
 void DatasetEngine::leave(StreamId stream) {
     samplers_.leave(stream);
+    fetch_.set_by_chunk(stream, false);
     drawing_.erase(stream);
     size_window();
     fetch_.set_ranked_by_guests(importance().is_guests_only());

@@ -21,12 +21,13 @@ namespace stoker::sidecar {
 class DatasetEngine {
 public:
     // Without `eviction`, the residents that jobs find important stay; all stay while no job
-    // measures importance.
+    // measures importance. `chunks`: where the samples lie, if they are in chunks.
     DatasetEngine(
         const SampleSizes& sizes,
         EngineLimits limits,
         EngineGrant grant,
-        std::unique_ptr<EvictionPolicy> eviction = nullptr);
+        std::unique_ptr<EvictionPolicy> eviction = nullptr,
+        SampleChunks chunks = {});
     DatasetEngine(const DatasetEngine&) = delete;
     DatasetEngine& operator=(const DatasetEngine&) = delete;
     ~DatasetEngine() = default;
@@ -94,6 +95,7 @@ private:
     Effects plan_ahead(ConnectionId connection, StreamId stream, TimePoint now);
     void size_window();
 
+    const SampleChunks chunks_;
     bool keeps_by_importance_;
     Bytes standard_window_;
     Bytes mean_record_;

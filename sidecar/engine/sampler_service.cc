@@ -146,10 +146,10 @@ Result<local::Begun> SamplerService::begin(
 void SamplerService::begin_epoch(
     const Job& job, Reader& reader, const local::Begin& begin, std::vector<bool> served) const {
     const auto skip = std::min(begin.skip, std::uint64_t{sample_count_} * 4);
-    const std::size_t horizon = std::clamp(
-        kForeseenBatches * std::size_t{job.settings.batch},
-        limits_.horizon,
-        std::max(limits_.horizon, kForeseenMax));
+    const std::size_t batches =
+        std::min(kForeseenBatches * std::size_t{job.settings.batch}, kForeseenMax);
+    const std::size_t horizon =
+        std::max({limits_.horizon, batches, 2 * job.sampler->group_samples()});
     // Without replacement, samples served before are identified by id; with replacement only by
     // their number.
     const bool is_exactly_once = job.settings.contract == "windowed";
@@ -372,19 +372,6 @@ local::Drawn SamplerService::answer_of(const Reader& reader, const std::vector<D
         paid_[draw.served] = true;
     }
     return drawn;
-}
-
-void SamplerService::on_losses(StreamId stream, const local::Losses& losses) {
-    const auto found = readers_.find(stream);
-    if (found == readers_.end() || found->second.epoch != losses.epoch) {
-        return;
-    }
-    const auto samples = samples_of(losses.samples);
-    Job& job = jobs_.at(found->second.job);
-    job.losses += samples.size();
-    job.sampler->on_losses(found->second.rank, samples, losses.losses);
-    job.sampler->on_p_others(samples, losses.p_others);
-    source_.importance().on_losses(*job.sampler, samples);
 }
 
 std::vector<SampleIndex> SamplerService::samples_of(std::span<const std::uint64_t> ids) const {

@@ -115,6 +115,28 @@ public:
     // Ignores losses of streams without a contract, and of another epoch.
     void on_losses(StreamId stream, const local::Losses& losses);
 
+    // Receives what on_losses() passes on of a job that has ranks on other nodes, too. Ids may be
+    // unknown.
+    using OnLosses = std::function<void(
+        const std::string& job,
+        std::uint64_t epoch,
+        std::span<const SampleIndex> samples,
+        std::span<const float> losses)>;
+
+    void set_on_losses(OnLosses on_losses) { on_losses_ = std::move(on_losses); }
+
+    // The newest epoch of the job's ranks that read here; `job` as OnLosses has it. nullopt: no
+    // rank of the job reads here, or all do.
+    [[nodiscard]] std::optional<std::uint64_t> shared_epoch(const std::string& job) const;
+
+    // One report of the job's ranks on another node; enters the sampler as on_losses() does.
+    // Ignored unless its epoch is shared_epoch() or next to it.
+    void on_losses_elsewhere(
+        const std::string& job,
+        std::uint64_t epoch,
+        std::span<const SampleIndex> samples,
+        std::span<const float> losses);
+
     // Fingerprints for the job's sampler, from any epoch.
     void on_similarity(StreamId stream, const local::Similarity& similarity);
 
@@ -138,6 +160,11 @@ public:
 
     [[nodiscard]] std::uint64_t epoch(StreamId stream) const { return readers_.at(stream).epoch; }
 
+    // Whether the stream's contract has samples fetched in groups (Sampler::group_samples()).
+    [[nodiscard]] bool reads_groups(StreamId stream) const {
+        return jobs_.at(readers_.at(stream).job).sampler->group_samples() > 0;
+    }
+
     [[nodiscard]] std::size_t job_count() const { return jobs_.size(); }
 
     [[nodiscard]] const WindowSharing& sharing() const { return sharing_; }
@@ -151,6 +178,9 @@ private:
         std::map<std::string_view, std::uint64_t> told;  // parameter: the epoch of its last value
         std::uint64_t last_used = 0;                     // sequence number
     };
+
+    // Whether some of the job's ranks do not read here.
+    static bool is_spread(const Job& job) { return job.ranks.size() < job.settings.ranks; }
 
     using Counts = std::function<bool(const Job&)>;
 
@@ -196,6 +226,7 @@ private:
     std::map<StreamId, Reader> readers_;
     std::uint64_t uses_ = 0;
     WindowSharing sharing_;
+    OnLosses on_losses_ = [](auto&&...) {};
 };
 
 }  // namespace stoker::sidecar

@@ -1,5 +1,6 @@
 #include "sidecar/origin/make_origin.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/core.h>
@@ -21,6 +22,17 @@ Result<std::unique_ptr<CredentialSource>> exchanged(
     return credentials_from_web_identity(std::move(identity), std::move(client), clock);
 }
 
+OriginOptions with_environment(OriginOptions options, const Environment& environment) {
+    options.proxies = http::proxies_from_environment(environment);
+    for (const char* name : {"AWS_CA_BUNDLE", "SSL_CERT_FILE"}) {
+        const char* value = environment(name);
+        if (options.ca_file.empty() && value != nullptr) {
+            options.ca_file = value;
+        }
+    }
+    return options;
+}
+
 Result<std::unique_ptr<Origin>> make_object_origin(
     std::string_view uri,
     const OriginOptions& options,
@@ -36,26 +48,12 @@ Result<std::unique_ptr<Origin>> make_object_origin(
             ErrorCode::kInvalidArgument,
             fmt::format("'{}' is neither s3://bucket/folder nor file:///directory", uri));
     }
-    const OriginOptions complete = with_environment(options, environment);
-    STOKER_TRY(
-        S3Location location,
-        parse_s3_location(uri, options.endpoint, options.region, options.path_style));
-    STOKER_TRY(auto credentials, choose_credentials(complete, environment, clock));
-    return make_s3_origin(std::move(location), complete, std::move(credentials), clock, seed);
+    STOKER_TRY(S3Access s3, resolve_s3(uri, options, environment, clock));
+    return make_s3_origin(
+        std::move(s3.location), s3.options, std::move(s3.credentials), clock, seed);
 }
 
 }  // namespace
-
-OriginOptions with_environment(OriginOptions options, const Environment& environment) {
-    options.proxies = http::proxies_from_environment(environment);
-    for (const char* name : {"AWS_CA_BUNDLE", "SSL_CERT_FILE"}) {
-        const char* value = environment(name);
-        if (options.ca_file.empty() && value != nullptr) {
-            options.ca_file = value;
-        }
-    }
-    return options;
-}
 
 Error too_large(std::uint64_t size_bytes, const OriginOptions& options) {
     return {
@@ -103,6 +101,19 @@ Result<std::unique_ptr<CredentialSource>> choose_credentials(
     return no_credentials();
 }
 
+Result<S3Access> resolve_s3(
+    std::string_view uri,
+    OriginOptions options,
+    const Environment& environment,
+    const Clock& clock) {
+    options = with_environment(std::move(options), environment);
+    STOKER_TRY(
+        S3Location location,
+        parse_s3_location(uri, options.endpoint, options.region, options.path_style));
+    STOKER_TRY(auto credentials, choose_credentials(options, environment, clock));
+    return S3Access{std::move(location), std::move(options), std::move(credentials)};
+}
+
 Result<std::unique_ptr<Origin>> make_origin(
     std::string_view uri,
     const OriginOptions& options,
@@ -110,8 +121,12 @@ Result<std::unique_ptr<Origin>> make_origin(
     const Clock& clock,
     std::uint64_t seed) {
     STOKER_TRY(auto origin, make_object_origin(uri, options, environment, clock, seed));
-    return options.format == OriginFormat::kChunks ? make_chunk_origin(std::move(origin))
-                                                   : std::move(origin);
+    if (options.format == domain::SampleFormat::kObjects) {
+        return origin;
+    }
+    ChunkReads::Limits limits{.reads_max = options.max_in_flight};
+    limits.read_bytes_max = std::min(limits.read_bytes_max, options.object_bytes_max.count());
+    return make_chunk_origin(std::move(origin), limits);
 }
 
 }  // namespace stoker::sidecar

@@ -9,17 +9,16 @@
 #include "common/base/bytes.h"
 #include "common/base/clock.h"
 #include "common/base/result.h"
+#include "common/domain/chunk_format.h"
 #include "common/http/http_client.h"
 #include "common/http/proxy.h"
 #include "sidecar/origin/credentials.h"
 #include "sidecar/origin/origin.h"
 #include "sidecar/origin/origin_metrics.h"
 #include "sidecar/origin/retry.h"
+#include "sidecar/origin/s3_location.h"
 
 namespace stoker::sidecar {
-
-// How samples are stored: each as an object or file, or in the chunks that `stoker pack` makes.
-enum class OriginFormat : std::uint8_t { kObjects, kChunks };
 
 struct OriginOptions {
     // S3 only.
@@ -42,13 +41,10 @@ struct OriginOptions {
 
     http::ProxySettings proxies{};  // make_origin() sets them from the environment
 
-    OriginFormat format = OriginFormat::kObjects;
+    domain::SampleFormat format = domain::SampleFormat::kObjects;
 
     OriginMetrics* metrics = nullptr;
 };
-
-// `options` with the environment's proxies and, if it names none, the environment's CA file.
-OriginOptions with_environment(OriginOptions options, const Environment& environment);
 
 // The error of an object larger than a fetch may hold.
 Error too_large(std::uint64_t size_bytes, const OriginOptions& options);
@@ -66,6 +62,20 @@ http::ClientOptions client_options(const OriginOptions& options, std::string_vie
 // files set, half a pair of variables, or an unreadable CA file.
 Result<std::unique_ptr<CredentialSource>> choose_credentials(
     const OriginOptions& options, const Environment& environment, const Clock& clock);
+
+// The location, options and credentials of an S3 client.
+struct S3Access {
+    S3Location location;
+    OriginOptions options;  // with the environment's proxies and, if they name none, its CA file
+    std::unique_ptr<CredentialSource> credentials;
+};
+
+// Contacts nobody. kInvalidArgument: invalid `uri`, or as choose_credentials().
+Result<S3Access> resolve_s3(
+    std::string_view uri,
+    OriginOptions options,
+    const Environment& environment,
+    const Clock& clock);
 
 // Makes the origin of "s3://bucket/folder" or "file:///directory". Reads `environment` once, for S3
 // credentials, proxies (http/proxy.h) and certificates; `clock` and options.metrics must outlive

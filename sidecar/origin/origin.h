@@ -6,6 +6,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/clock.h"
@@ -36,16 +37,32 @@ struct OriginFetch {
 struct OriginBytes {
     std::vector<std::byte> payload;  // exactly size_bytes long
     Duration first_byte{};           // time to the first byte of the answer
-    std::uint32_t requests = 1;      // HTTP requests of this fetch, retries included
+    // HTTP requests of this fetch, retries included; 0: a request for several fetches counts with
+    // another one of them.
+    std::uint32_t requests = 1;
     // From the start of the successful request (directory: from opening the file) to the end of its
     // answer, without the wait for a slot and failed attempts. A request without an idle connection
-    // opens one first, and that counts. Zero: the object was fetched in several parts.
+    // opens one first, and that counts. Zero: the object was fetched in several parts, or together
+    // with others.
     Duration request_time{};
     // The checksum stored with the object, where the caller can compare it with the payload's.
     std::optional<std::uint32_t> stored_crc32c{};
     // How often the object was read, OriginFetch::attempts included. An object that is fetched in
     // several parts has the attempts of the part that was read most often.
     std::uint32_t attempts = 1;
+};
+
+// The end of one of several fetches.
+struct OriginAnswer {
+    Result<OriginBytes> bytes;
+    // Requests that a failure stands for: 1, or 0 if another fetch of the same request counts it.
+    std::uint32_t failed_requests = 1;
+};
+
+// A fetch, and the function that receives its result.
+struct OriginRequest {
+    OriginFetch fetch;
+    std::function<void(OriginAnswer)> done;
 };
 
 // A dataset's source: an S3 bucket and prefix, or a directory. Thread-safe. Retries inside, bounded
@@ -77,6 +94,17 @@ public:
     // block. At most `max_in_flight` (origin options) run at a time; the rest wait in order.
     // Destruction calls `done` of all unfinished fetches with kCancelled.
     virtual void fetch(OriginFetch request, std::function<void(Result<OriginBytes>)> done) = 0;
+
+    // As fetch() for each of them. An origin may read what lies together with one request.
+    virtual void fetch_together(std::vector<OriginRequest> requests) {
+        for (OriginRequest& request : requests) {
+            fetch(
+                std::move(request.fetch),
+                [done = std::move(request.done)](Result<OriginBytes> bytes) {
+                    done({std::move(bytes)});
+                });
+        }
+    }
 };
 
 }  // namespace stoker::sidecar

@@ -69,7 +69,7 @@ struct PartFetch {
 
 using PartPtr = std::shared_ptr<PartFetch>;
 
-// What the request of a part asks for, in bytes of the object at the origin.
+// The bytes that the request of a part asks for, counted in the object at the origin.
 ExpectedBytes expected_of(const OriginFetch& wanted, std::optional<ByteRange> part) {
     if (!wanted.slice) {
         return {wanted.etag, wanted.size_bytes, part};

@@ -11,7 +11,6 @@
 #include "common/base/posix_error.h"
 #include "sidecar/device/posix_device.h"
 #include "sidecar/origin/s3_answer.h"
-#include "sidecar/origin/s3_location.h"
 #include "sidecar/origin/s3_request.h"
 
 namespace stoker::sidecar {
@@ -38,18 +37,14 @@ private:
 class S3Writer final : public ObjectWriter {
 public:
     S3Writer(
-        S3Location location,
-        const OriginOptions& options,
-        std::unique_ptr<CredentialSource> credentials,
+        S3Access s3,
         std::unique_ptr<http::HttpClient> client,
         const Clock& clock,
         std::uint64_t seed)
-        : location_(std::move(location)),
-          options_(options),
-          clock_(clock),
+        : clock_(clock),
           random_(seed),
           client_(std::move(client)),
-          credentials_(std::move(credentials)) {}
+          s3_(std::move(s3)) {}
 
     Status put(const std::string& key, std::span<const std::byte> bytes) override {
         for (std::uint32_t attempt = 1;; ++attempt) {
@@ -66,7 +61,7 @@ public:
                     fmt::format(
                         "writing '{}' of {}: {}{}",
                         key,
-                        location_.describe(),
+                        s3_.location.describe(),
                         failure->error.message,
                         tries));
             }
@@ -77,23 +72,23 @@ public:
 private:
     std::optional<Duration> delay_after(const FailedAttempt& attempt) {
         const std::lock_guard lock{mutex_};
-        return next_delay(options_.retry, attempt, random_);
+        return next_delay(s3_.options.retry, attempt, random_);
     }
 
     // nullopt: stored.
     std::optional<S3Failure> try_put(const std::string& key, std::span<const std::byte> bytes) {
-        auto credentials = credentials_->get();
+        auto credentials = s3_.credentials->get();
         if (!credentials) {
             return failure_of_transport(credentials.error());
         }
         const WallTime now = clock_.wall_now();
         http::HttpRequest request = put_request(
-            location_,
+            s3_.location,
             key,
             {reinterpret_cast<const char*>(bytes.data()), bytes.size()},
             *credentials,
             now);
-        request.connect_timeout = options_.connect_timeout;
+        request.connect_timeout = s3_.options.connect_timeout;
         // The server is silent while it receives, so only the whole call has a limit.
         constexpr std::uint64_t kSlowestBytesPerSecond = 64 * 1024;
         request.total_timeout = std::chrono::seconds{60 + bytes.size() / kSlowestBytesPerSecond};
@@ -107,13 +102,11 @@ private:
         return std::nullopt;
     }
 
-    const S3Location location_;
-    const OriginOptions options_;
     const Clock& clock_;
     std::mutex mutex_;
     Prng random_;  // guarded by mutex_
     const std::unique_ptr<http::HttpClient> client_;
-    const std::unique_ptr<CredentialSource> credentials_;
+    const S3Access s3_;
 };
 
 Result<std::unique_ptr<ObjectWriter>> make_directory_writer(std::string path) {
@@ -136,16 +129,12 @@ Result<std::unique_ptr<ObjectWriter>> make_object_writer(
     if (uri.starts_with("file:///")) {
         return make_directory_writer(std::string{uri.substr(kFile.size())});
     }
-    const OriginOptions complete = with_environment(options, environment);
-    STOKER_TRY(
-        S3Location location,
-        parse_s3_location(uri, complete.endpoint, complete.region, complete.path_style));
-    STOKER_TRY(auto credentials, choose_credentials(complete, environment, clock));
+    STOKER_TRY(S3Access s3, resolve_s3(uri, options, environment, clock));
     STOKER_TRY(
         auto client,
-        http::make_curl_client(client_options(complete, location.scheme + ":"), clock));
-    return std::unique_ptr<ObjectWriter>{std::make_unique<S3Writer>(
-        std::move(location), complete, std::move(credentials), std::move(client), clock, seed)};
+        http::make_curl_client(client_options(s3.options, s3.location.scheme + ":"), clock));
+    return std::unique_ptr<ObjectWriter>{
+        std::make_unique<S3Writer>(std::move(s3), std::move(client), clock, seed)};
 }
 
 }  // namespace stoker::sidecar

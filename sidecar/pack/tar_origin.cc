@@ -36,7 +36,7 @@ struct TarFile {
     std::string etag;  // of the whole file
 };
 
-// What pax and GNU headers say about the next entry.
+// Values of pax and GNU headers, which replace those in the next entry's own header.
 struct Overrides {
     std::optional<std::string> name;
     std::optional<std::uint64_t> size_bytes;

@@ -44,6 +44,7 @@ DatasetNode::DatasetNode(const SidecarParts& parts, const DatasetConfig& config,
       watch_(
           parts.loop, [this] { return connect_to_leader(); }, [this] { on_watch(); }),
       proof_(parts, config, origin, [this] { admit_relays(); }),
+      marks_(parts_, config),
       tasks_(parts.loop) {
     seek();
 }
@@ -384,8 +385,16 @@ std::optional<domain::RevisionId> DatasetNode::read_revision() const {
     return manifest == nullptr ? std::nullopt : std::optional{manifest->revision()};
 }
 
+const domain::ManifestMarks* DatasetNode::followed_marks() const {
+    const auto revision = read_revision();
+    return revision ? marks_.of(*revision) : nullptr;
+}
+
 // Tells the client that we are working; admits it when the gate opens.
 void DatasetNode::admit(Relay& relay, domain::RevisionId revision) {
+    if (config_.pinned) {
+        marks_.find(revision);
+    }
     if (gate_.judge(revision, false, parts_.loop.now()) == RevisionGate::Verdict::kGo) {
         relay.admit();
         return;

@@ -10,6 +10,7 @@
 #include "sidecar/service/leader_watch.h"
 #include "sidecar/service/leadership.h"
 #include "sidecar/service/relay.h"
+#include "sidecar/service/revision_marks.h"
 #include "sidecar/service/session.h"
 #include "sidecar/service/trainer_totals.h"
 #include "wire/control/orders.h"
@@ -40,11 +41,17 @@ public:
         lead_.set_grant(grant, std::move(weights));
     }
 
+    // Sets the nodes that share the dataset's samples.
+    void set_peers(const control::PeerGroup& group) { lead_.set_peers(group); }
+
     // Sets the revision that all ranks of our attempt read.
     void set_pin(const control::RevisionPin& pin);
 
     // The revision that our trainers read, or will read once it is pinned. nullopt: not known yet.
     [[nodiscard]] std::optional<domain::RevisionId> read_revision() const;
+
+    // Marks of read_revision() for the operator's pin, if we follow; nullptr: not known yet.
+    [[nodiscard]] const domain::ManifestMarks* followed_marks() const;
 
     // Whether our trainers wait, or will wait, for the operator's pin.
     [[nodiscard]] bool awaits_pin() const {
@@ -141,6 +148,7 @@ private:
     Leadership lead_;
     LeaderWatch watch_;  // runs while we follow
     AccessProof proof_;  // for datasets that another sidecar leads
+    RevisionMarks marks_;
     bool told_silence_ = false;
     bool was_led_ = false;         // a leader has answered
     TimePoint told_to_wait_at_{};  // when a guest's clients were last told to wait

@@ -31,7 +31,7 @@ bool is_namespace_name(std::string_view name);
 // Use it on the loop's thread.
 class GuestDoors {
 public:
-    static constexpr std::size_t kDoorsMax = 255;
+    static constexpr std::size_t kDoorsMax = 254;      // parties 1 to 254
     static constexpr std::size_t kSessionsMax = 1024;  // per guest socket
     static constexpr double kShareMax = 0.2;
 

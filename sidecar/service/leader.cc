@@ -1,6 +1,8 @@
 #include "sidecar/service/leader.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <utility>
 
 #include "common/log/log.h"
@@ -10,6 +12,14 @@ namespace stoker::sidecar {
 namespace {
 
 constexpr Duration kListingInterval = std::chrono::seconds{1};
+
+// The generation increases from lead to lead, also over restarts of the process.
+PeerSelf peer_self(const SidecarParts& parts, const DatasetConfig& config) {
+    const auto wall = parts.loop.clock().wall_now().time_since_epoch().count();
+    return {
+        parts.pod_namespace,
+        {config.uid, {}, parts.node, static_cast<std::uint64_t>(std::max<std::int64_t>(wall, 1))}};
+}
 
 }  // namespace
 
@@ -28,6 +38,7 @@ Leader::Leader(
       listener_(listener),
       callbacks_(std::move(callbacks)),
       keep_revision_(keep_revision),
+      peer_self_(peer_self(parts, config)),
       gate_timer_(parts.loop),
       listing_timer_(parts.loop),
       tasks_(parts.loop),
@@ -35,15 +46,29 @@ Leader::Leader(
           parts,
           config,
           origin,
+          peer_self_,
           keep_revision,
           {[this](Preparation prepared) { on_prepared(std::move(prepared)); },
-           [this] { on_failed(); }}) {
+           [this] { on_failed(); },
+           [this](Duration waited) { gate_.note_waited(waited); }}) {
+    if (parts_.peers != nullptr) {
+        desk_ = std::make_unique<PeerDesk>(
+            parts_, peer_self_.hello, ManifestGiver{origin.describe(), [this] {
+                                                        return preparer_.state();
+                                                    }});
+    }
     tell_listing();
 }
 
 void Leader::on_prepared(Preparation prepared) {
     prepared_ = std::move(prepared);
     marks_ = std::exchange(prepared_->marks, {});
+    const bool is_kept = prepared_->source == Preparation::Source::kKept;
+    manifests_listed_ += prepared_->source == Preparation::Source::kListed ? 1 : 0;
+    manifests_taken_ += prepared_->source == Preparation::Source::kTaken ? 1 : 0;
+    if (desk_ != nullptr) {
+        desk_->giver().offer(prepared_->manifest, is_kept ? "" : parts_.job_uid);
+    }
     settle_revision();
 }
 
@@ -87,13 +112,21 @@ void Leader::list_again() {
     // Nothing was stored yet; a failed seal only costs a scan at the next open.
     [[maybe_unused]] const auto closed = prepared_->store->close();
     prepared_.reset();
-    preparer_.list_again();
+    if (desk_ != nullptr) {
+        desk_->giver().offer(nullptr, "");
+    }
+    preparer_.list_again(gate_.pinned());
 }
 
 void Leader::begin_serving(Preparation prepared) {
     served_ = std::make_unique<ServedDataset>(
         parts_, config_, origin_, std::move(prepared), grant_, weights_, callbacks_.forbidden);
     requests_ = std::make_unique<ClientRequests>(parts_, config_, *served_, listener_);
+    if (desk_ != nullptr) {
+        served_->join_peers(peer_self_);
+        served_->set_group(peers_);
+        desk_->serve(*served_);
+    }
     listing_timer_.cancel();
     admit_waiting();
 }
@@ -183,6 +216,18 @@ void Leader::set_grant(EngineGrant grant, JobWeights weights) {
     }
 }
 
+void Leader::set_peers(const control::PeerGroup& group) {
+    peers_ = group;
+    if (desk_ == nullptr) {
+        return;
+    }
+    desk_->set_group(group.members);
+    preparer_.set_group(group.members);
+    if (served_ != nullptr) {
+        served_->set_group(group);
+    }
+}
+
 LeaderStatus Leader::status() const {
     LeaderStatus status;
     status.leader = true;
@@ -191,6 +236,12 @@ LeaderStatus Leader::status() const {
     status.error = preparer_.error().message;
     status.granted_bytes = grant_.resident_bytes;
     status.marks = marks_;
+    status.manifests_listed = manifests_listed_;
+    status.manifests_taken = manifests_taken_;
+    if (desk_ != nullptr) {
+        status.peer_address = parts_.peer_address;
+        status.peer_generation = peer_self_.hello.generation;
+    }
     if (served_ != nullptr) {
         served_->tell(status);
     }
@@ -206,6 +257,9 @@ void Leader::retire(std::function<void()> on_idle) {
     }
     sessions_.clear();
     waiting_.clear();
+    if (desk_ != nullptr) {
+        desk_->close();
+    }
     if (served_ != nullptr) {
         requests_->forget_all();
         served_->retire(std::move(on_idle));

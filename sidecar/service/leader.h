@@ -12,6 +12,7 @@
 #include "sidecar/core/revision_gate.h"
 #include "sidecar/origin/origin.h"
 #include "sidecar/service/client_requests.h"
+#include "sidecar/service/peer_desk.h"
 #include "sidecar/service/preparer.h"
 #include "sidecar/service/served_dataset.h"
 #include "sidecar/service/session.h"
@@ -58,6 +59,12 @@ public:
 
     void set_grant(EngineGrant grant, JobWeights weights);
 
+    // Sets the nodes that share the dataset's samples, in any state.
+    void set_peers(const control::PeerGroup& group);
+
+    // Answers our peers. nullptr: no peer network.
+    [[nodiscard]] PeerDesk* peer_desk() const { return desk_.get(); }
+
     // Call it when the gate has another pin.
     void on_pin();
 
@@ -102,15 +109,20 @@ private:
     bool keep_revision_;
     EngineGrant grant_;
     JobWeights weights_;
+    control::PeerGroup peers_;
+    PeerSelf peer_self_;
     std::map<ConnectionId, Session*> sessions_;  // attached, in any state
     std::set<ConnectionId> waiting_;             // sessions that wait for the manifest or the gate
     std::optional<Preparation> prepared_;        // set while it waits for the gate
     domain::ManifestMarks marks_;                // marks of the listing, if its revision is pinned
+    std::uint64_t manifests_listed_ = 0;
+    std::uint64_t manifests_taken_ = 0;
     LoopTimer gate_timer_;
     LoopTimer listing_timer_;
     LoopTasks tasks_;
     std::unique_ptr<ServedDataset> served_;
     std::unique_ptr<ClientRequests> requests_;  // set together with served_
+    std::unique_ptr<PeerDesk> desk_;            // nullptr: no peer network
     Preparer preparer_;  // last: joined before the members that it uses are destroyed
 };
 

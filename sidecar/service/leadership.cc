@@ -34,6 +34,11 @@ void add_fetched(control::DatasetReport& sum, const control::DatasetReport& more
     sum.origin_bytes_read += more.origin_bytes_read;
     sum.origin_request_time += more.origin_request_time;
     sum.corrupt_samples += more.corrupt_samples;
+    sum.peer_bytes_read += more.peer_bytes_read;
+    sum.peer_samples += more.peer_samples;
+    sum.peer_hedges += more.peer_hedges;
+    sum.peer_failures += more.peer_failures;
+    sum.peer_connect_failures += more.peer_connect_failures;
 }
 
 Leadership::Leadership(
@@ -74,6 +79,7 @@ Result<bool> Leadership::take(bool keep_revision) {
         Leader::Callbacks{[this](const Error& error) { on_forbidden(error); }, callbacks_.changed},
         keep_revision);
     leader_->set_grant(grant_, weights_);
+    leader_->set_peers(peers_);
     open_doors();
     return true;
 }
@@ -153,6 +159,16 @@ void Leadership::set_grant(EngineGrant grant, JobWeights weights) {
     weights_ = std::move(weights);
     if (leader_ != nullptr) {
         leader_->set_grant(grant_, weights_);
+    }
+}
+
+void Leadership::set_peers(const control::PeerGroup& group) {
+    if (group.version < peers_.version) {
+        return;
+    }
+    peers_ = group;
+    if (leader_ != nullptr) {
+        leader_->set_peers(peers_);
     }
 }
 

@@ -9,6 +9,7 @@
 #include "sidecar/service/guest_doors.h"
 #include "sidecar/service/leader.h"
 #include "sidecar/store/directory_lock.h"
+#include "wire/control/orders.h"
 #include "wire/control/report.h"
 
 namespace stoker::sidecar {
@@ -50,6 +51,9 @@ public:
 
     [[nodiscard]] const EngineGrant& grant() const { return grant_; }
 
+    // Sets the nodes that share the dataset's samples; ignores a group older than the last one.
+    void set_peers(const control::PeerGroup& group);
+
     // Whether other sidecars are connected, of our own namespace or of guests.
     [[nodiscard]] bool has_followers() const;
 
@@ -83,6 +87,7 @@ private:
     Callbacks callbacks_;
     EngineGrant grant_;
     JobWeights weights_;
+    control::PeerGroup peers_;
     std::optional<DirectoryLock> lock_;
     std::unique_ptr<Leader> leader_;
     std::unique_ptr<SessionServer> followers_;  // nullptr: other sidecars cannot follow us

@@ -60,6 +60,15 @@ web::json::value leader_json(const LeaderStatus& status) {
     if (status.disk_limit) {
         json["diskLimitBytes"] = json_number(status.disk_limit->resident);
     }
+    json["manifestsListed"] = web::json::value::number(status.manifests_listed);
+    json["manifestsTaken"] = web::json::value::number(status.manifests_taken);
+    json["peers"] = web::json::value::number(static_cast<std::uint64_t>(status.peer_members));
+    json["peerAddress"] = web::json::value::string(status.peer_address);
+    json["peerSamples"] = web::json::value::number(status.peer_samples);
+    json["peerBytes"] = json_number(status.peer_bytes_read);
+    json["peerHedges"] = web::json::value::number(status.peer_hedges);
+    json["peerFailures"] = web::json::value::number(status.peer_failures);
+    json["peerConnectFailures"] = web::json::value::number(status.peer_connect_failures);
     json["admitting"] = web::json::value::boolean(status.admitting);
     json["steppedAside"] = web::json::value::boolean(status.aside);
     return json;
@@ -89,6 +98,23 @@ control::ManifestState state_without_lead(const DatasetNode& node) {
     return node.is_serving() ? control::ManifestState::kReady : control::ManifestState::kListing;
 }
 
+// The operator pins the first revision that it is told and sends its marks to the other ranks. So a
+// follower does not tell a revision to be pinned before it has the marks.
+void tell_revision(const DatasetNode& node, control::DatasetReport& out) {
+    const auto revision = node.read_revision();
+    if (!revision) {
+        return;
+    }
+    if (node.leader() == nullptr && node.config().pinned) {
+        const auto* marks = node.followed_marks();
+        if (marks == nullptr) {
+            return;
+        }
+        out.marks = *marks;
+    }
+    out.read_revision = domain::to_string(*revision);
+}
+
 control::DatasetReport dataset_report(const DatasetNode& node) {
     control::DatasetReport out;
     if (node.leader() != nullptr) {
@@ -106,8 +132,7 @@ control::DatasetReport dataset_report(const DatasetNode& node) {
     out.hit_samples = job.counted.hit_samples;
     out.miss_bytes_read = Bytes{job.counted.fetched_bytes} + job.fallback_bytes;
     out.miss_samples = job.counted.fetched_samples + job.fallback_samples;
-    const auto revision = node.read_revision();
-    out.read_revision = revision ? domain::to_string(*revision) : "";
+    tell_revision(node, out);
     out.origin_change = node.origin_change();
     return out;
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/error.h"
+#include "common/domain/chunk_format.h"
 #include "common/log/log.h"
 #include "sidecar/service/current_revision.h"
 
@@ -46,22 +47,46 @@ void remove_other_manifests(
     }
 }
 
+bool is_usable(const std::optional<CurrentRevision>& current, const PreparationOptions& options) {
+    return current && current->source == options.source;
+}
+
+bool is_reusable(const std::optional<CurrentRevision>& current, const PreparationOptions& options) {
+    const bool usable = is_usable(current, options);
+    const bool same_attempt =
+        usable && !options.attempt_uid.empty() && current->attempt_uid == options.attempt_uid;
+    return usable && (options.keep_revision || (same_attempt && !options.list_again));
+}
+
+Result<MappedManifest> use_taken(Device& device, const PreparationOptions& options) {
+    STOKER_TRY(auto manifest, MappedManifest::open(device, options.directory, *options.taken));
+    STOKER_TRY_VOID(save_current(
+        device,
+        options.directory,
+        {*options.taken, options.source, options.job_uid, options.attempt_uid}));
+    return manifest;
+}
+
 Result<MappedManifest> find_manifest(
     Device& device,
     Origin& origin,
     const PreparationOptions& options,
     const std::function<void(std::uint64_t)>& progress,
-    const std::stop_token& stop) {
+    const std::stop_token& stop,
+    Preparation::Source& source) {
+    if (options.taken) {
+        source = Preparation::Source::kTaken;
+        return use_taken(device, options);
+    }
     const auto current = load_current(device, options.directory);
-    const bool usable = current && current->source == options.source;
-    const bool same_attempt =
-        usable && !options.attempt_uid.empty() && current->attempt_uid == options.attempt_uid;
-    if (usable && (options.keep_revision || (same_attempt && !options.list_again))) {
+    const bool usable = is_usable(current, options);
+    if (is_reusable(current, options)) {
         if (auto manifest = MappedManifest::open(device, options.directory, current->revision)) {
             return manifest;
         }
     }
     auto listed = list_anew(device, origin, options, progress, stop);
+    source = listed ? Preparation::Source::kListed : Preparation::Source::kKept;
     // Another job's listing does not prove that ours may read; without jobs there is only one user.
     if (listed || !usable || !options.job_uid.empty() || !is_retryable(listed.error().code)) {
         return listed;
@@ -89,7 +114,25 @@ std::vector<std::pair<SampleIndex, domain::SegmentClass>> find_stored(
     return stored;
 }
 
+// The chunks that the samples' ETags name; empty if one names none. A chunk has a sample, so its
+// number is below theirs.
+SampleChunks find_chunks(const domain::ManifestView& manifest) {
+    std::vector<std::uint32_t> chunk_of;
+    for (std::uint64_t id = 0; id < manifest.sample_count(); ++id) {
+        const auto place = domain::parse_place(manifest.sample(domain::SampleId{id}).etag);
+        if (!place || place->chunk >= manifest.sample_count()) {
+            return {};
+        }
+        chunk_of.push_back(place->chunk);
+    }
+    return {std::move(chunk_of), manifest};
+}
+
 }  // namespace
+
+bool is_reusable(Device& device, const PreparationOptions& options) {
+    return is_reusable(load_current(device, options.directory), options);
+}
 
 SegmentSizes segment_sizes(Bytes total, Bytes window) {
     constexpr std::uint64_t kOfDisk = 64;
@@ -109,9 +152,10 @@ Result<Preparation> prepare_dataset(
     const PreparationOptions& options,
     const std::function<void(std::uint64_t)>& progress,
     const std::stop_token& stop) {
-    STOKER_TRY(auto manifest, find_manifest(device, origin, options, progress, stop));
     Preparation prepared;
-    prepared.manifest = std::make_unique<MappedManifest>(std::move(manifest));
+    STOKER_TRY(
+        auto manifest, find_manifest(device, origin, options, progress, stop, prepared.source));
+    prepared.manifest = std::make_shared<const MappedManifest>(std::move(manifest));
     const domain::ManifestView& view = prepared.manifest->view();
     remove_other_manifests(device, options.directory, view.revision());
     StoreOptions store = options.store;
@@ -123,6 +167,7 @@ Result<Preparation> prepare_dataset(
     store.window_segment_bytes = sizes.window;
     STOKER_TRY(prepared.store, NodeStore::open(device, view, store));
     prepared.stored = find_stored(*prepared.store, view.sample_count());
+    prepared.chunks = find_chunks(view);
     if (options.marks) {
         prepared.marks = domain::mark_manifest(view);
     }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "common/domain/manifest_marks.h"
 #include "common/domain/residency_word.h"
 #include "sidecar/config/sidecar_config.h"
+#include "sidecar/core/sample_chunks.h"
 #include "sidecar/core/stream_plan.h"
 #include "sidecar/device/device.h"
 #include "sidecar/origin/origin.h"
@@ -21,10 +23,14 @@ namespace stoker::sidecar {
 
 // Everything that a leader needs before it can serve.
 struct Preparation {
-    std::unique_ptr<MappedManifest> manifest;
+    enum class Source : std::uint8_t { kKept, kListed, kTaken };
+
+    std::shared_ptr<const MappedManifest> manifest;
+    Source source = Source::kKept;  // of the manifest
     std::unique_ptr<NodeStore> store;
     std::vector<std::pair<SampleIndex, domain::SegmentClass>> stored;  // by id
     domain::ManifestMarks marks;                                       // only if requested
+    SampleChunks chunks;  // empty if the samples are not in chunks
 };
 
 struct PreparationOptions {
@@ -38,6 +44,9 @@ struct PreparationOptions {
     bool keep_revision = false;  // clients use the existing manifest: do not list again
     bool list_again = false;     // list again, even for the same attempt
     bool marks = false;          // compute marks
+    // The directory has this manifest from another node, and our key or our job's may read it: use it
+    // as if we had listed it.
+    std::optional<domain::RevisionId> taken{};
     Bytes window_bytes{};
     StoreOptions store;  // folders and segment sizes are set by prepare_dataset()
 };
@@ -53,6 +62,10 @@ struct SegmentSizes {
 };
 
 SegmentSizes segment_sizes(Bytes total, Bytes window);
+
+// Whether prepare_dataset() would use the current manifest without listing: clients use it, or it was
+// listed for the same batch/v1 Job (unless `list_again`). Blocking: reads a small file.
+bool is_reusable(Device& device, const PreparationOptions& options);
 
 // Blocking: finds the directory's current manifest, or lists the origin and makes a new one, then
 // opens the store. Reuses the current manifest if clients use it, if it was listed for the same

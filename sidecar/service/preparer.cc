@@ -42,6 +42,7 @@ Preparer::Preparer(
     const SidecarParts& parts,
     const DatasetConfig& config,
     Origin& origin,
+    const PeerSelf& self,
     bool keep_revision,
     Callbacks callbacks)
     : parts_(parts),
@@ -53,8 +54,23 @@ Preparer::Preparer(
       retry_delay_(kRetryMin),
       stall_(kListingPatience),
       timer_(parts.loop),
-      tasks_(parts.loop) {
+      tasks_(parts.loop),
+      proof_(parts_, config, origin, [this] { on_proof(); }) {
     options_.keep_revision = keep_revision;
+    // ETags of a directory differ between nodes; such a dataset is never pinned.
+    if (parts.peers != nullptr && parts.operator_grants && config.pinned) {
+        taker_ = std::make_unique<ManifestTaker>(
+            parts_,
+            self,
+            options_.source,
+            options_.directory,
+            ManifestTaker::Callbacks{
+                [this](const TakenManifest& taken) { on_taken(taken); },
+                [this](Duration waited) {
+                    callbacks_.no_group(waited);
+                    run();
+                }});
+    }
     start();
 }
 
@@ -64,6 +80,48 @@ Preparer::~Preparer() {
 
 void Preparer::start() {
     failed_ = false;
+    options_.taken.reset();
+    if (taker_ != nullptr && !is_reusable(parts_.device, options_)) {
+        taker_->begin(wanted_);
+    } else {
+        run();
+    }
+}
+
+// The manifest is a peer's word on the dataset: our own key must read it, unless it is our job's.
+void Preparer::on_taken(const TakenManifest& taken) {
+    options_.taken = taken.revision;
+    if (!taken.job_uid.empty() && taken.job_uid == parts_.job_uid) {
+        run();
+        return;
+    }
+    unproven_ = taken.revision;
+    on_proof();
+}
+
+void Preparer::on_proof() {
+    if (!unproven_ || stopped_) {
+        return;
+    }
+    const auto state = proof_.ask(*unproven_);
+    if (state == AccessProof::State::kAsking) {
+        return;
+    }
+    unproven_.reset();
+    if (state == AccessProof::State::kRefused) {
+        on_prepared(fail(proof_.error()));
+        return;
+    }
+    if (state == AccessProof::State::kFailed) {
+        options_.taken.reset();
+    }
+    run();
+}
+
+void Preparer::run() {
+    if (stopped_) {
+        return;
+    }
     is_running_ = true;
     *objects_listed_ = 0;
     stall_.begin(parts_.loop.now());
@@ -79,20 +137,42 @@ void Preparer::start() {
     });
 }
 
-void Preparer::list_again() {
+void Preparer::list_again(std::optional<domain::RevisionId> pinned) {
     options_.list_again = true;
+    wanted_ = pinned.value_or(domain::RevisionId{});
     start();
+}
+
+void Preparer::set_group(const std::vector<control::PeerMember>& members) {
+    if (taker_ != nullptr) {
+        taker_->set_group(members);
+    }
+}
+
+PeerManifestWait Preparer::state() const {
+    using State = PeerManifestWait::State;
+    if (failed_) {
+        return {State::kNever, 0};
+    }
+    if (is_running_) {
+        return {State::kListing, objects_listed() + 1};
+    }
+    return unproven_ || taker_ == nullptr ? PeerManifestWait{State::kTaking, 1} : taker_->state();
 }
 
 void Preparer::stop() {
     stopped_ = true;
     timer_.cancel();
+    if (taker_ != nullptr) {
+        taker_->stop();
+    }
     stop_.request_stop();
     worker_.reset();
 }
 
 void Preparer::on_prepared(Result<Preparation> prepared) {
     is_running_ = false;
+    wanted_ = {};
     worker_.reset();
     if (stopped_) {
         return;

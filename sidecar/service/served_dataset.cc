@@ -71,7 +71,11 @@ ServedDataset::ServedDataset(
       manifest_(std::move(prepared.manifest)),
       store_(std::move(prepared.store)),
       engine_(std::make_unique<DatasetEngine>(
-          manifest(), limits_of(config), grant, make_eviction(config.eviction))),
+          manifest(),
+          limits_of(config),
+          grant,
+          make_eviction(config.eviction),
+          std::move(prepared.chunks))),
       bypass_(bypass_limits(config)),
       tick_timer_(parts.loop),
       upkeep_timer_(parts.loop),
@@ -113,9 +117,7 @@ void ServedDataset::apply(Effects effects) {
     for (const SampleIndex sample : effects.drops) {
         store_->drop(SampleId{sample});
     }
-    for (const StartFetch& fetch : effects.fetches) {
-        start_fetch(fetch, parts_.loop.now(), 0);
-    }
+    start_fetches(effects.fetches);
     for (const SampleIndex sample : effects.verifies) {
         start_verify(sample);
     }
@@ -132,37 +134,67 @@ void ServedDataset::apply(Effects effects) {
             [] {});
     }
     for (const FetchReply& answer : effects.replies) {
-        on_reply_(answer);
+        if (!on_peer_reply_ || !on_peer_reply_(answer)) {
+            on_reply_(answer);
+        }
     }
     schedule_tick();
 }
 
-// `started_at` and `attempts` are those of the first fetch, if its bytes were damaged.
-void ServedDataset::start_fetch(
-    const StartFetch& fetch, TimePoint started_at, std::uint32_t attempts) {
-    if (retiring_) {
-        return;
+// The origin may read those of one event together. Each sample of a peer is asked for alone.
+void ServedDataset::start_fetches(const std::vector<StartFetch>& fetches) {
+    std::vector<StartFetch> at_origin;
+    for (const StartFetch& fetch : fetches) {
+        if (fetch.from_peer) {
+            start_at_peer(fetch);
+        } else {
+            at_origin.push_back(fetch);
+        }
     }
-    const auto info = manifest().sample(SampleId{fetch.sample});
-    ++busy_;
-    origin_.fetch(
-        {std::string{info.key}, std::string{info.etag}, info.size_bytes, attempts},
-        [this, fetch, started_at](Result<OriginBytes> bytes) {
-            on_origin_bytes(fetch, started_at, std::move(bytes));
-        });
+    start_at_origin(at_origin, parts_.loop.now(), 0);
 }
 
-// Runs on a thread of the origin.
-void ServedDataset::on_origin_bytes(
-    const StartFetch& fetch, TimePoint started_at, Result<OriginBytes> bytes) {
-    if (!bytes) {
-        tasks_.post([this, fetch, started_at, error = bytes.error()] {
-            on_fetch_failed(fetch, started_at, error);
+// `started_at` and `attempts` are those of the first fetch, if its bytes were damaged.
+void ServedDataset::start_at_origin(
+    const std::vector<StartFetch>& fetches, TimePoint started_at, std::uint32_t attempts) {
+    if (retiring_ || fetches.empty()) {
+        return;
+    }
+    std::vector<OriginRequest> requests;
+    requests.reserve(fetches.size());
+    for (const StartFetch& fetch : fetches) {
+        const auto info = manifest().sample(SampleId{fetch.sample});
+        requests.push_back(
+            {{std::string{info.key}, std::string{info.etag}, info.size_bytes, attempts},
+             [this, fetch, started_at](OriginAnswer answer) {
+                 on_origin_answer(fetch, started_at, std::move(answer));
+             }});
+    }
+    busy_ += requests.size();
+    origin_.fetch_together(std::move(requests));
+}
+
+// Runs on a thread of the origin. A request for several samples counts with one of them, and so
+// does its time.
+void ServedDataset::on_origin_answer(
+    const StartFetch& fetch, TimePoint started_at, OriginAnswer answer) {
+    if (!answer.bytes) {
+        tasks_.post([this,
+                     fetch,
+                     started_at,
+                     error = answer.bytes.error(),
+                     requests = answer.failed_requests] {
+            on_fetch_failed(fetch, started_at, error, requests);
             end_work();
         });
         return;
     }
-    const auto shared = std::make_shared<OriginBytes>(*std::move(bytes));
+    store_origin_bytes(fetch, started_at, std::make_shared<OriginBytes>(*std::move(answer.bytes)));
+}
+
+// Any thread.
+void ServedDataset::store_origin_bytes(
+    const StartFetch& fetch, TimePoint started_at, std::shared_ptr<OriginBytes> shared) {
     const TimePoint arrived_at = parts_.loop.now();
     parts_.io.post([this, fetch, started_at, arrived_at, shared] {
         const auto stored = store_->append(
@@ -182,8 +214,9 @@ void ServedDataset::on_origin_bytes(
                      request_time = shared->request_time] {
             origin_requests_ += requests;
             if (is_damaged) {
-                start_fetch(fetch, started_at, attempts);
+                start_at_origin({fetch}, started_at, attempts);
             } else {
+                origin_request_time_ += requests > 0 ? times.origin : Duration::zero();
                 on_append_done(fetch, status, times, request_time);
             }
             end_work();
@@ -192,12 +225,13 @@ void ServedDataset::on_origin_bytes(
 }
 
 void ServedDataset::on_fetch_failed(
-    const StartFetch& fetch, TimePoint started_at, const Error& error) {
-    ++origin_requests_;
-    origin_request_time_ += parts_.loop.now() - started_at;
-    const bool is_ours = engine_->fetch().sample(fetch.sample).party == kOwnParty;
+    const StartFetch& fetch, TimePoint started_at, const Error& error, std::uint32_t requests) {
+    origin_requests_ += requests;
+    origin_request_time_ += requests > 0 ? parts_.loop.now() - started_at : Duration::zero();
+    const Party party = engine_->fetch().sample(fetch.sample).party;
+    const bool is_ours = party == kOwnParty || party == kPeerParty;
     apply(engine_->fetch().on_fetch_failed(fetch.sample, error, parts_.loop.now()));
-    if (is_ours) {
+    if (is_ours && requests > 0) {
         note_forbidden(error);  // guests' requests are no reason to release the lead
     }
     note_changed(fetch.sample, error);
@@ -223,15 +257,23 @@ void ServedDataset::note_changed(SampleIndex sample, const Error& error) {
 
 void ServedDataset::on_append_done(
     const StartFetch& fetch, const Status& status, const FetchTimes& times, Duration request_time) {
-    const TimePoint now = parts_.loop.now();
     const Bytes size = engine_->fetch().sizes().of(fetch.sample);
     engine_->note_load(size, request_time);
+    if (peers_ != nullptr) {
+        peers_->note_origin(times.origin);
+    }
     origin_bytes_ += size;
-    origin_request_time_ += times.origin;
     forbidden_in_row_ = 0;
     if (status) {
         bypass_.on_stored(times);
-        apply(engine_->fetch().on_stored(fetch.sample, now));
+    }
+    on_stored(fetch.sample, status);
+}
+
+void ServedDataset::on_stored(SampleIndex sample, const Status& status) {
+    const TimePoint now = parts_.loop.now();
+    if (status) {
+        apply(engine_->fetch().on_stored(sample, now));
         return;
     }
     if (engine_->fetch().admission().is_admitting()) {
@@ -241,7 +283,7 @@ void ServedDataset::on_append_done(
              {"code", to_string(status.error().code)},
              {"error", status.error().message}});
     }
-    apply(engine_->fetch().on_store_failed(fetch.sample, status.error(), now));
+    apply(engine_->fetch().on_store_failed(sample, status.error(), now));
 }
 
 void ServedDataset::start_verify(SampleIndex sample) {
@@ -343,6 +385,7 @@ void ServedDataset::tell(LeaderStatus& status) const {
     status.origin_bytes_read = origin_bytes_;
     status.origin_request_time = origin_request_time_;
     status.changed_key = changed_key_;
+    tell_peers(status);
     status.bytes = fetch.account();
     status.counters = fetch.counters();
     status.corrupt_samples = status.counters.corrupt_samples;
@@ -370,6 +413,7 @@ void ServedDataset::retire(std::function<void()> on_idle) {
     on_idle_ = std::move(on_idle);
     tick_timer_.cancel();
     upkeep_timer_.cancel();
+    leave_peers();
     ++busy_;
     end_work();
 }

@@ -5,15 +5,20 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "common/runtime/event_loop.h"
 #include "sidecar/config/sidecar_config.h"
 #include "sidecar/core/bypass_controller.h"
 #include "sidecar/engine/dataset_engine.h"
 #include "sidecar/origin/origin.h"
+#include "sidecar/service/loss_sender.h"
+#include "sidecar/service/peer_fetches.h"
 #include "sidecar/service/preparation.h"
 #include "sidecar/service/sidecar_parts.h"
+#include "wire/control/orders.h"
 #include "wire/control/report.h"
 
 namespace stoker::sidecar {
@@ -25,7 +30,10 @@ struct LeaderStatus : control::DatasetReport {
     EngineCounters counters;
     StoreUsage usage;
     Bytes window_size{};  // that the window may have now, bytes borrowed from the grant included
-    bool aside = false;   // bypassing the cache: the disk is slower than the origin (see `error`)
+    std::uint64_t manifests_listed = 0;  // from a listing of the origin, by this lead
+    std::uint64_t manifests_taken = 0;   // from another node
+    std::size_t peer_members = 0;        // nodes that share the samples, we included; 0: no group
+    bool aside = false;  // bypassing the cache: the disk is slower than the origin (see `error`)
 };
 
 // One revision of a dataset while its leader serves it: engine, store and origin. Executes the
@@ -48,6 +56,9 @@ public:
 
     [[nodiscard]] const domain::ManifestView& manifest() const { return manifest_->view(); }
 
+    // The first object that differed from the listing when it was fetched; empty: none.
+    [[nodiscard]] const std::string& changed_key() const { return changed_key_; }
+
     [[nodiscard]] DatasetEngine& engine() { return *engine_; }
 
     [[nodiscard]] NodeStore& store() { return *store_; }
@@ -56,6 +67,20 @@ public:
     void set_on_reply(std::function<void(const FetchReply&)> on_reply) {
         on_reply_ = std::move(on_reply);
     }
+
+    // Sets who gets the engine's answers to peers; it returns false for an answer that is not its
+    // own.
+    void set_on_peer_reply(std::function<bool(const FetchReply&)> on_reply) {
+        on_peer_reply_ = std::move(on_reply);
+    }
+
+    // Asks other nodes for the samples that they own, and tells them the losses of jobs that read
+    // there, too. Once, before set_group(). Needs SidecarParts::peers.
+    void join_peers(PeerSelf self);
+
+    // Sets the nodes that share the samples. The owners change once every sample's key is hashed.
+    // A group without us or without others: every sample is our own.
+    void set_group(const control::PeerGroup& group);
 
     // Executes the engine's effects; does nothing after retire().
     void apply(Effects effects);
@@ -74,10 +99,42 @@ public:
     void retire(std::function<void()> on_idle);
 
 private:
+    // A fetch that begins at a peer, until its sample is stored or has failed.
+    struct PeerFetch {
+        StartFetch fetch;
+        std::string from{};  // the node whose answer is being stored; empty: none
+        bool at_origin = false;
+        std::uint64_t hedge = 0;  // number of its last fetch from the origin
+    };
+
+    // A fetch from the origin beside a peer's answer.
+    struct Hedge {
+        SampleIndex sample = 0;
+        std::uint64_t number = 0;
+        TimePoint started_at{};
+    };
+
     [[nodiscard]] EngineGrant effective_grant() const;
-    void start_fetch(const StartFetch& fetch, TimePoint started_at, std::uint32_t attempts);
-    void on_origin_bytes(const StartFetch& fetch, TimePoint started_at, Result<OriginBytes> bytes);
-    void on_fetch_failed(const StartFetch& fetch, TimePoint started_at, const Error& error);
+    void start_fetches(const std::vector<StartFetch>& fetches);
+    void start_at_origin(
+        const std::vector<StartFetch>& fetches, TimePoint started_at, std::uint32_t attempts);
+    void start_at_peer(const StartFetch& fetch);
+    void start_hedge(SampleIndex sample);
+    void on_hedge_answer(const Hedge& hedge, const std::shared_ptr<OriginAnswer>& answer);
+    void on_peer_bytes(
+        SampleIndex sample, HeldBytes bytes, std::uint32_t crc32c, const std::string& from);
+    void on_peer_stored(SampleIndex sample, const Status& status);
+    StartFetch end_peer_fetch(SampleIndex sample);
+    void leave_peers();
+    void install(std::shared_ptr<const Placement> placement, const control::PeerGroup& group);
+    void tell_peers(LeaderStatus& status) const;
+    void on_stored(SampleIndex sample, const Status& status);
+    void store_origin_bytes(
+        const StartFetch& fetch, TimePoint started_at, std::shared_ptr<OriginBytes> bytes);
+    void on_origin_answer(const StartFetch& fetch, TimePoint started_at, OriginAnswer answer);
+    // `requests`: OriginAnswer::failed_requests.
+    void on_fetch_failed(
+        const StartFetch& fetch, TimePoint started_at, const Error& error, std::uint32_t requests);
     void on_append_done(
         const StartFetch& fetch,
         const Status& status,
@@ -97,14 +154,23 @@ private:
     Origin& origin_;
     std::function<void(const Error&)> on_forbidden_;
     std::function<void(const FetchReply&)> on_reply_;
+    std::function<bool(const FetchReply&)> on_peer_reply_;
     EngineGrant grant_;
-    std::unique_ptr<MappedManifest> manifest_;
+    std::shared_ptr<const MappedManifest> manifest_;
     std::unique_ptr<NodeStore> store_;
     std::unique_ptr<DatasetEngine> engine_;
     Bytes resident_cap_ = Bytes::unlimited();  // the disk's limit, independent of the grant
     Bytes kept_free_{};                        // disk space to leave free, for that limit
     bool compacting_ = false;
-    Bytes compacted_at_{};  // StoreUsage::written_bytes at the last cleaner run
+    Bytes compacted_at_{};             // StoreUsage::written_bytes at the last cleaner run
+    std::string node_;                 // our own, among the peers
+    control::PeerGroup group_;         // the last one that was set
+    std::vector<std::string> placed_;  // the nodes of the engine's placement; empty: none
+    std::shared_ptr<const Placement> placement_;
+    std::unique_ptr<PeerFetches> peers_;
+    std::unique_ptr<LossSender> losses_;  // set while peers_ may be told
+    std::unordered_map<SampleIndex, PeerFetch> peer_fetches_;
+    std::uint64_t last_hedge_ = 0;
     BypassController bypass_;
     std::size_t busy_ = 0;  // running fetches and pool tasks
     bool retiring_ = false;

@@ -47,7 +47,7 @@ Result<std::unique_ptr<SessionServer>> SessionServer::listen(
             loop,
             server->options_.path,
             server->options_.mode,
-            [raw = server.get()](UniqueFd socket, const PeerCredentials& peer) {
+            [raw = server.get()](UniqueFd socket, const ProcessCredentials& peer) {
                 raw->accept(std::move(socket), peer);
             }));
     return server;
@@ -77,7 +77,7 @@ void SessionServer::count_sessions() {
     }
 }
 
-void SessionServer::accept(UniqueFd socket, const PeerCredentials& peer) {
+void SessionServer::accept(UniqueFd socket, const ProcessCredentials& peer) {
     const ThrottledTime time{options_.throttle.get()};
     take_turns();
     const bool is_full =

@@ -171,7 +171,7 @@ public:
 private:
     SessionServer(EventLoop& loop, ConnectionIds& ids, SessionServerOptions options, Route route);
 
-    void accept(UniqueFd socket, const PeerCredentials& peer);
+    void accept(UniqueFd socket, const ProcessCredentials& peer);
     void on_frame(Session& session, Frame frame);
     void greet(Session& session, Frame frame);
     void meet(Session& session, const local::Message& message);

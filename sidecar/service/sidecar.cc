@@ -22,10 +22,12 @@ Result<std::unique_ptr<Sidecar>> Sidecar::start(
         }
         sidecar->origins_.push_back(*std::move(origin));
     }
-    const SidecarParts parts = sidecar->parts_of(machine);
+    sidecar->listen_for_peers();
     for (std::size_t i = 0; i < config.datasets.size(); ++i) {
-        sidecar->nodes_.push_back(
-            std::make_unique<DatasetNode>(parts, config.datasets[i], *sidecar->origins_[i]));
+        sidecar->nodes_.push_back(std::make_unique<DatasetNode>(
+            sidecar->parts_of(machine, config.datasets[i]),
+            config.datasets[i],
+            *sidecar->origins_[i]));
     }
     SessionServerOptions options;
     options.path = config.socket_path;
@@ -47,9 +49,11 @@ Sidecar::Sidecar(const SidecarConfig& config, EventLoop& loop, const Machine& ma
     : config_(config),
       loop_(loop),
       id_(machine.process),
+      peers_(machine.peers),
+      peer_key_(machine.peer_key),
       io_(machine.make_workers("io", config.io_threads)) {}
 
-SidecarParts Sidecar::parts_of(const Machine& machine) {
+SidecarParts Sidecar::parts_of(const Machine& machine, const DatasetConfig& dataset) {
     return {
         loop_,
         *io_,
@@ -60,12 +64,45 @@ SidecarParts Sidecar::parts_of(const Machine& machine) {
         config_.job.training_job_uid,
         config_.job.attempt_uid,
         id_,
-        !config_.control.endpoint.empty()};
+        !config_.control.endpoint.empty(),
+        config_.job.pod_namespace,
+        config_.job.node,
+        dataset.peers ? peers_ : nullptr,
+        peer_address_};
+}
+
+// Without an address every sample comes from the origin, as without peers.
+void Sidecar::listen_for_peers() {
+    if (peers_ == nullptr) {
+        return;
+    }
+    peer_server_ = std::make_unique<PeerServer>(
+        loop_, config_.job.pod_namespace, [this](const std::string& dataset_uid) {
+            return route_peer(dataset_uid);
+        });
+    auto address = peer_server_->listen(*peers_);
+    if (!address) {
+        log::warning("peers cannot reach us", {{"error", address.error().message}});
+        peer_server_.reset();
+        peers_ = nullptr;
+        return;
+    }
+    peer_address_ = *std::move(address);
+}
+
+PeerHandler* Sidecar::route_peer(const std::string& dataset_uid) const {
+    for (const auto& node : nodes_) {
+        if (node->config().uid == dataset_uid && node->leader() != nullptr) {
+            return node->leader()->peer_desk();
+        }
+    }
+    return nullptr;
 }
 
 // Stops new requests first, then pending results, then closes the files.
 Sidecar::~Sidecar() {
     server_.reset();
+    peer_server_.reset();
     for (const auto& node : nodes_) {
         node->stop();
     }
@@ -86,6 +123,15 @@ LinkCallbacks Sidecar::link_callbacks() {
     };
     callbacks.pin = [this](const control::RevisionPin& pin) {
         loop_.post([this, pin] { set_pin(pin); });
+    };
+    callbacks.peers = [this](const control::PeerGroup& group) {
+        loop_.post([this, group] { set_peers(group); });
+    };
+    if (peers_ != nullptr) {
+        callbacks.peer_request = [request = peer_key_.request] { return request; };
+    }
+    callbacks.peer_certificate = [this](const control::PeerCertificate& certificate) {
+        loop_.post([this, certificate] { set_peer_certificate(certificate); });
     };
     return callbacks;
 }
@@ -123,6 +169,20 @@ void Sidecar::set_pin(const control::RevisionPin& pin) {
         if (node->config().uid == pin.dataset_uid) {
             node->set_pin(pin);
         }
+    }
+}
+
+void Sidecar::set_peers(const control::PeerGroup& group) {
+    for (const auto& node : nodes_) {
+        if (node->config().uid == group.dataset_uid) {
+            node->set_peers(group);
+        }
+    }
+}
+
+void Sidecar::set_peer_certificate(const control::PeerCertificate& certificate) {
+    if (peers_ != nullptr) {
+        peers_->set_credentials({certificate.chain, peer_key_.key, certificate.trust});
     }
 }
 

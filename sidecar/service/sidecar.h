@@ -12,7 +12,10 @@
 #include "sidecar/control/link_session.h"
 #include "sidecar/device/device.h"
 #include "sidecar/origin/origin.h"
+#include "sidecar/peers/peer_key.h"
+#include "sidecar/peers/peer_network.h"
 #include "sidecar/service/dataset_node.h"
+#include "sidecar/service/peer_server.h"
 #include "sidecar/service/session.h"
 
 namespace stoker::sidecar {
@@ -25,6 +28,8 @@ struct Machine {
     std::string boot_id;    // of the running kernel; empty: not known
     std::uint64_t process;  // random: distinguishes our sessions from those of other sidecars
     MakeWorkers make_workers;
+    PeerNetwork* peers = nullptr;  // nullptr: no peers; must outlive the sidecar
+    PeerKey peer_key{};            // of the certificates that the operator sends
 };
 
 // Serves every dataset of the configuration on one socket; HTTP and the operator are elsewhere. Use
@@ -53,6 +58,8 @@ public:
         const std::string& dataset_uid, const EngineGrant& grant, const JobWeights& weights);
     void set_probe(const local::Probe& probe);
     void set_pin(const control::RevisionPin& pin);
+    void set_peers(const control::PeerGroup& group);
+    void set_peer_certificate(const control::PeerCertificate& certificate);
 
     [[nodiscard]] const SidecarConfig& config() const { return config_; }
 
@@ -68,18 +75,24 @@ public:
 private:
     Sidecar(const SidecarConfig& config, EventLoop& loop, const Machine& machine);
 
-    SidecarParts parts_of(const Machine& machine);
+    SidecarParts parts_of(const Machine& machine, const DatasetConfig& dataset);
+    void listen_for_peers();
+    [[nodiscard]] PeerHandler* route_peer(const std::string& dataset_uid) const;
     void take(const control::Grant& grant);
     Result<SessionHandler*> route(const local::Hello& hello);
 
     const SidecarConfig& config_;
     EventLoop& loop_;
-    std::uint64_t id_;  // Machine::process
+    std::uint64_t id_;    // Machine::process
+    PeerNetwork* peers_;  // nullptr: no peers
+    PeerKey peer_key_;
+    std::string peer_address_;
     ConnectionIds connection_ids_;
     std::unique_ptr<Workers> io_;
     std::vector<std::unique_ptr<Origin>> origins_;
     std::vector<std::unique_ptr<DatasetNode>> nodes_;
     std::unique_ptr<SessionServer> server_;
+    std::unique_ptr<PeerServer> peer_server_;
 };
 
 }  // namespace stoker::sidecar

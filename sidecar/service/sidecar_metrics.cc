@@ -68,7 +68,7 @@ struct SidecarMetrics::Families {
         {"dataset"});
     metrics::GaugeFamily& in_flight_bytes = registry.gauge_family(
         "stoker_sidecar_in_flight_bytes",
-        "Payload bytes on their way from the origin to the disk.",
+        "Payload bytes on their way from the origin or a peer to the disk.",
         {"dataset"});
     metrics::CounterFamily& written_bytes = registry.counter_family(
         "stoker_sidecar_written_bytes_total",
@@ -92,6 +92,26 @@ struct SidecarMetrics::Families {
         "stoker_sidecar_failures_total",
         "Fetches that failed, by part: origin (after its retries) or store.",
         {"dataset", "part"});
+    metrics::CounterFamily& manifests = registry.counter_family(
+        "stoker_sidecar_manifests_total",
+        "Manifests that this sidecar got as leader, by source: listed (it listed the origin) or "
+        "taken "
+        "(another node had listed it).",
+        {"dataset", "source"});
+    metrics::GaugeFamily& peers = registry.gauge_family(
+        "stoker_sidecar_peers",
+        "Nodes that share the dataset's samples, this one included; 0: none do.",
+        {"dataset"});
+    metrics::CounterFamily& peer_samples = registry.counter_family(
+        "stoker_sidecar_peer_samples_total",
+        "Samples asked of the nodes that own them, by outcome: received, late (fetched at the "
+        "origin because the node was slow) or failed (fetched at the origin because it failed or "
+        "refused).",
+        {"dataset", "outcome"});
+    metrics::CounterFamily& peer_bytes = registry.counter_family(
+        "stoker_sidecar_peer_bytes_total",
+        "Payload bytes received from other nodes and stored.",
+        {"dataset"});
     metrics::CounterFamily& trainer_samples = registry.counter_family(
         "stoker_sidecar_trainer_samples_total",
         "Samples that the pod's trainers read, by source: cache (nothing crossed the link to the "
@@ -127,7 +147,9 @@ void SidecarMetrics::update(const DatasetNode& node) {
     families.leader_silent.with({name})->set(
         std::chrono::duration<double>(node.leader_silence()).count());
     if (leading) {
-        update_leader(name, node.leader()->status());
+        const LeaderStatus status = node.leader()->status();
+        update_leader(name, status);
+        update_peers(name, status);
     }
     const JobTotals job = node.job();
     grow(families.trainer_samples, {name, "cache"}, job.counted.hit_samples);
@@ -144,6 +166,17 @@ void SidecarMetrics::update(const DatasetNode& node) {
         {name, "compute"},
         static_cast<std::uint64_t>(job.compute.count()),
         kNanosecondsPerSecond);
+}
+
+void SidecarMetrics::update_peers(const std::string& name, const LeaderStatus& status) {
+    Families& families = *families_;
+    grow(families.manifests, {name, "listed"}, status.manifests_listed);
+    grow(families.manifests, {name, "taken"}, status.manifests_taken);
+    families.peers.with({name})->set(static_cast<double>(status.peer_members));
+    grow(families.peer_samples, {name, "received"}, status.peer_samples);
+    grow(families.peer_samples, {name, "late"}, status.peer_hedges);
+    grow(families.peer_samples, {name, "failed"}, status.peer_failures);
+    grow(families.peer_bytes, {name}, status.peer_bytes_read.count());
 }
 
 void SidecarMetrics::update_leader(const std::string& name, const LeaderStatus& status) {

@@ -39,6 +39,7 @@ private:
         const metrics::LabelValues& labels,
         std::uint64_t to,
         double per_unit = 1);
+    void update_peers(const std::string& dataset, const LeaderStatus& status);
     void update_leader(const std::string& dataset, const LeaderStatus& status);
 
     struct Families;

@@ -6,6 +6,7 @@
 #include "common/runtime/event_loop.h"
 #include "common/runtime/workers.h"
 #include "sidecar/device/device.h"
+#include "sidecar/peers/peer_network.h"
 #include "sidecar/service/session.h"
 
 namespace stoker::sidecar {
@@ -22,6 +23,10 @@ struct SidecarParts {
     std::string attempt_uid;       // of its current batch/v1 Job
     std::uint64_t sidecar_id = 0;  // of this process, random
     bool operator_grants = false;
+    std::string pod_namespace{};
+    std::string node{};
+    PeerNetwork* peers = nullptr;  // nullptr: no peers
+    std::string peer_address{};    // "host:port", where peers reach us
 };
 
 }  // namespace stoker::sidecar

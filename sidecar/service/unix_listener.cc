@@ -13,14 +13,12 @@
 #include <unistd.h>
 
 #include "common/base/posix_error.h"
-#include "common/log/log.h"
 
 namespace stoker::sidecar {
 
 namespace {
 
 constexpr int kBacklog = 256;
-constexpr int kAcceptsPerTurn = 16;
 
 // An address that reaches `path` through a descriptor of its folder, because sun_path holds only
 // 107 bytes.
@@ -74,55 +72,22 @@ Result<std::unique_ptr<UnixListener>> UnixListener::listen(
 }
 
 UnixListener::UnixListener(EventLoop& loop, UniqueFd socket, std::string path, OnAccept on_accept)
-    : loop_(loop),
-      socket_(std::move(socket)),
-      path_(std::move(path)),
+    : path_(std::move(path)),
       on_accept_(std::move(on_accept)),
-      resume_timer_(loop) {
-    loop_.watch(socket_.get(), [this](IoReady) { accept_some(); });
-}
+      accepts_(loop, std::move(socket), path_, [this](UniqueFd accepted) {
+          accept(std::move(accepted));
+      }) {}
 
 UnixListener::~UnixListener() {
-    loop_.forget(socket_.get());
     ::unlink(path_.c_str());
 }
 
-void UnixListener::set_paused(bool paused) {
-    paused_ = paused;
-    loop_.set_interest(socket_.get(), !paused, false);
-}
-
-void UnixListener::accept_some() {
-    for (int i = 0; i < kAcceptsPerTurn && !paused_; ++i) {
-        UniqueFd accepted{::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)};
-        if (!accepted.valid()) {
-            if (AcceptBackoff::is_exhausted(errno)) {
-                pause_accepting(errno);
-            }
-            return;  // no more connections, or one that is gone: the next turn retries
-        }
-        backoff_.accepted();
-        ucred credentials{};
-        socklen_t size = sizeof(credentials);
-        if (::getsockopt(accepted.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
-            continue;
-        }
+void UnixListener::accept(UniqueFd accepted) {
+    ucred credentials{};
+    socklen_t size = sizeof(credentials);
+    if (::getsockopt(accepted.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0) {
         on_accept_(std::move(accepted), {credentials.pid, credentials.uid, credentials.gid});
     }
-}
-
-// Connections wait in the backlog meanwhile.
-void UnixListener::pause_accepting(int error_number) {
-    const auto advice = backoff_.failed(loop_.now());
-    if (advice.log) {
-        log::warning(
-            "connections cannot be accepted for now",
-            {{"socket", path_},
-             {"error", std::strerror(error_number)},
-             {"failuresNotLogged", advice.silent}});
-    }
-    loop_.set_interest(socket_.get(), false, false);
-    resume_timer_.run_in(advice.pause, [this] { set_paused(paused_); });
 }
 
 Result<UniqueFd> connect_unix(const std::string& path) {

@@ -6,15 +6,15 @@
 
 #include <sys/types.h>
 
-#include "common/base/accept_backoff.h"
 #include "common/base/result.h"
 #include "common/base/unique_fd.h"
+#include "common/runtime/accept_loop.h"
 #include "common/runtime/event_loop.h"
 
 namespace stoker::sidecar {
 
 // Credentials of a unix socket's peer at connect time, from the kernel.
-struct PeerCredentials {
+struct ProcessCredentials {
     pid_t pid = 0;
     uid_t uid = 0;
     gid_t gid = 0;
@@ -26,7 +26,7 @@ struct PeerCredentials {
 // no descriptor for another connection. Use it on the loop's thread.
 class UnixListener {
 public:
-    using OnAccept = std::function<void(UniqueFd socket, const PeerCredentials& peer)>;
+    using OnAccept = std::function<void(UniqueFd socket, const ProcessCredentials& peer)>;
 
     // Errors of posix_error(): the folder is missing or not writable; the message names the path.
     static Result<std::unique_ptr<UnixListener>> listen(
@@ -37,20 +37,15 @@ public:
     ~UnixListener();
 
     // While paused, connections wait in the backlog.
-    void set_paused(bool paused);
+    void set_paused(bool paused) { accepts_.set_paused(paused); }
 
 private:
     UnixListener(EventLoop& loop, UniqueFd socket, std::string path, OnAccept on_accept);
-    void accept_some();
-    void pause_accepting(int error_number);
+    void accept(UniqueFd accepted);
 
-    EventLoop& loop_;
-    UniqueFd socket_;
     std::string path_;
     OnAccept on_accept_;
-    AcceptBackoff backoff_;
-    LoopTimer resume_timer_;
-    bool paused_ = false;
+    AcceptLoop accepts_;
 };
 
 // Connects without waiting. kUnavailable: no listener now.

@@ -111,7 +111,9 @@ std::unique_ptr<sidecar::Sampler> make_own_order(
     }
     return std::make_unique<sidecar::ExactSampler>(
         sidecar::EpochShape{.count = static_cast<std::uint32_t>(samples)},
-        [samples, seed](std::uint64_t epoch) { return shuffled(samples, seed, epoch); });
+        [samples, seed](std::uint64_t epoch, std::uint32_t /*rank*/) {
+            return sidecar::GroupedOrder{shuffled(samples, seed, epoch), {}};
+        });
 }
 
 // Whether the node knows plans. A baseline is a plain cache and does not.

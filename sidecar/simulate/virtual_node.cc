@@ -56,11 +56,11 @@ EpochFigures& VirtualNode::pay(SampleIndex sample, std::size_t job) {
 }
 
 void VirtualNode::apply(const sidecar::Effects& effects, std::size_t job, TimePoint now) {
-    for (const auto& [sample, segment_class] : effects.fetches) {
-        EpochFigures& figures = pay(sample, job);
-        figures.refill_samples += engine_.fetch().sample(sample).party == kRefills ? 1 : 0;
-        const TimePoint at = link_.transfer(now, Bytes{sizes_[sample]});
-        arrivals_.push_back({at, sample, static_cast<std::uint32_t>(job)});
+    for (const sidecar::StartFetch& fetch : effects.fetches) {
+        EpochFigures& figures = pay(fetch.sample, job);
+        figures.refill_samples += engine_.fetch().sample(fetch.sample).party == kRefills ? 1 : 0;
+        const TimePoint at = link_.transfer(now, Bytes{sizes_[fetch.sample]});
+        arrivals_.push_back({at, fetch.sample, static_cast<std::uint32_t>(job)});
     }
     STOKER_CHECK(effects.verifies.empty(), "nobody asks twice for what is here");
     std::ranges::copy_if(effects.replies, std::back_inserter(replies_), [](const auto& reply) {

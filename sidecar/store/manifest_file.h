@@ -34,6 +34,9 @@ public:
 
     [[nodiscard]] const domain::ManifestView& view() const { return view_; }
 
+    // The whole file.
+    [[nodiscard]] std::span<const std::byte> bytes() const { return mapping_->bytes(); }
+
 private:
     MappedManifest(std::unique_ptr<DeviceMapping> mapping, domain::ManifestView view)
         : mapping_(std::move(mapping)),

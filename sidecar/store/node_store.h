@@ -22,6 +22,7 @@
 #include "sidecar/store/residency_file.h"
 #include "sidecar/store/segment_files.h"
 #include "sidecar/store/segment_numbers.h"
+#include "sidecar/store/segment_scan.h"
 #include "sidecar/store/segment_table.h"
 #include "sidecar/store/segment_writer.h"
 
@@ -114,6 +115,10 @@ public:
     void will_need(domain::SampleId sample) { advise(sample, true); }
 
     void wont_need(domain::SampleId sample) { advise(sample, false); }
+
+    // Reads a stored sample and checks it. kNotFound: absent. kCorruption: damaged; it stays until
+    // verify(). Or the device's error.
+    Result<RecordBytes> read(domain::SampleId sample);
 
     // Re-reads a stored sample and drops it if its checksum is wrong. false: wrong or absent.
     bool verify(domain::SampleId sample);

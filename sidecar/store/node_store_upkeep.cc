@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "common/base/check.h"
-#include "common/base/crc32c.h"
 #include "common/domain/node_directory.h"
 #include "common/log/log.h"
 #include "sidecar/store/node_store.h"
@@ -25,6 +24,23 @@ void spend(std::uint64_t& budget_bytes, std::uint64_t bytes) {
 
 std::string NodeStore::segments_folder() const {
     return join_path(options_.directory, domain::kSegmentFolder);
+}
+
+Result<RecordBytes> NodeStore::read(SampleId sample) {
+    while (true) {
+        const auto where = find(sample);
+        if (!where.has_value()) {
+            return fail(ErrorCode::kNotFound, "the sample is not stored");
+        }
+        const domain::FooterEntry place{sample, where->record_offset, manifest_.size_bytes(sample)};
+        const auto file = files_.open(where->segment);
+        auto record = file.has_value() ? read_record(**file, where->segment, place)
+                                       : Result<RecordBytes>{fail(file.error())};
+        if (record.has_value() || find(sample) == where) {
+            return record;
+        }
+        // It moved meanwhile.
+    }
 }
 
 bool NodeStore::verify(SampleId sample) {
@@ -111,16 +127,16 @@ Status NodeStore::copy_forward(SegmentSeq victim, std::uint64_t& budget_bytes) {
 Status NodeStore::copy_record(
     DeviceFile& file, const domain::FooterEntry& record, const Residency& from) {
     const std::uint64_t word = domain::pack_residency(from);
-    const auto payload = read_record(file, from.segment, record);
-    if (payload.has_value()) {
+    const auto bytes = read_record(file, from.segment, record);
+    if (bytes.has_value()) {
         const auto stored =
-            put({record.sample, *payload, from.segment_class, word, crc32c(*payload)});
+            put({record.sample, bytes->payload(), from.segment_class, word, bytes->payload_crc32c});
         return stored.has_value() ? Status{} : Status{fail(stored.error())};
     }
-    if (payload.error().code != ErrorCode::kCorruption) {
-        return fail(payload.error());
+    if (bytes.error().code != ErrorCode::kCorruption) {
+        return fail(bytes.error());
     }
-    drop_damaged(record.sample, word, payload.error());
+    drop_damaged(record.sample, word, bytes.error());
     return {};
 }
 

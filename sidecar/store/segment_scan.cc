@@ -225,7 +225,7 @@ Status check_record(DeviceFile& file, domain::SegmentSeq seq, const domain::Foot
     return good ? Status{} : Status{fail(damaged(seq, record))};
 }
 
-Result<std::vector<std::byte>> read_record(
+Result<RecordBytes> read_record(
     DeviceFile& file, domain::SegmentSeq seq, const domain::FooterEntry& record) {
     std::vector<std::byte> bytes(kRecordHeaderBytes + record.payload_bytes);
     STOKER_TRY(const std::size_t got, file.read(record.record_offset, bytes));
@@ -235,8 +235,7 @@ Result<std::vector<std::byte>> read_record(
         head->payload_bytes != record.payload_bytes || head->payload_crc32c != crc32c(payload)) {
         return fail(damaged(seq, record));
     }
-    bytes.erase(bytes.begin(), bytes.begin() + kRecordHeaderBytes);
-    return bytes;
+    return RecordBytes{std::move(bytes), head->payload_crc32c};
 }
 
 }  // namespace stoker::sidecar

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "common/base/result.h"
@@ -38,9 +40,18 @@ Result<SegmentContents> scan_segment(
 // length or checksum. Or the device's error.
 Status check_record(DeviceFile& file, domain::SegmentSeq seq, const domain::FooterEntry& record);
 
-// Reads the payload of a record. kCorruption: wrong header, length or checksum. Or the device's
-// error.
-Result<std::vector<std::byte>> read_record(
+// A whole record in memory.
+struct RecordBytes {
+    std::vector<std::byte> bytes;  // header and payload
+    std::uint32_t payload_crc32c = 0;
+
+    [[nodiscard]] std::span<const std::byte> payload() const {
+        return std::span{bytes}.subspan(domain::kRecordHeaderBytes);
+    }
+};
+
+// Reads a record. kCorruption: wrong header, length or checksum. Or the device's error.
+Result<RecordBytes> read_record(
     DeviceFile& file, domain::SegmentSeq seq, const domain::FooterEntry& record);
 
 }  // namespace stoker::sidecar

@@ -52,11 +52,42 @@ struct RevisionPin {
     bool operator==(const RevisionPin&) const = default;
 };
 
+// A sidecar that leads one of a dataset's node directories.
+struct PeerMember {
+    std::string node;
+    std::string address;           // "host:port" of its peer network
+    std::uint64_t generation = 0;  // increases with each new leader of the directory
+
+    bool operator==(const PeerMember&) const = default;
+};
+
+// The leaders that share a dataset's samples; the receiver is one of them, or may become one.
+struct PeerGroup {
+    std::string dataset_uid;
+    std::uint64_t version = 0;        // increases with each change
+    std::vector<PeerMember> members;  // one per node, sorted by node
+
+    bool operator==(const PeerGroup&) const = default;
+};
+
+// The certificate for a sidecar's peer connections. PEM.
+struct PeerCertificate {
+    std::string chain;                // of the key that the sidecar sent
+    std::string trust;                // the CAs of the peers' certificates
+    std::uint32_t renew_seconds = 0;  // ask for the next one after this time
+
+    bool operator==(const PeerCertificate&) const = default;
+};
+
 // One message to a sidecar.
 struct Orders {
     std::vector<Grant> grants;
     std::optional<Probe> probe;
     std::vector<RevisionPin> pins;
+    std::vector<PeerGroup> peers{};
+    std::optional<PeerCertificate> peer_certificate{};
+    // The operator answers PeerRequests. Only in the first message of a stream.
+    bool signs_peers = false;
 
     bool operator==(const Orders&) const = default;
 };

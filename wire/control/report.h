@@ -102,6 +102,16 @@ struct DatasetReport {
     Bytes window_needed_bytes{};
     Bytes window_lacks_bytes{};  // beyond grant and window together
 
+    // From leaders that accept peers. Fetched by this sidecar from peers, for any reader:
+    std::string peer_address{};         // "host:port"; empty: no peers
+    std::uint64_t peer_generation = 0;  // of its lead; not 0
+    Bytes peer_bytes_read{};
+    std::uint64_t peer_samples = 0;
+    std::uint64_t peer_hedges = 0;    // fetched at the origin because the peer was slow
+    std::uint64_t peer_failures = 0;  // fetched at the origin because the peer failed or refused
+    std::uint64_t peer_connect_failures = 0;  // connections not made, or ended before a Hello
+    std::uint64_t peer_group_version = 0;  // of the PeerGroup that the sidecar has, leader or not
+
     bool operator==(const DatasetReport&) const = default;
 };
 
@@ -138,6 +148,15 @@ struct TrainerReport {
     ProbeReport probe{};
 
     bool operator==(const TrainerReport&) const = default;
+};
+
+// Asks the operator for a PeerCertificate: a PKCS#10 request, PEM.
+struct PeerRequest {
+    static constexpr std::size_t kBytesMax = 4096;
+
+    std::string request_pem;
+
+    bool operator==(const PeerRequest&) const = default;
 };
 
 struct Report {

@@ -1,24 +1,26 @@
 #include "sidecar/core/sampling/exact_sampler.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace stoker::sidecar {
 
 ExactSampler::ExactSampler(const EpochShape& shape)
-    : ExactSampler(shape, [shape](std::uint64_t epoch) {
-          EpochShape whole = shape;
-          whole.ranks = 1;
-          return epoch_order(whole, epoch, 0);
+    : ExactSampler(shape, [shape](std::uint64_t epoch, std::uint32_t rank) {
+          return GroupedOrder{epoch_order(shape, epoch, rank), {}};
       }) {}
 
-ExactSampler::ExactSampler(const EpochShape& shape, Order order)
+ExactSampler::ExactSampler(const EpochShape& shape, Order order, std::size_t group_samples)
     : shape_(shape),
-      order_(std::move(order)) {}
+      order_(std::move(order)),
+      group_samples_(group_samples) {}
 
 void ExactSampler::begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) {
     ListedEpoch& state = ranks_[rank];
     state.order = std::vector<SampleIndex>{};  // frees memory for the next one
-    state.order = deal(shape_, order_(epoch), rank);
+    GroupedOrder order = order_(epoch, rank);
+    state.order = std::move(order.samples);
+    group_ends_[rank] = std::move(order.ends);
     state.rewind(epoch);
     if (rank == 0 && shape_.tail == Tail::kDrop) {
         state.report.skipped = shape_.count % shape_.ranks;
@@ -35,7 +37,11 @@ void ExactSampler::draw(std::uint32_t rank, std::size_t count, std::vector<Draw>
 
 void ExactSampler::foresee(
     std::uint32_t rank, std::size_t count, std::vector<SampleIndex>& samples) const {
-    ranks_.at(rank).foresee(count, samples);
+    const ListedEpoch& state = ranks_.at(rank);
+    const auto& ends = group_ends_.at(rank);
+    const auto end = std::ranges::lower_bound(ends, state.position + count);
+    const bool is_close = end != ends.end() && *end - state.position < 2 * count;
+    state.foresee(is_close ? *end - state.position : count, samples);
 }
 
 void ExactSampler::on_losses(

@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include "sidecar/core/sampling/chunk_order.h"
 #include "sidecar/core/sampling/exact_order.h"
 #include "sidecar/core/sampling/listed_epoch.h"
 
@@ -14,17 +15,18 @@ namespace stoker::sidecar {
 // and not the trainer makes the order, and similar orders (chunk_order.h).
 class ExactSampler final : public Sampler {
 public:
-    // The order of the whole dataset in one epoch: shape.count ids, each once.
-    using Order = std::function<std::vector<SampleIndex>(std::uint64_t epoch)>;
+    // The order of a rank's epoch: rank_length(shape) ids. All ranks together read each id once,
+    // beside those at the places of is_padding().
+    using Order = std::function<GroupedOrder(std::uint64_t epoch, std::uint32_t rank)>;
 
     // The order of the Python client (exact_order.h).
     explicit ExactSampler(const EpochShape& shape);
 
-    // Another order, dealt out to the ranks in the same way.
-    ExactSampler(const EpochShape& shape, Order order);
+    ExactSampler(const EpochShape& shape, Order order, std::size_t group_samples = 0);
 
     void begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) override;
     void draw(std::uint32_t rank, std::size_t count, std::vector<Draw>& draws) override;
+    // Looks up to the end of a group, if that is less than twice as far.
     void foresee(
         std::uint32_t rank, std::size_t count, std::vector<SampleIndex>& samples) const override;
     void on_losses(
@@ -32,12 +34,16 @@ public:
         std::span<const SampleIndex> samples,
         std::span<const float> losses) override;
 
+    [[nodiscard]] std::size_t group_samples() const override { return group_samples_; }
+
     [[nodiscard]] EpochReport report(std::uint32_t rank) const override;
 
 private:
     EpochShape shape_;
     Order order_;
+    std::size_t group_samples_;
     std::map<std::uint32_t, ListedEpoch> ranks_;
+    std::map<std::uint32_t, std::vector<std::uint32_t>> group_ends_;  // by rank
 };
 
 }  // namespace stoker::sidecar

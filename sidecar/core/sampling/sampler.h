@@ -113,6 +113,10 @@ public:
     virtual void foresee(
         std::uint32_t rank, std::size_t count, std::vector<SampleIndex>& samples) const = 0;
 
+    // Number of samples that are best fetched together, ahead of need: a group of chunks. 0: samples
+    // are fetched in the order of need.
+    [[nodiscard]] virtual std::size_t group_samples() const { return 0; }
+
     // A rank has read these samples. For samplers that count the reads left.
     virtual void on_read(std::span<const SampleIndex> /*samples*/) {}
 

@@ -147,6 +147,21 @@ void encode(const RevisionPin& in, v1::RevisionPin& out) {
     }
 }
 
+void encode(const PeerGroup& in, v1::PeerGroup& out) {
+    encode_fields(in, out);
+    for (const PeerMember& member : in.members) {
+        encode_fields(member, *out.add_members());
+    }
+}
+
+PeerGroup decode(const v1::PeerGroup& in) {
+    auto out = decode_fields<PeerGroup>(in);
+    for (const v1::PeerMember& member : in.members()) {
+        out.members.push_back(decode_fields<PeerMember>(member));
+    }
+    return out;
+}
+
 std::optional<RevisionPin> decode(const v1::RevisionPin& in) {
     const auto revision = domain::parse_revision(in.revision());
     if (!revision) {
@@ -202,6 +217,16 @@ Report decode(const v1::Report& report) {
     return out;
 }
 
+v1::SidecarMessage encode(const PeerRequest& request) {
+    v1::SidecarMessage message;
+    encode_fields(request, *message.mutable_peer_request());
+    return message;
+}
+
+PeerRequest decode(const v1::PeerRequest& request) {
+    return decode_fields<PeerRequest>(request);
+}
+
 v1::OperatorMessage encode(const Orders& orders) {
     v1::OperatorMessage message;
     for (const Grant& grant : orders.grants) {
@@ -213,6 +238,13 @@ v1::OperatorMessage encode(const Orders& orders) {
     for (const RevisionPin& pin : orders.pins) {
         encode(pin, *message.add_pins());
     }
+    for (const PeerGroup& group : orders.peers) {
+        encode(group, *message.add_peer_groups());
+    }
+    if (orders.peer_certificate) {
+        encode_fields(*orders.peer_certificate, *message.mutable_peer_certificate());
+    }
+    message.set_signs_peers(orders.signs_peers);
     return message;
 }
 
@@ -229,6 +261,13 @@ Orders decode(const v1::OperatorMessage& message) {
             orders.pins.push_back(*std::move(pin));
         }
     }
+    for (const v1::PeerGroup& group : message.peer_groups()) {
+        orders.peers.push_back(decode(group));
+    }
+    if (message.has_peer_certificate()) {
+        orders.peer_certificate = decode_fields<PeerCertificate>(message.peer_certificate());
+    }
+    orders.signs_peers = message.signs_peers();
     return orders;
 }
 

@@ -6,6 +6,7 @@
 namespace stoker::control::v1 {
 class Hello;
 class OperatorMessage;
+class PeerRequest;
 class Report;
 class SidecarMessage;
 }  // namespace stoker::control::v1
@@ -22,6 +23,9 @@ v1::SidecarMessage encode(const Report& report);
 
 // A time beyond the type's range becomes negative.
 Report decode(const v1::Report& report);
+
+v1::SidecarMessage encode(const PeerRequest& request);
+PeerRequest decode(const v1::PeerRequest& request);
 
 v1::OperatorMessage encode(const Orders& orders);
 

@@ -18,6 +18,7 @@ enum class Bound : std::uint8_t {
     kPossible,  // small enough for the operator to sum
     kRising,    // kPossible, and a total that never decreases within one session
     kGrant,     // kPossible, or Bytes::unlimited() for a sidecar without a limit
+    kId,        // at most kSidecarIdMax: one more does not overflow
 };
 
 template <class Member, class Get, class Set>
@@ -135,7 +136,20 @@ inline constexpr auto kWireFields<DatasetReport> = [] {
             &W::set_window_needed_bytes,
             kPossible),
         wire_field(
-            &V::window_lacks_bytes, &W::window_lacks_bytes, &W::set_window_lacks_bytes, kPossible)};
+            &V::window_lacks_bytes, &W::window_lacks_bytes, &W::set_window_lacks_bytes, kPossible),
+        wire_field(&V::peer_address, &W::peer_address, &W::mutable_peer_address),
+        wire_field(&V::peer_generation, &W::peer_generation, &W::set_peer_generation, kId),
+        wire_field(&V::peer_bytes_read, &W::peer_bytes_read, &W::set_peer_bytes_read, kRising),
+        wire_field(&V::peer_samples, &W::peer_samples, &W::set_peer_samples, kRising),
+        wire_field(&V::peer_hedges, &W::peer_hedges, &W::set_peer_hedges, kRising),
+        wire_field(&V::peer_failures, &W::peer_failures, &W::set_peer_failures, kRising),
+        wire_field(
+            &V::peer_connect_failures,
+            &W::peer_connect_failures,
+            &W::set_peer_connect_failures,
+            kRising),
+        wire_field(
+            &V::peer_group_version, &W::peer_group_version, &W::set_peer_group_version, kId)};
 }();
 
 template <>
@@ -203,6 +217,42 @@ inline constexpr auto kWireFields<Grant> = [] {
             &W::origin_bytes_per_second,
             &W::set_origin_bytes_per_second),
         wire_field(&V::reason, &W::reason, &W::mutable_reason)};
+}();
+
+template <>
+inline constexpr auto kWireFields<PeerRequest> = [] {
+    using V = PeerRequest;
+    using W = v1::PeerRequest;
+    return std::tuple{wire_field(&V::request_pem, &W::request_pem, &W::mutable_request_pem)};
+}();
+
+template <>
+inline constexpr auto kWireFields<PeerMember> = [] {
+    using V = PeerMember;
+    using W = v1::PeerMember;
+    return std::tuple{
+        wire_field(&V::node, &W::node, &W::mutable_node),
+        wire_field(&V::address, &W::address, &W::mutable_address),
+        wire_field(&V::generation, &W::generation, &W::set_generation)};
+}();
+
+template <>
+inline constexpr auto kWireFields<PeerGroup> = [] {
+    using V = PeerGroup;
+    using W = v1::PeerGroup;
+    return std::tuple{
+        wire_field(&V::dataset_uid, &W::dataset_uid, &W::mutable_dataset_uid),
+        wire_field(&V::version, &W::version, &W::set_version)};
+}();
+
+template <>
+inline constexpr auto kWireFields<PeerCertificate> = [] {
+    using V = PeerCertificate;
+    using W = v1::PeerCertificate;
+    return std::tuple{
+        wire_field(&V::chain, &W::chain, &W::mutable_chain),
+        wire_field(&V::trust, &W::trust, &W::mutable_trust),
+        wire_field(&V::renew_seconds, &W::renew_seconds, &W::set_renew_seconds)};
 }();
 
 template <>

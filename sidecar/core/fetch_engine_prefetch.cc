@@ -1,0 +1,98 @@
+// The part of FetchEngine that fetches samples before a client asks for them.
+#include <algorithm>
+
+#include "sidecar/core/fetch_engine.h"
+
+namespace stoker::sidecar {
+
+using Verdict = CacheRoom::Verdict;
+
+namespace {
+
+// Whether a chunk should be fetched ahead into the room that is left: all of it fits, or a quarter
+// of all room is left. Else each sample that is read would bring a request for one or two others.
+bool is_worth(Bytes chunk, Bytes left, Bytes all) {
+    return left >= std::min(chunk, Bytes{all.count() / 4});
+}
+
+}  // namespace
+
+FetchEngine::Turn FetchEngine::prefetch_one(Party party, std::uint32_t& steps, TimePoint now) {
+    // Reserves some slots, so that demands do not wait behind prefetches.
+    const std::uint32_t slots = limits_.max_in_flight - limits_.max_in_flight / 8;
+    const bool may_read_origin = admission_.origin.allows(now) && admission_.rate.allows(now);
+    if (!shares_.has_slot(party, slots) || (!may_read_origin && table_.placement() == nullptr)) {
+        return Turn::kDone;
+    }
+    const auto wanted = [this, now](SampleIndex sample) { return room_.wants(sample, now); };
+    const auto candidate = streams_.nearest(wanted, steps, party);
+    if (!candidate || !(may_read_origin || comes_from_peer(candidate->sample, party))) {
+        return Turn::kDone;
+    }
+    const auto reader = chunk_reader(candidate->sample, party);
+    if (!fits_memory(candidate->sample, party, reader.has_value()) ||
+        (reader && !has_room_for_chunk(candidate->sample))) {
+        return Turn::kDone;
+    }
+    const Verdict verdict = room_.make_room(candidate->sample, now, false, party);
+    if (!start(candidate->sample, verdict, party, now)) {
+        return Turn::kDone;
+    }
+    if (book_.party_count() > 1) {
+        streams_.take(*candidate);  // otherwise another party's turn could evict it first
+    }
+    if (!comes_from_peer(candidate->sample, party)) {
+        admission_.origin.on_start();
+    }
+    if (reader) {
+        start_chunk(candidate->sample, *reader, now);
+    }
+    return Turn::kGoOn;
+}
+
+// The stream for which the sample's chunk is fetched together with it. Guests have none: a chunk
+// would exceed their slots. Samples of other owners have none: peers send them one by one.
+std::optional<StreamId> FetchEngine::chunk_reader(SampleIndex sample, Party party) const {
+    return chunks_ != nullptr && party == kOwnParty && table_.is_own(sample)
+               ? streams_.chunk_reader(sample)
+               : std::nullopt;
+}
+
+// A chunk waits until memory has room for all of it, or for half of what memory holds: else each
+// payload that leaves memory would bring a request for the few samples that fit instead.
+bool FetchEngine::fits_memory(SampleIndex sample, Party party, bool with_chunk) const {
+    const Bytes chunk = with_chunk ? chunks_->bytes(chunks_->of(sample)) : Bytes::zero();
+    return shares_.has_memory(
+        party,
+        std::max(table_.payload_bytes(sample), std::min(chunk, Bytes{limits_.memory.count() / 2})));
+}
+
+bool FetchEngine::has_room_for_chunk(SampleIndex sample) const {
+    const ByteAccount& account = table_.account();
+    return is_worth(
+        chunks_->bytes(chunks_->of(sample)),
+        (room_.window() - account.window) + (grant().resident_bytes - account.resident),
+        room_.window() + grant().resident_bytes);
+}
+
+// Fetches the other samples of the chunk that the reader needs, except those of other owners and
+// those that could be stored only instead of samples needed before them.
+void FetchEngine::start_chunk(SampleIndex first, StreamId reader, TimePoint now) {
+    const Bytes room = room_.window() + (grant().resident_bytes - table_.account().resident);
+    const std::uint64_t mean = table_.sizes().total().count() / table_.sizes().count();
+    const std::uint64_t reach = room.count() / std::max(mean, std::uint64_t{1});
+    const auto chunk = chunks_->samples(chunks_->of(first));
+    for (const SampleIndex sample : streams_.take_chunk(reader, chunk, reach)) {
+        if (!table_.is_own(sample) || !room_.wants(sample, now)) {
+            continue;
+        }
+        if (!admission_.origin.allows(now) || !admission_.rate.allows_urgent(now) ||
+            !fits_memory(sample, kOwnParty, false) ||
+            !start(sample, room_.make_room(sample, now, false, kOwnParty), kOwnParty, now, true)) {
+            return;
+        }
+        admission_.origin.on_start();
+    }
+}
+
+}  // namespace stoker::sidecar

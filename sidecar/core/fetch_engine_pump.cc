@@ -1,0 +1,123 @@
+// FetchEngine's choice of the next fetch: turns of parties, demands and prefetches.
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "sidecar/core/fetch_engine.h"
+
+namespace stoker::sidecar {
+
+using domain::SegmentClass;
+using Verdict = CacheRoom::Verdict;
+
+namespace {
+
+// Positions that one event may examine, so that an epoch of residents cannot block the loop.
+constexpr std::uint32_t kScanStepsMax = 32768;
+
+}  // namespace
+
+Effects FetchEngine::pump(TimePoint now) {
+    pump_fetches(now);
+    pump_readahead();
+    effects_.drops = room_.take_drops();
+    std::ranges::move(book_.take_replies(), std::back_inserter(effects_.replies));
+    return std::exchange(effects_, {});
+}
+
+// The parties with something to fetch take turns. While a demand of the own party waits for a slot
+// or for room, only peers get a turn: what it waits for may wait for a peer that waits for us.
+void FetchEngine::pump_fetches(TimePoint now) {
+    std::uint32_t steps = kScanStepsMax;
+    std::vector<Party> open = book_.parties();
+    while (!open.empty()) {
+        const auto next = shares_.next(open);
+        const Turn turn =
+            book_.is_queue_empty(*next) ? prefetch_one(*next, steps, now) : demand_one(*next, now);
+        if (turn == Turn::kWaits && *next == kOwnParty) {
+            std::erase_if(open, [](Party party) { return party != kPeerParty; });
+        } else if (turn != Turn::kGoOn) {
+            open.erase(next);
+        }
+    }
+    more_to_scan_ = steps == 0;
+}
+
+FetchEngine::Turn FetchEngine::demand_one(Party party, TimePoint now) {
+    const SampleIndex sample = book_.queue_front(party);
+    const SampleRecord& record = table_.at(sample);
+    if (record.state != SampleState::kAbsent || !record.demanded) {
+        book_.pop_queue(party);
+        return Turn::kGoOn;
+    }
+    const auto reader = chunk_reader(sample, party);
+    if (!may_demand(sample, party, reader.has_value(), now)) {
+        return Turn::kWaits;
+    }
+    const Verdict verdict = room_.make_room(sample, now, true, party);
+    if (must_wait(sample, verdict, party)) {
+        return Turn::kWaits;
+    }
+    book_.pop_queue(party);
+    if (!start(sample, verdict, party, now)) {
+        settle_bypassed(sample);
+    } else if (reader) {
+        start_chunk(sample, *reader, now);
+    }
+    return Turn::kGoOn;
+}
+
+// A demand may overdraw the origin's rate limit. A demand of a guest or a peer may not, or
+// prefetches of the own party would get nothing.
+bool FetchEngine::may_demand(
+    SampleIndex sample, Party party, bool with_chunk, TimePoint now) const {
+    const bool is_urgent = party != kPeerParty && !shares_.is_beside_owner(party);
+    const bool may_read_origin =
+        is_urgent ? admission_.rate.allows_urgent(now) : admission_.rate.allows(now);
+    return shares_.has_slot(party, limits_.max_in_flight) &&
+           (may_read_origin || comes_from_peer(sample, party)) &&
+           fits_memory(sample, party, with_chunk);
+}
+
+// Fetches in flight become evictable when they arrive. A peer does not wait for those of others.
+bool FetchEngine::must_wait(SampleIndex sample, Verdict verdict, Party party) const {
+    const bool waits_for_own_only =
+        party == kPeerParty || shares_.is_beyond(table_.record_bytes(sample), party);
+    const std::uint32_t in_flight =
+        waits_for_own_only ? table_.in_flight_of(party) : table_.account().in_flight_samples;
+    return verdict == Verdict::kFull && in_flight > 0;
+}
+
+// False: the sample may not be stored anywhere now.
+bool FetchEngine::start(
+    SampleIndex sample, Verdict verdict, Party party, TimePoint now, bool slotless) {
+    if (verdict != Verdict::kResident && verdict != Verdict::kWindow) {
+        return false;
+    }
+    const SegmentClass segment_class =
+        verdict == Verdict::kResident ? SegmentClass::kResident : SegmentClass::kWindow;
+    const bool from_peer = comes_from_peer(sample, party);
+    table_.start(sample, segment_class, party, {from_peer, slotless});
+    if (segment_class == SegmentClass::kResident) {
+        room_.note_resident(sample);
+    }
+    shares_.on_turn(party);
+    if (!from_peer) {
+        admission_.rate.take(table_.payload_bytes(sample), now);
+    }
+    admission_.store(segment_class).on_start();
+    ++counters_.fetches;
+    counters_.peer_fetches += from_peer ? 1 : 0;
+    effects_.fetches.push_back({sample, segment_class, from_peer});
+    return true;
+}
+
+void FetchEngine::pump_readahead() {
+    streams_.read_ahead(readahead_positions_, [this](SampleIndex sample) {
+        if (table_.is_stored(sample) && table_.is_kept(sample)) {
+            effects_.will_need.push_back(sample);
+        }
+    });
+}
+
+}  // namespace stoker::sidecar

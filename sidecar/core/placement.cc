@@ -1,0 +1,67 @@
+#include "sidecar/core/placement.h"
+
+#include <cstring>
+#include <utility>
+
+#include "common/base/wire.h"
+#include "common/domain/segment_format.h"
+
+namespace stoker::sidecar {
+
+namespace {
+
+// The finalizer of SplitMix64.
+constexpr std::uint64_t mixed(std::uint64_t value) {
+    value = (value ^ (value >> 30U)) * 0xBF58476D1CE4E5B9ULL;
+    value = (value ^ (value >> 27U)) * 0x94D049BB133111EBULL;
+    return value ^ (value >> 31U);
+}
+
+// Ties go to the lower position.
+std::size_t highest(std::span<const std::uint64_t> nodes, std::uint64_t key) {
+    std::size_t best = 0;
+    std::uint64_t best_score = 0;
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+        const std::uint64_t score = mixed(nodes[i] ^ key);
+        if (score > best_score) {
+            best_score = score;
+            best = i;
+        }
+    }
+    return best;
+}
+
+}  // namespace
+
+std::uint64_t placement_hash(std::string_view text) {
+    std::uint64_t hash = mixed(text.size() + 0x9E3779B97F4A7C15ULL);
+    while (!text.empty()) {
+        const std::size_t count = text.size() < sizeof(hash) ? text.size() : sizeof(hash);
+        std::uint64_t word = 0;
+        std::memcpy(&word, text.data(), count);
+        hash = mixed((hash ^ word) * 0x9E3779B97F4A7C15ULL);
+        text.remove_prefix(count);
+    }
+    return hash;
+}
+
+Placement::Placement(
+    const SampleSizes& sizes, KeyOf key_of, std::span<const std::string> nodes, std::size_t self)
+    : key_of_(std::move(key_of)),
+      own_(sizes.count()) {
+    for (const std::string& node : nodes) {
+        nodes_.push_back(placement_hash(node));
+    }
+    for (SampleIndex sample = 0; sample < sizes.count(); ++sample) {
+        if (owner(sample) == self) {
+            own_[sample] = true;
+            own_bytes_ += Bytes{domain::record_bytes(sizes.of(sample).count())};
+        }
+    }
+}
+
+std::size_t Placement::owner(SampleIndex sample) const {
+    return highest(nodes_, placement_hash(key_of_(sample)));
+}
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+
+// Which fetches of samples of one chunk become one range request. Pure: times are arguments.
+namespace stoker::sidecar {
+
+// How many unwanted bytes between two samples cost less than a second request: those that one
+// connection receives in the time that a request waits for its first byte. Both are means of the
+// last reads. Not thread-safe.
+class GapLimit {
+public:
+    // A request waited `first_byte` and had received its `bytes` after `whole`.
+    void note(Duration first_byte, Duration whole, std::uint64_t bytes);
+
+    // At most kGapBytesMax; 0 before the first note().
+    [[nodiscard]] std::uint64_t bytes() const;
+
+    static constexpr std::uint64_t kGapBytesMax = 1U << 20U;
+
+private:
+    double first_byte_ = 0;  // seconds
+    double seconds_ = 0;     // of receiving, decayed
+    double received_ = 0;    // bytes, decayed alike
+};
+
+// One object at the origin, as a place names it (domain::ChunkPlace).
+struct ChunkObject {
+    std::uint32_t number = 0;
+    std::string etag;
+    std::uint64_t bytes = 0;
+
+    auto operator<=>(const ChunkObject&) const = default;
+};
+
+// The bytes that one fetch wants, counted in its chunk. `ticket` is the caller's name of the fetch.
+struct ChunkPart {
+    std::uint64_t offset = 0;
+    std::uint64_t size_bytes = 0;  // at least 1
+    std::uint64_t ticket = 0;
+
+    auto operator<=>(const ChunkPart&) const = default;
+};
+
+// One range request: the parts lie inside of it, in order of their offsets.
+struct ChunkRead {
+    ChunkObject chunk;
+    std::uint64_t offset = 0;
+    std::uint64_t size_bytes = 0;
+    std::vector<ChunkPart> parts;
+};
+
+// The queue of the reads. Parts of one chunk that wait at the same time are read together if the
+// gap between two of them is not above the limit, and the gaps of a read are not more bytes than
+// its parts. So the reads in flight have at most twice the bytes of the fetches in flight. Chunks
+// are served in the order of their first waiting part. Not thread-safe.
+class ChunkReads {
+public:
+    struct Limits {
+        std::uint32_t reads_max = 64;  // at a time
+        std::uint64_t read_bytes_max = 16U << 20U;
+    };
+
+    explicit ChunkReads(Limits limits)
+        : limits_(limits) {}
+
+    void add(const ChunkObject& chunk, ChunkPart part);
+
+    // The next request to send, which takes a slot; nullopt: no part waits, or no slot is free.
+    std::optional<ChunkRead> next(std::uint64_t gap_max);
+
+    // A read has ended: frees its slot.
+    void end() { --running_; }
+
+    [[nodiscard]] std::uint32_t running() const { return running_; }
+
+private:
+    const Limits limits_;
+    std::uint32_t running_ = 0;
+    std::map<ChunkObject, std::vector<ChunkPart>> waiting_;
+    std::deque<ChunkObject> order_;  // of waiting_
+};
+
+}  // namespace stoker::sidecar

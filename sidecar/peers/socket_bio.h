@@ -1,0 +1,20 @@
+#pragma once
+
+#include "sidecar/peers/openssl.h"
+
+namespace stoker::sidecar {
+
+// How TLS uses a socket: flags that the owner of the connection sets, so that fewer system calls
+// and wake-ups carry the same bytes.
+struct SocketUse {
+    int socket = -1;
+    bool more_follows = false;  // the next record comes at once: the kernel may wait and join them
+    bool is_drained = false;    // a read got less than it asked for; set it to false when the loop
+                                // says that the socket is readable
+};
+
+// A BIO over `use`, which must outlive it; it does not close the socket. Never raises SIGPIPE.
+// nullptr: OpenSSL failed.
+BioPtr make_socket_bio(SocketUse& use);
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,133 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "sidecar/service/loss_intake.h"
+#include "sidecar/service/manifest_giver.h"
+#include "sidecar/service/peer_server.h"
+#include "sidecar/service/served_dataset.h"
+#include "sidecar/service/sidecar_parts.h"
+#include "wire/control/orders.h"
+
+namespace stoker::sidecar {
+
+// Answers the other nodes of a served dataset's group: each sample that a peer asks for becomes a
+// demand of the peers' party at the engine, and is sent when it is stored and read. A sample that
+// another node owns is sent only if it is stored here, and is never fetched for a peer, so that no
+// request is forwarded. A session whose Hello has no revision asks for the manifest; it is answered
+// also before the dataset is served.
+//
+// Losses that a peer tells enter the samplers of the jobs that read here, too; LossIntake bounds
+// them.
+//
+// Bounds for each session: kAsksMax samples in work, kUnsentMax bytes read and not yet sent; a peer
+// that takes no bytes for kStuckMax, or leaves more than kRefusalsMax refusals untaken, is cut off.
+// Use it on the loop's thread.
+class PeerDesk final : public PeerHandler {
+public:
+    static constexpr std::size_t kAsksMax = 1024;
+    static constexpr std::size_t kRefusalsMax = 4096;  // an honest peer awaits 256 samples
+    static constexpr Bytes kUnsentMax = mib(8);
+    static constexpr Duration kStuckMax = std::chrono::seconds{30};
+
+    // `ours`: the own lead; its revision does not count. Sessions wait until serve().
+    PeerDesk(const SidecarParts& parts, PeerHello ours, ManifestGiver giver);
+    PeerDesk(const PeerDesk&) = delete;
+    PeerDesk& operator=(const PeerDesk&) = delete;
+
+    // As close().
+    ~PeerDesk() override;
+
+    // Answers from this dataset from now on. Once; it must outlive this object.
+    void serve(ServedDataset& served);
+
+    // Answers those who ask for the manifest.
+    [[nodiscard]] ManifestGiver& giver() { return giver_; }
+
+    // Ends the sessions of nodes that are no longer members, or that have a newer leader; welcomes
+    // those that waited to become members.
+    void set_group(const std::vector<control::PeerMember>& members);
+
+    void attach(PeerSession& session) override;
+    void on_frame(PeerSession& session, const PeerMessage& message) override;
+    void on_drained(PeerSession& session) override;
+    void detach(PeerSession& session) override;
+
+    // Refuses every session; nothing is answered any more.
+    void close();
+
+private:
+    // One sample that a peer waits for.
+    struct Ask {
+        PeerSession* session = nullptr;  // nullptr: it has ended
+        std::uint64_t request_id = 0;
+        SampleIndex sample = 0;
+        bool is_second = false;  // the stored bytes were damaged
+    };
+
+    struct Guest {
+        bool is_welcome = false;
+        bool wants_manifest = false;
+        std::size_t asks = 0;
+        std::size_t refusals = 0;  // since all frames were sent
+        Bytes reading{};
+        std::size_t unsent_seen = 0;     // bytes, when cut_stuck() looked last
+        std::deque<ConnectionId> ready;  // stored, and waiting for room to send
+        TimePoint moved_at{};            // the last progress
+        LossIntake losses{};
+    };
+
+    // The order of the sessions' beginnings, so that equal runs treat them in equal order. nullptr,
+    // which is no session, is the first.
+    struct Earlier {
+        bool operator()(const PeerSession* one, const PeerSession* other) const {
+            return number(one) < number(other);
+        }
+
+        static std::uint64_t number(const PeerSession* session) {
+            return session == nullptr ? 0 : session->number();
+        }
+    };
+
+    enum class Standing : std::uint8_t { kMember, kNotYet, kOld };
+
+    [[nodiscard]] Standing standing(const PeerHello& hello) const;
+    void settle(PeerSession& session);
+    void end(PeerSession& session, PeerRefusalReason reason);
+    [[nodiscard]] bool is_valid(const Guest& guest, const PeerMessage& message) const;
+    void take(PeerSession& session, const PeerAsk& ask);
+    [[nodiscard]] bool give_manifest(PeerSession& session, const PeerMessage& message);
+    void end_broken(PeerSession& session);
+    void hear(PeerSession& session, const PeerLosses& losses);
+    void demand(PeerSession& session, std::uint64_t request_id, SampleIndex sample);
+    bool on_reply(const FetchReply& reply);
+    void send_ready(PeerSession& session);
+    void read(ConnectionId id);
+    void on_read(ConnectionId id, const std::shared_ptr<Result<RecordBytes>>& record);
+    void refuse(const Ask& ask, PeerRefusalReason reason);
+    void leave_later(ConnectionId id);
+    void leave_now();
+    void anchor();
+    void settle_all();
+    void cut_stuck();
+
+    SidecarParts parts_;
+    ServedDataset* served_ = nullptr;  // nullptr: not yet
+    PeerHello ours_;
+    ManifestGiver giver_;
+    std::vector<control::PeerMember> members_;
+    std::map<PeerSession*, Guest, Earlier> guests_;
+    std::map<ConnectionId, Ask> asks_;  // by their connections to the engine
+    std::vector<ConnectionId> leaving_;
+    std::optional<ConnectionId> anchor_;  // keeps the peers' party while there is a group
+    LoopTimer stuck_timer_;
+    LoopTasks tasks_;
+};
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,125 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/bytes.h"
+#include "common/runtime/event_loop.h"
+#include "sidecar/core/answer_times.h"
+#include "sidecar/core/placement.h"
+#include "sidecar/peers/peer_messages.h"
+#include "sidecar/peers/peer_network.h"
+#include "wire/control/orders.h"
+
+namespace stoker::sidecar {
+
+class PeerLink;
+
+// The own lead, as peers know it.
+struct PeerSelf {
+    std::string namespace_name;
+    PeerHello hello;
+};
+
+// Totals since the start of a lead.
+struct PeerTotals {
+    std::uint64_t samples = 0;  // stored from a peer's answer
+    Bytes bytes{};
+    std::uint64_t hedges = 0;            // fetched at the origin because the peer was slow
+    std::uint64_t failures = 0;          // fetched at the origin because the peer failed or refused
+    std::uint64_t connect_failures = 0;  // connections not made, or ended before the peer's Hello
+};
+
+// Asks the owners of samples for them, over one channel for each peer of the group; opens it when
+// the first sample is asked there. All samples of one turn of the loop go to a peer in one frame.
+//
+// A sample goes to the origin instead if its peer refuses it, breaks the connection, sends wrong
+// bytes, or takes far longer than its own recent answers (core/answer_times.h); also while a peer
+// that failed is not connected again, or kStalledMin of its samples are late. Use it on the loop's
+// thread; `loop` and `network` must outlive it.
+class PeerFetches {
+public:
+    struct Callbacks {
+        // An answer of the group's node `from`, with the checksum that it claims. Comes also after
+        // to_origin(): the first answer wins.
+        std::function<void(
+            domain::SampleIndex, HeldBytes, std::uint32_t crc32c, const std::string& from)>
+            arrived;
+
+        // The sample must be fetched at the origin, too. At most once for each ask().
+        std::function<void(domain::SampleIndex)> to_origin;
+    };
+
+    static constexpr std::size_t kInFlightMax = 256;  // samples of one peer; more wait here
+    static constexpr std::size_t kStalledMin = 8;
+    static constexpr Duration kProbe = std::chrono::seconds{1};  // between samples of a stalled one
+    static constexpr Duration kRestMin = std::chrono::milliseconds{200};  // between connections
+    static constexpr Duration kRestMax = std::chrono::seconds{15};
+    static constexpr Duration kQuarantine = std::chrono::seconds{60};  // after wrong bytes
+    static constexpr Duration kConnectMax = std::chrono::seconds{3};
+    static constexpr Duration kSilenceMax = std::chrono::seconds{30};  // while samples are awaited
+
+    static constexpr std::size_t kToldMax = 64;  // frames that are not answered, for one peer
+    static constexpr std::size_t kToldUnsentMax = std::size_t{32} << 10U;  // bytes before them
+
+    PeerFetches(EventLoop& loop, PeerNetwork& network, PeerSelf self, Callbacks callbacks);
+    PeerFetches(const PeerFetches&) = delete;
+    PeerFetches& operator=(const PeerFetches&) = delete;
+    ~PeerFetches();
+
+    // Replaces the group. `members` has the order of the placement's nodes, the own one included.
+    // Awaited samples whose owner changed go to the origin. nullptr: no group.
+    void set_group(
+        std::shared_ptr<const Placement> placement,
+        const std::vector<control::PeerMember>& members);
+
+    // Asks the sample's owner. False: it cannot be asked now.
+    [[nodiscard]] bool ask(domain::SampleIndex sample);
+
+    // Sends a frame that is not answered to every other node; it may be lost.
+    void tell_all(const PeerMessage& message);
+
+    // The node sent bytes that do not match their checksum or length.
+    void on_wrong_bytes(const std::string& node);
+
+    // The origin took this long for a sample.
+    void note_origin(Duration time) { origin_times_.note(time); }
+
+    // A sample was stored from a peer's answer.
+    void note_stored(Bytes payload) {
+        ++totals_.samples;
+        totals_.bytes += payload;
+    }
+
+    // A sample of a peer had wrong bytes and is fetched at the origin.
+    void note_failure() { ++totals_.failures; }
+
+    [[nodiscard]] const PeerTotals& totals() const { return totals_; }
+
+private:
+    friend class PeerLink;
+
+    void flush_soon();
+    void look_soon();
+    void look();
+
+    EventLoop& loop_;
+    PeerNetwork& network_;
+    const PeerSelf self_;
+    Callbacks callbacks_;
+    std::shared_ptr<const Placement> placement_;
+    std::vector<std::unique_ptr<PeerLink>> links_;  // by position in the group; nullptr: we
+    AnswerTimes origin_times_;
+    PeerTotals totals_;
+    std::uint64_t last_request_ = 0;
+    bool flushing_ = false;  // a flush is posted
+    bool looking_ = false;   // the timer runs
+    LoopTimer timer_;
+    LoopTasks tasks_;
+};
+
+}  // namespace stoker::sidecar

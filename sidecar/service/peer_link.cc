@@ -1,0 +1,248 @@
+#include "sidecar/service/peer_link.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "common/log/log.h"
+
+namespace stoker::sidecar {
+
+using domain::SampleIndex;
+
+PeerLink::PeerLink(PeerFetches& fetches, control::PeerMember member)
+    : fetches_(fetches),
+      member_(std::move(member)) {}
+
+// A peer that failed is asked again only once it is connected again, so that nobody waits for that.
+bool PeerLink::ask(SampleIndex sample) {
+    const TimePoint now = fetches_.loop_.now();
+    if (channel_ == nullptr && now >= rests_until_) {
+        connect();
+    }
+    if (channel_ == nullptr || (!is_open_ && has_failed_)) {
+        ++fetches_.totals_.failures;
+        return false;
+    }
+    if (is_stalled() && now < probes_at_) {
+        ++fetches_.totals_.hedges;
+        return false;
+    }
+    probes_at_ = now + PeerFetches::kProbe;
+    heard_at_ = awaited_.empty() ? now : heard_at_;  // it had nothing to say
+    const auto [found, is_new] = awaited_.try_emplace(sample);
+    if (is_new) {
+        unsent_.push_back(sample);
+    }
+    late_ -= found->second.late ? 1 : 0;
+    found->second.late = false;
+    found->second.asked_at = now;
+    return true;
+}
+
+void PeerLink::tell(std::shared_ptr<const std::vector<std::byte>> head) {
+    if (channel_ == nullptr && fetches_.loop_.now() >= rests_until_) {
+        connect();
+    }
+    if (channel_ != nullptr && told_.size() < PeerFetches::kToldMax) {
+        told_.push_back(std::move(head));
+        send_told();
+    }
+}
+
+// What is unsent delays the next ask, so that little may be.
+void PeerLink::send_told() {
+    while (is_open_ && !told_.empty() && channel_->unsent_bytes() < PeerFetches::kToldUnsentMax) {
+        channel_->send({*told_.front(), {}});
+        told_.pop_front();
+    }
+}
+
+void PeerLink::connect() {
+    connected_at_ = heard_at_ = fetches_.loop_.now();
+    is_known_ = is_open_ = false;
+    channel_ = fetches_.network_.connect(member_.address, *this);
+    channel_->send({encode_peer_head(fetches_.self_.hello), {}});
+}
+
+void PeerLink::flush() {
+    while (is_open_ && !unsent_.empty() && sent_ < PeerFetches::kInFlightMax) {
+        PeerAsk ask{++fetches_.last_request_, {}};
+        while (!unsent_.empty() && sent_ < PeerFetches::kInFlightMax) {
+            const auto found = awaited_.find(unsent_.front());
+            unsent_.pop_front();
+            if (found != awaited_.end() && !found->second.sent) {
+                found->second.sent = true;
+                ++sent_;
+                ask.samples.push_back(found->first);
+            }
+        }
+        if (!ask.samples.empty()) {
+            channel_->send({encode_peer_head(ask), {}});
+        }
+    }
+}
+
+void PeerLink::look() {
+    send_told();
+    const TimePoint now = fetches_.loop_.now();
+    const bool is_slow_to_connect =
+        is_connecting() && !is_known_ && now - connected_at_ > PeerFetches::kConnectMax;
+    const bool is_silent = !awaited_.empty() && now - heard_at_ > PeerFetches::kSilenceMax;
+    if (is_slow_to_connect || is_silent) {
+        fetches_.totals_.connect_failures += is_slow_to_connect ? 1 : 0;
+        fall(rest_);
+        return;
+    }
+    // Samples of a mute peer give their slots up soon: the next one of it may wait for a slot.
+    const Duration usual = Patience::of(times_, fetches_.origin_times_);
+    const bool is_mute = late_ > 0 && now - heard_at_ > usual;
+    const Duration patience = is_mute ? Patience::kLeast : usual;
+    std::vector<SampleIndex> late;
+    for (const auto& [sample, awaited] : awaited_) {
+        if (!awaited.late && now - awaited.asked_at > patience) {
+            late.push_back(sample);
+        }
+    }
+    std::ranges::sort(late);  // equal runs give equal orders
+    for (const SampleIndex sample : late) {
+        has_failed_ = has_failed_ || !is_open_;
+        ++fetches_.totals_.hedges;
+        count_late(sample);
+        fetches_.callbacks_.to_origin(sample);
+    }
+}
+
+// Its answer may still come, unless it was never asked.
+void PeerLink::count_late(SampleIndex sample) {
+    Awaited& awaited = awaited_.at(sample);
+    if (!awaited.sent) {
+        awaited_.erase(sample);
+        return;
+    }
+    awaited.late = true;
+    ++late_;
+}
+
+void PeerLink::redirect(const std::function<bool(SampleIndex)>& chosen) {
+    std::vector<SampleIndex> samples;
+    for (const auto& [sample, awaited] : awaited_) {
+        if (!awaited.late && chosen(sample)) {
+            samples.push_back(sample);
+        }
+    }
+    std::ranges::sort(samples);
+    for (const SampleIndex sample : samples) {
+        ++fetches_.totals_.failures;
+        count_late(sample);
+        fetches_.callbacks_.to_origin(sample);
+    }
+}
+
+void PeerLink::fall(Duration rest) {
+    channel_.reset();
+    is_known_ = is_open_ = false;
+    has_failed_ = true;
+    rests_until_ = fetches_.loop_.now() + rest;
+    rest_ = std::min(rest_ * 2, PeerFetches::kRestMax);
+    unsent_.clear();
+    told_.clear();
+    redirect([](SampleIndex) { return true; });
+    awaited_.clear();
+    sent_ = late_ = 0;
+}
+
+void PeerLink::on_open(const PeerIdentity& peer) {
+    heard_at_ = fetches_.loop_.now();
+    is_known_ = peer.namespace_name == fetches_.self_.namespace_name &&
+                std::ranges::count(peer.dataset_uids, fetches_.self_.hello.dataset_uid) > 0;
+    if (!is_known_) {
+        log::warning(
+            "a peer's certificate is for another dataset",
+            {{"node", member_.node}, {"address", member_.address}});
+        fall(PeerFetches::kQuarantine);
+    }
+}
+
+void PeerLink::on_frame(PeerFrame frame) {
+    heard_at_ = fetches_.loop_.now();
+    const auto message = decode_peer_head(frame.head);
+    if (!message) {
+        log::warning(
+            "a peer broke the protocol",
+            {{"node", member_.node}, {"error", message.error().message}});
+        fall(PeerFetches::kQuarantine);
+    } else if (const auto* hello = std::get_if<PeerHello>(&*message)) {
+        on_hello(*hello);
+    } else if (const auto* answer = std::get_if<PeerAnswer>(&*message)) {
+        on_answer(*answer, std::move(frame.payload));
+    } else if (const auto* refusal = std::get_if<PeerRefusal>(&*message)) {
+        on_refusal(*refusal);
+    } else {
+        fall(PeerFetches::kQuarantine);  // peers ask over channels of their own
+    }
+}
+
+void PeerLink::on_hello(const PeerHello& hello) {
+    const PeerHello& ours = fetches_.self_.hello;
+    if (hello.dataset_uid != ours.dataset_uid || hello.revision != ours.revision ||
+        hello.node != member_.node || hello.generation < member_.generation) {
+        fall(rest_);
+        return;
+    }
+    is_open_ = true;
+    has_failed_ = false;
+    flush();
+    send_told();
+}
+
+void PeerLink::on_answer(const PeerAnswer& answer, HeldBytes payload) {
+    const auto found = awaited_.find(answer.sample);
+    if (found == awaited_.end() || !found->second.sent) {
+        fall(PeerFetches::kQuarantine);
+        return;
+    }
+    rest_ = PeerFetches::kRestMin;
+    times_.note(heard_at_ - found->second.asked_at);
+    forget(answer.sample);
+    fetches_.callbacks_.arrived(answer.sample, std::move(payload), answer.crc32c, member_.node);
+    flush();
+}
+
+void PeerLink::on_refusal(const PeerRefusal& refusal) {
+    if (refusal.request_id == 0) {
+        log::info(
+            "a peer refuses us",
+            {{"node", member_.node}, {"reason", static_cast<unsigned>(refusal.reason)}});
+        fall(rest_);
+        return;
+    }
+    const auto found = awaited_.find(refusal.sample);
+    if (found == awaited_.end()) {
+        return;
+    }
+    const bool is_late = found->second.late;
+    forget(refusal.sample);
+    if (!is_late) {
+        ++fetches_.totals_.failures;
+        fetches_.callbacks_.to_origin(refusal.sample);
+    }
+    flush();
+}
+
+void PeerLink::forget(SampleIndex sample) {
+    const auto found = awaited_.find(sample);
+    sent_ -= found->second.sent ? 1 : 0;
+    late_ -= found->second.late ? 1 : 0;
+    awaited_.erase(found);
+}
+
+void PeerLink::on_end(const Error& error) {
+    log::info(
+        "the connection to a peer ended",
+        {{"node", member_.node}, {"address", member_.address}, {"error", error.message}});
+    fetches_.totals_.connect_failures += is_connecting() ? 1 : 0;
+    fall(rest_);
+}
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "sidecar/service/peer_fetches.h"
+
+namespace stoker::sidecar {
+
+// One peer that PeerFetches asks: its channel, the samples that are awaited from it, and how it
+// behaved. Reports to its PeerFetches, which owns it. Use it on the loop's thread.
+class PeerLink final : public PeerEvents {
+public:
+    PeerLink(PeerFetches& fetches, control::PeerMember member);
+    PeerLink(const PeerLink&) = delete;
+    PeerLink& operator=(const PeerLink&) = delete;
+    ~PeerLink() override = default;
+
+    [[nodiscard]] const control::PeerMember& member() const { return member_; }
+
+    // False: the sample must go to the origin. Counts the reason.
+    [[nodiscard]] bool ask(domain::SampleIndex sample);
+
+    // Sends what was asked since the last call, as far as kInFlightMax allows.
+    void flush();
+
+    // Sends a frame that is not answered, after what was asked; connects if need be. The frame is
+    // lost while the peer rests, or if kToldMax others wait.
+    void tell(std::shared_ptr<const std::vector<std::byte>> head);
+
+    // Whether samples, the end of a handshake or room for told frames are awaited.
+    [[nodiscard]] bool is_waiting() const {
+        return !awaited_.empty() || is_connecting() || !told_.empty();
+    }
+
+    // Sends late samples to the origin, and ends a connection that is silent.
+    void look();
+
+    // Closes the channel; the awaited samples go to the origin. Asks nothing for `rest`.
+    void fall(Duration rest);
+
+    // Awaited samples that are not at the origin yet and that `chosen` selects go there.
+    void redirect(const std::function<bool(domain::SampleIndex)>& chosen);
+
+    void on_open(const PeerIdentity& peer) override;
+    void on_frame(PeerFrame frame) override;
+    void on_end(const Error& error) override;
+
+private:
+    struct Awaited {
+        TimePoint asked_at{};
+        bool sent = false;
+        bool late = false;  // fetched at the origin as well
+    };
+
+    [[nodiscard]] bool is_connecting() const { return channel_ != nullptr && !is_open_; }
+
+    [[nodiscard]] bool is_stalled() const { return late_ >= PeerFetches::kStalledMin; }
+
+    void connect();
+    void send_told();
+    void on_hello(const PeerHello& hello);
+    void on_answer(const PeerAnswer& answer, HeldBytes payload);
+    void on_refusal(const PeerRefusal& refusal);
+    void forget(domain::SampleIndex sample);
+    void count_late(domain::SampleIndex sample);
+
+    PeerFetches& fetches_;
+    const control::PeerMember member_;
+    std::unique_ptr<PeerChannel> channel_;
+    bool is_known_ = false;     // its certificate is right
+    bool is_open_ = false;      // its Hello has come
+    bool has_failed_ = false;   // since it was open last
+    TimePoint connected_at_{};  // when the connection was begun
+    TimePoint heard_at_{};      // the last frame, or the first question after a pause
+    TimePoint rests_until_{};
+    TimePoint probes_at_{};  // a stalled peer's next sample
+    Duration rest_ = PeerFetches::kRestMin;
+    std::unordered_map<domain::SampleIndex, Awaited> awaited_;
+    std::deque<domain::SampleIndex> unsent_;  // may have entries that are no longer awaited
+    std::size_t sent_ = 0;                    // of awaited_
+    std::size_t late_ = 0;                    // of awaited_
+    std::deque<std::shared_ptr<const std::vector<std::byte>>> told_;  // not sent yet
+    AnswerTimes times_;
+};
+
+}  // namespace stoker::sidecar

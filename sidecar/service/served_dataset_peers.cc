@@ -1,0 +1,233 @@
+// Fetches from peers: ServedDataset's part that knows the group.
+#include <algorithm>
+#include <utility>
+
+#include "common/log/log.h"
+#include "sidecar/service/served_dataset.h"
+
+namespace stoker::sidecar {
+
+using domain::SampleId;
+
+void ServedDataset::join_peers(PeerSelf self) {
+    self.hello.revision = manifest().revision();
+    node_ = self.hello.node;
+    peers_ = std::make_unique<PeerFetches>(
+        parts_.loop,
+        *parts_.peers,
+        std::move(self),
+        PeerFetches::Callbacks{
+            [this](
+                SampleIndex sample,
+                HeldBytes bytes,
+                std::uint32_t crc32c,
+                const std::string& from) { on_peer_bytes(sample, std::move(bytes), crc32c, from); },
+            [this](SampleIndex sample) { start_hedge(sample); }});
+    losses_ = std::make_unique<LossSender>(
+        parts_.loop, manifest().sample_count(), [this](const PeerLosses& losses) {
+            peers_->tell_all(losses);
+        });
+    engine_->samplers().set_on_losses(
+        [this](const std::string& job, std::uint64_t epoch, auto samples, auto losses) {
+            if (losses_ != nullptr && placement_ != nullptr) {
+                losses_->note(job, epoch, samples, losses);
+            }
+        });
+}
+
+void ServedDataset::set_group(const control::PeerGroup& group) {
+    if (peers_ == nullptr || retiring_) {
+        return;
+    }
+    group_ = group;
+    std::vector<std::string> nodes;
+    for (const control::PeerMember& member : group.members) {
+        nodes.push_back(member.node);
+    }
+    const auto self = std::ranges::find(nodes, node_);
+    if (nodes.size() < 2 || self == nodes.end()) {
+        placed_.clear();
+        install(nullptr, group);
+        return;
+    }
+    if (nodes == placed_) {
+        install(placement_, group);  // only addresses or leads have changed
+        return;
+    }
+    const auto position = static_cast<std::size_t>(self - nodes.begin());
+    const auto placement = std::make_shared<std::shared_ptr<const Placement>>();
+    on_pool(
+        [this, placement, nodes, position] {
+            *placement = std::make_shared<Placement>(
+                manifest(),
+                [this](SampleIndex sample) { return manifest().sample(SampleId{sample}).key; },
+                nodes,
+                position);
+        },
+        [this, placement, group, nodes] {
+            if (group_ == group && !retiring_) {
+                placed_ = nodes;
+                install(*placement, group);
+            }
+        });
+}
+
+void ServedDataset::install(
+    std::shared_ptr<const Placement> placement, const control::PeerGroup& group) {
+    log::info(
+        "the group of peers",
+        {{"dataset", config_.name},
+         {"version", group.version},
+         {"members", group.members.size()},
+         {"own_bytes",
+          placement == nullptr ? manifest().total_bytes().count()
+                               : placement->own_bytes().count()}});
+    placement_ = placement;
+    peers_->set_group(placement, group.members);
+    apply(engine_->fetch().on_placement(std::move(placement), parts_.loop.now()));
+}
+
+void ServedDataset::start_at_peer(const StartFetch& fetch) {
+    if (retiring_) {
+        return;
+    }
+    ++busy_;
+    peer_fetches_[fetch.sample] = {fetch};
+    if (!peers_->ask(fetch.sample)) {
+        start_hedge(fetch.sample);
+    }
+}
+
+// Fetches the sample at the origin; a peer's answer still counts if it comes first.
+void ServedDataset::start_hedge(SampleIndex sample) {
+    const auto found = peer_fetches_.find(sample);
+    if (found == peer_fetches_.end() || found->second.at_origin || !found->second.from.empty() ||
+        retiring_) {
+        return;
+    }
+    if (engine_->fetch().sample(sample).from_peer) {
+        engine_->fetch().on_redirected(sample, parts_.loop.now());
+    }
+    found->second.at_origin = true;
+    found->second.hedge = ++last_hedge_;
+    const auto info = manifest().sample(SampleId{sample});
+    ++busy_;
+    std::vector<OriginRequest> one;
+    one.push_back(
+        {{std::string{info.key}, std::string{info.etag}, info.size_bytes},
+         [this, hedge = Hedge{sample, last_hedge_, parts_.loop.now()}](OriginAnswer answer) {
+             auto shared = std::make_shared<OriginAnswer>(std::move(answer));
+             tasks_.post([this, hedge, shared] {
+                 on_hedge_answer(hedge, shared);
+                 end_work();
+             });
+         }});
+    origin_.fetch_together(std::move(one));
+}
+
+// An answer that comes too late is only counted. The sample may be fetched anew by then.
+void ServedDataset::on_hedge_answer(
+    const Hedge& hedge, const std::shared_ptr<OriginAnswer>& answer) {
+    const Result<OriginBytes>& bytes = answer->bytes;
+    const auto found = peer_fetches_.find(hedge.sample);
+    const bool is_current = found != peer_fetches_.end() && found->second.hedge == hedge.number;
+    if (!is_current || !found->second.from.empty()) {
+        origin_requests_ += bytes ? bytes->requests : answer->failed_requests;
+        origin_bytes_ += bytes ? Bytes{bytes->payload.size()} : Bytes::zero();
+        if (is_current) {
+            found->second.at_origin = false;  // asked again if the peer's bytes are wrong
+        }
+        return;
+    }
+    StartFetch fetch = end_peer_fetch(hedge.sample);
+    fetch.from_peer = false;
+    if (bytes) {
+        ++busy_;
+        store_origin_bytes(
+            fetch, hedge.started_at, std::shared_ptr<OriginBytes>{answer, &*answer->bytes});
+    } else {
+        on_fetch_failed(fetch, hedge.started_at, bytes.error(), answer->failed_requests);
+    }
+}
+
+void ServedDataset::on_peer_bytes(
+    SampleIndex sample, HeldBytes bytes, std::uint32_t crc32c, const std::string& from) {
+    const auto found = peer_fetches_.find(sample);
+    if (found == peer_fetches_.end() || !found->second.from.empty()) {
+        return;  // the origin was first
+    }
+    found->second.from = from;
+    if (bytes.bytes.size() != manifest().size_bytes(SampleId{sample})) {
+        on_peer_stored(
+            sample, fail(ErrorCode::kCorruption, "the peer's sample has a wrong length"));
+        return;
+    }
+    const auto status = std::make_shared<Status>();
+    const auto segment_class = found->second.fetch.segment_class;
+    on_pool(
+        [this, sample, segment_class, bytes = std::move(bytes), crc32c, status] {
+            const auto stored =
+                store_->append(SampleId{sample}, bytes.bytes, segment_class, crc32c);
+            *status = stored ? Status{} : Status{fail(stored.error())};
+        },
+        [this, sample, status] { on_peer_stored(sample, *status); });
+}
+
+void ServedDataset::on_peer_stored(SampleIndex sample, const Status& status) {
+    if (status || status.error().code != ErrorCode::kCorruption) {
+        if (status) {
+            peers_->note_stored(engine_->fetch().sizes().of(sample));
+        }
+        end_peer_fetch(sample);
+        on_stored(sample, status);
+        return;
+    }
+    const std::string from = std::exchange(peer_fetches_.at(sample).from, {});
+    log::warning(
+        "a peer sent wrong bytes", {{"dataset", config_.name}, {"node", from}, {"sample", sample}});
+    if (retiring_) {
+        end_peer_fetch(sample);
+        return;
+    }
+    start_hedge(sample);
+    peers_->note_failure();
+    peers_->on_wrong_bytes(from);
+}
+
+StartFetch ServedDataset::end_peer_fetch(SampleIndex sample) {
+    const auto entry = peer_fetches_.extract(sample);
+    end_work();
+    return entry.mapped().fetch;
+}
+
+// Samples that a peer has sent are still stored; the origin's answers end by themselves.
+void ServedDataset::leave_peers() {
+    std::vector<SampleIndex> waiting;
+    for (const auto& [sample, fetch] : peer_fetches_) {
+        if (fetch.from.empty() && !fetch.at_origin) {
+            waiting.push_back(sample);
+        }
+    }
+    for (const SampleIndex sample : waiting) {
+        end_peer_fetch(sample);
+    }
+    if (peers_ != nullptr) {
+        losses_.reset();
+        peers_->set_group(nullptr, {});
+    }
+}
+
+void ServedDataset::tell_peers(LeaderStatus& status) const {
+    if (peers_ == nullptr) {
+        return;
+    }
+    const PeerTotals& totals = peers_->totals();
+    status.peer_samples = totals.samples;
+    status.peer_bytes_read = totals.bytes;
+    status.peer_hedges = totals.hedges;
+    status.peer_failures = totals.failures;
+    status.peer_connect_failures = totals.connect_failures;
+    status.peer_members = placed_.size();
+}
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,74 @@
+#include "sidecar/store/incoming_manifest.h"
+
+#include <array>
+#include <utility>
+
+#include "common/domain/manifest_rules.h"
+#include "common/domain/node_directory.h"
+
+namespace stoker::sidecar {
+
+Result<std::unique_ptr<IncomingManifest>> IncomingManifest::create(
+    Device& device,
+    const std::string& directory,
+    domain::RevisionId revision,
+    std::uint64_t total_bytes) {
+    STOKER_TRY(const auto space, device.space(directory));
+    if (total_bytes > kBytesMax || Bytes{total_bytes} > space.available) {
+        return fail(ErrorCode::kResourceExhausted, "a peer's manifest has no room on the disk");
+    }
+    const std::string path = join_path(directory, domain::manifest_file(revision));
+    if (const Status old = device.unlink(path + ".tmp");
+        !old && old.error().code != ErrorCode::kNotFound) {
+        return fail(old.error());
+    }
+    STOKER_TRY(auto file, device.create(path + ".tmp"));
+    return std::unique_ptr<IncomingManifest>{
+        new IncomingManifest{device, path, std::move(file), revision, total_bytes}};
+}
+
+IncomingManifest::IncomingManifest(
+    Device& device,
+    std::string path,
+    std::unique_ptr<DeviceFile> file,
+    domain::RevisionId revision,
+    std::uint64_t total_bytes)
+    : device_(device),
+      path_(std::move(path)),
+      file_(std::move(file)),
+      revision_(revision),
+      total_bytes_(total_bytes) {}
+
+// A leftover that cannot be unlinked is removed when the store opens.
+IncomingManifest::~IncomingManifest() {
+    if (file_ != nullptr) {
+        [[maybe_unused]] const auto unlinked = device_.unlink(temporary());
+    }
+}
+
+Status IncomingManifest::append(std::span<const std::byte> bytes) {
+    if (bytes.size() > total_bytes_ - written_) {
+        return fail(ErrorCode::kCorruption, "a peer's manifest is longer than it said");
+    }
+    const std::array<DeviceFile::ConstBuffer, 1> parts{bytes};
+    STOKER_TRY_VOID(file_->write(written_, parts));
+    written_ += bytes.size();
+    return {};
+}
+
+Status IncomingManifest::finish() {
+    STOKER_TRY_VOID(file_->sync());
+    {
+        STOKER_TRY(const auto mapping, device_.map(temporary(), MapMode::kRead));
+        STOKER_TRY(const auto view, domain::ManifestView::open(mapping->bytes()));
+        if (view.revision() != revision_) {
+            return fail(ErrorCode::kCorruption, "a peer's manifest is not of the revision it said");
+        }
+        STOKER_TRY_VOID(domain::check_manifest(view));
+    }
+    STOKER_TRY_VOID(device_.rename(temporary(), path_));
+    file_.reset();
+    return device_.sync_folder(parent_path(path_));
+}
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "common/base/result.h"
+#include "common/domain/ids.h"
+#include "sidecar/device/device.h"
+
+namespace stoker::sidecar {
+
+// A manifest that another node sends, on its way into a node directory. It is checked as a whole
+// before it gets its name, so that readers find a good one or none. Blocking; not thread-safe. The
+// device must outlive it. The destructor removes an unfinished file.
+class IncomingManifest {
+public:
+    // No manifest that we can use is larger: its keys and ETags have at most 4 GiB.
+    static constexpr std::uint64_t kBytesMax = std::uint64_t{8} << 30U;
+
+    // kResourceExhausted: larger than kBytesMax or the free disk.
+    static Result<std::unique_ptr<IncomingManifest>> create(
+        Device& device,
+        const std::string& directory,
+        domain::RevisionId revision,
+        std::uint64_t total_bytes);
+
+    IncomingManifest(const IncomingManifest&) = delete;
+    IncomingManifest& operator=(const IncomingManifest&) = delete;
+    ~IncomingManifest();
+
+    // Appends the next bytes. kCorruption: more than the total.
+    Status append(std::span<const std::byte> bytes);
+
+    [[nodiscard]] bool is_complete() const { return written_ == total_bytes_; }
+
+    // After the last byte: checks the file (domain::check_manifest()) and names it; durable on
+    // return. kCorruption: not a manifest of this revision.
+    Status finish();
+
+private:
+    IncomingManifest(
+        Device& device,
+        std::string path,
+        std::unique_ptr<DeviceFile> file,
+        domain::RevisionId revision,
+        std::uint64_t total_bytes);
+
+    [[nodiscard]] std::string temporary() const { return path_ + ".tmp"; }
+
+    Device& device_;
+    const std::string path_;
+    std::unique_ptr<DeviceFile> file_;  // nullptr: finished
+    const domain::RevisionId revision_;
+    const std::uint64_t total_bytes_;
+    std::uint64_t written_ = 0;
+};
+
+}  // namespace stoker::sidecar
