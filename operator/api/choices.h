@@ -19,6 +19,7 @@ enum class OnCacheFailure : std::uint8_t { kBypass, kFail };
 enum class DatasetFormat : std::uint8_t { kObjects, kTar, kTfRecord, kChunks };
 enum class LabelOperator : std::uint8_t { kIn, kNotIn, kExists, kDoesNotExist };
 enum class Consistency : std::uint8_t { kImmutable, kEtag, kTtl };
+enum class PeerMode : std::uint8_t { kAuto, kOff };
 enum class StopPolicy : std::uint8_t { kNone, kHold, kHoldAndDrain };
 
 // Kind of the object that holds a certificate bundle.
@@ -72,6 +73,8 @@ inline constexpr std::array<std::string_view, 4> kChoiceTexts<LabelOperator>{
 template <>
 inline constexpr std::array<std::string_view, 3> kChoiceTexts<Consistency>{
     "Immutable", "ETag", "TTL"};
+template <>
+inline constexpr std::array<std::string_view, 2> kChoiceTexts<PeerMode>{"Auto", "Off"};
 template <>
 inline constexpr std::array<std::string_view, 3> kChoiceTexts<StopPolicy>{
     "None", "Hold", "HoldAndDrain"};

@@ -1,5 +1,7 @@
 #include "operator/api/dataset.h"
 
+#include <algorithm>
+
 #include "operator/api/shared_fields.h"
 
 namespace stoker::control {
@@ -37,7 +39,8 @@ inline constexpr auto kFields<DatasetSpec> = table(
     field("consistency.mode", &DatasetSpec::consistency),
     field("consistency.ttlSeconds", &DatasetSpec::ttl_seconds),
     field("sharing.namespaceSelector", &DatasetSpec::shared_with),
-    field("retention.afterLastUseSeconds", &DatasetSpec::retention_after_last_use_seconds));
+    field("retention.afterLastUseSeconds", &DatasetSpec::retention_after_last_use_seconds),
+    field("peers", &DatasetSpec::peers));
 
 template <>
 inline constexpr auto kFields<DatasetColumns> = table(
@@ -54,6 +57,14 @@ inline constexpr auto kFields<DatasetPlacement> = table(
     field("samples", &DatasetPlacement::samples));
 
 template <>
+inline constexpr auto kFields<DatasetPeersStatus> = table(
+    field("nodes", &DatasetPeersStatus::nodes),
+    field("bytesRead", &DatasetPeersStatus::bytes_read),
+    field("samples", &DatasetPeersStatus::samples),
+    field("hedges", &DatasetPeersStatus::hedges),
+    field("failures", &DatasetPeersStatus::failures));
+
+template <>
 inline constexpr auto kFields<DatasetStatus> = table(
     field("observedGeneration", &DatasetStatus::observed_generation),
     field("conditions", &DatasetStatus::conditions),
@@ -66,6 +77,7 @@ inline constexpr auto kFields<DatasetStatus> = table(
     field("hitRatio", &DatasetStatus::hit_ratio),
     field("nodes", &DatasetStatus::nodes),
     field("jobs", &DatasetStatus::jobs),
+    field("peers", &DatasetStatus::peers),
     field("indexRevision", &DatasetStatus::index_revision),
     field("sampledAt", &DatasetStatus::sampled_at),
     field("placements", &DatasetStatus::placements));
@@ -78,6 +90,12 @@ inline constexpr auto kFields<Dataset> = table(
 
 template Result<Dataset> read_document<Dataset>(const Json& json);
 template std::set<std::string> known_fields<Dataset>();
+
+bool shares_by_peers(const DatasetSpec& spec) {
+    const bool has_volume = std::ranges::any_of(
+        spec.sources, [](const DatasetSource& source) { return source.volume.has_value(); });
+    return spec.peers == PeerMode::kAuto && !has_volume;
+}
 
 Json status_patch(const Dataset& dataset) {
     return status_body("Dataset", dataset.meta, FieldWriter::write_fields(dataset.status));

@@ -43,6 +43,7 @@ struct DatasetSpec {
     std::optional<std::int64_t> ttl_seconds;
     std::optional<LabelSelector> shared_with;  // other namespaces; none: not shared
     std::optional<std::int64_t> retention_after_last_use_seconds;
+    PeerMode peers = PeerMode::kAuto;
 
     bool operator==(const DatasetSpec&) const = default;
 };
@@ -66,6 +67,17 @@ struct DatasetPlacement {
     bool operator==(const DatasetPlacement&) const = default;
 };
 
+// Traffic between nodes; the totals are of the sidecars that report now.
+struct DatasetPeersStatus {
+    std::int64_t nodes = 0;
+    std::int64_t bytes_read = 0;
+    std::int64_t samples = 0;
+    std::int64_t hedges = 0;
+    std::int64_t failures = 0;
+
+    bool operator==(const DatasetPeersStatus&) const = default;
+};
+
 struct DatasetStatus {
     std::int64_t observed_generation = 0;
     std::vector<Condition> conditions;  // sorted by type
@@ -78,6 +90,7 @@ struct DatasetStatus {
     std::string hit_ratio;
     std::int64_t nodes = 0;
     std::int64_t jobs = 0;
+    std::optional<DatasetPeersStatus> peers;  // none: fewer than two nodes share its samples
     std::string index_revision;
     std::optional<WallTime> sampled_at;
     std::vector<DatasetPlacement> placements;  // most bytes first, at most kPlacementCountMax
@@ -86,6 +99,10 @@ struct DatasetStatus {
 };
 
 inline constexpr std::size_t kPlacementCountMax = 256;
+
+// Whether nodes fetch the samples from each other. Not those of a volume: its revision contains
+// inode numbers, so each node has another one.
+bool shares_by_peers(const DatasetSpec& spec);
 
 struct Dataset {
     ObjectMeta meta;

@@ -97,8 +97,17 @@ Json write_probe(const StartupProbe& probe) {
          {"failureThreshold", probe.failures_max}});
 }
 
-Json write_http_port(std::int32_t port) {
-    return json_object({{"name", "stoker-http"}, {"containerPort", port}, {"protocol", "TCP"}});
+Json write_ports(const ContainerManifest& container) {
+    std::vector<Json> ports;
+    const auto add = [&](std::string_view name, const std::optional<std::int32_t>& port) {
+        if (port) {
+            ports.push_back(
+                json_object({{"name", name}, {"containerPort", *port}, {"protocol", "TCP"}}));
+        }
+    };
+    add("stoker-http", container.http_port);
+    add("stoker-peer", container.peer_port);
+    return ports;
 }
 
 Json write_container(const ContainerManifest& container) {
@@ -108,8 +117,7 @@ Json write_container(const ContainerManifest& container) {
          // A container's last log lines outlive its pod, so the status can quote them.
          {"terminationMessagePolicy", "FallbackToLogsOnError"},
          {"volumeMounts", merged(json_list(container.mounts, write_mount), container.user_mounts)},
-         {"ports",
-          container.http_port ? Json(std::vector{write_http_port(*container.http_port)}) : Json()},
+         {"ports", write_ports(container)},
          {"securityContext", container.restricted ? restricted_context() : Json()},
          {"startupProbe",
           container.startup_probe ? write_probe(*container.startup_probe) : Json()}});

@@ -109,6 +109,7 @@ struct ContainerManifest : ContainerProgram, ContainerSettings {
     bool restricted = false;      // the whole restricted security context, as user and group 65532
     bool always_running = false;  // an init container with restartPolicy Always: a native sidecar
     std::optional<std::int32_t> http_port{};
+    std::optional<std::int32_t> peer_port{};
     std::optional<StartupProbe> startup_probe{};
 
     bool operator==(const ContainerManifest&) const = default;

@@ -59,6 +59,7 @@ Json write_dataset(const DatasetConfig& dataset, const SidecarConfig& config) {
          {"eviction", eviction_text(dataset.eviction)},
          {"guest", if_true(dataset.guest)},
          {"pinned", if_true(dataset.pinned)},
+         {"peers", if_true(dataset.peers)},
          {"contract", lower_case(choice_text(dataset.contract))},
          {"sampling", write_sampling(dataset.parameters)}});
 }
@@ -76,6 +77,7 @@ Json to_json(const SidecarConfig& config) {
          {"control",
           json_object(
               {{"endpoint", config.control_endpoint}, {"tokenFile", config.control_token_file}})},
+         {"peers", json_object({{"listen", config.peers_listen}})},
          {"job",
           json_object(
               {{"trainingJob", config.training_job}, {"trainingJobUid", config.training_job_uid}})},

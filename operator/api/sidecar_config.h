@@ -38,6 +38,7 @@ struct DatasetConfig {
     EvictionPolicy eviction = EvictionPolicy::kAuto;
     bool guest = false;   // the Dataset belongs to another namespace and is shared
     bool pinned = false;  // ranks on several nodes read it: its revision is pinned
+    bool peers = false;   // nodes fetch its samples from each other
 
     bool operator==(const DatasetConfig&) const = default;
 };
@@ -52,6 +53,7 @@ struct SidecarConfig {
     std::vector<std::string> http_readers;
     std::string control_endpoint;  // empty: no operator
     std::string control_token_file;
+    std::string peers_listen;  // empty: no node fetches from this one
     std::string training_job;
     std::string training_job_uid;
     std::int64_t end_when_idle_seconds = 0;  // 0: never

@@ -55,6 +55,17 @@ void promote(Authority& authority) {
     authority.next.reset();
 }
 
+Result<Validity> leaf_validity(
+    const Authority& authority, const AuthorityTerms& terms, WallTime now) {
+    STOKER_TRY(const CertificateFacts ca, read_certificate(authority.signing.certificate));
+    return Validity{now - kBackdated, std::min(now + terms.leaf_lifetime, ca.validity.not_after)};
+}
+
+// Sent after a leaf; "": nobody needs it.
+std::string sent_bridge(const Authority& authority) {
+    return authority.previous.empty() ? std::string{} : authority.bridge;
+}
+
 }  // namespace
 
 SecretData print_authority(const Authority& authority) {
@@ -139,13 +150,21 @@ Result<KeyPair> issue_leaf(
     const std::vector<std::string>& dns_names,
     const AuthorityTerms& terms,
     WallTime now) {
-    STOKER_TRY(const CertificateFacts ca, read_certificate(authority.signing.certificate));
-    const WallTime end = std::min(now + terms.leaf_lifetime, ca.validity.not_after);
-    STOKER_TRY(KeyPair leaf, make_leaf(authority.signing, dns_names, {now - kBackdated, end}));
-    if (!authority.previous.empty()) {
-        leaf.certificate += authority.bridge;
-    }
+    STOKER_TRY(const Validity validity, leaf_validity(authority, terms, now));
+    STOKER_TRY(KeyPair leaf, make_leaf(authority.signing, dns_names, validity));
+    leaf.certificate += sent_bridge(authority);
     return leaf;
+}
+
+Result<std::string> issue_peer_leaf(
+    const Authority& authority,
+    const std::string& request,
+    const std::vector<std::string>& uris,
+    const AuthorityTerms& terms,
+    WallTime now) {
+    STOKER_TRY(const Validity validity, leaf_validity(authority, terms, now));
+    STOKER_TRY(const std::string leaf, certify_peer(authority.signing, request, uris, validity));
+    return leaf + sent_bridge(authority);
 }
 
 bool is_due(const Validity& leaf, WallTime now) {

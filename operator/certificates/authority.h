@@ -67,6 +67,17 @@ Result<KeyPair> issue_leaf(
     const AuthorityTerms& terms,
     WallTime now);
 
+// Issues a leaf of the signing CA for the public key of `request` (PKCS#10, PEM) and these URIs,
+// followed by the bridge if there is one; valid for TLS servers and clients. The caller decides
+// the URIs: nothing but the key is taken from the request. Returns the chain. The leaf never
+// outlives its CA. Errors: certify_peer().
+Result<std::string> issue_peer_leaf(
+    const Authority& authority,
+    const std::string& request,
+    const std::vector<std::string>& uris,
+    const AuthorityTerms& terms,
+    WallTime now);
+
 // True if a third of the leaf's lifetime or less is left, or if it is not valid yet because the
 // clock was ahead at its creation.
 bool is_due(const Validity& leaf, WallTime now);

@@ -23,7 +23,9 @@ using Certificate = std::unique_ptr<X509, decltype(&X509_free)>;
 using std::chrono::seconds;
 
 constexpr const char* kCurve = "P-256";
+constexpr const char* kCurveInKeys = "prime256v1";  // the same curve, as keys name it
 constexpr std::size_t kSerialBytes = 16;
+constexpr std::size_t kRequestBytesMax = std::size_t{16} << 10U;
 
 struct Extension {
     int nid;
@@ -172,6 +174,56 @@ Result<KeyPair> pair_of(X509* certificate, EVP_PKEY* key) {
     return pair;
 }
 
+using Request = std::unique_ptr<X509_REQ, decltype(&X509_REQ_free)>;
+
+bool is_on_our_curve(EVP_PKEY* key) {
+    std::array<char, 32> curve{};
+    std::size_t size = 0;
+    return key != nullptr && EVP_PKEY_get_id(key) == EVP_PKEY_EC &&
+           EVP_PKEY_get_group_name(key, curve.data(), curve.size(), &size) == 1 &&
+           std::string_view{curve.data(), size} == kCurveInKeys;
+}
+
+// The curve is checked first, because verifying a huge RSA signature takes long.
+Result<Request> parse_request(const std::string& pem) {
+    if (pem.size() > kRequestBytesMax) {
+        return fail(ErrorCode::kInvalidArgument, "the certificate request is too long");
+    }
+    const Bio bio = memory_of(pem);
+    Request request{PEM_read_bio_X509_REQ(bio.get(), nullptr, nullptr, nullptr), &X509_REQ_free};
+    if (request == nullptr) {
+        return fail(openssl_error(ErrorCode::kInvalidArgument, "reading a certificate request"));
+    }
+    EVP_PKEY* key = X509_REQ_get0_pubkey(request.get());
+    if (!is_on_our_curve(key)) {
+        ERR_clear_error();
+        return fail(ErrorCode::kInvalidArgument, "the key of the certificate request is not P-256");
+    }
+    if (X509_REQ_verify(request.get(), key) != 1) {
+        ERR_clear_error();
+        return fail(
+            ErrorCode::kInvalidArgument, "the certificate request is not signed by its own key");
+    }
+    return request;
+}
+
+// OpenSSL takes names as "URI:a,URI:b": a comma in a URI would add a name.
+Status check_uris(const std::vector<std::string>& uris) {
+    if (uris.empty() || uris.size() > kPeerUrisMax) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("a peer's certificate needs 1 to {} URIs", kPeerUrisMax));
+    }
+    constexpr std::string_view kAllowed =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789:/._-";
+    for (const std::string& uri : uris) {
+        if (uri.empty() || uri.find_first_not_of(kAllowed) != std::string::npos) {
+            return fail(ErrorCode::kInvalidArgument, "a URI has a character that is not allowed");
+        }
+    }
+    return {};
+}
+
 WallTime time_of(const ASN1_TIME* time) {
     std::tm parts{};
     ASN1_TIME_to_tm(time, &parts);
@@ -221,6 +273,33 @@ Result<KeyPair> make_leaf(
               {NID_subject_key_identifier, "hash"},
               {NID_authority_key_identifier, "keyid"}}}));
     return pair_of(made.get(), key.get());
+}
+
+Result<std::string> certify_peer(
+    const KeyPair& ca,
+    const std::string& request,
+    const std::vector<std::string>& uris,
+    Validity validity) {
+    STOKER_TRY_VOID(check_uris(uris));
+    STOKER_TRY(const Request parsed, parse_request(request));
+    STOKER_TRY(const Certificate issuer, parse_certificate(ca.certificate));
+    STOKER_TRY(const Key issuer_key, parse_key(ca.key));
+    STOKER_TRY(const Name name, make_name("stoker-peer"));
+    STOKER_TRY(
+        const Certificate made,
+        sign(
+            {name.get(),
+             X509_REQ_get0_pubkey(parsed.get()),
+             issuer.get(),
+             issuer_key.get(),
+             validity,
+             {{NID_basic_constraints, "critical,CA:FALSE"},
+              {NID_key_usage, "critical,digitalSignature"},
+              {NID_ext_key_usage, "serverAuth,clientAuth"},
+              {NID_subject_alt_name, fmt::format("URI:{}", fmt::join(uris, ",URI:"))},
+              {NID_subject_key_identifier, "hash"},
+              {NID_authority_key_identifier, "keyid"}}}));
+    return certificate_pem(made.get());
 }
 
 Result<std::string> cross_sign(

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +41,19 @@ Result<KeyPair> make_ca(const std::string& common_name, Validity validity);
 // kInvalidArgument: no name. kCorruption: `ca` is not a valid pair.
 Result<KeyPair> make_leaf(
     const KeyPair& ca, const std::vector<std::string>& dns_names, Validity validity);
+
+inline constexpr std::size_t kPeerUrisMax = 64;
+
+// A certificate of TLS client and server for the public key of `request` (PKCS#10, PEM) and these
+// URIs (1 to kPeerUrisMax), signed by `ca`. Nothing else is taken from the request. Returns the
+// certificate. kInvalidArgument: the request cannot be parsed, its signature is wrong, its key is
+// not P-256, or a URI has characters other than letters, digits and ":/._-". kCorruption: `ca` is
+// not a valid pair.
+Result<std::string> certify_peer(
+    const KeyPair& ca,
+    const std::string& request,
+    const std::vector<std::string>& uris,
+    Validity validity);
 
 // Certifies the key of the CA certificate `subject` by `issuer` as an intermediate CA: clients that
 // trust only the issuer then accept the subject's signatures. Returns the certificate. kCorruption:

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "common/base/clock.h"
 #include "operator/controllers/cachepool/sweep_ledger.h"
@@ -16,6 +17,10 @@
 
 namespace stoker::control {
 
+// Signs a sidecar's request for these URIs; empty: this operator has no CA of its own.
+using IssuePeer = std::function<Result<PeerCertificate>(
+    const std::string& request_pem, const std::vector<std::string>& uris)>;
+
 // The parts that all controllers share: the watched objects, the connected sidecars and node programs, the
 // last plan, and the API server. Each part is thread-safe and must outlive the controllers.
 struct ControllerParts {
@@ -29,6 +34,7 @@ struct ControllerParts {
     const Clock& clock;
     JobSettings settings{};
     std::function<std::string()> control_ca{};  // the current PEM for new sidecars
+    IssuePeer issue_peer{};
 
     // The settings of sidecars that start now.
     [[nodiscard]] JobSettings job_settings() const {

@@ -22,6 +22,7 @@ namespace stoker::control {
 struct ManagerSettings {
     JobSettings job;
     std::function<std::string()> control_ca{};  // current PEM for new sidecars; thread-safe
+    IssuePeer issue_peer{};                     // thread-safe
     std::uint32_t grant_seconds = 60;
     std::uint32_t workers = 4;  // for TrainingJobs and for Datasets; the other queues have one each
 };

@@ -5,6 +5,7 @@
 
 #include "common/metrics/metrics.h"
 #include "operator/controllers/gather.h"
+#include "operator/core/status/judge_peers.h"
 #include "operator/core/workload/build_filler.h"
 
 namespace stoker::control {
@@ -130,11 +131,26 @@ void add_datasets(const std::vector<Dataset>& datasets, Registry& registry) {
         "stoker_dataset_cached_bytes", "Bytes of the dataset on all nodes together.", labels);
     GaugeFamily& ready =
         registry.gauge_family("stoker_dataset_ready", "1 if the origin could be listed.", labels);
+    GaugeFamily& peers = registry.gauge_family(
+        "stoker_dataset_peer_nodes",
+        "Nodes that fetch samples of the dataset from each other. Absent below 2.",
+        labels);
+    GaugeFamily& cut = registry.gauge_family(
+        "stoker_dataset_peers_unreachable",
+        "1 if a node cannot connect to other nodes for samples and has never got one.",
+        labels);
     for (const Dataset& dataset : datasets) {
         const LabelValues values{dataset.meta.ns, dataset.meta.name};
         total.with(values)->set(number(dataset.status.total_bytes.value_or(0)));
         cached.with(values)->set(number(dataset.status.cached_bytes));
         ready.with(values)->set(is_true(dataset.status.conditions, "Ready") ? 1 : 0);
+        const Condition* reachable =
+            find_condition(dataset.status.conditions, std::string{kPeersReachable});
+        const bool is_cut = reachable != nullptr && reachable->status == ConditionStatus::kFalse;
+        if (dataset.status.peers) {
+            peers.with(values)->set(number(dataset.status.peers->nodes));
+        }
+        cut.with(values)->set(is_cut ? 1 : 0);
     }
 }
 

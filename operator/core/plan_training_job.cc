@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "operator/core/lifecycle/pin_hold.h"
 #include "operator/core/lifecycle/pin_revisions.h"
 #include "operator/core/status/summarize_training_job.h"
 
@@ -61,6 +62,7 @@ TrainingJobPlan plan_training_job(const TrainingJobView& view, const Moment& now
     result.events = events_between(view.job.status, result.status, lifecycle);
     if (reads_now(lifecycle.state)) {
         result.pins = pins_of(view, result.status);
+        result.missing_peers = find_missing_peers(view, result.status.attempt, now);
     }
     result.requeue_after = lifecycle.wake_after;
     if (lifecycle.state == JobState::kRunning) {

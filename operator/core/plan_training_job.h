@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct TrainingJobPlan {
     std::vector<Action> actions;            // done next, in this order
     std::vector<JobEvent> events;           // sent last, once the status is written
     AttemptPins pins;                       // sent to the sidecars, once the status is written
+    std::set<std::string> missing_peers;    // datasets whose pins wait (PinHold)
     std::optional<Duration> requeue_after;  // plan again then, even if nothing changes
 
     bool operator==(const TrainingJobPlan&) const = default;

@@ -59,7 +59,13 @@ Status AttachSession::take_message(const std::optional<v1::SidecarMessage>& mess
         take_report(message->report());
         return {};
     }
-    return fail(ErrorCode::kInvalidArgument, "protocol error: expected one Hello, then Reports");
+    if (message && message->has_peer_request() && attached_) {
+        take_peer_request(message->peer_request());
+        return {};
+    }
+    return fail(
+        ErrorCode::kInvalidArgument,
+        "protocol error: expected one Hello, then Reports and PeerRequests");
 }
 
 SidecarLink AttachSession::link() const {
@@ -110,6 +116,19 @@ void AttachSession::take_report(const v1::Report& message) {
     }
 }
 
+// A refused request is no reason to end the stream: the sidecar asks again.
+void AttachSession::take_peer_request(const v1::PeerRequest& message) {
+    const Status taken =
+        settings_->registry.request_peer_certificate(*attached_, decode(message), moment());
+    if (!taken) {
+        log::debug(
+            "peer request refused",
+            {{"namespace", identity_.namespace_name},
+             {"pod", identity_.pod},
+             {"error", taken.error().message}});
+    }
+}
+
 void AttachSession::read_more() {
     const std::lock_guard lock(mutex_);
     if (budget_ == 0) {
@@ -145,6 +164,15 @@ void AttachSession::send(const Orders& orders) {
     if (!orders.pins.empty()) {
         pending_.pins = orders.pins;
     }
+    for (const PeerGroup& group : orders.peers) {
+        std::erase_if(pending_.peers, [&](const PeerGroup& it) {
+            return it.dataset_uid == group.dataset_uid;
+        });
+        pending_.peers.push_back(group);
+    }
+    if (orders.peer_certificate) {
+        pending_.peer_certificate = orders.peer_certificate;
+    }
     if (!writing_) {
         start_write_locked();
     }
@@ -152,6 +180,7 @@ void AttachSession::send(const Orders& orders) {
 
 void AttachSession::start_write_locked() {
     writing_ = true;
+    pending_.signs_peers = !answered_ && settings_->signs_peers;
     answered_ = true;
     stream_->write(encode(std::exchange(pending_, {})));
 }

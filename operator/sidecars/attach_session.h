@@ -34,6 +34,7 @@ struct SessionSettings {
     const Clock& clock;
     Duration hello_timeout;        // from the call to the hello
     std::size_t reports_per_step;  // further reports wait, so flow control slows the sender
+    bool signs_peers = false;      // peer requests are answered
 };
 
 // One Attach call: hello, then reports in and orders out, until either side ends it. During a
@@ -77,6 +78,7 @@ private:
     Status take_message(const std::optional<v1::SidecarMessage>& message);
     Status take_hello(const v1::Hello& message);
     void take_report(const v1::Report& message);
+    void take_peer_request(const v1::PeerRequest& message);
     void read_more();
     void start_write_locked();
     [[nodiscard]] SidecarLink link() const;

@@ -161,7 +161,7 @@ Result<std::unique_ptr<ControlService>> ControlService::start(
     auto service = std::make_unique<GrpcControlService>(
         AttachContext{
             context,
-            {registry, clock, options.hello_timeout, options.reports_per_step},
+            {registry, clock, options.hello_timeout, options.reports_per_step, options.signs_peers},
             options.message_bytes_max.count()},
         NodeCallContext{context, std::move(nodes)},
         options,

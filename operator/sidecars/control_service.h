@@ -31,6 +31,7 @@ struct ControlServiceOptions {
     std::size_t node_call_count_max = 1024;             // at once
     Duration hello_timeout = std::chrono::seconds{10};  // includes the token
     std::size_t reports_per_step = 10;
+    bool signs_peers = false;  // sidecars may ask for peer certificates
 };
 
 // The gRPC server for sidecars (proto/control/v1) and node programs (proto/node/v1). It listens

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "common/config/host_port.h"
 #include "wire/control/codec/wire_fields.h"
 
 namespace stoker::control {
@@ -34,8 +35,10 @@ bool is_possible(const T& value, Bound bound) {
         constexpr bool kIsTime = std::is_same_v<T, Duration>;
         const bool is_no_limit =
             bound == Bound::kGrant && number(value) == number(Bytes::unlimited());
-        return bound == Bound::kNone || is_no_limit ||
-               number(value) <= (kIsTime ? kSidecarTimeMax : kSidecarCountMax);
+        const std::uint64_t max = kIsTime               ? kSidecarTimeMax
+                                  : bound == Bound::kId ? kSidecarIdMax
+                                                        : kSidecarCountMax;
+        return bound == Bound::kNone || is_no_limit || number(value) <= max;
     } else {
         return true;
     }
@@ -123,6 +126,19 @@ bool is_possible_revision(const DatasetReport& report) {
            all_possible(report.marks) && report.marks.digests.size() <= domain::kManifestMarksMax;
 }
 
+// The address goes to the other members of the group, so it is printable and has a port.
+bool is_possible_peer(const DatasetReport& report) {
+    constexpr std::size_t kAddressBytesMax = 255;
+    const std::string& address = report.peer_address;
+    if (address.empty()) {
+        return true;
+    }
+    const auto parsed = config::parse_host_port(address);
+    return report.peer_generation != 0 && address.size() <= kAddressBytesMax && parsed &&
+           !parsed->host.empty() && parsed->port != 0 &&
+           std::ranges::all_of(address, [](char c) { return c > ' ' && c < '\x7f'; });
+}
+
 Status validate_dataset(
     const Hello& hello, const DatasetReport* before, const DatasetReport& next) {
     const bool mounted =
@@ -139,6 +155,11 @@ Status validate_dataset(
         return fail(
             ErrorCode::kInvalidArgument,
             fmt::format("report of dataset '{}' has out-of-range counters", next.name));
+    }
+    if (!is_possible_peer(next)) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("report of dataset '{}' has an invalid peer address", next.name));
     }
     if (before != nullptr && !none_fell(*before, next)) {
         return fail(

@@ -18,6 +18,7 @@ inline constexpr std::size_t kSidecarJobBytesMax = 520;     // a filler names it
 inline constexpr std::int32_t kSidecarRankMax = 65535;
 inline constexpr std::uint64_t kSidecarCountMax =
     1ULL << 56U;  // of anything; the sum over 100 pods fits into an int64
+inline constexpr std::uint64_t kSidecarIdMax = 1ULL << 62U;    // also nanoseconds since 1970
 inline constexpr std::uint64_t kSidecarTimeMax = 1ULL << 60U;  // nanoseconds, summed over processes
 
 // Does not check namespace, pod and node; the authenticator does. kInvalidArgument: a missing,

@@ -1,5 +1,6 @@
 #include "operator/sidecars/secret_authority.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <cpprest/json.h>
@@ -138,7 +139,26 @@ Result<ServedCertificate> SecretAuthority::load() {
     STOKER_TRY_VOID(renew_leaf(authority));
     ServedCertificate served{leaf_, trust_bundle(authority)};
     known_ = std::move(authority);
+    *signer_.lock() = known_;
     return served;
+}
+
+Result<PeerCertificate> SecretAuthority::issue_peer(
+    const std::string& request_pem, const std::vector<std::string>& uris) {
+    const std::optional<Authority> signer = *signer_.lock();
+    if (!signer) {
+        return fail(ErrorCode::kUnavailable, "there is no CA yet");
+    }
+    const WallTime now = clock_.wall_now();
+    PeerCertificate result;
+    STOKER_TRY(result.chain, issue_peer_leaf(*signer, request_pem, uris, options_.terms, now));
+    STOKER_TRY(const CertificateFacts leaf, read_certificate(result.chain));
+    const Duration left = std::max(leaf.validity.not_after - now, Duration{});
+    // As is_due(): a third of the lifetime is left then.
+    result.renew_seconds =
+        static_cast<std::uint32_t>(std::chrono::floor<std::chrono::seconds>(left * 2 / 3).count());
+    result.trust = trust_bundle(*signer);
+    return result;
 }
 
 }  // namespace stoker::control

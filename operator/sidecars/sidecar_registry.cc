@@ -46,7 +46,8 @@ Result<SessionId> SidecarRegistry::attach(const Hello& hello, SidecarLink link, 
             sidecar,
             {take_grants(*state, sidecar, at.steady),
              take_probe(*state, sidecar),
-             take_pins(*state, sidecar)});
+             take_pins(*state, sidecar),
+             take_peers(*state, sidecar)});
     }
     changed(job_of(hello));
     return session;
@@ -66,15 +67,20 @@ void SidecarRegistry::replace(State& state, Sidecar& old, Sidecar& next) {
     }
 }
 
+SidecarRegistry::Sidecar* SidecarRegistry::find(State& state, SessionId session) {
+    const auto pod = state.pods.find(session);
+    return pod == state.pods.end() ? nullptr : &state.sidecars[pod->second];
+}
+
 Status SidecarRegistry::report(SessionId session, Report report, Moment at) {
     ObjectKey job;
     {
         auto state = state_.lock();
-        const auto pod = state->pods.find(session);
-        if (pod == state->pods.end()) {
+        Sidecar* const found = find(*state, session);
+        if (found == nullptr) {
             return fail(ErrorCode::kGone, "another stream speaks for this pod");
         }
-        Sidecar& sidecar = state->sidecars[pod->second];
+        Sidecar& sidecar = *found;
         const Report* before = sidecar.reported ? &sidecar.last : nullptr;
         const Status valid = validate_report(sidecar.last, before, report);
         if (!valid) {
@@ -99,16 +105,16 @@ void SidecarRegistry::detach(SessionId session, Moment at) {
     ObjectKey job;
     {
         auto state = state_.lock();
-        const auto pod = state->pods.find(session);
-        if (pod == state->pods.end()) {
+        Sidecar* const found = find(*state, session);
+        if (found == nullptr) {
             return;
         }
-        Sidecar& sidecar = state->sidecars[pod->second];
+        Sidecar& sidecar = *found;
         sidecar.last.attached = false;
         sidecar.detached_at = at.steady;
         sidecar.link = {};
         job = job_of(sidecar.last);
-        state->pods.erase(pod);
+        state->pods.erase(session);
     }
     changed(job);
 }
@@ -133,6 +139,73 @@ void SidecarRegistry::ask(const std::map<ObjectKey, Probe>& probes) {
     for (const auto& [session, pod] : state->pods) {
         Sidecar& sidecar = state->sidecars[pod];
         send(sidecar, {{}, take_probe(*state, sidecar), {}});
+    }
+}
+
+void SidecarRegistry::publish_peers(std::map<std::string, PeerGroup> groups) {
+    auto state = state_.lock();
+    state->peers = std::move(groups);
+    for (const auto& [session, pod] : state->pods) {
+        Sidecar& sidecar = state->sidecars[pod];
+        send(sidecar, {{}, {}, {}, take_peers(*state, sidecar)});
+    }
+}
+
+std::optional<PeerGroup> SidecarRegistry::peer_group(const std::string& dataset_uid) {
+    auto state = state_.lock();
+    const auto found = state->peers.find(dataset_uid);
+    return found == state->peers.end() ? std::nullopt : std::optional(found->second);
+}
+
+Status SidecarRegistry::request_peer_certificate(
+    SessionId session, PeerRequest request, Moment at) {
+    if (request.request_pem.empty() || request.request_pem.size() > PeerRequest::kBytesMax) {
+        return fail(ErrorCode::kInvalidArgument, "the request is empty or too long");
+    }
+    ObjectKey job;
+    {
+        auto state = state_.lock();
+        Sidecar* const found = find(*state, session);
+        if (found == nullptr) {
+            return fail(ErrorCode::kGone, "another stream speaks for this pod");
+        }
+        Sidecar& sidecar = *found;
+        if (sidecar.peer_requested_at &&
+            at.steady - *sidecar.peer_requested_at < kPeerRequestInterval) {
+            return fail(ErrorCode::kResourceExhausted, "one peer certificate a minute");
+        }
+        sidecar.peer_requested_at = at.steady;
+        sidecar.peer_request = std::move(request);
+        job = job_of(sidecar.last);
+    }
+    changed(job);
+    return {};
+}
+
+std::vector<WaitingPeerRequest> SidecarRegistry::waiting_peer_requests() {
+    auto state = state_.lock();
+    std::vector<WaitingPeerRequest> result;
+    for (const auto& [session, pod] : state->pods) {
+        const Sidecar& sidecar = state->sidecars[pod];
+        if (sidecar.peer_request) {
+            result.push_back({session, pod, *sidecar.peer_request});
+        }
+    }
+    return result;
+}
+
+void SidecarRegistry::answer_peer_request(
+    SessionId session, const std::optional<PeerCertificate>& certificate) {
+    auto state = state_.lock();
+    Sidecar* const found = find(*state, session);
+    if (found == nullptr) {
+        return;
+    }
+    Sidecar& sidecar = *found;
+    sidecar.peer_request.reset();
+    if (certificate) {
+        ++state->counts.peer_certificates;
+        send(sidecar, {{}, {}, {}, {}, certificate});
     }
 }
 
@@ -187,25 +260,46 @@ std::vector<RevisionPin> SidecarRegistry::take_pins(const State& state, Sidecar&
     return known.pins;
 }
 
+std::set<std::string> SidecarRegistry::readable_mounts(const State& state, const Sidecar& sidecar) {
+    std::set<std::string> uids;
+    const auto reads = state.readers.find(job_of(sidecar.last));
+    for (const DatasetMount& mount : sidecar.last.mounts) {
+        // A hello may name any uid, even a dataset that is not shared with its namespace.
+        if (reads != state.readers.end() && reads->second.contains(mount.dataset_uid)) {
+            uids.insert(mount.dataset_uid);
+        }
+    }
+    return uids;
+}
+
 std::vector<Grant> SidecarRegistry::take_grants(
     const State& state, Sidecar& sidecar, TimePoint now) {
     std::vector<Grant> due;
-    const auto reads = state.readers.find(job_of(sidecar.last));
-    for (const DatasetMount& mount : sidecar.last.mounts) {
-        const auto grant = state.grants.find({sidecar.last.node, mount.dataset_uid});
-        // A hello may name any uid, even a dataset that is not shared with its namespace.
-        if (grant == state.grants.end() || reads == state.readers.end() ||
-            !reads->second.contains(mount.dataset_uid)) {
+    for (const std::string& uid : readable_mounts(state, sidecar)) {
+        const auto grant = state.grants.find({sidecar.last.node, uid});
+        if (grant == state.grants.end()) {
             continue;
         }
-        const auto sent = sidecar.sent.find(mount.dataset_uid);
+        const auto sent = sidecar.sent.find(uid);
         if (sent == sidecar.sent.end() || sent->second.grant != grant->second ||
             is_due(grant->second, sent->second.at, now)) {
-            sidecar.sent[mount.dataset_uid] = {grant->second, now};
+            sidecar.sent[uid] = {grant->second, now};
             due.push_back(grant->second);
         }
     }
     return due;
+}
+
+std::vector<PeerGroup> SidecarRegistry::take_peers(const State& state, Sidecar& sidecar) {
+    std::vector<PeerGroup> changed;
+    for (const std::string& uid : readable_mounts(state, sidecar)) {
+        const auto group = state.peers.find(uid);
+        if (group != state.peers.end() && sidecar.peers_sent[uid] != group->second.version) {
+            sidecar.peers_sent[uid] = group->second.version;
+            changed.push_back(group->second);
+        }
+    }
+    return changed;
 }
 
 void SidecarRegistry::forget_silent(TimePoint now) {

@@ -34,12 +34,20 @@ struct SidecarLink {
     std::function<void()> close;  // another stream replaced this one for the pod
 };
 
+// A sidecar's request for a peer certificate that waits for its answer.
+struct WaitingPeerRequest {
+    SessionId session;
+    ObjectKey pod;  // proven by its token
+    PeerRequest request;
+};
+
 struct RegistryCounts {
-    std::size_t attached = 0;           // now
-    std::size_t known = 0;              // pods with a last report, attached or not
-    std::uint64_t reports = 0;          // accepted
-    std::uint64_t reports_stale = 0;    // replayed or out of order
-    std::uint64_t reports_refused = 0;  // impossible
+    std::size_t attached = 0;             // now
+    std::size_t known = 0;                // pods with a last report, attached or not
+    std::uint64_t reports = 0;            // accepted
+    std::uint64_t reports_stale = 0;      // replayed or out of order
+    std::uint64_t reports_refused = 0;    // impossible
+    std::uint64_t peer_certificates = 0;  // sent
 };
 
 // The last report of every sidecar, and the channel for its grants. One entry per pod: a new stream
@@ -84,6 +92,26 @@ public:
     // once, and again when they change. No pins: forgets them.
     void pin(const ObjectKey& job, AttemptPins pins);
 
+    // Replaces the groups of peers, by dataset uid. Each sidecar that publish() lets receive the
+    // dataset's grants gets its group when it is new or changed, also one that attaches later.
+    void publish_peers(std::map<std::string, PeerGroup> groups);
+
+    // The dataset's group in the last publish_peers().
+    [[nodiscard]] std::optional<PeerGroup> peer_group(const std::string& dataset_uid);
+
+    // Keeps the request for waiting_peer_requests(). kResourceExhausted: the stream's last one came
+    // less than kPeerRequestInterval ago. kInvalidArgument: it is too long. kGone: as report().
+    Status request_peer_certificate(SessionId session, PeerRequest request, Moment at);
+
+    static constexpr Duration kPeerRequestInterval = std::chrono::minutes{1};
+
+    // The requests without an answer. Each is returned until answer_peer_request() or the end of
+    // its stream.
+    [[nodiscard]] std::vector<WaitingPeerRequest> waiting_peer_requests();
+
+    // Sends the certificate; nullopt: drops the request. Harmless if the session has ended.
+    void answer_peer_request(SessionId session, const std::optional<PeerCertificate>& certificate);
+
     // Forgets detached sidecars whose last contact is older than forget_after.
     void forget_silent(TimePoint now);
 
@@ -108,7 +136,10 @@ private:
         std::map<std::string, SentGrant> sent;  // by dataset uid
         std::uint64_t probe_sent = 0;           // its id
         std::vector<RevisionPin> pins_sent;
-        TimePoint detached_at{};  // once last.attached is false
+        std::map<std::string, std::uint64_t> peers_sent;  // versions by dataset uid
+        std::optional<PeerRequest> peer_request;          // waits for its answer
+        std::optional<TimePoint> peer_requested_at{};     // the last one of this stream
+        TimePoint detached_at{};                          // once last.attached is false
     };
 
     struct State {
@@ -116,18 +147,24 @@ private:
         std::map<SessionId, ObjectKey> pods;
         std::map<std::pair<std::string, std::string>, Grant> grants;  // by node and dataset uid
         GrantReaders readers;
-        std::map<ObjectKey, Probe> probes;      // by job
-        std::map<ObjectKey, AttemptPins> pins;  // by job
+        std::map<ObjectKey, Probe> probes;       // by job
+        std::map<ObjectKey, AttemptPins> pins;   // by job
+        std::map<std::string, PeerGroup> peers;  // by dataset uid
         std::uint64_t next_session = 1;
         RegistryCounts counts;
     };
 
+    // nullptr: another session speaks for the pod, or the session has ended.
+    static Sidecar* find(State& state, SessionId session);
     // Ends the previous session of a pod.
     static void replace(State& state, Sidecar& old, Sidecar& next);
     // The grants that the sidecar lacks; marks them as sent.
     static std::vector<Grant> take_grants(const State& state, Sidecar& sidecar, TimePoint now);
     static std::optional<Probe> take_probe(const State& state, Sidecar& sidecar);
     static std::vector<RevisionPin> take_pins(const State& state, Sidecar& sidecar);
+    static std::vector<PeerGroup> take_peers(const State& state, Sidecar& sidecar);
+    // The uids of the mounts whose orders the sidecar may receive.
+    static std::set<std::string> readable_mounts(const State& state, const Sidecar& sidecar);
     static void send(const Sidecar& sidecar, const Orders& orders);
     static ObjectKey job_of(const Hello& hello);
     void changed(const ObjectKey& job) const;

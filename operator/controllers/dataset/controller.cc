@@ -108,6 +108,7 @@ void DatasetController::add_user(const JobUse& use, DatasetView& view) {
 DatasetView DatasetController::gather(const Dataset& dataset, const std::vector<JobUse>& users) {
     DatasetView view;
     view.dataset = dataset;
+    view.peers = parts_.registry.peer_group(dataset.meta.uid);
     for (const JobUse& use : users) {
         add_user(use, view);
     }
@@ -128,12 +129,12 @@ DatasetView DatasetController::gather(const Dataset& dataset, const std::vector<
     for (const DatasetPlacement& placement : status.placements) {
         note_swept(placement.pool, placement.node);
     }
-    view.holdings = parts_.latest.get()->view.holdings;
-    std::erase_if(view.holdings, [&](const Holding& holding) {
-        return holding.dataset_uid != dataset.meta.uid;
-    });
-    for (const Holding& holding : view.holdings) {
-        note_swept(holding.pool, holding.node);
+    const LatestAllocation::Snapshot allocation = parts_.latest.get();
+    for (const Holding& holding : allocation->view.holdings) {
+        if (holding.dataset_uid == dataset.meta.uid) {
+            note_swept(holding.pool, holding.node);
+            view.holdings.push_back(holding);
+        }
     }
     return view;
 }

@@ -34,8 +34,8 @@ std::map<std::string, Bytes> granted_by_pool(
     return granted;
 }
 
-// Includes ended and deleted jobs: while their sidecar leads, it must receive smaller grants. Guests never
-// lead, so they get none.
+// Includes ended and deleted jobs: while their sidecar leads, it must receive smaller grants. Guests
+// never lead, so they get none.
 GrantReaders readers_of(const ClusterView& cluster) {
     GrantReaders result;
     for (const JobUse& use : cluster.jobs) {
@@ -81,7 +81,8 @@ GrantsController::GrantsController(
       on_change_(std::move(on_change)),
       profiles_(first_id(parts.clock.wall_now())),
       grants_(std::chrono::seconds{grant_seconds}),
-      terminating_(std::chrono::seconds{grant_seconds} + GrantBook::kSlack) {}
+      terminating_(std::chrono::seconds{grant_seconds} + GrantBook::kSlack),
+      peers_(parts) {}
 
 Result<Reconciled> GrantsController::reconcile(const ObjectKey& /*key*/) {
     const TimePoint now = parts_.clock.now();
@@ -112,6 +113,7 @@ Result<Reconciled> GrantsController::reconcile(const ObjectKey& /*key*/) {
     std::vector<Grant> told = grants_.take(after.plan);
     weigh_jobs(cluster, told);
     parts_.registry.publish(told, readers_of(cluster), now);
+    std::ranges::for_each(peers_.step(cluster, after.view.settled, moment), on_change_.job);
     reclaims_.watch(after.plan.reclaims, now);
     parts_.latest.put(after);
     tell_changes(*before, after);
@@ -138,6 +140,7 @@ AllocationView GrantsController::look(const ClusterView& cluster, const Moment& 
                          : "waiting for sidecars to report what they hold",
             {{"unheard", grants_.unheard()}});
     }
+    view.peers = peers_.planned(cluster, now);
     return view;
 }
 

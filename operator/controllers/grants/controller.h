@@ -6,6 +6,7 @@
 #include <string>
 
 #include "operator/controllers/controller_parts.h"
+#include "operator/controllers/grants/peer_keeper.h"
 #include "operator/controllers/grants/terminating_jobs.h"
 #include "operator/core/allocation/reclaim_book.h"
 #include "operator/core/view/cluster_view.h"
@@ -63,6 +64,7 @@ private:
     GrantBook grants_;
     TerminatingJobs terminating_;
     ReclaimBook reclaims_;
+    PeerKeeper peers_;
     bool was_settled_ = true;
 };
 

@@ -10,6 +10,7 @@
 #include "operator/controllers/gather.h"
 #include "operator/controllers/trainingjob/kueue_reader.h"
 #include "operator/core/lifecycle/attempts.h"
+#include "operator/core/lifecycle/pin_revisions.h"
 #include "operator/core/sweep/plan_fillers.h"
 
 namespace stoker::control {
@@ -73,12 +74,7 @@ TrainingJobController::TrainingJobController(const ControllerParts& parts)
 Result<Reconciled> TrainingJobController::reconcile(const ObjectKey& key) {
     const auto stored = parts_.cache.training_jobs().store().get(key);
     if (!stored) {
-        status_.forget(key);
-        jobs_made_.forget(key);
-        workloads_made_.forget(key);
-        diagnoses_.clear(key);
-        parts_.registry.pin(key, {});
-        clashes_.lock()->erase(key);
+        forget(key);
         return Reconciled{};
     }
     if (!status_.has_seen_own_write(parts_.cache.training_jobs().store(), key) ||
@@ -101,13 +97,13 @@ Result<Reconciled> TrainingJobController::reconcile(const ObjectKey& key) {
     if (write.outcome == StatusOutcome::kWritten) {
         tell(view, plan.events);
     }
-    parts_.registry.pin(key, std::move(plan.pins));
+    const std::optional<Duration> held = send_pins(view, plan);
     const Status acted = act(view, plan.actions);
     if (!acted && acted.error().code != ErrorCode::kInvalidArgument &&
         acted.error().code != ErrorCode::kForbidden) {
         return fail(acted.error());
     }
-    std::optional<Duration> next = earliest(plan.requeue_after, write.again_after);
+    std::optional<Duration> next = earliest(earliest(plan.requeue_after, write.again_after), held);
     if (!acted) {
         // The next round writes the refusal to the status; later rounds retry.
         const bool news = diagnoses_.note_refusal(key, acted.error());
@@ -117,6 +113,27 @@ Result<Reconciled> TrainingJobController::reconcile(const ObjectKey& key) {
         next = earliest(next, kLookForStrangers);
     }
     return Reconciled{earliest(next, wonders_in(view, parts_.clock.wall_now()))};
+}
+
+void TrainingJobController::forget(const ObjectKey& key) {
+    status_.forget(key);
+    jobs_made_.forget(key);
+    workloads_made_.forget(key);
+    diagnoses_.clear(key);
+    parts_.registry.pin(key, {});
+    pin_hold_.lock()->forget(key);
+    clashes_.lock()->erase(key);
+}
+
+std::optional<Duration> TrainingJobController::send_pins(
+    const TrainingJobView& view, const TrainingJobPlan& plan) {
+    const ObjectKey key = view.job.meta.key();
+    AttemptPins pins = plan.pins;
+    const AttemptPins written = pins_of(view, view.job.status);
+    const std::optional<Duration> held =
+        pin_hold_.lock()->hold(key, plan.missing_peers, parts_.clock.now(), pins, written);
+    parts_.registry.pin(key, std::move(pins));
+    return held;
 }
 
 TrainingJobView TrainingJobController::gather(const TrainingJob& job) {
@@ -132,6 +149,11 @@ TrainingJobView TrainingJobController::gather(const TrainingJob& job) {
     }
     if (const auto service = parts_.cache.services().store().get({key.ns, service_name(job)})) {
         view.service = service->value;
+    }
+    for (const ResolvedDataset& dataset : view.datasets.datasets) {
+        if (auto group = parts_.registry.peer_group(dataset.uid)) {
+            view.peers[dataset.uid] = *std::move(group);
+        }
     }
     add_nodes(view);
     add_allocation(view);

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 
 #include "operator/controllers/controller_parts.h"
 #include "operator/controllers/status_writer.h"
 #include "operator/controllers/trainingjob/diagnosis_finder.h"
+#include "operator/core/lifecycle/pin_hold.h"
 #include "operator/core/plan_training_job.h"
 
 namespace stoker::control {
@@ -21,6 +23,10 @@ public:
     Result<Reconciled> reconcile(const ObjectKey& key);
 
 private:
+    // The job is gone.
+    void forget(const ObjectKey& key);
+    // Returns the time until pins that wait for peers are due.
+    std::optional<Duration> send_pins(const TrainingJobView& view, const TrainingJobPlan& plan);
     TrainingJobView gather(const TrainingJob& job);
     void add_allocation(TrainingJobView& view);
     void add_fillers(TrainingJobView& view);
@@ -47,6 +53,7 @@ private:
     DiagnosisFinder diagnoses_;
     Guarded<std::set<ObjectKey>>
         clashes_;  // jobs that found a foreign object with the name of one of theirs
+    Guarded<PinHold> pin_hold_;
 };
 
 }  // namespace stoker::control

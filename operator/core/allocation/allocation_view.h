@@ -150,6 +150,15 @@ struct HeldBack {
     bool operator==(const HeldBack&) const = default;
 };
 
+// Nodes that fetch the samples of a dataset from each other, so that each of them owns an equal part
+// (docs/adr/0016-peers.md). At most one per dataset; nodes in any pool, each once.
+struct PeerNodes {
+    std::string dataset_uid;
+    std::vector<std::string> nodes;
+
+    bool operator==(const PeerNodes&) const = default;
+};
+
 struct AllocationView {
     std::vector<PoolNode> nodes;
     std::vector<PoolView> pools;
@@ -164,6 +173,7 @@ struct AllocationView {
     // bytes.
     bool settled = true;
     std::vector<HeldBack> held_back{};
+    std::vector<PeerNodes> peers{};
 
     bool operator==(const AllocationView&) const = default;
 };

@@ -10,13 +10,14 @@
 #include <utility>
 
 #include "operator/core/allocation/level_fill.h"
+#include "operator/core/allocation/shared_reads.h"
+#include "operator/core/allocation/user_curve.h"
 
 namespace stoker::control {
 
 namespace {
 
 constexpr double kRateMax = 1e15;  // bytes/s; a higher rate is a reporting error
-constexpr double kRateMin = 1e-9;  // of a dataset of unknown size
 constexpr double kWeightMax = 1e6;
 constexpr int kReleaseSteps = 8;              // steps of a release in the last epoch
 constexpr std::uint64_t kStepsPerNode = 256;  // minimum, so that small nodes have curves too
@@ -102,14 +103,13 @@ private:
     void add_user(std::size_t node, const DemandDataset& dataset, ClaimUser user);
     [[nodiscard]] Bytes wanted_of(const Claim& claim, const ClaimUser& user) const;
     void add_holdings();
-    void share_fetches();
     void limit_claims();
 
     const AllocationView& view_;
     ClaimTable table_;
     std::map<std::string, std::size_t> node_index_;
     std::map<std::string, std::uint32_t> account_index_;
-    std::map<std::pair<std::size_t, std::string>, Claim> claims_;  // by node, uid
+    ClaimsByPlace claims_;
 };
 
 Builder::Builder(const AllocationView& view, std::string pool)
@@ -260,18 +260,27 @@ void Builder::guess_rates() {
 }
 
 // Bytes with which the job no longer waits, or its resident bytes if those are more: resident bytes
-// keep some value while no other job needs them. A compute-bound job never waits.
+// keep some value while no other job needs them. A compute-bound job never waits. With peers the
+// job wants the node's own part, and copies of others' parts only if their owners are too small.
 Bytes Builder::wanted_of(const Claim& claim, const ClaimUser& user) const {
     const PlannedJob& job = table_.jobs[user.job];
     const Objective objective = table_.pool.objective;
-    if (job.demand->mode == CacheMode::kFixed || objective == Objective::kCost ||
-        objective == Objective::kEven) {
+    if (job.demand->mode == CacheMode::kFixed) {
         return user.wanted;
+    }
+    const Bytes part = UserCurve{job, user}.part();
+    const Bytes useful = user.lacking > 0 ? user.wanted : part + user.uneven;
+    if (objective == Objective::kEven) {
+        return std::min(user.wanted, std::max(useful, user.minimum));
+    }
+    if (objective == Objective::kCost) {
+        return std::min(user.wanted, std::max({useful, user.minimum, claim.held}));
     }
     if (job.knowledge == JobKnowledge::kComputeBound) {
         return std::min(user.wanted, user.minimum);
     }
-    return std::min(user.wanted, std::max({user.enough, user.minimum, claim.held}));
+    const Bytes enough = user.enough < part ? user.enough : useful;
+    return std::min(user.wanted, std::max({enough, user.minimum, claim.held}));
 }
 
 void Builder::add_claims(std::size_t job_index) {
@@ -353,26 +362,6 @@ void Builder::add_holdings() {
     }
 }
 
-// Windowed jobs with the same dataset and node share each fetch: a byte that is not resident is
-// fetched once per epoch of the fastest of them.
-void Builder::share_fetches() {
-    const auto is_windowed = [this](const ClaimUser& user) {
-        const Demand& demand = *table_.jobs[user.job].demand;
-        return demand.datasets[user.dataset].access.kind == AccessKind::kWindowed;
-    };
-    for (auto& entry : claims_) {
-        double fastest = kRateMin;
-        double sum = 0;
-        for (const ClaimUser& user : entry.second.users) {
-            fastest = std::max(fastest, is_windowed(user) ? user.rate : 0);
-            sum += is_windowed(user) ? std::max(user.rate, kRateMin) : 0;
-        }
-        for (ClaimUser& user : entry.second.users) {
-            user.fetched = is_windowed(user) ? fastest / sum : 1;
-        }
-    }
-}
-
 // A stop policy limits a claim to its last grant (Hold) or to zero.
 void Builder::limit_claims() {
     for (auto& entry : claims_) {
@@ -381,7 +370,7 @@ void Builder::limit_claims() {
             std::max(table_.pool.stop, table_.accounts[claim.account].quota.stop);
         for (ClaimUser& user : claim.users) {
             PlannedJob& job = table_.jobs[user.job];
-            user.enough = job.curves[user.dataset].bytes_for(job.origin_share() / user.fetched);
+            user.enough = UserCurve{job, user}.bytes_for(job.origin_share() / user.fetched);
             user.wanted = wanted_of(claim, user);
             if (stop != StopPolicy::kNone) {
                 const Bytes most = stop == StopPolicy::kHold ? claim.held : Bytes::zero();
@@ -400,7 +389,8 @@ ClaimTable Builder::build() {
     add_accounts();
     add_jobs();
     add_holdings();
-    share_fetches();
+    pool_peers(view_, table_, claims_);
+    share_fetches(table_, claims_);
     limit_claims();
     for (auto& [key, claim] : claims_) {
         claim.node = key.first;

@@ -30,7 +30,7 @@ struct PlannedJob {
     std::vector<std::size_t> nodes;   // ascending
     std::vector<MissCurve> curves;    // one per dataset of the demand
     std::vector<double> shares;       // share of the job's bytes, by dataset
-    std::vector<std::size_t> claims;  // ascending, no duplicates
+    std::vector<std::size_t> claims;  // ascending, no duplicates; also those it uses remotely
     bool size_unknown = false;
     bool stopped = false;
 
@@ -38,7 +38,7 @@ struct PlannedJob {
     [[nodiscard]] double origin_share() const;
 };
 
-// One job's use of a claim.
+// One job's use of a claim. With peers, that of the samples that the claim's node owns.
 struct ClaimUser {
     std::size_t job = 0;
     std::size_t dataset = 0;
@@ -50,6 +50,14 @@ struct ClaimUser {
     Bytes enough{};                    // bytes at which it stops waiting for the dataset there
     double rate = 0;     // bytes/s of the dataset that it reads on the node at full speed
     double fetched = 1;  // share of its misses that it fetches, if windowed jobs share fetches
+    // Nodes that share the dataset's samples evenly; 1: no peers. The curve: UserCurve.
+    std::uint64_t owners = 1;
+    bool remote = false;  // has no pod on the node: its nodes ask this one
+    // With peers: bytes/s that the job's pods on the node read, of whichever owner, and the share of
+    // the other owners' parts that cannot be resident with them.
+    double own_rate = 0;
+    double lacking = 0;
+    Bytes uneven{};  // bytes by which the hash may give the node more than an even part
 };
 
 // One dataset on one node. Several jobs may share it; it is granted and charged once.
@@ -65,6 +73,11 @@ struct Claim {
     Bytes held{};         // the last grant
 
     bool in_flight = false;
+
+    // The first job with a pod on the node.
+    [[nodiscard]] const ClaimUser& first_user() const {
+        return *std::ranges::find(users, false, &ClaimUser::remote);
+    }
 
     // The job's use of the claim. Precondition: it exists.
     [[nodiscard]] const ClaimUser& user(std::size_t job) const {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "operator/core/allocation/user_curve.h"
+
 namespace stoker::control {
 
 namespace {
@@ -77,7 +79,7 @@ private:
 
     [[nodiscard]] Bytes end_of_value(const ClaimUser& user) const {
         return table_.pool.objective == Objective::kCost
-                   ? table_.jobs[user.job].curves[user.dataset].dataset()
+                   ? UserCurve{table_.jobs[user.job], user}.part()
                    : user.enough;
     }
 
@@ -115,7 +117,7 @@ private:
             const PlannedJob& job = table_.jobs[user.job];
             const bool unknown = job.knowledge == JobKnowledge::kProfiling;
             const std::vector<Bytes> knots =
-                job.curves[user.dataset].knots(options_.chord_count, table_.step);
+                UserCurve{job, user}.knots(options_.chord_count, table_.step);
             ends.insert(ends.end(), knots.begin(), knots.end());
             ends.insert(
                 ends.end(),
@@ -150,7 +152,10 @@ private:
         if (!has_value || (!is_needed && end > user.wanted)) {
             return 0;
         }
-        const MissCurve& curve = job.curves[user.dataset];
+        const UserCurve curve{job, user};
+        if (begin >= curve.part() && user.owners > 1) {
+            return value_of_copies(user, begin, end);
+        }
         // The job may stop waiting within its last needed byte, before that byte is fully used.
         const double least = is_needed && !is_cost ? job.origin_share() / user.fetched : 0;
         const double saved = curve.miss_mass(begin) - std::max(curve.miss_mass(end), least);
@@ -166,6 +171,22 @@ private:
             value *= kHardlyAnything;
         }
         return begin >= user.ahead ? kHardlyAnything * value : value;
+    }
+
+    // Value of the samples of other owners: the node's own reads of those that their owners have no
+    // room for. Copies of samples that a peer has save no origin bytes.
+    [[nodiscard]] double value_of_copies(const ClaimUser& user, Bytes begin, Bytes end) const {
+        const PlannedJob& job = table_.jobs[user.job];
+        if (end > job.curves[user.dataset].dataset()) {
+            return 0;
+        }
+        const double price = table_.pool.objective == Objective::kCost
+                                 ? price_of(table_.pool, job.demand->datasets[user.dataset])
+                                 : 1;
+        const double ahead = begin >= user.ahead ? kHardlyAnything : 1;
+        return job.weight * job.doubt * price * ahead * user.own_rate * user.fetched *
+               std::max(user.lacking, kHardlyAnything) /
+               to_double(job.curves[user.dataset].dataset());
     }
 
     // Value of a minimum, or of bytes in mode Fixed, that no quota covers.
@@ -213,11 +234,11 @@ std::vector<ValuePiece> value_pieces(
 }
 
 double fetched_with(const ClaimTable& table, const ClaimUser& user, Bytes cached) {
-    return table.jobs[user.job].curves[user.dataset].miss_mass(cached) * user.fetched;
+    return UserCurve{table.jobs[user.job], user}.miss_mass(cached) * user.fetched;
 }
 
 double saved_by_next(const ClaimTable& table, const ClaimUser& user, Bytes cached) {
-    return user.rate * user.fetched * table.jobs[user.job].curves[user.dataset].marginal(cached);
+    return user.rate * user.fetched * UserCurve{table.jobs[user.job], user}.marginal(cached);
 }
 
 double predict_rate(

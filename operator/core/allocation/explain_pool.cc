@@ -359,6 +359,9 @@ JobAllocation Explainer::allocation_of(std::size_t index) const {
     for (const std::size_t i : job.claims) {
         // Another job may want more of a shared dataset; this job profits only up to its own wish.
         const ClaimUser& user = table_.claims[i].user(index);
+        if (user.remote) {
+            continue;
+        }
         const Bytes granted = std::min(decision_.granted[i], user.wanted);
         result.wanted += user.wanted;
         result.granted += granted;
@@ -381,12 +384,13 @@ QuotaCharge Explainer::charge_of(std::size_t index, const JobAllocation& allocat
     result.marginal_per_gib = allocation.numbers.marginal_per_gib;
     for (const std::size_t i : table_.jobs[index].claims) {
         const Claim& claim = table_.claims[i];
-        if (table_.accounts[claim.account].quota.ns != allocation.job.ns) {
+        if (claim.user(index).remote ||
+            table_.accounts[claim.account].quota.ns != allocation.job.ns) {
             continue;
         }
         const auto users = static_cast<std::uint64_t>(
             std::count_if(claim.users.begin(), claim.users.end(), [&](const ClaimUser& user) {
-                return table_.jobs[user.job].demand->job.ns == allocation.job.ns;
+                return !user.remote && table_.jobs[user.job].demand->job.ns == allocation.job.ns;
             }));
         result.charged += Bytes{decision_.granted[i].count() / users};
     }

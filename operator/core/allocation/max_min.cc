@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "operator/core/allocation/user_curve.h"
+
 namespace stoker::control {
 
 namespace {
@@ -83,7 +85,7 @@ private:
         }
         const PlannedJob& job = table_.jobs[user.job];
         const Bytes all =
-            job.curves[user.dataset].bytes_for(origin_share(job) / (level * user.fetched));
+            UserCurve{job, user}.bytes_for(origin_share(job) / (level * user.fetched));
         return std::min({all, user.wanted, user.most});
     }
 

@@ -130,7 +130,7 @@ void add_grants(
         grant.valid_seconds = valid_seconds;
         grant.origin_bytes_per_second = decision.origin_limit[i];
         // Reason of the claim's first job: highest priority, then oldest.
-        grant.reason = to_string(plan.jobs[first_job + claim.users.front().job].reason);
+        grant.reason = to_string(plan.jobs[first_job + claim.first_user().job].reason);
         plan.granted_in_pool[table.pool.pool] += decision.granted[i];
     }
 }

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "operator/core/allocation/level_fill.h"
+#include "operator/core/allocation/user_curve.h"
 
 namespace stoker::control {
 
@@ -19,7 +20,7 @@ std::vector<double> needs_of(
     std::vector<double> needs;
     for (const std::size_t i : table.jobs[job].claims) {
         const ClaimUser& user = table.claims[i].user(job);
-        const double missed = table.jobs[job].curves[user.dataset].miss_mass(cached[i]);
+        const double missed = UserCurve{table.jobs[job], user}.miss_mass(cached[i]);
         needs.push_back(
             user.rate * (in_steps ? std::ceil(missed * kMissSteps) / kMissSteps : missed) *
             user.fetched);

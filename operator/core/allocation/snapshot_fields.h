@@ -128,6 +128,10 @@ inline constexpr auto kFields<HeldBack> = table(
     field("why", &HeldBack::why));
 
 template <>
+inline constexpr auto kFields<PeerNodes> =
+    table(field("dataset", &PeerNodes::dataset_uid), field("nodes", &PeerNodes::nodes));
+
+template <>
 inline constexpr auto kFields<AllocationView> = table(
     field("nodes", &AllocationView::nodes),
     field("pools", &AllocationView::pools),
@@ -138,7 +142,8 @@ inline constexpr auto kFields<AllocationView> = table(
     field("step", &AllocationView::step),
     field("hysteresis", &AllocationView::hysteresis),
     field("settled", &AllocationView::settled),
-    field("heldBack", &AllocationView::held_back));
+    field("heldBack", &AllocationView::held_back),
+    field("peers", &AllocationView::peers));
 
 template <>
 inline constexpr auto kFields<JobWeight> =

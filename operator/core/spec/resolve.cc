@@ -60,6 +60,7 @@ ResolvedDataset resolve_reference(const JobDataset& wanted, const Dataset& datas
     result.object_name = dataset.meta.name;
     result.source = dataset.spec.sources.front();
     result.format = dataset.spec.format;
+    result.peers = shares_by_peers(dataset.spec);
     take_stream(wanted, result);
     if (dataset.status.total_bytes) {
         result.total = bytes_of(*dataset.status.total_bytes);

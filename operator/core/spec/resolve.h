@@ -28,6 +28,8 @@ struct ResolvedDataset {
     ContractParameters parameters;  // of `contract`
     std::optional<Bytes> total;     // from the Dataset's status; none: not listed yet
     std::uint64_t samples = 0;      // likewise
+    // Nodes fetch its samples from each other. Never from a volume, whose revision differs by node.
+    bool peers = true;
 
     bool operator==(const ResolvedDataset&) const = default;
 };

@@ -9,8 +9,14 @@
 
 namespace stoker::control {
 
-std::optional<Condition> judge_losses(const TrainingJobSpec& spec) {
-    const auto dataset = std::ranges::find_if(spec.datasets, is_icache);
+std::optional<Condition> judge_losses(
+    const TrainingJobSpec& spec, const std::vector<ResolvedDataset>& resolved) {
+    const auto is_shared = [&resolved](const JobDataset& dataset) {
+        const auto found = std::ranges::find(resolved, dataset.name, &ResolvedDataset::name);
+        return found == resolved.end() || found->peers;
+    };
+    const auto dataset = std::ranges::find_if(
+        spec.datasets, [&](const JobDataset& it) { return is_icache(it) && !is_shared(it); });
     if (spec.trainer.node_count < 2 || dataset == spec.datasets.end()) {
         return std::nullopt;
     }
@@ -19,9 +25,10 @@ std::optional<Condition> judge_losses(const TrainingJobSpec& spec) {
     return fails(
         "OwnNodeOnly",
         fmt::format(
-            "Dataset {} has contract Importance on {} nodes, and losses do not travel between "
-            "nodes: after the {} full epochs at the start each node has no loss for about {:.0f}% "
-            "of the samples and reads those in every epoch. Importance saves most on one node.",
+            "Dataset {} has contract Importance on {} nodes, and nodes tell each other losses only "
+            "where they share samples (spec.peers Auto, no volume): after the {} full epochs at "
+            "the start each node has no loss for about {:.0f}% of the samples and reads those in "
+            "every epoch.",
             dataset->name,
             spec.trainer.node_count,
             warmup,

@@ -10,6 +10,7 @@
 #include "common/base/saturating.h"
 #include "operator/core/spec/make_condition.h"
 #include "operator/core/spec/validate.h"
+#include "operator/core/status/judge_peers.h"
 #include "operator/core/view/totals.h"
 #include "operator/core/view/training_job_view.h"
 
@@ -226,6 +227,22 @@ void set_fillers(const DatasetView& view, const Moment& now, DatasetStatus& stat
     }
 }
 
+// Reports peers while nodes share samples.
+void set_peers(
+    const DatasetView& view,
+    const std::vector<SidecarReport>& reports,
+    const Moment& now,
+    DatasetStatus& status) {
+    const std::string& uid = view.dataset.meta.uid;
+    const std::string type{kPeersReachable};
+    status.peers = measure_peers(uid, view.peers, reports);
+    if (std::optional<Condition> peers = judge_peers(uid, view.peers, reports, now)) {
+        set_condition(status.conditions, type, *std::move(peers), view.dataset.meta, now);
+    } else {
+        std::erase_if(status.conditions, [&](const Condition& it) { return it.type == type; });
+    }
+}
+
 }  // namespace
 
 DatasetStatus summarize_dataset(const DatasetView& view, const Moment& now) {
@@ -247,6 +264,7 @@ DatasetStatus summarize_dataset(const DatasetView& view, const Moment& now) {
         view.dataset.meta,
         now);
     set_fillers(view, now, status);
+    set_peers(view, reports, now, status);
     return status;
 }
 

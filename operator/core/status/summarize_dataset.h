@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -23,6 +24,7 @@ struct DatasetView {
     // The planner's. Its bytes of the dataset count where no fresh report does: the last report of
     // an ended sidecar may not have reached the status.
     std::vector<Holding> holdings{};
+    std::optional<PeerGroup> peers{};  // as sent to the sidecars
 };
 
 // Computes the present status of a Dataset. Bytes on a node keep their last reported value while no

@@ -395,7 +395,7 @@ TrainingJobStatus summarize_training_job(
         set_condition(status.conditions, std::move(type), std::move(answer), view.job.meta, now);
     };
     set_state(lifecycle, set);
-    set_or_drop("LossesShared", judge_losses(view.job.spec), set, status);
+    set_or_drop("LossesShared", judge_losses(view.job.spec, view.datasets.datasets), set, status);
     const Totals sum = total_of(reports_of_attempt(view, lifecycle.status.attempt), now);
     measure(view, lifecycle, sum, now, status);
     if (!view.pool.name.empty()) {

@@ -35,6 +35,12 @@ void drop_directory_claims(const JobUse& use, SidecarReport& report) {
         told.admitting = true;
         told.sketches.clear();
         told.disk_limit.reset();
+        told.peer_address.clear();
+        told.peer_generation = 0;
+        told.peer_bytes_read = Bytes::zero();
+        told.peer_samples = told.peer_hedges = 0;
+        told.peer_failures = told.peer_connect_failures = 0;
+        told.peer_group_version = 0;
         told.window_needed_bytes = told.window_lacks_bytes = Bytes::zero();
     });
 }

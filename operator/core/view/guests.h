@@ -13,8 +13,8 @@ namespace stoker::control {
 bool is_guest(const JobUse& use, const ResolvedDataset& dataset);
 
 // Removes claims that only sidecars of the Dataset's own namespace can make: leadership, bytes on
-// the node, the grant and the rank sketch. Keeps the guest's own counts of listed, read and awaited
-// data.
+// the node, the grant, the rank sketch and the peer address. Keeps the guest's own counts of listed,
+// read and awaited data.
 void drop_directory_claims(const JobUse& use, SidecarReport& report);
 
 // Also removes the guest's claims about the origin: state, size and revision of the list, and

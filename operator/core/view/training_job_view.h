@@ -44,6 +44,7 @@ struct TrainingJobView : JobUse {
     // Condition FillersReady of Datasets of other namespaces, by uid.
     std::map<std::string, Condition> fillers{};
     KueueView kueue{};
+    std::map<std::string, PeerGroup> peers{};  // of its datasets, by uid, as sent to the sidecars
 };
 
 // An older report is ignored.

@@ -29,6 +29,7 @@ struct JobSettings {
     TextMap sidecar_proxy;  // HTTPS_PROXY etc.; the trainer's settings take precedence
     Bytes window_bytes = mib(256);
     std::int32_t sidecar_http_port = 9455;
+    std::int32_t sidecar_peer_port = 7331;     // other nodes fetch samples there; 0: none do
     std::vector<std::string> metrics_readers;  // CIDR ranges that may read the metrics
     std::string control_address;               // host:port of the operator's gRPC service
     std::string control_ca_pem;                // CA of its certificate; public

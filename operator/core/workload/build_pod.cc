@@ -79,6 +79,18 @@ OriginConfig origin_of(const ResolvedDataset& dataset) {
     return result;
 }
 
+// Guests' sidecars never lead, so other nodes fetch nothing from them.
+bool shares_by_peers(const JobInput& input, const ResolvedDataset& dataset) {
+    return input.settings.sidecar_peer_port != 0 && dataset.peers && !is_foreign(input, dataset);
+}
+
+// nullopt: no dataset of this pod is shared.
+std::optional<std::int32_t> peer_port(const JobInput& input) {
+    const bool shares = std::ranges::any_of(
+        input.datasets, [&](const auto& dataset) { return shares_by_peers(input, dataset); });
+    return shares ? std::optional(input.settings.sidecar_peer_port) : std::nullopt;
+}
+
 std::vector<DatasetConfig> dataset_configs(const JobInput& input) {
     std::vector<DatasetConfig> result;
     for (const ResolvedDataset& dataset : input.datasets) {
@@ -93,7 +105,8 @@ std::vector<DatasetConfig> dataset_configs(const JobInput& input) {
              dataset.parameters,
              input.job.spec.cache.eviction_policy,
              is_foreign(input, dataset),
-             is_pinned(input.job, dataset)});
+             is_pinned(input.job, dataset),
+             shares_by_peers(input, dataset)});
     }
     return result;
 }
@@ -153,6 +166,7 @@ std::vector<EnvVar> identity_env() {
         {"POD_NAMESPACE", "", from_field("metadata.namespace")},
         {"POD_NAME", "", from_field("metadata.name")},
         {"NODE_NAME", "", from_field("spec.nodeName")},
+        {"POD_IP", "", from_field("status.podIP")},
         {"ATTEMPT_UID", "", from_field("metadata.labels['batch.kubernetes.io/controller-uid']")}};
 }
 
@@ -246,6 +260,7 @@ ContainerManifest build_sidecar(const JobInput& input) {
     result.restricted = true;
     result.always_running = true;
     result.http_port = settings.sidecar_http_port;
+    result.peer_port = peer_port(input);
     result.startup_probe = StartupProbe{"/readyz", settings.sidecar_http_port};
     return result;
 }
@@ -384,6 +399,9 @@ SidecarConfig sidecar_config(const JobInput& input) {
     result.http_listen = fmt::format("[::]:{}", input.settings.sidecar_http_port);
     result.http_readers = input.settings.metrics_readers;
     result.control_endpoint = input.settings.control_address;
+    if (const auto port = peer_port(input)) {
+        result.peers_listen = fmt::format("[::]:{}", *port);
+    }
     result.control_token_file = fmt::format("{}/token", kTokenDirectory);
     result.training_job = input.job.meta.name;
     result.training_job_uid = input.job.meta.uid;

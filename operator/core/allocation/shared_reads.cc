@@ -1,0 +1,135 @@
+#include "operator/core/allocation/shared_reads.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <set>
+#include <vector>
+
+namespace stoker::control {
+
+namespace {
+
+constexpr double kRateMin = 1e-9;  // of a dataset of unknown size
+
+// One group of peers, as far as its nodes belong to the pool.
+struct Group {
+    std::uint64_t owners = 0;              // also nodes outside the pool
+    std::vector<std::size_t> nodes;        // in the pool
+    std::vector<Claim*> claims;            // on these nodes
+    std::map<std::size_t, ClaimUser> all;  // by job: one user with the rates of all nodes
+};
+
+Group find_group(const PeerNodes& peers, const ClaimTable& table, ClaimsByPlace& claims) {
+    const std::set<std::string> names{peers.nodes.begin(), peers.nodes.end()};
+    Group group{names.size(), {}, {}, {}};
+    for (std::size_t node = 0; node < table.nodes.size(); ++node) {
+        if (!names.contains(table.nodes[node].name)) {
+            continue;
+        }
+        group.nodes.push_back(node);
+        const auto claim = claims.find({node, peers.dataset_uid});
+        if (claim == claims.end()) {
+            continue;
+        }
+        claim->second.node = node;
+        group.claims.push_back(&claim->second);
+        for (const ClaimUser& user : claim->second.users) {
+            const auto [job, is_new] = group.all.try_emplace(user.job, user);
+            job->second.rate += is_new ? 0 : user.rate;
+        }
+    }
+    return group;
+}
+
+// Rounded up.
+Bytes part_of(Bytes all, std::uint64_t owners) {
+    return all.is_unlimited() ? all
+                              : Bytes{all.count() / owners + (all.count() % owners == 0 ? 0 : 1)};
+}
+
+// Share of the other owners' parts for which their nodes are too small.
+double lacking_without(const Group& group, const ClaimTable& table, const Claim& claim) {
+    const Bytes part = part_of(claim.size, group.owners);
+    Bytes lacking{};
+    for (const std::size_t node : group.nodes) {
+        lacking += node == claim.node ? Bytes::zero() : part - table.nodes[node].capacity;
+    }
+    const auto others = static_cast<double>((part * (group.owners - 1)).count());
+    return others > 0 ? static_cast<double>(lacking.count()) / others : 0;
+}
+
+// Four standard deviations of the bytes that a random n-th of the samples has, for sizes that vary as
+// much as their mean.
+Bytes uneven_bytes(Bytes part, double sample_bytes) {
+    constexpr double kDeviations = 4;
+    const double variance = 2 * static_cast<double>(part.count()) * sample_bytes;
+    const double bytes = variance > 0 ? kDeviations * std::sqrt(variance) : 0;
+    return bytes < static_cast<double>(part.count()) ? Bytes{static_cast<std::uint64_t>(bytes)}
+                                                     : part;
+}
+
+// Gives the claim its part of all reads of the group.
+void take_part(const ClaimTable& table, const Group& group, double lacking, Claim& claim) {
+    const Bytes part = part_of(claim.size, group.owners);
+    std::map<std::size_t, ClaimUser> here;
+    for (const ClaimUser& user : claim.users) {
+        here.emplace(user.job, user);
+    }
+    for (const auto& [job, all] : group.all) {
+        const auto [entry, is_remote] = here.try_emplace(job, all);
+        ClaimUser& user = entry->second;
+        user.own_rate = is_remote ? 0 : user.rate;
+        user.lacking = is_remote ? 0 : lacking;
+        user.owners = group.owners;
+        user.rate = all.rate / static_cast<double>(group.owners);
+        user.ahead = part_of(user.ahead, group.owners);
+        user.uneven =
+            uneven_bytes(part, table.jobs[job].demand->datasets[user.dataset].sample_bytes);
+        if (is_remote) {
+            user.remote = true;
+            user.minimum = Bytes::zero();
+            user.fixed = Bytes::zero();
+            user.wanted = std::min(user.wanted, part + user.uneven);
+        }
+    }
+    claim.users.clear();
+    for (auto& entry : here) {
+        claim.users.push_back(std::move(entry.second));
+    }
+}
+
+bool is_windowed(const ClaimTable& table, const ClaimUser& user) {
+    const Demand& demand = *table.jobs[user.job].demand;
+    return !user.remote && demand.datasets[user.dataset].access.kind == AccessKind::kWindowed;
+}
+
+}  // namespace
+
+void share_fetches(const ClaimTable& table, ClaimsByPlace& claims) {
+    for (auto& entry : claims) {
+        double fastest = kRateMin;
+        double sum = 0;
+        for (const ClaimUser& user : entry.second.users) {
+            fastest = std::max(fastest, is_windowed(table, user) ? user.rate : 0);
+            sum += is_windowed(table, user) ? std::max(user.rate, kRateMin) : 0;
+        }
+        for (ClaimUser& user : entry.second.users) {
+            user.fetched = is_windowed(table, user) ? fastest / sum : 1;
+        }
+    }
+}
+
+void pool_peers(const AllocationView& view, const ClaimTable& table, ClaimsByPlace& claims) {
+    for (const PeerNodes& peers : view.peers) {
+        const Group group = find_group(peers, table, claims);
+        if (group.owners < 2) {
+            continue;
+        }
+        for (Claim* claim : group.claims) {
+            take_part(table, group, lacking_without(group, table, *claim), *claim);
+        }
+    }
+}
+
+}  // namespace stoker::control

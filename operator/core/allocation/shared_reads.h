@@ -1,0 +1,25 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "operator/core/allocation/claim_table.h"
+
+// Reads of one dataset that jobs and nodes share. Private to claim_table.cc. Pure.
+namespace stoker::control {
+
+using ClaimsByPlace = std::map<std::pair<std::size_t, std::string>, Claim>;  // by node, uid
+
+// Windowed jobs with the same dataset and node share each fetch: a byte that is not resident is
+// fetched once per epoch of the fastest of them. Jobs on other nodes do not take part.
+void share_fetches(const ClaimTable& table, ClaimsByPlace& claims);
+
+// Nodes that fetch a dataset from each other (view.peers) hold one pool: each claim is on the part of
+// the dataset that its node owns, and has the reads of that part by all jobs on these nodes. Jobs
+// without a pod on the node become its users with `remote`. Needs the table's nodes and jobs, and the
+// users of each claim by job; keeps that order. Groups of one node, and unknown nodes, change
+// nothing.
+void pool_peers(const AllocationView& view, const ClaimTable& table, ClaimsByPlace& claims);
+
+}  // namespace stoker::control

@@ -1,0 +1,196 @@
+#include "operator/core/view/peer_book.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "operator/core/view/guests.h"
+#include "operator/core/view/totals.h"
+
+namespace stoker::control {
+
+namespace {
+
+bool is_own(const JobUse& use, const ResolvedDataset& dataset) {
+    return !is_guest(use, dataset);
+}
+
+bool is_live(const Pod& pod) {
+    return !has_ended(pod);
+}
+
+// nullptr: the job has no such pod, or it has ended. Valid as long as `use`.
+const Pod* find_live_pod(const JobUse& use, const ObjectKey& key) {
+    const auto found = std::ranges::find_if(
+        use.pods, [&](const Pod& pod) { return pod.meta.key() == key && is_live(pod); });
+    return found == use.pods.end() ? nullptr : &*found;
+}
+
+bool mounts(const Pod& pod, const ResolvedDataset& dataset) {
+    return std::ranges::find(pod.node_directories, dataset.ns + "/" + dataset.uid) !=
+           pod.node_directories.end();
+}
+
+// So many connections that failed, without one sample, are no accident. Two nodes need about 90 s for
+// them if the network drops their packets (PeerFetches::kRestMax, kConnectMax).
+constexpr std::uint64_t kConnectFailuresMin = 10;
+
+// Adds what one sidecar says on its job's own datasets.
+void add_report(
+    const JobUse& use, const SidecarReport& report, std::uint64_t version_max, PeerView& view) {
+    for (const DatasetReport& told : report.datasets) {
+        const bool is_ours =
+            std::ranges::any_of(use.datasets.datasets, [&](const ResolvedDataset& dataset) {
+                return dataset.uid == told.dataset_uid && is_own(use, dataset);
+            });
+        if (!is_ours) {
+            continue;
+        }
+        PeerView::DatasetPeers& peers = view.datasets[told.dataset_uid];
+        if (told.peer_group_version <= version_max) {
+            peers.version = std::max(peers.version, told.peer_group_version);
+        }
+        if (told.leader && !told.peer_address.empty()) {
+            peers.leaders.push_back(
+                {{report.namespace_name, report.pod},
+                 {report.node, told.peer_address, told.peer_generation},
+                 report.attached});
+        }
+    }
+}
+
+}  // namespace
+
+PeerView find_peers(const ClusterView& cluster, std::uint64_t version_max) {
+    PeerView view;
+    std::map<std::pair<ObjectKey, std::string>, const JobUse*> users;  // by key and uid
+    for (const JobUse& use : cluster.jobs) {
+        users[{use.job.meta.key(), use.job.meta.uid}] = &use;
+        for (const ResolvedDataset& dataset : use.datasets.datasets) {
+            if (is_own(use, dataset)) {
+                view.datasets[dataset.uid].shared = dataset.peers;
+            }
+        }
+        for (const Pod& pod : use.pods) {
+            if (is_live(pod)) {
+                view.pods.insert(pod.meta.key());
+            }
+        }
+    }
+    for (const SidecarReport& report : cluster.reports) {
+        const ObjectKey job{report.namespace_name, report.training_job};
+        const auto user = users.find({job, report.training_job_uid});
+        if (user != users.end() && view.pods.contains({report.namespace_name, report.pod})) {
+            add_report(*user->second, report, version_max, view);
+        }
+    }
+    return view;
+}
+
+std::vector<std::string> peer_uris_of(const ClusterView& cluster, const ObjectKey& key) {
+    std::set<std::string> uris;
+    for (const JobUse& use : cluster.jobs) {
+        const Pod* const pod = find_live_pod(use, key);
+        if (pod == nullptr) {
+            continue;
+        }
+        for (const ResolvedDataset& dataset : use.datasets.datasets) {
+            if (dataset.peers && dataset.ns == key.ns && mounts(*pod, dataset)) {
+                uris.insert(
+                    fmt::format("stoker://namespace/{}/dataset/{}", dataset.ns, dataset.uid));
+            }
+        }
+    }
+    return {uris.begin(), uris.end()};
+}
+
+std::set<std::string> cut_off_nodes(
+    const std::string& dataset_uid, const std::vector<SidecarReport>& reports, const Moment& now) {
+    std::set<std::string> nodes;
+    for (const SidecarReport& report : reports) {
+        const bool is_cut_off = std::ranges::any_of(report.datasets, [&](const auto& dataset) {
+            return dataset.dataset_uid == dataset_uid && dataset.peer_samples == 0 &&
+                   dataset.peer_connect_failures >= kConnectFailuresMin;
+        });
+        if (is_cut_off && is_fresh(report, now)) {
+            nodes.insert(report.node);
+        }
+    }
+    return nodes;
+}
+
+std::vector<PeerNodes> planned_peers(
+    const std::map<std::string, PeerGroup>& groups,
+    const std::vector<SidecarReport>& reports,
+    const Moment& now) {
+    std::vector<PeerNodes> result;
+    for (const auto& [uid, group] : groups) {
+        if (group.members.size() < 2 || !cut_off_nodes(uid, reports, now).empty()) {
+            continue;
+        }
+        result.push_back({uid, {}});
+        for (const PeerMember& member : group.members) {
+            result.back().nodes.push_back(member.node);
+        }
+    }
+    return result;
+}
+
+PeerBook::Seats PeerBook::seat(
+    const Seats& before,
+    const std::vector<PeerLeader>& leaders,
+    const std::set<ObjectKey>& pods,
+    TimePoint now) {
+    Seats after;
+    for (const PeerLeader& leader : leaders) {
+        if (!leader.attached) {
+            continue;
+        }
+        Seat& seat = after[leader.member.node];
+        if (std::tie(leader.member.generation, leader.pod) >=
+            std::tie(seat.member.generation, seat.pod)) {
+            seat = {leader.member, leader.pod, now};
+        }
+    }
+    for (const auto& [node, seat] : before) {
+        if (pods.contains(seat.pod) && now - seat.seen < kKeepLost) {
+            after.emplace(node, seat);  // unless another leads there
+        }
+    }
+    return after;
+}
+
+bool PeerBook::has_begun(bool settled, TimePoint now) {
+    first_call_ = first_call_.value_or(now);
+    begun_ = begun_ || settled || now - *first_call_ >= kKeepLost;
+    return begun_;
+}
+
+std::set<std::string> PeerBook::observe(const PeerView& view, bool settled, TimePoint now) {
+    if (!has_begun(settled, now)) {
+        return {};
+    }
+    std::set<std::string> changed;
+    const auto is_unused = [&](const auto& entry) { return !view.datasets.contains(entry.first); };
+    std::erase_if(seats_, is_unused);
+    std::erase_if(groups_, is_unused);
+    for (const auto& [uid, dataset] : view.datasets) {
+        Seats& seats = seats_[uid];
+        seats = dataset.shared ? seat(seats, dataset.leaders, view.pods, now) : Seats{};
+        std::vector<PeerMember> members;
+        for (const auto& [node, seat] : seats) {
+            members.push_back(seat.member);
+        }
+        const auto known = groups_.find(uid);
+        if (known == groups_.end() ? !members.empty() : known->second.members != members) {
+            PeerGroup& group = groups_[uid];
+            const std::uint64_t beyond = std::max(group.version, dataset.version) + 1;
+            group = {uid, std::max(next_version_++, beyond), std::move(members)};
+            changed.insert(uid);
+        }
+    }
+    return changed;
+}
+
+}  // namespace stoker::control

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "operator/core/view/cluster_view.h"
+
+// Groups of peers: the leaders that share one dataset's samples (docs/adr/0016-peers.md). Pure.
+namespace stoker::control {
+
+// A sidecar that leads one of a dataset's node directories and accepts peers, by its last report.
+struct PeerLeader {
+    ObjectKey pod;
+    PeerMember member;
+    bool attached = false;  // its stream is open now
+
+    bool operator==(const PeerLeader&) const = default;
+};
+
+// The leaders of each dataset and the users' pods, from the cluster's state at one moment.
+struct PeerView {
+    struct DatasetPeers {
+        bool shared = false;              // its samples may go from node to node
+        std::uint64_t version = 0;        // the highest that a sidecar has
+        std::vector<PeerLeader> leaders;  // several on one node while one replaces another
+    };
+
+    std::map<std::string, DatasetPeers> datasets;  // by uid: those that a job or a filler uses
+    std::set<ObjectKey> pods;                      // of the users, that have not ended
+};
+
+// Takes only sidecars of the Dataset's own namespace: guests never lead. `version_max`: the highest
+// group version that an operator can have sent; a report of a higher one is wrong and does not count.
+PeerView find_peers(
+    const ClusterView& cluster,
+    std::uint64_t version_max = std::numeric_limits<std::int64_t>::max());
+
+// The URIs that a pod's peer certificate may carry: one for each dataset of the pod's namespace that
+// its job reads, that the pod mounts, and whose samples may be shared. A pod that was made before a
+// user replaced the Dataset mounts the older one, which has no group. Jobs, pods and datasets are
+// those of the API server. Empty: none, or the pod is not known.
+std::vector<std::string> peer_uris_of(const ClusterView& cluster, const ObjectKey& key);
+
+// Nodes many of whose leader's connections to other nodes failed, and which have never got one of the
+// dataset's samples from them.
+std::set<std::string> cut_off_nodes(
+    const std::string& dataset_uid, const std::vector<SidecarReport>& reports, const Moment& now);
+
+// The planner's view of the groups: those of at least two nodes. A dataset with a node that is cut
+// off is left out, because it then takes more from the origin than the planner would count.
+std::vector<PeerNodes> planned_peers(
+    const std::map<std::string, PeerGroup>& groups,
+    const std::vector<SidecarReport>& reports,
+    const Moment& now);
+
+// The group of every dataset over time. A member that is seen leading no more stays for kKeepLost,
+// unless its pod is gone or another sidecar leads on its node: a broken stream and a restarted
+// sidecar do not move samples between the nodes.
+class PeerBook {
+public:
+    static constexpr Duration kKeepLost = std::chrono::seconds{30};
+
+    // `first_version`: should be higher than the versions of earlier operators; a version that a
+    // sidecar has is exceeded in any case.
+    explicit PeerBook(std::uint64_t first_version)
+        : next_version_(first_version) {}
+
+    // Returns the uids of the datasets whose group changed. `settled`: all leaders have reported.
+    // Until then, and at most for kKeepLost after the first call, no group changes: sidecars keep
+    // those of the operator before.
+    std::set<std::string> observe(const PeerView& view, bool settled, TimePoint now);
+
+    // By dataset uid. Groups without a member are listed, too: they end an older group.
+    [[nodiscard]] const std::map<std::string, PeerGroup>& groups() const { return groups_; }
+
+private:
+    struct Seat {
+        PeerMember member;
+        ObjectKey pod;
+        TimePoint seen{};  // leading and attached
+    };
+
+    using Seats = std::map<std::string, Seat>;  // by node
+
+    // The seats that follow `before`, by what `leaders` say now.
+    static Seats seat(
+        const Seats& before,
+        const std::vector<PeerLeader>& leaders,
+        const std::set<ObjectKey>& pods,
+        TimePoint now);
+    // Whether groups may change: all leaders have reported, or enough time has passed.
+    bool has_begun(bool settled, TimePoint now);
+
+    std::uint64_t next_version_;
+    std::optional<TimePoint> first_call_;
+    bool begun_ = false;
+    std::map<std::string, Seats> seats_;       // by dataset uid
+    std::map<std::string, PeerGroup> groups_;  // by dataset uid
+};
+
+}  // namespace stoker::control
