@@ -8,7 +8,7 @@ from harness.jobs import FULL
 pytestmark = pytest.mark.two_nodes
 
 
-def test_ranks_on_two_nodes_keep_what_their_node_read(namespace, kube, origin):
+def test_ranks_on_two_nodes_keep_what_they_read(namespace, kube, origin):
     namespace.apply(jobs.dataset())
     mark = origin.mark()
     pods = namespace.start("wide", ["--epochs", 3, "--hold", "3:0"], ranks=2, on=None, spread=True, cache={
@@ -21,7 +21,9 @@ def test_ranks_on_two_nodes_keep_what_their_node_read(namespace, kube, origin):
     for first, second in zip(*[namespace.epochs(pod) for pod in pods]):
         assert first["distinct"] + second["distinct"] == origins.SAMPLES
     assert {place["node"] for place in status["placements"]} == nodes
-    assert origin.since(mark).gets == status["cachedSamples"], "each node fetched each of its samples once"
+    assert status["cachedSamples"] >= origins.SAMPLES
+    fetched_twice = status["peers"]["hedges"] + status["peers"]["failures"]
+    assert origin.since(mark).gets <= origins.SAMPLES + fetched_twice, "the nodes fetched each sample once, together"
     for pod in pods:
         namespace.go(pod, "3:0")
     namespace.wait_complete("wide")

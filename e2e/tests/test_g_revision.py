@@ -15,9 +15,9 @@ def text(seed, size=3000):
     return random.Random(seed).randbytes(size)
 
 
-def fill(namespace, bucket):
+def fill(namespace, bucket, **spec):
     bucket.put({f"0/{number:02}.bin": text(number) for number in range(COUNT)})
-    namespace.apply(jobs.dataset("changing", f"s3://{bucket.name}"))
+    namespace.apply(jobs.dataset("changing", f"s3://{bucket.name}", **spec))
 
 
 def read(name, args, **spec):
@@ -26,7 +26,8 @@ def read(name, args, **spec):
 
 @pytest.mark.two_nodes
 def test_ranks_with_different_revisions_restart_with_the_new_one(namespace, bucket):
-    fill(namespace, bucket)
+    # With peers the other node would take the listing in use.
+    fill(namespace, bucket, peers="Off")
     # A running job keeps one node's directory at the old listing.
     namespace.apply(read("keeper", ["--hold", "0:0"], on=namespace.home))
     keeper = namespace.pod("keeper")["metadata"]["name"]

@@ -16,8 +16,8 @@ def entry(row, change, interval, noise=0.4):
     return {**made, "bar": page.bar_of(made, noise)}
 
 
-def test_every_row_has_a_bar_but_exact_and_the_one_that_defines_the_noise():
-    assert [row for row in train.ROWS if entry(row, 0, 0)["bar"] is None] == [page.EXACT, page.NOISE]
+def test_the_rows_without_a_bar_are_exact_the_noise_and_more_replication_than_the_default():
+    assert [row for row in train.ROWS if entry(row, 0, 0)["bar"] is None] == [page.EXACT, page.NOISE, "replicate, r = 3"]
 
 
 @pytest.mark.parametrize("change, interval, expected", [

@@ -141,6 +141,18 @@ TEST_F(SidecarFaults, FetchesASampleAgainWhoseBytesDoNotMatchTheStoredChecksum) 
     EXPECT_EQ(client.get(5).value(), data.payload(domain::SampleId{5}));
 }
 
+TEST_F(SidecarFaults, RefusesASampleWhoseBytesNeverMatchTheStoredChecksum) {
+    start();
+    SampleClient client = connect();
+    origin->damage(std::string{data.manifest().sample(domain::SampleId{5}).key}, 1'000'000);
+    const auto fetched = client.fetch({4, 5, 6});
+    ASSERT_TRUE(fetched.has_value());
+    EXPECT_EQ(
+        fetched->statuses,
+        (std::vector{FetchStatus::kReady, FetchStatus::kOriginError, FetchStatus::kReady}));
+    EXPECT_EQ(origin->fetches_of(domain::SampleId{5}), FakeOrigin::kAttemptsMax + 1);
+}
+
 TEST_F(SidecarFaults, ExplainsAnEmptyDatasetAndAMissingETag) {
     start();
     ASSERT_TRUE(

@@ -14,6 +14,7 @@
 #include "sidecar/device/posix_device.h"
 #include "tests/support/dataset.h"
 #include "tests/support/fake_origin.h"
+#include "tests/support/poll.h"
 #include "tests/support/running_sidecar.h"
 #include "tests/support/sample_client.h"
 #include "tests/support/temp_folder.h"
@@ -80,20 +81,6 @@ protected:
             ASSERT_EQ(*bytes, data.payload(domain::SampleId{id})) << "sample " << id;
             client.consumed(epoch, {id});
         }
-    }
-
-    // Polls the leader until `condition` holds; fails after a generous limit.
-    template <class Condition>
-    [[nodiscard]] bool eventually(Condition condition) const {
-        const SystemClock clock;
-        const TimePoint end = clock.now() + std::chrono::seconds{20};
-        while (clock.now() < end) {
-            if (condition()) {
-                return true;
-            }
-            std::this_thread::yield();
-        }
-        return false;
     }
 
     [[nodiscard]] sidecar::LeaderStatus status() const {

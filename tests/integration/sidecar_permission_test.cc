@@ -72,5 +72,15 @@ TEST_F(SidecarPermission, ALeaderWithARevokedKeyReleasesTheLead) {
     EXPECT_EQ(first_report().origin_bytes_read, before.origin_bytes_read);
 }
 
+TEST_F(SidecarPermission, OneRefusedRequestForManySamplesKeepsTheLead) {
+    start_both();
+    origin->share_requests();
+    SampleClient client = connect(1);
+    origin->fail_with(kRefusal);
+    const auto fetched = client.fetch({50, 51, 52, 53, 54, 55, 56, 57, 58, 59});
+    EXPECT_EQ(first_report().origin_requests, 1U);
+    EXPECT_EQ(first_role(), sidecar::Role::kLeading);
+}
+
 }  // namespace
 }  // namespace stoker::test

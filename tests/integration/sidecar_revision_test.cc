@@ -61,6 +61,13 @@ protected:
             [](sidecar::Sidecar& sidecar) { return sidecar.nodes()[0]->read_revision(); });
     }
 
+    static std::optional<domain::ManifestMarks> followed_marks(RunningSidecar& on) {
+        return on.ask([](sidecar::Sidecar& sidecar) {
+            const auto* marks = sidecar.nodes()[0]->followed_marks();
+            return marks == nullptr ? std::nullopt : std::optional{*marks};
+        });
+    }
+
     static std::optional<control::OriginChange> change(RunningSidecar& on) {
         return on.ask(
             [](sidecar::Sidecar& sidecar) { return sidecar.nodes()[0]->origin_change(); });
@@ -140,6 +147,8 @@ TEST_F(SidecarRevision, ALeaderOfAnotherJobKeepsItsRevision) {
     auto trainer = begin(second_config.socket_path, 9);
     ASSERT_TRUE(eventually([&] { return read_revision(*second).has_value(); }));
     EXPECT_TRUE(waits(trainer));
+    ASSERT_TRUE(eventually([&] { return followed_marks(*second).has_value(); }));
+    EXPECT_EQ(followed_marks(*second), pin_of_data().marks);
     pin(*second, pin_of(overwritten()));
     ASSERT_TRUE(eventually([&] { return change(*second).has_value(); }));
     EXPECT_EQ(change(*second)->key, changed_key());

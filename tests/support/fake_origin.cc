@@ -61,6 +61,18 @@ void FakeOrigin::fetch(OriginFetch request, std::function<void(Result<OriginByte
     wake_.notify_one();
 }
 
+void FakeOrigin::fetch_together(std::vector<sidecar::OriginRequest> requests) {
+    std::uint32_t failed_requests = 1;
+    for (sidecar::OriginRequest& request : requests) {
+        fetch(
+            std::move(request.fetch),
+            [done = std::move(request.done), failed_requests](Result<OriginBytes> bytes) {
+                done({std::move(bytes), failed_requests});
+            });
+        failed_requests = shares_ ? 0 : 1;
+    }
+}
+
 void FakeOrigin::fail_with(std::optional<Error> error) {
     const std::lock_guard lock{mutex_};
     failure_ = std::move(error);
@@ -140,6 +152,9 @@ Result<OriginBytes> FakeOrigin::answer(const OriginFetch& request) {
     OriginBytes bytes{dataset_.payload(domain::SampleId{id->second}), {}};
     bytes.attempts = request.attempts + 1;
     if (const auto bad = damaged_.find(request.key); bad != damaged_.end()) {
+        if (request.attempts >= kAttemptsMax) {
+            return fail(ErrorCode::kCorruption, request.key + " does not match its checksum");
+        }
         const bool wrong = bad->second > 0;
         bad->second -= wrong ? 1 : 0;
         bytes.stored_crc32c = crc32c(bytes.payload) + (wrong ? 1 : 0);

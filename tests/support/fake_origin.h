@@ -41,13 +41,20 @@ public:
     void fetch(sidecar::OriginFetch request, std::function<void(Result<sidecar::OriginBytes>)> done)
         override;
 
+    // As fetch() for each of them; after share_requests() as one request, whose failure counts once.
+    void fetch_together(std::vector<sidecar::OriginRequest> requests) override;
+
+    void share_requests() { shares_ = true; }
+
     // Every listing and fetch fails with this until it is reset.
     void fail_with(std::optional<Error> error);
 
     // Fetches of this key fail with this.
     void fail_key(const std::string& key, const Error& error);
 
-    // The next `times` fetches of this key tell a stored checksum that their bytes do not have.
+    // The next `times` fetches of this key tell a stored checksum that their bytes do not have. As
+    // S3Origin, it fails a fetch with kAttemptsMax such attempts before it.
+    static constexpr std::uint32_t kAttemptsMax = 8;
     void damage(const std::string& key, std::uint32_t times);
 
     // Duration of each fetch; fetches run one after the other.
@@ -85,6 +92,7 @@ private:
     const Dataset& dataset_;
     std::map<std::string, std::uint64_t> ids_;
     std::atomic<bool> has_key_{true};
+    std::atomic<bool> shares_{false};
     std::atomic<Duration::rep> delay_ns_{0};
     std::atomic<Duration::rep> latency_ns_{0};
     std::atomic<std::uint64_t> listings_{0};

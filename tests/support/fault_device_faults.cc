@@ -1,5 +1,6 @@
 // The fault injection of FaultDevice.
 #include <algorithm>
+#include <cstring>
 
 #include "common/base/check.h"
 #include "tests/support/fault_device.h"
@@ -62,8 +63,9 @@ void FaultDevice::lose_unsynced_bytes(Inode& inode) {
     std::vector<std::byte> left(size);  // a block that was never written reads as zeroes
     for (std::uint64_t at = 0; at < size; at += kBlockBytes) {
         const auto& source = luck_.below(2) == 0 ? durable : live;
-        for (std::uint64_t i = at; i < std::min(at + kBlockBytes, size) && i < source.size(); ++i) {
-            left[i] = source[i];
+        const std::uint64_t end = std::min({at + kBlockBytes, size, source.size()});
+        if (at < end) {
+            std::memcpy(left.data() + at, source.data() + at, end - at);
         }
     }
     durable = std::move(left);

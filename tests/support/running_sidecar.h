@@ -10,19 +10,23 @@
 #include "common/runtime/event_loop.h"
 #include "sidecar/config/sidecar_config.h"
 #include "sidecar/device/device.h"
+#include "sidecar/peers/peer_network.h"
 #include "sidecar/service/sidecar.h"
 
 namespace stoker::test {
 
 // A Sidecar on its own loop and thread. The constructor returns when it listens; the destructor stops
-// it as SIGTERM does. `device` and the factory's objects must outlive it.
+// it as SIGTERM does. `make_peers` makes its peer network. `device` and the factory's objects must outlive it.
 class RunningSidecar {
 public:
+    using MakePeers = std::function<std::unique_ptr<sidecar::PeerNetwork>(EventLoop&)>;
+
     RunningSidecar(
         sidecar::SidecarConfig config,
         sidecar::Device& device,
         sidecar::OriginFactory make_origin,
-        std::string boot_id = "boot-1");
+        std::string boot_id = "boot-1",
+        const MakePeers& make_peers = {});
     RunningSidecar(const RunningSidecar&) = delete;
     RunningSidecar& operator=(const RunningSidecar&) = delete;
     ~RunningSidecar();
@@ -41,6 +45,7 @@ private:
     SystemClock clock_;
     EventLoop loop_{clock_};
     sidecar::SidecarConfig config_;
+    std::unique_ptr<sidecar::PeerNetwork> peers_;  // nullptr: none
     std::unique_ptr<sidecar::Sidecar> sidecar_;
     std::thread thread_;
 };

@@ -63,6 +63,7 @@ void ControlWorld::check() {
     check_memory();
     check_jobs();
     check_pins();
+    check_groups();
     schedule_.run_in(seconds{1}, [this] { check(); });
 }
 
@@ -85,8 +86,8 @@ bool ControlWorld::is_behind(ControlOperator& process) const {
     return !present;
 }
 
-// What the operators know. One that has not planned yet knows what the one before knew: it grants
-// nothing.
+// Notes the bytes that the operators know of. An operator that has not planned yet grants nothing, so
+// its predecessor's knowledge counts until then.
 void ControlWorld::note_knowledge() {
     const auto nodes = std::ranges::count_if(
         cluster_->nodes(), [](const auto& it) { return !it.second.is_removed; });
@@ -135,6 +136,8 @@ ControlWorld::Uses ControlWorld::uses() {
             }
             const Bytes granted =
                 directory.leader == nullptr ? Bytes{} : directory.leader->granted(uid);
+            const Bytes last =
+                directory.leader == nullptr ? Bytes{} : directory.leader->last_grant(uid);
             const auto known = known_.find({name, uid});
             const Bytes possible = std::max(
                 {counted(name, uid, directory),
@@ -142,7 +145,7 @@ ControlWorld::Uses ControlWorld::uses() {
                  known == known_.end() ? Bytes{} : known->second.outstanding});
             for (Use* use : {&result.by_namespace[directory.ns], &result.by_node[name]}) {
                 use->possible += possible;
-                use->actual += std::max(directory.resident, granted);
+                use->actual += std::max({directory.resident, granted, last});
             }
         }
     }
@@ -151,7 +154,9 @@ ControlWorld::Uses ControlWorld::uses() {
 
 namespace {
 
-// Bytes and grants from before a limit fell may stay, so only a rise counts.
+// Bytes and grants from before a limit fell may stay, so only a rise counts. A grant that expires
+// is no room for others: its sidecar still reports it, so an operator counts it and may renew it.
+// So `actual` counts it until another one replaces it.
 bool rises(const auto& before, const auto& now, const std::string& name) {
     const auto was = before.find(name);
     const auto is = now.find(name);
@@ -387,7 +392,8 @@ std::string ControlWorld::unrest() {
             return "pod " + key.name + " of a deleted TrainingJob";
         }
     }
-    return grant_unrest();
+    std::string words = grant_unrest();
+    return words.empty() ? peer_unrest() : words;
 }
 
 }  // namespace stoker::world

@@ -27,6 +27,13 @@ control::ManagerSettings manager_settings() {
     settings.job.sidecar_image = "stoker-sidecar:world";
     settings.job.control_address = "stoker-control:9443";
     settings.control_ca = [] { return std::string{"CA"}; };
+    settings.issue_peer = [](const std::string&, const std::vector<std::string>& uris) {
+        std::string all;
+        for (const std::string& uri : uris) {
+            all += uri + "\n";
+        }
+        return control::PeerCertificate{all, "CA", 3600};
+    };
     settings.grant_seconds = ControlOperator::kGrantSeconds;
     return settings;
 }
@@ -50,8 +57,8 @@ ControlOperator::ControlOperator(
       events_(transport_, {}, clock, seed + 1),
       manager_(std::make_unique<control::Manager>(
           control::Manager::Parts{cache_, client_, events_, clock}, manager_settings())),
-      settings_(std::make_unique<control::SessionSettings>(
-          control::SessionSettings{manager_->registry(), clock, seconds{10}, kReportsPerStep})),
+      settings_(std::make_unique<control::SessionSettings>(control::SessionSettings{
+          manager_->registry(), clock, seconds{10}, kReportsPerStep, true})),
       self_(std::make_shared<ControlOperator*>(this)) {
     manager_->for_each([this](control::Reconciler& reconciler) {
         queues_.push_back({&reconciler, {}});

@@ -72,7 +72,7 @@ void ControlCluster::start_sidecar(Pod& pod) {
         if (name == "POD_NAMESPACE") {
             return pod.key.ns;
         }
-        if (name == "POD_NAME") {
+        if (name == "POD_NAME" || name == "POD_IP") {
             return pod.key.name;
         }
         if (name == "NODE_NAME") {

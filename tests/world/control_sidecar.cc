@@ -42,7 +42,8 @@ ControlSidecar::ControlSidecar(
       wait_share_(schedule.luck().unit()),
       self_(std::make_shared<ControlSidecar*>(this)) {
     for (const sidecar::DatasetConfig& dataset : config_.datasets) {
-        datasets_.push_back({dataset.uid, dataset.name, dataset.guest, dataset.pinned});
+        datasets_.push_back(
+            {dataset.uid, dataset.name, dataset.guest, dataset.pinned, dataset.peers});
     }
     in(schedule_.draw_scale(milliseconds{1}, seconds{1}), &ControlSidecar::dial);
     in(kWorkEvery, &ControlSidecar::work);
@@ -77,6 +78,18 @@ sidecar::LinkCallbacks ControlSidecar::callbacks() {
             }
         }
     };
+    callbacks.peers = [this](const control::PeerGroup& group) {
+        for (Dataset& dataset : datasets_) {
+            if (dataset.uid == group.dataset_uid) {
+                world_.on_group(*this, group);
+                dataset.group = group;
+            }
+        }
+    };
+    callbacks.peer_request = [this] { return "request of " + config_.job.pod; };
+    callbacks.peer_certificate = [this](const control::PeerCertificate& certificate) {
+        world_.on_certificate(*this, certificate.chain);
+    };
     return callbacks;
 }
 
@@ -104,7 +117,7 @@ void ControlSidecar::dial() {
 }
 
 void ControlSidecar::on_orders(const control::v1::OperatorMessage& message) {
-    link_.on_message(message);
+    link_.on_message(message, schedule_.now());
 }
 
 void ControlSidecar::on_stream_end() {
@@ -118,7 +131,7 @@ void ControlSidecar::send_report() {
         in(milliseconds{100}, &ControlSidecar::send_report);
         return;
     }
-    const sidecar::LinkSession::Outgoing next = link_.next_report();
+    const sidecar::LinkSession::Outgoing next = link_.next_message(schedule_.now());
     stream_->send(next.message);
     if (schedule_.draw_chance(world_.doubled())) {
         stream_->send(next.message);
@@ -154,6 +167,11 @@ Bytes ControlSidecar::granted(const std::string& uid) const {
     return most;
 }
 
+Bytes ControlSidecar::last_grant(const std::string& uid) const {
+    const auto found = std::ranges::find(datasets_, uid, &Dataset::uid);
+    return found == datasets_.end() || found->granted.is_unlimited() ? Bytes{} : found->granted;
+}
+
 void ControlSidecar::work() {
     for (Dataset& dataset : datasets_) {
         fill(dataset);
@@ -169,6 +187,8 @@ void ControlSidecar::open(const Dataset& dataset, NodeDirectory& directory) {
     directory.leader = this;
     directory.led_since = schedule_.now();
     opens_at_ = schedule_.now() + schedule_.draw_scale(milliseconds{10}, seconds{20});
+    directory.generation = static_cast<std::uint64_t>(schedule_.now().time_since_epoch().count());
+    directory.led_until[directory.generation] = schedule_.now();
     const std::string& job = config_.job.attempt_uid;
     if (directory.revision == 0 || job.empty() || directory.listed_for != job) {
         directory.revision = world_.revision_of(dataset.uid);
@@ -215,6 +235,10 @@ control::DatasetReport ControlSidecar::report(const Dataset& dataset) {
     report.manifest_state =
         counted ? control::ManifestState::kReady : control::ManifestState::kListing;
     report.granted_bytes = dataset.granted;
+    if (report.leader && dataset.peers) {
+        report.peer_address = config_.peers.address;
+        report.peer_generation = found->second.generation;
+    }
     if (counted) {
         report.objects_listed = report.samples = found->second.total.count() / kSampleBytes;
         report.total_bytes = found->second.total;

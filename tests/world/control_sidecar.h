@@ -24,9 +24,11 @@ struct NodeDirectory {
     Bytes total{};  // of the dataset
     ControlSidecar* leader = nullptr;
     TimePoint led_since{};
-    TimePoint changed_at{};      // `resident` has its value since then
-    std::uint64_t revision = 0;  // that its leader has listed; 0: none yet
-    std::string listed_for;      // uid of the batch/v1 Job whose pods keep this revision
+    TimePoint changed_at{};        // `resident` has its value since then
+    std::uint64_t revision = 0;    // that its leader has listed; 0: none yet
+    std::string listed_for;        // uid of the batch/v1 Job whose pods keep this revision
+    std::uint64_t generation = 0;  // of its last leader
+    std::map<std::uint64_t, TimePoint> led_until{};  // by generation: when it last led
 };
 
 // A node of the world, with its disk.
@@ -45,6 +47,9 @@ struct SidecarWorld {
     std::function<double()> doubled;
     // The revision that a listing of the dataset's origin finds now.
     std::function<std::uint64_t(const std::string& uid)> revision_of;
+    // A sidecar has got a group, or a certificate (its URIs).
+    std::function<void(ControlSidecar& sidecar, const control::PeerGroup& group)> on_group;
+    std::function<void(ControlSidecar& sidecar, const std::string& uris)> on_certificate;
 };
 
 // One sidecar: the product's LinkSession, with a model of the engine behind it: it fills a dataset
@@ -58,10 +63,12 @@ public:
         std::string name;
         bool guest = false;
         bool pinned = false;
+        bool peers = false;
         std::uint64_t pin = 0;               // revision; 0: no pin yet
         Bytes granted = Bytes::unlimited();  // unlimited: no grant since the start
         TimePoint granted_until{};
         std::uint64_t origin_bytes = 0;
+        control::PeerGroup group{};  // the last one
     };
 
     ControlSidecar(
@@ -83,6 +90,9 @@ public:
 
     // Bytes that it may fill the dataset up to, now or with a grant that is on its way.
     [[nodiscard]] Bytes granted(const std::string& uid) const;
+
+    // Bytes of the last grant, which reports tell after it has expired too; zero: no grant yet.
+    [[nodiscard]] Bytes last_grant(const std::string& uid) const;
 
     [[nodiscard]] ControlNode& node() { return node_; }
 

@@ -65,7 +65,7 @@ public:
     [[nodiscard]] bool is_over() const { return session_.expired(); }
 
 private:
-    // What the operator reads: a message, bytes that are none, or the half-close.
+    // One read of the operator: a message, bytes that are no message, or the half-close.
     struct Upward {
         std::optional<control::v1::SidecarMessage> message;
         bool is_end = false;

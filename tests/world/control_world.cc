@@ -39,6 +39,12 @@ ControlWorld::ControlWorld(std::uint64_t seed)
     settings.namespace_of = [known](const std::string& uid) { return known(uid).key.ns; };
     settings.sidecars.dial = [this](ControlSidecar& sidecar) { return dial(sidecar); };
     settings.sidecars.doubled = [this] { return doubled_; };
+    settings.sidecars.on_group = [this](ControlSidecar& sidecar, const auto& group) {
+        check_group(sidecar, group);
+    };
+    settings.sidecars.on_certificate = [this](ControlSidecar& sidecar, const auto& uris) {
+        check_certificate(sidecar, uris);
+    };
     cluster_ = std::make_unique<ControlCluster>(schedule_, api_, std::move(settings));
     cluster_->on_broken = [this](std::string words) { accuse(std::move(words)); };
     make_objects();

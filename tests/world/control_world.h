@@ -57,7 +57,7 @@ private:
 
     using Place = std::pair<std::string, std::string>;  // node, uid of the dataset
 
-    // What the operator's last plan says of a place.
+    // The figures of the operator's last plan for a place.
     struct Known {
         Bytes resident{};
         Bytes outstanding{};  // the largest grant that the sidecar may hold
@@ -66,7 +66,7 @@ private:
     // Bytes of a namespace or on a node.
     struct Use {
         Bytes possible{};  // held, as far as the operator can know, or granted: what is promised
-        Bytes actual{};    // on the disks, or granted
+        Bytes actual{};    // on the disks, or granted; an expired grant counts
     };
 
     struct Uses {
@@ -159,6 +159,12 @@ private:
     [[nodiscard]] std::map<Place, Bytes> granted();
     [[nodiscard]] Bytes counted(
         const std::string& node, const std::string& uid, const NodeDirectory& directory) const;
+
+    // control_peers.cc
+    void check_group(ControlSidecar& sidecar, const control::PeerGroup& group);
+    void check_groups();
+    void check_certificate(ControlSidecar& sidecar, const std::string& uris);
+    [[nodiscard]] std::string peer_unrest();
 
     // control_writes.cc
     void check_write(const ApiWrite& write);

@@ -7,8 +7,8 @@
 #include "tests/support/api_server/target.h"
 #include "tests/world/control_world.h"
 
-// What the operator may write: the status of users' objects, and Jobs and Services of TrainingJobs
-// and Datasets. Checked before the API server executes a request.
+// Checks each write of the operator before the API server executes it: the operator may write the
+// status of users' objects, and Jobs and Services of TrainingJobs and Datasets.
 namespace stoker::world {
 
 namespace kinds = control::kinds;

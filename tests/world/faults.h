@@ -28,8 +28,20 @@ enum class Fault : std::uint8_t {
     kOriginLies,  // answers are not as listed
     kKeyRefused,  // the origin refuses one pod's key
     kGrant,       // the operator grants another number of bytes on one node
+
+    // Between sidecars of different nodes, and what the operator tells them about each other:
+    kLinkCut,         // between two nodes, one way or both: nothing arrives for a while
+    kLinkSlow,        // all links of a node
+    kLinkReset,       // one connection; both ends learn it
+    kLinkHalfOpen,    // one connection; one end learns it only after half a minute
+    kLinkWrongBytes,  // payloads from a node arrive with a wrong byte
+    kPeersRefused,    // new connections to a pod
+    kLeafRefused,     // a pod's certificate has expired, or another authority has signed it
+    kGroupLate,       // groups reach a pod late
+    kGroupLost,       // or not at all until its stream is opened again
+    kGroupOld,        // an older group reaches a pod after the newest
 };
-inline constexpr std::size_t kFaultKinds = 19;
+inline constexpr std::size_t kFaultKinds = 29;
 std::string_view to_string(Fault fault);
 
 // A sidecar's work at the moment of a fault.
@@ -41,8 +53,9 @@ enum class Situation : std::uint8_t {
     kShrinking,   // it serves, with more residents than its grant, or 2 s after a smaller grant
     kBorrowing,   // it serves, and its window has borrowed from the grant
     kRetiring,    // it gives the lead up, and finishes its work
+    kInGroup,     // it serves as one of at least two peers; counted beside one of the others
 };
-inline constexpr std::size_t kSituations = 7;
+inline constexpr std::size_t kSituations = 8;
 std::string_view to_string(Situation situation);
 
 // How often a sidecar was in each situation when a fault of each kind hit it, its node or the origin.

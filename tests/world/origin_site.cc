@@ -79,6 +79,7 @@ std::optional<Error> OriginSite::judge_answer(const std::string& pod) {
 }
 
 Result<std::vector<domain::ListedObject>> OriginSite::list(const std::string& pod) {
+    ++oracle_.counts["listings"];
     if (auto error = judge(pod)) {
         return fail(*std::move(error));
     }

@@ -2,8 +2,7 @@
 // its promises meanwhile; docs/design/simulation.md.
 #include <gtest/gtest.h>
 
-#include "tests/world/seed_tests.h"
-#include "tests/world/world.h"
+#include "tests/world/scenario.h"
 
 namespace stoker::world {
 namespace {
@@ -15,31 +14,6 @@ constexpr std::uint64_t kSamples = 200;
 constexpr std::uint64_t kMost = kSamples * 4 / 5;        // the rest may wait in the window
 constexpr Size kPair{.nodes = 1, .jobs = 1, .pods = 2};  // two ranks of a job on a node
 constexpr Size kTwoJobs{.nodes = 1, .jobs = 2, .pods = 2};
-
-class Scenario : public ::testing::Test {
-protected:
-    World& make(Size size, Script script = {}) {
-        script.lasts = minutes{4};
-        return world_.emplace(first_seed(), size, script);
-    }
-
-    void run_for(Duration time) { ASSERT_EQ(world_->run_for(time), ""); }
-
-    // Every trainer ends its epoch, and every promise is kept.
-    void TearDown() override {
-        if (world_ && !HasFatalFailure()) {
-            const Outcome outcome = world_->run();
-            EXPECT_EQ(outcome.accusation, "") << last_lines(outcome.log, 60);
-        }
-    }
-
-    // The samples that the dataset's leader holds as residents.
-    [[nodiscard]] std::uint64_t residents() const {
-        return world_->status(0).bytes.resident_samples;
-    }
-
-    std::optional<World> world_;
-};
 
 TEST_F(Scenario, TwoJobsFetchEachSampleOnce) {
     World& world = make(kTwoJobs);
@@ -166,6 +140,14 @@ TEST_F(Scenario, LeaderThatMayNotListLetsAnotherLead) {
     EXPECT_EQ(world.leader(0), 1U);
 }
 
+TEST_F(Scenario, FollowersWithGoodKeysAreServedOnceOneOfThemLeads) {
+    World& world = make({.nodes = 1, .jobs = 3, .pods = 3}, {.first_key_is_refused = true});
+    run_for(minutes{2});
+    EXPECT_NE(world.leader(0), 0U);
+    EXPECT_GT(world.epoch(1), 0U);
+    EXPECT_GT(world.epoch(2), 0U);
+}
+
 TEST_F(Scenario, JobsReadAfterAnOutageOfTheOrigin) {
     World& world = make(kPair, {.grant = {}});
     run_for(minutes{1});
@@ -185,6 +167,14 @@ TEST_F(Scenario, GuestReadsWhatTheOwnerFetched) {
     world.strike(Fault::kShutDown, 0);
     run_for(minutes{1});
     EXPECT_EQ(world.leader(0), 0U) << "the guest took no lock";
+}
+
+TEST_F(Scenario, GuestReadsTheOriginWhileTheOwnersKeyIsRefused) {
+    World& world = make(kTwoJobs, {.last_job_is_guest = true, .first_key_is_refused = true});
+    run_for(minutes{2});
+    EXPECT_GT(world.epoch(1), 0U);
+    EXPECT_GT(world.count("samples from the origin"), kSamples);
+    EXPECT_EQ(world.count("fetches"), 0U);
 }
 
 TEST_F(Scenario, GuestWithoutAKeyWaitsForTheOwnersSidecar) {

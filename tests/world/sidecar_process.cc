@@ -25,6 +25,10 @@ SidecarProcess::SidecarProcess(
            },
            [this] { die(); }}) {
     parts_.schedule.set_speaker(this->name());
+    if (parts_.network != nullptr) {
+        peers_ = std::make_unique<VirtualPeers>(
+            *parts_.network, *this, parts_.node, parts_.peer_address);
+    }
     auto started = sidecar::Sidecar::start(
         config_,
         loop(),
@@ -34,7 +38,8 @@ SidecarProcess::SidecarProcess(
          [this](const std::string&, std::size_t count) {
              return std::make_unique<VirtualWorkers>(
                  parts_.schedule, *this, count, parts_.slowest_task, is_dead_);
-         }},
+         },
+         peers_.get()},
         [this](const sidecar::DatasetConfig&) -> Result<std::unique_ptr<sidecar::Origin>> {
             return std::make_unique<SiteOrigin>(
                 parts_.site,
@@ -87,11 +92,24 @@ void SidecarProcess::die() {
     is_dead_ = true;
     stop();
     drop_sockets();
+    if (peers_ != nullptr) {
+        peers_->die(true);
+    }
 }
 
 void SidecarProcess::set_grant(const sidecar::EngineGrant& grant) {
     parts_.schedule.set_speaker(name());
     sidecar_->set_grant(config_.datasets.front().uid, grant, {});
+}
+
+void SidecarProcess::set_group(const control::PeerGroup& group) {
+    parts_.schedule.set_speaker(name());
+    sidecar_->link_callbacks().peers(group);
+}
+
+void SidecarProcess::set_certificate(const control::PeerCertificate& certificate) {
+    parts_.schedule.set_speaker(name());
+    sidecar_->link_callbacks().peer_certificate(certificate);
 }
 
 const sidecar::Leader* SidecarProcess::leader() const {

@@ -9,6 +9,7 @@
 #include "sidecar/service/sidecar.h"
 #include "tests/world/origin_site.h"
 #include "tests/world/process_device.h"
+#include "tests/world/virtual_network.h"
 
 namespace stoker::world {
 
@@ -22,6 +23,8 @@ struct NodeParts {
     std::string node;
     // Whether a leader may know that the sample's bytes are in the node directory.
     std::function<bool(std::uint64_t sample)> is_on_node;
+    VirtualNetwork* network = nullptr;  // nullptr: no peers
+    std::string peer_address{};         // of the process's pod
 };
 
 // One process of the real sidecar: class Sidecar over the node's disk, with the world's time,
@@ -51,6 +54,10 @@ public:
 
     void set_grant(const sidecar::EngineGrant& grant);
 
+    // The operator's messages about peers.
+    void set_group(const control::PeerGroup& group);
+    void set_certificate(const control::PeerCertificate& certificate);
+
     // "leading", "preparing" (the leader), "following", "seeking".
     [[nodiscard]] std::string role() const;
 
@@ -70,6 +77,7 @@ private:
     const sidecar::SidecarConfig& config_;
     ProcessDevice device_;
     bool is_dead_ = false;
+    std::unique_ptr<VirtualPeers> peers_;  // nullptr: none
     std::unique_ptr<sidecar::Sidecar> sidecar_;
     metrics::Registry registry_;
     std::optional<sidecar::Monitor> monitor_;  // nullopt: the sidecar is gone

@@ -30,6 +30,10 @@ void Timeline::on_fault(Duration at, std::string place, std::string_view fault) 
     faults_.push_back({at, std::move(place), std::string{fault}});
 }
 
+void Timeline::on_group(Duration at, std::string_view members) {
+    groups_.emplace_back(at, fmt::format("group    {}", members));
+}
+
 std::vector<std::string> Timeline::nodes() const {
     std::vector<std::string> found;
     for (const Moment& moment : moments) {
@@ -41,7 +45,7 @@ std::vector<std::string> Timeline::nodes() const {
 }
 
 std::string Timeline::text() const {
-    std::vector<std::pair<Duration, std::string>> lines;
+    std::vector<std::pair<Duration, std::string>> lines = groups_;
     std::map<std::string, Moment> last;
     for (const Moment& moment : moments) {
         Moment& before = last[moment.node];
@@ -50,10 +54,12 @@ std::string Timeline::text() const {
             lines.emplace_back(
                 moment.at,
                 fmt::format(
-                    "{:<8} {} leads; before: {} kB fetched, {} kB resident, {} kB in the window",
+                    "{:<8} {} leads; before: {} kB fetched, {} kB from peers, {} kB resident, {} "
+                    "kB in the window",
                     moment.node,
                     who,
                     before.fetched.count() / 1000,
+                    before.from_peers.count() / 1000,
                     before.resident.count() / 1000,
                     before.window.count() / 1000));
         }

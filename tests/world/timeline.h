@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/base/bytes.h"
@@ -17,7 +18,8 @@ struct Moment {
     Bytes grant{};
     Bytes resident{};
     Bytes window{};
-    Bytes fetched{};  // from the origin, since this leader began to lead
+    Bytes fetched{};     // from the origin, since this leader began to lead
+    Bytes from_peers{};  // the same from peers
 };
 
 // The history of a run: leaders, grants, residents, fetches and faults.
@@ -26,7 +28,10 @@ public:
     // `place`: the node's name, or "origin".
     void on_fault(Duration at, std::string place, std::string_view fault);
 
-    // A line for each change of a leader, grant or fault, in the order of time.
+    // The operator has sent another group of peers, with these members.
+    void on_group(Duration at, std::string_view members);
+
+    // A line for each change of a leader, grant or group, and each fault, in the order of time.
     [[nodiscard]] std::string text() const;
 
     // One page with a chart for each node; needs nothing from elsewhere.
@@ -45,6 +50,7 @@ private:
     [[nodiscard]] std::string chart(const std::string& node, double width_s) const;
 
     std::vector<FaultEvent> faults_;
+    std::vector<std::pair<Duration, std::string>> groups_;
 };
 
 }  // namespace stoker::world

@@ -241,8 +241,9 @@ void Trainer::begin_on_sidecar(int tries) {
         begin,
         kPlanTimeout,
         [this, tries, count = link_.attached_count()](const auto& answer) {
-            if (answer && std::holds_alternative<local::Begun>(*answer)) {
+            if (const auto* begun = answer ? std::get_if<local::Begun>(&*answer) : nullptr) {
                 begun_on_ = count;
+                oracle_.counts[fmt::format("losses of rank {}", settings_.rank)] = begun->losses;
                 draw(tries);
                 return;
             }

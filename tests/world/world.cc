@@ -1,7 +1,6 @@
 #include "tests/world/world.h"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -12,7 +11,6 @@ namespace stoker::world {
 
 namespace {
 
-using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
@@ -24,10 +22,12 @@ constexpr std::uint64_t kStepsMax = 20'000'000;
 World::World(std::uint64_t seed, Size size, std::optional<Script> script)
     : seed_(seed),
       script_(std::move(script)),
-      schedule_(seed) {
+      schedule_(seed),
+      peers_chance_(seed ^ 0x7065657273) {
     schedule_.hide(folder_.path());
     schedule_.set_speaker("world");
     make_plan(size);
+    make_peers();
     make_nodes();
     make_jobs();
     make_pods();
@@ -49,80 +49,11 @@ bool World::Pod::is_ready_leader() const {
            sidecar->leader()->state() == control::ManifestState::kReady;
 }
 
-void World::make_plan(Size size) {
-    Prng& luck = schedule_.luck();
-    plan_.nodes = 1 + luck.below(4);
-    plan_.pods = plan_.nodes + luck.below(4);
-    if (size.nodes > 0) {
-        plan_.nodes = size.nodes;
-    }
-    plan_.pods = size.pods > 0 ? size.pods : std::max(plan_.pods, plan_.nodes);
-    plan_.jobs = 1 + luck.below(plan_.pods);
-    if (size.jobs > 0) {
-        plan_.jobs = std::min(size.jobs, plan_.pods);
-    }
-    plan_.samples = 8 + luck.below(350);
-    plan_.sample_bytes_max = 1000 + luck.below(40'000);
-    plan_.faults_end = schedule_.draw(seconds{300}, seconds{600});
-    if (script_) {
-        plan_.samples = script_->samples;
-        plan_.sample_bytes_max = 20'000;
-        plan_.faults_end = script_->lasts;
-    } else {
-        draw_faults();
-    }
-    dataset_ = std::make_unique<test::Dataset>(
-        test::Dataset::random(plan_.samples, plan_.sample_bytes_max, luck()));
-    oracle_ = std::make_unique<Oracle>(schedule_, *dataset_);
-    site_ = std::make_unique<OriginSite>(schedule_, *oracle_);
-    site_->on_refused = [this](const std::string& pod, std::uint32_t in_row) {
-        check_refusals(pod, in_row);
-    };
-    site_->on_lie = [this](const std::string& pod, std::uint64_t sample) {
-        Node& node = *pod_named(pod).node;
-        node.lies.try_emplace(sample, Lies{schedule_.now(), {}}).first->second.last =
-            schedule_.now();
-    };
-    fair_.latency = schedule_.draw_scale(milliseconds{1}, milliseconds{300});
-    fair_.bytes_per_second = std::pow(10.0, 5 + 3 * luck.unit());
-    if (script_) {
-        fair_.latency = milliseconds{20};
-        fair_.bytes_per_second = 3e5;
-    }
-    site_->weather = fair_;
-    slowest_task_ = schedule_.draw_scale(microseconds{10}, milliseconds{200});
-    schedule_.set_lag(schedule_.draw_scale(microseconds{10}, milliseconds{20}));
-}
-
-// Each group of faults is on in half of the seeds, and two thirds of its kinds.
-void World::draw_faults() {
-    using enum Fault;
-    const std::vector<std::vector<Fault>> groups = {
-        {kKill, kKillInChange, kShutDown, kTrainerKilled},
-        {kStop},
-        {kCut},
-        {kPowerCut, kNodeLost, kNodeRestart},
-        {kDiskBroken, kDiskFull, kDiskReadOnly, kBitRot},
-        {kOriginDown, kOriginStalled, kOriginThrottled, kOriginLies},
-        {kKeyRefused},
-        {kGrant}};
-    Prng& luck = schedule_.luck();
-    for (const auto& group : groups) {
-        const bool is_on = luck.below(2) == 0;
-        for (const Fault fault : group) {
-            const Duration every = schedule_.draw_scale(seconds{5}, seconds{200});
-            if (luck.below(3) > 0 && is_on) {
-                plan_.every.at(static_cast<std::size_t>(fault)) = every;
-            }
-        }
-    }
-}
-
 void World::make_nodes() {
     Prng& luck = schedule_.luck();
     for (std::size_t i = 0; i < plan_.nodes; ++i) {
         Node& node = nodes_.emplace_back();
-        node.name = fmt::format("node-{}", i);
+        node.name = node_name(i);
         node.directory = fmt::format("{}/{}", folder_.path(), node.name);
         node.capacity = mib(24 + luck.below(64));
         node.disk = std::make_unique<test::FaultDevice>(luck());
@@ -179,7 +110,9 @@ void World::make_pods() {
         // Some trainers come late: their sidecars have no session until then.
         const bool comes_late = schedule_.draw_chance(0.5) && !script_;
         const Duration latest = comes_late ? seconds{300} : seconds{3};
-        schedule_.run_in(schedule_.draw(Duration{}, latest), [this, &pod] { start_trainer(pod); });
+        const Duration after = script_ ? script_->trainers_wait : Duration{};
+        schedule_.run_in(
+            after + schedule_.draw(Duration{}, latest), [this, &pod] { start_trainer(pod); });
     }
 }
 
@@ -200,7 +133,12 @@ void World::configure(Pod& pod, std::size_t index) {
     data.reserved_free = luck.below(2) == 0 ? 0 : 0.1;
     data.step_aside_window = Duration{};  // it measures the real disk
     data.guest = !job.guest_of.empty();
-    if (index > 0 && every(Fault::kKeyRefused) > Duration{} && luck.below(3) == 0) {
+    data.peers = network_ != nullptr;
+    pod.config.job.pod_namespace = network_ != nullptr && !data.guest ? kOwner : "";
+    const bool is_refused =
+        script_ ? script_->first_key_is_refused && index == 0
+                : index > 0 && every(Fault::kKeyRefused) > Duration{} && luck.below(3) == 0;
+    if (is_refused) {
         site_->weather.refused.insert(pod.config.job.pod);  // until the faults end
         pod.refused_at = schedule_.now();
         pod.refused_until = TimePoint::max();
@@ -225,6 +163,7 @@ void World::follow_script(Pod& pod) const {
     data.window_bytes = script_->window;
     data.eviction = script_->eviction;
     data.reserved_free = 0;
+    data.pinned = script_->is_pinned;
     pod.config.control.endpoint = script_->is_operated ? "operator:9443" : "";
     pod.settings.compute = seconds{1};
     pod.settings.batch = 8;
@@ -254,49 +193,6 @@ std::string World::show_to(const Node& node, const std::string& guest) {
     return view;
 }
 
-void World::say_plan() {
-    schedule_.say(fmt::format(
-        "seed {}: {} nodes, {} pods, {} jobs, {} samples, {} bytes, window {} bytes, origin {:.3f} "
-        "s "
-        "and {:.0f} kB/s, faults until {:.0f} s",
-        seed_,
-        plan_.nodes,
-        plan_.pods,
-        plan_.jobs,
-        plan_.samples,
-        dataset_->manifest().total_bytes().count(),
-        pods_[0].config.datasets[0].window_bytes.count(),
-        seconds_of(fair_.latency),
-        fair_.bytes_per_second / 1000,
-        seconds_of(plan_.faults_end)));
-    for (const Node& node : nodes_) {
-        schedule_.say(
-            fmt::format("{}: grant {} bytes", node.name, node.grant.resident_bytes.count()));
-    }
-    for (const Pod& pod : pods_) {
-        schedule_.say(fmt::format(
-            "{} on {}: rank {} of {} of {}, contract {}{}{}{}",
-            pod.settings.pod,
-            pod.node->name,
-            pod.settings.rank,
-            pod.settings.ranks,
-            pod.job->name,
-            pod.job->contract,
-            pod.job->guest_of.empty() ? "" : ", a guest of " + pod.job->guest_of,
-            site_->keyless.contains(pod.settings.pod) ? " without a key" : "",
-            pod.refused_at ? ", its key is refused" : ""));
-    }
-    for (std::size_t i = 0; i < kFaultKinds; ++i) {
-        if (plan_.every.at(i) > Duration{}) {
-            schedule_.say(fmt::format(
-                "fault on: {}, every {:.0f} s",
-                to_string(static_cast<Fault>(i)),
-                seconds_of(plan_.every.at(i))));
-            schedule_fault(static_cast<Fault>(i));
-        }
-    }
-}
-
 void World::start_sidecar(Pod& pod) {
     if (pod.sidecar != nullptr) {
         return;
@@ -317,10 +213,16 @@ void World::start_sidecar(Pod& pod) {
             *node.disk,
             slowest_task_,
             node.name,
-            [this, &node](std::uint64_t sample) { return is_on_node(node, sample); }},
+            [this, &node](std::uint64_t sample) {
+                note_origin_fetch(node, sample);
+                return is_on_node(node, sample);
+            },
+            pod.config.datasets[0].guest ? nullptr : network_.get(),
+            address_of(pod)},
         name,
         pod.config,
         fmt::format("{}-boot-{}", node.name, node.boots));
+    greet_peer(pod);
 }
 
 void World::start_trainer(Pod& pod) {
@@ -341,7 +243,7 @@ void World::start_trainer(Pod& pod) {
         *oracle_,
         pod.progress,
         TrainerCallbacks{
-            [this] { return faults_are_over_; },
+            [this] { return may_trainers_end(); },
             [this, &pod] { return may_begin(pod); },
             [this, &pod] { return site_->keyless.contains(pod.settings.pod); },
             [this, &pod] { check_welcome(pod); },
@@ -363,16 +265,6 @@ bool World::may_begin(const Pod& pod) const {
         return other.job != pod.job || other.progress.is_done ||
                other.progress.epoch >= pod.progress.epoch;
     });
-}
-
-// A few bytes, or up to half more than the dataset has.
-Bytes World::draw_grant() {
-    if (script_) {
-        return script_->grant;
-    }
-    const std::uint64_t total = dataset_->manifest().total_bytes().count();
-    return Bytes{
-        schedule_.luck().below(schedule_.draw_chance(0.25) ? total / 20 + 1 : total * 3 / 2 + 1)};
 }
 
 // The kubelet starts it again after `away`.

@@ -13,11 +13,15 @@
 
 #include "tests/support/temp_folder.h"
 #include "tests/world/faults.h"
+#include "tests/world/peer_groups.h"
 #include "tests/world/sidecar_process.h"
 #include "tests/world/timeline.h"
 #include "tests/world/trainer.h"
+#include "tests/world/virtual_network.h"
 
 namespace stoker::world {
+
+constexpr const char* kOwner = "vision";  // the namespace of the dataset, in worlds with peers
 
 // The world's parameters, drawn from its seed.
 struct Plan {
@@ -27,6 +31,7 @@ struct Plan {
     std::uint64_t samples = 0;
     std::uint64_t sample_bytes_max = 0;
     Duration faults_end{};
+    bool has_peers = false;                     // sidecars of different nodes fetch from each other
     std::array<Duration, kFaultKinds> every{};  // mean time between two faults of a kind; zero: off
 };
 
@@ -43,10 +48,15 @@ struct Script {
     std::uint64_t samples = 200;
     Bytes grant = gib(1);  // on each node
     Bytes window = mib(4);
+    double origin_bytes_per_second = 3e5;
     sidecar::EvictionKind eviction = sidecar::EvictionKind::kAuto;
     bool is_operated = false;  // sidecars keep nothing new before World::grant()
+    bool is_pinned = false;    // ranks would wait for the operator's pin, which never comes
     bool last_job_is_guest = false;
     bool guest_has_key = true;
+    bool first_key_is_refused = false;  // that of pod 0, until `lasts`
+    bool has_peers = false;
+    Duration trainers_wait{};  // they start later by this, when the peers know each other
     Duration lasts = std::chrono::minutes{10};  // then trainers end after their epoch
 };
 
@@ -82,6 +92,9 @@ public:
     // Another grant; `valid`: for how long, nullopt: for ever.
     void grant(std::size_t node, Bytes resident, std::optional<Duration> valid = {});
 
+    // The pod's sidecar does not run for this time.
+    void stop_for(std::size_t pod, Duration lasts) { stop(pods_[pod], lasts); }
+
     // The origin refuses the pod's key for this time.
     void refuse_key_for(std::size_t pod, Duration lasts) { refuse_key(pods_[pod], lasts); }
 
@@ -93,6 +106,27 @@ public:
     [[nodiscard]] const SidecarProcess* sidecar(std::size_t pod) const;
 
     [[nodiscard]] std::uint64_t epoch(std::size_t pod) const { return pods_[pod].progress.epoch; }
+
+    // The network between peers and the newest group; only if the script has peers.
+    [[nodiscard]] VirtualNetwork& network() { return *network_; }
+
+    [[nodiscard]] const control::PeerGroup& group() const { return groups_.newest(); }
+
+    // An older group reaches the pod's sidecar; `version` exists.
+    void resend_group(std::size_t pod, std::uint64_t version) {
+        deliver_group(pods_[pod], groups_.versions().at(version));
+    }
+
+    // No group reaches the pod for this time.
+    void lose_groups_for(std::size_t pod, Duration lasts) { lose_groups(pods_[pod], lasts); }
+
+    // The pod's sidecar gets this certificate.
+    void give_leaf(std::size_t pod, const VirtualLeaf& leaf) { send_leaf(pods_[pod], leaf); }
+
+    // Samples of each member of the newest group, in the order of its members.
+    [[nodiscard]] std::vector<std::uint64_t> shares() const;
+
+    [[nodiscard]] static std::string node_name(std::size_t node);
 
     // How often the thing has happened, as Outcome::counts.
     [[nodiscard]] std::uint64_t count(const std::string& what) const;
@@ -132,6 +166,11 @@ private:
         std::uint64_t looks = 0;
         std::string checked;  // the last leader whose first table was checked
         int boots = 1;
+        // Fetches by its leader at the origin since the peers have settled: of each own sample, and
+        // of all others. And what the leader had counted of hedges and failures before.
+        std::map<std::uint64_t, std::uint32_t> own_fetches;
+        std::uint64_t stray_fetches = 0;
+        std::uint64_t excused_before = 0;
     };
 
     struct Job {
@@ -158,6 +197,11 @@ private:
         std::optional<TimePoint> refused_at{};  // its key is refused since
         TimePoint refused_until{};
         bool has_led = false;
+        std::uint64_t group_version = 0;  // the newest group that has reached its sidecar
+        TimePoint group_due{};            // the last one on its way is there
+        TimePoint groups_late_until{};
+        TimePoint groups_lost_until{};
+        bool has_bad_leaf = false;
 
         // Its sidecar leads and has the listing.
         [[nodiscard]] bool is_ready_leader() const;
@@ -186,9 +230,36 @@ private:
     bool hit_machine(Fault fault, Node& node);
     bool change_grant(Node& node);
     void set_grant(Node& node, const sidecar::EngineGrant& grant);
+    void make_peers();
+    void draw_peer_faults();
+    void greet_peer(Pod& pod);
+    void send_leaf(Pod& pod, const VirtualLeaf& leaf);
+    [[nodiscard]] VirtualLeaf good_leaf() const;
+    void send_group(Pod& pod, const control::PeerGroup& group);
+    void deliver_group(Pod& pod, const control::PeerGroup& group);
+    bool hit_peers(Fault fault, Pod& pod);
+    bool hit_link(Fault fault, Node& node);
+    void give_bad_leaf(Pod& pod);
+    void disturb_groups(Fault fault, Pod& pod);
+    void lose_groups(Pod& pod, Duration lasts);
+    void heal_peers();
+    Duration draw_for_peers(Duration least, Duration most);
+    [[nodiscard]] std::string address_of(const Pod& pod) const;
+    void look_at_peers();
+    void look_for_group();
+    [[nodiscard]] bool have_peers_settled() const;
+    [[nodiscard]] bool are_peers_calm() const;
+    [[nodiscard]] bool may_trainers_end() const;
+    [[nodiscard]] bool knows_its_peers(const Pod& leader) const;
+    void note_origin_fetch(Node& node, std::uint64_t sample);
+    void find_owners();
+    [[nodiscard]] bool keeps_its_own(const Node& node) const;
+    void check_strays(Node& node);
+    void check_crossed(const Node& node);
     void count(Fault fault, Node* node, const Pod* pod);
     void refuse_key(Pod& pod, Duration lasts);
     void accept_key(Pod& pod);
+    void stop(Pod& pod, Duration lasts);
     void let_go_on(Pod& pod);
     void switch_off(Node& node, Fault fault, Duration away);
     void break_disk(Node& node);
@@ -220,6 +291,7 @@ private:
     [[nodiscard]] Pod& pod_named(const std::string& name);
     [[nodiscard]] const Pod* leader_of(const Node& node, bool is_ready) const;
     [[nodiscard]] Situation situation_of(const Pod& pod) const;
+    [[nodiscard]] bool is_in_group(const Pod& pod) const;
     [[nodiscard]] std::vector<Node*> others_than(const Node& node);
     Duration note_rough(Node* node, Duration lasts);
 
@@ -254,6 +326,13 @@ private:
     FaultTable table_{};
     Timeline timeline_;
     std::uint64_t looks_ = 0;
+    Prng peers_chance_;                        // for what only worlds with peers draw
+    std::unique_ptr<VirtualNetwork> network_;  // nullptr: no peers
+    PeerGroups groups_{"train"};
+    TimePoint healed_at_{};
+    TimePoint unsettled_at_{};         // the last look that found peers that do not know each other
+    std::vector<std::string> owners_;  // of each sample by the newest group: the node's name
+    std::map<std::string, Bytes> own_bytes_;  // of each node by the newest group, as records
     std::deque<Node> nodes_;
     std::deque<Job> jobs_;
     std::deque<Pod> pods_;

@@ -40,6 +40,9 @@ void World::look() {
     if (looks_ % 64 == 0) {
         ask_pages();
     }
+    if (network_ != nullptr && looks_ % 4 == 0) {
+        look_at_peers();
+    }
     for (const Pod& pod : pods_) {
         check_wait(pod);
         check_error(pod);
@@ -92,6 +95,7 @@ void World::note_node(const Node& node) {
         moment.resident = status.bytes.resident;
         moment.window = status.bytes.window;
         moment.fetched = status.origin_bytes_read;
+        moment.from_peers = status.peer_bytes_read;
     }
     timeline_.moments.push_back(moment);
 }
@@ -160,13 +164,22 @@ void World::check_table(Pod& pod) {
 }
 
 // A trainer's session outlives every other sidecar, if its pod's key is accepted. Its Hello may be
-// refused while nobody leads, and while a sidecar whose key was refused rests from leading.
+// refused while nobody leads, while a sidecar whose key was refused rests from leading, and while
+// the leader's key may not list the origin: of the owner's trainers until another sidecar leads, of
+// a guest's, which can only follow, as long as that lasts.
 void World::check_loss(const Pod& pod, bool had_session) {
-    const bool may_refuse = !had_session && (leader_of(*pod.node, false) == nullptr ||
-                                             schedule_.now() - pod.refused_until <= kRestMax);
+    const Node& node = *pod.node;
+    const Pod* const leads = leader_of(node, false);
+    const bool is_refused = leads != nullptr && !leads->is_ready_leader() &&
+                            schedule_.now() - leads->refused_until <= kRestMax;
+    const bool is_new = leads != nullptr && (node.leader != leads->sidecar->name() ||
+                                             schedule_.now() - node.leader_since < kLeaderReady);
+    const bool may_refuse =
+        !had_session && (leads == nullptr || schedule_.now() - pod.refused_until <= kRestMax ||
+                         (is_refused && (is_new || !pod.job->guest_of.empty())));
     const bool is_ours = pod.refused_at || may_refuse || pod.sidecar == nullptr ||
                          pod.sidecar->is_dead() || schedule_.now() - pod.started_at < kSettled;
-    if (!is_ours && is_calm(*pod.node)) {
+    if (!is_ours && is_calm(node)) {
         oracle_->accuse(fmt::format(
             "{} {}, which was well",
             had_session ? pod.settings.name + " lost its session at"
@@ -292,14 +305,18 @@ void World::check_unreadable(const Pod& pod) {
     }
 }
 
-// A leader whose key is refused lets another sidecar lead.
+// A leader whose key is refused lets another sidecar lead. Refused fetches for guests do not count
+// for that, and the origin cannot tell them apart.
 void World::check_refusals(const std::string& name, std::uint32_t in_row) {
     const Pod& pod = pod_named(name);
+    const bool has_guests = std::ranges::any_of(pods_, [&](const Pod& other) {
+        return other.node == pod.node && !other.job->guest_of.empty() && other.sidecar != nullptr;
+    });
     const bool has_others = std::ranges::any_of(pods_, [&](const Pod& other) {
         return &other != &pod && other.job->guest_of.empty() && other.node == pod.node &&
                is_well(other, seconds{10});
     });
-    if (has_others && in_row > kRefusalsMax) {
+    if (has_others && !has_guests && in_row > kRefusalsMax) {
         oracle_->accuse(fmt::format(
             "the sidecar of {} leads on after {} refused fetches in a row", name, in_row));
     }
@@ -371,6 +388,15 @@ Situation World::situation_of(const Pod& pod) const {
     }
     return status.bytes.window > pod.config.datasets[0].window_bytes ? Situation::kBorrowing
                                                                      : Situation::kLeading;
+}
+
+// Whether the pod's sidecar, which must run, serves as one of several peers.
+bool World::is_in_group(const Pod& pod) const {
+    return pod.is_ready_leader() && network_ != nullptr && group().members.size() > 1 &&
+           std::ranges::any_of(group().members, [&](const control::PeerMember& member) {
+               return member.node == pod.node->name &&
+                      member.address == pod.sidecar->leader()->status().peer_address;
+           });
 }
 
 }  // namespace stoker::world

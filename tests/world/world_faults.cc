@@ -66,11 +66,12 @@ void World::schedule_fault(Fault fault) {
 
 // Notes the situation of the sidecars that the fault meets: the pod's, else all of the node, else all.
 void World::count(Fault fault, Node* node, const Pod* pod) {
+    auto& row = table_.at(static_cast<std::size_t>(fault));
     for (const Pod& one : pods_) {
         const bool is_met = pod != nullptr ? pod == &one : node == nullptr || node == one.node;
         if (is_met && one.sidecar != nullptr && !one.sidecar->is_dead()) {
-            ++table_.at(static_cast<std::size_t>(fault))
-                  .at(static_cast<std::size_t>(situation_of(one)));
+            ++row.at(static_cast<std::size_t>(situation_of(one)));
+            row.at(static_cast<std::size_t>(Situation::kInGroup)) += is_in_group(one) ? 1 : 0;
         }
     }
 }
@@ -78,7 +79,8 @@ void World::count(Fault fault, Node* node, const Pod* pod) {
 void World::inject(Fault fault) {
     Pod& pod = pods_[schedule_.luck().below(pods_.size())];
     const FaultTable before = table_;
-    const bool is_pods = fault <= Fault::kTrainerKilled || fault == Fault::kKeyRefused;
+    const bool is_pods = fault <= Fault::kTrainerKilled || fault == Fault::kKeyRefused ||
+                         fault >= Fault::kPeersRefused;
     const bool is_origins = fault >= Fault::kOriginDown && fault <= Fault::kOriginLies;
     count(fault, is_origins ? nullptr : pod.node, is_pods ? &pod : nullptr);
     if (hit(fault, pod)) {
@@ -116,7 +118,8 @@ bool World::hit(Fault fault, Pod& pod) {
         case Fault::kGrant:
             return change_grant(*pod.node);
         default:
-            return pod.sidecar != nullptr && hit_sidecar(fault, pod);
+            return fault >= Fault::kLinkCut ? hit_peers(fault, pod)
+                                            : pod.sidecar != nullptr && hit_sidecar(fault, pod);
     }
 }
 
@@ -175,19 +178,23 @@ bool World::hit_sidecar(Fault fault, Pod& pod) {
             if (is_stopped) {
                 return false;
             }
-            schedule_.say("stops " + who);
-            sidecar.stop();
-            schedule_.run_in(note_rough(pod.node, some_time()), [this, &pod, starts = pod.starts] {
-                if (pod.starts == starts) {
-                    let_go_on(pod);
-                }
-            });
+            stop(pod, some_time());
             return true;
         default:
             schedule_.say("cuts a connection of " + who);
             note_rough(pod.node, Duration{});
             return sidecar.cut_connection();
     }
+}
+
+void World::stop(Pod& pod, Duration lasts) {
+    schedule_.say(fmt::format("stops {} ({})", pod.sidecar->name(), pod.sidecar->role()));
+    pod.sidecar->stop();
+    schedule_.run_in(note_rough(pod.node, lasts), [this, &pod, starts = pod.starts] {
+        if (pod.starts == starts) {
+            let_go_on(pod);
+        }
+    });
 }
 
 // Ends a stop; does nothing unless the pod's sidecar is stopped.
@@ -345,6 +352,9 @@ bool World::hit_machine(Fault fault, Node& node) {
 void World::switch_off(Node& node, Fault fault, Duration away) {
     const bool is_orderly = fault == Fault::kNodeRestart;
     node.on_at = std::max(node.on_at, schedule_.now() + away);
+    if (!is_orderly && network_ != nullptr) {
+        network_->lose_node(node.name);
+    }
     for (Pod& pod : pods_) {
         if (pod.node != &node) {
             continue;
@@ -389,6 +399,7 @@ void World::heal() {
         }
     }
     give_keys();
+    heal_peers();
 }
 
 // A guest that can never be served gets a key; the others end without one.
@@ -402,7 +413,8 @@ void World::give_keys() {
 }
 
 // The part of the smallest window on its node that the reader's namespace has: the owner has all of
-// it, or half of it beside guests, who share the rest. Zero: no pod of the owner is there.
+// it, or half of it beside guests, who share the rest; peers have a quarter before that. Zero: no pod
+// of the owner is there.
 Bytes World::window_part(const Pod& reader) const {
     std::optional<Bytes> window;
     std::set<std::string> guests;
@@ -415,7 +427,8 @@ Bytes World::window_part(const Pod& reader) const {
         }
     }
     const std::uint64_t readers = reader.job->guest_of.empty() ? 1 : guests.size();
-    const std::uint64_t bytes = window.value_or(Bytes{}).count();
+    const std::uint64_t of_peers = network_ == nullptr ? 0 : window.value_or(Bytes{}).count() / 4;
+    const std::uint64_t bytes = window.value_or(Bytes{}).count() - of_peers;
     return Bytes{guests.empty() ? bytes : bytes / 2 / readers};
 }
 

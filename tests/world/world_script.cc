@@ -1,4 +1,4 @@
-// What scenarios ask of the world and do to it.
+// The functions of World that only scenarios call.
 #include <fmt/format.h>
 
 #include "tests/world/world.h"

@@ -183,5 +183,10 @@ TEST(ControlCodec, DropsTooManyMarks) {
     EXPECT_EQ(decode(message).pins.at(0), (RevisionPin{"", domain::RevisionId{0xBB}, {}}));
 }
 
+TEST(ControlCodec, KeepsEveryFieldOfAPeerRequest) {
+    const auto request = filled<v1::PeerRequest>();
+    EXPECT_EQ(difference(request, encode(decode(request)).peer_request()), "");
+}
+
 }  // namespace
 }  // namespace stoker::control

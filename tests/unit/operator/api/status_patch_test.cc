@@ -80,6 +80,7 @@ TEST(StatusPatch, RoundTripsADataset) {
         "0.62",
         4,
         5,
+        DatasetPeersStatus{2, 7, 8, 9, 10},
         "00ff",
         at(9),
         {{"p", "n1", 7, 2}, {"p", "n2", 6, 1}}};

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/unit/operator/certificates/requests.h"
 #include "tests/unit/operator/certificates/verify.h"
 
 namespace stoker::control {
@@ -121,6 +122,27 @@ TEST_F(AuthorityTest, LeafIsValidForADayAndRenewedWithAThirdLeft) {
     EXPECT_TRUE(is_due(validity, kStart + hours{16}));
     EXPECT_FALSE(is_due(validity, kStart - kBackdated));
     EXPECT_TRUE(is_due(validity, kStart - kBackdated - hours{1})) << "the clock was ahead";
+}
+
+TEST_F(AuthorityTest, PeersOfAnyAgeTrustAPeersLeaf) {
+    const std::string request = test::make_request({}).certificate;
+    const auto leaf_of = [&](const Authority& authority, WallTime now) {
+        return issue_peer_leaf(authority, request, {"stoker://x"}, kTerms, now).value();
+    };
+    const WallTime then = rotation + kTerms.overlap;
+    for (const int purpose : {X509_PURPOSE_SSL_SERVER, X509_PURPOSE_SSL_CLIENT}) {
+        for (const Authority* older : {&first, &overlapping, &promoted}) {
+            const std::string trusted = trust_bundle(*older);
+            EXPECT_EQ(test::verify(leaf_of(promoted, then), trusted, "", then, purpose), "ok");
+        }
+    }
+    const Validity validity = read_certificate(leaf_of(first, kStart)).value().validity;
+    EXPECT_EQ(validity.not_after, kStart + kDay);
+    EXPECT_EQ(validity.not_before, kStart - kBackdated);
+    const WallTime last = kStart + kTerms.ca_lifetime - hours{5};
+    EXPECT_EQ(
+        read_certificate(leaf_of(first, last)).value().validity.not_after,
+        kStart + kTerms.ca_lifetime);
 }
 
 TEST_F(AuthorityTest, LeafNeverOutlivesItsCa) {

@@ -13,9 +13,14 @@
 namespace stoker::test {
 
 // Verifies the chain (leaf first) against `bundle`, as `openssl verify -x509_strict -purpose
-// sslserver -verify_hostname HOST -attime NOW` does: returns "ok" or the reason.
+// sslserver -verify_hostname HOST -attime NOW` does: returns "ok" or the reason. An empty `host` is
+// not checked.
 inline std::string verify(
-    const std::string& chain, const std::string& bundle, const std::string& host, WallTime now) {
+    const std::string& chain,
+    const std::string& bundle,
+    const std::string& host,
+    WallTime now,
+    int purpose = X509_PURPOSE_SSL_SERVER) {
     using Bio = std::unique_ptr<BIO, decltype(&BIO_free)>;
     const auto read = [](BIO* bio) { return PEM_read_bio_X509(bio, nullptr, nullptr, nullptr); };
     const std::unique_ptr<X509_STORE, decltype(&X509_STORE_free)> store(
@@ -35,8 +40,10 @@ inline std::string verify(
     X509_STORE_CTX_init(context, store.get(), leaf.get(), between);
     X509_VERIFY_PARAM* wanted = X509_STORE_CTX_get0_param(context);
     X509_VERIFY_PARAM_set_flags(wanted, X509_V_FLAG_X509_STRICT);
-    X509_VERIFY_PARAM_set_purpose(wanted, X509_PURPOSE_SSL_SERVER);
-    X509_VERIFY_PARAM_set1_host(wanted, host.c_str(), 0);
+    X509_VERIFY_PARAM_set_purpose(wanted, purpose);
+    if (!host.empty()) {
+        X509_VERIFY_PARAM_set1_host(wanted, host.c_str(), 0);
+    }
     X509_VERIFY_PARAM_set_time(
         wanted,
         static_cast<std::time_t>(

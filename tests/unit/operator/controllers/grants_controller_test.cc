@@ -306,5 +306,99 @@ TEST_F(SharedGrantsTest, EventOfAFillersReturnIsOnTheDataset) {
     EXPECT_EQ(events[0].regarding.key, (ObjectKey{"data", "digits"}));
 }
 
+// A sidecar of the bench's pod that leads and accepts peers.
+struct PeerKeeperTest : GrantsControllerTest {
+    PeerKeeperTest() {
+        bench.parts.issue_peer = [this](const std::string& request, const auto& uris) {
+            asked.push_back(request);
+            signed_uris.insert(signed_uris.end(), uris.begin(), uris.end());
+            return issued;
+        };
+        peer = *bench.registry.attach(
+            make_sidecar_hello(),
+            {[this](const Orders& orders) {
+                 groups.insert(groups.end(), orders.peers.begin(), orders.peers.end());
+                 certificates += orders.peer_certificate ? 1 : 0;
+             },
+             [] {}},
+            bench.now());
+        keeper.emplace(
+            bench.parts,
+            60,
+            GrantsController::OnChange{
+                [this](const ObjectKey& job) { woken.push_back("job " + job.name); },
+                [](const ObjectKey&) {},
+                [](const ObjectKey&) {},
+                [](const EventNote&) {}});
+    }
+
+    void report(std::uint64_t sequence, const std::string& address) {
+        Report told = make_sidecar_report(sequence);
+        told.datasets[0].leader = true;
+        told.datasets[0].peer_address = address;
+        told.datasets[0].peer_generation = 5;
+        ASSERT_TRUE(bench.registry.report(peer, told, bench.now()));
+    }
+
+    void step() {
+        bench.clock.advance(seconds{1});
+        ASSERT_TRUE(keeper->reconcile(GrantsController::key()));
+    }
+
+    SessionId peer;
+    std::vector<PeerGroup> groups;
+    std::vector<std::string> asked;
+    std::vector<std::string> signed_uris;
+    int certificates = 0;
+    Result<PeerCertificate> issued = PeerCertificate{"chain", "trust", 60};
+    std::optional<GrantsController> keeper;  // with `issue_peer`
+};
+
+TEST_F(PeerKeeperTest, SendsTheGroupAndWakesItsJobs) {
+    report(1, "10.0.0.1:7331");
+    step();
+    ASSERT_EQ(groups.size(), 1U);
+    EXPECT_EQ(groups[0].dataset_uid, "d1");
+    EXPECT_THAT(groups[0].members, ElementsAre(PeerMember{"node-1", "10.0.0.1:7331", 5}));
+    EXPECT_THAT(woken, ::testing::Contains("job mnist"));
+    report(2, "10.0.0.2:7331");
+    step();
+    ASSERT_EQ(groups.size(), 2U);
+    EXPECT_GT(groups[1].version, groups[0].version);
+}
+
+TEST_F(PeerKeeperTest, SignsForTheDatasetsOfThePodsNamespace) {
+    ASSERT_TRUE(bench.registry.request_peer_certificate(peer, {"request"}, bench.now()));
+    step();
+    EXPECT_THAT(asked, ElementsAre("request"));
+    EXPECT_THAT(signed_uris, ElementsAre("stoker://namespace/ml/dataset/d1"));
+    EXPECT_EQ(certificates, 1);
+    step();
+    EXPECT_EQ(asked.size(), 1U);
+}
+
+TEST_F(PeerKeeperTest, ARequestWaitsUntilItsPodIsKnown) {
+    Hello hello = make_sidecar_hello();
+    hello.pod = "mnist-a1-1-late";
+    const SessionId late = *bench.registry.attach(hello, {[](const auto&) {}, [] {}}, bench.now());
+    ASSERT_TRUE(bench.registry.request_peer_certificate(late, {"request"}, bench.now()));
+    step();
+    EXPECT_THAT(asked, IsEmpty());
+    Pod pod = make_running_pod();
+    pod.meta.name = hello.pod;
+    bench.put(bench.cache.pods(), pod);
+    step();
+    EXPECT_THAT(asked, ElementsAre("request"));
+}
+
+TEST_F(PeerKeeperTest, AnInvalidRequestIsDropped) {
+    issued = fail(ErrorCode::kInvalidArgument, "no request");
+    ASSERT_TRUE(bench.registry.request_peer_certificate(peer, {"request"}, bench.now()));
+    step();
+    step();
+    EXPECT_EQ(asked.size(), 1U);
+    EXPECT_EQ(certificates, 0);
+}
+
 }  // namespace
 }  // namespace stoker::control

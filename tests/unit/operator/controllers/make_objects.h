@@ -106,6 +106,7 @@ inline Pod make_running_pod(const std::string& node = "node-1") {
     pod.node_name = node;
     pod.phase = PodPhase::kRunning;
     pod.ready = true;
+    pod.node_directories = {"ml/d1"};
     return pod;
 }
 

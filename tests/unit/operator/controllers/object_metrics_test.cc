@@ -11,6 +11,7 @@ namespace stoker::control {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(ObjectMetrics, CountsFillersByDataset) {
     test::ControllerBench bench;
@@ -26,6 +27,20 @@ TEST(ObjectMetrics, CountsFillersByDataset) {
             HasSubstr(fmt::format(
                 R"(stoker_fillers{{namespace="data",dataset="digits",ready="{}"}} 1)", ready)));
     }
+}
+
+TEST(ObjectMetrics, PeerNodesAreAbsentWithoutAGroup) {
+    test::ControllerBench bench;
+    Dataset shared = make_digits();
+    shared.meta.name = "shared";
+    shared.status.peers = DatasetPeersStatus{.nodes = 2};
+    bench.put(bench.cache.datasets(), shared);
+    bench.put(bench.cache.datasets(), make_digits());
+    const std::string told = expose_objects(bench.cache, {});
+    EXPECT_THAT(told, HasSubstr(R"(stoker_dataset_bytes{namespace="ml",dataset="digits"})"));
+    EXPECT_THAT(told, HasSubstr(R"(stoker_dataset_peer_nodes{namespace="ml",dataset="shared"} 2)"));
+    EXPECT_THAT(
+        told, Not(HasSubstr(R"(stoker_dataset_peer_nodes{namespace="ml",dataset="digits"})")));
 }
 
 }  // namespace

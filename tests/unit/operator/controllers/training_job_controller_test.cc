@@ -257,5 +257,32 @@ TEST_F(TrainingJobControllerTest, PinIsWrittenBeforeItIsSent) {
     EXPECT_THAT(told, ::testing::ElementsAre("00000000000000aa"));
 }
 
+// The second rank has no pod yet, so its node leads nothing.
+TEST_F(TrainingJobControllerTest, PinWaitsForThePeersOfAllNodes) {
+    TrainingJob job = make_running_job();
+    job.spec.trainer.node_count = 2;
+    bench.put(bench.cache.training_jobs(), job);
+    run_its_pods();
+    int pins = 0;
+    SidecarLink link{{}, [] {}};
+    link.send = [&](const Orders& orders) { pins += static_cast<int>(orders.pins.size()); };
+    const SessionId session = *bench.registry.attach(make_sidecar_hello(), link, bench.now());
+    Report report = make_sidecar_report(1);
+    report.datasets[0].leader = true;
+    report.datasets[0].read_revision = "00000000000000aa";
+    report.datasets[0].peer_address = "10.0.0.1:7331";
+    report.datasets[0].peer_generation = 1;
+    ASSERT_TRUE(bench.registry.report(session, report, bench.now()));
+    const TrainingJob after = reconcile();
+    EXPECT_EQ(after.status.datasets.at(0).revision, "00000000000000aa");
+    EXPECT_EQ(pins, 0);
+    bench.clock.advance(PinHold::kHoldMax - std::chrono::seconds{1});
+    reconcile();
+    EXPECT_EQ(pins, 0);
+    bench.clock.advance(std::chrono::seconds{1});
+    reconcile();
+    EXPECT_EQ(pins, 1);
+}
+
 }  // namespace
 }  // namespace stoker::control

@@ -109,6 +109,9 @@ inline Pod make_pod(const TrainingJobView& view, std::int64_t attempt, std::int6
     pod.node_name = rank % 2 == 0 ? "n1" : "n2";
     pod.phase = PodPhase::kRunning;
     pod.ready = true;
+    for (const ResolvedDataset& dataset : view.datasets.datasets) {
+        pod.node_directories.push_back(dataset.ns + "/" + dataset.uid);
+    }
     return pod;
 }
 

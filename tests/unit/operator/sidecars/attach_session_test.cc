@@ -8,6 +8,7 @@
 
 #include "tests/support/manual_clock.h"
 #include "tests/support/sidecar_client.h"
+#include "wire/control/codec/control_codec.h"
 
 namespace stoker::control {
 namespace {
@@ -123,6 +124,47 @@ TEST_F(AttachSessionTest, EndsTheOlderStreamOfAPod) {
     EXPECT_EQ(registry.counts().attached, 1U);
     ASSERT_EQ(registry.all().size(), 1U);
     EXPECT_TRUE(registry.all()[0].attached);
+}
+
+TEST_F(AttachSessionTest, SaysWithItsFirstMessageThatItSignsForPeers) {
+    session->on_message(hello());
+    EXPECT_FALSE(stream.written.at(0).signs_peers()) << "an operator without a CA";
+    settings.signs_peers = true;
+    const auto signing = std::make_shared<AttachSession>(settings, stream);
+    signing->begin({"ml", "default", "a", "node-1"}, signing);
+    signing->on_message(hello());
+    signing->send(grant(1));
+    signing->on_written();
+    ASSERT_EQ(stream.written.size(), 3U);
+    EXPECT_TRUE(stream.written[1].signs_peers());
+    EXPECT_FALSE(stream.written[2].signs_peers());
+}
+
+TEST_F(AttachSessionTest, TakesPeerRequestsAndIgnoresTooMany) {
+    session->on_message(hello());
+    const v1::SidecarMessage request = encode(PeerRequest{"request"});
+    session->on_message(request);
+    session->on_message(request);
+    EXPECT_EQ(registry.waiting_peer_requests().size(), 1U);
+    EXPECT_TRUE(stream.closed.empty());
+    const auto early = std::make_shared<AttachSession>(settings, stream);
+    early->begin({"ml", "default", "b", "node-1"}, early);
+    early->on_message(request);
+    EXPECT_EQ(stream.closed.size(), 1U) << "before the hello";
+}
+
+TEST_F(AttachSessionTest, KeepsTheNewestGroupOfEachDatasetDuringAWrite) {
+    session->on_message(hello());
+    session->send({{}, {}, {}, {{"d1", 1, {}}, {"d2", 1, {}}}});
+    session->send({{}, {}, {}, {{"d1", 2, {}}}});
+    session->send({{}, {}, {}, {}, PeerCertificate{"chain", "trust", 60}});
+    session->send(grant(1));
+    session->on_written();
+    ASSERT_EQ(stream.written.size(), 2U);
+    const Orders sent = decode(stream.written[1]);
+    EXPECT_EQ(sent.peers, (std::vector<PeerGroup>{{"d2", 1, {}}, {"d1", 2, {}}}));
+    EXPECT_EQ(sent.peer_certificate->chain, "chain");
+    EXPECT_EQ(sent.grants.size(), 1U);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "operator/certificates/authority.h"
 #include "tests/support/certificates.h"
 #include "tests/support/manual_clock.h"
+#include "tests/support/poll.h"
 #include "tests/support/sidecar_client.h"
 #include "tests/unit/operator/sidecars/fake_authenticator.h"
 
@@ -21,23 +22,12 @@ namespace stoker::control {
 namespace {
 
 using std::chrono::seconds;
+using test::eventually;
 using testing::make_hello;
 using testing::make_report;
 using testing::SidecarClient;
 
 const GrantReaders kReaders{{{"ml", "mnist"}, {"d1"}}};
-
-// Polls until `done` or half a minute has passed.
-template <class Done>
-bool eventually(Done done) {
-    for (int i = 0; i < 3000; ++i) {
-        if (done()) {
-            return true;
-        }
-        std::this_thread::sleep_for(std::chrono::milliseconds{10});
-    }
-    return false;
-}
 
 struct ControlServiceTest : ::testing::Test {
     ControlServiceTest()

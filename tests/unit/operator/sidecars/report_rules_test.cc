@@ -243,7 +243,12 @@ TEST(ValidateReport, RejectsDecreasingTotals) {
             "hit_samples",
             "miss_samples",
             "corrupt_samples",
-            "miss_bytes_read"));
+            "miss_bytes_read",
+            "peer_bytes_read",
+            "peer_samples",
+            "peer_hedges",
+            "peer_failures",
+            "peer_connect_failures"));
     EXPECT_THAT(
         totals_of([](v1::Report& r) { return r.mutable_job(); }),
         ElementsAre("samples", "bytes", "steps", "wait_ns", "compute_ns", "fallback_samples"));
@@ -314,6 +319,41 @@ TEST(TrimTexts, CutsKeys) {
     trim_texts(report);
     EXPECT_EQ(report.datasets[0].changed_key.size(), kMessageBytesMax);
     EXPECT_EQ(report.datasets[0].origin_change->key.size(), kMessageBytesMax);
+}
+
+TEST(ValidateReport, ChecksPeerAddressAndGeneration) {
+    const auto is_valid = [](const std::string& address, std::uint64_t generation) {
+        Report report = good_report(1);
+        report.datasets[0].peer_address = address;
+        report.datasets[0].peer_generation = generation;
+        return validate_report(good_hello(), nullptr, report).has_value();
+    };
+    EXPECT_TRUE(is_valid("", 0));
+    EXPECT_TRUE(is_valid("10.0.0.1:7331", 1));
+    EXPECT_TRUE(is_valid("[fd00::1]:7331", 1));
+    EXPECT_FALSE(is_valid("10.0.0.1:7331", 0));
+    const std::string longest = std::string(250, 'h') + ":7331";
+    EXPECT_TRUE(is_valid(longest, 1));
+    EXPECT_FALSE(is_valid("h" + longest, 1));
+    for (const char* address :
+         {"10.0.0.1", ":7331", "10.0.0.1:0", "10.0.0.1:99999", "a b:1", "x"}) {
+        EXPECT_FALSE(is_valid(address, 1)) << address;
+    }
+}
+
+TEST(ValidateReport, PeerTotalsNeverFall) {
+    const auto field = [](auto member) {
+        Report before = good_report(1);
+        auto& total = before.datasets[0].*member;
+        total = std::remove_reference_t<decltype(total)>{7};
+        const Report after = good_report(2);
+        return validate_report(good_hello(), &before, after).has_value();
+    };
+    EXPECT_FALSE(field(&DatasetReport::peer_bytes_read));
+    EXPECT_FALSE(field(&DatasetReport::peer_samples));
+    EXPECT_FALSE(field(&DatasetReport::peer_hedges));
+    EXPECT_FALSE(field(&DatasetReport::peer_failures));
+    EXPECT_FALSE(field(&DatasetReport::peer_connect_failures));
 }
 
 }  // namespace

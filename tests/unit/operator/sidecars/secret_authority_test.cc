@@ -12,6 +12,7 @@
 #include "operator/sidecars/certificate_keeper.h"
 #include "tests/support/api_server/server.h"
 #include "tests/support/manual_clock.h"
+#include "tests/unit/operator/certificates/requests.h"
 
 namespace stoker::control {
 namespace {
@@ -176,6 +177,19 @@ TEST_F(SecretAuthorityTest, KeepsTheOldCertificateWithoutTheApiServer) {
     ASSERT_TRUE(keeper.look());
     EXPECT_NE(keeper.current(), made);
     EXPECT_EQ(changes, 2);
+}
+
+TEST_F(SecretAuthorityTest, SignsPeerRequests) {
+    const auto ca = replica();
+    const std::string request = test::make_request({}).certificate;
+    EXPECT_EQ(
+        ca->authority.issue_peer(request, {"stoker://x"}).error().code, ErrorCode::kUnavailable);
+    const ServedCertificate served = ca->load();
+    const PeerCertificate issued = ca->authority.issue_peer(request, {"stoker://x"}).value();
+    EXPECT_EQ(issued.trust, served.trust);
+    EXPECT_EQ(test::uris_of(issued.chain), std::vector<std::string>{"stoker://x"});
+    EXPECT_EQ(issued.renew_seconds, 16U * 3600) << "two thirds of a day";
+    EXPECT_FALSE(ca->authority.issue_peer("no request", {"stoker://x"}).has_value());
 }
 
 }  // namespace

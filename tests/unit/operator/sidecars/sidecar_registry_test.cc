@@ -58,6 +58,8 @@ struct Peer {
     std::vector<Grant> grants;
     std::vector<std::uint64_t> probes;
     std::vector<std::string> pins;  // "<dataset uid> <revision>"
+    std::vector<PeerGroup> groups;
+    std::vector<std::string> certificates;  // chains
     int closed = 0;
 
     SidecarLink link() {
@@ -69,6 +71,10 @@ struct Peer {
                 }
                 for (const RevisionPin& pin : sent.pins) {
                     pins.push_back(pin.dataset_uid + " " + domain::to_string(pin.revision));
+                }
+                groups.insert(groups.end(), sent.peers.begin(), sent.peers.end());
+                if (sent.peer_certificate) {
+                    certificates.push_back(sent.peer_certificate->chain);
                 }
             },
             [this] { ++closed; }};
@@ -305,6 +311,68 @@ TEST_F(SidecarRegistryTest, ReattachedSidecarGetsItsPins) {
     EXPECT_THAT(peer.pins, IsEmpty());
     ASSERT_TRUE(registry.attach(hello, peer.link(), at(seconds{2})));
     EXPECT_THAT(peer.pins, ElementsAre("d1 00000000000000aa"));
+}
+
+PeerGroup group_of(std::uint64_t version, const std::string& uid = "d1") {
+    return {uid, version, {{"node-1", "10.0.0.1:7331", 1}}};
+}
+
+TEST_F(SidecarRegistryTest, SendsAGroupOncePerChangeAndToNewStreams) {
+    registry.publish({}, kReaders, at(seconds{0}).steady);
+    ASSERT_TRUE(registry.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{0})));
+    registry.publish_peers({{"d1", group_of(7)}, {"d2", group_of(3, "d2")}});
+    registry.publish_peers({{"d1", group_of(7)}, {"d2", group_of(3, "d2")}});
+    EXPECT_THAT(peer.groups, ElementsAre(group_of(7)));
+    EXPECT_EQ(registry.peer_group("d1"), group_of(7));
+    Peer second;
+    ASSERT_TRUE(registry.attach(hello_of("b", 1, "node-2"), second.link(), at(seconds{1})));
+    EXPECT_THAT(second.groups, ElementsAre(group_of(7)));
+    registry.publish_peers({{"d1", {"d1", 8, {}}}});
+    EXPECT_THAT(peer.groups, ElementsAre(group_of(7), PeerGroup{"d1", 8, {}}));
+}
+
+TEST_F(SidecarRegistryTest, SendsAGroupOnlyToReadersOfTheDataset) {
+    registry.publish({}, {{{"ml", "mnist"}, {"d2"}}}, at(seconds{0}).steady);
+    ASSERT_TRUE(registry.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{0})));
+    registry.publish_peers({{"d1", group_of(7)}});
+    EXPECT_THAT(peer.groups, IsEmpty());
+    registry.publish({}, kReaders, at(seconds{1}).steady);
+    registry.publish_peers({{"d1", group_of(7)}});
+    EXPECT_THAT(peer.groups, ElementsAre(group_of(7))) << "its job is known now";
+}
+
+TEST_F(SidecarRegistryTest, AnswersAPeerRequestOnce) {
+    const SessionId session =
+        *registry.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{0}));
+    ASSERT_TRUE(registry.request_peer_certificate(session, {"request"}, at(seconds{0})));
+    const std::vector<WaitingPeerRequest> waiting = registry.waiting_peer_requests();
+    ASSERT_EQ(waiting.size(), 1U);
+    EXPECT_EQ(waiting[0].pod, (ObjectKey{"ml", "a"}));
+    EXPECT_EQ(waiting[0].request.request_pem, "request");
+    EXPECT_EQ(registry.waiting_peer_requests().size(), 1U) << "until it is answered";
+    registry.answer_peer_request(session, PeerCertificate{"chain", "trust", 60});
+    EXPECT_THAT(registry.waiting_peer_requests(), IsEmpty());
+    EXPECT_THAT(peer.certificates, ElementsAre("chain"));
+    EXPECT_EQ(registry.counts().peer_certificates, 1U);
+}
+
+TEST_F(SidecarRegistryTest, TakesOnePeerRequestAMinuteFromAStream) {
+    const Hello hello = hello_of("a", 0, "node-1");
+    const SessionId session = *registry.attach(hello, peer.link(), at(seconds{0}));
+    const auto ask = [&](SessionId from, Duration when) {
+        const Status asked = registry.request_peer_certificate(from, {"request"}, at(when));
+        return asked ? std::nullopt : std::optional(asked.error().code);
+    };
+    EXPECT_EQ(ask(session, seconds{0}), std::nullopt);
+    EXPECT_EQ(ask(session, seconds{59}), ErrorCode::kResourceExhausted);
+    EXPECT_EQ(ask(session, seconds{60}), std::nullopt);
+    const SessionId next = *registry.attach(hello, peer.link(), at(seconds{61}));
+    EXPECT_THAT(registry.waiting_peer_requests(), IsEmpty()) << "the old stream is over";
+    EXPECT_EQ(ask(session, seconds{61}), ErrorCode::kGone);
+    EXPECT_EQ(ask(next, seconds{61}), std::nullopt);
+    const Status huge = registry.request_peer_certificate(
+        next, {std::string(PeerRequest::kBytesMax + 1, 'x')}, at(minutes{5}));
+    EXPECT_EQ(huge.error().code, ErrorCode::kInvalidArgument);
 }
 
 }  // namespace

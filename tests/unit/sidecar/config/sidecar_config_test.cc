@@ -35,8 +35,9 @@ TEST(SidecarConfig, SamplesAreObjectsOrInChunks) {
             "datasets:\n- {name: a, origin: {uri: 's3://b'" + format + "}, directory: /d}\n";
         return parse_sidecar_config(text, no_env());
     };
-    EXPECT_EQ(format_of("")->datasets[0].source.format, SourceFormat::kObjects);
-    EXPECT_EQ(format_of(", format: chunks")->datasets[0].source.format, SourceFormat::kChunks);
+    EXPECT_EQ(format_of("")->datasets[0].source.format, domain::SampleFormat::kObjects);
+    EXPECT_EQ(
+        format_of(", format: chunks")->datasets[0].source.format, domain::SampleFormat::kChunks);
     EXPECT_FALSE(format_of(", format: tar").has_value());
 }
 
@@ -82,7 +83,7 @@ TEST(SidecarConfig, ReportsEveryMistakeAtOnce) {
         "datasets[1].name: \"a\" is a duplicate name\n"
         "datasets[1].window: must be at least 1Mi\n"
         "sokcet: unknown key; known here: control, datasets, endWhenIdle, http, ioThreads, job, "
-        "maxConnections, socket, socketMode");
+        "maxConnections, peers, socket, socketMode");
 }
 
 TEST(SidecarConfig, EndsWhenIdleOnlyIfConfigured) {
@@ -140,6 +141,31 @@ TEST(SidecarConfig, ReadsOptionalOriginSettings) {
     EXPECT_EQ(
         parsed(", credentialsFile: /k, credentialsDirectory: /c").error().message,
         "datasets[0].origin.credentialsFile: stands beside credentialsDirectory: say one of them");
+}
+
+Result<SidecarConfig> with_peers(const std::string& peers, const std::string& pod_ip) {
+    return parse_sidecar_config(
+        kLaptop + ("peers: " + peers), [&](const char* name) -> std::optional<std::string> {
+            return std::string{name} == "POD_IP" && !pod_ip.empty() ? std::optional(pod_ip)
+                                                                    : std::nullopt;
+        });
+}
+
+TEST(SidecarConfig, PeersReachThePodsAddress) {
+    const auto address = [](const std::string& peers, const std::string& pod_ip) {
+        return with_peers(peers, pod_ip).value().peers.address;
+    };
+    EXPECT_EQ(address("{listen: '[::]:7331'}", "10.0.0.1"), "10.0.0.1:7331");
+    EXPECT_EQ(address("{listen: '[::]:7331'}", "fd00::1"), "[fd00::1]:7331");
+    EXPECT_EQ(address("{listen: '[::]:7331', address: 'h:9'}", "10.0.0.1"), "h:9");
+    EXPECT_EQ(address("{listen: '[::]:0'}", "10.0.0.1"), "10.0.0.1") << "the bound port";
+    EXPECT_EQ(address("{listen: '[::]:0'}", "fd00::1"), "[fd00::1]");
+    EXPECT_EQ(parse_sidecar_config(kLaptop, no_env())->peers, PeersConfig{});
+}
+
+TEST(SidecarConfig, PeersNeedAnAddress) {
+    EXPECT_FALSE(with_peers("{listen: '[::]:7331'}", "").has_value());
+    EXPECT_FALSE(with_peers("{listen: '7331'}", "10.0.0.1").has_value());
 }
 
 }  // namespace

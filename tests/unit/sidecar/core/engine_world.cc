@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <numeric>
+#include <span>
+#include <string>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -71,6 +73,16 @@ EngineWorld::EngineWorld(std::uint64_t seed, std::unique_ptr<sidecar::EvictionPo
         }
     }
     apply(engine_.open(now_), true);
+}
+
+void EngineWorld::lay_in_chunks() {
+    std::vector<std::uint32_t> chunk_of;
+    const std::uint64_t chunks = 1 + prng_.below(count());
+    for (std::uint64_t sample = 0; sample < count(); ++sample) {
+        chunk_of.push_back(static_cast<std::uint32_t>(prng_.below(chunks)));
+    }
+    chunks_ = {std::move(chunk_of), dataset_.manifest()};
+    engine_.set_chunks(&chunks_);
 }
 
 std::unique_ptr<sidecar::EvictionPolicy> EngineWorld::audited(
@@ -152,6 +164,9 @@ void EngineWorld::connect() {
         client.party = sidecar::Party{static_cast<std::uint8_t>(number % 3)};
     }
     engine_.on_connect(id, client.stream, client.party);
+    if (!chunks_.is_empty() && client.stream) {
+        engine_.set_by_chunk(*client.stream, chance(70));
+    }
     clients_.emplace(id, std::move(client));
 }
 
@@ -272,6 +287,9 @@ void EngineWorld::finish_fetch() {
     const auto [sample, flight] = *chosen;
     in_flight_.erase(chosen);
     const std::uint64_t dice = faults_ ? prng_.below(100) : 100;
+    if (dice < 13 && engine_.sample(sample).from_peer) {
+        engine_.on_redirected(sample, now_);  // a peer that fails sends to the origin
+    }
     if (dice < 10) {
         apply(engine_.on_fetch_failed(sample, {ErrorCode::kUnavailable, "503"}, now_));
     } else if (dice < 13) {
@@ -308,6 +326,24 @@ void EngineWorld::finish_verify() {
 
 void EngineWorld::change_grant() {
     apply(engine_.on_grant(random_grant(prng_, now_), now_), true);
+    if (has_groups_ && chance(50)) {
+        change_group();
+    }
+}
+
+void EngineWorld::change_group() {
+    const std::vector<std::string> nodes{"a", "b", "c"};
+    std::shared_ptr<sidecar::Placement> placement;
+    if (chance(70)) {
+        placement = std::make_shared<sidecar::Placement>(
+            dataset_.manifest(),
+            [this](SampleIndex sample) {
+                return dataset_.manifest().sample(domain::SampleId{sample}).key;
+            },
+            std::span{nodes}.first(2 + prng_.below(2)),
+            prng_.below(2));
+    }
+    apply(engine_.on_placement(std::move(placement), now_), true);
 }
 
 void EngineWorld::pass_time() {
@@ -331,7 +367,7 @@ void EngineWorld::apply(const Effects& effects, bool grant_changed) {
     const std::uint64_t evicted =
         engine_.counters().evicted_resident_samples - seen_.evicted_resident_samples;
     EXPECT_TRUE(may_drop_residents || resident_drops == evicted) << "residents go without a reason";
-    EXPECT_TRUE(audit_ != nullptr || evicted == 0) << "evicts without a policy";
+    EXPECT_TRUE(audit_ != nullptr || has_groups_ || evicted == 0) << "evicts without a policy";
     // Samples that a stream needs are dropped only to make room, and those drops are counted.
     EXPECT_LE(
         needed_drops, engine_.counters().evicted_window_samples - seen_.evicted_window_samples);
@@ -364,7 +400,7 @@ void EngineWorld::apply_fetch(const sidecar::StartFetch& fetch) {
         << "asks again for what was refused";
     EXPECT_TRUE(in_flight_.emplace(fetch.sample, Stored{fetch.segment_class}).second)
         << "two fetches of sample " << fetch.sample << " in flight";
-    EXPECT_LE(in_flight_.size(), limits_.max_in_flight * 2);  // own party's and guests' slots
+    check_slots(fetch);
 }
 
 void EngineWorld::apply_reply(const sidecar::FetchReply& reply) {

@@ -28,6 +28,12 @@ public:
     // From now on some clients belong to two guests, which hold only samples fetched for them.
     void invite_guests() { has_guests_ = true; }
 
+    // The samples lie in chunks, and some streams read groups of them. Only before the first event.
+    void lay_in_chunks();
+
+    // From now on the node joins and leaves groups of peers, which send it the samples they own.
+    void join_groups() { has_groups_ = true; }
+
     // From now on origin and disk do not fail.
     void heal() { faults_ = false; }
 
@@ -74,6 +80,7 @@ private:
     void finish_fetch();
     void finish_verify();
     void change_grant();
+    void change_group();
     void pass_time();
 
     // Executes the engine's effects, and checks that each is permitted.
@@ -84,6 +91,8 @@ private:
     void apply_fetch(const sidecar::StartFetch& fetch);
     void apply_reply(const sidecar::FetchReply& reply);
     void check_bytes() const;
+    // Call when the fetch has begun.
+    void check_slots(const sidecar::StartFetch& fetch) const;
     void check_guests() const;
     void check_prefetched() const;
 
@@ -103,10 +112,12 @@ private:
     Dataset dataset_;
     sidecar::EngineLimits limits_;
     AuditedPolicy* audit_ = nullptr;  // owned by the engine
+    sidecar::SampleChunks chunks_;
     sidecar::FetchEngine engine_;
     TimePoint now_{std::chrono::seconds{1}};
     bool faults_ = true;
     bool has_guests_ = false;
+    bool has_groups_ = false;
     std::uint64_t last_request_ = 0;
     std::uint64_t last_connection_ = 0;
     std::uint64_t last_epoch_ = 0;

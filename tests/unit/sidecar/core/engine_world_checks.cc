@@ -44,6 +44,17 @@ void EngineWorld::check_bytes() const {
     EXPECT_TRUE(account.in_flight <= limits_.memory || in_flight_.size() <= 1);
 }
 
+void EngineWorld::check_slots(const sidecar::StartFetch& fetch) const {
+    const auto in_slots = std::ranges::count_if(
+        in_flight_, [this](const auto& entry) { return !engine_.sample(entry.first).slotless; });
+    EXPECT_LE(in_slots, limits_.max_in_flight * 2) << "own party's and guests' slots";
+    EXPECT_TRUE(!chunks_.is_empty() || std::ssize(in_flight_) == in_slots);
+    const sidecar::Placement* placement = engine_.placement();
+    EXPECT_EQ(fetch.from_peer, placement != nullptr && !placement->is_own(fetch.sample));
+    EXPECT_FALSE(fetch.from_peer && engine_.sample(fetch.sample).slotless)
+        << "peers' answers take a slot each";
+}
+
 // Guests never have the last quarter of the window.
 void EngineWorld::check_guests() const {
     Bytes of_guests;
@@ -64,6 +75,11 @@ void EngineWorld::check_prefetched() const {
     const Bytes largest{domain::record_bytes(dataset_.manifest().largest_sample_bytes())};
     if (has_guests_ || engine_.account().window + largest > limits_.window) {
         return;
+    }
+    const Bytes all = limits_.window + engine_.grant().resident_bytes;
+    const Bytes used = engine_.account().window + engine_.account().resident;
+    if (!chunks_.is_empty() && all - used < Bytes{all.count() / 4}) {
+        return;  // a chunk waits for more room
     }
     for (SampleIndex sample = 0; sample < count(); ++sample) {
         const Bytes payload{dataset_.manifest().size_bytes(domain::SampleId{sample})};

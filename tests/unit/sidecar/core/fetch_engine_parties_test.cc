@@ -1,5 +1,6 @@
 // Resources shared by guests and the dataset's own namespace (the owner).
 #include <deque>
+#include <numeric>
 
 #include <gmock/gmock.h>
 
@@ -196,6 +197,78 @@ TEST_F(FetchEngineParties, GuestsPlanProtectsNoSampleOfTheOwner) {
     EXPECT_LE(account.window, kRecord * 4);
     EXPECT_THAT(fetch({2}).replies, IsEmpty());
     EXPECT_EQ(engine->sample(2).state, SampleState::kFetching) << "ours goes on";
+}
+
+// A guest's samples that only the owner's plan still needs soon do not fill the guest's share: seed
+// 54 of tests/world.
+TEST_F(FetchEngineParties, GuestsSamplesThatTheOwnerNeedsAreTheOwnersOnceRead) {
+    make_with_guest({.window = kRecord * 8});
+    fetch({0, 1, 2, 3}, kGuest);
+    for (SampleIndex sample = 0; sample < 4; ++sample) {
+        stored(sample);
+    }
+    plan({0, 1, 2, 3});
+    EXPECT_THAT(guest_reads({0, 1, 2, 3}).drops, IsEmpty());
+    const auto asked = fetch({8, 9}, kGuest);
+    EXPECT_THAT(asked.fetches, ElementsAre(window(8), window(9)));
+    EXPECT_THAT(asked.drops, IsEmpty()) << "the owner has room for four";
+}
+
+TEST_F(FetchEngineParties, GuestsSamplesThatTheOwnerNeedsLaterAreTheOwnersThen) {
+    make_with_guest({.window = kRecord * 4});
+    plan({4, 5, 0, 1, 6, 7});
+    stored(4);
+    stored(5);
+    fetch({0, 1}, kGuest);
+    stored(0);
+    stored(1);
+    guest_reads({0, 1});
+    consume({4, 5});
+    EXPECT_THAT(fetch({9}, kGuest).fetches, ElementsAre(window(9)));
+}
+
+TEST_F(FetchEngineParties, OwnersNeedsDoNotProtectWhatTheGuestPrefetched) {
+    make_with_guest({.window = kRecord * 4});
+    engine->on_connect(kWorker, StreamId{8});
+    plan({0, 1});
+    stored(0);
+    stored(1);
+    guest_plans({0, 1, 8, 7});
+    stored(8);
+    stored(7);
+    plan({8, 0, 1});
+    engine->on_plan(kWorker, StreamPlan::make(1, {7, 0, 1}, 0, 10).value(), kNow);
+    EXPECT_THAT(fetch({9}, kGuest).fetches, ElementsAre(window(9)));
+}
+
+TEST_F(FetchEngineParties, GuestsSamplesThatBothNeedStayInItsShare) {
+    make_with_guest({.window = kRecord * 4});
+    guest_plans({0, 1, 2, 3});
+    stored(0);
+    stored(1);
+    plan({1, 0});
+    fetch({0}, kGuest);
+    EXPECT_THAT(fetch({1}, kGuest).fetches, IsEmpty()) << "its share is full";
+}
+
+TEST_F(FetchEngineParties, GuestFindsItsEvictableSamplesBehindManyOfTheOwner) {
+    constexpr SampleIndex kOwners = 100;
+    constexpr SampleIndex kAll = 220;
+    dataset = test::Dataset{std::vector<std::uint64_t>(kAll + 1, kPayload)};
+    make_with_guest({.window = kRecord * 240});
+    std::vector<SampleIndex> samples(kAll);
+    std::iota(samples.begin(), samples.end(), 0);
+    engine->on_connect(kWorker, StreamId{8});
+    engine->on_bypass(kWorker, true, kNow);  // it needs them all, but nothing is prefetched for it
+    engine->on_plan(kWorker, StreamPlan::make(1, samples, 0, kAll + 1).value(), kNow);
+    fetch({samples.begin(), samples.begin() + kOwners});
+    fetch({samples.begin() + kOwners, samples.end()}, kGuest);
+    for (const SampleIndex sample : samples) {
+        stored(sample);
+    }
+    fetch({});
+    fetch({}, kGuest);
+    EXPECT_THAT(fetch({kAll}, kGuest).fetches, ElementsAre(window(kAll)));
 }
 
 TEST_F(FetchEngineParties, GuestsFetchFailureKeepsOwnersPrefetchRunning) {

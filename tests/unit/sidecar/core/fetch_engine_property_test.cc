@@ -134,6 +134,26 @@ TEST(FetchEngineProperty, KeepsItsGuaranteesWithGuests) {
     });
 }
 
+TEST(FetchEngineProperty, KeepsItsGuaranteesWithChunks) {
+    in_random_worlds(2500, [](std::uint64_t world_seed) {
+        Prng own{world_seed};
+        EngineWorld world{own(), any_policy(own)};
+        world.lay_in_chunks();
+        if (own.below(3) == 0) {
+            world.invite_guests();
+        }
+        if (own.below(3) == 0) {
+            world.join_groups();
+        }
+        for (int event = 0; event < 300 && !testing::Test::HasFailure(); ++event) {
+            world.step();
+        }
+        world.heal();
+        world.settle();
+        world.end();
+    });
+}
+
 // One trainer that reads in batches: hits at once, misses by demand; nothing fails. Fetches finish
 // in random order.
 class Epochs {

@@ -50,6 +50,24 @@ TEST_F(PartySharesTest, GuestsFetchesTakeNoneOfTheOwnersSlots) {
     EXPECT_FALSE(shares.has_slot(kGuest, 2));
 }
 
+TEST_F(PartySharesTest, ChunksAndPeersTakeNoneOfTheGuestsSlots) {
+    connect_owner();
+    table.start(0, SegmentClass::kWindow);
+    for (const SampleIndex sample : {1U, 2U, 3U}) {
+        table.start(sample, SegmentClass::kWindow, kOwnParty, {.slotless = true});
+    }
+    for (const SampleIndex sample : {4U, 5U}) {
+        table.start(sample, SegmentClass::kWindow, kPeerParty);
+    }
+    EXPECT_TRUE(shares.has_slot(kOwnParty, 2));
+    EXPECT_FALSE(shares.has_slot(kPeerParty, 2));
+    EXPECT_TRUE(shares.has_slot(kGuest, 2));
+    table.finish(0);
+    table.finish(1);
+    EXPECT_EQ(table.slots_of(kOwnParty), 0U);
+    EXPECT_EQ(table.in_flight_of(kOwnParty), 2U);
+}
+
 TEST_F(PartySharesTest, GuestHasHalfTheWindowOrThreeQuartersAlone) {
     table.start(0, SegmentClass::kWindow, kGuest);
     EXPECT_FALSE(shares.is_beyond(kib(4), kGuest));

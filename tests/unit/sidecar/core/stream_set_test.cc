@@ -53,6 +53,29 @@ protected:
     std::set<SampleIndex> here;
 };
 
+TEST_F(StreamSetTest, SamplesOfATakenChunkAreNear) {
+    plan(kA, {1, 2, 3, 4, 5, 6});
+    const std::vector<SampleIndex> chunk = {2, 5, 6, 9};
+    EXPECT_THAT(streams.take_chunk(kA, chunk, 5), ElementsAre(2, 5));
+    EXPECT_TRUE(streams.is_near(5));
+    EXPECT_FALSE(streams.is_near(6));
+}
+
+TEST_F(StreamSetTest, ChunkTakenAheadStaysNearUnderThePlansThatFollow) {
+    plan(kA, {1, 2, 3, 4, 5, 6});
+    streams.set_by_chunk(kA, true);
+    streams.take_chunk(kA, std::vector<SampleIndex>{1, 5}, 100);
+    streams.with_plan(kA)->plan->read(1);
+    replace(kA, {2, 3, 4, 5, 6, 7});
+    EXPECT_TRUE(streams.is_near(5));
+    EXPECT_FALSE(streams.is_near(6));
+    streams.extend_plan(kA, {2, {4, 5, 6, 7, 8}});
+    EXPECT_TRUE(streams.is_near(5));
+    streams.set_by_chunk(kA, false);
+    replace(kA, {2, 3, 4, 5, 6, 7});
+    EXPECT_FALSE(streams.is_near(5));
+}
+
 TEST_F(StreamSetTest, TakesTurnsBetweenReadersAtEqualDistance) {
     plan(kA, {1, 2, 3});
     plan(kB, {11, 12, 13});

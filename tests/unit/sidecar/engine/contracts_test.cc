@@ -120,6 +120,36 @@ TEST(Contracts, ReadsAGroupOfChunksBeforeTheNext) {
     EXPECT_EQ(all.size(), kCount);
 }
 
+TEST(Contracts, GroupsTheChunksOfAPackedDataset) {
+    std::vector<std::uint32_t> chunk_of;
+    for (SampleIndex sample = 0; sample < kCount; ++sample) {
+        chunk_of.push_back(sample % 8);  // neighbours lie in different chunks
+    }
+    const std::vector<std::uint64_t> sizes(kCount, 10);
+    const SampleChunks chunks{chunk_of, SampleSizes{sizes}};
+    Contracts contracts{kCount, 100, {}, 20, &chunks};
+    SamplerSettings wanted = settings("windowed", {{"chunkGroup", 2}});
+    wanted.ranks = 2;
+    std::set<SampleIndex> all;
+    for (const std::uint32_t rank : {0U, 1U}) {
+        const auto sampler = contracts.make(test::kEmptyNode, wanted, rank).value();
+        EXPECT_EQ(sampler->group_samples(), 100U);
+        sampler->begin_epoch(rank, 0, 0);
+        std::vector<Draw> draws;
+        sampler->draw(rank, kCount, draws);
+        ASSERT_EQ(draws.size(), 200U);
+        for (std::size_t at = 0; at < 200; at += 100) {
+            std::set<std::uint32_t> group;
+            for (std::size_t i = at; i < at + 100; ++i) {
+                group.insert(chunk_of[draws[i].served]);
+                all.insert(draws[i].served);
+            }
+            EXPECT_EQ(group.size(), 2U);
+        }
+    }
+    EXPECT_EQ(all.size(), kCount);
+}
+
 TEST(Contracts, ZeroBetaReadsAllSamples) {
     Contracts contracts{kCount, 100};
     const auto sampler = contracts.make(

@@ -53,6 +53,37 @@ TEST_F(DatasetEngineTest, FetchesForeseenSamples) {
     EXPECT_THAT(begin("windowed").fetches, Not(IsEmpty()));
 }
 
+// Ten chunks of four samples; the node has room for four records beside the window's ten.
+TEST_F(DatasetEngineTest, FetchesTheGroupsOfAPackedDatasetChunkByChunk) {
+    std::vector<std::uint32_t> chunk_of;
+    for (SampleIndex sample = 0; sample < kSamples; ++sample) {
+        chunk_of.push_back(sample % 10);
+    }
+    EngineLimits one_at_a_time = limits();
+    one_at_a_time.max_in_flight = 1;
+    const SampleSizes all{sizes};
+    DatasetEngine packed{
+        all, one_at_a_time, {Bytes{4 * kRecord.count()}, {}}, nullptr, SampleChunks{chunk_of, all}};
+    packed.fetch().on_connect(kConnection, kStream);
+    local::Begin wanted;
+    wanted.contract = "windowed";
+    wanted.job = "job";
+    wanted.batch = 4;
+    wanted.parameters = {{"chunkGroup", 2}};
+    Effects effects;
+    ASSERT_TRUE(packed.begin({kConnection, kStream}, wanted, {}, now, effects).has_value());
+    for (int chunk = 0; chunk < 3; ++chunk) {
+        const auto fetches = std::exchange(effects.fetches, {});
+        ASSERT_THAT(fetches, SizeIs(4)) << "a whole chunk in one slot";
+        for (const StartFetch& fetch : fetches) {
+            EXPECT_EQ(chunk_of[fetch.sample], chunk_of[fetches[0].sample]);
+            std::ranges::copy(
+                packed.fetch().on_stored(fetch.sample, now).fetches,
+                std::back_inserter(effects.fetches));
+        }
+    }
+}
+
 TEST_F(DatasetEngineTest, RejectedBeginHasNoEffect) {
     Effects effects;
     local::Begin begin;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 #include <gmock/gmock.h>
 
@@ -336,6 +337,73 @@ TEST_F(SamplerServiceTest, CorruptSnapshotLeavesAFreshSampler) {
     EXPECT_TRUE(service.begin(kOne, begin(), {{}, "rubbish"}).has_value());
     ASSERT_THAT(made, SizeIs(2));
     EXPECT_EQ(made.at(1)->restored, "");
+}
+
+// Rank 0 of 2 reads here; the other one on another node.
+class SpreadJobTest : public SamplerServiceTest {
+protected:
+    SpreadJobTest() {
+        service.set_on_losses(
+            [this](const std::string& job, std::uint64_t epoch, auto samples, auto losses) {
+                const auto sum = std::accumulate(losses.begin(), losses.end(), 0.0F);
+                passed.emplace_back(job, epoch, samples.size(), sum);
+            });
+    }
+
+    Status begin_epoch(std::uint64_t epoch, StreamId stream = kOne, std::uint32_t rank = 0) {
+        local::Begin message = begin("j", rank);
+        message.epoch = epoch;
+        message.world_size = 2;
+        const auto begun = service.begin(stream, message, {});
+        return begun ? Status{} : Status{fail(begun.error())};
+    }
+
+    void hear(std::uint64_t epoch, const std::string& job = "j") {
+        service.on_losses_elsewhere(
+            job, epoch, std::vector<SampleIndex>{7}, std::vector<float>{.5F});
+    }
+
+    std::vector<std::tuple<std::string, std::uint64_t, std::size_t, float>> passed;
+};
+
+TEST_F(SpreadJobTest, LossesArePassedOnWhileRanksReadElsewhere) {
+    ASSERT_TRUE(begin_epoch(4));
+    service.on_losses(kOne, {4, {1, 2}, {1, 2}});
+    EXPECT_THAT(passed, ElementsAre(std::tuple{"j", 4U, 2U, 3.0F}));
+    service.on_losses(kOne, {3, {1, 2}, {1, 2}});
+    EXPECT_THAT(passed, SizeIs(1)) << "of another epoch";
+    ASSERT_TRUE(begin_epoch(4, kTwo, 1));
+    service.on_losses(kOne, {4, {1, 2}, {1, 2}});
+    EXPECT_THAT(passed, SizeIs(1)) << "all ranks read here";
+}
+
+TEST_F(SpreadJobTest, LossesOfAnotherNodeEnterTheSampler) {
+    ASSERT_TRUE(begin_epoch(4));
+    for (const std::uint64_t epoch : {2, 3, 4, 5, 6}) {
+        hear(epoch);
+    }
+    ASSERT_THAT(made.at(0)->losses, SizeIs(3)) << "of this epoch and of those next to it";
+    EXPECT_EQ(std::get<1>(made.at(0)->losses.front()), 7U);
+    EXPECT_GE(std::get<0>(made.at(0)->losses.front()), 2U) << "of none of our ranks";
+    EXPECT_THAT(passed, IsEmpty()) << "they are not passed on again";
+    ASSERT_TRUE(begin_epoch(5));
+    EXPECT_EQ(service.shared_epoch("j"), 5U);
+}
+
+TEST_F(SpreadJobTest, LossesOfJobsThatDoNotReadHereAreIgnored) {
+    hear(0);
+    ASSERT_TRUE(begin_epoch(0));
+    hear(0, "other");
+    EXPECT_EQ(service.shared_epoch("other"), std::nullopt);
+    EXPECT_EQ(service.job_count(), 1U);
+    ASSERT_TRUE(begin_epoch(0, kTwo, 1));
+    hear(0);
+    EXPECT_EQ(service.shared_epoch("j"), std::nullopt) << "all ranks read here";
+    service.leave(kOne);
+    service.leave(kTwo);
+    hear(0);
+    EXPECT_EQ(service.shared_epoch("j"), std::nullopt) << "no rank reads here";
+    EXPECT_THAT(made.at(0)->losses, IsEmpty());
 }
 
 // Leaders change at random positions; each rank's epoch stays complete and without repeats.

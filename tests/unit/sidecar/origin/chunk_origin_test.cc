@@ -5,7 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/base/crc32c.h"
+#include "common/base/prng.h"
 #include "tests/support/fake_s3.h"
+#include "tests/support/test_seed.h"
 #include "tests/unit/sidecar/pack/packed_folder.h"
 
 namespace stoker::sidecar {
@@ -21,7 +24,7 @@ protected:
         const auto packed = folder_.pack("s3://b/packed");
         EXPECT_TRUE(packed.has_value()) << packed.error().message;
         chunk_count_ = packed->chunk_count;
-        origin_ = folder_.open("s3://b/packed", OriginFormat::kChunks);
+        origin_ = folder_.open("s3://b/packed", domain::SampleFormat::kChunks);
         server_.clear_requests();
     }
 
@@ -33,6 +36,21 @@ protected:
 
     static OriginFetch wanting(const domain::ListedObject& sample) {
         return {sample.key, sample.etag, sample.size_bytes};
+    }
+
+    static std::vector<test::FetchFuture> start_together(
+        Origin& origin, const std::vector<domain::ListedObject>& samples) {
+        std::vector<test::FetchFuture> futures;
+        std::vector<OriginRequest> requests;
+        for (const auto& sample : samples) {
+            auto promise = std::make_shared<std::promise<Result<OriginBytes>>>();
+            futures.push_back(promise->get_future());
+            requests.push_back({wanting(sample), [promise](OriginAnswer answer) {
+                                    promise->set_value(std::move(answer.bytes));
+                                }});
+        }
+        origin.fetch_together(std::move(requests));
+        return futures;
     }
 
     // Replaces a chunk by its bytes after `change`.
@@ -193,7 +211,7 @@ TEST_F(ChunkOriginTest, LargeSampleDamagedOnceIsFetchedAgain) {
     const std::string text(20U << 20U, 'y');
     folder_.add("large.bin", text);
     ASSERT_TRUE(folder_.pack("s3://b/large").has_value());
-    const auto origin = folder_.open("s3://b/large", OriginFormat::kChunks);
+    const auto origin = folder_.open("s3://b/large", domain::SampleFormat::kChunks);
     const auto samples = origin->list({}, {}).value();
     const auto large = std::ranges::find(samples, "large.bin", &domain::ListedObject::key);
     server_.add_fault(
@@ -203,6 +221,141 @@ TEST_F(ChunkOriginTest, LargeSampleDamagedOnceIsFetchedAgain) {
     EXPECT_EQ(test::text_of(*bytes), text);
     EXPECT_EQ(bytes->requests, 6U);
     EXPECT_EQ(bytes->attempts, 2U);
+}
+
+TEST_F(ChunkOriginTest, SamplesAskedTogetherAreOneRequestForEachChunk) {
+    const auto samples = listing();
+    server_.clear_requests();
+    std::uint32_t requests = 0;
+    auto fetches = start_together(*origin_, samples);
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+        const auto bytes = fetches[i].get();
+        ASSERT_TRUE(bytes.has_value()) << bytes.error().message;
+        EXPECT_EQ(test::text_of(*bytes), folder_.samples.at(samples[i].key));
+        EXPECT_EQ(bytes->stored_crc32c, crc32c(bytes->payload));
+        requests += bytes->requests;
+    }
+    EXPECT_EQ(server_.request_count("get"), chunk_count_);
+    EXPECT_EQ(requests, chunk_count_);
+}
+
+TEST_F(ChunkOriginTest, RandomSubsetsHaveTheirOwnBytes) {
+    Prng prng{test::seed()};
+    const auto samples = listing();
+    for (int round = 0; round < 20; ++round) {
+        std::vector<domain::ListedObject> some;
+        std::ranges::copy_if(samples, std::back_inserter(some), [&](const auto& /*sample*/) {
+            return prng.below(4) == 0;
+        });
+        auto fetches = start_together(*origin_, some);
+        for (std::size_t i = 0; i < some.size(); ++i) {
+            const auto bytes = fetches[i].get();
+            ASSERT_TRUE(bytes.has_value()) << bytes.error().message;
+            EXPECT_EQ(test::text_of(*bytes), folder_.samples.at(some[i].key));
+        }
+    }
+}
+
+TEST_F(ChunkOriginTest, FailedRequestFailsItsSamplesAlone) {
+    const auto samples = listing();
+    server_.add_fault(
+        test::parse_fault("operation=get,key=packed/chunk-00000001,status=403,times=-1").value());
+    auto fetches = start_together(*origin_, samples);
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+        const auto bytes = fetches[i].get();
+        EXPECT_EQ(bytes.has_value(), domain::parse_place(samples[i].etag)->chunk != 1);
+        if (!bytes) {
+            EXPECT_EQ(bytes.error().code, ErrorCode::kForbidden);
+            EXPECT_THAT(bytes.error().message, HasSubstr(samples[i].key));
+        }
+    }
+}
+
+TEST_F(ChunkOriginTest, FailureOfASharedRequestCountsOnce) {
+    const auto samples = listing();
+    server_.add_fault(
+        test::parse_fault("operation=get,key=packed/chunk-00000001,status=403,times=-1").value());
+    server_.clear_requests();
+    std::vector<std::future<std::uint32_t>> failed;
+    std::vector<OriginRequest> requests;
+    for (const auto& sample : samples) {
+        auto promise = std::make_shared<std::promise<std::uint32_t>>();
+        failed.push_back(promise->get_future());
+        requests.push_back({wanting(sample), [promise](const OriginAnswer& answer) {
+                                promise->set_value(answer.bytes ? 0 : answer.failed_requests);
+                            }});
+    }
+    origin_->fetch_together(std::move(requests));
+    std::uint32_t sum = 0;
+    for (auto& future : failed) {
+        sum += future.get();
+    }
+    const auto asked = server_.requests();
+    const auto refused = std::ranges::count(asked, 403, [](const auto& it) { return it.status; });
+    EXPECT_EQ(sum, refused);
+    EXPECT_GT(
+        std::ranges::count_if(
+            samples,
+            [](const auto& sample) { return domain::parse_place(sample.etag)->chunk == 1; }),
+        refused);
+}
+
+TEST_F(ChunkOriginTest, SamplesThatWaitShareTheNextRequest) {
+    const auto samples = listing();
+    folder_.origin_options.max_in_flight = 1;
+    const auto origin = folder_.open("s3://b/packed", domain::SampleFormat::kChunks);
+    server_.add_fault(
+        test::parse_fault("operation=get,key=packed/chunk-*,delay_ms=1000,times=1").value());
+    server_.clear_requests();
+    std::vector<test::FetchFuture> fetches;
+    for (const auto& sample : samples) {
+        fetches.push_back(test::start_fetch(*origin, wanting(sample)));
+    }
+    for (auto& fetch : fetches) {
+        EXPECT_TRUE(fetch.get().has_value());
+    }
+    EXPECT_LE(server_.request_count("get"), chunk_count_ + 2)
+        << "the first, what lies before and behind it in its chunk, and the other chunks";
+}
+
+TEST_F(ChunkOriginTest, SamplesOfADamagedRequestAreFetchedAgain) {
+    const auto samples = listing();
+    server_.add_fault(
+        test::parse_fault("operation=get,key=packed/chunk-00000001,corrupt=1,times=1").value());
+    auto fetches = start_together(*origin_, samples);
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+        auto bytes = fetches[i].get();
+        ASSERT_TRUE(bytes.has_value());
+        if (bytes->stored_crc32c != crc32c(bytes->payload)) {
+            OriginFetch again = wanting(samples[i]);
+            again.attempts = bytes->attempts;
+            bytes = test::fetch_now(*origin_, again);
+        }
+        EXPECT_EQ(test::text_of(*bytes), folder_.samples.at(samples[i].key));
+    }
+}
+
+TEST_F(ChunkOriginTest, RequestTooLargeForItsOriginIsReadInSamples) {
+    const auto samples = listing();
+    folder_.origin_options.object_bytes_max = kib(1);
+    const auto origin = make_chunk_origin(folder_.open("s3://b/packed"), {});
+    auto fetches = start_together(*origin, samples);
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+        EXPECT_EQ(test::text_of(fetches[i].get().value()), folder_.samples.at(samples[i].key));
+    }
+}
+
+TEST_F(ChunkOriginTest, ClosingAnswersAllFetches) {
+    const auto samples = listing();
+    folder_.origin_options.max_in_flight = 2;
+    auto origin = folder_.open("s3://b/packed", domain::SampleFormat::kChunks);
+    server_.add_fault(
+        test::parse_fault("operation=get,key=packed/chunk-*,delay_ms=60000,times=-1").value());
+    auto fetches = start_together(*origin, samples);
+    origin.reset();
+    for (auto& fetch : fetches) {
+        EXPECT_EQ(fetch.get().error().code, ErrorCode::kCancelled);
+    }
 }
 
 TEST_F(ChunkOriginTest, EtagThatIsNoPlaceIsRefused) {
@@ -234,7 +387,7 @@ TEST_F(ChunkOriginTest, DamagedFileInADirectoryIsCorrupt) {
     std::string text = test::file_text(chunk);
     text.back() = char(~text.back());
     test::write_file(chunk, text);
-    const auto origin = folder_.open("file://" + folder_.target(), OriginFormat::kChunks);
+    const auto origin = folder_.open("file://" + folder_.target(), domain::SampleFormat::kChunks);
     std::size_t corrupt = 0;
     const auto listed = origin->list({}, {}).value();
     for (const auto& sample : listed) {

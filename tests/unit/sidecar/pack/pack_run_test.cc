@@ -42,7 +42,7 @@ TEST(PackRun, PackedSamplesReadBackUnderTheirNames) {
     EXPECT_EQ(packed->samples, 200U);
     EXPECT_GT(packed->chunk_count, 3U);
     EXPECT_EQ(packed->verified, packed->chunk_count);
-    const auto origin = folder.open("file://" + folder.target(), OriginFormat::kChunks);
+    const auto origin = folder.open("file://" + folder.target(), domain::SampleFormat::kChunks);
     const auto listed = origin->list({}, {}).value();
     ASSERT_EQ(listed.size(), folder.samples.size());
     for (const auto& sample : listed) {

@@ -63,7 +63,7 @@ public:
 
     [[nodiscard]] std::unique_ptr<sidecar::Origin> open(
         const std::string& uri,
-        sidecar::OriginFormat format = sidecar::OriginFormat::kObjects) const {
+        domain::SampleFormat format = domain::SampleFormat::kObjects) const {
         sidecar::OriginOptions wanted = origin_options;
         wanted.format = format;
         return sidecar::make_origin(uri, wanted, no_environment, kSystemClock, 1).value();

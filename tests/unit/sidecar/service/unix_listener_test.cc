@@ -54,7 +54,7 @@ TEST(UnixListener, ReplacesTheSocketOfADeadListener) {
     const std::string path = folder.path() + "/s.sock";
     const SystemClock clock;
     EventLoop loop{clock};
-    const auto ignore = [](UniqueFd, const PeerCredentials&) {};
+    const auto ignore = [](UniqueFd, const ProcessCredentials&) {};
     {
         const auto dead = UnixListener::listen(loop, path, 0600, ignore);
         ASSERT_TRUE(dead.has_value());

@@ -1,5 +1,7 @@
 #include "sidecar/store/segment_scan.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "common/base/crc32c.h"
@@ -210,7 +212,9 @@ TEST_F(SegmentScanTest, ReadsOnlyAFullyValidRecord) {
     device_.put("/s", segment.bytes());
     const auto file = device_.open("/s").value();
     const FooterEntry entry = segment.entries()[1];
-    EXPECT_EQ(read_record(*file, kSeq, entry).value(), dataset_.payload(SampleId{4}));
+    const RecordBytes read = read_record(*file, kSeq, entry).value();
+    EXPECT_TRUE(std::ranges::equal(read.payload(), dataset_.payload(SampleId{4})));
+    EXPECT_EQ(read.payload_crc32c, crc32c(dataset_.payload(SampleId{4})));
     EXPECT_TRUE(check_record(*file, kSeq, entry).has_value());
     const std::vector<FooterEntry> wrong{
         {SampleId{5}, entry.record_offset, entry.payload_bytes},

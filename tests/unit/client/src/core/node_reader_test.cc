@@ -6,12 +6,15 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "common/base/prng.h"
 #include "common/base/unique_fd.h"
 #include "common/domain/residency_word.h"
 #include "tests/support/node_directory.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/test_seed.h"
 
 namespace stoker::client {
 namespace {
@@ -256,6 +259,31 @@ TEST_F(NodeReaderTest, BoundsMapsAndKeepsTheViewsOfClosedOnes) {
     }
     for (std::uint64_t id = 0; id < kSamples; ++id) {
         EXPECT_TRUE(std::ranges::equal(views[id].bytes, payload_of(id)));
+    }
+}
+
+TEST_F(NodeReaderTest, ForkedProcessesShareTheirChecks) {
+    store(3);
+    const auto reader = open();
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+        ::_exit(serves(*reader, 3) ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    damage(3, domain::kRecordHeaderBytes);
+    EXPECT_TRUE(reader->read(SampleId{3}).has_value()) << "checked by the child before the damage";
+    EXPECT_FALSE(open()->read(SampleId{3}).has_value());
+}
+
+TEST_F(NodeReaderTest, ReadsInAnyOrderWithFewMaps) {
+    store_all();
+    const auto reader = open({.segment_maps_max = 12});
+    Prng prng{test::seed()};
+    for (int round = 0; round < 1000; ++round) {
+        EXPECT_TRUE(serves(*reader, prng() % kSamples));
     }
 }
 

@@ -55,6 +55,9 @@ void for_random_worlds(Check check, bool shared = false) {
     for (int round = 0; round < kRounds && !::testing::Test::HasFailure(); ++round) {
         SCOPED_TRACE("round " + std::to_string(round));
         World world{seed + static_cast<std::uint64_t>(round), shared};
+        if (round % 2 == 1) {
+            world.add_peers();
+        }
         check(world);
     }
 }
@@ -102,6 +105,7 @@ TEST(PlanAllocationProperty, DoesNotDependOnTheOrderOfInputs) {
         shuffle(mixed.quotas, world.prng);
         shuffle(mixed.demands, world.prng);
         shuffle(mixed.holdings, world.prng);
+        shuffle(mixed.peers, world.prng);
         for (Demand& demand : mixed.demands) {
             shuffle(demand.nodes, world.prng);
         }

@@ -57,6 +57,21 @@ struct World {
         }
     }
 
+    // Some datasets are pooled, also over nodes that no job of the dataset runs on.
+    void add_peers() {
+        for (const auto& [uid, size] : sizes) {
+            PeerNodes group{uid, {}};
+            for (std::uint64_t node = 0; node < 5; ++node) {
+                if (prng.below(3) != 0) {
+                    group.nodes.push_back(name("n", node));
+                }
+            }
+            if (prng.below(3) == 0) {
+                view.peers.push_back(std::move(group));
+            }
+        }
+    }
+
     void add_job(std::uint64_t number) {
         Demand demand;
         const std::uint64_t ns = prng.below(3);

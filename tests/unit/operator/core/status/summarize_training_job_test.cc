@@ -425,9 +425,11 @@ TEST(SummarizeTrainingJob, ListsItsJobs) {
     EXPECT_EQ(status.jobs[1].ready, 2);
 }
 
-TEST(SummarizeTrainingJob, WarnsWhileImportanceIsReadOnSeveralNodes) {
+TEST(SummarizeTrainingJob, WarnsWhileImportanceIsReadOnSeveralNodesWithoutPeers) {
     TrainingJobView view = make_running_view();
     view.job.spec.datasets[0].contract = Contract::kImportance;
+    EXPECT_EQ(find_condition(status_at(view, 10).conditions, "LossesShared"), nullptr);
+    view.datasets.datasets[0].peers = false;
     view.job.status = status_at(view, 10);
     expect(view.job.status, "LossesShared", ConditionStatus::kFalse, "OwnNodeOnly");
     view.job.spec.datasets[0].contract = Contract::kExact;

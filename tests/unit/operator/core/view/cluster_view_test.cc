@@ -271,7 +271,7 @@ TEST(ViewAllocation, TakesReplicationFromTheJob) {
         return view_allocation(cluster, moment(1)).demands.at(0).datasets.at(0).access;
     };
     EXPECT_EQ(access().kind, AccessKind::kReplicate);
-    EXPECT_EQ(access().replication, 3);
+    EXPECT_EQ(access().replication, 1);
     EXPECT_EQ(access().bias, 10);
     dataset.parameters[Contract::kReplicate].numbers = {{"replication", 1.5}, {"bias", 20}};
     EXPECT_EQ(access().replication, 1.5);

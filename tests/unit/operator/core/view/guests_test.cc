@@ -179,5 +179,24 @@ TEST(Guests, AreNeverAskedToGiveBytesBack) {
     EXPECT_EQ(holders[0].job, (ObjectKey{"data", "filler/imagenet/nvme"}));
 }
 
+TEST(Guests, ReportsOnPeersAreIgnored) {
+    SidecarReport report = false_report();
+    DatasetReport& told = report.datasets[0];
+    told.peer_address = "10.0.0.1:7331";
+    told.peer_generation = 7;
+    told.peer_bytes_read = gib(1);
+    told.peer_samples = told.peer_hedges = told.peer_failures = told.peer_connect_failures = 100;
+    told.peer_group_version = 9;
+    drop_directory_claims(make_guest(), report);
+    EXPECT_EQ(told.peer_address, "");
+    EXPECT_EQ(told.peer_generation, 0U);
+    EXPECT_EQ(told.peer_bytes_read, Bytes::zero());
+    EXPECT_EQ(told.peer_samples, 0U);
+    EXPECT_EQ(told.peer_hedges, 0U);
+    EXPECT_EQ(told.peer_failures, 0U) << "it would make PeersReachable False";
+    EXPECT_EQ(told.peer_connect_failures, 0U);
+    EXPECT_EQ(told.peer_group_version, 0U);
+}
+
 }  // namespace
 }  // namespace stoker::control

@@ -238,13 +238,15 @@ TEST(BuildPod, PassesTheDatasetsToSidecarAndTrainer) {
         env(sidecar, "STOKER_SIDECAR_CONFIG"),
         R"({"control":{"endpoint":"stoker.system.svc:9443","tokenFile":"/stoker/token/token"},)"
         R"("datasets":[{"contract":"exact","directory":"/stoker/node/train","name":"train",)"
-        R"("origin":{"endpoint":"http://h:9","region":"r1","uri":"s3://b/p"},"pinned":true,)"
-        R"("reservedFree":"0.15","uid":"uid-imagenet","window":268435456}],)"
+        R"("origin":{"endpoint":"http://h:9","region":"r1","uri":"s3://b/p"},"peers":true,)"
+        R"("pinned":true,"reservedFree":"0.15","uid":"uid-imagenet","window":268435456}],)"
         R"("http":{"listen":"[::]:9455"},)"
         R"("job":{"trainingJob":"resnet","trainingJobUid":"uid-resnet"},)"
+        R"("peers":{"listen":"[::]:7331"},)"
         R"("socket":"/stoker/run/stoker.sock","socketMode":"0666"})");
     EXPECT_EQ(env(sidecar, "STOKER_CONTROL_CA"), "PEM");
     EXPECT_EQ(env(sidecar, "POD_NAME"), R"({"fieldRef":{"fieldPath":"metadata.name"}})");
+    EXPECT_EQ(env(sidecar, "POD_IP"), R"({"fieldRef":{"fieldPath":"status.podIP"}})");
     EXPECT_EQ(env(sidecar, "NODE_NAME"), R"({"fieldRef":{"fieldPath":"spec.nodeName"}})");
     EXPECT_EQ(
         env(sidecar, "ATTEMPT_UID"),

@@ -41,17 +41,42 @@ TEST(ExactSampler, SkipsDrawsReadBeforeAResume) {
     EXPECT_EQ(sampler.report(0).distinct, 20U);
 }
 
-TEST(ExactSampler, DealsOutACustomOrder) {
+TEST(ExactSampler, DrawsEachRanksPartOfACustomOrder) {
     const std::vector<std::uint32_t> chunk_of = {0, 0, 0, 1, 1, 1, 2, 2, 2};
-    const auto order = [chunk_of](std::uint64_t epoch) {
-        return chunk_order(chunk_of, 3, 1, 8, epoch);
-    };
     const EpochShape shape{.count = 9, .seed = 8, .ranks = 2, .tail = Tail::kDrop};
-    ExactSampler sampler{shape, order};
-    sampler.begin_epoch(0, 5, 0);
-    const auto whole = order(5);
-    EXPECT_EQ(served(sampler, 0, 100), (std::vector{whole[0], whole[2], whole[4], whole[6]}));
+    const auto order = [&](std::uint64_t epoch, std::uint32_t rank) {
+        return chunk_order(chunk_of, 3, 1, shape, epoch, rank);
+    };
+    ExactSampler sampler{shape, order, 3};
+    for (const std::uint32_t rank : {0U, 1U}) {
+        sampler.begin_epoch(rank, 5, 0);
+        EXPECT_EQ(served(sampler, rank, 100), order(5, rank).samples);
+    }
+    EXPECT_EQ(sampler.report(0).requested, 4U);
     EXPECT_EQ(sampler.report(0).skipped, 1U);
+    EXPECT_EQ(sampler.group_samples(), 3U);
+}
+
+TEST(ExactSampler, ForeseesWholeGroups) {
+    const EpochShape shape{.count = 20, .seed = 8};
+    ExactSampler sampler{
+        shape,
+        [&](std::uint64_t epoch, std::uint32_t rank) {
+            return GroupedOrder{epoch_order(shape, epoch, rank), {6, 12, 20}};
+        },
+        6};
+    sampler.begin_epoch(0, 0, 0);
+    const auto foreseen = [&](std::size_t count) {
+        std::vector<SampleIndex> samples;
+        sampler.foresee(0, count, samples);
+        return samples.size();
+    };
+    EXPECT_EQ(foreseen(7), 12U);
+    EXPECT_EQ(foreseen(12), 12U);
+    EXPECT_EQ(foreseen(2), 2U) << "the end of its group is too far";
+    served(sampler, 0, 5);
+    EXPECT_EQ(foreseen(10), 15U);
+    EXPECT_EQ(foreseen(100), 15U);
 }
 
 }  // namespace

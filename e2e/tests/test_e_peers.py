@@ -1,0 +1,89 @@
+"""Nodes that read one dataset fetch from each other: the origin is asked once. Requests are counted at the origin. With
+NODES=3 the same tests run on three nodes."""
+
+import pytest
+
+from harness import jobs, origin as origins
+from harness.kube import wait_until
+from test_b_training import bytes_on_the_node
+
+LISTS = -(-origins.SAMPLES // 1000)  # requests of one listing: a page has 1,000 objects
+
+pytestmark = pytest.mark.two_nodes
+
+
+@pytest.fixture
+def group(namespace, kube, origin):
+    """Starts a job with a rank on every node; `pool`: the share of the dataset that the nodes may keep together. Returns
+    its pods once every node knows the others."""
+    def start(name, args, pool):
+        nodes = len(kube.nodes())
+        whole = bytes_on_the_node(origin.sizes())
+        namespace.begin(name, args, ranks=nodes, on=None, spread=True, cache={
+            "mode": "Fixed", "maxBytes": str(int(pool * whole))})
+        pods = [namespace.pod(name, rank)["metadata"]["name"] for rank in range(nodes)]
+        wait_until("every node to know the others", lambda: nodes_of(namespace) == nodes, 120)
+        return namespace.let_begin(name, ranks=nodes) and pods
+    return start
+
+
+def nodes_of(namespace):
+    return namespace.dataset_status().get("peers", {}).get("nodes", 0)
+
+
+def read_in_an_epoch(pods):
+    """Reads of all ranks: torch's sampler gives each rank as many samples, so some are read by two."""
+    return -(-origins.SAMPLES // len(pods)) * len(pods)
+
+
+def at_holds(namespace, pods, place):
+    for pod in pods:
+        namespace.wait_hold(pod, place)
+
+
+def test_the_origin_is_asked_once_for_each_sample(namespace, group, origin):
+    namespace.apply(jobs.dataset())
+    mark = origin.mark()
+    pods = group("wide", ["--epochs", 3, "--hold", "3:0"], pool=1.15)
+    at_holds(namespace, pods, "3:0")
+    for epoch in zip(*[namespace.epochs(pod) for pod in pods]):
+        assert sum(rank["distinct"] for rank in epoch) == read_in_an_epoch(pods)
+    status = namespace.settled_dataset(*pods)
+    peers = status["peers"]
+    assert origin.since(mark).gets == origins.SAMPLES + peers["hedges"] + peers["failures"]
+    assert peers["hedges"] + peers["failures"] <= origins.SAMPLES // 100, peers
+    assert status["cachedSamples"] >= origins.SAMPLES
+    assert origin.since(mark).lists == LISTS, "one node lists for all"
+    for pod in pods:
+        namespace.go(pod, "3:0")
+    namespace.wait_complete("wide")
+
+
+def test_half_a_pool_costs_half_the_dataset_each_epoch(namespace, group, origin):
+    namespace.apply(jobs.dataset())
+    pods = group("half", ["--epochs", 3, "--hold", "1:0", "--hold", "2:0", "--hold", "3:0"], pool=0.5)
+    marks = []
+    for epoch in (1, 2, 3):
+        at_holds(namespace, pods, f"{epoch}:0")
+        marks.append(origin.mark())
+        for pod in pods:
+            namespace.go(pod, f"{epoch}:0")
+    namespace.wait_complete("half")
+    for before, after in zip(marks, marks[1:]):
+        gets = origin.since(before).gets - origin.since(after).gets
+        assert abs(gets - 0.5 * origins.SAMPLES) <= 0.02 * origins.SAMPLES, gets
+
+
+def test_a_dataset_without_peers_is_fetched_by_each_node(namespace, kube, origin):
+    namespace.apply(jobs.dataset(peers="Off"))
+    mark = origin.mark()
+    pods = namespace.start("alone", ["--epochs", 2, "--hold", "1:0", "--hold", "2:0"], ranks=len(kube.nodes()), on=None,
+                           spread=True, cache=jobs.FULL)
+    at_holds(namespace, pods, "1:0")
+    assert nodes_of(namespace) == 0
+    first = origin.since(mark).gets
+    assert first == read_in_an_epoch(pods)
+    for pod in pods:
+        namespace.go(pod, "1:0", "2:0")
+    namespace.wait_complete("alone")
+    assert origin.since(mark).gets > first, "in another order a node needs what only another one has"

@@ -1,0 +1,52 @@
+#include "sidecar/core/answer_times.h"
+
+#include <gtest/gtest.h>
+
+namespace stoker::sidecar {
+namespace {
+
+using std::chrono::milliseconds;
+
+void note(AnswerTimes& times, std::size_t count, Duration time) {
+    for (std::size_t i = 0; i < count; ++i) {
+        times.note(time);
+    }
+}
+
+TEST(AnswerTimes, NeedsSomeAnswersFirst) {
+    AnswerTimes times;
+    note(times, AnswerTimes::kAnswersMin - 1, milliseconds{3});
+    EXPECT_EQ(times.slow(), std::nullopt);
+    EXPECT_EQ(Patience::of(times, {}), Patience::kMost);
+    times.note(milliseconds{3});
+    EXPECT_EQ(times.slow(), milliseconds{3});
+    EXPECT_EQ(Patience::of(times, {}), Patience::kLeast + milliseconds{12});
+}
+
+TEST(AnswerTimes, FollowsTheSlowestPercent) {
+    AnswerTimes times;
+    note(times, 480, milliseconds{2});
+    note(times, 16, milliseconds{90});
+    EXPECT_EQ(times.slow(), milliseconds{90});
+    note(times, 512, milliseconds{4});
+    EXPECT_EQ(times.slow(), milliseconds{4}) << "old answers are forgotten";
+}
+
+// A peer that lacks the sample asks the origin first.
+TEST(AnswerTimes, PatienceCoversTheOrigin) {
+    AnswerTimes peer;
+    AnswerTimes origin;
+    note(peer, 32, milliseconds{1});
+    note(origin, 32, milliseconds{400});
+    EXPECT_GT(Patience::of(peer, origin), milliseconds{800});
+}
+
+// A link that was slow for a while has left slow answers among the last ones.
+TEST(AnswerTimes, PatienceEnds) {
+    AnswerTimes peer;
+    note(peer, 32, milliseconds{4'000});
+    EXPECT_EQ(Patience::of(peer, {}), Patience::kMost);
+}
+
+}  // namespace
+}  // namespace stoker::sidecar
