@@ -48,7 +48,7 @@ ROWS = {
     "importance, IOWA": ("importance", {"family": "iowa"},
                          {"contract": "importance", "family": 1, "loss-decay": DECAY}),
     "replicate, r 1": ("replicate", {"replication": 1}, {"contract": "replicate", "replication": 1}),
-    "replicate, r 3": ("replicate", {}, {"contract": "replicate"}),
+    "replicate, r 3": ("replicate", {"replication": 3}, {"contract": "replicate", "replication": 3}),
 }
 ROWS.update({name + UNEQUAL: ROWS[name] for name in ("exact", "windowed", "importance", "importance, IOWA")})
 

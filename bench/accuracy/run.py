@@ -101,7 +101,7 @@ def swept(arguments, file, links):
 
 
 def main():
-    parser = parser_of(__doc__, list(data.SETS), ["mnist5k", "duplicates"], list(train.ROWS))
+    parser = parser_of(__doc__, list(data.SETS), list(data.SETS), list(train.ROWS))
     parser.add_argument("--seeds-max", type=int, default=0,
                         help="seeds of rows whose interval is too wide (default: --seeds)")
     arguments = parser.parse_args()

@@ -47,7 +47,7 @@ ROWS = {
     "importance, IOWA + remove": Row("importance", {"family": "iowa", "redundancy": "remove"}),
     "importance, IOWA + repeat": Row("importance", {"family": "iowa", "redundancy": "repeat"}),
     "replicate, r = 1": Row("replicate", {"replication": 1}),
-    "replicate, r = 3": Row("replicate"),
+    "replicate, r = 3": Row("replicate", {"replication": 3}),
 }
 # Measured for time only.
 TIMED = {
