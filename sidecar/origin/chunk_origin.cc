@@ -80,8 +80,9 @@ void fail_all(const std::vector<SampleFetch>& samples, const Error& error) {
 class ChunkOrigin final : public Origin {
 public:
     ChunkOrigin(std::unique_ptr<Origin> chunks, ChunkReads::Limits limits)
-        : chunks_(std::move(chunks)),
-          state_(limits) {}
+        : state_(limits),
+          chunks_(std::move(chunks)),
+          origin_(*chunks_) {}
 
     ~ChunkOrigin() override;
     ChunkOrigin(const ChunkOrigin&) = delete;
@@ -137,11 +138,13 @@ private:
     void start_reads();
     void on_read(const ChunkRead& read, const Samples& samples, Result<OriginBytes> bytes);
 
-    std::unique_ptr<Origin> chunks_;
     Guarded<State> state_;
+    std::unique_ptr<Origin> chunks_;
+    Origin& origin_;  // valid while the destructor of `chunks_` ends its threads
 };
 
-// The destruction of `chunks_` answers the running reads.
+// The destruction of `chunks_` answers the running reads. One of its threads may ask it for another
+// read at that moment; it refuses.
 ChunkOrigin::~ChunkOrigin() {
     std::unordered_map<std::uint64_t, SampleFetch> unsent;
     {
@@ -183,7 +186,7 @@ void ChunkOrigin::read_alone(SampleFetch sample) {
     const ChunkPart part = sample.part(0);
     OriginFetch wanted = in_chunk(sample.chunk(), part.offset, part.size_bytes);
     wanted.attempts = sample.request.fetch.attempts;
-    chunks_->fetch(std::move(wanted), [sample = std::move(sample)](Result<OriginBytes> bytes) {
+    origin_.fetch(std::move(wanted), [sample = std::move(sample)](Result<OriginBytes> bytes) {
         bytes ? sample.answer(*std::move(bytes)) : sample.fail_with(bytes.error());
     });
 }
@@ -204,7 +207,7 @@ std::optional<ChunkOrigin::NextRead> ChunkOrigin::next_read() {
 void ChunkOrigin::start_reads() {
     while (auto next = next_read()) {
         OriginFetch wanted = in_chunk(next->read.chunk, next->read.offset, next->read.size_bytes);
-        chunks_->fetch(std::move(wanted), [this, next = *next](Result<OriginBytes> bytes) {
+        origin_.fetch(std::move(wanted), [this, next = *next](Result<OriginBytes> bytes) {
             on_read(next.read, next.samples, std::move(bytes));
         });
     }

@@ -44,6 +44,10 @@ Result<domain::SegmentHeader> read_header(int fd, const std::string& name) {
     return domain::decode_segment_header(std::span{raw}.first(static_cast<std::size_t>(got)));
 }
 
+bool is_exhausted(const Result<std::shared_ptr<SegmentMap>>& opened) {
+    return !opened && opened.error().code == ErrorCode::kResourceExhausted;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<SegmentMap>> SegmentMap::open(
@@ -183,16 +187,21 @@ std::optional<Location> NodeReader::locate(domain::SampleId id) {
     return std::nullopt;
 }
 
-// nullptr: no such file now.
+// nullptr: no such file now, or no memory for one more map.
 std::shared_ptr<const SegmentMap> NodeReader::segment(domain::SegmentSeq seq) {
     auto found = places_.find(seq.value());
     if (found == places_.end()) {
+        if (!segments_.empty() && segments_.size() >= options_.segment_maps_max) {
+            retire_one();
+        }
         auto opened = SegmentMap::open(segments_fd_.get(), seq, options_.revision);
+        // The process has other maps, too: of other readers and of its own.
+        for (std::size_t room = segments_.size() / 2; room > 0 && is_exhausted(opened); --room) {
+            retire_one();
+            opened = SegmentMap::open(segments_fd_.get(), seq, options_.revision);
+        }
         if (!opened) {
             return nullptr;
-        }
-        if (segments_.size() >= options_.segment_maps_max) {
-            retire_one();
         }
         found = places_.emplace(seq.value(), segments_.size()).first;
         segments_.push_back({*std::move(opened), 0});

@@ -30,7 +30,9 @@ struct NodeReaderOptions {
     std::string directory{};        // the node directory, readable
     domain::RevisionId revision{};  // selects its manifest and residency table
     Verify verify = Verify::kFirst;
-    std::size_t segment_maps_max = 40000;  // kernels allow a process 65530 maps in all
+    // At least 1. Kernels allow a process 65530 maps in all; a reader that gets no more closes its
+    // oldest ones.
+    std::size_t segment_maps_max = 40000;
     // true: the directory belongs to another namespace, which may truncate or rewrite files at any
     // time; samples are copied and verified in the copy at each read (unless `verify` is kNever),
     // and the manifest is copied. false: samples are viewed in place and trusted after their check.

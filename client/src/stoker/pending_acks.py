@@ -51,12 +51,13 @@ class PendingAcks:
         """Records one sample of `size` bytes as in use by the calling thread. The samples that it read one by one before
         are acknowledged together: at most ALONE_AT_MOST, or those of some ALONE_BYTES_AT_MOST. No flush() before."""
         thread = threading.get_ident()
-        alone = self._in_use.get(thread)
-        if alone is not None and alone.size is not None and alone.epoch == epoch:
-            alone.size += size
-            if len(alone.ids) < ALONE_AT_MOST and alone.size <= ALONE_BYTES_AT_MOST:
-                alone.ids.append(id)
-                return
+        with self._lock:  # tell_all() may take what this thread has in use
+            alone = self._in_use.get(thread)
+            if alone is not None and alone.size is not None and alone.epoch == epoch:
+                alone.size += size
+                if len(alone.ids) < ALONE_AT_MOST and alone.size <= ALONE_BYTES_AT_MOST:
+                    alone.ids.append(id)
+                    return
         self._flush(thread)
         if self._link is not None:
             self._in_use[thread] = InUse(epoch, [id], size)
@@ -66,7 +67,8 @@ class PendingAcks:
         self._flush(threading.get_ident())
 
     def _flush(self, thread: int) -> None:
-        last = self._in_use.pop(thread, None)
+        with self._lock:
+            last = self._in_use.pop(thread, None)
         if last is not None and len(last.ids) > 0:
             self.tell(last.epoch, last.ids)
 

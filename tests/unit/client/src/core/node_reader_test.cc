@@ -6,12 +6,13 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "common/base/prng.h"
 #include "common/base/unique_fd.h"
 #include "common/domain/residency_word.h"
+#include "tests/support/child.h"
 #include "tests/support/node_directory.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_seed.h"
@@ -265,17 +266,32 @@ TEST_F(NodeReaderTest, BoundsMapsAndKeepsTheViewsOfClosedOnes) {
 TEST_F(NodeReaderTest, ForkedProcessesShareTheirChecks) {
     store(3);
     const auto reader = open();
-    const pid_t child = ::fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) {
-        ::_exit(serves(*reader, 3) ? 0 : 1);
-    }
-    int status = -1;
-    ASSERT_EQ(::waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0);
+    EXPECT_EQ(test::exit_code_of_child([&] { return serves(*reader, 3) ? 0 : 1; }), 0);
     damage(3, domain::kRecordHeaderBytes);
     EXPECT_TRUE(reader->read(SampleId{3}).has_value()) << "checked by the child before the damage";
     EXPECT_FALSE(open()->read(SampleId{3}).has_value());
+}
+
+TEST_F(NodeReaderTest, ClosesMapsWhereTheProcessGetsNoMore) {
+    constexpr std::uint64_t kLarge = 256U << 20U;  // sparse
+    for (std::uint64_t id = 0; id < kSamples; ++id) {
+        node_.start_segment(kLarge);
+        node_.put(SampleId{id}, payload_of(id));
+    }
+    const auto reader = open();
+    const int served = test::exit_code_of_child([&] {
+        std::uint64_t pages = 0;
+        std::ifstream{"/proc/self/statm"} >> pages;
+        const rlim_t now = pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE));
+        const rlimit limit{now + 5 * kLarge, RLIM_INFINITY};
+        ::setrlimit(RLIMIT_AS, &limit);
+        int count = 0;
+        for (std::uint64_t id = 0; id < kSamples; ++id) {
+            count += serves(*reader, id) ? 1 : 0;
+        }
+        return reader->map_count() <= 5 ? count : 0;
+    });
+    EXPECT_EQ(served, kSamples);
 }
 
 TEST_F(NodeReaderTest, ReadsInAnyOrderWithFewMaps) {

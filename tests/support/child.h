@@ -1,0 +1,24 @@
+#pragma once
+
+#include <functional>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace stoker::test {
+
+// Runs `work` in a forked child, for what would change this process. The child's exit code;
+// -1: it ended otherwise.
+inline int exit_code_of_child(const std::function<int()>& work) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::_exit(work());
+    }
+    int status = -1;
+    if (::waitpid(child, &status, 0) != child) {
+        return -1;
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+}  // namespace stoker::test
