@@ -51,7 +51,7 @@ class StokerFileSystem(AbstractFileSystem):
             entries = [entry] if entry["type"] == "file" else list(self._children(path))
         return entries if detail else [entry["name"] for entry in entries]
 
-    def info(self, path: str, **_: Any) -> Dict[str, Any]:
+    def info(self, path: str, **__: Any) -> Dict[str, Any]:
         """Name, size, type, and for a file its ETag and sample id."""
         path = self._strip_protocol(path)
         name, _, key = path.partition("/")

@@ -176,6 +176,7 @@ class Samples:
             As fetch().
         """
         out = memoryview(out.numpy() if hasattr(out, "data_ptr") else out)
+        offsets: Array
         needed = self.sources.catalog.bytes_of(ids)
         if out.nbytes < needed:
             raise ValueError(f"`out` has {out.nbytes} bytes, and these samples need {needed}")
