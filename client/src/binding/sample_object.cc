@@ -240,6 +240,13 @@ constexpr char kDoc[] =
 
 }  // namespace
 
+std::span<const std::byte> sample_bytes(PyObject* sample) {
+    if (Py_TYPE(sample) != sample_type) {
+        throw py::type_error("expected a stoker.Sample");
+    }
+    return bytes_of(*self_of(sample));
+}
+
 PyObject* new_sample(SampleFields fields) {
     auto* self = PyObject_New(SampleObject, sample_type);
     if (self == nullptr) {

@@ -30,6 +30,10 @@ struct SampleFields {
 // Adds the type to the module as `Sample`.
 void add_sample_type(pybind11::module_& module);
 
+// The bytes of a Sample, which keeps them mapped while it lives. Throws a Python TypeError for another
+// object.
+std::span<const std::byte> sample_bytes(PyObject* sample);
+
 // A new reference, or nullptr with a Python error set.
 PyObject* new_sample(SampleFields fields);
 

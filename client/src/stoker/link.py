@@ -127,6 +127,7 @@ class Link:
         self._client = self._pending = self._plan = None
         self._delay, self._not_before = FIRST_DELAY_S, 0.0
         self._is_away, self._is_new = False, True
+        self.attached_count = 0
 
     def attach(self, patience: float) -> Welcome:
         """Attaches for the first time; waits as long as the sidecar shows progress.

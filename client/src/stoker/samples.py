@@ -8,18 +8,21 @@ import time
 import weakref
 from typing import Any, Dict, List, Optional, Set
 
+from . import _core
 from ._core import Misses, Sample
-from .arrays import Ids
+from .arrays import Array, Ids
 from .exit_hooks import at_end, tell_the_rest
 from .link import Place
 from .meter import add_counts
 from .pending_acks import PendingAcks
 from .probe import Probe
 from .settings import DatasetSettings, resolve, socket_path, world
+from .shared_counts import SharedCounts
 from .sources import Sources
 
 __all__ = ["Samples", "open", "stats"]
 
+_UPDATE_EVERY = 64  # samples read one by one between two updates of the shared counts
 FETCH_AT_MOST = 512  # samples per request: the sidecar pins one request's samples before it makes room for more
 
 _all: "weakref.WeakSet[Samples]" = weakref.WeakSet()
@@ -91,11 +94,11 @@ class Samples:
     def __init__(self, settings: DatasetSettings, socket: Optional[str], verify: str) -> None:
         rank, world_size = world()
         stream = int.from_bytes(os.urandom(8), "little") | 1  # 0 means: without a plan
-        self._start(Sources(settings, Place(settings.name or "", rank, world_size, stream), socket, verify), 0)
+        self._start(Sources(settings, Place(settings.name or "", rank, world_size, stream), socket, verify), 0, SharedCounts())
 
-    def _start(self, sources: Sources, epoch: int) -> None:
+    def _start(self, sources: Sources, epoch: int, shared: SharedCounts) -> None:
         """State that belongs to one process."""
-        self.sources, self.epoch = sources, epoch
+        self.sources, self.epoch, self._shared = sources, epoch, shared
         self.classes: List[str] = sources.catalog.classes()
         self._labels: Optional[List[int]] = None
         self._is_closed = False
@@ -117,6 +120,8 @@ class Samples:
         if found is None:
             return self.fetch([id])[0]
         sources.meter.samples += 1
+        if sources.meter.samples % _UPDATE_EVERY == 0:
+            self._shared.update(self.stats())
         if sources.link is not None:
             self._acks.fetched_one(self.epoch, id, len(found))
             self.heartbeat()
@@ -152,7 +157,39 @@ class Samples:
         if sources.link is not None:
             self._acks.fetched(self.epoch, [id for at, id in enumerate(ids) if at not in told] if told else ids)
             self.heartbeat()
+        self._shared.update(self.stats())
         return samples
+
+    def gather(self, ids: Ids, out: Any) -> Array:
+        """Copies the bytes of a batch, one sample after another, into memory of the caller, such as a pinned tensor.
+        Large batches are copied by several threads, without the interpreter's lock. The samples count as used then.
+
+        Args:
+            ids: as in fetch().
+            out: a writable C-contiguous buffer (numpy array, bytearray, memoryview) or a torch tensor on the CPU.
+
+        Returns:
+            Offsets in bytes, int64 of shape (n + 1,): sample i is at offsets[i]..offsets[i + 1].
+
+        Raises:
+            ValueError: `out` is too small; the message says how many bytes are needed. Nothing was read.
+            As fetch().
+        """
+        out = memoryview(out.numpy() if hasattr(out, "data_ptr") else out)
+        offsets: Array
+        needed = self.sources.catalog.bytes_of(ids)
+        if out.nbytes < needed:
+            raise ValueError(f"`out` has {out.nbytes} bytes, and these samples need {needed}")
+        samples = self.fetch(ids)
+        offsets, lost = _core.gather(samples, out)
+        while lost:  # a file was cut after the sample was found
+            again: List[Any] = [None] * len(lost)
+            self.sources.read_at_origin(again, Misses([samples[at].id for at in lost], len(self)))
+            for at, sample in zip(lost, again):
+                samples[at] = sample
+            offsets, lost = _core.gather(samples, out)
+        self.flush()
+        return offsets
 
     def _fill(self, samples: List[Any], misses: Misses) -> Set[int]:
         """Gets the misses from the sidecar, else from the origin. Returns the positions that were acknowledged."""
@@ -191,6 +228,16 @@ class Samples:
         """
         link = self.sources.link
         return self.sources.meter.totals(self.sources.reader, link.attached_count if link is not None else 0)
+
+    def total_stats(self) -> Dict[str, int]:
+        """The counts of stats(), summed over this process, the processes that it forked or spawned with this dataset
+        (such as a DataLoader's workers), also those that have ended, and the process that it was forked from.
+
+        Samples that another process reads one by one are counted at each 64th and when it ends normally.
+        """
+        if not self._is_closed:
+            self._shared.update(self.stats())
+        return self._shared.totals()
 
     def close(self) -> None:
         """Disconnects from the sidecar and frees maps and threads. Samples that callers still hold stay valid."""
@@ -244,6 +291,7 @@ class Samples:
     def tell_all(self) -> None:
         """Sends all remaining acknowledgements and counts; call it at the end of a process."""
         self._acks.tell_all()
+        self._shared.update(self.stats())
         self.heartbeat(now=True)
 
     def note_step(self, wait_ns: int, compute_ns: int, steps: int = 1) -> None:
@@ -268,10 +316,11 @@ class Samples:
 
     def _after_fork_in_child(self) -> None:
         self.sources.after_fork()
+        self._shared.after_fork()
         self._start_telling()
 
     def __getstate__(self) -> Dict[str, Any]:
-        return {"sources": self.sources, "epoch": self.epoch}
+        return {"sources": self.sources, "epoch": self.epoch, "shared": self._shared}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
         self._start(**state)

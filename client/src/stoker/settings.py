@@ -15,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from typing import Any, Mapping, Optional
+from typing import Any, List, Mapping, Optional
 
 from .contracts import Terms, terms
 from .errors import SettingsError
@@ -93,6 +93,12 @@ def resolve(
         directory=directory or base.directory,
         format=base.format if format is None else _known_format(format, "format"),
     )
+
+
+def dataset_names() -> List[str]:
+    """The names in STOKER_DATASETS, sorted."""
+    text = os.environ.get("STOKER_DATASETS", "")
+    return sorted(_parse_datasets(text)) if text else []
 
 
 def _from_environment(name: str, env: Mapping[str, str]) -> DatasetSettings:

@@ -240,6 +240,17 @@ class DataLoader(torch.utils.data.DataLoader):
             source.advance(self.sampler.position(self._received * self.batch_size))
         source.note_step(wait_ns, compute_ns, steps)
 
+    def stats(self) -> Dict[str, int]:
+        """Counts of the dataset's reads by this process and all workers, also ended ones: Samples.total_stats().
+
+        Raises:
+            SettingsError: the loader does not read a stoker.torch.Dataset.
+        """
+        dataset, _ = unwrap(self.dataset, np.empty(0, dtype=np.int64))
+        if dataset is None:
+            raise SettingsError("loader.stats() needs a stoker.torch.Dataset")
+        return dataset.source.total_stats()
+
     def report(self, ids: Any, losses: Any, p_other: Any = None) -> None:
         """Reports the losses of a step's samples to the contract. Cheap: one frame per batch, dropped when the sidecar
         is busy; losses on a GPU are copied asynchronously.
