@@ -131,6 +131,8 @@ Result<std::unique_ptr<PeerNetwork>> open_peers(const SidecarConfig& config, Eve
         options.limits.payload_max =
             std::max<std::size_t>(options.limits.payload_max, dataset.memory_bytes.count());
     }
+    // A frame says its payload's length in 32 bits.
+    options.limits.payload_max = std::min<std::size_t>(options.limits.payload_max, UINT32_MAX);
     return std::make_unique<TlsNetwork>(loop, std::move(options));
 }
 

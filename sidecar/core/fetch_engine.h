@@ -171,6 +171,10 @@ public:
     // Stored samples are still served.
     Effects on_aside(bool aside, TimePoint now);
 
+    // Tells whether a sample's owner can be asked now. If not, the sample is read from the origin,
+    // within the origin's limits. Not set: always.
+    void set_may_ask(std::function<bool(SampleIndex)> may_ask) { may_ask_ = std::move(may_ask); }
+
     // Replaces the owners of the samples; nullptr: every sample is own. Samples of other owners are
     // fetched from peers, except for the peers' party, so that no request is forwarded.
     Effects on_placement(std::shared_ptr<const Placement> placement, TimePoint now);
@@ -267,7 +271,7 @@ private:
     Turn prefetch_one(Party party, std::uint32_t& steps, TimePoint now);
 
     [[nodiscard]] bool comes_from_peer(SampleIndex sample, Party party) const {
-        return party != kPeerParty && !table_.is_own(sample);
+        return party != kPeerParty && !table_.is_own(sample) && (!may_ask_ || may_ask_(sample));
     }
 
     [[nodiscard]] bool may_demand(
@@ -286,6 +290,7 @@ private:
     void pump_readahead();
 
     const EngineLimits limits_;
+    std::function<bool(SampleIndex)> may_ask_{};
     const SampleChunks* chunks_ = nullptr;
     SampleTable table_;
     StreamSet streams_;

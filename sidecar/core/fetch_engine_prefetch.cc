@@ -41,7 +41,7 @@ FetchEngine::Turn FetchEngine::prefetch_one(Party party, std::uint32_t& steps, T
     if (book_.party_count() > 1) {
         streams_.take(*candidate);  // otherwise another party's turn could evict it first
     }
-    if (!comes_from_peer(candidate->sample, party)) {
+    if (!table_.at(candidate->sample).from_peer) {
         admission_.origin.on_start();
     }
     if (reader) {

@@ -9,7 +9,8 @@ namespace stoker::sidecar {
 
 // Bounds the losses that are taken from one peer: for each job, kPerSample for each sample of the
 // dataset while our own ranks are in one epoch. A node of a job reports at most one loss for each
-// sample and epoch, and its ranks may be one epoch behind or ahead. Remembers at most kJobsMax
+// sample and epoch, and its ranks may be one epoch behind or ahead. Our own ranks may go back to an
+// earlier epoch. Remembers at most kJobsMax
 // jobs. Not thread-safe.
 class LossIntake {
 public:
@@ -26,7 +27,7 @@ public:
             taken_.clear();
         }
         Taken& taken = taken_[job];
-        if (own_epoch > taken.epoch) {
+        if (own_epoch != taken.epoch) {
             taken = {own_epoch, 0};
         }
         if (taken.losses + losses > kPerSample * sample_count) {

@@ -86,11 +86,28 @@ void ManifestTaker::set_group(const std::vector<control::PeerMember>& members) {
         known.push_back({member.node, member.generation});
     }
     turn_->set_members(known);
-    if (transfer_ != nullptr &&
-        std::ranges::count(members, transfer_->node, &control::PeerMember::node) == 0) {
-        transfer_.reset();
-    }
+    leave_old_leads();
     timer_.run_in(Duration{}, [this] { step(); });
+}
+
+// A lead that has ended answers no more, and a new one has another address.
+void ManifestTaker::leave_old_leads() {
+    for (auto source = sources_.begin(); source != sources_.end();) {
+        if (std::ranges::count(members_, source->second->member()) > 0) {
+            ++source;
+            continue;
+        }
+        if (transfer_ != nullptr && transfer_->node == source->first) {
+            transfer_.reset();
+            follows_ = false;
+        }
+        offers_.erase(source->first);
+        gone_.push_back(std::move(source->second));
+        source = sources_.erase(source);
+    }
+    if (!gone_.empty()) {
+        tasks_.post([this] { gone_.clear(); });
+    }
 }
 
 PeerManifestWait ManifestTaker::state() const {
@@ -215,15 +232,18 @@ void ManifestTaker::on_piece(
     write_next();
 }
 
-// A node that cannot be reached yet is tried again for as long as its answer is awaited.
+// A node that has not answered yet and cannot be reached is tried again for as long as its answer is
+// awaited.
 void ManifestTaker::on_ended(const std::string& node, bool was_open) {
     if (auto source = sources_.extract(node); !source.empty()) {
         gone_.push_back(std::move(source.mapped()));
         tasks_.post([this] { gone_.clear(); });
     }
     if (transfer_ != nullptr && transfer_->node == node) {
-        give_up({ErrorCode::kUnavailable, "the connection has ended"});
-    } else if (was_open) {
+        if (transfer_->received < transfer_->offer.total_bytes) {
+            give_up({ErrorCode::kUnavailable, "the connection has ended"});
+        }
+    } else if (was_open || offers_.erase(node) > 0) {
         follows_ = false;
         note(node, Said::kFailed, 0);
     }

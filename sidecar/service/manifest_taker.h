@@ -79,6 +79,7 @@ private:
     };
 
     void step();
+    void leave_old_leads();
     void keep_asking(const std::vector<std::string>& nodes);
     void connect(const std::string& node);
     void ask(ManifestSource& source);

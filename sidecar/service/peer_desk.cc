@@ -135,8 +135,8 @@ bool PeerDesk::is_valid(const Guest& guest, const PeerMessage& message) const {
         return std::ranges::all_of(samples, [count](auto sample) { return sample < count; });
     };
     if (const auto* ask = std::get_if<PeerAsk>(&message)) {
-        return guest.asks + ask->samples.size() <= kAsksMax && guest.refusals <= kRefusalsMax &&
-               exist(ask->samples);
+        return guest.asks + ask->samples.size() <= kAsksMax &&
+               guest.older_refusals + guest.refusals <= kRefusalsMax && exist(ask->samples);
     }
     const auto* losses = std::get_if<PeerLosses>(&message);
     return losses != nullptr && std::ranges::all_of(losses->reports, [&](const auto& report) {
@@ -273,7 +273,12 @@ void PeerDesk::on_read(ConnectionId id, const std::shared_ptr<Result<RecordBytes
 
 void PeerDesk::refuse(const Ask& ask, PeerRefusalReason reason) {
     Guest& guest = guests_.at(ask.session);
-    guest.refusals = ask.session->unsent_bytes() == 0 ? 1 : guest.refusals + 1;
+    const std::uint64_t sent = ask.session->sent_bytes();
+    if (ask.session->unsent_bytes() <= sent - guest.refused_from) {  // all before that are taken
+        guest.older_refusals = std::exchange(guest.refusals, 0);
+        guest.refused_from = sent;
+    }
+    ++guest.refusals;
     ask.session->send({encode_peer_head(PeerRefusal{ask.request_id, ask.sample, reason}), {}});
 }
 

@@ -75,7 +75,11 @@ private:
         bool is_welcome = false;
         bool wants_manifest = false;
         std::size_t asks = 0;
-        std::size_t refusals = 0;  // since all frames were sent
+        // Refusals that may be untaken: those before `refused_from`, a number of sent_bytes(), and
+        // those after it.
+        std::size_t older_refusals = 0;
+        std::size_t refusals = 0;
+        std::uint64_t refused_from = 0;
         Bytes reading{};
         std::size_t unsent_seen = 0;     // bytes, when cut_stuck() looked last
         std::deque<ConnectionId> ready;  // stored, and waiting for room to send

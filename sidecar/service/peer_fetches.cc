@@ -51,6 +51,11 @@ void PeerFetches::set_group(
     }
 }
 
+bool PeerFetches::may_ask(SampleIndex sample) const {
+    const std::size_t owner = placement_ == nullptr ? 0 : placement_->owner(sample);
+    return owner < links_.size() && links_[owner] != nullptr && links_[owner]->may_ask();
+}
+
 bool PeerFetches::ask(SampleIndex sample) {
     const std::size_t owner = placement_ == nullptr ? 0 : placement_->owner(sample);
     if (owner >= links_.size() || links_[owner] == nullptr || !links_[owner]->ask(sample)) {

@@ -77,6 +77,9 @@ public:
         std::shared_ptr<const Placement> placement,
         const std::vector<control::PeerMember>& members);
 
+    // Whether the sample's owner can be asked now, as far as is known.
+    [[nodiscard]] bool may_ask(domain::SampleIndex sample) const;
+
     // Asks the sample's owner. False: it cannot be asked now.
     [[nodiscard]] bool ask(domain::SampleIndex sample);
 

@@ -14,6 +14,13 @@ PeerLink::PeerLink(PeerFetches& fetches, control::PeerMember member)
     : fetches_(fetches),
       member_(std::move(member)) {}
 
+bool PeerLink::may_ask() const {
+    const TimePoint now = fetches_.loop_.now();
+    const bool may_connect = channel_ == nullptr && now >= rests_until_;
+    const bool is_connected = channel_ != nullptr && (is_open_ || !has_failed_);
+    return may_connect || (is_connected && (!is_stalled() || now >= probes_at_));
+}
+
 // A peer that failed is asked again only once it is connected again, so that nobody waits for that.
 bool PeerLink::ask(SampleIndex sample) {
     const TimePoint now = fetches_.loop_.now();

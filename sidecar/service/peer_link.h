@@ -23,6 +23,9 @@ public:
 
     [[nodiscard]] const control::PeerMember& member() const { return member_; }
 
+    // Whether ask() would take a sample now, as far as is known.
+    [[nodiscard]] bool may_ask() const;
+
     // False: the sample must go to the origin. Counts the reason.
     [[nodiscard]] bool ask(domain::SampleIndex sample);
 

@@ -27,6 +27,11 @@ void PeerSession::welcome(const PeerHello& ours) {
     send({encode_peer_head(ours), {}});
 }
 
+void PeerSession::send(PeerFrame frame) {
+    sent_bytes_ += frame.head.size() + frame.payload.bytes.size();
+    channel_->send(std::move(frame));
+}
+
 void PeerSession::refuse(PeerRefusalReason reason) {
     if (channel_ != nullptr) {
         send({encode_peer_head(PeerRefusal{0, 0, reason}), {}});

@@ -51,9 +51,12 @@ public:
     // Ends the connection, with a reason for the peer. Not from detach().
     void refuse(PeerRefusalReason reason);
 
-    void send(PeerFrame frame) { channel_->send(std::move(frame)); }
+    void send(PeerFrame frame);
 
     [[nodiscard]] std::size_t unsent_bytes() const { return channel_->unsent_bytes(); }
+
+    // What was sent so far, taken or not.
+    [[nodiscard]] std::uint64_t sent_bytes() const { return sent_bytes_; }
 
     void on_open(const PeerIdentity& peer) override;
     void on_frame(PeerFrame frame) override;
@@ -73,6 +76,7 @@ private:
     PeerHandler* handler_ = nullptr;  // set by a good Hello
     bool is_welcome_ = false;
     bool is_over_ = false;  // about to be destroyed
+    std::uint64_t sent_bytes_ = 0;
     LoopTimer wait_timer_;
 };
 

@@ -16,7 +16,8 @@ void RevisionMarks::find(domain::RevisionId revision) {
     if (revision_ == revision) {
         return;
     }
-    revision_ = revision;
+    failures_ = last_ == revision ? failures_ : 0;
+    last_ = revision_ = revision;
     marks_.reset();
     parts_.io.post([this,
                     revision,
@@ -24,13 +25,23 @@ void RevisionMarks::find(domain::RevisionId revision) {
                     &device = parts_.device,
                     data = domain::data_folder(config_.directory)] {
         const auto manifest = MappedManifest::open(device, data, revision);
-        auto marks = manifest ? domain::mark_manifest(manifest->view()) : domain::ManifestMarks{};
+        auto marks =
+            manifest ? std::optional{domain::mark_manifest(manifest->view())} : std::nullopt;
         post([this, revision, marks = std::move(marks)] {
             if (revision_ == revision) {
-                marks_ = marks;
+                note(marks);
             }
         });
     });
+}
+
+// A manifest that could not be read is read again with the next find(), kTriesMax times in all.
+void RevisionMarks::note(std::optional<domain::ManifestMarks> marks) {
+    if (marks || ++failures_ >= kTriesMax) {
+        marks_ = std::move(marks).value_or(domain::ManifestMarks{});
+    } else {
+        revision_.reset();
+    }
 }
 
 const domain::ManifestMarks* RevisionMarks::of(domain::RevisionId revision) const {

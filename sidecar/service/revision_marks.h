@@ -20,13 +20,20 @@ public:
     // Computes the marks of `revision`, unless that has begun.
     void find(domain::RevisionId revision);
 
-    // nullptr: not found yet. Empty marks: the manifest cannot be read.
+    // nullptr: not found yet. Empty marks: the manifest could not be read
+    // several times.
     [[nodiscard]] const domain::ManifestMarks* of(domain::RevisionId revision) const;
 
 private:
+    static constexpr int kTriesMax = 5;
+
+    void note(std::optional<domain::ManifestMarks> marks);
+
     const SidecarParts& parts_;
     const DatasetConfig& config_;
     std::optional<domain::RevisionId> revision_;
+    std::optional<domain::RevisionId> last_;      // of the last find()
+    int failures_ = 0;                            // of last_
     std::optional<domain::ManifestMarks> marks_;  // of revision_
     LoopTasks tasks_;
 };

@@ -23,6 +23,7 @@ void ServedDataset::join_peers(PeerSelf self) {
                 std::uint32_t crc32c,
                 const std::string& from) { on_peer_bytes(sample, std::move(bytes), crc32c, from); },
             [this](SampleIndex sample) { start_hedge(sample); }});
+    engine_->fetch().set_may_ask([this](SampleIndex sample) { return peers_->may_ask(sample); });
     losses_ = std::make_unique<LossSender>(
         parts_.loop, manifest().sample_count(), [this](const PeerLosses& losses) {
             peers_->tell_all(losses);
@@ -225,7 +226,7 @@ void ServedDataset::tell_peers(LeaderStatus& status) const {
     status.peer_samples = totals.samples;
     status.peer_bytes_read = totals.bytes;
     status.peer_hedges = totals.hedges;
-    status.peer_failures = totals.failures;
+    status.peer_failures = totals.failures + engine_->fetch().counters().owner_away;
     status.peer_connect_failures = totals.connect_failures;
     status.peer_members = placed_.size();
 }

@@ -105,8 +105,8 @@ struct SidecarMetrics::Families {
     metrics::CounterFamily& peer_samples = registry.counter_family(
         "stoker_sidecar_peer_samples_total",
         "Samples asked of the nodes that own them, by outcome: received, late (fetched at the "
-        "origin because the node was slow) or failed (fetched at the origin because it failed or "
-        "refused).",
+        "origin because the node was slow) or failed (fetched at the origin because it failed, "
+        "refused or was not asked).",
         {"dataset", "outcome"});
     metrics::CounterFamily& peer_bytes = registry.counter_family(
         "stoker_sidecar_peer_bytes_total",

@@ -3,6 +3,8 @@
 #include <array>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "common/domain/manifest_rules.h"
 #include "common/domain/node_directory.h"
 
@@ -18,23 +20,30 @@ Result<std::unique_ptr<IncomingManifest>> IncomingManifest::create(
         return fail(ErrorCode::kResourceExhausted, "a peer's manifest has no room on the disk");
     }
     const std::string path = join_path(directory, domain::manifest_file(revision));
-    if (const Status old = device.unlink(path + ".tmp");
-        !old && old.error().code != ErrorCode::kNotFound) {
-        return fail(old.error());
+    // An earlier transfer that was given up may still have its file, and write it.
+    for (int number = 0;; ++number) {
+        std::string temporary = fmt::format("{}.{}.tmp", path, number);
+        auto file = device.create(temporary);
+        if (file) {
+            return std::unique_ptr<IncomingManifest>{new IncomingManifest{
+                device, path, std::move(temporary), *std::move(file), revision, total_bytes}};
+        }
+        if (file.error().code != ErrorCode::kAlreadyExists || number + 1 == kFilesMax) {
+            return fail(file.error());
+        }
     }
-    STOKER_TRY(auto file, device.create(path + ".tmp"));
-    return std::unique_ptr<IncomingManifest>{
-        new IncomingManifest{device, path, std::move(file), revision, total_bytes}};
 }
 
 IncomingManifest::IncomingManifest(
     Device& device,
     std::string path,
+    std::string temporary,
     std::unique_ptr<DeviceFile> file,
     domain::RevisionId revision,
     std::uint64_t total_bytes)
     : device_(device),
       path_(std::move(path)),
+      temporary_(std::move(temporary)),
       file_(std::move(file)),
       revision_(revision),
       total_bytes_(total_bytes) {}
@@ -42,7 +51,7 @@ IncomingManifest::IncomingManifest(
 // A leftover that cannot be unlinked is removed when the store opens.
 IncomingManifest::~IncomingManifest() {
     if (file_ != nullptr) {
-        [[maybe_unused]] const auto unlinked = device_.unlink(temporary());
+        [[maybe_unused]] const auto unlinked = device_.unlink(temporary_);
     }
 }
 
@@ -59,14 +68,14 @@ Status IncomingManifest::append(std::span<const std::byte> bytes) {
 Status IncomingManifest::finish() {
     STOKER_TRY_VOID(file_->sync());
     {
-        STOKER_TRY(const auto mapping, device_.map(temporary(), MapMode::kRead));
+        STOKER_TRY(const auto mapping, device_.map(temporary_, MapMode::kRead));
         STOKER_TRY(const auto view, domain::ManifestView::open(mapping->bytes()));
         if (view.revision() != revision_) {
             return fail(ErrorCode::kCorruption, "a peer's manifest is not of the revision it said");
         }
         STOKER_TRY_VOID(domain::check_manifest(view));
     }
-    STOKER_TRY_VOID(device_.rename(temporary(), path_));
+    STOKER_TRY_VOID(device_.rename(temporary_, path_));
     file_.reset();
     return device_.sync_folder(parent_path(path_));
 }

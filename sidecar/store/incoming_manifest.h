@@ -13,9 +13,12 @@ namespace stoker::sidecar {
 
 // A manifest that another node sends, on its way into a node directory. It is checked as a whole
 // before it gets its name, so that readers find a good one or none. Blocking; not thread-safe. The
-// device must outlive it. The destructor removes an unfinished file.
+// device must outlive it. The destructor removes an unfinished file. Several at once do not disturb
+// each other: each has its own file until it is finished.
 class IncomingManifest {
 public:
+    static constexpr int kFilesMax = 16;  // of one revision at a time
+
     // No manifest that we can use is larger: its keys and ETags have at most 4 GiB.
     static constexpr std::uint64_t kBytesMax = std::uint64_t{8} << 30U;
 
@@ -43,14 +46,14 @@ private:
     IncomingManifest(
         Device& device,
         std::string path,
+        std::string temporary,
         std::unique_ptr<DeviceFile> file,
         domain::RevisionId revision,
         std::uint64_t total_bytes);
 
-    [[nodiscard]] std::string temporary() const { return path_ + ".tmp"; }
-
     Device& device_;
     const std::string path_;
+    const std::string temporary_;
     std::unique_ptr<DeviceFile> file_;  // nullptr: finished
     const domain::RevisionId revision_;
     const std::uint64_t total_bytes_;

@@ -21,6 +21,12 @@ std::optional<RevisionId> revision_of_file(std::string_view name) {
     constexpr std::string_view kTemporary = ".tmp";
     if (name.ends_with(kTemporary)) {
         name.remove_suffix(kTemporary.size());
+        // A peer's manifest: `<name>.<number>.tmp`.
+        const auto end = name.find_last_not_of("0123456789");
+        if (end != std::string_view::npos && name[end] == '.' &&
+            domain::parse_manifest_name(name.substr(0, end))) {
+            name.remove_suffix(name.size() - end);
+        }
     }
     if (const auto manifest = domain::parse_manifest_name(name)) {
         return manifest;

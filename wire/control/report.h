@@ -108,7 +108,7 @@ struct DatasetReport {
     Bytes peer_bytes_read{};
     std::uint64_t peer_samples = 0;
     std::uint64_t peer_hedges = 0;    // fetched at the origin because the peer was slow
-    std::uint64_t peer_failures = 0;  // fetched at the origin because the peer failed or refused
+    std::uint64_t peer_failures = 0;  // the same, because it failed, refused or was not asked
     std::uint64_t peer_connect_failures = 0;  // connections not made, or ended before a Hello
     std::uint64_t peer_group_version = 0;  // of the PeerGroup that the sidecar has, leader or not
 

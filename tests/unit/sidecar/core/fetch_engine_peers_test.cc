@@ -193,6 +193,18 @@ TEST_F(FetchEnginePeers, PrefetchesFromPeersIgnoreTheOriginsLimits) {
         ElementsAre(from_peer(resident(foreign[0])), from_peer(resident(foreign[1]))));
 }
 
+TEST_F(FetchEnginePeers, SamplesOfAnAbsentOwnerObeyTheOriginsLimits) {
+    make({.max_in_flight = 16}, Bytes::unlimited());
+    join();
+    engine->set_may_ask([this](SampleIndex sample) { return sample == foreign[2]; });
+    engine->on_grant({Bytes::unlimited(), std::nullopt, 1}, kNow);
+    EXPECT_THAT(fetch({foreign[0]}).fetches, ElementsAre(resident(foreign[0])));
+    EXPECT_EQ(engine->counters().owner_away, 1U);
+    EXPECT_THAT(plan({foreign[1], foreign[2]}).fetches, IsEmpty()) << "in the order of need";
+    EXPECT_THAT(
+        plan({foreign[2], foreign[1]}).fetches, ElementsAre(from_peer(resident(foreign[2]))));
+}
+
 TEST_F(FetchEnginePeers, PeersDoNotTestTheOrigin) {
     make(Bytes::unlimited());
     join();

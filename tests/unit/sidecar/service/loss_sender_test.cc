@@ -123,9 +123,10 @@ TEST(LossIntake, TakesThreeLossesPerSampleWhileWeAreInAnEpoch) {
     EXPECT_TRUE(intake.admit("j", 4, 200, 100));
     EXPECT_TRUE(intake.admit("j", 4, 100, 100));
     EXPECT_FALSE(intake.admit("j", 4, 1, 100));
-    EXPECT_FALSE(intake.admit("j", 3, 1, 100)) << "an older epoch brings no room";
     EXPECT_TRUE(intake.admit("other", 4, 300, 100));
     EXPECT_TRUE(intake.admit("j", 5, 300, 100));
+    EXPECT_TRUE(intake.admit("j", 0, 300, 100)) << "our ranks have begun again";
+    EXPECT_FALSE(intake.admit("j", 0, 1, 100));
 }
 
 }  // namespace

@@ -282,9 +282,11 @@ TEST_F(TwoRevisionsTest, TwoStoresInOneDirectoryUseDifferentNumbers) {
 
 TEST_F(RecoveryTest, RemovesPartialFilesWithTheirRevision) {
     device_.put(path_of("manifest.00000000000000aa.tmp"), std::vector<std::byte>(3));
+    device_.put(path_of("manifest.00000000000000aa.3.tmp"), std::vector<std::byte>(3));
     device_.put(path_of("state.00000000000000aa.json.tmp"), std::vector<std::byte>(3));
     const auto store = open();
     EXPECT_FALSE(device_.content(path_of("manifest.00000000000000aa.tmp")).has_value());
+    EXPECT_FALSE(device_.content(path_of("manifest.00000000000000aa.3.tmp")).has_value());
     EXPECT_FALSE(device_.content(path_of("state.00000000000000aa.json.tmp")).has_value());
 }
 
