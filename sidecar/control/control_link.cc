@@ -19,7 +19,8 @@ namespace wire = ::stoker::control::v1;
 
 using Stream = grpc::ClientReaderWriter<wire::SidecarMessage, wire::OperatorMessage>;
 
-constexpr int kMessageBytesMax = 1 << 20;
+// As much as the operator sends: groups may have thousands of nodes.
+constexpr int kMessageBytesMax = 16 << 20;
 
 Result<std::string> read_ca(const ControlConfig& settings) {
     if (!settings.ca_file.empty()) {

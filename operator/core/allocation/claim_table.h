@@ -81,7 +81,7 @@ struct Claim {
 
     // The job's use of the claim. Precondition: it exists.
     [[nodiscard]] const ClaimUser& user(std::size_t job) const {
-        return *std::ranges::find(users, job, &ClaimUser::job);
+        return *std::ranges::lower_bound(users, job, {}, &ClaimUser::job);
     }
 
     // Bytes to reserve on the node: the larger of the resident bytes and the outstanding grant.

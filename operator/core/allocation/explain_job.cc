@@ -8,6 +8,7 @@
 #include "operator/core/allocation/claim_value.h"
 #include "operator/core/allocation/decide_pool.h"
 #include "operator/core/allocation/plan_allocation.h"
+#include "operator/core/allocation/user_curve.h"
 
 namespace stoker::control {
 
@@ -33,7 +34,7 @@ public:
         const PlannedJob& job = table_.jobs[job_];
         result.node_count = job.nodes.size();
         for (const std::size_t claim : job.claims) {
-            result.dataset_bytes += table_.claims[claim].size;
+            result.dataset_bytes += part_of(claim);
         }
         result.curve = curve(result.dataset_bytes);
         for (const std::size_t other : neighbours()) {
@@ -45,6 +46,16 @@ public:
     }
 
 private:
+    // Bytes of the claim's dataset that the job's pods on that node need there; zero on a node where it
+    // has none and only asks.
+    [[nodiscard]] Bytes part_of(std::size_t claim) const {
+        const ClaimUser& user = table_.claims[claim].user(job_);
+        const Bytes size = table_.claims[claim].size;
+        const Bytes part =
+            user.owners > 1 ? std::min(size, UserCurve{table_.jobs[job_], user}.part()) : size;
+        return user.remote ? Bytes::zero() : part;
+    }
+
     // Jobs with a claim on one of the job's nodes, including the job itself.
     [[nodiscard]] std::set<std::size_t> neighbours() const {
         std::set<std::size_t> result{job_};
@@ -80,6 +91,9 @@ private:
         for (const std::size_t i : job.claims) {
             const Claim& claim = table_.claims[i];
             const ClaimUser& user = claim.user(index);
+            if (user.remote) {
+                continue;
+            }
             const Bytes target = std::min(decision_.target[i], user.wanted);
             result.granted += std::min(decision_.granted[i], user.wanted);
             result.wanted += user.wanted;
@@ -111,7 +125,7 @@ private:
         }
         Bytes target{};
         for (const std::size_t i : job.claims) {
-            target += std::min(decision_.target[i], table_.claims[i].size);
+            target += std::min(decision_.target[i], part_of(i));
         }
         const double middle = static_cast<double>(target.count());
         const double end = static_cast<double>(all.count());
@@ -120,10 +134,13 @@ private:
             places.push_back(end * static_cast<double>(point) / static_cast<double>(kCurvePoints));
         }
         std::ranges::sort(places);
-        ClaimBytes amounts(table_.claims.size());
+        ClaimBytes amounts = decision_.target;
         for (const double cached : places) {
             for (const std::size_t i : job.claims) {
-                const double size = static_cast<double>(table_.claims[i].size.count());
+                if (table_.claims[i].user(job_).remote) {
+                    continue;
+                }
+                const double size = static_cast<double>(part_of(i).count());
                 const double own = std::min(static_cast<double>(decision_.target[i].count()), size);
                 const double bytes = cached <= middle
                                          ? own * (middle > 0 ? cached / middle : 0)

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdint>
 #include <set>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace stoker::control {
@@ -11,6 +13,11 @@ namespace stoker::control {
 namespace {
 
 constexpr double kRateMin = 1e-9;  // of a dataset of unknown size
+// The planner's work for a group grows with its nodes and with the square of its jobs. This much, over
+// all groups of a pool, takes some 0.2 s of a core.
+constexpr double kWorkMax = 256.0 * 256 * 256;
+
+using NodesByName = std::unordered_map<std::string_view, std::size_t>;
 
 // One group of peers, as far as its nodes belong to the pool.
 struct Group {
@@ -18,15 +25,22 @@ struct Group {
     std::vector<std::size_t> nodes;        // in the pool
     std::vector<Claim*> claims;            // on these nodes
     std::map<std::size_t, ClaimUser> all;  // by job: one user with the rates of all nodes
+
+    [[nodiscard]] double work() const {
+        const auto jobs = static_cast<double>(all.size());
+        return static_cast<double>(claims.size()) * jobs * jobs;
+    }
 };
 
-Group find_group(const PeerNodes& peers, const ClaimTable& table, ClaimsByPlace& claims) {
+Group find_group(const PeerNodes& peers, const NodesByName& nodes, ClaimsByPlace& claims) {
     const std::set<std::string> names{peers.nodes.begin(), peers.nodes.end()};
     Group group{names.size(), {}, {}, {}};
-    for (std::size_t node = 0; node < table.nodes.size(); ++node) {
-        if (!names.contains(table.nodes[node].name)) {
+    for (const std::string& name : names) {
+        const auto known = nodes.find(name);
+        if (known == nodes.end()) {
             continue;
         }
+        const std::size_t node = known->second;
         group.nodes.push_back(node);
         const auto claim = claims.find({node, peers.dataset_uid});
         if (claim == claims.end()) {
@@ -48,13 +62,20 @@ Bytes part_of(Bytes all, std::uint64_t owners) {
                               : Bytes{all.count() / owners + (all.count() % owners == 0 ? 0 : 1)};
 }
 
-// Share of the other owners' parts for which their nodes are too small.
-double lacking_without(const Group& group, const ClaimTable& table, const Claim& claim) {
-    const Bytes part = part_of(claim.size, group.owners);
+// Bytes of the parts for which their nodes are too small.
+Bytes lacking_in_all(const Group& group, const ClaimTable& table, Bytes part) {
     Bytes lacking{};
     for (const std::size_t node : group.nodes) {
-        lacking += node == claim.node ? Bytes::zero() : part - table.nodes[node].capacity;
+        lacking += part - table.nodes[node].capacity;
     }
+    return lacking;
+}
+
+// Share of the other owners' parts for which their nodes are too small.
+double lacking_without(
+    const Group& group, const ClaimTable& table, const Claim& claim, Bytes in_all) {
+    const Bytes part = part_of(claim.size, group.owners);
+    const Bytes lacking = in_all - (part - table.nodes[claim.node].capacity);
     const auto others = static_cast<double>((part * (group.owners - 1)).count());
     return others > 0 ? static_cast<double>(lacking.count()) / others : 0;
 }
@@ -121,13 +142,30 @@ void share_fetches(const ClaimTable& table, ClaimsByPlace& claims) {
 }
 
 void pool_peers(const AllocationView& view, const ClaimTable& table, ClaimsByPlace& claims) {
+    NodesByName nodes;
+    for (std::size_t node = 0; node < table.nodes.size(); ++node) {
+        nodes.emplace(table.nodes[node].name, node);
+    }
+    std::vector<Group> groups;
     for (const PeerNodes& peers : view.peers) {
-        const Group group = find_group(peers, table, claims);
-        if (group.owners < 2) {
-            continue;
+        groups.push_back(find_group(peers, nodes, claims));
+    }
+    std::erase_if(groups, [](const Group& group) { return group.owners < 2; });
+    std::ranges::stable_sort(groups, {}, &Group::work);
+    double work = 0;
+    for (const Group& group : groups) {
+        work += group.work();
+        if (work > kWorkMax) {
+            return;
         }
+        std::map<Bytes, Bytes> lacking;  // in all, by the size of a part
         for (Claim* claim : group.claims) {
-            take_part(table, group, lacking_without(group, table, *claim), *claim);
+            const Bytes part = part_of(claim->size, group.owners);
+            const auto [known, is_new] = lacking.try_emplace(part);
+            if (is_new) {
+                known->second = lacking_in_all(group, table, part);
+            }
+            take_part(table, group, lacking_without(group, table, *claim, known->second), *claim);
         }
     }
 }

@@ -19,7 +19,8 @@ void share_fetches(const ClaimTable& table, ClaimsByPlace& claims);
 // the dataset that its node owns, and has the reads of that part by all jobs on these nodes. Jobs
 // without a pod on the node become its users with `remote`. Needs the table's nodes and jobs, and the
 // users of each claim by job; keeps that order. Groups of one node, and unknown nodes, change
-// nothing.
+// nothing; nor do the largest groups, if all groups of the pool together are too much work for a plan:
+// their nodes are planned each for itself.
 void pool_peers(const AllocationView& view, const ClaimTable& table, ClaimsByPlace& claims);
 
 }  // namespace stoker::control

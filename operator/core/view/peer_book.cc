@@ -182,8 +182,11 @@ std::set<std::string> PeerBook::observe(const PeerView& view, bool settled, Time
         for (const auto& [node, seat] : seats) {
             members.push_back(seat.member);
         }
+        // A group of an earlier operator that some sidecar still uses is replaced, also by none.
         const auto known = groups_.find(uid);
-        if (known == groups_.end() ? !members.empty() : known->second.members != members) {
+        const bool is_known = known != groups_.end();
+        if (dataset.version > (is_known ? known->second.version : 0) ||
+            (is_known ? known->second.members != members : !members.empty())) {
             PeerGroup& group = groups_[uid];
             const std::uint64_t beyond = std::max(group.version, dataset.version) + 1;
             group = {uid, std::max(next_version_++, beyond), std::move(members)};

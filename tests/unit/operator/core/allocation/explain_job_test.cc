@@ -79,6 +79,26 @@ TEST(ExplainJob, AgreesWithThePlan) {
     }
 }
 
+// One dataset, of which each node owns a half; the other node's half is not the job's.
+TEST(ExplainJob, CountsBytesOnTheJobsOwnNodesOnly) {
+    AllocationView view = crowded();
+    view.nodes.push_back({"nvme", "n2", gib(100)});
+    view.demands = {
+        demand("a", "one", gib(100), 200 * kMega), demand("a", "two", gib(100), 400 * kMega)};
+    view.demands[1].nodes = {"n2"};
+    view.demands[1].datasets[0].uid = view.demands[0].datasets[0].uid;
+    view.peers = {{view.demands[0].datasets[0].uid, {"n1", "n2"}}};
+    const auto explained = explain_job(view, {"a", "one"});
+    ASSERT_TRUE(explained);
+    EXPECT_EQ(explained->dataset_bytes, gib(50));
+    for (const Contender& contender : explained->contenders) {
+        if (contender.job == explained->allocation.job) {
+            EXPECT_EQ(contender.granted, explained->allocation.granted);
+            EXPECT_EQ(contender.wanted, explained->allocation.wanted);
+        }
+    }
+}
+
 TEST(ExplainJob, CurveEndsAtOriginRateAndIngestRate) {
     const auto explained = explain_job(crowded(), {"a", "middle"});
     ASSERT_TRUE(explained);

@@ -45,6 +45,29 @@ TEST(PoolPeers, NodeOutsideTheGroupReadsForItself) {
     EXPECT_EQ(claims.at(2).limit, gib(90));
 }
 
+// 300 jobs on a node each: every job would be a user of every node's part.
+TEST(PoolPeers, AGroupOfTooManyJobsIsPlannedNodeByNode) {
+    std::vector<Demand> demands{
+        waiting(demand(1000, {"a", "b"}, {dataset("small", gib(90))}), 1e6)};
+    PeerNodes large{"d", {}};
+    AllocationView cluster = view(gib(200), {});
+    cluster.nodes.push_back({kPool, "a", gib(200)});
+    cluster.nodes.push_back({kPool, "b", gib(200)});
+    for (int i = 0; i < 300; ++i) {
+        large.nodes.push_back("m" + std::to_string(i));
+        cluster.nodes.push_back({kPool, large.nodes.back(), gib(200)});
+        demands.push_back(job_on(i, {large.nodes.back()}, 1e6));
+    }
+    cluster.demands = std::move(demands);
+    cluster.peers = {large, {"small", {"a", "b"}}};
+    const auto tables = make_claim_tables(cluster);
+    for (const Claim& claim : tables.at(kPool).claims) {
+        const std::uint64_t owners = claim.uid == "small" ? 2 : 1;
+        EXPECT_EQ(claim.users.front().owners, owners);
+        EXPECT_EQ(claim.users.size(), 1U);
+    }
+}
+
 // Minimums are those of the job's own nodes.
 TEST(PoolPeers, RemoteUserHasNoMinimum) {
     Demand job = job_on(1, {"n1"}, 9e6);

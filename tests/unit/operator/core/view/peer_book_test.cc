@@ -232,6 +232,27 @@ TEST(PeerBook, OffEndsTheGroup) {
     EXPECT_THAT(book.groups(), IsEmpty()) << "nobody uses the dataset";
 }
 
+TEST(PeerBook, OffEndsTheGroupOfAnEarlierOperator) {
+    PeerBook book{100};
+    ClusterView cluster = make_peers();
+    cluster.jobs[0].datasets.datasets[0].peers = false;
+    PeerView view = find_peers(cluster);
+    view.datasets.at(kUid).version = 500;
+    EXPECT_THAT(book.observe(view, true, at(0)), ElementsAre(kUid));
+    EXPECT_THAT(book.groups().at(kUid).members, IsEmpty());
+    EXPECT_GT(book.groups().at(kUid).version, 500U);
+    EXPECT_THAT(book.observe(view, true, at(1)), IsEmpty());
+}
+
+TEST(PeerBook, ReplacesAGroupThatSidecarsKnowAsNewer) {
+    PeerBook book{100};
+    PeerView view = find_peers(make_peers());
+    book.observe(view, true, at(0));
+    view.datasets.at(kUid).version = 900;
+    EXPECT_THAT(book.observe(view, true, at(1)), ElementsAre(kUid));
+    EXPECT_GT(book.groups().at(kUid).version, 900U);
+}
+
 // Random leaders come, detach, restart and go.
 TEST(PeerBook, EachNodeHasOneMemberThatLedWithinHalfAMinute) {
     const std::uint64_t seed = stoker::test::seed();
