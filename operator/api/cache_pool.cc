@@ -91,7 +91,7 @@ template Result<CachePool> read_document<CachePool>(const Json& json);
 template std::set<std::string> known_fields<CachePool>();
 
 Json status_patch(const CachePool& pool) {
-    return status_body("CachePool", pool.meta, FieldWriter::write_fields(pool.status));
+    return own_status_body("CachePool", pool.meta, FieldWriter::write_fields(pool.status));
 }
 
 }  // namespace stoker::control

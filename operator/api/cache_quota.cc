@@ -57,7 +57,7 @@ template Result<CacheQuota> read_document<CacheQuota>(const Json& json);
 template std::set<std::string> known_fields<CacheQuota>();
 
 Json status_patch(const CacheQuota& quota) {
-    return status_body("CacheQuota", quota.meta, FieldWriter::write_fields(quota.status));
+    return own_status_body("CacheQuota", quota.meta, FieldWriter::write_fields(quota.status));
 }
 
 }  // namespace stoker::control

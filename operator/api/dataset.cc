@@ -98,7 +98,7 @@ bool shares_by_peers(const DatasetSpec& spec) {
 }
 
 Json status_patch(const Dataset& dataset) {
-    return status_body("Dataset", dataset.meta, FieldWriter::write_fields(dataset.status));
+    return own_status_body("Dataset", dataset.meta, FieldWriter::write_fields(dataset.status));
 }
 
 }  // namespace stoker::control

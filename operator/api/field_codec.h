@@ -361,7 +361,7 @@ inline Json status_body(
     std::string_view kind,
     const ObjectMeta& meta,
     const Json& status,
-    std::string_view api_version = "stoker.dev/v1alpha1",
+    std::string_view api_version,
     const std::string& resource_version = {}) {
     return json_object(
         {{"apiVersion", api_version},
@@ -373,6 +373,12 @@ inline Json status_body(
                {"uid", meta.uid},
                {"resourceVersion", resource_version}})},
          {"status", status, Presence::kAlways}});
+}
+
+// The same for an object of our own kinds. A status that was computed from an older version of the
+// object must not replace a newer one: a new leader's first list may be old.
+inline Json own_status_body(std::string_view kind, const ObjectMeta& meta, const Json& status) {
+    return status_body(kind, meta, status, "stoker.dev/v1alpha1", meta.resource_version);
 }
 
 template <class T>

@@ -279,7 +279,7 @@ template Result<TrainingJob> read_document<TrainingJob>(const Json& json);
 template std::set<std::string> known_fields<TrainingJob>();
 
 Json status_patch(const TrainingJob& job) {
-    return status_body("TrainingJob", job.meta, FieldWriter::write_fields(job.status));
+    return own_status_body("TrainingJob", job.meta, FieldWriter::write_fields(job.status));
 }
 
 ObjectKey dataset_key(const std::string& job_namespace, const JobDataset& entry) {

@@ -25,8 +25,8 @@ std::optional<Duration> StatusWriter::wait_for_progress(const ObjectKey& key) {
 Result<StatusWrite> StatusWriter::send(const ObjectKey& key, const Json& body) {
     const Result<Object> stored = client_.apply_status(kind_, key, body);
     if (!stored) {
-        // Deleted meanwhile, or recreated under this name (the body has the uid): its next event
-        // reconciles it.
+        // Deleted meanwhile, recreated under this name, or changed (the body has the uid and the
+        // resource version): its next event reconciles it.
         if (stored.error().code == ErrorCode::kNotFound ||
             stored.error().code == ErrorCode::kConflict) {
             forget(key);

@@ -17,7 +17,7 @@ enum class StatusOutcome : std::uint8_t {
     kUnchanged,
     kWritten,
     kPostponed,  // only a counter grew, and the last write was recent
-    kGone,       // the object was deleted or replaced by another one
+    kGone,       // the object was deleted, replaced by another one, or is newer than the cache's
 };
 
 struct StatusWrite {

@@ -262,7 +262,7 @@ std::vector<RevisionPin> SidecarRegistry::take_pins(const State& state, Sidecar&
 
 std::set<std::string> SidecarRegistry::readable_mounts(const State& state, const Sidecar& sidecar) {
     std::set<std::string> uids;
-    const auto reads = state.readers.find(job_of(sidecar.last));
+    const auto reads = state.readers.find({sidecar.last.namespace_name, sidecar.last.pod});
     for (const DatasetMount& mount : sidecar.last.mounts) {
         // A hello may name any uid, even a dataset that is not shared with its namespace.
         if (reads != state.readers.end() && reads->second.contains(mount.dataset_uid)) {

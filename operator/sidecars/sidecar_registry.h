@@ -21,7 +21,7 @@
 
 namespace stoker::control {
 
-// The uids of the datasets whose grants each TrainingJob's sidecars may receive.
+// The uids of the datasets whose grants each pod's sidecar may receive.
 using GrantReaders = std::map<ObjectKey, std::set<std::string>>;
 
 using SessionId = Strong<std::uint64_t, struct SessionIdTag>;
@@ -78,7 +78,7 @@ public:
     // Harmless for a session that was replaced.
     void detach(SessionId session, Moment at);
 
-    // Replaces all grants. Each sidecar gets those for its node and mounts that its job may receive
+    // Replaces all grants. Each sidecar gets those for its node and mounts that its pod may receive
     // and that are new, changed, or a third of their validity old. One entry per (node, dataset)
     // pair; of two the last counts. A grant that is missing from the list is not recalled: it
     // expires.

@@ -240,11 +240,13 @@ void ControlWorld::check_memory() {
                     left[place] = {knower_, resident};
                 }
             } else if (before != left_behind_.end() && before->second.knower == knower_) {
-                left[place] = before->second;
-                if (resident < before->second.resident && has_heard()) {
+                // It may have evicted after the last check, and then ended.
+                const Bytes remains = std::min(before->second.resident, directory.resident);
+                left[place] = {knower_, remains};
+                if (resident < remains && has_heard()) {
                     accuse(fmt::format(
                         "the operator forgets {} of {} bytes of {} on {}",
-                        (before->second.resident - resident).count(),
+                        (remains - resident).count(),
                         directory.resident.count(),
                         uid,
                         name));

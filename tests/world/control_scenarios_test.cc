@@ -112,6 +112,11 @@ protected:
 
     void replace_leader() { world_.replace_leader(); }
 
+    // New watchers get old lists, and no events of the time since.
+    void begin_stale_lists() { world_.api_.begin_stale_lists(); }
+
+    void compact_history() { world_.compact_history(); }
+
     void set_api_down(bool is_down) {
         world_.api_.faults.is_down = is_down;
         world_.api_.cut_watches();
@@ -292,6 +297,17 @@ TEST_F(ControlScenario, ReplacedLeaderChangesNothing) {
     run_for(minutes{1});
     EXPECT_EQ(jobs(), Names{"mnist-a1"});
     EXPECT_EQ(residents(), gib(10));
+}
+
+TEST_F(ControlScenario, NewLeadersOldListDoesNotReviveACompleteJob) {
+    begin_stale_lists();
+    end_trainers(true);
+    run_for(seconds{30});
+    EXPECT_EQ(state(), "True Complete");
+    compact_history();
+    replace_leader();
+    run_for(minutes{1});
+    EXPECT_EQ(state(), "True Complete");
 }
 
 TEST_F(ControlScenario, OperatorGoneForAMinuteCatchesUp) {

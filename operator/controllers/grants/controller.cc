@@ -34,14 +34,20 @@ std::map<std::string, Bytes> granted_by_pool(
     return granted;
 }
 
-// Includes ended and deleted jobs: while their sidecar leads, it must receive smaller grants. Guests
-// never lead, so they get none.
+// Includes pods of ended and deleted jobs: while their sidecar leads, it must receive smaller grants.
+// Guests never lead, so they get none. A pod that the cluster's view lacks gets none either, because
+// GrantBook counts no grant where it knows no pod (ObservedResidency::live).
 GrantReaders readers_of(const ClusterView& cluster) {
     GrantReaders result;
     for (const JobUse& use : cluster.jobs) {
-        for (const ResolvedDataset& dataset : use.datasets.datasets) {
-            if (!is_guest(use, dataset)) {
-                result[use.job.meta.key()].insert(dataset.uid);
+        for (const Pod& pod : use.pods) {
+            if (use.pool.name.empty() || pod.node_name.empty() || has_ended(pod)) {
+                continue;
+            }
+            for (const ResolvedDataset& dataset : use.datasets.datasets) {
+                if (!is_guest(use, dataset)) {
+                    result[pod.meta.key()].insert(dataset.uid);
+                }
             }
         }
     }

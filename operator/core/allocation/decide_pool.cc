@@ -303,6 +303,22 @@ std::vector<Growth> growths_of(
     return growths;
 }
 
+// Whether each node may hold more than its capacity.
+std::vector<bool> overfull_nodes(const ClaimTable& table, const ClaimBytes& reserves) {
+    std::vector<Bytes> used;
+    for (const PlannedNode& node : table.nodes) {
+        used.push_back(node.idle);
+    }
+    for (std::size_t i = 0; i < reserves.size(); ++i) {
+        used[table.claims[i].node] += reserves[i];
+    }
+    std::vector<bool> result;
+    for (std::size_t i = 0; i < used.size(); ++i) {
+        result.push_back(used[i] > table.nodes[i].capacity);
+    }
+    return result;
+}
+
 // Present grants on the way to the targets: claims shrink before others grow. Bytes that may still
 // be held elsewhere stay reserved; the remaining room goes to minimums, then to nominal guarantees,
 // then to targets.
@@ -311,13 +327,14 @@ ClaimBytes grow_safely(const ClaimTable& table, const PoolDecision& decision) {
     Rooms rooms = borrowing_rooms(table, reserves);
     const std::vector<Bytes> used = account_uses(table, reserves);
     const bool is_overdrawn = overdraft_of(table, reserves) > Bytes::zero();
+    const std::vector<bool> is_overfull = overfull_nodes(table, reserves);
     ClaimBytes granted;
     for (std::size_t i = 0; i < reserves.size(); ++i) {
         const Claim& claim = table.claims[i];
-        // Bytes that it may hold already do not count as growth, unless a quota is overdrawn: then
-        // it may hold fewer bytes than last reported.
-        const bool shrinks =
-            is_overdrawn || used[claim.account] > table.accounts[claim.account].most();
+        // Bytes that it may hold already do not count as growth, unless a quota is overdrawn or the
+        // node is overfull: then it may hold fewer bytes than last reported.
+        const bool shrinks = is_overdrawn || is_overfull[claim.node] ||
+                             used[claim.account] > table.accounts[claim.account].most();
         const Bytes now = shrinks ? std::min(claim.held, reserves[i]) : reserves[i];
         granted.push_back(claim.in_flight ? claim.held : std::min(decision.target[i], now));
     }

@@ -37,6 +37,7 @@ public:
             }
         }
         add_reports();
+        add_counts();
         add_promises();
         add_remembered();
         name_owners();
@@ -48,6 +49,13 @@ public:
     }
 
 private:
+    // Bytes that a sidecar has counted.
+    struct Count {
+        TimePoint at;
+        bool attached = false;
+        Bytes resident{};
+    };
+
     ObservedResidency& word(const Place& place) {
         ObservedResidency& result = words_[place];
         std::tie(result.pool, result.node, result.dataset_uid) = place;
@@ -89,9 +97,7 @@ private:
             }
             for (const DatasetReport& told : report.datasets) {
                 if (told.leader && told.dataset_uid == dataset.uid) {
-                    ObservedResidency& it = word(place);
-                    it.leader_attached = it.leader_attached || report.attached;
-                    add_word(place, report.received_at, told, newest);
+                    add_word(place, report, told, newest);
                 }
             }
         }
@@ -99,13 +105,14 @@ private:
 
     void add_word(
         const Place& place,
-        TimePoint at,
+        const SidecarReport& report,
         const DatasetReport& dataset,
         std::map<Place, TimePoint>& newest) {
+        const TimePoint at = report.received_at;
         ObservedResidency& it = word(place);
+        it.leader_attached = it.leader_attached || report.attached;
         if (has_counted(dataset)) {
-            told_.insert(place);
-            it.resident = std::max(it.resident, dataset.resident_bytes);
+            counts_[place].push_back({at, report.attached, dataset.resident_bytes});
         } else {
             it.opening = true;
         }
@@ -116,6 +123,23 @@ private:
             newest[place] = at;
         } else if (tie) {
             it.granted = std::max(it.granted, std::optional(dataset.granted_bytes));
+        }
+    }
+
+    // Ignores the counts of ended sidecars that are older than an attached leader's count: bytes may
+    // have been evicted since.
+    void add_counts() {
+        for (const auto& [place, counts] : counts_) {
+            TimePoint counted_at = TimePoint::min();
+            for (const Count& count : counts) {
+                counted_at = count.attached ? std::max(counted_at, count.at) : counted_at;
+            }
+            ObservedResidency& it = word(place);
+            for (const Count& count : counts) {
+                if (count.attached || count.at > counted_at) {
+                    it.resident = std::max(it.resident, count.resident);
+                }
+            }
         }
     }
 
@@ -166,7 +190,7 @@ private:
                 if (nodes_.contains(placement.node) && placement.bytes > 0) {
                     ObservedResidency& it = word(place);
                     it.in_status = true;
-                    it.resident = told_.contains(place) ? it.resident : bytes_of(placement.bytes);
+                    it.resident = counts_.contains(place) ? it.resident : bytes_of(placement.bytes);
                 }
             }
         }
@@ -198,7 +222,7 @@ private:
     // By uid and name: the fillers of a Dataset in several pools have one uid.
     std::map<std::pair<std::string, std::string>, const JobUse*> jobs_;
     std::set<std::string> nodes_;
-    std::set<Place> told_;
+    std::map<Place, std::vector<Count>> counts_;
     std::map<Place, ObservedResidency> words_;
 };
 

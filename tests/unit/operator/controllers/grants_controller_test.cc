@@ -280,6 +280,24 @@ TEST_F(SharedGrantsTest, OnlyTheFillerGetsGrants) {
     EXPECT_THAT(sent, IsEmpty());
 }
 
+// The operator's cache is behind: it has the pod of an ended filler, and not yet that of the next.
+TEST_F(SharedGrantsTest, SidecarOfAnUnknownPodGetsNoGrant) {
+    bench.cache.filler_pods().store().remove(pod.meta.key(), "900", nullptr);
+    Pod ended = pod;
+    ended.meta.name += "-ended";
+    ended.phase = PodPhase::kSucceeded;
+    bench.put(bench.cache.filler_pods(), ended);
+    ASSERT_TRUE(bench.registry.report(filler, filler_report(), bench.now()));
+    decide();
+    EXPECT_FALSE(bench.latest.get()->plan.grants.empty());
+    EXPECT_THAT(to_filler, IsEmpty());
+    decide();
+    EXPECT_THAT(to_filler, IsEmpty());
+    bench.put(bench.cache.filler_pods(), pod);
+    decide();
+    EXPECT_EQ(to_filler.size(), 1U);
+}
+
 TEST_F(SharedGrantsTest, WaitsForTheFillersReportNotTheGuests) {
     decide();
     EXPECT_EQ(bench.latest.get()->unheard, 1U);

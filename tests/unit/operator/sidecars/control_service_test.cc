@@ -27,7 +27,7 @@ using testing::make_hello;
 using testing::make_report;
 using testing::SidecarClient;
 
-const GrantReaders kReaders{{{"ml", "mnist"}, {"d1"}}};
+const GrantReaders kReaders{{{"ml", "a"}, {"d1"}}};
 
 struct ControlServiceTest : ::testing::Test {
     ControlServiceTest()

@@ -30,7 +30,7 @@ Hello hello_of(const std::string& pod, std::int32_t rank, const std::string& nod
     return hello;
 }
 
-const GrantReaders kReaders{{{"ml", "mnist"}, {"d1"}}};
+const GrantReaders kReaders{{{"ml", "a"}, {"d1"}}, {{"ml", "b"}, {"d1"}}};
 
 Report report_of(std::uint64_t sequence, std::uint64_t hits) {
     Report report;
@@ -241,12 +241,12 @@ TEST_F(SidecarRegistryTest, SendsNoGrantForADatasetThatTheJobDoesNotRead) {
     ASSERT_TRUE(registry.attach(hello, stranger.link(), at(seconds{0})));
     registry.publish({grant_of("node-1", "d1", mib(5))}, kReaders, at(seconds{1}).steady);
     EXPECT_EQ(peer.grants.size(), 1U);
-    EXPECT_THAT(stranger.grants, IsEmpty()) << "a job of the same name, in another namespace";
+    EXPECT_THAT(stranger.grants, IsEmpty()) << "a pod of the same name, in another namespace";
     registry.publish(
-        {grant_of("node-1", "d1", mib(5))}, {{{"nlp", "mnist"}, {"d2"}}}, at(seconds{1}).steady);
+        {grant_of("node-1", "d1", mib(5))}, {{{"nlp", "a"}, {"d2"}}}, at(seconds{1}).steady);
     EXPECT_THAT(stranger.grants, IsEmpty()) << "its job reads another one";
     registry.publish(
-        {grant_of("node-1", "d1", mib(5))}, {{{"nlp", "mnist"}, {"d1"}}}, at(seconds{2}).steady);
+        {grant_of("node-1", "d1", mib(5))}, {{{"nlp", "a"}, {"d1"}}}, at(seconds{2}).steady);
     EXPECT_EQ(stranger.grants.size(), 1U) << "it was shared";
 }
 
@@ -332,7 +332,7 @@ TEST_F(SidecarRegistryTest, SendsAGroupOncePerChangeAndToNewStreams) {
 }
 
 TEST_F(SidecarRegistryTest, SendsAGroupOnlyToReadersOfTheDataset) {
-    registry.publish({}, {{{"ml", "mnist"}, {"d2"}}}, at(seconds{0}).steady);
+    registry.publish({}, {{{"ml", "a"}, {"d2"}}}, at(seconds{0}).steady);
     ASSERT_TRUE(registry.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{0})));
     registry.publish_peers({{"d1", group_of(7)}});
     EXPECT_THAT(peer.groups, IsEmpty());

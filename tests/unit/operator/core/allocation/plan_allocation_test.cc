@@ -201,6 +201,20 @@ TEST(PlanAllocation, ShrinksADatasetBeforeAnotherGrows) {
     EXPECT_EQ(granted(plan_allocation(v), "n1", "young"), gib(3));
 }
 
+// The sidecar may have evicted already what it reported to hold beyond its grant.
+TEST(PlanAllocation, NoGrantGrowsBackOnAnOverfullNode) {
+    AllocationView v = view(
+        gib(10),
+        {demand(1, {"n1"}, {dataset("late", gib(8))}),
+         demand(2, {"n1"}, {dataset("evicting", gib(8))})});
+    v.holdings = {
+        {kPool, "n1", "late", gib(8), gib(8), gib(8)},
+        {kPool, "n1", "evicting", gib(6), gib(2), gib(2)}};
+    EXPECT_EQ(granted(plan_allocation(v), "n1", "evicting"), gib(2));
+    v.holdings[0] = {kPool, "n1", "late", gib(4), gib(4), gib(4)};
+    EXPECT_GE(granted(plan_allocation(v), "n1", "evicting"), gib(5));
+}
+
 // The status keeps it: it bounds a sidecar that the next operator cannot reach.
 TEST(PlanAllocation, ReportsTheLargestGrantThatASidecarMayHold) {
     Demand job = demand(1, {"n1"}, {dataset("d", gib(4))});

@@ -88,6 +88,24 @@ TEST(FindPlaces, UseTheNewerOfTwoLeadersReports) {
     EXPECT_EQ(place(cluster, "n1", 111).granted, gib(3));
 }
 
+TEST(FindPlaces, AttachedLeadersCountReplacesAnOlderOneOfAnEndedSidecar) {
+    ClusterView cluster = make_cluster();
+    SidecarReport ended = make_report(make_running_view(), 0, 100);
+    ended.attached = false;
+    ended.datasets[0].resident_bytes = gib(9);
+    SidecarReport leader = make_report(make_running_view(), 0, 110);
+    leader.datasets[0].resident_bytes = gib(3);
+    cluster.reports = {ended, leader};
+    EXPECT_EQ(place(cluster, "n1", 111).resident, gib(3)) << "the rest has been evicted";
+    std::swap(cluster.reports[0], cluster.reports[1]);
+    EXPECT_EQ(place(cluster, "n1", 111).resident, gib(3));
+    cluster.reports[1].received_at += std::chrono::seconds{11};
+    EXPECT_EQ(place(cluster, "n1", 121).resident, gib(9)) << "the attached one may be dead";
+    cluster.reports[0].attached = false;
+    cluster.reports[1].received_at -= std::chrono::seconds{11};
+    EXPECT_EQ(place(cluster, "n1", 111).resident, gib(9)) << "no leader is attached";
+}
+
 TEST(FindPlaces, PromiseAllocatedBytesThatNoReportCovers) {
     ClusterView cluster = make_cluster();
     JobDatasetStatus status;
