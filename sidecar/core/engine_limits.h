@@ -48,7 +48,6 @@ struct EngineCounters {
     std::uint64_t demand_failed_samples = 0;    // answered by kOriginError
     std::uint64_t fetches = 0;
     std::uint64_t peer_fetches = 0;  // of these: begun at a peer
-    std::uint64_t owner_away = 0;    // of these: at the origin, because the owner cannot be asked
     std::uint64_t stored_samples = 0;
     std::uint64_t stored_bytes = 0;  // payload
     std::uint64_t origin_failures = 0;

@@ -108,7 +108,6 @@ bool FetchEngine::start(
     admission_.store(segment_class).on_start();
     ++counters_.fetches;
     counters_.peer_fetches += from_peer ? 1 : 0;
-    counters_.owner_away += !from_peer && party != kPeerParty && !table_.is_own(sample) ? 1 : 0;
     effects_.fetches.push_back({sample, segment_class, from_peer});
     return true;
 }

@@ -56,6 +56,13 @@ bool PeerFetches::may_ask(SampleIndex sample) const {
     return owner < links_.size() && links_[owner] != nullptr && links_[owner]->may_ask();
 }
 
+void PeerFetches::note_not_asked(SampleIndex sample) {
+    const std::size_t owner = placement_ == nullptr ? 0 : placement_->owner(sample);
+    const bool is_slow =
+        owner < links_.size() && links_[owner] != nullptr && links_[owner]->is_stalled();
+    ++(is_slow ? totals_.hedges : totals_.failures);
+}
+
 bool PeerFetches::ask(SampleIndex sample) {
     const std::size_t owner = placement_ == nullptr ? 0 : placement_->owner(sample);
     if (owner >= links_.size() || links_[owner] == nullptr || !links_[owner]->ask(sample)) {

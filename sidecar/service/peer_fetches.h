@@ -80,6 +80,9 @@ public:
     // Whether the sample's owner can be asked now, as far as is known.
     [[nodiscard]] bool may_ask(domain::SampleIndex sample) const;
 
+    // Counts a sample that goes to the origin because may_ask() was false.
+    void note_not_asked(domain::SampleIndex sample);
+
     // Asks the sample's owner. False: it cannot be asked now.
     [[nodiscard]] bool ask(domain::SampleIndex sample);
 

@@ -23,6 +23,9 @@ public:
 
     [[nodiscard]] const control::PeerMember& member() const { return member_; }
 
+    // So many of its samples are late that it is asked for one a second.
+    [[nodiscard]] bool is_stalled() const { return late_ >= PeerFetches::kStalledMin; }
+
     // Whether ask() would take a sample now, as far as is known.
     [[nodiscard]] bool may_ask() const;
 
@@ -62,8 +65,6 @@ private:
     };
 
     [[nodiscard]] bool is_connecting() const { return channel_ != nullptr && !is_open_; }
-
-    [[nodiscard]] bool is_stalled() const { return late_ >= PeerFetches::kStalledMin; }
 
     void connect();
     void send_told();

@@ -148,6 +148,9 @@ void ServedDataset::start_fetches(const std::vector<StartFetch>& fetches) {
         if (fetch.from_peer) {
             start_at_peer(fetch);
         } else {
+            if (placement_ != nullptr && !placement_->is_own(fetch.sample)) {
+                peers_->note_not_asked(fetch.sample);
+            }
             at_origin.push_back(fetch);
         }
     }

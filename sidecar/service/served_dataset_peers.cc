@@ -226,7 +226,7 @@ void ServedDataset::tell_peers(LeaderStatus& status) const {
     status.peer_samples = totals.samples;
     status.peer_bytes_read = totals.bytes;
     status.peer_hedges = totals.hedges;
-    status.peer_failures = totals.failures + engine_->fetch().counters().owner_away;
+    status.peer_failures = totals.failures;
     status.peer_connect_failures = totals.connect_failures;
     status.peer_members = placed_.size();
 }

@@ -100,7 +100,7 @@ TEST_F(PeersSidecarTest, AStalledPeerIsHedged) {
     hub.stall("n1");
     read(0, 2, owned_by(1, 2));
     EXPECT_GE(status(0).peer_hedges, sidecar::PeerFetches::kStalledMin);
-    EXPECT_GT(status(0).peer_failures, 0U) << "a stalled peer is asked for one sample a second";
+    EXPECT_EQ(status(0).peer_failures, 0U);
 }
 
 // Both wait for each other's only slot all the time.
