@@ -22,7 +22,8 @@ from .sources import Sources
 
 __all__ = ["Samples", "open", "stats"]
 
-_UPDATE_EVERY = 64  # samples read one by one between two updates of the shared counts
+_SHARE_EVERY = 64  # samples read one by one between two updates of the shared counts
+_SHARE_EVERY_S = 0.01  # the same for batches
 FETCH_AT_MOST = 512  # samples per request: the sidecar pins one request's samples before it makes room for more
 
 _all: "weakref.WeakSet[Samples]" = weakref.WeakSet()
@@ -99,6 +100,7 @@ class Samples:
     def _start(self, sources: Sources, epoch: int, shared: SharedCounts) -> None:
         """State that belongs to one process."""
         self.sources, self.epoch, self._shared = sources, epoch, shared
+        self._share_due = 0.0
         self.classes: List[str] = sources.catalog.classes()
         self._labels: Optional[List[int]] = None
         self._is_closed = False
@@ -120,8 +122,8 @@ class Samples:
         if found is None:
             return self.fetch([id])[0]
         sources.meter.samples += 1
-        if sources.meter.samples % _UPDATE_EVERY == 0:
-            self._shared.update(self.stats())
+        if sources.meter.samples % _SHARE_EVERY == 0:
+            self._share()
         if sources.link is not None:
             self._acks.fetched_one(self.epoch, id, len(found))
             self.heartbeat()
@@ -157,7 +159,8 @@ class Samples:
         if sources.link is not None:
             self._acks.fetched(self.epoch, [id for at, id in enumerate(ids) if at not in told] if told else ids)
             self.heartbeat()
-        self._shared.update(self.stats())
+        if time.monotonic() >= self._share_due:
+            self._share()
         return samples
 
     def gather(self, ids: Ids, out: Any) -> Array:
@@ -233,11 +236,16 @@ class Samples:
         """The counts of stats(), summed over this process, the processes that it forked or spawned with this dataset
         (such as a DataLoader's workers), also those that have ended, and the process that it was forked from.
 
-        Samples that another process reads one by one are counted at each 64th and when it ends normally.
+        Reads of another process are counted within 10 ms (single ones at each 64th), but its last ones only when it
+        reads on or ends normally.
         """
         if not self._is_closed:
-            self._shared.update(self.stats())
+            self._share()
         return self._shared.totals()
+
+    def _share(self) -> None:
+        self._share_due = time.monotonic() + _SHARE_EVERY_S
+        self._shared.update(self.stats())
 
     def close(self) -> None:
         """Disconnects from the sidecar and frees maps and threads. Samples that callers still hold stay valid."""
@@ -291,7 +299,7 @@ class Samples:
     def tell_all(self) -> None:
         """Sends all remaining acknowledgements and counts; call it at the end of a process."""
         self._acks.tell_all()
-        self._shared.update(self.stats())
+        self._share()
         self.heartbeat(now=True)
 
     def note_step(self, wait_ns: int, compute_ns: int, steps: int = 1) -> None:
