@@ -147,10 +147,16 @@ void ServedDataset::start_fetches(const std::vector<StartFetch>& fetches) {
     for (const StartFetch& fetch : fetches) {
         if (fetch.from_peer) {
             start_at_peer(fetch);
+            continue;
+        }
+        if (placement_ != nullptr && !placement_->is_own(fetch.sample)) {
+            peers_->note_not_asked(fetch.sample);
+        }
+        if (hedges_.contains(fetch.sample)) {
+            ++busy_;
+            peer_fetches_[fetch.sample] = {fetch};
+            await_hedge(fetch.sample);
         } else {
-            if (placement_ != nullptr && !placement_->is_own(fetch.sample)) {
-                peers_->note_not_asked(fetch.sample);
-            }
             at_origin.push_back(fetch);
         }
     }

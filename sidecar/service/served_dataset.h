@@ -120,6 +120,7 @@ private:
         const std::vector<StartFetch>& fetches, TimePoint started_at, std::uint32_t attempts);
     void start_at_peer(const StartFetch& fetch);
     void start_hedge(SampleIndex sample);
+    void await_hedge(SampleIndex sample);
     void on_hedge_answer(const Hedge& hedge, const std::shared_ptr<OriginAnswer>& answer);
     void on_peer_bytes(
         SampleIndex sample, HeldBytes bytes, std::uint32_t crc32c, const std::string& from);
@@ -171,6 +172,7 @@ private:
     std::unique_ptr<LossSender> losses_;  // set while peers_ may be told
     std::unordered_map<SampleIndex, PeerFetch> peer_fetches_;
     std::uint64_t last_hedge_ = 0;
+    std::unordered_map<SampleIndex, std::uint64_t> hedges_;  // at the origin: their numbers
     BypassController bypass_;
     std::size_t busy_ = 0;  // running fetches and pool tasks
     bool retiring_ = false;

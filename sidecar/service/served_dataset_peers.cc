@@ -109,8 +109,12 @@ void ServedDataset::start_hedge(SampleIndex sample) {
     if (engine_->fetch().sample(sample).from_peer) {
         engine_->fetch().on_redirected(sample, parts_.loop.now());
     }
-    found->second.at_origin = true;
-    found->second.hedge = ++last_hedge_;
+    if (hedges_.contains(sample)) {
+        await_hedge(sample);
+        return;
+    }
+    hedges_[sample] = ++last_hedge_;
+    await_hedge(sample);
     const auto info = manifest().sample(SampleId{sample});
     ++busy_;
     std::vector<OriginRequest> one;
@@ -126,10 +130,18 @@ void ServedDataset::start_hedge(SampleIndex sample) {
     origin_.fetch_together(std::move(one));
 }
 
+// An earlier fetch of the sample may have left one at the origin: no second one is sent.
+void ServedDataset::await_hedge(SampleIndex sample) {
+    PeerFetch& fetch = peer_fetches_.at(sample);
+    fetch.at_origin = true;
+    fetch.hedge = hedges_.at(sample);
+}
+
 // An answer that comes too late is only counted. The sample may be fetched anew by then.
 void ServedDataset::on_hedge_answer(
     const Hedge& hedge, const std::shared_ptr<OriginAnswer>& answer) {
     const Result<OriginBytes>& bytes = answer->bytes;
+    hedges_.erase(hedge.sample);
     const auto found = peer_fetches_.find(hedge.sample);
     const bool is_current = found != peer_fetches_.end() && found->second.hedge == hedge.number;
     if (!is_current || !found->second.from.empty()) {
