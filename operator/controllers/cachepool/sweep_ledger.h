@@ -15,7 +15,26 @@ class SweepLedger {
 public:
     void note(
         const std::string& pool, const std::string& node, const std::string& uid, WallTime at) {
-        (*removed_.lock())[{pool, node, uid}] = at;
+        (*removed_.lock())[{pool, node, uid}] = {at};
+    }
+
+    // Call it with the time of a leader's report. Later than the last sweep: bytes may lie there
+    // again.
+    void note_leader(
+        const std::string& pool, const std::string& node, const std::string& uid, WallTime at) {
+        const auto removed = removed_.lock();
+        const auto found = removed->find({pool, node, uid});
+        if (found != removed->end() && found->second.at < at) {
+            found->second.refilled = true;
+        }
+    }
+
+    // True if a sidecar has led there since the last sweep.
+    [[nodiscard]] bool is_refilled(
+        const std::string& pool, const std::string& node, const std::string& uid) const {
+        const auto removed = removed_.lock();
+        const auto found = removed->find({pool, node, uid});
+        return found != removed->end() && found->second.refilled;
     }
 
     // True if a sweep has removed the bytes since `last_heard`.
@@ -26,7 +45,7 @@ public:
         WallTime last_heard) const {
         const auto removed = removed_.lock();
         const auto found = removed->find({pool, node, uid});
-        return found != removed->end() && found->second >= last_heard;
+        return found != removed->end() && found->second.at >= last_heard;
     }
 
     // Call it when the dataset itself is gone.
@@ -36,7 +55,12 @@ public:
     }
 
 private:
-    mutable Guarded<std::map<std::tuple<std::string, std::string, std::string>, WallTime>> removed_;
+    struct Sweep {
+        WallTime at{};  // when the last one began
+        bool refilled = false;
+    };
+
+    mutable Guarded<std::map<std::tuple<std::string, std::string, std::string>, Sweep>> removed_;
 };
 
 }  // namespace stoker::control

@@ -3,28 +3,37 @@
 #include <algorithm>
 
 #include "operator/controllers/gather.h"
+#include "operator/core/view/totals.h"
 #include "operator/core/view/training_job_view.h"
 
 namespace stoker::control {
 
 namespace {
 
-// The last report of an ended sidecar may still be fresh when its directory is swept.
+// The last report of an ended sidecar may still be fresh when its directory is swept. It then says
+// that nothing is there, or nothing at all once another sidecar has led there.
+void drop_swept_bytes(DatasetReport& dataset, bool is_refilled) {
+    dataset.leader = dataset.leader && !is_refilled;
+    dataset.resident_bytes = Bytes::zero();
+    dataset.resident_samples = 0;
+}
+
 void forget_what_was_swept(
     std::vector<SidecarReport>& reports,
     const std::string& pool,
     const std::string& uid,
-    const SweepLedger& ledger) {
+    SweepLedger& ledger) {
     for (SidecarReport& report : reports) {
         // Whole seconds, because the API server dates the sweeping pod so.
         const auto told_at = std::chrono::floor<std::chrono::seconds>(report.received_wall);
-        if (report.attached || !ledger.is_gone(pool, report.node, uid, told_at)) {
-            continue;
-        }
         for (DatasetReport& dataset : report.datasets) {
-            if (dataset.dataset_uid == uid) {
-                dataset.resident_bytes = Bytes::zero();
-                dataset.resident_samples = 0;
+            if (dataset.dataset_uid != uid) {
+                continue;
+            }
+            if (report.attached && has_counted(dataset)) {
+                ledger.note_leader(pool, report.node, uid, told_at);
+            } else if (!report.attached && ledger.is_gone(pool, report.node, uid, told_at)) {
+                drop_swept_bytes(dataset, ledger.is_refilled(pool, report.node, uid));
             }
         }
     }

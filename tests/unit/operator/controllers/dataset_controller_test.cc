@@ -95,6 +95,32 @@ TEST_F(DatasetControllerTest, SweptBytesDisappearDespiteAFreshReport) {
     EXPECT_EQ(after.status.total_bytes, 100'000) << "what it listed stays known";
 }
 
+// A sidecar ends, its bytes are swept, and another sidecar fills the directory again and ends. The
+// report of the first one is still fresh.
+TEST_F(DatasetControllerTest, BytesAfterASweepStayInTheStatus) {
+    ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
+    ASSERT_EQ(reconcile().status.cached_bytes, 60'000);
+    bench.registry.detach(session, bench.now());
+    bench.clock.advance(seconds{2});
+    const std::string pool = make_nvme().meta.name;
+    bench.ledger.note(pool, "node-1", make_digits().meta.uid, bench.clock.wall_now());
+    bench.clock.advance(seconds{6});
+    ASSERT_EQ(reconcile().status.cached_bytes, 0);
+    Pod second = make_running_pod();
+    second.meta.name += "-second";
+    bench.put(bench.cache.pods(), second);
+    Hello hello = make_sidecar_hello();
+    hello.pod = second.meta.name;
+    const SessionId again = bench.attach(hello);
+    bench.clock.advance(seconds{6});
+    ASSERT_TRUE(bench.registry.report(again, make_sidecar_report(1), bench.now()));
+    ASSERT_EQ(reconcile().status.cached_bytes, 60'000);
+    bench.registry.detach(again, bench.now());
+    bench.cache.pods().store().remove(second.meta.key(), "900", nullptr);
+    bench.clock.advance(seconds{6});
+    EXPECT_EQ(reconcile().status.cached_bytes, 60'000);
+}
+
 TEST_F(DatasetControllerTest, RequeuesWhileAJobUsesTheDataset) {
     const Result<Reconciled> next = controller.reconcile({"ml", "digits"});
     ASSERT_TRUE(next);
