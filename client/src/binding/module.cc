@@ -8,6 +8,7 @@
 #include "client/src/binding/sample_object.h"
 #include "common/base/lower_case.h"
 #include "common/domain/contract_table.h"
+#include "common/domain/epoch_length.h"
 #include "proto/local/protocol.h"
 
 namespace py = pybind11;
@@ -54,6 +55,14 @@ void add_contracts(py::module_& module) {
     }
     module.attr("CONTRACTS") = contracts;
     module.attr("PARAMETERS") = parameters;
+    module.def(
+        "draws_of_epoch",
+        &domain::draws_of_epoch,
+        py::arg("contract"),
+        py::arg("values"),
+        py::arg("epoch"),
+        py::arg("share"),
+        "See common/domain/epoch_length.h.");
 }
 
 }  // namespace stoker::client

@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Set
 
 import numpy as np
 
+from . import _core
 from .arrays import Array
 from .contracts import EpochReport, Terms
 from .errors import SettingsError
@@ -73,8 +74,16 @@ class Draws:
 
     @property
     def share(self) -> int:
-        """Samples this rank reads per epoch under contract exact or windowed; the maximum under the others."""
+        """Samples that an epoch deals to this rank: the most that it reads."""
         return rank_length(len(self._samples), self.world_size)
+
+    @property
+    def _draws_of_epoch(self) -> int:
+        """The most draws of this epoch. Several ranks make exactly so many, with a sidecar and without: a rank that made
+        more than the others would wait for ever in a collective call."""
+        if self.world_size == 1:
+            return self.share
+        return _core.draws_of_epoch(self._contract, self.terms.parameters, self.epoch, self.share)
 
     def begin(self, epoch: int) -> None:
         """Begins an epoch from its start.
@@ -164,8 +173,8 @@ class Draws:
         if self._begin_on_sidecar() is None:
             self.warn_once(
                 "no sidecar",
-                f"contract '{self.terms.contract}' needs a sidecar that supports it; until there is one, every sample of "
-                "the share is read once per epoch",
+                f"contract '{self.terms.contract}' needs a sidecar that supports it; until there is one, this rank reads "
+                "samples of its share in random order, each at most once per epoch",
             )
 
     def warn_once(self, about: str, text: str) -> None:
@@ -251,13 +260,10 @@ class Draws:
     # --- without -------------------------------------------------------------------------------------------------
 
     def _draw_alone(self, count: int) -> Array:
-        """The next ids of this rank's share that were not served yet.
-
-        Repeated draws count, so an epoch has at most `share` draws.
-        """
+        """The next ids of this rank's share that were not served yet. Repeated draws count."""
         if self._alone is None:
             order = self._order()
-            left = max(0, self.share - self._base_draws - self._drawn)
+            left = max(0, self._draws_of_epoch - self._base_draws - self._drawn)
             self._alone = order[~np.isin(order, self._all_served())][:left]
         ids, self._alone = self._alone[:count], self._alone[count:]
         self._ended = len(ids) < count

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "common/base/check.h"
 #include "common/domain/contract_table.h"
 
 namespace stoker::sidecar {
@@ -36,21 +35,6 @@ Status refuse_unknown(const SamplerSettings& settings, std::string_view name) {
 }
 
 }  // namespace
-
-bool SamplerSettings::is_iowa() const {
-    const auto family = parameters.find("family");
-    return family != parameters.end() && family->second == 1;
-}
-
-double SamplerSettings::number(std::string_view name) const {
-    if (const auto given = parameters.find(name); given != parameters.end()) {
-        return given->second;
-    }
-    const domain::ContractParameter* row = domain::find_parameter(contract, name);
-    STOKER_CHECK(row != nullptr, "only parameters of the table are asked for");
-    return is_iowa() && name == kWarmup ? static_cast<double>(domain::kIowaWarmupEpochs)
-                                        : row->standard;
-}
 
 Status SamplerSettings::check(std::uint32_t samples) const {
     if (samples == 0 || ranks == 0) {
