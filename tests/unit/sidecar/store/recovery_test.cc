@@ -230,8 +230,8 @@ TEST_F(RecoveryTest, LeavesForeignFilesAlone) {
 class TwoRevisionsTest : public RecoveryTest {
 protected:
     void store_manifests() {
-        ASSERT_TRUE(store_manifest(device_, "/node", dataset_.manifest_bytes()).has_value());
-        ASSERT_TRUE(store_manifest(device_, "/node", newer_.manifest_bytes()).has_value());
+        ASSERT_TRUE(store_manifest(device_, "/node", dataset_.manifest_writer()).has_value());
+        ASSERT_TRUE(store_manifest(device_, "/node", newer_.manifest_writer()).has_value());
     }
 
     Dataset newer_{std::vector<std::uint64_t>(kSamples, 900), 2};
