@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
+
+#include <fmt/format.h>
 
 #include "common/base/check.h"
 #include "common/domain/contract_table.h"
@@ -19,6 +22,9 @@ constexpr std::uint64_t kEpochsMost = 100'000;
 // Shares in units of 2^-31, so that a product of two fits in 64 bits.
 constexpr unsigned kShift = 31;
 constexpr std::uint64_t kAll = std::uint64_t{1} << kShift;
+
+// Rounds a sum of parts up, but not what rounding may have added.
+constexpr std::uint64_t kRoundUp = kAll - (kAll >> 10U);
 
 std::uint64_t to_parts(double share) {
     return static_cast<std::uint64_t>(std::llround(share * static_cast<double>(kAll)));
@@ -49,6 +55,30 @@ std::uint64_t bucket_after(std::uint64_t epochs, const ContractValues& values) {
     return bucket;
 }
 
+// Both families of `importance` have kWarmup.
+bool has(std::string_view contract, const ContractValues& values, const ContractParameter& row) {
+    const std::string_view family = is_iowa(values) ? "Iowa" : "ICache";
+    return row.contract == contract &&
+           (row.family.empty() || row.family == family || row.name == kWarmup);
+}
+
+Status refuse_unknown(
+    std::string_view contract, const ContractValues& values, std::string_view name) {
+    std::vector<std::string_view> known;
+    for (const ContractParameter& row : kContractParameters) {
+        if (has(contract, values, row)) {
+            known.push_back(row.name);
+        }
+    }
+    return fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format(
+            "contract '{}' has no parameter '{}' here; it has: {}",
+            contract,
+            name,
+            known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
+}
+
 }  // namespace
 
 bool is_iowa(const ContractValues& values) {
@@ -64,6 +94,26 @@ double number_of(std::string_view contract, const ContractValues& values, std::s
     STOKER_CHECK(row != nullptr, "only parameters of the table are asked for");
     return is_iowa(values) && name == kWarmup ? static_cast<double>(kIowaWarmupEpochs)
                                               : row->standard;
+}
+
+Status check_values(std::string_view contract, const ContractValues& values) {
+    for (const auto& [name, value] : values) {
+        const ContractParameter* row = find_parameter(contract, name);
+        if (row == nullptr || !has(contract, values, *row)) {
+            return refuse_unknown(contract, values, name);
+        }
+        if (!(value >= row->least && value <= row->most)) {
+            return fail(
+                ErrorCode::kInvalidArgument,
+                fmt::format("{} is {}, outside {}..{}", name, value, row->least, row->most));
+        }
+        if (!row->allows(value)) {
+            return fail(
+                ErrorCode::kInvalidArgument,
+                fmt::format("{} is {}, not a multiple of {}", name, value, row->step));
+        }
+    }
+    return {};
 }
 
 bool reads_all(std::string_view contract, const ContractValues& values, std::uint64_t epoch) {
@@ -90,7 +140,8 @@ std::uint32_t draws_of_epoch(
     }
     const auto warmup = static_cast<std::uint64_t>(number_of(contract, values, kWarmup));
     const std::uint64_t bucket = bucket_after(epoch - warmup + 1, values);
-    return static_cast<std::uint32_t>((share * bucket + kAll / 2) >> kShift);
+    const auto draws = static_cast<std::uint32_t>((share * bucket + kRoundUp) >> kShift);
+    return std::max(draws, std::min(share, 1U));
 }
 
 }  // namespace stoker::domain

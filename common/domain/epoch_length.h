@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "common/base/result.h"
+
 // How many samples a rank draws in an epoch. All ranks of a job must draw equally many, since a
 // collective call would otherwise wait for ever: also ranks without a sidecar, and ranks whose
 // nodes know different losses. So with several ranks the number follows from the contract's
@@ -22,6 +24,10 @@ bool is_iowa(const ContractValues& values);
 // The value of a parameter that contract_table.h has for the contract.
 double number_of(std::string_view contract, const ContractValues& values, std::string_view name);
 
+// kInvalidArgument: a parameter that the contract's family does not have, or a value outside its
+// bounds; the message names it. The functions below need checked values.
+Status check_values(std::string_view contract, const ContractValues& values);
+
 // Whether the epoch reads all samples, whatever their losses. True for all other contracts.
 bool reads_all(std::string_view contract, const ContractValues& values, std::uint64_t epoch);
 
@@ -31,6 +37,7 @@ bool reads_all(std::string_view contract, const ContractValues& values, std::uin
 //   but leaves minFraction of all samples; after every recallAfter such epochs one recalls
 //   recallFraction of the samples outside.
 // - otherwise `share`.
+// At least 1.
 std::uint32_t draws_of_epoch(
     std::string_view contract,
     const ContractValues& values,

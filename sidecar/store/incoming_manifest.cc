@@ -23,15 +23,21 @@ Result<std::unique_ptr<IncomingManifest>> IncomingManifest::create(
             fmt::format("a manifest of {} bytes has no room on the disk", total_bytes));
     }
     const std::string path = join_path(directory, domain::manifest_file(revision));
+    // Only one leader lists, so a file of this name is left over.
+    if (from == From::kListing) {
+        [[maybe_unused]] const auto unlinked = device.unlink(path + ".tmp");
+    }
     // An earlier transfer that was given up may still have its file, and write it.
     for (int number = 0;; ++number) {
-        std::string temporary = fmt::format("{}.{}.tmp", path, number);
+        std::string temporary =
+            from == From::kListing ? path + ".tmp" : fmt::format("{}.{}.tmp", path, number);
         auto file = device.create(temporary);
         if (file) {
             return std::unique_ptr<IncomingManifest>{new IncomingManifest{
                 device, path, std::move(temporary), *std::move(file), revision, total_bytes, from}};
         }
-        if (file.error().code != ErrorCode::kAlreadyExists || number + 1 == kFilesMax) {
+        if (file.error().code != ErrorCode::kAlreadyExists || from == From::kListing ||
+            number + 1 == kFilesMax) {
             return fail(file.error());
         }
     }
@@ -53,7 +59,7 @@ IncomingManifest::IncomingManifest(
       total_bytes_(total_bytes),
       from_(from) {}
 
-// A leftover that cannot be unlinked is removed when the store opens.
+// What a killed program leaves is removed when the store opens.
 IncomingManifest::~IncomingManifest() {
     if (file_ != nullptr) {
         [[maybe_unused]] const auto unlinked = device_.unlink(temporary_);

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -69,6 +70,31 @@ TEST(EpochLength, IowaFollowsItsRecurrence) {
         const std::uint64_t late = std::numeric_limits<std::uint64_t>::max() / cycle * cycle;
         EXPECT_NEAR(draws(values, late, 1'000'000), draws(values, 2000 * cycle, 1'000'000), 1);
     }
+}
+
+TEST(EpochLength, NoEpochIsEmpty) {
+    const ContractValues all_out{
+        {"family", 1}, {"outRate", 1}, {"minFraction", 0}, {"recallFraction", 0}};
+    EXPECT_EQ(draws(all_out, 9, 1000), 1U);
+    EXPECT_EQ(draws({{"family", 1}, {"outRate", 1}, {"minFraction", 0.3}}, 1, 1), 1U);
+    EXPECT_EQ(draws({{"beta", 16}}, 7, 1), 1U);
+}
+
+TEST(EpochLength, ValuesAreChecked) {
+    const auto says = [](std::string_view contract, const ContractValues& values) {
+        const Status checked = check_values(contract, values);
+        return checked ? "" : checked.error().message;
+    };
+    EXPECT_EQ(says("importance", {{"beta", 0.5}, {"reuseFactor", 2}}), "");
+    EXPECT_EQ(says("importance", {{"family", 1}, {"warmupEpochs", 2}}), "");
+    EXPECT_EQ(says("importance", {{"reuseFactor", 0}}), "reuseFactor is 0, outside 1..10000");
+    EXPECT_EQ(
+        says("importance", {{"reuseFactor", 1.5}}), "reuseFactor is 1.5, not a multiple of 1");
+    EXPECT_EQ(
+        says("exact", {{"beta", 1}}),
+        "contract 'exact' has no parameter 'beta' here; it has: none");
+    EXPECT_NE(says("importance", {{"outRate", 0.1}}), "");
+    EXPECT_NE(says("importance", {{"beta", std::nan("")}}), "");
 }
 
 TEST(EpochLength, TheLargestShareDoesNotOverflow) {

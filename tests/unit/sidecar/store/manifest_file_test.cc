@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "common/domain/node_directory.h"
+#include "sidecar/store/incoming_manifest.h"
 #include "tests/support/dataset.h"
 #include "tests/support/fault_device.h"
 
@@ -47,6 +48,19 @@ TEST(ManifestFile, ADamagedFileIsRefusedAndReplaced) {
     EXPECT_EQ(MappedManifest::open(device, "/node", revision).error().code, ErrorCode::kCorruption);
     ASSERT_TRUE(store_manifest(device, "/node", dataset.manifest_writer()).has_value());
     EXPECT_TRUE(MappedManifest::open(device, "/node", revision).has_value());
+}
+
+TEST(ManifestFile, KilledWritersLeaveOneFileAtMost) {
+    FaultDevice device{1};
+    const Dataset dataset{{10, 20, 30}};
+    for (int kills = 0; kills < 2 * IncomingManifest::kFilesMax; ++kills) {
+        device.kill_after(2);
+        EXPECT_FALSE(store_manifest(device, "/node", dataset.manifest_writer()));
+        device.revive();
+        EXPECT_LE(device.paths().size(), 1U);
+    }
+    EXPECT_TRUE(store_manifest(device, "/node", dataset.manifest_writer()));
+    EXPECT_EQ(device.paths().size(), 1U);
 }
 
 TEST(ManifestFile, AnExistingFileIsNotWrittenAgain) {

@@ -250,6 +250,17 @@ TEST_F(TwoRevisionsTest, ANewRevisionRemovesTheOldOne) {
     EXPECT_TRUE(MappedManifest::open(device_, "/node", newer_.manifest().revision()).has_value());
 }
 
+TEST_F(TwoRevisionsTest, RemovesPartsOfTheManifestThatIsHere) {
+    store_manifests();
+    const std::string manifest = domain::manifest_file(dataset_.manifest().revision());
+    device_.put(path_of(manifest + ".tmp"), std::vector<std::byte>(3));
+    device_.put(path_of(manifest + ".7.tmp"), std::vector<std::byte>(3));
+    const auto store = open();
+    EXPECT_FALSE(device_.content(path_of(manifest + ".tmp")).has_value());
+    EXPECT_FALSE(device_.content(path_of(manifest + ".7.tmp")).has_value());
+    EXPECT_TRUE(MappedManifest::open(device_, "/node", dataset_.manifest().revision()).has_value());
+}
+
 TEST_F(TwoRevisionsTest, LeavesARevisionInUseAlone) {
     live_once(true);
     store_manifests();
