@@ -9,7 +9,7 @@ CXX_FILES = $(shell git ls-files '*.cc' '*.h')
 export STOKER_PYTHON := $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build programs test test-local laws simulate-world simulate-control mutants e2e attacks kueue demo demo-down cluster-build cluster-up cluster-down images bench bench-peer-link accuracy time-to-accuracy traffic importance importance-parts windowed chunks three-jobs release lint lint-client format generate \
+.PHONY: help deps build programs test test-local laws simulate-world simulate-control mutants e2e attacks kueue demo demo-down cluster-build cluster-up cluster-down images bench bench-listing bench-peer-link accuracy time-to-accuracy traffic importance importance-parts windowed chunks three-jobs release lint lint-client format generate \
         check-generated asan tsan clang-tidy fuzzers nightly wheel docs pre-commit clean deps-build deps-test deps-nightly
 
 # $(call venv,NAME,PACKAGE): build/venv-NAME with a package of PyPI, made once.
@@ -111,6 +111,11 @@ bench: deps-test build ## measure; writes build/bench/results.json and prints th
 bench-peer-link: deps-build $(BUILD)/build.ninja ## peers' frames compared with a plain TLS stream, rate and processor time (a minute)
 	cmake --build $(BUILD) --target stoker-bench-peer-link
 	$(BUILD)/bin/stoker-bench-peer-link
+
+bench-listing: deps-build $(BUILD)/build.ninja ## memory and time from a listing of ten million objects to an open manifest (a minute, 1.2 GB of disk)
+	cmake --build $(BUILD) --target stoker-bench-listing
+	mkdir -p $(BUILD)/bench-listing
+	$(BUILD)/bin/stoker-bench-listing $(BUILD)/bench-listing; status=$$?; rm -rf $(BUILD)/bench-listing; exit $$status
 
 traffic: deps-test build ## what the real sidecar reads at the origin under each contract, beside the simulator's figure
 	$(PYTHON) bench/traffic.py --build $(BUILD)

@@ -20,7 +20,8 @@ include("${root}/proto/local/sources.cmake")
 list(TRANSFORM proto_local_sources PREPEND proto/)
 set(shared_sources
     common/base/bytes.cc common/base/check.cc common/base/clock.cc common/base/crc32c.cc
-    common/base/error.cc common/domain/chunk_format.cc common/domain/manifest.cc common/domain/manifest_rules.cc
+    common/base/error.cc common/domain/chunk_format.cc common/domain/epoch_length.cc
+    common/domain/listing.cc common/domain/manifest.cc common/domain/manifest_rules.cc common/domain/manifest_writer.cc
     common/domain/residency_table.cc common/domain/segment_format.cc ${proto_local_sources})
 list(TRANSFORM shared_sources PREPEND "${root}/")
 

@@ -1,4 +1,8 @@
-"""One rank of a DistributedDataParallel run: `python ddp_rank.py SOCKET CONTRACT EPOCHS`, prints a JSON object."""
+"""One rank of a DistributedDataParallel run: `python ddp_rank.py SOCKET CONTRACT EPOCHS [PARAMETERS]`.
+
+PARAMETERS: of the contract, as JSON; with them, warnings are not errors. Prints a line at the start of each epoch, then
+a JSON object.
+"""
 
 import dataclasses
 import json
@@ -24,11 +28,14 @@ def main():
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     criterion = torch.nn.CrossEntropyLoss(reduction="none")
     parameters = {"warmup_epochs": 1, "beta": 1.0} if contract == "importance" else {}
+    if len(sys.argv) > 4:
+        parameters = json.loads(sys.argv[4])
     result = {"rank": torch.distributed.get_rank(), "epochs": [], "reports": []}
     with stoker.open("train", socket=socket) as samples:
         dataset = stoker.torch.Dataset(samples, decode=features)
         loader = stoker.torch.DataLoader(dataset, batch_size=10, contract=contract, seed=5, **parameters)
-        for _ in range(epochs):
+        for epoch in range(epochs):
+            print("epoch", epoch, flush=True)
             served = []
             for inputs, labels, ids in loader:
                 with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -47,5 +54,5 @@ def main():
 
 if __name__ == "__main__":
     with warnings.catch_warnings():
-        warnings.simplefilter("error", stoker.StokerWarning)
+        warnings.simplefilter("error" if len(sys.argv) <= 4 else "ignore", stoker.StokerWarning)
         main()

@@ -19,16 +19,26 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def train(sidecar, contract, epochs):
-    """The JSON results of the two ranks."""
+def start(sidecars, contract, epochs, *parameters):
+    """The processes of the two ranks, one for each sidecar."""
     script = pathlib.Path(__file__).with_name("ddp_rank.py")
     place = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2",
              "STOKER_JOB": "ddp", "OMP_NUM_THREADS": "1"}
-    ranks = [subprocess.Popen([sys.executable, script, str(sidecar.socket), contract, str(epochs)],
-                              stdout=subprocess.PIPE, text=True, env={**place, "RANK": str(rank)}) for rank in range(2)]
+    return [subprocess.Popen([sys.executable, script, str(sidecar.socket), contract, str(epochs), *parameters],
+                             stdout=subprocess.PIPE, text=True, env={**place, "RANK": str(rank)})
+            for rank, sidecar in enumerate(sidecars)]
+
+
+def results(ranks):
+    """What the ranks printed last."""
     told = [rank.communicate(timeout=240)[0] for rank in ranks]
     assert [rank.returncode for rank in ranks] == [0, 0]
     return [json.loads(text.splitlines()[-1]) for text in told]
+
+
+def train(sidecar, contract, epochs):
+    """The JSON results of the two ranks."""
+    return results(start([sidecar, sidecar], contract, epochs))
 
 
 @pytest.mark.parametrize("contract", ["exact", "windowed"])
@@ -49,3 +59,23 @@ def test_two_ranks_share_importance(run):  # noqa: F811
         assert [len(epoch) for epoch in one["epochs"]] == [len(epoch) for epoch in two["epochs"]]
         assert all(report["losses_used"] > 0 and report["losses_ignored"] == 0 for report in rank["reports"])
         assert all(report["contract"] == "importance" for report in rank["reports"])
+
+
+# The nodes do not know each other's losses, and later one has no sidecar.
+@pytest.mark.parametrize("parameters, lengths", [
+    ({"warmup_epochs": 1, "beta": 1.0, "substitute": 0}, [100, 50, 50, 100, 50]),
+    ({"family": "iowa", "out_rate": 0.2, "recall_after": 2}, [100, 80, 64, 82, 66]),
+])
+def test_two_nodes_end_every_epoch_together(run, tmp_path, parameters, lengths):  # noqa: F811
+    (tmp_path / "other").mkdir()
+    kept, lost = run(name="kept"), run(name="lost", directory=str(tmp_path / "other"))
+    ranks = start([kept, lost], "importance", len(lengths), json.dumps(parameters))
+    while ranks[1].stdout.readline() != "epoch 2\n":
+        assert ranks[1].poll() is None
+    lost.stop()
+    one, two = results(ranks)
+    assert [len(epoch) for epoch in one["epochs"]] == [len(epoch) for epoch in two["epochs"]] == lengths
+    assert one["weights"] == two["weights"]
+    assert two["reports"][-1]["alone"] == lengths[-1] and one["reports"][-1]["alone"] == 0
+    for first, second in zip(one["epochs"], two["epochs"]):
+        assert len(set(second)) == len(second) and not set(first) & set(second)

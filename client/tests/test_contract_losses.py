@@ -12,6 +12,7 @@ import stoker
 import stoker.torch
 import torch
 from conftest import SEED, wait_until
+from stoker.draws import Draws
 from test_contracts import COUNT, WORKERS, loader_of, raw, read
 from test_real_sidecar import run  # noqa: F401  (a fixture)
 
@@ -316,3 +317,29 @@ def test_windowed_order_mixes_resident_and_missing_samples(tmp_path, run, drift)
     # Each class is a third: 16.7 of 50, sd 2.9 (without replacement).
     counts = np.array([np.bincount(labels[order[:prefix]], minlength=3) for order in orders])
     assert np.abs(counts.mean(axis=0) - 16.7).max() < 5 * 2.9 / math.sqrt(epochs) + 2 * drift * COUNT
+
+
+@pytest.mark.parametrize("length", [20, 50])  # the sidecar deals 34
+def test_a_rank_draws_as_many_as_the_others_whatever_the_sidecar_deals(origin, run, monkeypatch, length):  # noqa: F811
+    with run().open() as samples:
+        loader = loader_of(samples, "importance", num_replicas=3, rank=0, warmup_epochs=1, beta=1.0, substitute=0)
+        assert len(train(origin, loader)) == 67
+        assert len(train(origin, loader)) == 34
+        monkeypatch.setattr(Draws, "_draws_of_epoch", property(lambda self: length))
+        served = train(origin, loader)
+        assert len(set(served)) == len(served) == length
+        assert loader.epoch_report().alone == max(0, length - 34)
+
+
+def test_a_rank_whose_losses_are_useless_reads_as_many_as_the_others(origin):
+    with stoker.open(origin.uri) as samples, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        loader = loader_of(samples, "importance", num_replicas=2, rank=0, warmup_epochs=1, beta=1.0)
+        assert [len(read(origin, loader)) for _ in range(4)] == [100, 50, 50, 100]
+        assert loader.epoch_report().contract == "exact"
+
+
+@pytest.mark.parametrize("bad", [{"reuse_factor": 0}, {"beta": -1}, {"family": "iowa", "recall_after": 0.5}])
+def test_a_value_outside_its_bounds_is_refused_without_a_sidecar(origin, bad):
+    with stoker.open(origin.uri) as samples, pytest.raises(stoker.SettingsError, match=" is -?0?.*(outside|multiple)"):
+        loader_of(samples, "importance", num_replicas=2, rank=0, **bad)

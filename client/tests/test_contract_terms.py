@@ -2,8 +2,7 @@
 
 import pytest
 import stoker
-from stoker.contracts import CONTRACTS, Terms, check_nodes, narrow, terms
-from stoker.settings import node_count
+from stoker.contracts import CONTRACTS, Terms, narrow, terms
 
 ALLOWED = {
     ("exact", "exact"), ("windowed", "windowed"), ("windowed", "exact"), ("importance", "importance"),
@@ -61,23 +60,3 @@ def test_parameter_names_in_snake_and_camel_case():
 def test_invalid_terms_are_named_in_the_error(contract, parameters, says):
     with pytest.raises(stoker.SettingsError, match=says):
         terms(contract, parameters)
-
-
-@pytest.mark.parametrize("env, nodes", [
-    ({}, 1), ({"WORLD_SIZE": "8"}, 1), ({"WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "8"}, 1),
-    ({"WORLD_SIZE": "16", "LOCAL_WORLD_SIZE": "8"}, 2), ({"PET_NNODES": "3"}, 3), ({"PET_NNODES": "1:4"}, 4),
-    ({"PET_NNODES": "1:4", "GROUP_WORLD_SIZE": "2"}, 2),
-])
-def test_node_count_comes_from_torchrun_or_the_operator(env, nodes):
-    assert node_count(env) == nodes
-
-
-def test_family_iowa_on_two_nodes_is_refused():
-    iowa = terms("importance", {"family": "iowa"})
-    check_nodes(iowa, 1)
-    check_nodes(terms("importance", {"family": "icache"}), 2)
-    check_nodes(terms("replicate"), 2)
-    with pytest.raises(stoker.SettingsError, match="family 'iowa' works on one node.*2 nodes"):
-        check_nodes(iowa, 2)
-    with pytest.raises(stoker.SettingsError, match="must be numbers"):
-        node_count({"PET_NNODES": "many"})

@@ -141,14 +141,6 @@ std::optional<T> take_number(std::string_view& text, int base) {
     return value;
 }
 
-std::size_t sample_count(const std::vector<ChunkHeader>& headers) {
-    std::size_t count = 0;
-    for (const ChunkHeader& header : headers) {
-        count += header.samples.size();
-    }
-    return count;
-}
-
 }  // namespace
 
 std::uint64_t ChunkHeader::header_bytes() const {
@@ -351,7 +343,7 @@ std::optional<ChunkPlace> parse_place(std::string_view etag) {
     return ChunkPlace{*chunk, *offset, *crc, *chunk_bytes, std::string{etag}};
 }
 
-Result<std::vector<ListedObject>> list_samples(
+Result<Listing> list_samples(
     std::vector<ChunkHeader> headers, const std::vector<ListedObject>& objects) {
     std::unordered_map<std::uint32_t, const ListedObject*> chunks;
     for (const ListedObject& object : objects) {
@@ -359,8 +351,7 @@ Result<std::vector<ListedObject>> list_samples(
             chunks.emplace(*number, &object);
         }
     }
-    std::vector<ListedObject> samples;
-    samples.reserve(sample_count(headers));
+    Listing samples;
     for (ChunkHeader& header : headers) {
         const auto object = chunks.find(header.number);
         if (object == chunks.end() || object->second->size_bytes != header.object_bytes()) {
@@ -372,9 +363,9 @@ Result<std::vector<ListedObject>> list_samples(
         }
         ChunkPlace place{
             header.number, header.header_bytes(), 0, header.object_bytes(), object->second->etag};
-        for (ChunkSample& sample : header.samples) {
+        for (const ChunkSample& sample : header.samples) {
             place.crc32c = sample.crc32c;
-            samples.push_back({std::move(sample.name), sample.size_bytes, encode_place(place)});
+            STOKER_TRY_VOID(samples.add(sample.name, sample.size_bytes, encode_place(place)));
             place.offset += sample.size_bytes;
         }
         header.samples = {};

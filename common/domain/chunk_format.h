@@ -10,7 +10,7 @@
 
 #include "common/base/result.h"
 #include "common/base/strong.h"
-#include "common/domain/manifest.h"
+#include "common/domain/listing.h"
 
 // Chunks: objects that `stoker pack` fills with many small samples (docs/howto/pack.md has the
 // bytes, ADR 0015 the reasons). Each chunk begins with a header that describes all its samples; the
@@ -126,7 +126,7 @@ std::optional<ChunkPlace> parse_place(std::string_view etag);
 // The samples of all chunks, as a listing: their names and sizes, and their places as ETags.
 // `objects` is the listing of the chunks. kConflict: a chunk is missing there or has another length
 // (the message names it), or there are more chunks than headers.
-Result<std::vector<ListedObject>> list_samples(
+Result<Listing> list_samples(
     std::vector<ChunkHeader> headers, const std::vector<ListedObject>& objects);
 
 }  // namespace stoker::domain

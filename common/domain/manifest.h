@@ -3,9 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "common/base/bytes.h"
 #include "common/base/result.h"
@@ -18,19 +16,13 @@
 //   header (128) · records (40 each, by id) · label table (8 each) · string pool · crc32c (4)
 namespace stoker::domain {
 
+inline constexpr std::uint64_t kManifestMagic = 0x3146494E414D4B53ULL;  // "SKMANIF1"
 inline constexpr std::uint32_t kManifestFormatVersion = 1;
 inline constexpr std::size_t kManifestHeaderBytes = 128;
 inline constexpr std::size_t kManifestRecordBytes = 40;
+inline constexpr std::size_t kLabelEntryBytes = 8;
+inline constexpr std::size_t kManifestChecksumBytes = 4;
 inline constexpr std::int32_t kNoLabel = -1;
-
-// One object in a listing of the origin.
-struct ListedObject {
-    std::string key;  // relative to the dataset's root, '/'-separated, any bytes but NUL
-    std::uint64_t size_bytes = 0;
-    std::string etag;  // without quotes; never empty (an empty one cannot be a cache key)
-
-    bool operator==(const ListedObject&) const = default;
-};
 
 // One row of a manifest. The views point into the manifest's bytes and are valid as long as those.
 struct SampleInfo {
@@ -41,11 +33,6 @@ struct SampleInfo {
     std::int32_t label =
         kNoLabel;  // index into labels(): the parent folder, numbered as ImageFolder does
 };
-
-// Sorts by key, assigns ids 0..N-1, derives labels from the parent folder (sorted folder names, as
-// torchvision's ImageFolder does; objects at the root have kNoLabel), and returns the file's bytes.
-// kInvalidArgument: no objects, an empty ETag, a duplicate or empty key; the message names the key.
-Result<std::vector<std::byte>> encode_manifest(std::vector<ListedObject> objects);
 
 // A validated view of manifest bytes; does not own them, and they must outlive it. Thread-safe:
 // immutable.

@@ -94,10 +94,10 @@ public:
 
     [[nodiscard]] bool has_key() const override { return chunks_->has_key(); }
 
-    Result<std::vector<domain::ListedObject>> list(
+    Result<domain::Listing> list(
         const std::function<void(std::uint64_t)>& progress, std::stop_token stop) override {
         STOKER_TRY(const auto objects, chunks_->list(progress, stop));
-        STOKER_TRY(auto samples, list_packed(*chunks_, objects, progress, stop));
+        STOKER_TRY(auto samples, list_packed(*chunks_, objects.objects(), progress, stop));
         if (progress) {
             progress(samples.size());
         }

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -54,7 +55,7 @@ public:
         return done;
     }
 
-    std::vector<domain::ListedObject> take() { return std::move(objects_); }
+    domain::Listing take() { return std::move(objects_); }
 
 private:
     [[nodiscard]] Result<UniqueFd> open(const std::string& path, int flags) const {
@@ -94,8 +95,8 @@ private:
             return this->directory(path);
         }
         if (S_ISREG(status.st_mode)) {
-            objects_.push_back(
-                {path, static_cast<std::uint64_t>(status.st_size), file_etag(status)});
+            STOKER_TRY_VOID(
+                objects_.add(path, static_cast<std::uint64_t>(status.st_size), file_etag(status)));
             if (progress_ && objects_.size() % kProgressEvery == 0) {
                 progress_(objects_.size());
             }
@@ -107,7 +108,7 @@ private:
     const std::function<void(std::uint64_t)>& progress_;
     const std::stop_token& stop_;
     std::vector<std::pair<dev_t, ino_t>> ancestors_;
-    std::vector<domain::ListedObject> objects_;
+    domain::Listing objects_;
 };
 
 }  // namespace
@@ -118,7 +119,7 @@ std::string file_etag(const struct stat& status) {
     return fmt::format("{}-{}-{}", status.st_size, mtime_ns, status.st_ino);
 }
 
-Result<std::vector<domain::ListedObject>> list_directory(
+Result<domain::Listing> list_directory(
     int root, const std::function<void(std::uint64_t)>& progress, const std::stop_token& stop) {
     Walk walk{root, progress, stop};
     STOKER_TRY_VOID(walk.directory(""));

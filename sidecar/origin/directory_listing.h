@@ -4,12 +4,11 @@
 #include <functional>
 #include <stop_token>
 #include <string>
-#include <vector>
 
 #include <sys/stat.h>
 
 #include "common/base/result.h"
-#include "common/domain/manifest.h"
+#include "common/domain/listing.h"
 
 namespace stoker::sidecar {
 
@@ -20,7 +19,7 @@ std::string file_etag(const struct stat& status);
 // leaves it, dangles or forms a loop is an error that names it, because skipping samples silently
 // would be worse. Skips sockets, pipes and devices. Calls `progress` from time to time and at the
 // end.
-Result<std::vector<domain::ListedObject>> list_directory(
+Result<domain::Listing> list_directory(
     int root, const std::function<void(std::uint64_t)>& progress, const std::stop_token& stop);
 
 }  // namespace stoker::sidecar

@@ -128,7 +128,7 @@ public:
 
     [[nodiscard]] std::string describe() const override { return "file://" + path_; }
 
-    Result<std::vector<domain::ListedObject>> list(
+    Result<domain::Listing> list(
         const std::function<void(std::uint64_t)>& progress, std::stop_token stop) override {
         auto objects = list_directory(root_.get(), progress, stop);
         if (!objects) {

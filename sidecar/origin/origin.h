@@ -11,7 +11,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/result.h"
-#include "common/domain/manifest.h"
+#include "common/domain/listing.h"
 
 namespace stoker::sidecar {
 
@@ -87,7 +87,7 @@ public:
     // Lists every object below the root in any order, without folders (keys that end in '/').
     // Blocking; calls `progress` with the number of objects so far on the calling thread. Must
     // return before the origin is destroyed.
-    virtual Result<std::vector<domain::ListedObject>> list(
+    virtual Result<domain::Listing> list(
         const std::function<void(std::uint64_t)>& progress, std::stop_token stop) = 0;
 
     // Starts a fetch and returns at once. Calls `done` once on a thread of the origin; it must not

@@ -86,7 +86,7 @@ Result<std::vector<ChunkHeader>> read_index(
 }
 
 // The samples as the index lists them; an error: there is none, or it does not fit the chunks.
-Result<std::vector<ListedObject>> list_by_index(
+Result<domain::Listing> list_by_index(
     Origin& origin, const std::vector<ListedObject>& objects, const std::stop_token& stop) {
     STOKER_TRY(auto headers, read_index(origin, objects, stop));
     const auto first = std::ranges::find(objects, domain::chunk_key(0), &ListedObject::key);
@@ -162,7 +162,7 @@ Result<std::vector<ChunkHeader>> read_headers(
     return headers;
 }
 
-Result<std::vector<ListedObject>> list_packed(
+Result<domain::Listing> list_packed(
     Origin& origin,
     const std::vector<ListedObject>& objects,
     const std::function<void(std::uint64_t)>& progress,

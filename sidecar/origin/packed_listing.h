@@ -9,7 +9,7 @@
 #include "common/base/bytes.h"
 #include "common/base/result.h"
 #include "common/domain/chunk_format.h"
-#include "common/domain/manifest.h"
+#include "common/domain/listing.h"
 #include "sidecar/origin/origin.h"
 
 // Reads what a pack says about itself: its index, or the headers of its chunks. All calls block and
@@ -49,7 +49,7 @@ Result<std::vector<domain::ChunkHeader>> read_headers(
 // chunks, reads all headers and calls `progress` as read_headers() does. An index fits if chunk 0 is
 // of its pack, and number and lengths of the chunks are those that it states. kInvalidArgument: no
 // complete pack.
-Result<std::vector<domain::ListedObject>> list_packed(
+Result<domain::Listing> list_packed(
     Origin& origin,
     const std::vector<domain::ListedObject>& objects,
     const std::function<void(std::uint64_t)>& progress,

@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -86,9 +87,8 @@ Result<ListPage> get_page(
 }
 
 // Objects of the page below the prefix, with relative keys and without folders.
-Status take_objects(
-    ListPage page, const std::string& prefix, std::vector<domain::ListedObject>& objects) {
-    for (domain::ListedObject& object : page.objects) {
+Status take_objects(const ListPage& page, std::string_view prefix, domain::Listing& objects) {
+    for (const domain::ListedObject& object : page.objects) {
         if (!object.key.starts_with(prefix) || object.key.ends_with('/')) {
             continue;
         }
@@ -102,19 +102,19 @@ Status take_objects(
                     "S3 API",
                     object.key));
         }
-        object.key.erase(0, prefix.size());
-        objects.push_back(std::move(object));
+        const auto key = std::string_view{object.key}.substr(prefix.size());
+        STOKER_TRY_VOID(objects.add(key, object.size_bytes, object.etag));
     }
     return {};
 }
 
 }  // namespace
 
-Result<std::vector<domain::ListedObject>> list_s3(
+Result<domain::Listing> list_s3(
     S3ListingContext context,
     const std::function<void(std::uint64_t)>& progress,
     std::stop_token stop) {
-    std::vector<domain::ListedObject> objects;
+    domain::Listing objects;
     const std::string where = fmt::format("listing {}", context.location.describe());
     std::string token;
     do {
@@ -123,8 +123,7 @@ Result<std::vector<domain::ListedObject>> list_s3(
             return fail(page.error().prefixed(where));
         }
         token = page->next_token;
-        if (const auto taken = take_objects(*std::move(page), context.location.prefix, objects);
-            !taken) {
+        if (const auto taken = take_objects(*page, context.location.prefix, objects); !taken) {
             return fail(taken.error().prefixed(where));
         }
         if (progress) {

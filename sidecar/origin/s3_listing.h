@@ -3,12 +3,11 @@
 #include <cstdint>
 #include <functional>
 #include <stop_token>
-#include <vector>
 
 #include "common/base/clock.h"
 #include "common/base/prng.h"
 #include "common/base/result.h"
-#include "common/domain/manifest.h"
+#include "common/domain/listing.h"
 #include "common/http/http_client.h"
 #include "sidecar/origin/make_origin.h"
 #include "sidecar/origin/s3_location.h"
@@ -27,7 +26,7 @@ struct S3ListingContext {
 
 // Origin::list() for S3: page by page, each page with retries. Blocking. kInvalidArgument: an
 // object without an ETag.
-Result<std::vector<domain::ListedObject>> list_s3(
+Result<domain::Listing> list_s3(
     S3ListingContext context,
     const std::function<void(std::uint64_t)>& progress,
     std::stop_token stop);

@@ -117,7 +117,7 @@ public:
 
     [[nodiscard]] bool has_key() const override { return !credentials_->is_missing(); }
 
-    Result<std::vector<domain::ListedObject>> list(
+    Result<domain::Listing> list(
         const std::function<void(std::uint64_t)>& progress, std::stop_token stop) override {
         return list_s3(
             {location_, options_, *credentials_, *client_, *clock_, Prng{++next_list_seed_}},

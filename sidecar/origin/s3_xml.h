@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/base/result.h"
-#include "common/domain/manifest.h"
+#include "common/domain/listing.h"
 
 // Parsers of an S3 server's two XML documents: a page of ListObjectsV2, and an error (a token
 // service sends it, too). Strict: no DOCTYPE, no CDATA, no processing instructions except the

@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "common/base/prng.h"
+#include "common/domain/manifest_writer.h"
 
 namespace stoker::sidecar {
 
@@ -16,15 +17,15 @@ using domain::PackOrder;
 
 constexpr std::uint64_t kTableBytesMax = std::uint64_t{16} << 20U;
 
-// encode_manifest() checks the listing, and its revision covers every key, size and ETag.
+// ManifestWriter checks the listing, and its revision covers every key, size and ETag.
 Result<domain::PackIdentity> identity_of(
     const std::vector<ListedObject>& objects, const PackSettings& settings) {
-    STOKER_TRY(const auto manifest, domain::encode_manifest(objects));
-    STOKER_TRY(const auto view, domain::ManifestView::open(manifest, false));
+    STOKER_TRY(auto listing, domain::Listing::of(objects));
+    STOKER_TRY(const auto manifest, domain::ManifestWriter::create(std::move(listing)));
     domain::PackIdentity pack;
     pack.order = settings.order;
     pack.seed = settings.order == PackOrder::kRandom ? settings.seed : 0;
-    std::uint64_t id = view.revision().value();
+    std::uint64_t id = manifest.revision().value();
     for (const std::uint64_t part :
          {pack.seed, static_cast<std::uint64_t>(pack.order), settings.chunk_bytes.count()}) {
         id = Prng{id ^ part}();

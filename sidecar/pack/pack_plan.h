@@ -6,7 +6,7 @@
 #include "common/base/bytes.h"
 #include "common/base/result.h"
 #include "common/domain/chunk_format.h"
-#include "common/domain/manifest.h"
+#include "common/domain/listing.h"
 
 // Divides a listing into chunks. Pure: equal listings and settings give equal plans, so that an
 // interrupted run can go on.

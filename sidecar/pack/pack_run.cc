@@ -160,8 +160,8 @@ public:
 
 private:
     Status plan() {
-        STOKER_TRY(auto objects, source_.list({}, stop_));
-        STOKER_TRY(chunks_, plan_pack(std::move(objects), options_.settings));
+        STOKER_TRY(const auto listing, source_.list({}, stop_));
+        STOKER_TRY(chunks_, plan_pack(listing.objects(), options_.settings));
         finished_.assign(chunks_.size(), false);
         progress_.chunk_count = static_cast<std::uint32_t>(chunks_.size());
         for (const PlannedChunk& chunk : chunks_) {
@@ -173,7 +173,8 @@ private:
 
     // Takes over the chunks that an earlier run of this pack has written.
     Status find_finished() {
-        STOKER_TRY(const auto objects, target_.origin.list({}, stop_));
+        STOKER_TRY(const auto listing, target_.origin.list({}, stop_));
+        const auto objects = listing.objects();
         STOKER_TRY_VOID(check_index_place(target_.origin, objects, stop_));
         STOKER_TRY(auto headers, read_headers(target_.origin, chunks_of(objects), {}, stop_));
         for (ChunkHeader& header : headers) {
@@ -202,7 +203,8 @@ private:
     }
 
     Status verify() {
-        STOKER_TRY(const auto objects, target_.origin.list({}, stop_));
+        STOKER_TRY(const auto listing, target_.origin.list({}, stop_));
+        const auto objects = listing.objects();
         const auto stored = chunks_of(objects);
         if (stored.size() != chunks_.size()) {
             return fail(
@@ -256,7 +258,8 @@ Result<PackProgress> run_pack(
 }
 
 Result<PackProgress> rebuild_index(const PackTarget& target, const std::stop_token& stop) {
-    STOKER_TRY(const auto objects, target.origin.list({}, stop));
+    STOKER_TRY(const auto listing, target.origin.list({}, stop));
+    const auto objects = listing.objects();
     STOKER_TRY_VOID(check_index_place(target.origin, objects, stop));
     STOKER_TRY(const auto headers, read_headers(target.origin, chunks_of(objects), {}, stop));
     if (const Status whole = domain::check_pack(headers); !whole) {

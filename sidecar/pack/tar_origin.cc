@@ -152,7 +152,7 @@ bool read_pax(std::string_view text, Overrides& next) {
 
 class TarScan {
 public:
-    TarScan(const TarFile& file, std::size_t number, std::vector<ListedObject>& objects)
+    TarScan(const TarFile& file, std::size_t number, domain::Listing& objects)
         : file_(file),
           number_(number),
           objects_(objects) {}
@@ -228,16 +228,13 @@ private:
         if (entry.name.starts_with("./")) {
             entry.name.erase(0, 2);
         }
-        objects_.push_back(
-            {std::move(entry.name),
-             entry.size_bytes,
-             fmt::format("{}:{}:{}", number_, at_, file_.etag)});
-        return {};
+        return objects_.add(
+            entry.name, entry.size_bytes, fmt::format("{}:{}:{}", number_, at_, file_.etag));
     }
 
     const TarFile& file_;
     const std::size_t number_;
-    std::vector<ListedObject>& objects_;
+    domain::Listing& objects_;
     std::uint64_t at_ = 0;
     Overrides next_;
 };
@@ -249,9 +246,9 @@ public:
 
     [[nodiscard]] std::string describe() const override { return files_.front().path; }
 
-    Result<std::vector<ListedObject>> list(
+    Result<domain::Listing> list(
         const std::function<void(std::uint64_t)>& progress, std::stop_token stop) override {
-        std::vector<ListedObject> objects;
+        domain::Listing objects;
         for (std::size_t i = 0; i < files_.size() && !stop.stop_requested(); ++i) {
             STOKER_TRY_VOID(TarScan(files_[i], i, objects).run());
             if (progress) {

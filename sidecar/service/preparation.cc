@@ -18,12 +18,13 @@ Result<MappedManifest> list_anew(
     const PreparationOptions& options,
     const std::function<void(std::uint64_t)>& progress,
     const std::stop_token& stop) {
-    STOKER_TRY(auto objects, origin.list(progress, stop));
-    auto encoded = domain::encode_manifest(std::move(objects));
-    if (!encoded) {
-        return fail(encoded.error().prefixed(origin.describe()));
+    STOKER_TRY(auto listing, origin.list(progress, stop));
+    const auto manifest = domain::ManifestWriter::create(std::move(listing));
+    if (!manifest) {
+        return fail(manifest.error().prefixed(origin.describe()));
     }
-    STOKER_TRY(const auto revision, store_manifest(device, options.directory, *encoded));
+    STOKER_TRY_VOID(store_manifest(device, options.directory, *manifest));
+    const domain::RevisionId revision = manifest->revision();
     STOKER_TRY_VOID(save_current(
         device,
         options.directory,

@@ -14,21 +14,30 @@ Result<std::unique_ptr<IncomingManifest>> IncomingManifest::create(
     Device& device,
     const std::string& directory,
     domain::RevisionId revision,
-    std::uint64_t total_bytes) {
+    std::uint64_t total_bytes,
+    From from) {
     STOKER_TRY(const auto space, device.space(directory));
     if (total_bytes > kBytesMax || Bytes{total_bytes} > space.available) {
-        return fail(ErrorCode::kResourceExhausted, "a peer's manifest has no room on the disk");
+        return fail(
+            ErrorCode::kResourceExhausted,
+            fmt::format("a manifest of {} bytes has no room on the disk", total_bytes));
     }
     const std::string path = join_path(directory, domain::manifest_file(revision));
+    // Only one leader lists, so a file of this name is left over.
+    if (from == From::kListing) {
+        [[maybe_unused]] const auto unlinked = device.unlink(path + ".tmp");
+    }
     // An earlier transfer that was given up may still have its file, and write it.
     for (int number = 0;; ++number) {
-        std::string temporary = fmt::format("{}.{}.tmp", path, number);
+        std::string temporary =
+            from == From::kListing ? path + ".tmp" : fmt::format("{}.{}.tmp", path, number);
         auto file = device.create(temporary);
         if (file) {
             return std::unique_ptr<IncomingManifest>{new IncomingManifest{
-                device, path, std::move(temporary), *std::move(file), revision, total_bytes}};
+                device, path, std::move(temporary), *std::move(file), revision, total_bytes, from}};
         }
-        if (file.error().code != ErrorCode::kAlreadyExists || number + 1 == kFilesMax) {
+        if (file.error().code != ErrorCode::kAlreadyExists || from == From::kListing ||
+            number + 1 == kFilesMax) {
             return fail(file.error());
         }
     }
@@ -40,15 +49,17 @@ IncomingManifest::IncomingManifest(
     std::string temporary,
     std::unique_ptr<DeviceFile> file,
     domain::RevisionId revision,
-    std::uint64_t total_bytes)
+    std::uint64_t total_bytes,
+    From from)
     : device_(device),
       path_(std::move(path)),
       temporary_(std::move(temporary)),
       file_(std::move(file)),
       revision_(revision),
-      total_bytes_(total_bytes) {}
+      total_bytes_(total_bytes),
+      from_(from) {}
 
-// A leftover that cannot be unlinked is removed when the store opens.
+// What a killed program leaves is removed when the store opens.
 IncomingManifest::~IncomingManifest() {
     if (file_ != nullptr) {
         [[maybe_unused]] const auto unlinked = device_.unlink(temporary_);
@@ -57,7 +68,7 @@ IncomingManifest::~IncomingManifest() {
 
 Status IncomingManifest::append(std::span<const std::byte> bytes) {
     if (bytes.size() > total_bytes_ - written_) {
-        return fail(ErrorCode::kCorruption, "a peer's manifest is longer than it said");
+        return fail(ErrorCode::kCorruption, "a manifest is longer than was said");
     }
     const std::array<DeviceFile::ConstBuffer, 1> parts{bytes};
     STOKER_TRY_VOID(file_->write(written_, parts));
@@ -71,9 +82,11 @@ Status IncomingManifest::finish() {
         STOKER_TRY(const auto mapping, device_.map(temporary_, MapMode::kRead));
         STOKER_TRY(const auto view, domain::ManifestView::open(mapping->bytes()));
         if (view.revision() != revision_) {
-            return fail(ErrorCode::kCorruption, "a peer's manifest is not of the revision it said");
+            return fail(ErrorCode::kCorruption, "a manifest is not of the revision that was said");
         }
-        STOKER_TRY_VOID(domain::check_manifest(view));
+        if (from_ == From::kPeer) {
+            STOKER_TRY_VOID(domain::check_manifest(view));
+        }
     }
     STOKER_TRY_VOID(device_.rename(temporary_, path_));
     file_.reset();

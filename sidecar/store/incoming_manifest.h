@@ -11,12 +11,17 @@
 
 namespace stoker::sidecar {
 
-// A manifest that another node sends, on its way into a node directory. It is checked as a whole
-// before it gets its name, so that readers find a good one or none. Blocking; not thread-safe. The
+// A manifest on its way into a node directory, from a peer or from our own listing. It is checked as
+// a whole before it gets its name, so that readers find a good one or none. Blocking; not thread-safe. The
 // device must outlive it. The destructor removes an unfinished file. Several at once do not disturb
 // each other: each has its own file until it is finished.
 class IncomingManifest {
 public:
+    enum class From : std::uint8_t {
+        kListing,
+        kPeer,  // checked with domain::check_manifest()
+    };
+
     static constexpr int kFilesMax = 16;  // of one revision at a time
 
     // No manifest that we can use is larger: its keys and ETags have at most 4 GiB.
@@ -27,7 +32,8 @@ public:
         Device& device,
         const std::string& directory,
         domain::RevisionId revision,
-        std::uint64_t total_bytes);
+        std::uint64_t total_bytes,
+        From from = From::kPeer);
 
     IncomingManifest(const IncomingManifest&) = delete;
     IncomingManifest& operator=(const IncomingManifest&) = delete;
@@ -38,7 +44,7 @@ public:
 
     [[nodiscard]] bool is_complete() const { return written_ == total_bytes_; }
 
-    // After the last byte: checks the file (domain::check_manifest()) and names it; durable on
+    // After the last byte: checks the file and names it; durable on
     // return. kCorruption: not a manifest of this revision.
     Status finish();
 
@@ -49,7 +55,8 @@ private:
         std::string temporary,
         std::unique_ptr<DeviceFile> file,
         domain::RevisionId revision,
-        std::uint64_t total_bytes);
+        std::uint64_t total_bytes,
+        From from);
 
     Device& device_;
     const std::string path_;
@@ -57,6 +64,7 @@ private:
     std::unique_ptr<DeviceFile> file_;  // nullptr: finished
     const domain::RevisionId revision_;
     const std::uint64_t total_bytes_;
+    const From from_;
     std::uint64_t written_ = 0;
 };
 

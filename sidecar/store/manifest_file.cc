@@ -3,18 +3,26 @@
 #include <fmt/core.h>
 
 #include "common/domain/node_directory.h"
+#include "sidecar/store/incoming_manifest.h"
 
 namespace stoker::sidecar {
 
-Result<domain::RevisionId> store_manifest(
-    Device& device, const std::string& directory, std::span<const std::byte> bytes) {
-    STOKER_TRY(const auto view, domain::ManifestView::open(bytes));
-    const auto existing = MappedManifest::open(device, directory, view.revision());
-    if (!existing.has_value()) {
-        const auto path = join_path(directory, domain::manifest_file(view.revision()));
-        STOKER_TRY_VOID(replace_file(device, path, bytes, Durability::kPower));
+Status store_manifest(
+    Device& device, const std::string& directory, const domain::ManifestWriter& manifest) {
+    if (MappedManifest::open(device, directory, manifest.revision())) {
+        return {};
     }
-    return view.revision();
+    STOKER_TRY(
+        const auto file,
+        IncomingManifest::create(
+            device,
+            directory,
+            manifest.revision(),
+            manifest.file_bytes(),
+            IncomingManifest::From::kListing));
+    STOKER_TRY_VOID(
+        manifest.write([&file](std::span<const std::byte> piece) { return file->append(piece); }));
+    return file->finish();
 }
 
 Result<std::vector<domain::RevisionId>> list_manifests(

@@ -8,15 +8,15 @@
 
 #include "common/base/result.h"
 #include "common/domain/manifest.h"
+#include "common/domain/manifest_writer.h"
 #include "sidecar/device/device.h"
 
 namespace stoker::sidecar {
 
-// Writes `manifest.<revision>` into a node directory atomically; durable on return. Reads the
-// revision from `bytes`, which must be a valid manifest (kCorruption, kInvalidArgument). Leaves an
-// existing file alone: the same revision has the same bytes.
-Result<domain::RevisionId> store_manifest(
-    Device& device, const std::string& directory, std::span<const std::byte> bytes);
+// Writes `manifest.<revision>` into a node directory atomically; durable on return. Leaves a good
+// file alone: the same revision has the same bytes.
+Status store_manifest(
+    Device& device, const std::string& directory, const domain::ManifestWriter& manifest);
 
 // Revisions that have a manifest in a node directory, in no particular order.
 Result<std::vector<domain::RevisionId>> list_manifests(

@@ -73,12 +73,18 @@ private:
                    options_.keep_revisions.end();
     }
 
+    // A part of the manifest that is here as a whole.
+    [[nodiscard]] bool is_left_over(std::string_view name) const {
+        const std::string whole = domain::manifest_file(manifest_.revision());
+        return name.starts_with(whole) && name.ends_with(".tmp");
+    }
+
     Status unlink_other_revisions() {
         for (const std::string& folder : {options_.directory, options_.control_directory}) {
             STOKER_TRY(const auto names, device_.list(folder));
             for (const std::string& name : names) {
                 const auto revision = revision_of_file(name);
-                if (revision.has_value() && !is_kept(*revision)) {
+                if (revision.has_value() && (!is_kept(*revision) || is_left_over(name))) {
                     unlink(join_path(folder, name));
                 }
             }

@@ -15,6 +15,7 @@
 
 #include "common/base/crc32c.h"
 #include "common/domain/manifest.h"
+#include "common/domain/manifest_writer.h"
 #include "common/domain/segment_format.h"
 #include "sidecar/store/segment_scan.h"
 #include "sidecar/store/segment_writer.h"

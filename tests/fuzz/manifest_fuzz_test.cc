@@ -15,6 +15,7 @@
 #include "common/base/crc32c.h"
 #include "common/base/prng.h"
 #include "common/domain/manifest.h"
+#include "common/domain/manifest_writer.h"
 #include "tests/support/mutate.h"
 #include "tests/support/test_seed.h"
 

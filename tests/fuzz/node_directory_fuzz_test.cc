@@ -56,7 +56,7 @@ protected:
     // A directory with sealed, open, compacted and partly dead segments of both classes.
     Files make_directory() {
         FaultDevice device{1};
-        EXPECT_TRUE(store_manifest(device, "/node", dataset_.manifest_bytes()).has_value());
+        EXPECT_TRUE(store_manifest(device, "/node", dataset_.manifest_writer()).has_value());
         const auto store = NodeStore::open(device, dataset_.manifest(), options("boot-1")).value();
         for (std::uint64_t id = 0; id < kSamples; ++id) {
             const auto as = id % 3 == 0 ? SegmentClass::kWindow : SegmentClass::kResident;

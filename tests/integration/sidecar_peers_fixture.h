@@ -40,7 +40,7 @@ protected:
 
         [[nodiscard]] std::string describe() const override { return origin_.describe(); }
 
-        Result<std::vector<domain::ListedObject>> list(
+        Result<domain::Listing> list(
             const std::function<void(std::uint64_t)>& progress, std::stop_token stop) override {
             for (std::uint64_t objects = 1; lists_forever_; ++objects) {
                 if (stop.stop_requested()) {

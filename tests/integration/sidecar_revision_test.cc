@@ -2,6 +2,7 @@
 #include <future>
 
 #include "common/domain/manifest_marks.h"
+#include "common/domain/manifest_writer.h"
 #include "tests/integration/sidecar_pair_fixture.h"
 
 namespace stoker::test {
@@ -40,7 +41,7 @@ protected:
 
     // The listing of another rank.
     [[nodiscard]] control::RevisionPin pin_of(std::vector<domain::ListedObject> objects) const {
-        const auto bytes = domain::encode_manifest(std::move(objects)).value();
+        const auto bytes = domain::encode_manifest(objects).value();
         const auto view = domain::ManifestView::open(bytes).value();
         return {"train", view.revision(), domain::mark_manifest(view)};
     }

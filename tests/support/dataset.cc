@@ -1,12 +1,14 @@
 #include "tests/support/dataset.h"
 
+#include <utility>
+
 #include <fmt/core.h>
 
 namespace stoker::test {
 
 namespace {
 
-std::vector<std::byte> manifest_of(
+std::vector<domain::ListedObject> objects_of(
     const std::vector<std::uint64_t>& sizes, std::uint64_t revision) {
     std::vector<domain::ListedObject> objects;
     objects.reserve(sizes.size());
@@ -18,13 +20,14 @@ std::vector<std::byte> manifest_of(
     }
     // Keys sort by class first, so sorting moves sizes too; only the manifest says which id has which
     // size.
-    return domain::encode_manifest(std::move(objects)).value();
+    return objects;
 }
 
 }  // namespace
 
 Dataset::Dataset(std::vector<std::uint64_t> sizes, std::uint64_t revision)
-    : bytes_(manifest_of(sizes, revision)),
+    : sizes_(std::move(sizes)),
+      bytes_(domain::encode_manifest(objects_of(sizes_, revision)).value()),
       view_(domain::ManifestView::open(bytes_).value()),
       revision_(revision) {}
 
@@ -36,6 +39,12 @@ Dataset Dataset::random(
         sizes.push_back(luck.below(size_max + 1));
     }
     return Dataset{std::move(sizes), revision};
+}
+
+domain::ManifestWriter Dataset::manifest_writer() const {
+    return domain::ManifestWriter::create(
+               domain::Listing::of(objects_of(sizes_, revision_)).value())
+        .value();
 }
 
 std::vector<std::byte> Dataset::payload(domain::SampleId sample) const {

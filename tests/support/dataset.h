@@ -6,6 +6,7 @@
 
 #include "common/base/prng.h"
 #include "common/domain/manifest.h"
+#include "common/domain/manifest_writer.h"
 
 namespace stoker::test {
 
@@ -26,9 +27,12 @@ public:
 
     [[nodiscard]] const std::vector<std::byte>& manifest_bytes() const { return bytes_; }
 
+    [[nodiscard]] domain::ManifestWriter manifest_writer() const;
+
     [[nodiscard]] std::vector<std::byte> payload(domain::SampleId sample) const;
 
 private:
+    std::vector<std::uint64_t> sizes_;  // in the order of the listing
     std::vector<std::byte> bytes_;
     domain::ManifestView view_;
     std::uint64_t revision_;

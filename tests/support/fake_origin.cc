@@ -31,7 +31,7 @@ FakeOrigin::~FakeOrigin() {
     }
 }
 
-Result<std::vector<domain::ListedObject>> FakeOrigin::list(
+Result<domain::Listing> FakeOrigin::list(
     const std::function<void(std::uint64_t)>& progress, std::stop_token /*stop*/) {
     ++listings_;
     const std::lock_guard lock{mutex_};
@@ -39,12 +39,12 @@ Result<std::vector<domain::ListedObject>> FakeOrigin::list(
         return fail(*failure_);
     }
     if (objects_) {
-        return *objects_;
+        return domain::Listing::of(*objects_);
     }
-    std::vector<domain::ListedObject> objects;
+    domain::Listing objects;
     for (const auto& [key, id] : ids_) {
         const auto info = dataset_.manifest().sample(domain::SampleId{id});
-        objects.push_back({key, info.size_bytes, std::string{info.etag}});
+        STOKER_TRY_VOID(objects.add(key, info.size_bytes, info.etag));
     }
     progress(objects.size());
     return objects;

@@ -35,7 +35,7 @@ public:
     // Simulates missing credentials.
     void take_key(bool taken) { has_key_ = !taken; }
 
-    Result<std::vector<domain::ListedObject>> list(
+    Result<domain::Listing> list(
         const std::function<void(std::uint64_t)>& progress, std::stop_token stop) override;
 
     void fetch(sidecar::OriginFetch request, std::function<void(Result<sidecar::OriginBytes>)> done)

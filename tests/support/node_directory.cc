@@ -9,6 +9,8 @@
 
 #include "common/base/check.h"
 #include "common/base/crc32c.h"
+#include "common/domain/manifest.h"
+#include "common/domain/manifest_writer.h"
 #include "common/domain/residency_table.h"
 #include "common/domain/segment_format.h"
 
@@ -36,7 +38,7 @@ void write_at(const UniqueFd& fd, std::uint64_t offset, std::span<const std::byt
 
 NodeDirectory::NodeDirectory(std::string path, std::vector<domain::ListedObject> objects)
     : path_(std::move(path)) {
-    const auto manifest = domain::encode_manifest(std::move(objects)).value();
+    const auto manifest = domain::encode_manifest(objects).value();
     const auto view = domain::ManifestView::open(manifest).value();
     revision_ = view.revision();
     sample_count_ = view.sample_count();

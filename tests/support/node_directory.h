@@ -9,7 +9,7 @@
 
 #include "common/base/unique_fd.h"
 #include "common/domain/ids.h"
-#include "common/domain/manifest.h"
+#include "common/domain/listing.h"
 #include "common/domain/residency_word.h"
 
 namespace stoker::test {

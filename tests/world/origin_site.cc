@@ -78,15 +78,15 @@ std::optional<Error> OriginSite::judge_answer(const std::string& pod) {
     }
 }
 
-Result<std::vector<domain::ListedObject>> OriginSite::list(const std::string& pod) {
+Result<domain::Listing> OriginSite::list(const std::string& pod) {
     ++oracle_.counts["listings"];
     if (auto error = judge(pod)) {
         return fail(*std::move(error));
     }
-    std::vector<domain::ListedObject> objects;
+    domain::Listing objects;
     for (const auto& [key, id] : ids_) {
         const auto info = oracle_.dataset().manifest().sample(domain::SampleId{id});
-        objects.push_back({key, info.size_bytes, std::string{info.etag}});
+        STOKER_TRY_VOID(objects.add(key, info.size_bytes, info.etag));
     }
     return objects;
 }
@@ -106,7 +106,7 @@ SiteOrigin::~SiteOrigin() {
     }
 }
 
-Result<std::vector<domain::ListedObject>> SiteOrigin::list(
+Result<domain::Listing> SiteOrigin::list(
     const std::function<void(std::uint64_t)>& progress, std::stop_token stop) {
     if (stop.stop_requested()) {
         return fail(ErrorCode::kCancelled, "the listing was stopped");

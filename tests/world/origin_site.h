@@ -38,7 +38,7 @@ public:
     // Reads an object for a process of `pod`; the answer comes as one of its threads' tasks.
     void fetch(Program& reader, const std::string& pod, const std::string& key, Answer done);
 
-    Result<std::vector<domain::ListedObject>> list(const std::string& pod);
+    Result<domain::Listing> list(const std::string& pod);
 
     // A leader's fetch was refused: `in_row` times, counting only fetches that began in its lead.
     std::function<void(const std::string& pod, std::uint32_t in_row)> on_refused;
@@ -84,7 +84,7 @@ public:
 
     [[nodiscard]] bool has_key() const override { return !site_.keyless.contains(pod_); }
 
-    Result<std::vector<domain::ListedObject>> list(
+    Result<domain::Listing> list(
         const std::function<void(std::uint64_t)>& progress, std::stop_token stop) override;
     void fetch(sidecar::OriginFetch request, OriginSite::Answer done) override;
 

@@ -48,7 +48,7 @@ std::span<const std::byte> view_of(const py::bytes& bytes) {
 }
 
 // Without `first_chunk`, list_samples() finds that the chunk is missing or too short.
-Result<std::vector<domain::ListedObject>> samples_of(
+Result<domain::Listing> samples_of(
     std::span<const std::byte> index,
     std::span<const std::byte> first_chunk,
     const std::vector<domain::ListedObject>& objects) {
@@ -61,9 +61,11 @@ Result<std::vector<domain::ListedObject>> samples_of(
 
 py::list list_packed(
     const py::bytes& index, const py::bytes& first_chunk, const std::vector<ListedTuple>& objects) {
-    const auto listed = samples_of(view_of(index), view_of(first_chunk), objects_of(objects));
+    const domain::Listing listing =
+        value_or_raise(samples_of(view_of(index), view_of(first_chunk), objects_of(objects)));
     py::list samples;
-    for (const auto& sample : value_or_raise(listed)) {
+    for (std::size_t i = 0; i < listing.size(); ++i) {
+        const domain::Listing::Entry sample = listing[i];
         samples.append(
             py::make_tuple(py::bytes{sample.key}, sample.size_bytes, decode_text(sample.etag)));
     }

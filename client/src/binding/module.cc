@@ -8,6 +8,7 @@
 #include "client/src/binding/sample_object.h"
 #include "common/base/lower_case.h"
 #include "common/domain/contract_table.h"
+#include "common/domain/epoch_length.h"
 #include "proto/local/protocol.h"
 
 namespace py = pybind11;
@@ -56,6 +57,25 @@ void add_contracts(py::module_& module) {
     module.attr("PARAMETERS") = parameters;
 }
 
+void add_epoch_length(py::module_& module) {
+    module.def(
+        "check_values",
+        [](std::string_view contract, const domain::ContractValues& values) {
+            value_or_raise(domain::check_values(contract, values));
+        },
+        py::arg("contract"),
+        py::arg("values"),
+        "See common/domain/epoch_length.h.");
+    module.def(
+        "draws_of_epoch",
+        &domain::draws_of_epoch,
+        py::arg("contract"),
+        py::arg("values"),
+        py::arg("epoch"),
+        py::arg("share"),
+        "See common/domain/epoch_length.h.");
+}
+
 }  // namespace stoker::client
 
 PYBIND11_MODULE(_core, module) {
@@ -64,6 +84,7 @@ PYBIND11_MODULE(_core, module) {
     module.attr("PROTOCOL_VERSION") = stoker::local::kProtocolVersion;
     stoker::client::add_core_error(module);
     stoker::client::add_contracts(module);
+    stoker::client::add_epoch_length(module);
     stoker::client::add_sample_type(module);
     stoker::client::add_catalog(module);
     stoker::client::add_memory(module);

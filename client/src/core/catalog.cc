@@ -4,6 +4,8 @@
 
 #include <fmt/core.h>
 
+#include "common/domain/manifest_writer.h"
+
 namespace stoker::client {
 
 Result<std::shared_ptr<const Catalog>> Catalog::open(const std::string& path) {
@@ -31,8 +33,9 @@ Result<std::shared_ptr<const Catalog>> Catalog::open_copy(const std::string& pat
     return catalog;
 }
 
-Result<std::shared_ptr<const Catalog>> Catalog::build(std::vector<domain::ListedObject> objects) {
-    STOKER_TRY(std::vector<std::byte> bytes, domain::encode_manifest(std::move(objects)));
+Result<std::shared_ptr<const Catalog>> Catalog::build(
+    const std::vector<domain::ListedObject>& objects) {
+    STOKER_TRY(std::vector<std::byte> bytes, domain::encode_manifest(objects));
     return from_bytes(std::move(bytes));
 }
 

@@ -9,6 +9,7 @@
 
 #include "client/src/core/mapped_file.h"
 #include "common/base/result.h"
+#include "common/domain/listing.h"
 #include "common/domain/manifest.h"
 
 namespace stoker::client {
@@ -27,7 +28,8 @@ public:
 
     // Sorts and numbers a listing as the sidecar does, so that ids and revision agree.
     // kInvalidArgument as encode_manifest().
-    static Result<std::shared_ptr<const Catalog>> build(std::vector<domain::ListedObject> objects);
+    static Result<std::shared_ptr<const Catalog>> build(
+        const std::vector<domain::ListedObject>& objects);
 
     // From the bytes of another process's catalog. Errors as open().
     static Result<std::shared_ptr<const Catalog>> from_bytes(std::vector<std::byte> bytes);

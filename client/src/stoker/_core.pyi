@@ -9,6 +9,9 @@ PROTOCOL_VERSION: int
 CONTRACTS: Dict[str, List[str]]  # contract -> contracts that a program may ask for when its TrainingJob sets this one
 PARAMETERS: Dict[str, Dict[str, Tuple[str, List[str]]]]  # contract -> name -> ("less" | "more" | "same", words)
 
+def check_values(contract: str, values: Mapping[str, float]) -> None: ...
+def draws_of_epoch(contract: str, values: Mapping[str, float], epoch: int, share: int) -> int: ...
+
 class CoreError(RuntimeError): ...
 
 class Sample:

@@ -16,7 +16,7 @@ from typing import Any, Dict, Mapping, Optional, Sequence, Union
 from . import _core
 from .errors import SettingsError
 
-__all__ = ["CONTRACTS", "EpochReport", "Terms", "check_nodes", "narrow", "terms"]
+__all__ = ["CONTRACTS", "EpochReport", "Terms", "narrow", "terms"]
 
 CONTRACTS = tuple(_core.CONTRACTS)
 NEEDS_LOSSES = ("importance", "replicate")
@@ -128,22 +128,6 @@ def narrow(allowed: Optional[Terms], asked: Optional[Terms]) -> Terms:
     if asked.contract != allowed.contract:
         return asked
     return Terms(asked.contract, {**allowed.parameters, **_narrowed(allowed, asked)})
-
-
-def check_nodes(terms: Terms, nodes: int) -> None:
-    """Rejects terms that give ranks on different nodes different numbers of batches.
-
-    Family iowa computes each rank's samples from the losses (and fingerprints) of the rank's own node, so ranks on
-    different nodes would end an epoch at different batches, and a collective call would block forever.
-
-    Raises:
-        SettingsError: family iowa on more than one node.
-    """
-    if nodes > 1 and terms.contract == "importance" and terms.parameters.get("family"):
-        raise SettingsError(
-            f"family 'iowa' works on one node: the job's ranks on {nodes} nodes would not read equally many samples, and "
-            "a collective call would wait for ever; use family 'icache', or one node"
-        )
 
 
 def _narrowed(allowed: Terms, asked: Terms) -> Dict[str, float]:

@@ -10,15 +10,17 @@ from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Set
 
 import numpy as np
 
+from . import _core
 from .arrays import Array
 from .contracts import EpochReport, Terms
 from .errors import SettingsError
 from .link import Link, Refused
 from .order import epoch_order, rank_length, walk_order
 from .samples import Samples
+from .saved_state import check_state, pack_ids, unpack_ids
 from .settings import job_name
 
-__all__ = ["Draws", "check_state"]
+__all__ = ["Draws"]
 
 log = logging.getLogger("stoker")
 
@@ -40,6 +42,9 @@ class Draws:
         rank, world_size: of the job; every rank draws its own share.
         batch_size: samples per draw.
         exact: maps an epoch to this rank's int64 ids in order, for contract "exact". Default: stoker.order.
+
+    Raises:
+        SettingsError: a parameter of the contract is outside its bounds.
     """
 
     def __init__(
@@ -53,6 +58,10 @@ class Draws:
         batch_size: int,
         exact: Optional[Callable[[int], Array]] = None,
     ) -> None:
+        try:
+            _core.check_values(terms.contract, terms.parameters)
+        except _core.CoreError as error:
+            raise SettingsError(f"contract '{terms.contract}': {error.args[1]}") from None
         self.terms = terms
         self.seed, self.rank, self.world_size, self.batch_size = seed, rank, world_size, batch_size
         self._samples = samples
@@ -73,8 +82,16 @@ class Draws:
 
     @property
     def share(self) -> int:
-        """Samples this rank reads per epoch under contract exact or windowed; the maximum under the others."""
+        """Samples that an epoch deals to this rank: the most that it reads."""
         return rank_length(len(self._samples), self.world_size)
+
+    @property
+    def _draws_of_epoch(self) -> int:
+        """The most draws of this epoch. Several ranks make exactly so many, with a sidecar and without: a rank that made
+        more than the others would wait for ever in a collective call."""
+        if self.world_size == 1:
+            return self.share
+        return _core.draws_of_epoch(self.terms.contract, self.terms.parameters, self.epoch, self.share)
 
     def begin(self, epoch: int) -> None:
         """Begins an epoch from its start.
@@ -95,8 +112,24 @@ class Draws:
         """
         if self._ended:
             return self._served[:0]
+        if self._contract == "importance" and self.world_size > 1:
+            return self._next_of_several(count)
         ids = self._draw(count) if self._is_sampled else None
         return self._draw_alone(count) if ids is None else ids
+
+    def _next_of_several(self, count: int) -> Array:
+        """next() with as many draws in the epoch as the other ranks make, also if the sidecar deals more or fewer: one of
+        another version, or one that has taken over in mid-epoch."""
+        wanted = min(count, self._draws_of_epoch - self._base_draws - self._drawn)
+        if wanted <= 0:
+            self._ended = True
+            return self._served[:0]
+        ids = self._draw(wanted) if self._is_sampled else None
+        got = self._served[:0] if ids is None else ids
+        if len(got) < wanted:
+            got = np.concatenate([got, self._draw_alone(wanted - len(got))])
+        self._ended = len(got) < count
+        return got
 
     def report_accuracy(self, accuracy: float) -> None:
         """Accuracy on held-out samples, 0..1, sent when the next epoch begins. Other values are ignored."""
@@ -122,17 +155,18 @@ class Draws:
         self._contract = contract
         self._ended = False
         self._had = np.zeros(0, dtype=np.int64)  # ids drawn before this object was made
-        self._base_draws = 0
-        self._served = np.zeros(0, dtype=np.int64)
+        self._base_draws: int = 0
+        self._served: Array = np.zeros(0, dtype=np.int64)
         self._kinds = np.zeros(0, dtype=np.uint8)
-        self._drawn = 0  # filled length of both arrays
-        self._left_out = 0
+        self._drawn: int = 0  # filled length of both arrays
+        self._left_out: int = 0
         self._alone: Optional[Array] = None  # ids that remain to be read without the sidecar's draws
         self._was_on_node = np.zeros(0, dtype=bool)  # for each of _alone, when an exact epoch began
         self._begun_on = 0  # attached_count at which the epoch was begun; 0: not begun
         self._sent = self._ignored = self._dropped = 0
         self._accuracy, self._next_accuracy = self._next_accuracy, None  # model accuracy as this epoch begins
-        self._waiting = self._wait_ns / self._step_ns if self._step_ns else None  # waiting share of the previous epoch
+        # waiting share of the previous epoch
+        self._waiting: Optional[float] = self._wait_ns / self._step_ns if self._step_ns else None
         self._wait_ns = self._step_ns = 0
 
     @property
@@ -154,7 +188,7 @@ class Draws:
         """Begins the epoch on the sidecar; for contract exact, sends its order instead."""
         self._samples.epoch = self.epoch
         if self._contract == "exact":
-            order = self._order()
+            order = self._order()[: self._draws_of_epoch]
             self._alone = order[self._base_draws :]
             self._was_on_node = _on_node(self._samples, self._alone)
             self._samples.set_plan(self.epoch, order, self._base_draws)
@@ -164,8 +198,8 @@ class Draws:
         if self._begin_on_sidecar() is None:
             self.warn_once(
                 "no sidecar",
-                f"contract '{self.terms.contract}' needs a sidecar that supports it; until there is one, every sample of "
-                "the share is read once per epoch",
+                f"contract '{self.terms.contract}' needs a sidecar that supports it; until there is one, this rank reads "
+                "samples of its share in random order, each at most once per epoch",
             )
 
     def warn_once(self, about: str, text: str) -> None:
@@ -186,12 +220,14 @@ class Draws:
             except Refused as error:
                 if error.code != "conflict":
                     log.warning("stoker: the sidecar refused to draw: %s", error)
+                    self._begun_on = 0  # it does not know what is drawn without it
                     return None
                 self._begun_on = 0  # a new sidecar or a new leader
                 continue
             if drawn is None:
                 return None
             self._ended = drawn.ended
+            self._alone = None
             self._note(drawn.served, drawn.kinds)
             return drawn.served
         return None
@@ -217,7 +253,7 @@ class Draws:
                 contract=self.terms.contract,
                 job=self._job,
                 parameters=self._parameters(),
-                served=_pack(self._all_served(), len(self._samples)),
+                served=pack_ids(self._all_served(), len(self._samples)),
                 snapshot=self._snapshot,
             )
         except Refused as error:
@@ -251,13 +287,10 @@ class Draws:
     # --- without -------------------------------------------------------------------------------------------------
 
     def _draw_alone(self, count: int) -> Array:
-        """The next ids of this rank's share that were not served yet.
-
-        Repeated draws count, so an epoch has at most `share` draws.
-        """
+        """The next ids of this rank's share that were not served yet. Repeated draws count."""
         if self._alone is None:
             order = self._order()
-            left = max(0, self.share - self._base_draws - self._drawn)
+            left = max(0, self._draws_of_epoch - self._base_draws - self._drawn)
             self._alone = order[~np.isin(order, self._all_served())][:left]
         ids, self._alone = self._alone[:count], self._alone[count:]
         self._ended = len(ids) < count
@@ -359,7 +392,7 @@ class Draws:
             "losses": self._losses_ever,
         }
         if self.terms.contract != "exact":
-            state["served"] = zlib.compress(_pack(had, len(self._samples)))
+            state["served"] = zlib.compress(pack_ids(had, len(self._samples)))
         if self.terms.needs_losses:
             state["importance"] = self._newest_snapshot()
         return state
@@ -387,7 +420,7 @@ class Draws:
         self._start(int(state["epoch"]), "exact" if has_fallen_back else self.terms.contract)
         self._base_draws = int(state["position"])
         if "served" in state:
-            self._had = _unpack(zlib.decompress(state["served"]))
+            self._had = unpack_ids(zlib.decompress(state["served"]))
 
     def resume(self) -> None:
         """Begins the epoch that load() restored, after its recorded draws."""
@@ -405,17 +438,6 @@ class Draws:
         return np.concatenate([self._had, self._served[: self._drawn]])
 
 
-def check_state(state: Mapping[str, Any], ours: Mapping[str, Any]) -> None:
-    """Rejects a state saved under different settings.
-
-    Raises:
-        ValueError: `state` has another value for a key of `ours`.
-    """
-    for key, value in ours.items():
-        if state[key] != value:
-            raise ValueError(f"the state was saved with {key}={state[key]}, here it is {value}")
-
-
 def _job_of(samples: Samples) -> str:
     """Name of the sampler: the same on all ranks, different for each loader of a process."""
     dataset = samples.sources.settings.describe()
@@ -426,16 +448,3 @@ def _on_node(samples: Samples, ids: Array) -> Array:
     """Whether the node directory holds each sample now: bool of the shape of `ids`."""
     reader = samples.sources.reader
     return np.zeros(len(ids), dtype=bool) if reader is None else np.frombuffer(reader.resident(ids), dtype=bool)
-
-
-def _pack(ids: Array, count: int) -> bytes:
-    """Bitmap of `ids`: bit i of byte b is id 8b + i. Empty without ids."""
-    if ids.size == 0:
-        return b""
-    bits = np.zeros(count, dtype=np.uint8)
-    bits[ids] = 1
-    return np.packbits(bits, bitorder="little").tobytes()
-
-
-def _unpack(bitmap: bytes) -> Array:
-    return np.flatnonzero(np.unpackbits(np.frombuffer(bitmap, dtype=np.uint8), bitorder="little")).astype(np.int64)

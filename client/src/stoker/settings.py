@@ -191,20 +191,3 @@ def world(env: Optional[Mapping[str, str]] = None) -> "tuple[int, int]":
     if not 0 <= rank < size:
         raise SettingsError(f"RANK={rank} is outside WORLD_SIZE={size}")
     return rank, size
-
-
-def node_count(env: Optional[Mapping[str, str]] = None) -> int:
-    """Number of nodes of this job's ranks, as torchrun and the operator set it; 1: not set.
-
-    Raises:
-        SettingsError: a variable is not a number.
-    """
-    env = os.environ if env is None else env
-    told = env.get("GROUP_WORLD_SIZE") or env.get("PET_NNODES", "").rpartition(":")[2]  # for an elastic job MIN:MAX
-    try:
-        if told:
-            return int(told)
-        here = int(env.get("LOCAL_WORLD_SIZE") or 0)
-    except ValueError as error:
-        raise SettingsError(f"GROUP_WORLD_SIZE, PET_NNODES and LOCAL_WORLD_SIZE must be numbers: {error}") from None
-    return -(-world(env)[1] // here) if here > 0 else 1

@@ -15,11 +15,10 @@ import torch
 import torch.utils.data
 
 from .arrays import Array
-from .contracts import EpochReport, check_nodes, narrow, terms
+from .contracts import EpochReport, narrow, terms
 from .draws import Draws
 from .errors import SettingsError
 from .samples import Samples
-from .settings import node_count
 from .similarity import difference_hash
 
 __all__ = [
@@ -176,7 +175,6 @@ class ContractStream:
         else:
             asked = terms(contract, parameters)
         agreed = narrow(samples.sources.settings.terms, asked)
-        check_nodes(agreed, node_count())
         self.draws = Draws(
             samples,
             agreed,

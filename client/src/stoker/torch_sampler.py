@@ -10,9 +10,9 @@ import torch
 import torch.utils.data
 
 from .arrays import Array, Ids
-from .draws import check_state
 from .link import AHEAD_AT_MOST
 from .samples import Samples
+from .saved_state import check_state
 from .settings import epoch_count, world
 from .torch_contracts import shared
 

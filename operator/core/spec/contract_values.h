@@ -10,20 +10,6 @@
 // Values of contract parameters: those of the job, otherwise the defaults of the contract table.
 namespace stoker::control {
 
-// `name` as in the CRD: a number of the dataset's contract.
-inline double number_of(const JobDataset& dataset, std::string_view name) {
-    const auto given = dataset.parameters.find(dataset.contract);
-    if (given != dataset.parameters.end()) {
-        const auto number = given->second.numbers.find(std::string{name});
-        if (number != given->second.numbers.end()) {
-            return number->second;
-        }
-    }
-    const auto* row = domain::find_parameter(contract_member(dataset.contract), name);
-    STOKER_CHECK(row != nullptr, "every parameter of a contract is in the table");
-    return row->standard;
-}
-
 // Contract importance in family ICache, the default.
 inline bool is_icache(const JobDataset& dataset) {
     if (dataset.contract != Contract::kImportance) {
@@ -34,6 +20,24 @@ inline bool is_icache(const JobDataset& dataset) {
         return true;
     }
     return given->second.words.at("family") == "ICache";
+}
+
+// `name` as in the CRD: a number of the dataset's contract.
+inline double number_of(const JobDataset& dataset, std::string_view name) {
+    const auto given = dataset.parameters.find(dataset.contract);
+    if (given != dataset.parameters.end()) {
+        const auto number = given->second.numbers.find(std::string{name});
+        if (number != given->second.numbers.end()) {
+            return number->second;
+        }
+    }
+    if (dataset.contract == Contract::kImportance && !is_icache(dataset) &&
+        name == "warmupEpochs") {
+        return static_cast<double>(domain::kIowaWarmupEpochs);
+    }
+    const auto* row = domain::find_parameter(contract_member(dataset.contract), name);
+    STOKER_CHECK(row != nullptr, "every parameter of a contract is in the table");
+    return row->standard;
 }
 
 }  // namespace stoker::control

@@ -310,24 +310,6 @@ void check_datasets(const std::vector<JobDataset>& datasets, Complaints& complai
     }
 }
 
-// Family Iowa: the losses of a rank's own node determine its epoch length.
-bool reads_by_iowa(const JobDataset& dataset) {
-    const auto parameters = dataset.parameters.find(Contract::kImportance);
-    if (parameters == dataset.parameters.end()) {
-        return false;
-    }
-    const auto family = parameters->second.words.find("family");
-    return family != parameters->second.words.end() && family->second == "Iowa";
-}
-
-void check_nodes(const TrainingJobSpec& spec, Complaints& complaints) {
-    complaints.unless(
-        spec.trainer.node_count == 1 || std::ranges::none_of(spec.datasets, reads_by_iowa),
-        "spec.datasets",
-        "family Iowa works on one node: ranks on several would not read equally many samples; use "
-        "family ICache, or numNodes 1");
-}
-
 void check_cache_sizes(const CacheSpec& cache, Complaints& complaints) {
     const bool off = cache.mode == CacheMode::kOff;
     complaints.unless(
@@ -383,7 +365,6 @@ std::vector<FieldError> validate(const TrainingJob& job) {
     check_pod_template(job.spec.pod_template, complaints);
     check_run_policy(job.spec.run_policy, complaints);
     check_datasets(job.spec.datasets, complaints);
-    check_nodes(job.spec, complaints);
     check_cache(job.spec.cache, complaints);
     return complaints.take();
 }

@@ -15,8 +15,9 @@ std::optional<Condition> judge_losses(
         const auto found = std::ranges::find(resolved, dataset.name, &ResolvedDataset::name);
         return found == resolved.end() || found->peers;
     };
-    const auto dataset = std::ranges::find_if(
-        spec.datasets, [&](const JobDataset& it) { return is_icache(it) && !is_shared(it); });
+    const auto dataset = std::ranges::find_if(spec.datasets, [&](const JobDataset& it) {
+        return it.contract == Contract::kImportance && !is_shared(it);
+    });
     if (spec.trainer.node_count < 2 || dataset == spec.datasets.end()) {
         return std::nullopt;
     }
@@ -26,12 +27,12 @@ std::optional<Condition> judge_losses(
         "OwnNodeOnly",
         fmt::format(
             "Dataset {} has contract Importance on {} nodes, and nodes tell each other losses only "
-            "where they share samples (spec.peers Auto, no volume): after the {} full epochs at "
+            "where they share samples (spec.peers Auto, no volume): after the {} at "
             "the start each node has no loss for about {:.0f}% of the samples and reads those in "
             "every epoch.",
             dataset->name,
             spec.trainer.node_count,
-            warmup,
+            warmup == 1 ? "full epoch" : fmt::format("{} full epochs", warmup),
             100 * std::pow(1 - 1 / nodes, warmup)));
 }
 

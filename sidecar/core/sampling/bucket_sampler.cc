@@ -30,8 +30,7 @@ BucketSampler::BucketSampler(
     BucketOptions options)
     : node_(node),
       count_(count),
-      seed_(settings.seed),
-      ranks_(settings.ranks),
+      settings_(settings),
       buckets_(count, settings, std::move(options)) {}
 
 void BucketSampler::begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) {
@@ -47,19 +46,18 @@ void BucketSampler::resume_epoch(
 }
 
 BucketSampler::Reader& BucketSampler::open_epoch(std::uint32_t rank, std::uint64_t epoch) {
-    STOKER_CHECK(rank < ranks_, "a rank is below the number of ranks");
+    STOKER_CHECK(rank < settings_.ranks, "a rank is below the number of ranks");
     buckets_.begin_epoch(epoch);
     Reader& reader =
-        readers_.try_emplace(rank, ShareWalk{count_, seed_, ranks_, rank}).first->second;
+        readers_.try_emplace(rank, ShareWalk{count_, settings_.seed, settings_.ranks, rank})
+            .first->second;
     if (std::exchange(reader.begun, true) && reader.walk.epoch() == epoch) {
         reader.walk.rewind();
         return reader;
     }
     reader.reads = buckets_.reads();
     reader.full = buckets_.is_regular(epoch) || buckets_.criteria().known() == 0;
-    const std::uint32_t even_share =
-        buckets_.size() / ranks_ + (buckets_.size() % ranks_ != 0 ? 1 : 0);
-    reader.walk.begin(epoch, ranks_ == 1 || reader.full ? reader.walk.turns() : even_share);
+    reader.walk.begin(epoch, settings_.draws_of_epoch(epoch, reader.walk.turns()));
     return reader;
 }
 
@@ -180,16 +178,16 @@ EpochReport BucketSampler::report(std::uint32_t rank) const {
 // Little-endian; version first.
 std::string BucketSampler::snapshot() const {
     WireWriter wire;
-    wire.put(kVersion).put(count_).put(ranks_).put(seed_);
+    wire.put(kVersion).put(count_).put(settings_.ranks).put(settings_.seed);
     buckets_.write(wire);
     return wire.text();
 }
 
 bool BucketSampler::restore(std::string_view snapshot) {
     WireReader wire(std::as_bytes(std::span{snapshot}));
-    const bool ours = wire.get<std::uint32_t>() == kVersion &&
-                      wire.get<std::uint32_t>() == count_ && wire.get<std::uint32_t>() == ranks_ &&
-                      wire.get<std::uint64_t>() == seed_;
+    const bool ours =
+        wire.get<std::uint32_t>() == kVersion && wire.get<std::uint32_t>() == count_ &&
+        wire.get<std::uint32_t>() == settings_.ranks && wire.get<std::uint64_t>() == settings_.seed;
     return ours && buckets_.read(wire);
 }
 

@@ -20,8 +20,8 @@ namespace stoker::sidecar {
 // The contract `importance` of the IOWA family: reads the samples in the bucket (SampleBuckets)
 // once per epoch. Near-duplicates are left out or substitute for one another (RedundancyGroups).
 //
-// All ranks of a node share the bucket and read equally many samples; so do ranks on other nodes if
-// their sidecars know the same losses. The first rank to begin an epoch moves the samples between
+// All ranks of a node share the bucket. Several ranks read equally many samples, on all nodes
+// (SamplerSettings::draws_of_epoch). The first rank to begin an epoch moves the samples between
 // the buckets; ranks that still draw the epoch before keep its samples. Memory as in SampleBuckets.
 // Deterministic. Not thread-safe.
 class BucketSampler final : public Sampler {
@@ -97,8 +97,7 @@ private:
 
     const Residency& node_;
     std::uint32_t count_;
-    std::uint64_t seed_;
-    std::uint32_t ranks_;
+    SamplerSettings settings_;
     SampleBuckets buckets_;
     // Mutable: foresee() decides ahead, which does not change the result.
     mutable std::map<std::uint32_t, Reader> readers_;

@@ -44,8 +44,6 @@ ImportanceSampler::ImportanceSampler(
     const Tuning& tuning)
     : node_(node),
       settings_(settings),
-      warmup_epochs_(settings.count<std::uint64_t>("warmupEpochs")),
-      reuse_factor_(settings.count<std::uint64_t>("reuseFactor")),
       substitute_(settings.number("substitute") != 0),
       tuning_(tuning),
       important_from_(
@@ -69,10 +67,6 @@ void ImportanceSampler::on_stored(SampleIndex sample) {
         pooled_[sample] = true;
         pool_.push_back(sample);
     }
-}
-
-bool ImportanceSampler::is_full(std::uint64_t epoch) const {
-    return epoch < warmup_epochs_ || epoch % reuse_factor_ == 0;
 }
 
 void ImportanceSampler::begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) {
@@ -293,7 +287,7 @@ std::span<const float> ImportanceSampler::relative_importance() const {
 }
 
 ReadCurve ImportanceSampler::read_curve() const {
-    return {settings_.number("beta"), 1 / static_cast<double>(reuse_factor_)};
+    return {settings_.number("beta"), 1 / settings_.number("reuseFactor")};
 }
 
 }  // namespace stoker::sidecar

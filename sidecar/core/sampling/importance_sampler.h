@@ -93,7 +93,7 @@ public:
     }
 
     // Whether `epoch` reads everything. An eviction policy should then displace nothing.
-    [[nodiscard]] bool is_full(std::uint64_t epoch) const;
+    [[nodiscard]] bool is_full(std::uint64_t epoch) const { return settings_.reads_all(epoch); }
 
 private:
     struct Planned {
@@ -139,8 +139,6 @@ private:
 
     const Residency& node_;
     SamplerSettings settings_;
-    std::uint64_t warmup_epochs_;
-    std::uint64_t reuse_factor_;
     bool substitute_;
     Tuning tuning_;
     double important_from_;

@@ -10,15 +10,10 @@ namespace stoker::sidecar {
 
 ImportanceWalk::ImportanceWalk(
     std::uint32_t count, const SamplerSettings& settings, std::uint32_t rank)
-    : share_(count, settings.seed, settings.ranks, rank),
-      seed_(settings.seed),
+    : settings_(settings),
+      share_(count, settings.seed, settings.ranks, rank),
       beta_(settings.number("beta")),
       important_from_(important_from(beta_, settings.number("hShare"))),
-      // With several ranks, the same number for each, from facts that all of them know.
-      selective_steps_(
-          settings.ranks == 1
-              ? share_.turns()
-              : static_cast<std::uint32_t>(std::ceil(share_.turns() / (1 + beta_)))),
       history_enough_(
           std::min(settings.count<std::uint32_t>("lossHistory"), std::max(1U, share_.turns() / 2))),
       history_(settings.count<std::uint32_t>("lossHistory")) {}
@@ -29,7 +24,7 @@ double ImportanceWalk::important_from(double beta, double h_share) {
 
 void ImportanceWalk::begin(std::uint64_t epoch, bool full, const LossRanks& losses) {
     full_ = full;
-    share_.begin(epoch, full ? share_.turns() : selective_steps_);
+    share_.begin(epoch, settings_.draws_of_epoch(epoch, share_.turns()));
     kept_.assign(full ? 0 : share_.turns(), false);
     important_.assign(full ? 0 : share_.turns(), false);
     decided_ = 0;
@@ -66,7 +61,7 @@ void ImportanceWalk::decide(std::uint32_t turn, SampleIndex sample, const LossRa
     if (losses.knows(sample)) {
         const float loss = losses.loss(sample);
         if (history_.size() >= history_enough_) {
-            Prng luck(seed_ ^ (share_.epoch() << 32U) ^ sample);
+            Prng luck(settings_.seed ^ (share_.epoch() << 32U) ^ sample);
             const double percentile = history_.rate_and_add(loss, luck.unit());
             kept = luck.unit() < std::pow(percentile, beta_);
             important = percentile >= important_from_;

@@ -36,7 +36,7 @@ public:
 
     ImportanceWalk(std::uint32_t count, const SamplerSettings& settings, std::uint32_t rank);
 
-    // Begins an epoch; `full`: everything is read. `losses` fill the history.
+    // Begins an epoch; `full`: no sample is left out because of its loss. `losses` fill the history.
     void begin(std::uint64_t epoch, bool full, const LossRanks& losses);
 
     std::optional<Step> next(const LossRanks& losses);
@@ -66,11 +66,10 @@ private:
     void fill_history(const LossRanks& losses);
     void decide(std::uint32_t turn, SampleIndex sample, const LossRanks& losses);
 
+    SamplerSettings settings_;
     ShareWalk share_;
-    std::uint64_t seed_;
     double beta_;
     double important_from_;
-    std::uint32_t selective_steps_;  // steps of a selective epoch
     std::uint32_t history_enough_;
     LossHistory history_;
     bool full_ = true;

@@ -14,7 +14,8 @@ namespace stoker::sidecar {
 // or on its own in another order. Its sampler walks the epoch from the start and checks whether
 // each step is settled. Every earlier draw settles one step: that of its sample, or one whose
 // request this sample may have substituted. So a rank reads as many samples as without the break,
-// and none twice.
+// and none twice; a few less if stand-ins were read whose own steps find no other step. The client
+// then reads others, so that ranks end together.
 class ResumedEpoch {
 public:
     // `had`: one flag per sample already read. `draws`: the number of draws that gave them.

@@ -43,7 +43,7 @@ std::vector<RedundancyGroups::Copy> read_copies(WireReader& wire, std::uint32_t 
 
 SampleBuckets::SampleBuckets(
     std::uint32_t count, const SamplerSettings& settings, BucketOptions options)
-    : seed_(settings.seed),
+    : settings_(settings),
       warmup_epochs_(settings.count<std::uint64_t>("warmupEpochs")),
       out_rate_(settings.number("outRate")),
       min_fraction_(settings.number("minFraction")),
@@ -99,13 +99,40 @@ void SampleBuckets::begin_epoch(std::uint64_t epoch) {
         first_loss_ = criteria_.mean_loss();
     }
     without_progress_ = has_progressed() ? 0 : without_progress_ + 1;
-    if (!is_regular(epoch) && without_progress_ >= recall_after_) {
-        without_progress_ = 0;
-        recall();
-    } else if (!is_regular(epoch)) {
-        sample_out();
+    if (!is_regular(epoch)) {
+        if (settings_.ranks == 1) {
+            follow_progress();
+        } else {
+            follow_schedule();
+        }
     }
     measure(epoch);
+}
+
+void SampleBuckets::follow_progress() {
+    if (without_progress_ < recall_after_) {
+        sample_out(leaving());
+        return;
+    }
+    without_progress_ = 0;
+    recall(static_cast<std::uint32_t>(std::ceil(recall_fraction_ * waiting_count_)));
+}
+
+void SampleBuckets::follow_schedule() {
+    const std::uint32_t all = parts();
+    const std::uint32_t inside = all - waiting_count_;
+    const std::uint32_t scheduled = settings_.draws_of_epoch(epoch(), all);
+    if (inside > scheduled) {
+        sample_out(inside - scheduled);
+    } else {
+        recall(scheduled - inside);
+    }
+}
+
+std::uint32_t SampleBuckets::parts() const {
+    std::uint32_t all = 0;
+    each_part([&all](std::span<const SampleIndex> /*part*/) { ++all; });
+    return all;
 }
 
 void SampleBuckets::on_similarity(
@@ -187,8 +214,9 @@ double SampleBuckets::learnt() const {
     return first_loss_ > 0 ? std::clamp(1 - criteria_.mean_loss() / first_loss_, 0.0, 1.0) : 0;
 }
 
-// Number of parts, of `all`, that this epoch moves out.
-std::uint32_t SampleBuckets::leaving(std::uint32_t all) const {
+// Number of parts that this epoch moves out.
+std::uint32_t SampleBuckets::leaving() const {
+    const std::uint32_t all = parts();
     const double rate = out_rate_ * (adapt_rate_ ? learnt() : 1);
     const std::uint32_t inside = all - waiting_count_;
     const auto stay = static_cast<std::uint32_t>(std::ceil(min_fraction_ * all));
@@ -196,24 +224,22 @@ std::uint32_t SampleBuckets::leaving(std::uint32_t all) const {
     return std::min(static_cast<std::uint32_t>(rate * inside), room);
 }
 
-void SampleBuckets::sample_out() {
-    std::uint32_t all = 0;
+// Moves the `left` parts with the lowest scores out.
+void SampleBuckets::sample_out(std::uint32_t left) {
     // Parts in the bucket by score; the last number, of those without a score, is not used.
     std::vector<std::uint32_t> counts(BucketCriteria::kUnknown + 1U);
     each_part([&](std::span<const SampleIndex> part) {
-        ++all;
         if (!waiting_[part.front()]) {
             ++counts[score_of(part)];
         }
     });
-    std::uint32_t left = leaving(all);
     std::uint32_t border = 0;
     for (; border < BucketCriteria::kUnknown && counts[border] <= left; ++border) {
         left -= counts[border];
     }
     // All below the border score go, and random ones of those on it: in the order of a listing they
     // would be of one class.
-    Prng random(seed_ ^ (epoch() * 0x9E3779B97F4A7C15ULL));
+    Prng random(settings_.seed ^ (epoch() * 0x9E3779B97F4A7C15ULL));
     std::uint32_t on_border = counts[border];
     each_part([&](std::span<const SampleIndex> part) {
         if (waiting_[part.front()]) {
@@ -237,11 +263,9 @@ BucketCriteria::Steps SampleBuckets::score_of(std::span<const SampleIndex> part)
     return criteria_.score_steps(turn_of(part, last));
 }
 
-// Selection sampling (Knuth, algorithm S): recalls exactly the share of the samples outside, in one
-// pass.
-void SampleBuckets::recall() {
-    Prng random(seed_ ^ (epoch() * 0x9E3779B97F4A7C15ULL));
-    auto left = static_cast<std::uint32_t>(std::ceil(recall_fraction_ * waiting_count_));
+// Selection sampling (Knuth, algorithm S): recalls exactly `left` of the parts outside, in one pass.
+void SampleBuckets::recall(std::uint32_t left) {
+    Prng random(settings_.seed ^ (epoch() * 0x9E3779B97F4A7C15ULL));
     std::uint32_t unseen = waiting_count_;
     each_part([&](std::span<const SampleIndex> part) {
         if (waiting_[part.front()] && random.below(unseen--) < left) {

@@ -24,7 +24,7 @@ enum class Redundancy : std::uint8_t {
 // Options that are not contract parameters.
 struct BucketOptions {
     CriteriaSettings criteria = {};
-    bool adapt_rate = true;        // multiply outRate by the learnt share of the task, 0..1
+    bool adapt_rate = true;  // one rank: multiply outRate by the learnt share of the task, 0..1
     RedundancyGroups groups = {};  // initially known groups
     // Asked when an epoch begins, for BucketCriteria::set_latency_bytes(); nullopt: no measurement,
     // the last value stays. Empty: there never is one.
@@ -43,7 +43,10 @@ struct BucketOptions {
 //    below 5 % it is the step, from 10 % on it is reading, in between it does not change. Before
 //    the first report it is reading.
 //
-// 5. The load time that the criteria use is that of the origin as measured when an epoch begins. It
+// 5. With several ranks, the size of each epoch's bucket follows from the epoch number instead of 2's
+//    rate and 3's progress (domain::draws_of_epoch), so that all ranks of a job read equally many
+//    samples, on all nodes, whatever their nodes know.
+// 6. The load time that the criteria use is that of the origin as measured when an epoch begins. It
 //    stays for the epoch and is in the snapshot, so ranks and a resumed epoch agree.
 //
 // Under kRemove the members of a group take turns: each epoch reads the next one, so after as many
@@ -126,14 +129,17 @@ private:
     void settle_parts();
     [[nodiscard]] bool has_progressed();
     [[nodiscard]] double learnt() const;
-    [[nodiscard]] std::uint32_t leaving(std::uint32_t all) const;
-    void sample_out();
+    [[nodiscard]] std::uint32_t parts() const;
+    void follow_progress();
+    void follow_schedule();
+    [[nodiscard]] std::uint32_t leaving() const;
+    void sample_out(std::uint32_t left);
     [[nodiscard]] BucketCriteria::Steps score_of(std::span<const SampleIndex> part) const;
-    void recall();
+    void recall(std::uint32_t left);
     void measure(std::uint64_t epoch);
     void read_samples(std::span<const std::byte> samples, std::span<const std::byte> others);
 
-    std::uint64_t seed_;
+    SamplerSettings settings_;
     std::uint64_t warmup_epochs_;
     double out_rate_;
     double min_fraction_;

@@ -1,12 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <string>
 #include <string_view>
 
 #include "common/base/result.h"
+#include "common/domain/epoch_length.h"
 #include "sidecar/core/eviction/party.h"
 
 namespace stoker::sidecar {
@@ -18,20 +17,31 @@ struct SamplerSettings {
     std::uint64_t seed = 0;
     std::uint32_t ranks = 1;  // of the whole job, on all nodes
     std::uint32_t batch = 1;
-    std::map<std::string, double, std::less<>> parameters =
-        {};  // contract parameters that were set
+    domain::ContractValues parameters = {};  // contract parameters that were set
     Party party = kOwnParty;
 
     // Whether `importance` means IOWA's buckets instead of iCACHE's sampling.
-    [[nodiscard]] bool is_iowa() const;
+    [[nodiscard]] bool is_iowa() const { return domain::is_iowa(parameters); }
 
     // A contract parameter: its set value, or the default in common/domain/contract_table.h, which
     // must have it.
-    [[nodiscard]] double number(std::string_view name) const;
+    [[nodiscard]] double number(std::string_view name) const {
+        return domain::number_of(contract, parameters, name);
+    }
 
     template <class Count>
     [[nodiscard]] Count count(std::string_view name) const {
         return static_cast<Count>(number(name));
+    }
+
+    // Whether the epoch reads all samples, whatever their losses.
+    [[nodiscard]] bool reads_all(std::uint64_t epoch) const {
+        return domain::reads_all(contract, parameters, epoch);
+    }
+
+    // The most draws of a rank whose share has `turns` samples. Several ranks make exactly so many.
+    [[nodiscard]] std::uint32_t draws_of_epoch(std::uint64_t epoch, std::uint32_t turns) const {
+        return ranks == 1 ? turns : domain::draws_of_epoch(contract, parameters, epoch, turns);
     }
 
     // Checks the settings for a dataset of `samples`. kInvalidArgument: no samples, no ranks, a

@@ -4,6 +4,7 @@
 
 #include "common/base/crc32c.h"
 #include "common/domain/manifest.h"
+#include "common/domain/manifest_writer.h"
 #include "tests/fuzz/targets/fuzz_target.h"
 
 namespace stoker::fuzz {

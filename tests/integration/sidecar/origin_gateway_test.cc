@@ -11,6 +11,7 @@
 
 #include "common/base/prng.h"
 #include "sidecar/origin/make_origin.h"
+#include "tests/support/list_objects.h"
 #include "tests/support/origin_calls.h"
 #include "tests/support/s3_gateway.h"
 #include "tests/support/test_seed.h"
@@ -90,7 +91,8 @@ TEST_F(OriginGateway, ListsAndFetchesAThousandObjectsWithOddKeys) {
     }
     const auto origin = open("s3://odd/data set+1");
     std::vector<std::uint64_t> progress;
-    const auto listed = origin->list([&](std::uint64_t n) { progress.push_back(n); }, {});
+    const auto listed =
+        test::list_objects(*origin, [&](std::uint64_t n) { progress.push_back(n); }, {});
     ASSERT_TRUE(listed.has_value()) << listed.error().message;
     EXPECT_EQ(listed->size(), expected.size());
     EXPECT_GE(progress.size(), 2U) << "more than one page";
@@ -115,7 +117,7 @@ TEST_F(OriginGateway, FetchesLargeAndEmptyObjects) {
     put("large", "large", large);
     put("large", "empty", "");
     const auto origin = open("s3://large");
-    const auto listed = origin->list({}, {});
+    const auto listed = test::list_objects(*origin);
     ASSERT_TRUE(listed.has_value()) << listed.error().message;
     ASSERT_EQ(listed->size(), 2U);
     for (const auto& object : *listed) {
@@ -130,7 +132,7 @@ TEST_F(OriginGateway, NoticesObjectsThatChangeOrVanish) {
     put("changing", "overwritten", "before");
     put("changing", "deleted", "before");
     const auto origin = open("s3://changing");
-    const auto listed = origin->list({}, {});
+    const auto listed = test::list_objects(*origin);
     ASSERT_TRUE(listed.has_value()) << listed.error().message;
     put("changing", "overwritten", "after.");
     ASSERT_TRUE(gateway_->remove("changing", "deleted").has_value());
@@ -147,14 +149,14 @@ TEST_F(OriginGateway, NoticesObjectsThatChangeOrVanish) {
 TEST_F(OriginGateway, SaysWhyItIsRefused) {
     Credentials wrong = gateway_->credentials();
     wrong.secret_access_key += "x";
-    auto listed = open("s3://odd", wrong)->list({}, {});
+    auto listed = test::list_objects(*open("s3://odd", wrong));
     ASSERT_FALSE(listed.has_value());
     EXPECT_EQ(listed.error().code, ErrorCode::kForbidden);
     EXPECT_THAT(listed.error().message, HasSubstr("403 SignatureDoesNotMatch: "));
-    listed = open("s3://odd", std::nullopt)->list({}, {});
+    listed = test::list_objects(*open("s3://odd", std::nullopt));
     ASSERT_FALSE(listed.has_value());
     EXPECT_EQ(listed.error().code, ErrorCode::kForbidden);
-    listed = open("s3://missing-bucket")->list({}, {});
+    listed = test::list_objects(*open("s3://missing-bucket"));
     ASSERT_FALSE(listed.has_value());
     EXPECT_EQ(listed.error().code, ErrorCode::kNotFound);
     EXPECT_THAT(

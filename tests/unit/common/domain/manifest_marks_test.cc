@@ -8,6 +8,8 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include "common/domain/manifest_writer.h"
+
 namespace stoker::domain {
 namespace {
 
@@ -22,7 +24,7 @@ std::vector<ListedObject> objects(std::uint64_t count) {
 // A manifest and the bytes that its view points into.
 struct Listing {
     explicit Listing(std::vector<ListedObject> listed)
-        : bytes(encode_manifest(std::move(listed)).value()),
+        : bytes(encode_manifest(listed).value()),
           view(ManifestView::open(bytes).value()) {}
 
     std::vector<std::byte> bytes;

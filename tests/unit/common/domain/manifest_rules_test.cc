@@ -6,6 +6,7 @@
 
 #include "common/base/crc32c.h"
 #include "common/base/prng.h"
+#include "common/domain/manifest_writer.h"
 #include "tests/support/test_seed.h"
 
 namespace stoker::domain {
@@ -41,7 +42,7 @@ TEST(ManifestRules, RandomListingsAreRight) {
             objects.push_back(
                 {folder + std::to_string(i), prng.below(1000), std::to_string(prng())});
         }
-        const auto checked = check(encode_manifest(std::move(objects)).value());
+        const auto checked = check(encode_manifest(objects).value());
         EXPECT_TRUE(checked.has_value()) << checked.error().message;
     }
 }

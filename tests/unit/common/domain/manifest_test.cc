@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "common/domain/manifest_writer.h"
+
 namespace stoker::domain {
 namespace {
 
@@ -48,7 +50,7 @@ TEST(Manifest, LabelIsTheInnermostFolder) {
 
 TEST(Manifest, RevisionIgnoresTheListingOrder) {
     const auto revision = [](std::vector<ListedObject> objects) {
-        const auto bytes = encode_manifest(std::move(objects)).value();
+        const auto bytes = encode_manifest(objects).value();
         return ManifestView::open(bytes).value().revision();
     };
     auto reversed = digits();

@@ -47,8 +47,7 @@ TEST_F(StatusWriterTest, WritesOnlyOverTheVersionThatItHasRead) {
     Dataset read = dataset;
     read.meta.resource_version = "77";
     ASSERT_EQ(write(read, grown(read)), StatusOutcome::kWritten);
-    EXPECT_NE(
-        bench.client.calls[0].body.find("\"resourceVersion\":\"77\""), std::string::npos);
+    EXPECT_NE(bench.client.calls[0].body.find("\"resourceVersion\":\"77\""), std::string::npos);
 }
 
 TEST_F(StatusWriterTest, PostponesProgressButNotConditions) {

@@ -7,7 +7,10 @@
 
 #include "common/base/crc32c.h"
 #include "common/base/prng.h"
+#include "common/domain/manifest.h"
+#include "common/domain/manifest_writer.h"
 #include "tests/support/fake_s3.h"
+#include "tests/support/list_objects.h"
 #include "tests/support/test_seed.h"
 #include "tests/unit/sidecar/pack/packed_folder.h"
 
@@ -29,7 +32,7 @@ protected:
     }
 
     std::vector<domain::ListedObject> listing() {
-        auto listed = origin_->list({}, {});
+        auto listed = test::list_objects(*origin_);
         EXPECT_TRUE(listed.has_value()) << listed.error().message;
         return listed.value_or(std::vector<domain::ListedObject>{});
     }
@@ -56,7 +59,7 @@ protected:
     // Replaces a chunk by its bytes after `change`.
     void change_chunk(const std::string& key, const std::function<void(std::string&)>& change) {
         const auto chunks = folder_.open("s3://b/packed");
-        const auto listed = chunks->list({}, {}).value();
+        const auto listed = test::list_objects(*chunks).value();
         for (const auto& object : listed) {
             if (object.key == key) {
                 std::string text = test::text_of(test::fetch_now(*chunks, wanting(object)).value());
@@ -73,8 +76,8 @@ protected:
 };
 
 TEST_F(ChunkOriginTest, IdsAndLabelsEqualThoseOfTheLooseFiles) {
-    const auto loose =
-        domain::encode_manifest(folder_.open("file://" + folder_.source())->list({}, {}).value());
+    const auto loose = domain::encode_manifest(
+        test::list_objects(*folder_.open("file://" + folder_.source())).value());
     const auto packed = domain::encode_manifest(listing());
     const auto one = domain::ManifestView::open(*loose).value();
     const auto other = domain::ManifestView::open(*packed).value();
@@ -127,7 +130,7 @@ TEST_F(ChunkOriginTest, IndexOfAnotherPackIsNotUsed) {
     }
     ASSERT_TRUE(folder_.pack("s3://b/other").has_value());
     const auto other = folder_.open("s3://b/other");
-    const auto objects = other->list({}, {}).value();
+    const auto objects = test::list_objects(*other).value();
     const auto index = std::ranges::find(objects, "index", &domain::ListedObject::key);
     server_.put(
         "b", "packed/index", test::text_of(test::fetch_now(*other, wanting(*index)).value()));
@@ -136,13 +139,14 @@ TEST_F(ChunkOriginTest, IndexOfAnotherPackIsNotUsed) {
 
 TEST_F(ChunkOriginTest, ChunkThatThePackDoesNotHaveIsAnError) {
     server_.put("b", "packed/" + domain::chunk_key(chunk_count_), std::string(100, 'x'));
-    EXPECT_FALSE(origin_->list({}, {}).has_value());
+    EXPECT_FALSE(test::list_objects(*origin_).has_value());
 }
 
 TEST_F(ChunkOriginTest, ProgressCountsObjectsThenSamples) {
     server_.remove("b", "packed/index");
     std::vector<std::uint64_t> told;
-    const auto listed = origin_->list([&](auto count) { told.push_back(count); }, {});
+    const auto listed =
+        test::list_objects(*origin_, [&](auto count) { told.push_back(count); }, {});
     ASSERT_TRUE(listed.has_value()) << listed.error().message;
     ASSERT_GE(told.size(), 2U);
     EXPECT_EQ(told.front(), chunk_count_);
@@ -151,14 +155,15 @@ TEST_F(ChunkOriginTest, ProgressCountsObjectsThenSamples) {
 
 TEST_F(ChunkOriginTest, StoppedListingIsCancelled) {
     std::stop_source stop;
-    const auto listed = origin_->list([&](auto) { stop.request_stop(); }, stop.get_token());
+    const auto listed = test::list_objects(
+        *origin_, [&](auto) { stop.request_stop(); }, stop.get_token());
     ASSERT_FALSE(listed.has_value());
     EXPECT_EQ(listed.error().code, ErrorCode::kCancelled);
 }
 
 TEST_F(ChunkOriginTest, MissingChunkIsAnErrorThatSaysSo) {
     server_.remove("b", "packed/chunk-00000001");
-    const auto listed = origin_->list({}, {});
+    const auto listed = test::list_objects(*origin_);
     ASSERT_FALSE(listed.has_value());
     EXPECT_EQ(listed.error().code, ErrorCode::kInvalidArgument);
     EXPECT_THAT(listed.error().message, HasSubstr("s3://b/packed"));
@@ -212,7 +217,7 @@ TEST_F(ChunkOriginTest, LargeSampleDamagedOnceIsFetchedAgain) {
     folder_.add("large.bin", text);
     ASSERT_TRUE(folder_.pack("s3://b/large").has_value());
     const auto origin = folder_.open("s3://b/large", domain::SampleFormat::kChunks);
-    const auto samples = origin->list({}, {}).value();
+    const auto samples = test::list_objects(*origin).value();
     const auto large = std::ranges::find(samples, "large.bin", &domain::ListedObject::key);
     server_.add_fault(
         test::parse_fault("operation=get,key=large/chunk-*,corrupt=1,times=1").value());
@@ -389,7 +394,7 @@ TEST_F(ChunkOriginTest, DamagedFileInADirectoryIsCorrupt) {
     test::write_file(chunk, text);
     const auto origin = folder_.open("file://" + folder_.target(), domain::SampleFormat::kChunks);
     std::size_t corrupt = 0;
-    const auto listed = origin->list({}, {}).value();
+    const auto listed = test::list_objects(*origin).value();
     for (const auto& sample : listed) {
         const auto bytes = test::fetch_now(*origin, wanting(sample));
         corrupt += !bytes && bytes.error().code == ErrorCode::kCorruption ? 1 : 0;

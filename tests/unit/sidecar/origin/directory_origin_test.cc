@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/support/list_objects.h"
 #include "tests/support/origin_calls.h"
 
 namespace stoker::sidecar {
@@ -49,7 +50,7 @@ protected:
 
     // The listed objects by key; fails the test when the listing fails.
     std::map<std::string, domain::ListedObject> list(Origin& origin) {
-        const auto listed = origin.list({}, {});
+        const auto listed = test::list_objects(origin);
         EXPECT_TRUE(listed.has_value()) << listed.error().message;
         std::map<std::string, domain::ListedObject> by_key;
         for (const auto& object : listed.value_or(std::vector<domain::ListedObject>{})) {
@@ -107,12 +108,13 @@ TEST_F(DirectoryOriginTest, ReportsProgressAndStops) {
     }
     const auto origin = open();
     std::vector<std::uint64_t> progress;
-    const auto listed = origin->list([&](std::uint64_t count) { progress.push_back(count); }, {});
+    const auto listed =
+        test::list_objects(*origin, [&](std::uint64_t count) { progress.push_back(count); }, {});
     ASSERT_TRUE(listed.has_value());
     EXPECT_THAT(progress, testing::ElementsAre(1000, 2000, 2500));
     std::stop_source stop;
-    const auto stopped =
-        origin->list([&](std::uint64_t) { stop.request_stop(); }, stop.get_token());
+    const auto stopped = test::list_objects(
+        *origin, [&](std::uint64_t) { stop.request_stop(); }, stop.get_token());
     ASSERT_FALSE(stopped.has_value());
     EXPECT_EQ(stopped.error().code, ErrorCode::kCancelled);
 }
@@ -177,7 +179,7 @@ TEST_F(DirectoryOriginTest, NeverReadsOutsideTheRoot) {
             bytes.error().code == ErrorCode::kNotFound)
             << bytes.error().message;
     }
-    const auto listed = origin->list({}, {});
+    const auto listed = test::list_objects(*origin);
     ASSERT_FALSE(listed.has_value()) << "a link that leaves is an error, not a missing sample";
     EXPECT_EQ(listed.error().code, ErrorCode::kForbidden);
     EXPECT_THAT(listed.error().message, HasSubstr("leads out of the directory"));
@@ -200,13 +202,13 @@ TEST_F(DirectoryOriginTest, FollowsLinksInside) {
 TEST_F(DirectoryOriginTest, NamesLoopsAndDanglingLinks) {
     fs::create_directories(root_ / "a/b");
     fs::create_directory_symlink("..", root_ / "a/b/round");
-    auto listed = open()->list({}, {});
+    auto listed = test::list_objects(*open());
     ASSERT_FALSE(listed.has_value());
     EXPECT_EQ(listed.error().code, ErrorCode::kInvalidArgument);
     EXPECT_THAT(listed.error().message, HasSubstr("'a/b/round': links in a circle"));
     fs::remove(root_ / "a/b/round");
     fs::create_symlink("nowhere", root_ / "dangling");
-    listed = open()->list({}, {});
+    listed = test::list_objects(*open());
     ASSERT_FALSE(listed.has_value());
     EXPECT_EQ(listed.error().code, ErrorCode::kNotFound);
     EXPECT_THAT(listed.error().message, HasSubstr("'dangling'"));

@@ -15,9 +15,9 @@ class HoldingOrigin final : public Origin {
 public:
     [[nodiscard]] std::string describe() const override { return "held"; }
 
-    Result<std::vector<domain::ListedObject>> list(
+    Result<domain::Listing> list(
         const std::function<void(std::uint64_t)>&, std::stop_token) override {
-        return std::vector<domain::ListedObject>{};
+        return domain::Listing{};
     }
 
     void fetch(OriginFetch, Done done) override {

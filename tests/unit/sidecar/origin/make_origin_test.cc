@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "common/http/http_server.h"
+#include "tests/support/list_objects.h"
 #include "tests/support/temp_folder.h"
 
 namespace stoker::sidecar {
@@ -81,7 +82,7 @@ std::string text_of(const std::string& uri, const OriginOptions& options, Values
     if (!origin) {
         return origin.error().message;
     }
-    const auto listed = (*origin)->list({}, {});
+    const auto listed = test::list_objects(**origin);
     return listed ? "listed" : listed.error().message;
 }
 

@@ -9,6 +9,7 @@
 #include "common/base/guarded.h"
 #include "sidecar/origin/s3_origin.h"
 #include "tests/support/fake_s3.h"
+#include "tests/support/list_objects.h"
 #include "tests/support/origin_calls.h"
 #include "tests/support/poll.h"
 
@@ -138,7 +139,7 @@ TEST_F(S3OriginFaults, DoesNotRetryPermanentFaults) {
 TEST_F(S3OriginFaults, MissingBucketsAndVanishedObjectsAreNotFound) {
     server_.remove("b", "cat/1.jpg");
     EXPECT_THAT(expect_fails({}, ErrorCode::kNotFound, 1).message, HasSubstr("404 NoSuchKey"));
-    const auto listed = open("s3://nowhere/x")->list({}, {});
+    const auto listed = test::list_objects(*open("s3://nowhere/x"));
     ASSERT_FALSE(listed.has_value());
     EXPECT_EQ(listed.error().code, ErrorCode::kNotFound);
     EXPECT_THAT(listed.error().message, HasSubstr("listing s3://nowhere/x/ at http://127.0.0.1:"));
@@ -177,7 +178,7 @@ TEST_F(S3OriginFaults, AnUnreachableServerIsUnavailable) {
     const auto origin = make_origin(
         "s3://b", options_, [](const char*) { return nullptr; }, kClock, 1);
     ASSERT_TRUE(origin.has_value());
-    const auto listed = (*origin)->list({}, {});
+    const auto listed = test::list_objects(**origin);
     ASSERT_FALSE(listed.has_value());
     EXPECT_EQ(listed.error().code, ErrorCode::kUnavailable);
     EXPECT_THAT(listed.error().message, HasSubstr("Connection refused"));
@@ -360,7 +361,7 @@ TEST_F(S3OriginFaults, CountsRequestsBytesAndFailures) {
     server_.add_fault({.operation = "list", .status = 500});
     server_.add_fault({.operation = "get", .times = 2, .status = 503});
     const auto origin = open();
-    ASSERT_TRUE(origin->list({}, {}).has_value());
+    ASSERT_TRUE(test::list_objects(*origin).has_value());
     ASSERT_TRUE(fetch_now(*origin, wanted_).has_value());
     ASSERT_FALSE(fetch_now(*origin, {"gone", "e", 1}).has_value());
     const std::string text = registry.expose();

@@ -14,6 +14,7 @@
 #include "common/http/http_server.h"
 #include "tests/support/fake_s3.h"
 #include "tests/support/http_certificate.h"
+#include "tests/support/list_objects.h"
 #include "tests/support/origin_calls.h"
 #include "tests/support/test_seed.h"
 
@@ -72,7 +73,7 @@ TEST_F(S3OriginTest, FetchesListedObjects) {
     const OriginFetch wanted = put("cat/1.jpg", "meow");
     const auto origin = open();
     EXPECT_EQ(origin->describe(), "s3://b/ at " + server_.endpoint());
-    const auto listed = origin->list({}, {});
+    const auto listed = test::list_objects(*origin);
     ASSERT_TRUE(listed.has_value()) << listed.error().message;
     EXPECT_THAT(*listed, ElementsAre(ListedObject{"cat/1.jpg", 4, wanted.etag}));
     const auto bytes = fetch_now(*origin, wanted);
@@ -90,7 +91,7 @@ TEST_F(S3OriginTest, ListsBelowThePrefixWithRelativeKeysAndWithoutFolders) {
     put("trainer/c", "3");
     put("other", "4");
     const auto origin = open("s3://b/train");
-    const auto listed = origin->list({}, {});
+    const auto listed = test::list_objects(*origin);
     ASSERT_TRUE(listed.has_value()) << listed.error().message;
     std::vector<std::string> keys;
     for (const auto& object : *listed) {
@@ -113,7 +114,8 @@ TEST_F(S3OriginPages, ListsEveryPageAndReportsProgress) {
         put("k+ %" + std::to_string(i), std::to_string(i));
     }
     std::vector<std::uint64_t> progress;
-    const auto listed = open()->list([&](std::uint64_t count) { progress.push_back(count); }, {});
+    const auto listed =
+        test::list_objects(*open(), [&](std::uint64_t count) { progress.push_back(count); }, {});
     ASSERT_TRUE(listed.has_value()) << listed.error().message;
     EXPECT_EQ(listed->size(), 35U);
     EXPECT_THAT(progress, ElementsAre(10, 20, 30, 35));
@@ -125,7 +127,8 @@ TEST_F(S3OriginPages, AListingCanBeStopped) {
         put("k" + std::to_string(i), "");
     }
     std::stop_source stop;
-    const auto listed = open()->list([&](std::uint64_t) { stop.request_stop(); }, stop.get_token());
+    const auto listed = test::list_objects(
+        *open(), [&](std::uint64_t) { stop.request_stop(); }, stop.get_token());
     ASSERT_FALSE(listed.has_value());
     EXPECT_EQ(listed.error().code, ErrorCode::kCancelled);
 }
@@ -136,7 +139,7 @@ TEST_F(S3OriginPages, RetriesAFailedPage) {
     }
     server_.add_fault({.operation = "list", .skip = 1, .times = 2, .status = 503});
     server_.add_fault({.operation = "list", .skip = 3, .cut_after = 100});
-    const auto listed = open()->list({}, {});
+    const auto listed = test::list_objects(*open());
     ASSERT_TRUE(listed.has_value()) << listed.error().message;
     EXPECT_EQ(listed->size(), 35U);
     EXPECT_EQ(server_.request_count("list"), 7U);
@@ -162,7 +165,7 @@ TEST_F(S3OriginSigned, OddKeysComeBackUnchanged) {
         wanted.push_back(put("root dir/" + key, "bytes of " + key));
     }
     const auto origin = open("s3://b/root dir", kKeys);
-    const auto listed = origin->list({}, {});
+    const auto listed = test::list_objects(*origin);
     ASSERT_TRUE(listed.has_value()) << listed.error().message;
     ASSERT_EQ(listed->size(), keys.size());
     for (const ListedObject& object : *listed) {
@@ -179,7 +182,7 @@ TEST_F(S3OriginSigned, BucketsMayBeHosts) {
     options_.endpoint = "http://localhost:" + std::to_string(server_.port());
     options_.path_style = false;
     const auto origin = open("s3://b/a folder", kKeys);
-    const auto listed = origin->list({}, {});
+    const auto listed = test::list_objects(*origin);
     ASSERT_TRUE(listed.has_value()) << listed.error().message;
     ASSERT_EQ(listed->size(), 1U);
     const auto bytes = fetch_now(*origin, {"k", wanted.etag, 1});
@@ -198,7 +201,7 @@ TEST_F(S3OriginSigned, WrongOrMissingCredentialsAreForbiddenQuotingTheOrigin) {
     };
     for (const auto& [keys, words] : cases) {
         const auto origin = open("s3://b", keys);
-        const auto listed = origin->list({}, {});
+        const auto listed = test::list_objects(*origin);
         ASSERT_FALSE(listed.has_value());
         EXPECT_EQ(listed.error().code, ErrorCode::kForbidden);
         EXPECT_THAT(listed.error().message, HasSubstr(words));
@@ -329,7 +332,7 @@ std::unique_ptr<http::HttpServer> serve_listing(
 TEST_F(S3OriginTest, RefusesAnObjectWithoutAnEtagByName) {
     const auto server = serve_listing("");
     options_.endpoint = "http://localhost:" + std::to_string(server->port());
-    const auto listed = open()->list({}, {});
+    const auto listed = test::list_objects(*open());
     ASSERT_FALSE(listed.has_value());
     EXPECT_EQ(listed.error().code, ErrorCode::kInvalidArgument);
     EXPECT_THAT(listed.error().message, HasSubstr("'k' has no ETag"));
@@ -339,13 +342,13 @@ TEST_F(S3OriginTest, TrustsOnlyTheGivenCertificates) {
     const auto mine = test::make_certificate("mine");
     const auto server = serve_listing("e", {.cert_pem = mine.cert_pem, .key_pem = mine.key_pem});
     options_.endpoint = "https://localhost:" + std::to_string(server->port());
-    const auto strange = open()->list({}, {});
+    const auto strange = test::list_objects(*open());
     ASSERT_FALSE(strange.has_value());
     EXPECT_EQ(strange.error().code, ErrorCode::kForbidden);
     EXPECT_THAT(strange.error().message, HasSubstr("certificate"));
     options_.ca_file = testing::TempDir() + "/stoker-ca-" + std::to_string(::getpid());
     std::ofstream{options_.ca_file} << mine.cert_pem;
-    const auto trusted = open()->list({}, {});
+    const auto trusted = test::list_objects(*open());
     EXPECT_TRUE(trusted.has_value()) << trusted.error().message;
     std::filesystem::remove(options_.ca_file);
 }

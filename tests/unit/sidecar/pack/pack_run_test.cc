@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "tests/support/fake_s3.h"
+#include "tests/support/list_objects.h"
 #include "tests/support/test_seed.h"
 #include "tests/unit/sidecar/pack/packed_folder.h"
 
@@ -43,7 +44,7 @@ TEST(PackRun, PackedSamplesReadBackUnderTheirNames) {
     EXPECT_GT(packed->chunk_count, 3U);
     EXPECT_EQ(packed->verified, packed->chunk_count);
     const auto origin = folder.open("file://" + folder.target(), domain::SampleFormat::kChunks);
-    const auto listed = origin->list({}, {}).value();
+    const auto listed = test::list_objects(*origin).value();
     ASSERT_EQ(listed.size(), folder.samples.size());
     for (const auto& sample : listed) {
         const auto bytes = test::fetch_now(*origin, {sample.key, sample.etag, sample.size_bytes});
@@ -183,7 +184,7 @@ TEST_F(PackToS3, WritesEachChunkOnceAndTheSameBytesAsToADirectory) {
     EXPECT_EQ(server_.request_count("put"), packed->chunk_count + 1);
     ASSERT_TRUE(folder_.pack().has_value());
     const auto origin = folder_.open("s3://b/packed");
-    const auto listed = origin->list({}, {}).value();
+    const auto listed = test::list_objects(*origin).value();
     ASSERT_EQ(listed.size(), packed->chunk_count + 1);
     for (const auto& object : listed) {
         const auto bytes = test::fetch_now(*origin, {object.key, object.etag, object.size_bytes});

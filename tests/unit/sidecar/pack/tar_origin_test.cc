@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/list_objects.h"
 #include "tests/unit/sidecar/pack/packed_folder.h"
 
 namespace stoker::sidecar {
@@ -44,7 +45,7 @@ TEST_P(TarOriginTest, ReadsEveryFileOfAFormatOfTar) {
         add(key, text);
     }
     const auto origin = make_tar_origin({tar("a.tar", format)}).value();
-    const auto listed = origin->list({}, {});
+    const auto listed = test::list_objects(*origin);
     ASSERT_TRUE(listed.has_value()) << listed.error().message;
     std::map<std::string, std::string> got;
     for (const auto& object : *listed) {
@@ -65,7 +66,7 @@ using TarOriginErrors = TarOriginTest;
 TEST_F(TarOriginErrors, LinksAreRefused) {
     add("a", "1");
     fs::create_symlink("a", fs::path{folder_.path()} / "in/link");
-    const auto listed = make_tar_origin({tar("a.tar", "gnu")}).value()->list({}, {});
+    const auto listed = test::list_objects(*make_tar_origin({tar("a.tar", "gnu")}).value());
     ASSERT_FALSE(listed.has_value());
     EXPECT_THAT(listed.error().message, HasSubstr("link"));
 }
@@ -79,12 +80,12 @@ TEST_F(TarOriginErrors, SparseFilesAreRefused) {
           "pax --sparse --sparse-version=0.0",
           "pax --sparse --sparse-version=0.1",
           "pax --sparse --sparse-version=1.0"}) {
-        const auto listed = make_tar_origin({tar("a.tar", options)}).value()->list({}, {});
+        const auto listed = test::list_objects(*make_tar_origin({tar("a.tar", options)}).value());
         ASSERT_FALSE(listed.has_value()) << options;
         EXPECT_EQ(listed.error().code, ErrorCode::kInvalidArgument) << options;
         EXPECT_THAT(listed.error().message, HasSubstr("sparse"));
     }
-    EXPECT_TRUE(make_tar_origin({tar("a.tar", "pax")}).value()->list({}, {}).has_value());
+    EXPECT_TRUE(test::list_objects(*make_tar_origin({tar("a.tar", "pax")}).value()).has_value());
 }
 
 TEST_F(TarOriginErrors, FileThatChangesAfterTheListingIsAConflict) {
@@ -95,7 +96,7 @@ TEST_F(TarOriginErrors, FileThatChangesAfterTheListingIsAConflict) {
          {std::string(whole.size(), 'z'), whole + "more", whole.substr(0, 600)}) {
         test::write_file(path, whole);
         const auto origin = make_tar_origin({path}).value();
-        const auto object = origin->list({}, {}).value().front();
+        const auto object = test::list_objects(*origin).value().front();
         const OriginFetch wanted{object.key, object.etag, object.size_bytes};
         EXPECT_TRUE(test::fetch_now(*origin, wanted).has_value());
         test::write_file(path, text);
@@ -112,7 +113,8 @@ TEST_F(TarOriginErrors, StoppedListingIsCancelled) {
     const std::string path = tar("a.tar", "pax");
     const auto origin = make_tar_origin({path, path}).value();
     std::stop_source stop;
-    const auto listed = origin->list([&](auto) { stop.request_stop(); }, stop.get_token());
+    const auto listed = test::list_objects(
+        *origin, [&](auto) { stop.request_stop(); }, stop.get_token());
     ASSERT_FALSE(listed.has_value());
     EXPECT_EQ(listed.error().code, ErrorCode::kCancelled);
 }
@@ -123,12 +125,13 @@ TEST_F(TarOriginErrors, TruncatedAndForeignFilesAreCorrupt) {
     const std::string whole = test::file_text(path);
     for (const std::size_t length : {100U, 600U, 1100U, 2000U}) {
         test::write_file(path, whole.substr(0, length));
-        const auto listed = make_tar_origin({path}).value()->list({}, {});
+        const auto listed = test::list_objects(*make_tar_origin({path}).value());
         EXPECT_EQ(listed.error().code, ErrorCode::kCorruption) << length;
     }
     test::write_file(path, std::string(2048, 'z'));
     EXPECT_THAT(
-        make_tar_origin({path}).value()->list({}, {}).error().message, HasSubstr("compressed"));
+        test::list_objects(*make_tar_origin({path}).value()).error().message,
+        HasSubstr("compressed"));
     EXPECT_EQ(make_tar_origin({"/nowhere.tar"}).error().code, ErrorCode::kNotFound);
 }
 

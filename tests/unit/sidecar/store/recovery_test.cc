@@ -230,8 +230,8 @@ TEST_F(RecoveryTest, LeavesForeignFilesAlone) {
 class TwoRevisionsTest : public RecoveryTest {
 protected:
     void store_manifests() {
-        ASSERT_TRUE(store_manifest(device_, "/node", dataset_.manifest_bytes()).has_value());
-        ASSERT_TRUE(store_manifest(device_, "/node", newer_.manifest_bytes()).has_value());
+        ASSERT_TRUE(store_manifest(device_, "/node", dataset_.manifest_writer()).has_value());
+        ASSERT_TRUE(store_manifest(device_, "/node", newer_.manifest_writer()).has_value());
     }
 
     Dataset newer_{std::vector<std::uint64_t>(kSamples, 900), 2};
@@ -248,6 +248,17 @@ TEST_F(TwoRevisionsTest, ANewRevisionRemovesTheOldOne) {
     EXPECT_FALSE(device_.content(path_of(domain::residency_file(old))).has_value());
     EXPECT_FALSE(device_.content(path_of(domain::state_file(old))).has_value());
     EXPECT_TRUE(MappedManifest::open(device_, "/node", newer_.manifest().revision()).has_value());
+}
+
+TEST_F(TwoRevisionsTest, RemovesPartsOfTheManifestThatIsHere) {
+    store_manifests();
+    const std::string manifest = domain::manifest_file(dataset_.manifest().revision());
+    device_.put(path_of(manifest + ".tmp"), std::vector<std::byte>(3));
+    device_.put(path_of(manifest + ".7.tmp"), std::vector<std::byte>(3));
+    const auto store = open();
+    EXPECT_FALSE(device_.content(path_of(manifest + ".tmp")).has_value());
+    EXPECT_FALSE(device_.content(path_of(manifest + ".7.tmp")).has_value());
+    EXPECT_TRUE(MappedManifest::open(device_, "/node", dataset_.manifest().revision()).has_value());
 }
 
 TEST_F(TwoRevisionsTest, LeavesARevisionInUseAlone) {

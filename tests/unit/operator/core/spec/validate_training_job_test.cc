@@ -330,22 +330,6 @@ TEST(ValidateTrainingJob, AcceptsTheParametersOfItsContract) {
         parameter_errors(Contract::kWindowed, Contract::kWindowed, {{{"chunkGroup", 8}}, {}}), "");
 }
 
-TEST(ValidateTrainingJob, KeepsFamilyIowaOnOneNode) {
-    TrainingJob job = make_training_job();
-    JobDataset& dataset = job.spec.datasets.at(0);
-    dataset.contract = Contract::kImportance;
-    dataset.parameters[Contract::kImportance].words["family"] = "Iowa";
-    job.spec.trainer.node_count = 1;
-    EXPECT_EQ(to_string(validate(job)), "");
-    job.spec.trainer.node_count = 2;
-    EXPECT_EQ(
-        to_string(validate(job)),
-        "spec.datasets: family Iowa works on one node: ranks on several would not read equally "
-        "many samples; use family ICache, or numNodes 1");
-    dataset.parameters[Contract::kImportance].words["family"] = "ICache";
-    EXPECT_EQ(to_string(validate(job)), "");
-}
-
 TEST(ValidateTrainingJob, RefusesOutOfRangeParameters) {
     const Contract importance = Contract::kImportance;
     const double nan = std::numeric_limits<double>::quiet_NaN();

@@ -1,0 +1,36 @@
+"""What loaders save and load: settings that must be the same, and ids as bitmaps."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping
+
+import numpy as np
+
+from .arrays import Array
+
+__all__ = ["check_state", "pack_ids", "unpack_ids"]
+
+
+def check_state(state: Mapping[str, Any], ours: Mapping[str, Any]) -> None:
+    """Rejects a state saved under different settings.
+
+    Raises:
+        ValueError: `state` has another value for a key of `ours`.
+    """
+    for key, value in ours.items():
+        if state[key] != value:
+            raise ValueError(f"the state was saved with {key}={state[key]}, here it is {value}")
+
+
+def pack_ids(ids: Array, count: int) -> bytes:
+    """Bitmap of `ids`: bit i of byte b is id 8b + i. Empty without ids."""
+    if ids.size == 0:
+        return b""
+    bits = np.zeros(count, dtype=np.uint8)
+    bits[ids] = 1
+    return np.packbits(bits, bitorder="little").tobytes()
+
+
+def unpack_ids(bitmap: bytes) -> Array:
+    """The ids of a bitmap of pack_ids(), in rising order."""
+    return np.flatnonzero(np.unpackbits(np.frombuffer(bitmap, dtype=np.uint8), bitorder="little")).astype(np.int64)
