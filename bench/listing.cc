@@ -6,7 +6,6 @@
 // since the kernel may drop them. Exits with 1 above 120 bytes a sample, or if opening takes longer
 // than a second per 10,000,000 samples.
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <optional>
@@ -14,6 +13,7 @@
 
 #include <fmt/core.h>
 
+#include "bench/workload.h"
 #include "common/domain/manifest_writer.h"
 #include "sidecar/device/posix_device.h"
 #include "sidecar/store/manifest_file.h"
@@ -24,11 +24,6 @@ namespace {
 
 constexpr double kBytesBar = 120;
 constexpr double kOpenBar = 1e-7;  // seconds a sample
-
-double seconds() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
-        .count();
-}
 
 double anonymous_bytes() {
     std::ifstream status{"/proc/self/status"};
