@@ -30,7 +30,7 @@ def start(sidecars, contract, epochs, *parameters):
 
 
 def results(ranks):
-    """What the ranks printed last."""
+    """The JSON object that each rank printed in its last line."""
     told = [rank.communicate(timeout=240)[0] for rank in ranks]
     assert [rank.returncode for rank in ranks] == [0, 0]
     return [json.loads(text.splitlines()[-1]) for text in told]

@@ -109,6 +109,12 @@ inline constexpr std::array kContractParameters = [] {
 // The default of importance.warmupEpochs in family Iowa.
 inline constexpr std::uint64_t kIowaWarmupEpochs = 1;
 
+// The default of a row for a job, which may be of family Iowa.
+constexpr double standard_for(const ContractParameter& row, bool is_iowa) {
+    const bool own = is_iowa && row.name == "warmupEpochs";
+    return own ? static_cast<double>(kIowaWarmupEpochs) : row.standard;
+}
+
 // nullptr: the contract has no such parameter.
 constexpr const ContractParameter* find_parameter(
     std::string_view contract, std::string_view name) {

@@ -92,8 +92,7 @@ double number_of(std::string_view contract, const ContractValues& values, std::s
     }
     const ContractParameter* row = find_parameter(contract, name);
     STOKER_CHECK(row != nullptr, "only parameters of the table are asked for");
-    return is_iowa(values) && name == kWarmup ? static_cast<double>(kIowaWarmupEpochs)
-                                              : row->standard;
+    return standard_for(*row, is_iowa(values));
 }
 
 Status check_values(std::string_view contract, const ContractValues& values) {
@@ -129,9 +128,10 @@ bool reads_all(std::string_view contract, const ContractValues& values, std::uin
 std::uint32_t draws_of_epoch(
     std::string_view contract,
     const ContractValues& values,
+    std::uint32_t ranks,
     std::uint64_t epoch,
     std::uint32_t share) {
-    if (reads_all(contract, values, epoch)) {
+    if (ranks == 1 || reads_all(contract, values, epoch)) {
         return share;
     }
     if (!is_iowa(values)) {

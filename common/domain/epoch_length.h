@@ -31,7 +31,8 @@ Status check_values(std::string_view contract, const ContractValues& values);
 // Whether the epoch reads all samples, whatever their losses. True for all other contracts.
 bool reads_all(std::string_view contract, const ContractValues& values, std::uint64_t epoch);
 
-// The draws of one of several ranks, of `share` samples that the epoch deals to it:
+// The most draws of a rank, of `share` samples that the epoch deals to it. One rank may draw all of
+// them. Several `ranks` make exactly so many:
 // - importance, ICache: share / (1 + beta) in a selective epoch.
 // - importance, Iowa: the share of the samples in the bucket. Each epoch takes outRate of it out,
 //   but leaves minFraction of all samples; after every recallAfter such epochs one recalls
@@ -41,6 +42,7 @@ bool reads_all(std::string_view contract, const ContractValues& values, std::uin
 std::uint32_t draws_of_epoch(
     std::string_view contract,
     const ContractValues& values,
+    std::uint32_t ranks,
     std::uint64_t epoch,
     std::uint32_t share);
 

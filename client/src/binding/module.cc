@@ -71,6 +71,7 @@ void add_epoch_length(py::module_& module) {
         &domain::draws_of_epoch,
         py::arg("contract"),
         py::arg("values"),
+        py::arg("ranks"),
         py::arg("epoch"),
         py::arg("share"),
         "See common/domain/epoch_length.h.");

@@ -89,9 +89,12 @@ class Draws:
     def _draws_of_epoch(self) -> int:
         """The most draws of this epoch. Several ranks make exactly so many, with a sidecar and without: a rank that made
         more than the others would wait for ever in a collective call."""
-        if self.world_size == 1:
-            return self.share
-        return _core.draws_of_epoch(self.terms.contract, self.terms.parameters, self.epoch, self.share)
+        return _core.draws_of_epoch(self.terms.contract, self.terms.parameters, self.world_size, self.epoch, self.share)
+
+    @property
+    def _left(self) -> int:
+        """Draws of this epoch that are still to be made."""
+        return max(0, self._draws_at_most - self._base_draws - self._drawn)
 
     def begin(self, epoch: int) -> None:
         """Begins an epoch from its start.
@@ -120,11 +123,8 @@ class Draws:
     def _next_of_several(self, count: int) -> Array:
         """next() with as many draws in the epoch as the other ranks make, also if the sidecar deals more or fewer: one of
         another version, or one that has taken over in mid-epoch."""
-        wanted = min(count, self._draws_of_epoch - self._base_draws - self._drawn)
-        if wanted <= 0:
-            self._ended = True
-            return self._served[:0]
-        ids = self._draw(wanted) if self._is_sampled else None
+        wanted = min(count, self._left)
+        ids = self._draw(wanted) if self._is_sampled and wanted > 0 else None
         got = self._served[:0] if ids is None else ids
         if len(got) < wanted:
             got = np.concatenate([got, self._draw_alone(wanted - len(got))])
@@ -153,6 +153,7 @@ class Draws:
     def _start(self, epoch: int, contract: str) -> None:
         self.epoch = epoch
         self._contract = contract
+        self._draws_at_most = self._draws_of_epoch
         self._ended = False
         self._had = np.zeros(0, dtype=np.int64)  # ids drawn before this object was made
         self._base_draws: int = 0
@@ -188,7 +189,7 @@ class Draws:
         """Begins the epoch on the sidecar; for contract exact, sends its order instead."""
         self._samples.epoch = self.epoch
         if self._contract == "exact":
-            order = self._order()[: self._draws_of_epoch]
+            order = self._order()[: self._draws_at_most]
             self._alone = order[self._base_draws :]
             self._was_on_node = _on_node(self._samples, self._alone)
             self._samples.set_plan(self.epoch, order, self._base_draws)
@@ -290,8 +291,7 @@ class Draws:
         """The next ids of this rank's share that were not served yet. Repeated draws count."""
         if self._alone is None:
             order = self._order()
-            left = max(0, self._draws_of_epoch - self._base_draws - self._drawn)
-            self._alone = order[~np.isin(order, self._all_served())][:left]
+            self._alone = order[~np.isin(order, self._all_served())][: self._left]
         ids, self._alone = self._alone[:count], self._alone[count:]
         self._ended = len(ids) < count
         if self._contract == "exact":

@@ -1,4 +1,4 @@
-"""What loaders save and load: settings that must be the same, and ids as bitmaps."""
+"""The state that a loader saves: settings that must not change, and sample ids as bitmaps."""
 
 from __future__ import annotations
 

@@ -31,13 +31,10 @@ inline double number_of(const JobDataset& dataset, std::string_view name) {
             return number->second;
         }
     }
-    if (dataset.contract == Contract::kImportance && !is_icache(dataset) &&
-        name == "warmupEpochs") {
-        return static_cast<double>(domain::kIowaWarmupEpochs);
-    }
     const auto* row = domain::find_parameter(contract_member(dataset.contract), name);
     STOKER_CHECK(row != nullptr, "every parameter of a contract is in the table");
-    return row->standard;
+    const bool is_iowa = dataset.contract == Contract::kImportance && !is_icache(dataset);
+    return domain::standard_for(*row, is_iowa);
 }
 
 }  // namespace stoker::control

@@ -44,7 +44,6 @@ std::vector<RedundancyGroups::Copy> read_copies(WireReader& wire, std::uint32_t 
 SampleBuckets::SampleBuckets(
     std::uint32_t count, const SamplerSettings& settings, BucketOptions options)
     : settings_(settings),
-      warmup_epochs_(settings.count<std::uint64_t>("warmupEpochs")),
       out_rate_(settings.number("outRate")),
       min_fraction_(settings.number("minFraction")),
       recall_after_(settings.count<std::uint32_t>("recallAfter")),

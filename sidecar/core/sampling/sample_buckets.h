@@ -85,7 +85,7 @@ public:
     [[nodiscard]] std::uint32_t waiting() const { return waiting_count_; }
 
     // Whether `epoch` reads all samples regardless of the buckets.
-    [[nodiscard]] bool is_regular(std::uint64_t epoch) const { return epoch < warmup_epochs_; }
+    [[nodiscard]] bool is_regular(std::uint64_t epoch) const { return settings_.reads_all(epoch); }
 
     // Samples that may substitute for the sample; none unless near-duplicates repeat.
     [[nodiscard]] std::span<const SampleIndex> alike(SampleIndex sample) const {
@@ -140,7 +140,6 @@ private:
     void read_samples(std::span<const std::byte> samples, std::span<const std::byte> others);
 
     SamplerSettings settings_;
-    std::uint64_t warmup_epochs_;
     double out_rate_;
     double min_fraction_;
     std::uint32_t recall_after_;

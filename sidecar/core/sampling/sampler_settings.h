@@ -39,9 +39,9 @@ struct SamplerSettings {
         return domain::reads_all(contract, parameters, epoch);
     }
 
-    // The most draws of a rank whose share has `turns` samples. Several ranks make exactly so many.
+    // The most draws of a rank whose share has `turns` samples; several ranks make exactly so many.
     [[nodiscard]] std::uint32_t draws_of_epoch(std::uint64_t epoch, std::uint32_t turns) const {
-        return ranks == 1 ? turns : domain::draws_of_epoch(contract, parameters, epoch, turns);
+        return domain::draws_of_epoch(contract, parameters, ranks, epoch, turns);
     }
 
     // Checks the settings for a dataset of `samples`. kInvalidArgument: no samples, no ranks, a

@@ -14,13 +14,18 @@ namespace stoker::domain {
 namespace {
 
 std::uint32_t draws(const ContractValues& values, std::uint64_t epoch, std::uint32_t share) {
-    return draws_of_epoch("importance", values, epoch, share);
+    return draws_of_epoch("importance", values, 2, epoch, share);
 }
 
 TEST(EpochLength, OtherContractsReadTheWholeShare) {
     for (const char* contract : {"exact", "windowed", "replicate"}) {
-        EXPECT_EQ(draws_of_epoch(contract, {}, 7, 1000), 1000U) << contract;
+        EXPECT_EQ(draws_of_epoch(contract, {}, 2, 7, 1000), 1000U) << contract;
     }
+}
+
+TEST(EpochLength, OneRankMayReadTheWholeShare) {
+    EXPECT_EQ(draws_of_epoch("importance", {{"beta", 1}}, 1, 7, 1000), 1000U);
+    EXPECT_EQ(draws_of_epoch("importance", {{"family", 1}}, 1, 7, 1000), 1000U);
 }
 
 TEST(EpochLength, IcacheReadsAShareInSelectiveEpochs) {
