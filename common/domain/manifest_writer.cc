@@ -6,7 +6,6 @@
 
 #include <fmt/core.h>
 
-#include "common/base/bytes.h"
 #include "common/base/crc32c.h"
 #include "common/base/wire.h"
 #include "common/domain/manifest.h"
@@ -22,21 +21,17 @@ constexpr std::size_t kPieceBytes = std::size_t{1} << 16U;
 // (operator/sidecars/report_rules.h).
 constexpr Bytes kDatasetBytesMax{std::uint64_t{1} << 56U};
 
-Status check_sizes(const Listing& listing) {
-    Bytes sum{};
-    for (std::size_t i = 0; i < listing.size(); ++i) {
-        const Listing::Entry object = listing[i];
-        sum = sum + Bytes{object.size_bytes};  // saturates
-        if (sum > kDatasetBytesMax) {
-            return fail(
-                ErrorCode::kInvalidArgument,
-                fmt::format(
-                    "the objects up to '{}' ({} bytes) have more than {} bytes together, the most "
-                    "that a dataset may have",
-                    object.key,
-                    object.size_bytes,
-                    kDatasetBytesMax.count()));
-        }
+Status add_size(const Listing::Entry& object, Bytes& sum) {
+    sum = sum + Bytes{object.size_bytes};  // saturates
+    if (sum > kDatasetBytesMax) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format(
+                "the objects up to '{}' ({} bytes) have more than {} bytes together, the most that "
+                "a dataset may have",
+                object.key,
+                object.size_bytes,
+                kDatasetBytesMax.count()));
     }
     return {};
 }
@@ -112,23 +107,22 @@ Result<ManifestWriter> ManifestWriter::create(Listing listing) {
     }
     listing.sort();
     STOKER_TRY_VOID(check_names(listing));
-    STOKER_TRY_VOID(check_sizes(listing));
     ManifestWriter writer{std::move(listing)};
-    writer.measure();
+    STOKER_TRY_VOID(writer.measure());
     if (writer.text_bytes_ + writer.label_bytes_ > std::numeric_limits<std::uint32_t>::max()) {
         return fail(ErrorCode::kInvalidArgument, "the keys of the dataset exceed 4 GiB");
     }
     return writer;
 }
 
-void ManifestWriter::measure() {
+Status ManifestWriter::measure() {
     ManifestDigest digest;
     for (std::size_t i = 0; i < listing_.size(); ++i) {
         const Listing::Entry object = listing_[i];
         digest.add(object.key);
         digest.add(object.size_bytes);
         digest.add(object.etag);
-        total_bytes_ += object.size_bytes;
+        STOKER_TRY_VOID(add_size(object, total_bytes_));
         largest_ = std::max(largest_, object.size_bytes);
         text_bytes_ += object.key.size() + object.etag.size();
         if (const auto folder = parent_folder(object.key); !folder.empty()) {
@@ -141,6 +135,7 @@ void ManifestWriter::measure() {
         number = next++;
         label_bytes_ += name.size();
     }
+    return {};
 }
 
 std::uint64_t ManifestWriter::file_bytes() const {
@@ -163,7 +158,7 @@ void ManifestWriter::write_header(Output& out) const {
         .put(static_cast<std::uint32_t>(labels_.size()))
         .put(std::uint64_t{listing_.size()})
         .put(revision_.value())
-        .put(total_bytes_)
+        .put(total_bytes_.count())
         .put(largest_)
         .put(text_bytes_ + label_bytes_)
         .pad_header();

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/bytes.h"
 #include "common/base/result.h"
 #include "common/domain/ids.h"
 #include "common/domain/listing.h"
@@ -41,7 +42,7 @@ private:
     explicit ManifestWriter(Listing listing)
         : listing_(std::move(listing)) {}
 
-    void measure();
+    Status measure();
     void write_header(Output& out) const;
     void write_records(Output& out) const;
     void write_labels(Output& out) const;
@@ -50,7 +51,7 @@ private:
     Listing listing_;
     std::map<std::string_view, std::int32_t> labels_;
     RevisionId revision_{};
-    std::uint64_t total_bytes_ = 0;
+    Bytes total_bytes_{};
     std::uint64_t largest_ = 0;
     std::uint64_t text_bytes_ = 0;   // keys and ETags
     std::uint64_t label_bytes_ = 0;  // names of labels

@@ -10,6 +10,38 @@
 
 namespace stoker::sidecar {
 
+namespace {
+
+struct Temporary {
+    std::string path;
+    std::unique_ptr<DeviceFile> file;
+};
+
+// Only one leader lists, so a file of this name is left over.
+Result<Temporary> create_for_listing(Device& device, const std::string& manifest) {
+    std::string path = manifest + ".tmp";
+    [[maybe_unused]] const auto unlinked = device.unlink(path);
+    STOKER_TRY(auto file, device.create(path));
+    return Temporary{std::move(path), std::move(file)};
+}
+
+// An earlier transfer that was given up may still have its file, and write it.
+Result<Temporary> create_for_peer(Device& device, const std::string& manifest) {
+    for (int number = 0;; ++number) {
+        std::string path = fmt::format("{}.{}.tmp", manifest, number);
+        auto file = device.create(path);
+        if (file) {
+            return Temporary{std::move(path), *std::move(file)};
+        }
+        if (file.error().code != ErrorCode::kAlreadyExists ||
+            number + 1 == IncomingManifest::kFilesMax) {
+            return fail(file.error());
+        }
+    }
+}
+
+}  // namespace
+
 Result<std::unique_ptr<IncomingManifest>> IncomingManifest::create(
     Device& device,
     const std::string& directory,
@@ -23,24 +55,17 @@ Result<std::unique_ptr<IncomingManifest>> IncomingManifest::create(
             fmt::format("a manifest of {} bytes has no room on the disk", total_bytes));
     }
     const std::string path = join_path(directory, domain::manifest_file(revision));
-    // Only one leader lists, so a file of this name is left over.
-    if (from == From::kListing) {
-        [[maybe_unused]] const auto unlinked = device.unlink(path + ".tmp");
-    }
-    // An earlier transfer that was given up may still have its file, and write it.
-    for (int number = 0;; ++number) {
-        std::string temporary =
-            from == From::kListing ? path + ".tmp" : fmt::format("{}.{}.tmp", path, number);
-        auto file = device.create(temporary);
-        if (file) {
-            return std::unique_ptr<IncomingManifest>{new IncomingManifest{
-                device, path, std::move(temporary), *std::move(file), revision, total_bytes, from}};
-        }
-        if (file.error().code != ErrorCode::kAlreadyExists || from == From::kListing ||
-            number + 1 == kFilesMax) {
-            return fail(file.error());
-        }
-    }
+    STOKER_TRY(
+        auto temporary,
+        from == From::kListing ? create_for_listing(device, path) : create_for_peer(device, path));
+    return std::unique_ptr<IncomingManifest>{new IncomingManifest{
+        device,
+        path,
+        std::move(temporary.path),
+        std::move(temporary.file),
+        revision,
+        total_bytes,
+        from}};
 }
 
 IncomingManifest::IncomingManifest(
@@ -59,7 +84,7 @@ IncomingManifest::IncomingManifest(
       total_bytes_(total_bytes),
       from_(from) {}
 
-// What a killed program leaves is removed when the store opens.
+// If the program is killed before, the store removes the file when it opens.
 IncomingManifest::~IncomingManifest() {
     if (file_ != nullptr) {
         [[maybe_unused]] const auto unlinked = device_.unlink(temporary_);

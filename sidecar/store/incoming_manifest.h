@@ -12,9 +12,10 @@
 namespace stoker::sidecar {
 
 // A manifest on its way into a node directory, from a peer or from our own listing. It is checked as
-// a whole before it gets its name, so that readers find a good one or none. Blocking; not thread-safe. The
-// device must outlive it. The destructor removes an unfinished file. Several at once do not disturb
-// each other: each has its own file until it is finished.
+// a whole before it gets its name, so that readers find a good one or none. Blocking; not
+// thread-safe. The device must outlive it. The destructor removes an unfinished file. Several
+// transfers from peers and one from a listing do not disturb each other: each has its own file until
+// it is finished.
 class IncomingManifest {
 public:
     enum class From : std::uint8_t {
@@ -22,7 +23,7 @@ public:
         kPeer,  // checked with domain::check_manifest()
     };
 
-    static constexpr int kFilesMax = 16;  // of one revision at a time
+    static constexpr int kFilesMax = 16;  // from peers, of one revision at a time
 
     // No manifest that we can use is larger: its keys and ETags have at most 4 GiB.
     static constexpr std::uint64_t kBytesMax = std::uint64_t{8} << 30U;
@@ -44,8 +45,8 @@ public:
 
     [[nodiscard]] bool is_complete() const { return written_ == total_bytes_; }
 
-    // After the last byte: checks the file and names it; durable on
-    // return. kCorruption: not a manifest of this revision.
+    // After the last byte: checks the file and names it; durable on return. kCorruption: not a
+    // manifest of this revision.
     Status finish();
 
 private:
