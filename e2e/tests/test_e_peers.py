@@ -1,10 +1,14 @@
 """Nodes that read one dataset fetch from each other: the origin is asked once. Requests are counted at the origin. With
 NODES=3 the same tests run on three nodes."""
 
+import subprocess
+import time
+
 import pytest
 
 from harness import jobs, origin as origins
-from harness.kube import wait_until
+from harness.kube import CLUSTER, wait_until
+from harness.nodes import on_node
 from test_b_training import bytes_on_the_node
 
 LISTS = -(-origins.SAMPLES // 1000)  # requests of one listing: a page has 1,000 objects
@@ -87,3 +91,64 @@ def test_a_dataset_without_peers_is_fetched_by_each_node(namespace, kube, origin
         namespace.go(pod, "1:0", "2:0")
     namespace.wait_complete("alone")
     assert origin.since(mark).gets > first, "in another order a node needs what only another one has"
+
+
+@pytest.mark.own_cluster
+def test_a_replaced_node_costs_its_share_only(namespace, kube, origin, group):
+    """A node loses power in mid-epoch and comes back with an empty disk. The job starts again by itself, and the origin is
+    asked for what that node held, not for what the others hold."""
+    origin.move(namespace.home)
+    namespace.apply(jobs.dataset())
+    holds = ["--hold", "1:0", "--hold", "1:5", "--hold", "2:0"]
+    pods = group("phoenix", ["--epochs", 2, *holds], pool=1.15)
+    at_holds(namespace, pods, "1:0")
+    namespace.settled_dataset(*pods)
+    first = [namespace.epochs(pod)[0]["digest"] for pod in pods]
+    held = {pod: int(namespace.sidecar(pod)["leader"]["residentSamples"]) for pod in pods}
+    lost = next(pod for pod in pods if node_of(namespace, pod) != namespace.home)
+    for pod in pods:
+        namespace.go(pod, "1:0")
+    at_holds(namespace, pods, "1:5")
+    mark = origin.mark()
+
+    began = time.monotonic()
+    replace_node(kube, node_of(namespace, lost))
+    again = [wait_until(f"rank {rank} to start again", lambda rank=rank: restarted(namespace, "phoenix", rank, pods), 300)
+             for rank in range(len(pods))]
+    print(f"a replaced node: all ranks ready again after {time.monotonic() - began:.0f} s")
+    for pod in again:
+        namespace.go(pod, "0:0", "1:0", "1:5")
+    at_holds(namespace, again, "2:0")
+    assert [namespace.epochs(pod)[0]["digest"] for pod in again] == first
+
+    peers = namespace.settled_dataset(*again)["peers"]
+    only_there = origins.SAMPLES - sum(count for pod, count in held.items() if pod != lost)
+    gets, repeated = origin.since(mark).gets, peers["hedges"] + peers["failures"]
+    print(f"{gets} GETs; it held {held[lost]} samples, {only_there} of them alone; {repeated} requests to peers failed")
+    assert only_there <= gets <= held[lost] + repeated
+    for pod in again:
+        namespace.go(pod, "2:0")
+    namespace.wait_complete("phoenix")
+    assert namespace.job("phoenix")["status"]["restarts"] == 0, "a restart of a node is no failure of the training"
+
+
+def node_of(namespace, pod):
+    return namespace.get("pod", pod)["spec"]["nodeName"]
+
+
+def replace_node(kube, node):
+    """The node's cache is gone when it starts again, as on new hardware."""
+    number = node.rsplit("-", 1)[-1]
+    subprocess.run([CLUSTER, "node-kill", number], check=True, timeout=120)
+    subprocess.run([CLUSTER, "node-start", number], check=True, timeout=300)
+    on_node(kube, node, f"rm -rf {jobs.POOL_PATH}/*")
+
+
+def restarted(namespace, job, rank, earlier):
+    """The rank's pod that is none of `earlier`, once its trainer waits before its first batch."""
+    for pod in namespace.pods(job):
+        name, labels = pod["metadata"]["name"], pod["metadata"]["labels"]
+        if name not in earlier and labels.get("batch.kubernetes.io/job-completion-index") == str(rank) and any(
+                line["event"] == "hold" for line in namespace.lines(name)):
+            return name
+    return None

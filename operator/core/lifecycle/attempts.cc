@@ -43,6 +43,13 @@ bool is_lost(const TrainingJobView& view, const Pod& pod, WallTime now) {
            is_node_lost(view, pod.node_name, now);
 }
 
+// The node restarted under the container, so nobody saw how it ended: containerd calls that "Unknown"
+// (exit code 255), the kubelet "ContainerStatusUnknown" (137). A program's own exit is never called so.
+bool was_cut_off(const Pod& pod) {
+    const std::string& reason = pod.trainer.reason;
+    return pod.trainer.exit_code && (reason == "Unknown" || reason == "ContainerStatusUnknown");
+}
+
 // The Job's pods by rank, then name: messages do not depend on the order of the view.
 std::vector<const Pod*> pods_of(const std::vector<Pod>& pods, const std::string& job_name) {
     std::vector<const Pod*> result;
@@ -164,14 +171,20 @@ bool was_disrupted(const Job& job, const std::vector<Pod>& pods) {
         return true;
     }
     const std::vector<const Pod*> ours = pods_of(pods, job.meta.name);
-    return std::any_of(
-        ours.begin(), ours.end(), [](const Pod* pod) { return !pod->disruption.empty(); });
+    return std::ranges::any_of(
+        ours, [](const Pod* pod) { return !pod->disruption.empty() || was_cut_off(*pod); });
 }
 
 std::string failure_of(const Job& job, const std::vector<Pod>& pods) {
     for (const Pod* pod : pods_of(pods, job.meta.name)) {
         if (!pod->disruption.empty()) {
             return fmt::format("pod {} was disrupted ({}).", pod->meta.name, pod->disruption);
+        }
+    }
+    for (const Pod* pod : pods_of(pods, job.meta.name)) {
+        if (was_cut_off(*pod)) {
+            return fmt::format(
+                "pod {} ended when its node {} restarted.", pod->meta.name, pod->node_name);
         }
     }
     for (const Pod* pod : pods_of(pods, job.meta.name)) {

@@ -44,7 +44,7 @@ std::vector<std::string> lost_pods(
     const TrainingJobView& view, const std::string& job_name, WallTime now);
 
 // Whether the Job failed for a reason outside the training: drain, preemption, eviction, a lost
-// node.
+// or restarted node.
 bool was_disrupted(const Job& job, const std::vector<Pod>& pods);
 
 // "rank 1 (pod x) exited with code 1 (Error): "KeyError: 3"." from the Job's pods, with the

@@ -89,6 +89,28 @@ TEST(WasDisrupted, UsesPodConditionsAndTheJobControllersReason) {
     EXPECT_TRUE(was_disrupted(job, {}));
 }
 
+TEST(WasDisrupted, ByARestartOfTheNode) {
+    TrainingJobView view = make_running_view();
+    ContainerState& trainer = view.pods[1].trainer;
+    trainer.exit_code = 255;
+    trainer.reason = "Error";
+    EXPECT_FALSE(was_disrupted(view.jobs[0], view.pods)) << "the program itself may exit with 255";
+    for (const char* reason : {"Unknown", "ContainerStatusUnknown"}) {
+        trainer.reason = reason;
+        EXPECT_TRUE(was_disrupted(view.jobs[0], view.pods)) << reason;
+    }
+    view.pods[0].trainer.exit_code = 143;
+    view.pods[0].trainer.reason = "Error";
+    EXPECT_EQ(
+        failure_of(view.jobs[0], view.pods),
+        fmt::format(
+            "pod {} ended when its node {} restarted.",
+            view.pods[1].meta.name,
+            view.pods[1].node_name));
+    trainer.exit_code.reset();
+    EXPECT_FALSE(was_disrupted(view.jobs[0], view.pods)) << "it has not ended";
+}
+
 TEST(FailureOf, NamesTheLowestRankThatFailed) {
     TrainingJobView view = make_running_view();
     std::swap(view.pods[0], view.pods[1]);
