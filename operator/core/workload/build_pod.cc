@@ -8,6 +8,7 @@
 
 #include "operator/api/pod.h"
 #include "operator/api/sidecar_config.h"
+#include "operator/core/workload/pod_volumes.h"
 
 namespace stoker::control {
 
@@ -15,44 +16,7 @@ namespace {
 
 // Trainers run as any user; only the pod can reach the socket's folder.
 constexpr std::string_view kSocketMode = "0666";
-constexpr std::string_view kNodeVolume = "stoker-node";    // the whole node directory
-constexpr std::string_view kDataVolume = "stoker-data";    // the directory's samples
-constexpr std::string_view kGuestVolume = "stoker-guest";  // folder of the leader's socket for
-                                                           // guests
-constexpr std::string_view kRunVolume = "stoker-run";
-constexpr std::string_view kTokenVolume = "stoker-token";
-constexpr std::string_view kOriginVolume = "stoker-origin";
-constexpr std::string_view kCredentialsVolume = "stoker-credentials";
-constexpr std::string_view kCaVolume = "stoker-ca";
-constexpr std::string_view kNoTokenVolume = "stoker-no-token";
-constexpr std::string_view kSharedMemoryVolume = "stoker-shm";
-constexpr std::string_view kSharedMemoryPath = "/dev/shm";
-constexpr std::string_view kApiTokenPath = "/var/run/secrets/kubernetes.io/serviceaccount";
 constexpr std::string_view kFileScheme = "file://";
-
-bool has_cache(const JobInput& input) {
-    return !input.pool.name.empty();
-}
-
-std::string path_of(std::string_view directory, const std::string& name) {
-    return fmt::format("{}/{}", directory, name);
-}
-
-// Datasets are numbered in volume names, because their own names may be too long for that.
-std::string numbered_volume(
-    std::string_view prefix, const JobInput& input, const ResolvedDataset& dataset) {
-    return fmt::format("{}-{}", prefix, &dataset - input.datasets.data());
-}
-
-// A foreign dataset's Secret is in another namespace; the pod uses the Secret of that name in its
-// own namespace, if there is one.
-bool is_foreign(const JobInput& input, const ResolvedDataset& dataset) {
-    return dataset.ns != input.job.meta.ns;
-}
-
-bool is_directory(const ResolvedDataset& dataset) {
-    return dataset.source.volume.has_value();
-}
 
 OriginConfig origin_of(const ResolvedDataset& dataset) {
     const DatasetSource& source = dataset.source;
@@ -170,42 +134,6 @@ std::vector<EnvVar> identity_env() {
         {"ATTEMPT_UID", "", from_field("metadata.labels['batch.kubernetes.io/controller-uid']")}};
 }
 
-// Mounts origins that are directories, and the certificates of other origins.
-void add_origin_mounts(const JobInput& input, ContainerManifest& container) {
-    for (const ResolvedDataset& dataset : input.datasets) {
-        if (is_directory(dataset)) {
-            container.mounts.push_back(
-                {numbered_volume(kOriginVolume, input, dataset),
-                 path_of(kOriginDirectory, dataset.name)});
-        }
-        if (dataset.source.ca_bundle) {
-            container.mounts.push_back(
-                {numbered_volume(kCaVolume, input, dataset), path_of(kCaDirectory, dataset.name)});
-        }
-    }
-}
-
-// The sidecar sees the whole node directory of a dataset, the trainer only its samples, at the same
-// path. A guest's sidecar sees the samples and its own folder for the leader's socket.
-void add_node_mounts(const JobInput& input, bool is_sidecar, ContainerManifest& container) {
-    if (!has_cache(input)) {
-        return;
-    }
-    for (const ResolvedDataset& dataset : input.datasets) {
-        const std::string path = path_of(kNodeDirectory, dataset.name);
-        const bool foreign = is_foreign(input, dataset);
-        if (is_sidecar && !foreign) {
-            container.mounts.push_back({numbered_volume(kNodeVolume, input, dataset), path, false});
-            continue;
-        }
-        container.mounts.push_back({numbered_volume(kDataVolume, input, dataset), path + "/data"});
-        if (is_sidecar) {
-            container.mounts.push_back(
-                {numbered_volume(kGuestVolume, input, dataset), path + "/guests"});
-        }
-    }
-}
-
 // The trainer's proxy settings, or the operator's if the trainer has none.
 void add_proxy(const JobInput& input, std::vector<EnvVar>& env) {
     std::ranges::copy_if(input.job.spec.trainer.env, std::back_inserter(env), [](const EnvVar& it) {
@@ -228,24 +156,6 @@ std::vector<EnvVar> sidecar_env(const JobInput& input) {
     return result;
 }
 
-std::vector<MountManifest> sidecar_mounts(const JobInput& input) {
-    std::vector<MountManifest> result = {
-        {std::string{kRunVolume}, std::string{kRunDirectory}, false},
-        {std::string{kTokenVolume}, std::string{kTokenDirectory}}};
-    for (const ResolvedDataset& dataset : input.datasets) {
-        if (dataset.source.secret_ref) {
-            result.push_back(
-                {numbered_volume(kCredentialsVolume, input, dataset),
-                 path_of(kCredentialsDirectory, dataset.name)});
-        }
-    }
-    if (input.job.spec.pod_template.automount_service_account_token.value_or(false)) {
-        // The token is for the trainer; a mount over its path hides it from the sidecar.
-        result.push_back({std::string{kNoTokenVolume}, std::string{kApiTokenPath}});
-    }
-    return result;
-}
-
 ContainerManifest build_sidecar(const JobInput& input) {
     const JobSettings& settings = input.settings;
     ContainerManifest result;
@@ -255,8 +165,6 @@ ContainerManifest build_sidecar(const JobInput& input) {
     result.env = sidecar_env(input);
     result.resources = settings.sidecar_resources;
     result.mounts = sidecar_mounts(input);
-    add_node_mounts(input, true, result);
-    add_origin_mounts(input, result);
     result.restricted = true;
     result.always_running = true;
     result.http_port = settings.sidecar_http_port;
@@ -283,11 +191,6 @@ std::vector<EnvVar> trainer_env(const JobInput& input) {
     return result;
 }
 
-bool user_mounts_shared_memory(const TrainingJob& job) {
-    const std::vector<std::string>& paths = job.spec.pod_template.trainer.volume_mount_paths;
-    return std::find(paths.begin(), paths.end(), kSharedMemoryPath) != paths.end();
-}
-
 ContainerManifest build_trainer(const JobInput& input) {
     const TrainerOverlay& overlay = input.job.spec.pod_template.trainer;
     ContainerManifest result{
@@ -296,94 +199,7 @@ ContainerManifest build_trainer(const JobInput& input) {
         std::string{kTrainerContainer}};
     result.env = trainer_env(input);
     result.user_mounts = overlay.volume_mounts;
-    if (has_cache(input)) {
-        // Read-only access is enough to connect to a socket.
-        result.mounts.push_back({std::string{kRunVolume}, std::string{kRunDirectory}});
-    }
-    add_node_mounts(input, false, result);
-    add_origin_mounts(input, result);
-    if (!user_mounts_shared_memory(input.job)) {
-        result.mounts.push_back(
-            {std::string{kSharedMemoryVolume}, std::string{kSharedMemoryPath}, false});
-    }
-    return result;
-}
-
-VolumeManifest build_origin_volume(const JobInput& input, const ResolvedDataset& dataset) {
-    const SourceVolume volume = dataset.source.volume.value_or(SourceVolume{});
-    VolumeManifest result;
-    result.name = numbered_volume(kOriginVolume, input, dataset);
-    if (volume.claim_name) {
-        result.source = ClaimVolume{*volume.claim_name, true};
-    } else {
-        result.source = HostPathVolume{volume.host_path.value_or("")};
-    }
-    return result;
-}
-
-// A view of a node directory (node/core/view_request.h reads the attributes).
-CsiVolume view_of(
-    const JobInput& input, const ResolvedDataset& dataset, std::string_view view, bool read_only) {
-    CsiVolume result{std::string{kNodeDriver}, read_only, {}};
-    result.attributes = {
-        {"pool", input.pool.name},
-        {"namespace", dataset.ns},
-        {"uid", dataset.uid},
-        {"view", std::string{view}}};
-    if (!dataset.object_name.empty()) {
-        result.attributes["dataset"] = dataset.object_name;
-    }
-    return result;
-}
-
-void add_views(const JobInput& input, std::vector<VolumeManifest>& volumes) {
-    for (const ResolvedDataset& dataset : input.datasets) {
-        const bool foreign = is_foreign(input, dataset);
-        volumes.push_back(
-            foreign ? VolumeManifest{
-                          numbered_volume(kGuestVolume, input, dataset),
-                          view_of(input, dataset, "guest", true)}
-                    : VolumeManifest{
-                          numbered_volume(kNodeVolume, input, dataset),
-                          view_of(input, dataset, "owner", false)});
-        volumes.push_back(
-            {numbered_volume(kDataVolume, input, dataset),
-             view_of(input, dataset, foreign ? "shared" : "data", true)});
-    }
-}
-
-std::vector<VolumeManifest> build_volumes(const JobInput& input) {
-    std::vector<VolumeManifest> result;
-    if (has_cache(input)) {
-        add_views(input, result);
-        result.push_back({std::string{kRunVolume}, EmptyDirVolume{}});
-        result.push_back({std::string{kTokenVolume}, TokenVolume{std::string{kTokenAudience}}});
-        for (const ResolvedDataset& dataset : input.datasets) {
-            if (dataset.source.secret_ref) {
-                result.push_back(
-                    {numbered_volume(kCredentialsVolume, input, dataset),
-                     SecretVolume{*dataset.source.secret_ref, is_foreign(input, dataset)}});
-            }
-        }
-        if (input.job.spec.pod_template.automount_service_account_token.value_or(false)) {
-            result.push_back({std::string{kNoTokenVolume}, EmptyDirVolume{}});
-        }
-    }
-    for (const ResolvedDataset& dataset : input.datasets) {
-        if (is_directory(dataset)) {
-            result.push_back(build_origin_volume(input, dataset));
-        }
-        if (dataset.source.ca_bundle) {
-            result.push_back(
-                {numbered_volume(kCaVolume, input, dataset),
-                 BundleVolume{*dataset.source.ca_bundle, is_foreign(input, dataset)}});
-        }
-    }
-    if (!user_mounts_shared_memory(input.job)) {
-        result.push_back(
-            {std::string{kSharedMemoryVolume},
-             EmptyDirVolume{true, input.settings.shared_memory_size}});
-    }
+    result.mounts = trainer_mounts(input);
     return result;
 }
 
