@@ -17,6 +17,33 @@ namespace {
 // Trainers run as any user; only the pod can reach the socket's folder.
 constexpr std::string_view kSocketMode = "0666";
 constexpr std::string_view kFileScheme = "file://";
+constexpr std::string_view kDefaultRegion = "us-east-1";  // as for the sidecar
+constexpr std::string_view kS3AccessKey = "stoker";
+
+// The first dataset that the program reads with an S3 client, or nullptr.
+const ResolvedDataset* find_s3_dataset(const JobInput& input) {
+    const auto found =
+        std::ranges::find(input.datasets, DatasetAccess::kS3, &ResolvedDataset::access);
+    return found == input.datasets.end() ? nullptr : &*found;
+}
+
+bool has_s3_endpoint(const JobInput& input) {
+    return has_cache(input) && find_s3_dataset(input) != nullptr;
+}
+
+// Only the pod's own containers reach its loopback addresses.
+std::string s3_listen(const JobInput& input) {
+    return fmt::format("127.0.0.1:{}", input.settings.s3_port);
+}
+
+std::string s3_url(const JobInput& input) {
+    return "http://" + s3_listen(input);
+}
+
+// The loopback endpoint's secret key differs for each pod, and nothing stores it.
+Json s3_secret_key() {
+    return from_field("metadata.uid");
+}
 
 OriginConfig origin_of(const ResolvedDataset& dataset) {
     const DatasetSource& source = dataset.source;
@@ -104,6 +131,28 @@ void add_credentials(const JobInput& input, std::vector<EnvVar>& env) {
     env.push_back({"AWS_SESSION_TOKEN", "", from_secret(secret, "AWS_SESSION_TOKEN", true)});
 }
 
+// What S3 clients of the trainer use: the pod's endpoint with its own key, or without a cache the
+// origin. `source`: of the first dataset with access S3.
+void add_s3_client(const JobInput& input, const DatasetSource& source, std::vector<EnvVar>& env) {
+    const bool has_endpoint = has_s3_endpoint(input);
+    const std::string url = has_endpoint ? s3_url(input) : source.endpoint;
+    const std::string region = source.region.empty() ? std::string{kDefaultRegion} : source.region;
+    for (const std::string name : {"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"}) {
+        if (!url.empty()) {
+            env.push_back({name, url, {}});
+        }
+    }
+    for (const std::string name : {"AWS_REGION", "AWS_DEFAULT_REGION"}) {
+        env.push_back({name, region, {}});
+    }
+    if (has_endpoint) {
+        env.push_back({"AWS_ACCESS_KEY_ID", std::string{kS3AccessKey}, {}});
+        env.push_back({"AWS_SECRET_ACCESS_KEY", "", s3_secret_key()});
+    } else {
+        add_credentials(input, env);
+    }
+}
+
 // The kubelet expands $(NAME) and $$ in values; an object key may contain both.
 std::string literal(const std::string& text) {
     std::string result;
@@ -146,9 +195,14 @@ void add_proxy(const JobInput& input, std::vector<EnvVar>& env) {
     }
 }
 
-std::vector<EnvVar> sidecar_env(const JobInput& input) {
+std::vector<EnvVar> config_env(const JobInput& input) {
     std::vector<EnvVar> result = identity_env();
     result.push_back({"STOKER_SIDECAR_CONFIG", literal(to_json(sidecar_config(input)).text()), {}});
+    return result;
+}
+
+std::vector<EnvVar> sidecar_env(const JobInput& input) {
+    std::vector<EnvVar> result = config_env(input);
     if (!input.settings.control_ca_pem.empty()) {
         result.push_back({"STOKER_CONTROL_CA", input.settings.control_ca_pem, {}});
     }
@@ -173,15 +227,61 @@ ContainerManifest build_sidecar(const JobInput& input) {
     return result;
 }
 
+// The S3 endpoint is a process of its own, so it passes requests on to the origin while the sidecar
+// is dead. The kubelet cannot reach a loopback address, so the probe connects from inside.
+ContainerManifest build_s3_endpoint(const JobInput& input) {
+    const JobSettings& settings = input.settings;
+    ContainerManifest result;
+    result.name = kS3Container;
+    result.image = settings.sidecar_image;
+    result.image_pull_policy = settings.sidecar_image_pull_policy;
+    result.command = {std::string{kS3Container}};
+    result.env = config_env(input);
+    result.env.push_back({"STOKER_S3_ACCESS_KEY", std::string{kS3AccessKey}, {}});
+    result.env.push_back({"STOKER_S3_SECRET_KEY", "", s3_secret_key()});
+    add_proxy(input, result.env);
+    result.resources = settings.s3_resources;
+    result.mounts = s3_mounts(input);
+    result.restricted = true;
+    result.always_running = true;
+    result.startup_probe = StartupProbe{};
+    result.startup_probe->command = {
+        "bash", "-c", fmt::format(": </dev/tcp/127.0.0.1/{}", settings.s3_port)};
+    return result;
+}
+
+// The trainer's library reads the origin itself while the sidecar is dead. If the trainer's only key
+// is that of the pod's S3 endpoint, it reads through this endpoint.
+std::vector<DatasetConfig> trainer_datasets(const JobInput& input) {
+    std::vector<DatasetConfig> result = dataset_configs(input);
+    const bool has_own_key =
+        std::ranges::count(input.job.spec.trainer.env, "AWS_ACCESS_KEY_ID", &EnvVar::name) > 0;
+    if (!has_s3_endpoint(input) || has_own_key) {
+        return result;
+    }
+    for (DatasetConfig& dataset : result) {
+        if (!dataset.origin.uri.starts_with(kFileScheme)) {
+            dataset.origin.endpoint = s3_url(input);
+            dataset.origin.path_style = true;
+            dataset.origin.ca_file.clear();
+        }
+    }
+    return result;
+}
+
 std::vector<EnvVar> trainer_env(const JobInput& input) {
     std::vector<EnvVar> result = rendezvous_env(input.job, input.attempt);
-    add_credentials(input, result);
+    if (const ResolvedDataset* dataset = find_s3_dataset(input)) {
+        add_s3_client(input, dataset->source, result);
+    } else {
+        add_credentials(input, result);
+    }
     drop_what_the_user_set(input.job, result);
     if (has_cache(input)) {
         result.push_back({"STOKER_SOCKET", std::string{kSocketPath}, {}});
     }
     result.push_back({"STOKER_JOB", input.job.meta.uid, {}});
-    result.push_back({"STOKER_DATASETS", literal(to_json(dataset_configs(input)).text()), {}});
+    result.push_back({"STOKER_DATASETS", literal(to_json(trainer_datasets(input)).text()), {}});
     result.push_back({"STOKER_ATTEMPT", std::to_string(input.attempt), {}});
     if (input.job.spec.trainer.epochs > 0) {
         result.push_back({"STOKER_EPOCHS", std::to_string(input.job.spec.trainer.epochs), {}});
@@ -218,6 +318,9 @@ SidecarConfig sidecar_config(const JobInput& input) {
     if (const auto port = peer_port(input)) {
         result.peers_listen = fmt::format("[::]:{}", *port);
     }
+    if (has_s3_endpoint(input)) {
+        result.s3_listen = s3_listen(input);
+    }
     result.control_token_file = fmt::format("{}/token", kTokenDirectory);
     result.training_job = input.job.meta.name;
     result.training_job_uid = input.job.meta.uid;
@@ -248,6 +351,9 @@ PodManifest build_pod(const JobInput& input) {
     result.annotations = overlay.annotations;
     if (has_cache(input)) {
         result.init_containers = {build_sidecar(input)};
+    }
+    if (has_s3_endpoint(input)) {
+        result.init_containers.push_back(build_s3_endpoint(input));
     }
     result.user_init_containers = overlay.init_containers;
     result.trainer = build_trainer(input);
