@@ -15,11 +15,6 @@ namespace {
 constexpr std::size_t kWrittenKeysMax = 65536;
 constexpr std::size_t kUntoldHitsMax = 65536;
 
-std::uint64_t offset_of(std::uint64_t word) {
-    const auto where = domain::unpack_residency(word);
-    return where ? where->record_offset : 0;
-}
-
 }  // namespace
 
 DatasetFiles::DatasetFiles(
@@ -60,9 +55,7 @@ std::optional<DatasetFiles::Found> DatasetFiles::read_checked(domain::SampleId i
             return std::nullopt;
         }
     }
-    const std::uint64_t offset = offset_of(where->word);
-    auto view = reader_->check(id, *std::move(where));
-    return view ? std::optional{Found{*std::move(view), offset}} : std::nullopt;
+    return check(id, *std::move(where));
 }
 
 std::optional<DatasetFiles::Found> DatasetFiles::read(domain::SampleId id) {
@@ -71,12 +64,21 @@ std::optional<DatasetFiles::Found> DatasetFiles::read(domain::SampleId id) {
         const std::scoped_lock lock{mutex_};
         where = reader_->locate(id);
     }
-    if (!where) {
+    return where ? check(id, *std::move(where)) : std::nullopt;
+}
+
+std::optional<DatasetFiles::Found> DatasetFiles::check(
+    domain::SampleId id, client::Location where) {
+    const auto residency = domain::unpack_residency(where.word);
+    auto view = reader_->check(id, std::move(where));
+    if (!view || !residency) {
         return std::nullopt;
     }
-    const std::uint64_t offset = offset_of(where->word);
-    auto view = reader_->check(id, *std::move(where));
-    return view ? std::optional{Found{*std::move(view), offset}} : std::nullopt;
+    Found found{*std::move(view), std::nullopt};
+    if (!guest_) {
+        found.record_offset = residency->record_offset;
+    }
+    return found;
 }
 
 void DatasetFiles::refresh() {
@@ -92,10 +94,14 @@ void DatasetFiles::retire_unlinked(std::size_t checks) {
 }
 
 CachedDataset::CachedDataset(
-    std::size_t index, const sidecar::DatasetConfig& config, sidecar::S3Location location)
+    std::size_t index,
+    const sidecar::DatasetConfig& config,
+    sidecar::S3Location location,
+    std::unique_ptr<sidecar::Origin> packed)
     : index_(index),
       config_(config),
-      location_(std::move(location)) {}
+      location_(std::move(location)),
+      packed_(std::move(packed)) {}
 
 std::shared_ptr<DatasetFiles> CachedDataset::files() {
     return *files_.lock();

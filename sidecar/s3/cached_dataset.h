@@ -15,6 +15,7 @@
 #include "common/base/clock.h"
 #include "common/base/guarded.h"
 #include "sidecar/config/sidecar_config.h"
+#include "sidecar/origin/origin.h"
 #include "sidecar/origin/s3_location.h"
 
 // One dataset as this program serves it: its place in S3, its node directory, and its link to the
@@ -37,12 +38,10 @@ public:
 
     [[nodiscard]] domain::RevisionId revision() const { return revision_; }
 
-    // Whether samples are private copies instead of the mapped files.
-    [[nodiscard]] bool is_guest() const { return guest_; }
-
     struct Found {
         client::SampleView view;
-        std::uint64_t record_offset = 0;  // in the segment's file; of the record, not the payload
+        // Of the record, not the payload, in the segment's file; nullopt: the view is a private copy.
+        std::optional<std::uint64_t> record_offset;
     };
 
     // Without waiting for a disk: only a sample that was checked before. nullopt: ask read().
@@ -56,6 +55,8 @@ public:
     void retire_unlinked(std::size_t checks);
 
 private:
+    std::optional<Found> check(domain::SampleId id, client::Location where);
+
     DatasetFiles(
         std::unique_ptr<client::NodeReader> reader,
         std::string directory,
@@ -82,13 +83,19 @@ struct ReadCounts {
 class CachedDataset {
 public:
     CachedDataset(
-        std::size_t index, const sidecar::DatasetConfig& config, sidecar::S3Location location);
+        std::size_t index,
+        const sidecar::DatasetConfig& config,
+        sidecar::S3Location location,
+        std::unique_ptr<sidecar::Origin> packed);
 
     [[nodiscard]] std::size_t index() const { return index_; }
 
     [[nodiscard]] const sidecar::DatasetConfig& config() const { return config_; }
 
     [[nodiscard]] const sidecar::S3Location& location() const { return location_; }
+
+    // Reads samples that the origin stores in chunks; nullptr: each sample is an object there.
+    [[nodiscard]] sidecar::Origin* packed() const { return packed_.get(); }
 
     // nullptr: the sidecar has not told of a revision yet.
     std::shared_ptr<DatasetFiles> files();
@@ -130,6 +137,7 @@ private:
     std::size_t index_;
     sidecar::DatasetConfig config_;
     sidecar::S3Location location_;
+    std::unique_ptr<sidecar::Origin> packed_;
     Guarded<std::shared_ptr<DatasetFiles>> files_;
     std::atomic<bool> attached_{false};
     std::atomic<bool> has_writes_{false};

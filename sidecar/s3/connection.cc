@@ -139,6 +139,9 @@ void Connection::serve(Route route) {
         case Route::Kind::kObject:
             serve_object();
             break;
+        case Route::Kind::kNotYet:
+            refuse(slow_down("the sidecar has not listed this packed dataset yet"));
+            break;
     }
 }
 
@@ -164,7 +167,11 @@ void Connection::serve_object() {
 
 void Connection::on_fetched(FetchPool::Answer answer) {
     if (answer.found) {
-        send_sample(*std::move(answer.found), answer.was_fetched ? "fetched" : "hit");
+        send_sample(*std::move(answer.found), answer.source);
+        return;
+    }
+    if (route_.dataset->packed() != nullptr) {
+        refuse(slow_down("neither the sidecar nor the origin gives this sample now"));
         return;
     }
     route_.dataset->count_forwarded();
@@ -176,14 +183,16 @@ void Connection::send_sample(DatasetFiles::Found found, std::string_view source)
     const bool was_begun = answer.offset == 0;
     if (source == "hit") {
         route_.dataset->count_hit(route_.id, answer.length, was_begun);
+    } else if (source == "origin") {
+        route_.dataset->count_forwarded();
     } else {
         route_.dataset->count_fetched(answer.length, was_begun);
     }
-    if (!route_.files->is_guest()) {
+    if (found.record_offset) {
         file_ = parts_.segments.open(route_.files, found.view.seq);
+        file_offset_ = static_cast<std::int64_t>(
+            *found.record_offset + domain::kRecordHeaderBytes + answer.offset);
     }
-    file_offset_ =
-        static_cast<std::int64_t>(found.record_offset + domain::kRecordHeaderBytes + answer.offset);
     sample_ = std::move(found.view);
     body_offset_ = answer.offset;
     body_left_ = answer.length;

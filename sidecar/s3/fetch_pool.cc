@@ -8,6 +8,7 @@
 
 #include "common/log/log.h"
 #include "common/runtime/named_thread.h"
+#include "sidecar/origin/fetch_all.h"
 #include "sidecar/s3/sidecar_links.h"
 
 namespace stoker::s3 {
@@ -17,6 +18,20 @@ namespace {
 constexpr Duration kConnectTimeout = std::chrono::seconds{5};
 constexpr Duration kFetchTimeout = std::chrono::seconds{30};
 constexpr int kFetchRounds = 3;  // a damaged record is fetched again after it was verified
+
+// A sample of a chunk, read at the origin.
+std::optional<DatasetFiles::Found> read_packed(
+    sidecar::Origin& origin, const DatasetFiles& files, domain::SampleId id) {
+    const domain::SampleInfo sample = files.manifest().sample(id);
+    auto bytes = sidecar::fetch_one(
+        origin, {std::string{sample.key}, std::string{sample.etag}, sample.size_bytes}, {});
+    if (!bytes) {
+        log::warning("the origin does not give a sample", {{"error", bytes.error().message}});
+        return std::nullopt;
+    }
+    const auto held = std::make_shared<const std::vector<std::byte>>(std::move(bytes->payload));
+    return DatasetFiles::Found{{*held, held, {}}, std::nullopt};
+}
 
 }  // namespace
 
@@ -70,32 +85,42 @@ void FetchPool::run() {
 
 FetchPool::Answer FetchPool::answer(Lanes& lanes, const Job& job) {
     if (auto found = job.files->read(job.id)) {
-        return {std::move(found), false};
+        return {std::move(found), "hit"};
     }
+    if (auto found = fetch(lanes, job)) {
+        return {std::move(found), "fetched"};
+    }
+    if (job.dataset->packed() != nullptr) {
+        return {read_packed(*job.dataset->packed(), *job.files, job.id), "origin"};
+    }
+    return {};
+}
+
+std::optional<DatasetFiles::Found> FetchPool::fetch(Lanes& lanes, const Job& job) {
     const std::array wanted{job.id.value()};
     for (int round = 0; round < kFetchRounds; ++round) {
         client::SidecarClient* client = lane(lanes, job);
         if (client == nullptr) {
-            return {};
+            return std::nullopt;
         }
         const auto fetched = client->fetch(wanted, clock_.now() + kFetchTimeout);
-        if (!fetched) {
-            if (!client->is_usable()) {
-                job.dataset->set_attached(false);
-            }
-            return {};
+        if (!fetched && fetched.error().code == ErrorCode::kUnavailable) {
+            continue;  // this connection broke, perhaps with a former sidecar
         }
-        if (fetched->statuses.size() != 1 ||
+        if (!fetched && fetched.error().code == ErrorCode::kDeadlineExceeded) {
+            job.dataset->set_attached(false);
+        }
+        if (!fetched || fetched->statuses.size() != 1 ||
             fetched->statuses.front() != local::FetchStatus::kReady) {
-            return {};
+            return std::nullopt;
         }
         if (auto found = job.files->read(job.id)) {
             [[maybe_unused]] const auto told = client->send_consumed(0, wanted);
-            return {std::move(found), true};
+            return found;
         }
         job.files->refresh();  // the leader may have written a new table
     }
-    return {};
+    return std::nullopt;
 }
 
 // A connection that is welcome with the job's revision; nullptr: there is none now.
@@ -107,7 +132,8 @@ client::SidecarClient* FetchPool::lane(Lanes& lanes, const Job& job) {
         lanes.resize(job.dataset->index() + 1);
     }
     auto& client = lanes[job.dataset->index()];
-    if (client && client->is_usable()) {
+    // A sidecar says nothing unasked, so a connection with an answer has been hung up.
+    if (client && client->is_usable() && !client->has_answer()) {
         return &*client;
     }
     client.reset();

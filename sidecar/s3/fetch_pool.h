@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -24,7 +25,7 @@ class FetchPool {
 public:
     struct Answer {
         std::optional<DatasetFiles::Found> found;  // nullopt: ask the origin
-        bool was_fetched = false;
+        std::string_view source = "hit";  // or "fetched", or "origin": chunks, without the sidecar
     };
 
     // Called once for each request, on a thread of the pool.
@@ -56,6 +57,7 @@ private:
 
     void run();
     Answer answer(Lanes& lanes, const Job& job);
+    std::optional<DatasetFiles::Found> fetch(Lanes& lanes, const Job& job);
     client::SidecarClient* lane(Lanes& lanes, const Job& job);
 
     const std::string& socket_path_;

@@ -75,14 +75,15 @@ sidecar::Query forwarded_query(const S3Call& call) {
         if (name.starts_with("X-Amz-")) {
             continue;
         }
-        const auto start_after =
-            name == "continuation-token" ? start_after_of_token(value) : std::nullopt;
-        if (start_after) {
-            std::erase_if(query, [](const auto& entry) { return entry.first == "start-after"; });
-            query.emplace_back("start-after", *start_after);
-        } else {
-            query.emplace_back(name, value);
-        }
+        query.emplace_back(name, value);
+    }
+    const auto start_after =
+        start_after_of_token(call.parameter("continuation-token").value_or(""));
+    if (start_after) {
+        std::erase_if(query, [](const auto& entry) {
+            return entry.first == "start-after" || entry.first == "continuation-token";
+        });
+        query.emplace_back("start-after", *start_after);
     }
     return query;
 }

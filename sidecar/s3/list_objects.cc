@@ -247,10 +247,6 @@ std::optional<ListQuery> parse_list_query(const S3Call& call) {
     return query;
 }
 
-bool is_inside(const ListQuery& query, std::string_view dataset_prefix) {
-    return query.prefix.starts_with(dataset_prefix);
-}
-
 std::string list_page(
     const ListQuery& query,
     std::string_view dataset_prefix,

@@ -32,11 +32,8 @@ struct ListQuery {
 // only the origin understands.
 std::optional<ListQuery> parse_list_query(const S3Call& call);
 
-// Whether every key that the page can name begins with `dataset_prefix`.
-bool is_inside(const ListQuery& query, std::string_view dataset_prefix);
-
-// The XML page of a dataset whose samples' keys are `dataset_prefix` + the manifest's key. Requires
-// is_inside().
+// The XML page of a dataset whose samples' keys are `dataset_prefix` + the manifest's key. The
+// query's prefix must begin with `dataset_prefix`, so that the page names no other keys.
 std::string list_page(
     const ListQuery& query,
     std::string_view dataset_prefix,

@@ -1,6 +1,7 @@
 #include "sidecar/s3/places.h"
 
 #include <algorithm>
+#include <random>
 #include <utility>
 
 #include "common/log/log.h"
@@ -17,6 +18,7 @@ sidecar::OriginOptions options_of(const sidecar::SourceConfig& source) {
     options.credentials_directory = source.credentials_directory;
     options.credentials_file = source.credentials_file;
     options.ca_file = source.ca_file;
+    options.format = source.format;
     return options;
 }
 
@@ -38,8 +40,19 @@ Result<std::unique_ptr<Places>> Places::make(
             sidecar::S3Access origin,
             sidecar::resolve_s3(
                 dataset.source.uri, options_of(dataset.source), environment, clock));
-        places->datasets_.push_back(
-            std::make_unique<CachedDataset>(places->datasets_.size(), dataset, origin.location));
+        std::unique_ptr<sidecar::Origin> packed;
+        if (dataset.source.format == domain::SampleFormat::kChunks) {
+            STOKER_TRY(
+                packed,
+                sidecar::make_origin(
+                    dataset.source.uri,
+                    options_of(dataset.source),
+                    environment,
+                    clock,
+                    std::random_device{}()));
+        }
+        places->datasets_.push_back(std::make_unique<CachedDataset>(
+            places->datasets_.size(), dataset, origin.location, std::move(packed)));
         places->origins_.push_back(std::move(origin));
     }
     if (places->datasets_.empty()) {

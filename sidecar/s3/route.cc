@@ -26,6 +26,10 @@ bool is_write(const S3Call& call) {
     return call.head.method != "GET" && call.head.method != "HEAD" && !call.key.empty();
 }
 
+Route::Kind kind_without_files(const CachedDataset& dataset) {
+    return dataset.packed() == nullptr ? Route::Kind::kForward : Route::Kind::kNotYet;
+}
+
 Route route_list(const S3Call& call, const ListQuery& query, const Places& places) {
     Route route;
     CachedDataset* dataset = places.dataset_of(call.bucket, query.prefix);
@@ -33,7 +37,9 @@ Route route_list(const S3Call& call, const ListQuery& query, const Places& place
         return route;
     }
     const auto files = dataset->files();
-    if (files != nullptr && is_inside(query, dataset->location().prefix)) {
+    if (files == nullptr) {
+        route.kind = kind_without_files(*dataset);
+    } else {
         route.kind = Route::Kind::kList;
         route.list =
             list_page(query, dataset->location().prefix, files->manifest(), files->modified());
@@ -56,9 +62,13 @@ Route route_call(const S3Call& call, const Places& places) {
         return route;
     }
     auto files = dataset->files();
+    if (files == nullptr) {
+        route.kind = kind_without_files(*dataset);
+        return route;
+    }
     const std::string_view key =
         std::string_view{call.key}.substr(dataset->location().prefix.size());
-    const auto id = files == nullptr ? std::nullopt : find_sample(files->manifest(), key);
+    const auto id = find_sample(files->manifest(), key);
     if (!id) {
         return route;
     }

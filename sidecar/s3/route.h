@@ -11,7 +11,7 @@
 namespace stoker::s3 {
 
 struct Route {
-    enum class Kind : std::uint8_t { kForward, kList, kObject };
+    enum class Kind : std::uint8_t { kForward, kList, kObject, kNotYet };
 
     Kind kind = Kind::kForward;
     std::string list;  // of kList: the XML page
@@ -25,7 +25,8 @@ struct Route {
 
 // GET and HEAD of a sample and ListObjectsV2 inside a dataset are answered here; everything else is
 // forwarded: other parameters, several ranges, a customer's encryption key, keys that the manifest
-// lacks, and keys that this pod has written. Records such writes.
+// lacks, and keys that this pod has written. Records such writes. kNotYet: a sample in a chunk cannot
+// be found before the sidecar has told of a revision, and the origin has no object of its name.
 Route route_call(const S3Call& call, const Places& places);
 
 }  // namespace stoker::s3
