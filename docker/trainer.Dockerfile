@@ -1,4 +1,4 @@
-# The example trainer: PyTorch on the CPU, Stoker's Python client, the scripts of docs/examples.
+# The example trainer: PyTorch on the CPU, boto3, Stoker's Python client, the scripts of docs/examples.
 # From a checkout: docker build -f docker/trainer.Dockerfile -t stoker-trainer .
 ARG BASE_IMAGE=debian:trixie-slim
 
@@ -19,6 +19,9 @@ RUN python3 -m pip wheel --no-deps --no-build-isolation --wheel-dir /wheels /src
     && python3 -m pip install --no-deps --no-index --target /site /wheels/*.whl
 
 FROM torch
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends python3-boto3 \
+    && rm -rf /var/lib/apt/lists/* /var/cache/apt /var/log/apt /var/log/dpkg.log /usr/share/doc
 COPY --from=wheel /site /usr/local/lib/python3.13/dist-packages
 RUN python3 -B -c 'import stoker.torch'
 COPY docs/examples /opt/stoker/examples

@@ -109,6 +109,8 @@ JobSettings job_settings(const OperatorConfig& config) {
     settings.sidecar_image = config.sidecar.image;
     settings.sidecar_image_pull_policy = config.sidecar.image_pull_policy;
     settings.sidecar_resources = config.sidecar.resources;
+    settings.s3_port = static_cast<std::int32_t>(config.sidecar.s3_port);
+    settings.s3_resources = config.sidecar.s3_resources;
     settings.sidecar_proxy = config.sidecar.proxy;
     settings.window_bytes = config.sidecar.window_bytes;
     settings.metrics_readers = config.sidecar.metrics_readers;

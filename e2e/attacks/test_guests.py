@@ -49,7 +49,7 @@ def test_a_guest_cannot_run_another_program_in_place_of_its_sidecar(namespace, o
     for words, stdin, refusal in (
             (["create", "-f", "-"], wanted, "may be created by the Job controller and by Stoker only"),
             (["create", "-f", "-"], job, "only Stoker's operator may create a Job with volumes of csi.stoker.dev"),
-            (["patch", "pod", pod, "-p", json.dumps(image)], None, "the image of stoker-sidecar cannot change"),
+            (["patch", "pod", pod, "-p", json.dumps(image)], None, "the images of stoker-sidecar and stoker-s3 cannot change"),
             (["exec", pod, "-c", "stoker-sidecar", "--", "true"], None, "nobody may run commands in stoker-sidecar")):
         code, said = says(guest.kube, *in_namespace, *words, stdin=stdin and json.dumps(stdin))
         assert code and refusal in said, said

@@ -8,7 +8,7 @@
 // an entry here and in the CRD.
 namespace stoker::control {
 
-enum class DatasetAccess : std::uint8_t { kSdk, kFiles };
+enum class DatasetAccess : std::uint8_t { kSdk, kS3, kFiles };
 enum class Sampling : std::uint8_t { kEpochShuffle, kSequential, kWeighted, kUnknown };
 enum class Contract : std::uint8_t { kExact, kWindowed, kImportance, kReplicate };
 enum class CacheMode : std::uint8_t { kAuto, kFixed, kOff };
@@ -45,7 +45,7 @@ template <class E>
 inline constexpr std::array<std::string_view, 0> kChoiceTexts{};
 
 template <>
-inline constexpr std::array<std::string_view, 2> kChoiceTexts<DatasetAccess>{"SDK", "Files"};
+inline constexpr std::array<std::string_view, 3> kChoiceTexts<DatasetAccess>{"SDK", "S3", "Files"};
 template <>
 inline constexpr std::array<std::string_view, 4> kChoiceTexts<Sampling>{
     "EpochShuffle", "Sequential", "Weighted", "Unknown"};

@@ -91,8 +91,10 @@ Json restricted_context() {
 }
 
 Json write_probe(const StartupProbe& probe) {
+    const bool get = probe.command.empty();
     return json_object(
-        {{"httpGet", json_object({{"path", probe.path}, {"port", probe.port}})},
+        {{"httpGet", get ? json_object({{"path", probe.path}, {"port", probe.port}}) : Json()},
+         {"exec", json_object({{"command", probe.command}})},
          {"periodSeconds", probe.period_seconds},
          {"failureThreshold", probe.failures_max}});
 }
@@ -167,8 +169,8 @@ Json write_pod_spec(const PodManifest& pod, bool restarts) {
     return merged(ours, FieldWriter::write_fields<PodScheduling>(pod));
 }
 
-// A lost or drained pod ends the attempt, and so does a failed trainer; the sidecar's exit code
-// never does.
+// A lost or drained pod ends the attempt, and so does a failed trainer; the exit codes of the sidecar
+// and of the S3 endpoint never do.
 Json write_pod_failure_policy() {
     const Json condition = json_object({{"type", "DisruptionTarget"}, {"status", "True"}});
     const Json codes = json_object(

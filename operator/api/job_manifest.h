@@ -92,10 +92,12 @@ struct MountManifest {
     bool operator==(const MountManifest&) const = default;
 };
 
-// GET on a port of the container; the first 200 marks the container as started.
+// Marks the container as started: the first 200 to a GET on its port or, with a `command`, the
+// command's first success inside the container.
 struct StartupProbe {
     std::string path;
     std::int32_t port = 0;
+    std::vector<std::string> command{};
     std::int32_t period_seconds = 1;
     std::int32_t failures_max = 600;
 

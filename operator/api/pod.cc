@@ -79,8 +79,11 @@ void read_pod(const JsonReader& root, Pod& pod) {
         }
     });
     status.each("initContainerStatuses", [&](const JsonReader& container) {
-        if (container.text("name") == kSidecarContainer) {
+        const std::string name = container.text("name");
+        if (name == kSidecarContainer) {
             pod.sidecar = read_container(container);
+        } else if (name == kS3Container) {
+            pod.s3 = read_container(container);
         }
     });
 }

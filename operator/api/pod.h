@@ -13,6 +13,7 @@ namespace stoker::control {
 
 inline constexpr std::string_view kTrainerContainer = "trainer";
 inline constexpr std::string_view kSidecarContainer = "stoker-sidecar";
+inline constexpr std::string_view kS3Container = "stoker-s3";
 inline constexpr std::string_view kNodeDriver = "csi.stoker.dev";  // the node program's
 
 enum class PodPhase : std::uint8_t { kPending, kRunning, kSucceeded, kFailed, kUnknown };
@@ -40,6 +41,7 @@ struct Pod {
     std::string disruption;             // the reason of DisruptionTarget, when it is True
     ContainerState trainer;
     ContainerState sidecar;
+    ContainerState s3;  // the S3 endpoint
     // "<namespace>/<uid>" of its kNodeDriver volumes, sorted. Untrusted: the user may write any
     // text.
     std::vector<std::string> node_directories;

@@ -78,6 +78,7 @@ Json to_json(const SidecarConfig& config) {
           json_object(
               {{"endpoint", config.control_endpoint}, {"tokenFile", config.control_token_file}})},
          {"peers", json_object({{"listen", config.peers_listen}})},
+         {"s3Listen", config.s3_listen},
          {"job",
           json_object(
               {{"trainingJob", config.training_job}, {"trainingJobUid", config.training_job_uid}})},

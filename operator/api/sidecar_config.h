@@ -54,6 +54,7 @@ struct SidecarConfig {
     std::string control_endpoint;  // empty: no operator
     std::string control_token_file;
     std::string peers_listen;  // empty: no node fetches from this one
+    std::string s3_listen;     // of the pod's S3 endpoint, stoker-s3; empty: none
     std::string training_job;
     std::string training_job_uid;
     std::int64_t end_when_idle_seconds = 0;  // 0: never
@@ -61,8 +62,8 @@ struct SidecarConfig {
     bool operator==(const SidecarConfig&) const = default;
 };
 
-// STOKER_SIDECAR_CONFIG: one JSON object, which is YAML, too. The sidecar has no grant until the
-// operator sends one.
+// STOKER_SIDECAR_CONFIG of the sidecar and of the S3 endpoint: one JSON object, which is YAML, too.
+// The sidecar has no grant until the operator sends one.
 Json to_json(const SidecarConfig& config);
 
 // STOKER_DATASETS: one JSON object, from each dataset's name to its location and to the job's

@@ -21,7 +21,9 @@ inline constexpr auto kFields<SidecarSettings> = table(
     field("windowBytes", &SidecarSettings::window_bytes),
     field("metricsReaders", &SidecarSettings::metrics_readers),
     field("proxy", &SidecarSettings::proxy),
-    field("resources", &SidecarSettings::resources));
+    field("resources", &SidecarSettings::resources),
+    field("s3Port", &SidecarSettings::s3_port),
+    field("s3Resources", &SidecarSettings::s3_resources));
 
 template <>
 inline constexpr auto kFields<ControlSettings> = std::tuple{
@@ -72,6 +74,7 @@ using std::chrono::seconds;
 constexpr std::uint32_t kGrantSecondsMin = 10;
 constexpr std::uint32_t kGrantSecondsMax = 3600;
 constexpr std::uint32_t kWorkersMax = 64;
+constexpr std::uint32_t kPortMax = 65535;
 
 void check_host_and_port(ConfigReader& in, std::string_view key, const std::string& value) {
     if (!value.empty() && !config::parse_host_port(value)) {
@@ -110,6 +113,9 @@ void check(ConfigReader& in, const SidecarSettings& sidecar) {
     if (sidecar.image_pull_policy != "Always" && sidecar.image_pull_policy != "IfNotPresent" &&
         sidecar.image_pull_policy != "Never") {
         in.mistake("imagePullPolicy", "must be Always, IfNotPresent or Never");
+    }
+    if (sidecar.s3_port < 1 || sidecar.s3_port > kPortMax) {
+        in.mistake("s3Port", fmt::format("must be 1 to {}", kPortMax));
     }
     if (sidecar.window_bytes < mib(1) || sidecar.window_bytes.is_unlimited()) {
         in.mistake("windowBytes", "must be a number of bytes from 1Mi on");

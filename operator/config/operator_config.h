@@ -24,6 +24,8 @@ struct SidecarSettings {
     std::vector<std::string> metrics_readers;
     TextMap proxy;  // by kProxyVariables
     Resources resources;
+    std::uint32_t s3_port = 9711;  // of stoker-s3, on the loopback of pods with access S3
+    Resources s3_resources{{{"memory", "256Mi"}}, {{"cpu", "50m"}, {"memory", "64Mi"}}};
 
     bool operator==(const SidecarSettings&) const = default;
 };

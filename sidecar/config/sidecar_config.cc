@@ -139,6 +139,20 @@ void read_http(ConfigReader& in, SidecarConfig& out) {
     }
 }
 
+// The endpoint trusts every process that has the pod's loopback key, so it listens on loopback only.
+void read_s3_listen(ConfigReader& in, std::string& out) {
+    in.read("s3Listen", out);
+    if (out.empty()) {
+        return;
+    }
+    const auto listen = config::parse_host_port(out);
+    if (!listen) {
+        in.mistake("s3Listen", listen.error().message);
+    } else if (!config::is_loopback_peer(out)) {
+        in.mistake("s3Listen", fmt::format("\"{}\" is not a loopback address", listen->host));
+    }
+}
+
 void read_control(ConfigReader& in, ControlConfig& out) {
     in.read("endpoint", out.endpoint);
     in.read("caFile", out.ca_file);
@@ -226,6 +240,7 @@ Result<SidecarConfig> parse_sidecar_config(std::string_view text, const EnvLooku
     in.read("maxConnections", out.connections_max);
     in.read("ioThreads", out.io_threads);
     in.section("http", [&out](ConfigReader& http) { read_http(http, out); });
+    read_s3_listen(in, out.s3_listen);
     in.read("endWhenIdle", out.end_when_idle);
     in.section("control", [&out](ConfigReader& control) { read_control(control, out.control); });
     in.section("peers", [&](ConfigReader& peers) {

@@ -102,6 +102,7 @@ struct SidecarConfig {
     std::uint32_t io_threads = 2;
     Duration end_when_idle{};  // core/idle_watch.h; zero: never
     std::string http_listen;   // host:port of /metrics, /healthz, /readyz, /status; empty: none
+    std::string s3_listen;     // loopback host:port of stoker-s3, sidecar/s3; empty: none
     config::AddressRanges http_readers;  // may read /metrics and /status, besides loopback
     ControlConfig control;
     PeersConfig peers;

@@ -16,9 +16,10 @@ PODS = "/api/v1/namespaces/default/pods"
 POLICY_KINDS = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
 
 VIEW = {"name": "stoker-data-0", "csi": {"driver": "csi.stoker.dev", "readOnly": True}}
+OURS = ["stoker-sidecar", "stoker-s3"]
 POD_SPEC = {
     "restartPolicy": "Never",
-    "initContainers": [{"name": "stoker-sidecar", "image": "sidecar:1", "restartPolicy": "Always"}],
+    "initContainers": [{"name": name, "image": "sidecar:1", "restartPolicy": "Always"} for name in OURS],
     "containers": [{"name": "trainer", "image": "train:1"}],
     "volumes": [VIEW],
 }
@@ -101,10 +102,11 @@ def patch(server, path, body):
     return status, answer.get("message", "") if isinstance(answer, dict) else answer
 
 
-def test_sidecar_image_cannot_change(server, pod):
-    other = {"spec": {"initContainers": [{"name": "stoker-sidecar", "image": "evil:1"}]}}
+@pytest.mark.parametrize("container", OURS)
+def test_images_of_our_containers_cannot_change(server, pod, container):
+    other = {"spec": {"initContainers": [{"name": container, "image": "evil:1"}]}}
     status, message = patch(server, pod, other)
-    assert status == 422 and "image of stoker-sidecar cannot change" in message
+    assert status == 422 and "images of stoker-sidecar and stoker-s3 cannot change" in message
     trainer = {"spec": {"containers": [{"name": "trainer", "image": "train:2"}]}}
     assert patch(server, pod, trainer)[0] == 200
 
@@ -112,7 +114,7 @@ def test_sidecar_image_cannot_change(server, pod):
 def test_sidecar_image_of_a_filler_cannot_change(server):
     filler = copy.deepcopy(POD)
     filler["metadata"]["name"] = "filler"
-    filler["spec"]["containers"] = filler["spec"].pop("initContainers")
+    filler["spec"]["containers"] = filler["spec"].pop("initContainers")[:1]
     del filler["spec"]["containers"][0]["restartPolicy"]
     made = server.kubectl("create", f"--as={OPERATOR}", "--as-group=system:masters", "-f", "-",
                           stdin=json.dumps(filler))
@@ -132,6 +134,7 @@ def test_sidecar_image_of_a_filler_cannot_change(server):
     ({}, False),
     ({"targetContainerName": "trainer"}, False),
     ({"targetContainerName": "stoker-sidecar"}, True),
+    ({"targetContainerName": "stoker-s3"}, True),
     ({"volumeMounts": [{"name": "stoker-data-0", "mountPath": "/x"}]}, True),
 ])
 def test_ephemeral_containers_cannot_reach_the_sidecar(server, pod, part, refused):
@@ -141,9 +144,10 @@ def test_ephemeral_containers_cannot_reach_the_sidecar(server, pod, part, refuse
     assert ("an ephemeral container may neither" in message) == refused
 
 
+@pytest.mark.parametrize("container", OURS)
 @pytest.mark.parametrize("way", ["exec", "attach"])
-def test_exec_and_attach_to_the_sidecar_are_rejected(server, pod, way):
-    status, answer = server.request("POST", f"{pod}/{way}?command=id&container=stoker-sidecar&stdout=true")
-    assert status == 422 and "stoker-sidecar" in answer["message"]
+def test_exec_and_attach_to_our_containers_are_rejected(server, pod, way, container):
+    status, answer = server.request("POST", f"{pod}/{way}?command=id&container={container}&stdout=true")
+    assert status == 422 and "nobody may run commands in stoker-sidecar or stoker-s3" in answer["message"]
     status, answer = server.request("POST", f"{pod}/{way}?command=id&container=trainer&stdout=true")
     assert status != 422, answer

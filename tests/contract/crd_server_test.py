@@ -282,7 +282,7 @@ def test_kubectl_explain_shows_descriptions(server, path, words):
     assert words in " ".join(answer.stdout.split())
 
 
-@pytest.mark.parametrize("name", ["job-minimal", "job-without-cache", "job-full", "filler"])
+@pytest.mark.parametrize("name", ["job-minimal", "job-without-cache", "job-s3", "job-full", "filler"])
 def test_operators_jobs_are_accepted(server, name):
     document = json.loads((ROOT / "tests/contract/golden" / f"{name}.json").read_text())
     document["metadata"]["namespace"] = "default"

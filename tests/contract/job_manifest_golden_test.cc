@@ -66,6 +66,7 @@ JobSettings settings() {
     result.sidecar_image = "registry.example.com/stoker-sidecar:0.1.0";
     result.sidecar_image_pull_policy = "IfNotPresent";
     result.sidecar_resources = {{{"memory", "1Gi"}}, {{"cpu", "100m"}, {"memory", "256Mi"}}};
+    result.s3_resources = {{{"memory", "256Mi"}}, {{"cpu", "50m"}, {"memory", "64Mi"}}};
     result.control_address = "stoker-control.stoker-system.svc:9443";
     result.control_ca_pem = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n";
     return result;
@@ -85,6 +86,19 @@ TEST(JobManifestGolden, JobWithoutACache) {
     view.pool = resolve_pool(job, {make_pool()}, {});
     view.settings = settings();
     expect_golden("job-without-cache", to_json(manifest_of(view)).text());
+}
+
+TEST(JobManifestGolden, JobWithAccessS3) {
+    TrainingJob job = make_training_job();
+    job.spec.datasets[0].access = DatasetAccess::kS3;
+    TrainingJobView view = make_view(job);
+    Dataset dataset = make_dataset();
+    dataset.spec.sources[0] = {
+        "s3://imagenet/train", "http://s3:9000", "eu-west-1", {}, "keys", {}};
+    view.datasets = resolve_datasets(view.job, {dataset});
+    ASSERT_TRUE(view.datasets.blocker.empty()) << view.datasets.blocker.message;
+    view.settings = settings();
+    expect_golden("job-s3", to_json(manifest_of(view)).text());
 }
 
 // A template that sets every field.

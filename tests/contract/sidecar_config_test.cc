@@ -19,6 +19,7 @@ control::SidecarConfig written() {
     config.window_bytes = mib(256);
     config.reserved_free_percent = 5;
     config.http_listen = "[::]:9455";
+    config.s3_listen = "127.0.0.1:9711";
     config.control_endpoint = "stoker-control.stoker-system.svc:9443";
     config.control_token_file = "/stoker/token/token";
     config.training_job = "resnet";
@@ -58,6 +59,7 @@ TEST(SidecarConfigContract, SidecarReadsTheOperatorsSettings) {
     ASSERT_TRUE(config) << config.error().message;
     EXPECT_EQ(config->socket_path, "/stoker/run/stoker.sock");
     EXPECT_EQ(config->http_listen, "[::]:9455");
+    EXPECT_EQ(config->s3_listen, "127.0.0.1:9711");
     EXPECT_EQ(config->control.endpoint, "stoker-control.stoker-system.svc:9443");
     EXPECT_EQ(config->control.token_file, "/stoker/token/token");
     EXPECT_EQ(config->job.training_job, "resnet");

@@ -29,6 +29,7 @@ const CachePool* find_pool(const std::vector<CachePool>& pools, const std::strin
 
 // Takes the job's settings for its own use of the dataset.
 void take_stream(const JobDataset& wanted, ResolvedDataset& result) {
+    result.access = wanted.access;
     result.sampling = wanted.sampling;
     result.contract = wanted.contract;
     const auto parameters = wanted.parameters.find(wanted.contract);
@@ -130,6 +131,57 @@ Blocker check_secrets(const std::vector<ResolvedDataset>& datasets, const std::s
             "The datasets name different Secrets ({}); today all datasets of a job must use the "
             "same one.",
             fmt::join(secrets, ", "))};
+}
+
+// Why an S3 client cannot read the dataset; empty: it can.
+std::string_view refuse_s3(const ResolvedDataset& dataset) {
+    if (dataset.source.volume) {
+        return "its source is a directory";
+    }
+    return dataset.format == DatasetFormat::kObjects ? "" : "its format is not Objects";
+}
+
+// "s3://bucket" of "s3://bucket/prefix".
+std::string_view bucket_of(const ResolvedDataset& dataset) {
+    const std::string_view uri = dataset.source.storage_uri;
+    return uri.substr(0, uri.find('/', std::string_view{"s3://"}.size()));
+}
+
+// Another dataset in a bucket of the same name at another endpoint, or nullptr.
+const ResolvedDataset* find_namesake(
+    const ResolvedDataset& dataset, const std::vector<ResolvedDataset>& datasets) {
+    const auto found = std::ranges::find_if(datasets, [&](const ResolvedDataset& other) {
+        return !other.source.volume && bucket_of(other) == bucket_of(dataset) &&
+               other.source.endpoint != dataset.source.endpoint;
+    });
+    return found == datasets.end() ? nullptr : &*found;
+}
+
+Blocker refuse_access(std::string message) {
+    return {"AccessUnsupported", std::move(message)};
+}
+
+// The pod's S3 endpoint serves all its datasets, and tells them apart by bucket and key.
+Blocker check_access(const std::vector<ResolvedDataset>& datasets) {
+    for (const ResolvedDataset& dataset : datasets) {
+        if (dataset.access != DatasetAccess::kS3) {
+            continue;
+        }
+        if (const std::string_view reason = refuse_s3(dataset); !reason.empty()) {
+            return refuse_access(fmt::format(
+                "Dataset {} cannot be read with access S3, because {}; use access SDK.",
+                dataset.name,
+                reason));
+        }
+        if (const ResolvedDataset* other = find_namesake(dataset, datasets)) {
+            return refuse_access(fmt::format(
+                "Datasets {} and {} are in buckets of one name at different endpoints, which "
+                "access S3 cannot tell apart; use access SDK.",
+                dataset.name,
+                other->name));
+        }
+    }
+    return {};
 }
 
 // Names of the pools in the namespace's quotas.
@@ -270,6 +322,9 @@ ResolvedDatasets resolve_datasets(
     result.goes_on = !stops && !result.blocker.empty();
     if (result.blocker.empty()) {
         result.blocker = check_secrets(result.datasets, job.meta.ns);
+    }
+    if (result.blocker.empty()) {
+        result.blocker = check_access(result.datasets);
     }
     return result;
 }

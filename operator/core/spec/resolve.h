@@ -23,6 +23,7 @@ struct ResolvedDataset {
     std::string object_name;  // the Dataset's; empty for an inline dataset
     DatasetSource source;
     DatasetFormat format = DatasetFormat::kObjects;
+    DatasetAccess access = DatasetAccess::kSdk;
     Sampling sampling = Sampling::kEpochShuffle;
     Contract contract = Contract::kExact;
     ContractParameters parameters;  // of `contract`
@@ -61,7 +62,8 @@ struct ResolvedDatasets {
 // `datasets`: at least those that the job names and that exist. `labels`: of the job's namespace;
 // unknown labels: no dataset is shared with it. Blockers: DatasetNotFound, NotShared (a Dataset of
 // another namespace that is not shared with the job's, or does not exist), DatasetInvalid,
-// SecretsDiffer (pods can carry one set of S3 credentials; Datasets of other namespaces need none).
+// SecretsDiffer (pods can carry one set of S3 credentials; Datasets of other namespaces need none),
+// AccessUnsupported (access S3 to a directory or to chunks, or one bucket at two endpoints).
 ResolvedDatasets resolve_datasets(
     const TrainingJob& job,
     const std::vector<Dataset>& datasets,

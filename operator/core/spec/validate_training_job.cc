@@ -280,9 +280,15 @@ void check_job_dataset(const JobDataset& dataset, Complaints& complaints) {
     complaints.unless(is_dns_label(dataset.name), path + ".name", "name must be a DNS label");
     check_dataset_origin(dataset, path, complaints);
     complaints.unless(
-        dataset.access == DatasetAccess::kSdk,
+        dataset.access != DatasetAccess::kFiles,
         path + ".access",
-        "access Files does not work yet; today samples are read with the library (access SDK)");
+        "access Files does not work yet; today samples are read with the library (access SDK) or "
+        "an S3 client (access S3)");
+    complaints.unless(
+        dataset.access != DatasetAccess::kS3 || dataset.contract == Contract::kExact,
+        path + ".contract",
+        "with access S3 the program chooses which samples it reads, so the contract is Exact; "
+        "other contracts need the library (access SDK)");
     complaints.unless(
         !dataset.mount_path,
         path + ".mountPath",

@@ -30,6 +30,8 @@ struct JobSettings {
     Bytes window_bytes = mib(256);
     std::int32_t sidecar_http_port = 9455;
     std::int32_t sidecar_peer_port = 7331;     // other nodes fetch samples there; 0: none do
+    std::int32_t s3_port = 9711;               // of the S3 endpoint, on the pod's loopback
+    Resources s3_resources;                    // of the S3 endpoint
     std::vector<std::string> metrics_readers;  // CIDR ranges that may read the metrics
     std::string control_address;               // host:port of the operator's gRPC service
     std::string control_ca_pem;                // CA of its certificate; public

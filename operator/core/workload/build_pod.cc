@@ -8,6 +8,7 @@
 
 #include "operator/api/pod.h"
 #include "operator/api/sidecar_config.h"
+#include "operator/core/workload/pod_volumes.h"
 
 namespace stoker::control {
 
@@ -15,43 +16,33 @@ namespace {
 
 // Trainers run as any user; only the pod can reach the socket's folder.
 constexpr std::string_view kSocketMode = "0666";
-constexpr std::string_view kNodeVolume = "stoker-node";    // the whole node directory
-constexpr std::string_view kDataVolume = "stoker-data";    // the directory's samples
-constexpr std::string_view kGuestVolume = "stoker-guest";  // folder of the leader's socket for
-                                                           // guests
-constexpr std::string_view kRunVolume = "stoker-run";
-constexpr std::string_view kTokenVolume = "stoker-token";
-constexpr std::string_view kOriginVolume = "stoker-origin";
-constexpr std::string_view kCredentialsVolume = "stoker-credentials";
-constexpr std::string_view kCaVolume = "stoker-ca";
-constexpr std::string_view kNoTokenVolume = "stoker-no-token";
-constexpr std::string_view kSharedMemoryVolume = "stoker-shm";
-constexpr std::string_view kSharedMemoryPath = "/dev/shm";
-constexpr std::string_view kApiTokenPath = "/var/run/secrets/kubernetes.io/serviceaccount";
 constexpr std::string_view kFileScheme = "file://";
+constexpr std::string_view kDefaultRegion = "us-east-1";  // as for the sidecar
+constexpr std::string_view kS3AccessKey = "stoker";
 
-bool has_cache(const JobInput& input) {
-    return !input.pool.name.empty();
+// The first dataset that the program reads with an S3 client, or nullptr.
+const ResolvedDataset* find_s3_dataset(const JobInput& input) {
+    const auto found =
+        std::ranges::find(input.datasets, DatasetAccess::kS3, &ResolvedDataset::access);
+    return found == input.datasets.end() ? nullptr : &*found;
 }
 
-std::string path_of(std::string_view directory, const std::string& name) {
-    return fmt::format("{}/{}", directory, name);
+bool has_s3_endpoint(const JobInput& input) {
+    return has_cache(input) && find_s3_dataset(input) != nullptr;
 }
 
-// Datasets are numbered in volume names, because their own names may be too long for that.
-std::string numbered_volume(
-    std::string_view prefix, const JobInput& input, const ResolvedDataset& dataset) {
-    return fmt::format("{}-{}", prefix, &dataset - input.datasets.data());
+// Only the pod's own containers reach its loopback addresses.
+std::string s3_listen(const JobInput& input) {
+    return fmt::format("127.0.0.1:{}", input.settings.s3_port);
 }
 
-// A foreign dataset's Secret is in another namespace; the pod uses the Secret of that name in its
-// own namespace, if there is one.
-bool is_foreign(const JobInput& input, const ResolvedDataset& dataset) {
-    return dataset.ns != input.job.meta.ns;
+std::string s3_url(const JobInput& input) {
+    return "http://" + s3_listen(input);
 }
 
-bool is_directory(const ResolvedDataset& dataset) {
-    return dataset.source.volume.has_value();
+// The loopback endpoint's secret key differs for each pod, and nothing stores it.
+Json s3_secret_key() {
+    return from_field("metadata.uid");
 }
 
 OriginConfig origin_of(const ResolvedDataset& dataset) {
@@ -140,6 +131,28 @@ void add_credentials(const JobInput& input, std::vector<EnvVar>& env) {
     env.push_back({"AWS_SESSION_TOKEN", "", from_secret(secret, "AWS_SESSION_TOKEN", true)});
 }
 
+// What S3 clients of the trainer use: the pod's endpoint with its own key, or without a cache the
+// origin. `source`: of the first dataset with access S3.
+void add_s3_client(const JobInput& input, const DatasetSource& source, std::vector<EnvVar>& env) {
+    const bool has_endpoint = has_s3_endpoint(input);
+    const std::string url = has_endpoint ? s3_url(input) : source.endpoint;
+    const std::string region = source.region.empty() ? std::string{kDefaultRegion} : source.region;
+    for (const std::string name : {"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"}) {
+        if (!url.empty()) {
+            env.push_back({name, url, {}});
+        }
+    }
+    for (const std::string name : {"AWS_REGION", "AWS_DEFAULT_REGION"}) {
+        env.push_back({name, region, {}});
+    }
+    if (has_endpoint) {
+        env.push_back({"AWS_ACCESS_KEY_ID", std::string{kS3AccessKey}, {}});
+        env.push_back({"AWS_SECRET_ACCESS_KEY", "", s3_secret_key()});
+    } else {
+        add_credentials(input, env);
+    }
+}
+
 // The kubelet expands $(NAME) and $$ in values; an object key may contain both.
 std::string literal(const std::string& text) {
     std::string result;
@@ -170,42 +183,6 @@ std::vector<EnvVar> identity_env() {
         {"ATTEMPT_UID", "", from_field("metadata.labels['batch.kubernetes.io/controller-uid']")}};
 }
 
-// Mounts origins that are directories, and the certificates of other origins.
-void add_origin_mounts(const JobInput& input, ContainerManifest& container) {
-    for (const ResolvedDataset& dataset : input.datasets) {
-        if (is_directory(dataset)) {
-            container.mounts.push_back(
-                {numbered_volume(kOriginVolume, input, dataset),
-                 path_of(kOriginDirectory, dataset.name)});
-        }
-        if (dataset.source.ca_bundle) {
-            container.mounts.push_back(
-                {numbered_volume(kCaVolume, input, dataset), path_of(kCaDirectory, dataset.name)});
-        }
-    }
-}
-
-// The sidecar sees the whole node directory of a dataset, the trainer only its samples, at the same
-// path. A guest's sidecar sees the samples and its own folder for the leader's socket.
-void add_node_mounts(const JobInput& input, bool is_sidecar, ContainerManifest& container) {
-    if (!has_cache(input)) {
-        return;
-    }
-    for (const ResolvedDataset& dataset : input.datasets) {
-        const std::string path = path_of(kNodeDirectory, dataset.name);
-        const bool foreign = is_foreign(input, dataset);
-        if (is_sidecar && !foreign) {
-            container.mounts.push_back({numbered_volume(kNodeVolume, input, dataset), path, false});
-            continue;
-        }
-        container.mounts.push_back({numbered_volume(kDataVolume, input, dataset), path + "/data"});
-        if (is_sidecar) {
-            container.mounts.push_back(
-                {numbered_volume(kGuestVolume, input, dataset), path + "/guests"});
-        }
-    }
-}
-
 // The trainer's proxy settings, or the operator's if the trainer has none.
 void add_proxy(const JobInput& input, std::vector<EnvVar>& env) {
     std::ranges::copy_if(input.job.spec.trainer.env, std::back_inserter(env), [](const EnvVar& it) {
@@ -218,31 +195,18 @@ void add_proxy(const JobInput& input, std::vector<EnvVar>& env) {
     }
 }
 
-std::vector<EnvVar> sidecar_env(const JobInput& input) {
+std::vector<EnvVar> config_env(const JobInput& input) {
     std::vector<EnvVar> result = identity_env();
     result.push_back({"STOKER_SIDECAR_CONFIG", literal(to_json(sidecar_config(input)).text()), {}});
+    return result;
+}
+
+std::vector<EnvVar> sidecar_env(const JobInput& input) {
+    std::vector<EnvVar> result = config_env(input);
     if (!input.settings.control_ca_pem.empty()) {
         result.push_back({"STOKER_CONTROL_CA", input.settings.control_ca_pem, {}});
     }
     add_proxy(input, result);
-    return result;
-}
-
-std::vector<MountManifest> sidecar_mounts(const JobInput& input) {
-    std::vector<MountManifest> result = {
-        {std::string{kRunVolume}, std::string{kRunDirectory}, false},
-        {std::string{kTokenVolume}, std::string{kTokenDirectory}}};
-    for (const ResolvedDataset& dataset : input.datasets) {
-        if (dataset.source.secret_ref) {
-            result.push_back(
-                {numbered_volume(kCredentialsVolume, input, dataset),
-                 path_of(kCredentialsDirectory, dataset.name)});
-        }
-    }
-    if (input.job.spec.pod_template.automount_service_account_token.value_or(false)) {
-        // The token is for the trainer; a mount over its path hides it from the sidecar.
-        result.push_back({std::string{kNoTokenVolume}, std::string{kApiTokenPath}});
-    }
     return result;
 }
 
@@ -255,8 +219,6 @@ ContainerManifest build_sidecar(const JobInput& input) {
     result.env = sidecar_env(input);
     result.resources = settings.sidecar_resources;
     result.mounts = sidecar_mounts(input);
-    add_node_mounts(input, true, result);
-    add_origin_mounts(input, result);
     result.restricted = true;
     result.always_running = true;
     result.http_port = settings.sidecar_http_port;
@@ -265,15 +227,61 @@ ContainerManifest build_sidecar(const JobInput& input) {
     return result;
 }
 
+// The S3 endpoint is a process of its own, so it passes requests on to the origin while the sidecar
+// is dead. The kubelet cannot reach a loopback address, so the probe connects from inside.
+ContainerManifest build_s3_endpoint(const JobInput& input) {
+    const JobSettings& settings = input.settings;
+    ContainerManifest result;
+    result.name = kS3Container;
+    result.image = settings.sidecar_image;
+    result.image_pull_policy = settings.sidecar_image_pull_policy;
+    result.command = {std::string{kS3Container}};
+    result.env = config_env(input);
+    result.env.push_back({"STOKER_S3_ACCESS_KEY", std::string{kS3AccessKey}, {}});
+    result.env.push_back({"STOKER_S3_SECRET_KEY", "", s3_secret_key()});
+    add_proxy(input, result.env);
+    result.resources = settings.s3_resources;
+    result.mounts = s3_mounts(input);
+    result.restricted = true;
+    result.always_running = true;
+    result.startup_probe = StartupProbe{};
+    result.startup_probe->command = {
+        "bash", "-c", fmt::format(": </dev/tcp/127.0.0.1/{}", settings.s3_port)};
+    return result;
+}
+
+// The trainer's library reads the origin itself while the sidecar is dead. If the trainer's only key
+// is that of the pod's S3 endpoint, it reads through this endpoint.
+std::vector<DatasetConfig> trainer_datasets(const JobInput& input) {
+    std::vector<DatasetConfig> result = dataset_configs(input);
+    const bool has_own_key =
+        std::ranges::count(input.job.spec.trainer.env, "AWS_ACCESS_KEY_ID", &EnvVar::name) > 0;
+    if (!has_s3_endpoint(input) || has_own_key) {
+        return result;
+    }
+    for (DatasetConfig& dataset : result) {
+        if (!dataset.origin.uri.starts_with(kFileScheme)) {
+            dataset.origin.endpoint = s3_url(input);
+            dataset.origin.path_style = true;
+            dataset.origin.ca_file.clear();
+        }
+    }
+    return result;
+}
+
 std::vector<EnvVar> trainer_env(const JobInput& input) {
     std::vector<EnvVar> result = rendezvous_env(input.job, input.attempt);
-    add_credentials(input, result);
+    if (const ResolvedDataset* dataset = find_s3_dataset(input)) {
+        add_s3_client(input, dataset->source, result);
+    } else {
+        add_credentials(input, result);
+    }
     drop_what_the_user_set(input.job, result);
     if (has_cache(input)) {
         result.push_back({"STOKER_SOCKET", std::string{kSocketPath}, {}});
     }
     result.push_back({"STOKER_JOB", input.job.meta.uid, {}});
-    result.push_back({"STOKER_DATASETS", literal(to_json(dataset_configs(input)).text()), {}});
+    result.push_back({"STOKER_DATASETS", literal(to_json(trainer_datasets(input)).text()), {}});
     result.push_back({"STOKER_ATTEMPT", std::to_string(input.attempt), {}});
     if (input.job.spec.trainer.epochs > 0) {
         result.push_back({"STOKER_EPOCHS", std::to_string(input.job.spec.trainer.epochs), {}});
@@ -281,11 +289,6 @@ std::vector<EnvVar> trainer_env(const JobInput& input) {
     const std::vector<EnvVar>& users = input.job.spec.trainer.env;
     result.insert(result.end(), users.begin(), users.end());
     return result;
-}
-
-bool user_mounts_shared_memory(const TrainingJob& job) {
-    const std::vector<std::string>& paths = job.spec.pod_template.trainer.volume_mount_paths;
-    return std::find(paths.begin(), paths.end(), kSharedMemoryPath) != paths.end();
 }
 
 ContainerManifest build_trainer(const JobInput& input) {
@@ -296,94 +299,7 @@ ContainerManifest build_trainer(const JobInput& input) {
         std::string{kTrainerContainer}};
     result.env = trainer_env(input);
     result.user_mounts = overlay.volume_mounts;
-    if (has_cache(input)) {
-        // Read-only access is enough to connect to a socket.
-        result.mounts.push_back({std::string{kRunVolume}, std::string{kRunDirectory}});
-    }
-    add_node_mounts(input, false, result);
-    add_origin_mounts(input, result);
-    if (!user_mounts_shared_memory(input.job)) {
-        result.mounts.push_back(
-            {std::string{kSharedMemoryVolume}, std::string{kSharedMemoryPath}, false});
-    }
-    return result;
-}
-
-VolumeManifest build_origin_volume(const JobInput& input, const ResolvedDataset& dataset) {
-    const SourceVolume volume = dataset.source.volume.value_or(SourceVolume{});
-    VolumeManifest result;
-    result.name = numbered_volume(kOriginVolume, input, dataset);
-    if (volume.claim_name) {
-        result.source = ClaimVolume{*volume.claim_name, true};
-    } else {
-        result.source = HostPathVolume{volume.host_path.value_or("")};
-    }
-    return result;
-}
-
-// A view of a node directory (node/core/view_request.h reads the attributes).
-CsiVolume view_of(
-    const JobInput& input, const ResolvedDataset& dataset, std::string_view view, bool read_only) {
-    CsiVolume result{std::string{kNodeDriver}, read_only, {}};
-    result.attributes = {
-        {"pool", input.pool.name},
-        {"namespace", dataset.ns},
-        {"uid", dataset.uid},
-        {"view", std::string{view}}};
-    if (!dataset.object_name.empty()) {
-        result.attributes["dataset"] = dataset.object_name;
-    }
-    return result;
-}
-
-void add_views(const JobInput& input, std::vector<VolumeManifest>& volumes) {
-    for (const ResolvedDataset& dataset : input.datasets) {
-        const bool foreign = is_foreign(input, dataset);
-        volumes.push_back(
-            foreign ? VolumeManifest{
-                          numbered_volume(kGuestVolume, input, dataset),
-                          view_of(input, dataset, "guest", true)}
-                    : VolumeManifest{
-                          numbered_volume(kNodeVolume, input, dataset),
-                          view_of(input, dataset, "owner", false)});
-        volumes.push_back(
-            {numbered_volume(kDataVolume, input, dataset),
-             view_of(input, dataset, foreign ? "shared" : "data", true)});
-    }
-}
-
-std::vector<VolumeManifest> build_volumes(const JobInput& input) {
-    std::vector<VolumeManifest> result;
-    if (has_cache(input)) {
-        add_views(input, result);
-        result.push_back({std::string{kRunVolume}, EmptyDirVolume{}});
-        result.push_back({std::string{kTokenVolume}, TokenVolume{std::string{kTokenAudience}}});
-        for (const ResolvedDataset& dataset : input.datasets) {
-            if (dataset.source.secret_ref) {
-                result.push_back(
-                    {numbered_volume(kCredentialsVolume, input, dataset),
-                     SecretVolume{*dataset.source.secret_ref, is_foreign(input, dataset)}});
-            }
-        }
-        if (input.job.spec.pod_template.automount_service_account_token.value_or(false)) {
-            result.push_back({std::string{kNoTokenVolume}, EmptyDirVolume{}});
-        }
-    }
-    for (const ResolvedDataset& dataset : input.datasets) {
-        if (is_directory(dataset)) {
-            result.push_back(build_origin_volume(input, dataset));
-        }
-        if (dataset.source.ca_bundle) {
-            result.push_back(
-                {numbered_volume(kCaVolume, input, dataset),
-                 BundleVolume{*dataset.source.ca_bundle, is_foreign(input, dataset)}});
-        }
-    }
-    if (!user_mounts_shared_memory(input.job)) {
-        result.push_back(
-            {std::string{kSharedMemoryVolume},
-             EmptyDirVolume{true, input.settings.shared_memory_size}});
-    }
+    result.mounts = trainer_mounts(input);
     return result;
 }
 
@@ -401,6 +317,9 @@ SidecarConfig sidecar_config(const JobInput& input) {
     result.control_endpoint = input.settings.control_address;
     if (const auto port = peer_port(input)) {
         result.peers_listen = fmt::format("[::]:{}", *port);
+    }
+    if (has_s3_endpoint(input)) {
+        result.s3_listen = s3_listen(input);
     }
     result.control_token_file = fmt::format("{}/token", kTokenDirectory);
     result.training_job = input.job.meta.name;
@@ -432,6 +351,9 @@ PodManifest build_pod(const JobInput& input) {
     result.annotations = overlay.annotations;
     if (has_cache(input)) {
         result.init_containers = {build_sidecar(input)};
+    }
+    if (has_s3_endpoint(input)) {
+        result.init_containers.push_back(build_s3_endpoint(input));
     }
     result.user_init_containers = overlay.init_containers;
     result.trainer = build_trainer(input);

@@ -15,8 +15,8 @@ inline constexpr std::string_view kCredentialsDirectory = "/stoker/credentials";
 inline constexpr std::string_view kSocketPath = "/stoker/run/stoker.sock";
 inline constexpr std::string_view kTokenAudience = "stoker.dev";
 
-// The pod of one rank: sidecar first, then the user's init containers, then the trainer. Part of
-// build_job().
+// The pod of one rank: sidecar first, then the S3 endpoint if a dataset has access S3, then the
+// user's init containers, then the trainer. Part of build_job().
 //
 // The node directory of a dataset, <pool>/<namespace of the dataset>/<uid>, is mounted as two
 // inline volumes of the node program (docs/adr/0008): the whole directory for the sidecar, its
@@ -29,7 +29,7 @@ PodManifest build_pod(const JobInput& input);
 // the namespace of its job. Part of build_filler().
 PodManifest build_filler_pod(const JobInput& input);
 
-// The sidecar's configuration.
+// The configuration of the sidecar and of the S3 endpoint.
 SidecarConfig sidecar_config(const JobInput& input);
 
 }  // namespace stoker::control

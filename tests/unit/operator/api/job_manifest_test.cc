@@ -71,6 +71,19 @@ TEST(JobManifest, SidecarHasTheFullRestrictedContext) {
     EXPECT_EQ(container.at("startupProbe").at("httpGet").at("port").as_integer(), 9455);
 }
 
+TEST(JobManifest, ProbeIsACommandOrAGet) {
+    JobManifest job = manifest();
+    ContainerManifest endpoint;
+    endpoint.startup_probe = StartupProbe{};
+    endpoint.startup_probe->command = {"bash", "-c", "true"};
+    job.pod.init_containers = {endpoint};
+    const value probe = pod_spec(job).at("initContainers").at(0).at("startupProbe");
+    EXPECT_EQ(probe.at("exec").at("command").size(), 3U);
+    EXPECT_FALSE(probe.has_field("httpGet"));
+    job.pod.init_containers[0].startup_probe = StartupProbe{"/readyz", 9455};
+    EXPECT_FALSE(pod_spec(job).at("initContainers").at(0).at("startupProbe").has_field("exec"));
+}
+
 TEST(JobManifest, AddsPreferredNodesToTheUsersAffinity) {
     JobManifest job = manifest();
     job.pod.preferred_nodes = {{"n1", 100}, {"n2", 7}};

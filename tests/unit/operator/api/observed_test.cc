@@ -26,7 +26,7 @@ TEST(ParseNode, NodeWithoutConditionsIsNotReady) {
     EXPECT_FALSE(parse_document<Node>(R"({"metadata": {"name": "new"}})")->ready);
 }
 
-TEST(ParsePod, FindsTrainerAndSidecarByName) {
+TEST(ParsePod, FindsOurContainersByName) {
     const Result<Pod> pod = parse_document<Pod>(R"({
         "metadata": {"name": "a-0-x", "labels": {"batch.kubernetes.io/job-name": "a",
                      "batch.kubernetes.io/job-completion-index": "3"}},
@@ -38,7 +38,9 @@ TEST(ParsePod, FindsTrainerAndSidecarByName) {
                                 {"name": "trainer", "restartCount": 0, "state": {"terminated":
                                  {"exitCode": 137, "reason": "OOMKilled", "message": "m"}}}],
           "initContainerStatuses": [{"name": "stoker-sidecar", "started": true, "ready": true,
-                                     "restartCount": 2, "state": {"running": {}}}]}})");
+                                     "restartCount": 2, "state": {"running": {}}},
+                                    {"name": "stoker-s3", "started": false, "state": {"waiting":
+                                     {"reason": "CrashLoopBackOff"}}}]}})");
     ASSERT_TRUE(pod) << pod.error().message;
     EXPECT_EQ(pod->phase, PodPhase::kFailed);
     EXPECT_EQ(pod->node_name, "n1");
@@ -47,6 +49,7 @@ TEST(ParsePod, FindsTrainerAndSidecarByName) {
     EXPECT_EQ(pod->trainer.reason, "OOMKilled");
     EXPECT_TRUE(pod->sidecar.started);
     EXPECT_EQ(pod->sidecar.restart_count, 2);
+    EXPECT_EQ(pod->s3.waiting_reason, "CrashLoopBackOff");
     EXPECT_FALSE(pod->sidecar.exit_code);
     EXPECT_EQ(rank_of(*pod), 3);
     EXPECT_EQ(job_name_of(*pod), "a");

@@ -23,6 +23,10 @@ sidecar:
     requests:
       cpu: 100m
       memory: 256Mi
+  s3Port: 9800
+  s3Resources:
+    limits:
+      memory: 512Mi
 control:
   listen: "[::]:9443"
   address: "stoker-control.stoker-system.svc:9443"
@@ -51,6 +55,8 @@ TEST(OperatorConfig, ParsesTheChartsOutput) {
         config->sidecar.proxy,
         (TextMap{{"HTTPS_PROXY", "http://proxy:3128"}, {"NO_PROXY", ".svc,10.0.0.0/8"}}));
     EXPECT_EQ(config->sidecar.resources.requests, (TextMap{{"cpu", "100m"}, {"memory", "256Mi"}}));
+    EXPECT_EQ(config->sidecar.s3_port, 9800U);
+    EXPECT_EQ(config->sidecar.s3_resources.limits, (TextMap{{"memory", "512Mi"}}));
     EXPECT_EQ(config->control.address, "stoker-control.stoker-system.svc:9443");
     EXPECT_EQ(config->control.grant_seconds, 90U);
     EXPECT_EQ(config->node.service_account, "cache-node");
@@ -75,6 +81,7 @@ sidecar:
   metricsReaders: [lan]
   proxy: {https_proxy: "http://proxy:3128"}
   resources: {limits: {memory: lots}}
+  s3Port: 65536
 control:
   listen: 9443
   address: "::1:9443"
@@ -94,6 +101,7 @@ watchNamespaces: [a, a]
         "sidecar.metricsReaders: \"lan\" is no range of addresses, such as 10.0.0.0/8\n"
         "sidecar.proxy.https_proxy: must be one of HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY\n"
         "sidecar.imagePullPolicy: must be Always, IfNotPresent or Never\n"
+        "sidecar.s3Port: must be 1 to 65535\n"
         "sidecar.windowBytes: must be a number of bytes from 1Mi on\n"
         "control.listen: \"9443\" must be host:port, such as [::]:8080\n"
         "control.address: \"::1:9443\" must be host:port, such as [::]:8080\n"

@@ -83,13 +83,27 @@ TEST(SidecarConfig, ReportsEveryMistakeAtOnce) {
         "datasets[1].name: \"a\" is a duplicate name\n"
         "datasets[1].window: must be at least 1Mi\n"
         "sokcet: unknown key; known here: control, datasets, endWhenIdle, http, ioThreads, job, "
-        "maxConnections, peers, socket, socketMode");
+        "maxConnections, peers, s3Listen, socket, socketMode");
 }
 
 TEST(SidecarConfig, EndsWhenIdleOnlyIfConfigured) {
     EXPECT_EQ(parse_sidecar_config(kLaptop, no_env()).value().end_when_idle, Duration{});
     const auto config = parse_sidecar_config("endWhenIdle: 10m\n" + std::string{kLaptop}, no_env());
     EXPECT_EQ(config.value().end_when_idle, std::chrono::minutes{10});
+}
+
+TEST(SidecarConfig, S3ListensOnLoopbackOnly) {
+    const auto config_with = [](const std::string& address) {
+        return parse_sidecar_config(
+            "s3Listen: '" + address + "'\n" + std::string{kLaptop}, no_env());
+    };
+    EXPECT_EQ(parse_sidecar_config(kLaptop, no_env()).value().s3_listen, "");
+    EXPECT_EQ(config_with("127.0.0.1:9711").value().s3_listen, "127.0.0.1:9711");
+    EXPECT_EQ(config_with("[::1]:9711").value().s3_listen, "[::1]:9711");
+    for (const char* wrong :
+         {"0.0.0.0:9711", "[::]:9711", "10.0.0.1:9711", "127.0.0.1", "localhost:1"}) {
+        EXPECT_FALSE(config_with(wrong)) << wrong;
+    }
 }
 
 TEST(SidecarConfig, EvictsNothingUnlessConfigured) {

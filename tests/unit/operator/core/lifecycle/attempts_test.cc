@@ -159,6 +159,15 @@ TEST(WhatPodsWaitFor, QuotesSchedulerAndKubelet) {
         "Pod resnet-a1-0-xyzab waits for a node: 0/2 nodes are available");
 }
 
+TEST(WhatPodsWaitFor, NamesAFailingS3Endpoint) {
+    TrainingJobView view = make_running_view();
+    view.pods[0].trainer.waiting_reason = "PodInitializing";
+    view.pods[0].s3.waiting_reason = "CrashLoopBackOff";
+    EXPECT_EQ(
+        what_pods_wait_for(view.pods, "resnet-a1"),
+        "Pod resnet-a1-0-xyzab waits: CrashLoopBackOff.");
+}
+
 TEST(WhatPodsWaitFor, IsEmptyDuringANormalStart) {
     TrainingJobView view = make_running_view();
     view.pods[0].trainer.waiting_reason = "PodInitializing";

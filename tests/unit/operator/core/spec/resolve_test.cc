@@ -90,6 +90,53 @@ TEST(ResolveDatasets, RequiresOneSecretForAllDatasets) {
     EXPECT_TRUE(resolve_datasets(job, {first, second}, TextMap{}).blocker.empty());
 }
 
+// The blocker of a job that reads imagenet and other, with imagenet by S3.
+Blocker blocker_of_s3(const Dataset& imagenet, const Dataset& other) {
+    TrainingJob job = make_training_job();
+    job.spec.datasets.push_back(job.spec.datasets[0]);
+    job.spec.datasets[0].access = DatasetAccess::kS3;
+    job.spec.datasets[1].name = "val";
+    job.spec.datasets[1].dataset_ref = "other";
+    return resolve_datasets(job, {imagenet, other}).blocker;
+}
+
+TEST(ResolveDatasets, AccessS3NeedsAnObjectStoreAndObjects) {
+    const Dataset plain = make_dataset();
+    Dataset directory = make_dataset();
+    directory.spec.sources[0] = {"file:///d", "", "", {}, {}, SourceVolume{"claim", {}}};
+    Dataset chunks = make_dataset();
+    chunks.spec.format = DatasetFormat::kChunks;
+    Dataset other = make_dataset("other");
+    EXPECT_TRUE(blocker_of_s3(plain, other).empty());
+    other.spec.sources[0] = directory.spec.sources[0];
+    EXPECT_TRUE(blocker_of_s3(plain, other).empty()) << "val is read with access SDK";
+    const Blocker blocker = blocker_of_s3(directory, other);
+    EXPECT_EQ(blocker.reason, "AccessUnsupported");
+    EXPECT_EQ(
+        blocker.message,
+        "Dataset train cannot be read with access S3, because its source is a directory; use "
+        "access SDK.");
+    EXPECT_NE(
+        blocker_of_s3(chunks, other).message.find("format is not Objects"), std::string::npos);
+}
+
+TEST(ResolveDatasets, AccessS3NeedsOneEndpointForEachBucket) {
+    const auto at =
+        [](const std::string& name, const std::string& uri, const std::string& endpoint) {
+            Dataset dataset = make_dataset(name);
+            dataset.spec.sources[0].storage_uri = uri;
+            dataset.spec.sources[0].endpoint = endpoint;
+            return dataset;
+        };
+    const Dataset train = at("imagenet", "s3://data/train", "http://a:9000");
+    EXPECT_EQ(
+        blocker_of_s3(train, at("other", "s3://data/val", "http://b:9000")).message,
+        "Datasets train and val are in buckets of one name at different endpoints, which access S3 "
+        "cannot tell apart; use access SDK.");
+    EXPECT_TRUE(blocker_of_s3(train, at("other", "s3://data/val", "http://a:9000")).empty());
+    EXPECT_TRUE(blocker_of_s3(train, at("other", "s3://data2", "http://b:9000")).empty());
+}
+
 // Dataset imagenet of namespace "data", shared with namespaces labelled team: vision, and a job of
 // namespace "team".
 struct Shared {

@@ -214,6 +214,13 @@ const std::vector<Case>& wrong_jobs() {
          [](TrainingJob& job) { dataset_of(job).access = DatasetAccess::kFiles; },
          "spec.datasets[train].access",
          "does not work yet"},
+        {"access S3 with another contract",
+         [](TrainingJob& job) {
+             dataset_of(job).access = DatasetAccess::kS3;
+             dataset_of(job).contract = Contract::kWindowed;
+         },
+         "spec.datasets[train].contract",
+         "other contracts need the library"},
         {"mountPath",
          [](TrainingJob& job) { dataset_of(job).mount_path = "/d"; },
          "spec.datasets[train].mountPath",

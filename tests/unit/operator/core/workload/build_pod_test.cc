@@ -102,28 +102,6 @@ TEST(BuildPod, ShowsTheWholeNodeDirectoryToTheSidecarOnly) {
     EXPECT_EQ(find_mount(pod.trainer, "/stoker/token"), nullptr);
 }
 
-TEST(BuildPod, MountsOnlyVolumesThatThePodHas) {
-    TrainingJob job = make_training_job();
-    job.spec.pod_template.automount_service_account_token = true;
-    TrainingJobView view = make_view(job);
-    view.datasets.datasets[0].source.secret_ref = "keys";
-    view.datasets.datasets.push_back(view.datasets.datasets[0]);
-    view.datasets.datasets[1].name = std::string(63, 'x');
-    view.datasets.datasets[1].source = {"file:///d", "", "", {}, {}, SourceVolume{"claim", {}}};
-    const PodManifest pod = pod_of(view);
-    const std::set<std::string> names = volume_names(pod);
-    std::set<std::string> mounted;
-    for (const ContainerManifest* container : {&pod.init_containers[0], &pod.trainer}) {
-        std::set<std::string> paths;
-        for (const MountManifest& mount : container->mounts) {
-            EXPECT_TRUE(names.contains(mount.volume)) << mount.volume;
-            EXPECT_TRUE(paths.insert(mount.path).second) << mount.path << " is mounted twice";
-            mounted.insert(mount.volume);
-        }
-    }
-    EXPECT_EQ(mounted, names) << "a volume that nobody mounts";
-}
-
 TEST(BuildPod, PassesCredentialsBySecretReferenceOnly) {
     TrainingJobView view = make_view();
     view.datasets.datasets[0].source.secret_ref = "keys";

@@ -1,0 +1,288 @@
+"""stoker-s3 with boto3, the real sidecar and a real S3 server: programs that only speak S3 read from the node."""
+
+import concurrent.futures
+import contextlib
+import io
+import json
+import os
+import pathlib
+import random
+import signal
+import socket
+import subprocess
+import urllib.request
+
+import pytest
+from conftest import BUILD, SEED, wait_until
+
+boto3 = pytest.importorskip("boto3")
+from botocore.config import Config  # noqa: E402
+from botocore.exceptions import ClientError  # noqa: E402
+
+BUCKET, PREFIX = "data", "sets/train/"
+LOOPBACK = ("loopback-key", "loopback-secret")
+REAL = ("origin-key", "origin-secret")
+
+
+def built_gateway():
+    """The real S3 server, if the cluster scripts have built it; as in tools/run-tests."""
+    given = os.environ.get("STOKER_VERSITYGW")
+    home = os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")
+    cache = pathlib.Path(os.environ.get("STOKER_CACHE", pathlib.Path(home) / "stoker"))
+    return given or next(iter(sorted(cache.glob("programs/versitygw-*/versitygw"))), None)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def answers(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def client_of(port, key, **settings):
+    config = Config(retries={"max_attempts": 0}, **settings)
+    return boto3.client("s3", endpoint_url=f"http://127.0.0.1:{port}", aws_access_key_id=key[0],
+                        aws_secret_access_key=key[1], region_name="us-east-1", config=config)
+
+
+def source(response):
+    return response["ResponseMetadata"]["HTTPHeaders"].get("x-stoker-source")
+
+
+def status_of(call, *args, **kwargs):
+    """(status, code) of a call that must fail."""
+    with pytest.raises(ClientError) as caught:
+        call(*args, **kwargs)
+    response = caught.value.response
+    return response["ResponseMetadata"]["HTTPStatusCode"], response["Error"]["Code"]
+
+
+class Pod:
+    """The S3 server, and the sidecar and the endpoint of one pod."""
+
+    def __init__(self, folder, stack):
+        self.folder, self.stack = folder, stack
+        self.origin_port, self.port = free_port(), free_port()
+        (folder / "objects").mkdir()
+        (folder / "node").mkdir()
+        self.access_log = folder / "access.log"
+        self.processes = {}
+        self.run("origin", built_gateway(), "--port", f"127.0.0.1:{self.origin_port}", "--keep-alive", "--quiet",
+                 "--access", REAL[0], "--secret", REAL[1], "--access-log", self.access_log, "posix", folder / "objects")
+        wait_until("the S3 server", lambda: answers(self.origin_port))
+        self.direct = client_of(self.origin_port, REAL)
+        self.client = client_of(self.port, LOOPBACK)
+        prng = random.Random(SEED)
+        self.payloads = {f"{PREFIX}c{at % 3}/{at:03}.bin": prng.randbytes(prng.randrange(1, 150_000)) for at in range(60)}
+        self.payloads[f"{PREFIX}odd/a b+c&<é>.bin"] = b"odd"
+        self.direct.create_bucket(Bucket=BUCKET)
+        self.direct.create_bucket(Bucket="other")
+        for key, payload in self.payloads.items():
+            self.direct.put_object(Bucket=BUCKET, Key=key, Body=payload)
+        self.keys = sorted(self.payloads)
+
+    def run(self, name, *command):
+        dataset = {"name": "train", "directory": str(self.folder / "node"), "reservedFree": 0.001,
+                   "origin": {"uri": f"s3://{BUCKET}/{PREFIX[:-1]}", "endpoint": f"http://127.0.0.1:{self.origin_port}"}}
+        settings = {"socket": str(self.folder / "s.sock"), "s3Listen": f"127.0.0.1:{self.port}", "datasets": [dataset]}
+        env = {**os.environ, "STOKER_SIDECAR_CONFIG": json.dumps(settings), "AWS_ACCESS_KEY_ID": REAL[0],
+               "AWS_SECRET_ACCESS_KEY": REAL[1], "STOKER_S3_ACCESS_KEY": LOOPBACK[0], "STOKER_S3_SECRET_KEY": LOOPBACK[1]}
+        with open(self.folder / f"{name}.log", "ab") as log:
+            process = subprocess.Popen([str(part) for part in command], env=env, stdout=log, stderr=log)
+        self.processes[name] = process
+        self.stack.callback(process.wait)
+        self.stack.callback(process.kill)
+
+    def start_sidecar(self):
+        self.run("sidecar", BUILD / "bin" / "stoker-sidecar")
+
+    def start_endpoint(self):
+        self.run("endpoint", BUILD / "bin" / "stoker-s3")
+        wait_until("the endpoint", lambda: answers(self.port))
+
+    def kill(self, name, with_signal=signal.SIGKILL):
+        process = self.processes.pop(name)
+        process.send_signal(with_signal)
+        return process.wait()
+
+    def await_cache(self):
+        """Waits until the endpoint serves from the manifest."""
+        wait_until("the manifest", lambda: source(self.client.head_object(Bucket=BUCKET, Key=self.keys[0])) == "manifest")
+
+    def read(self, key, client=None):
+        """Reads an object and checks its bytes; returns where they came from."""
+        response = (client or self.client).get_object(Bucket=BUCKET, Key=key)
+        assert response["Body"].read() == self.payloads[key]
+        return source(response)
+
+    def read_all(self):
+        return {self.read(key) for key in self.keys}
+
+    def origin_gets(self):
+        """GETs of objects that the S3 server has answered."""
+        return self.access_log.read_text().count("s3_GetObject ")
+
+
+@pytest.fixture
+def pod(tmp_path):
+    if built_gateway() is None:
+        pytest.skip("no versitygw: e2e/origin/build.sh builds it")
+    with contextlib.ExitStack() as stack:
+        pod = Pod(tmp_path, stack)
+        pod.start_sidecar()
+        pod.start_endpoint()
+        pod.await_cache()
+        yield pod
+
+
+def test_second_epoch_reads_nothing_at_the_origin(pod):
+    assert pod.read_all() == {"fetched"}
+    before = pod.origin_gets()
+    assert pod.read_all() == {"hit"}
+    assert pod.origin_gets() == before == len(pod.keys)
+
+
+def test_objects_of_concurrent_readers_are_whole(pod):
+    clients = [client_of(pod.port, LOOPBACK) for _ in range(8)]
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda at: pod.read(pod.keys[at % len(pod.keys)], clients[at % 8]), range(300)))
+
+
+@pytest.mark.parametrize("size", [7, 1000])
+def test_listings_equal_the_origins(pod, size):
+    def pages(client, **query):
+        found = client.get_paginator("list_objects_v2").paginate(
+            Bucket=BUCKET, PaginationConfig={"PageSize": size}, **query)
+        keys, prefixes = [], []
+        for page in found:
+            keys += [(o["Key"], o["Size"], o["ETag"]) for o in page.get("Contents", [])]
+            prefixes += [p["Prefix"] for p in page.get("CommonPrefixes", [])]
+        return keys, prefixes
+
+    for query in ({"Prefix": PREFIX}, {"Prefix": PREFIX, "Delimiter": "/"}, {"Prefix": PREFIX + "c1/"},
+                  {"Prefix": PREFIX, "StartAfter": pod.keys[30]}, {"Prefix": PREFIX + "none"}, {"Prefix": "sets/"}):
+        assert pages(pod.client, **query) == pages(pod.direct, **query), query
+
+
+def test_heads_ranges_and_conditions_equal_the_origins(pod):
+    key = next(key for key in pod.keys if len(pod.payloads[key]) > 1000)
+    payload, size = pod.payloads[key], len(pod.payloads[key])
+    pod.read_all()
+    head, direct = (client.head_object(Bucket=BUCKET, Key=key) for client in (pod.client, pod.direct))
+    assert (head["ContentLength"], head["ETag"]) == (direct["ContentLength"], direct["ETag"])
+    for text, expected in (("bytes=10-19", payload[10:20]), ("bytes=-7", payload[-7:]), ("bytes=5-", payload[5:]),
+                           (f"bytes=0-{size * 2}", payload)):
+        got = pod.client.get_object(Bucket=BUCKET, Key=key, Range=text)
+        assert got["Body"].read() == expected and source(got) == "hit"
+        assert got["ContentRange"] == pod.direct.get_object(Bucket=BUCKET, Key=key, Range=text)["ContentRange"]
+    assert status_of(pod.client.get_object, Bucket=BUCKET, Key=key, Range=f"bytes={size}-")[0] == 416
+    assert status_of(pod.client.get_object, Bucket=BUCKET, Key=key, IfNoneMatch=head["ETag"])[0] == 304
+    assert status_of(pod.client.get_object, Bucket=BUCKET, Key=key, IfMatch='"other"')[0] == 412
+    assert status_of(pod.client.get_object, Bucket=BUCKET, Key=key, IfModifiedSince=head["LastModified"])[0] == 304
+
+
+def test_presigned_and_virtual_host_requests_are_served(pod):
+    key = f"{PREFIX}odd/a b+c&<é>.bin"
+    signer = client_of(pod.port, LOOPBACK, signature_version="s3v4")
+    url = signer.generate_presigned_url("get_object", Params={"Bucket": BUCKET, "Key": key})
+    assert urllib.request.urlopen(url, timeout=10).read() == b"odd"
+    virtual = client_of(pod.port, LOOPBACK, s3={"addressing_style": "virtual"})
+
+    def to_loopback(request, **_):
+        request.headers["Host"] = f"{BUCKET}.localhost:{pod.port}"
+        request.url = request.url.replace(f"{BUCKET}.127.0.0.1", "127.0.0.1").replace(f"/{BUCKET}/", "/")
+    virtual.meta.events.register("before-sign.s3.GetObject", to_loopback)
+    assert pod.read(key, virtual) in ("hit", "fetched")
+
+
+def test_other_buckets_and_writes_are_forwarded(pod):
+    payload = random.Random(SEED).randbytes(11 << 20)
+    pod.client.put_object(Bucket="other", Key="a/b c+é", Body=b"small", ContentType="text/plain", Metadata={"who": "we"})
+    got = pod.client.get_object(Bucket="other", Key="a/b c+é")
+    assert (got["Body"].read(), got["ContentType"], got["Metadata"]) == (b"small", "text/plain", {"who": "we"})
+    pod.client.upload_fileobj(io.BytesIO(payload), "other", "large")  # in parts
+    assert pod.client.get_object(Bucket="other", Key="large")["Body"].read() == payload
+    assert pod.direct.get_object(Bucket="other", Key="large")["Body"].read() == payload
+    pod.client.copy_object(Bucket="other", Key="copy", CopySource={"Bucket": "other", "Key": "a/b c+é"})
+    assert [o["Key"] for o in pod.client.list_objects(Bucket="other")["Contents"]] == ["a/b c+é", "copy", "large"]
+    pod.client.delete_objects(Bucket="other", Delete={"Objects": [{"Key": "large"}, {"Key": "copy"}]})
+    pod.client.delete_object(Bucket="other", Key="a/b c+é")
+    assert pod.direct.list_objects_v2(Bucket="other")["KeyCount"] == 0
+    assert {bucket["Name"] for bucket in pod.client.list_buckets()["Buckets"]} == {BUCKET, "other"}
+    assert status_of(pod.client.get_object, Bucket=BUCKET, Key=PREFIX + "none") == (404, "NoSuchKey")
+
+
+def test_a_pod_reads_what_it_has_written(pod):
+    key = pod.keys[3]
+    pod.read(key)
+    pod.payloads[key] = b"new"
+    pod.client.put_object(Bucket=BUCKET, Key=key, Body=b"new")
+    assert pod.read(key) is None
+    pod.client.put_object(Bucket=BUCKET, Key=PREFIX + "zz", Body=b"1")
+    assert PREFIX + "zz" in [o["Key"] for o in pod.client.list_objects_v2(Bucket=BUCKET, Prefix=PREFIX)["Contents"]]
+
+
+def test_wrong_keys_are_refused(pod):
+    for key, code in (((LOOPBACK[0], "wrong"), "SignatureDoesNotMatch"), (REAL, "InvalidAccessKeyId")):
+        assert status_of(client_of(pod.port, key).get_object, Bucket=BUCKET, Key=pod.keys[0]) == (403, code)
+        assert status_of(client_of(pod.port, key).put_object, Bucket="other", Key="x", Body=b"1") == (403, code)
+    anonymous = client_of(pod.port, LOOPBACK, signature_version=__import__("botocore").UNSIGNED)
+    assert status_of(anonymous.get_object, Bucket=BUCKET, Key=pod.keys[0]) == (403, "AccessDenied")
+    assert pod.direct.list_objects_v2(Bucket="other")["KeyCount"] == 0
+
+
+def test_a_dead_sidecar_changes_no_answer(pod):
+    for key in pod.keys[:30]:
+        pod.read(key)
+    pod.kill("sidecar")
+    assert {pod.read(key) for key in pod.keys[:30]} == {"hit"}
+    assert {pod.read(key) for key in pod.keys[30:]} == {None}, "misses come from the origin"
+    pod.start_sidecar()
+    wait_until("a fetch through the new sidecar", lambda: pod.read(pod.keys[40]) in ("fetched", "hit"))
+    pod.read_all()
+    assert pod.read_all() == {"hit"}
+
+
+def test_without_a_sidecar_everything_is_forwarded(pod):
+    pod.kill("sidecar")
+    pod.kill("endpoint")
+    pod.start_endpoint()
+    assert pod.read_all() == {None}
+    listed = pod.client.list_objects_v2(Bucket=BUCKET, Prefix=PREFIX)["Contents"]
+    assert [o["Key"] for o in listed] == pod.keys
+
+
+def test_an_origin_that_is_away_gives_an_error_that_clients_repeat(pod):
+    pod.read_all()
+    pod.kill("origin")
+    assert pod.read_all() == {"hit"}
+    assert status_of(pod.client.get_object, Bucket="other", Key="x") == (503, "SlowDown")
+
+
+def test_sigterm_ends_it_after_what_is_under_way(pod):
+    pod.read_all()
+    assert pod.kill("endpoint", signal.SIGTERM) == 0
+
+
+def test_hits_reach_the_jobs_counters(pod, tmp_path):
+    pod.kill("sidecar")
+    port = free_port()
+    settings = {"socket": str(tmp_path / "s.sock"), "http": {"listen": f"127.0.0.1:{port}"}, "datasets": [
+        {"name": "train", "directory": str(tmp_path / "node"), "reservedFree": 0.001,
+         "origin": {"uri": f"s3://{BUCKET}/{PREFIX[:-1]}", "endpoint": f"http://127.0.0.1:{pod.origin_port}"}}]}
+    (tmp_path / "sidecar.yaml").write_text(json.dumps(settings))
+    pod.run("sidecar", BUILD / "bin" / "stoker-sidecar", "--config", tmp_path / "sidecar.yaml")
+
+    def hits():
+        status = json.load(urllib.request.urlopen(f"http://127.0.0.1:{port}/status", timeout=10))
+        return status["datasets"][0]["job"]["hitSamples"]
+
+    wait_until("the sidecar", lambda: answers(port))
+    wait_until("a fetch", lambda: pod.read(pod.keys[0]) in ("fetched", "hit"))
+    pod.read_all()
+    pod.read_all()
+    wait_until("the hits of an epoch", lambda: hits() >= len(pod.keys))

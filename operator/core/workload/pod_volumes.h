@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "operator/core/workload/build_job.h"
+
+// Volumes of a training pod, and which container mounts which of them where. Pure. Part of
+// build_pod().
+namespace stoker::control {
+
+// False: no sidecar and no node directory.
+bool has_cache(const JobInput& input);
+
+// Whether the Dataset belongs to another namespace. Its Secret is there, too; the pod uses the
+// Secret of that name in its own namespace, if there is one.
+bool is_foreign(const JobInput& input, const ResolvedDataset& dataset);
+
+// Whether the origin is a directory on a volume, not an object store.
+bool is_directory(const ResolvedDataset& dataset);
+
+// "<directory>/<name>".
+std::string path_of(std::string_view directory, const std::string& name);
+
+// The sidecar sees the whole node directory of a dataset, the trainer only its samples, at the same
+// path. A guest's sidecar sees the samples and its own folder for the leader's socket.
+std::vector<MountManifest> sidecar_mounts(const JobInput& input);
+std::vector<MountManifest> trainer_mounts(const JobInput& input);
+
+// The S3 endpoint sees the samples as the trainer does, and the origin's credentials and
+// certificates as the sidecar does.
+std::vector<MountManifest> s3_mounts(const JobInput& input);
+
+std::vector<VolumeManifest> build_volumes(const JobInput& input);
+
+}  // namespace stoker::control

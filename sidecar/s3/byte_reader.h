@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "common/base/clock.h"
+#include "common/base/result.h"
+
+// Readers of a request's body, one around the other. Each is used by one thread.
+namespace stoker::s3 {
+
+class ByteReader {
+public:
+    virtual ~ByteReader() = default;
+
+    // Waits for at least one byte; 0: the end. kDeadlineExceeded: the client sends nothing.
+    // kUnavailable: it has gone. kInvalidArgument: the framing is wrong.
+    virtual Result<std::size_t> read_some(std::span<char> out) = 0;
+
+    // A line without its "\r\n". kInvalidArgument: longer than `bytes_max`, or the end comes first.
+    Result<std::string> read_line(std::size_t bytes_max);
+};
+
+// A socket that does not block, and the bytes that were read from it before.
+class SocketReader final : public ByteReader {
+public:
+    SocketReader(int socket, std::string buffered, Duration patience);
+
+    Result<std::size_t> read_some(std::span<char> out) override;
+
+    // What was read from the socket and not taken: the next request.
+    [[nodiscard]] std::string take_rest();
+
+private:
+    Status fill();
+
+    int socket_;
+    std::string buffer_;
+    std::size_t taken_ = 0;
+    Duration patience_;  // longest wait for a byte
+};
+
+// The first `length` bytes of another reader.
+class LengthReader final : public ByteReader {
+public:
+    LengthReader(ByteReader& from, std::uint64_t length);
+
+    Result<std::size_t> read_some(std::span<char> out) override;
+
+private:
+    ByteReader& from_;
+    std::uint64_t left_;
+};
+
+// The payload of chunks, "HEX[;extension]\r\n bytes \r\n", that end with a chunk of length 0 and
+// trailing lines: HTTP's chunked transfer coding, and aws-chunked inside a body. Extensions (the
+// chunks' signatures) and trailers are dropped.
+class ChunkReader final : public ByteReader {
+public:
+    explicit ChunkReader(ByteReader& from);
+
+    Result<std::size_t> read_some(std::span<char> out) override;
+
+private:
+    Status begin_chunk();
+    Status end_chunk();
+
+    ByteReader& from_;
+    std::uint64_t left_ = 0;
+    bool is_over_ = false;
+};
+
+// Writes all bytes to a socket that does not block. kDeadlineExceeded: the client takes nothing for
+// `patience`. kUnavailable: it has gone.
+Status write_all(int socket, std::string_view bytes, Duration patience);
+
+}  // namespace stoker::s3

@@ -1,0 +1,148 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "client/src/core/node_reader.h"
+#include "client/src/core/sidecar_client.h"
+#include "common/base/clock.h"
+#include "common/base/guarded.h"
+#include "sidecar/config/sidecar_config.h"
+#include "sidecar/origin/origin.h"
+#include "sidecar/origin/s3_location.h"
+
+// One dataset as this program serves it: its place in S3, its node directory, and its link to the
+// sidecar.
+namespace stoker::s3 {
+
+// One revision on this node. Thread-safe. Outlives the sidecar that told of it: the files go on.
+class DatasetFiles {
+public:
+    // `directory`: with manifest and segments. Errors as NodeReader::open().
+    static Result<std::shared_ptr<DatasetFiles>> open(
+        std::string directory, domain::RevisionId revision, bool guest);
+
+    [[nodiscard]] const domain::ManifestView& manifest() const { return reader_->manifest(); }
+
+    // The manifest file's time: a manifest has no times of its objects.
+    [[nodiscard]] std::chrono::sys_seconds modified() const { return modified_; }
+
+    [[nodiscard]] const std::string& directory() const { return directory_; }
+
+    [[nodiscard]] domain::RevisionId revision() const { return revision_; }
+
+    struct Found {
+        client::SampleView view;
+        // Of the record, not the payload, in the segment's file; nullopt: the view is a private copy.
+        std::optional<std::uint64_t> record_offset;
+    };
+
+    // Without waiting for a disk: only a sample that was checked before. nullopt: ask read().
+    std::optional<Found> read_checked(domain::SampleId id);
+
+    // Checks the sample if nobody did; may wait for a disk. nullopt: not on this node.
+    std::optional<Found> read(domain::SampleId id);
+
+    // As NodeReader::refresh() and retire_unlinked().
+    void refresh();
+    void retire_unlinked(std::size_t checks);
+
+private:
+    std::optional<Found> check(domain::SampleId id, client::Location where);
+
+    DatasetFiles(
+        std::unique_ptr<client::NodeReader> reader,
+        std::string directory,
+        domain::RevisionId revision,
+        bool guest);
+
+    std::mutex mutex_;  // guards reader_, except check() and manifest()
+    std::unique_ptr<client::NodeReader> reader_;
+    std::string directory_;
+    domain::RevisionId revision_;
+    bool guest_;
+    std::chrono::sys_seconds modified_{};
+};
+
+// Counters since the start. Hits: samples from the node directory without a request.
+struct ReadCounts {
+    std::uint64_t hits = 0;
+    std::uint64_t fetched = 0;    // through the sidecar
+    std::uint64_t forwarded = 0;  // from the origin
+    std::uint64_t bytes = 0;
+};
+
+// Thread-safe.
+class CachedDataset {
+public:
+    CachedDataset(
+        std::size_t index,
+        const sidecar::DatasetConfig& config,
+        sidecar::S3Location location,
+        std::unique_ptr<sidecar::Origin> packed);
+
+    [[nodiscard]] std::size_t index() const { return index_; }
+
+    [[nodiscard]] const sidecar::DatasetConfig& config() const { return config_; }
+
+    [[nodiscard]] const sidecar::S3Location& location() const { return location_; }
+
+    // Reads samples that the origin stores in chunks; nullptr: each sample is an object there.
+    [[nodiscard]] sidecar::Origin* packed() const { return packed_.get(); }
+
+    // nullptr: the sidecar has not told of a revision yet.
+    std::shared_ptr<DatasetFiles> files();
+    void set_files(std::shared_ptr<DatasetFiles> files);
+
+    // Whether a fetch through the sidecar makes sense now.
+    [[nodiscard]] bool is_attached() const { return attached_.load(std::memory_order_relaxed); }
+
+    void set_attached(bool attached) { attached_.store(attached, std::memory_order_relaxed); }
+
+    // Records that a request of this pod writes or deletes the key (below the dataset's prefix).
+    // From now on the origin answers for it, and for listings.
+    void note_written(const std::string& key);
+    bool is_written(const std::string& key);
+
+    [[nodiscard]] bool has_writes() const { return has_writes_.load(std::memory_order_acquire); }
+
+    // Counts a GET. `was_begun`: the range begins at the object's start; then it counts as a read of
+    // the sample.
+    void count_hit(domain::SampleId id, std::uint64_t bytes, bool was_begun);
+    void count_fetched(std::uint64_t bytes, bool was_begun);
+    void count_forwarded();
+
+    ReadCounts counts();
+    // Takes the hits that the sidecar has not heard of.
+    std::vector<std::uint64_t> take_hits();
+
+private:
+    struct Told {
+        ReadCounts counts;
+        std::vector<std::uint64_t> hits;
+    };
+
+    struct Writes {
+        std::unordered_set<std::string> keys;
+        bool is_overflowing = false;
+    };
+
+    std::size_t index_;
+    sidecar::DatasetConfig config_;
+    sidecar::S3Location location_;
+    std::unique_ptr<sidecar::Origin> packed_;
+    Guarded<std::shared_ptr<DatasetFiles>> files_;
+    std::atomic<bool> attached_{false};
+    std::atomic<bool> has_writes_{false};
+    Guarded<Writes> writes_;
+    Guarded<Told> told_;
+};
+
+}  // namespace stoker::s3

@@ -1,0 +1,120 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "common/base/clock.h"
+#include "sidecar/s3/client_socket.h"
+#include "sidecar/s3/fetch_pool.h"
+#include "sidecar/s3/route.h"
+#include "sidecar/s3/segment_files.h"
+#include "sidecar/s3/verify_signature.h"
+
+namespace stoker::s3 {
+
+struct TimeLimits {
+    Duration head = std::chrono::seconds{10};   // from a request's first byte to its head's end
+    Duration idle = std::chrono::seconds{75};   // between two requests
+    Duration stall = std::chrono::seconds{60};  // until the client takes more of a response
+    Duration linger = std::chrono::seconds{2};  // for a client that still sends a refused body
+};
+
+// What connections use of the endpoint. Outlives them.
+struct ConnectionParts {
+    const LoopbackKey& key;
+    const Places& places;
+    const Clock& clock;
+    SegmentFiles& segments;
+    TimeLimits limits{};
+};
+
+// One client's connection: a state machine that never waits. Pipelined requests are answered one
+// after the other. Used by one event thread.
+class Connection {
+public:
+    // What the owner does next.
+    enum class Next : std::uint8_t {
+        kRead,     // call advance() when the socket is readable
+        kWrite,    // when it is writable
+        kFetch,    // get take_fetch(), then call on_fetched()
+        kForward,  // take the connection apart with take_forward()
+        kClose,
+    };
+
+    struct Fetch {
+        CachedDataset* dataset;
+        std::shared_ptr<DatasetFiles> files;
+        domain::SampleId id;
+    };
+
+    struct Forward {
+        ClientSocket socket;
+        std::string buffered;
+        S3Call call;
+        std::string request_id;
+    };
+
+    Connection(ClientSocket socket, std::string buffered, const ConnectionParts& parts);
+
+    [[nodiscard]] int fd() const { return socket_.fd(); }
+
+    // Reads, answers and writes as far as the socket allows.
+    Next advance();
+
+    [[nodiscard]] Fetch fetch() const { return {route_.dataset, route_.files, route_.id}; }
+
+    // The sample that kFetch asked for; call advance() then.
+    void on_fetched(FetchPool::Answer answer);
+
+    // Leaves nothing but a shell to destroy.
+    Forward take_forward();
+
+    // Whether it waits for a request that has not begun.
+    [[nodiscard]] bool is_idle() const { return state_ == State::kReading && in_.empty(); }
+
+    // No further request after the current one.
+    void end_soon() { is_ending_ = true; }
+
+    [[nodiscard]] TimePoint deadline() const { return deadline_; }
+
+private:
+    enum class State : std::uint8_t { kReading, kFetching, kForwarding, kWriting, kLingering };
+
+    Next read_request();
+    bool receive();
+    void begin(RequestHead head);
+    void serve(Route route);
+    void serve_object();
+    void send_sample(DatasetFiles::Found found, std::string_view source);
+    void send_text(std::string text);
+    void refuse(const S3Error& error);
+    Next write_some();
+    bool write_head();
+    bool write_body();
+    Next finish_response();
+    Next linger();
+
+    ClientSocket socket_;
+    const ConnectionParts& parts_;
+    State state_ = State::kReading;
+    std::string in_;
+    S3Call call_;
+    std::string request_id_;
+    bool keep_alive_ = true;
+    bool is_ending_ = false;
+    Route route_;
+    // The response: text, then bytes of a file, or of memory if there is none.
+    std::string out_;
+    std::size_t out_sent_ = 0;
+    SegmentFiles::File file_;
+    std::int64_t file_offset_ = 0;
+    client::SampleView sample_;
+    std::uint64_t body_offset_ = 0;  // in sample_
+    std::uint64_t body_left_ = 0;
+    TimePoint deadline_{};
+};
+
+}  // namespace stoker::s3

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <thread>
+#include <unordered_map>
+
+#include "common/runtime/event_loop.h"
+#include "sidecar/s3/connection.h"
+#include "sidecar/s3/fetch_pool.h"
+#include "sidecar/s3/forward_pool.h"
+
+namespace stoker::s3 {
+
+// One thread with its share of the connections.
+class EventThread {
+public:
+    // The arguments must outlive this object. `connections_max`: of the whole endpoint; beyond it
+    // the connection that has been idle for longest makes room.
+    EventThread(
+        const LoopbackKey& key,
+        const Places& places,
+        const Clock& clock,
+        FetchPool& fetches,
+        ForwardPool& forwards,
+        ClientSocket::Counter connections,
+        std::size_t connections_max);
+    EventThread(const EventThread&) = delete;
+    EventThread& operator=(const EventThread&) = delete;
+    // Closes all connections and joins. The pools must have ended: they post to this thread.
+    ~EventThread();
+
+    // Any thread: serves a new connection.
+    void adopt(ClientSocket socket);
+
+    // Any thread: ends each connection after its current request.
+    void end_soon();
+
+    // Any thread: no task runs and no connection is served after this.
+    void stop();
+
+private:
+    using Id = std::uint64_t;
+
+    void insert(ClientSocket socket, std::string buffered);
+    void drive(Id id);
+    void begin_fetch(Id id, Connection& connection);
+    void begin_forward(Id id);
+    void erase(Id id);
+    bool make_room();
+    void sweep();
+
+    const Clock& clock_;
+    FetchPool& fetches_;
+    ForwardPool& forwards_;
+    ClientSocket::Counter connections_count_;
+    std::size_t connections_max_;
+    EventLoop loop_;
+    LoopTimer sweep_timer_;
+    SegmentFiles segments_;
+    ConnectionParts parts_;
+    std::unordered_map<Id, std::unique_ptr<Connection>> connections_;
+    Id next_id_ = 1;
+    bool is_ending_ = false;
+    std::jthread thread_;
+};
+
+}  // namespace stoker::s3

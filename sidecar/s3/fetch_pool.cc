@@ -1,0 +1,155 @@
+#include "sidecar/s3/fetch_pool.h"
+
+#include <array>
+#include <chrono>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "common/log/log.h"
+#include "common/runtime/named_thread.h"
+#include "sidecar/origin/fetch_all.h"
+#include "sidecar/s3/sidecar_links.h"
+
+namespace stoker::s3 {
+
+namespace {
+
+constexpr Duration kConnectTimeout = std::chrono::seconds{5};
+constexpr Duration kFetchTimeout = std::chrono::seconds{30};
+constexpr int kFetchRounds = 3;  // a damaged record is fetched again after it was verified
+
+// A sample of a chunk, read at the origin.
+std::optional<DatasetFiles::Found> read_packed(
+    sidecar::Origin& origin, const DatasetFiles& files, domain::SampleId id) {
+    const domain::SampleInfo sample = files.manifest().sample(id);
+    auto bytes = sidecar::fetch_one(
+        origin, {std::string{sample.key}, std::string{sample.etag}, sample.size_bytes}, {});
+    if (!bytes) {
+        log::warning("the origin does not give a sample", {{"error", bytes.error().message}});
+        return std::nullopt;
+    }
+    const auto held = std::make_shared<const std::vector<std::byte>>(std::move(bytes->payload));
+    return DatasetFiles::Found{{*held, held, {}}, std::nullopt};
+}
+
+}  // namespace
+
+FetchPool::FetchPool(const std::string& socket_path, const Clock& clock, std::size_t thread_count)
+    : socket_path_(socket_path),
+      clock_(clock) {
+    for (std::size_t at = 0; at < thread_count; ++at) {
+        threads_.push_back(
+            start_thread(fmt::format("s3-fetch-{}", at), [this](const auto&) { run(); }));
+    }
+}
+
+FetchPool::~FetchPool() {
+    {
+        const std::scoped_lock lock{mutex_};
+        is_stopping_ = true;
+    }
+    wake_.notify_all();
+    threads_.clear();
+    for (Job& job : jobs_) {
+        job.on_done({});
+    }
+}
+
+void FetchPool::get(
+    CachedDataset& dataset,
+    std::shared_ptr<DatasetFiles> files,
+    domain::SampleId id,
+    OnDone on_done) {
+    {
+        const std::scoped_lock lock{mutex_};
+        jobs_.push_back({&dataset, std::move(files), id, std::move(on_done)});
+    }
+    wake_.notify_one();
+}
+
+void FetchPool::run() {
+    Lanes lanes;
+    while (true) {
+        std::unique_lock lock{mutex_};
+        wake_.wait(lock, [this] { return is_stopping_ || !jobs_.empty(); });
+        if (is_stopping_) {
+            return;
+        }
+        const Job job = std::move(jobs_.front());
+        jobs_.pop_front();
+        lock.unlock();
+        job.on_done(answer(lanes, job));
+    }
+}
+
+FetchPool::Answer FetchPool::answer(Lanes& lanes, const Job& job) {
+    if (auto found = job.files->read(job.id)) {
+        return {std::move(found), "hit"};
+    }
+    if (auto found = fetch(lanes, job)) {
+        return {std::move(found), "fetched"};
+    }
+    if (job.dataset->packed() != nullptr) {
+        return {read_packed(*job.dataset->packed(), *job.files, job.id), "origin"};
+    }
+    return {};
+}
+
+std::optional<DatasetFiles::Found> FetchPool::fetch(Lanes& lanes, const Job& job) {
+    const std::array wanted{job.id.value()};
+    for (int round = 0; round < kFetchRounds; ++round) {
+        client::SidecarClient* client = lane(lanes, job);
+        if (client == nullptr) {
+            return std::nullopt;
+        }
+        const auto fetched = client->fetch(wanted, clock_.now() + kFetchTimeout);
+        if (!fetched && fetched.error().code == ErrorCode::kUnavailable) {
+            continue;  // this connection broke, perhaps with a former sidecar
+        }
+        if (!fetched && fetched.error().code == ErrorCode::kDeadlineExceeded) {
+            job.dataset->set_attached(false);
+        }
+        if (!fetched || fetched->statuses.size() != 1 ||
+            fetched->statuses.front() != local::FetchStatus::kReady) {
+            return std::nullopt;
+        }
+        if (auto found = job.files->read(job.id)) {
+            [[maybe_unused]] const auto told = client->send_consumed(0, wanted);
+            return found;
+        }
+        job.files->refresh();  // the leader may have written a new table
+    }
+    return std::nullopt;
+}
+
+// A connection that is welcome with the job's revision; nullptr: there is none now.
+client::SidecarClient* FetchPool::lane(Lanes& lanes, const Job& job) {
+    if (!job.dataset->is_attached()) {
+        return nullptr;
+    }
+    if (lanes.size() <= job.dataset->index()) {
+        lanes.resize(job.dataset->index() + 1);
+    }
+    auto& client = lanes[job.dataset->index()];
+    // A sidecar says nothing unasked, so a connection with an answer has been hung up.
+    if (client && client->is_usable() && !client->has_answer()) {
+        return &*client;
+    }
+    client.reset();
+    const TimePoint deadline = clock_.now() + kConnectTimeout;
+    auto connected =
+        client::SidecarClient::connect(socket_path_, hello_for(*job.dataset), clock_, deadline);
+    if (!connected) {
+        job.dataset->set_attached(false);
+        return nullptr;
+    }
+    auto answer = connected->await_welcome(deadline);
+    const auto* welcome = answer ? std::get_if<local::Welcome>(&*answer) : nullptr;
+    if (welcome == nullptr || welcome->revision != job.files->revision().value()) {
+        return nullptr;
+    }
+    return &client.emplace(*std::move(connected));
+}
+
+}  // namespace stoker::s3

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "client/src/core/sidecar_client.h"
+#include "common/base/clock.h"
+#include "sidecar/s3/cached_dataset.h"
+
+namespace stoker::s3 {
+
+// Gets samples that no thread can answer at once: first touches, which may wait for the disk, and
+// misses, through the sidecar. Each thread has its own connections, because a sidecar keeps a
+// fetched sample until the connection's next fetch. Thread-safe.
+class FetchPool {
+public:
+    struct Answer {
+        std::optional<DatasetFiles::Found> found;  // nullopt: ask the origin
+        std::string_view source = "hit";  // or "fetched", or "origin": chunks, without the sidecar
+    };
+
+    // Called once for each request, on a thread of the pool.
+    using OnDone = std::function<void(Answer)>;
+
+    FetchPool(const std::string& socket_path, const Clock& clock, std::size_t thread_count);
+    FetchPool(const FetchPool&) = delete;
+    FetchPool& operator=(const FetchPool&) = delete;
+    // Finishes what has begun; answers the rest with nullopt.
+    ~FetchPool();
+
+    // The queue is as long as the endpoint has connections: each waits for one sample.
+    void get(
+        CachedDataset& dataset,
+        std::shared_ptr<DatasetFiles> files,
+        domain::SampleId id,
+        OnDone on_done);
+
+private:
+    struct Job {
+        CachedDataset* dataset;
+        std::shared_ptr<DatasetFiles> files;
+        domain::SampleId id;
+        OnDone on_done;
+    };
+
+    // A thread's connections, by the dataset's index.
+    using Lanes = std::vector<std::optional<client::SidecarClient>>;
+
+    void run();
+    Answer answer(Lanes& lanes, const Job& job);
+    std::optional<DatasetFiles::Found> fetch(Lanes& lanes, const Job& job);
+    client::SidecarClient* lane(Lanes& lanes, const Job& job);
+
+    const std::string& socket_path_;
+    const Clock& clock_;
+    std::mutex mutex_;
+    std::condition_variable wake_;
+    std::deque<Job> jobs_;
+    bool is_stopping_ = false;
+    std::vector<std::jthread> threads_;
+};
+
+}  // namespace stoker::s3

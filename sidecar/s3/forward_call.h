@@ -1,0 +1,80 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <curl/curl.h>
+
+#include "common/base/clock.h"
+#include "sidecar/origin/make_origin.h"
+#include "sidecar/s3/byte_reader.h"
+#include "sidecar/s3/s3_call.h"
+
+// One request passed through to the origin on the calling thread, in bounded memory. Private to
+// sidecar/s3.
+namespace stoker::s3 {
+
+struct CurlEasyDeleter {
+    void operator()(CURL* easy) const { curl_easy_cleanup(easy); }
+};
+
+using CurlEasy = std::unique_ptr<CURL, CurlEasyDeleter>;
+
+class ForwardCall {
+public:
+    // `socket` does not block; `buffered` was read from it behind the request's head. `call` and
+    // `origin` must outlive this object. `patience`: longest wait for a byte, on both sides.
+    ForwardCall(
+        int socket,
+        std::string buffered,
+        const S3Call& call,
+        const sidecar::S3Access& origin,
+        std::string request_id,
+        Duration patience);
+    ForwardCall(const ForwardCall&) = delete;
+    ForwardCall& operator=(const ForwardCall&) = delete;
+
+    // Sends the request, and its response to the client. The handle keeps its connections for the
+    // next call. An origin that does not answer becomes 503 SlowDown.
+    void run(CURL* easy, WallTime now);
+
+    // Whether the client's connection can serve another request; then take_rest() is its beginning.
+    [[nodiscard]] bool can_go_on() const { return can_go_on_; }
+
+    std::string take_rest() { return socket_reader_.take_rest(); }
+
+private:
+    static std::size_t on_header(char* data, std::size_t size, std::size_t count, void* self);
+    static std::size_t on_body(char* data, std::size_t size, std::size_t count, void* self);
+    static std::size_t on_upload(char* data, std::size_t size, std::size_t count, void* self);
+
+    void prepare(CURL* easy, const struct ForwardRequest& request);
+    void prepare_transport(CURL* easy, const std::string& url) const;
+    void perform(CURL* easy);
+    bool take_header(std::string_view line);
+    bool send_head();
+    bool take_body(std::string_view data);
+    void refuse(const std::string& why);
+    void finish_body();
+    bool send(std::string_view bytes);
+
+    int socket_;
+    const S3Call& call_;
+    const sidecar::S3Access& origin_;
+    std::string request_id_;
+    Duration patience_;
+    SocketReader socket_reader_;
+    std::unique_ptr<ByteReader> framed_;   // the body without its transfer coding
+    std::unique_ptr<ByteReader> decoded_;  // and without aws-chunked, if that is decoded
+    ByteReader* body_ = nullptr;           // nullptr: no body
+    bool body_is_over_ = true;
+    bool continue_is_due_ = false;
+    int status_ = 0;
+    std::string head_;  // of the response, while it arrives
+    bool has_length_ = false;
+    bool head_is_sent_ = false;
+    bool client_failed_ = false;
+    bool can_go_on_ = false;
+};
+
+}  // namespace stoker::s3

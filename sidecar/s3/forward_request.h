@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "common/base/clock.h"
+#include "sidecar/origin/s3_location.h"
+#include "sidecar/origin/sigv4.h"
+#include "sidecar/s3/s3_call.h"
+
+// A client's request as the origin gets it: for its host, signed with the pod's own credentials.
+// Pure.
+namespace stoker::s3 {
+
+struct ForwardRequest {
+    std::string url;
+    http::Headers headers;
+    bool decodes_chunks =
+        false;  // aws-chunked with signatures of the loopback key: send the payload
+    std::optional<std::uint64_t> length;  // of the body that is sent; nullopt: not known before
+};
+
+// `origin` gives host, region and style; the bucket is the call's. nullopt for `credentials`: not
+// signed.
+ForwardRequest forward_request(
+    const S3Call& call,
+    const sidecar::S3Location& origin,
+    const std::optional<sidecar::Credentials>& credentials,
+    WallTime now);
+
+// Whether a header belongs to one connection only (RFC 9110, 7.6.1).
+bool is_hop_by_hop(std::string_view name);
+
+}  // namespace stoker::s3

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/domain/manifest.h"
+#include "sidecar/s3/s3_call.h"
+
+// ListObjectsV2 from a manifest. Pure.
+namespace stoker::s3 {
+
+inline constexpr std::uint64_t kListKeysMax = 1000;
+
+// A parsed request for one page. Keys are whole keys, with the dataset's prefix.
+struct ListQuery {
+    std::string bucket;
+    std::string prefix;
+    std::string delimiter;
+    std::string start_after;
+    std::string token;  // as sent; "": the first page
+    // Decoded from `token`: the page begins after this key, or after all keys that begin with it.
+    std::string token_key;
+    bool token_is_prefix = false;
+    std::uint64_t max_keys = kListKeysMax;
+    bool url_encoded = false;
+};
+
+// nullopt: not a ListObjectsV2 of a bucket, or one with parameters or a continuation token that
+// only the origin understands.
+std::optional<ListQuery> parse_list_query(const S3Call& call);
+
+// The XML page of a dataset whose samples' keys are `dataset_prefix` + the manifest's key. The
+// query's prefix must begin with `dataset_prefix`, so that the page names no other keys.
+std::string list_page(
+    const ListQuery& query,
+    std::string_view dataset_prefix,
+    const domain::ManifestView& manifest,
+    std::chrono::sys_seconds modified);
+
+// The id of the first sample whose key is not below `key`; sample_count() if there is none.
+std::uint64_t lower_bound(const domain::ManifestView& manifest, std::string_view key);
+
+// The sample of this key.
+std::optional<domain::SampleId> find_sample(
+    const domain::ManifestView& manifest, std::string_view key);
+
+// If `token` was made here: a start-after that continues at the origin where the page ended.
+std::optional<std::string> start_after_of_token(std::string_view token);
+
+}  // namespace stoker::s3

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "sidecar/s3/request_head.h"
+
+// Ranges and conditions of GET and HEAD of an object (RFC 9110, 13 and 14, as S3 applies them).
+// Pure.
+namespace stoker::s3 {
+
+struct ObjectFacts {
+    std::uint64_t size_bytes = 0;
+    std::string_view etag;  // without quotes
+    std::chrono::sys_seconds modified{};
+};
+
+// 200: everything; 206: [offset, offset + length); 304 and 412: by a condition; 416: the range
+// begins behind the end.
+struct ObjectAnswer {
+    int status = 200;
+    std::uint64_t offset = 0;
+    std::uint64_t length = 0;  // 0 for 304, 412 and 416
+
+    bool operator==(const ObjectAnswer&) const = default;
+};
+
+// nullopt: several ranges or If-Range; ask the origin.
+std::optional<ObjectAnswer> answer_object(const RequestHead& head, const ObjectFacts& facts);
+
+// "Sun, 06 Nov 1994 08:49:37 GMT".
+std::string http_date(std::chrono::sys_seconds time);
+// nullopt: any other form.
+std::optional<std::chrono::sys_seconds> parse_http_date(std::string_view text);
+
+}  // namespace stoker::s3

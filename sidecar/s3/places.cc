@@ -1,0 +1,88 @@
+#include "sidecar/s3/places.h"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "common/log/log.h"
+
+namespace stoker::s3 {
+
+namespace {
+
+sidecar::OriginOptions options_of(const sidecar::SourceConfig& source) {
+    sidecar::OriginOptions options;
+    options.endpoint = source.endpoint;
+    options.region = source.region;
+    options.path_style = source.path_style;
+    options.credentials_directory = source.credentials_directory;
+    options.credentials_file = source.credentials_file;
+    options.ca_file = source.ca_file;
+    options.format = source.format;
+    return options;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Places>> Places::make(
+    const sidecar::SidecarConfig& config,
+    const sidecar::Environment& environment,
+    const Clock& clock) {
+    auto places = std::make_unique<Places>();
+    for (const sidecar::DatasetConfig& dataset : config.datasets) {
+        if (!dataset.source.uri.starts_with("s3://")) {
+            log::warning(
+                "not served over S3: its origin is not S3",
+                {{"dataset", dataset.name}, {"uri", dataset.source.uri}});
+            continue;
+        }
+        STOKER_TRY(
+            sidecar::S3Access origin,
+            sidecar::resolve_s3(
+                dataset.source.uri, options_of(dataset.source), environment, clock));
+        std::unique_ptr<sidecar::Origin> packed;
+        if (dataset.source.format == domain::SampleFormat::kChunks) {
+            STOKER_TRY(
+                packed,
+                sidecar::make_origin(
+                    dataset.source.uri,
+                    options_of(dataset.source),
+                    environment,
+                    clock,
+                    std::random_device{}()));
+        }
+        places->datasets_.push_back(std::make_unique<CachedDataset>(
+            places->datasets_.size(), dataset, origin.location, std::move(packed)));
+        places->origins_.push_back(std::move(origin));
+    }
+    if (places->datasets_.empty()) {
+        return fail(
+            ErrorCode::kInvalidArgument, "no dataset has an s3:// origin: nothing to serve");
+    }
+    return places;
+}
+
+CachedDataset* Places::dataset_of(std::string_view bucket, std::string_view key) const {
+    CachedDataset* best = nullptr;
+    for (const auto& dataset : datasets_) {
+        const sidecar::S3Location& location = dataset->location();
+        const bool is_longer =
+            best == nullptr || location.prefix.size() > best->location().prefix.size();
+        if (location.bucket == bucket && key.starts_with(location.prefix) && is_longer) {
+            best = dataset.get();
+        }
+    }
+    return best;
+}
+
+const sidecar::S3Access& Places::origin_of(std::string_view bucket, std::string_view key) const {
+    if (const CachedDataset* dataset = dataset_of(bucket, key)) {
+        return origins_[dataset->index()];
+    }
+    const auto found = std::ranges::find_if(origins_, [&](const sidecar::S3Access& origin) {
+        return origin.location.bucket == bucket;
+    });
+    return found == origins_.end() ? origins_.front() : *found;
+}
+
+}  // namespace stoker::s3

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "sidecar/config/sidecar_config.h"
+#include "sidecar/origin/make_origin.h"
+#include "sidecar/s3/cached_dataset.h"
+
+namespace stoker::s3 {
+
+// The datasets that are in S3, and the access to their origins. Thread-safe after make().
+class Places {
+public:
+    // Datasets with another origin are left out, with a warning. `clock` must outlive the result.
+    // kInvalidArgument: an origin's settings are wrong, or no dataset is in S3.
+    static Result<std::unique_ptr<Places>> make(
+        const sidecar::SidecarConfig& config,
+        const sidecar::Environment& environment,
+        const Clock& clock);
+
+    [[nodiscard]] const std::vector<std::unique_ptr<CachedDataset>>& datasets() const {
+        return datasets_;
+    }
+
+    // The dataset with the longest prefix of the key; nullptr: none.
+    [[nodiscard]] CachedDataset* dataset_of(std::string_view bucket, std::string_view key) const;
+
+    // Where a request for this bucket and key goes: the origin of the key's dataset, else of the
+    // first dataset in the bucket, else of the first dataset.
+    [[nodiscard]] const sidecar::S3Access& origin_of(
+        std::string_view bucket, std::string_view key) const;
+
+private:
+    std::vector<std::unique_ptr<CachedDataset>> datasets_;
+    std::vector<sidecar::S3Access> origins_;  // by the dataset's index
+};
+
+}  // namespace stoker::s3

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "sidecar/s3/object_answer.h"
+#include "sidecar/s3/places.h"
+#include "sidecar/s3/s3_call.h"
+
+// Which requests the node answers. Reads the manifest only.
+namespace stoker::s3 {
+
+struct Route {
+    enum class Kind : std::uint8_t { kForward, kList, kObject, kNotYet };
+
+    Kind kind = Kind::kForward;
+    std::string list;  // of kList: the XML page
+    // Of kObject, and of kForward if the key is a sample (then it counts as a read of the origin).
+    CachedDataset* dataset = nullptr;
+    std::shared_ptr<DatasetFiles> files;
+    domain::SampleId id{};
+    ObjectFacts facts;  // of kObject; its ETag points into `files`
+    ObjectAnswer answer;
+};
+
+// GET and HEAD of a sample and ListObjectsV2 inside a dataset are answered here; everything else is
+// forwarded: other parameters, several ranges, a customer's encryption key, keys that the manifest
+// lacks, and keys that this pod has written. Records such writes. kNotYet: a sample in a chunk cannot
+// be found before the sidecar has told of a revision, and the origin has no object of its name.
+Route route_call(const S3Call& call, const Places& places);
+
+}  // namespace stoker::s3

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "client/src/core/sidecar_client.h"
+#include "common/base/clock.h"
+#include "sidecar/s3/cached_dataset.h"
+
+namespace stoker::s3 {
+
+// The Hello of this program for a dataset: without a stream, because S3 clients tell no order.
+local::Hello hello_for(const CachedDataset& dataset);
+
+// Keeps one connection to the sidecar for each dataset, on one thread: attaches and, with a growing
+// pause, attaches again; publishes the revision's files; sends reads and counters. A lost sidecar
+// changes nothing but is_attached(): files stay.
+class SidecarLinks {
+public:
+    // Starts the thread. All arguments must outlive this object, which stops it.
+    SidecarLinks(
+        const std::string& socket_path,
+        const std::vector<std::unique_ptr<CachedDataset>>& datasets,
+        const Clock& clock);
+    SidecarLinks(const SidecarLinks&) = delete;
+    SidecarLinks& operator=(const SidecarLinks&) = delete;
+    // Sends the last counters.
+    ~SidecarLinks();
+
+private:
+    struct Link {
+        CachedDataset* dataset = nullptr;
+        std::optional<client::SidecarClient> client;
+        bool is_welcome = false;
+        bool was_attached = false;
+        Duration delay{};
+        TimePoint not_before{};
+        TimePoint report_due{};
+        ReadCounts told;
+    };
+
+    void run(const std::stop_token& stop);
+    void step(Link& link);
+    void connect(Link& link);
+    void await(Link& link);
+    void settle(Link& link, const local::Welcome& welcome);
+    void tell(Link& link, bool is_last);
+    void lose(Link& link, const std::string& why);
+
+    const std::string& socket_path_;
+    const Clock& clock_;
+    std::vector<Link> links_;
+    std::minstd_rand random_;
+    std::jthread thread_;
+};
+
+}  // namespace stoker::s3
