@@ -1,5 +1,7 @@
 """Samples.gather(): copies into the caller's memory."""
 
+import ctypes
+import mmap
 import os
 
 import numpy as np
@@ -91,3 +93,31 @@ def test_file_cut_between_check_and_copy_is_read_again(tmp_path, origin, monkeyp
         samples.gather(range(4), out)
         assert samples.stats()["origin_samples"] > 0
     assert out.tobytes() == joined(big, range(4))
+
+
+def resident_pages(path):
+    """One flag per page of the file: whether it is in the page cache."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]
+    with open(path, "rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+    flags = ctypes.create_string_buffer(-(-len(mapped) // mmap.PAGESIZE))
+    begin = ctypes.c_char.from_buffer(mapped)
+    assert libc.mincore(ctypes.addressof(begin), len(mapped), flags) == 0
+    del begin
+    mapped.close()
+    return [flag & 1 for flag in flags.raw]
+
+
+def test_first_read_takes_only_its_own_pages_from_the_disk(tmp_path):
+    big = Origin(tmp_path / "big", count=12, size_max=400_000)
+    node = node_of(tmp_path, big, range(12), capacity=1 << 23)
+    with stoker.open(big.uri, directory=str(node.path)) as samples:
+        with open(node.segment_path(), "rb") as file:
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        if any(resident_pages(node.segment_path())):
+            pytest.skip("this file system keeps its pages")
+        samples.fetch([10])
+        pages = sum(resident_pages(node.segment_path())[32:])  # without the header, which is read with what follows it
+        assert 0 < pages <= len(big.payloads[big.keys[10]]) // mmap.PAGESIZE + 3

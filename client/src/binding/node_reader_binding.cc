@@ -10,6 +10,7 @@
 #include "client/src/binding/bindings.h"
 #include "client/src/binding/core_error.h"
 #include "client/src/binding/sample_object.h"
+#include "client/src/core/mapped_file.h"
 #include "client/src/core/node_reader.h"
 #include "client/src/core/sidecar_client.h"
 
@@ -272,6 +273,9 @@ private:
         }
         if (!unchecked.empty()) {
             py::gil_scoped_release release;
+            for (const auto& [i, place] : unchecked) {
+                MappedFile::read_ahead(place.record);
+            }
             for (auto& [i, place] : unchecked) {
                 views[i] = reader_->check(domain::SampleId{ids[i]}, std::move(place));
             }

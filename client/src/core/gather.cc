@@ -13,8 +13,9 @@ namespace stoker::client {
 namespace {
 
 constexpr std::size_t kThreadsMax = 8;
-constexpr std::size_t kBytesPerThread = std::size_t{4} << 20U;  // less is not worth a thread
-constexpr std::size_t kTurnPieces = 16;                         // that a thread takes at a time
+constexpr std::size_t kBytesPerThread = std::size_t{4} << 20U;   // less is not worth a thread
+constexpr std::size_t kTurnPieces = 16;                          // that a thread takes at a time
+constexpr std::size_t kReadAheadBytes = std::size_t{32} << 10U;  // less costs more than it saves
 
 std::size_t threads_for(std::span<const CopyPiece> pieces) {
     std::size_t bytes = 0;
@@ -23,6 +24,14 @@ std::size_t threads_for(std::span<const CopyPiece> pieces) {
     }
     const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
     return std::clamp(bytes / kBytesPerThread, std::size_t{1}, std::min(cores, kThreadsMax));
+}
+
+void read_ahead(std::span<const CopyPiece> pieces) {
+    for (const CopyPiece& piece : pieces) {
+        if (piece.from.size() >= kReadAheadBytes) {
+            MappedFile::read_ahead(piece.from);
+        }
+    }
 }
 
 }  // namespace
@@ -36,6 +45,7 @@ std::vector<std::size_t> copy_pieces(std::span<const CopyPiece> pieces) {
         for (std::size_t begin = next.fetch_add(turn); begin < pieces.size();
              begin = next.fetch_add(turn)) {
             const std::size_t end = std::min(begin + turn, pieces.size());
+            read_ahead(pieces.subspan(begin, end - begin));
             for (std::size_t at = begin; at < end; ++at) {
                 const CopyPiece& piece = pieces[at];
                 lost[at] = copy_guarded(piece.from, piece.to, piece.from.size()) ? 0 : 1;

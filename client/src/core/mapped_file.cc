@@ -32,6 +32,13 @@ std::uintptr_t page_mask() {
     return kPageBytes - 1;
 }
 
+// madvise() of the pages that hold `bytes`.
+int advise(std::span<const std::byte> bytes, int advice) {
+    const std::uintptr_t into_page = reinterpret_cast<std::uintptr_t>(bytes.data()) & page_mask();
+    auto* begin = const_cast<std::byte*>(bytes.data() - into_page);
+    return ::madvise(begin, bytes.size() + into_page, advice);
+}
+
 }  // namespace
 
 Error system_error(int error_number, const std::string& context) {
@@ -102,12 +109,14 @@ bool MappedFile::is_same_file_as(const std::string& path) const {
 }
 
 bool MappedFile::is_readable(std::span<const std::byte> bytes) {
-    const std::uintptr_t into_page = reinterpret_cast<std::uintptr_t>(bytes.data()) & page_mask();
-    auto* begin = const_cast<std::byte*>(bytes.data() - into_page);
-    if (::madvise(begin, bytes.size() + into_page, MADV_POPULATE_READ) == 0) {
+    if (advise(bytes, MADV_POPULATE_READ) == 0) {
         return true;
     }
     return errno != EFAULT && errno != EHWPOISON && errno != EIO;
+}
+
+void MappedFile::read_ahead(std::span<const std::byte> bytes) {
+    static_cast<void>(advise(bytes, MADV_WILLNEED));  // a hint: the read itself reports errors
 }
 
 namespace {

@@ -41,6 +41,10 @@ public:
     // disk fails), so touching them raises SIGBUS. Kernels before 5.14 cannot check; then true.
     [[nodiscard]] static bool is_readable(std::span<const std::byte> bytes);
 
+    // Starts reading exactly these pages from the disk and returns, so that many records are read at
+    // once. A fault alone reads one record at a time, and pages around it that nobody asked for.
+    static void read_ahead(std::span<const std::byte> bytes);
+
 private:
     const std::byte* data_ = nullptr;
     std::uint64_t length_bytes_ = 0;

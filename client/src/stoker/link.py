@@ -118,6 +118,7 @@ class Link:
         self._revision = 0  # of the last Welcome
         self._start_lanes()
         self.accepts: Callable[[Welcome], bool] = lambda welcome: True
+        self.is_kept_free = False  # lane() gives others first, so that draws and losses do not wait for a fetch
         self.attached_count = 0
 
     def forget(self) -> None:
@@ -181,7 +182,7 @@ class Link:
         same stream while another thread holds this one. The sidecar pins fetched samples until the connection's next
         fetch or consumed(), so a caller that gets another Link than this one calls consumed() on that one.
         """
-        if self._lock.acquire(blocking=False):
+        if not self.is_kept_free and self._lock.acquire(blocking=False):
             try:
                 yield self
             finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import Dict, Optional
 
@@ -15,7 +16,7 @@ _BYTES = ("node_bytes", "origin_bytes")
 
 
 class Meter:
-    """Counters of one process. Counts that a forked child inherits in `reader` are subtracted."""
+    """Counters of one process. Counts that a forked child inherits in `reader` are subtracted. Any thread may call."""
 
     def __init__(self, reader: Optional[_core.NodeReader]) -> None:
         self.samples = 0
@@ -24,7 +25,8 @@ class Meter:
         self.lost = 0
         self._base = reader.counts() if reader is not None else {}
         self._told: Dict[str, int] = {}
-        self._steps = Report()
+        self._steps = Report()  # not reported yet
+        self._lock = threading.Lock()  # of _steps: one thread counts while another reports
         self._due = time.monotonic() + REPORT_EVERY_S
 
     def totals(self, reader: Optional[_core.NodeReader], attached: int) -> Dict[str, int]:
@@ -44,9 +46,10 @@ class Meter:
 
     def note_step(self, wait_ns: int, compute_ns: int, steps: int) -> None:
         """Counts training steps until the next report."""
-        self._steps.steps += steps
-        self._steps.wait_ns += wait_ns
-        self._steps.compute_ns += compute_ns
+        with self._lock:
+            self._steps.steps += steps
+            self._steps.wait_ns += wait_ns
+            self._steps.compute_ns += compute_ns
 
     def is_due(self) -> bool:
         """Whether a report is due: True at most once every REPORT_EVERY_S."""
@@ -63,20 +66,22 @@ class Meter:
     def report(self, epoch: int, totals: Dict[str, int]) -> Report:
         """Counts that are not reported yet."""
         new = {key: value - self._told.get(key, 0) for key, value in totals.items()}
-        return Report(
-            epoch=epoch,
-            steps=self._steps.steps,
-            samples=new["samples"],
-            bytes=sum(new[key] for key in _BYTES),
-            hit_samples=new["node_samples"],
-            origin_samples=new["origin_samples"],
-            wait_ns=self._steps.wait_ns,
-            compute_ns=self._steps.compute_ns,
-        )
+        with self._lock:
+            return Report(
+                epoch=epoch,
+                steps=self._steps.steps,
+                samples=new["samples"],
+                bytes=sum(new[key] for key in _BYTES),
+                hit_samples=new["node_samples"],
+                origin_samples=new["origin_samples"],
+                wait_ns=self._steps.wait_ns,
+                compute_ns=self._steps.compute_ns,
+            )
 
-    def told(self, totals: Dict[str, int]) -> None:
-        """Records that the report over `totals` was sent."""
-        self._told, self._steps = totals, Report()
+    def told(self, totals: Dict[str, int], sent: Report) -> None:
+        """Records that the report `sent` over `totals` was sent. Steps counted since then stay for the next one."""
+        self._told = totals
+        self.note_step(-sent.wait_ns, -sent.compute_ns, -sent.steps)
 
 
 def add_counts(total: Dict[str, int], counts: Dict[str, int]) -> None:

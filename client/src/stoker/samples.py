@@ -288,6 +288,12 @@ class Samples:
         if self.sources.link is not None:
             self.sources.link.advance(position)
 
+    def keep_connection_free(self) -> None:
+        """Fetches misses over further connections from now on: for a process that reads in one thread, and draws and
+        reports losses in another, which would wait for the fetch or drop the losses."""
+        if self.sources.link is not None:
+            self.sources.link.is_kept_free = True
+
     def flush(self) -> None:
         """Acknowledges the samples of this thread's last fetch(): they may leave the sidecar's window."""
         self._acks.flush()
@@ -315,8 +321,9 @@ class Samples:
         totals = self.stats()
         if now and not meter.has_news(totals):
             return
-        if link.report(meter.report(self.epoch, totals)):
-            meter.told(totals)
+        report = meter.report(self.epoch, totals)
+        if link.report(report):
+            meter.told(totals, report)
         if not now and self.sources.reader is not None:
             self._probe.ask()
 

@@ -11,14 +11,19 @@ when workers read ahead, and supports sampling contracts:
     for images, labels, ids in loader:
         losses = criterion(model(images), labels)    # reduction="none"
         loader.report(ids, losses)
+
+Samples that need no decoding on the CPU (raw images, tokens, features) go to the device without worker processes:
+
+    loader = stoker.torch.TensorLoader("train", batch_size=256, shape=(3, 224, 224), device="cuda", shuffle=True, seed=7)
 """
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import io
 import time
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Generator, Iterator, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 import torch
@@ -38,9 +43,10 @@ from .torch_contracts import (
     say_what_is_allowed,
     split_options,
 )
+from .torch_pipeline import CudaReader, HostReader, Records, Transform, overlapped
 from .torch_sampler import Planned, Sampler, unwrap
 
-__all__ = ["DataLoader", "Dataset", "Sampler", "decode_image", "decode_raw"]
+__all__ = ["DataLoader", "Dataset", "Sampler", "TensorLoader", "decode_image", "decode_raw"]
 
 
 def decode_image(view: memoryview) -> Any:
@@ -211,24 +217,33 @@ class DataLoader(torch.utils.data.DataLoader):
     def __iter__(self) -> Iterator[Any]:
         dataset, _ = unwrap(self.dataset, np.empty(0, dtype=np.int64))
         self._received = 0
-        return self._measured(super().__iter__(), dataset.source if dataset is not None else None)
+        return self._measured(self._batches(), dataset.source if dataset is not None else None)
+
+    def _batches(self) -> Iterator[Any]:
+        """The batches of one iteration, as _measured() takes them."""
+        batches: Iterator[Any] = super().__iter__()
+        return batches
 
     def _measured(self, batches: Iterator[Any], source: Optional[Samples]) -> Iterator[Any]:
         handed_out = None
-        while True:
-            asked = time.monotonic_ns()
-            compute = 0 if handed_out is None else asked - handed_out
-            try:
-                batch = next(batches)
-            except StopIteration:
-                self._note(source, 0, compute, 0)
-                return
-            handed_out = time.monotonic_ns()
-            self._received += 1
-            if self._stream is not None:
-                batch = self._stream.take(batch)
-            self._note(source, handed_out - asked, compute, 1)
-            yield batch
+        try:
+            while True:
+                asked = time.monotonic_ns()
+                compute = 0 if handed_out is None else asked - handed_out
+                try:
+                    batch = next(batches)
+                except StopIteration:
+                    self._note(source, 0, compute, 0)
+                    return
+                handed_out = time.monotonic_ns()
+                self._received += 1
+                if self._stream is not None:
+                    batch = self._stream.take(batch)
+                self._note(source, handed_out - asked, compute, 1)
+                yield batch
+        finally:
+            if isinstance(batches, Generator):
+                batches.close()  # ends the thread of a TensorLoader; Python 3.12 would keep it as long as this iterator
 
     def _note(self, source: Optional[Samples], wait_ns: int, compute_ns: int, steps: int) -> None:
         if source is None:
@@ -323,3 +338,97 @@ class DataLoader(torch.utils.data.DataLoader):
         if self._stream is None:
             raise SettingsError('this loader has no contract; make it with contract="..."')
         return self._stream
+
+
+class TensorLoader(DataLoader):
+    """Batches of samples that are records of one shape and type, without decoding and without worker processes. One
+    thread copies a batch from the node's files into pinned memory and from there to the device, on a CUDA stream of its
+    own, while the loop computes. Batches are (data, labels), under a contract (data, labels, ids), as DataLoader's; ids
+    stay on the CPU. Tensors are the caller's to keep or change. The other methods are DataLoader's.
+
+    Args:
+        dataset: name of the dataset ("train"), URI, Samples, or a Dataset without transforms (or a Subset of one).
+        batch_size: samples per batch.
+        shape, dtype: of one sample; its bytes are the elements in row-major order, little-endian.
+        device: where data and labels go: the CPU (default) or a CUDA device.
+        transform: called in the loader's thread with the data of a batch, of shape (n, *shape), on the device, without
+            gradients, on CUDA under the loader's stream. Its result replaces the data.
+        prefetch: batches that are read ahead of the loop, at least 1. They take up memory of the device.
+        sampler: default: Sampler(dataset, num_replicas, rank, shuffle, seed).
+        drop_last: leave out the last batch of an epoch if it is smaller than batch_size.
+        contract, parameters: as in DataLoader. Fingerprints are the program's task: report_similarity().
+
+    Iterating raises SettingsError for a sample that has not the size of `shape` and `dtype`. Errors of reading and of
+    the transform reach the loop. A forked child cannot go on with an iterator of its parent: RuntimeError.
+
+    Raises:
+        SettingsError: an argument is wrong; the message names it.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int = 1,
+        *,
+        shape: Sequence[int],
+        dtype: Any = torch.uint8,
+        device: Any = None,
+        transform: Transform = None,
+        prefetch: int = 2,
+        sampler: Any = None,
+        shuffle: bool = False,
+        seed: int = 0,
+        num_replicas: Optional[int] = None,
+        rank: Optional[int] = None,
+        drop_last: bool = False,
+        contract: Optional[str] = None,
+        **parameters: Any,
+    ) -> None:
+        dataset = Dataset(dataset, decode=decode_raw) if isinstance(dataset, (str, Samples)) else dataset
+        plain = unwrap(dataset, np.empty(0, dtype=np.int64))[0]
+        if not isinstance(plain, Dataset) or plain.transform is not None or plain.target_transform is not None:
+            raise SettingsError("`dataset` of a TensorLoader is a name, a URI, Samples, or a Dataset without transforms")
+        if plain.decode not in (decode_image, decode_raw):
+            raise SettingsError("a TensorLoader does not call the Dataset's `decode`; use `transform`, which gets a batch")
+        if prefetch < 1 or not batch_size or (sampler is not None and shuffle):
+            raise SettingsError("a TensorLoader needs batch_size and prefetch >= 1, and either sampler or shuffle")
+        if split_options(parameters)[1] or (parameters and contract is None):
+            raise SettingsError(f"a TensorLoader without a contract or workers has no arguments {sorted(parameters)}")
+        self._device = torch.device("cpu" if device is None else device)
+        if self._device.type not in ("cpu", "cuda"):
+            raise SettingsError(f"device '{self._device}' of a TensorLoader is neither a CPU nor a CUDA device")
+        self._records = Records(plain, shape, dtype)
+        self._transform, self._prefetch, self._samples_at_most = transform, prefetch, batch_size
+        if contract is None:
+            ours = Sampler(dataset, num_replicas, rank, shuffle, seed) if sampler is None else sampler
+            super().__init__(dataset, batch_size, sampler=ours, drop_last=drop_last)
+        else:
+            plain.source.keep_connection_free()
+            options = {"sampler": sampler, "shuffle": shuffle or None, "drop_last": drop_last, **parameters}
+            super().__init__(
+                dataset,
+                batch_size,
+                contract=contract,
+                seed=seed,
+                num_replicas=num_replicas,
+                rank=rank,
+                similarity=False,
+                **options,
+            )
+
+    def set_epoch(self, epoch: int) -> None:
+        """Sets the epoch of the next iteration: the contract's, else the sampler's."""
+        if self._stream is not None:
+            super().set_epoch(epoch)
+        else:
+            self.sampler.set_epoch(epoch)
+
+    def _batches(self) -> Iterator[Any]:
+        reader: Union[CudaReader, HostReader] = HostReader(self._records, self._transform)
+        if self._device.type == "cuda":
+            reader = CudaReader(self._records, self._transform, self._device, self._samples_at_most)
+        requests = (unwrap(self.dataset, np.asarray(indices, dtype=np.int64))[1] for indices in self.batch_sampler)
+        with contextlib.closing(overlapped(requests, reader.read, self._prefetch)) as read:
+            for ready in read:
+                reader.hand_over(ready)
+                yield ready[:2] if self._stream is None else ready[:3]

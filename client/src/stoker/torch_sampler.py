@@ -42,6 +42,11 @@ class Planned(torch.utils.data.Dataset):
         self.note_epoch(epoch)
         self.source.set_plan(epoch, ids, start, ahead)
 
+    def gather(self, ids: Ids, out: Any) -> Array:
+        """As Samples.gather(), in the current epoch."""
+        self.source.epoch = int(self._epoch)
+        return self.source.gather(ids, out)
+
 
 class Sampler(torch.utils.data.Sampler):
     """The same indices as torch's DistributedSampler; also sends the order to the sidecar.
