@@ -177,6 +177,18 @@ TEST_F(Scenario, GuestReadsTheOriginWhileTheOwnersKeyIsRefused) {
     EXPECT_EQ(world.count("fetches"), 0U);
 }
 
+// A killed sidecar is away for 0.1 to 30 s; without a leader for 3 s, the guest's session ends.
+TEST_F(Scenario, GuestDrawsAloneWhileTheOwnersSidecarIsAway) {
+    World& world = make(kTwoJobs, {.contract = "windowed", .last_job_is_guest = true});
+    for (int i = 0; i < 12; ++i) {
+        run_for(seconds{8});
+        world.strike(Fault::kKill, 0);
+    }
+    run_for(minutes{1});
+    EXPECT_GT(world.epoch(1), 1U);
+    EXPECT_GT(world.count("samples from the origin"), 0U);
+}
+
 TEST_F(Scenario, GuestWithoutAKeyWaitsForTheOwnersSidecar) {
     World& world = make(kTwoJobs, {.last_job_is_guest = true, .guest_has_key = false});
     run_for(minutes{1});

@@ -153,9 +153,11 @@ private:
         bool has_shrunk = false;  // the last grant was smaller than the one before
         std::vector<std::pair<TimePoint, Bytes>> old_grants;  // when each ended, the last minute's
         TimePoint rough_until{};
-        TimePoint shaken_until{};  // the same with ten seconds instead of a minute
-        TimePoint led_at{};        // a process held the lock, or none could take it
-        std::string leader;        // the last process that held it
+        TimePoint shaken_until{};   // the same with ten seconds instead of a minute
+        TimePoint led_at{};         // a process held the lock, or none could take it
+        TimePoint held_at{};        // the last look that found a process with the lock
+        TimePoint leaderless_at{};  // the last look before which nobody had it for kUnled
+        std::string leader;         // the last process that held it
         TimePoint leader_since{};
         TimePoint unready_at{};  // the last look that found no ready leader
         TimePoint on_at{};       // it has power from then on
