@@ -92,6 +92,22 @@ TEST_F(Scenario, NothingIsKeptBeforeTheFirstGrant) {
     EXPECT_GE(residents(), kept) << "an earlier grant's samples are served";
 }
 
+// The operator sends a grant to the leader only, and again to the next one.
+TEST_F(Scenario, FollowerThatLeadsDoesNotUseAnOlderGrant) {
+    World& world = make(kPair, {.is_operated = true});
+    run_for(seconds{10});
+    world.grant(0, gib(1));
+    run_for(seconds{30});
+    EXPECT_EQ(world.status(0).granted_bytes, gib(1));
+    world.strike(Fault::kKill, world.leader(0).value());
+    run_for(seconds{5});
+    EXPECT_TRUE(world.status(0).granted_bytes.is_unlimited()) << "no grant yet";
+    EXPECT_GT(residents(), 0U);
+    world.grant(0, mib(1));
+    run_for(seconds{5});
+    EXPECT_EQ(world.status(0).granted_bytes, mib(1));
+}
+
 TEST_F(Scenario, OperatorGoneForAMinuteKeepsResidentsAndAddsNone) {
     World& world = make(kPair, {.grant = {}, .window = kib(128)});
     run_for(seconds{30});
