@@ -44,7 +44,7 @@ Result<SessionId> SidecarRegistry::attach(const Hello& hello, SidecarLink link, 
         Sidecar& sidecar = state->sidecars[pod] = std::move(next);
         send(
             sidecar,
-            {take_grants(*state, sidecar, at.steady),
+            {{},
              take_probe(*state, sidecar),
              take_pins(*state, sidecar),
              take_peers(*state, sidecar)});
@@ -96,6 +96,7 @@ Status SidecarRegistry::report(SessionId session, Report report, Moment at) {
         sidecar.reported = true;
         ++state->counts.reports;
         job = job_of(sidecar.last);
+        send(sidecar, {take_grants(*state, sidecar, at.steady), {}, {}});
     }
     changed(job);
     return {};
@@ -272,10 +273,25 @@ std::set<std::string> SidecarRegistry::readable_mounts(const State& state, const
     return uids;
 }
 
+std::set<std::string> SidecarRegistry::led_datasets(const Sidecar& sidecar) {
+    std::set<std::string> uids;
+    for (const DatasetReport& dataset : sidecar.last.datasets) {
+        if (sidecar.reported && dataset.leader) {
+            uids.insert(dataset.dataset_uid);
+        }
+    }
+    return uids;
+}
+
 std::vector<Grant> SidecarRegistry::take_grants(
     const State& state, Sidecar& sidecar, TimePoint now) {
+    const std::set<std::string> led = led_datasets(sidecar);
+    std::erase_if(sidecar.sent, [&](const auto& entry) { return !led.contains(entry.first); });
     std::vector<Grant> due;
     for (const std::string& uid : readable_mounts(state, sidecar)) {
+        if (!led.contains(uid)) {
+            continue;
+        }
         const auto grant = state.grants.find({sidecar.last.node, uid});
         if (grant == state.grants.end()) {
             continue;

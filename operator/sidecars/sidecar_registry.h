@@ -67,10 +67,12 @@ public:
 
     SidecarRegistry(Options options, OnChange on_change);
 
-    // Adds a sidecar whose identity has been checked. Known grants for its mounts are sent at once.
+    // Adds a sidecar whose identity has been checked. Orders that it may receive are sent at once;
+    // grants wait for its first report.
     // kInvalidArgument: validate_hello(). kResourceExhausted: too many sidecars.
     Result<SessionId> attach(const Hello& hello, SidecarLink link, Moment at);
 
+    // A sidecar that begins to lead a dataset gets its known grant at once.
     // kAlreadyExists: not newer than the last one, ignored. kInvalidArgument: numbers out of
     // range, ignored. kGone: another session has replaced this one.
     Status report(SessionId session, Report report, Moment at);
@@ -78,10 +80,12 @@ public:
     // Harmless for a session that was replaced.
     void detach(SessionId session, Moment at);
 
-    // Replaces all grants. Each sidecar gets those for its node and mounts that its pod may receive
-    // and that are new, changed, or a third of their validity old. One entry per (node, dataset)
-    // pair; of two the last counts. A grant that is missing from the list is not recalled: it
-    // expires.
+    // Replaces all grants. Each sidecar gets those for its node and the mounts that it leads
+    // (according to its session's last report), that its pod may receive, and that are new, changed,
+    // or a third of their validity old. A follower gets none: only a leader confirms a grant, so an
+    // old one on its way to a follower that leads later would be counted nowhere. One entry per
+    // (node, dataset) pair; of two the last counts. A grant that is missing from the list is not
+    // recalled: it expires.
     void publish(const std::vector<Grant>& grants, const GrantReaders& readers, TimePoint now);
 
     // Requests a measurement from every sidecar of these jobs, once per id, including sidecars that
@@ -133,7 +137,7 @@ private:
         SidecarLink link;
         SidecarReport last;
         bool reported = false;                  // `last` is from this session
-        std::map<std::string, SentGrant> sent;  // by dataset uid
+        std::map<std::string, SentGrant> sent;  // in its present lead, by dataset uid
         std::uint64_t probe_sent = 0;           // its id
         std::vector<RevisionPin> pins_sent;
         std::map<std::string, std::uint64_t> peers_sent;  // versions by dataset uid
@@ -163,6 +167,8 @@ private:
     static std::optional<Probe> take_probe(const State& state, Sidecar& sidecar);
     static std::vector<RevisionPin> take_pins(const State& state, Sidecar& sidecar);
     static std::vector<PeerGroup> take_peers(const State& state, Sidecar& sidecar);
+    // The uids of the datasets that the sidecar leads, according to its session's last report.
+    static std::set<std::string> led_datasets(const Sidecar& sidecar);
     // The uids of the mounts whose orders the sidecar may receive.
     static std::set<std::string> readable_mounts(const State& state, const Sidecar& sidecar);
     static void send(const Sidecar& sidecar, const Orders& orders);

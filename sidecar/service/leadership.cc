@@ -155,10 +155,20 @@ void Leadership::close_doors() {
 }
 
 void Leadership::set_grant(EngineGrant grant, JobWeights weights) {
+    if (parts_.operator_grants && leader_ == nullptr) {
+        return;
+    }
     grant_ = grant;
     weights_ = std::move(weights);
     if (leader_ != nullptr) {
         leader_->set_grant(grant_, weights_);
+    }
+}
+
+void Leadership::forget_orders() {
+    if (parts_.operator_grants) {
+        grant_ = first_grant(parts_, config_);
+        weights_ = config_.weights;
     }
 }
 
@@ -193,6 +203,7 @@ void Leadership::on_forbidden(const Error& error) {
         }
         close_doors();
         retiring_ = std::move(leader_);
+        forget_orders();
         add_fetched(past_leads_, retiring_->status());
         retiring_->retire([this] { on_retired(); });
     });

@@ -46,7 +46,9 @@ public:
     // nullptr unless we lead.
     [[nodiscard]] Leader* leader() const { return leader_.get(); }
 
-    // Applies the operator's orders for the dataset; until then the configuration's.
+    // Applies the operator's orders for the dataset; until then the configuration's. Ignores those
+    // that come while we do not lead, and forgets them with the lead: another leader may have got
+    // newer ones.
     void set_grant(EngineGrant grant, JobWeights weights);
 
     [[nodiscard]] const EngineGrant& grant() const { return grant_; }
@@ -72,6 +74,7 @@ public:
 private:
     [[nodiscard]] Result<std::optional<DirectoryLock>> try_lock();
     void remove_old_files();
+    void forget_orders();
     void open_doors();
     void open_door();
     void close_doors();

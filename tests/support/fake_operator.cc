@@ -1,5 +1,6 @@
 #include "tests/support/fake_operator.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <grpcpp/grpcpp.h>
@@ -53,13 +54,30 @@ void FakeOperator::on_message(std::function<void(const control::v1::SidecarMessa
     listener_ = std::move(listener);
 }
 
+namespace {
+
+bool leads(const control::v1::Report& report) {
+    return std::ranges::any_of(
+        report.datasets(), [](const auto& dataset) { return dataset.leader(); });
+}
+
+}  // namespace
+
 grpc::Status FakeOperator::Attach(grpc::ServerContext* /*context*/, Stream* stream) {
     control::v1::SidecarMessage message;
+    bool did_lead = false;
     while (stream->Read(&message)) {
         const std::scoped_lock lock{mutex_};
         if (message.has_hello()) {
             streams_.insert(stream);
             stream->Write(told_);
+        }
+        if (message.has_report()) {
+            const bool does_lead = leads(message.report());
+            if (does_lead && !std::exchange(did_lead, does_lead)) {
+                stream->Write(told_);
+            }
+            did_lead = does_lead;
         }
         heard_.push_back(message);
         if (listener_) {

@@ -31,7 +31,8 @@ public:
 
     [[nodiscard]] const std::string& ca() const { return certificates_.ca; }
 
-    // Sends to all attached sidecars and to later ones, in place of the previous message.
+    // Sends to all attached sidecars and to later ones, in place of the previous message. Sends again
+    // to a sidecar that begins to lead: it ignores grants before.
     void tell(const control::v1::OperatorMessage& message);
 
     // Grants bytes of one dataset, valid for ten minutes.

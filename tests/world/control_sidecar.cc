@@ -65,7 +65,7 @@ sidecar::LinkCallbacks ControlSidecar::callbacks() {
     callbacks.report = [this] { return report(); };
     callbacks.grant = [this](const control::Grant& grant) {
         for (Dataset& dataset : datasets_) {
-            if (dataset.uid == grant.dataset_uid) {
+            if (dataset.uid == grant.dataset_uid && leads(dataset.uid)) {
                 dataset.granted = grant.resident_bytes;
                 dataset.granted_until = schedule_.now() + seconds{grant.valid_seconds};
             }
@@ -196,6 +196,11 @@ void ControlSidecar::open(const Dataset& dataset, NodeDirectory& directory) {
     }
 }
 
+bool ControlSidecar::leads(const std::string& uid) const {
+    const auto found = node_.directories.find(uid);
+    return found != node_.directories.end() && found->second.leader == this;
+}
+
 // Guests never lead.
 void ControlSidecar::fill(Dataset& dataset) {
     if (dataset.guest) {
@@ -229,7 +234,7 @@ control::DatasetReport ControlSidecar::report(const Dataset& dataset) {
     control::DatasetReport report;
     report.name = dataset.name;
     report.dataset_uid = dataset.uid;
-    report.leader = found != node_.directories.end() && found->second.leader == this;
+    report.leader = leads(dataset.uid);
     const bool counted = found != node_.directories.end() && found->second.revision != 0 &&
                          (!report.leader || !is_opening());
     report.manifest_state =

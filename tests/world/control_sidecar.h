@@ -121,6 +121,7 @@ private:
     void work();
     void open(const Dataset& dataset, NodeDirectory& directory);
     void fill(Dataset& dataset);
+    [[nodiscard]] bool leads(const std::string& uid) const;
     sidecar::LinkReport report();
     control::DatasetReport report(const Dataset& dataset);
     sidecar::LinkCallbacks callbacks();

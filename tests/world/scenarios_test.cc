@@ -92,6 +92,22 @@ TEST_F(Scenario, NothingIsKeptBeforeTheFirstGrant) {
     EXPECT_GE(residents(), kept) << "an earlier grant's samples are served";
 }
 
+// The operator sends a grant to the leader only, and again to the next one.
+TEST_F(Scenario, FollowerThatLeadsDoesNotUseAnOlderGrant) {
+    World& world = make(kPair, {.is_operated = true});
+    run_for(seconds{10});
+    world.grant(0, gib(1));
+    run_for(seconds{30});
+    EXPECT_EQ(world.status(0).granted_bytes, gib(1));
+    world.strike(Fault::kKill, world.leader(0).value());
+    run_for(seconds{5});
+    EXPECT_TRUE(world.status(0).granted_bytes.is_unlimited()) << "no grant yet";
+    EXPECT_GT(residents(), 0U);
+    world.grant(0, mib(1));
+    run_for(seconds{5});
+    EXPECT_EQ(world.status(0).granted_bytes, mib(1));
+}
+
 TEST_F(Scenario, OperatorGoneForAMinuteKeepsResidentsAndAddsNone) {
     World& world = make(kPair, {.grant = {}, .window = kib(128)});
     run_for(seconds{30});
@@ -175,6 +191,18 @@ TEST_F(Scenario, GuestReadsTheOriginWhileTheOwnersKeyIsRefused) {
     EXPECT_GT(world.epoch(1), 0U);
     EXPECT_GT(world.count("samples from the origin"), kSamples);
     EXPECT_EQ(world.count("fetches"), 0U);
+}
+
+// A killed sidecar is away for 0.1 to 30 s; without a leader for 3 s, the guest's session ends.
+TEST_F(Scenario, GuestDrawsAloneWhileTheOwnersSidecarIsAway) {
+    World& world = make(kTwoJobs, {.contract = "windowed", .last_job_is_guest = true});
+    for (int i = 0; i < 12; ++i) {
+        run_for(seconds{8});
+        world.strike(Fault::kKill, 0);
+    }
+    run_for(minutes{1});
+    EXPECT_GT(world.epoch(1), 1U);
+    EXPECT_GT(world.count("samples from the origin"), 0U);
 }
 
 TEST_F(Scenario, GuestWithoutAKeyWaitsForTheOwnersSidecar) {

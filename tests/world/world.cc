@@ -23,7 +23,8 @@ World::World(std::uint64_t seed, Size size, std::optional<Script> script)
     : seed_(seed),
       script_(std::move(script)),
       schedule_(seed),
-      peers_chance_(seed ^ 0x7065657273) {
+      peers_chance_(seed ^ 0x7065657273),
+      aims_chance_(seed ^ 0x61696d73) {
     schedule_.hide(folder_.path());
     schedule_.set_speaker("world");
     make_plan(size);
@@ -32,6 +33,7 @@ World::World(std::uint64_t seed, Size size, std::optional<Script> script)
     make_jobs();
     make_pods();
     say_plan();
+    draw_aims();
 }
 
 World::~World() {
@@ -302,6 +304,7 @@ std::string World::run_for(Duration time) {
     const TimePoint end = schedule_.now() + time;
     while (oracle_->accusation().empty() && schedule_.step(end)) {
         reap();
+        take_aims();
     }
     return oracle_->accusation();
 }
@@ -321,6 +324,7 @@ Outcome World::run() {
             }
         }
         reap();
+        take_aims();
     }
     return {
         oracle_->accusation(),

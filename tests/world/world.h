@@ -153,9 +153,11 @@ private:
         bool has_shrunk = false;  // the last grant was smaller than the one before
         std::vector<std::pair<TimePoint, Bytes>> old_grants;  // when each ended, the last minute's
         TimePoint rough_until{};
-        TimePoint shaken_until{};  // the same with ten seconds instead of a minute
-        TimePoint led_at{};        // a process held the lock, or none could take it
-        std::string leader;        // the last process that held it
+        TimePoint shaken_until{};   // the same with ten seconds instead of a minute
+        TimePoint led_at{};         // a process held the lock, or none could take it
+        TimePoint held_at{};        // the last look that found a process with the lock
+        TimePoint leaderless_at{};  // the last look before which nobody had it for kUnled
+        std::string leader;         // the last process that held it
         TimePoint leader_since{};
         TimePoint unready_at{};  // the last look that found no ready leader
         TimePoint on_at{};       // it has power from then on
@@ -207,6 +209,13 @@ private:
         [[nodiscard]] bool is_ready_leader() const;
     };
 
+    // A fault that waits for a sidecar in this situation.
+    struct Aim {
+        Fault fault;
+        Situation situation;
+        TimePoint until{};
+    };
+
     void make_plan(Size size);
     void draw_faults();
     Bytes draw_grant();
@@ -221,7 +230,12 @@ private:
     void start_trainer(Pod& pod);
     void end_sidecar(Pod& pod, Duration away);
     void schedule_fault(Fault fault);
-    void inject(Fault fault);
+    void inject(Fault fault, Pod& pod);
+    void draw_aims();
+    void schedule_aim(Fault fault);
+    void provoke(Situation situation);
+    void take_aims();
+    [[nodiscard]] bool is_in(const Pod& pod, Situation situation) const;
     bool hit(Fault fault, Pod& pod);
     bool hit_sidecar(Fault fault, Pod& pod);
     bool kill_trainer(Pod& pod);
@@ -263,6 +277,7 @@ private:
     void let_go_on(Pod& pod);
     void switch_off(Node& node, Fault fault, Duration away);
     void break_disk(Node& node);
+    void break_disk(Node& node, test::FaultDevice::Operation operation, std::string_view name);
     bool rot(Node& node);
     void heal();
     void give_keys();
@@ -326,7 +341,9 @@ private:
     FaultTable table_{};
     Timeline timeline_;
     std::uint64_t looks_ = 0;
-    Prng peers_chance_;                        // for what only worlds with peers draw
+    Prng peers_chance_;  // for what only worlds with peers draw
+    Prng aims_chance_;   // for what only seeds with aimed faults draw
+    std::vector<Aim> aims_;
     std::unique_ptr<VirtualNetwork> network_;  // nullptr: no peers
     PeerGroups groups_{"train"};
     TimePoint healed_at_{};

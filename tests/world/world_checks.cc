@@ -21,6 +21,8 @@ constexpr Duration kLeaderReady = seconds{5};  // after this, a Ready leader ref
 constexpr Duration kGrantKept = seconds{60};   // what clients hold of a larger grant is gone then
 constexpr Duration kRestMax = seconds{60};     // of a leader whose key was refused
 constexpr Duration kAnswerBound = seconds{15};
+// Half a second less than a follower waits for a leader before its clients go on alone.
+constexpr Duration kUnled = milliseconds{2500};
 constexpr std::uint32_t kRefusalsMax = 40;  // eight, and what was in flight or queued then
 
 }  // namespace
@@ -73,6 +75,11 @@ void World::look_at(Node& node) {
         if (is_first) {
             node.checked = pod.sidecar->name();
         }
+    }
+    if (holders > 0) {
+        node.held_at = schedule_.now();
+    } else if (schedule_.now() - node.held_at > kUnled) {
+        node.leaderless_at = schedule_.now();
     }
     if (leader_of(node, true) == nullptr) {
         node.unready_at = schedule_.now();
@@ -166,7 +173,8 @@ void World::check_table(Pod& pod) {
 // A trainer's session outlives every other sidecar, if its pod's key is accepted. Its Hello may be
 // refused while nobody leads, while a sidecar whose key was refused rests from leading, and while
 // the leader's key may not list the origin: of the owner's trainers until another sidecar leads, of
-// a guest's, which can only follow, as long as that lasts.
+// a guest's, which can only follow, as long as that lasts. A guest's session may end when no pod of
+// the owner has led for a while: its trainer goes on with its own key.
 void World::check_loss(const Pod& pod, bool had_session) {
     const Node& node = *pod.node;
     const Pod* const leads = leader_of(node, false);
@@ -177,7 +185,9 @@ void World::check_loss(const Pod& pod, bool had_session) {
     const bool may_refuse =
         !had_session && (leads == nullptr || schedule_.now() - pod.refused_until <= kRestMax ||
                          (is_refused && (is_new || !pod.job->guest_of.empty())));
-    const bool is_ours = pod.refused_at || may_refuse || pod.sidecar == nullptr ||
+    const bool is_left =
+        !pod.job->guest_of.empty() && schedule_.now() - node.leaderless_at <= kSettled;
+    const bool is_ours = pod.refused_at || is_left || may_refuse || pod.sidecar == nullptr ||
                          pod.sidecar->is_dead() || schedule_.now() - pod.started_at < kSettled;
     if (!is_ours && is_calm(node)) {
         oracle_->accuse(fmt::format(

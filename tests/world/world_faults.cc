@@ -58,7 +58,7 @@ void World::schedule_fault(Fault fault) {
     const double wait = -mean * std::log(1 - schedule_.luck().unit());
     schedule_.run_in(Duration{static_cast<Duration::rep>(wait * 1e9)}, [this, fault] {
         if (!faults_are_over_) {
-            inject(fault);
+            inject(fault, pods_[schedule_.luck().below(pods_.size())]);
             schedule_fault(fault);
         }
     });
@@ -76,8 +76,7 @@ void World::count(Fault fault, Node* node, const Pod* pod) {
     }
 }
 
-void World::inject(Fault fault) {
-    Pod& pod = pods_[schedule_.luck().below(pods_.size())];
+void World::inject(Fault fault, Pod& pod) {
     const FaultTable before = table_;
     const bool is_pods = fault <= Fault::kTrainerKilled || fault == Fault::kKeyRefused ||
                          fault >= Fault::kPeersRefused;
@@ -270,13 +269,17 @@ bool World::change_grant(Node& node) {
 
 void World::break_disk(Node& node) {
     const auto& [operation, name] = kOperations.at(schedule_.luck().below(kOperations.size()));
+    break_disk(node, operation, name);
+}
+
+void World::break_disk(Node& node, Operation operation, std::string_view name) {
     schedule_.say(fmt::format("the disk of {} fails every {}", node.name, name));
     node.disk->set_broken(operation, true);
     ++node.unreadable;
-    schedule_.run_in(note_rough(&node, some_time()), [this, &node, broken = operation] {
+    schedule_.run_in(note_rough(&node, some_time()), [this, &node, operation] {
         schedule_.say(fmt::format("the disk of {} works again", node.name));
         --node.unreadable;
-        node.disk->set_broken(broken, false);
+        node.disk->set_broken(operation, false);
     });
 }
 

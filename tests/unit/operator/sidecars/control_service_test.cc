@@ -128,6 +128,8 @@ TEST_F(ControlServiceTest, SendsNewGrants) {
     ASSERT_TRUE(client->hello(make_hello("ml", "a")));
     v1::OperatorMessage answer;
     ASSERT_TRUE(client->receive(answer));
+    ASSERT_TRUE(client->report(make_report(1, 0)));
+    ASSERT_TRUE(eventually([&] { return registry.counts().reports == 1; }));
     registry.publish({{"node-1", "d1", mib(5), 60, 0, "Granted"}}, kReaders, clock.now());
     ASSERT_TRUE(client->receive(answer));
     ASSERT_EQ(answer.grants_size(), 1);

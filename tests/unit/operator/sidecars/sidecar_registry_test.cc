@@ -43,6 +43,12 @@ Report report_of(std::uint64_t sequence, std::uint64_t hits) {
     return report;
 }
 
+Report report_of_leader(std::uint64_t sequence) {
+    Report report = report_of(sequence, 0);
+    report.datasets[0].leader = true;
+    return report;
+}
+
 Grant grant_of(const std::string& node, const std::string& uid, Bytes bytes) {
     Grant grant;
     grant.node = node;
@@ -86,6 +92,13 @@ struct Fixture : ::testing::Test {
     SidecarRegistry registry{
         {}, [this](const ObjectKey& job) { changes.push_back(job.ns + "/" + job.name); }};
     Peer peer;
+
+    // Attaches a sidecar that leads d1 on its node.
+    SessionId attach_leader(const Hello& hello, Peer& its) {
+        const SessionId session = *registry.attach(hello, its.link(), at(seconds{0}));
+        EXPECT_TRUE(registry.report(session, report_of_leader(1), at(seconds{0})));
+        return session;
+    }
 };
 
 using SidecarRegistryTest = Fixture;
@@ -167,7 +180,7 @@ TEST_F(SidecarRegistryTest, KeepsAnUnrepeatedSketch) {
 }
 
 TEST_F(SidecarRegistryTest, SendsChangedWeightsAtOnce) {
-    ASSERT_TRUE(registry.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{0})));
+    attach_leader(hello_of("a", 0, "node-1"), peer);
     Grant grant = grant_of("node-1", "d1", mib(5));
     grant.weights = {{"j1", 0.5}, {"j2", 0.5}};
     registry.publish({grant}, kReaders, at(seconds{1}).steady);
@@ -223,8 +236,8 @@ TEST_F(SidecarRegistryTest, LimitsTheNumberOfSidecars) {
 
 TEST_F(SidecarRegistryTest, SendsGrantsOnlyForTheSidecarsNodeAndDatasets) {
     Peer other_node;
-    ASSERT_TRUE(registry.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{0})));
-    ASSERT_TRUE(registry.attach(hello_of("b", 1, "node-2"), other_node.link(), at(seconds{0})));
+    attach_leader(hello_of("a", 0, "node-1"), peer);
+    attach_leader(hello_of("b", 1, "node-2"), other_node);
     registry.publish(
         {grant_of("node-1", "d1", mib(5)), grant_of("node-1", "d9", mib(9))},
         kReaders,
@@ -237,8 +250,8 @@ TEST_F(SidecarRegistryTest, SendsNoGrantForADatasetThatTheJobDoesNotRead) {
     Peer stranger;
     Hello hello = hello_of("a", 0, "node-1");
     hello.namespace_name = "nlp";
-    ASSERT_TRUE(registry.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{0})));
-    ASSERT_TRUE(registry.attach(hello, stranger.link(), at(seconds{0})));
+    attach_leader(hello_of("a", 0, "node-1"), peer);
+    attach_leader(hello, stranger);
     registry.publish({grant_of("node-1", "d1", mib(5))}, kReaders, at(seconds{1}).steady);
     EXPECT_EQ(peer.grants.size(), 1U);
     EXPECT_THAT(stranger.grants, IsEmpty()) << "a pod of the same name, in another namespace";
@@ -250,14 +263,44 @@ TEST_F(SidecarRegistryTest, SendsNoGrantForADatasetThatTheJobDoesNotRead) {
     EXPECT_EQ(stranger.grants.size(), 1U) << "it was shared";
 }
 
-TEST_F(SidecarRegistryTest, NewSidecarGetsItsGrantAtOnce) {
+TEST_F(SidecarRegistryTest, NewLeaderGetsItsGrantAtOnce) {
     registry.publish({grant_of("node-1", "d1", mib(5))}, kReaders, at(seconds{0}).steady);
-    ASSERT_TRUE(registry.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{1})));
+    attach_leader(hello_of("a", 0, "node-1"), peer);
     EXPECT_THAT(peer.grants, ElementsAre(grant_of("node-1", "d1", mib(5))));
 }
 
+TEST_F(SidecarRegistryTest, FollowerGetsItsGrantOnceItLeads) {
+    const std::vector<Grant> grants{grant_of("node-1", "d1", mib(5))};
+    const SessionId session =
+        *registry.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{0}));
+    ASSERT_TRUE(registry.report(session, report_of(1, 0), at(seconds{0})));
+    registry.publish(grants, kReaders, at(seconds{0}).steady);
+    EXPECT_THAT(peer.grants, IsEmpty());
+    ASSERT_TRUE(registry.report(session, report_of_leader(2), at(seconds{1})));
+    EXPECT_THAT(peer.grants, ElementsAre(grants[0]));
+    ASSERT_TRUE(registry.report(session, report_of_leader(3), at(seconds{2})));
+    EXPECT_EQ(peer.grants.size(), 1U);
+}
+
+TEST_F(SidecarRegistryTest, GrantIsSentAgainInTheNextLead) {
+    registry.publish({grant_of("node-1", "d1", mib(5))}, kReaders, at(seconds{0}).steady);
+    const SessionId session = attach_leader(hello_of("a", 0, "node-1"), peer);
+    ASSERT_TRUE(registry.report(session, report_of(2, 0), at(seconds{1})));
+    ASSERT_TRUE(registry.report(session, report_of_leader(3), at(seconds{2})));
+    EXPECT_EQ(peer.grants.size(), 2U);
+}
+
+// Its last report is of the stream before.
+TEST_F(SidecarRegistryTest, NewStreamGetsNoGrantBeforeItsReport) {
+    attach_leader(hello_of("a", 0, "node-1"), peer);
+    Peer again;
+    ASSERT_TRUE(registry.attach(hello_of("a", 0, "node-1"), again.link(), at(seconds{1})));
+    registry.publish({grant_of("node-1", "d1", mib(5))}, kReaders, at(seconds{1}).steady);
+    EXPECT_THAT(again.grants, IsEmpty());
+}
+
 TEST_F(SidecarRegistryTest, RepeatsAGrantBeforeExpiryAndSendsChangesAtOnce) {
-    ASSERT_TRUE(registry.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{0})));
+    attach_leader(hello_of("a", 0, "node-1"), peer);
     const std::vector<Grant> grants{grant_of("node-1", "d1", mib(5))};
     registry.publish(grants, kReaders, at(seconds{0}).steady);
     registry.publish(grants, kReaders, at(seconds{19}).steady);
