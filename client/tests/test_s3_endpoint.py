@@ -9,6 +9,7 @@ import pathlib
 import random
 import signal
 import socket
+import struct
 import subprocess
 import urllib.request
 
@@ -197,6 +198,20 @@ def test_presigned_and_virtual_host_requests_are_served(pod):
         request.url = request.url.replace(f"{BUCKET}.127.0.0.1", "127.0.0.1").replace(f"/{BUCKET}/", "/")
     virtual.meta.events.register("before-sign.s3.GetObject", to_loopback)
     assert pod.read(key, virtual) in ("hit", "fetched")
+
+
+def test_clients_that_hang_up_or_stay_idle_harm_nobody(pod):
+    signer = client_of(pod.port, LOOPBACK, signature_version="s3v4")
+    with contextlib.ExitStack() as stack:
+        for key in pod.keys:  # each is a miss, so the client is gone before its answer
+            target = signer.generate_presigned_url("get_object", Params={"Bucket": BUCKET, "Key": key}).split("/", 3)[3]
+            with socket.create_connection(("127.0.0.1", pod.port)) as client:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # close() resets
+                client.sendall(f"GET /{target} HTTP/1.1\r\nHost: 127.0.0.1:{pod.port}\r\n\r\n".encode())
+        for _ in range(1200):  # more than the endpoint takes
+            stack.enter_context(socket.create_connection(("127.0.0.1", pod.port)))
+        assert pod.read(pod.keys[0], client_of(pod.port, LOOPBACK)) in ("hit", "fetched")
+    assert pod.read_all() <= {"hit", "fetched"}
 
 
 def test_other_buckets_and_writes_are_forwarded(pod):

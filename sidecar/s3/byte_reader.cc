@@ -13,6 +13,7 @@ namespace stoker::s3 {
 
 namespace {
 
+constexpr std::size_t kLineEndBytes = 2;
 constexpr std::size_t kReadBytes = 64 << 10;
 constexpr std::size_t kChunkLineBytesMax = 1024;
 constexpr std::size_t kTrailerLineBytesMax = 4096;
@@ -158,8 +159,8 @@ Status ChunkReader::begin_chunk() {
 }
 
 Status ChunkReader::end_chunk() {
-    STOKER_TRY(const std::string line, from_.read_line(2));
-    return line.empty() ? Status{} : cut_short();
+    STOKER_TRY_VOID(from_.read_line(kLineEndBytes));  // fits nothing but the end of a line
+    return {};
 }
 
 Status write_all(int socket, std::string_view bytes, Duration patience) {

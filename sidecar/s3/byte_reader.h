@@ -13,6 +13,9 @@ namespace stoker::s3 {
 
 class ByteReader {
 public:
+    ByteReader() = default;
+    ByteReader(const ByteReader&) = delete;
+    ByteReader& operator=(const ByteReader&) = delete;
     virtual ~ByteReader() = default;
 
     // Waits for at least one byte; 0: the end. kDeadlineExceeded: the client sends nothing.

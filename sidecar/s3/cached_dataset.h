@@ -40,7 +40,7 @@ public:
 
     struct Found {
         client::SampleView view;
-        // Of the record, not the payload, in the segment's file; nullopt: the view is a private copy.
+        // The record's (not its payload's) in the segment's file; nullopt: the view is a copy.
         std::optional<std::uint64_t> record_offset;
     };
 

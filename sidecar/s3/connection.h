@@ -75,6 +75,9 @@ public:
     // Whether it waits for a request that has not begun.
     [[nodiscard]] bool is_idle() const { return state_ == State::kReading && in_.empty(); }
 
+    // Whether it waits for on_fetched(). Its socket then only tells of a hang-up.
+    [[nodiscard]] bool is_fetching() const { return state_ == State::kFetching; }
+
     // No further request after the current one.
     void end_soon() { is_ending_ = true; }
 

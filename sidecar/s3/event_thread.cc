@@ -86,7 +86,15 @@ void EventThread::insert(ClientSocket socket, std::string buffered) {
         connection->end_soon();
     }
     connections_.emplace(id, std::move(connection));
-    loop_.watch(fd, [this, id](IoReady) { drive(id); });
+    loop_.watch(fd, [this, id](IoReady) { on_ready(id); });
+    drive(id);
+}
+
+void EventThread::on_ready(Id id) {
+    if (connections_.at(id)->is_fetching()) {
+        erase(id);  // nothing but a hang-up is reported now
+        return;
+    }
     drive(id);
 }
 

@@ -44,6 +44,7 @@ private:
     using Id = std::uint64_t;
 
     void insert(ClientSocket socket, std::string buffered);
+    void on_ready(Id id);
     void drive(Id id);
     void begin_fetch(Id id, Connection& connection);
     void begin_forward(Id id);

@@ -132,8 +132,7 @@ client::SidecarClient* FetchPool::lane(Lanes& lanes, const Job& job) {
         lanes.resize(job.dataset->index() + 1);
     }
     auto& client = lanes[job.dataset->index()];
-    // A sidecar says nothing unasked, so a connection with an answer has been hung up.
-    if (client && client->is_usable() && !client->has_answer()) {
+    if (client && client->is_usable()) {
         return &*client;
     }
     client.reset();

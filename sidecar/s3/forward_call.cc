@@ -61,12 +61,14 @@ ForwardCall::ForwardCall(
     const S3Call& call,
     const sidecar::S3Access& origin,
     std::string request_id,
-    Duration patience)
+    Duration patience,
+    const std::atomic<bool>& is_stopping)
     : socket_(socket),
       call_(call),
       origin_(origin),
       request_id_(std::move(request_id)),
       patience_(patience),
+      is_stopping_(is_stopping),
       socket_reader_(socket, std::move(buffered), patience),
       continue_is_due_(call.head.expects_continue) {
     if (call.head.is_chunked) {
@@ -103,6 +105,9 @@ void ForwardCall::prepare(CURL* easy, const ForwardRequest& request) {
     curl_easy_setopt(easy, CURLOPT_HEADERDATA, this);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, &ForwardCall::on_body);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, this);
+    curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, &ForwardCall::on_progress);
+    curl_easy_setopt(easy, CURLOPT_XFERINFODATA, this);
     if (method == "HEAD") {
         curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
         return;
@@ -231,6 +236,10 @@ std::size_t ForwardCall::on_upload(char* data, std::size_t size, std::size_t cou
     }
     call.body_is_over_ = *got == 0;
     return *got;
+}
+
+int ForwardCall::on_progress(void* self, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+    return static_cast<ForwardCall*>(self)->is_stopping_.load(std::memory_order_relaxed) ? 1 : 0;
 }
 
 // Answers in place of the origin.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -22,15 +23,17 @@ using CurlEasy = std::unique_ptr<CURL, CurlEasyDeleter>;
 
 class ForwardCall {
 public:
-    // `socket` does not block; `buffered` was read from it behind the request's head. `call` and
-    // `origin` must outlive this object. `patience`: longest wait for a byte, on both sides.
+    // `socket` does not block; `buffered` was read from it behind the request's head. `patience`:
+    // longest wait for a byte, on both sides. `is_stopping`: ends the transfer within a second. The
+    // references must outlive this object.
     ForwardCall(
         int socket,
         std::string buffered,
         const S3Call& call,
         const sidecar::S3Access& origin,
         std::string request_id,
-        Duration patience);
+        Duration patience,
+        const std::atomic<bool>& is_stopping);
     ForwardCall(const ForwardCall&) = delete;
     ForwardCall& operator=(const ForwardCall&) = delete;
 
@@ -47,6 +50,8 @@ private:
     static std::size_t on_header(char* data, std::size_t size, std::size_t count, void* self);
     static std::size_t on_body(char* data, std::size_t size, std::size_t count, void* self);
     static std::size_t on_upload(char* data, std::size_t size, std::size_t count, void* self);
+    static int on_progress(
+        void* self, curl_off_t total, curl_off_t got, curl_off_t upload, curl_off_t sent);
 
     void prepare(CURL* easy, const struct ForwardRequest& request);
     void prepare_transport(CURL* easy, const std::string& url) const;
@@ -63,6 +68,7 @@ private:
     const sidecar::S3Access& origin_;
     std::string request_id_;
     Duration patience_;
+    const std::atomic<bool>& is_stopping_;
     SocketReader socket_reader_;
     std::unique_ptr<ByteReader> framed_;   // the body without its transfer coding
     std::unique_ptr<ByteReader> decoded_;  // and without aws-chunked, if that is decoded

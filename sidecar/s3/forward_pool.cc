@@ -72,7 +72,8 @@ void ForwardPool::serve(void* easy, Job job) {
         job.call,
         origin,
         std::move(job.request_id),
-        patience_};
+        patience_,
+        is_stopping_};
     call.run(static_cast<CURL*>(easy), clock_.wall_now());
     {
         const std::scoped_lock lock{mutex_};

@@ -56,7 +56,7 @@ private:
     std::deque<Job> jobs_;
     std::set<int> running_;  // sockets of the jobs that run
     std::size_t idle_ = 0;
-    bool is_stopping_ = false;
+    std::atomic<bool> is_stopping_{false};
     std::vector<std::jthread> threads_;
 };
 

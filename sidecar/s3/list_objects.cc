@@ -233,8 +233,8 @@ private:
 }  // namespace
 
 std::optional<ListQuery> parse_list_query(const S3Call& call) {
-    if (call.head.method != "GET" || !call.key.empty() || call.bucket.empty() ||
-        call.parameter("list-type") != "2") {
+    if (call.head.method != "GET" || call.head.has_body() || !call.key.empty() ||
+        call.bucket.empty() || call.parameter("list-type") != "2") {
         return std::nullopt;
     }
     ListQuery query;

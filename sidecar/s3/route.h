@@ -15,7 +15,7 @@ struct Route {
 
     Kind kind = Kind::kForward;
     std::string list;  // of kList: the XML page
-    // Of kObject, and of kForward if the key is a sample (then it counts as a read of the origin).
+    // kObject, and kForward if the key is a sample (then it counts as a read of the origin):
     CachedDataset* dataset = nullptr;
     std::shared_ptr<DatasetFiles> files;
     domain::SampleId id{};

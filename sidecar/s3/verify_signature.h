@@ -7,7 +7,7 @@
 #include "sidecar/s3/s3_call.h"
 #include "sidecar/s3/s3_error.h"
 
-// Who may use the endpoint: holders of the pod's loopback key. Pure.
+// Authentication of clients: holders of the pod's loopback key. Pure.
 namespace stoker::s3 {
 
 struct LoopbackKey {

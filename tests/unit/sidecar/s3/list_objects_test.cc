@@ -183,10 +183,14 @@ TEST(ListObjects, OtherRequestsAreTheOrigins) {
     EXPECT_FALSE(query_of({{"continuation-token", "of-the-origin"}}));
     EXPECT_FALSE(query_of({{"encoding-type", "other"}}));
     EXPECT_FALSE(query_of({{"versions", ""}}));
-    S3Call first_version;
-    first_version.head.method = "GET";
-    first_version.bucket = "bucket";
-    EXPECT_FALSE(parse_list_query(first_version));
+    S3Call other;
+    other.head.method = "GET";
+    other.bucket = "bucket";
+    EXPECT_FALSE(parse_list_query(other));
+    other.query = {{"list-type", "2"}};
+    EXPECT_TRUE(parse_list_query(other));
+    other.head.content_length = 3;
+    EXPECT_FALSE(parse_list_query(other)) << "a request with a body";
 }
 
 TEST(ListObjects, TokensContinueAtTheOrigin) {
