@@ -21,6 +21,7 @@ import sys
 
 import churn
 import cold
+import s3_endpoint
 import servers
 import turns
 
@@ -154,6 +155,11 @@ ROWS = [
     ("hit_vs_redis", hit_vs_redis, 8.0, True, "Redis, MGET of 64 over a unix socket, hiredis"),
     ("hit_vs_pagecache_files", hit_vs_pagecache_files, 2.0, True, "one file a sample: open, pread, close"),
     ("cold_vs_link", cold.measure, 0.90, True, "the paced link alone, 64 GETs in flight, from the third second on"),
+    ("s3_endpoint_vs_nginx", s3_endpoint.row("nginx", 8), 1.0, True,
+     "nginx, the same objects as static files; 8 connections, stoker-s3 verifies signatures"),
+    ("s3_endpoint_vs_versitygw", s3_endpoint.row("versitygw", 8), 4, True, "versitygw, 8 connections"),
+    ("s3_endpoint_one_vs_nginx", s3_endpoint.row("nginx", 1), 1.0, True, "the same with one connection"),
+    ("s3_endpoint_one_vs_versitygw", s3_endpoint.row("versitygw", 1), 4, True, "the same with one connection"),
     ("nvme_bytes_written_per_byte_served", churn.measure, 0.70, False,
      f"closed form {churn.EXPECTED:.3f}: half of the data fits, three epochs", "bytes"),
     ("epoch_overhead", epoch_overhead, 1.02, False, "compute-bound epoch over local files, DistributedSampler"),
