@@ -1,8 +1,8 @@
 """Warm GETs of 110 KiB objects from stoker-s3, beside nginx with the same bytes as static files, and versitygw.
 
-One client program (s3_endpoint.cc) reads from all three in turns, A-B-C-C-B-A, over one or eight kept connections. Every
-request is signed once, before the clock starts: the client costs the same for all, and stoker-s3 and versitygw verify each
-signature. nginx does not; it has two workers, sendfile, a cache of open files, and no log.
+One client program (s3_endpoint.cc) reads from all three in turns, A-B-C-C-B-A, over one or eight kept connections.
+Every request is signed once, before the clock starts: the client costs the same for all, and stoker-s3 and versitygw
+verify each signature. nginx does not; it has two workers, sendfile, a cache of open files, and no log.
 """
 
 import contextlib
@@ -27,8 +27,8 @@ events {{ worker_connections 64; }}
 http {{
   access_log off; sendfile on; tcp_nopush on; keepalive_requests 100000000; keepalive_timeout 600s;
   open_file_cache max=8000 inactive=600s; open_file_cache_valid 600s;
-  client_body_temp_path {folder}/b; proxy_temp_path {folder}/p; fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u;
-  scgi_temp_path {folder}/s;
+  client_body_temp_path {folder}/b; proxy_temp_path {folder}/p; fastcgi_temp_path {folder}/f;
+  uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
   server {{ listen 127.0.0.1:{port}; root {root}; default_type application/octet-stream; }}
 }}
 """
@@ -83,23 +83,21 @@ def write_requests(path, keys, port, key):
 
 
 class Side:
-    """One server, with a client for each number of connections."""
+    """One server, and the requests that it gets."""
 
     def __init__(self, bench, name, keys, port, pids, key):
-        requests = bench.folder / f"requests-{name}"
-        write_requests(requests, keys, port, key)
-        program = bench.build / "bin" / "stoker-bench-s3-endpoint"
-        self.clients = {count: turns.Program([str(program), str(port), str(count), str(requests)], pids)
-                        for count in CONNECTIONS}
+        self.requests = bench.folder / f"requests-{name}"
+        self.program = bench.build / "bin" / "stoker-bench-s3-endpoint"
+        self.port, self.pids = port, pids
+        write_requests(self.requests, keys, port, key)
 
-    def close(self):
-        for client in self.clients.values():
-            client.close()
+    def client(self, connections):
+        command = [self.program, self.port, connections, self.requests]
+        return turns.Program([str(word) for word in command], self.pids)
 
 
-def one_round(sides, connections):
-    """Seconds per pass of each side, A-B-C-C-B-A, and the cores that others used meanwhile."""
-    programs = [side.clients[connections] for side in sides]
+def one_round(programs):
+    """Seconds per pass of each program, A-B-C-C-B-A, and the cores that others used meanwhile."""
     pids = sorted({pid for program in programs for pid in program.pids})
     began, (all_before, ours_before) = time.monotonic(), turns.busy_seconds(pids)
     there = [program.turn() for program in programs]
@@ -109,9 +107,8 @@ def one_round(sides, connections):
     return [first + second for first, second in zip(there, back)], foreign
 
 
-def rounds_of(bench, sides, connections):
-    """{"nginx": ratios, "versitygw": ratios} of stoker-s3's speed, and the cores that others used."""
-    programs = [side.clients[connections] for side in sides]
+def rounds_of(bench, programs):
+    """{"nginx": ratios, "versitygw": ratios} of the first program's speed, and the cores that others used."""
     for program in programs:
         program.warm_up()
     if len({program.pass_sum for program in programs}) != 1:
@@ -119,10 +116,16 @@ def rounds_of(bench, sides, connections):
     done = []
     while len(done) < bench.rounds + turns.SPARE_ROUNDS and sum(
             foreign <= turns.BUSY_CORES_MAX for _, foreign in done) < bench.rounds:
-        done.append(one_round(sides, connections))
+        done.append(one_round(programs))
     quietest = sorted(done, key=lambda one: one[1])[:bench.rounds]
     ratios = {name: [times[at] / times[0] for times, _ in quietest] for at, name in ((1, "nginx"), (2, "versitygw"))}
     return ratios, max(foreign for _, foreign in quietest)
+
+
+def compare(bench, sides, connections):
+    """As rounds_of(), with clients for this number of connections; idle ones would be closed by the servers."""
+    with contextlib.ExitStack() as stack:
+        return rounds_of(bench, [stack.enter_context(contextlib.closing(side.client(connections))) for side in sides])
 
 
 def measure_all(bench):
@@ -140,9 +143,7 @@ def measure_all(bench):
         gateway_key = tuple(servers.CREDENTIALS.values())
         sides = [Side(bench, "stoker", keys, *ours, LOOPBACK_KEY), Side(bench, "nginx", names, *static, LOOPBACK_KEY),
                  Side(bench, "versitygw", keys, endpoint.port, endpoint.pids, gateway_key)]
-        for side in sides:
-            stack.callback(side.close)
-        return {count: rounds_of(bench, sides, count) for count in CONNECTIONS}
+        return {count: compare(bench, sides, count) for count in CONNECTIONS}
 
 
 def row(server, connections):

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""make loaders: unchanged training scripts of other libraries read through Stoker's S3 endpoint; counts the origin's requests.
+"""make loaders: unchanged training scripts read through Stoker's S3 endpoint; counts the origin's requests.
 
 usage: run.py [--build DIR] [--only LOADER ...] [--direct] [--page FILE]
 
 Each script in scripts/ first reads straight from an S3 server, then through stoker-s3 with room for all data, then with
-room for half of it: one, three and three epochs, each with a cold client (a new process in an empty folder), so that every epoch
-goes through S3. The environment is the only difference. Each epoch must return all samples with the right bytes.
-Writes DIR/../loaders/results.json, and with --page the table of docs/reference/loaders.md. Exits 1 if a bar is missed:
+room for half of it: one, three and three epochs, each with a cold client (a new process in an empty folder), so that
+every epoch goes through S3. The environment is the only difference. Each epoch must return all samples with the right
+bytes. Updates DIR/../loaders/results.json, and with --page the table of docs/reference/loaders.md. Exits 1 if a bar is
+missed:
   with room for all data, epochs 2 and 3 send no GET to the origin, nor do two epochs in one process;
   with room for half of it, they send a GET for the other objects, within 3 % of all objects.
 --direct: only without Stoker.
@@ -73,6 +74,7 @@ class Bench:
         self.folder = build.parent / "loaders"
         self.files = self.folder / "files"
         self.truth = self.folder / "truth.json"
+        self.results = self.folder / "results.json"
 
     def prepare(self):
         source = (HERE / "make_data.py").read_text()
@@ -84,6 +86,10 @@ class Bench:
         stack.publish(self.files, self.folder / "s3")
         truth = json.loads(self.truth.read_text())
         return truth["samples"], truth["checksum"]
+
+    def earlier_results(self):
+        """Of other loaders, so that --only measures some again."""
+        return json.loads(self.results.read_text()) if self.results.exists() else {}
 
     def sizes(self, form):
         """Bytes of each object of a data set."""
@@ -182,7 +188,7 @@ def main():
     arguments = parser.parse_args()
     bench = Bench(arguments.build.resolve())
     truth = bench.prepare()
-    results, failed = {}, 0
+    results, failed = bench.earlier_results(), 0
     with stack.origin(bench.folder / "s3") as origin:
         for name in arguments.only:
             loader = LOADERS[name]
@@ -191,10 +197,12 @@ def main():
             except (RuntimeError, subprocess.TimeoutExpired) as error:
                 print(f"{name:24} FAILED: {error}", flush=True)
                 failed += 1
+                results.pop(name, None)
                 continue
             failed += report(name, result)
             results[name] = result | {"version": loader.version(), "changed": loader.changed}
-    (bench.folder / "results.json").write_text(json.dumps(results, indent=1) + "\n")
+    results = {name: results[name] for name in LOADERS if name in results}
+    bench.results.write_text(json.dumps(results, indent=1) + "\n")
     if arguments.page:
         page.write(arguments.page, results)
     print(f"{len(arguments.only)} loaders, {failed} failed or missed a bar")

@@ -91,7 +91,7 @@ def stoker(programs, folder, endpoint, uri, grant):
                "STOKER_S3_SECRET_KEY": LOOPBACK_KEY["AWS_SECRET_ACCESS_KEY"]}
     env = {**os.environ, **servers.CREDENTIALS, **own_key, "STOKER_SIDECAR_CONFIG": json.dumps(settings)}
     log = folder / "s3.log"
-    with servers.configured_sidecar(programs / "stoker-sidecar", {k: v for k, v in settings.items() if k != "s3Listen"}), open(log, "wb") as out, \
+    with servers.configured_sidecar(programs / "stoker-sidecar", settings), open(log, "wb") as out, \
             servers.running([programs / "stoker-s3"], stdout=out, stderr=out, env=env) as process:
         servers.wait_for_port(port, process)
         yield f"http://127.0.0.1:{port}"
