@@ -30,18 +30,6 @@ ROOT = HERE.parent
 DATA_VERSION = "1"
 
 
-def read_afresh(folder):
-    """Reloads all files below the folder into the page cache in the same way: recently read files and files written
-    hours ago get pages of different sizes, which made one side up to a tenth faster."""
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            with open(path, "rb", buffering=0) as file:
-                os.fsync(file)
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-                while file.read(1 << 20):
-                    pass
-
-
 class Bench:
     """Paths and settings of this run."""
 
@@ -59,7 +47,7 @@ class Bench:
             self.data.mkdir(parents=True, exist_ok=True)
             subprocess.run([self.program, "prepare", self.data], check=True)
             marker.write_text(DATA_VERSION)
-        read_afresh(self.data)
+        servers.read_afresh(self.data)
 
     def cpp(self, kind, path, arguments=(), helpers=(), env=None):
         return turns.Program([str(self.program), kind, str(path), *arguments], helpers, env)

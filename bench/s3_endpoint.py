@@ -55,9 +55,8 @@ def nginx(folder, root):
 
 @contextlib.contextmanager
 def stoker_s3(build, folder, origin):
-    """A sidecar with an empty node directory that may keep everything, and stoker-s3. Yields (port, pids)."""
-    shutil.rmtree(folder, ignore_errors=True)
-    (folder / "node").mkdir(parents=True)
+    """A sidecar that may keep everything below folder/node, and stoker-s3. Yields (port, pids)."""
+    (folder / "node").mkdir(parents=True, exist_ok=True)
     port = servers.free_port()
     dataset = {"name": "bench", "origin": origin, "directory": str(folder / "node"), "reservedFree": 0.02}
     settings = {"socket": str(folder / "sidecar.sock"), "s3Listen": f"127.0.0.1:{port}", "datasets": [dataset]}
@@ -128,6 +127,15 @@ def compare(bench, sides, connections):
         return rounds_of(bench, [stack.enter_context(contextlib.closing(side.client(connections))) for side in sides])
 
 
+def fill(bench, folder, origin, keys):
+    """Fills the node directory. Nobody maps its files afterwards, so that read_afresh() can drop their pages."""
+    shutil.rmtree(folder, ignore_errors=True)
+    with stoker_s3(bench.build, folder, origin) as (port, pids):
+        with contextlib.closing(Side(bench, "fill", keys, port, pids, LOOPBACK_KEY).client(1)) as client:
+            client.ask(0, 1)
+    servers.read_afresh(folder / "node")
+
+
 def measure_all(bench):
     """{connections: (ratios by server, foreign cores)}."""
     sys.path.insert(0, str(bench.build / "python"))
@@ -138,6 +146,7 @@ def measure_all(bench):
     with contextlib.ExitStack() as stack:
         endpoint = stack.enter_context(servers.plain_s3(bucket))
         origin = {"uri": f"s3://{servers.BUCKET}", "endpoint": endpoint.url}
+        fill(bench, bench.folder / "s3-endpoint", origin, keys)
         ours = stack.enter_context(stoker_s3(bench.build, bench.folder / "s3-endpoint", origin))
         static = stack.enter_context(nginx(bench.folder / "nginx", files))
         gateway_key = tuple(servers.CREDENTIALS.values())

@@ -133,6 +133,18 @@ def settled(count):
         seen = now
 
 
+def read_afresh(folder):
+    """Reloads all files below the folder into the page cache in the same way: recently read files and files written
+    hours ago get pages of different sizes, which made one side up to a tenth faster."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            with open(path, "rb", buffering=0) as file:
+                os.fsync(file)
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+                while file.read(1 << 20):
+                    pass
+
+
 def record_bytes(payload):
     """Bytes of a sample in a segment: header, payload and padding (docs/design/segment-format.md)."""
     return -(-(payload + 32) // 64) * 64

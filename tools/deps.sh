@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs the Debian 12 packages that Stoker needs, by group. Fast and silent if all are installed.
 #
-# usage: tools/deps.sh [--check] GROUP...      GROUP: build, test, bench, loaders, accuracy, datasets, cluster, nightly, all
+# usage: tools/deps.sh [--check] GROUP...
+#   GROUP: build, test, bench, loaders, accuracy, datasets, cluster, nightly, all
 #   --check   install nothing; print missing packages and exit 1 if there are any
 set -euo pipefail
 
@@ -88,7 +89,7 @@ disable_services() { # PACKAGE...: keeps new services from starting at the next 
 main() {
   local check="" wanted=() absent=() name
   [ "${1:-}" = --check ] && { check=yes; shift; }
-  [ $# -gt 0 ] || { sed -n '2,5s/^# \{0,1\}//p' "$0"; exit 2; }
+  [ $# -gt 0 ] || { sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 2; }
   for name in "$@"; do mapfile -t -O ${#wanted[@]} wanted < <(group "$name"); done
   mapfile -t absent < <(missing "${wanted[@]}")
   [ ${#absent[@]} -gt 0 ] || return 0

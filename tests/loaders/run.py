@@ -88,7 +88,7 @@ class Bench:
         return truth["samples"], truth["checksum"]
 
     def earlier_results(self):
-        """Of other loaders, so that --only measures some again."""
+        """Results of earlier runs, so that --only measures some loaders again."""
         return json.loads(self.results.read_text()) if self.results.exists() else {}
 
     def sizes(self, form):

@@ -69,7 +69,8 @@ def origin(folder):
     port = servers.free_port()
     command = [ROOT / "e2e" / "origin" / "serve.sh", folder, port, servers.free_port()]
     shutil.rmtree(folder / "logs", ignore_errors=True)
-    with servers.running(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **servers.CREDENTIALS}) as server:
+    env = {**os.environ, **servers.CREDENTIALS}
+    with servers.running(command, stdout=subprocess.PIPE, text=True, env=env) as server:
         if server.stdout.readline() != "ready\n":
             raise SystemExit("loaders: the S3 server does not start")
         yield Origin(f"http://127.0.0.1:{port}", folder / "logs")
