@@ -4,8 +4,8 @@ import datetime
 import re
 
 TABLE = re.compile(r"(<!-- begin table -->\n).*?(<!-- end table -->)", re.DOTALL)
-HEAD = """| loader | lines changed | objects | without Stoker | room for all: epochs 1, 2, 3 | room for half: epochs 1, 2, 3 |
-| --- | ---: | ---: | ---: | ---: | ---: |
+HEAD = """| loader | lines changed | objects | without Stoker | room for all: epochs 1, 2, 3 | room for half: epochs 1, 2, 3 | bars |
+| --- | ---: | ---: | ---: | ---: | ---: | --- |
 """
 
 
@@ -15,7 +15,8 @@ def gets(counts):
 
 def row(name, result):
     return (f"| {name} {result['version']} | {result['changed']} | {result['objects']} | {result['direct'][0]['gets']} | "
-            f"{gets(result['all'])} | {gets(result['half'])} |\n")
+            f"{gets(result['all'])} | {gets(result['half'])} | "
+            f"{'missed' if result['missed'] else 'met'} |\n")
 
 
 def write(path, results):

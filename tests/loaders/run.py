@@ -170,10 +170,11 @@ def gets(counts):
 
 
 def report(name, result):
+    """Prints a result; keeps and returns whether it misses a bar."""
     if "all" not in result:
         print(f"{name:24} direct {gets(result['direct'])}", flush=True)
         return False
-    missed = missed_bars(result)
+    missed = result["missed"] = missed_bars(result)
     print(f"{name:24} direct {gets(result['direct'])}   all {gets(result['all'])}   half {gets(result['half'])}   "
           f"of {result['objects']}  {'; '.join(missed) or 'met'}", flush=True)
     return bool(missed)
@@ -201,10 +202,9 @@ def main():
                 continue
             failed += report(name, result)
             results[name] = result | {"version": loader.version(), "changed": loader.changed}
-    results = {name: results[name] for name in LOADERS if name in results}
-    bench.results.write_text(json.dumps(results, indent=1) + "\n")
+            bench.results.write_text(json.dumps(results, indent=1) + "\n")
     if arguments.page:
-        page.write(arguments.page, results)
+        page.write(arguments.page, {name: results[name] for name in LOADERS if name in results})
     print(f"{len(arguments.only)} loaders, {failed} failed or missed a bar")
     return 1 if failed else 0
 
