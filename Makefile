@@ -9,7 +9,7 @@ CXX_FILES = $(shell git ls-files '*.cc' '*.h')
 export STOKER_PYTHON := $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build programs test test-local laws simulate-world simulate-control mutants e2e attacks kueue demo demo-down cluster-build cluster-up cluster-down images bench bench-listing bench-peer-link accuracy time-to-accuracy traffic importance importance-parts windowed chunks three-jobs release lint lint-client format generate \
+.PHONY: help deps build programs test test-local laws simulate-world simulate-control mutants e2e attacks kueue demo demo-down cluster-build cluster-up cluster-down images bench bench-listing bench-peer-link loaders accuracy time-to-accuracy traffic importance importance-parts windowed chunks three-jobs release lint lint-client format generate \
         check-generated asan tsan clang-tidy fuzzers nightly wheel docs pre-commit clean deps-build deps-test deps-nightly
 
 # $(call venv,NAME,PACKAGE): build/venv-NAME with a package of PyPI, made once.
@@ -106,6 +106,7 @@ images: programs ## build the container images (buildah)
 	tools/images.sh
 
 bench: deps-test build ## measure; writes build/bench/results.json and prints the bars
+	tools/deps.sh bench
 	$(PYTHON) bench/run.py --build $(BUILD)
 
 bench-peer-link: deps-build $(BUILD)/build.ninja ## peers' frames compared with a plain TLS stream, rate and processor time (a minute)
@@ -116,6 +117,11 @@ bench-listing: deps-build $(BUILD)/build.ninja ## memory and time from a listing
 	cmake --build $(BUILD) --target stoker-bench-listing
 	mkdir -p $(BUILD)/bench-listing
 	$(BUILD)/bin/stoker-bench-listing $(BUILD)/bench-listing; status=$$?; rm -rf $(BUILD)/bench-listing; exit $$status
+
+loaders: deps-test build ## unchanged scripts of other libraries read through the S3 endpoint; writes docs/reference (half an hour)
+	tools/deps.sh loaders
+	tests/loaders/venv.sh
+	build/venv-loaders/bin/python tests/loaders/run.py --build $(BUILD) --page docs/reference/loaders.md
 
 traffic: deps-test build ## what the real sidecar reads at the origin under each contract, beside the simulator's figure
 	$(PYTHON) bench/traffic.py --build $(BUILD)

@@ -21,24 +21,13 @@ import sys
 
 import churn
 import cold
+import s3_endpoint
 import servers
 import turns
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
 DATA_VERSION = "1"
-
-
-def read_afresh(folder):
-    """Reloads all files below the folder into the page cache in the same way: recently read files and files written
-    hours ago get pages of different sizes, which made one side up to a tenth faster."""
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            with open(path, "rb", buffering=0) as file:
-                os.fsync(file)
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-                while file.read(1 << 20):
-                    pass
 
 
 class Bench:
@@ -58,7 +47,7 @@ class Bench:
             self.data.mkdir(parents=True, exist_ok=True)
             subprocess.run([self.program, "prepare", self.data], check=True)
             marker.write_text(DATA_VERSION)
-        read_afresh(self.data)
+        servers.read_afresh(self.data)
 
     def cpp(self, kind, path, arguments=(), helpers=(), env=None):
         return turns.Program([str(self.program), kind, str(path), *arguments], helpers, env)
@@ -154,6 +143,11 @@ ROWS = [
     ("hit_vs_redis", hit_vs_redis, 8.0, True, "Redis, MGET of 64 over a unix socket, hiredis"),
     ("hit_vs_pagecache_files", hit_vs_pagecache_files, 2.0, True, "one file a sample: open, pread, close"),
     ("cold_vs_link", cold.measure, 0.90, True, "the paced link alone, 64 GETs in flight, from the third second on"),
+    ("s3_endpoint_vs_nginx", s3_endpoint.row("nginx", 8), 1.0, True,
+     "nginx, the same objects as static files; 8 connections, stoker-s3 verifies signatures"),
+    ("s3_endpoint_vs_versitygw", s3_endpoint.row("versitygw", 8), 4, True, "versitygw, 8 connections"),
+    ("s3_endpoint_one_vs_nginx", s3_endpoint.row("nginx", 1), 1.0, True, "the same with one connection"),
+    ("s3_endpoint_one_vs_versitygw", s3_endpoint.row("versitygw", 1), 4, True, "the same with one connection"),
     ("nvme_bytes_written_per_byte_served", churn.measure, 0.70, False,
      f"closed form {churn.EXPECTED:.3f}: half of the data fits, three epochs", "bytes"),
     ("epoch_overhead", epoch_overhead, 1.02, False, "compute-bound epoch over local files, DistributedSampler"),

@@ -11,6 +11,7 @@ import signal
 import socket as sockets
 import subprocess
 import time
+import typing
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -39,6 +40,18 @@ def wait_for(path, process):
     while not path.exists():
         if process.poll() is not None or time.monotonic() > give_up:
             raise SystemExit(f"bench: {' '.join(process.args)} does not start")
+        time.sleep(0.02)  # polling interval
+
+
+def wait_for_port(port, process):
+    """Until a server listens on this port of loopback."""
+    give_up = time.monotonic() + START_S
+    while True:
+        with sockets.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        if process.poll() is not None or time.monotonic() > give_up:
+            raise SystemExit(f"bench: {process.args[0]} does not start")
         time.sleep(0.02)  # polling interval
 
 
@@ -120,6 +133,18 @@ def settled(count):
         seen = now
 
 
+def read_afresh(folder):
+    """Reloads all files below the folder into the page cache in the same way: recently read files and files written
+    hours ago get pages of different sizes, which made one side up to a tenth faster."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            with open(path, "rb", buffering=0) as file:
+                os.fsync(file)
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+                while file.read(1 << 20):
+                    pass
+
+
 def record_bytes(payload):
     """Bytes of a sample in a segment: header, payload and padding (docs/design/segment-format.md)."""
     return -(-(payload + 32) // 64) * 64
@@ -157,6 +182,28 @@ def paced_s3(folder):
         if process.stdout.readline() != "ready\n":
             raise SystemExit("bench: the S3 server does not start")
         yield f"http://127.0.0.1:{PACED_PORT}"
+
+
+class PlainS3(typing.NamedTuple):
+    url: str
+    port: int
+    pids: list
+
+
+@contextlib.contextmanager
+def plain_s3(folder):
+    """versitygw alone, as fast as it is."""
+    programs = subprocess.run([ROOT / "e2e" / "origin" / "build.sh"], check=True, capture_output=True, text=True).stdout
+    port = free_port()
+    for name in ("objects", "metadata"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    command = [pathlib.Path(programs.strip()) / "versitygw", "--port", f"127.0.0.1:{port}", "--keep-alive", "--quiet",
+               "posix", "--sidecar", folder / "metadata", folder / "objects"]
+    env = {**os.environ, "ROOT_ACCESS_KEY_ID": CREDENTIALS["AWS_ACCESS_KEY_ID"],
+           "ROOT_SECRET_ACCESS_KEY": CREDENTIALS["AWS_SECRET_ACCESS_KEY"]}
+    with running(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env) as process:
+        wait_for_port(port, process)
+        yield PlainS3(f"http://127.0.0.1:{port}", port, [process.pid])
 
 
 @contextlib.contextmanager

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs the Debian 12 packages that Stoker needs, by group. Fast and silent if all are installed.
 #
-# usage: tools/deps.sh [--check] GROUP...      GROUP: build, test, accuracy, datasets, cluster, nightly, all
+# usage: tools/deps.sh [--check] GROUP...
+#   GROUP: build, test, bench, loaders, accuracy, datasets, cluster, nightly, all
 #   --check   install nothing; print missing packages and exit 1 if there are any
 set -euo pipefail
 
@@ -11,6 +12,9 @@ build=(g++ cmake ninja-build ccache pkg-config make git
   rapidjson-dev libgtest-dev libgmock-dev libhiredis-dev pybind11-dev python3-dev)
 test=(clang-format-14 shellcheck yamllint redis-server python3-boto3 python3-fsspec
   python3-numpy python3-pil python3-pytest python3-torch python3-hypothesis python3-yaml python3-venv python3-pip)
+bench=(nginx)
+loaders=(python3-torchvision python3-dateutil python3-six python3-packaging python3-urllib3
+  python3-charset-normalizer python3-attr)
 accuracy=(python3-matplotlib)
 datasets=(dataset-fashion-mnist fonts-dejavu-core fonts-dejavu-extra fonts-freefont-ttf fonts-crosextra-carlito
   fonts-roboto-unhinted fonts-open-sans fonts-sil-charis fonts-sil-doulos fonts-inter fonts-hack fonts-cmu
@@ -21,7 +25,7 @@ cluster=(etcd-server containerd runc containernetworking-plugins buildah deboots
   python3-venv python3-pip python3-yaml ca-certificates)
 
 # Packages that would start a daemon. Only the tests run these daemons.
-declare -A service=([etcd-server]=etcd [containerd]=containerd [redis-server]=redis-server)
+declare -A service=([etcd-server]=etcd [containerd]=containerd [redis-server]=redis-server [nginx]=nginx)
 
 # Other vendors ship these programs under other package names (Docker's containerd.io holds containerd and runc).
 # Installing Debian's would remove theirs, so it is enough that the program exists.
@@ -33,12 +37,14 @@ group() {
   case $1 in
     build) printf '%s\n' "${build[@]}" ;;
     test) printf '%s\n' "${test[@]}" ;;
+    bench) printf '%s\n' "${bench[@]}" ;;
+    loaders) printf '%s\n' "${loaders[@]}" ;;
     accuracy) printf '%s\n' "${accuracy[@]}" ;;
     datasets) printf '%s\n' "${datasets[@]}" ;;
     cluster) printf '%s\n' "${cluster[@]}" ;;
     nightly) printf '%s\n' "${nightly[@]}" ;;
-    all) printf '%s\n' "${build[@]}" "${test[@]}" "${accuracy[@]}" "${datasets[@]}" "${cluster[@]}" "${nightly[@]}" ;;
-    *) say "unknown group '$1' (build, test, accuracy, datasets, cluster, nightly, all)"; exit 2 ;;
+    all) printf '%s\n' "${build[@]}" "${test[@]}" "${bench[@]}" "${loaders[@]}" "${accuracy[@]}" "${datasets[@]}" "${cluster[@]}" "${nightly[@]}" ;;
+    *) say "unknown group '$1' (build, test, bench, loaders, accuracy, datasets, cluster, nightly, all)"; exit 2 ;;
   esac
 }
 
@@ -83,7 +89,7 @@ disable_services() { # PACKAGE...: keeps new services from starting at the next 
 main() {
   local check="" wanted=() absent=() name
   [ "${1:-}" = --check ] && { check=yes; shift; }
-  [ $# -gt 0 ] || { sed -n '2,5s/^# \{0,1\}//p' "$0"; exit 2; }
+  [ $# -gt 0 ] || { sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 2; }
   for name in "$@"; do mapfile -t -O ${#wanted[@]} wanted < <(group "$name"); done
   mapfile -t absent < <(missing "${wanted[@]}")
   [ ${#absent[@]} -gt 0 ] || return 0
