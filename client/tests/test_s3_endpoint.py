@@ -65,8 +65,8 @@ def status_of(call, *args, **kwargs):
 class Pod:
     """The S3 server, and the sidecar and the endpoint of one pod."""
 
-    def __init__(self, folder, stack):
-        self.folder, self.stack = folder, stack
+    def __init__(self, folder, stack, limits):
+        self.folder, self.stack, self.limits = folder, stack, limits
         self.origin_port, self.port = free_port(), free_port()
         (folder / "objects").mkdir()
         (folder / "node").mkdir()
@@ -87,7 +87,7 @@ class Pod:
         self.keys = sorted(self.payloads)
 
     def run(self, name, *command):
-        dataset = {"name": "train", "directory": str(self.folder / "node"), "reservedFree": 0.001,
+        dataset = {"name": "train", "directory": str(self.folder / "node"), "reservedFree": 0.001, **self.limits,
                    "origin": {"uri": f"s3://{BUCKET}/{PREFIX[:-1]}", "endpoint": f"http://127.0.0.1:{self.origin_port}"}}
         settings = {"socket": str(self.folder / "s.sock"), "s3Listen": f"127.0.0.1:{self.port}", "datasets": [dataset]}
         env = {**os.environ, "STOKER_SIDECAR_CONFIG": json.dumps(settings), "AWS_ACCESS_KEY_ID": REAL[0],
@@ -129,11 +129,17 @@ class Pod:
 
 
 @pytest.fixture
-def pod(tmp_path):
+def limits():
+    """Settings of the dataset beside its place."""
+    return {}
+
+
+@pytest.fixture
+def pod(tmp_path, limits):
     if built_gateway() is None:
         pytest.skip("no versitygw: e2e/origin/build.sh builds it")
     with contextlib.ExitStack() as stack:
-        pod = Pod(tmp_path, stack)
+        pod = Pod(tmp_path, stack, limits)
         pod.start_sidecar()
         pod.start_endpoint()
         pod.await_cache()
@@ -184,6 +190,18 @@ def test_heads_ranges_and_conditions_equal_the_origins(pod):
     assert status_of(pod.client.get_object, Bucket=BUCKET, Key=key, IfNoneMatch=head["ETag"])[0] == 304
     assert status_of(pod.client.get_object, Bucket=BUCKET, Key=key, IfMatch='"other"')[0] == 412
     assert status_of(pod.client.get_object, Bucket=BUCKET, Key=key, IfModifiedSince=head["LastModified"])[0] == 304
+
+
+@pytest.mark.parametrize("limits", [{"grant": "1"}])
+def test_ranges_of_an_object_that_is_not_kept_cost_one_request(pod):
+    key = next(key for key in pod.keys if len(pod.payloads[key]) > 50_000)
+    before = pod.origin_gets()
+    parts = [pod.client.get_object(Bucket=BUCKET, Key=key, Range=span)["Body"].read()
+             for span in ("bytes=-1000", "bytes=0-9999", "bytes=10000-")]
+    assert parts[1] + parts[2] == pod.payloads[key] and parts[0] == pod.payloads[key][-1000:]
+    assert pod.origin_gets() == before + 1
+    assert pod.read(key) == "fetched"
+    assert pod.origin_gets() == before + 2, "the node keeps nothing: a whole read is a request"
 
 
 def test_presigned_and_virtual_host_requests_are_served(pod):

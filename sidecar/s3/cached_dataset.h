@@ -17,6 +17,7 @@
 #include "sidecar/config/sidecar_config.h"
 #include "sidecar/origin/origin.h"
 #include "sidecar/origin/s3_location.h"
+#include "sidecar/s3/recent_samples.h"
 
 // One dataset as this program serves it: its place in S3, its node directory, and its link to the
 // sidecar.
@@ -50,6 +51,9 @@ public:
     // Checks the sample if nobody did; may wait for a disk. nullopt: not on this node.
     std::optional<Found> read(domain::SampleId id);
 
+    // Copies of fetched samples, for clients that read them in several ranges.
+    RecentSamples& recent() { return recent_; }
+
     // As NodeReader::refresh() and retire_unlinked().
     void refresh();
     void retire_unlinked(std::size_t checks);
@@ -69,6 +73,7 @@ private:
     domain::RevisionId revision_;
     bool guest_;
     std::chrono::sys_seconds modified_{};
+    RecentSamples recent_;
 };
 
 // Counters since the start. Hits: samples from the node directory without a request.

@@ -48,6 +48,7 @@ public:
         CachedDataset* dataset;
         std::shared_ptr<DatasetFiles> files;
         domain::SampleId id;
+        bool is_range;
     };
 
     struct Forward {
@@ -64,7 +65,10 @@ public:
     // Reads, answers and writes as far as the socket allows.
     Next advance();
 
-    [[nodiscard]] Fetch fetch() const { return {route_.dataset, route_.files, route_.id}; }
+    [[nodiscard]] Fetch fetch() const {
+        const bool is_range = route_.answer.length < route_.facts.size_bytes;
+        return {route_.dataset, route_.files, route_.id, is_range};
+    }
 
     // The sample that kFetch asked for; call advance() then.
     void on_fetched(FetchPool::Answer answer);

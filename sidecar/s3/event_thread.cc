@@ -127,7 +127,11 @@ void EventThread::begin_fetch(Id id, Connection& connection) {
     loop_.set_interest(connection.fd(), false, false);
     Connection::Fetch fetch = connection.fetch();
     fetches_.get(
-        *fetch.dataset, std::move(fetch.files), fetch.id, [this, id](FetchPool::Answer answer) {
+        *fetch.dataset,
+        std::move(fetch.files),
+        fetch.id,
+        fetch.is_range,
+        [this, id](FetchPool::Answer answer) {
             loop_.post([this, id, held = shared(std::move(answer))] {
                 if (const auto found = connections_.find(id); found != connections_.end()) {
                     found->second->on_fetched(std::move(*held));

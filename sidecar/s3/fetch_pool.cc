@@ -60,10 +60,11 @@ void FetchPool::get(
     CachedDataset& dataset,
     std::shared_ptr<DatasetFiles> files,
     domain::SampleId id,
+    bool is_range,
     OnDone on_done) {
     {
         const std::scoped_lock lock{mutex_};
-        jobs_.push_back({&dataset, std::move(files), id, std::move(on_done)});
+        jobs_.push_back({&dataset, std::move(files), id, is_range, std::move(on_done)});
     }
     wake_.notify_one();
 }
@@ -87,7 +88,15 @@ FetchPool::Answer FetchPool::answer(Lanes& lanes, const Job& job) {
     if (auto found = job.files->read(job.id)) {
         return {std::move(found), "hit"};
     }
+    if (job.is_range) {
+        if (auto view = job.files->recent().find(job.id, clock_.now())) {
+            return {DatasetFiles::Found{*std::move(view), std::nullopt}, "fetched"};
+        }
+    }
     if (auto found = fetch(lanes, job)) {
+        if (job.is_range) {
+            job.files->recent().keep(job.id, found->view.bytes, clock_.now());
+        }
         return {std::move(found), "fetched"};
     }
     if (job.dataset->packed() != nullptr) {

@@ -37,11 +37,12 @@ public:
     // Finishes what has begun; answers the rest with nullopt.
     ~FetchPool();
 
-    // The queue is as long as the endpoint has connections: each waits for one sample.
+    // `is_range`: the client wants a part of the sample and may ask for others soon. The queue is as long as the endpoint has connections: each waits for one sample.
     void get(
         CachedDataset& dataset,
         std::shared_ptr<DatasetFiles> files,
         domain::SampleId id,
+        bool is_range,
         OnDone on_done);
 
 private:
@@ -49,6 +50,7 @@ private:
         CachedDataset* dataset;
         std::shared_ptr<DatasetFiles> files;
         domain::SampleId id;
+        bool is_range;
         OnDone on_done;
     };
 

@@ -100,6 +100,7 @@ void SidecarLinks::step(Link& link) {
     link.dataset->set_attached(true);  // a fetch that found no sidecar has unset it
     if (const auto files = link.dataset->files()) {
         files->retire_unlinked(kRetireChecks);
+        files->recent().drop_old(clock_.now());
     }
     tell(link, false);
 }
