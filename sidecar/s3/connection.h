@@ -48,7 +48,7 @@ public:
         CachedDataset* dataset;
         std::shared_ptr<DatasetFiles> files;
         domain::SampleId id;
-        bool is_range;
+        std::uint64_t range_bytes;
     };
 
     struct Forward {
@@ -66,8 +66,7 @@ public:
     Next advance();
 
     [[nodiscard]] Fetch fetch() const {
-        const bool is_range = route_.answer.length < route_.facts.size_bytes;
-        return {route_.dataset, route_.files, route_.id, is_range};
+        return {route_.dataset, route_.files, route_.id, route_.answer.length};
     }
 
     // The sample that kFetch asked for; call advance() then.

@@ -130,7 +130,7 @@ void EventThread::begin_fetch(Id id, Connection& connection) {
         *fetch.dataset,
         std::move(fetch.files),
         fetch.id,
-        fetch.is_range,
+        fetch.range_bytes,
         [this, id](FetchPool::Answer answer) {
             loop_.post([this, id, held = shared(std::move(answer))] {
                 if (const auto found = connections_.find(id); found != connections_.end()) {

@@ -60,11 +60,11 @@ void FetchPool::get(
     CachedDataset& dataset,
     std::shared_ptr<DatasetFiles> files,
     domain::SampleId id,
-    bool is_range,
+    std::uint64_t range_bytes,
     OnDone on_done) {
     {
         const std::scoped_lock lock{mutex_};
-        jobs_.push_back({&dataset, std::move(files), id, is_range, std::move(on_done)});
+        jobs_.push_back({&dataset, std::move(files), id, range_bytes, std::move(on_done)});
     }
     wake_.notify_one();
 }
@@ -88,14 +88,12 @@ FetchPool::Answer FetchPool::answer(Lanes& lanes, const Job& job) {
     if (auto found = job.files->read(job.id)) {
         return {std::move(found), "hit"};
     }
-    if (job.is_range) {
-        if (auto view = job.files->recent().find(job.id, clock_.now())) {
-            return {DatasetFiles::Found{*std::move(view), std::nullopt}, "fetched"};
-        }
+    if (auto view = job.files->recent().take_range(job.id, job.range_bytes, clock_.now())) {
+        return {DatasetFiles::Found{*std::move(view), std::nullopt}, "fetched"};
     }
     if (auto found = fetch(lanes, job)) {
-        if (job.is_range) {
-            job.files->recent().keep(job.id, found->view.bytes, clock_.now());
+        if (job.range_bytes < found->view.bytes.size()) {
+            job.files->recent().keep(job.id, found->view.bytes, job.range_bytes, clock_.now());
         }
         return {std::move(found), "fetched"};
     }

@@ -37,12 +37,13 @@ public:
     // Finishes what has begun; answers the rest with nullopt.
     ~FetchPool();
 
-    // `is_range`: the client wants a part of the sample and may ask for others soon. The queue is as long as the endpoint has connections: each waits for one sample.
+    // `range_bytes`: so much of the sample is sent now, and the client may ask for the rest soon. The
+    // queue is as long as the endpoint has connections: each waits for one sample.
     void get(
         CachedDataset& dataset,
         std::shared_ptr<DatasetFiles> files,
         domain::SampleId id,
-        bool is_range,
+        std::uint64_t range_bytes,
         OnDone on_done);
 
 private:
@@ -50,7 +51,7 @@ private:
         CachedDataset* dataset;
         std::shared_ptr<DatasetFiles> files;
         domain::SampleId id;
-        bool is_range;
+        std::uint64_t range_bytes;
         OnDone on_done;
     };
 

@@ -13,7 +13,9 @@
 #include "common/domain/ids.h"
 
 // Copies of samples that the node does not keep and that a client reads in several ranges, such as a
-// Parquet file's footer and then its columns. Without them each range would fetch the whole sample.
+// Parquet file's footer and then its columns. Without them each range would fetch the whole sample. A
+// copy goes when its ranges add up to its size, or nearly, so the next epoch fetches the sample again: this is
+// no second cache.
 namespace stoker::s3 {
 
 inline constexpr std::uint64_t kRecentBytesMax = std::uint64_t{64} << 20U;  // of one dataset
@@ -25,10 +27,16 @@ public:
     explicit RecentSamples(std::uint64_t bytes_max = kRecentBytesMax)
         : bytes_max_(bytes_max) {}
 
-    // Copies the payload, unless a copy is there.
-    void keep(domain::SampleId id, std::span<const std::byte> payload, TimePoint now);
+    // Copies the payload, of which `range_bytes` are sent now, unless a copy is there.
+    void keep(
+        domain::SampleId id,
+        std::span<const std::byte> payload,
+        std::uint64_t range_bytes,
+        TimePoint now);
 
-    [[nodiscard]] std::optional<client::SampleView> find(domain::SampleId id, TimePoint now);
+    // The whole sample, of which `range_bytes` are sent now.
+    std::optional<client::SampleView> take_range(
+        domain::SampleId id, std::uint64_t range_bytes, TimePoint now);
 
     void drop_old(TimePoint now);
 
@@ -36,6 +44,7 @@ private:
     struct Entry {
         domain::SampleId id;
         TimePoint fetched;
+        std::uint64_t sent_bytes;
         std::shared_ptr<const std::vector<std::byte>> payload;
     };
 
@@ -44,7 +53,7 @@ private:
         std::uint64_t bytes = 0;
     };
 
-    static void drop_first(Entries& entries);
+    static void drop(Entries& entries, std::list<Entry>::iterator entry);
     static void drop_old(Entries& entries, TimePoint now);
 
     std::uint64_t bytes_max_;
