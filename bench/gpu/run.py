@@ -67,7 +67,7 @@ def running_sidecar(program, folder, origin):
     os.environ["STOKER_DATASETS"] = json.dumps({"train": {"uri": f"file://{origin}"}})
     try:
         while not socket.exists() and process.poll() is None:
-            time.sleep(0.05)
+            time.sleep(0.05)  # polling interval
         yield process
     finally:
         process.terminate()

@@ -33,7 +33,7 @@ public:
 
     Result<std::size_t> read_some(std::span<char> out) override;
 
-    // What was read from the socket and not taken: the next request.
+    // Bytes read from the socket beyond this body: they begin the next request.
     [[nodiscard]] std::string take_rest();
 
 private:

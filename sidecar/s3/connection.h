@@ -22,7 +22,7 @@ struct TimeLimits {
     Duration linger = std::chrono::seconds{2};  // for a client that still sends a refused body
 };
 
-// What connections use of the endpoint. Outlives them.
+// Parts of the endpoint that connections use. They outlive the connections.
 struct ConnectionParts {
     const LoopbackKey& key;
     const Places& places;
@@ -35,7 +35,7 @@ struct ConnectionParts {
 // after the other. Used by one event thread.
 class Connection {
 public:
-    // What the owner does next.
+    // The owner's next step.
     enum class Next : std::uint8_t {
         kRead,     // call advance() when the socket is readable
         kWrite,    // when it is writable

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <ranges>
 #include <utility>
 
 #include <fmt/chrono.h>
@@ -81,20 +82,23 @@ bool read_parameter(const std::string& name, const std::string& value, ListQuery
     return true;
 }
 
+// The first id from `low` on whose key is not `before`, which holds for the first keys and no others.
+template <class Before>
+std::uint64_t first_not(
+    const domain::ManifestView& manifest, std::uint64_t low, const Before& before) {
+    const auto ids = std::views::iota(low, std::max(low, manifest.sample_count()));
+    return low + static_cast<std::uint64_t>(std::ranges::distance(
+                     ids.begin(), std::ranges::partition_point(ids, [&](std::uint64_t id) {
+                         return before(manifest.sample(domain::SampleId{id}).key);
+                     })));
+}
+
 // The first id from `low` on whose key neither begins with `prefix` nor is below it.
 std::uint64_t after_prefix(
     const domain::ManifestView& manifest, std::uint64_t low, std::string_view prefix) {
-    std::uint64_t high = manifest.sample_count();
-    while (low < high) {
-        const std::uint64_t middle = low + (high - low) / 2;
-        const std::string_view key = manifest.sample(domain::SampleId{middle}).key;
-        if (key.substr(0, prefix.size()) <= prefix) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+    return first_not(manifest, low, [prefix](std::string_view key) {
+        return key.substr(0, prefix.size()) <= prefix;
+    });
 }
 
 // The first id after `key`, a whole key; with `is_prefix`, after all keys that begin with it.
@@ -256,17 +260,7 @@ std::string list_page(
 }
 
 std::uint64_t lower_bound(const domain::ManifestView& manifest, std::string_view key) {
-    std::uint64_t low = 0;
-    std::uint64_t high = manifest.sample_count();
-    while (low < high) {
-        const std::uint64_t middle = low + (high - low) / 2;
-        if (manifest.sample(domain::SampleId{middle}).key < key) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+    return first_not(manifest, 0, [key](std::string_view other) { return other < key; });
 }
 
 std::optional<domain::SampleId> find_sample(

@@ -4,17 +4,16 @@
 #include <utility>
 
 #include "common/base/lower_case.h"
+#include "sidecar/origin/s3_xml.h"
 
 namespace stoker::s3 {
 
 namespace {
 
-int hex_digit(char c) {
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    const char lower = static_cast<char>(c | 0x20);
-    return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+// No part of a request holds a NUL byte.
+std::optional<std::string> decode(std::string_view text, bool plus_is_space) {
+    auto decoded = sidecar::percent_decode(text, plus_is_space);
+    return decoded && decoded->find('\0') == std::string::npos ? std::move(decoded) : std::nullopt;
 }
 
 // The bucket of a virtual-host style Host; "": path style.
@@ -29,33 +28,7 @@ std::string bucket_of_host(std::string_view host) {
     return {};
 }
 
-}  // namespace
-
-std::optional<std::string_view> S3Call::parameter(std::string_view name) const {
-    const auto found =
-        std::ranges::find_if(query, [&](const auto& entry) { return entry.first == name; });
-    return found == query.end() ? std::nullopt : std::optional<std::string_view>{found->second};
-}
-
-std::optional<std::string> percent_decode(std::string_view text) {
-    std::string out;
-    out.reserve(text.size());
-    for (std::size_t at = 0; at < text.size(); ++at) {
-        if (text[at] != '%') {
-            out += text[at];
-            continue;
-        }
-        const int high = at + 2 < text.size() ? hex_digit(text[at + 1]) : -1;
-        const int low = at + 2 < text.size() ? hex_digit(text[at + 2]) : -1;
-        if (high < 0 || low < 0 || (high == 0 && low == 0)) {
-            return std::nullopt;
-        }
-        out += static_cast<char>(high * 16 + low);
-        at += 2;
-    }
-    return out;
-}
-
+// Splits "a=1&b" and decodes names and values; '+' is a blank, as for S3.
 std::optional<sidecar::Query> parse_query(std::string_view text) {
     sidecar::Query query;
     while (!text.empty()) {
@@ -64,13 +37,10 @@ std::optional<sidecar::Query> parse_query(std::string_view text) {
         if (part.empty()) {
             continue;
         }
-        std::string blanks{part};
-        std::ranges::replace(blanks, '+', ' ');
-        const auto equals = blanks.find('=');
-        auto name = percent_decode(std::string_view{blanks}.substr(0, equals));
-        auto value = percent_decode(
-            equals == std::string::npos ? std::string_view{}
-                                        : std::string_view{blanks}.substr(equals + 1));
+        const auto equals = part.find('=');
+        auto name = decode(part.substr(0, equals), true);
+        auto value = decode(
+            equals == std::string_view::npos ? std::string_view{} : part.substr(equals + 1), true);
         if (!name || !value) {
             return std::nullopt;
         }
@@ -79,8 +49,16 @@ std::optional<sidecar::Query> parse_query(std::string_view text) {
     return query;
 }
 
+}  // namespace
+
+std::optional<std::string_view> S3Call::parameter(std::string_view name) const {
+    const auto found =
+        std::ranges::find_if(query, [&](const auto& entry) { return entry.first == name; });
+    return found == query.end() ? std::nullopt : std::optional<std::string_view>{found->second};
+}
+
 std::optional<S3Call> parse_call(RequestHead head) {
-    auto path = percent_decode(head.path);
+    auto path = decode(head.path, false);
     auto query = parse_query(head.query);
     if (!path || !query) {
         return std::nullopt;

@@ -21,14 +21,8 @@ struct S3Call {
     [[nodiscard]] std::optional<std::string_view> parameter(std::string_view name) const;
 };
 
-// Decodes %XX. nullopt: a '%' without two hex digits, or a zero byte.
-std::optional<std::string> percent_decode(std::string_view text);
-
-// Splits "a=1&b" and decodes names and values; '+' is a blank, as for S3.
-std::optional<sidecar::Query> parse_query(std::string_view text);
-
 // Path style, or virtual-host style if the Host is BUCKET.127.0.0.1 or BUCKET.localhost, with or
-// without a port. nullopt: the path or the query is not percent-encoded properly.
+// without a port. nullopt: the path or the query is not percent-encoded properly, or holds a NUL byte.
 std::optional<S3Call> parse_call(RequestHead head);
 
 }  // namespace stoker::s3

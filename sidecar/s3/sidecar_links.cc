@@ -78,7 +78,7 @@ void SidecarLinks::run(const std::stop_token& stop) {
         for (Link& link : links_) {
             step(link);
         }
-        std::this_thread::sleep_for(kTick);
+        std::this_thread::sleep_for(kTick);  // the client core has no event to wait for
     }
 }
 

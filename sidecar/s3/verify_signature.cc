@@ -10,6 +10,7 @@
 #include <openssl/crypto.h>
 
 #include "common/base/lower_case.h"
+#include "sidecar/origin/s3_xml.h"
 
 namespace stoker::s3 {
 
@@ -18,7 +19,7 @@ namespace {
 constexpr std::string_view kAlgorithm = "AWS4-HMAC-SHA256";
 constexpr std::string_view kUnsigned = "UNSIGNED-PAYLOAD";
 
-// What a client says about its signature.
+// The signature as the client describes it.
 struct Claim {
     std::string_view credential;      // key/date/region/service/aws4_request
     std::string_view signed_headers;  // "host;x-amz-date"
@@ -103,8 +104,8 @@ sidecar::UnsignedRequest signed_request(const S3Call& call, const Claim& claim) 
     sidecar::UnsignedRequest request;
     request.method = call.head.method;
     // S3 signs the encoded form of the decoded path; clients leave different bytes unencoded.
-    request.path =
-        sidecar::percent_encode(percent_decode(call.head.path).value_or(call.head.path), true);
+    request.path = sidecar::percent_encode(
+        sidecar::percent_decode(call.head.path, false).value_or(call.head.path), true);
     request.payload_hash = claim.payload_hash;
     for (const auto& entry : call.query) {
         if (entry.first != "X-Amz-Signature") {

@@ -156,7 +156,7 @@ def measured(bench, loader, origin, truth, direct_only):
 
 
 def missed_bars(result):
-    """What a result misses, in words."""
+    """The bars that a result misses, in words."""
     late = [*result["all"][1:], result["one process"]]
     missed = [f"{count['gets']} GETs although all data fits" for count in late if count["gets"]]
     expected = (1 - result["kept"]) * result["objects"]

@@ -1,4 +1,4 @@
-"""What a loader reads through: an S3 server that counts requests, a sidecar, and the sidecar's S3 endpoint. Each stops at
+"""The servers behind a loader: an S3 server that counts requests, a sidecar, and the sidecar's S3 endpoint. Each stops at
 the end of its `with`."""
 
 import base64
@@ -55,7 +55,7 @@ class Origin:
     def count(self):
         seen = self.read()
         while True:
-            time.sleep(QUIET_S)
+            time.sleep(QUIET_S)  # until the server has logged all requests
             now = self.read()
             if now == seen:
                 self.mark = now.pop("mark")

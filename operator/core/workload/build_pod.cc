@@ -131,8 +131,8 @@ void add_credentials(const JobInput& input, std::vector<EnvVar>& env) {
     env.push_back({"AWS_SESSION_TOKEN", "", from_secret(secret, "AWS_SESSION_TOKEN", true)});
 }
 
-// What S3 clients of the trainer use: the pod's endpoint with its own key, or without a cache the
-// origin. `source`: of the first dataset with access S3.
+// Variables for S3 clients of the trainer: the pod's endpoint with its own key, or without a cache
+// the origin. `source`: of the first dataset with access S3.
 void add_s3_client(const JobInput& input, const DatasetSource& source, std::vector<EnvVar>& env) {
     const bool has_endpoint = has_s3_endpoint(input);
     const std::string url = has_endpoint ? s3_url(input) : source.endpoint;

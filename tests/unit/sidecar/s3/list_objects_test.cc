@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "common/domain/manifest_writer.h"
+#include "sidecar/origin/s3_xml.h"
 #include "tests/support/test_seed.h"
 
 namespace stoker::s3 {
@@ -50,7 +51,7 @@ std::vector<std::string> texts(const std::string& xml, const std::string& patter
     std::vector<std::string> found;
     const std::regex element{pattern};
     for (std::sregex_iterator at{xml.begin(), xml.end(), element}, end; at != end; ++at) {
-        found.push_back(percent_decode((*at)[1].str()).value());
+        found.push_back(sidecar::percent_decode((*at)[1].str(), false).value());
     }
     return found;
 }
