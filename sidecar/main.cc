@@ -12,7 +12,6 @@
 #include <string_view>
 
 #include <fmt/core.h>
-#include <sys/resource.h>
 
 #include "common/base/clock.h"
 #include "common/base/read_file.h"
@@ -57,24 +56,6 @@ std::vector<FlagGroup> flag_groups(Flags& flags) {
           {"check-config", "", "read the settings, and exit", switch_into(flags.check_only)}}}};
 }
 
-std::optional<std::string> variable(const char* name) {
-    const char* value = std::getenv(name);
-    return value == nullptr ? std::nullopt : std::optional<std::string>{value};
-}
-
-Result<SidecarConfig> load_config(const Flags& flags) {
-    if (flags.config_path.empty()) {
-        const auto text = variable("STOKER_SIDECAR_CONFIG");
-        if (!text) {
-            return fail(
-                ErrorCode::kInvalidArgument, "neither --config nor $STOKER_SIDECAR_CONFIG is set");
-        }
-        return parse_sidecar_config(*text, variable);
-    }
-    STOKER_TRY(const auto text, stoker::read_file(flags.config_path));
-    return parse_sidecar_config(text, variable);
-}
-
 // Boot id of the running kernel. Without one every start counts as a reboot, which is safe but
 // slow.
 std::string boot_id() {
@@ -83,14 +64,7 @@ std::string boot_id() {
 
 Result<std::unique_ptr<Origin>> open_origin(
     const DatasetConfig& dataset, const Clock& clock, OriginMetrics& metrics) {
-    OriginOptions options;
-    options.endpoint = dataset.source.endpoint;
-    options.region = dataset.source.region;
-    options.path_style = dataset.source.path_style;
-    options.credentials_directory = dataset.source.credentials_directory;
-    options.credentials_file = dataset.source.credentials_file;
-    options.ca_file = dataset.source.ca_file;
-    options.format = dataset.source.format;
+    OriginOptions options = options_of(dataset.source);
     options.object_bytes_max = dataset.memory_bytes;
     const std::uint32_t peers_slots = dataset.peers ? dataset.max_in_flight : 0;
     options.max_in_flight =
@@ -155,15 +129,6 @@ std::uint64_t random_number() {
 
 std::unique_ptr<Workers> start_threads(const std::string& name, std::size_t count) {
     return std::make_unique<WorkerPool>(name, count);
-}
-
-// Raises it to the container's limit: each connection and each segment takes a descriptor.
-void raise_descriptor_limit() {
-    rlimit descriptors{};
-    if (::getrlimit(RLIMIT_NOFILE, &descriptors) == 0) {
-        descriptors.rlim_cur = descriptors.rlim_max;
-        ::setrlimit(RLIMIT_NOFILE, &descriptors);
-    }
 }
 
 // Ends a sidecar that was unused for config.end_when_idle, if that is not zero.
@@ -232,7 +197,7 @@ int start(const std::vector<std::string_view>& arguments) {
     if (const auto done = begin_program(kName, flag_groups(flags), arguments)) {
         return *done;
     }
-    const auto config = load_config(flags);
+    const auto config = load_sidecar_config(flags.config_path, find_environment);
     if (!config) {
         return refuse_to_run(kName, config.error().prefixed("settings are wrong"));
     }

@@ -8,10 +8,8 @@
 #include <vector>
 
 #include <fmt/core.h>
-#include <sys/resource.h>
 
 #include "common/base/clock.h"
-#include "common/base/read_file.h"
 #include "common/flags/flags.h"
 #include "common/log/log.h"
 #include "common/program/program.h"
@@ -27,24 +25,6 @@ constexpr std::string_view kName = "stoker-s3";
 constexpr Duration kEndPatience = std::chrono::seconds{10};
 constexpr Duration kEndLook = std::chrono::milliseconds{20};
 
-std::optional<std::string> variable(const char* name) {
-    const char* value = std::getenv(name);
-    return value == nullptr ? std::nullopt : std::optional<std::string>{value};
-}
-
-Result<sidecar::SidecarConfig> load_config(const std::string& path) {
-    if (!path.empty()) {
-        STOKER_TRY(const auto text, stoker::read_file(path));
-        return sidecar::parse_sidecar_config(text, variable);
-    }
-    const auto text = variable("STOKER_SIDECAR_CONFIG");
-    if (!text) {
-        return fail(
-            ErrorCode::kInvalidArgument, "neither --config nor $STOKER_SIDECAR_CONFIG is set");
-    }
-    return sidecar::parse_sidecar_config(*text, variable);
-}
-
 Result<LoopbackKey> loopback_key() {
     LoopbackKey key{environment("STOKER_S3_ACCESS_KEY"), environment("STOKER_S3_SECRET_KEY")};
     if (key.access_key_id.empty() || key.secret_access_key.empty()) {
@@ -53,15 +33,6 @@ Result<LoopbackKey> loopback_key() {
             "$STOKER_S3_ACCESS_KEY and $STOKER_S3_SECRET_KEY must be set: clients sign with them");
     }
     return key;
-}
-
-// Each connection and each segment takes a descriptor.
-void raise_descriptor_limit() {
-    rlimit descriptors{};
-    if (::getrlimit(RLIMIT_NOFILE, &descriptors) == 0) {
-        descriptors.rlim_cur = descriptors.rlim_max;
-        ::setrlimit(RLIMIT_NOFILE, &descriptors);
-    }
 }
 
 // Ends the loop when the last connection has ended, at the latest after kEndPatience.
@@ -101,7 +72,7 @@ int start(const std::vector<std::string_view>& arguments) {
     if (const auto done = begin_program(kName, groups, arguments)) {
         return *done;
     }
-    const auto config = load_config(config_path);
+    const auto config = sidecar::load_sidecar_config(config_path, find_environment);
     if (!config) {
         return refuse_to_run(kName, config.error().prefixed("settings are wrong"));
     }
@@ -113,7 +84,7 @@ int start(const std::vector<std::string_view>& arguments) {
     if (!key) {
         return refuse_to_run(kName, key.error());
     }
-    raise_descriptor_limit();
+    raise_descriptor_limit();  // each connection and each segment takes one
     if (const auto status = run(*config, *key); !status) {
         log::error(
             "cannot run",

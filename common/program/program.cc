@@ -5,6 +5,7 @@
 #include <thread>
 
 #include <fmt/core.h>
+#include <sys/resource.h>
 
 #include "common/base/clock.h"
 #include "common/log/log.h"
@@ -28,8 +29,20 @@ Status set_log_level(std::string_view text) {
 }  // namespace
 
 std::string environment(const char* name) {
+    return find_environment(name).value_or("");
+}
+
+std::optional<std::string> find_environment(const char* name) {
     const char* const value = std::getenv(name);
-    return value != nullptr ? value : "";
+    return value != nullptr ? std::optional<std::string>{value} : std::nullopt;
+}
+
+void raise_descriptor_limit() {
+    rlimit descriptors{};
+    if (::getrlimit(RLIMIT_NOFILE, &descriptors) == 0) {
+        descriptors.rlim_cur = descriptors.rlim_max;
+        ::setrlimit(RLIMIT_NOFILE, &descriptors);
+    }
 }
 
 std::optional<int> begin_program(

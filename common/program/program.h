@@ -16,6 +16,12 @@ inline constexpr int kExitUsage = 2;
 
 // The variable's value, or "" if it is not set.
 std::string environment(const char* name);
+// The variable's value; nullopt: it is not set.
+std::optional<std::string> find_environment(const char* name);
+
+// Raises the soft limit of open descriptors to the hard one, for programs that keep many files or
+// connections open.
+void raise_descriptor_limit();
 
 // Parses the arguments with `groups` and with --log-level, --help and --version. Returns the exit
 // status if the program must end; nullopt: continue. Errors go to stderr.

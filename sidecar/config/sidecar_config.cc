@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "common/base/read_file.h"
 #include "common/config/config_reader.h"
 #include "common/config/host_port.h"
 #include "common/domain/node_directory.h"
@@ -262,6 +263,19 @@ Result<SidecarConfig> parse_sidecar_config(std::string_view text, const EnvLooku
     }
     STOKER_TRY_VOID(in.finish());
     return out;
+}
+
+Result<SidecarConfig> load_sidecar_config(const std::string& path, const EnvLookup& env) {
+    if (!path.empty()) {
+        STOKER_TRY(const auto text, stoker::read_file(path));
+        return parse_sidecar_config(text, env);
+    }
+    const auto text = env("STOKER_SIDECAR_CONFIG");
+    if (!text) {
+        return fail(
+            ErrorCode::kInvalidArgument, "neither --config nor $STOKER_SIDECAR_CONFIG is set");
+    }
+    return parse_sidecar_config(*text, env);
 }
 
 }  // namespace stoker::sidecar

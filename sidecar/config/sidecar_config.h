@@ -120,4 +120,8 @@ using EnvLookup = std::function<std::optional<std::string>(const char* name)>;
 // $STOKER_CONTROL_CA, peers.address to $POD_IP. kInvalidArgument: lists every mistake, one per line.
 Result<SidecarConfig> parse_sidecar_config(std::string_view text, const EnvLookup& env);
 
+// Parses the file at `path`, or if that is empty the text in $STOKER_SIDECAR_CONFIG. Errors also as
+// read_file().
+Result<SidecarConfig> load_sidecar_config(const std::string& path, const EnvLookup& env);
+
 }  // namespace stoker::sidecar

@@ -55,6 +55,18 @@ Result<std::unique_ptr<Origin>> make_object_origin(
 
 }  // namespace
 
+OriginOptions options_of(const SourceConfig& source) {
+    OriginOptions options;
+    options.endpoint = source.endpoint;
+    options.region = source.region;
+    options.path_style = source.path_style;
+    options.credentials_directory = source.credentials_directory;
+    options.credentials_file = source.credentials_file;
+    options.ca_file = source.ca_file;
+    options.format = source.format;
+    return options;
+}
+
 Error too_large(std::uint64_t size_bytes, const OriginOptions& options) {
     return {
         ErrorCode::kResourceExhausted,

@@ -12,6 +12,7 @@
 #include "common/domain/chunk_format.h"
 #include "common/http/http_client.h"
 #include "common/http/proxy.h"
+#include "sidecar/config/sidecar_config.h"
 #include "sidecar/origin/credentials.h"
 #include "sidecar/origin/origin.h"
 #include "sidecar/origin/origin_metrics.h"
@@ -45,6 +46,9 @@ struct OriginOptions {
 
     OriginMetrics* metrics = nullptr;
 };
+
+// As the dataset's settings have it; everything else as by default.
+OriginOptions options_of(const SourceConfig& source);
 
 // The error of an object larger than a fetch may hold.
 Error too_large(std::uint64_t size_bytes, const OriginOptions& options);

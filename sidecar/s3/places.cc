@@ -8,22 +8,6 @@
 
 namespace stoker::s3 {
 
-namespace {
-
-sidecar::OriginOptions options_of(const sidecar::SourceConfig& source) {
-    sidecar::OriginOptions options;
-    options.endpoint = source.endpoint;
-    options.region = source.region;
-    options.path_style = source.path_style;
-    options.credentials_directory = source.credentials_directory;
-    options.credentials_file = source.credentials_file;
-    options.ca_file = source.ca_file;
-    options.format = source.format;
-    return options;
-}
-
-}  // namespace
-
 Result<std::unique_ptr<Places>> Places::make(
     const sidecar::SidecarConfig& config,
     const sidecar::Environment& environment,
@@ -39,14 +23,14 @@ Result<std::unique_ptr<Places>> Places::make(
         STOKER_TRY(
             sidecar::S3Access origin,
             sidecar::resolve_s3(
-                dataset.source.uri, options_of(dataset.source), environment, clock));
+                dataset.source.uri, sidecar::options_of(dataset.source), environment, clock));
         std::unique_ptr<sidecar::Origin> packed;
         if (dataset.source.format == domain::SampleFormat::kChunks) {
             STOKER_TRY(
                 packed,
                 sidecar::make_origin(
                     dataset.source.uri,
-                    options_of(dataset.source),
+                    sidecar::options_of(dataset.source),
                     environment,
                     clock,
                     std::random_device{}()));
