@@ -7,7 +7,6 @@ verify each signature. nginx does not; it has two workers, sendfile, a cache of 
 
 import contextlib
 import datetime
-import json
 import os
 import pathlib
 import shutil
@@ -18,7 +17,7 @@ import time
 import servers
 import turns
 
-LOOPBACK_KEY = ("pod", "key-of-this-pod")
+LOOPBACK_KEY = tuple(servers.LOOPBACK_KEY.values())
 CONNECTIONS = (1, 8)
 REGION = "us-east-1"
 NGINX = """
@@ -53,20 +52,9 @@ def nginx(folder, root):
         yield port, [process.pid, *children(process.pid)]
 
 
-@contextlib.contextmanager
-def stoker_s3(build, folder, origin):
-    """A sidecar that may keep everything below folder/node, and stoker-s3. Yields (port, pids)."""
-    (folder / "node").mkdir(parents=True, exist_ok=True)
-    port = servers.free_port()
-    dataset = {"name": "bench", "origin": origin, "directory": str(folder / "node"), "reservedFree": 0.02}
-    settings = {"socket": str(folder / "sidecar.sock"), "s3Listen": f"127.0.0.1:{port}", "datasets": [dataset]}
-    env = {**os.environ, **servers.CREDENTIALS, "STOKER_SIDECAR_CONFIG": json.dumps(settings),
-           "STOKER_S3_ACCESS_KEY": LOOPBACK_KEY[0], "STOKER_S3_SECRET_KEY": LOOPBACK_KEY[1]}
-    with servers.configured_sidecar(build / "bin" / "stoker-sidecar", settings) as sidecar, \
-            open(folder / "s3.log", "wb") as log, \
-            servers.running([build / "bin" / "stoker-s3"], stdout=log, stderr=log, env=env) as process:
-        servers.wait_for_port(port, process)
-        yield port, [sidecar.pid, process.pid]
+def stoker_s3(bench, folder, origin):
+    """A sidecar that may keep everything, and stoker-s3. Yields (port, pids)."""
+    return servers.s3_endpoint(bench.build / "bin", folder, {"name": "bench", "origin": origin, "reservedFree": 0.02})
 
 
 def write_requests(path, keys, port, key):
@@ -130,7 +118,7 @@ def compare(bench, sides, connections):
 def fill(bench, folder, origin, keys):
     """Fills the node directory. Nobody maps its files afterwards, so that read_afresh() can drop their pages."""
     shutil.rmtree(folder, ignore_errors=True)
-    with stoker_s3(bench.build, folder, origin) as (port, pids):
+    with stoker_s3(bench, folder, origin) as (port, pids):
         with contextlib.closing(Side(bench, "fill", keys, port, pids, LOOPBACK_KEY).client(1)) as client:
             client.ask(0, 1)
     servers.read_afresh(folder / "node")
@@ -147,7 +135,7 @@ def measure_all(bench):
         endpoint = stack.enter_context(servers.plain_s3(bucket))
         origin = {"uri": f"s3://{servers.BUCKET}", "endpoint": endpoint.url}
         fill(bench, bench.folder / "s3-endpoint", origin, keys)
-        ours = stack.enter_context(stoker_s3(bench.build, bench.folder / "s3-endpoint", origin))
+        ours = stack.enter_context(stoker_s3(bench, bench.folder / "s3-endpoint", origin))
         static = stack.enter_context(nginx(bench.folder / "nginx", files))
         gateway_key = tuple(servers.CREDENTIALS.values())
         sides = [Side(bench, "stoker", keys, *ours, LOOPBACK_KEY), Side(bench, "nginx", names, *static, LOOPBACK_KEY),

@@ -18,6 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "stoker", "AWS_SECRET_ACCESS_KEY": "stoker-secret"}
 PORT, PACED_PORT = 19301, 19300
 BUCKET = "bench"
+LOOPBACK_KEY = {"AWS_ACCESS_KEY_ID": "pod", "AWS_SECRET_ACCESS_KEY": "key-of-this-pod"}  # of stoker-s3
 START_S = 60
 QUIET_S = 3  # maximum age of a sidecar's status page
 
@@ -92,6 +93,25 @@ def sidecar(program, folder, origin, prefix=()):
     dataset = {"name": "bench", "origin": origin, "directory": str(folder / "node"), "reservedFree": 0.02}
     with configured_sidecar(program, {"socket": str(socket), "datasets": [dataset]}, prefix) as process:
         yield socket, process.pid
+
+
+@contextlib.contextmanager
+def s3_endpoint(programs, folder, dataset):
+    """A sidecar with one dataset, whose node directory is folder/node, and stoker-s3, whose clients sign with LOOPBACK_KEY;
+    `programs`: the folder of both. Yields (port, pids)."""
+    (folder / "node").mkdir(parents=True, exist_ok=True)
+    port, log = free_port(), folder / "s3.log"
+    settings = {"socket": str(folder / "sidecar.sock"), "s3Listen": f"127.0.0.1:{port}",
+                "datasets": [{"directory": str(folder / "node"), **dataset}]}
+    own_key = {"STOKER_S3_ACCESS_KEY": LOOPBACK_KEY["AWS_ACCESS_KEY_ID"],
+               "STOKER_S3_SECRET_KEY": LOOPBACK_KEY["AWS_SECRET_ACCESS_KEY"]}
+    env = {**os.environ, **CREDENTIALS, **own_key, "STOKER_SIDECAR_CONFIG": json.dumps(settings)}
+    with configured_sidecar(programs / "stoker-sidecar", settings) as process, open(log, "wb") as out, \
+            running([programs / "stoker-s3"], stdout=out, stderr=out, env=env) as endpoint:
+        wait_for_port(port, endpoint)
+        yield port, [process.pid, endpoint.pid]
+        if endpoint.poll() is not None:
+            raise SystemExit(f"bench: stoker-s3 ended with {endpoint.returncode}:\n{log.read_text()}")
 
 
 @contextlib.contextmanager

@@ -143,14 +143,14 @@ def measured(bench, loader, origin, truth, direct_only):
         return result
     sizes, uri, node = bench.sizes(loader.form), f"s3://data/{loader.form}", bench.folder / "stoker"
     with stack.stoker(bench.programs, node, origin.endpoint, uri, "unlimited") as endpoint:
-        result["all"] = read_epochs(bench, loader, origin, endpoint, stack.LOOPBACK_KEY, truth)
-        variables = stack.client_variables(endpoint, stack.LOOPBACK_KEY) | loader.variables(endpoint)
+        result["all"] = read_epochs(bench, loader, origin, endpoint, servers.LOOPBACK_KEY, truth)
+        variables = stack.client_variables(endpoint, servers.LOOPBACK_KEY) | loader.variables(endpoint)
         run_client(bench, loader, variables, 2, truth)
         result["one process"] = origin.count()
     records = [stack.record_bytes(size) for size in sizes]
     grant = sum(records) // 2 + max(records) // 4
     with stack.stoker(bench.programs, node, origin.endpoint, uri, grant) as endpoint:
-        result["half"] = read_epochs(bench, loader, origin, endpoint, stack.LOOPBACK_KEY, truth)
+        result["half"] = read_epochs(bench, loader, origin, endpoint, servers.LOOPBACK_KEY, truth)
     result["objects"], result["kept"] = len(sizes), grant / sum(records)
     return result
 

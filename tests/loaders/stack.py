@@ -17,7 +17,6 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 import servers  # noqa: E402
 
-LOOPBACK_KEY = {"AWS_ACCESS_KEY_ID": "pod", "AWS_SECRET_ACCESS_KEY": "key-of-this-pod"}
 REGION = "us-east-1"
 WINDOW = 8 << 20
 QUIET_S = 0.5  # no request at the origin for so long: an epoch's requests have ended
@@ -83,21 +82,10 @@ def stoker(programs, folder, endpoint, uri, grant):
     Yields the S3 endpoint.
     """
     shutil.rmtree(folder, ignore_errors=True)
-    (folder / "node").mkdir(parents=True)
-    port = servers.free_port()
-    dataset = {"name": "train", "origin": {"uri": uri, "endpoint": endpoint}, "directory": str(folder / "node"),
-               "grant": str(grant), "window": str(WINDOW), "reservedFree": 0.001, "stepAsideWindow": "0s"}
-    settings = {"socket": str(folder / "sidecar.sock"), "s3Listen": f"127.0.0.1:{port}", "datasets": [dataset]}
-    own_key = {"STOKER_S3_ACCESS_KEY": LOOPBACK_KEY["AWS_ACCESS_KEY_ID"],
-               "STOKER_S3_SECRET_KEY": LOOPBACK_KEY["AWS_SECRET_ACCESS_KEY"]}
-    env = {**os.environ, **servers.CREDENTIALS, **own_key, "STOKER_SIDECAR_CONFIG": json.dumps(settings)}
-    log = folder / "s3.log"
-    with servers.configured_sidecar(programs / "stoker-sidecar", settings), open(log, "wb") as out, \
-            servers.running([programs / "stoker-s3"], stdout=out, stderr=out, env=env) as process:
-        servers.wait_for_port(port, process)
+    dataset = {"name": "train", "origin": {"uri": uri, "endpoint": endpoint}, "grant": str(grant), "window": str(WINDOW),
+               "reservedFree": 0.001, "stepAsideWindow": "0s"}
+    with servers.s3_endpoint(programs, folder, dataset) as (port, _):
         yield f"http://127.0.0.1:{port}"
-        if process.poll() is not None:
-            raise SystemExit(f"loaders: stoker-s3 ended with {process.returncode}:\n{log.read_text()}")
 
 
 def record_bytes(payload):
