@@ -57,7 +57,12 @@ def test_ranks_on_two_nodes_get_one_revision(namespace, bucket):
     for pod in pods:
         namespace.wait_hold(pod, "0:0")
     data, = namespace.job("wide")["status"]["datasets"]
-    assert {namespace.sidecar(pod)["leader"]["revision"] for pod in pods} == {data["revision"]}
+
+    def revisions():
+        """A sidecar's /status may be a second old and not yet know what its trainer reads."""
+        told = [namespace.sidecar(pod).get("leader", {}).get("revision") for pod in pods]
+        return told if all(told) else None
+    assert set(wait_until("both sidecars to tell a revision", revisions, jobs.SETTLED_SECONDS)) == {data["revision"]}
     for pod in pods:
         namespace.go(pod, "0:0")
     namespace.wait_complete("wide")
