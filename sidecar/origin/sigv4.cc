@@ -2,14 +2,16 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
+#include <chrono>
+#include <memory>
 #include <span>
+#include <utility>
+#include <vector>
 
-#include <fmt/chrono.h>
 #include <fmt/core.h>
 #include <openssl/evp.h>
-#include <openssl/hmac.h>
 
+#include "common/base/check.h"
 #include "common/base/lower_case.h"
 
 namespace stoker::sidecar {
@@ -34,18 +36,60 @@ std::string hex(std::span<const unsigned char> bytes) {
     return text;
 }
 
-Digest hmac(std::span<const unsigned char> key, std::string_view text) {
-    Digest digest{};
-    const auto* data = reinterpret_cast<const unsigned char*>(text.data());
-    HMAC(
-        EVP_sha256(),
-        key.data(),
-        static_cast<int>(key.size()),
-        data,
-        text.size(),
-        digest.data(),
-        nullptr);
-    return digest;
+struct FreeHashes {
+    void operator()(EVP_MD* hash) const { EVP_MD_free(hash); }
+
+    void operator()(EVP_MAC* mac) const { EVP_MAC_free(mac); }
+
+    void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
+
+    void operator()(EVP_MAC_CTX* context) const { EVP_MAC_CTX_free(context); }
+};
+
+// SHA-256 and its HMAC. OpenSSL 3 looks an algorithm up by its name at each use, unless it is kept.
+class Hashes {
+public:
+    Hashes()
+        : sha256_(EVP_MD_fetch(nullptr, "SHA256", nullptr)),
+          hmac_(EVP_MAC_fetch(nullptr, "HMAC", nullptr)),
+          digesting_(EVP_MD_CTX_new()),
+          signing_(EVP_MAC_CTX_new(hmac_.get())) {
+        std::string name = "SHA256";
+        const std::array<OSSL_PARAM, 2> parameters{
+            OSSL_PARAM_construct_utf8_string("digest", name.data(), 0), OSSL_PARAM_construct_end()};
+        STOKER_CHECK(
+            sha256_ != nullptr && digesting_ != nullptr &&
+                EVP_MAC_CTX_set_params(signing_.get(), parameters.data()) == 1,
+            "OpenSSL has no HMAC-SHA256");
+    }
+
+    Digest digest(std::string_view text) {
+        Digest digest{};
+        EVP_DigestInit_ex2(digesting_.get(), sha256_.get(), nullptr);
+        EVP_DigestUpdate(digesting_.get(), text.data(), text.size());
+        EVP_DigestFinal_ex(digesting_.get(), digest.data(), nullptr);
+        return digest;
+    }
+
+    Digest hmac(std::span<const unsigned char> key, std::string_view text) {
+        Digest digest{};
+        EVP_MAC_init(signing_.get(), key.data(), key.size(), nullptr);
+        EVP_MAC_update(
+            signing_.get(), reinterpret_cast<const unsigned char*>(text.data()), text.size());
+        EVP_MAC_final(signing_.get(), digest.data(), nullptr, digest.size());
+        return digest;
+    }
+
+private:
+    std::unique_ptr<EVP_MD, FreeHashes> sha256_;
+    std::unique_ptr<EVP_MAC, FreeHashes> hmac_;
+    std::unique_ptr<EVP_MD_CTX, FreeHashes> digesting_;
+    std::unique_ptr<EVP_MAC_CTX, FreeHashes> signing_;
+};
+
+Hashes& hashes() {
+    thread_local Hashes mine;
+    return mine;
 }
 
 // Removes blanks at both ends; an inner run of blanks becomes one.
@@ -66,57 +110,84 @@ std::string trimmed(std::string_view text) {
 }
 
 // Lower-case names in order, each with its value.
-std::map<std::string, std::string> canonical_headers(const http::Headers& headers) {
-    std::map<std::string, std::string> canonical;
+using CanonicalHeaders = std::vector<std::pair<std::string, std::string>>;
+
+CanonicalHeaders canonical_headers(const http::Headers& headers) {
+    CanonicalHeaders all;
+    all.reserve(headers.size());
     for (const http::Header& header : headers) {
-        auto [place, is_new] =
-            canonical.try_emplace(lower_case(header.name), trimmed(header.value));
-        if (!is_new) {
-            place->second += "," + trimmed(header.value);
+        all.emplace_back(lower_case(header.name), trimmed(header.value));
+    }
+    std::ranges::stable_sort(all, {}, &CanonicalHeaders::value_type::first);
+    CanonicalHeaders joined;
+    joined.reserve(all.size());
+    for (auto& [name, value] : all) {
+        if (!joined.empty() && joined.back().first == name) {
+            joined.back().second += "," + value;
+        } else {
+            joined.emplace_back(std::move(name), std::move(value));
         }
     }
-    return canonical;
+    return joined;
 }
 
-std::string names_of(const std::map<std::string, std::string>& headers) {
+std::string names_of(const CanonicalHeaders& headers) {
     std::string names;
     for (const auto& [name, value] : headers) {
-        names += names.empty() ? name : ";" + name;
+        names += names.empty() ? "" : ";";
+        names += name;
     }
     return names;
 }
 
-std::time_t to_seconds(WallTime now) {
-    return std::chrono::system_clock::to_time_t(
-        std::chrono::time_point_cast<std::chrono::system_clock::duration>(
-            std::chrono::floor<std::chrono::seconds>(now)));
-}
-
+// "20130524T000000Z".
 std::string time_text(WallTime now) {
-    return fmt::format("{:%Y%m%dT%H%M%SZ}", fmt::gmtime(to_seconds(now)));
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(now);
+    const auto day = std::chrono::floor<std::chrono::days>(seconds);
+    const std::chrono::year_month_day date{day};
+    const std::chrono::hh_mm_ss time{seconds - day};
+    return fmt::format(
+        "{:04}{:02}{:02}T{:02}{:02}{:02}Z",
+        static_cast<int>(date.year()),
+        static_cast<unsigned>(date.month()),
+        static_cast<unsigned>(date.day()),
+        time.hours().count(),
+        time.minutes().count(),
+        time.seconds().count());
 }
 
-std::string date_text(WallTime now) {
-    return time_text(now).substr(0, 8);
+std::string_view date_of(std::string_view time) {
+    return time.substr(0, 8);
 }
 
-std::string scope_text(const SigningScope& scope, WallTime now) {
-    return fmt::format("{}/{}/{}/aws4_request", date_text(now), scope.region, scope.service);
+std::string scope_text(const SigningScope& scope, std::string_view date) {
+    return fmt::format("{}/{}/{}/aws4_request", date, scope.region, scope.service);
 }
 
-// Computed once a day and thread for each secret in turn.
-Digest signing_key(const SigningScope& scope, const std::string& secret, WallTime now) {
+std::string string_to_sign(
+    const UnsignedRequest& request, std::string_view time, const std::string& scope) {
+    return fmt::format(
+        "AWS4-HMAC-SHA256\n{}\n{}\n{}", time, scope, sha256_hex(canonical_request(request)));
+}
+
+// Computed once a day and thread for each secret in turn. `of`: scope_text() of scope and date.
+Digest signing_key(
+    const SigningScope& scope,
+    std::string_view date,
+    const std::string& of,
+    const std::string& secret) {
+    thread_local std::string last_secret;
     thread_local std::string last_of;
     thread_local Digest last;
-    const std::string start = "AWS4" + secret;
-    const std::string of = scope_text(scope, now) + start;
-    if (of != last_of) {
+    if (of != last_of || secret != last_secret) {
+        const std::string start = "AWS4" + secret;
         const auto* raw = reinterpret_cast<const unsigned char*>(start.data());
-        Digest key = hmac({raw, start.size()}, date_text(now));
-        key = hmac(key, scope.region);
-        key = hmac(key, scope.service);
-        last = hmac(key, "aws4_request");
+        Digest key = hashes().hmac({raw, start.size()}, date);
+        key = hashes().hmac(key, scope.region);
+        key = hashes().hmac(key, scope.service);
+        last = hashes().hmac(key, "aws4_request");
         last_of = of;
+        last_secret = secret;
     }
     return last;
 }
@@ -155,34 +226,23 @@ std::string canonical_query(const Query& query) {
 }
 
 std::string canonical_request(const UnsignedRequest& request) {
-    const auto canonical = canonical_headers(request.headers);
-    std::string headers;
-    for (const auto& [name, value] : canonical) {
-        headers += fmt::format("{}:{}\n", name, value);
+    const CanonicalHeaders headers = canonical_headers(request.headers);
+    std::string text =
+        fmt::format("{}\n{}\n{}\n", request.method, request.path, canonical_query(request.query));
+    for (const auto& [name, value] : headers) {
+        text.append(name).append(":").append(value).append("\n");
     }
-    return fmt::format(
-        "{}\n{}\n{}\n{}\n{}\n{}",
-        request.method,
-        request.path,
-        canonical_query(request.query),
-        headers,
-        names_of(canonical),
-        request.payload_hash);
+    return text.append("\n").append(names_of(headers)).append("\n").append(request.payload_hash);
 }
 
 std::string string_to_sign(
     const UnsignedRequest& request, const SigningScope& scope, WallTime now) {
-    return fmt::format(
-        "AWS4-HMAC-SHA256\n{}\n{}\n{}",
-        time_text(now),
-        scope_text(scope, now),
-        sha256_hex(canonical_request(request)));
+    const std::string time = time_text(now);
+    return string_to_sign(request, time, scope_text(scope, date_of(time)));
 }
 
 std::string sha256_hex(std::string_view text) {
-    Digest digest{};
-    EVP_Digest(text.data(), text.size(), digest.data(), nullptr, EVP_sha256(), nullptr);
-    return hex(digest);
+    return hex(hashes().digest(text));
 }
 
 std::string signature_of(
@@ -190,7 +250,10 @@ std::string signature_of(
     const SigningScope& scope,
     const std::string& secret,
     WallTime now) {
-    return hex(hmac(signing_key(scope, secret, now), string_to_sign(request, scope, now)));
+    const std::string time = time_text(now);
+    const std::string of = scope_text(scope, date_of(time));
+    const Digest key = signing_key(scope, date_of(time), of, secret);
+    return hex(hashes().hmac(key, string_to_sign(request, time, of)));
 }
 
 http::Headers sign(
@@ -199,7 +262,8 @@ http::Headers sign(
     const Credentials& credentials,
     WallTime now) {
     request.headers.push_back({"x-amz-content-sha256", request.payload_hash});
-    request.headers.push_back({"x-amz-date", time_text(now)});
+    const std::string time = time_text(now);
+    request.headers.push_back({"x-amz-date", time});
     if (!credentials.session_token.empty()) {
         request.headers.push_back({"x-amz-security-token", credentials.session_token});
     }
@@ -207,7 +271,7 @@ http::Headers sign(
     std::string authorization = fmt::format(
         "AWS4-HMAC-SHA256 Credential={}/{},SignedHeaders={},Signature={}",
         credentials.access_key_id,
-        scope_text(scope, now),
+        scope_text(scope, date_of(time)),
         names_of(canonical_headers(request.headers)),
         signature);
     request.headers.push_back({"Authorization", std::move(authorization)});

@@ -46,8 +46,8 @@ Connection::Next Connection::advance() {
                 }
                 break;
             case State::kWriting:
-                if (const Next next = write_some(); state_ != State::kReading) {
-                    return next;
+                if (const Next next = write_some(); state_ != State::kReading || in_.empty()) {
+                    return next;  // the next request is rarely there already
                 }
                 break;
             case State::kFetching:

@@ -110,12 +110,23 @@ std::optional<ObjectAnswer> answer_object(const RequestHead& head, const ObjectF
     return answer_range(range.substr(kUnit.size()), facts.size_bytes);
 }
 
+// Formatted once for each time in turn: all objects of a dataset have the same.
 std::string http_date(std::chrono::sys_seconds time) {
-    return fmt::format(
-        "{:%a, %d %b %Y %H:%M:%S} GMT", fmt::gmtime(std::chrono::system_clock::to_time_t(time)));
+    thread_local std::chrono::sys_seconds last_time{};
+    thread_local std::string last;
+    if (time != last_time || last.empty()) {
+        last_time = time;
+        last = fmt::format(
+            "{:%a, %d %b %Y %H:%M:%S} GMT",
+            fmt::gmtime(std::chrono::system_clock::to_time_t(time)));
+    }
+    return last;
 }
 
 std::optional<std::chrono::sys_seconds> parse_http_date(std::string_view text) {
+    if (text.empty()) {
+        return std::nullopt;
+    }
     std::tm fields{};
     const std::string whole{text};
     const char* end = ::strptime(whole.c_str(), "%a, %d %b %Y %H:%M:%S GMT", &fields);

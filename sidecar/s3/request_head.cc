@@ -9,10 +9,11 @@ namespace stoker::s3 {
 namespace {
 
 constexpr std::string_view kLineEnd = "\r\n";
+constexpr std::size_t kUsualHeaders = 16;
 
 bool is_token_char(char c) {
     constexpr std::string_view kMarks = "!#$%&'*+-.^_`|~";
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+    return c == '-' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
            kMarks.find(c) != std::string_view::npos;
 }
 
@@ -105,6 +106,7 @@ bool read_framing(RequestHead& head) {
 }
 
 bool read_lines(std::string_view lines, RequestHead& head) {
+    head.headers.reserve(kUsualHeaders);
     bool is_first = true;
     while (!lines.empty()) {
         const auto end = lines.find(kLineEnd);

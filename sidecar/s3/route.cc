@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/base/lower_case.h"
+#include "common/http/headers.h"
 #include "sidecar/s3/list_objects.h"
 
 namespace stoker::s3 {
@@ -17,7 +17,9 @@ bool is_plain_read(const S3Call& call) {
         return entry.first == "x-id" || entry.first.starts_with("X-Amz-");
     });
     const bool has_own_key = std::ranges::any_of(call.head.headers, [](const http::Header& header) {
-        return lower_case(header.name).starts_with("x-amz-server-side-encryption-customer");
+        constexpr std::string_view kStart = "x-amz-server-side-encryption-customer";
+        return http::equal_ignoring_case(
+            std::string_view{header.name}.substr(0, kStart.size()), kStart);
     });
     return is_read && is_plain_query && !has_own_key && !call.head.has_body() && !call.key.empty();
 }

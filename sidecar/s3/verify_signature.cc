@@ -9,7 +9,7 @@
 #include <fmt/core.h>
 #include <openssl/crypto.h>
 
-#include "common/base/lower_case.h"
+#include "common/http/headers.h"
 #include "sidecar/origin/s3_xml.h"
 
 namespace stoker::s3 {
@@ -114,7 +114,10 @@ sidecar::UnsignedRequest signed_request(const S3Call& call, const Claim& claim) 
     }
     const auto names = split(claim.signed_headers, ';');
     for (const http::Header& header : call.head.headers) {
-        if (std::ranges::find(names, lower_case(header.name)) != names.end()) {
+        const bool is_signed = std::ranges::any_of(names, [&](std::string_view name) {
+            return http::equal_ignoring_case(name, header.name);
+        });
+        if (is_signed) {
             request.headers.push_back(header);
         }
     }
