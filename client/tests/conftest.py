@@ -84,6 +84,12 @@ class Sidecar:
     def wait_for(self, name, count=1):
         return wait_until(f"{count} x {name}", lambda: len(self.events(name)) >= count and self.events(name))
 
+    def wait_consumed(self, count):
+        """The ids that were acknowledged, in order, once there are so many."""
+        def told():
+            return [id for event in self.events("consumed") for id in event["samples"]]
+        return wait_until(f"{count} acknowledged samples", lambda: len(told()) >= count and told())
+
 
 class Program:
     """A fake server as a process; collects the lines that it prints."""

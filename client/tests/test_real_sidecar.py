@@ -192,7 +192,7 @@ def test_planned_samples_are_fetched_ahead(origin, run):
     with sidecar.open() as samples:
         samples.set_plan(0, list(range(200)))
         def is_all_there():
-            _, missing = samples.sources.reader.read(range(200))
+            _, missing, _ = samples.sources.reader.read(range(200))
             return not missing
         wait_until("the sidecar to fetch samples before they are requested", is_all_there)
     assert os.listdir(sidecar.node / "data" / "segments")

@@ -1,10 +1,12 @@
 """Samples by id: hits, misses, and what is sent to the sidecar."""
 
 import pickle
+import time
 
 import numpy as np
 import pytest
 import stoker
+from stoker.pending_acks import GATHER_READS_AT_MOST, GATHER_S
 
 
 def check(origin, sample):
@@ -137,9 +139,38 @@ def test_every_read_is_acknowledged_once(origin, sidecar):
         samples.set_plan(3, list(range(len(samples))))
         for at in range(0, 200, 20):
             samples.fetch(range(at, at + 20))
-    told = [id for event in sidecar.wait_for("consumed", 10) for id in event["samples"]]
-    assert told == list(range(200))
+    assert sorted(sidecar.wait_consumed(200)) == list(range(200))
     assert {event["epoch"] for event in sidecar.events("consumed")} == {3}
+
+
+def test_residents_that_are_read_one_by_one_are_acknowledged_and_counted_once(origin, sidecar):
+    sidecar.start(preload=1.0)
+    with stoker.open("train") as samples:
+        for epoch in range(3):
+            samples.set_plan(epoch, list(range(len(samples))))
+            for id in range(len(samples)):
+                assert samples[id].view == origin.payloads[origin.keys[id]]
+            assert samples.stats()["samples"] == samples.stats()["node_samples"] == (epoch + 1) * len(samples)
+        with pytest.raises(IndexError):
+            samples[len(samples)]
+        with pytest.raises(IndexError):
+            samples[-1]
+        with pytest.raises(TypeError):
+            samples["1"]
+    assert sorted(sidecar.wait_consumed(3 * 200)) == sorted(3 * list(range(200)))
+    for epoch in range(3):
+        told = [id for event in sidecar.events("consumed") if event["epoch"] == epoch for id in event["samples"]]
+        assert sorted(told) == list(range(200))
+
+
+def test_warm_batches_are_acknowledged_together(origin, sidecar):
+    sidecar.start(preload=1.0)
+    began = time.monotonic()
+    with stoker.open("train") as samples:
+        for _ in range(500):
+            samples.fetch(range(20))
+    assert len(sidecar.wait_consumed(500 * 20)) == 500 * 20
+    assert len(sidecar.events("consumed")) <= 2 + 500 * 20 / GATHER_READS_AT_MOST + (time.monotonic() - began) / GATHER_S
 
 
 def test_plan_is_sent_whole_with_its_start(origin, sidecar):

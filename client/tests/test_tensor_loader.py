@@ -236,8 +236,8 @@ def test_steps_waits_and_reads_are_reported(origin, sidecar):
         assert loader.stats()["samples"] == COUNT and loader.stats()["origin_samples"] == 0
     (plan,) = sidecar.events("plan")
     assert (plan["epoch"], plan["samples"]) == (4, order)
+    assert sorted(sidecar.wait_consumed(COUNT)) == list(range(COUNT))
     assert {event["epoch"] for event in sidecar.events("consumed")} == {4}
-    assert sorted(id for event in sidecar.events("consumed") for id in event["samples"]) == list(range(COUNT))
     reports = sidecar.wait_for("report")
     assert sum(report["steps"] for report in reports) == 7
     assert sum(report["samples"] for report in reports) == COUNT

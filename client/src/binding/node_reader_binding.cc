@@ -13,6 +13,7 @@
 #include "client/src/core/mapped_file.h"
 #include "client/src/core/node_reader.h"
 #include "client/src/core/sidecar_client.h"
+#include "common/domain/residency_word.h"
 
 namespace stoker::client {
 
@@ -22,6 +23,8 @@ namespace py = pybind11;
 
 constexpr Duration kUnlinkedCheckInterval = std::chrono::milliseconds{100};
 constexpr std::size_t kUnlinkedRounds = 256;  // intervals until every map was checked
+constexpr Duration kReadsInterval = std::chrono::milliseconds{100};
+constexpr std::size_t kReadsMax = 4096;
 
 // Releases the buffer of PyObject_GetBuffer.
 struct HeldBuffer {
@@ -34,6 +37,11 @@ struct HeldBuffer {
         }
     }
 };
+
+bool is_resident(const Location& place) {
+    const auto where = domain::unpack_residency(place.word);
+    return where && where->segment_class == domain::SegmentClass::kResident;
+}
 
 bool copy_from_buffer(py::handle source, std::vector<std::uint64_t>& out) {
     HeldBuffer buffer;
@@ -166,11 +174,12 @@ public:
         catalog_ = py::cast(std::const_pointer_cast<Catalog>(reader_->catalog()));
     }
 
-    // Returns (samples, misses): samples is as long as `ids`, with None for a miss; misses is None
-    // if there are none.
+    // Returns (samples, misses, all_resident): samples is as long as `ids`, with None for a miss;
+    // misses is None if there are none; all_resident: no sample is of the window, whose room is
+    // free only when it has been read.
     py::tuple read(py::handle ids) {
         const auto wanted = sample_ids(ids, reader_->manifest().sample_count());
-        auto views = find(wanted);
+        auto [views, all_resident] = find(wanted);
         py::list samples(wanted.size());
         std::vector<Misses::Item> misses;
         for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -185,7 +194,35 @@ public:
         }
         const py::object missing =
             misses.empty() ? py::none() : py::cast(Misses{std::move(misses)});
-        return py::make_tuple(std::move(samples), missing);
+        return py::make_tuple(std::move(samples), missing, all_resident);
+    }
+
+    // One resident sample that was checked before, and noted for take_reads(); a new reference. None:
+    // any other, or take_reads() is due. nullptr: an exception is set. The fast path for samples that
+    // are read one by one, so it is called without pybind11.
+    PyObject* read_resident(PyObject* item) {
+        const Py_ssize_t id = PyNumber_AsSsize_t(item, PyExc_IndexError);
+        if (id == -1 && PyErr_Occurred() != nullptr) {
+            return nullptr;
+        }
+        const domain::SampleId wanted{static_cast<std::uint64_t>(id)};
+        if (wanted.value() < reader_->manifest().sample_count() && reads_.size() < kReadsMax &&
+            clock_.now() < reads_due_) {
+            auto place = reader_->locate(wanted);
+            if (place && is_resident(*place) && reader_->is_checked(wanted, *place)) {
+                reads_.push_back(wanted.value());
+                return sample_of(wanted.value(), *reader_->check(wanted, *std::move(place)));
+            }
+        }
+        Py_RETURN_NONE;
+    }
+
+    // The ids that read_resident() returned since the last call; allows it to go on for a while.
+    py::list take_reads() {
+        reads_due_ = clock_.now() + kReadsInterval;
+        const py::list ids = py::cast(reads_);
+        reads_.clear();
+        return ids;
     }
 
     // One sample; None: a miss.
@@ -222,7 +259,7 @@ public:
                 ready.push_back(miss.id);
             }
         }
-        auto views = find(ready);
+        auto views = find(ready).first;
         std::size_t at = 0;
         const auto found = std::erase_if(misses.items(), [&](const Misses::Item& miss) {
             if (!miss.is_ready || !views[at++]) {
@@ -258,13 +295,16 @@ public:
     }
 
 private:
-    // nullopt: a miss.
-    std::vector<std::optional<SampleView>> find(const std::vector<std::uint64_t>& ids) {
+    // The views, nullopt for a miss, and whether all of them are of residents.
+    std::pair<std::vector<std::optional<SampleView>>, bool> find(
+        const std::vector<std::uint64_t>& ids) {
         std::vector<std::optional<SampleView>> views(ids.size());
         std::vector<std::pair<std::size_t, Location>> unchecked;
+        bool all_resident = true;
         for (std::size_t i = 0; i < ids.size(); ++i) {
             const domain::SampleId id{ids[i]};
             auto place = reader_->locate(id);
+            all_resident = all_resident && (!place || is_resident(*place));
             if (place && reader_->is_checked(id, *place)) {
                 views[i] = reader_->check(id, *std::move(place));
             } else if (place) {
@@ -281,7 +321,7 @@ private:
             }
         }
         close_unlinked();
-        return views;
+        return {std::move(views), all_resident};
     }
 
     // Each map is checked within half a minute: a check is a system call, so not at every read.
@@ -313,7 +353,36 @@ private:
     py::object catalog_;
     const SystemClock clock_;
     TimePoint unlinked_due_{};
+    std::vector<std::uint64_t> reads_;
+    TimePoint reads_due_{};  // in the past until take_reads() is called
 };
+
+constexpr const char* kReaderCapsule = "stoker.NodeReader";
+
+PyObject* call_read_resident(PyObject* capsule, PyObject* item) {
+    auto* reader = static_cast<PyNodeReader*>(PyCapsule_GetPointer(capsule, kReaderCapsule));
+    try {
+        return reader->read_resident(item);
+    } catch (py::error_already_set& error) {
+        error.restore();
+        return nullptr;
+    }
+}
+
+PyMethodDef read_resident_method = {
+    "read_resident",
+    call_read_resident,
+    METH_O,
+    "One resident sample that was checked before; None: any other."};
+
+// A function that holds the reader.
+py::object read_resident_of(const py::object& self) {
+    const py::capsule capsule{self.cast<PyNodeReader*>(), kReaderCapsule, [](PyObject* dying) {
+                                  Py_DECREF(static_cast<PyObject*>(PyCapsule_GetContext(dying)));
+                              }};
+    PyCapsule_SetContext(capsule.ptr(), self.inc_ref().ptr());
+    return py::reinterpret_steal<py::object>(PyCFunction_New(&read_resident_method, capsule.ptr()));
+}
 
 void add_misses(py::module_& module) {
     py::class_<Misses>(module, "Misses", "Samples of a batch that are not read yet.")
@@ -360,6 +429,8 @@ void add_node_reader(py::module_& module) {
             py::arg("guest") = false)
         .def("read", &PyNodeReader::read, py::arg("ids"))
         .def("read_one", &PyNodeReader::read_one, py::arg("id"))
+        .def_property_readonly("read_resident", read_resident_of)
+        .def("take_reads", &PyNodeReader::take_reads)
         .def(
             "fetch",
             &PyNodeReader::fetch,

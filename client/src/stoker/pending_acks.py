@@ -6,12 +6,15 @@ import threading
 import time
 from typing import Any, Dict, List, Optional, Tuple
 
+import numpy as np
+
 from .arrays import Ids
 from .link import Link
 
 __all__ = ["PendingAcks"]
 
 GATHER_AT_MOST = 32
+GATHER_READS_AT_MOST = 4096
 GATHER_S = 0.05
 ALONE_AT_MOST = 32  # samples that one thread reads one by one
 ALONE_BYTES_AT_MOST = 1 << 20
@@ -79,15 +82,23 @@ class PendingAcks:
             return  # already acknowledged
         if len(last.ids) > 1:
             self.tell(last.epoch, [other for other in last.ids if other != id])
+        self._gather(epoch, [id], GATHER_AT_MOST)
+
+    def read(self, epoch: int, ids: Ids) -> None:
+        """Acknowledges samples that take no room in the sidecar's window, in batches: nothing waits for them."""
+        if self._link is not None:
+            self._gather(epoch, ids if isinstance(ids, list) else np.asarray(ids).tolist(), GATHER_READS_AT_MOST)
+
+    def _gather(self, epoch: int, ids: List[int], at_most: int) -> None:
         with self._lock:
             due = self._gathered if self._gathered[0] != epoch else (0, [])
             if self._gathered[0] != epoch or not self._gathered[1]:
                 self._gathered, self._gathered_since = (epoch, []), time.monotonic()
-            self._gathered[1].append(id)
-            is_due = len(self._gathered[1]) >= GATHER_AT_MOST or time.monotonic() - self._gathered_since > GATHER_S
+            self._gathered[1].extend(ids)
+            is_due = len(self._gathered[1]) >= at_most or time.monotonic() - self._gathered_since > GATHER_S
         self._tell_some(*due)
         if is_due:
-            self._tell_gathered()
+            self.tell_gathered()
 
     def tell(self, epoch: int, ids: Ids) -> None:
         """Acknowledges samples; a busy sidecar gets them with the next call."""
@@ -108,7 +119,7 @@ class PendingAcks:
         """Sends every thread's acknowledgements; waits up to END_PATIENCE_S for a busy sidecar."""
         for thread in list(self._in_use):
             self._flush(thread)
-        self._tell_gathered()
+        self.tell_gathered()
         give_up = time.monotonic() + END_PATIENCE_S
         while self._backlog[1] and time.monotonic() < give_up:
             self.tell(self._backlog[0], [])
@@ -122,7 +133,8 @@ class PendingAcks:
                 return
             self._backlog = (epoch, [*(kept if other == epoch else []), *ids][-BACKLOG_AT_MOST:])
 
-    def _tell_gathered(self) -> None:
+    def tell_gathered(self) -> None:
+        """Sends the acknowledgements that wait for a batch: the sidecar should know all before it fetches for this process."""
         with self._lock:
             (epoch, ids), self._gathered = self._gathered, (0, [])
         self._tell_some(epoch, ids)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import time
 import weakref
-from typing import Any, Dict, List, Optional, Set
+from typing import Any, Callable, Dict, List, Optional, Set
 
 from . import _core
 from ._core import Misses, Sample
@@ -22,8 +22,7 @@ from .sources import Sources
 
 __all__ = ["Samples", "open", "stats"]
 
-_SHARE_EVERY = 64  # samples read one by one between two updates of the shared counts
-_SHARE_EVERY_S = 0.01  # the same for batches
+_SHARE_EVERY_S = 0.01  # between two updates of the shared counts
 FETCH_AT_MOST = 512  # samples per request: the sidecar pins one request's samples before it makes room for more
 
 _all: "weakref.WeakSet[Samples]" = weakref.WeakSet()
@@ -79,6 +78,10 @@ def stats() -> Dict[str, int]:
     return total
 
 
+def _no_sample(id: int) -> Optional[Sample]:  # pylint: disable=unused-argument
+    return None
+
+
 class Samples:
     """The samples of one dataset revision; ids are 0..len-1 in bytewise order of the keys.
 
@@ -89,7 +92,7 @@ class Samples:
 
     Attributes:
         classes: names of the parent folders, sorted; a sample's label is an index into them.
-        sources: where the bytes come from, for stoker.draws. epoch: the current one.
+        sources: where the bytes come from, for stoker.draws.
     """
 
     def __init__(self, settings: DatasetSettings, socket: Optional[str], verify: str) -> None:
@@ -99,7 +102,7 @@ class Samples:
 
     def _start(self, sources: Sources, epoch: int, shared: SharedCounts) -> None:
         """State that belongs to one process."""
-        self.sources, self.epoch, self._shared = sources, epoch, shared
+        self.sources, self._epoch, self._shared = sources, epoch, shared
         self._share_due = 0.0
         self.classes: List[str] = sources.catalog.classes()
         self._labels: Optional[List[int]] = None
@@ -110,6 +113,7 @@ class Samples:
     def _start_telling(self) -> None:
         self._acks = PendingAcks(self.sources.link)
         self._probe = Probe(self.sources.link)
+        self._read_resident: Callable[[int], Optional[Sample]] = _no_sample
 
     # --- what users call -----------------------------------------------------------------------------------------
 
@@ -117,17 +121,34 @@ class Samples:
         return len(self.sources.catalog)
 
     def __getitem__(self, id: int) -> Sample:
+        found = self._read_resident(id)
+        return self._read_alone(id) if found is None else found
+
+    def _read_alone(self, id: int) -> Sample:
+        """One sample, where the fast path is closed or does not have it; opens the fast path for the next ones."""
         sources = self.sources
         found = sources.reader.read_one(id) if sources.reader is not None and self._probe.id == 0 else None
         if found is None:
             return self.fetch([id])[0]
         sources.meter.samples += 1
-        if sources.meter.samples % _SHARE_EVERY == 0:
-            self._share()
+        self._settle_reads()
         if sources.link is not None:
-            self._acks.fetched_one(self.epoch, id, len(found))
+            self._acks.fetched_one(self._epoch, id, len(found))
             self.heartbeat()
+        self._share_if_due()
         return found
+
+    def _settle_reads(self) -> None:
+        """Counts and acknowledges the samples of the fast path; opens it, unless batches are being measured."""
+        reader = self.sources.reader
+        if reader is None:
+            return
+        ids = reader.take_reads()
+        self.sources.meter.samples += len(ids)
+        if ids:
+            self._acks.read(self._epoch, ids)
+        is_open = self._probe.id == 0 and not self._is_closed
+        self._read_resident = reader.read_resident if is_open else _no_sample
 
     def sample(self, id: int) -> Sample:
         """One sample; see fetch()."""
@@ -145,8 +166,9 @@ class Samples:
         if probe.id != 0:
             probe.next_batch(time.monotonic_ns(), self.epoch, sources.catalog.bytes_of(ids))
         misses: Optional[Misses]
+        all_resident = False
         if sources.reader is not None and not probe.bypassing:
-            samples, misses = sources.reader.read(ids)
+            samples, misses, all_resident = sources.reader.read(ids)
         else:
             samples, misses = [None] * len(ids), Misses(ids, len(self))
         sources.meter.samples += len(samples)
@@ -157,10 +179,12 @@ class Samples:
                 probe.give_up()
         told = self._fill(samples, misses) if misses else None
         if sources.link is not None:
-            self._acks.fetched(self.epoch, [id for at, id in enumerate(ids) if at not in told] if told else ids)
+            if all_resident and told is None:
+                self._acks.read(self._epoch, ids)
+            else:
+                self._acks.fetched(self._epoch, [id for at, id in enumerate(ids) if at not in told] if told else ids)
             self.heartbeat()
-        if time.monotonic() >= self._share_due:
-            self._share()
+        self._share_if_due()
         return samples
 
     def gather(self, ids: Ids, out: Any) -> Array:
@@ -197,6 +221,8 @@ class Samples:
     def _fill(self, samples: List[Any], misses: Misses) -> Set[int]:
         """Gets the misses from the sidecar, else from the origin. Returns the positions that were acknowledged."""
         told: Set[int] = set()
+        self._settle_reads()
+        self._acks.tell_gathered()
         reader, link = self.sources.reader, self.sources.link
         for part in misses.split(FETCH_AT_MOST):
             if reader is not None and link is not None:
@@ -229,6 +255,7 @@ class Samples:
         origin_samples and origin_bytes (read without the sidecar), corrupt (records with a wrong checksum, not served),
         attached and lost (connections to the sidecar).
         """
+        self._settle_reads()
         link = self.sources.link
         return self.sources.meter.totals(self.sources.reader, link.attached_count if link is not None else 0)
 
@@ -236,12 +263,16 @@ class Samples:
         """The counts of stats(), summed over this process, the processes that it forked or spawned with this dataset
         (such as a DataLoader's workers), also those that have ended, and the process that it was forked from.
 
-        Reads of another process are counted within 10 ms (single ones at each 64th), but its last ones only when it
+        Reads of another process are counted within 10 ms (single ones within 100 ms), but its last ones only when it
         reads on or ends normally.
         """
         if not self._is_closed:
             self._share()
         return self._shared.totals()
+
+    def _share_if_due(self) -> None:
+        if time.monotonic() >= self._share_due:
+            self._share()
 
     def _share(self) -> None:
         self._share_due = time.monotonic() + _SHARE_EVERY_S
@@ -253,6 +284,7 @@ class Samples:
             return
         self._is_closed = True
         self.tell_all()
+        self._read_resident = _no_sample
         add_counts(_closed_totals, self.stats())
         _all.discard(self)
         self.sources.close()
@@ -262,6 +294,16 @@ class Samples:
 
     def __exit__(self, *_: Any) -> None:
         self.close()
+
+    @property
+    def epoch(self) -> int:
+        """Number of the current epoch."""
+        return self._epoch
+
+    @epoch.setter
+    def epoch(self, epoch: int) -> None:
+        self._settle_reads()  # they were made in the epoch before
+        self._epoch = epoch
 
     # --- what samplers and loaders call --------------------------------------------------------------------------
 
@@ -304,6 +346,7 @@ class Samples:
 
     def tell_all(self) -> None:
         """Sends all remaining acknowledgements and counts; call it at the end of a process."""
+        self._settle_reads()
         self._acks.tell_all()
         self._share()
         self.heartbeat(now=True)
@@ -330,12 +373,14 @@ class Samples:
     # --- other processes -----------------------------------------------------------------------------------------
 
     def _after_fork_in_child(self) -> None:
+        if self.sources.reader is not None:
+            self.sources.reader.take_reads()  # the parent acknowledges them
         self.sources.after_fork()
         self._shared.after_fork()
         self._start_telling()
 
     def __getstate__(self) -> Dict[str, Any]:
-        return {"sources": self.sources, "epoch": self.epoch, "shared": self._shared}
+        return {"sources": self.sources, "epoch": self._epoch, "shared": self._shared}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
         self._start(**state)
