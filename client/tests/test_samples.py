@@ -1,5 +1,6 @@
 """Samples by id: hits, misses, and what is sent to the sidecar."""
 
+import pathlib
 import pickle
 import time
 
@@ -213,3 +214,22 @@ def test_process_stats_include_closed_datasets(origin):
     with stoker.open(origin.uri) as samples:
         samples.fetch([1, 2, 3])
     assert stoker.stats()["samples"] == before + 3
+
+
+def test_a_pickled_copy_does_not_verify_again_what_its_maker_has_verified(origin, sidecar):
+    sidecar.start(preload=1.0)
+    with stoker.open("train") as samples:
+        views = [sample.view for sample in samples.fetch(range(len(samples)))]
+        for segment in (pathlib.Path(sidecar.settings["node"]) / "segments").iterdir():
+            stored = segment.read_bytes()
+            with open(segment, "r+b") as file:
+                for at in (stored.find(view) for view in views):
+                    if at >= 0:
+                        file.seek(at)
+                        file.write(bytes([stored[at] ^ 1]))
+        with pickle.loads(pickle.dumps(samples)) as copy:
+            assert {sample.source for sample in copy.fetch(range(len(copy)))} == {"node"}
+            assert copy.stats()["corrupt"] == 0
+        with stoker.open("train") as fresh:
+            fresh.fetch(range(len(fresh)))
+            assert fresh.stats()["corrupt"] >= len(fresh)

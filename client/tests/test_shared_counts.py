@@ -8,6 +8,7 @@ import pytest
 import stoker
 import stoker.torch
 from stoker.shared_counts import KEYS, SharedCounts
+from stoker.shared_file import SharedFile
 
 
 def raw(view):
@@ -57,12 +58,27 @@ def test_single_reads_of_a_child_are_counted_when_it_ends(origin):
 
 def test_a_copy_counts_for_itself_if_the_memory_is_not_the_makers():
     counts = SharedCounts()
-    rebuild, (maker, file, token) = counts.__reduce__()
-    stranger = rebuild(maker, file, bytes(len(token)))
+    rebuild, (maker, file, token, size) = SharedFile(8 * len(KEYS)).__reduce__()
+    stranger = SharedCounts()
+    stranger.__setstate__(rebuild(maker, file, bytes(len(token)), size))
     stranger.update(dict.fromkeys(KEYS, 1))
     assert set(counts.totals().values()) == {0} and set(stranger.totals().values()) == {1}
     pickle.loads(pickle.dumps(counts)).update(dict.fromkeys(KEYS, 2))
     assert set(counts.totals().values()) == {2}
+
+
+def test_a_copy_makes_a_file_of_its_own_if_the_makers_is_gone():
+    shared = SharedFile(8)
+    shared.memory[SharedFile.DATA_AT] = 7
+    kept = pickle.dumps(shared)
+    copy = pickle.loads(kept)
+    assert copy.is_shared and copy.memory[SharedFile.DATA_AT] == 7
+    again = pickle.dumps(copy)
+    del shared
+    assert not pickle.loads(kept).is_shared
+    assert pickle.loads(again).is_shared
+    del copy
+    assert not pickle.loads(again).is_shared
 
 
 def test_copies_close_their_files():

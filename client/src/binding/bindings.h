@@ -11,6 +11,7 @@ namespace stoker::client {
 // Each adds its classes to the module `stoker._core`.
 void add_catalog(pybind11::module_& module);
 void add_memory(pybind11::module_& module);
+void add_misses(pybind11::module_& module);
 void add_node_reader(pybind11::module_& module);
 void add_sidecar_client(pybind11::module_& module);
 

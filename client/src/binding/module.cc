@@ -89,6 +89,7 @@ PYBIND11_MODULE(_core, module) {
     stoker::client::add_sample_type(module);
     stoker::client::add_catalog(module);
     stoker::client::add_memory(module);
+    stoker::client::add_misses(module);
     stoker::client::add_node_reader(module);
     stoker::client::add_sidecar_client(module);
 }

@@ -9,6 +9,7 @@
 
 #include "client/src/binding/bindings.h"
 #include "client/src/binding/core_error.h"
+#include "client/src/binding/misses.h"
 #include "client/src/binding/sample_object.h"
 #include "client/src/core/mapped_file.h"
 #include "client/src/core/node_reader.h"
@@ -92,67 +93,6 @@ Verify parse_verify(std::string_view text) {
     }
     throw py::value_error("verify must be 'first', 'always' or 'never'");
 }
-
-// The samples of a batch that are not read yet, each with its position in the batch. Used by one
-// thread.
-class Misses {
-public:
-    struct Item {
-        std::uint64_t id = 0;
-        std::size_t position = 0;
-        bool is_ready = false;  // the sidecar has reported it, and it is not read yet
-    };
-
-    explicit Misses(std::vector<Item> items)
-        : items_(std::move(items)) {}
-
-    // All of a batch.
-    Misses(py::handle ids, std::uint64_t count) {
-        for (const std::uint64_t id : sample_ids(ids, count)) {
-            items_.push_back({id, items_.size()});
-        }
-    }
-
-    // In parts of at most `size` samples. Throws ValueError if `size` is 0.
-    [[nodiscard]] std::vector<Misses> split(std::size_t size) const {
-        if (size == 0) {
-            throw py::value_error("the size of a part must be at least 1");
-        }
-        std::vector<Misses> parts;
-        for (std::size_t at = 0; at < items_.size(); at += size) {
-            const auto part = std::span{items_}.subspan(at, std::min(size, items_.size() - at));
-            parts.emplace_back(std::vector<Item>(part.begin(), part.end()));
-        }
-        return parts;
-    }
-
-    void note(local::Fetched fetched) {
-        for (std::size_t at = 0; at < items_.size(); ++at) {
-            items_[at].is_ready = fetched.statuses.at(at) == local::FetchStatus::kReady;
-        }
-        if (std::ranges::count(fetched.statuses, local::FetchStatus::kOriginError) > 0) {
-            refusal_ = fetched.message.empty() ? "the origin failed" : std::move(fetched.message);
-        }
-    }
-
-    template <class Part>
-    [[nodiscard]] auto all(Part Item::*part) const {
-        std::vector<Part> out;
-        std::ranges::transform(items_, std::back_inserter(out), part);
-        return out;
-    }
-
-    // The message of the sidecar's last origin error; empty: none.
-    [[nodiscard]] py::str refusal() const { return to_words(refusal_); }
-
-    [[nodiscard]] std::vector<Item>& items() { return items_; }
-
-    [[nodiscard]] std::size_t size() const { return items_.size(); }
-
-private:
-    std::vector<Item> items_;
-    std::string refusal_;
-};
 
 // Python binding of NodeReader. The GIL is the lock that NodeReader requires. It is released only
 // for requests to the sidecar, and around check(), which any thread may call, of samples at their
@@ -272,6 +212,10 @@ public:
         return found == ready.size();
     }
 
+    void share_checks(int file, std::uint64_t offset_bytes) {
+        value_or_raise(reader_->share_checks(file, offset_bytes));
+    }
+
     void refresh() { value_or_raise(reader_->refresh()); }
 
     [[nodiscard]] py::object catalog() const { return catalog_; }
@@ -384,17 +328,6 @@ py::object read_resident_of(const py::object& self) {
     return py::reinterpret_steal<py::object>(PyCFunction_New(&read_resident_method, capsule.ptr()));
 }
 
-void add_misses(py::module_& module) {
-    py::class_<Misses>(module, "Misses", "Samples of a batch that are not read yet.")
-        .def(py::init<py::handle, std::uint64_t>(), py::arg("ids"), py::arg("count"))
-        .def("__len__", &Misses::size)
-        .def("split", &Misses::split, py::arg("size"))
-        .def_property_readonly("ids", [](const Misses& m) { return m.all(&Misses::Item::id); })
-        .def_property_readonly(
-            "positions", [](const Misses& m) { return m.all(&Misses::Item::position); })
-        .def_property_readonly("refusal", &Misses::refusal);
-}
-
 }  // namespace
 
 std::vector<std::uint64_t> sample_ids(py::handle ids, std::uint64_t count) {
@@ -418,7 +351,6 @@ std::vector<std::uint64_t> sample_ids(py::handle ids, std::uint64_t count) {
 }
 
 void add_node_reader(py::module_& module) {
-    add_misses(module);
     py::class_<PyNodeReader>(module, "NodeReader", "Reads a node directory; see node_reader.h.")
         .def(
             py::init<const std::string&, std::uint64_t, const std::string&, std::size_t, bool>(),
@@ -439,6 +371,7 @@ void add_node_reader(py::module_& module) {
             py::arg("misses"),
             py::arg("timeout"))
         .def("read_ready", &PyNodeReader::read_ready, py::arg("samples"), py::arg("misses"))
+        .def("share_checks", &PyNodeReader::share_checks, py::arg("file"), py::arg("offset"))
         .def("refresh", &PyNodeReader::refresh)
         .def("resident", &PyNodeReader::resident, py::arg("ids"))
         .def("counts", &PyNodeReader::counts)

@@ -113,6 +113,11 @@ Result<std::unique_ptr<NodeReader>> NodeReader::open(NodeReaderOptions options) 
     return reader;
 }
 
+Status NodeReader::share_checks(int file, std::uint64_t offset_bytes) {
+    STOKER_TRY(verified_, SharedWords::of_file(file, offset_bytes, manifest().sample_count()));
+    return {};
+}
+
 Status NodeReader::refresh() {
     const std::string path = file_of(options_, "residency");
     install_bus_guard();

@@ -129,6 +129,11 @@ public:
     // Checks the record against its word (`options.verify`). nullopt: a miss, counted as corrupt.
     [[nodiscard]] std::optional<SampleView> check(domain::SampleId id, Location where);
 
+    // From now on the checks are kept in this file, whose words begin at `offset_bytes`, a multiple of
+    // 4; all processes that use the file share them. They must be allowed to write it, and nobody
+    // else. Keeps no descriptor. kInvalidArgument: too short; kUnavailable: it cannot be mapped.
+    Status share_checks(int file, std::uint64_t offset_bytes);
+
     // Maps the residency table again after the leader replaced the file. Call it when the sidecar's
     // answer and the table disagree. Errors as open().
     Status refresh();

@@ -3,38 +3,27 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <new>
 
-#include <sys/mman.h>
+#include "common/base/result.h"
 
 namespace stoker::client {
 
-// An array of 32-bit words, all 0 at first, that processes forked later share with this one. Takes
-// memory page by page, as words are written. Any thread and process may read and write.
+// An array of 32-bit words, all 0 at first, that processes share: those that are forked later, or
+// those that map the same file. Takes memory page by page, as words are written. Any thread and
+// process may read and write. Move-only.
 class SharedWords {
 public:
-    // Throws std::bad_alloc.
-    explicit SharedWords(std::size_t count)
-        : bytes_(count * sizeof(Word)) {
-        if (bytes_ == 0) {
-            return;
-        }
-        void* const memory =
-            ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-        if (memory == MAP_FAILED) {
-            throw std::bad_alloc{};
-        }
-        words_ = static_cast<Word*>(memory);
-    }
+    // For this process and its forks. Throws std::bad_alloc.
+    explicit SharedWords(std::size_t count);
 
-    SharedWords(const SharedWords&) = delete;
-    SharedWords& operator=(const SharedWords&) = delete;
+    // The words of a file, from `offset_bytes` on, which is a multiple of 4. Keeps no descriptor.
+    // kInvalidArgument: the file ends before the last word; kUnavailable, kResourceExhausted: it
+    // cannot be mapped.
+    static Result<SharedWords> of_file(int file, std::uint64_t offset_bytes, std::size_t count);
 
-    ~SharedWords() {
-        if (words_ != nullptr) {
-            ::munmap(words_, bytes_);
-        }
-    }
+    SharedWords(SharedWords&& other) noexcept;
+    SharedWords& operator=(SharedWords&& other) noexcept;
+    ~SharedWords();
 
     std::atomic<std::uint32_t>& operator[](std::size_t at) const { return words_[at]; }
 
@@ -42,7 +31,10 @@ private:
     using Word = std::atomic<std::uint32_t>;
     static_assert(Word::is_always_lock_free && sizeof(Word) == sizeof(std::uint32_t));
 
-    std::size_t bytes_;
+    SharedWords(void* memory, std::size_t bytes, std::uint64_t offset_bytes);
+
+    void* memory_ = nullptr;
+    std::size_t bytes_ = 0;
     Word* words_ = nullptr;
 };
 

@@ -16,6 +16,7 @@ from .link import Link, Place, Welcome, refresh
 from .meter import Meter
 from .origin import Origin, Request, open_origin
 from .settings import DatasetSettings
+from .shared_file import SharedFile
 
 __all__ = ["Sources"]
 
@@ -23,6 +24,7 @@ log = logging.getLogger("stoker")
 
 WAIT_FOR_SIDECAR_S = 600.0
 ASK_AGAIN_S = 0.1  # polling interval while no sidecar answers
+_CHECK_BYTES = 4  # a sample's word
 PATIENCE_S = 5.0  # at the start, if STOKER_SOCKET promises a sidecar
 
 
@@ -54,6 +56,7 @@ class Sources:
         self.meter = Meter(None)
         self._origin: Optional[Origin] = None
         self._directory: Optional[str] = None
+        self._checks: Optional[SharedFile] = None  # which samples were verified, by this process or its relatives
         self._has_warned = False
 
     def _finish(self) -> None:
@@ -80,12 +83,14 @@ class Sources:
         return {
             "start": (self.settings, self.place, self._socket, self._verify),
             "directory": self._directory if mapped else None,
+            "checks": self._checks if mapped else None,
             "revision": self.catalog.revision,
             "catalog": None if mapped else self.catalog.to_bytes(),
         }
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
         self._start(*state["start"])
+        self._checks = state["checks"]
         if state["catalog"] is not None:
             self.catalog = _core.Catalog.from_bytes(state["catalog"])
         else:
@@ -206,6 +211,9 @@ class Sources:
 
     def _map(self, directory: str, revision: int) -> _core.NodeReader:
         self.reader = _core.NodeReader(directory, revision, self._verify, guest=self.settings.guest)
+        if self._checks is None:
+            self._checks = SharedFile(_CHECK_BYTES * len(self.reader.catalog))
+        self.reader.share_checks(self._checks.file, SharedFile.DATA_AT)
         self._directory = directory
         return self.reader
 
