@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures the figures that the README promises and compares them with their bars.
 
-Every figure but six is a ratio of two programs that run in the same round, A-B-B-A, because absolute times mean little
-on shared machines. The six have no counterpart: they are processor time, memory, or bytes written to disk.
+Every figure but eight is a ratio of two programs that run in the same round, A-B-B-A, because absolute times mean little
+on shared machines. The eight have no counterpart: processor time, memory, system calls, or bytes written to disk.
 Writes build/bench/results.json ([{"name", "median", "min", "max", "unit", "baseline"}]) and prints a table. Exits 1
 if a bar is missed. The samples: 4,000, log-normal sizes with a mean of 110 KiB, random order, batches of 64, every
 byte touched (bench/workload.h).
@@ -21,6 +21,7 @@ import sys
 
 import churn
 import cold
+import python_reads
 import s3_endpoint
 import servers
 import turns
@@ -140,6 +141,10 @@ def simulate_seconds(bench):
 ROWS = [
     ("hit_cpp_vs_mmap", hit_cpp_vs_mmap, 0.90, True, "C++: the same bytes in one mapped file"),
     ("hit_python_vs_memoryview", hit_python_vs_memoryview, 0.85, True, "Python: slices of one mapped file"),
+    ("new_worker_vs_memoryview", python_reads.new_worker, 0.95, True,
+     "a spawned worker's first 1.5 s, first touches included; a worker that maps one file"),
+    ("one_sample_us", python_reads.one_sample, 1.5, False, "processor time of samples[id] in Python", "us"),
+    ("batch_system_calls", python_reads.system_calls, 0.1, False, "of a batch of 64 samples on the node", "calls"),
     ("hit_vs_redis", hit_vs_redis, 8.0, True, "Redis, MGET of 64 over a unix socket, hiredis"),
     ("hit_vs_pagecache_files", hit_vs_pagecache_files, 2.0, True, "one file a sample: open, pread, close"),
     ("cold_vs_link", cold.measure, 0.90, True, "the paced link alone, 64 GETs in flight, from the third second on"),

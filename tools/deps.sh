@@ -12,7 +12,7 @@ build=(g++ cmake ninja-build ccache pkg-config make git
   rapidjson-dev libgtest-dev libgmock-dev libhiredis-dev pybind11-dev python3-dev)
 test=(clang-format-14 shellcheck yamllint redis-server python3-boto3 python3-fsspec
   python3-numpy python3-pil python3-pytest python3-torch python3-hypothesis python3-yaml python3-venv python3-pip)
-bench=(nginx)
+bench=(nginx strace)
 loaders=(python3-torchvision python3-dateutil python3-six python3-packaging python3-urllib3
   python3-charset-normalizer python3-attr)
 accuracy=(python3-matplotlib)
