@@ -17,6 +17,7 @@ import turns
 
 BATCH = python_driver.BATCH
 WORKER_S = 1.5  # a worker reads for so long, from its first touch on
+ORDER = ("stoker", "memoryview", "memoryview", "stoker")
 SINGLES, REPEATS, BATCHES = 20_000, 5, 20_000
 
 
@@ -131,7 +132,7 @@ def new_worker(bench):
     with trainer(bench) as running:
         for _ in range(bench.rounds):
             began, (before, ours) = time.monotonic(), turns.busy_seconds([running.process.pid])
-            first, *middle, last = [running.ask(f"spawn {kind}") for kind in ("stoker", "memoryview", "memoryview", "stoker")]
+            first, *middle, last = [running.ask(f"spawn {kind}") for kind in ORDER]
             ratios.append((first + last) / sum(middle))
             after, ours_after = turns.busy_seconds([running.process.pid])
             busy = (after - before - (ours_after - ours)) / (time.monotonic() - began)
