@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures the figures that the README promises and compares them with their bars.
 
-Every figure but eight is a ratio of two programs that run in the same round, A-B-B-A, because absolute times mean little
-on shared machines. The eight have no counterpart: processor time, memory, system calls, or bytes written to disk.
+Every figure but eight is a ratio of two programs that run in the same round, A-B-B-A, because absolute times
+say little on shared machines. The eight have no counterpart: processor time, memory, system calls, or bytes written to disk.
 Writes build/bench/results.json ([{"name", "median", "min", "max", "unit", "baseline"}]) and prints a table. Exits 1
 if a bar is missed. The samples: 4,000, log-normal sizes with a mean of 110 KiB, random order, batches of 64, every
 byte touched (bench/workload.h).
