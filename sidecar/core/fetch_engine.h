@@ -255,6 +255,7 @@ private:
     void settle_bypassed(SampleIndex sample);
     void settle_failed(SampleIndex sample, const std::string& message);
     void release(SampleIndex sample);
+    void charge_holder(SampleIndex sample);
     void release_plan(const StreamPlan& plan);
 
     Effects pump(TimePoint now);
