@@ -186,6 +186,16 @@ TEST_F(FetchEngineParties, GuestEvictsOwnersSamplesBeyondItsShare) {
     EXPECT_THAT(asked.fetches, ElementsAre(window(9)));
 }
 
+TEST_F(FetchEngineParties, SampleThatAnEvictionPassedByMakesRoomLater) {
+    make_with_guest({.window = kRecord * 6});
+    plan({0, 1, 2});
+    for (SampleIndex sample = 0; sample < 3; ++sample) {
+        stored(sample);
+    }
+    guest_plans({2});
+    EXPECT_THAT(fetch({5, 6, 7}).fetches, ElementsAre(window(5), window(6), window(7)));
+}
+
 TEST_F(FetchEngineParties, SampleThatOnlyTheOwnerHoldsLeavesTheGuestsShare) {
     make_with_guest({.window = kRecord * 8});
     fetch({0, 1, 2}, kGuest);
