@@ -289,10 +289,21 @@ Effects FetchEngine::on_placement(std::shared_ptr<const Placement> placement, Ti
     return pump(now);
 }
 
+Effects FetchEngine::on_slow(SampleIndex sample, TimePoint now) {
+    const SampleRecord& record = table_.at(sample);
+    if (record.state == SampleState::kFetching && record.from_peer && !record.slotless) {
+        table_.give_slot(sample);
+    }
+    return pump(now);
+}
+
 void FetchEngine::on_redirected(SampleIndex sample, TimePoint now) {
     SampleRecord& record = table_.at(sample);
     STOKER_CHECK(record.from_peer, "only a fetch from a peer can be redirected");
     record.from_peer = false;
+    if (record.slotless) {
+        table_.take_slot(sample);
+    }
     admission_.rate.take(table_.payload_bytes(sample), now);
 }
 
