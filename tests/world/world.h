@@ -198,6 +198,7 @@ private:
         TimePoint ran_at{};                     // the last end of a stop
         std::optional<TimePoint> refused_at{};  // its key is refused since
         TimePoint refused_until{};
+        std::optional<TimePoint> asked_again_at{};  // its trainer has, since its key is accepted
         bool has_led = false;
         std::uint64_t group_version = 0;  // the newest group that has reached its sidecar
         TimePoint group_due{};            // the last one on its way is there
@@ -297,7 +298,7 @@ private:
     void check_no_room(const Pod& pod, const std::string& what);
     void check_welcome(const Pod& pod);
     void check_wait(const Pod& pod);
-    void check_error(const Pod& pod);
+    void check_error(Pod& pod);
     void check_unreadable(const Pod& pod);
     void check_refusals(const std::string& pod, std::uint32_t in_row);
     [[nodiscard]] bool is_well(const Pod& pod, Duration since) const;

@@ -406,14 +406,15 @@ void World::note_origin_fetch(Node& node, std::uint64_t sample) {
     }
 }
 
-// The grant has room for all samples that the node owns, and for what the window may borrow.
+// The grant has room for all samples that the node owns and what the window may borrow, for a while.
 bool World::keeps_its_own(const Node& node) const {
     Bytes window{};
     for (const Pod& pod : pods_) {
         window = std::max(window, pod.config.datasets[0].window_bytes);
     }
     const auto own = own_bytes_.find(node.name);
-    return own != own_bytes_.end() && own->second + window <= node.grant.resident_bytes;
+    return own != own_bytes_.end() && own->second + window <= node.grant.resident_bytes &&
+           schedule_.now() - node.granted_at > seconds{2};
 }
 
 // A settled leader asks the origin for a sample of another node only if it has counted a hedge or a
