@@ -377,7 +377,9 @@ void World::switch_off(Node& node, Fault fault, Duration away) {
             schedule_.run_in(later, [this, &pod] { start_trainer(pod); });
         }
     }
-    if (!is_orderly) {
+    if (is_orderly) {
+        node.disk->sync_all();
+    } else {
         node.disk->power_cut();
     }
     ++node.boots;
