@@ -53,13 +53,13 @@ laws: deps-build $(BUILD)/build.ninja ## simulate what is known in advance and c
 	$(BUILD)/bin/stoker laws
 	$(BUILD)/bin/stoker laws --seed $(or $(SEED),1) --random $(or $(RANDOM_LAWS),200)
 
-simulate-world: deps-build $(BUILD)/build.ninja ## run the simulated world (SEEDS=FIRST-LAST, default 1-100; LOG=1 writes its log)
+simulate-world: deps-build $(BUILD)/build.ninja ## run the simulated world (SEEDS=FIRST-LAST, default 1-100; LOG=1 writes its log; KEEP_GOING=1 runs all seeds)
 	cmake --build --preset $(PRESET) --target simulate-world
-	$(BUILD)/bin/simulate-world $(or $(SEEDS),1-100) $(if $(LOG),--log)
+	$(BUILD)/bin/simulate-world $(or $(SEEDS),1-100) $(if $(LOG),--log) $(if $(KEEP_GOING),--keep-going)
 
-simulate-control: deps-build $(BUILD)/build.ninja ## run the operator's simulated world (SEEDS=FIRST-LAST, default 1-50; LOG=1 writes its log)
+simulate-control: deps-build $(BUILD)/build.ninja ## run the operator's simulated world (SEEDS=FIRST-LAST, default 1-50; LOG=1 writes its log; KEEP_GOING=1 runs all seeds)
 	cmake --build --preset $(PRESET) --target simulate-control
-	$(BUILD)/bin/simulate-control $(or $(SEEDS),1-50) $(if $(LOG),--log)
+	$(BUILD)/bin/simulate-control $(or $(SEEDS),1-50) $(if $(LOG),--log) $(if $(KEEP_GOING),--keep-going)
 
 windowed: deps-test build ## three real jobs on one dataset: what the origin sends, beside never-evict and ODS (about 5 minutes)
 	$(PYTHON) bench/windowed/jobs.py --build $(BUILD)

@@ -271,23 +271,23 @@ std::optional<SampleIndex> CacheRoom::spare_victim(const Need& need) {
 
 std::optional<SampleIndex> CacheRoom::farthest_victim(const Need& need) {
     std::uint32_t steps = kEvictStepsMax;
-    std::vector<SampleIndex> evictable;
+    std::vector<SampleIndex> passed;
     const auto victim = streams_.farthest(
-        [this, &need, &evictable](SampleIndex sample) {
-            const bool may_go = may_evict(sample) && gives_way(sample, need);
-            if (may_go) {
-                evictable.push_back(sample);
+        [this, &need, &passed](SampleIndex sample) {
+            if (may_evict(sample)) {
+                passed.push_back(sample);
             }
-            return may_go;
+            return may_evict(sample) && gives_way(sample, need);
         },
         steps,
         [this, &need](Party party) { return party == need.party || shares_.is_over(party); });
-    if (victim) {
-        return victim;
+    // The streams above no longer protect what they passed by, though others may need it sooner.
+    for (const SampleIndex sample : passed) {
+        if (sample != victim) {
+            reconsider(sample);
+        }
     }
-    // Other readers need all of these much sooner. The streams above no longer protect them.
-    std::ranges::for_each(evictable, [this](SampleIndex sample) { reconsider(sample); });
-    return evictable.empty() ? std::nullopt : spare_victim(need);
+    return victim || passed.empty() ? victim : spare_victim(need);
 }
 
 bool CacheRoom::may_evict(SampleIndex sample) const {

@@ -13,7 +13,8 @@ namespace stoker::sidecar {
 // Reason: while the disk is full, trying every sample only wastes origin traffic. A failure opens
 // the breaker for `backoff_min`; then one request may pass as a probe. A successful probe closes
 // the breaker; a failed one doubles the wait, up to `backoff_max`. A cancelled probe permits
-// another one. Pure: no timers inside. Not thread-safe.
+// another one. `backoff_max` after the wait, all requests may pass: a failure so long ago says
+// nothing about what is requested now. Pure: no timers inside. Not thread-safe.
 class CircuitBreaker {
 public:
     struct Limits {
@@ -31,7 +32,8 @@ public:
 
     // Whether one more request may pass now.
     [[nodiscard]] bool allows(TimePoint now) const {
-        return is_closed() || (now >= *open_until_ && !probing_);
+        return is_closed() ||
+               (now >= *open_until_ && (!probing_ || now - *open_until_ >= limits_.backoff_max));
     }
 
     // Call when a request that allows() permitted starts.

@@ -152,6 +152,17 @@ std::vector<Party> DemandBook::parties_waiting(SampleIndex sample) const {
     return parties;
 }
 
+bool DemandBook::is_held_by_others(SampleIndex sample) const {
+    return std::ranges::any_of(connections_, [this, sample](const auto& entry) {
+        const Connection& connection = entry.second;
+        return connection.party != kOwnParty &&
+               (std::ranges::binary_search(connection.ready.held, sample) ||
+                std::ranges::any_of(connection.tickets, [this, sample](std::uint64_t ticket) {
+                    return std::ranges::count(requests_.at(ticket).ready.held, sample) > 0;
+                }));
+    });
+}
+
 std::size_t DemandBook::pending_requests(ConnectionId connection) const {
     const auto found = connections_.find(connection);
     return found == connections_.end() ? 0 : found->second.tickets.size();

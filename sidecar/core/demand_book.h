@@ -119,6 +119,9 @@ public:
     // Parties that wait for the sample, without duplicates.
     [[nodiscard]] std::vector<Party> parties_waiting(SampleIndex sample) const;
 
+    // Whether a connection of another party than the own one holds the sample.
+    [[nodiscard]] bool is_held_by_others(SampleIndex sample) const;
+
     // Whether an answered fetch of `party` may hold a sample that is charged to `charged`.
     [[nodiscard]] static bool may_hold(Party party, Party charged) {
         return party == kOwnParty || party == charged;

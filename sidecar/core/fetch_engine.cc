@@ -124,6 +124,7 @@ Effects FetchEngine::on_consumed(
         }
         if (book_.release(connection, sample)) {
             --record.holds;
+            charge_holder(sample);
         }
         room_.reconsider(sample);
         if (leave_cache && table_.is_stored(sample) &&
@@ -182,6 +183,7 @@ void FetchEngine::demand(
         record.holds += held ? 1 : 0;
         ++counters_.demand_ready_samples;
         book_.settle(sample, place, FetchOutcome::kReady, {}, held);
+        charge_holder(sample);
         return;
     }
     if (record.state == SampleState::kRefused) {
@@ -287,10 +289,21 @@ Effects FetchEngine::on_placement(std::shared_ptr<const Placement> placement, Ti
     return pump(now);
 }
 
+Effects FetchEngine::on_slow(SampleIndex sample, TimePoint now) {
+    const SampleRecord& record = table_.at(sample);
+    if (record.state == SampleState::kFetching && record.from_peer && !record.slotless) {
+        table_.give_slot(sample);
+    }
+    return pump(now);
+}
+
 void FetchEngine::on_redirected(SampleIndex sample, TimePoint now) {
     SampleRecord& record = table_.at(sample);
     STOKER_CHECK(record.from_peer, "only a fetch from a peer can be redirected");
     record.from_peer = false;
+    if (record.slotless) {
+        table_.take_slot(sample);
+    }
     admission_.rate.take(table_.payload_bytes(sample), now);
 }
 
@@ -325,6 +338,7 @@ void FetchEngine::settle_ready(SampleIndex sample) {
     SampleRecord& record = table_.at(sample);
     record.demanded = false;
     record.holds += book_.settle_ready(sample, table_.charged_to(sample));
+    charge_holder(sample);
     room_.reconsider(sample);
 }
 
@@ -341,7 +355,18 @@ void FetchEngine::settle_failed(SampleIndex sample, const std::string& message) 
 
 void FetchEngine::release(SampleIndex sample) {
     --table_.at(sample).holds;
+    charge_holder(sample);
     room_.reconsider(sample);
+}
+
+// A window sample that only the own party holds is charged to it: in the share of the guest or the
+// peers that it was fetched for, nothing could make room for it.
+void FetchEngine::charge_holder(SampleIndex sample) {
+    const SampleRecord& record = table_.at(sample);
+    if (record.holds > 0 && record.state == SampleState::kStored &&
+        table_.charged_to(sample) != kOwnParty && !book_.is_held_by_others(sample)) {
+        table_.charge_to_owner(sample);
+    }
 }
 
 void FetchEngine::release_plan(const StreamPlan& plan) {

@@ -182,8 +182,12 @@ public:
     // nullptr: every sample is own.
     [[nodiscard]] const Placement* placement() const { return table_.placement(); }
 
-    // A fetch from a peer continues at the origin: it now counts for the origin's rate limit. Its
-    // end is reported as that of any fetch.
+    // A fetch from a peer takes long. It gives its slot to another one: it is no load for the origin,
+    // and with few slots the waits for several mute peers would follow each other.
+    Effects on_slow(SampleIndex sample, TimePoint now);
+
+    // A fetch from a peer continues at the origin: it now counts for the origin's rate limit, and
+    // has a slot. Its end is reported as that of any fetch.
     void on_redirected(SampleIndex sample, TimePoint now);
 
     // The connection bypasses the cache for a while to measure the cost: nothing is prefetched for
@@ -255,6 +259,7 @@ private:
     void settle_bypassed(SampleIndex sample);
     void settle_failed(SampleIndex sample, const std::string& message);
     void release(SampleIndex sample);
+    void charge_holder(SampleIndex sample);
     void release_plan(const StreamPlan& plan);
 
     Effects pump(TimePoint now);

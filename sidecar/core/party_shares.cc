@@ -30,8 +30,7 @@ bool PartyShares::has_slot(Party party, std::uint32_t slots) const {
     if (party == kOwnParty || party == kPeerParty) {
         return party == kOwnParty ? own < slots : of_peers < limits_.max_in_flight;
     }
-    const std::uint32_t of_guests =
-        table_.account().in_flight_samples - table_.in_flight_of(kOwnParty) - of_peers;
+    const std::uint32_t of_guests = table_.slots() - own - table_.slots_of(kPeerParty);
     return of_guests < std::max(slots - std::min(own, slots), guest_slots(limits_.max_in_flight));
 }
 

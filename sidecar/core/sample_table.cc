@@ -63,14 +63,34 @@ void SampleTable::start(SampleIndex sample, SegmentClass segment_class, Party pa
     record.fresh = true;
     record.party = party;
     record.from_peer = way.from_peer;
-    record.slotless = way.slotless;
+    record.slotless = true;
     add_bytes(sample);
     Charge& charge = charges_[party.value()];
     ++charge.in_flight_samples;
-    charge.slots += way.slotless ? 0 : 1;
+    if (!way.slotless) {
+        take_slot(sample);
+    }
     charge.in_flight += payload_bytes(sample);
     account_.in_flight += payload_bytes(sample);
     ++account_.in_flight_samples;
+}
+
+void SampleTable::give_slot(SampleIndex sample) {
+    SampleRecord& record = records_[sample];
+    STOKER_CHECK(
+        record.state == SampleState::kFetching && !record.slotless, "only a fetch has a slot");
+    record.slotless = true;
+    --charges_[record.party.value()].slots;
+    --slots_;
+}
+
+void SampleTable::take_slot(SampleIndex sample) {
+    SampleRecord& record = records_[sample];
+    STOKER_CHECK(
+        record.state == SampleState::kFetching && record.slotless, "a fetch takes one slot");
+    record.slotless = false;
+    ++charges_[record.party.value()].slots;
+    ++slots_;
 }
 
 void SampleTable::finish(SampleIndex sample) {
@@ -202,8 +222,10 @@ void SampleTable::leave_flight(SampleIndex sample) {
     SampleRecord& record = records_[sample];
     Charge& charge = charges_[record.party.value()];
     --charge.in_flight_samples;
-    charge.slots -= record.slotless ? 0 : 1;
     charge.in_flight -= payload_bytes(sample);
+    if (!record.slotless) {
+        give_slot(sample);
+    }
     record.slotless = false;
 }
 

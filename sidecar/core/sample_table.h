@@ -37,7 +37,7 @@ struct SampleRecord {
     domain::SegmentClass segment_class : 3 =
         domain::SegmentClass::kAbsent;  // while fetching and stored
     bool from_peer : 1 = false;         // while fetching and stored: not fetched from the origin
-    bool slotless : 1 = false;          // while fetching: FetchWay::slotless
+    bool slotless : 1 = false;          // while fetching: FetchWay::slotless, or after give_slot()
     Party party = kOwnParty;            // see charged_to()
     std::uint8_t failures = 0;          // failed prefetches since the last success; saturates
     bool demanded : 1 = false;          // a demand fetch waits for it
@@ -142,6 +142,15 @@ public:
         return charges_[party.value()].slots;
     }
 
+    // The same of all parties.
+    [[nodiscard]] std::uint32_t slots() const { return slots_; }
+
+    // The sample's fetch, which has a slot, takes none from now on.
+    void give_slot(SampleIndex sample);
+
+    // The sample's fetch, which has none, takes a slot, also beyond any limit.
+    void take_slot(SampleIndex sample);
+
     // Payload bytes of the party's fetches in flight.
     [[nodiscard]] Bytes in_flight_bytes_of(Party party) const {
         return charges_[party.value()].in_flight;
@@ -204,6 +213,7 @@ private:
     std::shared_ptr<const Placement> placement_;
     Bytes own_resident_{};  // record bytes of own samples that are granted; only with a placement
     std::array<Charge, kPartiesMax> charges_{};
+    std::uint32_t slots_ = 0;  // of all charges
 };
 
 }  // namespace stoker::sidecar

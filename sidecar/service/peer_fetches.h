@@ -50,11 +50,15 @@ public:
             domain::SampleIndex, HeldBytes, std::uint32_t crc32c, const std::string& from)>
             arrived;
 
+        // No answer for kSlow. At most once for each ask().
+        std::function<void(domain::SampleIndex)> slow;
+
         // The sample must be fetched at the origin, too. At most once for each ask().
         std::function<void(domain::SampleIndex)> to_origin;
     };
 
     static constexpr std::size_t kInFlightMax = 256;  // samples of one peer; more wait here
+    static constexpr Duration kSlow = std::chrono::seconds{1};
     static constexpr std::size_t kStalledMin = 8;
     static constexpr Duration kProbe = std::chrono::seconds{1};  // between samples of a stalled one
     static constexpr Duration kRestMin = std::chrono::milliseconds{200};  // between connections

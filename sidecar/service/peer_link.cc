@@ -42,7 +42,7 @@ bool PeerLink::ask(SampleIndex sample) {
         unsent_.push_back(sample);
     }
     late_ -= found->second.late ? 1 : 0;
-    found->second.late = false;
+    found->second.late = found->second.slow = false;
     found->second.asked_at = now;
     return true;
 }
@@ -118,6 +118,20 @@ void PeerLink::look() {
         count_late(sample);
         fetches_.callbacks_.to_origin(sample);
     }
+    tell_slow();
+}
+
+void PeerLink::tell_slow() {
+    const TimePoint now = fetches_.loop_.now();
+    std::vector<SampleIndex> slow;
+    for (auto& [sample, awaited] : awaited_) {
+        if (!awaited.late && !awaited.slow && now - awaited.asked_at > PeerFetches::kSlow) {
+            awaited.slow = true;
+            slow.push_back(sample);
+        }
+    }
+    std::ranges::sort(slow);  // equal runs give equal orders
+    std::ranges::for_each(slow, fetches_.callbacks_.slow);
 }
 
 // Its answer may still come, unless it was never asked.

@@ -61,6 +61,7 @@ private:
     struct Awaited {
         TimePoint asked_at{};
         bool sent = false;
+        bool slow = false;
         bool late = false;  // fetched at the origin as well
     };
 
@@ -73,6 +74,7 @@ private:
     void on_refusal(const PeerRefusal& refusal);
     void forget(domain::SampleIndex sample);
     void count_late(domain::SampleIndex sample);
+    void tell_slow();
 
     PeerFetches& fetches_;
     const control::PeerMember member_;

@@ -22,6 +22,9 @@ void ServedDataset::join_peers(PeerSelf self) {
                 HeldBytes bytes,
                 std::uint32_t crc32c,
                 const std::string& from) { on_peer_bytes(sample, std::move(bytes), crc32c, from); },
+            [this](SampleIndex sample) {
+                apply(engine_->fetch().on_slow(sample, parts_.loop.now()));
+            },
             [this](SampleIndex sample) { start_hedge(sample); }});
     engine_->fetch().set_may_ask([this](SampleIndex sample) { return peers_->may_ask(sample); });
     losses_ = std::make_unique<LossSender>(

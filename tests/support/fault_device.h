@@ -49,6 +49,9 @@ public:
     // locks from before fail; their memory no longer belongs to a file.
     void power_cut();
 
+    // Makes all bytes and names durable, as the machine does when it shuts down.
+    void sync_all();
+
     // After `changes` more changing calls (create, write, truncate, allocate, sync, unlink, rename) the
     // process counts as killed: the next write stores a random prefix, and all calls fail from there
     // on until revive(). Loses nothing that is stored.

@@ -33,6 +33,15 @@ void FaultDevice::power_cut() {
     live_names_ = durable_names_;
 }
 
+void FaultDevice::sync_all() {
+    const std::lock_guard lock{mutex_};
+    for (auto& [path, inode] : live_names_) {
+        inode->durable = inode->live;
+    }
+    durable_names_ = live_names_;
+    pending_names_.clear();
+}
+
 void FaultDevice::lose_unsynced_names() {
     for (auto& [folder, pending] : pending_names_) {
         pending.resize(luck_.below(pending.size() + 1));

@@ -1,13 +1,16 @@
 // simulate-control FIRST-LAST: runs the operator's world of each seed; a broken promise ends it with
-// the seed's log. `simulate-control SEED --log` writes the log in any case. `make simulate-control`
-// builds and runs it.
+// the seed's log. `--log` writes the log in any case; `--keep-going` runs the other seeds, too.
+// `make simulate-control` builds and runs it.
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "common/base/clock.h"
 #include "tests/world/control_world.h"
@@ -48,7 +51,7 @@ bool run_seed(std::uint64_t seed, bool with_log, std::map<std::string, std::uint
 
 int run(int argc, char** argv) {
     if (argc < 2) {
-        fmt::print(stderr, "usage: simulate-control FIRST[-LAST] [--log]\n");
+        fmt::print(stderr, "usage: simulate-control FIRST[-LAST] [--log] [--keep-going]\n");
         return EXIT_FAILURE;
     }
     const auto seeds = parse_seeds(argv[1]);
@@ -60,18 +63,23 @@ int run(int argc, char** argv) {
         return EXIT_FAILURE;
     }
     const auto [first, last] = *seeds;
-    const bool with_log = argc > 2 && std::string_view{argv[2]} == "--log";
+    const std::set<std::string_view> words{argv + 2, argv + argc};
     catch_crashes();
     std::map<std::string, std::uint64_t> counts;
+    std::vector<std::uint64_t> broken;
     for (std::uint64_t seed = first; seed <= last; ++seed) {
-        if (!run_seed(seed, with_log, counts)) {
+        if (!run_seed(seed, words.contains("--log"), counts)) {
+            broken.push_back(seed);
+        }
+        if (!broken.empty() && !words.contains("--keep-going")) {
             return EXIT_FAILURE;
         }
     }
     for (const auto& [what, count] : counts) {
         fmt::print("{:>9}  {}\n", count, what);
     }
-    return EXIT_SUCCESS;
+    fmt::print("{} seeds broke a promise: {}\n", broken.size(), fmt::join(broken, " "));
+    return broken.empty() ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // simulate-world FIRST-LAST: runs the world of each seed; a broken promise ends it with the seed's
-// log. `--log` writes the log in any case; `--nodes N`, `--pods N` and `--jobs N` replace what the seed
-// draws; `--timeline FILE.html` writes the last seed's timeline there, and as text to stdout.
+// log. `--log` writes the log in any case; `--keep-going` runs the other seeds, too; `--nodes N`,
+// `--pods N` and `--jobs N` replace what the seed draws; `--timeline FILE.html` writes the last seed's
+// timeline there, and as text to stdout.
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "tests/world/seed_runs.h"
 #include "tests/world/world.h"
@@ -24,6 +26,7 @@ struct Options {
     std::uint64_t first = 0;
     std::uint64_t last = 0;
     bool with_log = false;
+    bool keeps_going = false;
     Size size;
     std::string timeline;  // a file; empty: none
 };
@@ -81,8 +84,8 @@ bool run_seed(std::uint64_t seed, const Options& options, Sums& sums) {
 }
 
 constexpr const char* kUsage =
-    "usage: simulate-world FIRST[-LAST] [--log] [--nodes N] [--pods N] [--jobs N] [--timeline "
-    "FILE]\n";
+    "usage: simulate-world FIRST[-LAST] [--log] [--keep-going] [--nodes N] [--pods N] [--jobs N] "
+    "[--timeline FILE]\n";
 
 // nullopt: not as in kUsage.
 std::optional<Options> parse_options(int argc, char** argv) {
@@ -91,14 +94,14 @@ std::optional<Options> parse_options(int argc, char** argv) {
     if (!seeds) {
         return std::nullopt;
     }
-    Options options{seeds->first, seeds->second, false, {}, {}};
+    Options options{seeds->first, seeds->second, false, false, {}, {}};
     const std::map<std::string_view, std::size_t*> numbers = {
         {"--nodes", &options.size.nodes},
         {"--pods", &options.size.pods},
         {"--jobs", &options.size.jobs}};
     for (std::size_t i = 1; i < words.size(); ++i) {
-        if (words[i] == "--log") {
-            options.with_log = true;
+        if (words[i] == "--log" || words[i] == "--keep-going") {
+            (words[i] == "--log" ? options.with_log : options.keeps_going) = true;
             continue;
         }
         if (words[i] == "--timeline" && i + 1 < words.size()) {
@@ -140,8 +143,12 @@ int run(int argc, char** argv) {
     }
     catch_crashes();
     Sums sums;
+    std::vector<std::uint64_t> broken;
     for (std::uint64_t seed = options->first; seed <= options->last; ++seed) {
         if (!run_seed(seed, *options, sums)) {
+            broken.push_back(seed);
+        }
+        if (!broken.empty() && !options->keeps_going) {
             return EXIT_FAILURE;
         }
     }
@@ -154,7 +161,8 @@ int run(int argc, char** argv) {
         sums.virtual_s,
         sums.s,
         sums.virtual_s / sums.s);
-    return EXIT_SUCCESS;
+    fmt::print("{} seeds broke a promise: {}\n", broken.size(), fmt::join(broken, " "));
+    return broken.empty() ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 }  // namespace

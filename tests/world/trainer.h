@@ -72,6 +72,9 @@ public:
     // How long it has waited for its sidecar's answer.
     [[nodiscard]] Duration waits_for() const { return link_.waits_for(); }
 
+    // When it said Hello to its sidecar last, or tried to.
+    [[nodiscard]] TimePoint greeted_at() const { return link_.connected_at(); }
+
     // Record bytes of its batch: it holds no other samples on the node.
     [[nodiscard]] Bytes batch_bytes() const;
 

@@ -40,6 +40,7 @@ bool TrainerLink::is_attached() {
 }
 
 void TrainerLink::connect() {
+    connected_at_ = loop_.now();
     auto connected = sidecar::connect_unix(socket_path_);
     if (!connected) {
         lose("nobody listens");

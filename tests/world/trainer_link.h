@@ -55,6 +55,9 @@ public:
         return then_ ? loop_.now() - asked_at_ : Duration{};
     }
 
+    // When it said Hello last, or tried to.
+    [[nodiscard]] TimePoint connected_at() const { return connected_at_; }
+
     // No back-off before the next try.
     void hurry() { not_before_ = TimePoint{}; }
 
@@ -79,6 +82,7 @@ private:
     std::uint64_t asked_ = 0;
     Then then_;
     TimePoint asked_at_{};
+    TimePoint connected_at_{};
     LoopTimer timeout_;
     LoopTasks tasks_;
 };

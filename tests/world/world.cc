@@ -24,7 +24,8 @@ World::World(std::uint64_t seed, Size size, std::optional<Script> script)
       script_(std::move(script)),
       schedule_(seed),
       peers_chance_(seed ^ 0x7065657273),
-      aims_chance_(seed ^ 0x61696d73) {
+      aims_chance_(seed ^ 0x61696d73),
+      share_chance_(seed ^ 0x7368617265) {
     schedule_.hide(folder_.path());
     schedule_.set_speaker("world");
     make_plan(size);
@@ -77,6 +78,7 @@ void World::make_jobs() {
         constexpr std::array kContracts{
             "exact", "windowed", "exact", "windowed", "importance", "replicate"};
         job.contract = kContracts.at(luck.below(kContracts.size()));
+        job.contract = plan_.shares_windows ? "windowed" : job.contract;
         if (i > 0 && luck.below(4) == 0) {
             job.guest_of = fmt::format("team-{}", luck.below(2));
         }
@@ -87,6 +89,9 @@ void World::make_jobs() {
         }
         job.seed = 7 + i;
         job.batch = 1 + static_cast<std::uint32_t>(luck.below(16));
+        if (plan_.shares_windows) {
+            job.batch = 8 + static_cast<std::uint32_t>(share_chance_.below(9));
+        }
         job.steps_together = luck.below(2) == 0;
     }
 }
@@ -94,7 +99,9 @@ void World::make_jobs() {
 void World::make_pods() {
     pods_.resize(plan_.pods);
     const auto window_kib = schedule_.draw_scale(Duration{256}, Duration{4096}).count();
-    const Bytes window = kib(static_cast<std::uint64_t>(window_kib));
+    const Bytes window =
+        kib(plan_.shares_windows ? 64 + share_chance_.below(192)
+                                 : static_cast<std::uint64_t>(window_kib));
     for (std::size_t i = 0; i < pods_.size(); ++i) {
         configure(pods_[i], i);
         // Pods of one dataset may have other windows: a new leader may find more than its own holds.

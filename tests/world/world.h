@@ -32,6 +32,7 @@ struct Plan {
     std::uint64_t sample_bytes_max = 0;
     Duration faults_end{};
     bool has_peers = false;                     // sidecars of different nodes fetch from each other
+    bool shares_windows = false;                // windowed jobs share small windows, which borrow
     std::array<Duration, kFaultKinds> every{};  // mean time between two faults of a kind; zero: off
 };
 
@@ -198,6 +199,7 @@ private:
         TimePoint ran_at{};                     // the last end of a stop
         std::optional<TimePoint> refused_at{};  // its key is refused since
         TimePoint refused_until{};
+        std::optional<TimePoint> asked_again_at{};  // its trainer has, since its key is accepted
         bool has_led = false;
         std::uint64_t group_version = 0;  // the newest group that has reached its sidecar
         TimePoint group_due{};            // the last one on its way is there
@@ -230,7 +232,8 @@ private:
     void start_trainer(Pod& pod);
     void end_sidecar(Pod& pod, Duration away);
     void schedule_fault(Fault fault);
-    void inject(Fault fault, Pod& pod);
+    bool inject(Fault fault, Pod& pod);
+    void draw_sharing(Size size);
     void draw_aims();
     void schedule_aim(Fault fault);
     void provoke(Situation situation);
@@ -297,7 +300,7 @@ private:
     void check_no_room(const Pod& pod, const std::string& what);
     void check_welcome(const Pod& pod);
     void check_wait(const Pod& pod);
-    void check_error(const Pod& pod);
+    void check_error(Pod& pod);
     void check_unreadable(const Pod& pod);
     void check_refusals(const std::string& pod, std::uint32_t in_row);
     [[nodiscard]] bool is_well(const Pod& pod, Duration since) const;
@@ -343,6 +346,7 @@ private:
     std::uint64_t looks_ = 0;
     Prng peers_chance_;  // for what only worlds with peers draw
     Prng aims_chance_;   // for what only seeds with aimed faults draw
+    Prng share_chance_;  // for what only seeds with shared windows draw
     std::vector<Aim> aims_;
     std::unique_ptr<VirtualNetwork> network_;  // nullptr: no peers
     PeerGroups groups_{"train"};

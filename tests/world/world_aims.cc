@@ -1,5 +1,6 @@
-// Faults that wait for a situation. Faults at random times hardly meet situations that last a few
-// steps of a loop. Half of the seeds aim; the others run as if there were no aims.
+// The situations in which faults meet sidecars, and faults that wait for one: those at random times
+// hardly meet situations that last a few steps of a loop. Half of the seeds aim; the others run as if
+// there were no aims.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -17,6 +18,36 @@ using std::chrono::seconds;
 constexpr Duration kAimsFor = seconds{30};
 
 }  // namespace
+
+// Notes the situation of the sidecars that the fault meets: the pod's, else all of the node, else all.
+void World::count(Fault fault, Node* node, const Pod* pod) {
+    auto& row = table_.at(static_cast<std::size_t>(fault));
+    for (const Pod& one : pods_) {
+        const bool is_met = pod != nullptr ? pod == &one : node == nullptr || node == one.node;
+        if (is_met && one.sidecar != nullptr && !one.sidecar->is_dead()) {
+            ++row.at(static_cast<std::size_t>(situation_of(one)));
+            row.at(static_cast<std::size_t>(Situation::kInGroup)) += is_in_group(one) ? 1 : 0;
+        }
+    }
+}
+
+// False: it could do nothing.
+bool World::inject(Fault fault, Pod& pod) {
+    const FaultTable before = table_;
+    const bool is_pods = fault <= Fault::kTrainerKilled || fault == Fault::kKeyRefused ||
+                         fault >= Fault::kPeersRefused;
+    const bool is_origins = fault >= Fault::kOriginDown && fault <= Fault::kOriginLies;
+    count(fault, is_origins ? nullptr : pod.node, is_pods ? &pod : nullptr);
+    if (!hit(fault, pod)) {
+        table_ = before;
+        return false;
+    }
+    ++faults_;
+    timeline_.on_fault(
+        schedule_.passed(), is_origins ? "origin" : pod.node->name, to_string(fault));
+    ++oracle_->counts[fmt::format("fault: {}", to_string(fault))];
+    return true;
+}
 
 // Every second kind of fault that is on aims, besides what it does at random times.
 void World::draw_aims() {
@@ -56,9 +87,14 @@ void World::provoke(Situation situation) {
     Pod& pod = pods_[*leads];
     switch (situation) {
         case Situation::kSeeking:
-            // The next process cannot open the lock.
+            // The next process cannot open the lock. The leader may go on meanwhile.
             break_disk(node, test::FaultDevice::Operation::kOpen, "open");
-            pod.sidecar->kill();
+            if (Pod& one = pods_[aims_chance_.below(pods_.size())];
+                one.node == &node && one.sidecar != nullptr) {
+                one.sidecar->kill();
+            } else {
+                pod.sidecar->kill();
+            }
             break;
         case Situation::kRecovering:
             pod.sidecar->kill();
@@ -86,23 +122,22 @@ bool World::is_in(const Pod& pod, Situation situation) const {
     return situation == Situation::kInGroup ? is_in_group(pod) : situation_of(pod) == situation;
 }
 
-// After each step of the world. An aim ends with the first sidecar that it meets.
+// After each step of the world. An aim ends with the first sidecar that it meets and that the fault
+// can do something to.
 void World::take_aims() {
     if (aims_.empty()) {
         return;
     }
     for (const Aim& aim : std::exchange(aims_, {})) {
-        const auto met =
-            std::ranges::find_if(pods_, [&](const Pod& pod) { return is_in(pod, aim.situation); });
         if (faults_are_over_ || schedule_.now() > aim.until) {
             continue;
         }
-        if (met == pods_.end()) {
-            aims_.push_back(aim);
-            continue;
-        }
         schedule_.set_speaker("world");
-        inject(aim.fault, *met);
+        const bool has_hit = std::ranges::any_of(
+            pods_, [&](Pod& pod) { return is_in(pod, aim.situation) && inject(aim.fault, pod); });
+        if (!has_hit) {
+            aims_.push_back(aim);
+        }
     }
 }
 

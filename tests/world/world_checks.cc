@@ -21,6 +21,7 @@ constexpr Duration kLeaderReady = seconds{5};  // after this, a Ready leader ref
 constexpr Duration kGrantKept = seconds{60};   // what clients hold of a larger grant is gone then
 constexpr Duration kRestMax = seconds{60};     // of a leader whose key was refused
 constexpr Duration kAnswerBound = seconds{15};
+constexpr Duration kAskAgain = seconds{5};  // as in access_proof.cc
 // Half a second less than a follower waits for a leader before its clients go on alone.
 constexpr Duration kUnled = milliseconds{2500};
 constexpr std::uint32_t kRefusalsMax = 40;  // eight, and what was in flight or queued then
@@ -45,7 +46,7 @@ void World::look() {
     if (network_ != nullptr && looks_ % 4 == 0) {
         look_at_peers();
     }
-    for (const Pod& pod : pods_) {
+    for (Pod& pod : pods_) {
         check_wait(pod);
         check_error(pod);
     }
@@ -287,13 +288,21 @@ void World::check_wait(const Pod& pod) {
     }
 }
 
-// A leader that is well can be followed. A refusal of the key is forgotten when the trainer asks again.
-void World::check_error(const Pod& pod) {
+// A leader that is well can be followed. A refusal of the key is forgotten when the trainer asks
+// again, 5 s after the last answer or later; it asks nothing while it waits for another rank.
+void World::check_error(Pod& pod) {
     const Node& node = *pod.node;
     const Pod* const leads = leader_of(node, false);
+    if (pod.refused_at) {
+        pod.asked_again_at.reset();
+    } else if (
+        !pod.asked_again_at && pod.trainer != nullptr &&
+        pod.trainer->greeted_at() > pod.refused_until + kAskAgain) {
+        pod.asked_again_at = schedule_.now();
+    }
     if (schedule_.now() < node.shaken_until || leads == nullptr || leads == &pod ||
-        pod.refused_at || pod.trainer == nullptr ||
-        schedule_.now() - pod.refused_until < 2 * kAnswerBound || !is_well(*leads, kAnswerBound) ||
+        !pod.asked_again_at || pod.trainer == nullptr ||
+        schedule_.now() - *pod.asked_again_at < kAnswerBound || !is_well(*leads, kAnswerBound) ||
         !is_well(pod, kAnswerBound) || schedule_.now() - node.leader_since < kAnswerBound ||
         pod.sidecar->error().empty()) {
         return;

@@ -64,34 +64,6 @@ void World::schedule_fault(Fault fault) {
     });
 }
 
-// Notes the situation of the sidecars that the fault meets: the pod's, else all of the node, else all.
-void World::count(Fault fault, Node* node, const Pod* pod) {
-    auto& row = table_.at(static_cast<std::size_t>(fault));
-    for (const Pod& one : pods_) {
-        const bool is_met = pod != nullptr ? pod == &one : node == nullptr || node == one.node;
-        if (is_met && one.sidecar != nullptr && !one.sidecar->is_dead()) {
-            ++row.at(static_cast<std::size_t>(situation_of(one)));
-            row.at(static_cast<std::size_t>(Situation::kInGroup)) += is_in_group(one) ? 1 : 0;
-        }
-    }
-}
-
-void World::inject(Fault fault, Pod& pod) {
-    const FaultTable before = table_;
-    const bool is_pods = fault <= Fault::kTrainerKilled || fault == Fault::kKeyRefused ||
-                         fault >= Fault::kPeersRefused;
-    const bool is_origins = fault >= Fault::kOriginDown && fault <= Fault::kOriginLies;
-    count(fault, is_origins ? nullptr : pod.node, is_pods ? &pod : nullptr);
-    if (hit(fault, pod)) {
-        ++faults_;
-        timeline_.on_fault(
-            schedule_.passed(), is_origins ? "origin" : pod.node->name, to_string(fault));
-        ++oracle_->counts[fmt::format("fault: {}", to_string(fault))];
-    } else {
-        table_ = before;
-    }
-}
-
 // False: it can do nothing there now.
 bool World::hit(Fault fault, Pod& pod) {
     switch (fault) {
@@ -180,9 +152,12 @@ bool World::hit_sidecar(Fault fault, Pod& pod) {
             stop(pod, some_time());
             return true;
         default:
+            if (!sidecar.cut_connection()) {
+                return false;
+            }
             schedule_.say("cuts a connection of " + who);
             note_rough(pod.node, Duration{});
-            return sidecar.cut_connection();
+            return true;
     }
 }
 
@@ -377,7 +352,9 @@ void World::switch_off(Node& node, Fault fault, Duration away) {
             schedule_.run_in(later, [this, &pod] { start_trainer(pod); });
         }
     }
-    if (!is_orderly) {
+    if (is_orderly) {
+        node.disk->sync_all();
+    } else {
         node.disk->power_cut();
     }
     ++node.boots;

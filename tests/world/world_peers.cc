@@ -174,13 +174,14 @@ bool World::hit_peers(Fault fault, Pod& pod) {
 
 bool World::hit_link(Fault fault, Node& node) {
     const Duration lasts = draw_for_peers(milliseconds{100}, seconds{90});
-    if (fault == Fault::kLinkReset || fault == Fault::kLinkHalfOpen) {
-        const bool is_half_open = fault == Fault::kLinkHalfOpen;
-        schedule_.say(fmt::format(
-            "resets a connection of {}{}",
-            node.name,
-            is_half_open ? "; one end does not know" : ""));
-        return network_->reset(node.name, is_half_open);
+    if (const bool is_half_open = fault == Fault::kLinkHalfOpen;
+        is_half_open || fault == Fault::kLinkReset) {
+        const char* const ends = is_half_open ? "; one end does not know" : "";
+        if (!network_->reset(node.name, is_half_open)) {
+            return false;
+        }
+        schedule_.say(fmt::format("has reset a connection of {}{}", node.name, ends));
+        return true;
     }
     schedule_.say(
         fmt::format("{} at {} for {:.1f} s", to_string(fault), node.name, seconds_of(lasts)));
@@ -195,13 +196,8 @@ bool World::hit_link(Fault fault, Node& node) {
         }
         const std::string& other = others[peers_chance_.below(others.size())]->name;
         const std::uint64_t ways = peers_chance_.below(3);
-        schedule_.say(fmt::format(
-            "cuts the link {} {} {}",
-            node.name,
-            ways == 0   ? "<->"
-            : ways == 1 ? "->"
-                        : "<-",
-            other));
+        constexpr std::array kWays{"<->", "->", "<-"};
+        schedule_.say(fmt::format("cuts the link {} {} {}", node.name, kWays.at(ways), other));
         if (ways != 2) {
             network_->cut(node.name, other, lasts);
         }
@@ -406,14 +402,15 @@ void World::note_origin_fetch(Node& node, std::uint64_t sample) {
     }
 }
 
-// The grant has room for all samples that the node owns, and for what the window may borrow.
+// The grant has room for all samples that the node owns and what the window may borrow, for a while.
 bool World::keeps_its_own(const Node& node) const {
     Bytes window{};
     for (const Pod& pod : pods_) {
         window = std::max(window, pod.config.datasets[0].window_bytes);
     }
     const auto own = own_bytes_.find(node.name);
-    return own != own_bytes_.end() && own->second + window <= node.grant.resident_bytes;
+    return own != own_bytes_.end() && own->second + window <= node.grant.resident_bytes &&
+           schedule_.now() - node.granted_at > seconds{2};
 }
 
 // A settled leader asks the origin for a sample of another node only if it has counted a hedge or a

@@ -28,6 +28,7 @@ void World::make_plan(Size size) {
     if (size.jobs > 0) {
         plan_.jobs = std::min(size.jobs, plan_.pods);
     }
+    draw_sharing(size);
     plan_.samples = 8 + luck.below(350);
     plan_.sample_bytes_max = 1000 + luck.below(40'000);
     plan_.faults_end = schedule_.draw(seconds{300}, seconds{600});
@@ -59,6 +60,19 @@ void World::make_plan(Size size) {
     site_->weather = fair_;
     slowest_task_ = schedule_.draw_scale(microseconds{10}, milliseconds{200});
     schedule_.set_lag(schedule_.draw_scale(microseconds{10}, milliseconds{20}));
+}
+
+// In every eighth seed, the pods of a node are windowed jobs of their own, with a small window: their
+// unread draws soon need more than it has, and it borrows from the grant. What this draws comes from a
+// fourth source of chance, so that the other seeds run as if there were no such seeds.
+void World::draw_sharing(Size size) {
+    plan_.shares_windows =
+        !script_ && size.nodes + size.jobs + size.pods == 0 && share_chance_.below(8) == 0;
+    if (plan_.shares_windows) {
+        plan_.nodes = 1 + share_chance_.below(2);
+        plan_.pods = 2 * plan_.nodes + share_chance_.below(3);
+        plan_.jobs = plan_.pods;
+    }
 }
 
 // Each group of faults is on in half of the seeds, and two thirds of its kinds.

@@ -23,6 +23,7 @@ void World::set_grant(Node& node, const sidecar::EngineGrant& grant) {
     node.old_grants.emplace_back(schedule_.now(), old);
     node.grant = grant;
     node.granted_at = schedule_.now();
+    node.own_fetches.clear();  // a smaller grant may have evicted them
     node.has_shrunk = node.grant.resident_bytes < old;
     schedule_.say(
         fmt::format("grants {} bytes on {}", node.grant.resident_bytes.count(), node.name));

@@ -48,6 +48,16 @@ TEST(FaultDevice, ASyncedFileUnderASyncedNameSurvivesAPowerCut) {
     }
 }
 
+TEST(FaultDevice, AllThatWasThereAtAShutdownSurvivesAPowerCut) {
+    for (std::uint64_t seed = 0; seed < 50; ++seed) {
+        FaultDevice device{seed};
+        ASSERT_TRUE(write(*device.create("/d/a").value(), 0, "kept").has_value());
+        device.sync_all();
+        device.power_cut();
+        ASSERT_EQ(text_of(device.content("/d/a")), "kept");
+    }
+}
+
 TEST(FaultDevice, AnUnsyncedNameMayBeLost) {
     std::set<std::string> outcomes;
     for (std::uint64_t seed = 0; seed < 50; ++seed) {

@@ -28,6 +28,16 @@ TEST(CircuitBreaker, AllowsOneProbeAfterTheBackoff) {
     EXPECT_EQ(breaker.retries_at(), std::nullopt);
 }
 
+TEST(CircuitBreaker, AllowsAllRequestsLongAfterTheBackoff) {
+    CircuitBreaker breaker{{seconds{1}, seconds{8}}};
+    breaker.on_failure(kStart);
+    breaker.on_start();
+    EXPECT_FALSE(breaker.allows(kStart + seconds{8}));
+    EXPECT_TRUE(breaker.allows(kStart + seconds{9}));
+    breaker.on_failure(kStart + seconds{9});
+    EXPECT_FALSE(breaker.allows(kStart + seconds{10})) << "another failure counts";
+}
+
 TEST(CircuitBreaker, DoublesTheWaitWithEachFailedProbeUpToTheLimit) {
     CircuitBreaker breaker{{seconds{1}, seconds{3}}};
     TimePoint now = kStart;

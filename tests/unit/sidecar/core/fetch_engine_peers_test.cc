@@ -63,6 +63,20 @@ TEST_F(FetchEnginePeers, SamplesOfOtherOwnersComeFromPeers) {
     EXPECT_EQ(engine->counters().peer_fetches, 1U);
 }
 
+TEST_F(FetchEnginePeers, SlowFetchFromAPeerGivesItsSlotUntilItGoesToTheOrigin) {
+    make({.max_in_flight = 1}, Bytes::unlimited());
+    join();
+    EXPECT_THAT(
+        fetch({foreign[0], foreign[1], own[0]}).fetches,
+        ElementsAre(from_peer(resident(foreign[0]))));
+    EXPECT_THAT(
+        engine->on_slow(foreign[0], kNow).fetches, ElementsAre(from_peer(resident(foreign[1]))));
+    engine->on_redirected(foreign[0], kNow);
+    EXPECT_THAT(engine->on_slow(foreign[0], kNow).fetches, IsEmpty());
+    EXPECT_THAT(engine->on_slow(foreign[1], kNow).fetches, IsEmpty());
+    EXPECT_THAT(stored(foreign[0]).fetches, ElementsAre(resident(own[0])));
+}
+
 TEST_F(FetchEnginePeers, ForeignSamplesLeaveTheRoomToOwnOnes) {
     make(Bytes::unlimited());
     join();

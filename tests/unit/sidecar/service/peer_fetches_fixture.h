@@ -147,6 +147,7 @@ protected:
     std::vector<std::uint64_t> sizes = std::vector<std::uint64_t>(kSamples, 10);
     std::vector<std::string> keys = numbered();
     std::vector<SampleIndex> arrived;
+    std::vector<SampleIndex> slow;
     std::vector<SampleIndex> at_origin;
     PeerFetches fetches{
         loop,
@@ -155,6 +156,7 @@ protected:
         {[this](SampleIndex sample, const HeldBytes&, std::uint32_t, const std::string&) {
              arrived.push_back(sample);
          },
+         [this](SampleIndex sample) { slow.push_back(sample); },
          [this](SampleIndex sample) { at_origin.push_back(sample); }}};
     std::shared_ptr<const Placement> placement;
     std::vector<SampleIndex> theirs;

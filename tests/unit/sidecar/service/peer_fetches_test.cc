@@ -95,6 +95,15 @@ TEST_F(PeerFetchesTest, ASlowPeerIsGivenItsTime) {
     EXPECT_THAT(at_origin, ElementsAre(theirs[40]));
 }
 
+TEST_F(PeerFetchesTest, TellsASlowSampleOnce) {
+    ASSERT_TRUE(fetches.ask(theirs[0]));
+    wait(PeerFetches::kSlow);
+    EXPECT_THAT(slow, IsEmpty());
+    wait(seconds{3});
+    EXPECT_THAT(slow, ElementsAre(theirs[0]));
+    EXPECT_THAT(at_origin, IsEmpty());
+}
+
 TEST_F(PeerFetchesTest, BeforeAnEstimateThePatienceIsGenerous) {
     ASSERT_TRUE(fetches.ask(theirs[0]));
     wait(Patience::kMost - milliseconds{100});
@@ -281,7 +290,7 @@ TEST(PeerFetchesIdentity, APeerOfAnotherDatasetIsNotAsked) {
             loop,
             here,
             {"team", {"uid", domain::RevisionId{9}, "a", 3}},
-            {{}, [&](SampleIndex sample) { at_origin.push_back(sample); }}};
+            {{}, {}, [&](SampleIndex sample) { at_origin.push_back(sample); }}};
         const std::vector<std::uint64_t> sizes(1, 10);
         const std::vector<std::string> nodes{"a", "b"};
         // Whichever node owns the only sample, we are the other one.
