@@ -113,6 +113,17 @@ def worst_of_contracts(field):
 
 
 @functools.cache
+def draws(program):
+    """stoker-bench-draw's results for each job and loader at ten million samples, run by run."""
+    return [[json.loads(line) for line in subprocess.run([program], check=True, capture_output=True, text=True)
+             .stdout.splitlines()] for _ in range(DECIDE_RUNS)]
+
+
+def dearest_draw(bench):
+    return [max(row["draw_ns"] for row in run) for run in draws(bench.build / "bin" / "stoker-bench-draw")], 0
+
+
+@functools.cache
 def plans(program):
     """stoker-bench-plan's results for each cluster."""
     return [json.loads(line) for line in subprocess.run([program], check=True, capture_output=True, text=True)
@@ -153,6 +164,8 @@ ROWS = [
     ("epoch_overhead", epoch_overhead, 1.02, False, "compute-bound epoch over local files, DistributedSampler"),
     ("decide_ns_per_sample", worst_of_contracts("decide_ns_per_sample"), 1000, False,
      "the dearest contract, 10,000,000 samples, a fifth cached", "ns"),
+    ("draw_ns_per_sample", dearest_draw, 1000, False,
+     "the engine's draw() with its plan: windowed, 10,000,000 samples, 1 and 3 jobs, 2x128 and 16x256 ahead", "ns"),
     ("policy_bytes_per_sample", worst_of_contracts("policy_bytes_per_sample"), 24, False,
      "the largest contract, sampler and eviction at their peak", "bytes"),
     ("simulate_seconds", simulate_seconds, 10, False, "stoker simulate: 1,000,000 samples, 10 epochs, one job", "s"),
