@@ -2,8 +2,8 @@
 """Measures the figures that the README promises and compares them with their bars.
 
 Every figure but eight is a ratio of two programs that run in the same round, A-B-B-A, because absolute times
-say little on shared machines. The eight have no counterpart: processor time, memory, system calls, or bytes written to disk.
-Writes build/bench/results.json ([{"name", "median", "min", "max", "unit", "baseline"}]) and prints a table. Exits 1
+say little on shared machines. The eight have no counterpart: processor time, memory, system calls, or bytes written to
+disk. Writes build/bench/results.json ([{"name", "median", "min", "max", "unit", "baseline"}]) and prints a table. Exits 1
 if a bar is missed. The samples: 4,000, log-normal sizes with a mean of 110 KiB, random order, batches of 64, every
 byte touched (bench/workload.h).
 """
@@ -114,6 +114,17 @@ def worst_of_contracts(field):
 
 
 @functools.cache
+def draws(program):
+    """stoker-bench-draw's results for each job and loader at ten million samples, run by run."""
+    return [[json.loads(line) for line in subprocess.run([program], check=True, capture_output=True, text=True)
+             .stdout.splitlines()] for _ in range(DECIDE_RUNS)]
+
+
+def dearest_draw(bench):
+    return [max(row["draw_ns"] for row in run) for run in draws(bench.build / "bin" / "stoker-bench-draw")], 0
+
+
+@functools.cache
 def plans(program):
     """stoker-bench-plan's results for each cluster."""
     return [json.loads(line) for line in subprocess.run([program], check=True, capture_output=True, text=True)
@@ -158,6 +169,8 @@ ROWS = [
     ("epoch_overhead", epoch_overhead, 1.02, False, "compute-bound epoch over local files, DistributedSampler"),
     ("decide_ns_per_sample", worst_of_contracts("decide_ns_per_sample"), 1000, False,
      "the dearest contract, 10,000,000 samples, a fifth cached", "ns"),
+    ("draw_ns_per_sample", dearest_draw, 1000, False,
+     "the engine's draw() with its plan: windowed, 10,000,000 samples, 1 and 3 jobs, 2x128 and 16x256 ahead", "ns"),
     ("policy_bytes_per_sample", worst_of_contracts("policy_bytes_per_sample"), 24, False,
      "the largest contract, sampler and eviction at their peak", "bytes"),
     ("simulate_seconds", simulate_seconds, 10, False, "stoker simulate: 1,000,000 samples, 10 epochs, one job", "s"),

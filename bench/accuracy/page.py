@@ -16,6 +16,7 @@ LIMITS = {"importance (IIS)": -0.5, "importance (IIS + L)": -1.0, "importance (I
 # Near-duplicates of glyphs are letters of one font family, bold and light: leaving them out costs accuracy.
 NOT_PROMISED = {("glyphs", "importance, IOWA + remove"), ("glyphs", "importance, IOWA + repeat")}
 WITHIN_NOISE = ("windowed",)
+INTERVAL = 0.25  # points: half of the interval that is wanted; the page names the rows whose interval is wider
 HELD, WIDE, BROKEN = "held", "interval too wide", "broken"
 # The shares of waiting between which the sidecar keeps its verdict: docs/design/sampling-importance.md.
 COMPUTE_BELOW, IO_FROM = 0.05, 0.10
@@ -170,6 +171,12 @@ HEAD = ("contract", "accuracy, %", "change, points", "bar", "", "origin bytes", 
         "substituted", "bottleneck")
 
 
+def widths_text(entries):
+    """The rows whose interval is wider than wanted, which a bar may allow."""
+    wide = [entry["row"] for entry in entries if entry["row"] != EXACT and not entry["interval"] <= INTERVAL]
+    return f"Intervals wider than ± {INTERVAL:.2f} points: {'; '.join(wide) if wide else 'none'}."
+
+
 def as_text(table):
     rows = [("data", *HEAD), *((entry["data"], *cells(entry)) for entry in table)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
@@ -210,7 +217,7 @@ def write(path, table, runs, refused):
         if entries:
             seeds = sorted({entry["seeds"] for entry in entries})
             parts += [f"### {name}", as_markdown(HEAD, map(cells, entries)),
-                      f"Seeds: {' to '.join(map(str, seeds))}; epochs: {train.EPOCHS[name]}."]
+                      f"Seeds: {' or '.join(map(str, seeds))}; epochs: {train.EPOCHS[name]}. {widths_text(entries)}"]
     parts += [f"Not in the table: {row}. The sidecar refuses it: {why}" for row, why in refused.items()]
     put(path, parts, plots.draw(path, table, runs))
 

@@ -13,6 +13,9 @@ public:
     // Readable by clients, residents and window alike.
     [[nodiscard]] virtual bool is_stored(domain::SampleIndex sample) const = 0;
 
+    // A query about the sample follows soon: its state may be brought into the processor's cache.
+    virtual void expect(domain::SampleIndex /*sample*/) const {}
+
     // Whether a stored sample's class is resident.
     [[nodiscard]] virtual bool is_kept(domain::SampleIndex sample) const = 0;
 };

@@ -118,6 +118,8 @@ public:
         return records_[sample].state == SampleState::kStored;
     }
 
+    void expect(SampleIndex sample) const override { __builtin_prefetch(&records_[sample], 1); }
+
     [[nodiscard]] bool is_kept(SampleIndex sample) const override {
         return records_[sample].segment_class == domain::SegmentClass::kResident;
     }

@@ -131,7 +131,7 @@ Effects DatasetEngine::on_consumed(
 // borrowed, so a need would say nothing about the grant.
 void DatasetEngine::size_window() {
     const WindowSharing& sharing = samplers_.sharing();
-    if (sharing.jobs() < 2 || !fetch_.grant().is_ordered()) {
+    if (!sharing.is_shared() || !fetch_.grant().is_ordered()) {
         window_size_.reset();
     } else {
         const std::uint64_t lookaheads =

@@ -49,14 +49,14 @@ void RankPlan::note(const Draw& draw) {
 }
 
 bool RankPlan::on_read(SampleIndex sample) {
-    const auto count = unread_counts_.find(sample);
-    if (count == unread_counts_.end()) {
+    std::uint32_t* const count = unread_counts_.find(sample);
+    if (count == nullptr) {
         return false;
     }
     must_be_whole_ |= planned_ < drawn_.size();
     --unread_;
-    if (--count->second == 0) {
-        unread_counts_.erase(count);
+    if (--*count == 0) {
+        unread_counts_.erase(sample);
     }
     return true;
 }
@@ -87,13 +87,16 @@ std::optional<PlanTail> RankPlan::renew(const Sampler& sampler, std::uint32_t in
 
 // Samples are read in order; if a sample was drawn twice, the later draw is the unread one.
 void RankPlan::forget_read() {
-    auto left = unread_counts_;
     std::vector<SampleIndex> unread;
     for (auto sample = drawn_.rbegin(); sample != drawn_.rend(); ++sample) {
-        if (const auto count = left.find(*sample); count != left.end() && count->second > 0) {
-            --count->second;
+        std::uint32_t* const count = unread_counts_.find(*sample);
+        if (count != nullptr && *count > 0) {
+            --*count;
             unread.push_back(*sample);
         }
+    }
+    for (const SampleIndex sample : unread) {
+        ++unread_counts_[sample];
     }
     std::ranges::reverse(unread);
     drawn_ = std::move(unread);

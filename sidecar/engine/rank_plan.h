@@ -2,9 +2,9 @@
 
 #include <cstdint>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
+#include "common/base/flat_map.h"
 #include "sidecar/core/sampling/sampler.h"
 #include "sidecar/core/stream_plan.h"
 
@@ -30,9 +30,7 @@ public:
     [[nodiscard]] std::size_t unread() const { return unread_; }
 
     // Draws not yet read, by sample.
-    [[nodiscard]] const std::unordered_map<SampleIndex, std::uint32_t>& unread_counts() const {
-        return unread_counts_;
-    }
+    [[nodiscard]] const FlatMap<std::uint32_t>& unread_counts() const { return unread_counts_; }
 
     [[nodiscard]] bool has_ended() const { return has_ended_; }
 
@@ -55,7 +53,7 @@ private:
     std::uint32_t planned_ = 0;       // number of them at their positions of the last result
     std::uint32_t size_ = 0;          // positions of the last result, earlier ones included
     bool must_be_whole_ = false;      // a draw without a position was read
-    std::unordered_map<SampleIndex, std::uint32_t> unread_counts_;
+    FlatMap<std::uint32_t> unread_counts_;
     std::size_t unread_ = 0;
     std::vector<SampleIndex> foreseen_;
     std::size_t foreseen_drawn_ = 0;  // number of them drawn, as foreseen

@@ -97,7 +97,7 @@ SamplerService::SamplerService(
 
 void SamplerService::on_stored(SampleIndex sample, bool kept) {
     source_.on_stored(sample, kept);
-    sharing_.unread().on_residency(sample, kept);
+    sharing_.on_residency(sample, kept);
     for (auto& [name, job] : jobs_) {
         job.sampler->on_stored(sample);
     }
@@ -105,7 +105,7 @@ void SamplerService::on_stored(SampleIndex sample, bool kept) {
 
 void SamplerService::on_gone(SampleIndex sample) {
     paid_[sample] = false;
-    sharing_.unread().on_residency(sample, false);
+    sharing_.on_residency(sample, false);
     source_.on_gone(sample);
 }
 
@@ -136,7 +136,7 @@ Result<local::Begun> SamplerService::begin(
     reader = {key_of(begin), sidecar, begin.rank, begin.epoch, begin.job, {}, {}};
     reader.is_sharing = party == kOwnParty && WindowSharing::shares_a_scan(job->settings);
     if (reader.is_sharing) {
-        sharing_.join(begin.job);
+        join_sharing(begin.job);
     }
     begin_epoch(*job, reader, begin, unpack(state.served, sample_count_));
     source_.importance().on_epoch(*job->sampler, begin.epoch);
@@ -337,6 +337,9 @@ Result<local::Drawn> SamplerService::draw(StreamId stream, const local::Draw& dr
     Job& job = jobs_.at(reader.job);
     job.last_used = ++uses_;
     const auto draws = reader.plan.draw(*job.sampler, draw.count);
+    for (const Draw& drawn : draws) {
+        node_.expect(drawn.served);
+    }
     if (reader.is_sharing) {
         sharing_.on_drawn(draws, node_);
     }
@@ -396,7 +399,7 @@ void SamplerService::on_read(std::optional<StreamId> stream, std::span<const Sam
         if (reader != readers_.end()) {
             const bool was_unread = reader->second.plan.on_read(sample);
             if (was_unread && reader->second.is_sharing) {
-                sharing_.unread().on_read(sample);
+                sharing_.on_read(sample);
             }
         }
     }

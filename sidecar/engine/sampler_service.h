@@ -206,6 +206,16 @@ private:
     Status free_slot(std::size_t slots, const Counts& counts);
     Status free_slots(const SamplerSettings& settings);
 
+    void join_sharing(const std::string& job) {
+        if (sharing_.join(job)) {
+            for (const auto& [stream, reader] : readers_) {
+                if (reader.is_sharing) {
+                    sharing_.track(reader.plan.unread_counts(), node_);
+                }
+            }
+        }
+    }
+
     void erase(std::map<StreamId, Reader>::iterator reader) {
         if (reader->second.is_sharing) {
             sharing_.leave(reader->second.job_name, reader->second.plan.unread_counts());

@@ -2,10 +2,11 @@
 
 #include <cstdint>
 #include <functional>
-#include <unordered_map>
 #include <utility>
 
 #include "common/base/bytes.h"
+#include "common/base/check.h"
+#include "common/base/flat_map.h"
 #include "common/domain/ids.h"
 
 namespace stoker::sidecar {
@@ -33,21 +34,26 @@ public:
 
     // One reader has read the sample, or gives its draw up. It must have drawn it.
     void on_read(SampleIndex sample) {
-        const auto found = entries_.find(sample);
-        if (--found->second.readers == 0) {
-            bytes_ -= found->second.is_resident ? Bytes{} : size_of_(sample);
-            entries_.erase(found);
+        Entry* const entry = entries_.find(sample);
+        STOKER_CHECK(entry != nullptr, "a reader reads what it has drawn");
+        if (--entry->readers == 0) {
+            bytes_ -= entry->is_resident ? Bytes{} : size_of_(sample);
+            entries_.erase(sample);
         }
     }
 
     // The sample was stored, or has left the node (`is_resident` false).
     void on_residency(SampleIndex sample, bool is_resident) {
-        const auto found = entries_.find(sample);
-        if (found == entries_.end() ||
-            std::exchange(found->second.is_resident, is_resident) == is_resident) {
+        Entry* const entry = entries_.find(sample);
+        if (entry == nullptr || std::exchange(entry->is_resident, is_resident) == is_resident) {
             return;
         }
         is_resident ? bytes_ -= size_of_(sample) : bytes_ += size_of_(sample);
+    }
+
+    void clear() {
+        entries_.clear();
+        bytes_ = {};
     }
 
     // Record bytes of those that are not resident.
@@ -60,7 +66,7 @@ private:
     };
 
     SizeOf size_of_;
-    std::unordered_map<SampleIndex, Entry> entries_;
+    FlatMap<Entry> entries_;
     Bytes bytes_{};
 };
 

@@ -4,9 +4,9 @@
 #include <map>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <utility>
 
+#include "common/base/flat_map.h"
 #include "sidecar/core/residency.h"
 #include "sidecar/core/sampling/sampler.h"
 #include "sidecar/core/sampling/sampler_settings.h"
@@ -14,8 +14,9 @@
 
 namespace stoker::sidecar {
 
-// The readers of the own party that share a scan, and what their loaders have drawn and not read.
-// Not thread-safe.
+// The readers of the own party that share a scan, and what their loaders have drawn and not read,
+// which is tracked only while at least two jobs share it: a job alone needs no room for it. Not
+// thread-safe.
 class WindowSharing {
 public:
     explicit WindowSharing(UnreadDraws::SizeOf record_bytes)
@@ -28,34 +29,66 @@ public:
                (group == settings.parameters.end() || group->second == 0);
     }
 
-    // One more rank of the job reads.
-    void join(const std::string& job) { ++ranks_[job]; }
+    // One more rank of the job reads. True: is_shared() from now on, so track() the unread draws of
+    // all readers.
+    bool join(const std::string& job) {
+        const bool was_shared = is_shared();
+        ++ranks_[job];
+        return is_shared() && !was_shared;
+    }
 
     // A rank that has joined leaves and gives up its unread draws.
-    void leave(
-        const std::string& job, const std::unordered_map<SampleIndex, std::uint32_t>& unread) {
-        for (const auto& [sample, count] : unread) {
-            for (std::uint32_t i = 0; i < count; ++i) {
-                unread_.on_read(sample);
-            }
+    void leave(const std::string& job, const FlatMap<std::uint32_t>& unread) {
+        if (is_shared()) {
+            unread.for_each([this](SampleIndex sample, std::uint32_t count) {
+                for (; count > 0; --count) {
+                    unread_.on_read(sample);
+                }
+            });
         }
         if (--ranks_.at(job) == 0) {
             ranks_.erase(job);
         }
+        if (!is_shared()) {
+            unread_.clear();
+        }
+    }
+
+    // Whether at least two jobs read.
+    [[nodiscard]] bool is_shared() const { return ranks_.size() > 1; }
+
+    // A reader that joined before has these unread draws.
+    void track(const FlatMap<std::uint32_t>& unread, const Residency& node) {
+        unread.for_each([this, &node](SampleIndex sample, std::uint32_t count) {
+            for (; count > 0; --count) {
+                unread_.on_drawn(sample, node.is_stored(sample) && node.is_kept(sample));
+            }
+        });
     }
 
     void on_drawn(std::span<const Draw> draws, const Residency& node) {
+        draws_ += draws.size();
+        if (!is_shared()) {
+            return;
+        }
         for (const Draw& draw : draws) {
             unread_.on_drawn(draw.served, node.is_stored(draw.served) && node.is_kept(draw.served));
         }
-        draws_ += draws.size();
     }
 
-    [[nodiscard]] UnreadDraws& unread() { return unread_; }
+    // A reader that has joined has read its unread draw.
+    void on_read(SampleIndex sample) {
+        if (is_shared()) {
+            unread_.on_read(sample);
+        }
+    }
 
+    void on_residency(SampleIndex sample, bool is_resident) {
+        unread_.on_residency(sample, is_resident);
+    }
+
+    // Empty unless is_shared().
     [[nodiscard]] const UnreadDraws& unread() const { return unread_; }
-
-    [[nodiscard]] std::size_t jobs() const { return ranks_.size(); }
 
     [[nodiscard]] std::size_t readers() const {
         std::size_t readers = 0;

@@ -10,6 +10,9 @@ namespace stoker::sidecar {
 
 namespace {
 
+// Moves until a sample that is so far from its bucket's end moves to a gap.
+constexpr std::size_t kExpectedLast = 8;
+
 template <class Visit>
 void for_each_reader(NeedIndex::Readers readers, const Visit& visit) {
     for (; readers != 0; readers &= readers - 1) {
@@ -147,6 +150,8 @@ void NeedIndex::put(SampleIndex sample, Key key) {
     left.pop_back();
     if (left.empty()) {
         retire(from);
+    } else if (left.size() > kExpectedLast) {
+        expect(left[left.size() - kExpectedLast]);  // a sample at the end moves when another leaves
     }
     const std::uint32_t into = bucket_for(key);
     where_[sample] = {into, static_cast<std::uint32_t>(buckets_[into].samples.size())};

@@ -324,9 +324,22 @@ const SharedScan::Bucket* SharedScan::best_absent(Readers hungry, Readers demand
 
 SampleIndex SharedScan::order_from(const Bucket& bucket) {
     const SampleIndex sample = any_of_bucket(bucket, prng_);
+    expect_orders(bucket);
     index_.move(sample, ScanState::kComing);
     feed_.push_back(sample);
     return sample;
+}
+
+// Most orders come from the same bucket, so the next ones are known: brings the second next one's
+// entry in the bucket and the next one's place in the index into the processor's cache.
+void SharedScan::expect_orders(const Bucket& bucket) const {
+    const std::size_t size = bucket.samples.size();
+    if (size < 3) {
+        return;
+    }
+    Prng prng = prng_;
+    index_.expect(bucket.samples[prng.below(size - 1)]);
+    __builtin_prefetch(&bucket.samples[prng.below(size - 2)]);
 }
 
 void SharedScan::unfeed(SampleIndex sample) {

@@ -151,6 +151,7 @@ private:
     [[nodiscard]] std::vector<const Bucket*> by_loss(bool urgent) const;
     [[nodiscard]] const Bucket* best_absent(Readers hungry, Readers demanding) const;
     SampleIndex order_from(const Bucket& bucket);
+    void expect_orders(const Bucket& bucket) const;
     void unfeed(SampleIndex sample);
 
     [[nodiscard]] std::uint32_t near(Reader reader) const;

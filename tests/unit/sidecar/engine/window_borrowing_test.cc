@@ -259,6 +259,26 @@ TEST(WindowBorrowing, SaysWhatAWindowLacksBesideASmallGrant) {
     EXPECT_GT(node.engine().window_lack(), kRecord * 100);
 }
 
+TEST(WindowBorrowing, NeedsRoomForDrawsFromBeforeTheSecondJobBegan) {
+    Node node{10};
+    node.begin(1);
+    node.draw(1, 200);
+    EXPECT_EQ(node.engine().window_needed(), Bytes::zero());
+    node.begin(2);
+    EXPECT_GT(node.engine().window_needed(), kRecord * 100);
+}
+
+TEST(WindowBorrowing, ReadsWhileOneJobIsAloneCount) {
+    Node node{10};
+    node.begin(1);
+    node.draw(1, 200);
+    node.begin(2);
+    node.end(2);
+    node.read(1, 200);
+    node.begin(2);
+    EXPECT_LE(node.engine().window_needed(), kRecord * 10) << "lookaheads only";
+}
+
 TEST(WindowBorrowing, LacksNothingBeforeTheFirstOrder) {
     Node node{0, 20, TimePoint{}};
     node.begin(1);
