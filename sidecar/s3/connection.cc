@@ -21,6 +21,7 @@ constexpr std::size_t kReceiveBytes = kHeadBytesMax;
 // Blocks that are asked for while one is sent. They are maps of segments, and copies in memory for
 // guests.
 constexpr std::size_t kPartsAhead = 3;
+constexpr std::size_t kForNobody = SIZE_MAX;  // no part has this number
 constexpr std::size_t kCopiesAhead = 1;
 
 bool would_block(int error) {
@@ -164,6 +165,18 @@ void Connection::serve_object() {
     const ObjectParts parts{route_.object, route_.answer.offset, route_.answer.length};
     window_ = PartWindow{parts, route_.dataset->config().guest ? kCopiesAhead : kPartsAhead};
     begin_part();
+    if (route_.object.sample_count > 1 && state_ != State::kForwarding) {
+        ask_behind();
+    }
+}
+
+// Gets the block that a client of several ranges will read next; nothing waits for it.
+void Connection::ask_behind() {
+    const ObjectAnswer& answer = route_.answer;
+    const auto next = route_.files->sequential().note(route_.object, answer.offset, answer.length);
+    if (next && !route_.files->read_checked(*next)) {
+        fetches_.push_back({route_.dataset, route_.files, *next, 0, kForNobody});
+    }
 }
 
 // Sends the current part if it is here, else waits for it.
@@ -221,7 +234,7 @@ void Connection::send_part(FetchPool::Answer answer) {
 }
 
 // The origin answers, or gives what is left of a response that has begun. A client that reads an
-// object in ranges must not get another version of it than in the ranges that the node has sent.
+// object in ranges must not get another version than in the ranges that the node has sent.
 void Connection::fall_back() {
     if (route_.dataset->packed() != nullptr) {
         refuse(slow_down("neither the sidecar nor the origin gives this sample now"));
@@ -229,13 +242,15 @@ void Connection::fall_back() {
     }
     route_.dataset->count_forwarded();
     const ObjectAnswer& answer = route_.answer;
-    if (answer.status == 206 && route_.object.sample_count > 1) {
+    if (route_.object.sample_count > 1) {
         bound_.etag = route_.facts.etag;
+        bound_.must_match = answer.status == 206;
     }
     if (window_.index() > 0) {
         const std::uint64_t offset = window_.parts().offset_of(window_.index());
         bound_ = {
             std::string{route_.facts.etag},
+            true,
             offset,
             answer.offset + answer.length - offset,
             route_.facts.size_bytes};

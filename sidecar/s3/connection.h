@@ -102,6 +102,7 @@ private:
     void serve_object();
     void begin_part();
     void ask_ahead();
+    void ask_behind();
     void send_part(FetchPool::Answer answer);
     void fall_back();
     void count_part(const ObjectParts::Part& part, std::string_view source);

@@ -25,7 +25,7 @@ std::string ForwardBound::content_range() const {
 }
 
 S3Call bound_call(S3Call call, const ForwardBound& bound) {
-    if (bound.etag.empty()) {
+    if (!bound.must_match) {
         return call;
     }
     std::erase_if(call.head.headers, [&](const http::Header& header) {

@@ -5,12 +5,13 @@
 
 #include "sidecar/s3/s3_call.h"
 
-// A GET of an object of which this node has told something: the origin may only go on with the same
-// version of it. Pure.
+// A GET of an object of which this node may have sent other parts: the listed version that they have,
+// to tell when the origin has another one. Pure.
 namespace stoker::s3 {
 
 struct ForwardBound {
-    std::string etag;  // without quotes; empty: any version
+    std::string etag;         // of the listed version, without quotes; empty: not watched
+    bool must_match = false;  // the origin must not answer with another version
     // The bytes of the object that are left of a response whose head has been sent; 0: the origin
     // gives the whole response.
     std::uint64_t rest_offset = 0;
@@ -23,7 +24,7 @@ struct ForwardBound {
     [[nodiscard]] std::string content_range() const;
 };
 
-// The call with If-Match, and for a rest with its range and without the client's conditions, which
+// The call, if it must match with If-Match, and for a rest with its range and without the client's conditions, which
 // have been answered.
 S3Call bound_call(S3Call call, const ForwardBound& bound);
 

@@ -198,6 +198,9 @@ bool ForwardCall::take_header(std::string_view line) {
         return status_ < 200 || (bound_.is_rest() ? begin_rest() : send_head());
     }
     const std::string_view name = line.substr(0, line.find(':'));
+    has_other_etag_ = has_other_etag_ || (status_ == 200 && !bound_.etag.empty() &&
+                                          http::equal_ignoring_case(name, "etag") &&
+                                          line.find(bound_.etag) == std::string_view::npos);
     has_range_ = has_range_ || (http::equal_ignoring_case(name, "content-range") &&
                                 line.ends_with(" " + bound_.content_range()));
     if (is_hop_by_hop(name)) {

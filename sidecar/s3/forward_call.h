@@ -48,7 +48,9 @@ public:
     [[nodiscard]] bool can_go_on() const { return can_go_on_; }
 
     // Whether the origin has another version of the object than `bound` names.
-    [[nodiscard]] bool has_changed() const { return !bound_.etag.empty() && status_ == 412; }
+    [[nodiscard]] bool has_changed() const {
+        return bound_.must_match ? status_ == 412 : has_other_etag_;
+    }
 
     std::string take_rest() { return socket_reader_.take_rest(); }
 
@@ -89,7 +91,8 @@ private:
     bool has_length_ = false;
     bool head_is_sent_ = false;
     bool client_failed_ = false;
-    bool has_range_ = false;  // of the rest
+    bool has_other_etag_ = false;  // than bound_
+    bool has_range_ = false;       // of the rest
     std::uint64_t rest_left_ = 0;
     bool can_go_on_ = false;
 };

@@ -13,22 +13,25 @@ S3Call call_with(http::Headers headers) {
 }
 
 TEST(ForwardBound, AnyVersionChangesNothing) {
-    const S3Call call = bound_call(call_with({{"Range", "bytes=1-2"}, {"If-Match", "\"a\""}}), {});
-    EXPECT_EQ(call.head.header("range"), "bytes=1-2");
-    EXPECT_EQ(call.head.header("if-match"), "\"a\"");
+    for (const ForwardBound& bound : {ForwardBound{}, ForwardBound{"e", false}}) {
+        const S3Call call =
+            bound_call(call_with({{"Range", "bytes=1-2"}, {"If-Match", "\"a\""}}), bound);
+        EXPECT_EQ(call.head.header("range"), "bytes=1-2");
+        EXPECT_EQ(call.head.header("if-match"), "\"a\"");
+    }
 }
 
 TEST(ForwardBound, AWholeResponseKeepsItsRangeAndGetsIfMatch) {
     const S3Call call = bound_call(
         call_with({{"Range", "bytes=1-2"}, {"if-match", "*"}, {"If-None-Match", "\"b\""}}),
-        {"e", 0, 0, 100});
+        {"e", true, 0, 0, 100});
     EXPECT_EQ(call.head.header("range"), "bytes=1-2");
     EXPECT_EQ(call.head.header("if-match"), "\"e\"");
     EXPECT_EQ(call.head.header("if-none-match"), "\"b\"");
 }
 
 TEST(ForwardBound, ARestHasItsOwnRangeAndOneCondition) {
-    const ForwardBound bound{"e", 30, 20, 100};
+    const ForwardBound bound{"e", true, 30, 20, 100};
     const S3Call call = bound_call(
         call_with(
             {{"Range", "bytes=10-49"},
