@@ -35,7 +35,7 @@ struct BlockPlace {
 
     [[nodiscard]] std::uint64_t size_bytes() const;
 
-    // Of the object.
+    // Number of blocks of the object.
     [[nodiscard]] std::uint64_t block_count() const;
 };
 

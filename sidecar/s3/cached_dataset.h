@@ -56,7 +56,7 @@ public:
     // Copies of fetched samples, for clients that read them in several ranges.
     RecentSamples& recent() { return recent_; }
 
-    // Of objects in blocks.
+    // Reads of objects in blocks.
     SequentialReads& sequential() { return sequential_; }
 
     // As NodeReader::refresh() and retire_unlinked().
