@@ -230,6 +230,15 @@ class LargePod(BlocksPod):
         return {LARGE: prng.randbytes(1 << 20) * 160}
 
 
+class LargeObjectsPod(LargePod):
+    origin_settings = {}
+
+
+@pytest.mark.parametrize("make_pod", [LargeObjectsPod])
+def test_the_sidecar_says_that_large_objects_are_not_cached(pod):
+    assert "format blocks caches large objects in ranges" in (pod.folder / "sidecar.log").read_text()
+
+
 def private_bytes(process):
     status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("RssAnon")) << 10

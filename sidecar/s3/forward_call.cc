@@ -198,7 +198,7 @@ bool ForwardCall::take_header(std::string_view line) {
         return status_ < 200 || (bound_.is_rest() ? begin_rest() : send_head());
     }
     const std::string_view name = line.substr(0, line.find(':'));
-    has_other_etag_ = has_other_etag_ || (status_ == 200 && !bound_.etag.empty() &&
+    has_other_etag_ = has_other_etag_ || (status_ < 300 && !bound_.etag.empty() &&
                                           http::equal_ignoring_case(name, "etag") &&
                                           line.find(bound_.etag) == std::string_view::npos);
     has_range_ = has_range_ || (http::equal_ignoring_case(name, "content-range") &&
@@ -212,6 +212,9 @@ bool ForwardCall::take_header(std::string_view line) {
 }
 
 bool ForwardCall::send_head() {
+    if (bound_.must_match && has_other_etag_) {
+        return false;  // this origin does not know If-Match
+    }
     if (!has_length_ && call_.head.method != "HEAD" && may_have_body(status_)) {
         head_ += "Transfer-Encoding: chunked\r\n";
     }
@@ -226,7 +229,7 @@ std::size_t ForwardCall::on_body(char* data, std::size_t size, std::size_t count
 }
 
 bool ForwardCall::begin_rest() const {
-    const bool is_rest = status_ == 206 && has_range_;
+    const bool is_rest = status_ == 206 && has_range_ && !has_other_etag_;
     if (!is_rest) {
         log::warning(
             "the origin does not give the rest of an object",

@@ -49,7 +49,7 @@ public:
 
     // Whether the origin has another version of the object than `bound` names.
     [[nodiscard]] bool has_changed() const {
-        return bound_.must_match ? status_ == 412 : has_other_etag_;
+        return !bound_.etag.empty() && (status_ == 412 || has_other_etag_);
     }
 
     std::string take_rest() { return socket_reader_.take_rest(); }
