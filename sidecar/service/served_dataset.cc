@@ -38,19 +38,6 @@ EngineLimits limits_of(const DatasetConfig& config) {
     return limits;
 }
 
-void warn_of_large_samples(const DatasetConfig& config, const domain::ManifestView& manifest) {
-    const Bytes largest{manifest.largest_sample_bytes()};
-    const Bytes most = std::min(config.memory_bytes, config.window_bytes);
-    if (largest > most) {
-        log::warning(
-            "samples larger than the memory or the window are never cached; format blocks caches "
-            "large objects in ranges",
-            {{"dataset", config.name},
-             {"largest_bytes", largest.count()},
-             {"most_bytes", most.count()}});
-    }
-}
-
 // nullptr: kAuto, where the jobs' contracts decide.
 std::unique_ptr<EvictionPolicy> make_eviction(EvictionKind kind) {
     switch (kind) {
@@ -107,7 +94,6 @@ ServedDataset::ServedDataset(
          {"resident_samples", engine_->fetch().account().resident_samples},
          {"segments_dropped", recovery.segments_dropped},
          {"samples_dropped", recovery.samples_dropped}});
-    warn_of_large_samples(config_, manifest());
     apply(engine_->fetch().open(parts_.loop.now()));
     upkeep();
 }
