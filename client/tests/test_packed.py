@@ -117,6 +117,15 @@ def test_unknown_format_is_refused():
         stoker.open("file:///nowhere", format="tar")
 
 
+def test_blocks_are_left_to_s3_clients(monkeypatch):
+    monkeypatch.setenv("STOKER_DATASETS", json.dumps({"shards": {"uri": "s3://data/shards", "format": "blocks"},
+                                                      "other": {"uri": "file:///nowhere"}}))
+    with pytest.raises(stoker.SettingsError, match="'shards': format is blocks.*AWS_ENDPOINT_URL"):
+        stoker.open("shards")
+    with pytest.raises(stoker.NotFoundError):
+        stoker.open("other")
+
+
 def stats(address):
     with urllib.request.urlopen(f"{address}/__stats") as answer:
         return json.load(answer)

@@ -65,3 +65,19 @@ def test_a_plain_boto3_script_reads_each_sample_once_from_the_origin(namespace, 
     for epoch in epochs:
         assert epoch["digests"] == expected
     assert restarts(namespace, pod)["stoker-s3"] == 0
+
+
+def test_blocks_of_large_objects_are_each_fetched_once(namespace, origin, bucket, checkpoints):
+    bucket.put_random(3, (5 << 20) + 7)
+    blocks = 3 * 6
+    namespace.apply(jobs.dataset("photos", f"s3://{bucket.name}", format="Blocks", blockSize="1Mi"))
+    mark = origin.mark()
+    pod, = namespace.start("plain", ["--bucket", bucket.name, "--checkpoints", checkpoints.name, "--hold", "1:0"],
+                           script="plain_boto3.py", cache=FULL, datasets=BY_S3)
+    namespace.wait_hold(pod, "1:0")
+    assert origin.since(mark).gets == blocks
+    namespace.go(pod, "1:0")
+    namespace.wait_complete("plain")
+    assert origin.since(mark).gets == blocks, "later epochs read nothing from the origin"
+    assert [epoch["digests"] for epoch in namespace.epochs(pod)] == [digests_at_the_origin(bucket)] * 3
+    wait_until("the Dataset to count its blocks", lambda: namespace.dataset_status("photos").get("samples") == blocks)

@@ -36,6 +36,7 @@ template <>
 inline constexpr auto kFields<DatasetSpec> = table(
     field("sources", &DatasetSpec::sources),
     field("format", &DatasetSpec::format),
+    field("blockSize", &DatasetSpec::block_size, Quantity{}),
     field("consistency.mode", &DatasetSpec::consistency),
     field("consistency.ttlSeconds", &DatasetSpec::ttl_seconds),
     field("sharing.namespaceSelector", &DatasetSpec::shared_with),

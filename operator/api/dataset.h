@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/bytes.h"
 #include "common/base/clock.h"
 #include "operator/api/ca_bundle.h"
 #include "operator/api/choices.h"
@@ -39,6 +40,7 @@ struct DatasetSource {
 struct DatasetSpec {
     std::vector<DatasetSource> sources;
     DatasetFormat format = DatasetFormat::kObjects;
+    std::optional<Bytes> block_size{};  // of format kBlocks; none: the sidecar's default
     Consistency consistency = Consistency::kImmutable;
     std::optional<std::int64_t> ttl_seconds;
     std::optional<LabelSelector> shared_with;  // other namespaces; none: not shared

@@ -20,6 +20,11 @@ Json write_sampling(const ContractParameters& parameters) {
     return json_object(members);
 }
 
+// Empty: the default of both programs.
+std::string format_text(DatasetFormat format) {
+    return format == DatasetFormat::kObjects ? "" : lower_case(choice_text(format));
+}
+
 // The origin of a dataset's samples, written the same for sidecar and trainer.
 std::vector<JsonMember> write_origin(const OriginConfig& origin) {
     return {
@@ -28,7 +33,7 @@ std::vector<JsonMember> write_origin(const OriginConfig& origin) {
         {"region", origin.region},
         {"pathStyle", origin.path_style},
         {"caFile", origin.ca_file},
-        {"format", origin.format == DatasetFormat::kChunks ? "chunks" : ""}};
+        {"format", format_text(origin.format)}};
 }
 
 // The sidecar's name of the policy; empty: its default, which the contract chooses.
@@ -49,6 +54,9 @@ std::string eviction_text(EvictionPolicy policy) {
 Json write_dataset(const DatasetConfig& dataset, const SidecarConfig& config) {
     std::vector<JsonMember> origin = write_origin(dataset.origin);
     origin.push_back({"credentialsDirectory", dataset.origin.credentials_directory});
+    if (dataset.origin.block_size) {
+        origin.push_back({"blockSize", dataset.origin.block_size->count()});
+    }
     return json_object(
         {{"name", dataset.name},
          {"uid", dataset.uid},

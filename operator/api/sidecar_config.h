@@ -24,6 +24,7 @@ struct OriginConfig {
     std::string credentials_directory;  // of the sidecar; empty: the environment's
     std::string ca_file{};              // to trust instead of the system's
     DatasetFormat format = DatasetFormat::kObjects;
+    std::optional<Bytes> block_size{};  // for the sidecar; none: its default
 
     bool operator==(const OriginConfig&) const = default;
 };

@@ -25,8 +25,28 @@ void read_format(ConfigReader& in, domain::SampleFormat& out) {
     in.read("format", word);
     if (word == "chunks") {
         out = domain::SampleFormat::kChunks;
+    } else if (word == "blocks") {
+        out = domain::SampleFormat::kBlocks;
     } else if (word != "objects") {
-        in.mistake("format", fmt::format("\"{}\" is neither objects nor chunks", word));
+        in.mistake("format", fmt::format("\"{}\" is none of objects, chunks, blocks", word));
+    }
+}
+
+void read_block_size(ConfigReader& in, const SourceConfig& source, Bytes& out) {
+    if (!in.has("blockSize")) {
+        return;
+    }
+    in.read("blockSize", out);
+    if (source.format != domain::SampleFormat::kBlocks) {
+        in.mistake("blockSize", "belongs to format blocks");
+    }
+    if (out < domain::kBlockBytesMin || out > domain::kBlockBytesMax) {
+        in.mistake(
+            "blockSize",
+            fmt::format(
+                "must be between {} and {}",
+                to_string(domain::kBlockBytesMin),
+                to_string(domain::kBlockBytesMax)));
     }
 }
 
@@ -44,6 +64,7 @@ void read_source(ConfigReader& in, SourceConfig& out) {
     }
     in.read("caFile", out.ca_file);
     read_format(in, out.format);
+    read_block_size(in, out, out.block_bytes);
     if (!out.uri.empty() && !out.uri.starts_with("s3://") && !out.uri.starts_with("file:///")) {
         in.mistake(
             "uri",

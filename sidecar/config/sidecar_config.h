@@ -13,6 +13,7 @@
 #include "common/base/clock.h"
 #include "common/base/result.h"
 #include "common/config/address_ranges.h"
+#include "common/domain/block_format.h"
 #include "common/domain/chunk_format.h"
 #include "sidecar/config/contract_terms.h"
 
@@ -29,6 +30,7 @@ struct SourceConfig {
     std::string credentials_file;       // JSON that another program renews; or the environment
     std::string ca_file;                // CAs to trust instead of the system's
     domain::SampleFormat format = domain::SampleFormat::kObjects;
+    Bytes block_bytes = domain::kBlockBytesDefault;  // of format kBlocks
 
     bool operator==(const SourceConfig&) const = default;
 };

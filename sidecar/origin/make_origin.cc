@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "sidecar/origin/block_origin.h"
 #include "sidecar/origin/chunk_origin.h"
 #include "sidecar/origin/credentials_file.h"
 #include "sidecar/origin/directory_origin.h"
@@ -64,6 +65,7 @@ OriginOptions options_of(const SourceConfig& source) {
     options.credentials_file = source.credentials_file;
     options.ca_file = source.ca_file;
     options.format = source.format;
+    options.block_bytes = source.block_bytes;
     return options;
 }
 
@@ -135,6 +137,9 @@ Result<std::unique_ptr<Origin>> make_origin(
     STOKER_TRY(auto origin, make_object_origin(uri, options, environment, clock, seed));
     if (options.format == domain::SampleFormat::kObjects) {
         return origin;
+    }
+    if (options.format == domain::SampleFormat::kBlocks) {
+        return make_block_origin(std::move(origin), options.block_bytes);
     }
     ChunkReads::Limits limits{.reads_max = options.max_in_flight};
     limits.read_bytes_max = std::min(limits.read_bytes_max, options.object_bytes_max.count());

@@ -9,6 +9,7 @@
 #include "common/base/bytes.h"
 #include "common/base/clock.h"
 #include "common/base/result.h"
+#include "common/domain/block_format.h"
 #include "common/domain/chunk_format.h"
 #include "common/http/http_client.h"
 #include "common/http/proxy.h"
@@ -43,6 +44,7 @@ struct OriginOptions {
     http::ProxySettings proxies{};  // make_origin() sets them from the environment
 
     domain::SampleFormat format = domain::SampleFormat::kObjects;
+    Bytes block_bytes = domain::kBlockBytesDefault;  // of format kBlocks
 
     OriginMetrics* metrics = nullptr;
 };

@@ -74,7 +74,8 @@ std::optional<DatasetFiles::Found> DatasetFiles::check(
     if (!view || !residency) {
         return std::nullopt;
     }
-    Found found{*std::move(view), std::nullopt};
+    const bool is_kept = residency->segment_class == domain::SegmentClass::kResident;
+    Found found{*std::move(view), std::nullopt, is_kept};
     if (!guest_) {
         found.record_offset = residency->record_offset;
     }

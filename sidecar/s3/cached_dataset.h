@@ -18,6 +18,7 @@
 #include "sidecar/origin/origin.h"
 #include "sidecar/origin/s3_location.h"
 #include "sidecar/s3/recent_samples.h"
+#include "sidecar/s3/sequential_reads.h"
 
 // One dataset as this program serves it: its place in S3, its node directory, and its link to the
 // sidecar.
@@ -43,6 +44,7 @@ public:
         client::SampleView view;
         // The record's (not its payload's) in the segment's file; nullopt: the view is a copy.
         std::optional<std::uint64_t> record_offset;
+        bool is_kept = false;  // it is resident, and not in transit
     };
 
     // Without waiting for a disk: only a sample that was checked before. nullopt: ask read().
@@ -53,6 +55,9 @@ public:
 
     // Copies of fetched samples, for clients that read them in several ranges.
     RecentSamples& recent() { return recent_; }
+
+    // Reads of objects in blocks.
+    SequentialReads& sequential() { return sequential_; }
 
     // As NodeReader::refresh() and retire_unlinked().
     void refresh();
@@ -74,6 +79,7 @@ private:
     bool guest_;
     std::chrono::sys_seconds modified_{};
     RecentSamples recent_;
+    SequentialReads sequential_;
 };
 
 // Counters since the start. Hits: samples from the node directory without a request.

@@ -18,6 +18,11 @@ namespace stoker::s3 {
 namespace {
 
 constexpr std::size_t kReceiveBytes = kHeadBytesMax;
+// Blocks that are asked for while one is sent. They are maps of segments, and copies in memory for
+// guests.
+constexpr std::size_t kPartsAhead = 3;
+constexpr std::size_t kForNobody = SIZE_MAX;  // no part has this number
+constexpr std::size_t kCopiesAhead = 1;
 
 bool would_block(int error) {
     return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
@@ -157,46 +162,111 @@ void Connection::serve_object() {
         }
         return;
     }
-    if (auto found = route_.files->read_checked(route_.id)) {
-        send_sample(*std::move(found), "hit");
+    const ObjectParts parts{route_.object, route_.answer.offset, route_.answer.length};
+    window_ = PartWindow{parts, route_.dataset->config().guest ? kCopiesAhead : kPartsAhead};
+    begin_part();
+    if (route_.object.sample_count > 1 && state_ != State::kForwarding) {
+        ask_behind();
+    }
+}
+
+// Gets the block that a client of several ranges will read next; nothing waits for it.
+void Connection::ask_behind() {
+    const ObjectAnswer& answer = route_.answer;
+    const auto next = route_.files->sequential().note(route_.object, answer.offset, answer.length);
+    if (next && !route_.files->read_checked(*next)) {
+        fetches_.push_back({route_.dataset, route_.files, *next, 0, kForNobody});
+    }
+}
+
+// Sends the current part if it is here, else waits for it.
+void Connection::begin_part() {
+    ask_ahead();
+    if (auto answer = window_.take()) {
+        send_part(*std::move(answer));
         return;
     }
     state_ = State::kFetching;
     deadline_ = TimePoint::max();
 }
 
-void Connection::on_fetched(FetchPool::Answer answer) {
-    if (answer.found) {
-        send_sample(*std::move(answer.found), answer.source);
+void Connection::ask_ahead() {
+    while (const auto wanted = window_.take_wanted()) {
+        if (auto found = route_.files->read_checked(wanted->part.id)) {
+            window_.put(wanted->index, {std::move(found), "hit"});
+        } else {
+            fetches_.push_back(
+                {route_.dataset,
+                 route_.files,
+                 wanted->part.id,
+                 wanted->part.length,
+                 wanted->index});
+        }
+    }
+}
+
+void Connection::on_fetched(std::size_t index, FetchPool::Answer answer) {
+    window_.put(index, std::move(answer));
+    if (state_ == State::kFetching && index == window_.index()) {
+        begin_part();
+    }
+}
+
+void Connection::send_part(FetchPool::Answer answer) {
+    const ObjectParts::Part part = window_.part();
+    if (!answer.found || answer.found->view.bytes.size() != part.sample_bytes) {
+        fall_back();
         return;
     }
+    count_part(part, answer.source);
+    if (answer.found->record_offset) {
+        file_ = parts_.segments.open(route_.files, answer.found->view.seq);
+        file_offset_ = static_cast<std::int64_t>(
+            *answer.found->record_offset + domain::kRecordHeaderBytes + part.offset);
+    }
+    sample_ = std::move(answer.found->view);
+    body_offset_ = part.offset;
+    body_left_ = part.length;
+    const bool is_first = window_.index() == 0;
+    send_text(
+        is_first ? object_head(route_.answer, route_.facts, answer.source, request_id_, keep_alive_)
+                 : "");
+}
+
+// The origin answers, or gives what is left of a response that has begun. A client that reads an
+// object in ranges must not get another version than in the ranges that the node has sent.
+void Connection::fall_back() {
     if (route_.dataset->packed() != nullptr) {
         refuse(slow_down("neither the sidecar nor the origin gives this sample now"));
         return;
     }
     route_.dataset->count_forwarded();
+    const ObjectAnswer& answer = route_.answer;
+    if (route_.object.sample_count > 1) {
+        bound_.etag = route_.facts.etag;
+        bound_.must_match = answer.status == 206;
+    }
+    if (window_.index() > 0) {
+        const std::uint64_t offset = window_.parts().offset_of(window_.index());
+        bound_ = {
+            std::string{route_.facts.etag},
+            true,
+            offset,
+            answer.offset + answer.length - offset,
+            route_.facts.size_bytes};
+    }
     state_ = State::kForwarding;
 }
 
-void Connection::send_sample(DatasetFiles::Found found, std::string_view source) {
-    const ObjectAnswer& answer = route_.answer;
-    const bool was_begun = answer.offset == 0;
+void Connection::count_part(const ObjectParts::Part& part, std::string_view source) {
+    const bool was_begun = part.offset == 0;
     if (source == "hit") {
-        route_.dataset->count_hit(route_.id, answer.length, was_begun);
+        route_.dataset->count_hit(part.id, part.length, was_begun);
     } else if (source == "origin") {
         route_.dataset->count_forwarded();
     } else {
-        route_.dataset->count_fetched(answer.length, was_begun);
+        route_.dataset->count_fetched(part.length, was_begun);
     }
-    if (found.record_offset) {
-        file_ = parts_.segments.open(route_.files, found.view.seq);
-        file_offset_ = static_cast<std::int64_t>(
-            *found.record_offset + domain::kRecordHeaderBytes + answer.offset);
-    }
-    sample_ = std::move(found.view);
-    body_offset_ = answer.offset;
-    body_left_ = answer.length;
-    send_text(object_head(answer, route_.facts, source, request_id_, keep_alive_));
 }
 
 void Connection::send_text(std::string text) {
@@ -212,13 +282,21 @@ void Connection::refuse(const S3Error& error) {
 }
 
 Connection::Next Connection::write_some() {
-    if (!write_head() || !write_body()) {
-        if (!would_block(errno)) {
-            return Next::kClose;
+    while (true) {
+        if (!write_head() || !write_body()) {
+            return would_block(errno) ? Next::kWrite : Next::kClose;
         }
-        return Next::kWrite;
+        if (!window_.has_next()) {
+            return finish_response();
+        }
+        file_.reset();
+        sample_ = {};
+        window_.advance();
+        begin_part();
+        if (state_ != State::kWriting) {
+            return state_ == State::kFetching ? Next::kFetch : Next::kForward;
+        }
     }
-    return finish_response();
 }
 
 bool Connection::write_head() {
@@ -257,6 +335,7 @@ bool Connection::write_body() {
 Connection::Next Connection::finish_response() {
     file_.reset();
     sample_ = {};
+    window_ = {};
     route_ = {};
     const TimePoint now = parts_.clock.now();
     if (keep_alive_) {
@@ -279,7 +358,12 @@ Connection::Next Connection::linger() {
 }
 
 Connection::Forward Connection::take_forward() {
-    return {std::move(socket_), std::move(in_), std::move(call_), std::move(request_id_)};
+    return {
+        std::move(socket_),
+        std::move(in_),
+        std::move(call_),
+        std::move(request_id_),
+        std::move(bound_)};
 }
 
 }  // namespace stoker::s3

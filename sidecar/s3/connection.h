@@ -5,10 +5,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/base/clock.h"
 #include "sidecar/s3/client_socket.h"
 #include "sidecar/s3/fetch_pool.h"
+#include "sidecar/s3/forward_bound.h"
+#include "sidecar/s3/part_window.h"
 #include "sidecar/s3/route.h"
 #include "sidecar/s3/segment_files.h"
 #include "sidecar/s3/verify_signature.h"
@@ -32,23 +35,26 @@ struct ConnectionParts {
 };
 
 // One client's connection: a state machine that never waits. Pipelined requests are answered one
-// after the other. Used by one event thread.
+// after the other. An object of blocks is sent block by block; the next ones are asked for while one
+// is sent. Used by one event thread.
 class Connection {
 public:
     // The owner's next step.
     enum class Next : std::uint8_t {
         kRead,     // call advance() when the socket is readable
         kWrite,    // when it is writable
-        kFetch,    // get take_fetch(), then call on_fetched()
+        kFetch,    // the current part has been asked for; on_fetched() comes
         kForward,  // take the connection apart with take_forward()
         kClose,
     };
 
+    // A part of the response that the owner gets from the pool.
     struct Fetch {
         CachedDataset* dataset;
         std::shared_ptr<DatasetFiles> files;
         domain::SampleId id;
         std::uint64_t range_bytes;
+        std::size_t index;  // for on_fetched()
     };
 
     struct Forward {
@@ -56,6 +62,7 @@ public:
         std::string buffered;
         S3Call call;
         std::string request_id;
+        ForwardBound bound;
     };
 
     Connection(ClientSocket socket, std::string buffered, const ConnectionParts& parts);
@@ -65,12 +72,11 @@ public:
     // Reads, answers and writes as far as the socket allows.
     Next advance();
 
-    [[nodiscard]] Fetch fetch() const {
-        return {route_.dataset, route_.files, route_.id, route_.answer.length};
-    }
+    // What to ask the pool for after advance(), whatever that returned.
+    std::vector<Fetch> take_fetches() { return std::exchange(fetches_, {}); }
 
-    // The sample that kFetch asked for; call advance() then.
-    void on_fetched(FetchPool::Answer answer);
+    // A part of take_fetches(); call advance() then.
+    void on_fetched(std::size_t index, FetchPool::Answer answer);
 
     // Leaves nothing but a shell to destroy.
     Forward take_forward();
@@ -94,7 +100,12 @@ private:
     void begin(RequestHead head);
     void serve(Route route);
     void serve_object();
-    void send_sample(DatasetFiles::Found found, std::string_view source);
+    void begin_part();
+    void ask_ahead();
+    void ask_behind();
+    void send_part(FetchPool::Answer answer);
+    void fall_back();
+    void count_part(const ObjectParts::Part& part, std::string_view source);
     void send_text(std::string text);
     void refuse(const S3Error& error);
     Next write_some();
@@ -112,12 +123,15 @@ private:
     bool keep_alive_ = true;
     bool is_ending_ = false;
     Route route_;
+    PartWindow window_;  // of the object that is sent
+    std::vector<Fetch> fetches_;
+    ForwardBound bound_;
     // The response: text, then bytes of a file, or of memory if there is none.
     std::string out_;
     std::size_t out_sent_ = 0;
     SegmentFiles::File file_;
     std::int64_t file_offset_ = 0;
-    client::SampleView sample_;
+    client::SampleView sample_;      // the current part's
     std::uint64_t body_offset_ = 0;  // in sample_
     std::uint64_t body_left_ = 0;
     TimePoint deadline_{};

@@ -104,7 +104,11 @@ void EventThread::drive(Id id) {
         return;
     }
     Connection& connection = *found->second;
-    switch (connection.advance()) {
+    const Connection::Next next = connection.advance();
+    for (Connection::Fetch& fetch : connection.take_fetches()) {
+        begin_fetch(id, std::move(fetch));
+    }
+    switch (next) {
         case Connection::Next::kRead:
             loop_.set_interest(connection.fd(), true, false);
             break;
@@ -112,7 +116,7 @@ void EventThread::drive(Id id) {
             loop_.set_interest(connection.fd(), false, true);
             break;
         case Connection::Next::kFetch:
-            begin_fetch(id, connection);
+            loop_.set_interest(connection.fd(), false, false);
             break;
         case Connection::Next::kForward:
             begin_forward(id);
@@ -123,18 +127,16 @@ void EventThread::drive(Id id) {
     }
 }
 
-void EventThread::begin_fetch(Id id, Connection& connection) {
-    loop_.set_interest(connection.fd(), false, false);
-    Connection::Fetch fetch = connection.fetch();
+void EventThread::begin_fetch(Id id, Connection::Fetch fetch) {
     fetches_.get(
         *fetch.dataset,
         std::move(fetch.files),
         fetch.id,
         fetch.range_bytes,
-        [this, id](FetchPool::Answer answer) {
-            loop_.post([this, id, held = shared(std::move(answer))] {
+        [this, id, index = fetch.index](FetchPool::Answer answer) {
+            loop_.post([this, id, index, held = shared(std::move(answer))] {
                 if (const auto found = connections_.find(id); found != connections_.end()) {
-                    found->second->on_fetched(std::move(*held));
+                    found->second->on_fetched(index, std::move(*held));
                     drive(id);
                 }
             });
@@ -151,6 +153,7 @@ void EventThread::begin_forward(Id id) {
          std::move(forward.buffered),
          std::move(forward.call),
          std::move(forward.request_id),
+         std::move(forward.bound),
          [this](ClientSocket socket, std::string buffered) {
              loop_.post([this, held = shared(std::move(socket)), rest = std::move(buffered)] {
                  insert(std::move(*held), rest);

@@ -46,7 +46,7 @@ private:
     void insert(ClientSocket socket, std::string buffered);
     void on_ready(Id id);
     void drive(Id id);
-    void begin_fetch(Id id, Connection& connection);
+    void begin_fetch(Id id, Connection::Fetch fetch);
     void begin_forward(Id id);
     void erase(Id id);
     bool make_room();

@@ -30,7 +30,7 @@ std::optional<DatasetFiles::Found> read_packed(
         return std::nullopt;
     }
     const auto held = std::make_shared<const std::vector<std::byte>>(std::move(bytes->payload));
-    return DatasetFiles::Found{{*held, held, {}}, std::nullopt};
+    return DatasetFiles::Found{{*held, held, {}}, std::nullopt, false};
 }
 
 }  // namespace
@@ -89,10 +89,10 @@ FetchPool::Answer FetchPool::answer(Lanes& lanes, const Job& job) {
         return {std::move(found), "hit"};
     }
     if (auto view = job.files->recent().take_range(job.id, job.range_bytes, clock_.now())) {
-        return {DatasetFiles::Found{*std::move(view), std::nullopt}, "fetched"};
+        return {DatasetFiles::Found{*std::move(view), std::nullopt, false}, "fetched"};
     }
     if (auto found = fetch(lanes, job)) {
-        if (job.range_bytes < found->view.bytes.size()) {
+        if (!found->is_kept && job.range_bytes < found->view.bytes.size()) {
             job.files->recent().keep(job.id, found->view.bytes, job.range_bytes, clock_.now());
         }
         return {std::move(found), "fetched"};

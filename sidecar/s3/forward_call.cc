@@ -61,16 +61,19 @@ ForwardCall::ForwardCall(
     const S3Call& call,
     const sidecar::S3Access& origin,
     std::string request_id,
+    const ForwardBound& bound,
     Duration patience,
     const std::atomic<bool>& is_stopping)
     : socket_(socket),
       call_(call),
       origin_(origin),
       request_id_(std::move(request_id)),
+      bound_(bound),
       patience_(patience),
       is_stopping_(is_stopping),
       socket_reader_(socket, std::move(buffered), patience),
-      continue_is_due_(call.head.expects_continue) {
+      continue_is_due_(call.head.expects_continue),
+      rest_left_(bound.rest_length) {
     if (call.head.is_chunked) {
         framed_ = std::make_unique<ChunkReader>(socket_reader_);
     } else if (call.head.content_length) {
@@ -148,6 +151,10 @@ void ForwardCall::perform(CURL* easy) {
     if (client_failed_) {
         return;
     }
+    if (bound_.is_rest()) {
+        can_go_on_ = code == CURLE_OK && rest_left_ == 0 && call_.head.keep_alive;
+        return;
+    }
     if (!head_is_sent_) {
         log::warning(
             "a forwarded request failed",
@@ -188,9 +195,14 @@ bool ForwardCall::take_header(std::string_view line) {
         return true;
     }
     if (line.empty()) {
-        return status_ < 200 || send_head();
+        return status_ < 200 || (bound_.is_rest() ? begin_rest() : send_head());
     }
     const std::string_view name = line.substr(0, line.find(':'));
+    has_other_etag_ = has_other_etag_ || (status_ < 300 && !bound_.etag.empty() &&
+                                          http::equal_ignoring_case(name, "etag") &&
+                                          line.find(bound_.etag) == std::string_view::npos);
+    has_range_ = has_range_ || (http::equal_ignoring_case(name, "content-range") &&
+                                line.ends_with(" " + bound_.content_range()));
     if (is_hop_by_hop(name)) {
         return true;
     }
@@ -200,6 +212,9 @@ bool ForwardCall::take_header(std::string_view line) {
 }
 
 bool ForwardCall::send_head() {
+    if (bound_.must_match && has_other_etag_) {
+        return false;  // this origin does not know If-Match
+    }
     if (!has_length_ && call_.head.method != "HEAD" && may_have_body(status_)) {
         head_ += "Transfer-Encoding: chunked\r\n";
     }
@@ -213,7 +228,28 @@ std::size_t ForwardCall::on_body(char* data, std::size_t size, std::size_t count
     return static_cast<ForwardCall*>(self)->take_body({data, bytes}) ? bytes : 0;
 }
 
+bool ForwardCall::begin_rest() const {
+    const bool is_rest = status_ == 206 && has_range_ && !has_other_etag_;
+    if (!is_rest) {
+        log::warning(
+            "the origin does not give the rest of an object",
+            {{"origin", origin_.location.describe()}, {"key", call_.key}, {"status", status_}});
+    }
+    return is_rest;
+}
+
+bool ForwardCall::take_rest_body(std::string_view data) {
+    if (data.size() > rest_left_ || !send(data)) {
+        return false;
+    }
+    rest_left_ -= data.size();
+    return true;
+}
+
 bool ForwardCall::take_body(std::string_view data) {
+    if (bound_.is_rest()) {
+        return take_rest_body(data);
+    }
     if (has_length_ || data.empty()) {
         return send(data);
     }
@@ -244,6 +280,9 @@ int ForwardCall::on_progress(void* self, curl_off_t, curl_off_t, curl_off_t, cur
 
 // Answers in place of the origin.
 void ForwardCall::refuse(const std::string& why) {
+    if (bound_.is_rest()) {
+        return;  // the client sees that the body ends too early
+    }
     const std::string text =
         error_response(slow_down(why), call_, request_id_, body_is_over_ && call_.head.keep_alive);
     const bool sent = send(text);

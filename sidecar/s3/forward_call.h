@@ -9,6 +9,7 @@
 #include "common/base/clock.h"
 #include "sidecar/origin/make_origin.h"
 #include "sidecar/s3/byte_reader.h"
+#include "sidecar/s3/forward_bound.h"
 #include "sidecar/s3/s3_call.h"
 
 // One request passed through to the origin on the calling thread, in bounded memory. Private to
@@ -25,13 +26,15 @@ class ForwardCall {
 public:
     // `socket` does not block; `buffered` was read from it behind the request's head. `patience`:
     // longest wait for a byte, on both sides. `is_stopping`: ends the transfer within a second. The
-    // references must outlive this object.
+    // references must outlive this object. `call`: of bound_call(). A response that has begun gets
+    // bytes only, or the connection ends.
     ForwardCall(
         int socket,
         std::string buffered,
         const S3Call& call,
         const sidecar::S3Access& origin,
         std::string request_id,
+        const ForwardBound& bound,
         Duration patience,
         const std::atomic<bool>& is_stopping);
     ForwardCall(const ForwardCall&) = delete;
@@ -43,6 +46,11 @@ public:
 
     // Whether the client's connection can serve another request; then take_rest() is its beginning.
     [[nodiscard]] bool can_go_on() const { return can_go_on_; }
+
+    // Whether the origin has another version of the object than `bound` names.
+    [[nodiscard]] bool has_changed() const {
+        return !bound_.etag.empty() && (status_ == 412 || has_other_etag_);
+    }
 
     std::string take_rest() { return socket_reader_.take_rest(); }
 
@@ -58,6 +66,8 @@ private:
     void perform(CURL* easy);
     bool take_header(std::string_view line);
     bool send_head();
+    [[nodiscard]] bool begin_rest() const;
+    bool take_rest_body(std::string_view data);
     bool take_body(std::string_view data);
     void refuse(const std::string& why);
     void finish_body();
@@ -67,6 +77,7 @@ private:
     const S3Call& call_;
     const sidecar::S3Access& origin_;
     std::string request_id_;
+    const ForwardBound& bound_;
     Duration patience_;
     const std::atomic<bool>& is_stopping_;
     SocketReader socket_reader_;
@@ -80,6 +91,9 @@ private:
     bool has_length_ = false;
     bool head_is_sent_ = false;
     bool client_failed_ = false;
+    bool has_other_etag_ = false;  // than bound_
+    bool has_range_ = false;       // of the rest
+    std::uint64_t rest_left_ = 0;
     bool can_go_on_ = false;
 };
 

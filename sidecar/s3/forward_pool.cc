@@ -66,18 +66,24 @@ void ForwardPool::run() {
 
 void ForwardPool::serve(void* easy, Job job) {
     const sidecar::S3Access& origin = places_.origin_of(job.call.bucket, job.call.key);
+    const S3Call asked = bound_call(std::move(job.call), job.bound);
     ForwardCall call{
         job.socket.fd(),
         std::move(job.buffered),
-        job.call,
+        asked,
         origin,
         std::move(job.request_id),
+        job.bound,
         patience_,
         is_stopping_};
     call.run(static_cast<CURL*>(easy), clock_.wall_now());
     {
         const std::scoped_lock lock{mutex_};
         running_.erase(job.socket.fd());
+    }
+    CachedDataset* dataset = places_.dataset_of(asked.bucket, asked.key);
+    if (call.has_changed() && dataset != nullptr) {
+        dataset->note_written(asked.key);
     }
     if (call.can_go_on()) {
         job.give_back(std::move(job.socket), call.take_rest());

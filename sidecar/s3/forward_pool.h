@@ -13,13 +13,15 @@
 
 #include "common/base/clock.h"
 #include "sidecar/s3/client_socket.h"
+#include "sidecar/s3/forward_bound.h"
 #include "sidecar/s3/places.h"
 #include "sidecar/s3/s3_call.h"
 
 namespace stoker::s3 {
 
 // Threads that pass requests through to the origin, one connection each. Threads are started when
-// they are needed. Thread-safe.
+// they are needed. An object that turns out to have another version than the listed one is read at
+// the origin from then on. Thread-safe.
 class ForwardPool {
 public:
     struct Job {
@@ -27,6 +29,7 @@ public:
         std::string buffered;  // read from the socket behind the request's head
         S3Call call;
         std::string request_id;
+        ForwardBound bound;
         // Gets the connection back, with the beginning of the next request. Not called if the
         // connection has ended.
         std::function<void(ClientSocket, std::string buffered)> give_back;

@@ -101,6 +101,10 @@ std::uint64_t after_prefix(
     });
 }
 
+std::uint64_t id_after(const domain::StoredObject& object) {
+    return object.first.value() + object.sample_count;
+}
+
 // The first id after `key`, a whole key; with `is_prefix`, after all keys that begin with it.
 std::uint64_t after_key(
     const domain::ManifestView& manifest,
@@ -115,9 +119,11 @@ std::uint64_t after_key(
         return after_prefix(manifest, 0, key);
     }
     const std::uint64_t id = lower_bound(manifest, key);
-    const bool is_there =
-        id < manifest.sample_count() && manifest.sample(domain::SampleId{id}).key == key;
-    return id + (is_there ? 1 : 0);
+    if (id == manifest.sample_count()) {
+        return id;
+    }
+    const domain::StoredObject object = domain::object_of(manifest, domain::SampleId{id});
+    return object.key <= key ? id_after(object) : id;
 }
 
 // One page while it is written.
@@ -162,32 +168,32 @@ private:
 
     [[nodiscard]] bool has(std::uint64_t id) const {
         return id < manifest_.sample_count() &&
-               manifest_.sample(domain::SampleId{id}).key.starts_with(wanted_);
+               domain::object_of(manifest_, domain::SampleId{id}).key.starts_with(wanted_);
     }
 
-    // Writes the sample, or the common prefix that begins with it; returns the next id to look at.
+    // Writes the object, or the common prefix that begins with it; returns the next id to look at.
     std::uint64_t add(std::uint64_t id) {
-        const domain::SampleInfo sample = manifest_.sample(domain::SampleId{id});
+        const domain::StoredObject object = domain::object_of(manifest_, domain::SampleId{id});
         const auto mark = query_.delimiter.empty()
                               ? std::string_view::npos
-                              : sample.key.find(query_.delimiter, wanted_.size());
+                              : object.key.find(query_.delimiter, wanted_.size());
         last_is_prefix_ = mark != std::string_view::npos;
         if (last_is_prefix_) {
-            const std::string_view common = sample.key.substr(0, mark + query_.delimiter.size());
+            const std::string_view common = object.key.substr(0, mark + query_.delimiter.size());
             last_ = whole_key(common);
             prefixes_ +=
                 fmt::format("<CommonPrefixes><Prefix>{}</Prefix></CommonPrefixes>", text(last_));
             return after_prefix(manifest_, id, common);
         }
-        last_ = whole_key(sample.key);
+        last_ = whole_key(object.key);
         contents_ += fmt::format(
             "<Contents><Key>{}</Key><LastModified>{}</LastModified><ETag>&quot;{}&quot;</ETag>"
             "<Size>{}</Size><StorageClass>STANDARD</StorageClass></Contents>",
             text(last_),
             modified_,
-            xml_escape(sample.etag),
-            sample.size_bytes);
-        return id + 1;
+            xml_escape(object.etag),
+            object.size_bytes);
+        return id_after(object);
     }
 
     [[nodiscard]] std::string head(bool is_truncated) const {
@@ -263,13 +269,15 @@ std::uint64_t lower_bound(const domain::ManifestView& manifest, std::string_view
     return first_not(manifest, 0, [key](std::string_view other) { return other < key; });
 }
 
-std::optional<domain::SampleId> find_sample(
+// The blocks of an object follow the place where its own key would be.
+std::optional<domain::StoredObject> find_object(
     const domain::ManifestView& manifest, std::string_view key) {
     const std::uint64_t id = lower_bound(manifest, key);
-    if (id == manifest.sample_count() || manifest.sample(domain::SampleId{id}).key != key) {
+    if (id == manifest.sample_count()) {
         return std::nullopt;
     }
-    return domain::SampleId{id};
+    const domain::StoredObject object = domain::object_of(manifest, domain::SampleId{id});
+    return object.key == key ? std::optional{object} : std::nullopt;
 }
 
 std::optional<std::string> start_after_of_token(std::string_view token) {

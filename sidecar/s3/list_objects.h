@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/domain/block_format.h"
 #include "common/domain/manifest.h"
 #include "sidecar/s3/s3_call.h"
 
@@ -32,7 +33,7 @@ struct ListQuery {
 // only the origin understands.
 std::optional<ListQuery> parse_list_query(const S3Call& call);
 
-// The XML page of a dataset whose samples' keys are `dataset_prefix` + the manifest's key. The
+// The XML page of a dataset whose objects' keys are `dataset_prefix` + the manifest's key. The
 // query's prefix must begin with `dataset_prefix`, so that the page names no other keys.
 std::string list_page(
     const ListQuery& query,
@@ -43,8 +44,8 @@ std::string list_page(
 // The id of the first sample whose key is not below `key`; sample_count() if there is none.
 std::uint64_t lower_bound(const domain::ManifestView& manifest, std::string_view key);
 
-// The sample of this key.
-std::optional<domain::SampleId> find_sample(
+// The object of this key.
+std::optional<domain::StoredObject> find_object(
     const domain::ManifestView& manifest, std::string_view key);
 
 // If `token` was made here: a start-after that continues at the origin where the page ended.

@@ -70,15 +70,14 @@ Route route_call(const S3Call& call, const Places& places) {
     }
     const std::string_view key =
         std::string_view{call.key}.substr(dataset->location().prefix.size());
-    const auto id = find_sample(files->manifest(), key);
-    if (!id) {
+    const auto object = find_object(files->manifest(), key);
+    if (!object) {
         return route;
     }
-    const domain::SampleInfo sample = files->manifest().sample(*id);
-    route.facts = {sample.size_bytes, sample.etag, files->modified()};
+    route.facts = {object->size_bytes, object->etag, files->modified()};
     route.dataset = dataset;
     route.files = std::move(files);
-    route.id = *id;
+    route.object = *object;
     if (const auto answer = answer_object(call.head, route.facts)) {
         route.kind = Route::Kind::kObject;
         route.answer = *answer;

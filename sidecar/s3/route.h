@@ -15,15 +15,15 @@ struct Route {
 
     Kind kind = Kind::kForward;
     std::string list;  // of kList: the XML page
-    // kObject, and kForward if the key is a sample (then it counts as a read of the origin):
+    // kObject, and kForward if the manifest has the key (then it counts as a read of the origin):
     CachedDataset* dataset = nullptr;
     std::shared_ptr<DatasetFiles> files;
-    domain::SampleId id{};
-    ObjectFacts facts;  // of kObject; its ETag points into `files`
+    domain::StoredObject object;  // its texts point into `files`
+    ObjectFacts facts;            // of kObject; likewise
     ObjectAnswer answer;
 };
 
-// GET and HEAD of a sample and ListObjectsV2 inside a dataset are answered here; everything else is
+// GET and HEAD of an object of the manifest and ListObjectsV2 inside a dataset are answered here; everything else is
 // forwarded: other parameters, several ranges, a customer's encryption key, keys that the manifest
 // lacks, and keys that this pod has written. Records such writes. kNotYet: a sample in a chunk cannot
 // be found before the sidecar has told of a revision, and the origin has no object of its name.

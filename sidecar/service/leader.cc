@@ -13,6 +13,19 @@ namespace {
 
 constexpr Duration kListingInterval = std::chrono::seconds{1};
 
+void warn_of_large_samples(const DatasetConfig& config, const domain::ManifestView& manifest) {
+    const Bytes largest{manifest.largest_sample_bytes()};
+    const Bytes most = std::min(config.memory_bytes, config.window_bytes);
+    if (largest > most) {
+        log::warning(
+            "samples larger than the memory or the window are never cached; format blocks caches "
+            "large objects in ranges",
+            {{"dataset", config.name},
+             {"largest_bytes", largest.count()},
+             {"most_bytes", most.count()}});
+    }
+}
+
 // The generation increases from lead to lead, also over restarts of the process.
 PeerSelf peer_self(const SidecarParts& parts, const DatasetConfig& config) {
     const auto wall = parts.loop.clock().wall_now().time_since_epoch().count();
@@ -119,6 +132,7 @@ void Leader::list_again() {
 }
 
 void Leader::begin_serving(Preparation prepared) {
+    warn_of_large_samples(config_, prepared.manifest->view());
     served_ = std::make_unique<ServedDataset>(
         parts_, config_, origin_, std::move(prepared), grant_, weights_, callbacks_.forbidden);
     requests_ = std::make_unique<ClientRequests>(parts_, config_, *served_, listener_);

@@ -7,6 +7,7 @@ JOB = "trainingjob-minimal"
 FULL = "trainingjob-full"
 S3 = "dataset-s3"
 DIRECTORY = "dataset-directory"
+BLOCKS = "dataset-blocks"
 POOL = "cachepool"
 QUOTA = "cachequota"
 
@@ -142,6 +143,11 @@ REFUSED = [
     ("an endpoint without scheme", S3, "spec/sources/0/endpoint", "minio:9000", "should match"),
     ("format Tar", S3, "spec/format", "Tar", "do not work yet"),
     ("format TFRecord", S3, "spec/format", "TFRecord", "do not work yet"),
+    ("blocks of a directory", DIRECTORY, "spec/format", "Blocks", "format Blocks needs an s3:// source"),
+    ("a block size of objects", S3, "spec/blockSize", "8Mi", "blockSize belongs to format Blocks"),
+    ("blocks of half a MiB", BLOCKS, "spec/blockSize", "512Ki", "blockSize must be between 1Mi and 32Mi"),
+    ("blocks of 33 MiB", BLOCKS, "spec/blockSize", "33Mi", "blockSize must be between 1Mi and 32Mi"),
+    ("a block size that is not a quantity", BLOCKS, "spec/blockSize", "large", "spec.blockSize"),
     ("consistency ETag", S3, "spec/consistency", {"mode": "ETag"}, "ETag and TTL do not work yet"),
     ("ttlSeconds", S3, "spec/consistency", {"ttlSeconds": 5}, "ttlSeconds belongs to mode TTL"),
     ("a shared claim", DIRECTORY, "spec/sharing", {"namespaceSelector": {}},
@@ -247,6 +253,9 @@ ACCEPTED = [
        "replicate": {"replication": 2.5, "bias": 10}}]),
     ("evictionPolicy LRU", JOB, "spec/cache/evictionPolicy", "LRU"),
     ("evictionPolicy LFU", JOB, "spec/cache/evictionPolicy", "LFU"),
+    ("blocks of the default size", BLOCKS, "spec/blockSize", None),
+    ("blocks of the largest size", BLOCKS, "spec/blockSize", "32Mi"),
+    ("blocks of a size in bytes", BLOCKS, "spec/blockSize", 1048576),
     ("a bucket without prefix", S3, "spec/sources/0/storageUri", "s3://bucket"),
     ("a prefix with spaces and unicode", S3, "spec/sources/0/storageUri", "s3://bucket/a b/ü%+..x"),
     ("a Dataset of another namespace", JOB, "spec/datasets/0/datasetRef/namespace", "data"),
@@ -299,6 +308,8 @@ IMMUTABLE = [
     ("the mode of a running job to Off", JOB, "spec/cache/mode", "Off", "mode cannot change from or to Off"),
     ("the origin of a Dataset", S3, "spec/sources/0/storageUri", "s3://other/a", "storageUri cannot change"),
     ("the format of a Dataset", S3, "spec/format", "Chunks", "format cannot change"),
+    ("the block size of a Dataset", BLOCKS, "spec/blockSize", "16Mi", "blockSize cannot change"),
+    ("the block size of a Dataset, left out", BLOCKS, "spec/blockSize", None, "blockSize cannot change"),
     ("the path of a pool", POOL, "spec/volume/hostPath/path", "/other", "hostPath cannot change"),
     ("the pool of a quota", QUOTA, "spec/poolRef/name", "other", "poolRef cannot change"),
 ]

@@ -125,6 +125,20 @@ TEST(SidecarConfigContract, WordParametersArriveAsIndices) {
     EXPECT_EQ(got->datasets[1].eviction, sidecar::EvictionKind::kLru);
 }
 
+TEST(SidecarConfigContract, FormatsArriveWithTheSizeOfBlocks) {
+    control::SidecarConfig config = written();
+    config.datasets[0].origin.format = control::DatasetFormat::kBlocks;
+    config.datasets[0].origin.block_size = mib(4);
+    config.datasets[1].origin.format = control::DatasetFormat::kChunks;
+    const Result<sidecar::SidecarConfig> got = read(config);
+    ASSERT_TRUE(got) << got.error().message;
+    EXPECT_EQ(got->datasets[0].source.format, domain::SampleFormat::kBlocks);
+    EXPECT_EQ(got->datasets[0].source.block_bytes, mib(4));
+    EXPECT_EQ(got->datasets[1].source.format, domain::SampleFormat::kChunks);
+    config.datasets[0].origin.block_size.reset();
+    EXPECT_EQ(read(config)->datasets[0].source.block_bytes, mib(8));
+}
+
 // A sidecar with an operator endpoint admits nothing new before the operator's first grant,
 // independent of its settings.
 TEST(SidecarConfigContract, LeavesGrantsToTheOperator) {

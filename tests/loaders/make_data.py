@@ -1,9 +1,10 @@
 """Writes the same samples in each loader's format into a folder, the way that each library documents.
 
-usage: make_data.py FOLDER        FOLDER/data/{images,parquet,shards,mds,litdata}/...
+usage: make_data.py FOLDER        FOLDER/data/{images,parquet,shards,mds,litdata,large-parquet,large-shards}/...
 
 Samples are SAMPLES blocks of SAMPLE_BYTES random bytes from SEED, so that no format can compress them. Every format but
-`images` has SHARDS files with equally many samples. Prints the number of samples and the sum of their CRC-32.
+`images` has SHARDS files with equally many samples. The large formats have one file of as many samples of LARGE_BYTES,
+128 MiB. Prints for small and for large samples their number and the sum of their CRC-32.
 """
 
 import pathlib
@@ -16,13 +17,15 @@ import zlib
 SEED = 17
 SAMPLES = 512
 SAMPLE_BYTES = 48 * 1024
+LARGE_BYTES = 256 * 1024
+ROW_GROUP = 32  # samples in a row group of large-parquet, 8 MiB
 SHARDS = 32
 PER_SHARD = SAMPLES // SHARDS
 
 
-def samples():
+def samples(size):
     source = random.Random(SEED)
-    return [source.randbytes(SAMPLE_BYTES) for _ in range(SAMPLES)]
+    return [source.randbytes(size) for _ in range(SAMPLES)]
 
 
 def shards(images):
@@ -81,19 +84,40 @@ def write_litdata(folder, images):
     writer.merge()
 
 
+def write_large_parquet(folder, images):
+    import pyarrow
+    import pyarrow.parquet
+
+    folder.mkdir()
+    table = pyarrow.table({"id": range(len(images)), "image": pyarrow.array(images, pyarrow.binary())})
+    pyarrow.parquet.write_table(table, folder / "train.parquet", compression="none", row_group_size=ROW_GROUP,
+                                use_dictionary=False)
+
+
+def write_large_tar(folder, images):
+    import webdataset
+
+    folder.mkdir()
+    with webdataset.TarWriter(str(folder / "train-000000.tar"), mtime=0) as tar:
+        for index, image in enumerate(images):
+            tar.write({"__key__": f"{index:05d}", "bin": image})
+
+
 WRITERS = {"images": write_images, "parquet": write_parquet, "shards": write_tars, "mds": write_mds,
            "litdata": write_litdata}
+LARGE_WRITERS = {"large-parquet": write_large_parquet, "large-shards": write_large_tar}
 
 
 def main():
     target = pathlib.Path(sys.argv[1])
-    images = samples()
     with tempfile.TemporaryDirectory(dir=target.parent) as part:
-        for name, write in WRITERS.items():
-            write(pathlib.Path(part) / name, images)
+        for size, writers in ((SAMPLE_BYTES, WRITERS), (LARGE_BYTES, LARGE_WRITERS)):
+            images = samples(size)
+            for name, write in writers.items():
+                write(pathlib.Path(part) / name, images)
+            print(len(images), sum(map(zlib.crc32, images)))
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(part, target / "data")
-    print(len(images), sum(map(zlib.crc32, images)))
 
 
 if __name__ == "__main__":

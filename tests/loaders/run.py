@@ -10,6 +10,7 @@ bytes. Updates DIR/../loaders/results.json, and with --page the table of docs/re
 missed:
   with room for all data, epochs 2 and 3 send no GET to the origin, nor do two epochs in one process;
   with room for half of it, they send a GET for the other objects, within 3 % of all objects.
+Of the large data sets, which are cached in blocks, blocks count instead of objects.
 --direct: only without Stoker.
 """
 
@@ -34,19 +35,35 @@ TOLERANCE = 0.03
 EPOCH = re.compile(r"^epoch (\d+): (\d+) samples, checksum (\d+)$", re.MULTILINE)
 
 
+BLOCK_BYTES = 1 << 20  # of the large forms; small, so that 3 % are more than one block
+
+
 class Loader:
-    """`form`: the folder of the data set. `changed`: lines of the script that Stoker's endpoint needs and Amazon's does
-    not. `variables`: what the library needs beside the trainer's variables, from the endpoint."""
+    """`form`: the folder of the data set; a large one is cached in blocks. `changed`: lines of the script that Stoker's
+    endpoint needs and Amazon's does not. `variables`: what the library needs beside the trainer's variables, from the
+    endpoint."""
 
     def __init__(self, package, script, form, changed=0, variables=None):
         self.package = package
         self.script = script
         self.form = form
+        self.is_large = form.startswith("large-")
         self.changed = changed
         self.variables = variables or (lambda _: {})
 
     def version(self):
         return importlib.metadata.version(self.package)
+
+    def source(self):
+        """Where the samples are, for the sidecar."""
+        blocks = {"format": "blocks", "blockSize": str(BLOCK_BYTES)} if self.is_large else {}
+        return {"uri": f"s3://data/{self.form}", **blocks}
+
+    def pieces(self, size):
+        """Bytes of what is cached of an object of `size` bytes, one by one."""
+        if not self.is_large:
+            return [size]
+        return [min(BLOCK_BYTES, size - at) for at in range(0, size, BLOCK_BYTES)]
 
 
 def duckdb_variables(endpoint):
@@ -63,6 +80,8 @@ LOADERS = {
     "WebDataset": Loader("webdataset", "webdataset_tars.py", "shards"),
     "MosaicML Streaming": Loader("mosaicml-streaming", "mosaic_streaming.py", "mds"),
     "LitData": Loader("litdata", "litdata_streaming.py", "litdata"),
+    "PyArrow row groups, blocks": Loader("pyarrow", "pyarrow_row_groups.py", "large-parquet"),
+    "WebDataset, blocks": Loader("webdataset", "webdataset_large.py", "large-shards"),
 }
 
 
@@ -82,10 +101,11 @@ class Bench:
             self.folder.mkdir(parents=True, exist_ok=True)
             made = subprocess.run([sys.executable, HERE / "make_data.py", self.files], check=True, text=True,
                                   stdout=subprocess.PIPE, env={**os.environ, "HOME": str(self.folder)}).stdout.split()
-            self.truth.write_text(json.dumps({"source": source, "samples": int(made[-2]), "checksum": int(made[-1])}))
+            small, large = made[-4:-2], made[-2:]
+            self.truth.write_text(json.dumps({"source": source, "small": list(map(int, small)), "large": list(map(int, large))}))
         stack.publish(self.files, self.folder / "s3")
         truth = json.loads(self.truth.read_text())
-        return truth["samples"], truth["checksum"]
+        return {False: tuple(truth["small"]), True: tuple(truth["large"])}
 
     def earlier_results(self):
         """Results of earlier runs, so that --only measures some loaders again."""
@@ -141,15 +161,16 @@ def measured(bench, loader, origin, truth, direct_only):
     result = {"direct": read_epochs(bench, loader, origin, origin.endpoint, servers.CREDENTIALS, truth, 1)}
     if direct_only:
         return result
-    sizes, uri, node = bench.sizes(loader.form), f"s3://data/{loader.form}", bench.folder / "stoker"
-    with stack.stoker(bench.programs, node, origin.endpoint, uri, "unlimited") as endpoint:
+    sizes = [piece for size in bench.sizes(loader.form) for piece in loader.pieces(size)]
+    source, node = loader.source(), bench.folder / "stoker"
+    with stack.stoker(bench.programs, node, origin.endpoint, source, "unlimited") as endpoint:
         result["all"] = read_epochs(bench, loader, origin, endpoint, servers.LOOPBACK_KEY, truth)
         variables = stack.client_variables(endpoint, servers.LOOPBACK_KEY) | loader.variables(endpoint)
         run_client(bench, loader, variables, 2, truth)
         result["one process"] = origin.count()
     records = [stack.record_bytes(size) for size in sizes]
     grant = sum(records) // 2 + max(records) // 4
-    with stack.stoker(bench.programs, node, origin.endpoint, uri, grant) as endpoint:
+    with stack.stoker(bench.programs, node, origin.endpoint, source, grant) as endpoint:
         result["half"] = read_epochs(bench, loader, origin, endpoint, servers.LOOPBACK_KEY, truth)
     result["objects"], result["kept"] = len(sizes), grant / sum(records)
     return result
@@ -194,7 +215,7 @@ def main():
         for name in arguments.only:
             loader = LOADERS[name]
             try:
-                result = measured(bench, loader, origin, truth, arguments.direct)
+                result = measured(bench, loader, origin, truth[loader.is_large], arguments.direct)
             except (RuntimeError, subprocess.TimeoutExpired) as error:
                 print(f"{name:24} FAILED: {error}", flush=True)
                 failed += 1

@@ -76,13 +76,14 @@ def origin(folder):
 
 
 @contextlib.contextmanager
-def stoker(programs, folder, endpoint, uri, grant):
-    """A sidecar with an empty node directory below `folder`, and stoker-s3. `grant`: bytes, or "unlimited".
+def stoker(programs, folder, endpoint, source, grant):
+    """A sidecar with an empty node directory below `folder`, and stoker-s3. `source`: the origin's settings beside the
+    endpoint. `grant`: bytes, or "unlimited".
 
     Yields the S3 endpoint.
     """
     shutil.rmtree(folder, ignore_errors=True)
-    dataset = {"name": "train", "origin": {"uri": uri, "endpoint": endpoint}, "grant": str(grant), "window": str(WINDOW),
+    dataset = {"name": "train", "origin": {**source, "endpoint": endpoint}, "grant": str(grant), "window": str(WINDOW),
                "reservedFree": 0.001, "stepAsideWindow": "0s"}
     with servers.s3_endpoint(programs, folder, dataset) as (port, _):
         yield f"http://127.0.0.1:{port}"

@@ -124,6 +124,11 @@ def _format_of(name: str, entry: Mapping[str, Any]) -> str:
 
 
 def _known_format(text: Any, what: str) -> str:
+    if text == "blocks":
+        raise SettingsError(
+            f"{what} is blocks: its objects are cached in ranges. Read them with an S3 client (boto3, s3fs, pyarrow, ...) "
+            "through the pod's S3 endpoint, AWS_ENDPOINT_URL"
+        )
     if text not in ("objects", "chunks"):
         raise SettingsError(f"{what} must be objects or chunks, not '{text}'")
     return str(text)

@@ -61,6 +61,7 @@ ResolvedDataset resolve_reference(const JobDataset& wanted, const Dataset& datas
     result.object_name = dataset.meta.name;
     result.source = dataset.spec.sources.front();
     result.format = dataset.spec.format;
+    result.block_size = dataset.spec.block_size;
     result.peers = shares_by_peers(dataset.spec);
     take_stream(wanted, result);
     if (dataset.status.total_bytes) {
@@ -133,12 +134,21 @@ Blocker check_secrets(const std::vector<ResolvedDataset>& datasets, const std::s
             fmt::join(secrets, ", "))};
 }
 
-// Why an S3 client cannot read the dataset; empty: it can.
-std::string_view refuse_s3(const ResolvedDataset& dataset) {
-    if (dataset.source.volume) {
-        return "its source is a directory";
+// Why the dataset cannot be read with its access, and what to do; empty: it can.
+std::string refuse_one(const ResolvedDataset& dataset) {
+    if (dataset.access == DatasetAccess::kS3 && dataset.source.volume) {
+        return fmt::format(
+            "Dataset {} cannot be read with access S3, because its source is a directory; use "
+            "access SDK.",
+            dataset.name);
     }
-    return dataset.format == DatasetFormat::kObjects ? "" : "its format is not Objects";
+    if (dataset.access == DatasetAccess::kSdk && dataset.format == DatasetFormat::kBlocks) {
+        return fmt::format(
+            "Dataset {} has format Blocks, which S3 clients read and the library does not; use "
+            "access S3.",
+            dataset.name);
+    }
+    return "";
 }
 
 // "s3://bucket" of "s3://bucket/prefix".
@@ -164,14 +174,11 @@ Blocker refuse_access(std::string message) {
 // The pod's S3 endpoint serves all its datasets, and tells them apart by bucket and key.
 Blocker check_access(const std::vector<ResolvedDataset>& datasets) {
     for (const ResolvedDataset& dataset : datasets) {
+        if (std::string why = refuse_one(dataset); !why.empty()) {
+            return refuse_access(std::move(why));
+        }
         if (dataset.access != DatasetAccess::kS3) {
             continue;
-        }
-        if (const std::string_view reason = refuse_s3(dataset); !reason.empty()) {
-            return refuse_access(fmt::format(
-                "Dataset {} cannot be read with access S3, because {}; use access SDK.",
-                dataset.name,
-                reason));
         }
         if (const ResolvedDataset* other = find_namesake(dataset, datasets)) {
             return refuse_access(fmt::format(

@@ -23,6 +23,7 @@ struct ResolvedDataset {
     std::string object_name;  // the Dataset's; empty for an inline dataset
     DatasetSource source;
     DatasetFormat format = DatasetFormat::kObjects;
+    std::optional<Bytes> block_size{};
     DatasetAccess access = DatasetAccess::kSdk;
     Sampling sampling = Sampling::kEpochShuffle;
     Contract contract = Contract::kExact;
@@ -63,7 +64,7 @@ struct ResolvedDatasets {
 // unknown labels: no dataset is shared with it. Blockers: DatasetNotFound, NotShared (a Dataset of
 // another namespace that is not shared with the job's, or does not exist), DatasetInvalid,
 // SecretsDiffer (pods can carry one set of S3 credentials; Datasets of other namespaces need none),
-// AccessUnsupported (access S3 to a directory or to chunks, or one bucket at two endpoints).
+// AccessUnsupported (access S3 to a directory, access SDK to blocks, or one bucket at two endpoints).
 ResolvedDatasets resolve_datasets(
     const TrainingJob& job,
     const std::vector<Dataset>& datasets,

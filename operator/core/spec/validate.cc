@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "common/domain/block_format.h"
 #include "common/domain/host_path.h"
 #include "operator/core/spec/field_checks.h"
 
@@ -78,6 +79,29 @@ void check_sharing(const DatasetSpec& spec, Complaints& complaints) {
     }
 }
 
+void check_format(const DatasetSpec& spec, Complaints& complaints) {
+    constexpr Bytes kBlockSizeMin = mib(1);
+    const bool is_blocks = spec.format == DatasetFormat::kBlocks;
+    complaints.unless(
+        spec.format != DatasetFormat::kTar && spec.format != DatasetFormat::kTfRecord,
+        "spec.format",
+        "format Tar and TFRecord do not work yet; stoker pack turns tar files into format Chunks, "
+        "and format Blocks caches large files of any kind for S3 clients");
+    complaints.unless(
+        !is_blocks || spec.sources.empty() || !spec.sources.front().volume,
+        "spec.format",
+        "format Blocks needs an s3:// source, because S3 clients read it");
+    complaints.unless(
+        is_blocks || !spec.block_size,
+        "spec.blockSize",
+        "blockSize belongs to format Blocks; leave it out or choose that format");
+    complaints.unless(
+        !spec.block_size ||
+            (*spec.block_size >= kBlockSizeMin && *spec.block_size <= domain::kBlockBytesMax),
+        "spec.blockSize",
+        "blockSize must be between 1Mi and 32Mi");
+}
+
 // Whether the text matches the CRDs' pattern for decimal numbers, or is empty.
 bool is_decimal(const std::string& text) {
     double number = 0;
@@ -100,10 +124,7 @@ std::vector<FieldError> validate(const Dataset& dataset) {
     if (!spec.sources.empty()) {
         check_source(spec.sources.front(), complaints);
     }
-    complaints.unless(
-        spec.format == DatasetFormat::kObjects || spec.format == DatasetFormat::kChunks,
-        "spec.format",
-        "format Tar and TFRecord do not work yet; stoker pack turns tar files into format Chunks");
+    check_format(spec, complaints);
     complaints.unless(
         spec.consistency == Consistency::kImmutable && !spec.ttl_seconds,
         "spec.consistency",

@@ -105,6 +105,7 @@ ResolvedDataset resolve_for_filler(const Dataset& dataset) {
     result.object_name = dataset.meta.name;
     result.source = dataset.spec.sources.front();
     result.format = dataset.spec.format;
+    result.block_size = dataset.spec.block_size;
     result.peers = shares_by_peers(dataset.spec);
     return result;
 }

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "common/base/crc32c.h"
+#include "common/domain/block_format.h"
 #include "common/domain/manifest.h"
 #include "common/domain/manifest_writer.h"
 #include "tests/fuzz/targets/fuzz_target.h"
@@ -28,6 +29,13 @@ std::size_t read_everything(const domain::ManifestView& view) {
         const domain::SampleInfo sample = view.sample(domain::SampleId{id});
         read(sample.key);
         read(sample.etag);
+        const domain::StoredObject object = domain::object_of(view, domain::SampleId{id});
+        expect(
+            object.first.value() <= id && id - object.first.value() < object.sample_count &&
+                object.sample_count <= view.sample_count() - object.first.value(),
+            "a sample is outside of its object, or the object outside of the manifest");
+        read(object.key);
+        read(object.etag);
     }
     for (std::uint32_t label = 0; label < view.label_count(); ++label) {
         read(view.label_name(label));
@@ -60,8 +68,10 @@ std::vector<std::string> seeds() {
             objects.push_back(
                 {(i % 2 == 0 ? "cats/" : "dogs/old/") + std::to_string(i), i, "etag"});
         }
-        const auto bytes = domain::encode_manifest(objects).value();
-        result.push_back("\x01" + string_of(bytes));
+        const auto blocks = domain::list_blocks(domain::Listing::of(objects).value(), Bytes{4});
+        for (const auto& listed : {objects, blocks.value().objects()}) {
+            result.push_back("\x01" + string_of(domain::encode_manifest(listed).value()));
+        }
     }
     return result;
 }

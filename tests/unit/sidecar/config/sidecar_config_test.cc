@@ -41,6 +41,23 @@ TEST(SidecarConfig, SamplesAreObjectsOrInChunks) {
     EXPECT_FALSE(format_of(", format: tar").has_value());
 }
 
+TEST(SidecarConfig, BlocksHaveASize) {
+    const auto source_of = [](const std::string& more) {
+        const std::string text =
+            "datasets:\n- {name: a, origin: {uri: 's3://b'" + more + "}, directory: /d}\n";
+        return parse_sidecar_config(text, no_env());
+    };
+    const auto by_default = source_of(", format: blocks");
+    ASSERT_TRUE(by_default.has_value()) << by_default.error().message;
+    EXPECT_EQ(by_default->datasets[0].source.format, domain::SampleFormat::kBlocks);
+    EXPECT_EQ(by_default->datasets[0].source.block_bytes, mib(8));
+    EXPECT_EQ(
+        source_of(", format: blocks, blockSize: 4Mi")->datasets[0].source.block_bytes, mib(4));
+    EXPECT_FALSE(source_of(", format: blocks, blockSize: 1Ki").has_value());
+    EXPECT_FALSE(source_of(", format: blocks, blockSize: 1Gi").has_value());
+    EXPECT_FALSE(source_of(", blockSize: 4Mi").has_value());
+}
+
 TEST(SidecarConfig, InAPodIdentityComesFromTheEnvironment) {
     const std::map<std::string, std::string> pod = {
         {"POD_NAMESPACE", "team-a"},

@@ -4,9 +4,11 @@
 #include <regex>
 #include <set>
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/base/prng.h"
 #include "common/domain/manifest_writer.h"
 #include "sidecar/origin/s3_xml.h"
 #include "tests/support/test_seed.h"
@@ -29,6 +31,17 @@ Manifest manifest_of(const std::set<std::string>& keys) {
         objects.push_back({key, key.size(), "etag"});
     }
     auto bytes = domain::encode_manifest(objects).value();
+    const auto view = domain::ManifestView::open(bytes).value();
+    return {std::move(bytes), view};
+}
+
+Manifest blocks_of(const std::map<std::string, std::uint64_t>& sizes, std::uint64_t block_bytes) {
+    domain::Listing objects;
+    for (const auto& [key, size] : sizes) {
+        EXPECT_TRUE(objects.add(key, size, "etag").has_value());
+    }
+    const auto blocks = domain::list_blocks(objects, Bytes{block_bytes}).value();
+    auto bytes = domain::encode_manifest(blocks.objects()).value();
     const auto view = domain::ManifestView::open(bytes).value();
     return {std::move(bytes), view};
 }
@@ -208,12 +221,68 @@ TEST(ListObjects, TokensContinueAtTheOrigin) {
     EXPECT_EQ(start_after_of_token("of-the-origin"), std::nullopt);
 }
 
-TEST(ListObjects, FindsSamples) {
+TEST(ListObjects, FindsObjects) {
     const Manifest manifest = manifest_of({"a", "b/c", "b/d"});
-    EXPECT_EQ(find_sample(manifest.view, "b/c"), domain::SampleId{1});
+    EXPECT_EQ(find_object(manifest.view, "b/c").value().first, domain::SampleId{1});
     for (const char* absent : {"", "b", "b/", "b/cc", "c"}) {
-        EXPECT_EQ(find_sample(manifest.view, absent), std::nullopt) << absent;
+        EXPECT_EQ(find_object(manifest.view, absent), std::nullopt) << absent;
     }
+}
+
+TEST(ListObjects, FindsObjectsOfBlocks) {
+    const Manifest manifest = blocks_of({{"a", 25}, {"a-", 5}, {"b/c", 20}}, 10);
+    const auto object = find_object(manifest.view, "b/c");
+    ASSERT_TRUE(object.has_value());
+    EXPECT_EQ(object->first, domain::SampleId{4});
+    EXPECT_EQ(object->sample_count, 2U);
+    EXPECT_EQ(object->size_bytes, 20U);
+    EXPECT_EQ(object->etag, "etag");
+    for (const char* absent :
+         {"",
+          "b",
+          "a\x01",
+          "a\x01"
+          "00000000",
+          "a\x01"
+          "00000001",
+          "c"}) {
+        EXPECT_EQ(find_object(manifest.view, absent), std::nullopt) << absent;
+    }
+}
+
+TEST(ListObjects, ListsObjectsAndNotTheirBlocks) {
+    Prng random{test::seed()};
+    for (int round = 0; round < 30; ++round) {
+        std::map<std::string, std::uint64_t> sizes;
+        std::set<std::string> keys;
+        for (int at = 0; at < 30; ++at) {
+            const auto key = fmt::format("{}/{}", random.below(4), random.below(100));
+            keys.insert(key);
+            sizes[key] = random.below(60);
+        }
+        const Manifest blocks = blocks_of(sizes, 1 + random.below(20));
+        const Manifest objects = manifest_of(keys);
+        for (const char* size : {"1", "3", "1000"}) {
+            for (const char* delimiter : {"", "/"}) {
+                const sidecar::Query parameters{
+                    {"prefix", std::string{kPrefix}}, {"max-keys", size}, {"delimiter", delimiter}};
+                EXPECT_EQ(read_pages(blocks, parameters), read_pages(objects, parameters));
+            }
+            const sidecar::Query after{
+                {"prefix", std::string{kPrefix}},
+                {"max-keys", size},
+                {"start-after", std::string{kPrefix} + *std::next(keys.begin(), 5)}};
+            EXPECT_EQ(read_pages(blocks, after), read_pages(objects, after));
+        }
+    }
+}
+
+TEST(ListObjects, BlocksHaveTheSizeAndETagOfTheirObject) {
+    const Manifest manifest = blocks_of({{"a", 25}}, 10);
+    const std::string page = page_of(manifest, {{"prefix", std::string{kPrefix}}});
+    EXPECT_THAT(page, HasSubstr("<Key>set/train/a</Key>"));
+    EXPECT_THAT(page, HasSubstr("<ETag>&quot;etag&quot;</ETag><Size>25</Size>"));
+    EXPECT_THAT(page, HasSubstr("<KeyCount>1</KeyCount>"));
 }
 
 }  // namespace

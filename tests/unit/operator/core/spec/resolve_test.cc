@@ -100,7 +100,7 @@ Blocker blocker_of_s3(const Dataset& imagenet, const Dataset& other) {
     return resolve_datasets(job, {imagenet, other}).blocker;
 }
 
-TEST(ResolveDatasets, AccessS3NeedsAnObjectStoreAndObjects) {
+TEST(ResolveDatasets, AccessS3NeedsAnObjectStore) {
     const Dataset plain = make_dataset();
     Dataset directory = make_dataset();
     directory.spec.sources[0] = {"file:///d", "", "", {}, {}, SourceVolume{"claim", {}}};
@@ -116,8 +116,25 @@ TEST(ResolveDatasets, AccessS3NeedsAnObjectStoreAndObjects) {
         blocker.message,
         "Dataset train cannot be read with access S3, because its source is a directory; use "
         "access SDK.");
-    EXPECT_NE(
-        blocker_of_s3(chunks, other).message.find("format is not Objects"), std::string::npos);
+    EXPECT_TRUE(blocker_of_s3(chunks, other).empty());
+}
+
+TEST(ResolveDatasets, BlocksNeedAccessS3) {
+    Dataset blocks = make_dataset();
+    blocks.spec.format = DatasetFormat::kBlocks;
+    blocks.spec.block_size = mib(4);
+    EXPECT_TRUE(blocker_of_s3(blocks, make_dataset("other")).empty());
+    TrainingJob job = make_training_job();
+    EXPECT_EQ(
+        resolve_datasets(job, {blocks}).blocker,
+        (Blocker{
+            "AccessUnsupported",
+            "Dataset train has format Blocks, which S3 clients read and the library does not; use "
+            "access S3."}));
+    job.spec.datasets[0].access = DatasetAccess::kS3;
+    const ResolvedDataset resolved = resolve_datasets(job, {blocks}).datasets.at(0);
+    EXPECT_EQ(resolved.format, DatasetFormat::kBlocks);
+    EXPECT_EQ(resolved.block_size, mib(4));
 }
 
 TEST(ResolveDatasets, AccessS3NeedsOneEndpointForEachBucket) {

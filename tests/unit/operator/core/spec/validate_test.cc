@@ -107,6 +107,13 @@ TEST(ValidateDataset, RefusesIncompatibleFields) {
          "spec.sources[0].endpoint",
          "http://"},
         {[](Dataset& d) { d.spec.format = DatasetFormat::kTar; }, "spec.format", "do not work yet"},
+        {[](Dataset& d) { d.spec.block_size = mib(8); }, "spec.blockSize", "belongs to format"},
+        {[](Dataset& d) {
+             d.spec.format = DatasetFormat::kBlocks;
+             d.spec.block_size = kib(512);
+         },
+         "spec.blockSize",
+         "between 1Mi and 32Mi"},
         {[](Dataset& d) { d.spec.format = DatasetFormat::kTfRecord; },
          "spec.format",
          "do not work yet"},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/unit/operator/core/make_training_job.h"
@@ -394,6 +395,21 @@ TEST(BuildPod, BothContainersLearnThatSamplesAreInChunks) {
     const PodManifest pod = pod_of(view);
     EXPECT_NE(env(pod.init_containers[0], "STOKER_SIDECAR_CONFIG").find(format), std::string::npos);
     EXPECT_NE(env(pod.trainer, "STOKER_DATASETS").find(format), std::string::npos);
+}
+
+TEST(BuildPod, TheSidecarAndTheEndpointLearnTheSizeOfBlocks) {
+    TrainingJobView view = make_view();
+    ResolvedDataset& dataset = view.datasets.datasets[0];
+    dataset.format = DatasetFormat::kBlocks;
+    dataset.block_size = mib(4);
+    dataset.access = DatasetAccess::kS3;
+    const PodManifest pod = pod_of(view);
+    for (const ContainerManifest& container : {pod.init_containers[0], pod.init_containers[1]}) {
+        const std::string config = env(container, "STOKER_SIDECAR_CONFIG");
+        EXPECT_THAT(config, testing::HasSubstr(R"("format":"blocks")"));
+        EXPECT_THAT(config, testing::HasSubstr(R"("blockSize":4194304)"));
+    }
+    EXPECT_THAT(env(pod.trainer, "STOKER_DATASETS"), testing::HasSubstr(R"("format":"blocks")"));
 }
 
 TEST(BuildPod, CopiesOnlyProxyVariablesToTheSidecar) {

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/base/bytes.h"
+#include "common/base/result.h"
+#include "common/domain/ids.h"
+#include "common/domain/listing.h"
+#include "common/domain/manifest.h"
+
+// Blocks: a Dataset of format Blocks caches large objects in aligned ranges of one size. Each range is
+// a sample of the manifest (docs/design/manifest-format.md has the keys and ETags, ADR 0019 the
+// reasons). An object that is not larger than a block is a sample as it is. Pure.
+namespace stoker::domain {
+
+inline constexpr Bytes kBlockBytesDefault = mib(8);
+inline constexpr Bytes kBlockBytesMin = kib(4);
+inline constexpr Bytes kBlockBytesMax = mib(32);  // a fetch holds a block in memory
+
+// Where a block lies. encode_block_place() writes it as the block's ETag of the manifest, so that a
+// fetch needs nothing else: "block:3:8388608:1073741824:ETag of the object". The block has the
+// object's bytes [number * block_bytes, (number + 1) * block_bytes), the last one those that are left.
+struct BlockPlace {
+    std::uint32_t number = 0;
+    std::uint64_t block_bytes = 0;   // of all blocks but the last
+    std::uint64_t object_bytes = 0;  // at least 1
+    std::string_view object_etag;
+
+    bool operator==(const BlockPlace&) const = default;
+
+    [[nodiscard]] std::uint64_t offset() const { return number * block_bytes; }
+
+    [[nodiscard]] std::uint64_t size_bytes() const;
+
+    // Number of blocks of the object.
+    [[nodiscard]] std::uint64_t block_count() const;
+};
+
+std::string encode_block_place(const BlockPlace& place);
+
+// nullopt: not a place. The result points into `etag`.
+std::optional<BlockPlace> parse_block_place(std::string_view etag);
+
+// The key of a block in the manifest: the object's, the byte 1, and the number as eight hex digits.
+// So the blocks of an object follow each other, where the object itself would be.
+std::string block_key(std::string_view object_key, std::uint32_t number);
+
+// The object's key of a block's.
+std::string_view object_key_of(std::string_view block_key);
+
+// The blocks of all objects. kInvalidArgument: a key has the byte 1, or an object has more than 2^32
+// blocks.
+Result<Listing> list_blocks(const Listing& objects, Bytes block_bytes);
+
+// One object of the origin as a manifest has it: one sample, or the blocks from `first` on. The views
+// point into the manifest's bytes.
+struct StoredObject {
+    SampleId first{};
+    std::uint64_t sample_count = 1;
+    std::uint64_t size_bytes = 0;
+    std::uint64_t block_bytes = 0;  // of all samples but the last; of one sample: size_bytes
+    std::string_view key;
+    std::string_view etag;
+
+    bool operator==(const StoredObject&) const = default;
+};
+
+// The object that sample `id` is a part of; `id` must be below sample_count(). A sample that claims to
+// be a block, but whose neighbours are not the rest of its object, is an object of its own.
+StoredObject object_of(const ManifestView& manifest, SampleId id);
+
+}  // namespace stoker::domain

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <optional>
+#include <utility>
+
+#include "sidecar/s3/fetch_pool.h"
+#include "sidecar/s3/object_parts.h"
+
+namespace stoker::s3 {
+
+// The parts of a response: which one is sent now, and which of the following ones have been asked for
+// or are here. Each part is asked for once. For one thread.
+class PartWindow {
+public:
+    struct Wanted {
+        std::size_t index;
+        ObjectParts::Part part;
+    };
+
+    PartWindow() = default;
+
+    // `ahead`: how many parts behind the current one are asked for with it.
+    PartWindow(const ObjectParts& parts, std::size_t ahead)
+        : parts_(parts),
+          ahead_(ahead) {}
+
+    // Number of the current part.
+    [[nodiscard]] std::size_t index() const { return index_; }
+
+    [[nodiscard]] ObjectParts::Part part() const { return parts_[index_]; }
+
+    [[nodiscard]] const ObjectParts& parts() const { return parts_; }
+
+    [[nodiscard]] bool has_next() const { return index_ + 1 < parts_.size(); }
+
+    // The next part becomes the current one. Requires has_next().
+    void advance() {
+        ++index_;
+        if (!answers_.empty()) {
+            answers_.pop_front();
+        }
+    }
+
+    // The next part to ask for; nullopt: as many as allowed have been asked for.
+    std::optional<Wanted> take_wanted() {
+        const std::size_t next = index_ + answers_.size();
+        if (next >= parts_.size() || next > index_ + ahead_) {
+            return std::nullopt;
+        }
+        answers_.emplace_back();
+        return Wanted{next, parts_[next]};
+    }
+
+    // The answer for a part that was asked for.
+    void put(std::size_t index, FetchPool::Answer answer) {
+        if (index >= index_ && index < index_ + answers_.size()) {
+            answers_[index - index_] = std::move(answer);
+        }
+    }
+
+    // The answer for the current part, once; nullopt: not here yet.
+    std::optional<FetchPool::Answer> take() {
+        return answers_.empty() ? std::nullopt : std::exchange(answers_.front(), std::nullopt);
+    }
+
+private:
+    ObjectParts parts_;
+    std::size_t ahead_ = 0;
+    std::size_t index_ = 0;
+    std::deque<std::optional<FetchPool::Answer>> answers_;  // of the parts from index_ on
+};
+
+}  // namespace stoker::s3
