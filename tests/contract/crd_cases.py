@@ -16,6 +16,8 @@ REFUSED = [
     ("an unknown field deep inside", JOB, "spec/cache/maxByte", "1Gi", 'unknown field "spec.cache.maxByte"'),
     ("no spec", JOB, "spec", None, "spec: Required value"),
     ("no trainer", JOB, "spec/trainer", None, "spec.trainer: Required value"),
+    ("a workload without a uid", JOB, "spec/workloadRef", {"apiVersion": "batch/v1", "kind": "Job", "name": "a"},
+     "spec.workloadRef.uid: Required value"),
     ("no image", JOB, "spec/trainer/image", None, "spec.trainer.image: Required value"),
     ("an empty image", JOB, "spec/trainer/image", "", "spec.trainer.image"),
     ("zero nodes", JOB, "spec/trainer/numNodes", 0, "should be greater than or equal to 1"),

@@ -12,6 +12,7 @@
 #include "operator/core/lifecycle/kueue_gate.h"
 #include "operator/core/lifecycle/lifecycle_edits.h"
 #include "operator/core/lifecycle/pin_revisions.h"
+#include "operator/core/lifecycle/workload_state.h"
 #include "operator/core/spec/validate.h"
 #include "operator/core/spec/validate_host_paths.h"
 
@@ -135,6 +136,25 @@ Verdict refuse_invalid(const Facts& facts) {
         return std::nullopt;
     }
     return refuse(facts, JobState::kInvalid, to_string(errors));
+}
+
+// The pods of a workloadRef are started and ended by their own controller.
+Verdict describe_workload(const Facts& facts) {
+    if (!spec_of(facts).workload_ref) {
+        return std::nullopt;
+    }
+    WorkloadState told = judge_workload(facts.view);
+    Lifecycle result = as_before(facts, told.state, std::move(told.message));
+    result.failure = told.state == JobState::kFailed ? "WorkloadFailed" : "";
+    result.status.attempt = 1;
+    if (is_final(told.state)) {
+        result.status.completion_time = told.ended_at.value_or(facts.now.wall);
+    }
+    if (!result.status.start_time && told.state != JobState::kWaiting) {
+        result.status.start_time = facts.now.wall;
+    }
+    result.wake_after = told.wake_after;
+    return result;
 }
 
 Verdict respect_foreign_names(const Facts& facts) {
@@ -410,9 +430,10 @@ Verdict watch(const Facts& facts) {
     return result;
 }
 
-constexpr std::array<Rule, 16> kRules = {
+constexpr std::array<Rule, 17> kRules = {
     stay_finished,
     refuse_invalid,
+    describe_workload,
     respect_foreign_names,
     keep_the_deadline,
     take_success,
