@@ -38,6 +38,7 @@
 #include "operator/sidecars/secret_authority.h"
 #include "operator/sidecars/token_review.h"
 #include "operator/sidecars/trust_publisher.h"
+#include "operator/webhook/webhook.h"
 
 namespace stoker::control {
 namespace {
@@ -134,6 +135,7 @@ private:
     SecretAuthority::Options authority_options() const;
     Result<ServedCertificate> load_certificate();
     EndpointSources endpoint_sources();
+    Webhook::Parts webhook_parts();
     void assemble();
     Status ready();
     Leadership leadership();
@@ -149,6 +151,7 @@ private:
     std::unique_ptr<RestTransport> event_transport_;
     std::unique_ptr<RestTransport> transport_;
     std::unique_ptr<RestTransport> review_transport_;
+    std::unique_ptr<RestTransport> webhook_transport_;
     LeaderElector elector_;
     std::stop_source client_stop_;
     RestClient client_;
@@ -166,6 +169,7 @@ private:
     TokenReviewAuthenticator authenticator_;
     std::optional<WorkerPool> token_pool_;
     Endpoints endpoints_;
+    std::optional<Webhook> webhook_;
     Supervisor supervisor_;
 };
 
@@ -179,6 +183,7 @@ Operator::Operator(OperatorConfig config, const AccessConfig& access)
       event_transport_(make_transport("events")),
       transport_(make_transport("controllers")),
       review_transport_(make_transport("reviews")),
+      webhook_transport_(make_transport("webhook")),
       elector_(
           *lease_transport_,
           {{own_namespace_, config_.leader_election.lease_name},
@@ -225,6 +230,9 @@ Operator::Operator(OperatorConfig config, const AccessConfig& access)
           clock_),
       supervisor_(start_thread, clock_) {
     token_pool_.emplace("token-review", kTokenReviewThreads);
+    if (!config_.webhook.listen.empty()) {
+        webhook_.emplace(config_.webhook, webhook_parts(), client_stop_.get_token());
+    }
     assemble();
 }
 
@@ -244,9 +252,17 @@ ManagerSettings Operator::manager_settings() {
             return authority_.issue_peer(request, uris);
         };
     }
+    settings.adopts_workloads = !config_.webhook.listen.empty();
     settings.grant_seconds = config_.control.grant_seconds;
     settings.workers = config_.workers;
     return settings;
+}
+
+Webhook::Parts Operator::webhook_parts() {
+    return {
+        cache_, *webhook_transport_, authority_client_, events_, clock_, own_namespace_, [this] {
+            return manager_.job_settings();
+        }};
 }
 
 void Operator::assemble() {
@@ -260,6 +276,9 @@ void Operator::assemble() {
         [this] { return certificate_.has_one(); });
     for (ClusterCache::Watch& watch : cache_.watches()) {
         supervisor_.add_cache(watch.name, std::move(watch.run), std::move(watch.has_synced));
+    }
+    if (webhook_) {
+        webhook_->add_to(supervisor_);
     }
     manager_.add_to(supervisor_);
     supervisor_.add_worker(
