@@ -12,7 +12,6 @@
 #include "common/base/read_file.h"
 #include "common/config/host_port.h"
 #include "common/flags/flags.h"
-#include "common/http/http_client.h"
 #include "common/http/http_server.h"
 #include "common/log/log.h"
 #include "common/program/program.h"
@@ -26,6 +25,7 @@
 #include "operator/controllers/operator_metrics.h"
 #include "operator/core/workload/build_pod.h"
 #include "operator/endpoints/endpoints.h"
+#include "operator/endpoints/probe.h"
 #include "operator/kube/access.h"
 #include "operator/kube/pause.h"
 #include "operator/kube/rest_client.h"
@@ -386,25 +386,6 @@ void Operator::serve_sidecars(const std::stop_token& stop) {
             service->step(clock_.now());
         }
     } while (pause_until(clock_, clock_.now() + (service ? kControlStep : kControlRetry), stop));
-}
-
-int probe(const std::string& url) {
-    const SystemClock clock;
-    const auto client = http::make_curl_client({}, clock);
-    if (!client) {
-        fmt::print(stderr, "{}\n", client.error().message);
-        return EXIT_FAILURE;
-    }
-    http::HttpRequest request;
-    request.url = url;
-    request.total_timeout = std::chrono::seconds{10};
-    const auto response = (*client)->call(std::move(request));
-    if (!response) {
-        fmt::print(stderr, "{}\n", response.error().message);
-        return EXIT_FAILURE;
-    }
-    fmt::print("{} {}\n", response->status, response->body);
-    return response->status == 200 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 int run_operator(OperatorConfig config, const AccessConfig& access, const std::stop_token& stop) {

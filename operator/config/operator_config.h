@@ -65,8 +65,8 @@ struct HttpSettings {
 // The webhook for pods of other controllers, and the validity of its CA
 // (docs/adr/0019-foreign-pods.md). The operator signs its certificates.
 struct WebhookSettings : AuthorityTerms {
-    std::string listen;     // "[::]:9444"; "": no webhook
-    std::string host_name;  // of its Service, as the API server calls it
+    std::string listen;                                // "[::]:9444"; "": no webhook
+    std::string host_name;                             // of its Service, as the API server calls it
     std::string ca_secret_name = "stoker-webhook-ca";  // in the operator's own namespace
     // The MutatingWebhookConfiguration whose caBundle the operator keeps.
     std::string configuration_name = "stoker-webhook";

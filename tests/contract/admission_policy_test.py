@@ -90,6 +90,7 @@ def test_other_pods_and_jobs_are_admitted(server):
 
 
 FOREIGN = json.loads((ROOT / "tests/contract/golden/foreign-pod.json").read_text())
+FOREIGN["spec"]["serviceAccountName"] = "default"  # as the admission of ServiceAccounts sets it, which this server lacks
 REPLICA_SETS = "system:serviceaccount:kube-system:replicaset-controller"
 
 

@@ -11,7 +11,7 @@
 #include "operator/core/spec/validate.h"
 #include "operator/core/workload/build_filler.h"
 #include "operator/core/workload/foreign_job.h"
-#include "tests/unit/operator/apply_patch.h"
+#include "tests/support/api_server/json_patch.h"
 #include "tests/unit/operator/core/make_training_job.h"
 
 namespace stoker::control {
@@ -158,7 +158,7 @@ TEST(JobManifestGolden, ForeignPod) {
     const ResolvedPool pool = resolve_pool(job, {make_pool()}, {});
     const Json patch =
         foreign_patch(pod, parsed, {spec, job, datasets.datasets, pool, settings(), workload});
-    expect_golden("foreign-pod", apply_patch(pod, patch).text());
+    expect_golden("foreign-pod", test::patched(pod, patch).text());
     expect_golden("foreign-training-job", body.text());
 }
 

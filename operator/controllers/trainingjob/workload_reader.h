@@ -21,9 +21,10 @@ public:
     // far as anybody knows.
     WorkloadView read(const TrainingJob& job);
 
-    // If the webhook is on: creates the TrainingJob of this name, which does not exist, if living pods with its label name
-    // a workload (kWorkloadAnnotation) that exists. A workload is adopted once in five minutes, so
-    // that a TrainingJob whose owner is being deleted does not come back. Errors: the API server's.
+    // If the webhook is on: creates the TrainingJob of this name, which does not exist, if living
+    // pods with its label name a workload (kWorkloadAnnotation) that exists. A workload is adopted
+    // once in five minutes, so that a TrainingJob whose owner is being deleted does not come back.
+    // Errors: the API server's.
     Status adopt(const ObjectKey& key);
 
 private:

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -136,25 +135,6 @@ Verdict refuse_invalid(const Facts& facts) {
         return std::nullopt;
     }
     return refuse(facts, JobState::kInvalid, to_string(errors));
-}
-
-// The pods of a workloadRef are started and ended by their own controller.
-Verdict describe_workload(const Facts& facts) {
-    if (!spec_of(facts).workload_ref) {
-        return std::nullopt;
-    }
-    WorkloadState told = judge_workload(facts.view);
-    Lifecycle result = as_before(facts, told.state, std::move(told.message));
-    result.failure = told.state == JobState::kFailed ? "WorkloadFailed" : "";
-    result.status.attempt = 1;
-    if (is_final(told.state)) {
-        result.status.completion_time = told.ended_at.value_or(facts.now.wall);
-    }
-    if (!result.status.start_time && told.state != JobState::kWaiting) {
-        result.status.start_time = facts.now.wall;
-    }
-    result.wake_after = told.wake_after;
-    return result;
 }
 
 Verdict respect_foreign_names(const Facts& facts) {
@@ -365,17 +345,12 @@ Verdict wait_before_restarting(const Facts& facts) {
 
 // Input for the manifests of the present or next attempt.
 JobInput input_of(const Facts& facts) {
-    // The Job controller multiplies by 1e9 in 64 bits. The operator enforces longer deadlines itself.
-    constexpr std::int64_t kJobDeadlineMax = std::numeric_limits<std::int32_t>::max();
     const TrainingJobView& view = facts.view;
     const auto attempt = std::max<std::int64_t>(facts.attempts.number, 1);
     JobInput input{view.job, view.datasets.datasets, view.pool, view.settings, attempt, {}, {}};
     input.holdings = view.holdings;
     input.placement = placement_of(view.kueue);
-    if (const std::optional<std::int64_t> limit = time_limit(facts)) {
-        const auto left = subtract_saturated(*limit, total_seconds(facts.active, facts.now.wall));
-        input.active_deadline_seconds = std::clamp<std::int64_t>(left, 1, kJobDeadlineMax);
-    }
+    input.active_deadline_seconds = seconds_left(facts.active, time_limit(facts), facts.now.wall);
     return input;
 }
 
@@ -430,10 +405,9 @@ Verdict watch(const Facts& facts) {
     return result;
 }
 
-constexpr std::array<Rule, 17> kRules = {
+constexpr std::array<Rule, 16> kRules = {
     stay_finished,
     refuse_invalid,
-    describe_workload,
     respect_foreign_names,
     keep_the_deadline,
     take_success,
@@ -453,6 +427,9 @@ constexpr std::array<Rule, 17> kRules = {
 }  // namespace
 
 Lifecycle decide_lifecycle(const TrainingJobView& view, const Moment& now) {
+    if (view.job.spec.workload_ref) {
+        return describe_workload(view, now.wall);
+    }
     const Facts facts{view, now};
     for (const Rule rule : kRules) {
         if (Verdict verdict = rule(facts)) {

@@ -103,8 +103,10 @@ struct Lifecycle {
 };
 
 // The first rule that applies decides: a final status, an invalid spec (also one that only the API
-// server refuses), a workloadRef (the job then only describes its pods), a name that is taken, the deadline, success, failure, suspension or an eviction
+// server refuses), a name that is taken, the deadline, success, failure, suspension or an eviction
 // by Kueue, a lost node, a changed origin, Kueue's queue, then starting missing objects.
+//
+// With a workloadRef no rule counts: describe_workload() decides.
 //
 // The status must be written before the actions are done: only it records attempt and restarts.
 Lifecycle decide_lifecycle(const TrainingJobView& view, const Moment& now);

@@ -1,6 +1,7 @@
 #include "operator/core/lifecycle/workload_state.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -49,6 +50,34 @@ WorkloadState judge_workload(const TrainingJobView& view) {
         fmt::format("{} of {} pods of {} run.", std::min(running, wanted), wanted, name_of(ref)),
         std::nullopt,
         kLookAgain};
+}
+
+Lifecycle describe_workload(const TrainingJobView& view, WallTime now) {
+    Lifecycle result;
+    result.status = view.job.status;
+    result.status.attempt = 1;
+    for (const JobState state : {JobState::kComplete, JobState::kFailed}) {
+        const Condition* told =
+            find_condition(view.job.status.conditions, std::string{to_string(state)});
+        if (told != nullptr && told->status == ConditionStatus::kTrue) {
+            result.state = state;
+            result.message = told->message;
+            result.failure = state == JobState::kFailed ? told->reason : "";
+            return result;
+        }
+    }
+    WorkloadState told = judge_workload(view);
+    result.state = told.state;
+    result.message = std::move(told.message);
+    result.failure = told.state == JobState::kFailed ? "WorkloadFailed" : "";
+    result.wake_after = told.wake_after;
+    if (is_final(told.state)) {
+        result.status.completion_time = told.ended_at.value_or(now);
+    }
+    if (!result.status.start_time && told.state != JobState::kWaiting) {
+        result.status.start_time = now;
+    }
+    return result;
 }
 
 }  // namespace stoker::control

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "common/base/clock.h"
+#include "operator/core/lifecycle/lifecycle.h"
 #include "operator/core/spec/job_state.h"
 #include "operator/core/view/training_job_view.h"
 
@@ -21,5 +22,8 @@ struct WorkloadState {
 // Complete or Failed as the workload says; else by its pods: Waiting (none is alive), Starting, or
 // Running (as many are ready or have succeeded as the workload wants).
 WorkloadState judge_workload(const TrainingJobView& view);
+
+// The lifecycle of such a job: it has no actions, and stays final once it is.
+Lifecycle describe_workload(const TrainingJobView& view, WallTime now);
 
 }  // namespace stoker::control

@@ -5,8 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/api_server/json_patch.h"
 #include "tests/support/controller_bench.h"
-#include "tests/unit/operator/apply_patch.h"
 #include "tests/unit/operator/controllers/make_objects.h"
 
 namespace stoker::control {
@@ -61,7 +61,7 @@ struct InjectorTest : ::testing::Test {
     Injection inject(const AdmissionRequest& what) { return injector.inject(what).value(); }
 
     static std::string annotation(const AdmissionRequest& what, const Injection& injection) {
-        const Json pod = apply_patch(what.pod, injection.patch);
+        const Json pod = test::patched(what.pod, injection.patch);
         return string_at(pod.value(), {"metadata", "annotations", "stoker.dev/not-injected"});
     }
 
@@ -84,7 +84,7 @@ TEST_F(InjectorTest, GivesThePodOfADeploymentACache) {
     const Injection injection = inject(request());
     EXPECT_TRUE(injection.warnings.empty());
     EXPECT_TRUE(injection.events.empty());
-    const Json pod = apply_patch(request().pod, injection.patch);
+    const Json pod = test::patched(request().pod, injection.patch);
     EXPECT_EQ(
         string_at(pod.value(), {"metadata", "labels", "stoker.dev/training-job"}),
         "deployment-web");
@@ -123,7 +123,7 @@ TEST_F(InjectorTest, RefusesADatasetThatIsNotSharedWithThePodsNamespace) {
     others.meta.name = "secret";
     bench.put(bench.cache.datasets(), others);
     AdmissionRequest what = request();
-    what.pod = apply_patch(
+    what.pod = test::patched(
         what.pod,
         Json::parse(R"([{"op":"add","path":"/metadata/annotations","value":{
             "stoker.dev/dataset-namespace":"other"}},
@@ -173,7 +173,7 @@ TEST_F(InjectorTest, RefusesTheNameOfAUsersOwnTrainingJob) {
 
 TEST_F(InjectorTest, FollowsTheTrainingJobThatUsersChanged) {
     const Injection first = inject(request());
-    const Json pod = apply_patch(request().pod, first.patch);
+    const Json pod = test::patched(request().pod, first.patch);
     const std::string text =
         string_at(pod.value(), {"metadata", "annotations", "stoker.dev/workload"});
     const WorkloadRef ref{"apps/v1", "Deployment", "web", "dep"};

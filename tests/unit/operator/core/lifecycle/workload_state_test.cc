@@ -58,6 +58,10 @@ TEST(WorkloadState, EndsWithTheWorkload) {
     const TrainingJobPlan plan = plan_training_job(view, moment(60));
     EXPECT_EQ(state_of(plan.status), "Complete");
     EXPECT_EQ(plan.status.completion_time, wall(50));
+    view.job.status = plan.status;
+    view.workload.end.reset();
+    EXPECT_EQ(state_of(plan_training_job(view, moment(99)).status), "Complete");
+    view.job.status = {};
     view.workload.end = WorkloadEnd{false, "", std::nullopt};
     const TrainingJobPlan failed = plan_training_job(view, moment(60));
     EXPECT_EQ(find_condition(failed.status.conditions, "Failed")->reason, "WorkloadFailed");

@@ -10,7 +10,7 @@
 #include "operator/api/pod.h"
 #include "operator/core/spec/validate.h"
 #include "operator/core/workload/build_pod.h"
-#include "tests/unit/operator/apply_patch.h"
+#include "tests/support/api_server/json_patch.h"
 #include "tests/unit/operator/core/make_training_job.h"
 
 namespace stoker::control {
@@ -30,7 +30,7 @@ constexpr const char* kPod = R"({
     "volumes": [{"name": "kube-api-access-x", "projected": {}}]}})";
 
 Json pod_with(const std::string& patch = "[]") {
-    return apply_patch(Json::parse(kPod).value(), Json::parse(patch).value());
+    return test::patched(Json::parse(kPod).value(), Json::parse(patch).value());
 }
 
 ForeignPod read(const Json& pod) {
@@ -63,7 +63,7 @@ struct Injected {
             json, read(json), {*spec, job, datasets.datasets, pool, settings, workload});
     }
 
-    Json patched() const { return apply_patch(raw, patch_of(raw)); }
+    Json patched() const { return test::patched(raw, patch_of(raw)); }
 
     ForeignWorkload workload = workload_of();
     Json raw;
@@ -155,7 +155,7 @@ TEST(ForeignPatch, SecondPatchIsEmpty) {
 
 TEST(ForeignPatch, IsEmptyAfterAnotherWebhookAddedAContainer) {
     const Injected injected{pod_with()};
-    const Json more = apply_patch(
+    const Json more = test::patched(
         injected.patched(),
         Json::parse(
             R"([{"op":"add","path":"/spec/initContainers/0","value":{"name":"istio-proxy"}}])")
@@ -378,7 +378,7 @@ TEST(ReaderOf, PrefersTheAnnotationThenKubectlsThenTheFirst) {
 }
 
 TEST(RefusalPatch, WritesTheReasonOnce) {
-    const Json patched = apply_patch(pod_with(), refusal_patch(pod_with(), "no such Dataset"));
+    const Json patched = test::patched(pod_with(), refusal_patch(pod_with(), "no such Dataset"));
     EXPECT_EQ(
         string_at(patched.value(), {"metadata", "annotations", "stoker.dev/not-injected"}),
         "no such Dataset");
