@@ -1,6 +1,7 @@
 // Composition root of stoker-operator: reads its settings, builds the parts, runs them.
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <optional>
 #include <random>
@@ -216,7 +217,10 @@ Operator::Operator(OperatorConfig config, const AccessConfig& access)
            events_,
            config_.leader_election.enabled ? &elector_ : nullptr,
            clock_,
-           &certificate_}),
+           &certificate_,
+           [this] {
+               return webhook_ ? webhook_->outcomes() : std::map<std::string, std::uint64_t>{};
+           }}),
       authenticator_(
           [this](const std::string& token) {
               return review_client_.review_token(token, {std::string{kTokenAudience}});

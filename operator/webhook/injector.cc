@@ -37,6 +37,7 @@ Injection refuse(
     const std::string& reason,
     const std::string& why) {
     Injection result;
+    result.outcome = "refused";
     result.patch = refusal_patch(request.pod, why);
     result.warnings = {fmt::format("stoker: the pod runs without a cache: {}", why)};
     if (request.dry_run) {
@@ -152,6 +153,7 @@ Injection Injector::patch(const Case& found, const Json& spec, const TrainingJob
         return refuse(found.request, subjects, "Invalid", to_string(errors));
     }
     Injection result;
+    result.outcome = "cached";
     const JobSettings settings = parts_.settings();
     result.patch = foreign_patch(
         found.request.pod,

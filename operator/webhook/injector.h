@@ -15,6 +15,8 @@ namespace stoker::control {
 
 // What the webhook answers for a pod.
 struct Injection {
+    std::string outcome = "unchanged";  // or "cached", "refused"; for metrics
+
     Json patch{std::vector<Json>{}};
     std::vector<std::string> warnings;  // for the caller of the create, such as kubectl
     std::vector<EventNote> events;      // none for a dry run

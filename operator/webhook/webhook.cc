@@ -79,7 +79,14 @@ Result<std::string> Webhook::answer(const std::string& body) {
     for (EventNote& note : injection.events) {
         parts_.events.record(std::move(note));
     }
+    ++(*outcomes_.lock())[injection.outcome];
     return admission_answer(request.uid, injection.patch, injection.warnings);
+}
+
+std::map<std::string, std::uint64_t> Webhook::outcomes() {
+    std::map<std::string, std::uint64_t> result = *outcomes_.lock();
+    result["failed"] = server_.failures();
+    return result;
 }
 
 }  // namespace stoker::control

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
-#include <memory>
+#include <map>
 #include <stop_token>
 #include <string>
 
 #include "common/base/clock.h"
+#include "common/base/guarded.h"
 #include "operator/config/operator_config.h"
 #include "operator/controllers/cluster_cache.h"
 #include "operator/core/workload/build_job.h"
@@ -45,6 +47,9 @@ public:
     // For tests. 0: not open yet.
     [[nodiscard]] std::uint16_t port() { return server_.port(); }
 
+    // Reviews since the start by outcome: cached, refused, unchanged, failed. Thread-safe.
+    [[nodiscard]] std::map<std::string, std::uint64_t> outcomes();
+
 private:
     Result<ServedCertificate> load_certificate();
     Result<std::string> answer(const std::string& body);
@@ -57,6 +62,7 @@ private:
     OwnerFinder owners_;
     Injector injector_;
     WebhookServer server_;
+    Guarded<std::map<std::string, std::uint64_t>> outcomes_;
     std::string told_;  // the last logged error of trust_; only load_certificate() uses it
 };
 

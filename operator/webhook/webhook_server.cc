@@ -99,7 +99,6 @@ void WebhookServer::take(const http::ServerRequest& request, const http::Reply& 
 }
 
 http::ServerResponse WebhookServer::review(const std::string& body) {
-    ++reviews_;
     Result<std::string> answer = answer_(body);
     if (answer) {
         return {200, "application/json", *std::move(answer)};

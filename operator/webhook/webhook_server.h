@@ -14,12 +14,6 @@
 
 namespace stoker::control {
 
-// Reviews since the start, for metrics.
-struct WebhookCounts {
-    std::uint64_t reviews = 0;
-    std::uint64_t failures = 0;  // answered with an HTTP error: the API server lets the pod through
-};
-
 // The HTTPS server that the API server calls: POST /inject with an AdmissionReview. The port opens
 // with the first certificate. Answers are made on threads of their own, because they may ask the API
 // server; a caller beyond kWaitingMax gets 503, which lets its pod through at once. Thread-safe, but
@@ -45,7 +39,8 @@ public:
     // 0: not open yet.
     [[nodiscard]] std::uint16_t port();
 
-    [[nodiscard]] WebhookCounts counts() const { return {reviews_, failures_}; }
+    // Reviews that ended with an HTTP error: the API server lets the pod through.
+    [[nodiscard]] std::uint64_t failures() const { return failures_; }
 
 private:
     struct State {
@@ -61,7 +56,6 @@ private:
     std::string listen_;
     Answer answer_;
     std::atomic<int> waiting_{0};
-    std::atomic<std::uint64_t> reviews_{0};
     std::atomic<std::uint64_t> failures_{0};
     Guarded<State> state_;
 };

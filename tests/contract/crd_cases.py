@@ -298,6 +298,8 @@ ACCEPTED = [
 IMMUTABLE = [
     ("the image of a running job", JOB, "spec/trainer/image", "other:2", "trainer cannot change while"),
     ("the datasets of a running job", JOB, "spec/datasets/0/datasetRef/name", "other", "datasets cannot change"),
+    ("a workload that a job did not have", JOB, "spec/workloadRef",
+     {"apiVersion": "batch/v1", "kind": "Job", "name": "a", "uid": "u"}, "workloadRef cannot be added or removed"),
     ("the mode of a running job to Off", JOB, "spec/cache/mode", "Off", "mode cannot change from or to Off"),
     ("the origin of a Dataset", S3, "spec/sources/0/storageUri", "s3://other/a", "storageUri cannot change"),
     ("the format of a Dataset", S3, "spec/format", "Chunks", "format cannot change"),
