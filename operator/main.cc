@@ -1,6 +1,7 @@
 // Composition root of stoker-operator: reads its settings, builds the parts, runs them.
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <optional>
 #include <random>
@@ -12,7 +13,6 @@
 #include "common/base/read_file.h"
 #include "common/config/host_port.h"
 #include "common/flags/flags.h"
-#include "common/http/http_client.h"
 #include "common/http/http_server.h"
 #include "common/log/log.h"
 #include "common/program/program.h"
@@ -26,6 +26,7 @@
 #include "operator/controllers/operator_metrics.h"
 #include "operator/core/workload/build_pod.h"
 #include "operator/endpoints/endpoints.h"
+#include "operator/endpoints/probe.h"
 #include "operator/kube/access.h"
 #include "operator/kube/pause.h"
 #include "operator/kube/rest_client.h"
@@ -38,6 +39,7 @@
 #include "operator/sidecars/secret_authority.h"
 #include "operator/sidecars/token_review.h"
 #include "operator/sidecars/trust_publisher.h"
+#include "operator/webhook/webhook.h"
 
 namespace stoker::control {
 namespace {
@@ -134,6 +136,7 @@ private:
     SecretAuthority::Options authority_options() const;
     Result<ServedCertificate> load_certificate();
     EndpointSources endpoint_sources();
+    Webhook::Parts webhook_parts();
     void assemble();
     Status ready();
     Leadership leadership();
@@ -149,6 +152,7 @@ private:
     std::unique_ptr<RestTransport> event_transport_;
     std::unique_ptr<RestTransport> transport_;
     std::unique_ptr<RestTransport> review_transport_;
+    std::unique_ptr<RestTransport> webhook_transport_;
     LeaderElector elector_;
     std::stop_source client_stop_;
     RestClient client_;
@@ -166,6 +170,7 @@ private:
     TokenReviewAuthenticator authenticator_;
     std::optional<WorkerPool> token_pool_;
     Endpoints endpoints_;
+    std::optional<Webhook> webhook_;
     Supervisor supervisor_;
 };
 
@@ -179,6 +184,7 @@ Operator::Operator(OperatorConfig config, const AccessConfig& access)
       event_transport_(make_transport("events")),
       transport_(make_transport("controllers")),
       review_transport_(make_transport("reviews")),
+      webhook_transport_(make_transport("webhook")),
       elector_(
           *lease_transport_,
           {{own_namespace_, config_.leader_election.lease_name},
@@ -211,7 +217,10 @@ Operator::Operator(OperatorConfig config, const AccessConfig& access)
            events_,
            config_.leader_election.enabled ? &elector_ : nullptr,
            clock_,
-           &certificate_}),
+           &certificate_,
+           [this] {
+               return webhook_ ? webhook_->outcomes() : std::map<std::string, std::uint64_t>{};
+           }}),
       authenticator_(
           [this](const std::string& token) {
               return review_client_.review_token(token, {std::string{kTokenAudience}});
@@ -225,6 +234,9 @@ Operator::Operator(OperatorConfig config, const AccessConfig& access)
           clock_),
       supervisor_(start_thread, clock_) {
     token_pool_.emplace("token-review", kTokenReviewThreads);
+    if (!config_.webhook.listen.empty()) {
+        webhook_.emplace(config_.webhook, webhook_parts(), client_stop_.get_token());
+    }
     assemble();
 }
 
@@ -244,9 +256,17 @@ ManagerSettings Operator::manager_settings() {
             return authority_.issue_peer(request, uris);
         };
     }
+    settings.adopts_workloads = !config_.webhook.listen.empty();
     settings.grant_seconds = config_.control.grant_seconds;
     settings.workers = config_.workers;
     return settings;
+}
+
+Webhook::Parts Operator::webhook_parts() {
+    return {
+        cache_, *webhook_transport_, authority_client_, events_, clock_, own_namespace_, [this] {
+            return manager_.job_settings();
+        }};
 }
 
 void Operator::assemble() {
@@ -260,6 +280,9 @@ void Operator::assemble() {
         [this] { return certificate_.has_one(); });
     for (ClusterCache::Watch& watch : cache_.watches()) {
         supervisor_.add_cache(watch.name, std::move(watch.run), std::move(watch.has_synced));
+    }
+    if (webhook_) {
+        webhook_->add_to(supervisor_);
     }
     manager_.add_to(supervisor_);
     supervisor_.add_worker(
@@ -367,25 +390,6 @@ void Operator::serve_sidecars(const std::stop_token& stop) {
             service->step(clock_.now());
         }
     } while (pause_until(clock_, clock_.now() + (service ? kControlStep : kControlRetry), stop));
-}
-
-int probe(const std::string& url) {
-    const SystemClock clock;
-    const auto client = http::make_curl_client({}, clock);
-    if (!client) {
-        fmt::print(stderr, "{}\n", client.error().message);
-        return EXIT_FAILURE;
-    }
-    http::HttpRequest request;
-    request.url = url;
-    request.total_timeout = std::chrono::seconds{10};
-    const auto response = (*client)->call(std::move(request));
-    if (!response) {
-        fmt::print(stderr, "{}\n", response.error().message);
-        return EXIT_FAILURE;
-    }
-    fmt::print("{} {}\n", response->status, response->body);
-    return response->status == 200 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 int run_operator(OperatorConfig config, const AccessConfig& access, const std::stop_token& stop) {

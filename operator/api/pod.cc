@@ -70,9 +70,11 @@ void read_pod(const JsonReader& root, Pod& pod) {
     const JsonReader status = root.object("status");
     pod.phase = parse_phase(status.text("phase"));
     read_pod_conditions(status, pod);
+    const std::string& written = value_or_empty(pod.meta.annotations, kContainerAnnotation);
+    const std::string_view trainer = written.empty() ? kTrainerContainer : written;
     status.each("containerStatuses", [&](const JsonReader& container) {
         const std::string name = container.text("name");
-        if (name == kTrainerContainer) {
+        if (name == trainer) {
             pod.trainer = read_container(container);
         } else if (name == kSidecarContainer) {
             pod.sidecar = read_container(container);  // of a filler

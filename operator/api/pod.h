@@ -12,6 +12,8 @@
 namespace stoker::control {
 
 inline constexpr std::string_view kTrainerContainer = "trainer";
+// On a pod of another controller: the container that reads, instead of kTrainerContainer.
+inline constexpr const char* kContainerAnnotation = "stoker.dev/container";
 inline constexpr std::string_view kSidecarContainer = "stoker-sidecar";
 inline constexpr std::string_view kS3Container = "stoker-s3";
 inline constexpr std::string_view kNodeDriver = "csi.stoker.dev";  // the node program's

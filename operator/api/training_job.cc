@@ -170,7 +170,15 @@ inline constexpr auto kFields<CacheSpec> = table(
     field("onCacheFailure", &CacheSpec::on_cache_failure));
 
 template <>
+inline constexpr auto kFields<WorkloadRef> = table(
+    field("apiVersion", &WorkloadRef::api_version),
+    field("kind", &WorkloadRef::kind),
+    field("name", &WorkloadRef::name),
+    field("uid", &WorkloadRef::uid));
+
+template <>
 inline constexpr auto kFields<TrainingJobSpec> = table(
+    field("workloadRef", &TrainingJobSpec::workload_ref),
     field("trainer", &TrainingJobSpec::trainer),
     field("podTemplate", &TrainingJobSpec::pod_template),
     field("runPolicy", &TrainingJobSpec::run_policy),

@@ -181,7 +181,20 @@ struct CacheSpec {
     bool operator==(const CacheSpec&) const = default;
 };
 
+// A workload of another controller, in the TrainingJob's namespace.
+struct WorkloadRef {
+    std::string api_version;
+    std::string kind;
+    std::string name;
+    std::string uid;
+
+    bool operator==(const WorkloadRef&) const = default;
+};
+
 struct TrainingJobSpec {
+    // The job describes the pods of this workload and starts none; `trainer` is a copy of what the
+    // operator saw.
+    std::optional<WorkloadRef> workload_ref;
     TrainerSpec trainer;
     PodOverlay pod_template;
     RunPolicy run_policy;

@@ -49,6 +49,17 @@ inline constexpr auto kFields<HttpSettings> = table(
     field("debug", &HttpSettings::debug));
 
 template <>
+inline constexpr auto kFields<WebhookSettings> = std::tuple{
+    field("listen", &WebhookSettings::listen),
+    field("hostName", &WebhookSettings::host_name),
+    field("caSecretName", &WebhookSettings::ca_secret_name),
+    field("configurationName", &WebhookSettings::configuration_name),
+    field("leafLifetime", &WebhookSettings::leaf_lifetime),
+    field("caLifetime", &WebhookSettings::ca_lifetime),
+    field("caRenewal", &WebhookSettings::ca_renewal),
+    field("caOverlap", &WebhookSettings::overlap)};
+
+template <>
 inline constexpr auto kFields<LeaderElectionSettings> = std::tuple{
     field("enabled", &LeaderElectionSettings::enabled),
     field("leaseName", &LeaderElectionSettings::lease_name),
@@ -62,6 +73,7 @@ inline constexpr auto kFields<OperatorConfig> = table(
     field("control", &OperatorConfig::control),
     field("node", &OperatorConfig::node),
     field("http", &OperatorConfig::http),
+    field("webhook", &OperatorConfig::webhook),
     field("leaderElection", &OperatorConfig::leader_election),
     field("watchNamespaces", &OperatorConfig::watch_namespaces),
     field("workers", &OperatorConfig::workers));
@@ -122,6 +134,17 @@ void check(ConfigReader& in, const SidecarSettings& sidecar) {
     }
 }
 
+void check_terms(ConfigReader& in, const AuthorityTerms& terms) {
+    const bool ordered = terms.leaf_lifetime >= seconds{3} && terms.overlap >= Duration::zero() &&
+                         terms.ca_renewal >= terms.overlap + terms.leaf_lifetime &&
+                         terms.ca_lifetime > terms.ca_renewal;
+    if (!ordered) {
+        in.mistake(
+            "caLifetime",
+            "must be longer than caRenewal, and that at least caOverlap and leafLifetime together");
+    }
+}
+
 void check(ConfigReader& in, const ControlSettings& control) {
     if (control.address.empty()) {
         in.mistake("address", "is required");
@@ -135,14 +158,22 @@ void check(ConfigReader& in, const ControlSettings& control) {
     if (control.certificate_directory.empty() && control.ca_secret_name.empty()) {
         in.mistake("caSecretName", "is required without a certificateDirectory");
     }
-    const bool ordered = control.leaf_lifetime >= seconds{3} &&
-                         control.overlap >= Duration::zero() &&
-                         control.ca_renewal >= control.overlap + control.leaf_lifetime &&
-                         control.ca_lifetime > control.ca_renewal;
-    if (!ordered) {
-        in.mistake(
-            "caLifetime",
-            "must be longer than caRenewal, and that at least caOverlap and leafLifetime together");
+    check_terms(in, control);
+}
+
+void check(ConfigReader& in, const WebhookSettings& webhook) {
+    check_host_and_port(in, "listen", webhook.listen);
+    check_terms(in, webhook);
+    if (webhook.listen.empty()) {
+        return;
+    }
+    for (const auto& [key, value] :
+         {std::pair{"hostName", &webhook.host_name},
+          std::pair{"caSecretName", &webhook.ca_secret_name},
+          std::pair{"configurationName", &webhook.configuration_name}}) {
+        if (value->empty()) {
+            in.mistake(key, "is required with listen");
+        }
     }
 }
 

@@ -62,6 +62,18 @@ struct HttpSettings {
     bool operator==(const HttpSettings&) const = default;
 };
 
+// The webhook for pods of other controllers, and the validity of its CA
+// (docs/adr/0020-foreign-pods.md). The operator signs its certificates.
+struct WebhookSettings : AuthorityTerms {
+    std::string listen;                                // "[::]:9444"; "": no webhook
+    std::string host_name;                             // of its Service, as the API server calls it
+    std::string ca_secret_name = "stoker-webhook-ca";  // in the operator's own namespace
+    // The MutatingWebhookConfiguration whose caBundle the operator keeps.
+    std::string configuration_name = "stoker-webhook";
+
+    bool operator==(const WebhookSettings&) const = default;
+};
+
 struct LeaderElectionSettings : LeaseTiming {
     bool enabled = true;
     std::string lease_name = "stoker-operator";
@@ -75,6 +87,7 @@ struct OperatorConfig {
     NodeSettings node;
     LeaderElectionSettings leader_election;
     HttpSettings http;
+    WebhookSettings webhook;
     // Watches only these namespaces; empty: all. The node program and RBAC must use the same list.
     std::vector<std::string> watch_namespaces;
     std::uint32_t workers = 4;  // objects that are reconciled at once

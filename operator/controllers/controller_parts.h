@@ -35,6 +35,7 @@ struct ControllerParts {
     JobSettings settings{};
     std::function<std::string()> control_ca{};  // the current PEM for new sidecars
     IssuePeer issue_peer{};
+    bool adopts_workloads = false;  // creates TrainingJobs for pods that the webhook changed
 
     // The settings of sidecars that start now.
     [[nodiscard]] JobSettings job_settings() const {

@@ -109,9 +109,10 @@ std::vector<std::string> pool_paths(ClusterCache& cache) {
 std::vector<SidecarReport> believable_reports(const JobUse& use, SidecarRegistry& registry) {
     std::vector<SidecarReport> reports = registry.of_job(use.job.meta.key());
     std::erase_if(reports, [&](const SidecarReport& report) {
-        return report.training_job_uid != use.job.meta.uid || !is_pods_own(report, use.pods);
+        return report.training_job_uid != uid_in_pods(use.job) || !is_pods_own(report, use.pods);
     });
     for (SidecarReport& report : reports) {
+        report.training_job_uid = use.job.meta.uid;
         std::erase_if(
             report.datasets, [&](const DatasetReport& dataset) { return !uses(use, dataset); });
         drop_directory_claims(use, report);

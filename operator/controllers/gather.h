@@ -55,8 +55,9 @@ std::vector<std::string> pool_paths(ClusterCache& cache);
 std::vector<JobUse> gather_fillers(const Dataset& dataset, ClusterCache& cache);
 
 // The job's trustworthy reports. A sidecar has proved which pod it is; the rest of its report is
-// unverified. So a report counts only if it names this job's uid, and its pod carries the job's
-// label and runs on the reported node. Only parts about datasets of the job count: those of its own
+// unverified. So a report counts only if it names this job's uid (that of its workload, if the job
+// describes one; the result has the job's), and its pod carries the job's label and runs on the
+// reported node. Only parts about datasets of the job count: those of its own
 // namespace, and those of another namespace that are shared with it or were when its attempt began.
 // Claims about the directory of another namespace's dataset are dropped (drop_directory_claims()).
 std::vector<SidecarReport> believable_reports(const JobUse& use, SidecarRegistry& registry);

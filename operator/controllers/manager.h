@@ -23,6 +23,7 @@ struct ManagerSettings {
     JobSettings job;
     std::function<std::string()> control_ca{};  // current PEM for new sidecars; thread-safe
     IssuePeer issue_peer{};                     // thread-safe
+    bool adopts_workloads = false;              // the webhook is on
     std::uint32_t grant_seconds = 60;
     std::uint32_t workers = 4;  // for TrainingJobs and for Datasets; the other queues have one each
 };
@@ -70,6 +71,9 @@ public:
     [[nodiscard]] NodePrograms node_programs(NodeProgramAccount account);
 
     LatestAllocation& latest() { return latest_; }
+
+    // The settings of sidecars that start now. Thread-safe.
+    [[nodiscard]] JobSettings job_settings() const { return parts_.job_settings(); }
 
     [[nodiscard]] NodeSweeper::Counts sweeps() { return sweeper_.counts(); }
 

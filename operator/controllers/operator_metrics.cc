@@ -101,7 +101,11 @@ OperatorMetrics::OperatorMetrics(Sources sources)
       sweeps_(registry_.counter_family(
           "stoker_sweeps_total", "Sweeps of nodes by result.", {"result"})),
       events_dropped_(registry_.counter_family(
-          "stoker_events_dropped_total", "Kubernetes Events that were not written.", {})) {
+          "stoker_events_dropped_total", "Kubernetes Events that were not written.", {})),
+      reviews_(registry_.counter_family(
+          "stoker_webhook_reviews_total",
+          "Pods with the label stoker.dev/dataset by outcome: cached, refused, unchanged, failed.",
+          {"outcome"})) {
     registry_.gauge_family("stoker_build_info", "1, with the version.", {"version"})
         .with({STOKER_VERSION})
         ->set(1);
@@ -180,6 +184,11 @@ std::string OperatorMetrics::expose() {
     raise(cut_off_, {}, static_cast<double>(ConnectionGate::cut_off_total()));
     raise(accept_failures_, {}, static_cast<double>(AcceptBackoff::failures()));
     raise(events_dropped_, {}, static_cast<double>(sources_.events.dropped()));
+    if (sources_.reviews) {
+        for (const auto& [outcome, count] : sources_.reviews()) {
+            raise(reviews_, {outcome}, static_cast<double>(count));
+        }
+    }
     const LatestAllocation::Snapshot allocation = sources_.manager.latest().get();
     raise(reports_absurd_, {}, static_cast<double>(allocation->reports_absurd));
     const NodeProgramView programs = gather_node_programs(sources_.cache, sources_.manager.nodes());

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <mutex>
 #include <string>
 
@@ -25,6 +28,8 @@ public:
         const LeaderElector* elector;  // null: no election, this replica always leads
         const Clock& clock;
         const CertificateKeeper* certificate = nullptr;  // null: no certificate metrics
+        // The webhook's reviews by outcome; empty: no webhook. Thread-safe.
+        std::function<std::map<std::string, std::uint64_t>()> reviews{};
     };
 
     // Call it before the manager's workers start: queue times are observed from then on.
@@ -70,6 +75,7 @@ private:
     metrics::CounterFamily& node_reports_;
     metrics::CounterFamily& sweeps_;
     metrics::CounterFamily& events_dropped_;
+    metrics::CounterFamily& reviews_;
 };
 
 }  // namespace stoker::control

@@ -38,6 +38,13 @@ inline const ResourceKind kSubjectAccessReviews{
     "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", false};
 inline const ResourceKind kServiceAccounts{"", "v1", "serviceaccounts", "ServiceAccount", true};
 
+inline const ResourceKind kMutatingWebhooks{
+    "admissionregistration.k8s.io",
+    "v1",
+    "mutatingwebhookconfigurations",
+    "MutatingWebhookConfiguration",
+    false};
+
 inline const ResourceKind kTrainingJobs{
     "stoker.dev", "v1alpha1", "trainingjobs", "TrainingJob", true};
 inline const ResourceKind kDatasets{"stoker.dev", "v1alpha1", "datasets", "Dataset", true};

@@ -10,7 +10,7 @@ namespace stoker::control {
 CertificateKeeper::CertificateKeeper(Load load, const Clock& clock, Options options)
     : load_(std::move(load)),
       clock_(clock),
-      options_(options) {}
+      options_(std::move(options)) {}
 
 Status CertificateKeeper::look() {
     STOKER_TRY(ServedCertificate loaded, load_());
@@ -38,7 +38,7 @@ void CertificateKeeper::run(const std::stop_token& stop) {
         std::string trouble = looked ? "" : looked.error().message;
         if (trouble != told_ && !trouble.empty()) {
             log::warning(
-                "no new certificate for the control link",
+                "no new certificate for " + options_.purpose,
                 {{"error", trouble}, {"has_an_older_one", has_one()}});
         }
         told_ = std::move(trouble);

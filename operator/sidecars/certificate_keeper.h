@@ -24,6 +24,7 @@ public:
     struct Options {
         Duration interval = std::chrono::seconds{30};
         Duration retry = std::chrono::seconds{1};  // while there is no certificate yet
+        std::string purpose = "the control link";  // for the log
     };
 
     CertificateKeeper(Load load, const Clock& clock, Options options);

@@ -49,13 +49,14 @@ Json secret_json(const ObjectKey& key, const Object* before, const SecretData& d
     return Json(std::move(json));
 }
 
-void tell(const std::optional<Authority>& before, const Authority& after) {
+void tell(
+    const std::string& secret, const std::optional<Authority>& before, const Authority& after) {
     if (!before) {
-        log::info("made the CA of the control link");
+        log::info("made a CA", {{"secret", secret}});
     } else if (before->signing != after.signing) {
-        log::info("a new CA signs for the control link");
+        log::info("a new CA signs", {{"secret", secret}});
     } else if (!before->next && after.next) {
-        log::info("made the next CA of the control link; new jobs trust it from now on");
+        log::info("made the next CA; new clients trust it from now on", {{"secret", secret}});
     }
 }
 
@@ -110,7 +111,7 @@ Result<Authority> SecretAuthority::settle() {
         }
         const Status written = write(found, after);
         if (written) {
-            tell(before, after);
+            tell(options_.secret.name, before, after);
             return after;
         }
         const ErrorCode code = written.error().code;

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 import crd_server
-from chart_test import HELM, render
+from chart_test import HELM, ROOT, render
 
 OPERATOR = "system:serviceaccount:stoker-system:stoker-operator"
 JOB_CONTROLLER = "system:serviceaccount:kube-system:job-controller"
@@ -87,6 +87,86 @@ def test_other_pods_and_jobs_are_admitted(server):
         assert create(server, plain, "stranger").returncode == 0
         del spec["volumes"]
         assert create(server, plain, "stranger").returncode == 0
+
+
+FOREIGN = json.loads((ROOT / "tests/contract/golden/foreign-pod.json").read_text())
+FOREIGN["spec"]["serviceAccountName"] = "default"  # as the admission of ServiceAccounts sets it, which this server lacks
+REPLICA_SETS = "system:serviceaccount:kube-system:replicaset-controller"
+
+
+@pytest.fixture(scope="module")
+def with_webhook(server):
+    """The policies of a chart with the webhook, whose pods any controller creates."""
+    image = FOREIGN["spec"]["initContainers"][0]["image"]
+    registry, _, rest = image.rpartition("/")
+    settings = f"webhook.enabled=true,sidecar.image.registry={registry},sidecar.image.tag={rest.rpartition(':')[2]}"
+
+    def apply(*args):
+        policies = [item for item in render(*args) if item["kind"] in POLICY_KINDS]
+        applied = server.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(policies))
+        assert applied.returncode == 0, applied.stderr
+    apply("--set", settings)
+    for _ in range(300):
+        last = create(server, FOREIGN, REPLICA_SETS)
+        if last.returncode == 0:
+            break
+        time.sleep(0.1)
+    assert last.returncode == 0, last.stderr
+    yield server
+    apply()
+
+
+def foreign(change):
+    item = copy.deepcopy(FOREIGN)
+    change(item, {container["name"]: container for container in item["spec"]["initContainers"]})
+    return item
+
+
+def test_pods_that_the_webhook_changed_need_the_webhook(server):
+    assert "may be created by the Job controller" in create(server, FOREIGN, REPLICA_SETS).stderr
+
+
+@pytest.mark.parametrize("change", [
+    lambda pod, ours: ours["stoker-sidecar"].update(image="evil:1"),
+    lambda pod, ours: ours["stoker-sidecar"].update(command=["sh"]),
+    lambda pod, ours: ours["stoker-sidecar"].update(args=["--config=/stoker/run/mine"]),
+    lambda pod, ours: ours["stoker-s3"].update(command=["sh"]),
+    lambda pod, ours: ours["stoker-sidecar"].update(lifecycle={"postStart": {"exec": {"command": ["sh"]}}}),
+    lambda pod, ours: ours["stoker-sidecar"].update(envFrom=[{"configMapRef": {"name": "mine"}}]),
+    lambda pod, ours: ours["stoker-sidecar"]["env"].append({"name": "LD_PRELOAD", "value": "/stoker/node/imagenet/x"}),
+    lambda pod, ours: ours["stoker-s3"]["env"].append({"name": "BASH_ENV", "value": "/stoker/run/x"}),
+    lambda pod, ours: ours["stoker-sidecar"]["volumeMounts"].append({"name": "mine", "mountPath": "/usr/bin"}),
+    lambda pod, ours: pod["spec"]["containers"][0]["volumeMounts"].append({"name": "stoker-node-0", "mountPath": "/x"}),
+    lambda pod, ours: pod["spec"]["containers"][0]["volumeMounts"].append({"name": "stoker-run", "mountPath": "/x"}),
+    lambda pod, ours: pod["spec"]["initContainers"].append(
+        {"name": "mine", "image": "i", "volumeMounts": [{"name": "stoker-node-0", "mountPath": "/x"}]}),
+    lambda pod, ours: pod["spec"]["volumes"].append(
+        {"name": "mine", "csi": {"driver": "csi.stoker.dev", "volumeAttributes": {"view": "owner"}}}),
+    lambda pod, ours: pod["spec"]["volumes"].append({"name": "mine", "csi": {"driver": "csi.stoker.dev"}}),
+    lambda pod, ours: pod["spec"]["initContainers"].pop(0),
+    lambda pod, ours: pod["metadata"].pop("annotations"),
+    lambda pod, ours: pod["metadata"]["labels"].pop("stoker.dev/dataset"),
+    lambda pod, ours: pod["metadata"]["labels"].update({"stoker.dev/filler": "uid"}),
+])
+def test_pods_that_only_look_like_the_webhooks_are_refused(with_webhook, change):
+    item = foreign(change)
+    if "mine" not in [volume["name"] for volume in item["spec"]["volumes"]]:
+        item["spec"]["volumes"].append({"name": "mine", "emptyDir": {}})
+    refused = create(with_webhook, item, REPLICA_SETS)
+    assert refused.returncode != 0 and "label stoker.dev/dataset" in refused.stderr, refused.stderr
+
+
+@pytest.mark.parametrize("change", [
+    lambda pod, ours: pod["spec"]["initContainers"].append({"name": "prepare", "image": "i"}),
+    lambda pod, ours: ours["stoker-sidecar"]["env"].append({"name": "AWS_ROLE_ARN", "value": "r"}),
+    lambda pod, ours: pod["spec"]["containers"].append(
+        {"name": "log", "image": "i", "volumeMounts": [{"name": "mine", "mountPath": "/x"}]}),
+])
+def test_other_changes_of_these_pods_are_admitted(with_webhook, change):
+    item = foreign(change)
+    item["spec"]["volumes"].append({"name": "mine", "emptyDir": {}})
+    admitted = create(with_webhook, item, REPLICA_SETS)
+    assert admitted.returncode == 0, admitted.stderr
 
 
 @pytest.fixture

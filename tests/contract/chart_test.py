@@ -83,6 +83,7 @@ def test_old_cluster_is_rejected():
 @needs_helm
 @pytest.mark.parametrize("setting, words", [
     ("metrics.port=9443", "must differ, they are 9443, 8081, 9443, 8443"),
+    ("webhook.enabled=true,webhook.port=8443", "must differ, they are 9443, 8081, 8080, 8443, 8443"),
     ("node.kubeletDirectory=/var/lib/../kubelet", "must be a plain absolute path"),
     ("node.kubeletDirectory=/etc/..", "must be a plain absolute path"),
 ])
@@ -136,6 +137,54 @@ def test_network_policies_are_on_and_allow_needed_traffic(tmp_path):
     values.write_text(yaml.safe_dump({"networkPolicy": {"metricsFrom": [scraper], "debugFrom": [server]}}))
     rules_in = ingress(render("--values", str(values)), "stoker-operator")
     assert rules_in["http"] == [own, scraper] and rules_in["debug"] == [server]
+
+
+WEBHOOK = ("--set", "webhook.enabled=true")
+
+
+@needs_helm
+def test_webhook_is_off_by_default():
+    items = render()
+    assert not [item for item in items if item["kind"] == "MutatingWebhookConfiguration"]
+    assert "webhook" not in one(items, "ConfigMap", "stoker-operator")["data"]["operator.yaml"]
+
+
+@needs_helm
+def test_webhook_can_stop_no_pod():
+    hook, = one(render(*WEBHOOK), "MutatingWebhookConfiguration")["webhooks"]
+    assert hook["failurePolicy"] == "Ignore" and hook["timeoutSeconds"] == 5
+    assert hook["rules"] == [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"],
+                              "scope": "Namespaced"}]
+    assert hook["objectSelector"]["matchExpressions"] == [{"key": "stoker.dev/dataset", "operator": "Exists"}]
+    assert hook["sideEffects"] == "NoneOnDryRun" and hook["reinvocationPolicy"] == "IfNeeded"
+    assert "caBundle" not in hook["clientConfig"], "the operator's; an upgrade must not reset it"
+
+
+@needs_helm
+def test_webhook_skips_the_control_planes_namespaces_and_those_that_are_not_watched():
+    def namespaces(*args):
+        hook, = one(render(*WEBHOOK, *args), "MutatingWebhookConfiguration")["webhooks"]
+        return {rule["operator"]: rule["values"] for rule in hook["namespaceSelector"]["matchExpressions"]}
+    system = ["kube-system", "kube-public", "kube-node-lease", "stoker-system"]
+    assert namespaces() == {"NotIn": system}
+    assert namespaces("--set", "watchNamespaces={a,b}") == {"NotIn": system, "In": ["a", "b"]}
+
+
+@needs_helm
+def test_webhooks_service_port_and_certificate_belong_together():
+    items = render(*WEBHOOK, "--set", "webhook.port=9555")
+    hook, = one(items, "MutatingWebhookConfiguration")["webhooks"]
+    called = hook["clientConfig"]["service"]
+    service = one(items, "Service", called["name"])
+    port, = service["spec"]["ports"]
+    assert port["port"] == called["port"] == 9555
+    container = one(items, "Deployment")["spec"]["template"]["spec"]["containers"][0]
+    assert {"name": port["targetPort"], "containerPort": 9555} in container["ports"]
+    settings = yaml.safe_load(one(items, "ConfigMap", "stoker-operator")["data"]["operator.yaml"])["webhook"]
+    assert settings["listen"] == "[::]:9555"
+    assert settings["hostName"] == f"{called['name']}.{called['namespace']}.svc"
+    assert settings["configurationName"] == one(items, "MutatingWebhookConfiguration")["metadata"]["name"]
+    assert ingress(items, "stoker-operator")["webhook"] is None, "the API server's address is not known"
 
 
 @needs_helm
@@ -262,7 +311,7 @@ def test_explain_role_grants_only_its_needs_to_its_subjects(tmp_path):
 
 @needs_helm
 def test_operator_accepts_the_charts_settings_and_flags(tmp_path):
-    items = render("--set", "control.grantSeconds=90", "--set", "logLevel=debug", "--set", "watchNamespaces={a,b}")
+    items = render(*WEBHOOK, "--set", "control.grantSeconds=90", "--set", "logLevel=debug", "--set", "watchNamespaces={a,b}")
     config = one(items, "ConfigMap")["data"]["operator.yaml"]
     (tmp_path / "operator.yaml").write_text(config)
     container = one(items, "Deployment")["spec"]["template"]["spec"]["containers"][0]

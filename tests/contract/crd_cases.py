@@ -17,6 +17,8 @@ REFUSED = [
     ("an unknown field deep inside", JOB, "spec/cache/maxByte", "1Gi", 'unknown field "spec.cache.maxByte"'),
     ("no spec", JOB, "spec", None, "spec: Required value"),
     ("no trainer", JOB, "spec/trainer", None, "spec.trainer: Required value"),
+    ("a workload without a uid", JOB, "spec/workloadRef", {"apiVersion": "batch/v1", "kind": "Job", "name": "a"},
+     "spec.workloadRef.uid: Required value"),
     ("no image", JOB, "spec/trainer/image", None, "spec.trainer.image: Required value"),
     ("an empty image", JOB, "spec/trainer/image", "", "spec.trainer.image"),
     ("zero nodes", JOB, "spec/trainer/numNodes", 0, "should be greater than or equal to 1"),
@@ -305,6 +307,8 @@ ACCEPTED = [
 IMMUTABLE = [
     ("the image of a running job", JOB, "spec/trainer/image", "other:2", "trainer cannot change while"),
     ("the datasets of a running job", JOB, "spec/datasets/0/datasetRef/name", "other", "datasets cannot change"),
+    ("a workload that a job did not have", JOB, "spec/workloadRef",
+     {"apiVersion": "batch/v1", "kind": "Job", "name": "a", "uid": "u"}, "workloadRef cannot be added or removed"),
     ("the mode of a running job to Off", JOB, "spec/cache/mode", "Off", "mode cannot change from or to Off"),
     ("the origin of a Dataset", S3, "spec/sources/0/storageUri", "s3://other/a", "storageUri cannot change"),
     ("the format of a Dataset", S3, "spec/format", "Chunks", "format cannot change"),

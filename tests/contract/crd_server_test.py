@@ -291,6 +291,18 @@ def test_operators_jobs_are_accepted(server, name):
     assert status == 201, json.dumps(body, indent=1)
 
 
+def test_description_of_a_workload_is_accepted(server):
+    document = json.loads((ROOT / "tests/contract/golden/foreign-training-job.json").read_text())
+    document["metadata"]["namespace"] = "default"
+    status, body = server.request(
+        "POST", "/apis/stoker.dev/v1alpha1/namespaces/default/trainingjobs?dryRun=All&fieldValidation=Strict", document)
+    assert status == 201, json.dumps(body, indent=1)
+    document["spec"]["suspend"] = True
+    status, body = server.request(
+        "POST", "/apis/stoker.dev/v1alpha1/namespaces/default/trainingjobs?dryRun=All", document)
+    assert status == 422 and "suspend the workload instead" in body["message"]
+
+
 def test_operators_service_is_accepted(server):
     document = json.loads((ROOT / "tests/contract/golden/service.json").read_text())
     document["metadata"]["namespace"] = "default"

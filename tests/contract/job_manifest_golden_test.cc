@@ -10,6 +10,8 @@
 
 #include "operator/core/spec/validate.h"
 #include "operator/core/workload/build_filler.h"
+#include "operator/core/workload/foreign_job.h"
+#include "tests/support/api_server/json_patch.h"
 #include "tests/unit/operator/core/make_training_job.h"
 
 namespace stoker::control {
@@ -135,6 +137,29 @@ TrainingJob full_job() {
     EXPECT_TRUE(job) << job.error().message;
     EXPECT_EQ(to_string(validate(*job)), "");
     return *job;
+}
+
+// A pod of another controller as the webhook leaves it.
+TEST(JobManifestGolden, ForeignPod) {
+    const Json pod = Json::parse(R"({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"generateName": "web-", "labels": {"stoker.dev/dataset": "imagenet"}},
+        "spec": {"containers": [{"name": "main", "image": "train:1"}]}})")
+                         .value();
+    const ForeignWorkload workload{{"apps/v1", "Deployment", "web", "uid-web"}, "uid-web-1", 2};
+    Dataset dataset = make_dataset();
+    dataset.spec.sources[0] = {
+        "s3://imagenet/train", "http://s3:9000", "eu-west-1", {}, "keys", {}};
+    const auto find = [&](const ObjectKey&) { return &dataset; };
+    const ForeignPod parsed = read_document<ForeignPod>(pod).value();
+    const Json spec = foreign_spec(parsed, "team", workload, find).value();
+    const Json body = foreign_body("team", workload.ref, spec);
+    const TrainingJob job = read_document<TrainingJob>(body).value();
+    const ResolvedDatasets datasets = resolve_datasets(job, {dataset});
+    const ResolvedPool pool = resolve_pool(job, {make_pool()}, {});
+    const Json patch =
+        foreign_patch(pod, parsed, {spec, job, datasets.datasets, pool, settings(), workload});
+    expect_golden("foreign-pod", test::patched(pod, patch).text());
+    expect_golden("foreign-training-job", body.text());
 }
 
 TEST(JobManifestGolden, FillerJob) {

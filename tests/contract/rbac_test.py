@@ -54,6 +54,27 @@ def roles_of(items, account):
     return found
 
 
+@needs_helm
+@pytest.mark.parametrize("watched", [(), ("--set", f"watchNamespaces={{{','.join(WATCHED)}}}")])
+def test_page_lists_what_the_webhook_adds(watched):
+    page = documented("The webhook")
+    without = roles_of(render(*watched), "stoker-operator")
+    added = {}
+    for place, found in roles_of(render(*watched, "--set", "webhook.enabled=true"), "stoker-operator").items():
+        more = {key: verbs - without[place].get(key, set()) for key, verbs in found.items()}
+        added[place] = {key: verbs for key, verbs in more.items() if verbs}
+    users = {name: page["users"] for name in WATCHED} if watched else {}
+    cluster = page["cluster"] if watched else {**page["users"], **page["cluster"]}
+    assert added == {"": cluster, "stoker-system": page["own"], **users}
+
+
+def test_operator_reads_the_kinds_of_workloads_that_the_chart_grants():
+    text = (ROOT / "operator" / "controllers" / "workload_kinds.cc").read_text()
+    read = {(group, plural) for group, plural in re.findall(r'\{"([a-z0-9.-]+)", "[A-Za-z]+", "([a-z]+)"\}', text)}
+    granted = {(group, kind) for (group, kind, _), verbs in documented("The webhook")["users"].items() if "get" in verbs}
+    assert read == granted | {("batch", "jobs")}
+
+
 ACCOUNTS = [("The operator", "stoker-operator"), ("The node program", "stoker-node")]
 
 
@@ -90,11 +111,11 @@ def test_users_write_only_training_jobs_and_datasets():
 
 @needs_helm
 def test_no_role_reads_all_secrets():
-    for item in render():
+    for item in render("--set", "webhook.enabled=true"):
         for rule in item.get("rules", []) if item["kind"] in ("Role", "ClusterRole") else []:
             if "secrets" in rule.get("resources", []):
                 assert item["kind"] == "Role" and item["metadata"]["namespace"] == "stoker-system"
-                assert rule["verbs"] == ["create"] or rule["resourceNames"] == ["stoker-control-ca"]
+                assert rule["verbs"] == ["create"] or rule["resourceNames"] in (["stoker-control-ca"], ["stoker-webhook-ca"])
 
 
 def test_page_names_no_verb_twice():

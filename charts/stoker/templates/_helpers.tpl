@@ -17,8 +17,9 @@
 {{- $ports := list (int .Values.control.port) (int .Values.probes.port) }}
 {{- if .Values.metrics.enabled }}{{ $ports = append $ports (int .Values.metrics.port) }}{{ end }}
 {{- if .Values.debug.enabled }}{{ $ports = append $ports (int .Values.debug.port) }}{{ end }}
+{{- if .Values.webhook.enabled }}{{ $ports = append $ports (int .Values.webhook.port) }}{{ end }}
 {{- if ne (len $ports) (len (uniq $ports)) }}
-{{- fail (printf "control.port, probes.port, metrics.port and debug.port must differ, they are %s" ($ports | join ", ")) }}
+{{- fail (printf "control.port, probes.port, metrics.port, debug.port and webhook.port must differ, they are %s" ($ports | join ", ")) }}
 {{- end }}
 {{- if ne .Values.node.kubeletDirectory (clean .Values.node.kubeletDirectory) }}
 {{- fail (printf "node.kubeletDirectory must be a plain absolute path, not %s" .Values.node.kubeletDirectory) }}
@@ -78,6 +79,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{/* Written by the operator: its CA, which no pod mounts, and the certificates that callers must trust. */}}
 {{- define "stoker.controlCaSecretName" -}}
 {{ include "stoker.fullname" . }}-control-ca
+{{- end }}
+
+{{/* Of the webhook: its Service, its MutatingWebhookConfiguration, and with "-ca" its Secret. */}}
+{{- define "stoker.webhookName" -}}
+{{ include "stoker.fullname" . }}-webhook
 {{- end }}
 
 {{- define "stoker.controlTrustName" -}}

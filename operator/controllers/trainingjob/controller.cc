@@ -69,12 +69,14 @@ TrainingJobController::TrainingJobController(const ControllerParts& parts)
       status_(parts.client, kinds::kTrainingJobs, parts.clock),
       jobs_made_(parts.clock),
       workloads_made_(parts.clock),
-      diagnoses_(parts.client, parts.clock) {}
+      diagnoses_(parts.client, parts.clock),
+      workloads_(parts) {}
 
 Result<Reconciled> TrainingJobController::reconcile(const ObjectKey& key) {
     const auto stored = parts_.cache.training_jobs().store().get(key);
     if (!stored) {
         forget(key);
+        STOKER_TRY_VOID(workloads_.adopt(key));
         return Reconciled{};
     }
     if (!status_.has_seen_own_write(parts_.cache.training_jobs().store(), key) ||
@@ -159,6 +161,7 @@ TrainingJobView TrainingJobController::gather(const TrainingJob& job) {
     add_allocation(view);
     add_fillers(view);
     view.settings = parts_.job_settings();
+    view.workload = workloads_.read(job);
     view.diagnosis.words = diagnoses_.find(key, view.jobs, view.pods);
     view.diagnosis.is_invalid = diagnoses_.is_invalid(key);
     view.pool_paths = pool_paths(parts_.cache);
@@ -355,6 +358,17 @@ void TrainingJobController::tell(const TrainingJobView& view, const std::vector<
         note.reason = event.reason;
         note.action = "Reconcile";
         note.note = event.message;
+        if (const auto& workload = view.job.spec.workload_ref) {
+            EventNote other = note;
+            other.related = note.regarding;
+            other.regarding = {
+                workload->api_version,
+                workload->kind,
+                {view.job.meta.ns, workload->name},
+                workload->uid,
+                ""};
+            parts_.events.record(std::move(other));
+        }
         parts_.events.record(std::move(note));
     }
 }

@@ -7,6 +7,7 @@
 #include "operator/controllers/controller_parts.h"
 #include "operator/controllers/status_writer.h"
 #include "operator/controllers/trainingjob/diagnosis_finder.h"
+#include "operator/controllers/trainingjob/workload_reader.h"
 #include "operator/core/lifecycle/pin_hold.h"
 #include "operator/core/plan_training_job.h"
 
@@ -51,6 +52,7 @@ private:
     OwnWrites jobs_made_;  // by TrainingJob
     OwnWrites workloads_made_;
     DiagnosisFinder diagnoses_;
+    WorkloadReader workloads_;
     Guarded<std::set<ObjectKey>>
         clashes_;  // jobs that found a foreign object with the name of one of theirs
     Guarded<PinHold> pin_hold_;

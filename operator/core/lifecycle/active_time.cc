@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 
 #include "common/base/saturating.h"
 
@@ -50,6 +51,15 @@ std::int64_t total_seconds(const ActiveTime& time, WallTime now) {
     }
     const auto stretch = std::chrono::floor<seconds>(elapsed_between(*time.since, now)).count();
     return add_saturated(time.seconds, std::max<std::int64_t>(stretch, 0));
+}
+
+std::optional<std::int64_t> seconds_left(
+    const ActiveTime& time, std::optional<std::int64_t> limit, WallTime now) {
+    constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+    if (!limit) {
+        return std::nullopt;
+    }
+    return std::clamp<std::int64_t>(subtract_saturated(*limit, total_seconds(time, now)), 1, kMost);
 }
 
 std::optional<WallTime> deadline_of(const ActiveTime& time, std::optional<std::int64_t> limit) {

@@ -36,4 +36,10 @@ std::int64_t total_seconds(const ActiveTime& time, WallTime now);
 // Time when `limit` active seconds are over; none while stopped or without a limit.
 std::optional<WallTime> deadline_of(const ActiveTime& time, std::optional<std::int64_t> limit);
 
+// Seconds until `limit` active seconds are over, for a Job's activeDeadlineSeconds: 1 to 2^31 - 1.
+// None without a limit. The Job controller multiplies by 1e9 in 64 bits; the operator enforces
+// longer deadlines itself.
+std::optional<std::int64_t> seconds_left(
+    const ActiveTime& time, std::optional<std::int64_t> limit, WallTime now);
+
 }  // namespace stoker::control

@@ -121,7 +121,7 @@ NameClash find_name_clash(const TrainingJobView& view, const Attempts& attempts)
 }
 
 std::vector<SidecarReport> reports_of_attempt(const TrainingJobView& view, std::int64_t attempt) {
-    const std::string prefix = job_name(view.job, attempt) + "-";
+    const std::string prefix = pod_prefix(view.job, attempt);
     std::vector<SidecarReport> result;
     for (const SidecarReport& report : view.reports) {
         if (report.pod.starts_with(prefix)) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,6 +11,7 @@
 #include "operator/core/lifecycle/kueue_gate.h"
 #include "operator/core/lifecycle/lifecycle_edits.h"
 #include "operator/core/lifecycle/pin_revisions.h"
+#include "operator/core/lifecycle/workload_state.h"
 #include "operator/core/spec/validate.h"
 #include "operator/core/spec/validate_host_paths.h"
 
@@ -345,17 +345,12 @@ Verdict wait_before_restarting(const Facts& facts) {
 
 // Input for the manifests of the present or next attempt.
 JobInput input_of(const Facts& facts) {
-    // The Job controller multiplies by 1e9 in 64 bits. The operator enforces longer deadlines itself.
-    constexpr std::int64_t kJobDeadlineMax = std::numeric_limits<std::int32_t>::max();
     const TrainingJobView& view = facts.view;
     const auto attempt = std::max<std::int64_t>(facts.attempts.number, 1);
     JobInput input{view.job, view.datasets.datasets, view.pool, view.settings, attempt, {}, {}};
     input.holdings = view.holdings;
     input.placement = placement_of(view.kueue);
-    if (const std::optional<std::int64_t> limit = time_limit(facts)) {
-        const auto left = subtract_saturated(*limit, total_seconds(facts.active, facts.now.wall));
-        input.active_deadline_seconds = std::clamp<std::int64_t>(left, 1, kJobDeadlineMax);
-    }
+    input.active_deadline_seconds = seconds_left(facts.active, time_limit(facts), facts.now.wall);
     return input;
 }
 
@@ -432,6 +427,9 @@ constexpr std::array<Rule, 16> kRules = {
 }  // namespace
 
 Lifecycle decide_lifecycle(const TrainingJobView& view, const Moment& now) {
+    if (view.job.spec.workload_ref) {
+        return describe_workload(view, now.wall);
+    }
     const Facts facts{view, now};
     for (const Rule rule : kRules) {
         if (Verdict verdict = rule(facts)) {

@@ -106,6 +106,8 @@ struct Lifecycle {
 // server refuses), a name that is taken, the deadline, success, failure, suspension or an eviction
 // by Kueue, a lost node, a changed origin, Kueue's queue, then starting missing objects.
 //
+// With a workloadRef no rule counts: describe_workload() decides.
+//
 // The status must be written before the actions are done: only it records attempt and restarts.
 Lifecycle decide_lifecycle(const TrainingJobView& view, const Moment& now);
 

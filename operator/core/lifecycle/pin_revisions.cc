@@ -145,7 +145,7 @@ void forget_revision(JobDatasetStatus& status) {
 AttemptPins pins_of(const TrainingJobView& view, const TrainingJobStatus& status) {
     AttemptPins result;
     result.job_uid = view.job.meta.uid;
-    result.pod_prefix = job_name(view.job, status.attempt) + "-";
+    result.pod_prefix = pod_prefix(view.job, status.attempt);
     const std::vector<SidecarReport> reports = reports_of_attempt(view, status.attempt);
     for (const ResolvedDataset& dataset : view.datasets.datasets) {
         const JobDatasetStatus* told = find_status(status.datasets, dataset.name);

@@ -337,7 +337,7 @@ ResolvedDatasets resolve_datasets(
 }
 
 bool is_pinned(const TrainingJob& job, const ResolvedDataset& dataset) {
-    return job.spec.trainer.node_count > 1 && !dataset.source.volume;
+    return !job.spec.workload_ref && job.spec.trainer.node_count > 1 && !dataset.source.volume;
 }
 
 std::string tell_credentials(const ResolvedDataset& dataset, const std::string& job_namespace) {

@@ -75,6 +75,7 @@ bool has_dataset(const ResolvedDatasets& resolved, const std::string& uid);
 
 // Whether all ranks must read one revision of the dataset: several ranks read it from an object
 // store. ETags of a directory contain inode numbers, which differ between nodes for the same file.
+// Never with a workloadRef: its pods come and go without attempts, so no moment ends a pin.
 bool is_pinned(const TrainingJob& job, const ResolvedDataset& dataset);
 
 // For a Dataset of another namespace that names a Secret: a sentence on how a Secret in the job's

@@ -367,6 +367,10 @@ void check_cache(const CacheSpec& cache, Complaints& complaints) {
 std::vector<FieldError> validate(const TrainingJob& job) {
     Complaints complaints;
     check_name(job.meta, complaints);
+    complaints.unless(
+        !job.spec.workload_ref || !job.spec.suspend,
+        "spec.suspend",
+        "a job with workloadRef starts no pods; suspend the workload instead");
     check_trainer(job.spec.trainer, complaints);
     check_pod_template(job.spec.pod_template, complaints);
     check_run_policy(job.spec.run_policy, complaints);

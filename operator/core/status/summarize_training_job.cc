@@ -279,6 +279,10 @@ void measure(
 // attempt continues with a new Job.
 std::optional<AttemptPool> given_pool(const TrainingJobView& view, const Lifecycle& lifecycle) {
     const std::optional<AttemptPool>& before = view.job.status.attempt_pool;
+    if (view.job.spec.workload_ref) {
+        const AttemptPool now{lifecycle.status.attempt, view.pool.name};
+        return holds_nothing(view, lifecycle) ? std::nullopt : std::optional(before.value_or(now));
+    }
     const bool is_told = before && before->attempt == lifecycle.status.attempt;
     const Attempts attempts = find_attempts(view);
     const bool exists = attempts.current != nullptr &&

@@ -91,7 +91,7 @@ std::vector<JobWeight> weights_of(const std::vector<Reader>& readers) {
 
 std::optional<double> last_epoch_progress(
     const JobUse& use, const std::vector<SidecarReport>& reports, const Moment& now) {
-    const std::string prefix = job_name(use.job, use.job.status.attempt) + "-";
+    const std::string prefix = pod_prefix(use.job, use.job.status.attempt);
     const auto epochs =
         static_cast<std::uint64_t>(std::max<std::int64_t>(use.job.spec.trainer.epochs, 0));
     std::int64_t ranks = 0;

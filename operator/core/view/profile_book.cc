@@ -18,7 +18,7 @@ constexpr std::uint64_t kProbeIdsPerJob = 1 << 16;
 // Fresh reports of the present attempt's ranks whose trainer has started.
 std::vector<SidecarReport> ranks_of(
     const JobUse& use, const ClusterView& cluster, const Moment& now) {
-    const std::string prefix = job_name(use.job, use.job.status.attempt) + "-";
+    const std::string prefix = pod_prefix(use.job, use.job.status.attempt);
     std::vector<SidecarReport> result;
     for (const SidecarReport& report : cluster.reports) {
         if (report.training_job_uid == use.job.meta.uid && report.pod.starts_with(prefix) &&

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "operator/api/foreign_pod.h"
 #include "operator/api/job.h"
 #include "operator/api/workload.h"
 #include "operator/core/view/cluster_view.h"
@@ -29,6 +30,12 @@ struct KueueView {
     std::string trouble;                  // a sentence: why a required Kueue object cannot be read
 };
 
+// The workload of a TrainingJob with a workloadRef, as the API server has it.
+struct WorkloadView {
+    std::optional<std::int64_t> pod_count;  // nullopt: unknown
+    std::optional<WorkloadEnd> end;         // nullopt: it goes on, or cannot be read
+};
+
 // All input for one TrainingJob's plan at one moment. Lists may be in any order.
 struct TrainingJobView : JobUse {
     std::vector<Job> jobs;  // owned by it, or named like its next attempt, with any owner
@@ -44,6 +51,7 @@ struct TrainingJobView : JobUse {
     // Condition FillersReady of Datasets of other namespaces, by uid.
     std::map<std::string, Condition> fillers{};
     KueueView kueue{};
+    WorkloadView workload{};
     std::map<std::string, PeerGroup> peers{};  // of its datasets, by uid, as sent to the sidecars
 };
 

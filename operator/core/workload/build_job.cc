@@ -55,6 +55,10 @@ bool owns(const ObjectMeta& owner, const ObjectMeta& child) {
     return reference != nullptr && reference->uid == owner.uid;
 }
 
+const std::string& uid_in_pods(const TrainingJob& job) {
+    return job.spec.workload_ref ? job.spec.workload_ref->uid : job.meta.uid;
+}
+
 OwnerReference owner_of(const TrainingJob& job) {
     return {"stoker.dev/v1alpha1", "TrainingJob", job.meta.name, job.meta.uid, true};
 }
@@ -68,6 +72,10 @@ TextMap common_labels(const TrainingJob& job) {
 
 std::string job_name(const TrainingJob& job, std::int64_t attempt) {
     return fmt::format("{}-a{}", job.meta.name, attempt);
+}
+
+std::string pod_prefix(const TrainingJob& job, std::int64_t attempt) {
+    return job.spec.workload_ref ? "" : job_name(job, attempt) + "-";
 }
 
 std::string service_name(const TrainingJob& job) {

@@ -41,6 +41,17 @@ struct JobSettings {
     bool operator==(const JobSettings&) const = default;
 };
 
+// What only the pod of another controller knows (operator/core/workload/foreign_job.h).
+struct ForeignPlace {
+    std::string attempt_uid;     // of its controller: pods of one attempt share a listing
+    std::optional<EnvVar> rank;  // named JOB_COMPLETION_INDEX
+    // The program's own S3 keys: STOKER_S3_... for the S3 endpoint, AWS_... to sign with. Empty: the
+    // program has none that can be seen.
+    std::vector<EnvVar> s3_keys{};
+
+    bool operator==(const ForeignPlace&) const = default;
+};
+
 // Input of one attempt's manifests.
 struct JobInput {
     const TrainingJob& job;
@@ -52,10 +63,15 @@ struct JobInput {
     std::optional<std::int64_t> active_deadline_seconds;  // remaining time of the job
     std::int64_t end_when_idle_seconds = 0;               // of the sidecar; 0: never
     PodPlacement placement{};                             // from Kueue's admission
+    std::optional<ForeignPlace> foreign{};                // the pod is another controller's
 };
 
 // Whether `owner` is the controller of the object.
 bool owns(const ObjectMeta& owner, const ObjectMeta& child);
+
+// The uid by which the job's pods name it: its workload's, which exists before the TrainingJob
+// does, or its own.
+const std::string& uid_in_pods(const TrainingJob& job);
 
 // Owner reference for all objects of the job.
 OwnerReference owner_of(const TrainingJob& job);
@@ -63,6 +79,9 @@ TextMap common_labels(const TrainingJob& job);
 
 // For example "resnet-a2".
 std::string job_name(const TrainingJob& job, std::int64_t attempt);
+
+// Names of the attempt's pods begin with it; empty with a workloadRef: all pods of the job count.
+std::string pod_prefix(const TrainingJob& job, std::int64_t attempt);
 
 // For example "resnet-ranks".
 std::string service_name(const TrainingJob& job);

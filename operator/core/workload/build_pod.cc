@@ -175,13 +175,24 @@ void drop_what_the_user_set(const TrainingJob& job, std::vector<EnvVar>& env) {
     std::erase_if(env, [&](const EnvVar& variable) { return taken.contains(variable.name); });
 }
 
-std::vector<EnvVar> identity_env() {
-    return {
+std::vector<EnvVar> identity_env(const JobInput& input) {
+    std::vector<EnvVar> result = {
         {"POD_NAMESPACE", "", from_field("metadata.namespace")},
         {"POD_NAME", "", from_field("metadata.name")},
         {"NODE_NAME", "", from_field("spec.nodeName")},
-        {"POD_IP", "", from_field("status.podIP")},
-        {"ATTEMPT_UID", "", from_field("metadata.labels['batch.kubernetes.io/controller-uid']")}};
+        {"POD_IP", "", from_field("status.podIP")}};
+    if (!input.foreign) {
+        result.push_back(
+            {"ATTEMPT_UID",
+             "",
+             from_field("metadata.labels['batch.kubernetes.io/controller-uid']")});
+        return result;
+    }
+    result.push_back({"ATTEMPT_UID", input.foreign->attempt_uid, {}});
+    if (input.foreign->rank) {
+        result.push_back(*input.foreign->rank);
+    }
+    return result;
 }
 
 // The trainer's proxy settings, or the operator's if the trainer has none.
@@ -197,7 +208,7 @@ void add_proxy(const JobInput& input, std::vector<EnvVar>& env) {
 }
 
 std::vector<EnvVar> config_env(const JobInput& input) {
-    std::vector<EnvVar> result = identity_env();
+    std::vector<EnvVar> result = identity_env(input);
     result.push_back({"STOKER_SIDECAR_CONFIG", literal(to_json(sidecar_config(input)).text()), {}});
     return result;
 }
@@ -206,6 +217,12 @@ std::vector<EnvVar> sidecar_env(const JobInput& input) {
     std::vector<EnvVar> result = config_env(input);
     if (!input.settings.control_ca_pem.empty()) {
         result.push_back({"STOKER_CONTROL_CA", input.settings.control_ca_pem, {}});
+    }
+    if (input.foreign) {
+        std::ranges::copy_if(
+            input.foreign->s3_keys, std::back_inserter(result), [](const EnvVar& key) {
+                return key.name.starts_with("AWS_");
+            });
     }
     add_proxy(input, result);
     return result;
@@ -228,6 +245,17 @@ ContainerManifest build_sidecar(const JobInput& input) {
     return result;
 }
 
+// The key that clients of the S3 endpoint sign with: the program's own, or one of this pod.
+void add_s3_keys(const JobInput& input, std::vector<EnvVar>& env) {
+    if (input.foreign && !input.foreign->s3_keys.empty()) {
+        const std::vector<EnvVar>& keys = input.foreign->s3_keys;
+        env.insert(env.end(), keys.begin(), keys.end());
+        return;
+    }
+    env.push_back({"STOKER_S3_ACCESS_KEY", std::string{kS3AccessKey}, {}});
+    env.push_back({"STOKER_S3_SECRET_KEY", "", s3_secret_key()});
+}
+
 // The S3 endpoint is a process of its own, so it passes requests on to the origin while the sidecar
 // is dead. The kubelet cannot reach a loopback address, so the probe connects from inside.
 ContainerManifest build_s3_endpoint(const JobInput& input) {
@@ -238,8 +266,7 @@ ContainerManifest build_s3_endpoint(const JobInput& input) {
     result.image_pull_policy = settings.sidecar_image_pull_policy;
     result.command = {std::string{kS3Container}};
     result.env = config_env(input);
-    result.env.push_back({"STOKER_S3_ACCESS_KEY", std::string{kS3AccessKey}, {}});
-    result.env.push_back({"STOKER_S3_SECRET_KEY", "", s3_secret_key()});
+    add_s3_keys(input, result.env);
     add_proxy(input, result.env);
     result.resources = settings.s3_resources;
     result.mounts = s3_mounts(input);
@@ -271,17 +298,20 @@ std::vector<DatasetConfig> trainer_datasets(const JobInput& input) {
 }
 
 std::vector<EnvVar> trainer_env(const JobInput& input) {
-    std::vector<EnvVar> result = rendezvous_env(input.job, input.attempt);
+    std::vector<EnvVar> result;
+    if (!input.foreign) {
+        result = rendezvous_env(input.job, input.attempt);
+    }
     if (const ResolvedDataset* dataset = find_s3_dataset(input)) {
         add_s3_client(input, dataset->source, result);
-    } else {
+    } else if (!input.foreign) {
         add_credentials(input, result);
     }
     drop_what_the_user_set(input.job, result);
     if (has_cache(input)) {
         result.push_back({"STOKER_SOCKET", std::string{kSocketPath}, {}});
     }
-    result.push_back({"STOKER_JOB", input.job.meta.uid, {}});
+    result.push_back({"STOKER_JOB", uid_in_pods(input.job), {}});
     result.push_back({"STOKER_DATASETS", literal(to_json(trainer_datasets(input)).text()), {}});
     result.push_back({"STOKER_ATTEMPT", std::to_string(input.attempt), {}});
     if (input.job.spec.trainer.epochs > 0) {
@@ -301,6 +331,17 @@ ContainerManifest build_trainer(const JobInput& input) {
     result.env = trainer_env(input);
     result.user_mounts = overlay.volume_mounts;
     result.mounts = trainer_mounts(input);
+    return result;
+}
+
+std::vector<ContainerManifest> build_init_containers(const JobInput& input) {
+    std::vector<ContainerManifest> result;
+    if (has_cache(input)) {
+        result.push_back(build_sidecar(input));
+    }
+    if (has_s3_endpoint(input)) {
+        result.push_back(build_s3_endpoint(input));
+    }
     return result;
 }
 
@@ -324,7 +365,7 @@ SidecarConfig sidecar_config(const JobInput& input) {
     }
     result.control_token_file = fmt::format("{}/token", kTokenDirectory);
     result.training_job = input.job.meta.name;
-    result.training_job_uid = input.job.meta.uid;
+    result.training_job_uid = uid_in_pods(input.job);
     result.end_when_idle_seconds = input.end_when_idle_seconds;
     return result;
 }
@@ -344,18 +385,22 @@ PodManifest build_filler_pod(const JobInput& input) {
     return result;
 }
 
+PodManifest build_foreign_pod(const JobInput& input) {
+    PodManifest result;
+    result.labels[std::string{kJobLabel}] = input.job.meta.name;
+    result.init_containers = build_init_containers(input);
+    result.trainer = build_trainer(input);
+    result.volumes = build_volumes(input);
+    return result;
+}
+
 PodManifest build_pod(const JobInput& input) {
     const PodOverlay& overlay = input.job.spec.pod_template;
     PodManifest result;
     static_cast<PodScheduling&>(result) = overlay;
     result.labels = overlay.labels;
     result.annotations = overlay.annotations;
-    if (has_cache(input)) {
-        result.init_containers = {build_sidecar(input)};
-    }
-    if (has_s3_endpoint(input)) {
-        result.init_containers.push_back(build_s3_endpoint(input));
-    }
+    result.init_containers = build_init_containers(input);
     result.user_init_containers = overlay.init_containers;
     result.trainer = build_trainer(input);
     result.volumes = build_volumes(input);

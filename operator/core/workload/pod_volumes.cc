@@ -66,9 +66,11 @@ void add_node_mounts(const JobInput& input, bool is_sidecar, Mounts& mounts) {
     }
 }
 
-bool user_mounts_shared_memory(const TrainingJob& job) {
-    const std::vector<std::string>& paths = job.spec.pod_template.trainer.volume_mount_paths;
-    return std::find(paths.begin(), paths.end(), kSharedMemoryPath) != paths.end();
+// The shared memory of another controller's pod is that controller's business.
+bool adds_shared_memory(const JobInput& input) {
+    const std::vector<std::string>& paths = input.job.spec.pod_template.trainer.volume_mount_paths;
+    return !input.foreign &&
+           std::find(paths.begin(), paths.end(), kSharedMemoryPath) == paths.end();
 }
 
 // The origins' keys, and an empty folder over the path of the trainer's ServiceAccount token.
@@ -172,7 +174,7 @@ std::vector<MountManifest> trainer_mounts(const JobInput& input) {
     }
     add_node_mounts(input, false, result);
     add_origin_mounts(input, result);
-    if (!user_mounts_shared_memory(input.job)) {
+    if (adds_shared_memory(input)) {
         result.push_back({std::string{kSharedMemoryVolume}, std::string{kSharedMemoryPath}, false});
     }
     return result;
@@ -205,7 +207,7 @@ std::vector<VolumeManifest> build_volumes(const JobInput& input) {
                  BundleVolume{*dataset.source.ca_bundle, is_foreign(input, dataset)}});
         }
     }
-    if (!user_mounts_shared_memory(input.job)) {
+    if (adds_shared_memory(input)) {
         result.push_back(
             {std::string{kSharedMemoryVolume},
              EmptyDirVolume{true, input.settings.shared_memory_size}});

@@ -5,6 +5,8 @@
 
 #include <cpprest/json.h>
 
+#include "common/base/check.h"
+
 namespace stoker::test {
 
 namespace {
@@ -124,6 +126,13 @@ Status json_patch(value& document, const value& operations) {
         STOKER_TRY_VOID(apply_one(document, operation));
     }
     return {};
+}
+
+control::Json patched(const control::Json& document, const control::Json& operations) {
+    value result = document.value();
+    const Status applied = json_patch(result, operations.value());
+    STOKER_CHECK(applied.has_value(), "the patch fits");
+    return control::Json(std::move(result));
 }
 
 }  // namespace stoker::test

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "common/base/clock.h"
+#include "operator/core/lifecycle/lifecycle.h"
+#include "operator/core/spec/job_state.h"
+#include "operator/core/view/training_job_view.h"
+
+// State of a TrainingJob with a workloadRef, from the workload and its pods. Pure.
+namespace stoker::control {
+
+struct WorkloadState {
+    JobState state = JobState::kWaiting;
+    std::string message;               // one sentence for people
+    std::optional<WallTime> ended_at;  // of a final state, if the workload says so
+    // The workload is read again then: no event tells of its end.
+    std::optional<Duration> wake_after;
+};
+
+// Complete or Failed as the workload says; else by its pods: Waiting (none is alive), Starting, or
+// Running (as many are ready or have succeeded as the workload wants).
+WorkloadState judge_workload(const TrainingJobView& view);
+
+// The lifecycle of such a job: it has no actions, and stays final once it is.
+Lifecycle describe_workload(const TrainingJobView& view, WallTime now);
+
+}  // namespace stoker::control

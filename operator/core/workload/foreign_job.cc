@@ -1,0 +1,357 @@
+#include "operator/core/workload/foreign_job.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/base/quantity.h"
+#include "operator/core/spec/field_checks.h"
+#include "operator/core/spec/validate.h"
+#include "operator/core/workload/build_pod.h"
+
+namespace stoker::control {
+
+namespace {
+
+constexpr std::string_view kDefaultContainer = "kubectl.kubernetes.io/default-container";
+constexpr std::string_view kCompletionIndex = "batch.kubernetes.io/job-completion-index";
+constexpr std::string_view kReplicaIndex = "training.kubeflow.org/replica-index";
+constexpr std::string_view kLoopback = "http://127.0.0.1:";
+constexpr std::array<std::string_view, 2> kEndpointVariables = {
+    "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"};
+
+tl::unexpected<Error> refuse(std::string message) {
+    return fail(ErrorCode::kInvalidArgument, std::move(message));
+}
+
+std::string digest_of(std::string_view text) {
+    std::uint64_t hash = 0xCBF29CE484222325ULL;  // FNV-1a
+    for (const char c : text) {
+        hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
+    }
+    return fmt::format("{:08x}", hash >> 32U);
+}
+
+const EnvVar* find_variable(const ForeignContainer& container, std::string_view name) {
+    const auto found = std::ranges::find(container.env, name, &EnvVar::name);
+    return found == container.env.end() ? nullptr : &*found;
+}
+
+// A whole number above 0 in a variable, or nullopt.
+std::optional<std::int64_t> number_in(const ForeignContainer& container, std::string_view name) {
+    const EnvVar* variable = find_variable(container, name);
+    const Result<std::int64_t> number =
+        variable == nullptr ? Result<std::int64_t>(0) : parse_whole(variable->value);
+    return number && *number > 0 ? std::optional(*number) : std::nullopt;
+}
+
+// Pods that train together: torchrun's variable says it best, then the workload, then a world of one
+// process per pod.
+std::int64_t count_nodes(const ForeignContainer& reader, const ForeignWorkload& workload) {
+    const auto told = number_in(reader, "PET_NNODES");
+    const auto world = number_in(reader, "WORLD_SIZE");
+    const std::int64_t count = told                 ? *told
+                               : workload.pod_count ? *workload.pod_count
+                                                    : world.value_or(1);
+    return std::clamp<std::int64_t>(count, 1, kNodeCountMax);
+}
+
+// The rank of the pod, for the sidecar's reports: from the container's own variables, else from what
+// the controller wrote on the pod.
+std::optional<EnvVar> rank_variable(const ForeignPod& pod, const ForeignContainer& reader) {
+    const std::string name = "JOB_COMPLETION_INDEX";
+    for (const std::string_view variable : {"PET_NODE_RANK", "RANK"}) {
+        if (const EnvVar* found = find_variable(reader, variable)) {
+            return EnvVar{name, found->value, found->value_from};
+        }
+    }
+    if (pod.meta.annotations.contains(std::string{kCompletionIndex})) {
+        return EnvVar{
+            name, "", from_field(fmt::format("metadata.annotations['{}']", kCompletionIndex))};
+    }
+    if (pod.meta.labels.contains(std::string{kReplicaIndex})) {
+        return EnvVar{name, "", from_field(fmt::format("metadata.labels['{}']", kReplicaIndex))};
+    }
+    return std::nullopt;
+}
+
+Status check_pod(const ForeignPod& pod) {
+    if (reader_of(pod) == nullptr) {
+        return refuse(fmt::format(
+            "annotation {} names no container of the pod: '{}'",
+            kContainerAnnotation,
+            value_or_empty(pod.meta.annotations, kContainerAnnotation)));
+    }
+    if (pod.host_network) {
+        return refuse(
+            "the pod has hostNetwork, so other pods of the node would reach its S3 endpoint; pods "
+            "with a network of their own can have a cache");
+    }
+    if (pod.host_pid || pod.share_process_namespace) {
+        return refuse(
+            "the pod shares processes (hostPID or shareProcessNamespace), so its containers would "
+            "reach the sidecar's; leave them out to have a cache");
+    }
+    return {};
+}
+
+// The entry of the label, and those of the annotation with more datasets.
+Result<std::vector<Json>> dataset_entries(const ForeignPod& pod) {
+    const std::string& name = value_or_empty(pod.meta.labels, kDatasetLabel);
+    const TextMap& annotations = pod.meta.annotations;
+    std::vector<Json> entries = {json_object(
+        {{"name", name},
+         {"datasetRef",
+          json_object(
+              {{"name", name},
+               {"namespace", value_or_empty(annotations, kDatasetNamespaceAnnotation)}})},
+         {"access", value_or_empty(annotations, kAccessAnnotation)}})};
+    const std::string& more = value_or_empty(annotations, kDatasetsAnnotation);
+    if (more.empty()) {
+        return entries;
+    }
+    Result<std::vector<Json>> items = parse_list(more);
+    if (!items) {
+        return fail(items.error().prefixed(fmt::format("annotation {}", kDatasetsAnnotation)));
+    }
+    for (Json& item : *items) {
+        if (string_at(item.value(), {"name"}) == name) {
+            entries.front() = std::move(item);
+        } else {
+            entries.push_back(std::move(item));
+        }
+    }
+    return entries;
+}
+
+std::string without_slash(std::string url) {
+    while (url.ends_with('/')) {
+        url.pop_back();
+    }
+    return url;
+}
+
+// The endpoint variable that names another server than `origin`, or nullptr. The pod's own S3
+// endpoint, from an earlier patch, is no other server.
+const EnvVar* other_endpoint(const ForeignContainer& reader, const std::string& origin) {
+    for (const std::string_view name : kEndpointVariables) {
+        const EnvVar* variable = find_variable(reader, name);
+        const bool differs = variable != nullptr && !variable->value.starts_with(kLoopback) &&
+                             (variable->value_from != Json() ||
+                              without_slash(variable->value) != without_slash(origin));
+        if (differs) {
+            return variable;
+        }
+    }
+    return nullptr;
+}
+
+// Half a key in the environment: the other half comes from where nobody can see it (envFrom).
+bool has_half_a_key(const ForeignContainer& reader) {
+    return (find_variable(reader, "AWS_ACCESS_KEY_ID") == nullptr) !=
+           (find_variable(reader, "AWS_SECRET_ACCESS_KEY") == nullptr);
+}
+
+// Whether the program's S3 client may be led to the pod's endpoint without a word from the user: the
+// dataset has objects in an object store, and the client reads this store.
+bool reads_by_s3(
+    const JobDataset& entry,
+    const std::string& ns,
+    const ForeignContainer& reader,
+    const FindDataset& find) {
+    if (entry.contract != Contract::kExact || has_half_a_key(reader)) {
+        return false;
+    }
+    if (entry.storage_uri) {
+        return other_endpoint(reader, entry.endpoint) == nullptr;
+    }
+    const Dataset* dataset = find(dataset_key(ns, entry));
+    if (dataset == nullptr || dataset->spec.sources.empty()) {
+        return false;
+    }
+    const DatasetSource& source = dataset->spec.sources.front();
+    return dataset->spec.format == DatasetFormat::kObjects && !source.volume &&
+           other_endpoint(reader, source.endpoint) == nullptr;
+}
+
+Json write_ref(const WorkloadRef& ref) {
+    return json_object(
+        {{"apiVersion", ref.api_version},
+         {"kind", ref.kind},
+         {"name", ref.name},
+         {"uid", ref.uid}});
+}
+
+Json describe_trainer(const ForeignContainer& reader, const ForeignWorkload& workload) {
+    const Json resources =
+        json_object({{"limits", reader.resources.limits}, {"requests", reader.resources.requests}});
+    return json_object(
+        {{"image", reader.image},
+         {"numNodes", count_nodes(reader, workload)},
+         {"resourcesPerNode", resources}});
+}
+
+Result<Json> cache_of(const ForeignPod& pod) {
+    const std::string& text = value_or_empty(pod.meta.annotations, kCacheAnnotation);
+    if (text.empty()) {
+        return Json{};
+    }
+    Result<Json> cache = Json::parse(text);
+    return cache ? std::move(cache)
+                 : fail(cache.error().prefixed(fmt::format("annotation {}", kCacheAnnotation)));
+}
+
+// The S3 keys that the container has already, under the names that the S3 endpoint checks requests
+// with, and under their own to sign what it passes on.
+std::vector<EnvVar> own_keys(const ForeignContainer& reader) {
+    const EnvVar* access = find_variable(reader, "AWS_ACCESS_KEY_ID");
+    const EnvVar* secret = find_variable(reader, "AWS_SECRET_ACCESS_KEY");
+    if (access == nullptr || secret == nullptr) {
+        return {};
+    }
+    std::vector<EnvVar> keys = {
+        {"STOKER_S3_ACCESS_KEY", access->value, access->value_from},
+        {"STOKER_S3_SECRET_KEY", secret->value, secret->value_from},
+        *access,
+        *secret};
+    if (const EnvVar* token = find_variable(reader, "AWS_SESSION_TOKEN")) {
+        keys.push_back(*token);
+    }
+    return keys;
+}
+
+// The job with what only this pod knows: the container's program and variables.
+TrainingJob as_seen_by(const ForeignContainer& reader, const TrainingJob& job) {
+    TrainingJob result = job;
+    static_cast<ContainerProgram&>(result.spec.trainer) = reader;
+    std::erase_if(result.spec.trainer.env, [](const EnvVar& variable) {
+        return std::ranges::count(kEndpointVariables, variable.name) > 0;
+    });
+    // The ServiceAccount's token is mounted before webhooks run, unless the pod forbids it.
+    result.spec.pod_template.automount_service_account_token = true;
+    return result;
+}
+
+}  // namespace
+
+std::string foreign_job_name(const WorkloadRef& workload) {
+    std::string kind = workload.kind;
+    std::ranges::transform(kind, kind.begin(), [](unsigned char c) { return std::tolower(c); });
+    const std::string whole = fmt::format("{}-{}", kind, workload.name);
+    if (whole.size() <= kTrainingJobNameLengthMax && is_dns_label(whole)) {
+        return whole;
+    }
+    std::string cut = whole.substr(0, kTrainingJobNameLengthMax - 9);
+    std::ranges::replace_if(
+        cut, [](unsigned char c) { return std::isalnum(c) == 0; }, '-');
+    return fmt::format("{}-{}", cut, digest_of(workload.api_version + whole));
+}
+
+const ForeignContainer* reader_of(const ForeignPod& pod) {
+    const TextMap& annotations = pod.meta.annotations;
+    const std::string& wanted = value_or_empty(annotations, kContainerAnnotation);
+    const std::string& usual = value_or_empty(annotations, std::string{kDefaultContainer});
+    const auto find = [&](const std::string& name) {
+        return std::ranges::find(pod.containers, name, &ForeignContainer::name);
+    };
+    const auto found = find(wanted.empty() ? usual : wanted);
+    if (found != pod.containers.end()) {
+        return &*found;
+    }
+    return wanted.empty() && !pod.containers.empty() ? &pod.containers.front() : nullptr;
+}
+
+Json foreign_body(const std::string& ns, const WorkloadRef& workload, const Json& spec) {
+    return json_object(
+        {{"apiVersion", "stoker.dev/v1alpha1"},
+         {"kind", "TrainingJob"},
+         {"metadata",
+          json_object(
+              {{"name", foreign_job_name(workload)},
+               {"namespace", ns},
+               {"labels", json_object({{"app.kubernetes.io/managed-by", "stoker"}})},
+               {"ownerReferences", std::vector{write_ref(workload)}}})},
+         {"spec", spec}});
+}
+
+Result<Json> foreign_spec(
+    const ForeignPod& pod,
+    const std::string& ns,
+    const ForeignWorkload& workload,
+    const FindDataset& find_dataset) {
+    STOKER_TRY_VOID(check_pod(pod));
+    const ForeignContainer& reader = *reader_of(pod);
+    STOKER_TRY(std::vector<Json> entries, dataset_entries(pod));
+    STOKER_TRY(const Json cache, cache_of(pod));
+    const auto write_spec = [&] {
+        return json_object(
+            {{"workloadRef", write_ref(workload.ref)},
+             {"trainer", describe_trainer(reader, workload)},
+             {"datasets", entries},
+             {"cache", cache}});
+    };
+    const auto read_spec = [&] {
+        return read_document<TrainingJob>(foreign_body(ns, workload.ref, write_spec()));
+    };
+    STOKER_TRY(const TrainingJob asked, read_spec());
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+        if (string_at(entries[i].value(), {"access"}).empty()) {
+            const bool s3 = reads_by_s3(asked.spec.datasets[i], ns, reader, find_dataset);
+            const auto access = choice_text(s3 ? DatasetAccess::kS3 : DatasetAccess::kSdk);
+            entries[i] = merged(entries[i], json_object({{"access", access}}));
+        }
+    }
+    STOKER_TRY(const TrainingJob job, read_spec());
+    if (const std::vector<FieldError> errors = validate(job); !errors.empty()) {
+        return refuse(to_string(errors));
+    }
+    return write_spec();
+}
+
+std::string tell_bypass(const ForeignPod& pod, const std::vector<ResolvedDataset>& datasets) {
+    const ForeignContainer& reader = *reader_of(pod);
+    for (const ResolvedDataset& dataset : datasets) {
+        const EnvVar* other = other_endpoint(reader, dataset.source.endpoint);
+        const bool chosen = pod.meta.annotations.contains(kAccessAnnotation);
+        if (other != nullptr && !chosen && !dataset.source.volume &&
+            dataset.access == DatasetAccess::kSdk) {
+            return fmt::format(
+                "S3 clients of container {} bypass the cache, because {} is not the endpoint of "
+                "dataset {}; annotation {}: S3 replaces the variable",
+                reader.name,
+                other->name,
+                dataset.name,
+                kAccessAnnotation);
+        }
+    }
+    return {};
+}
+
+Json foreign_patch(const Json& raw, const ForeignPod& pod, const ForeignInput& input) {
+    const ForeignContainer& reader = *reader_of(pod);
+    const TrainingJob job = as_seen_by(reader, input.job);
+    JobInput wanted{job, input.datasets, input.pool, input.settings, 1, {}, {}};
+    wanted.foreign =
+        ForeignPlace{input.workload.attempt_uid, rank_variable(pod, reader), own_keys(reader)};
+    JobManifest manifest;
+    manifest.pod = build_foreign_pod(wanted);
+    manifest.pod.annotations[kContainerAnnotation] = reader.name;
+    manifest.pod.annotations[kWorkloadAnnotation] = input.spec.text();
+    return addition_patch(
+        raw,
+        pod_template(manifest),
+        reader.name,
+        {kEndpointVariables.begin(), kEndpointVariables.end()});
+}
+
+Json refusal_patch(const Json& raw, const std::string& reason) {
+    JobManifest manifest;
+    manifest.pod.annotations[kRefusalAnnotation] = reason;
+    return addition_patch(raw, pod_template(manifest), "", {});
+}
+
+}  // namespace stoker::control
