@@ -21,6 +21,7 @@
 #include "operator/api/debug_api.h"
 #include "operator/config/operator_config.h"
 #include "operator/controllers/cluster_cache.h"
+#include "operator/controllers/gather.h"
 #include "operator/controllers/grants/allocation_page.h"
 #include "operator/controllers/manager.h"
 #include "operator/controllers/operator_metrics.h"
@@ -35,6 +36,7 @@
 #include "operator/runtime/supervisor.h"
 #include "operator/sidecars/certificate_keeper.h"
 #include "operator/sidecars/control_service.h"
+#include "operator/sidecars/local_authenticator.h"
 #include "operator/sidecars/secret_authority.h"
 #include "operator/sidecars/token_review.h"
 #include "operator/sidecars/trust_publisher.h"
@@ -163,7 +165,8 @@ private:
     ClusterCache cache_;
     Manager manager_;
     OperatorMetrics metrics_;
-    TokenReviewAuthenticator authenticator_;
+    TokenReviewAuthenticator reviews_;
+    LocalAuthenticator authenticator_;
     std::optional<WorkerPool> token_pool_;
     Endpoints endpoints_;
     Supervisor supervisor_;
@@ -212,13 +215,19 @@ Operator::Operator(OperatorConfig config, const AccessConfig& access)
            config_.leader_election.enabled ? &elector_ : nullptr,
            clock_,
            &certificate_}),
-      authenticator_(
+      reviews_(
           [this](const std::string& token) {
               return review_client_.review_token(token, {std::string{kTokenAudience}});
           },
           [this](std::function<void()> task) { token_pool_->post(std::move(task)); },
           clock_,
           {}),
+      authenticator_(
+          {std::string{kTokenAudience}},
+          [this](const ObjectKey& pod) { return living_pod(pod, cache_); },
+          [this](const std::string& path) { return review_client_.get_page(path); },
+          reviews_,
+          clock_),
       endpoints_(
           {config_.http.metrics, config_.http.probes, config_.http.debug},
           endpoint_sources(),
@@ -258,6 +267,10 @@ void Operator::assemble() {
         "certificate",
         [this](const std::stop_token& stop) { certificate_.run(stop); },
         [this] { return certificate_.has_one(); });
+    supervisor_.add_cache(
+        "token-keys",
+        [this](const std::stop_token& stop) { authenticator_.run(stop); },
+        [] { return true; });  // without keys, tokens are reviewed
     for (ClusterCache::Watch& watch : cache_.watches()) {
         supervisor_.add_cache(watch.name, std::move(watch.run), std::move(watch.has_synced));
     }

@@ -20,10 +20,14 @@ std::string metadata(const ObjectKey& key, const std::string& uid, const std::st
         R"("name":"{}",{}"uid":"{}","generation":1,{}{})", key.name, ns, uid, kBorn, more);
 }
 
-std::string owned_by(const char* version, const char* kind, const std::string& name, const std::string& uid) {
+std::string owned_by(
+    const char* version, const char* kind, const std::string& name, const std::string& uid) {
     return fmt::format(
         R"(,"ownerReferences":[{{"apiVersion":"{}","kind":"{}","name":"{}","uid":"{}","controller":true,"blockOwnerDeletion":true}}])",
-        version, kind, name, uid);
+        version,
+        kind,
+        name,
+        uid);
 }
 
 StoredObject simple(const ObjectKey& key, const std::string& uid, const std::string& spec) {
@@ -52,13 +56,18 @@ Text pod_spec_rest() {
     std::string env;
     for (int i = 0; i < 25; ++i) {
         env += fmt::format(
-            R"({}{{"name":"VARIABLE_{}","value":"some-text-of-usual-length-{}"}})", i == 0 ? "" : ",", i, i);
+            R"({}{{"name":"VARIABLE_{}","value":"some-text-of-usual-length-{}"}})",
+            i == 0 ? "" : ",",
+            i,
+            i);
     }
     const std::string mounts =
         R"("volumeMounts":[{"name":"data","mountPath":"/stoker/data","readOnly":true},{"name":"socket","mountPath":"/run/stoker"},{"name":"kube-api-access","mountPath":"/var/run/secrets/kubernetes.io/serviceaccount","readOnly":true}])";
     return std::make_shared<const std::string>(fmt::format(
         R"(,"restartPolicy":"Never","serviceAccountName":"default","schedulerName":"default-scheduler","containers":[{{"name":"trainer","image":"registry.example.com/team/trainer:1.2.3","command":["torchrun","train.py"],"env":[{}],{},"resources":{{"limits":{{"cpu":"8","memory":"64Gi","nvidia.com/gpu":"1"}}}}}}],"initContainers":[{{"name":"stoker-sidecar","image":"stoker-sidecar:1","restartPolicy":"Always",{}}}],"tolerations":[{{"key":"node.kubernetes.io/not-ready","operator":"Exists","effect":"NoExecute","tolerationSeconds":300}}]}})",
-        env, mounts, mounts));
+        env,
+        mounts,
+        mounts));
 }
 
 const char* const kPodStatus =
@@ -67,7 +76,8 @@ const char* const kPodStatus =
 std::string job_spec(const std::string& dataset, std::size_t ranks) {
     return fmt::format(
         R"({{"trainer":{{"image":"trainer:1","numNodes":{}}},"datasets":[{{"name":"train","datasetRef":{{"name":"{}"}}}}]}})",
-        ranks, dataset);
+        ranks,
+        dataset);
 }
 
 class Filler {
@@ -78,25 +88,42 @@ public:
           ranks_(size.pods / size.jobs) {}
 
     void add_cluster() {
-        api_.put(kinds::kCachePools, {"", "nvme"}, simple({"", "nvme"}, "pool-1",
-            R"({"capacityPerNode":"1600Gi","volume":{"hostPath":{"path":"/var/lib/stoker"}}})"));
+        api_.put(
+            kinds::kCachePools,
+            {"", "nvme"},
+            simple(
+                {"", "nvme"},
+                "pool-1",
+                R"({"capacityPerNode":"1600Gi","volume":{"hostPath":{"path":"/var/lib/stoker"}}})"));
         for (std::size_t i = 0; i < size_.nodes; ++i) {
             const ObjectKey key{"", node_name(i)};
             StoredObject node = simple(key, "node-" + key.name, "{}");
             node.status = fmt::format(
-                R"({{"nodeInfo":{{"bootID":"boot-{}"}},"conditions":[{{"type":"Ready","status":"True"}}]}})", i);
+                R"({{"nodeInfo":{{"bootID":"boot-{}"}},"conditions":[{{"type":"Ready","status":"True"}}]}})",
+                i);
             api_.put(kinds::kNodes, key, node);
         }
         for (std::size_t i = 0; i < size_.namespaces; ++i) {
             const std::string ns = fmt::format("ns-{}", i);
             api_.put(kinds::kNamespaces, {"", ns}, simple({"", ns}, "uid-" + ns, "{}"));
-            api_.put(kinds::kCacheQuotas, {ns, "nvme"}, simple({ns, "nvme"}, "quota-" + ns,
-                R"({"poolRef":"nvme","nominalQuota":"16000Gi"})"));
+            api_.put(
+                kinds::kCacheQuotas,
+                {ns, "nvme"},
+                simple(
+                    {ns, "nvme"}, "quota-" + ns, R"({"poolRef":"nvme","nominalQuota":"16000Gi"})"));
         }
         for (std::size_t i = 0; i < size_.datasets; ++i) {
-            const ObjectKey key{fmt::format("ns-{}", i % size_.namespaces), fmt::format("set-{}", i)};
-            api_.put(kinds::kDatasets, key, simple(key, fmt::format("dataset-{}", i), fmt::format(
-                R"({{"sources":[{{"storageUri":"s3://bucket/set-{}","endpoint":"http://origin:9000"}}]}})", i)));
+            const ObjectKey key{
+                fmt::format("ns-{}", i % size_.namespaces), fmt::format("set-{}", i)};
+            api_.put(
+                kinds::kDatasets,
+                key,
+                simple(
+                    key,
+                    fmt::format("dataset-{}", i),
+                    fmt::format(
+                        R"({{"sources":[{{"storageUri":"s3://bucket/set-{}","endpoint":"http://origin:9000"}}]}})",
+                        i)));
         }
     }
 
@@ -125,7 +152,10 @@ private:
             job.name);
         const std::string owner = owned_by("stoker.dev/v1alpha1", "TrainingJob", job.name, job.uid);
         const ObjectKey child{job.ns, job.name + "-a1"};
-        StoredObject object = simple(child, "j-" + job.uid, fmt::format(R"({{"completions":{0},"parallelism":{0}}})", ranks_));
+        StoredObject object = simple(
+            child,
+            "j-" + job.uid,
+            fmt::format(R"({{"completions":{0},"parallelism":{0}}})", ranks_));
         object.meta += labels + owner;
         object.status = fmt::format(
             R"({{"active":{0},"ready":{0},"startTime":"2026-01-01T00:00:00Z"}})", ranks_);
@@ -143,13 +173,23 @@ private:
         const std::string node =
             node_name((number * 7 + number / 1000 * 31 + rank * 13) % size_.nodes);
         StoredObject pod;
-        pod.meta = metadata(key, uid, fmt::format(
-            R"(,"generateName":"{0}-a1-{1}-","labels":{{"app.kubernetes.io/managed-by":"stoker","app.kubernetes.io/name":"training-job","batch.kubernetes.io/controller-uid":"j-{2}","batch.kubernetes.io/job-completion-index":"{1}","batch.kubernetes.io/job-name":"{0}-a1","controller-uid":"j-{2}","job-name":"{0}-a1","stoker.dev/training-job":"{0}","stoker.dev/attempt":"1"}},"annotations":{{"batch.kubernetes.io/job-completion-index":"{1}","some.company/note":"a text that people write"}})",
-            job.name, rank, job.uid) + owned_by("batch/v1", "Job", job.name + "-a1", "j-" + job.uid));
+        pod.meta = metadata(
+            key,
+            uid,
+            fmt::format(
+                R"(,"generateName":"{0}-a1-{1}-","labels":{{"app.kubernetes.io/managed-by":"stoker","app.kubernetes.io/name":"training-job","batch.kubernetes.io/controller-uid":"j-{2}","batch.kubernetes.io/job-completion-index":"{1}","batch.kubernetes.io/job-name":"{0}-a1","controller-uid":"j-{2}","job-name":"{0}-a1","stoker.dev/training-job":"{0}","stoker.dev/attempt":"1"}},"annotations":{{"batch.kubernetes.io/job-completion-index":"{1}","some.company/note":"a text that people write"}})",
+                job.name,
+                rank,
+                job.uid) +
+                owned_by("batch/v1", "Job", job.name + "-a1", "j-" + job.uid));
         pod.meta_extra = managed_;
         pod.body = fmt::format(
             R"(,"spec":{{"nodeName":"{}","volumes":[{{"name":"data","csi":{{"driver":"csi.stoker.dev","readOnly":true,"volumeAttributes":{{"namespace":"{}","uid":"{}","view":"data"}}}}}},{{"name":"control","csi":{{"driver":"csi.stoker.dev","volumeAttributes":{{"namespace":"{}","uid":"{}","view":"owner"}}}}}}])",
-            node, job.ns, job.dataset_uid, job.ns, job.dataset_uid);
+            node,
+            job.ns,
+            job.dataset_uid,
+            job.ns,
+            job.dataset_uid);
         pod.tail = spec_rest_;
         pod.status = kPodStatus;
         api_.put(kinds::kPods, key, pod);
@@ -181,8 +221,7 @@ std::vector<PlacedJob> fill_cluster(FakeApi& api, const ClusterSize& size) {
 
 void add_new_job(FakeApi& api, std::size_t number, const ClusterSize& size) {
     const std::size_t set = number % size.datasets;
-    const ObjectKey key{
-        fmt::format("ns-{}", set % size.namespaces), fmt::format("new-{}", number)};
+    const ObjectKey key{fmt::format("ns-{}", set % size.namespaces), fmt::format("new-{}", number)};
     api.put(
         kinds::kTrainingJobs,
         key,

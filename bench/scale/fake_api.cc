@@ -17,8 +17,10 @@ using test::ScriptRequest;
 
 namespace {
 
-const std::string kNotFound = R"({"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404})";
-const std::string kExists = R"({"kind":"Status","apiVersion":"v1","status":"Failure","reason":"AlreadyExists","code":409})";
+const std::string kNotFound =
+    R"({"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404})";
+const std::string kExists =
+    R"({"kind":"Status","apiVersion":"v1","status":"Failure","reason":"AlreadyExists","code":409})";
 const std::string kMissing = "404 page not found";
 constexpr std::string_view kJson = "Content-Type: application/json\r\n";
 constexpr std::size_t kChunk = 256 * 1024;
@@ -78,14 +80,24 @@ void open_stream(ScriptConnection& connection) {
 
 }  // namespace
 
-FakeApi::FakeApi(const TokenMaker& tokens, OnCreate on_create)
+FakeApi::FakeApi(const testing::TokenIssuer& tokens, OnCreate on_create)
     : tokens_(tokens),
       on_create_(std::move(on_create)) {
     namespace kinds = control::kinds;
     for (const ResourceKind& kind :
-         {kinds::kPods, kinds::kServices, kinds::kConfigMaps, kinds::kSecrets, kinds::kNodes,
-          kinds::kNamespaces, kinds::kJobs, kinds::kLeases, kinds::kEvents, kinds::kTrainingJobs,
-          kinds::kDatasets, kinds::kCachePools, kinds::kCacheQuotas}) {
+         {kinds::kPods,
+          kinds::kServices,
+          kinds::kConfigMaps,
+          kinds::kSecrets,
+          kinds::kNodes,
+          kinds::kNamespaces,
+          kinds::kJobs,
+          kinds::kLeases,
+          kinds::kEvents,
+          kinds::kTrainingJobs,
+          kinds::kDatasets,
+          kinds::kCachePools,
+          kinds::kCacheQuotas}) {
         tables_[table_name(kind.group, kind.plural)] =
             std::make_unique<ObjectTable>(kind.api_version(), kind.kind);
     }
@@ -112,7 +124,7 @@ bool FakeApi::serve(const ScriptRequest& request, ScriptConnection& connection) 
         review_token(call);
         return true;
     }
-    if (const std::string page = tokens_.discovery(call.target.path); !page.empty()) {
+    if (const std::string page = issuer_page(call.target.path); !page.empty()) {
         connection.reply(200, page, kJson);
         return true;
     }
@@ -141,8 +153,8 @@ bool FakeApi::list(const Call& call) {
     const std::size_t limit = cached || limit_text.empty() ? SIZE_MAX : std::stoul(limit_text);
     const std::string from = query_of(call.target, "continue");
     const std::size_t slash = from.find('/');
-    const ObjectKey first = from.empty() ? ObjectKey{}
-                                         : ObjectKey{from.substr(0, slash), from.substr(slash + 1)};
+    const ObjectKey first =
+        from.empty() ? ObjectKey{} : ObjectKey{from.substr(0, slash), from.substr(slash + 1)};
     const std::uint64_t version = version_;
     const auto keys = call.table->keys(selection, first);
     open_stream(call.connection);
@@ -161,8 +173,8 @@ bool FakeApi::list(const Call& call) {
     }
     const std::string next =
         count < keys.size() ? keys[count].ns + "/" + keys[count].name : std::string();
-    text += fmt::format(
-        R"(],"metadata":{{"resourceVersion":"{}","continue":"{}"}}}})", version, next);
+    text +=
+        fmt::format(R"(],"metadata":{{"resourceVersion":"{}","continue":"{}"}}}})", version, next);
     return send_chunk(call.connection, text) && call.connection.send("0\r\n\r\n");
 }
 
@@ -224,15 +236,43 @@ void FakeApi::write(const Call& call) {
     const std::string text =
         call.target.subresource == "status"
             ? call.table->put_status(call.key, document.at("status").serialize(), version)
-            : call.table->put(
-                  call.key, from_body(std::move(document), call.key, version), version);
+            : call.table->put(call.key, from_body(std::move(document), call.key, version), version);
     call.connection.reply(200, text, kJson);
 }
 
+// Believes any token: it is the bench's own.
 void FakeApi::review_token(const Call& call) {
     const web::json::value review = web::json::value::parse(call.request.body);
+    const std::string token = control::string_at(review, {"spec", "token"});
+    const std::size_t first = token.find('.');
+    const auto claims = web::json::value::parse(
+        testing::from_base64url(token.substr(first + 1, token.find('.', first + 1) - first - 1)));
+    const auto at = [&](const char* what, const char* field) {
+        return control::string_at(claims, {"kubernetes.io", what, field});
+    };
     call.connection.reply(
-        201, tokens_.review(control::string_at(review, {"spec", "token"})), kJson);
+        201,
+        fmt::format(
+            R"({{"kind":"TokenReview","apiVersion":"authentication.k8s.io/v1","metadata":{{}},"status":{{)"
+            R"("authenticated":true,"audiences":["stoker.dev"],"user":{{"username":"{}","uid":"{}",)"
+            R"("groups":["system:serviceaccounts","system:authenticated"],"extra":{{)"
+            R"("authentication.kubernetes.io/pod-name":["{}"],)"
+            R"("authentication.kubernetes.io/pod-uid":["{}"],)"
+            R"("authentication.kubernetes.io/node-name":["{}"]}}}}}}}})",
+            control::string_at(claims, {"sub"}),
+            at("serviceaccount", "uid"),
+            at("pod", "name"),
+            at("pod", "uid"),
+            at("node", "name")),
+        kJson);
+}
+
+// "" if the issuer has no such page.
+std::string FakeApi::issuer_page(const std::string& path) const {
+    if (path == "/.well-known/openid-configuration") {
+        return testing::TokenIssuer::configuration();
+    }
+    return path == "/openid/v1/jwks" ? tokens_.key_set() : "";
 }
 
 }  // namespace stoker::bench

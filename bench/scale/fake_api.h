@@ -9,11 +9,11 @@
 #include <string_view>
 
 #include "bench/scale/object_table.h"
-#include "bench/scale/token_maker.h"
 #include "common/base/guarded.h"
 #include "operator/kube/resource_kind.h"
 #include "tests/support/api_server/target.h"
 #include "tests/support/http_script_server.h"
+#include "tests/support/token_issuer.h"
 
 namespace stoker::bench {
 
@@ -27,16 +27,17 @@ public:
     using OnCreate = std::function<void(std::string_view plural, const control::ObjectKey& key)>;
 
     // `tokens` must outlive it.
-    FakeApi(const TokenMaker& tokens, OnCreate on_create);
+    FakeApi(const testing::TokenIssuer& tokens, OnCreate on_create);
+
     ~FakeApi() { stopping_ = true; }
+
     FakeApi(const FakeApi&) = delete;
     FakeApi& operator=(const FakeApi&) = delete;
 
     [[nodiscard]] std::string url() const { return server_->url(""); }
 
     // Stores an object as if it had been created.
-    void put(
-        const control::ResourceKind& kind, const control::ObjectKey& key, StoredObject object);
+    void put(const control::ResourceKind& kind, const control::ObjectKey& key, StoredObject object);
 
     // Requests by "VERB resource", such as "PATCH trainingjobs".
     [[nodiscard]] std::map<std::string, std::uint64_t> requests() { return *requests_.lock(); }
@@ -55,10 +56,12 @@ private:
     void watch(const Call& call);
     void create(const Call& call);
     void write(const Call& call);
-    void review_token(const Call& call);
+    static void review_token(const Call& call);
+    [[nodiscard]] std::string issuer_page(const std::string& path) const;
+
     std::uint64_t next_version() { return ++version_; }
 
-    const TokenMaker& tokens_;
+    const testing::TokenIssuer& tokens_;
     OnCreate on_create_;
     std::map<std::string, std::unique_ptr<ObjectTable>> tables_;  // by "group/plural"; fixed
     std::atomic<std::uint64_t> version_{1000};

@@ -17,6 +17,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <ctime>
 #include <map>
 #include <memory>
 #include <string>
@@ -86,10 +87,11 @@ private:
 };
 
 double at_share(const std::vector<double>& sorted, double share) {
-    return sorted.empty() ? 0
-                          : sorted[std::min(
-                                sorted.size() - 1,
-                                static_cast<std::size_t>(share * static_cast<double>(sorted.size())))];
+    return sorted.empty()
+               ? 0
+               : sorted[std::min(
+                     sorted.size() - 1,
+                     static_cast<std::size_t>(share * static_cast<double>(sorted.size())))];
 }
 
 class Run {
@@ -109,7 +111,9 @@ public:
         bool good = start(leader_, "operator-0");
         good = good && new_jobs();
         good = good && attach();
-        steady();
+        if (good) {
+            steady();
+        }
         good = good && start(standby_, "operator-1");
         return good && fail_over();
     }
@@ -117,14 +121,19 @@ public:
 private:
     bool start(std::unique_ptr<OperatorProcess>& replica, const char* name) {
         const TimePoint begin = SystemClock{}.now();
-        replica = std::make_unique<OperatorProcess>(
-            settings_.program, api_.url(), name, certificates_);
+        replica =
+            std::make_unique<OperatorProcess>(settings_.program, api_.url(), name, certificates_);
         const bool good = wait([&] { return replica->is_ready(); });
         const ProcessUse use = replica->use();
         fmt::print(
             R"({{"row":"ready","replica":"{}","ready":{},"seconds":{:.1f},"cpu_seconds":{:.1f},"memory_mib":{:.0f},"memory_peak_mib":{:.0f}}})"
             "\n",
-            name, good, since(begin), use.cpu_seconds, use.memory_mib, use.memory_peak_mib);
+            name,
+            good,
+            since(begin),
+            use.cpu_seconds,
+            use.memory_mib,
+            use.memory_peak_mib);
         std::fflush(stdout);
         return good;
     }
@@ -149,8 +158,12 @@ private:
         fmt::print(
             R"({{"row":"new_jobs","jobs":{},"p50_seconds":{:.3f},"p99_seconds":{:.3f},"max_seconds":{:.3f},"cores":{:.2f},"requests":{}}})"
             "\n",
-            seconds.size(), at_share(seconds, 0.5), at_share(seconds, 0.99), at_share(seconds, 1),
-            (leader_->use().cpu_seconds - cpu) / since(begin), requests());
+            seconds.size(),
+            at_share(seconds, 0.5),
+            at_share(seconds, 0.99),
+            at_share(seconds, 1),
+            (leader_->use().cpu_seconds - cpu) / since(begin),
+            requests());
         std::fflush(stdout);
         return true;
     }
@@ -167,7 +180,9 @@ private:
         SidecarFleet::Options options;
         options.ca = certificates_.ca;
         options.token = [this](const PlacedJob& job) {
-            return tokens_.make({job.ns, job.pod, job.pod_uid, job.node});
+            return tokens_.make(
+                {job.ns, job.pod, job.pod_uid, job.node},
+                static_cast<std::int64_t>(std::time(nullptr)));
         };
         options.address = [this] {
             auto port = port_.lock();
@@ -196,8 +211,16 @@ private:
         fmt::print(
             R"({{"row":"{}","attached":{},"seconds":{:.1f},"cpu_seconds":{:.1f},"granted":{},"granted_seconds":{:.1f},"granted_cpu_seconds":{:.1f},"memory_mib":{:.0f},"memory_peak_mib":{:.0f},"requests":{}}})"
             "\n",
-            row, fleet_->attached(), attached_seconds, attached_cpu, fleet_->granted(),
-            since(begin), use.cpu_seconds - cpu, use.memory_mib, use.memory_peak_mib, requests());
+            row,
+            fleet_->attached(),
+            attached_seconds,
+            attached_cpu,
+            fleet_->granted(),
+            since(begin),
+            use.cpu_seconds - cpu,
+            use.memory_mib,
+            use.memory_peak_mib,
+            requests());
         std::fflush(stdout);
         return attached && granted;
     }
@@ -215,8 +238,11 @@ private:
             R"({{"row":"steady","cores":{:.3f},"reports_per_second":{:.0f},"memory_mib":{:.0f},"memory_peak_mib":{:.0f},"attached":{},"requests":{}}})"
             "\n",
             (use.cpu_seconds - cpu) / seconds,
-            static_cast<double>(fleet_->reports() - reports) / seconds, use.memory_mib,
-            use.memory_peak_mib, fleet_->attached(), requests());
+            static_cast<double>(fleet_->reports() - reports) / seconds,
+            use.memory_mib,
+            use.memory_peak_mib,
+            fleet_->attached(),
+            requests());
         std::fflush(stdout);
     }
 
@@ -232,7 +258,8 @@ private:
         fmt::print(
             R"({{"row":"lease","seconds":{:.1f},"cpu_seconds":{:.1f}}})"
             "\n",
-            since(begin), standby_->use().cpu_seconds - cpu);
+            since(begin),
+            standby_->use().cpu_seconds - cpu);
         *port_.lock() = standby_->port("serving sidecars");
         return await_fleet("failover", *standby_);
     }
@@ -251,7 +278,7 @@ private:
 
     Settings settings_;
     testing::TestCertificates certificates_;
-    TokenMaker tokens_;
+    testing::TokenIssuer tokens_;
     JobLatency latency_;
     FakeApi api_;
     std::vector<PlacedJob> jobs_;
@@ -265,17 +292,30 @@ private:
 std::vector<FlagGroup> flag_groups(Settings& settings) {
     ClusterSize& size = settings.size;
     return {
-        {"What runs", {{"operator", "FILE", "the program under test", text_into(settings.program)}}},
+        {"What runs",
+         {{"operator", "FILE", "the program under test", text_into(settings.program)}}},
         {"The cluster",
          {{"jobs", "N", "running TrainingJobs", count_into(size.jobs)},
           {"pods", "N", "their pods, a multiple of jobs", count_into(size.pods)},
           {"nodes", "N", "nodes", count_into(size.nodes)},
           {"streams", "N", "sidecars that report, at most one per job", count_into(size.streams)}}},
         {"The run",
-         {{"backlog-seconds", "N", "how long new jobs arrive", count_into(settings.backlog_seconds)},
-          {"steady-seconds", "N", "how long only reports come", count_into(settings.steady_seconds)},
-          {"report-seconds", "N", "a sidecar's time between reports", count_into(settings.report_seconds)},
-          {"patience-seconds", "N", "the limit for each wait", count_into(settings.patience_seconds)}}}};
+         {{"backlog-seconds",
+           "N",
+           "how long new jobs arrive",
+           count_into(settings.backlog_seconds)},
+          {"steady-seconds",
+           "N",
+           "how long only reports come",
+           count_into(settings.steady_seconds)},
+          {"report-seconds",
+           "N",
+           "a sidecar's time between reports",
+           count_into(settings.report_seconds)},
+          {"patience-seconds",
+           "N",
+           "the limit for each wait",
+           count_into(settings.patience_seconds)}}}};
 }
 
 // Each stream takes a descriptor here and one in the operator.

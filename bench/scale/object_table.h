@@ -46,7 +46,8 @@ struct WatchLines {
 class ObjectTable {
 public:
     ObjectTable(std::string api_version, std::string kind)
-        : head_(R"({"apiVersion":")" + api_version + R"(","kind":")" + kind + R"(","metadata":{)") {}
+        : head_(R"({"apiVersion":")" + api_version + R"(","kind":")" + kind + R"(","metadata":{)") {
+    }
 
     [[nodiscard]] std::optional<StoredObject> find(const control::ObjectKey& key) const;
     [[nodiscard]] std::string text_of(const StoredObject& object) const;

@@ -1,8 +1,8 @@
 #include "bench/scale/operator_process.h"
 
 #include <chrono>
-#include <fstream>
 #include <filesystem>
+#include <fstream>
 #include <sstream>
 #include <vector>
 
@@ -81,7 +81,11 @@ OperatorProcess::OperatorProcess(
     posix_spawn_file_actions_addopen(
         &actions, STDERR_FILENO, log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
     const int failed = posix_spawn(
-        &pid_, program.c_str(), &actions, nullptr, const_cast<char* const*>(arguments.data()),
+        &pid_,
+        program.c_str(),
+        &actions,
+        nullptr,
+        const_cast<char* const*>(arguments.data()),
         const_cast<char* const*>(environment.data()));
     posix_spawn_file_actions_destroy(&actions);
     STOKER_CHECK(failed == 0, "starting the operator");

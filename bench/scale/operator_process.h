@@ -25,7 +25,9 @@ public:
         const std::string& api_server,
         const std::string& name,
         const testing::TestCertificates& certificates);
+
     ~OperatorProcess() { kill(); }
+
     OperatorProcess(const OperatorProcess&) = delete;
     OperatorProcess& operator=(const OperatorProcess&) = delete;
 

@@ -38,6 +38,7 @@ public:
     [[nodiscard]] std::size_t attached() const;
     // Those of them that have a grant.
     [[nodiscard]] std::size_t granted() const;
+
     [[nodiscard]] std::uint64_t reports() const { return reports_; }
 
 private:

@@ -1,12 +1,14 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
-#include <openssl/evp.h>
+#include <openssl/types.h>
 
-namespace stoker::bench {
+namespace stoker::testing {
 
+// The pod that a token is bound to.
 struct TokenPod {
     std::string ns;
     std::string pod;
@@ -14,27 +16,46 @@ struct TokenPod {
     std::string node;
 };
 
-// Issues ServiceAccount tokens as kube-apiserver does (RS256, 2048 bits) and answers for them.
-// Thread-safe.
-class TokenMaker {
+enum class TokenKeyType : std::uint8_t { kRsa, kP256 };
+
+// Issues ServiceAccount tokens as kube-apiserver does, and publishes its key. Thread-safe.
+class TokenIssuer {
 public:
-    TokenMaker();
+    static constexpr const char* kIssuer = "https://kubernetes.default.svc.cluster.local";
 
-    // A token of audience "stoker.dev", valid for an hour, bound to that pod.
-    [[nodiscard]] std::string make(const TokenPod& pod) const;
+    explicit TokenIssuer(
+        std::string key_id = "key-1", TokenKeyType type = TokenKeyType::kRsa, unsigned bits = 2048);
 
-    // The answer to a TokenReview of a token that make() returned.
-    [[nodiscard]] std::string review(const std::string& token) const;
+    // A token of audience "stoker.dev" for the account "default", valid for an hour from
+    // `issued_at` (Unix seconds).
+    [[nodiscard]] std::string make(const TokenPod& pod, std::int64_t issued_at) const;
 
-    // The page of the issuer's discovery at this path; "" if it has none.
-    [[nodiscard]] std::string discovery(const std::string& path) const;
+    // A token with any header and claims (JSON), signed by this key.
+    [[nodiscard]] std::string sign(const std::string& header, const std::string& claims) const;
+
+    [[nodiscard]] std::string header() const;
+    static std::string claims(const TokenPod& pod, std::int64_t issued_at);
+
+    // The key as an entry of a key set, and the pages of the API server.
+    [[nodiscard]] std::string key() const;
+    [[nodiscard]] std::string key_set() const;
+    static std::string configuration();
+
+    [[nodiscard]] const std::string& key_id() const { return key_id_; }
+
+    // The public key as PEM.
+    [[nodiscard]] std::string pem() const;
 
 private:
-    struct Free {
-        void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
-    };
+    [[nodiscard]] std::string sign_bytes(const std::string& text) const;
 
-    std::unique_ptr<EVP_PKEY, Free> key_;
+    std::string key_id_;
+    TokenKeyType type_;
+    std::shared_ptr<EVP_PKEY> key_;
 };
 
-}  // namespace stoker::bench
+// Base64url without padding.
+std::string base64url(const std::string& bytes);
+std::string from_base64url(std::string text);
+
+}  // namespace stoker::testing
