@@ -21,6 +21,7 @@
 #include "operator/api/debug_api.h"
 #include "operator/config/operator_config.h"
 #include "operator/controllers/cluster_cache.h"
+#include "operator/controllers/gather.h"
 #include "operator/controllers/grants/allocation_page.h"
 #include "operator/controllers/manager.h"
 #include "operator/controllers/operator_metrics.h"
@@ -36,6 +37,7 @@
 #include "operator/runtime/supervisor.h"
 #include "operator/sidecars/certificate_keeper.h"
 #include "operator/sidecars/control_service.h"
+#include "operator/sidecars/local_authenticator.h"
 #include "operator/sidecars/secret_authority.h"
 #include "operator/sidecars/token_review.h"
 #include "operator/sidecars/trust_publisher.h"
@@ -167,7 +169,8 @@ private:
     ClusterCache cache_;
     Manager manager_;
     OperatorMetrics metrics_;
-    TokenReviewAuthenticator authenticator_;
+    TokenReviewAuthenticator reviews_;
+    LocalAuthenticator authenticator_;
     std::optional<WorkerPool> token_pool_;
     Endpoints endpoints_;
     std::optional<Webhook> webhook_;
@@ -221,13 +224,19 @@ Operator::Operator(OperatorConfig config, const AccessConfig& access)
            [this] {
                return webhook_ ? webhook_->outcomes() : std::map<std::string, std::uint64_t>{};
            }}),
-      authenticator_(
+      reviews_(
           [this](const std::string& token) {
               return review_client_.review_token(token, {std::string{kTokenAudience}});
           },
           [this](std::function<void()> task) { token_pool_->post(std::move(task)); },
           clock_,
           {}),
+      authenticator_(
+          {std::string{kTokenAudience}},
+          [this](const ObjectKey& pod) { return living_pod(pod, cache_); },
+          [this](const std::string& path) { return review_client_.get_page(path); },
+          reviews_,
+          clock_),
       endpoints_(
           {config_.http.metrics, config_.http.probes, config_.http.debug},
           endpoint_sources(),
@@ -278,6 +287,10 @@ void Operator::assemble() {
         "certificate",
         [this](const std::stop_token& stop) { certificate_.run(stop); },
         [this] { return certificate_.has_one(); });
+    supervisor_.add_cache(
+        "token-keys",
+        [this](const std::stop_token& stop) { authenticator_.run(stop); },
+        [] { return true; });  // without keys, tokens are reviewed
     for (ClusterCache::Watch& watch : cache_.watches()) {
         supervisor_.add_cache(watch.name, std::move(watch.run), std::move(watch.has_synced));
     }

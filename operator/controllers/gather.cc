@@ -128,6 +128,15 @@ std::vector<SidecarReport> reports_on_datasets(const JobUse& use, SidecarRegistr
     return reports;
 }
 
+std::optional<std::string> living_pod(const ObjectKey& pod, ClusterCache& cache) {
+    for (Informer<Pod>* pods : {&cache.pods(), &cache.filler_pods(), &cache.node_pods()}) {
+        if (const auto stored = pods->store().get(pod)) {
+            return stored->value.meta.deleting_since ? std::nullopt : std::optional(stored->uid);
+        }
+    }
+    return std::nullopt;
+}
+
 NodeProgramView gather_node_programs(ClusterCache& cache, NodeRegistry& nodes) {
     NodeProgramView view;
     view.reports = nodes.all();

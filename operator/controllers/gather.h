@@ -66,6 +66,10 @@ std::vector<SidecarReport> believable_reports(const JobUse& use, SidecarRegistry
 // origin (drop_listing_claims()).
 std::vector<SidecarReport> reports_on_datasets(const JobUse& use, SidecarRegistry& registry);
 
+// The uid of a pod of a TrainingJob, a filler or a node program. nullopt: the cache has no such pod,
+// or the pod is being deleted.
+std::optional<std::string> living_pod(const ObjectKey& pod, ClusterCache& cache);
+
 // Reports and pods of the node programs.
 NodeProgramView gather_node_programs(ClusterCache& cache, NodeRegistry& nodes);
 

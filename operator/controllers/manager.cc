@@ -1,5 +1,6 @@
 #include "operator/controllers/manager.h"
 
+#include <algorithm>
 #include <functional>
 #include <utility>
 
@@ -21,6 +22,36 @@ bool is_news(const Change<Node>& change) {
     const Node& after = change.after->value;
     return before.ready != after.ready || before.boot_id != after.boot_id ||
            before.meta.labels != after.meta.labels || before.meta.uid != after.meta.uid;
+}
+
+// A status changes every few seconds, and nobody but its own controller reads it.
+template <class T>
+bool is_news(const Change<T>& change) {
+    if (change.kind != ChangeKind::kUpdated) {
+        return true;
+    }
+    const T& before = change.before->value;
+    const T& after = change.after->value;
+    return before.spec != after.spec || before.meta.generation != after.meta.generation ||
+           before.meta.labels != after.meta.labels ||
+           before.meta.annotations != after.meta.annotations ||
+           before.meta.deleting_since != after.meta.deleting_since;
+}
+
+bool has_new_conditions(const Change<TrainingJob>& change) {
+    return change.kind == ChangeKind::kUpdated &&
+           change.before->value.status.conditions != change.after->value.status.conditions;
+}
+
+// What TrainingJobs read of a Dataset's status.
+bool has_new_size(const Change<Dataset>& change) {
+    if (change.kind != ChangeKind::kUpdated) {
+        return false;
+    }
+    const DatasetStatus& before = change.before->value.status;
+    const DatasetStatus& after = change.after->value.status;
+    return before.conditions != after.conditions || before.total_bytes != after.total_bytes ||
+           before.samples != after.samples;
 }
 
 // A namespace's labels decide which other namespaces' Datasets are shared with it.
@@ -49,7 +80,7 @@ EventNote unreadable_note(const Object& object, const Error& error) {
 template <class T>
 void add_all(Reconciler& queue, const std::vector<StoredPtr<T>>& objects) {
     for (const auto& object : objects) {
-        queue.add(object->key);
+        queue.add(object->key, Priority::kBackground);
     }
 }
 
@@ -62,7 +93,7 @@ Reconciler::Function calls(Controller& controller) {
 
 Manager::Manager(Parts parts, const ManagerSettings& settings)
     : workers_(settings.workers),
-      registry_({}, [this](const ObjectKey& job) { on_report(job); }),
+      registry_({}, [this](const ObjectKey& job, bool news) { on_report(job, news); }),
       nodes_(
           {},
           [this](const std::string& node) { return pools_of(node); },
@@ -105,7 +136,8 @@ Manager::Manager(Parts parts, const ManagerSettings& settings)
 
 GrantsController::OnChange Manager::wakers() {
     return {
-        [this](const ObjectKey& job) { training_job_queue_.add(job); },
+        [this](const ObjectKey& job) { training_job_queue_.add(job, Priority::kBackground); },
+        [this](const ObjectKey& job) { look_later(training_job_queue_, job); },
         [this](const ObjectKey& quota) { quota_queue_.add(quota); },
         [this](const ObjectKey& pool) { pool_queue_.add(pool); },
         [this](EventNote note) { parts_.events.record(std::move(note)); }};
@@ -113,7 +145,12 @@ GrantsController::OnChange Manager::wakers() {
 
 void Manager::connect_training_jobs() {
     parts_.cache.training_jobs().add_handler([this](const Change<TrainingJob>& change) {
-        training_job_queue_.add(change.object().key);
+        const bool news = is_news(change);
+        training_job_queue_.add(
+            change.object().key, news ? priority_of_events() : Priority::kBackground);
+        if (!news && !has_new_conditions(change)) {
+            return;
+        }
         for (const auto& snapshot : {change.before, change.after}) {
             if (snapshot) {
                 wake_datasets_of(snapshot->value);
@@ -125,17 +162,17 @@ void Manager::connect_training_jobs() {
 
 void Manager::connect_children() {
     parts_.cache.jobs().add_handler([this](const Change<Job>& change) {
-        training_job_queue_.add(owner_key(change.object().value.meta));
+        training_job_queue_.add(owner_key(change.object().value.meta), priority_of_events());
     });
     parts_.cache.workloads().add_handler([this](const Change<Workload>& change) {
-        training_job_queue_.add(owner_key(change.object().value.meta));
+        training_job_queue_.add(owner_key(change.object().value.meta), priority_of_events());
     });
     parts_.cache.services().add_handler([this](const Change<ObjectMeta>& change) {
-        training_job_queue_.add(owner_key(change.object().value));
+        training_job_queue_.add(owner_key(change.object().value), priority_of_events());
     });
     parts_.cache.pods().add_handler([this](const Change<Pod>& change) {
         const ObjectKey owner = owner_key(change.object().value.meta);
-        training_job_queue_.add(owner);
+        training_job_queue_.add(owner, priority_of_events());
         if (const auto job = parts_.cache.training_jobs().store().get(owner)) {
             wake_datasets_of(job->value, true);  // fillers follow the pods of guest jobs
         }
@@ -156,7 +193,12 @@ void Manager::connect_datasets() {
             sweeper_.note_deleted(change.object().value);
             sweep_queue_.add(NodeSweeper::key());
         }
-        dataset_queue_.add(key);
+        const bool news = is_news(change);
+        dataset_queue_.add(key, news ? Priority::kNormal : Priority::kBackground);
+        if (!news && !has_new_size(change)) {
+            look_later(grants_queue_, GrantsController::key());
+            return;
+        }
         add_all(
             training_job_queue_,
             parts_.cache.training_jobs().store().by_index(index::kDataset, to_string(key)));
@@ -167,6 +209,9 @@ void Manager::connect_datasets() {
 void Manager::connect_pools_and_quotas() {
     parts_.cache.pools().add_handler([this](const Change<CachePool>& change) {
         pool_queue_.add(change.object().key);
+        if (!is_news(change)) {
+            return;
+        }
         add_all(quota_queue_, parts_.cache.quotas().store().list());
         add_all(training_job_queue_, parts_.cache.training_jobs().store().list());
         wake_grants();
@@ -174,6 +219,9 @@ void Manager::connect_pools_and_quotas() {
     parts_.cache.quotas().add_handler([this](const Change<CacheQuota>& change) {
         const std::string& ns = change.object().key.ns;
         quota_queue_.add(change.object().key);
+        if (!is_news(change)) {
+            return;
+        }
         add_all(quota_queue_, parts_.cache.quotas().store().by_index(index::kNamespace, ns));
         add_all(
             training_job_queue_,
@@ -223,17 +271,48 @@ void Manager::connect_unreadable() {
     parts_.cache.quotas().set_on_unreadable(tell);
 }
 
-void Manager::on_report(const ObjectKey& job) {
+// While the first lists arrive, everything that exists is new to us, and nobody waits for it.
+Priority Manager::priority_of_events() {
+    return parts_.cache.training_jobs().has_synced() && parts_.cache.pods().has_synced()
+               ? Priority::kNormal
+               : Priority::kBackground;
+}
+
+void Manager::look_later(Reconciler& queue, const ObjectKey& key) {
+    const std::size_t jobs = parts_.cache.training_jobs().store().size();
+    const Duration wait = std::min<Duration>(kLookPause * jobs, kLookPauseMax);
+    if (wait < kLookAtOnce) {
+        queue.add(key, Priority::kBackground);
+    } else {
+        queue.add_after(key, wait);
+    }
+}
+
+void Manager::on_report(const ObjectKey& job, bool news) {
+    const auto look = [this, news](Reconciler& queue, const ObjectKey& key) {
+        if (news) {
+            queue.add(key, Priority::kBackground);
+        } else {
+            look_later(queue, key);
+        }
+    };
     if (const std::string dataset = dataset_of_filler(job.name); !dataset.empty()) {
-        dataset_queue_.add({job.ns, dataset});
+        look(dataset_queue_, {job.ns, dataset});
+    } else {
+        look(training_job_queue_, job);
+        if (const auto stored = parts_.cache.training_jobs().store().get(job)) {
+            for (const JobDataset& entry : stored->value.spec.datasets) {
+                if (entry.dataset_ref) {
+                    look(dataset_queue_, dataset_key(job.ns, entry));
+                }
+            }
+        }
+    }
+    if (news) {
         wake_grants();
-        return;
+    } else {
+        look_later(grants_queue_, GrantsController::key());
     }
-    training_job_queue_.add(job);
-    if (const auto stored = parts_.cache.training_jobs().store().get(job)) {
-        wake_datasets_of(stored->value);
-    }
-    wake_grants();
 }
 
 void Manager::on_node_news(const NodeNews& news) {
@@ -269,7 +348,7 @@ void Manager::wake_datasets_of(const TrainingJob& job, bool only_foreign) {
     for (const JobDataset& dataset : job.spec.datasets) {
         const ObjectKey key = dataset_key(job.meta.ns, dataset);
         if (dataset.dataset_ref && (!only_foreign || key.ns != job.meta.ns)) {
-            dataset_queue_.add(key);
+            dataset_queue_.add(key, Priority::kBackground);
         }
     }
 }

@@ -36,14 +36,18 @@ struct ManagerSettings {
 //   Pod of a job                      trainingjob, dataset (of other namespaces), grants
 //   Job, Pod of a filler              dataset; a Pod: grants, too
 //   Dataset                           dataset, trainingjob (its users), grants; deleted: sweep, too
-//   CachePool                         cachepool, cachequota (all), trainingjob (all), grants
-//   CacheQuota                        cachequota (of the namespace), trainingjob (of it), grants
+//   CachePool (not its status)        cachepool, cachequota (all), trainingjob (all), grants
+//   CacheQuota (not its status)       cachequota (of the namespace), trainingjob (of it), grants
 //   Node                              cachepool (all), trainingjob (all), grants
 //   Namespace (labels)                trainingjob (its own), dataset (theirs), grants
 //   a sidecar's report                trainingjob and dataset, or the filler's dataset; grants
 //   a node program's report           sweep; on a directory: cachepool (all) and grants, too
 //   a plan of grants                  trainingjob, cachequota and cachepool that it changed
 //   a sweep that has ended            dataset (all)
+//
+// Changes of one object and of its children have normal priority; what wakes many objects, and
+// reports, wake them in the background. A report of which only numbers grew wakes them later
+// (kLookPause).
 //
 // An unneeded wake-up costs one look; a missing one is a bug. Thread-safe.
 class Manager {
@@ -92,7 +96,16 @@ private:
     void connect_nodes();
     void connect_namespaces();
     void connect_unreadable();
-    void on_report(const ObjectKey& job);
+    // Each report of a sidecar may change numbers in statuses. Looking at all of them at once would
+    // cost what grows with reports times jobs, so looks are spread: kLookPause for each job.
+    static constexpr Duration kLookPause = std::chrono::milliseconds{5};
+    static constexpr Duration kLookPauseMax = std::chrono::seconds{30};
+    static constexpr Duration kLookAtOnce = std::chrono::milliseconds{200};  // wait no shorter time
+
+    void on_report(const ObjectKey& job, bool news);
+    // Queues a look at an object of which only numbers changed.
+    void look_later(Reconciler& queue, const ObjectKey& key);
+    [[nodiscard]] Priority priority_of_events();
     void on_node_news(const NodeNews& news);
     std::vector<PoolOrder> pools_of(const std::string& node);
     void wake_datasets_of(const TrainingJob& job, bool only_foreign = false);

@@ -17,9 +17,35 @@ bool StatusWriter::same_judgement(
         });
 }
 
-std::optional<Duration> StatusWriter::wait_for_progress(const ObjectKey& key) {
+std::optional<Duration> StatusWriter::wait_for_turn(const ObjectKey& key, bool progress) {
     const Duration passed = writes_.since_last(key);
-    return passed < kProgressEvery ? std::optional(kProgressEvery - passed) : std::nullopt;
+    if (progress && passed < kProgressEvery) {
+        return kProgressEvery - passed;
+    }
+    return take_turn(*(progress ? progress_ : conditions_).lock(), key, clock_.now());
+}
+
+std::optional<Duration> StatusWriter::take_turn(
+    Budget& budget, const ObjectKey& key, TimePoint now) {
+    if (const auto turn = budget.turns.find(key); turn != budget.turns.end()) {
+        if (now < turn->second) {
+            return turn->second - now;
+        }
+        budget.turns.erase(turn);
+        return std::nullopt;
+    }
+    const Duration wait = budget.bucket.reserve(now);
+    if (wait == Duration{}) {
+        return std::nullopt;
+    }
+    budget.turns[key] = now + wait;
+    return wait;
+}
+
+void StatusWriter::forget(const ObjectKey& key) {
+    writes_.forget(key);
+    conditions_.lock()->turns.erase(key);
+    progress_.lock()->turns.erase(key);
 }
 
 Result<StatusWrite> StatusWriter::send(const ObjectKey& key, const Json& body) {

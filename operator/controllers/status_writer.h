@@ -1,11 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <utility>
 
 #include "common/base/clock.h"
+#include "common/base/guarded.h"
 #include "common/base/result.h"
+#include "common/base/token_bucket.h"
 #include "operator/api/condition.h"
 #include "operator/controllers/own_writes.h"
 #include "operator/kube/client.h"
@@ -16,7 +19,7 @@ namespace stoker::control {
 enum class StatusOutcome : std::uint8_t {
     kUnchanged,
     kWritten,
-    kPostponed,  // only a counter grew, and the last write was recent
+    kPostponed,  // the last write was recent and only a counter grew, or the budget is used up
     kGone,       // the object was deleted, replaced by another one, or is newer than the cache's
 };
 
@@ -28,14 +31,24 @@ struct StatusWrite {
 // Writes statuses of one kind through /status, only if they differ, and remembers the written
 // version: a reconciler that works from a cache must not act again before it sees its own last
 // write. Growing counters are written at most every kProgressEvery; a changed condition at once.
-// Thread-safe.
+//
+// All writes together have a budget, so that ten thousand statuses that change at once leave the API
+// server and our other requests room: a write beyond it gets its turn later and blocks nobody.
+// Conditions and counters have one each; urgent writes need none. Thread-safe.
 class StatusWriter {
 public:
     static constexpr Duration kProgressEvery = std::chrono::seconds{5};
 
+    // Writes in a second of all objects of the kind.
+    static constexpr double kConditionRate = 30;
+    static constexpr double kConditionBurst = 100;
+    static constexpr double kProgressRate = 10;
+    static constexpr double kProgressBurst = 50;
+
     StatusWriter(ApiClient& client, ResourceKind kind, const Clock& clock)
         : client_(client),
           kind_(std::move(kind)),
+          clock_(clock),
           writes_(clock) {}
 
     // True if the cache shows the last write to `key`.
@@ -51,9 +64,11 @@ public:
         if (before.status == after.status) {
             return StatusWrite{};
         }
-        if (!urgent && before.status.observed_generation == after.status.observed_generation &&
-            same_judgement(before.status.conditions, after.status.conditions)) {
-            if (const auto wait = wait_for_progress(before.meta.key())) {
+        const bool progress =
+            before.status.observed_generation == after.status.observed_generation &&
+            same_judgement(before.status.conditions, after.status.conditions);
+        if (!urgent) {
+            if (const auto wait = wait_for_turn(before.meta.key(), progress)) {
                 return StatusWrite{StatusOutcome::kPostponed, wait};
             }
         }
@@ -61,19 +76,32 @@ public:
     }
 
     // Call it when the object is gone.
-    void forget(const ObjectKey& key) { writes_.forget(key); }
+    void forget(const ObjectKey& key);
 
 private:
     // True if type, status and reason are equal; messages may differ, because they contain
     // counters.
     static bool same_judgement(
         const std::vector<Condition>& before, const std::vector<Condition>& after);
-    std::optional<Duration> wait_for_progress(const ObjectKey& key);
+    // nullopt: write now.
+    std::optional<Duration> wait_for_turn(const ObjectKey& key, bool progress);
     Result<StatusWrite> send(const ObjectKey& key, const Json& body);
 
     ApiClient& client_;
     ResourceKind kind_;
+
+    // The turns of writes that had to wait.
+    struct Budget {
+        TokenBucket bucket;
+        std::map<ObjectKey, TimePoint> turns{};
+    };
+
+    static std::optional<Duration> take_turn(Budget& budget, const ObjectKey& key, TimePoint now);
+
+    const Clock& clock_;
     OwnWrites writes_;
+    Guarded<Budget> conditions_{Budget{{kConditionRate, kConditionBurst}}};
+    Guarded<Budget> progress_{Budget{{kProgressRate, kProgressBurst}}};
 };
 
 }  // namespace stoker::control

@@ -1,132 +1,200 @@
 #include "operator/kube/list_page.h"
 
-#include <cstddef>
-#include <string_view>
+#include <cstring>
+#include <optional>
+#include <utility>
 
 #include <cpprest/json.h>
 #include <fmt/format.h>
-#include <rapidjson/error/en.h>
 #include <rapidjson/reader.h>
 
 namespace stoker::control {
 
 namespace {
 
-constexpr unsigned kFlags = rapidjson::kParseIterativeFlag | rapidjson::kParseNumbersAsStringsFlag;
-
-web::json::value parse(std::string_view text) {
-    std::error_code error;
-    auto value = web::json::value::parse(std::string(text), error);
-    return error ? web::json::value() : value;
+bool is_space(char c) {
+    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }
 
-// Finds the positions of "metadata" and of each of "items". The iterative reader calls it at a
-// bracket, not behind it.
-class ListHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, ListHandler> {
-public:
-    ListHandler(
-        const rapidjson::StringStream& in,
-        const char* text,
-        const std::function<void(web::json::value&&)>& visit)
-        : in_(in),
-          text_(text),
-          visit_(visit) {}
+// cpprestsdk limits the nesting of a document; this does not.
+bool is_json(const std::string& text) {
+    rapidjson::StringStream in(text.c_str());
+    rapidjson::BaseReaderHandler<> ignore;
+    return !rapidjson::Reader().Parse<rapidjson::kParseIterativeFlag>(in, ignore).IsError();
+}
 
-    // Called for any value except objects and lists.
-    bool Default() {
-        if (depth_ == 2 && key_ == "items") {
-            visit_(web::json::value());
-        }
-        return true;
+// Null if cpprestsdk cannot hold it; nullopt: not JSON.
+std::optional<web::json::value> parse(const std::string& text) {
+    std::error_code error;
+    auto value = web::json::value::parse(text, error);
+    if (!error) {
+        return value;
     }
-
-    // A list without items may be null.
-    bool Null() {
-        has_items_ = has_items_ || (depth_ == 1 && key_ == "items");
-        return Default();
-    }
-
-    bool Key(const char* name, rapidjson::SizeType size, bool /*copy*/) {
-        if (depth_ == 1) {
-            key_.assign(name, size);
-        }
-        return true;
-    }
-
-    bool StartObject() { return begin(); }
-
-    bool StartArray() {
-        has_items_ = has_items_ || (depth_ == 1 && key_ == "items");
-        return begin();
-    }
-
-    bool EndObject(rapidjson::SizeType /*count*/) { return end(); }
-
-    bool EndArray(rapidjson::SizeType /*count*/) { return end(); }
-
-    [[nodiscard]] bool has_items() const { return has_items_; }
-
-    [[nodiscard]] const web::json::value& metadata() const { return metadata_; }
-
-private:
-    [[nodiscard]] bool is_item() const { return depth_ == 3 && key_ == "items"; }
-
-    [[nodiscard]] bool is_metadata() const { return depth_ == 2 && key_ == "metadata"; }
-
-    bool begin() {
-        ++depth_;
-        if (is_item() || is_metadata()) {
-            from_ = in_.Tell();
-        }
-        return true;
-    }
-
-    bool end() {
-        const std::string_view value(text_ + from_, in_.Tell() + 1 - from_);
-        if (is_item()) {
-            visit_(parse(value));
-        } else if (is_metadata()) {
-            metadata_ = parse(value);
-        }
-        --depth_;
-        return true;
-    }
-
-    const rapidjson::StringStream& in_;
-    const char* text_;
-    const std::function<void(web::json::value&&)>& visit_;
-    std::string key_;  // of the outermost object
-    std::size_t depth_ = 0;
-    std::size_t from_ = 0;
-    bool has_items_ = false;
-    web::json::value metadata_;
-};
+    return is_json(text) ? std::optional(web::json::value()) : std::nullopt;
+}
 
 }  // namespace
 
-Result<ListPage> read_list(
-    const std::string& text, const std::function<void(web::json::value&& item)>& visit) {
-    rapidjson::StringStream in(text.c_str());
-    ListHandler handler(in, text.c_str(), visit);
-    rapidjson::Reader reader;
-    const rapidjson::ParseResult read = reader.Parse<kFlags>(in, handler);
-    if (!read) {
-        return fail(
-            ErrorCode::kInvalidArgument,
-            fmt::format(
-                "the list is not JSON at byte {}: {}",
-                read.Offset(),
-                rapidjson::GetParseError_En(read.Code())));
+Status ListReader::push(std::string_view bytes) {
+    while (!bytes.empty() && failed_) {
+        if (in_value_) {
+            bytes.remove_prefix(scan_value(bytes));
+            continue;
+        }
+        if (!is_space(bytes.front())) {
+            take(bytes.front());
+        }
+        if (!in_value_) {  // else its first byte is read again as part of the value
+            bytes.remove_prefix(1);
+            ++position_;
+        }
     }
-    ListPage page{
-        string_at(handler.metadata(), {"resourceVersion"}),
-        string_at(handler.metadata(), {"continue"})};
-    if (page.resource_version.empty() || !handler.has_items()) {
+    return failed_;
+}
+
+void ListReader::take(char c) {
+    switch (expect_) {
+        case Expect::kList:
+            return go_on(c == '{', Expect::kFirstName, "{");
+        case Expect::kFirstName:
+            if (c == '}') {
+                return go_on(true, Expect::kNothing, "");
+            }
+            [[fallthrough]];
+        case Expect::kName:
+            return c == '"' ? begin_value(c) : refuse("a name");
+        case Expect::kColon:
+            return go_on(c == ':', Expect::kValue, ":");
+        case Expect::kValue:
+            has_items_ = has_items_ || (name_ == "items" && c == '[');
+            return name_ == "items" && c == '[' ? go_on(true, Expect::kFirstItem, "")
+                                                : begin_value(c);
+        case Expect::kFirstItem:
+            if (c == ']') {
+                return go_on(true, Expect::kAfterValue, "");
+            }
+            [[fallthrough]];
+        case Expect::kItem:
+            return begin_value(c);
+        case Expect::kAfterValue:
+            return go_on(
+                c == ',' || c == '}', c == ',' ? Expect::kName : Expect::kNothing, ", or }");
+        case Expect::kAfterItem:
+            return go_on(
+                c == ',' || c == ']', c == ',' ? Expect::kItem : Expect::kAfterValue, ", or ]");
+        case Expect::kNothing:
+            return refuse("the end");
+    }
+}
+
+void ListReader::go_on(bool fits, Expect next, std::string_view what) {
+    if (fits) {
+        expect_ = next;
+    } else {
+        refuse(what);
+    }
+}
+
+void ListReader::begin_value(char c) {
+    if (std::strchr(",:]}", c) != nullptr) {
+        refuse("a value");
+        return;
+    }
+    value_.clear();
+    in_value_ = true;
+    in_text_ = escaped_ = false;
+    depth_ = 0;
+}
+
+std::size_t ListReader::scan_value(std::string_view bytes) {
+    std::size_t used = 0;
+    bool ended = false;
+    while (used < bytes.size() && !ended) {
+        const char c = bytes[used];
+        if (in_text_) {
+            ended = c == '"' && !escaped_ && depth_ == 0;
+            in_text_ = c != '"' || escaped_;
+            escaped_ = c == '\\' && !escaped_;
+        } else if (c == '"') {
+            in_text_ = true;
+        } else if (c == '{' || c == '[') {
+            ++depth_;
+        } else if (depth_ == 0 && (is_space(c) || std::strchr(",:]}", c) != nullptr)) {
+            break;  // the end of a number or a word, which is not part of it
+        } else if (c == '}' || c == ']') {
+            ended = --depth_ == 0;
+        }
+        ++used;
+    }
+    ended = ended || used < bytes.size();
+    value_.append(bytes.substr(0, used));
+    position_ += used;
+    if (value_.size() > item_bytes_max_) {
+        failed_ = fail(
+            ErrorCode::kResourceExhausted,
+            fmt::format("an item of a list is longer than {} bytes", item_bytes_max_));
+    } else if (ended) {
+        end_value();
+    }
+    return used;
+}
+
+void ListReader::end_value() {
+    in_value_ = false;
+    if (in_items()) {
+        end_item();
+        return;
+    }
+    std::optional<web::json::value> value = parse(value_);
+    if (!value) {
+        refuse("a value");
+    } else if (expect_ != Expect::kValue) {
+        name_ = value->is_string() ? value->as_string() : "";
+        expect_ = Expect::kColon;
+    } else {
+        has_items_ = has_items_ || (name_ == "items" && value->is_null());
+        if (name_ == "metadata") {
+            page_ = {string_at(*value, {"resourceVersion"}), string_at(*value, {"continue"})};
+        }
+        expect_ = Expect::kAfterValue;
+    }
+}
+
+void ListReader::end_item() {
+    std::optional<web::json::value> item = parse(value_);
+    if (!item) {
+        refuse("an item");
+        return;
+    }
+    expect_ = Expect::kAfterItem;
+    visit_(item->is_object() ? *std::move(item) : web::json::value());
+}
+
+void ListReader::refuse(std::string_view what) {
+    failed_ = fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("the list is not JSON: expected {} at byte {}", what, position_));
+}
+
+Result<ListPage> ListReader::finish() {
+    STOKER_TRY_VOID(failed_);
+    if (expect_ != Expect::kNothing) {
+        refuse("more");
+        return fail(failed_.error());
+    }
+    if (page_.resource_version.empty() || !has_items_) {
         return fail(
             ErrorCode::kInvalidArgument,
             "not a list: metadata.resourceVersion or items is missing");
     }
-    return page;
+    return page_;
+}
+
+Result<ListPage> read_list(
+    const std::string& text, const std::function<void(web::json::value&& item)>& visit) {
+    ListReader reader(visit);
+    STOKER_TRY_VOID(reader.push(text));
+    return reader.finish();
 }
 
 }  // namespace stoker::control

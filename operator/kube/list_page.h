@@ -1,7 +1,11 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "common/base/result.h"
 #include "operator/api/json.h"
@@ -14,9 +18,73 @@ struct ListPage {
     std::string continue_token;  // "": it is the last page
 };
 
-// Calls `visit` for each item of a Kubernetes list, in order, during parsing: only one item is in
-// memory at a time (docs/adr/0014-libraries.md). An item that is not a valid object is passed as
-// null. kInvalidArgument: not JSON, or not a list; items may have been visited by then. Pure.
+// Reads a Kubernetes list while its bytes arrive: at most one item and one piece are in memory, so
+// that a list of any length costs what its longest item costs (docs/adr/0014-libraries.md). A server
+// may send a whole list in one answer, whatever the limit of the request. Not thread-safe.
+class ListReader {
+public:
+    static constexpr std::size_t kItemBytesMax = std::size_t{16} * 1024 * 1024;
+
+    // Calls `visit` for each item, in order, during push(). An item that is JSON, but not an object
+    // or nested too deeply, is passed as null.
+    explicit ListReader(
+        std::function<void(web::json::value&& item)> visit,
+        std::size_t item_bytes_max = kItemBytesMax)
+        : visit_(std::move(visit)),
+          item_bytes_max_(item_bytes_max) {}
+
+    // The next bytes, cut anywhere. kInvalidArgument: not JSON, or not a list. kResourceExhausted:
+    // an item is too long. After an error every call returns it.
+    Status push(std::string_view bytes);
+
+    // After the last byte. The errors of push(); also if something is missing.
+    Result<ListPage> finish();
+
+private:
+    // What may come next, besides white space.
+    enum class Expect : std::uint8_t {
+        kList,        // {
+        kFirstName,   // a name or }
+        kName,        // a name
+        kColon,       // :
+        kValue,       // the value of a name
+        kAfterValue,  // , or }
+        kFirstItem,   // an item or ]
+        kItem,        // an item
+        kAfterItem,   // , or ]
+        kNothing,
+    };
+
+    [[nodiscard]] bool in_items() const {
+        return expect_ == Expect::kFirstItem || expect_ == Expect::kItem;
+    }
+
+    void take(char c);
+    // `next` follows if the byte fits; else `what` was expected.
+    void go_on(bool fits, Expect next, std::string_view what);
+    void begin_value(char c);
+    // Consumes the bytes of the value that has begun; returns how many.
+    std::size_t scan_value(std::string_view bytes);
+    void end_value();
+    void end_item();
+    void refuse(std::string_view what);
+
+    std::function<void(web::json::value&& item)> visit_;
+    std::size_t item_bytes_max_;
+    Expect expect_ = Expect::kList;
+    std::string name_;   // of the value
+    std::string value_;  // its bytes so far
+    bool in_value_ = false;
+    bool in_text_ = false;
+    bool escaped_ = false;
+    std::size_t depth_ = 0;  // of brackets in the value
+    std::size_t position_ = 0;
+    bool has_items_ = false;
+    ListPage page_;
+    Status failed_;
+};
+
+// The same for a complete text.
 Result<ListPage> read_list(
     const std::string& text, const std::function<void(web::json::value&& item)>& visit);
 

@@ -130,6 +130,14 @@ ApiRequest get_request(const ResourceKind& kind, const ObjectKey& key) {
     return request;
 }
 
+ApiRequest page_request(const std::string& path) {
+    ApiRequest request;
+    request.target = path;
+    request.accept = "*/*";
+    request.what = "getting " + path;
+    return request;
+}
+
 ApiRequest list_request(const ResourceKind& kind, const ListParams& params) {
     Query query;
     query.add("labelSelector", params.scope.label_selector)

@@ -76,6 +76,8 @@ struct DeleteParams {
 enum class PatchType : std::uint8_t { kMerge, kJson };
 
 ApiRequest get_request(const ResourceKind& kind, const ObjectKey& key);
+// A page that is not a resource, such as "/openid/v1/jwks".
+ApiRequest page_request(const std::string& path);
 ApiRequest list_request(const ResourceKind& kind, const ListParams& params);
 ApiRequest watch_request(const ResourceKind& kind, const WatchParams& params);
 ApiRequest create_request(const ResourceKind& kind, const std::string& ns, const Json& body);

@@ -179,6 +179,13 @@ Result<Object> RestClient::get(const ResourceKind& kind, const ObjectKey& key) {
     return send_for_object(get_request(kind, key));
 }
 
+Result<std::string> RestClient::get_page(const std::string& path) {
+    const ApiRequest request = page_request(path);
+    STOKER_TRY(ApiResponse response, send(request));
+    return response.status == 200 ? Result<std::string>(std::move(response.body))
+                                  : fail(refusal_of(request, response));
+}
+
 Result<std::vector<Object>> RestClient::list(const ResourceKind& kind, const Scope& scope) {
     ListParams params;
     params.scope = scope;

@@ -78,6 +78,9 @@ public:
     Status review_access(
         const TokenOwner& user, std::string_view verb, std::string_view path) override;
 
+    // The body of a page that is not a resource, such as "/openid/v1/jwks".
+    Result<std::string> get_page(const std::string& path);
+
 private:
     Result<ApiResponse> send(const ApiRequest& request);
     Result<Object> send_for_object(const ApiRequest& request);

@@ -72,27 +72,44 @@ SendRequest WatchMachine::watch_step() {
 
 WatchEvents WatchMachine::on_response(const ApiResponse& response, TimePoint now) {
     if (!streaming() && response.status == 200) {
-        return on_page(response, now);
+        on_list_open();
+        on_list_bytes(response.body);
+        return on_list_end(now);
     }
     const ApiFailure failure = read_failure(response.status, response.body, response.retry_after);
     return streaming() ? on_watch_refused(failure, now) : on_list_refused(failure, now);
 }
 
-WatchEvents WatchMachine::on_page(const ApiResponse& response, TimePoint now) {
-    WatchEvents events;
+void WatchMachine::on_list_open() {
     auto& list = std::get<Listing>(state_);
-    const auto page = read_list(response.body, [&](web::json::value&& item) {
-        if (auto object = read_item(std::move(item))) {
-            list.objects.push_back(*std::move(object));
-        } else {
-            events.emplace_back(Troubled{Error{
-                ErrorCode::kInvalidArgument,
-                fmt::format("a list of {} has something else in it", options_.kind.plural)}});
-        }
-    });
+    list.troubles.clear();
+    list.page = std::make_unique<ListReader>(
+        [this](web::json::value&& item) { take_item(std::move(item)); });
+}
+
+void WatchMachine::take_item(web::json::value&& item) {
+    auto& list = std::get<Listing>(state_);
+    if (auto object = read_item(std::move(item))) {
+        list.objects.push_back(*std::move(object));
+    } else {
+        list.troubles.emplace_back(Troubled{Error{
+            ErrorCode::kInvalidArgument,
+            fmt::format("a list of {} has something else in it", options_.kind.plural)}});
+    }
+}
+
+bool WatchMachine::on_list_bytes(std::string_view bytes) {
+    return std::get<Listing>(state_).page->push(bytes).has_value();
+}
+
+WatchEvents WatchMachine::on_list_end(TimePoint now) {
+    auto& list = std::get<Listing>(state_);
+    const Result<ListPage> page = list.page->finish();
+    list.page.reset();
     if (!page) {
         return {list_again(page.error(), now)};
     }
+    WatchEvents events = std::move(list.troubles);
     if (list.list_version.empty()) {
         list.list_version = page->resource_version;
     }
@@ -332,9 +349,25 @@ void WatchLoop::run(const std::stop_token& stop) {
 }
 
 void WatchLoop::list(const SendRequest& send, const std::stop_token& stop) {
-    const auto response = transport_->call(send.request, send.time_limit, stop);
-    if (!stop.stop_requested()) {
-        answered(response);
+    bool was_open = false;
+    bool readable = true;
+    ApiStreamSink sink;
+    sink.on_open = [&] {
+        was_open = true;
+        machine_.on_list_open();
+    };
+    sink.on_bytes = [&](std::string_view bytes) {
+        readable = machine_.on_list_bytes(bytes);
+        return readable;
+    };
+    const auto end = transport_->stream(send.request, send.time_limit, sink, stop);
+    if (stop.stop_requested()) {
+        return;
+    }
+    if (was_open && (end || !readable)) {
+        deliver(machine_.on_list_end(clock_->now()));
+    } else {
+        answered(end);
     }
 }
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -14,6 +15,7 @@
 #include "common/base/prng.h"
 #include "common/base/result.h"
 #include "operator/kube/back_off.h"
+#include "operator/kube/list_page.h"
 #include "operator/kube/object.h"
 #include "operator/kube/request.h"
 #include "operator/kube/status_error.h"
@@ -129,7 +131,9 @@ struct WaitUntil {
 
 struct SendRequest {
     ApiRequest request;
-    bool stream = false;  // true: a watch, report through on_open/on_bytes/on_end
+    // True: a watch, report through on_open/on_bytes/on_end. False: a list, report through
+    // on_response, or in pieces through on_list_open/on_list_bytes/on_list_end.
+    bool stream = false;
     Duration time_limit{};
 };
 
@@ -171,6 +175,12 @@ public:
 
     // The complete response to a list, or a response other than 200 to a watch.
     WatchEvents on_response(const ApiResponse& response, TimePoint now);
+    // The same for a list with status 200, in pieces, so that it is never in memory as a whole. If
+    // it is cut, report on_failure() instead of the end; its objects do not count then.
+    void on_list_open();
+    // False: it cannot be read; close the stream and report the end.
+    bool on_list_bytes(std::string_view bytes);
+    WatchEvents on_list_end(TimePoint now);
     // No response to the request: refused, cut, timed out.
     WatchEvents on_failure(const Error& error, TimePoint now);
     // The watch was accepted with status 200.
@@ -198,6 +208,8 @@ private:
         std::string continue_token{};
         std::string list_version{};
         std::vector<Object> objects{};
+        std::unique_ptr<ListReader> page{};  // of the page that arrives
+        WatchEvents troubles{};              // of that page
     };
 
     struct Listed {};
@@ -212,7 +224,7 @@ private:
     Listing start_list() const;
     SendRequest list_step(const Listing& list) const;
     SendRequest watch_step();
-    WatchEvents on_page(const ApiResponse& response, TimePoint now);
+    void take_item(web::json::value&& item);
     WatchEvents on_list_refused(const ApiFailure& failure, TimePoint now);
     WatchEvents on_watch_refused(const ApiFailure& failure, TimePoint now);
     void on_line(const std::string& line, TimePoint now, WatchEvents& events);

@@ -12,6 +12,8 @@ namespace stoker::control {
 
 namespace {
 
+constexpr Duration kSoon = std::chrono::seconds{2};
+
 double in_seconds(Duration time) {
     return std::chrono::duration<double>(time).count();
 }
@@ -22,31 +24,43 @@ WorkQueue::WorkQueue(WorkQueueOptions options)
     : options_(options),
       bucket_(options.retries_per_second, options.retry_burst) {}
 
-void WorkQueue::add(const ObjectKey& key, TimePoint now) {
-    if (shut_down_ || !dirty_.try_emplace(key, now).second) {
+void WorkQueue::add(const ObjectKey& key, TimePoint now, Priority priority) {
+    if (shut_down_) {
         return;
     }
-    ++adds_;
-    if (processing_.count(key) == 0) {
-        ready_.push_back(key);
+    const auto [at, is_new] = dirty_.try_emplace(key, Dirty{now, priority, turn_});
+    Dirty& dirty = at->second;
+    const bool rises = !is_new && priority < dirty.priority;
+    if (!is_new && !rises) {
+        return;
+    }
+    if (rises) {
+        ready_of(dirty.priority).erase(dirty.turn);
+        dirty.priority = priority;
+        dirty.turn = turn_;
+    }
+    ++turn_;
+    adds_ += is_new ? 1 : 0;
+    if (!processing_.contains(key)) {
+        ready_of(priority).emplace(dirty.turn, key);
     }
 }
 
-void WorkQueue::add_after(const ObjectKey& key, TimePoint due, TimePoint now) {
+void WorkQueue::add_after(const ObjectKey& key, TimePoint due, TimePoint now, Priority priority) {
     if (shut_down_) {
         return;
     }
     if (due <= now) {
-        add(key, now);
+        add(key, now, priority);
         return;
     }
-    const auto [known, is_new] = due_.try_emplace(key, due);
+    const auto [known, is_new] = due_.try_emplace(key, Due{due, priority});
     if (!is_new) {
-        if (known->second <= due) {
+        if (known->second.at <= due) {
             return;
         }
-        by_due_.erase({known->second, key});
-        known->second = due;
+        by_due_.erase({known->second.at, key});
+        known->second = {due, priority};
     }
     by_due_.emplace(due, key);
 }
@@ -61,7 +75,7 @@ void WorkQueue::add_rate_limited(const ObjectKey& key, TimePoint now) {
     failures += failures < UINT32_MAX ? 1 : 0;
     ++retries_;
     wait = std::max(std::min(wait, options_.back_off_cap), bucket_.reserve(now));
-    add_after(key, now + wait, now);
+    add_after(key, now + wait, now, priority_of(key));
 }
 
 void WorkQueue::forget(const ObjectKey& key) {
@@ -72,35 +86,51 @@ void WorkQueue::promote_due(TimePoint now) {
     while (!by_due_.empty() && by_due_.begin()->first <= now) {
         const ObjectKey key = by_due_.begin()->second;
         by_due_.erase(by_due_.begin());
-        due_.erase(key);
-        add(key, now);
+        const auto due = due_.find(key);
+        const Priority priority = due->second.priority;
+        due_.erase(due);
+        add(key, now, priority);
     }
 }
 
 std::optional<ObjectKey> WorkQueue::pop(TimePoint now) {
     promote_due(now);
-    if (ready_.empty()) {
+    if (!has_ready()) {
         return std::nullopt;
     }
-    ObjectKey key = std::move(ready_.front());
-    ready_.pop_front();
+    Ready& ready = next_ready();
+    ObjectKey key = std::move(ready.begin()->second);
+    ready.erase(ready.begin());
     const auto dirty = dirty_.find(key);
-    queued_ += now - dirty->second;
+    queued_ += now - dirty->second.since;
+    processing_.emplace(key, Processing{now, dirty->second.priority});
     dirty_.erase(dirty);
-    processing_.emplace(key, now);
     return key;
+}
+
+// A flood of normal keys must not stop the background.
+WorkQueue::Ready& WorkQueue::next_ready() {
+    constexpr std::uint64_t kBackgroundTurn = 10;
+    const bool in_turn = ++pops_ % kBackgroundTurn == 0;
+    const bool background = ready_.empty() || (in_turn && !ready_background_.empty());
+    return background ? ready_background_ : ready_;
 }
 
 void WorkQueue::done(const ObjectKey& key) {
     STOKER_CHECK(processing_.erase(key) == 1, "done() for a key that was not handed out");
-    if (dirty_.contains(key)) {
-        ready_.push_back(key);
+    if (const auto dirty = dirty_.find(key); dirty != dirty_.end()) {
+        ready_of(dirty->second.priority).emplace(dirty->second.turn, key);
     }
 }
 
 std::optional<TimePoint> WorkQueue::processing_since(const ObjectKey& key) const {
     const auto found = processing_.find(key);
-    return found == processing_.end() ? std::nullopt : std::optional(found->second);
+    return found == processing_.end() ? std::nullopt : std::optional(found->second.since);
+}
+
+Priority WorkQueue::priority_of(const ObjectKey& key) const {
+    const auto found = processing_.find(key);
+    return found == processing_.end() ? Priority::kNormal : found->second.priority;
 }
 
 std::optional<TimePoint> WorkQueue::next_due() const {
@@ -120,14 +150,15 @@ bool WorkQueue::is_drained() const {
 WorkQueueCounts WorkQueue::counts(TimePoint now) const {
     WorkQueueCounts counts;
     counts.waiting = dirty_.size();
+    counts.background = ready_background_.size();
     counts.delayed = due_.size();
     counts.processing = processing_.size();
     counts.adds = adds_;
     counts.retries = retries_;
     counts.queued = queued_;
-    for (const auto& [key, since] : processing_) {
-        counts.longest_processing = std::max(counts.longest_processing, now - since);
-        counts.unfinished += now - since;
+    for (const auto& [key, processing] : processing_) {
+        counts.longest_processing = std::max(counts.longest_processing, now - processing.since);
+        counts.unfinished += now - processing.since;
     }
     return counts;
 }
@@ -143,10 +174,17 @@ Reconciler::Reconciler(
       clock_(&clock),
       queue_(options) {}
 
-void Reconciler::add(const ObjectKey& key) {
+void Reconciler::add(const ObjectKey& key, Priority priority) {
     const std::lock_guard lock(mutex_);
-    queue_.add(key, clock_->now());
+    queue_.add(key, clock_->now(), priority);
     wake_locked();
+}
+
+void Reconciler::add_after(const ObjectKey& key, Duration wait) {
+    const std::lock_guard lock(mutex_);
+    const TimePoint now = clock_->now();
+    queue_.add_after(key, now + wait, now, Priority::kBackground);
+    // No worker needs to wake: each looks at the time once a second.
 }
 
 void Reconciler::wake_locked() {
@@ -238,7 +276,13 @@ void Reconciler::settle(const ObjectKey& key, const Result<Reconciled>& outcome)
     const std::lock_guard lock(mutex_);
     const TimePoint now = clock_->now();
     if (outcome && outcome->requeue_after) {
-        queue_.add_after(key, now + *outcome->requeue_after, now);
+        // Whoever asks to come again soon is in the middle of something.
+        const bool soon = *outcome->requeue_after < kSoon;
+        queue_.add_after(
+            key,
+            now + *outcome->requeue_after,
+            now,
+            soon ? queue_.priority_of(key) : Priority::kBackground);
     }
     if (outcome || terminal) {
         queue_.forget(key);

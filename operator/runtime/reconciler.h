@@ -2,8 +2,8 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -30,8 +30,13 @@ struct WorkQueueOptions {
     double retry_burst = 100;
 };
 
+// Which keys come first. Background: a look that nobody waits for, such as one after a sidecar's
+// report, or one of all objects after a change of a pool.
+enum class Priority : std::uint8_t { kNormal, kBackground };
+
 struct WorkQueueCounts {
     std::size_t waiting = 0;     // ready to be worked on
+    std::size_t background = 0;  // among them, of Priority::kBackground
     std::size_t delayed = 0;     // will be ready later
     std::size_t processing = 0;  // popped and not done
     std::uint64_t adds = 0;      // total
@@ -43,15 +48,19 @@ struct WorkQueueCounts {
 
 // The next keys to reconcile, as in client-go's rate-limited queue. A key is never in progress
 // twice; a key that is added while in progress is queued again after done(); a waiting key is not
-// added a second time. So no event is lost, and ten events cause one reconciliation. Pure: time is
-// an argument. Not thread-safe.
+// added a second time. So no event is lost, and ten events cause one reconciliation.
+//
+// Keys of normal priority come first, in order of arrival; every tenth key is one of the background,
+// if any waits. The higher of two priorities of one key counts. Pure: time is an argument. Not
+// thread-safe.
 class WorkQueue {
 public:
     explicit WorkQueue(WorkQueueOptions options = {});
 
-    void add(const ObjectKey& key, TimePoint now);
-    // Queues the key at `due`; the earlier of two times counts.
-    void add_after(const ObjectKey& key, TimePoint due, TimePoint now);
+    void add(const ObjectKey& key, TimePoint now, Priority priority = Priority::kNormal);
+    // Queues the key at `due`; the earlier of two times counts, with its priority.
+    void add_after(
+        const ObjectKey& key, TimePoint due, TimePoint now, Priority priority = Priority::kNormal);
     // Queues the key after a failure: waits for its own back-off or the global rate, whichever is
     // longer.
     void add_rate_limited(const ObjectKey& key, TimePoint now);
@@ -65,11 +74,14 @@ public:
     // The start of the key's processing; nullopt: not in progress.
     [[nodiscard]] std::optional<TimePoint> processing_since(const ObjectKey& key) const;
 
+    // The priority that the key in progress had; kNormal: not in progress.
+    [[nodiscard]] Priority priority_of(const ObjectKey& key) const;
+
     // Summed waiting time of popped keys.
     [[nodiscard]] Duration queued() const { return queued_; }
 
     // A key waits that pop() returns now, whatever the time.
-    [[nodiscard]] bool has_ready() const { return !ready_.empty(); }
+    [[nodiscard]] bool has_ready() const { return !ready_.empty() || !ready_background_.empty(); }
 
     // Due time of the next delayed key.
     [[nodiscard]] std::optional<TimePoint> next_due() const;
@@ -85,16 +97,42 @@ public:
     [[nodiscard]] WorkQueueCounts counts(TimePoint now) const;
 
 private:
+    struct Dirty {
+        TimePoint since;
+        Priority priority = Priority::kNormal;
+        std::uint64_t turn = 0;  // of the first add() with this priority
+    };
+
+    struct Processing {
+        TimePoint since;
+        Priority priority = Priority::kNormal;
+    };
+
+    struct Due {
+        TimePoint at;
+        Priority priority = Priority::kNormal;
+    };
+
+    using Ready = std::map<std::uint64_t, ObjectKey>;  // by turn
+
+    Ready& ready_of(Priority priority) {
+        return priority == Priority::kNormal ? ready_ : ready_background_;
+    }
+
+    Ready& next_ready();
     void promote_due(TimePoint now);
 
     WorkQueueOptions options_;
     TokenBucket bucket_;
-    std::deque<ObjectKey> ready_;                // the keys of dirty_ that are not in progress
-    std::map<ObjectKey, TimePoint> dirty_;       // times of their first add()
-    std::map<ObjectKey, TimePoint> processing_;  // start times
-    std::map<ObjectKey, TimePoint> due_;
+    Ready ready_;                       // the keys of dirty_ that are not in progress
+    Ready ready_background_;            // the same
+    std::map<ObjectKey, Dirty> dirty_;  // times of their first add()
+    std::map<ObjectKey, Processing> processing_;
+    std::map<ObjectKey, Due> due_;
     std::set<std::pair<TimePoint, ObjectKey>> by_due_;
     std::map<ObjectKey, std::uint32_t> failures_;
+    std::uint64_t turn_ = 0;
+    std::uint64_t pops_ = 0;
     std::uint64_t adds_ = 0;
     std::uint64_t retries_ = 0;
     Duration queued_{};
@@ -135,7 +173,10 @@ public:
         std::string name, Function reconcile, const Clock& clock, WorkQueueOptions options = {});
 
     // Any handler may call it.
-    void add(const ObjectKey& key);
+    void add(const ObjectKey& key, Priority priority = Priority::kNormal);
+
+    // The same after `wait`, in the background; the earlier of two times counts.
+    void add_after(const ObjectKey& key, Duration wait);
 
     // Observes queueing and processing times; call it before work().
     void observe(WorkQueueTimes times) { times_ = std::move(times); }

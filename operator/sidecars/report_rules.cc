@@ -66,6 +66,14 @@ bool none_fell(const Value& before, const Value& next) {
     });
 }
 
+template <class Value>
+bool same_besides_numbers(const Value& before, const Value& next) {
+    return for_all_fields<Value>([&](const auto& field) {
+        const bool is_number = field.bound != Bound::kNone && field.bound != Bound::kId;
+        return is_number || std::invoke(field.member, before) == std::invoke(field.member, next);
+    });
+}
+
 const DatasetReport* find_dataset(const Report* report, std::string_view name) {
     if (report == nullptr) {
         return nullptr;
@@ -199,6 +207,20 @@ Status validate_mounts(const std::vector<DatasetMount>& mounts) {
 }
 
 }  // namespace
+
+bool is_news(const Report* before, const Report& next) {
+    if (before == nullptr || before->datasets.size() != next.datasets.size()) {
+        return true;
+    }
+    return !std::equal(
+        before->datasets.begin(),
+        before->datasets.end(),
+        next.datasets.begin(),
+        [](const DatasetReport& a, const DatasetReport& b) {
+            return same_besides_numbers(a, b) && a.marks == b.marks &&
+                   a.origin_change == b.origin_change && a.corrupt_samples == b.corrupt_samples;
+        });
+}
 
 Status validate_hello(const Hello& hello) {
     STOKER_TRY_VOID(validate_name("namespace", hello.namespace_name));

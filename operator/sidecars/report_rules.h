@@ -12,6 +12,10 @@
 // wire/control/codec/wire_fields.h has the bound of each number. Pure, thread-safe.
 namespace stoker::control {
 
+// Whether a report says something that someone waits for: anything besides growing numbers, such as
+// a new leader, revision or error. `before` is null for the first report of a stream. Pure.
+bool is_news(const Report* before, const Report& next);
+
 inline constexpr std::size_t kSidecarDatasetCountMax = 16;  // as spec.datasets in the CRD
 inline constexpr std::size_t kSidecarSketchCountMax = 128;  // jobs that read one node directory
 inline constexpr std::size_t kSidecarJobBytesMax = 520;     // a filler names its Dataset and pool

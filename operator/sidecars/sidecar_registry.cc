@@ -39,7 +39,9 @@ Result<SessionId> SidecarRegistry::attach(const Hello& hello, SidecarLink link, 
         next.last = {hello, {}, at.steady, at.wall, true};
         if (found != state->sidecars.end()) {
             replace(*state, found->second, next);
+            forget_pod(*state, pod, found->second);
         }
+        state->pods_of[job_of(hello)].insert(pod);
         state->pods[session] = pod;
         Sidecar& sidecar = state->sidecars[pod] = std::move(next);
         send(
@@ -67,6 +69,13 @@ void SidecarRegistry::replace(State& state, Sidecar& old, Sidecar& next) {
     }
 }
 
+void SidecarRegistry::forget_pod(State& state, const ObjectKey& pod, const Sidecar& sidecar) {
+    const auto pods = state.pods_of.find(job_of(sidecar.last));
+    if (pods != state.pods_of.end() && pods->second.erase(pod) > 0 && pods->second.empty()) {
+        state.pods_of.erase(pods);
+    }
+}
+
 SidecarRegistry::Sidecar* SidecarRegistry::find(State& state, SessionId session) {
     const auto pod = state.pods.find(session);
     return pod == state.pods.end() ? nullptr : &state.sidecars[pod->second];
@@ -74,6 +83,7 @@ SidecarRegistry::Sidecar* SidecarRegistry::find(State& state, SessionId session)
 
 Status SidecarRegistry::report(SessionId session, Report report, Moment at) {
     ObjectKey job;
+    bool news = false;
     {
         auto state = state_.lock();
         Sidecar* const found = find(*state, session);
@@ -90,6 +100,7 @@ Status SidecarRegistry::report(SessionId session, Report report, Moment at) {
         }
         trim_texts(report);
         complete_sketches(before, report);
+        news = is_news(before, report);
         static_cast<Report&>(sidecar.last) = std::move(report);
         sidecar.last.received_at = at.steady;
         sidecar.last.received_wall = at.wall;
@@ -98,7 +109,7 @@ Status SidecarRegistry::report(SessionId session, Report report, Moment at) {
         job = job_of(sidecar.last);
         send(sidecar, {take_grants(*state, sidecar, at.steady), {}, {}});
     }
-    changed(job);
+    changed(job, news);
     return {};
 }
 
@@ -236,12 +247,14 @@ void SidecarRegistry::pin(const ObjectKey& job, AttemptPins pins) {
         return;
     }
     known = std::move(pins);
-    // The map is ordered: pods of one namespace are adjacent.
-    for (auto it = state->sidecars.lower_bound({job.ns, ""});
-         it != state->sidecars.end() && it->first.ns == job.ns;
-         ++it) {
-        if (it->second.last.attached && job_of(it->second.last) == job) {
-            send(it->second, {{}, {}, take_pins(*state, it->second)});
+    const auto pods = state->pods_of.find(job);
+    if (pods == state->pods_of.end()) {
+        return;
+    }
+    for (const ObjectKey& pod : pods->second) {
+        Sidecar& sidecar = state->sidecars.at(pod);
+        if (sidecar.last.attached) {
+            send(sidecar, {{}, {}, take_pins(*state, sidecar)});
         }
     }
 }
@@ -322,7 +335,12 @@ void SidecarRegistry::forget_silent(TimePoint now) {
     auto state = state_.lock();
     std::erase_if(state->sidecars, [&](const auto& entry) {
         const Sidecar& sidecar = entry.second;
-        return !sidecar.last.attached && now - sidecar.detached_at > options_.forget_after;
+        const bool silent =
+            !sidecar.last.attached && now - sidecar.detached_at > options_.forget_after;
+        if (silent) {
+            forget_pod(*state, entry.first, sidecar);
+        }
+        return silent;
     });
 }
 
@@ -330,13 +348,12 @@ std::vector<SidecarReport> SidecarRegistry::of_job(const ObjectKey& job) {
     std::vector<SidecarReport> reports;
     {
         auto state = state_.lock();
-        // The map is ordered: pods of one namespace are adjacent.
-        for (auto it = state->sidecars.lower_bound({job.ns, ""});
-             it != state->sidecars.end() && it->first.ns == job.ns;
-             ++it) {
-            if (it->second.last.training_job == job.name) {
-                reports.push_back(it->second.last);
-            }
+        const auto pods = state->pods_of.find(job);
+        if (pods == state->pods_of.end()) {
+            return reports;
+        }
+        for (const ObjectKey& pod : pods->second) {
+            reports.push_back(state->sidecars.at(pod).last);
         }
     }
     std::stable_sort(reports.begin(), reports.end(), [](const auto& a, const auto& b) {
@@ -367,9 +384,9 @@ ObjectKey SidecarRegistry::job_of(const Hello& hello) {
     return {hello.namespace_name, hello.training_job};
 }
 
-void SidecarRegistry::changed(const ObjectKey& job) const {
+void SidecarRegistry::changed(const ObjectKey& job, bool news) const {
     if (on_change_) {
-        on_change_(job);
+        on_change_(job, news);
     }
 }
 

@@ -61,9 +61,10 @@ public:
             std::chrono::minutes{10};  // after the last contact with a detached sidecar
     };
 
-    // The state of this TrainingJob changed. Called on the thread of the caller of attach(),
-    // report() or detach(), without a lock.
-    using OnChange = std::function<void(const ObjectKey& job)>;
+    // The state of this TrainingJob changed. `news`: by more than the numbers of a report
+    // (is_news()). Called on the thread of the caller of attach(), report() or detach(), without a
+    // lock.
+    using OnChange = std::function<void(const ObjectKey& job, bool news)>;
 
     SidecarRegistry(Options options, OnChange on_change);
 
@@ -147,7 +148,8 @@ private:
     };
 
     struct State {
-        std::map<ObjectKey, Sidecar> sidecars;  // by namespace and pod
+        std::map<ObjectKey, Sidecar> sidecars;             // by namespace and pod
+        std::map<ObjectKey, std::set<ObjectKey>> pods_of;  // the keys of sidecars, by job
         std::map<SessionId, ObjectKey> pods;
         std::map<std::pair<std::string, std::string>, Grant> grants;  // by node and dataset uid
         GrantReaders readers;
@@ -158,6 +160,7 @@ private:
         RegistryCounts counts;
     };
 
+    static void forget_pod(State& state, const ObjectKey& pod, const Sidecar& sidecar);
     // nullptr: another session speaks for the pod, or the session has ended.
     static Sidecar* find(State& state, SessionId session);
     // Ends the previous session of a pod.
@@ -173,7 +176,7 @@ private:
     static std::set<std::string> readable_mounts(const State& state, const Sidecar& sidecar);
     static void send(const Sidecar& sidecar, const Orders& orders);
     static ObjectKey job_of(const Hello& hello);
-    void changed(const ObjectKey& job) const;
+    void changed(const ObjectKey& job, bool news = true) const;
 
     Options options_;
     OnChange on_change_;

@@ -139,11 +139,9 @@ DatasetView DatasetController::gather(const Dataset& dataset, const std::vector<
         note_swept(placement.pool, placement.node);
     }
     const LatestAllocation::Snapshot allocation = parts_.latest.get();
-    for (const Holding& holding : allocation->view.holdings) {
-        if (holding.dataset_uid == dataset.meta.uid) {
-            note_swept(holding.pool, holding.node);
-            view.holdings.push_back(holding);
-        }
+    allocation->add_holdings(dataset.meta.uid, view.holdings);
+    for (const Holding& holding : view.holdings) {
+        note_swept(holding.pool, holding.node);
     }
     return view;
 }

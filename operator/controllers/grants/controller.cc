@@ -62,19 +62,19 @@ std::optional<WallTime> newest_report(const std::vector<SidecarReport>& reports)
     return newest;
 }
 
-// The items that are in only one list, or differ.
-template <class T, class Key>
-std::set<Key> changed_keys(const std::vector<T>& before, const std::vector<T>& after, Key T::*key) {
-    std::set<Key> changed;
-    const auto add_missing = [&](const std::vector<T>& from, const std::vector<T>& in) {
-        for (const T& item : from) {
-            if (std::find(in.begin(), in.end(), item) == in.end()) {
-                changed.insert(item.*key);
+// The jobs that only one plan has, or whose parts differ.
+std::set<ObjectKey> changed_jobs(const Allocation& before, const Allocation& after) {
+    std::set<ObjectKey> changed;
+    const auto add = [&changed](const Allocation& from, const Allocation& in) {
+        for (const JobAllocation& job : from.plan.jobs) {
+            const JobAllocation* other = in.find(job.job);
+            if (other == nullptr || *other != job) {
+                changed.insert(job.job);
             }
         }
     };
-    add_missing(before, after);
-    add_missing(after, before);
+    add(before, after);
+    add(after, before);
     return changed;
 }
 
@@ -93,8 +93,8 @@ GrantsController::GrantsController(
 Result<Reconciled> GrantsController::reconcile(const ObjectKey& /*key*/) {
     const TimePoint now = parts_.clock.now();
     const Duration since = now - decided_at_;
-    if (decided_at_ != TimePoint{} && since < kNotMoreOftenThan) {
-        return Reconciled{kNotMoreOftenThan - since};
+    if (decided_at_ != TimePoint{} && since < pause_) {
+        return Reconciled{pause_ - since};
     }
     decided_at_ = now;
     parts_.registry.forget_silent(now);
@@ -121,11 +121,25 @@ Result<Reconciled> GrantsController::reconcile(const ObjectKey& /*key*/) {
     parts_.registry.publish(told, readers_of(cluster), now);
     std::ranges::for_each(peers_.step(cluster, after.view.settled, moment), on_change_.job);
     reclaims_.watch(after.plan.reclaims, now);
-    parts_.latest.put(after);
-    tell_changes(*before, after);
+    after.took = parts_.clock.now() - now;
+    keep(*before, std::move(after));
     tell_reclaims(cluster);
     // A third of the validity: a grant is repeated twice before it expires.
     return Reconciled{std::chrono::seconds{grant_seconds_} / 3};
+}
+
+void GrantsController::keep(const Allocation& before, Allocation after) {
+    pause_ = pause_after(after.took);
+    after.index();
+    parts_.latest.put(after);
+    tell_changes(before, after);
+}
+
+Duration GrantsController::pause_after(Duration took) const {
+    // A third of the validity is the last moment at which grants must be repeated.
+    const Duration longest =
+        std::max(kNotMoreOftenThan, Duration{std::chrono::seconds{grant_seconds_}} / 3);
+    return std::clamp(took * kShareOfTime, kNotMoreOftenThan, longest);
 }
 
 ClusterView GrantsController::gather(const Moment& now) {
@@ -191,24 +205,21 @@ void GrantsController::tell(
 }
 
 void GrantsController::tell_changes(const Allocation& before, const Allocation& after) {
-    for (const ObjectKey& job :
-         changed_keys(before.plan.jobs, after.plan.jobs, &JobAllocation::job)) {
-        for (const JobAllocation& allocation : after.plan.jobs) {
-            if (allocation.job == job) {
-                log::info(
-                    "grant decided",
-                    {{"object", to_string(job)},
-                     {"reason", to_string(allocation.reason)},
-                     {"bytes", allocation.granted.count()},
-                     {"message", allocation.message}});
-            }
+    for (const ObjectKey& job : changed_jobs(before, after)) {
+        if (const JobAllocation* allocation = after.find(job)) {
+            log::info(
+                "grant decided",
+                {{"object", to_string(job)},
+                 {"reason", to_string(allocation->reason)},
+                 {"bytes", allocation->granted.count()},
+                 {"message", allocation->message}});
         }
         on_change_.job(job);
     }
     for (const auto& [job, profile] : after.profiles) {
         const auto told = before.profiles.find(job);
         if (told == before.profiles.end() || told->second != profile) {
-            on_change_.job(job);
+            on_change_.profile(job);
         }
     }
     if (before.plan.charges != after.plan.charges || before.plan.quotas != after.plan.quotas ||

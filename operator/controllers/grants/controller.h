@@ -24,12 +24,15 @@ namespace stoker::control {
 // late returns. reconcile() one at a time; the first call begins the leadership.
 class GrantsController {
 public:
-    // At most one decision per second, however many things change.
+    // At most one decision per second, however many things change, and at most one fifth of the
+    // time: a decision about ten thousand jobs takes seconds.
     static constexpr Duration kNotMoreOftenThan = std::chrono::seconds{1};
+    static constexpr int kShareOfTime = 5;
 
     // Called for each object whose part of the plan changed.
     struct OnChange {
         std::function<void(const ObjectKey& training_job)> job;
+        std::function<void(const ObjectKey& training_job)> profile;  // its numbers only
         std::function<void(const ObjectKey& quota)> quota;
         std::function<void(const ObjectKey& pool)> pool;
         std::function<void(EventNote note)> event;  // for people
@@ -43,6 +46,10 @@ public:
     static ObjectKey key() { return {"", "grants"}; }
 
 private:
+    // The time from the beginning of a decision that took so long to the next one.
+    [[nodiscard]] Duration pause_after(Duration took) const;
+    // Puts the decision where others read it, and wakes what it changed.
+    void keep(const Allocation& before, Allocation after);
     ClusterView gather(const Moment& now);
     // The planner's input, with holdings and blocked namespaces.
     AllocationView look(const ClusterView& cluster, const Moment& now);
@@ -60,6 +67,7 @@ private:
     std::uint32_t grant_seconds_;
     OnChange on_change_;
     TimePoint decided_at_{};
+    Duration pause_ = kNotMoreOftenThan;
     ProfileBook profiles_;
     GrantBook grants_;
     TerminatingJobs terminating_;

@@ -25,12 +25,46 @@ struct Allocation {
     std::uint64_t reports_absurd = 0;          // reports with impossible rates
     std::vector<OverQuotaHolder> late;         // holders that return bytes too late
     std::size_t unheard =
-        0;  // sidecars that attached before this leader and have not reported since
+        0;            // sidecars that attached before this leader and have not reported since
+    Duration took{};  // gathering, planning and sending
 
     [[nodiscard]] Bytes granted_in(const std::string& pool) const {
         const auto found = granted.find(pool);
         return found == granted.end() ? Bytes::zero() : found->second;
     }
+
+    // Null: the plan does not have the job. Needs index().
+    [[nodiscard]] const JobAllocation* find(const ObjectKey& job) const {
+        const auto found = job_at_.find(job);
+        return found == job_at_.end() ? nullptr : &plan.jobs[found->second];
+    }
+
+    // Adds the holdings of a dataset to `result`, in the order of view.holdings. Needs index().
+    void add_holdings(const std::string& dataset_uid, std::vector<Holding>& result) const {
+        const auto found = holdings_of_.find(dataset_uid);
+        if (found == holdings_of_.end()) {
+            return;
+        }
+        for (const std::size_t at : found->second) {
+            result.push_back(view.holdings[at]);
+        }
+    }
+
+    // Call it after a change of plan.jobs or view.holdings.
+    void index() {
+        job_at_.clear();
+        holdings_of_.clear();
+        for (std::size_t i = 0; i < plan.jobs.size(); ++i) {
+            job_at_[plan.jobs[i].job] = i;
+        }
+        for (std::size_t i = 0; i < view.holdings.size(); ++i) {
+            holdings_of_[view.holdings[i].dataset_uid].push_back(i);
+        }
+    }
+
+private:
+    std::map<ObjectKey, std::size_t> job_at_;
+    std::map<std::string, std::vector<std::size_t>> holdings_of_;
 };
 
 // Holds the latest Allocation: the grants controller writes it, others read it. Snapshots are
@@ -43,6 +77,7 @@ public:
     Snapshot get() { return *latest_.lock(); }
 
     void put(Allocation allocation) {
+        allocation.index();
         *latest_.lock() = std::make_shared<const Allocation>(std::move(allocation));
     }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 #include <variant>
 
@@ -173,11 +174,14 @@ TrainingJobView TrainingJobController::gather(const TrainingJob& job) {
 
 void TrainingJobController::add_allocation(TrainingJobView& view) {
     const LatestAllocation::Snapshot allocation = parts_.latest.get();
-    view.holdings = allocation->view.holdings;
-    for (const JobAllocation& candidate : allocation->plan.jobs) {
-        if (candidate.job == view.job.meta.key()) {
-            view.allocation = candidate;
+    std::set<std::string> uids;
+    for (const ResolvedDataset& dataset : view.datasets.datasets) {
+        if (uids.insert(dataset.uid).second) {
+            allocation->add_holdings(dataset.uid, view.holdings);
         }
+    }
+    if (const JobAllocation* planned = allocation->find(view.job.meta.key())) {
+        view.allocation = *planned;
     }
     if (const auto found = allocation->profiles.find(view.job.meta.key());
         found != allocation->profiles.end()) {

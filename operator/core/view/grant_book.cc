@@ -153,30 +153,48 @@ private:
         if (!someone_is_silent) {
             return;
         }
+        const auto places = by_dataset();
         for (const JobUse& use : cluster_.jobs) {
             for (const JobDatasetStatus& status : use.job.status.datasets) {
                 for (const ResolvedDataset& dataset : use.datasets.datasets) {
-                    if (dataset.name == status.name && status.allocated_bytes > 0) {
-                        promise(use, dataset, bytes_of(status.allocated_bytes));
+                    const auto at = places.find(dataset.uid);
+                    if (dataset.name == status.name && status.allocated_bytes > 0 &&
+                        at != places.end()) {
+                        promise(use, dataset, bytes_of(status.allocated_bytes), at->second);
                     }
                 }
             }
         }
     }
 
+    using Words = std::map<Place, ObservedResidency>;
+
+    // The places of each dataset, ordered.
+    std::map<std::string, std::vector<Words::iterator>> by_dataset() {
+        std::map<std::string, std::vector<Words::iterator>> result;
+        for (auto it = words_.begin(); it != words_.end(); ++it) {
+            result[it->second.dataset_uid].push_back(it);
+        }
+        return result;
+    }
+
     // `all` counts the job's own nodes only. A guest's bytes are on nodes of fillers, which may
     // outlast its pods.
-    void promise(const JobUse& use, const ResolvedDataset& dataset, Bytes all) {
+    static void promise(
+        const JobUse& use,
+        const ResolvedDataset& dataset,
+        Bytes all,
+        const std::vector<Words::iterator>& places) {
         const std::set<std::string> nodes = use.live_nodes();
         const bool anywhere = is_guest(use, dataset);
-        for (const auto& [place, told] : words_) {
-            if (told.dataset_uid == dataset.uid && nodes.contains(told.node)) {
-                all -= grant_in_force(told);
+        for (const auto place : places) {
+            if (nodes.contains(place->second.node)) {
+                all -= grant_in_force(place->second);
             }
         }
-        for (auto& [place, silent] : words_) {
-            if (silent.dataset_uid == dataset.uid && silent.live && !silent.granted &&
-                (anywhere || nodes.contains(silent.node))) {
+        for (const auto place : places) {
+            ObservedResidency& silent = place->second;
+            if (silent.live && !silent.granted && (anywhere || nodes.contains(silent.node))) {
                 silent.promised = std::max(silent.promised, all);
             }
         }
@@ -223,7 +241,7 @@ private:
     std::map<std::pair<std::string, std::string>, const JobUse*> jobs_;
     std::set<std::string> nodes_;
     std::map<Place, std::vector<Count>> counts_;
-    std::map<Place, ObservedResidency> words_;
+    Words words_;
 };
 
 }  // namespace

@@ -174,8 +174,9 @@ bool reads_by_s3(
         return false;
     }
     const DatasetSource& source = dataset->spec.sources.front();
-    return dataset->spec.format == DatasetFormat::kObjects && !source.volume &&
-           other_endpoint(reader, source.endpoint) == nullptr;
+    const DatasetFormat format = dataset->spec.format;
+    return (format == DatasetFormat::kObjects || format == DatasetFormat::kBlocks) &&
+           !source.volume && other_endpoint(reader, source.endpoint) == nullptr;
 }
 
 Json write_ref(const WorkloadRef& ref) {

@@ -44,6 +44,7 @@ struct GrantsControllerTest : ::testing::Test {
         bench.parts,
         60,
         {[this](const ObjectKey& job) { woken.push_back("job " + job.name); },
+         [this](const ObjectKey& job) { woken.push_back("profile " + job.name); },
          [this](const ObjectKey& quota) { woken.push_back("quota " + quota.name); },
          [this](const ObjectKey& pool) { woken.push_back("pool " + pool.name); },
          [this](EventNote note) { events.push_back(std::move(note)); }}};
@@ -345,6 +346,7 @@ struct PeerKeeperTest : GrantsControllerTest {
             60,
             GrantsController::OnChange{
                 [this](const ObjectKey& job) { woken.push_back("job " + job.name); },
+                [](const ObjectKey&) {},
                 [](const ObjectKey&) {},
                 [](const ObjectKey&) {},
                 [](const EventNote&) {}});

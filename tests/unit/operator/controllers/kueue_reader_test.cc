@@ -35,16 +35,18 @@ public:
         : stop_(std::move(stop)) {}
 
     Result<ApiResponse> call(const ApiRequest&, Duration, std::stop_token) override {
-        ApiResponse answer;
-        answer.status = 200;
-        answer.body = R"({"kind":"WorkloadList","metadata":{"resourceVersion":"1"},"items":[]})";
-        return answer;
+        return fail(ErrorCode::kUnavailable, "nothing but streams");
     }
 
     Result<ApiStreamEnd> stream(
-        const ApiRequest&, Duration, const ApiStreamSink&, std::stop_token) override {
-        stop_.request_stop();
-        return fail(ErrorCode::kCancelled, "over");
+        const ApiRequest& request, Duration, const ApiStreamSink& sink, std::stop_token) override {
+        if (request.traffic != Traffic::kList) {
+            stop_.request_stop();
+            return fail(ErrorCode::kCancelled, "over");
+        }
+        sink.on_open();
+        sink.on_bytes(R"({"kind":"WorkloadList","metadata":{"resourceVersion":"1"},"items":[]})");
+        return ApiStreamEnd{200};
     }
 
 private:

@@ -1,5 +1,8 @@
 #include "operator/controllers/status_writer.h"
 
+#include <algorithm>
+#include <string>
+
 #include <gtest/gtest.h>
 
 #include "operator/api/dataset.h"
@@ -87,6 +90,40 @@ TEST_F(StatusWriterTest, StopsWaitingForAStaleCache) {
     ASSERT_EQ(write(dataset, grown(dataset)), StatusOutcome::kWritten);
     bench.clock.advance(seconds{31});
     EXPECT_TRUE(writer.has_seen_own_write(bench.cache.datasets().store(), dataset.meta.key()));
+}
+
+TEST_F(StatusWriterTest, ManyChangedConditionsWaitForTheirTurns) {
+    const auto named = [this](int number) {
+        Dataset other = dataset;
+        other.meta.name = "d" + std::to_string(number);
+        return other;
+    };
+    int written = 0;
+    Duration longest{};
+    for (int i = 0; i < 400; ++i) {
+        const auto result = writer.write(named(i), judged(named(i), "Listed"), false);
+        written += result->outcome == StatusOutcome::kWritten ? 1 : 0;
+        longest = std::max(longest, result->again_after.value_or(Duration{}));
+    }
+    EXPECT_EQ(written, 100);
+    EXPECT_EQ(longest, seconds{10});  // 300 at 30 a second
+    EXPECT_EQ(write(named(399), judged(named(399), "Listed"), true), StatusOutcome::kWritten);
+    bench.clock.advance(longest);
+    for (int i = 100; i < 399; ++i) {
+        EXPECT_EQ(write(named(i), judged(named(i), "Listed")), StatusOutcome::kWritten) << i;
+    }
+}
+
+TEST_F(StatusWriterTest, AWriteThatWaitsKeepsItsTurn) {
+    for (int i = 0; i < 100; ++i) {
+        Dataset other = dataset;
+        other.meta.name = "d" + std::to_string(i);
+        ASSERT_EQ(write(other, judged(other, "Listed")), StatusOutcome::kWritten);
+    }
+    const auto first = writer.write(dataset, judged(dataset, "Listed"), false);
+    ASSERT_EQ(first->outcome, StatusOutcome::kPostponed);
+    const auto again = writer.write(dataset, judged(dataset, "Listed"), false);
+    EXPECT_EQ(again->again_after, first->again_after);
 }
 
 }  // namespace

@@ -77,6 +77,65 @@ TEST(ReadList, RejectsTextsThatAreNotLists) {
     }
 }
 
+constexpr const char* kList =
+    R"({"kind":"PodList","extra":[1,{"items":[2]}],"items":[{"a":"\\\"]}"},7,{"b":[[1],{"c":"\u00e9{"}]}],)"
+    R"( "metadata":{"resourceVersion":"7","continue":"x/y"} } )";
+
+TEST(ListReader, ReadsTheSameFromPiecesOfAnySize) {
+    const std::string text = kList;
+    const Read whole = read(text);
+    ASSERT_TRUE(whole.page);
+    ASSERT_EQ(whole.items.size(), 3U);
+    for (std::size_t size = 1; size < text.size(); ++size) {
+        std::vector<std::string> items;
+        ListReader reader([&](web::json::value&& item) { items.push_back(item.serialize()); });
+        for (std::size_t at = 0; at < text.size(); at += size) {
+            ASSERT_TRUE(reader.push(std::string_view(text).substr(at, size)));
+        }
+        const auto page = reader.finish();
+        ASSERT_TRUE(page) << size;
+        EXPECT_EQ(page->continue_token, "x/y");
+        EXPECT_EQ(items, whole.items) << size;
+    }
+}
+
+TEST(ListReader, VisitsAnItemAsSoonAsItIsComplete) {
+    std::vector<std::string> items;
+    ListReader reader([&](web::json::value&& item) { items.push_back(item.serialize()); });
+    EXPECT_TRUE(reader.push(R"({"items":[{"a":1},{"b")"));
+    EXPECT_THAT(items, ElementsAre(R"({"a":1})"));
+}
+
+TEST(ListReader, RefusesEveryCutList) {
+    const std::string text = R"({"items":[{"a":1}],"metadata":{"resourceVersion":"7"}})";
+    for (std::size_t size = 0; size < text.size(); ++size) {
+        EXPECT_FALSE(read(text.substr(0, size)).page) << size;
+    }
+}
+
+TEST(ListReader, RefusesBrokenJsonAtTheByte) {
+    for (const char* text :
+         {R"({"items":[{"a":1}}],"metadata":{"resourceVersion":"7"}})",
+          R"({"items":[{"a":]}],"metadata":{"resourceVersion":"7"}})",
+          R"({"items":[{"a":1},],"metadata":{"resourceVersion":"7"}})",
+          R"({"items":[{"a":1} {"a":2}],"metadata":{"resourceVersion":"7"}})",
+          R"({"items":[nonsense],"metadata":{"resourceVersion":"7"}})",
+          R"({"items":[],,"metadata":{"resourceVersion":"7"}})",
+          R"({"items":[],"metadata" {"resourceVersion":"7"}})",
+          R"({items:[],"metadata":{"resourceVersion":"7"}})"}) {
+        const Read list = read(text);
+        ASSERT_FALSE(list.page) << text;
+        EXPECT_THAT(list.page.error().message, HasSubstr("at byte")) << text;
+    }
+}
+
+TEST(ListReader, RefusesAnItemBeyondTheLimit) {
+    ListReader reader([](web::json::value&&) {}, 100);
+    const Status pushed = reader.push(R"({"items":[{"a":")" + std::string(200, 'x'));
+    EXPECT_EQ(pushed.error().code, ErrorCode::kResourceExhausted);
+    EXPECT_EQ(reader.finish().error().code, ErrorCode::kResourceExhausted);
+}
+
 TEST(ReadList, SurvivesDeepNesting) {
     const std::string deep = R"({"metadata":{"resourceVersion":"7"},"items":[{"a":)" +
                              std::string(1'000'000, '[') + std::string(1'000'000, ']') + "}]}";

@@ -34,6 +34,66 @@ TEST(WorkQueue, TenEventsAreOneReconciliation) {
     EXPECT_EQ(queue.pop(kStart), std::nullopt);
 }
 
+TEST(WorkQueue, NormalKeysOvertakeTheBackground) {
+    WorkQueue queue;
+    for (int i = 0; i < 1000; ++i) {
+        queue.add({"d", std::to_string(i)}, kStart, Priority::kBackground);
+    }
+    queue.add(kA, kStart);
+    queue.add(kB, kStart);
+    EXPECT_EQ(queue.counts(kStart).waiting, 1002U);
+    EXPECT_EQ(queue.counts(kStart).background, 1000U);
+    EXPECT_EQ(queue.pop(kStart), kA);
+    EXPECT_EQ(queue.pop(kStart), kB);
+    EXPECT_EQ(queue.pop(kStart), (ObjectKey{"d", "0"}));
+}
+
+TEST(WorkQueue, TheHigherPriorityOfAKeyCounts) {
+    WorkQueue queue;
+    queue.add(kA, kStart, Priority::kBackground);
+    queue.add(kB, kStart, Priority::kBackground);
+    queue.add(kB, kStart);
+    queue.add(kB, kStart, Priority::kBackground);
+    EXPECT_EQ(queue.pop(kStart), kB);
+    EXPECT_EQ(queue.pop(kStart), kA);
+    EXPECT_FALSE(queue.has_ready());
+    EXPECT_EQ(queue.counts(kStart).adds, 2U);
+}
+
+TEST(WorkQueue, EveryTenthKeyIsOneOfTheBackground) {
+    WorkQueue queue;
+    queue.add(kA, kStart, Priority::kBackground);
+    std::vector<ObjectKey> order;
+    for (int i = 0; i < 10; ++i) {
+        queue.add({"d", std::to_string(i)}, kStart);
+    }
+    for (int i = 0; i < 11; ++i) {
+        order.push_back(*queue.pop(kStart));
+    }
+    EXPECT_EQ(order[9], kA);
+}
+
+TEST(WorkQueue, KeepsThePriorityOfAKeyThatRisesDuringWork) {
+    WorkQueue queue;
+    queue.add(kA, kStart, Priority::kBackground);
+    ASSERT_EQ(queue.pop(kStart), kA);
+    EXPECT_EQ(queue.priority_of(kA), Priority::kBackground);
+    queue.add(kA, kStart, Priority::kBackground);
+    queue.add(kA, kStart);
+    queue.add(kB, kStart, Priority::kBackground);
+    queue.done(kA);
+    EXPECT_EQ(queue.pop(kStart), kA);
+    EXPECT_EQ(queue.priority_of(kA), Priority::kNormal);
+}
+
+TEST(WorkQueue, DelayedKeysKeepTheirPriority) {
+    WorkQueue queue;
+    queue.add_after(kA, kStart + seconds{1}, kStart, Priority::kBackground);
+    queue.add_after(kB, kStart + seconds{1}, kStart);
+    EXPECT_EQ(queue.pop(kStart + seconds{1}), kB);
+    EXPECT_EQ(queue.pop(kStart + seconds{1}), kA);
+}
+
 TEST(WorkQueue, EventDuringWorkIsHandledAfterwards) {
     WorkQueue queue;
     queue.add(kA, kStart);

@@ -356,5 +356,43 @@ TEST(ValidateReport, PeerTotalsNeverFall) {
     EXPECT_FALSE(field(&DatasetReport::peer_connect_failures));
 }
 
+Report report_with_dataset() {
+    Report report;
+    report.sequence = 1;
+    report.datasets.emplace_back();
+    report.datasets.back().name = "train";
+    report.datasets.back().dataset_uid = "d1";
+    return report;
+}
+
+TEST(IsNews, GrowingNumbersAreNone) {
+    const Report before = report_with_dataset();
+    Report next = before;
+    next.sequence = 2;
+    next.datasets[0].cache_bytes_read = mib(1);
+    next.datasets[0].resident_bytes = mib(1);
+    next.datasets[0].objects_listed = 7;
+    EXPECT_FALSE(is_news(&before, next));
+}
+
+TEST(IsNews, TheFirstReportAndEveryChangeOfStateAre) {
+    const Report before = report_with_dataset();
+    EXPECT_TRUE(is_news(nullptr, before));
+    EXPECT_TRUE(is_news(&before, Report{}));
+    const auto changed = [&](auto change) {
+        Report next = before;
+        change(next.datasets[0]);
+        return is_news(&before, next);
+    };
+    EXPECT_TRUE(changed([](DatasetReport& it) { it.leader = true; }));
+    EXPECT_TRUE(changed([](DatasetReport& it) { it.manifest_state = ManifestState::kReady; }));
+    EXPECT_TRUE(changed([](DatasetReport& it) { it.error = "no such bucket"; }));
+    EXPECT_TRUE(changed([](DatasetReport& it) { it.read_revision = "0123456789abcdef"; }));
+    EXPECT_TRUE(changed([](DatasetReport& it) { it.admitting = false; }));
+    EXPECT_TRUE(changed([](DatasetReport& it) { it.origin_change.emplace(); }));
+    EXPECT_TRUE(changed([](DatasetReport& it) { it.corrupt_samples = 1; }));
+    EXPECT_TRUE(changed([](DatasetReport& it) { it.peer_generation = 3; }));
+}
+
 }  // namespace
 }  // namespace stoker::control

@@ -90,7 +90,9 @@ struct Peer {
 struct Fixture : ::testing::Test {
     std::vector<std::string> changes;
     SidecarRegistry registry{
-        {}, [this](const ObjectKey& job) { changes.push_back(job.ns + "/" + job.name); }};
+        {}, [this](const ObjectKey& job, bool news) {
+            changes.push_back(job.ns + "/" + job.name + (news ? "" : " (numbers)"));
+        }};
     Peer peer;
 
     // Attaches a sidecar that leads d1 on its node.

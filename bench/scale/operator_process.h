@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <sys/types.h>
+
+#include "tests/support/certificates.h"
+#include "tests/support/temp_folder.h"
+
+namespace stoker::bench {
+
+// Processor time and memory of a process.
+struct ProcessUse {
+    double cpu_seconds = 0;
+    double memory_mib = 0;       // resident now
+    double memory_peak_mib = 0;  // resident at most
+};
+
+// One replica of the operator under test. The destructor kills it. Not thread-safe.
+class OperatorProcess {
+public:
+    OperatorProcess(
+        const std::string& program,
+        const std::string& api_server,
+        const std::string& name,
+        const testing::TestCertificates& certificates);
+
+    ~OperatorProcess() { kill(); }
+
+    OperatorProcess(const OperatorProcess&) = delete;
+    OperatorProcess& operator=(const OperatorProcess&) = delete;
+
+    [[nodiscard]] ProcessUse use() const;
+
+    // True once all its caches are filled.
+    [[nodiscard]] bool is_ready() const;
+
+    // The port of its line "…<message>…" in its log; 0: not there yet.
+    [[nodiscard]] std::uint16_t port(const std::string& message) const;
+
+    // SIGKILL.
+    void kill();
+
+    [[nodiscard]] std::string metrics() const;
+
+private:
+    test::TempFolder folder_;
+    pid_t pid_ = -1;
+};
+
+}  // namespace stoker::bench
