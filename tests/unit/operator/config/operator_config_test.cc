@@ -116,7 +116,20 @@ watchNamespaces: [a, a]
         "workers: must be 1 to 64\n"
         "htpp: unknown key; known here: control, http, leaderElection, node, sidecar, "
         "watchNamespaces, "
-        "workers");
+        "webhook, workers");
+}
+
+TEST(OperatorConfig, WebhookIsOffUnlessItListens) {
+    const std::string rest = "sidecar: {image: s}\ncontrol: {address: \"control:9443\"}\nwebhook: ";
+    EXPECT_EQ(parse_operator_config(rest + "{}").value().webhook.listen, "");
+    const auto refused = parse_operator_config(rest + "{listen: \"[::]:9444\"}");
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().message, "webhook.hostName: is required with listen");
+    const auto full =
+        parse_operator_config(rest + "{listen: \"[::]:9444\", hostName: hook, leafLifetime: 1h}");
+    ASSERT_TRUE(full) << full.error().message;
+    EXPECT_EQ(full->webhook.leaf_lifetime, std::chrono::hours{1});
+    EXPECT_EQ(full->webhook.ca_secret_name, "stoker-webhook-ca");
 }
 
 TEST(OperatorConfig, EmptyFileLacksTwoSections) {
