@@ -200,6 +200,7 @@ private:
         std::optional<TimePoint> refused_at{};  // its key is refused since
         TimePoint refused_until{};
         std::optional<TimePoint> asked_again_at{};  // its trainer has, since its key is accepted
+        TimePoint keyed_at{};                       // it got a key only then
         bool has_led = false;
         std::uint64_t group_version = 0;  // the newest group that has reached its sidecar
         TimePoint group_due{};            // the last one on its way is there

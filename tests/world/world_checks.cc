@@ -271,7 +271,8 @@ void World::check_welcome(const Pod& pod) {
 // A guest without a key waits for a leader, and half a minute longer for room in the window.
 void World::check_wait(const Pod& pod) {
     const Node& node = *pod.node;
-    const bool is_keyless = site_->keyless.contains(pod.settings.pod);
+    const bool is_keyless =
+        site_->keyless.contains(pod.settings.pod) || schedule_.now() - pod.keyed_at <= kAnswerBound;
     const Duration bound =
         is_keyless ? kAnswerBound + sidecar::FetchPatience::kPatience : kAnswerBound;
     const bool is_led = leader_of(node, true) != nullptr &&

@@ -384,9 +384,10 @@ void World::heal() {
 
 // A guest that can never be served gets a key; the others end without one.
 void World::give_keys() {
-    for (const Pod& pod : pods_) {
+    for (Pod& pod : pods_) {
         if (site_->keyless.contains(pod.settings.pod) && !can_serve_guest(pod)) {
             site_->keyless.erase(pod.settings.pod);
+            pod.keyed_at = schedule_.now();
             schedule_.say(pod.settings.pod + " gets a key of its own");
         }
     }
