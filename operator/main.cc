@@ -214,7 +214,8 @@ Operator::Operator(OperatorConfig config, const AccessConfig& access)
            events_,
            config_.leader_election.enabled ? &elector_ : nullptr,
            clock_,
-           &certificate_}),
+           &certificate_,
+           &authenticator_}),
       reviews_(
           [this](const std::string& token) {
               return review_client_.review_token(token, {std::string{kTokenAudience}});

@@ -9,6 +9,7 @@
 #include "operator/runtime/event_recorder.h"
 #include "operator/runtime/leader_elector.h"
 #include "operator/sidecars/certificate_keeper.h"
+#include "operator/sidecars/local_authenticator.h"
 
 namespace stoker::control {
 
@@ -25,6 +26,7 @@ public:
         const LeaderElector* elector;  // null: no election, this replica always leads
         const Clock& clock;
         const CertificateKeeper* certificate = nullptr;  // null: no certificate metrics
+        LocalAuthenticator* tokens = nullptr;            // null: no metrics of tokens
     };
 
     // Call it before the manager's workers start: queue times are observed from then on.
@@ -40,6 +42,8 @@ private:
     void collect_watch(const std::string& kind, const InformerCounts& counts);
     void collect_sidecars();
     void collect_nodes();
+    void collect_jobs();
+    void collect_process();
 
     Sources sources_;
     std::mutex mutex_;  // one collection at a time
@@ -48,6 +52,7 @@ private:
     metrics::CounterFamily& reconciles_;
     metrics::GaugeFamily& active_workers_;
     metrics::GaugeFamily& queue_depth_;
+    metrics::GaugeFamily& queue_background_;
     metrics::CounterFamily& queue_adds_;
     metrics::CounterFamily& queue_retries_;
     metrics::GaugeFamily& longest_running_;
@@ -69,6 +74,11 @@ private:
     metrics::CounterFamily& reports_absurd_;
     metrics::CounterFamily& node_reports_;
     metrics::CounterFamily& sweeps_;
+    metrics::CounterFamily& tokens_;
+    metrics::Gauge& plan_seconds_;
+    metrics::GaugeFamily& jobs_;
+    metrics::Counter& process_cpu_;
+    metrics::Gauge& process_memory_;
     metrics::CounterFamily& events_dropped_;
 };
 
