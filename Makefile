@@ -9,7 +9,7 @@ CXX_FILES = $(shell git ls-files '*.cc' '*.h')
 export STOKER_PYTHON := $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build programs test test-local laws simulate-world simulate-control mutants e2e attacks kueue demo demo-down cluster-build cluster-up cluster-down images bench bench-listing bench-peer-link loaders accuracy time-to-accuracy traffic importance importance-parts windowed chunks three-jobs release lint lint-client format generate \
+.PHONY: help deps build programs test test-local laws simulate-world simulate-control mutants e2e attacks kueue demo demo-down cluster-build cluster-up cluster-down images bench scale bench-listing bench-peer-link loaders accuracy time-to-accuracy traffic importance importance-parts windowed chunks three-jobs release lint lint-client format generate \
         check-generated asan tsan clang-tidy fuzzers nightly wheel docs pre-commit clean deps-build deps-test deps-nightly
 
 # $(call venv,NAME,PACKAGE): build/venv-NAME with a package of PyPI, made once.
@@ -112,6 +112,10 @@ bench: deps-test build ## measure; writes build/bench/results.json and prints th
 bench-peer-link: deps-build $(BUILD)/build.ninja ## peers' frames compared with a plain TLS stream, rate and processor time (a minute)
 	cmake --build $(BUILD) --target stoker-bench-peer-link
 	$(BUILD)/bin/stoker-bench-peer-link
+
+scale: deps-test $(BUILD)/build.ninja ## the operator with 10,000 jobs, 50,000 pods and 10,000 sidecars beside a fake API server (10 minutes, 4 GB of memory)
+	cmake --build $(BUILD) --target stoker-bench-scale stoker-operator
+	$(PYTHON) bench/scale/run.py $(BUILD)
 
 bench-listing: deps-build $(BUILD)/build.ninja ## memory and time from a listing of ten million objects to an open manifest (a minute, 1.2 GB of disk)
 	cmake --build $(BUILD) --target stoker-bench-listing

@@ -221,6 +221,7 @@ Operator::Operator(OperatorConfig config, const AccessConfig& access)
            config_.leader_election.enabled ? &elector_ : nullptr,
            clock_,
            &certificate_,
+           &authenticator_,
            [this] {
                return webhook_ ? webhook_->outcomes() : std::map<std::string, std::uint64_t>{};
            }}),

@@ -10,7 +10,7 @@ PAGE = ROOT / "docs" / "reference" / "metrics.md"
 TEXT = r'"(?:[^"\\]|\\.)*"'
 # A name, then its help text (perhaps in several literals), then perhaps its labels.
 DECLARATION = re.compile(
-    r'"((?:stoker|workqueue|controller_runtime|leader_election)_[a-z0-9_]+)",'
+    r'"((?:stoker|process|workqueue|controller_runtime|leader_election)_[a-z0-9_]+)",'
     rf"\s*((?:{TEXT}\s*)+)(?:,\s*(\{{[^}}]*\}}|labels))?")
 LABELS = re.compile(r'labels\{([^}]*)\}')
 FAMILY_LABELS = re.compile(r"gauge_family\(name, help, \{([^}]*)\}")  # in the class that declares by family()

@@ -103,6 +103,10 @@ public:
                 i);
             api_.put(kinds::kNodes, key, node);
         }
+        add_namespaces();
+    }
+
+    void add_namespaces() {
         for (std::size_t i = 0; i < size_.namespaces; ++i) {
             const std::string ns = fmt::format("ns-{}", i);
             api_.put(kinds::kNamespaces, {"", ns}, simple({"", ns}, "uid-" + ns, "{}"));

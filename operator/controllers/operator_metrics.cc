@@ -1,10 +1,17 @@
 #include "operator/controllers/operator_metrics.h"
 
+#include <algorithm>
 #include <chrono>
+#include <map>
+#include <sstream>
 #include <utility>
 #include <vector>
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include "common/base/accept_backoff.h"
+#include "common/base/read_file.h"
 #include "operator/controllers/gather.h"
 #include "operator/controllers/object_metrics.h"
 #include "operator/sidecars/connection_gate.h"
@@ -41,6 +48,10 @@ OperatorMetrics::OperatorMetrics(Sources sources)
           "controller_runtime_active_workers", "Reconciliations in progress.", {"controller"})),
       queue_depth_(
           registry_.gauge_family("workqueue_depth", "Keys that wait for a worker.", {"name"})),
+      queue_background_(registry_.gauge_family(
+          "stoker_workqueue_background_depth",
+          "Waiting keys of background priority: looks that no user waits for.",
+          {"name"})),
       queue_adds_(
           registry_.counter_family("workqueue_adds_total", "Keys added to the queue.", {"name"})),
       queue_retries_(registry_.counter_family(
@@ -100,6 +111,22 @@ OperatorMetrics::OperatorMetrics(Sources sources)
           "stoker_node_reports_total", "Reports of node programs by result.", {"result"})),
       sweeps_(registry_.counter_family(
           "stoker_sweeps_total", "Sweeps of nodes by result.", {"result"})),
+      tokens_(registry_.counter_family(
+          "stoker_control_tokens_total",
+          "Tokens of sidecars and node programs by result: verified here (accepted, refused), or "
+          "reviewed by the API server.",
+          {"result"})),
+      plan_seconds_(registry_.gauge(
+          "stoker_plan_duration_seconds",
+          "Duration of the last decision about the cluster's cache, from reading the state to "
+          "sending "
+          "grants.")),
+      jobs_(registry_.gauge_family(
+          "stoker_jobs", "TrainingJobs by state: the last condition that holds.", {"state"})),
+      process_cpu_(registry_.counter(
+          "process_cpu_seconds_total", "Processor time of this process, user and system.")),
+      process_memory_(
+          registry_.gauge("process_resident_memory_bytes", "Resident memory of this process.")),
       events_dropped_(registry_.counter_family(
           "stoker_events_dropped_total", "Kubernetes Events that were not written.", {})),
       reviews_(registry_.counter_family(
@@ -132,6 +159,7 @@ void OperatorMetrics::collect_reconciler(const Reconciler& reconciler) {
     active_workers_.with({name})->set(static_cast<double>(counts.active));
     const WorkQueueCounts queue = reconciler.queue_counts();
     queue_depth_.with({name})->set(static_cast<double>(queue.waiting));
+    queue_background_.with({name})->set(static_cast<double>(queue.background));
     raise(queue_adds_, {name}, static_cast<double>(queue.adds));
     raise(queue_retries_, {name}, static_cast<double>(queue.retries));
     longest_running_.with({name})->set(in_seconds(queue.longest_processing));
@@ -156,6 +184,12 @@ void OperatorMetrics::collect_sidecars() {
     raise(reports_, {"accepted"}, static_cast<double>(counts.reports));
     raise(reports_, {"stale"}, static_cast<double>(counts.reports_stale));
     raise(reports_, {"refused"}, static_cast<double>(counts.reports_refused));
+    if (sources_.tokens != nullptr) {
+        const TokenCounts tokens = sources_.tokens->counts();
+        raise(tokens_, {"accepted"}, static_cast<double>(tokens.accepted_locally));
+        raise(tokens_, {"refused"}, static_cast<double>(tokens.refused_locally));
+        raise(tokens_, {"reviewed"}, static_cast<double>(tokens.reviewed));
+    }
 }
 
 void OperatorMetrics::collect_nodes() {
@@ -167,6 +201,39 @@ void OperatorMetrics::collect_nodes() {
     raise(sweeps_, {"failed"}, static_cast<double>(sweeps.failed));
 }
 
+void OperatorMetrics::collect_jobs() {
+    std::map<std::string, double> states{
+        {"Pending", 0}, {"Running", 0}, {"Complete", 0}, {"Failed", 0}};
+    for (const auto& job : sources_.cache.training_jobs().store().list()) {
+        const std::vector<Condition>& conditions = job->value.status.conditions;
+        std::string state = "Pending";
+        for (const char* known : {"Running", "Complete", "Failed"}) {
+            state = is_true(conditions, known) ? known : state;
+        }
+        states[state] += 1;
+    }
+    for (const auto& [state, count] : states) {
+        jobs_.with({state})->set(count);
+    }
+}
+
+void OperatorMetrics::collect_process() {
+    rusage use{};
+    ::getrusage(RUSAGE_SELF, &use);
+    const auto seconds = [](const timeval& time) {
+        constexpr double kMicro = 1e-6;
+        return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * kMicro;
+    };
+    const double total = seconds(use.ru_utime) + seconds(use.ru_stime);
+    process_cpu_.add(std::max(total - process_cpu_.value(), 0.0));
+    if (const Result<std::string> pages = read_file("/proc/self/statm")) {
+        double all = 0;
+        double resident = 0;
+        std::istringstream(*pages) >> all >> resident;
+        process_memory_.set(resident * static_cast<double>(::sysconf(_SC_PAGESIZE)));
+    }
+}
+
 std::string OperatorMetrics::expose() {
     const std::lock_guard lock(mutex_);
     sources_.manager.for_each(
@@ -176,6 +243,8 @@ std::string OperatorMetrics::expose() {
     });
     collect_sidecars();
     collect_nodes();
+    collect_jobs();
+    collect_process();
     const bool leads = sources_.elector == nullptr || sources_.elector->leads();
     leader_.with({"stoker-operator"})->set(leads ? 1 : 0);
     if (sources_.certificate != nullptr) {
@@ -190,6 +259,7 @@ std::string OperatorMetrics::expose() {
         }
     }
     const LatestAllocation::Snapshot allocation = sources_.manager.latest().get();
+    plan_seconds_.set(in_seconds(allocation->took));
     raise(reports_absurd_, {}, static_cast<double>(allocation->reports_absurd));
     const NodeProgramView programs = gather_node_programs(sources_.cache, sources_.manager.nodes());
     return registry_.expose() + expose_objects(sources_.cache, *allocation) +

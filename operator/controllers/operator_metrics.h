@@ -12,6 +12,7 @@
 #include "operator/runtime/event_recorder.h"
 #include "operator/runtime/leader_elector.h"
 #include "operator/sidecars/certificate_keeper.h"
+#include "operator/sidecars/local_authenticator.h"
 
 namespace stoker::control {
 
@@ -28,6 +29,7 @@ public:
         const LeaderElector* elector;  // null: no election, this replica always leads
         const Clock& clock;
         const CertificateKeeper* certificate = nullptr;  // null: no certificate metrics
+        LocalAuthenticator* tokens = nullptr;            // null: no metrics of tokens
         // The webhook's reviews by outcome; empty: no webhook. Thread-safe.
         std::function<std::map<std::string, std::uint64_t>()> reviews{};
     };
@@ -45,6 +47,8 @@ private:
     void collect_watch(const std::string& kind, const InformerCounts& counts);
     void collect_sidecars();
     void collect_nodes();
+    void collect_jobs();
+    void collect_process();
 
     Sources sources_;
     std::mutex mutex_;  // one collection at a time
@@ -53,6 +57,7 @@ private:
     metrics::CounterFamily& reconciles_;
     metrics::GaugeFamily& active_workers_;
     metrics::GaugeFamily& queue_depth_;
+    metrics::GaugeFamily& queue_background_;
     metrics::CounterFamily& queue_adds_;
     metrics::CounterFamily& queue_retries_;
     metrics::GaugeFamily& longest_running_;
@@ -74,6 +79,11 @@ private:
     metrics::CounterFamily& reports_absurd_;
     metrics::CounterFamily& node_reports_;
     metrics::CounterFamily& sweeps_;
+    metrics::CounterFamily& tokens_;
+    metrics::Gauge& plan_seconds_;
+    metrics::GaugeFamily& jobs_;
+    metrics::Counter& process_cpu_;
+    metrics::Gauge& process_memory_;
     metrics::CounterFamily& events_dropped_;
     metrics::CounterFamily& reviews_;
 };

@@ -25,7 +25,7 @@ struct TokenCounts {
 };
 
 // Verifies ServiceAccount tokens with the API server's public keys, without a request, and passes a
-// token on to `fallback` (TokenReviews) whenever it cannot decide: docs/adr/0019-local-tokens.md.
+// token on to `fallback` (TokenReviews) whenever it cannot decide: docs/adr/0021-local-tokens.md.
 //
 // It accepts only what a TokenReview would accept: signature, issuer, audience, lifetime, and a pod
 // that our cache has under this uid and that is not being deleted. It refuses only if the signature

@@ -7,7 +7,7 @@ import pytest
 
 from chart_test import CHART, ROOT, needs_helm, one, render
 
-PREFIXES = "stoker|workqueue|controller_runtime|leader_election"
+PREFIXES = "stoker|process|workqueue|controller_runtime|leader_election"
 NAME = re.compile(rf"\b(?:{PREFIXES})_[a-z0-9_]+\b")
 DECLARED = re.compile(rf'"((?:{PREFIXES})_[a-z0-9_]+)"')
 HISTOGRAM = re.compile(r"_(bucket|sum|count)$")
