@@ -103,11 +103,6 @@ Result<AccessConfig> find_access(const Flags& flags) {
     return AccessConfig{flags.api_server, {}, {}, {}};
 }
 
-// An administrator's own CA is not ours to sign with: nodes then share no samples.
-bool signs_peers(const OperatorConfig& config) {
-    return config.control.certificate_directory.empty();
-}
-
 JobSettings job_settings(const OperatorConfig& config) {
     JobSettings settings;
     settings.sidecar_image = config.sidecar.image;
@@ -119,7 +114,7 @@ JobSettings job_settings(const OperatorConfig& config) {
     settings.window_bytes = config.sidecar.window_bytes;
     settings.metrics_readers = config.sidecar.metrics_readers;
     settings.control_address = config.control.address;
-    if (!signs_peers(config)) {
+    if (!config.control.signs_peers()) {
         settings.sidecar_peer_port = 0;
     }
     return settings;
@@ -261,7 +256,7 @@ ManagerSettings Operator::manager_settings() {
     settings.job = job_settings(config_);
     // Controllers start only after the first certificate exists.
     settings.control_ca = [this] { return certificate_.current()->trust; };
-    if (signs_peers(config_)) {
+    if (config_.control.signs_peers()) {
         settings.issue_peer = [this](const auto& request, const auto& uris) {
             return authority_.issue_peer(request, uris);
         };
@@ -384,7 +379,7 @@ void Operator::serve_sidecars(const std::stop_token& stop) {
     ControlServiceOptions options;
     options.listen = config_.control.listen;
     options.certificate = [this] { return certificate_.current(); };
-    options.signs_peers = signs_peers(config_);
+    options.signs_peers = config_.control.signs_peers();
     std::unique_ptr<ControlService> service;
     do {
         if (!service) {
