@@ -6,8 +6,8 @@ import subprocess
 import sys
 
 ROWS = [
-    ("ready at 50,000 pods: memory, MiB", "ready", "memory_peak_mib", 256),
-    ("ready at 50,000 pods: time, s", "ready", "seconds", None),
+    ("ready: peak of memory, MiB", "ready", "memory_peak_mib", 256),
+    ("ready: time, s", "ready", "seconds", None),
     ("new TrainingJob to its Job, p50, s", "new_jobs", "p50_seconds", None),
     ("new TrainingJob to its Job, p99, s", "new_jobs", "p99_seconds", 1),
     ("all sidecars attached, s", "attach", "seconds", None),
