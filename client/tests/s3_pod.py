@@ -62,10 +62,10 @@ class Pod:
     origin_settings = {}
 
     def __init__(self, folder, stack, limits):
-        self.folder, self.stack, self.limits = folder, stack, limits
+        self.folder, self.stack, self.limits, self.node = folder, stack, limits, folder / "node"
         self.origin_port, self.port = free_port(), free_port()
         (folder / "objects").mkdir()
-        (folder / "node").mkdir()
+        self.node.mkdir()
         self.access_log = folder / "access.log"
         self.processes = {}
         self.run("origin", built_gateway(), "--port", f"127.0.0.1:{self.origin_port}", "--keep-alive", "--quiet",
@@ -87,7 +87,7 @@ class Pod:
         return {**payloads, f"{PREFIX}odd/a b+c&<é>.bin": b"odd"}
 
     def run(self, name, *command):
-        dataset = {"name": "train", "directory": str(self.folder / "node"), "reservedFree": 0.001, **self.limits,
+        dataset = {"name": "train", "directory": str(self.node), "reservedFree": 0.001, **self.limits,
                    "origin": {"uri": f"s3://{BUCKET}/{PREFIX[:-1]}", "endpoint": f"http://127.0.0.1:{self.origin_port}",
                               **self.origin_settings}}
         settings = {"socket": str(self.folder / "s.sock"), "s3Listen": f"127.0.0.1:{self.port}", "datasets": [dataset]}
@@ -127,3 +127,12 @@ class Pod:
     def origin_gets(self):
         """GETs of objects that the S3 server has answered."""
         return self.access_log.read_text().count("s3_GetObject ")
+
+
+class Neighbour(Pod):
+    """Another pod on the node of `pod`, whose sidecar leads: this one's follows."""
+
+    def __init__(self, pod):  # pylint: disable=super-init-not-called
+        vars(self).update(vars(pod), folder=pod.folder / "neighbour", processes={}, port=free_port())
+        self.folder.mkdir()
+        self.client = client_of(self.port, LOOPBACK)

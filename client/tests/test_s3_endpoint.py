@@ -22,6 +22,7 @@ from s3_pod import (  # noqa: E402
     LOOPBACK,
     PREFIX,
     REAL,
+    Neighbour,
     Pod,
     answers,
     built_gateway,
@@ -61,6 +62,17 @@ def test_objects_of_concurrent_readers_are_whole(pod):
     clients = [client_of(pod.port, LOOPBACK) for _ in range(8)]
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda at: pod.read(pod.keys[at % len(pod.keys)], clients[at % 8]), range(300)))
+
+
+def test_two_pods_of_a_node_that_read_in_step_fetch_each_object_once(pod):
+    pods = [pod, Neighbour(pod)]
+    pods[1].start_sidecar()
+    pods[1].start_endpoint()
+    pods[1].await_cache()
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for key in pod.keys:
+            assert {*pool.map(lambda reader, of=key: reader.read(of), pods)} <= {"hit", "fetched"}
+    assert pod.origin_gets() == len(pod.keys)
 
 
 @pytest.mark.parametrize("size", [7, 1000])

@@ -33,6 +33,19 @@ std::optional<DatasetFiles::Found> read_packed(
     return DatasetFiles::Found{{*held, held, {}}, std::nullopt, false};
 }
 
+// A sidecar that follows says that there is a listing before its leader's welcome arrives.
+std::optional<local::Welcome> await_welcome(client::SidecarClient& client, TimePoint deadline) {
+    while (true) {
+        auto answer = client.await_welcome(deadline);
+        if (!answer) {
+            return std::nullopt;
+        }
+        if (auto* welcome = std::get_if<local::Welcome>(&*answer)) {
+            return std::move(*welcome);
+        }
+    }
+}
+
 }  // namespace
 
 FetchPool::FetchPool(const std::string& socket_path, const Clock& clock, std::size_t thread_count)
@@ -150,9 +163,8 @@ client::SidecarClient* FetchPool::lane(Lanes& lanes, const Job& job) {
         job.dataset->set_attached(false);
         return nullptr;
     }
-    auto answer = connected->await_welcome(deadline);
-    const auto* welcome = answer ? std::get_if<local::Welcome>(&*answer) : nullptr;
-    if (welcome == nullptr || welcome->revision != job.files->revision().value()) {
+    const auto welcome = await_welcome(*connected, deadline);
+    if (!welcome || welcome->revision != job.files->revision().value()) {
         return nullptr;
     }
     return &client.emplace(*std::move(connected));
