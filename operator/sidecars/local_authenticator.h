@@ -29,7 +29,7 @@ struct TokenCounts {
 //
 // It accepts only what a TokenReview would accept: signature, issuer, audience, lifetime, and a pod
 // that our cache has under this uid and that is not being deleted. It refuses only if the signature
-// of a known key is wrong, or a signed token has expired or is for another audience. Everything else
+// of a known key is wrong, or a signed token is for another audience. Everything else
 // is passed on.
 //
 // Thread-safe. authenticate() never blocks longer than `fallback`.
