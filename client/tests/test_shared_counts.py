@@ -48,6 +48,18 @@ def read_one_by_one(samples):
         samples[id]
 
 
+def test_a_child_neither_counts_nor_acknowledges_single_reads_of_its_parent(sidecar):
+    sidecar.start(preload=1)
+    with stoker.open("train") as samples:
+        for _ in range(2):  # the first reads verify, the second ones are noted only
+            read_one_by_one(samples)
+        child = multiprocessing.get_context("fork").Process(target=read_one_by_one, args=(samples,))
+        child.start()
+        child.join()
+        assert samples.total_stats()["samples"] == 3 * 70
+    assert sorted(sidecar.wait_consumed(3 * 70)) == sorted(3 * list(range(70)))
+
+
 def test_single_reads_of_a_child_are_counted_when_it_ends(origin):
     with stoker.open(origin.uri) as samples:
         child = multiprocessing.get_context("fork").Process(target=read_one_by_one, args=(samples,))
