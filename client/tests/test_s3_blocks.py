@@ -162,7 +162,7 @@ def test_ranges_in_a_row_cost_each_block_once(pod, limits):
         assert b"".join(parts) == pod.payloads[LARGE]
 
     # A block may be asked for at the moment in which it has been fetched ahead, and then is fetched again.
-    assert 40 <= pod.gets_of(read) <= 42
+    assert 40 <= pod.gets_of(read) <= 44
 
 
 def test_ranges_after_a_change_are_refused_once_and_then_new(pod):
