@@ -95,7 +95,7 @@ Result<Reconciled> TrainingJobController::reconcile(const ObjectKey& key) {
     const bool urgent = !plan.actions.empty() || has_new_pin(view.job.status, plan.status);
     STOKER_TRY(const StatusWrite write, status_.write(view.job, after, urgent));
     if (write.outcome == StatusOutcome::kGone) {
-        return Reconciled{};
+        return Reconciled{kCacheBehind};
     }
     if (write.outcome == StatusOutcome::kWritten) {
         tell(view, plan.events);
