@@ -29,7 +29,7 @@ OF_THE_CLUSTER = ("clusterroles", "clusterrolebindings", "csidrivers", "mutating
 # Objects that stay in the namespace: those that Kubernetes creates in each one, and the Lease and the CA that the
 # replicas create. The chart cannot remove them; they go with the namespace.
 STAYS = {"configmaps/kube-root-ca.crt", "serviceaccounts/default", "leases/stoker-operator",
-         "secrets/stoker-control-ca", "configmaps/stoker-control-trust"}
+         "secrets/stoker-control-ca", "secrets/stoker-webhook-ca", "configmaps/stoker-control-trust"}
 
 
 def busy(namespace):
