@@ -43,7 +43,7 @@ double cpu_ns() {
     return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
 }
 
-// What a job's loader draws ahead.
+// Batches that a job's loader draws ahead, and samples in each.
 struct Ahead {
     std::uint32_t batches = 0;
     std::uint32_t batch = 0;

@@ -36,7 +36,7 @@ def read_for(read, count, seconds):
 
 
 def work(kind, folder, samples, answers):
-    """What a worker does that was just spawned: `samples` are a pickled copy, whose maker has verified them."""
+    """The work of a worker that was just spawned. `samples`: a pickled copy, whose maker has verified them."""
     if kind == "memoryview":
         answers.put(read_for(*python_driver.memoryview_reader(folder), WORKER_S))
         return

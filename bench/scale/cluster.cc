@@ -41,7 +41,7 @@ std::string node_name(std::size_t number) {
     return fmt::format("node-{:04}", number);
 }
 
-// What a real pod carries besides the fields that the operator reads: about 5 KB.
+// The fields of a real pod that the operator does not read: about 5 KB.
 Text managed_fields() {
     std::string fields;
     for (int i = 0; i < 60; ++i) {

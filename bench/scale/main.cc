@@ -150,10 +150,10 @@ private:
             const std::size_t set = number % settings_.size.datasets;
             latency_.began(fmt::format("ns-{}/new-{}", set % settings_.size.namespaces, number));
             add_new_job(api_, number++, settings_.size);
-            std::this_thread::sleep_for(
-                std::chrono::duration<double>(1 / settings_.new_jobs_per_second));
+            const std::chrono::duration<double> interval{1 / settings_.new_jobs_per_second};
+            std::this_thread::sleep_for(interval);  // a steady rate of new jobs
         }
-        std::this_thread::sleep_for(std::chrono::seconds{2});
+        std::this_thread::sleep_for(std::chrono::seconds{2});  // the last jobs get their Jobs
         const std::vector<double> seconds = latency_.take();
         fmt::print(
             R"({{"row":"new_jobs","jobs":{},"p50_seconds":{:.3f},"p99_seconds":{:.3f},"max_seconds":{:.3f},"cores":{:.2f},"requests":{}}})"
@@ -231,7 +231,7 @@ private:
         const std::uint64_t reports = fleet_->reports();
         rusage own_before{};
         ::getrusage(RUSAGE_SELF, &own_before);
-        std::this_thread::sleep_for(std::chrono::seconds{settings_.steady_seconds});
+        std::this_thread::sleep_for(std::chrono::seconds{settings_.steady_seconds});  // measured
         const ProcessUse use = leader_->use();
         const double seconds = since(begin);
         fmt::print(
@@ -247,7 +247,7 @@ private:
     }
 
     bool fail_over() {
-        std::this_thread::sleep_for(std::chrono::seconds{2});
+        std::this_thread::sleep_for(std::chrono::seconds{2});  // the standby sees the Lease
         *port_.lock() = 0;
         leader_->kill();
         const TimePoint begin = SystemClock{}.now();
@@ -271,7 +271,7 @@ private:
             if (since(begin) > static_cast<double>(settings_.patience_seconds)) {
                 return false;
             }
-            std::this_thread::sleep_for(std::chrono::milliseconds{100});
+            std::this_thread::sleep_for(std::chrono::milliseconds{100});  // poll
         }
         return true;
     }
@@ -318,20 +318,12 @@ std::vector<FlagGroup> flag_groups(Settings& settings) {
            count_into(settings.patience_seconds)}}}};
 }
 
-// Each stream takes a descriptor here and one in the operator.
-void raise_descriptor_limit() {
-    rlimit limit{};
-    ::getrlimit(RLIMIT_NOFILE, &limit);
-    limit.rlim_cur = limit.rlim_max;
-    ::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 int start(const std::vector<std::string_view>& arguments) {
     Settings settings;
     if (const auto done = begin_program("stoker-bench-scale", flag_groups(settings), arguments)) {
         return *done;
     }
-    raise_descriptor_limit();
+    raise_descriptor_limit();  // each stream takes one here, and the operator inherits the limit
     return Run{settings}.run() ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

@@ -31,7 +31,7 @@ struct StoredObject {
     std::uint64_t version = 0;
 };
 
-// What a list or watch asks for. `label`: "key" or "key=value"; empty: all.
+// The objects that a list or a watch asks for. `label`: "key" or "key=value"; empty: all.
 struct Selection {
     std::string ns;
     std::string label;

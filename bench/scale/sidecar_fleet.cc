@@ -121,7 +121,7 @@ public:
         if (call_) {
             call_->cancel();
             while (!call_->is_over()) {
-                std::this_thread::sleep_for(std::chrono::milliseconds{1});
+                std::this_thread::sleep_for(std::chrono::milliseconds{1});  // gRPC tells no end
             }
         }
         call_.reset();
@@ -226,7 +226,7 @@ void SidecarFleet::run(const std::stop_token& stop) {
                 sidecars_[i]->dial(address);
             }
         }
-        std::this_thread::sleep_for(pause);
+        std::this_thread::sleep_for(pause);  // spreads the slices over the interval
     }
 }
 

@@ -41,7 +41,7 @@ public:
     Result<ListPage> finish();
 
 private:
-    // What may come next, besides white space.
+    // The token that may come next, besides white space.
     enum class Expect : std::uint8_t {
         kList,        // {
         kFirstName,   // a name or }

@@ -13,7 +13,7 @@
 
 namespace stoker::control {
 
-// What the webhook answers for a pod.
+// The webhook's answer for a pod.
 struct Injection {
     std::string outcome = "unchanged";  // or "cached", "refused"; for metrics
 

@@ -72,7 +72,7 @@ public:
     // Reads, answers and writes as far as the socket allows.
     Next advance();
 
-    // What to ask the pool for after advance(), whatever that returned.
+    // The parts to ask the pool for. Call it after each advance(), whatever that returned.
     std::vector<Fetch> take_fetches() { return std::exchange(fetches_, {}); }
 
     // A part of take_fetches(); call advance() then.

@@ -10,7 +10,7 @@ bytes. Updates DIR/../loaders/results.json, and with --page the table of docs/re
 missed:
   with room for all data, epochs 2 and 3 send no GET to the origin, nor do two epochs in one process;
   with room for half of it, they send a GET for the other objects, within 3 % of all objects.
-Of the large data sets, which are cached in blocks, blocks count instead of objects.
+For the large data sets, which are cached in blocks, the table counts blocks instead of objects.
 --direct: only without Stoker.
 """
 

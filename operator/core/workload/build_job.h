@@ -41,7 +41,7 @@ struct JobSettings {
     bool operator==(const JobSettings&) const = default;
 };
 
-// What only the pod of another controller knows (operator/core/workload/foreign_job.h).
+// Facts that only the pod of another controller tells (operator/core/workload/foreign_job.h).
 struct ForeignPlace {
     std::string attempt_uid;     // of its controller: pods of one attempt share a listing
     std::optional<EnvVar> rank;  // named JOB_COMPLETION_INDEX
