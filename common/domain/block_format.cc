@@ -1,10 +1,11 @@
 #include "common/domain/block_format.h"
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 
 #include <fmt/format.h>
+
+#include "common/domain/take_number.h"
 
 namespace stoker::domain {
 
@@ -18,19 +19,6 @@ constexpr std::uint64_t kBlocksMax = std::uint64_t{1} << 32U;
 
 std::uint64_t blocks_of(std::uint64_t object_bytes, std::uint64_t block_bytes) {
     return (object_bytes - 1) / block_bytes + 1;
-}
-
-// Removes "123:" from the beginning of `text`; nullopt: it does not begin so.
-template <class Number>
-std::optional<Number> take_number(std::string_view& text) {
-    Number value{};
-    const char* end = text.data() + text.size();
-    const auto [at, error] = std::from_chars(text.data(), end, value);
-    if (error != std::errc{} || at == end || *at != ':') {
-        return std::nullopt;
-    }
-    text.remove_prefix(static_cast<std::size_t>(at - text.data()) + 1);
-    return value;
 }
 
 Status add_blocks(Listing& blocks, const Listing::Entry& object, std::uint64_t block_bytes) {

@@ -9,6 +9,7 @@
 #include "common/base/check.h"
 #include "common/base/crc32c.h"
 #include "common/base/wire.h"
+#include "common/domain/take_number.h"
 
 namespace stoker::domain {
 
@@ -122,23 +123,6 @@ Result<std::vector<ChunkSample>> read_samples(
 bool ends_with_its_checksum(std::span<const std::byte> bytes) {
     const auto body = bytes.first(bytes.size() - kChecksumBytes);
     return WireReader{bytes.subspan(body.size())}.get<std::uint32_t>() == crc32c(body);
-}
-
-// Takes the text before the next ':' as a number; nullopt: none, or it is not the shortest form.
-template <class T>
-std::optional<T> take_number(std::string_view& text, int base) {
-    const auto colon = text.find(':');
-    if (colon == std::string_view::npos) {
-        return std::nullopt;
-    }
-    const std::string_view digits = text.substr(0, colon);
-    T value{};
-    const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), value, base);
-    if (read.ec != std::errc{} || read.ptr != digits.data() + digits.size()) {
-        return std::nullopt;
-    }
-    text.remove_prefix(colon + 1);
-    return value;
 }
 
 }  // namespace
@@ -332,10 +316,10 @@ std::optional<ChunkPlace> parse_place(std::string_view etag) {
         return std::nullopt;
     }
     etag.remove_prefix(kPlacePrefix.size());
-    const auto chunk = take_number<std::uint32_t>(etag, 10);
-    const auto offset = take_number<std::uint64_t>(etag, 10);
+    const auto chunk = take_number<std::uint32_t>(etag);
+    const auto offset = take_number<std::uint64_t>(etag);
     const auto crc = take_number<std::uint32_t>(etag, 16);
-    const auto chunk_bytes = take_number<std::uint64_t>(etag, 10);
+    const auto chunk_bytes = take_number<std::uint64_t>(etag);
     if (!chunk || !offset || !crc || !chunk_bytes || etag.empty() || *offset < kChunkFixedBytes ||
         *offset > *chunk_bytes) {
         return std::nullopt;

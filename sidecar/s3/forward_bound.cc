@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "common/base/lower_case.h"
+#include "sidecar/s3/object_answer.h"
 
 namespace stoker::s3 {
 
@@ -21,7 +22,7 @@ bool is_condition_or_range(std::string_view name) {
 }  // namespace
 
 std::string ForwardBound::content_range() const {
-    return fmt::format("bytes {}-{}/{}", rest_offset, rest_offset + rest_length - 1, object_bytes);
+    return s3::content_range(rest_offset, rest_length, object_bytes);
 }
 
 S3Call bound_call(S3Call call, const ForwardBound& bound) {

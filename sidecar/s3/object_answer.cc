@@ -110,6 +110,10 @@ std::optional<ObjectAnswer> answer_object(const RequestHead& head, const ObjectF
     return answer_range(range.substr(kUnit.size()), facts.size_bytes);
 }
 
+std::string content_range(std::uint64_t offset, std::uint64_t length, std::uint64_t object_bytes) {
+    return fmt::format("bytes {}-{}/{}", offset, offset + length - 1, object_bytes);
+}
+
 // Formatted once for each time in turn: all objects of a dataset have the same.
 std::string http_date(std::chrono::sys_seconds time) {
     thread_local std::chrono::sys_seconds last_time{};

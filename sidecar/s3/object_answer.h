@@ -31,6 +31,9 @@ struct ObjectAnswer {
 // nullopt: several ranges or If-Range; ask the origin.
 std::optional<ObjectAnswer> answer_object(const RequestHead& head, const ObjectFacts& facts);
 
+// The value of Content-Range: "bytes 30-49/100". `length`: at least 1.
+std::string content_range(std::uint64_t offset, std::uint64_t length, std::uint64_t object_bytes);
+
 // "Sun, 06 Nov 1994 08:49:37 GMT".
 std::string http_date(std::chrono::sys_seconds time);
 // nullopt: any other form.

@@ -49,10 +49,7 @@ std::string object_head(
         source);
     if (answer.status == 206) {
         head += fmt::format(
-            "Content-Range: bytes {}-{}/{}\r\n",
-            answer.offset,
-            answer.offset + answer.length - 1,
-            facts.size_bytes);
+            "Content-Range: {}\r\n", content_range(answer.offset, answer.length, facts.size_bytes));
     }
     if (answer.status != 304) {
         head += fmt::format(
