@@ -42,7 +42,12 @@ def stoker_reader(folder):
     samples = stoker.open("bench")
     samples.fetch(range(len(samples)))  # fetches the samples that the sidecar does not have yet
     check(samples, folder)
-    buffer = memoryview(bytearray(max(len(sample) for sample in samples.fetch(range(len(samples))))))
+    return copying_reader(samples, max(len(sample) for sample in samples.fetch(range(len(samples)))))
+
+
+def copying_reader(samples, largest):
+    """`largest`: bytes of the largest sample."""
+    buffer = memoryview(bytearray(largest))
 
     def read(ids):
         for sample in samples.fetch(ids):

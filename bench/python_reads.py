@@ -18,6 +18,7 @@ import turns
 BATCH = python_driver.BATCH
 WORKER_S = 1.5  # a worker reads for so long, from its first touch on
 ORDER = ("stoker", "memoryview", "memoryview", "stoker")
+LARGEST_BYTES = 1 << 20  # no sample of the workload is larger
 SINGLES, REPEATS, BATCHES = 20_000, 5, 20_000
 
 
@@ -37,17 +38,9 @@ def read_for(read, count, seconds):
 
 def work(kind, folder, samples, answers):
     """The work of a worker that was just spawned. `samples`: a pickled copy, whose maker has verified them."""
-    if kind == "memoryview":
-        answers.put(read_for(*python_driver.memoryview_reader(folder), WORKER_S))
-        return
-    buffer = memoryview(bytearray(1 << 20))
-
-    def read(ids):
-        for sample in samples.fetch(ids):
-            view = sample.view
-            buffer[:len(view)] = view
-
-    answers.put(read_for(read, len(samples), WORKER_S))
+    reader = python_driver.memoryview_reader(folder) if kind == "memoryview" else \
+        python_driver.copying_reader(samples, LARGEST_BYTES)
+    answers.put(read_for(*reader, WORKER_S))
 
 
 def spawned(kind, folder, samples):

@@ -1,5 +1,6 @@
 """One pod with stoker-s3: a real S3 server, a sidecar and the endpoint as processes, and boto3 clients."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -136,3 +137,16 @@ class Neighbour(Pod):
         vars(self).update(vars(pod), folder=pod.folder / "neighbour", processes={}, port=free_port())
         self.folder.mkdir()
         self.client = client_of(self.port, LOOPBACK)
+
+
+@contextlib.contextmanager
+def started(make, folder, limits):
+    """A Pod of class `make` whose endpoint serves from the manifest."""
+    if built_gateway() is None:
+        pytest.skip("no versitygw: e2e/origin/build.sh builds it")
+    with contextlib.ExitStack() as stack:
+        pod = make(folder, stack, limits)
+        pod.start_sidecar()
+        pod.start_endpoint()
+        pod.await_cache()
+        yield pod

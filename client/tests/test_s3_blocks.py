@@ -2,7 +2,6 @@
 ranges, and clients see whole objects."""
 
 import concurrent.futures
-import contextlib
 import pathlib
 import random
 import signal
@@ -17,9 +16,9 @@ from s3_pod import (  # noqa: E402
     LOOPBACK,
     PREFIX,
     Pod,
-    built_gateway,
     client_of,
     source,
+    started,
     status_of,
 )
 
@@ -70,13 +69,7 @@ def make_pod():
 
 @pytest.fixture
 def pod(tmp_path, limits, make_pod):
-    if built_gateway() is None:
-        pytest.skip("no versitygw: e2e/origin/build.sh builds it")
-    with contextlib.ExitStack() as stack:
-        pod = make_pod(tmp_path, stack, limits)
-        pod.start_sidecar()
-        pod.start_endpoint()
-        pod.await_cache()
+    with started(make_pod, tmp_path, limits) as pod:
         yield pod
 
 

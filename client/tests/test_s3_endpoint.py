@@ -25,10 +25,10 @@ from s3_pod import (  # noqa: E402
     Neighbour,
     Pod,
     answers,
-    built_gateway,
     client_of,
     free_port,
     source,
+    started,
     status_of,
 )
 
@@ -41,13 +41,7 @@ def limits():
 
 @pytest.fixture
 def pod(tmp_path, limits):
-    if built_gateway() is None:
-        pytest.skip("no versitygw: e2e/origin/build.sh builds it")
-    with contextlib.ExitStack() as stack:
-        pod = Pod(tmp_path, stack, limits)
-        pod.start_sidecar()
-        pod.start_endpoint()
-        pod.await_cache()
+    with started(Pod, tmp_path, limits) as pod:
         yield pod
 
 

@@ -282,31 +282,28 @@ def test_kubectl_explain_shows_descriptions(server, path, words):
     assert words in " ".join(answer.stdout.split())
 
 
-@pytest.mark.parametrize("name", ["job-minimal", "job-without-cache", "job-s3", "job-full", "filler"])
-def test_operators_jobs_are_accepted(server, name):
+def accept_golden(server, name, collection):
+    """Creates a golden file's object, without a trace; the object as sent, and as the API server would store it."""
     document = json.loads((ROOT / "tests/contract/golden" / f"{name}.json").read_text())
     document["metadata"]["namespace"] = "default"
-    status, body = server.request(
-        "POST", "/apis/batch/v1/namespaces/default/jobs?dryRun=All&fieldValidation=Strict", document)
+    status, body = server.request("POST", f"{collection}?dryRun=All&fieldValidation=Strict", document)
     assert status == 201, json.dumps(body, indent=1)
+    return document, body
+
+
+@pytest.mark.parametrize("name", ["job-minimal", "job-without-cache", "job-s3", "job-full", "filler"])
+def test_operators_jobs_are_accepted(server, name):
+    accept_golden(server, name, "/apis/batch/v1/namespaces/default/jobs")
 
 
 def test_description_of_a_workload_is_accepted(server):
-    document = json.loads((ROOT / "tests/contract/golden/foreign-training-job.json").read_text())
-    document["metadata"]["namespace"] = "default"
-    status, body = server.request(
-        "POST", "/apis/stoker.dev/v1alpha1/namespaces/default/trainingjobs?dryRun=All&fieldValidation=Strict", document)
-    assert status == 201, json.dumps(body, indent=1)
+    collection = "/apis/stoker.dev/v1alpha1/namespaces/default/trainingjobs"
+    document, _ = accept_golden(server, "foreign-training-job", collection)
     document["spec"]["suspend"] = True
-    status, body = server.request(
-        "POST", "/apis/stoker.dev/v1alpha1/namespaces/default/trainingjobs?dryRun=All", document)
+    status, body = server.request("POST", f"{collection}?dryRun=All", document)
     assert status == 422 and "suspend the workload instead" in body["message"]
 
 
 def test_operators_service_is_accepted(server):
-    document = json.loads((ROOT / "tests/contract/golden/service.json").read_text())
-    document["metadata"]["namespace"] = "default"
-    status, body = server.request(
-        "POST", "/api/v1/namespaces/default/services?dryRun=All&fieldValidation=Strict", document)
-    assert status == 201, json.dumps(body, indent=1)
+    _, body = accept_golden(server, "service", "/api/v1/namespaces/default/services")
     assert body["spec"]["clusterIP"] == "None"
