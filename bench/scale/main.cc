@@ -29,7 +29,7 @@
 
 #include "bench/scale/cluster.h"
 #include "bench/scale/fake_api.h"
-#include "bench/scale/operator_process.h"
+#include "bench/scale/replica.h"
 #include "bench/scale/sidecar_fleet.h"
 #include "common/base/check.h"
 #include "common/base/guarded.h"
@@ -119,10 +119,9 @@ public:
     }
 
 private:
-    bool start(std::unique_ptr<OperatorProcess>& replica, const char* name) {
+    bool start(std::unique_ptr<Replica>& replica, const char* name) {
         const TimePoint begin = SystemClock{}.now();
-        replica =
-            std::make_unique<OperatorProcess>(settings_.program, api_.url(), name, certificates_);
+        replica = std::make_unique<Replica>(settings_.program, api_.url(), name, certificates_);
         const bool good = wait([&] { return replica->is_ready(); });
         const ProcessUse use = replica->use();
         fmt::print(
@@ -198,7 +197,7 @@ private:
         return await_fleet("attach", *leader_);
     }
 
-    bool await_fleet(const char* row, const OperatorProcess& replica) {
+    bool await_fleet(const char* row, const Replica& replica) {
         const TimePoint begin = SystemClock{}.now();
         const double cpu = replica.use().cpu_seconds;
         const bool attached =
@@ -283,8 +282,8 @@ private:
     FakeApi api_;
     std::vector<PlacedJob> jobs_;
     std::vector<PlacedJob> reporting_;
-    std::unique_ptr<OperatorProcess> leader_;
-    std::unique_ptr<OperatorProcess> standby_;
+    std::unique_ptr<Replica> leader_;
+    std::unique_ptr<Replica> standby_;
     Guarded<std::uint16_t> port_{std::uint16_t{0}};
     std::unique_ptr<SidecarFleet> fleet_;
 };

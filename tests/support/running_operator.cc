@@ -1,18 +1,10 @@
 #include "tests/support/running_operator.h"
 
-#include <filesystem>
-#include <fstream>
 #include <memory>
-#include <sstream>
-#include <vector>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
 
-#include "common/base/check.h"
 #include "common/http/http_client.h"
 #include "tests/support/poll.h"
 
@@ -46,12 +38,6 @@ std::string config_text(const RunningOperator::Options& options, const std::stri
         options.lease_seconds * 750);
 }
 
-void write_file(const std::string& path, const std::string& text) {
-    std::ofstream file(path);
-    file << text;
-    STOKER_CHECK(file.good(), "writing a file for the operator");
-}
-
 Result<http::HttpResponse> call(const std::string& url, http::Headers headers = {}) {
     const SystemClock clock;
     http::ClientOptions options;
@@ -66,70 +52,18 @@ Result<http::HttpResponse> call(const std::string& url, http::Headers headers = 
 }  // namespace
 
 RunningOperator::RunningOperator(const Options& options)
-    : certificates_(testing::make_certificates()) {
-    write_files(options);
-    start(options);
-}
-
-RunningOperator::~RunningOperator() {
-    if (pid_ > 0) {
-        signal(SIGKILL);
-        wait_exit();
-    }
-}
-
-void RunningOperator::write_files(const Options& options) {
-    const std::string& folder = folder_.path();
-    std::filesystem::create_directories(folder + "/tls");
-    testing::write_certificates(certificates_, folder + "/tls");
-    write_file(folder + "/operator.yaml", config_text(options, folder));
-}
-
-void RunningOperator::start(const Options& options) {
-    const std::string& folder = folder_.path();
-    const std::string config = "--config=" + folder + "/operator.yaml";
-    const std::string api_server = "--api-server=" + options.api_server;
-    const std::string log_file = folder + "/log";
-    const std::string pod = "POD_NAME=" + options.pod_name;
-    const std::vector<const char*> arguments{
-        STOKER_OPERATOR_PROGRAM, config.c_str(), api_server.c_str(), "--log-level=debug", nullptr};
-    const std::vector<const char*> environment{pod.c_str(), "POD_NAMESPACE=stoker-system", nullptr};
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(
-        &actions, STDERR_FILENO, log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
-    const int failed = posix_spawn(
-        &pid_,
-        STOKER_OPERATOR_PROGRAM,
-        &actions,
-        nullptr,
-        const_cast<char* const*>(arguments.data()),
-        const_cast<char* const*>(environment.data()));
-    posix_spawn_file_actions_destroy(&actions);
-    STOKER_CHECK(failed == 0, "starting stoker-operator");
-}
-
-std::string RunningOperator::log() const {
-    std::ifstream file(folder_.path() + "/log");
-    std::ostringstream text;
-    text << file.rdbuf();
-    return text.str();
-}
-
-std::uint16_t RunningOperator::logged_port(const std::string& message) const {
-    std::istringstream lines(log());
-    for (std::string line; std::getline(lines, line);) {
-        const std::size_t key = line.find("\"port\":");
-        if (line.find(message) != std::string::npos && key != std::string::npos) {
-            return static_cast<std::uint16_t>(std::stoul(line.substr(key + 7)));
-        }
-    }
-    return 0;
-}
+    : certificates_(testing::make_certificates()),
+      process_(
+          {STOKER_OPERATOR_PROGRAM,
+           options.api_server,
+           options.pod_name,
+           {"--log-level=debug"},
+           [&options](const std::string& folder) { return config_text(options, folder); }},
+          certificates_) {}
 
 std::uint16_t RunningOperator::wait_port(const std::string& message) const {
-    eventually([&] { return logged_port(message) != 0; });
-    return logged_port(message);
+    eventually([&] { return process_.logged_port(message) != 0; });
+    return process_.logged_port(message);
 }
 
 Result<http::HttpResponse> RunningOperator::get(const std::string& path) {
@@ -149,8 +83,7 @@ bool RunningOperator::wait_ready() {
 }
 
 std::string RunningOperator::wait_control_address() {
-    eventually([this] { return logged_port("serving sidecars") != 0; });
-    return fmt::format("localhost:{}", logged_port("serving sidecars"));
+    return fmt::format("localhost:{}", wait_port("serving sidecars"));
 }
 
 int RunningOperator::http_status(const std::string& path) {
@@ -163,20 +96,13 @@ std::string RunningOperator::http_body(const std::string& path) {
     return response ? response->body : "";
 }
 
-void RunningOperator::signal(int number) const {
-    if (pid_ > 0) {
-        ::kill(pid_, number);
-    }
-}
-
 std::optional<int> RunningOperator::wait_exit() {
-    int status = 0;
-    const bool ended = eventually([&] { return ::waitpid(pid_, &status, WNOHANG) == pid_; });
-    if (!ended) {
-        return std::nullopt;
-    }
-    pid_ = -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    std::optional<int> code;
+    eventually([&] {
+        code = process_.take_exit();
+        return code.has_value();
+    });
+    return code;
 }
 
 std::optional<int> RunningOperator::terminate() {

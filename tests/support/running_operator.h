@@ -4,12 +4,10 @@
 #include <optional>
 #include <string>
 
-#include <sys/types.h>
-
 #include "common/base/clock.h"
 #include "common/http/http_client.h"
 #include "tests/support/certificates.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/operator_process.h"
 
 namespace stoker::test {
 
@@ -31,9 +29,6 @@ public:
     };
 
     explicit RunningOperator(const Options& options);
-    ~RunningOperator();
-    RunningOperator(const RunningOperator&) = delete;
-    RunningOperator& operator=(const RunningOperator&) = delete;
 
     // Waits until its caches are filled. False: not within half a minute.
     bool wait_ready();
@@ -50,12 +45,14 @@ public:
     Result<http::HttpResponse> debug_get(const std::string& path, http::Headers headers = {});
 
     // Whether it listens for metrics.
-    [[nodiscard]] bool serves_metrics() const { return logged_port("serving metrics") != 0; }
+    [[nodiscard]] bool serves_metrics() const {
+        return process_.logged_port("serving metrics") != 0;
+    }
 
     // Its log so far, one JSON object per line.
-    [[nodiscard]] std::string log() const;
+    [[nodiscard]] std::string log() const { return process_.log(); }
 
-    void signal(int number) const;
+    void signal(int number) const { process_.signal(number); }
 
     // Waits for its end; the exit code, or 128 + the signal. nullopt: it still runs after half a
     // minute.
@@ -67,16 +64,11 @@ public:
     [[nodiscard]] const std::string& ca() const { return certificates_.ca; }
 
 private:
-    void write_files(const Options& options);
-    void start(const Options& options);
-    // The port in the log line with this message; 0: no such line yet.
-    [[nodiscard]] std::uint16_t logged_port(const std::string& message) const;
     std::uint16_t wait_port(const std::string& message) const;
     Result<http::HttpResponse> get(const std::string& path);
 
-    TempFolder folder_;
     testing::TestCertificates certificates_;
-    pid_t pid_ = -1;
+    OperatorProcess process_;
 };
 
 }  // namespace stoker::test

@@ -3,10 +3,8 @@
 #include <cstdint>
 #include <string>
 
-#include <sys/types.h>
-
 #include "tests/support/certificates.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/operator_process.h"
 
 namespace stoker::bench {
 
@@ -18,18 +16,13 @@ struct ProcessUse {
 };
 
 // One replica of the operator under test. The destructor kills it. Not thread-safe.
-class OperatorProcess {
+class Replica {
 public:
-    OperatorProcess(
+    Replica(
         const std::string& program,
         const std::string& api_server,
         const std::string& name,
         const testing::TestCertificates& certificates);
-
-    ~OperatorProcess() { kill(); }
-
-    OperatorProcess(const OperatorProcess&) = delete;
-    OperatorProcess& operator=(const OperatorProcess&) = delete;
 
     [[nodiscard]] ProcessUse use() const;
 
@@ -37,16 +30,17 @@ public:
     [[nodiscard]] bool is_ready() const;
 
     // The port of its line "…<message>…" in its log; 0: not there yet.
-    [[nodiscard]] std::uint16_t port(const std::string& message) const;
+    [[nodiscard]] std::uint16_t port(const std::string& message) const {
+        return process_.logged_port(message);
+    }
 
     // SIGKILL.
-    void kill();
+    void kill() { process_.kill(); }
 
     [[nodiscard]] std::string metrics() const;
 
 private:
-    test::TempFolder folder_;
-    pid_t pid_ = -1;
+    test::OperatorProcess process_;
 };
 
 }  // namespace stoker::bench
