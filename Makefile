@@ -9,7 +9,7 @@ CXX_FILES = $(shell git ls-files '*.cc' '*.h')
 export STOKER_PYTHON := $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build programs test test-local laws simulate-world simulate-control mutants e2e attacks kueue demo demo-down cluster-build cluster-up cluster-down images bench scale bench-listing bench-peer-link loaders accuracy time-to-accuracy traffic importance importance-parts windowed chunks three-jobs release lint lint-client format generate \
+.PHONY: help deps build programs test test-local laws simulate-world simulate-control mutants e2e attacks controllers demo demo-down cluster-build cluster-up cluster-down images bench scale bench-listing bench-peer-link loaders accuracy time-to-accuracy traffic importance importance-parts windowed chunks three-jobs release lint lint-client format generate \
         check-generated asan tsan clang-tidy fuzzers nightly wheel docs pre-commit clean deps-build deps-test deps-nightly
 
 # $(call venv,NAME,PACKAGE): build/venv-NAME with a package of PyPI, made once.
@@ -77,10 +77,10 @@ attacks: ## attack Stoker on a real cluster: the attacks of make e2e, and e2e/at
 	@$(MAKE) --no-print-directory images
 	STOKER_BUILD=$(CURDIR)/$(BUILD) $(PYTHON) -m pytest -v -p no:cacheprovider e2e/tests/test_f_attacks.py e2e/attacks
 
-kueue: ## TrainingJobs in the queues of the real Kueue, whose controller is built from its module (15 minutes the first time)
+controllers: ## Stoker beside the real Kueue, JobSet, training-operator and Kubeflow Trainer, built from their modules (30 minutes the first time)
 	tools/deps.sh build test cluster
 	@$(MAKE) --no-print-directory images
-	STOKER_BUILD=$(CURDIR)/$(BUILD) $(PYTHON) -m pytest -v -p no:cacheprovider e2e/kueue
+	STOKER_BUILD=$(CURDIR)/$(BUILD) $(PYTHON) -m pytest -v -p no:cacheprovider e2e/controllers
 
 demo: ## train on a real Kubernetes with and without the cache, and see what it was worth
 	tools/deps.sh build cluster

@@ -12,7 +12,9 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from harness import jobs, kube as kubes, origin as origins  # noqa: E402
+from harness.foreign import SAMPLES, hook  # noqa: E402
 from harness.installation import SYSTEM, helm_install, load_images_for_a_start  # noqa: E402
+from harness.kube import wait_until  # noqa: E402
 from harness.sharing import admitted  # noqa: E402
 
 NUMBERS = itertools.count(1)
@@ -93,6 +95,29 @@ def bucket(origin, request):
     made = origin.bucket(name).create()
     yield made
     made.destroy()
+
+
+@pytest.fixture
+def checkpoints(origin, bucket):
+    """An empty bucket beside the data's."""
+    made = origin.bucket(f"{bucket.name}-out").create()
+    yield made
+    made.destroy()
+
+
+@pytest.fixture(scope="module")
+def webhook(kube):
+    helm_install(kube, "webhook.enabled=true")
+    wait_until("the caBundle", lambda: hook(kube)["clientConfig"].get("caBundle"))
+    yield
+    helm_install(kube)
+
+
+@pytest.fixture
+def photos(namespace, bucket):
+    """A Dataset "photos" of the test's bucket."""
+    bucket.put_random(SAMPLES, 2000)
+    namespace.apply(jobs.dataset("photos", f"s3://{bucket.name}"))
 
 
 @pytest.fixture(scope="session")

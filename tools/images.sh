@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds Stoker's images without a container engine: buildah on bases made by debootstrap. Skips unchanged images.
 #
-# usage: tools/images.sh [NAME...]     NAME: operator, sidecar, node, trainer, s3, kueue; default: all but kueue
+# usage: tools/images.sh [NAME...]     NAME: operator, sidecar, node, trainer, s3 (default: these five), or a
+#                                     controller of e2e/controllers/build.sh
 #   STOKER_PRESET  build folder of the binaries of operator, sidecar and node: build/PRESET/bin (default release)
 #   STOKER_TAG     tag of the images: localhost/stoker-NAME:TAG (default dev); s3 is stoker-e2e-s3
 # With a container engine, `docker build -f docker/NAME.Dockerfile .` does the same from public bases.
@@ -115,12 +116,12 @@ image_s3() {
   build_image e2e-s3 "$root/e2e/origin/Dockerfile" bookworm "$work/s3"
 }
 
-image_kueue() {
-  local programs
-  programs=$("$root/e2e/kueue/build.sh")
-  mkdir -p "$work/kueue"
-  cp "$programs/kueue" "$work/kueue/manager"
-  build_image kueue "$root/e2e/kueue/Dockerfile" bookworm "$work/kueue"
+image_controller() { # NAME
+  local program
+  program=$("$root/e2e/controllers/build.sh" "$1")
+  mkdir -p "$work/$1"
+  cp "$program/manager" "$work/$1/manager"
+  build_image "$1" "$root/e2e/controllers/Dockerfile" bookworm "$work/$1"
 }
 
 image_trainer() {
@@ -146,8 +147,8 @@ build_one() { # NAME
     sidecar) image_of_program sidecar stoker-s3 stoker ;;
     trainer) image_trainer ;;
     s3) image_s3 ;;
-    kueue) image_kueue ;;
-    *) die "unknown image '$1' (operator, sidecar, node, trainer, s3, kueue)" ;;
+    kueue | jobset | training-operator | kubeflow-trainer) image_controller "$1" ;;
+    *) die "unknown image '$1' (operator, sidecar, node, trainer, s3, or a controller of e2e/controllers)" ;;
   esac
 }
 

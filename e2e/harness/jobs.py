@@ -70,6 +70,7 @@ class Namespace:
         self.kube = kube
         self.name = name
         self.security = security  # the Pod Security level that the namespace enforces
+        self.container = "trainer"  # that reads, in every pod
         self.home = kube.nodes()[0]  # where start() puts jobs, so that they share a node directory
 
     def create(self, trainers=TRAINERS):
@@ -185,7 +186,7 @@ class Namespace:
 
     def go(self, pod_name, *places):
         """Releases the trainer at these places, now or when it arrives there."""
-        self.kube.exec(pod_name, self.name, "trainer", "touch", *[f"/tmp/go-{place}" for place in places])
+        self.kube.exec(pod_name, self.name, self.container, "touch", *[f"/tmp/go-{place}" for place in places])
 
     def resident(self, pods):
         """Bytes and samples in the node directories that these pods' sidecars lead; None while a count changes."""
@@ -247,7 +248,7 @@ class Namespace:
     def lines(self, pod_name):
         """The output of read_epochs.py so far: one dict per line."""
         found = []
-        for line in self.kube.logs(pod_name, self.name, "trainer").splitlines():
+        for line in self.kube.logs(pod_name, self.name, self.container).splitlines():
             if line.startswith("{"):
                 found.append(json.loads(line))
         return found

@@ -7,67 +7,11 @@ import time
 
 import pytest
 
-from harness import origin as origins
-from harness.installation import SYSTEM, helm_install
-from harness.jobs import SETTLED_SECONDS, TRAINER_IMAGE
+from harness.foreign import (HOLDS, SAMPLES, SLEEP, WEBHOOK, events, hook, is_injected, job,
+                             ranks_read_each_sample_once, reader, template)
+from harness.installation import SYSTEM
+from harness.jobs import SETTLED_SECONDS
 from harness.kube import wait_until
-
-SAMPLES = 200
-CONFIGURATION = "stoker-webhook"
-BOTH = ["--hold", "0:0", "--hold", "1:0", "--hold", "2:0"]
-SLEEP = ["python3", "-c", "import time; time.sleep(3600)"]
-
-
-@pytest.fixture(scope="module")
-def webhook(kube):
-    helm_install(kube, "webhook.enabled=true")
-    wait_until("the caBundle", lambda: hook(kube)["clientConfig"].get("caBundle"))
-    yield
-    helm_install(kube)
-
-
-def hook(kube):
-    return kube.get("mutatingwebhookconfiguration", CONFIGURATION)["webhooks"][0]
-
-
-@pytest.fixture
-def checkpoints(origin, bucket):
-    made = origin.bucket(f"{bucket.name}-out").create()
-    yield made
-    made.destroy()
-
-
-@pytest.fixture
-def photos(namespace, bucket):
-    bucket.put_random(SAMPLES, 2000)
-    source = {"storageUri": f"s3://{bucket.name}", "endpoint": origins.PACED, "region": "us-east-1",
-              "secretRef": {"name": "s3"}}
-    namespace.apply({"apiVersion": "stoker.dev/v1alpha1", "kind": "Dataset", "metadata": {"name": "photos"},
-                     "spec": {"sources": [source]}})
-
-
-def template(namespace, command, dataset="photos"):
-    """A pod template of somebody who reads S3 with keys of their own, and the label."""
-    def key(name):
-        return {"name": name, "valueFrom": {"secretKeyRef": {"name": "s3", "key": name}}}
-    return {
-        "metadata": {"labels": {"app": "plain", "stoker.dev/dataset": dataset}},
-        "spec": {
-            "nodeSelector": {"kubernetes.io/hostname": namespace.home},
-            "terminationGracePeriodSeconds": 1,
-            "volumes": [{"name": "trainers", "configMap": {"name": "trainers"}}],
-            "containers": [{
-                "name": "trainer", "image": TRAINER_IMAGE, "imagePullPolicy": "IfNotPresent", "command": command,
-                "env": [key("AWS_ACCESS_KEY_ID"), key("AWS_SECRET_ACCESS_KEY"),
-                        {"name": "AWS_ENDPOINT_URL", "value": origins.PACED},
-                        {"name": "AWS_DEFAULT_REGION", "value": "us-east-1"}],
-                "volumeMounts": [{"name": "trainers", "mountPath": "/trainers"}]}]}}
-
-
-def job(name, pod, completions=1):
-    spec = {"completionMode": "Indexed", "completions": completions, "parallelism": completions, "backoffLimit": 0,
-            "template": {**pod, "spec": {**pod["spec"], "restartPolicy": "Never"}}}
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": spec}
 
 
 def deployment(name, pod):
@@ -75,46 +19,17 @@ def deployment(name, pod):
             "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "plain"}}, "template": pod}}
 
 
-def reader(bucket, checkpoints, *args):
-    return ["python3", "-u", "/trainers/plain_boto3.py", "--bucket", bucket.name, "--checkpoints", checkpoints.name, *args]
-
-
-def events(namespace, kind, name):
-    return [event for event in namespace.kube.list("events", namespace.name)
-            if (event["involvedObject"]["kind"], event["involvedObject"]["name"]) == (kind, name)]
-
-
 def app_pods(namespace):
     return namespace.kube.list("pods", namespace.name, "app=plain")
-
-
-def is_injected(pod):
-    return "stoker-sidecar" in [container["name"] for container in pod["spec"].get("initContainers", [])]
 
 
 @pytest.mark.usefixtures("webhook", "photos")
 def test_an_indexed_job_reads_each_sample_once_with_only_the_label(namespace, origin, bucket, checkpoints):
     mark = origin.mark()
-    namespace.apply(job("plain", template(namespace, reader(bucket, checkpoints, *BOTH)), 2))
-    pods = [namespace.pod("job-plain", rank)["metadata"]["name"] for rank in range(2)]
-    for pod in pods:
-        namespace.wait_hold(pod, "0:0")
-    namespace.wait_granted(pods, lambda size: size > 0)
-    for pod in pods:
-        namespace.go(pod, "0:0")
-    for pod in pods:
-        namespace.wait_hold(pod, "1:0")
-    assert origin.since(mark).gets == SAMPLES, "the two ranks read in step"
-    described = namespace.job("job-plain")
-    assert described["spec"]["workloadRef"]["name"] == "plain" and described["spec"]["trainer"]["numNodes"] == 2
-    for pod in pods:
-        namespace.go(pod, "1:0", "2:0")
-    done = namespace.wait_complete("job-plain")
-    assert origin.since(mark).gets == SAMPLES, "later epochs read nothing from the origin"
-    assert int(done["status"]["columns"]["hit"].rstrip("%")) > 50
+    namespace.apply(job("plain", template(namespace, reader(bucket, checkpoints, *HOLDS)), 2))
+    done = ranks_read_each_sample_once(namespace, origin, mark, "job-plain")
+    assert done["spec"]["workloadRef"]["name"] == "plain"
     assert not namespace.get("job", "job-plain-a1"), "it starts nothing"
-    for pod in pods:
-        assert [epoch["retries"] for epoch in namespace.epochs(pod)] == [0, 0, 0]
     assert {"Running", "Complete"} <= {event["reason"] for event in events(namespace, "Job", "plain")}
 
 
@@ -160,7 +75,7 @@ def no_operator(kube, webhook):  # pylint: disable=unused-argument
 
 def point_to(kube, client):
     patch = [{"op": "replace", "path": "/webhooks/0/clientConfig", "value": client}]
-    kube.run("patch", "mutatingwebhookconfiguration", CONFIGURATION, "--type=json", "-p", json.dumps(patch))
+    kube.run("patch", "mutatingwebhookconfiguration", WEBHOOK, "--type=json", "-p", json.dumps(patch))
 
 
 def certificate(folder, host, days):

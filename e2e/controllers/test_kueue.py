@@ -1,20 +1,18 @@
 """TrainingJobs in queues of the real Kueue: admission, preemption, a restart and a suspension."""
 
 import json
-import subprocess
 
 import pytest
 import yaml
 
-from harness import jobs, kube as kubes
-from harness.installation import image, load_images
+from harness import controllers, jobs
+from harness.foreign import HOLDS, SAMPLES, job, ranks_read_each_sample_once, reader, template
+from harness.installation import image
 from harness.jobs import FULL, SETTLED_SECONDS
 from harness.kube import condition, wait_until
 
 SYSTEM = "kueue-system"
-MADE_FIRST = ("Namespace", "CustomResourceDefinition")
 NAMESPACED = ("ConfigMap", "Deployment", "Role", "RoleBinding", "Secret", "Service", "ServiceAccount")
-WEBHOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 ALONE = [{"name": "cpu", "nominalQuota": "100"}, {"name": "memory", "nominalQuota": "1Ti"},
          {"name": "ephemeral-storage", "nominalQuota": "1Ti"}, {"name": "pods", "nominalQuota": "1"}]
 
@@ -22,10 +20,8 @@ ALONE = [{"name": "cpu", "nominalQuota": "100"}, {"name": "memory", "nominalQuot
 def manifests(kube):
     """The objects of Kueue's own chart, without the metrics proxy (its image is not here) and without the API of queue
     lengths (if it did not answer, no namespace could be deleted)."""
-    folder = subprocess.run([kubes.ROOT / "e2e" / "kueue" / "build.sh"], check=True, capture_output=True, text=True,
-                            timeout=1800).stdout.strip()
     name, _, tag = image("kueue").rpartition(":")
-    text = kube.helm("template", "kueue", f"{folder}/chart", "--namespace", SYSTEM,
+    text = kube.helm("template", "kueue", controllers.manifests_of("kueue"), "--namespace", SYSTEM,
                      f"--set=controllerManager.manager.image.repository={name}",
                      f"--set=controllerManager.manager.image.tag={tag}",
                      "--set=controllerManager.manager.image.pullPolicy=IfNotPresent",
@@ -45,28 +41,12 @@ def manifests(kube):
 @pytest.fixture(scope="module")
 def kueue(kube, origin):  # pylint: disable=unused-argument
     """Kueue, a flavor, and a queue with room for one pod at a time."""
-    subprocess.run([kubes.ROOT / "tools" / "images.sh", "kueue"], check=True, timeout=1800)
-    load_images([image("kueue")])
-    items = manifests(kube)
-    server_side = lambda some: kube.run("apply", "--server-side", "--force-conflicts", "-f", "-",
-                                        stdin=yaml.safe_dump_all(some))
-    server_side([item for item in items if item["kind"] in MADE_FIRST])
-    server_side([item for item in items if item["kind"] not in MADE_FIRST])
-    try:
-        kube.run("-n", SYSTEM, "rollout", "status", "deploy/kueue-controller-manager", "--timeout=600s")
+    with controllers.installed(kube, "kueue", manifests(kube)):
         wait_until("Kueue's webhooks to answer", lambda: applied(kube, flavor(), cluster_queue(),
                                                                  priority("low", 1), priority("high", 1000)), 300, 2)
         yield
-    finally:
-        # Delete Kueue's webhooks first: without Kueue they would refuse every Job of the cluster.
-        for item in [item for item in items if item["kind"] in WEBHOOKS]:
-            kube.delete(item["kind"], item["metadata"]["name"])
         for kind in ("clusterqueue", "resourceflavor", "workloadpriorityclass"):
             kube.run("delete", kind, "--all", "--wait=false", check=False)
-        for item in [item for item in items if item["kind"] not in WEBHOOKS]:
-            kube.run("delete", item["kind"], item["metadata"]["name"], "-n",
-                     item["metadata"].get("namespace", "default"), "--ignore-not-found", "--wait=false", check=False)
-        wait_until("Kueue to go", lambda: kube.get("namespace", SYSTEM) is None, SETTLED_SECONDS)
 
 
 def applied(kube, *objects):
@@ -280,3 +260,20 @@ def test_kueue_leaves_attempts_alone_when_it_manages_every_job(team, strict):  #
     team.kube.delete("job", "plain", team.name)
     # Only Kueue removes its finalizer from the Workload.
     wait_until("Kueue to delete the Job's Workload", lambda: owners() == {"TrainingJob/child"}, SETTLED_SECONDS)
+
+
+@pytest.mark.own_cluster
+@pytest.mark.usefixtures("webhook", "photos")
+def test_a_plain_job_with_the_label_reads_through_the_cache_once_it_is_admitted(team, origin, bucket, checkpoints):
+    mark = origin.mark()
+    for name in ("first", "second"):
+        team.apply(job(name, template(team, reader(bucket, checkpoints, *HOLDS)),
+                       labels={"kueue.x-k8s.io/queue-name": "team"}))
+        if name == "first":
+            team.pod_at_hold("job-first", "0:0")
+    assert team.get("job", "second")["spec"]["suspend"] and team.job("job-second") is None
+    ranks_read_each_sample_once(team, origin, mark, "job-first", 1)
+    pod = team.pod_at_hold("job-second", "0:0")
+    team.go(pod, "0:0", "1:0", "2:0")
+    team.wait_complete("job-second")
+    assert origin.since(mark).gets == SAMPLES, "the second job found the first one's samples"
