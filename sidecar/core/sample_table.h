@@ -144,13 +144,13 @@ public:
         return charges_[party.value()].slots;
     }
 
-    // The same of all parties.
+    // Fetches in flight of all parties that take a slot.
     [[nodiscard]] std::uint32_t slots() const { return slots_; }
 
-    // The sample's fetch, which has a slot, takes none from now on.
+    // Frees the slot of the sample's fetch, which must have one.
     void give_slot(SampleIndex sample);
 
-    // The sample's fetch, which has none, takes a slot, also beyond any limit.
+    // Assigns a slot to the sample's fetch, which must have none; also beyond any limit.
     void take_slot(SampleIndex sample);
 
     // Payload bytes of the party's fetches in flight.
@@ -165,12 +165,13 @@ public:
         Party party = kOwnParty,
         FetchWay way = {});
 
-    // The party whose share it uses: the one that it was fetched for, or the own party after
-    // charge_to_owner(). Residents are charged to the own party, whose namespace owns the grant.
+    // The party whose share the sample uses: the one that it was fetched for, or the own party
+    // after charge_to_owner(). Residents are charged to the own party, whose namespace owns the
+    // grant.
     [[nodiscard]] Party charged_to(SampleIndex sample) const;
 
-    // The own party is charged from now on. Only for a stored window sample; it counts as fetched
-    // for no party.
+    // Charges the sample to the own party. Only for a stored window sample; from now on it counts
+    // as fetched for no party.
     void charge_to_owner(SampleIndex sample);
 
     // fetching → stored.

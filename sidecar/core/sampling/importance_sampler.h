@@ -100,7 +100,7 @@ private:
         ImportanceWalk::Step step;
         std::optional<SampleIndex> stand_in;
 
-        // The sample to fetch for it.
+        // The sample to fetch for this step.
         [[nodiscard]] SampleIndex expected() const { return stand_in.value_or(step.sample); }
     };
 

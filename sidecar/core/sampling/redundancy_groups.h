@@ -50,13 +50,13 @@ public:
     // fingerprint.
     [[nodiscard]] std::span<const SampleIndex> group_of(SampleIndex sample) const;
 
-    // Whether it is not the lowest of its group, which represents all.
+    // Whether the sample is not the lowest member of its group; the lowest represents the group.
     [[nodiscard]] bool is_copy(SampleIndex sample) const {
         return sample < first_.size() && members_[first_[sample]] != sample;
     }
 
-    // Calls visit(span of samples) for each group, cut into parts of at most `most` members; each
-    // sample is in one part. Members ascend. O(n).
+    // Calls visit(span of samples) for each group, where a group of more than `most` members is cut
+    // into several spans; each sample is in one span. Members ascend. O(n).
     template <class Visit>
     void each_part(std::uint32_t most, const Visit& visit) const {
         for (std::size_t begin = 0; begin < members_.size();) {
