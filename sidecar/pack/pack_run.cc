@@ -55,7 +55,7 @@ Status for_each_chunk(
     return first_error;
 }
 
-// Names and sizes, without the checksums, which a plan does not know.
+// Compares names and sizes but not checksums, which a plan does not know.
 bool plans_equal(const ChunkHeader& a, const ChunkHeader& b) {
     return a.pack == b.pack && a.number == b.number &&
            std::ranges::equal(a.samples, b.samples, [](const auto& one, const auto& other) {

@@ -84,7 +84,8 @@ void TlsConnection::on_io(IoReady ready) {
             break;
         case Phase::kOpen:
             if (ready.readable && !may_read()) {
-                // Not asked for, so it is a hang-up: nothing more can be received or sent.
+                // We did not ask for this event, so it is a hang-up: nothing more can be received
+                // or sent.
                 fail({ErrorCode::kUnavailable, "the connection to a peer broke"});
                 break;
             }

@@ -225,7 +225,8 @@ void DatasetNode::seek_later(Duration delay) {
     seek_timer_.run_in(delay, [this] { seek(); });
 }
 
-// Immediate after a leader's death, but no tight loop if a peer keeps hanging up.
+// Seeks a leader at once after the last one's death, but not in a tight loop if a peer keeps
+// hanging up.
 void DatasetNode::on_lost() {
     const TimePoint now = parts_.loop.now();
     const bool again = lost_at_ && now - *lost_at_ < kLostAgain;

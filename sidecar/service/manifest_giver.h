@@ -17,8 +17,8 @@ public:
     // `source`: Origin::describe(). `state`: what to say while there is no manifest.
     ManifestGiver(const std::string& source, std::function<PeerManifestWait()> state);
 
-    // Gives this manifest from now on. `job_uid`: of the job whose key has listed or read the
-    // dataset; empty: not known. nullptr: none.
+    // Gives this manifest from now on; nullptr: none. `job_uid`: of the job whose key has listed or
+    // read the dataset; empty: not known.
     void offer(std::shared_ptr<const MappedManifest> manifest, std::string job_uid);
 
     // The answer holds the manifest while it is being sent; it copies nothing. `is_old`: the origin has

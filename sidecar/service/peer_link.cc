@@ -21,7 +21,8 @@ bool PeerLink::may_ask() const {
     return may_connect || (is_connected && (!is_stalled() || now >= probes_at_));
 }
 
-// A peer that failed is asked again only once it is connected again, so that nobody waits for that.
+// A peer that failed is asked again only once it is connected again, so that no sample waits for
+// the connection.
 bool PeerLink::ask(SampleIndex sample) {
     const TimePoint now = fetches_.loop_.now();
     if (channel_ == nullptr && now >= rests_until_) {
@@ -57,7 +58,7 @@ void PeerLink::tell(std::shared_ptr<const std::vector<std::byte>> head) {
     }
 }
 
-// What is unsent delays the next ask, so that little may be.
+// Unsent bytes delay the next ask, so only a few told frames may be unsent.
 void PeerLink::send_told() {
     while (is_open_ && !told_.empty() && channel_->unsent_bytes() < PeerFetches::kToldUnsentMax) {
         channel_->send({*told_.front(), {}});

@@ -23,7 +23,7 @@ public:
 
     [[nodiscard]] const control::PeerMember& member() const { return member_; }
 
-    // So many of its samples are late that it is asked for one a second.
+    // So many samples of this peer are late that it is asked for only one a second.
     [[nodiscard]] bool is_stalled() const { return late_ >= PeerFetches::kStalledMin; }
 
     // Whether ask() would take a sample now, as far as is known.

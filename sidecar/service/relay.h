@@ -72,7 +72,7 @@ public:
     // Whether a leader has ever answered, so that its revision is in use.
     [[nodiscard]] bool is_welcomed() const { return revision_.has_value(); }
 
-    // Samples of that revision; 0: not welcomed yet.
+    // Number of samples of revision(); 0: not welcomed yet.
     [[nodiscard]] std::uint64_t sample_count() const { return log_.sample_count(); }
 
 private:

@@ -177,7 +177,8 @@ LawRow importance_volume(RandomWorkload& random) {
 // Law 3 without substitution and noise: the cache holds the most important w, so a selective epoch
 // fetches (1-w)^(1+beta)/(1+beta) of the dataset, and a full one 1-w.
 LawRow importance_misses(RandomWorkload& random) {
-    // A rare sample displaces another one late: residents need twelve epochs to settle.
+    // A sample that is seldom read displaces another one late: residents need twelve epochs to
+    // settle.
     Scenario scenario = importance_job(random, 1.5, 100'000, 12);
     random.draw_share(scenario, .05, .35);
     scenario.jobs[0].parameters["substitute"] = 0;

@@ -17,7 +17,7 @@ struct Temporary {
     std::unique_ptr<DeviceFile> file;
 };
 
-// Only one leader lists, so a file of this name is left over.
+// Only one leader lists, so an existing file of this name is a leftover and is replaced.
 Result<Temporary> create_for_listing(Device& device, const std::string& manifest) {
     std::string path = manifest + ".tmp";
     [[maybe_unused]] const auto unlinked = device.unlink(path);
@@ -25,7 +25,8 @@ Result<Temporary> create_for_listing(Device& device, const std::string& manifest
     return Temporary{std::move(path), std::move(file)};
 }
 
-// An earlier transfer that was given up may still have its file, and write it.
+// Each transfer from a peer gets a file of its own: one that was given up may still be writing to
+// its file.
 Result<Temporary> create_for_peer(Device& device, const std::string& manifest) {
     for (int number = 0;; ++number) {
         std::string path = fmt::format("{}.{}.tmp", manifest, number);
