@@ -152,9 +152,9 @@ void CurlClient::run() {
     cancel_everything();
 }
 
-// Runs what is due, and then the commands that this has brought: every turn of run() asks all
-// connections, which is expensive. kCommandTurnsMax bounds it, because the connections wait
-// meanwhile. False: the client is closing.
+// Executes the inbox's commands and the due tasks, and again those that they have added: each turn
+// of run() polls all connections, which is expensive. At most kCommandTurnsMax times, because the
+// connections wait meanwhile. False: the client is closing.
 bool CurlClient::take_commands() {
     for (int turn = 0; turn < kCommandTurnsMax; ++turn) {
         Inbox batch;

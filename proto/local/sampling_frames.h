@@ -57,7 +57,7 @@ struct Draw {
     bool operator==(const Draw&) const = default;
 };
 
-// Low bits of the kinds in kDrawn.
+// How a sample was chosen: an entry of Drawn::kinds without the flag kKindOnNode.
 enum class DrawKind : std::uint8_t {
     kPlain = 0,
     kImportant = 1,
@@ -81,7 +81,7 @@ struct Drawn {
     bool operator==(const Drawn&) const = default;
 };
 
-// One-way. `losses[i]` is the loss of `samples[i]`, a served id. `p_others`: for each of them the
+// One-way. `losses[i]` is the loss of `samples[i]`, a served id. `p_others`: for each sample the
 // largest probability among the other classes, 0..1 (any other number: not known), or empty. Only a
 // sidecar with kFeaturePOthers accepts p_others.
 struct Losses {
