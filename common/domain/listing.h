@@ -66,7 +66,7 @@ private:
         return {{text, row.key_bytes}, row.size_bytes, {text + row.key_bytes, row.etag_bytes}};
     }
 
-    // Both grow without being copied.
+    // Deques, because they grow without being copied.
     std::deque<Row> rows_;
     std::vector<std::unique_ptr<char[]>> blocks_;
     std::uint64_t used_ = 0;  // of the blocks' bytes, gaps at their ends included

@@ -121,7 +121,7 @@ private:
     std::atomic<std::uint64_t> next_id_{1};
     Guarded<Inbox> inbox_;
 
-    // Only the client's thread touches these.
+    // Only the client's thread uses the members below.
     std::unordered_map<CallId, std::unique_ptr<CurlCall>> calls_;
     std::vector<CurlEasy> spare_handles_;
     std::multimap<TimePoint, Task> tasks_;

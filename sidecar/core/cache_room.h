@@ -113,7 +113,7 @@ public:
     // True: only guests rank the residents; none is evicted while the own party is connected.
     void set_ranked_by_guests(bool ranked) { ranked_by_guests_ = ranked; }
 
-    // Not owned; nullptr: window samples stay only for plans.
+    // `keeper` is not owned; nullptr: only plans keep window samples.
     void set_window_keeper(const WindowKeeper* keeper) { keeper_ = keeper; }
 
     // Call after the sample lost a need or a hold: drops it if that was the last one, or marks it

@@ -150,16 +150,16 @@ public:
     // to the origin.
     Effects on_fetch_failed(SampleIndex sample, const Error& error, TimePoint now);
 
-    // Nothing was stored. The sample's class is not admitted for a while.
+    // Call when storing failed: nothing was stored. The sample's class is not admitted for a while.
     Effects on_store_failed(SampleIndex sample, const Error& error, TimePoint now);
 
-    // Not intact: the store has already dropped the sample.
+    // `intact` false: the store has already dropped the sample.
     Effects on_verified(SampleIndex sample, bool intact, TimePoint now);
 
     Effects on_grant(EngineGrant grant, TimePoint now);
 
-    // The window should have `wanted` record bytes; what its standard size lacks is borrowed from
-    // the grant (core/cache_room.h). The next event's effects have the drops.
+    // Sets the window's size to `wanted` record bytes; bytes beyond its standard size are borrowed
+    // from the grant (core/cache_room.h). The next event's effects have the drops.
     void set_window(Bytes wanted) {
         room_.set_window(wanted);
         shares_.set_borrowed(room_.borrowed());

@@ -47,12 +47,12 @@ struct SampleRecord {
     bool fresh : 1 = false;             // not read since it was fetched
     std::uint8_t refusals : 3 = 0;      // the origin's since the last success; saturates
 
-    // Whether it counts against the grant, stored or in flight.
+    // Whether the sample counts against the grant, stored or in flight.
     [[nodiscard]] bool is_granted() const {
         return segment_class == domain::SegmentClass::kResident && !doomed;
     }
 
-    // Whether it is stored, and no client holds, awaits or verifies it.
+    // Whether the sample is stored, and no client holds, awaits or verifies it.
     [[nodiscard]] bool is_idle() const {
         return state == SampleState::kStored && holds == 0 && !demanded && !verifying;
     }

@@ -58,8 +58,8 @@ public:
 
     void let_go(StreamId stream) { --streams_.at(stream).holds; }
 
-    // Whether samples of one chunk are fetched for the stream together. Its plans follow each other
-    // in one order, so what was fetched ahead for one stays near under the next.
+    // Whether samples of one chunk are fetched for the stream together. The stream's plans continue
+    // one order, so samples fetched ahead for one plan stay near under the next.
     void set_by_chunk(StreamId stream, bool by_chunk);
 
     // The samples of `chunk` that the stream needs within `reach` positions of its reader. From now

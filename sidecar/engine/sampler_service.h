@@ -44,7 +44,7 @@ public:
     // Called before the samplers' on_stored(). `kept`: the sample is a resident.
     virtual void on_stored(SampleIndex /*sample*/, bool /*kept*/) {}
 
-    // Also called when a fetch failed.
+    // Called when the sample has left the node, and when its fetch failed.
     virtual void on_gone(SampleIndex /*sample*/) {}
 };
 

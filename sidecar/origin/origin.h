@@ -81,7 +81,7 @@ public:
     // For messages: "s3://bucket/prefix at http://endpoint".
     [[nodiscard]] virtual std::string describe() const = 0;
 
-    // Whether its credentials are present, or none are needed. Cheap; any thread.
+    // Whether the origin's credentials are present, or none are needed. Cheap; any thread.
     [[nodiscard]] virtual bool has_key() const { return true; }
 
     // Lists every object below the root in any order, without folders (keys that end in '/').

@@ -168,7 +168,7 @@ private:
     const Clock* clock_;
     std::atomic<std::uint64_t> next_list_seed_;
 
-    // Only the client's thread touches these.
+    // Only the client's thread uses the members below.
     bool closing_ = false;
     FetchScheduler scheduler_;
     Prng random_;

@@ -12,7 +12,7 @@ namespace stoker::sidecar {
 
 namespace {
 
-// So that one busy peer does not starve the others.
+// Read limit of one turn, so that one busy peer does not starve the others.
 constexpr std::size_t kReadBytesPerTurn = std::size_t{256} << 10U;
 constexpr std::size_t kWrittenBytesPerTurn = std::size_t{512} << 10U;
 

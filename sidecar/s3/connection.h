@@ -82,10 +82,10 @@ public:
     // Moves the connection's state out; afterwards this object can only be destroyed.
     Forward take_forward();
 
-    // Whether it waits for a request that has not begun.
+    // Whether the connection waits for a request that has not begun.
     [[nodiscard]] bool is_idle() const { return state_ == State::kReading && in_.empty(); }
 
-    // Whether it waits for on_fetched(). Its socket then only tells of a hang-up.
+    // Whether the connection waits for on_fetched(). Its socket then only reports a hang-up.
     [[nodiscard]] bool is_fetching() const { return state_ == State::kFetching; }
 
     // Serves no further request after the current one.

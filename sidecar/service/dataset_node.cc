@@ -405,7 +405,7 @@ void DatasetNode::admit(Relay& relay, domain::RevisionId revision) {
     gate_timer_.run_in(kAskGateAgain, [this] { admit_relays(); });
 }
 
-// Also checks trainers that began without a pin.
+// Checks the revision that our trainers read against the pin, also if they began without one.
 void DatasetNode::judge_pin() {
     const auto revision = read_revision();
     if (!pin_ || !revision) {

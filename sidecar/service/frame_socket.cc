@@ -238,7 +238,7 @@ void FrameSocket::hand_out_frames() {
     incoming_used_ -= done;
     handing_out_ = false;
     if (is_open() && !has_room()) {
-        fail("too much waits in the frames of all connections together");
+        fail("the frames of all connections together hold too many bytes");
     }
 }
 

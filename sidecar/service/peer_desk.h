@@ -47,7 +47,7 @@ public:
     // Answers from this dataset from now on. Once; it must outlive this object.
     void serve(ServedDataset& served);
 
-    // Answers those who ask for the manifest.
+    // Answers the peers that ask for the manifest.
     [[nodiscard]] ManifestGiver& giver() { return giver_; }
 
     // Ends the sessions of nodes that are no longer members, or that have a newer leader; welcomes

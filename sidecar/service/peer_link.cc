@@ -102,7 +102,8 @@ void PeerLink::look() {
         fall(rest_);
         return;
     }
-    // Samples of a mute peer give their slots up soon: the next one of it may wait for a slot.
+    // Waits less for the samples of a peer that has stopped answering, so that they do not hold
+    // slots for which other samples wait.
     const Duration usual = Patience::of(times_, fetches_.origin_times_);
     const bool is_mute = late_ > 0 && now - heard_at_ > usual;
     const Duration patience = is_mute ? Patience::kLeast : usual;
@@ -135,7 +136,7 @@ void PeerLink::tell_slow() {
     std::ranges::for_each(slow, fetches_.callbacks_.slow);
 }
 
-// Its answer may still come, unless it was never asked.
+// Counts the sample as late: its answer may still come. Forgets it if it was never asked for.
 void PeerLink::count_late(SampleIndex sample) {
     Awaited& awaited = awaited_.at(sample);
     if (!awaited.sent) {

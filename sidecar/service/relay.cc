@@ -34,8 +34,9 @@ bool may_pass(ErrorCode code) {
            code == ErrorCode::kInternal || code == ErrorCode::kCancelled;
 }
 
-// An answer that refers the client to the origin and has no sample ready. A client that gets some
-// ready samples reads them and asks for the others again; those may need the room of the first.
+// An answer that refers the client to the origin and has no sample ready. An answer with some ready
+// samples is passed on: the client reads them and asks again for the others, which may need the
+// room of the first.
 const local::Fetched* refused_fetch(const Frame& frame) {
     const auto* fetched = std::get_if<local::Fetched>(&frame.message);
     const auto has = [fetched](local::FetchStatus status) {

@@ -257,10 +257,10 @@ void draw_origin(RandomWorkload& random, Scenario& scenario) {
 constexpr double kRounding = 1e-4;  // of times, which are whole nanoseconds
 constexpr double kNanosecond = 1e-9;
 
-// An epoch takes as long as its bytes on the link or its steps, whichever is longer, and never
-// less than the bytes that it fetched. The link rounds the time of each answer down to a whole
-// nanosecond. The floor allows one for each answer: 5e-4 of the time of 4 KiB at 2000 MiB/s. Row 2023
-// (5 KiB, 1838 MiB/s) loses 2e-4.
+// An epoch takes as long as its bytes on the link or its steps, whichever is longer, and never less
+// than the bytes that it fetched. The link rounds the time of each answer down to a whole
+// nanosecond. The floor allows one nanosecond for each answer: 5e-4 of the time of 4 KiB at 2000
+// MiB/s. Row 2023 (5 KiB, 1838 MiB/s) loses 2e-4.
 LawRow seconds(RandomWorkload& random) {
     Scenario scenario = random.one_job(20'000);
     random.draw_sizes(scenario);

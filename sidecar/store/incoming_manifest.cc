@@ -85,7 +85,8 @@ IncomingManifest::IncomingManifest(
       total_bytes_(total_bytes),
       from_(from) {}
 
-// If the program is killed before, the store removes the file when it opens.
+// Removes an unfinished file. If the program is killed before this, the store removes the file when
+// it opens.
 IncomingManifest::~IncomingManifest() {
     if (file_ != nullptr) {
         [[maybe_unused]] const auto unlinked = device_.unlink(temporary_);
@@ -94,7 +95,7 @@ IncomingManifest::~IncomingManifest() {
 
 Status IncomingManifest::append(std::span<const std::byte> bytes) {
     if (bytes.size() > total_bytes_ - written_) {
-        return fail(ErrorCode::kCorruption, "a manifest is longer than was said");
+        return fail(ErrorCode::kCorruption, "the manifest is longer than announced");
     }
     const std::array<DeviceFile::ConstBuffer, 1> parts{bytes};
     STOKER_TRY_VOID(file_->write(written_, parts));
@@ -108,7 +109,7 @@ Status IncomingManifest::finish() {
         STOKER_TRY(const auto mapping, device_.map(temporary_, MapMode::kRead));
         STOKER_TRY(const auto view, domain::ManifestView::open(mapping->bytes()));
         if (view.revision() != revision_) {
-            return fail(ErrorCode::kCorruption, "a manifest is not of the revision that was said");
+            return fail(ErrorCode::kCorruption, "the manifest has another revision than announced");
         }
         if (from_ == From::kPeer) {
             STOKER_TRY_VOID(domain::check_manifest(view));

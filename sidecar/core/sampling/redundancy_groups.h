@@ -19,7 +19,7 @@ using Fingerprint = std::uint64_t;
 // at most `threshold` bits share a group, transitively. Immutable; 8 bytes per sample.
 class RedundancyGroups {
 public:
-    // No sample has a near-duplicate.
+    // No groups: no sample has a near-duplicate.
     RedundancyGroups() = default;
 
     // One fingerprint per sample. Exact: joins equal fingerprints first, then compares each with
@@ -27,9 +27,9 @@ public:
     // `threshold` below 64. Nearly O(n log n), unless very many differ in few bits.
     RedundancyGroups(std::span<const Fingerprint> fingerprints, std::uint32_t threshold);
 
-    // The same for partly known fingerprints: `known` has one flag per sample. Samples that
-    // `before` grouped stay together. In each band a sample is compared with the next `looks` only,
-    // so that very many near-duplicates do not take quadratic time.
+    // Groups from partly known fingerprints: `known` has one flag per sample. Samples that `before`
+    // grouped stay together. In each band a sample is compared with the next `looks` only, so that
+    // very many near-duplicates do not take quadratic time.
     RedundancyGroups(
         std::span<const Fingerprint> fingerprints,
         std::uint32_t threshold,
