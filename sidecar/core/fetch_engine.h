@@ -243,7 +243,8 @@ public:
         table_.set_eviction(std::move(eviction));
     }
 
-    // True: only guests rank the residents; none is evicted while the own party is connected.
+    // `ranked`: only guests' importance ranks the residents, so none is evicted while the own party
+    // is connected.
     void set_ranked_by_guests(bool ranked) { room_.set_ranked_by_guests(ranked); }
 
     [[nodiscard]] EvictionPolicy& eviction() { return table_.eviction(); }

@@ -89,7 +89,7 @@ bool FetchEngine::must_wait(SampleIndex sample, Verdict verdict, Party party) co
     return verdict == Verdict::kFull && in_flight > 0;
 }
 
-// False: the sample may not be stored anywhere now.
+// Starts the sample's fetch. False: `verdict` says that it may not be stored anywhere now.
 bool FetchEngine::start(
     SampleIndex sample, Verdict verdict, Party party, TimePoint now, bool slotless) {
     if (verdict != Verdict::kResident && verdict != Verdict::kWindow) {
