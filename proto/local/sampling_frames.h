@@ -66,8 +66,8 @@ enum class DrawKind : std::uint8_t {
     kRepeated = 4,
 };
 
-// Set in a kind: the sample's bytes were on the node, or being fetched for another reader. Without
-// it, this draw causes the fetch.
+// Flag of an entry of Drawn::kinds. Set: the sample's bytes were on the node, or being fetched for
+// another reader. Not set: this draw causes the fetch.
 inline constexpr std::uint8_t kKindOnNode = 0x80;
 
 // All three arrays have one entry per draw.

@@ -16,7 +16,7 @@ namespace stoker::sidecar {
 
 namespace {
 
-// As ALPN writes it: the length, then the name.
+// The protocol's name in ALPN's format: the length in one byte, then the name.
 constexpr std::string_view kProtocol = "\x0dstoker-peer/1";
 // The fastest first, because bytes of samples are what these connections carry.
 constexpr const char* kCiphers =

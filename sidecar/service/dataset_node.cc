@@ -239,7 +239,8 @@ void DatasetNode::admit_relays_soon() {
     tasks_.post([this] { admit_relays(); });
 }
 
-// A leader has listed the origin itself; a follower must prove that its key can read it.
+// Admits waiting trainers. As leader we have listed the origin ourselves; as follower we must prove
+// first that our key can read it.
 void DatasetNode::admit_relays() {
     for (auto& [id, relay] : relays_) {
         const auto revision = relay->waits_for();

@@ -29,7 +29,8 @@ public:
     // Whether ask() would take a sample now, as far as is known.
     [[nodiscard]] bool may_ask() const;
 
-    // False: the sample must go to the origin. Counts the reason.
+    // Asks the peer for the sample with the next flush(). False: the sample must go to the origin;
+    // the reason is counted.
     [[nodiscard]] bool ask(domain::SampleIndex sample);
 
     // Sends what was asked since the last call, as far as kInFlightMax allows.

@@ -15,7 +15,7 @@ constexpr std::uint32_t kLowMask = kBuckets - 1;
 // A bucket of at most this size is sorted at once; a larger one by counting, in slices.
 constexpr std::uint32_t kSortedAtOnce = 4096;
 
-// Ranks looked up in parallel.
+// Number of binary searches that are interleaved.
 constexpr std::uint32_t kSoughtAtOnce = 16;
 
 // An integer that sorts like the float.
