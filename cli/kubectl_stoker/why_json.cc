@@ -69,7 +69,7 @@ value remedies_json(const WhyFacts& facts) {
     return list;
 }
 
-// The same JSON from the status, for lack of an explanation.
+// The job as JSON from its status alone, when there is no explanation.
 value status_json(const control::TrainingJob& job) {
     value json = value::object(true);
     if (job.status.cache) {

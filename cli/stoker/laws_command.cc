@@ -90,7 +90,7 @@ public:
         impossible_ += row.verdict() == simulate::Verdict::kImpossible ? 1 : 0;
     }
 
-    // Prints the sums; the exit status.
+    // Prints the totals. Returns the exit status.
     [[nodiscard]] int finish() const {
         fmt::print("{} rows, {} broken, {} impossible\n", rows_, broken_, impossible_);
         return broken_ + impossible_ == 0 && rows_ > 0 ? 0 : 1;

@@ -44,7 +44,7 @@ public:
     // Removes the entry, which must exist.
     void erase(Key key) {
         std::size_t hole = find_slot(key);
-        // Entries behind the hole whose search would end at it move there.
+        // Moves entries behind the hole into it if their look-up would end at the hole.
         for (std::size_t at = next(hole); slots_[at].key != kFree; at = next(at)) {
             const std::size_t home = home_of(slots_[at].key);
             if (((at - home) & mask()) >= ((at - hole) & mask())) {

@@ -13,7 +13,7 @@ namespace stoker {
 // EIO, EROFS, ESTALE).
 Error posix_error(int number, std::string_view operation, std::string_view name);
 
-// The same for errno, as a return value.
+// posix_error() for errno, as a return value.
 inline tl::unexpected<Error> fail_errno(std::string_view operation, std::string_view name) {
     return fail(posix_error(errno, operation, name));
 }

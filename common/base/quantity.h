@@ -17,7 +17,7 @@ namespace stoker {
 Result<Bytes> parse_bytes(std::string_view text);
 
 // A count of indivisible things, rounded down: "8" GPUs; "3500m" CPUs are 3. kInvalidArgument: as
-// above.
+// parse_bytes().
 Result<std::int64_t> parse_whole(std::string_view text);
 
 }  // namespace stoker

@@ -10,8 +10,8 @@ namespace stoker {
 // cannot be read; the message names it.
 Result<std::string> read_file(const std::string& path);
 
-// The same without trailing white space, for tokens and certificates. kNotFound also if nothing is
-// left: files in volumes are empty for a moment during an update.
+// As read_file(), without trailing white space, for tokens and certificates. kNotFound also if
+// nothing is left: files in volumes are empty for a moment during an update.
 Result<std::string> read_filled_file(const std::string& path);
 
 }  // namespace stoker

@@ -50,7 +50,7 @@ inline tl::unexpected<Error> fail(Error error) {
     }                                                   \
     declaration = *std::move(name)
 
-// STOKER_TRY_VOID(sync(file)): the same for a Status.
+// STOKER_TRY_VOID(sync(file)): returns the error of a Status to the caller.
 #define STOKER_TRY_VOID(expression)                                  \
     do {                                                             \
         auto stoker_status = (expression);                           \

@@ -54,7 +54,7 @@ public:
     // A mapping with arbitrary keys.
     void read(std::string_view key, std::map<std::string, std::string>& out);
 
-    // The same for a required key with a non-empty value.
+    // As read(), for a required key with a non-empty value.
     void require(std::string_view key, std::string& out);
 
     // A nested mapping, or a list of mappings; `visit` is not called if the key is absent.

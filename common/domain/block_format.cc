@@ -107,7 +107,8 @@ Result<Listing> list_blocks(const Listing& objects, Bytes block_bytes) {
                     "'{}': a dataset of format Blocks cannot have the character U+0001 in a key",
                     object.key));
         }
-        // An ETag that reads as a place would be taken for one.
+        // A small object is a sample as it is, unless its ETag reads as a block's place: then it
+        // becomes one block, because the ETag would be taken for a place.
         const bool is_one = Bytes{object.size_bytes} <= block_bytes;
         if (is_one && (object.size_bytes == 0 || !parse_block_place(object.etag))) {
             STOKER_TRY_VOID(blocks.add(object.key, object.size_bytes, object.etag));

@@ -48,7 +48,7 @@ std::optional<BlockPlace> parse_block_place(std::string_view etag);
 // So the blocks of an object follow each other, where the object itself would be.
 std::string block_key(std::string_view object_key, std::uint32_t number);
 
-// The object's key of a block's.
+// The key of the object that the block with this key belongs to.
 std::string_view object_key_of(std::string_view block_key);
 
 // The blocks of all objects. kInvalidArgument: a key has the byte 1, or an object has more than 2^32

@@ -16,14 +16,16 @@ namespace {
 constexpr std::string_view kImportance = kContracts[2];
 constexpr std::string_view kWarmup = "warmupEpochs";
 
-// After so many epochs the bucket repeats its cycle.
+// The largest number of epochs that are computed. After so many, the bucket's sizes repeat in each
+// cycle.
 constexpr std::uint64_t kEpochsMost = 100'000;
 
 // Shares in units of 2^-31, so that a product of two fits in 64 bits.
 constexpr unsigned kShift = 31;
 constexpr std::uint64_t kAll = std::uint64_t{1} << kShift;
 
-// Rounds a sum of parts up, but not what rounding may have added.
+// Added before the shift, it rounds a product up, unless its excess over a whole number is so small
+// that it may come from earlier rounding.
 constexpr std::uint64_t kRoundUp = kAll - (kAll >> 10U);
 
 std::uint64_t to_parts(double share) {
@@ -55,7 +57,7 @@ std::uint64_t bucket_after(std::uint64_t epochs, const ContractValues& values) {
     return bucket;
 }
 
-// Both families of `importance` have kWarmup.
+// Whether the contract's family has the parameter. Both families of `importance` have kWarmup.
 bool has(std::string_view contract, const ContractValues& values, const ContractParameter& row) {
     const std::string_view family = is_iowa(values) ? "Iowa" : "ICache";
     return row.contract == contract &&

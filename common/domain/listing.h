@@ -38,7 +38,7 @@ public:
     // them together.
     Status add(std::string_view key, std::uint64_t size_bytes, std::string_view etag);
 
-    // By key, as bytes. Nothing to do for an origin that lists in this order.
+    // Sorts by key, as bytes. Does nothing if the origin listed in this order.
     void sort();
 
     [[nodiscard]] std::size_t size() const { return rows_.size(); }
@@ -48,7 +48,7 @@ public:
     // `index` must be below size().
     [[nodiscard]] Entry operator[](std::size_t index) const { return entry_of(rows_[index]); }
 
-    // Copies, of which each takes some 200 bytes: for few objects.
+    // Copies of all objects, some 200 bytes each: only for few objects.
     [[nodiscard]] std::vector<ListedObject> objects() const;
 
 private:
@@ -66,7 +66,7 @@ private:
         return {{text, row.key_bytes}, row.size_bytes, {text + row.key_bytes, row.etag_bytes}};
     }
 
-    // Both grow without being copied.
+    // Deques, because they grow without being copied.
     std::deque<Row> rows_;
     std::vector<std::unique_ptr<char[]>> blocks_;
     std::uint64_t used_ = 0;  // of the blocks' bytes, gaps at their ends included

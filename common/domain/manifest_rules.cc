@@ -29,7 +29,7 @@ Error wrong(const char* what, SampleId id) {
     return {ErrorCode::kCorruption, fmt::format("manifest has {} at sample {}", what, id.value())};
 }
 
-// Labels must be sorted and used.
+// Checks that each sample has its folder's label, and that the labels are sorted and all used.
 class LabelCheck {
 public:
     explicit LabelCheck(const ManifestView& manifest)

@@ -6,7 +6,8 @@
 #include "common/base/result.h"
 #include "common/domain/manifest.h"
 
-// What follows from a manifest's keys, sizes and ETags (docs/design/manifest-format.md). Pure.
+// Values derived from a manifest's keys, sizes and ETags, and checks of them
+// (docs/design/manifest-format.md). Pure.
 namespace stoker::domain {
 
 // FNV-1a, 64 bits: names the revision; the file's checksum protects its integrity.

@@ -75,7 +75,7 @@ public:
 
     void pad_header() { piece_.pad_to(kManifestHeaderBytes); }
 
-    // Between two rows. False: the sink has failed.
+    // Passes a full piece on to the sink; call it between two rows. False: the sink has failed.
     bool pass_on(std::size_t from = kPieceBytes) {
         if (piece_.size() >= from) {
             checksum_ = crc32c(piece_.view(), checksum_);

@@ -7,8 +7,8 @@
 
 namespace stoker::domain {
 
-// Removes "123:" from the beginning of `text`; nullopt: it does not begin so, and stays. For the
-// places that stand as ETags in manifests.
+// Removes a number and a colon ("123:") from the beginning of `text`; nullopt: it does not begin
+// so, and is unchanged. For the places of blocks and samples that manifests have as ETags.
 template <class Number>
 std::optional<Number> take_number(std::string_view& text, int base = 10) {
     Number value{};

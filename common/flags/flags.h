@@ -34,7 +34,7 @@ struct FlagGroup {
 Status parse_flags(
     const std::vector<FlagGroup>& groups, const std::vector<std::string_view>& arguments);
 
-// The same with kubectl's rules: flags and positional arguments in any order, "-n value",
+// As parse_flags(), with kubectl's rules: flags and positional arguments in any order, "-n value",
 // "-n=value", "-nvalue"; everything after "--" is positional. Returns the positional arguments.
 Result<std::vector<std::string_view>> parse_words(
     const std::vector<FlagGroup>& groups, const std::vector<std::string_view>& arguments);
@@ -55,8 +55,8 @@ auto text_into(T& target) {
     };
 }
 
-// The same through `read`, which converts text to a Result of the value. A vector gets one value
-// per flag.
+// For Flag::apply: stores the value that `read` makes of the text. A vector gets one value per
+// flag.
 template <class T, class Read>
 auto read_into(T& target, Read read) {
     return [&target, read](std::string_view value) -> Status {
@@ -70,7 +70,7 @@ auto read_into(T& target, Read read) {
     };
 }
 
-// The same for numbers. kInvalidArgument: not a number, or it does not fit `target`.
+// For Flag::apply: stores a number. kInvalidArgument: not a number, or it does not fit `target`.
 template <class T>
 auto number_into(T& target) {
     return read_into(target, [](std::string_view text) { return parse_number("value", text); });
@@ -87,7 +87,7 @@ auto count_into(T& target) {
     });
 }
 
-// The same for a flag without a value; "--flag=true" and "--flag=false" are valid, too.
+// For Flag::apply of a flag without a value; "--flag=true" and "--flag=false" are valid, too.
 // kInvalidArgument: any other value.
 std::function<Status(std::string_view value)> switch_into(bool& target);
 

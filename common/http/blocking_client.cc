@@ -53,7 +53,7 @@ void check(CURLMcode code) {
     STOKER_CHECK(code == CURLM_OK, curl_multi_strerror(code));
 }
 
-// The end of the lane's transfer; nullopt while it runs.
+// The result of the lane's transfer; nullopt while it runs.
 std::optional<CURLcode> result_of(CURLM* multi) {
     int left = 0;
     while (const CURLMsg* message = curl_multi_info_read(multi, &left)) {

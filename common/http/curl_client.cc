@@ -121,7 +121,7 @@ private:
     std::atomic<std::uint64_t> next_id_{1};
     Guarded<Inbox> inbox_;
 
-    // Only the client's thread touches these.
+    // Only the client's thread uses the members below.
     std::unordered_map<CallId, std::unique_ptr<CurlCall>> calls_;
     std::vector<CurlEasy> spare_handles_;
     std::multimap<TimePoint, Task> tasks_;
@@ -152,9 +152,9 @@ void CurlClient::run() {
     cancel_everything();
 }
 
-// Runs what is due, and then the commands that this has brought: every turn of run() asks all
-// connections, which is expensive. kCommandTurnsMax bounds it, because the connections wait
-// meanwhile. False: the client is closing.
+// Executes the inbox's commands and the due tasks, and again those that they have added: each turn
+// of run() polls all connections, which is expensive. At most kCommandTurnsMax times, because the
+// connections wait meanwhile. False: the client is closing.
 bool CurlClient::take_commands() {
     for (int turn = 0; turn < kCommandTurnsMax; ++turn) {
         Inbox batch;

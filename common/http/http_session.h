@@ -33,7 +33,8 @@ struct SessionHost {
     std::uint64_t waits = 0;  // a running number
 };
 
-// Closes the longest-waiting connection of the address that has the most. False: none waits.
+// Closes the longest-waiting connection of the address that has the most waiting ones. False: none
+// waits.
 bool end_a_waiting_one(SessionHost& host);
 
 // Serves one connection until either side closes it.

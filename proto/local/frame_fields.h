@@ -113,7 +113,7 @@ public:
         return count;
     }
 
-    // Empty, and the reader not ok, if there are fewer.
+    // Reads the entries. If the frame has fewer: none, and the reader is no longer ok.
     template <class Entries>
     void array(Entries& entries, std::uint32_t count) {
         using Entry = typename Entries::value_type;

@@ -113,7 +113,8 @@ struct ErrorReply {
     bool operator==(const ErrorReply&) const = default;
 };
 
-// It also ends the previous kFetch of the connection: that one's window samples may be evicted.
+// Requests samples. Also ends the connection's previous kFetch: the window samples of that one may
+// be evicted.
 struct Fetch {
     std::vector<std::uint64_t> samples;
 

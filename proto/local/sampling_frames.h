@@ -57,7 +57,7 @@ struct Draw {
     bool operator==(const Draw&) const = default;
 };
 
-// Low bits of the kinds in kDrawn.
+// How a sample was chosen: an entry of Drawn::kinds without the flag kKindOnNode.
 enum class DrawKind : std::uint8_t {
     kPlain = 0,
     kImportant = 1,
@@ -66,8 +66,8 @@ enum class DrawKind : std::uint8_t {
     kRepeated = 4,
 };
 
-// Set in a kind: the sample's bytes were on the node, or being fetched for another reader. Without
-// it, this draw causes the fetch.
+// Flag of an entry of Drawn::kinds. Set: the sample's bytes were on the node, or being fetched for
+// another reader. Not set: this draw causes the fetch.
 inline constexpr std::uint8_t kKindOnNode = 0x80;
 
 // All three arrays have one entry per draw.
@@ -81,7 +81,7 @@ struct Drawn {
     bool operator==(const Drawn&) const = default;
 };
 
-// One-way. `losses[i]` is the loss of `samples[i]`, a served id. `p_others`: for each of them the
+// One-way. `losses[i]` is the loss of `samples[i]`, a served id. `p_others`: for each sample the
 // largest probability among the other classes, 0..1 (any other number: not known), or empty. Only a
 // sidecar with kFeaturePOthers accepts p_others.
 struct Losses {

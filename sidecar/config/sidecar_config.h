@@ -24,7 +24,7 @@ struct SourceConfig {
     std::string uri;       // s3://bucket/prefix or file:///directory
     std::string endpoint;  // of the S3 API, empty: AWS by region
     std::string region = "us-east-1";
-    // http://host/bucket/key instead of http://bucket.host/key; none: what fits the endpoint
+    // http://host/bucket/key instead of http://bucket.host/key; nullopt: chosen by the endpoint
     std::optional<bool> path_style;
     std::string credentials_directory;  // files AWS_ACCESS_KEY_ID, …; or
     std::string credentials_file;       // JSON that another program renews; or the environment
@@ -78,7 +78,8 @@ struct ControlConfig {
 // Connections between the sidecars of a dataset on different nodes; without `listen` there are none.
 struct PeersConfig {
     std::string listen;  // host:port to accept connections at; port 0: any free one
-    // Where other nodes reach this one: host:port; a host alone (IPv6 in brackets): the bound port.
+    // Address at which other nodes reach this one: host:port, or a host (IPv6 in brackets) to which
+    // the bound port is added.
     std::string address;
 
     bool operator==(const PeersConfig&) const = default;

@@ -7,14 +7,14 @@
 
 namespace stoker::sidecar {
 
-// When to ask the operator for a peer certificate: at first, when two thirds of the last one's life
-// are over, and again if no answer comes. Pure. Not thread-safe.
+// When to ask the operator for a peer certificate: at the start, again when two thirds of the
+// current certificate's lifetime have passed, and again if no answer comes. Pure. Not thread-safe.
 class CertificateRenewal {
 public:
     // Longer than the operator's interval between two requests of a stream.
     static constexpr Duration kAskAgain = std::chrono::seconds{70};
 
-    // A new stream: the operator knows no request of the old one.
+    // Call when a new stream opens: the operator does not know the requests on the old one.
     void on_stream() {
         operator_signs_ = false;
         if (is_waiting_) {
@@ -22,7 +22,7 @@ public:
         }
     }
 
-    // The operator on this stream answers requests.
+    // Call when the operator on this stream has said that it signs certificates.
     void on_signer() { operator_signs_ = true; }
 
     void on_certificate(std::uint32_t renew_seconds, TimePoint now) {

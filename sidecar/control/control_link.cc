@@ -19,7 +19,7 @@ namespace wire = ::stoker::control::v1;
 
 using Stream = grpc::ClientReaderWriter<wire::SidecarMessage, wire::OperatorMessage>;
 
-// As much as the operator sends: groups may have thousands of nodes.
+// Largest message accepted from the operator: groups may have thousands of nodes.
 constexpr int kMessageBytesMax = 16 << 20;
 
 Result<std::string> read_ca(const ControlConfig& settings) {

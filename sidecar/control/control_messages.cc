@@ -11,7 +11,8 @@ namespace {
 // Sketch masses per report: 4 KiB each, well below the operator's message limit.
 constexpr int kMassesPerReport = 16;
 
-// Defers masses beyond the limit to the next report; until then the older revision stays valid.
+// Removes the masses of sketches that this stream already has, and defers those beyond the report's
+// limit to the next report; until then the older revision stays valid.
 void leave_out_told(control::DatasetReport& dataset, ToldSketches& told, int& masses_left) {
     std::erase_if(dataset.sketches, [&](control::RankSketch& sketch) {
         std::uint64_t& known = told[{dataset.dataset_uid, sketch.job_uid}];

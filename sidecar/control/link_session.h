@@ -19,7 +19,7 @@
 
 namespace stoker::sidecar {
 
-// The next report; while trainers wait for a pin, the following one is due soon.
+// The next report. `awaits_pin`: trainers wait for a pin, so the report after it is due soon.
 struct LinkReport : control::Report {
     bool awaits_pin = false;
 };
@@ -32,7 +32,7 @@ struct LinkCallbacks {
     std::function<void(const control::RevisionPin&)> pin{};  // may be empty: no pins
     // Versions of one dataset's groups increase. May be empty: no peers.
     std::function<void(const control::PeerGroup&)> peers{};
-    // The request for a peer certificate, PEM; always of the same key. May be empty: no peers.
+    // The request for a peer certificate, PEM; always for the same key. May be empty: no peers.
     std::function<std::string()> peer_request{};
     std::function<void(const control::PeerCertificate&)> peer_certificate{};  // as peer_request
 };
@@ -68,7 +68,7 @@ public:
 
     [[nodiscard]] const control::v1::SidecarMessage& hello() const { return hello_; }
 
-    // A new stream: the operator knows nothing yet.
+    // Starts a new stream, on which the operator knows nothing yet.
     void begin();
 
     struct Outgoing {

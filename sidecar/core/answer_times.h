@@ -26,7 +26,7 @@ public:
         }
     }
 
-    // As of at most kAnswersMin answers ago. nullopt: too few answers.
+    // Computed anew every kAnswersMin answers. nullopt: too few answers.
     [[nodiscard]] std::optional<Duration> slow() const { return slow_; }
 
 private:
@@ -45,9 +45,9 @@ private:
 };
 
 // How long to wait for a peer's answer before the origin is asked as well: far longer than this
-// peer's own answers, and than the origin's, which the peer may have to ask first. At most kMost,
-// also without an estimate of the peer: answers that a fault delayed stay among the last ones for
-// long, and a trainer waits meanwhile.
+// peer's usual answers plus the origin's, because the peer may have to ask the origin first. At
+// most kMost, because a trainer waits, and one fault raises the estimate for many answers. Without
+// an estimate of the peer: kMost.
 class Patience {
 public:
     static constexpr Duration kMost = std::chrono::seconds{10};

@@ -12,7 +12,7 @@ constexpr std::uint32_t kEvictStepsMax = 8192;
 
 constexpr std::uint8_t kPrefetchFailuresMax = 3;
 
-// Evictable samples that one call may examine although a keeper still wants them.
+// Evictable samples that one call may examine although the WindowKeeper still wants them.
 constexpr std::uint32_t kKeptSparesMax = 64;
 
 }  // namespace
@@ -44,22 +44,21 @@ bool CacheRoom::wants(SampleIndex sample, TimePoint now) const {
            record.refusals == 0 && judge(sample, now, kOwnParty) != Verdict::kNever;
 }
 
-// Whether the sample may be resident, if the grant had room.
+// Whether the sample may become resident, provided that room can be made in the grant.
 bool CacheRoom::may_keep(SampleIndex sample, TimePoint now) const {
     return !aside_ && (!grant_.valid_until || now < *grant_.valid_until) &&
            admission_.resident.allows(now) && table_.payload_bytes(sample) <= limits_.memory &&
            table_.record_bytes(sample) <= resident_limit();
 }
 
-// Window bytes beyond the standard window belong to the grant, also those that a shrinking window
-// still has.
+// The grant without the bytes that the window has borrowed from it, or still uses while it shrinks.
 Bytes CacheRoom::resident_limit() const {
     const Bytes lent = std::max(borrowed(), table_.account().window - limits_.window);
     return grant_.resident_bytes.is_unlimited() ? grant_.resident_bytes
                                                 : grant_.resident_bytes - lent;
 }
 
-// Resident bytes, if the sample became one, and the bytes that it must leave to own samples.
+// Resident bytes once the sample is resident, plus the bytes that it must leave for own samples.
 Bytes CacheRoom::room_needed(SampleIndex sample) const {
     const Bytes reserved = table_.is_own(sample) ? Bytes::zero() : table_.own_missing();
     return table_.account().resident + table_.record_bytes(sample) + reserved;
@@ -157,7 +156,7 @@ void CacheRoom::evict_foreign(Bytes needed, Party party) {
     }
 }
 
-// Residents of other owners are the first that a smaller grant takes.
+// A smaller grant first removes the residents that other nodes own.
 void CacheRoom::doom_foreign() {
     while (!foreign_.empty() && table_.account().resident > resident_limit()) {
         const SampleIndex sample = foreign_.front();
@@ -281,7 +280,8 @@ std::optional<SampleIndex> CacheRoom::farthest_victim(const Need& need) {
         },
         steps,
         [this, &need](Party party) { return party == need.party || shares_.is_over(party); });
-    // The streams above no longer protect what they passed by, though others may need it sooner.
+    // The search above passed these samples by, so its streams no longer protect them; other
+    // streams may need them sooner.
     for (const SampleIndex sample : passed) {
         if (sample != victim) {
             reconsider(sample);
@@ -346,11 +346,12 @@ void CacheRoom::lose(SampleIndex sample) {
 }
 
 void CacheRoom::enforce_grant() {
-    // A window that borrowed from a larger grant. Samples that a client holds or awaits stay.
+    // The window may have borrowed from a larger grant. Samples that a client holds or awaits stay.
     const Bytes most = limits_.window + grant_.resident_bytes;
     while (table_.account().window > most && evict_one({kOwnParty, true, true})) {
     }
-    // The searches above are bounded and spare guests' samples.
+    // The searches above look at a limited number of samples, and not at guests'; this loop looks
+    // at all.
     for (SampleIndex sample = 0; sample < table_.size() && table_.account().window > most;
          ++sample) {
         if (may_evict(sample)) {

@@ -60,8 +60,8 @@ public:
     // Registers a sample that the store found when it opened.
     void adopt(SampleIndex sample, domain::SegmentClass segment_class);
 
-    // Ends adoption: no adopt() after this. Drops what the limits have no room for: after a power
-    // cut, unlinked segments may be there again.
+    // Ends adoption: no adopt() after this. Drops samples that exceed the limits: after a power
+    // cut, segments unlinked before it may exist again.
     void open(TimePoint now);
 
     // Whether to prefetch the sample. A sample that failed too often, or that the origin refused, is
@@ -84,8 +84,9 @@ public:
 
     [[nodiscard]] const EngineGrant& grant() const { return grant_; }
 
-    // The window should have `wanted` bytes; it borrows what it has not, at most the whole grant.
-    // Residents that the policy names are evicted for it. Fewer bytes return what was borrowed.
+    // Sets the window's size. Bytes beyond limits.window are borrowed from the grant, at most all
+    // of it; the residents that the policy names are evicted for them. A smaller size returns
+    // borrowed bytes.
     void set_window(Bytes wanted) {
         wanted_window_ = wanted;
         enforce_grant();
@@ -94,7 +95,8 @@ public:
     // Record bytes that window samples may have: at least limits.window.
     [[nodiscard]] Bytes window() const { return limits_.window + borrowed(); }
 
-    // Nothing before the operator's first order, which may be less.
+    // Bytes that the window borrows from the grant. Zero before the operator's first grant, which
+    // may be smaller than the configured one.
     [[nodiscard]] Bytes borrowed() const {
         return grant_.is_ordered()
                    ? std::min(wanted_window_ - limits_.window, grant_.resident_bytes)
@@ -108,10 +110,11 @@ public:
     // Bypass: nothing new is stored.
     void set_aside(bool aside) { aside_ = aside; }
 
-    // True: only guests rank the residents; none is evicted while the own party is connected.
+    // `ranked`: only guests' importance ranks the residents, so none is evicted while the own party
+    // is connected.
     void set_ranked_by_guests(bool ranked) { ranked_by_guests_ = ranked; }
 
-    // Not owned; nullptr: window samples stay only for plans.
+    // `keeper` is not owned; nullptr: only plans keep window samples.
     void set_window_keeper(const WindowKeeper* keeper) { keeper_ = keeper; }
 
     // Call after the sample lost a need or a hold: drops it if that was the last one, or marks it
@@ -124,7 +127,7 @@ public:
     // Forgets a sample that was lost or whose fetch failed. Streams that need it request it again.
     void lose(SampleIndex sample);
 
-    // Drops window samples of an earlier leader that have not been requested since.
+    // Drops window samples that an earlier leading sidecar stored and nobody has requested since.
     void sweep(TimePoint now);
 
     [[nodiscard]] std::optional<TimePoint> sweeps_at() const { return sweep_at_; }

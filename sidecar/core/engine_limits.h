@@ -14,8 +14,8 @@ namespace stoker::sidecar {
 struct EngineLimits {
     Bytes window = mib(256);  // record bytes of class window: unread, held or in flight
     Bytes memory = mib(64);   // payload bytes in flight; a larger sample is never cached
-    // Fetches of the own party, and as many again for peers; guests get the rest. Samples of a chunk
-    // that are fetched together count as one.
+    // Fetches in flight of the own party, and as many again for peers; guests get the slots that
+    // the own party leaves. Samples of a chunk that are fetched together count as one.
     std::uint32_t max_in_flight = 32;
     Bytes readahead = mib(32);  // residents announced to the page cache ahead of each reader
     Bytes page_cache = Bytes::unlimited();  // beyond: readers release residents from the page cache

@@ -34,11 +34,11 @@ struct FetchAdmission {
     // False while the disk is full or failing; store_error says why.
     [[nodiscard]] bool is_admitting() const { return resident.is_closed() && window.is_closed(); }
 
-    // The store worked, and the origin if the sample came from there.
+    // Call after a sample was stored: the store works, and unless `from_peer` the origin does, too.
     void on_stored(domain::SegmentClass segment_class, bool from_peer = false) {
         store(segment_class).on_success();
-        // Residents have the stricter limit (reservedFree). If all samples are resident, no window
-        // sample is stored that could close the other breaker.
+        // Closes both breakers: residents have the stricter limit (reservedFree), and if all
+        // samples are resident, no window sample comes that could close the window's breaker.
         if (resident.is_closed()) {
             window.on_success();
         }

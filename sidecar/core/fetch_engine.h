@@ -35,7 +35,8 @@ struct StartFetch {
     bool operator==(const StartFetch&) const = default;
 };
 
-// Work for the caller, in this order: drops, fetches, the rest. Ids only, never payload.
+// Work for the caller, in this order: drops, fetches, then the other members. Ids only, never
+// payload.
 struct Effects {
     std::vector<SampleIndex> drops;
     std::vector<StartFetch> fetches;    // each is answered by on_stored or one of the two failures
@@ -118,7 +119,7 @@ public:
     // plan_size(connection, the plan's epoch).
     Effects extend_plan(ConnectionId connection, const PlanTail& tail, TimePoint now);
 
-    // Positions of the plan that the connection's stream has for this epoch; 0: it has none that can
+    // Length of the plan that the connection's stream has for this epoch; 0: it has none that can
     // be extended.
     [[nodiscard]] std::uint32_t plan_size(ConnectionId connection, std::uint64_t epoch) const {
         const auto stream = readers_.at(connection).stream;
@@ -149,16 +150,16 @@ public:
     // to the origin.
     Effects on_fetch_failed(SampleIndex sample, const Error& error, TimePoint now);
 
-    // Nothing was stored. The sample's class is not admitted for a while.
+    // Call when storing failed: nothing was stored. The sample's class is not admitted for a while.
     Effects on_store_failed(SampleIndex sample, const Error& error, TimePoint now);
 
-    // Not intact: the store has already dropped the sample.
+    // `intact` false: the store has already dropped the sample.
     Effects on_verified(SampleIndex sample, bool intact, TimePoint now);
 
     Effects on_grant(EngineGrant grant, TimePoint now);
 
-    // The window should have `wanted` record bytes; what its standard size lacks is borrowed from
-    // the grant (core/cache_room.h). The next event's effects have the drops.
+    // Sets the window's size to `wanted` record bytes; bytes beyond its standard size are borrowed
+    // from the grant (core/cache_room.h). The next event's effects have the drops.
     void set_window(Bytes wanted) {
         room_.set_window(wanted);
         shares_.set_borrowed(room_.borrowed());
@@ -182,12 +183,12 @@ public:
     // nullptr: every sample is own.
     [[nodiscard]] const Placement* placement() const { return table_.placement(); }
 
-    // A fetch from a peer takes long. It gives its slot to another one: it is no load for the origin,
-    // and with few slots the waits for several mute peers would follow each other.
+    // Call when a fetch from a peer takes long. It gives up its slot: it is no load for the origin,
+    // and with few slots the waits for several silent peers would come one after the other.
     Effects on_slow(SampleIndex sample, TimePoint now);
 
-    // A fetch from a peer continues at the origin: it now counts for the origin's rate limit, and
-    // has a slot. Its end is reported as that of any fetch.
+    // Call when a fetch from a peer continues at the origin. It now counts for the origin's rate
+    // limit and has a slot. Report its end as that of any fetch.
     void on_redirected(SampleIndex sample, TimePoint now);
 
     // The connection bypasses the cache for a while to measure the cost: nothing is prefetched for
@@ -242,7 +243,8 @@ public:
         table_.set_eviction(std::move(eviction));
     }
 
-    // True: only guests rank the residents; none is evicted while the own party is connected.
+    // `ranked`: only guests' importance ranks the residents, so none is evicted while the own party
+    // is connected.
     void set_ranked_by_guests(bool ranked) { room_.set_ranked_by_guests(ranked); }
 
     [[nodiscard]] EvictionPolicy& eviction() { return table_.eviction(); }

@@ -10,7 +10,8 @@ using Verdict = CacheRoom::Verdict;
 namespace {
 
 // Whether a chunk should be fetched ahead into the room that is left: all of it fits, or a quarter
-// of all room is left. Else each sample that is read would bring a request for one or two others.
+// of all room is left. With less room, each sample that leaves would cause a request for only one
+// or two samples.
 bool is_worth(Bytes chunk, Bytes left, Bytes all) {
     return left >= std::min(chunk, Bytes{all.count() / 4});
 }
@@ -58,8 +59,8 @@ std::optional<StreamId> FetchEngine::chunk_reader(SampleIndex sample, Party part
                : std::nullopt;
 }
 
-// A chunk waits until memory has room for all of it, or for half of what memory holds: else each
-// payload that leaves memory would bring a request for the few samples that fit instead.
+// A chunk waits until memory has room for all of it, or for half of what memory holds: otherwise
+// each payload that leaves memory would cause a request for the few samples that then fit.
 bool FetchEngine::fits_memory(SampleIndex sample, Party party, bool with_chunk) const {
     const Bytes chunk = with_chunk ? chunks_->bytes(chunks_->of(sample)) : Bytes::zero();
     return shares_.has_memory(

@@ -26,7 +26,7 @@ Effects FetchEngine::pump(TimePoint now) {
 }
 
 // The parties with something to fetch take turns. While a demand of the own party waits for a slot
-// or for room, only peers get a turn: what it waits for may wait for a peer that waits for us.
+// or for room, only peers get a turn: its fetch may depend on a peer that waits for us.
 void FetchEngine::pump_fetches(TimePoint now) {
     std::uint32_t steps = kScanStepsMax;
     std::vector<Party> open = book_.parties();
@@ -79,7 +79,8 @@ bool FetchEngine::may_demand(
            fits_memory(sample, party, with_chunk);
 }
 
-// Fetches in flight become evictable when they arrive. A peer does not wait for those of others.
+// Whether a full cache will have room later: samples in flight become evictable when they arrive.
+// Peers, and parties beyond their share, wait for their own fetches only.
 bool FetchEngine::must_wait(SampleIndex sample, Verdict verdict, Party party) const {
     const bool waits_for_own_only =
         party == kPeerParty || shares_.is_beyond(table_.record_bytes(sample), party);
@@ -88,7 +89,7 @@ bool FetchEngine::must_wait(SampleIndex sample, Verdict verdict, Party party) co
     return verdict == Verdict::kFull && in_flight > 0;
 }
 
-// False: the sample may not be stored anywhere now.
+// Starts the sample's fetch. False: `verdict` says that it may not be stored anywhere now.
 bool FetchEngine::start(
     SampleIndex sample, Verdict verdict, Party party, TimePoint now, bool slotless) {
     if (verdict != Verdict::kResident && verdict != Verdict::kWindow) {

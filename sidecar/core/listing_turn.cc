@@ -81,7 +81,7 @@ ListingTurn::Step ListingTurn::step(TimePoint now) {
     return ask_before_listing(now);
 }
 
-// We are the first member alive.
+// The step of the first member that is alive.
 ListingTurn::Step ListingTurn::ask_before_listing(TimePoint now) {
     Step step{Action::kList, {}};
     for (auto& [rank, peer] : peers_) {

@@ -10,7 +10,7 @@ class Residency {
 public:
     virtual ~Residency() = default;
 
-    // Readable by clients, residents and window alike.
+    // Whether clients can read the sample, resident or in the window.
     [[nodiscard]] virtual bool is_stored(domain::SampleIndex sample) const = 0;
 
     // A query about the sample follows soon: its state may be brought into the processor's cache.

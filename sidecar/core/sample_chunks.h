@@ -20,7 +20,8 @@ class SampleChunks {
 public:
     SampleChunks() = default;
 
-    // `chunk_of[i]`: chunk of sample i, of whose bytes `sizes` tells; one for each sample.
+    // `chunk_of[i]`: chunk of sample i, for every sample. `sizes`: payload bytes of the same
+    // samples.
     SampleChunks(std::vector<std::uint32_t> chunk_of, const SampleSizes& sizes)
         : chunk_of_(std::move(chunk_of)),
           samples_(chunk_of_.size()) {

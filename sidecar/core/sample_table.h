@@ -47,12 +47,12 @@ struct SampleRecord {
     bool fresh : 1 = false;             // not read since it was fetched
     std::uint8_t refusals : 3 = 0;      // the origin's since the last success; saturates
 
-    // Whether it counts against the grant, stored or in flight.
+    // Whether the sample counts against the grant, stored or in flight.
     [[nodiscard]] bool is_granted() const {
         return segment_class == domain::SegmentClass::kResident && !doomed;
     }
 
-    // Whether it is stored, and no client holds, awaits or verifies it.
+    // Whether the sample is stored, and no client holds, awaits or verifies it.
     [[nodiscard]] bool is_idle() const {
         return state == SampleState::kStored && holds == 0 && !demanded && !verifying;
     }
@@ -144,13 +144,13 @@ public:
         return charges_[party.value()].slots;
     }
 
-    // The same of all parties.
+    // Fetches in flight of all parties that take a slot.
     [[nodiscard]] std::uint32_t slots() const { return slots_; }
 
-    // The sample's fetch, which has a slot, takes none from now on.
+    // Frees the slot of the sample's fetch, which must have one.
     void give_slot(SampleIndex sample);
 
-    // The sample's fetch, which has none, takes a slot, also beyond any limit.
+    // Assigns a slot to the sample's fetch, which must have none; also beyond any limit.
     void take_slot(SampleIndex sample);
 
     // Payload bytes of the party's fetches in flight.
@@ -165,12 +165,13 @@ public:
         Party party = kOwnParty,
         FetchWay way = {});
 
-    // The party whose share it uses: the one that it was fetched for, or the own party after
-    // charge_to_owner(). Residents are charged to the own party, whose namespace owns the grant.
+    // The party whose share the sample uses: the one that it was fetched for, or the own party
+    // after charge_to_owner(). Residents are charged to the own party, whose namespace owns the
+    // grant.
     [[nodiscard]] Party charged_to(SampleIndex sample) const;
 
-    // The own party is charged from now on. Only for a stored window sample; it counts as fetched
-    // for no party.
+    // Charges the sample to the own party. Only for a stored window sample; from now on it counts
+    // as fetched for no party.
     void charge_to_owner(SampleIndex sample);
 
     // fetching → stored.

@@ -58,12 +58,12 @@ public:
 
     void let_go(StreamId stream) { --streams_.at(stream).holds; }
 
-    // Whether samples of one chunk are fetched for the stream together. Its plans follow each other
-    // in one order, so what was fetched ahead for one stays near under the next.
+    // Whether samples of one chunk are fetched for the stream together. The stream's plans continue
+    // one order, so samples fetched ahead for one plan stay near under the next.
     void set_by_chunk(StreamId stream, bool by_chunk);
 
-    // The samples of `chunk` that the stream needs within `reach` positions of its reader. They are
-    // near from now on.
+    // The samples of `chunk` that the stream needs within `reach` positions of its reader. From now
+    // on is_near() holds for them.
     std::vector<SampleIndex> take_chunk(
         StreamId stream, std::span<const SampleIndex> chunk, std::uint64_t reach);
 
@@ -84,16 +84,16 @@ public:
     // Call after `sample` was dropped: every stream that still needs it considers it again.
     void rewind(SampleIndex sample);
 
-    // The same after many samples were dropped.
+    // As rewind(), after many samples were dropped.
     void rewind_all();
 
     // Positions between a reader and its next need of `sample`, the least of all streams; nullopt:
     // no stream needs it.
     [[nodiscard]] std::optional<std::uint32_t> distance(SampleIndex sample) const;
 
-    // Whether a stream needs the sample before its high water, so that dropping it undoes a
-    // prefetch. Counts streams of the own party and of these two; all streams, if the own party has
-    // none.
+    // Whether a stream needs the sample within the range that it has prefetched (before its
+    // `high_water`), so that dropping the sample undoes a prefetch. Counts streams of the own party
+    // and of `charged` and `other`; all streams, if the own party has none.
     [[nodiscard]] bool is_near(
         SampleIndex sample, Party charged = kOwnParty, Party other = kOwnParty) const;
 
@@ -114,7 +114,8 @@ public:
         std::uint32_t& steps,
         Party party = kOwnParty);
 
-    // Call when the candidate is being fetched: it is near at once, before the cursor passes it.
+    // Call when the candidate is being fetched: is_near() holds for it at once, before the cursor
+    // passes it.
     void take(const Candidate& candidate);
 
     // The prefetched sample that is needed last, among those that `may_go` accepts, in the streams

@@ -6,8 +6,8 @@ namespace stoker::sidecar {
 
 // Time that the calling thread was blocked since construction: neither running nor waiting for a
 // processor. Around a file system call it is the disk's time, without delays of a busy machine.
-// Source: Linux's /proc/thread-self/schedstat; without it elapsed() is zero. About 3 us for both
-// ends. Use it on one thread.
+// Source: Linux's /proc/thread-self/schedstat; without it elapsed() is zero. Start and end together
+// cost about 3 us. Use it on one thread.
 class BlockedTime {
 public:
     BlockedTime();

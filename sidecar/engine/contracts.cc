@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint64_t kScanSeed = 0x53544F4B4552ULL;
 
-// Samples of a larger group are fetched ahead in parts of this many. A plan has two groups and is
+// A larger group is fetched ahead in portions of this many samples. A plan has two groups and is
 // renewed when half of it was drawn, so it always has the next group.
 constexpr std::size_t kGroupMax = std::size_t{1} << 17U;
 

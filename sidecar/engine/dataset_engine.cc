@@ -124,11 +124,11 @@ Effects DatasetEngine::on_consumed(
     return fetch_.on_consumed(connection, epoch, samples, now, &counts);
 }
 
-// Unread draws need room in the window as soon as two jobs share it, beside lookaheads, which never
-// have more than half of the standard window: a sample that one has read and the other has not must
-// stay. A job alone needs no more than the standard window: its draws can be fetched just before
-// they are read, and residents save it more. Before the operator's first order nothing can be
-// borrowed, so a need would say nothing about the grant.
+// While several jobs share the window, it needs room for their unread draws, because a sample that
+// one job has read and another has not must stay, and for lookaheads, up to half of the standard
+// window. A job alone needs only the standard window: its draws can be fetched just before they are
+// read, and residents save it more fetches. Before the operator's first grant nothing can be
+// borrowed, so no need is recorded.
 void DatasetEngine::size_window() {
     const WindowSharing& sharing = samplers_.sharing();
     if (!sharing.is_shared() || !fetch_.grant().is_ordered()) {

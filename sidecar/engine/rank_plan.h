@@ -23,7 +23,7 @@ public:
     // Fewer than `count`: the epoch has ended.
     std::vector<Draw> draw(Sampler& sampler, std::size_t count);
 
-    // Call when the rank has read a sample, drawn or not. Whether it was an unread draw.
+    // Call when the rank has read a sample, drawn or not. Returns whether it was an unread draw.
     bool on_read(SampleIndex sample);
 
     // Number of draws not yet read.
@@ -35,8 +35,8 @@ public:
     [[nodiscard]] bool has_ended() const { return has_ended_; }
 
     // The samples that the rank will read, soonest first: unread draws, then foreseen ones, as a
-    // change of the last result. A whole plan if `in_force`, the number of positions of the plan that
-    // the caller has, is not that of the last result, or if most of its draws were read. nullopt: the
+    // change of the last result. `in_force`: length of the caller's plan. A whole plan if that is
+    // not the length after the last result, or if most draws of the plan were read. nullopt: the
     // last result still holds, because draws matched it and less than half of it was drawn.
     std::optional<PlanTail> renew(const Sampler& sampler, std::uint32_t in_force);
 

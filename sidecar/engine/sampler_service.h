@@ -41,10 +41,10 @@ public:
     // Receives the jobs' draws and losses.
     virtual SharedImportance& importance() = 0;
 
-    // Called before the samplers are. `kept`: it stays (class resident).
+    // Called before the samplers' on_stored(). `kept`: the sample is a resident.
     virtual void on_stored(SampleIndex /*sample*/, bool /*kept*/) {}
 
-    // Also called when a fetch failed.
+    // Called when the sample has left the node, and when its fetch failed.
     virtual void on_gone(SampleIndex /*sample*/) {}
 };
 
@@ -93,7 +93,7 @@ public:
     void on_stored(SampleIndex sample, bool kept) override;
     void on_gone(SampleIndex sample) override;
 
-    // No draw pays for the sample's fetch: it was on the node before.
+    // Marks a sample that was on the node before: no draw is charged for its fetch.
     void note_paid(SampleIndex sample) { paid_[sample] = true; }
 
     // The stream now reads for one rank of one job; another stream of the same `sidecar` loses the
@@ -115,8 +115,8 @@ public:
     // Ignores losses of streams without a contract, and of another epoch.
     void on_losses(StreamId stream, const local::Losses& losses);
 
-    // Receives what on_losses() passes on of a job that has ranks on other nodes, too. Ids may be
-    // unknown.
+    // Receives the losses that on_losses() accepts for a job that also has ranks on other nodes.
+    // Ids may be unknown.
     using OnLosses = std::function<void(
         const std::string& job,
         std::uint64_t epoch,
@@ -147,8 +147,7 @@ public:
     Result<local::EpochTally> report(StreamId stream, std::uint64_t epoch) const;
     Result<local::Snapshot> snapshot(StreamId stream) const;
 
-    // Call when the stream's connection has ended. Other users of its undrawn samples will request
-    // them again.
+    // Call when the stream's connection has ended.
     void leave(StreamId stream);
 
     // The samples that the stream will read, soonest first: unread draws, then foreseen ones, as a

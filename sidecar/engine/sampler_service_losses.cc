@@ -9,7 +9,8 @@ namespace stoker::sidecar {
 
 namespace {
 
-// No rank of any job: samplers report losses by the rank that has sent them here.
+// A rank that no job has, for losses from other nodes: samplers count losses for the rank that sent
+// them here.
 constexpr std::uint32_t kNoRank = std::numeric_limits<std::uint32_t>::max();
 
 }  // namespace

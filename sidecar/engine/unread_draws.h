@@ -56,7 +56,7 @@ public:
         bytes_ = {};
     }
 
-    // Record bytes of those that are not resident.
+    // Record bytes of the unread draws that are not resident.
     [[nodiscard]] Bytes bytes() const { return bytes_; }
 
 private:

@@ -57,7 +57,7 @@ public:
     // Whether at least two jobs read.
     [[nodiscard]] bool is_shared() const { return ranks_.size() > 1; }
 
-    // A reader that joined before has these unread draws.
+    // Adds the unread draws of a reader that joined before.
     void track(const FlatMap<std::uint32_t>& unread, const Residency& node) {
         unread.for_each([this, &node](SampleIndex sample, std::uint32_t count) {
             for (; count > 0; --count) {

@@ -8,9 +8,9 @@
 namespace stoker::sidecar {
 
 // The window's size over time: it grows at once to what is needed, in steps, and shrinks to the
-// largest need of the last two periods. A period is one dataset's worth of draws, so the pauses
-// between a loader's epochs return nothing: residents that make room and come back are fetched
-// twice. Pure value; not thread-safe.
+// largest need of the last two periods. A period is one dataset's worth of draws, so the window
+// does not shrink in the pause between a loader's epochs: residents evicted for a window that grows
+// again would have to be fetched again. Pure value; not thread-safe.
 class WindowSize {
 public:
     // `standard`: its least size, which it has without borrowing. `period`: number of draws.
@@ -18,7 +18,7 @@ public:
         : standard_(standard),
           period_(std::max<std::uint64_t>(period, 1)) {}
 
-    // `needed` bytes after `draws` more draws of all readers.
+    // Records that `needed` bytes are needed now, after `draws` more draws of all readers.
     void note(Bytes needed, std::uint64_t draws) {
         draws_ += draws;
         if (draws_ >= period_) {
@@ -29,7 +29,7 @@ public:
         peak_ = std::max(peak_, needed);
     }
 
-    // No reader shares the window any more.
+    // Call when no reader shares the window any more.
     void reset() { before_ = peak_ = Bytes{}; }
 
     // Largest need of the last two periods.

@@ -11,7 +11,8 @@ namespace stoker::sidecar {
 
 namespace {
 
-// The request at the origin of the objects; as `block` if that is an object.
+// Translates the fetch of a block into one of its object; the fetch of a whole object stays as it
+// is.
 Result<OriginFetch> in_object(OriginFetch block) {
     const auto place = domain::parse_block_place(block.etag);
     if (!place) {

@@ -19,8 +19,8 @@ struct SampleFetch {
     OriginRequest request;
     domain::ChunkPlace place;
 
-    // Its part of the chunk. An empty sample has no bytes to ask for: it asks for the byte before
-    // it, which every chunk has, so that its chunk is checked, too.
+    // The sample's bytes in its chunk. For an empty sample, the byte before it, which every chunk
+    // has: so its chunk is checked, too.
     [[nodiscard]] ChunkPart part(std::uint64_t ticket) const {
         const std::uint64_t size = request.fetch.size_bytes;
         return size == 0 ? ChunkPart{place.offset - 1, 1, ticket}
@@ -51,7 +51,7 @@ OriginFetch in_chunk(const ChunkObject& chunk, std::uint64_t offset, std::uint64
     return wanted;
 }
 
-// Cuts the bytes of a read into those of its samples, which are in the order of its parts.
+// Splits the bytes of a read among `samples`, which are in the order of the read's parts.
 void answer_all(const ChunkRead& read, const std::vector<SampleFetch>& samples, OriginBytes bytes) {
     if (samples.size() == 1) {
         samples.front().answer(std::move(bytes));
@@ -70,7 +70,7 @@ void answer_all(const ChunkRead& read, const std::vector<SampleFetch>& samples, 
     }
 }
 
-// Samples whose request failed: the first one counts it.
+// Fails all samples of a failed request; only the first one counts the request.
 void fail_all(const std::vector<SampleFetch>& samples, const Error& error) {
     for (std::size_t i = 0; i < samples.size(); ++i) {
         samples[i].fail_with(error, i == 0 ? 1 : 0);
@@ -143,8 +143,8 @@ private:
     Origin& origin_;  // valid while the destructor of `chunks_` ends its threads
 };
 
-// The destruction of `chunks_` answers the running reads. One of its threads may ask it for another
-// read at that moment; it refuses.
+// Destroying `chunks_` answers the running reads. One of its threads may then request another read,
+// which `chunks_` refuses.
 ChunkOrigin::~ChunkOrigin() {
     std::unordered_map<std::uint64_t, SampleFetch> unsent;
     {

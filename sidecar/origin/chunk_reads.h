@@ -18,7 +18,8 @@ namespace stoker::sidecar {
 // last reads. Not thread-safe.
 class GapLimit {
 public:
-    // A request waited `first_byte` and had received its `bytes` after `whole`.
+    // Records a request that got its first byte after `first_byte` and all its `bytes` after
+    // `whole`.
     void note(Duration first_byte, Duration whole, std::uint64_t bytes);
 
     // At most kGapBytesMax; 0 before the first note().
@@ -41,7 +42,8 @@ struct ChunkObject {
     auto operator<=>(const ChunkObject&) const = default;
 };
 
-// The bytes that one fetch wants, counted in its chunk. `ticket` is the caller's name of the fetch.
+// The bytes that one fetch wants; the offset is within its chunk. `ticket` is the caller's name of
+// the fetch.
 struct ChunkPart {
     std::uint64_t offset = 0;
     std::uint64_t size_bytes = 0;  // at least 1
@@ -50,7 +52,7 @@ struct ChunkPart {
     auto operator<=>(const ChunkPart&) const = default;
 };
 
-// One range request: the parts lie inside of it, in order of their offsets.
+// One range request and the parts that it covers, in order of their offsets.
 struct ChunkRead {
     ChunkObject chunk;
     std::uint64_t offset = 0;

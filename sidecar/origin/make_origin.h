@@ -49,7 +49,7 @@ struct OriginOptions {
     OriginMetrics* metrics = nullptr;
 };
 
-// As the dataset's settings have it; everything else as by default.
+// The options that the dataset's settings give; all others have their defaults.
 OriginOptions options_of(const SourceConfig& source);
 
 // The error of an object larger than a fetch may hold.

@@ -37,8 +37,8 @@ struct OriginFetch {
 struct OriginBytes {
     std::vector<std::byte> payload;  // exactly size_bytes long
     Duration first_byte{};           // time to the first byte of the answer
-    // HTTP requests of this fetch, retries included; 0: a request for several fetches counts with
-    // another one of them.
+    // HTTP requests of this fetch, retries included; 0: several fetches shared the request, and
+    // another one of them counts it.
     std::uint32_t requests = 1;
     // From the start of the successful request (directory: from opening the file) to the end of its
     // answer, without the wait for a slot and failed attempts. A request without an idle connection
@@ -81,7 +81,7 @@ public:
     // For messages: "s3://bucket/prefix at http://endpoint".
     [[nodiscard]] virtual std::string describe() const = 0;
 
-    // Whether its credentials are present, or none are needed. Cheap; any thread.
+    // Whether the origin's credentials are present, or none are needed. Cheap; any thread.
     [[nodiscard]] virtual bool has_key() const { return true; }
 
     // Lists every object below the root in any order, without folders (keys that end in '/').
@@ -95,7 +95,7 @@ public:
     // Destruction calls `done` of all unfinished fetches with kCancelled.
     virtual void fetch(OriginFetch request, std::function<void(Result<OriginBytes>)> done) = 0;
 
-    // As fetch() for each of them. An origin may read what lies together with one request.
+    // As fetch() for each request. An origin may read neighbouring bytes with one HTTP request.
     virtual void fetch_together(std::vector<OriginRequest> requests) {
         for (OriginRequest& request : requests) {
             fetch(

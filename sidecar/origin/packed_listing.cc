@@ -85,12 +85,12 @@ Result<std::vector<ChunkHeader>> read_index(
     return domain::parse_chunk_index(bytes);
 }
 
-// The samples as the index lists them; an error: there is none, or it does not fit the chunks.
+// The samples as the index lists them. An error if the index is missing or does not fit the chunks.
 Result<domain::Listing> list_by_index(
     Origin& origin, const std::vector<ListedObject>& objects, const std::stop_token& stop) {
     STOKER_TRY(auto headers, read_index(origin, objects, stop));
     const auto first = std::ranges::find(objects, domain::chunk_key(0), &ListedObject::key);
-    // Otherwise list_samples() refuses it.
+    // If chunk 0 is missing or too short, list_samples() refuses the pack.
     if (first != objects.end() && first->size_bytes >= domain::kChunkFixedBytes) {
         STOKER_TRY(const auto begin, read_begin(origin, *first, domain::kChunkFixedBytes, stop));
         STOKER_TRY_VOID(domain::check_first_chunk(headers, begin));

@@ -12,16 +12,16 @@
 #include "common/domain/listing.h"
 #include "sidecar/origin/origin.h"
 
-// Reads what a pack says about itself: its index, or the headers of its chunks. All calls block and
-// must not run on a thread of the origin. Errors: those of Origin::fetch() and chunk_format.h;
-// kCancelled: stopped.
+// Reads a pack's metadata: its index, or the headers of its chunks. All calls block and must not
+// run on a thread of the origin. Errors: those of Origin::fetch() and chunk_format.h; kCancelled:
+// stopped.
 namespace stoker::sidecar {
 
 // The chunks of a listing, in order of their numbers; every other object is left out.
 std::vector<domain::ListedObject> chunks_of(const std::vector<domain::ListedObject>& objects);
 
-// The first `length` bytes of an object, in slices that follow each other. `length` is not more than
-// the object has.
+// The first `length` bytes of an object, read in consecutive slices. `length` must not exceed the
+// object's size.
 Result<std::vector<std::byte>> read_begin(
     Origin& origin,
     const domain::ListedObject& object,
@@ -29,8 +29,8 @@ Result<std::vector<std::byte>> read_begin(
     const std::stop_token& stop,
     Bytes slice_bytes = mib(1));
 
-// A whole object of any size, in slices that follow each other. The default is the smallest `memory`
-// of a sidecar, whose origin fetches nothing larger.
+// A whole object of any size, read in consecutive slices. The default slice is the smallest
+// `memory` setting of a sidecar, whose origin fetches nothing larger.
 Result<std::vector<std::byte>> read_object(
     Origin& origin,
     const domain::ListedObject& object,
@@ -45,10 +45,10 @@ Result<std::vector<domain::ChunkHeader>> read_headers(
     const std::function<void(std::uint64_t)>& progress,
     const std::stop_token& stop);
 
-// The samples of a pack of which `objects` is the listing. Without a valid index that fits the
-// chunks, reads all headers and calls `progress` as read_headers() does. An index fits if chunk 0 is
-// of its pack, and number and lengths of the chunks are those that it states. kInvalidArgument: no
-// complete pack.
+// The samples of a pack; `objects`: the listing of its objects. Without a valid index that fits the
+// chunks, reads all headers and calls `progress` as read_headers() does. An index fits if chunk 0
+// belongs to its pack, and the chunks have the number and lengths that it states. kInvalidArgument:
+// no complete pack.
 Result<domain::Listing> list_packed(
     Origin& origin,
     const std::vector<domain::ListedObject>& objects,

@@ -52,8 +52,9 @@ S3Failure failure_of_transport(Error error);
 // Used by one thread at a time.
 class ObjectAnswer {
 public:
-    // The request is sent now. The body replaces `payload`; that of a range is written to its place
-    // in it, which must exist. Both references must outlive this object.
+    // The request is sent now. The body replaces `payload`; the body of a range is written at the
+    // range's offset in `payload`, which must be large enough. Both references must outlive this
+    // object.
     ObjectAnswer(ExpectedBytes expected, std::vector<std::byte>& payload, const Clock& clock);
 
     void take_head(int status, const http::Headers& headers);

@@ -168,7 +168,7 @@ private:
     const Clock* clock_;
     std::atomic<std::uint64_t> next_list_seed_;
 
-    // Only the client's thread touches these.
+    // Only the client's thread uses the members below.
     bool closing_ = false;
     FetchScheduler scheduler_;
     Prng random_;
@@ -342,7 +342,7 @@ void S3Origin::on_arrived(const PartPtr& part) {
     release(part);
 }
 
-// Only its parts keep the object from then on.
+// From then on only the requests in flight keep the object alive.
 void S3Origin::forget(const ObjectFetch& object) {
     scheduler_.remove(object.id);
     objects_.erase(object.id);

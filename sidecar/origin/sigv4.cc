@@ -170,7 +170,8 @@ std::string string_to_sign(
         "AWS4-HMAC-SHA256\n{}\n{}\n{}", time, scope, sha256_hex(canonical_request(request)));
 }
 
-// Computed once a day and thread for each secret in turn. `of`: scope_text() of scope and date.
+// Each thread keeps the last key, so it is computed about once a day. `of`: scope_text() of scope
+// and date.
 Digest signing_key(
     const SigningScope& scope,
     std::string_view date,

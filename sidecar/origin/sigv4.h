@@ -44,8 +44,7 @@ std::string canonical_query(const Query& query);
 std::string canonical_request(const UnsignedRequest& request);
 std::string string_to_sign(const UnsignedRequest& request, const SigningScope& scope, WallTime now);
 
-// The signature of `request` in hex, as whoever holds `secret` makes it. Used for signing and, by a
-// server, for comparing.
+// The signature of `request` with `secret`, in hex. A client signs with it; a server compares it.
 std::string signature_of(
     const UnsignedRequest& request,
     const SigningScope& scope,

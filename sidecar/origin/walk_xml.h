@@ -17,7 +17,8 @@ using OnXmlLeaf = std::function<bool(std::string_view path, std::string text)>;
 // The end of any other element. false stops the walk.
 using OnXmlEnd = std::function<bool(std::string_view path)>;
 
-// kInvalidArgument: not well-formed, deeper than 8 elements, or stopped; the message has the byte.
+// kInvalidArgument: not well-formed, deeper than 8 elements, or stopped; the message names the
+// byte's position.
 Status walk_xml(std::string_view xml, const OnXmlLeaf& on_leaf, const OnXmlEnd& on_end);
 
 // The leaves of a small document by path; for a repeated path the last one.

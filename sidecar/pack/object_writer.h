@@ -21,8 +21,8 @@ public:
 
     // Writes or replaces an object in one step: a reader finds the old object, none, or the whole
     // new one. Blocking. Retries like an Origin. `key` is a plain name, without '/'. The message
-    // names it: kForbidden, kNotFound (the bucket), kUnavailable, kResourceExhausted (disk full),
-    // kInvalidArgument.
+    // names the key: kForbidden, kNotFound (the bucket), kUnavailable, kResourceExhausted (disk
+    // full), kInvalidArgument.
     virtual Status put(const std::string& key, std::span<const std::byte> bytes) = 0;
 };
 

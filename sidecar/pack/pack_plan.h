@@ -24,7 +24,7 @@ struct PlannedChunk {
 };
 
 // Every object once, in the order of the settings. All chunks but the last have at least
-// `chunk_bytes` of payload, unless their names take 16 MiB before. kInvalidArgument: as
+// `chunk_bytes` of payload, unless their samples' names reach 16 MiB first. kInvalidArgument: as
 // encode_manifest(), or a name that no chunk can hold.
 Result<std::vector<PlannedChunk>> plan_pack(
     std::vector<domain::ListedObject> objects, const PackSettings& settings);

@@ -55,7 +55,7 @@ Status for_each_chunk(
     return first_error;
 }
 
-// Names and sizes, without the checksums, which a plan does not know.
+// Compares names and sizes but not checksums, which a plan does not know.
 bool plans_equal(const ChunkHeader& a, const ChunkHeader& b) {
     return a.pack == b.pack && a.number == b.number &&
            std::ranges::equal(a.samples, b.samples, [](const auto& one, const auto& other) {
@@ -91,7 +91,7 @@ Result<std::vector<std::byte>> read_samples(
 Status check_chunk(const ChunkHeader& wanted, std::span<const std::byte> bytes) {
     STOKER_TRY(const ChunkHeader header, domain::parse_chunk_header(bytes));
     if (header != wanted || bytes.size() != header.object_bytes()) {
-        return fail(ErrorCode::kCorruption, "reads back with another header");
+        return fail(ErrorCode::kCorruption, "is stored with another header than planned");
     }
     bytes = bytes.subspan(header.header_bytes());
     for (const ChunkSample& sample : header.samples) {

@@ -55,7 +55,7 @@ ChannelQueues::Taken ChannelQueues::take_event() {
     return taken;
 }
 
-// The frames are released after the lock: a holder's end may do anything.
+// The frames are released after the lock: the destructor of a payload's holder may run any code.
 void ChannelQueues::close() {
     std::deque<PeerFrame> frames;
     const std::lock_guard lock{mutex_};

@@ -21,12 +21,12 @@ using ChannelEvent = std::variant<PeerIdentity, PeerFrame, ChannelDrained, Error
 // true if the other thread must be woken; it is then woken once, until it has emptied its queue.
 class ChannelQueues {
 public:
-    // Events that may wait for the sidecar's loop, in bytes of frames, until the network's thread
-    // stops reading from the peer.
+    // `waiting_max`: bytes of received frames that may wait for the sidecar's loop; beyond it the
+    // network's thread stops reading from the peer.
     explicit ChannelQueues(std::size_t waiting_max)
         : waiting_max_(waiting_max) {}
 
-    // The sidecar's loop.
+    // To be called on the sidecar's loop.
     [[nodiscard]] bool send(PeerFrame frame);
     [[nodiscard]] std::size_t unsent_bytes() const;
 
@@ -41,12 +41,12 @@ public:
     // Drops all frames that wait, and all that are sent later.
     void close();
 
-    // The network's thread.
+    // To be called on the network's thread.
     void take_frames(FrameWriter& writer);
     [[nodiscard]] bool note_written(std::size_t bytes, PayloadHolders spent);
     [[nodiscard]] bool deliver(ChannelEvent event);
 
-    // True: too much waits. take_event() says when to go on.
+    // True: too many bytes wait. take_event() says when reading may go on.
     [[nodiscard]] bool must_stop_reading();
 
 private:

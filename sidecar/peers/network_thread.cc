@@ -103,7 +103,8 @@ void NetworkThread::accept(UniqueFd socket) {
     }
 }
 
-// Closes the connection that has not finished its handshake for the longest time. False: all have.
+// Closes the connection whose handshake has been unfinished for the longest time. False: all
+// handshakes are finished.
 bool NetworkThread::make_room() {
     std::optional<ConnectionId> oldest;
     for (const auto& [id, connection] : connections_) {

@@ -59,7 +59,7 @@ public:
 
     void listen(UniqueFd socket, OnAccept on_accept);
 
-    // For all connections that begin after the return.
+    // Sets the credentials of all connections that begin after the return.
     void set_credentials(const PeerCredentials& credentials);
 
     ConnectionId new_id() { return ConnectionId{next_id_.fetch_add(1)}; }

@@ -16,7 +16,7 @@ public:
     // The result may be released on any thread, also after the pool's owner has let it go.
     std::shared_ptr<std::byte[]> take(std::size_t bytes);
 
-    // Kept for later payloads.
+    // Bytes of the buffers that are kept for later payloads.
     [[nodiscard]] std::size_t free_bytes() const {
         const std::lock_guard lock{mutex_};
         return free_bytes_;

@@ -64,7 +64,8 @@ Result<PeerIdentity> identity_of_uris(const std::vector<std::string_view>& uris)
     for (const std::string_view uri : uris) {
         const auto named = parse(uri);
         if (!named) {
-            return fail(ErrorCode::kForbidden, "a peer's certificate has a name of another kind");
+            return fail(
+                ErrorCode::kForbidden, "a peer's certificate names something other than a dataset");
         }
         if (identity.dataset_uids.empty()) {
             identity.namespace_name = named->namespace_name;
@@ -88,7 +89,7 @@ Result<PeerIdentity> identity_of(const X509& certificate) {
     for (int i = 0; i < sk_GENERAL_NAME_num(names.get()); ++i) {
         const GENERAL_NAME* name = sk_GENERAL_NAME_value(names.get(), i);
         if (name->type != GEN_URI) {
-            return fail(ErrorCode::kForbidden, "a peer's certificate has a name of another kind");
+            return fail(ErrorCode::kForbidden, "a peer's certificate has a name that is not a URI");
         }
         const ASN1_IA5STRING* uri = name->d.uniformResourceIdentifier;
         uris.emplace_back(

@@ -20,7 +20,7 @@ inline constexpr std::size_t kPeerDatasetsMax = 64;
 Result<PeerIdentity> identity_of_uris(const std::vector<std::string_view>& uris);
 
 // The identity in the subject alternative names of `certificate`, whose chain the caller has
-// verified. kForbidden: there is a name of another kind, or as identity_of_uris().
+// verified. kForbidden: there is a name that is not a URI, or as identity_of_uris().
 Result<PeerIdentity> identity_of(const X509& certificate);
 
 }  // namespace stoker::sidecar

@@ -163,7 +163,7 @@ Result<PeerMessage> decode_manifest_wait(WireReader& in) {
     return wait;
 }
 
-// Takes what the report says it has, if the frame has that much.
+// Reads the number of losses that the report states, if the frame holds that many.
 bool decode_report(WireReader& in, std::size_t most, PeerLosses::Report& report) {
     const std::size_t count = in.get<std::uint16_t>();
     if (count == 0 || count > most ||

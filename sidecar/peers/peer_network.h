@@ -15,7 +15,7 @@
 // thread, and calls back on it.
 namespace stoker::sidecar {
 
-// Bytes, and what keeps them valid.
+// Bytes, and the object that keeps them valid.
 struct HeldBytes {
     std::span<const std::byte> bytes{};
     std::shared_ptr<const void> holder{};
@@ -79,8 +79,8 @@ struct PeerCredentials {
 
 class PeerNetwork {
 public:
-    // Called with each incoming connection: returns who receives its events, who must outlive the
-    // channel. The channel reads nothing before.
+    // Called with each incoming connection: returns the receiver of its events, which must outlive
+    // the channel. The channel reads nothing before the call has returned.
     using Accept = std::function<PeerEvents&(std::unique_ptr<PeerChannel>)>;
 
     virtual ~PeerNetwork() = default;

@@ -12,7 +12,7 @@ namespace stoker::sidecar {
 
 namespace {
 
-// So that one busy peer does not starve the others.
+// Read limit of one turn, so that one busy peer does not starve the others.
 constexpr std::size_t kReadBytesPerTurn = std::size_t{256} << 10U;
 constexpr std::size_t kWrittenBytesPerTurn = std::size_t{512} << 10U;
 
@@ -84,7 +84,8 @@ void TlsConnection::on_io(IoReady ready) {
             break;
         case Phase::kOpen:
             if (ready.readable && !may_read()) {
-                // Not asked for, so it is a hang-up: nothing more can be received or sent.
+                // We did not ask for this event, so it is a hang-up: nothing more can be received
+                // or sent.
                 fail({ErrorCode::kUnavailable, "the connection to a peer broke"});
                 break;
             }

@@ -49,11 +49,11 @@ public:
 
     [[nodiscard]] bool is_open() const { return phase_ == Phase::kOpen; }
 
-    // Frames wait in the queues.
+    // Call when frames wait in the queues.
     void flush();
 
-    // Frames may be read: a server's end reads none before, and none is read after the queues were
-    // full.
+    // Allows reading frames. A server's end reads none before the first call; after the queues were
+    // full, none are read until the next call.
     void read_on();
 
 private:

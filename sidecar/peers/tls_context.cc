@@ -16,7 +16,7 @@ namespace stoker::sidecar {
 
 namespace {
 
-// As ALPN writes it: the length, then the name.
+// The protocol's name in ALPN's format: the length in one byte, then the name.
 constexpr std::string_view kProtocol = "\x0dstoker-peer/1";
 // The fastest first, because bytes of samples are what these connections carry.
 constexpr const char* kCiphers =
@@ -48,7 +48,8 @@ int select_protocol(
     return result == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-// Refuses a certificate that is no peer's within the handshake, so that the other end is told.
+// Refuses a certificate that is not a peer's during the handshake, so that the other end gets an
+// alert.
 int verify_peer(int is_good, X509_STORE_CTX* chain) {
     if (is_good == 1 && X509_STORE_CTX_get_error_depth(chain) == 0 &&
         !identity_of(*X509_STORE_CTX_get_current_cert(chain))) {

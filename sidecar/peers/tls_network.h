@@ -27,8 +27,8 @@ public:
     struct Options {
         std::string host;        // IP address to listen on
         std::uint16_t port = 0;  // 0: any free one
-        // Where peers reach it: "host:port", or a host (IPv6 in brackets) with the bound port. Empty:
-        // where it listens.
+        // Address at which peers reach it: "host:port", or a host (IPv6 in brackets) to which the
+        // bound port is added. Empty: the address at which it listens.
         std::string address{};
         NetworkLimits limits{
             .payload_max = std::size_t{64} << 20U,

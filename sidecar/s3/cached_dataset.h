@@ -24,7 +24,8 @@
 // sidecar.
 namespace stoker::s3 {
 
-// One revision on this node. Thread-safe. Outlives the sidecar that told of it: the files go on.
+// One revision on this node. Thread-safe. Stays usable when the sidecar that announced it has
+// ended: the files remain.
 class DatasetFiles {
 public:
     // `directory`: with manifest and segments. Errors as NodeReader::open().
@@ -33,7 +34,8 @@ public:
 
     [[nodiscard]] const domain::ManifestView& manifest() const { return reader_->manifest(); }
 
-    // The manifest file's time: a manifest has no times of its objects.
+    // The manifest file's modification time, used for all objects: a manifest has no times of its
+    // objects.
     [[nodiscard]] std::chrono::sys_seconds modified() const { return modified_; }
 
     [[nodiscard]] const std::string& directory() const { return directory_; }
@@ -42,15 +44,18 @@ public:
 
     struct Found {
         client::SampleView view;
-        // The record's (not its payload's) in the segment's file; nullopt: the view is a copy.
+        // Offset of the record (not of its payload) in the segment's file; nullopt: the view is a
+        // copy.
         std::optional<std::uint64_t> record_offset;
         bool is_kept = false;  // it is resident, and not in transit
     };
 
-    // Without waiting for a disk: only a sample that was checked before. nullopt: ask read().
+    // Finds a sample whose checksum was verified before, without waiting for a disk. nullopt: call
+    // read().
     std::optional<Found> read_checked(domain::SampleId id);
 
-    // Checks the sample if nobody did; may wait for a disk. nullopt: not on this node.
+    // Verifies the sample's checksum if that was not done before; may wait for a disk. nullopt: not
+    // on this node.
     std::optional<Found> read(domain::SampleId id);
 
     // Copies of fetched samples, for clients that read them in several ranges.
@@ -82,7 +87,8 @@ private:
     SequentialReads sequential_;
 };
 
-// Counters since the start. Hits: samples from the node directory without a request.
+// Counters since the start. Hits: samples read from the node directory without a request to the
+// sidecar.
 struct ReadCounts {
     std::uint64_t hits = 0;
     std::uint64_t fetched = 0;    // through the sidecar
@@ -108,7 +114,7 @@ public:
     // Reads samples that the origin stores in chunks; nullptr: each sample is an object there.
     [[nodiscard]] sidecar::Origin* packed() const { return packed_.get(); }
 
-    // nullptr: the sidecar has not told of a revision yet.
+    // nullptr: the sidecar has not announced a revision yet.
     std::shared_ptr<DatasetFiles> files();
     void set_files(std::shared_ptr<DatasetFiles> files);
 
@@ -131,7 +137,7 @@ public:
     void count_forwarded();
 
     ReadCounts counts();
-    // Takes the hits that the sidecar has not heard of.
+    // Returns, and forgets, the hits that were not yet reported to the sidecar.
     std::vector<std::uint64_t> take_hits();
 
 private:

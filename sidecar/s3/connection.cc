@@ -18,8 +18,8 @@ namespace stoker::s3 {
 namespace {
 
 constexpr std::size_t kReceiveBytes = kHeadBytesMax;
-// Blocks that are asked for while one is sent. They are maps of segments, and copies in memory for
-// guests.
+// Blocks that are requested ahead while one is sent. A block is a map of a segment; for guests it
+// is a copy in memory.
 constexpr std::size_t kPartsAhead = 3;
 constexpr std::size_t kForNobody = SIZE_MAX;  // no part has this number
 constexpr std::size_t kCopiesAhead = 1;
@@ -65,7 +65,7 @@ Connection::Next Connection::advance() {
     }
 }
 
-// Begins to serve the next request, or says how to go on without one.
+// Begins to serve the next request if its head has arrived. Returns the owner's next step.
 Connection::Next Connection::read_request() {
     while (true) {
         ParsedHead parsed = parse_head(in_);
@@ -170,7 +170,8 @@ void Connection::serve_object() {
     }
 }
 
-// Gets the block that a client of several ranges will read next; nothing waits for it.
+// Requests the block that a client reading range by range will need next; the response does not
+// wait for it.
 void Connection::ask_behind() {
     const ObjectAnswer& answer = route_.answer;
     const auto next = route_.files->sequential().note(route_.object, answer.offset, answer.length);
@@ -179,7 +180,7 @@ void Connection::ask_behind() {
     }
 }
 
-// Sends the current part if it is here, else waits for it.
+// Sends the current part if it has arrived, else waits for it.
 void Connection::begin_part() {
     ask_ahead();
     if (auto answer = window_.take()) {
@@ -233,8 +234,8 @@ void Connection::send_part(FetchPool::Answer answer) {
                  : "");
 }
 
-// The origin answers, or gives what is left of a response that has begun. A client that reads an
-// object in ranges must not get another version than in the ranges that the node has sent.
+// Lets the origin answer, or send the remaining bytes of a response that has begun. A client that
+// reads an object in ranges must get the same version in all of them.
 void Connection::fall_back() {
     if (route_.dataset->packed() != nullptr) {
         refuse(slow_down("neither the sidecar nor the origin gives this sample now"));

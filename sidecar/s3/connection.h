@@ -35,8 +35,8 @@ struct ConnectionParts {
 };
 
 // One client's connection: a state machine that never waits. Pipelined requests are answered one
-// after the other. An object of blocks is sent block by block; the next ones are asked for while one
-// is sent. Used by one event thread.
+// after the other. An object of blocks is sent block by block; the next ones are requested while
+// one is sent. Used by one event thread.
 class Connection {
 public:
     // The owner's next step.
@@ -48,7 +48,7 @@ public:
         kClose,
     };
 
-    // A part of the response that the owner gets from the pool.
+    // A part of the response that the owner requests from the FetchPool.
     struct Fetch {
         CachedDataset* dataset;
         std::shared_ptr<DatasetFiles> files;
@@ -72,22 +72,23 @@ public:
     // Reads, answers and writes as far as the socket allows.
     Next advance();
 
-    // The parts to ask the pool for. Call it after each advance(), whatever that returned.
+    // The parts to request from the FetchPool. Call it after each advance(), whatever that
+    // returned.
     std::vector<Fetch> take_fetches() { return std::exchange(fetches_, {}); }
 
-    // A part of take_fetches(); call advance() then.
+    // Delivers the answer for a part of take_fetches(); call advance() afterwards.
     void on_fetched(std::size_t index, FetchPool::Answer answer);
 
-    // Leaves nothing but a shell to destroy.
+    // Moves the connection's state out; afterwards this object can only be destroyed.
     Forward take_forward();
 
-    // Whether it waits for a request that has not begun.
+    // Whether the connection waits for a request that has not begun.
     [[nodiscard]] bool is_idle() const { return state_ == State::kReading && in_.empty(); }
 
-    // Whether it waits for on_fetched(). Its socket then only tells of a hang-up.
+    // Whether the connection waits for on_fetched(). Its socket then only reports a hang-up.
     [[nodiscard]] bool is_fetching() const { return state_ == State::kFetching; }
 
-    // No further request after the current one.
+    // Serves no further request after the current one.
     void end_soon() { is_ending_ = true; }
 
     [[nodiscard]] TimePoint deadline() const { return deadline_; }

@@ -49,7 +49,7 @@ public:
         return connections_->load(std::memory_order_relaxed);
     }
 
-    // The port that the socket has.
+    // The port at which the socket listens.
     [[nodiscard]] std::uint16_t port() const { return port_; }
 
 private:

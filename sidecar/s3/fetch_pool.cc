@@ -33,7 +33,7 @@ std::optional<DatasetFiles::Found> read_packed(
     return DatasetFiles::Found{{*held, held, {}}, std::nullopt, false};
 }
 
-// A sidecar that follows says that there is a listing before its leader's welcome arrives.
+// Skips the messages about a running listing that may precede the Welcome.
 std::optional<local::Welcome> await_welcome(client::SidecarClient& client, TimePoint deadline) {
     while (true) {
         auto answer = client.await_welcome(deadline);
@@ -143,7 +143,7 @@ std::optional<DatasetFiles::Found> FetchPool::fetch(Lanes& lanes, const Job& job
     return std::nullopt;
 }
 
-// A connection that is welcome with the job's revision; nullptr: there is none now.
+// A connection whose Welcome named the job's revision; nullptr: there is none now.
 client::SidecarClient* FetchPool::lane(Lanes& lanes, const Job& job) {
     if (!job.dataset->is_attached()) {
         return nullptr;

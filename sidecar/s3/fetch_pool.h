@@ -18,9 +18,9 @@
 
 namespace stoker::s3 {
 
-// Gets samples that no thread can answer at once: first touches, which may wait for the disk, and
-// misses, through the sidecar. Each thread has its own connections, because a sidecar keeps a
-// fetched sample until the connection's next fetch. Thread-safe.
+// Gets samples that an event thread cannot answer at once: first reads of stored samples, which may
+// wait for the disk, and misses, which go through the sidecar. Each thread has its own connections,
+// because a sidecar keeps a fetched sample until the connection's next fetch. Thread-safe.
 class FetchPool {
 public:
     struct Answer {
@@ -34,11 +34,11 @@ public:
     FetchPool(const std::string& socket_path, const Clock& clock, std::size_t thread_count);
     FetchPool(const FetchPool&) = delete;
     FetchPool& operator=(const FetchPool&) = delete;
-    // Finishes what has begun; answers the rest with nullopt.
+    // Finishes the requests that have begun; answers the waiting ones with nullopt.
     ~FetchPool();
 
-    // `range_bytes`: so much of the sample is sent now, and the client may ask for the rest soon. The
-    // queue is as long as the endpoint has connections: each waits for one sample.
+    // `range_bytes`: bytes of the sample that are sent now, and the client may ask for the rest
+    // soon. The queue is as long as the endpoint has connections: each waits for one sample.
     void get(
         CachedDataset& dataset,
         std::shared_ptr<DatasetFiles> files,

@@ -163,7 +163,7 @@ void ForwardCall::perform(CURL* easy) {
             "{} does not answer: {}", origin_.location.describe(), curl_easy_strerror(code)));
         return;
     }
-    // A body that ends too early can only be shown by closing the connection.
+    // The client can learn only from a closed connection that the body ended too early.
     const bool is_whole = code == CURLE_OK || code == CURLE_SEND_ERROR;
     const bool has_body = call_.head.method != "HEAD" && may_have_body(status_);
     const bool is_ended = is_whole && (!has_body || has_length_ || send("0\r\n\r\n"));

@@ -30,7 +30,7 @@ public:
         S3Call call;
         std::string request_id;
         ForwardBound bound;
-        // Gets the connection back, with the beginning of the next request. Not called if the
+        // Receives the connection back, with the beginning of the next request. Not called if the
         // connection has ended.
         std::function<void(ClientSocket, std::string buffered)> give_back;
     };

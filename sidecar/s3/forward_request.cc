@@ -18,7 +18,7 @@ constexpr std::string_view kUnsigned = "UNSIGNED-PAYLOAD";
 constexpr std::string_view kUnsignedTrailer = "STREAMING-UNSIGNED-PAYLOAD-TRAILER";
 constexpr std::size_t kHexDigestBytes = 64;
 
-// Made anew for the origin, or said by the body's framing.
+// Headers that are not copied: the request to the origin gets its own.
 bool is_replaced(std::string_view name) {
     constexpr auto kNames = std::to_array<std::string_view>(
         {"host",
@@ -56,7 +56,8 @@ std::optional<std::uint64_t> number(std::string_view text) {
     return read.ec == std::errc{} && read.ptr == end ? std::optional{value} : std::nullopt;
 }
 
-// The payload's hash to sign: the client's, unless it is of chunks that are signed with its key.
+// The payload hash to sign: the client's, unless that stands for chunks signed with the client's
+// key.
 std::string payload_hash(const S3Call& call, bool decodes_chunks) {
     const std::string_view said = call.head.header("x-amz-content-sha256");
     if (decodes_chunks) {

@@ -15,7 +15,7 @@ namespace stoker::s3 {
 
 namespace {
 
-// Our tokens: this, 'k' or 'p' (see ListQuery), and the key in hex.
+// Our continuation tokens are this text, then 'k' or 'p' (see ListQuery), then the key in hex.
 constexpr std::string_view kTokenStart = "stoker-";
 constexpr std::string_view kLargestCharacter = "\xF4\x8F\xBF\xBF";
 
@@ -82,7 +82,8 @@ bool read_parameter(const std::string& name, const std::string& value, ListQuery
     return true;
 }
 
-// The first id from `low` on whose key is not `before`, which holds for the first keys and no others.
+// Binary search: the first id from `low` on for whose key `before` is false; it must be true for
+// all keys before that one and false for all after it.
 template <class Before>
 std::uint64_t first_not(
     const domain::ManifestView& manifest, std::uint64_t low, const Before& before) {

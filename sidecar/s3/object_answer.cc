@@ -11,8 +11,8 @@ namespace stoker::s3 {
 
 namespace {
 
-// Whether the list of an If-Match or If-None-Match header has the ETag. Clients also send it
-// without quotes.
+// Whether the list of an If-Match or If-None-Match header contains the ETag. Clients also send
+// ETags without quotes.
 bool names_etag(std::string_view list, std::string_view etag) {
     if (list == "*") {
         return true;
@@ -65,7 +65,7 @@ std::optional<std::uint64_t> position(std::string_view digits) {
     return error == std::errc::result_out_of_range ? UINT64_MAX : value;
 }
 
-// A range whose form is wrong is ignored.
+// A malformed range is ignored.
 ObjectAnswer answer_range(std::string_view range, std::uint64_t size) {
     const ObjectAnswer whole{200, 0, size};
     const auto dash = range.find('-');
@@ -114,7 +114,7 @@ std::string content_range(std::uint64_t offset, std::uint64_t length, std::uint6
     return fmt::format("bytes {}-{}/{}", offset, offset + length - 1, object_bytes);
 }
 
-// Formatted once for each time in turn: all objects of a dataset have the same.
+// Keeps the last text: all objects of a dataset have the same time.
 std::string http_date(std::chrono::sys_seconds time) {
     thread_local std::chrono::sys_seconds last_time{};
     thread_local std::string last;

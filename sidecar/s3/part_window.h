@@ -10,8 +10,8 @@
 
 namespace stoker::s3 {
 
-// The parts of a response: which one is sent now, and which of the following ones have been asked for
-// or are here. Each part is asked for once. For one thread.
+// The parts of a response: which one is sent now, and which of the following ones were requested or
+// have arrived. Each part is requested once. For one thread.
 class PartWindow {
 public:
     struct Wanted {
@@ -21,7 +21,7 @@ public:
 
     PartWindow() = default;
 
-    // `ahead`: how many parts behind the current one are asked for with it.
+    // `ahead`: number of parts after the current one that are requested with it.
     PartWindow(const ObjectParts& parts, std::size_t ahead)
         : parts_(parts),
           ahead_(ahead) {}
@@ -43,7 +43,7 @@ public:
         }
     }
 
-    // The next part to ask for; nullopt: as many as allowed have been asked for.
+    // The next part to request; nullopt: as many as allowed were requested.
     std::optional<Wanted> take_wanted() {
         const std::size_t next = index_ + answers_.size();
         if (next >= parts_.size() || next > index_ + ahead_) {
@@ -53,7 +53,7 @@ public:
         return Wanted{next, parts_[next]};
     }
 
-    // The answer for a part that was asked for.
+    // Stores the answer for a requested part.
     void put(std::size_t index, FetchPool::Answer answer) {
         if (index >= index_ && index < index_ + answers_.size()) {
             answers_[index - index_] = std::move(answer);

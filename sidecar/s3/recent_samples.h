@@ -27,7 +27,7 @@ public:
     explicit RecentSamples(std::uint64_t bytes_max = kRecentBytesMax)
         : bytes_max_(bytes_max) {}
 
-    // Copies the payload, of which `range_bytes` are sent now, unless a copy is there.
+    // Copies the payload, of which `range_bytes` are sent now, unless a copy exists.
     void keep(
         domain::SampleId id,
         std::span<const std::byte> payload,

@@ -83,7 +83,7 @@ bool read_length(std::string_view text, RequestHead& head) {
     return true;
 }
 
-// The headers that frame the message.
+// Reads the headers that determine the body's length and whether the connection stays open.
 bool read_framing(RequestHead& head) {
     for (const http::Header& header : head.headers) {
         if (http::equal_ignoring_case(header.name, "content-length")) {

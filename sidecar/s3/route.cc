@@ -10,7 +10,8 @@ namespace stoker::s3 {
 
 namespace {
 
-// GET and HEAD of a whole current object or a range, with nothing that only the origin knows.
+// Whether the call is a GET or HEAD of a whole current object or a range, without anything that
+// only the origin understands.
 bool is_plain_read(const S3Call& call) {
     const bool is_read = call.head.method == "GET" || call.head.method == "HEAD";
     const bool is_plain_query = std::ranges::all_of(call.query, [](const auto& entry) {

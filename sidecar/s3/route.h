@@ -23,10 +23,11 @@ struct Route {
     ObjectAnswer answer;
 };
 
-// GET and HEAD of an object of the manifest and ListObjectsV2 inside a dataset are answered here; everything else is
-// forwarded: other parameters, several ranges, a customer's encryption key, keys that the manifest
-// lacks, and keys that this pod has written. Records such writes. kNotYet: a sample in a chunk cannot
-// be found before the sidecar has told of a revision, and the origin has no object of its name.
+// GET and HEAD of an object of the manifest and ListObjectsV2 inside a dataset are answered here;
+// everything else is forwarded: other parameters, several ranges, a customer's encryption key, keys
+// that the manifest lacks, and keys that this pod has written. Records such writes. kNotYet: a
+// sample in a chunk cannot be found before the sidecar has announced a revision, and the origin has
+// no object of its name.
 Route route_call(const S3Call& call, const Places& places);
 
 }  // namespace stoker::s3

@@ -23,8 +23,8 @@ constexpr Duration kReportInterval = std::chrono::seconds{2};
 constexpr std::size_t kRetireChecks = 64;  // maps looked at in each tick
 constexpr std::size_t kConsumedPerFrame = 4096;
 
-// The node directory's data: as the sidecar tells its clients, or, where this container mounts it
-// as the sidecar does, below the configured directory.
+// Opens the node directory's data at the path that the sidecar gives its clients, or else below the
+// configured directory, for a container that mounts it at the same path as the sidecar.
 Result<std::shared_ptr<DatasetFiles>> open_files(
     const CachedDataset& dataset, const local::Welcome& welcome) {
     const domain::RevisionId revision{welcome.revision};

@@ -13,7 +13,8 @@
 
 namespace stoker::s3 {
 
-// The Hello of this program for a dataset: without a stream, because S3 clients tell no order.
+// The Hello of this program for a dataset: without a stream, because S3 clients announce no reading
+// order.
 local::Hello hello_for(const CachedDataset& dataset);
 
 // Keeps one connection to the sidecar for each dataset, on one thread: attaches and, with a growing

@@ -44,8 +44,8 @@ Finding find_smallest(
     return OriginFetch{std::string{info.key}, std::string{info.etag}, info.size_bytes};
 }
 
-// A changed or corrupt object was readable all the same. If the object is too large for a fetch,
-// the cache fetches nothing of this dataset anyway.
+// Whether a fetch with this error still proves access. A changed or corrupt object could be read.
+// If the object is too large for a fetch, the cache fetches nothing of this dataset anyway.
 bool proves(ErrorCode code) {
     return code == ErrorCode::kConflict || code == ErrorCode::kCorruption ||
            code == ErrorCode::kResourceExhausted;

@@ -199,8 +199,8 @@ void ClientRequests::on_plan(
     read_plan_of(session, request_id, plan, std::move(memfd));
 }
 
-// Pauses the session meanwhile, so that later frames stay behind the plan. Reads one plan of a
-// guest at a time: its sorting must not delay other clients' appends.
+// Reads a plan on the pool; the session is paused meanwhile, so that its later frames stay behind
+// the plan. Reads one plan of a guest at a time: sorting it must not delay other clients' appends.
 void ClientRequests::read_plan_of(
     const Session& session, std::uint64_t request_id, const local::Plan& plan, UniqueFd memfd) {
     struct Reading {

@@ -225,7 +225,8 @@ void DatasetNode::seek_later(Duration delay) {
     seek_timer_.run_in(delay, [this] { seek(); });
 }
 
-// Immediate after a leader's death, but no tight loop if a peer keeps hanging up.
+// Seeks a leader at once after the last one's death, but not in a tight loop if a peer keeps
+// hanging up.
 void DatasetNode::on_lost() {
     const TimePoint now = parts_.loop.now();
     const bool again = lost_at_ && now - *lost_at_ < kLostAgain;
@@ -238,7 +239,8 @@ void DatasetNode::admit_relays_soon() {
     tasks_.post([this] { admit_relays(); });
 }
 
-// A leader has listed the origin itself; a follower must prove that its key can read it.
+// Admits waiting trainers. As leader we have listed the origin ourselves; as follower we must prove
+// first that our key can read it.
 void DatasetNode::admit_relays() {
     for (auto& [id, relay] : relays_) {
         const auto revision = relay->waits_for();
@@ -404,7 +406,7 @@ void DatasetNode::admit(Relay& relay, domain::RevisionId revision) {
     gate_timer_.run_in(kAskGateAgain, [this] { admit_relays(); });
 }
 
-// Also checks trainers that began without a pin.
+// Checks the revision that our trainers read against the pin, also if they began without one.
 void DatasetNode::judge_pin() {
     const auto revision = read_revision();
     if (!pin_ || !revision) {

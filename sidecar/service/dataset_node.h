@@ -36,7 +36,7 @@ public:
     void on_frame(Session& session, Frame frame) override;
     void detach(Session& session) override;
 
-    // The operator's orders.
+    // Applies the operator's grant and the jobs' weights.
     void set_grant(EngineGrant grant, JobWeights weights) {
         lead_.set_grant(grant, std::move(weights));
     }

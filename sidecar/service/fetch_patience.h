@@ -23,7 +23,8 @@ public:
     // Records the answer.
     void forget(std::uint64_t request_id) { waiting_.erase(request_id); }
 
-    // The leader has changed: the caller repeats all requests. Their patience goes on.
+    // Call when the leader has changed: the caller repeats all requests. The time that they have
+    // waited still counts.
     void ask_all();
 
     // The requests to repeat now.

@@ -52,7 +52,8 @@ void FrameSocket::send(const local::Message& message, std::uint64_t request_id, 
     flush();
 }
 
-// Counts the bytes that we hold; false: the shared limit is exceeded and our part is not small.
+// Counts the bytes that this socket holds. False: a shared limit is exceeded, and this socket has
+// added to more than `little`.
 bool FrameSocket::has_room() {
     if (room_ == nullptr) {
         return true;
@@ -155,7 +156,8 @@ void FrameSocket::on_io(IoReady ready) {
     give_back_buffer();
 }
 
-// Thousands of guest connections that send nothing, or half a frame, must hold no more than that.
+// Frees unused memory: thousands of guest connections that send nothing, or half a frame, must hold
+// only the bytes that have arrived.
 void FrameSocket::give_back_buffer() {
     if (throttle_ != nullptr) {
         incoming_.resize(incoming_used_);
@@ -236,7 +238,7 @@ void FrameSocket::hand_out_frames() {
     incoming_used_ -= done;
     handing_out_ = false;
     if (is_open() && !has_room()) {
-        fail("too much waits in the frames of all connections together");
+        fail("the frames of all connections together hold too many bytes");
     }
 }
 

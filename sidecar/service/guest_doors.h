@@ -17,7 +17,8 @@
 
 namespace stoker::sidecar {
 
-// Whether it is a Kubernetes namespace: 1 to 63 of a-z, 0-9 and '-', with no '-' at either end.
+// Whether `name` can be a Kubernetes namespace: 1 to 63 of a-z, 0-9 and '-', with no '-' at either
+// end.
 bool is_namespace_name(std::string_view name);
 
 // The sockets at which sidecars of other namespaces follow a leader: leader.sock (mode 0666) in

@@ -178,7 +178,7 @@ void Leader::attach(Session& session) {
     }
 }
 
-// Sidecars of other pods ask their own gates.
+// Our gate holds back only our own pod's trainers; sidecars of other pods have gates of their own.
 void Leader::admit(Session& session) {
     const bool may_read = session.hello().relay ||
                           gate_.judge(served_->manifest().revision(), false, parts_.loop.now()) ==

@@ -88,7 +88,7 @@ Result<std::optional<DirectoryLock>> Leadership::try_lock() {
     if (config_.guest || (rests_until_ && parts_.loop.now() < *rests_until_)) {
         return std::optional<DirectoryLock>{};
     }
-    // A directory that is mounted whole, or as its two folders, may already have them.
+    // Both folders may exist already: each may be a mount.
     STOKER_TRY_VOID(parts_.device.make_folder(domain::data_folder(config_.directory)));
     STOKER_TRY_VOID(
         parts_.device.make_folder(domain::control_folder(config_.directory), Access::kOwner));
@@ -117,7 +117,8 @@ void Leadership::open_doors() {
         [this](const local::Hello&) -> Result<SessionHandler*> { return leader_.get(); });
 }
 
-// A disk that takes no secret now may take one later.
+// Opens the socket for other sidecars. Tries again after a failure: the disk may accept the secret
+// later.
 void Leadership::open_door() {
     auto server = listen();
     if (server) {

@@ -46,9 +46,9 @@ public:
     // nullptr unless we lead.
     [[nodiscard]] Leader* leader() const { return leader_.get(); }
 
-    // Applies the operator's orders for the dataset; until then the configuration's. Ignores those
-    // that come while we do not lead, and forgets them with the lead: another leader may have got
-    // newer ones.
+    // Applies the operator's orders for the dataset; until then the configuration's. Ignores orders
+    // that come while we do not lead, and forgets all orders when the lead ends: another leader may
+    // have got newer ones.
     void set_grant(EngineGrant grant, JobWeights weights);
 
     [[nodiscard]] const EngineGrant& grant() const { return grant_; }

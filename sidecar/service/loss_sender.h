@@ -25,8 +25,8 @@ public:
     LossSender(
         EventLoop& loop, std::uint64_t sample_count, std::function<void(const PeerLosses&)> send);
 
-    // One report. Losses that are not finite are left out, and so are reports of a job whose name
-    // is longer than a message's text.
+    // Adds one report. Losses that are not finite are left out, and so are reports of a job whose
+    // name is longer than a message's text.
     void note(
         const std::string& job,
         std::uint64_t epoch,

@@ -17,12 +17,12 @@ public:
     // `source`: Origin::describe(). `state`: what to say while there is no manifest.
     ManifestGiver(const std::string& source, std::function<PeerManifestWait()> state);
 
-    // Gives this manifest from now on. `job_uid`: of the job whose key has listed or read the
-    // dataset; empty: not known. nullptr: none.
+    // Gives this manifest from now on; nullptr: none. `job_uid`: of the job whose key has listed or
+    // read the dataset; empty: not known.
     void offer(std::shared_ptr<const MappedManifest> manifest, std::string job_uid);
 
-    // The answer holds the manifest while it is being sent; it copies nothing. `is_old`: the origin has
-    // changed since the listing; then only those who ask for this revision get it.
+    // The answer holds the manifest while it is being sent; it copies nothing. `is_old`: the origin
+    // has changed since the listing; then only peers that ask for this very revision get it.
     [[nodiscard]] PeerFrame answer(const PeerManifestAsk& ask, bool is_old) const;
 
 private:

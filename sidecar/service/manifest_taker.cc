@@ -90,7 +90,8 @@ void ManifestTaker::set_group(const std::vector<control::PeerMember>& members) {
     timer_.run_in(Duration{}, [this] { step(); });
 }
 
-// A lead that has ended answers no more, and a new one has another address.
+// Closes the channels to leads that are no longer members: they answer no more, and a node's new
+// lead has another address.
 void ManifestTaker::leave_old_leads() {
     for (auto source = sources_.begin(); source != sources_.end();) {
         if (std::ranges::count(members_, source->second->member()) > 0) {
@@ -141,7 +142,7 @@ void ManifestTaker::step() {
     }
 }
 
-// Asks each of the nodes, unless its answer is awaited; leaves all others.
+// Asks each of the nodes, unless its answer is awaited; closes the channels to all others.
 void ManifestTaker::keep_asking(const std::vector<std::string>& nodes) {
     for (auto source = sources_.begin(); source != sources_.end();) {
         if (std::ranges::count(nodes, source->first) > 0) {
@@ -350,7 +351,7 @@ void ManifestTaker::on_written(const Status& status, std::uint64_t bytes) {
     write_next();
 }
 
-// Asks the next node, or lists.
+// Gives the transfer up; then asks the next node, or lists the origin.
 void ManifestTaker::give_up(const Error& error) {
     log::warning(
         "the manifest of a peer cannot be used",

@@ -98,8 +98,9 @@ control::ManifestState state_without_lead(const DatasetNode& node) {
     return node.is_serving() ? control::ManifestState::kReady : control::ManifestState::kListing;
 }
 
-// The operator pins the first revision that it is told and sends its marks to the other ranks. So a
-// follower does not tell a revision to be pinned before it has the marks.
+// The operator pins the first revision that it is told, and sends that revision's ManifestMarks to
+// the other ranks. So a follower reports a revision that is to be pinned only once it has the
+// marks.
 void tell_revision(const DatasetNode& node, control::DatasetReport& out) {
     const auto revision = node.read_revision();
     if (!revision) {

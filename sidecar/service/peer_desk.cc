@@ -46,8 +46,8 @@ void PeerDesk::settle_all() {
     }
 }
 
-// One connection of the peers' party for as long as there are peers, so that its shares do not come
-// and go with each sample.
+// Keeps one connection of the peers' party for as long as there are peers, so that its shares do
+// not come and go with each sample.
 void PeerDesk::anchor() {
     const bool has_peers = members_.size() > 1 && served_ != nullptr;
     if (has_peers && !anchor_) {
@@ -66,7 +66,8 @@ void PeerDesk::attach(PeerSession& session) {
     settle(session);
 }
 
-// A newer lead than the one that we know of is right: the operator has not told us yet.
+// A peer with a newer lead than the one that we know of is a member, too: the operator has not told
+// us yet.
 PeerDesk::Standing PeerDesk::standing(const PeerHello& hello) const {
     const auto known = std::ranges::find(members_, hello.node, &control::PeerMember::node);
     if (known == members_.end() || hello.node == ours_.node) {
@@ -129,7 +130,8 @@ void PeerDesk::on_frame(PeerSession& session, const PeerMessage& message) {
     }
 }
 
-// Whether it is an ask or losses, of samples that exist, and of no more than a peer may ask for.
+// Whether the message asks for samples or reports losses, only of samples that exist, and not of
+// more than a peer may ask for.
 bool PeerDesk::is_valid(const Guest& guest, const PeerMessage& message) const {
     const auto exist = [count = served_->manifest().sample_count()](const auto& samples) {
         return std::ranges::all_of(samples, [count](auto sample) { return sample < count; });
@@ -144,7 +146,7 @@ bool PeerDesk::is_valid(const Guest& guest, const PeerMessage& message) const {
            });
 }
 
-// Losses of jobs that do not read here are no news.
+// Ignores losses of jobs that do not read here.
 void PeerDesk::hear(PeerSession& session, const PeerLosses& losses) {
     SamplerService& samplers = served_->engine().samplers();
     for (const PeerLosses::Report& report : losses.reports) {
@@ -165,7 +167,8 @@ void PeerDesk::end_broken(PeerSession& session) {
     end(session, PeerRefusalReason::kFailed);
 }
 
-// A peer of ours never has so much unsent: it asks for the next pieces when it has received some.
+// False for a peer with too much unsent: a correct peer asks for the next pieces only when it has
+// received some.
 bool PeerDesk::give_manifest(PeerSession& session, const PeerMessage& message) {
     const auto* ask = std::get_if<PeerManifestAsk>(&message);
     if (ask == nullptr || Bytes{session.unsent_bytes()} >= kUnsentMax) {
@@ -308,7 +311,7 @@ void PeerDesk::leave_now() {
     }
 }
 
-// Peers with samples to send that take none of them.
+// Ends the sessions of peers that take none of the bytes that wait for them.
 void PeerDesk::cut_stuck() {
     std::vector<PeerSession*> stuck;
     for (auto& [session, guest] : guests_) {

@@ -23,7 +23,7 @@ namespace stoker::sidecar {
 // request is forwarded. A session whose Hello has no revision asks for the manifest; it is answered
 // also before the dataset is served.
 //
-// Losses that a peer tells enter the samplers of the jobs that read here, too; LossIntake bounds
+// Losses that a peer reports enter the samplers of jobs that read here as well; LossIntake bounds
 // them.
 //
 // Bounds for each session: kAsksMax samples in work, kUnsentMax bytes read and not yet sent; a peer
@@ -47,7 +47,7 @@ public:
     // Answers from this dataset from now on. Once; it must outlive this object.
     void serve(ServedDataset& served);
 
-    // Answers those who ask for the manifest.
+    // Answers the peers that ask for the manifest.
     [[nodiscard]] ManifestGiver& giver() { return giver_; }
 
     // Ends the sessions of nodes that are no longer members, or that have a newer leader; welcomes
@@ -75,8 +75,8 @@ private:
         bool is_welcome = false;
         bool wants_manifest = false;
         std::size_t asks = 0;
-        // Refusals that may be untaken: those before `refused_from`, a number of sent_bytes(), and
-        // those after it.
+        // Refusals that the peer may not have received yet: those sent before `refused_from` (a
+        // value of sent_bytes()), and those sent after it.
         std::size_t older_refusals = 0;
         std::size_t refusals = 0;
         std::uint64_t refused_from = 0;

@@ -34,8 +34,9 @@ struct PeerTotals {
     std::uint64_t connect_failures = 0;  // connections not made, or ended before the peer's Hello
 };
 
-// Asks the owners of samples for them, over one channel for each peer of the group; opens it when
-// the first sample is asked there. All samples of one turn of the loop go to a peer in one frame.
+// Asks the owners of samples for them, over one channel for each peer of the group; opens it for
+// the first sample asked of that peer. All samples of one turn of the loop go to a peer in one
+// frame.
 //
 // A sample goes to the origin instead if its peer refuses it, breaks the connection, sends wrong
 // bytes, or takes far longer than its own recent answers (core/answer_times.h); also while a peer
@@ -50,10 +51,11 @@ public:
             domain::SampleIndex, HeldBytes, std::uint32_t crc32c, const std::string& from)>
             arrived;
 
-        // No answer for kSlow. At most once for each ask().
+        // The sample's owner has not answered for kSlow. At most once for each ask().
         std::function<void(domain::SampleIndex)> slow;
 
-        // The sample must be fetched at the origin, too. At most once for each ask().
+        // Fetch the sample from the origin as well; the peer may still answer. At most once for
+        // each ask().
         std::function<void(domain::SampleIndex)> to_origin;
     };
 

@@ -21,7 +21,8 @@ bool PeerLink::may_ask() const {
     return may_connect || (is_connected && (!is_stalled() || now >= probes_at_));
 }
 
-// A peer that failed is asked again only once it is connected again, so that nobody waits for that.
+// A peer that failed is asked again only once it is connected again, so that no sample waits for
+// the connection.
 bool PeerLink::ask(SampleIndex sample) {
     const TimePoint now = fetches_.loop_.now();
     if (channel_ == nullptr && now >= rests_until_) {
@@ -57,7 +58,7 @@ void PeerLink::tell(std::shared_ptr<const std::vector<std::byte>> head) {
     }
 }
 
-// What is unsent delays the next ask, so that little may be.
+// Unsent bytes delay the next ask, so only a few told frames may be unsent.
 void PeerLink::send_told() {
     while (is_open_ && !told_.empty() && channel_->unsent_bytes() < PeerFetches::kToldUnsentMax) {
         channel_->send({*told_.front(), {}});
@@ -101,7 +102,8 @@ void PeerLink::look() {
         fall(rest_);
         return;
     }
-    // Samples of a mute peer give their slots up soon: the next one of it may wait for a slot.
+    // Waits less for the samples of a peer that has stopped answering, so that they do not hold
+    // slots for which other samples wait.
     const Duration usual = Patience::of(times_, fetches_.origin_times_);
     const bool is_mute = late_ > 0 && now - heard_at_ > usual;
     const Duration patience = is_mute ? Patience::kLeast : usual;
@@ -134,7 +136,7 @@ void PeerLink::tell_slow() {
     std::ranges::for_each(slow, fetches_.callbacks_.slow);
 }
 
-// Its answer may still come, unless it was never asked.
+// Counts the sample as late: its answer may still come. Forgets it if it was never asked for.
 void PeerLink::count_late(SampleIndex sample) {
     Awaited& awaited = awaited_.at(sample);
     if (!awaited.sent) {

@@ -23,13 +23,14 @@ public:
 
     [[nodiscard]] const control::PeerMember& member() const { return member_; }
 
-    // So many of its samples are late that it is asked for one a second.
+    // So many samples of this peer are late that it is asked for only one a second.
     [[nodiscard]] bool is_stalled() const { return late_ >= PeerFetches::kStalledMin; }
 
     // Whether ask() would take a sample now, as far as is known.
     [[nodiscard]] bool may_ask() const;
 
-    // False: the sample must go to the origin. Counts the reason.
+    // Asks the peer for the sample with the next flush(). False: the sample must go to the origin;
+    // the reason is counted.
     [[nodiscard]] bool ask(domain::SampleIndex sample);
 
     // Sends what was asked since the last call, as far as kInFlightMax allows.

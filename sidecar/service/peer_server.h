@@ -55,7 +55,7 @@ public:
 
     [[nodiscard]] std::size_t unsent_bytes() const { return channel_->unsent_bytes(); }
 
-    // What was sent so far, taken or not.
+    // Bytes given to the channel so far, whether or not the peer has taken them.
     [[nodiscard]] std::uint64_t sent_bytes() const { return sent_bytes_; }
 
     void on_open(const PeerIdentity& peer) override;

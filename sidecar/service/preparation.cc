@@ -115,8 +115,8 @@ std::vector<std::pair<SampleIndex, domain::SegmentClass>> find_stored(
     return stored;
 }
 
-// The chunks that the samples' ETags name; empty if one names none. A chunk has a sample, so its
-// number is below theirs.
+// The chunks that the samples' ETags name; empty if an ETag names none. Every chunk has a sample,
+// so its number is below the number of samples.
 SampleChunks find_chunks(const domain::ManifestView& manifest) {
     std::vector<std::uint32_t> chunk_of;
     for (std::uint64_t id = 0; id < manifest.sample_count(); ++id) {

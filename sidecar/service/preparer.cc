@@ -88,7 +88,8 @@ void Preparer::start() {
     }
 }
 
-// The manifest is a peer's word on the dataset: our own key must read it, unless it is our job's.
+// A peer's manifest does not prove that we may read the dataset: our own key must read it, unless a
+// key of our job has done so.
 void Preparer::on_taken(const TakenManifest& taken) {
     options_.taken = taken.revision;
     if (!taken.job_uid.empty() && taken.job_uid == parts_.job_uid) {

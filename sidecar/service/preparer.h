@@ -25,7 +25,7 @@ public:
     struct Callbacks {
         std::function<void(Preparation)> ready;
         std::function<void()> failed;  // cause: error(); it will be retried
-        // No group came for so long; the origin is listed here.
+        // No group came for `waited`; the origin is listed here.
         std::function<void(Duration waited)> no_group;
     };
 
@@ -55,7 +55,7 @@ public:
 
     [[nodiscard]] std::uint64_t objects_listed() const { return *objects_listed_; }
 
-    // It failed and waits for its retry.
+    // Preparation failed and waits for its retry.
     [[nodiscard]] bool has_failed() const { return failed_; }
 
     // The last failure, or that the origin sends nothing during the listing.

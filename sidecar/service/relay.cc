@@ -27,15 +27,16 @@ constexpr const char* kNotKept =
     "the origin; give the pod a key, free the node's disk, or raise sidecar.windowBytes, of which "
     "guests get at most three quarters";
 
-// Another leader, or this one later, may answer differently.
+// Whether an error may pass: another leader, or this one later, may answer differently.
 bool may_pass(ErrorCode code) {
     return code == ErrorCode::kUnavailable || code == ErrorCode::kDeadlineExceeded ||
            code == ErrorCode::kResourceExhausted || code == ErrorCode::kForbidden ||
            code == ErrorCode::kInternal || code == ErrorCode::kCancelled;
 }
 
-// An answer that refers the client to the origin and has no sample ready. A client that has some
-// reads these and asks for the rest, which may need their room.
+// An answer that refers the client to the origin and has no sample ready. An answer with some ready
+// samples is passed on: the client reads them and asks again for the others, which may need the
+// room of the first.
 const local::Fetched* refused_fetch(const Frame& frame) {
     const auto* fetched = std::get_if<local::Fetched>(&frame.message);
     const auto has = [fetched](local::FetchStatus status) {

@@ -44,9 +44,9 @@ public:
 
     [[nodiscard]] bool is_connected() const { return upstream_ != nullptr && upstream_->is_open(); }
 
-    // No leader, or none that answers: a welcomed client is told to read at the origin until
-    // connect(); others, and those under a contract, lose the session. Not from callbacks of our
-    // socket.
+    // Call while there is no leader, or none that answers: a welcomed client is told to read at the
+    // origin until connect(); others, and those under a contract, lose the session. Not from
+    // callbacks of our socket.
     void stand_in(const Error& why);
 
     // Handles a client's frame; logs it while there is no leader.
@@ -72,7 +72,7 @@ public:
     // Whether a leader has ever answered, so that its revision is in use.
     [[nodiscard]] bool is_welcomed() const { return revision_.has_value(); }
 
-    // Samples of that revision; 0: not welcomed yet.
+    // Number of samples of revision(); 0: not welcomed yet.
     [[nodiscard]] std::uint64_t sample_count() const { return log_.sample_count(); }
 
 private:

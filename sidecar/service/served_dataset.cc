@@ -141,7 +141,8 @@ void ServedDataset::apply(Effects effects) {
     schedule_tick();
 }
 
-// The origin may read those of one event together. Each sample of a peer is asked for alone.
+// Passes the fetches for the origin on in one call, so that it can combine them; asks peers for
+// each sample separately.
 void ServedDataset::start_fetches(const std::vector<StartFetch>& fetches) {
     std::vector<StartFetch> at_origin;
     for (const StartFetch& fetch : fetches) {
@@ -183,8 +184,8 @@ void ServedDataset::start_at_origin(
     origin_.fetch_together(std::move(requests));
 }
 
-// Runs on a thread of the origin. A request for several samples counts with one of them, and so
-// does its time.
+// Runs on a thread of the origin. A request for several samples is counted, with its time, for one
+// of them only.
 void ServedDataset::on_origin_answer(
     const StartFetch& fetch, TimePoint started_at, OriginAnswer answer) {
     if (!answer.bytes) {
@@ -335,7 +336,7 @@ void ServedDataset::upkeep() {
         const Bytes window = std::max(engine_->fetch().window(), engine_->fetch().account().window);
         const Bytes room = space->available - reserved - (on_disk(window) - usage.window_bytes);
         kept_free_ = reserved + on_disk(config_.window_bytes);
-        // The engine takes what the window has borrowed from the grant.
+        // The engine subtracts the bytes that the window has borrowed from the grant.
         resident_cap_ = std::max(engine_->fetch().account().resident, usage.resident_bytes + room) +
                         (window - config_.window_bytes);
     }
@@ -366,7 +367,7 @@ void ServedDataset::watch_disk() {
     apply(engine_->fetch().on_aside(!before, now));
 }
 
-// Cleans as much as was written, because about as much dies in that time.
+// Cleans as much as was written: about as many bytes become garbage in that time.
 void ServedDataset::clean(const StoreUsage& usage) {
     if (std::exchange(compacting_, true)) {
         return;

@@ -133,14 +133,15 @@ void ServedDataset::start_hedge(SampleIndex sample) {
     origin_.fetch_together(std::move(one));
 }
 
-// An earlier fetch of the sample may have left one at the origin: no second one is sent.
+// Waits for the request at the origin. An earlier fetch of the sample may have sent it: then no
+// second one is sent.
 void ServedDataset::await_hedge(SampleIndex sample) {
     PeerFetch& fetch = peer_fetches_.at(sample);
     fetch.at_origin = true;
     fetch.hedge = hedges_.at(sample);
 }
 
-// An answer that comes too late is only counted. The sample may be fetched anew by then.
+// An answer that comes too late is only counted: the sample may be fetched anew by then.
 void ServedDataset::on_hedge_answer(
     const Hedge& hedge, const std::shared_ptr<OriginAnswer>& answer) {
     const Result<OriginBytes>& bytes = answer->bytes;

@@ -115,7 +115,8 @@ private:
     std::uint64_t last_ = 0;
 };
 
-// Connections of several servers together. The last quarter is reserved for servers with few.
+// Connections of several servers together. The last quarter is reserved for servers with fewer than
+// kFew connections.
 struct SharedPlaces {
     static constexpr std::size_t kFew = 16;
 
@@ -134,11 +135,11 @@ struct SessionServerOptions {
     std::size_t sidecar_sessions_max = 1024;  // per sidecar
     std::uint64_t sidecar = 0;                // our id; peers send theirs
 
-    // For sidecars only: our own user or root, after a Peer frame with this secret. Without it for
-    // trainers, which may not act for others.
+    // Set: the socket is for sidecars only, that is for our own user or root after a Peer frame
+    // with this secret. Not set: it is for trainers, which may not act for others.
     std::optional<PeerSecret> secret{};
 
-    // The guest socket of this namespace: for its sidecars only. Access to the socket is their
+    // Set: the guest socket of this namespace, for its sidecars only. Access to the socket is their
     // permission, so Peer may carry any secret. `sidecar` and `party` come from the socket, not
     // from its clients.
     std::string guest{};

@@ -44,7 +44,7 @@ bool TrainerTotals::on_frame(Session& session, const Frame& frame, std::uint64_t
         return true;
     }
     if (std::holds_alternative<local::AskProbe>(frame.message)) {
-        // Otherwise new workers in every epoch would keep measuring without end.
+        // Ends the measurement: new workers in every epoch would otherwise go on measuring.
         const control::ProbeReport sum = probed();
         const bool is_measured =
             std::min(sum.bypassed.batches, sum.cached.batches) >= probe_.batches;

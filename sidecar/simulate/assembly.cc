@@ -177,7 +177,8 @@ std::unique_ptr<Assembly> assemble(const Scenario& scenario) {
     sidecar::JobWeights weights;
     for (std::size_t job = 0; job < scenario.jobs.size(); ++job) {
         add_job(scenario, *parts, job);
-        // As the operator tells it: the TrainingJob's weight times the rate of reading.
+        // The weight that the operator would send: the TrainingJob's weight times the rate of
+        // reading.
         const JobSpec& spec = scenario.jobs[job];
         const bool is_given = spec.parameters.contains("weight");
         weights[uid_of(job)] = (is_given ? value_of(spec, "weight") : 1) * spec.speed;

@@ -145,7 +145,7 @@ Status check_numbers(const Scenario& scenario) {
             fmt::format("a dataset has 1 to 200,000,000 samples here, not {}", samples));
     }
     if (!(dataset.sigma >= 0 && dataset.sigma <= 3)) {
-        return fail(ErrorCode::kInvalidArgument, "the sigma of the sizes is 0 to 3");
+        return fail(ErrorCode::kInvalidArgument, "the sigma of the sizes must be 0 to 3");
     }
     const bool counts_fit = scenario.epochs > 0 && scenario.batch > 0 && scenario.batch <= 65536 &&
                             scenario.ahead <= 65536;

@@ -20,9 +20,10 @@ struct Shrinking {
     double min_fraction;
 };
 
-// B_0 to B_11, as shares of the dataset, if in epoch e all samples that are read have the loss
-// (1-d)^e. Epoch e begins by taking rate x learnt of the bucket out, where learnt is 1 - the mean
-// of the last losses, of which samples outside keep theirs; at least the minimum fraction stays.
+// B_0 to B_11: the bucket's size in epochs 0 to 11, as a share of the dataset, if all samples read
+// in epoch e have the loss (1-d)^e. Epoch e begins by moving the fraction rate x learnt of the
+// bucket out; learnt is 1 - the mean of all samples' last losses. At least the minimum fraction
+// stays.
 std::vector<double> bucket_sizes(const Shrinking& job) {
     std::vector<double> sizes = {1};
     double outside = 0;  // losses of the samples outside, per sample of the dataset
@@ -77,8 +78,8 @@ std::vector<LawRow> check_buckets() {
                  parameters,
                  within(expected[epoch], .002),
                  share(measured.requested)});
-            // Residents were in the last bucket; those that left it are displaced when they are
-            // no longer needed.
+            // All residents were in the last bucket; those that have left it are displaced once no
+            // plan needs them.
             rows.push_back(
                 {"fetched by IOWA, B_k - w B_k/B_(k-1)",
                  parameters,

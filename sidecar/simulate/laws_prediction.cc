@@ -76,9 +76,10 @@ void check_published(std::vector<LawRow>& rows) {
     }
 }
 
-// Fetches of an epoch without replication, of the dataset: each distinct draw once, but not those
-// of the residents. In batches of b a sample's score is ln(k + 10), k = 0..b-1, and it is drawn
-// with probability 1 - exp(-score / mean); the residents are the share w with the highest scores.
+// Fetches of an epoch without replication, as a share of the dataset: one for each distinct sample
+// drawn that is not resident. In batches of b a sample's score is ln(k + 10), k = 0..b-1, and it is
+// drawn with probability 1 - exp(-score / mean); the residents are the share w with the highest
+// scores.
 double drawn_and_absent(double w) {
     constexpr double kBias = 10;
     double mean = 0;
@@ -100,7 +101,7 @@ double fetched_by(Scenario scenario, const char* policy) {
     return means_of(run_law(scenario), 0, scenario.discard).origin_bytes;
 }
 
-// Our default parameters.
+// Fetches with our default parameters.
 void check_fetched(std::vector<LawRow>& rows) {
     for (const double w : {.1, .2, .3, .37, .5}) {
         for (const double replication : {1.0, 2.0, 3.0}) {

@@ -177,7 +177,8 @@ LawRow importance_volume(RandomWorkload& random) {
 // Law 3 without substitution and noise: the cache holds the most important w, so a selective epoch
 // fetches (1-w)^(1+beta)/(1+beta) of the dataset, and a full one 1-w.
 LawRow importance_misses(RandomWorkload& random) {
-    // A rare sample displaces another one late: residents need twelve epochs to settle.
+    // A sample that is seldom read displaces another one late: residents need twelve epochs to
+    // settle.
     Scenario scenario = importance_job(random, 1.5, 100'000, 12);
     random.draw_share(scenario, .05, .35);
     scenario.jobs[0].parameters["substitute"] = 0;
@@ -256,10 +257,10 @@ void draw_origin(RandomWorkload& random, Scenario& scenario) {
 constexpr double kRounding = 1e-4;  // of times, which are whole nanoseconds
 constexpr double kNanosecond = 1e-9;
 
-// An epoch takes as long as its bytes on the link or its steps, whichever is longer, and never
-// less than the bytes that it fetched. The link rounds the time of each answer down to a whole
-// nanosecond. The floor allows one for each answer: 5e-4 of the time of 4 KiB at 2000 MiB/s. Row 2023
-// (5 KiB, 1838 MiB/s) loses 2e-4.
+// An epoch takes as long as its bytes on the link or its steps, whichever is longer, and never less
+// than the bytes that it fetched. The link rounds the time of each answer down to a whole
+// nanosecond. The floor allows one nanosecond for each answer: 5e-4 of the time of 4 KiB at 2000
+// MiB/s. Row 2023 (5 KiB, 1838 MiB/s) loses 2e-4.
 LawRow seconds(RandomWorkload& random) {
     Scenario scenario = random.one_job(20'000);
     random.draw_sizes(scenario);

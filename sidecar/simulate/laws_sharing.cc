@@ -59,8 +59,8 @@ void add_rows(
         {"each sample exactly once an epoch", parameters, within(1, 0), worst_coverage(outcome)});
 }
 
-// Fetches per job and epoch below which nothing can be: the fastest job fetches what was not on the
-// node when its epoch began. 2 % less, because a run begins and ends with batches in loaders.
+// Lower bound of the fetches per job and epoch: the fastest job must fetch what was not on the node
+// when its epoch began. Less 2 %, because a run begins and ends with batches in loaders.
 double floor_of(const Scenario& scenario) {
     double fastest = 0;
     double sum = 0;
@@ -176,8 +176,8 @@ std::string draw_starts(Scenario& scenario, Prng& prng) {
     return starts;
 }
 
-// Three draws of the starts, the same in each run. The bar is that of their mean (required: .36); the
-// spread says how much they matter.
+// Three draws of the starts, the same in each run. The bound is for the mean of the three
+// (required: .36); their spread says how much the starts matter.
 void check_random_phases(std::vector<LawRow>& rows) {
     constexpr std::uint64_t kDraws = 3;
     Scenario scenario = product_scenario(16, 256);

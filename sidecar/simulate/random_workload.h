@@ -11,8 +11,8 @@
 
 namespace stoker::simulate {
 
-// Relative. Half of it is for the model (finite N, whole samples), half is four standard errors of
-// the mean: workloads get enough epochs for that.
+// Relative tolerance of a figure. Half of it is for the model (finite N, whole samples), half is
+// four standard errors of the mean: workloads get enough epochs for that.
 constexpr double kTolerance = .02;
 constexpr double kSlack = .01;  // of a floor that is exact only for very many samples
 
@@ -27,7 +27,7 @@ class RandomWorkload {
 public:
     explicit RandomWorkload(std::uint64_t seed);
 
-    // A whole number of least..most; small numbers are as likely as large ones.
+    // A log-uniform whole number of least..most.
     std::uint64_t count(const char* name, std::uint64_t least, std::uint64_t most);
 
     // A number with three decimals.
@@ -42,12 +42,12 @@ public:
     void draw_sizes(Scenario& scenario);                      // equal or log-normal
     void draw_share(Scenario& scenario, double least, double most);
 
-    // Batches and how many are read ahead: all jobs have at most a fiftieth of the dataset in
-    // flight, so that few fetches serve two jobs by chance.
+    // Draws the batch size and how many batches are read ahead: all jobs have at most a fiftieth of
+    // the dataset in flight, so that few fetches serve two jobs by chance.
     void draw_loader(Scenario& scenario);
 
-    // Enough epochs from `discard` on for four standard errors of a share `p` of the requests to be
-    // at most 1 % of it.
+    // Sets the number of epochs: enough from `discard` on for four standard errors of a share `p`
+    // of the requests to be at most 1 % of it.
     void draw_epochs(Scenario& scenario, double p);
 
     std::uint64_t seed() { return prng_(); }

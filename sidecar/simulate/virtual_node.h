@@ -45,7 +45,7 @@ public:
     // Counts the job's fetches in `figures` from now on; it must stay valid until leave().
     void join(std::size_t job, EpochFigures& figures);
 
-    // Fetches still in flight for the job count as another job's.
+    // Stops counting for the job; its fetches still in flight count for another job.
     void leave(std::size_t job);
 
     // Executes the effects of an event of the job.

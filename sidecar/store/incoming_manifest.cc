@@ -17,7 +17,7 @@ struct Temporary {
     std::unique_ptr<DeviceFile> file;
 };
 
-// Only one leader lists, so a file of this name is left over.
+// Only one leader lists, so an existing file of this name is a leftover and is replaced.
 Result<Temporary> create_for_listing(Device& device, const std::string& manifest) {
     std::string path = manifest + ".tmp";
     [[maybe_unused]] const auto unlinked = device.unlink(path);
@@ -25,7 +25,8 @@ Result<Temporary> create_for_listing(Device& device, const std::string& manifest
     return Temporary{std::move(path), std::move(file)};
 }
 
-// An earlier transfer that was given up may still have its file, and write it.
+// Each transfer from a peer gets a file of its own: one that was given up may still be writing to
+// its file.
 Result<Temporary> create_for_peer(Device& device, const std::string& manifest) {
     for (int number = 0;; ++number) {
         std::string path = fmt::format("{}.{}.tmp", manifest, number);
@@ -84,7 +85,8 @@ IncomingManifest::IncomingManifest(
       total_bytes_(total_bytes),
       from_(from) {}
 
-// If the program is killed before, the store removes the file when it opens.
+// Removes an unfinished file. If the program is killed before this, the store removes the file when
+// it opens.
 IncomingManifest::~IncomingManifest() {
     if (file_ != nullptr) {
         [[maybe_unused]] const auto unlinked = device_.unlink(temporary_);
@@ -93,7 +95,7 @@ IncomingManifest::~IncomingManifest() {
 
 Status IncomingManifest::append(std::span<const std::byte> bytes) {
     if (bytes.size() > total_bytes_ - written_) {
-        return fail(ErrorCode::kCorruption, "a manifest is longer than was said");
+        return fail(ErrorCode::kCorruption, "the manifest is longer than announced");
     }
     const std::array<DeviceFile::ConstBuffer, 1> parts{bytes};
     STOKER_TRY_VOID(file_->write(written_, parts));
@@ -107,7 +109,7 @@ Status IncomingManifest::finish() {
         STOKER_TRY(const auto mapping, device_.map(temporary_, MapMode::kRead));
         STOKER_TRY(const auto view, domain::ManifestView::open(mapping->bytes()));
         if (view.revision() != revision_) {
-            return fail(ErrorCode::kCorruption, "a manifest is not of the revision that was said");
+            return fail(ErrorCode::kCorruption, "the manifest has another revision than announced");
         }
         if (from_ == From::kPeer) {
             STOKER_TRY_VOID(domain::check_manifest(view));

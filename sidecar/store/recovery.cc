@@ -16,12 +16,12 @@ using domain::RevisionId;
 using domain::SampleId;
 using domain::SegmentSeq;
 
-// The revision of a file in the directory, partial files included; nullopt: not one of our files.
+// The revision of a file in the directory, temporary files included; nullopt: not one of our files.
 std::optional<RevisionId> revision_of_file(std::string_view name) {
     constexpr std::string_view kTemporary = ".tmp";
     if (name.ends_with(kTemporary)) {
         name.remove_suffix(kTemporary.size());
-        // A peer's manifest: `<name>.<number>.tmp`.
+        // The temporary file of a manifest from a peer: `<name>.<number>.tmp`.
         const auto end = name.find_last_not_of("0123456789");
         if (end != std::string_view::npos && name[end] == '.' &&
             domain::parse_manifest_name(name.substr(0, end))) {
@@ -73,7 +73,7 @@ private:
                    options_.keep_revisions.end();
     }
 
-    // A part of the manifest that is here as a whole.
+    // Whether the file is a temporary file of the manifest in use, which is complete: a leftover.
     [[nodiscard]] bool is_left_over(std::string_view name) const {
         const std::string whole = domain::manifest_file(manifest_.revision());
         return name.starts_with(whole) && name.ends_with(".tmp");

@@ -25,7 +25,7 @@ public:
 
     void store(domain::SampleId sample, std::uint64_t word);  // release
 
-    // Whether it opened the last leader's words.
+    // Whether open() found the last leader's file and kept its words.
     [[nodiscard]] bool existed() const { return existed_; }
 
 private:

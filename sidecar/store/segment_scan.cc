@@ -189,7 +189,8 @@ private:
                manifest_.size_bytes(sample) == payload_bytes;
     }
 
-    // Whether it lies in the file, at an offset that a residency word can hold, without overflow.
+    // Whether the record lies in the file, at an offset that a residency word can hold; without
+    // overflow.
     static bool lies_within(const FooterEntry& entry, std::uint64_t end) {
         return entry.record_offset >= kSegmentHeaderBytes &&
                entry.record_offset < domain::kSegmentBytesMax && entry.record_offset <= end &&

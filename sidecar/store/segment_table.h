@@ -41,7 +41,7 @@ public:
     // nullptr: no such segment. Valid until the next add() or erase().
     [[nodiscard]] const SegmentInfo* find(domain::SegmentSeq seq) const;
 
-    // Does nothing without such a segment.
+    // Does nothing if there is no such segment.
     void set_file_bytes(domain::SegmentSeq seq, std::uint64_t file_bytes);
 
     void set_full_grown(domain::SegmentSeq seq) { set(seq, &SegmentInfo::growing, false); }

@@ -98,7 +98,8 @@ struct DatasetReport {
     std::optional<OriginChange> origin_change{};  // its trainers cannot read the pinned revision
     std::string changed_key{};  // first object that differed from its listing when it was fetched
 
-    // From leaders, while the window cannot have what the jobs that share it need; otherwise zero.
+    // From leaders: bytes that the window needs for the jobs that share it, while it cannot have
+    // them; otherwise zero.
     Bytes window_needed_bytes{};
     Bytes window_lacks_bytes{};  // beyond grant and window together
 

@@ -55,7 +55,7 @@ public:
     // A walk's decision on the entry that it has reached.
     enum class Choice : std::uint8_t { kTake, kPassOver, kStop };
 
-    // Moving one list into another frees its memory piece by piece.
+    // A list in pieces: while its entries move to another list, its memory is freed piece by piece.
     using Entries = PieceList<Entry, 1024>;
 
     explicit KeyedHeaps(std::uint32_t count)

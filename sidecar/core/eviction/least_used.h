@@ -8,9 +8,9 @@
 
 namespace stoker::sidecar {
 
-// Residents in the order of their reads. A resident that may not go counts as read just now,
-// because it soon will be. O(log n) per call; 20 bytes per sample, resident or not, and 24 per
-// resident; a sample of more than 4 GiB counts as 4 GiB.
+// Residents in the order of their reads. A resident that may not be evicted now counts as just
+// read, because it soon will be read. O(log n) per call; 20 bytes per sample, resident or not, and
+// 24 per resident; a sample of more than 4 GiB counts as 4 GiB.
 class LeastUsed : public EvictionPolicy {
 public:
     void on_resident(SampleIndex sample, Bytes bytes) override;

@@ -12,8 +12,8 @@ namespace stoker::sidecar {
 // each sample once then costs exactly (1-w)N fetches if a share w fits, which no evicting policy
 // can beat in a uniform random order. A shrinking grant evicts residents in a fixed uniform order,
 // independent of ids and plans, so that a uniform subset remains. Each shrink() goes on where the
-// last one stopped: it looks at as many samples as hold the evicted residents, not at all samples.
-// 4 bytes per sample; one of more than 4 GiB counts as 4 GiB.
+// last one stopped, so it does not visit all samples. 4 bytes per sample; one of more than 4 GiB
+// counts as 4 GiB.
 class NeverEvict final : public EvictionPolicy {
 public:
     void on_resident(SampleIndex sample, Bytes bytes) override;

@@ -41,7 +41,8 @@ class RankSketch {
 public:
     static constexpr std::uint32_t kPartsMax = 1024;
 
-    // Each part has at least 32 samples, so that chance does not look like a preference.
+    // The dataset is divided into parts of at least 32 samples each, so that chance does not look
+    // like a preference.
     explicit RankSketch(std::uint32_t sample_count);
 
     void count(const RankOrder::Span& span, Bytes bytes);
@@ -54,7 +55,7 @@ public:
     // 0 before the first epoch; incremented by each epoch.
     [[nodiscard]] std::uint64_t revision() const { return revision_; }
 
-    // Bytes of a typical epoch; their distribution over the parts.
+    // Bytes served in a typical epoch. masses(): how they are distributed over the dataset's parts.
     [[nodiscard]] Bytes epoch_bytes() const;
     [[nodiscard]] std::vector<float> masses() const;
 

@@ -6,8 +6,9 @@
 namespace stoker::sidecar {
 
 // How often a job reads a sample, by the sample's relative importance U (0..1): its expected reads
-// over twice those of the mean sample. So the mean over all samples is 1/2, as that of U, and
-// curves of different jobs add up by their read rates. A table of 4 KiB; an immutable value.
+// divided by twice those of the mean sample. The mean over all samples is then 1/2, as the mean of
+// U is, so curves of different jobs can be added, weighted by the jobs' read rates. A table of 4
+// KiB; an immutable value.
 class ReadCurve {
 public:
     // Reads in proportion to U: the curve is U itself.

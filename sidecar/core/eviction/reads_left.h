@@ -13,17 +13,17 @@ namespace stoker::sidecar {
 using domain::SampleIndex;
 
 // How often the ranks of one job on this node will still read each sample in their current epoch.
-// The sampler counts, the eviction policy looks. 1 byte per sample; a count stops at 255. Samples
-// must be below the count. Not thread-safe.
+// The sampler updates the counts, the eviction policy reads them. 1 byte per sample; a count stops
+// at 255. Not thread-safe.
 class ReadsLeft {
 public:
     explicit ReadsLeft(std::uint32_t count)
         : left_(count) {}
 
-    // No sample will be read.
+    // Sets all counts to zero.
     void clear() { std::ranges::fill(left_, std::uint8_t{0}); }
 
-    // One more read of each of these, copies included.
+    // Adds one read for each entry of `samples`; duplicates count each time.
     void add(std::span<const SampleIndex> samples) {
         for (const SampleIndex sample : samples) {
             if (left_[sample] < kMost) {

@@ -93,7 +93,8 @@ void ReplicateEviction::expect(std::span<const SampleIndex> samples) const {
     }
 }
 
-// The incoming sample has a read left, the one that it is fetched for; only others count.
+// The incoming sample has at least one read left: the one that it is fetched for. Only further
+// reads count.
 bool ReplicateEviction::make_room(
     SampleIndex incoming, Bytes needed, const MayGo& may_go, std::vector<SampleIndex>& victims) {
     using Choice = ImportanceHeaps::Choice;

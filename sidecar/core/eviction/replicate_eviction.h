@@ -52,8 +52,8 @@ public:
     void shrink(Bytes excess, std::vector<SampleIndex>& victims) override;
 
 private:
-    // Ghosts: score, then reads in the low bits. In the queue the highest bit is set while a read
-    // is left.
+    // Score in the upper bits, reads in the lower ones. Kept for all samples, also absent ones
+    // (ghosts). In the queue the highest bit is set while a read is left.
     using Key = std::uint32_t;
 
     Key& ghost(SampleIndex sample);

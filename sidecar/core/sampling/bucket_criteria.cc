@@ -21,7 +21,8 @@ double from_steps(std::uint32_t steps) {
     return steps / static_cast<double>(kSteps);
 }
 
-// Tabulates a function of a probability over its steps, because logarithms are expensive.
+// Values of a function of a probability, by the probability in steps of 1/kSteps: logarithms are
+// expensive.
 template <class Function>
 std::vector<float> table_of(const Function& function) {
     std::vector<float> table(kSteps + 1);

@@ -18,10 +18,9 @@ enum class Bottleneck : std::uint8_t {
     kIo,       // reading: cross entropy, margin and fetch cost
 };
 
-// -ln p of the true class, that is the loss: it grows as a sample gets harder. (The published
-// -p log2 p falls again for p below 1/e, so a sample that is not learnt at all would be as
-// unimportant as one that is mastered.) p below 1/131068, which a step cannot express, counts as
-// that.
+// -ln p of the true class, that is the loss: it grows as a sample gets harder. (The published -p
+// log2 p falls again for p below 1/e, so a sample that is not learnt at all would be as unimportant
+// as one that is mastered.) p below 1/131068 counts as 1/131068, because p is stored in steps.
 double cross_entropy_term(double p_true);
 
 // 1 - (p_true - p_other), 0..2: small for samples far from confusion. `p_other`: the largest
@@ -62,9 +61,9 @@ public:
     // As record(), from the probability of the true class, 0..1.
     bool record_probability(SampleIndex sample, float p_true);
 
-    // Records the largest probability among the other classes, 0..1, of the visit that was recorded
-    // last; the next record() of the sample forgets it. False: unknown sample, no visit, or another
-    // number.
+    // Records the largest probability among the other classes, 0..1, at the sample's last record();
+    // the next record() of the sample forgets it. False: unknown sample, no record() before, or a
+    // number outside 0..1.
     bool record_other(SampleIndex sample, float p_other);
 
     // The origin's latency x bandwidth: the size whose transfer takes as long as the latency. 0 or
@@ -92,7 +91,7 @@ public:
 
     [[nodiscard]] std::uint32_t known() const { return known_; }
 
-    // As of rescore(); NaN for a sample unknown then.
+    // The score at the last rescore(); NaN: the sample had no measurement then.
     [[nodiscard]] float score(SampleIndex sample) const;
 
     [[nodiscard]] Steps score_steps(SampleIndex sample) const { return scores_[sample]; }

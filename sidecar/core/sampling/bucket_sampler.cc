@@ -103,7 +103,8 @@ void BucketSampler::decide_ahead(Reader& reader, std::size_t count) const {
     }
 }
 
-// A stored member of its group, an unread one if possible; otherwise the sample itself.
+// A stored member of the sample's redundancy group, an unread one if possible; otherwise the sample
+// itself.
 SampleIndex BucketSampler::stand_in(const Reader& reader, SampleIndex sample) const {
     if (reader.full || node_.is_stored(sample)) {
         return sample;

@@ -20,10 +20,10 @@ namespace stoker::sidecar {
 // The contract `importance` of the IOWA family: reads the samples in the bucket (SampleBuckets)
 // once per epoch. Near-duplicates are left out or substitute for one another (RedundancyGroups).
 //
-// All ranks of a node share the bucket. Several ranks read equally many samples, on all nodes
-// (SamplerSettings::draws_of_epoch). The first rank to begin an epoch moves the samples between
-// the buckets; ranks that still draw the epoch before keep its samples. Memory as in SampleBuckets.
-// Deterministic. Not thread-safe.
+// All ranks of a node share the bucket. All ranks of a job, on whatever nodes, read equally many
+// samples (SamplerSettings::draws_of_epoch). The first rank to begin an epoch moves the samples
+// between the buckets; ranks that still draw the epoch before keep its samples. Memory as in
+// SampleBuckets. Deterministic. Not thread-safe.
 class BucketSampler final : public Sampler {
 public:
     // kInvalidArgument names the parameter.

@@ -83,9 +83,9 @@ struct ModelRead {
     Copies copies;
 };
 
-// Start time of each read of the trainer's stream, and the end of the last one: size + 1 times. A
-// read starts when its bytes have arrived and the step on the one before is finished; the staging
-// threads fetch and write in parallel.
+// Start time of each read of the trainer's stream, then the end of the last one: stream.size() + 1
+// times. A read starts when its bytes have arrived and the training step on the previous read is
+// finished; the staging threads fetch and write in parallel.
 std::vector<double> consume_times(const NodeModel& node, std::span<const ModelRead> stream);
 
 }  // namespace stoker::sidecar

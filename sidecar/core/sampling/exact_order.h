@@ -44,7 +44,7 @@ std::uint32_t rank_length(const EpochShape& shape);
 std::vector<SampleIndex> epoch_order(
     const EpochShape& shape, std::uint64_t epoch, std::uint32_t rank);
 
-// One rank's part of an order that all ranks share: every shape.ranks-th id. `order` must have
+// One rank's share of an order for all ranks: every shape.ranks-th id. `order` must have
 // shape.count ids.
 std::vector<SampleIndex> deal(
     const EpochShape& shape, std::vector<SampleIndex> order, std::uint32_t rank);

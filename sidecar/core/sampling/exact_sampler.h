@@ -15,8 +15,8 @@ namespace stoker::sidecar {
 // and not the trainer makes the order, and similar orders (chunk_order.h).
 class ExactSampler final : public Sampler {
 public:
-    // The order of a rank's epoch: rank_length(shape) ids. All ranks together read each id once,
-    // beside those at the places of is_padding().
+    // The order of a rank's epoch: rank_length(shape) ids. Together the ranks read each id once,
+    // not counting padding (is_padding()).
     using Order = std::function<GroupedOrder(std::uint64_t epoch, std::uint32_t rank)>;
 
     // The order of the Python client (exact_order.h).
@@ -26,7 +26,7 @@ public:
 
     void begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) override;
     void draw(std::uint32_t rank, std::size_t count, std::vector<Draw>& draws) override;
-    // Looks up to the end of a group, if that is less than twice as far.
+    // Foresees `count` samples, or up to the end of the group if that is less than twice as far.
     void foresee(
         std::uint32_t rank, std::size_t count, std::vector<SampleIndex>& samples) const override;
     void on_losses(

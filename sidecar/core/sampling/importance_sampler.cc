@@ -243,7 +243,8 @@ Draw ImportanceSampler::serve(Reader& reader, const Planned& planned) {
     const auto here = [this, &reader](SampleIndex candidate) {
         return node_.is_stored(candidate) && !reader.served[candidate];
     };
-    // Late or not: a sample that was read before the break is already counted.
+    // If the trainer has already read the sample itself, before the break, it gets the stand-in
+    // even if that is not stored yet.
     if (const auto other = planned.stand_in;
         other && (here(*other) || (reader.had(sample) && !reader.served[*other]))) {
         return {sample, *other, Draw::Kind::kSubstituted};
@@ -271,7 +272,8 @@ void ImportanceSampler::foresee(
 void ImportanceSampler::on_losses(
     std::uint32_t rank, std::span<const SampleIndex> samples, std::span<const float> losses) {
     const std::uint64_t used = learn(losses_, samples, losses);
-    // A rank on another node, whose losses came through its own sidecar, has its report there.
+    // Counts the report only if the rank reads here: the losses of ranks on other nodes are counted
+    // there.
     if (const auto reader = readers_.find(rank); reader != readers_.end()) {
         reader->second.report.count_losses(used, samples.size(), losses.size());
     }

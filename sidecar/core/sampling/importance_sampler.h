@@ -81,7 +81,7 @@ public:
     // eviction policy.
     [[nodiscard]] std::uint64_t importance_revision() const { return losses_.revision(); }
 
-    // Samples whose relative importance is below this may be substituted. 0: none.
+    // Samples whose relative importance is below the result may be substituted. 0: none may be.
     [[nodiscard]] double important_from() const { return substitute_ ? important_from_ : 0; }
 
     // How often the job reads a sample, by its relative importance.
@@ -100,7 +100,7 @@ private:
         ImportanceWalk::Step step;
         std::optional<SampleIndex> stand_in;
 
-        // The sample to fetch for it.
+        // The sample to fetch for this step.
         [[nodiscard]] SampleIndex expected() const { return stand_in.value_or(step.sample); }
     };
 

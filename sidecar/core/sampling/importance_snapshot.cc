@@ -1,6 +1,6 @@
-// ImportanceSampler's part of a checkpoint: one byte per sample for its loss (which 1/255 of all
-// losses it belongs to, with that part's value), and for each rank in mid-epoch two bits per sample
-// for its decisions. Little-endian; version first.
+// ImportanceSampler's part of a checkpoint: one byte per sample for its loss (in which of 255
+// equally large classes of all losses it is; each class has one value), and for each rank in
+// mid-epoch two bits per sample for its decisions. Little-endian; version first.
 #include <algorithm>
 #include <array>
 
@@ -20,7 +20,7 @@ constexpr std::uint32_t kReadersMax = 64;
 
 using Parts = std::array<float, kParts>;
 
-// The median loss of each part, from a uniform sample of them; ascending.
+// The median loss of each class, from a uniform choice of the losses; ascending.
 Parts parts_of(const LossRanks& losses) {
     std::vector<float> sampled;
     const std::uint32_t stride = 1 + losses.count() / kSampledLosses;

@@ -51,7 +51,8 @@ public:
     // Samples below this percentile of the losses are unimportant.
     [[nodiscard]] static double important_from(double beta, double h_share);
 
-    // Decisions of this epoch so far, one bit per turn: kept() and important().
+    // Decisions of this epoch so far, one bit per position in the rank's share: kept() and
+    // important().
     [[nodiscard]] const std::vector<bool>& kept() const { return kept_; }
 
     [[nodiscard]] const std::vector<bool>& important() const { return important_; }

@@ -9,9 +9,9 @@
 namespace stoker::sidecar {
 
 // Fits the time of a request to the origin by its size: latency + size / bandwidth, by least
-// squares over the last thousand or so requests. A request that takes more than eight times the
-// mean (of an object of m times the mean size, m > 1: more than 8 m times) counts as that, so that
-// one stalled request does not set the latency. Pure. Not thread-safe.
+// squares over the last thousand or so requests. A request counts with at most eight times the mean
+// time, or 8 m times for an object of m > 1 times the mean size, so that one stalled request does
+// not set the latency. Pure. Not thread-safe.
 class LoadTime {
 public:
     // `time`: OriginBytes::request_time.

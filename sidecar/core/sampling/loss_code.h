@@ -7,8 +7,8 @@
 namespace stoker::sidecar {
 
 // One byte for a loss, as it travels between nodes: eight steps for each power of two from 2^-20 to
-// 2^12. Losses below 9/8 of the first, zero and negative ones share the code 0, larger ones the code
-// 255.
+// 2^12. Losses below 9/8 of 2^-20, also zero and negative ones, have the code 0; losses above the
+// last step have 255.
 //
 // Codes sort as the losses do. They do not depend on other losses, so losses of different nodes
 // compare. loss_of() is within 1/16 of the loss. Pure.

@@ -15,7 +15,7 @@ constexpr std::uint32_t kLowMask = kBuckets - 1;
 // A bucket of at most this size is sorted at once; a larger one by counting, in slices.
 constexpr std::uint32_t kSortedAtOnce = 4096;
 
-// Ranks looked up in parallel.
+// Number of binary searches that are interleaved.
 constexpr std::uint32_t kSoughtAtOnce = 16;
 
 // An integer that sorts like the float.
@@ -153,7 +153,7 @@ void LossRanks::sort(std::uint64_t& steps) {
     }
 }
 
-// Sorts a large bucket, first half: counts its keys by lower half.
+// First step of sorting a large bucket: counts its keys by their lower half.
 void LossRanks::count_low_halves(std::uint64_t& steps) {
     for (; steps > 0 && cursor_ < ends_[bucket_]; --steps, ++cursor_) {
         ++heads_[keys_[cursor_] & kLowMask];
@@ -165,7 +165,8 @@ void LossRanks::count_low_halves(std::uint64_t& steps) {
     }
 }
 
-// Second half: writes the keys again from the counts (they have no payload) and resets these.
+// Second step of sorting a large bucket: writes the keys again from the counts (keys have no
+// payload) and resets the counts.
 void LossRanks::rewrite(std::uint64_t& steps) {
     for (; steps > 0 && low_ < kBuckets; --steps) {
         if (heads_[low_] == 0) {

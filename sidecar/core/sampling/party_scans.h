@@ -22,7 +22,7 @@ public:
     // report the stored samples. nullptr: kGuestsMax other guests have readers.
     SharedScan* find_or_make(Party party, ScanLimits limits, std::uint64_t seed);
 
-    // The own party's scan plans with a window of so many samples of mean size.
+    // Sets the window with which the own party's scan plans, in samples of mean size.
     void set_own_window(std::uint32_t samples) {
         if (const auto own = scans_.find(kOwnParty); own != scans_.end()) {
             own->second.set_window(samples);

@@ -19,7 +19,7 @@ using Fingerprint = std::uint64_t;
 // at most `threshold` bits share a group, transitively. Immutable; 8 bytes per sample.
 class RedundancyGroups {
 public:
-    // No sample has a near-duplicate.
+    // No groups: no sample has a near-duplicate.
     RedundancyGroups() = default;
 
     // One fingerprint per sample. Exact: joins equal fingerprints first, then compares each with
@@ -27,9 +27,9 @@ public:
     // `threshold` below 64. Nearly O(n log n), unless very many differ in few bits.
     RedundancyGroups(std::span<const Fingerprint> fingerprints, std::uint32_t threshold);
 
-    // The same for partly known fingerprints: `known` has one flag per sample. Samples that
-    // `before` grouped stay together. In each band a sample is compared with the next `looks` only,
-    // so that very many near-duplicates do not take quadratic time.
+    // Groups from partly known fingerprints: `known` has one flag per sample. Samples that `before`
+    // grouped stay together. In each band a sample is compared with the next `looks` only, so that
+    // very many near-duplicates do not take quadratic time.
     RedundancyGroups(
         std::span<const Fingerprint> fingerprints,
         std::uint32_t threshold,
@@ -50,13 +50,13 @@ public:
     // fingerprint.
     [[nodiscard]] std::span<const SampleIndex> group_of(SampleIndex sample) const;
 
-    // Whether it is not the lowest of its group, which represents all.
+    // Whether the sample is not the lowest member of its group; the lowest represents the group.
     [[nodiscard]] bool is_copy(SampleIndex sample) const {
         return sample < first_.size() && members_[first_[sample]] != sample;
     }
 
-    // Calls visit(span of samples) for each group, cut into parts of at most `most` members; each
-    // sample is in one part. Members ascend. O(n).
+    // Calls visit(span of samples) for each group, where a group of more than `most` members is cut
+    // into several spans; each sample is in one span. Members ascend. O(n).
     template <class Visit>
     void each_part(std::uint32_t most, const Visit& visit) const {
         for (std::size_t begin = 0; begin < members_.size();) {

@@ -9,7 +9,7 @@ namespace stoker::sidecar {
 
 namespace {
 
-// Draws that a rank can still take; those with the most come first, then the lower rank.
+// Number of draws that a rank can still take. Order: ranks with more room first, then lower ranks.
 struct Room {
     std::size_t left = 0;
     std::uint32_t rank = 0;
@@ -61,7 +61,7 @@ std::vector<SampleIndex> gather_copies(
     return draws;
 }
 
-// Swaps each draw into its block; the draw that was there is next.
+// In place: swaps each draw into its block, then continues with the draw that was there.
 void gather_repeats(std::span<SampleIndex> draws, std::uint32_t blocks, const Prng& prng) {
     const auto block_of = [&prng, blocks](SampleIndex sample) {
         return prng.after(sample).below(blocks);

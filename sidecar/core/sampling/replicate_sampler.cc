@@ -94,8 +94,9 @@ void ReplicateSampler::draw_epoch(std::uint64_t epoch) {
     }
 }
 
-// Blocks whose repeated draws are no more than the residents. Counts the ranks that have begun an
-// epoch here so far, this one or another: in the first epoch drawn here that may be only one rank.
+// Number of blocks, chosen so that a block has no more repeated draws than the node has residents.
+// Counts only draws of the ranks that have begun any epoch here so far; in the first epoch that may
+// be one rank.
 std::uint32_t ReplicateSampler::blocks_of(std::span<const SampleIndex> draws) const {
     std::vector<bool> drawn(scores_.size());
     std::size_t repeats = 0;
@@ -118,7 +119,7 @@ std::uint32_t ReplicateSampler::blocks_of(std::span<const SampleIndex> draws) co
     return static_cast<std::uint32_t>(std::max(std::min(blocks, most), std::size_t{1}));
 }
 
-// The rank's part of the epoch's draws; frees the draws when the last rank has its part.
+// The rank's share of the epoch's draws; frees the draws when the last rank has its share.
 std::vector<SampleIndex> ReplicateSampler::take_part(std::uint32_t rank, std::uint64_t epoch) {
     Rank& state = ranks_[rank];
     state.order = std::vector<SampleIndex>{};  // frees memory for the next one
@@ -129,8 +130,8 @@ std::vector<SampleIndex> ReplicateSampler::take_part(std::uint32_t rank, std::ui
                                  : deal(shape, draws, rank);
 }
 
-// Not ranks that have begun a later epoch, which a trainer that resumes from an older checkpoint
-// aborts.
+// Whether all ranks have begun this epoch and none a later one. A rank in a later epoch may still
+// begin this one, when its trainer resumes from an older checkpoint.
 bool ReplicateSampler::all_have_begun(std::uint64_t epoch) const {
     return ranks_.size() == settings_.ranks &&
            std::ranges::all_of(
@@ -173,9 +174,9 @@ void ReplicateSampler::arrange(
     gather_repeats(std::span{part}.subspan(first_other), blocks_, of_epoch);
 }
 
-// The first rank that begins another epoch ends the counts of the last one: the next epoch, or an
-// earlier one that the trainer repeats from a checkpoint. `moves_on`: the rank comes from an epoch
-// before this one. If the other ranks are already ahead of it, their counts stay.
+// The first rank that begins another epoch clears the counts of the last one. That epoch is the
+// next one, or an earlier one that the trainer repeats from a checkpoint. `moves_on`: the rank
+// comes from an earlier epoch; if other ranks are then already in a later one, their counts stay.
 void ReplicateSampler::count_reads(
     std::span<const SampleIndex> order, std::uint64_t epoch, bool moves_on) {
     const bool is_behind = moves_on && counted_epoch_ > epoch;

@@ -24,7 +24,7 @@ namespace stoker::sidecar {
 // EpochReport::distinct.
 //
 // Ranks share an epoch's draws (adaptive sampling, PADS). While validation improves ("aggressive")
-// they are dealt out by multiplicity: every rank gets an equal part of the most drawn samples, and
+// they are dealt out by multiplicity: every rank gets an equal share of the most drawn samples, and
 // all copies of a sample go to one rank, hence to one node. Otherwise they are dealt in random
 // order. All ranks' draws follow from seed, epoch and scores; ranks on other nodes draw alike as
 // far as their scores agree.
@@ -36,8 +36,8 @@ namespace stoker::sidecar {
 // (reads_left()).
 //
 // Differences from the released code: scores go to the served ids, not to positions of another
-// order; the aggressive ranks' parts do not overlap; residency is read once per epoch instead of
-// once per sample; draws of other samples than residents come in blocks.
+// order; the ranks' shares do not overlap in the aggressive mode; residency is read once per epoch
+// instead of once per sample; draws of other samples than residents come in blocks.
 //
 // 4 bytes per sample for the scores, 4 for the ranks once requested, 4 for the orders of all local
 // ranks together (8 until the last of them has begun its epoch), 1 for the reads left, 1 bit per

@@ -10,12 +10,12 @@
 
 namespace stoker::sidecar {
 
-// The rest of an epoch that a rank has partly read: from a sampler with other samples on its node,
-// or on its own in another order. Its sampler walks the epoch from the start and checks whether
-// each step is settled. Every earlier draw settles one step: that of its sample, or one whose
-// request this sample may have substituted. So a rank reads as many samples as without the break,
-// and none twice; a few less if stand-ins were read whose own steps find no other step. The client
-// then reads others, so that ranks end together.
+// The rest of an epoch that a rank has partly read: from a sampler on another node, or without a
+// sampler in another order. The new sampler walks the epoch from the start and skips one step for
+// each earlier draw: the step of the sample that was read, or a step for which that sample may have
+// been the stand-in. So a rank reads as many samples as without the break, and none twice; a few
+// less if some earlier draws match no step. The client then reads others, so that ranks end
+// together.
 class ResumedEpoch {
 public:
     // `had`: one flag per sample already read. `draws`: the number of draws that gave them.
@@ -27,8 +27,8 @@ public:
           unsettled_(draws_),
           left_(steps_max - std::min(draws_, steps_max)) {}
 
-    // Whether this step was drawn before. `may_get_another`: its draw may have given another
-    // sample.
+    // Whether to skip this step, because an earlier draw accounts for it. `may_get_another`: the
+    // step's draw may have given a stand-in.
     bool settle(SampleIndex sample, bool may_get_another) {
         const bool settled = unsettled_ > 0 && (had_[sample] || may_get_another);
         unsettled_ -= settled ? 1 : 0;
@@ -78,8 +78,9 @@ struct RankEpoch {
 
     [[nodiscard]] bool had(SampleIndex sample) const { return resumed && resumed->had(sample); }
 
-    // The walk's next step that is still to be drawn; a resumed epoch skips settled ones. `next`
-    // returns a step of the whole epoch; `may_get_another` as in ResumedEpoch::settle().
+    // The walk's next step that is still to be drawn; a resumed epoch skips those drawn before the
+    // break. `next` returns a step of the whole epoch; `may_get_another` as in
+    // ResumedEpoch::settle().
     template <class Next, class MayGetAnother>
     auto next_left(const Next& next, const MayGetAnother& may_get_another) -> decltype(next()) {
         while (!resumed || !resumed->has_ended()) {

@@ -24,7 +24,7 @@ constexpr float kOutside = 0.499F;    // maximum value of a sample outside the b
 constexpr std::uint32_t kNoOther = 255;
 constexpr float kOtherSteps = 254;
 
-// The member that an epoch reads. Most parts are single samples, which need no division.
+// The group member that an epoch reads. Most groups are single samples, which need no division.
 SampleIndex turn_of(std::span<const SampleIndex> part, std::uint64_t epoch) {
     return part.size() == 1 ? part.front() : part[epoch % part.size()];
 }
@@ -178,7 +178,7 @@ void SampleBuckets::group_alike() {
     settle_parts();
 }
 
-// After the groups have changed: a part is outside if all of its members were.
+// Call after the groups have changed: a group is outside the bucket if all its members were.
 void SampleBuckets::settle_parts() {
     waiting_count_ = 0;
     each_part([this](std::span<const SampleIndex> part) {
@@ -213,7 +213,7 @@ double SampleBuckets::learnt() const {
     return first_loss_ > 0 ? std::clamp(1 - criteria_.mean_loss() / first_loss_, 0.0, 1.0) : 0;
 }
 
-// Number of parts that this epoch moves out.
+// Number of groups (or single samples) that this epoch moves out of the bucket.
 std::uint32_t SampleBuckets::leaving() const {
     const std::uint32_t all = parts();
     const double rate = out_rate_ * (adapt_rate_ ? learnt() : 1);
@@ -223,9 +223,10 @@ std::uint32_t SampleBuckets::leaving() const {
     return std::min(static_cast<std::uint32_t>(rate * inside), room);
 }
 
-// Moves the `left` parts with the lowest scores out.
+// Moves the `left` groups with the lowest scores out of the bucket.
 void SampleBuckets::sample_out(std::uint32_t left) {
-    // Parts in the bucket by score; the last number, of those without a score, is not used.
+    // Number of groups in the bucket by score; the last number, of those without a score, is not
+    // used.
     std::vector<std::uint32_t> counts(BucketCriteria::kUnknown + 1U);
     each_part([&](std::span<const SampleIndex> part) {
         if (!waiting_[part.front()]) {
@@ -236,8 +237,8 @@ void SampleBuckets::sample_out(std::uint32_t left) {
     for (; border < BucketCriteria::kUnknown && counts[border] <= left; ++border) {
         left -= counts[border];
     }
-    // All below the border score go, and random ones of those on it: in the order of a listing they
-    // would be of one class.
+    // Moves all groups below the border score, and a random choice of those at it: the first ones
+    // of a listing would often be of one class.
     Prng random(settings_.seed ^ (epoch() * 0x9E3779B97F4A7C15ULL));
     std::uint32_t on_border = counts[border];
     each_part([&](std::span<const SampleIndex> part) {
@@ -256,13 +257,14 @@ void SampleBuckets::sample_out(std::uint32_t left) {
     });
 }
 
-// The score of the member that was read last.
+// The score of the group member that was read last.
 BucketCriteria::Steps SampleBuckets::score_of(std::span<const SampleIndex> part) const {
     const std::uint64_t last = epoch() + part.size() - 1;  // epoch() - 1, but not below 0
     return criteria_.score_steps(turn_of(part, last));
 }
 
-// Selection sampling (Knuth, algorithm S): recalls exactly `left` of the parts outside, in one pass.
+// Selection sampling (Knuth, algorithm S): recalls exactly `left` of the groups outside the bucket,
+// in one pass.
 void SampleBuckets::recall(std::uint32_t left) {
     Prng random(settings_.seed ^ (epoch() * 0x9E3779B97F4A7C15ULL));
     std::uint32_t unseen = waiting_count_;

@@ -49,10 +49,10 @@ struct BucketOptions {
 // 6. The load time that the criteria use is that of the origin as measured when an epoch begins. It
 //    stays for the epoch and is in the snapshot, so ranks and a resumed epoch agree.
 //
-// Under kRemove the members of a group take turns: each epoch reads the next one, so after as many
-// epochs as the group has members each was read. A group of more than kTurnsMax members is cut into
-// parts, of which each is read as a group: no sample waits longer for its turn. The members of a
-// part are in the bucket, or outside, together; the score of the one that was read last decides.
+// Under kRemove the members of a redundancy group take turns: each epoch reads the next one, so
+// after as many epochs as the group has members each was read. A group of more than kTurnsMax
+// members is split into several groups, so that no sample waits longer. The members of a group are
+// in the bucket, or outside, together; the score of the one that was read last decides.
 //
 // Memory: 12 bytes and two bits per sample, and one bit more for each other epoch whose reads() are
 // held; redundancy groups take 8 bytes more, and another 8 until they are known. Deterministic. Not
@@ -68,20 +68,21 @@ public:
     // last does nothing. O(N), about 25 ns per sample.
     void begin_epoch(std::uint64_t epoch);
 
-    // Whether the epoch begun last reads the sample: its part is in the bucket, and it is its turn.
+    // Whether the most recently begun epoch reads the sample: its redundancy group is in the
+    // bucket, and it is the member that this epoch reads.
     [[nodiscard]] bool contains(SampleIndex sample) const { return (*reads_)[sample]; }
 
-    // contains() for all samples, one flag each. Never null. What it points to never changes, so a
-    // rank may hold it while another rank begins another epoch.
+    // contains() for all samples, one flag each. Never null. The flags never change, so a rank may
+    // keep them while another rank begins another epoch.
     [[nodiscard]] std::shared_ptr<const std::vector<bool>> reads() const { return reads_; }
 
-    // Samples that the epoch begun last reads.
+    // Number of samples that the most recently begun epoch reads.
     [[nodiscard]] std::uint32_t size() const { return size_; }
 
     // Whether the sample is outside the bucket.
     [[nodiscard]] bool waits(SampleIndex sample) const { return waiting_[sample]; }
 
-    // Samples outside, of which the members of a part count once.
+    // Number of samples outside the bucket; the members of a redundancy group count once.
     [[nodiscard]] std::uint32_t waiting() const { return waiting_count_; }
 
     // Whether `epoch` reads all samples regardless of the buckets.
@@ -98,9 +99,9 @@ public:
 
     [[nodiscard]] const BucketCriteria& criteria() const { return criteria_; }
 
-    // Value of each sample: outside the bucket less than half (by rank). In the bucket it does not
-    // depend on whose turn it is: 1 for a sample that every epoch reads, 1/2 + 1/2m for one of m
-    // that take turns. The address and length never change.
+    // Value of each sample: outside the bucket less than half (by rank). In the bucket: 1 for a
+    // sample that every epoch reads, 1/2 + 1/2m for a member of a group of m of which each epoch
+    // reads one. The address and length never change.
     [[nodiscard]] std::span<const float> worths() const { return worths_; }
 
     // As Sampler::on_similarity(). Fingerprints are freed once every sample has one.
@@ -110,7 +111,7 @@ public:
 
     // One byte per sample: the highest bit is set outside the bucket, the others are p_true in
     // steps of 1/126, or 127 if unknown. If any p_other is known, another byte per sample follows:
-    // p_other in steps of 1/254, or 255. The copies follow.
+    // p_other in steps of 1/254, or 255. RedundancyGroups::copies() follows.
     void write(WireWriter& wire) const;
 
     // False: corrupt; nothing was changed.
@@ -121,7 +122,8 @@ private:
 
     [[nodiscard]] std::uint64_t epoch() const { return turned_for_ == 0 ? 0 : turned_for_ - 1; }
 
-    // Calls visit(span of samples) for each part: samples that are read in turns, or a single one.
+    // Calls visit(span of samples) for each group of which an epoch reads one member, or single
+    // sample.
     template <class Visit>
     void each_part(const Visit& visit) const;
     void move(std::span<const SampleIndex> part, bool out);

@@ -54,7 +54,7 @@ struct EpochReport {
         substituted += draw.served != draw.requested ? 1 : 0;
     }
 
-    // Counts one report: `used` of its samples and losses were usable.
+    // Counts one loss report, of which `used` losses were usable.
     void count_losses(std::uint64_t used, std::size_t samples, std::size_t losses) {
         losses_used += used;
         losses_ignored += std::max(samples, losses) - used;
@@ -90,14 +90,14 @@ public:
     // The sample is now stored. For samplers that list possible substitutes.
     virtual void on_stored(SampleIndex /*sample*/) {}
 
-    // `rank` (of the whole job) begins `epoch`; must precede its other calls. Ranks of a job may be
-    // at different epochs. Beginning the current epoch again restarts it; the first `skip` draws
-    // are drawn and discarded (a resume in mid-epoch).
+    // `rank` (of the whole job) begins `epoch`; must precede the rank's other calls. Ranks of a job
+    // may be at different epochs. Beginning the current epoch again restarts it; the first `skip`
+    // draws are drawn and discarded (a resume in mid-epoch).
     virtual void begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) = 0;
 
-    // As begin_epoch(), but `served` has one flag per sample given by the first `skip` draws. With
-    // other samples on the node, or after the trainer read alone, these differ from a replay. A
-    // contract that repeats samples uses only the number.
+    // As begin_epoch(), but `served` has one flag per sample given by the first `skip` draws. These
+    // differ from a replay if the node now stores other samples, or if the trainer read without a
+    // sampler. A contract that repeats samples uses only the number.
     virtual void resume_epoch(
         std::uint32_t rank,
         std::uint64_t epoch,

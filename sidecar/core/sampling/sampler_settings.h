@@ -39,7 +39,8 @@ struct SamplerSettings {
         return domain::reads_all(contract, parameters, epoch);
     }
 
-    // The most draws of a rank whose share has `turns` samples; several ranks make exactly so many.
+    // The most draws of a rank whose share has `turns` samples; with several ranks, each makes
+    // exactly so many.
     [[nodiscard]] std::uint32_t draws_of_epoch(std::uint64_t epoch, std::uint32_t turns) const {
         return domain::draws_of_epoch(contract, parameters, ranks, epoch, turns);
     }

@@ -10,7 +10,8 @@ namespace stoker::sidecar {
 
 namespace {
 
-// Moves until a sample that is so far from its bucket's end moves to a gap.
+// How far from the end of its bucket a sample is whose state is prefetched: after about so many
+// removals it is the last one, which moves into the gap.
 constexpr std::size_t kExpectedLast = 8;
 
 template <class Visit>

@@ -30,8 +30,8 @@ namespace stoker::sidecar {
 class WindowedSampler final : public Sampler {
 public:
     // kInvalidArgument: an empty dataset, another one than the scan's, a rank outside the shape;
-    // kResourceExhausted: the scan has no room for more readers. `scan` must outlive the sampler,
-    // whose destructor leaves the scan.
+    // kResourceExhausted: the scan has no room for more readers. `scan` must outlive the sampler;
+    // the destructor removes its reader from the scan.
     static Result<std::unique_ptr<WindowedSampler>> make(
         SharedScan& scan, const EpochShape& shape, std::uint32_t rank);
 
@@ -44,7 +44,7 @@ public:
     void begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) override;
     void draw(std::uint32_t rank, std::size_t count, std::vector<Draw>& draws) override;
 
-    // The part of the scan's feed that this rank needs.
+    // The samples of the scan's feed that this rank needs.
     void foresee(
         std::uint32_t rank, std::size_t count, std::vector<SampleIndex>& samples) const override;
 

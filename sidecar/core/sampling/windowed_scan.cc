@@ -12,7 +12,7 @@ namespace {
 // Draws of all readers after which old speed measurements count half.
 constexpr std::uint32_t kSpeedMemory = 4096;
 
-// Samples of the feed that a draw examines for the one that will arrive first.
+// Samples of the feed that a draw examines to find the one that will arrive first.
 constexpr std::size_t kFeedLooksMax = 32;
 
 SampleIndex any_of_bucket(const NeedIndex::Bucket& bucket, Prng& prng) {
@@ -50,8 +50,9 @@ void SharedScan::leave(Reader reader) {
     replenish();
 }
 
-// Samples that all readers have drawn and that are not dropped yet wait in loaders. They occupy
-// window bytes, but never all, even if a reader does not read its draws.
+// Divides the window among the readers' lookaheads. Samples that all readers have drawn and that
+// are not dropped yet are subtracted, because loaders still hold them; but a quarter of the window
+// is always divided, even if a reader never reads its draws.
 void SharedScan::share_window() {
     const auto readers = std::max(1U, static_cast<std::uint32_t>(std::popcount(active_)));
     const std::uint32_t drawn = index_.count_of({}, ScanState::kWindow);
@@ -212,7 +213,8 @@ std::optional<SampleIndex> SharedScan::least_needed(Reader reader, Prng& prng) c
     return best == nullptr ? std::nullopt : std::optional{any_of_bucket(*best, prng)};
 }
 
-// The sample that will arrive first; behind many that only other readers need, any coming one.
+// The needed sample that will arrive first. If the first kFeedLooksMax of the feed are only for
+// other readers: any needed sample that is on its way.
 std::optional<SampleIndex> SharedScan::first_coming(Reader reader) const {
     const std::size_t looks = std::min(feed_.size(), kFeedLooksMax);
     for (std::size_t i = 0; i < looks; ++i) {
@@ -252,7 +254,7 @@ void SharedScan::on_gone(SampleIndex sample) {
     replenish();
 }
 
-// Extends the feed until every counted reader has its lookahead.
+// Extends the feed until every reader that cannot wait has its lookahead.
 void SharedScan::replenish() {
     share_window();
     for (;;) {
@@ -349,8 +351,9 @@ void SharedScan::unfeed(SampleIndex sample) {
     }
 }
 
-// Buckets by loss, the least first. A reader without its lookahead would request more at once, so
-// lookahead samples come last.
+// Buckets of window samples by the harm of dropping them, the least first. A reader with less than
+// its lookahead would request a dropped sample again at once, so its buckets come last, and only if
+// `urgent`.
 std::vector<const SharedScan::Bucket*> SharedScan::by_loss(bool urgent) const {
     const Readers lean = hungry(1);
     std::vector<const Bucket*> buckets;

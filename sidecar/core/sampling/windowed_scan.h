@@ -67,8 +67,8 @@ public:
         replenish();
     }
 
-    // Begins a new epoch over all samples, or over a part of them (without duplicates). Discards
-    // the rest of the last one.
+    // Begins a new epoch over all samples, or over `share` (without duplicates). Discards the rest
+    // of the reader's last epoch.
     void begin(Reader reader);
     void begin(Reader reader, std::span<const SampleIndex> share);
 
