@@ -37,7 +37,7 @@ public:
     // an item is too long. After an error every call returns it.
     Status push(std::string_view bytes);
 
-    // After the last byte. The errors of push(); also if something is missing.
+    // Ends the list after the last byte. Errors as push(); also if the document is not complete.
     Result<ListPage> finish();
 
 private:

@@ -77,7 +77,7 @@ struct AccessPattern {
     double beta = 1;            // kImportance
     std::vector<float> sketch;  // kMeasured: as MissCurve::measured()
     double full_epochs = 0;     // kImportance: share of its epochs that read everything, 0..1
-    // How often a resident is read, of contract replicate; 0: each sample once per epoch.
+    // Contract replicate: how often an epoch reads a resident sample; 0: each sample is read once.
     double replication = 0;
     double bias = 0;  // kReplicate
 

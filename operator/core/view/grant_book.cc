@@ -178,8 +178,8 @@ private:
         return result;
     }
 
-    // `all` counts the job's own nodes only. A guest's bytes are on nodes of fillers, which may
-    // outlast its pods.
+    // `all` counts the job's own nodes only, unless the job is a guest: its bytes are on the nodes
+    // of fillers, which may outlast its pods.
     static void promise(
         const JobUse& use,
         const ResolvedDataset& dataset,
@@ -325,8 +325,8 @@ void GrantBook::note(const ObservedResidency& word, Entry& entry) {
     entry.in_status = (entry.in_status || word.in_status) && entry.resident > Bytes::zero();
 }
 
-// Bytes of an ended sidecar that no status has shown yet. Those of a status that shows them no more
-// have been swept.
+// Adds bytes that an ended sidecar reported and that no status has shown yet. If a status has shown
+// them once and shows them no more, they were swept and are not added.
 void GrantBook::add_unwritten(
     const ClusterView& cluster, std::vector<ObservedResidency>& words) const {
     std::set<Place> told;
