@@ -343,8 +343,7 @@ void Builder::add_holdings() {
             it.outstanding = std::max(it.outstanding, it.in_flight ? it.held : Bytes::zero());
             continue;
         }
-        // Idle bytes may have a sidecar, too: a filler's outlasts the readers, and a suspended
-        // job's pods end late.
+        // A filler's sidecar outlasts the readers, and a suspended job's pods end late.
         const Bytes reserve = std::max(holding.resident, holding.outstanding);
         table_.nodes[node->second].idle += reserve;
         IdleHolding& it = idle[{node->second, holding.dataset_uid}];

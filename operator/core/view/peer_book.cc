@@ -182,8 +182,7 @@ std::set<std::string> PeerBook::observe(const PeerView& view, bool settled, Time
         for (const auto& [node, seat] : seats) {
             members.push_back(seat.member);
         }
-        // If a sidecar still uses a group of an earlier operator, that group is replaced, if need
-        // be by an empty one.
+        // A group of an earlier operator that a sidecar still uses is replaced, or emptied.
         const auto known = groups_.find(uid);
         const bool is_known = known != groups_.end();
         if (dataset.version > (is_known ? known->second.version : 0) ||
