@@ -206,7 +206,7 @@ def test_an_origin_that_is_away_gives_an_error_that_clients_repeat(pod):
     assert status_of(pod.client.get_object, Bucket="other", Key="x") == (503, "SlowDown")
 
 
-def test_sigterm_ends_it_after_what_is_under_way(pod):
+def test_endpoint_exits_with_zero_on_sigterm(pod):
     pod.read_all()
     assert pod.kill("endpoint", signal.SIGTERM) == 0
 

@@ -196,7 +196,7 @@ def test_two_iterators_at_once_do_not_disturb_each_other(origin):
 
 
 @pytest.mark.parametrize("ahead", [1, 2, 5])
-def test_reading_is_at_most_ahead_of_the_loop(ahead):
+def test_reading_stays_at_most_ahead_requests_before_the_loop(ahead):
     started = []
 
     def read(request):
@@ -261,7 +261,7 @@ def test_contract_serves_its_ids_and_takes_losses(origin, run):  # noqa: F811
         assert loader.epoch_report().epoch == 7
 
 
-def test_connection_of_draws_stays_free_during_a_fetch(origin, sidecar, tmp_path):
+def test_draws_have_a_connection_that_a_fetch_does_not_block(origin, sidecar, tmp_path):
     gate = tmp_path / "gate"
     sidecar.start(stall={"ids": [7], "until": str(gate)})
     with stoker.open("train") as samples:

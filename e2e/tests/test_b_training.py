@@ -52,7 +52,7 @@ def bytes_on_the_node(sizes):
     return sum((64 + size + 63) // 64 * 64 for size in sizes)
 
 
-def test_grants_count_what_records_take(namespace, origin):
+def test_cached_bytes_count_whole_records(namespace, origin):
     namespace.apply(jobs.dataset())
     pod, = namespace.start("all", ["--epochs", 1, "--hold", "1:0"], cache=FULL)
     namespace.wait_hold(pod, "1:0")

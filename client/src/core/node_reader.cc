@@ -230,7 +230,7 @@ void NodeReader::retire_one() {
     retire(oldest);
 }
 
-// The last entry takes the place.
+// Removes the map at `place`; the last entry moves there.
 void NodeReader::retire(std::size_t place) {
     places_.erase(segments_[place].map->seq().value());
     if (place + 1 < segments_.size()) {
