@@ -255,7 +255,7 @@ void ControlWatch::poll() {
     }
 }
 
-// It comes as late as events do.
+// Delivers a bookmark, with the delay of an event.
 void ControlWatch::add_bookmark() {
     wants_bookmark_ = true;
     wake();

@@ -23,7 +23,7 @@ TEST_F(Scenario, TwoJobsFetchEachSampleOnce) {
     EXPECT_EQ(world.count("proofs of access"), 1U) << "the follower's job has shown its key once";
 }
 
-TEST_F(Scenario, PodsOfOneJobHaveOneKey) {
+TEST_F(Scenario, PodsOfOneJobNeedNoProofOfAccess) {
     World& world = make(kPair);
     run_for(minutes{1});
     EXPECT_EQ(world.count("proofs of access"), 0U);

@@ -13,7 +13,7 @@
 
 namespace stoker::world {
 
-// The node's parts that its sidecars share.
+// Objects that a node's sidecars share.
 struct NodeParts {
     Schedule& schedule;
     Oracle& oracle;
@@ -61,7 +61,7 @@ public:
     // "leading", "preparing" (the leader), "following", "seeking".
     [[nodiscard]] std::string role() const;
 
-    // Why it has no leader; empty: it has one.
+    // Why the sidecar has no leader; empty: it has one.
     [[nodiscard]] std::string error() const { return sidecar_->nodes().front()->error(); }
 
     // One of its pages: "/status", "/metrics", "/healthz", "/readyz".

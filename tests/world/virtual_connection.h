@@ -87,7 +87,7 @@ public:
 
     [[nodiscard]] const std::string& address(Side side) const { return ends_.at(side).address; }
 
-    // Whose certificate the end has shown. Once it is open.
+    // The identity in the end's certificate. Call it once the connection is open.
     [[nodiscard]] const sidecar::PeerIdentity& identity(Side side) const {
         return ends_.at(side).identity;
     }
