@@ -93,7 +93,7 @@ def read_epoch(socket, count):
         numbers = [number for batch in loader for number in batch[0]]
         took = time.monotonic() - began
         if sorted(numbers) != list(range(count)) or samples.stats()["origin_samples"]:
-            raise SystemExit(f"bench: {len(numbers)} samples, not each of {count} once through the sidecar")
+            raise SystemExit(f"bench: the sidecar served {len(numbers)} samples, not each of {count} exactly once")
     print(took)
 
 

@@ -158,7 +158,7 @@ def test_ranges_in_a_row_cost_each_block_once(pod, limits):
     assert 40 <= pod.gets_of(read) <= 44
 
 
-def test_ranges_after_a_change_are_refused_once_and_then_new(pod):
+def test_ranges_of_a_changed_object_are_refused_once_and_then_new(pod):
     old = pod.payloads[LARGE]
     assert pod.read_range(0, BLOCK - 1)["Body"].read() == old[:BLOCK]
     pod.replace(LARGE)

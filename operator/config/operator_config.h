@@ -50,7 +50,7 @@ struct ControlSettings : AuthorityTerms {
     bool operator==(const ControlSettings&) const = default;
 };
 
-// Node programs; they call the same service.
+// Identity of the node programs, which call the same gRPC service as sidecars.
 struct NodeSettings {
     std::string service_account = "stoker-node";  // in the operator's own namespace
 

@@ -84,7 +84,7 @@ private:
     Status failed_;
 };
 
-// The same for a complete text.
+// As ListReader, for a complete text.
 Result<ListPage> read_list(
     const std::string& text, const std::function<void(web::json::value&& item)>& visit);
 

@@ -178,8 +178,8 @@ void ControlWorld::check_nodes(const Uses& uses) {
     }
 }
 
-// As tests/sim/allocation_charges.h, but only borrowing by the namespaces in `counted` is an error.
-// `used`: by namespace.
+// The quota rule of tests/sim/allocation_charges.h; returns what breaks it, or an empty text. Only
+// namespaces in `counted` can break it. `used`: bytes by namespace.
 std::string ControlWorld::broken_quota(
     const std::map<std::string, Bytes>& used, const std::set<std::string>& counted) const {
     Bytes lendable{};  // and in no nominal quota

@@ -5,7 +5,7 @@
 
 #include "tests/world/control_world.h"
 
-// The oracle's part on groups of peers and their certificates.
+// The oracle's checks of groups of peers and their certificates.
 namespace stoker::world {
 
 namespace {

@@ -17,7 +17,7 @@ namespace stoker::world {
 
 class VirtualConnection;
 
-// The parts of the network that a connection between two sidecars uses.
+// Functions of the network that a connection between two sidecars uses.
 struct Wire {
     Schedule& schedule;
     // Puts `bytes` on the link between two nodes; returns how long they take to arrive.

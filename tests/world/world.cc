@@ -269,7 +269,8 @@ void World::start_trainer(Pod& pod) {
             [this, &pod](const std::string& what) { check_no_room(pod, what); }});
 }
 
-// Whether the pod's trainer may begin the epoch of its progress.
+// Whether the pod's trainer may begin its next epoch: in a job whose ranks step together, all must
+// have ended the last one.
 bool World::may_begin(const Pod& pod) const {
     return !pod.job->steps_together || std::ranges::all_of(pods_, [&pod](const Pod& other) {
         return other.job != pod.job || other.progress.is_done ||

@@ -85,8 +85,9 @@ public:
     // Runs to the end, or to the first broken promise.
     Outcome run();
 
-    // For scenarios: each runs on the nodes and pods by their index.
-    // Runs for this time, or to the first broken promise, which it returns; empty: none.
+    // For scenarios, which name nodes and pods by their index.
+    //
+    // Runs for this time, or until the first broken promise, which it returns; empty: none.
     std::string run_for(Duration time);
     // A fault as the seed would inject it, with a drawn duration. False: it can do nothing there now.
     bool strike(Fault fault, std::size_t pod);

@@ -319,7 +319,7 @@ PyMethodDef read_resident_method = {
     METH_O,
     "One resident sample that was checked before; None: any other."};
 
-// A function that holds the reader.
+// read_resident() as a Python function, which keeps the reader alive.
 py::object read_resident_of(const py::object& self) {
     const py::capsule capsule{self.cast<PyNodeReader*>(), kReaderCapsule, [](PyObject* dying) {
                                   Py_DECREF(static_cast<PyObject*>(PyCapsule_GetContext(dying)));

@@ -22,7 +22,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr Duration kPodsLate = seconds{5};
-// No event reports the removal of a foreign object or a changed admission rule.
+// Polling interval: no event reports the removal of a foreign object or a changed admission rule.
 constexpr Duration kLookForStrangers = seconds{30};
 
 // A Job failed because of its pods, but no failed pod is known: Jobs and pods have separate

@@ -150,8 +150,8 @@ struct HeldBack {
     bool operator==(const HeldBack&) const = default;
 };
 
-// Nodes that fetch the samples of a dataset from each other, so that each of them owns an equal part
-// (docs/adr/0016-peers.md). At most one per dataset; nodes in any pool, each once.
+// Nodes that fetch the samples of a dataset from each other, so that each of them owns an equal
+// share (docs/adr/0016-peers.md). At most one per dataset; nodes in any pool, each once.
 struct PeerNodes {
     std::string dataset_uid;
     std::vector<std::string> nodes;

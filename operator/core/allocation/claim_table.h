@@ -111,8 +111,8 @@ struct Account {
     Bytes idle{};                         // likewise, of its datasets
     const HeldBack* held_back = nullptr;  // points into the view
 
-    // Kueue's terms. most(): upper limit of the charge. guaranteed(): the part of the nominal quota
-    // that it does not lend.
+    // Kueue's terms. most(): upper limit of the charge. guaranteed(): bytes of the nominal quota
+    // that the account does not lend.
     [[nodiscard]] Bytes most() const { return quota.nominal + quota.borrowing; }
 
     [[nodiscard]] Bytes guaranteed() const {

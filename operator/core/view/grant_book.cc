@@ -312,8 +312,8 @@ void GrantBook::note(const ObservedResidency& word, Entry& entry) {
         const bool confirmed = !entry.sent || *entry.sent == grant;
         entry.believed = confirmed ? grant : std::max(entry.believed, grant);
     } else {
-        // No fresh report: keeps the last known bytes, or more if a status shows more. An ended
-        // sidecar's bytes that a status showed and shows no more have been swept.
+        // Without a fresh report the last known bytes stay, or more if a status shows more. If a
+        // status showed an ended sidecar's bytes and shows them no more, they were swept.
         const bool is_swept = !word.live && entry.in_status && !word.in_status;
         entry.resident = is_swept ? word.resident : std::max(entry.resident, word.resident);
         if (!word.live) {

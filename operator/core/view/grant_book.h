@@ -76,7 +76,7 @@ public:
     // Takes all known places; no duplicates. The first call starts the leadership.
     void observe(const std::vector<ObservedResidency>& words, TimePoint now);
 
-    // The same for find_places(); sets `holdings` and `settled` of the planner's view.
+    // observe() with find_places(cluster); sets `holdings` and `settled` of the planner's view.
     void observe(const ClusterView& cluster, const Moment& now, AllocationView& view);
 
     // Holdings of the observed places, by node and dataset.
