@@ -132,7 +132,7 @@ def test_random_ranges_equal_the_origins(pod, limits):
 
 
 @pytest.mark.parametrize("limits", [{"grant": str(20 * (BLOCK + 64)), "window": "1Mi"}])
-def test_blocks_that_do_not_fit_are_all_that_later_epochs_fetch(pod):
+def test_later_epochs_fetch_only_the_blocks_that_do_not_fit(pod):
     blocks = blocks_of(len(pod.payloads[LARGE]))
     epochs = [pod.gets_of(lambda: pod.read(LARGE)) for _ in range(4)]
     assert epochs[0] == blocks

@@ -201,7 +201,7 @@ def test_new_sidecar_gets_the_fingerprints_again(start):
         assert groups_of(train(loader)) == list(range(COUNT // ALIKE))
 
 
-def test_follower_forwards_fingerprints_for_the_jobs_redundancy(pictures, start, monkeypatch):
+def test_follower_forwards_fingerprints_under_the_jobs_contract(pictures, start, monkeypatch):
     job = {"contract": "importance", "sampling": {"family": "iowa", "redundancy": "remove", "outRate": 0}}
     start(name="leader", **job)
     follower = start(name="follower", **job)

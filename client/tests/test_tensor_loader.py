@@ -87,7 +87,7 @@ def test_batches_keep_their_content_while_others_are_read(origin, device):
 
 
 @pytest.mark.parametrize("dtype, shape", [(torch.uint8, (30,)), (torch.float32, ()), (torch.bfloat16, (3, 5))])
-def test_bytes_are_the_elements_of_any_type(tmp_path, dtype, shape):
+def test_sample_bytes_become_elements_of_any_type(tmp_path, dtype, shape):
     size = torch.empty(shape, dtype=dtype).nelement() * torch.empty(0, dtype=dtype).element_size()
     origin = Fixed(tmp_path / "typed", count=9, sizes=(size,))
     got = torch.cat([data for data, _ in tensor_loader(origin.uri, 4, shape=shape, dtype=dtype)])
@@ -157,7 +157,7 @@ def test_error_of_the_transform_has_its_traceback(origin):
     assert loader_threads() == []
 
 
-def test_error_comes_after_the_batches_before_it(origin):
+def test_read_error_is_raised_after_the_earlier_batches(origin):
     loader = tensor_loader(origin.uri)
     (origin.root / origin.keys[20]).unlink()  # in the third batch
     batches = iter(loader)

@@ -330,7 +330,7 @@ TEST(CrdNumbers, ExamplesAreValidWithoutExtremes) {
     }
 }
 
-TEST(CrdNumbers, NoExtremeBreaksAPlan) {
+TEST(CrdNumbers, NoExtremeNumberBreaksAPlan) {
     std::size_t fields = 0;
     for (const Kind& kind : kinds()) {
         for (const Field& field : numbers_of(kind.plural)) {

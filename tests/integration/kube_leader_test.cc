@@ -364,7 +364,7 @@ TEST_F(SupervisorTest, CacheSyncTimeoutIsFatal) {
     EXPECT_TRUE(wrote("-probes"));
 }
 
-TEST_F(SupervisorTest, LostLeaseEndsItAtOnce) {
+TEST_F(SupervisorTest, LostLeaseEndsTheSupervisorAtOnce) {
     ApiServer server;
     AccessSource access(config_of(server), read_file, clock);
     RestTransport transport(access, {"stoker-test lease", mib(1), 1}, clock);

@@ -162,7 +162,7 @@ TEST_F(PeerDeskTest, ANewerGenerationIsAcceptedBeforeTheOperatorReportsIt) {
     EXPECT_EQ(refusal_of(*peer)->reason, PeerRefusalReason::kNotMember) << "there is a newer one";
 }
 
-TEST_F(PeerDeskTest, ANodeWaitsUntilItIsAMember) {
+TEST_F(PeerDeskTest, ANewNodesHelloWaitsUntilItIsAMember) {
     const auto peer = connect_raw();
     peer->send(PeerHello{"train", data.manifest().revision(), "n2", 1});
     EXPECT_FALSE(peer->receive(std::chrono::milliseconds{100}).has_value());

@@ -40,7 +40,7 @@ TEST_F(Scenario, KilledLeaderLosesNoSampleAndTheFollowerLeads) {
     EXPECT_EQ(world.count("fetches"), kSamples);
 }
 
-TEST_F(Scenario, RestartedSidecarIsWarm) {
+TEST_F(Scenario, RestartedSidecarKeepsItsResidents) {
     World& world = make({.nodes = 1, .jobs = 1, .pods = 1});
     run_for(minutes{1});
     world.strike(Fault::kShutDown, 0);
