@@ -189,7 +189,7 @@ def main():
     if arguments.page:
         put_table(arguments.page, table(results))
     if missed:
-        raise SystemExit(f"chunks: more than {TOLERANCE:.0%} from the law: {', '.join(missed)}")
+        raise SystemExit(f"chunks: more than {TOLERANCE:.0%} off the predicted speed-up: {', '.join(missed)}")
 
 
 if __name__ == "__main__":

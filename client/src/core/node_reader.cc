@@ -62,7 +62,7 @@ Result<std::shared_ptr<SegmentMap>> SegmentMap::open(
     }
     STOKER_TRY(const domain::SegmentHeader header, read_header(fd.get(), name));
     if (header.seq != seq || header.revision != revision) {
-        return fail(ErrorCode::kCorruption, fmt::format("{} is a segment of something else", name));
+        return fail(ErrorCode::kCorruption, fmt::format("{} has another number or revision", name));
     }
     const auto file_bytes = static_cast<std::uint64_t>(status.st_size);
     const std::uint64_t length = std::clamp(
