@@ -49,7 +49,7 @@ ROWS = {
     "replicate, r = 1": Row("replicate", {"replication": 1}),
     "replicate, r = 3": Row("replicate", {"replication": 3}),
 }
-# Measured for time only.
+# Rows that are measured for time only, not for accuracy.
 TIMED = {
     "no cache": Row("exact", share=0),
     "LRU": Row("exact", eviction="lru"),

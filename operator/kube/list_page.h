@@ -60,7 +60,7 @@ private:
     }
 
     void take(char c);
-    // `next` follows if the byte fits; else `what` was expected.
+    // Expects `next` if the byte fits; else fails, because `what` was expected.
     void go_on(bool fits, Expect next, std::string_view what);
     void begin_value(char c);
     // Consumes the bytes of the value that has begun; returns how many.

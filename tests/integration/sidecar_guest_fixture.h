@@ -60,7 +60,7 @@ protected:
             domain::guests_folder(node()) + "/" + name, domain::guests_folder(view(name)));
     }
 
-    // A sidecar of the namespace.
+    // Starts a guest's sidecar in the namespace `name`.
     Guest& invite(const std::string& name, const std::string& job = "guests-job") {
         show_to(name);
         Guest& guest = guests.emplace_back();

@@ -156,9 +156,10 @@ ControlWorld::Uses ControlWorld::uses() {
 
 namespace {
 
-// Whether the use rises above the limit. Bytes and grants from before a limit fell may stay, so
-// only a rise counts. An expired grant leaves no room for others: its sidecar still reports it, so
-// an operator counts it and may renew it. So `actual` counts it until another grant replaces it.
+// Whether the use of `name` has risen since the last check. Bytes and grants from before a limit
+// fell may stay, so only a rise counts. An expired grant leaves no room for others: its sidecar
+// still reports it, so an operator counts it and may renew it. So `actual` counts it until another
+// grant replaces it.
 bool rises(const auto& before, const auto& now, const std::string& name) {
     const auto was = before.find(name);
     const auto is = now.find(name);

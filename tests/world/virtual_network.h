@@ -58,7 +58,7 @@ private:
 };
 
 // The network between the sidecars of the world, in virtual time: a link from each node to each
-// other. Its chance comes from a seed of its own. Not thread-safe.
+// other. Its random source has a seed of its own. Not thread-safe.
 class VirtualNetwork {
 public:
     struct Speed {

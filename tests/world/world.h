@@ -130,7 +130,7 @@ public:
 
     [[nodiscard]] static std::string node_name(std::size_t node);
 
-    // How often the thing has happened, as Outcome::counts.
+    // How often `what` has happened, from Outcome::counts.
     [[nodiscard]] std::uint64_t count(const std::string& what) const;
 
     // The log so far.
