@@ -93,7 +93,7 @@ def read_epoch(socket, count):
         numbers = [number for batch in loader for number in batch[0]]
         took = time.monotonic() - began
         if sorted(numbers) != list(range(count)) or samples.stats()["origin_samples"]:
-            raise SystemExit(f"bench: {len(numbers)} samples, not each of {count} once through the sidecar")
+            raise SystemExit(f"bench: the sidecar served {len(numbers)} samples, not each of {count} exactly once")
     print(took)
 
 
@@ -189,7 +189,7 @@ def main():
     if arguments.page:
         put_table(arguments.page, table(results))
     if missed:
-        raise SystemExit(f"chunks: more than {TOLERANCE:.0%} from the law: {', '.join(missed)}")
+        raise SystemExit(f"chunks: more than {TOLERANCE:.0%} off the predicted speed-up: {', '.join(missed)}")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BETAS = (0.33, 1, 2)
 WINDOW = 512  # samples
 
-# order, kept, arguments of `stoker simulate`
+# order of the draws, eviction policy, arguments of `stoker simulate`
 ROWS = (
     ("exact", "LRU", ("--policy", "lru")),
     ("exact", "never-evict", ("--policy", "never-evict")),

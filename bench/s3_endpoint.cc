@@ -87,7 +87,7 @@ public:
         }
     }
 
-    // Takes what has arrived. The body, once the answer is complete.
+    // Takes the bytes that have arrived. Returns the body once the answer is complete.
     std::optional<std::span<const std::byte>> receive() {
         const ssize_t got =
             ::recv(fd(), buffer_.data() + received_, buffer_.size() - received_, MSG_DONTWAIT);
@@ -132,7 +132,7 @@ public:
         }
     }
 
-    // Reads every object once. The sum of all bytes in pass 0, else 0.
+    // Reads every object once. Returns the sum of all bytes in pass 0, else 0.
     std::uint64_t read_pass(std::uint64_t pass) {
         const auto order = pass_order(pass, requests_.size());
         std::size_t next = 0;

@@ -89,7 +89,7 @@ def sidecar(program, folder, origin, prefix=()):
     """A sidecar with one dataset, "bench", whose node directory is folder/node. Yields (socket, pid)."""
     (folder / "node").mkdir(parents=True, exist_ok=True)
     socket = folder / "sidecar.sock"
-    # No free space is reserved for others: the bench removes its files.
+    # Reserves almost no free space for others: the bench removes its files.
     dataset = {"name": "bench", "origin": origin, "directory": str(folder / "node"), "reservedFree": 0.02}
     with configured_sidecar(program, {"socket": str(socket), "datasets": [dataset]}, prefix) as process:
         yield socket, process.pid

@@ -347,7 +347,7 @@ Status Operator::ready() {
 EndpointSources Operator::endpoint_sources() {
     EndpointSources sources;
     sources.metrics = [this] { return metrics_.expose(); };
-    // Never "the API server answers": a restart would not fix that.
+    // Must not depend on the API server: a restart would not fix that.
     sources.healthy = [this]() -> Status {
         return elector_.is_healthy() ? Status{}
                                      : fail(ErrorCode::kUnavailable, "lease not renewed");

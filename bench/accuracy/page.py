@@ -9,16 +9,18 @@ import data
 import train
 
 EXACT, NOISE = "exact", "exact, other shuffle"
-# Points: bound of the change against exact that a row promises. It is held if the whole 95 % interval is above it.
+# In points: the promised lower bound of a row's accuracy change against exact. The promise is held if the whole 95 %
+# interval is above the bound.
 LIMITS = {"importance (IIS)": -0.5, "importance (IIS + L)": -1.0, "importance (IIS + L), β = 1": -1.0,
           "importance, IOWA": -0.5, "importance, IOWA + remove": -0.7, "importance, IOWA + repeat": -0.7,
           "replicate, r = 1": -0.8}
-# Near-duplicates of glyphs are letters of one font family, bold and light: leaving them out costs accuracy.
+# Near-duplicates in glyphs are bold and light letters of one font family: leaving them out costs accuracy.
 NOT_PROMISED = {("glyphs", "importance, IOWA + remove"), ("glyphs", "importance, IOWA + repeat")}
 WITHIN_NOISE = ("windowed",)
 INTERVAL = 0.25  # points: half of the interval that is wanted; the page names the rows whose interval is wider
 HELD, WIDE, BROKEN = "held", "interval too wide", "broken"
-# The shares of waiting between which the sidecar keeps its verdict: docs/design/sampling-importance.md.
+# Shares of time spent waiting: compute-bound below the first, I/O-bound from the second; between them the sidecar keeps
+# its verdict (docs/design/sampling-importance.md).
 COMPUTE_BELOW, IO_FROM = 0.05, 0.10
 BEGIN, END = "<!-- begin measured -->", "<!-- end measured -->"
 # 97.5 % quantile of Student's t by degrees of freedom; for others the next smaller entry is used.

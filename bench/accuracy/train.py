@@ -49,7 +49,7 @@ ROWS = {
     "replicate, r = 1": Row("replicate", {"replication": 1}),
     "replicate, r = 3": Row("replicate", {"replication": 3}),
 }
-# Measured for time only.
+# Rows that are measured for time only, not for accuracy.
 TIMED = {
     "no cache": Row("exact", share=0),
     "LRU": Row("exact", eviction="lru"),
@@ -190,5 +190,5 @@ def measure(build, folder, origin, name, seed, epochs, link=None):
         result["origin_bytes"] = servers.settled(origin_bytes) + result["alone"]
     contracts = sorted({report["contract"] for report in result["reports"]})
     if contracts != [row.contract]:
-        raise SystemExit(f"accuracy: {name}: read as {contracts}, not as {row.contract}")
+        raise SystemExit(f"accuracy: {name}: epochs ran under {contracts} instead of {row.contract}")
     return {**result, "samples": origin.count, "bytes": origin.bytes}

@@ -195,7 +195,7 @@ def check(samples, origin, device):
                 raise SystemExit(f"gpu: sample {order[at]} differs from its file")
             at += 1
     if at != len(files):
-        raise SystemExit(f"gpu: {at} of {len(files)} samples")
+        raise SystemExit(f"gpu: read {at} of {len(files)} samples")
 
 
 def read_from_disk_bytes():

@@ -68,7 +68,7 @@ public:
         }
     }
 
-    // Sorted; a job without a Job counts with its age.
+    // The times, sorted. A TrainingJob that has no Job yet counts with its age.
     std::vector<double> take() {
         std::vector<double> result = std::move(*seconds_.lock());
         auto begun = begun_.lock();

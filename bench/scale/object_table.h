@@ -54,7 +54,7 @@ public:
 
     // Stores `object` with this version and tells the watches. Returns its text.
     std::string put(const control::ObjectKey& key, StoredObject object, std::uint64_t version);
-    // The same for the status only; "" if there is no such object.
+    // As put(), for the status only; "" if there is no such object.
     std::string put_status(
         const control::ObjectKey& key, const std::string& status, std::uint64_t version);
     bool erase(const control::ObjectKey& key, std::uint64_t version);

@@ -101,7 +101,7 @@ public:
         call_->begin(token_);
     }
 
-    // Sends a report when the stream is up; lets go of one that has ended. True: dial again.
+    // Sends a report if the stream is up; drops a stream that has ended. True: dial again.
     bool step() {
         if (call_ && call_->is_over()) {
             call_.reset();

@@ -36,7 +36,7 @@ public:
 
     // Streams that have heard from the operator at their present address.
     [[nodiscard]] std::size_t attached() const;
-    // Those of them that have a grant.
+    // Attached streams whose sidecar has a grant.
     [[nodiscard]] std::size_t granted() const;
 
     [[nodiscard]] std::uint64_t reports() const { return reports_; }

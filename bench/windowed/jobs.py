@@ -201,7 +201,7 @@ def main():
             rows.append({"name": name, "share": share})
     (folder / "results.json").write_text(json.dumps(rows, indent=1))
     if missed:
-        raise SystemExit(f"windowed: missed: {', '.join(missed)}")
+        raise SystemExit(f"windowed: bars missed: {', '.join(missed)}")
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ def test_repeated_epoch_sends_nothing_ahead(origin, sidecar):
     assert ahead == [orders[1], [], [], orders[2], orders[3]]
 
 
-def test_resumed_epoch_is_not_a_repeated_one(origin, sidecar):
+def test_resumed_epoch_sends_the_next_epoch_ahead(origin, sidecar):
     sidecar.start(sees_ahead=True)
     with stoker.open("train") as samples:
         sampler = stoker.torch.Sampler(stoker.torch.Dataset(samples, decode=bytes), 1, 0, seed=3, epochs=9)

@@ -181,7 +181,7 @@ def test_missing_ca_file_is_named_in_the_error():
     ("s3://b/p", {"endpoint": "http://s3:9000", "path_style": False}, ("b.s3:9000", "")),
     ("s3://b/p", {"path_style": True}, ("s3.us-east-1.amazonaws.com", "/b")),
 ])
-def test_bucket_goes_into_host_or_path(uri, settings, expected):
+def test_bucket_is_in_the_host_or_in_the_path(uri, settings, expected):
     origin = S3Origin(DatasetSettings(uri=uri, **settings))
     assert (origin._host, origin._base) == expected
 

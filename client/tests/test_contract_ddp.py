@@ -50,7 +50,7 @@ def test_two_ranks_share_each_epoch_with_equal_batch_counts(run, contract):  # n
         assert sorted(first + second) == list(range(COUNT))
 
 
-def test_two_ranks_share_importance(run):  # noqa: F811
+def test_two_ranks_draw_equal_counts_by_importance(run):  # noqa: F811
     one, two = train(run(), "importance", 3)
     assert one["weights"] == two["weights"]
     first = sorted(one["epochs"][0] + two["epochs"][0])
@@ -61,7 +61,7 @@ def test_two_ranks_share_importance(run):  # noqa: F811
         assert all(report["contract"] == "importance" for report in rank["reports"])
 
 
-# The nodes do not know each other's losses, and later one has no sidecar.
+# Two nodes whose sidecars do not share losses; later one node loses its sidecar.
 @pytest.mark.parametrize("parameters, lengths", [
     ({"warmup_epochs": 1, "beta": 1.0, "substitute": 0}, [100, 50, 50, 100, 50]),
     ({"family": "iowa", "out_rate": 0.2, "recall_after": 2}, [100, 80, 64, 82, 66]),

@@ -98,7 +98,7 @@ def snapshot_bytes(origin, run, p_other):
         return len(loader.state_dict()["importance"]), loader.epoch_report()
 
 
-def test_other_probabilities_reach_the_sampler(origin, run):
+def test_valid_p_other_reaches_the_sampler(origin, run):
     without, _ = snapshot_bytes(origin, run, lambda ids: None)
     for give in (lambda ids: torch.full((len(ids),), 0.25), lambda ids: np.full(len(ids), 0.25),
                  lambda ids: [0.25] * len(ids), lambda ids: torch.full((len(ids),), 0.25, dtype=torch.float16)):
@@ -122,14 +122,14 @@ def test_other_probabilities_reach_the_sampler(origin, run):
     lambda ids: np.full(len(ids), "0.5", dtype=object),
 ], ids=["nan", "infinite", "huge", "negative", "one too few", "a column", "a number", "ragged", "words", "none", "a dict",
         "objects"])
-def test_losses_are_used_beside_invalid_other_probabilities(origin, run, spoilt):
+def test_losses_are_used_although_p_other_is_invalid(origin, run, spoilt):
     without, _ = snapshot_bytes(origin, run, lambda ids: None)
     found, report = snapshot_bytes(origin, run, spoilt)
     assert found == without
     assert (report.losses_used, report.losses_ignored) == (COUNT, 0)
 
 
-def test_other_probabilities_that_are_not_numbers_warn_once(origin, run):
+def test_p_other_that_is_not_numbers_warns_once(origin, run):
     with run().open() as samples, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         loader = loader_of(samples, "importance", family="iowa")
@@ -177,7 +177,7 @@ def test_losses_of_any_floating_type_are_used_with_or_without_autograd_graph(ori
 
 @pytest.mark.parametrize("workers", WITH_SPAWN)
 @pytest.mark.parametrize("contract, parameters", LEARNERS[1::2])
-def test_workers_do_not_change_used_losses(origin, run, contract, parameters, workers):
+def test_losses_used_is_the_same_with_loader_workers(origin, run, contract, parameters, workers):
     with run(grant="20Ki").open() as samples:
         loader = loader_of(samples, contract, workers, **parameters)
         assert sorted(train(origin, loader)) == list(range(COUNT))
@@ -320,7 +320,7 @@ def test_windowed_order_mixes_resident_and_missing_samples(tmp_path, run, drift)
 
 
 @pytest.mark.parametrize("length", [20, 50])  # the sidecar deals 34
-def test_a_rank_draws_as_many_as_the_others_whatever_the_sidecar_deals(origin, run, monkeypatch, length):  # noqa: F811
+def test_a_rank_draws_as_many_as_the_others_whatever_its_sidecar_has(origin, run, monkeypatch, length):  # noqa: F811
     with run().open() as samples:
         loader = loader_of(samples, "importance", num_replicas=3, rank=0, warmup_epochs=1, beta=1.0, substitute=0)
         assert len(train(origin, loader)) == 67
@@ -331,7 +331,7 @@ def test_a_rank_draws_as_many_as_the_others_whatever_the_sidecar_deals(origin, r
         assert loader.epoch_report().alone == max(0, length - 34)
 
 
-def test_a_rank_whose_losses_are_useless_reads_as_many_as_the_others(origin):
+def test_a_rank_without_losses_reads_as_many_as_the_others(origin):
     with stoker.open(origin.uri) as samples, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         loader = loader_of(samples, "importance", num_replicas=2, rank=0, warmup_epochs=1, beta=1.0)

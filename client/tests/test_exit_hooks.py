@@ -6,7 +6,7 @@ import sys
 import pytest
 from conftest import wait_until
 
-# Ends long before the first report is due, and closes no samples.
+# A job that ends long before the first report is due, and does not close its samples.
 JOB = """
 import sys, stoker, stoker.torch
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ def opened(name="train"):
     return samples, [str(warning.message) for warning in seen]
 
 
-def test_without_a_sidecar_it_reads_the_origin_and_warns_once(origin, sidecar):
+def test_client_without_a_sidecar_reads_the_origin_and_warns_once(origin, sidecar):
     samples, warned = opened()
     with samples, warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -58,7 +58,7 @@ def test_opens_a_file_that_can_seek(origin, files):
         assert file.read() == payload
 
 
-def test_is_read_only(files):
+def test_filesystem_is_read_only(files):
     with pytest.raises(OSError, match="read-only"):
         files.open("train/new", "wb")
 
@@ -68,7 +68,7 @@ def cat(files, path):
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_survives_fork_and_pickling(origin, files, method):
+def test_filesystem_survives_fork_and_pickling(origin, files, method):
     path = f"train/{origin.keys[3]}"
     assert pickle.loads(pickle.dumps(files)).cat_file(path) == files.cat_file(path)
     context = multiprocessing.get_context(method)
@@ -76,7 +76,7 @@ def test_survives_fork_and_pickling(origin, files, method):
         assert pool.submit(cat, files, path).result() == origin.payloads[origin.keys[3]]
 
 
-def test_uri_of_other_origins_is_no_dataset(files, monkeypatch):
+def test_listing_an_unknown_dataset_raises_file_not_found(files, monkeypatch):
     monkeypatch.setenv("STOKER_DATASETS", json.dumps({}))
     with pytest.raises(FileNotFoundError):
         files.ls("train")

@@ -183,7 +183,7 @@ def test_folder_delivers_the_huge_file_in_full(folder, monkeypatch):
     assert (got.filled, got.found) == (HUGE, MARKS)
 
 
-def test_bucket_delivers_it_in_ranges_with_if_match(monkeypatch):
+def test_bucket_delivers_the_huge_object_in_ranges_with_if_match(monkeypatch):
     monkeypatch.setattr(s3, "place_for", Recorder)
     asked = []
 
@@ -208,7 +208,7 @@ def test_bucket_delivers_it_in_ranges_with_if_match(monkeypatch):
     ("bytes 5-67108868/%d" % HUGE, stoker.OriginError),  # not the requested part
     ("", stoker.ChangedError),
 ])
-def test_wrong_part_is_refused(monkeypatch, told, kind):
+def test_answer_with_another_range_is_refused(monkeypatch, told, kind):
     monkeypatch.setattr(s3, "place_for", Recorder)
     monkeypatch.setattr("stoker.origin.retry.FIRST_DELAY_S", 0.001)
 

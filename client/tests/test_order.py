@@ -37,12 +37,12 @@ def test_positions_are_uniform():
 
 
 @pytest.mark.parametrize("vector", json.loads(GOLDEN.read_text())["vectors"])
-def test_golden_vectors(vector):
+def test_order_equals_the_golden_vectors(vector):
     assert epoch_order(**vector["arguments"]).tolist() == vector["ids"]
 
 
 @pytest.mark.parametrize("vector", json.loads(GOLDEN.read_text())["walks"])
-def test_golden_walks(vector):
+def test_walks_equal_the_golden_walks(vector):
     assert walk_order(**vector["arguments"]).tolist() == vector["ids"]
 
 

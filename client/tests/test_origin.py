@@ -314,7 +314,7 @@ def test_file_names_outside_utf8_are_read(tmp_path):
         assert os.fsencode(samples[0].key) == b"\xff/x" and bytes(samples[0]) == b"1"
 
 
-# As the sidecar takes them: a name in a URI is never decoded, and nothing in it ends it.
+# The sidecar does the same: a name in a URI is never decoded, and no character of it ends the path.
 @pytest.mark.parametrize("name", ["a%20b", "a%2Fb", "100%", "a#b", "a?b", "a;b", "a\tb", "é", "a@b"])
 def test_a_uri_is_taken_literally(tmp_path, s3, monkeypatch, name):
     for folder in {name, "a", "a b"}:

@@ -131,7 +131,7 @@ def stats(address):
         return json.load(answer)
 
 
-def test_packing_to_s3_and_reading_it_counts_requests(tmp_path, origin, programs, run, monkeypatch):
+def test_packed_epochs_from_s3_cost_at_most_one_request_a_sample(tmp_path, origin, programs, run, monkeypatch):
     (tmp_path / "s3" / "b").mkdir(parents=True)
     keys = {"AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "secret"}
     for name, value in keys.items():

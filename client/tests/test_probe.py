@@ -83,7 +83,7 @@ def short_reports(monkeypatch):
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_measuring_keeps_the_stream_and_reports_both_times(
+def test_measurement_keeps_the_sample_order_and_reports_both_times(
     sidecar, short_reports, workers
 ):
     sidecar.start(preload=1.0)

@@ -103,7 +103,7 @@ def test_sidecars_manifest_equals_the_clients_listing(origin, run):
         assert [s.etag for s in samples.fetch(range(200))] == [s.etag for s in alone.fetch(range(200))]
 
 
-# Else the answer is an error of decoding, and nobody asks the origin.
+# The sidecar's error quotes a key that is not UTF-8. A client that fails to decode it does not ask the origin.
 def test_an_error_that_quotes_a_key_of_any_bytes_is_an_error_of_that_key(tmp_path, run):
     lost = os.fsencode(tmp_path) + b"/data/a\xff"
     os.makedirs(os.path.dirname(lost))
@@ -116,7 +116,7 @@ def test_an_error_that_quotes_a_key_of_any_bytes_is_an_error_of_that_key(tmp_pat
             samples.fetch([0, 1])
 
 
-def test_epochs_stream_through_a_window_for_a_tenth(tmp_path, run):
+def test_epochs_stream_through_a_window_of_a_tenth_of_the_bytes(tmp_path, run):
     big = Origin(tmp_path / "big", count=300, size_max=80_000)
     assert sum(map(len, big.payloads.values())) > 10 << 20
     sidecar = run(of=big, grant="0", window="1Mi")
@@ -198,7 +198,7 @@ def test_planned_samples_are_fetched_ahead(origin, run):
     assert os.listdir(sidecar.node / "data" / "segments")
 
 
-def test_threads_stream_through_a_window_for_a_third(tmp_path, run):
+def test_threads_stream_through_a_window_of_a_third_of_the_bytes(tmp_path, run):
     big = Origin(tmp_path / "big", count=300, size_max=80_000)
     sidecar = run(of=big, grant="0", window="4Mi")
     with sidecar.open() as samples:

@@ -132,7 +132,7 @@ def test_random_ranges_equal_the_origins(pod, limits):
 
 
 @pytest.mark.parametrize("limits", [{"grant": str(20 * (BLOCK + 64)), "window": "1Mi"}])
-def test_blocks_that_do_not_fit_are_all_that_later_epochs_fetch(pod):
+def test_later_epochs_fetch_only_the_blocks_that_do_not_fit(pod):
     blocks = blocks_of(len(pod.payloads[LARGE]))
     epochs = [pod.gets_of(lambda: pod.read(LARGE)) for _ in range(4)]
     assert epochs[0] == blocks
@@ -143,7 +143,7 @@ def test_blocks_that_do_not_fit_are_all_that_later_epochs_fetch(pod):
 def test_a_range_costs_its_blocks_and_not_the_object(pod):
     assert pod.gets_of(lambda: pod.read_range(3 * BLOCK + 7, 3 * BLOCK + 9)["Body"].read()) == 1
     assert pod.gets_of(lambda: pod.read_range(7 * BLOCK - 1, 9 * BLOCK)["Body"].read()) == 4
-    # The endpoint has copies of blocks 3, 6 and 9, which were not read to their ends.
+    # The endpoint still has copies of blocks 3, 6 and 9, of which the ranges above took only a part.
     assert pod.gets_of(lambda: pod.read_range(0, "")["Body"].read()) == 40 - 3
 
 
@@ -154,11 +154,11 @@ def test_ranges_in_a_row_cost_each_block_once(pod, limits):
         parts = [pod.read_range(at, at + step - 1)["Body"].read() for at in range(0, len(pod.payloads[LARGE]), step)]
         assert b"".join(parts) == pod.payloads[LARGE]
 
-    # A block may be asked for at the moment in which it has been fetched ahead, and then is fetched again.
+    # A block may be requested in the moment in which its prefetch ends, and then it is fetched again.
     assert 40 <= pod.gets_of(read) <= 44
 
 
-def test_ranges_after_a_change_are_refused_once_and_then_new(pod):
+def test_ranges_of_a_changed_object_are_refused_once_and_then_new(pod):
     old = pod.payloads[LARGE]
     assert pod.read_range(0, BLOCK - 1)["Body"].read() == old[:BLOCK]
     pod.replace(LARGE)

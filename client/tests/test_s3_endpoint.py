@@ -169,7 +169,7 @@ def test_a_pod_reads_what_it_has_written(pod):
     assert PREFIX + "zz" in [o["Key"] for o in pod.client.list_objects_v2(Bucket=BUCKET, Prefix=PREFIX)["Contents"]]
 
 
-def test_wrong_keys_are_refused(pod):
+def test_requests_with_wrong_keys_are_refused(pod):
     for key, code in (((LOOPBACK[0], "wrong"), "SignatureDoesNotMatch"), (REAL, "InvalidAccessKeyId")):
         assert status_of(client_of(pod.port, key).get_object, Bucket=BUCKET, Key=pod.keys[0]) == (403, code)
         assert status_of(client_of(pod.port, key).put_object, Bucket="other", Key="x", Body=b"1") == (403, code)
@@ -206,7 +206,7 @@ def test_an_origin_that_is_away_gives_an_error_that_clients_repeat(pod):
     assert status_of(pod.client.get_object, Bucket="other", Key="x") == (503, "SlowDown")
 
 
-def test_sigterm_ends_it_after_what_is_under_way(pod):
+def test_endpoint_exits_with_zero_on_sigterm(pod):
     pod.read_all()
     assert pod.kill("endpoint", signal.SIGTERM) == 0
 

@@ -68,7 +68,7 @@ def test_single_reads_of_a_child_are_counted_when_it_ends(origin):
         assert samples.total_stats()["samples"] == 70
 
 
-def test_a_copy_counts_for_itself_if_the_memory_is_not_the_makers():
+def test_a_pickled_copy_with_a_wrong_token_counts_for_itself():
     counts = SharedCounts()
     rebuild, (maker, file, token, size) = SharedFile(8 * len(KEYS)).__reduce__()
     stranger = SharedCounts()
@@ -79,7 +79,7 @@ def test_a_copy_counts_for_itself_if_the_memory_is_not_the_makers():
     assert set(counts.totals().values()) == {2}
 
 
-def test_a_copy_makes_a_file_of_its_own_if_the_makers_is_gone():
+def test_a_copy_is_not_shared_if_the_makers_file_is_gone():
     shared = SharedFile(8)
     shared.memory[SharedFile.DATA_AT] = 7
     kept = pickle.dumps(shared)

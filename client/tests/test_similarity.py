@@ -66,7 +66,7 @@ def test_samples_that_look_alike_under_other_labels_are_no_duplicates():
     assert min(distance(fingerprint(0, one, 0), fingerprint(0, one, label)) for label in range(1, 1000)) > 8
 
 
-def test_other_data_matches_only_when_equal():
+def test_data_that_is_no_image_matches_only_when_equal():
     assert difference_hash(b"abc") == difference_hash(np.frombuffer(b"abc", dtype=np.uint8)) != difference_hash(b"abd")
     assert difference_hash(torch.arange(5)) is not None
     assert difference_hash("text") is None
@@ -201,7 +201,7 @@ def test_new_sidecar_gets_the_fingerprints_again(start):
         assert groups_of(train(loader)) == list(range(COUNT // ALIKE))
 
 
-def test_follower_forwards_fingerprints_for_the_jobs_redundancy(pictures, start, monkeypatch):
+def test_follower_forwards_fingerprints_under_the_jobs_contract(pictures, start, monkeypatch):
     job = {"contract": "importance", "sampling": {"family": "iowa", "redundancy": "remove", "outRate": 0}}
     start(name="leader", **job)
     follower = start(name="follower", **job)

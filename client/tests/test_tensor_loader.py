@@ -87,7 +87,7 @@ def test_batches_keep_their_content_while_others_are_read(origin, device):
 
 
 @pytest.mark.parametrize("dtype, shape", [(torch.uint8, (30,)), (torch.float32, ()), (torch.bfloat16, (3, 5))])
-def test_bytes_are_the_elements_of_any_type(tmp_path, dtype, shape):
+def test_sample_bytes_become_elements_of_any_type(tmp_path, dtype, shape):
     size = torch.empty(shape, dtype=dtype).nelement() * torch.empty(0, dtype=dtype).element_size()
     origin = Fixed(tmp_path / "typed", count=9, sizes=(size,))
     got = torch.cat([data for data, _ in tensor_loader(origin.uri, 4, shape=shape, dtype=dtype)])
@@ -157,7 +157,7 @@ def test_error_of_the_transform_has_its_traceback(origin):
     assert loader_threads() == []
 
 
-def test_error_comes_after_the_batches_before_it(origin):
+def test_read_error_is_raised_after_the_earlier_batches(origin):
     loader = tensor_loader(origin.uri)
     (origin.root / origin.keys[20]).unlink()  # in the third batch
     batches = iter(loader)
@@ -196,7 +196,7 @@ def test_two_iterators_at_once_do_not_disturb_each_other(origin):
 
 
 @pytest.mark.parametrize("ahead", [1, 2, 5])
-def test_reading_is_at_most_ahead_of_the_loop(ahead):
+def test_reading_stays_at_most_ahead_requests_before_the_loop(ahead):
     started = []
 
     def read(request):
@@ -261,7 +261,7 @@ def test_contract_serves_its_ids_and_takes_losses(origin, run):  # noqa: F811
         assert loader.epoch_report().epoch == 7
 
 
-def test_connection_of_draws_stays_free_during_a_fetch(origin, sidecar, tmp_path):
+def test_draws_have_a_connection_that_a_fetch_does_not_block(origin, sidecar, tmp_path):
     gate = tmp_path / "gate"
     sidecar.start(stall={"ids": [7], "until": str(gate)})
     with stoker.open("train") as samples:

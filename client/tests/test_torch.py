@@ -39,7 +39,7 @@ def digest(batches):
 @pytest.mark.parametrize("replicas", [1, 2, 3, 8])
 @pytest.mark.parametrize("drop_last", [False, True])
 @pytest.mark.parametrize("shuffle", [False, True])
-def test_stream_equals_distributed_samplers(count, replicas, drop_last, shuffle):
+def test_sampler_has_the_order_of_distributed_sampler(count, replicas, drop_last, shuffle):
     data = range(count)
     for rank in range(replicas):
         options = {"num_replicas": replicas, "rank": rank, "shuffle": shuffle, "seed": 5, "drop_last": drop_last}

@@ -12,8 +12,8 @@ import traffic  # noqa: E402
 SAMPLES, EPOCHS, WINDOW = 4000, 6, 1 << 20
 
 
-# The contracts whose figure does not depend on when a fetch ends. `importance` varies with it by up to 3 % for so
-# few samples; `make traffic` covers it with 20,000.
+# Contracts whose origin traffic does not depend on when a fetch ends. The traffic of `importance` does, by up to 3 %
+# for so few samples; `make traffic` covers it with 20,000.
 @pytest.mark.parametrize("row", ["exact", "windowed", "windowed, chunks", "windowed" + traffic.UNEQUAL])
 def test_origin_traffic_matches_the_simulator(tmp_path, monkeypatch, row):
     monkeypatch.setenv("STOKER_DATASETS", "{}")

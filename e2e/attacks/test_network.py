@@ -53,7 +53,8 @@ def test_a_stolen_token_is_valid_for_its_own_pod_only(namespace, neighbour, neig
 
 
 def test_a_fake_sidecar_gets_nothing_of_another_dataset(namespace, neighbour, neighbour_ns, foreign, intruder):
-    # rows 10, 11: no grant and no belief for the uid of a foreign dataset, however the hello is written
+    # rows 10, 11: whatever the hello claims, the operator neither grants nor believes anything about the uid of a
+    # foreign dataset
     namespace.apply(jobs.dataset(), jobs.training_job("mine", ["--epochs", 1], suspend=True))
     own = namespace.job("mine")["metadata"]["uid"]
     theirs = neighbour_ns.job(neighbour.name)["metadata"]["uid"]

@@ -76,7 +76,7 @@ def test_root_in_a_trainer_neither_writes_nor_remounts_its_view(namespace, neigh
     summary = [line for line in said.splitlines() if line.startswith("got:")][-1]
     assert summary.startswith("got: [] "), summary
     assert "remounted" not in said
-    # Again as the sidecar's user, from an ephemeral container that shares the trainer's processes.
+    # Repeats the attempts as the sidecar's user, from an ephemeral container that shares the trainer's processes.
     views.add_ephemeral(namespace, pod, targetContainerName="trainer", securityContext={"runAsUser": 65532})
     beside = in_view(namespace, pod, DAMAGE.replace('"/stoker/node/train"', '"/proc/1/root/stoker/node/train"'), container="intruder")
     print(beside)

@@ -17,7 +17,7 @@ dir=$CACHE/programs/origin-$(cat "$here/pacer.cc" "$here/versitygw/go.mod" "$her
 if [ ! -x "$dir/stoker-pacer" ]; then
   mkdir -p "$dir"
   ln -f "$server" "$dir/versitygw"
-  # Static: the same file runs on this machine and in an image with any base.
+  # Linked statically: the same file runs on this machine and in an image with any base.
   nice -n 10 g++ -std=c++20 -O2 -static -pthread -s -o "$dir/.pacer.part" "$here/pacer.cc"
   mv "$dir/.pacer.part" "$dir/stoker-pacer"
 fi

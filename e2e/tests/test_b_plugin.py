@@ -47,7 +47,7 @@ def let_explain(kube, namespace):
                 "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": namespace.name}]})
 
 
-def test_it_explains_a_running_job(namespace, kube, stoker):
+def test_the_plugin_explains_a_running_job(namespace, kube, stoker):
     namespace.apply(jobs.dataset(), jobs.quota("1Gi"))
     pod, = namespace.start("explained", ["--epochs", 2, "--hold", "1:0"], cache=FULL)
     namespace.wait_hold(pod, "1:0")
@@ -77,7 +77,7 @@ def test_it_explains_a_running_job(namespace, kube, stoker):
     namespace.wait_complete("explained")
 
 
-def test_rights_decide_who_may_ask(namespace, kube, stoker):
+def test_the_plugin_needs_its_rights(namespace, kube, stoker):
     namespace.apply(jobs.dataset())
     pod, = namespace.start("asked", ["--epochs", 1, "--hold", "1:0"], cache=FULL)
     namespace.wait_hold(pod, "1:0")

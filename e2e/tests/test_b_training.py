@@ -52,7 +52,7 @@ def bytes_on_the_node(sizes):
     return sum((64 + size + 63) // 64 * 64 for size in sizes)
 
 
-def test_grants_count_what_records_take(namespace, origin):
+def test_cached_bytes_count_whole_records(namespace, origin):
     namespace.apply(jobs.dataset())
     pod, = namespace.start("all", ["--epochs", 1, "--hold", "1:0"], cache=FULL)
     namespace.wait_hold(pod, "1:0")
@@ -98,7 +98,7 @@ def test_a_second_job_on_the_same_dataset_starts_warm(namespace, origin):
     assert origin.since(mark).gets == 0
 
 
-def test_the_stream_is_the_same_with_and_without_the_cache(namespace, expected):
+def test_the_sample_order_is_the_same_with_and_without_the_cache(namespace, expected):
     namespace.apply(jobs.dataset())
     pod, = namespace.start("cached", ["--epochs", 3, "--workers", 2], cache=FULL)
     namespace.wait_complete("cached")

@@ -34,7 +34,7 @@ def test_an_indexed_job_reads_each_sample_once_with_only_the_label(namespace, or
 
 
 @pytest.mark.usefixtures("webhook", "photos")
-def test_a_deployments_pod_is_described_until_the_deployment_goes(namespace, origin, bucket, checkpoints):
+def test_a_deployments_training_job_exists_until_the_deployment_goes(namespace, origin, bucket, checkpoints):
     mark = origin.mark()
     namespace.apply(deployment("web", template(namespace, reader(bucket, checkpoints, "--hold", "1:0", "--hold", "2:0"))))
     namespace.wait_condition("trainingjob", "deployment-web", "Running")
@@ -49,7 +49,7 @@ def test_a_deployments_pod_is_described_until_the_deployment_goes(namespace, ori
 
 
 @pytest.mark.usefixtures("webhook")
-def test_a_label_that_names_nothing_is_told_and_stops_no_pod(namespace):
+def test_a_label_with_an_unknown_dataset_is_reported_and_stops_no_pod(namespace):
     namespace.apply(deployment("web", template(namespace, SLEEP, "absent")))
     told = wait_until("an event on the Deployment", lambda: [
         event for event in events(namespace, "Deployment", "web") if event["reason"] == "DatasetNotFound"])

@@ -82,7 +82,7 @@ def test_a_full_disk_costs_hits_and_nothing_else(namespace, bucket, origin, smal
                            dataset_name="odd", cache={"mode": "Fixed", "maxBytes": "1Gi", "poolRef": {"name": "small"}})
     reader = Reader(namespace, pod, {number: hashlib.sha256(body).hexdigest()
                                      for number, (_, body) in enumerate(sorted(objects.items()))})
-    # Only the space that must stay free is left.
+    # Only the space that must stay free is left, so the cache may keep nothing.
     reader.read()
     assert reader.resident() == 0
     told = reader.wait_said("keeps at most 0B of the")
@@ -90,7 +90,7 @@ def test_a_full_disk_costs_hits_and_nothing_else(namespace, bucket, origin, smal
     wait_until("the Dataset's status to agree", lambda: (
         "keeps at most 0B" in condition(namespace.get("dataset", "odd"), "Ready").get("message", "")), 600)
 
-    # Now less than that space is left.
+    # Now nothing is left.
     small_disk.leave(0)
     reader.read()
     assert reader.wait_said("keeps nothing new")["status"] == "True", "the grant stays although the disk is full"

@@ -36,7 +36,7 @@ def main():
         emit("start", samples=len(samples))
         for round_number in range(options.rounds):
             hold_before(options, round_number)
-            # Each round starts one sample later.
+            # Each round begins one sample later than the one before.
             order = [(number + round_number) % len(samples) for number in range(len(samples))]
             if options.plan:
                 samples.set_plan(round_number, order)

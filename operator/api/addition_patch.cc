@@ -15,7 +15,7 @@ namespace {
 
 using web::json::value;
 
-// A mesh's sidecar stands before ours, so that ours has a network.
+// Init containers of service meshes. They stay before our sidecar, which needs the mesh's network.
 constexpr std::array<std::string_view, 5> kMesh = {
     "istio-init", "istio-validation", "istio-proxy", "linkerd-init", "linkerd-proxy"};
 
@@ -36,7 +36,7 @@ std::optional<std::size_t> find_item(
     return std::nullopt;
 }
 
-// A key as a part of a JSON pointer.
+// A key, escaped as one segment of a JSON pointer.
 std::string pointer_part(const std::string& key) {
     std::string result;
     for (const char c : key) {

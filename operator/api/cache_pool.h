@@ -75,7 +75,7 @@ struct CachePool {
     bool operator==(const CachePool&) const = default;
 };
 
-// Like status_patch() of a TrainingJob.
+// Body of a server-side apply to /status, as status_patch() of a TrainingJob.
 Json status_patch(const CachePool& pool);
 
 }  // namespace stoker::control

@@ -80,7 +80,7 @@ struct CacheQuota {
     bool operator==(const CacheQuota&) const = default;
 };
 
-// Like status_patch() of a TrainingJob.
+// Body of a server-side apply to /status, as status_patch() of a TrainingJob.
 Json status_patch(const CacheQuota& quota);
 
 }  // namespace stoker::control

@@ -31,9 +31,8 @@ const Condition* find_condition(const std::vector<Condition>& conditions, std::s
 // True only for a condition that exists and is True.
 bool is_true(const std::vector<Condition>& conditions, std::string_view type);
 
-// Replaces the condition of that type, or inserts it in the order of types. `next.last_transition`
-// is the time of the judgement; it is kept only if the status changes, else the old time stays
-// (api-conventions).
+// Replaces the condition of that type, or inserts it in the order of types. If the status changes,
+// next.last_transition becomes its transition time; else the old time stays (api-conventions).
 void set_condition(std::vector<Condition>& conditions, Condition next);
 
 }  // namespace stoker::control

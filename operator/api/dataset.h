@@ -69,7 +69,7 @@ struct DatasetPlacement {
     bool operator==(const DatasetPlacement&) const = default;
 };
 
-// Traffic between nodes; the totals are of the sidecars that report now.
+// Traffic between nodes, summed over the sidecars that report now.
 struct DatasetPeersStatus {
     std::int64_t nodes = 0;
     std::int64_t bytes_read = 0;
@@ -102,8 +102,8 @@ struct DatasetStatus {
 
 inline constexpr std::size_t kPlacementCountMax = 256;
 
-// Whether nodes fetch the samples from each other. Not those of a volume: its revision contains
-// inode numbers, so each node has another one.
+// Whether nodes fetch the samples from each other. Never from a volume: its revision contains inode
+// numbers, which differ between nodes.
 bool shares_by_peers(const DatasetSpec& spec);
 
 struct Dataset {
@@ -114,7 +114,7 @@ struct Dataset {
     bool operator==(const Dataset&) const = default;
 };
 
-// Like status_patch() of a TrainingJob.
+// Body of a server-side apply to /status, as status_patch() of a TrainingJob.
 Json status_patch(const Dataset& dataset);
 
 }  // namespace stoker::control

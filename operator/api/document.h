@@ -21,7 +21,7 @@ Result<T> read_document(const Json& json);
 template <>
 Result<ObjectMeta> read_document(const Json& json);
 
-// The same from text. kInvalidArgument: not JSON, or as above.
+// As above, from text. kInvalidArgument: not JSON, or as above.
 template <class T>
 Result<T> parse_document(std::string_view text) {
     STOKER_TRY(const Json json, Json::parse(text));

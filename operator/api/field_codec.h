@@ -375,8 +375,8 @@ inline Json status_body(
          {"status", status, Presence::kAlways}});
 }
 
-// The same for an object of our own kinds. A status that was computed from an older version of the
-// object must not replace a newer one: a new leader's first list may be old.
+// status_body() for our own kinds, conditional on the object's version: a status computed from an
+// older version, such as a new leader's first list, must not replace a newer one.
 inline Json own_status_body(std::string_view kind, const ObjectMeta& meta, const Json& status) {
     return status_body(kind, meta, status, "stoker.dev/v1alpha1", meta.resource_version);
 }

@@ -29,7 +29,7 @@ template Result<ForeignPod> read_document<ForeignPod>(const Json& json);
 
 namespace {
 
-// Parallelism and completions of a Job's spec: the pods that exist at a time.
+// Number of a Job's pods that run at the same time, from its parallelism and completions.
 std::int64_t pods_of_job(const JsonReader& spec) {
     const std::int64_t parallel = spec.integer("parallelism", 1);
     const auto completions = spec.maybe_integer("completions");
@@ -44,7 +44,8 @@ std::int64_t pods_of_job_set(const JsonReader& spec) {
     return total;
 }
 
-// Kubeflow's jobs of the training operator: "pytorchReplicaSpecs" and so on, a role each.
+// Number of pods of a Kubeflow job, from its replica specs ("pytorchReplicaSpecs" and so on), one
+// for each role.
 std::int64_t pods_of_replica_specs(const JsonReader& spec) {
     std::int64_t total = 0;
     for (const std::string field :

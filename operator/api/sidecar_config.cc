@@ -20,7 +20,7 @@ Json write_sampling(const ContractParameters& parameters) {
     return json_object(members);
 }
 
-// Empty: the default of both programs.
+// Text of the format. Empty: the default of sidecar and trainer.
 std::string format_text(DatasetFormat format) {
     return format == DatasetFormat::kObjects ? "" : lower_case(choice_text(format));
 }

@@ -100,7 +100,7 @@ struct PodScheduling {
     bool operator==(const PodScheduling&) const = default;
 };
 
-// podTemplate. Unset parts are empty.
+// podTemplate. Absent fields are empty.
 struct PodOverlay : PodScheduling {
     TextMap labels;
     TextMap annotations;

@@ -38,7 +38,7 @@ struct Authority {
     bool operator==(const Authority&) const = default;
 };
 
-// The part of a Secret's data that holds an Authority, decoded: "signing.crt", "signing.key",
+// The entries of a Secret that hold an Authority, decoded: "signing.crt", "signing.key",
 // "next.crt", "next.key", "previous.crt", "bridge.crt"; "ca.crt" is the trust bundle, for people.
 using SecretData = std::map<std::string, std::string>;
 

@@ -43,13 +43,14 @@ struct ControlSettings : AuthorityTerms {
     std::string trust_config_map_name = "stoker-control-trust";
     std::uint32_t grant_seconds = 60;
 
-    // An administrator's own CA is not ours to sign with: nodes then share no samples.
+    // Whether the operator signs peer certificates. It cannot with an administrator's own CA; nodes
+    // then share no samples.
     [[nodiscard]] bool signs_peers() const { return certificate_directory.empty(); }
 
     bool operator==(const ControlSettings&) const = default;
 };
 
-// Node programs; they call the same service.
+// Identity of the node programs, which call the same gRPC service as sidecars.
 struct NodeSettings {
     std::string service_account = "stoker-node";  // in the operator's own namespace
 

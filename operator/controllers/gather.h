@@ -57,13 +57,13 @@ std::vector<JobUse> gather_fillers(const Dataset& dataset, ClusterCache& cache);
 // The job's trustworthy reports. A sidecar has proved which pod it is; the rest of its report is
 // unverified. So a report counts only if it names this job's uid (that of its workload, if the job
 // describes one; the result has the job's), and its pod carries the job's label and runs on the
-// reported node. Only parts about datasets of the job count: those of its own
-// namespace, and those of another namespace that are shared with it or were when its attempt began.
-// Claims about the directory of another namespace's dataset are dropped (drop_directory_claims()).
+// reported node. A dataset entry counts only if the dataset is in the job's own namespace, or is
+// shared with it or was when its attempt began. Claims about the directory of another namespace's
+// dataset are dropped (drop_directory_claims()).
 std::vector<SidecarReport> believable_reports(const JobUse& use, SidecarRegistry& registry);
 
-// The same for questions about datasets instead of the job: also drops a guest's claims about an
-// origin (drop_listing_claims()).
+// As believable_reports(), for statuses of Datasets: also drops a guest's claims about an origin
+// (drop_listing_claims()).
 std::vector<SidecarReport> reports_on_datasets(const JobUse& use, SidecarRegistry& registry);
 
 // The uid of a pod of a TrainingJob, a filler or a node program. nullopt: the cache has no such pod,

@@ -43,7 +43,7 @@ bool has_new_conditions(const Change<TrainingJob>& change) {
            change.before->value.status.conditions != change.after->value.status.conditions;
 }
 
-// Whether the part of a Dataset's status changed that TrainingJobs read.
+// Whether fields of a Dataset's status changed that TrainingJobs read.
 bool has_new_size(const Change<Dataset>& change) {
     if (change.kind != ChangeKind::kUpdated) {
         return false;

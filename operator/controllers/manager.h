@@ -97,7 +97,7 @@ private:
     void connect_namespaces();
     void connect_unreadable();
     // Each report of a sidecar may change numbers in statuses. Looking at all of them at once would
-    // cost what grows with reports times jobs, so looks are spread: kLookPause for each job.
+    // cost reports times jobs, so looks are spread: kLookPause for each job.
     static constexpr Duration kLookPause = std::chrono::milliseconds{5};
     static constexpr Duration kLookPauseMax = std::chrono::seconds{30};
     static constexpr Duration kLookAtOnce = std::chrono::milliseconds{200};  // wait no shorter time

@@ -90,7 +90,7 @@ private:
     ApiClient& client_;
     ResourceKind kind_;
 
-    // The turns of writes that had to wait.
+    // The postponed writes, with the time at which each may be sent.
     struct Budget {
         TokenBucket bucket;
         std::map<ObjectKey, TimePoint> turns{};

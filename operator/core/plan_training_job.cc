@@ -66,7 +66,7 @@ TrainingJobPlan plan_training_job(const TrainingJobView& view, const Moment& now
     }
     result.requeue_after = lifecycle.wake_after;
     if (lifecycle.state == JobState::kRunning) {
-        // No event arrives when reports stop.
+        // Decide again by time, because no event reports that reports have stopped.
         result.requeue_after =
             std::min(result.requeue_after.value_or(kReportAgeMax), kReportAgeMax);
     }

@@ -53,11 +53,11 @@ public:
     virtual Result<Object> apply(
         const ResourceKind& kind, const ObjectKey& key, const Json& body) = 0;
 
-    // The same for the status subresource; never creates.
+    // As apply(), for the status subresource; never creates.
     virtual Result<Object> apply_status(
         const ResourceKind& kind, const ObjectKey& key, const Json& body) = 0;
 
-    // The same under another field manager, which owns the fields.
+    // As apply_status(), under another field manager, which then owns the fields.
     virtual Result<Object> apply_status_as(
         const std::string& field_manager,
         const ResourceKind& kind,

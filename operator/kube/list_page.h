@@ -37,7 +37,7 @@ public:
     // an item is too long. After an error every call returns it.
     Status push(std::string_view bytes);
 
-    // After the last byte. The errors of push(); also if something is missing.
+    // Ends the list after the last byte. Errors as push(); also if the document is not complete.
     Result<ListPage> finish();
 
 private:
@@ -60,7 +60,7 @@ private:
     }
 
     void take(char c);
-    // `next` follows if the byte fits; else `what` was expected.
+    // Expects `next` if the byte fits; else fails, because `what` was expected.
     void go_on(bool fits, Expect next, std::string_view what);
     void begin_value(char c);
     // Consumes the bytes of the value that has begun; returns how many.
@@ -84,7 +84,7 @@ private:
     Status failed_;
 };
 
-// The same for a complete text.
+// As ListReader, for a complete text.
 Result<ListPage> read_list(
     const std::string& text, const std::function<void(web::json::value&& item)>& visit);
 

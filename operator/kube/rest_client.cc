@@ -24,8 +24,8 @@ std::string first_text(const web::json::value& user, std::string_view extra) {
     return has_one && list->at(0).is_string() ? list->at(0).as_string() : std::string();
 }
 
-// A server that does not support audiences, or that accepted the token for one of its own, names
-// none of ours.
+// Whether the review names one of our audiences. It names none if the server does not support
+// audiences, or accepted the token for an audience of its own.
 bool names_one_of(const web::json::value& review, const std::vector<std::string>& audiences) {
     const auto* named = find_at(review, {"status", "audiences"});
     if (named == nullptr || !named->is_array()) {

@@ -175,8 +175,8 @@ public:
 
     // The complete response to a list, or a response other than 200 to a watch.
     WatchEvents on_response(const ApiResponse& response, TimePoint now);
-    // The same for a list with status 200, in pieces, so that it is never in memory as a whole. If
-    // it is cut, report on_failure() instead of the end; its objects do not count then.
+    // The response to a list with status 200, in pieces, so that it is never in memory as a whole.
+    // If it is cut, report on_failure() instead of the end; its objects do not count then.
     void on_list_open();
     // False: it cannot be read; close the stream and report the end.
     bool on_list_bytes(std::string_view bytes);
@@ -272,7 +272,7 @@ public:
     // Lists and watches until a stop is requested.
     void run(const std::stop_token& stop);
 
-    // The same without a transport: the caller carries out each step and tells what came of it, as
+    // As run(), without a transport: the caller carries out each step and reports its result, as
     // WatchMachine describes.
     WatchStep next_step() { return machine_.next_step(clock_->now()); }
 

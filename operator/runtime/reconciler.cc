@@ -276,7 +276,8 @@ void Reconciler::settle(const ObjectKey& key, const Result<Reconciled>& outcome)
     const std::lock_guard lock(mutex_);
     const TimePoint now = clock_->now();
     if (outcome && outcome->requeue_after) {
-        // Whoever asks to come again soon is in the middle of something.
+        // A reconciler that asks to come again soon is in the middle of something: it keeps its
+        // priority.
         const bool soon = *outcome->requeue_after < kSoon;
         queue_.add_after(
             key,

@@ -175,7 +175,7 @@ public:
     // Any handler may call it.
     void add(const ObjectKey& key, Priority priority = Priority::kNormal);
 
-    // The same after `wait`, in the background; the earlier of two times counts.
+    // As add() after `wait`, with background priority; the earlier of two times counts.
     void add_after(const ObjectKey& key, Duration wait);
 
     // Observes queueing and processing times; call it before work().

@@ -26,7 +26,7 @@ using MessageBytes = grpc::SerializationTraits<Message>;
 
 grpc::Status to_grpc(const Error& error);
 
-// Shared parts of all calls; outlives them.
+// Objects that all calls share; outlives them.
 struct CallContext {
     Authenticator& authenticator;
     const Clock& clock;

@@ -68,7 +68,7 @@ public:
     // Orders a sweep from the node's program until it reports the result, or until
     // withdraw_sweep(). Replaces an earlier order. The order contains only the node's own pools.
     void order_sweep(const std::string& node, SweepOrder order);
-    // Harmless if another order is in force.
+    // Withdraws this order; does nothing if another one is in force.
     void withdraw_sweep(const std::string& node, const std::string& id);
     // Results of ordered sweeps since the last call, in order of arrival.
     std::vector<SweepResult> take_results();

@@ -28,7 +28,7 @@ public:
         AuthorityTerms terms;
     };
 
-    // Both must outlive it. `client` writes without leadership.
+    // `client` and `clock` must outlive it. `client` must write without leadership.
     SecretAuthority(ApiClient& client, Options options, const Clock& clock);
 
     // Reads the Secret, executes due work (create the CA, begin or end a rotation, renew the leaf)

@@ -184,7 +184,7 @@ Status SidecarRegistry::request_peer_certificate(
         Sidecar& sidecar = *found;
         if (sidecar.peer_requested_at &&
             at.steady - *sidecar.peer_requested_at < kPeerRequestInterval) {
-            return fail(ErrorCode::kResourceExhausted, "one peer certificate a minute");
+            return fail(ErrorCode::kResourceExhausted, "at most one peer certificate a minute");
         }
         sidecar.peer_requested_at = at.steady;
         sidecar.peer_request = std::move(request);

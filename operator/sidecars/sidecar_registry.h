@@ -78,7 +78,7 @@ public:
     // range, ignored. kGone: another session has replaced this one.
     Status report(SessionId session, Report report, Moment at);
 
-    // Harmless for a session that was replaced.
+    // Ends the session; does nothing if it was replaced.
     void detach(SessionId session, Moment at);
 
     // Replaces all grants. Each sidecar gets those for its node and the mounts that it leads

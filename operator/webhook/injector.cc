@@ -30,7 +30,7 @@ EventNote note_on(EventSubject subject, const std::string& reason, const std::st
     return note;
 }
 
-// The pod starts without a cache. `subjects`: the objects that tell it to their users.
+// Lets the pod start without a cache. `subjects`: the objects that get an Event with the reason.
 Injection refuse(
     const AdmissionRequest& request,
     std::vector<EventSubject> subjects,
@@ -121,7 +121,8 @@ Injection Injector::inject_into(const Case& found) {
                : refuse(found.request, subjects, "NameTaken", job.error().message);
 }
 
-// The TrainingJob as it is in the cluster, where users may have changed it, or as it will be.
+// The stored TrainingJob of the pod's workload, which users may have changed; if there is none, the
+// one that will be created.
 Result<TrainingJob> Injector::job_of(const Case& found, const Json& spec) {
     const WorkloadRef& workload = found.workload.ref;
     STOKER_TRY(

@@ -17,8 +17,8 @@ namespace stoker::control {
 // Thread-safe.
 class OwnerFinder {
 public:
-    // Both must outlive it. The webhook answers within seconds: give it a client that does not
-    // retry.
+    // `client` and `clock` must outlive it. The webhook answers within seconds: use a client that
+    // does not retry.
     OwnerFinder(ApiClient& client, const Clock& clock);
 
     // `controller`: of the pod. The chain ends at an owner that has no controller, that the operator

@@ -17,7 +17,7 @@ http::ServerResponse plain(int status, std::string words) {
     return {status, "text/plain", std::move(words) + "\n"};
 }
 
-// A mistake of the caller, or ours.
+// HTTP status of a failed review: 400 for a mistake of the caller, else 5xx.
 int status_of(ErrorCode code) {
     return code == ErrorCode::kInvalidArgument ? 400 : code == ErrorCode::kUnavailable ? 503 : 500;
 }

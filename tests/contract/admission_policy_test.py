@@ -148,7 +148,7 @@ def test_pods_that_the_webhook_changed_need_the_webhook(server):
     lambda pod, ours: pod["metadata"]["labels"].pop("stoker.dev/dataset"),
     lambda pod, ours: pod["metadata"]["labels"].update({"stoker.dev/filler": "uid"}),
 ])
-def test_pods_that_only_look_like_the_webhooks_are_refused(with_webhook, change):
+def test_pods_that_only_look_injected_are_refused(with_webhook, change):
     item = foreign(change)
     if "mine" not in [volume["name"] for volume in item["spec"]["volumes"]]:
         item["spec"]["volumes"].append({"name": "mine", "emptyDir": {}})
@@ -162,7 +162,7 @@ def test_pods_that_only_look_like_the_webhooks_are_refused(with_webhook, change)
     lambda pod, ours: pod["spec"]["containers"].append(
         {"name": "log", "image": "i", "volumeMounts": [{"name": "mine", "mountPath": "/x"}]}),
 ])
-def test_other_changes_of_these_pods_are_admitted(with_webhook, change):
+def test_other_changes_of_injected_pods_are_admitted(with_webhook, change):
     item = foreign(change)
     item["spec"]["volumes"].append({"name": "mine", "emptyDir": {}})
     admitted = create(with_webhook, item, REPLICA_SETS)

@@ -42,7 +42,7 @@ FieldSet fields_of_crd(const std::string& plural) {
     return fields;
 }
 
-// Splits the fields of spec and status that the parser reads: parts that it passes on unparsed go
+// Splits the fields of spec and status that the parser reads: those that it passes on unparsed go
 // to `opaque` (without ".*").
 void split(const FieldSet& read, FieldSet& known, FieldSet& opaque) {
     for (const std::string& field : read) {

@@ -330,7 +330,7 @@ TEST(CrdNumbers, ExamplesAreValidWithoutExtremes) {
     }
 }
 
-TEST(CrdNumbers, NoExtremeBreaksAPlan) {
+TEST(CrdNumbers, NoExtremeNumberBreaksAPlan) {
     std::size_t fields = 0;
     for (const Kind& kind : kinds()) {
         for (const Field& field : numbers_of(kind.plural)) {
@@ -339,7 +339,8 @@ TEST(CrdNumbers, NoExtremeBreaksAPlan) {
                 SCOPED_TRACE(kind.plural + " " + field.path + " = " + extreme.serialize());
                 const value document = with(example(kind.example), field.path, extreme);
                 const bool is_spec = field.path.starts_with("spec");
-                // A status that makes the job active forever may fail it.
+                // A status with an extreme number may make the job fail: it may have been active
+                // for too long.
                 const Complaint complaint = kind.try_it(document, is_spec ? extreme : value(0));
                 const bool is_wrong =
                     magnitude(extreme) < 0 && is_spec && !kPassedThrough.contains(field.path);

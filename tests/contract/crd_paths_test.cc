@@ -63,7 +63,7 @@ bool operator_takes(const std::string& path) {
     return validate(pool).empty();
 }
 
-// Every path of up to three parts, plain and in equivalent spellings.
+// Every path of up to three components, plain and in equivalent spellings.
 std::vector<std::string> paths() {
     const std::vector<std::string> parts = {
         "bin",    "boot",  "dev",     "etc",        "home",       "lib",      "lib32",   "lib64",

@@ -165,14 +165,14 @@ def update(server, document, path, value):
 
 
 @pytest.mark.parametrize("name, path, value, answer", [r[1:] for r in IMMUTABLE], ids=[r[0] for r in IMMUTABLE])
-def test_rejects_changes(server, stored, name, path, value, answer):
+def test_immutable_fields_may_not_change(server, stored, name, path, value, answer):
     status, body = update(server, stored(example(name)), path, value)
     assert status == 422, json.dumps(body, indent=1)
     assert answer in body["message"]
 
 
 @pytest.mark.parametrize("name, path, value", [r[1:] for r in MUTABLE], ids=[r[0] for r in MUTABLE])
-def test_allows_changes(server, stored, name, path, value):
+def test_other_fields_may_change(server, stored, name, path, value):
     status, body = update(server, stored(example(name)), path, value)
     assert status == 200, json.dumps(body, indent=1)
 

@@ -65,7 +65,7 @@ def test_manifest_matches_its_page():
     assert (u64(data, 32), u64(data, 40)) == (199, 130)
     assert data[56:128] == bytes(72)
     assert len(data) == end + 4 and u32(data, end) == crc32c(data[:end])
-    # Over every key, size and ETag in order; a string ends with a zero byte.
+    # The revision is a hash over every key, size and ETag in order; a zero byte ends each string.
     named = b"".join(key + b"\0" + struct.pack("<Q", size) + etag + b"\0" for key, etag, size, _ in rows)
     assert u64(data, 24) == fnv1a(named) == REVISION
 

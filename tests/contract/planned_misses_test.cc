@@ -33,7 +33,7 @@ double between(Prng& prng, double least, double most) {
     return least + prng.unit() * (most - least);
 }
 
-// Residents hold the share `w` of the dataset; the window comes in addition.
+// `w`: share of the dataset that is resident; the window comes in addition.
 void set_cache(Scenario& scenario, double w, double window) {
     scenario.cache.share = w + window;
     scenario.cache.window_share = window / (w + window);
@@ -50,7 +50,7 @@ Demand demand_of(std::size_t job, AccessKind kind, double ingest) {
     return demand;
 }
 
-// Bytes that the jobs fetch together, as a share of the bytes that they read.
+// Planned bytes that the jobs fetch together, as a share of the bytes that they read.
 double planned(const std::vector<Demand>& demands, double w) {
     control::AllocationView view;
     view.nodes = {{"nvme", "n1", gib(1000)}};
@@ -73,13 +73,13 @@ simulate::Outcome simulated(const Scenario& scenario) {
     return *std::move(outcome);
 }
 
-// 1.2 % of the reads is the noise of a short run in which little is fetched.
+// The minimum of 1.2 % of the reads is the noise of a short run that fetches little.
 void expect_near(double plan, double measured, const std::string& what) {
     EXPECT_NEAR(plan, measured, std::max(kTolerance * measured, .012)) << what;
 }
 
-// Measured from the end of every job's first epochs on: residents are fetched once.
-TEST(PlannedMisses, WindowedJobsFetchAsOftenAsTheFastestReads) {
+// Measured after the first epochs of every job, in which residents are fetched once.
+TEST(PlannedMisses, WindowedJobsFetchOncePerEpochOfTheFastest) {
     Prng prng{test::seed()};
     for (int round = 0; round < 4; ++round) {
         Scenario scenario;
@@ -113,8 +113,8 @@ TEST(PlannedMisses, ImportanceMissesMoreInItsFullEpochs) {
     for (int round = 0; round < 2; ++round) {
         const auto reuse = static_cast<std::uint32_t>(below(prng, 2, 5));
         const double beta = between(prng, .2, 1.5);
-        // Up to a fifth within 5 % of the misses, above it within 5 % of the reads: substitution
-        // and stale ranks are not in the formula.
+        // Tolerance: with up to a fifth resident 5 % of the misses, with more 5 % of the reads.
+        // Substitution and stale ranks are not in the formula.
         const double w = round == 0 ? between(prng, .05, .2) : between(prng, .2, .5);
         Scenario scenario;
         scenario.seed = prng();
@@ -135,8 +135,9 @@ TEST(PlannedMisses, ImportanceMissesMoreInItsFullEpochs) {
     }
 }
 
-// With a replication above 1 the planner's curve is a chord below: within 6 % of the reads. Smaller
-// grants, or such that hold little more than loaders have drawn and not read, are not in the formula.
+// With a replication above 1 the planner's curve is a chord below the real one: tolerance 6 % of
+// the reads. The formula does not cover smaller grants, nor grants that hold little more than the
+// samples that loaders have drawn and not read.
 TEST(PlannedMisses, ReplicateFetchesItsDistinctDraws) {
     Prng prng{test::seed()};
     for (const double replication : {1.0, 1.0, 2.0, 3.0}) {

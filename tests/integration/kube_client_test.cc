@@ -1,5 +1,4 @@
-// RestClient and RestTransport against servers that refuse, break and lose data (fault list 6, 10,
-// 11, 16, 17).
+// RestClient and RestTransport against servers that refuse, break and lose data.
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -193,8 +192,7 @@ TEST_F(KubeClient, RejectsTokenReviewWithoutAudiences) {
     EXPECT_EQ(client->review_token("t", {"stoker.dev"}).error().code, ErrorCode::kForbidden);
 }
 
-// Fault 16: the kubelet rotates the token by renaming a link; the server refuses the old one at
-// once.
+// The kubelet rotates the token by renaming a link; the server refuses the old one at once.
 TEST_F(KubeClient, RotatedTokenCausesAtMostOneRefusal) {
     const auto folder = std::filesystem::temp_directory_path() /
                         fmt::format("stoker-token-{}", clock.now().time_since_epoch().count());
@@ -220,8 +218,8 @@ TEST_F(KubeClient, RotatedTokenCausesAtMostOneRefusal) {
     std::filesystem::remove_all(folder);
 }
 
-// Fault 17: new requests use the new CA, and the running watch continues. Plain HTTP is enough
-// here: the test counts live connections.
+// New requests use the new CA, and the running watch continues. Plain HTTP is enough here: the test
+// counts live connections.
 TEST_F(KubeClient, NewCaKeepsStreamsOpen) {
     testing::ManualClock file_clock;
     std::mutex mutex;

@@ -1,5 +1,5 @@
-// Electors, events and the order of start and stop over real HTTP (fault list 7, 13-15, 31). Times
-// are short to keep the test fast; their proportions are the real ones.
+// Electors, events and the order of start and stop over real HTTP. Times are short to keep the test
+// fast; their proportions are the real ones.
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -364,7 +364,7 @@ TEST_F(SupervisorTest, CacheSyncTimeoutIsFatal) {
     EXPECT_TRUE(wrote("-probes"));
 }
 
-TEST_F(SupervisorTest, LostLeaseEndsItAtOnce) {
+TEST_F(SupervisorTest, LostLeaseEndsTheSupervisorAtOnce) {
     ApiServer server;
     AccessSource access(config_of(server), read_file, clock);
     RestTransport transport(access, {"stoker-test lease", mib(1), 1}, clock);

@@ -1,6 +1,6 @@
-// An informer over real HTTP against a server that restarts, cuts its answers at any byte, in any
-// piece, is silent (fault list 1, 3, 4, 8) and sends objects that cannot be read. What follows from
-// each answer is checked in tests/unit/operator/kube/watch_test.cc.
+// An informer over real HTTP against a server that restarts, cuts its answers at any byte, is
+// silent, or sends objects that cannot be read. tests/unit/operator/kube/watch_test.cc checks what
+// follows from each answer.
 #include <atomic>
 #include <map>
 #include <memory>
@@ -188,7 +188,7 @@ protected:
 TEST_F(KubeWatchFaults, ServerRestartNeedsNoList) {
     create("a");
     start();
-    // Older than a second, so that its end does not count as a failed watch.
+    // The watch has then run for over a second, so that its end does not count as a failure.
     create("b");
     ASSERT_TRUE(follows());
     server.set_down(true);

@@ -72,7 +72,7 @@ TEST_F(OperatorProgram, PoolIsReadyAfterNodeProgramReportsIt) {
         HasSubstr("stoker_pool_node_verdict{pool=\"nvme\",verdict=\"Ready\"} 1"));
 }
 
-// It watches a label of the job's namespace and the Dataset of another namespace.
+// The operator notices a changed label of the job's namespace; the Dataset is in another namespace.
 TEST_F(OperatorProgram, JobWaitsUntilItsNamespaceLabelsMatchTheSharing) {
     const auto create =
         [this](const control::ResourceKind& kind, const std::string& ns, const std::string& body) {

@@ -48,8 +48,8 @@ TEST_F(OperatorSidecars, ServesItsOwnMetrics) {
     }
 }
 
-// A token names its audience, its pod and its expiry; the hello must match.
-TEST_F(OperatorSidecars, RejectsTokensOfOthers) {
+// The hello must match the namespace and pod in its token, and the token must be for the operator.
+TEST_F(OperatorSidecars, RejectsTokensOfOtherAudiencesAndPods) {
     run_job("mnist");
     const std::string pod = FakeCluster::pod_name("mnist-a1", 0);
     const auto add_token = [&](const std::string& token,

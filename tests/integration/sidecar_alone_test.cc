@@ -115,7 +115,7 @@ TEST_P(SidecarAlone, IsReadyAtOnceAndTellsTrainersItsState) {
     const std::string status = get(http, "/status");
     EXPECT_NE(status.find("\"serving\":false"), std::string::npos) << status;
 
-    // It does not wait for the origin's time-out either: the message comes at once.
+    // The answer to a Hello comes at once, without a wait for the origin's time-out.
     SampleClient client{folder_.path() + "/s.sock"};
     ASSERT_TRUE(client.is_connected());
     local::Hello hello;

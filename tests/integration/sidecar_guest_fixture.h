@@ -10,8 +10,8 @@
 
 namespace stoker::test {
 
-// A sidecar of the dataset's owner, and sidecars of guests that see the part of its node directory
-// that the node program mounts for them: data/, and their own folder of guests/.
+// A sidecar of the dataset's owner, and sidecars of guests, which see only what the node program
+// mounts for them: data/, and their own folder of guests/.
 class SidecarGuestTest : public SidecarTest {
 protected:
     struct Guest {
@@ -60,7 +60,7 @@ protected:
             domain::guests_folder(node()) + "/" + name, domain::guests_folder(view(name)));
     }
 
-    // A sidecar of the namespace.
+    // Starts a guest's sidecar in the namespace `name`.
     Guest& invite(const std::string& name, const std::string& job = "guests-job") {
         show_to(name);
         Guest& guest = guests.emplace_back();

@@ -105,7 +105,7 @@ TEST_F(SidecarGuest, WithoutAKeyFetchesWaitForTheNextLeader) {
     read_all(client, all(), 1);
 }
 
-TEST_F(SidecarGuest, SpeaksForJobsOfItsOwnNamespaceOnly) {
+TEST_F(SidecarGuest, GuestsCannotTakeRanksOfOtherNamespacesJobs) {
     for (const char* name : {"team-a", "team-b"}) {
         show_to(name);
     }
@@ -140,7 +140,7 @@ TEST_F(SidecarGuest, TheGuestSocketAcceptsOnlySidecars) {
     EXPECT_EQ(trainer.hello("train", 9).error().code, ErrorCode::kForbidden);
 }
 
-TEST_F(SidecarGuest, AllClientsOfOneGuestSocketAreOneParty) {
+TEST_F(SidecarGuest, ClientsOfOneGuestSocketShareOneLimit) {
     show_to("team-a");
     start_serving();
     ASSERT_TRUE(is_open("team-a"));

@@ -37,7 +37,7 @@ protected:
     std::unique_ptr<sidecar::DeviceLock> lock_;
 };
 
-TEST_F(SidecarLeaderless, ClientsAreSentAwayWithTheReason) {
+TEST_F(SidecarLeaderless, ClientsAreRefusedWithTheReason) {
     start();
     SampleClient client{config.socket_path};
     const auto welcome = client.hello("train", 1);

@@ -75,7 +75,7 @@ protected:
         }
     }
 
-    // The node that lists in a group of so many.
+    // The node that lists in a group of `nodes` members.
     static std::size_t lister(std::size_t nodes) {
         std::vector<sidecar::ListingTurn::Member> members;
         for (std::size_t node = 0; node < nodes; ++node) {
@@ -108,7 +108,7 @@ TEST_F(ListingTest, OneOfThreeListsForAll) {
     EXPECT_EQ(origin->listings(), 1U);
 }
 
-// The manifest has several pieces.
+// The manifest is sent in several messages.
 TEST_F(ListingTest, ALargeManifestIsTaken) {
     data = Dataset{std::vector<std::uint64_t>(100'000, 3)};
     ASSERT_GT(data.manifest_bytes().size(), 5U << 20U);
@@ -177,7 +177,8 @@ TEST_F(ListingTest, ADamagedManifestIsNotUsed) {
     EXPECT_EQ(sources(), std::pair(std::uint64_t{2}, std::uint64_t{0}));
 }
 
-// The third node lists alone, after a change at the origin.
+// The third node is alone in its group when it lists, after a change at the origin. The pin then
+// names the older revision.
 TEST_F(ListingTest, ThePinDecidesWhichManifestIsTaken) {
     start_nodes(2);
     gather();
@@ -198,8 +199,8 @@ TEST_F(ListingTest, ThePinDecidesWhichManifestIsTaken) {
     EXPECT_EQ(status(2).manifests_taken, 1U);
 }
 
-// The promise of the condition SampleChanged: the next attempt lists anew.
-TEST_F(ListingTest, AnOldManifestIsNotTaken) {
+// Condition SampleChanged promises that the next attempt lists the origin again.
+TEST_F(ListingTest, AManifestWithAChangedObjectIsNotTaken) {
     start_nodes(1);
     gather();
     ASSERT_TRUE(all_have_it());
@@ -226,7 +227,7 @@ TEST_F(ListingTest, AnotherJobProvesItsOwnKeyFirst) {
     EXPECT_EQ(origin->fetches(), 1U);
 }
 
-TEST_F(ListingTest, AKeyThatReadsNothingUsesNoManifest) {
+TEST_F(ListingTest, ASidecarWhoseKeyReadsNothingGetsNoManifest) {
     start_nodes(1);
     gather();
     ASSERT_TRUE(all_have_it());

@@ -225,7 +225,7 @@ TEST_F(SidecarMonitor, KeepsTheTotalsOfAnEndedJob) {
     EXPECT_EQ(report().trainer.epoch_position, 200U);
 }
 
-TEST_F(SidecarMonitor, FollowsAJobUnderAContract) {
+TEST_F(SidecarMonitor, ReportsTheEpochOfAJobUnderAContract) {
     start();
     SampleClient client = connect(1);
     draw_epoch(client, 5);
@@ -236,7 +236,7 @@ TEST_F(SidecarMonitor, FollowsAJobUnderAContract) {
     EXPECT_EQ(report().trainer.epoch_position, 100U);
 }
 
-TEST_F(SidecarMonitor, FollowsAContractThroughAnotherLeader) {
+TEST_F(SidecarMonitor, FollowerReportsTheEpochOfItsJobUnderAContract) {
     start();
     ASSERT_TRUE(
         eventually([&] { return status().manifest_state == control::ManifestState::kReady; }));

@@ -140,7 +140,7 @@ TEST_F(PeerDeskTest, StrangersAreRefused) {
     EXPECT_TRUE(other_dataset->ends());
 }
 
-TEST_F(PeerDeskTest, AnOldLeadAndAnotherRevisionAreRefused) {
+TEST_F(PeerDeskTest, OldGenerationsAndOtherRevisionsAreRefused) {
     const auto old_lead = connect_raw();
     old_lead->send(hello(6));
     EXPECT_EQ(refusal_of(*old_lead)->reason, PeerRefusalReason::kNotMember);
@@ -154,7 +154,7 @@ TEST_F(PeerDeskTest, AnOldLeadAndAnotherRevisionAreRefused) {
     EXPECT_EQ(refusal_of(*unknown)->reason, PeerRefusalReason::kNotMember);
 }
 
-TEST_F(PeerDeskTest, ANewerLeadIsWelcomeBeforeTheOperatorSaysSo) {
+TEST_F(PeerDeskTest, ANewerGenerationIsAcceptedBeforeTheOperatorReportsIt) {
     const auto peer = connect_raw();
     peer->send(hello(8));
     EXPECT_TRUE(std::holds_alternative<PeerHello>(peer->receive()->first));
@@ -162,7 +162,7 @@ TEST_F(PeerDeskTest, ANewerLeadIsWelcomeBeforeTheOperatorSaysSo) {
     EXPECT_EQ(refusal_of(*peer)->reason, PeerRefusalReason::kNotMember) << "there is a newer one";
 }
 
-TEST_F(PeerDeskTest, ANodeWaitsUntilItIsAMember) {
+TEST_F(PeerDeskTest, ANewNodesHelloWaitsUntilItIsAMember) {
     const auto peer = connect_raw();
     peer->send(PeerHello{"train", data.manifest().revision(), "n2", 1});
     EXPECT_FALSE(peer->receive(std::chrono::milliseconds{100}).has_value());
@@ -186,7 +186,7 @@ TEST_F(PeerDeskTest, BreakingTheProtocolEndsTheConnection) {
     EXPECT_EQ(origin->fetches(), 0U);
 }
 
-TEST_F(PeerDeskTest, RefusalsThatNobodyTakesEndTheConnection) {
+TEST_F(PeerDeskTest, UnreadRefusalsEndTheConnection) {
     const auto peer = welcome();
     const auto foreign = static_cast<std::uint32_t>(owned_by(1, 2).front());
     hub.stall("n0");
@@ -209,8 +209,8 @@ TEST_F(PeerDeskTest, LossesOfUnknownJobsChangeNothing) {
     EXPECT_TRUE(peer->ends());
 }
 
-// A peer that has left leaves nothing behind: its samples are released.
-TEST_F(PeerDeskTest, ADepartedPeerHoldsNothing) {
+// A peer disconnects with requests in flight: their samples are released.
+TEST_F(PeerDeskTest, SamplesOfADisconnectedPeerAreReleased) {
     {
         const auto peer = welcome();
         std::vector<std::uint32_t> own;

@@ -49,7 +49,7 @@ TEST_F(PeersSidecarTest, RandomGroupsAskTheOriginOncePerSample) {
     EXPECT_EQ(origin->fetches(), sizes.size()) << nodes << " nodes, " << max_in_flight;
 }
 
-// Each epoch, each node reads another half of the samples.
+// The nodes read disjoint halves of the samples, different ones in each epoch.
 TEST_F(PeersSidecarTest, HalfThePoolSavesHalfTheFetches) {
     data = Dataset{std::vector<std::uint64_t>(400, 1000)};
     grant = Bytes{domain::record_bytes(1000)} * 100;
@@ -103,7 +103,7 @@ TEST_F(PeersSidecarTest, AStalledPeerIsHedged) {
     EXPECT_EQ(status(0).peer_failures, 0U);
 }
 
-// Both wait for each other's only slot all the time.
+// With one fetch slot per node, each node often waits for the other's slot.
 TEST_F(PeersSidecarTest, NodesWithOneSlotDoNotBlockEachOther) {
     max_in_flight = 1;
     start_group(2);
@@ -112,7 +112,7 @@ TEST_F(PeersSidecarTest, NodesWithOneSlotDoNotBlockEachOther) {
     EXPECT_EQ(origin->fetches(), 200U);
 }
 
-TEST_F(PeersSidecarTest, WhatPeersSentStaysWhenTheyLeave) {
+TEST_F(PeersSidecarTest, SamplesFromAPeerStayAfterItLeaves) {
     start_group(2);
     read(0, 1, shuffled(1));
     sidecars.pop_back();

@@ -40,7 +40,8 @@ protected:
             fmt::format("{{uri: 'file://{}/origin'}}", folder.path()), name, more);
     }
 
-    // Reads every sample once: hits, fetches, or at the origin when the sidecar refers to it.
+    // Reads every sample once through the sidecar. Returns how many of them it referred to the
+    // origin.
     std::uint64_t read_all(SampleClient& client, const std::vector<std::uint64_t>& ids) {
         std::uint64_t bypassed = 0;
         for (const std::uint64_t id : ids) {

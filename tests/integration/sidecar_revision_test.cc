@@ -39,7 +39,7 @@ protected:
         return std::string{data.manifest().sample(domain::SampleId{kChanged}).key};
     }
 
-    // The listing of another rank.
+    // A pin to the revision of these objects, as another rank has listed them.
     [[nodiscard]] control::RevisionPin pin_of(std::vector<domain::ListedObject> objects) const {
         const auto bytes = domain::encode_manifest(objects).value();
         const auto view = domain::ManifestView::open(bytes).value();

@@ -91,7 +91,7 @@ TEST_F(SidecarStrangers, ATrainerCannotActForOthers) {
     EXPECT_TRUE(answer && std::holds_alternative<local::ErrorReply>(answer->message));
 }
 
-TEST_F(SidecarStrangers, ASidecarsFrameEndsOnlyItsOwnSession) {
+TEST_F(SidecarStrangers, AFrameThatOnlySidecarsSendEndsOnlyItsSession) {
     start_both();
     SampleClient good = connect_second(3);
     const std::vector<local::Message> frames = {

@@ -111,7 +111,7 @@ public:
         return status;
     }
 
-    // Its exit status; nullopt while it runs.
+    // The child's exit status; nullopt while it runs.
     std::optional<int> try_wait() {
         int status = 0;
         if (::waitpid(pid_, &status, WNOHANG) != pid_) {

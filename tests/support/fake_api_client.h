@@ -24,13 +24,13 @@ public:
     std::vector<Call> calls;
     std::map<control::ObjectKey, control::Object> objects;  // for get()
     std::vector<control::Object> listed;                    // for list()
-    // If set, every call fails with it.
+    // If set, every call fails with this.
     std::optional<Error> failure;
-    // Creating an object of this plural fails with its error.
+    // Creating an object of this plural (first) fails with this error (second).
     std::optional<std::pair<std::string, Error>> refused;
     std::uint64_t version = 1000;
-    // Versions at the server that the caller has not seen yet: a request to remove another one
-    // fails.
+    // The server's versions of objects that have changed unseen by the caller: removing an older
+    // version fails.
     std::map<control::ObjectKey, std::string> newer_versions;
     std::vector<control::ObjectKey> removed;
 

@@ -41,7 +41,8 @@ public:
     void fetch(sidecar::OriginFetch request, std::function<void(Result<sidecar::OriginBytes>)> done)
         override;
 
-    // As fetch() for each of them; after share_requests() as one request, whose failure counts once.
+    // Calls fetch() for each request; after share_requests() makes one request, whose failure
+    // counts once.
     void fetch_together(std::vector<sidecar::OriginRequest> requests) override;
 
     void share_requests() { shares_ = true; }
@@ -52,8 +53,8 @@ public:
     // Fetches of this key fail with this.
     void fail_key(const std::string& key, const Error& error);
 
-    // The next `times` fetches of this key tell a stored checksum that their bytes do not have. As
-    // S3Origin, it fails a fetch with kAttemptsMax such attempts before it.
+    // The next `times` fetches of this key return a stored checksum that does not match their
+    // bytes. As in S3Origin, a fetch fails after kAttemptsMax such attempts.
     static constexpr std::uint32_t kAttemptsMax = 8;
     void damage(const std::string& key, std::uint32_t times);
 

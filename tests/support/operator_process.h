@@ -39,7 +39,7 @@ public:
     // The port in the log line with this message; 0: no such line yet.
     [[nodiscard]] std::uint16_t logged_port(const std::string& message) const;
 
-    // -1: it was seen to end.
+    // -1: the process has ended, and take_exit() or kill() has seen it.
     [[nodiscard]] pid_t pid() const { return pid_; }
 
     void signal(int number) const;

@@ -100,7 +100,7 @@ private:
         }
     }
 
-    // Gives a grain to the need that has the least; ties: the largest total, then the last.
+    // Gives a grain to the need that has got the least; ties: the largest total, then the last.
     bool pour(std::vector<Need>& needs, std::uint64_t& nominal_room) {
         Need* next = nullptr;
         for (Need& need : needs) {

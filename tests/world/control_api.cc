@@ -38,7 +38,7 @@ test::ModelRequest model_request(const ApiRequest& request, std::string manager)
         std::move(manager)};
 }
 
-// A Job goes after its pods, as with foreground deletion.
+// A Job is removed after its pods, as with foreground deletion.
 test::ModelRequest with_finalizer(test::ModelRequest request) {
     if (request.method == "POST" && request.target.find("/jobs") != std::string::npos) {
         auto job = Json::parse(request.body)->value();
@@ -255,7 +255,7 @@ void ControlWatch::poll() {
     }
 }
 
-// It comes as late as events do.
+// Delivers a bookmark, with the delay of an event.
 void ControlWatch::add_bookmark() {
     wants_bookmark_ = true;
     wake();

@@ -18,11 +18,11 @@ using std::chrono::seconds;
 
 namespace {
 
-// A grant of an operator whose cache was behind appears in its next plan's view, at most a third of
-// the grants' 20 s later.
+// An operator plans at least every third of the grants' 20 s. After this time its plans contain
+// what it granted while its cache was behind.
 constexpr Duration kPlannedWithin = seconds{10};
 
-// A sidecar's bytes have not changed for this long: its last report tells them.
+// Once a sidecar's bytes have not changed for this long, its last report contains them.
 constexpr Duration kToldWithin = seconds{10};
 
 // A leader counts the bytes on its disk for up to 20 s, then reports; its stream may stall for 30 s.
@@ -41,7 +41,7 @@ bool holds(const Json& object, const std::string& type) {
     return false;
 }
 
-// Whether the operator's cache has the present spec.
+// Whether the operator's cache has the newest spec of the object.
 template <class T>
 bool has_present(
     control::Informer<T>& informer, const std::optional<Json>& object, const ObjectKey& key) {
@@ -104,7 +104,8 @@ void ControlWorld::note_knowledge() {
         known_.clear();
         knower_ = leader()->name();
         for (const control::Holding& holding : latest->view.holdings) {
-            // A new operator guesses what an earlier one has granted, and grants no more.
+            // Until a new operator is settled, it only guesses what an earlier one has granted, and
+            // grants no more.
             const Bytes outstanding = latest->view.settled ? holding.outstanding : Bytes{};
             known_[{holding.node, holding.dataset_uid}] = {holding.resident, outstanding};
         }
@@ -115,8 +116,8 @@ bool ControlWorld::has_heard() const {
     return schedule_.now() - behind_at_ >= kPlannedWithin;
 }
 
-// Bytes of a directory that the operator answers for. Where no sidecar leads, or has just begun to,
-// it knows what the last report and the Dataset's status say.
+// Bytes of a directory that the operator must know of. If no sidecar leads, or one has just begun
+// to, these are the bytes of the last report and of the Dataset's status.
 Bytes ControlWorld::counted(
     const std::string& node, const std::string& uid, const NodeDirectory& directory) const {
     if (directory.leader != nullptr && schedule_.now() - directory.led_since > kReportedWithin) {
@@ -126,7 +127,8 @@ Bytes ControlWorld::counted(
     return known == known_.end() ? Bytes{} : std::min(known->second.resident, directory.resident);
 }
 
-// Deleted Datasets' bytes wait for a sweep and do not count, nor does a lost node.
+// Bytes and grants by namespace and by node. Bytes of deleted Datasets do not count, because they
+// wait for a sweep; neither do lost nodes.
 ControlWorld::Uses ControlWorld::uses() {
     Uses result;
     for (const auto& [name, node] : cluster_->nodes()) {
@@ -154,9 +156,10 @@ ControlWorld::Uses ControlWorld::uses() {
 
 namespace {
 
-// Bytes and grants from before a limit fell may stay, so only a rise counts. A grant that expires
-// is no room for others: its sidecar still reports it, so an operator counts it and may renew it.
-// So `actual` counts it until another one replaces it.
+// Whether the use of `name` has risen since the last check. Bytes and grants from before a limit
+// fell may stay, so only a rise counts. An expired grant leaves no room for others: its sidecar
+// still reports it, so an operator counts it and may renew it. So `actual` counts it until another
+// grant replaces it.
 bool rises(const auto& before, const auto& now, const std::string& name) {
     const auto was = before.find(name);
     const auto is = now.find(name);
@@ -176,7 +179,8 @@ void ControlWorld::check_nodes(const Uses& uses) {
     }
 }
 
-// As tests/sim/allocation_charges.h, for the borrowers that are `counted`. `used`: by namespace.
+// The quota rule of tests/sim/allocation_charges.h; returns what breaks it, or an empty text. Only
+// namespaces in `counted` can break it. `used`: bytes by namespace.
 std::string ControlWorld::broken_quota(
     const std::map<std::string, Bytes>& used, const std::set<std::string>& counted) const {
     Bytes lendable{};  // and in no nominal quota
@@ -207,7 +211,7 @@ std::string ControlWorld::broken_quota(
                : "";
 }
 
-// A namespace's bytes from before a limit fell do not excuse another one's rise.
+// A namespace that keeps bytes from before a limit fell does not excuse another one's rise.
 void ControlWorld::check_quotas(const Uses& uses) {
     std::map<std::string, Bytes> used;
     std::set<std::string> rising;
@@ -222,7 +226,7 @@ void ControlWorld::check_quotas(const Uses& uses) {
     }
 }
 
-// The operator forgets no bytes that it knew when their last sidecar ended.
+// The operator forgets no bytes that it knew of when the last sidecar on their place ended.
 void ControlWorld::check_memory() {
     std::map<Place, LeftBehind> left;
     for (const auto& [name, node] : cluster_->nodes()) {
@@ -240,7 +244,7 @@ void ControlWorld::check_memory() {
                     left[place] = {knower_, resident};
                 }
             } else if (before != left_behind_.end() && before->second.knower == knower_) {
-                // It may have evicted after the last check, and then ended.
+                // The sidecar may have evicted after the last check and before its end.
                 const Bytes remains = std::min(before->second.resident, directory.resident);
                 left[place] = {knower_, remains};
                 if (resident < remains && has_heard()) {
@@ -257,8 +261,9 @@ void ControlWorld::check_memory() {
     left_behind_ = std::move(left);
 }
 
-// Once grants do not change, what sidecars lead is within every limit. What idle datasets left on
-// the disks when a limit fell stays until another dataset needs the space.
+// Once grants do not change, the bytes of directories with a leader are within every limit. Bytes
+// of idle datasets that a fallen limit left on the disks stay until another dataset needs the
+// space.
 void ControlWorld::check_rest() {
     std::map<std::string, Bytes> used;
     for (const auto& [name, node] : cluster_->nodes()) {

@@ -66,7 +66,8 @@ public:
 
     [[nodiscard]] std::map<ObjectKey, Pod>& pods() { return pods_; }
 
-    // Promises that the cluster's own view breaks: called with the words for the report.
+    // Called with a message for the report when a promise about the cluster's own objects is
+    // broken.
     std::function<void(std::string)> on_broken;
 
 private:

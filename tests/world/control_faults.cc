@@ -17,7 +17,7 @@ using std::chrono::seconds;
 
 namespace {
 
-// TrainingJobs that users still change. An older one goes on until its trainers end.
+// Number of TrainingJobs that users still change. Older ones run on until their trainers end.
 constexpr std::size_t kJobsMax = 7;
 
 }  // namespace
@@ -203,7 +203,7 @@ void ControlWorld::change_origin() {
     schedule_.say("the origin of " + to_string(dataset->second.key) + " changes");
 }
 
-// A Job of somebody else with the name that the next attempt of a job wants. It goes again.
+// Another client creates a Job with the name of a job's next attempt, and removes it later.
 void ControlWorld::occupy_job_name() {
     const auto job = draw_job();
     if (!job) {
@@ -238,7 +238,7 @@ void ControlWorld::kill_operator_in_a_call() {
     }
 }
 
-// The older leader goes on for a while, but its writes are refused.
+// The old leader continues for a while, but its writes are refused.
 void ControlWorld::replace_leader() {
     if (operators_.size() != 1 || leader() == nullptr) {
         return;

@@ -10,7 +10,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Fewer than the program's 10: a stream that was stalled brings up to six at once.
+// Less than the program's limit of 10, so that the world reaches it: a stalled stream delivers up
+// to six reports at once.
 constexpr std::size_t kReportsPerStep = 3;
 
 control::RestClientOptions client_options() {

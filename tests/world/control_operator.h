@@ -62,7 +62,7 @@ public:
 
     [[nodiscard]] bool is_dead() const { return transport_.is_dead(); }
 
-    // Another process leads: it may write nothing more.
+    // Another process leads now: this one may write nothing more.
     void fence() { is_fenced_ = true; }
 
     [[nodiscard]] bool is_fenced() const { return is_fenced_; }

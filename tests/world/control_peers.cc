@@ -5,15 +5,16 @@
 
 #include "tests/world/control_world.h"
 
-// The oracle's part on groups of peers and their certificates.
+// The oracle's checks of groups of peers and their certificates.
 namespace stoker::world {
 
 namespace {
 
 using std::chrono::seconds;
 
-// A lost leader stays for 30 s after the operator knows of its end. Until then: 35 s for a broken
-// stream; the first report of a restarted sidecar may be 10 s late and stall for 30 s more.
+// A lost leader stays in its group for 30 s after the operator learns of its end. Learning takes 35
+// s for a broken stream; the first report of a restarted sidecar may be 10 s late and stall for 30
+// s more.
 constexpr Duration kLedWithin = seconds{120};
 
 }  // namespace
@@ -63,7 +64,7 @@ void ControlWorld::check_groups() {
     }
 }
 
-// It names datasets of the pod's own namespace that the pod mounts.
+// A peer certificate names only datasets of the pod's own namespace that the pod mounts.
 void ControlWorld::check_certificate(ControlSidecar& sidecar, const std::string& uris) {
     std::set<std::string> allowed;
     for (const ControlSidecar::Dataset& dataset : sidecar.datasets()) {
@@ -81,7 +82,8 @@ void ControlWorld::check_certificate(ControlSidecar& sidecar, const std::string&
     count("peer certificates");
 }
 
-// All sidecars of a dataset have the group of its present leaders.
+// Whether all sidecars of a dataset have the group of its present leaders. Empty: they have; else
+// what is wrong.
 std::string ControlWorld::peer_unrest() {
     std::map<std::string, std::vector<std::string>> leaders;  // nodes by dataset, sorted
     for (const auto& [name, node] : cluster_->nodes()) {

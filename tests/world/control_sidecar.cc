@@ -96,7 +96,7 @@ sidecar::LinkCallbacks ControlSidecar::callbacks() {
 void ControlSidecar::in(Duration delay, void (ControlSidecar::*step)()) {
     schedule_.run_in(delay, [weak = std::weak_ptr{self_}, step, dial = dials_] {
         const auto self = weak.lock();
-        // Steps of an older stream are dropped; the engine's are not.
+        // A step of an older stream is dropped, unless it is work().
         if (self && ((*self)->dials_ == dial || step == &ControlSidecar::work)) {
             (*self)->schedule_.set_speaker((*self)->config_.job.pod);
             ((**self).*step)();

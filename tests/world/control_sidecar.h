@@ -88,10 +88,10 @@ public:
 
     [[nodiscard]] const std::vector<Dataset>& datasets() const { return datasets_; }
 
-    // Bytes that it may fill the dataset up to, now or with a grant that is on its way.
+    // Bytes up to which the sidecar may fill the dataset, now or once a grant on its way arrives.
     [[nodiscard]] Bytes granted(const std::string& uid) const;
 
-    // Bytes of the last grant, which reports tell after it has expired too; zero: no grant yet.
+    // Bytes of the last grant, which reports contain even after it has expired; zero: no grant yet.
     [[nodiscard]] Bytes last_grant(const std::string& uid) const;
 
     [[nodiscard]] ControlNode& node() { return node_; }
@@ -100,7 +100,7 @@ public:
 
     [[nodiscard]] bool is_attached() const { return link_.is_attached(); }
 
-    // Leads the directory and has not counted its bytes yet.
+    // The sidecar leads the directory and has not counted its bytes yet.
     [[nodiscard]] bool is_opening() const;
 
     // Evicts nothing before `until`.
@@ -111,7 +111,7 @@ public:
     // Ends as after SIGTERM: a last report, and a half-close. Destroy it next.
     void shut_down();
 
-    // The node is lost with it: the operator learns late.
+    // Its node is lost, so the operator learns late that the stream has ended.
     void lose() { notice_ = std::chrono::seconds{35}; }
 
 private:

@@ -57,7 +57,7 @@ void ControlStream::send_up(Upward it) {
     }
 }
 
-// Stalled again after the message was sent: it comes later.
+// A message that arrives during a stall is delivered after the stall.
 void ControlStream::arrive_up() {
     if (is_lost_ || up_.empty()) {
         return;

@@ -89,7 +89,7 @@ private:
     [[nodiscard]] std::string quota_spec(const Quota& quota) const;
     Quota draw_quota();
     void start_operator();
-    // Unless another process leads by then.
+    // Starts an operator after `delay`, unless another process leads by then.
     void start_operator_in(Duration delay);
     // The process that may write; nullptr: none.
     [[nodiscard]] ControlOperator* leader() const;
@@ -183,7 +183,7 @@ private:
     std::map<Place, Known> known_;         // by the last operator that has planned
     std::string knower_;                   // its name
     std::map<Place, LeftBehind> left_behind_;
-    // The users' specs or the nodes changed, or an operator's cache was behind them.
+    // When the users' specs or the nodes last changed, or an operator's cache was last behind them.
     TimePoint behind_at_{};
     std::ptrdiff_t nodes_before_ = 0;  // at the last check
     Uses uses_before_;                 // at the last check

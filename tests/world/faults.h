@@ -29,7 +29,7 @@ enum class Fault : std::uint8_t {
     kKeyRefused,  // the origin refuses one pod's key
     kGrant,       // the operator grants another number of bytes on one node
 
-    // Between sidecars of different nodes, and what the operator tells them about each other:
+    // Faults of the network between nodes, and of the operator's messages about peers:
     kLinkCut,         // between two nodes, one way or both: nothing arrives for a while
     kLinkSlow,        // all links of a node
     kLinkReset,       // one connection; both ends learn it

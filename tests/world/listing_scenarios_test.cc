@@ -21,7 +21,7 @@ protected:
              .lasts = lasts});
     }
 
-    // Runs until the sidecars have begun, grants them room, and goes on.
+    // Runs for `time`. After 5 s, when the sidecars have begun, each node gets a grant.
     void grant_and_run_for(Duration time) {
         run_for(seconds{5});
         for (std::size_t node = 0; node < nodes_; ++node) {
@@ -32,7 +32,7 @@ protected:
 
     [[nodiscard]] std::uint64_t listings() const { return world_->count("listings"); }
 
-    // Nodes whose leader took the manifest from another one.
+    // Nodes whose leader took the manifest from another node's leader.
     [[nodiscard]] std::size_t takers() const {
         std::size_t count = 0;
         for (std::size_t node = 0; node < nodes_; ++node) {
@@ -52,14 +52,14 @@ TEST_F(ListingScenario, OriginIsListedOnceForAllNodes) {
     EXPECT_GT(world.epoch(0), 0U);
 }
 
-TEST_F(ListingScenario, SixtyFourNodesListOnce) {
+TEST_F(ListingScenario, SixtyFourNodesListTheOriginOnce) {
     make_nodes(64, seconds{40});
     grant_and_run_for(seconds{40});
     EXPECT_EQ(listings(), 1U);
     EXPECT_EQ(takers(), 63U);
 }
 
-// All are lost one after the other before the first one can have listed; each comes back.
+// Each leader is killed before the first one can have listed; all come back.
 TEST_F(ListingScenario, KilledLeadersHoldNobodyUp) {
     World& world = make_nodes(3);
     for (std::size_t pod = 0; pod < 3; ++pod) {
@@ -74,7 +74,7 @@ TEST_F(ListingScenario, KilledLeadersHoldNobodyUp) {
     }
 }
 
-TEST_F(ListingScenario, CutLinksCostAListingEach) {
+TEST_F(ListingScenario, NodeCutOffFromItsPeersListsForItself) {
     World& world = make_nodes(3);
     for (const char* other : {"node-0", "node-1"}) {
         world.network().cut("node-2", other, minutes{3});

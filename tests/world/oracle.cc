@@ -69,8 +69,9 @@ void Oracle::on_epoch(
     check_draws(epoch, drawn, most, share.size());
 }
 
-// Importance reads a sample at most twice, once in another's place, and at most as many as the share
-// has; replicate draws as many.
+// Limits of a contract that repeats samples. importance: a sample at most twice (once as a
+// substitute), and at most as many draws as the rank's share has samples. replicate: exactly as
+// many draws.
 void Oracle::check_draws(
     const EpochRead& epoch, std::uint64_t drawn, std::uint32_t most, std::size_t share) {
     const bool repeats = epoch.contract == "importance" && most > 2;

@@ -48,8 +48,8 @@ public:
         std::span<const std::byte> bytes,
         const char* source);
 
-    // A trainer has ended an epoch: `counts` says how often it got each sample; `share`: its rank's
-    // under a contract that reads all.
+    // A trainer has ended an epoch. `counts`: how often it got each sample; `share`: the samples of
+    // its rank under a contract that reads all.
     void on_epoch(
         const EpochRead& epoch,
         const std::map<std::uint64_t, std::uint32_t>& counts,

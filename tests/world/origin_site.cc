@@ -60,7 +60,8 @@ std::optional<Error> OriginSite::judge(const std::string& pod) {
     return std::nullopt;
 }
 
-// S3Origin compares ETag, size and checksum with what was listed; this is what it makes of a lie.
+// The error that S3Origin returns when the origin lies: it compares ETag, size and checksum with
+// the listing.
 std::optional<Error> OriginSite::judge_answer(const std::string& pod) {
     if (auto error = judge(pod)) {
         return error;

@@ -40,18 +40,19 @@ public:
 
     Result<domain::Listing> list(const std::string& pod);
 
-    // A leader's fetch was refused: `in_row` times, counting only fetches that began in its lead.
+    // The origin refused a leader's fetch, the `in_row`-th in a row of those that began while it
+    // led.
     std::function<void(const std::string& pod, std::uint32_t in_row)> on_refused;
 
-    // A leader's fetch did not get the sample as it was listed.
+    // A leader's fetch did not return the sample as it was listed.
     std::function<void(const std::string& pod, std::uint64_t sample)> on_lie;
 
-    // How long the link is busy with what was asked for.
+    // Time until the link has sent everything that was requested.
     [[nodiscard]] Duration backlog() const {
         return std::max(Duration{}, link_free_at_ - schedule_.now());
     }
 
-    // The id of an object; it exists.
+    // The id of an object, which must exist.
     [[nodiscard]] std::uint64_t id_of(const std::string& key) const { return ids_.at(key); }
 
 private:

@@ -26,7 +26,7 @@ public:
 
     [[nodiscard]] const control::PeerGroup& newest() const { return versions_.back(); }
 
-    // All groups so far, from the empty one with version 0.
+    // All groups so far; the first is empty and has version 0.
     [[nodiscard]] const std::vector<control::PeerGroup>& versions() const { return versions_; }
 
 private:

@@ -24,8 +24,8 @@ protected:
         return make(size, script);
     }
 
-    // Samples that the node's leader has from peers, has asked the origin for because a peer was
-    // slow, and because it failed.
+    // Samples that the node's leader got from peers. hedges(): samples that leaders requested from
+    // the origin because a peer was slow; failures(): because a peer failed.
     [[nodiscard]] std::uint64_t from_peers(std::size_t node) const {
         return world_->status(node).peer_samples;
     }
@@ -40,7 +40,7 @@ protected:
 
     [[nodiscard]] std::uint64_t fetches() const { return world_->count("fetches"); }
 
-    // Position of the node in the newest group.
+    // Samples that the node owns in the newest group.
     [[nodiscard]] std::uint64_t share(std::size_t node) const {
         const auto& members = world_->group().members;
         for (std::size_t i = 0; i < members.size(); ++i) {
@@ -76,7 +76,7 @@ TEST_F(PeerScenario, OriginIsAskedOnceForEachSample) {
     }
 }
 
-TEST_F(PeerScenario, PoolSmallerThanTheDatasetServesItsPart) {
+TEST_F(PeerScenario, PoolSmallerThanTheDatasetSavesWhatItHolds) {
     World& world = make_peers(kThree, {.grant = kib(300), .window = kib(256)});
     run_for(minutes{1});
     const std::uint64_t before = fetches();
@@ -115,7 +115,7 @@ TEST_F(PeerScenario, FollowerOfAKilledLeaderKeepsItsShare) {
     EXPECT_EQ(fetches(), kSamples + hedges() + failures());
 }
 
-TEST_F(PeerScenario, CutLinkBetweenTwoOfThreeSendsThemToTheOrigin) {
+TEST_F(PeerScenario, CutLinkSendsItsTwoNodesToTheOrigin) {
     World& world = make_peers(kThree, {.grant = kib(300)});
     run_for(minutes{1});
     const auto epoch = world.epoch(0);
@@ -150,7 +150,7 @@ TEST_F(PeerScenario, StoppedPeerHoldsNobodyUp) {
     EXPECT_GT(hedges(), 0U);
 }
 
-TEST_F(PeerScenario, PeerWithWrongBytesIsShutOut) {
+TEST_F(PeerScenario, PeerThatSendsWrongBytesIsQuarantined) {
     World& world = make_peers(kThree, {.grant = kib(300)});
     run_for(minutes{1});
     world.network().corrupt("node-1", seconds{50});
@@ -209,8 +209,8 @@ TEST_F(PeerScenario, CutLinkLosesOnlyTheLossesThatCrossedIt) {
     EXPECT_LT(world.count("losses of rank 1"), world.count("losses of rank 2"));
 }
 
-// The oracle accuses if a sample crosses to or from another namespace.
-TEST_F(PeerScenario, StrangerGetsNoSample) {
+// The oracle reports it if a sample crosses to or from another namespace.
+TEST_F(PeerScenario, CertificateOfAnotherNamespaceGetsNoSample) {
     World& world = make_peers(kThree, {.grant = kib(300)});
     run_for(seconds{5});
     const std::uint64_t before = from_peers(1);
@@ -220,7 +220,7 @@ TEST_F(PeerScenario, StrangerGetsNoSample) {
     EXPECT_GT(from_peers(0), 0U) << "node-2 serves it";
 }
 
-TEST_F(PeerScenario, PodThatRefusesConnectionsReadsTheOriginForItself) {
+TEST_F(PeerScenario, PeersOfAPodThatRefusesConnectionsContinue) {
     World& world = make_peers(kThree, {.grant = kib(300)});
     world.network().refuse("pod-1.node-1:7331", VirtualNetwork::Refusal::kReset, minutes{3});
     run_for(minutes{2});
@@ -239,8 +239,8 @@ TEST_F(PeerScenario, GroupGrowsAgainWhenTheNodeIsBack) {
     EXPECT_EQ(fetches(), kSamples + hedges() + failures()) << "the node kept its samples";
 }
 
-// How the group's nodes share a million samples: the largest share, in shares of a node, and the
-// part of the samples that the loss of the first node moves.
+// How a group shares a million samples. `largest`: the largest share, divided by the mean share.
+// `moved`: fraction of the samples that change their owner when the first node leaves.
 struct Spread {
     double largest = 0;
     double moved = 0;

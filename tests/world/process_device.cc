@@ -15,7 +15,7 @@ tl::unexpected<Error> dead() {
     return fail(ErrorCode::kUnavailable, "the process is dead");
 }
 
-// A map that two own: the process, and restore_maps().
+// A map with two owners: the process, and restore_maps().
 class SharedMapping final : public DeviceMapping {
 public:
     explicit SharedMapping(std::shared_ptr<DeviceMapping> map)
@@ -179,7 +179,7 @@ Result<std::unique_ptr<DeviceMapping>> ProcessDevice::do_map(
     return std::make_unique<SharedMapping>(std::move(map));
 }
 
-// Every process may make the folders: they hold the lock's file.
+// Allowed without the lock: the folders hold the lock's file.
 Status ProcessDevice::do_make_folder(const std::string& path, sidecar::Access access) {
     STOKER_TRY_VOID(check());
     return disk_.make_folder(path, access);

@@ -17,7 +17,7 @@ namespace stoker::world {
 class ProcessDevice final : public sidecar::Device {
 public:
     struct Callbacks {
-        // A changing call by a process that does not hold the lock; `what` names the file.
+        // A process that does not hold the lock made a changing call; `what` names the file.
         std::function<void(const std::string& what)> unlocked_write;
         std::function<void()> died;  // in a call after die_after(); only mark it
     };
@@ -29,7 +29,8 @@ public:
     // From now on nothing reaches the disk.
     void die();
 
-    // Dies in the changing call after `changes` more; a write stores a part of its bytes first.
+    // Dies in the changing call that follows `changes` more; if it is a write, part of its bytes
+    // are stored.
     void die_after(std::uint64_t changes) { changes_left_ = changes; }
 
     [[nodiscard]] bool is_dead() const { return is_dead_; }

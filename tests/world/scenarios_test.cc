@@ -23,7 +23,7 @@ TEST_F(Scenario, TwoJobsFetchEachSampleOnce) {
     EXPECT_EQ(world.count("proofs of access"), 1U) << "the follower's job has shown its key once";
 }
 
-TEST_F(Scenario, PodsOfOneJobHaveOneKey) {
+TEST_F(Scenario, PodsOfOneJobNeedNoProofOfAccess) {
     World& world = make(kPair);
     run_for(minutes{1});
     EXPECT_EQ(world.count("proofs of access"), 0U);
@@ -40,7 +40,7 @@ TEST_F(Scenario, KilledLeaderLosesNoSampleAndTheFollowerLeads) {
     EXPECT_EQ(world.count("fetches"), kSamples);
 }
 
-TEST_F(Scenario, RestartedSidecarIsWarm) {
+TEST_F(Scenario, RestartedSidecarKeepsItsResidents) {
     World& world = make({.nodes = 1, .jobs = 1, .pods = 1});
     run_for(minutes{1});
     world.strike(Fault::kShutDown, 0);

@@ -148,8 +148,8 @@ void Program::run(const Schedule::Task& task) {
     task();
 }
 
-// The kernel lists what a loop watches; a descriptor's number follows from the seed, its place in
-// the list does not.
+// Sorted by descriptor: the seed decides a descriptor's number, but not its place in the kernel's
+// list.
 std::vector<int> Program::sockets() const {
     std::ifstream file{fmt::format("/proc/self/fdinfo/{}", loop_.fd())};
     std::vector<int> found;

@@ -44,25 +44,26 @@ public:
 
     [[nodiscard]] Duration passed() const { return now() - testing::ManualClock::kStart; }
 
-    // The world's only source of chance.
+    // The main random source of the world.
     [[nodiscard]] Prng& luck() { return luck_; }
 
     // Uniform in [least, most].
     Duration draw(Duration least, Duration most);
 
-    // As likely in each power of ten between `least`, at least 1 ns, and `most`.
+    // Log-uniform in [least, most]; `least` must be at least 1 ns.
     Duration draw_scale(Duration least, Duration most);
 
     [[nodiscard]] bool draw_chance(double probability) { return luck_.unit() < probability; }
 
     void run_in(Duration delay, Task task);
 
-    // Runs the next event or loop that is due before `end`. False: there is none, and it is `end`.
+    // Runs the next event or loop that is due before `end`. False: there is none; the clock then
+    // shows `end`.
     bool step(TimePoint end);
 
     [[nodiscard]] std::uint64_t steps() const { return steps_; }
 
-    // The delay of a ready loop is at most this.
+    // Limits the delay of a ready loop.
     void set_lag(Duration most) { lag_ = most; }
 
     // Adds a line to the log, with the time and the program that runs.
@@ -116,7 +117,8 @@ public:
     // Runs a task of one of its threads after `delay`, or when it goes on; never after its end.
     void run_in(Duration delay, Schedule::Task task);
 
-    // Closes its sockets without a last word, as the kernel does for a killed process.
+    // Shuts down its sockets without sending anything more, as the kernel does for a killed
+    // process.
     void drop_sockets();
 
     // Cuts one of its connections, from the seed. False: it has none.

@@ -13,7 +13,7 @@
 
 namespace stoker::world {
 
-// The node's parts that its sidecars share.
+// Objects that a node's sidecars share.
 struct NodeParts {
     Schedule& schedule;
     Oracle& oracle;
@@ -45,7 +45,7 @@ public:
     // Destroy it soon.
     void kill();
 
-    // Dies like that in the middle of a change of the disk, after `changes` more.
+    // As kill(), but in the middle of a change of the disk, after `changes` more.
     void kill_in_change(std::uint64_t changes) { device_.die_after(changes); }
 
     [[nodiscard]] bool is_dead() const { return is_dead_; }
@@ -54,14 +54,14 @@ public:
 
     void set_grant(const sidecar::EngineGrant& grant);
 
-    // The operator's messages about peers.
+    // Delivers the operator's messages about peers.
     void set_group(const control::PeerGroup& group);
     void set_certificate(const control::PeerCertificate& certificate);
 
     // "leading", "preparing" (the leader), "following", "seeking".
     [[nodiscard]] std::string role() const;
 
-    // Why it has no leader; empty: it has one.
+    // Why the sidecar has no leader; empty: it has one.
     [[nodiscard]] std::string error() const { return sidecar_->nodes().front()->error(); }
 
     // One of its pages: "/status", "/metrics", "/healthz", "/readyz".

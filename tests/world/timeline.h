@@ -10,7 +10,7 @@
 
 namespace stoker::world {
 
-// One node at one time. The bytes are of its leader; zero without a leader that is ready.
+// One node at one time. Bytes are those of its ready leader; zero without one.
 struct Moment {
     Duration at{};  // since the beginning
     std::string node;

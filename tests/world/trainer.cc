@@ -135,7 +135,7 @@ void Trainer::begin_epoch() {
     }
 }
 
-// The next leader continues from it if it does not know the job.
+// Asks for the sampler's state, from which a leader that does not know the job continues.
 void Trainer::ask_snapshot() {
     link_.ask(local::AskSnapshot{}, kPlanTimeout, [this](std::optional<local::Message> answer) {
         if (auto* snapshot = answer ? std::get_if<local::Snapshot>(&*answer) : nullptr) {
@@ -151,7 +151,7 @@ void Trainer::start_epoch() {
     next_batch();
 }
 
-// An answer may be an error; the trainer goes on without what it asked for.
+// Reports an answer that is an error. The trainer continues without what it requested.
 void Trainer::note_error(const char* request, const std::optional<local::Message>& answer) {
     if (const auto* error = answer ? std::get_if<local::ErrorReply>(&*answer) : nullptr) {
         schedule_.say(fmt::format("its sidecar refused {}: {}", request, error->message));
@@ -253,7 +253,7 @@ void Trainer::begin_on_sidecar(int tries) {
         seal(served.data(), served.size()));
 }
 
-// A sample may have been drawn twice with a sidecar, so not all others are left.
+// Draws without a sidecar. It may have drawn a sample twice: not all unread ones are due then.
 void Trainer::draw_alone() {
     const std::uint64_t left = order_.size() - std::min(progress_.drawn, order_.size());
     std::vector<std::uint64_t> ids;
@@ -342,7 +342,7 @@ void Trainer::on_fetched(const local::Fetched& fetched) {
     fetch_missing();
 }
 
-// `failed`: those of `elsewhere` with an error of the origin.
+// `elsewhere`: samples that were not returned; `failed`: those of them with an origin's error.
 void Trainer::note_elsewhere(
     const local::Fetched& fetched,
     const std::vector<std::uint64_t>& elsewhere,
@@ -351,7 +351,7 @@ void Trainer::note_elsewhere(
         oracle_.accuse(
             name() + " got an error of the origin without its reason, or a reason alone");
     }
-    // Without a key it gets a batch that is larger than its part of the window in parts.
+    // Without a key it gets a batch that exceeds its share of the window in several fetches.
     const bool is_part = callbacks_.is_keyless() && elsewhere.size() < fetched.statuses.size();
     if (!failed.empty()) {
         callbacks_.refused(
@@ -376,7 +376,7 @@ void Trainer::await_sidecar() {
     timer_.run_in(kReadOriginAgain, [this] { fetch_missing(); });
 }
 
-// The client retries inside; an error that lasts would end the program, which tries again here.
+// The real client retries, then raises an error. This trainer tries again instead.
 void Trainer::read_at_origin() {
     if (batch_.from_origin.empty()) {
         on_batch();

@@ -48,10 +48,10 @@ struct TrainerCallbacks {
     std::function<void()> attached;    // it has its sidecar's Welcome
     std::function<void(bool had_session)> lost;  // its sidecar has hung up, or refused the Hello
     std::function<void()> unreadable;            // a fetched sample is ready, and cannot be read
-    // Its sidecar answered a request with an error, or a fetch with the origin's errors for these
-    // samples.
+    // Its sidecar answered a request with an error, or reported errors of the origin for these
+    // samples of a fetch.
     std::function<void(const std::string& what, const std::vector<std::uint64_t>& samples)> refused;
-    // Its sidecar referred it to the origin.
+    // Its sidecar left samples of a fetch to the trainer's own reads of the origin.
     std::function<void(const std::string& what)> no_room;
 };
 
@@ -59,7 +59,7 @@ struct TrainerCallbacks {
 // as client/src does. Not thread-safe.
 class Trainer final : public Program {
 public:
-    // The arguments must outlive it.
+    // The references must outlive it.
     Trainer(
         Schedule& schedule,
         const TrainerSettings& settings,

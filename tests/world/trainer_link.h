@@ -19,9 +19,9 @@ public:
     using Then = std::function<void(std::optional<local::Message>)>;  // nullopt: no sidecar now
 
     struct Callbacks {
-        // A sidecar has sent its Welcome. False: it cannot be used.
+        // A sidecar has sent its Welcome. Returns false if the trainer cannot use it.
         std::function<bool(const local::Welcome&)> welcome;
-        // `had_session`: after a Welcome.
+        // The connection is lost. `had_session`: it had received a Welcome.
         std::function<void(const std::string& why, bool had_session)> lost;
     };
 

@@ -17,7 +17,7 @@ namespace stoker::world {
 
 class VirtualConnection;
 
-// The parts of the network that a connection between two sidecars uses.
+// Functions of the network that a connection between two sidecars uses.
 struct Wire {
     Schedule& schedule;
     // Puts `bytes` on the link between two nodes; returns how long they take to arrive.
@@ -87,7 +87,7 @@ public:
 
     [[nodiscard]] const std::string& address(Side side) const { return ends_.at(side).address; }
 
-    // Whose certificate the end has shown. Once it is open.
+    // The identity in the end's certificate. Call it once the connection is open.
     [[nodiscard]] const sidecar::PeerIdentity& identity(Side side) const {
         return ends_.at(side).identity;
     }

@@ -144,7 +144,7 @@ VirtualNetwork::VirtualNetwork(Schedule& schedule, Speed speed, std::uint64_t se
               deliver(connection, to, payload);
           }} {}
 
-// The connections that an end still uses, in the order of their beginnings.
+// The connections that an end still uses, oldest first.
 std::vector<std::shared_ptr<VirtualConnection>> VirtualNetwork::living() {
     std::vector<std::shared_ptr<VirtualConnection>> found;
     std::erase_if(connections_, [&found](const auto& weak) {

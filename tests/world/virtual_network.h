@@ -18,7 +18,7 @@ namespace stoker::world {
 
 class VirtualNetwork;
 
-// A certificate of the world, as the text that a chain, a key or the trusted CAs have there.
+// A certificate of the world: plain text in place of a PEM chain, key or CA bundle.
 struct VirtualLeaf {
     std::string authority;
     sidecar::PeerIdentity identity;
@@ -58,7 +58,7 @@ private:
 };
 
 // The network between the sidecars of the world, in virtual time: a link from each node to each
-// other. Its chance comes from a seed of its own. Not thread-safe.
+// other. Its random source has a seed of its own. Not thread-safe.
 class VirtualNetwork {
 public:
     struct Speed {
@@ -90,11 +90,11 @@ public:
     // New connections to the address fail for this time.
     void refuse(const std::string& address, Refusal how, Duration lasts);
 
-    // Resets a connection of the node: one end learns it at once, and the other end too unless
-    // `is_half_open`: then after kUserTimeout. False: it has none.
+    // Resets a connection of the node: one end learns of it at once. With `is_half_open` the other
+    // end learns of it after kUserTimeout, else at once, too. False: the node has no connection.
     bool reset(const std::string& node, bool is_half_open);
 
-    // The node has no power: nobody tells the peers of its processes.
+    // The node loses power: its kernel does not tell the peers that its processes have ended.
     void lose_node(const std::string& node);
 
     // Ends every fault.

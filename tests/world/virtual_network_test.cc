@@ -108,7 +108,7 @@ TEST_F(VirtualNetworkTest, FramesArriveInOrderAndAfterTheOpening) {
     EXPECT_EQ(network_.payload_bytes("node-0"), Bytes{});
 }
 
-TEST_F(VirtualNetworkTest, LinkHasItsBandwidth) {
+TEST_F(VirtualNetworkTest, FrameTakesItsBytesOverTheBandwidth) {
     open();
     here_.channel->send(frame(1, 200'000));  // 0.2 s at 1 MB/s
     run_for(milliseconds{190});
@@ -155,7 +155,7 @@ TEST_F(VirtualNetworkTest, LongCutEndsBothEnds) {
     EXPECT_EQ(there_.ends.size(), 1U);
 }
 
-TEST_F(VirtualNetworkTest, ConnectionOverACutLinkTakesUntilItsEnd) {
+TEST_F(VirtualNetworkTest, ConnectionOverACutLinkOpensWhenTheCutEnds) {
     network_.cut("node-1", "node-0", seconds{5});
     connect();
     run_for(seconds{4});

@@ -10,11 +10,12 @@
 
 namespace stoker::world {
 
-// Workers of a program of the world: each task runs whole, at a time from the seed. When the
-// program was killed (`is_dead`), tasks that wait are dropped. Not thread-safe.
+// Worker pool of a simulated process. Each task runs without interruption, after a delay drawn from
+// the seeded random source. Once the process is killed (`is_dead`), tasks that have not run are
+// dropped. Not thread-safe.
 class VirtualWorkers final : public Workers {
 public:
-    // A task takes up to `slowest`, which the world may change.
+    // `slowest`: longest duration of a task; the world may change it.
     VirtualWorkers(
         Schedule& schedule,
         Program& program,

@@ -64,7 +64,7 @@ void World::make_nodes() {
         node.view = std::make_unique<NodeView>(
             *node.disk, domain::data_folder(node.directory), dataset_->manifest().revision());
         node.grant.resident_bytes = draw_grant();
-        // For the sockets of leaders; everything else is on the node's disk.
+        // Real folders for the leaders' sockets; everything else is on the node's simulated disk.
         std::filesystem::create_directories(domain::control_folder(node.directory));
         std::filesystem::create_directories(domain::guests_folder(node.directory));
     }
@@ -104,7 +104,8 @@ void World::make_pods() {
                                  : static_cast<std::uint64_t>(window_kib));
     for (std::size_t i = 0; i < pods_.size(); ++i) {
         configure(pods_[i], i);
-        // Pods of one dataset may have other windows: a new leader may find more than its own holds.
+        // Pods of one dataset may have different window sizes: a new leader may find more samples
+        // in the window than its own may hold.
         pods_[i].config.datasets[0].window_bytes =
             schedule_.draw_chance(0.2) ? Bytes{window.count() / 4} : window;
         if (script_) {
@@ -116,7 +117,7 @@ void World::make_pods() {
         pod.settings.ranks = pod.job->ranks;
         schedule_.run_in(
             schedule_.draw(Duration{}, seconds{3}), [this, &pod] { start_sidecar(pod); });
-        // Some trainers come late: their sidecars have no session until then.
+        // Some trainers start late: until then their sidecars have no session.
         const bool comes_late = schedule_.draw_chance(0.5) && !script_;
         const Duration latest = comes_late ? seconds{300} : seconds{3};
         const Duration after = script_ ? script_->trainers_wait : Duration{};
@@ -268,7 +269,8 @@ void World::start_trainer(Pod& pod) {
             [this, &pod](const std::string& what) { check_no_room(pod, what); }});
 }
 
-// Whether the pod's trainer may begin the epoch of its progress.
+// Whether the pod's trainer may begin its next epoch: in a job whose ranks step together, all must
+// have ended the last one.
 bool World::may_begin(const Pod& pod) const {
     return !pod.job->steps_together || std::ranges::all_of(pods_, [&pod](const Pod& other) {
         return other.job != pod.job || other.progress.is_done ||
@@ -276,13 +278,13 @@ bool World::may_begin(const Pod& pod) const {
     });
 }
 
-// The kubelet starts it again after `away`.
+// Ends the sidecar. The kubelet starts it again after `away`.
 void World::end_sidecar(Pod& pod, Duration away) {
     pod.sidecar.reset();
     schedule_.run_in(away, [this, &pod] { start_sidecar(pod); });
 }
 
-// Buries the dead: a process may have died in the last step.
+// Destroys sidecars whose process died in the last step.
 void World::reap() {
     for (Pod& pod : pods_) {
         if (pod.sidecar != nullptr && pod.sidecar->is_dead()) {

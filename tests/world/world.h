@@ -85,12 +85,13 @@ public:
     // Runs to the end, or to the first broken promise.
     Outcome run();
 
-    // For scenarios: each runs on the nodes and pods by their index.
-    // Runs for this time, or to the first broken promise, which it returns; empty: none.
+    // For scenarios, which name nodes and pods by their index.
+    //
+    // Runs for this time, or until the first broken promise, which it returns; empty: none.
     std::string run_for(Duration time);
     // A fault as the seed would inject it, with a drawn duration. False: it can do nothing there now.
     bool strike(Fault fault, std::size_t pod);
-    // Another grant; `valid`: for how long, nullopt: for ever.
+    // Sends another grant, valid for `valid`; nullopt: for ever.
     void grant(std::size_t node, Bytes resident, std::optional<Duration> valid = {});
 
     // The pod's sidecar does not run for this time.
@@ -118,7 +119,7 @@ public:
         deliver_group(pods_[pod], groups_.versions().at(version));
     }
 
-    // No group reaches the pod for this time.
+    // Drops all PeerGroup updates to the pod for this time.
     void lose_groups_for(std::size_t pod, Duration lasts) { lose_groups(pods_[pod], lasts); }
 
     // The pod's sidecar gets this certificate.
@@ -129,7 +130,7 @@ public:
 
     [[nodiscard]] static std::string node_name(std::size_t node);
 
-    // How often the thing has happened, as Outcome::counts.
+    // How often `what` has happened, from Outcome::counts.
     [[nodiscard]] std::uint64_t count(const std::string& what) const;
 
     // The log so far.
@@ -169,8 +170,9 @@ private:
         std::uint64_t looks = 0;
         std::string checked;  // the last leader whose first table was checked
         int boots = 1;
-        // Fetches by its leader at the origin since the peers have settled: of each own sample, and
-        // of all others. And what the leader had counted of hedges and failures before.
+        // Fetches at the origin by the node's leader since the peers settled: of each own sample,
+        // and of samples of other owners. `excused_before`: hedges and failures that it had counted
+        // then.
         std::map<std::uint64_t, std::uint32_t> own_fetches;
         std::uint64_t stray_fetches = 0;
         std::uint64_t excused_before = 0;
@@ -208,7 +210,7 @@ private:
         TimePoint groups_lost_until{};
         bool has_bad_leaf = false;
 
-        // Its sidecar leads and has the listing.
+        // The pod's sidecar leads and has the listing.
         [[nodiscard]] bool is_ready_leader() const;
     };
 
@@ -314,7 +316,7 @@ private:
     [[nodiscard]] std::vector<Node*> others_than(const Node& node);
     Duration note_rough(Node* node, Duration lasts);
 
-    // No fault of the disk, of connections or of the whole node was felt lately.
+    // Whether no fault of the disk, the connections or the whole node has affected the node lately.
     [[nodiscard]] bool is_calm(const Node& node) const {
         return schedule_.now() >= node.rough_until;
     }

@@ -1,6 +1,6 @@
-// The situations in which faults meet sidecars, and faults that wait for one: those at random times
-// hardly meet situations that last a few steps of a loop. Half of the seeds aim; the others run as if
-// there were no aims.
+// Aimed faults: they wait until a sidecar is in a chosen situation, because faults at random times
+// hardly ever meet a situation that lasts a few steps of a loop. Half of the seeds have them; the
+// other seeds run as if they did not exist. Also counts the situations that all faults meet.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -19,7 +19,8 @@ constexpr Duration kAimsFor = seconds{30};
 
 }  // namespace
 
-// Notes the situation of the sidecars that the fault meets: the pod's, else all of the node, else all.
+// Counts the situation of each sidecar that the fault meets: the pod's; without a pod, all of the
+// node; without a node, all.
 void World::count(Fault fault, Node* node, const Pod* pod) {
     auto& row = table_.at(static_cast<std::size_t>(fault));
     for (const Pod& one : pods_) {
@@ -31,7 +32,7 @@ void World::count(Fault fault, Node* node, const Pod* pod) {
     }
 }
 
-// False: it could do nothing.
+// False: the fault could do nothing.
 bool World::inject(Fault fault, Pod& pod) {
     const FaultTable before = table_;
     const bool is_pods = fault <= Fault::kTrainerKilled || fault == Fault::kKeyRefused ||
@@ -49,7 +50,7 @@ bool World::inject(Fault fault, Pod& pod) {
     return true;
 }
 
-// Every second kind of fault that is on aims, besides what it does at random times.
+// About half of the kinds of faults that the seed has are also aimed.
 void World::draw_aims() {
     if (script_ || aims_chance_.below(2) == 0) {
         return;
@@ -61,7 +62,7 @@ void World::draw_aims() {
     }
 }
 
-// The next aim of the fault, at a situation that is drawn.
+// Schedules the next aim of this fault, at a drawn situation.
 void World::schedule_aim(Fault fault) {
     const double wait = -seconds_of(every(fault)) * std::log(1 - aims_chance_.unit());
     schedule_.run_in(Duration{static_cast<Duration::rep>(wait * 1e9)}, [this, fault] {
@@ -76,7 +77,7 @@ void World::schedule_aim(Fault fault) {
     });
 }
 
-// Brings the situation about on one node, as far as the world can.
+// Brings about the situation on one node, if the world can.
 void World::provoke(Situation situation) {
     const std::size_t index = aims_chance_.below(nodes_.size());
     const auto leads = leader(index);
@@ -87,7 +88,8 @@ void World::provoke(Situation situation) {
     Pod& pod = pods_[*leads];
     switch (situation) {
         case Situation::kSeeking:
-            // The next process cannot open the lock. The leader may go on meanwhile.
+            // A broken open() keeps the next process from taking the lock. The leader may run on
+            // meanwhile.
             break_disk(node, test::FaultDevice::Operation::kOpen, "open");
             if (Pod& one = pods_[aims_chance_.below(pods_.size())];
                 one.node == &node && one.sidecar != nullptr) {
@@ -122,8 +124,8 @@ bool World::is_in(const Pod& pod, Situation situation) const {
     return situation == Situation::kInGroup ? is_in_group(pod) : situation_of(pod) == situation;
 }
 
-// After each step of the world. An aim ends with the first sidecar that it meets and that the fault
-// can do something to.
+// Called after each step of the world. An aim is removed once its fault has hit a sidecar in the
+// situation.
 void World::take_aims() {
     if (aims_.empty()) {
         return;

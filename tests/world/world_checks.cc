@@ -15,14 +15,14 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr Duration kLookInterval = milliseconds{100};
-// After this, a grant or the start of a sidecar has its effect, and a free lock is taken.
+// Time after which a grant has taken effect, a started sidecar works, and a free lock is taken.
 constexpr Duration kSettled = seconds{2};
 constexpr Duration kLeaderReady = seconds{5};  // after this, a Ready leader refuses nothing
 constexpr Duration kGrantKept = seconds{60};   // what clients hold of a larger grant is gone then
 constexpr Duration kRestMax = seconds{60};     // of a leader whose key was refused
 constexpr Duration kAnswerBound = seconds{15};
 constexpr Duration kAskAgain = seconds{5};  // as in access_proof.cc
-// Half a second less than a follower waits for a leader before its clients go on alone.
+// A follower waits for a leader half a second longer than this before its clients continue alone.
 constexpr Duration kUnled = milliseconds{2500};
 constexpr std::uint32_t kRefusalsMax = 40;  // eight, and what was in flight or queued then
 
@@ -68,7 +68,8 @@ void World::look_at(Node& node) {
             node.leader_since = schedule_.now();
         }
         check_room(pod);
-        // At once: readers find what is damaged, and the leader drops it.
+        // A new leader's table is checked at once, before readers find damaged samples and the
+        // leader drops them.
         const bool is_first = pod.is_ready_leader() && node.checked != pod.sidecar->name();
         if (is_first || ++node.looks % 16 == 0) {
             check_table(pod);
@@ -171,11 +172,12 @@ void World::check_table(Pod& pod) {
     }
 }
 
-// A trainer's session outlives every other sidecar, if its pod's key is accepted. Its Hello may be
-// refused while nobody leads, while a sidecar whose key was refused rests from leading, and while
-// the leader's key may not list the origin: of the owner's trainers until another sidecar leads, of
-// a guest's, which can only follow, as long as that lasts. A guest's session may end when no pod of
-// the owner has led for a while: its trainer goes on with its own key.
+// A trainer's session survives the end of every other sidecar, if its pod's key is accepted. Its
+// Hello may be refused while nobody leads, while a sidecar whose key was refused pauses before it
+// leads again, and while the leader's key may not list the origin: in this last case trainers of
+// the owner wait until another sidecar leads, and trainers of guests, which can only follow, as
+// long as it lasts. A guest's session may end when no pod of the owner has led for a while: its
+// trainer continues with its own key.
 void World::check_loss(const Pod& pod, bool had_session) {
     const Node& node = *pod.node;
     const Pod* const leads = leader_of(node, false);
@@ -199,7 +201,7 @@ void World::check_loss(const Pod& pod, bool had_session) {
     }
 }
 
-// It has run and was not stopped since then.
+// Whether the pod's sidecar runs and has run without a stop for longer than `since`.
 bool World::is_well(const Pod& pod, Duration since) const {
     return pod.sidecar != nullptr && !pod.sidecar->is_dead() && !pod.sidecar->is_stopped() &&
            schedule_.now() - std::max(pod.started_at, pod.ran_at) > since;
@@ -218,7 +220,7 @@ bool World::is_lied_about(const Node& node, std::uint64_t sample) const {
     return schedule_.now() - lies->second.last < longest + kSettled;
 }
 
-// A sidecar that is well refuses nothing while a leader that is well is ready.
+// A sidecar that is well refuses no request while a ready leader is well, too.
 void World::check_refused(const Pod& pod, const std::string& what) {
     const Node& node = *pod.node;
     const bool is_keyless = site_->keyless.contains(pod.settings.pod);
@@ -240,8 +242,8 @@ void World::check_refused(const Pod& pod, const std::string& what) {
     }
 }
 
-// The same for a sample that cannot be kept. The batches that a namespace's trainers hold may be
-// larger than its part of the window.
+// As check_refused(), for a sample for which the sidecar has no room. That is allowed if the
+// batches of the namespace's trainers are larger than the namespace's share of the window.
 void World::check_no_room(const Pod& pod, const std::string& what) {
     Bytes held{};
     for (const Pod& other : pods_) {
@@ -255,7 +257,8 @@ void World::check_no_room(const Pod& pod, const std::string& what) {
     }
 }
 
-// A pod whose key was never accepted gets nothing of the node's cache, unless its own job listed it.
+// A pod whose key was never accepted is not served from the node's cache, unless its own job has
+// listed the origin.
 void World::check_welcome(const Pod& pod) {
     const bool job_has_led = std::ranges::any_of(pods_, [&pod](const Pod& other) {
         return other.job == pod.job && (other.has_led || other.is_ready_leader());
@@ -267,8 +270,8 @@ void World::check_welcome(const Pod& pod) {
     }
 }
 
-// A sidecar that is well answers soon, whatever happens to the others; the origin has to be well.
-// A guest without a key waits for a leader, and half a minute longer for room in the window.
+// A sidecar that is well answers soon, whatever happens to the others, as long as the origin is
+// well. A guest without a key waits for a leader, and half a minute longer for room in the window.
 void World::check_wait(const Pod& pod) {
     const Node& node = *pod.node;
     const bool is_keyless =
@@ -289,8 +292,9 @@ void World::check_wait(const Pod& pod) {
     }
 }
 
-// A leader that is well can be followed. A refusal of the key is forgotten when the trainer asks
-// again, 5 s after the last answer or later; it asks nothing while it waits for another rank.
+// A sidecar that is well can follow a leader that is well. A refused key is tried again when the
+// trainer asks again, at least 5 s after the last answer; a trainer that waits for another rank
+// does not ask.
 void World::check_error(Pod& pod) {
     const Node& node = *pod.node;
     const Pod* const leads = leader_of(node, false);
@@ -325,8 +329,8 @@ void World::check_unreadable(const Pod& pod) {
     }
 }
 
-// A leader whose key is refused lets another sidecar lead. Refused fetches for guests do not count
-// for that, and the origin cannot tell them apart.
+// A leader whose key is refused lets another sidecar lead. Refused fetches for guests do not count,
+// and the origin cannot tell them apart, so nodes with guests are not checked.
 void World::check_refusals(const std::string& name, std::uint32_t in_row) {
     const Pod& pod = pod_named(name);
     const bool has_guests = std::ranges::any_of(pods_, [&](const Pod& other) {
@@ -368,7 +372,8 @@ void World::check_room(Pod& pod) {
             status.bytes.resident.count(),
             node.grant.resident_bytes.count()));
     }
-    // The window borrows from the grant. After a smaller grant, what clients hold may still be there.
+    // The window may borrow from the grant. After a smaller grant, samples that clients hold may
+    // still be there.
     std::erase_if(node.old_grants, [this](const auto& old) {
         return schedule_.now() - old.first > kGrantKept;
     });
@@ -389,7 +394,7 @@ void World::check_room(Pod& pod) {
     }
 }
 
-// The work of the pod's sidecar, which must run.
+// What the pod's sidecar, which must run, is doing.
 Situation World::situation_of(const Pod& pod) const {
     const sidecar::Leader* const leader = pod.sidecar->leader();
     if (leader == nullptr) {

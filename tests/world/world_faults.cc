@@ -37,8 +37,8 @@ constexpr std::array kOperations = {
 
 }  // namespace
 
-// A fault of the disk, of connections or of the whole node, or of the origin (no node): its effects
-// may be felt for a minute after its end.
+// Notes that effects of a fault may be felt for a minute after its end: on `node`, or on all nodes
+// (nullptr: a fault of the origin).
 Duration World::note_rough(Node* node, Duration lasts) {
     for (Node& one : nodes_) {
         if (node == nullptr || node == &one) {
@@ -64,7 +64,7 @@ void World::schedule_fault(Fault fault) {
     });
 }
 
-// False: it can do nothing there now.
+// False: the fault can do nothing there now.
 bool World::hit(Fault fault, Pod& pod) {
     switch (fault) {
         case Fault::kTrainerKilled:
@@ -277,7 +277,7 @@ bool World::rot(Node& node) {
     return true;
 }
 
-// The nodes with power, without this one.
+// The nodes with power, except this one.
 std::vector<World::Node*> World::others_than(const Node& node) {
     std::vector<Node*> others;
     for (Node& other : nodes_) {
@@ -326,7 +326,7 @@ bool World::hit_machine(Fault fault, Node& node) {
     return true;
 }
 
-// Ends all processes of the node. Those that are not moved start again after `away`.
+// Ends all processes of the node. Pods that are not moved to another node start again after `away`.
 void World::switch_off(Node& node, Fault fault, Duration away) {
     const bool is_orderly = fault == Fault::kNodeRestart;
     node.on_at = std::max(node.on_at, schedule_.now() + away);
@@ -360,7 +360,7 @@ void World::switch_off(Node& node, Fault fault, Duration away) {
     ++node.boots;
 }
 
-// Ends every fault; what was killed starts again by itself.
+// Ends every fault; killed processes start again by themselves.
 void World::heal() {
     schedule_.say("no more faults");
     faults_are_over_ = true;
@@ -382,7 +382,8 @@ void World::heal() {
     heal_peers();
 }
 
-// A guest that can never be served gets a key; the others end without one.
+// Gives a key to each guest without one that can never be served; the other guests stay without a
+// key.
 void World::give_keys() {
     for (Pod& pod : pods_) {
         if (site_->keyless.contains(pod.settings.pod) && !can_serve_guest(pod)) {
@@ -393,9 +394,9 @@ void World::give_keys() {
     }
 }
 
-// The part of the smallest window on its node that the reader's namespace has: the owner has all of
-// it, or half of it beside guests, who share the rest; peers have a quarter before that. Zero: no pod
-// of the owner is there.
+// Share of the reader's namespace in the smallest window on its node. Peers take a quarter of the
+// window first. Then the owner has all of the rest or, beside guests, half of it; the guests'
+// namespaces divide the other half. Zero: the node has no pod of the owner.
 Bytes World::window_part(const Pod& reader) const {
     std::optional<Bytes> window;
     std::set<std::string> guests;
@@ -414,7 +415,7 @@ Bytes World::window_part(const Pod& reader) const {
 }
 
 // Whether a pod of the owner can lead on the guest's node, and each sample fits into the guest's
-// part of the window.
+// share of the window.
 bool World::can_serve_guest(const Pod& guest) const {
     std::uint64_t largest = 0;
     for (std::uint64_t id = 0; id < plan_.samples; ++id) {

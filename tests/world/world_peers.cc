@@ -1,4 +1,4 @@
-// Peers in the world: the operator's part, their faults, and what is checked of them.
+// Peers in the world: what the operator does for them, their faults, and the checks of them.
 #include <algorithm>
 #include <cmath>
 
@@ -18,12 +18,14 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr const char* kAuthority = "control CA";
-// After this, peers that know each other are connected, and no quarantine or rest is left.
+// Time after which peers that know each other are connected, and no peer is in quarantine or
+// paused.
 constexpr Duration kPeersSettled = seconds{75};
 
 }  // namespace
 
-// Its draws are its own, so that a seed without peers means what it meant before there were any.
+// Uses a random source of its own, so that seeds without peers give the same runs as before peers
+// existed.
 void World::make_peers() {
     plan_.has_peers = script_ ? script_->has_peers : plan_.nodes > 1 && peers_chance_.below(2) == 0;
     if (!plan_.has_peers) {
@@ -71,7 +73,7 @@ void World::draw_peer_faults() {
     }
 }
 
-// As likely in each power of ten.
+// Log-uniform in [least, most].
 Duration World::draw_for_peers(Duration least, Duration most) {
     const double low = std::log(seconds_of(least));
     const double high = std::log(seconds_of(most));
@@ -83,7 +85,7 @@ std::string World::node_name(std::size_t node) {
     return fmt::format("node-{}", node);
 }
 
-// A pod that moves to another node gets another address.
+// The address contains the node: a pod that moves gets another one.
 std::string World::address_of(const Pod& pod) const {
     return fmt::format("{}.{}:7331", pod.settings.pod, pod.node->name);
 }
@@ -114,7 +116,7 @@ void World::send_leaf(Pod& pod, const VirtualLeaf& leaf) {
     }
 }
 
-// A stream keeps the order of its messages.
+// Sends the group; messages of one stream keep their order.
 void World::send_group(Pod& pod, const control::PeerGroup& group) {
     if (!pod.job->guest_of.empty()) {
         return;
@@ -139,7 +141,7 @@ void World::deliver_group(Pod& pod, const control::PeerGroup& group) {
     }
 }
 
-// The faults are over; where there are peers, for long enough that they have settled.
+// Whether the faults are over; with peers, long enough for them to have settled.
 bool World::may_trainers_end() const {
     return faults_are_over_ &&
            (network_ == nullptr || script_ || schedule_.now() - healed_at_ > 2 * kPeersSettled);
@@ -272,7 +274,7 @@ void World::heal_peers() {
             send_leaf(pod, good_leaf());
         }
         send_group(pod, groups_.newest());
-        // An older group comes last, as from an operator that has been replaced.
+        // At last an older group arrives, as from an operator that has been replaced.
         schedule_.run_in(seconds{3}, [this, &pod] {
             deliver_group(pod, groups_.versions()[peers_chance_.below(groups_.versions().size())]);
         });
@@ -293,7 +295,7 @@ void World::look_at_peers() {
     oracle_->counts["kB from node to node"] = crossed.count() / 1000;
 }
 
-// The operator's part: it knows the leaders from their reports.
+// Makes the next group, as the operator does, from the leaders that report a peer address.
 void World::look_for_group() {
     std::vector<control::PeerMember> leaders;
     for (const Node& node : nodes_) {
@@ -353,7 +355,8 @@ std::vector<std::uint64_t> World::shares() const {
     return found;
 }
 
-// Whether every leader knows the newest group, whose members they are, and nothing is wrong.
+// Whether all leaders are members of the newest group and know it, and no fault of the network is
+// active.
 bool World::have_peers_settled() const {
     std::size_t leaders = 0;
     for (const Node& node : nodes_) {
@@ -379,13 +382,13 @@ bool World::knows_its_peers(const Pod& leader) const {
            leader.group_version == group().version;
 }
 
-// The peers have settled, and nothing else was wrong lately.
+// Whether the peers have settled, and no other fault has had effects lately.
 bool World::are_peers_calm() const {
     return schedule_.now() - unsettled_at_ > kPeersSettled &&
            std::ranges::all_of(nodes_, [this](const Node& node) { return is_calm(node); });
 }
 
-// A leader asks the origin for a sample.
+// Call it when a leader requests a sample from the origin.
 void World::note_origin_fetch(Node& node, std::uint64_t sample) {
     if (network_ == nullptr || !are_peers_calm()) {
         return;
@@ -402,7 +405,8 @@ void World::note_origin_fetch(Node& node, std::uint64_t sample) {
     }
 }
 
-// The grant has room for all samples that the node owns and what the window may borrow, for a while.
+// Whether the grant has had room for all samples that the node owns, besides what the window may
+// borrow, for 2 s.
 bool World::keeps_its_own(const Node& node) const {
     Bytes window{};
     for (const Pod& pod : pods_) {
@@ -413,8 +417,8 @@ bool World::keeps_its_own(const Node& node) const {
            schedule_.now() - node.granted_at > seconds{2};
 }
 
-// A settled leader asks the origin for a sample of another node only if it has counted a hedge or a
-// failure.
+// A settled leader requests a sample of another owner from the origin only if it has counted a
+// hedge or a failure.
 void World::check_strays(Node& node) {
     const Pod* const leads = leader_of(node, true);
     const sidecar::LeaderStatus status =
@@ -434,7 +438,7 @@ void World::check_strays(Node& node) {
     }
 }
 
-// A leader has from its peers no more than has crossed the network to its node.
+// A leader counts no more bytes from peers than have arrived at its node.
 void World::check_crossed(const Node& node) {
     const Pod* const leads = leader_of(node, true);
     if (leads != nullptr &&

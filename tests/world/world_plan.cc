@@ -62,9 +62,9 @@ void World::make_plan(Size size) {
     schedule_.set_lag(schedule_.draw_scale(microseconds{10}, milliseconds{20}));
 }
 
-// In every eighth seed, the pods of a node are windowed jobs of their own, with a small window: their
-// unread draws soon need more than it has, and it borrows from the grant. What this draws comes from a
-// fourth source of chance, so that the other seeds run as if there were no such seeds.
+// In every eighth seed each pod is a windowed job of its own with a small window: drawn, unread
+// samples soon exceed the window, which then borrows from the grant. Uses a random source of its
+// own, so that the other seeds run as if this did not exist.
 void World::draw_sharing(Size size) {
     plan_.shares_windows =
         !script_ && size.nodes + size.jobs + size.pods == 0 && share_chance_.below(8) == 0;
@@ -75,7 +75,7 @@ void World::draw_sharing(Size size) {
     }
 }
 
-// Each group of faults is on in half of the seeds, and two thirds of its kinds.
+// Each group of faults is on in half of the seeds, with two thirds of its kinds.
 void World::draw_faults() {
     using enum Fault;
     const std::vector<std::vector<Fault>> groups = {

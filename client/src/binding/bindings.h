@@ -8,7 +8,7 @@
 // Functions that the files of this folder share.
 namespace stoker::client {
 
-// Each adds its classes to the module `stoker._core`.
+// Each function adds its classes to the module `stoker._core`.
 void add_catalog(pybind11::module_& module);
 void add_memory(pybind11::module_& module);
 void add_misses(pybind11::module_& module);

@@ -35,7 +35,7 @@ public:
         }
     }
 
-    // In parts of at most `size` samples. Throws ValueError if `size` is 0.
+    // Splits them into groups of at most `size` samples. Throws ValueError if `size` is 0.
     [[nodiscard]] std::vector<Misses> split(std::size_t size) const {
         if (size == 0) {
             throw pybind11::value_error("the size of a part must be at least 1");

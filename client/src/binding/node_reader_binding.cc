@@ -115,8 +115,8 @@ public:
     }
 
     // Returns (samples, misses, all_resident): samples is as long as `ids`, with None for a miss;
-    // misses is None if there are none; all_resident: no sample is of the window, whose room is
-    // free only when it has been read.
+    // misses is None if there are none; all_resident: every sample that was found is a resident.
+    // The room of a window sample is free only when the read is acknowledged.
     py::tuple read(py::handle ids) {
         const auto wanted = sample_ids(ids, reader_->manifest().sample_count());
         auto [views, all_resident] = find(wanted);
@@ -319,7 +319,7 @@ PyMethodDef read_resident_method = {
     METH_O,
     "One resident sample that was checked before; None: any other."};
 
-// A function that holds the reader.
+// read_resident() as a Python function, which keeps the reader alive.
 py::object read_resident_of(const py::object& self) {
     const py::capsule capsule{self.cast<PyNodeReader*>(), kReaderCapsule, [](PyObject* dying) {
                                   Py_DECREF(static_cast<PyObject*>(PyCapsule_GetContext(dying)));

@@ -18,7 +18,7 @@ struct SampleFields {
     std::span<const std::byte> bytes;
     std::uint64_t id = 0;
     std::int32_t label = -1;
-    // The bytes follow their record header in this segment; `pin` keeps both ...
+    // The bytes follow their record header in this segment, and `pin` keeps both mapped ...
     std::optional<domain::SegmentSeq> seq{};
     std::shared_ptr<const void> pin{};
     PyObject* owner =

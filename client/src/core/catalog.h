@@ -31,7 +31,7 @@ public:
     static Result<std::shared_ptr<const Catalog>> build(
         const std::vector<domain::ListedObject>& objects);
 
-    // From the bytes of another process's catalog. Errors as open().
+    // Opens a copy of another process's bytes(). Errors as open().
     static Result<std::shared_ptr<const Catalog>> from_bytes(std::vector<std::byte> bytes);
 
     // The manifest file's bytes.

@@ -60,7 +60,7 @@ private:
 // default action. If another handler was installed over ours, install_bus_guard() puts ours back on
 // top, with the other one behind it.
 
-// One system call if already installed.
+// Installs our handler, or puts it back on top; only one system call if it is on top already.
 void install_bus_guard();
 
 // Copies the first to.size() bytes of `from`, and returns crc32c() of all bytes of `from` after the

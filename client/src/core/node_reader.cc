@@ -62,7 +62,7 @@ Result<std::shared_ptr<SegmentMap>> SegmentMap::open(
     }
     STOKER_TRY(const domain::SegmentHeader header, read_header(fd.get(), name));
     if (header.seq != seq || header.revision != revision) {
-        return fail(ErrorCode::kCorruption, fmt::format("{} is a segment of something else", name));
+        return fail(ErrorCode::kCorruption, fmt::format("{} has another number or revision", name));
     }
     const auto file_bytes = static_cast<std::uint64_t>(status.st_size);
     const std::uint64_t length = std::clamp(
@@ -230,7 +230,7 @@ void NodeReader::retire_one() {
     retire(oldest);
 }
 
-// The last entry takes the place.
+// Removes the map at `place`; the last entry moves there.
 void NodeReader::retire(std::size_t place) {
     places_.erase(segments_[place].map->seq().value());
     if (place + 1 < segments_.size()) {

@@ -129,9 +129,9 @@ public:
     // Checks the record against its word (`options.verify`). nullopt: a miss, counted as corrupt.
     [[nodiscard]] std::optional<SampleView> check(domain::SampleId id, Location where);
 
-    // From now on the checks are kept in this file, whose words begin at `offset_bytes`, a multiple of
-    // 4; all processes that use the file share them. They must be allowed to write it, and nobody
-    // else. Keeps no descriptor. kInvalidArgument: too short; kUnavailable: it cannot be mapped.
+    // From now on all processes that use this file share their checks in it. Its words begin at
+    // `offset_bytes`, a multiple of 4. These processes, and nobody else, must be allowed to write
+    // it. Keeps no descriptor. kInvalidArgument: too short; kUnavailable: it cannot be mapped.
     Status share_checks(int file, std::uint64_t offset_bytes);
 
     // Maps the residency table again after the leader replaced the file. Call it when the sidecar's

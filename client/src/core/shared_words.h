@@ -13,7 +13,7 @@ namespace stoker::client {
 // process may read and write. Move-only.
 class SharedWords {
 public:
-    // For this process and its forks. Throws std::bad_alloc.
+    // Words for this process and its forks. Throws std::bad_alloc.
     explicit SharedWords(std::size_t count);
 
     // The words of a file, from `offset_bytes` on, which is a multiple of 4. Keeps no descriptor.

@@ -239,8 +239,8 @@ Result<local::Probe> SidecarClient::ask_probe(TimePoint deadline) {
     return ask<local::Probe>(local::AskProbe{}, deadline);
 }
 
-// Sends values of `count` samples in as many frames as needed: make(slice) returns the frame of a
-// part, where slice() cuts the part out of a span. False: the sidecar is busy; the remaining values
+// Sends values of `count` samples in as many frames as needed: make(slice) returns one frame;
+// slice() cuts the frame's values out of a span. False: the sidecar is busy; the remaining values
 // are not sent.
 template <class Make>
 Result<bool> SidecarClient::send_in_frames(std::size_t count, Make make) {

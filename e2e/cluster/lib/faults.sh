@@ -32,7 +32,7 @@ signal_daemon() { # N DAEMON SIGNAL
   local pid
   pid=$(daemon_pid "$1" "$2") || die "$2 of node $1 is not running"
   kill "-$3" "$pid"
-  # The nsenter around it stops together with its child, so it must be continued, too.
+  # The nsenter that runs the program stops together with it, so it must be continued, too.
   [ "$3" != CONT ] || kill -CONT "$(pid_of "node-$1.$2")"
 }
 

@@ -37,8 +37,8 @@ std::string directory_namespace(
     return report.namespace_name;
 }
 
-// A pod cannot keep a Dataset of another namespace that its job may not read. A deleted Dataset
-// was readable when the pod started.
+// Whether the pod keeps the Dataset's bytes. False if the Dataset is in another namespace and the
+// pod's job may not read it. A deleted Dataset was readable when the pod started.
 bool may_keep(const Pod& pod, const SweepGuard& guard, ClusterCache& cache) {
     if (guard.ns == pod.meta.ns) {
         return true;

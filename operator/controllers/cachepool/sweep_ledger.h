@@ -18,8 +18,8 @@ public:
         (*removed_.lock())[{pool, node, uid}] = {at};
     }
 
-    // Call it with the time of a leader's report. Later than the last sweep: bytes may lie there
-    // again.
+    // Notes that a leader reported at `at`. A report after the last sweep began means that bytes
+    // may lie there again.
     void note_leader(
         const std::string& pool, const std::string& node, const std::string& uid, WallTime at) {
         const auto removed = removed_.lock();
@@ -29,7 +29,7 @@ public:
         }
     }
 
-    // True if a sidecar has led there since the last sweep.
+    // Whether note_leader() has noted a report from after the last sweep began.
     [[nodiscard]] bool is_refilled(
         const std::string& pool, const std::string& node, const std::string& uid) const {
         const auto removed = removed_.lock();

@@ -10,8 +10,9 @@ namespace stoker::control {
 
 namespace {
 
-// The last report of an ended sidecar may still be fresh when its directory is swept. It then says
-// that nothing is there, or nothing at all once another sidecar has led there.
+// Removes swept bytes from the report of an ended sidecar, which may still be fresh when its
+// directory is swept. Once another sidecar has led there (`is_refilled`), the report no longer
+// counts as a leader's.
 void drop_swept_bytes(DatasetReport& dataset, bool is_refilled) {
     dataset.leader = dataset.leader && !is_refilled;
     dataset.resident_bytes = Bytes::zero();
@@ -24,7 +25,7 @@ void forget_what_was_swept(
     const std::string& uid,
     SweepLedger& ledger) {
     for (SidecarReport& report : reports) {
-        // Whole seconds, because the API server dates the sweeping pod so.
+        // Whole seconds, as in the API server's timestamp of the sweeping pod.
         const auto told_at = std::chrono::floor<std::chrono::seconds>(report.received_wall);
         for (DatasetReport& dataset : report.datasets) {
             if (dataset.dataset_uid != uid) {

@@ -62,7 +62,7 @@ std::optional<WallTime> newest_report(const std::vector<SidecarReport>& reports)
     return newest;
 }
 
-// The jobs that only one plan has, or whose parts differ.
+// The jobs that only one of the plans contains, or whose allocation differs.
 std::set<ObjectKey> changed_jobs(const Allocation& before, const Allocation& after) {
     std::set<ObjectKey> changed;
     const auto add = [&changed](const Allocation& from, const Allocation& in) {

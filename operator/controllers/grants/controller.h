@@ -29,7 +29,7 @@ public:
     static constexpr Duration kNotMoreOftenThan = std::chrono::seconds{1};
     static constexpr int kShareOfTime = 5;
 
-    // Called for each object whose part of the plan changed.
+    // Called for each object whose entry in the plan changed.
     struct OnChange {
         std::function<void(const ObjectKey& training_job)> job;
         std::function<void(const ObjectKey& training_job)> profile;  // its numbers only
@@ -46,9 +46,9 @@ public:
     static ObjectKey key() { return {"", "grants"}; }
 
 private:
-    // The time from the beginning of a decision that took so long to the next one.
+    // Time from the beginning of a decision that took `took` to the beginning of the next one.
     [[nodiscard]] Duration pause_after(Duration took) const;
-    // Puts the decision where others read it, and wakes what it changed.
+    // Publishes the plan, and calls OnChange for the objects whose entries changed.
     void keep(const Allocation& before, Allocation after);
     ClusterView gather(const Moment& now);
     // The planner's input, with holdings and blocked namespaces.

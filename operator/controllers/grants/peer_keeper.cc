@@ -12,8 +12,9 @@ namespace stoker::control {
 
 namespace {
 
-// The clocks of two operators differ by less, so no operator has sent a version beyond. If one were
-// believed, all sidecars would get a higher one, which a later operator could not exceed.
+// Two operators' clocks differ by less than this. A report with a group version from beyond it is
+// wrong; if it counted, all sidecars would get a higher version, which a later operator could not
+// exceed.
 constexpr std::chrono::hours kClockMargin{24};
 
 }  // namespace
@@ -25,7 +26,7 @@ std::vector<ObjectKey> PeerKeeper::step(
     }
     const PeerView view = find_peers(cluster, first_id(now.wall + kClockMargin));
     const std::set<std::string> changed = book_->observe(view, settled, now.steady);
-    // Also without a change: a job may read a dataset whose group is known for some time.
+    // Published even without a change: a job may begin to read a dataset whose group is older.
     parts_.registry.publish_peers(book_->groups());
     for (const WaitingPeerRequest& waiting : parts_.registry.waiting_peer_requests()) {
         answer(cluster, waiting);
@@ -42,7 +43,8 @@ std::vector<ObjectKey> PeerKeeper::step(
     return jobs;
 }
 
-// A pod that is not known yet, or may read nothing yet, waits: its watch may be behind.
+// A request of a pod that the cache does not show yet, or that may read nothing yet, stays
+// unanswered: the watch may be behind.
 void PeerKeeper::answer(const ClusterView& cluster, const WaitingPeerRequest& waiting) {
     const std::vector<std::string> uris = peer_uris_of(cluster, waiting.pod);
     if (!parts_.issue_peer || uris.empty()) {

@@ -12,7 +12,7 @@ namespace stoker::control {
 // (docs/adr/0016-peers.md). Not thread-safe. The first call of step() begins the leadership.
 class PeerKeeper {
 public:
-    // Without parts.issue_peer no certificate is issued.
+    // Issues no certificate if parts.issue_peer is empty.
     explicit PeerKeeper(const ControllerParts& parts)
         : parts_(parts) {}
 

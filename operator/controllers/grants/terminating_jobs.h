@@ -13,22 +13,22 @@
 
 namespace stoker::control {
 
-// Remembers TrainingJobs that were deleted while their pods still run: until the pods end, their
-// sidecars lead, fill their last grants and report. A new operator does not know such jobs of its
-// predecessor's time, only that their pods run. One owner, not thread-safe.
+// Remembers deleted TrainingJobs while their pods still run: until the pods end, their sidecars
+// lead, fill their last grants and report. A new operator does not know the jobs that were deleted
+// under its predecessor, only that their pods run. One owner, not thread-safe.
 class TerminatingJobs {
 public:
-    // `grace`: how long after its TrainingJob a sidecar may act on a grant.
+    // `grace`: how long a sidecar may act on a grant after its TrainingJob was deleted.
     explicit TerminatingJobs(Duration grace)
         : grace_(grace) {}
 
-    // Call it with each gathered cluster. Adds the deleted jobs that have pods, with these and their
-    // reports, as jobs that are being deleted, for `grace` after the first call without the job.
+    // Call it with each gathered cluster. Adds the deleted jobs that still have pods, with their
+    // pods and reports, for `grace` after the first call without the job.
     void add(
         ClusterView& cluster, ClusterCache& cache, SidecarRegistry& registry, const Moment& now);
 
-    // Whether a pod still runs whose TrainingJob was deleted before the first call of add(), and its
-    // last grant may be in force.
+    // Whether a TrainingJob was deleted before the first call of add() and one of its pods still
+    // runs, so that its last grant may be in force.
     [[nodiscard]] bool has_unknown() const { return !unknown_.empty(); }
 
 private:

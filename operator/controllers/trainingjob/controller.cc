@@ -22,7 +22,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr Duration kPodsLate = seconds{5};
-// No event reports the removal of a foreign object or a changed admission rule.
+// Polling interval: no event reports the removal of a foreign object or a changed admission rule.
 constexpr Duration kLookForStrangers = seconds{30};
 
 // A Job failed because of its pods, but no failed pod is known: Jobs and pods have separate
@@ -41,7 +41,8 @@ bool pods_lag_behind(const TrainingJobView& view, WallTime now) {
     });
 }
 
-// When to look for problems that cause no event.
+// Time until a Job without pods, or a pod whose volumes are not mounted, counts as a problem; no
+// event reports these.
 std::optional<Duration> wonders_in(const TrainingJobView& view, WallTime now) {
     if (DiagnosisFinder::find_barren(view.jobs, view.pods, now + DiagnosisFinder::kPatience) !=
         nullptr) {
@@ -53,7 +54,8 @@ std::optional<Duration> wonders_in(const TrainingJobView& view, WallTime now) {
                : std::nullopt;
 }
 
-// A pin is written to the status before it is sent, so that the next operator sends the same.
+// Whether the plan adds a pin. It is written to the status before it is sent, so that the next
+// operator sends the same.
 bool has_new_pin(const TrainingJobStatus& before, const TrainingJobStatus& after) {
     return std::ranges::any_of(after.datasets, [&](const JobDatasetStatus& dataset) {
         return std::ranges::none_of(before.datasets, [&](const JobDatasetStatus& other) {

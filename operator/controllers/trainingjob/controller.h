@@ -26,7 +26,7 @@ public:
 private:
     // The job is gone.
     void forget(const ObjectKey& key);
-    // Returns the time until pins that wait for peers are due.
+    // Sends the pins that need not wait for peers; returns the time until the others are due.
     std::optional<Duration> send_pins(const TrainingJobView& view, const TrainingJobPlan& plan);
     TrainingJobView gather(const TrainingJob& job);
     void add_allocation(TrainingJobView& view);

@@ -79,7 +79,7 @@ bool WorkloadReader::may_adopt(const WorkloadRef& workload) {
     return state->adopted.emplace(workload.uid, now + kAdoptAgain).second;
 }
 
-// A kind that the operator cannot read exists as far as it knows.
+// Whether the workload exists. One that the operator cannot read counts as existing.
 bool WorkloadReader::exists(const std::string& ns, const WorkloadRef& workload) {
     const auto kind = workload_kind(workload.api_version, workload.kind);
     if (!kind) {

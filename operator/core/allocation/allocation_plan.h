@@ -62,9 +62,9 @@ struct JobAllocation {
     Bytes granted{};  // over all its nodes; bytes shared with another job count for both
     AllocationReason reason = AllocationReason::kWaitingForPods;
     std::string message;  // one sentence for people
-    // By dataset, in the demand's order: the largest grant that its sidecars may hold. Exceeds the
-    // grant until they confirm a smaller one. The next operator relies on it for sidecars that it
-    // cannot reach.
+    // By dataset, in the demand's order: the largest grant that one of its sidecars may still hold.
+    // It exceeds the grant until they confirm a smaller one. The next operator relies on it for
+    // sidecars that it cannot reach.
     std::vector<Bytes> datasets;
     Bytes borrowed{};    // part of `granted`
     Bytes minimum{};     // requested minimum, at most the datasets' sizes

@@ -77,7 +77,7 @@ struct AccessPattern {
     double beta = 1;            // kImportance
     std::vector<float> sketch;  // kMeasured: as MissCurve::measured()
     double full_epochs = 0;     // kImportance: share of its epochs that read everything, 0..1
-    // How often a resident is read, of contract replicate; 0: each sample once per epoch.
+    // Contract replicate: how often an epoch reads a resident sample; 0: each sample is read once.
     double replication = 0;
     double bias = 0;  // kReplicate
 
@@ -150,8 +150,8 @@ struct HeldBack {
     bool operator==(const HeldBack&) const = default;
 };
 
-// Nodes that fetch the samples of a dataset from each other, so that each of them owns an equal part
-// (docs/adr/0016-peers.md). At most one per dataset; nodes in any pool, each once.
+// Nodes that fetch the samples of a dataset from each other, so that each of them owns an equal
+// share (docs/adr/0016-peers.md). At most one per dataset; nodes in any pool, each once.
 struct PeerNodes {
     std::string dataset_uid;
     std::vector<std::string> nodes;

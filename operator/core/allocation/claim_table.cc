@@ -261,7 +261,8 @@ void Builder::guess_rates() {
 
 // Bytes with which the job no longer waits, or its resident bytes if those are more: resident bytes
 // keep some value while no other job needs them. A compute-bound job never waits. With peers the
-// job wants the node's own part, and copies of others' parts only if their owners are too small.
+// job wants the samples that the node owns, and copies of other owners' samples only if those
+// owners lack space for them.
 Bytes Builder::wanted_of(const Claim& claim, const ClaimUser& user) const {
     const PlannedJob& job = table_.jobs[user.job];
     const Objective objective = table_.pool.objective;
@@ -342,7 +343,7 @@ void Builder::add_holdings() {
             it.outstanding = std::max(it.outstanding, it.in_flight ? it.held : Bytes::zero());
             continue;
         }
-        // Its sidecar may outlast the readers: a filler does, and a suspended job's pods end late.
+        // A filler's sidecar outlasts the readers, and a suspended job's pods end late.
         const Bytes reserve = std::max(holding.resident, holding.outstanding);
         table_.nodes[node->second].idle += reserve;
         IdleHolding& it = idle[{node->second, holding.dataset_uid}];

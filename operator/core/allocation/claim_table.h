@@ -23,7 +23,7 @@ struct PlannedJob {
     JobKnowledge knowledge = JobKnowledge::kProfiling;
     double ingest = 0;  // f* over all nodes, validated; estimated while profiling
     double origin = 0;  // 0: unknown
-    // Factor on the value of its bytes: pulls an uncertain profile towards the typical job's.
+    // Factor on the value of the job's bytes: pulls an uncertain profile towards the typical job's.
     // predict_rate() ignores it.
     double doubt = 1;
     double weight = 1;
@@ -34,11 +34,11 @@ struct PlannedJob {
     bool size_unknown = false;
     bool stopped = false;
 
-    // Share of its bytes that may come from the origin without delaying the job; 0: unknown.
+    // Share of the job's bytes that may come from the origin without delaying it; 0: unknown.
     [[nodiscard]] double origin_share() const;
 };
 
-// One job's use of a claim. With peers, that of the samples that the claim's node owns.
+// One job's use of a claim. With peers: its use of the samples that the claim's node owns.
 struct ClaimUser {
     std::size_t job = 0;
     std::size_t dataset = 0;
@@ -53,8 +53,8 @@ struct ClaimUser {
     // Nodes that share the dataset's samples evenly; 1: no peers. The curve: UserCurve.
     std::uint64_t owners = 1;
     bool remote = false;  // has no pod on the node: its nodes ask this one
-    // With peers: bytes/s that the job's pods on the node read, of whichever owner, and the share of
-    // the other owners' parts that cannot be resident with them.
+    // With peers: bytes/s that the job's pods on the node read, whichever node owns the sample, and
+    // the fraction (0..1) of the other owners' bytes that does not fit on those nodes.
     double own_rate = 0;
     double lacking = 0;
     Bytes uneven{};  // bytes by which the hash may give the node more than an even part
@@ -111,8 +111,8 @@ struct Account {
     Bytes idle{};                         // likewise, of its datasets
     const HeldBack* held_back = nullptr;  // points into the view
 
-    // Kueue's terms. most(): upper limit of the charge. guaranteed(): the part of the nominal quota
-    // that it does not lend.
+    // Kueue's terms. most(): upper limit of the charge. guaranteed(): bytes of the nominal quota
+    // that the account does not lend.
     [[nodiscard]] Bytes most() const { return quota.nominal + quota.borrowing; }
 
     [[nodiscard]] Bytes guaranteed() const {

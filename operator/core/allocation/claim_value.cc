@@ -13,7 +13,7 @@ constexpr double kHair = 1e-7;  // relative value difference between a claim's f
 // Relative bonus for growth into free space. Without it, a claim with a choice of nodes may
 // displace another claim, which displaces a third, and the next plan moves all of them back.
 constexpr double kFreeRoom = 1e-4;
-// Weight of bytes with almost no value: those beyond the even share of a job without a profile,
+// Factor for bytes with almost no value: those beyond the even share of a job without a profile,
 // bytes already read in the last epoch, bytes that a job holds but does not need, and minimums that
 // no quota covers. They displace no other job's bytes, but may use idle space.
 constexpr double kHardlyAnything = 1e-6;
@@ -88,7 +88,7 @@ private:
         return Bytes{std::max<std::uint64_t>(capacity / kEvenParts, 1)};
     }
 
-    // With Objective::kEven, each part of the node's capacity has the same value for all its
+    // With Objective::kEven the n-th piece of the node's capacity has the same value for all its
     // datasets.
     [[nodiscard]] std::vector<Bytes> even_breaks() const {
         const Bytes part = even_part();
@@ -156,7 +156,7 @@ private:
         if (begin >= curve.part() && user.owners > 1) {
             return value_of_copies(user, begin, end);
         }
-        // The job may stop waiting within its last needed byte, before that byte is fully used.
+        // The job may stop waiting inside this piece: then only the first of its bytes save time.
         const double least = is_needed && !is_cost ? job.origin_share() / user.fetched : 0;
         const double saved = curve.miss_mass(begin) - std::max(curve.miss_mass(end), least);
         double value = job.weight * user.rate * user.fetched * saved / to_double(end - begin);
@@ -173,8 +173,8 @@ private:
         return begin >= user.ahead ? kHardlyAnything * value : value;
     }
 
-    // Value of the samples of other owners: the node's own reads of those that their owners have no
-    // room for. Copies of samples that a peer has save no origin bytes.
+    // Value of copies of other owners' samples: they save the node's reads of samples for which the
+    // owners have no room. A copy of a sample that its owner has saves no origin bytes.
     [[nodiscard]] double value_of_copies(const ClaimUser& user, Bytes begin, Bytes end) const {
         const PlannedJob& job = table_.jobs[user.job];
         if (end > job.curves[user.dataset].dataset()) {

@@ -18,9 +18,9 @@ namespace {
 constexpr std::size_t kChordCount = 16;
 constexpr std::size_t kPieceCountMax = 400'000;  // with more, curves are cut more coarsely
 
-// Raises the job's claims to `part` of each user, as far as nodes and the charged namespaces'
-// nominal quotas allow; divides evenly where a quota is too small. `guest`: true for claims on
-// other namespaces' datasets, false for its own.
+// Raises each claim of the job to this user member (`minimum` or `fixed`), as far as nodes and the
+// charged namespaces' nominal quotas allow; divides evenly where a quota is too small. `guest`:
+// true for claims on other namespaces' datasets, false for its own.
 void reserve(
     const ClaimTable& table,
     std::size_t job_index,
@@ -53,7 +53,7 @@ void reserve(
     }
 }
 
-// Minimums of a namespace's own jobs come before those of guests that read its datasets.
+// Minimums of jobs that read their own namespace's datasets come before those of guests.
 ClaimBytes reserve_minimums(const ClaimTable& table) {
     ClaimBytes lower(table.claims.size());
     Rooms rooms = nominal_rooms(table, lower);
@@ -78,7 +78,8 @@ std::vector<ValuePiece> cut(std::vector<ValuePiece> pieces, Bytes end) {
     return pieces;
 }
 
-// `guarantee`: if set, distributes exactly the bytes that it owes.
+// Divides `rooms` by value, beyond `lower`. `guarantee`: if set, distributes exactly the bytes that
+// the guarantee owes.
 ClaimBytes fill(
     const ClaimTable& table, Rooms rooms, const ClaimBytes& lower, const Guarantee* guarantee) {
     FillProblem problem;
@@ -147,8 +148,8 @@ void balance(const ClaimTable& table, ClaimBytes& amounts) {
     }
 }
 
-// Computes the part of the targets that is not borrowed: all bytes covered by nominal quotas, and
-// even parts of the bytes outside all nominal quotas.
+// Computes the bytes of each target that are not borrowed: all bytes covered by nominal quotas, and
+// an even share of the bytes outside all nominal quotas.
 void count_own(const ClaimTable& table, PoolDecision& decision) {
     decision.within.clear();
     for (std::size_t i = 0; i < table.claims.size(); ++i) {
@@ -235,7 +236,7 @@ void stay_within_a_step(const ClaimTable& table, PoolDecision& decision) {
     }
 }
 
-// `base` plus the rooms beyond it, divided by the pool's objective. `guarantee`: as for fill().
+// `base` plus the room beyond it, divided by the pool's objective. `guarantee`: as for fill().
 ClaimBytes divide(
     const ClaimTable& table, Rooms rooms, const ClaimBytes& base, const Guarantee* guarantee) {
     if (table.pool.objective != Objective::kMaxMin) {
@@ -303,7 +304,7 @@ std::vector<Growth> growths_of(
     return growths;
 }
 
-// Whether each node may hold more than its capacity.
+// For each node: whether its claims may together hold more than its capacity.
 std::vector<bool> overfull_nodes(const ClaimTable& table, const ClaimBytes& reserves) {
     std::vector<Bytes> used;
     for (const PlannedNode& node : table.nodes) {
@@ -331,8 +332,9 @@ ClaimBytes grow_safely(const ClaimTable& table, const PoolDecision& decision) {
     ClaimBytes granted;
     for (std::size_t i = 0; i < reserves.size(); ++i) {
         const Claim& claim = table.claims[i];
-        // Bytes that it may hold already do not count as growth, unless a quota is overdrawn or the
-        // node is overfull: then it may hold fewer bytes than last reported.
+        // A claim may stay at its reserve (the larger of resident bytes and outstanding grant):
+        // that is no growth. If a quota is overdrawn or the node is overfull, the claim keeps at
+        // most its last grant.
         const bool shrinks = is_overdrawn || is_overfull[claim.node] ||
                              used[claim.account] > table.accounts[claim.account].most();
         const Bytes now = shrinks ? std::min(claim.held, reserves[i]) : reserves[i];

@@ -46,8 +46,8 @@ public:
     }
 
 private:
-    // Bytes of the claim's dataset that the job's pods on that node need there; zero on a node where it
-    // has none and only asks.
+    // Bytes of the claim's dataset that the job's pods on that node need there; zero if the job has
+    // no pod there and only asks the node as a peer.
     [[nodiscard]] Bytes part_of(std::size_t claim) const {
         const ClaimUser& user = table_.claims[claim].user(job_);
         const Bytes size = table_.claims[claim].size;
@@ -184,7 +184,7 @@ std::vector<Change> candidates(const AllocationView& view, const JobExplanation&
         static_cast<std::uint64_t>(std::ranges::count(view.nodes, job.pool, &PoolNode::pool));
     const std::uint64_t own = std::max<std::uint64_t>(explanation.node_count, 1);
     result.emplace_back(AddCapacity{job.pool, Bytes{missing.count() / own} * nodes});
-    // Tries removing the two jobs with the largest grants.
+    // One change for each of the two jobs with the largest grants: that job is removed.
     std::vector<Contender> others = explanation.contenders;
     std::erase_if(others, [&](const Contender& other) {
         return other.job == job.job || other.granted == Bytes::zero();

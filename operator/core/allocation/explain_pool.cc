@@ -129,7 +129,7 @@ AllocationReason Explainer::reason_of(std::size_t index, const JobAllocation& re
         table_.pool.objective != Objective::kEven && job.demand->mode != CacheMode::kFixed) {
         return AllocationReason::kComputeBound;
     }
-    // A small remainder that is on its way counts as granted.
+    // A small remainder that the plan is about to grant counts as granted.
     const bool is_coming =
         result.target >= result.wanted &&
         (result.wanted - result.granted).count() <= result.wanted.count() / kHairs;

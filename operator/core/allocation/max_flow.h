@@ -66,7 +66,7 @@ public:
 
     [[nodiscard]] Bytes flowing(std::size_t edge) const { return Bytes{flow_.room(edge + 1)}; }
 
-    // The part of the account's limit that does not flow.
+    // The rest of the account's limit, which does not flow.
     [[nodiscard]] Bytes stuck(std::size_t account) const { return Bytes{flow_.room(2 * account)}; }
 
     // Whether every account's flow reaches its limit.

@@ -42,7 +42,7 @@ std::vector<double> level_rises(const std::vector<double>& values) {
     return result;
 }
 
-// Parts of the dataset's requests, with sum 1; empty: no usable mass.
+// Fractions of the dataset's requests, with sum 1; empty: no usable mass.
 std::vector<double> shares_of(const std::vector<float>& masses) {
     std::vector<double> parts;
     double sum = 0;

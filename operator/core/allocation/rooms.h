@@ -42,7 +42,7 @@ std::vector<Bytes> account_uses(const ClaimTable& table, const ClaimBytes& given
 Bytes cohort_bytes(const ClaimTable& table);
 
 // For each account, bytes lent to others if the claims have `amounts`: bytes outside all nominal
-// quotas are lent first, then even parts of each account's unused lendable bytes.
+// quotas are lent first, then an even share of each account's unused lendable bytes.
 std::vector<Bytes> lent_of(const ClaimTable& table, const ClaimBytes& amounts);
 
 // For each account, bytes of its nominal quota that are lent now and stay lent: a reclaim policy

@@ -40,7 +40,7 @@ double sum(const std::vector<double>& values) {
     return std::accumulate(values.begin(), values.end(), 0.0);
 }
 
-// Max-min: equal parts, but none above its need.
+// Max-min: equal shares, but none above its need.
 std::vector<double> level(const std::vector<double>& needs, double budget) {
     std::vector<Bytes> whole;
     for (const double need : needs) {
@@ -61,7 +61,7 @@ void predict_origin(const ClaimTable& table, double budget, PoolDecision& decisi
     }
     const std::vector<double> shares = level(needs, budget);
     for (std::size_t job = 0; job < shares.size(); ++job) {
-        // No job waits: the origin gives all requested bytes.
+        // No job has to wait: the origin can serve all requested bytes.
         decision.job_origin[job] =
             shares[job] + 1 >= needs[job] ? table.jobs[job].ingest : shares[job];
     }

@@ -62,7 +62,7 @@ Bytes part_of(Bytes all, std::uint64_t owners) {
                               : Bytes{all.count() / owners + (all.count() % owners == 0 ? 0 : 1)};
 }
 
-// Bytes of the parts for which their nodes are too small.
+// Bytes of the group that do not fit on the nodes that own them. `part`: bytes that each node owns.
 Bytes lacking_in_all(const Group& group, const ClaimTable& table, Bytes part) {
     Bytes lacking{};
     for (const std::size_t node : group.nodes) {
@@ -71,7 +71,7 @@ Bytes lacking_in_all(const Group& group, const ClaimTable& table, Bytes part) {
     return lacking;
 }
 
-// Share of the other owners' parts for which their nodes are too small.
+// Fraction (0..1) of the bytes owned by the other nodes that does not fit on those nodes.
 double lacking_without(
     const Group& group, const ClaimTable& table, const Claim& claim, Bytes in_all) {
     const Bytes part = part_of(claim.size, group.owners);
@@ -90,7 +90,7 @@ Bytes uneven_bytes(Bytes part, double sample_bytes) {
                                                      : part;
 }
 
-// Gives the claim its part of all reads of the group.
+// Gives the claim the reads, by all jobs of the group, of the samples that its node owns.
 void take_part(const ClaimTable& table, const Group& group, double lacking, Claim& claim) {
     const Bytes part = part_of(claim.size, group.owners);
     std::map<std::size_t, ClaimUser> here;

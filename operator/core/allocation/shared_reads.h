@@ -12,15 +12,15 @@ namespace stoker::control {
 using ClaimsByPlace = std::map<std::pair<std::size_t, std::string>, Claim>;  // by node, uid
 
 // Windowed jobs with the same dataset and node share each fetch: a byte that is not resident is
-// fetched once per epoch of the fastest of them. Jobs on other nodes do not take part.
+// fetched once per epoch of the fastest of them. Jobs on other nodes do not share it.
 void share_fetches(const ClaimTable& table, ClaimsByPlace& claims);
 
-// Nodes that fetch a dataset from each other (view.peers) hold one pool: each claim is on the part of
-// the dataset that its node owns, and has the reads of that part by all jobs on these nodes. Jobs
-// without a pod on the node become its users with `remote`. Needs the table's nodes and jobs, and the
-// users of each claim by job; keeps that order. Groups of one node, and unknown nodes, change
-// nothing; nor do the largest groups, if all groups of the pool together are too much work for a plan:
-// their nodes are planned each for itself.
+// Nodes that fetch a dataset from each other (view.peers) hold one pool: each claim covers the
+// samples that its node owns, with the reads of these samples by all jobs on the peers' nodes. Jobs
+// without a pod on the node become its users with `remote`. Needs the table's nodes and jobs, and
+// the users of each claim by job; keeps that order. Groups of one node, and unknown nodes, change
+// nothing; nor do the largest groups, if all groups of the pool together are too much work for a
+// plan: each of their nodes is planned for itself.
 void pool_peers(const AllocationView& view, const ClaimTable& table, ClaimsByPlace& claims);
 
 }  // namespace stoker::control

@@ -10,7 +10,7 @@
 // The planner's decision for a changed cluster. Pure.
 namespace stoker::control {
 
-// Adds or removes capacity of a pool, in equal parts on all its nodes.
+// Adds or removes capacity of a pool, the same on all its nodes.
 struct AddCapacity {
     std::string pool;
     Bytes bytes{};

@@ -18,7 +18,7 @@ struct ActiveTime {
     bool operator==(const ActiveTime&) const = default;
 };
 
-// As `status` has it, and into it.
+// Read the active time from `status`, and store it there.
 ActiveTime active_time_of(const TrainingJobStatus& status);
 void note(const ActiveTime& time, TrainingJobStatus& status);
 

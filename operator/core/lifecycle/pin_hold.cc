@@ -22,7 +22,8 @@ const DatasetReport* find_report(
     return nullptr;
 }
 
-// A leader, or one that knows the dataset by its node's leader, would know an address.
+// Whether the sidecar has no peer server: it gives no address although it leads, or knows the
+// dataset from its node's leader, and so would know one.
 bool has_no_peers(const DatasetReport& report) {
     return report.peer_address.empty() &&
            (report.leader || report.manifest_state == ManifestState::kReady);

@@ -13,9 +13,10 @@
 // samples' owners do not change while the epoch runs. Pure.
 namespace stoker::control {
 
-// The uids of the job's pinned datasets whose group is not complete: on a node of the attempt nobody
-// leads yet for its peers. A node does not count if its sidecar reports on the dataset and gives no
-// address (an older one), and nothing is missing while no sidecar of the dataset gives one.
+// The uids of the job's pinned datasets whose group of peers is not complete: on a node of the
+// attempt no sidecar leads as a member yet. A node does not count if its sidecar reports the
+// dataset without a peer address (an older version). Empty while no sidecar of the dataset has
+// reported an address.
 std::set<std::string> find_missing_peers(
     const TrainingJobView& view, std::int64_t attempt, const Moment& now);
 
@@ -25,10 +26,10 @@ public:
     // Sidecars begin without a pin after 10 s (sidecar/core/revision_gate.h).
     static constexpr Duration kHoldMax = std::chrono::seconds{8};
 
-    // Removes the pins from `pins` that must wait: those of the datasets in `missing`. Returns the
-    // time until one of them is due. A pin that was let through stays. `written`: the pins in the
-    // status before this reconcile. One that is seen for the first time and is among them was held
-    // by an earlier operator, and is let through.
+    // Removes from `pins` those that must wait: of the datasets in `missing`. Returns the time
+    // until the first of them is due. A pin that was let through once is never held again.
+    // `written`: the pins in the status before this reconcile; a pin among them that this object
+    // sees for the first time was held by an earlier operator, and is let through.
     std::optional<Duration> hold(
         const ObjectKey& job,
         const std::set<std::string>& missing,

@@ -15,7 +15,7 @@ struct WorkloadState {
     JobState state = JobState::kWaiting;
     std::string message;               // one sentence for people
     std::optional<WallTime> ended_at;  // of a final state, if the workload says so
-    // The workload is read again then: no event tells of its end.
+    // When to read the workload again: no event reports its end.
     std::optional<Duration> wake_after;
 };
 
@@ -23,7 +23,7 @@ struct WorkloadState {
 // Running (as many are ready or have succeeded as the workload wants).
 WorkloadState judge_workload(const TrainingJobView& view);
 
-// The lifecycle of such a job: it has no actions, and stays final once it is.
+// The lifecycle of a job with a workloadRef: no actions, and a final state stays final.
 Lifecycle describe_workload(const TrainingJobView& view, WallTime now);
 
 }  // namespace stoker::control

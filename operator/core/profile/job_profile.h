@@ -75,7 +75,7 @@ JobValue value_of(const ValueInput& input);
 
 // A potential below this makes a job compute-bound.
 inline constexpr double kComputeBoundBelow = 1.05;
-// It stays compute-bound until its potential exceeds this; noise must not flip the verdict.
+// A compute-bound job becomes data-bound only above this: noise must not flip the verdict.
 inline constexpr double kDataBoundAbove = 1.10;
 
 }  // namespace stoker::control

@@ -28,10 +28,13 @@ struct ProfileInput {
 // Builds one job's profile from its totals. Each window gives the read rate r and the wait share s;
 // without waiting, the job would read f* = r/(1-s). A window with waiting shows the origin's rate
 // (or the plan's limit); one without shows a lower bound of it. Waiting while all bytes are on the
-// nodes has another cause (decoding) and counts as computing. The profile takes medians: first of a
-// few windows, again when all windows exist; later values are published only if they differ by a
-// fifth, so that noise moves no bytes. Windows from before a change (of ranks, grant or a rate) are
-// dropped, except for the origin's; f* does not depend on the grant, so a grant keeps its windows.
+// nodes has another cause (decoding) and counts as computing.
+//
+// f* and the read rate are ratios of sums over windows, the other figures are medians. They are
+// published first after a few windows, again once all windows exist, and later only if they differ
+// by a fifth, so that noise moves no bytes. A change of ranks or of the rate drops the old windows.
+// A change of the grant drops them too, except those for f*, which does not depend on the grant.
+// Measurements of the origin's rate stay in all these cases.
 //
 // f* is the bytes read in all windows over their computing time, which hides whether a step falls
 // into one window or the next: 10 s hold seven or eight steps of 1.4 s, and a median would be up to
@@ -68,7 +71,7 @@ private:
         double miss_share = 0;
     };
 
-    // Several windows combined.
+    // Sums over several windows.
     struct Pooled {
         double bytes = 0;
         double computing = 0;  // seconds spent computing

@@ -35,8 +35,8 @@ inline Condition holds_if(bool is_true, std::string reason, std::string message)
                    : fails(std::move(reason), std::move(message));
 }
 
-// Sets the answer as a condition of the object's generation at `now`, cut to whole seconds as the
-// API server stores them.
+// Stores `answer` in `conditions` under `type`, with the object's generation and `now` as its
+// transition time, in whole seconds as the API server stores times.
 inline void set_condition(
     std::vector<Condition>& conditions,
     std::string type,

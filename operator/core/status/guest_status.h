@@ -16,7 +16,7 @@ namespace stoker::control {
 bool waits_for_owner(
     const TrainingJobView& view, const ResolvedDataset& dataset, const DatasetTotals* sum);
 
-// The condition DataReady of such a job.
+// The DataReady condition of a guest job for which waits_for_owner() is true.
 Condition wait_for_owner(
     const TrainingJobView& view, const ResolvedDataset& dataset, const DatasetTotals& sum);
 

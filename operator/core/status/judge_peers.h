@@ -15,8 +15,8 @@ namespace stoker::control {
 
 inline constexpr std::string_view kPeersReachable = "PeersReachable";
 
-// nullopt: the group has fewer than two nodes. `group`: as sent to the sidecars. `reports`: only
-// their parts about the dataset.
+// nullopt: the group has fewer than two nodes. `group`: as sent to the sidecars. `reports`: reduced
+// to the dataset.
 std::optional<DatasetPeersStatus> measure_peers(
     const std::string& dataset_uid,
     const std::optional<PeerGroup>& group,

@@ -51,8 +51,10 @@ std::vector<SidecarReport> reports_on(const DatasetView& view) {
 
 using Place = std::pair<std::string, std::string>;  // pool, node
 
-// Bytes on nodes where no fresh report counts them. Their samples are in proportion to the dataset's.
-// `opening`: where the leader still counts them, the status stays as it is.
+// The dataset's bytes on each place without a fresh report, from the status and the planner's
+// holdings. Where only the holdings know the bytes, their share of the dataset's size gives the
+// number of samples. `opening`: places whose leader still counts its bytes; there the status stays
+// unchanged.
 std::map<Place, DatasetPlacement> remembered_bytes(
     const DatasetView& view, const std::set<Place>& opening) {
     std::map<Place, DatasetPlacement> result;

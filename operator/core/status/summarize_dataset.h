@@ -21,8 +21,8 @@ struct DatasetView {
     std::set<std::string> nodes;                          // that exist
     std::set<std::pair<std::string, std::string>> swept;  // pool, node: its bytes are gone
     std::vector<FillerState> fillers{};                   // fillers that are needed
-    // The planner's. Its bytes of the dataset count where no fresh report does: the last report of
-    // an ended sidecar may not have reached the status.
+    // The planner's holdings. They count where no fresh report does: the last report of an ended
+    // sidecar may not have reached the status.
     std::vector<Holding> holdings{};
     std::optional<PeerGroup> peers{};  // as sent to the sidecars
 };

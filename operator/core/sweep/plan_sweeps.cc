@@ -13,7 +13,7 @@ namespace {
 
 using Due = std::set<std::pair<std::string, std::string>>;  // namespace, uid
 
-// Limit of a DNS label, which namespaces and uids are; a longer name is no dataset's.
+// Limit of a DNS label, which namespaces and uids are; a longer name cannot belong to a dataset.
 constexpr std::size_t kNameBytesMax = 63;
 
 Bytes bytes_at(const SweepDataset& dataset, const SweepPlace& place) {
@@ -106,7 +106,8 @@ bool is_due(
     return !due.empty() || !deleted_at(place, view).empty() || now - since >= limits.every;
 }
 
-// Why no place can be swept: a dataset to keep has a name that orders cannot carry; empty: none.
+// Why nothing can be swept: the name of a dataset that must be kept has characters that an order
+// cannot carry. Empty: no such name.
 std::string refusal(const SweepView& view) {
     for (const SweepDataset& dataset : view.datasets) {
         if (!is_plain(dataset.ns) || !is_plain(dataset.uid)) {

@@ -16,8 +16,8 @@ namespace stoker::control {
 
 namespace {
 
-// Share of a job's epochs that read everything: those of the warm-up and every reuseFactor-th. If
-// the number of epochs is unknown, of very many.
+// Share of a job's epochs that read everything: those of the warm-up and every reuseFactor-th. With
+// an unknown number of epochs: the limit for very many.
 double full_epochs(const JobDataset& dataset, std::int64_t epochs) {
     const double reuse = std::max(number_of(dataset, "reuseFactor"), 1.0);
     if (epochs <= 0) {
@@ -180,7 +180,7 @@ std::vector<PoolNode> pool_nodes(
 
 namespace {
 
-// Its sidecar has started, so its volumes are mounted.
+// Whether the pod's sidecar has started, and so has its volumes mounted.
 bool has_begun(const Pod& pod) {
     return !has_ended(pod) && (pod.phase == PodPhase::kRunning || pod.sidecar.started);
 }

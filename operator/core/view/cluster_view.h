@@ -33,7 +33,8 @@ struct JobUse {
     // (operator/core/workload/build_filler.h), which have no demand and lead for the guests.
     bool filler = false;
 
-    // Whether it may hold grants: it has started, has a pool, and has not ended or been suspended.
+    // Whether the job may hold grants: it has started, has a pool, and has not ended or been
+    // suspended.
     [[nodiscard]] bool is_active() const;
 
     // Nodes with pods of the job that have not ended.

@@ -178,8 +178,8 @@ private:
         return result;
     }
 
-    // `all` counts the job's own nodes only. A guest's bytes are on nodes of fillers, which may
-    // outlast its pods.
+    // `all` counts the job's own nodes only, unless the job is a guest: its bytes are on the nodes
+    // of fillers, which may outlast its pods.
     static void promise(
         const JobUse& use,
         const ResolvedDataset& dataset,
@@ -312,8 +312,8 @@ void GrantBook::note(const ObservedResidency& word, Entry& entry) {
         const bool confirmed = !entry.sent || *entry.sent == grant;
         entry.believed = confirmed ? grant : std::max(entry.believed, grant);
     } else {
-        // No fresh report: keeps the last known bytes, or more if a status shows more. An ended
-        // sidecar's bytes that a status showed and shows no more have been swept.
+        // Without a fresh report the last known bytes stay, or more if a status shows more. If a
+        // status showed an ended sidecar's bytes and shows them no more, they were swept.
         const bool is_swept = !word.live && entry.in_status && !word.in_status;
         entry.resident = is_swept ? word.resident : std::max(entry.resident, word.resident);
         if (!word.live) {
@@ -325,8 +325,8 @@ void GrantBook::note(const ObservedResidency& word, Entry& entry) {
     entry.in_status = (entry.in_status || word.in_status) && entry.resident > Bytes::zero();
 }
 
-// Bytes of an ended sidecar that no status has shown yet. Those of a status that shows them no more
-// have been swept.
+// Adds bytes that an ended sidecar reported and that no status has shown yet. If a status has shown
+// them once and shows them no more, they were swept and are not added.
 void GrantBook::add_unwritten(
     const ClusterView& cluster, std::vector<ObservedResidency>& words) const {
     std::set<Place> told;

@@ -31,7 +31,7 @@ struct ObservedResidency {
     std::optional<Bytes> granted;
     bool live = false;     // it has a pod whose sidecar may hold a grant
     bool reached = false;  // it has an attached sidecar: grants arrive at once
-    // A leader whose stream is open has reported: `resident` is its count, not that of an ended one.
+    // A leader whose stream is open has reported: `resident` is its count, not an ended sidecar's.
     bool leader_attached = false;
     Bytes promised{};      // by an earlier operator, according to statuses
     WallTime last_used{};  // of the dataset
@@ -55,15 +55,14 @@ WallTime last_use_of(const Dataset& dataset);
 
 // Records the granted bytes and the bytes that sidecars may believe to be granted: the planner's
 // holdings. Three rules keep it safe when messages are lost or late:
-//  - A grant counts until its sidecar confirms another one. Until then the sidecar gets no new
-//    grant: with two in flight, a report could answer either one.
-//  - Without a sidecar, bytes stay on the disk until they are swept. So the largest of the reports
-//    and the status counts, because the status may be behind, or show nothing yet, and the newest
-//    report goes with its pod before an older one of another ended sidecar. A new operator knows
-//    the status only.
-//  - A new leader is not settled until every sidecar that existed before it has reported, or the
-//    last grant of an earlier operator has expired. Until then no grant exceeds the resident bytes,
-//    and a sidecar without a report gets no grant, because a smaller one would evict its bytes.
+// - A grant counts until its sidecar confirms another one. Until then the sidecar gets no new
+//   grant: with two in flight, a report could answer either one.
+// - Without a sidecar, bytes stay on the disk until they are swept. So the largest of the known
+//   reports and the status counts: the status may be behind, and the newest report may vanish with
+//   its pod, which leaves an older one. A new operator knows the status only.
+// - A new leader is not settled until every sidecar that existed before it has reported, or the
+//   last grant of an earlier operator has expired. Until then no grant exceeds the resident bytes,
+//   and a sidecar without a report gets no grant, because a smaller one would evict its bytes.
 // Pure: the caller passes the time. One owner, not thread-safe.
 class GrantBook {
 public:
@@ -77,7 +76,7 @@ public:
     // Takes all known places; no duplicates. The first call starts the leadership.
     void observe(const std::vector<ObservedResidency>& words, TimePoint now);
 
-    // The same for find_places(); sets `holdings` and `settled` of the planner's view.
+    // observe() with find_places(cluster); sets `holdings` and `settled` of the planner's view.
     void observe(const ClusterView& cluster, const Moment& now, AllocationView& view);
 
     // Holdings of the observed places, by node and dataset.

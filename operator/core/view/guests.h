@@ -7,7 +7,7 @@
 #include "operator/core/view/cluster_view.h"
 
 // A guest is a job that reads a Dataset of another namespace (docs/adr/0012): it reads the node
-// directory and never leads it, so parts of its reports are not trusted. Pure.
+// directory and never leads it, so some claims of its reports are not trusted. Pure.
 namespace stoker::control {
 
 bool is_guest(const JobUse& use, const ResolvedDataset& dataset);

@@ -32,8 +32,8 @@ bool mounts(const Pod& pod, const ResolvedDataset& dataset) {
            pod.node_directories.end();
 }
 
-// So many connections that failed, without one sample, are no accident. Two nodes need about 90 s for
-// them if the network drops their packets (PeerFetches::kRestMax, kConnectMax).
+// So many failed connections without one sample show that the network blocks them. If it drops
+// their packets, two nodes need about 90 s for so many (PeerFetches::kRestMax, kConnectMax).
 constexpr std::uint64_t kConnectFailuresMin = 10;
 
 // Adds what one sidecar says on its job's own datasets.
@@ -182,7 +182,7 @@ std::set<std::string> PeerBook::observe(const PeerView& view, bool settled, Time
         for (const auto& [node, seat] : seats) {
             members.push_back(seat.member);
         }
-        // A group of an earlier operator that some sidecar still uses is replaced, also by none.
+        // A group of an earlier operator that a sidecar still uses is replaced, or emptied.
         const auto known = groups_.find(uid);
         const bool is_known = known != groups_.end();
         if (dataset.version > (is_known ? known->second.version : 0) ||

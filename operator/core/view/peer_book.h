@@ -47,7 +47,7 @@ PeerView find_peers(
 // those of the API server. Empty: none, or the pod is not known.
 std::vector<std::string> peer_uris_of(const ClusterView& cluster, const ObjectKey& key);
 
-// Nodes many of whose leader's connections to other nodes failed, and which have never got one of the
+// Nodes whose leader failed to connect to other nodes many times and has never got one of the
 // dataset's samples from them.
 std::set<std::string> cut_off_nodes(
     const std::string& dataset_uid, const std::vector<SidecarReport>& reports, const Moment& now);
@@ -88,7 +88,7 @@ private:
 
     using Seats = std::map<std::string, Seat>;  // by node
 
-    // The seats that follow `before`, by what `leaders` say now.
+    // The members of a group after `before`, from the present `leaders` and the pods that exist.
     static Seats seat(
         const Seats& before,
         const std::vector<PeerLeader>& leaders,

@@ -73,8 +73,7 @@ std::string tell_disk_limit(const DatasetReport& report, const DiskLimit& limit)
         to_string(useful - limit.resident));
 }
 
-// Windowed jobs that share the node's fetches have drawn more than the node can hold.
-// Rounded up, so that the message does not change with every draw.
+// For messages: rounds up, so that the message does not change with every draw.
 std::string roughly(Bytes bytes) {
     constexpr std::uint64_t kStep = mib(64).count();
     return to_string(Bytes{(bytes.count() + kStep - 1) / kStep * kStep});

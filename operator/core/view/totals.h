@@ -52,9 +52,9 @@ struct Totals {
     bool operator==(const Totals&) const = default;
 };
 
-// Sums counters of all reports, but bytes on nodes and states of fresh ones only: the counters of a
-// stopped sidecar stay valid, its knowledge of the node does not. The order of `reports` does not
-// matter.
+// Sums the counters of all reports, but bytes on nodes and states of fresh reports only: the
+// counters of a stopped sidecar stay valid, its knowledge of the node does not. The order of
+// `reports` does not matter.
 Totals total_of(const std::vector<SidecarReport>& reports, const Moment& now);
 
 // Share of the read bytes that did not use the link to the origin for that read, in percent,

@@ -29,7 +29,7 @@ PodManifest build_pod(const JobInput& input);
 // the namespace of its job. Part of build_filler().
 PodManifest build_filler_pod(const JobInput& input);
 
-// The parts that the pod of another controller needs (`input.foreign` is set): sidecar, S3 endpoint,
+// The additions to the pod of another controller (`input.foreign` is set): sidecar, S3 endpoint,
 // their volumes, and the trainer with the variables and mounts of build_pod(). Variables for
 // rendezvous, /dev/shm and everything else of the pod stay with its own controller.
 PodManifest build_foreign_pod(const JobInput& input);

@@ -136,7 +136,7 @@ std::string without_slash(std::string url) {
 }
 
 // The endpoint variable that names another server than `origin`, or nullptr. The pod's own S3
-// endpoint, from an earlier patch, is no other server.
+// endpoint, set by an earlier patch, does not count as another server.
 const EnvVar* other_endpoint(const ForeignContainer& reader, const std::string& origin) {
     for (const std::string_view name : kEndpointVariables) {
         const EnvVar* variable = find_variable(reader, name);
@@ -150,14 +150,15 @@ const EnvVar* other_endpoint(const ForeignContainer& reader, const std::string& 
     return nullptr;
 }
 
-// Half a key in the environment: the other half comes from where nobody can see it (envFrom).
+// Whether only half of an S3 key is visible in the environment: the other half comes from an
+// envFrom, which the webhook cannot read.
 bool has_half_a_key(const ForeignContainer& reader) {
     return (find_variable(reader, "AWS_ACCESS_KEY_ID") == nullptr) !=
            (find_variable(reader, "AWS_SECRET_ACCESS_KEY") == nullptr);
 }
 
-// Whether the program's S3 client may be led to the pod's endpoint without a word from the user: the
-// dataset has objects in an object store, and the client reads this store.
+// Whether access S3 is the default: the dataset has objects in an object store, and the program's
+// S3 client reads that store, so it can be pointed at the pod's endpoint.
 bool reads_by_s3(
     const JobDataset& entry,
     const std::string& ns,
@@ -206,8 +207,8 @@ Result<Json> cache_of(const ForeignPod& pod) {
                  : fail(cache.error().prefixed(fmt::format("annotation {}", kCacheAnnotation)));
 }
 
-// The S3 keys that the container has already, under the names that the S3 endpoint checks requests
-// with, and under their own to sign what it passes on.
+// The container's own S3 keys, twice: as the keys with which clients sign requests to the S3
+// endpoint, and as those with which the endpoint signs requests to the origin.
 std::vector<EnvVar> own_keys(const ForeignContainer& reader) {
     const EnvVar* access = find_variable(reader, "AWS_ACCESS_KEY_ID");
     const EnvVar* secret = find_variable(reader, "AWS_SECRET_ACCESS_KEY");
@@ -225,7 +226,7 @@ std::vector<EnvVar> own_keys(const ForeignContainer& reader) {
     return keys;
 }
 
-// The job with what only this pod knows: the container's program and variables.
+// The job with the program and variables of this pod's container.
 TrainingJob as_seen_by(const ForeignContainer& reader, const TrainingJob& job) {
     TrainingJob result = job;
     static_cast<ContainerProgram&>(result.spec.trainer) = reader;

@@ -49,7 +49,7 @@ Result<Json> foreign_spec(
 // goes with the workload.
 Json foreign_body(const std::string& ns, const WorkloadRef& workload, const Json& spec);
 
-// The parts of foreign_patch()'s input that are not the pod's.
+// Input of foreign_patch() besides the pod.
 struct ForeignInput {
     const Json& spec;        // foreign_spec(), for kWorkloadAnnotation
     const TrainingJob& job;  // with this spec, or as it is in the cluster

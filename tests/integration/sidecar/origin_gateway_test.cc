@@ -146,7 +146,7 @@ TEST_F(OriginGateway, NoticesObjectsThatChangeOrVanish) {
     }
 }
 
-TEST_F(OriginGateway, SaysWhyItIsRefused) {
+TEST_F(OriginGateway, ReportsWhyTheServerRefuses) {
     Credentials wrong = gateway_->credentials();
     wrong.secret_access_key += "x";
     auto listed = test::list_objects(*open("s3://odd", wrong));

@@ -12,7 +12,7 @@ void merge_patch(web::json::value& document, const web::json::value& patch);
 // `document` is then partly patched.
 Status json_patch(web::json::value& document, const web::json::value& operations);
 
-// The same for a value that every operation fits.
+// As json_patch(), for operations that must fit; returns the patched copy.
 control::Json patched(const control::Json& document, const control::Json& operations);
 
 }  // namespace stoker::test

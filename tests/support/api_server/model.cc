@@ -243,7 +243,8 @@ ModelAnswer ApiServerModel::patch(Call& call) {
     return update(call, entry, std::move(next), manager_of(call) + "||Update");
 }
 
-// The common part of PUT and PATCH: preconditions, immutable fields, and fields of the subresource.
+// The common steps of PUT and PATCH: preconditions, immutable fields, and fields of the
+// subresource.
 ModelAnswer ApiServerModel::update(Call& call, Entry& entry, value next, const std::string& owner) {
     const auto& before = entry.object.value();
     const std::string version = string_at(next, {"metadata", "resourceVersion"});

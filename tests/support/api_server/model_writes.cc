@@ -174,7 +174,7 @@ ModelAnswer ApiServerModel::remove(Call& call) {
     return {200, R"({"kind":"Status","apiVersion":"v1","status":"Success"})", std::nullopt};
 }
 
-// It goes with its last finalizer.
+// Marks the object as being deleted; it disappears with its last finalizer.
 void ApiServerModel::mark_deleted(Table& table, const ObjectKey& key, Entry& entry) {
     if (find_at(entry.object.value(), {"metadata", "deletionTimestamp"}) == nullptr) {
         auto next = entry.object.value();

@@ -134,9 +134,10 @@ class S3Origin:
         answer = self._get_object(request, path, {"range": f"bytes={start}-{end - 1}"}, key)
         told = answer.headers.get("Content-Range", "")
         if not told.endswith(f"/{request.size}"):
-            raise ChangedError(f"'{key}' of {self._name} was listed with {request.size} bytes, it is '{told}' now", key)
+            raise ChangedError(
+                f"'{key}' of {self._name} was listed with {request.size} bytes, its Content-Range is '{told}' now", key)
         if told != f"bytes {start}-{end - 1}/{request.size}" or len(answer.body) != end - start:
-            raise Again(f"asked for bytes {start}-{end - 1}, got {len(answer.body)} bytes as '{told}'")
+            raise Again(f"asked for bytes {start}-{end - 1}, got {len(answer.body)} with Content-Range '{told}'")
         return answer
 
     def _get_object(self, request: Request, path: str, headers: Dict[str, str], key: str) -> Answer:
