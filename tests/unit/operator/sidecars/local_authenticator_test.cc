@@ -306,7 +306,7 @@ TEST_F(LocalAuthenticatorTest, PassesOnWhatIsNoToken) {
     }
 }
 
-TEST_F(LocalAuthenticatorTest, ReadsTheKeysFromTheApiServerWhateverThePageNames) {
+TEST_F(LocalAuthenticatorTest, IgnoresTheKeyAddressInTheDiscoveryPage) {
     EXPECT_THAT(
         read, ::testing::ElementsAre("/.well-known/openid-configuration", "/openid/v1/jwks"));
 }

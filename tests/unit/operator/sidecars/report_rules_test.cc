@@ -287,7 +287,7 @@ TEST(TrimTexts, CutsBetweenCharacters) {
     EXPECT_EQ(report.datasets[0].error, std::string(kMessageBytesMax - 1, 'x'));
 }
 
-TEST(ValidateReport, ChecksRevisionsAndMarks) {
+TEST(ValidateReport, RejectsMalformedRevisionsAndManifestMarks) {
     Report report = good_report(1);
     DatasetReport& dataset = report.datasets[0];
     dataset.read_revision = "0123456789abcdef";
@@ -365,7 +365,7 @@ Report report_with_dataset() {
     return report;
 }
 
-TEST(IsNews, GrowingNumbersAreNone) {
+TEST(IsNews, IsFalseIfOnlyNumbersGrow) {
     const Report before = report_with_dataset();
     Report next = before;
     next.sequence = 2;
@@ -375,7 +375,7 @@ TEST(IsNews, GrowingNumbersAreNone) {
     EXPECT_FALSE(is_news(&before, next));
 }
 
-TEST(IsNews, TheFirstReportAndEveryChangeOfStateAre) {
+TEST(IsNews, IsTrueForTheFirstReportAndEveryChangeOfState) {
     const Report before = report_with_dataset();
     EXPECT_TRUE(is_news(nullptr, before));
     EXPECT_TRUE(is_news(&before, Report{}));

@@ -61,7 +61,7 @@ TEST(ContractTerms, RefusesAnUnknownContractByItsPath) {
         "datasets[0].contract: \"fast\" is none of exact, windowed, importance, replicate");
 }
 
-TEST(ContractTerms, ParametersWithoutAContractBelongToExactWhichHasNone) {
+TEST(ContractTerms, RejectsParametersWithoutAContract) {
     EXPECT_THAT(
         parse("  sampling: {beta: 1}\n").error().message, HasSubstr("belongs to contract importa"));
 }
@@ -82,7 +82,7 @@ TEST(ContractTerms, ATrainerMayNarrowTheContractButNotWidenIt) {
     EXPECT_FALSE(narrow(terms("importance", {}), terms("replicate", {})).has_value());
 }
 
-TEST(ContractTerms, AParameterMayOnlyMoveInItsNarrowerDirection) {
+TEST(ContractTerms, ATrainerMayOnlyMakeAParameterStricter) {
     const ContractTerms job = terms("importance", {{"beta", 0.33}, {"warmupEpochs", 5}});
     EXPECT_EQ(
         narrow(job, terms("importance", {{"beta", 0.2}, {"hShare", 0.9}})).value(),

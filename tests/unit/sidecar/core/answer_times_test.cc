@@ -13,7 +13,7 @@ void note(AnswerTimes& times, std::size_t count, Duration time) {
     }
 }
 
-TEST(AnswerTimes, NeedsSomeAnswersFirst) {
+TEST(AnswerTimes, HasNoEstimateBeforeEnoughAnswers) {
     AnswerTimes times;
     note(times, AnswerTimes::kAnswersMin - 1, milliseconds{3});
     EXPECT_EQ(times.slow(), std::nullopt);
@@ -23,7 +23,7 @@ TEST(AnswerTimes, NeedsSomeAnswersFirst) {
     EXPECT_EQ(Patience::of(times, {}), Patience::kLeast + milliseconds{12});
 }
 
-TEST(AnswerTimes, FollowsTheSlowestPercent) {
+TEST(AnswerTimes, EstimatesTheSlowestPercentOfRecentAnswers) {
     AnswerTimes times;
     note(times, 480, milliseconds{2});
     note(times, 16, milliseconds{90});
@@ -33,7 +33,7 @@ TEST(AnswerTimes, FollowsTheSlowestPercent) {
 }
 
 // A peer that lacks the sample asks the origin first.
-TEST(AnswerTimes, PatienceCoversTheOrigin) {
+TEST(AnswerTimes, PatienceCoversThePeersReadOfTheOrigin) {
     AnswerTimes peer;
     AnswerTimes origin;
     note(peer, 32, milliseconds{1});
@@ -42,7 +42,7 @@ TEST(AnswerTimes, PatienceCoversTheOrigin) {
 }
 
 // A link that was slow for a while has left slow answers among the last ones.
-TEST(AnswerTimes, PatienceEnds) {
+TEST(AnswerTimes, PatienceIsBounded) {
     AnswerTimes peer;
     note(peer, 32, milliseconds{4'000});
     EXPECT_EQ(Patience::of(peer, {}), Patience::kMost);

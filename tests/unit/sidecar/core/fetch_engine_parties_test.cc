@@ -186,7 +186,7 @@ TEST_F(FetchEngineParties, GuestEvictsOwnersSamplesBeyondItsShare) {
     EXPECT_THAT(asked.fetches, ElementsAre(window(9)));
 }
 
-TEST_F(FetchEngineParties, SampleThatAnEvictionPassedByMakesRoomLater) {
+TEST_F(FetchEngineParties, SampleSkippedByAnEvictionMakesRoomLater) {
     make_with_guest({.window = kRecord * 6});
     plan({0, 1, 2});
     for (SampleIndex sample = 0; sample < 3; ++sample) {

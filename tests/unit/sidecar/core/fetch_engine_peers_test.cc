@@ -146,7 +146,7 @@ TEST_F(FetchEnginePeers, ASmallerGrantTakesForeignSamplesFirst) {
         ElementsAre(foreign[0], foreign[1]));
 }
 
-TEST_F(FetchEnginePeers, PeersAreServedFromTheOriginOnly) {
+TEST_F(FetchEnginePeers, RequestsOfPeersAreFetchedFromTheOriginOnly) {
     make(Bytes::unlimited());
     join();
     EXPECT_THAT(peer_asks(own[0]).fetches, ElementsAre(resident(own[0])));
@@ -155,7 +155,7 @@ TEST_F(FetchEnginePeers, PeersAreServedFromTheOriginOnly) {
 }
 
 // Our only slot waits for a peer, which waits for us.
-TEST_F(FetchEnginePeers, PeersHaveSlotsOfTheirOwn) {
+TEST_F(FetchEnginePeers, RequestsOfPeersHaveTheirOwnSlots) {
     make({.max_in_flight = 1}, Bytes::unlimited());
     join();
     EXPECT_THAT(fetch({foreign[0]}).fetches, SizeIs(1));
@@ -165,7 +165,7 @@ TEST_F(FetchEnginePeers, PeersHaveSlotsOfTheirOwn) {
     EXPECT_THAT(stored(own[0]).fetches, ElementsAre(resident(own[1])));
 }
 
-TEST_F(FetchEnginePeers, PeersHaveMemoryOfTheirOwn) {
+TEST_F(FetchEnginePeers, RequestsOfPeersHaveTheirOwnMemory) {
     make({.memory = Bytes{kPayload * 4}}, Bytes::unlimited());
     join();
     EXPECT_THAT(fetch({foreign[0], foreign[1], foreign[2]}).fetches, SizeIs(3));
@@ -175,7 +175,7 @@ TEST_F(FetchEnginePeers, PeersHaveMemoryOfTheirOwn) {
 }
 
 // A window full of samples that come from peers.
-TEST_F(FetchEnginePeers, PeersAreSentAwayRatherThanLeftWaiting) {
+TEST_F(FetchEnginePeers, RefusesRequestsOfPeersIfTheWindowIsFull) {
     make({.window = kRecord * 4}, Bytes::zero());
     join();
     fetch({foreign[0], foreign[1], foreign[2]});
@@ -218,7 +218,7 @@ TEST_F(FetchEnginePeers, SamplesOfAnAbsentOwnerObeyTheOriginsLimits) {
         plan({foreign[2], foreign[1]}).fetches, ElementsAre(from_peer(resident(foreign[2]))));
 }
 
-TEST_F(FetchEnginePeers, PeersDoNotTestTheOrigin) {
+TEST_F(FetchEnginePeers, AnswersOfPeersDoNotCloseTheOriginsBreaker) {
     make(Bytes::unlimited());
     join();
     plan({own[0]});

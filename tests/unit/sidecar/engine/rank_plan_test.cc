@@ -72,7 +72,7 @@ TEST(RankPlan, ExtendsThePlanInForce) {
     EXPECT_EQ(tail.samples, from_to(9, 20));
 }
 
-TEST(RankPlan, IsWholeIfAnotherOneIsInForce) {
+TEST(RankPlan, SendsTheWholePlanIfAnotherIsInForce) {
     test::InOrder sampler{20, 1};
     sampler.begin_epoch(0, 0, 0);
     RankPlan plan{0, 16, {}};

@@ -137,7 +137,7 @@ TEST_F(SamplerServiceTest, WaitShareOfTheFirstRankCountsForAll) {
     EXPECT_THAT(made.at(0)->waited, ElementsAre(0.1, 0.2));
 }
 
-TEST_F(SamplerServiceTest, RanksMayHaveSamplersOfTheirOwn) {
+TEST_F(SamplerServiceTest, RanksOfAPerRankContractHaveTheirOwnSamplers) {
     auto first = begin("j", 0);
     auto second = begin("j", 1);
     first.contract = second.contract = "each";

@@ -103,7 +103,7 @@ TEST_F(SharedImportanceTest, KeepsSamplesOfTheJobWithMoreWeight) {
 }
 
 // With beta 0 no sample is read more often than another.
-TEST_F(SharedImportanceTest, JobThatReadsEvenlyHasNoSay) {
+TEST_F(SharedImportanceTest, JobThatReadsEvenlyDoesNotAffectEviction) {
     for (const std::uint64_t epoch : {0U, 1U}) {
         run_epoch(kRising, epoch);
         run_epoch(kFalling, epoch, 0);

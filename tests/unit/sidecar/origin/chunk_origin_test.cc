@@ -363,7 +363,7 @@ TEST_F(ChunkOriginTest, ClosingAnswersAllFetches) {
     }
 }
 
-TEST_F(ChunkOriginTest, EtagThatIsNoPlaceIsRefused) {
+TEST_F(ChunkOriginTest, RefusesEtagsThatAreNotChunkPlaces) {
     EXPECT_EQ(
         test::fetch_now(*origin_, {"a", "d41d8cd98f00b204", 3}).error().code,
         ErrorCode::kInvalidArgument);

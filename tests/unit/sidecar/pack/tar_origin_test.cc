@@ -33,7 +33,7 @@ protected:
     test::TempFolder folder_;
 };
 
-TEST_P(TarOriginTest, ReadsEveryFileOfAFormatOfTar) {
+TEST_P(TarOriginTest, ReadsEveryFileOfEachTarFormat) {
     const std::string format = GetParam();
     std::map<std::string, std::string> files{{"cat/1.jpg", "meow"}, {"empty", ""}};
     files["big"] = std::string(1500, 'b');

@@ -71,7 +71,7 @@ TEST_F(ClientRoomsTest, LimitsTheStreamsOfOneParty) {
     EXPECT_TRUE(rooms.take_stream(client(102, 102, 1, Party{1})));
 }
 
-TEST_F(ClientRoomsTest, HoldsSamplesOfFetchesUntilTheirAnswer) {
+TEST_F(ClientRoomsTest, LimitsTheSamplesOfUnansweredFetches) {
     EXPECT_TRUE(rooms.take_fetch(client(1, 1), kPending / 2));
     EXPECT_FALSE(rooms.take_fetch(client(2, 2), 1)) << "of the same sidecar";
     EXPECT_TRUE(rooms.take_fetch(client(3, 3, 2), 1));

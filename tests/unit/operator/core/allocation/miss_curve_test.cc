@@ -143,7 +143,7 @@ TEST(MissCurve, NeverRisesAndIsConvex) {
     }
 }
 
-TEST(MissCurve, FindsFewestBytesForAMissMass) {
+TEST(MissCurve, FindsTheFewestBytesForAGivenMissShare) {
     Prng prng{test_seed()};
     for (int round = 0; round < 300; ++round) {
         for (const MissCurve& curve : random_curves(prng)) {

@@ -179,7 +179,7 @@ TEST(PlanAllocation, ReservesTheOutstandingGrantOfAnIdleDataset) {
     EXPECT_EQ(granted(plan_allocation(v), "n1", "d"), gib(7));
 }
 
-TEST(PlanAllocation, SweepsNoIdleBytesForAGrantThatExpires) {
+TEST(PlanAllocation, SweepsNoIdleBytesForAnUnusedGrantThatExpires) {
     AllocationView v = view(gib(8), {demand(1, {"n1"}, {dataset("d", gib(2))})});
     v.holdings = {
         {kPool, "n1", "left", gib(1), gib(5), gib(5), "a"}, {kPool, "n1", "old", gib(2), {}}};

@@ -17,7 +17,7 @@ Demand job_on(int number, std::vector<std::string> nodes, double ingest) {
     return waiting(demand(number, std::move(nodes), {dataset("d", gib(90))}), ingest);
 }
 
-TEST(PoolPeers, GivesEachNodeAnEvenPartOfAllReads) {
+TEST(PoolPeers, GivesEachNodeAnEvenShareOfAllReads) {
     const AllocationView cluster =
         three_nodes({job_on(1, {"n1", "n2", "n3"}, 9e6), job_on(2, {"n2"}, 6e6)});
     const auto tables = make_claim_tables(cluster);

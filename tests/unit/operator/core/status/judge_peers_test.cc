@@ -43,7 +43,7 @@ TEST(JudgePeers, SumsTheTrafficBetweenNodes) {
     EXPECT_EQ(summarize_dataset(view, moment(101)).peers, std::nullopt) << "a group of one";
 }
 
-TEST(JudgePeers, TellsTheNodesThatReachNoPeer) {
+TEST(JudgePeers, NamesTheNodesThatReachNoPeer) {
     DatasetView view = make_peers_view();
     const DatasetStatus status = summarize_dataset(view, moment(101));
     ASSERT_NE(peers_of(status), nullptr);
@@ -69,7 +69,7 @@ TEST(JudgePeers, PeersAreReachableAfterOneSampleOrFewFailures) {
 }
 
 // Peers refuse, and samples change their owner, while nodes restart.
-TEST(JudgePeers, RefusedSamplesAreNoClosedNetwork) {
+TEST(JudgePeers, RefusedSamplesDoNotMakePeersUnreachable) {
     DatasetView view = make_peers_view();
     view.reports[0].datasets[0].peer_failures = 1000;
     view.reports[0].datasets[0].peer_connect_failures = 0;

@@ -63,7 +63,7 @@ TEST(NeverEvict, ShrinksInManyStepsAsInOne) {
 }
 
 // Neighbours in a listing often have one class, and every n-th sample belongs to one rank.
-TEST(NeverEvict, ShrinkTakesTheSameShareOfEveryPart) {
+TEST(NeverEvict, ShrinkEvictsEvenlyAcrossTheListing) {
     constexpr std::uint32_t kCount = 100'000;
     NeverEvict policy;
     admit_first(policy, kCount);

@@ -93,7 +93,7 @@ TEST(BucketSampler, ExcludesRemovedCopiesFromTheMinimumFraction) {
     }
 }
 
-TEST(BucketSampler, MovesSamplesAtTheRateOfLearning) {
+TEST(BucketSampler, MovesMoreSamplesOutTheFasterTheJobLearns) {
     const auto adapting = settings_of({{"outRate", 0.2}, {"minFraction", 0}});
     const auto sampler = make(1000, adapting, {});
     teach(*sampler, 1000);
@@ -186,7 +186,7 @@ TEST(BucketSampler, LeavesOutLargeSamplesOnlyWhileIoBound) {
     EXPECT_TRUE(only_large({0.5, std::nan(""), -1, 7})) << "no shares";
 }
 
-TEST(BucketSampler, RestoresTheBottleneckInAnotherProcess) {
+TEST(BucketSampler, SnapshotRestoresTheBottleneck) {
     const auto before = make(10);
     before->on_waiting(0);
     ASSERT_EQ(before->buckets().criteria().bottleneck(), Bottleneck::kCompute);
@@ -247,7 +247,7 @@ TEST(BucketSampler, ARepeatedEpochReadsTheSameMembersOfItsGroups) {
 }
 
 // Also while another rank is in the next epoch, which has moved samples and taken other turns.
-TEST(BucketSampler, ARankDrawsItsEpochToTheEnd) {
+TEST(BucketSampler, ARankDrawsItsEpochUnchangedThoughAnotherIsAhead) {
     constexpr std::uint32_t kSamples = 400;
     const std::uint64_t seed = test::seed();
     std::vector<Fingerprint> prints(kSamples);

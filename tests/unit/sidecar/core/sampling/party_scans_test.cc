@@ -57,7 +57,7 @@ TEST_F(PartyScansTest, LimitsAGuestsReadersAndReservesTheOwners) {
     }
 }
 
-TEST_F(PartyScansTest, LimitsGuestScansUntilOneHasNoReaders) {
+TEST_F(PartyScansTest, LimitsTheNumberOfGuestScansWithReaders) {
     for (std::uint8_t guest = 1; guest <= PartyScans::kGuestsMax; ++guest) {
         begin(Party{guest});
     }

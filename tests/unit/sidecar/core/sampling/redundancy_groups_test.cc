@@ -123,7 +123,7 @@ TEST(RedundancyGroups, AreRestoredFromTheirCopies) {
     EXPECT_TRUE(RedundancyGroups::of(6, {&outside, 1}).copies().empty());
 }
 
-TEST(RedundancyGroups, LimitComparisonsToTheGivenLooks) {
+TEST(RedundancyGroups, LimitTheNumberOfComparisons) {
     std::vector<Fingerprint> prints;
     for (Fingerprint i = 0; i < 100; ++i) {
         prints.push_back(i * 0x111);  // equal in the upper bands

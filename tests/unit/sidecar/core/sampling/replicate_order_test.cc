@@ -57,7 +57,7 @@ TEST(GatherCopies, GivesEachSampleToOneRankAndEachRankItsLength) {
 }
 
 // PADS: for any definition of most drawn, the ranks' parts of them differ by one sample's copies.
-TEST(GatherCopies, GivesEachRankAnEqualPartOfTheMostDrawn) {
+TEST(GatherCopies, GivesEachRankAnEqualShareOfTheMostDrawn) {
     Prng prng{test::seed()};
     constexpr std::uint32_t kCount = 6000;
     const Draws draws = random_draws(kCount, 1.5, prng);
@@ -113,7 +113,7 @@ std::size_t most_waiting(const Draws& draws) {
     return static_cast<std::size_t>(most);
 }
 
-TEST(GatherRepeats, PutsAllCopiesOfASampleIntoOneOfEqualParts) {
+TEST(GatherRepeats, PutsAllCopiesOfASampleIntoOneBlock) {
     Prng prng{test::seed()};
     constexpr std::uint32_t kCount = 20'000;
     for (const std::uint32_t blocks : {1U, 2U, 7U, 40U}) {
@@ -167,7 +167,7 @@ TEST(GatherRepeats, KeepsARandomOrderInABlock) {
     }
 }
 
-TEST(GatherRepeats, TakesNoDraws) {
+TEST(GatherRepeats, AcceptsAnEmptyList) {
     Draws none;
     gather_repeats(none, 3, Prng{1});
     EXPECT_TRUE(none.empty());

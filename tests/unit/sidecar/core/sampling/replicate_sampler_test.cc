@@ -153,7 +153,7 @@ struct Parts {
 // PADS while validation improves: each rank gets an equal part of the most drawn samples, for any
 // definition of most drawn. All copies of a sample go to one rank, so a node reads as few different
 // samples as can be: at n = 4 some 29 % fewer than with copies at random.
-TEST(ReplicateSampler, AggressiveRanksGetAllCopiesOfEqualPartsOfTheMostDrawn) {
+TEST(ReplicateSampler, AggressiveRanksGetEqualSharesOfTheMostDrawn) {
     constexpr std::uint32_t kSamples = 6000;
     for (const std::uint32_t ranks : {2U, 3U, 4U}) {
         const Parts parts{kSamples, ranks, 0.1};

@@ -59,7 +59,7 @@ TEST(SampleBuckets, RemovedCopiesAreInNeitherBucket) {
 }
 
 // A trainer that resumes from an older checkpoint reads the same members again.
-TEST(SampleBuckets, ARepeatedEpochReadsItsOwnMembers) {
+TEST(SampleBuckets, ARepeatedEpochReadsTheSameGroupMembers) {
     SampleBuckets buckets = make(static_cast<double>(Redundancy::kRemove));
     const SampleIndex alike[] = {3, 7, 9};
     const std::uint64_t hashes[] = {0xFF, 0xFE, 0xFF};
@@ -73,7 +73,7 @@ TEST(SampleBuckets, ARepeatedEpochReadsItsOwnMembers) {
     }
 }
 
-TEST(SampleBuckets, ReadsThatAreHeldStayTheSame) {
+TEST(SampleBuckets, AnEpochsReadsDoNotChangeWhenTheNextBegins) {
     SampleBuckets buckets = make();
     teach(buckets);
     buckets.begin_epoch(1);
@@ -115,7 +115,7 @@ TEST(SampleBuckets, MembersOfAGroupTakeTurns) {
     EXPECT_EQ(buckets.worths()[5], 0.75F) << "read in every second epoch";
 }
 
-TEST(SampleBuckets, MovesAPartByTheMemberThatWasReadLast) {
+TEST(SampleBuckets, MovesAGroupByTheScoreOfTheMemberReadLast) {
     const RedundancyGroups::Copy pair{1, 0};
     const SamplerSettings settings{
         .contract = "importance",
@@ -156,7 +156,7 @@ TEST(SampleBuckets, MovesRandomSamplesOfTheBorderScore) {
     EXPECT_LT(below_half, 10U);
 }
 
-TEST(SampleBuckets, FixesTheLoadTimeForAnEpoch) {
+TEST(SampleBuckets, LoadTimeChangesOnlyBetweenEpochs) {
     std::optional<double> measured = 4096;
     const SamplerSettings settings{.contract = "importance", .parameters = {{"family", 1}}};
     SampleBuckets buckets{kCount, settings, {.latency_bytes = [&] { return measured; }}};
@@ -213,7 +213,7 @@ TEST(SampleBuckets, RejectsASnapshotWithABadLoadTime) {
 }
 
 // A part that takes turns is the same part after a resume, so the next epoch reads the next member.
-TEST(SampleBuckets, GoesOnWithTheNextTurnAfterARoundTrip) {
+TEST(SampleBuckets, RestoredSnapshotReadsTheNextGroupMember) {
     SampleBuckets before = make(static_cast<double>(Redundancy::kRemove));
     const SampleIndex alike[] = {3, 7, 9};
     const std::uint64_t hashes[] = {0xFF, 0xFE, 0xFF};
