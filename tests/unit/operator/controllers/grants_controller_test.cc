@@ -114,7 +114,7 @@ TEST_F(GrantsControllerTest, EarlierSidecarGetsNoGrantUntilItHasReported) {
     EXPECT_TRUE(bench.latest.get()->view.settled);
 }
 
-// Its TrainingJob is deleted, and its sidecar fills its grant until the pod ends.
+// A sidecar whose TrainingJob is deleted: it fills its grant until its pod ends.
 struct DeletedJobTest : GrantsControllerTest {
     DeletedJobTest() {
         Report report = make_sidecar_report(1);

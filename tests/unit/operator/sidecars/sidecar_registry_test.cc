@@ -292,7 +292,7 @@ TEST_F(SidecarRegistryTest, GrantIsSentAgainWhenASidecarLeadsAgain) {
     EXPECT_EQ(peer.grants.size(), 2U);
 }
 
-// Its last report is of the stream before.
+// The sidecar's last report came over its previous stream.
 TEST_F(SidecarRegistryTest, NewStreamGetsNoGrantBeforeItsReport) {
     attach_leader(hello_of("a", 0, "node-1"), peer);
     Peer again;

@@ -32,7 +32,7 @@ TEST(AnswerTimes, EstimatesTheSlowestPercentOfRecentAnswers) {
     EXPECT_EQ(times.slow(), milliseconds{4}) << "old answers are forgotten";
 }
 
-// A peer that lacks the sample asks the origin first.
+// A peer that lacks the sample fetches it from the origin before it answers.
 TEST(AnswerTimes, PatienceCoversThePeersReadOfTheOrigin) {
     AnswerTimes peer;
     AnswerTimes origin;
@@ -41,7 +41,7 @@ TEST(AnswerTimes, PatienceCoversThePeersReadOfTheOrigin) {
     EXPECT_GT(Patience::of(peer, origin), milliseconds{800});
 }
 
-// A link that was slow for a while has left slow answers among the last ones.
+// After a link was slow for a while, its slow answers are still among the recent ones.
 TEST(AnswerTimes, PatienceIsBounded) {
     AnswerTimes peer;
     note(peer, 32, milliseconds{4'000});

@@ -230,8 +230,8 @@ TEST_F(FetchEngineParties, GuestsPlanProtectsNoSampleOfTheOwner) {
     EXPECT_EQ(engine->sample(2).state, SampleState::kFetching) << "ours goes on";
 }
 
-// A guest's samples that only the owner's plan still needs soon do not fill the guest's share: seed
-// 54 of tests/world.
+// Samples of a guest that only the owner's plan still needs soon do not count towards the guest's
+// share: seed 54 of tests/world.
 TEST_F(FetchEngineParties, GuestsSamplesThatTheOwnerNeedsAreTheOwnersOnceRead) {
     make_with_guest({.window = kRecord * 8});
     fetch({0, 1, 2, 3}, kGuest);

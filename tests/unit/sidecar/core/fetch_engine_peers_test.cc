@@ -1,4 +1,5 @@
-// Samples of other owners: where they are fetched and kept, and the peers' party.
+// Samples owned by other nodes: where they are fetched and kept. Requests from peers: their
+// separate slot and memory limits.
 #include <gmock/gmock.h>
 
 #include "sidecar/core/eviction/least_used.h"
@@ -154,7 +155,7 @@ TEST_F(FetchEnginePeers, RequestsOfPeersAreFetchedFromTheOriginOnly) {
         << "a request is never forwarded";
 }
 
-// Our only slot waits for a peer, which waits for us.
+// Our only slot waits for a peer, whose request waits for us.
 TEST_F(FetchEnginePeers, RequestsOfPeersHaveTheirOwnSlots) {
     make({.max_in_flight = 1}, Bytes::unlimited());
     join();
@@ -174,7 +175,7 @@ TEST_F(FetchEnginePeers, RequestsOfPeersHaveTheirOwnMemory) {
     EXPECT_THAT(peer_asks(own[2], kOtherPeer).fetches, IsEmpty());
 }
 
-// A window full of samples that come from peers.
+// The window is full of samples that come from peers.
 TEST_F(FetchEnginePeers, RefusesRequestsOfPeersIfTheWindowIsFull) {
     make({.window = kRecord * 4}, Bytes::zero());
     join();

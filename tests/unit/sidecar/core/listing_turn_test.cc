@@ -20,7 +20,7 @@ using Said = ListingTurn::Said;
 
 const std::vector<ListingTurn::Member> kThree{{"n0", 1}, {"n1", 1}, {"n2", 1}};
 
-// The one that lists if all are idle.
+// The member that lists if no node has a listing.
 std::string first_of(const std::vector<ListingTurn::Member>& members) {
     for (const auto& member : members) {
         ListingTurn turn{"uid", member.node, TimePoint{}};

@@ -24,7 +24,8 @@ struct Position {
     bool is_read = false;
 };
 
-// A plan as the fetch engine has it: every change applied, the first unread occurrence read.
+// The plan as the fetch engine has it: applies each change, and marks the first unread occurrence
+// of a read sample.
 struct Mirror {
     std::vector<Position> positions;
 

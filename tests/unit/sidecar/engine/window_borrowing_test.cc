@@ -23,7 +23,7 @@ constexpr TimePoint kNow{};
 // Jobs of one rank each that draw and read when the test says so; fetches arrive at once.
 class Node {
 public:
-    // `granted_until`: TimePoint{} if the operator has not ordered anything yet.
+    // `granted_until`: TimePoint{} if the operator has not sent a grant yet.
     explicit Node(
         std::uint64_t granted,
         std::uint64_t window = 20,

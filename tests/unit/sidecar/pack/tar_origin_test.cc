@@ -71,7 +71,8 @@ TEST_F(TarOriginErrors, LinksAreRefused) {
     EXPECT_THAT(listed.error().message, HasSubstr("link"));
 }
 
-// GNU tar writes one as type 'S' in its own format and as records of a pax header in pax.
+// GNU tar writes a sparse file as type 'S' in its own format, and with records of a pax header in
+// format pax.
 TEST_F(TarOriginErrors, SparseFilesAreRefused) {
     add("hole", "x");
     fs::resize_file(fs::path{folder_.path()} / "in/hole", 1U << 20U);

@@ -34,7 +34,7 @@ struct TlsNetworkTrustTest : test::PeersTest {
         return peer->end ? peer->end_code() : "open";
     }
 
-    // The server's thread counts after it has told the client.
+    // Waits, because the server counts a refusal only after it has told the client.
     bool has_refused(std::uint64_t count) {
         return until([&] { return server.network->counts().refused == count; });
     }

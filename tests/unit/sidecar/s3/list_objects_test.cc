@@ -102,7 +102,7 @@ Listed read_pages(const Manifest& manifest, sidecar::Query parameters) {
     return all;
 }
 
-// The rules of S3, slowly.
+// A slow and simple model of S3's rules for listings.
 Listed naive(
     const std::set<std::string>& keys,
     const std::string& prefix,

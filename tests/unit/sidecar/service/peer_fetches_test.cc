@@ -79,8 +79,7 @@ TEST_F(PeerFetchesTest, ALateSampleIsHedgedAndTheFirstAnswerStillComes) {
     EXPECT_THAT(at_origin, SizeIs(1)) << "once";
 }
 
-// The patience follows the peer: the same wait is no reason for a hedge at a peer that is always
-// slow.
+// The wait before a hedge follows the peer's answer times: an always slow peer is given longer.
 TEST_F(PeerFetchesTest, AnAlwaysSlowPeerIsHedgedLater) {
     for (std::size_t i = 0; i < 32; ++i) {
         ASSERT_TRUE(fetches.ask(theirs[i]));
@@ -253,7 +252,7 @@ TEST_F(PeerFetchesTest, SamplesWhoseOwnerChangesGoToTheOrigin) {
     EXPECT_EQ(peer.connections, 1) << "the peer itself stays";
 }
 
-// Its link has gone, so nothing else would send them anywhere.
+// The link to the peer is destroyed, so nothing else would send its samples to the origin.
 TEST_F(PeerFetchesTest, SamplesOfAPeerThatLeavesGoToTheOrigin) {
     ASSERT_TRUE(fetches.ask(theirs[0]));
     pass();
@@ -266,7 +265,7 @@ TEST_F(PeerFetchesTest, SamplesOfAPeerThatLeavesGoToTheOrigin) {
     EXPECT_FALSE(fetches.ask(theirs[2])) << "the sample is our own now";
 }
 
-// The samples stay with the node, but a new lead there knows nothing of what was asked.
+// The node still owns the samples, but its new leader does not know the earlier requests.
 TEST_F(PeerFetchesTest, SamplesAskedOfAnEarlierLeaderGoToTheOrigin) {
     ASSERT_TRUE(fetches.ask(theirs[0]));
     pass();

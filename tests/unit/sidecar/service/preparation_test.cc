@@ -30,7 +30,7 @@ protected:
         return prepare_dataset(*device, origin, options, [](std::uint64_t) {}, {});
     }
 
-    // The revision that is served; 0 on an error.
+    // Prepares the dataset. Returns its revision; 0 on an error.
     std::uint64_t revision() {
         const auto prepared = prepare();
         EXPECT_TRUE(prepared.has_value()) << prepared.error().message;

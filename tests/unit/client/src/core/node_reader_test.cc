@@ -82,8 +82,7 @@ protected:
         file.put(byte);
     }
 
-    // Whether the reader still has the map of the view's segment. For views that share their map with
-    // no other view.
+    // Whether the reader still maps the view's segment. Only valid if no other view shares the map.
     static bool is_mapped(const SampleView& view) { return view.pin.use_count() > 1; }
 
     static bool serves(NodeReader& reader, std::uint64_t id) {

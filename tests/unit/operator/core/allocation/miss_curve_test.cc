@@ -74,7 +74,7 @@ TEST(MissCurve, CountsDistinctDrawsOfReplicate) {
     EXPECT_NEAR(once(Bytes{0}), .626, .003);
     EXPECT_NEAR(once(Bytes{100}), .558, .01);
     EXPECT_NEAR(once(Bytes{200}), .488, .005);
-    // Three reads of each resident leave no other draws where residents have a third of all.
+    // If about a third of the samples is resident, three reads of each resident take all draws.
     const MissCurve thrice = MissCurve::replicate(Bytes{1000}, 3, 10);
     EXPECT_EQ(thrice(Bytes{320}), 0);
     EXPECT_LT(thrice(Bytes{200}), once(Bytes{200}));

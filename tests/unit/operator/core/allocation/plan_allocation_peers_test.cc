@@ -1,4 +1,4 @@
-// Nodes that fetch a dataset from each other hold one pool: docs/design/allocation.md.
+// Nodes that fetch samples of a dataset from each other form one pool: docs/design/allocation.md.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -30,7 +30,7 @@ TEST(PlanPeers, NodeWantsRoomOnlyForTheSamplesThatItOwns) {
     EXPECT_EQ(allocation(plan, "job1").reason, AllocationReason::kGranted);
 }
 
-// The hash gives some nodes more than an even part of a small dataset.
+// The hash gives some nodes more than an even share of a small dataset.
 TEST(PlanPeers, WantsRoomForAnUnevenShare) {
     AllocationView cluster = view(gib(200), {job_on(1, {"n1", "n2"}, "d", 1e6)});
     cluster.demands[0].datasets[0].sample_bytes = 1 << 20;
@@ -81,7 +81,7 @@ TEST(PlanPeers, MarginalBenefitCountsTheReadsOfAllNodes) {
     EXPECT_NEAR(allocation(plan, "job1").numbers.marginal_per_gib, 1e7, 1e3);
 }
 
-// The job on n2 computes all the time, and its node still keeps its part for the job on n1.
+// The job on n2 is compute-bound; n2 still caches its share of the dataset for the job on n1.
 TEST(PlanPeers, NodeKeepsItsShareForJobsOnOtherNodes) {
     Demand busy = job_on(2, {"n2"}, "d", 1e6);
     busy.rates->compute_bound = true;

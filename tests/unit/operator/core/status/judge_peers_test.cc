@@ -9,7 +9,7 @@
 namespace stoker::control {
 namespace {
 
-// Two nodes share samples; the first tried to connect ten times in vain.
+// Two nodes share samples; ten attempts of the first to connect failed.
 DatasetView make_peers_view() {
     DatasetView view;
     view.dataset = make_dataset();
@@ -68,7 +68,7 @@ TEST(JudgePeers, PeersAreReachableAfterOneSampleOrFewFailures) {
     EXPECT_EQ(peers_of(summarize_dataset(view, moment(101))), nullptr) << "a group of one";
 }
 
-// Peers refuse, and samples change their owner, while nodes restart.
+// While nodes restart, peers refuse requests and samples change their owner.
 TEST(JudgePeers, RefusedSamplesDoNotMakePeersUnreachable) {
     DatasetView view = make_peers_view();
     view.reports[0].datasets[0].peer_failures = 1000;

@@ -315,14 +315,15 @@ struct Ranks {
 TEST(ForeignSpec, TakesRankAndWorldFromTheControllersOwnVariables) {
     constexpr const char* kField = R"({"fieldRef":{"fieldPath":)";
     const std::vector<Ranks> cases = {
-        // Job: the pod's annotation, and the Job's own numbers.
+        // batch/v1 Job: the rank is the pod's completion index, the node count the Job's number of
+        // pods.
         {"[]", R"("metadata.annotations['batch.kubernetes.io/job-completion-index']"}})", 2},
-        // PyTorchJob.
+        // PyTorchJob: both come from the container's variables.
         {R"([{"op":"add","path":"/spec/containers/0/env/-","value":{"name":"RANK","value":"3"}},
              {"op":"add","path":"/spec/containers/0/env/-","value":{"name":"PET_NNODES","value":"4"}}])",
          "3",
          4},
-        // TrainJob: torchrun's variables.
+        // TrainJob: the rank comes from torchrun's variable; a range of node counts is ignored.
         {R"([{"op":"add","path":"/spec/containers/0/env/-","value":{"name":"PET_NODE_RANK",
               "valueFrom":{"fieldRef":{"fieldPath":"metadata.annotations['x']"}}}},
              {"op":"add","path":"/spec/containers/0/env/-","value":{"name":"PET_NNODES","value":"1:8"}}])",

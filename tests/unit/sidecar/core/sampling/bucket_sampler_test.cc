@@ -109,7 +109,7 @@ TEST(BucketSampler, MovesMoreSamplesOutTheFasterTheJobLearns) {
     EXPECT_LT(whole_epoch(*by_loss, 0, 2).size(), 900U);
 }
 
-// (i) of the plan: the number of samples read falls monotonically, then recovers on stagnation.
+// The number of samples read falls every epoch, and rises again once progress stagnates.
 TEST(BucketSampler, RecallsWaitingSamplesWhenProgressStops) {
     const auto sampler = make(
         1000,
@@ -149,7 +149,7 @@ TEST(BucketSampler, NeverMovesOutUnmeasuredSamples) {
     }
 }
 
-// Samples that are outside after one epoch of equal losses, given the job's wait shares.
+// Samples outside the bucket after one epoch of equal losses, given the job's wait shares.
 std::vector<SampleIndex> out_after(std::initializer_list<double> waitings) {
     const auto size_of = [](SampleIndex sample) { return Bytes{sample < 50 ? 100U : 900U}; };
     const auto sampler = make(
@@ -246,7 +246,7 @@ TEST(BucketSampler, ARepeatedEpochReadsTheSameMembersOfItsGroups) {
     }
 }
 
-// Also while another rank is in the next epoch, which has moved samples and taken other turns.
+// The other rank's next epoch has moved samples and reads other group members.
 TEST(BucketSampler, ARankDrawsItsEpochUnchangedThoughAnotherIsAhead) {
     constexpr std::uint32_t kSamples = 400;
     const std::uint64_t seed = test::seed();
@@ -296,7 +296,7 @@ TEST(BucketSampler, ServesAResidentOfTheSameGroupIfCopiesRepeat) {
     EXPECT_EQ(sampler->report(0).distinct, 6U);
 }
 
-// (iii) of the plan: on a node that holds a share w, groups of m hit 1-(1-w)^m instead of w.
+// On a node that holds a share w of the samples, groups of m hit 1-(1-w)^m instead of w.
 TEST(BucketSampler, HitsAGroupIfAnyMemberIsStored) {
     Prng luck(test::seed());
     constexpr std::uint32_t kCount = 30000;

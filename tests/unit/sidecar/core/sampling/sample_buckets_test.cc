@@ -84,7 +84,7 @@ TEST(SampleBuckets, AnEpochsReadsDoNotChangeWhenTheNextBegins) {
     EXPECT_NE(*buckets.reads(), before) << "more samples are outside";
 }
 
-// The coverage floor: whatever the size of the group, no member waits more than kTurnsMax epochs.
+// Whatever the size of the group, no member waits more than kTurnsMax epochs for a read.
 TEST(SampleBuckets, MembersOfAGroupTakeTurns) {
     constexpr std::uint32_t kMembers[] = {2, 3, 4, 11};
     std::vector<RedundancyGroups::Copy> copies;
@@ -140,7 +140,8 @@ TEST(SampleBuckets, MovesAGroupByTheScoreOfTheMemberReadLast) {
     }
 }
 
-// Learnt samples have about equal scores: in the order of the listing, one class would leave.
+// Learnt samples have about equal scores: moved in the order of the listing, they would all be of
+// one class.
 TEST(SampleBuckets, MovesRandomSamplesOfTheBorderScore) {
     SampleBuckets buckets = make();
     for (SampleIndex sample = 0; sample < kCount; ++sample) {
@@ -206,13 +207,14 @@ TEST(SampleBuckets, RejectsASnapshotWithABadLoadTime) {
     WireWriter out;
     before.write(out);
     auto bytes = std::move(out).take();
-    // Behind the epoch, the epochs without progress and the bottleneck: a double, here a NaN.
+    // The load time, a double, follows the epoch, the epochs without progress and the bottleneck.
+    // Makes it a NaN.
     std::fill_n(bytes.begin() + 8 + 4 + 1, 8, std::byte{0xFF});
     WireReader in{bytes};
     EXPECT_FALSE(make().read(in));
 }
 
-// A part that takes turns is the same part after a resume, so the next epoch reads the next member.
+// A redundancy group stays the same after a resume, so the next epoch reads its next member.
 TEST(SampleBuckets, RestoredSnapshotReadsTheNextGroupMember) {
     SampleBuckets before = make(static_cast<double>(Redundancy::kRemove));
     const SampleIndex alike[] = {3, 7, 9};
