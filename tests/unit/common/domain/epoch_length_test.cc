@@ -39,7 +39,7 @@ TEST(EpochLength, IcacheReadsAShareInSelectiveEpochs) {
     EXPECT_EQ(draws({}, 7, 1000), 752U);
 }
 
-TEST(EpochLength, IowaTakesOutAndRecalls) {
+TEST(EpochLength, IowaEpochsShrinkUntilSamplesAreRecalled) {
     const ContractValues values{
         {"family", 1}, {"outRate", 0.5}, {"minFraction", 0.2}, {"recallAfter", 3}};
     const std::vector<std::uint32_t> expected{1000, 500, 250, 200, 600, 300, 200, 200, 600};

@@ -100,7 +100,7 @@ TEST(ContractTerms, ATrainerMayOnlyMakeAParameterStricter) {
         HasSubstr("may ask for iowa"));
 }
 
-// Every row: its own limit is accepted, and a step beyond it is refused.
+// The limit of each parameter is accepted, a step beyond it is refused.
 TEST(ContractTerms, EnforcesTheLimitOfEveryParameter) {
     for (const domain::ContractParameter& row : domain::kContractParameters) {
         const std::string contract{row.contract};

@@ -120,7 +120,7 @@ TEST_F(PlacementTest, ANewRevisionMovesNothing) {
 }
 
 // Other programs and versions must compute the same: the hash is part of the protocol.
-TEST(PlacementHash, HasTheseValues) {
+TEST(PlacementHash, HasFixedValues) {
     EXPECT_EQ(placement_hash(""), placement_hash(std::string_view{}));
     EXPECT_NE(placement_hash("a"), placement_hash(std::string_view{"a\0", 2}));
     EXPECT_EQ(placement_hash("node-1"), 0xA9FA01C6815B4680U);

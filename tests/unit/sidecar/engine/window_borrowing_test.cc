@@ -190,7 +190,7 @@ TEST(WindowBorrowing, NothingIsBorrowedBeforeTheFirstGrant) {
     EXPECT_GT(node.borrowed(), Bytes::zero());
 }
 
-TEST(WindowBorrowing, HeldResidentsLeaveTheStandardWindow) {
+TEST(WindowBorrowing, HeldResidentsLeaveRoomForTheStandardWindow) {
     Node node{100};
     node.begin(1);
     node.begin(2);

@@ -23,7 +23,7 @@ protected:
     ClientRooms rooms;
 };
 
-TEST_F(ClientRoomsTest, OneSidecarGetsThreeQuartersOfThePlans) {
+TEST_F(ClientRoomsTest, PlansOfOneSidecarGetThreeQuartersOfTheRoom) {
     EXPECT_FALSE(rooms.take_plan(client(1, 1), kAll / 4 * 3 + 1));
     EXPECT_TRUE(rooms.take_plan(client(1, 1), kAll / 4 * 3));
     EXPECT_FALSE(rooms.take_plan(client(2, 2), 1));

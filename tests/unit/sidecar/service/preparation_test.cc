@@ -10,7 +10,7 @@
 namespace stoker::sidecar {
 namespace {
 
-TEST(SegmentSizes, AreTheUsualOnesOnAnOrdinaryDisk) {
+TEST(SegmentSizes, AreTheDefaultsOnALargeDisk) {
     const auto sizes = segment_sizes(gib(1000), mib(256));
     EXPECT_EQ(sizes, (SegmentSizes{mib(64), mib(8)}));
 }

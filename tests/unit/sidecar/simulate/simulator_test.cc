@@ -145,8 +145,8 @@ TEST(Simulator, CountsOdsRefillsSeparatelyFromReads) {
             refills += epoch.refill_samples;
         }
     }
-    // A read past the cache, of a sample that is being fetched for the other job, makes that job's
-    // read a hit although the fetch was for it.
+    // If a job reads a sample past the cache while it is being fetched for the other job, the
+    // latter's read is a hit, although its fetch counts too: a few reads count twice.
     EXPECT_GE(served, 6 * 20'000U);
     EXPECT_LE(served, 6 * 20'000U + 5);
     EXPECT_GT(refills, 6 * 4000U);

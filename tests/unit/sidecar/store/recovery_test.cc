@@ -320,7 +320,7 @@ TEST_F(RecoveryTest, ServesOnAFullDisk) {
 }
 
 TEST_F(RecoveryTest, KeepsEverythingWhereverTheProcessWasKilled) {
-    // Kills recovery as well, at each of its changing calls.
+    // Also kills recovery, at each of its calls that change the disk.
     live_once(false);
     for (std::uint64_t changes = 0; changes < 12; ++changes) {
         device_.kill_after(changes);

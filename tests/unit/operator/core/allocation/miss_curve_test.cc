@@ -57,7 +57,7 @@ TEST(MissCurve, InterpolatesASketchAndStaysConvex) {
 }
 
 // Equal weights reach 1 - 1/e of the dataset, and a resident saves its chance of being drawn.
-TEST(MissCurve, FetchesOnceWhatIsDrawnAgain) {
+TEST(MissCurve, CountsOneFetchOfARepeatedDraw) {
     const double drawn = 1 - std::exp(-1.0);
     const MissCurve even = MissCurve::measured(Bytes{400}, {1, 1, 1, 1}, true);
     EXPECT_NEAR(even(Bytes{0}), drawn, 1e-12);

@@ -17,7 +17,7 @@ std::vector<SampleIndex> group(const RedundancyGroups& groups, SampleIndex sampl
     return {members.begin(), members.end()};
 }
 
-// The slides' example: {2,4,7} and {5,6}.
+// The example of the slides that describe family Iowa: groups {2,4,7} and {5,6}.
 TEST(RedundancyGroups, GroupNearDuplicates) {
     const std::vector<Fingerprint> prints = {
         0x0F0F0F0F0F0F0F0F,
