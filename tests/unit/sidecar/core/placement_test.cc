@@ -106,7 +106,7 @@ TEST_F(PlacementTest, AllNodesAgreeInAnyOrderOfNames) {
 }
 
 // A new object in the middle of the listing moves the indexes of all later samples.
-TEST_F(PlacementTest, ANewRevisionMovesNothing) {
+TEST_F(PlacementTest, ANewRevisionMovesNoSample) {
     const auto nodes = names(4);
     const Placement before = placement(nodes);
     std::vector<std::size_t> owners;

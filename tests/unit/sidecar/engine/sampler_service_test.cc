@@ -339,7 +339,7 @@ TEST_F(SamplerServiceTest, CorruptSnapshotLeavesAFreshSampler) {
     EXPECT_EQ(made.at(1)->restored, "");
 }
 
-// Rank 0 of 2 reads here; the other one on another node.
+// Rank 0 of 2 reads on this node, rank 1 on another.
 class SpreadJobTest : public SamplerServiceTest {
 protected:
     SpreadJobTest() {

@@ -211,7 +211,8 @@ TEST_F(ChunkOriginTest, BytesDamagedOnceAreFetchedAgain) {
     EXPECT_EQ(bytes->requests, 2U);
 }
 
-// It is read in three parts, and three attempts are allowed.
+// The sample is read in three parts. Three attempts are allowed; the second one reads all parts
+// again.
 TEST_F(ChunkOriginTest, LargeSampleDamagedOnceIsFetchedAgain) {
     const std::string text(20U << 20U, 'y');
     folder_.add("large.bin", text);

@@ -35,7 +35,8 @@ TEST(PlanPeers, WantsRoomForAnUnevenShare) {
     AllocationView cluster = view(gib(200), {job_on(1, {"n1", "n2"}, "d", 1e6)});
     cluster.demands[0].datasets[0].sample_bytes = 1 << 20;
     cluster.peers = {{"d", {"n1", "n2"}}};
-    // 51,200 samples a node: 4 sqrt(2 x 51,200) = 1,280 more.
+    // 51,200 samples a node, and room for four standard deviations: 4 sqrt(2 x 51,200) = 1,280
+    // more.
     EXPECT_NEAR(to_gib(granted(plan_allocation(cluster), "n1", "d")), 51.25, .1);
     cluster.demands[0].datasets[0].sample_bytes = static_cast<double>(gib(10).count());
     EXPECT_EQ(granted(plan_allocation(cluster), "n1", "d"), gib(100)) << "10 samples";

@@ -89,8 +89,8 @@ TEST(AggregatedImportance, KeepsNothingOfAJobThatLeft) {
     EXPECT_EQ(left.value(0), 0.0F);
 }
 
-// Reads per epoch by both jobs of a sample, as a mean over the `kept` samples of the highest values.
-// The mean over all samples is 2.
+// Reads of a sample per epoch, summed over both jobs: mean over the `kept` samples of the highest
+// values. The mean over all samples is 2.
 double saved_reads(
     const AggregatedImportance& values,
     const std::array<Ranks, 2>& ranks,

@@ -273,7 +273,8 @@ TEST(BucketSampler, ARankDrawsItsEpochUnchangedThoughAnotherIsAhead) {
     EXPECT_EQ(rest_of_rank_1(true), rest_of_rank_1(false)) << "STOKER_TEST_SEED=" << seed;
 }
 
-// The slides' example: while 2 is on the node, it is served for requests for 4 and 7.
+// The example of the slides that describe family Iowa: while 2 is on the node, it is served for
+// requests for 4 and 7.
 TEST(BucketSampler, ServesAResidentOfTheSameGroupIfCopiesRepeat) {
     const std::vector<Fingerprint> prints = {10, 20, 1, 30, 1, 5, 5, 1};
     test::NodeContents node;

@@ -142,7 +142,7 @@ TEST(SampleBuckets, MovesAGroupByTheScoreOfTheMemberReadLast) {
 
 // Learnt samples have about equal scores: moved in the order of the listing, they would all be of
 // one class.
-TEST(SampleBuckets, MovesRandomSamplesOfTheBorderScore) {
+TEST(SampleBuckets, MovesRandomSamplesOfTheThresholdScore) {
     SampleBuckets buckets = make();
     for (SampleIndex sample = 0; sample < kCount; ++sample) {
         buckets.criteria().record_probability(sample, 0.5F);
