@@ -202,7 +202,7 @@ TEST(FaultDevice, FlippedBitsAndCutsAreDurable) {
     EXPECT_EQ(text_of(device.content("/d/a")), "cbc");
 }
 
-TEST(FaultDevice, ALockExcludes) {
+TEST(FaultDevice, AHeldLockCannotBeTaken) {
     FaultDevice device{1};
     auto lock = device.try_lock("/d/lock").value();
     EXPECT_EQ(device.try_lock("/d/lock").value(), nullptr);

@@ -150,7 +150,7 @@ TEST(ControlCodec, DecodesTheReportOfAnOlderSidecar) {
     EXPECT_EQ(decode(received).trainer.epoch, 2U);
 }
 
-TEST(ControlCodec, TimeOutOfRangeIsNegative) {
+TEST(ControlCodec, DecodesATimeOutOfRangeAsNegative) {
     v1::Report report;
     report.mutable_job()->set_wait_ns(std::numeric_limits<std::uint64_t>::max());
     EXPECT_LT(decode(report).trainer.wait, Duration{});
@@ -173,7 +173,7 @@ TEST(ControlCodec, DropsPinsWithInvalidRevisions) {
     EXPECT_EQ(decode(message), Orders{});
 }
 
-TEST(ControlCodec, DropsTooManyMarks) {
+TEST(ControlCodec, DropsManifestMarksBeyondTheLimit) {
     v1::OperatorMessage message;
     v1::RevisionPin& pin = *message.add_pins();
     pin.set_revision("00000000000000bb");

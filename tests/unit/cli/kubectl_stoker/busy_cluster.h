@@ -13,8 +13,8 @@
 
 namespace stoker::cli {
 
-// A realistic cluster: one pool of four nodes, three namespaces, five jobs: one I/O-bound, one half
-// so, one compute-bound, one borrowing, one just started.
+// A realistic cluster: one pool of four nodes, three namespaces and five jobs: one I/O-bound, one
+// partly I/O-bound, one compute-bound, one that borrows, one that has just started.
 class BusyCluster {
 public:
     BusyCluster() {

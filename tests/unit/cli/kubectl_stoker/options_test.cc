@@ -98,7 +98,7 @@ TEST(Complete, OffersCommandsFlagsAndJobs) {
     EXPECT_EQ(complete({"top", "x"}, jobs), ":4\n");
 }
 
-TEST(Cluster, PodNamePrecedesTheLastUnderscoreOfTheHolder) {
+TEST(Cluster, LeaderPodIsTheLeaseHolderUpToTheLastUnderscore) {
     EXPECT_EQ(pod_of_holder("stoker-operator-5f_0123456789abcdef"), "stoker-operator-5f");
     EXPECT_EQ(pod_of_holder(""), "");
 }

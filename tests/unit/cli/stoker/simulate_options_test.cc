@@ -46,7 +46,7 @@ TEST(SimulateOptions, ReadsJobsUnitsAndSeeds) {
     EXPECT_EQ(options.seeds, (std::vector<std::uint64_t>{3, 4}));
 }
 
-TEST(SimulateOptions, SharedParameterReachesThePolicyThatHasIt) {
+TEST(SimulateOptions, ParameterIsPassedToThePolicyThatHasIt) {
     const auto options = parsed({"--probes=3", "--policy=ods"});
     EXPECT_EQ(options.scenario.cache.parameters.at("probes"), 3);
 }

@@ -39,7 +39,7 @@ TEST(Prng, UnitIsInHalfOpenInterval) {
     EXPECT_NEAR(sum / 10000, 0.5, 0.02);
 }
 
-TEST(Prng, AfterSkipsWords) {
+TEST(Prng, AfterEqualsDrawingThatManyWords) {
     Prng walked{42};
     for (int i = 0; i < 1000; ++i) {
         walked();

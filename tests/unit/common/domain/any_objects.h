@@ -11,7 +11,8 @@
 
 namespace stoker::domain {
 
-// Texts of all lengths, over several blocks.
+// `count` random objects: one key in a hundred has up to 60,000 bytes, so that a listing needs
+// several of its memory blocks.
 inline std::vector<ListedObject> any_objects(Prng& luck, std::size_t count) {
     std::vector<ListedObject> objects;
     for (std::size_t i = 0; i < count; ++i) {

@@ -37,12 +37,12 @@ TEST(BlockFormat, BlocksAreAlignedAndTheLastOneIsTheRest) {
     EXPECT_EQ(sizes_of(29, 10), (Sizes{10, 10, 9}));
 }
 
-TEST(BlockFormat, AnObjectOfOneBlockIsASampleAsItIs) {
+TEST(BlockFormat, AnObjectOfOneBlockStaysUnchanged) {
     const std::vector<ListedObject> small{{"a", 10, "e"}, {"b", 0, "f"}};
     EXPECT_EQ(blocks_of(small, 10), small);
 }
 
-TEST(BlockFormat, ABlockNamesItsPlaceInTheObject) {
+TEST(BlockFormat, ABlocksKeyAndETagGiveItsPlaceInTheObject) {
     const auto blocks = blocks_of({{"dir/a", 25, "e:1"}}, 10);
     ASSERT_EQ(blocks.size(), 3U);
     EXPECT_EQ(
@@ -58,7 +58,7 @@ TEST(BlockFormat, ABlockNamesItsPlaceInTheObject) {
     EXPECT_EQ(place->block_count(), 3U);
 }
 
-TEST(BlockFormat, RefusesWhatIsNoPlace) {
+TEST(BlockFormat, RejectsInvalidBlockPlaces) {
     for (const char* text :
          {"",
           "etag",
@@ -76,7 +76,7 @@ TEST(BlockFormat, RefusesWhatIsNoPlace) {
     }
 }
 
-TEST(BlockFormat, AnETagThatReadsAsAPlaceIsNotTakenForOne) {
+TEST(BlockFormat, AnOriginETagThatLooksLikeABlockPlaceIsKept) {
     const ListedObject odd{"a", 5, "block:0:10:25:e"};
     const auto blocks = blocks_of({odd}, 10);
     ASSERT_EQ(blocks.size(), 1U);
@@ -89,7 +89,7 @@ TEST(BlockFormat, AnETagThatReadsAsAPlaceIsNotTakenForOne) {
     EXPECT_EQ(object.size_bytes, odd.size_bytes);
 }
 
-TEST(BlockFormat, RefusesKeysThatCouldBeThoseOfBlocks) {
+TEST(BlockFormat, RejectsObjectKeysThatLookLikeBlockKeys) {
     const auto listed = list_blocks(
         Listing::of({{"a\x01"
                       "00000000",
@@ -133,7 +133,7 @@ TEST(BlockFormat, EverySampleOfAManifestBelongsToItsObject) {
     }
 }
 
-TEST(BlockFormat, ABlockWithoutTheRestOfItsObjectIsAnObjectOfItsOwn) {
+TEST(BlockFormat, BlocksOfAnIncompleteObjectAreSeparateObjects) {
     auto blocks = blocks_of({{"a", 25, "e"}, {"b", 25, "e"}}, 10);
     blocks.erase(blocks.begin() + 1);
     const auto bytes = encode_manifest(blocks).value();

@@ -115,7 +115,7 @@ TEST(ChunkFormat, SignedGarbageIsRejectedOrCanonical) {
     }
 }
 
-TEST(ChunkFormat, OtherVersionIsNamed) {
+TEST(ChunkFormat, ErrorNamesTheOtherVersion) {
     auto bytes = bytes_of(header());
     bytes[8] = std::byte{9};
     const auto parsed = parse_chunk_header(bytes);
@@ -124,7 +124,7 @@ TEST(ChunkFormat, OtherVersionIsNamed) {
     EXPECT_THAT(parsed.error().message, HasSubstr("version 9"));
 }
 
-TEST(ChunkFormat, ImpossibleNamesCannotBeWritten) {
+TEST(ChunkFormat, RejectsInvalidSampleNamesAndEmptyChunks) {
     for (const std::string& name :
          {std::string{}, std::string{"a\0b", 3}, std::string(65536, 'x')}) {
         ChunkHeader wrong = header();
@@ -161,7 +161,7 @@ TEST(ChunkIndex, IncompleteAndMixedPacksAreRefused) {
     EXPECT_FALSE(parse_chunk_index(encode_chunk_index({header(0)})).has_value());
 }
 
-TEST(ChunkPlace, ReadsBackWithAnyEtag) {
+TEST(ChunkPlace, RoundTripsWithAnyEtag) {
     for (const std::string etag : {"abc", "d41d8-3", "with:colons:in it"}) {
         const ChunkPlace place{7, 4160, 0xDEADBEEF, 4194304, etag};
         EXPECT_EQ(parse_place(encode_place(place)), place);
@@ -169,7 +169,7 @@ TEST(ChunkPlace, ReadsBackWithAnyEtag) {
     EXPECT_EQ(encode_place({7, 4160, 0x1a2b3c4d, 4194304, "e"}), "chunk:7:4160:1a2b3c4d:4194304:e");
 }
 
-TEST(ChunkPlace, OtherEtagsAreNoPlaces) {
+TEST(ChunkPlace, RejectsEtagsThatAreNotChunkPlaces) {
     for (const char* text :
          {"",
           "d41d8cd98f00b204e9800998ecf8427e",
@@ -232,7 +232,7 @@ TEST(ChunkIndex, IsKnownByItsFirstBytes) {
     EXPECT_FALSE(begins_as_index({}));
 }
 
-TEST(ChunkKeys, OnlyTheOneSpellingOfANumberIsAKey) {
+TEST(ChunkKeys, AChunkNumberHasOneSpelling) {
     for (const std::uint32_t number : {0U, 7U, 99'999'999U, 100'000'000U, 4'294'967'295U}) {
         EXPECT_EQ(parse_chunk_key(chunk_key(number)), number);
     }

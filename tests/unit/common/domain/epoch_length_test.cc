@@ -23,7 +23,7 @@ TEST(EpochLength, OtherContractsReadTheWholeShare) {
     }
 }
 
-TEST(EpochLength, OneRankMayReadTheWholeShare) {
+TEST(EpochLength, CountsTheWholeShareForOneRank) {
     EXPECT_EQ(draws_of_epoch("importance", {{"beta", 1}}, 1, 7, 1000), 1000U);
     EXPECT_EQ(draws_of_epoch("importance", {{"family", 1}}, 1, 7, 1000), 1000U);
 }
@@ -39,7 +39,7 @@ TEST(EpochLength, IcacheReadsAShareInSelectiveEpochs) {
     EXPECT_EQ(draws({}, 7, 1000), 752U);
 }
 
-TEST(EpochLength, IowaTakesOutAndRecalls) {
+TEST(EpochLength, IowaEpochsShrinkUntilSamplesAreRecalled) {
     const ContractValues values{
         {"family", 1}, {"outRate", 0.5}, {"minFraction", 0.2}, {"recallAfter", 3}};
     const std::vector<std::uint32_t> expected{1000, 500, 250, 200, 600, 300, 200, 200, 600};
@@ -85,7 +85,7 @@ TEST(EpochLength, NoEpochIsEmpty) {
     EXPECT_EQ(draws({{"beta", 16}}, 7, 1), 1U);
 }
 
-TEST(EpochLength, ValuesAreChecked) {
+TEST(EpochLength, RejectsInvalidContractValues) {
     const auto says = [](std::string_view contract, const ContractValues& values) {
         const Status checked = check_values(contract, values);
         return checked ? "" : checked.error().message;

@@ -31,7 +31,7 @@ TEST(Listing, SortsByKey) {
     EXPECT_EQ(listing.objects(), objects) << "STOKER_TEST_SEED=" << test::seed();
 }
 
-TEST(Listing, RefusesTextsThatHaveNoRoom) {
+TEST(Listing, RefusesKeysAndETagsOver65535Bytes) {
     Listing listing;
     EXPECT_TRUE(listing.add(std::string(65'535, 'k'), 1, std::string(65'535, 'e')));
     EXPECT_EQ(

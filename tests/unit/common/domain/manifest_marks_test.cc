@@ -50,7 +50,7 @@ TEST(ManifestMarks, PiecesCoverEverySampleOnce) {
     }
 }
 
-TEST(ManifestMarks, SmallListingsFindTheSample) {
+TEST(ManifestMarks, FindTheChangedSampleOfASmallListing) {
     const ManifestMarks theirs = mark_manifest(Listing{objects(100)}.view);
     auto overwritten = objects(100);
     overwritten[41].etag = "new";
@@ -63,20 +63,20 @@ TEST(ManifestMarks, SmallListingsFindTheSample) {
     EXPECT_EQ(find_difference(Listing{resized}.view, theirs), (SampleRange{99, 1}));
 }
 
-TEST(ManifestMarks, LargeListingsFindThePiece) {
+TEST(ManifestMarks, FindTheChangedPieceOfALargeListing) {
     const ManifestMarks theirs = mark_manifest(Listing{objects(2560)}.view);
     auto overwritten = objects(2560);
     overwritten[1234].etag = "new";
     EXPECT_EQ(find_difference(Listing{overwritten}.view, theirs), (SampleRange{1230, 10}));
 }
 
-TEST(ManifestMarks, DetectAMissingEnd) {
+TEST(ManifestMarks, DetectATruncatedListing) {
     const ManifestMarks theirs = mark_manifest(Listing{objects(100)}.view);
     EXPECT_EQ(find_difference(Listing{objects(99)}.view, theirs), (SampleRange{99, 1}));
     EXPECT_EQ(find_difference(Listing{objects(103)}.view, theirs), (SampleRange{100, 3}));
 }
 
-TEST(ManifestMarks, NoMarksFindNoDifference) {
+TEST(ManifestMarks, ReportNoDifferenceWithoutMarks) {
     EXPECT_EQ(find_difference(Listing{objects(3)}.view, {}), std::nullopt);
 }
 

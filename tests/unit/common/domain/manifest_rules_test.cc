@@ -28,11 +28,11 @@ Bytes made() {
     return encode_manifest(kObjects).value();
 }
 
-TEST(ManifestRules, WhatWasMadeFromAListingIsRight) {
+TEST(ManifestRules, AcceptAManifestMadeFromAListing) {
     EXPECT_TRUE(check(made()).has_value());
 }
 
-TEST(ManifestRules, RandomListingsAreRight) {
+TEST(ManifestRules, AcceptManifestsOfRandomListings) {
     Prng prng{test::seed()};
     for (int round = 0; round < 50; ++round) {
         std::vector<ListedObject> objects;

@@ -206,7 +206,7 @@ TEST(BlockingClient, AnExceptionOfTheSinkEndsOnlyItsCall) {
     EXPECT_TRUE(send(*client, get(server.url())));
 }
 
-TEST(BlockingClient, AnExceptionAnywhereInACallLeavesRoomForTheNext) {
+TEST(BlockingClient, AnExceptionInACallFreesItsConnection) {
     HttpScriptServer server{replying("ok")};
     TestClock clock;
     ClientOptions options;

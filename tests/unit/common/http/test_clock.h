@@ -9,8 +9,8 @@
 
 namespace stoker::http {
 
-// The system's clock, set forward by advance(). Counts the readings of each thread; the one that
-// fail_after() names throws. Thread-safe.
+// The system's clock plus advance(). Counts the readings of each thread. After fail_after(n) the
+// n-th reading throws. Thread-safe.
 class TestClock final : public Clock {
 public:
     [[nodiscard]] TimePoint now() const override {
@@ -29,7 +29,7 @@ public:
         ahead_ += by;
     }
 
-    // 0: none fails.
+    // 0: no reading throws.
     void fail_after(int readings) {
         const std::lock_guard lock{mutex_};
         left_ = readings;

@@ -126,7 +126,7 @@ TEST_F(Pool, FollowsTheAdministratorsLinkToAnotherDisk) {
     EXPECT_TRUE(fs::exists(on_host("/disks/a/.stoker-pool")));
 }
 
-TEST_F(Pool, IsNotTakenFromAnotherPool) {
+TEST_F(Pool, RefusesADirectoryThatBelongsToAnotherPool) {
     ASSERT_TRUE(open());
     const auto other = open("/mnt/nvme", "ssd");
     ASSERT_FALSE(other);
@@ -153,7 +153,7 @@ TEST_F(Pool, WaitsForASidecarOfVersion01) {
     EXPECT_TRUE(fs::exists(directory(kName) / "segments" / "1.seg"));
 }
 
-TEST_F(Pool, OwnerViewShowsEverythingOthersTheData) {
+TEST_F(Pool, OwnerViewShowsEverythingOtherViewsOnlyTheData) {
     const auto owner = open()->view_source(request(View::kOwner));
     const auto data = open()->view_source(request(View::kData));
     const auto shared = open()->view_source(request(View::kShared));
@@ -228,7 +228,7 @@ TEST_F(Pool, SweepsUnkeptDirectories) {
     EXPECT_FALSE(fs::exists(on_host("/mnt/nvme/other"))) << "an empty namespace's folder goes";
 }
 
-TEST_F(Pool, SweepsYoungDirectoriesOnlyByName) {
+TEST_F(Pool, SweepsNewDirectoriesOnlyIfTheOrderNamesThem) {
     fill(kName);
     fill({"team", "d2"});
     EXPECT_EQ(open()->sweep({{}, {"d2"}}, {}, wall_now())->removed, 1U);

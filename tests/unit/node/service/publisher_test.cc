@@ -64,7 +64,7 @@ TEST_F(PublisherTest, RejectsInvalidVolumesWithoutARequest) {
     EXPECT_EQ(facts_.asked, 0);
 }
 
-TEST_F(PublisherTest, ErrorNamesThePool) {
+TEST_F(PublisherTest, ErrorNamesThePoolWhosePathIsRefused) {
     facts_.pools["nvme"] = "/etc";
     const Status refused = publish("data", true);
     ASSERT_FALSE(refused);

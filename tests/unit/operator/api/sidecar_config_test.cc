@@ -23,7 +23,7 @@ std::string sidecar_text(DatasetConfig dataset) {
     return to_json(config).text();
 }
 
-TEST(SidecarConfig, SendsContractAndParametersToBothSides) {
+TEST(SidecarConfig, SendsContractAndParametersToSidecarAndTrainer) {
     const DatasetConfig dataset = make_dataset(
         Contract::kImportance, {{{"beta", 0.33}, {"warmupEpochs", 5}}, {{"family", "ICache"}}});
     for (const std::string& text :
@@ -36,7 +36,7 @@ TEST(SidecarConfig, SendsContractAndParametersToBothSides) {
 }
 
 // Without this setting, the program could choose a contract that the job does not allow.
-TEST(SidecarConfig, SendsExactContractToBothSides) {
+TEST(SidecarConfig, SendsExactContractToSidecarAndTrainer) {
     const DatasetConfig dataset = make_dataset(Contract::kExact);
     for (const std::string& text :
          {sidecar_text(dataset), to_json(std::vector<DatasetConfig>{dataset}).text()}) {

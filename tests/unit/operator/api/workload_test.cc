@@ -37,7 +37,7 @@ TEST(Workload, ReadsKueuesAssignment) {
     EXPECT_EQ(workload->past_execution_seconds, 5);
 }
 
-TEST(Workload, AdmissionBodyOwnsTheManagersFieldsAtThatVersion) {
+TEST(Workload, AdmissionBodyHasTheManagersFieldsAndTheVersionRead) {
     Result<Workload> workload = parse_document<Workload>(kAdmitted);
     ASSERT_TRUE(workload);
     const auto kept = admission_body(*workload).value();

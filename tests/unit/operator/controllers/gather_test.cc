@@ -103,7 +103,7 @@ TEST_F(GatherSharedTest, TrustsReportsOnASharedDataset) {
 TEST_F(GatherSharedTest, RejectsReportsOnAnUnsharedDataset) {
     bench.put(bench.cache.namespaces(), make_namespace("ml", {{"team", "nlp"}}));
     EXPECT_EQ(believed(make_reading_job()), 0U);
-    // The same for a dataset that its job does not name, even with a guessed uid.
+    // Reports on a dataset that the job does not name are rejected, even with a guessed uid.
     bench.put(bench.cache.namespaces(), make_namespace("ml", {{"team", "vision"}}));
     bench.cache.datasets().store().remove({"ml", "digits"}, "900", nullptr);
     EXPECT_EQ(believed(make_running_job()), 0U);

@@ -114,7 +114,7 @@ TEST_F(GrantsControllerTest, EarlierSidecarGetsNoGrantUntilItHasReported) {
     EXPECT_TRUE(bench.latest.get()->view.settled);
 }
 
-// Its TrainingJob is deleted, and its sidecar fills its grant until the pod ends.
+// A sidecar whose TrainingJob is deleted: it fills its grant until its pod ends.
 struct DeletedJobTest : GrantsControllerTest {
     DeletedJobTest() {
         Report report = make_sidecar_report(1);
@@ -387,7 +387,7 @@ TEST_F(PeerKeeperTest, SendsTheGroupAndWakesItsJobs) {
     EXPECT_GT(groups[1].version, groups[0].version);
 }
 
-TEST_F(PeerKeeperTest, SignsForTheDatasetsOfThePodsNamespace) {
+TEST_F(PeerKeeperTest, CertifiesAPodForTheDatasetsOfItsNamespace) {
     ASSERT_TRUE(bench.registry.request_peer_certificate(peer, {"request"}, bench.now()));
     step();
     EXPECT_THAT(asked, ElementsAre("request"));
@@ -397,7 +397,7 @@ TEST_F(PeerKeeperTest, SignsForTheDatasetsOfThePodsNamespace) {
     EXPECT_EQ(asked.size(), 1U);
 }
 
-TEST_F(PeerKeeperTest, ARequestWaitsUntilItsPodIsKnown) {
+TEST_F(PeerKeeperTest, ACertificateRequestWaitsUntilItsPodIsKnown) {
     Hello hello = make_sidecar_hello();
     hello.pod = "mnist-a1-1-late";
     const SessionId late = *bench.registry.attach(hello, {[](const auto&) {}, [] {}}, bench.now());
@@ -411,7 +411,7 @@ TEST_F(PeerKeeperTest, ARequestWaitsUntilItsPodIsKnown) {
     EXPECT_THAT(asked, ElementsAre("request"));
 }
 
-TEST_F(PeerKeeperTest, AnInvalidRequestIsDropped) {
+TEST_F(PeerKeeperTest, AnInvalidCertificateRequestIsDropped) {
     issued = fail(ErrorCode::kInvalidArgument, "no request");
     ASSERT_TRUE(bench.registry.request_peer_certificate(peer, {"request"}, bench.now()));
     step();

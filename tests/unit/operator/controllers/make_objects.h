@@ -76,14 +76,14 @@ inline Dataset make_shared_digits() {
     return dataset;
 }
 
-// The job above, reading the dataset of namespace "data".
+// The running job "mnist", but it reads the dataset of namespace "data".
 inline TrainingJob make_reading_job() {
     TrainingJob job = make_running_job();
     job.spec.datasets[0].dataset_ref_namespace = "data";
     return job;
 }
 
-// Child of the job above, attempt 1, as the Job controller returns it.
+// Child Job of "mnist", attempt 1, as the Job controller returns it.
 inline Job make_child_job() {
     Job job;
     job.meta.ns = "ml";
@@ -122,7 +122,7 @@ inline Hello make_sidecar_hello() {
     return hello;
 }
 
-// The filler of make_shared_digits() on that node, as the API server returns it.
+// The filler of make_shared_digits() on `node`, as the API server returns it.
 inline Job make_child_filler(const std::string& node = "node-1") {
     ResolvedPool pool;
     pool.name = "nvme";

@@ -202,7 +202,7 @@ TEST_F(NodeSweeperTest, UnfinishedSweepIsWithdrawnAndReordered) {
     EXPECT_NE(order().value().id, first);
 }
 
-TEST_F(NodeSweeperTest, DatasetDeletedUnderASidecarIsSweptAfterIt) {
+TEST_F(NodeSweeperTest, DatasetDeletedUnderASidecarIsSweptWhenTheSidecarEnds) {
     const SessionId session = bench.attach(make_sidecar_hello());
     ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
     delete_dataset();

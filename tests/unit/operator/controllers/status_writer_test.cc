@@ -92,7 +92,7 @@ TEST_F(StatusWriterTest, StopsWaitingForAStaleCache) {
     EXPECT_TRUE(writer.has_seen_own_write(bench.cache.datasets().store(), dataset.meta.key()));
 }
 
-TEST_F(StatusWriterTest, ManyChangedConditionsWaitForTheirTurns) {
+TEST_F(StatusWriterTest, PostponesConditionsBeyondTheWriteRate) {
     const auto named = [this](int number) {
         Dataset other = dataset;
         other.meta.name = "d" + std::to_string(number);
@@ -114,7 +114,7 @@ TEST_F(StatusWriterTest, ManyChangedConditionsWaitForTheirTurns) {
     }
 }
 
-TEST_F(StatusWriterTest, AWriteThatWaitsKeepsItsTurn) {
+TEST_F(StatusWriterTest, AnotherTryKeepsThePostponedTime) {
     for (int i = 0; i < 100; ++i) {
         Dataset other = dataset;
         other.meta.name = "d" + std::to_string(i);

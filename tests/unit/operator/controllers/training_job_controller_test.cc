@@ -149,7 +149,7 @@ TEST_F(TrainingJobControllerTest, StopsWaitingForPodsThatNeverAppear) {
     EXPECT_EQ(reconcile().status.restarts, 1);
 }
 
-TEST_F(TrainingJobControllerTest, DeletesTheFinishedJobOfThatUidAfterItsTtl) {
+TEST_F(TrainingJobControllerTest, DeletesAFinishedJobByUidAfterItsTtl) {
     TrainingJob job = make_running_job();
     job.spec.run_policy.ttl_seconds_after_finished = 60;
     bench.put(bench.cache.training_jobs(), job);

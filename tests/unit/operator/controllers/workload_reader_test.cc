@@ -80,7 +80,7 @@ TEST_F(WorkloadReaderTest, CreatesNothingWithoutTheWebhook) {
     EXPECT_TRUE(bench.client.calls.empty());
 }
 
-TEST_F(WorkloadReaderTest, IgnoresPodsThatNameNoWorkloadOrAnother) {
+TEST_F(WorkloadReaderTest, IgnoresEndedPodsAndPodsOfNoOrAnotherWorkload) {
     std::string other = kSpec;
     other.replace(other.find(R"("name":"web")"), 12, R"("name":"api")");
     std::string none = kSpec;
@@ -105,7 +105,7 @@ TEST_F(WorkloadReaderTest, DoesNotDescribeAWorkloadThatIsGone) {
     EXPECT_EQ(bench.client.count("create"), 0U);
 }
 
-TEST_F(WorkloadReaderTest, AdoptsAWorkloadOnceInFiveMinutes) {
+TEST_F(WorkloadReaderTest, RepeatsACreateAfterFiveMinutes) {
     bench.put(bench.cache.pods(), make_foreign_pod());
     ASSERT_TRUE(adopt());
     ASSERT_TRUE(adopt());
@@ -115,7 +115,7 @@ TEST_F(WorkloadReaderTest, AdoptsAWorkloadOnceInFiveMinutes) {
     EXPECT_EQ(bench.client.count("create"), 2U);
 }
 
-TEST_F(WorkloadReaderTest, RepeatsACreateThatFailedForAMoment) {
+TEST_F(WorkloadReaderTest, RetriesACreateAfterATransientFailure) {
     bench.put(bench.cache.pods(), make_foreign_pod());
     bench.client.refused = {"trainingjobs", Error{ErrorCode::kUnavailable, "away"}};
     EXPECT_FALSE(adopt());
@@ -124,7 +124,7 @@ TEST_F(WorkloadReaderTest, RepeatsACreateThatFailedForAMoment) {
     EXPECT_EQ(bench.client.count("create"), 2U);
 }
 
-TEST_F(WorkloadReaderTest, KeepsARefusedCreateForLater) {
+TEST_F(WorkloadReaderTest, DoesNotRetryARefusedCreateAtOnce) {
     bench.put(bench.cache.pods(), make_foreign_pod());
     bench.client.refused = {"trainingjobs", Error{ErrorCode::kForbidden, "a quota"}};
     EXPECT_TRUE(adopt());

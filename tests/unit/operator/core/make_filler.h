@@ -67,7 +67,7 @@ inline JobUse make_filler_use(const Dataset& dataset) {
     return use;
 }
 
-// Report of that pod, as the leader.
+// Report of the filler's pod, as the leader.
 inline SidecarReport make_filler_report(const Dataset& dataset, std::int64_t second) {
     const JobUse use = make_filler_use(dataset);
     SidecarReport report = make_report(make_running_view(), 0, second);

@@ -126,7 +126,7 @@ TEST_F(AttachSessionTest, EndsTheOlderStreamOfAPod) {
     EXPECT_TRUE(registry.all()[0].attached);
 }
 
-TEST_F(AttachSessionTest, SaysWithItsFirstMessageThatItSignsForPeers) {
+TEST_F(AttachSessionTest, FirstMessageOffersPeerCertificates) {
     session->on_message(hello());
     EXPECT_FALSE(stream.written.at(0).signs_peers()) << "an operator without a CA";
     settings.signs_peers = true;

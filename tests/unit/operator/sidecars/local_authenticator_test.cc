@@ -29,7 +29,7 @@ using stoker::testing::TokenPod;
 const TokenPod kPod{"ml", "mnist-a1-0-x", "uid-1", "node-1"};
 const PodIdentity kIdentity{"ml", "default", "mnist-a1-0-x", "node-1"};
 
-// Counts what is passed on.
+// Counts the tokens that are passed on to it; answers each with kUnavailable.
 class CountingFallback final : public Authenticator {
 public:
     void authenticate(std::string /*token*/, Done done) override {
@@ -40,7 +40,7 @@ public:
     int asked = 0;
 };
 
-// Making a key takes long: all tests share this one.
+// Creating a key takes long, so all tests share one.
 const TokenIssuer& shared_issuer() {
     static const TokenIssuer issuer;
     return issuer;
@@ -66,7 +66,7 @@ struct LocalAuthenticatorTest : ::testing::Test {
 
     [[nodiscard]] std::string good_claims() const { return TokenIssuer::claims(kPod, now()); }
 
-    // nullopt: the token was passed on.
+    // nullopt: the token was passed on to the fallback.
     std::optional<Result<PodIdentity>> check(const std::string& token) {
         std::optional<Result<PodIdentity>> heard;
         const int before = fallback.asked;
@@ -306,7 +306,7 @@ TEST_F(LocalAuthenticatorTest, PassesOnWhatIsNoToken) {
     }
 }
 
-TEST_F(LocalAuthenticatorTest, ReadsTheKeysFromTheApiServerWhateverThePageNames) {
+TEST_F(LocalAuthenticatorTest, IgnoresTheKeyAddressInTheDiscoveryPage) {
     EXPECT_THAT(
         read, ::testing::ElementsAre("/.well-known/openid-configuration", "/openid/v1/jwks"));
 }

@@ -168,14 +168,14 @@ TEST(ValidateReport, RejectsImpossibleReports) {
     }
 }
 
-// A message inside a report whose fields are checked.
+// Finds a message inside a report; tests change its numbers.
 using Part = std::function<google::protobuf::Message*(v1::Report&)>;
 
 v1::DatasetReport* dataset_of(v1::Report& report) {
     return report.mutable_datasets(0);
 }
 
-// good_report(sequence) with one number of one part changed.
+// good_report(sequence) with number `field` of the message `part` set to `value`.
 Report with_number(std::uint64_t sequence, const Part& part, int field, std::uint64_t value) {
     v1::SidecarMessage message = encode(good_report(sequence));
     google::protobuf::Message* changed = part(*message.mutable_report());
@@ -183,7 +183,7 @@ Report with_number(std::uint64_t sequence, const Part& part, int field, std::uin
     return decode(message.report());
 }
 
-// Field indices of the part's numbers.
+// Field indices of the numbers of the message `part`.
 std::vector<int> numbers_of(const Part& part) {
     v1::SidecarMessage message = encode(good_report(1));
     const auto* descriptor = part(*message.mutable_report())->GetDescriptor();
@@ -287,7 +287,7 @@ TEST(TrimTexts, CutsBetweenCharacters) {
     EXPECT_EQ(report.datasets[0].error, std::string(kMessageBytesMax - 1, 'x'));
 }
 
-TEST(ValidateReport, ChecksRevisionsAndMarks) {
+TEST(ValidateReport, RejectsMalformedRevisionsAndManifestMarks) {
     Report report = good_report(1);
     DatasetReport& dataset = report.datasets[0];
     dataset.read_revision = "0123456789abcdef";
@@ -365,7 +365,7 @@ Report report_with_dataset() {
     return report;
 }
 
-TEST(IsNews, GrowingNumbersAreNone) {
+TEST(IsNews, IsFalseIfOnlyNumbersGrow) {
     const Report before = report_with_dataset();
     Report next = before;
     next.sequence = 2;
@@ -375,7 +375,7 @@ TEST(IsNews, GrowingNumbersAreNone) {
     EXPECT_FALSE(is_news(&before, next));
 }
 
-TEST(IsNews, TheFirstReportAndEveryChangeOfStateAre) {
+TEST(IsNews, IsTrueForTheFirstReportAndEveryChangeOfState) {
     const Report before = report_with_dataset();
     EXPECT_TRUE(is_news(nullptr, before));
     EXPECT_TRUE(is_news(&before, Report{}));

@@ -31,7 +31,7 @@ AccessConfig access_to(const std::string& url) {
     return config;
 }
 
-// The CA part of one operator replica.
+// The certificate authority of one operator replica.
 struct Replica {
     Replica(const std::string& url, const Clock& wall)
         : access(access_to(url), read_file, clock),

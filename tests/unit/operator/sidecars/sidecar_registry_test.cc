@@ -284,7 +284,7 @@ TEST_F(SidecarRegistryTest, FollowerGetsItsGrantOnceItLeads) {
     EXPECT_EQ(peer.grants.size(), 1U);
 }
 
-TEST_F(SidecarRegistryTest, GrantIsSentAgainInTheNextLead) {
+TEST_F(SidecarRegistryTest, GrantIsSentAgainWhenASidecarLeadsAgain) {
     registry.publish({grant_of("node-1", "d1", mib(5))}, kReaders, at(seconds{0}).steady);
     const SessionId session = attach_leader(hello_of("a", 0, "node-1"), peer);
     ASSERT_TRUE(registry.report(session, report_of(2, 0), at(seconds{1})));
@@ -292,7 +292,7 @@ TEST_F(SidecarRegistryTest, GrantIsSentAgainInTheNextLead) {
     EXPECT_EQ(peer.grants.size(), 2U);
 }
 
-// Its last report is of the stream before.
+// The sidecar's last report came over its previous stream.
 TEST_F(SidecarRegistryTest, NewStreamGetsNoGrantBeforeItsReport) {
     attach_leader(hello_of("a", 0, "node-1"), peer);
     Peer again;

@@ -20,7 +20,7 @@ TokenOwner good_owner() {
     return owner;
 }
 
-TEST(IdentifyPod, FindsThePod) {
+TEST(IdentifyPod, ReturnsNamespaceAccountPodAndNode) {
     const Result<PodIdentity> identity = identify_pod(good_owner());
     ASSERT_TRUE(identity);
     EXPECT_EQ(*identity, (PodIdentity{"ml", "trainer", "mnist-a1-0-x", "node-1"}));

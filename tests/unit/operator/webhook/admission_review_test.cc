@@ -27,7 +27,7 @@ TEST(AdmissionReview, ReadsTheCreationOfAPod) {
     EXPECT_EQ(request->pod.text(), R"({"metadata":{}})");
 }
 
-TEST(AdmissionReview, RefusesEverythingElse) {
+TEST(AdmissionReview, RefusesMalformedAndOtherRequests) {
     for (const std::string& text :
          {std::string{},
           std::string{"[]"},

@@ -171,7 +171,7 @@ TEST_F(InjectorTest, RefusesTheNameOfAUsersOwnTrainingJob) {
     EXPECT_EQ(inject(request()).events.at(0).reason, "NameTaken");
 }
 
-TEST_F(InjectorTest, FollowsTheTrainingJobThatUsersChanged) {
+TEST_F(InjectorTest, UpdatesTheAnnotationAfterUsersChangeTheTrainingJob) {
     const Injection first = inject(request());
     const Json pod = test::patched(request().pod, first.patch);
     const std::string text =
@@ -223,7 +223,7 @@ TEST_F(OwnerFinderTest, WalksToTheTopmostController) {
     EXPECT_EQ(found.pod_count, 4);
 }
 
-TEST_F(OwnerFinderTest, EndsAtAKindThatNobodyKnows) {
+TEST_F(OwnerFinderTest, EndsAtAnUnknownKind) {
     const ForeignWorkload found = find({"example.com/v1", "Strange", "x", "u", true});
     EXPECT_EQ(found.ref.kind, "Strange");
     EXPECT_EQ(found.pod_count, std::nullopt);

@@ -56,7 +56,7 @@ struct WebhookServerTest : ::testing::Test {
                          }};
 };
 
-TEST_F(WebhookServerTest, OpensWithTheFirstCertificateAndTakesTheNext) {
+TEST_F(WebhookServerTest, OpensWithTheFirstCertificateAndThenServesNewOnes) {
     EXPECT_EQ(server.port(), 0);
     open();
     port = server.port();

@@ -135,8 +135,8 @@ TEST(LocalProtocol, RejectsCountsBeyondTheFrame) {
     }
 }
 
-// Older sidecars accept losses that end here.
-TEST(LocalProtocol, LossesWithoutOtherProbabilitiesAreAsBefore) {
+// Older sidecars accept only losses without other probabilities.
+TEST(LocalProtocol, LossesWithoutOtherProbabilitiesHaveTheOldFormat) {
     const auto frame = encode_frame(Losses{2, {5, 9}, {0.25F, -1.5F}}, 0);
     EXPECT_EQ(frame.size(), kFrameHeaderBytes + 8 + 4 + 4 + 2 * (8 + 4));
     const auto payload = std::span{frame}.subspan(kFrameHeaderBytes);

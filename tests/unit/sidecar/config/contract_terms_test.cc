@@ -61,7 +61,7 @@ TEST(ContractTerms, RefusesAnUnknownContractByItsPath) {
         "datasets[0].contract: \"fast\" is none of exact, windowed, importance, replicate");
 }
 
-TEST(ContractTerms, ParametersWithoutAContractBelongToExactWhichHasNone) {
+TEST(ContractTerms, RejectsParametersWithoutAContract) {
     EXPECT_THAT(
         parse("  sampling: {beta: 1}\n").error().message, HasSubstr("belongs to contract importa"));
 }
@@ -82,7 +82,7 @@ TEST(ContractTerms, ATrainerMayNarrowTheContractButNotWidenIt) {
     EXPECT_FALSE(narrow(terms("importance", {}), terms("replicate", {})).has_value());
 }
 
-TEST(ContractTerms, AParameterMayOnlyMoveInItsNarrowerDirection) {
+TEST(ContractTerms, ATrainerMayOnlyMakeAParameterStricter) {
     const ContractTerms job = terms("importance", {{"beta", 0.33}, {"warmupEpochs", 5}});
     EXPECT_EQ(
         narrow(job, terms("importance", {{"beta", 0.2}, {"hShare", 0.9}})).value(),
@@ -100,7 +100,7 @@ TEST(ContractTerms, AParameterMayOnlyMoveInItsNarrowerDirection) {
         HasSubstr("may ask for iowa"));
 }
 
-// Every row: its own limit is accepted, and a step beyond it is refused.
+// The limit of each parameter is accepted, a step beyond it is refused.
 TEST(ContractTerms, EnforcesTheLimitOfEveryParameter) {
     for (const domain::ContractParameter& row : domain::kContractParameters) {
         const std::string contract{row.contract};

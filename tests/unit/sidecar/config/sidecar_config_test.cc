@@ -41,7 +41,7 @@ TEST(SidecarConfig, SamplesAreObjectsOrInChunks) {
     EXPECT_FALSE(format_of(", format: tar").has_value());
 }
 
-TEST(SidecarConfig, BlocksHaveASize) {
+TEST(SidecarConfig, BlockSizeHasADefaultAndLimits) {
     const auto source_of = [](const std::string& more) {
         const std::string text =
             "datasets:\n- {name: a, origin: {uri: 's3://b'" + more + "}, directory: /d}\n";
@@ -182,7 +182,7 @@ Result<SidecarConfig> with_peers(const std::string& peers, const std::string& po
         });
 }
 
-TEST(SidecarConfig, PeersReachThePodsAddress) {
+TEST(SidecarConfig, PeerAddressIsThePodsUnlessGiven) {
     const auto address = [](const std::string& peers, const std::string& pod_ip) {
         return with_peers(peers, pod_ip).value().peers.address;
     };

@@ -209,7 +209,7 @@ TEST_F(ControlLinkTest, PassesGrantsOn) {
     EXPECT_EQ(granted_[0].reason, "Granted");
 }
 
-TEST_F(ControlLinkTest, PassesOnWeightsThatAreNumbers) {
+TEST_F(ControlLinkTest, DropsNegativeAndNonFiniteWeights) {
     wire::Grant& grant = *operator_.grants_.mutable_grants(0);
     for (const double weight : {0.25, std::nan(""), -1.0, HUGE_VAL}) {
         wire::JobWeight& sent = *grant.add_weights();
@@ -224,7 +224,7 @@ TEST_F(ControlLinkTest, PassesOnWeightsThatAreNumbers) {
     EXPECT_EQ(granted_[0].weights[0].weight, 0.25);
 }
 
-TEST_F(ControlLinkTest, PassesOnPinsThatAreRevisions) {
+TEST_F(ControlLinkTest, DropsPinsWithMalformedRevisions) {
     for (const char* revision : {"00000000000000aa", "aa", "", "00000000000000ag"}) {
         wire::RevisionPin& pin = *operator_.grants_.add_pins();
         pin.set_dataset_uid("uid-1");

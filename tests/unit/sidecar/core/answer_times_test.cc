@@ -13,7 +13,7 @@ void note(AnswerTimes& times, std::size_t count, Duration time) {
     }
 }
 
-TEST(AnswerTimes, NeedsSomeAnswersFirst) {
+TEST(AnswerTimes, HasNoEstimateBeforeEnoughAnswers) {
     AnswerTimes times;
     note(times, AnswerTimes::kAnswersMin - 1, milliseconds{3});
     EXPECT_EQ(times.slow(), std::nullopt);
@@ -23,7 +23,7 @@ TEST(AnswerTimes, NeedsSomeAnswersFirst) {
     EXPECT_EQ(Patience::of(times, {}), Patience::kLeast + milliseconds{12});
 }
 
-TEST(AnswerTimes, FollowsTheSlowestPercent) {
+TEST(AnswerTimes, EstimatesTheSlowestPercentOfRecentAnswers) {
     AnswerTimes times;
     note(times, 480, milliseconds{2});
     note(times, 16, milliseconds{90});
@@ -32,8 +32,8 @@ TEST(AnswerTimes, FollowsTheSlowestPercent) {
     EXPECT_EQ(times.slow(), milliseconds{4}) << "old answers are forgotten";
 }
 
-// A peer that lacks the sample asks the origin first.
-TEST(AnswerTimes, PatienceCoversTheOrigin) {
+// A peer that lacks the sample fetches it from the origin before it answers.
+TEST(AnswerTimes, PatienceCoversThePeersReadOfTheOrigin) {
     AnswerTimes peer;
     AnswerTimes origin;
     note(peer, 32, milliseconds{1});
@@ -41,8 +41,8 @@ TEST(AnswerTimes, PatienceCoversTheOrigin) {
     EXPECT_GT(Patience::of(peer, origin), milliseconds{800});
 }
 
-// A link that was slow for a while has left slow answers among the last ones.
-TEST(AnswerTimes, PatienceEnds) {
+// After a link was slow for a while, its slow answers are still among the recent ones.
+TEST(AnswerTimes, PatienceIsBounded) {
     AnswerTimes peer;
     note(peer, 32, milliseconds{4'000});
     EXPECT_EQ(Patience::of(peer, {}), Patience::kMost);

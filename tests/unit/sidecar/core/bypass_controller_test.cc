@@ -83,7 +83,7 @@ TEST_F(BypassControllerTest, KeepsTheCacheIfStoringIsFast) {
     EXPECT_FALSE(aside.is_aside());
 }
 
-TEST_F(BypassControllerTest, OneGoodWindowResetsTheCount) {
+TEST_F(BypassControllerTest, OneFastWindowResetsTheCountOfSlowOnes) {
     for (int i = 0; i < 20; ++i) {
         run(10, kSlowDisk, 1.0);
         run(10, kFastDisk, 0.0);

@@ -94,7 +94,7 @@ TEST_F(CacheRoomTest, SmallerGrantTakesBackWhatTheWindowBorrowed) {
     EXPECT_EQ(table.account().window, kRecord * 3);
 }
 
-TEST_F(CacheRoomTest, GuestsHaveNoPartOfWhatWasBorrowed) {
+TEST_F(CacheRoomTest, GuestsHaveNoShareOfBorrowedBytes) {
     constexpr Party kGuest{1};
     limits.window = kRecord * 4;
     book.connect(ConnectionId{1}, kOwnParty);

@@ -63,7 +63,7 @@ EngineWorld::EngineWorld(std::uint64_t seed, std::unique_ptr<sidecar::EvictionPo
     for (SampleIndex sample = 0; sample < count(); ++sample) {
         if (chance(20)) {
             const auto segment_class = chance(70) ? SegmentClass::kResident : SegmentClass::kWindow;
-            // An earlier leader also respected its window budget.
+            // Earlier leaders stored no more than their window budget.
             if (segment_class == SegmentClass::kWindow &&
                 engine_.account().window + record_bytes(sample) > limits_.window) {
                 continue;

@@ -95,7 +95,7 @@ TEST_F(FetchEngineBorder, EvictsAReadSampleThatIsNeededAgainLate) {
     EXPECT_THAT(done.fetches, ElementsAre(window(6)));
 }
 
-TEST_F(FetchEngineBorder, ReadsMarkNoNextEpochPosition) {
+TEST_F(FetchEngineBorder, ReadsOfThisEpochDoNotCountForTheNext) {
     make({.window = kRecord * 3}, Bytes::zero());
     plan({4, 5}, 1, 1);
     stored(4);

@@ -49,7 +49,7 @@ TEST_F(FetchEngineChunks, FetchesInPlanOrderForOtherStreams) {
     EXPECT_THAT(plan({7, 1, 5, 0}).fetches, ElementsAre(resident(7), resident(1)));
 }
 
-TEST_F(FetchEngineChunks, SkipsWhatIsStored) {
+TEST_F(FetchEngineChunks, SkipsStoredSamples) {
     make_chunked({.max_in_flight = 1});
     fetch({5});
     stored(5);
@@ -64,12 +64,12 @@ TEST_F(FetchEngineChunks, SecondChunkWaitsForMemory) {
         << "memory has room for half of what it holds";
 }
 
-TEST_F(FetchEngineChunks, ReachesOnlyAsFarAsThereIsRoom) {
+TEST_F(FetchEngineChunks, PrefetchesOnlySamplesThatFitIntoTheWindow) {
     make_chunked({.window = kRecord * 3}, Bytes::zero());
     EXPECT_THAT(plan({0, 5, 6, 1, 2, 3}).fetches, ElementsAre(window(0), window(5), window(6)));
 }
 
-TEST_F(FetchEngineChunks, DoesNotEvictWhatItFetchedAhead) {
+TEST_F(FetchEngineChunks, DoesNotEvictPrefetchedSamples) {
     make_chunked({.window = kRecord * 6}, Bytes::zero());
     EXPECT_THAT(
         plan({0, 5, 1, 2, 3, 6, 7, 8}).fetches,

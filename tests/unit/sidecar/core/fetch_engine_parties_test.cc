@@ -186,7 +186,7 @@ TEST_F(FetchEngineParties, GuestEvictsOwnersSamplesBeyondItsShare) {
     EXPECT_THAT(asked.fetches, ElementsAre(window(9)));
 }
 
-TEST_F(FetchEngineParties, SampleThatAnEvictionPassedByMakesRoomLater) {
+TEST_F(FetchEngineParties, SampleSkippedByAnEvictionMakesRoomLater) {
     make_with_guest({.window = kRecord * 6});
     plan({0, 1, 2});
     for (SampleIndex sample = 0; sample < 3; ++sample) {
@@ -230,9 +230,9 @@ TEST_F(FetchEngineParties, GuestsPlanProtectsNoSampleOfTheOwner) {
     EXPECT_EQ(engine->sample(2).state, SampleState::kFetching) << "ours goes on";
 }
 
-// A guest's samples that only the owner's plan still needs soon do not fill the guest's share: seed
-// 54 of tests/world.
-TEST_F(FetchEngineParties, GuestsSamplesThatTheOwnerNeedsAreTheOwnersOnceRead) {
+// Samples of a guest that only the owner's plan still needs soon do not count towards the guest's
+// share: seed 54 of tests/world.
+TEST_F(FetchEngineParties, SamplesReadByAGuestCountForTheOwnerThatNeedsThem) {
     make_with_guest({.window = kRecord * 8});
     fetch({0, 1, 2, 3}, kGuest);
     for (SampleIndex sample = 0; sample < 4; ++sample) {
@@ -245,7 +245,7 @@ TEST_F(FetchEngineParties, GuestsSamplesThatTheOwnerNeedsAreTheOwnersOnceRead) {
     EXPECT_THAT(asked.drops, IsEmpty()) << "the owner has room for four";
 }
 
-TEST_F(FetchEngineParties, GuestsSamplesThatTheOwnerNeedsLaterAreTheOwnersThen) {
+TEST_F(FetchEngineParties, SamplesReadByAGuestCountForTheOwnerOnceItNeedsThemSoon) {
     make_with_guest({.window = kRecord * 4});
     plan({4, 5, 0, 1, 6, 7});
     stored(4);

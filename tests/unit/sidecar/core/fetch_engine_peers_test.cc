@@ -1,4 +1,5 @@
-// Samples of other owners: where they are fetched and kept, and the peers' party.
+// Samples owned by other nodes: where they are fetched and kept. Requests from peers: their
+// separate slot and memory limits.
 #include <gmock/gmock.h>
 
 #include "sidecar/core/eviction/least_used.h"
@@ -146,7 +147,7 @@ TEST_F(FetchEnginePeers, ASmallerGrantTakesForeignSamplesFirst) {
         ElementsAre(foreign[0], foreign[1]));
 }
 
-TEST_F(FetchEnginePeers, PeersAreServedFromTheOriginOnly) {
+TEST_F(FetchEnginePeers, RequestsOfPeersAreFetchedFromTheOriginOnly) {
     make(Bytes::unlimited());
     join();
     EXPECT_THAT(peer_asks(own[0]).fetches, ElementsAre(resident(own[0])));
@@ -154,8 +155,8 @@ TEST_F(FetchEnginePeers, PeersAreServedFromTheOriginOnly) {
         << "a request is never forwarded";
 }
 
-// Our only slot waits for a peer, which waits for us.
-TEST_F(FetchEnginePeers, PeersHaveSlotsOfTheirOwn) {
+// Our only slot waits for a peer, whose request waits for us.
+TEST_F(FetchEnginePeers, RequestsOfPeersHaveTheirOwnSlots) {
     make({.max_in_flight = 1}, Bytes::unlimited());
     join();
     EXPECT_THAT(fetch({foreign[0]}).fetches, SizeIs(1));
@@ -165,7 +166,7 @@ TEST_F(FetchEnginePeers, PeersHaveSlotsOfTheirOwn) {
     EXPECT_THAT(stored(own[0]).fetches, ElementsAre(resident(own[1])));
 }
 
-TEST_F(FetchEnginePeers, PeersHaveMemoryOfTheirOwn) {
+TEST_F(FetchEnginePeers, RequestsOfPeersHaveTheirOwnMemory) {
     make({.memory = Bytes{kPayload * 4}}, Bytes::unlimited());
     join();
     EXPECT_THAT(fetch({foreign[0], foreign[1], foreign[2]}).fetches, SizeIs(3));
@@ -174,8 +175,8 @@ TEST_F(FetchEnginePeers, PeersHaveMemoryOfTheirOwn) {
     EXPECT_THAT(peer_asks(own[2], kOtherPeer).fetches, IsEmpty());
 }
 
-// A window full of samples that come from peers.
-TEST_F(FetchEnginePeers, PeersAreSentAwayRatherThanLeftWaiting) {
+// The window is full of samples that come from peers.
+TEST_F(FetchEnginePeers, RefusesRequestsOfPeersIfTheWindowIsFull) {
     make({.window = kRecord * 4}, Bytes::zero());
     join();
     fetch({foreign[0], foreign[1], foreign[2]});
@@ -218,7 +219,7 @@ TEST_F(FetchEnginePeers, SamplesOfAnAbsentOwnerObeyTheOriginsLimits) {
         plan({foreign[2], foreign[1]}).fetches, ElementsAre(from_peer(resident(foreign[2]))));
 }
 
-TEST_F(FetchEnginePeers, PeersDoNotTestTheOrigin) {
+TEST_F(FetchEnginePeers, AnswersOfPeersDoNotCloseTheOriginsBreaker) {
     make(Bytes::unlimited());
     join();
     plan({own[0]});

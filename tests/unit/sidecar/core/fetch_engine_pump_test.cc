@@ -186,7 +186,7 @@ TEST_F(FetchEnginePump, FetchesTheNearestNeedOfAllStreamsFirst) {
     EXPECT_THAT(stored(2).fetches, ElementsAre(resident(4)));
 }
 
-TEST_F(FetchEnginePump, AnExtensionFetchesWhatItAddsAndDropsWhatItCuts) {
+TEST_F(FetchEnginePump, PlanExtensionFetchesAddedAndDropsRemovedSamples) {
     make({.max_in_flight = 2}, Bytes{});
     EXPECT_THAT(plan({0, 1, 2}).fetches, ElementsAre(window(0), window(1)));
     stored(0);

@@ -112,7 +112,7 @@ TEST_F(FetchEngineTest, ReadsAnObjectThatCameBackOnDemand) {
     EXPECT_THAT(engine->on_stored(0, later).replies, ElementsAre(ready(9)));
 }
 
-TEST(Refusals, OneMoreThanItKeepsEndsTheOldest) {
+TEST(Refusals, ForgetsTheOldestBeyondTheLimit) {
     Refusals refusals;
     for (SampleIndex sample = 0; sample < Refusals::kSamplesMax; ++sample) {
         ASSERT_EQ(refusals.add(sample, 1, kGone.message, kNow - seconds{sample}), std::nullopt);

@@ -10,21 +10,21 @@ using std::chrono::seconds;
 
 constexpr TimePoint kBegin{seconds{100}};
 
-TEST(IdleWatch, IsOverAfterThePatience) {
+TEST(IdleWatch, EndsAfterTheIdleTime) {
     IdleWatch watch{minutes{10}, kBegin};
     EXPECT_FALSE(watch.is_over(kBegin, false));
     EXPECT_FALSE(watch.is_over(kBegin + seconds{599}, false));
     EXPECT_TRUE(watch.is_over(kBegin + minutes{10}, false));
 }
 
-TEST(IdleWatch, EachUseRestartsThePatience) {
+TEST(IdleWatch, EachUseRestartsTheIdleTime) {
     IdleWatch watch{minutes{10}, kBegin};
     EXPECT_FALSE(watch.is_over(kBegin + minutes{9}, true));
     EXPECT_FALSE(watch.is_over(kBegin + minutes{18}, false));
     EXPECT_TRUE(watch.is_over(kBegin + minutes{19}, false));
 }
 
-TEST(IdleWatch, IsNeverOverWhileInUse) {
+TEST(IdleWatch, NeverEndsWhileInUse) {
     IdleWatch watch{minutes{10}, kBegin};
     EXPECT_FALSE(watch.is_over(kBegin + minutes{600}, true));
 }

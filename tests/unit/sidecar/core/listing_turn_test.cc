@@ -20,7 +20,7 @@ using Said = ListingTurn::Said;
 
 const std::vector<ListingTurn::Member> kThree{{"n0", 1}, {"n1", 1}, {"n2", 1}};
 
-// The one that lists if all are idle.
+// The member that lists if no node has a listing.
 std::string first_of(const std::vector<ListingTurn::Member>& members) {
     for (const auto& member : members) {
         ListingTurn turn{"uid", member.node, TimePoint{}};
@@ -57,7 +57,7 @@ protected:
     TimePoint now{seconds{100}};
 };
 
-TEST_F(ListingTurnTest, WithoutAGroupItListsAfterTheOperatorsPatience) {
+TEST_F(ListingTurnTest, WithoutAGroupListsAfterEightSeconds) {
     ListingTurn turn{"uid", "n0", now};
     EXPECT_EQ(turn.step(now + milliseconds{7999}).action, Action::kWait);
     turn.set_members({{"n1", 1}});
@@ -71,7 +71,7 @@ TEST_F(ListingTurnTest, ALoneMemberListsAtOnce) {
     EXPECT_EQ(turn.step(now).action, Action::kList);
 }
 
-TEST_F(ListingTurnTest, TheFirstOneListsOnceAllOthersAreIdle) {
+TEST_F(ListingTurnTest, FirstMemberListsOnceAllOthersHaveNoListing) {
     ListingTurn turn = turn_of(0);
     EXPECT_EQ(turn.step(now).asked, (std::vector{order[1], order[2]}));
     turn.note(order[1], Said::kIdle, 0, now);
@@ -80,7 +80,7 @@ TEST_F(ListingTurnTest, TheFirstOneListsOnceAllOthersAreIdle) {
     EXPECT_EQ(turn.step(now).action, Action::kList);
 }
 
-TEST_F(ListingTurnTest, TheFirstOneTakesAManifestThatIsThere) {
+TEST_F(ListingTurnTest, FirstMemberTakesAnExistingManifestFromAPeer) {
     ListingTurn turn = turn_of(0);
     turn.note(order[2], Said::kHas, 0, now);
     const auto step = turn.step(now);
@@ -88,7 +88,7 @@ TEST_F(ListingTurnTest, TheFirstOneTakesAManifestThatIsThere) {
     EXPECT_EQ(step.asked, std::vector{order[2]});
 }
 
-TEST_F(ListingTurnTest, TheFirstOneWaitsForAListingThatHasBegun) {
+TEST_F(ListingTurnTest, FirstMemberWaitsWhileAPeerLists) {
     ListingTurn turn = turn_of(0);
     turn.note(order[1], Said::kIdle, 0, now);
     turn.note(order[2], Said::kListing, 5, now);
@@ -96,7 +96,7 @@ TEST_F(ListingTurnTest, TheFirstOneWaitsForAListingThatHasBegun) {
     EXPECT_EQ(turn.step(now + seconds{30}).action, Action::kList) << "it makes no progress";
 }
 
-TEST_F(ListingTurnTest, AnotherOneWaitsWhileTheFirstMakesProgress) {
+TEST_F(ListingTurnTest, LaterMemberWaitsWhileTheFirstMakesProgress) {
     ListingTurn turn = turn_of(2);
     EXPECT_EQ(turn.step(now).asked, std::vector{order[0]});
     turn.note(order[0], Said::kListing, 1, now + seconds{1});
@@ -106,7 +106,7 @@ TEST_F(ListingTurnTest, AnotherOneWaitsWhileTheFirstMakesProgress) {
     EXPECT_EQ(turn.step(now + seconds{60}).asked, std::vector{order[1]}) << "the next one";
 }
 
-TEST_F(ListingTurnTest, AMuteOrFailedMemberIsPassedOver) {
+TEST_F(ListingTurnTest, SilentAndFailedMembersAreSkipped) {
     ListingTurn turn = turn_of(2);
     EXPECT_EQ(turn.step(now).asked, std::vector{order[0]});
     EXPECT_EQ(turn.step(now + seconds{3}).asked, std::vector{order[1]});
@@ -114,7 +114,7 @@ TEST_F(ListingTurnTest, AMuteOrFailedMemberIsPassedOver) {
     EXPECT_EQ(turn.step(now + seconds{3}).action, Action::kList);
 }
 
-TEST_F(ListingTurnTest, ANewLeadOfAFailedMemberIsAskedAgain) {
+TEST_F(ListingTurnTest, AFailedMemberIsAskedAgainWithANewLeader) {
     ListingTurn turn = turn_of(1);
     turn.note(order[0], Said::kFailed, 0, now);
     auto members = kThree;
@@ -123,7 +123,7 @@ TEST_F(ListingTurnTest, ANewLeadOfAFailedMemberIsAskedAgain) {
     EXPECT_EQ(turn.step(now).asked, std::vector{order[0]});
 }
 
-TEST_F(ListingTurnTest, NoProgressOfOthersHoldsItForever) {
+TEST_F(ListingTurnTest, ListsAfterTenMinutesDespiteProgressOfOthers) {
     ListingTurn turn = turn_of(1);
     for (Duration passed{}; passed < minutes{10}; passed += seconds{1}) {
         turn.note(

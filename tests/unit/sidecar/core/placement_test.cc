@@ -106,7 +106,7 @@ TEST_F(PlacementTest, AllNodesAgreeInAnyOrderOfNames) {
 }
 
 // A new object in the middle of the listing moves the indexes of all later samples.
-TEST_F(PlacementTest, ANewRevisionMovesNothing) {
+TEST_F(PlacementTest, ANewRevisionMovesNoSample) {
     const auto nodes = names(4);
     const Placement before = placement(nodes);
     std::vector<std::size_t> owners;
@@ -120,7 +120,7 @@ TEST_F(PlacementTest, ANewRevisionMovesNothing) {
 }
 
 // Other programs and versions must compute the same: the hash is part of the protocol.
-TEST(PlacementHash, HasTheseValues) {
+TEST(PlacementHash, HasFixedValues) {
     EXPECT_EQ(placement_hash(""), placement_hash(std::string_view{}));
     EXPECT_NE(placement_hash("a"), placement_hash(std::string_view{"a\0", 2}));
     EXPECT_EQ(placement_hash("node-1"), 0xA9FA01C6815B4680U);

@@ -37,7 +37,7 @@ TEST(RevisionGate, StopsWaitingForADeadOperator) {
     EXPECT_FALSE(gate.has_changed());
 }
 
-TEST(RevisionGate, ListsAgainOnce) {
+TEST(RevisionGate, ListsAgainOnceOnAPinMismatch) {
     RevisionGate gate{true};
     gate.pin(kTheirs);
     EXPECT_EQ(gate.judge(kOurs, true, kStart), Verdict::kListAgain);
@@ -60,7 +60,7 @@ TEST(RevisionGate, ReportsChangedIfListingAgainIsNotAllowed) {
     EXPECT_EQ(gate.judge(kOurs, false, kStart), Verdict::kChanged);
 }
 
-TEST(RevisionGate, LatePinCounts) {
+TEST(RevisionGate, LatePinReportsAChangeWithoutListingAgain) {
     RevisionGate gate{true};
     gate.judge(kOurs, true, kStart);
     ASSERT_EQ(gate.judge(kOurs, true, gate.waits_until()), Verdict::kGo);
@@ -77,7 +77,7 @@ TEST(RevisionGate, KeepsTheRevisionGivenToTrainers) {
     EXPECT_EQ(gate.judge(kOurs, false, kStart), Verdict::kGo) << "no second wait after a take-over";
 }
 
-TEST(RevisionGate, LastPinCounts) {
+TEST(RevisionGate, NewerPinReplacesTheOlder) {
     RevisionGate gate{true};
     gate.pin(kTheirs);
     gate.judge(kOurs, false, kStart);

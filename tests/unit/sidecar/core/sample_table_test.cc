@@ -85,7 +85,7 @@ TEST_F(SampleTableTest, ResidentIsNeverSuperfluous) {
     EXPECT_FALSE(table.is_superfluous(0));
 }
 
-TEST_F(SampleTableTest, WrongTransitionsCrash) {
+TEST_F(SampleTableTest, InvalidTransitionsCrash) {
     table.start(1, SegmentClass::kWindow);
     EXPECT_DEATH(table.start(1, SegmentClass::kWindow), "at most one fetch");
     table.finish(1);

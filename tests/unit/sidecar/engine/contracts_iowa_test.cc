@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::uint32_t kCount = 400;
 
-// Samples that family Iowa serves in its last epoch. Each epoch passes the next of `values` as the
-// parameter `name`.
+// Runs an epoch of family Iowa for each of `values`, passed as parameter `name`. Returns the
+// samples that the last epoch serves.
 std::set<std::uint64_t> last_epoch(
     Contracts& contracts,
     const std::string& name,

@@ -22,7 +22,7 @@ constexpr std::uint32_t kRanks = 6;
 constexpr std::uint64_t kFullEpochs = 2;
 constexpr std::uint64_t kEpochs = 6;
 
-// What the job's selective epochs ask for.
+// Totals of the requests in the job's selective epochs.
 struct Requests {
     std::uint64_t important = 0;  // never substituted: each reads the cache or the origin
     double loss = 0;              // sum over all draws

@@ -24,7 +24,8 @@ struct Position {
     bool is_read = false;
 };
 
-// A plan as the fetch engine has it: every change applied, the first unread occurrence read.
+// The plan as the fetch engine has it: applies each change, and marks the first unread occurrence
+// of a read sample.
 struct Mirror {
     std::vector<Position> positions;
 
@@ -72,7 +73,7 @@ TEST(RankPlan, ExtendsThePlanInForce) {
     EXPECT_EQ(tail.samples, from_to(9, 20));
 }
 
-TEST(RankPlan, IsWholeIfAnotherOneIsInForce) {
+TEST(RankPlan, SendsTheWholePlanIfAnotherIsInForce) {
     test::InOrder sampler{20, 1};
     sampler.begin_epoch(0, 0, 0);
     RankPlan plan{0, 16, {}};

@@ -1,4 +1,4 @@
-// Guests' jobs besides those of the dataset's own namespace.
+// Jobs of guests beside jobs of the dataset's own namespace.
 #include <gtest/gtest.h>
 
 #include "sidecar/engine/contracts.h"

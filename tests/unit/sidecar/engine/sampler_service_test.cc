@@ -137,7 +137,7 @@ TEST_F(SamplerServiceTest, WaitShareOfTheFirstRankCountsForAll) {
     EXPECT_THAT(made.at(0)->waited, ElementsAre(0.1, 0.2));
 }
 
-TEST_F(SamplerServiceTest, RanksMayHaveSamplersOfTheirOwn) {
+TEST_F(SamplerServiceTest, RanksOfAPerRankContractHaveTheirOwnSamplers) {
     auto first = begin("j", 0);
     auto second = begin("j", 1);
     first.contract = second.contract = "each";
@@ -339,7 +339,7 @@ TEST_F(SamplerServiceTest, CorruptSnapshotLeavesAFreshSampler) {
     EXPECT_EQ(made.at(1)->restored, "");
 }
 
-// Rank 0 of 2 reads here; the other one on another node.
+// Rank 0 of 2 reads on this node, rank 1 on another.
 class SpreadJobTest : public SamplerServiceTest {
 protected:
     SpreadJobTest() {

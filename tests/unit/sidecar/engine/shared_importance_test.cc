@@ -103,7 +103,7 @@ TEST_F(SharedImportanceTest, KeepsSamplesOfTheJobWithMoreWeight) {
 }
 
 // With beta 0 no sample is read more often than another.
-TEST_F(SharedImportanceTest, JobThatReadsEvenlyHasNoSay) {
+TEST_F(SharedImportanceTest, JobThatReadsEvenlyDoesNotAffectEviction) {
     for (const std::uint64_t epoch : {0U, 1U}) {
         run_epoch(kRising, epoch);
         run_epoch(kFalling, epoch, 0);
@@ -199,7 +199,7 @@ TEST_F(SharedImportanceTest, SketchShowsHowUnevenlyAJobReads) {
     EXPECT_NEAR(sketches[0].volume, 0.5, 0.08);
 }
 
-TEST_F(SharedImportanceTest, SketchFollowsTheNodesKeepingOrder) {
+TEST_F(SharedImportanceTest, SketchIsOrderedByWhatTheNodeKeepsFirst) {
     contracts.importance().set_weights({{"uid-a", 1}, {"uid-b", 0}});
     for (std::uint64_t epoch = 0; epoch < 8; ++epoch) {
         run_epoch(kRising, epoch);

@@ -23,7 +23,7 @@ constexpr TimePoint kNow{};
 // Jobs of one rank each that draw and read when the test says so; fetches arrive at once.
 class Node {
 public:
-    // `granted_until`: TimePoint{} if the operator has not ordered anything yet.
+    // `granted_until`: TimePoint{} if the operator has not sent a grant yet.
     explicit Node(
         std::uint64_t granted,
         std::uint64_t window = 20,
@@ -152,7 +152,7 @@ private:
     std::ptrdiff_t refused_ = 0;
 };
 
-TEST(WindowBorrowing, HasRoomForWhatTwoJobsHaveDrawn) {
+TEST(WindowBorrowing, BorrowsRoomForTheUnreadDrawsOfTwoJobs) {
     Node node{100};
     node.begin(1);
     node.begin(2);
@@ -163,7 +163,7 @@ TEST(WindowBorrowing, HasRoomForWhatTwoJobsHaveDrawn) {
     EXPECT_EQ(node.engine().window_lack(), Bytes::zero());
 }
 
-TEST(WindowBorrowing, ScanPlansWithWhatAGrantAdds) {
+TEST(WindowBorrowing, LaterGrantAllowsTheSameLookahead) {
     Node early{100};
     Node late{0};
     for (Node* node : {&early, &late}) {
@@ -178,7 +178,7 @@ TEST(WindowBorrowing, ScanPlansWithWhatAGrantAdds) {
     EXPECT_GE(stored(late) + kRecord * 5, stored(early)) << "lookaheads are as long";
 }
 
-TEST(WindowBorrowing, NothingIsBorrowedBeforeTheFirstOrder) {
+TEST(WindowBorrowing, NothingIsBorrowedBeforeTheFirstGrant) {
     Node node{100};
     node.engine().fetch().on_grant({Bytes::unlimited(), TimePoint{}}, kNow);
     node.begin(1);
@@ -190,7 +190,7 @@ TEST(WindowBorrowing, NothingIsBorrowedBeforeTheFirstOrder) {
     EXPECT_GT(node.borrowed(), Bytes::zero());
 }
 
-TEST(WindowBorrowing, HeldResidentsLeaveTheStandardWindow) {
+TEST(WindowBorrowing, HeldResidentsLeaveRoomForTheStandardWindow) {
     Node node{100};
     node.begin(1);
     node.begin(2);
@@ -249,7 +249,7 @@ TEST(WindowBorrowing, ReturnsAllWhenOneJobIsLeft) {
     EXPECT_EQ(node.account().resident, kRecord * 100) << "residents come back";
 }
 
-TEST(WindowBorrowing, SaysWhatAWindowLacksBesideASmallGrant) {
+TEST(WindowBorrowing, ReportsMissingWindowBytesIfTheGrantIsSmall) {
     Node node{10};
     node.begin(1);
     node.begin(2);
@@ -268,7 +268,7 @@ TEST(WindowBorrowing, NeedsRoomForDrawsFromBeforeTheSecondJobBegan) {
     EXPECT_GT(node.engine().window_needed(), kRecord * 100);
 }
 
-TEST(WindowBorrowing, ReadsWhileOneJobIsAloneCount) {
+TEST(WindowBorrowing, CountsReadsMadeWhileOneJobIsAlone) {
     Node node{10};
     node.begin(1);
     node.draw(1, 200);
@@ -279,7 +279,7 @@ TEST(WindowBorrowing, ReadsWhileOneJobIsAloneCount) {
     EXPECT_LE(node.engine().window_needed(), kRecord * 10) << "lookaheads only";
 }
 
-TEST(WindowBorrowing, LacksNothingBeforeTheFirstOrder) {
+TEST(WindowBorrowing, ReportsNoMissingBytesBeforeTheFirstGrant) {
     Node node{0, 20, TimePoint{}};
     node.begin(1);
     node.begin(2);

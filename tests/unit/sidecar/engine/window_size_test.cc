@@ -18,7 +18,7 @@ TEST(WindowSize, GrowsAtOnceInQuartersOfTheStandardSize) {
     EXPECT_EQ(size.size(), Bytes{140});
 }
 
-TEST(WindowSize, ReturnsWhatTwoPeriodsDidNotNeed) {
+TEST(WindowSize, ReturnsBytesUnneededForTwoPeriods) {
     WindowSize size{Bytes{80}, kPeriod};
     size.note(Bytes{160}, 1);
     size.note(Bytes{0}, kPeriod - 2);

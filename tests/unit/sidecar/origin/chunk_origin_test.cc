@@ -211,7 +211,8 @@ TEST_F(ChunkOriginTest, BytesDamagedOnceAreFetchedAgain) {
     EXPECT_EQ(bytes->requests, 2U);
 }
 
-// It is read in three parts, and three attempts are allowed.
+// The sample is read in three parts. Three attempts are allowed; the second one reads all parts
+// again.
 TEST_F(ChunkOriginTest, LargeSampleDamagedOnceIsFetchedAgain) {
     const std::string text(20U << 20U, 'y');
     folder_.add("large.bin", text);
@@ -363,7 +364,7 @@ TEST_F(ChunkOriginTest, ClosingAnswersAllFetches) {
     }
 }
 
-TEST_F(ChunkOriginTest, EtagThatIsNoPlaceIsRefused) {
+TEST_F(ChunkOriginTest, RefusesEtagsThatAreNotChunkPlaces) {
     EXPECT_EQ(
         test::fetch_now(*origin_, {"a", "d41d8cd98f00b204", 3}).error().code,
         ErrorCode::kInvalidArgument);

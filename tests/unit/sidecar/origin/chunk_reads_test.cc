@@ -47,7 +47,7 @@ TEST(ChunkReads, LongerGapNeedsAnotherRequest) {
     EXPECT_THAT(tickets(reads.next(50)), ElementsAre(3));
 }
 
-TEST(ChunkReads, GapsAreNotMoreBytesThanTheParts) {
+TEST(ChunkReads, GapsOfARequestAreAtMostItsRequestedBytes) {
     ChunkReads reads{{}};
     for (std::uint64_t i = 0; i < 4; ++i) {
         reads.add(kChunk, {100 + 250 * i, 100, i});
@@ -120,7 +120,7 @@ TEST(ChunkReads, EveryPartIsInOneReadThatHasItsBytes) {
     }
 }
 
-TEST(GapLimit, IsWhatAConnectionReceivesInTheTimeOfAFirstByte) {
+TEST(GapLimit, IsTheBytesReceivedInTheTimeToFirstByte) {
     GapLimit gaps;
     EXPECT_EQ(gaps.bytes(), 0U);
     for (int i = 0; i < 50; ++i) {
@@ -133,7 +133,7 @@ TEST(GapLimit, IsWhatAConnectionReceivesInTheTimeOfAFirstByte) {
     EXPECT_NEAR(static_cast<double>(gaps.bytes()), 10'000, 200);
 }
 
-TEST(GapLimit, HasAnEnd) {
+TEST(GapLimit, IsBounded) {
     GapLimit gaps;
     gaps.note(milliseconds{50}, milliseconds{50}, 4096);
     EXPECT_EQ(gaps.bytes(), GapLimit::kGapBytesMax);

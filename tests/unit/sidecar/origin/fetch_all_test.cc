@@ -91,7 +91,7 @@ TEST_F(FetchAll, StoppedBeforeItBeginsFetchesNothing) {
     EXPECT_EQ(origin_.asked(), 0U);
 }
 
-TEST_F(FetchAll, NothingWantedIsNothingFetched) {
+TEST_F(FetchAll, NoRequestsGiveNoResults) {
     EXPECT_TRUE(fetch_all(origin_, {}, {}).empty());
 }
 

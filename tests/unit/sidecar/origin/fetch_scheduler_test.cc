@@ -73,7 +73,7 @@ TEST(FetchScheduler, AHugeObjectAloneLeavesHalfTheSlotsFree) {
     EXPECT_EQ(scheduler.next(), (Part{FetchId{1}, std::nullopt, true})) << "at once";
 }
 
-TEST(FetchScheduler, BoundsTheBytesOfEachLane) {
+TEST(FetchScheduler, BoundsTheBytesOfSmallAndLargeObjectsSeparately) {
     FetchScheduler scheduler{kLimits};
     for (std::uint64_t id = 0; id < 7; ++id) {
         scheduler.add(FetchId{id}, 20);

@@ -137,7 +137,7 @@ TEST_F(WebIdentityTest, ExchangesTheTokenOnceAndKeepsTheCredentials) {
             "&WebIdentityToken=jwt%201"});
 }
 
-TEST_F(WebIdentityTest, CallsThoseWhoDoNotWaitWhenItHasAnAnswer) {
+TEST_F(WebIdentityTest, CallsBackWhenTheServiceHasAnswered) {
     const auto keys = source();
     std::promise<void> first;
     std::promise<void> second;
@@ -154,7 +154,7 @@ TEST_F(WebIdentityTest, CallsThoseWhoDoNotWaitWhenItHasAnAnswer) {
     EXPECT_EQ(asked().size(), 1U);
 }
 
-TEST_F(WebIdentityTest, DestructionCallsThoseWhoDoNotWait) {
+TEST_F(WebIdentityTest, DestructionRunsPendingCallbacks) {
     const test::HttpScriptServer silent{
         [](test::ScriptConnection& connection) { connection.wait_for_hang_up(30s); }};
     identity_.endpoint = silent.url();
@@ -210,7 +210,7 @@ TEST_F(WebIdentityTest, RetriesARefusalOnceASecond) {
     EXPECT_EQ(key_of(*keys), "2");
 }
 
-TEST_F(WebIdentityTest, CredentialsThatAreNotUsableAreAFailure) {
+TEST_F(WebIdentityTest, CredentialsThatExpireWithin30SecondsAreAFailure) {
     for (const Duration lifetime : {Duration{-1h}, Duration{0}, Duration{30s}}) {
         shorten_answers(asked().size() + 1, lifetime);
         const std::size_t before = asked().size();
@@ -228,7 +228,7 @@ TEST_F(WebIdentityTest, CredentialsThatAreNotUsableAreAFailure) {
     }
 }
 
-TEST_F(WebIdentityTest, NamesTheExpirationToThoseWhoDoNotWait) {
+TEST_F(WebIdentityTest, TryGetReportsAnExpirationInThePast) {
     shorten_answers(1, -1h);
     const auto keys = source();
     std::promise<void> answered;

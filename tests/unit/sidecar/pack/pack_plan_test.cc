@@ -95,7 +95,7 @@ TEST(PackPlan, ChangedSourceOrSettingsIsAnotherPack) {
     EXPECT_EQ(ids.size(), 5U);
 }
 
-TEST(PackPlan, RefusesWhatAManifestRefuses) {
+TEST(PackPlan, RefusesListingsThatAManifestRefuses) {
     EXPECT_FALSE(plan_pack({}, {}).has_value());
     EXPECT_FALSE(plan_pack({{"a", 1, "x"}, {"a", 2, "y"}}, {}).has_value());
     EXPECT_FALSE(plan_pack({{std::string(70'000, 'a'), 1, "x"}}, {}).has_value());

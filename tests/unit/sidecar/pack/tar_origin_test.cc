@@ -33,7 +33,7 @@ protected:
     test::TempFolder folder_;
 };
 
-TEST_P(TarOriginTest, ReadsEveryFileOfAFormatOfTar) {
+TEST_P(TarOriginTest, ReadsEveryFileOfEachTarFormat) {
     const std::string format = GetParam();
     std::map<std::string, std::string> files{{"cat/1.jpg", "meow"}, {"empty", ""}};
     files["big"] = std::string(1500, 'b');
@@ -71,7 +71,8 @@ TEST_F(TarOriginErrors, LinksAreRefused) {
     EXPECT_THAT(listed.error().message, HasSubstr("link"));
 }
 
-// GNU tar writes one as type 'S' in its own format and as records of a pax header in pax.
+// GNU tar writes a sparse file as type 'S' in its own format, and with records of a pax header in
+// format pax.
 TEST_F(TarOriginErrors, SparseFilesAreRefused) {
     add("hole", "x");
     fs::resize_file(fs::path{folder_.path()} / "in/hole", 1U << 20U);

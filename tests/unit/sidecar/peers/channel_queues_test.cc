@@ -72,7 +72,7 @@ TEST(ChannelQueues, ReportsDrainedOnceAfterTheBacklogWasHigh) {
     EXPECT_FALSE(queues.note_written(wire_bytes(small), {}));
 }
 
-TEST(ChannelQueues, HoldersOfSentPayloadsComeBack) {
+TEST(ChannelQueues, ReturnsTheHoldersOfSentPayloads) {
     ChannelQueues queues{kWaitingMax};
     EXPECT_TRUE(queues.note_written(0, {std::make_shared<int>(1), std::make_shared<int>(2)}));
     EXPECT_EQ(queues.take_event().spent.size(), 2U);

@@ -104,7 +104,7 @@ TEST(Frames, HolderStaysWhileARecordViewsItsPayload) {
     EXPECT_TRUE(holder.expired());
 }
 
-TEST(Frames, ClearReturnsAllHolders) {
+TEST(Frames, ClearReturnsTheHoldersOfAllPayloads) {
     FrameWriter writer;
     for (int i = 0; i < 3; ++i) {
         writer.push(frame_of(1, 50'000, 1));

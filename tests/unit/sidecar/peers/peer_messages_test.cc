@@ -20,7 +20,7 @@ const std::vector<PeerMessage> kMessages{
     PeerLosses{"job-1/main", 3, {{{1, 4'000'000'000U}, {0, 255}}, {{7}, {128}}}},
 };
 
-TEST(PeerMessages, EachReadsBackAsItWas) {
+TEST(PeerMessages, EachRoundTrips) {
     for (const PeerMessage& message : kMessages) {
         const auto decoded = decode_peer_head(encode_peer_head(message));
         ASSERT_TRUE(decoded.has_value()) << message.index() << ": " << decoded.error().message;
@@ -47,7 +47,7 @@ TEST(PeerMessages, AShorterOrLongerHeadIsRefused) {
     }
 }
 
-TEST(PeerMessages, TheLargestAskFitsIntoAHead) {
+TEST(PeerMessages, TheLargestAskFitsIntoAFrameHead) {
     const PeerAsk largest{1, std::vector<domain::SampleIndex>(PeerAsk::kSamplesMax)};
     const auto head = encode_peer_head(largest);
     EXPECT_LE(head.size(), PeerFrame::kHeadMax);
@@ -66,7 +66,7 @@ PeerLosses losses_of(std::vector<std::size_t> counts) {
     return losses;
 }
 
-TEST(PeerMessages, LossesFitIntoAHeadHoweverTheyAreReported) {
+TEST(PeerMessages, TheLargestLossesFitIntoAFrameHead) {
     std::vector<std::size_t> single(PeerLosses::kEntriesMax, 1);
     for (const auto& counts : {std::vector{PeerLosses::kEntriesMax}, single}) {
         const auto head = encode_peer_head(losses_of(counts));

@@ -36,7 +36,7 @@ public:
     // The kernel drops all that arrives from now on, as if the link were cut.
     void cut_link();
 
-    // Closes without a TLS end.
+    // Closes the TCP connection without ending TLS.
     void close();
 
     [[nodiscard]] int fd() const { return socket_.get(); }

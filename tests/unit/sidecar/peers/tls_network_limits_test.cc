@@ -83,7 +83,8 @@ TEST_F(TlsNetworkLimitsTest, SlowReaderStopsTheSenderWithinItsBound) {
     for (int i = 0; i < kFrames; ++i) {
         peer->channel->send(frame);
     }
-    // The slow side's loop does not run: the rest fits neither its bound nor the kernel's buffers.
+    // The slow side's loop does not run: what is unsent fits neither its bound nor the kernel's
+    // buffers.
     std::size_t unsent = all;
     for (int still = 0; still < 20;) {
         loop.step(milliseconds{20});

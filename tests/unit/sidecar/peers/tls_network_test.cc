@@ -173,7 +173,7 @@ TEST_F(TlsNetworkTest, LengthsOutOfBoundsEndTheConnection) {
     }
 }
 
-TEST_F(TlsNetworkTest, UnreachablePeerEndsLater) {
+TEST_F(TlsNetworkTest, UnreachablePeerIsReportedAfterConnectReturns) {
     std::string unused = PeerNode{loop}.listen();  // closed again
     for (const auto& [to, code] :
          {std::pair<std::string, std::string>{unused, "unavailable"},

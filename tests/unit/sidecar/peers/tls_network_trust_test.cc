@@ -34,7 +34,7 @@ struct TlsNetworkTrustTest : test::PeersTest {
         return peer->end ? peer->end_code() : "open";
     }
 
-    // The server's thread counts after it has told the client.
+    // Waits, because the server counts a refusal only after it has told the client.
     bool has_refused(std::uint64_t count) {
         return until([&] { return server.network->counts().refused == count; });
     }
@@ -88,7 +88,7 @@ TEST_F(TlsNetworkTrustTest, LeafOfTheNextDayIsRefused) {
         verdict(authority.credentials({}, test::wall_now() + std::chrono::hours{25})), "forbidden");
 }
 
-TEST_F(TlsNetworkTrustTest, OtherNamesThanAPeersAreRefused) {
+TEST_F(TlsNetworkTrustTest, OtherNamesThanPeerNamesOfOneNamespaceAreRefused) {
     EXPECT_EQ(verdict(authority.credentials({"spiffe://cluster/ns/team"})), "forbidden");
     EXPECT_EQ(
         verdict(authority.credentials({peer_uri("a", "1"), peer_uri("b", "2")})), "forbidden");

@@ -12,7 +12,7 @@ S3Call call_with(http::Headers headers) {
     return call;
 }
 
-TEST(ForwardBound, AnyVersionChangesNothing) {
+TEST(ForwardBound, UnboundRequestStaysUnchanged) {
     for (const ForwardBound& bound : {ForwardBound{}, ForwardBound{"e", false}}) {
         const S3Call call =
             bound_call(call_with({{"Range", "bytes=1-2"}, {"If-Match", "\"a\""}}), bound);
@@ -21,7 +21,7 @@ TEST(ForwardBound, AnyVersionChangesNothing) {
     }
 }
 
-TEST(ForwardBound, AWholeResponseKeepsItsRangeAndGetsIfMatch) {
+TEST(ForwardBound, RequestForAWholeResponseGetsIfMatch) {
     const S3Call call = bound_call(
         call_with({{"Range", "bytes=1-2"}, {"if-match", "*"}, {"If-None-Match", "\"b\""}}),
         {"e", true, 0, 0, 100});
@@ -30,7 +30,7 @@ TEST(ForwardBound, AWholeResponseKeepsItsRangeAndGetsIfMatch) {
     EXPECT_EQ(call.head.header("if-none-match"), "\"b\"");
 }
 
-TEST(ForwardBound, ARestHasItsOwnRangeAndOneCondition) {
+TEST(ForwardBound, RequestForTheRemainderHasItsRangeAndOnlyIfMatch) {
     const ForwardBound bound{"e", true, 30, 20, 100};
     const S3Call call = bound_call(
         call_with(

@@ -102,7 +102,7 @@ Listed read_pages(const Manifest& manifest, sidecar::Query parameters) {
     return all;
 }
 
-// The rules of S3, slowly.
+// A slow and simple model of S3's rules for listings.
 Listed naive(
     const std::set<std::string>& keys,
     const std::string& prefix,
@@ -192,7 +192,7 @@ TEST(ListObjects, MaxKeysIsAtMostAThousand) {
         HasSubstr("<KeyCount>0</KeyCount><IsTruncated>false"));
 }
 
-TEST(ListObjects, OtherRequestsAreTheOrigins) {
+TEST(ListObjects, LeavesOtherRequestsToTheOrigin) {
     EXPECT_FALSE(query_of({{"max-keys", "-1"}}));
     EXPECT_FALSE(query_of({{"continuation-token", "of-the-origin"}}));
     EXPECT_FALSE(query_of({{"encoding-type", "other"}}));
@@ -207,7 +207,7 @@ TEST(ListObjects, OtherRequestsAreTheOrigins) {
     EXPECT_FALSE(parse_list_query(other)) << "a request with a body";
 }
 
-TEST(ListObjects, TokensContinueAtTheOrigin) {
+TEST(ListObjects, TokensEncodeTheKeyToStartAfter) {
     const Manifest manifest = manifest_of({"a/1", "a/2", "b"});
     const std::string prefix{kPrefix};
     const auto token_of = [&](const sidecar::Query& parameters) {

@@ -49,7 +49,7 @@ TEST(ObjectAnswer, IgnoresRangesOfAnotherForm) {
     }
 }
 
-TEST(ObjectAnswer, SeveralRangesAreTheOrigins) {
+TEST(ObjectAnswer, LeavesSeveralRangesAndIfRangeToTheOrigin) {
     EXPECT_EQ(ask({{"Range", "bytes=0-1,4-5"}}), std::nullopt);
     EXPECT_EQ(ask({{"Range", "bytes=0-1"}, {"If-Range", "\"abc\""}}), std::nullopt);
 }

@@ -43,7 +43,7 @@ TEST(ObjectParts, ARangeInsideABlockIsOnePart) {
     EXPECT_EQ(parts_of(kObject, 24, 1), (std::vector<Part>{{id(9), 5, 4, 1}}));
 }
 
-TEST(ObjectParts, ARangeOverABorderIsCutThere) {
+TEST(ObjectParts, ARangeIsCutAtBlockBoundaries) {
     EXPECT_EQ(parts_of(kObject, 9, 2), (std::vector<Part>{{id(7), 10, 9, 1}, {id(8), 10, 0, 1}}));
     EXPECT_EQ(
         parts_of(kObject, 9, 16),

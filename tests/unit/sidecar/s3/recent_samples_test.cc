@@ -31,7 +31,7 @@ TEST(RecentSamples, KeepACopyThatOutlivesTheSource) {
         << "a response under way keeps its bytes";
 }
 
-TEST(RecentSamples, GoWhenTheirRangesAddUpToTheirSize) {
+TEST(RecentSamples, AreDroppedOnceReadCompletely) {
     RecentSamples samples;
     samples.keep(domain::SampleId{7}, bytes("1234567890"), 3, kStart);
     EXPECT_TRUE(samples.take_range(domain::SampleId{7}, 6, kStart));

@@ -12,7 +12,7 @@ std::optional<domain::SampleId> id(std::uint64_t number) {
     return domain::SampleId{number};
 }
 
-TEST(SequentialReads, TheThirdRangeInARowAsksForTheNextBlock) {
+TEST(SequentialReads, TheThirdConsecutiveRangeRequestsTheNextBlock) {
     SequentialReads reads;
     EXPECT_EQ(reads.note(kObject, 0, 4), std::nullopt);
     EXPECT_EQ(reads.note(kObject, 4, 4), std::nullopt);
@@ -22,7 +22,7 @@ TEST(SequentialReads, TheThirdRangeInARowAsksForTheNextBlock) {
     EXPECT_EQ(reads.note(kObject, 20, 10), id(10));
 }
 
-TEST(SequentialReads, NothingIsBehindTheLastBlock) {
+TEST(SequentialReads, RequestsNothingBehindTheLastBlock) {
     SequentialReads reads;
     reads.note(kObject, 20, 10);
     reads.note(kObject, 30, 9);
@@ -30,14 +30,14 @@ TEST(SequentialReads, NothingIsBehindTheLastBlock) {
     EXPECT_EQ(reads.note(kObject, 40, 5), std::nullopt);
 }
 
-TEST(SequentialReads, RangesWithGapsAreNoRun) {
+TEST(SequentialReads, RangesWithGapsAreNotConsecutive) {
     SequentialReads reads;
     for (std::uint64_t offset = 0; offset < 40; offset += 5) {
         EXPECT_EQ(reads.note(kObject, offset, 4), std::nullopt);
     }
 }
 
-TEST(SequentialReads, ReadersOfOtherPlacesDoNotEndARun) {
+TEST(SequentialReads, RecognizesInterleavedSequentialReads) {
     SequentialReads reads;
     domain::StoredObject other = kObject;
     other.first = domain::SampleId{100};

@@ -5,7 +5,7 @@
 namespace stoker::sidecar {
 namespace {
 
-TEST(BeginFrame, IsLimitedToTheJobsTerms) {
+TEST(BeginFrame, IsLimitedToTheContractAndParametersOfTheJob) {
     const ContractTerms job{"importance", {{"beta", 0.33}, {"lShare", 0.2}}};
     local::Begin begin;
     begin.contract = "importance";
@@ -22,7 +22,7 @@ TEST(BeginFrame, IsLimitedToTheJobsTerms) {
     EXPECT_TRUE(limit_begin(begin, std::nullopt).has_value());
 }
 
-TEST(BeginFrame, PutsThePodsJobBeforeTheName) {
+TEST(BeginFrame, PrefixesTheJobNameWithTheJobUid) {
     local::Begin begin;
     begin.job = "another job";
     stamp_job(begin, "uid-1");

@@ -126,7 +126,7 @@ TEST(SealedState, ABeginWithoutStateNeedsNoMemfd) {
     EXPECT_TRUE(read.snapshot.empty());
 }
 
-TEST(SealedState, RefusesFalseState) {
+TEST(SealedState, RefusesUnsealedAndWrongSizedState) {
     const auto eight = test::sealed_ids({1});
     EXPECT_FALSE(read_begin_state({}, begin_of(1, 0), 16).has_value()) << "no memfd";
     EXPECT_FALSE(read_begin_state(eight, begin_of(2, 0), 16).has_value()) << "another length";

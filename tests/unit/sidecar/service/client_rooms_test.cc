@@ -23,7 +23,7 @@ protected:
     ClientRooms rooms;
 };
 
-TEST_F(ClientRoomsTest, OneSidecarGetsThreeQuartersOfThePlans) {
+TEST_F(ClientRoomsTest, PlansOfOneSidecarGetThreeQuartersOfTheRoom) {
     EXPECT_FALSE(rooms.take_plan(client(1, 1), kAll / 4 * 3 + 1));
     EXPECT_TRUE(rooms.take_plan(client(1, 1), kAll / 4 * 3));
     EXPECT_FALSE(rooms.take_plan(client(2, 2), 1));
@@ -71,7 +71,7 @@ TEST_F(ClientRoomsTest, LimitsTheStreamsOfOneParty) {
     EXPECT_TRUE(rooms.take_stream(client(102, 102, 1, Party{1})));
 }
 
-TEST_F(ClientRoomsTest, HoldsSamplesOfFetchesUntilTheirAnswer) {
+TEST_F(ClientRoomsTest, LimitsTheSamplesOfUnansweredFetches) {
     EXPECT_TRUE(rooms.take_fetch(client(1, 1), kPending / 2));
     EXPECT_FALSE(rooms.take_fetch(client(2, 2), 1)) << "of the same sidecar";
     EXPECT_TRUE(rooms.take_fetch(client(3, 3, 2), 1));

@@ -73,7 +73,7 @@ TEST_F(SharedRoomTest, ClosesConnectionsThatReadNothingBeforeTheRoomIsFull) {
     EXPECT_EQ(room_->bytes, modest.socket->backlog_bytes());
 }
 
-TEST_F(SharedRoomTest, RoomsShareTheLimitOfTheirWhole) {
+TEST_F(SharedRoomTest, RoomsShareTheLimitOfTheRoomThatContainsThem) {
     const auto whole = std::make_shared<FrameSocket::SharedRoom>(
         FrameSocket::SharedRoom{.bytes_max = mib(4).count()});
     std::vector<std::unique_ptr<Connection>> greedy;

@@ -137,7 +137,7 @@ TEST_F(GuestDoorsTest, LimitsTheNumberOfSockets) {
     EXPECT_EQ(doors_->size(), GuestDoors::kDoorsMax);
 }
 
-TEST_F(GuestDoorsTest, LimitsTheSessionsOfAllSockets) {
+TEST_F(GuestDoorsTest, LimitsTheTotalNumberOfSessions) {
     for (const char* name : {"team-a", "team-b", "team-c"}) {
         make(name);
     }

@@ -74,7 +74,7 @@ TEST_F(LossSenderTest, EpochsAndJobsHaveMessagesOfTheirOwn) {
     EXPECT_EQ(sent[1].epoch, 5U);
 }
 
-TEST_F(LossSenderTest, MessagesFitIntoAHead) {
+TEST_F(LossSenderTest, MessagesFitIntoAFrameHead) {
     note(PeerLosses::kEntriesMax - 1);
     note(2);
     note(2 * PeerLosses::kEntriesMax + 7);
@@ -118,7 +118,7 @@ TEST_F(LossSenderTest, UnusableLossesAreLeftOut) {
     EXPECT_THAT(sent[0].reports[0].samples, ElementsAre(3));
 }
 
-TEST(LossIntake, TakesThreeLossesPerSampleWhileWeAreInAnEpoch) {
+TEST(LossIntake, TakesThreeLossesPerSampleInAnEpoch) {
     LossIntake intake;
     EXPECT_TRUE(intake.admit("j", 4, 200, 100));
     EXPECT_TRUE(intake.admit("j", 4, 100, 100));

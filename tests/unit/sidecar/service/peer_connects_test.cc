@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 
 class PeerConnectsTest : public PeerFetchesTest {};
 
-TEST_F(PeerConnectsTest, RefusalsAreNoFailuresToConnect) {
+TEST_F(PeerConnectsTest, RefusalsDoNotCountAsFailuresToConnect) {
     ASSERT_TRUE(fetches.ask(theirs[0]));
     pass();
     peer.refuse(theirs[0]);

@@ -21,7 +21,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-TEST_F(PeerFetchesTest, OneFrameAsksForAllSamplesOfATurn) {
+TEST_F(PeerFetchesTest, OneFrameAsksForAllSamplesOfALoopIteration) {
     for (int i = 0; i < 3; ++i) {
         EXPECT_TRUE(fetches.ask(theirs[i]));
     }
@@ -52,7 +52,7 @@ TEST_F(PeerFetchesTest, LossesWaitForTheConnectionThatTheyOpen) {
     EXPECT_EQ(peer.told.back(), 100U);
 }
 
-TEST_F(PeerFetchesTest, LossesForAPeerThatRestsAreLost) {
+TEST_F(PeerFetchesTest, LossesForAQuarantinedPeerAreDropped) {
     warm_up();
     fetches.on_wrong_bytes("b");
     fetches.tell_all(losses_of(1));
@@ -79,9 +79,8 @@ TEST_F(PeerFetchesTest, ALateSampleIsHedgedAndTheFirstAnswerStillComes) {
     EXPECT_THAT(at_origin, SizeIs(1)) << "once";
 }
 
-// The patience follows the peer: the same wait is no reason for a hedge at a peer that is always
-// slow.
-TEST_F(PeerFetchesTest, ASlowPeerIsGivenItsTime) {
+// The wait before a hedge follows the peer's answer times: an always slow peer is given longer.
+TEST_F(PeerFetchesTest, AnAlwaysSlowPeerIsHedgedLater) {
     for (std::size_t i = 0; i < 32; ++i) {
         ASSERT_TRUE(fetches.ask(theirs[i]));
         wait(seconds{1});
@@ -95,7 +94,7 @@ TEST_F(PeerFetchesTest, ASlowPeerIsGivenItsTime) {
     EXPECT_THAT(at_origin, ElementsAre(theirs[40]));
 }
 
-TEST_F(PeerFetchesTest, TellsASlowSampleOnce) {
+TEST_F(PeerFetchesTest, ReportsASlowSampleOnce) {
     ASSERT_TRUE(fetches.ask(theirs[0]));
     wait(PeerFetches::kSlow);
     EXPECT_THAT(slow, IsEmpty());
@@ -104,7 +103,7 @@ TEST_F(PeerFetchesTest, TellsASlowSampleOnce) {
     EXPECT_THAT(at_origin, IsEmpty());
 }
 
-TEST_F(PeerFetchesTest, BeforeAnEstimateThePatienceIsGenerous) {
+TEST_F(PeerFetchesTest, HedgesAfterTheLongestWaitWithoutAnEstimate) {
     ASSERT_TRUE(fetches.ask(theirs[0]));
     wait(Patience::kMost - milliseconds{100});
     EXPECT_THAT(at_origin, IsEmpty());
@@ -140,7 +139,7 @@ TEST_F(PeerFetchesTest, ARefusedSampleGoesToTheOrigin) {
     EXPECT_TRUE(fetches.ask(theirs[1])) << "the connection stays";
 }
 
-TEST_F(PeerFetchesTest, NobodyWaitsForAPeerThatHasFailed) {
+TEST_F(PeerFetchesTest, SamplesOfAFailedPeerGoToTheOriginAtOnce) {
     ASSERT_TRUE(fetches.ask(theirs[0]));
     pass();
     hub.cut("b");
@@ -159,7 +158,7 @@ TEST_F(PeerFetchesTest, NobodyWaitsForAPeerThatHasFailed) {
     EXPECT_EQ(fetches.totals().connect_failures, 1U) << "the first connection was greeted";
 }
 
-TEST_F(PeerFetchesTest, APauseOfQuestionsIsNoSilence) {
+TEST_F(PeerFetchesTest, APauseWithoutRequestsDoesNotCountAsSilence) {
     warm_up();
     wait(2 * PeerFetches::kSilenceMax);
     ASSERT_TRUE(fetches.ask(theirs[0]));
@@ -179,7 +178,7 @@ TEST_F(PeerFetchesTest, APeerThatAnswersNothingLosesItsConnection) {
     EXPECT_FALSE(fetches.ask(theirs[1])) << "the connection is gone";
 }
 
-TEST_F(PeerFetchesTest, APeerWithWrongBytesRests) {
+TEST_F(PeerFetchesTest, APeerWithWrongBytesIsQuarantined) {
     ASSERT_TRUE(fetches.ask(theirs[0]));
     pass();
     fetches.on_wrong_bytes("b");
@@ -205,7 +204,7 @@ TEST_F(PeerFetchesTest, AnAnswerThatNobodyAskedForEndsTheConnection) {
     EXPECT_EQ(peer.channel, nullptr);
 }
 
-TEST_F(PeerFetchesTest, AnOlderLeadIsNotBelieved) {
+TEST_F(PeerFetchesTest, ALeaderOfAnOlderGenerationIsNotAsked) {
     set_group({"a", "b"}, 6);
     ASSERT_TRUE(fetches.ask(theirs[0]));
     pass();
@@ -213,7 +212,7 @@ TEST_F(PeerFetchesTest, AnOlderLeadIsNotBelieved) {
     EXPECT_THAT(at_origin, ElementsAre(theirs[0]));
 }
 
-TEST_F(PeerFetchesTest, APeerThatPreparesIsWaitedFor) {
+TEST_F(PeerFetchesTest, WaitsForAPeerThatHasNotGreetedYet) {
     peer.greets = false;
     ASSERT_TRUE(fetches.ask(theirs[0]));
     wait(seconds{5});
@@ -253,7 +252,7 @@ TEST_F(PeerFetchesTest, SamplesWhoseOwnerChangesGoToTheOrigin) {
     EXPECT_EQ(peer.connections, 1) << "the peer itself stays";
 }
 
-// Its link has gone, so nothing else would send them anywhere.
+// The link to the peer is destroyed, so nothing else would send its samples to the origin.
 TEST_F(PeerFetchesTest, SamplesOfAPeerThatLeavesGoToTheOrigin) {
     ASSERT_TRUE(fetches.ask(theirs[0]));
     pass();
@@ -266,8 +265,8 @@ TEST_F(PeerFetchesTest, SamplesOfAPeerThatLeavesGoToTheOrigin) {
     EXPECT_FALSE(fetches.ask(theirs[2])) << "the sample is our own now";
 }
 
-// The samples stay with the node, but a new lead there knows nothing of what was asked.
-TEST_F(PeerFetchesTest, SamplesAskedOfAnEarlierLeadGoToTheOrigin) {
+// The node still owns the samples, but its new leader does not know the earlier requests.
+TEST_F(PeerFetchesTest, SamplesAskedOfAnEarlierLeaderGoToTheOrigin) {
     ASSERT_TRUE(fetches.ask(theirs[0]));
     pass();
     set_group({"a", "b"}, 6);

@@ -10,7 +10,7 @@
 namespace stoker::sidecar {
 namespace {
 
-TEST(SegmentSizes, AreTheUsualOnesOnAnOrdinaryDisk) {
+TEST(SegmentSizes, AreTheDefaultsOnALargeDisk) {
     const auto sizes = segment_sizes(gib(1000), mib(256));
     EXPECT_EQ(sizes, (SegmentSizes{mib(64), mib(8)}));
 }
@@ -30,7 +30,7 @@ protected:
         return prepare_dataset(*device, origin, options, [](std::uint64_t) {}, {});
     }
 
-    // The revision that is served; 0 on an error.
+    // Prepares the dataset. Returns its revision; 0 on an error.
     std::uint64_t revision() {
         const auto prepared = prepare();
         EXPECT_TRUE(prepared.has_value()) << prepared.error().message;

@@ -249,7 +249,7 @@ TEST_F(RelayTest, ReplaysMillionsOfReadsToASlowLeader) {
     std::vector<std::uint64_t> order(kSamples);
     std::iota(order.begin(), order.end(), 0U);
     plan(kSamples, order);
-    // All but the first: this gap cannot be expressed by the plan's start.
+    // Reads all samples but the first: the plan's start cannot express this gap.
     for (std::uint64_t at = 1; at < kSamples; at += kInOneFrame) {
         const auto end = std::min(at + kInOneFrame, kSamples);
         consume(

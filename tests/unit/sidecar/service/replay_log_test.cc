@@ -60,7 +60,7 @@ TEST(ReplayLog, CountsARepeatedSampleOnceForEachReading) {
     EXPECT_EQ(std::get<local::Plan>(messages_of(log)[0]).start, 1U);
 }
 
-TEST(ReplayLog, KeepsThePartAfterTheEpochAsUnread) {
+TEST(ReplayLog, KeepsTheLookaheadAsUnread) {
     ReplayLog log;
     log.set_sample_count(1000);
     log.on_request(frame_of(local::Plan{3, 2, 0}, 5, test::sealed_ids({1, 2, 2, 1})));
@@ -85,7 +85,7 @@ TEST(ReplayLog, ContinuesFromThePlansStart) {
     EXPECT_EQ(std::get<local::Plan>(messages_of(log)[0]).start, 3U);
 }
 
-TEST(ReplayLog, FollowsALongPlan) {
+TEST(ReplayLog, StartsALongPlanAfterItsReads) {
     std::vector<std::uint64_t> samples(200000);
     std::iota(samples.begin(), samples.end(), 0U);
     ReplayLog log;
@@ -262,7 +262,7 @@ TEST_F(BegunLog, PassesOnAMemfdThatDoesNotMatchTheBegin) {
     EXPECT_EQ(std::get<local::Begin>(messages_of(log).at(0)), lie);
 }
 
-TEST_F(BegunLog, APlanReplacesTheBegin) {
+TEST_F(BegunLog, ReplaysOnlyThePlanIfItFollowedTheBegin) {
     log.on_request(plan_frame({1, 2}));
     ASSERT_THAT(messages_of(log), SizeIs(1));
     EXPECT_TRUE(std::holds_alternative<local::Plan>(messages_of(log).at(0)));

@@ -36,7 +36,7 @@ TEST(UnixListener, AcceptsAsSoonAsItsNameExists) {
             }
         }
     }};
-    // All live to the end: a client may have found the name just before it was renamed.
+    // All listeners live to the end: a client may have found the name just before it was renamed.
     std::vector<std::unique_ptr<UnixListener>> listeners;
     for (int round = 0; round < 300; ++round) {
         auto listener = UnixListener::listen(loop, path, 0600, [](UniqueFd, const auto&) {});

@@ -37,7 +37,7 @@ TEST(Assembly, SizesTheCacheByRecordsNotByPayload) {
     EXPECT_EQ(parts->outcome.dataset_bytes, Bytes{100});
 }
 
-TEST(Assembly, BytesReplaceTheShare) {
+TEST(Assembly, CacheBytesOverrideTheCacheShare) {
     Scenario scenario;
     scenario.cache.bytes = mib(7);
     const auto parts = assemble(scenario);

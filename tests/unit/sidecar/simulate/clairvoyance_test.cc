@@ -94,7 +94,7 @@ TEST(Clairvoyance, SecondTierServesSamplesBeyondTheFirst) {
         figures_of(scenario, spec).favourite_share, figures_of(scenario, wide).favourite_share);
 }
 
-TEST(Clairvoyance, TakesTheTimeOfItsSlowestPart) {
+TEST(Clairvoyance, TakesTheTimeOfItsSlowestSource) {
     auto scenario = scenario_of(1, 3);
     scenario.samples_per_second = 1e9;
     ClairvoyantSpec spec;
@@ -126,7 +126,7 @@ TEST(Clairvoyance, StagingThreadsShareTheLink) {
     }
 }
 
-TEST(Clairvoyance, IsTheSameForOneSeedAndAnotherForTheNext) {
+TEST(Clairvoyance, ResultsDependOnlyOnTheSeed) {
     auto scenario = scenario_of(0.25, 3);
     const auto first = figures_of(scenario, {});
     EXPECT_EQ(first, figures_of(scenario, {}));

@@ -42,7 +42,7 @@ TEST(Expected, ComparesByItsKindOfBound) {
     EXPECT_FALSE(at_least(1).holds(0.5));
 }
 
-TEST(Expected, BetterThanItsFloorIsImpossible) {
+TEST(Expected, ResultBeyondTheFloorOrCeilingIsImpossible) {
     const Expected few = at_most(.6).floor(.5);
     EXPECT_EQ(few.judge(.7), Verdict::kBroken);
     EXPECT_EQ(few.judge(.55), Verdict::kHeld);

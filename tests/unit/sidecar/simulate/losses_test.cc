@@ -49,7 +49,7 @@ TEST(Losses, HaveLogNormalNoiseOfTheGivenDeviation) {
     EXPECT_NEAR(std::sqrt(squares / kVisits), 0.3, 0.02);
 }
 
-// Therefore ranks do not depend on the scale, as T4 requires of the sampler.
+// Ranks must not depend on the scale of the losses: law T4 of `stoker laws`.
 TEST(Losses, KeepTheirOrderAndTheirTiesAtAnyScale) {
     for (const double scale : {10.0, 0.001, 3.7, 1e20}) {
         Losses plain{20'000, {}, 1, 2};

@@ -7,7 +7,7 @@
 namespace stoker::simulate {
 namespace {
 
-TEST(RandomWorkload, DrawsWithinItsBoundsAndNotesThem) {
+TEST(RandomWorkload, DrawsWithinBoundsAndReportsItsParameters) {
     RandomWorkload random{test::seed()};
     for (int i = 0; i < 1000; ++i) {
         const std::uint64_t count = random.count("n", 2, 5);

@@ -145,8 +145,8 @@ TEST(Simulator, CountsOdsRefillsSeparatelyFromReads) {
             refills += epoch.refill_samples;
         }
     }
-    // A read past the cache, of a sample that is being fetched for the other job, makes that job's
-    // read a hit although the fetch was for it.
+    // If a job reads a sample past the cache while it is being fetched for the other job, the
+    // latter's read is a hit, although its fetch counts too: a few reads count twice.
     EXPECT_GE(served, 6 * 20'000U);
     EXPECT_LE(served, 6 * 20'000U + 5);
     EXPECT_GT(refills, 6 * 4000U);
@@ -189,7 +189,7 @@ TEST(Simulator, MoreBandwidthIsNeverSlower) {
     const double fast = means_of(outcome_of(scenario), 0, 1).seconds;
     EXPECT_LT(fast, slow);
     EXPECT_GE(fast, 10) << "20,000 samples at 2,000 a second";
-    // 0.8 of the dataset over the link.
+    // The link transfers 0.8 of the dataset.
     EXPECT_NEAR(slow, 0.8 * 20'000 * 110 / 1024 / 50, 1);
 }
 

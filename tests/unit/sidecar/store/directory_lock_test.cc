@@ -17,7 +17,7 @@ TEST(DirectoryLock, OnlyOneLeads) {
     EXPECT_TRUE(DirectoryLock::try_acquire(device, "/node").value().has_value());
 }
 
-TEST(DirectoryLock, IsInControlWhichTrainersCannotSee) {
+TEST(DirectoryLock, IsInTheFolderThatTrainersCannotSee) {
     test::FaultDevice device{1};
     const auto leader = DirectoryLock::try_acquire(device, "/node").value();
     EXPECT_EQ(device.try_lock("/node/control/lock").value(), nullptr);

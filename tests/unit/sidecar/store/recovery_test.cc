@@ -137,7 +137,7 @@ TEST_F(RecoveryTest, KeepsASegmentSyncedBeforeThePowerCut) {
     EXPECT_EQ(count_verified(*store), store->recovery().samples_kept);
 }
 
-TEST_F(RecoveryTest, ADroppedSampleStaysAbsentUnderTheSameBoot) {
+TEST_F(RecoveryTest, ADroppedSampleStaysAbsentUntilAReboot) {
     {
         const auto store = open();
         append_all(*store, dataset_);
@@ -250,7 +250,7 @@ TEST_F(TwoRevisionsTest, ANewRevisionRemovesTheOldOne) {
     EXPECT_TRUE(MappedManifest::open(device_, "/node", newer_.manifest().revision()).has_value());
 }
 
-TEST_F(TwoRevisionsTest, RemovesPartsOfTheManifestThatIsHere) {
+TEST_F(TwoRevisionsTest, RemovesTemporaryFilesOfACompleteManifest) {
     store_manifests();
     const std::string manifest = domain::manifest_file(dataset_.manifest().revision());
     device_.put(path_of(manifest + ".tmp"), std::vector<std::byte>(3));
@@ -291,7 +291,7 @@ TEST_F(TwoRevisionsTest, TwoStoresInOneDirectoryUseDifferentNumbers) {
     }
 }
 
-TEST_F(RecoveryTest, RemovesPartialFilesWithTheirRevision) {
+TEST_F(RecoveryTest, RemovesTemporaryFilesOfOtherRevisions) {
     device_.put(path_of("manifest.00000000000000aa.tmp"), std::vector<std::byte>(3));
     device_.put(path_of("manifest.00000000000000aa.3.tmp"), std::vector<std::byte>(3));
     device_.put(path_of("state.00000000000000aa.json.tmp"), std::vector<std::byte>(3));
@@ -320,7 +320,7 @@ TEST_F(RecoveryTest, ServesOnAFullDisk) {
 }
 
 TEST_F(RecoveryTest, KeepsEverythingWhereverTheProcessWasKilled) {
-    // Kills recovery as well, at each of its changing calls.
+    // Also kills recovery, at each of its calls that change the disk.
     live_once(false);
     for (std::uint64_t changes = 0; changes < 12; ++changes) {
         device_.kill_after(changes);

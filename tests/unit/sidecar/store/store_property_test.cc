@@ -327,7 +327,7 @@ private:
     bool was_faulty_ = false;  // at some time since the store was opened
 };
 
-TEST(StoreProperty, ServesTheModelThroughRandomHistories) {
+TEST(StoreProperty, ServesTheSamplesOfTheModelInRandomHistories) {
     log::set_level(log::Level::kError);
     const std::uint64_t seed = test::seed();
     for (int i = 0; i < kWorlds && !::testing::Test::HasFailure(); ++i) {

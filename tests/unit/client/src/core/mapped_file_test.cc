@@ -136,7 +136,7 @@ TEST_F(BusGuardTest, ReturnsNothingForTruncatedPages) {
     }
 }
 
-TEST_F(BusGuardTest, EachThreadFailsOnItsOwn) {
+TEST_F(BusGuardTest, ABusErrorFailsOnlyTheReadOfItsThread) {
     cut(2);
     std::vector<std::thread> threads;
     std::atomic<int> wrong = 0;

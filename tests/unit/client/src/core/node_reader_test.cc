@@ -82,8 +82,7 @@ protected:
         file.put(byte);
     }
 
-    // Whether the reader still has the map of the view's segment. For views that share their map with
-    // no other view.
+    // Whether the reader still maps the view's segment. Only valid if no other view shares the map.
     static bool is_mapped(const SampleView& view) { return view.pin.use_count() > 1; }
 
     static bool serves(NodeReader& reader, std::uint64_t id) {
@@ -124,7 +123,7 @@ TEST_F(NodeReaderTest, AViewOutlivesEvictionAndTheReader) {
     EXPECT_TRUE(std::ranges::equal(view->bytes, payload_of(3)));
 }
 
-TEST_F(NodeReaderTest, AWordOfAnUnlinkedSegmentIsAMiss) {
+TEST_F(NodeReaderTest, AResidencyWordOfAnUnlinkedSegmentIsAMiss) {
     node_.unlink_segment(store(3));
     EXPECT_FALSE(open()->read(SampleId{3}).has_value());
 }
@@ -139,7 +138,7 @@ TEST_F(NodeReaderTest, NeverServesADamagedSample) {
     }
 }
 
-TEST_F(NodeReaderTest, AWordOfAnotherSamplesRecordIsAMiss) {
+TEST_F(NodeReaderTest, AResidencyWordOfAnotherSamplesRecordIsAMiss) {
     store(4);
     node_.set_word(SampleId{3}, domain::pack_residency(places_.at(4)));
     const auto reader = open();
@@ -147,7 +146,7 @@ TEST_F(NodeReaderTest, AWordOfAnotherSamplesRecordIsAMiss) {
     EXPECT_EQ(reader->counts().corrupt, 1U);
 }
 
-TEST_F(NodeReaderTest, RandomWordsNeverCauseWrongReads) {
+TEST_F(NodeReaderTest, RandomResidencyWordsNeverCauseWrongReads) {
     store_all();
     const auto reader = open();
     Prng prng{20261121};
@@ -263,7 +262,7 @@ TEST_F(NodeReaderTest, BoundsMapsAndKeepsTheViewsOfClosedOnes) {
     }
 }
 
-TEST_F(NodeReaderTest, ForkedProcessesShareTheirChecks) {
+TEST_F(NodeReaderTest, ForkedProcessesVerifyASampleOnce) {
     store(3);
     const auto reader = open();
     EXPECT_EQ(test::exit_code_of_child([&] { return serves(*reader, 3) ? 0 : 1; }), 0);
@@ -272,7 +271,7 @@ TEST_F(NodeReaderTest, ForkedProcessesShareTheirChecks) {
     EXPECT_FALSE(open()->read(SampleId{3}).has_value());
 }
 
-TEST_F(NodeReaderTest, ClosesMapsWhereTheProcessGetsNoMore) {
+TEST_F(NodeReaderTest, ClosesMapsWhenAddressSpaceRunsOut) {
     constexpr std::uint64_t kLarge = 256U << 20U;  // sparse
     for (std::uint64_t id = 0; id < kSamples; ++id) {
         node_.start_segment(kLarge);
@@ -359,7 +358,7 @@ TEST_F(NodeReaderTest, EverythingMissesUntilATableExists) {
     EXPECT_TRUE(serves(*reader, 3));
 }
 
-TEST_F(NodeReaderTest, RefusesATableOfAnotherShape) {
+TEST_F(NodeReaderTest, RefusesAResidencyTableOfAnotherSize) {
     const auto path = folder_.path() + "/residency." + domain::to_string(node_.revision());
     std::filesystem::resize_file(path, 100);
     const auto opened =

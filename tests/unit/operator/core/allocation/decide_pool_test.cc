@@ -157,7 +157,7 @@ double total_saved_money(const ClaimTable& table, const ClaimBytes& amounts, boo
     return sum;
 }
 
-// Ignores bytes beyond a job's own maxBytes that are there for another job.
+// Speed of the slowest job, from 0 to 1. Bytes beyond a job's own maxBytes do not count for it.
 double slowest(const ClaimTable& table, const ClaimBytes& amounts, bool /*fair*/) {
     double least = 1;
     for (std::size_t i = 0; i < amounts.size(); ++i) {

@@ -145,7 +145,7 @@ void expect_owed(const AllocationView& view, const AllocationPlan& plan) {
     }
 }
 
-// Claims of equal value are levelled by a few bytes per plan.
+// Repeats settle() until no bytes move: plans level claims of equal value by a few bytes each.
 Outcome bring_to_rest(const AllocationView& view) {
     Outcome outcome = settle(view);
     for (int i = 0; i < 60 && !outcome.at_rest; ++i) {

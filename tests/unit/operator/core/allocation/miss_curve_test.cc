@@ -57,7 +57,7 @@ TEST(MissCurve, InterpolatesASketchAndStaysConvex) {
 }
 
 // Equal weights reach 1 - 1/e of the dataset, and a resident saves its chance of being drawn.
-TEST(MissCurve, FetchesOnceWhatIsDrawnAgain) {
+TEST(MissCurve, CountsOneFetchOfARepeatedDraw) {
     const double drawn = 1 - std::exp(-1.0);
     const MissCurve even = MissCurve::measured(Bytes{400}, {1, 1, 1, 1}, true);
     EXPECT_NEAR(even(Bytes{0}), drawn, 1e-12);
@@ -74,7 +74,7 @@ TEST(MissCurve, CountsDistinctDrawsOfReplicate) {
     EXPECT_NEAR(once(Bytes{0}), .626, .003);
     EXPECT_NEAR(once(Bytes{100}), .558, .01);
     EXPECT_NEAR(once(Bytes{200}), .488, .005);
-    // Three reads of each resident leave no other draws where residents have a third of all.
+    // If about a third of the samples is resident, three reads of each resident take all draws.
     const MissCurve thrice = MissCurve::replicate(Bytes{1000}, 3, 10);
     EXPECT_EQ(thrice(Bytes{320}), 0);
     EXPECT_LT(thrice(Bytes{200}), once(Bytes{200}));
@@ -143,7 +143,7 @@ TEST(MissCurve, NeverRisesAndIsConvex) {
     }
 }
 
-TEST(MissCurve, FindsFewestBytesForAMissMass) {
+TEST(MissCurve, FindsTheFewestBytesForAGivenMissShare) {
     Prng prng{test_seed()};
     for (int round = 0; round < 300; ++round) {
         for (const MissCurve& curve : random_curves(prng)) {

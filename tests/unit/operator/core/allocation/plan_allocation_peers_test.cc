@@ -1,4 +1,4 @@
-// Nodes that fetch a dataset from each other hold one pool: docs/design/allocation.md.
+// Nodes that fetch samples of a dataset from each other form one pool: docs/design/allocation.md.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -20,7 +20,7 @@ Demand job_on(int number, std::vector<std::string> nodes, const std::string& uid
     return waiting(demand(number, std::move(nodes), {dataset(uid, gib(100))}), ingest);
 }
 
-TEST(PlanPeers, NodeNeedsOnlyThePartThatItOwns) {
+TEST(PlanPeers, NodeWantsRoomOnlyForTheSamplesThatItOwns) {
     AllocationView cluster = view(gib(200), {job_on(1, {"n1", "n2"}, "d", 1e6)});
     EXPECT_EQ(plan_allocation(cluster).granted_in_pool.at(kPool), gib(200));
     cluster.peers = {{"d", {"n1", "n2"}}};
@@ -30,12 +30,13 @@ TEST(PlanPeers, NodeNeedsOnlyThePartThatItOwns) {
     EXPECT_EQ(allocation(plan, "job1").reason, AllocationReason::kGranted);
 }
 
-// The hash gives some nodes more than an even part of a small dataset.
-TEST(PlanPeers, WantsRoomForAnUnevenPart) {
+// The hash gives some nodes more than an even share of a small dataset.
+TEST(PlanPeers, WantsRoomForAnUnevenShare) {
     AllocationView cluster = view(gib(200), {job_on(1, {"n1", "n2"}, "d", 1e6)});
     cluster.demands[0].datasets[0].sample_bytes = 1 << 20;
     cluster.peers = {{"d", {"n1", "n2"}}};
-    // 51,200 samples a node: 4 sqrt(2 x 51,200) = 1,280 more.
+    // 51,200 samples a node, and room for four standard deviations: 4 sqrt(2 x 51,200) = 1,280
+    // more.
     EXPECT_NEAR(to_gib(granted(plan_allocation(cluster), "n1", "d")), 51.25, .1);
     cluster.demands[0].datasets[0].sample_bytes = static_cast<double>(gib(10).count());
     EXPECT_EQ(granted(plan_allocation(cluster), "n1", "d"), gib(100)) << "10 samples";
@@ -64,7 +65,7 @@ TEST(PlanPeers, ByteSavesTheReadsOfAllNodes) {
     EXPECT_EQ(granted(plan, "n2", "d"), gib(50));
 }
 
-TEST(PlanPeers, PredictionIsThatOfThePooledBytes) {
+TEST(PlanPeers, PredictedRateCountsThePooledBytes) {
     Demand job = job_on(1, {"n1", "n2"}, "d", 1e9);
     job.rates->origin = 1e8;
     AllocationView cluster = view(gib(30), {job});
@@ -74,15 +75,15 @@ TEST(PlanPeers, PredictionIsThatOfThePooledBytes) {
 }
 
 // Another GiB on either node saves a hundredth of the reads of both.
-TEST(PlanPeers, MarginalIsThatOfThePool) {
+TEST(PlanPeers, MarginalBenefitCountsTheReadsOfAllNodes) {
     AllocationView cluster = view(gib(30), {job_on(1, {"n1", "n2"}, "d", 1e9)});
     cluster.peers = {{"d", {"n1", "n2"}}};
     const AllocationPlan plan = plan_allocation(cluster);
     EXPECT_NEAR(allocation(plan, "job1").numbers.marginal_per_gib, 1e7, 1e3);
 }
 
-// The job on n2 computes all the time, and its node still keeps its part for the job on n1.
-TEST(PlanPeers, JobOnAnotherNodeUsesThePartOfThisOne) {
+// The job on n2 is compute-bound; n2 still caches its share of the dataset for the job on n1.
+TEST(PlanPeers, NodeKeepsItsShareForJobsOnOtherNodes) {
     Demand busy = job_on(2, {"n2"}, "d", 1e6);
     busy.rates->compute_bound = true;
     AllocationView cluster = view(gib(200), {job_on(1, {"n1"}, "d", 1e6), busy});
@@ -271,7 +272,7 @@ TEST(PlanPeers, EqualGrantsTakeTheLeastFromTheOrigin) {
     }
 }
 
-TEST(PlanPeers, GrantsStayWithinNodesAndQuotasAndAreAtRest) {
+TEST(PlanPeers, GrantsStayWithinNodesAndQuotasAndBecomeStable) {
     const std::uint64_t seed = test_seed();
     for (std::uint64_t round = 0; round < 300; ++round) {
         Prng prng{seed + round};

@@ -164,7 +164,7 @@ TEST(PlanAllocation, LeavesIdleBytesAlone) {
     EXPECT_EQ(allocation(plan, "job1").reason, AllocationReason::kPoolFull);
 }
 
-// Its sidecar outlasts its readers and may fill the grant until it expires.
+// The sidecar may outlast the jobs that read the dataset, and fill the grant until it expires.
 TEST(PlanAllocation, ReservesTheOutstandingGrantOfAnIdleDataset) {
     AllocationView v = view(gib(8), {demand(1, {"n1", "n2"}, {dataset("d", gib(8))})});
     v.holdings = {{kPool, "n1", "idle", gib(1), gib(5), gib(5), "a"}};
@@ -179,7 +179,7 @@ TEST(PlanAllocation, ReservesTheOutstandingGrantOfAnIdleDataset) {
     EXPECT_EQ(granted(plan_allocation(v), "n1", "d"), gib(7));
 }
 
-TEST(PlanAllocation, SweepsNoIdleBytesForAGrantThatExpires) {
+TEST(PlanAllocation, SweepsNoIdleBytesForAnUnusedGrantThatExpires) {
     AllocationView v = view(gib(8), {demand(1, {"n1"}, {dataset("d", gib(2))})});
     v.holdings = {
         {kPool, "n1", "left", gib(1), gib(5), gib(5), "a"}, {kPool, "n1", "old", gib(2), {}}};
@@ -201,7 +201,7 @@ TEST(PlanAllocation, ShrinksADatasetBeforeAnotherGrows) {
     EXPECT_EQ(granted(plan_allocation(v), "n1", "young"), gib(3));
 }
 
-// The sidecar may have evicted already what it reported to hold beyond its grant.
+// The bytes beyond its grant that the sidecar last reported may be evicted by now.
 TEST(PlanAllocation, NoGrantGrowsBackOnAnOverfullNode) {
     AllocationView v = view(
         gib(10),
@@ -215,7 +215,8 @@ TEST(PlanAllocation, NoGrantGrowsBackOnAnOverfullNode) {
     EXPECT_GE(granted(plan_allocation(v), "n1", "evicting"), gib(5));
 }
 
-// The status keeps it: it bounds a sidecar that the next operator cannot reach.
+// The status keeps this grant: it bounds the bytes of a sidecar that the next operator cannot
+// reach.
 TEST(PlanAllocation, ReportsTheLargestGrantThatASidecarMayHold) {
     Demand job = demand(1, {"n1"}, {dataset("d", gib(4))});
     job.max_bytes = gib(1);

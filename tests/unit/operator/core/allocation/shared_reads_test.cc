@@ -17,7 +17,7 @@ Demand job_on(int number, std::vector<std::string> nodes, double ingest) {
     return waiting(demand(number, std::move(nodes), {dataset("d", gib(90))}), ingest);
 }
 
-TEST(PoolPeers, GivesEachNodeAnEvenPartOfAllReads) {
+TEST(PoolPeers, GivesEachNodeAnEvenShareOfAllReads) {
     const AllocationView cluster =
         three_nodes({job_on(1, {"n1", "n2", "n3"}, 9e6), job_on(2, {"n2"}, 6e6)});
     const auto tables = make_claim_tables(cluster);
@@ -33,7 +33,7 @@ TEST(PoolPeers, GivesEachNodeAnEvenPartOfAllReads) {
     EXPECT_EQ(table.jobs[1].claims.size(), 3U);
 }
 
-// The leader of n3 has not joined the group yet: its node reads a third of the data for itself.
+// The leader of n3 has not joined the group yet, so n3 fetches and caches the dataset for itself.
 TEST(PoolPeers, NodeOutsideTheGroupReadsForItself) {
     AllocationView cluster = three_nodes({job_on(1, {"n1", "n2", "n3"}, 9e6)});
     cluster.peers[0].nodes = {"n1", "n2"};
@@ -45,7 +45,7 @@ TEST(PoolPeers, NodeOutsideTheGroupReadsForItself) {
     EXPECT_EQ(claims.at(2).limit, gib(90));
 }
 
-// 300 jobs on a node each: every job would be a user of every node's part.
+// 300 jobs on a node each: every job would be a user of every node's share of the dataset.
 TEST(PoolPeers, AGroupOfTooManyJobsIsPlannedNodeByNode) {
     std::vector<Demand> demands{
         waiting(demand(1000, {"a", "b"}, {dataset("small", gib(90))}), 1e6)};
@@ -68,7 +68,7 @@ TEST(PoolPeers, AGroupOfTooManyJobsIsPlannedNodeByNode) {
     }
 }
 
-// Minimums are those of the job's own nodes.
+// A job's minimum applies to its own nodes only.
 TEST(PoolPeers, RemoteUserHasNoMinimum) {
     Demand job = job_on(1, {"n1"}, 9e6);
     job.min_bytes = gib(80);

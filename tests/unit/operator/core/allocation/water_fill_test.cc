@@ -93,7 +93,8 @@ TEST(WaterFill, StaysWithinTheCommonRoom) {
     EXPECT_EQ(filled(problem), (Amounts{5, 1, 3}));
 }
 
-// The second account has one byte of its own room: only bytes beyond it reduce the first account's.
+// The second account has one byte of its own room; its other bytes use the common room, as do those
+// of the first account.
 TEST(WaterFill, UsesOwnRoomBeforeTheCommonRoom) {
     FillProblem problem = problem_of({10}, {5, 5}, {item(0, 0, 5, 1), item(0, 1, 3, 2)});
     problem.rooms.own = bytes_of({0, 1});

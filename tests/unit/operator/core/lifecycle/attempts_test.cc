@@ -89,7 +89,7 @@ TEST(WasDisrupted, UsesPodConditionsAndTheJobControllersReason) {
     EXPECT_TRUE(was_disrupted(job, {}));
 }
 
-TEST(WasDisrupted, ByARestartOfTheNode) {
+TEST(WasDisrupted, IsTrueAfterARestartOfTheNode) {
     TrainingJobView view = make_running_view();
     ContainerState& trainer = view.pods[1].trainer;
     trainer.exit_code = 255;

@@ -69,7 +69,7 @@ TEST(FindMissingPeers, SidecarsWithoutAnAddressDelayNothing) {
     EXPECT_THAT(missing(view), IsEmpty()) << "nobody has peers";
 }
 
-TEST(FindMissingPeers, OnlyPinnedDatasetsOfTheOwnNamespaceThatAreShared) {
+TEST(FindMissingPeers, NoneForUnsharedForeignOrSingleNodeDatasets) {
     TrainingJobView view = make_peers();
     view.peers[kUid].members.clear();
     ASSERT_THAT(missing(view), ElementsAre(kUid));
@@ -83,7 +83,7 @@ TEST(FindMissingPeers, OnlyPinnedDatasetsOfTheOwnNamespaceThatAreShared) {
     EXPECT_THAT(missing(view), IsEmpty());
 }
 
-TEST(PlanTrainingJob, TellsWhosePinsWait) {
+TEST(PlanTrainingJob, NamesPinnedDatasetsThatLackPeers) {
     TrainingJobView view = make_peers();
     view.peers[kUid].members.pop_back();
     for (SidecarReport& report : view.reports) {
@@ -111,7 +111,7 @@ TEST(PinHold, HoldsAPinForEightSecondsAtMost) {
     EXPECT_EQ(pins, make_pins());
 }
 
-TEST(PinHold, APinThatWasLetThroughStays) {
+TEST(PinHold, ASentPinIsNotHeldAgain) {
     PinHold hold;
     AttemptPins pins = make_pins();
     EXPECT_EQ(hold.hold(kJob, {}, at(0), pins), std::nullopt);
@@ -129,7 +129,7 @@ TEST(PinHold, PinThatAnEarlierOperatorWroteIsNotHeldAnew) {
         << "that was another attempt";
 }
 
-TEST(PinHold, PinThatThisOperatorWroteIsHeldOn) {
+TEST(PinHold, PinThatThisOperatorWroteStaysHeld) {
     PinHold hold;
     AttemptPins pins = make_pins();
     EXPECT_EQ(hold.hold(kJob, {kUid}, at(0), pins), Duration{seconds{8}});

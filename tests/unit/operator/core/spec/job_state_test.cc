@@ -16,7 +16,7 @@ TEST(JobState, HasADistinctTextForEachState) {
     EXPECT_EQ(to_string(JobState::kFailed), "Failed");
 }
 
-TEST(JobState, IsFinalOnlyAtTheEnd) {
+TEST(JobState, OnlyCompleteAndFailedAreFinal) {
     for (int state = 0; state <= static_cast<int>(JobState::kFailed); ++state) {
         const auto value = static_cast<JobState>(state);
         EXPECT_EQ(is_final(value), value == JobState::kComplete || value == JobState::kFailed);

@@ -29,7 +29,7 @@ std::optional<Condition> judge_alone(const TrainingJobSpec& spec) {
     return judge_losses(spec, resolved(false));
 }
 
-TEST(JudgeLosses, WarnsOfImportanceOnSeveralNodesThatShareNothing) {
+TEST(JudgeLosses, WarnsOfImportanceOnSeveralNodesWithoutPeers) {
     const auto warning = judge_alone(spec_of(4, Contract::kImportance));
     ASSERT_TRUE(warning.has_value());
     EXPECT_EQ(warning->status, ConditionStatus::kFalse);
@@ -41,7 +41,7 @@ TEST(JudgeLosses, WarnsOfImportanceOnSeveralNodesThatShareNothing) {
         "start each node has no loss for about 24% of the samples and reads those in every epoch.");
 }
 
-TEST(JudgeLosses, PeersTellEachOtherTheLosses) {
+TEST(JudgeLosses, DoesNotWarnIfPeersShareLosses) {
     const TrainingJobSpec spec = spec_of(4, Contract::kImportance);
     EXPECT_FALSE(judge_losses(spec, resolved(true)).has_value());
     EXPECT_FALSE(judge_losses(spec, {}).has_value()) << "the dataset is not known yet";
@@ -63,7 +63,7 @@ TEST(JudgeLosses, FamilyIowaHasOneFullEpoch) {
     EXPECT_THAT(judge_alone(iowa)->message, HasSubstr("about 75% of"));
 }
 
-TEST(JudgeLosses, HasNothingToSayOtherwise) {
+TEST(JudgeLosses, DoesNotWarnOnOneNodeOrForOtherContracts) {
     EXPECT_FALSE(judge_alone(spec_of(1, Contract::kImportance)).has_value()) << "one node";
     EXPECT_FALSE(judge_alone(spec_of(4, Contract::kWindowed)).has_value());
     EXPECT_FALSE(judge_alone(spec_of(4, Contract::kReplicate)).has_value());

@@ -9,7 +9,7 @@
 namespace stoker::control {
 namespace {
 
-// Two nodes share samples; the first tried to connect ten times in vain.
+// Two nodes share samples; ten attempts of the first to connect failed.
 DatasetView make_peers_view() {
     DatasetView view;
     view.dataset = make_dataset();
@@ -43,7 +43,7 @@ TEST(JudgePeers, SumsTheTrafficBetweenNodes) {
     EXPECT_EQ(summarize_dataset(view, moment(101)).peers, std::nullopt) << "a group of one";
 }
 
-TEST(JudgePeers, TellsTheNodesThatReachNoPeer) {
+TEST(JudgePeers, NamesTheNodesThatReachNoPeer) {
     DatasetView view = make_peers_view();
     const DatasetStatus status = summarize_dataset(view, moment(101));
     ASSERT_NE(peers_of(status), nullptr);
@@ -68,8 +68,8 @@ TEST(JudgePeers, PeersAreReachableAfterOneSampleOrFewFailures) {
     EXPECT_EQ(peers_of(summarize_dataset(view, moment(101))), nullptr) << "a group of one";
 }
 
-// Peers refuse, and samples change their owner, while nodes restart.
-TEST(JudgePeers, RefusedSamplesAreNoClosedNetwork) {
+// While nodes restart, peers refuse requests and samples change their owner.
+TEST(JudgePeers, RefusedSamplesDoNotMakePeersUnreachable) {
     DatasetView view = make_peers_view();
     view.reports[0].datasets[0].peer_failures = 1000;
     view.reports[0].datasets[0].peer_connect_failures = 0;

@@ -211,7 +211,7 @@ TEST(SummarizeTrainingJob, ReportsTheLastFailureOfAListedOrigin) {
         "Dataset train is listed; the last fetch failed: 503 SlowDown");
 }
 
-// No sidecar lists any more, but the job had its data: from the origin, or at the last moment.
+// The job succeeded, so it got its data, although the last report says that the listing failed.
 TEST(SummarizeTrainingJob, DataReadyIsNotFalseAfterSuccess) {
     TrainingJobView view = make_running_view();
     view.reports = {make_report(view, 0, 100)};

@@ -84,7 +84,7 @@ TEST(PlannedNodes, RunningPodOverridesFailureButNotRefusal) {
     }
 }
 
-TEST(QuotasInForce, AreTheOldestOnes) {
+TEST(QuotasInForce, AreTheOldestOfEachNamespaceAndPool) {
     CacheQuota old = make_quota("z", "nvme", gib(1));
     CacheQuota young = make_quota("a", "nvme", gib(2));
     young.meta.created_at = wall(9);

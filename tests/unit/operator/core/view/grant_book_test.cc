@@ -66,7 +66,7 @@ TEST(GrantBook, WaitsForReportsOfAllEarlierSidecars) {
     EXPECT_FALSE(book.is_settled(at(2)));
     book.observe({told("n1", gib(1), gib(4)), told("n2", gib(1), gib(4))}, at(3));
     EXPECT_TRUE(book.is_settled(at(3)));
-    // They hold the grants of the previous leader.
+    // The sidecars hold grants of the previous leader.
     EXPECT_EQ(book.holdings().at(0).granted, gib(4));
     EXPECT_FALSE(book.holdings().at(0).in_flight);
 }
@@ -122,7 +122,8 @@ TEST(GrantBook, RestartedSidecarHasNoGrantInForce) {
     EXPECT_EQ(book.holdings().at(0).outstanding, gib(3));
 }
 
-// Its trainers wait for the origin's listing, and its disk holds the same bytes as before.
+// The sidecar's trainers wait for the listing of the origin; its disk holds the same bytes as
+// before.
 TEST(GrantBook, KeepsResidentBytesWhileASidecarOpensItsDirectory) {
     GrantBook book{kValid};
     ObservedResidency opening = told("n1", gib(3), Bytes::unlimited());

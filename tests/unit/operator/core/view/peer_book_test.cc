@@ -145,7 +145,7 @@ TEST(PeerBook, VersionExceedsThoseOfEarlierOperators) {
     EXPECT_EQ(book.groups().at(kUid).version, 7'001U);
 }
 
-TEST(FindPeers, VersionThatNoOperatorSentDoesNotCount) {
+TEST(FindPeers, IgnoresReportedVersionsAboveTheMaximum) {
     ClusterView cluster = make_peers();
     cluster.reports[0].datasets[0].peer_group_version = 7'001;
     cluster.reports[1].datasets[0].peer_group_version = 7'000;
@@ -153,7 +153,7 @@ TEST(FindPeers, VersionThatNoOperatorSentDoesNotCount) {
     EXPECT_EQ(find_peers(cluster, 7'001).datasets.at(kUid).version, 7'001U);
 }
 
-TEST(PeerBook, ALostStreamLeavesAfterHalfAMinute) {
+TEST(PeerBook, AMemberLeaves30SecondsAfterItsStreamIsLost) {
     PeerBook book{100};
     ClusterView cluster = make_peers();
     book.observe(find_peers(cluster), true, at(0));
@@ -187,7 +187,7 @@ TEST(PeerBook, AMemberWithoutAPodLeavesAtOnce) {
     EXPECT_THAT(nodes_of(book.groups().at(kUid)), ElementsAre("n2"));
 }
 
-TEST(PeerBook, TheNewestLeaderOfANodeTakesTheSeat) {
+TEST(PeerBook, TheNewestLeaderOfANodeIsTheMember) {
     PeerBook book{100};
     ClusterView cluster = make_peers();
     cluster.jobs[0].pods[1].node_name = "n1";
@@ -219,7 +219,7 @@ TEST(PeerBook, KeepsThePredecessorsGroupsUntilAllHaveReported) {
     EXPECT_THAT(late.observe(find_peers(cluster), false, at(30)), ElementsAre(kUid));
 }
 
-TEST(PeerBook, OffEndsTheGroup) {
+TEST(PeerBook, PeersOffEndsTheGroup) {
     PeerBook book{100};
     ClusterView cluster = make_peers();
     book.observe(find_peers(cluster), true, at(0));
@@ -232,7 +232,7 @@ TEST(PeerBook, OffEndsTheGroup) {
     EXPECT_THAT(book.groups(), IsEmpty()) << "nobody uses the dataset";
 }
 
-TEST(PeerBook, OffEndsTheGroupOfAnEarlierOperator) {
+TEST(PeerBook, PeersOffEndsTheGroupOfAnEarlierOperator) {
     PeerBook book{100};
     ClusterView cluster = make_peers();
     cluster.jobs[0].datasets.datasets[0].peers = false;
@@ -326,7 +326,7 @@ TEST(PlannedPeers, AreTheGroupsOfSeveralNodes) {
     EXPECT_THAT(planned_peers(group_of({"n1"}), cluster.reports, moment(100)), IsEmpty());
 }
 
-TEST(PlannedPeers, LeavesOutADatasetWithANodeThatReachesNone) {
+TEST(PlannedPeers, LeaveOutADatasetIfANodeReachesNoPeer) {
     ClusterView cluster = make_peers();
     cluster.reports[1].received_at = moment(100).steady;
     cluster.reports[1].datasets[0].peer_connect_failures = 10;

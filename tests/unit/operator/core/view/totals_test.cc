@@ -32,7 +32,7 @@ TEST(Totals, SumsCountersAndTakesBytesOnNodesFromLeaders) {
     EXPECT_EQ(dataset.state, ManifestState::kReady);
 }
 
-TEST(Totals, UsesOnlyCountersOfOldReports) {
+TEST(Totals, TakesOnlyCountersFromOldReports) {
     const TrainingJobView view = make_running_view();
     SidecarReport old = make_report(view, 0, 100);
     old.datasets[0].resident_bytes = gib(3);
@@ -47,7 +47,7 @@ TEST(Totals, UsesOnlyCountersOfOldReports) {
     EXPECT_EQ(sum.newest, wall(100));
 }
 
-TEST(Totals, TakesTheStateOfHighestRank) {
+TEST(Totals, PrefersReadyThenFailedThenListing) {
     const TrainingJobView view = make_running_view();
     SidecarReport listing = make_report(view, 0, 100);
     listing.datasets[0].manifest_state = ManifestState::kListing;

@@ -163,7 +163,7 @@ TEST(ForeignPatch, IsEmptyAfterAnotherWebhookAddedAContainer) {
     EXPECT_EQ(injected.patch_of(more).text(), "[]");
 }
 
-TEST(ForeignPatch, SidecarStandsBeforeInitContainersAndAfterAMesh) {
+TEST(ForeignPatch, SidecarFollowsAMeshProxyAndPrecedesInitContainers) {
     const Injected injected{pod_with(
         R"([{"op":"add","path":"/spec/initContainers","value":[{"name":"istio-proxy"},{"name":"prepare"}]}])")};
     EXPECT_EQ(
@@ -181,7 +181,7 @@ TEST(ForeignPatch, PatchesAPodWithoutVolumesVariablesOrAnnotations) {
     EXPECT_GT(reader.at("volumeMounts").size(), 0U);
 }
 
-TEST(ForeignPatch, KeepsTheProgramsOwnS3KeysAndTeachesThemToTheEndpoint) {
+TEST(ForeignPatch, KeepsTheProgramsOwnS3KeysAndGivesThemToTheEndpoint) {
     const Injected injected{pod_with(R"([
         {"op":"add","path":"/spec/containers/0/env/-","value":{"name":"AWS_ACCESS_KEY_ID","value":"mine"}},
         {"op":"add","path":"/spec/containers/0/env/-","value":{"name":"AWS_SECRET_ACCESS_KEY",
@@ -284,7 +284,7 @@ TEST(ForeignSpec, PicksAccessSdkWhereS3DoesNotWork) {
     EXPECT_EQ(half.job.spec.datasets.at(0).access, DatasetAccess::kSdk);
 }
 
-TEST(ForeignSpec, RefusesPodsThatWouldOpenTheSidecar) {
+TEST(ForeignSpec, RefusesPodsThatShareHostOrProcessNamespaces) {
     for (const std::string field : {"hostNetwork", "hostPID", "shareProcessNamespace"}) {
         const Injected injected{
             pod_with(R"([{"op":"add","path":"/spec/)" + field + R"(","value":true}])")};
@@ -315,14 +315,15 @@ struct Ranks {
 TEST(ForeignSpec, TakesRankAndWorldFromTheControllersOwnVariables) {
     constexpr const char* kField = R"({"fieldRef":{"fieldPath":)";
     const std::vector<Ranks> cases = {
-        // Job: the pod's annotation, and the Job's own numbers.
+        // batch/v1 Job: the rank is the pod's completion index, the node count the Job's number of
+        // pods.
         {"[]", R"("metadata.annotations['batch.kubernetes.io/job-completion-index']"}})", 2},
-        // PyTorchJob.
+        // PyTorchJob: both come from the container's variables.
         {R"([{"op":"add","path":"/spec/containers/0/env/-","value":{"name":"RANK","value":"3"}},
              {"op":"add","path":"/spec/containers/0/env/-","value":{"name":"PET_NNODES","value":"4"}}])",
          "3",
          4},
-        // TrainJob: torchrun's variables.
+        // TrainJob: the rank comes from torchrun's variable; a range of node counts is ignored.
         {R"([{"op":"add","path":"/spec/containers/0/env/-","value":{"name":"PET_NODE_RANK",
               "valueFrom":{"fieldRef":{"fieldPath":"metadata.annotations['x']"}}}},
              {"op":"add","path":"/spec/containers/0/env/-","value":{"name":"PET_NNODES","value":"1:8"}}])",
@@ -362,7 +363,7 @@ TEST(ForeignJobName, IsADnsLabelForEveryOwner) {
     EXPECT_TRUE(validate(make_training_job(cut)).empty());
 }
 
-TEST(ReaderOf, PrefersTheAnnotationThenKubectlsThenTheFirst) {
+TEST(ReaderOf, PrefersOurAnnotationThenKubectlsThenTheFirstContainer) {
     ForeignPod pod;
     pod.containers.resize(3);
     pod.containers[0].name = "log";

@@ -89,7 +89,8 @@ TEST(AggregatedImportance, KeepsNothingOfAJobThatLeft) {
     EXPECT_EQ(left.value(0), 0.0F);
 }
 
-// Reads that the `kept` samples of the highest values save both jobs, in the mean sample's.
+// Reads of a sample per epoch, summed over both jobs: mean over the `kept` samples of the highest
+// values. The mean over all samples is 2.
 double saved_reads(
     const AggregatedImportance& values,
     const std::array<Ranks, 2>& ranks,

@@ -208,7 +208,7 @@ TEST_F(ImportanceEvictionRegions, ImportantRegionTakesBackTheExcess) {
 
 TEST_F(ImportanceEvictionRegions, BothRegionsShrinkByTheSameAmount) {
     policy.on_resident(21, Bytes{10});
-    // Of 110 bytes 20 are unimportant; of the 90 that stay, 9 may be.
+    // Of 110 bytes 20 are unimportant. 90 bytes may stay, of which 9 may be unimportant.
     EXPECT_EQ(shrunk(policy, 20), (Samples{20, 21}));
     EXPECT_EQ(shrunk(policy, 30), (Samples{20, 21, 0}));
     EXPECT_EQ(shrunk(policy, 110).size(), 11U);

@@ -42,7 +42,7 @@ TEST(NeverEvict, ShrinksInAFixedOrderForAnyArrivalOrder) {
     EXPECT_EQ(shrink(other, Bytes{35}), victims);
 }
 
-// A window that grows takes residents a little at a time.
+// A growing window takes bytes from the residents a little at a time.
 TEST(NeverEvict, ShrinksInManyStepsAsInOne) {
     constexpr std::uint32_t kCount = 1000;
     NeverEvict at_once;
@@ -63,7 +63,7 @@ TEST(NeverEvict, ShrinksInManyStepsAsInOne) {
 }
 
 // Neighbours in a listing often have one class, and every n-th sample belongs to one rank.
-TEST(NeverEvict, ShrinkTakesTheSameShareOfEveryPart) {
+TEST(NeverEvict, ShrinkEvictsEvenlyAcrossTheListing) {
     constexpr std::uint32_t kCount = 100'000;
     NeverEvict policy;
     admit_first(policy, kCount);

@@ -52,7 +52,7 @@ TEST(RankOrder, RanksByBytesNotBySamples) {
     EXPECT_DOUBLE_EQ(order.span_of(0.5F).begin, 0.75);
 }
 
-TEST(RankOrder, SpansEverythingWhenEmpty) {
+TEST(RankOrder, GivesTheWholeSpanIfItHasNoSamples) {
     EXPECT_DOUBLE_EQ(RankOrder{}.span_of(0.5F).begin, 0);
     EXPECT_DOUBLE_EQ(RankOrder{}.span_of(0.5F).end, 1);
 }

@@ -93,7 +93,7 @@ TEST(BucketSampler, ExcludesRemovedCopiesFromTheMinimumFraction) {
     }
 }
 
-TEST(BucketSampler, MovesSamplesAtTheRateOfLearning) {
+TEST(BucketSampler, MovesMoreSamplesOutTheFasterTheJobLearns) {
     const auto adapting = settings_of({{"outRate", 0.2}, {"minFraction", 0}});
     const auto sampler = make(1000, adapting, {});
     teach(*sampler, 1000);
@@ -109,7 +109,7 @@ TEST(BucketSampler, MovesSamplesAtTheRateOfLearning) {
     EXPECT_LT(whole_epoch(*by_loss, 0, 2).size(), 900U);
 }
 
-// (i) of the plan: the number of samples read falls monotonically, then recovers on stagnation.
+// The number of samples read falls every epoch, and rises again once progress stagnates.
 TEST(BucketSampler, RecallsWaitingSamplesWhenProgressStops) {
     const auto sampler = make(
         1000,
@@ -149,7 +149,7 @@ TEST(BucketSampler, NeverMovesOutUnmeasuredSamples) {
     }
 }
 
-// Samples that are outside after one epoch of equal losses, given the job's wait shares.
+// Samples outside the bucket after one epoch of equal losses, given the job's wait shares.
 std::vector<SampleIndex> out_after(std::initializer_list<double> waitings) {
     const auto size_of = [](SampleIndex sample) { return Bytes{sample < 50 ? 100U : 900U}; };
     const auto sampler = make(
@@ -186,7 +186,7 @@ TEST(BucketSampler, LeavesOutLargeSamplesOnlyWhileIoBound) {
     EXPECT_TRUE(only_large({0.5, std::nan(""), -1, 7})) << "no shares";
 }
 
-TEST(BucketSampler, RestoresTheBottleneckInAnotherProcess) {
+TEST(BucketSampler, SnapshotRestoresTheBottleneck) {
     const auto before = make(10);
     before->on_waiting(0);
     ASSERT_EQ(before->buckets().criteria().bottleneck(), Bottleneck::kCompute);
@@ -246,8 +246,8 @@ TEST(BucketSampler, ARepeatedEpochReadsTheSameMembersOfItsGroups) {
     }
 }
 
-// Also while another rank is in the next epoch, which has moved samples and taken other turns.
-TEST(BucketSampler, ARankDrawsItsEpochToTheEnd) {
+// The other rank's next epoch has moved samples and reads other group members.
+TEST(BucketSampler, ARankDrawsItsEpochUnchangedThoughAnotherIsAhead) {
     constexpr std::uint32_t kSamples = 400;
     const std::uint64_t seed = test::seed();
     std::vector<Fingerprint> prints(kSamples);
@@ -273,7 +273,8 @@ TEST(BucketSampler, ARankDrawsItsEpochToTheEnd) {
     EXPECT_EQ(rest_of_rank_1(true), rest_of_rank_1(false)) << "STOKER_TEST_SEED=" << seed;
 }
 
-// The slides' example: while 2 is on the node, it is served for requests for 4 and 7.
+// The example of the slides that describe family Iowa: while 2 is on the node, it is served for
+// requests for 4 and 7.
 TEST(BucketSampler, ServesAResidentOfTheSameGroupIfCopiesRepeat) {
     const std::vector<Fingerprint> prints = {10, 20, 1, 30, 1, 5, 5, 1};
     test::NodeContents node;
@@ -296,7 +297,7 @@ TEST(BucketSampler, ServesAResidentOfTheSameGroupIfCopiesRepeat) {
     EXPECT_EQ(sampler->report(0).distinct, 6U);
 }
 
-// (iii) of the plan: on a node that holds a share w, groups of m hit 1-(1-w)^m instead of w.
+// On a node that holds a share w of the samples, groups of m hit 1-(1-w)^m instead of w.
 TEST(BucketSampler, HitsAGroupIfAnyMemberIsStored) {
     Prng luck(test::seed());
     constexpr std::uint32_t kCount = 30000;

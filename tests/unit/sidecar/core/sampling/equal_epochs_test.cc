@@ -15,7 +15,7 @@
 namespace stoker::sidecar {
 namespace {
 
-TEST(EqualEpochs, WithSeveralRanksTheBucketFollowsTheEpochNumber) {
+TEST(EqualEpochs, WithSeveralRanksTheBucketSizeDependsOnTheEpochOnly) {
     const auto sampler = make(
         1000,
         settings_of({{"outRate", 0.1}, {"recallAfter", 2}}, test::seed(), 2),

@@ -57,7 +57,7 @@ TEST(ExactSampler, DrawsEachRanksPartOfACustomOrder) {
     EXPECT_EQ(sampler.group_samples(), 3U);
 }
 
-TEST(ExactSampler, ForeseesWholeGroups) {
+TEST(ExactSampler, ForeseesWholeGroupsOfChunks) {
     const EpochShape shape{.count = 20, .seed = 8};
     ExactSampler sampler{
         shape,

@@ -25,7 +25,7 @@ TEST(PackageCursor, WalksEverySampleOncePackageByPackage) {
     EXPECT_EQ(packages.next(any, 1000), std::nullopt);
 }
 
-TEST(PackageCursor, StopsAfterItsLooksAndContinuesThere) {
+TEST(PackageCursor, StopsAfterTheGivenNumberOfSamplesAndContinues) {
     PackageCursor packages(64, 64, 1, 1);
     const auto late = [](SampleIndex sample) { return sample >= 20; };
     EXPECT_EQ(packages.next(late, 16), std::nullopt);

@@ -243,7 +243,8 @@ TEST(ImportanceSampler, DrawsTheForeseenSamples) {
         std::vector<SampleIndex> foreseen;
         sampler->foresee(0, 200, foreseen);
         ASSERT_EQ(foreseen.size(), 200U);
-        // Foreseen samples are fetched, and so drawn: a stand-in for every L-request.
+        // Foreseen samples are fetched, so each request for an unimportant sample (L-request) is
+        // served one of them.
         for (const SampleIndex sample : foreseen) {
             node.store(*sampler, sample);
         }

@@ -29,7 +29,7 @@ void teach(ImportanceSampler& sampler, Prng& luck) {
     }
 }
 
-TEST(ImportanceSnapshot, RestoresImportanceToWithinOnePart) {
+TEST(ImportanceSnapshot, RestoresImportanceToOneByteOfPrecision) {
     Prng luck(test::seed());
     const auto before = make(3);
     teach(*before, luck);

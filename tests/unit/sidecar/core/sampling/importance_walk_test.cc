@@ -56,7 +56,7 @@ TEST(ImportanceWalk, ReadsEachSampleOnceInAFullEpoch) {
     EXPECT_EQ(seen.size(), 10U);
 }
 
-// T2 of the plan: 1/(1+beta), that is .752 at .33 and .5 at 1.
+// Law T2 of `stoker laws`: 1/(1+beta), that is .752 at beta .33 and .5 at beta 1.
 TEST(ImportanceWalk, KeepsAShareOfOneOverOnePlusBeta) {
     Prng luck(test::seed());
     for (const double beta : {0.33, 1.0}) {

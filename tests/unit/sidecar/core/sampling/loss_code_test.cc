@@ -36,7 +36,7 @@ TEST(LossCode, EveryCodeReadsBackAsItself) {
     }
 }
 
-TEST(LossCode, LossesOutsideItsRangeHaveItsEnds) {
+TEST(LossCode, ClampsLossesOutsideItsRange) {
     for (const float least : {0.0F, -0.0F, -7.0F, 1e-9F, std::numeric_limits<float>::lowest()}) {
         EXPECT_EQ(LossCode::code_of(least), 0) << least;
     }

@@ -57,7 +57,7 @@ TEST_F(PartyScansTest, LimitsAGuestsReadersAndReservesTheOwners) {
     }
 }
 
-TEST_F(PartyScansTest, LimitsGuestScansUntilOneHasNoReaders) {
+TEST_F(PartyScansTest, LimitsTheNumberOfGuestScansWithReaders) {
     for (std::uint8_t guest = 1; guest <= PartyScans::kGuestsMax; ++guest) {
         begin(Party{guest});
     }
@@ -253,7 +253,7 @@ private:
     std::uint64_t fetches_ = 0;
 };
 
-// With one scan for all: .505, .339, .610, .382 in a dataset of 5,000 samples.
+// With one scan shared by all parties: .505, .339, .610, .382 in a dataset of 5,000 samples.
 TEST(PartyScansTraffic, PartiesReadSamplesFetchedForOthers) {
     EXPECT_LE(PartyWorld({1, 1}).run(), 0.55);
     EXPECT_LE(PartyWorld({1, 1, 1}).run(), 0.37);

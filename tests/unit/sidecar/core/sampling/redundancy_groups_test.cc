@@ -17,7 +17,7 @@ std::vector<SampleIndex> group(const RedundancyGroups& groups, SampleIndex sampl
     return {members.begin(), members.end()};
 }
 
-// The slides' example: {2,4,7} and {5,6}.
+// The example of the slides that describe family Iowa: groups {2,4,7} and {5,6}.
 TEST(RedundancyGroups, GroupNearDuplicates) {
     const std::vector<Fingerprint> prints = {
         0x0F0F0F0F0F0F0F0F,
@@ -123,7 +123,7 @@ TEST(RedundancyGroups, AreRestoredFromTheirCopies) {
     EXPECT_TRUE(RedundancyGroups::of(6, {&outside, 1}).copies().empty());
 }
 
-TEST(RedundancyGroups, LimitComparisonsToTheGivenLooks) {
+TEST(RedundancyGroups, LimitTheNumberOfComparisons) {
     std::vector<Fingerprint> prints;
     for (Fingerprint i = 0; i < 100; ++i) {
         prints.push_back(i * 0x111);  // equal in the upper bands

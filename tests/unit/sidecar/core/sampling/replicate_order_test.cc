@@ -56,8 +56,9 @@ TEST(GatherCopies, GivesEachSampleToOneRankAndEachRankItsLength) {
     }
 }
 
-// PADS: for any definition of most drawn, the ranks' parts of them differ by one sample's copies.
-TEST(GatherCopies, GivesEachRankAnEqualPartOfTheMostDrawn) {
+// PADS: for any definition of most drawn, the ranks' shares of these samples differ by at most one
+// sample's copies.
+TEST(GatherCopies, GivesEachRankAnEqualShareOfTheMostDrawn) {
     Prng prng{test::seed()};
     constexpr std::uint32_t kCount = 6000;
     const Draws draws = random_draws(kCount, 1.5, prng);
@@ -97,7 +98,7 @@ std::map<SampleIndex, Extent> extents_of(const Draws& draws) {
     return extents;
 }
 
-// The most samples that wait for a copy at one time.
+// The largest number of samples that have a draw before and a draw after the same position.
 std::size_t most_waiting(const Draws& draws) {
     std::vector<int> change(draws.size() + 1);
     for (const auto& [sample, extent] : extents_of(draws)) {
@@ -113,7 +114,7 @@ std::size_t most_waiting(const Draws& draws) {
     return static_cast<std::size_t>(most);
 }
 
-TEST(GatherRepeats, PutsAllCopiesOfASampleIntoOneOfEqualParts) {
+TEST(GatherRepeats, PutsAllCopiesOfASampleIntoOneBlock) {
     Prng prng{test::seed()};
     constexpr std::uint32_t kCount = 20'000;
     for (const std::uint32_t blocks : {1U, 2U, 7U, 40U}) {
@@ -128,12 +129,14 @@ TEST(GatherRepeats, PutsAllCopiesOfASampleIntoOneOfEqualParts) {
         }
         const double length = static_cast<double>(kCount) / blocks;
         EXPECT_LT(static_cast<double>(longest), length + 8 * std::sqrt(2 * length));
-        // A random order of a Poisson number of copies: (1 - 1/sqrt(e))^2 wait in its middle.
+        // In a random order with Poisson numbers of copies, (1 - 1/sqrt(e))^2 of the samples have
+        // copies on both sides of the middle.
         EXPECT_NEAR(static_cast<double>(most_waiting(draws)), .155 * length, 3 * std::sqrt(length));
     }
 }
 
-// A sample's block does not depend on the other draws: local ranks read its copies at one time.
+// A sample's block does not depend on the other draws, so ranks of one node read its copies at
+// about the same time.
 TEST(GatherRepeats, ChoosesTheBlockByTheSampleAlone) {
     Draws all(10'000);
     std::ranges::generate(all, [next = 0U]() mutable { return next++; });
@@ -167,7 +170,7 @@ TEST(GatherRepeats, KeepsARandomOrderInABlock) {
     }
 }
 
-TEST(GatherRepeats, TakesNoDraws) {
+TEST(GatherRepeats, AcceptsAnEmptyList) {
     Draws none;
     gather_repeats(none, 3, Prng{1});
     EXPECT_TRUE(none.empty());

@@ -130,7 +130,7 @@ std::vector<std::uint32_t> times_of(const std::vector<SampleIndex>& samples, std
     return times;
 }
 
-// An epoch's draws, and the parts that the ranks of a world get.
+// An epoch's draws, and how they are divided among `ranks` ranks.
 struct Parts {
     Parts(std::uint32_t samples, std::uint32_t ranks, double accuracy_change) {
         const auto alone = make(samples, {.seed = 3});
@@ -150,10 +150,10 @@ struct Parts {
     std::vector<std::vector<std::uint32_t>> of_rank;
 };
 
-// PADS while validation improves: each rank gets an equal part of the most drawn samples, for any
+// PADS while validation improves: each rank gets an equal share of the most drawn samples, for any
 // definition of most drawn. All copies of a sample go to one rank, so a node reads as few different
-// samples as can be: at n = 4 some 29 % fewer than with copies at random.
-TEST(ReplicateSampler, AggressiveRanksGetAllCopiesOfEqualPartsOfTheMostDrawn) {
+// samples as possible: with 4 ranks some 29 % fewer than with copies at random.
+TEST(ReplicateSampler, AggressiveRanksGetEqualSharesOfTheMostDrawn) {
     constexpr std::uint32_t kSamples = 6000;
     for (const std::uint32_t ranks : {2U, 3U, 4U}) {
         const Parts parts{kSamples, ranks, 0.1};
@@ -182,8 +182,8 @@ TEST(ReplicateSampler, AggressiveRanksGetAllCopiesOfEqualPartsOfTheMostDrawn) {
     }
 }
 
-// Otherwise n of N draws in random order are n drawn without replacement: a rank has none of the m
-// copies of a sample with probability C(N-m, n) / C(N, n). The same without validation.
+// If validation gets worse or does not change, a rank gets n of the N draws at random: it has none
+// of the m copies of a sample with probability C(N-m, n) / C(N, n).
 TEST(ReplicateSampler, NonAggressiveRanksGetCopiesAtRandom) {
     constexpr std::uint32_t kSamples = 24'000;
     for (const double change : {-0.1, 0.0}) {
@@ -288,7 +288,7 @@ TEST(ReplicateSampler, KeepsTheReadsOfARankThatIsAhead) {
     EXPECT_EQ(sum_of(*left, 1000), 500U) << "rank 3 is late; rank 1 will still make its reads";
 }
 
-// The longest way between two copies of a sample that is not on the node.
+// Measures the longest distance between copies of a sample that is not on the node.
 TEST(ReplicateSampler, GathersCopiesIfTheNodeHasRoomForFew) {
     constexpr std::uint32_t kSamples = 40'000;
     for (const std::uint32_t kept : {0U, 2000U, 4000U, 20'000U}) {

@@ -83,7 +83,7 @@ TEST(ReplicateScores, DrawInProportionToTheWeights) {
     EXPECT_NEAR(static_cast<double>(early), 2'000, 300) << "in a random order";
 }
 
-TEST(ReplicateScores, RankAllSamples) {
+TEST(ReplicateScores, EqualScoresGiveEqualRanks) {
     ReplicateScores scores{4, 10};
     scores.set_state({{3.0F, 1.0F, 3.0F, 2.0F}, 0, 0});
     std::vector<float> ranks;

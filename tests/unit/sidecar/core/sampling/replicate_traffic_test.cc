@@ -72,7 +72,7 @@ public:
         room_ = Bytes{static_cast<std::uint64_t>(share * bytes)};
     }
 
-    // Whether it was a hit. `node` gets the change, with the class resident if `kept`.
+    // Returns whether the read was a hit. Changes are made to `node` too, as resident if `kept`.
     bool read(SampleIndex sample, Node* node = nullptr, bool kept = true) {
         const bool hit = resident_[sample];
         if (!hit) {
@@ -136,8 +136,8 @@ struct Workload {
     std::uint64_t seed = 5;
 };
 
-// A trainer whose losses are the sample's own times noise per visit, with a cache that decides the
-// stream, and caches of the same size with other policies, which get the same stream.
+// A trainer. A sample's loss is its own value times noise of each visit. The sampler draws by what
+// one cache holds; caches of the same size with other policies get the same reads.
 class Trainer {
 public:
     explicit Trainer(Workload workload)

@@ -224,7 +224,7 @@ TEST_P(ResumedEpochOf, ContinuesUnchangedOnAnUnchangedNode) {
     EXPECT_EQ(asked, asked_again);
 }
 
-TEST(ResumedEpoch, SettlesOneStepForEachDraw) {
+TEST(ResumedEpoch, SkipsOneStepPerEarlierDraw) {
     ResumedEpoch resumed{{true, false, false, true}, 3, 4};
     EpochReport report;
     resumed.count_had(report);

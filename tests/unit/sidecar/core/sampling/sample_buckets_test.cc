@@ -59,7 +59,7 @@ TEST(SampleBuckets, RemovedCopiesAreInNeitherBucket) {
 }
 
 // A trainer that resumes from an older checkpoint reads the same members again.
-TEST(SampleBuckets, ARepeatedEpochReadsItsOwnMembers) {
+TEST(SampleBuckets, ARepeatedEpochReadsTheSameGroupMembers) {
     SampleBuckets buckets = make(static_cast<double>(Redundancy::kRemove));
     const SampleIndex alike[] = {3, 7, 9};
     const std::uint64_t hashes[] = {0xFF, 0xFE, 0xFF};
@@ -73,7 +73,7 @@ TEST(SampleBuckets, ARepeatedEpochReadsItsOwnMembers) {
     }
 }
 
-TEST(SampleBuckets, ReadsThatAreHeldStayTheSame) {
+TEST(SampleBuckets, AnEpochsReadsDoNotChangeWhenTheNextBegins) {
     SampleBuckets buckets = make();
     teach(buckets);
     buckets.begin_epoch(1);
@@ -84,7 +84,7 @@ TEST(SampleBuckets, ReadsThatAreHeldStayTheSame) {
     EXPECT_NE(*buckets.reads(), before) << "more samples are outside";
 }
 
-// The coverage floor: whatever the size of the group, no member waits more than kTurnsMax epochs.
+// Whatever the size of the group, no member waits more than kTurnsMax epochs for a read.
 TEST(SampleBuckets, MembersOfAGroupTakeTurns) {
     constexpr std::uint32_t kMembers[] = {2, 3, 4, 11};
     std::vector<RedundancyGroups::Copy> copies;
@@ -115,7 +115,7 @@ TEST(SampleBuckets, MembersOfAGroupTakeTurns) {
     EXPECT_EQ(buckets.worths()[5], 0.75F) << "read in every second epoch";
 }
 
-TEST(SampleBuckets, MovesAPartByTheMemberThatWasReadLast) {
+TEST(SampleBuckets, MovesAGroupByTheScoreOfTheMemberReadLast) {
     const RedundancyGroups::Copy pair{1, 0};
     const SamplerSettings settings{
         .contract = "importance",
@@ -140,8 +140,9 @@ TEST(SampleBuckets, MovesAPartByTheMemberThatWasReadLast) {
     }
 }
 
-// Learnt samples have about equal scores: in the order of the listing, one class would leave.
-TEST(SampleBuckets, MovesRandomSamplesOfTheBorderScore) {
+// Learnt samples have about equal scores: moved in the order of the listing, they would all be of
+// one class.
+TEST(SampleBuckets, MovesRandomSamplesOfTheThresholdScore) {
     SampleBuckets buckets = make();
     for (SampleIndex sample = 0; sample < kCount; ++sample) {
         buckets.criteria().record_probability(sample, 0.5F);
@@ -156,7 +157,7 @@ TEST(SampleBuckets, MovesRandomSamplesOfTheBorderScore) {
     EXPECT_LT(below_half, 10U);
 }
 
-TEST(SampleBuckets, FixesTheLoadTimeForAnEpoch) {
+TEST(SampleBuckets, LoadTimeChangesOnlyBetweenEpochs) {
     std::optional<double> measured = 4096;
     const SamplerSettings settings{.contract = "importance", .parameters = {{"family", 1}}};
     SampleBuckets buckets{kCount, settings, {.latency_bytes = [&] { return measured; }}};
@@ -206,14 +207,15 @@ TEST(SampleBuckets, RejectsASnapshotWithABadLoadTime) {
     WireWriter out;
     before.write(out);
     auto bytes = std::move(out).take();
-    // Behind the epoch, the epochs without progress and the bottleneck: a double, here a NaN.
+    // The load time, a double, follows the epoch, the epochs without progress and the bottleneck.
+    // Makes it a NaN.
     std::fill_n(bytes.begin() + 8 + 4 + 1, 8, std::byte{0xFF});
     WireReader in{bytes};
     EXPECT_FALSE(make().read(in));
 }
 
-// A part that takes turns is the same part after a resume, so the next epoch reads the next member.
-TEST(SampleBuckets, GoesOnWithTheNextTurnAfterARoundTrip) {
+// A redundancy group stays the same after a resume, so the next epoch reads its next member.
+TEST(SampleBuckets, RestoredSnapshotReadsTheNextGroupMember) {
     SampleBuckets before = make(static_cast<double>(Redundancy::kRemove));
     const SampleIndex alike[] = {3, 7, 9};
     const std::uint64_t hashes[] = {0xFF, 0xFE, 0xFF};

@@ -117,7 +117,7 @@ TEST(WindowedSampler, RejectsTheStateOfAnotherSampler) {
     EXPECT_TRUE(other->restore(state));
 }
 
-TEST(WindowedSampler, RejectsAWorldThatDoesNotFit) {
+TEST(WindowedSampler, RejectsWrongCountsAndRanksAndTooManyReaders) {
     SharedScan scan{kSamples, {}, 1};
     const auto code = [&](const EpochShape& shape, std::uint32_t rank) {
         return WindowedSampler::make(scan, shape, rank).error().code;
