@@ -29,7 +29,7 @@ class RangeFormat {
 public:
     virtual ~RangeFormat() = default;
 
-    // Of the objects, for messages: "chunks".
+    // Name of the objects for messages: "chunks".
     [[nodiscard]] virtual std::string_view name() const = 0;
 
     // The samples in the objects of a listing; may read `origin`. Blocking; arguments and errors as those

@@ -16,7 +16,6 @@ namespace {
 using test::pax_record;
 using test::tar_end;
 using test::tar_member;
-using testing::ElementsAre;
 using testing::HasSubstr;
 
 struct Indexed {

@@ -101,7 +101,7 @@ TEST(ChunkReads, EveryPartIsInOneReadThatHasItsBytes) {
         for (int step = 0; step < 2000; ++step) {
             const std::uint64_t dice = prng.below(3);
             if (dice == 0 && added < 60) {
-                const ChunkObject chunk{static_cast<std::uint32_t>(prng.below(3)), "e", 5000};
+                const ChunkObject chunk{std::to_string(prng.below(3)), "e", 5000};
                 reads.add(chunk, {prng.below(4000), 1 + prng.below(300), added++});
             } else if (dice == 1 && reads.running() > 0) {
                 reads.end();
