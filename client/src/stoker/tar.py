@@ -33,8 +33,10 @@ class TarSample(Dict[str, Any]):
             stem, members = _core.parse_tar_sample(raw)
         except _core.CoreError as error:
             raise OriginError(f"'{raw.key}': {error.args[-1]}", raw.key) from None
+        super().__init__(__key__=stem)
         view = raw.view
-        super().__init__({extension: view[begin:end] for extension, begin, end in members}, __key__=stem)
+        for extension, begin, end in members:
+            self[extension] = view[begin:end]
         self.raw = raw
 
     @property
