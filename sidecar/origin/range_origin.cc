@@ -94,12 +94,14 @@ public:
 
     Result<domain::Listing> list(
         const std::function<void(std::uint64_t)>& progress, std::stop_token stop) override {
-        STOKER_TRY(const auto listed, objects_->list(progress, stop));
-        STOKER_TRY(auto samples, format_->list(*objects_, listed, progress, stop));
-        if (progress) {
-            progress(samples.size());
-        }
-        return samples;
+        return list_samples(nullptr, progress, stop);
+    }
+
+    Result<domain::Listing> list_again(
+        const domain::ManifestView& known,
+        const std::function<void(std::uint64_t)>& progress,
+        std::stop_token stop) override {
+        return list_samples(&known, progress, stop);
     }
 
     void fetch(OriginFetch request, std::function<void(Result<OriginBytes>)> done) override {
@@ -131,6 +133,10 @@ private:
         Samples samples;
     };
 
+    Result<domain::Listing> list_samples(
+        const domain::ManifestView* known,
+        const std::function<void(std::uint64_t)>& progress,
+        const std::stop_token& stop);
     void read_alone(SampleFetch sample);
     std::optional<NextRead> next_read();
     void start_reads();
@@ -155,6 +161,18 @@ RangeOrigin::~RangeOrigin() {
         sample.fail_with({ErrorCode::kCancelled, "the origin is closing"});
     }
     objects_.reset();
+}
+
+Result<domain::Listing> RangeOrigin::list_samples(
+    const domain::ManifestView* known,
+    const std::function<void(std::uint64_t)>& progress,
+    const std::stop_token& stop) {
+    STOKER_TRY(const auto listed, objects_->list(progress, stop));
+    STOKER_TRY(auto samples, format_->list(*objects_, listed, known, progress, stop));
+    if (progress) {
+        progress(samples.size());
+    }
+    return samples;
 }
 
 void RangeOrigin::fetch_together(std::vector<OriginRequest> requests) {

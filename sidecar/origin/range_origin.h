@@ -9,6 +9,7 @@
 
 #include "common/base/result.h"
 #include "common/domain/listing.h"
+#include "common/domain/manifest.h"
 #include "sidecar/origin/chunk_reads.h"
 #include "sidecar/origin/origin.h"
 
@@ -33,10 +34,11 @@ public:
     [[nodiscard]] virtual std::string_view name() const = 0;
 
     // The samples in the objects of a listing; may read `origin`. Blocking; arguments and errors as those
-    // of Origin::list().
+    // of Origin::list_again(). `known` may be nullptr.
     virtual Result<domain::Listing> list(
         Origin& origin,
         const domain::Listing& objects,
+        const domain::ManifestView* known,
         const std::function<void(std::uint64_t)>& progress,
         const std::stop_token& stop) const = 0;
 

@@ -19,6 +19,41 @@ using domain::Listing;
 
 constexpr std::size_t kShardsAtOnce = 64;  // each holds one window of at most 1 MiB
 
+// The first sample whose key is not below `key`, or their number.
+std::uint64_t lower_bound(const domain::ManifestView& manifest, std::string_view key) {
+    std::uint64_t begin = 0;
+    std::uint64_t end = manifest.sample_count();
+    while (begin < end) {
+        const std::uint64_t middle = begin + (end - begin) / 2;
+        if (manifest.sample(domain::SampleId{middle}).key < key) {
+            begin = middle + 1;
+        } else {
+            end = middle;
+        }
+    }
+    return begin;
+}
+
+// The ids of the shard's samples in an earlier manifest: the second is the end. Empty: there are none, or
+// they are of another version.
+std::pair<std::uint64_t, std::uint64_t> find_known(
+    const domain::ManifestView& known, const ListedObject& shard) {
+    const std::string folder = shard.key + "/";
+    const std::uint64_t begin = lower_bound(known, folder);
+    for (std::uint64_t id = begin; id < known.sample_count(); ++id) {
+        const domain::SampleInfo sample = known.sample(domain::SampleId{id});
+        if (!sample.key.starts_with(folder)) {
+            return {begin, id};
+        }
+        const auto place = domain::parse_range_place(sample.key, sample.etag);
+        if (!place || place->object_key(sample.key) != shard.key ||
+            place->object_bytes != shard.size_bytes || place->object_etag != shard.etag) {
+            return {};
+        }
+    }
+    return {begin, known.sample_count()};
+}
+
 // Indexes shards side by side: each round reads one window of each.
 class ShardListing {
 public:
@@ -26,7 +61,17 @@ public:
         : origin_(origin),
           stop_(stop) {}
 
-    Status add(ListedObject shard) {
+    Status add(ListedObject shard, const domain::ManifestView* known) {
+        if (known != nullptr) {
+            const auto [begin, end] = find_known(*known, shard);
+            for (std::uint64_t id = begin; id < end; ++id) {
+                const domain::SampleInfo sample = known->sample(domain::SampleId{id});
+                STOKER_TRY_VOID(samples_.add(sample.key, sample.size_bytes, sample.etag));
+            }
+            if (begin < end) {
+                return {};
+            }
+        }
         STOKER_TRY(auto index, domain::TarIndex::of(shard));
         if (index.next()) {
             open_.push_back({std::move(shard), std::move(index)});
@@ -104,9 +149,10 @@ public:
     Result<Listing> list(
         Origin& origin,
         const Listing& objects,
+        const domain::ManifestView* known,
         const std::function<void(std::uint64_t)>& progress,
         const std::stop_token& stop) const override {
-        return list_shards(origin, objects, progress, stop);
+        return list_shards(origin, objects, known, progress, stop);
     }
 
     [[nodiscard]] std::optional<SampleRange> find(const OriginFetch& sample) const override {
@@ -127,6 +173,7 @@ public:
 Result<Listing> list_shards(
     Origin& origin,
     const Listing& objects,
+    const domain::ManifestView* known,
     const std::function<void(std::uint64_t)>& progress,
     const std::stop_token& stop) {
     STOKER_TRY(auto shards, find_shards(origin, objects));
@@ -134,9 +181,11 @@ Result<Listing> list_shards(
     auto next = shards.begin();
     while (next != shards.end() || listing.open_count() > 0) {
         while (next != shards.end() && listing.open_count() < kShardsAtOnce) {
-            STOKER_TRY_VOID(listing.add(std::move(*next++)));
+            STOKER_TRY_VOID(listing.add(std::move(*next++), known));
         }
-        STOKER_TRY_VOID(listing.read_round());
+        if (listing.open_count() > 0) {
+            STOKER_TRY_VOID(listing.read_round());
+        }
         if (progress) {
             progress(listing.sample_count());
         }

@@ -114,6 +114,24 @@ TEST_F(ShardOriginTest, ManyShardsAreListedSideBySide) {
     EXPECT_EQ(last, 300U);
 }
 
+TEST_F(ShardOriginTest, OnlyChangedAndNewShardsAreIndexedAgain) {
+    for (const char* key : {"a.tar", "a.tar-b.tar", "b.tar", "c.tar"}) {
+        server_.put("b", std::string{"set/"} + key, shard(0, 4, 10));
+    }
+    const auto bytes = domain::encode_manifest(test::list_objects(*origin_).value()).value();
+    const auto known = domain::ManifestView::open(bytes).value();
+    server_.clear_requests();
+    EXPECT_EQ(origin_->list_again(known, {}, {})->size(), 16U);
+    EXPECT_EQ(server_.request_count("get"), 0U);
+    server_.put("b", "set/b.tar", shard(1, 5, 10));
+    server_.put("b", "set/d.tar", shard(0, 2, 10));
+    server_.clear_requests();
+    const auto again = origin_->list_again(known, {}, {}).value().objects();
+    EXPECT_EQ(server_.request_count("get"), 2U);
+    const auto anew = test::list_objects(*origin_).value();
+    EXPECT_EQ(domain::encode_manifest(again).value(), domain::encode_manifest(anew).value());
+}
+
 TEST_F(ShardOriginTest, ChangedShardIsAConflict) {
     server_.put("b", "set/a.tar", shard(0, 5, 700));
     const auto samples = test::list_objects(*origin_).value();
