@@ -101,7 +101,8 @@ class Dataset(Planned):
         super().__init__(_samples.open(source) if isinstance(source, str) else source)
         self.transform = transform
         self.target_transform = target_transform
-        self.decode = decode or (_keep if isinstance(self.source, TarSamples) else _default_decode())
+        default = _keep if isinstance(self.source, TarSamples) else _default_decode()
+        self.decode: Callable[[Any], Any] = decode or default
         self.classes = self.source.classes
         self.class_to_idx = {name: label for label, name in enumerate(self.classes)}
         self._gives_ids = False
