@@ -88,13 +88,11 @@ std::optional<TarRange> TarWalk::next() const {
     if (extra_) {
         return TarRange{at_, extra_->size_bytes};
     }
-    // take() refuses a file that ends inside of a header, or between a pax header and its member.
-    const bool is_over = at_ >= bytes_ && !begin_;
-    if (has_ended_ || is_over) {
+    if (has_ended_ || at_ >= bytes_) {
         return std::nullopt;
     }
-    const std::uint64_t left = bytes_ - std::min(at_, bytes_);
-    return TarRange{at_, std::min<std::uint64_t>(kTarBlockBytes, left)};
+    // take() refuses a file that ends inside of a header.
+    return TarRange{at_, std::min<std::uint64_t>(kTarBlockBytes, bytes_ - at_)};
 }
 
 Result<std::optional<TarMember>> TarWalk::take(std::span<const std::byte> bytes) {
@@ -162,6 +160,9 @@ Result<std::optional<TarMember>> TarWalk::take_extra_header(const Entry& entry) 
     }
     at_ += kTarBlockBytes;
     extra_ = Extra{entry.type, entry.size_bytes};
+    if (entry.size_bytes == 0) {
+        STOKER_TRY_VOID(take_extra({}));
+    }
     return std::nullopt;
 }
 
@@ -203,7 +204,7 @@ Status TarWalk::take_extra(std::string_view body) {
         }
     }
     skip(extra.size_bytes);
-    return {};
+    return begin_ && at_ >= bytes_ ? Status{corrupt("ends inside an entry")} : Status{};
 }
 
 // Records "LENGTH KEY=VALUE\n" of a pax header; only path, size and GNU's records of a sparse file
@@ -234,9 +235,11 @@ bool TarWalk::read_pax(std::string_view text, Overrides& next) {
     return true;
 }
 
-// To the next header, behind data that is in the file.
+// To the next header, behind data that is in the file. The last padding may be missing.
 void TarWalk::skip(std::uint64_t data_bytes) {
-    at_ += (data_bytes + kTarBlockBytes - 1) / kTarBlockBytes * kTarBlockBytes;
+    const std::uint64_t padded =
+        (data_bytes + kTarBlockBytes - 1) / kTarBlockBytes * kTarBlockBytes;
+    at_ += std::min(padded, bytes_ - at_);
 }
 
 }  // namespace stoker::domain

@@ -15,7 +15,8 @@ void check_index(const std::string& tar) {
     auto index = domain::TarIndex::of({"a.tar", tar.size(), "e"});
     domain::Listing samples;
     while (const auto window = index->next()) {
-        expect(window->offset <= tar.size(), "a window begins in the file");
+        expect(window->offset < tar.size(), "a window begins in the file");
+        expect(window->length > 0, "a window has bytes");
         expect(window->length <= tar.size() - window->offset, "a window ends in the file");
         if (!index->take(bytes.subspan(window->offset, window->length), samples)) {
             break;

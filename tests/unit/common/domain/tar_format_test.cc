@@ -76,6 +76,13 @@ TEST(TarFormat, LongNamesBeginTheirMember) {
     }
 }
 
+TEST(TarFormat, EmptyExtraHeadersChangeNothing) {
+    const TarMember member =
+        only_member(tar_header("g", 0, 'g') + tar_header("x", 0, 'x') + tar_member("a", "1"));
+    EXPECT_EQ(member.name, "a");
+    EXPECT_EQ(member.begin, 512U);
+}
+
 TEST(TarFormat, PrefixOfUstarIsAFolder) {
     std::string header = tar_header("b", 0);
     header.replace(345, 6, "folder");

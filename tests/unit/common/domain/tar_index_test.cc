@@ -29,6 +29,7 @@ Result<Indexed> index_of(const std::string& tar, const std::string& key = "a.tar
     Listing samples;
     STOKER_TRY(auto index, TarIndex::of({key, tar.size(), "e"}));
     while (const auto window = index.next()) {
+        EXPECT_GT(window->length, 0U);
         ++indexed.windows;
         indexed.bytes += window->length;
         const auto bytes = std::as_bytes(std::span{tar}).subspan(window->offset, window->length);
@@ -132,6 +133,11 @@ TEST(TarIndex, RefusesWhatItCannotServe) {
     EXPECT_EQ(error(tar_member("1.jpg", "1", 'S')).code, ErrorCode::kInvalidArgument);
     EXPECT_EQ(error(std::string(700, 'z')).code, ErrorCode::kCorruption);
     EXPECT_EQ(error(tar_member("1.jpg", "1").substr(0, 512)).code, ErrorCode::kCorruption);
+    const std::string name = tar_member("L", "1.jpg", 'L');
+    for (const std::size_t length : {512U, 517U, 1023U, 1024U}) {
+        EXPECT_EQ(error(name.substr(0, length)).code, ErrorCode::kCorruption) << length;
+    }
+    EXPECT_EQ(error(test::tar_header("x", 0, 'x')).code, ErrorCode::kCorruption);
     EXPECT_EQ(index_of("", std::string(70'000, 'k')).error().code, ErrorCode::kInvalidArgument);
 }
 
