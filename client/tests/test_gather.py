@@ -82,13 +82,13 @@ def test_file_cut_between_check_and_copy_is_read_again(tmp_path, origin, monkeyp
     big = Origin(tmp_path / "big", count=4, size_max=400_000)
     node = node_of(tmp_path, big, range(4))
     with stoker.open(big.uri, directory=str(node.path)) as samples:
-        fetch = samples.fetch
+        fetch = samples.fetch_raw
 
         def fetch_and_cut(ids):
             found = fetch(ids)
             os.truncate(node.segment_path(), 4096)
             return found
-        monkeypatch.setattr(samples, "fetch", fetch_and_cut)
+        monkeypatch.setattr(samples, "fetch_raw", fetch_and_cut)
         out = np.empty(samples.total_bytes, np.uint8)
         samples.gather(range(4), out)
         assert samples.stats()["origin_samples"] > 0

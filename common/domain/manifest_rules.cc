@@ -5,6 +5,8 @@
 
 #include <fmt/core.h>
 
+#include "common/domain/range_place.h"
+
 namespace stoker::domain {
 
 namespace {
@@ -37,7 +39,7 @@ public:
           used_(manifest.label_count()) {}
 
     bool take(const SampleInfo& sample) {
-        const std::string_view folder = parent_folder(sample.key);
+        const std::string_view folder = label_folder(sample.key, sample.etag);
         if (folder.empty() || sample.label < 0) {
             return folder.empty() && sample.label == kNoLabel;
         }
@@ -65,7 +67,10 @@ private:
 
 }  // namespace
 
-std::string_view parent_folder(std::string_view key) {
+std::string_view label_folder(std::string_view key, std::string_view etag) {
+    if (const auto place = parse_range_place(key, etag)) {
+        key = place->name(key);
+    }
     const auto slash = key.rfind('/');
     if (slash == std::string_view::npos) {
         return {};

@@ -34,8 +34,9 @@ private:
     std::uint64_t hash_ = 0xCBF29CE484222325ULL;
 };
 
-// The name of the folder that holds the object; empty at the root.
-std::string_view parent_folder(std::string_view key);
+// The name of the folder that holds the sample, which is its label; empty at the root. The folders of a
+// sample in a tar shard are those of its name in the shard (range_place.h).
+std::string_view label_folder(std::string_view key, std::string_view etag);
 
 // Checks a manifest that another process has sent: whether encode_manifest() could have made it from
 // a listing. kCorruption: keys out of order, wrong labels or totals, or a revision that is not the

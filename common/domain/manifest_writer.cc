@@ -10,6 +10,7 @@
 #include "common/base/wire.h"
 #include "common/domain/manifest.h"
 #include "common/domain/manifest_rules.h"
+#include "common/domain/range_place.h"
 
 namespace stoker::domain {
 
@@ -49,9 +50,14 @@ Status check_names(const Listing& sorted) {
                     "object '{}' has no ETag, so a change of it could not be seen", object.key));
         }
         if (i > 0 && sorted[i - 1].key == object.key) {
+            const bool is_tar = parse_range_place(object.key, object.etag).has_value();
             return fail(
                 ErrorCode::kInvalidArgument,
-                fmt::format("object '{}' is listed twice", object.key));
+                fmt::format(
+                    "object '{}' is listed twice{}",
+                    object.key,
+                    is_tar ? ": the members of a sample must follow each other in its tar shard"
+                           : ""));
         }
     }
     return {};
@@ -125,7 +131,7 @@ Status ManifestWriter::measure() {
         STOKER_TRY_VOID(add_size(object, total_bytes_));
         largest_ = std::max(largest_, object.size_bytes);
         text_bytes_ += object.key.size() + object.etag.size();
-        if (const auto folder = parent_folder(object.key); !folder.empty()) {
+        if (const auto folder = label_folder(object.key, object.etag); !folder.empty()) {
             labels_.emplace(folder, 0);
         }
     }
@@ -168,7 +174,7 @@ void ManifestWriter::write_records(Output& out) const {
     std::uint64_t key_offset = 0;
     for (std::size_t i = 0; i < listing_.size() && out.pass_on(); ++i) {
         const Listing::Entry object = listing_[i];
-        const auto label = labels_.find(parent_folder(object.key));
+        const auto label = labels_.find(label_folder(object.key, object.etag));
         out.put(object.size_bytes)
             .put(key_offset)
             .put(static_cast<std::uint32_t>(object.key.size()))

@@ -27,8 +27,10 @@ void read_format(ConfigReader& in, domain::SampleFormat& out) {
         out = domain::SampleFormat::kChunks;
     } else if (word == "blocks") {
         out = domain::SampleFormat::kBlocks;
+    } else if (word == "tar") {
+        out = domain::SampleFormat::kTar;
     } else if (word != "objects") {
-        in.mistake("format", fmt::format("\"{}\" is none of objects, chunks, blocks", word));
+        in.mistake("format", fmt::format("\"{}\" is none of objects, chunks, blocks, tar", word));
     }
 }
 

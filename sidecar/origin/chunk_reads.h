@@ -33,9 +33,9 @@ private:
     double received_ = 0;    // bytes, decayed alike
 };
 
-// One object at the origin, as a place names it (domain::ChunkPlace).
+// One object at the origin, as a sample's place names it: a chunk or a tar shard.
 struct ChunkObject {
-    std::uint32_t number = 0;
+    std::string key;
     std::string etag;
     std::uint64_t bytes = 0;
 

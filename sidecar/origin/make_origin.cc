@@ -10,6 +10,7 @@
 #include "sidecar/origin/credentials_file.h"
 #include "sidecar/origin/directory_origin.h"
 #include "sidecar/origin/s3_origin.h"
+#include "sidecar/origin/shard_origin.h"
 #include "sidecar/origin/web_identity.h"
 
 namespace stoker::sidecar {
@@ -143,7 +144,9 @@ Result<std::unique_ptr<Origin>> make_origin(
     }
     ChunkReads::Limits limits{.reads_max = options.max_in_flight};
     limits.read_bytes_max = std::min(limits.read_bytes_max, options.object_bytes_max.count());
-    return make_chunk_origin(std::move(origin), limits);
+    return options.format == domain::SampleFormat::kTar
+               ? make_shard_origin(std::move(origin), limits)
+               : make_chunk_origin(std::move(origin), limits);
 }
 
 }  // namespace stoker::sidecar

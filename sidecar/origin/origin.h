@@ -12,6 +12,7 @@
 #include "common/base/clock.h"
 #include "common/base/result.h"
 #include "common/domain/listing.h"
+#include "common/domain/manifest.h"
 
 namespace stoker::sidecar {
 
@@ -89,6 +90,16 @@ public:
     // return before the origin is destroyed.
     virtual Result<domain::Listing> list(
         const std::function<void(std::uint64_t)>& progress, std::stop_token stop) = 0;
+
+    // As list(). The samples of `known`, an earlier manifest of this origin, may stand for objects that
+    // have not changed since, so that they are not read again to find their samples.
+    virtual Result<domain::Listing> list_again(
+        const domain::ManifestView& known,
+        const std::function<void(std::uint64_t)>& progress,
+        std::stop_token stop) {
+        static_cast<void>(known);
+        return list(progress, std::move(stop));
+    }
 
     // Starts a fetch and returns at once. Calls `done` once on a thread of the origin; it must not
     // block. At most `max_in_flight` (origin options) run at a time; the rest wait in order.

@@ -1,6 +1,7 @@
 #include "sidecar/s3/places.h"
 
 #include <algorithm>
+#include <iterator>
 #include <random>
 #include <utility>
 
@@ -8,11 +9,28 @@
 
 namespace stoker::s3 {
 
+namespace {
+
+// Reads samples in chunks; nullptr: the dataset's samples are objects or blocks of them.
+Result<std::unique_ptr<sidecar::Origin>> open_packed(
+    const sidecar::SourceConfig& source,
+    const sidecar::Environment& environment,
+    const Clock& clock) {
+    if (source.format != domain::SampleFormat::kChunks) {
+        return nullptr;
+    }
+    return sidecar::make_origin(
+        source.uri, sidecar::options_of(source), environment, clock, std::random_device{}());
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Places>> Places::make(
     const sidecar::SidecarConfig& config,
     const sidecar::Environment& environment,
     const Clock& clock) {
     auto places = std::make_unique<Places>();
+    std::vector<sidecar::S3Access> passed_through;  // datasets whose samples are no objects
     for (const sidecar::DatasetConfig& dataset : config.datasets) {
         if (!dataset.source.uri.starts_with("s3://")) {
             log::warning(
@@ -24,25 +42,24 @@ Result<std::unique_ptr<Places>> Places::make(
             sidecar::S3Access origin,
             sidecar::resolve_s3(
                 dataset.source.uri, sidecar::options_of(dataset.source), environment, clock));
-        std::unique_ptr<sidecar::Origin> packed;
-        if (dataset.source.format == domain::SampleFormat::kChunks) {
-            STOKER_TRY(
-                packed,
-                sidecar::make_origin(
-                    dataset.source.uri,
-                    sidecar::options_of(dataset.source),
-                    environment,
-                    clock,
-                    std::random_device{}()));
+        if (dataset.source.format == domain::SampleFormat::kTar) {
+            log::info(
+                "tar shards are read at the origin, because the cache has their samples",
+                {{"dataset", dataset.name}});
+            passed_through.push_back(std::move(origin));
+            continue;
         }
+        STOKER_TRY(auto packed, open_packed(dataset.source, environment, clock));
         places->datasets_.push_back(std::make_unique<CachedDataset>(
             places->datasets_.size(), dataset, origin.location, std::move(packed)));
         places->origins_.push_back(std::move(origin));
     }
     if (places->datasets_.empty()) {
         return fail(
-            ErrorCode::kInvalidArgument, "no dataset has an s3:// origin: nothing to serve");
+            ErrorCode::kInvalidArgument,
+            "no dataset can be served over S3: each has another origin than s3://, or format tar");
     }
+    std::ranges::move(passed_through, std::back_inserter(places->origins_));
     return places;
 }
 

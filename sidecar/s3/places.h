@@ -15,8 +15,9 @@ namespace stoker::s3 {
 // The datasets that are in S3, and the access to their origins. Thread-safe after make().
 class Places {
 public:
-    // Datasets with another origin are left out, with a warning. `clock` must outlive the result.
-    // kInvalidArgument: an origin's settings are wrong, or no dataset is in S3.
+    // Datasets with another origin are left out, with a warning. Requests for datasets of format kTar are
+    // passed through, because the cache has their samples, not their objects. `clock` must outlive the
+    // result. kInvalidArgument: an origin's settings are wrong, or there is no dataset to serve.
     static Result<std::unique_ptr<Places>> make(
         const sidecar::SidecarConfig& config,
         const sidecar::Environment& environment,
@@ -36,7 +37,7 @@ public:
 
 private:
     std::vector<std::unique_ptr<CachedDataset>> datasets_;
-    std::vector<sidecar::S3Access> origins_;  // by the dataset's index
+    std::vector<sidecar::S3Access> origins_;  // by the dataset's index, then of other datasets
 };
 
 }  // namespace stoker::s3

@@ -12,13 +12,34 @@ namespace stoker::sidecar {
 
 namespace {
 
+bool is_usable(const std::optional<CurrentRevision>& current, const PreparationOptions& options) {
+    return current && current->source == options.source;
+}
+
+// Lists the origin; an earlier listing of it may spare some reads.
+Result<domain::Listing> list_origin(
+    Device& device,
+    Origin& origin,
+    const PreparationOptions& options,
+    const std::optional<CurrentRevision>& current,
+    const std::function<void(std::uint64_t)>& progress,
+    const std::stop_token& stop) {
+    if (is_usable(current, options)) {
+        if (const auto known = MappedManifest::open(device, options.directory, current->revision)) {
+            return origin.list_again(known->view(), progress, stop);
+        }
+    }
+    return origin.list(progress, stop);
+}
+
 Result<MappedManifest> list_anew(
     Device& device,
     Origin& origin,
     const PreparationOptions& options,
+    const std::optional<CurrentRevision>& current,
     const std::function<void(std::uint64_t)>& progress,
     const std::stop_token& stop) {
-    STOKER_TRY(auto listing, origin.list(progress, stop));
+    STOKER_TRY(auto listing, list_origin(device, origin, options, current, progress, stop));
     const auto manifest = domain::ManifestWriter::create(std::move(listing));
     if (!manifest) {
         return fail(manifest.error().prefixed(origin.describe()));
@@ -46,10 +67,6 @@ void remove_other_manifests(
                 device.unlink(join_path(directory, "manifest." + domain::to_string(revision)));
         }
     }
-}
-
-bool is_usable(const std::optional<CurrentRevision>& current, const PreparationOptions& options) {
-    return current && current->source == options.source;
 }
 
 bool is_reusable(const std::optional<CurrentRevision>& current, const PreparationOptions& options) {
@@ -86,7 +103,7 @@ Result<MappedManifest> find_manifest(
             return manifest;
         }
     }
-    auto listed = list_anew(device, origin, options, progress, stop);
+    auto listed = list_anew(device, origin, options, current, progress, stop);
     source = listed ? Preparation::Source::kListed : Preparation::Source::kKept;
     // Another job's listing does not prove that ours may read; without jobs there is only one user.
     if (listed || !usable || !options.job_uid.empty() || !is_retryable(listed.error().code)) {

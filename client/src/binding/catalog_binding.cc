@@ -5,6 +5,8 @@
 #include "client/src/core/catalog.h"
 #include "common/base/crc32c.h"
 #include "common/domain/chunk_format.h"
+#include "common/domain/range_place.h"
+#include "common/domain/tar_index.h"
 
 namespace stoker::client {
 
@@ -59,10 +61,7 @@ Result<domain::Listing> samples_of(
     return domain::list_samples(std::move(headers), objects);
 }
 
-py::list list_packed(
-    const py::bytes& index, const py::bytes& first_chunk, const std::vector<ListedTuple>& objects) {
-    const domain::Listing listing =
-        value_or_raise(samples_of(view_of(index), view_of(first_chunk), objects_of(objects)));
+py::list tuples_of(const domain::Listing& listing) {
     py::list samples;
     for (std::size_t i = 0; i < listing.size(); ++i) {
         const domain::Listing::Entry sample = listing[i];
@@ -70,6 +69,12 @@ py::list list_packed(
             py::make_tuple(py::bytes{sample.key}, sample.size_bytes, decode_text(sample.etag)));
     }
     return samples;
+}
+
+py::list list_packed(
+    const py::bytes& index, const py::bytes& first_chunk, const std::vector<ListedTuple>& objects) {
+    return tuples_of(
+        value_or_raise(samples_of(view_of(index), view_of(first_chunk), objects_of(objects))));
 }
 
 py::object parse_place(const std::string& etag) {
@@ -156,10 +161,91 @@ void add_pack_functions(py::module_& module) {
         "packed.");
 }
 
+py::object parse_range_place(const std::string& key, const std::string& etag) {
+    const auto place = domain::parse_range_place(key, etag);
+    if (!place) {
+        return py::none();
+    }
+    return py::make_tuple(
+        py::bytes{place->object_key(key)},
+        place->offset,
+        place->object_bytes,
+        decode_text(place->object_etag));
+}
+
+// The index of one shard with the samples that it has found.
+struct ShardIndex {
+    ShardIndex(std::string key, std::uint64_t size_bytes, std::string etag)
+        : index(
+              value_or_raise(domain::TarIndex::of({std::move(key), size_bytes, std::move(etag)}))) {
+    }
+
+    [[nodiscard]] py::object next() const {
+        const auto window = index.next();
+        return window ? py::object{py::make_tuple(window->offset, window->length)} : py::none();
+    }
+
+    void take(const py::buffer& window) {
+        const py::buffer_info info = window.request();
+        const auto size = static_cast<std::size_t>(info.size * info.itemsize);
+        value_or_raise(index.take({static_cast<const std::byte*>(info.ptr), size}, samples));
+    }
+
+    domain::TarIndex index;
+    domain::Listing samples;
+};
+
+py::tuple parse_tar_sample(const py::buffer& bytes) {
+    const py::buffer_info info = bytes.request();
+    const auto size = static_cast<std::size_t>(info.size * info.itemsize);
+    const domain::TarSample sample =
+        value_or_raise(domain::parse_tar_sample({static_cast<const std::byte*>(info.ptr), size}));
+    py::list members;
+    for (const domain::TarSampleMember& member : sample.members) {
+        members.append(py::make_tuple(
+            decode_text(member.extension), member.offset, member.offset + member.size_bytes));
+    }
+    return py::make_tuple(decode_text(sample.stem), members);
+}
+
+void add_tar_functions(py::module_& module) {
+    module.def("is_tar_shard", &domain::is_tar_shard, py::arg("key"), "Whether it ends in .tar.");
+    module.def(
+        "is_compressed_shard",
+        &domain::is_compressed_shard,
+        py::arg("key"),
+        "Whether it is the key of a compressed tar file.");
+    module.def(
+        "parse_range_place",
+        &parse_range_place,
+        py::arg("key"),
+        py::arg("etag"),
+        "(object key, offset, object size, object ETag) of a sample in a tar shard; None: it is "
+        "not one.");
+    module.def(
+        "parse_tar_sample",
+        &parse_tar_sample,
+        py::arg("bytes"),
+        "(stem, [(extension, begin, end) of each member]) of a sample's bytes.");
+    py::class_<ShardIndex>(module, "TarIndex", "The samples of one tar shard, by range reads.")
+        .def(
+            py::init<std::string, std::uint64_t, std::string>(),
+            py::arg("key"),
+            py::arg("size"),
+            py::arg("etag"))
+        .def("next", &ShardIndex::next, "(offset, length) to read next; None: the end.")
+        .def("take", &ShardIndex::take, py::arg("window"), "Takes the bytes of next().")
+        .def(
+            "samples",
+            [](const ShardIndex& self) { return tuples_of(self.samples); },
+            "The samples so far as a listing.");
+}
+
 }  // namespace
 
 void add_catalog(py::module_& module) {
     add_pack_functions(module);
+    add_tar_functions(module);
     py::class_<Catalog, std::shared_ptr<Catalog>>(
         module, "Catalog", "The samples of one dataset revision, by id.")
         .def_static(

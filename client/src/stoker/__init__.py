@@ -22,6 +22,7 @@ from .errors import (
     TooLargeError,
 )
 from .samples import Samples, open, stats
+from .tar import TarSample, TarSamples
 
 logging.getLogger("stoker").addHandler(logging.NullHandler())
 
@@ -35,6 +36,8 @@ __all__ = [
     "SettingsError",
     "StokerError",
     "StokerWarning",
+    "TarSample",
+    "TarSamples",
     "TooLargeError",
     "__version__",
     "open",

@@ -128,7 +128,7 @@ class StokerFileSystem(AbstractFileSystem):
         out: List[Any] = [None] * len(paths)
         for name, places in wanted.items():
             samples = self._samples(name)
-            for (at, _), sample in zip(places, samples.fetch([id for _, id in places])):
+            for (at, _), sample in zip(places, samples.fetch_raw([id for _, id in places])):
                 out[at] = sample
             samples.flush()
         return out

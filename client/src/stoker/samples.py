@@ -47,8 +47,9 @@ def open(
             `file:///folder` to read an origin without a sidecar.
         endpoint, region, path_style: of the S3 API; default: the operator's settings, then AWS_* variables.
         directory: the node directory as mounted here; default: as the sidecar reports it.
-        format: how the origin stores samples: "objects", or "chunks" for what `stoker pack` wrote; default: the
-            operator's setting, else "objects".
+        format: how the origin stores samples: "objects", "chunks" for what `stoker pack` wrote, or "tar" for tar shards
+            (WebDataset), whose samples are dictionaries: `stoker.TarSample`; default: the operator's setting, else
+            "objects".
         socket: path of the sidecar's socket; default: STOKER_SOCKET, then /stoker/run/stoker.sock.
         verify: when a cached sample's checksum is compared: "first" read in this process, "always", "never".
 
@@ -67,6 +68,10 @@ def open(
         format=format,
     )
     path = None if settings.name is None else socket or socket_path()
+    if settings.format == "tar":
+        from .tar import TarSamples
+
+        return TarSamples(settings, path, verify)
     return Samples(settings, path, verify)
 
 
@@ -129,7 +134,7 @@ class Samples:
         sources = self.sources
         found = sources.reader.read_one(id) if sources.reader is not None and self._probe.id == 0 else None
         if found is None:
-            return self.fetch([id])[0]
+            return self.fetch_raw([id])[0]
         sources.meter.samples += 1
         self._settle_reads()
         if sources.link is not None:
@@ -161,6 +166,10 @@ class Samples:
             IndexError: an id outside 0..len-1.
             OriginError: the origin does not deliver a sample; the message names its key.
         """
+        return self.fetch_raw(ids)
+
+    def fetch_raw(self, ids: Ids) -> List[Sample]:
+        """As fetch(), in every format: the samples as buffers of their bytes."""
         self._acks.flush()
         sources, probe = self.sources, self._probe
         if probe.id != 0:
@@ -207,7 +216,7 @@ class Samples:
         needed = self.sources.catalog.bytes_of(ids)
         if out.nbytes < needed:
             raise ValueError(f"`out` has {out.nbytes} bytes, and these samples need {needed}")
-        samples = self.fetch(ids)
+        samples = self.fetch_raw(ids)
         offsets, lost = _core.gather(samples, out)
         while lost:  # a file was cut after the sample was found
             again: List[Any] = [None] * len(lost)

@@ -129,8 +129,8 @@ def _known_format(text: Any, what: str) -> str:
             f"{what} is blocks: its objects are cached in ranges. Read them with an S3 client (boto3, s3fs, pyarrow, ...) "
             "through the pod's S3 endpoint, AWS_ENDPOINT_URL"
         )
-    if text not in ("objects", "chunks"):
-        raise SettingsError(f"{what} must be objects or chunks, not '{text}'")
+    if text not in ("objects", "chunks", "tar"):
+        raise SettingsError(f"{what} must be objects, chunks or tar, not '{text}'")
     return str(text)
 
 

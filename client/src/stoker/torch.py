@@ -33,6 +33,7 @@ from . import samples as _samples
 from .contracts import EpochReport
 from .errors import SettingsError
 from .samples import Samples
+from .tar import TarSample, TarSamples
 from .torch_contracts import (
     REPLACED,
     Collate,
@@ -62,6 +63,10 @@ def decode_raw(view: memoryview) -> torch.Tensor:
     return torch.frombuffer(bytearray(view), dtype=torch.uint8) if len(view) else torch.empty(0, dtype=torch.uint8)
 
 
+def _keep(sample: Any) -> Any:
+    return sample
+
+
 def _default_decode() -> Callable[[memoryview], Any]:
     try:
         import PIL.Image  # noqa: F401  (tests whether it is installed)
@@ -78,7 +83,8 @@ class Dataset(Planned):
         transform: applied to the result of `decode`.
         target_transform: applied to the label.
         decode: takes a read-only memoryview of the sample's bytes (uint8, shape (size,), valid while it is held) and
-            returns anything; default: `decode_image` where Pillow is installed, else `decode_raw`.
+            returns anything; default: `decode_image` where Pillow is installed, else `decode_raw`. For tar shards it
+            takes the `TarSample`, a dictionary of the members; default: the dictionary itself.
 
     Attributes:
         source: the Samples; `dataset.source.fetch(ids)` gives undecoded samples without a copy.
@@ -90,12 +96,13 @@ class Dataset(Planned):
         source: Union[str, Samples],
         transform: Optional[Callable[[Any], Any]] = None,
         target_transform: Optional[Callable[[int], Any]] = None,
-        decode: Optional[Callable[[memoryview], Any]] = None,
+        decode: Optional[Callable[[Any], Any]] = None,
     ) -> None:
         super().__init__(_samples.open(source) if isinstance(source, str) else source)
         self.transform = transform
         self.target_transform = target_transform
-        self.decode = decode or _default_decode()
+        default = _keep if isinstance(self.source, TarSamples) else _default_decode()
+        self.decode: Callable[[Any], Any] = decode or default
         self.classes = self.source.classes
         self.class_to_idx = {name: label for label, name in enumerate(self.classes)}
         self._gives_ids = False
@@ -136,7 +143,7 @@ class Dataset(Planned):
         return index + len(self) if -len(self) <= index < 0 else index
 
     def _item(self, sample: Any) -> Tuple[Any, ...]:
-        data, label = self.decode(sample.view), sample.label
+        data, label = self.decode(sample if isinstance(sample, TarSample) else sample.view), sample.label
         taker = self._fingerprinter
         fingerprint = None if taker is None else taker(sample.id, data, label)  # before transforms, which may be random
         if self.transform is not None:
@@ -388,6 +395,8 @@ class TensorLoader(DataLoader):
         plain = unwrap(dataset, np.empty(0, dtype=np.int64))[0]
         if not isinstance(plain, Dataset) or plain.transform is not None or plain.target_transform is not None:
             raise SettingsError("`dataset` of a TensorLoader is a name, a URI, Samples, or a Dataset without transforms")
+        if isinstance(plain.source, TarSamples):
+            raise SettingsError("a TensorLoader reads samples of one shape, not tar shards; use a DataLoader")
         if plain.decode not in (decode_image, decode_raw):
             raise SettingsError("a TensorLoader does not call the Dataset's `decode`; use `transform`, which gets a batch")
         if prefetch < 1 or not batch_size or (sampler is not None and shuffle):

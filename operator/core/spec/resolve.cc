@@ -142,6 +142,12 @@ std::string refuse_one(const ResolvedDataset& dataset) {
             "access SDK.",
             dataset.name);
     }
+    if (dataset.access == DatasetAccess::kS3 && dataset.format == DatasetFormat::kTar) {
+        return fmt::format(
+            "Dataset {} has format Tar, whose samples the library reads; use access SDK, or for S3 "
+            "clients a Dataset of format Blocks.",
+            dataset.name);
+    }
     if (dataset.access == DatasetAccess::kSdk && dataset.format == DatasetFormat::kBlocks) {
         return fmt::format(
             "Dataset {} has format Blocks, which S3 clients read and the library does not; use "

@@ -83,10 +83,10 @@ void check_format(const DatasetSpec& spec, Complaints& complaints) {
     constexpr Bytes kBlockSizeMin = mib(1);
     const bool is_blocks = spec.format == DatasetFormat::kBlocks;
     complaints.unless(
-        spec.format != DatasetFormat::kTar && spec.format != DatasetFormat::kTfRecord,
+        spec.format != DatasetFormat::kTfRecord,
         "spec.format",
-        "format Tar and TFRecord do not work yet; stoker pack turns tar files into format Chunks, "
-        "and format Blocks caches large files of any kind for S3 clients");
+        "format TFRecord does not work yet; format Blocks caches large files of any kind for S3 "
+        "clients");
     complaints.unless(
         !is_blocks || spec.sources.empty() || !spec.sources.front().volume,
         "spec.format",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Callable, List, NamedTuple, Optional, Protocol, Sequence, Tuple, Union
+from typing import Callable, Dict, List, NamedTuple, Optional, Protocol, Sequence, Tuple, Union
 
 from ..errors import SettingsError
 from ..settings import DatasetSettings
@@ -71,6 +71,7 @@ def open_origin(settings: DatasetSettings) -> Origin:
     from .chunks import ChunkOrigin
     from .directory import DirectoryOrigin
     from .s3 import S3Origin
+    from .shards import ShardOrigin
 
     if settings.uri is None:
         raise SettingsError(f"dataset '{settings.describe()}' has no location: STOKER_DATASETS has no uri for it")
@@ -81,4 +82,6 @@ def open_origin(settings: DatasetSettings) -> Origin:
         origin = DirectoryOrigin(path)
     else:
         raise SettingsError(f"cannot read '{settings.uri}': it must be s3://bucket/prefix or file:///folder")
-    return ChunkOrigin(origin) if settings.format == "chunks" else origin
+    formats: Dict[str, Callable[[SlicedOrigin], Origin]] = {"chunks": ChunkOrigin, "tar": ShardOrigin}
+    make = formats.get(settings.format)
+    return origin if make is None else make(origin)

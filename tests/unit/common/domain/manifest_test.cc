@@ -80,6 +80,13 @@ TEST(Manifest, RejectsAndNamesInvalidObjects) {
     EXPECT_EQ(
         encode_manifest({{"a", 1, "x"}, {"a", 1, "x"}}).error().message,
         "object 'a' is listed twice");
+    EXPECT_EQ(
+        encode_manifest({{"a.tar/1", 1, "range:0:9:5:e"}, {"a.tar/1", 1, "range:3:9:5:e"}})
+            .error()
+            .message,
+        "object 'a.tar/1' is listed twice: the members of a sample must follow each other in its "
+        "tar "
+        "shard");
 }
 
 TEST(Manifest, RejectsImpossibleSizes) {

@@ -38,7 +38,8 @@ TEST(SidecarConfig, SamplesAreObjectsOrInChunks) {
     EXPECT_EQ(format_of("")->datasets[0].source.format, domain::SampleFormat::kObjects);
     EXPECT_EQ(
         format_of(", format: chunks")->datasets[0].source.format, domain::SampleFormat::kChunks);
-    EXPECT_FALSE(format_of(", format: tar").has_value());
+    EXPECT_EQ(format_of(", format: tar")->datasets[0].source.format, domain::SampleFormat::kTar);
+    EXPECT_FALSE(format_of(", format: tfrecord").has_value());
 }
 
 TEST(SidecarConfig, BlockSizeHasADefaultAndLimits) {

@@ -14,8 +14,8 @@ namespace {
 using std::chrono::milliseconds;
 using testing::ElementsAre;
 
-const ChunkObject kChunk{3, "e", 100'000};
-const ChunkObject kOther{4, "f", 100'000};
+const ChunkObject kChunk{"3", "e", 100'000};
+const ChunkObject kOther{"4", "f", 100'000};
 
 std::vector<std::uint64_t> tickets(const std::optional<ChunkRead>& read) {
     std::vector<std::uint64_t> found;
@@ -73,7 +73,7 @@ TEST(ChunkReads, WaitingPartsOfAChunkAreJoined) {
 TEST(ChunkReads, ChunkOfAnotherETagIsAnotherChunk) {
     ChunkReads reads{{}};
     reads.add(kChunk, {100, 100, 1});
-    reads.add({3, "changed", 100'000}, {200, 100, 2});
+    reads.add({"3", "changed", 100'000}, {200, 100, 2});
     EXPECT_THAT(tickets(reads.next(0)), ElementsAre(1));
     EXPECT_THAT(tickets(reads.next(0)), ElementsAre(2));
 }
@@ -101,7 +101,7 @@ TEST(ChunkReads, EveryPartIsInOneReadThatHasItsBytes) {
         for (int step = 0; step < 2000; ++step) {
             const std::uint64_t dice = prng.below(3);
             if (dice == 0 && added < 60) {
-                const ChunkObject chunk{static_cast<std::uint32_t>(prng.below(3)), "e", 5000};
+                const ChunkObject chunk{std::to_string(prng.below(3)), "e", 5000};
                 reads.add(chunk, {prng.below(4000), 1 + prng.below(300), added++});
             } else if (dice == 1 && reads.running() > 0) {
                 reads.end();

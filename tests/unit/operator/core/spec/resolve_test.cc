@@ -137,6 +137,19 @@ TEST(ResolveDatasets, BlocksNeedAccessS3) {
     EXPECT_EQ(resolved.block_size, mib(4));
 }
 
+TEST(ResolveDatasets, TarNeedsAccessSdk) {
+    Dataset tar = make_dataset();
+    tar.spec.format = DatasetFormat::kTar;
+    EXPECT_EQ(
+        blocker_of_s3(tar, make_dataset("other")),
+        (Blocker{
+            "AccessUnsupported",
+            "Dataset train has format Tar, whose samples the library reads; use access SDK, or for "
+            "S3 clients a Dataset of format Blocks."}));
+    EXPECT_EQ(
+        resolve_datasets(make_training_job(), {tar}).datasets.at(0).format, DatasetFormat::kTar);
+}
+
 TEST(ResolveDatasets, AccessS3NeedsOneEndpointForEachBucket) {
     const auto at =
         [](const std::string& name, const std::string& uri, const std::string& endpoint) {

@@ -1,0 +1,199 @@
+#include "sidecar/origin/shard_origin.h"
+
+#include <fstream>
+#include <map>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/domain/manifest.h"
+#include "common/domain/manifest_writer.h"
+#include "sidecar/origin/make_origin.h"
+#include "tests/support/fake_s3.h"
+#include "tests/support/list_objects.h"
+#include "tests/support/origin_calls.h"
+#include "tests/support/tar_text.h"
+#include "tests/support/temp_folder.h"
+
+namespace stoker::sidecar {
+namespace {
+
+using test::tar_end;
+using test::tar_member;
+using testing::HasSubstr;
+
+class ShardOriginTest : public testing::Test {
+protected:
+    ShardOriginTest() {
+        server_.make_bucket("b");
+        origin_ = open("s3://b/set");
+    }
+
+    std::unique_ptr<Origin> open(const std::string& uri) {
+        OriginOptions options;
+        options.endpoint = server_.endpoint();
+        options.retry = {.attempts_max = 3, .backoff_first = std::chrono::milliseconds{1}};
+        options.format = domain::SampleFormat::kTar;
+        const auto none = [](const char*) -> const char* { return nullptr; };
+        return make_origin(uri, options, none, clock_, 1).value();
+    }
+
+    // Samples of an image of `bytes` and a class, in folders by their class.
+    static std::string shard(int first, int count, std::size_t bytes) {
+        std::string tar;
+        for (int i = first; i < first + count; ++i) {
+            const std::string label = std::to_string(i % 3);
+            const std::string stem = "n" + label + "/" + std::to_string(i);
+            tar += tar_member(stem + ".jpg", std::string(bytes, static_cast<char>('a' + i % 26))) +
+                   tar_member(stem + ".cls", label);
+        }
+        return tar + tar_end();
+    }
+
+    Result<OriginBytes> read(const domain::ListedObject& sample) {
+        return test::fetch_now(*origin_, {sample.key, sample.etag, sample.size_bytes});
+    }
+
+    Error list_error() {
+        const auto listed = test::list_objects(*origin_);
+        EXPECT_FALSE(listed.has_value());
+        return listed ? Error{} : listed.error();
+    }
+
+    SystemClock clock_;
+    test::FakeS3 server_;
+    std::unique_ptr<Origin> origin_;
+};
+
+TEST_F(ShardOriginTest, SamplesAreRangesOfTheirShards) {
+    std::map<std::string, std::string> shards{
+        {"a.tar", shard(0, 5, 700)}, {"sub/b.tar", shard(5, 3, 10)}};
+    for (const auto& [key, text] : shards) {
+        server_.put("b", "set/" + key, text);
+    }
+    server_.put("b", "set/a.json", "{}");
+    const auto samples = test::list_objects(*origin_).value();
+    ASSERT_EQ(samples.size(), 8U);
+    EXPECT_EQ(samples[0].key, "a.tar/n0/0");
+    EXPECT_EQ(samples[5].key, "sub/b.tar/n2/5");
+    EXPECT_EQ(server_.request_count("get"), 2U) << "one window a shard";
+    EXPECT_EQ(test::text_of(read(samples[0]).value()), shards["a.tar"].substr(0, 512 + 1024 + 513));
+    EXPECT_EQ(test::text_of(read(samples[5]).value()), shards["sub/b.tar"].substr(0, 3 * 512 + 1));
+}
+
+TEST_F(ShardOriginTest, LabelsAreFoldersInTheShard) {
+    server_.put("b", "set/a.tar", shard(0, 5, 10) + tar_member("plain.txt", "x"));
+    server_.put("b", "set/b.tar", tar_member("plain.txt", "x"));
+    const auto bytes = domain::encode_manifest(test::list_objects(*origin_).value()).value();
+    const auto manifest = domain::ManifestView::open(bytes).value();
+    EXPECT_EQ(manifest.label_count(), 3U);
+    EXPECT_EQ(manifest.label_name(1), "n1");
+    EXPECT_EQ(manifest.sample(domain::SampleId{5}).key, "b.tar/plain");
+    EXPECT_EQ(manifest.sample(domain::SampleId{5}).label, domain::kNoLabel);
+}
+
+TEST_F(ShardOriginTest, OnlyHeadersOfLargeSamplesAreRead) {
+    server_.put("b", "set/a.tar", shard(0, 20, 200'000));
+    EXPECT_EQ(test::list_objects(*origin_)->size(), 20U);
+    std::uint64_t bytes = 0;
+    for (const auto& request : server_.requests()) {
+        bytes += request.operation == "get" ? request.body_bytes : 0;
+    }
+    EXPECT_LE(server_.request_count("get"), 21U);
+    EXPECT_LT(bytes, 20U * 200'000U / 4);
+}
+
+TEST_F(ShardOriginTest, ManyShardsAreListedSideBySide) {
+    for (int i = 0; i < 150; ++i) {
+        server_.put("b", "set/" + std::to_string(i) + ".tar", shard(2 * i, 2, 10));
+    }
+    server_.put("b", "set/empty.tar", "");
+    std::uint64_t last = 0;
+    const auto samples = test::list_objects(*origin_, [&](std::uint64_t count) { last = count; });
+    EXPECT_EQ(samples->size(), 300U);
+    EXPECT_EQ(last, 300U);
+}
+
+TEST_F(ShardOriginTest, OnlyChangedAndNewShardsAreIndexedAgain) {
+    for (const char* key : {"a.tar", "a.tar-b.tar", "b.tar", "c.tar"}) {
+        server_.put("b", std::string{"set/"} + key, shard(0, 4, 10));
+    }
+    const auto bytes = domain::encode_manifest(test::list_objects(*origin_).value()).value();
+    const auto known = domain::ManifestView::open(bytes).value();
+    server_.clear_requests();
+    EXPECT_EQ(origin_->list_again(known, {}, {})->size(), 16U);
+    EXPECT_EQ(server_.request_count("get"), 0U);
+    server_.put("b", "set/b.tar", shard(1, 5, 10));
+    server_.put("b", "set/d.tar", shard(0, 2, 10));
+    server_.clear_requests();
+    const auto again = origin_->list_again(known, {}, {}).value().objects();
+    EXPECT_EQ(server_.request_count("get"), 2U);
+    const auto anew = test::list_objects(*origin_).value();
+    EXPECT_EQ(domain::encode_manifest(again).value(), domain::encode_manifest(anew).value());
+}
+
+TEST_F(ShardOriginTest, ChangedShardIsAConflict) {
+    server_.put("b", "set/a.tar", shard(0, 5, 700));
+    const auto samples = test::list_objects(*origin_).value();
+    server_.put("b", "set/a.tar", shard(1, 5, 700));
+    const auto bytes = read(samples[2]);
+    ASSERT_FALSE(bytes.has_value());
+    EXPECT_EQ(bytes.error().code, ErrorCode::kConflict);
+    EXPECT_THAT(bytes.error().message, HasSubstr("'a.tar' of s3://b/set"));
+}
+
+TEST_F(ShardOriginTest, NeighboursShareARequest) {
+    server_.put("b", "set/a.tar", shard(0, 10, 700));
+    const auto samples = test::list_objects(*origin_).value();
+    // From the first read the origin knows what a gap may cost.
+    ASSERT_TRUE(read(samples[0]).has_value());
+    server_.clear_requests();
+    std::vector<OriginRequest> requests;
+    std::vector<test::FetchFuture> futures;
+    for (const auto& sample : samples) {
+        auto promise = std::make_shared<std::promise<Result<OriginBytes>>>();
+        futures.push_back(promise->get_future());
+        requests.push_back(
+            {{sample.key, sample.etag, sample.size_bytes},
+             [promise](OriginAnswer answer) { promise->set_value(std::move(answer.bytes)); }});
+    }
+    origin_->fetch_together(std::move(requests));
+    for (auto& future : futures) {
+        EXPECT_TRUE(future.get().has_value());
+    }
+    EXPECT_LT(server_.request_count("get"), samples.size());
+}
+
+TEST_F(ShardOriginTest, RefusesWhatIsNoTarShard) {
+    EXPECT_EQ(list_error().code, ErrorCode::kNotFound);
+    server_.put("b", "set/a.tar", std::string(2000, 'z'));
+    const Error foreign = list_error();
+    EXPECT_EQ(foreign.code, ErrorCode::kCorruption);
+    EXPECT_THAT(foreign.message, HasSubstr("s3://b/set"));
+    EXPECT_THAT(foreign.message, HasSubstr("'a.tar': at byte 0: no tar header"));
+    server_.put("b", "set/b.tar.gz", "x");
+    EXPECT_THAT(list_error().message, HasSubstr("'b.tar.gz'"));
+    EXPECT_THAT(list_error().message, HasSubstr("compressed"));
+}
+
+TEST_F(ShardOriginTest, AManifestOfObjectsIsRefused) {
+    server_.put("b", "set/a.tar", shard(0, 1, 10));
+    const auto bytes = read({"a.tar", 100, "etag"});
+    ASSERT_FALSE(bytes.has_value());
+    EXPECT_EQ(bytes.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(read({"a.tar/0", 100, "range:0:50:5:e"}).error().code, ErrorCode::kInvalidArgument)
+        << "the sample ends behind its shard";
+}
+
+TEST_F(ShardOriginTest, ReadsShardsOfADirectory) {
+    const test::TempFolder folder;
+    const std::string text = shard(0, 4, 900);
+    std::ofstream{folder.path() + "/a.tar"} << text;
+    origin_ = open("file://" + folder.path());
+    const auto samples = test::list_objects(*origin_).value();
+    ASSERT_EQ(samples.size(), 4U);
+    EXPECT_EQ(test::text_of(read(samples[0]).value()), text.substr(0, 512 + 1024 + 513));
+}
+
+}  // namespace
+}  // namespace stoker::sidecar
