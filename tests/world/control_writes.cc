@@ -30,7 +30,11 @@ const web::json::value* controller_of(const web::json::value& object) {
 
 bool is_users(const std::string& plural) {
     for (const ResourceKind* kind :
-         {&kinds::kTrainingJobs, &kinds::kDatasets, &kinds::kCachePools, &kinds::kCacheQuotas}) {
+         {&kinds::kTrainingJobs,
+          &kinds::kDatasets,
+          &kinds::kDatasetWarmups,
+          &kinds::kCachePools,
+          &kinds::kCacheQuotas}) {
         if (plural == kind->plural) {
             return true;
         }

@@ -9,6 +9,7 @@
 #include "operator/core/view/grant_book.h"
 #include "operator/core/view/guests.h"
 #include "operator/core/view/measured_demand.h"
+#include "operator/core/view/warmups.h"
 #include "operator/core/workload/build_filler.h"
 #include "operator/kube/resource_kind.h"
 
@@ -22,7 +23,7 @@ std::map<std::string, Bytes> granted_by_pool(
     std::map<std::string, std::string> pool_of;  // by dataset uid
     for (const JobUse& use : cluster.jobs) {
         for (const ResolvedDataset& dataset : use.datasets.datasets) {
-            if (use.is_active()) {
+            if (use.has_demand()) {
                 pool_of[dataset.uid] = use.pool.name;
             }
         }
@@ -118,6 +119,7 @@ Result<Reconciled> GrantsController::reconcile(const ObjectKey& /*key*/) {
     after.unheard = grants_.unheard();
     std::vector<Grant> told = grants_.take(after.plan);
     weigh_jobs(cluster, told);
+    order_fills(cluster, peer_groups(cluster), moment, told);
     parts_.registry.publish(told, readers_of(cluster), now);
     std::ranges::for_each(peers_.step(cluster, after.view.settled, moment), on_change_.job);
     reclaims_.watch(after.plan.reclaims, now);
@@ -126,6 +128,20 @@ Result<Reconciled> GrantsController::reconcile(const ObjectKey& /*key*/) {
     tell_reclaims(cluster);
     // A third of the validity: a grant is repeated twice before it expires.
     return Reconciled{std::chrono::seconds{grant_seconds_} / 3};
+}
+
+// The groups of the Datasets that are being warmed up, as sent to the sidecars.
+std::map<std::string, PeerGroup> GrantsController::peer_groups(const ClusterView& cluster) {
+    std::map<std::string, PeerGroup> groups;
+    for (const JobUse& use : cluster.jobs) {
+        if (use.filling.empty()) {
+            continue;
+        }
+        if (auto group = parts_.registry.peer_group(use.job.meta.uid)) {
+            groups[use.job.meta.uid] = *std::move(group);
+        }
+    }
+    return groups;
 }
 
 void GrantsController::keep(const Allocation& before, Allocation after) {
