@@ -20,7 +20,8 @@ HEAD = """# The kinds of stoker.dev/v1alpha1
 
 <!-- Written by tools/generate_crd_reference.py from crds/; do not edit. -->
 
-A user writes a [TrainingJob](#trainingjob), a team its [Datasets](#dataset) and [DatasetWarmups](#datasetwarmup), an administrator
+A user writes a [TrainingJob](#trainingjob), a team its [Datasets](#dataset) and
+[DatasetWarmups](#datasetwarmup), an administrator
 [CachePools](#cachepool) and [CacheQuotas](#cachequota). `kubectl explain tj.spec --recursive` shows the
 same text. All five are in the category `stoker`: `kubectl get stoker`.
 

@@ -128,7 +128,6 @@ Manager::Manager(Parts parts, const ManagerSettings& settings)
     connect_training_jobs();
     connect_children();
     connect_datasets();
-    connect_warmups();
     connect_pools_and_quotas();
     connect_nodes();
     connect_namespaces();
@@ -208,6 +207,7 @@ void Manager::connect_datasets() {
             parts_.cache.training_jobs().store().by_index(index::kDataset, to_string(key)));
         wake_grants();
     });
+    connect_warmups();
 }
 
 // Its status chooses nodes, for which its Dataset's controller makes fillers, and says which of them

@@ -241,8 +241,7 @@ Effects FetchEngine::on_fetch_failed(SampleIndex sample, const Error& error, Tim
     if (record.demanded) {
         settle_failed(sample, error.message);
     } else {
-        record.failures =
-            static_cast<std::uint8_t>(std::min(record.failures + 1, UINT8_MAX - 1));
+        record.failures = static_cast<std::uint8_t>(std::min(record.failures + 1, UINT8_MAX - 1));
     }
     streams_.rewind(sample);
     fill_.rewind(sample);

@@ -284,6 +284,7 @@ private:
     Turn prefetch_one(Party party, std::uint32_t& steps, TimePoint now);
     [[nodiscard]] bool may_fill(TimePoint now) const;
     void pump_fill(std::uint32_t& steps, TimePoint now);
+    void start_fill(SampleIndex first, TimePoint now);
     [[nodiscard]] bool is_refused(SampleIndex sample) const;
 
     [[nodiscard]] bool comes_from_peer(SampleIndex sample, Party party) const {

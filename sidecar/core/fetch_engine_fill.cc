@@ -18,21 +18,43 @@ void FetchEngine::pump_fill(std::uint32_t& steps, TimePoint now) {
     const std::uint64_t count = table_.size();
     for (; steps > 0 && fill_.is_open(count) && may_fill(now); --steps) {
         const SampleIndex sample = fill_.next();
-        if (!table_.is_own(sample)) {
-            fill_.pass();
-        } else if (is_refused(sample)) {
+        if (table_.is_own(sample) && is_refused(sample)) {
             fill_.pass_refused();
         } else if (
-            table_.at(sample).state != SampleState::kAbsent ||
+            !table_.is_own(sample) || table_.at(sample).state != SampleState::kAbsent ||
             !room_.make_own_room(sample, now, kOwnParty)) {
             fill_.pass();
-        } else if (!fits_memory(sample, kOwnParty, false)) {
+        } else if (!fits_memory(sample, kOwnParty, chunks_ != nullptr)) {
             return;
         } else {
-            start(sample, Verdict::kResident, kOwnParty, now);
-            admission_.origin.on_start();
-            fill_.take(table_.payload_bytes(sample), now);
+            start_fill(sample, now);
             fill_.pass();
+        }
+    }
+}
+
+// Fetches the sample and the other own samples of its chunk, if it has one: a request brings them
+// together.
+void FetchEngine::start_fill(SampleIndex first, TimePoint now) {
+    const auto fetch = [this, now](SampleIndex sample, bool slotless) {
+        start(sample, Verdict::kResident, kOwnParty, now, slotless);
+        admission_.origin.on_start();
+        fill_.take(table_.payload_bytes(sample), now);
+    };
+    fetch(first, false);
+    if (chunks_ == nullptr) {
+        return;
+    }
+    for (const SampleIndex sample : chunks_->samples(chunks_->of(first))) {
+        const bool is_wanted = table_.is_own(sample) && !is_refused(sample) &&
+                               table_.at(sample).state == SampleState::kAbsent;
+        if (is_wanted &&
+            (!admission_.rate.allows_urgent(now) || !fits_memory(sample, kOwnParty, false) ||
+             !room_.make_own_room(sample, now, kOwnParty))) {
+            return;
+        }
+        if (is_wanted) {
+            fetch(sample, true);
         }
     }
 }

@@ -115,7 +115,7 @@ public:
     // The samples that the node owns.
     [[nodiscard]] SampleSum own() const;
 
-    // Of these, the stored residents.
+    // The stored residents among them.
     [[nodiscard]] const SampleSum& own_stored() const { return own_stored_; }
 
     [[nodiscard]] const SampleSizes& sizes() const { return sizes_; }

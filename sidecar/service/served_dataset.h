@@ -130,6 +130,7 @@ private:
     void install(std::shared_ptr<const Placement> placement, const control::PeerGroup& group);
     void tell_peers(LeaderStatus& status) const;
     void tell_fill(LeaderStatus& status) const;
+    void set_placing(bool placing);
     void on_stored(SampleIndex sample, const Status& status);
     void store_origin_bytes(
         const StartFetch& fetch, TimePoint started_at, std::shared_ptr<OriginBytes> bytes);

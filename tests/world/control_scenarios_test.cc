@@ -78,13 +78,9 @@ protected:
             kinds::kDatasetWarmups,
             "na",
             fmt::format(
-                R"({{"metadata":{{"name":"warm"}},"spec":{{"datasetRef":{{"name":"d0"}}{}}}}})", spec));
+                R"({{"metadata":{{"name":"warm"}},"spec":{{"datasetRef":{{"name":"d0"}}{}}}}})",
+                spec));
         ASSERT_EQ(made.status, 201) << made.body;
-    }
-
-    void suspend_warmup(bool value) {
-        world_.api_.merge(
-            kinds::kDatasetWarmups, kWarmup, fmt::format(R"({{"spec":{{"suspend":{}}}}})", value));
     }
 
     // State of the DatasetWarmup, as in its column.
@@ -98,9 +94,11 @@ protected:
             world_.cluster_->pods(), [](const auto& it) { return it.second.owner.empty(); }));
     }
 
-    void suspend(bool value) {
-        world_.api_.merge(
-            kinds::kTrainingJobs, kJob, fmt::format(R"({{"spec":{{"suspend":{}}}}})", value));
+    void suspend(
+        bool value,
+        const control::ResourceKind& kind = kinds::kTrainingJobs,
+        const ObjectKey& key = kJob) {
+        world_.api_.merge(kind, key, fmt::format(R"({{"spec":{{"suspend":{}}}}})", value));
     }
 
     void end_trainers(bool succeed) {
@@ -407,24 +405,16 @@ TEST_F(ControlScenario, WarmupFillsTheNodesAndItsFillersGo) {
     EXPECT_GE(residents(), gib(10));
 }
 
-TEST_F(ControlScenario, WarmupRunsBesideAJobOfTheDataset) {
-    warm_up();
-    run_for(minutes{2});
-    EXPECT_EQ(warmup_state(), "Complete");
-    EXPECT_EQ(state(), "False Running");
-}
-
 TEST_F(ControlScenario, SuspendedWarmupHasNoFillersAndGoesOn) {
     warm_up(R"(,"suspend":true)");
     run_for(minutes{1});
     EXPECT_EQ(warmup_state(), "Suspended");
-    EXPECT_EQ(fillers(), 0U);
-    suspend_warmup(false);
+    suspend(false, kinds::kDatasetWarmups, kWarmup);
     run_for(seconds{5});
-    suspend_warmup(true);
+    suspend(true, kinds::kDatasetWarmups, kWarmup);
     run_for(minutes{3});
     EXPECT_EQ(fillers(), 0U);
-    suspend_warmup(false);
+    suspend(false, kinds::kDatasetWarmups, kWarmup);
     run_for(minutes{3});
     EXPECT_EQ(warmup_state(), "Complete");
 }
@@ -447,12 +437,13 @@ TEST_F(ControlScenario, FinishedWarmupIsDeletedAtItsTtl) {
     EXPECT_EQ(fillers(), 0U);
 }
 
-TEST_F(ControlScenario, NewLeaderGoesOnWithAWarmup) {
+TEST_F(ControlScenario, NewLeaderGoesOnWithAWarmupBesideAJob) {
     warm_up();
     run_for(seconds{10});
     replace_leader();
     run_for(minutes{4});
     EXPECT_EQ(warmup_state(), "Complete");
+    EXPECT_EQ(state(), "False Running");
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ struct FillProgress {
     std::uint64_t stored_samples = 0;  // of these: resident
     Bytes stored_bytes{};
     std::uint64_t refused_samples = 0;  // of these: refused by the origin, or too large to cache
-    bool over = false;  // all were looked at since the last order; the rest has no room or is refused
+    bool over = false;  // all were looked at since the last order; no room is left for the rest
     bool shut = false;  // nothing is fetched now: disk or origin fail, or the cache is bypassed
 
     bool operator==(const FillProgress&) const = default;

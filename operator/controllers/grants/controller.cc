@@ -117,9 +117,7 @@ Result<Reconciled> GrantsController::reconcile(const ObjectKey& /*key*/) {
     after.sampled_at = newest_report(cluster.reports);
     after.late = late;
     after.unheard = grants_.unheard();
-    std::vector<Grant> told = grants_.take(after.plan);
-    weigh_jobs(cluster, told);
-    order_fills(cluster, peer_groups(cluster), moment, told);
+    const std::vector<Grant> told = take_grants(cluster, after.plan, moment);
     parts_.registry.publish(told, readers_of(cluster), now);
     std::ranges::for_each(peers_.step(cluster, after.view.settled, moment), on_change_.job);
     reclaims_.watch(after.plan.reclaims, now);
@@ -130,18 +128,20 @@ Result<Reconciled> GrantsController::reconcile(const ObjectKey& /*key*/) {
     return Reconciled{std::chrono::seconds{grant_seconds_} / 3};
 }
 
-// The groups of the Datasets that are being warmed up, as sent to the sidecars.
-std::map<std::string, PeerGroup> GrantsController::peer_groups(const ClusterView& cluster) {
+// The plan's grants that may be sent, with weights and orders to fill.
+std::vector<Grant> GrantsController::take_grants(
+    const ClusterView& cluster, const AllocationPlan& plan, const Moment& now) {
+    std::vector<Grant> told = grants_.take(plan);
+    weigh_jobs(cluster, told);
     std::map<std::string, PeerGroup> groups;
     for (const JobUse& use : cluster.jobs) {
-        if (use.filling.empty()) {
-            continue;
-        }
-        if (auto group = parts_.registry.peer_group(use.job.meta.uid)) {
+        if (auto group =
+                use.filling.empty() ? std::nullopt : parts_.registry.peer_group(use.job.meta.uid)) {
             groups[use.job.meta.uid] = *std::move(group);
         }
     }
-    return groups;
+    order_fills(cluster, groups, now, told);
+    return told;
 }
 
 void GrantsController::keep(const Allocation& before, Allocation after) {

@@ -49,7 +49,8 @@ private:
     // The time from the beginning of a decision that took so long to the next one.
     [[nodiscard]] Duration pause_after(Duration took) const;
     // Puts the decision where others read it, and wakes what it changed.
-    std::map<std::string, PeerGroup> peer_groups(const ClusterView& cluster);
+    std::vector<Grant> take_grants(
+        const ClusterView& cluster, const AllocationPlan& plan, const Moment& now);
     void keep(const Allocation& before, Allocation after);
     ClusterView gather(const Moment& now);
     // The planner's input, with holdings and blocked namespaces.

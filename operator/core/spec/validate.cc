@@ -59,8 +59,7 @@ void check_source(const DatasetSource& source, Complaints& complaints) {
     check_source_volume(source, complaints);
 }
 
-void check_selector(
-    const LabelSelector& selector, std::string_view path, Complaints& complaints) {
+void check_selector(const LabelSelector& selector, std::string_view path, Complaints& complaints) {
     for (const LabelRequirement& it : selector.match_expressions) {
         const bool lists = it.op == LabelOperator::kIn || it.op == LabelOperator::kNotIn;
         complaints.unless(

@@ -81,15 +81,13 @@ private:
         if (chosen().empty()) {
             return Blocker{
                 "NoNodes",
-                fmt::format(
-                    "CachePool {} has no node that spec.nodes allows.", view_.pool.name)};
+                fmt::format("CachePool {} has no node that spec.nodes allows.", view_.pool.name)};
         }
         return std::nullopt;
     }
 
     [[nodiscard]] std::vector<std::string> chosen() const {
-        return choose_nodes(
-            view_.warmup.spec, *view_.cache_pool, view_.nodes, *view_.dataset);
+        return choose_nodes(view_.warmup.spec, *view_.cache_pool, view_.nodes, *view_.dataset);
     }
 
     void block(const Blocker& blocker) {
@@ -131,8 +129,8 @@ private:
             }
             for (const DatasetReport& told : report.datasets) {
                 const bool is_leader = told.leader && told.dataset_uid == view_.dataset->meta.uid;
-                if (is_leader && (newest.first == nullptr ||
-                                  newest.first->received_at < report.received_at)) {
+                if (is_leader &&
+                    (newest.first == nullptr || newest.first->received_at < report.received_at)) {
                     newest = {&report, &told};
                 }
             }
@@ -201,7 +199,7 @@ private:
             status_.total_samples = add_saturated(status_.total_samples, node.total_samples);
             status_.bytes_warmed = add_saturated(status_.bytes_warmed, node.bytes_warmed);
             status_.samples_warmed = add_saturated(status_.samples_warmed, node.samples_warmed);
-            refused_ += node.samples_refused;
+            refused_ = add_saturated(refused_, node.samples_refused);
         }
     }
 
@@ -227,7 +225,7 @@ private:
             const auto told = leader_on(node.node).second;
             samples = std::max(samples, told == nullptr ? 0 : told->samples);
         }
-        const std::int64_t others = count_of(samples) - status_.total_samples;
+        const std::int64_t others = subtract_saturated(count_of(samples), status_.total_samples);
         return others <= 0 ? ""
                            : fmt::format(
                                  " {} samples belong to other nodes, which read the Dataset now; "
@@ -274,12 +272,14 @@ private:
     }
 
     void judge_full() {
-        const std::string missing = print(status_.total_bytes - status_.bytes_warmed);
+        const std::string missing =
+            print(subtract_saturated(status_.total_bytes, status_.bytes_warmed));
         set(kFits,
             fails(
                 "GrantFull",
                 fmt::format(
-                    "{} do not fit the grants: the namespace's CacheQuota or the nodes have no room "
+                    "{} do not fit the grants: the namespace's CacheQuota or the nodes have no "
+                    "room "
                     "for them.{}",
                     missing,
                     tell_waits())));
@@ -291,14 +291,12 @@ private:
         finish(
             kWarmupComplete,
             "GrantFull",
-            fmt::format(
-                "{} {} do not fit the grants.{}", tell_progress(), missing, tell_others()));
+            fmt::format("{} {} do not fit the grants.{}", tell_progress(), missing, tell_others()));
     }
 
     void go_on() {
-        const bool runs = std::ranges::any_of(status_.nodes, [](const WarmupNodeStatus& node) {
-            return node.total_samples > 0;
-        });
+        const bool runs = std::ranges::any_of(
+            status_.nodes, [](const WarmupNodeStatus& node) { return node.total_samples > 0; });
         state_ = runs ? "Running" : "Pending";
         if (all_in({kWarmupNodeDone, kWarmupNodeFull})) {
             set(kRunning, holds("GrantFull", "Waits whether the grants grow." + tell_waits()));
@@ -324,15 +322,12 @@ private:
         DatasetWarmupColumns& columns = status_.columns;
         columns.state = state_;
         const bool known = status_.total_bytes > 0;
-        columns.warmed = known ? fmt::format(
-                                     "{}/{}",
-                                     print(status_.bytes_warmed),
-                                     print(status_.total_bytes))
-                               : "";
+        columns.warmed =
+            known ? fmt::format("{}/{}", print(status_.bytes_warmed), print(status_.total_bytes))
+                  : "";
         columns.percentage =
             known ? fmt::format(
-                        "{}%",
-                        multiply_saturated(status_.bytes_warmed, 100) / status_.total_bytes)
+                        "{}%", multiply_saturated(status_.bytes_warmed, 100) / status_.total_bytes)
                   : "";
         const auto done = std::ranges::count_if(status_.nodes, [](const WarmupNodeStatus& node) {
             return node.state == kWarmupNodeDone;

@@ -21,7 +21,7 @@ struct WarmupView {
     ResolvedPool pool;                    // of a warm-up without chosen nodes
     std::optional<CachePool> cache_pool;  // that object
     std::vector<Node> nodes;              // of the cluster
-    std::vector<SidecarReport> reports;  // of the Dataset's sidecars, guests' excepted
+    std::vector<SidecarReport> reports;   // of the Dataset's sidecars, guests' excepted
 };
 
 // What the grants have no room for must be so for this long before a warm-up is Complete without it:

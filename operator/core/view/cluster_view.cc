@@ -97,7 +97,7 @@ std::optional<JobRates> rates_of(const ClusterView& cluster, const ObjectKey& jo
         profile->verdict == ProfileVerdict::kComputeBound};
 }
 
-// Of a demand without readers: below the least weight of a TrainingJob, 1, so that jobs of the
+// Weight of a demand without readers: below the least weight of a TrainingJob, 1, so that jobs of the
 // namespace have the bytes that both want.
 constexpr double kFillWeight = 0.001;
 

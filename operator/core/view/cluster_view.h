@@ -33,7 +33,7 @@ struct JobUse {
     // True: not a TrainingJob but the fillers of a Dataset in one pool
     // (operator/core/workload/build_filler.h), which have no demand and lead for the guests.
     bool filler = false;
-    // Of fillers: the nodes that DatasetWarmups fill, which have a demand without readers
+    // Nodes of fillers that DatasetWarmups fill, which have a demand without readers
     // (operator/core/view/warmups.h).
     std::set<std::string> filling{};
 

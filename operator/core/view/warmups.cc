@@ -134,7 +134,8 @@ bool is_filling(const DatasetWarmup& warmup) {
 }
 
 bool needs_fillers(const DatasetWarmup& warmup, WallTime now) {
-    const auto ttl = std::chrono::seconds{warmup.spec.ttl_seconds_after_finished.value_or(0)};
+    const auto ttl = std::chrono::seconds{
+        std::clamp<std::int64_t>(warmup.spec.ttl_seconds_after_finished.value_or(0), 0, INT32_MAX)};
     const std::optional<WallTime> ended = warmup.status.completion_time;
     return is_filling(warmup) || (is_finished(warmup) && !warmup.meta.deleting_since &&
                                   !warmup.spec.suspend && ended && now - *ended < ttl);
@@ -208,7 +209,8 @@ std::vector<std::string> choose_nodes(
     }
     std::ranges::sort(result);
     const auto most = std::min<std::size_t>(
-        static_cast<std::size_t>(spec.nodes.count.value_or(kWarmupNodeCountMax)),
+        static_cast<std::size_t>(
+            std::max<std::int64_t>(spec.nodes.count.value_or(kWarmupNodeCountMax), 0)),
         kWarmupNodeCountMax);
     if (result.size() > most) {
         std::ranges::stable_sort(

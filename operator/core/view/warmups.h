@@ -56,8 +56,8 @@ void order_fills(
     const Moment& now,
     std::vector<Grant>& grants);
 
-// Chooses the nodes of a warm-up: nodes of the pool that its spec allows. Of more than `count`, those
-// that hold most bytes of the Dataset, then by name.
+// Chooses the nodes of a warm-up: nodes of the pool that its spec allows. The `count` that hold most
+// bytes of the Dataset, then by name.
 std::vector<std::string> choose_nodes(
     const DatasetWarmupSpec& spec,
     const CachePool& pool,

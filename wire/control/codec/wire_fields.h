@@ -224,9 +224,7 @@ inline constexpr auto kWireFields<FillOrder> = [] {
     using V = FillOrder;
     using W = v1::FillOrder;
     return std::tuple{wire_field(
-        &V::origin_bytes_per_second,
-        &W::origin_bytes_per_second,
-        &W::set_origin_bytes_per_second)};
+        &V::origin_bytes_per_second, &W::origin_bytes_per_second, &W::set_origin_bytes_per_second)};
 }();
 
 template <>

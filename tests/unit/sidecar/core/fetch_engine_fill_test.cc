@@ -29,8 +29,7 @@ protected:
             fetched.push_back(first.sample);
             Effects more = stored(first.sample);
             effects.fetches.erase(effects.fetches.begin());
-            effects.fetches.insert(
-                effects.fetches.end(), more.fetches.begin(), more.fetches.end());
+            effects.fetches.insert(effects.fetches.end(), more.fetches.begin(), more.fetches.end());
         }
         return fetched;
     }
@@ -123,7 +122,9 @@ TEST_F(FetchEngineFill, FetchesOwnSamplesOnly) {
     const std::vector<std::string> nodes{"a", "b"};
     const auto placement = std::make_shared<Placement>(
         dataset.manifest(),
-        [this](SampleIndex sample) { return dataset.manifest().sample(domain::SampleId{sample}).key; },
+        [this](SampleIndex sample) {
+            return dataset.manifest().sample(domain::SampleId{sample}).key;
+        },
         nodes,
         0);
     engine->on_placement(placement, kNow);
@@ -135,6 +136,17 @@ TEST_F(FetchEngineFill, FetchesOwnSamplesOnly) {
     EXPECT_EQ(state().stored, state().own);
     EXPECT_EQ(state().own.bytes, placement->own_payload());
     EXPECT_THAT(run(engine->on_placement(nullptr, kNow)), SizeIs(10 - fetched.size()));
+}
+
+TEST_F(FetchEngineFill, FetchesSamplesOfAChunkTogether) {
+    make({.max_in_flight = 2}, Bytes::unlimited());
+    const SampleChunks chunks{{0, 1, 0, 1, 0, 1, 0, 1, 0, 1}, dataset.manifest()};
+    engine->set_chunks(&chunks);
+    Effects effects = order(Bytes::unlimited());
+    EXPECT_THAT(
+        effects.fetches,
+        ElementsAre(resident(0), resident(2), resident(4), resident(6), resident(8)));
+    EXPECT_THAT(run(std::move(effects)), SizeIs(10));
 }
 
 // Virtual time: an origin without latency, orders that repeat as the operator's do.
@@ -158,8 +170,7 @@ TEST_F(FetchEngineFill, KeepsItsRateWithinFivePercent) {
             effects.fetches.pop_back();
             taken += Bytes{sizes[sample]};
             Effects more = filled.on_stored(sample, now);
-            effects.fetches.insert(
-                effects.fetches.end(), more.fetches.begin(), more.fetches.end());
+            effects.fetches.insert(effects.fetches.end(), more.fetches.begin(), more.fetches.end());
         }
         now = filled.next_deadline(now).value_or(now + milliseconds{1});
         if (now - ordered >= milliseconds{700}) {
@@ -170,7 +181,8 @@ TEST_F(FetchEngineFill, KeepsItsRateWithinFivePercent) {
         }
     }
     const std::chrono::duration<double> took = now - kNow;
-    EXPECT_NEAR(static_cast<double>(taken.count()) / took.count() / static_cast<double>(rate), 1, 0.05)
+    EXPECT_NEAR(
+        static_cast<double>(taken.count()) / took.count() / static_cast<double>(rate), 1, 0.05)
         << "seed " << test::seed();
 }
 

@@ -50,9 +50,10 @@ DatasetWarmupStatus at(WarmupView& view, std::int64_t second) {
 
 std::string reason_of(const DatasetWarmupStatus& status, const std::string& type) {
     const Condition* condition = find_condition(status.conditions, type);
-    return condition == nullptr ? ""
-                                : std::string{condition->status == ConditionStatus::kTrue ? "+" : "-"} +
-                                      condition->reason;
+    return condition == nullptr
+               ? ""
+               : std::string{condition->status == ConditionStatus::kTrue ? "+" : "-"} +
+                     condition->reason;
 }
 
 std::string message_of(const DatasetWarmupStatus& status, const std::string& type) {

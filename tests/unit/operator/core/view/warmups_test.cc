@@ -91,8 +91,7 @@ protected:
         std::vector<std::int64_t> result;
         for (const std::size_t node : {0, 1}) {
             const std::optional<FillOrder>& fill = grants[node].fill;
-            result.push_back(
-                fill ? static_cast<std::int64_t>(fill->origin_bytes_per_second) : -1);
+            result.push_back(fill ? static_cast<std::int64_t>(fill->origin_bytes_per_second) : -1);
         }
         return result;
     }
