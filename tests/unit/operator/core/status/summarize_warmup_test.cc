@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/base/saturating.h"
 #include "operator/core/view/warmups.h"
 #include "tests/unit/operator/core/make_warmup.h"
 
@@ -71,7 +72,7 @@ TEST(SummarizeWarmup, ChoosesNodesOnceAndCountsTheirBytes) {
     EXPECT_EQ(status.bytes_warmed, count_of(gib(2)));
     EXPECT_EQ(status.samples_warmed, 500);
     EXPECT_EQ(status.start_time, wall(100));
-    EXPECT_EQ(status.columns, (DatasetWarmupColumns{"Running", "2.0Gi/4.0Gi", "50%", "0/2"}));
+    EXPECT_EQ(status.columns, (DatasetWarmupColumns{"Running", "2Gi/4Gi", "50%", "0/2"}));
     EXPECT_EQ(reason_of(status, "Running"), "+Filling");
     EXPECT_EQ(reason_of(status, "Complete"), "-InProgress");
     view.nodes.push_back(make_node("n3"));
@@ -87,7 +88,7 @@ TEST(SummarizeWarmup, CompleteWhenEveryByteIsThere) {
     fill_all(view);
     const DatasetWarmupStatus status = at(view, 110);
     EXPECT_EQ(reason_of(status, "Complete"), "+Warmed");
-    EXPECT_EQ(message_of(status, "Complete"), "4.0Gi of 4.0Gi in 1000 samples on 2 nodes.");
+    EXPECT_EQ(message_of(status, "Complete"), "4Gi of 4Gi in 1000 samples on 2 nodes.");
     EXPECT_EQ(status.completion_time, wall(110));
     EXPECT_EQ(status.columns.state, "Complete");
     view.reports.clear();
@@ -112,7 +113,7 @@ TEST(SummarizeWarmup, FullGrantEndsItAfterAWhileAndIsTold) {
     EXPECT_EQ(reason_of(status, "Complete"), "+GrantFull");
     EXPECT_EQ(
         message_of(status, "Complete"),
-        "3.0Gi of 4.0Gi in 750 samples on 2 nodes. 1.0Gi do not fit the grants.");
+        "3Gi of 4Gi in 750 samples on 2 nodes. 1Gi do not fit the grants.");
     EXPECT_EQ(status.columns.percentage, "75%");
 }
 

@@ -177,7 +177,7 @@ TEST(WarmupDemand, TakesNothingFromJobs) {
     AllocationView view = view_allocation(cluster, moment(100));
     for (Demand& demand : view.demands) {
         if (demand.job.name == "resnet") {
-            demand.rates = JobRates{1e8, 1e7, 1, false};
+            demand.rates = JobRates{1e8, 1, 1, false};
         }
     }
     const AllocationPlan plan = plan_allocation(view);
