@@ -157,8 +157,8 @@ def pytest_runtest_makereport(item, call):
 
 LINES = 200
 ABOUT_A_TEST = (
-    ["get", "tj,dset,cachequota,cachepool,jobs,pods", "-o", "wide"],
-    ["get", "tj,dset", "-o", "yaml"],
+    ["get", "tj,dset,dwarm,cachequota,cachepool,jobs,pods", "-o", "wide"],
+    ["get", "tj,dset,dwarm", "-o", "yaml"],
     ["describe", "tj,dset"],
     ["describe", "pods"],
     ["get", "events", "--sort-by=.lastTimestamp"],

@@ -14,15 +14,16 @@ import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "reference" / "crds.md"
-ORDER = ["trainingjobs", "datasets", "cachepools", "cachequotas"]
+ORDER = ["trainingjobs", "datasets", "datasetwarmups", "cachepools", "cachequotas"]
 
 HEAD = """# The kinds of stoker.dev/v1alpha1
 
 <!-- Written by tools/generate_crd_reference.py from crds/; do not edit. -->
 
-A user writes a [TrainingJob](#trainingjob), a team its [Datasets](#dataset), an administrator
+A user writes a [TrainingJob](#trainingjob), a team its [Datasets](#dataset) and
+[DatasetWarmups](#datasetwarmup), an administrator
 [CachePools](#cachepool) and [CacheQuotas](#cachequota). `kubectl explain tj.spec --recursive` shows the
-same text. All four are in the category `stoker`: `kubectl get stoker`.
+same text. All five are in the category `stoker`: `kubectl get stoker`.
 
 A field marked *Refused today* is not implemented yet. The API server rejects it with a message that names the supported
 alternative; no field is silently ignored.

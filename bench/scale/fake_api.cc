@@ -96,6 +96,7 @@ FakeApi::FakeApi(const testing::TokenIssuer& tokens, OnCreate on_create)
           kinds::kEvents,
           kinds::kTrainingJobs,
           kinds::kDatasets,
+          kinds::kDatasetWarmups,
           kinds::kCachePools,
           kinds::kCacheQuotas}) {
         tables_[table_name(kind.group, kind.plural)] =

@@ -34,6 +34,11 @@ def quota(nominal, name="quota", pool_name=POOL, **spec):
             "spec": {"poolRef": {"name": pool_name}, "nominalQuota": str(nominal), **spec}}
 
 
+def warmup(name, dataset_name="mnist", **spec):
+    return {"apiVersion": "stoker.dev/v1alpha1", "kind": "DatasetWarmup", "metadata": {"name": name},
+            "spec": {"datasetRef": {"name": dataset_name}, **spec}}
+
+
 def training_job(name, args, nodes=1, dataset_name="mnist", cache=None, run_policy=None, on=None,
                  script="read_epochs.py", spread=False, grace=None, **spec):
     """A job that runs a script of e2e/trainers with ARGS. `on`: the only node that it may use; `spread`: one pod per

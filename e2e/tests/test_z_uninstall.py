@@ -11,7 +11,7 @@ from harness.kube import KubeError, wait_until
 from harness.nodes import on_node
 
 KINDS = ["trainingjob", "dataset", "cachequota", "cachepool"]
-DEFINITIONS = {f"{kind}s.stoker.dev" for kind in KINDS}
+DEFINITIONS = {f"{kind}s.stoker.dev" for kind in [*KINDS, "datasetwarmup"]}
 # Six of the 24 orders that contain every order of every three kinds. Each kind is first and last at least once.
 ORDERS = [
     ["trainingjob", "dataset", "cachequota", "cachepool"],

@@ -22,17 +22,6 @@ inline constexpr auto kFields<DatasetSource> = table(
     field("caBundle", &DatasetSource::ca_bundle));
 
 template <>
-inline constexpr auto kFields<LabelRequirement> = table(
-    field("key", &LabelRequirement::key),
-    field("operator", &LabelRequirement::op),
-    field("values", &LabelRequirement::values));
-
-template <>
-inline constexpr auto kFields<LabelSelector> = table(
-    field("matchLabels", &LabelSelector::match_labels),
-    field("matchExpressions", &LabelSelector::match_expressions));
-
-template <>
 inline constexpr auto kFields<DatasetSpec> = table(
     field("sources", &DatasetSpec::sources),
     field("format", &DatasetSpec::format),

@@ -2,6 +2,7 @@
 
 #include "operator/api/ca_bundle.h"
 #include "operator/api/field_codec.h"
+#include "operator/api/label_selector.h"
 #include "operator/api/training_job.h"
 
 // Tables of structs that several kinds share.
@@ -18,6 +19,17 @@ struct Names {
         return json_list(value, [](const std::string& it) { return json_object({{"name", it}}); });
     }
 };
+
+template <>
+inline constexpr auto kFields<LabelRequirement> = table(
+    field("key", &LabelRequirement::key),
+    field("operator", &LabelRequirement::op),
+    field("values", &LabelRequirement::values));
+
+template <>
+inline constexpr auto kFields<LabelSelector> = table(
+    field("matchLabels", &LabelSelector::match_labels),
+    field("matchExpressions", &LabelSelector::match_expressions));
 
 template <>
 inline constexpr auto kFields<CaBundle> = table(

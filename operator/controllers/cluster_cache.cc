@@ -101,6 +101,7 @@ ClusterCache::ClusterCache(
 ClusterCache::ClusterCache(const Setup& setup, const std::string& own_namespace)
     : training_jobs_(watch<TrainingJob>(setup, all_of(kinds::kTrainingJobs))),
       datasets_(watch<Dataset>(setup, all_of(kinds::kDatasets))),
+      warmups_(watch<DatasetWarmup>(setup, all_of(kinds::kDatasetWarmups))),
       pools_(watch<CachePool>(setup, all_of(kinds::kCachePools))),
       quotas_(watch<CacheQuota>(setup, all_of(kinds::kCacheQuotas))),
       jobs_(watch<Job>(setup, all_of(kinds::kJobs, kJobLabel))),
@@ -119,6 +120,9 @@ void ClusterCache::add_indexes() {
     training_jobs_.store().add_index(index::kNamespace, namespace_of<TrainingJob>);
     training_jobs_.store().add_index(index::kDataset, datasets_of);
     datasets_.store().add_index(index::kNamespace, namespace_of<Dataset>);
+    warmups_.store().add_index(index::kDataset, [](const Stored<DatasetWarmup>& warmup) {
+        return Keys{to_string(ObjectKey{warmup.key.ns, warmup.value.spec.dataset_ref})};
+    });
     quotas_.store().add_index(index::kNamespace, namespace_of<CacheQuota>);
     jobs_.store().add_index(index::kTrainingJob, [](const Stored<Job>& job) {
         return training_job_of(job.value.meta);
@@ -139,6 +143,7 @@ template <class Visit>
 void ClusterCache::for_each(Visit visit) {
     visit("trainingjobs", training_jobs_);
     visit("datasets", datasets_);
+    visit("datasetwarmups", warmups_);
     visit("cachepools", pools_);
     visit("cachequotas", quotas_);
     visit("jobs", jobs_);

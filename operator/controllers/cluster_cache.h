@@ -11,6 +11,7 @@
 #include "operator/api/cache_pool.h"
 #include "operator/api/cache_quota.h"
 #include "operator/api/dataset.h"
+#include "operator/api/dataset_warmup.h"
 #include "operator/api/job.h"
 #include "operator/api/node.h"
 #include "operator/api/pod.h"
@@ -30,7 +31,8 @@ namespace index {
 inline constexpr const char* kNamespace = "namespace";  // TrainingJob, Dataset, CacheQuota
 inline constexpr const char* kTrainingJob =
     "trainingJob";  // Job, Pod, Service: "ns/name" of their TrainingJob
-inline constexpr const char* kDataset = "dataset";  // TrainingJob: "ns/name" of its Datasets
+inline constexpr const char* kDataset =
+    "dataset";  // TrainingJob, DatasetWarmup: "ns/name" of its Datasets
 inline constexpr const char* kFiller = "filler";  // filler Job, filler Pod: "ns/uid" of the Dataset
 
 }  // namespace index
@@ -80,6 +82,8 @@ public:
     Informer<TrainingJob>& training_jobs() { return training_jobs_; }
 
     Informer<Dataset>& datasets() { return datasets_; }
+
+    Informer<DatasetWarmup>& warmups() { return warmups_; }
 
     Informer<CachePool>& pools() { return pools_; }
 
@@ -131,6 +135,7 @@ private:
     std::vector<std::unique_ptr<ApiTransport>> transports_;
     Informer<TrainingJob> training_jobs_;
     Informer<Dataset> datasets_;
+    Informer<DatasetWarmup> warmups_;
     Informer<CachePool> pools_;
     Informer<CacheQuota> quotas_;
     Informer<Job> jobs_;

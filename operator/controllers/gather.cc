@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "operator/core/view/guests.h"
+#include "operator/core/view/warmups.h"
 #include "operator/core/workload/build_filler.h"
 
 namespace stoker::control {
@@ -157,6 +158,7 @@ ClusterView gather_cluster(
     view.quotas = values_of(cache.quotas().store().list());
     view.nodes = values_of(cache.nodes().store().list());
     view.datasets = values_of(cache.datasets().store().list());
+    view.warmups = values_of(cache.warmups().store().list());
     const auto add = [&](JobUse use) {
         std::vector<SidecarReport> reports = reports_on_datasets(use, registry);
         view.reports.insert(view.reports.end(), reports.begin(), reports.end());
@@ -166,7 +168,11 @@ ClusterView gather_cluster(
         add(gather_use(job->value, cache));
     }
     for (const Dataset& dataset : view.datasets) {
-        std::ranges::for_each(gather_fillers(dataset, cache), add);
+        for (JobUse& use : gather_fillers(dataset, cache)) {
+            use.filling = filling_nodes(
+                dataset, use.pool.name, view.warmups, reports_on_datasets(use, registry));
+            add(std::move(use));
+        }
     }
     view.grant_seconds = grant_seconds;
     view.programs = gather_node_programs(cache, nodes);

@@ -113,12 +113,14 @@ Manager::Manager(Parts parts, const ManagerSettings& settings)
           settings.adopts_workloads},
       training_job_(parts_),
       dataset_(parts_),
+      warmup_(parts_),
       pool_(parts_),
       quota_(parts_),
       grants_(parts_, settings.grant_seconds, wakers()),
       sweeper_(parts_, [this] { add_all(dataset_queue_, parts_.cache.datasets().store().list()); }),
       training_job_queue_("trainingjob", calls(training_job_), parts.clock),
       dataset_queue_("dataset", calls(dataset_), parts.clock),
+      warmup_queue_("datasetwarmup", calls(warmup_), parts.clock),
       pool_queue_("cachepool", calls(pool_), parts.clock),
       quota_queue_("cachequota", calls(quota_), parts.clock),
       grants_queue_("grants", calls(grants_), parts.clock),
@@ -194,6 +196,7 @@ void Manager::connect_datasets() {
             sweep_queue_.add(NodeSweeper::key());
         }
         const bool news = is_news(change);
+        wake_warmups_of(key);
         dataset_queue_.add(key, news ? Priority::kNormal : Priority::kBackground);
         if (!news && !has_new_size(change)) {
             look_later(grants_queue_, GrantsController::key());
@@ -204,6 +207,27 @@ void Manager::connect_datasets() {
             parts_.cache.training_jobs().store().by_index(index::kDataset, to_string(key)));
         wake_grants();
     });
+    connect_warmups();
+}
+
+// Its status chooses nodes, for which its Dataset's controller makes fillers, and says which of them
+// are done, which divides the rate limit.
+void Manager::connect_warmups() {
+    parts_.cache.warmups().add_handler([this](const Change<DatasetWarmup>& change) {
+        warmup_queue_.add(change.object().key);
+        for (const auto& snapshot : {change.before, change.after}) {
+            if (snapshot) {
+                dataset_queue_.add({snapshot->key.ns, snapshot->value.spec.dataset_ref});
+            }
+        }
+        wake_grants();
+    });
+}
+
+void Manager::wake_warmups_of(const ObjectKey& dataset) {
+    add_all(
+        warmup_queue_,
+        parts_.cache.warmups().store().by_index(index::kDataset, to_string(dataset)));
 }
 
 void Manager::connect_pools_and_quotas() {
@@ -214,6 +238,7 @@ void Manager::connect_pools_and_quotas() {
         }
         add_all(quota_queue_, parts_.cache.quotas().store().list());
         add_all(training_job_queue_, parts_.cache.training_jobs().store().list());
+        add_all(warmup_queue_, parts_.cache.warmups().store().list());
         wake_grants();
     });
     parts_.cache.quotas().add_handler([this](const Change<CacheQuota>& change) {
@@ -240,6 +265,7 @@ void Manager::connect_nodes() {
         }
         add_all(pool_queue_, parts_.cache.pools().store().list());
         add_all(training_job_queue_, parts_.cache.training_jobs().store().list());
+        add_all(warmup_queue_, parts_.cache.warmups().store().list());
         wake_grants();
     });
 }
@@ -267,6 +293,7 @@ void Manager::connect_unreadable() {
     };
     parts_.cache.training_jobs().set_on_unreadable(tell);
     parts_.cache.datasets().set_on_unreadable(tell);
+    parts_.cache.warmups().set_on_unreadable(tell);
     parts_.cache.pools().set_on_unreadable(tell);
     parts_.cache.quotas().set_on_unreadable(tell);
 }
@@ -298,12 +325,14 @@ void Manager::on_report(const ObjectKey& job, bool news) {
     };
     if (const std::string dataset = dataset_of_filler(job.name); !dataset.empty()) {
         look(dataset_queue_, {job.ns, dataset});
+        wake_warmups_of({job.ns, dataset});
     } else {
         look(training_job_queue_, job);
         if (const auto stored = parts_.cache.training_jobs().store().get(job)) {
             for (const JobDataset& entry : stored->value.spec.datasets) {
                 if (entry.dataset_ref) {
                     look(dataset_queue_, dataset_key(job.ns, entry));
+                    wake_warmups_of(dataset_key(job.ns, entry));
                 }
             }
         }
@@ -384,6 +413,7 @@ void Manager::add_to(Supervisor& supervisor) {
 void Manager::for_each(const std::function<void(Reconciler&)>& visit) {
     visit(training_job_queue_);
     visit(dataset_queue_);
+    visit(warmup_queue_);
     visit(pool_queue_);
     visit(quota_queue_);
     visit(grants_queue_);

@@ -14,6 +14,7 @@
 #include "operator/controllers/dataset/controller.h"
 #include "operator/controllers/grants/controller.h"
 #include "operator/controllers/trainingjob/controller.h"
+#include "operator/controllers/warmup/controller.h"
 #include "operator/runtime/supervisor.h"
 #include "operator/sidecars/node_programs.h"
 
@@ -35,12 +36,15 @@ struct ManagerSettings {
 //   Job, Service, Workload of a job   trainingjob
 //   Pod of a job                      trainingjob, dataset (of other namespaces), grants
 //   Job, Pod of a filler              dataset; a Pod: grants, too
-//   Dataset                           dataset, trainingjob (its users), grants; deleted: sweep, too
+//   Dataset                           dataset, trainingjob (its users), grants; deleted: sweep, too;
+//                                     datasetwarmup (its own)
+//   DatasetWarmup                     datasetwarmup, its dataset, grants
 //   CachePool (not its status)        cachepool, cachequota (all), trainingjob (all), grants
 //   CacheQuota (not its status)       cachequota (of the namespace), trainingjob (of it), grants
 //   Node                              cachepool (all), trainingjob (all), grants
 //   Namespace (labels)                trainingjob (its own), dataset (theirs), grants
-//   a sidecar's report                trainingjob and dataset, or the filler's dataset; grants
+//   a sidecar's report                trainingjob and dataset, or the filler's dataset and its
+//                                     datasetwarmup; grants
 //   a node program's report           sweep; on a directory: cachepool (all) and grants, too
 //   a plan of grants                  trainingjob, cachequota and cachepool that it changed
 //   a sweep that has ended            dataset (all)
@@ -92,6 +96,7 @@ private:
     void connect_training_jobs();
     void connect_children();
     void connect_datasets();
+    void connect_warmups();
     void connect_pools_and_quotas();
     void connect_nodes();
     void connect_namespaces();
@@ -110,6 +115,7 @@ private:
     std::vector<PoolOrder> pools_of(const std::string& node);
     void wake_datasets_of(const TrainingJob& job, bool only_foreign = false);
     void wake_dataset_of_filler(const ObjectMeta& child);
+    void wake_warmups_of(const ObjectKey& dataset);
 
     void wake_grants() { grants_queue_.add(GrantsController::key()); }
 
@@ -124,12 +130,14 @@ private:
     ControllerParts parts_;
     TrainingJobController training_job_;
     DatasetController dataset_;
+    DatasetWarmupController warmup_;
     CachePoolController pool_;
     CacheQuotaController quota_;
     GrantsController grants_;
     NodeSweeper sweeper_;
     Reconciler training_job_queue_;
     Reconciler dataset_queue_;
+    Reconciler warmup_queue_;
     Reconciler pool_queue_;
     Reconciler quota_queue_;
     Reconciler grants_queue_;

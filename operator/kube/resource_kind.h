@@ -50,6 +50,8 @@ inline const ResourceKind kTrainingJobs{
 inline const ResourceKind kDatasets{"stoker.dev", "v1alpha1", "datasets", "Dataset", true};
 inline const ResourceKind kCachePools{"stoker.dev", "v1alpha1", "cachepools", "CachePool", false};
 inline const ResourceKind kCacheQuotas{"stoker.dev", "v1alpha1", "cachequotas", "CacheQuota", true};
+inline const ResourceKind kDatasetWarmups{
+    "stoker.dev", "v1alpha1", "datasetwarmups", "DatasetWarmup", true};
 
 // Kueue's kinds, which may be absent.
 inline const ResourceKind kWorkloads{"kueue.x-k8s.io", "v1beta1", "workloads", "Workload", true};

@@ -159,7 +159,8 @@ Status validate_dataset(
             fmt::format("dataset '{:.64}' is not in the hello", next.name));
     }
     if (next.revision.size() > kNameBytesMax || !all_possible(next) ||
-        !all_possible(next.disk_limit.value_or(DiskLimit{})) || !is_possible_revision(next)) {
+        !all_possible(next.disk_limit.value_or(DiskLimit{})) ||
+        !all_possible(next.fill.value_or(FillProgress{})) || !is_possible_revision(next)) {
         return fail(
             ErrorCode::kInvalidArgument,
             fmt::format("report of dataset '{}' has out-of-range counters", next.name));
@@ -206,6 +207,10 @@ Status validate_mounts(const std::vector<DatasetMount>& mounts) {
     return {};
 }
 
+bool is_over(const DatasetReport& report) {
+    return report.fill && report.fill->over;
+}
+
 }  // namespace
 
 bool is_news(const Report* before, const Report& next) {
@@ -218,7 +223,8 @@ bool is_news(const Report* before, const Report& next) {
         next.datasets.begin(),
         [](const DatasetReport& a, const DatasetReport& b) {
             return same_besides_numbers(a, b) && a.marks == b.marks &&
-                   a.origin_change == b.origin_change && a.corrupt_samples == b.corrupt_samples;
+                   a.origin_change == b.origin_change && a.corrupt_samples == b.corrupt_samples &&
+                   is_over(a) == is_over(b);
         });
 }
 

@@ -46,8 +46,7 @@ bool CacheRoom::wants(SampleIndex sample, TimePoint now) const {
 
 // Whether the sample may become resident, provided that room can be made in the grant.
 bool CacheRoom::may_keep(SampleIndex sample, TimePoint now) const {
-    return !aside_ && (!grant_.valid_until || now < *grant_.valid_until) &&
-           admission_.resident.allows(now) && table_.payload_bytes(sample) <= limits_.memory &&
+    return may_admit(now) && table_.payload_bytes(sample) <= limits_.memory &&
            table_.record_bytes(sample) <= resident_limit();
 }
 
@@ -110,10 +109,7 @@ bool CacheRoom::make_resident_room(SampleIndex sample, TimePoint now, Party part
         return false;
     }
     const bool is_own = table_.is_own(sample);
-    if (is_own) {
-        evict_foreign(room_needed(sample) - resident_limit(), party);
-    }
-    if (room_needed(sample) <= resident_limit()) {
+    if (is_own && make_own_room(sample, now, party)) {
         return true;
     }
     if (ranked_by_guests_ && shares_.has_owner()) {
@@ -131,6 +127,16 @@ bool CacheRoom::make_resident_room(SampleIndex sample, TimePoint now, Party part
         STOKER_CHECK(may_leave(victim, party), "a policy evicts only what may go");
         ++counters_.evicted_resident_samples;
         drop(victim);
+    }
+    return room_needed(sample) <= resident_limit();
+}
+
+bool CacheRoom::make_own_room(SampleIndex sample, TimePoint now, Party party) {
+    if (!may_keep(sample, now)) {
+        return false;
+    }
+    if (room_needed(sample) > resident_limit()) {
+        evict_foreign(room_needed(sample) - resident_limit(), party);
     }
     return room_needed(sample) <= resident_limit();
 }

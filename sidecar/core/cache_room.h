@@ -75,6 +75,16 @@ public:
     // sample.
     Verdict make_room(SampleIndex sample, TimePoint now, bool demanded, Party party);
 
+    // Whether new residents are admitted now, as far as the grant has room.
+    [[nodiscard]] bool may_admit(TimePoint now) const {
+        return !aside_ && (!grant_.valid_until || now < *grant_.valid_until) &&
+               admission_.resident.allows(now);
+    }
+
+    // Makes room for an own sample as a resident; only samples of other owners leave for it. False:
+    // there is no room.
+    bool make_own_room(SampleIndex sample, TimePoint now, Party party);
+
     // A smaller grant evicts the residents that the policy names. Residents that a client holds, or
     // that are being fetched, stop counting against the grant and are dropped once released.
     void set_grant(const EngineGrant& grant) {

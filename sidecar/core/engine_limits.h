@@ -35,6 +35,9 @@ struct EngineGrant {
     Bytes resident_bytes{};
     std::optional<TimePoint> valid_until;
     std::uint64_t origin_bytes_per_second = 0;  // core/rate_limiter.h; 0: no limit; never expires
+    // Set: own samples are fetched without a reader, at this rate (core/fill_scan.h); 0: no limit of
+    // their own.
+    std::optional<std::uint64_t> fill_bytes_per_second{};
 
     // False: the operator has not granted anything yet.
     [[nodiscard]] bool is_ordered() const { return valid_until != TimePoint{}; }

@@ -37,6 +37,7 @@ FetchEngine::FetchEngine(
 
 Effects FetchEngine::open(TimePoint now) {
     admission_.rate.set(grant().origin_bytes_per_second, now);
+    fill_.order(grant().fill_bytes_per_second, now);
     room_.open(now);
     return pump(now);
 }
@@ -224,11 +225,13 @@ Effects FetchEngine::on_fetch_failed(SampleIndex sample, const Error& error, Tim
         if (const auto ended = refusals_.add(sample, record.refusals, error.message, now)) {
             table_.end_refusal(*ended);
         }
+        fill_.note_refused(sample);
         settle_failed(sample, error.message);
         return pump(now);
     }
     if (error.code == ErrorCode::kResourceExhausted) {
         record.failures = UINT8_MAX;  // too large for the origin's memory: clients read it
+        fill_.note_refused(sample);
         settle_bypassed(sample);
         return pump(now);
     }
@@ -238,9 +241,10 @@ Effects FetchEngine::on_fetch_failed(SampleIndex sample, const Error& error, Tim
     if (record.demanded) {
         settle_failed(sample, error.message);
     } else {
-        record.failures = static_cast<std::uint8_t>(std::min(record.failures + 1, 255));
+        record.failures = static_cast<std::uint8_t>(std::min(record.failures + 1, UINT8_MAX - 1));
     }
     streams_.rewind(sample);
+    fill_.rewind(sample);
     return pump(now);
 }
 
@@ -251,6 +255,7 @@ Effects FetchEngine::on_store_failed(SampleIndex sample, const Error& error, Tim
     }
     admission_.store_error = error.message;
     room_.lose(sample);
+    fill_.rewind(sample);
     ++counters_.store_failures;
     settle_bypassed(sample);
     return pump(now);
@@ -274,6 +279,7 @@ Effects FetchEngine::on_verified(SampleIndex sample, bool intact, TimePoint now)
 
 Effects FetchEngine::on_grant(EngineGrant grant, TimePoint now) {
     admission_.rate.set(grant.origin_bytes_per_second, now);
+    fill_.order(grant.fill_bytes_per_second, now);
     room_.set_grant(grant);
     shares_.set_borrowed(room_.borrowed());
     return pump(now);
@@ -286,6 +292,7 @@ Effects FetchEngine::on_aside(bool aside, TimePoint now) {
 
 Effects FetchEngine::on_placement(std::shared_ptr<const Placement> placement, TimePoint now) {
     room_.set_placement(std::move(placement));
+    fill_.restart();
     return pump(now);
 }
 
@@ -328,8 +335,10 @@ std::optional<TimePoint> FetchEngine::next_deadline(TimePoint now) const {
         return now;
     }
     auto next = admission_.next_change(!book_.are_queues_empty(), now);
-    if (const auto at = room_.sweeps_at()) {
-        next = std::min(next.value_or(*at), *at);
+    for (const auto at : {room_.sweeps_at(), fill_.allows_at(table_.size(), now)}) {
+        if (at) {
+            next = std::min(next.value_or(*at), *at);
+        }
     }
     return next;
 }

@@ -18,6 +18,7 @@
 #include "sidecar/core/engine_limits.h"
 #include "sidecar/core/eviction/eviction_policy.h"
 #include "sidecar/core/fetch_admission.h"
+#include "sidecar/core/fill_scan.h"
 #include "sidecar/core/party_shares.h"
 #include "sidecar/core/refusals.h"
 #include "sidecar/core/sample_chunks.h"
@@ -74,6 +75,10 @@ struct ReadCounts {
 // that are worth less; otherwise it passes through the window. Residents are evicted only while no
 // client holds or awaits them and no plan needs them within the range prefetched so far, so an
 // eviction never undoes a prefetch. Without a policy nothing is evicted (NeverEvict).
+//
+// A grant may order that own samples are fetched without a reader (core/fill_scan.h): in the order of
+// the dataset, as residents only, after everything that a reader wants. No resident is evicted for
+// them but samples of other owners.
 //
 // Placement and eviction: core/cache_room.h. When the origin may be read: core/fetch_admission.h.
 // Limits per party: core/party_shares.h.
@@ -218,6 +223,9 @@ public:
 
     [[nodiscard]] const EngineGrant& grant() const { return room_.grant(); }
 
+    // How far the grant's order to fetch own samples is; nullopt: it has none.
+    [[nodiscard]] std::optional<FillState> fill_state(TimePoint now) const;
+
     // Whether the origin may be read and the disk written, and the last errors of both.
     [[nodiscard]] const FetchAdmission& admission() const { return admission_; }
 
@@ -276,6 +284,10 @@ private:
     void pump_fetches(TimePoint now);
     Turn demand_one(Party party, TimePoint now);
     Turn prefetch_one(Party party, std::uint32_t& steps, TimePoint now);
+    [[nodiscard]] bool may_fill(TimePoint now) const;
+    void pump_fill(std::uint32_t& steps, TimePoint now);
+    void start_fill(SampleIndex first, TimePoint now);
+    [[nodiscard]] bool is_refused(SampleIndex sample) const;
 
     [[nodiscard]] bool comes_from_peer(SampleIndex sample, Party party) const {
         return party != kPeerParty && !table_.is_own(sample) && (!may_ask_ || may_ask_(sample));
@@ -308,6 +320,7 @@ private:
     CacheRoom room_;
     std::map<ConnectionId, Reader> readers_;
     Refusals refusals_;
+    FillScan fill_;
     std::uint32_t readahead_positions_ = 0;
     bool more_to_scan_ = false;
     Effects effects_;

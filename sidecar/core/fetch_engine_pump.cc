@@ -40,6 +40,7 @@ void FetchEngine::pump_fetches(TimePoint now) {
             open.erase(next);
         }
     }
+    pump_fill(steps, now);
     more_to_scan_ = steps == 0;
 }
 

@@ -56,6 +56,8 @@ Placement::Placement(
         if (owner(sample) == self) {
             own_[sample] = true;
             own_bytes_ += Bytes{domain::record_bytes(sizes.of(sample).count())};
+            ++own_samples_;
+            own_payload_ += sizes.of(sample);
         }
     }
 }

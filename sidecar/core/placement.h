@@ -47,11 +47,18 @@ public:
     // Record bytes of all own samples.
     [[nodiscard]] Bytes own_bytes() const { return own_bytes_; }
 
+    [[nodiscard]] std::uint64_t own_samples() const { return own_samples_; }
+
+    // Payload bytes of all own samples.
+    [[nodiscard]] Bytes own_payload() const { return own_payload_; }
+
 private:
     KeyOf key_of_;
     std::vector<std::uint64_t> nodes_;  // hashes of the names
     std::vector<bool> own_;             // by sample
     Bytes own_bytes_{};
+    std::uint64_t own_samples_ = 0;
+    Bytes own_payload_{};
 };
 
 // A hash of the text that is the same on every machine; not for secrets.

@@ -38,6 +38,18 @@ void SampleTable::set_placement(std::shared_ptr<const Placement> placement) {
             own_resident_ += record_bytes(sample);
         }
     }
+    own_stored_ = {};
+    for (SampleIndex sample = 0; sample < size(); ++sample) {
+        if (is_own_stored(sample)) {
+            ++own_stored_.samples;
+            own_stored_.bytes += payload_bytes(sample);
+        }
+    }
+}
+
+SampleSum SampleTable::own() const {
+    return placement_ == nullptr ? SampleSum{size(), sizes_.total()}
+                                 : SampleSum{placement_->own_samples(), placement_->own_payload()};
 }
 
 Bytes SampleTable::record_bytes(SampleIndex sample) const {
@@ -51,7 +63,7 @@ void SampleTable::adopt(SampleIndex sample, SegmentClass segment_class) {
     record.segment_class = segment_class;
     record.party = kOwnParty;
     add_bytes(sample);
-    ++stored_count(record);
+    count_stored(sample);
     tell_stored(sample);
 }
 
@@ -99,7 +111,7 @@ void SampleTable::finish(SampleIndex sample) {
     record.state = SampleState::kStored;
     record.failures = 0;
     record.refusals = 0;
-    ++stored_count(record);
+    count_stored(sample);
     tell_stored(sample);
 }
 
@@ -121,7 +133,7 @@ void SampleTable::end_refusal(SampleIndex sample) {
 void SampleTable::remove(SampleIndex sample) {
     SampleRecord& record = records_[sample];
     if (record.state == SampleState::kStored) {
-        --stored_count(record);
+        uncount_stored(sample);
     } else {
         leave_flight(sample);
     }
@@ -142,12 +154,12 @@ void SampleTable::doom(SampleIndex sample) {
     STOKER_CHECK(record.is_granted(), "only a resident can lose its grant, and only once");
     take_bytes(sample);
     if (record.state == SampleState::kStored) {
-        --stored_count(record);
+        uncount_stored(sample);
     }
     record.doomed = true;
     add_bytes(sample);
     if (record.state == SampleState::kStored) {
-        ++stored_count(record);
+        count_stored(sample);
     }
 }
 
@@ -207,6 +219,27 @@ void SampleTable::take_bytes(SampleIndex sample) {
 // A condemned resident is counted as a window sample, because it is kept no longer than one.
 std::uint64_t& SampleTable::stored_count(const SampleRecord& record) {
     return record.is_granted() ? account_.resident_samples : account_.window_samples;
+}
+
+bool SampleTable::is_own_stored(SampleIndex sample) const {
+    const SampleRecord& record = records_[sample];
+    return record.state == SampleState::kStored && record.is_granted() && is_own(sample);
+}
+
+void SampleTable::count_stored(SampleIndex sample) {
+    ++stored_count(records_[sample]);
+    if (is_own_stored(sample)) {
+        ++own_stored_.samples;
+        own_stored_.bytes += payload_bytes(sample);
+    }
+}
+
+void SampleTable::uncount_stored(SampleIndex sample) {
+    --stored_count(records_[sample]);
+    if (is_own_stored(sample)) {
+        --own_stored_.samples;
+        own_stored_.bytes -= payload_bytes(sample);
+    }
 }
 
 void SampleTable::tell_stored(SampleIndex sample) {

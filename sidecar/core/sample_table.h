@@ -72,6 +72,14 @@ struct ByteAccount {
     bool operator==(const ByteAccount&) const = default;
 };
 
+// Samples and their payload bytes.
+struct SampleSum {
+    std::uint64_t samples = 0;
+    Bytes bytes{};
+
+    bool operator==(const SampleSum&) const = default;
+};
+
 // The state of every sample of one revision on one node, and the byte sums derived from it. Reports
 // to the eviction policy which samples start or stop counting against the grant. Transitions keep
 // the sums exact; a transition from a wrong state is a bug and crashes. Not thread-safe.
@@ -103,6 +111,12 @@ public:
     [[nodiscard]] Bytes own_missing() const {
         return placement_ == nullptr ? Bytes::zero() : placement_->own_bytes() - own_resident_;
     }
+
+    // The samples that the node owns.
+    [[nodiscard]] SampleSum own() const;
+
+    // The stored residents among them.
+    [[nodiscard]] const SampleSum& own_stored() const { return own_stored_; }
 
     [[nodiscard]] const SampleSizes& sizes() const { return sizes_; }
 
@@ -205,6 +219,9 @@ private:
     void add_bytes(SampleIndex sample);
     void take_bytes(SampleIndex sample);
     std::uint64_t& stored_count(const SampleRecord& record);
+    void count_stored(SampleIndex sample);
+    void uncount_stored(SampleIndex sample);
+    [[nodiscard]] bool is_own_stored(SampleIndex sample) const;
     void leave_flight(SampleIndex sample);
     void tell_stored(SampleIndex sample);
 
@@ -215,6 +232,7 @@ private:
     ByteAccount account_;
     std::shared_ptr<const Placement> placement_;
     Bytes own_resident_{};  // record bytes of own samples that are granted; only with a placement
+    SampleSum own_stored_;
     std::array<Charge, kPartiesMax> charges_{};
     std::uint32_t slots_ = 0;  // of all charges
 };

@@ -17,8 +17,8 @@ struct SampleFetch {
     OriginRequest request;
     SampleRange range;
 
-    // Its part of the object. An empty sample has no bytes to ask for: it asks for the byte before
-    // it, so that its object is checked, too.
+    // The sample's bytes in its object. For an empty sample, the byte before it, so that its object is
+    // checked, too.
     [[nodiscard]] ChunkPart part(std::uint64_t ticket) const {
         const std::uint64_t size = request.fetch.size_bytes;
         return size == 0 ? ChunkPart{range.offset - 1, 1, ticket}

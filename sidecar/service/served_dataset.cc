@@ -98,18 +98,6 @@ ServedDataset::ServedDataset(
     upkeep();
 }
 
-void ServedDataset::set_grant(EngineGrant grant) {
-    grant_ = grant;
-    apply(engine_->fetch().on_grant(effective_grant(), parts_.loop.now()));
-}
-
-// Applies the disk's limit: residents leave room for the window, which every miss needs.
-EngineGrant ServedDataset::effective_grant() const {
-    EngineGrant grant = grant_;
-    grant.resident_bytes = std::min(grant.resident_bytes, resident_cap_);
-    return grant;
-}
-
 void ServedDataset::apply(Effects effects) {
     if (retiring_) {
         return;  // stored samples stay, no new work starts
@@ -396,6 +384,7 @@ void ServedDataset::tell(LeaderStatus& status) const {
     status.origin_request_time = origin_request_time_;
     status.changed_key = changed_key_;
     tell_peers(status);
+    tell_fill(status);
     status.bytes = fetch.account();
     status.counters = fetch.counters();
     status.corrupt_samples = status.counters.corrupt_samples;

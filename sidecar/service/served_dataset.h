@@ -129,6 +129,8 @@ private:
     void leave_peers();
     void install(std::shared_ptr<const Placement> placement, const control::PeerGroup& group);
     void tell_peers(LeaderStatus& status) const;
+    void tell_fill(LeaderStatus& status) const;
+    void set_placing(bool placing);
     void on_stored(SampleIndex sample, const Status& status);
     void store_origin_bytes(
         const StartFetch& fetch, TimePoint started_at, std::shared_ptr<OriginBytes> bytes);
@@ -168,6 +170,7 @@ private:
     control::PeerGroup group_;         // the last one that was set
     std::vector<std::string> placed_;  // the nodes of the engine's placement; empty: none
     std::shared_ptr<const Placement> placement_;
+    bool placing_ = false;  // the owners by group_ are being computed
     std::unique_ptr<PeerFetches> peers_;
     std::unique_ptr<LossSender> losses_;  // set while peers_ may be told
     std::unordered_map<SampleIndex, PeerFetch> peer_fetches_;

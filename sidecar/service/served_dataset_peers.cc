@@ -58,6 +58,7 @@ void ServedDataset::set_group(const control::PeerGroup& group) {
         install(placement_, group);  // only addresses or leads have changed
         return;
     }
+    set_placing(true);
     const auto position = static_cast<std::size_t>(self - nodes.begin());
     const auto placement = std::make_shared<std::shared_ptr<const Placement>>();
     on_pool(
@@ -89,6 +90,7 @@ void ServedDataset::install(
     placement_ = placement;
     peers_->set_group(placement, group.members);
     apply(engine_->fetch().on_placement(std::move(placement), parts_.loop.now()));
+    set_placing(false);
 }
 
 void ServedDataset::start_at_peer(const StartFetch& fetch) {

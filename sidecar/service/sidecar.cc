@@ -145,7 +145,8 @@ void Sidecar::take(const control::Grant& grant) {
         grant.dataset_uid,
         {grant.resident_bytes,
          loop_.now() + std::chrono::seconds{grant.valid_seconds},
-         grant.origin_bytes_per_second},
+         grant.origin_bytes_per_second,
+         grant.fill ? std::optional{grant.fill->origin_bytes_per_second} : std::nullopt},
         weights);
 }
 

@@ -53,7 +53,7 @@ def test_chart_crds_equal_the_sources():
 @needs_helm
 def test_renders_every_crd_and_keeps_it_on_uninstall():
     crds = [item for item in render() if item["kind"] == "CustomResourceDefinition"]
-    assert len(crds) == 4
+    assert len(crds) == 5
     assert all(crd["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep" for crd in crds)
     source = {crd["metadata"]["name"]: crd["spec"] for crd in
               (yaml.safe_load(path.read_text()) for path in (ROOT / "crds").glob("*.yaml"))}

@@ -10,6 +10,7 @@ DIRECTORY = "dataset-directory"
 BLOCKS = "dataset-blocks"
 POOL = "cachepool"
 QUOTA = "cachequota"
+WARMUP = "datasetwarmup"
 
 # (the error, example, path, value, a part of the answer)
 REFUSED = [
@@ -222,6 +223,20 @@ REFUSED = [
     ("an unknown reclaim policy", QUOTA, "spec/reclaim", {"policy": "Sometimes"}, "Unsupported value"),
     ("a negative grace", QUOTA, "spec/reclaim", {"gracePeriodSeconds": -1}, "greater than or equal to 0"),
     ("an unknown stopPolicy", QUOTA, "spec/stopPolicy", "Stop", "Unsupported value"),
+    ("a warm-up of nothing", WARMUP, "spec/datasetRef", None, "spec.datasetRef: Required value"),
+    ("a warm-up of a Dataset without a valid name", WARMUP, "spec/datasetRef/name", "My_Data", "spec.datasetRef.name"),
+    ("a warm-up of another namespace's Dataset", WARMUP, "spec/datasetRef/namespace", "data",
+     'unknown field "spec.datasetRef.namespace"'),
+    ("nodes by name and by number", WARMUP, "spec/nodes/names", ["a"], "names excludes selector and count"),
+    ("no node by name", WARMUP, "spec/nodes", {"names": []}, "should have at least 1 items"),
+    ("a node named twice", WARMUP, "spec/nodes", {"names": ["a", "a"]}, "Duplicate value"),
+    ("a warm-up of no node", WARMUP, "spec/nodes/count", 0, "greater than or equal to 1"),
+    ("a node selector without values", WARMUP, "spec/nodes/selector",
+     {"matchExpressions": [{"key": "zone", "operator": "In"}]}, "operators In and NotIn need values"),
+    ("a rate of 0", WARMUP, "spec/rateLimit", 0, "rateLimit must be more than 0"),
+    ("a rate that overflows", WARMUP, "spec/rateLimit", "8Ei", "rateLimit must be less than 8Ei"),
+    ("a rate that is not a quantity", WARMUP, "spec/rateLimit", "fast", "spec.rateLimit"),
+    ("a negative time to live", WARMUP, "spec/ttlSecondsAfterFinished", -1, "greater than or equal to 0"),
 ]
 
 ACCEPTED = [
@@ -300,6 +315,12 @@ ACCEPTED = [
     ("reclaim of the least useful", QUOTA, "spec/reclaim", {"policy": "LowerMarginalBenefit"}),
     ("no reclaim", QUOTA, "spec/reclaim", {"policy": "Never"}),
     ("a quota on hold", QUOTA, "spec/stopPolicy", "Hold"),
+    ("a warm-up of all nodes", WARMUP, "spec/nodes", None),
+    ("a warm-up of nodes by name", WARMUP, "spec/nodes", {"names": ["gpu-1", "gpu-2"]}),
+    ("a warm-up of a pool", WARMUP, "spec/poolRef", {"name": "gpu-nodes"}),
+    ("a warm-up without a limit", WARMUP, "spec/rateLimit", None),
+    ("a suspended warm-up", WARMUP, "spec/suspend", True),
+    ("a warm-up that is removed at its end", WARMUP, "spec/ttlSecondsAfterFinished", 0),
 ]
 
 # (the change, example, path, value, a part of the answer)
@@ -315,6 +336,9 @@ IMMUTABLE = [
     ("the block size of a Dataset, left out", BLOCKS, "spec/blockSize", None, "blockSize cannot change"),
     ("the path of a pool", POOL, "spec/volume/hostPath/path", "/other", "hostPath cannot change"),
     ("the pool of a quota", QUOTA, "spec/poolRef/name", "other", "poolRef cannot change"),
+    ("the Dataset of a warm-up", WARMUP, "spec/datasetRef/name", "other", "datasetRef cannot change"),
+    ("the pool of a warm-up", WARMUP, "spec/poolRef", {"name": "other"}, "poolRef cannot change"),
+    ("the nodes of a warm-up", WARMUP, "spec/nodes/count", 3, "nodes cannot change"),
 ]
 
 MUTABLE = [
@@ -325,4 +349,6 @@ MUTABLE = [
     ("the default format of a Dataset, written out", S3, "spec/format", "Objects"),
     ("the capacity of a pool", POOL, "spec/capacityPerNode", "1Ti"),
     ("the bytes of a quota", QUOTA, "spec/nominalQuota", "1Ti"),
+    ("the rate of a warm-up", WARMUP, "spec/rateLimit", "1Gi"),
+    ("a warm-up to suspended", WARMUP, "spec/suspend", True),
 ]

@@ -76,6 +76,7 @@ std::vector<Kind> kinds() {
     return {
         {"trainingjobs", known_fields<TrainingJob>()},
         {"datasets", known_fields<Dataset>()},
+        {"datasetwarmups", known_fields<DatasetWarmup>()},
         {"cachepools", known_fields<CachePool>()},
         {"cachequotas", known_fields<CacheQuota>()}};
 }

@@ -19,7 +19,9 @@
 #include "operator/core/spec/validate.h"
 #include "operator/core/status/summarize_dataset.h"
 #include "operator/core/status/summarize_pool.h"
+#include "operator/core/status/summarize_warmup.h"
 #include "operator/core/view/grant_book.h"
+#include "operator/core/view/warmups.h"
 #include "tests/unit/operator/core/make_training_job.h"
 
 namespace stoker::control {
@@ -274,6 +276,27 @@ Complaint try_dataset(const value& document, const value& /*extreme*/) {
     return wrong.empty() ? Complaint{} : wrong;
 }
 
+Complaint try_warmup(const value& document, const value& /*extreme*/) {
+    Result<DatasetWarmup> warmup = parse_document<DatasetWarmup>(document.serialize());
+    if (!warmup) {
+        return warmup.error().message;
+    }
+    WarmupView view;
+    view.warmup = *warmup;
+    view.dataset = make_dataset();
+    view.pool.name = "nvme";
+    view.cache_pool = make_pool();
+    view.nodes = {make_node("n1"), make_node("n2")};
+    EXPECT_LE(summarize_warmup(view, moment(kNow)).nodes.size(), 2U);
+    static_cast<void>(needs_fillers(*warmup, wall(kNow)));
+    ClusterView cluster = make_cluster();
+    cluster.warmups = {*warmup};
+    std::vector<Grant> grants;
+    order_fills(cluster, {}, moment(kNow), grants);
+    const std::string wrong = to_string(validate(*warmup));
+    return wrong.empty() ? Complaint{} : wrong;
+}
+
 Complaint try_pool(const value& document, const value& /*extreme*/) {
     Result<CachePool> pool = parse_document<CachePool>(document.serialize());
     if (!pool) {
@@ -319,6 +342,7 @@ std::vector<Kind> kinds() {
     return {
         {"trainingjobs", "trainingjob-full", try_training_job},
         {"datasets", "dataset-s3", try_dataset},
+        {"datasetwarmups", "datasetwarmup", try_warmup},
         {"cachepools", "cachepool", try_pool},
         {"cachequotas", "cachequota", try_quota}};
 }

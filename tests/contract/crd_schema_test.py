@@ -39,8 +39,8 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("crd", CRDS, ids=KINDS)
 
 
-def test_there_are_four_kinds():
-    assert sorted(KINDS) == ["CachePool", "CacheQuota", "Dataset", "TrainingJob"]
+def test_there_are_five_kinds():
+    assert sorted(KINDS) == ["CachePool", "CacheQuota", "Dataset", "DatasetWarmup", "TrainingJob"]
 
 
 def test_every_field_is_described_by_sentences(crd):
@@ -147,6 +147,7 @@ def texts_of_the_operator():
 ONLY_IN_THE_CRD = [
     "set exactly one of secretKeyRef", "minBytes must be 0 or more", "nominalQuota must be ", "borrowingLimit must be ",
     "lendingLimit must be ", "capacityPerNode must be less than", "originBandwidth must be less than",
+    "rateLimit must be less than",
     "maxBytes must be less than", "minBytes must be less than", "ttlSeconds belongs to mode TTL", "path must not have .. as a part",
 ]
 # Rules that the operator derives from common/domain/contract_table.h.

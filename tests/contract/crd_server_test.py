@@ -17,6 +17,7 @@ from crd_server import CRD_DIR, GROUP_PATH, ROOT, crd_files, load_documents
 PLURALS = {
     "TrainingJob": "trainingjobs",
     "Dataset": "datasets",
+    "DatasetWarmup": "datasetwarmups",
     "CachePool": "cachepools",
     "CacheQuota": "cachequotas",
 }

@@ -101,12 +101,12 @@ def test_external_secret_leaves_the_operator_no_secret_rights():
 
 
 @needs_helm
-def test_users_write_only_training_jobs_and_datasets():
+def test_users_write_no_pools_and_quotas():
     writers = [item for item in render() if item["kind"] == "ClusterRole" and
                "rbac.authorization.k8s.io/aggregate-to-edit" in item["metadata"]["labels"]]
     written = {resource for role in writers for (_, resource, _), verbs in rights(role).items()
                if verbs - {"get", "list", "watch"}}
-    assert len(writers) == 2 and written == {"trainingjobs", "datasets"}
+    assert len(writers) == 2 and written == {"trainingjobs", "datasets", "datasetwarmups"}
 
 
 @needs_helm

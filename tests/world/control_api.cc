@@ -26,6 +26,7 @@ const ResourceKind* const kKinds[] = {
     &control::kinds::kJobs,
     &control::kinds::kTrainingJobs,
     &control::kinds::kDatasets,
+    &control::kinds::kDatasetWarmups,
     &control::kinds::kCachePools,
     &control::kinds::kCacheQuotas};
 

@@ -73,9 +73,32 @@ protected:
         ASSERT_EQ(made.status, 201) << made.body;
     }
 
-    void suspend(bool value) {
-        world_.api_.merge(
-            kinds::kTrainingJobs, kJob, fmt::format(R"({{"spec":{{"suspend":{}}}}})", value));
+    void warm_up(const std::string& spec = "") {
+        const auto made = world_.api_.create(
+            kinds::kDatasetWarmups,
+            "na",
+            fmt::format(
+                R"({{"metadata":{{"name":"warm"}},"spec":{{"datasetRef":{{"name":"d0"}}{}}}}})",
+                spec));
+        ASSERT_EQ(made.status, 201) << made.body;
+    }
+
+    // State of the DatasetWarmup, as in its column.
+    [[nodiscard]] std::string warmup_state() const {
+        const auto object = world_.api_.find(kinds::kDatasetWarmups, kWarmup);
+        return object ? string_at(object->value(), {"status", "columns", "state"}) : "gone";
+    }
+
+    [[nodiscard]] std::size_t fillers() const {
+        return static_cast<std::size_t>(std::ranges::count_if(
+            world_.cluster_->pods(), [](const auto& it) { return it.second.owner.empty(); }));
+    }
+
+    void suspend(
+        bool value,
+        const control::ResourceKind& kind = kinds::kTrainingJobs,
+        const ObjectKey& key = kJob) {
+        world_.api_.merge(kind, key, fmt::format(R"({{"spec":{{"suspend":{}}}}})", value));
     }
 
     void end_trainers(bool succeed) {
@@ -210,6 +233,7 @@ protected:
 
     static inline const ObjectKey kDataset{"na", "d0"};
     static inline const ObjectKey kJob{"na", "mnist"};
+    static inline const ObjectKey kWarmup{"na", "warm"};
 
 private:
     ControlWorld world_{first_seed()};
@@ -368,6 +392,58 @@ TEST_F(ControlScenario, KilledSidecarGetsItsGrantAgain) {
     run_for(minutes{2});
     EXPECT_EQ(jobs(), Names{"mnist-a1"});
     EXPECT_EQ(residents(), gib(10));
+}
+
+TEST_F(ControlScenario, WarmupFillsTheNodesAndItsFillersGo) {
+    remove(kinds::kTrainingJobs, kJob);
+    run_for(minutes{1});
+    warm_up();
+    run_for(minutes{2});
+    EXPECT_EQ(warmup_state(), "Complete");
+    run_for(minutes{2});
+    EXPECT_EQ(fillers(), 0U);
+    EXPECT_GE(residents(), gib(10));
+}
+
+TEST_F(ControlScenario, SuspendedWarmupHasNoFillersAndGoesOn) {
+    warm_up(R"(,"suspend":true)");
+    run_for(minutes{1});
+    EXPECT_EQ(warmup_state(), "Suspended");
+    suspend(false, kinds::kDatasetWarmups, kWarmup);
+    run_for(seconds{5});
+    suspend(true, kinds::kDatasetWarmups, kWarmup);
+    run_for(minutes{3});
+    EXPECT_EQ(fillers(), 0U);
+    suspend(false, kinds::kDatasetWarmups, kWarmup);
+    run_for(minutes{3});
+    EXPECT_EQ(warmup_state(), "Complete");
+}
+
+TEST_F(ControlScenario, DeletedWarmupLeavesNoFiller) {
+    warm_up();
+    run_for(seconds{10});
+    remove(kinds::kDatasetWarmups, kWarmup);
+    run_for(minutes{3});
+    EXPECT_EQ(fillers(), 0U);
+}
+
+TEST_F(ControlScenario, FinishedWarmupIsDeletedAtItsTtl) {
+    warm_up(R"(,"ttlSecondsAfterFinished":180)");
+    run_for(minutes{2});
+    EXPECT_EQ(warmup_state(), "Complete");
+    EXPECT_GT(fillers(), 0U);
+    run_for(minutes{5});
+    EXPECT_EQ(warmup_state(), "gone");
+    EXPECT_EQ(fillers(), 0U);
+}
+
+TEST_F(ControlScenario, NewLeaderGoesOnWithAWarmupBesideAJob) {
+    warm_up();
+    run_for(seconds{10});
+    replace_leader();
+    run_for(minutes{4});
+    EXPECT_EQ(warmup_state(), "Complete");
+    EXPECT_EQ(state(), "False Running");
 }
 
 }  // namespace

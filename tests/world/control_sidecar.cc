@@ -68,6 +68,7 @@ sidecar::LinkCallbacks ControlSidecar::callbacks() {
             if (dataset.uid == grant.dataset_uid && leads(dataset.uid)) {
                 dataset.granted = grant.resident_bytes;
                 dataset.granted_until = schedule_.now() + seconds{grant.valid_seconds};
+                dataset.filling = grant.fill.has_value();
             }
         }
     };
@@ -229,6 +230,22 @@ void ControlSidecar::fill(Dataset& dataset) {
     }
 }
 
+// The nodes of a group own equal parts.
+control::FillProgress ControlSidecar::progress(
+    const Dataset& dataset, const NodeDirectory& directory) const {
+    const std::uint64_t owners = std::max<std::uint64_t>(dataset.group.members.size(), 1);
+    const Bytes own{directory.total.count() / owners};
+    const Bytes stored = std::min(directory.resident, own);
+    control::FillProgress progress;
+    progress.samples = own.count() / kSampleBytes;
+    progress.bytes = own;
+    progress.stored_samples = stored.count() / kSampleBytes;
+    progress.stored_bytes = stored;
+    progress.over = directory.resident >= std::min(dataset.granted, own);
+    progress.shut = schedule_.now() >= dataset.granted_until;
+    return progress;
+}
+
 control::DatasetReport ControlSidecar::report(const Dataset& dataset) {
     const auto found = node_.directories.find(dataset.uid);
     control::DatasetReport report;
@@ -255,6 +272,9 @@ control::DatasetReport ControlSidecar::report(const Dataset& dataset) {
         if (report.leader) {
             report.resident_bytes = found->second.resident;
             report.resident_samples = found->second.resident.count() / kSampleBytes;
+            if (dataset.filling) {
+                report.fill = progress(dataset, found->second);
+            }
         }
     }
     report.origin_bytes_read = Bytes{dataset.origin_bytes};

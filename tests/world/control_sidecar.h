@@ -69,6 +69,7 @@ public:
         TimePoint granted_until{};
         std::uint64_t origin_bytes = 0;
         control::PeerGroup group{};  // the last one
+        bool filling = false;        // the last grant orders to fetch without a reader
     };
 
     ControlSidecar(
@@ -124,6 +125,8 @@ private:
     [[nodiscard]] bool leads(const std::string& uid) const;
     sidecar::LinkReport report();
     control::DatasetReport report(const Dataset& dataset);
+    [[nodiscard]] control::FillProgress progress(
+        const Dataset& dataset, const NodeDirectory& directory) const;
     sidecar::LinkCallbacks callbacks();
 
     Schedule& schedule_;

@@ -30,7 +30,11 @@ const web::json::value* controller_of(const web::json::value& object) {
 
 bool is_users(const std::string& plural) {
     for (const ResourceKind* kind :
-         {&kinds::kTrainingJobs, &kinds::kDatasets, &kinds::kCachePools, &kinds::kCacheQuotas}) {
+         {&kinds::kTrainingJobs,
+          &kinds::kDatasets,
+          &kinds::kDatasetWarmups,
+          &kinds::kCachePools,
+          &kinds::kCacheQuotas}) {
         if (plural == kind->plural) {
             return true;
         }
@@ -73,6 +77,15 @@ bool has_ended_or_goes(const web::json::value& job) {
 void ControlWorld::check_write(const ApiWrite& write) {
     const test::Target target = test::parse_target(write.request.target);
     if (is_users(target.plural)) {
+        if (target.plural == kinds::kDatasetWarmups.plural &&
+            write.request.verb == control::Verb::kDelete) {
+            // At its ttl.
+            const auto warmup = api_.find(kinds::kDatasetWarmups, {target.ns, target.name});
+            if (warmup && !has_ended_or_goes(warmup->value())) {
+                accuse("the operator deletes a warm-up that has not ended");
+            }
+            return;
+        }
         const bool is_status =
             target.subresource == "status" && write.request.verb == control::Verb::kPatch;
         if (!is_status || find_at(Json::parse(write.request.body)->value(), {"spec"}) != nullptr) {

@@ -21,6 +21,13 @@ struct JobWeight {
     bool operator==(const JobWeight&) const = default;
 };
 
+// Fetch the samples that the node owns without a reader, as far as the grant has room for them.
+struct FillOrder {
+    std::uint64_t origin_bytes_per_second = 0;  // of these fetches alone; 0: no limit of their own
+
+    bool operator==(const FillOrder&) const = default;
+};
+
 // The bytes of one dataset that one node may keep.
 struct Grant {
     std::string node;  // not sent: a sidecar gets only its own node's grants
@@ -30,6 +37,7 @@ struct Grant {
     std::uint64_t origin_bytes_per_second = 0;  // 0: no limit
     std::string reason;
     std::vector<JobWeight> weights{};  // by job; empty: all jobs equal
+    std::optional<FillOrder> fill{};   // nullopt: fetch for readers only
 
     bool operator==(const Grant&) const = default;
 };

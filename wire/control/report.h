@@ -58,6 +58,19 @@ struct DiskLimit {
     bool operator==(const DiskLimit&) const = default;
 };
 
+// How far a leader is with its FillOrder. Bytes are payload.
+struct FillProgress {
+    std::uint64_t samples = 0;  // that the node owns
+    Bytes bytes{};
+    std::uint64_t stored_samples = 0;  // of these: resident
+    Bytes stored_bytes{};
+    std::uint64_t refused_samples = 0;  // of these: refused by the origin, or too large to cache
+    bool over = false;  // all were looked at since the last order; no room is left for the rest
+    bool shut = false;  // nothing is fetched now: disk or origin fail, or the cache is bypassed
+
+    bool operator==(const FillProgress&) const = default;
+};
+
 // The first difference between a rank's listing and the pinned one: at `key` of its own listing, or
 // within `keys` keys from there. Empty and 0: not known.
 struct OriginChange {
@@ -112,6 +125,8 @@ struct DatasetReport {
     std::uint64_t peer_failures = 0;  // the same, because it failed, refused or was not asked
     std::uint64_t peer_connect_failures = 0;  // connections not made, or ended before a Hello
     std::uint64_t peer_group_version = 0;  // of the PeerGroup that the sidecar has, leader or not
+
+    std::optional<FillProgress> fill{};  // from leaders with a FillOrder
 
     bool operator==(const DatasetReport&) const = default;
 };

@@ -7,6 +7,7 @@
 #include "operator/api/time_format.h"
 #include "operator/controllers/gather.h"
 #include "operator/core/lifecycle/refusal_words.h"
+#include "operator/core/view/warmups.h"
 #include "operator/kube/resource_kind.h"
 
 namespace stoker::control {
@@ -29,7 +30,11 @@ FillerKeeper::Look FillerKeeper::look(const Dataset& dataset, const std::vector<
     const std::string index = to_string(ObjectKey{key.ns, dataset.meta.uid});
     FillerView view;
     view.dataset = dataset;
-    for (const FillerPlace& place : guest_places(dataset, users)) {
+    const std::vector<DatasetWarmup> warmups =
+        values_of(parts_.cache.warmups().store().by_index(index::kDataset, to_string(key)));
+    std::set<FillerPlace> places = guest_places(dataset, users);
+    places.merge(warmup_places(dataset, warmups, parts_.clock.wall_now()));
+    for (const FillerPlace& place : places) {
         view.needed[place] =
             value_or_empty(build(dataset, place).meta.annotations, std::string{kDigestAnnotation});
     }

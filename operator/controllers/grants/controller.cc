@@ -9,6 +9,7 @@
 #include "operator/core/view/grant_book.h"
 #include "operator/core/view/guests.h"
 #include "operator/core/view/measured_demand.h"
+#include "operator/core/view/warmups.h"
 #include "operator/core/workload/build_filler.h"
 #include "operator/kube/resource_kind.h"
 
@@ -22,7 +23,7 @@ std::map<std::string, Bytes> granted_by_pool(
     std::map<std::string, std::string> pool_of;  // by dataset uid
     for (const JobUse& use : cluster.jobs) {
         for (const ResolvedDataset& dataset : use.datasets.datasets) {
-            if (use.is_active()) {
+            if (use.has_demand()) {
                 pool_of[dataset.uid] = use.pool.name;
             }
         }
@@ -116,8 +117,7 @@ Result<Reconciled> GrantsController::reconcile(const ObjectKey& /*key*/) {
     after.sampled_at = newest_report(cluster.reports);
     after.late = late;
     after.unheard = grants_.unheard();
-    std::vector<Grant> told = grants_.take(after.plan);
-    weigh_jobs(cluster, told);
+    const std::vector<Grant> told = take_grants(cluster, after.plan, moment);
     parts_.registry.publish(told, readers_of(cluster), now);
     std::ranges::for_each(peers_.step(cluster, after.view.settled, moment), on_change_.job);
     reclaims_.watch(after.plan.reclaims, now);
@@ -126,6 +126,21 @@ Result<Reconciled> GrantsController::reconcile(const ObjectKey& /*key*/) {
     tell_reclaims(cluster);
     // A third of the validity: a grant is repeated twice before it expires.
     return Reconciled{std::chrono::seconds{grant_seconds_} / 3};
+}
+
+std::vector<Grant> GrantsController::take_grants(
+    const ClusterView& cluster, const AllocationPlan& plan, const Moment& now) {
+    std::vector<Grant> told = grants_.take(plan);
+    weigh_jobs(cluster, told);
+    std::map<std::string, PeerGroup> groups;
+    for (const JobUse& use : cluster.jobs) {
+        if (auto group =
+                use.filling.empty() ? std::nullopt : parts_.registry.peer_group(use.job.meta.uid)) {
+            groups[use.job.meta.uid] = *std::move(group);
+        }
+    }
+    order_fills(cluster, groups, now, told);
+    return told;
 }
 
 void GrantsController::keep(const Allocation& before, Allocation after) {

@@ -48,7 +48,10 @@ public:
 private:
     // Time from the beginning of a decision that took `took` to the beginning of the next one.
     [[nodiscard]] Duration pause_after(Duration took) const;
-    // Publishes the plan, and calls OnChange for the objects whose entries changed.
+    // The plan's grants that may be sent, with weights and orders to fill.
+    std::vector<Grant> take_grants(
+        const ClusterView& cluster, const AllocationPlan& plan, const Moment& now);
+    // Publishes the decision, and calls OnChange for the objects whose entries changed.
     void keep(const Allocation& before, Allocation after);
     ClusterView gather(const Moment& now);
     // The planner's input, with holdings and blocked namespaces.

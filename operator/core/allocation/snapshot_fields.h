@@ -150,6 +150,10 @@ inline constexpr auto kFields<JobWeight> =
     table(field("job", &JobWeight::job_uid), field("weight", &JobWeight::weight));
 
 template <>
+inline constexpr auto kFields<FillOrder> =
+    table(field("originBytesPerSecond", &FillOrder::origin_bytes_per_second));
+
+template <>
 inline constexpr auto kFields<Grant> = table(
     field("node", &Grant::node),
     field("dataset", &Grant::dataset_uid),
@@ -157,7 +161,8 @@ inline constexpr auto kFields<Grant> = table(
     field("validSeconds", &Grant::valid_seconds),
     field("originBytesPerSecond", &Grant::origin_bytes_per_second),
     field("reason", &Grant::reason),
-    field("weights", &Grant::weights));
+    field("weights", &Grant::weights),
+    field("fill", &Grant::fill));
 
 template <>
 inline constexpr auto kFields<AllocationNumbers> = table(

@@ -59,6 +59,16 @@ void check_source(const DatasetSource& source, Complaints& complaints) {
     check_source_volume(source, complaints);
 }
 
+void check_selector(const LabelSelector& selector, std::string_view path, Complaints& complaints) {
+    for (const LabelRequirement& it : selector.match_expressions) {
+        const bool lists = it.op == LabelOperator::kIn || it.op == LabelOperator::kNotIn;
+        complaints.unless(
+            lists != it.values.empty(),
+            fmt::format("{}.matchExpressions[{}]", path, it.key),
+            "operators In and NotIn need values; Exists and DoesNotExist have none");
+    }
+}
+
 void check_sharing(const DatasetSpec& spec, Complaints& complaints) {
     if (!spec.shared_with) {
         return;
@@ -70,13 +80,7 @@ void check_sharing(const DatasetSpec& spec, Complaints& complaints) {
         "spec.sharing",
         "a PersistentVolumeClaim is reached from its own namespace only; share a Dataset with an "
         "s3:// source or a hostPath volume");
-    for (const LabelRequirement& it : spec.shared_with->match_expressions) {
-        const bool lists = it.op == LabelOperator::kIn || it.op == LabelOperator::kNotIn;
-        complaints.unless(
-            lists != it.values.empty(),
-            fmt::format("spec.sharing.namespaceSelector.matchExpressions[{}]", it.key),
-            "operators In and NotIn need values; Exists and DoesNotExist have none");
-    }
+    check_selector(*spec.shared_with, "spec.sharing.namespaceSelector", complaints);
 }
 
 void check_format(const DatasetSpec& spec, Complaints& complaints) {
@@ -135,6 +139,37 @@ std::vector<FieldError> validate(const Dataset& dataset) {
         spec.retention_after_last_use_seconds.value_or(0) >= 0,
         "spec.retention.afterLastUseSeconds",
         "afterLastUseSeconds must be 0 or more");
+    return complaints.take();
+}
+
+std::vector<FieldError> validate(const DatasetWarmup& warmup) {
+    Complaints complaints;
+    const DatasetWarmupSpec& spec = warmup.spec;
+    complaints.unless(
+        !spec.dataset_ref.empty(), "spec.datasetRef.name", "name of the Dataset is missing");
+    complaints.unless(
+        spec.nodes.names.empty() || (!spec.nodes.selector && !spec.nodes.count),
+        "spec.nodes",
+        "names excludes selector and count");
+    complaints.unless(
+        spec.nodes.names.size() <= kWarmupNodeCountMax,
+        "spec.nodes.names",
+        "at most 256 nodes can be named");
+    check_selector(
+        spec.nodes.selector.value_or(LabelSelector{}), "spec.nodes.selector", complaints);
+    const auto count = spec.nodes.count.value_or(1);
+    complaints.unless(
+        count >= 1 && count <= static_cast<std::int64_t>(kWarmupNodeCountMax),
+        "spec.nodes.count",
+        "count must be between 1 and 256");
+    complaints.unless(
+        !spec.rate_limit || *spec.rate_limit > Bytes::zero(),
+        "spec.rateLimit",
+        "rateLimit must be more than 0; leave it out for no limit");
+    complaints.unless(
+        spec.ttl_seconds_after_finished.value_or(0) >= 0,
+        "spec.ttlSecondsAfterFinished",
+        "ttlSecondsAfterFinished must be 0 or more");
     return complaints.take();
 }
 

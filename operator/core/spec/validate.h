@@ -6,6 +6,7 @@
 #include "operator/api/cache_pool.h"
 #include "operator/api/cache_quota.h"
 #include "operator/api/dataset.h"
+#include "operator/api/dataset_warmup.h"
 #include "operator/api/training_job.h"
 
 // The CRDs' rules again, for clusters with older CRDs than the operator and for tools without an
@@ -24,6 +25,7 @@ struct FieldError {
 // Returns every invalid field, in the order of the spec; empty: the object is valid.
 std::vector<FieldError> validate(const TrainingJob& job);
 std::vector<FieldError> validate(const Dataset& dataset);
+std::vector<FieldError> validate(const DatasetWarmup& warmup);
 std::vector<FieldError> validate(const CachePool& pool);
 std::vector<FieldError> validate(const CacheQuota& quota);
 

@@ -239,8 +239,7 @@ std::optional<Condition> judge_fillers(const std::vector<FillerState>& states) {
         }
     }
     if (waiting == 0) {
-        return holds(
-            "Serving", fmt::format("Fillers that serve other namespaces: {}.", states.size()));
+        return holds("Serving", fmt::format("Fillers that serve the dataset: {}.", states.size()));
     }
     return fails(
         refused ? "Refused" : "Starting",

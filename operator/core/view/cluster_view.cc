@@ -97,6 +97,10 @@ std::optional<JobRates> rates_of(const ClusterView& cluster, const ObjectKey& jo
         profile->verdict == ProfileVerdict::kComputeBound};
 }
 
+// Weight of a demand without readers: below the least weight of a TrainingJob, 1, so that jobs of the
+// namespace have the bytes that both want.
+constexpr double kFillWeight = 0.001;
+
 double mean_sample(const DatasetTotals& told) {
     const auto samples = static_cast<double>(std::max<std::uint64_t>(told.samples, 1));
     return static_cast<double>(told.total.count()) / samples;
@@ -112,7 +116,7 @@ Demand demand_of(
     result.mode = cache.mode;
     result.max_bytes = cache.max_bytes;
     result.min_bytes = cache.min_bytes.value_or(Bytes::zero());
-    result.weight = static_cast<double>(cache.weight);
+    result.weight = use.filler ? kFillWeight : static_cast<double>(cache.weight);
     result.rates = rates_of(cluster, result.job);
     result.last_epoch_progress = last_epoch_progress(use, cluster.reports, now);
     for (const ResolvedDataset& dataset : use.datasets.datasets) {
@@ -131,7 +135,9 @@ Demand demand_of(
     }
     // After the last pod has ended, the job's bytes stay until the job itself ends.
     std::set<std::string> nodes = use.live_nodes();
-    if (nodes.empty()) {
+    if (use.filler) {
+        std::erase_if(nodes, [&](const std::string& node) { return !use.filling.contains(node); });
+    } else if (nodes.empty()) {
         nodes = nodes_of(use.pods, [](const Pod&) { return true; });
     }
     result.nodes.assign(nodes.begin(), nodes.end());
@@ -303,7 +309,7 @@ AllocationView view_allocation(const ClusterView& cluster, const Moment& now) {
     result.quotas = quotas_in_force(cluster.quotas);
     const Totals sum = total_of(cluster.reports, now);
     for (const JobUse& use : cluster.jobs) {
-        if (use.is_active()) {
+        if (use.has_demand()) {
             result.demands.push_back(demand_of(cluster, use, sum, now));
         }
     }

@@ -9,6 +9,7 @@
 #include "operator/api/cache_pool.h"
 #include "operator/api/cache_quota.h"
 #include "operator/api/dataset.h"
+#include "operator/api/dataset_warmup.h"
 #include "operator/api/node.h"
 #include "operator/api/pod.h"
 #include "operator/api/sidecar_report.h"
@@ -32,10 +33,16 @@ struct JobUse {
     // True: not a TrainingJob but the fillers of a Dataset in one pool
     // (operator/core/workload/build_filler.h), which have no demand and lead for the guests.
     bool filler = false;
+    // Nodes of fillers that DatasetWarmups fill, which have a demand without readers
+    // (operator/core/view/warmups.h).
+    std::set<std::string> filling{};
 
     // Whether the job may hold grants: it has started, has a pool, and has not ended or been
     // suspended.
     [[nodiscard]] bool is_active() const;
+
+    // Whether it has a demand: it is_active(), or fills nodes.
+    [[nodiscard]] bool has_demand() const { return is_active() || !filling.empty(); }
 
     // Nodes with pods of the job that have not ended.
     [[nodiscard]] std::set<std::string> live_nodes() const;
@@ -52,6 +59,7 @@ struct ClusterView {
     std::map<ObjectKey, JobProfile> profiles;  // of the jobs that have one
     std::vector<HeldBack> held_back{};         // operator/core/view/over_quota_holders.h
     NodeProgramView programs{};
+    std::vector<DatasetWarmup> warmups{};
 
     // The job's profile once it has a verdict; else nullptr.
     [[nodiscard]] const JobProfile* judged_profile(const ObjectKey& job) const;

@@ -42,6 +42,7 @@ void drop_directory_claims(const JobUse& use, SidecarReport& report) {
         told.peer_failures = told.peer_connect_failures = 0;
         told.peer_group_version = 0;
         told.window_needed_bytes = told.window_lacks_bytes = Bytes::zero();
+        told.fill.reset();
     });
 }
 

@@ -69,6 +69,7 @@ ApiServerModel::ApiServerModel() {
           &kinds::kJobs,
           &kinds::kTrainingJobs,
           &kinds::kDatasets,
+          &kinds::kDatasetWarmups,
           &kinds::kCachePools,
           &kinds::kCacheQuotas}) {
         serve(*kind, true);

@@ -104,6 +104,9 @@ void encode(const DatasetReport& in, v1::DatasetReport& out) {
     if (in.origin_change) {
         encode_fields(*in.origin_change, *out.mutable_origin_change());
     }
+    if (in.fill) {
+        encode_fields(*in.fill, *out.mutable_fill());
+    }
 }
 
 DatasetReport decode(const v1::DatasetReport& in) {
@@ -119,6 +122,9 @@ DatasetReport decode(const v1::DatasetReport& in) {
     if (in.has_origin_change()) {
         out.origin_change = decode_fields<OriginChange>(in.origin_change());
     }
+    if (in.has_fill()) {
+        out.fill = decode_fields<FillProgress>(in.fill());
+    }
     return out;
 }
 
@@ -126,6 +132,9 @@ void encode(const Grant& in, v1::Grant& out) {
     encode_fields(in, out);
     for (const JobWeight& weight : in.weights) {
         encode_fields(weight, *out.add_weights());
+    }
+    if (in.fill) {
+        encode_fields(*in.fill, *out.mutable_fill());
     }
 }
 
@@ -135,6 +144,9 @@ Grant decode(const v1::Grant& in) {
         if (std::isfinite(weight.weight()) && weight.weight() >= 0) {
             out.weights.push_back(decode_fields<JobWeight>(weight));
         }
+    }
+    if (in.has_fill()) {
+        out.fill = decode_fields<FillOrder>(in.fill());
     }
     return out;
 }

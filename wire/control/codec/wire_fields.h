@@ -83,6 +83,21 @@ inline constexpr auto kWireFields<DiskLimit> = [] {
 }();
 
 template <>
+inline constexpr auto kWireFields<FillProgress> = [] {
+    using V = FillProgress;
+    using W = v1::FillProgress;
+    using enum Bound;
+    return std::tuple{
+        wire_field(&V::samples, &W::samples, &W::set_samples, kPossible),
+        wire_field(&V::bytes, &W::bytes, &W::set_bytes, kPossible),
+        wire_field(&V::stored_samples, &W::stored_samples, &W::set_stored_samples, kPossible),
+        wire_field(&V::stored_bytes, &W::stored_bytes, &W::set_stored_bytes, kPossible),
+        wire_field(&V::refused_samples, &W::refused_samples, &W::set_refused_samples, kPossible),
+        wire_field(&V::over, &W::over, &W::set_over),
+        wire_field(&V::shut, &W::shut, &W::set_shut)};
+}();
+
+template <>
 inline constexpr auto kWireFields<domain::ManifestMarks> = [] {
     using V = domain::ManifestMarks;
     using W = v1::ManifestMarks;
@@ -202,6 +217,14 @@ inline constexpr auto kWireFields<JobWeight> = [] {
     return std::tuple{
         wire_field(&V::job_uid, &W::training_job_uid, &W::mutable_training_job_uid),
         wire_field(&V::weight, &W::weight, &W::set_weight)};
+}();
+
+template <>
+inline constexpr auto kWireFields<FillOrder> = [] {
+    using V = FillOrder;
+    using W = v1::FillOrder;
+    return std::tuple{wire_field(
+        &V::origin_bytes_per_second, &W::origin_bytes_per_second, &W::set_origin_bytes_per_second)};
 }();
 
 template <>

@@ -186,7 +186,7 @@ TEST_F(SharedDatasetTest, TrustsFillersButNotGuests) {
     EXPECT_EQ(after.status.cached_bytes, 50'000);
     EXPECT_EQ(after.status.total_bytes, 100'000);
     EXPECT_EQ(after.status.jobs, 1) << "a filler is no job";
-    EXPECT_EQ(fillers(after), "Serving: Fillers that serve other namespaces: 1.");
+    EXPECT_EQ(fillers(after), "Serving: Fillers that serve the dataset: 1.");
 }
 
 TEST_F(SharedDatasetTest, CreatesAFillerOnAGuestPodsNode) {

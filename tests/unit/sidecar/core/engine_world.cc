@@ -49,6 +49,9 @@ sidecar::EngineGrant random_grant(Prng& prng, TimePoint now) {
     if (prng.below(4) == 0) {
         grant.origin_bytes_per_second = 1 + prng.below(20000);
     }
+    if (prng.below(4) == 0) {
+        grant.fill_bytes_per_second = prng.below(20000);
+    }
     return grant;
 }
 

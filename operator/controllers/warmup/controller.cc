@@ -1,0 +1,110 @@
+#include "operator/controllers/warmup/controller.h"
+
+#include <utility>
+
+#include "common/log/log.h"
+#include "operator/controllers/gather.h"
+#include "operator/core/view/training_job_view.h"
+#include "operator/core/view/warmups.h"
+
+namespace stoker::control {
+
+Result<Reconciled> DatasetWarmupController::reconcile(const ObjectKey& key) {
+    const auto stored = parts_.cache.warmups().store().get(key);
+    if (!stored) {
+        status_.forget(key);
+        return Reconciled{};
+    }
+    if (stored->value.meta.deleting_since) {
+        return Reconciled{};
+    }
+    if (!status_.has_seen_own_write(parts_.cache.warmups().store(), key)) {
+        return Reconciled{kCacheBehind};
+    }
+    const WarmupView view = gather(stored->value);
+    DatasetWarmup after = view.warmup;
+    after.status = summarize_warmup(view, {parts_.clock.now(), parts_.clock.wall_now()});
+    const bool chooses = view.warmup.status.nodes.empty() && !after.status.nodes.empty();
+    STOKER_TRY(const StatusWrite write, status_.write(view.warmup, after, chooses));
+    if (write.outcome == StatusOutcome::kWritten) {
+        tell(view.warmup, after);
+    }
+    if (!is_finished(after)) {
+        // Neither silence nor a grant that stays full causes an event, so look again by time.
+        return Reconciled{earliest(write.again_after, kLookEvery)};
+    }
+    if (!after.spec.ttl_seconds_after_finished || !after.status.completion_time) {
+        return Reconciled{write.again_after};
+    }
+    const Duration left = *after.status.completion_time - parts_.clock.wall_now() +
+                          std::chrono::seconds{*after.spec.ttl_seconds_after_finished};
+    if (left > Duration{}) {
+        return Reconciled{earliest(write.again_after, left)};
+    }
+    STOKER_TRY_VOID(remove(after));
+    return Reconciled{};
+}
+
+WarmupView DatasetWarmupController::gather(const DatasetWarmup& warmup) {
+    const std::string& ns = warmup.meta.ns;
+    WarmupView view;
+    view.warmup = warmup;
+    view.pool = resolve_pool(
+        warmup,
+        values_of(parts_.cache.pools().store().list()),
+        values_of(parts_.cache.quotas().store().by_index(index::kNamespace, ns)));
+    if (const auto pool = parts_.cache.pools().store().get({"", view.pool.name})) {
+        view.cache_pool = pool->value;
+    }
+    view.nodes = values_of(parts_.cache.nodes().store().list());
+    const ObjectKey dataset{ns, warmup.spec.dataset_ref};
+    const auto found = parts_.cache.datasets().store().get(dataset);
+    if (!found) {
+        return view;
+    }
+    view.dataset = found->value;
+    const auto add = [&](const JobUse& use) {
+        const std::vector<SidecarReport> reports = reports_on_datasets(use, parts_.registry);
+        view.reports.insert(view.reports.end(), reports.begin(), reports.end());
+    };
+    for (const auto& job :
+         parts_.cache.training_jobs().store().by_index(index::kDataset, to_string(dataset))) {
+        add(gather_use(job->value, parts_.cache));
+    }
+    for (const JobUse& use : gather_fillers(found->value, parts_.cache)) {
+        add(use);
+    }
+    return view;
+}
+
+Status DatasetWarmupController::remove(const DatasetWarmup& warmup) {
+    log::info("removing a finished warm-up", {{"object", to_string(warmup.meta.key())}});
+    DeleteParams params;
+    params.uid = warmup.meta.uid;
+    const Status done = parts_.client.remove(kinds::kDatasetWarmups, warmup.meta.key(), params);
+    // Another object has the name: the next event handles it.
+    return !done && done.error().code == ErrorCode::kConflict ? Status{} : done;
+}
+
+void DatasetWarmupController::tell(const DatasetWarmup& before, const DatasetWarmup& after) {
+    if (is_finished(before) || !is_finished(after)) {
+        return;
+    }
+    const bool failed = is_true(after.status.conditions, std::string{kWarmupFailed});
+    const std::string type{failed ? kWarmupFailed : kWarmupComplete};
+    const Condition& end = *find_condition(after.status.conditions, type);
+    log::info(
+        "a warm-up has ended",
+        {{"object", to_string(after.meta.key())},
+         {"reason", end.reason},
+         {"message", end.message}});
+    EventNote note;
+    note.regarding = subject_of(kinds::kDatasetWarmups, after.meta);
+    note.type = failed || end.reason != "Warmed" ? EventType::kWarning : EventType::kNormal;
+    note.reason = end.reason;
+    note.action = "Warm";
+    note.note = end.message;
+    parts_.events.record(std::move(note));
+}
+
+}  // namespace stoker::control

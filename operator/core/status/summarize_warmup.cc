@@ -1,0 +1,352 @@
+#include "operator/core/status/summarize_warmup.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/base/saturating.h"
+#include "operator/core/spec/make_condition.h"
+#include "operator/core/spec/validate.h"
+#include "operator/core/sweep/plan_fillers.h"
+#include "operator/core/view/totals.h"
+#include "operator/core/view/training_job_view.h"
+#include "operator/core/view/warmups.h"
+
+namespace stoker::control {
+
+namespace {
+
+constexpr const char* kRunning = "Running";
+constexpr const char* kFits = "Fits";
+
+std::string print(std::int64_t bytes) {
+    return to_string(bytes_of(bytes));
+}
+
+class Summary {
+public:
+    Summary(const WarmupView& view, const Moment& now)
+        : view_(view),
+          now_(now),
+          status_(view.warmup.status) {}
+
+    DatasetWarmupStatus take() {
+        status_.observed_generation = view_.warmup.meta.generation;
+        if (is_finished(view_.warmup)) {
+            return std::move(status_);
+        }
+        if (const auto blocker = find_blocker()) {
+            block(*blocker);
+        } else {
+            run();
+        }
+        print_columns();
+        return std::move(status_);
+    }
+
+private:
+    void set(const char* type, Condition answer) {
+        set_condition(status_.conditions, type, std::move(answer), view_.warmup.meta, now_);
+    }
+
+    [[nodiscard]] std::optional<Blocker> find_blocker() const {
+        const DatasetWarmupSpec& spec = view_.warmup.spec;
+        if (const std::vector<FieldError> errors = validate(view_.warmup); !errors.empty()) {
+            return Blocker{"Invalid", to_string(errors)};
+        }
+        if (spec.suspend) {
+            return Blocker{"Suspended", "spec.suspend is true; what is warmed stays on the nodes."};
+        }
+        if (!view_.dataset) {
+            return Blocker{
+                "DatasetNotFound",
+                fmt::format("Dataset {} does not exist in this namespace.", spec.dataset_ref)};
+        }
+        if (const std::vector<FieldError> errors = validate(*view_.dataset); !errors.empty()) {
+            return Blocker{
+                "DatasetInvalid",
+                fmt::format("Dataset {} is invalid: {}", spec.dataset_ref, to_string(errors))};
+        }
+        return status_.nodes.empty() ? find_node_blocker() : std::nullopt;
+    }
+
+    [[nodiscard]] std::optional<Blocker> find_node_blocker() const {
+        if (!view_.cache_pool) {
+            return Blocker{
+                "NoPool",
+                view_.pool.blocker.empty() ? "There is no CachePool to keep the bytes in."
+                                           : view_.pool.blocker.message};
+        }
+        if (chosen().empty()) {
+            return Blocker{
+                "NoNodes",
+                fmt::format("CachePool {} has no node that spec.nodes allows.", view_.pool.name)};
+        }
+        return std::nullopt;
+    }
+
+    [[nodiscard]] std::vector<std::string> chosen() const {
+        return choose_nodes(view_.warmup.spec, *view_.cache_pool, view_.nodes, *view_.dataset);
+    }
+
+    void block(const Blocker& blocker) {
+        status_.start_time.reset();
+        set(kRunning, fails(blocker.reason, blocker.message));
+        set(kWarmupComplete.data(), fails(blocker.reason, blocker.message));
+        state_ = blocker.reason == "Invalid" || blocker.reason == "Suspended" ? blocker.reason
+                                                                              : "Pending";
+        for (WarmupNodeStatus& node : status_.nodes) {
+            node.state = kWarmupNodeWaiting;
+            node.message.clear();
+        }
+    }
+
+    void run() {
+        if (status_.nodes.empty()) {
+            status_.pool = view_.pool.name;
+            for (const std::string& node : chosen()) {
+                status_.nodes.emplace_back().node = node;
+            }
+        }
+        if (!status_.start_time) {
+            status_.start_time = std::chrono::floor<std::chrono::seconds>(now_.wall);
+        }
+        for (WarmupNodeStatus& node : status_.nodes) {
+            update(node);
+        }
+        add_up();
+        judge();
+    }
+
+    // The newest report of the node's leader.
+    [[nodiscard]] std::pair<const SidecarReport*, const DatasetReport*> leader_on(
+        const std::string& node) const {
+        std::pair<const SidecarReport*, const DatasetReport*> newest{};
+        for (const SidecarReport& report : view_.reports) {
+            if (report.node != node || !is_fresh(report, now_)) {
+                continue;
+            }
+            for (const DatasetReport& told : report.datasets) {
+                const bool is_leader = told.leader && told.dataset_uid == view_.dataset->meta.uid;
+                if (is_leader &&
+                    (newest.first == nullptr || newest.first->received_at < report.received_at)) {
+                    newest = {&report, &told};
+                }
+            }
+        }
+        return newest;
+    }
+
+    void update(WarmupNodeStatus& node) {
+        const auto [report, told] = leader_on(node.node);
+        if (told == nullptr) {
+            wait_for_filler(node);
+            return;
+        }
+        status_.sampled_at = std::max(
+            status_.sampled_at,
+            std::optional<WallTime>(
+                std::chrono::floor<std::chrono::seconds>(report->received_wall)));
+        if (told->manifest_state != ManifestState::kReady) {
+            node.state = kWarmupNodeWaiting;
+            node.message =
+                told->error.empty()
+                    ? fmt::format("lists the origin, {} objects so far", told->objects_listed)
+                    : told->error;
+        } else if (!told->fill) {
+            node.state = kWarmupNodeWaiting;
+            node.message = "waits for the other nodes, or for its grant";
+        } else {
+            take_progress(*told, node);
+        }
+    }
+
+    static void wait_for_filler(WarmupNodeStatus& node) {
+        node.state = node.total_samples > 0 ? kWarmupNodeSilent : kWarmupNodeWaiting;
+        node.message = "no sidecar has reported in the last minute";
+    }
+
+    static void take_progress(const DatasetReport& told, WarmupNodeStatus& node) {
+        const FillProgress& fill = *told.fill;
+        node.total_bytes = count_of(fill.bytes);
+        node.total_samples = count_of(fill.samples);
+        node.bytes_warmed = count_of(fill.stored_bytes);
+        node.samples_warmed = count_of(fill.stored_samples);
+        node.samples_refused = count_of(fill.refused_samples);
+        node.message.clear();
+        if (fill.stored_samples == fill.samples) {
+            node.state = kWarmupNodeDone;
+        } else if (fill.shut) {
+            node.state = kWarmupNodeWaiting;
+            node.message = told.error.empty() ? "its grant has expired" : told.error;
+        } else if (fill.over) {
+            node.state = kWarmupNodeFull;
+            node.message = fmt::format(
+                "granted {}{}", to_string(told.granted_bytes), told.error.empty() ? "" : ": ");
+            node.message += told.error;
+        } else {
+            node.state = kWarmupNodeFilling;
+            node.message = told.error;
+        }
+    }
+
+    void add_up() {
+        status_.total_bytes = status_.total_samples = 0;
+        status_.bytes_warmed = status_.samples_warmed = 0;
+        for (const WarmupNodeStatus& node : status_.nodes) {
+            status_.total_bytes = add_saturated(status_.total_bytes, node.total_bytes);
+            status_.total_samples = add_saturated(status_.total_samples, node.total_samples);
+            status_.bytes_warmed = add_saturated(status_.bytes_warmed, node.bytes_warmed);
+            status_.samples_warmed = add_saturated(status_.samples_warmed, node.samples_warmed);
+            refused_ = add_saturated(refused_, node.samples_refused);
+        }
+    }
+
+    [[nodiscard]] bool all_in(std::initializer_list<std::string_view> states) const {
+        return std::ranges::all_of(status_.nodes, [&](const WarmupNodeStatus& node) {
+            return std::ranges::find(states, node.state) != states.end();
+        });
+    }
+
+    [[nodiscard]] std::string tell_progress() const {
+        return fmt::format(
+            "{} of {} in {} samples on {} nodes.",
+            print(status_.bytes_warmed),
+            print(status_.total_bytes),
+            status_.samples_warmed,
+            status_.nodes.size());
+    }
+
+    // Samples of the Dataset that are owned by nodes that the warm-up has not chosen.
+    [[nodiscard]] std::string tell_others() const {
+        std::uint64_t samples = 0;
+        for (const WarmupNodeStatus& node : status_.nodes) {
+            const auto told = leader_on(node.node).second;
+            samples = std::max(samples, told == nullptr ? 0 : told->samples);
+        }
+        const std::int64_t others = subtract_saturated(count_of(samples), status_.total_samples);
+        return others <= 0 ? ""
+                           : fmt::format(
+                                 " {} samples belong to other nodes, which read the Dataset now; "
+                                 "they are left to them.",
+                                 others);
+    }
+
+    [[nodiscard]] std::string tell_waits() const {
+        constexpr std::size_t kToldMax = 3;
+        std::string words;
+        std::size_t told = 0;
+        for (const WarmupNodeStatus& node : status_.nodes) {
+            if (!node.message.empty() && told < kToldMax) {
+                ++told;
+                words += fmt::format(" Node {}: {}.", node.node, node.message);
+            }
+        }
+        const Condition* fillers =
+            find_condition(view_.dataset->status.conditions, std::string{kFillersReady});
+        if (fillers != nullptr && fillers->status == ConditionStatus::kFalse) {
+            words += " " + fillers->message;
+        }
+        return words;
+    }
+
+    void judge() {
+        if (all_in({kWarmupNodeDone})) {
+            set(kFits, holds("Fits", "The grants have room for all bytes."));
+            finish(kWarmupComplete, "Warmed", tell_progress() + tell_others());
+        } else if (!all_in({kWarmupNodeDone, kWarmupNodeFull})) {
+            go_on();
+        } else if (refused_ > 0) {
+            finish(
+                kWarmupFailed,
+                "OriginRefused",
+                fmt::format(
+                    "{} samples are missing or changed at the origin, or too large to cache. {}{}",
+                    refused_,
+                    tell_progress(),
+                    tell_waits()));
+        } else {
+            judge_full();
+        }
+    }
+
+    void judge_full() {
+        const std::string missing =
+            print(subtract_saturated(status_.total_bytes, status_.bytes_warmed));
+        set(kFits,
+            fails(
+                "GrantFull",
+                fmt::format(
+                    "{} do not fit the grants: the namespace's CacheQuota or the nodes have no "
+                    "room "
+                    "for them.{}",
+                    missing,
+                    tell_waits())));
+        const Condition* fits = find_condition(status_.conditions, kFits);
+        if (now_.wall - fits->last_transition < kWarmupFullFor) {
+            go_on();
+            return;
+        }
+        finish(
+            kWarmupComplete,
+            "GrantFull",
+            fmt::format("{} {} do not fit the grants.{}", tell_progress(), missing, tell_others()));
+    }
+
+    void go_on() {
+        const bool runs = std::ranges::any_of(
+            status_.nodes, [](const WarmupNodeStatus& node) { return node.total_samples > 0; });
+        state_ = runs ? "Running" : "Pending";
+        if (all_in({kWarmupNodeDone, kWarmupNodeFull})) {
+            set(kRunning, holds("GrantFull", "Waits whether the grants grow." + tell_waits()));
+        } else {
+            set(kFits, unknown("Filling", "Not all bytes are there yet."));
+            set(kRunning,
+                holds_if(runs, runs ? "Filling" : "Starting", tell_progress() + tell_waits()));
+        }
+        set(kWarmupComplete.data(), fails("InProgress", tell_progress()));
+    }
+
+    void finish(std::string_view type, std::string reason, const std::string& message) {
+        state_ = type;
+        status_.completion_time = std::chrono::floor<std::chrono::seconds>(now_.wall);
+        set(kRunning, fails("Finished", "The warm-up has ended."));
+        if (type == kWarmupFailed) {
+            set(kWarmupComplete.data(), fails(reason, message));
+        }
+        set(type.data(), holds(std::move(reason), message));
+    }
+
+    void print_columns() {
+        DatasetWarmupColumns& columns = status_.columns;
+        columns.state = state_;
+        const bool known = status_.total_bytes > 0;
+        columns.warmed =
+            known ? fmt::format("{}/{}", print(status_.bytes_warmed), print(status_.total_bytes))
+                  : "";
+        columns.percentage =
+            known ? fmt::format(
+                        "{}%", multiply_saturated(status_.bytes_warmed, 100) / status_.total_bytes)
+                  : "";
+        const auto done = std::ranges::count_if(status_.nodes, [](const WarmupNodeStatus& node) {
+            return node.state == kWarmupNodeDone;
+        });
+        columns.nodes =
+            status_.nodes.empty() ? "" : fmt::format("{}/{}", done, status_.nodes.size());
+    }
+
+    const WarmupView& view_;
+    const Moment& now_;
+    DatasetWarmupStatus status_;
+    std::string state_;
+    std::int64_t refused_ = 0;
+};
+
+}  // namespace
+
+DatasetWarmupStatus summarize_warmup(const WarmupView& view, const Moment& now) {
+    return Summary{view, now}.take();
+}
+
+}  // namespace stoker::control

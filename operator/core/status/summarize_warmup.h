@@ -1,0 +1,36 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "operator/api/cache_pool.h"
+#include "operator/api/dataset.h"
+#include "operator/api/dataset_warmup.h"
+#include "operator/api/node.h"
+#include "operator/api/sidecar_report.h"
+#include "operator/core/spec/moment.h"
+#include "operator/core/spec/resolve.h"
+
+namespace stoker::control {
+
+struct WarmupView {
+    DatasetWarmup warmup;
+    std::optional<Dataset> dataset;       // none: it does not exist
+    ResolvedPool pool;                    // of a warm-up without chosen nodes
+    std::optional<CachePool> cache_pool;  // that object
+    std::vector<Node> nodes;              // of the cluster
+    std::vector<SidecarReport> reports;   // of the Dataset's sidecars, guests' excepted
+};
+
+// What the grants have no room for must be so for this long before a warm-up is Complete without it:
+// grants follow a new size, and other jobs' ends, with a delay.
+inline constexpr Duration kWarmupFullFor = std::chrono::seconds{30};
+
+// Computes the present status of a DatasetWarmup, and chooses its nodes once. Complete: every sample
+// that its nodes own is resident by their leaders' reports, or has no room in the grants, which the
+// condition Fits and the message of Complete say. A finished warm-up keeps its status.
+DatasetWarmupStatus summarize_warmup(const WarmupView& view, const Moment& now);
+
+}  // namespace stoker::control

@@ -1,0 +1,234 @@
+#include "operator/core/view/warmups.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "operator/core/view/totals.h"
+
+namespace stoker::control {
+
+namespace {
+
+bool is_of(const DatasetWarmup& warmup, const Dataset& dataset) {
+    return warmup.meta.ns == dataset.meta.ns && warmup.spec.dataset_ref == dataset.meta.name;
+}
+
+// The report of an attached leader on the node; nullptr: none.
+const DatasetReport* find_leader(
+    const std::vector<SidecarReport>& reports,
+    const std::string& node,
+    const std::string& uid,
+    const Moment& now) {
+    for (const SidecarReport& report : reports) {
+        if (report.node != node || !report.attached || !is_fresh(report, now)) {
+            continue;
+        }
+        for (const DatasetReport& dataset : report.datasets) {
+            if (dataset.dataset_uid == uid && dataset.leader) {
+                return &dataset;
+            }
+        }
+    }
+    return nullptr;
+}
+
+class FillOrders {
+public:
+    FillOrders(
+        const ClusterView& cluster,
+        const std::map<std::string, PeerGroup>& groups,
+        const Moment& now)
+        : cluster_(cluster),
+          groups_(groups),
+          now_(now) {
+        for (const Dataset& dataset : cluster.datasets) {
+            datasets_[dataset.meta.key()] = &dataset;
+        }
+        for (const DatasetWarmup& warmup : cluster.warmups) {
+            if (is_filling(warmup)) {
+                add(warmup);
+            }
+        }
+    }
+
+    [[nodiscard]] std::optional<FillOrder> find(
+        const std::string& node, const std::string& uid) const {
+        const auto found = orders_.find({node, uid});
+        return found == orders_.end() ? std::nullopt : std::optional(found->second);
+    }
+
+private:
+    void add(const DatasetWarmup& warmup) {
+        const auto found = datasets_.find({warmup.meta.ns, warmup.spec.dataset_ref});
+        if (found == datasets_.end()) {
+            return;
+        }
+        const Dataset& dataset = *found->second;
+        const bool waits =
+            now_.wall - warmup.status.start_time.value_or(now_.wall) < kWarmupStartWait;
+        std::vector<std::string> ready;
+        for (const WarmupNodeStatus& node : warmup.status.nodes) {
+            if (is_ready(node.node, dataset)) {
+                ready.push_back(node.node);
+            }
+        }
+        if (waits && ready.size() < warmup.status.nodes.size()) {
+            return;
+        }
+        const std::uint64_t rate = rate_per_node(warmup);
+        for (const std::string& node : ready) {
+            const auto [order, is_new] =
+                orders_.try_emplace({node, dataset.meta.uid}, FillOrder{rate});
+            std::uint64_t& most = order->second.origin_bytes_per_second;
+            most = !is_new && (rate == 0 || most == 0) ? 0 : std::max(most, rate);
+        }
+    }
+
+    // 0: no limit.
+    static std::uint64_t rate_per_node(const DatasetWarmup& warmup) {
+        if (!warmup.spec.rate_limit) {
+            return 0;
+        }
+        const auto open = std::ranges::count_if(
+            warmup.status.nodes, [](const auto& node) { return node.state != kWarmupNodeDone; });
+        const auto parts = static_cast<std::uint64_t>(std::max<std::ptrdiff_t>(open, 1));
+        return std::max<std::uint64_t>(warmup.spec.rate_limit->count() / parts, 1);
+    }
+
+    // Whether its leader knows the samples, and the group that says which of them it owns.
+    [[nodiscard]] bool is_ready(const std::string& node, const Dataset& dataset) const {
+        const std::string& uid = dataset.meta.uid;
+        const DatasetReport* leader = find_leader(cluster_.reports, node, uid, now_);
+        if (leader == nullptr || leader->manifest_state != ManifestState::kReady) {
+            return false;
+        }
+        const auto group = groups_.find(uid);
+        if (leader->peer_address.empty() || !shares_by_peers(dataset.spec)) {
+            return true;
+        }
+        return group != groups_.end() && leader->peer_group_version == group->second.version &&
+               std::ranges::any_of(group->second.members, [&](const PeerMember& member) {
+                   return member.node == node;
+               });
+    }
+
+    const ClusterView& cluster_;
+    const std::map<std::string, PeerGroup>& groups_;
+    const Moment& now_;
+    std::map<ObjectKey, const Dataset*> datasets_;
+    std::map<std::pair<std::string, std::string>, FillOrder> orders_;  // by node and dataset uid
+};
+
+}  // namespace
+
+bool is_finished(const DatasetWarmup& warmup) {
+    const std::vector<Condition>& conditions = warmup.status.conditions;
+    return is_true(conditions, std::string{kWarmupComplete}) ||
+           is_true(conditions, std::string{kWarmupFailed});
+}
+
+bool is_filling(const DatasetWarmup& warmup) {
+    return !warmup.status.nodes.empty() && !warmup.spec.suspend && !warmup.meta.deleting_since &&
+           !is_finished(warmup);
+}
+
+bool needs_fillers(const DatasetWarmup& warmup, WallTime now) {
+    const auto ttl = std::chrono::seconds{
+        std::clamp<std::int64_t>(warmup.spec.ttl_seconds_after_finished.value_or(0), 0, INT32_MAX)};
+    const std::optional<WallTime> ended = warmup.status.completion_time;
+    return is_filling(warmup) || (is_finished(warmup) && !warmup.meta.deleting_since &&
+                                  !warmup.spec.suspend && ended && now - *ended < ttl);
+}
+
+std::set<FillerPlace> warmup_places(
+    const Dataset& dataset, const std::vector<DatasetWarmup>& warmups, WallTime now) {
+    std::set<FillerPlace> places;
+    for (const DatasetWarmup& warmup : warmups) {
+        if (is_of(warmup, dataset) && needs_fillers(warmup, now)) {
+            for (const WarmupNodeStatus& node : warmup.status.nodes) {
+                places.insert({warmup.status.pool, node.node});
+            }
+        }
+    }
+    return places;
+}
+
+std::set<std::string> filling_nodes(
+    const Dataset& dataset,
+    const std::string& pool,
+    const std::vector<DatasetWarmup>& warmups,
+    const std::vector<SidecarReport>& reports) {
+    std::set<std::string> nodes;
+    for (const DatasetWarmup& warmup : warmups) {
+        if (is_of(warmup, dataset) && is_filling(warmup) && warmup.status.pool == pool) {
+            for (const WarmupNodeStatus& node : warmup.status.nodes) {
+                nodes.insert(node.node);
+            }
+        }
+    }
+    for (const SidecarReport& report : reports) {
+        for (const DatasetReport& told : report.datasets) {
+            if (report.attached && told.dataset_uid == dataset.meta.uid && told.fill) {
+                nodes.insert(report.node);
+            }
+        }
+    }
+    return nodes;
+}
+
+void order_fills(
+    const ClusterView& cluster,
+    const std::map<std::string, PeerGroup>& groups,
+    const Moment& now,
+    std::vector<Grant>& grants) {
+    const FillOrders orders{cluster, groups, now};
+    for (Grant& grant : grants) {
+        grant.fill = orders.find(grant.node, grant.dataset_uid);
+    }
+}
+
+std::vector<std::string> choose_nodes(
+    const DatasetWarmupSpec& spec,
+    const CachePool& pool,
+    const std::vector<Node>& nodes,
+    const Dataset& dataset) {
+    std::map<std::string, std::int64_t> held;
+    for (const DatasetPlacement& placement : dataset.status.placements) {
+        held[placement.node] += placement.pool == pool.meta.name ? placement.bytes : 0;
+    }
+    const std::vector<std::string>& names = spec.nodes.names;
+    std::vector<std::string> result;
+    for (const Node& node : nodes) {
+        const bool is_named =
+            names.empty() || std::ranges::find(names, node.meta.name) != names.end();
+        if (is_named && matches(pool.spec.node_selector, node.meta.labels) &&
+            selects(spec.nodes.selector.value_or(LabelSelector{}), node.meta.labels)) {
+            result.push_back(node.meta.name);
+        }
+    }
+    std::ranges::sort(result);
+    const auto most = std::min<std::size_t>(
+        static_cast<std::size_t>(
+            std::max<std::int64_t>(spec.nodes.count.value_or(kWarmupNodeCountMax), 0)),
+        kWarmupNodeCountMax);
+    if (result.size() > most) {
+        std::ranges::stable_sort(
+            result, std::ranges::greater{}, [&](const std::string& node) { return held[node]; });
+        result.resize(most);
+        std::ranges::sort(result);
+    }
+    return result;
+}
+
+ResolvedPool resolve_pool(
+    const DatasetWarmup& warmup,
+    const std::vector<CachePool>& pools,
+    const std::vector<CacheQuota>& quotas) {
+    TrainingJob job;
+    job.meta.ns = warmup.meta.ns;
+    job.spec.cache.pool_ref = warmup.spec.pool_ref;
+    return resolve_pool(job, pools, quotas);
+}
+
+}  // namespace stoker::control

@@ -1,0 +1,79 @@
+// The part of FetchEngine that fetches own samples without a reader.
+#include <cstdint>
+
+#include "sidecar/core/fetch_engine.h"
+
+namespace stoker::sidecar {
+
+using Verdict = CacheRoom::Verdict;
+
+// Readers come first: demands have their turns before, and half of the slots stay free for them.
+bool FetchEngine::may_fill(TimePoint now) const {
+    return book_.are_queues_empty() && fill_.allows(now) && admission_.origin.allows(now) &&
+           admission_.rate.allows(now) && room_.may_admit(now) &&
+           shares_.has_slot(kOwnParty, limits_.max_in_flight / 2);
+}
+
+void FetchEngine::pump_fill(std::uint32_t& steps, TimePoint now) {
+    const std::uint64_t count = table_.size();
+    for (; steps > 0 && fill_.is_open(count) && may_fill(now); --steps) {
+        const SampleIndex sample = fill_.next();
+        if (table_.is_own(sample) && is_refused(sample)) {
+            fill_.pass_refused();
+        } else if (
+            !table_.is_own(sample) || table_.at(sample).state != SampleState::kAbsent ||
+            !room_.make_own_room(sample, now, kOwnParty)) {
+            fill_.pass();
+        } else if (!fits_memory(sample, kOwnParty, chunks_ != nullptr)) {
+            return;
+        } else {
+            start_fill(sample, now);
+            fill_.pass();
+        }
+    }
+}
+
+// Fetches the sample and the other own samples of its chunk, if it has one: a request brings them
+// together.
+void FetchEngine::start_fill(SampleIndex first, TimePoint now) {
+    const auto fetch = [this, now](SampleIndex sample, bool slotless) {
+        start(sample, Verdict::kResident, kOwnParty, now, slotless);
+        admission_.origin.on_start();
+        fill_.take(table_.payload_bytes(sample), now);
+    };
+    fetch(first, false);
+    if (chunks_ == nullptr) {
+        return;
+    }
+    for (const SampleIndex sample : chunks_->samples(chunks_->of(first))) {
+        const bool is_wanted = table_.is_own(sample) && !is_refused(sample) &&
+                               table_.at(sample).state == SampleState::kAbsent;
+        if (is_wanted &&
+            (!admission_.rate.allows_urgent(now) || !fits_memory(sample, kOwnParty, false) ||
+             !room_.make_own_room(sample, now, kOwnParty))) {
+            return;
+        }
+        if (is_wanted) {
+            fetch(sample, true);
+        }
+    }
+}
+
+bool FetchEngine::is_refused(SampleIndex sample) const {
+    const SampleRecord& record = table_.at(sample);
+    return record.state == SampleState::kRefused ||
+           (record.state == SampleState::kAbsent &&
+            (record.refusals > 0 || record.failures == UINT8_MAX ||
+             table_.payload_bytes(sample) > limits_.memory));
+}
+
+std::optional<FillState> FetchEngine::fill_state(TimePoint now) const {
+    if (!fill_.is_ordered()) {
+        return std::nullopt;
+    }
+    const bool is_over = !fill_.is_open(table_.size()) && table_.in_flight_of(kOwnParty) == 0;
+    const bool is_shut = !room_.may_admit(now) || !admission_.origin.is_closed();
+    return FillState{table_.own(), table_.own_stored(), fill_.refused(), is_over, is_shut};
+}
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "common/base/bytes.h"
+#include "common/base/clock.h"
+#include "common/base/token_bucket.h"
+#include "sidecar/core/sample_table.h"
+
+namespace stoker::sidecar {
+
+// How far an order to fetch own samples without a reader is.
+struct FillState {
+    SampleSum own;
+    SampleSum stored;           // of these: resident
+    std::uint64_t refused = 0;  // of these: by the origin, or too large to cache
+    bool over = false;          // all were looked at; the rest is refused or has no room
+    bool shut = false;          // nothing may be fetched or stored now
+
+    bool operator==(const FillState&) const = default;
+};
+
+// The state of an order to fetch own samples without a reader: a position in the dataset, a rate
+// limit, and the samples that cannot be had. It looks at the samples in the manifest's order, and at
+// all of them again after each order, because the grant or the owners may have changed. Pure: no
+// timers inside. Not thread-safe.
+class FillScan {
+public:
+    // `bytes_per_second`: as EngineGrant::fill_bytes_per_second. An order that repeats the last one
+    // leaves the rate limit as it is.
+    void order(std::optional<std::uint64_t> bytes_per_second, TimePoint now) {
+        if (bytes_per_second && bytes_per_second != ordered_) {
+            const auto rate = static_cast<double>(*bytes_per_second);
+            bucket_.set(rate, rate / kBurstsPerSecond, now);
+            bucket_.cut_debt(rate);
+        }
+        ordered_ = bytes_per_second;
+        restart();
+    }
+
+    // Looks at all samples again.
+    void restart() { next_ = refused_ = 0; }
+
+    [[nodiscard]] bool is_ordered() const { return ordered_.has_value(); }
+
+    // Whether a sample is left to look at, of `count`.
+    [[nodiscard]] bool is_open(std::uint64_t count) const { return is_ordered() && next_ < count; }
+
+    [[nodiscard]] SampleIndex next() const { return static_cast<SampleIndex>(next_); }
+
+    void pass() { ++next_; }
+
+    // Passes a sample that the origin refuses, or that is too large to cache.
+    void pass_refused() {
+        ++next_;
+        ++refused_;
+    }
+
+    // A passed sample that was being fetched is refused, or too large.
+    void note_refused(SampleIndex sample) { refused_ += sample < next_ ? 1 : 0; }
+
+    // A fetch has failed: the sample is looked at again.
+    void rewind(SampleIndex sample) {
+        if (sample < next_) {
+            restart();
+        }
+    }
+
+    // Refused samples among those before next().
+    [[nodiscard]] std::uint64_t refused() const { return refused_; }
+
+    [[nodiscard]] bool allows(TimePoint now) const {
+        return bucket_.is_unlimited() || bucket_.tokens(now) > 0;
+    }
+
+    void take(Bytes bytes, TimePoint now) { bucket_.take(static_cast<double>(bytes.count()), now); }
+
+    // When allows() becomes true by itself, while a sample is left to look at.
+    [[nodiscard]] std::optional<TimePoint> allows_at(std::uint64_t count, TimePoint now) const {
+        return is_open(count) && !allows(now) ? std::optional{now + bucket_.wait_for(1, now)}
+                                              : std::nullopt;
+    }
+
+private:
+    // A burst is a tenth of a second's worth, so that the limit holds over short times, too.
+    static constexpr double kBurstsPerSecond = 10;
+
+    std::optional<std::uint64_t> ordered_;
+    std::uint64_t next_ = 0;
+    std::uint64_t refused_ = 0;
+    TokenBucket bucket_{0, 0};  // in bytes
+};
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,45 @@
+// The grant of ServedDataset, and its order to fetch without a reader.
+#include <algorithm>
+#include <utility>
+
+#include "sidecar/service/served_dataset.h"
+
+namespace stoker::sidecar {
+
+void ServedDataset::set_grant(EngineGrant grant) {
+    grant_ = grant;
+    apply(engine_->fetch().on_grant(effective_grant(), parts_.loop.now()));
+}
+
+// Applies the disk's limit: residents leave room for the window, which every miss needs. Nothing is
+// fetched without a reader until it is known which samples are our own.
+EngineGrant ServedDataset::effective_grant() const {
+    EngineGrant grant = grant_;
+    grant.resident_bytes = std::min(grant.resident_bytes, resident_cap_);
+    if (placing_) {
+        grant.fill_bytes_per_second.reset();
+    }
+    return grant;
+}
+
+// Not told while the owners are being computed: the samples that we own are not known.
+void ServedDataset::tell_fill(LeaderStatus& status) const {
+    const auto state = std::as_const(*engine_).fetch().fill_state(parts_.loop.now());
+    if (state) {
+        status.fill = control::FillProgress{
+            state->own.samples,
+            state->own.bytes,
+            state->stored.samples,
+            state->stored.bytes,
+            state->refused,
+            state->over,
+            state->shut};
+    }
+}
+
+void ServedDataset::set_placing(bool placing) {
+    placing_ = placing;
+    apply(engine_->fetch().on_grant(effective_grant(), parts_.loop.now()));
+}
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,201 @@
+#include "operator/core/status/summarize_warmup.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/base/saturating.h"
+#include "operator/core/view/warmups.h"
+#include "tests/unit/operator/core/make_warmup.h"
+
+namespace stoker::control {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// A warm-up of n1 and n2, each of which owns 500 samples, 2 GiB; second `second`.
+WarmupView make_warmup_view(std::int64_t second = 100) {
+    WarmupView view;
+    view.warmup = make_warmup();
+    view.warmup.status = {};
+    view.dataset = make_dataset();
+    view.pool.name = "nvme";
+    view.cache_pool = make_pool();
+    view.nodes = {make_node("n1"), make_node("n2")};
+    for (const int rank : {0, 1}) {
+        view.reports.push_back(make_fill_report(rank, second));
+    }
+    return view;
+}
+
+FillProgress& fill_of(WarmupView& view, std::size_t node) {
+    return *view.reports.at(node).datasets.at(0).fill;
+}
+
+void fill_all(WarmupView& view) {
+    for (const std::size_t node : {0, 1}) {
+        fill_of(view, node).stored_samples = 500;
+        fill_of(view, node).stored_bytes = gib(2);
+        fill_of(view, node).over = true;
+    }
+}
+
+DatasetWarmupStatus at(WarmupView& view, std::int64_t second) {
+    for (SidecarReport& report : view.reports) {
+        report.received_at = moment(second).steady;
+        report.received_wall = wall(second);
+    }
+    view.warmup.status = summarize_warmup(view, moment(second));
+    return view.warmup.status;
+}
+
+std::string reason_of(const DatasetWarmupStatus& status, const std::string& type) {
+    const Condition* condition = find_condition(status.conditions, type);
+    return condition == nullptr
+               ? ""
+               : std::string{condition->status == ConditionStatus::kTrue ? "+" : "-"} +
+                     condition->reason;
+}
+
+std::string message_of(const DatasetWarmupStatus& status, const std::string& type) {
+    return find_condition(status.conditions, type)->message;
+}
+
+TEST(SummarizeWarmup, ChoosesNodesOnceAndCountsTheirBytes) {
+    WarmupView view = make_warmup_view();
+    const DatasetWarmupStatus status = at(view, 100);
+    EXPECT_EQ(status.pool, "nvme");
+    ASSERT_EQ(status.nodes.size(), 2U);
+    EXPECT_EQ(status.nodes[0].node, "n1");
+    EXPECT_EQ(status.nodes[0].state, kWarmupNodeFilling);
+    EXPECT_EQ(status.total_bytes, count_of(gib(4)));
+    EXPECT_EQ(status.bytes_warmed, count_of(gib(2)));
+    EXPECT_EQ(status.samples_warmed, 500);
+    EXPECT_EQ(status.start_time, wall(100));
+    EXPECT_EQ(status.columns, (DatasetWarmupColumns{"Running", "2Gi/4Gi", "50%", "0/2"}));
+    EXPECT_EQ(reason_of(status, "Running"), "+Filling");
+    EXPECT_EQ(reason_of(status, "Complete"), "-InProgress");
+    view.nodes.push_back(make_node("n3"));
+    EXPECT_EQ(at(view, 110).nodes.size(), 2U) << "chosen once";
+}
+
+TEST(SummarizeWarmup, CompleteWhenEveryByteIsThere) {
+    WarmupView view = make_warmup_view();
+    fill_all(view);
+    fill_of(view, 1).stored_samples = 499;
+    fill_of(view, 1).over = false;
+    EXPECT_EQ(reason_of(at(view, 100), "Complete"), "-InProgress");
+    fill_all(view);
+    const DatasetWarmupStatus status = at(view, 110);
+    EXPECT_EQ(reason_of(status, "Complete"), "+Warmed");
+    EXPECT_EQ(message_of(status, "Complete"), "4Gi of 4Gi in 1000 samples on 2 nodes.");
+    EXPECT_EQ(status.completion_time, wall(110));
+    EXPECT_EQ(status.columns.state, "Complete");
+    view.reports.clear();
+    EXPECT_EQ(at(view, 500), status) << "a finished warm-up keeps its status";
+}
+
+TEST(SummarizeWarmup, FullGrantEndsItAfterAWhileAndIsTold) {
+    WarmupView view = make_warmup_view();
+    fill_all(view);
+    fill_of(view, 1).stored_samples = 250;
+    fill_of(view, 1).stored_bytes = gib(1);
+    DatasetWarmupStatus status = at(view, 100);
+    EXPECT_EQ(status.nodes[1].state, kWarmupNodeFull);
+    EXPECT_EQ(reason_of(status, "Fits"), "-GrantFull");
+    EXPECT_EQ(reason_of(status, "Complete"), "-InProgress");
+    EXPECT_EQ(reason_of(at(view, 129), "Complete"), "-InProgress");
+    fill_of(view, 1).over = false;
+    EXPECT_EQ(reason_of(at(view, 130), "Fits"), "-Filling") << "the grant has grown";
+    fill_of(view, 1).over = true;
+    EXPECT_EQ(reason_of(at(view, 140), "Complete"), "-InProgress");
+    status = at(view, 170);
+    EXPECT_EQ(reason_of(status, "Complete"), "+GrantFull");
+    EXPECT_EQ(
+        message_of(status, "Complete"),
+        "3Gi of 4Gi in 750 samples on 2 nodes. 1Gi do not fit the grants.");
+    EXPECT_EQ(status.columns.percentage, "75%");
+}
+
+TEST(SummarizeWarmup, RefusedSamplesFailIt) {
+    WarmupView view = make_warmup_view();
+    fill_all(view);
+    fill_of(view, 0).stored_samples = 499;
+    fill_of(view, 0).refused_samples = 1;
+    view.reports[0].datasets[0].error = "404 for cat/1.jpg";
+    const DatasetWarmupStatus status = at(view, 100);
+    EXPECT_EQ(reason_of(status, "Failed"), "+OriginRefused");
+    EXPECT_THAT(message_of(status, "Failed"), HasSubstr("1 samples are missing or changed"));
+    EXPECT_THAT(message_of(status, "Failed"), HasSubstr("404 for cat/1.jpg"));
+    EXPECT_EQ(status.columns.state, "Failed");
+    EXPECT_EQ(reason_of(status, "Complete"), "-OriginRefused");
+}
+
+TEST(SummarizeWarmup, ShutNodeIsNotFull) {
+    WarmupView view = make_warmup_view();
+    fill_all(view);
+    fill_of(view, 0).stored_samples = 400;
+    fill_of(view, 0).shut = true;
+    view.reports[0].datasets[0].error = "disk full";
+    const DatasetWarmupStatus status = at(view, 100);
+    EXPECT_EQ(status.nodes[0].state, kWarmupNodeWaiting);
+    EXPECT_EQ(status.nodes[0].message, "disk full");
+    EXPECT_EQ(reason_of(at(view, 1000), "Complete"), "-InProgress");
+}
+
+TEST(SummarizeWarmup, SilentNodesAreUnknownAndKeepTheirNumbers) {
+    WarmupView view = make_warmup_view();
+    at(view, 100);
+    view.warmup.status = summarize_warmup(view, moment(161));
+    EXPECT_EQ(view.warmup.status.nodes[0].state, kWarmupNodeSilent);
+    EXPECT_EQ(view.warmup.status.bytes_warmed, count_of(gib(2)));
+    EXPECT_EQ(reason_of(view.warmup.status, "Complete"), "-InProgress");
+    EXPECT_EQ(view.warmup.status.sampled_at, wall(100));
+}
+
+TEST(SummarizeWarmup, SaysWhatItWaitsFor) {
+    WarmupView view = make_warmup_view();
+    view.warmup.spec.suspend = true;
+    EXPECT_EQ(reason_of(at(view, 100), "Running"), "-Suspended");
+    EXPECT_EQ(view.warmup.status.columns.state, "Suspended");
+    view = make_warmup_view();
+    view.dataset.reset();
+    EXPECT_EQ(reason_of(at(view, 100), "Running"), "-DatasetNotFound");
+    view = make_warmup_view();
+    view.cache_pool.reset();
+    EXPECT_EQ(reason_of(at(view, 100), "Running"), "-NoPool");
+    view = make_warmup_view();
+    view.nodes.clear();
+    EXPECT_EQ(reason_of(at(view, 100), "Running"), "-NoNodes");
+    view = make_warmup_view();
+    view.warmup.spec.nodes.names = {"n1"};
+    view.warmup.spec.nodes.count = 1;
+    EXPECT_EQ(reason_of(at(view, 100), "Running"), "-Invalid");
+    view = make_warmup_view();
+    view.reports[0].datasets[0].fill.reset();
+    view.reports[0].datasets[0].manifest_state = ManifestState::kListing;
+    view.reports[0].datasets[0].objects_listed = 7;
+    EXPECT_EQ(at(view, 100).nodes[0].message, "lists the origin, 7 objects so far");
+}
+
+TEST(SummarizeWarmup, ResumesWithItsNodes) {
+    WarmupView view = make_warmup_view();
+    at(view, 100);
+    view.warmup.spec.suspend = true;
+    EXPECT_EQ(at(view, 200).start_time, std::nullopt);
+    EXPECT_EQ(view.warmup.status.nodes.size(), 2U);
+    view.warmup.spec.suspend = false;
+    EXPECT_EQ(at(view, 300).start_time, wall(300));
+    EXPECT_EQ(view.warmup.status.columns.state, "Running");
+}
+
+TEST(SummarizeWarmup, TellsSamplesThatOtherNodesOwn) {
+    WarmupView view = make_warmup_view();
+    view.nodes = {make_node("n1")};
+    fill_all(view);
+    EXPECT_THAT(
+        message_of(at(view, 100), "Complete"), HasSubstr("500 samples belong to other nodes"));
+}
+
+}  // namespace
+}  // namespace stoker::control

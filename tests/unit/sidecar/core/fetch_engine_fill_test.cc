@@ -1,0 +1,190 @@
+// Fetches without a reader, ordered by a grant.
+#include <gmock/gmock.h>
+
+#include "common/base/prng.h"
+#include "sidecar/core/placement.h"
+#include "tests/support/test_seed.h"
+#include "tests/unit/sidecar/core/fetch_engine_fixture.h"
+
+namespace stoker::sidecar {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+class FetchEngineFill : public FetchEngineTest {
+protected:
+    // Without a limit of their own: 0.
+    Effects order(Bytes grant, std::uint64_t bytes_per_second = 0, TimePoint now = kNow) {
+        return engine->on_grant({grant, std::nullopt, 0, bytes_per_second}, now);
+    }
+
+    // Stores what is fetched until nothing is.
+    std::vector<SampleIndex> run(Effects effects) {
+        std::vector<SampleIndex> fetched;
+        while (!effects.fetches.empty()) {
+            const StartFetch first = effects.fetches.front();
+            fetched.push_back(first.sample);
+            Effects more = stored(first.sample);
+            effects.fetches.erase(effects.fetches.begin());
+            effects.fetches.insert(effects.fetches.end(), more.fetches.begin(), more.fetches.end());
+        }
+        return fetched;
+    }
+
+    FillState state() { return engine->fill_state(kNow).value(); }
+};
+
+TEST_F(FetchEngineFill, FetchesTheWholeDatasetInOrder) {
+    make();
+    EXPECT_EQ(engine->fill_state(kNow), std::nullopt);
+    EXPECT_THAT(run(order(Bytes::unlimited())), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
+    EXPECT_EQ(state().own, (SampleSum{10, Bytes{10 * kPayload}}));
+    EXPECT_EQ(state().stored, state().own);
+    EXPECT_TRUE(state().over);
+}
+
+TEST_F(FetchEngineFill, StopsWithTheOrder) {
+    make();
+    Effects effects = order(Bytes::unlimited());
+    engine->on_grant({Bytes::unlimited(), std::nullopt}, kNow);
+    EXPECT_EQ(engine->fill_state(kNow), std::nullopt);
+    for (const StartFetch& fetch : effects.fetches) {
+        EXPECT_THAT(stored(fetch.sample).fetches, IsEmpty());
+    }
+}
+
+TEST_F(FetchEngineFill, SaysThatTheGrantIsFull) {
+    make();
+    EXPECT_THAT(run(order(kRecord * 4)), SizeIs(4));
+    EXPECT_TRUE(state().over);
+    EXPECT_EQ(state().stored.samples, 4U);
+    EXPECT_THAT(run(order(kRecord * 6)), SizeIs(2)) << "a larger grant goes on";
+}
+
+TEST_F(FetchEngineFill, EvictsNoResident) {
+    make(kRecord * 4);
+    plan({9, 8, 7, 6});
+    for (const SampleIndex sample : {9, 8, 7, 6}) {
+        stored(sample);
+    }
+    EXPECT_THAT(run(order(kRecord * 4)), IsEmpty());
+}
+
+TEST_F(FetchEngineFill, LeavesHalfOfTheSlotsToReaders) {
+    make({.max_in_flight = 4}, Bytes::unlimited());
+    EXPECT_THAT(order(Bytes::unlimited()).fetches, SizeIs(2));
+    EXPECT_THAT(fetch({8, 9}).fetches, ElementsAre(resident(8), resident(9)));
+}
+
+TEST_F(FetchEngineFill, WaitsBehindDemands) {
+    make({.max_in_flight = 2}, Bytes::unlimited());
+    EXPECT_THAT(fetch({9, 8, 7}).fetches, SizeIs(2));
+    EXPECT_THAT(order(Bytes::unlimited()).fetches, IsEmpty());
+    EXPECT_THAT(stored(9).fetches, ElementsAre(resident(7)));
+}
+
+TEST_F(FetchEngineFill, CountsRefusedSamples) {
+    make();
+    Effects effects = order(Bytes::unlimited());
+    engine->on_fetch_failed(0, kGone, kNow);
+    effects.fetches.erase(effects.fetches.begin());
+    run(std::move(effects));
+    EXPECT_TRUE(state().over);
+    EXPECT_EQ(state().refused, 1U);
+    EXPECT_EQ(state().stored.samples, 9U);
+    order(Bytes::unlimited());
+    EXPECT_EQ(state().refused, 1U);
+}
+
+TEST_F(FetchEngineFill, TriesAgainWhenTheOriginWasDown) {
+    make({.max_in_flight = 2}, Bytes::unlimited());
+    EXPECT_THAT(order(Bytes::unlimited()).fetches, ElementsAre(resident(0)));
+    EXPECT_THAT(engine->on_fetch_failed(0, kDown, kNow).fetches, IsEmpty());
+    EXPECT_TRUE(state().shut);
+    EXPECT_FALSE(state().over);
+    const TimePoint later = engine->next_deadline(kNow).value();
+    EXPECT_THAT(engine->tick(later).fetches, ElementsAre(resident(0)));
+}
+
+TEST_F(FetchEngineFill, ExpiredGrantPauses) {
+    make();
+    engine->on_grant({Bytes::unlimited(), kNow, 0, 0}, kNow);
+    EXPECT_TRUE(state().shut);
+    EXPECT_FALSE(state().over);
+    EXPECT_THAT(run(order(Bytes::unlimited())), SizeIs(10));
+}
+
+TEST_F(FetchEngineFill, FetchesOwnSamplesOnly) {
+    make();
+    const std::vector<std::string> nodes{"a", "b"};
+    const auto placement = std::make_shared<Placement>(
+        dataset.manifest(),
+        [this](SampleIndex sample) {
+            return dataset.manifest().sample(domain::SampleId{sample}).key;
+        },
+        nodes,
+        0);
+    engine->on_placement(placement, kNow);
+    const std::vector<SampleIndex> fetched = run(order(Bytes::unlimited()));
+    EXPECT_THAT(fetched, SizeIs(placement->own_samples()));
+    for (const SampleIndex sample : fetched) {
+        EXPECT_TRUE(placement->is_own(sample));
+    }
+    EXPECT_EQ(state().stored, state().own);
+    EXPECT_EQ(state().own.bytes, placement->own_payload());
+    EXPECT_THAT(run(engine->on_placement(nullptr, kNow)), SizeIs(10 - fetched.size()));
+}
+
+TEST_F(FetchEngineFill, FetchesSamplesOfAChunkTogether) {
+    make({.max_in_flight = 2}, Bytes::unlimited());
+    const SampleChunks chunks{{0, 1, 0, 1, 0, 1, 0, 1, 0, 1}, dataset.manifest()};
+    engine->set_chunks(&chunks);
+    Effects effects = order(Bytes::unlimited());
+    EXPECT_THAT(
+        effects.fetches,
+        ElementsAre(resident(0), resident(2), resident(4), resident(6), resident(8)));
+    EXPECT_THAT(run(std::move(effects)), SizeIs(10));
+}
+
+// Virtual time: an origin without latency, orders that repeat as the operator's do.
+TEST_F(FetchEngineFill, KeepsItsRateWithinFivePercent) {
+    Prng prng{test::seed()};
+    std::vector<std::uint64_t> sizes(3000);
+    for (std::uint64_t& size : sizes) {
+        size = 500 + prng.below(1000);
+    }
+    const test::Dataset large{sizes};
+    FetchEngine filled{large.manifest(), EngineLimits{}, {Bytes::unlimited(), std::nullopt}};
+    filled.open(kNow);
+    const std::uint64_t rate = 50'000 + prng.below(200'000);
+    TimePoint now = kNow;
+    TimePoint ordered = kNow;
+    Bytes taken{};
+    Effects effects = filled.on_grant({Bytes::unlimited(), std::nullopt, 0, rate}, now);
+    while (filled.fill_state(now)->stored.samples < sizes.size()) {
+        while (!effects.fetches.empty()) {
+            const SampleIndex sample = effects.fetches.back().sample;
+            effects.fetches.pop_back();
+            taken += Bytes{sizes[sample]};
+            Effects more = filled.on_stored(sample, now);
+            effects.fetches.insert(effects.fetches.end(), more.fetches.begin(), more.fetches.end());
+        }
+        now = filled.next_deadline(now).value_or(now + milliseconds{1});
+        if (now - ordered >= milliseconds{700}) {
+            ordered = now;
+            effects = filled.on_grant({Bytes::unlimited(), std::nullopt, 0, rate}, now);
+        } else {
+            effects = filled.tick(now);
+        }
+    }
+    const std::chrono::duration<double> took = now - kNow;
+    EXPECT_NEAR(
+        static_cast<double>(taken.count()) / took.count() / static_cast<double>(rate), 1, 0.05)
+        << "seed " << test::seed();
+}
+
+}  // namespace
+}  // namespace stoker::sidecar
