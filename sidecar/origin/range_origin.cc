@@ -45,7 +45,7 @@ OriginFetch in_object(const ChunkObject& object, std::uint64_t offset, std::uint
     return wanted;
 }
 
-// Cuts the bytes of a read into those of its samples, which are in the order of its parts.
+// Splits the bytes of a read among `samples`, which are in the order of the read's parts.
 void answer_all(const ChunkRead& read, const std::vector<SampleFetch>& samples, OriginBytes bytes) {
     if (samples.size() == 1) {
         samples.front().answer(std::move(bytes));
@@ -64,7 +64,7 @@ void answer_all(const ChunkRead& read, const std::vector<SampleFetch>& samples, 
     }
 }
 
-// Samples whose request failed: the first one counts it.
+// Fails all samples of a failed request; only the first one counts the request.
 void fail_all(const std::vector<SampleFetch>& samples, const Error& error) {
     for (std::size_t i = 0; i < samples.size(); ++i) {
         samples[i].fail_with(error, i == 0 ? 1 : 0);
@@ -148,8 +148,8 @@ private:
     Origin& origin_;  // valid while the destructor of `objects_` ends its threads
 };
 
-// The destruction of `objects_` answers the running reads. One of its threads may ask it for another
-// read at that moment; it refuses.
+// Destroying `objects_` answers the running reads. One of its threads may then request another read,
+// which `objects_` refuses.
 RangeOrigin::~RangeOrigin() {
     std::unordered_map<std::uint64_t, SampleFetch> unsent;
     {
