@@ -168,6 +168,8 @@ private:
         std::map<std::uint64_t, Lies> lies;  // by sample
         std::uint64_t looks = 0;
         std::string checked;  // the last leader whose first table was checked
+        // Of each sample: its residency word when the same leader's bytes were last compared.
+        std::vector<std::uint64_t> compared;
         int boots = 1;
         // Fetches by its leader at the origin since the peers have settled: of each own sample, and
         // of all others. And what the leader had counted of hedges and failures before.
