@@ -50,7 +50,8 @@ public:
             domain::SampleIndex, HeldBytes, std::uint32_t crc32c, const std::string& from)>
             arrived;
 
-        // No answer for kSlow. At most once for each ask().
+        // No answer for kSlow, or at once while another sample of the peer is slow. At most once for
+        // each ask().
         std::function<void(domain::SampleIndex)> slow;
 
         // The sample must be fetched at the origin, too. At most once for each ask().
