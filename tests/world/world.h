@@ -168,7 +168,7 @@ private:
         std::map<std::uint64_t, Lies> lies;  // by sample
         std::uint64_t looks = 0;
         std::string checked;  // the last leader whose first table was checked
-        // Of each sample: its residency word when the same leader's bytes were last compared.
+        // Each sample's residency word when the bytes of the same leader were last compared.
         std::vector<std::uint64_t> compared;
         int boots = 1;
         // Fetches by its leader at the origin since the peers have settled: of each own sample, and
