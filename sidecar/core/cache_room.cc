@@ -260,6 +260,9 @@ std::optional<SampleIndex> CacheRoom::spare_victim(const Need& need) {
         if (is_others || (keeper_ != nullptr && keeper_->keeps(sample))) {
             spares_.push_back(sample);  // evictable for others, or once the keeper lets it go
             kept += is_others ? 0 : 1;
+            if (!is_others && may_evict(sample)) {
+                pass_to_owner(sample);  // kept_victim() spares what the owner needs soon
+            }
             continue;
         }
         table_.at(sample).spare = false;
@@ -277,7 +280,7 @@ std::optional<SampleIndex> CacheRoom::spare_victim(const Need& need) {
 std::optional<SampleIndex> CacheRoom::farthest_victim(const Need& need) {
     std::uint32_t steps = kEvictStepsMax;
     std::vector<SampleIndex> passed;
-    const auto victim = streams_.farthest(
+    auto victim = streams_.farthest(
         [this, &need, &passed](SampleIndex sample) {
             if (may_evict(sample)) {
                 passed.push_back(sample);
@@ -293,7 +296,11 @@ std::optional<SampleIndex> CacheRoom::farthest_victim(const Need& need) {
             reconsider(sample);
         }
     }
-    return victim || passed.empty() ? victim : spare_victim(need);
+    if (!victim && !passed.empty()) {
+        victim = kept_victim(need);
+        return victim ? victim : spare_victim(need);
+    }
+    return victim;
 }
 
 bool CacheRoom::may_evict(SampleIndex sample) const {

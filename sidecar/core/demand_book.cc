@@ -114,6 +114,24 @@ void DemandBook::settle(
     }
 }
 
+std::uint32_t DemandBook::settle_party(SampleIndex sample, Party party, FetchOutcome outcome) {
+    const auto waiting = waiters_.find(sample);
+    if (waiting == waiters_.end()) {
+        return 0;
+    }
+    const auto theirs = std::ranges::stable_partition(
+        waiting->second, [this, party](Place place) { return party_of(place) != party; });
+    const std::vector<Place> settled{theirs.begin(), theirs.end()};
+    waiting->second.erase(theirs.begin(), theirs.end());
+    if (waiting->second.empty()) {
+        waiters_.erase(waiting);
+    }
+    for (const Place& place : settled) {
+        settle(sample, place, outcome, {});
+    }
+    return static_cast<std::uint32_t>(settled.size());
+}
+
 std::uint32_t DemandBook::settle_all(
     SampleIndex sample, FetchOutcome outcome, std::string_view message) {
     const auto waiting = waiters_.extract(sample);

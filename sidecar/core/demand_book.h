@@ -127,6 +127,9 @@ public:
         return party == kOwnParty || party == charged;
     }
 
+    // Resolves the party's places that wait for the sample; returns their number.
+    std::uint32_t settle_party(SampleIndex sample, Party party, FetchOutcome outcome);
+
     // Resolves every place that waits for the sample; returns their number.
     std::uint32_t settle_all(
         SampleIndex sample, FetchOutcome outcome, std::string_view message = {});

@@ -356,6 +356,13 @@ void FetchEngine::settle_bypassed(SampleIndex sample) {
     counters_.demand_bypassed_samples += book_.settle_all(sample, FetchOutcome::kReadAtOrigin);
 }
 
+// Other parties that wait for the sample have turns of their own, and perhaps room.
+void FetchEngine::settle_bypassed(SampleIndex sample, Party party) {
+    counters_.demand_bypassed_samples +=
+        book_.settle_party(sample, party, FetchOutcome::kReadAtOrigin);
+    table_.at(sample).demanded = !book_.parties_waiting(sample).empty();
+}
+
 void FetchEngine::settle_failed(SampleIndex sample, const std::string& message) {
     table_.at(sample).demanded = false;
     counters_.demand_failed_samples +=

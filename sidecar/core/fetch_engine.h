@@ -267,6 +267,7 @@ private:
     void demand(SampleIndex sample, DemandBook::Place place, Party party, bool suspicious);
     void settle_ready(SampleIndex sample);
     void settle_bypassed(SampleIndex sample);
+    void settle_bypassed(SampleIndex sample, Party party);
     void settle_failed(SampleIndex sample, const std::string& message);
     void release(SampleIndex sample);
     void charge_holder(SampleIndex sample);

@@ -25,8 +25,9 @@ Effects FetchEngine::pump(TimePoint now) {
     return std::exchange(effects_, {});
 }
 
-// The parties with something to fetch take turns. While a demand of the own party waits for a slot
-// or for room, only peers get a turn: its fetch may depend on a peer that waits for us.
+// The parties with something to fetch take turns. While a demand of the own party waits for the
+// rate limit, for memory or for room, only peers get a turn: guests could take what it waits for, and
+// that may wait for a peer that waits for us. Guests never take its slots.
 void FetchEngine::pump_fetches(TimePoint now) {
     std::uint32_t steps = kScanStepsMax;
     std::vector<Party> open = book_.parties();
@@ -51,6 +52,9 @@ FetchEngine::Turn FetchEngine::demand_one(Party party, TimePoint now) {
         book_.pop_queue(party);
         return Turn::kGoOn;
     }
+    if (!shares_.has_slot(party, limits_.max_in_flight)) {
+        return Turn::kDone;
+    }
     const auto reader = chunk_reader(sample, party);
     if (!may_demand(sample, party, reader.has_value(), now)) {
         return Turn::kWaits;
@@ -61,7 +65,7 @@ FetchEngine::Turn FetchEngine::demand_one(Party party, TimePoint now) {
     }
     book_.pop_queue(party);
     if (!start(sample, verdict, party, now)) {
-        settle_bypassed(sample);
+        settle_bypassed(sample, party);
     } else if (reader) {
         start_chunk(sample, *reader, now);
     }
@@ -75,8 +79,7 @@ bool FetchEngine::may_demand(
     const bool is_urgent = party != kPeerParty && !shares_.is_beside_owner(party);
     const bool may_read_origin =
         is_urgent ? admission_.rate.allows_urgent(now) : admission_.rate.allows(now);
-    return shares_.has_slot(party, limits_.max_in_flight) &&
-           (may_read_origin || comes_from_peer(sample, party)) &&
+    return (may_read_origin || comes_from_peer(sample, party)) &&
            fits_memory(sample, party, with_chunk);
 }
 

@@ -51,7 +51,8 @@ public:
             domain::SampleIndex, HeldBytes, std::uint32_t crc32c, const std::string& from)>
             arrived;
 
-        // The sample's owner has not answered for kSlow. At most once for each ask().
+        // The sample's owner has not answered for kSlow, or another sample of the owner is slow. At
+        // most once for each ask().
         std::function<void(domain::SampleIndex)> slow;
 
         // Fetch the sample from the origin as well; the peer may still answer. At most once for

@@ -123,11 +123,16 @@ void PeerLink::look() {
     tell_slow();
 }
 
+// While one sample is slow, the others are at once: where slots are few, each would keep its slot for
+// kSlow, and the samples of a batch would wait for each other.
 void PeerLink::tell_slow() {
     const TimePoint now = fetches_.loop_.now();
+    const bool is_slow = std::ranges::any_of(
+        awaited_, [](const auto& entry) { return entry.second.slow && !entry.second.late; });
+    const Duration patience = is_slow ? Duration{} : PeerFetches::kSlow;
     std::vector<SampleIndex> slow;
     for (auto& [sample, awaited] : awaited_) {
-        if (!awaited.late && !awaited.slow && now - awaited.asked_at > PeerFetches::kSlow) {
+        if (!awaited.late && !awaited.slow && now - awaited.asked_at > patience) {
             awaited.slow = true;
             slow.push_back(sample);
         }

@@ -1,5 +1,6 @@
 #include "tests/world/node_view.h"
 
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -7,7 +8,6 @@
 #include "common/domain/node_directory.h"
 #include "common/domain/residency_table.h"
 #include "common/domain/residency_word.h"
-#include "common/domain/segment_format.h"
 
 namespace stoker::world {
 
@@ -55,13 +55,13 @@ std::uint64_t NodeView::word(std::uint64_t sample) const {
     return word;
 }
 
-std::optional<std::vector<std::byte>> NodeView::read(std::uint64_t sample) {
+std::optional<NodeView::Record> NodeView::find(std::uint64_t sample) {
     const auto where = domain::unpack_residency(word(sample));
     sidecar::DeviceFile* file = where ? open_segment(where->segment) : nullptr;
     if (file == nullptr) {
         return std::nullopt;
     }
-    std::vector<std::byte> raw(domain::kRecordHeaderBytes);
+    std::array<std::byte, domain::kRecordHeaderBytes> raw{};
     const auto got = file->read(where->record_offset, raw);
     const auto header = got && *got == raw.size()
                             ? domain::decode_record_header(raw, where->segment)
@@ -69,11 +69,20 @@ std::optional<std::vector<std::byte>> NodeView::read(std::uint64_t sample) {
     if (!header || header->sample != domain::SampleId{sample}) {
         return std::nullopt;
     }
-    std::vector<std::byte> payload(header->payload_bytes);
-    const auto read = file->read(where->record_offset + raw.size(), payload);
+    return Record{file, where->record_offset + raw.size(), *header};
+}
+
+std::optional<std::vector<std::byte>> NodeView::read(std::uint64_t sample) {
+    const auto record = find(sample);
+    if (!record) {
+        return std::nullopt;
+    }
+    std::vector<std::byte> payload(record->header.payload_bytes);
+    const auto read = record->file->read(record->payload_offset, payload);
     const bool is_whole = read && *read == payload.size();
-    return is_whole && crc32c(payload) == header->payload_crc32c ? std::optional{std::move(payload)}
-                                                                 : std::nullopt;
+    return is_whole && crc32c(payload) == record->header.payload_crc32c
+               ? std::optional{std::move(payload)}
+               : std::nullopt;
 }
 
 }  // namespace stoker::world

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/domain/ids.h"
+#include "common/domain/segment_format.h"
 #include "tests/support/fault_device.h"
 
 namespace stoker::world {
@@ -26,11 +27,24 @@ public:
     // Whether the table says that the sample is on the node.
     [[nodiscard]] bool is_present(std::uint64_t sample) const { return word(sample) != 0; }
 
+    // The sample's residency word; 0: absent.
+    [[nodiscard]] std::uint64_t word(std::uint64_t sample) const;
+
+    // Whether the sample's record begins where the table says: cheaper than read().
+    [[nodiscard]] bool has_header(std::uint64_t sample) { return find(sample).has_value(); }
+
     // The sample's bytes; nullopt: absent, or damaged according to its checksum.
     [[nodiscard]] std::optional<std::vector<std::byte>> read(std::uint64_t sample);
 
 private:
-    [[nodiscard]] std::uint64_t word(std::uint64_t sample) const;
+    // A record on the disk.
+    struct Record {
+        sidecar::DeviceFile* file = nullptr;
+        std::uint64_t payload_offset = 0;
+        domain::RecordHeader header;
+    };
+
+    [[nodiscard]] std::optional<Record> find(std::uint64_t sample);
     sidecar::DeviceFile* open_segment(domain::SegmentSeq seq);
 
     test::FaultDevice& disk_;

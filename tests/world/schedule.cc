@@ -6,17 +6,18 @@
 #include <sstream>
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/check.h"
 #include "common/log/sink.h"
 
 namespace stoker::world {
 
 Schedule::Schedule(std::uint64_t seed)
-    : luck_(seed) {
+    : luck_(seed),
+      loops_(::epoll_create1(EPOLL_CLOEXEC)) {
     log::set_sink([this](log::Level level, std::string_view message, auto fields) {
         std::string text = level >= log::Level::kWarning ? "warning: " : "";
         text += message;
@@ -57,17 +58,18 @@ void Schedule::say(std::string_view words) {
         "{:4}.{:06} {:<12} {}", micros / 1'000'000, micros % 1'000'000, speaker_, text));
 }
 
+// The order of the programs, not that of their descriptors' events, decides who draws first.
 void Schedule::notice_ready() {
-    polled_.clear();
-    for (const Program* program : programs_) {
-        // poll() takes no notice of a negative descriptor.
-        const bool is_asked = !program->ready_at_ && !program->is_stopped_;
-        polled_.push_back({is_asked ? program->loop_.fd() : -1, POLLIN, 0});
+    noticed_.resize(programs_.size() + 1);
+    const int count =
+        ::epoll_wait(loops_.get(), noticed_.data(), static_cast<int>(noticed_.size()), 0);
+    for (int i = 0; i < count; ++i) {
+        static_cast<Program*>(noticed_[static_cast<std::size_t>(i)].data.ptr)->is_noticed_ = true;
     }
-    ::poll(polled_.data(), polled_.size(), 0);
-    for (std::size_t i = 0; i < polled_.size(); ++i) {
-        if ((polled_[i].revents & POLLIN) != 0) {
-            programs_[i]->ready_at_ = now() + draw(Duration{1}, lag_);
+    for (Program* program : programs_) {
+        const bool is_noticed = std::exchange(program->is_noticed_, false);
+        if (is_noticed && !program->ready_at_ && !program->is_stopped_) {
+            program->ready_at_ = now() + draw(Duration{1}, lag_);
         }
     }
 }
@@ -110,10 +112,14 @@ Program::Program(Schedule& schedule, std::string name)
       loop_(schedule.clock()),
       self_(std::make_shared<Program*>(this)) {
     schedule_.programs_.push_back(this);
+    epoll_event event{.events = EPOLLIN, .data = {.ptr = this}};
+    STOKER_CHECK(
+        ::epoll_ctl(schedule_.loops_.get(), EPOLL_CTL_ADD, loop_.fd(), &event) == 0, "epoll");
 }
 
 Program::~Program() {
     std::erase(schedule_.programs_, this);
+    ::epoll_ctl(schedule_.loops_.get(), EPOLL_CTL_DEL, loop_.fd(), nullptr);
 }
 
 std::optional<TimePoint> Program::wakes_at() const {

@@ -11,9 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include <poll.h>
+#include <sys/epoll.h>
 
 #include "common/base/prng.h"
+#include "common/base/unique_fd.h"
 #include "common/runtime/event_loop.h"
 #include "tests/support/manual_clock.h"
 
@@ -87,8 +88,9 @@ private:
     Duration lag_{};
     std::map<std::pair<TimePoint, std::uint64_t>, Task> events_;
     std::uint64_t last_event_ = 0;
-    std::vector<Program*> programs_;  // in the order of their starts
-    std::vector<pollfd> polled_;      // notice_ready()'s, one for each of programs_
+    std::vector<Program*> programs_;    // in the order of their starts
+    UniqueFd loops_;                    // an epoll of their loops
+    std::vector<epoll_event> noticed_;  // notice_ready()'s
     std::uint64_t steps_ = 0;
     std::string speaker_;
     std::string hidden_;
@@ -135,6 +137,7 @@ private:
     std::string name_;
     EventLoop loop_;
     bool is_stopped_ = false;
+    bool is_noticed_ = false;  // its loop has something to do, as of notice_ready()
     std::optional<TimePoint> ready_at_;
     std::vector<Schedule::Task> deferred_;  // came while it was stopped
     std::shared_ptr<Program*> self_;        // expires with us

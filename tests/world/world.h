@@ -169,6 +169,8 @@ private:
         std::map<std::uint64_t, Lies> lies;  // by sample
         std::uint64_t looks = 0;
         std::string checked;  // the last leader whose first table was checked
+        // Each sample's residency word when the bytes of the same leader were last compared.
+        std::vector<std::uint64_t> compared;
         int boots = 1;
         // Fetches at the origin by the node's leader since the peers settled: of each own sample,
         // and of samples of other owners. `excused_before`: hedges and failures that it had counted

@@ -39,6 +39,19 @@ TEST_F(DemandBookTest, ResolvesAllRequestsThatWaitForASample) {
     EXPECT_TRUE(book.parties_waiting(9).empty());
 }
 
+TEST_F(DemandBookTest, ResolvesOnePartysRequestsForASample) {
+    constexpr ConnectionId kGuest{3};
+    book.connect(kGuest, Party{1});
+    book.wait(9, {book.open(kAnna, 1, 1), 0});
+    book.wait(9, {book.open(kGuest, 1, 1), 0});
+    book.wait(9, {book.open(kBert, 1, 1), 0});
+    EXPECT_EQ(book.settle_party(9, kOwnParty, FetchOutcome::kReadAtOrigin), 2U);
+    EXPECT_EQ(book.take_replies().size(), 2U);
+    EXPECT_EQ(book.parties_waiting(9), std::vector{Party{1}});
+    EXPECT_EQ(book.settle_party(9, Party{1}, FetchOutcome::kReadAtOrigin), 1U);
+    EXPECT_TRUE(book.parties_waiting(9).empty());
+}
+
 TEST_F(DemandBookTest, KeepsTheMessageOfTheFirstOriginError) {
     const auto ticket = book.open(kAnna, 1, 2);
     book.settle(1, {ticket, 0}, FetchOutcome::kOriginError, "gone: a.png");

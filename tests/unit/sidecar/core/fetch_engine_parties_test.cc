@@ -1,6 +1,9 @@
 // Resources shared by guests and the dataset's own namespace (the owner).
+#include <algorithm>
 #include <deque>
 #include <numeric>
+#include <set>
+#include <utility>
 
 #include <gmock/gmock.h>
 
@@ -60,6 +63,14 @@ TEST_F(FetchEngineParties, GuestsHaveASlotWhileTheOwnerUsesAllOfItsOwn) {
     EXPECT_THAT(guest_plans({7, 8, 9}).fetches, ElementsAre(resident(7)));
     EXPECT_THAT(stored(0).fetches, ElementsAre(resident(2)));
     EXPECT_EQ(engine->account().in_flight_samples, 3U);
+    EXPECT_THAT(stored(7).fetches, ElementsAre(resident(8)));
+}
+
+// Seed 70006 of tests/world: the guest waited 20 s for a batch.
+TEST_F(FetchEngineParties, OwnersDemandsThatWaitForASlotLeaveGuestsTheirs) {
+    make_with_guest({.max_in_flight = 1}, Bytes::unlimited());
+    fetch({0, 1, 2});
+    EXPECT_THAT(fetch({7, 8}, kGuest).fetches, ElementsAre(resident(7)));
     EXPECT_THAT(stored(7).fetches, ElementsAre(resident(8)));
 }
 
@@ -270,6 +281,71 @@ TEST_F(FetchEngineParties, OwnersNeedsDoNotProtectWhatTheGuestPrefetched) {
     plan({8, 0, 1});
     engine->on_plan(kWorker, StreamPlan::make(1, {7, 0, 1}, 0, 10).value(), kNow);
     EXPECT_THAT(fetch({9}, kGuest).fetches, ElementsAre(window(9)));
+}
+
+// As a scan that shares fetches among jobs: it will read these samples, in no known order.
+struct Keeper final : WindowKeeper {
+    explicit Keeper(std::set<SampleIndex> samples)
+        : kept(std::move(samples)) {}
+
+    [[nodiscard]] bool keeps(SampleIndex sample) const override { return kept.contains(sample); }
+
+    void victims(const RoomRequest& room, std::vector<SampleIndex>& samples) const override {
+        const auto victim = std::ranges::find_if(kept, room.may_go);
+        if (victim != kept.end()) {
+            samples.push_back(*victim);
+        }
+    }
+
+    std::set<SampleIndex> kept;
+};
+
+// Seed 50144 of tests/world.
+TEST_F(FetchEngineParties, GuestsSamplesThatTheOwnersScanAndPlanNeedAreTheOwners) {
+    const Keeper keeper{{0, 1}};
+    make_with_guest({.window = kRecord * 4});
+    engine->set_window_keeper(&keeper);
+    engine->on_bypass(kTrainer, true, kNow);
+    plan({0, 1});
+    fetch({0, 1}, kGuest);
+    stored(0);
+    stored(1);
+    guest_reads({0, 1});
+    engine->on_bypass(kTrainer, false, kNow);  // the plan protects both from now on
+    EXPECT_THAT(fetch({9}, kGuest).fetches, ElementsAre(window(9)));
+}
+
+TEST_F(FetchEngineParties, OwnersScanDoesNotProtectWhatTheGuestPrefetched) {
+    const Keeper keeper{{2, 3}};
+    make_with_guest({.window = kRecord * 12});
+    engine->set_window_keeper(&keeper);
+    engine->on_connect(kWorker, StreamId{8});
+    engine->on_bypass(kWorker, true, kNow);  // it needs both soon, but nothing is prefetched for it
+    engine->on_plan(kWorker, StreamPlan::make(1, {3, 2}, 0, 10).value(), kNow);
+    guest_plans({0, 1, 4, 5, 2, 3});
+    for (SampleIndex sample = 0; sample < 6; ++sample) {
+        stored(sample);
+    }
+    fetch({0, 1, 4, 5}, kGuest);
+    engine->on_connect(kOtherGuest, std::nullopt, Party{1});
+    EXPECT_THAT(fetch({9}, kOtherGuest).fetches, Contains(window(9)));
+}
+
+// Seed 50144 of tests/world: the owner's batches were larger than its share of the window.
+TEST_F(FetchEngineParties, OwnersFullShareSendsNoGuestToTheOrigin) {
+    make_with_guest({.window = kRecord * 4});
+    engine->on_connect(kWorker, std::nullopt);
+    fetch({9}, kGuest);  // so the owner's turns come first
+    stored(9);
+    fetch({0, 1});
+    fetch({5}, kWorker);
+    fetch({5}, kGuest);
+    stored(0);
+    const auto full = stored(1);
+    EXPECT_THAT(full.replies, Contains(testing::Field(&FetchReply::connection, kWorker)));
+    EXPECT_THAT(full.replies, Not(Contains(testing::Field(&FetchReply::connection, kGuest))));
+    EXPECT_THAT(full.fetches, ElementsAre(window(5)));
+    EXPECT_THAT(stored(5).replies, ElementsAre(ready(request, 1, kGuest)));
 }
 
 TEST_F(FetchEngineParties, GuestsSamplesThatBothNeedStayInItsShare) {

@@ -103,6 +103,21 @@ TEST_F(PeerFetchesTest, ReportsASlowSampleOnce) {
     EXPECT_THAT(at_origin, IsEmpty());
 }
 
+// Seed 70245 of tests/world: the samples of a batch took turns in one slot, a second each.
+TEST_F(PeerFetchesTest, WhileASampleIsSlowTheNextOneIsAtOnce) {
+    ASSERT_TRUE(fetches.ask(theirs[0]));
+    wait(PeerFetches::kSlow + milliseconds{100});
+    ASSERT_TRUE(fetches.ask(theirs[1]));
+    wait(milliseconds{100});
+    EXPECT_THAT(slow, ElementsAre(theirs[0], theirs[1]));
+    peer.answer(theirs[0]);
+    peer.answer(theirs[1]);
+    pass();
+    ASSERT_TRUE(fetches.ask(theirs[2]));
+    wait(milliseconds{100});
+    EXPECT_THAT(slow, SizeIs(2));
+}
+
 TEST_F(PeerFetchesTest, HedgesAfterTheLongestWaitWithoutAnEstimate) {
     ASSERT_TRUE(fetches.ask(theirs[0]));
     wait(Patience::kMost - milliseconds{100});
