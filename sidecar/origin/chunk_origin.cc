@@ -94,6 +94,8 @@ public:
 
     [[nodiscard]] bool has_key() const override { return chunks_->has_key(); }
 
+    [[nodiscard]] OriginCapacity capacity() const override { return chunks_->capacity(); }
+
     Result<domain::Listing> list(
         const std::function<void(std::uint64_t)>& progress, std::stop_token stop) override {
         STOKER_TRY(const auto objects, chunks_->list(progress, stop));
@@ -193,6 +195,7 @@ void ChunkOrigin::read_alone(SampleFetch sample) {
 
 std::optional<ChunkOrigin::NextRead> ChunkOrigin::next_read() {
     const auto state = state_.lock();
+    state->reads.set_reads_max(origin_.capacity().requests);
     auto read = state->closing ? std::nullopt : state->reads.next(state->gaps.bytes());
     if (!read) {
         return std::nullopt;

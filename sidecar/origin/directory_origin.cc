@@ -99,7 +99,7 @@ public:
           options_(options),
           clock_(&clock),
           scheduler_(
-              {options.max_in_flight, options.bytes_in_flight_max, Bytes::unlimited(), mib(8)}),
+              {capacity().requests, options.bytes_in_flight_max, Bytes::unlimited(), mib(8)}),
           random_(seed) {
         const std::uint32_t count = std::clamp(options_.max_in_flight, 1U, kThreadsMax);
         for (std::uint32_t i = 0; i < count; ++i) {
@@ -127,6 +127,10 @@ public:
     DirectoryOrigin& operator=(const DirectoryOrigin&) = delete;
 
     [[nodiscard]] std::string describe() const override { return "file://" + path_; }
+
+    [[nodiscard]] OriginCapacity capacity() const override {
+        return capacity_for(std::min(options_.max_in_flight, OriginCapacity{}.fetches), options_);
+    }
 
     Result<domain::Listing> list(
         const std::function<void(std::uint64_t)>& progress, std::stop_token stop) override {

@@ -70,6 +70,12 @@ struct SidecarMetrics::Families {
         "stoker_sidecar_in_flight_bytes",
         "Payload bytes on their way from the origin or a peer to the disk.",
         {"dataset"});
+    metrics::GaugeFamily& origin_concurrency = registry.gauge_family(
+        "stoker_sidecar_origin_concurrency",
+        "Fetches that may be in flight to the origin now, at most maxInFlight; the sidecar "
+        "searches "
+        "the fewest that give the highest throughput.",
+        {"dataset"});
     metrics::CounterFamily& written_bytes = registry.counter_family(
         "stoker_sidecar_written_bytes_total",
         "Bytes written to the node directory, copies by the cleaner included.",
@@ -199,6 +205,7 @@ void SidecarMetrics::update_leader(const std::string& name, const LeaderStatus& 
     families.window_size_bytes.with({name})->set(number(status.window_size));
     families.window_lacking_bytes.with({name})->set(number(status.window_lacks_bytes));
     families.in_flight_bytes.with({name})->set(number(status.bytes.in_flight));
+    families.origin_concurrency.with({name})->set(static_cast<double>(status.origin_concurrency));
     grow(families.written_bytes, {name}, status.usage.written_bytes.count());
     grow(families.fetched_samples, {name}, counters.stored_samples);
     grow(families.fetched_bytes, {name}, counters.stored_bytes);
