@@ -11,10 +11,11 @@ namespace stoker::sidecar {
 namespace {
 
 constexpr double kRequestWork = 65536;  // bytes that cost as much as a request
-constexpr double kMoreGain = 1.04;      // throughput of a larger limit that is kept
-constexpr double kLessLoss = 0.99;      // and of a smaller one
+constexpr double kMoreGain = 0.02;      // least growth of throughput with a larger limit
+constexpr double kLessLoss = 0.01;      // most loss with a smaller one
 constexpr double kGrowthFast = 2;
 constexpr double kGrowthSlow = 1.25;
+constexpr double kDoubledGain = 0.1;   // least growth with a doubled limit
 constexpr double kDoublingGain = 1.5;  // below: the next step is kGrowthSlow
 constexpr double kShrinkTried = 0.8;
 constexpr double kShrinkTaken = 0.9;
@@ -136,23 +137,36 @@ void ConcurrencyLimit::end_round(TimePoint now) {
 }
 
 void ConcurrencyLimit::end_hold(double throughput, TimePoint now) {
-    const bool is_other_load =
-        base_throughput_ > 0 && std::abs(throughput / base_throughput_ - 1) > kOtherLoad;
-    if (is_other_load) {
-        pause_ = limits_.pause_min;
-        climbing_ = true;
-        growth_ = kGrowthFast;
-    }
-    base_throughput_ = base_throughput_ > 0 && !is_other_load
-                           ? (base_throughput_ * 3 + throughput) / 4
-                           : throughput;
-    if (!climbing_ && pause_left_ > 0) {
+    note_base(throughput);
+    if (climbing_) {
+        try_more(now);
+    } else if (pause_left_ > 0) {
         --pause_left_;
         begin_round(base_, Phase::kHold, now);
-    } else if (!climbing_ && less_is_next_) {
+    } else if (less_is_next_) {
         try_less(now);
     } else {
         try_more(now);
+    }
+}
+
+// Two rounds in a row that differ much are no noise: the search begins again.
+void ConcurrencyLimit::note_base(double throughput) {
+    if (base_throughput_ == 0) {
+        base_throughput_ = throughput;
+        return;
+    }
+    const double change = throughput / base_throughput_ - 1;
+    if (std::abs(change) <= kOtherLoad) {
+        changed_rounds_ = 0;
+        noise_ += (std::abs(change) - noise_) / 8;
+        base_throughput_ += (throughput - base_throughput_) / 4;
+    } else if (++changed_rounds_ == 2) {
+        changed_rounds_ = 0;
+        base_throughput_ = throughput;
+        pause_ = limits_.pause_min;
+        climbing_ = true;
+        growth_ = kGrowthFast;
     }
 }
 
@@ -175,12 +189,15 @@ void ConcurrencyLimit::try_less(TimePoint now) {
 }
 
 void ConcurrencyLimit::end_more(double throughput, TimePoint now) {
-    if (throughput < base_throughput_ * kMoreGain) {
-        end_climb(now);
+    const bool has_doubled =
+        std::exchange(
+            growth_, throughput < base_throughput_ * kDoublingGain ? kGrowthSlow : growth_) >
+        kGrowthSlow;
+    const double gain =
+        has_doubled ? kDoubledGain : std::clamp(2 * noise_, kMoreGain, kDoubledGain);
+    if (throughput < base_throughput_ * (1 + gain)) {
+        has_doubled ? try_more(now) : end_climb(now);
         return;
-    }
-    if (throughput < base_throughput_ * kDoublingGain) {
-        growth_ = kGrowthSlow;
     }
     base_ = limit_;
     base_throughput_ = throughput;
@@ -199,7 +216,7 @@ void ConcurrencyLimit::end_climb(TimePoint now) {
 
 // The throughput of the base stays the one to compare with: small losses must not add up.
 void ConcurrencyLimit::end_less(double throughput, TimePoint now) {
-    if (throughput < base_throughput_ * kLessLoss) {
+    if (throughput < base_throughput_ * (1 - kLessLoss)) {
         hold_after_failed_try(now);
         return;
     }

@@ -18,12 +18,14 @@ namespace stoker::sidecar {
 // which less than half of the limit was in flight says nothing: something else was the bottleneck.
 //
 //   - A search begins at `first`: it doubles the limit while throughput grows by half, then adds
-//     quarters while it grows by 4 %, and then goes down as below.
+//     quarters while it grows by 2 %, and then goes down as below. A doubling is kept only if
+//     throughput grows by a tenth.
 //   - Later it holds the limit for some rounds and tries a quarter more or a fifth less for one
-//     round, in turns. More is kept if throughput grows by 4 %. If a fifth less loses less than 1 %,
-//     half of that step is taken, so that the limit stays a little above the knee.
-//   - A try that fails doubles the pause to the next one. A throughput that changes by itself
-//     by 15 % begins a search at the present limit.
+//     round, in turns. More is kept if throughput grows by 2 % and by twice the noise of
+//     rounds, at most by 10 %. If a fifth less loses less than 1 %, half of that step is taken, so
+//     that the limit stays a little above the knee.
+//   - A try that fails doubles the pause to the next one. A throughput that differs by
+//     15 % in two rounds of one limit begins a search there.
 //   - Push-backs (503, 429, time-outs, lost connections) on more than 2 % of the limit within a round
 //     take the limit back to that before the try, or else multiply it by 0.7, at most once per
 //     round. After a round without it grows again.
@@ -72,6 +74,7 @@ private:
     void begin_measuring(TimePoint now);
     void end_round(TimePoint now);
     void end_hold(double throughput, TimePoint now);
+    void note_base(double throughput);
     void end_more(double throughput, TimePoint now);
     void end_less(double throughput, TimePoint now);
     void end_climb(TimePoint now);
@@ -98,10 +101,12 @@ private:
     std::uint32_t push_backs_ = 0;
 
     // The search.
-    std::uint32_t base_;          // the limit that is held
-    double base_throughput_ = 0;  // its throughput; 0: not measured yet
-    double growth_ = 2;           // factor of the next try of more
-    bool climbing_ = true;        // the next round tries more without a pause
+    std::uint32_t base_;                // the limit that is held
+    double base_throughput_ = 0;        // its throughput; 0: not measured yet
+    double noise_ = 0;                  // mean deviation of a round from it, as a share
+    std::uint32_t changed_rounds_ = 0;  // in a row that deviate too much to be noise
+    double growth_ = 2;                 // factor of the next try of more
+    bool climbing_ = true;              // the next round tries more without a pause
     bool less_is_next_ = true;
     std::uint32_t pause_;  // rounds between tries
     std::uint32_t pause_left_;
