@@ -189,10 +189,10 @@ void ConcurrencyLimit::try_less(TimePoint now) {
 }
 
 void ConcurrencyLimit::end_more(double throughput, TimePoint now) {
-    const bool has_doubled =
-        std::exchange(
-            growth_, throughput < base_throughput_ * kDoublingGain ? kGrowthSlow : growth_) >
-        kGrowthSlow;
+    const bool has_doubled = growth_ == kGrowthFast;
+    if (throughput < base_throughput_ * kDoublingGain) {
+        growth_ = kGrowthSlow;
+    }
     const double gain =
         has_doubled ? kDoubledGain : std::clamp(2 * noise_, kMoreGain, kDoubledGain);
     if (throughput < base_throughput_ * (1 + gain)) {
