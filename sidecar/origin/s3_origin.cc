@@ -19,6 +19,9 @@ namespace stoker::sidecar {
 
 namespace {
 
+// Also of an origin that pushes back: the engine counts those that peers answer among them.
+constexpr std::uint32_t kFetchesMin = 16;
+
 // One object being fetched. It is answered at the latest when it is destroyed.
 class ObjectFetch {
 public:
@@ -96,7 +99,7 @@ public:
           clock_(&clock),
           next_list_seed_(seed),
           concurrency_({.max = std::max(options.max_in_flight, 1U)}),
-          fetches_(concurrency_.limit()),
+          limit_(concurrency_.limit()),
           scheduler_({capacity().requests, options.bytes_in_flight_max}),
           random_(seed),
           credentials_(std::move(credentials)),
@@ -123,7 +126,10 @@ public:
     [[nodiscard]] bool has_key() const override { return !credentials_->is_missing(); }
 
     [[nodiscard]] OriginCapacity capacity() const override {
-        return capacity_for(fetches_, options_);
+        OriginCapacity capacity = capacity_for(limit_, options_);
+        capacity.fetches =
+            std::max(capacity.fetches, std::min(kFetchesMin, options_.max_in_flight));
+        return capacity;
     }
 
     Result<domain::Listing> list(
@@ -180,7 +186,7 @@ private:
     // Only the client's thread touches these.
     bool closing_ = false;
     ConcurrencyLimit concurrency_;
-    std::atomic<std::uint32_t> fetches_;  // concurrency_'s limit; any thread reads it
+    std::atomic<std::uint32_t> limit_;  // concurrency_'s limit; any thread reads it
     FetchScheduler scheduler_;
     Prng random_;
     std::uint64_t last_id_ = 0;
@@ -372,7 +378,7 @@ void S3Origin::release(const PartPtr& part) {
     } else {
         concurrency_.on_abandoned(clock_->now());
     }
-    fetches_ = concurrency_.limit();
+    limit_ = concurrency_.limit();
     scheduler_.part_ended(size_bytes);
     scheduler_.set_requests_max(capacity().requests);
 }

@@ -16,7 +16,6 @@ namespace {
 
 constexpr Duration kUpkeepInterval = std::chrono::seconds{1};
 constexpr Bytes kCompactBudgetMin = mib(16);
-constexpr std::uint32_t kFetchesMin = 16;   // also of an origin that pushes back: peers may not
 constexpr std::uint32_t kForbiddenMax = 8;  // a single object may have another owner
 constexpr const char* kSteppedAside =
     "stepping aside: the node's disk is slower than the origin, trainers read the origin "
@@ -139,9 +138,7 @@ void ServedDataset::apply(Effects effects) {
             on_reply_(answer);
         }
     }
-    // For the next event; while all slots are taken, that is the end of a fetch.
-    engine_->fetch().set_max_in_flight(
-        std::min(config_.max_in_flight, std::max(origin_.capacity().fetches, kFetchesMin)));
+    engine_->fetch().set_max_in_flight(std::min(config_.max_in_flight, origin_.capacity().fetches));
     schedule_tick();
 }
 

@@ -156,6 +156,8 @@ void SidecarMetrics::update(const DatasetNode& node) {
         const LeaderStatus status = node.leader()->status();
         update_leader(name, status);
         update_peers(name, status);
+        families.origin_concurrency.with({name})->set(
+            static_cast<double>(status.origin_concurrency));
     }
     const JobTotals job = node.job();
     grow(families.trainer_samples, {name, "cache"}, job.counted.hit_samples);
@@ -205,7 +207,6 @@ void SidecarMetrics::update_leader(const std::string& name, const LeaderStatus& 
     families.window_size_bytes.with({name})->set(number(status.window_size));
     families.window_lacking_bytes.with({name})->set(number(status.window_lacks_bytes));
     families.in_flight_bytes.with({name})->set(number(status.bytes.in_flight));
-    families.origin_concurrency.with({name})->set(static_cast<double>(status.origin_concurrency));
     grow(families.written_bytes, {name}, status.usage.written_bytes.count());
     grow(families.fetched_samples, {name}, counters.stored_samples);
     grow(families.fetched_bytes, {name}, counters.stored_bytes);
