@@ -9,7 +9,7 @@ CXX_FILES = $(shell git ls-files '*.cc' '*.h')
 export STOKER_PYTHON := $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build programs test test-local laws simulate-world simulate-control mutants e2e attacks controllers demo demo-down cluster-build cluster-up cluster-down images bench scale bench-listing bench-peer-link loaders accuracy time-to-accuracy traffic importance importance-parts windowed chunks three-jobs release lint lint-client format generate \
+.PHONY: help deps build programs test test-local laws simulate-world simulate-control mutants e2e attacks controllers demo demo-down cluster-build cluster-up cluster-down images bench scale bench-listing bench-peer-link loaders accuracy time-to-accuracy traffic importance importance-parts windowed chunks origin-rtt three-jobs release lint lint-client format generate \
         check-generated asan tsan clang-tidy fuzzers nightly wheel docs pre-commit clean deps-build deps-test deps-nightly
 
 # $(call venv,NAME,PACKAGE): build/venv-NAME with a package of PyPI, made once.
@@ -146,6 +146,9 @@ importance-parts: build ## what each part of iCACHE earns, by the simulator (som
 
 chunks: deps-test build ## a cold epoch from objects and from chunks, beside the closed form; writes docs/experiments (5 minutes)
 	$(PYTHON) bench/chunks.py --build $(BUILD) --page docs/experiments/chunks.md
+
+origin-rtt: deps-test build ## a cold epoch from an origin 0 to 200 ms away, with and without a sidecar (8 minutes)
+	$(PYTHON) bench/origin_rtt.py --build $(BUILD)
 
 three-jobs: ## three jobs on one pool of a real cluster: planned, evenly split, LRU; writes docs/experiments (15 minutes)
 	tools/deps.sh build test cluster accuracy

@@ -115,21 +115,21 @@ def s3_endpoint(programs, folder, dataset):
 
 
 @contextlib.contextmanager
-def watched_sidecar(program, folder, origin, grant, window, eviction="auto"):
-    """A sidecar with an empty node directory and one dataset, "train"; grant and window in bytes.
+def watched_sidecar(program, folder, origin, grant, window, eviction="auto", dataset="train"):
+    """A sidecar with an empty node directory and one dataset of this name; grant and window in bytes.
 
     Yields (socket, a function that reads one of its pages: "status", "metrics").
     """
     (folder / "node").mkdir(parents=True)
     socket, port = folder / "sidecar.sock", free_port()
-    dataset = {"name": "train", "origin": origin, "directory": str(folder / "node"), "grant": str(grant),
-               "window": str(window), "eviction": eviction, "reservedFree": 0.001, "stepAsideWindow": "0s"}
+    served = {"name": dataset, "origin": origin, "directory": str(folder / "node"), "grant": str(grant),
+              "window": str(window), "eviction": eviction, "reservedFree": 0.001, "stepAsideWindow": "0s"}
 
     def page(name):
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/{name}") as answer:
             return answer.read().decode()
 
-    settings = {"socket": str(socket), "http": {"listen": f"127.0.0.1:{port}"}, "datasets": [dataset]}
+    settings = {"socket": str(socket), "http": {"listen": f"127.0.0.1:{port}"}, "datasets": [served]}
     with configured_sidecar(program, settings):
         yield socket, page
 

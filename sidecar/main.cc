@@ -66,9 +66,8 @@ Result<std::unique_ptr<Origin>> open_origin(
     const DatasetConfig& dataset, const Clock& clock, OriginMetrics& metrics) {
     OriginOptions options = options_of(dataset.source);
     options.object_bytes_max = dataset.memory_bytes;
-    const std::uint32_t peers_slots = dataset.peers ? dataset.max_in_flight : 0;
-    options.max_in_flight =
-        dataset.max_in_flight + guest_slots(dataset.max_in_flight) + peers_slots;
+    options.max_in_flight = dataset.max_in_flight;
+    options.requests_per_fetch = 1 + kGuestShare + (dataset.peers ? 1 : 0);
     options.metrics = &metrics;
     const auto lookup = [](const char* name) -> const char* { return std::getenv(name); };
     return make_origin(dataset.source.uri, options, lookup, clock, std::random_device{}());

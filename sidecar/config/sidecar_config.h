@@ -50,7 +50,7 @@ struct DatasetConfig {
     Bytes memory_bytes = mib(64);  // payloads in flight from the origin to the disk
     Bytes readahead_bytes = mib(32);
     Bytes page_cache_bytes = Bytes::unlimited();
-    std::uint32_t max_in_flight = 64;
+    std::uint32_t max_in_flight = 512;
     double reserved_free = 0.15;  // share of the file system that stays free
     bool guest = false;           // another namespace's, shared with ours; needs no key of ours
     bool pinned = false;  // ranks on other nodes read it, too: the operator pins its revision

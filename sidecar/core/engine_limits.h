@@ -24,10 +24,12 @@ struct EngineLimits {
     CircuitBreaker::Limits origin_breaker{std::chrono::milliseconds{250}, std::chrono::seconds{10}};
 };
 
+constexpr double kGuestShare = 0.1;
+
 // Minimum number of guest fetches in flight, besides the own party's max_in_flight: so few that on
 // a shared, saturated link an epoch of the own party takes at most a tenth longer.
 constexpr std::uint32_t guest_slots(std::uint32_t max_in_flight) {
-    return std::max(max_in_flight / 10, 1U);
+    return std::max(static_cast<std::uint32_t>(max_in_flight * kGuestShare), 1U);
 }
 
 // Bytes that may be resident here, and until when new residents may be admitted. No end: unlimited.

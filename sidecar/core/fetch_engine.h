@@ -163,6 +163,12 @@ public:
 
     Effects on_grant(EngineGrant grant, TimePoint now);
 
+    // Replaces EngineLimits::max_in_flight. Fetches above it are not ended; the next event starts
+    // those that have room now.
+    void set_max_in_flight(std::uint32_t fetches) { limits_.max_in_flight = fetches; }
+
+    [[nodiscard]] std::uint32_t max_in_flight() const { return limits_.max_in_flight; }
+
     // Sets the window's size to `wanted` record bytes; bytes beyond its standard size are borrowed
     // from the grant (core/cache_room.h). The next event's effects have the drops.
     void set_window(Bytes wanted) {
@@ -309,7 +315,7 @@ private:
     void start_chunk(SampleIndex first, StreamId reader, TimePoint now);
     void pump_readahead();
 
-    const EngineLimits limits_;
+    EngineLimits limits_;
     std::function<bool(SampleIndex)> may_ask_{};
     const SampleChunks* chunks_ = nullptr;
     SampleTable table_;

@@ -44,6 +44,8 @@ public:
 
     [[nodiscard]] bool has_key() const override { return objects_->has_key(); }
 
+    [[nodiscard]] OriginCapacity capacity() const override { return objects_->capacity(); }
+
     Result<domain::Listing> list(
         const std::function<void(std::uint64_t)>& progress, std::stop_token stop) override {
         STOKER_TRY(const auto objects, objects_->list(progress, std::move(stop)));

@@ -74,6 +74,9 @@ public:
     explicit ChunkReads(Limits limits)
         : limits_(limits) {}
 
+    // Replaces `reads_max`. Running reads above it are not ended.
+    void set_reads_max(std::uint32_t reads_max) { limits_.reads_max = reads_max; }
+
     void add(const ChunkObject& chunk, ChunkPart part);
 
     // The next request to send, which takes a slot; nullopt: no part waits, or no slot is free.
@@ -85,7 +88,7 @@ public:
     [[nodiscard]] std::uint32_t running() const { return running_; }
 
 private:
-    const Limits limits_;
+    Limits limits_;
     std::uint32_t running_ = 0;
     std::map<ChunkObject, std::vector<ChunkPart>> waiting_;
     std::deque<ChunkObject> order_;  // of waiting_

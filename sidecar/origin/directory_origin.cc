@@ -99,7 +99,7 @@ public:
           options_(options),
           clock_(&clock),
           scheduler_(
-              {options.max_in_flight, options.bytes_in_flight_max, Bytes::unlimited(), mib(8)}),
+              {capacity().requests, options.bytes_in_flight_max, Bytes::unlimited(), mib(8)}),
           random_(seed) {
         const std::uint32_t count = std::clamp(options_.max_in_flight, 1U, kThreadsMax);
         for (std::uint32_t i = 0; i < count; ++i) {
@@ -128,6 +128,10 @@ public:
 
     [[nodiscard]] std::string describe() const override { return "file://" + path_; }
 
+    [[nodiscard]] OriginCapacity capacity() const override {
+        return capacity_for(std::min(options_.max_in_flight, OriginCapacity{}.fetches), options_);
+    }
+
     Result<domain::Listing> list(
         const std::function<void(std::uint64_t)>& progress, std::stop_token stop) override {
         auto objects = list_directory(root_.get(), progress, stop);
@@ -154,11 +158,14 @@ private:
         while (!stopping_) {
             const auto next = scheduler_.next();
             if (!next) {
+                ++idle_threads_;
                 wake_.wait(lock);
+                --idle_threads_;
                 continue;
             }
             FileFetch fetch = std::move(fetches_.at(next->fetch));
             fetches_.erase(next->fetch);
+            wake_another();
             lock.unlock();
             Result<OriginBytes> result = read_with_retries(fetch);
             count(result);
@@ -166,7 +173,13 @@ private:
             lock.lock();
             scheduler_.part_ended(fetch.request.size_bytes);
             scheduler_.remove(next->fetch);
-            // The freed bytes may allow a fetch that another thread could not start.
+        }
+    }
+
+    // Call with mutex_ held. The caller is busy, and more fetches wait: the freed bytes of one may
+    // allow several. A thread that ends its fetch looks for the next one by itself.
+    void wake_another() {
+        if (idle_threads_ > 0 && !fetches_.empty()) {
             wake_.notify_one();
         }
     }
@@ -244,6 +257,7 @@ private:
     Prng random_;
     std::uint64_t next_id_ = 0;
     std::unordered_map<FetchId, FileFetch> fetches_;  // waiting
+    std::size_t idle_threads_ = 0;
 
     std::vector<std::thread> threads_;
 };

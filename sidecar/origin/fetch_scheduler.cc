@@ -8,8 +8,12 @@ namespace stoker::sidecar {
 
 FetchScheduler::FetchScheduler(SchedulerLimits limits)
     : limits_(limits) {
-    limits_.requests_max = std::max(limits_.requests_max, 2U);
+    set_requests_max(limits.requests_max);
     STOKER_CHECK(limits_.part_bytes.count() > 0, "a part has at least one byte");
+}
+
+void FetchScheduler::set_requests_max(std::uint32_t requests_max) {
+    limits_.requests_max = std::max(requests_max, 2U);
 }
 
 bool FetchScheduler::is_large(std::uint64_t size_bytes) const {

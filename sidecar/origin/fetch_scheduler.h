@@ -40,6 +40,9 @@ public:
 
     explicit FetchScheduler(SchedulerLimits limits);
 
+    // Replaces `requests_max`. Running requests above it are not ended.
+    void set_requests_max(std::uint32_t requests_max);
+
     // Number of requests for an object of this size if none fails.
     [[nodiscard]] std::uint32_t part_count(std::uint64_t size_bytes) const;
 

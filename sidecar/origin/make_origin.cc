@@ -1,6 +1,7 @@
 #include "sidecar/origin/make_origin.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <fmt/core.h>
@@ -68,6 +69,10 @@ OriginOptions options_of(const SourceConfig& source) {
     options.format = source.format;
     options.block_bytes = source.block_bytes;
     return options;
+}
+
+OriginCapacity capacity_for(std::uint32_t fetches, const OriginOptions& options) {
+    return {fetches, static_cast<std::uint32_t>(std::ceil(fetches * options.requests_per_fetch))};
 }
 
 Error too_large(std::uint64_t size_bytes, const OriginOptions& options) {
@@ -142,7 +147,7 @@ Result<std::unique_ptr<Origin>> make_origin(
     if (options.format == domain::SampleFormat::kBlocks) {
         return make_block_origin(std::move(origin), options.block_bytes);
     }
-    ChunkReads::Limits limits{.reads_max = options.max_in_flight};
+    ChunkReads::Limits limits{.reads_max = origin->capacity().requests};
     limits.read_bytes_max = std::min(limits.read_bytes_max, options.object_bytes_max.count());
     return options.format == domain::SampleFormat::kTar
                ? make_shard_origin(std::move(origin), limits)

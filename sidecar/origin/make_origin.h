@@ -39,7 +39,10 @@ struct OriginOptions {
     // its whole object in memory. Peak memory of all fetches: see FetchScheduler.
     Bytes object_bytes_max = gib(1);
     Bytes bytes_in_flight_max = mib(256);
-    std::uint32_t max_in_flight = 64;  // requests at a time; for directories: threads, at most 16
+    // Limit of OriginCapacity::fetches. An S3 origin looks for the best number below it; a directory
+    // has that many threads, at most 16.
+    std::uint32_t max_in_flight = 512;
+    double requests_per_fetch = 1;  // of capacity(): above 1, other parties have requests besides
 
     http::ProxySettings proxies{};  // make_origin() sets them from the environment
 
@@ -51,6 +54,9 @@ struct OriginOptions {
 
 // The options that the dataset's settings give; all others have their defaults.
 OriginOptions options_of(const SourceConfig& source);
+
+// The capacity if the own party may have `fetches` in flight.
+OriginCapacity capacity_for(std::uint32_t fetches, const OriginOptions& options);
 
 // The error of an object larger than a fetch may hold.
 Error too_large(std::uint64_t size_bytes, const OriginOptions& options);

@@ -66,6 +66,12 @@ struct OriginRequest {
     std::function<void(OriginAnswer)> done;
 };
 
+// How much an origin can use at a time.
+struct OriginCapacity {
+    std::uint32_t fetches = 64;   // of the own party: more of them would wait in the origin
+    std::uint32_t requests = 64;  // of all parties
+};
+
 // A dataset's source: an S3 bucket and prefix, or a directory. Thread-safe. Retries inside, bounded
 // and with jitter (Retry-After obeyed); an error is final for its call, and its message names the
 // key and quotes the origin.
@@ -85,6 +91,9 @@ public:
     // Whether the origin's credentials are present, or none are needed. Cheap; any thread.
     [[nodiscard]] virtual bool has_key() const { return true; }
 
+    // Changes over time, because an S3 origin measures it. Cheap; any thread.
+    [[nodiscard]] virtual OriginCapacity capacity() const { return {}; }
+
     // Lists every object below the root in any order, without folders (keys that end in '/').
     // Blocking; calls `progress` with the number of objects so far on the calling thread. Must
     // return before the origin is destroyed.
@@ -102,7 +111,7 @@ public:
     }
 
     // Starts a fetch and returns at once. Calls `done` once on a thread of the origin; it must not
-    // block. At most `max_in_flight` (origin options) run at a time; the rest wait in order.
+    // block. At most capacity().requests run at a time; the rest wait in order.
     // Destruction calls `done` of all unfinished fetches with kCancelled.
     virtual void fetch(OriginFetch request, std::function<void(Result<OriginBytes>)> done) = 0;
 

@@ -91,6 +91,7 @@ public:
     }
 
     [[nodiscard]] bool has_key() const override { return objects_->has_key(); }
+    [[nodiscard]] OriginCapacity capacity() const override { return objects_->capacity(); }
 
     Result<domain::Listing> list(
         const std::function<void(std::uint64_t)>& progress, std::stop_token stop) override {
@@ -209,6 +210,7 @@ void RangeOrigin::read_alone(SampleFetch sample) {
 
 std::optional<RangeOrigin::NextRead> RangeOrigin::next_read() {
     const auto state = state_.lock();
+    state->reads.set_reads_max(origin_.capacity().requests);
     auto read = state->closing ? std::nullopt : state->reads.next(state->gaps.bytes());
     if (!read) {
         return std::nullopt;

@@ -24,6 +24,12 @@ struct S3Failure {
     Error error{};
     bool may_pass = false;
     std::optional<Duration> retry_after{};
+
+    // The origin is overloaded, or does not answer.
+    [[nodiscard]] bool is_push_back() const {
+        return may_pass && (error.code == ErrorCode::kUnavailable ||
+                            error.code == ErrorCode::kDeadlineExceeded);
+    }
 };
 
 struct ExpectedBytes {

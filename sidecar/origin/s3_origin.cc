@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "common/http/http_client.h"
+#include "sidecar/origin/concurrency_limit.h"
 #include "sidecar/origin/fetch_scheduler.h"
 #include "sidecar/origin/s3_answer.h"
 #include "sidecar/origin/s3_listing.h"
@@ -17,6 +18,9 @@
 namespace stoker::sidecar {
 
 namespace {
+
+// Also of an origin that pushes back: the engine counts those that peers answer among them.
+constexpr std::uint32_t kFetchesMin = 16;
 
 // One object being fetched. It is answered at the latest when it is destroyed.
 class ObjectFetch {
@@ -65,6 +69,8 @@ struct PartFetch {
     std::uint32_t attempt;                   // number of the last one
     http::CallId call{};                     // of the last attempt
     std::shared_ptr<ObjectAnswer> answer{};  // to the last attempt
+    ConcurrencyLimit::Ticket ticket{};
+    bool has_arrived = false;
 };
 
 using PartPtr = std::shared_ptr<PartFetch>;
@@ -92,7 +98,9 @@ public:
           options_(options),
           clock_(&clock),
           next_list_seed_(seed),
-          scheduler_({options.max_in_flight, options.bytes_in_flight_max}),
+          concurrency_({.max = std::max(options.max_in_flight, 1U)}),
+          limit_(concurrency_.limit()),
+          scheduler_({capacity().requests, options.bytes_in_flight_max}),
           random_(seed),
           credentials_(std::move(credentials)),
           client_(std::move(client)) {}
@@ -116,6 +124,13 @@ public:
     [[nodiscard]] std::string describe() const override { return location_.describe(); }
 
     [[nodiscard]] bool has_key() const override { return !credentials_->is_missing(); }
+
+    [[nodiscard]] OriginCapacity capacity() const override {
+        OriginCapacity capacity = capacity_for(limit_, options_);
+        capacity.fetches =
+            std::max(capacity.fetches, std::min(kFetchesMin, options_.max_in_flight));
+        return capacity;
+    }
 
     Result<domain::Listing> list(
         const std::function<void(std::uint64_t)>& progress, std::stop_token stop) override {
@@ -170,6 +185,8 @@ private:
 
     // Only the client's thread uses the members below.
     bool closing_ = false;
+    ConcurrencyLimit concurrency_;
+    std::atomic<std::uint32_t> limit_;  // concurrency_'s limit; any thread reads it
     FetchScheduler scheduler_;
     Prng random_;
     std::uint64_t last_id_ = 0;
@@ -207,6 +224,7 @@ void S3Origin::start_what_fits() {
         const ObjectPtr object = objects_.at(next->fetch);
         const auto part =
             std::make_shared<PartFetch>(PartFetch{object, next->range, object->request.attempts});
+        part->ticket = concurrency_.on_started(clock_->now());
         try {
             if ((next->range || object->request.slice) && next->first) {
                 object->payload.resize(object->request.size_bytes);
@@ -271,6 +289,9 @@ void S3Origin::on_ended(const PartPtr& part, const Status& transport) {
 }
 
 void S3Origin::on_failed(const PartPtr& part, const S3Failure& failure) {
+    if (failure.is_push_back()) {
+        concurrency_.on_push_back(part->ticket, clock_->now());
+    }
     if (const auto delay = retry_delay({part->attempt, failure.may_pass, failure.retry_after})) {
         retries_.insert(part);
         // The timer must not keep the payload of an object that was given up meanwhile.
@@ -328,6 +349,7 @@ void S3Origin::on_arrived(const PartPtr& part) {
         options_.metrics->first_byte_seconds.observe(
             std::chrono::duration<double>(first_byte).count());
     }
+    part->has_arrived = true;
     object.attempts = std::max(object.attempts, part->attempt);
     if (--object.parts_left == 0) {
         forget(object);
@@ -349,7 +371,16 @@ void S3Origin::forget(const ObjectFetch& object) {
 }
 
 void S3Origin::release(const PartPtr& part) {
-    scheduler_.part_ended(part->object->request.size_bytes);
+    const std::uint64_t size_bytes = part->object->request.size_bytes;
+    if (part->has_arrived) {
+        const std::uint64_t bytes = part->range ? part->range->length : size_bytes;
+        concurrency_.on_arrived(part->ticket, bytes, clock_->now());
+    } else {
+        concurrency_.on_abandoned(clock_->now());
+    }
+    limit_ = concurrency_.limit();
+    scheduler_.part_ended(size_bytes);
+    scheduler_.set_requests_max(capacity().requests);
 }
 
 }  // namespace
@@ -361,7 +392,7 @@ Result<std::unique_ptr<Origin>> make_s3_origin(
     const Clock& clock,
     std::uint64_t seed) {
     http::ClientOptions asked_by = client_options(options, location.scheme + ":");
-    asked_by.idle_connections = options.max_in_flight + 1;
+    asked_by.idle_connections = capacity_for(options.max_in_flight, options).requests + 1;
     STOKER_TRY(auto client, http::make_curl_client(std::move(asked_by), clock));
     return std::unique_ptr<Origin>{std::make_unique<S3Origin>(
         std::move(location), options, std::move(credentials), std::move(client), clock, seed)};

@@ -52,6 +52,7 @@ web::json::value leader_json(const LeaderStatus& status) {
     json["windowSizeBytes"] = json_number(status.window_size);
     json["windowLacksBytes"] = json_number(status.window_lacks_bytes);
     json["inFlightBytes"] = json_number(status.bytes.in_flight);
+    json["originConcurrency"] = web::json::value::number(status.origin_concurrency);
     json["originRequests"] = web::json::value::number(status.origin_requests);
     json["originBytes"] = json_number(status.origin_bytes_read);
     json["demandedSamples"] = web::json::value::number(status.counters.demanded_samples);

@@ -126,6 +126,7 @@ void ServedDataset::apply(Effects effects) {
             on_reply_(answer);
         }
     }
+    engine_->fetch().set_max_in_flight(std::min(config_.max_in_flight, origin_.capacity().fetches));
     schedule_tick();
 }
 
@@ -393,6 +394,7 @@ void ServedDataset::tell(LeaderStatus& status) const {
     status.resident_samples = status.usage.resident_samples;
     status.window_bytes = status.usage.window_bytes;
     status.window_size = fetch.window();
+    status.origin_concurrency = fetch.max_in_flight();
     status.aside = bypass_.is_aside();
     status.window_lacks_bytes = engine_->window_lack();
     if (status.window_lacks_bytes > Bytes::zero()) {

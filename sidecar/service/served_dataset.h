@@ -30,9 +30,10 @@ struct LeaderStatus : control::DatasetReport {
     EngineCounters counters;
     StoreUsage usage;
     Bytes window_size{};  // that the window may have now, bytes borrowed from the grant included
-    std::uint64_t manifests_listed = 0;  // from a listing of the origin, by this lead
-    std::uint64_t manifests_taken = 0;   // from another node
-    std::size_t peer_members = 0;        // nodes that share the samples, we included; 0: no group
+    std::uint32_t origin_concurrency = 0;  // fetches that may be in flight to the origin now
+    std::uint64_t manifests_listed = 0;    // from a listing of the origin, by this lead
+    std::uint64_t manifests_taken = 0;     // from another node
+    std::size_t peer_members = 0;          // nodes that share the samples, we included; 0: no group
     bool aside = false;  // bypassing the cache: the disk is slower than the origin (see `error`)
 };
 

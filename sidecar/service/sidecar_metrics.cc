@@ -70,6 +70,12 @@ struct SidecarMetrics::Families {
         "stoker_sidecar_in_flight_bytes",
         "Payload bytes on their way from the origin or a peer to the disk.",
         {"dataset"});
+    metrics::GaugeFamily& origin_concurrency = registry.gauge_family(
+        "stoker_sidecar_origin_concurrency",
+        "Fetches that may be in flight to the origin now, at most maxInFlight; the sidecar "
+        "searches "
+        "the fewest that give the highest throughput.",
+        {"dataset"});
     metrics::CounterFamily& written_bytes = registry.counter_family(
         "stoker_sidecar_written_bytes_total",
         "Bytes written to the node directory, copies by the cleaner included.",
@@ -150,6 +156,8 @@ void SidecarMetrics::update(const DatasetNode& node) {
         const LeaderStatus status = node.leader()->status();
         update_leader(name, status);
         update_peers(name, status);
+        families.origin_concurrency.with({name})->set(
+            static_cast<double>(status.origin_concurrency));
     }
     const JobTotals job = node.job();
     grow(families.trainer_samples, {name, "cache"}, job.counted.hit_samples);

@@ -22,6 +22,18 @@ TEST_F(FetchEnginePump, PrefetchesInPlanOrderUpToItsSlots) {
     EXPECT_THAT(stored(1).fetches, ElementsAre(resident(2)));
 }
 
+TEST_F(FetchEnginePump, FollowsAChangedNumberOfSlots) {
+    make({.max_in_flight = 2}, Bytes::unlimited());
+    EXPECT_THAT(plan({5, 1, 8, 2}).fetches, SizeIs(2));
+    engine->set_max_in_flight(3);
+    EXPECT_THAT(stored(5).fetches, ElementsAre(resident(8), resident(2)));
+    engine->set_max_in_flight(1);
+    EXPECT_THAT(fetch({9}).fetches, IsEmpty());
+    EXPECT_THAT(stored(1).fetches, IsEmpty());
+    EXPECT_THAT(stored(8).fetches, IsEmpty());
+    EXPECT_THAT(stored(2).fetches, ElementsAre(resident(9)));
+}
+
 TEST_F(FetchEnginePump, FillsTheGrantToTheByteThenTheWindow) {
     make(kRecord * 2);
     EXPECT_THAT(plan({0, 1, 2}).fetches, ElementsAre(resident(0), resident(1), window(2)));

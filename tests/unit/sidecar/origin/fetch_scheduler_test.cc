@@ -33,6 +33,24 @@ TEST(FetchScheduler, StartsSmallObjectsInOrderUpToTheLimit) {
     EXPECT_EQ(scheduler.next(), (Part{FetchId{8}, std::nullopt, true}));
 }
 
+TEST(FetchScheduler, FollowsAChangedLimit) {
+    FetchScheduler scheduler{kLimits};
+    for (std::uint64_t id = 0; id < 12; ++id) {
+        scheduler.add(FetchId{id}, 1);
+    }
+    scheduler.set_requests_max(10);
+    int started = 0;
+    while (scheduler.next()) {
+        ++started;
+    }
+    EXPECT_EQ(started, 10);
+    scheduler.set_requests_max(9);
+    scheduler.part_ended(1);
+    EXPECT_EQ(scheduler.next(), std::nullopt) << "9 run";
+    scheduler.part_ended(1);
+    EXPECT_TRUE(scheduler.next().has_value());
+}
+
 TEST(FetchScheduler, CutsALargeObjectIntoRangesThatCoverIt) {
     FetchScheduler scheduler{kLimits};
     EXPECT_EQ(scheduler.part_count(20), 1U) << "the limit itself is small";

@@ -272,6 +272,42 @@ TEST_F(S3OriginTest, StaysWithinTheRequestLimitAndFinishesAll) {
     EXPECT_LE(server_.connection_count(), 6) << "connections are reused";
 }
 
+// Fetches all of them at once; true if all arrive.
+bool fetch_all_of(Origin& origin, const std::vector<OriginFetch>& wanted) {
+    std::vector<test::FetchFuture> futures;
+    for (const OriginFetch& one : wanted) {
+        futures.push_back(start_fetch(origin, one));
+    }
+    return std::ranges::all_of(futures, [](auto& future) { return future.get().has_value(); });
+}
+
+TEST_F(S3OriginTest, SendsFewerRequestsAfterPushBacks) {
+    options_.requests_per_fetch = 1.1;
+    const auto origin = open();
+    EXPECT_EQ(origin->capacity().fetches, 64U);
+    EXPECT_EQ(origin->capacity().requests, 71U) << "rounded up";
+    server_.add_fault({.operation = "get", .times = 3, .status = 503, .delay = 20ms});
+    std::vector<OriginFetch> wanted;
+    for (int i = 0; i < 70; ++i) {
+        wanted.push_back(put(std::to_string(i), "x"));
+    }
+    EXPECT_TRUE(fetch_all_of(*origin, wanted));
+    EXPECT_EQ(origin->capacity().fetches, 45U);
+    EXPECT_EQ(origin->capacity().requests, 50U);
+}
+
+TEST_F(S3OriginTest, SendsMoreRequestsToADistantOrigin) {
+    const auto origin = open();
+    server_.add_fault({.operation = "get", .times = -1, .delay = 100ms});
+    std::vector<OriginFetch> wanted;
+    for (int i = 0; i < 600; ++i) {
+        wanted.push_back(put(std::to_string(i), "x"));
+    }
+    EXPECT_TRUE(fetch_all_of(*origin, wanted));
+    EXPECT_GT(origin->capacity().fetches, 64U);
+    EXPECT_GT(server_.most_at_once(), 64);
+}
+
 TEST_F(S3OriginTest, AHugeObjectDoesNotDelaySmallOnes) {
     options_.max_in_flight = 8;
     const OriginFetch huge = put("huge", std::string(64 * 1024 * 1024, 'x'));
