@@ -30,6 +30,7 @@ const CachePool* find_pool(const std::vector<CachePool>& pools, const std::strin
 // Takes the job's settings for its own use of the dataset.
 void take_stream(const JobDataset& wanted, ResolvedDataset& result) {
     result.access = wanted.access;
+    result.mount_path = wanted.mount_path.value_or("");
     result.sampling = wanted.sampling;
     result.contract = wanted.contract;
     const auto parameters = wanted.parameters.find(wanted.contract);
@@ -144,8 +145,8 @@ std::string refuse_one(const ResolvedDataset& dataset) {
     }
     if (dataset.access == DatasetAccess::kSdk && dataset.format == DatasetFormat::kBlocks) {
         return fmt::format(
-            "Dataset {} has format Blocks, which S3 clients read and the library does not; use "
-            "access S3.",
+            "Dataset {} has format Blocks, which the library does not read; use access S3 or "
+            "Files.",
             dataset.name);
     }
     return "";
