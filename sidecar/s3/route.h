@@ -16,8 +16,8 @@ struct Route {
     Kind kind = Kind::kForward;
     std::string list;  // of kList: the XML page
     // kObject, and kForward if the manifest has the key (then it counts as a read of the origin):
-    CachedDataset* dataset = nullptr;
-    std::shared_ptr<DatasetFiles> files;
+    attached::CachedDataset* dataset = nullptr;
+    std::shared_ptr<attached::DatasetFiles> files;
     domain::StoredObject object;  // its texts point into `files`
     ObjectFacts facts;            // of kObject; likewise
     ObjectAnswer answer;
