@@ -91,13 +91,17 @@ TEST(ResolveDatasets, RequiresOneSecretForAllDatasets) {
 }
 
 // The blocker of a job that reads imagenet and other, with imagenet by S3.
-Blocker blocker_of_s3(const Dataset& imagenet, const Dataset& other) {
+Blocker blocker_of(DatasetAccess access, const Dataset& imagenet, const Dataset& other) {
     TrainingJob job = make_training_job();
     job.spec.datasets.push_back(job.spec.datasets[0]);
-    job.spec.datasets[0].access = DatasetAccess::kS3;
+    job.spec.datasets[0].access = access;
     job.spec.datasets[1].name = "val";
     job.spec.datasets[1].dataset_ref = "other";
     return resolve_datasets(job, {imagenet, other}).blocker;
+}
+
+Blocker blocker_of_s3(const Dataset& imagenet, const Dataset& other) {
+    return blocker_of(DatasetAccess::kS3, imagenet, other);
 }
 
 TEST(ResolveDatasets, AccessS3NeedsAnObjectStore) {
@@ -140,12 +144,14 @@ TEST(ResolveDatasets, BlocksNeedAccessS3) {
 TEST(ResolveDatasets, TarNeedsAccessSdk) {
     Dataset tar = make_dataset();
     tar.spec.format = DatasetFormat::kTar;
-    EXPECT_EQ(
-        blocker_of_s3(tar, make_dataset("other")),
-        (Blocker{
-            "AccessUnsupported",
-            "Dataset train has format Tar, whose samples the library reads; use access SDK, or for "
-            "S3 clients a Dataset of format Blocks."}));
+    for (const DatasetAccess access : {DatasetAccess::kS3, DatasetAccess::kFiles}) {
+        EXPECT_EQ(
+            blocker_of(access, tar, make_dataset("other")),
+            (Blocker{
+                "AccessUnsupported",
+                "Dataset train has format Tar, whose samples the library reads; use access SDK, or "
+                "for other programs a Dataset of format Blocks."}));
+    }
     EXPECT_EQ(
         resolve_datasets(make_training_job(), {tar}).datasets.at(0).format, DatasetFormat::kTar);
 }
