@@ -15,12 +15,13 @@ struct Route {
 
     Kind kind = Kind::kForward;
     std::string list;  // of kList: the XML page
-    // kObject, and kForward if the manifest has the key (then it counts as a read of the origin):
+    // Set for kObject, and for kForward of a key in the manifest, so that the forwarded request is
+    // counted as an origin read:
     CachedDataset* dataset = nullptr;
     std::shared_ptr<DatasetFiles> files;
     domain::StoredObject object;  // its texts point into `files`
-    ObjectFacts facts;            // of kObject; likewise
-    ObjectAnswer answer;
+    ObjectFacts facts;            // likewise
+    ObjectAnswer answer;          // of kObject
 };
 
 // GET and HEAD of an object of the manifest and ListObjectsV2 inside a dataset are answered here;

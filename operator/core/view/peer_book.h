@@ -23,16 +23,17 @@ struct PeerLeader {
     bool operator==(const PeerLeader&) const = default;
 };
 
-// The leaders of each dataset and the users' pods, from the cluster's state at one moment.
+// Snapshot of the cluster: each dataset's leaders, and the live pods of the jobs and fillers that use
+// datasets.
 struct PeerView {
     struct DatasetPeers {
-        bool shared = false;              // its samples may go from node to node
-        std::uint64_t version = 0;        // the highest that a sidecar has
+        bool shared = false;              // nodes may fetch its samples from each other
+        std::uint64_t version = 0;        // the highest group version that a sidecar has
         std::vector<PeerLeader> leaders;  // several on one node while one replaces another
     };
 
     std::map<std::string, DatasetPeers> datasets;  // by uid: those that a job or a filler uses
-    std::set<ObjectKey> pods;                      // of the users, that have not ended
+    std::set<ObjectKey> pods;                      // live pods of those jobs and fillers
 };
 
 // Takes only sidecars of the Dataset's own namespace: guests never lead. `version_max`: the highest
