@@ -313,7 +313,8 @@ bool Connection::write_head() {
     return true;
 }
 
-// A segment that was cut since is an error (EIO, EFAULT), never a signal: the kernel copies.
+// If the segment's file was truncated meanwhile, the call fails (EIO, EFAULT). No SIGBUS comes,
+// because only the kernel reads the file.
 bool Connection::write_body() {
     while (body_left_ > 0) {
         ssize_t sent = 0;

@@ -37,8 +37,8 @@ public:
     // Finishes the requests that have begun; answers the waiting ones with nullopt.
     ~FetchPool();
 
-    // `range_bytes`: bytes of the sample that are sent now, and the client may ask for the rest
-    // soon. The queue is as long as the endpoint has connections: each waits for one sample.
+    // `range_bytes`: bytes of the sample that are sent now; the client may soon ask for the rest.
+    // The queue holds at most the few parts that each connection of the endpoint has requested.
     void get(
         CachedDataset& dataset,
         std::shared_ptr<DatasetFiles> files,

@@ -7,7 +7,7 @@
 #include "sidecar/s3/places.h"
 #include "sidecar/s3/s3_call.h"
 
-// Which requests the node answers. Reads the manifest only.
+// Decides which requests this node answers itself, from the manifest alone.
 namespace stoker::s3 {
 
 struct Route {

@@ -203,7 +203,7 @@ Scenario replicate_job(RandomWorkload& random) {
     // The means are of one epoch, so only a large one has a small standard error.
     Scenario scenario = random.one_job(40'000);
     scenario.batch = static_cast<std::uint32_t>(random.count("batch", 8, 256));
-    // Whole batches: each score is that of equally many samples.
+    // Whole batches only, so that equally many samples have each score.
     scenario.dataset.samples -= scenario.dataset.samples % scenario.batch;
     JobSpec& job = scenario.jobs[0];
     job.contract = "replicate";

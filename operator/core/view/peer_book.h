@@ -60,9 +60,9 @@ std::vector<PeerNodes> planned_peers(
     const std::vector<SidecarReport>& reports,
     const Moment& now);
 
-// The group of every dataset over time. A member that is seen leading no more stays for kKeepLost,
-// unless its pod is gone or another sidecar leads on its node: a broken stream and a restarted
-// sidecar do not move samples between the nodes.
+// The group of every dataset over time. A member that no longer leads stays in its group for
+// kKeepLost, unless its pod is gone or another sidecar leads on its node: so a broken stream or a
+// restarted sidecar does not move samples between nodes.
 class PeerBook {
 public:
     static constexpr Duration kKeepLost = std::chrono::seconds{30};
@@ -74,7 +74,7 @@ public:
 
     // Returns the uids of the datasets whose group changed. `settled`: all leaders have reported.
     // Until then, and at most for kKeepLost after the first call, no group changes: sidecars keep
-    // those of the operator before.
+    // the groups of the previous operator.
     std::set<std::string> observe(const PeerView& view, bool settled, TimePoint now);
 
     // By dataset uid. Groups without a member are listed, too: they end an older group.
