@@ -271,8 +271,8 @@ std::uint64_t lower_bound(const domain::ManifestView& manifest, std::string_view
     return first_not(manifest, 0, [key](std::string_view other) { return other < key; });
 }
 
-// The keys of an object's blocks sort directly after the object's own key, so lower_bound() gives the
-// first block.
+// The keys of an object's blocks sort directly after the object's own key, so lower_bound() gives
+// the first block.
 std::optional<domain::StoredObject> find_object(
     const domain::ManifestView& manifest, std::string_view key) {
     const std::uint64_t id = lower_bound(manifest, key);

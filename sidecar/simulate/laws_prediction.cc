@@ -64,9 +64,9 @@ Scenario replication_scenario(double w, double replication) {
 
 // Checks against the figures of SHADE. They come from a simulation with weighted draws from the
 // first epoch on (warmup-epochs 0) and score 1 for a sample without a loss (unseen-score 1; other
-// scores are at least ln(10) = 2.3). SHADE's released code, and our default, shuffle the first epoch
-// instead. Our eviction also uses the planned draws, so the expected hit ratio is a lower bound;
-// coverage must match.
+// scores are at least ln(10) = 2.3). SHADE's released code, and our default, shuffle the first
+// epoch instead. Our eviction also uses the planned draws, so the expected hit ratio is a lower
+// bound; coverage must match.
 void check_published(std::vector<LawRow>& rows) {
     for (const ReplicationFigures& figures : kReplication) {
         Scenario scenario = replication_scenario(figures.w, figures.replication);

@@ -164,8 +164,8 @@ Scenario importance_job(
     return scenario;
 }
 
-// As law T2: selective epochs request 1/(1+beta) of the dataset; every reuseFactor-th epoch requests
-// all.
+// As law T2: selective epochs request 1/(1+beta) of the dataset; every reuseFactor-th epoch
+// requests all.
 LawRow importance_volume(RandomWorkload& random) {
     Scenario scenario = importance_job(random, 3, 150'000, 4);
     random.draw_share(scenario, 0, .9);
@@ -178,8 +178,8 @@ LawRow importance_volume(RandomWorkload& random) {
         means_of(run_law(scenario), 0, scenario.discard).requested);
 }
 
-// As law T3, without substitution and noise: the cache holds the most important w, so a selective epoch
-// fetches (1-w)^(1+beta)/(1+beta) of the dataset, and a full one 1-w.
+// As law T3, without substitution and noise: the cache holds the most important w, so a selective
+// epoch fetches (1-w)^(1+beta)/(1+beta) of the dataset, and a full one 1-w.
 LawRow importance_misses(RandomWorkload& random) {
     // A sample that is seldom read displaces another one late: residents need twelve epochs to
     // settle.

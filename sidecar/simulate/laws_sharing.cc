@@ -96,8 +96,8 @@ constexpr std::string_view name_of(Pace pace) {
     return kNames[static_cast<std::size_t>(pace)];
 }
 
-// Gives the jobs this pace. Their loaders draw every batch `ahead` batches before a worker reads it.
-// The origin is fast enough for all jobs to reach their speeds.
+// Gives the jobs this pace. Their loaders draw every batch `ahead` batches before a worker reads
+// it. The origin is fast enough for all jobs to reach their speeds.
 void set_pace(Scenario& scenario, Pace pace) {
     constexpr double kStarts[] = {0, .37, .61, .83};  // in epochs of a job of speed 1
     constexpr double kSpeeds[] = {1, .5, .7, .9};

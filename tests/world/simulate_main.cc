@@ -1,8 +1,8 @@
 // simulate-world FIRST-LAST: simulates the world of each seed. Stops at the first broken promise (a
-// check of docs/design/simulation.md) and prints that seed's log. `--log` prints the log in any case;
-// `--keep-going` simulates the remaining seeds, too; `--nodes N`, `--pods N` and `--jobs N` override
-// the numbers drawn from the seed; `--timeline FILE.html` writes the last seed's timeline there, and
-// as text to stdout.
+// check of docs/design/simulation.md) and prints that seed's log. `--log` prints the log in any
+// case; `--keep-going` simulates the remaining seeds, too; `--nodes N`, `--pods N` and `--jobs N`
+// override the numbers drawn from the seed; `--timeline FILE.html` writes the last seed's timeline
+// there, and as text to stdout.
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>

@@ -97,8 +97,8 @@ std::optional<JobRates> rates_of(const ClusterView& cluster, const ObjectKey& jo
         profile->verdict == ProfileVerdict::kComputeBound};
 }
 
-// Weight of a demand without readers: below the least weight of a TrainingJob, 1, so that bytes that
-// both want go to the namespace's jobs.
+// Weight of a demand without readers: below the least weight of a TrainingJob, 1, so that bytes
+// that both want go to the namespace's jobs.
 constexpr double kFillWeight = 0.001;
 
 double mean_sample(const DatasetTotals& told) {

@@ -179,8 +179,8 @@ private:
     }
 
     // Sets `promised` of the job's nodes without a report to the part of `all`, the job's granted
-    // bytes, that no report shows. A guest's bytes may be on any node of the dataset: fillers, which
-    // hold them, may outlast its pods.
+    // bytes, that no report shows. A guest's bytes may be on any node of the dataset: fillers,
+    // which hold them, may outlast its pods.
     static void promise(
         const JobUse& use,
         const ResolvedDataset& dataset,
@@ -215,8 +215,8 @@ private:
         }
     }
 
-    // Sets the namespace of each place's dataset: the Dataset's own, or that of the job that defines
-    // the dataset inline. Also sets `last_used`.
+    // Sets the namespace of each place's dataset: the Dataset's own, or that of the job that
+    // defines the dataset inline. Also sets `last_used`.
     void name_owners() {
         std::map<std::string, std::string> owners;
         for (const JobUse& use : cluster_.jobs) {
@@ -305,7 +305,7 @@ void GrantBook::note(const ObservedResidency& word, Entry& entry) {
             const Bytes filled = entry.open ? entry.believed : Bytes::zero();
             entry.resident = std::max({entry.resident, word.resident, filled});
         } else {
-            // An ended sidecar's report may be older than the last known count, so the larger counts.
+            // An ended sidecar's report may be older than the last known bytes: take the larger.
             const Bytes least = word.leader_attached ? Bytes::zero() : entry.resident;
             entry.resident = std::max(word.resident, least);
         }

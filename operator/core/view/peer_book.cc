@@ -32,9 +32,9 @@ bool mounts(const Pod& pod, const ResolvedDataset& dataset) {
            pod.node_directories.end();
 }
 
-// A leader with this many failed connections and no sample from peers is cut off: the network blocks
-// it. If packets are dropped, two nodes reach this number in about 90 s (PeerFetches::kRestMax,
-// kConnectMax).
+// A leader with this many failed connections and no sample from peers is cut off: the network
+// blocks it. If packets are dropped, two nodes reach this number in about 90 s
+// (PeerFetches::kRestMax, kConnectMax).
 constexpr std::uint64_t kConnectFailuresMin = 10;
 
 // Adds one sidecar's report about datasets of its own namespace.

@@ -23,8 +23,8 @@ struct PeerLeader {
     bool operator==(const PeerLeader&) const = default;
 };
 
-// Snapshot of the cluster: each dataset's leaders, and the live pods of the jobs and fillers that use
-// datasets.
+// Snapshot of the cluster: each dataset's leaders, and the live pods of the jobs and fillers that
+// use datasets.
 struct PeerView {
     struct DatasetPeers {
         bool shared = false;              // nodes may fetch its samples from each other
