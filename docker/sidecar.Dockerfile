@@ -1,6 +1,6 @@
-# The sidecar, with the S3 endpoint and the command `stoker` beside it. From a checkout: docker build -f docker/sidecar.Dockerfile -t stoker-sidecar .
+# The sidecar, with the S3 endpoint, the file server and the command `stoker` beside it. From a checkout: docker build -f docker/sidecar.Dockerfile -t stoker-sidecar .
 # The builder must skip unused stages, as buildah and BuildKit (the default since Docker 23) do.
-# For a binary that is built already: --target prebuilt, with a context folder that contains only stoker-sidecar, stoker-s3 and stoker.
+# For a binary that is built already: --target prebuilt, with a context folder that contains only stoker-sidecar, stoker-s3, stoker-files and stoker.
 ARG BASE_IMAGE=debian:bookworm-slim
 
 # The same stage in all Dockerfiles, so that builders and nodes store this layer once.
@@ -13,7 +13,7 @@ USER 65532:65532
 ENTRYPOINT ["/usr/local/bin/stoker-sidecar"]
 
 FROM runtime AS prebuilt
-COPY stoker-sidecar stoker-s3 stoker /usr/local/bin/
+COPY stoker-sidecar stoker-s3 stoker-files stoker /usr/local/bin/
 
 FROM ${BASE_IMAGE} AS build
 WORKDIR /src
@@ -21,8 +21,8 @@ COPY tools/deps.sh tools/deps.sh
 RUN tools/deps.sh build
 COPY . .
 RUN cmake --preset release -DSTOKER_TESTS=OFF \
-    && cmake --build build/release --target stoker-sidecar stoker-s3 stoker \
-    && strip build/release/bin/stoker-sidecar build/release/bin/stoker-s3 build/release/bin/stoker
+    && cmake --build build/release --target stoker-sidecar stoker-s3 stoker-files stoker \
+    && strip build/release/bin/stoker-sidecar build/release/bin/stoker-s3 build/release/bin/stoker-files build/release/bin/stoker
 
 FROM runtime
-COPY --from=build /src/build/release/bin/stoker-sidecar /src/build/release/bin/stoker-s3 /src/build/release/bin/stoker /usr/local/bin/
+COPY --from=build /src/build/release/bin/stoker-sidecar /src/build/release/bin/stoker-s3 /src/build/release/bin/stoker-files /src/build/release/bin/stoker /usr/local/bin/

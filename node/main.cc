@@ -19,6 +19,7 @@
 #include "node/mount/mounts.h"
 #include "node/service/cluster_facts.h"
 #include "node/service/csi_server.h"
+#include "node/service/file_mounts.h"
 #include "node/service/operator_link.h"
 #include "node/service/operator_loop.h"
 #include "node/service/pool_keeper.h"
@@ -87,7 +88,12 @@ public:
           facts_(client_, clock_, {settings_.ns, settings_.daemonset}),
           host_root_(::open(settings_.host_root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)),
           mounts_(make_mounts(settings_.kubelet_directory, kDriverName)),
-          publisher_({facts_, *mounts_, host_root_.get(), {}}),
+          files_(
+              fmt::format("{}/plugins/{}/files", settings_.kubelet_directory, kDriverName),
+              {},
+              *mounts_,
+              clock_),
+          publisher_({facts_, *mounts_, files_, host_root_.get(), {}}),
           keeper_({*mounts_, clock_, host_root_.get(), {}}) {}
 
     Status run(const std::stop_token& stop);
@@ -120,6 +126,7 @@ private:
     ApiFacts facts_;
     UniqueFd host_root_;
     std::unique_ptr<Mounts> mounts_;
+    FileMounts files_;
     Publisher publisher_;
     PoolKeeper keeper_;
     std::unique_ptr<http::HttpServer> http_;
@@ -181,6 +188,7 @@ Status NodeProgram::run(const std::stop_token& stop) {
         return fail(ErrorCode::kNotFound, fmt::format("{} cannot be opened", settings_.host_root));
     }
     STOKER_TRY_VOID(start_http());
+    files_.restore();
     STOKER_TRY(
         const auto server,
         CsiServer::start({settings_.node, kDriverName, settings_.kubelet_directory}, publisher_));

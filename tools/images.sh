@@ -144,7 +144,7 @@ flock 7
 build_one() { # NAME
   case $1 in
     operator | node) image_of_program "$1" ;;
-    sidecar) image_of_program sidecar stoker-s3 stoker ;;
+    sidecar) image_of_program sidecar stoker-s3 stoker-files stoker ;;
     trainer) image_trainer ;;
     s3) image_s3 ;;
     kueue | jobset | training-operator | kubeflow-trainer) image_controller "$1" ;;

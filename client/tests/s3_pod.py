@@ -58,9 +58,11 @@ def status_of(call, *args, **kwargs):
 
 
 class Pod:
-    """The S3 server, and the sidecar and the endpoint of one pod. `origin_settings`: beside the origin's address."""
+    """The S3 server, and the sidecar and the endpoint of one pod. `origin_settings`: beside the origin's address;
+    `dataset_settings`: beside those of `limits`."""
 
     origin_settings = {}
+    dataset_settings = {}
 
     def __init__(self, folder, stack, limits):
         self.folder, self.stack, self.limits, self.node = folder, stack, limits, folder / "node"
@@ -91,7 +93,8 @@ class Pod:
         dataset = {"name": "train", "directory": str(self.node), "reservedFree": 0.001, **self.limits,
                    "origin": {"uri": f"s3://{BUCKET}/{PREFIX[:-1]}", "endpoint": f"http://127.0.0.1:{self.origin_port}",
                               **self.origin_settings}}
-        settings = {"socket": str(self.folder / "s.sock"), "s3Listen": f"127.0.0.1:{self.port}", "datasets": [dataset]}
+        settings = {"socket": str(self.folder / "s.sock"), "s3Listen": f"127.0.0.1:{self.port}",
+                    "datasets": [{**dataset, **self.dataset_settings}]}
         env = {**os.environ, "STOKER_SIDECAR_CONFIG": json.dumps(settings), "AWS_ACCESS_KEY_ID": REAL[0],
                "AWS_SECRET_ACCESS_KEY": REAL[1], "STOKER_S3_ACCESS_KEY": LOOPBACK[0], "STOKER_S3_SECRET_KEY": LOOPBACK[1]}
         with open(self.folder / f"{name}.log", "ab") as log:

@@ -43,6 +43,12 @@ std::optional<View> parse_view(const std::string& text) {
     if (text == "guest") {
         return View::kGuest;
     }
+    if (text == "files") {
+        return View::kFiles;
+    }
+    if (text == "files-server") {
+        return View::kFilesServer;
+    }
     return std::nullopt;
 }
 
@@ -115,11 +121,14 @@ Result<ViewRequest> parse_view_request(const Context& context, bool read_only) {
     if (!view) {
         return fail(
             ErrorCode::kInvalidArgument,
-            "volume attribute view must be data, owner, shared or guest");
+            "volume attribute view must be data, owner, shared, guest, files or files-server");
     }
     request.view = *view;
     STOKER_TRY_VOID(check_mode(request.view, read_only));
     STOKER_TRY_VOID(check_side(request));
+    if (request.is_of_files() && !is_path_component(request.pod.uid)) {
+        return fail(ErrorCode::kInvalidArgument, "the kubelet does not tell the pod's uid");
+    }
     return request;
 }
 

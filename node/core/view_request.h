@@ -13,10 +13,12 @@ namespace stoker::node {
 inline constexpr const char* kDriverName = "csi.stoker.dev";
 
 enum class View : std::uint8_t {
-    kData,    // the samples, read-only
-    kOwner,   // the whole node directory, for the sidecar that writes it
-    kShared,  // the samples, read-only, for a namespace that the Dataset is shared with
-    kGuest,   // that namespace's socket to the leader, for its sidecars
+    kData,         // the samples, read-only
+    kOwner,        // the whole node directory, for the sidecar that writes it
+    kShared,       // the samples, read-only, for a namespace that the Dataset is shared with
+    kGuest,        // that namespace's socket to the leader, for its sidecars
+    kFiles,        // the samples as files, which the pod's stoker-files serves
+    kFilesServer,  // the socket by which stoker-files gets the files' mount
 };
 
 // The pod that mounts the volume, as the kubelet reports it.
@@ -42,6 +44,11 @@ struct ViewRequest {
     NodeDirectoryName directory;
     std::string dataset;  // the Dataset's name; empty for an inline dataset
     PodIdentity pod;
+
+    // A view of the pod's own stoker-files, not of the node directory.
+    [[nodiscard]] bool is_of_files() const {
+        return view == View::kFiles || view == View::kFilesServer;
+    }
 
     [[nodiscard]] bool is_foreign() const { return pod.ns != directory.ns; }
 

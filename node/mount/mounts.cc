@@ -10,9 +10,11 @@
 #include <fmt/format.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "node/disk/posix.h"
+#include "node/mount/fuse_mount.h"
 
 namespace stoker::node {
 
@@ -22,11 +24,30 @@ constexpr unsigned kTargetMode = 0750;
 constexpr const char* kVolumeFile =
     "vol_data.json";  // the kubelet's metadata beside each CSI target
 
+// Asks the kernel only: a file system of files may have nobody who answers.
+constexpr int kNoRequest = AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC;
+
 bool is_mount_point(const std::string& path) {
     struct statx status {};
 
-    return ::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, 0, &status) == 0 &&
+    return ::statx(AT_FDCWD, path.c_str(), kNoRequest, 0, &status) == 0 &&
            (status.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
+Result<FileId> mounted_id(const std::string& target) {
+    struct statx status {};
+
+    if (::statx(AT_FDCWD, target.c_str(), kNoRequest, 0, &status) != 0) {
+        return fail(posix_error(errno, "looking at", target));
+    }
+    return FileId{::makedev(status.stx_dev_major, status.stx_dev_minor), status.stx_ino};
+}
+
+Status make_target(const std::string& target) {
+    if (::mkdir(target.c_str(), kTargetMode) != 0 && errno != EEXIST) {
+        return fail(posix_error(errno, "making", target));
+    }
+    return {};
 }
 
 class KernelMounts final : public Mounts {
@@ -40,9 +61,7 @@ public:
         if (is_mount_point(target)) {
             return {};
         }
-        if (::mkdir(target.c_str(), kTargetMode) != 0 && errno != EEXIST) {
-            return fail(posix_error(errno, "making", target));
-        }
+        STOKER_TRY_VOID(make_target(target));
         // Not a bind mount and a remount: the remount does not propagate from a DaemonSet to the
         // host, and the pod could write.
         const UniqueFd tree{
@@ -60,6 +79,16 @@ public:
             return fail(posix_error(errno, "mounting", target));
         }
         return {};
+    }
+
+    Result<std::optional<UniqueFd>> mount_files(const std::string& target) override {
+        const std::lock_guard lock(mutex_);
+        if (is_mount_point(target)) {
+            return std::optional<UniqueFd>{};
+        }
+        STOKER_TRY_VOID(make_target(target));
+        STOKER_TRY(UniqueFd connection, mount_fuse(target));
+        return std::optional{std::move(connection)};
     }
 
     Status unmount(const std::string& target) override {
@@ -101,10 +130,7 @@ private:
         if (text.str().find(fmt::format("\"driverName\":\"{}\"", driver_)) == std::string::npos) {
             return;
         }
-        const UniqueFd target{
-            ::open((volume / "mount").c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
-        const auto id = target.valid() ? file_id(target.get()) : Result<FileId>{FileId{}};
-        result.insert(id.value_or(FileId{}));
+        result.insert(mounted_id((volume / "mount").string()).value_or(FileId{}));
     }
 
     std::string kubelet_directory_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -20,6 +21,11 @@ public:
     // Mounts the open folder `source` at `target`; creates the last component of `target` if it is
     // missing. Does nothing if `target` is a mount point already.
     virtual Status mount(int source, const std::string& target, Access access) = 0;
+
+    // Mounts an empty file system of files at `target` (node/mount/fuse_mount.h), whose descriptor
+    // another process serves; creates the last component. nullopt: `target` is a mount point
+    // already.
+    virtual Result<std::optional<UniqueFd>> mount_files(const std::string& target) = 0;
 
     // Unmounts and removes `target`. Succeeds if there is none. Programs with open files of it keep
     // them.

@@ -27,6 +27,11 @@ Status Publisher::publish(
     if (request.is_foreign()) {
         STOKER_TRY_VOID(parts_.facts.check_shared(request));
     }
+    if (request.is_of_files()) {
+        STOKER_TRY_VOID(parts_.files.publish(request, target));
+        log::info("files mounted", {{"pod", request.pod.ns + "/" + request.pod.name}});
+        return {};
+    }
     STOKER_TRY(const std::string path, parts_.facts.pool_path(request.pool));
     const auto pool = PoolDirectory::open(parts_.host_root, path, request.pool, parts_.user);
     if (!pool) {
@@ -46,7 +51,8 @@ Status Publisher::publish(
 
 Status Publisher::unpublish(const std::string& target) {
     STOKER_TRY_VOID(check_target(target));
-    return parts_.mounts.unmount(target);
+    STOKER_TRY_VOID(parts_.mounts.unmount(target));
+    return parts_.files.unpublish(target);
 }
 
 }  // namespace stoker::node

@@ -8,15 +8,18 @@
 #include "node/disk/pool_directory.h"
 #include "node/mount/mounts.h"
 #include "node/service/cluster_facts.h"
+#include "node/service/file_mounts.h"
 
 namespace stoker::node {
 
 // Mounts views into pods. A pod may have these views:
 //
-//   pod's namespace                  data   owner   shared   guest
-//   the dataset's own                yes    yes     yes      no
-//   admitted by Dataset.spec.sharing yes    no      yes      yes
-//   any other                        no     no      no       no
+//   pod's namespace                  data   owner   shared   guest   files, files-server
+//   the dataset's own                yes    yes     yes      no      yes
+//   admitted by Dataset.spec.sharing yes    no      yes      yes     yes
+//   any other                        no     no      no       no      no
+//
+// The views files and files-server show only what the pod's own stoker-files serves.
 //
 // Asks the API server about the sharing each time. An ephemeral container, an init container or an
 // exec gets no more than its namespace may have. Thread-safe; calls block on the API server and the
@@ -26,6 +29,7 @@ public:
     struct Parts {
         ClusterFacts& facts;
         Mounts& mounts;
+        FileMounts& files;
         int host_root;  // an open folder
         SidecarUser user;
     };

@@ -86,6 +86,8 @@ void read_pod(const JsonReader& root, Pod& pod) {
             pod.sidecar = read_container(container);
         } else if (name == kS3Container) {
             pod.s3 = read_container(container);
+        } else if (name == kFilesContainer) {
+            pod.files = read_container(container);
         }
     });
 }

@@ -16,6 +16,7 @@ inline constexpr std::string_view kTrainerContainer = "trainer";
 inline constexpr const char* kContainerAnnotation = "stoker.dev/container";
 inline constexpr std::string_view kSidecarContainer = "stoker-sidecar";
 inline constexpr std::string_view kS3Container = "stoker-s3";
+inline constexpr std::string_view kFilesContainer = "stoker-files";
 inline constexpr std::string_view kNodeDriver = "csi.stoker.dev";  // the node program's
 
 enum class PodPhase : std::uint8_t { kPending, kRunning, kSucceeded, kFailed, kUnknown };
@@ -44,6 +45,7 @@ struct Pod {
     ContainerState trainer;
     ContainerState sidecar;
     ContainerState s3;  // the S3 endpoint
+    ContainerState files;
     // "<namespace>/<uid>" of its kNodeDriver volumes, sorted. Untrusted: the user may write any
     // text.
     std::vector<std::string> node_directories;

@@ -61,6 +61,7 @@ Json write_dataset(const DatasetConfig& dataset, const SidecarConfig& config) {
         {{"name", dataset.name},
          {"uid", dataset.uid},
          {"directory", dataset.directory},
+         {"filesSocket", dataset.files_socket},
          {"origin", json_object(origin)},
          {"window", config.window_bytes.count()},
          {"reservedFree", fmt::format("0.{:02}", config.reserved_free_percent)},

@@ -30,9 +30,10 @@ struct OriginConfig {
 };
 
 struct DatasetConfig {
-    std::string name;       // stoker.open(name)
-    std::string uid;        // names the node directory, and the dataset to the operator
-    std::string directory;  // the node directory, inside both containers
+    std::string name;          // stoker.open(name)
+    std::string uid;           // names the node directory, and the dataset to the operator
+    std::string directory;     // the node directory, inside both containers
+    std::string files_socket;  // of the node program, for stoker-files; empty: not shown as files
     OriginConfig origin;
     Contract contract = Contract::kExact;
     ContractParameters parameters;
@@ -63,7 +64,7 @@ struct SidecarConfig {
     bool operator==(const SidecarConfig&) const = default;
 };
 
-// STOKER_SIDECAR_CONFIG of the sidecar and of the S3 endpoint: one JSON object, which is YAML, too.
+// STOKER_SIDECAR_CONFIG of the sidecar, stoker-s3 and stoker-files: one JSON object, which is YAML, too.
 // The sidecar has no grant until the operator sends one.
 Json to_json(const SidecarConfig& config);
 

@@ -23,7 +23,8 @@ inline constexpr auto kFields<SidecarSettings> = table(
     field("proxy", &SidecarSettings::proxy),
     field("resources", &SidecarSettings::resources),
     field("s3Port", &SidecarSettings::s3_port),
-    field("s3Resources", &SidecarSettings::s3_resources));
+    field("s3Resources", &SidecarSettings::s3_resources),
+    field("filesResources", &SidecarSettings::files_resources));
 
 template <>
 inline constexpr auto kFields<ControlSettings> = std::tuple{

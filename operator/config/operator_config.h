@@ -26,6 +26,7 @@ struct SidecarSettings {
     Resources resources;
     std::uint32_t s3_port = 9711;  // of stoker-s3, on the loopback of pods with access S3
     Resources s3_resources{{{"memory", "256Mi"}}, {{"cpu", "50m"}, {"memory", "64Mi"}}};
+    Resources files_resources{{{"memory", "512Mi"}}, {{"cpu", "50m"}, {"memory", "64Mi"}}};
 
     bool operator==(const SidecarSettings&) const = default;
 };

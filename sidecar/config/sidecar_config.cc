@@ -103,11 +103,12 @@ void read_weights(ConfigReader& in, std::map<std::string, double>& out) {
     }
 }
 
-// The flags that say which other pods read the dataset.
+// Other readers of the dataset: pods, and stoker-files.
 void read_readers(ConfigReader& in, DatasetConfig& out) {
     in.read("guest", out.guest);
     in.read("pinned", out.pinned);
     in.read("peers", out.peers);
+    in.read("filesSocket", out.files_socket);
 }
 
 DatasetConfig read_dataset(ConfigReader& in, std::set<std::string>& names) {

@@ -43,8 +43,9 @@ struct DatasetConfig {
     std::string name;  // as clients send it in their Hello
     std::string uid;   // the operator's id of the dataset; default: the name
     SourceConfig source;
-    std::string directory;                   // the node directory as this process sees it
-    std::string client_directory;            // its data/ as clients see it; <directory>/data
+    std::string directory;         // the node directory as this process sees it
+    std::string client_directory;  // its data/ as clients see it; <directory>/data
+    std::string files_socket;  // of the node program, for stoker-files; empty: not shown as files
     Bytes grant_bytes = Bytes::unlimited();  // until the operator's first grant
     Bytes window_bytes = mib(256);
     Bytes memory_bytes = mib(64);  // payloads in flight from the origin to the disk

@@ -163,7 +163,7 @@ void Connection::serve_object() {
         }
         return;
     }
-    const ObjectParts parts{route_.object, route_.answer.offset, route_.answer.length};
+    const attached::ObjectParts parts{route_.object, route_.answer.offset, route_.answer.length};
     window_ = PartWindow{parts, route_.dataset->config().guest ? kCopiesAhead : kPartsAhead};
     begin_part();
     if (route_.object.sample_count > 1 && state_ != State::kForwarding) {
@@ -207,15 +207,15 @@ void Connection::ask_ahead() {
     }
 }
 
-void Connection::on_fetched(std::size_t index, FetchPool::Answer answer) {
+void Connection::on_fetched(std::size_t index, attached::FetchPool::Answer answer) {
     window_.put(index, std::move(answer));
     if (state_ == State::kFetching && index == window_.index()) {
         begin_part();
     }
 }
 
-void Connection::send_part(FetchPool::Answer answer) {
-    const ObjectParts::Part part = window_.part();
+void Connection::send_part(attached::FetchPool::Answer answer) {
+    const attached::ObjectParts::Part part = window_.part();
     if (!answer.found || answer.found->view.bytes.size() != part.sample_bytes) {
         fall_back();
         return;
@@ -238,7 +238,7 @@ void Connection::send_part(FetchPool::Answer answer) {
 // Lets the origin answer, or send the remaining bytes of a response that has begun. A client that
 // reads an object in ranges must get the same version in all of them.
 void Connection::fall_back() {
-    if (route_.dataset->packed() != nullptr) {
+    if (route_.dataset->origin() != nullptr) {
         refuse(slow_down("neither the sidecar nor the origin gives this sample now"));
         return;
     }
@@ -260,7 +260,7 @@ void Connection::fall_back() {
     state_ = State::kForwarding;
 }
 
-void Connection::count_part(const ObjectParts::Part& part, std::string_view source) {
+void Connection::count_part(const attached::ObjectParts::Part& part, std::string_view source) {
     const bool was_begun = part.offset == 0;
     if (source == "hit") {
         route_.dataset->count_hit(part.id, part.length, was_begun);

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "common/base/clock.h"
+#include "sidecar/attached/fetch_pool.h"
 #include "sidecar/s3/client_socket.h"
-#include "sidecar/s3/fetch_pool.h"
 #include "sidecar/s3/forward_bound.h"
 #include "sidecar/s3/part_window.h"
 #include "sidecar/s3/route.h"
@@ -50,8 +50,8 @@ public:
 
     // A part of the response that the owner requests from the FetchPool.
     struct Fetch {
-        CachedDataset* dataset;
-        std::shared_ptr<DatasetFiles> files;
+        attached::CachedDataset* dataset;
+        std::shared_ptr<attached::DatasetFiles> files;
         domain::SampleId id;
         std::uint64_t range_bytes;
         std::size_t index;  // for on_fetched()
@@ -77,7 +77,7 @@ public:
     std::vector<Fetch> take_fetches() { return std::exchange(fetches_, {}); }
 
     // Delivers the answer for a part of take_fetches(); call advance() afterwards.
-    void on_fetched(std::size_t index, FetchPool::Answer answer);
+    void on_fetched(std::size_t index, attached::FetchPool::Answer answer);
 
     // Moves the connection's state out; afterwards this object can only be destroyed.
     Forward take_forward();
@@ -104,9 +104,9 @@ private:
     void begin_part();
     void ask_ahead();
     void ask_behind();
-    void send_part(FetchPool::Answer answer);
+    void send_part(attached::FetchPool::Answer answer);
     void fall_back();
-    void count_part(const ObjectParts::Part& part, std::string_view source);
+    void count_part(const attached::ObjectParts::Part& part, std::string_view source);
     void send_text(std::string text);
     void refuse(const S3Error& error);
     Next write_some();

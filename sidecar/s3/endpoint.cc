@@ -79,8 +79,10 @@ Endpoint::Endpoint(
     : key_(std::move(key)),
       places_(std::move(places)),
       connections_(std::make_shared<std::atomic<std::size_t>>(0)),
-      links_(std::make_unique<SidecarLinks>(config.socket_path, places_->datasets(), loop.clock())),
-      fetches_(std::make_unique<FetchPool>(config.socket_path, loop.clock(), limits.fetch_threads)),
+      links_(std::make_unique<attached::SidecarLinks>(
+          config.socket_path, places_->datasets(), loop.clock())),
+      fetches_(std::make_unique<attached::FetchPool>(
+          config.socket_path, loop.clock(), limits.fetch_threads)),
       forwards_(std::make_unique<ForwardPool>(
           *places_, loop.clock(), limits.forward_threads, limits.forward_patience)) {
     for (std::size_t at = 0; at < limits.event_threads; ++at) {

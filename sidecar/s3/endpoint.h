@@ -9,13 +9,13 @@
 #include "common/base/clock.h"
 #include "common/runtime/accept_loop.h"
 #include "common/runtime/event_loop.h"
+#include "sidecar/attached/fetch_pool.h"
+#include "sidecar/attached/sidecar_links.h"
 #include "sidecar/config/sidecar_config.h"
 #include "sidecar/origin/credentials.h"
 #include "sidecar/s3/event_thread.h"
-#include "sidecar/s3/fetch_pool.h"
 #include "sidecar/s3/forward_pool.h"
 #include "sidecar/s3/places.h"
-#include "sidecar/s3/sidecar_links.h"
 
 namespace stoker::s3 {
 
@@ -67,8 +67,8 @@ private:
     std::unique_ptr<Places> places_;
     ClientSocket::Counter connections_;
     std::uint16_t port_ = 0;
-    std::unique_ptr<SidecarLinks> links_;
-    std::unique_ptr<FetchPool> fetches_;
+    std::unique_ptr<attached::SidecarLinks> links_;
+    std::unique_ptr<attached::FetchPool> fetches_;
     std::unique_ptr<ForwardPool> forwards_;
     std::vector<std::unique_ptr<EventThread>> threads_;
     std::size_t next_thread_ = 0;

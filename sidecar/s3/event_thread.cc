@@ -25,7 +25,7 @@ EventThread::EventThread(
     const LoopbackKey& key,
     const Places& places,
     const Clock& clock,
-    FetchPool& fetches,
+    attached::FetchPool& fetches,
     ForwardPool& forwards,
     ClientSocket::Counter connections,
     std::size_t connections_max)
@@ -133,7 +133,7 @@ void EventThread::begin_fetch(Id id, Connection::Fetch fetch) {
         std::move(fetch.files),
         fetch.id,
         fetch.range_bytes,
-        [this, id, index = fetch.index](FetchPool::Answer answer) {
+        [this, id, index = fetch.index](attached::FetchPool::Answer answer) {
             loop_.post([this, id, index, held = shared(std::move(answer))] {
                 if (const auto found = connections_.find(id); found != connections_.end()) {
                     found->second->on_fetched(index, std::move(*held));

@@ -7,8 +7,8 @@
 #include <unordered_map>
 
 #include "common/runtime/event_loop.h"
+#include "sidecar/attached/fetch_pool.h"
 #include "sidecar/s3/connection.h"
-#include "sidecar/s3/fetch_pool.h"
 #include "sidecar/s3/forward_pool.h"
 
 namespace stoker::s3 {
@@ -22,7 +22,7 @@ public:
         const LoopbackKey& key,
         const Places& places,
         const Clock& clock,
-        FetchPool& fetches,
+        attached::FetchPool& fetches,
         ForwardPool& forwards,
         ClientSocket::Counter connections,
         std::size_t connections_max);
@@ -53,7 +53,7 @@ private:
     void sweep();
 
     const Clock& clock_;
-    FetchPool& fetches_;
+    attached::FetchPool& fetches_;
     ForwardPool& forwards_;
     ClientSocket::Counter connections_count_;
     std::size_t connections_max_;

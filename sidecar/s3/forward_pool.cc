@@ -81,7 +81,7 @@ void ForwardPool::serve(void* easy, Job job) {
         const std::scoped_lock lock{mutex_};
         running_.erase(job.socket.fd());
     }
-    CachedDataset* dataset = places_.dataset_of(asked.bucket, asked.key);
+    attached::CachedDataset* dataset = places_.dataset_of(asked.bucket, asked.key);
     if (call.has_changed() && dataset != nullptr) {
         dataset->note_written(asked.key);
     }

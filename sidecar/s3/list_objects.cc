@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <ranges>
 #include <utility>
 
 #include <fmt/chrono.h>
 #include <fmt/core.h>
 
+#include "sidecar/attached/find_object.h"
 #include "sidecar/s3/s3_error.h"
 
 namespace stoker::s3 {
@@ -82,30 +82,6 @@ bool read_parameter(const std::string& name, const std::string& value, ListQuery
     return true;
 }
 
-// Binary search: the first id from `low` on for whose key `before` is false; it must be true for
-// all keys before that one and false for all after it.
-template <class Before>
-std::uint64_t first_not(
-    const domain::ManifestView& manifest, std::uint64_t low, const Before& before) {
-    const auto ids = std::views::iota(low, std::max(low, manifest.sample_count()));
-    return low + static_cast<std::uint64_t>(std::ranges::distance(
-                     ids.begin(), std::ranges::partition_point(ids, [&](std::uint64_t id) {
-                         return before(manifest.sample(domain::SampleId{id}).key);
-                     })));
-}
-
-// The first id from `low` on whose key neither begins with `prefix` nor is below it.
-std::uint64_t after_prefix(
-    const domain::ManifestView& manifest, std::uint64_t low, std::string_view prefix) {
-    return first_not(manifest, low, [prefix](std::string_view key) {
-        return key.substr(0, prefix.size()) <= prefix;
-    });
-}
-
-std::uint64_t id_after(const domain::StoredObject& object) {
-    return object.first.value() + object.sample_count;
-}
-
 // The first id after `key`, a whole key; with `is_prefix`, after all keys that begin with it.
 std::uint64_t after_key(
     const domain::ManifestView& manifest,
@@ -117,14 +93,14 @@ std::uint64_t after_key(
     }
     key.remove_prefix(dataset_prefix.size());
     if (is_prefix) {
-        return after_prefix(manifest, 0, key);
+        return attached::after_prefix(manifest, 0, key);
     }
-    const std::uint64_t id = lower_bound(manifest, key);
+    const std::uint64_t id = attached::lower_bound(manifest, key);
     if (id == manifest.sample_count()) {
         return id;
     }
     const domain::StoredObject object = domain::object_of(manifest, domain::SampleId{id});
-    return object.key <= key ? id_after(object) : id;
+    return object.key <= key ? attached::id_after(object) : id;
 }
 
 // One page while it is written.
@@ -155,7 +131,7 @@ public:
 
 private:
     [[nodiscard]] std::uint64_t first() const {
-        std::uint64_t id = lower_bound(manifest_, wanted_);
+        std::uint64_t id = attached::lower_bound(manifest_, wanted_);
         if (!query_.start_after.empty()) {
             id = std::max(id, after_key(manifest_, dataset_prefix_, query_.start_after, false));
         }
@@ -185,7 +161,7 @@ private:
             last_ = whole_key(common);
             prefixes_ +=
                 fmt::format("<CommonPrefixes><Prefix>{}</Prefix></CommonPrefixes>", text(last_));
-            return after_prefix(manifest_, id, common);
+            return attached::after_prefix(manifest_, id, common);
         }
         last_ = whole_key(object.key);
         contents_ += fmt::format(
@@ -195,7 +171,7 @@ private:
             modified_,
             xml_escape(object.etag),
             object.size_bytes);
-        return id_after(object);
+        return attached::id_after(object);
     }
 
     [[nodiscard]] std::string head(bool is_truncated) const {
@@ -265,22 +241,6 @@ std::string list_page(
     const domain::ManifestView& manifest,
     std::chrono::sys_seconds modified) {
     return Page{query, dataset_prefix, manifest, modified}.write();
-}
-
-std::uint64_t lower_bound(const domain::ManifestView& manifest, std::string_view key) {
-    return first_not(manifest, 0, [key](std::string_view other) { return other < key; });
-}
-
-// The keys of an object's blocks sort directly after the object's own key, so lower_bound() gives
-// the first block.
-std::optional<domain::StoredObject> find_object(
-    const domain::ManifestView& manifest, std::string_view key) {
-    const std::uint64_t id = lower_bound(manifest, key);
-    if (id == manifest.sample_count()) {
-        return std::nullopt;
-    }
-    const domain::StoredObject object = domain::object_of(manifest, domain::SampleId{id});
-    return object.key == key ? std::optional{object} : std::nullopt;
 }
 
 std::optional<std::string> start_after_of_token(std::string_view token) {

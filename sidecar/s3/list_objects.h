@@ -41,13 +41,6 @@ std::string list_page(
     const domain::ManifestView& manifest,
     std::chrono::sys_seconds modified);
 
-// The id of the first sample whose key is not below `key`; sample_count() if there is none.
-std::uint64_t lower_bound(const domain::ManifestView& manifest, std::string_view key);
-
-// The object of this key.
-std::optional<domain::StoredObject> find_object(
-    const domain::ManifestView& manifest, std::string_view key);
-
 // If `token` was made here: a start-after that continues at the origin where the page ended.
 std::optional<std::string> start_after_of_token(std::string_view token);
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
-#include "sidecar/s3/fetch_pool.h"
-#include "sidecar/s3/object_parts.h"
+#include "sidecar/attached/fetch_pool.h"
+#include "sidecar/attached/object_parts.h"
 
 namespace stoker::s3 {
 
@@ -16,22 +16,22 @@ class PartWindow {
 public:
     struct Wanted {
         std::size_t index;
-        ObjectParts::Part part;
+        attached::ObjectParts::Part part;
     };
 
     PartWindow() = default;
 
     // `ahead`: number of parts after the current one that are requested with it.
-    PartWindow(const ObjectParts& parts, std::size_t ahead)
+    PartWindow(const attached::ObjectParts& parts, std::size_t ahead)
         : parts_(parts),
           ahead_(ahead) {}
 
     // Number of the current part.
     [[nodiscard]] std::size_t index() const { return index_; }
 
-    [[nodiscard]] ObjectParts::Part part() const { return parts_[index_]; }
+    [[nodiscard]] attached::ObjectParts::Part part() const { return parts_[index_]; }
 
-    [[nodiscard]] const ObjectParts& parts() const { return parts_; }
+    [[nodiscard]] const attached::ObjectParts& parts() const { return parts_; }
 
     [[nodiscard]] bool has_next() const { return index_ + 1 < parts_.size(); }
 
@@ -54,22 +54,22 @@ public:
     }
 
     // Stores the answer for a requested part.
-    void put(std::size_t index, FetchPool::Answer answer) {
+    void put(std::size_t index, attached::FetchPool::Answer answer) {
         if (index >= index_ && index < index_ + answers_.size()) {
             answers_[index - index_] = std::move(answer);
         }
     }
 
     // The answer for the current part, once; nullopt: not here yet.
-    std::optional<FetchPool::Answer> take() {
+    std::optional<attached::FetchPool::Answer> take() {
         return answers_.empty() ? std::nullopt : std::exchange(answers_.front(), std::nullopt);
     }
 
 private:
-    ObjectParts parts_;
+    attached::ObjectParts parts_;
     std::size_t ahead_ = 0;
     std::size_t index_ = 0;
-    std::deque<std::optional<FetchPool::Answer>> answers_;  // of the parts from index_ on
+    std::deque<std::optional<attached::FetchPool::Answer>> answers_;  // of the parts from index_ on
 };
 
 }  // namespace stoker::s3

@@ -23,6 +23,8 @@ Result<std::unique_ptr<sidecar::Origin>> open_packed(
         source.uri, sidecar::options_of(source), environment, clock, std::random_device{}());
 }
 
+constexpr std::string_view kProgram = "stoker-s3";  // for the sidecar
+
 }  // namespace
 
 Result<std::unique_ptr<Places>> Places::make(
@@ -50,8 +52,8 @@ Result<std::unique_ptr<Places>> Places::make(
             continue;
         }
         STOKER_TRY(auto packed, open_packed(dataset.source, environment, clock));
-        places->datasets_.push_back(std::make_unique<CachedDataset>(
-            places->datasets_.size(), dataset, origin.location, std::move(packed)));
+        places->datasets_.push_back(std::make_unique<attached::CachedDataset>(
+            places->datasets_.size(), dataset, std::string{kProgram}, std::move(packed)));
         places->origins_.push_back(std::move(origin));
     }
     if (places->datasets_.empty()) {
@@ -63,12 +65,12 @@ Result<std::unique_ptr<Places>> Places::make(
     return places;
 }
 
-CachedDataset* Places::dataset_of(std::string_view bucket, std::string_view key) const {
-    CachedDataset* best = nullptr;
+attached::CachedDataset* Places::dataset_of(std::string_view bucket, std::string_view key) const {
+    attached::CachedDataset* best = nullptr;
     for (const auto& dataset : datasets_) {
-        const sidecar::S3Location& location = dataset->location();
+        const sidecar::S3Location& location = location_of(*dataset);
         const bool is_longer =
-            best == nullptr || location.prefix.size() > best->location().prefix.size();
+            best == nullptr || location.prefix.size() > location_of(*best).prefix.size();
         if (location.bucket == bucket && key.starts_with(location.prefix) && is_longer) {
             best = dataset.get();
         }
@@ -77,7 +79,7 @@ CachedDataset* Places::dataset_of(std::string_view bucket, std::string_view key)
 }
 
 const sidecar::S3Access& Places::origin_of(std::string_view bucket, std::string_view key) const {
-    if (const CachedDataset* dataset = dataset_of(bucket, key)) {
+    if (const attached::CachedDataset* dataset = dataset_of(bucket, key)) {
         return origins_[dataset->index()];
     }
     const auto found = std::ranges::find_if(origins_, [&](const sidecar::S3Access& origin) {

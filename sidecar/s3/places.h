@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "common/base/clock.h"
+#include "sidecar/attached/cached_dataset.h"
 #include "sidecar/config/sidecar_config.h"
 #include "sidecar/origin/make_origin.h"
-#include "sidecar/s3/cached_dataset.h"
 
 namespace stoker::s3 {
 
@@ -23,12 +23,18 @@ public:
         const sidecar::Environment& environment,
         const Clock& clock);
 
-    [[nodiscard]] const std::vector<std::unique_ptr<CachedDataset>>& datasets() const {
+    [[nodiscard]] const std::vector<std::unique_ptr<attached::CachedDataset>>& datasets() const {
         return datasets_;
     }
 
+    [[nodiscard]] const sidecar::S3Location& location_of(
+        const attached::CachedDataset& dataset) const {
+        return origins_[dataset.index()].location;
+    }
+
     // The dataset with the longest prefix of the key; nullptr: none.
-    [[nodiscard]] CachedDataset* dataset_of(std::string_view bucket, std::string_view key) const;
+    [[nodiscard]] attached::CachedDataset* dataset_of(
+        std::string_view bucket, std::string_view key) const;
 
     // Where a request for this bucket and key goes: the origin of the key's dataset, else of the
     // first dataset in the bucket, else of the first dataset.
@@ -36,7 +42,7 @@ public:
         std::string_view bucket, std::string_view key) const;
 
 private:
-    std::vector<std::unique_ptr<CachedDataset>> datasets_;
+    std::vector<std::unique_ptr<attached::CachedDataset>> datasets_;
     std::vector<sidecar::S3Access> origins_;  // by the dataset's index, then of other datasets
 };
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/http/headers.h"
+#include "sidecar/attached/find_object.h"
 #include "sidecar/s3/list_objects.h"
 
 namespace stoker::s3 {
@@ -29,13 +30,13 @@ bool is_write(const S3Call& call) {
     return call.head.method != "GET" && call.head.method != "HEAD" && !call.key.empty();
 }
 
-Route::Kind kind_without_files(const CachedDataset& dataset) {
-    return dataset.packed() == nullptr ? Route::Kind::kForward : Route::Kind::kNotYet;
+Route::Kind kind_without_files(const attached::CachedDataset& dataset) {
+    return dataset.origin() == nullptr ? Route::Kind::kForward : Route::Kind::kNotYet;
 }
 
 Route route_list(const S3Call& call, const ListQuery& query, const Places& places) {
     Route route;
-    CachedDataset* dataset = places.dataset_of(call.bucket, query.prefix);
+    attached::CachedDataset* dataset = places.dataset_of(call.bucket, query.prefix);
     if (dataset == nullptr || dataset->has_writes()) {
         return route;
     }
@@ -44,8 +45,8 @@ Route route_list(const S3Call& call, const ListQuery& query, const Places& place
         route.kind = kind_without_files(*dataset);
     } else {
         route.kind = Route::Kind::kList;
-        route.list =
-            list_page(query, dataset->location().prefix, files->manifest(), files->modified());
+        route.list = list_page(
+            query, places.location_of(*dataset).prefix, files->manifest(), files->modified());
     }
     return route;
 }
@@ -57,7 +58,7 @@ Route route_call(const S3Call& call, const Places& places) {
         return route_list(call, *list, places);
     }
     Route route;
-    CachedDataset* dataset = places.dataset_of(call.bucket, call.key);
+    attached::CachedDataset* dataset = places.dataset_of(call.bucket, call.key);
     if (dataset != nullptr && is_write(call)) {
         dataset->note_written(call.key);
     }
@@ -70,8 +71,8 @@ Route route_call(const S3Call& call, const Places& places) {
         return route;
     }
     const std::string_view key =
-        std::string_view{call.key}.substr(dataset->location().prefix.size());
-    const auto object = find_object(files->manifest(), key);
+        std::string_view{call.key}.substr(places.location_of(*dataset).prefix.size());
+    const auto object = attached::find_object(files->manifest(), key);
     if (!object) {
         return route;
     }

@@ -17,8 +17,8 @@ struct Route {
     std::string list;  // of kList: the XML page
     // Set for kObject, and for kForward of a key in the manifest, so that the forwarded request is
     // counted as an origin read:
-    CachedDataset* dataset = nullptr;
-    std::shared_ptr<DatasetFiles> files;
+    attached::CachedDataset* dataset = nullptr;
+    std::shared_ptr<attached::DatasetFiles> files;
     domain::StoredObject object;  // its texts point into `files`
     ObjectFacts facts;            // likewise
     ObjectAnswer answer;          // of kObject

@@ -11,7 +11,7 @@
 namespace stoker::s3 {
 
 SegmentFiles::File SegmentFiles::open(
-    const std::shared_ptr<DatasetFiles>& dataset, domain::SegmentSeq seq) {
+    const std::shared_ptr<attached::DatasetFiles>& dataset, domain::SegmentSeq seq) {
     const Key key{dataset.get(), seq.value()};
     if (const auto found = places_.find(key); found != places_.end()) {
         entries_.splice(entries_.begin(), entries_, found->second);

@@ -8,7 +8,7 @@
 
 #include "common/base/unique_fd.h"
 #include "common/domain/ids.h"
-#include "sidecar/s3/cached_dataset.h"
+#include "sidecar/attached/cached_dataset.h"
 
 namespace stoker::s3 {
 
@@ -22,20 +22,20 @@ public:
         : files_max_(files_max) {}
 
     // nullptr: no such file now, or no descriptor. The caller keeps the result while it sends.
-    File open(const std::shared_ptr<DatasetFiles>& dataset, domain::SegmentSeq seq);
+    File open(const std::shared_ptr<attached::DatasetFiles>& dataset, domain::SegmentSeq seq);
 
     // Closes files that were removed: an open one keeps its disk space.
     void retire_unlinked();
 
 private:
     struct Entry {
-        std::shared_ptr<DatasetFiles> dataset;
+        std::shared_ptr<attached::DatasetFiles> dataset;
         domain::SegmentSeq seq;
         File file;
     };
 
     struct Key {
-        const DatasetFiles* dataset;
+        const attached::DatasetFiles* dataset;
         std::uint32_t seq;
 
         bool operator==(const Key&) const = default;

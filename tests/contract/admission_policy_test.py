@@ -16,7 +16,7 @@ PODS = "/api/v1/namespaces/default/pods"
 POLICY_KINDS = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
 
 VIEW = {"name": "stoker-data-0", "csi": {"driver": "csi.stoker.dev", "readOnly": True}}
-OURS = ["stoker-sidecar", "stoker-s3"]
+OURS = ["stoker-sidecar", "stoker-s3", "stoker-files"]
 POD_SPEC = {
     "restartPolicy": "Never",
     "initContainers": [{"name": name, "image": "sidecar:1", "restartPolicy": "Always"} for name in OURS],
@@ -143,6 +143,8 @@ def test_pods_that_the_webhook_changed_need_the_webhook(server):
     lambda pod, ours: pod["spec"]["volumes"].append(
         {"name": "mine", "csi": {"driver": "csi.stoker.dev", "volumeAttributes": {"view": "owner"}}}),
     lambda pod, ours: pod["spec"]["volumes"].append({"name": "mine", "csi": {"driver": "csi.stoker.dev"}}),
+    lambda pod, ours: pod["spec"]["volumes"].append(
+        {"name": "stoker-data-9", "csi": {"driver": "csi.stoker.dev", "volumeAttributes": {"view": "files"}}}),
     lambda pod, ours: pod["spec"]["initContainers"].pop(0),
     lambda pod, ours: pod["metadata"].pop("annotations"),
     lambda pod, ours: pod["metadata"]["labels"].pop("stoker.dev/dataset"),
@@ -186,7 +188,7 @@ def patch(server, path, body):
 def test_images_of_our_containers_cannot_change(server, pod, container):
     other = {"spec": {"initContainers": [{"name": container, "image": "evil:1"}]}}
     status, message = patch(server, pod, other)
-    assert status == 422 and "images of stoker-sidecar and stoker-s3 cannot change" in message
+    assert status == 422 and "images of stoker-sidecar, stoker-s3 and stoker-files cannot change" in message
     trainer = {"spec": {"containers": [{"name": "trainer", "image": "train:2"}]}}
     assert patch(server, pod, trainer)[0] == 200
 
@@ -228,6 +230,6 @@ def test_ephemeral_containers_cannot_reach_the_sidecar(server, pod, part, refuse
 @pytest.mark.parametrize("way", ["exec", "attach"])
 def test_exec_and_attach_to_our_containers_are_rejected(server, pod, way, container):
     status, answer = server.request("POST", f"{pod}/{way}?command=id&container={container}&stdout=true")
-    assert status == 422 and "nobody may run commands in stoker-sidecar or stoker-s3" in answer["message"]
+    assert status == 422 and "nobody may run commands in stoker-sidecar, stoker-s3 or stoker-files" in answer["message"]
     status, answer = server.request("POST", f"{pod}/{way}?command=id&container=trainer&stdout=true")
     assert status != 422, answer

@@ -12,6 +12,7 @@
 #include "operator/api/cache_pool.h"
 #include "operator/api/cache_quota.h"
 #include "operator/api/dataset.h"
+#include "operator/api/dataset_warmup.h"
 #include "operator/api/training_job.h"
 
 namespace stoker::control {

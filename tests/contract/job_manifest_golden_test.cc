@@ -69,6 +69,7 @@ JobSettings settings() {
     result.sidecar_image_pull_policy = "IfNotPresent";
     result.sidecar_resources = {{{"memory", "1Gi"}}, {{"cpu", "100m"}, {"memory", "256Mi"}}};
     result.s3_resources = {{{"memory", "256Mi"}}, {{"cpu", "50m"}, {"memory", "64Mi"}}};
+    result.files_resources = {{{"memory", "512Mi"}}, {{"cpu", "50m"}, {"memory", "64Mi"}}};
     result.control_address = "stoker-control.stoker-system.svc:9443";
     result.control_ca_pem = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n";
     return result;
@@ -101,6 +102,20 @@ TEST(JobManifestGolden, JobWithAccessS3) {
     ASSERT_TRUE(view.datasets.blocker.empty()) << view.datasets.blocker.message;
     view.settings = settings();
     expect_golden("job-s3", to_json(manifest_of(view)).text());
+}
+
+TEST(JobManifestGolden, JobWithAccessFiles) {
+    TrainingJob job = make_training_job();
+    job.spec.datasets[0].access = DatasetAccess::kFiles;
+    job.spec.datasets[0].mount_path = "/data/train";
+    TrainingJobView view = make_view(job);
+    Dataset dataset = make_dataset();
+    dataset.spec.sources[0] = {
+        "s3://imagenet/train", "http://s3:9000", "eu-west-1", {}, "keys", {}};
+    view.datasets = resolve_datasets(view.job, {dataset});
+    ASSERT_TRUE(view.datasets.blocker.empty()) << view.datasets.blocker.message;
+    view.settings = settings();
+    expect_golden("job-files", to_json(manifest_of(view)).text());
 }
 
 // A template that sets every field.

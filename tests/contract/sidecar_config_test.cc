@@ -29,6 +29,7 @@ control::SidecarConfig written() {
         {"train",
          "uid-2",
          "/stoker/node/train",
+         "/stoker/files/train/files.sock",
          {"s3://bucket/a b/ü%",
           "http://s3:9000",
           "eu-west-1",
@@ -41,6 +42,7 @@ control::SidecarConfig written() {
         {"val",
          "uid-3",
          "/stoker/node/val",
+         "",
          {"file:///stoker/origin/val/d", "", "", false, ""},
          {},
          {},
@@ -70,6 +72,7 @@ TEST(SidecarConfigContract, SidecarReadsTheOperatorsSettings) {
     EXPECT_EQ(train.uid, "uid-2");
     EXPECT_EQ(train.directory, "/stoker/node/train");
     EXPECT_EQ(train.client_directory, "/stoker/node/train/data");
+    EXPECT_EQ(train.files_socket, "/stoker/files/train/files.sock");
     EXPECT_EQ(train.window_bytes, mib(256));
     EXPECT_DOUBLE_EQ(train.reserved_free, 0.05);
     EXPECT_EQ(train.source.uri, "s3://bucket/a b/ü%");

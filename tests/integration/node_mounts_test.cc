@@ -140,5 +140,33 @@ TEST_F(KernelMounts, KnowWhichVolumesBelongToThisDriver) {
     EXPECT_EQ(*mounted, std::set<FileId>{*file_id(source_.get())});
 }
 
+using FuseMount = KernelMounts;
+
+TEST_F(FuseMount, IsReadOnlyWhateverItsMountPointSays) {
+    const auto mount = mounts_->mount_files(target_);
+    ASSERT_TRUE(mount && *mount) << "this machine has no FUSE device";
+    // As a runtime that clears "ro" of the mount point does.
+    ASSERT_EQ(::mount(nullptr, target_.c_str(), nullptr, MS_REMOUNT | MS_BIND, nullptr), 0);
+    EXPECT_EQ(::access(target_.c_str(), W_OK), -1);
+    EXPECT_EQ(errno, EROFS);
+}
+
+TEST_F(FuseMount, LooksAndUnmountsNeedNoServer) {
+    auto mount = mounts_->mount_files(target_);
+    ASSERT_TRUE(mount && *mount) << "this machine has no FUSE device";
+    write(
+        target_.parent_path() / "vol_data.json",
+        fmt::format(R"({{"attachmentID":"x","driverName":"{}","nodeName":"n"}})", kDriver));
+    const auto again = mounts_->mount_files(target_);
+    ASSERT_TRUE(again);
+    EXPECT_FALSE(*again) << "it is mounted already";
+    EXPECT_TRUE(fs::is_directory(target_)) << "the root's attributes are known";
+    EXPECT_EQ(mounts_->mounted()->size(), 1U);
+    mount->reset();  // nobody holds the descriptor any more
+    EXPECT_EQ(mounts_->mounted()->size(), 1U);
+    ASSERT_TRUE(mounts_->unmount(target_));
+    EXPECT_FALSE(fs::exists(target_));
+}
+
 }  // namespace
 }  // namespace stoker::node

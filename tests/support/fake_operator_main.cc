@@ -17,7 +17,8 @@ namespace {
 using stoker::testing::FakeOperator;
 
 constexpr const char* kUsage =
-    "stoker-fake-operator --ca FILE --grant UID=BYTES --probe ID=BATCHES\n"
+    "stoker-fake-operator --ca FILE --grant UID=BYTES --fill BYTES_PER_SECOND --probe ID=BATCHES\n"
+    "--fill: the grants before it order to fetch without a reader.\n"
     "Grants, requests the measurement, and prints what it receives, one JSON object a line, until\n"
     "SIGTERM. Writes its CA to FILE and prints \"listening on HOST:PORT\" when it is ready.\n";
 
@@ -43,6 +44,11 @@ void set_option(Settings& settings, std::string_view name, const std::string& va
         grant.set_resident_bytes(std::strtoull(right, nullptr, 10));
         grant.set_valid_seconds(600);
         grant.set_reason("Granted");
+    } else if (name == "--fill") {
+        for (auto& grant : *settings.told.mutable_grants()) {
+            grant.mutable_fill()->set_origin_bytes_per_second(
+                std::strtoull(value.c_str(), nullptr, 10));
+        }
     } else if (name == "--probe") {
         settings.told.mutable_probe()->set_id(std::strtoull(left.c_str(), nullptr, 10));
         settings.told.mutable_probe()->set_batches(

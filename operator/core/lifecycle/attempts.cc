@@ -70,7 +70,7 @@ std::string waits_for(const Pod& pod) {
     if (!pod.unschedulable_message.empty()) {
         return fmt::format("Pod {} waits for a node: {}", name, pod.unschedulable_message);
     }
-    for (const ContainerState* container : {&pod.sidecar, &pod.s3, &pod.trainer}) {
+    for (const ContainerState* container : {&pod.sidecar, &pod.s3, &pod.files, &pod.trainer}) {
         const std::string& reason = container->waiting_reason;
         if (!reason.empty() && reason != "PodInitializing" && reason != "ContainerCreating") {
             const std::string& words = container->message;

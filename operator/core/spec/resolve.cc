@@ -30,6 +30,7 @@ const CachePool* find_pool(const std::vector<CachePool>& pools, const std::strin
 // Takes the job's settings for its own use of the dataset.
 void take_stream(const JobDataset& wanted, ResolvedDataset& result) {
     result.access = wanted.access;
+    result.mount_path = wanted.mount_path.value_or("");
     result.sampling = wanted.sampling;
     result.contract = wanted.contract;
     const auto parameters = wanted.parameters.find(wanted.contract);
@@ -142,16 +143,16 @@ std::string refuse_one(const ResolvedDataset& dataset) {
             "access SDK.",
             dataset.name);
     }
-    if (dataset.access == DatasetAccess::kS3 && dataset.format == DatasetFormat::kTar) {
+    if (dataset.access != DatasetAccess::kSdk && dataset.format == DatasetFormat::kTar) {
         return fmt::format(
-            "Dataset {} has format Tar, whose samples the library reads; use access SDK, or for S3 "
-            "clients a Dataset of format Blocks.",
+            "Dataset {} has format Tar, whose samples the library reads; use access SDK, or for "
+            "other programs a Dataset of format Blocks.",
             dataset.name);
     }
     if (dataset.access == DatasetAccess::kSdk && dataset.format == DatasetFormat::kBlocks) {
         return fmt::format(
-            "Dataset {} has format Blocks, which S3 clients read and the library does not; use "
-            "access S3.",
+            "Dataset {} has format Blocks, which the library does not read; use access S3 or "
+            "Files.",
             dataset.name);
     }
     return "";

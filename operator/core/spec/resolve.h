@@ -25,6 +25,7 @@ struct ResolvedDataset {
     DatasetFormat format = DatasetFormat::kObjects;
     std::optional<Bytes> block_size{};
     DatasetAccess access = DatasetAccess::kSdk;
+    std::string mount_path{};  // of access Files
     Sampling sampling = Sampling::kEpochShuffle;
     Contract contract = Contract::kExact;
     ContractParameters parameters;  // of `contract`

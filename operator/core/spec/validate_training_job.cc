@@ -275,25 +275,89 @@ void check_parameters(const JobDataset& dataset, const std::string& path, Compla
     }
 }
 
+// Folders that every container has, or that Stoker mounts in.
+constexpr std::string_view kTakenFolders[] = {"/stoker", "/dev", "/proc", "/sys"};
+
+void check_mount_path(const JobDataset& dataset, const std::string& path, Complaints& complaints) {
+    const bool is_files = dataset.access == DatasetAccess::kFiles;
+    complaints.unless(
+        is_files == dataset.mount_path.has_value(),
+        path + ".mountPath",
+        is_files ? "access Files needs mountPath, the folder in which the program finds the files"
+                 : "mountPath belongs to access Files; leave it out or choose that access");
+    if (!dataset.mount_path) {
+        return;
+    }
+    complaints.unless(
+        is_plain_path(*dataset.mount_path),
+        path + ".mountPath",
+        "mountPath must be an absolute path without . and .., such as /data/train, of letters, "
+        "digits, '.', '_' and '-'");
+    complaints.unless(
+        std::ranges::none_of(
+            kTakenFolders,
+            [&](std::string_view taken) { return overlap(*dataset.mount_path, taken); }),
+        path + ".mountPath",
+        "/stoker, /dev, /proc and /sys are taken; choose another path");
+}
+
+// Whether an earlier dataset or a volume is mounted at, in or above the path.
+bool is_nested(const JobDataset& dataset, const TrainingJobSpec& spec) {
+    const std::string& path = *dataset.mount_path;
+    const auto is_in_the_way = [&](const std::string& other) { return overlap(path, other); };
+    return std::ranges::any_of(spec.pod_template.trainer.volume_mount_paths, is_in_the_way) ||
+           std::ranges::any_of(spec.datasets, [&](const JobDataset& other) {
+               return &other < &dataset && other.mount_path && is_in_the_way(*other.mount_path);
+           });
+}
+
+// Whether an earlier entry shows the same Dataset as files.
+bool is_shown_twice(const JobDataset& dataset, const TrainingJobSpec& spec) {
+    return std::ranges::any_of(spec.datasets, [&](const JobDataset& other) {
+        return &other < &dataset && other.access == DatasetAccess::kFiles &&
+               other.dataset_ref == dataset.dataset_ref &&
+               other.dataset_ref_namespace == dataset.dataset_ref_namespace &&
+               other.storage_uri == dataset.storage_uri;
+    });
+}
+
+void check_files(const TrainingJobSpec& spec, Complaints& complaints) {
+    for (const JobDataset& dataset : spec.datasets) {
+        if (dataset.access != DatasetAccess::kFiles || !dataset.mount_path) {
+            continue;
+        }
+        const std::string path = fmt::format("spec.datasets[{}]", dataset.name);
+        complaints.unless(
+            spec.cache.mode != CacheMode::kOff,
+            path + ".access",
+            "access Files shows the files of the cache; choose another cache.mode than Off");
+        complaints.unless(
+            !is_nested(dataset, spec),
+            path + ".mountPath",
+            "mountPath and the path of another dataset or volume mount contain each other; choose "
+            "another path");
+        complaints.unless(
+            !is_shown_twice(dataset, spec),
+            path + ".access",
+            "another entry shows this dataset as files; name it once");
+        complaints.unless(
+            !spec.workload_ref,
+            path + ".access",
+            "access Files does not work yet in pods of other controllers; write a TrainingJob, or "
+            "use access S3");
+    }
+}
+
 void check_job_dataset(const JobDataset& dataset, Complaints& complaints) {
     const std::string path = fmt::format("spec.datasets[{}]", dataset.name);
     complaints.unless(is_dns_label(dataset.name), path + ".name", "name must be a DNS label");
     check_dataset_origin(dataset, path, complaints);
     complaints.unless(
-        dataset.access != DatasetAccess::kFiles,
-        path + ".access",
-        "access Files does not work yet; today samples are read with the library (access SDK) or "
-        "an S3 client (access S3)");
-    complaints.unless(
-        dataset.access != DatasetAccess::kS3 || dataset.contract == Contract::kExact,
+        dataset.access == DatasetAccess::kSdk || dataset.contract == Contract::kExact,
         path + ".contract",
-        "with access S3 the program chooses which samples it reads, so the contract is Exact; "
-        "other contracts need the library (access SDK)");
-    complaints.unless(
-        !dataset.mount_path,
-        path + ".mountPath",
-        "mountPath needs access Files, which does not work yet; leave it out and open the dataset "
-        "by its name");
+        "with access S3 or Files the program chooses which samples it reads, so the contract is "
+        "Exact; other contracts need the library (access SDK)");
+    check_mount_path(dataset, path, complaints);
     check_parameters(dataset, path, complaints);
     complaints.unless(
         dataset.sampling != Sampling::kWeighted,
@@ -375,6 +439,7 @@ std::vector<FieldError> validate(const TrainingJob& job) {
     check_pod_template(job.spec.pod_template, complaints);
     check_run_policy(job.spec.run_policy, complaints);
     check_datasets(job.spec.datasets, complaints);
+    check_files(job.spec, complaints);
     check_cache(job.spec.cache, complaints);
     return complaints.take();
 }

@@ -32,6 +32,7 @@ struct JobSettings {
     std::int32_t sidecar_peer_port = 7331;     // other nodes fetch samples there; 0: none do
     std::int32_t s3_port = 9711;               // of the S3 endpoint, on the pod's loopback
     Resources s3_resources;                    // of the S3 endpoint
+    Resources files_resources;                 // of stoker-files
     std::vector<std::string> metrics_readers;  // CIDR ranges that may read the metrics
     std::string control_address;               // host:port of the operator's gRPC service
     std::string control_ca_pem;                // CA of its certificate; public

@@ -92,6 +92,7 @@ std::vector<DatasetConfig> dataset_configs(const JobInput& input) {
             {dataset.name,
              dataset.uid,
              directory,
+             files_socket(input, dataset),
              origin_of(dataset),
              dataset.contract,
              dataset.parameters,
@@ -278,6 +279,24 @@ ContainerManifest build_s3_endpoint(const JobInput& input) {
     return result;
 }
 
+// A process of its own, as the S3 endpoint is: the files outlive the sidecar. Until it serves, whoever
+// opens a file waits, so it needs no probe.
+ContainerManifest build_files(const JobInput& input) {
+    const JobSettings& settings = input.settings;
+    ContainerManifest result;
+    result.name = kFilesContainer;
+    result.image = settings.sidecar_image;
+    result.image_pull_policy = settings.sidecar_image_pull_policy;
+    result.command = {std::string{kFilesContainer}};
+    result.env = config_env(input);
+    add_proxy(input, result.env);
+    result.resources = settings.files_resources;
+    result.mounts = files_mounts(input);
+    result.restricted = true;
+    result.always_running = true;
+    return result;
+}
+
 // The trainer's library reads the origin itself while the sidecar is dead. If the trainer's only key
 // is that of the pod's S3 endpoint, it reads through this endpoint.
 std::vector<DatasetConfig> trainer_datasets(const JobInput& input) {
@@ -304,7 +323,7 @@ std::vector<EnvVar> trainer_env(const JobInput& input) {
     }
     if (const ResolvedDataset* dataset = find_s3_dataset(input)) {
         add_s3_client(input, dataset->source, result);
-    } else if (!input.foreign) {
+    } else if (!input.foreign && !has_only_files(input)) {
         add_credentials(input, result);
     }
     drop_what_the_user_set(input.job, result);
@@ -341,6 +360,9 @@ std::vector<ContainerManifest> build_init_containers(const JobInput& input) {
     }
     if (has_s3_endpoint(input)) {
         result.push_back(build_s3_endpoint(input));
+    }
+    if (has_files(input)) {
+        result.push_back(build_files(input));
     }
     return result;
 }

@@ -15,14 +15,16 @@ inline constexpr std::string_view kCredentialsDirectory = "/stoker/credentials";
 inline constexpr std::string_view kSocketPath = "/stoker/run/stoker.sock";
 inline constexpr std::string_view kTokenAudience = "stoker.dev";
 
-// The pod of one rank: sidecar first, then the S3 endpoint if a dataset has access S3, then the
-// user's init containers, then the trainer. Part of build_job().
+// The pod of one rank: sidecar first, then the S3 endpoint if a dataset has access S3, stoker-files
+// if one has access Files, then the user's init containers, then the trainer. Part of build_job().
 //
 // The node directory of a dataset, <pool>/<namespace of the dataset>/<uid>, is mounted as two
 // inline volumes of the node program (docs/adr/0008): the whole directory for the sidecar, its
-// samples read-only for the trainer. For a Dataset of another namespace (docs/adr/0012) both get
-// only the samples, and the sidecar also gets the folder of the leader's socket for this namespace.
-// Reads that bypass the cache use the Secret of that name in the pod's own namespace, if it exists.
+// samples read-only for the trainer. With access Files the trainer also has the samples as files
+// (docs/adr/0023), and only stoker-files has the socket that their server needs. For a Dataset of
+// another namespace (docs/adr/0012) all get only the samples, and the sidecar also gets the folder of
+// the leader's socket for this namespace. Reads that bypass the cache use the Secret of that name in
+// the pod's own namespace, if it exists.
 PodManifest build_pod(const JobInput& input);
 
 // The pod of a filler: only the sidecar, with the whole node directory. `input` has one dataset, in
@@ -34,7 +36,7 @@ PodManifest build_filler_pod(const JobInput& input);
 // rendezvous, /dev/shm and everything else of the pod stay with its own controller.
 PodManifest build_foreign_pod(const JobInput& input);
 
-// The configuration of the sidecar and of the S3 endpoint.
+// The configuration of the sidecar, of the S3 endpoint and of stoker-files.
 SidecarConfig sidecar_config(const JobInput& input);
 
 }  // namespace stoker::control

@@ -15,6 +15,10 @@ constexpr std::string_view kNodeVolume = "stoker-node";    // the whole node dir
 constexpr std::string_view kDataVolume = "stoker-data";    // the directory's samples
 constexpr std::string_view kGuestVolume = "stoker-guest";  // folder of the leader's socket for
                                                            // guests
+constexpr std::string_view kFilesVolume = "stoker-files";  // the samples as files
+constexpr std::string_view kFilesServerVolume = "stoker-files-server";
+constexpr std::string_view kFilesServerDirectory = "/stoker/files";
+constexpr std::string_view kFilesSocket = "files.sock";  // kHandOverSocket, proto/files/hand_over.h
 constexpr std::string_view kRunVolume = "stoker-run";
 constexpr std::string_view kTokenVolume = "stoker-token";
 constexpr std::string_view kOriginVolume = "stoker-origin";
@@ -114,6 +118,14 @@ CsiVolume view_of(
     return result;
 }
 
+std::string files_server_path(const ResolvedDataset& dataset) {
+    return path_of(kFilesServerDirectory, dataset.name);
+}
+
+bool is_shown_as_files(const JobInput& input, const ResolvedDataset& dataset) {
+    return has_cache(input) && dataset.access == DatasetAccess::kFiles;
+}
+
 void add_views(const JobInput& input, std::vector<VolumeManifest>& volumes) {
     for (const ResolvedDataset& dataset : input.datasets) {
         const bool foreign = is_foreign(input, dataset);
@@ -127,6 +139,14 @@ void add_views(const JobInput& input, std::vector<VolumeManifest>& volumes) {
         volumes.push_back(
             {numbered_volume(kDataVolume, input, dataset),
              view_of(input, dataset, foreign ? "shared" : "data", true)});
+        if (is_shown_as_files(input, dataset)) {
+            volumes.push_back(
+                {numbered_volume(kFilesVolume, input, dataset),
+                 view_of(input, dataset, "files", true)});
+            volumes.push_back(
+                {numbered_volume(kFilesServerVolume, input, dataset),
+                 view_of(input, dataset, "files-server", true)});
+        }
     }
 }
 
@@ -166,6 +186,33 @@ std::vector<MountManifest> s3_mounts(const JobInput& input) {
     return result;
 }
 
+std::vector<MountManifest> files_mounts(const JobInput& input) {
+    Mounts result = s3_mounts(input);
+    for (const ResolvedDataset& dataset : input.datasets) {
+        if (is_shown_as_files(input, dataset)) {
+            result.push_back(
+                {numbered_volume(kFilesServerVolume, input, dataset), files_server_path(dataset)});
+        }
+    }
+    return result;
+}
+
+std::string files_socket(const JobInput& input, const ResolvedDataset& dataset) {
+    return is_shown_as_files(input, dataset)
+               ? path_of(files_server_path(dataset), std::string{kFilesSocket})
+               : "";
+}
+
+bool has_files(const JobInput& input) {
+    return std::ranges::any_of(
+        input.datasets, [&](const auto& dataset) { return is_shown_as_files(input, dataset); });
+}
+
+bool has_only_files(const JobInput& input) {
+    return std::ranges::all_of(
+        input.datasets, [&](const auto& dataset) { return is_shown_as_files(input, dataset); });
+}
+
 std::vector<MountManifest> trainer_mounts(const JobInput& input) {
     Mounts result;
     if (has_cache(input)) {
@@ -173,6 +220,11 @@ std::vector<MountManifest> trainer_mounts(const JobInput& input) {
         result.push_back({std::string{kRunVolume}, std::string{kRunDirectory}});
     }
     add_node_mounts(input, false, result);
+    for (const ResolvedDataset& dataset : input.datasets) {
+        if (is_shown_as_files(input, dataset)) {
+            result.push_back({numbered_volume(kFilesVolume, input, dataset), dataset.mount_path});
+        }
+    }
     add_origin_mounts(input, result);
     if (adds_shared_memory(input)) {
         result.push_back({std::string{kSharedMemoryVolume}, std::string{kSharedMemoryPath}, false});

@@ -32,6 +32,17 @@ std::vector<MountManifest> trainer_mounts(const JobInput& input);
 // certificates as the sidecar does.
 std::vector<MountManifest> s3_mounts(const JobInput& input);
 
+// stoker-files sees what the S3 endpoint sees, and the sockets of its datasets' mounts.
+std::vector<MountManifest> files_mounts(const JobInput& input);
+
+// The socket by which stoker-files gets a dataset's mount; empty: the dataset is not shown as files.
+std::string files_socket(const JobInput& input, const ResolvedDataset& dataset);
+
+// Whether the trainer sees a dataset as files, or all of them: then it needs no key, because
+// stoker-files reads the origin.
+bool has_files(const JobInput& input);
+bool has_only_files(const JobInput& input);
+
 std::vector<VolumeManifest> build_volumes(const JobInput& input);
 
 }  // namespace stoker::control

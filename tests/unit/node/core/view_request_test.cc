@@ -47,6 +47,21 @@ TEST(ViewRequest, RequiresReadOnlyVolumesForReadOnlyViews) {
     EXPECT_FALSE(parse_view_request(context("owner"), true));
 }
 
+TEST(ViewRequest, ViewsOfFilesNameTheirPod) {
+    for (const char* view : {"files", "files-server"}) {
+        const auto request = parse_view_request(context(view), true);
+        ASSERT_TRUE(request) << view;
+        EXPECT_TRUE(request->is_of_files());
+        EXPECT_FALSE(parse_view_request(context(view), false)) << "it is read-only";
+        for (const char* uid : {"", "..", "a/b"}) {
+            auto given = context(view);
+            given["csi.storage.k8s.io/pod.uid"] = uid;
+            EXPECT_FALSE(parse_view_request(given, true)) << uid;
+        }
+    }
+    EXPECT_FALSE(parse_view_request(context("data"), true)->is_of_files());
+}
+
 TEST(ViewRequest, OwnerViewIsForTheOwnNamespaceGuestViewForOthers) {
     auto given = context("owner");
     given["namespace"] = "data";

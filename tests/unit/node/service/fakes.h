@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include <fcntl.h>
+
 #include "node/mount/mounts.h"
 #include "node/service/cluster_facts.h"
 
@@ -25,6 +27,13 @@ public:
         }
         table.try_emplace(target, Entry{*file_id(source), access});
         return {};
+    }
+
+    // Anything that can be handed over serves as the descriptor.
+    Result<std::optional<UniqueFd>> mount_files(const std::string& target) override {
+        const bool is_new = table.try_emplace(target, Entry{FileId{}, Access::kReadOnly}).second;
+        return is_new ? std::optional{UniqueFd{::open("/dev/fuse", O_RDWR | O_CLOEXEC)}}
+                      : std::nullopt;
     }
 
     Status unmount(const std::string& target) override {
@@ -76,6 +85,7 @@ inline std::map<std::string, std::string> context(
         {"csi.storage.k8s.io/ephemeral", "true"},
         {"csi.storage.k8s.io/pod.namespace", pod_ns},
         {"csi.storage.k8s.io/pod.name", "resnet-0"},
+        {"csi.storage.k8s.io/pod.uid", "pod-uid"},
         {"pool", "nvme"},
         {"namespace", "team"},
         {"uid", "d1"},

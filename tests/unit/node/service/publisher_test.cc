@@ -22,7 +22,10 @@ protected:
     UniqueFd root_{::open(folder_.path().c_str(), O_RDONLY | O_DIRECTORY)};
     test::FakeFacts facts_;
     test::FakeMounts mounts_;
-    Publisher publisher_{{facts_, mounts_, root_.get(), {::geteuid(), ::getegid()}}};
+    stoker::test::TempFolder kubelet_;
+    SystemClock clock_;
+    FileMounts files_{kubelet_.path() + "/files", {::geteuid(), ::getegid()}, mounts_, clock_};
+    Publisher publisher_{{facts_, mounts_, files_, root_.get(), {::geteuid(), ::getegid()}}};
 };
 
 TEST_F(PublisherTest, OnlyTheOwnerViewIsWritable) {
@@ -72,6 +75,15 @@ TEST_F(PublisherTest, ErrorNamesThePoolWhosePathIsRefused) {
         << refused.error().message;
     facts_.pools.clear();
     EXPECT_EQ(publish("data", true).error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(PublisherTest, FilesNeedNoDirectoryOfThePool) {
+    facts_.pools.clear();
+    ASSERT_TRUE(publish("files", true));
+    EXPECT_TRUE(mounts_.table.contains("/target"));
+    EXPECT_EQ(publish("files", true, "stranger").error().code, ErrorCode::kForbidden);
+    ASSERT_TRUE(publisher_.unpublish("/target"));
+    EXPECT_TRUE(std::filesystem::is_empty(kubelet_.path() + "/files"));
 }
 
 TEST_F(PublisherTest, PublishIsIdempotentAndReversible) {

@@ -138,6 +138,16 @@ TEST_F(FetchEngineFill, FetchesOwnSamplesOnly) {
     EXPECT_THAT(run(engine->on_placement(nullptr, kNow)), SizeIs(10 - fetched.size()));
 }
 
+// The caller asks for the deadline a moment after the event.
+TEST_F(FetchEngineFill, IsDueAtOnceWhenTheRateHasAllowedMore) {
+    make();
+    EXPECT_THAT(order(Bytes::unlimited(), 1000).fetches, IsEmpty());
+    const TimePoint later = kNow + milliseconds{50};
+    EXPECT_EQ(engine->next_deadline(later), later);
+    EXPECT_THAT(engine->tick(later).fetches, ElementsAre(resident(0)));
+    EXPECT_GT(engine->next_deadline(later), later);
+}
+
 TEST_F(FetchEngineFill, FetchesSamplesOfAChunkTogether) {
     make({.max_in_flight = 2}, Bytes::unlimited());
     const SampleChunks chunks{{0, 1, 0, 1, 0, 1, 0, 1, 0, 1}, dataset.manifest()};

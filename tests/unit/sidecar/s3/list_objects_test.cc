@@ -9,8 +9,8 @@
 #include <gtest/gtest.h>
 
 #include "common/base/prng.h"
-#include "common/domain/manifest_writer.h"
 #include "sidecar/origin/s3_xml.h"
+#include "tests/support/manifest_of.h"
 #include "tests/support/test_seed.h"
 
 namespace stoker::s3 {
@@ -20,31 +20,9 @@ using testing::HasSubstr;
 
 constexpr std::string_view kPrefix = "set/train/";
 
-struct Manifest {
-    std::vector<std::byte> bytes;
-    domain::ManifestView view;
-};
-
-Manifest manifest_of(const std::set<std::string>& keys) {
-    std::vector<domain::ListedObject> objects;
-    for (const std::string& key : keys) {
-        objects.push_back({key, key.size(), "etag"});
-    }
-    auto bytes = domain::encode_manifest(objects).value();
-    const auto view = domain::ManifestView::open(bytes).value();
-    return {std::move(bytes), view};
-}
-
-Manifest blocks_of(const std::map<std::string, std::uint64_t>& sizes, std::uint64_t block_bytes) {
-    domain::Listing objects;
-    for (const auto& [key, size] : sizes) {
-        EXPECT_TRUE(objects.add(key, size, "etag").has_value());
-    }
-    const auto blocks = domain::list_blocks(objects, Bytes{block_bytes}).value();
-    auto bytes = domain::encode_manifest(blocks.objects()).value();
-    const auto view = domain::ManifestView::open(bytes).value();
-    return {std::move(bytes), view};
-}
+using test::blocks_of;
+using test::Manifest;
+using test::manifest_of;
 
 std::optional<ListQuery> query_of(const sidecar::Query& parameters) {
     S3Call call;
@@ -219,35 +197,6 @@ TEST(ListObjects, TokensEncodeTheKeyToStartAfter) {
         start_after_of_token(token_of({{"prefix", prefix}, {"max-keys", "1"}, {"delimiter", "/"}})),
         "set/train/a/\xF4\x8F\xBF\xBF");
     EXPECT_EQ(start_after_of_token("of-the-origin"), std::nullopt);
-}
-
-TEST(ListObjects, FindsObjects) {
-    const Manifest manifest = manifest_of({"a", "b/c", "b/d"});
-    EXPECT_EQ(find_object(manifest.view, "b/c").value().first, domain::SampleId{1});
-    for (const char* absent : {"", "b", "b/", "b/cc", "c"}) {
-        EXPECT_EQ(find_object(manifest.view, absent), std::nullopt) << absent;
-    }
-}
-
-TEST(ListObjects, FindsObjectsOfBlocks) {
-    const Manifest manifest = blocks_of({{"a", 25}, {"a-", 5}, {"b/c", 20}}, 10);
-    const auto object = find_object(manifest.view, "b/c");
-    ASSERT_TRUE(object.has_value());
-    EXPECT_EQ(object->first, domain::SampleId{4});
-    EXPECT_EQ(object->sample_count, 2U);
-    EXPECT_EQ(object->size_bytes, 20U);
-    EXPECT_EQ(object->etag, "etag");
-    for (const char* absent :
-         {"",
-          "b",
-          "a\x01",
-          "a\x01"
-          "00000000",
-          "a\x01"
-          "00000001",
-          "c"}) {
-        EXPECT_EQ(find_object(manifest.view, absent), std::nullopt) << absent;
-    }
 }
 
 TEST(ListObjects, ListsObjectsAndNotTheirBlocks) {

@@ -129,8 +129,8 @@ TEST(ResolveDatasets, BlocksNeedAccessS3) {
         resolve_datasets(job, {blocks}).blocker,
         (Blocker{
             "AccessUnsupported",
-            "Dataset train has format Blocks, which S3 clients read and the library does not; use "
-            "access S3."}));
+            "Dataset train has format Blocks, which the library does not read; use access S3 or "
+            "Files."}));
     job.spec.datasets[0].access = DatasetAccess::kS3;
     const ResolvedDataset resolved = resolve_datasets(job, {blocks}).datasets.at(0);
     EXPECT_EQ(resolved.format, DatasetFormat::kBlocks);

@@ -17,6 +17,11 @@ struct Case {
     std::string message;
 };
 
+void show_files(TrainingJob& job, const std::string& path) {
+    job.spec.datasets.back().access = DatasetAccess::kFiles;
+    job.spec.datasets.back().mount_path = path;
+}
+
 JobDataset& dataset_of(TrainingJob& job) {
     return job.spec.datasets.front();
 }
@@ -210,10 +215,60 @@ const std::vector<Case>& wrong_jobs() {
          [](TrainingJob& job) { dataset_of(job).secret_ref = "s"; },
          "spec.datasets[train].secretRef",
          "belongs to storageUri"},
-        {"access Files",
+        {"access Files without mountPath",
          [](TrainingJob& job) { dataset_of(job).access = DatasetAccess::kFiles; },
+         "spec.datasets[train].mountPath",
+         "access Files needs mountPath"},
+        {"access Files without a cache",
+         [](TrainingJob& job) {
+             show_files(job, "/data");
+             job.spec.cache = {};
+             job.spec.cache.mode = CacheMode::kOff;
+         },
          "spec.datasets[train].access",
-         "does not work yet"},
+         "another cache.mode"},
+        {"access Files with another contract",
+         [](TrainingJob& job) {
+             show_files(job, "/data");
+             dataset_of(job).contract = Contract::kWindowed;
+         },
+         "spec.datasets[train].contract",
+         "other contracts need the library"},
+        {"access Files in pods of other controllers",
+         [](TrainingJob& job) {
+             show_files(job, "/data");
+             job.spec.workload_ref = WorkloadRef{"batch/v1", "Job", "a", "uid"};
+         },
+         "spec.datasets[train].access",
+         "pods of other controllers"},
+        {"a dataset shown twice",
+         [](TrainingJob& job) {
+             show_files(job, "/data");
+             job.spec.datasets.push_back(dataset_of(job));
+             job.spec.datasets[0].name = "first";
+             job.spec.datasets[0].mount_path = "/first";
+         },
+         "spec.datasets[train].access",
+         "name it once"},
+        {"a relative mountPath",
+         [](TrainingJob& job) { show_files(job, "data"); },
+         "spec.datasets[train].mountPath",
+         "absolute path"},
+        {"a mountPath with ..",
+         [](TrainingJob& job) { show_files(job, "/data/../x"); },
+         "spec.datasets[train].mountPath",
+         "absolute path"},
+        {"a mountPath in /proc",
+         [](TrainingJob& job) { show_files(job, "/proc/1"); },
+         "spec.datasets[train].mountPath",
+         "are taken"},
+        {"a mountPath below a volume mount",
+         [](TrainingJob& job) {
+             show_files(job, "/data/train");
+             job.spec.pod_template.trainer.volume_mount_paths = {"/data"};
+         },
+         "spec.datasets[train].mountPath",
+         "contain each other"},
         {"access S3 with another contract",
          [](TrainingJob& job) {
              dataset_of(job).access = DatasetAccess::kS3;
@@ -224,7 +279,7 @@ const std::vector<Case>& wrong_jobs() {
         {"mountPath",
          [](TrainingJob& job) { dataset_of(job).mount_path = "/d"; },
          "spec.datasets[train].mountPath",
-         "needs access Files"},
+         "belongs to access Files"},
         {"sampling Weighted",
          [](TrainingJob& job) { dataset_of(job).sampling = Sampling::kWeighted; },
          "spec.datasets[train].sampling",

@@ -5,7 +5,7 @@
 
 #include "common/domain/block_format.h"
 
-namespace stoker::s3 {
+namespace stoker::attached {
 
 // A range of an object as parts of its samples, in order: one part, or one for each block that the
 // range touches. Pure.
@@ -41,4 +41,4 @@ private:
     std::size_t size_ = 0;
 };
 
-}  // namespace stoker::s3
+}  // namespace stoker::attached

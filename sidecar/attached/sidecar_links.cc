@@ -1,4 +1,4 @@
-#include "sidecar/s3/sidecar_links.h"
+#include "sidecar/attached/sidecar_links.h"
 
 #include <algorithm>
 #include <chrono>
@@ -11,7 +11,7 @@
 #include "common/log/log.h"
 #include "common/runtime/named_thread.h"
 
-namespace stoker::s3 {
+namespace stoker::attached {
 
 namespace {
 
@@ -44,7 +44,7 @@ Result<std::shared_ptr<DatasetFiles>> open_files(
 local::Hello hello_for(const CachedDataset& dataset) {
     local::Hello hello;
     hello.dataset = dataset.config().name;
-    hello.client = "stoker-s3";
+    hello.client = dataset.client();
     return hello;
 }
 
@@ -60,7 +60,7 @@ SidecarLinks::SidecarLinks(
         link.dataset = dataset.get();
         link.delay = kFirstDelay;
     }
-    thread_ = start_thread("s3-links", [this](const std::stop_token& stop) { run(stop); });
+    thread_ = start_thread("links", [this](const std::stop_token& stop) { run(stop); });
 }
 
 SidecarLinks::~SidecarLinks() {
@@ -183,7 +183,7 @@ void SidecarLinks::lose(Link& link, const std::string& why) {
     link.dataset->set_attached(false);
     if (link.was_attached || link.delay == kFirstDelay) {
         log::warning(
-            "no sidecar: samples on this node are served from its files, others are forwarded",
+            "no sidecar: samples on this node are served from its files, others from the origin",
             {{"dataset", link.dataset->config().name}, {"why", why}});
     }
     link.is_welcome = link.was_attached = false;
@@ -192,4 +192,4 @@ void SidecarLinks::lose(Link& link, const std::string& why) {
     link.delay = std::min<Duration>(link.delay * 2, kDelayMax);
 }
 
-}  // namespace stoker::s3
+}  // namespace stoker::attached

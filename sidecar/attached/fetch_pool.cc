@@ -1,4 +1,4 @@
-#include "sidecar/s3/fetch_pool.h"
+#include "sidecar/attached/fetch_pool.h"
 
 #include <array>
 #include <chrono>
@@ -8,10 +8,10 @@
 
 #include "common/log/log.h"
 #include "common/runtime/named_thread.h"
+#include "sidecar/attached/sidecar_links.h"
 #include "sidecar/origin/fetch_all.h"
-#include "sidecar/s3/sidecar_links.h"
 
-namespace stoker::s3 {
+namespace stoker::attached {
 
 namespace {
 
@@ -19,8 +19,7 @@ constexpr Duration kConnectTimeout = std::chrono::seconds{5};
 constexpr Duration kFetchTimeout = std::chrono::seconds{30};
 constexpr int kFetchRounds = 3;  // a damaged record is fetched again after it was verified
 
-// A sample of a chunk, read at the origin.
-std::optional<DatasetFiles::Found> read_packed(
+std::optional<DatasetFiles::Found> read_at_origin(
     sidecar::Origin& origin, const DatasetFiles& files, domain::SampleId id) {
     const domain::SampleInfo sample = files.manifest().sample(id);
     auto bytes = sidecar::fetch_one(
@@ -53,7 +52,7 @@ FetchPool::FetchPool(const std::string& socket_path, const Clock& clock, std::si
       clock_(clock) {
     for (std::size_t at = 0; at < thread_count; ++at) {
         threads_.push_back(
-            start_thread(fmt::format("s3-fetch-{}", at), [this](const auto&) { run(); }));
+            start_thread(fmt::format("fetch-{}", at), [this](const auto&) { run(); }));
     }
 }
 
@@ -110,8 +109,8 @@ FetchPool::Answer FetchPool::answer(Lanes& lanes, const Job& job) {
         }
         return {std::move(found), "fetched"};
     }
-    if (job.dataset->packed() != nullptr) {
-        return {read_packed(*job.dataset->packed(), *job.files, job.id), "origin"};
+    if (job.dataset->origin() != nullptr) {
+        return {read_at_origin(*job.dataset->origin(), *job.files, job.id), "origin"};
     }
     return {};
 }
@@ -170,4 +169,4 @@ client::SidecarClient* FetchPool::lane(Lanes& lanes, const Job& job) {
     return &client.emplace(*std::move(connected));
 }
 
-}  // namespace stoker::s3
+}  // namespace stoker::attached

@@ -16,7 +16,7 @@
 // Parquet file's footer and then its columns. Without them each range would fetch the whole sample. A
 // copy goes when its ranges add up to its size, or nearly, so the next epoch fetches the sample again: this is
 // no second cache.
-namespace stoker::s3 {
+namespace stoker::attached {
 
 inline constexpr std::uint64_t kRecentBytesMax = std::uint64_t{64} << 20U;  // of one dataset
 inline constexpr Duration kRecentAge = std::chrono::seconds{30};  // since the sample was fetched
@@ -60,4 +60,4 @@ private:
     Guarded<Entries> entries_;
 };
 
-}  // namespace stoker::s3
+}  // namespace stoker::attached

@@ -1,8 +1,8 @@
-#include "sidecar/s3/sequential_reads.h"
+#include "sidecar/attached/sequential_reads.h"
 
 #include <gtest/gtest.h>
 
-namespace stoker::s3 {
+namespace stoker::attached {
 namespace {
 
 // Samples 7 to 11.
@@ -61,4 +61,4 @@ TEST(SequentialReads, ForgetsTheOldestPlaces) {
 }
 
 }  // namespace
-}  // namespace stoker::s3
+}  // namespace stoker::attached

@@ -1,4 +1,4 @@
-#include "sidecar/s3/object_parts.h"
+#include "sidecar/attached/object_parts.h"
 
 #include <vector>
 
@@ -7,7 +7,7 @@
 #include "common/base/prng.h"
 #include "tests/support/test_seed.h"
 
-namespace stoker::s3 {
+namespace stoker::attached {
 namespace {
 
 using Part = ObjectParts::Part;
@@ -77,4 +77,4 @@ TEST(ObjectParts, RandomRangesAddUp) {
 }
 
 }  // namespace
-}  // namespace stoker::s3
+}  // namespace stoker::attached

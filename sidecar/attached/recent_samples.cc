@@ -1,8 +1,8 @@
-#include "sidecar/s3/recent_samples.h"
+#include "sidecar/attached/recent_samples.h"
 
 #include <algorithm>
 
-namespace stoker::s3 {
+namespace stoker::attached {
 
 namespace {
 
@@ -60,4 +60,4 @@ void RecentSamples::drop_old(Entries& entries, TimePoint now) {
     }
 }
 
-}  // namespace stoker::s3
+}  // namespace stoker::attached

@@ -14,15 +14,13 @@
 #include "client/src/core/sidecar_client.h"
 #include "common/base/clock.h"
 #include "common/base/guarded.h"
+#include "sidecar/attached/recent_samples.h"
+#include "sidecar/attached/sequential_reads.h"
 #include "sidecar/config/sidecar_config.h"
 #include "sidecar/origin/origin.h"
-#include "sidecar/origin/s3_location.h"
-#include "sidecar/s3/recent_samples.h"
-#include "sidecar/s3/sequential_reads.h"
 
-// One dataset as this program serves it: its place in S3, its node directory, and its link to the
-// sidecar.
-namespace stoker::s3 {
+// One dataset as this program serves it: its node directory, and its link to the sidecar.
+namespace stoker::attached {
 
 // One revision on this node. Thread-safe. Stays usable when the sidecar that announced it has
 // ended: the files remain.
@@ -102,17 +100,19 @@ public:
     CachedDataset(
         std::size_t index,
         const sidecar::DatasetConfig& config,
-        sidecar::S3Location location,
-        std::unique_ptr<sidecar::Origin> packed);
+        std::string client,
+        std::unique_ptr<sidecar::Origin> origin);
 
     [[nodiscard]] std::size_t index() const { return index_; }
 
     [[nodiscard]] const sidecar::DatasetConfig& config() const { return config_; }
 
-    [[nodiscard]] const sidecar::S3Location& location() const { return location_; }
+    // This program's name, for the sidecar.
+    [[nodiscard]] const std::string& client() const { return client_; }
 
-    // Reads samples that the origin stores in chunks; nullptr: each sample is an object there.
-    [[nodiscard]] sidecar::Origin* packed() const { return packed_.get(); }
+    // Where the fetch pool reads samples that the sidecar does not give; nullptr: the pool's caller
+    // asks the origin itself.
+    [[nodiscard]] sidecar::Origin* origin() const { return origin_.get(); }
 
     // nullptr: the sidecar has not announced a revision yet.
     std::shared_ptr<DatasetFiles> files();
@@ -153,8 +153,8 @@ private:
 
     std::size_t index_;
     sidecar::DatasetConfig config_;
-    sidecar::S3Location location_;
-    std::unique_ptr<sidecar::Origin> packed_;
+    std::string client_;
+    std::unique_ptr<sidecar::Origin> origin_;
     Guarded<std::shared_ptr<DatasetFiles>> files_;
     std::atomic<bool> attached_{false};
     std::atomic<bool> has_writes_{false};
@@ -162,4 +162,4 @@ private:
     Guarded<Told> told_;
 };
 
-}  // namespace stoker::s3
+}  // namespace stoker::attached

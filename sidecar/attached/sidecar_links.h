@@ -9,12 +9,11 @@
 
 #include "client/src/core/sidecar_client.h"
 #include "common/base/clock.h"
-#include "sidecar/s3/cached_dataset.h"
+#include "sidecar/attached/cached_dataset.h"
 
-namespace stoker::s3 {
+namespace stoker::attached {
 
-// The Hello of this program for a dataset: without a stream, because S3 clients announce no reading
-// order.
+// The Hello of this program for a dataset: without a stream, because its clients tell no order.
 local::Hello hello_for(const CachedDataset& dataset);
 
 // Keeps one connection to the sidecar for each dataset, on one thread: attaches and, with a growing
@@ -59,4 +58,4 @@ private:
     std::jthread thread_;
 };
 
-}  // namespace stoker::s3
+}  // namespace stoker::attached

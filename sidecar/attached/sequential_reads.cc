@@ -1,8 +1,8 @@
-#include "sidecar/s3/sequential_reads.h"
+#include "sidecar/attached/sequential_reads.h"
 
 #include <algorithm>
 
-namespace stoker::s3 {
+namespace stoker::attached {
 
 std::optional<domain::SampleId> SequentialReads::note(
     const domain::StoredObject& object, std::uint64_t offset, std::uint64_t length) {
@@ -27,4 +27,4 @@ std::optional<domain::SampleId> SequentialReads::note(
     return domain::SampleId{object.first.value() + next};
 }
 
-}  // namespace stoker::s3
+}  // namespace stoker::attached

@@ -1,4 +1,4 @@
-#include "sidecar/s3/cached_dataset.h"
+#include "sidecar/attached/cached_dataset.h"
 
 #include <utility>
 
@@ -8,7 +8,7 @@
 #include "common/domain/residency_word.h"
 #include "common/log/log.h"
 
-namespace stoker::s3 {
+namespace stoker::attached {
 
 namespace {
 
@@ -97,12 +97,12 @@ void DatasetFiles::retire_unlinked(std::size_t checks) {
 CachedDataset::CachedDataset(
     std::size_t index,
     const sidecar::DatasetConfig& config,
-    sidecar::S3Location location,
-    std::unique_ptr<sidecar::Origin> packed)
+    std::string client,
+    std::unique_ptr<sidecar::Origin> origin)
     : index_(index),
       config_(config),
-      location_(std::move(location)),
-      packed_(std::move(packed)) {}
+      client_(std::move(client)),
+      origin_(std::move(origin)) {}
 
 std::shared_ptr<DatasetFiles> CachedDataset::files() {
     return *files_.lock();
@@ -158,4 +158,4 @@ std::vector<std::uint64_t> CachedDataset::take_hits() {
     return std::exchange(told_.lock()->hits, {});
 }
 
-}  // namespace stoker::s3
+}  // namespace stoker::attached

@@ -1,10 +1,10 @@
-#include "sidecar/s3/recent_samples.h"
+#include "sidecar/attached/recent_samples.h"
 
 #include <string_view>
 
 #include <gtest/gtest.h>
 
-namespace stoker::s3 {
+namespace stoker::attached {
 namespace {
 
 constexpr TimePoint kStart{std::chrono::hours{1}};
@@ -59,4 +59,4 @@ TEST(RecentSamples, DropTheOldestAboveTheirBound) {
 }
 
 }  // namespace
-}  // namespace stoker::s3
+}  // namespace stoker::attached

@@ -14,9 +14,9 @@
 
 #include "client/src/core/sidecar_client.h"
 #include "common/base/clock.h"
-#include "sidecar/s3/cached_dataset.h"
+#include "sidecar/attached/cached_dataset.h"
 
-namespace stoker::s3 {
+namespace stoker::attached {
 
 // Gets samples that an event thread cannot answer at once: first reads of stored samples, which may
 // wait for the disk, and misses, which go through the sidecar. Each thread has its own connections,
@@ -24,8 +24,8 @@ namespace stoker::s3 {
 class FetchPool {
 public:
     struct Answer {
-        std::optional<DatasetFiles::Found> found;  // nullopt: ask the origin
-        std::string_view source = "hit";  // or "fetched", or "origin": chunks, without the sidecar
+        std::optional<DatasetFiles::Found> found;  // nullopt: nobody gave it; ask the origin
+        std::string_view source = "hit";           // or "fetched", or "origin": without the sidecar
     };
 
     // Called once for each request, on a thread of the pool.
@@ -38,7 +38,7 @@ public:
     ~FetchPool();
 
     // `range_bytes`: bytes of the sample that are sent now; the client may soon ask for the rest.
-    // The queue holds at most the few parts that each connection of the endpoint has requested.
+    // The queue has no limit of its own: each client requests a few parts at most.
     void get(
         CachedDataset& dataset,
         std::shared_ptr<DatasetFiles> files,
@@ -72,4 +72,4 @@ private:
     std::vector<std::jthread> threads_;
 };
 
-}  // namespace stoker::s3
+}  // namespace stoker::attached

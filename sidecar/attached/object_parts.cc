@@ -1,8 +1,8 @@
-#include "sidecar/s3/object_parts.h"
+#include "sidecar/attached/object_parts.h"
 
 #include <algorithm>
 
-namespace stoker::s3 {
+namespace stoker::attached {
 
 ObjectParts::ObjectParts(
     const domain::StoredObject& object, std::uint64_t offset, std::uint64_t length)
@@ -28,4 +28,4 @@ std::uint64_t ObjectParts::offset_of(std::size_t index) const {
     return std::max(begin_, (first_block_ + index) * object_.block_bytes);
 }
 
-}  // namespace stoker::s3
+}  // namespace stoker::attached

@@ -8,7 +8,7 @@
 #include "common/base/guarded.h"
 #include "common/domain/block_format.h"
 
-namespace stoker::s3 {
+namespace stoker::attached {
 
 inline constexpr std::uint32_t kRangesInARow = 3;
 
@@ -37,4 +37,4 @@ private:
     Guarded<std::list<Run>> newest_first_;
 };
 
-}  // namespace stoker::s3
+}  // namespace stoker::attached

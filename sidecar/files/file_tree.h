@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/domain/block_format.h"
+#include "common/domain/manifest.h"
+
+// The folders and files of a manifest, whose keys are paths. Pure.
+namespace stoker::files {
+
+// Identifies a file or folder of one manifest, with nothing to remember: 1 is the root; else the
+// number of its first sample plus one, times 4096, plus the depth of a folder (0: a file).
+using NodeId = std::uint64_t;
+
+inline constexpr NodeId kRoot = 1;
+inline constexpr std::size_t kNameBytesMax = 255;
+
+struct FileNode {
+    NodeId id = kRoot;
+    bool is_folder = true;
+    domain::StoredObject object;  // of a file
+    std::string_view name;        // of an entry of list()
+
+    [[nodiscard]] std::uint64_t size_bytes() const { return is_folder ? 0 : object.size_bytes; }
+};
+
+// Thread-safe: immutable, and so is the manifest, which must outlive it. The views point into the
+// manifest's bytes. An object is no file if a part of its key is empty, ".", ".." or longer than
+// kNameBytesMax, has a byte 0, or if there is a folder of its name. Memory: none for a sample.
+class FileTree {
+public:
+    // Looks at every sample once.
+    explicit FileTree(const domain::ManifestView& manifest);
+
+    // nullopt: no such file or folder.
+    [[nodiscard]] std::optional<FileNode> find(NodeId id) const;
+    [[nodiscard]] std::optional<FileNode> lookup(NodeId folder, std::string_view name) const;
+
+    // Calls `visit` with the entries of a folder from `position` on, in the order of their keys, and
+    // with the position behind each; false ends the walk. Position 0: the first entry. False: no
+    // such folder.
+    using Visit = std::function<bool(const FileNode& entry, std::uint64_t next)>;
+    bool list(NodeId folder, std::uint64_t position, const Visit& visit) const;
+
+    // Files, and objects that are no files.
+    [[nodiscard]] std::uint64_t file_count() const { return file_count_; }
+
+    [[nodiscard]] std::uint64_t hidden_count() const { return hidden_count_; }
+
+    [[nodiscard]] const domain::ManifestView& manifest() const { return manifest_; }
+
+private:
+    // A folder: the beginning of its keys ("a/b/", or empty) and the ids of its samples.
+    struct Folder {
+        std::string_view prefix;
+        std::uint64_t first = 0;
+        std::uint64_t end = 0;
+        std::uint64_t depth = 0;
+    };
+
+    [[nodiscard]] std::optional<Folder> folder(NodeId id) const;
+    // The first sample below `prefix`; nullopt: none.
+    [[nodiscard]] std::optional<std::uint64_t> first_below(const std::string& prefix) const;
+    [[nodiscard]] bool is_hidden(const domain::StoredObject& object) const;
+
+    const domain::ManifestView& manifest_;
+    std::uint64_t file_count_ = 0;
+    std::uint64_t hidden_count_ = 0;
+    bool has_conflicts_ = false;  // a file and a folder have one name
+};
+
+}  // namespace stoker::files

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "sidecar/attached/cached_dataset.h"
+#include "sidecar/attached/fetch_pool.h"
+#include "sidecar/attached/sidecar_links.h"
+#include "sidecar/config/sidecar_config.h"
+#include "sidecar/files/file_server.h"
+#include "sidecar/files/mount_link.h"
+#include "sidecar/origin/make_origin.h"
+#include "sidecar/origin/origin.h"
+
+namespace stoker::files {
+
+// All datasets of a pod that are shown as files: those whose settings have a filesSocket.
+class FilesProgram {
+public:
+    struct Limits {
+        std::size_t fetch_threads = 16;
+        std::size_t threads = 2;  // of each mount
+    };
+
+    // `config` and `clock` must outlive it. kInvalidArgument: an origin's settings are wrong, or no
+    // dataset has a filesSocket.
+    static Result<std::unique_ptr<FilesProgram>> start(
+        const sidecar::SidecarConfig& config,
+        const sidecar::Environment& environment,
+        const Clock& clock,
+        Limits limits);
+    FilesProgram(const FilesProgram&) = delete;
+    FilesProgram& operator=(const FilesProgram&) = delete;
+    ~FilesProgram();
+
+private:
+    struct Mount {
+        std::unique_ptr<sidecar::Origin> origin;
+        std::unique_ptr<FileServer>
+            server;                  // guarded by mutex_; none before the descriptor is here
+        std::uint64_t revision = 0;  // that the mount must show; 0: the first that is known
+        bool is_shown = false;
+        std::unique_ptr<MountLink> link;
+    };
+
+    FilesProgram(const sidecar::SidecarConfig& config, const Clock& clock, Limits limits);
+
+    Status add(
+        const sidecar::DatasetConfig& dataset,
+        const sidecar::Environment& environment,
+        const Clock& clock);
+    void on_mount(std::size_t index, UniqueFd descriptor, std::uint64_t revision);
+    void run(const std::stop_token& stop);
+    void step(attached::CachedDataset& dataset, Mount& mount);
+    // The files that the mount must show, when they are known.
+    [[nodiscard]] static std::shared_ptr<attached::DatasetFiles> files_of(
+        attached::CachedDataset& dataset, std::uint64_t revision);
+
+    const sidecar::SidecarConfig& config_;
+    const Clock& clock_;
+    Limits limits_;
+    std::vector<std::unique_ptr<attached::CachedDataset>> datasets_;
+    std::mutex mutex_;
+    std::vector<Mount> mounts_;  // by the dataset's index
+    std::unique_ptr<attached::FetchPool> pool_;
+    std::unique_ptr<attached::SidecarLinks> links_;
+    std::jthread thread_;
+};
+
+}  // namespace stoker::files

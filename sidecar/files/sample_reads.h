@@ -1,0 +1,110 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/guarded.h"
+#include "sidecar/attached/cached_dataset.h"
+#include "sidecar/attached/fetch_pool.h"
+#include "sidecar/attached/object_parts.h"
+#include "sidecar/origin/origin.h"
+
+namespace stoker::files {
+
+// Reads ranges of a dataset's objects: from the node directory, else through the sidecar, else at the
+// origin. Each sample that is not on the node is fetched once for all its readers, and kept until it
+// has been read or nobody has read it for kHeldAge: the kernel reads a file in parts. Thread-safe.
+class SampleReads {
+public:
+    static constexpr Duration kHeldAge = std::chrono::seconds{30};
+    // Limit of samples that are copies: a guest's, and those of the origin. The oldest ones go first.
+    static constexpr std::uint64_t kCopiedBytesMax = std::uint64_t{64} << 20U;
+    // An object that is larger is read at the origin in parts of this size.
+    static constexpr std::uint64_t kOriginPartBytes = std::uint64_t{8} << 20U;
+
+    // `bytes`: exactly those wanted, valid during the call; nullopt: nobody gives them.
+    using OnBytes = std::function<void(std::optional<std::span<const std::byte>> bytes)>;
+
+    // All must outlive this object, and `pool` must end before it.
+    SampleReads(
+        attached::CachedDataset& dataset,
+        std::shared_ptr<attached::DatasetFiles> files,
+        sidecar::Origin& origin,
+        attached::FetchPool& pool,
+        const Clock& clock);
+
+    // Calls `on_bytes` once: on this thread if the bytes are here, else on one of the pool's.
+    void read(
+        const domain::StoredObject& object,
+        std::uint64_t offset,
+        std::uint64_t length,
+        OnBytes on_bytes);
+
+    // Drops what nobody has read for kHeldAge. Call it about once a second.
+    void drop_old();
+
+private:
+    using Found = attached::DatasetFiles::Found;
+
+    // A range of one sample.
+    struct Wanted {
+        domain::SampleId id;
+        std::uint64_t sample_bytes;
+        std::uint64_t offset;
+        std::uint64_t length;
+    };
+
+    // Bytes of a sample from `begin` on that have been fetched.
+    struct Held {
+        domain::SampleId id;
+        std::uint64_t begin;
+        std::span<const std::byte> bytes;
+        std::shared_ptr<const void> pin;
+        std::uint64_t copied_bytes;  // 0: mapped
+        std::uint64_t read_bytes;
+        TimePoint last_read;
+    };
+
+    struct Waiter {
+        Wanted wanted;
+        OnBytes on_bytes;
+    };
+
+    struct Fetching {
+        domain::SampleId id;
+        std::vector<Waiter> waiters;
+    };
+
+    struct Samples {
+        std::list<Held> oldest_first;
+        std::list<Fetching> fetching;
+    };
+
+    struct LongRead;
+
+    void read_part(const Wanted& wanted, OnBytes on_bytes);
+    void read_next(const std::shared_ptr<LongRead>& read);
+    // True: `on_bytes` was called.
+    bool give_held(const Wanted& wanted, const OnBytes& on_bytes);
+    void finish(domain::SampleId id, attached::FetchPool::Answer answer);
+    void give(const Waiter& waiter, const Found& found);
+    void give_from_origin(const Waiter& waiter);
+    void hold(Held held);
+
+    attached::CachedDataset& dataset_;
+    std::shared_ptr<attached::DatasetFiles> files_;
+    sidecar::Origin& origin_;
+    attached::FetchPool& pool_;
+    const Clock& clock_;
+    Guarded<Samples> samples_;
+};
+
+}  // namespace stoker::files
