@@ -29,7 +29,7 @@ import time
 import servers
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FOLDER = pathlib.Path("/dev/shm/stoker-chunks")  # in memory: the law knows no disk
+FOLDER = pathlib.Path("/dev/shm/stoker-chunks")  # in memory: the closed form has no disk
 CHUNK_BYTES = 4 << 20
 BATCH = 64
 GROUP = 2  # chunks that are shuffled together
@@ -149,7 +149,7 @@ def form(part):
 
 def table(results):
     heads = ("samples", "B, MB/s", "in flight", "k", "objects, ms a sample", "closed form", "chunks, ms a sample",
-             "closed form", "speed-up", "Law 7")
+             "closed form", "speed-up", "closed form")
     lines = [f"| {' | '.join(heads)} |", f"| {' | '.join('---' for _ in heads)} |"]
     for row in results:
         law = f"{row['law']:.1f}" if row["in_flight"] == 1 else "-"

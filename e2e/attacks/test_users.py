@@ -212,7 +212,7 @@ def test_a_pod_cannot_use_another_namespaces_secret(namespace, neighbour, neighb
     neighbour.goes_on()
 
 
-def test_huge_numbers_take_nothing_from_a_neighbour(namespace, neighbour, neighbour_ns):
+def test_extreme_cache_sizes_and_weights_do_not_reduce_another_namespaces_grant(namespace, neighbour, neighbour_ns):
     # row 17: every number is taken literally or refused
     grant = neighbour_ns.job(neighbour.name)["status"]["cache"]["allocatedBytes"]
     namespace.apply(jobs.dataset())

@@ -71,8 +71,8 @@ Status ApiFacts::check_shared(const ViewRequest& request) {
     return shared ? Status{} : refused();
 }
 
-// If our namespace is deleted as a whole, our pod may be stopped before the DaemonSet is deleted.
-// An unknown ServiceAccount was deleted with the namespace.
+// Checks the namespace too, because its deletion may stop this pod before it deletes the DaemonSet.
+// kForbidden (401 or 403) counts as deleted: our ServiceAccount went with the namespace.
 bool ApiFacts::is_uninstalled() {
     return is_going(client_.get(kinds::kNamespaces, {"", own_.ns})) ||
            is_going(client_.get(kDaemonSets, {own_.ns, own_.name}));

@@ -14,8 +14,8 @@
 // (docs/reference/sidecar-config.md) and the trainer's STOKER_DATASETS.
 namespace stoker::control {
 
-// The origin of samples, for both programs. Credentials are in files or the environment, never
-// here.
+// The origin of samples, for the sidecar and the trainer. Credentials are in files or the
+// environment, never here.
 struct OriginConfig {
     std::string uri;       // s3://bucket/prefix, or file:///path inside the container
     std::string endpoint;  // empty: the region's default

@@ -37,8 +37,8 @@ public:
     // Finishes the requests that have begun; answers the waiting ones with nullopt.
     ~FetchPool();
 
-    // `range_bytes`: bytes of the sample that are sent now, and the client may ask for the rest
-    // soon. The queue is as long as the endpoint has connections: each waits for one sample.
+    // `range_bytes`: bytes of the sample that are sent now; the client may soon ask for the rest.
+    // The queue has no limit of its own: each client requests a few parts at most.
     void get(
         CachedDataset& dataset,
         std::shared_ptr<DatasetFiles> files,

@@ -35,6 +35,8 @@ std::uint64_t id_after(const domain::StoredObject& object) {
     return object.first.value() + object.sample_count;
 }
 
+// The keys of an object's blocks sort directly after the object's own key, so lower_bound() gives
+// the first block.
 std::optional<domain::StoredObject> find_object(
     const domain::ManifestView& manifest, std::string_view key) {
     const std::uint64_t id = lower_bound(manifest, key);

@@ -13,8 +13,8 @@ namespace stoker::attached {
 inline constexpr std::uint32_t kRangesInARow = 3;
 
 // Finds readers that go through an object of blocks range by range, each request beginning where the
-// one before ended, so that the next block can be fetched before it is asked for. No plan of such a
-// reader is known. Thread-safe. Remembers the last `runs_max` places where ranges ended.
+// one before ended, so that the next block can be fetched before it is asked for: such a reader
+// announces no plan. Thread-safe. Remembers the last `runs_max` places where ranges ended.
 class SequentialReads {
 public:
     explicit SequentialReads(std::size_t runs_max = 64)

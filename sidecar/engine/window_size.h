@@ -13,7 +13,7 @@ namespace stoker::sidecar {
 // again would have to be fetched again. Pure value; not thread-safe.
 class WindowSize {
 public:
-    // `standard`: its least size, which it has without borrowing. `period`: number of draws.
+    // `standard`: the least size, available without borrowing. `period`: number of draws.
     WindowSize(Bytes standard, std::uint64_t period)
         : standard_(standard),
           period_(std::max<std::uint64_t>(period, 1)) {}
@@ -35,7 +35,7 @@ public:
     // Largest need of the last two periods.
     [[nodiscard]] Bytes needed() const { return std::max(before_, peak_); }
 
-    // The standard size, or what is needed in whole steps of a quarter of it.
+    // needed(), rounded up to whole quarters of the standard size; at least the standard size.
     [[nodiscard]] Bytes size() const {
         const std::uint64_t step = std::max<std::uint64_t>(standard_.count() / kSteps, 1);
         const std::uint64_t steps = (needed() - standard_ + Bytes{step - 1}).count() / step;

@@ -18,11 +18,12 @@ namespace stoker::s3 {
 namespace {
 
 constexpr std::size_t kReceiveBytes = kHeadBytesMax;
-// Blocks that are requested ahead while one is sent. A block is a map of a segment; for guests it
-// is a copy in memory.
+// Parts of an object requested ahead while one is sent.
 constexpr std::size_t kPartsAhead = 3;
-constexpr std::size_t kForNobody = SIZE_MAX;  // no part has this number
+// The same for guests: fewer, because a guest's part is a copy in memory, not a mapping of a
+// segment file.
 constexpr std::size_t kCopiesAhead = 1;
+constexpr std::size_t kForNobody = SIZE_MAX;  // no part has this number
 
 bool would_block(int error) {
     return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
@@ -171,7 +172,7 @@ void Connection::serve_object() {
 }
 
 // Requests the block that a client reading range by range will need next; the response does not
-// wait for it.
+// wait for this block.
 void Connection::ask_behind() {
     const ObjectAnswer& answer = route_.answer;
     const auto next = route_.files->sequential().note(route_.object, answer.offset, answer.length);
@@ -312,7 +313,8 @@ bool Connection::write_head() {
     return true;
 }
 
-// A segment that was cut since is an error (EIO, EFAULT), never a signal: the kernel copies.
+// If the segment's file was truncated meanwhile, the call fails (EIO, EFAULT). No SIGBUS comes,
+// because only the kernel reads the file.
 bool Connection::write_body() {
     while (body_left_ > 0) {
         ssize_t sent = 0;

@@ -13,7 +13,7 @@ namespace {
 constexpr Duration kSweepInterval = std::chrono::seconds{1};
 constexpr std::size_t kSegmentFilesMax = 256;
 
-// EventLoop's tasks are copied, a socket is not.
+// Makes a move-only value, such as a socket, copyable: EventLoop copies its tasks.
 template <class T>
 std::shared_ptr<T> shared(T value) {
     return std::make_shared<T>(std::move(value));

@@ -26,8 +26,8 @@ class ForwardCall {
 public:
     // `socket` does not block; `buffered` was read from it behind the request's head. `patience`:
     // longest wait for a byte, on both sides. `is_stopping`: ends the transfer within a second. The
-    // references must outlive this object. `call`: the result of bound_call(). A response that has
-    // begun gets bytes only, or the connection ends.
+    // references must outlive this object. `call`: the result of bound_call(). If the response's
+    // head was already sent, only body bytes follow, or the connection is closed.
     ForwardCall(
         int socket,
         std::string buffered,

@@ -148,7 +148,8 @@ private:
                domain::object_of(manifest_, domain::SampleId{id}).key.starts_with(wanted_);
     }
 
-    // Writes the object, or the common prefix that begins with it; returns the next id to look at.
+    // Writes object `id`, or, if a delimiter follows in its key, the common prefix that it shares
+    // with the objects after it. Returns the first id not covered.
     std::uint64_t add(std::uint64_t id) {
         const domain::StoredObject object = domain::object_of(manifest_, domain::SampleId{id});
         const auto mark = query_.delimiter.empty()

@@ -7,7 +7,7 @@
 #include "sidecar/s3/places.h"
 #include "sidecar/s3/s3_call.h"
 
-// Which requests the node answers. Reads the manifest only.
+// Decides which requests this node answers itself, from the manifest alone.
 namespace stoker::s3 {
 
 struct Route {
@@ -15,12 +15,13 @@ struct Route {
 
     Kind kind = Kind::kForward;
     std::string list;  // of kList: the XML page
-    // kObject, and kForward if the manifest has the key (then it counts as a read of the origin):
+    // Set for kObject, and for kForward of a key in the manifest, so that the forwarded request is
+    // counted as an origin read:
     attached::CachedDataset* dataset = nullptr;
     std::shared_ptr<attached::DatasetFiles> files;
     domain::StoredObject object;  // its texts point into `files`
-    ObjectFacts facts;            // of kObject; likewise
-    ObjectAnswer answer;
+    ObjectFacts facts;            // likewise
+    ObjectAnswer answer;          // of kObject
 };
 
 // GET and HEAD of an object of the manifest and ListObjectsV2 inside a dataset are answered here;

@@ -23,8 +23,8 @@ inline constexpr Duration kPresignedMax = std::chrono::hours{7 * 24};
 // Checks AWS Signature Version 4, in the Authorization header or in the query (presigned URL), in
 // constant time. nullopt: the request may go on. The error names what is wrong, never a secret:
 // AccessDenied (no signature, expired), InvalidAccessKeyId, SignatureDoesNotMatch,
-// RequestTimeTooSkewed, AuthorizationHeaderMalformed. The region and the payload's hash are the
-// client's own: the body is not read here.
+// RequestTimeTooSkewed, AuthorizationHeaderMalformed. The region and the payload's hash are taken
+// from the request and not checked: the body is not read here.
 std::optional<S3Error> verify_signature(const S3Call& call, const LoopbackKey& key, WallTime now);
 
 // "20130524T000000Z"; nullopt: not a time stamp.

@@ -116,7 +116,7 @@ std::unique_ptr<sidecar::Sampler> make_own_order(
         });
 }
 
-// Whether the node knows plans. A baseline is a plain cache and does not.
+// Whether trainers send their plans to the engine. A baseline is a plain cache without plans.
 bool knows_plans(const Scenario& scenario) {
     return scenario.cache.policy.empty() || scenario.cache.policy == "never-evict";
 }

@@ -51,7 +51,7 @@ struct ClairvoyantEpoch {
 struct ClairvoyantFigures {
     std::uint64_t samples = 0;
     std::uint64_t reads = 0;        // of all ranks in the whole run
-    double favourite_share = 0;     // of these: of samples that the reading rank keeps (law 8)
+    double favourite_share = 0;     // of these: of samples that the reading rank keeps (law T6)
     double favourite_expected = 0;  // with Placement::kOwn, by the binomial distribution
     double above = 0;               // samples that a rank reads more than `threshold` times, mean
     double above_expected = 0;      // the same by the binomial distribution

@@ -16,7 +16,7 @@ Outcome run_law(const Scenario& scenario) {
     return *std::move(outcome);
 }
 
-// T1: one job with a new uniform order every epoch.
+// Law T1: one job with a new uniform order every epoch.
 std::vector<LawRow> check_reshuffle() {
     std::vector<LawRow> rows;
     for (const double w : {.1, .2, .3, .4, .5, .6, .75}) {
@@ -64,7 +64,7 @@ Expected Expected::ceiling(double most) const {
 }
 
 Verdict Expected::judge(double measured) const {
-    // Sums of doubles may miss a bound that they equal on paper.
+    // Rounding may put a figure slightly beyond a bound that it equals in exact arithmetic.
     const double hair = 1e-9 * std::abs(measured);
     if (measured < possible_min - hair || measured > possible_max + hair) {
         return Verdict::kImpossible;

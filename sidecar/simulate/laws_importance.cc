@@ -1,4 +1,4 @@
-// T2 to T4 and T13: the contract importance.
+// Laws T2 to T4 and T13 (docs/reference/simulate.md): the contract importance.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -36,7 +36,7 @@ Scenario importance_scenario(double w, double beta, std::size_t jobs = 1) {
     return scenario;
 }
 
-// Keeps residents only.
+// Removes the window: the cache holds residents only.
 void without_window(Scenario& scenario) {
     scenario.cache.share -= kWindow;
     scenario.cache.window_share = 0;
@@ -87,8 +87,8 @@ double closed_form(double w, double beta) {
     return ((1 - w) + 2 * selective) / 3;
 }
 
-// Losses are noisy, so the most important samples change from epoch to epoch, and some of those
-// that the node has are no longer wanted. The closed form ignores this.
+// Tolerance of the closed form, which ignores noise: with noisy losses the most important samples
+// change from epoch to epoch, and some residents are no longer among them.
 constexpr double kNoise = .06;
 
 // Runs two jobs on a cache whose values combine their importance by weight. Nothing is substituted,

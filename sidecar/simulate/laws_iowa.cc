@@ -1,4 +1,4 @@
-// T11: the size of IOWA's bucket, epoch by epoch, and what is read from the origin.
+// Law T11: the size of IOWA's bucket, epoch by epoch, and what is read from the origin.
 #include <algorithm>
 #include <cmath>
 #include <vector>

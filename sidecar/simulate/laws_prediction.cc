@@ -1,4 +1,5 @@
-// T5 and T6: SHADE's replication and NoPFS's clairvoyance.
+// Laws T5 (SHADE's replication) and T6 (NoPFS's clairvoyance); docs/reference/simulate.md lists the
+// laws.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -17,7 +18,7 @@ namespace stoker::simulate {
 
 namespace {
 
-// Share of a rank's reads that its own most frequent samples serve (law 8).
+// Share of a rank's reads that its own most frequent samples serve.
 struct LocalShare {
     std::uint32_t ranks;
     double shares[4];  // by kEpochs
@@ -61,9 +62,11 @@ Scenario replication_scenario(double w, double replication) {
     return scenario;
 }
 
-// SHADE's published figures. Its job draws from the first epoch on; a sample without a loss weighs
-// 1 among scores of 2.3 and more. The released code begins with a plain shuffle, which is also our
-// default. Our cache also knows the draws, so hits may be better; coverage may not differ.
+// Checks against the figures of SHADE. They come from a simulation with weighted draws from the
+// first epoch on (warmup-epochs 0) and score 1 for a sample without a loss (unseen-score 1; other
+// scores are at least ln(10) = 2.3). SHADE's released code, and our default, shuffle the first
+// epoch instead. Our eviction also uses the planned draws, so the expected hit ratio is a lower
+// bound; coverage must match.
 void check_published(std::vector<LawRow>& rows) {
     for (const ReplicationFigures& figures : kReplication) {
         Scenario scenario = replication_scenario(figures.w, figures.replication);

@@ -1,4 +1,5 @@
 // `stoker laws --random`: workloads at random parameters with the simulator on the real engine.
+// Laws T1 to T13: docs/reference/simulate.md.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -25,8 +26,9 @@ double origin_share(const Outcome& outcome, const Scenario& scenario) {
     return sum / static_cast<double>(outcome.jobs.size());
 }
 
-// Law 1: a cache that never evicts saves its share of every exact epoch, and none can save more.
-// Jobs with different orders do not help each other, except that a fetch in flight may serve two.
+// As law T1, for several jobs: a cache that never evicts saves its share of every exact epoch, and
+// none can save more. Jobs with different orders do not help each other, except that a fetch in
+// flight may serve two.
 LawRow never_evict(RandomWorkload& random) {
     Scenario scenario = random.one_job();
     random.draw_jobs(scenario, 1);
@@ -41,7 +43,7 @@ LawRow never_evict(RandomWorkload& random) {
         origin_share(run_law(scenario), scenario));
 }
 
-// Law 2: LRU misses (1-w)(1 - ln(1-w)) of the requests; 1-w is the floor.
+// As law T1: LRU misses (1-w)(1 - ln(1-w)) of the requests; 1-w is the floor.
 LawRow lru(RandomWorkload& random) {
     Scenario scenario = random.one_job();
     random.draw_loader(scenario);
@@ -57,7 +59,7 @@ LawRow lru(RandomWorkload& random) {
         1 - means_of(run_law(scenario), 0, scenario.discard).hit_ratio);
 }
 
-// Law 1: the best clairvoyant policy reaches the same floor.
+// As law T1: the best clairvoyant policy reaches the same floor.
 LawRow belady(RandomWorkload& random) {
     Scenario scenario = random.one_job();
     random.draw_loader(scenario);
@@ -81,7 +83,8 @@ void draw_window(RandomWorkload& random, Scenario& scenario) {
     scenario.cache.window_share = random.number("window", std::min(.5, least), .6);
 }
 
-// Law 5: J windowed jobs in lock-step fetch each sample that is not resident once for all of them.
+// As law T9: J windowed jobs in lock-step fetch each sample that is not resident once for all of
+// them.
 LawRow lock_step(RandomWorkload& random) {
     Scenario scenario = random.one_job();
     random.draw_jobs(scenario, 1);
@@ -101,8 +104,8 @@ LawRow lock_step(RandomWorkload& random) {
         origin_share(run_law(scenario), scenario));
 }
 
-// Law 5 at unequal speeds: residents are fetched once in the whole run, each other sample once per
-// epoch of the fastest job. The epochs in the law are the measured ones.
+// As law T9 at unequal speeds: residents are fetched once in the whole run, each other sample once
+// per epoch of the fastest job. The formula uses the measured numbers of epochs.
 LawRow unequal_speeds(RandomWorkload& random) {
     Scenario scenario = random.one_job(1000, 100'000);
     random.draw_jobs(scenario, 2);
@@ -161,7 +164,8 @@ Scenario importance_job(
     return scenario;
 }
 
-// Law 3: selective epochs request 1/(1+beta) of the dataset, every reuseFactor-th requests all.
+// As law T2: selective epochs request 1/(1+beta) of the dataset; every reuseFactor-th epoch
+// requests all.
 LawRow importance_volume(RandomWorkload& random) {
     Scenario scenario = importance_job(random, 3, 150'000, 4);
     random.draw_share(scenario, 0, .9);
@@ -174,8 +178,8 @@ LawRow importance_volume(RandomWorkload& random) {
         means_of(run_law(scenario), 0, scenario.discard).requested);
 }
 
-// Law 3 without substitution and noise: the cache holds the most important w, so a selective epoch
-// fetches (1-w)^(1+beta)/(1+beta) of the dataset, and a full one 1-w.
+// As law T3, without substitution and noise: the cache holds the most important w, so a selective
+// epoch fetches (1-w)^(1+beta)/(1+beta) of the dataset, and a full one 1-w.
 LawRow importance_misses(RandomWorkload& random) {
     // A sample that is seldom read displaces another one late: residents need twelve epochs to
     // settle.
@@ -199,7 +203,7 @@ Scenario replicate_job(RandomWorkload& random) {
     // The means are of one epoch, so only a large one has a small standard error.
     Scenario scenario = random.one_job(40'000);
     scenario.batch = static_cast<std::uint32_t>(random.count("batch", 8, 256));
-    // Whole batches: each score is that of equally many samples.
+    // Whole batches only, so that equally many samples have each score.
     scenario.dataset.samples -= scenario.dataset.samples % scenario.batch;
     JobSpec& job = scenario.jobs[0];
     job.contract = "replicate";
@@ -289,7 +293,7 @@ Scenario clairvoyant_job(RandomWorkload& random) {
 }
 
 // Mean of the largest `share` of Binomial(epochs, 1/ranks), relative to the mean of all: the reads
-// that a rank's own most frequent samples serve (law 8).
+// that a rank's own most frequent samples serve (law T6).
 double favourites(std::uint32_t ranks, std::uint32_t epochs, double share) {
     const double p = 1.0 / ranks;
     double left = share;

@@ -1,4 +1,4 @@
-// T9, T10 and T12: several jobs on one dataset.
+// Laws T9, T10 and T12 (docs/reference/simulate.md): several jobs on one dataset.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -96,8 +96,8 @@ constexpr std::string_view name_of(Pace pace) {
     return kNames[static_cast<std::size_t>(pace)];
 }
 
-// Jobs at this pace, whose loaders draw every batch `ahead` batches before a worker reads it. The
-// origin keeps up, so that jobs reach their speeds.
+// Gives the jobs this pace. Their loaders draw every batch `ahead` batches before a worker reads
+// it. The origin is fast enough for all jobs to reach their speeds.
 void set_pace(Scenario& scenario, Pace pace) {
     constexpr double kStarts[] = {0, .37, .61, .83};  // in epochs of a job of speed 1
     constexpr double kSpeeds[] = {1, .5, .7, .9};

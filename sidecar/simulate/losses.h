@@ -13,10 +13,10 @@ namespace stoker::simulate {
 using domain::SampleIndex;
 
 // Simulated training losses: every sample has a permanent importance, log-normal(0,1), times noise
-// per visit, log-normal(0,.3) (algorithms of iCACHE, reproduction on two cores). They have 16
-// significant bits, as losses of mixed precision have 8 or 11, and are scaled afterwards: so any
-// scale keeps equal losses equal and others in order, which rounding a float's 24 bits again would
-// not. Not thread-safe.
+// per visit, log-normal(0,.3). Losses are rounded to 16 significant bits (those of mixed precision
+// have 8 or 11) and then scaled: so any scale keeps equal losses equal and others in order. With
+// all 24 bits of a float, rounding after the scaling could make different losses equal. Not
+// thread-safe.
 class Losses {
 public:
     struct Shape {

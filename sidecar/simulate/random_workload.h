@@ -16,7 +16,7 @@ namespace stoker::simulate {
 constexpr double kTolerance = .02;
 constexpr double kSlack = .01;  // of a floor that is exact only for very many samples
 
-// Expects the figure within kTolerance of it.
+// Expects a measured figure within kTolerance of `figure`.
 inline Expected about(double figure) {
     return within(figure, kTolerance * figure);
 }

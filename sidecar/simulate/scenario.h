@@ -93,7 +93,8 @@ struct SteadyPart {
     std::uint64_t fetched_samples = 0;            // for all jobs
     std::vector<std::uint64_t> computed_samples;  // by job
 
-    // Lowest rate of a job, of the rate that its speed asks for (`samples_per_second` at speed 1).
+    // Lowest ratio over the jobs: the job's rate to the rate that its speed asks for
+    // (`samples_per_second` at speed 1).
     [[nodiscard]] double speed_reached(const Scenario& scenario) const;
 };
 

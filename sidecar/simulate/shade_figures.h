@@ -1,6 +1,7 @@
 #pragma once
 
-// Expected figures of SHADE (FAST 2023) from an independent simulation (law 4).
+// Expected figures of SHADE (FAST 2023), from an independent simulation. Law T5 checks them
+// (docs/reference/simulate.md).
 namespace stoker::simulate {
 
 // Hit ratio and coverage with a share `w` of the samples cached.

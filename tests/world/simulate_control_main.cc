@@ -1,6 +1,7 @@
-// simulate-control FIRST-LAST: runs the operator's world of each seed; a broken promise ends it with
-// the seed's log. `--log` writes the log in any case; `--keep-going` runs the other seeds, too.
-// `make simulate-control` builds and runs it.
+// simulate-control FIRST-LAST: simulates the operator's world of each seed. Stops at the first
+// broken promise (a check of docs/design/simulation.md) and prints that seed's log. `--log` prints
+// the log in any case; `--keep-going` simulates the remaining seeds, too. `make simulate-control`
+// builds and runs it.
 #include <cstdio>
 #include <cstdlib>
 #include <map>

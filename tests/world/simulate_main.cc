@@ -1,7 +1,8 @@
-// simulate-world FIRST-LAST: runs the world of each seed; a broken promise ends it with the seed's
-// log. `--log` writes the log in any case; `--keep-going` runs the other seeds, too; `--nodes N`,
-// `--pods N` and `--jobs N` replace what the seed draws; `--timeline FILE.html` writes the last seed's
-// timeline there, and as text to stdout.
+// simulate-world FIRST-LAST: simulates the world of each seed. Stops at the first broken promise (a
+// check of docs/design/simulation.md) and prints that seed's log. `--log` prints the log in any
+// case; `--keep-going` simulates the remaining seeds, too; `--nodes N`, `--pods N` and `--jobs N`
+// override the numbers drawn from the seed; `--timeline FILE.html` writes the last seed's timeline
+// there, and as text to stdout.
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>

@@ -343,7 +343,8 @@ void Builder::add_holdings() {
             it.outstanding = std::max(it.outstanding, it.in_flight ? it.held : Bytes::zero());
             continue;
         }
-        // A filler's sidecar outlasts the readers, and a suspended job's pods end late.
+        // Outstanding grants count although no job uses the dataset: a filler's sidecar may outlast
+        // the readers, and a suspended job's pods end late.
         const Bytes reserve = std::max(holding.resident, holding.outstanding);
         table_.nodes[node->second].idle += reserve;
         IdleHolding& it = idle[{node->second, holding.dataset_uid}];

@@ -13,9 +13,9 @@ namespace stoker::control {
 
 namespace {
 
-// Minimum gain of an exchange, relative to the value of the moved bytes; it exceeds the tiny
-// differences between equals. The sums include it as a cost, so every positive cycle is a real
-// gain.
+// Minimum gain of an exchange, relative to the value of the moved bytes; more than the small
+// differences between values that should be equal. The sums include it as a cost, so every positive
+// cycle is a real gain.
 constexpr double kLeastGain = 1e-6;
 constexpr double kNoise = 1e-13;  // rounding error, relative to the most valuable byte
 constexpr double kSumMax = 64;    // likewise; larger sums would round by more than kNoise

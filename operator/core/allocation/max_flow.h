@@ -48,7 +48,7 @@ private:
     std::vector<std::uint32_t> to_sink_;
 };
 
-// Maximum flow from accounts through their bytes to nodes.
+// Maximum flow of bytes from accounts to nodes; each pair has its own limit.
 class AccountFlow {
 public:
     // Limits of the flow from each account and through each node.

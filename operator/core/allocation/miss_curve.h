@@ -12,8 +12,8 @@ namespace stoker::control {
 // non-increasing: no byte has more value than the byte before it, so bytes can be divided by
 // marginal value. An immutable value; pure, thread-safe.
 //
-// Sources: exact and measured laws 1 and 3 of the project's study (CoorDL, VLDB
-// 2021; iCACHE, HPCA 2023); SiloD (EuroSys 2023) for the linear case.
+// Sources: laws T1 (exact) and T3 (importance) of `stoker laws`; CoorDL (VLDB 2021), iCACHE (HPCA
+// 2023); SiloD (EuroSys 2023) for the linear case.
 class MissCurve {
 public:
     static constexpr std::size_t kSketchSizeMax = 1024;

@@ -57,7 +57,8 @@ void name_reclaims(const ClaimTable& table, const PoolDecision& decision, Alloca
     }
 }
 
-// Outstanding grants of idle datasets end by themselves: no idle byte goes for them.
+// Outstanding grants of idle datasets expire by themselves, so no idle bytes are swept for the
+// space that they reserve.
 void forgive_grants(const ClaimTable& table, Shortages& missing) {
     std::vector<Bytes> nodes;
     std::vector<Bytes> accounts;

@@ -10,7 +10,8 @@ namespace stoker::control {
 //  1. Guaranteed minimums (higher priority first, then older jobs), then bytes of mode Fixed;
 //     within the namespaces' nominal quotas.
 //  2. The rest of the nodes within the nominal quotas, by the pool's objective: to the byte that
-//     saves most, f* (-dm/dc) over all jobs that share it, until a job no longer waits.
+//     saves most, f* (-dm/dc) over all jobs that share it, until a job no longer waits. f*: bytes/s
+//     if data were never late; m(c): miss_curve.h.
 //  3. The same with lent bytes: up to borrowingLimit, from unused lendingLimits of other
 //     namespaces, with the namespaces' weights. Borrowers take no bytes of steps 1 and 2, so a
 //     returning owner gets its bytes back from the least useful ones.

@@ -7,7 +7,7 @@ namespace stoker::control {
 
 namespace {
 
-// Divisor of the resident bytes. A smaller change is trimming and gets no Event.
+// A reclaim of at most 1/kWorthTelling of the resident bytes gets no Event.
 constexpr std::uint64_t kWorthTelling = 20;
 
 bool is_worth_telling(const Reclaim& reclaim) {

@@ -75,8 +75,8 @@ public:
     // Owed bytes of each account, beyond the minimums.
     [[nodiscard]] const std::vector<Bytes>& owed() const { return owed_; }
 
-    // Nodes without room for the owed bytes if the claims have at least `amounts`, by node; empty:
-    // all owed bytes fit.
+    // Can every account still get its owed() bytes if every claim keeps at least `amounts`? Empty:
+    // yes. Otherwise one flag per node: true where the node is full.
     [[nodiscard]] std::vector<bool> nodes_in_the_way(const ClaimBytes& amounts) const;
 
 private:

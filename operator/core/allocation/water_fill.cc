@@ -70,7 +70,8 @@ std::vector<Bytes> fill_greedily(const FillProblem& problem, Rooms& left) {
     return amounts;
 }
 
-// Greedy filling may give an account's only node to bytes that fit on another node.
+// Changes the greedy amounts so that accounts get the most bytes together. Greedy filling may give
+// the room on an account's only node to another account's bytes that fit on another node.
 void fill_accounts(const FillProblem& problem, const Rooms& left, std::vector<Bytes>& amounts) {
     AccountFlow flow{left.accounts, left.nodes};
     std::vector<std::size_t> edges;
@@ -96,7 +97,7 @@ std::vector<Bytes> water_fill(const FillProblem& problem) {
     }
     const std::vector<Bytes> greedy = amounts;
     const std::size_t work_left = exchange(problem, problem.work_max, amounts);
-    // An exchange cut short may have moved many bytes for little gain.
+    // An exchange that work_max ended may have moved many bytes for little gain: then it is undone.
     const bool is_cut = work_left == 0;
     return is_cut && value_of(problem, amounts) < value_of(problem, greedy) * kWorthStirring
                ? greedy

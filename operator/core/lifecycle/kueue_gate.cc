@@ -31,8 +31,8 @@ Condition condition_now(
     return answer;
 }
 
-// Port of workload.SyncAdmittedCondition() without a reservation. Kueue resets all checks when it
-// evicts.
+// Sets Admitted to false, as Kueue's workload.SyncAdmittedCondition() does for a Workload without a
+// quota reservation. If it has checks, none is ready: Kueue resets them all when it evicts.
 void end_admission(Workload& workload, WallTime now) {
     if (!is_true(workload, "Admitted")) {
         return;

@@ -97,8 +97,8 @@ std::optional<JobRates> rates_of(const ClusterView& cluster, const ObjectKey& jo
         profile->verdict == ProfileVerdict::kComputeBound};
 }
 
-// Weight of a demand without readers: below the least weight of a TrainingJob, 1, so that jobs of the
-// namespace have the bytes that both want.
+// Weight of a demand without readers: below the least weight of a TrainingJob, 1, so that bytes
+// that both want go to the namespace's jobs.
 constexpr double kFillWeight = 0.001;
 
 double mean_sample(const DatasetTotals& told) {
@@ -186,7 +186,7 @@ std::vector<PoolNode> pool_nodes(
 
 namespace {
 
-// Whether the pod's sidecar has started, and so has its volumes mounted.
+// Whether the pod's sidecar has started, which shows that its volumes are mounted.
 bool has_begun(const Pod& pod) {
     return !has_ended(pod) && (pod.phase == PodPhase::kRunning || pod.sidecar.started);
 }

@@ -31,7 +31,8 @@ struct JobUse {
     ResolvedPool pool;
     std::vector<Pod> pods;  // with its kJobLabel; a filler's with the Dataset's kFillerLabel
     // True: not a TrainingJob but the fillers of a Dataset in one pool
-    // (operator/core/workload/build_filler.h), which have no demand and lead for the guests.
+    // (operator/core/workload/build_filler.h), which have no demand and lead the node directories
+    // that guests read.
     bool filler = false;
     // Nodes of fillers that DatasetWarmups fill, which have a demand without readers
     // (operator/core/view/warmups.h).

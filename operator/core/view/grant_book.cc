@@ -49,7 +49,7 @@ public:
     }
 
 private:
-    // Bytes that a sidecar has counted.
+    // A leader's report of the dataset's bytes on its node.
     struct Count {
         TimePoint at;
         bool attached = false;
@@ -178,8 +178,9 @@ private:
         return result;
     }
 
-    // `all` counts the job's own nodes only, unless the job is a guest: its bytes are on the nodes
-    // of fillers, which may outlast its pods.
+    // Sets `promised` of the job's nodes without a report to the part of `all`, the job's granted
+    // bytes, that no report shows. A guest's bytes may be on any node of the dataset: fillers,
+    // which hold them, may outlast its pods.
     static void promise(
         const JobUse& use,
         const ResolvedDataset& dataset,
@@ -214,7 +215,8 @@ private:
         }
     }
 
-    // The dataset's own namespace, or that of the job that names it inline.
+    // Sets the namespace of each place's dataset: the Dataset's own, or that of the job that
+    // defines the dataset inline. Also sets `last_used`.
     void name_owners() {
         std::map<std::string, std::string> owners;
         for (const JobUse& use : cluster_.jobs) {
@@ -303,7 +305,7 @@ void GrantBook::note(const ObservedResidency& word, Entry& entry) {
             const Bytes filled = entry.open ? entry.believed : Bytes::zero();
             entry.resident = std::max({entry.resident, word.resident, filled});
         } else {
-            // The report of an ended sidecar may be older than that of another one.
+            // An ended sidecar's report may be older than the last known bytes: take the larger.
             const Bytes least = word.leader_attached ? Bytes::zero() : entry.resident;
             entry.resident = std::max(word.resident, least);
         }

@@ -73,10 +73,12 @@ public:
     explicit GrantBook(Duration valid)
         : valid_(valid) {}
 
-    // Takes all known places; no duplicates. The first call starts the leadership.
+    // Replaces the observed state. `words`: one entry for each known dataset on a node, no
+    // duplicates. The first call marks the time at which this operator became leader.
     void observe(const std::vector<ObservedResidency>& words, TimePoint now);
 
-    // observe() with find_places(cluster); sets `holdings` and `settled` of the planner's view.
+    // Calls observe() with find_places(cluster) and the reported bytes of ended sidecars that no
+    // status has shown yet; sets `holdings` and `settled` of the planner's view.
     void observe(const ClusterView& cluster, const Moment& now, AllocationView& view);
 
     // Holdings of the observed places, by node and dataset.
@@ -85,7 +87,8 @@ public:
     // Whether grants may grow.
     [[nodiscard]] bool is_settled(TimePoint now) const;
 
-    // Number of sidecars that existed before this leadership and have not reported.
+    // Number of places whose sidecar existed before this operator became leader and has not
+    // reported since.
     [[nodiscard]] std::size_t unheard() const { return unheard_.size(); }
 
     // Records the grants of a plan made from holdings(); returns those that may be sent.

@@ -56,8 +56,8 @@ struct Reader {
     std::optional<double> rate;  // bytes/s that the cache could speed up; nullopt: unknown
 };
 
-// Bytes/s that the cache could speed up. nullopt: the profile has no verdict; 0: the job never
-// waits.
+// Bytes/s that the job would read without waiting for data. nullopt: the profile has no verdict; 0:
+// the job never waits, so the cache cannot speed it up.
 std::optional<double> rate_by_cache(const ClusterView& cluster, const JobUse& use) {
     const JobProfile* profile = cluster.judged_profile(use.job.meta.key());
     if (profile == nullptr) {

@@ -32,11 +32,12 @@ bool mounts(const Pod& pod, const ResolvedDataset& dataset) {
            pod.node_directories.end();
 }
 
-// So many failed connections without one sample show that the network blocks them. If it drops
-// their packets, two nodes need about 90 s for so many (PeerFetches::kRestMax, kConnectMax).
+// A leader with this many failed connections and no sample from peers is cut off: the network
+// blocks it. If packets are dropped, two nodes reach this number in about 90 s
+// (PeerFetches::kRestMax, kConnectMax).
 constexpr std::uint64_t kConnectFailuresMin = 10;
 
-// Adds what one sidecar says on its job's own datasets.
+// Adds one sidecar's report about datasets of its own namespace.
 void add_report(
     const JobUse& use, const SidecarReport& report, std::uint64_t version_max, PeerView& view) {
     for (const DatasetReport& told : report.datasets) {

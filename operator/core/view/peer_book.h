@@ -23,16 +23,17 @@ struct PeerLeader {
     bool operator==(const PeerLeader&) const = default;
 };
 
-// The leaders of each dataset and the users' pods, from the cluster's state at one moment.
+// Snapshot of the cluster: each dataset's leaders, and the live pods of the jobs and fillers that
+// use datasets.
 struct PeerView {
     struct DatasetPeers {
-        bool shared = false;              // its samples may go from node to node
-        std::uint64_t version = 0;        // the highest that a sidecar has
+        bool shared = false;              // nodes may fetch its samples from each other
+        std::uint64_t version = 0;        // the highest group version that a sidecar has
         std::vector<PeerLeader> leaders;  // several on one node while one replaces another
     };
 
     std::map<std::string, DatasetPeers> datasets;  // by uid: those that a job or a filler uses
-    std::set<ObjectKey> pods;                      // of the users, that have not ended
+    std::set<ObjectKey> pods;                      // live pods of those jobs and fillers
 };
 
 // Takes only sidecars of the Dataset's own namespace: guests never lead. `version_max`: the highest
@@ -59,9 +60,9 @@ std::vector<PeerNodes> planned_peers(
     const std::vector<SidecarReport>& reports,
     const Moment& now);
 
-// The group of every dataset over time. A member that is seen leading no more stays for kKeepLost,
-// unless its pod is gone or another sidecar leads on its node: a broken stream and a restarted
-// sidecar do not move samples between the nodes.
+// The group of every dataset over time. A member that no longer leads stays in its group for
+// kKeepLost, unless its pod is gone or another sidecar leads on its node: so a broken stream or a
+// restarted sidecar does not move samples between nodes.
 class PeerBook {
 public:
     static constexpr Duration kKeepLost = std::chrono::seconds{30};
@@ -73,7 +74,7 @@ public:
 
     // Returns the uids of the datasets whose group changed. `settled`: all leaders have reported.
     // Until then, and at most for kKeepLost after the first call, no group changes: sidecars keep
-    // those of the operator before.
+    // the groups of the previous operator.
     std::set<std::string> observe(const PeerView& view, bool settled, TimePoint now);
 
     // By dataset uid. Groups without a member are listed, too: they end an older group.

@@ -18,7 +18,7 @@ namespace stoker::control {
 bool is_fresh(const SidecarReport& report, const Moment& now);
 
 // Whether the sidecar has scanned its node directory. While it lists the origin, or the origin
-// refuses, its zero bytes have no meaning.
+// refuses, it has not: zero bytes then mean unknown.
 bool has_counted(const DatasetReport& report);
 
 // Sums for one dataset.

@@ -64,7 +64,7 @@ std::vector<std::string> choose_nodes(
     const std::vector<Node>& nodes,
     const Dataset& dataset);
 
-// The CachePool as for a TrainingJob of the same namespace.
+// Resolves the warm-up's CachePool like that of a TrainingJob of the same namespace.
 ResolvedPool resolve_pool(
     const DatasetWarmup& warmup,
     const std::vector<CachePool>& pools,

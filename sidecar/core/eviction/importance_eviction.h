@@ -27,7 +27,7 @@ namespace stoker::sidecar {
 class ImportanceEviction final : public EvictionPolicy {
 public:
     struct Settings {
-        // Share of the resident bytes.
+        // Largest share of the resident bytes for the L-region (unimportant samples).
         double l_share = domain::standard_of("importance", "lShare");
         std::uint32_t migrate = 4;  // residents per call while refreshing, at least 1
     };

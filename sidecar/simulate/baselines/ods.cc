@@ -6,8 +6,7 @@ namespace stoker::simulate {
 
 namespace {
 
-// Random tries to find an absent sample. Almost every sample is absent; more tries would only be
-// needed in a full cache.
+// Random tries to find an absent sample: enough unless the cache holds nearly the whole dataset.
 constexpr std::uint32_t kRefillLooks = 64;
 
 }  // namespace

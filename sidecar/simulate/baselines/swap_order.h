@@ -47,7 +47,7 @@ protected:
 
     [[nodiscard]] bool is_unread(SampleIndex sample) const { return position_[sample] >= next_; }
 
-    // Reads `sample`, which must be unread, next: swaps it with next().
+    // Swaps `sample`, which must be unread, with next() and reads it.
     void read(SampleIndex sample, std::vector<Draw>& draws);
 
 private:

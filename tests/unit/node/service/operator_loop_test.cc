@@ -51,7 +51,7 @@ TEST_F(Loop, SendsItsIdentityAndExecutesOrders) {
     EXPECT_EQ(operator_.last.pools(0).verdict(), v1::POOL_VERDICT_READY);
 }
 
-TEST_F(Loop, LimitsTheOrderedInterval) {
+TEST_F(Loop, ClampsTheCallIntervalSetByTheOperator) {
     EXPECT_EQ(loop_.step(), OperatorLoop::kPaceMin);
     operator_.answer->set_next_call_seconds(4'000'000'000U);
     EXPECT_EQ(loop_.step(), OperatorLoop::kPaceMax);

@@ -77,7 +77,7 @@ TEST_F(AttachSessionTest, KeepsOneGrantPerDatasetDuringAWrite) {
     EXPECT_EQ(stream.written.size(), 2U);
 }
 
-TEST_F(AttachSessionTest, KeepsWaitingPinsBesideALaterGrant) {
+TEST_F(AttachSessionTest, LaterGrantDoesNotReplaceQueuedPins) {
     session->on_message(hello());
     session->send({{}, {}, {RevisionPin{"d1", domain::RevisionId{0xaa}}}});
     session->send(grant(1));

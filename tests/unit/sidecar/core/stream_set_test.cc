@@ -118,7 +118,7 @@ TEST_F(StreamSetTest, StopsAfterItsStepsAndContinuesThere) {
     EXPECT_TRUE(streams.nearest(wants, steps).has_value());
 }
 
-TEST_F(StreamSetTest, FarthestIsOfTheReaderPrefetchedFurthestAhead) {
+TEST_F(StreamSetTest, FarthestReturnsThePrefetchedSampleNeededLast) {
     plan(kA, {1, 2, 3, 4});
     plan(kB, {11, 12});
     fetch_all();

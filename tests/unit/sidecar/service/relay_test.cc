@@ -1,4 +1,4 @@
-// A relay between one session and leaders of different ages.
+// Tests a relay between one session and leaders of different versions (feature sets).
 #include "sidecar/service/relay.h"
 
 #include <algorithm>

@@ -72,7 +72,8 @@ TEST(Clairvoyance, ReadsAllFromTheOriginWithoutRoom) {
     }
 }
 
-// Law 1: for a single rank, knowing the future is no better than never evicting.
+// As law T1 of `stoker laws`: for a single rank, knowing the future is no better than never
+// evicting.
 TEST(Clairvoyance, SingleRankFetchesSamplesThatDoNotFit) {
     ClairvoyantSpec spec;
     spec.world = 1;

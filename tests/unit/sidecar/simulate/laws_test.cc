@@ -54,12 +54,12 @@ TEST(Expected, ResultBeyondTheFloorOrCeilingIsImpossible) {
     EXPECT_EQ(within(.5, .2).floor(.45).judge(.4), Verdict::kImpossible) << "near, but impossible";
 }
 
-TEST(Expected, RoundingOfTheFloorIsNotImpossible) {
+TEST(Expected, ValueBelowTheFloorByRoundingErrorIsHeld) {
     EXPECT_EQ(at_most(1).floor(.1 + .2).judge(.3), Verdict::kHeld);
 }
 
-// As printed by `stoker laws --random`, which repeats a row from its seed.
-TEST(RandomLaws, RepeatBySeed) {
+// So `stoker laws --random 1 --seed N` repeats the row that was printed with seed N.
+TEST(RandomLaws, EqualSeedsGiveEqualRows) {
     for (const std::uint64_t seed : {9, 10, 13}) {
         const LawRow first = random_law(seed);
         const LawRow again = random_law(seed);

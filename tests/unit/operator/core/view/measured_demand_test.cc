@@ -150,7 +150,7 @@ TEST(WeighJobs, WeighsEachReader) {
     }
 }
 
-TEST(WeighJobs, UsesTheJobsOwnWeightsBeforeAnyVerdict) {
+TEST(WeighJobs, UsesSpecWeightsForUnprofiledJobs) {
     ClusterView cluster = make_cluster();
     cluster.jobs.push_back(other_use());
     cluster.jobs[0].job.spec.cache.weight = 5;

@@ -95,7 +95,7 @@ TEST(RankSketch, SpreadsEqualValuesEvenlyOverTheirSpan) {
 }
 
 // A sample of rank q is read with probability q^beta, so the best share w gets 1 - (1-w)^(1+beta)
-// of all reads (law 3 of the project's study; iCACHE, HPCA 2023).
+// of all reads (law T3 of `stoker laws`; iCACHE, HPCA 2023).
 TEST(RankSketch, EqualsTheMissCurveOfImportanceSampling) {
     Prng prng{test::seed()};
     constexpr std::uint32_t kMany = 100000;

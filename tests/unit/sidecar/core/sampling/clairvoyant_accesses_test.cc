@@ -38,8 +38,8 @@ struct Row {
     double shares[4];  // after 3, 10, 30 and 90 epochs
 };
 
-// Law 8 in closed form, and by placing real orders if that is fast.
-TEST(Clairvoyance, LocalShareFollowsLawEight) {
+// The figures of law T6 of `stoker laws`, in closed form.
+TEST(Clairvoyance, ExpectedLocalShareEqualsThatOfLawT6) {
     const std::vector<Row> rows = {
         {2, {.75, .62, .57, .54}},
         {4, {.56, .43, .35, .31}},

@@ -74,8 +74,8 @@ TEST(EpochPermutation, SeparatesNeighbours) {
     EXPECT_NEAR(neighbours, 100, 50);
 }
 
-// Law 2: the hit ratio of LRU on reshuffled epochs, w + (1-w) ln(1-w), measures the independence of
-// consecutive orders.
+// Law T1 of `stoker laws`: the hit ratio of LRU on reshuffled epochs, w + (1-w) ln(1-w), measures
+// the independence of consecutive orders.
 TEST(EpochPermutation, LruHitsMatchIndependentShuffles) {
     constexpr std::uint32_t kCount = 20000;
     constexpr std::uint32_t kKept = kCount / 5;

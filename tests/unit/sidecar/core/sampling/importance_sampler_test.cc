@@ -260,8 +260,8 @@ TEST(ImportanceSampler, DrawsTheForeseenSamples) {
     EXPECT_LE(sampler->report(0).repeated, 1000U / 50);
 }
 
-// Packages are useful because the origin reads neighbours together.
-TEST(ImportanceSampler, ForeseesStandInsAsPackagesOfNeighbours) {
+// Adjacent samples (a package) are cheap to fetch together.
+TEST(ImportanceSampler, ForeseenSubstitutesComeInRunsOfAdjacentSamples) {
     constexpr std::uint32_t kCount = 20000;
     const auto sampler = make(
         kCount,

@@ -82,8 +82,8 @@ TEST(LossHistory, AgreesWithAPlainListOnRandomLosses) {
 }
 
 // Why rate_and_add() breaks ties at random: a new loss of the same distribution has a uniform
-// percentile then, even if all losses are equal, so 1/(1+beta) of the samples are kept.
-TEST(LossHistory, KeepsTheSameShareOfAnyDistribution) {
+// percentile then, even if all losses are equal, so 1/(1+beta) of the samples are selected.
+TEST(LossHistory, SelectedShareIsIndependentOfTheLossDistribution) {
     Prng luck(test::seed());
     const auto kept_share = [&luck](auto draw, double beta) {
         LossHistory ring(256);

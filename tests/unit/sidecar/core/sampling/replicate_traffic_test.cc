@@ -259,9 +259,9 @@ Outcome train(const Workload& workload) {
     return Trainer{workload}.run(14, 4);
 }
 
-// Law 4: hit ratio and coverage of replication if the first epoch is drawn, too, and unseen samples
-// weigh 1.
-TEST(ReplicateTraffic, HitsAndCoverageFollowLawFour) {
+// The figures of law T5 of `stoker laws`: weighted draws from the first epoch on, and weight 1 for
+// samples without a loss.
+TEST(ReplicateTraffic, HitsAndCoverageMatchTheFiguresOfShade) {
     for (const simulate::ReplicationFigures& row : simulate::kReplication) {
         SCOPED_TRACE(testing::Message() << "cached " << row.w << " r " << row.replication);
         Workload workload{

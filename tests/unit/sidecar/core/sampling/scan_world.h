@@ -27,9 +27,10 @@ struct ScanSetting {
     std::uint64_t seed = 1;
 };
 
-// Jobs that share a scan on a node whose store is a list of flags: batch by batch in order of their
-// speeds, until the first job has read `epochs`. Fetches follow the feed; a window sample is
-// dropped when no reader needs it, or earlier if the window is full.
+// Simulates jobs that share one scan on a node. The store is one state per sample, without bytes.
+// Jobs read one batch at a time, interleaved by speed, until one of them has read `epochs`. Fetches
+// follow the feed; a window sample is dropped when no reader needs it, or earlier if the window is
+// full.
 class ScanWorld {
 public:
     ScanWorld(const ScanSetting& setting, const std::vector<ScanJob>& jobs);
