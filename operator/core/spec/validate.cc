@@ -89,12 +89,12 @@ void check_format(const DatasetSpec& spec, Complaints& complaints) {
     complaints.unless(
         spec.format != DatasetFormat::kTfRecord,
         "spec.format",
-        "format TFRecord does not work yet; format Blocks caches large files of any kind for S3 "
-        "clients");
+        "format TFRecord does not work yet; format Blocks caches large files of any kind for "
+        "access S3 and Files");
     complaints.unless(
         !is_blocks || spec.sources.empty() || !spec.sources.front().volume,
         "spec.format",
-        "format Blocks needs an s3:// source, because S3 clients read it");
+        "format Blocks needs an s3:// source");
     complaints.unless(
         is_blocks || !spec.block_size,
         "spec.blockSize",
