@@ -20,9 +20,11 @@ constexpr double kDoublingGain = 1.5;  // below: the next step is kGrowthSlow
 constexpr double kShrinkTried = 0.8;
 constexpr double kShrinkTaken = 0.9;
 constexpr double kPushedBack = 0.7;
-constexpr double kPushBackShare = 0.02;  // of the limit
-constexpr double kOtherLoad = 0.15;      // change of the throughput that is no noise
-constexpr double kBusyShare = 0.5;       // of the limit
+constexpr double kPushBackShare =
+    0.05;                            // of the limit, or of the round's requests if they are more
+constexpr double kPushBacksMin = 4;  // of a round, however few its requests
+constexpr double kOtherLoad = 0.15;  // change of the throughput that is no noise
+constexpr double kBusyShare = 0.5;   // of the limit
 constexpr std::uint32_t kArrivedMin = 32;
 
 double seconds(Duration duration) {
@@ -79,7 +81,9 @@ void ConcurrencyLimit::on_arrived(const Ticket& ticket, std::uint64_t bytes, Tim
 }
 
 void ConcurrencyLimit::on_push_back(const Ticket& ticket, TimePoint now) {
-    if (ticket.round < first_round_ || ++push_backs_ <= kPushBackShare * limit_) {
+    const double tolerated = std::max(kPushBackShare * std::max(limit_, arrived_), kPushBacksMin);
+    if (ticket.round < first_round_ || in_flight_ < kBusyShare * limit_ ||
+        ++push_backs_ <= tolerated) {
         return;
     }
     if (phase_ == Phase::kMore) {
@@ -228,8 +232,9 @@ void ConcurrencyLimit::end_less(double throughput, TimePoint now) {
 void ConcurrencyLimit::hold_after_failed_try(TimePoint now) {
     growth_ = kGrowthSlow;
     climbing_ = false;
-    less_is_next_ = !less_is_next_;
-    pause_left_ = pause_;
+    const bool is_low = base_ < limits_.searched_min;  // only more can help there
+    less_is_next_ = !less_is_next_ && !is_low;
+    pause_left_ = is_low ? std::min(pause_, limits_.pause_min) : pause_;
     pause_ = std::min(pause_ * 2, limits_.pause_max);
     begin_round(base_, Phase::kHold, now);
 }

@@ -26,9 +26,11 @@ namespace stoker::sidecar {
 //     that the limit stays a little above the knee.
 //   - A try that fails doubles the pause to the next one. A throughput that differs by
 //     15 % in two rounds of one limit begins a search there.
-//   - Push-backs (503, 429, time-outs, lost connections) on more than 2 % of the limit within a round
-//     take the limit back to that before the try, or else multiply it by 0.7, at most once per
-//     round. After a round without it grows again.
+//   - Push-backs (503, 429, time-outs, lost connections) within a round, more than four of them and
+//     more than 5 % of the limit or of the round's requests, take the limit back to that before the
+//     try, or else multiply it by 0.7, at most once per round. Fewer happen at any load, and while
+//     less than half of the limit is in flight they say nothing about it. After a round without
+//     them it grows again.
 class ConcurrencyLimit {
 public:
     struct Limits {

@@ -28,11 +28,11 @@ BypassController::Limits bypass_limits(const DatasetConfig& config) {
     return limits;
 }
 
-EngineLimits limits_of(const DatasetConfig& config) {
+EngineLimits limits_of(const DatasetConfig& config, const Origin& origin) {
     EngineLimits limits;
     limits.window = config.window_bytes;
     limits.memory = config.memory_bytes;
-    limits.max_in_flight = config.max_in_flight;
+    limits.max_in_flight = std::min(config.max_in_flight, origin.capacity().fetches);
     limits.readahead = config.readahead_bytes;
     limits.page_cache = config.page_cache_bytes;
     return limits;
@@ -72,7 +72,7 @@ ServedDataset::ServedDataset(
       store_(std::move(prepared.store)),
       engine_(std::make_unique<DatasetEngine>(
           manifest(),
-          limits_of(config),
+          limits_of(config, origin),
           grant,
           make_eviction(config.eviction),
           std::move(prepared.chunks))),

@@ -22,6 +22,7 @@ struct OriginModel {
     double bytes_per_second = 200e6;
     std::uint32_t requests_max = UINT32_MAX;
     double jitter = 0;  // of first_byte; 1: exponential above half of it
+    double errors = 0;  // share of requests that get a 503, whatever the load
 };
 
 constexpr std::uint64_t kSampleBytes = 110'000;
@@ -87,7 +88,7 @@ private:
     }
 
     void send(ConcurrencyLimit::Ticket ticket) {
-        if (++at_origin_ > model_.requests_max) {
+        if (++at_origin_ > model_.requests_max || has_error()) {
             events_.emplace(now_ + model_.first_byte, [this, ticket] {
                 --at_origin_;
                 ++rejected_;
@@ -103,6 +104,8 @@ private:
             events_.emplace(link_free_, [this, ticket, bytes] { arrive(ticket, bytes); });
         });
     }
+
+    bool has_error() { return std::bernoulli_distribution{model_.errors}(random_); }
 
     void arrive(ConcurrencyLimit::Ticket ticket, std::uint64_t bytes) {
         --at_origin_;
@@ -224,26 +227,63 @@ TEST(ConcurrencyLimit, BacksOffWhileTheOriginRejectsAllAndRecovers) {
     EXPECT_GE(run.run_for(10s), link_rate({}) * 0.95);
 }
 
-TEST(ConcurrencyLimit, OnePushBackInAHundredIsNoReason) {
+// Starts as many requests as the limit allows, and pushes the last one back.
+void push_back(ConcurrencyLimit& limit, int times) {
+    ConcurrencyLimit::Ticket ticket{};
+    for (std::uint32_t i = limit.limit(); i > 0; --i) {
+        ticket = limit.on_started(TimePoint{1s});
+    }
+    for (int i = 0; i < times; ++i) {
+        limit.on_push_back(ticket, TimePoint{2s});
+    }
+}
+
+TEST(ConcurrencyLimit, FourPushBacksAreNoReasonAndARoundCutsOnce) {
+    ConcurrencyLimit limit{{}};
+    push_back(limit, 4);
+    EXPECT_EQ(limit.limit(), 64U);
+    push_back(limit, 20);
+    EXPECT_EQ(limit.limit(), 45U) << "the request belongs to the round before";
+}
+
+TEST(ConcurrencyLimit, PushBacksOfALoneRequestSayNothing) {
     ConcurrencyLimit limit{{}};
     const auto ticket = limit.on_started(TimePoint{1s});
-    limit.on_push_back(ticket, TimePoint{2s});
+    for (int i = 0; i < 100; ++i) {
+        limit.on_push_back(ticket, TimePoint{2s});
+    }
     EXPECT_EQ(limit.limit(), 64U);
-    limit.on_push_back(ticket, TimePoint{2s});
-    EXPECT_EQ(limit.limit(), 45U);
-    limit.on_push_back(ticket, TimePoint{2s});
-    limit.on_push_back(ticket, TimePoint{2s});
-    EXPECT_EQ(limit.limit(), 45U) << "the request belongs to the round before";
 }
 
 TEST(ConcurrencyLimit, KeepsAFewRequestsHoweverOftenItIsPushedBack) {
     ConcurrencyLimit limit{{}};
     for (int i = 0; i < 100; ++i) {
-        const auto ticket = limit.on_started(TimePoint{1s});
-        limit.on_push_back(ticket, TimePoint{2s});
-        limit.on_push_back(ticket, TimePoint{2s});
+        push_back(limit, 5);
     }
     EXPECT_EQ(limit.limit(), 4U);
+}
+
+TEST(ConcurrencyLimit, ErrorsThatLoadDoesNotCauseCostLittle) {
+    for (const Duration first_byte : {20ms, 200ms}) {
+        OriginModel model{first_byte};
+        model.errors = 0.01;
+        LoadRun run{model};
+        run.run_for(60s);
+        EXPECT_GT(run.run_for(60s), 0.9 * link_rate(model));
+    }
+}
+
+TEST(ConcurrencyLimit, RecoversSoonFromErrors) {
+    for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+        OriginModel model{200ms};
+        model.errors = 0.1;
+        LoadRun run{model, {}, seed};
+        run.run_for(120s);
+        model.errors = 0;
+        run.set_origin(model);
+        run.run_for(30s);
+        EXPECT_GT(run.run_for(10s), 0.9 * link_rate(model)) << "seed " << seed;
+    }
 }
 
 TEST(ConcurrencyLimit, FollowsTheBandwidth) {
