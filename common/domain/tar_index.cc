@@ -133,7 +133,22 @@ Status TarIndex::add_member(const TarMember& member, Listing& samples) {
         stem_ = name->stem;
         begin_ = member.begin;
     }
+    if (extensions_.size() >= kTarMembersMax || name->extension.size() > kTarExtensionBytesMax) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format(
+                "sample '{}' has over {} members, or one whose extension has over {} bytes",
+                stem_.substr(0, kTarExtensionBytesMax),
+                kTarMembersMax,
+                kTarExtensionBytesMax));
+    }
     std::string extension = lower_case(name->extension);
+    if (extension == kTarKeyMember) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format(
+                "sample '{}' has a member '.{}', which is the key's name", stem_, extension));
+    }
     if (std::ranges::find(extensions_, extension) != extensions_.end()) {
         return fail(
             ErrorCode::kInvalidArgument,

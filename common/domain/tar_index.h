@@ -16,6 +16,10 @@
 // of the shard from its first member's first header to the end of its last member's data (ADR 0022). Pure.
 namespace stoker::domain {
 
+inline constexpr std::size_t kTarMembersMax = 1024;  // of one sample
+inline constexpr std::size_t kTarExtensionBytesMax = 255;
+inline constexpr std::string_view kTarKeyMember = "__key__";  // in the client's dictionary
+
 // The name of a member, "train/0001.seg.png": stem "train/0001", extension "seg.png". The views point into
 // the name.
 struct TarMemberName {

@@ -23,6 +23,7 @@ std::string encode_current(const CurrentRevision& current) {
     json["source"] = web::json::value::string(current.source);
     json["jobUid"] = web::json::value::string(current.job_uid);
     json["attemptUid"] = web::json::value::string(current.attempt_uid);
+    json["taken"] = web::json::value::boolean(current.is_taken);
     return json.serialize() + "\n";
 }
 
@@ -40,7 +41,8 @@ std::optional<CurrentRevision> decode_current(const std::string& text) {
         *revision,
         text_field(json, "source"),
         text_field(json, "jobUid"),
-        text_field(json, "attemptUid")};
+        text_field(json, "attemptUid"),
+        json.has_boolean_field("taken") && json.at("taken").as_bool()};
 }
 
 std::optional<CurrentRevision> load_current(Device& device, const std::string& directory) {

@@ -16,6 +16,7 @@ struct CurrentRevision {
     std::string source;       // Origin::describe() at the time
     std::string job_uid;      // the job whose sidecar listed it
     std::string attempt_uid;  // that job's batch/v1 Job at the time
+    bool is_taken = false;    // from a peer: no listing of this node has confirmed it
 
     bool operator==(const CurrentRevision&) const = default;
 };

@@ -16,7 +16,8 @@ bool is_usable(const std::optional<CurrentRevision>& current, const PreparationO
     return current && current->source == options.source;
 }
 
-// Lists the origin; an earlier listing of it may spare some reads.
+// Lists the origin. This node's last listing may spare some reads; a manifest of a peer may not, or its
+// mistakes would stay.
 Result<domain::Listing> list_origin(
     Device& device,
     Origin& origin,
@@ -24,7 +25,7 @@ Result<domain::Listing> list_origin(
     const std::optional<CurrentRevision>& current,
     const std::function<void(std::uint64_t)>& progress,
     const std::stop_token& stop) {
-    if (is_usable(current, options)) {
+    if (is_usable(current, options) && !current->is_taken && !options.list_again) {
         if (const auto known = MappedManifest::open(device, options.directory, current->revision)) {
             return origin.list_again(known->view(), progress, stop);
         }
@@ -81,7 +82,7 @@ Result<MappedManifest> use_taken(Device& device, const PreparationOptions& optio
     STOKER_TRY_VOID(save_current(
         device,
         options.directory,
-        {*options.taken, options.source, options.job_uid, options.attempt_uid}));
+        {*options.taken, options.source, options.job_uid, options.attempt_uid, true}));
     return manifest;
 }
 

@@ -63,7 +63,7 @@ class ShardOrigin(RangeOrigin):
     def find(self, request: Request) -> Optional[Range]:
         """See `RangeOrigin`."""
         place = _core.parse_range_place(request.key, request.etag)
-        if place is None:
+        if place is None or request.size == 0 or place[1] + request.size > place[2]:
             return None
         key, offset, object_bytes, etag = place
         return Range(Request(key, object_bytes, etag), offset, None)

@@ -130,6 +130,7 @@ TEST(TarIndex, RefusesWhatItCannotServe) {
     const Error twice = error(tar_member("1.jpg", "1") + tar_member("1.JPG", "2"));
     EXPECT_EQ(twice.code, ErrorCode::kInvalidArgument);
     EXPECT_THAT(twice.message, HasSubstr("'a.tar': sample '1' has two members '.jpg'"));
+    EXPECT_THAT(error(tar_member("1.__key__", "1")).message, HasSubstr("has a member '.__key__'"));
     EXPECT_EQ(error(tar_member("1.jpg", "1", 'S')).code, ErrorCode::kInvalidArgument);
     EXPECT_EQ(error(std::string(700, 'z')).code, ErrorCode::kCorruption);
     EXPECT_EQ(error(tar_member("1.jpg", "1").substr(0, 512)).code, ErrorCode::kCorruption);
@@ -139,6 +140,18 @@ TEST(TarIndex, RefusesWhatItCannotServe) {
     }
     EXPECT_EQ(error(test::tar_header("x", 0, 'x')).code, ErrorCode::kCorruption);
     EXPECT_EQ(index_of("", std::string(70'000, 'k')).error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST(TarIndex, BoundsTheMembersOfASampleAndTheirNames) {
+    std::string tar;
+    for (int i = 0; i < 1024; ++i) {
+        tar += tar_member("1." + std::to_string(i), "");
+    }
+    EXPECT_TRUE(index_of(tar).has_value());
+    EXPECT_EQ(index_of(tar + tar_member("1.x", "")).error().code, ErrorCode::kInvalidArgument);
+    const std::string name = "1." + std::string(256, 'x');
+    const std::string long_name = tar_member("L", name, 'L') + tar_member("1.jpg", "1");
+    EXPECT_EQ(index_of(long_name).error().code, ErrorCode::kInvalidArgument);
 }
 
 TEST(TarIndex, ASampleHasOneStem) {

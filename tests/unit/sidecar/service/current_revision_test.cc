@@ -9,7 +9,8 @@
 namespace stoker::sidecar {
 namespace {
 
-const CurrentRevision kCurrent{domain::RevisionId{0xBEEF}, "s3://b/ü at \"x\"", "job-1", "uid-a3"};
+const CurrentRevision kCurrent{
+    domain::RevisionId{0xBEEF}, "s3://b/ü at \"x\"", "job-1", "uid-a3", true};
 
 TEST(CurrentRevision, IsLoadedAsSaved) {
     const test::TempFolder folder;
@@ -34,12 +35,13 @@ TEST(CurrentRevision, InvalidContentIsNoRevision) {
     EXPECT_TRUE(decode_current(R"({"revision": "000000000000beef"})").has_value());
 }
 
-TEST(CurrentRevision, AFileOfAnOlderVersionHasNoAttempt) {
+TEST(CurrentRevision, AFileOfAnOlderVersionHasNoAttemptAndIsListed) {
     for (const char* more : {"", R"(,"attempt":2)", R"(,"attemptUid":2)"}) {
         const auto current =
             decode_current(fmt::format(R"({{"revision":"000000000000beef"{}}})", more));
         ASSERT_TRUE(current.has_value()) << more;
         EXPECT_EQ(current->attempt_uid, "") << more;
+        EXPECT_FALSE(current->is_taken) << more;
     }
 }
 
