@@ -42,12 +42,12 @@ struct ReceivedHandOver {
 // reads nothing.
 Status send_hand_over(int socket, const HandOver& message, int descriptor);
 
-// Takes the next message. `takes_descriptor`: false: a descriptor is dropped unseen; to close one
-// that a stranger sent can block. kUnavailable: the peer has gone, or the socket does not block and
+// Takes the next message and at most one descriptor; the kernel drops others. `takes_descriptor`:
+// false: all are dropped. To drop or close a descriptor that a stranger sent can block. kUnavailable: the peer has gone, or the socket does not block and
 // there is no message. kInvalidArgument: no message of this protocol.
 Result<ReceivedHandOver> receive_hand_over(int socket, bool takes_descriptor);
 
-// Whether the descriptor is of a FUSE connection.
+// Whether the descriptor is of a FUSE connection. Never waits for a file server.
 bool is_fuse_connection(int descriptor);
 
 }  // namespace stoker::files
