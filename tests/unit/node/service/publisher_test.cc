@@ -24,7 +24,7 @@ protected:
     test::FakeMounts mounts_;
     stoker::test::TempFolder kubelet_;
     SystemClock clock_;
-    FileMounts files_{kubelet_.path() + "/files", {::geteuid(), ::getegid()}, mounts_, clock_};
+    FileMounts files_{kubelet_.path() + "/files", {::geteuid(), ::getegid()}, mounts_};
     Publisher publisher_{{facts_, mounts_, files_, root_.get(), {::geteuid(), ::getegid()}}};
 };
 
