@@ -43,8 +43,9 @@ struct ReceivedHandOver {
 Status send_hand_over(int socket, const HandOver& message, int descriptor);
 
 // Takes the next message and at most one descriptor; the kernel drops others. `takes_descriptor`:
-// false: all are dropped. To drop or close a descriptor that a stranger sent can block. kUnavailable: the peer has gone, or the socket does not block and
-// there is no message. kInvalidArgument: no message of this protocol.
+// false: all are dropped. To drop or close a descriptor that a stranger sent can block.
+// kUnavailable: the peer has gone, or the socket does not block and there is no message.
+// kInvalidArgument: no message of this protocol.
 Result<ReceivedHandOver> receive_hand_over(int socket, bool takes_descriptor);
 
 // Whether the descriptor is of a FUSE connection. Never waits for a file server.

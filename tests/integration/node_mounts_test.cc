@@ -157,8 +157,7 @@ TEST_F(FuseMount, OnlyTheDeviceIsAConnection) {
     const auto mount = mounts_->mount_files(target_);
     ASSERT_TRUE(mount && *mount) << "this machine has no FUSE device";
     EXPECT_TRUE(files::is_fuse_connection((*mount)->get()));
-    ASSERT_EQ(
-        ::mount((top_ / "data/sample").c_str(), "/dev/fuse", nullptr, MS_BIND, nullptr), 0);
+    ASSERT_EQ(::mount((top_ / "data/sample").c_str(), "/dev/fuse", nullptr, MS_BIND, nullptr), 0);
     const UniqueFd false_one{::open("/dev/fuse", O_RDONLY | O_CLOEXEC)};
     ASSERT_EQ(::umount2("/dev/fuse", MNT_DETACH), 0);
     ASSERT_TRUE(false_one.valid());
