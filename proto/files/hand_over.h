@@ -12,7 +12,7 @@
 //   stoker-files  kHello, with the descriptor if it has it already, and its revision
 //   stoker-node   kMount, with the descriptor, and the revision that was told; or
 //                 kKept: it had none and keeps the one of kHello; or
-//                 kLost: nobody has the descriptor, and the mount is dead
+//                 kLost: nobody has the descriptor, and the files cannot be mounted anew
 //   stoker-files  kShows: the mount shows this revision from now on
 namespace stoker::files {
 
