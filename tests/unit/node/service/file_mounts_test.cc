@@ -295,9 +295,9 @@ private:
 
 TEST_F(FileMountsTest, ADescriptorThatCannotBeClosedDelaysOnlyItsOwnSession) {
     ASSERT_TRUE(publish(View::kFiles, "/files"));
-    restart();
     std::promise<void> gate;
     mounts_.before_files = [wait = gate.get_future().share()] { wait.wait(); };
+    restart();
     Server stranger{socket()};
     stranger.say({HandOverKind::kHello, 0});
     LingeringSocket lingering;
