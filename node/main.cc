@@ -91,8 +91,7 @@ public:
           files_(
               fmt::format("{}/plugins/{}/files", settings_.kubelet_directory, kDriverName),
               {},
-              *mounts_,
-              clock_),
+              *mounts_),
           publisher_({facts_, *mounts_, files_, host_root_.get(), {}}),
           keeper_({*mounts_, clock_, host_root_.get(), {}}) {}
 

@@ -158,7 +158,7 @@ Result<UniqueFd> mount_fuse(const std::string& target) {
         "fd={},rootmode=40555,user_id=0,group_id=0,allow_other,default_permissions",
         connection.get());
     constexpr unsigned long kFlags = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;
-    if (::mount("stoker", target.c_str(), "fuse.stoker", kFlags, options.c_str()) != 0) {
+    if (::mount("stoker", target.c_str(), kFilesType, kFlags, options.c_str()) != 0) {
         return fail_errno("mounting files at", target);
     }
     Status ready = answer_init(connection.get());

@@ -7,6 +7,8 @@
 
 namespace stoker::node {
 
+inline constexpr const char* kFilesType = "fuse.stoker";  // in the mount table
+
 // Mounts an empty read-only FUSE file system at `target`, an existing folder, and returns its
 // descriptor, which another process can serve: the kernel's first request (INIT) and its first look
 // at the root, which the kubelet takes before that process exists, are answered. The root's

@@ -34,6 +34,25 @@ bool is_mount_point(const std::string& path) {
            (status.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
 }
 
+// Whether the mount at `path` is a file system of files, by the mount table: statfs() would ask its
+// server.
+bool is_of_files(const std::string& path) {
+    struct statx status {};
+
+    if (::statx(AT_FDCWD, path.c_str(), kNoRequest, STATX_MNT_ID, &status) != 0) {
+        return false;
+    }
+    const std::string id = fmt::format("{} ", status.stx_mnt_id);
+    const std::string type = fmt::format(" - {} ", kFilesType);
+    std::ifstream table{"/proc/self/mountinfo"};
+    for (std::string line; std::getline(table, line);) {
+        if (line.starts_with(id)) {
+            return line.find(type) != std::string::npos;
+        }
+    }
+    return false;
+}
+
 Result<FileId> mounted_id(const std::string& target) {
     struct statx status {};
 
@@ -94,7 +113,8 @@ public:
     Status unmount(const std::string& target) override {
         const std::lock_guard lock(mutex_);
         while (is_mount_point(target)) {
-            if (::umount2(target.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) != 0) {
+            const int force = is_of_files(target) ? MNT_FORCE : 0;
+            if (::umount2(target.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW | force) != 0) {
                 return fail(posix_error(errno, "unmounting", target));
             }
         }

@@ -28,7 +28,7 @@ public:
     virtual Result<std::optional<UniqueFd>> mount_files(const std::string& target) = 0;
 
     // Unmounts and removes `target`. Succeeds if there is none. Programs with open files of it keep
-    // them.
+    // them; but a file system of files ends at once, so whoever waits for its server goes on.
     virtual Status unmount(const std::string& target) = 0;
 
     // The folders that this driver's volumes show in pods on this node, from the kubelet's

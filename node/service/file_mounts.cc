@@ -3,10 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <functional>
-#include <future>
-#include <list>
-#include <optional>
+#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
@@ -14,10 +11,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "common/base/posix_error.h"
 #include "common/log/log.h"
-#include "common/runtime/named_thread.h"
 #include "node/disk/posix.h"
 #include "proto/files/hand_over.h"
 
@@ -25,16 +22,12 @@ namespace stoker::node {
 
 namespace {
 
-using files::HandOver;
-using files::HandOverKind;
-
 constexpr const char* kFilesNote = "files";
 constexpr const char* kServerNote = "server";
 constexpr const char* kSocketFolder = "socket";
 constexpr unsigned kFolderMode = 0700;
 constexpr unsigned kSocketMode = 0600;
 constexpr int kBacklog = 8;
-constexpr std::size_t kConnectionsMax = 4;
 
 std::string session_name(const ViewRequest& request) {
     return request.pod.uid + "." + request.directory.uid;
@@ -64,109 +57,54 @@ Result<UniqueFd> listen_in(int folder, SidecarUser user) {
 
 }  // namespace
 
-// One mount: its descriptor, if this process has it, and the connections of its stoker-files. For
-// the loop's thread.
-class FileMounts::Session {
-public:
-    Session(EventLoop& loop, UniqueFd listener)
-        : loop_(loop),
-          accepts_(loop, std::move(listener), "files", [this](UniqueFd socket) {
-              adopt(std::move(socket));
-          }) {}
-
-    Session(const Session&) = delete;
-    Session& operator=(const Session&) = delete;
-
-    ~Session() {
-        for (const UniqueFd& socket : connections_) {
-            loop_.forget(socket.get());
-        }
-    }
-
-    // Tells those who are connected already.
-    void set_mount(UniqueFd mount) {
-        mount_ = std::move(mount);
-        for (const UniqueFd& socket : connections_) {
-            [[maybe_unused]] const Status sent =
-                files::send_hand_over(socket.get(), {HandOverKind::kMount, 0}, mount_.get());
-        }
-    }
-
-    // While there is no mount yet, a stoker-files waits for its descriptor.
-    void set_is_mounted(bool is_mounted) { is_mounted_ = is_mounted; }
-
-private:
-    using Place = std::list<UniqueFd>::iterator;
-
-    // The oldest connection makes room: a stoker-files that was killed may still be counted.
-    void adopt(UniqueFd socket) {
-        while (connections_.size() >= kConnectionsMax) {
-            drop(connections_.begin());
-        }
-        connections_.push_back(std::move(socket));
-        const auto place = std::prev(connections_.end());
-        loop_.watch(place->get(), [this, place](IoReady /*ready*/) { take(place); });
-    }
-
-    void drop(Place place) {
-        loop_.forget(place->get());
-        connections_.erase(place);
-    }
-
-    void take(Place place) {
-        // A descriptor is wanted only while there is none: closing a stranger's may block.
-        auto received = files::receive_hand_over(place->get(), !mount_.valid());
-        if (!received || !answer(place->get(), *received)) {
-            drop(place);
-        }
-    }
-
-    Status answer(int socket, files::ReceivedHandOver& received) {
-        if (received.message.kind == HandOverKind::kShows) {
-            revision_ = received.message.revision;
-            return {};
-        }
-        if (received.message.kind != HandOverKind::kHello) {
-            return fail(ErrorCode::kInvalidArgument, "unexpected message");
-        }
-        if (mount_.valid()) {
-            return files::send_hand_over(socket, {HandOverKind::kMount, revision_}, mount_.get());
-        }
-        if (received.descriptor.valid() && files::is_fuse_connection(received.descriptor.get())) {
-            mount_ = std::move(received.descriptor);
-            revision_ = received.message.revision;
-            return files::send_hand_over(socket, {HandOverKind::kKept, revision_}, -1);
-        }
-        return is_mounted_ ? files::send_hand_over(socket, {HandOverKind::kLost, 0}, -1) : Status{};
-    }
-
-    EventLoop& loop_;
-    UniqueFd mount_;
-    bool is_mounted_ = false;
-    std::uint64_t revision_ = 0;
-    std::list<UniqueFd> connections_;  // oldest first
-    AcceptLoop accepts_;
-};
-
-FileMounts::FileMounts(std::string folder, SidecarUser user, Mounts& mounts, const Clock& clock)
+FileMounts::FileMounts(std::string folder, SidecarUser user, Mounts& mounts, Duration patience)
     : folder_(std::move(folder)),
       user_(user),
       mounts_(mounts),
-      loop_(clock),
-      thread_(start_thread("file-mounts", [this](const std::stop_token&) { loop_.run(); })) {}
+      patience_(patience),
+      owner_(std::make_shared<Owner>()) {
+    owner_->mounts = this;
+}
 
 FileMounts::~FileMounts() {
-    loop_.stop();
-    thread_.join();
+    const std::scoped_lock lock{owner_->calls};
+    owner_->mounts = nullptr;
+    for (const auto& [name, session] : sessions_) {
+        session->end();
+    }
 }
 
-Status FileMounts::on_loop(const std::function<Status()>& task) {
-    std::promise<Status> done;
-    loop_.post([&] { done.set_value(task()); });
-    return done.get_future().get();
+Result<std::vector<std::string>> FileMounts::names() const {
+    std::vector<std::string> result;
+    const UniqueFd top{::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+    if (!top.valid()) {
+        if (errno == ENOENT) {
+            return result;
+        }
+        return fail_errno("opening", folder_);
+    }
+    STOKER_TRY_VOID(each_entry(top.get(), [&](const std::string& name, EntryKind kind) {
+        if (kind == EntryKind::kFolder) {
+            result.push_back(name);
+        }
+        return true;
+    }));
+    return result;
 }
 
-Result<UniqueFd> FileMounts::open_session(const std::string& name) {
+Result<FileMounts::Notes> FileMounts::notes_of(const std::string& name) const {
+    const std::string path = folder_ + "/" + name;
+    const UniqueFd session{::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+    if (!session.valid()) {
+        return fail_errno("opening", path);
+    }
+    Notes result;
+    STOKER_TRY(result.files, read_small_file(session.get(), kFilesNote));
+    STOKER_TRY(result.server, read_small_file(session.get(), kServerNote));
+    return result;
+}
+
+Result<UniqueFd> FileMounts::make_session(const std::string& name) const {
     std::error_code error;
     std::filesystem::create_directories(folder_, error);
     UniqueFd top{::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
@@ -176,38 +114,64 @@ Result<UniqueFd> FileMounts::open_session(const std::string& name) {
     return make_folder(top.get(), name, kFolderMode);
 }
 
+Status FileMounts::check_room(const std::string& name) const {
+    const std::string pod = name.substr(0, name.rfind('.') + 1);
+    const auto count = std::ranges::count_if(
+        sessions_, [&](const auto& session) { return session.first.starts_with(pod); });
+    if (static_cast<std::size_t>(count) < kSessionsOfAPodMax) {
+        return {};
+    }
+    return fail(
+        ErrorCode::kResourceExhausted,
+        fmt::format("the pod shows the files of {} datasets already", kSessionsOfAPodMax));
+}
+
 Status FileMounts::listen(const std::string& name) {
-    STOKER_TRY(const UniqueFd session, open_session(name));
+    if (sessions_.contains(name)) {
+        return {};
+    }
+    STOKER_TRY_VOID(check_room(name));
+    STOKER_TRY(const UniqueFd session, make_session(name));
     STOKER_TRY(const UniqueFd folder, make_folder(session.get(), kSocketFolder, kFolderMode));
     if (::fchown(folder.get(), user_.user, user_.group) != 0) {
         return fail_errno("handing over", kSocketFolder);
     }
     STOKER_TRY(const auto note, read_small_file(session.get(), kFilesNote));
-    return on_loop([&]() -> Status {
-        auto& known = sessions_[name];
-        if (known == nullptr) {
-            STOKER_TRY(UniqueFd listener, listen_in(folder.get(), user_));
-            known = std::make_unique<Session>(loop_, std::move(listener));
-            known->set_is_mounted(note.has_value());
-        }
-        return {};
-    });
+    STOKER_TRY(UniqueFd listener, listen_in(folder.get(), user_));
+    STOKER_TRY(
+        sessions_[name],
+        FileSession::start(
+            std::move(listener),
+            {note.has_value(), patience_, [owner = owner_, name](FileSession& asks) -> Status {
+                 const std::scoped_lock lock{owner->calls};
+                 return owner->mounts == nullptr ? Status{fail(ErrorCode::kCancelled, "stopping")}
+                                                 : owner->mounts->remount(name, asks);
+             }}));
+    return {};
 }
 
 void FileMounts::restore() {
-    std::error_code error;
-    for (const auto& entry : std::filesystem::directory_iterator{folder_, error}) {
-        if (const Status listening = listen(entry.path().filename().string()); !listening) {
+    const std::scoped_lock lock{owner_->calls};
+    const auto left = names();
+    if (!left) {
+        log::error("files cannot be served", {{"error", left.error().message}});
+        return;
+    }
+    for (const std::string& name : *left) {
+        const auto notes = notes_of(name);
+        if (notes && !notes->files && !notes->server) {
+            std::error_code error;
+            std::filesystem::remove_all(folder_ + "/" + name, error);
+        } else if (const Status listening = listen(name); !listening) {
             log::warning(
                 "files of a pod cannot be served",
-                {{"session", entry.path().filename().string()},
-                 {"error", listening.error().message}});
+                {{"session", name}, {"error", listening.error().message}});
         }
     }
 }
 
 Status FileMounts::publish(const ViewRequest& request, const std::string& target) {
-    const std::scoped_lock lock{calls_};
+    const std::scoped_lock lock{owner_->calls};
     const std::string name = session_name(request);
     STOKER_TRY_VOID(listen(name));
     return request.view == View::kFiles ? publish_files(name, target)
@@ -215,7 +179,7 @@ Status FileMounts::publish(const ViewRequest& request, const std::string& target
 }
 
 Status FileMounts::publish_files(const std::string& name, const std::string& target) {
-    STOKER_TRY(const UniqueFd session, open_session(name));
+    STOKER_TRY(const UniqueFd session, make_session(name));
     STOKER_TRY(const auto note, read_small_file(session.get(), kFilesNote));
     if (note && *note != target) {
         return fail(
@@ -224,51 +188,80 @@ Status FileMounts::publish_files(const std::string& name, const std::string& tar
     }
     STOKER_TRY_VOID(write_small_file(session.get(), kFilesNote, target));
     STOKER_TRY(auto mounted, mounts_.mount_files(target));
-    return on_loop([&]() -> Status {
-        sessions_[name]->set_is_mounted(true);
-        if (mounted) {
-            sessions_[name]->set_mount(*std::move(mounted));
-        }
-        return {};
-    });
+    sessions_[name]->set_mounted(std::move(mounted));
+    return {};
 }
 
 Status FileMounts::publish_server(const std::string& name, const std::string& target) {
-    STOKER_TRY(const UniqueFd session, open_session(name));
+    STOKER_TRY(const UniqueFd session, make_session(name));
     STOKER_TRY(const UniqueFd folder, open_folder(session.get(), kSocketFolder));
     STOKER_TRY_VOID(write_small_file(session.get(), kServerNote, target));
     return mounts_.mount(folder.get(), target, Access::kReadOnly);
 }
 
-Result<bool> FileMounts::remove_notes(int session, const std::string& target) {
-    bool was_ours = false;
-    bool is_used = false;
-    for (const char* kind : {kFilesNote, kServerNote}) {
-        STOKER_TRY(const auto note, read_small_file(session, kind));
+// An earlier process of this program was the only one that had the descriptor, or it was given up.
+Status FileMounts::remount(const std::string& name, FileSession& session) {
+    const auto known = sessions_.find(name);
+    if (known == sessions_.end() || known->second.get() != &session) {
+        return fail(ErrorCode::kNotFound, "the session has ended");
+    }
+    if (session.is_mount_coming()) {
+        return {};
+    }
+    STOKER_TRY(const Notes notes, notes_of(name));
+    if (!notes.files) {
+        return fail(ErrorCode::kNotFound, "the files are mounted no more");
+    }
+    STOKER_TRY_VOID(mounts_.unmount(*notes.files));
+    STOKER_TRY(auto mounted, mounts_.mount_files(*notes.files));
+    if (!mounted) {
+        return fail(ErrorCode::kConflict, "another mount is in the way");
+    }
+    log::info("files mounted anew: nobody had their descriptor", {{"session", name}});
+    session.set_mounted(std::move(mounted));
+    return {};
+}
+
+Status FileMounts::forget(const std::string& name, Notes notes, const std::string& target) {
+    const std::string path = folder_ + "/" + name;
+    const auto remove = [&](std::optional<std::string>& note, const char* kind) -> Status {
         if (note == target) {
-            was_ours = true;
-            if (::unlinkat(session, kind, 0) != 0) {
+            note.reset();
+            if (::unlink((path + "/" + kind).c_str()) != 0) {
                 return fail_errno("removing", kind);
             }
         }
-        is_used = is_used || (note && note != target);
+        return {};
+    };
+    STOKER_TRY_VOID(remove(notes.files, kFilesNote));
+    STOKER_TRY_VOID(remove(notes.server, kServerNote));
+    const auto known = sessions_.find(name);
+    if (!notes.files && known != sessions_.end()) {
+        known->second->set_unmounted();
     }
-    return was_ours && !is_used;
+    if (notes.files || notes.server) {
+        return {};
+    }
+    if (known != sessions_.end()) {
+        known->second->end();
+        sessions_.erase(known);
+    }
+    std::error_code error;
+    std::filesystem::remove_all(path, error);
+    return {};
 }
 
 Status FileMounts::unpublish(const std::string& target) {
-    const std::scoped_lock lock{calls_};
-    std::error_code error;
-    for (const auto& entry : std::filesystem::directory_iterator{folder_, error}) {
-        const std::string name = entry.path().filename().string();
-        STOKER_TRY(const UniqueFd session, open_session(name));
-        STOKER_TRY(const bool is_over, remove_notes(session.get(), target));
-        if (is_over) {
-            STOKER_TRY_VOID(on_loop([&]() -> Status {
-                sessions_.erase(name);
-                return {};
-            }));
-            std::filesystem::remove_all(entry.path(), error);
+    const std::scoped_lock lock{owner_->calls};
+    STOKER_TRY(const auto all, names());
+    for (const std::string& name : all) {
+        const auto notes = notes_of(name);
+        if (!notes) {
+            log::warning(
+                "a session of files cannot be read",
+                {{"session", name}, {"error", notes.error().message}});
+        } else if (notes->files == target || notes->server == target) {
+            STOKER_TRY_VOID(forget(name, *notes, target));
         }
     }
     return {};

@@ -1,21 +1,21 @@
 #pragma once
 
-#include <cstdint>
-#include <functional>
+#include <chrono>
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
-#include <thread>
+#include <vector>
 
 #include "common/base/clock.h"
 #include "common/base/result.h"
 #include "common/base/unique_fd.h"
-#include "common/runtime/accept_loop.h"
-#include "common/runtime/event_loop.h"
 #include "node/core/view_request.h"
 #include "node/disk/pool_directory.h"
 #include "node/mount/mounts.h"
+#include "node/service/file_session.h"
 
 namespace stoker::node {
 
@@ -28,48 +28,65 @@ namespace stoker::node {
 //       files.sock            the sidecars', 0600
 //
 // A descriptor is kept here until the volume is unmounted, so that stoker-files may end and start
-// again. After a restart of this program the sockets are back, and each stoker-files gives its
-// descriptor back. Thread-safe; one thread of its own for the sockets.
+// again; without any connection it is kept for `patience`. After a restart of this program the
+// sockets are back, and each stoker-files gives its descriptor back; if it has none, nobody has,
+// and the files are mounted anew. Thread-safe; a thread for each session (file_session.h).
 class FileMounts {
 public:
-    // `folder`: created if it is missing; its parent is not for tenants. `mounts` and `clock` must
-    // outlive this object.
-    FileMounts(std::string folder, SidecarUser user, Mounts& mounts, const Clock& clock);
+    static constexpr std::size_t kSessionsOfAPodMax = 64;
+
+    // Longer than the kubelet's longest pause between two starts of a container, five minutes.
+    static constexpr Duration kPatience = std::chrono::minutes{6};
+
+    // `folder`: created if it is missing; its parent is not for tenants. `mounts` must outlive this
+    // object.
+    FileMounts(std::string folder, SidecarUser user, Mounts& mounts, Duration patience = kPatience);
     FileMounts(const FileMounts&) = delete;
     FileMounts& operator=(const FileMounts&) = delete;
-    // Closes the descriptors; mounts live on as long as their stoker-files does.
+    // Closes the descriptors soon; mounts live on as long as their stoker-files does.
     ~FileMounts();
 
-    // Opens the sockets that an earlier process has left. Call it once, before anything else. A
-    // socket that cannot be opened is logged.
+    // Opens the sockets that an earlier process has left, and removes sessions without volumes. Call
+    // it once, before anything else. A socket that cannot be opened is logged.
     void restore();
 
     // Mounts the view kFiles or kFilesServer at `target`. Idempotent. kAlreadyExists: the pod shows
-    // this dataset at another place already.
+    // this dataset at another place already. kResourceExhausted: the pod has too many sessions.
     Status publish(const ViewRequest& request, const std::string& target);
 
-    // Forgets `target`, which is unmounted. Does nothing for other targets.
+    // Forgets `target`, and mounts nothing there any more. Does nothing for other targets. Unmount
+    // it afterwards.
     Status unpublish(const std::string& target);
 
 private:
-    class Session;
+    // The volumes of a session: where they are mounted.
+    struct Notes {
+        std::optional<std::string> files;
+        std::optional<std::string> server;
+    };
 
-    // Removes the notes of `target` in a session; true: it had one, and now has none at all.
-    static Result<bool> remove_notes(int session, const std::string& target);
+    // Sessions outlive this object by some moments, and their calls come by way of this one.
+    struct Owner {
+        std::mutex calls;  // held by each call: notes, mounts and sessions change together
+        FileMounts* mounts = nullptr;  // nullptr: it has gone
+    };
+
     Status publish_files(const std::string& name, const std::string& target);
     Status publish_server(const std::string& name, const std::string& target);
-    Result<UniqueFd> open_session(const std::string& name);
-    // Runs a task on the thread of the sockets and waits for its result.
-    Status on_loop(const std::function<Status()>& task);
+    Status remount(const std::string& name, FileSession& session);
+    Status forget(const std::string& name, Notes notes, const std::string& target);
+    [[nodiscard]] Result<std::vector<std::string>> names() const;
+    [[nodiscard]] Result<Notes> notes_of(const std::string& name) const;
+    [[nodiscard]] Result<UniqueFd> make_session(const std::string& name) const;
+    [[nodiscard]] Status check_room(const std::string& name) const;
     Status listen(const std::string& name);
 
     std::string folder_;
     SidecarUser user_;
     Mounts& mounts_;
-    std::mutex calls_;  // held by publish() and unpublish(): notes and sessions change together
-    EventLoop loop_;
-    std::map<std::string, std::unique_ptr<Session>> sessions_;  // used by the loop's thread
-    std::jthread thread_;
+    Duration patience_;
+    std::shared_ptr<Owner> owner_;
+    std::map<std::string, std::shared_ptr<FileSession>> sessions_;
 };
 
 }  // namespace stoker::node

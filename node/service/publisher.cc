@@ -51,8 +51,10 @@ Status Publisher::publish(
 
 Status Publisher::unpublish(const std::string& target) {
     STOKER_TRY_VOID(check_target(target));
+    // First, because files may be mounted anew until then.
+    const Status forgotten = parts_.files.unpublish(target);
     STOKER_TRY_VOID(parts_.mounts.unmount(target));
-    return parts_.files.unpublish(target);
+    return forgotten;
 }
 
 }  // namespace stoker::node

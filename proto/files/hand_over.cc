@@ -6,7 +6,9 @@
 #include <string>
 #include <string_view>
 
+#include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/base/posix_error.h"
@@ -16,6 +18,9 @@ namespace stoker::files {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x46444B53;  // "SKDF"
+
+constexpr std::uint32_t kFuseMajor = 10;  // of the FUSE device, on every Linux
+constexpr std::uint32_t kFuseMinor = 229;
 
 struct Frame {
     std::uint32_t magic = kMagic;
@@ -77,14 +82,17 @@ Result<ReceivedHandOver> receive_hand_over(int socket, bool takes_descriptor) {
     in.msg_iovlen = 1;
     if (takes_descriptor) {
         in.msg_control = control.bytes.data();
-        in.msg_controllen = control.bytes.size();
+        // CMSG_SPACE has room for a second descriptor, which nobody would close.
+        in.msg_controllen = CMSG_LEN(sizeof(int));
     }
     const ssize_t bytes = ::recvmsg(socket, &in, MSG_CMSG_CLOEXEC);
+    ReceivedHandOver result;
+    if (bytes >= 0) {
+        result.descriptor = descriptor_of(in);  // an empty message may have one, too
+    }
     if (bytes <= 0) {
         return fail(ErrorCode::kUnavailable, "the other side of the hand-over has gone");
     }
-    ReceivedHandOver result;
-    result.descriptor = descriptor_of(in);
     const bool is_known = frame.kind >= static_cast<std::uint32_t>(HandOverKind::kHello) &&
                           frame.kind <= static_cast<std::uint32_t>(HandOverKind::kShows);
     if (bytes != sizeof frame || frame.magic != kMagic || !is_known) {
@@ -95,6 +103,14 @@ Result<ReceivedHandOver> receive_hand_over(int socket, bool takes_descriptor) {
 }
 
 bool is_fuse_connection(int descriptor) {
+    struct statx status {};
+
+    // Asks the kernel only: a stranger's file may have nobody who answers.
+    if (::statx(descriptor, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &status) != 0 ||
+        !S_ISCHR(status.stx_mode) || status.stx_rdev_major != kFuseMajor ||
+        status.stx_rdev_minor != kFuseMinor) {
+        return false;
+    }
     std::array<char, 64> target{};
     const std::string link = "/proc/self/fd/" + std::to_string(descriptor);
     const ssize_t length = ::readlink(link.c_str(), target.data(), target.size());

@@ -12,7 +12,7 @@
 //   stoker-files  kHello, with the descriptor if it has it already, and its revision
 //   stoker-node   kMount, with the descriptor, and the revision that was told; or
 //                 kKept: it had none and keeps the one of kHello; or
-//                 kLost: nobody has the descriptor, and the mount is dead
+//                 kLost: nobody has the descriptor, and the files cannot be mounted anew
 //   stoker-files  kShows: the mount shows this revision from now on
 namespace stoker::files {
 
@@ -42,12 +42,13 @@ struct ReceivedHandOver {
 // reads nothing.
 Status send_hand_over(int socket, const HandOver& message, int descriptor);
 
-// Takes the next message. `takes_descriptor`: false: a descriptor is dropped unseen; to close one
-// that a stranger sent can block. kUnavailable: the peer has gone, or the socket does not block and
-// there is no message. kInvalidArgument: no message of this protocol.
+// Takes the next message and at most one descriptor; the kernel drops others. `takes_descriptor`:
+// false: all are dropped. To drop or close a descriptor that a stranger sent can block.
+// kUnavailable: the peer has gone, or the socket does not block and there is no message.
+// kInvalidArgument: no message of this protocol.
 Result<ReceivedHandOver> receive_hand_over(int socket, bool takes_descriptor);
 
-// Whether the descriptor is of a FUSE connection.
+// Whether the descriptor is of a FUSE connection. Never waits for a file server.
 bool is_fuse_connection(int descriptor);
 
 }  // namespace stoker::files

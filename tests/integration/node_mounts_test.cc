@@ -7,12 +7,14 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "node/mount/mounts.h"
+#include "proto/files/hand_over.h"
 #include "tests/support/temp_folder.h"
 
 namespace stoker::node {
@@ -149,6 +151,29 @@ TEST_F(FuseMount, IsReadOnlyWhateverItsMountPointSays) {
     ASSERT_EQ(::mount(nullptr, target_.c_str(), nullptr, MS_REMOUNT | MS_BIND, nullptr), 0);
     EXPECT_EQ(::access(target_.c_str(), W_OK), -1);
     EXPECT_EQ(errno, EROFS);
+}
+
+TEST_F(FuseMount, OnlyTheDeviceIsAConnection) {
+    const auto mount = mounts_->mount_files(target_);
+    ASSERT_TRUE(mount && *mount) << "this machine has no FUSE device";
+    EXPECT_TRUE(files::is_fuse_connection((*mount)->get()));
+    ASSERT_EQ(::mount((top_ / "data/sample").c_str(), "/dev/fuse", nullptr, MS_BIND, nullptr), 0);
+    const UniqueFd false_one{::open("/dev/fuse", O_RDONLY | O_CLOEXEC)};
+    ASSERT_EQ(::umount2("/dev/fuse", MNT_DETACH), 0);
+    ASSERT_TRUE(false_one.valid());
+    EXPECT_FALSE(files::is_fuse_connection(false_one.get()));
+}
+
+TEST_F(FuseMount, EndsWithItsUnmountThoughItIsInUse) {
+    const auto mount = mounts_->mount_files(target_);
+    ASSERT_TRUE(mount && *mount) << "this machine has no FUSE device";
+    const UniqueFd user{::open(target_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)};
+    pollfd connection{(*mount)->get(), POLLIN, 0};
+    ::poll(&connection, 1, 0);
+    EXPECT_EQ(connection.revents & POLLERR, 0);
+    ASSERT_TRUE(mounts_->unmount(target_));
+    ::poll(&connection, 1, 0);
+    EXPECT_NE(connection.revents & POLLERR, 0) << "requests that wait would wait for ever";
 }
 
 TEST_F(FuseMount, LooksAndUnmountsNeedNoServer) {

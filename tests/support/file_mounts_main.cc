@@ -16,7 +16,7 @@ namespace {
 Status serve(const std::string& folder, const std::stop_token& stop) {
     const SystemClock clock;
     const auto mounts = node::make_mounts(folder + "/kubelet", node::kDriverName);
-    node::FileMounts files{folder + "/sessions", {0, 0}, *mounts, clock};
+    node::FileMounts files{folder + "/sessions", {0, 0}, *mounts};
     files.restore();
     node::ViewRequest request;
     request.pod.uid = "pod";

@@ -47,14 +47,17 @@ TEST(ViewRequest, RequiresReadOnlyVolumesForReadOnlyViews) {
     EXPECT_FALSE(parse_view_request(context("owner"), true));
 }
 
-TEST(ViewRequest, ViewsOfFilesNameTheirPod) {
+TEST(ViewRequest, ViewsOfFilesNameTheirPodAndADataset) {
     for (const char* view : {"files", "files-server"}) {
-        const auto request = parse_view_request(context(view), true);
+        auto right = context(view);
+        EXPECT_FALSE(parse_view_request(right, true)) << "d1 is no Dataset's uid";
+        right["uid"] = "0d1f4c5e-7a3b-4f7e-9c1d-0123456789ab";
+        const auto request = parse_view_request(right, true);
         ASSERT_TRUE(request) << view;
         EXPECT_TRUE(request->is_of_files());
-        EXPECT_FALSE(parse_view_request(context(view), false)) << "it is read-only";
+        EXPECT_FALSE(parse_view_request(right, false)) << "it is read-only";
         for (const char* uid : {"", "..", "a/b"}) {
-            auto given = context(view);
+            auto given = right;
             given["csi.storage.k8s.io/pod.uid"] = uid;
             EXPECT_FALSE(parse_view_request(given, true)) << uid;
         }

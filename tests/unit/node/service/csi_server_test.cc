@@ -53,8 +53,7 @@ protected:
     UniqueFd root_{::open(folder_.path().c_str(), O_RDONLY | O_DIRECTORY)};
     test::FakeFacts facts_;
     test::FakeMounts mounts_;
-    SystemClock clock_;
-    FileMounts files_{folder_.path() + "/files", {::geteuid(), ::getegid()}, mounts_, clock_};
+    FileMounts files_{folder_.path() + "/files", {::geteuid(), ::getegid()}, mounts_};
     Publisher publisher_{{facts_, mounts_, files_, root_.get(), {::geteuid(), ::getegid()}}};
     std::unique_ptr<CsiServer> server_ =
         CsiServer::start({"node-1", "csi.stoker.dev", folder_.path()}, publisher_).value();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -31,6 +32,12 @@ public:
 
     // Anything that can be handed over serves as the descriptor.
     Result<std::optional<UniqueFd>> mount_files(const std::string& target) override {
+        if (before_files) {
+            before_files();
+        }
+        if (failure) {
+            return fail(*failure);
+        }
         const bool is_new = table.try_emplace(target, Entry{FileId{}, Access::kReadOnly}).second;
         return is_new ? std::optional{UniqueFd{::open("/dev/fuse", O_RDWR | O_CLOEXEC)}}
                       : std::nullopt;
@@ -51,6 +58,7 @@ public:
 
     std::map<std::string, Entry> table;
     std::optional<Error> failure;
+    std::function<void()> before_files;  // called by mount_files()
 };
 
 // Facts that a test sets.

@@ -15,7 +15,11 @@ namespace {
 class PublisherTest : public ::testing::Test {
 protected:
     Status publish(const std::string& view, bool read_only, const std::string& pod_ns = "team") {
-        return publisher_.publish(test::context(view, pod_ns), read_only, "/target");
+        auto context = test::context(view, pod_ns);
+        if (view == "files") {
+            context["uid"] = "0d1f4c5e-7a3b-4f7e-9c1d-0123456789ab";
+        }
+        return publisher_.publish(context, read_only, "/target");
     }
 
     stoker::test::TempFolder folder_;
@@ -23,8 +27,7 @@ protected:
     test::FakeFacts facts_;
     test::FakeMounts mounts_;
     stoker::test::TempFolder kubelet_;
-    SystemClock clock_;
-    FileMounts files_{kubelet_.path() + "/files", {::geteuid(), ::getegid()}, mounts_, clock_};
+    FileMounts files_{kubelet_.path() + "/files", {::geteuid(), ::getegid()}, mounts_};
     Publisher publisher_{{facts_, mounts_, files_, root_.get(), {::geteuid(), ::getegid()}}};
 };
 
