@@ -49,7 +49,8 @@ struct Effects {
 
 // Sources of the samples that were read; a sample that has left the node counts neither as a hit
 // nor as fetched. A fetch counts for its party alone: another party's first read of the sample is a
-// hit. A guest that reports reading samples fetched for others does not change their counts.
+// hit, and so is the first read of a sample that was fetched without a reader. A guest that reports
+// reading samples fetched for others does not change their counts.
 struct ReadCounts {
     std::uint64_t hit_samples = 0;      // the read needed no traffic of ours with the origin
     Bytes hit_bytes{};                  // payload

@@ -38,6 +38,7 @@ void FetchEngine::pump_fill(std::uint32_t& steps, TimePoint now) {
 void FetchEngine::start_fill(SampleIndex first, TimePoint now) {
     const auto fetch = [this, now](SampleIndex sample, bool slotless) {
         start(sample, Verdict::kResident, kOwnParty, now, slotless);
+        table_.at(sample).fresh = false;  // fetched for no reader: its first read is a hit
         admission_.origin.on_start();
         fill_.take(table_.payload_bytes(sample), now);
     };

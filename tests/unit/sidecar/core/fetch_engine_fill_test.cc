@@ -46,6 +46,14 @@ TEST_F(FetchEngineFill, FetchesTheWholeDatasetInOrder) {
     EXPECT_TRUE(state().over);
 }
 
+TEST_F(FetchEngineFill, FirstReadsOfItsSamplesAreHits) {
+    make();
+    run(order(Bytes::unlimited()));
+    ReadCounts counts;
+    engine->on_consumed(kTrainer, 1, {0, 1, 2}, kNow, &counts);
+    EXPECT_EQ(counts, (ReadCounts{3, Bytes{3 * kPayload}, 0, Bytes::zero()}));
+}
+
 TEST_F(FetchEngineFill, StopsWithTheOrder) {
     make();
     Effects effects = order(Bytes::unlimited());
