@@ -1,4 +1,5 @@
 // The part of FetchEngine that fetches own samples without a reader.
+#include <algorithm>
 #include <cstdint>
 
 #include "sidecar/core/fetch_engine.h"
@@ -8,10 +9,15 @@ namespace stoker::sidecar {
 using Verdict = CacheRoom::Verdict;
 
 // Readers come first: demands have their turns before, and half of the slots stay free for them.
+// Without readers it has as many slots as prefetches: with half of them or fewer in use, the origin's
+// ConcurrencyLimit could not measure. Peers have slots of their own.
 bool FetchEngine::may_fill(TimePoint now) const {
+    const std::uint32_t all = limits_.max_in_flight;
+    const bool is_alone = book_.party_count() == (shares_.has_peers() ? 1U : 0U);
+    const std::uint32_t slots = is_alone ? all - all / 8 : std::max(all / 2, 1U);
     return book_.are_queues_empty() && fill_.allows(now) && admission_.origin.allows(now) &&
            admission_.rate.allows(now) && room_.may_admit(now) &&
-           shares_.has_slot(kOwnParty, limits_.max_in_flight / 2);
+           shares_.has_slot(kOwnParty, slots);
 }
 
 void FetchEngine::pump_fill(std::uint32_t& steps, TimePoint now) {

@@ -87,6 +87,24 @@ TEST_F(FetchEngineFill, LeavesHalfOfTheSlotsToReaders) {
     EXPECT_THAT(fetch({8, 9}).fetches, ElementsAre(resident(8), resident(9)));
 }
 
+TEST_F(FetchEngineFill, HasMostSlotsWithoutReaders) {
+    make({.max_in_flight = 8}, Bytes::unlimited());
+    EXPECT_THAT(order(Bytes::unlimited()).fetches, SizeIs(4));
+    EXPECT_THAT(engine->on_disconnect(kTrainer, kNow).fetches, SizeIs(3));
+}
+
+TEST_F(FetchEngineFill, PeersAreNoReaders) {
+    make({.max_in_flight = 8}, Bytes::unlimited());
+    engine->on_disconnect(kTrainer, kNow);
+    engine->on_connect(kWorker, std::nullopt, kPeerParty);
+    EXPECT_THAT(order(Bytes::unlimited()).fetches, SizeIs(7));
+}
+
+TEST_F(FetchEngineFill, HasTheOnlySlot) {
+    make({.max_in_flight = 1}, Bytes::unlimited());
+    EXPECT_THAT(order(Bytes::unlimited()).fetches, ElementsAre(resident(0)));
+}
+
 TEST_F(FetchEngineFill, WaitsBehindDemands) {
     make({.max_in_flight = 2}, Bytes::unlimited());
     EXPECT_THAT(fetch({9, 8, 7}).fetches, SizeIs(2));
