@@ -207,6 +207,7 @@ Effects FetchEngine::on_stored(SampleIndex sample, TimePoint now) {
     const SampleRecord& record = table_.at(sample);
     admission_.on_stored(record.segment_class, record.from_peer);
     table_.finish(sample);
+    fill_.end(sample);
     ++counters_.stored_samples;
     counters_.stored_bytes += table_.payload_bytes(sample).count();
     settle_ready(sample);
@@ -218,6 +219,7 @@ Effects FetchEngine::on_fetch_failed(SampleIndex sample, const Error& error, Tim
     admission_.store(record.segment_class).on_abandoned();
     admission_.origin_error = error.message;
     table_.remove(sample);
+    fill_.end(sample);
     ++counters_.origin_failures;
     if (Refusals::is_refusal(error.code)) {
         admission_.origin.on_success();  // the origin does answer
@@ -255,6 +257,7 @@ Effects FetchEngine::on_store_failed(SampleIndex sample, const Error& error, Tim
     }
     admission_.store_error = error.message;
     room_.lose(sample);
+    fill_.end(sample);
     fill_.rewind(sample);
     ++counters_.store_failures;
     settle_bypassed(sample);

@@ -24,12 +24,14 @@ void FetchEngine::pump_fill(std::uint32_t& steps, TimePoint now) {
     const std::uint64_t count = table_.size();
     for (; steps > 0 && fill_.is_open(count) && may_fill(now); --steps) {
         const SampleIndex sample = fill_.next();
-        if (table_.is_own(sample) && is_refused(sample)) {
-            fill_.pass_refused();
-        } else if (
-            !table_.is_own(sample) || table_.at(sample).state != SampleState::kAbsent ||
-            !room_.make_own_room(sample, now, kOwnParty)) {
+        if (!table_.is_own(sample) || table_.is_kept(sample)) {
             fill_.pass();
+        } else if (is_refused(sample)) {
+            fill_.pass_refused();
+        } else if (!has_fill_room(sample, now)) {
+            fill_.pass_full();
+        } else if (table_.at(sample).state != SampleState::kAbsent) {
+            fill_.pass();  // in the window; a later scan looks at it again
         } else if (!fits_memory(sample, kOwnParty, chunks_ != nullptr)) {
             return;
         } else {
@@ -39,6 +41,13 @@ void FetchEngine::pump_fill(std::uint32_t& steps, TimePoint now) {
     }
 }
 
+// Only an absent sample evicts: one in the window is not fetched.
+bool FetchEngine::has_fill_room(SampleIndex sample, TimePoint now) {
+    return table_.at(sample).state == SampleState::kAbsent
+               ? room_.make_own_room(sample, now, kOwnParty)
+               : room_.judge(sample, now, kOwnParty) == Verdict::kResident;
+}
+
 // Fetches the sample and the other own samples of its chunk, if it has one: a request brings them
 // together.
 void FetchEngine::start_fill(SampleIndex first, TimePoint now) {
@@ -46,7 +55,7 @@ void FetchEngine::start_fill(SampleIndex first, TimePoint now) {
         start(sample, Verdict::kResident, kOwnParty, now, slotless);
         table_.at(sample).fresh = false;  // fetched for no reader: its first read is a hit
         admission_.origin.on_start();
-        fill_.take(table_.payload_bytes(sample), now);
+        fill_.take(sample, table_.payload_bytes(sample), now);
     };
     fetch(first, false);
     if (chunks_ == nullptr) {
@@ -78,9 +87,14 @@ std::optional<FillState> FetchEngine::fill_state(TimePoint now) const {
     if (!fill_.is_ordered()) {
         return std::nullopt;
     }
-    const bool is_over = !fill_.is_open(table_.size()) && table_.in_flight_of(kOwnParty) == 0;
+    const SampleSum own = table_.own();
+    const SampleSum& stored = table_.own_stored();
+    // Readers' fetches and samples in the window do not count: they never end while a job reads.
+    const bool is_done = !fill_.is_open(table_.size()) && !fill_.is_fetching();
+    const bool is_over =
+        is_done && (fill_.lacks_room() || stored.samples + fill_.refused() >= own.samples);
     const bool is_shut = !room_.may_admit(now) || !admission_.origin.is_closed();
-    return FillState{table_.own(), table_.own_stored(), fill_.refused(), is_over, is_shut};
+    return FillState{own, stored, fill_.refused(), is_over, is_shut};
 }
 
 }  // namespace stoker::sidecar

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <unordered_set>
 
 #include "common/base/bytes.h"
 #include "common/base/clock.h"
@@ -40,7 +41,10 @@ public:
     }
 
     // Looks at all samples again.
-    void restart() { next_ = refused_ = 0; }
+    void restart() {
+        next_ = refused_ = 0;
+        lacks_room_ = false;
+    }
 
     [[nodiscard]] bool is_ordered() const { return ordered_.has_value(); }
 
@@ -57,6 +61,12 @@ public:
         ++refused_;
     }
 
+    // Passes a sample that has no room.
+    void pass_full() {
+        ++next_;
+        lacks_room_ = true;
+    }
+
     // A passed sample that was being fetched is refused, or too large.
     void note_refused(SampleIndex sample) { refused_ += sample < next_ ? 1 : 0; }
 
@@ -70,11 +80,24 @@ public:
     // Refused samples among those before next().
     [[nodiscard]] std::uint64_t refused() const { return refused_; }
 
+    // Whether a sample among those before next() has no room.
+    [[nodiscard]] bool lacks_room() const { return lacks_room_; }
+
+    // Whether a fetch that take() has begun goes on.
+    [[nodiscard]] bool is_fetching() const { return !in_flight_.empty(); }
+
     [[nodiscard]] bool allows(TimePoint now) const {
         return bucket_.is_unlimited() || bucket_.tokens(now) > 0;
     }
 
-    void take(Bytes bytes, TimePoint now) { bucket_.take(static_cast<double>(bytes.count()), now); }
+    // A fetch of the sample has begun without a reader.
+    void take(SampleIndex sample, Bytes bytes, TimePoint now) {
+        in_flight_.insert(sample);
+        bucket_.take(static_cast<double>(bytes.count()), now);
+    }
+
+    // Call when a fetch of the sample has ended, whoever began it.
+    void end(SampleIndex sample) { in_flight_.erase(sample); }
 
     // When allows() becomes true by itself, while a sample is left to look at.
     [[nodiscard]] std::optional<TimePoint> allows_at(std::uint64_t count, TimePoint now) const {
@@ -89,6 +112,8 @@ private:
     std::optional<std::uint64_t> ordered_;
     std::uint64_t next_ = 0;
     std::uint64_t refused_ = 0;
+    bool lacks_room_ = false;
+    std::unordered_set<SampleIndex> in_flight_;
     TokenBucket bucket_{0, 0};  // in bytes
 };
 

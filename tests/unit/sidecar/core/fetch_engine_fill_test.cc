@@ -72,6 +72,44 @@ TEST_F(FetchEngineFill, SaysThatTheGrantIsFull) {
     EXPECT_THAT(run(order(kRecord * 6)), SizeIs(2)) << "a larger grant goes on";
 }
 
+TEST_F(FetchEngineFill, IsNotOverWhileItFetches) {
+    make();
+    Effects effects = order(kRecord * 4);
+    EXPECT_THAT(effects.fetches, SizeIs(4));
+    EXPECT_FALSE(state().over);
+    run(std::move(effects));
+    EXPECT_TRUE(state().over);
+}
+
+TEST_F(FetchEngineFill, IsOverWhileAJobFetchesIntoTheWindow) {
+    make();
+    run(order(kRecord * 4));
+    EXPECT_THAT(fetch({9}).fetches, ElementsAre(window(9)));
+    EXPECT_TRUE(state().over);
+}
+
+TEST_F(FetchEngineFill, IsNotOverWhileAJobHoldsWhatHasRoom) {
+    make(Bytes::zero());
+    EXPECT_THAT(fetch({0, 1}).fetches, ElementsAre(window(0), window(1)));
+    stored(0);
+    stored(1);
+    EXPECT_THAT(run(order(Bytes::unlimited())), SizeIs(8));
+    EXPECT_FALSE(state().over);
+    fetch({});
+    EXPECT_THAT(run(order(Bytes::unlimited())), ElementsAre(0, 1));
+    EXPECT_TRUE(state().over);
+}
+
+TEST_F(FetchEngineFill, IsOverWhileAJobHoldsWhatHasNoRoom) {
+    make(Bytes::zero());
+    fetch({8, 9});
+    stored(8);
+    stored(9);
+    EXPECT_THAT(run(order(kRecord * 8)), SizeIs(8));
+    order(kRecord * 8);
+    EXPECT_TRUE(state().over);
+}
+
 TEST_F(FetchEngineFill, EvictsNoResident) {
     make(kRecord * 4);
     plan({9, 8, 7, 6});
