@@ -223,17 +223,17 @@ Effects FetchEngine::on_fetch_failed(SampleIndex sample, const Error& error, Tim
     ++counters_.origin_failures;
     if (Refusals::is_refusal(error.code)) {
         admission_.origin.on_success();  // the origin does answer
+        note_refused(sample);
         table_.refuse(sample);
         if (const auto ended = refusals_.add(sample, record.refusals, error.message, now)) {
             table_.end_refusal(*ended);
         }
-        fill_.note_refused(sample);
         settle_failed(sample, error.message);
         return pump(now);
     }
     if (error.code == ErrorCode::kResourceExhausted) {
+        note_refused(sample);
         record.failures = UINT8_MAX;  // too large for the origin's memory: clients read it
-        fill_.note_refused(sample);
         settle_bypassed(sample);
         return pump(now);
     }

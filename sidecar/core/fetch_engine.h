@@ -297,6 +297,7 @@ private:
     bool has_fill_room(SampleIndex sample, TimePoint now);
     void start_fill(SampleIndex first, TimePoint now);
     [[nodiscard]] bool is_refused(SampleIndex sample) const;
+    void note_refused(SampleIndex sample);
 
     [[nodiscard]] bool comes_from_peer(SampleIndex sample, Party party) const {
         return party != kPeerParty && !table_.is_own(sample) && (!may_ask_ || may_ask_(sample));

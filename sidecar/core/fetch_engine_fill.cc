@@ -83,6 +83,13 @@ bool FetchEngine::is_refused(SampleIndex sample) const {
              table_.payload_bytes(sample) > limits_.memory));
 }
 
+// Call before the refusal is recorded. A sample that was refused before is counted already.
+void FetchEngine::note_refused(SampleIndex sample) {
+    if (table_.is_own(sample) && !is_refused(sample)) {
+        fill_.note_refused(sample);
+    }
+}
+
 std::optional<FillState> FetchEngine::fill_state(TimePoint now) const {
     if (!fill_.is_ordered()) {
         return std::nullopt;

@@ -34,6 +34,24 @@ protected:
         return fetched;
     }
 
+    // The placement of a group of two nodes, for the first of them.
+    static std::shared_ptr<const Placement> join_group(const test::Dataset& of) {
+        const std::vector<std::string> nodes{"a", "b"};
+        return std::make_shared<Placement>(
+            of.manifest(),
+            [&of](SampleIndex sample) {
+                return of.manifest().sample(domain::SampleId{sample}).key;
+            },
+            nodes,
+            0);
+    }
+
+    // A reader asks for the sample, and the origin refuses it.
+    void refuse(SampleIndex sample, const Error& error, TimePoint now = kNow) {
+        engine->on_fetch(kTrainer, ++request, {sample}, now);
+        engine->on_fetch_failed(sample, error, now);
+    }
+
     FillState state() { return engine->fill_state(kNow).value(); }
 };
 
@@ -163,6 +181,30 @@ TEST_F(FetchEngineFill, CountsRefusedSamples) {
     EXPECT_EQ(state().refused, 1U);
 }
 
+TEST_F(FetchEngineFill, CountsARefusedSampleOnce) {
+    make();
+    run(order(kRecord * 8));
+    for (const TimePoint now : {kNow, kNow + Refusals::kFirst}) {
+        refuse(8, kGone, now);
+        refuse(9, {ErrorCode::kResourceExhausted, "too large"}, now);
+        EXPECT_EQ(state().refused, 2U);
+    }
+}
+
+TEST_F(FetchEngineFill, CountsNoRefusedSamplesOfOtherOwners) {
+    make();
+    const auto placement = join_group(dataset);
+    engine->on_placement(placement, kNow);
+    run(order(Bytes::unlimited()));
+    for (SampleIndex sample = 0; sample < 10; ++sample) {
+        if (!placement->is_own(sample)) {
+            refuse(sample, kGone);
+        }
+    }
+    EXPECT_EQ(engine->counters().origin_failures, 10 - placement->own_samples());
+    EXPECT_EQ(state().refused, 0U);
+}
+
 TEST_F(FetchEngineFill, TriesAgainWhenTheOriginWasDown) {
     make({.max_in_flight = 2}, Bytes::unlimited());
     EXPECT_THAT(order(Bytes::unlimited()).fetches, ElementsAre(resident(0)));
@@ -183,14 +225,7 @@ TEST_F(FetchEngineFill, ExpiredGrantPauses) {
 
 TEST_F(FetchEngineFill, FetchesOwnSamplesOnly) {
     make();
-    const std::vector<std::string> nodes{"a", "b"};
-    const auto placement = std::make_shared<Placement>(
-        dataset.manifest(),
-        [this](SampleIndex sample) {
-            return dataset.manifest().sample(domain::SampleId{sample}).key;
-        },
-        nodes,
-        0);
+    const auto placement = join_group(dataset);
     engine->on_placement(placement, kNow);
     const std::vector<SampleIndex> fetched = run(order(Bytes::unlimited()));
     EXPECT_THAT(fetched, SizeIs(placement->own_samples()));
