@@ -37,7 +37,7 @@ FetchEngine::FetchEngine(
 
 Effects FetchEngine::open(TimePoint now) {
     admission_.rate.set(grant().origin_bytes_per_second, now);
-    fill_.order(grant().fill_bytes_per_second, now);
+    fill_.order(grant(), now);
     room_.open(now);
     return pump(now);
 }
@@ -282,7 +282,7 @@ Effects FetchEngine::on_verified(SampleIndex sample, bool intact, TimePoint now)
 
 Effects FetchEngine::on_grant(EngineGrant grant, TimePoint now) {
     admission_.rate.set(grant.origin_bytes_per_second, now);
-    fill_.order(grant.fill_bytes_per_second, now);
+    fill_.order(grant, now);
     room_.set_grant(grant);
     shares_.set_borrowed(room_.borrowed());
     return pump(now);

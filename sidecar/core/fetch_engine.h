@@ -294,7 +294,7 @@ private:
     Turn prefetch_one(Party party, std::uint32_t& steps, TimePoint now);
     [[nodiscard]] bool may_fill(TimePoint now) const;
     void pump_fill(std::uint32_t& steps, TimePoint now);
-    bool has_fill_room(SampleIndex sample, TimePoint now);
+    bool has_fill_room(SampleIndex sample, std::uint32_t& evictions, TimePoint now);
     void start_fill(SampleIndex first, TimePoint now);
     [[nodiscard]] bool is_refused(SampleIndex sample) const;
     void note_refused(SampleIndex sample);

@@ -8,6 +8,14 @@ namespace stoker::sidecar {
 
 using Verdict = CacheRoom::Verdict;
 
+namespace {
+
+// Searches for samples of other owners that may leave, without success, in one event. Each looks at
+// 64 samples that must stay.
+constexpr std::uint32_t kFailedEvictionsMax = 16;
+
+}  // namespace
+
 // Readers come first: demands have their turns before, and half of the slots stay free for them.
 // Without readers it has as many slots as prefetches: with half of them or fewer in use, the origin's
 // ConcurrencyLimit could not measure. Peers have slots of their own.
@@ -22,13 +30,14 @@ bool FetchEngine::may_fill(TimePoint now) const {
 
 void FetchEngine::pump_fill(std::uint32_t& steps, TimePoint now) {
     const std::uint64_t count = table_.size();
+    std::uint32_t evictions = kFailedEvictionsMax;
     for (; steps > 0 && fill_.is_open(count) && may_fill(now); --steps) {
         const SampleIndex sample = fill_.next();
         if (!table_.is_own(sample) || table_.is_kept(sample)) {
             fill_.pass();
         } else if (is_refused(sample)) {
             fill_.pass_refused();
-        } else if (!has_fill_room(sample, now)) {
+        } else if (!has_fill_room(sample, evictions, now)) {
             fill_.pass_full();
         } else if (table_.at(sample).state != SampleState::kAbsent) {
             fill_.pass();  // in the window; a later scan looks at it again
@@ -41,11 +50,14 @@ void FetchEngine::pump_fill(std::uint32_t& steps, TimePoint now) {
     }
 }
 
-// Only an absent sample evicts: one in the window is not fetched.
-bool FetchEngine::has_fill_room(SampleIndex sample, TimePoint now) {
-    return table_.at(sample).state == SampleState::kAbsent
-               ? room_.make_own_room(sample, now, kOwnParty)
-               : room_.judge(sample, now, kOwnParty) == Verdict::kResident;
+// Only an absent sample evicts: one in the window is not fetched. `evictions`: that may still fail.
+bool FetchEngine::has_fill_room(SampleIndex sample, std::uint32_t& evictions, TimePoint now) {
+    if (table_.at(sample).state != SampleState::kAbsent || evictions == 0) {
+        return room_.judge(sample, now, kOwnParty) == Verdict::kResident;
+    }
+    const bool has_room = room_.make_own_room(sample, now, kOwnParty);
+    evictions -= has_room ? 0 : 1;
+    return has_room;
 }
 
 // Fetches the sample and the other own samples of its chunk, if it has one: a request brings them

@@ -7,6 +7,7 @@
 #include "common/base/bytes.h"
 #include "common/base/clock.h"
 #include "common/base/token_bucket.h"
+#include "sidecar/core/engine_limits.h"
 #include "sidecar/core/sample_table.h"
 
 namespace stoker::sidecar {
@@ -24,20 +25,26 @@ struct FillState {
 
 // The state of an order to fetch own samples without a reader: a position in the dataset, a rate
 // limit, and the samples that cannot be had. It looks at the samples in the manifest's order, and at
-// all of them again after each order, because the grant or the owners may have changed. Pure: no
-// timers inside. Not thread-safe.
+// all of them again after each grant of the operator, because samples may have left the node, and
+// when the owners change or the grant grows. Pure: no timers inside. Not thread-safe.
 class FillScan {
 public:
-    // `bytes_per_second`: as EngineGrant::fill_bytes_per_second. An order that repeats the last one
-    // leaves the rate limit as it is.
-    void order(std::optional<std::uint64_t> bytes_per_second, TimePoint now) {
-        if (bytes_per_second && bytes_per_second != ordered_) {
-            const auto rate = static_cast<double>(*bytes_per_second);
+    // Call for each grant. An order that repeats the last one leaves the rate limit as it is. The
+    // disk's limit changes the bytes of a grant every second: the scan begins again only if they are
+    // more than when it last began.
+    void order(const EngineGrant& grant, TimePoint now) {
+        const bool is_new = grant.fill_bytes_per_second != ordered_;
+        if (is_new && grant.fill_bytes_per_second) {
+            const auto rate = static_cast<double>(*grant.fill_bytes_per_second);
             bucket_.set(rate, rate / kBurstsPerSecond, now);
             bucket_.cut_debt(rate);
         }
-        ordered_ = bytes_per_second;
-        restart();
+        ordered_ = grant.fill_bytes_per_second;
+        if (is_new || grant.valid_until != valid_until_ || grant.resident_bytes > room_) {
+            valid_until_ = grant.valid_until;
+            room_ = grant.resident_bytes;
+            restart();
+        }
     }
 
     // Looks at all samples again.
@@ -110,6 +117,8 @@ private:
     static constexpr double kBurstsPerSecond = 10;
 
     std::optional<std::uint64_t> ordered_;
+    std::optional<TimePoint> valid_until_;  // of the grant with which order() last restarted
+    Bytes room_{};                          // of that grant
     std::uint64_t next_ = 0;
     std::uint64_t refused_ = 0;
     bool lacks_room_ = false;

@@ -114,7 +114,8 @@ TEST_F(FetchEngineFill, IsNotOverWhileAJobHoldsWhatHasRoom) {
     EXPECT_THAT(run(order(Bytes::unlimited())), SizeIs(8));
     EXPECT_FALSE(state().over);
     fetch({});
-    EXPECT_THAT(run(order(Bytes::unlimited())), ElementsAre(0, 1));
+    const EngineGrant next{Bytes::unlimited(), kNow + milliseconds{1}, 0, 0};
+    EXPECT_THAT(run(engine->on_grant(next, kNow)), ElementsAre(0, 1));
     EXPECT_TRUE(state().over);
 }
 
@@ -124,7 +125,6 @@ TEST_F(FetchEngineFill, IsOverWhileAJobHoldsWhatHasNoRoom) {
     stored(8);
     stored(9);
     EXPECT_THAT(run(order(kRecord * 8)), SizeIs(8));
-    order(kRecord * 8);
     EXPECT_TRUE(state().over);
 }
 
@@ -245,6 +245,56 @@ TEST_F(FetchEngineFill, IsDueAtOnceWhenTheRateHasAllowedMore) {
     EXPECT_EQ(engine->next_deadline(later), later);
     EXPECT_THAT(engine->tick(later).fetches, ElementsAre(resident(0)));
     EXPECT_GT(engine->next_deadline(later), later);
+}
+
+// The disk's limit changes the grant every second.
+TEST_F(FetchEngineFill, LooksAtAllSamplesAgainOnlyForALargerOrANewGrant) {
+    const test::Dataset large{std::vector<std::uint64_t>(40'000, kPayload)};
+    FetchEngine filled{large.manifest(), EngineLimits{}, {kRecord, std::nullopt}};
+    filled.open(kNow);
+    const auto order = [&filled](EngineGrant grant) {
+        grant.fill_bytes_per_second = 0;
+        filled.on_grant(grant, kNow);
+        return filled.next_deadline(kNow) == kNow;  // not all of them in one event
+    };
+    EXPECT_TRUE(order({Bytes{200}, std::nullopt}));
+    filled.tick(kNow);
+    EXPECT_FALSE(order({Bytes{200}, std::nullopt}));
+    EXPECT_FALSE(order({Bytes{100}, std::nullopt}));
+    EXPECT_FALSE(order({Bytes{200}, std::nullopt}));
+    EXPECT_TRUE(filled.fill_state(kNow)->over);
+    EXPECT_TRUE(order({Bytes{201}, std::nullopt}));
+    filled.tick(kNow);
+    EXPECT_TRUE(order({Bytes{200}, kNow + milliseconds{1}}));
+}
+
+// All samples of the other node but the last are held, so that they must stay.
+TEST_F(FetchEngineFill, LooksForSamplesThatMayLeaveALittleAtATime) {
+    const test::Dataset large{std::vector<std::uint64_t>(6000, kPayload)};
+    const auto placement = join_group(large);
+    std::vector<SampleIndex> others;
+    for (SampleIndex sample = 0; sample < 6000; ++sample) {
+        if (!placement->is_own(sample)) {
+            others.push_back(sample);
+        }
+    }
+    EngineGrant grant{kRecord * others.size(), kNow + milliseconds{1}, 0, 0};
+    FetchEngine filled{large.manifest(), EngineLimits{}, grant};
+    for (const SampleIndex sample : others) {
+        filled.adopt(sample, domain::SegmentClass::kResident);
+    }
+    filled.open(kNow);
+    filled.on_connect(kTrainer, std::nullopt);
+    const SampleIndex last = others.back();
+    others.pop_back();
+    filled.on_fetch(kTrainer, 1, others, kNow);
+    EXPECT_THAT(filled.on_placement(placement, kNow).drops, IsEmpty());
+    std::vector<SampleIndex> drops;
+    for (int grants = 0; grants < 5 && drops.empty(); ++grants) {
+        *grant.valid_until += milliseconds{1};
+        drops = filled.on_grant(grant, kNow).drops;
+    }
+    EXPECT_THAT(drops, ElementsAre(last));
 }
 
 TEST_F(FetchEngineFill, FetchesSamplesOfAChunkTogether) {
