@@ -37,7 +37,7 @@ FetchEngine::FetchEngine(
 
 Effects FetchEngine::open(TimePoint now) {
     admission_.rate.set(grant().origin_bytes_per_second, now);
-    fill_.order(grant().fill_bytes_per_second, now);
+    fill_.order(grant(), now);
     room_.open(now);
     return pump(now);
 }
@@ -207,6 +207,7 @@ Effects FetchEngine::on_stored(SampleIndex sample, TimePoint now) {
     const SampleRecord& record = table_.at(sample);
     admission_.on_stored(record.segment_class, record.from_peer);
     table_.finish(sample);
+    fill_.end(sample);
     ++counters_.stored_samples;
     counters_.stored_bytes += table_.payload_bytes(sample).count();
     settle_ready(sample);
@@ -218,20 +219,21 @@ Effects FetchEngine::on_fetch_failed(SampleIndex sample, const Error& error, Tim
     admission_.store(record.segment_class).on_abandoned();
     admission_.origin_error = error.message;
     table_.remove(sample);
+    fill_.end(sample);
     ++counters_.origin_failures;
     if (Refusals::is_refusal(error.code)) {
         admission_.origin.on_success();  // the origin does answer
+        note_refused(sample);
         table_.refuse(sample);
         if (const auto ended = refusals_.add(sample, record.refusals, error.message, now)) {
             table_.end_refusal(*ended);
         }
-        fill_.note_refused(sample);
         settle_failed(sample, error.message);
         return pump(now);
     }
     if (error.code == ErrorCode::kResourceExhausted) {
+        note_refused(sample);
         record.failures = UINT8_MAX;  // too large for the origin's memory: clients read it
-        fill_.note_refused(sample);
         settle_bypassed(sample);
         return pump(now);
     }
@@ -255,6 +257,7 @@ Effects FetchEngine::on_store_failed(SampleIndex sample, const Error& error, Tim
     }
     admission_.store_error = error.message;
     room_.lose(sample);
+    fill_.end(sample);
     fill_.rewind(sample);
     ++counters_.store_failures;
     settle_bypassed(sample);
@@ -279,7 +282,7 @@ Effects FetchEngine::on_verified(SampleIndex sample, bool intact, TimePoint now)
 
 Effects FetchEngine::on_grant(EngineGrant grant, TimePoint now) {
     admission_.rate.set(grant.origin_bytes_per_second, now);
-    fill_.order(grant.fill_bytes_per_second, now);
+    fill_.order(grant, now);
     room_.set_grant(grant);
     shares_.set_borrowed(room_.borrowed());
     return pump(now);

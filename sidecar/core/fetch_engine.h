@@ -49,7 +49,8 @@ struct Effects {
 
 // Sources of the samples that were read; a sample that has left the node counts neither as a hit
 // nor as fetched. A fetch counts for its party alone: another party's first read of the sample is a
-// hit. A guest that reports reading samples fetched for others does not change their counts.
+// hit, and so is the first read of a sample that was fetched without a reader. A guest that reports
+// reading samples fetched for others does not change their counts.
 struct ReadCounts {
     std::uint64_t hit_samples = 0;      // the read needed no traffic of ours with the origin
     Bytes hit_bytes{};                  // payload
@@ -293,8 +294,10 @@ private:
     Turn prefetch_one(Party party, std::uint32_t& steps, TimePoint now);
     [[nodiscard]] bool may_fill(TimePoint now) const;
     void pump_fill(std::uint32_t& steps, TimePoint now);
+    bool has_fill_room(SampleIndex sample, std::uint32_t& evictions, TimePoint now);
     void start_fill(SampleIndex first, TimePoint now);
     [[nodiscard]] bool is_refused(SampleIndex sample) const;
+    void note_refused(SampleIndex sample);
 
     [[nodiscard]] bool comes_from_peer(SampleIndex sample, Party party) const {
         return party != kPeerParty && !table_.is_own(sample) && (!may_ask_ || may_ask_(sample));

@@ -1,4 +1,5 @@
 // The part of FetchEngine that fetches own samples without a reader.
+#include <algorithm>
 #include <cstdint>
 
 #include "sidecar/core/fetch_engine.h"
@@ -7,23 +8,39 @@ namespace stoker::sidecar {
 
 using Verdict = CacheRoom::Verdict;
 
+namespace {
+
+// Searches for samples of other owners that may leave, without success, in one event. Each looks at
+// 64 samples that must stay.
+constexpr std::uint32_t kFailedEvictionsMax = 16;
+
+}  // namespace
+
 // Readers come first: demands have their turns before, and half of the slots stay free for them.
+// Without readers it has as many slots as prefetches: with half of them or fewer in use, the origin's
+// ConcurrencyLimit could not measure. Peers have slots of their own.
 bool FetchEngine::may_fill(TimePoint now) const {
+    const std::uint32_t all = limits_.max_in_flight;
+    const bool is_alone = book_.party_count() == (shares_.has_peers() ? 1U : 0U);
+    const std::uint32_t slots = is_alone ? all - all / 8 : std::max(all / 2, 1U);
     return book_.are_queues_empty() && fill_.allows(now) && admission_.origin.allows(now) &&
            admission_.rate.allows(now) && room_.may_admit(now) &&
-           shares_.has_slot(kOwnParty, limits_.max_in_flight / 2);
+           shares_.has_slot(kOwnParty, slots);
 }
 
 void FetchEngine::pump_fill(std::uint32_t& steps, TimePoint now) {
     const std::uint64_t count = table_.size();
+    std::uint32_t evictions = kFailedEvictionsMax;
     for (; steps > 0 && fill_.is_open(count) && may_fill(now); --steps) {
         const SampleIndex sample = fill_.next();
-        if (table_.is_own(sample) && is_refused(sample)) {
-            fill_.pass_refused();
-        } else if (
-            !table_.is_own(sample) || table_.at(sample).state != SampleState::kAbsent ||
-            !room_.make_own_room(sample, now, kOwnParty)) {
+        if (!table_.is_own(sample) || table_.is_kept(sample)) {
             fill_.pass();
+        } else if (is_refused(sample)) {
+            fill_.pass_refused();
+        } else if (!has_fill_room(sample, evictions, now)) {
+            fill_.pass_full();
+        } else if (table_.at(sample).state != SampleState::kAbsent) {
+            fill_.pass();  // in the window; a later scan looks at it again
         } else if (!fits_memory(sample, kOwnParty, chunks_ != nullptr)) {
             return;
         } else {
@@ -33,13 +50,24 @@ void FetchEngine::pump_fill(std::uint32_t& steps, TimePoint now) {
     }
 }
 
+// Only an absent sample evicts: one in the window is not fetched. `evictions`: that may still fail.
+bool FetchEngine::has_fill_room(SampleIndex sample, std::uint32_t& evictions, TimePoint now) {
+    if (table_.at(sample).state != SampleState::kAbsent || evictions == 0) {
+        return room_.judge(sample, now, kOwnParty) == Verdict::kResident;
+    }
+    const bool has_room = room_.make_own_room(sample, now, kOwnParty);
+    evictions -= has_room ? 0 : 1;
+    return has_room;
+}
+
 // Fetches the sample and the other own samples of its chunk, if it has one: a request brings them
 // together.
 void FetchEngine::start_fill(SampleIndex first, TimePoint now) {
     const auto fetch = [this, now](SampleIndex sample, bool slotless) {
         start(sample, Verdict::kResident, kOwnParty, now, slotless);
+        table_.at(sample).fresh = false;  // fetched for no reader: its first read is a hit
         admission_.origin.on_start();
-        fill_.take(table_.payload_bytes(sample), now);
+        fill_.take(sample, table_.payload_bytes(sample), now);
     };
     fetch(first, false);
     if (chunks_ == nullptr) {
@@ -67,13 +95,25 @@ bool FetchEngine::is_refused(SampleIndex sample) const {
              table_.payload_bytes(sample) > limits_.memory));
 }
 
+// Call before the refusal is recorded. A sample that was refused before is counted already.
+void FetchEngine::note_refused(SampleIndex sample) {
+    if (table_.is_own(sample) && !is_refused(sample)) {
+        fill_.note_refused(sample);
+    }
+}
+
 std::optional<FillState> FetchEngine::fill_state(TimePoint now) const {
     if (!fill_.is_ordered()) {
         return std::nullopt;
     }
-    const bool is_over = !fill_.is_open(table_.size()) && table_.in_flight_of(kOwnParty) == 0;
+    const SampleSum own = table_.own();
+    const SampleSum& stored = table_.own_stored();
+    // Readers' fetches and samples in the window do not count: they never end while a job reads.
+    const bool is_done = !fill_.is_open(table_.size()) && !fill_.is_fetching();
+    const bool is_over =
+        is_done && (fill_.lacks_room() || stored.samples + fill_.refused() >= own.samples);
     const bool is_shut = !room_.may_admit(now) || !admission_.origin.is_closed();
-    return FillState{table_.own(), table_.own_stored(), fill_.refused(), is_over, is_shut};
+    return FillState{own, stored, fill_.refused(), is_over, is_shut};
 }
 
 }  // namespace stoker::sidecar

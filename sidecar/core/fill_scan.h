@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <unordered_set>
 
 #include "common/base/bytes.h"
 #include "common/base/clock.h"
 #include "common/base/token_bucket.h"
+#include "sidecar/core/engine_limits.h"
 #include "sidecar/core/sample_table.h"
 
 namespace stoker::sidecar {
@@ -23,24 +25,33 @@ struct FillState {
 
 // The state of an order to fetch own samples without a reader: a position in the dataset, a rate
 // limit, and the samples that cannot be had. It looks at the samples in the manifest's order, and at
-// all of them again after each order, because the grant or the owners may have changed. Pure: no
-// timers inside. Not thread-safe.
+// all of them again after each grant of the operator, because samples may have left the node, and
+// when the owners change or the grant grows. Pure: no timers inside. Not thread-safe.
 class FillScan {
 public:
-    // `bytes_per_second`: as EngineGrant::fill_bytes_per_second. An order that repeats the last one
-    // leaves the rate limit as it is.
-    void order(std::optional<std::uint64_t> bytes_per_second, TimePoint now) {
-        if (bytes_per_second && bytes_per_second != ordered_) {
-            const auto rate = static_cast<double>(*bytes_per_second);
+    // Call for each grant. An order that repeats the last one leaves the rate limit as it is. The
+    // disk's limit changes the bytes of a grant every second: the scan begins again only if they are
+    // more than when it last began.
+    void order(const EngineGrant& grant, TimePoint now) {
+        const bool is_new = grant.fill_bytes_per_second != ordered_;
+        if (is_new && grant.fill_bytes_per_second) {
+            const auto rate = static_cast<double>(*grant.fill_bytes_per_second);
             bucket_.set(rate, rate / kBurstsPerSecond, now);
             bucket_.cut_debt(rate);
         }
-        ordered_ = bytes_per_second;
-        restart();
+        ordered_ = grant.fill_bytes_per_second;
+        if (is_new || grant.valid_until != valid_until_ || grant.resident_bytes > room_) {
+            valid_until_ = grant.valid_until;
+            room_ = grant.resident_bytes;
+            restart();
+        }
     }
 
     // Looks at all samples again.
-    void restart() { next_ = refused_ = 0; }
+    void restart() {
+        next_ = refused_ = 0;
+        lacks_room_ = false;
+    }
 
     [[nodiscard]] bool is_ordered() const { return ordered_.has_value(); }
 
@@ -57,6 +68,12 @@ public:
         ++refused_;
     }
 
+    // Passes a sample that has no room.
+    void pass_full() {
+        ++next_;
+        lacks_room_ = true;
+    }
+
     // A passed sample that was being fetched is refused, or too large.
     void note_refused(SampleIndex sample) { refused_ += sample < next_ ? 1 : 0; }
 
@@ -70,11 +87,24 @@ public:
     // Refused samples among those before next().
     [[nodiscard]] std::uint64_t refused() const { return refused_; }
 
+    // Whether a sample among those before next() has no room.
+    [[nodiscard]] bool lacks_room() const { return lacks_room_; }
+
+    // Whether a fetch that take() has begun goes on.
+    [[nodiscard]] bool is_fetching() const { return !in_flight_.empty(); }
+
     [[nodiscard]] bool allows(TimePoint now) const {
         return bucket_.is_unlimited() || bucket_.tokens(now) > 0;
     }
 
-    void take(Bytes bytes, TimePoint now) { bucket_.take(static_cast<double>(bytes.count()), now); }
+    // A fetch of the sample has begun without a reader.
+    void take(SampleIndex sample, Bytes bytes, TimePoint now) {
+        in_flight_.insert(sample);
+        bucket_.take(static_cast<double>(bytes.count()), now);
+    }
+
+    // Call when a fetch of the sample has ended, whoever began it.
+    void end(SampleIndex sample) { in_flight_.erase(sample); }
 
     // When allows() becomes true by itself, while a sample is left to look at.
     [[nodiscard]] std::optional<TimePoint> allows_at(std::uint64_t count, TimePoint now) const {
@@ -87,8 +117,12 @@ private:
     static constexpr double kBurstsPerSecond = 10;
 
     std::optional<std::uint64_t> ordered_;
+    std::optional<TimePoint> valid_until_;  // of the grant with which order() last restarted
+    Bytes room_{};                          // of that grant
     std::uint64_t next_ = 0;
     std::uint64_t refused_ = 0;
+    bool lacks_room_ = false;
+    std::unordered_set<SampleIndex> in_flight_;
     TokenBucket bucket_{0, 0};  // in bytes
 };
 

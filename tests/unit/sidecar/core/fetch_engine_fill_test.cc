@@ -34,6 +34,24 @@ protected:
         return fetched;
     }
 
+    // The placement of a group of two nodes, for the first of them.
+    static std::shared_ptr<const Placement> join_group(const test::Dataset& of) {
+        const std::vector<std::string> nodes{"a", "b"};
+        return std::make_shared<Placement>(
+            of.manifest(),
+            [&of](SampleIndex sample) {
+                return of.manifest().sample(domain::SampleId{sample}).key;
+            },
+            nodes,
+            0);
+    }
+
+    // A reader asks for the sample, and the origin refuses it.
+    void refuse(SampleIndex sample, const Error& error, TimePoint now = kNow) {
+        engine->on_fetch(kTrainer, ++request, {sample}, now);
+        engine->on_fetch_failed(sample, error, now);
+    }
+
     FillState state() { return engine->fill_state(kNow).value(); }
 };
 
@@ -44,6 +62,14 @@ TEST_F(FetchEngineFill, FetchesTheWholeDatasetInOrder) {
     EXPECT_EQ(state().own, (SampleSum{10, Bytes{10 * kPayload}}));
     EXPECT_EQ(state().stored, state().own);
     EXPECT_TRUE(state().over);
+}
+
+TEST_F(FetchEngineFill, FirstReadsOfItsSamplesAreHits) {
+    make();
+    run(order(Bytes::unlimited()));
+    ReadCounts counts;
+    engine->on_consumed(kTrainer, 1, {0, 1, 2}, kNow, &counts);
+    EXPECT_EQ(counts, (ReadCounts{3, Bytes{3 * kPayload}, 0, Bytes::zero()}));
 }
 
 TEST_F(FetchEngineFill, StopsWithTheOrder) {
@@ -64,6 +90,44 @@ TEST_F(FetchEngineFill, SaysThatTheGrantIsFull) {
     EXPECT_THAT(run(order(kRecord * 6)), SizeIs(2)) << "a larger grant goes on";
 }
 
+TEST_F(FetchEngineFill, IsNotOverWhileItFetches) {
+    make();
+    Effects effects = order(kRecord * 4);
+    EXPECT_THAT(effects.fetches, SizeIs(4));
+    EXPECT_FALSE(state().over);
+    run(std::move(effects));
+    EXPECT_TRUE(state().over);
+}
+
+TEST_F(FetchEngineFill, IsOverWhileAJobFetchesIntoTheWindow) {
+    make();
+    run(order(kRecord * 4));
+    EXPECT_THAT(fetch({9}).fetches, ElementsAre(window(9)));
+    EXPECT_TRUE(state().over);
+}
+
+TEST_F(FetchEngineFill, IsNotOverWhileAJobHoldsWhatHasRoom) {
+    make(Bytes::zero());
+    EXPECT_THAT(fetch({0, 1}).fetches, ElementsAre(window(0), window(1)));
+    stored(0);
+    stored(1);
+    EXPECT_THAT(run(order(Bytes::unlimited())), SizeIs(8));
+    EXPECT_FALSE(state().over);
+    fetch({});
+    const EngineGrant next{Bytes::unlimited(), kNow + milliseconds{1}, 0, 0};
+    EXPECT_THAT(run(engine->on_grant(next, kNow)), ElementsAre(0, 1));
+    EXPECT_TRUE(state().over);
+}
+
+TEST_F(FetchEngineFill, IsOverWhileAJobHoldsWhatHasNoRoom) {
+    make(Bytes::zero());
+    fetch({8, 9});
+    stored(8);
+    stored(9);
+    EXPECT_THAT(run(order(kRecord * 8)), SizeIs(8));
+    EXPECT_TRUE(state().over);
+}
+
 TEST_F(FetchEngineFill, EvictsNoResident) {
     make(kRecord * 4);
     plan({9, 8, 7, 6});
@@ -77,6 +141,24 @@ TEST_F(FetchEngineFill, LeavesHalfOfTheSlotsToReaders) {
     make({.max_in_flight = 4}, Bytes::unlimited());
     EXPECT_THAT(order(Bytes::unlimited()).fetches, SizeIs(2));
     EXPECT_THAT(fetch({8, 9}).fetches, ElementsAre(resident(8), resident(9)));
+}
+
+TEST_F(FetchEngineFill, HasMostSlotsWithoutReaders) {
+    make({.max_in_flight = 8}, Bytes::unlimited());
+    EXPECT_THAT(order(Bytes::unlimited()).fetches, SizeIs(4));
+    EXPECT_THAT(engine->on_disconnect(kTrainer, kNow).fetches, SizeIs(3));
+}
+
+TEST_F(FetchEngineFill, PeersAreNoReaders) {
+    make({.max_in_flight = 8}, Bytes::unlimited());
+    engine->on_disconnect(kTrainer, kNow);
+    engine->on_connect(kWorker, std::nullopt, kPeerParty);
+    EXPECT_THAT(order(Bytes::unlimited()).fetches, SizeIs(7));
+}
+
+TEST_F(FetchEngineFill, HasTheOnlySlot) {
+    make({.max_in_flight = 1}, Bytes::unlimited());
+    EXPECT_THAT(order(Bytes::unlimited()).fetches, ElementsAre(resident(0)));
 }
 
 TEST_F(FetchEngineFill, WaitsBehindDemands) {
@@ -99,6 +181,30 @@ TEST_F(FetchEngineFill, CountsRefusedSamples) {
     EXPECT_EQ(state().refused, 1U);
 }
 
+TEST_F(FetchEngineFill, CountsARefusedSampleOnce) {
+    make();
+    run(order(kRecord * 8));
+    for (const TimePoint now : {kNow, kNow + Refusals::kFirst}) {
+        refuse(8, kGone, now);
+        refuse(9, {ErrorCode::kResourceExhausted, "too large"}, now);
+        EXPECT_EQ(state().refused, 2U);
+    }
+}
+
+TEST_F(FetchEngineFill, CountsNoRefusedSamplesOfOtherOwners) {
+    make();
+    const auto placement = join_group(dataset);
+    engine->on_placement(placement, kNow);
+    run(order(Bytes::unlimited()));
+    for (SampleIndex sample = 0; sample < 10; ++sample) {
+        if (!placement->is_own(sample)) {
+            refuse(sample, kGone);
+        }
+    }
+    EXPECT_EQ(engine->counters().origin_failures, 10 - placement->own_samples());
+    EXPECT_EQ(state().refused, 0U);
+}
+
 TEST_F(FetchEngineFill, TriesAgainWhenTheOriginWasDown) {
     make({.max_in_flight = 2}, Bytes::unlimited());
     EXPECT_THAT(order(Bytes::unlimited()).fetches, ElementsAre(resident(0)));
@@ -119,14 +225,7 @@ TEST_F(FetchEngineFill, ExpiredGrantPauses) {
 
 TEST_F(FetchEngineFill, FetchesOwnSamplesOnly) {
     make();
-    const std::vector<std::string> nodes{"a", "b"};
-    const auto placement = std::make_shared<Placement>(
-        dataset.manifest(),
-        [this](SampleIndex sample) {
-            return dataset.manifest().sample(domain::SampleId{sample}).key;
-        },
-        nodes,
-        0);
+    const auto placement = join_group(dataset);
     engine->on_placement(placement, kNow);
     const std::vector<SampleIndex> fetched = run(order(Bytes::unlimited()));
     EXPECT_THAT(fetched, SizeIs(placement->own_samples()));
@@ -146,6 +245,56 @@ TEST_F(FetchEngineFill, IsDueAtOnceWhenTheRateHasAllowedMore) {
     EXPECT_EQ(engine->next_deadline(later), later);
     EXPECT_THAT(engine->tick(later).fetches, ElementsAre(resident(0)));
     EXPECT_GT(engine->next_deadline(later), later);
+}
+
+// The disk's limit changes the grant every second.
+TEST_F(FetchEngineFill, LooksAtAllSamplesAgainOnlyForALargerOrANewGrant) {
+    const test::Dataset large{std::vector<std::uint64_t>(40'000, kPayload)};
+    FetchEngine filled{large.manifest(), EngineLimits{}, {kRecord, std::nullopt}};
+    filled.open(kNow);
+    const auto order = [&filled](EngineGrant grant) {
+        grant.fill_bytes_per_second = 0;
+        filled.on_grant(grant, kNow);
+        return filled.next_deadline(kNow) == kNow;  // not all of them in one event
+    };
+    EXPECT_TRUE(order({Bytes{200}, std::nullopt}));
+    filled.tick(kNow);
+    EXPECT_FALSE(order({Bytes{200}, std::nullopt}));
+    EXPECT_FALSE(order({Bytes{100}, std::nullopt}));
+    EXPECT_FALSE(order({Bytes{200}, std::nullopt}));
+    EXPECT_TRUE(filled.fill_state(kNow)->over);
+    EXPECT_TRUE(order({Bytes{201}, std::nullopt}));
+    filled.tick(kNow);
+    EXPECT_TRUE(order({Bytes{200}, kNow + milliseconds{1}}));
+}
+
+// All samples of the other node but the last are held, so that they must stay.
+TEST_F(FetchEngineFill, LooksForSamplesThatMayLeaveALittleAtATime) {
+    const test::Dataset large{std::vector<std::uint64_t>(6000, kPayload)};
+    const auto placement = join_group(large);
+    std::vector<SampleIndex> others;
+    for (SampleIndex sample = 0; sample < 6000; ++sample) {
+        if (!placement->is_own(sample)) {
+            others.push_back(sample);
+        }
+    }
+    EngineGrant grant{kRecord * others.size(), kNow + milliseconds{1}, 0, 0};
+    FetchEngine filled{large.manifest(), EngineLimits{}, grant};
+    for (const SampleIndex sample : others) {
+        filled.adopt(sample, domain::SegmentClass::kResident);
+    }
+    filled.open(kNow);
+    filled.on_connect(kTrainer, std::nullopt);
+    const SampleIndex last = others.back();
+    others.pop_back();
+    filled.on_fetch(kTrainer, 1, others, kNow);
+    EXPECT_THAT(filled.on_placement(placement, kNow).drops, IsEmpty());
+    std::vector<SampleIndex> drops;
+    for (int grants = 0; grants < 5 && drops.empty(); ++grants) {
+        *grant.valid_until += milliseconds{1};
+        drops = filled.on_grant(grant, kNow).drops;
+    }
+    EXPECT_THAT(drops, ElementsAre(last));
 }
 
 TEST_F(FetchEngineFill, FetchesSamplesOfAChunkTogether) {
