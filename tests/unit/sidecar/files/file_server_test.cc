@@ -3,7 +3,9 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <optional>
+#include <string>
 
 #include <gtest/gtest.h>
 #include <linux/fuse.h>
@@ -115,6 +117,26 @@ TEST_F(FileServerTest, FilesThatCannotBeShownFail) {
     server_->show(data_.files);
     send(lookup(kUnique + 2));
     expect_error(kUnique + 2, 0);
+}
+
+TEST_F(FileServerTest, ATickUnmapsWhatTheSidecarHasRemoved) {
+    const auto is_mapped = [&] {
+        std::ifstream maps{"/proc/self/maps"};
+        const std::string path = data_.node.segment_path(data_.segment);
+        for (std::string line; std::getline(maps, line);) {
+            if (line.find(path) != std::string::npos) {
+                return true;
+            }
+        }
+        return false;
+    };
+    data_.store(0, kSampleBytes);
+    EXPECT_TRUE(data_.files->read(domain::SampleId{0}));
+    server_->show(data_.files);
+    data_.node.unlink_segment(data_.segment);
+    EXPECT_TRUE(is_mapped());
+    server_->tick();
+    EXPECT_FALSE(is_mapped());
 }
 
 TEST_F(FileServerTest, AStopLeavesReadsToTheNextProcess) {
