@@ -58,14 +58,14 @@ FilesProgram::FilesProgram(const sidecar::SidecarConfig& config, const Clock& cl
       clock_(clock),
       limits_(limits) {}
 
-// The servers' threads use the pool, and the pool replies by the servers.
+// The thread uses the links, the servers' threads use the pool, and the pool replies by the servers.
 FilesProgram::~FilesProgram() {
-    for (Mount& mount : mounts_) {
-        mount.link.reset();
-    }
     if (thread_.joinable()) {
         thread_.request_stop();
         thread_.join();
+    }
+    for (Mount& mount : mounts_) {
+        mount.link.reset();
     }
     for (Mount& mount : mounts_) {
         if (mount.server != nullptr) {
