@@ -47,9 +47,14 @@ std::optional<local::Welcome> await_welcome(client::SidecarClient& client, TimeP
 
 }  // namespace
 
-FetchPool::FetchPool(const std::string& socket_path, const Clock& clock, std::size_t thread_count)
+FetchPool::FetchPool(
+    const std::string& socket_path,
+    const Clock& clock,
+    std::size_t thread_count,
+    std::uint64_t memory_bytes_max)
     : socket_path_(socket_path),
-      clock_(clock) {
+      clock_(clock),
+      memory_bytes_max_(memory_bytes_max) {
     for (std::size_t at = 0; at < thread_count; ++at) {
         threads_.push_back(
             start_thread(fmt::format("fetch-{}", at), [this](const auto&) { run(); }));
@@ -63,8 +68,10 @@ FetchPool::~FetchPool() {
     }
     wake_.notify_all();
     threads_.clear();
-    for (Job& job : jobs_) {
-        job.on_done({});
+    while (!jobs_.empty()) {
+        const Job job = std::move(jobs_.front());
+        jobs_.pop_front();
+        job.on_done({});  // may request the next part
     }
 }
 
@@ -73,27 +80,49 @@ void FetchPool::get(
     std::shared_ptr<DatasetFiles> files,
     domain::SampleId id,
     std::uint64_t range_bytes,
-    OnDone on_done) {
+    OnDone on_done,
+    std::uint64_t memory_bytes) {
     {
         const std::scoped_lock lock{mutex_};
-        jobs_.push_back({&dataset, std::move(files), id, range_bytes, std::move(on_done)});
+        jobs_.push_back(
+            {&dataset, std::move(files), id, range_bytes, std::move(on_done), memory_bytes});
     }
     wake_.notify_one();
+}
+
+bool FetchPool::is_ready() const {
+    const bool is_full = memory_bytes_ > memory_bytes_max_;
+    return !jobs_.empty() &&
+           (memory_bytes_ == 0 ||
+            (!is_full && jobs_.front().memory_bytes <= memory_bytes_max_ - memory_bytes_));
 }
 
 void FetchPool::run() {
     Lanes lanes;
     while (true) {
         std::unique_lock lock{mutex_};
-        wake_.wait(lock, [this] { return is_stopping_ || !jobs_.empty(); });
+        wake_.wait(lock, [this] { return is_stopping_ || is_ready(); });
         if (is_stopping_) {
             return;
         }
-        const Job job = std::move(jobs_.front());
+        Job job = std::move(jobs_.front());
         jobs_.pop_front();
+        const std::uint64_t memory_bytes = job.memory_bytes;
+        memory_bytes_ += memory_bytes;
         lock.unlock();
-        job.on_done(answer(lanes, job));
+        finish(lanes, std::move(job));
+        lock.lock();
+        memory_bytes_ -= memory_bytes;
+        if (!jobs_.empty()) {
+            wake_.notify_all();
+        }
     }
+}
+
+// Frees what the job holds before it returns.
+void FetchPool::finish(Lanes& lanes, Job&& job) {
+    const Job taken = std::move(job);
+    taken.on_done(answer(lanes, taken));
 }
 
 FetchPool::Answer FetchPool::answer(Lanes& lanes, const Job& job) {

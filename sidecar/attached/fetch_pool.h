@@ -2,8 +2,10 @@
 
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -31,20 +33,30 @@ public:
     // Called once for each request, on a thread of the pool.
     using OnDone = std::function<void(Answer)>;
 
-    FetchPool(const std::string& socket_path, const Clock& clock, std::size_t thread_count);
+    static constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
+
+    // `memory_bytes_max`: of the requests that are answered at the same time. A larger one is
+    // answered alone.
+    FetchPool(
+        const std::string& socket_path,
+        const Clock& clock,
+        std::size_t thread_count,
+        std::uint64_t memory_bytes_max = kUnlimited);
     FetchPool(const FetchPool&) = delete;
     FetchPool& operator=(const FetchPool&) = delete;
     // Finishes the requests that have begun; answers the waiting ones with nullopt.
     ~FetchPool();
 
     // `range_bytes`: bytes of the sample that are sent now; the client may soon ask for the rest.
+    // `memory_bytes`: what the answer, and its use in `on_done`, may allocate.
     // The queue has no limit of its own: each client requests a few parts at most.
     void get(
         CachedDataset& dataset,
         std::shared_ptr<DatasetFiles> files,
         domain::SampleId id,
         std::uint64_t range_bytes,
-        OnDone on_done);
+        OnDone on_done,
+        std::uint64_t memory_bytes = 0);
 
 private:
     struct Job {
@@ -53,21 +65,27 @@ private:
         domain::SampleId id;
         std::uint64_t range_bytes;
         OnDone on_done;
+        std::uint64_t memory_bytes;
     };
 
     // A thread's connections, by the dataset's index.
     using Lanes = std::vector<std::optional<client::SidecarClient>>;
 
     void run();
+    // Whether the first request may begin.
+    [[nodiscard]] bool is_ready() const;
+    void finish(Lanes& lanes, Job&& job);
     Answer answer(Lanes& lanes, const Job& job);
     std::optional<DatasetFiles::Found> fetch(Lanes& lanes, const Job& job);
     client::SidecarClient* lane(Lanes& lanes, const Job& job);
 
     const std::string& socket_path_;
     const Clock& clock_;
+    std::uint64_t memory_bytes_max_;
     std::mutex mutex_;
     std::condition_variable wake_;
     std::deque<Job> jobs_;
+    std::uint64_t memory_bytes_ = 0;  // of the requests that have begun
     bool is_stopping_ = false;
     std::vector<std::jthread> threads_;
 };

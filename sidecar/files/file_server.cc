@@ -20,7 +20,8 @@ namespace stoker::files {
 namespace {
 
 constexpr std::size_t kRequestBytesMax = (1U << 20U) + 65536;  // the kernel insists on max_write
-constexpr int kPollMs = 200;                                   // how long a stop may take
+constexpr std::size_t kRetireChecks = 64;
+constexpr int kPollMs = 200;  // how long a stop may take
 
 fuse_in_header head_of(std::span<const std::byte> request) {
     fuse_in_header head{};
@@ -34,22 +35,32 @@ FileServer::FileServer(UniqueFd mount, Parts parts, std::size_t thread_count)
     : mount_(std::move(mount)),
       parts_(parts) {
     ::fcntl(mount_.get(), F_SETFL, O_RDWR | O_NONBLOCK);
-    write(resend_notice(), {});
+    resends_ = write(resend_notice(), {});
     for (std::size_t at = 0; at < thread_count; ++at) {
         threads_.push_back(start_thread(
             fmt::format("files-{}", at), [this](const std::stop_token& stop) { run(stop); }));
     }
 }
 
-FileServer::~FileServer() {
+void FileServer::stop() {
     threads_.clear();
+    Shown* shown = shown_.load(std::memory_order_acquire);
+    if (resends_ && shown != nullptr) {
+        shown->reads.stop();
+    }
 }
 
 void FileServer::show(std::shared_ptr<attached::DatasetFiles> files) {
     auto shown = std::unique_ptr<Shown>(new Shown{
         files,
         FileTree{files->manifest()},
-        SampleReads{parts_.dataset, files, parts_.origin, parts_.pool, parts_.clock}});
+        SampleReads{
+            parts_.dataset,
+            files,
+            parts_.origin,
+            parts_.pool,
+            parts_.clock,
+            parts_.copied_bytes_max}});
     log::info(
         "showing files",
         {{"dataset", parts_.dataset.config().name},
@@ -61,14 +72,25 @@ void FileServer::show(std::shared_ptr<attached::DatasetFiles> files) {
         shown_owner_ = std::move(shown);
         shown_.store(shown_owner_.get(), std::memory_order_release);
         waiting = std::move(waiting_);
+        cancelled_.clear();
+        is_refused_ = false;
     }
     for (const Request& request : waiting) {
         serve(request);
     }
 }
 
+void FileServer::refuse() {
+    const std::scoped_lock lock{waiting_mutex_};
+    is_refused_ = true;
+    for (const Request& request : std::exchange(waiting_, {})) {
+        write(error_reply(head_of(request).unique, EIO), {});
+    }
+}
+
 void FileServer::tick() {
     if (Shown* shown = shown_.load(std::memory_order_acquire)) {
+        shown->files->retire_unlinked(kRetireChecks);
         shown->reads.drop_old();
     }
 }
@@ -155,6 +177,11 @@ void FileServer::note_release(std::span<const std::byte> request, std::uint64_t 
 void FileServer::wait(std::span<const std::byte> request) {
     {
         const std::scoped_lock lock{waiting_mutex_};
+        const std::uint64_t unique = head_of(request).unique;
+        if (is_refused_ || cancelled_.erase(unique) > 0) {
+            write(error_reply(unique, is_refused_ ? EIO : EINTR), {});
+            return;
+        }
         if (shown_.load(std::memory_order_acquire) == nullptr) {
             waiting_.emplace_back(request.begin(), request.end());
             return;
@@ -163,6 +190,7 @@ void FileServer::wait(std::span<const std::byte> request) {
     serve(request);
 }
 
+// The thread that has read the request may come to wait() later than this one comes here.
 void FileServer::cancel(std::uint64_t unique) {
     const std::scoped_lock lock{waiting_mutex_};
     const auto found = std::ranges::find(
@@ -170,19 +198,25 @@ void FileServer::cancel(std::uint64_t unique) {
     if (found != waiting_.end()) {
         waiting_.erase(found);
         write(error_reply(unique, EINTR), {});
+    } else if (!is_refused_ && shown_.load(std::memory_order_acquire) == nullptr) {
+        cancelled_.insert(unique);
     }
 }
 
 // A reply that nobody waits for any more is refused, and so is everything after an unmount.
-void FileServer::write(std::span<const std::byte> head, std::span<const std::byte> payload) const {
+bool FileServer::write(std::span<const std::byte> head, std::span<const std::byte> payload) const {
     const iovec parts[] = {
         {const_cast<std::byte*>(head.data()), head.size()},
         {const_cast<std::byte*>(payload.data()), payload.size()}};
-    if (::writev(mount_.get(), parts, payload.empty() ? 1 : 2) < 0 && errno == EFAULT) {
+    if (::writev(mount_.get(), parts, payload.empty() ? 1 : 2) >= 0) {
+        return true;
+    }
+    if (errno == EFAULT) {
         fuse_out_header refused{};
         std::memcpy(&refused, head.data(), sizeof refused);
         write(error_reply(refused.unique, EIO), {});  // a page of the segment is unreadable
     }
+    return false;
 }
 
 }  // namespace stoker::files

@@ -31,6 +31,7 @@ public:
         sidecar::Origin& origin;
         attached::FetchPool& pool;
         const Clock& clock;
+        std::uint64_t copied_bytes_max;  // as SampleReads
     };
 
     // `mount`: of a connection whose INIT was answered. Starts the threads, and asks the kernel for
@@ -38,13 +39,21 @@ public:
     FileServer(UniqueFd mount, Parts parts, std::size_t thread_count);
     FileServer(const FileServer&) = delete;
     FileServer& operator=(const FileServer&) = delete;
-    // The pool must have ended: it replies here.
-    ~FileServer();
+    // Call stop() first, then end the pool, which replies here.
+    ~FileServer() = default;
+
+    // Ends the threads. Where the kernel sends requests again to the next process, those that the
+    // pool has not begun stay unanswered.
+    void stop();
 
     // From now on the mount shows these files. Call it once.
     void show(std::shared_ptr<attached::DatasetFiles> files);
 
-    // Drops samples that nobody reads any more. Call it about once a second.
+    // The files cannot be shown: until show() requests that need them fail with EIO.
+    void refuse();
+
+    // Closes segments that the sidecar has removed, and drops samples that nobody reads any more.
+    // Call it about once a second, or more often.
     void tick();
 
 private:
@@ -65,7 +74,8 @@ private:
     void note_release(std::span<const std::byte> request, std::uint64_t handle);
     void wait(std::span<const std::byte> request);
     void cancel(std::uint64_t unique);
-    void write(std::span<const std::byte> head, std::span<const std::byte> payload) const;
+    // False: the kernel refuses it.
+    bool write(std::span<const std::byte> head, std::span<const std::byte> payload) const;
 
     UniqueFd mount_;
     Parts parts_;
@@ -73,8 +83,11 @@ private:
     std::atomic<Shown*> shown_{nullptr};
     std::atomic<std::uint64_t> handles_{0};
     Guarded<std::unordered_set<std::uint64_t>> read_handles_;  // open files that a READ came for
-    std::mutex waiting_mutex_;  // guards waiting_, and that none is added after show()
+    bool resends_ = false;                                     // the kernel knows the notice
+    std::mutex waiting_mutex_;  // guards what follows, and that none is added after show()
     std::vector<Request> waiting_;
+    std::unordered_set<std::uint64_t> cancelled_;  // before they came to waiting_
+    bool is_refused_ = false;
     std::vector<std::jthread> threads_;
 };
 

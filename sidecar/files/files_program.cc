@@ -13,6 +13,13 @@ namespace {
 
 constexpr std::string_view kProgram = "stoker-files";  // for the sidecar
 constexpr Duration kLook = std::chrono::milliseconds{100};
+constexpr Duration kTryAgain = std::chrono::seconds{1};
+
+// Whether the manifest will be missing or damaged the next time, too, as far as this process can see.
+bool is_gone(const Error& error) {
+    return error.code == ErrorCode::kNotFound || error.code == ErrorCode::kCorruption ||
+           error.code == ErrorCode::kInvalidArgument;
+}
 
 }  // namespace
 
@@ -31,8 +38,8 @@ Result<std::unique_ptr<FilesProgram>> FilesProgram::start(
         return fail(ErrorCode::kInvalidArgument, "no dataset has a filesSocket: nothing to serve");
     }
     FilesProgram& self = *program;
-    self.pool_ =
-        std::make_unique<attached::FetchPool>(config.socket_path, clock, limits.fetch_threads);
+    self.pool_ = std::make_unique<attached::FetchPool>(
+        config.socket_path, clock, limits.fetch_threads, limits.fetch_bytes);
     self.links_ =
         std::make_unique<attached::SidecarLinks>(config.socket_path, self.datasets_, clock);
     for (std::size_t at = 0; at < self.datasets_.size(); ++at) {
@@ -51,14 +58,19 @@ FilesProgram::FilesProgram(const sidecar::SidecarConfig& config, const Clock& cl
       clock_(clock),
       limits_(limits) {}
 
-// The pool replies by the servers, so it ends first.
+// The thread uses the links, the servers' threads use the pool, and the pool replies by the servers.
 FilesProgram::~FilesProgram() {
-    for (Mount& mount : mounts_) {
-        mount.link.reset();
-    }
     if (thread_.joinable()) {
         thread_.request_stop();
         thread_.join();
+    }
+    for (Mount& mount : mounts_) {
+        mount.link.reset();
+    }
+    for (Mount& mount : mounts_) {
+        if (mount.server != nullptr) {
+            mount.server->stop();
+        }
     }
     pool_.reset();
     links_.reset();
@@ -89,7 +101,12 @@ void FilesProgram::on_mount(std::size_t index, UniqueFd descriptor, std::uint64_
     mount.revision = revision;
     mount.server = std::make_unique<FileServer>(
         std::move(descriptor),
-        FileServer::Parts{*datasets_[index], *mount.origin, *pool_, clock_},
+        FileServer::Parts{
+            *datasets_[index],
+            *mount.origin,
+            *pool_,
+            clock_,
+            limits_.copied_bytes / datasets_.size()},
         limits_.threads);
     log::info("serving a mount", {{"dataset", datasets_[index]->config().name}});
 }
@@ -114,27 +131,51 @@ void FilesProgram::step(attached::CachedDataset& dataset, Mount& mount) {
         mount.server->tick();
         return;
     }
-    if (auto files = files_of(dataset, mount.revision)) {
+    if (auto files = files_of(dataset, mount)) {
         mount.revision = files->revision().value();
         mount.is_shown = true;
-        mount.server->show(std::move(files));
+        // First, so that the next process shows the same files as soon as the kernel knows them.
         mount.link->tell_revision(mount.revision);
+        mount.server->show(std::move(files));
     }
 }
 
 // The kernel remembers names and numbers of the files that a former process of this container has
 // shown, so the next one must show the same revision, whatever the sidecar says now.
 std::shared_ptr<attached::DatasetFiles> FilesProgram::files_of(
-    attached::CachedDataset& dataset, std::uint64_t revision) {
+    attached::CachedDataset& dataset, Mount& mount) const {
     auto files = dataset.files();
+    const std::uint64_t revision = mount.revision;
     if (revision == 0 || (files != nullptr && files->revision().value() == revision)) {
         return files;
     }
+    if (clock_.now() < mount.next_try) {
+        return nullptr;
+    }
+    mount.next_try = clock_.now() + kTryAgain;
     auto former = attached::DatasetFiles::open(
         domain::data_folder(dataset.config().directory),
         domain::RevisionId{revision},
         dataset.config().guest);
-    return former ? *std::move(former) : nullptr;
+    if (former) {
+        return *std::move(former);
+    }
+    on_failure(dataset, mount, former.error());
+    return nullptr;
+}
+
+void FilesProgram::on_failure(
+    const attached::CachedDataset& dataset, Mount& mount, const Error& error) {
+    if (!std::exchange(mount.has_failed, true)) {
+        log::error(
+            "cannot show the revision that this mount has shown before: start the pod again",
+            {{"dataset", dataset.config().name},
+             {"revision", domain::to_string(domain::RevisionId{mount.revision})},
+             {"error", error.message}});
+    }
+    if (is_gone(error)) {
+        mount.server->refuse();
+    }
 }
 
 }  // namespace stoker::files

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -26,7 +27,9 @@ class FilesProgram {
 public:
     struct Limits {
         std::size_t fetch_threads = 16;
-        std::size_t threads = 2;  // of each mount
+        std::uint64_t fetch_bytes = std::uint64_t{128} << 20U;  // of fetches at the same time
+        std::uint64_t copied_bytes = std::uint64_t{64} << 20U;  // kept for later reads
+        std::size_t threads = 2;                                // of each mount
     };
 
     // `config` and `clock` must outlive it. kInvalidArgument: an origin's settings are wrong, or no
@@ -47,6 +50,8 @@ private:
             server;                  // guarded by mutex_; none before the descriptor is here
         std::uint64_t revision = 0;  // that the mount must show; 0: the first that is known
         bool is_shown = false;
+        bool has_failed = false;  // to open the revision; logged once
+        TimePoint next_try{};
         std::unique_ptr<MountLink> link;
     };
 
@@ -60,8 +65,11 @@ private:
     void run(const std::stop_token& stop);
     void step(attached::CachedDataset& dataset, Mount& mount);
     // The files that the mount must show, when they are known.
-    [[nodiscard]] static std::shared_ptr<attached::DatasetFiles> files_of(
-        attached::CachedDataset& dataset, std::uint64_t revision);
+    [[nodiscard]] std::shared_ptr<attached::DatasetFiles> files_of(
+        attached::CachedDataset& dataset, Mount& mount) const;
+    // The files that the mount has shown before cannot be opened.
+    static void on_failure(
+        const attached::CachedDataset& dataset, Mount& mount, const Error& error);
 
     const sidecar::SidecarConfig& config_;
     const Clock& clock_;

@@ -1,9 +1,12 @@
 #include "sidecar/files/sample_reads.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 
+#include "client/src/core/mapped_file.h"
+#include "common/domain/block_format.h"
 #include "common/log/log.h"
 #include "sidecar/origin/fetch_all.h"
 
@@ -22,12 +25,14 @@ SampleReads::SampleReads(
     std::shared_ptr<attached::DatasetFiles> files,
     sidecar::Origin& origin,
     attached::FetchPool& pool,
-    const Clock& clock)
+    const Clock& clock,
+    std::uint64_t copied_bytes_max)
     : dataset_(dataset),
       files_(std::move(files)),
       origin_(origin),
       pool_(pool),
-      clock_(clock) {}
+      clock_(clock),
+      copied_bytes_max_(copied_bytes_max) {}
 
 void SampleReads::read(
     const domain::StoredObject& object,
@@ -37,7 +42,11 @@ void SampleReads::read(
     const attached::ObjectParts parts{object, offset, length};
     if (parts.size() == 1) {
         const attached::ObjectParts::Part part = parts[0];
-        read_part({part.id, part.sample_bytes, part.offset, part.length}, std::move(on_bytes));
+        read_part({part.id, part.offset, part.length}, std::move(on_bytes));
+        return;
+    }
+    if (Bytes{object.block_bytes} < domain::kBlockBytesMin) {
+        on_bytes(std::nullopt);
         return;
     }
     auto read = std::make_shared<LongRead>(LongRead{parts, 0, {}, std::move(on_bytes)});
@@ -51,19 +60,29 @@ void SampleReads::read_next(const std::shared_ptr<LongRead>& read) {
         return;
     }
     const attached::ObjectParts::Part part = read->parts[read->next++];
-    read_part({part.id, part.sample_bytes, part.offset, part.length}, [this, read](auto bytes) {
-        if (!bytes) {
-            read->on_bytes(std::nullopt);
-            return;
+    read_part({part.id, part.offset, part.length}, [this, read](auto bytes) {
+        const std::size_t end = read->bytes.size();
+        if (bytes) {
+            read->bytes.resize(end + bytes->size());
         }
-        read->bytes.insert(read->bytes.end(), bytes->begin(), bytes->end());
-        read_next(read);
+        // The bytes may be mapped, and a page of the segment unreadable.
+        if (bytes &&
+            client::copy_guarded(*bytes, std::span{read->bytes}.subspan(end), bytes->size())) {
+            read_next(read);
+        } else {
+            read->on_bytes(std::nullopt);
+        }
     });
 }
 
 void SampleReads::read_part(const Wanted& wanted, OnBytes on_bytes) {
+    // A block between the first and the last of its object may be shorter than the object says.
+    if (wanted.offset + wanted.length > files_->manifest().size_bytes(wanted.id)) {
+        on_bytes(std::nullopt);
+        return;
+    }
     if (const auto found = files_->read_checked(wanted.id)) {
-        dataset_.count_hit(wanted.id, wanted.length, wanted.offset == 0);
+        count(wanted, true);
         on_bytes(found->view.bytes.subspan(wanted.offset, wanted.length));
         return;
     }
@@ -81,14 +100,26 @@ void SampleReads::read_part(const Wanted& wanted, OnBytes on_bytes) {
         samples->fetching.back().waiters.push_back({wanted, std::move(on_bytes)});
     }
     pool_.get(
-        dataset_, files_, wanted.id, wanted.sample_bytes, [this, id = wanted.id](auto answer) {
-            finish(id, std::move(answer));
-        });
+        dataset_,
+        files_,
+        wanted.id,
+        files_->manifest().size_bytes(wanted.id),
+        [this, id = wanted.id](auto answer) { finish(id, std::move(answer)); },
+        memory_bytes(wanted.id));
+}
+
+// A guest copies the sample from the node; the origin is asked for a part of a large object.
+std::uint64_t SampleReads::memory_bytes(domain::SampleId id) const {
+    const std::uint64_t sample_bytes = files_->manifest().size_bytes(id);
+    const sidecar::DatasetConfig& config = dataset_.config();
+    const bool has_parts = config.source.format == domain::SampleFormat::kObjects;
+    return config.guest || !has_parts ? sample_bytes : std::min(sample_bytes, kOriginPartBytes);
 }
 
 bool SampleReads::give_held(const Wanted& wanted, const OnBytes& on_bytes) {
     std::span<const std::byte> bytes;
     std::shared_ptr<const void> pin;
+    bool is_hit = false;
     {
         const auto samples = samples_.lock();
         const auto found = std::ranges::find_if(samples->oldest_first, [&](const Held& held) {
@@ -100,23 +131,26 @@ bool SampleReads::give_held(const Wanted& wanted, const OnBytes& on_bytes) {
         }
         bytes = found->bytes.subspan(wanted.offset - found->begin, wanted.length);
         pin = found->pin;
+        is_hit = found->is_hit;
         found->read_bytes += wanted.length;
         found->last_read = clock_.now();
         if (found->read_bytes >= found->bytes.size()) {
             samples->oldest_first.erase(found);
         }
     }
-    dataset_.count_fetched(wanted.length, wanted.offset == 0);
+    count(wanted, is_hit);
     on_bytes(bytes);
     return true;
 }
 
 void SampleReads::finish(domain::SampleId id, attached::FetchPool::Answer answer) {
     std::vector<Waiter> waiters;
-    if (answer.found && !answer.found->is_kept) {
+    const bool is_hit = answer.source == "hit";
+    const bool is_copy = answer.found && !answer.found->record_offset;
+    // What is mapped and on the node is found there again without a copy.
+    if (is_copy || (answer.found && !answer.found->is_kept && !is_hit)) {
         const auto& view = answer.found->view;
-        const bool is_copy = !answer.found->record_offset;
-        hold({id, 0, view.bytes, view.pin, is_copy ? view.bytes.size() : 0, 0, clock_.now()});
+        hold({id, 0, view.bytes, view.pin, is_copy, is_hit, 0, clock_.now()});
     }
     {
         const auto samples = samples_.lock();
@@ -124,23 +158,27 @@ void SampleReads::finish(domain::SampleId id, attached::FetchPool::Answer answer
         waiters = std::move(found->waiters);
         samples->fetching.erase(found);
     }
-    const bool is_hit = answer.source == "hit";
+    if (!answer.found && is_stopping_) {
+        return;
+    }
     for (const Waiter& waiter : waiters) {
-        const bool is_begun = waiter.wanted.offset == 0;
+        const Wanted& wanted = waiter.wanted;
         if (!answer.found) {
             give_from_origin(waiter);
-        } else if (is_hit) {
-            dataset_.count_hit(id, waiter.wanted.length, is_begun);
-            give(waiter, *answer.found);
-        } else if (answer.found->is_kept || !give_held(waiter.wanted, waiter.on_bytes)) {
-            dataset_.count_fetched(waiter.wanted.length, is_begun);
-            give(waiter, *answer.found);
+        } else if (!give_held(wanted, waiter.on_bytes)) {
+            count(wanted, is_hit);
+            waiter.on_bytes(answer.found->view.bytes.subspan(wanted.offset, wanted.length));
         }
     }
 }
 
-void SampleReads::give(const Waiter& waiter, const Found& found) {
-    waiter.on_bytes(found.view.bytes.subspan(waiter.wanted.offset, waiter.wanted.length));
+void SampleReads::count(const Wanted& wanted, bool is_hit) {
+    const bool is_begun = wanted.offset == 0;
+    if (is_hit) {
+        dataset_.count_hit(wanted.id, wanted.length, is_begun);
+    } else {
+        dataset_.count_fetched(wanted.length, is_begun);
+    }
 }
 
 void SampleReads::give_from_origin(const Waiter& waiter) {
@@ -172,21 +210,27 @@ void SampleReads::give_from_origin(const Waiter& waiter) {
     }
     const auto held = std::make_shared<const std::vector<std::byte>>(std::move(fetched->payload));
     if (held->size() > wanted.length) {
-        hold({wanted.id, begin, *held, held, held->size(), wanted.length, clock_.now()});
+        hold({wanted.id, begin, *held, held, true, false, wanted.length, clock_.now()});
     }
     waiter.on_bytes(std::span{*held}.subspan(wanted.offset - begin, wanted.length));
 }
 
 void SampleReads::hold(Held held) {
+    const std::uint64_t bytes_max = held.is_copy ? copied_bytes_max_ : kMappedBytesMax;
     const auto samples = samples_.lock();
-    std::uint64_t copied = held.copied_bytes;
-    for (const Held& other : samples->oldest_first) {
-        copied += other.copied_bytes;
+    std::list<Held>& all = samples->oldest_first;
+    all.push_back(std::move(held));
+    std::uint64_t bytes = 0;
+    for (const Held& other : all) {
+        bytes += other.is_copy == all.back().is_copy ? other.bytes.size() : 0;
     }
-    samples->oldest_first.push_back(std::move(held));
-    while (copied > kCopiedBytesMax && samples->oldest_first.size() > 1) {
-        copied -= samples->oldest_first.front().copied_bytes;
-        samples->oldest_first.pop_front();
+    for (auto at = all.begin(); bytes > bytes_max && at != std::prev(all.end());) {
+        if (at->is_copy == all.back().is_copy) {
+            bytes -= at->bytes.size();
+            at = all.erase(at);
+        } else {
+            ++at;
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -25,39 +26,44 @@ namespace stoker::files {
 class SampleReads {
 public:
     static constexpr Duration kHeldAge = std::chrono::seconds{30};
-    // Limit of samples that are copies: a guest's, and those of the origin. The oldest ones go first.
-    static constexpr std::uint64_t kCopiedBytesMax = std::uint64_t{64} << 20U;
+    // Limit of kept samples that are mapped: each pins its segment, and so disk space.
+    static constexpr std::uint64_t kMappedBytesMax = std::uint64_t{256} << 20U;
     // An object that is larger is read at the origin in parts of this size.
     static constexpr std::uint64_t kOriginPartBytes = std::uint64_t{8} << 20U;
 
     // `bytes`: exactly those wanted, valid during the call; nullopt: nobody gives them.
     using OnBytes = std::function<void(std::optional<std::span<const std::byte>> bytes)>;
 
-    // All must outlive this object, and `pool` must end before it.
+    // All must outlive this object, and `pool` must end before it. `copied_bytes_max`: limit of kept
+    // samples that are copies: a guest's, and those of the origin. The oldest ones of a kind go
+    // first; its newest one always stays.
     SampleReads(
         attached::CachedDataset& dataset,
         std::shared_ptr<attached::DatasetFiles> files,
         sidecar::Origin& origin,
         attached::FetchPool& pool,
-        const Clock& clock);
+        const Clock& clock,
+        std::uint64_t copied_bytes_max);
 
-    // Calls `on_bytes` once: on this thread if the bytes are here, else on one of the pool's.
+    // Calls `on_bytes` once, unless stop() comes first: on this thread if the bytes are here, else on
+    // one of the pool's. An object that contradicts the manifest, or has several blocks below
+    // kBlockBytesMin, has no bytes.
     void read(
         const domain::StoredObject& object,
         std::uint64_t offset,
         std::uint64_t length,
         OnBytes on_bytes);
 
+    // From now on reads that the pool cannot finish stay unanswered. Any thread.
+    void stop() { is_stopping_ = true; }
+
     // Drops what nobody has read for kHeldAge. Call it about once a second.
     void drop_old();
 
 private:
-    using Found = attached::DatasetFiles::Found;
-
     // A range of one sample.
     struct Wanted {
         domain::SampleId id;
-        std::uint64_t sample_bytes;
         std::uint64_t offset;
         std::uint64_t length;
     };
@@ -68,7 +74,8 @@ private:
         std::uint64_t begin;
         std::span<const std::byte> bytes;
         std::shared_ptr<const void> pin;
-        std::uint64_t copied_bytes;  // 0: mapped
+        bool is_copy;  // or mapped
+        bool is_hit;   // it was on the node
         std::uint64_t read_bytes;
         TimePoint last_read;
     };
@@ -95,15 +102,19 @@ private:
     // True: `on_bytes` was called.
     bool give_held(const Wanted& wanted, const OnBytes& on_bytes);
     void finish(domain::SampleId id, attached::FetchPool::Answer answer);
-    void give(const Waiter& waiter, const Found& found);
     void give_from_origin(const Waiter& waiter);
+    void count(const Wanted& wanted, bool is_hit);
     void hold(Held held);
+    // Bytes of memory that a fetch of the sample takes at most.
+    [[nodiscard]] std::uint64_t memory_bytes(domain::SampleId id) const;
 
     attached::CachedDataset& dataset_;
     std::shared_ptr<attached::DatasetFiles> files_;
     sidecar::Origin& origin_;
     attached::FetchPool& pool_;
     const Clock& clock_;
+    std::uint64_t copied_bytes_max_;
+    std::atomic<bool> is_stopping_{false};
     Guarded<Samples> samples_;
 };
 
