@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/base/saturating.h"
 #include "tests/unit/operator/core/make_filler.h"
 #include "tests/unit/operator/core/make_warmup.h"
 
@@ -158,6 +159,21 @@ TEST(WarmupDemand, IsOfTheFilledNodesAndBelowEveryJob) {
     const AllocationPlan plan = plan_allocation(view);
     ASSERT_EQ(plan.grants.size(), 1U);
     EXPECT_EQ(plan.grants[0].resident_bytes, view.demands[0].datasets[0].total);
+}
+
+// A grant of 0 would evict what an earlier filler has warmed.
+TEST(WarmupDemand, UsesTheLastSizeUntilALeaderHasListed) {
+    ClusterView cluster = make_cluster();
+    Dataset dataset = make_dataset();
+    dataset.status.total_bytes = count_of(gib(4));
+    dataset.status.samples = 1000;
+    cluster.jobs = {make_filler_use(dataset)};
+    cluster.jobs[0].filling = {"n1"};
+    cluster.reports = {make_filler_report(dataset, 100)};
+    cluster.reports[0].datasets[0].manifest_state = ManifestState::kListing;
+    const AllocationPlan plan = plan_allocation(view_allocation(cluster, moment(100)));
+    ASSERT_EQ(plan.grants.size(), 1U);
+    EXPECT_GE(plan.grants[0].resident_bytes, gib(4));
 }
 
 // The pool has room for one of two datasets: the job's.
