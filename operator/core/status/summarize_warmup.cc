@@ -93,6 +93,8 @@ private:
     void block(const Blocker& blocker) {
         status_.start_time.reset();
         set(kRunning, fails(blocker.reason, blocker.message));
+        // Restarts the wait of judge_full().
+        set(kFits, unknown(blocker.reason, blocker.message));
         set(kWarmupComplete.data(), fails(blocker.reason, blocker.message));
         state_ = blocker.reason == "Invalid" || blocker.reason == "Suspended" ? blocker.reason
                                                                               : "Pending";

@@ -189,6 +189,18 @@ TEST(SummarizeWarmup, ResumesWithItsNodes) {
     EXPECT_EQ(view.warmup.status.columns.state, "Running");
 }
 
+TEST(SummarizeWarmup, WaitsAnewForGrantsAfterASuspension) {
+    WarmupView view = make_warmup_view();
+    fill_all(view);
+    fill_of(view, 1).stored_samples = 250;
+    EXPECT_EQ(reason_of(at(view, 100), "Fits"), "-GrantFull");
+    view.warmup.spec.suspend = true;
+    EXPECT_EQ(reason_of(at(view, 110), "Fits"), "-Suspended");
+    view.warmup.spec.suspend = false;
+    EXPECT_EQ(reason_of(at(view, 500), "Complete"), "-InProgress");
+    EXPECT_EQ(reason_of(at(view, 530), "Complete"), "+GrantFull");
+}
+
 TEST(SummarizeWarmup, TellsSamplesThatOtherNodesOwn) {
     WarmupView view = make_warmup_view();
     view.nodes = {make_node("n1")};
