@@ -259,18 +259,26 @@ private:
             finish(kWarmupComplete, "Warmed", tell_progress() + tell_others());
         } else if (!all_in({kWarmupNodeDone, kWarmupNodeFull})) {
             go_on();
-        } else if (refused_ > 0) {
+        } else if (refused_ > 0 && is_accounted_for()) {
             finish(
                 kWarmupFailed,
                 "OriginRefused",
-                fmt::format(
-                    "{} samples are missing or changed at the origin, or too large to cache. {}{}",
-                    refused_,
-                    tell_progress(),
-                    tell_waits()));
+                fmt::format("{} {}{}", tell_refused(), tell_progress(), tell_waits()));
         } else {
             judge_full();
         }
+    }
+
+    // Whether each sample is there or refused, so that none lacks room.
+    [[nodiscard]] bool is_accounted_for() const {
+        return std::ranges::all_of(status_.nodes, [](const WarmupNodeStatus& node) {
+            return add_saturated(node.samples_warmed, node.samples_refused) >= node.total_samples;
+        });
+    }
+
+    [[nodiscard]] std::string tell_refused() const {
+        return fmt::format(
+            "{} samples are missing or changed at the origin, or too large to cache.", refused_);
     }
 
     void judge_full() {
@@ -281,8 +289,7 @@ private:
                 "GrantFull",
                 fmt::format(
                     "{} do not fit the grants: the namespace's CacheQuota or the nodes have no "
-                    "room "
-                    "for them.{}",
+                    "room for them.{}",
                     missing,
                     tell_waits())));
         const Condition* fits = find_condition(status_.conditions, kFits);
@@ -293,7 +300,12 @@ private:
         finish(
             kWarmupComplete,
             "GrantFull",
-            fmt::format("{} {} do not fit the grants.{}", tell_progress(), missing, tell_others()));
+            fmt::format(
+                "{} {} do not fit the grants.{}{}",
+                tell_progress(),
+                missing,
+                refused_ > 0 ? " " + tell_refused() : "",
+                tell_others()));
     }
 
     void go_on() {

@@ -131,6 +131,19 @@ TEST(SummarizeWarmup, RefusedSamplesFailIt) {
     EXPECT_EQ(reason_of(status, "Complete"), "-OriginRefused");
 }
 
+TEST(SummarizeWarmup, RefusedSamplesDoNotHideThatOthersHaveNoRoom) {
+    WarmupView view = make_warmup_view();
+    fill_all(view);
+    fill_of(view, 0).stored_samples = 499;
+    fill_of(view, 0).refused_samples = 1;
+    fill_of(view, 1).stored_samples = 250;
+    fill_of(view, 1).stored_bytes = gib(1);
+    EXPECT_EQ(reason_of(at(view, 100), "Fits"), "-GrantFull");
+    const DatasetWarmupStatus status = at(view, 130);
+    EXPECT_EQ(reason_of(status, "Complete"), "+GrantFull");
+    EXPECT_THAT(message_of(status, "Complete"), HasSubstr("1 samples are missing or changed"));
+}
+
 TEST(SummarizeWarmup, ShutNodeIsNotFull) {
     WarmupView view = make_warmup_view();
     fill_all(view);
