@@ -63,6 +63,13 @@ WarmupView DatasetWarmupController::gather(const DatasetWarmup& warmup) {
         return view;
     }
     view.dataset = found->value;
+    const LatestAllocation::Snapshot latest = parts_.latest.get();
+    view.room_may_come =
+        !latest->decided_at || !latest->view.settled ||
+        makes_room(
+            latest->plan.sweeps,
+            warmup,
+            values_of(parts_.cache.datasets().store().by_index(index::kNamespace, ns)));
     const auto add = [&](const JobUse& use) {
         const std::vector<SidecarReport> reports = reports_on_datasets(use, parts_.registry);
         view.reports.insert(view.reports.end(), reports.begin(), reports.end());

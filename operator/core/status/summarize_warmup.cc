@@ -282,6 +282,11 @@ private:
     }
 
     void judge_full() {
+        if (view_.room_may_come) {
+            set(kFits, unknown("RoomMayCome", "Waits for sidecars' reports, or for sweeps."));
+            go_on();
+            return;
+        }
         const std::string missing =
             print(subtract_saturated(status_.total_bytes, status_.bytes_warmed));
         set(kFits,

@@ -22,6 +22,9 @@ struct WarmupView {
     std::optional<CachePool> cache_pool;  // that object
     std::vector<Node> nodes;              // of the cluster
     std::vector<SidecarReport> reports;   // of the Dataset's sidecars, guests' excepted
+    // Whether full grants may grow soon: no grant grows before the operator has heard all sidecars,
+    // or sweeps make room (makes_room()).
+    bool room_may_come = false;
 };
 
 // What the grants have no room for must be so for this long before a warm-up is Complete without it:

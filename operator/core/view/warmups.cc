@@ -221,6 +221,21 @@ std::vector<std::string> choose_nodes(
     return result;
 }
 
+bool makes_room(
+    const std::vector<Sweep>& sweeps,
+    const DatasetWarmup& warmup,
+    const std::vector<Dataset>& datasets) {
+    return std::ranges::any_of(sweeps, [&](const Sweep& sweep) {
+        const auto is_of_node = [&](const auto& node) { return node.node == sweep.node; };
+        const auto is_swept = [&](const Dataset& dataset) {
+            return dataset.meta.uid == sweep.dataset_uid;
+        };
+        return sweep.pool == warmup.status.pool &&
+               (std::ranges::any_of(warmup.status.nodes, is_of_node) ||
+                std::ranges::any_of(datasets, is_swept));
+    });
+}
+
 ResolvedPool resolve_pool(
     const DatasetWarmup& warmup,
     const std::vector<CachePool>& pools,

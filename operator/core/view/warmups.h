@@ -64,6 +64,13 @@ std::vector<std::string> choose_nodes(
     const std::vector<Node>& nodes,
     const Dataset& dataset);
 
+// Whether one of the sweeps may make room for the warm-up's grants: on one of its nodes, or of a
+// Dataset of its namespace, with which it shares a quota. `datasets`: those of the namespace.
+bool makes_room(
+    const std::vector<Sweep>& sweeps,
+    const DatasetWarmup& warmup,
+    const std::vector<Dataset>& datasets);
+
 // Resolves the warm-up's CachePool like that of a TrainingJob of the same namespace.
 ResolvedPool resolve_pool(
     const DatasetWarmup& warmup,

@@ -202,6 +202,19 @@ TEST(SummarizeWarmup, ResumesWithItsNodes) {
     EXPECT_EQ(view.warmup.status.columns.state, "Running");
 }
 
+TEST(SummarizeWarmup, DoesNotEndWhileRoomMayCome) {
+    WarmupView view = make_warmup_view();
+    fill_all(view);
+    fill_of(view, 1).stored_samples = 250;
+    EXPECT_EQ(reason_of(at(view, 100), "Fits"), "-GrantFull");
+    view.room_may_come = true;
+    EXPECT_EQ(reason_of(at(view, 130), "Fits"), "-RoomMayCome");
+    EXPECT_EQ(reason_of(view.warmup.status, "Complete"), "-InProgress");
+    view.room_may_come = false;
+    EXPECT_EQ(reason_of(at(view, 170), "Complete"), "-InProgress") << "grants follow later";
+    EXPECT_EQ(reason_of(at(view, 200), "Complete"), "+GrantFull");
+}
+
 TEST(SummarizeWarmup, WaitsAnewForGrantsAfterASuspension) {
     WarmupView view = make_warmup_view();
     fill_all(view);

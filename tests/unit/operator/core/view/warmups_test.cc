@@ -204,6 +204,17 @@ TEST(WarmupDemand, TakesNothingFromJobs) {
     }
 }
 
+TEST(Warmups, GetRoomFromSweepsOfTheirNodesAndTheirNamespace) {
+    const std::vector<Dataset> datasets{make_dataset(), make_dataset("coco")};
+    const auto has_room = [&](const Sweep& sweep) {
+        return makes_room({sweep}, make_warmup(), datasets);
+    };
+    EXPECT_TRUE(has_room({"nvme", "n2", "uid-other", gib(1)}));
+    EXPECT_TRUE(has_room({"nvme", "n9", "uid-coco", gib(1)})) << "the quota's room";
+    EXPECT_FALSE(has_room({"nvme", "n9", "uid-other", gib(1)}));
+    EXPECT_FALSE(has_room({"ssd", "n2", "uid-coco", gib(1)}));
+}
+
 TEST(ChooseNodes, ByNameSelectorAndCount) {
     std::vector<Node> nodes{make_node("n1"), make_node("n2"), make_node("n3")};
     nodes[2].meta.labels["gpu"] = "h100";
