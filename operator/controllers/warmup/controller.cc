@@ -53,7 +53,9 @@ WarmupView DatasetWarmupController::gather(const DatasetWarmup& warmup) {
         warmup,
         values_of(parts_.cache.pools().store().list()),
         values_of(parts_.cache.quotas().store().by_index(index::kNamespace, ns)));
-    if (const auto pool = parts_.cache.pools().store().get({"", view.pool.name})) {
+    const bool has_chosen = !warmup.status.nodes.empty();
+    const std::string& name = has_chosen ? warmup.status.pool : view.pool.name;
+    if (const auto pool = parts_.cache.pools().store().get({"", name})) {
         view.cache_pool = pool->value;
     }
     view.nodes = values_of(parts_.cache.nodes().store().list());

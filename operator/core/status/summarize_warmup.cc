@@ -81,7 +81,8 @@ private:
         if (chosen().empty()) {
             return Blocker{
                 "NoNodes",
-                fmt::format("CachePool {} has no node that spec.nodes allows.", view_.pool.name)};
+                fmt::format(
+                    "CachePool {} has no ready node that spec.nodes allows.", view_.pool.name)};
         }
         return std::nullopt;
     }
@@ -140,7 +141,30 @@ private:
         return newest;
     }
 
+    // Why nothing can be warmed on the node any more; empty: it can.
+    [[nodiscard]] std::string tell_gone(const std::string& name) const {
+        if (!view_.cache_pool || view_.cache_pool->meta.deleting_since) {
+            return fmt::format("CachePool {} is deleted", status_.pool);
+        }
+        const auto node = std::ranges::find(
+            view_.nodes, name, [](const Node& candidate) { return candidate.meta.name; });
+        if (node == view_.nodes.end()) {
+            return "is not in the cluster any more";
+        }
+        if (!matches(view_.cache_pool->spec.node_selector, node->meta.labels)) {
+            return fmt::format("is not in CachePool {} any more", status_.pool);
+        }
+        const bool is_away = !node->ready && node->not_ready_since &&
+                             now_.wall - *node->not_ready_since >= kWarmupNodeGoneAfter;
+        return is_away ? "has not been ready for 10 minutes" : "";
+    }
+
     void update(WarmupNodeStatus& node) {
+        if (std::string words = tell_gone(node.node); !words.empty()) {
+            node.state = kWarmupNodeGone;
+            node.message = std::move(words);
+            return;
+        }
         const auto [report, told] = leader_on(node.node);
         if (told == nullptr) {
             wait_for_filler(node);
@@ -257,8 +281,10 @@ private:
         if (all_in({kWarmupNodeDone})) {
             set(kFits, holds("Fits", "The grants have room for all bytes."));
             finish(kWarmupComplete, "Warmed", tell_progress() + tell_others());
-        } else if (!all_in({kWarmupNodeDone, kWarmupNodeFull})) {
+        } else if (!all_in({kWarmupNodeDone, kWarmupNodeFull, kWarmupNodeGone})) {
             go_on();
+        } else if (!all_in({kWarmupNodeDone, kWarmupNodeFull})) {
+            finish(kWarmupFailed, "NodesGone", tell_progress() + tell_waits());
         } else if (refused_ > 0 && is_accounted_for()) {
             finish(
                 kWarmupFailed,

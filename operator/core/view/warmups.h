@@ -34,7 +34,7 @@ bool is_filling(const DatasetWarmup& warmup);
 // Whether it needs its fillers: it is_filling(), or it has finished less than its ttl ago.
 bool needs_fillers(const DatasetWarmup& warmup, WallTime now);
 
-// The places of the fillers that the warm-ups of this Dataset need.
+// The places of the fillers that the warm-ups of this Dataset need: none on nodes that are Gone.
 std::set<FillerPlace> warmup_places(
     const Dataset& dataset, const std::vector<DatasetWarmup>& warmups, WallTime now);
 
@@ -47,7 +47,7 @@ std::set<std::string> filling_nodes(
     const std::vector<SidecarReport>& reports);
 
 // Sets Grant::fill of the places that are being filled. A warm-up's rate limit is divided evenly
-// among its nodes that are not done. A node gets the order once its leader has listed the origin and
+// among its nodes that are neither done nor Gone. A node gets the order once its leader has listed the origin and
 // knows the group of peers that it is in, and all other nodes of the warm-up do, or kWarmupStartWait
 // is over. `groups`: as sent, by dataset uid.
 void order_fills(
@@ -56,7 +56,7 @@ void order_fills(
     const Moment& now,
     std::vector<Grant>& grants);
 
-// Chooses the nodes of a warm-up: nodes of the pool that its spec allows. The `count` that hold most
+// Chooses the nodes of a warm-up: ready nodes of the pool that its spec allows. The `count` that hold most
 // bytes of the Dataset, then by name.
 std::vector<std::string> choose_nodes(
     const DatasetWarmupSpec& spec,

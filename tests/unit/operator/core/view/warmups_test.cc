@@ -68,6 +68,14 @@ TEST(Warmups, GrantStaysUntilTheLeaderHasStopped) {
     EXPECT_THAT(filling_nodes(make_dataset(), "nvme", {warmup}, {report}), IsEmpty());
 }
 
+TEST(Warmups, HaveNothingOnNodesThatAreGone) {
+    DatasetWarmup warmup = make_warmup();
+    warmup.status.nodes[1].state = kWarmupNodeGone;
+    EXPECT_THAT(
+        warmup_places(make_dataset(), {warmup}, wall(0)), ElementsAre(FillerPlace{"nvme", "n1"}));
+    EXPECT_THAT(filling_nodes(make_dataset(), "nvme", {warmup}, {}), ElementsAre("n1"));
+}
+
 class OrderFills : public testing::Test {
 protected:
     OrderFills() {
@@ -107,6 +115,8 @@ TEST_F(OrderFills, DividesTheRateAmongNodesThatAreNotDone) {
     EXPECT_THAT(orders(), ElementsAre(500, 500));
     cluster.warmups[0].status.nodes[0].state = kWarmupNodeDone;
     EXPECT_THAT(orders(), ElementsAre(1000, 1000));
+    cluster.warmups[0].status.nodes[0].state = kWarmupNodeGone;
+    EXPECT_THAT(orders(), ElementsAre(-1, 1000));
     cluster.warmups[0].spec.rate_limit = Bytes{1};
     cluster.warmups[0].status.nodes[0].state = kWarmupNodeFilling;
     EXPECT_THAT(orders(), ElementsAre(1, 1)) << "0 would be no limit";
@@ -232,6 +242,8 @@ TEST(ChooseNodes, ByNameSelectorAndCount) {
     EXPECT_THAT(chosen(), ElementsAre("n1", "n2"));
     dataset.status.placements = {{"nvme", "n3", 100, 1}, {"nvme", "n2", 200, 1}};
     EXPECT_THAT(chosen(), ElementsAre("n2", "n3")) << "those with most bytes";
+    nodes[2].ready = false;
+    EXPECT_THAT(chosen(), ElementsAre("n1", "n2"));
 }
 
 }  // namespace
