@@ -171,11 +171,12 @@ std::set<std::string> filling_nodes(
     const Dataset& dataset,
     const std::string& pool,
     const std::vector<DatasetWarmup>& warmups,
-    const std::vector<SidecarReport>& reports) {
+    const std::vector<SidecarReport>& reports,
+    WallTime now) {
     std::set<std::string> nodes;
-    for (const DatasetWarmup& warmup : warmups) {
-        if (is_of(warmup, dataset) && is_filling(warmup) && warmup.status.pool == pool) {
-            nodes.merge(living_nodes(warmup));
+    for (const FillerPlace& place : warmup_places(dataset, warmups, now)) {
+        if (place.pool == pool) {
+            nodes.insert(place.node);
         }
     }
     for (const SidecarReport& report : reports) {

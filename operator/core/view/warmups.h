@@ -38,13 +38,15 @@ bool needs_fillers(const DatasetWarmup& warmup, WallTime now);
 std::set<FillerPlace> warmup_places(
     const Dataset& dataset, const std::vector<DatasetWarmup>& warmups, WallTime now);
 
-// The nodes of one Dataset and pool that must have a grant: those that are being filled, and those
-// whose leader still has an order to fill, so that it can be told to stop.
+// The nodes of one Dataset and pool that must have a grant: those with fillers that warm-ups need,
+// and those whose leader still has an order to fill, so that it can be told to stop. Without a
+// grant a filler exits after kFillerIdleSeconds, and no sweep takes its bytes.
 std::set<std::string> filling_nodes(
     const Dataset& dataset,
     const std::string& pool,
     const std::vector<DatasetWarmup>& warmups,
-    const std::vector<SidecarReport>& reports);
+    const std::vector<SidecarReport>& reports,
+    WallTime now);
 
 // Sets Grant::fill of the places that are being filled. A warm-up's rate limit is divided evenly
 // among its nodes that are neither done nor Gone. A node gets the order once its leader has listed the origin and

@@ -59,13 +59,26 @@ TEST(Warmups, NeedAFillerOnEachNode) {
 
 TEST(Warmups, GrantStaysUntilTheLeaderHasStopped) {
     DatasetWarmup warmup = make_warmup();
-    EXPECT_THAT(filling_nodes(make_dataset(), "nvme", {warmup}, {}), ElementsAre("n1", "n2"));
-    EXPECT_THAT(filling_nodes(make_dataset(), "other", {warmup}, {}), IsEmpty());
+    EXPECT_THAT(
+        filling_nodes(make_dataset(), "nvme", {warmup}, {}, wall(100)), ElementsAre("n1", "n2"));
+    EXPECT_THAT(filling_nodes(make_dataset(), "other", {warmup}, {}, wall(100)), IsEmpty());
     warmup.spec.suspend = true;
     SidecarReport report = make_fill_report(1, 100);
-    EXPECT_THAT(filling_nodes(make_dataset(), "nvme", {warmup}, {report}), ElementsAre("n2"));
+    EXPECT_THAT(
+        filling_nodes(make_dataset(), "nvme", {warmup}, {report}, wall(100)), ElementsAre("n2"));
     report.datasets[0].fill.reset();
-    EXPECT_THAT(filling_nodes(make_dataset(), "nvme", {warmup}, {report}), IsEmpty());
+    EXPECT_THAT(filling_nodes(make_dataset(), "nvme", {warmup}, {report}, wall(100)), IsEmpty());
+}
+
+TEST(Warmups, GrantStaysAsLongAsTheFillers) {
+    DatasetWarmup warmup = make_warmup();
+    end(warmup, kWarmupComplete, 100);
+    warmup.spec.ttl_seconds_after_finished = 60;
+    const auto nodes_at = [&](std::int64_t second) {
+        return filling_nodes(make_dataset(), "nvme", {warmup}, {}, wall(second));
+    };
+    EXPECT_THAT(nodes_at(159), ElementsAre("n1", "n2"));
+    EXPECT_THAT(nodes_at(160), IsEmpty());
 }
 
 TEST(Warmups, HaveNothingOnNodesThatAreGone) {
@@ -73,7 +86,7 @@ TEST(Warmups, HaveNothingOnNodesThatAreGone) {
     warmup.status.nodes[1].state = kWarmupNodeGone;
     EXPECT_THAT(
         warmup_places(make_dataset(), {warmup}, wall(0)), ElementsAre(FillerPlace{"nvme", "n1"}));
-    EXPECT_THAT(filling_nodes(make_dataset(), "nvme", {warmup}, {}), ElementsAre("n1"));
+    EXPECT_THAT(filling_nodes(make_dataset(), "nvme", {warmup}, {}, wall(100)), ElementsAre("n1"));
 }
 
 class OrderFills : public testing::Test {
