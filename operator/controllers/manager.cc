@@ -216,6 +216,10 @@ void Manager::connect_datasets() {
 void Manager::connect_warmups() {
     parts_.cache.warmups().add_handler([this](const Change<DatasetWarmup>& change) {
         warmup_queue_.add(change.object().key);
+        if (change.kind == ChangeKind::kUpdated &&
+            asks_the_same(change.before->value, change.after->value)) {
+            return;
+        }
         for (const auto& snapshot : {change.before, change.after}) {
             if (snapshot) {
                 dataset_queue_.add({snapshot->key.ns, snapshot->value.spec.dataset_ref});

@@ -154,6 +154,17 @@ bool needs_fillers(const DatasetWarmup& warmup, WallTime now) {
                                   !warmup.spec.suspend && ended && now - *ended < ttl);
 }
 
+bool asks_the_same(const DatasetWarmup& a, const DatasetWarmup& b) {
+    const auto same_node = [](const WarmupNodeStatus& one, const WarmupNodeStatus& other) {
+        return one.node == other.node && one.state == other.state;
+    };
+    return a.spec == b.spec && a.meta.deleting_since == b.meta.deleting_since &&
+           is_finished(a) == is_finished(b) && a.status.pool == b.status.pool &&
+           a.status.start_time == b.status.start_time &&
+           a.status.completion_time == b.status.completion_time &&
+           std::ranges::equal(a.status.nodes, b.status.nodes, same_node);
+}
+
 std::set<FillerPlace> warmup_places(
     const Dataset& dataset, const std::vector<DatasetWarmup>& warmups, WallTime now) {
     std::set<FillerPlace> places;

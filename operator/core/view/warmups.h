@@ -34,6 +34,10 @@ bool is_filling(const DatasetWarmup& warmup);
 // Whether it needs its fillers: it is_filling(), or it has finished less than its ttl ago.
 bool needs_fillers(const DatasetWarmup& warmup, WallTime now);
 
+// Whether both states of a warm-up ask the same of nodes, fillers and grants: only numbers and
+// messages differ.
+bool asks_the_same(const DatasetWarmup& a, const DatasetWarmup& b);
+
 // The places of the fillers that the warm-ups of this Dataset need: none on nodes that are Gone.
 std::set<FillerPlace> warmup_places(
     const Dataset& dataset, const std::vector<DatasetWarmup>& warmups, WallTime now);

@@ -47,6 +47,28 @@ TEST(Warmups, KeepFillersForTheirTtl) {
     EXPECT_FALSE(needs_fillers(warmup, wall(160)));
 }
 
+TEST(Warmups, ProgressAsksNothingNew) {
+    const DatasetWarmup before = make_warmup();
+    DatasetWarmup after = before;
+    after.status.bytes_warmed = after.status.nodes[0].bytes_warmed = 7;
+    after.status.nodes[0].message = "disk full";
+    EXPECT_TRUE(asks_the_same(before, after));
+    after.status.nodes[0].state = kWarmupNodeDone;
+    EXPECT_FALSE(asks_the_same(before, after));
+    after = before;
+    after.spec.rate_limit = Bytes{1};
+    EXPECT_FALSE(asks_the_same(before, after));
+    after = before;
+    after.meta.deleting_since = wall(1);
+    EXPECT_FALSE(asks_the_same(before, after));
+    after = before;
+    end(after, kWarmupFailed, 1);
+    EXPECT_FALSE(asks_the_same(before, after));
+    after = before;
+    after.status.nodes.pop_back();
+    EXPECT_FALSE(asks_the_same(before, after));
+}
+
 TEST(Warmups, NeedAFillerOnEachNode) {
     const DatasetWarmup warmup = make_warmup();
     EXPECT_THAT(
