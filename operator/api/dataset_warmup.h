@@ -52,6 +52,8 @@ inline constexpr std::string_view kWarmupNodeFilling = "Filling";
 inline constexpr std::string_view kWarmupNodeFull = "Full";  // the rest has no room, or is refused
 inline constexpr std::string_view kWarmupNodeDone = "Done";
 inline constexpr std::string_view kWarmupNodeSilent = "Unknown";  // no report for kReportAgeMax
+// Deleted, not ready for long, or not in the pool any more. Ends when the node is back.
+inline constexpr std::string_view kWarmupNodeGone = "Gone";
 
 // What one node has to warm, and has warmed. Bytes are payload, as in the Dataset's totalBytes.
 struct WarmupNodeStatus {

@@ -152,7 +152,8 @@ ClusterView gather_cluster(
     ClusterCache& cache,
     SidecarRegistry& registry,
     NodeRegistry& nodes,
-    std::uint32_t grant_seconds) {
+    std::uint32_t grant_seconds,
+    WallTime now) {
     ClusterView view;
     view.pools = values_of(cache.pools().store().list());
     view.quotas = values_of(cache.quotas().store().list());
@@ -170,7 +171,7 @@ ClusterView gather_cluster(
     for (const Dataset& dataset : view.datasets) {
         for (JobUse& use : gather_fillers(dataset, cache)) {
             use.filling = filling_nodes(
-                dataset, use.pool.name, view.warmups, reports_on_datasets(use, registry));
+                dataset, use.pool.name, view.warmups, reports_on_datasets(use, registry), now);
             add(std::move(use));
         }
     }

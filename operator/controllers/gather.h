@@ -78,6 +78,7 @@ ClusterView gather_cluster(
     ClusterCache& cache,
     SidecarRegistry& registry,
     NodeRegistry& nodes,
-    std::uint32_t grant_seconds);
+    std::uint32_t grant_seconds,
+    WallTime now);
 
 }  // namespace stoker::control

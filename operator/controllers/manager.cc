@@ -7,6 +7,7 @@
 #include "common/log/log.h"
 #include "operator/core/spec/validate.h"
 #include "operator/core/view/cluster_view.h"
+#include "operator/core/view/warmups.h"
 #include "operator/core/workload/build_filler.h"
 
 namespace stoker::control {
@@ -196,7 +197,7 @@ void Manager::connect_datasets() {
             sweep_queue_.add(NodeSweeper::key());
         }
         const bool news = is_news(change);
-        wake_warmups_of(key);
+        wake_warmups_of(key, news || has_new_size(change));
         dataset_queue_.add(key, news ? Priority::kNormal : Priority::kBackground);
         if (!news && !has_new_size(change)) {
             look_later(grants_queue_, GrantsController::key());
@@ -215,6 +216,10 @@ void Manager::connect_datasets() {
 void Manager::connect_warmups() {
     parts_.cache.warmups().add_handler([this](const Change<DatasetWarmup>& change) {
         warmup_queue_.add(change.object().key);
+        if (change.kind == ChangeKind::kUpdated &&
+            asks_the_same(change.before->value, change.after->value)) {
+            return;
+        }
         for (const auto& snapshot : {change.before, change.after}) {
             if (snapshot) {
                 dataset_queue_.add({snapshot->key.ns, snapshot->value.spec.dataset_ref});
@@ -224,10 +229,14 @@ void Manager::connect_warmups() {
     });
 }
 
-void Manager::wake_warmups_of(const ObjectKey& dataset) {
-    add_all(
-        warmup_queue_,
-        parts_.cache.warmups().store().by_index(index::kDataset, to_string(dataset)));
+// A finished warm-up keeps its status.
+void Manager::wake_warmups_of(const ObjectKey& dataset, bool news) {
+    for (const auto& warmup :
+         parts_.cache.warmups().store().by_index(index::kDataset, to_string(dataset))) {
+        if (!is_finished(warmup->value)) {
+            look(warmup_queue_, warmup->key, news);
+        }
+    }
 }
 
 void Manager::connect_pools_and_quotas() {
@@ -315,24 +324,25 @@ void Manager::look_later(Reconciler& queue, const ObjectKey& key) {
     }
 }
 
-void Manager::on_report(const ObjectKey& job, bool news) {
-    const auto look = [this, news](Reconciler& queue, const ObjectKey& key) {
-        if (news) {
-            queue.add(key, Priority::kBackground);
-        } else {
-            look_later(queue, key);
-        }
-    };
-    if (const std::string dataset = dataset_of_filler(job.name); !dataset.empty()) {
-        look(dataset_queue_, {job.ns, dataset});
-        wake_warmups_of({job.ns, dataset});
+void Manager::look(Reconciler& queue, const ObjectKey& key, bool news) {
+    if (news) {
+        queue.add(key, Priority::kBackground);
     } else {
-        look(training_job_queue_, job);
+        look_later(queue, key);
+    }
+}
+
+void Manager::on_report(const ObjectKey& job, bool news) {
+    if (const std::string dataset = dataset_of_filler(job.name); !dataset.empty()) {
+        look(dataset_queue_, {job.ns, dataset}, news);
+        wake_warmups_of({job.ns, dataset}, news);
+    } else {
+        look(training_job_queue_, job, news);
         if (const auto stored = parts_.cache.training_jobs().store().get(job)) {
             for (const JobDataset& entry : stored->value.spec.datasets) {
                 if (entry.dataset_ref) {
-                    look(dataset_queue_, dataset_key(job.ns, entry));
-                    wake_warmups_of(dataset_key(job.ns, entry));
+                    look(dataset_queue_, dataset_key(job.ns, entry), news);
+                    wake_warmups_of(dataset_key(job.ns, entry), news);
                 }
             }
         }

@@ -108,6 +108,8 @@ private:
     static constexpr Duration kLookAtOnce = std::chrono::milliseconds{200};  // wait no shorter time
 
     void on_report(const ObjectKey& job, bool news);
+    // Queues a look in the background: now if there is news, else look_later().
+    void look(Reconciler& queue, const ObjectKey& key, bool news);
     // Queues a look at an object of which only numbers changed.
     void look_later(Reconciler& queue, const ObjectKey& key);
     [[nodiscard]] Priority priority_of_events();
@@ -115,7 +117,7 @@ private:
     std::vector<PoolOrder> pools_of(const std::string& node);
     void wake_datasets_of(const TrainingJob& job, bool only_foreign = false);
     void wake_dataset_of_filler(const ObjectMeta& child);
-    void wake_warmups_of(const ObjectKey& dataset);
+    void wake_warmups_of(const ObjectKey& dataset, bool news);
 
     void wake_grants() { grants_queue_.add(GrantsController::key()); }
 

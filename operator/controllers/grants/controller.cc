@@ -159,7 +159,7 @@ Duration GrantsController::pause_after(Duration took) const {
 
 ClusterView GrantsController::gather(const Moment& now) {
     ClusterView cluster =
-        gather_cluster(parts_.cache, parts_.registry, parts_.nodes, grant_seconds_);
+        gather_cluster(parts_.cache, parts_.registry, parts_.nodes, grant_seconds_, now.wall);
     terminating_.add(cluster, parts_.cache, parts_.registry, now);
     return cluster;
 }

@@ -9,6 +9,20 @@
 
 namespace stoker::control {
 
+namespace {
+
+bool may_get_room(const DatasetWarmup& warmup, const ControllerParts& parts) {
+    const LatestAllocation::Snapshot latest = parts.latest.get();
+    return !latest->decided_at || !latest->view.settled ||
+           makes_room(
+               latest->plan.sweeps,
+               warmup,
+               values_of(
+                   parts.cache.datasets().store().by_index(index::kNamespace, warmup.meta.ns)));
+}
+
+}  // namespace
+
 Result<Reconciled> DatasetWarmupController::reconcile(const ObjectKey& key) {
     const auto stored = parts_.cache.warmups().store().get(key);
     if (!stored) {
@@ -49,11 +63,16 @@ WarmupView DatasetWarmupController::gather(const DatasetWarmup& warmup) {
     const std::string& ns = warmup.meta.ns;
     WarmupView view;
     view.warmup = warmup;
+    if (is_finished(warmup)) {
+        return view;  // it keeps its status
+    }
     view.pool = resolve_pool(
         warmup,
         values_of(parts_.cache.pools().store().list()),
         values_of(parts_.cache.quotas().store().by_index(index::kNamespace, ns)));
-    if (const auto pool = parts_.cache.pools().store().get({"", view.pool.name})) {
+    const bool has_chosen = !warmup.status.nodes.empty();
+    const std::string& name = has_chosen ? warmup.status.pool : view.pool.name;
+    if (const auto pool = parts_.cache.pools().store().get({"", name})) {
         view.cache_pool = pool->value;
     }
     view.nodes = values_of(parts_.cache.nodes().store().list());
@@ -63,6 +82,7 @@ WarmupView DatasetWarmupController::gather(const DatasetWarmup& warmup) {
         return view;
     }
     view.dataset = found->value;
+    view.room_may_come = may_get_room(warmup, parts_);
     const auto add = [&](const JobUse& use) {
         const std::vector<SidecarReport> reports = reports_on_datasets(use, parts_.registry);
         view.reports.insert(view.reports.end(), reports.begin(), reports.end());

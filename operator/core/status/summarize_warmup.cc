@@ -81,7 +81,8 @@ private:
         if (chosen().empty()) {
             return Blocker{
                 "NoNodes",
-                fmt::format("CachePool {} has no node that spec.nodes allows.", view_.pool.name)};
+                fmt::format(
+                    "CachePool {} has no ready node that spec.nodes allows.", view_.pool.name)};
         }
         return std::nullopt;
     }
@@ -93,6 +94,8 @@ private:
     void block(const Blocker& blocker) {
         status_.start_time.reset();
         set(kRunning, fails(blocker.reason, blocker.message));
+        // Restarts the wait of judge_full().
+        set(kFits, unknown(blocker.reason, blocker.message));
         set(kWarmupComplete.data(), fails(blocker.reason, blocker.message));
         state_ = blocker.reason == "Invalid" || blocker.reason == "Suspended" ? blocker.reason
                                                                               : "Pending";
@@ -138,7 +141,30 @@ private:
         return newest;
     }
 
+    // Why nothing can be warmed on the node any more; empty: it can.
+    [[nodiscard]] std::string tell_gone(const std::string& name) const {
+        if (!view_.cache_pool || view_.cache_pool->meta.deleting_since) {
+            return fmt::format("CachePool {} is deleted", status_.pool);
+        }
+        const auto node = std::ranges::find(
+            view_.nodes, name, [](const Node& candidate) { return candidate.meta.name; });
+        if (node == view_.nodes.end()) {
+            return "is not in the cluster any more";
+        }
+        if (!matches(view_.cache_pool->spec.node_selector, node->meta.labels)) {
+            return fmt::format("is not in CachePool {} any more", status_.pool);
+        }
+        const bool is_away = !node->ready && node->not_ready_since &&
+                             now_.wall - *node->not_ready_since >= kWarmupNodeGoneAfter;
+        return is_away ? "has not been ready for 10 minutes" : "";
+    }
+
     void update(WarmupNodeStatus& node) {
+        if (std::string words = tell_gone(node.node); !words.empty()) {
+            node.state = kWarmupNodeGone;
+            node.message = std::move(words);
+            return;
+        }
         const auto [report, told] = leader_on(node.node);
         if (told == nullptr) {
             wait_for_filler(node);
@@ -255,23 +281,38 @@ private:
         if (all_in({kWarmupNodeDone})) {
             set(kFits, holds("Fits", "The grants have room for all bytes."));
             finish(kWarmupComplete, "Warmed", tell_progress() + tell_others());
-        } else if (!all_in({kWarmupNodeDone, kWarmupNodeFull})) {
+        } else if (!all_in({kWarmupNodeDone, kWarmupNodeFull, kWarmupNodeGone})) {
             go_on();
-        } else if (refused_ > 0) {
+        } else if (!all_in({kWarmupNodeDone, kWarmupNodeFull})) {
+            finish(kWarmupFailed, "NodesGone", tell_progress() + tell_waits());
+        } else if (refused_ > 0 && is_accounted_for()) {
             finish(
                 kWarmupFailed,
                 "OriginRefused",
-                fmt::format(
-                    "{} samples are missing or changed at the origin, or too large to cache. {}{}",
-                    refused_,
-                    tell_progress(),
-                    tell_waits()));
+                fmt::format("{} {}{}", tell_refused(), tell_progress(), tell_waits()));
         } else {
             judge_full();
         }
     }
 
+    // Whether each sample is there or refused, so that none lacks room.
+    [[nodiscard]] bool is_accounted_for() const {
+        return std::ranges::all_of(status_.nodes, [](const WarmupNodeStatus& node) {
+            return add_saturated(node.samples_warmed, node.samples_refused) >= node.total_samples;
+        });
+    }
+
+    [[nodiscard]] std::string tell_refused() const {
+        return fmt::format(
+            "{} samples are missing or changed at the origin, or too large to cache.", refused_);
+    }
+
     void judge_full() {
+        if (view_.room_may_come) {
+            set(kFits, unknown("RoomMayCome", "Waits for sidecars' reports, or for sweeps."));
+            go_on();
+            return;
+        }
         const std::string missing =
             print(subtract_saturated(status_.total_bytes, status_.bytes_warmed));
         set(kFits,
@@ -279,8 +320,7 @@ private:
                 "GrantFull",
                 fmt::format(
                     "{} do not fit the grants: the namespace's CacheQuota or the nodes have no "
-                    "room "
-                    "for them.{}",
+                    "room for them.{}",
                     missing,
                     tell_waits())));
         const Condition* fits = find_condition(status_.conditions, kFits);
@@ -291,7 +331,12 @@ private:
         finish(
             kWarmupComplete,
             "GrantFull",
-            fmt::format("{} {} do not fit the grants.{}", tell_progress(), missing, tell_others()));
+            fmt::format(
+                "{} {} do not fit the grants.{}{}",
+                tell_progress(),
+                missing,
+                refused_ > 0 ? " " + tell_refused() : "",
+                tell_others()));
     }
 
     void go_on() {

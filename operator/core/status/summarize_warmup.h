@@ -19,18 +19,25 @@ struct WarmupView {
     DatasetWarmup warmup;
     std::optional<Dataset> dataset;       // none: it does not exist
     ResolvedPool pool;                    // of a warm-up without chosen nodes
-    std::optional<CachePool> cache_pool;  // that object
+    std::optional<CachePool> cache_pool;  // status.pool, or `pool` without chosen nodes
     std::vector<Node> nodes;              // of the cluster
     std::vector<SidecarReport> reports;   // of the Dataset's sidecars, guests' excepted
+    // Whether full grants may grow soon: no grant grows before the operator has heard all sidecars,
+    // or sweeps make room (makes_room()).
+    bool room_may_come = false;
 };
 
 // What the grants have no room for must be so for this long before a warm-up is Complete without it:
 // grants follow a new size, and other jobs' ends, with a delay.
 inline constexpr Duration kWarmupFullFor = std::chrono::seconds{30};
 
+// A chosen node that is not ready for so long is Gone.
+inline constexpr Duration kWarmupNodeGoneAfter = std::chrono::minutes{10};
+
 // Computes the present status of a DatasetWarmup, and chooses its nodes once. Complete: every sample
 // that its nodes own is resident by their leaders' reports, or has no room in the grants, which the
-// condition Fits and the message of Complete say. A finished warm-up keeps its status.
+// condition Fits and the message of Complete say. Failed: samples are refused, or nodes are Gone. A
+// finished warm-up keeps its status.
 DatasetWarmupStatus summarize_warmup(const WarmupView& view, const Moment& now);
 
 }  // namespace stoker::control

@@ -1,6 +1,7 @@
 #include "operator/core/view/warmups.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 
@@ -12,6 +13,17 @@ namespace {
 
 bool is_of(const DatasetWarmup& warmup, const Dataset& dataset) {
     return warmup.meta.ns == dataset.meta.ns && warmup.spec.dataset_ref == dataset.meta.name;
+}
+
+// The chosen nodes that are not Gone.
+std::set<std::string> living_nodes(const DatasetWarmup& warmup) {
+    std::set<std::string> nodes;
+    for (const WarmupNodeStatus& node : warmup.status.nodes) {
+        if (node.state != kWarmupNodeGone) {
+            nodes.insert(node.node);
+        }
+    }
+    return nodes;
 }
 
 // The report of an attached leader on the node; nullptr: none.
@@ -67,13 +79,12 @@ private:
         const Dataset& dataset = *found->second;
         const bool waits =
             now_.wall - warmup.status.start_time.value_or(now_.wall) < kWarmupStartWait;
+        const std::set<std::string> nodes = living_nodes(warmup);
         std::vector<std::string> ready;
-        for (const WarmupNodeStatus& node : warmup.status.nodes) {
-            if (is_ready(node.node, dataset)) {
-                ready.push_back(node.node);
-            }
-        }
-        if (waits && ready.size() < warmup.status.nodes.size()) {
+        std::ranges::copy_if(nodes, std::back_inserter(ready), [&](const std::string& node) {
+            return is_ready(node, dataset);
+        });
+        if (waits && ready.size() < nodes.size()) {
             return;
         }
         const std::uint64_t rate = rate_per_node(warmup);
@@ -90,8 +101,10 @@ private:
         if (!warmup.spec.rate_limit) {
             return 0;
         }
-        const auto open = std::ranges::count_if(
-            warmup.status.nodes, [](const auto& node) { return node.state != kWarmupNodeDone; });
+        const auto open =
+            std::ranges::count_if(warmup.status.nodes, [](const WarmupNodeStatus& node) {
+                return node.state != kWarmupNodeDone && node.state != kWarmupNodeGone;
+            });
         const auto parts = static_cast<std::uint64_t>(std::max<std::ptrdiff_t>(open, 1));
         return std::max<std::uint64_t>(warmup.spec.rate_limit->count() / parts, 1);
     }
@@ -141,13 +154,24 @@ bool needs_fillers(const DatasetWarmup& warmup, WallTime now) {
                                   !warmup.spec.suspend && ended && now - *ended < ttl);
 }
 
+bool asks_the_same(const DatasetWarmup& a, const DatasetWarmup& b) {
+    const auto same_node = [](const WarmupNodeStatus& one, const WarmupNodeStatus& other) {
+        return one.node == other.node && one.state == other.state;
+    };
+    return a.spec == b.spec && a.meta.deleting_since == b.meta.deleting_since &&
+           is_finished(a) == is_finished(b) && a.status.pool == b.status.pool &&
+           a.status.start_time == b.status.start_time &&
+           a.status.completion_time == b.status.completion_time &&
+           std::ranges::equal(a.status.nodes, b.status.nodes, same_node);
+}
+
 std::set<FillerPlace> warmup_places(
     const Dataset& dataset, const std::vector<DatasetWarmup>& warmups, WallTime now) {
     std::set<FillerPlace> places;
     for (const DatasetWarmup& warmup : warmups) {
         if (is_of(warmup, dataset) && needs_fillers(warmup, now)) {
-            for (const WarmupNodeStatus& node : warmup.status.nodes) {
-                places.insert({warmup.status.pool, node.node});
+            for (const std::string& node : living_nodes(warmup)) {
+                places.insert({warmup.status.pool, node});
             }
         }
     }
@@ -158,13 +182,12 @@ std::set<std::string> filling_nodes(
     const Dataset& dataset,
     const std::string& pool,
     const std::vector<DatasetWarmup>& warmups,
-    const std::vector<SidecarReport>& reports) {
+    const std::vector<SidecarReport>& reports,
+    WallTime now) {
     std::set<std::string> nodes;
-    for (const DatasetWarmup& warmup : warmups) {
-        if (is_of(warmup, dataset) && is_filling(warmup) && warmup.status.pool == pool) {
-            for (const WarmupNodeStatus& node : warmup.status.nodes) {
-                nodes.insert(node.node);
-            }
+    for (const FillerPlace& place : warmup_places(dataset, warmups, now)) {
+        if (place.pool == pool) {
+            nodes.insert(place.node);
         }
     }
     for (const SidecarReport& report : reports) {
@@ -202,7 +225,7 @@ std::vector<std::string> choose_nodes(
     for (const Node& node : nodes) {
         const bool is_named =
             names.empty() || std::ranges::find(names, node.meta.name) != names.end();
-        if (is_named && matches(pool.spec.node_selector, node.meta.labels) &&
+        if (is_named && node.ready && matches(pool.spec.node_selector, node.meta.labels) &&
             selects(spec.nodes.selector.value_or(LabelSelector{}), node.meta.labels)) {
             result.push_back(node.meta.name);
         }
@@ -219,6 +242,21 @@ std::vector<std::string> choose_nodes(
         std::ranges::sort(result);
     }
     return result;
+}
+
+bool makes_room(
+    const std::vector<Sweep>& sweeps,
+    const DatasetWarmup& warmup,
+    const std::vector<Dataset>& datasets) {
+    return std::ranges::any_of(sweeps, [&](const Sweep& sweep) {
+        const auto is_of_node = [&](const auto& node) { return node.node == sweep.node; };
+        const auto is_swept = [&](const Dataset& dataset) {
+            return dataset.meta.uid == sweep.dataset_uid;
+        };
+        return sweep.pool == warmup.status.pool &&
+               (std::ranges::any_of(warmup.status.nodes, is_of_node) ||
+                std::ranges::any_of(datasets, is_swept));
+    });
 }
 
 ResolvedPool resolve_pool(

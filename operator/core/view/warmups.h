@@ -34,20 +34,26 @@ bool is_filling(const DatasetWarmup& warmup);
 // Whether it needs its fillers: it is_filling(), or it has finished less than its ttl ago.
 bool needs_fillers(const DatasetWarmup& warmup, WallTime now);
 
-// The places of the fillers that the warm-ups of this Dataset need.
+// Whether both states of a warm-up ask the same of nodes, fillers and grants: only numbers and
+// messages differ.
+bool asks_the_same(const DatasetWarmup& a, const DatasetWarmup& b);
+
+// The places of the fillers that the warm-ups of this Dataset need: none on nodes that are Gone.
 std::set<FillerPlace> warmup_places(
     const Dataset& dataset, const std::vector<DatasetWarmup>& warmups, WallTime now);
 
-// The nodes of one Dataset and pool that must have a grant: those that are being filled, and those
-// whose leader still has an order to fill, so that it can be told to stop.
+// The nodes of one Dataset and pool that must have a grant: those with fillers that warm-ups need,
+// and those whose leader still has an order to fill, so that it can be told to stop. Without a
+// grant a filler exits after kFillerIdleSeconds, and no sweep takes its bytes.
 std::set<std::string> filling_nodes(
     const Dataset& dataset,
     const std::string& pool,
     const std::vector<DatasetWarmup>& warmups,
-    const std::vector<SidecarReport>& reports);
+    const std::vector<SidecarReport>& reports,
+    WallTime now);
 
 // Sets Grant::fill of the places that are being filled. A warm-up's rate limit is divided evenly
-// among its nodes that are not done. A node gets the order once its leader has listed the origin and
+// among its nodes that are neither done nor Gone. A node gets the order once its leader has listed the origin and
 // knows the group of peers that it is in, and all other nodes of the warm-up do, or kWarmupStartWait
 // is over. `groups`: as sent, by dataset uid.
 void order_fills(
@@ -56,13 +62,20 @@ void order_fills(
     const Moment& now,
     std::vector<Grant>& grants);
 
-// Chooses the nodes of a warm-up: nodes of the pool that its spec allows. The `count` that hold most
+// Chooses the nodes of a warm-up: ready nodes of the pool that its spec allows. The `count` that hold most
 // bytes of the Dataset, then by name.
 std::vector<std::string> choose_nodes(
     const DatasetWarmupSpec& spec,
     const CachePool& pool,
     const std::vector<Node>& nodes,
     const Dataset& dataset);
+
+// Whether one of the sweeps may make room for the warm-up's grants: on one of its nodes, or of a
+// Dataset of its namespace, with which it shares a quota. `datasets`: those of the namespace.
+bool makes_room(
+    const std::vector<Sweep>& sweeps,
+    const DatasetWarmup& warmup,
+    const std::vector<Dataset>& datasets);
 
 // Resolves the warm-up's CachePool like that of a TrainingJob of the same namespace.
 ResolvedPool resolve_pool(

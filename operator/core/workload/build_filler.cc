@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "common/base/saturating.h"
 #include "operator/core/workload/build_pod.h"
 
 namespace stoker::control {
@@ -107,6 +108,10 @@ ResolvedDataset resolve_for_filler(const Dataset& dataset) {
     result.format = dataset.spec.format;
     result.block_size = dataset.spec.block_size;
     result.peers = shares_by_peers(dataset.spec);
+    if (dataset.status.total_bytes) {
+        result.total = bytes_of(*dataset.status.total_bytes);
+        result.samples = bytes_of(dataset.status.samples.value_or(0)).count();
+    }
     return result;
 }
 

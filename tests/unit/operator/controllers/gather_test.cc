@@ -152,7 +152,8 @@ struct GatherFillersTest : GatherSharedTest {
 
 TEST_F(GatherFillersTest, TrustsFillers) {
     EXPECT_TRUE(believes(make_filler_hello(pod)));
-    const ClusterView view = gather_cluster(bench.cache, bench.registry, bench.nodes, 60);
+    const ClusterView view =
+        gather_cluster(bench.cache, bench.registry, bench.nodes, 60, bench.now().wall);
     const auto filler = std::ranges::find(view.jobs, true, &JobUse::filler);
     ASSERT_NE(filler, view.jobs.end());
     EXPECT_EQ(filler->pods.size(), 1U);
@@ -193,7 +194,8 @@ TEST_F(GatherTest, ClusterHasEveryJobWithItsPodsAndReports) {
     bench.report_node("node-1");
     const SessionId session = bench.attach(make_sidecar_hello());
     ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
-    const ClusterView view = gather_cluster(bench.cache, bench.registry, bench.nodes, 60);
+    const ClusterView view =
+        gather_cluster(bench.cache, bench.registry, bench.nodes, 60, bench.now().wall);
     ASSERT_EQ(view.jobs.size(), 1U);
     EXPECT_EQ(view.jobs[0].pool.name, "nvme");
     EXPECT_EQ(view.jobs[0].pods.size(), 1U);

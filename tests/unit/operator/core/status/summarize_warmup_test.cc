@@ -1,5 +1,7 @@
 #include "operator/core/status/summarize_warmup.h"
 
+#include <functional>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -131,6 +133,19 @@ TEST(SummarizeWarmup, RefusedSamplesFailIt) {
     EXPECT_EQ(reason_of(status, "Complete"), "-OriginRefused");
 }
 
+TEST(SummarizeWarmup, RefusedSamplesDoNotHideThatOthersHaveNoRoom) {
+    WarmupView view = make_warmup_view();
+    fill_all(view);
+    fill_of(view, 0).stored_samples = 499;
+    fill_of(view, 0).refused_samples = 1;
+    fill_of(view, 1).stored_samples = 250;
+    fill_of(view, 1).stored_bytes = gib(1);
+    EXPECT_EQ(reason_of(at(view, 100), "Fits"), "-GrantFull");
+    const DatasetWarmupStatus status = at(view, 130);
+    EXPECT_EQ(reason_of(status, "Complete"), "+GrantFull");
+    EXPECT_THAT(message_of(status, "Complete"), HasSubstr("1 samples are missing or changed"));
+}
+
 TEST(SummarizeWarmup, ShutNodeIsNotFull) {
     WarmupView view = make_warmup_view();
     fill_all(view);
@@ -153,6 +168,55 @@ TEST(SummarizeWarmup, SilentNodesAreUnknownAndKeepTheirNumbers) {
     EXPECT_EQ(view.warmup.status.sampled_at, wall(100));
 }
 
+TEST(SummarizeWarmup, NodeIsGoneWithoutItsNodeOrItsPool) {
+    const auto state_of = [](const std::function<void(WarmupView&)>& change) {
+        WarmupView view = make_warmup_view();
+        at(view, 1000);
+        change(view);
+        const DatasetWarmupStatus status = at(view, 1010);
+        return std::string{status.nodes.at(1).state} + " " + status.nodes[1].message;
+    };
+    EXPECT_EQ(
+        state_of([](WarmupView& view) { view.nodes.pop_back(); }),
+        "Gone is not in the cluster any more");
+    EXPECT_EQ(
+        state_of([](WarmupView& view) {
+            view.cache_pool->spec.node_selector = {{"disk", "nvme"}};
+            view.nodes[0].meta.labels = view.cache_pool->spec.node_selector;
+        }),
+        "Gone is not in CachePool nvme any more");
+    EXPECT_EQ(
+        state_of([](WarmupView& view) { view.cache_pool.reset(); }),
+        "Gone CachePool nvme is deleted");
+    EXPECT_EQ(
+        state_of([](WarmupView& view) { view.cache_pool->meta.deleting_since = wall(1001); }),
+        "Gone CachePool nvme is deleted");
+    const auto not_ready_since = [&](std::int64_t second) {
+        return state_of([&](WarmupView& view) {
+            view.nodes[1].ready = false;
+            view.nodes[1].not_ready_since = wall(second);
+        });
+    };
+    EXPECT_EQ(not_ready_since(410), "Gone has not been ready for 10 minutes");
+    EXPECT_EQ(not_ready_since(411), "Filling ");
+}
+
+TEST(SummarizeWarmup, GoneNodesFailItWhenTheOthersHaveEnded) {
+    WarmupView view = make_warmup_view();
+    at(view, 100);
+    view.nodes.pop_back();
+    EXPECT_EQ(reason_of(at(view, 110), "Complete"), "-InProgress");
+    fill_all(view);
+    WarmupView returned = view;
+    returned.nodes.push_back(make_node("n2"));
+    EXPECT_EQ(reason_of(at(returned, 120), "Complete"), "+Warmed");
+    const DatasetWarmupStatus status = at(view, 120);
+    EXPECT_EQ(reason_of(status, "Failed"), "+NodesGone");
+    EXPECT_THAT(
+        message_of(status, "Failed"), HasSubstr("Node n2: is not in the cluster any more."));
+    EXPECT_EQ(status.columns.nodes, "1/2");
+}
+
 TEST(SummarizeWarmup, SaysWhatItWaitsFor) {
     WarmupView view = make_warmup_view();
     view.warmup.spec.suspend = true;
@@ -166,6 +230,9 @@ TEST(SummarizeWarmup, SaysWhatItWaitsFor) {
     EXPECT_EQ(reason_of(at(view, 100), "Running"), "-NoPool");
     view = make_warmup_view();
     view.nodes.clear();
+    EXPECT_EQ(reason_of(at(view, 100), "Running"), "-NoNodes");
+    view = make_warmup_view();
+    view.nodes[0].ready = view.nodes[1].ready = false;
     EXPECT_EQ(reason_of(at(view, 100), "Running"), "-NoNodes");
     view = make_warmup_view();
     view.warmup.spec.nodes.names = {"n1"};
@@ -187,6 +254,31 @@ TEST(SummarizeWarmup, ResumesWithItsNodes) {
     view.warmup.spec.suspend = false;
     EXPECT_EQ(at(view, 300).start_time, wall(300));
     EXPECT_EQ(view.warmup.status.columns.state, "Running");
+}
+
+TEST(SummarizeWarmup, DoesNotEndWhileRoomMayCome) {
+    WarmupView view = make_warmup_view();
+    fill_all(view);
+    fill_of(view, 1).stored_samples = 250;
+    EXPECT_EQ(reason_of(at(view, 100), "Fits"), "-GrantFull");
+    view.room_may_come = true;
+    EXPECT_EQ(reason_of(at(view, 130), "Fits"), "-RoomMayCome");
+    EXPECT_EQ(reason_of(view.warmup.status, "Complete"), "-InProgress");
+    view.room_may_come = false;
+    EXPECT_EQ(reason_of(at(view, 170), "Complete"), "-InProgress") << "grants follow later";
+    EXPECT_EQ(reason_of(at(view, 200), "Complete"), "+GrantFull");
+}
+
+TEST(SummarizeWarmup, WaitsAnewForGrantsAfterASuspension) {
+    WarmupView view = make_warmup_view();
+    fill_all(view);
+    fill_of(view, 1).stored_samples = 250;
+    EXPECT_EQ(reason_of(at(view, 100), "Fits"), "-GrantFull");
+    view.warmup.spec.suspend = true;
+    EXPECT_EQ(reason_of(at(view, 110), "Fits"), "-Suspended");
+    view.warmup.spec.suspend = false;
+    EXPECT_EQ(reason_of(at(view, 500), "Complete"), "-InProgress");
+    EXPECT_EQ(reason_of(at(view, 530), "Complete"), "+GrantFull");
 }
 
 TEST(SummarizeWarmup, TellsSamplesThatOtherNodesOwn) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/base/saturating.h"
 #include "tests/unit/operator/core/make_filler.h"
 #include "tests/unit/operator/core/make_warmup.h"
 
@@ -46,6 +47,28 @@ TEST(Warmups, KeepFillersForTheirTtl) {
     EXPECT_FALSE(needs_fillers(warmup, wall(160)));
 }
 
+TEST(Warmups, ProgressAsksNothingNew) {
+    const DatasetWarmup before = make_warmup();
+    DatasetWarmup after = before;
+    after.status.bytes_warmed = after.status.nodes[0].bytes_warmed = 7;
+    after.status.nodes[0].message = "disk full";
+    EXPECT_TRUE(asks_the_same(before, after));
+    after.status.nodes[0].state = kWarmupNodeDone;
+    EXPECT_FALSE(asks_the_same(before, after));
+    after = before;
+    after.spec.rate_limit = Bytes{1};
+    EXPECT_FALSE(asks_the_same(before, after));
+    after = before;
+    after.meta.deleting_since = wall(1);
+    EXPECT_FALSE(asks_the_same(before, after));
+    after = before;
+    end(after, kWarmupFailed, 1);
+    EXPECT_FALSE(asks_the_same(before, after));
+    after = before;
+    after.status.nodes.pop_back();
+    EXPECT_FALSE(asks_the_same(before, after));
+}
+
 TEST(Warmups, NeedAFillerOnEachNode) {
     const DatasetWarmup warmup = make_warmup();
     EXPECT_THAT(
@@ -58,13 +81,34 @@ TEST(Warmups, NeedAFillerOnEachNode) {
 
 TEST(Warmups, GrantStaysUntilTheLeaderHasStopped) {
     DatasetWarmup warmup = make_warmup();
-    EXPECT_THAT(filling_nodes(make_dataset(), "nvme", {warmup}, {}), ElementsAre("n1", "n2"));
-    EXPECT_THAT(filling_nodes(make_dataset(), "other", {warmup}, {}), IsEmpty());
+    EXPECT_THAT(
+        filling_nodes(make_dataset(), "nvme", {warmup}, {}, wall(100)), ElementsAre("n1", "n2"));
+    EXPECT_THAT(filling_nodes(make_dataset(), "other", {warmup}, {}, wall(100)), IsEmpty());
     warmup.spec.suspend = true;
     SidecarReport report = make_fill_report(1, 100);
-    EXPECT_THAT(filling_nodes(make_dataset(), "nvme", {warmup}, {report}), ElementsAre("n2"));
+    EXPECT_THAT(
+        filling_nodes(make_dataset(), "nvme", {warmup}, {report}, wall(100)), ElementsAre("n2"));
     report.datasets[0].fill.reset();
-    EXPECT_THAT(filling_nodes(make_dataset(), "nvme", {warmup}, {report}), IsEmpty());
+    EXPECT_THAT(filling_nodes(make_dataset(), "nvme", {warmup}, {report}, wall(100)), IsEmpty());
+}
+
+TEST(Warmups, GrantStaysAsLongAsTheFillers) {
+    DatasetWarmup warmup = make_warmup();
+    end(warmup, kWarmupComplete, 100);
+    warmup.spec.ttl_seconds_after_finished = 60;
+    const auto nodes_at = [&](std::int64_t second) {
+        return filling_nodes(make_dataset(), "nvme", {warmup}, {}, wall(second));
+    };
+    EXPECT_THAT(nodes_at(159), ElementsAre("n1", "n2"));
+    EXPECT_THAT(nodes_at(160), IsEmpty());
+}
+
+TEST(Warmups, HaveNothingOnNodesThatAreGone) {
+    DatasetWarmup warmup = make_warmup();
+    warmup.status.nodes[1].state = kWarmupNodeGone;
+    EXPECT_THAT(
+        warmup_places(make_dataset(), {warmup}, wall(0)), ElementsAre(FillerPlace{"nvme", "n1"}));
+    EXPECT_THAT(filling_nodes(make_dataset(), "nvme", {warmup}, {}, wall(100)), ElementsAre("n1"));
 }
 
 class OrderFills : public testing::Test {
@@ -106,6 +150,8 @@ TEST_F(OrderFills, DividesTheRateAmongNodesThatAreNotDone) {
     EXPECT_THAT(orders(), ElementsAre(500, 500));
     cluster.warmups[0].status.nodes[0].state = kWarmupNodeDone;
     EXPECT_THAT(orders(), ElementsAre(1000, 1000));
+    cluster.warmups[0].status.nodes[0].state = kWarmupNodeGone;
+    EXPECT_THAT(orders(), ElementsAre(-1, 1000));
     cluster.warmups[0].spec.rate_limit = Bytes{1};
     cluster.warmups[0].status.nodes[0].state = kWarmupNodeFilling;
     EXPECT_THAT(orders(), ElementsAre(1, 1)) << "0 would be no limit";
@@ -160,6 +206,21 @@ TEST(WarmupDemand, IsOfTheFilledNodesAndBelowEveryJob) {
     EXPECT_EQ(plan.grants[0].resident_bytes, view.demands[0].datasets[0].total);
 }
 
+// A grant of 0 would evict what an earlier filler has warmed.
+TEST(WarmupDemand, UsesTheLastSizeUntilALeaderHasListed) {
+    ClusterView cluster = make_cluster();
+    Dataset dataset = make_dataset();
+    dataset.status.total_bytes = count_of(gib(4));
+    dataset.status.samples = 1000;
+    cluster.jobs = {make_filler_use(dataset)};
+    cluster.jobs[0].filling = {"n1"};
+    cluster.reports = {make_filler_report(dataset, 100)};
+    cluster.reports[0].datasets[0].manifest_state = ManifestState::kListing;
+    const AllocationPlan plan = plan_allocation(view_allocation(cluster, moment(100)));
+    ASSERT_EQ(plan.grants.size(), 1U);
+    EXPECT_GE(plan.grants[0].resident_bytes, gib(4));
+}
+
 // The pool has room for one of two datasets: the job's.
 TEST(WarmupDemand, TakesNothingFromJobs) {
     ClusterView cluster = make_cluster();
@@ -188,6 +249,17 @@ TEST(WarmupDemand, TakesNothingFromJobs) {
     }
 }
 
+TEST(Warmups, GetRoomFromSweepsOfTheirNodesAndTheirNamespace) {
+    const std::vector<Dataset> datasets{make_dataset(), make_dataset("coco")};
+    const auto has_room = [&](const Sweep& sweep) {
+        return makes_room({sweep}, make_warmup(), datasets);
+    };
+    EXPECT_TRUE(has_room({"nvme", "n2", "uid-other", gib(1)}));
+    EXPECT_TRUE(has_room({"nvme", "n9", "uid-coco", gib(1)})) << "the quota's room";
+    EXPECT_FALSE(has_room({"nvme", "n9", "uid-other", gib(1)}));
+    EXPECT_FALSE(has_room({"ssd", "n2", "uid-coco", gib(1)}));
+}
+
 TEST(ChooseNodes, ByNameSelectorAndCount) {
     std::vector<Node> nodes{make_node("n1"), make_node("n2"), make_node("n3")};
     nodes[2].meta.labels["gpu"] = "h100";
@@ -205,6 +277,8 @@ TEST(ChooseNodes, ByNameSelectorAndCount) {
     EXPECT_THAT(chosen(), ElementsAre("n1", "n2"));
     dataset.status.placements = {{"nvme", "n3", 100, 1}, {"nvme", "n2", 200, 1}};
     EXPECT_THAT(chosen(), ElementsAre("n2", "n3")) << "those with most bytes";
+    nodes[2].ready = false;
+    EXPECT_THAT(chosen(), ElementsAre("n1", "n2"));
 }
 
 }  // namespace

@@ -191,6 +191,10 @@ TEST(BuildFiller, DigestChangesWithTheSpecButNotWithTheCa) {
     EXPECT_EQ(digest(filler_of(dataset, settings)), before);
     settings.sidecar_image = "sidecar:2";
     EXPECT_NE(digest(filler_of(dataset, settings)), before);
+    Dataset listed = dataset;
+    listed.status.total_bytes = 1000;
+    listed.status.samples = 10;
+    EXPECT_EQ(digest(filler_of(listed)), before);
     Dataset moved = dataset;
     moved.spec.sources[0].secret_ref = "new-keys";
     EXPECT_NE(digest(filler_of(moved)), before);
