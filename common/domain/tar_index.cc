@@ -118,6 +118,32 @@ Status TarIndex::take_all(std::span<const std::byte> window, Listing& samples) {
     return end_sample(samples);
 }
 
+// The extension of the sample's next member, in lower case.
+Result<std::string> TarIndex::new_extension(std::string_view text) const {
+    if (extensions_.size() >= kTarMembersMax || text.size() > kTarExtensionBytesMax) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format(
+                "sample '{}' has over {} members, or one whose extension has over {} bytes",
+                stem_.substr(0, kTarExtensionBytesMax),
+                kTarMembersMax,
+                kTarExtensionBytesMax));
+    }
+    std::string extension = lower_case(text);
+    if (extension == kTarKeyMember) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format(
+                "sample '{}' has a member '.{}', which is the key's name", stem_, extension));
+    }
+    if (std::ranges::find(extensions_, extension) != extensions_.end()) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("sample '{}' has two members '.{}'", stem_, extension));
+    }
+    return extension;
+}
+
 Status TarIndex::add_member(const TarMember& member, Listing& samples) {
     if (member.kind == TarMember::Kind::kSparse) {
         return fail(
@@ -133,27 +159,7 @@ Status TarIndex::add_member(const TarMember& member, Listing& samples) {
         stem_ = name->stem;
         begin_ = member.begin;
     }
-    if (extensions_.size() >= kTarMembersMax || name->extension.size() > kTarExtensionBytesMax) {
-        return fail(
-            ErrorCode::kInvalidArgument,
-            fmt::format(
-                "sample '{}' has over {} members, or one whose extension has over {} bytes",
-                stem_.substr(0, kTarExtensionBytesMax),
-                kTarMembersMax,
-                kTarExtensionBytesMax));
-    }
-    std::string extension = lower_case(name->extension);
-    if (extension == kTarKeyMember) {
-        return fail(
-            ErrorCode::kInvalidArgument,
-            fmt::format(
-                "sample '{}' has a member '.{}', which is the key's name", stem_, extension));
-    }
-    if (std::ranges::find(extensions_, extension) != extensions_.end()) {
-        return fail(
-            ErrorCode::kInvalidArgument,
-            fmt::format("sample '{}' has two members '.{}'", stem_, extension));
-    }
+    STOKER_TRY(std::string extension, new_extension(name->extension));
     extensions_.push_back(std::move(extension));
     end_ = member.end();
     return {};

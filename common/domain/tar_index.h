@@ -85,6 +85,7 @@ private:
           walk_(shard_.size_bytes) {}
 
     Status take_all(std::span<const std::byte> window, Listing& samples);
+    [[nodiscard]] Result<std::string> new_extension(std::string_view text) const;
     Status add_member(const TarMember& member, Listing& samples);
     Status end_sample(Listing& samples);
 
