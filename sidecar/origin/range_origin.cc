@@ -91,6 +91,7 @@ public:
     }
 
     [[nodiscard]] bool has_key() const override { return objects_->has_key(); }
+
     [[nodiscard]] OriginCapacity capacity() const override { return objects_->capacity(); }
 
     Result<domain::Listing> list(

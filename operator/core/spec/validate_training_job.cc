@@ -417,7 +417,8 @@ void check_cache(const CacheSpec& cache, Complaints& complaints) {
     complaints.unless(
         cache.warmup == Warmup::kLazy,
         "spec.cache.warmup",
-        "warmup BeforeStart and Background do not work yet; to fill the cache before the job, create "
+        "warmup BeforeStart and Background do not work yet; to fill the cache before the job, "
+        "create "
         "a DatasetWarmup");
     complaints.unless(
         cache.on_cache_failure == OnCacheFailure::kBypass,
