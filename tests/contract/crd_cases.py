@@ -56,7 +56,7 @@ REFUSED = [
     ("a relative mountPath", JOB, "spec/datasets",
      [{"name": "a", "datasetRef": {"name": "x"}, "access": "Files", "mountPath": "data"}], "should match"),
     ("a mountPath with ..", JOB, "spec/datasets",
-     [{"name": "a", "datasetRef": {"name": "x"}, "access": "Files", "mountPath": "/data/../x"}], "must not have . or .."),
+     [{"name": "a", "datasetRef": {"name": "x"}, "access": "Files", "mountPath": "/data/../x"}], "without . and .."),
     ("a mountPath in /proc", JOB, "spec/datasets",
      [{"name": "a", "datasetRef": {"name": "x"}, "access": "Files", "mountPath": "/proc/1"}], "are taken"),
     ("access S3 with another contract", JOB, "spec/datasets",

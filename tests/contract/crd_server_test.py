@@ -128,7 +128,7 @@ def test_sets_defaults(server):
         "mode": "Auto", "medium": "NVMe", "evictionPolicy": "Auto", "warmup": "Lazy", "onCacheFailure": "Bypass",
             "weight": 1}
     assert spec["datasets"] == [{
-        "name": "train", "datasetRef": {"name": "digits"}, "access": "SDK", "sampling": "EpochShuffle",
+        "name": "train", "datasetRef": {"name": "imagenet"}, "access": "SDK", "sampling": "EpochShuffle",
         "contract": "Exact"}]
     spec = create(server, example(S3))[1]["spec"]
     assert (spec["format"], spec["consistency"]) == ("Objects", {"mode": "Immutable"})
