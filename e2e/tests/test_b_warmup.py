@@ -15,6 +15,10 @@ def warm(namespace, name="warm", **spec):
     return namespace.get("datasetwarmup", name)["status"]
 
 
+def warmed(namespace, name):
+    return (namespace.get("datasetwarmup", name).get("status") or {}).get("bytesWarmed", 0)
+
+
 def test_a_job_after_a_warm_up_reads_only_from_the_node(namespace, origin):
     namespace.apply(jobs.dataset())
     mark = origin.mark()
@@ -35,10 +39,8 @@ def test_a_warm_up_keeps_its_rate(namespace, origin):
     namespace.apply(jobs.dataset())
     namespace.apply(jobs.warmup("slow", nodes={"names": [namespace.home]}, rateLimit=str(RATE)))
 
-    def warmed():
-        return (namespace.get("datasetwarmup", "slow").get("status") or {}).get("bytesWarmed", 0)
     whole = sum(origin.sizes())
-    wait_until("the warm-up to begin", lambda: warmed() > 0, 300)
+    wait_until("the warm-up to begin", lambda: warmed(namespace, "slow") > 0, 300)
     began = time.time()
     namespace.wait_condition("datasetwarmup", "slow", "Complete", reason="Warmed")
     quarter = whole / RATE / 4
@@ -53,7 +55,7 @@ def test_a_suspended_or_deleted_warm_up_stops(namespace, origin):
     spec = {"nodes": {"names": [namespace.home]}, "rateLimit": str(RATE // 4)}
     namespace.apply(jobs.warmup("long", **spec))
     mark = origin.mark()
-    wait_until("the first samples", lambda: origin.since(mark).gets > 0, 300)
+    wait_until("the first samples", lambda: warmed(namespace, "long") > 0, 300)
     namespace.apply(jobs.warmup("long", suspend=True, **spec))
     namespace.wait_condition("datasetwarmup", "long", "Running", "False", "Suspended")
     settled = origin.since(mark).gets
