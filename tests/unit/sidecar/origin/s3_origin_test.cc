@@ -286,7 +286,7 @@ TEST_F(S3OriginTest, SendsFewerRequestsAfterPushBacks) {
     const auto origin = open();
     EXPECT_EQ(origin->capacity().fetches, 64U);
     EXPECT_EQ(origin->capacity().requests, 71U) << "rounded up";
-    server_.add_fault({.operation = "get", .times = 3, .status = 503, .delay = 200ms});
+    server_.add_fault({.operation = "get", .times = 10, .status = 503, .delay = 200ms});
     std::vector<OriginFetch> wanted;
     for (int i = 0; i < 70; ++i) {
         wanted.push_back(put(std::to_string(i), "x"));
