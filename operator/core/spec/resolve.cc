@@ -55,20 +55,9 @@ ResolvedDataset resolve_inline(const TrainingJob& job, const JobDataset& wanted)
 }
 
 ResolvedDataset resolve_reference(const JobDataset& wanted, const Dataset& dataset) {
-    ResolvedDataset result;
+    ResolvedDataset result = resolve_dataset(dataset);
     result.name = wanted.name;
-    result.ns = dataset.meta.ns;
-    result.uid = dataset.meta.uid;
-    result.object_name = dataset.meta.name;
-    result.source = dataset.spec.sources.front();
-    result.format = dataset.spec.format;
-    result.block_size = dataset.spec.block_size;
-    result.peers = shares_by_peers(dataset.spec);
     take_stream(wanted, result);
-    if (dataset.status.total_bytes) {
-        result.total = bytes_of(*dataset.status.total_bytes);
-        result.samples = bytes_of(dataset.status.samples.value_or(0)).count();
-    }
     return result;
 }
 
@@ -312,6 +301,23 @@ Reference find_reference(
 }
 
 }  // namespace
+
+ResolvedDataset resolve_dataset(const Dataset& dataset) {
+    ResolvedDataset result;
+    result.name = dataset.meta.name;
+    result.ns = dataset.meta.ns;
+    result.uid = dataset.meta.uid;
+    result.object_name = dataset.meta.name;
+    result.source = dataset.spec.sources.front();
+    result.format = dataset.spec.format;
+    result.block_size = dataset.spec.block_size;
+    result.peers = shares_by_peers(dataset.spec);
+    if (dataset.status.total_bytes) {
+        result.total = bytes_of(*dataset.status.total_bytes);
+        result.samples = bytes_of(dataset.status.samples.value_or(0)).count();
+    }
+    return result;
+}
 
 ResolvedDatasets resolve_datasets(
     const TrainingJob& job,

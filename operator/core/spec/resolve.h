@@ -71,6 +71,10 @@ ResolvedDatasets resolve_datasets(
     const std::vector<Dataset>& datasets,
     const std::optional<TextMap>& labels = std::nullopt);
 
+// What a Dataset says of itself. Its name is the Dataset's, and the job's settings have their
+// defaults. The Dataset has a source.
+ResolvedDataset resolve_dataset(const Dataset& dataset);
+
 // Whether `resolved` contains a dataset with this uid.
 bool has_dataset(const ResolvedDatasets& resolved, const std::string& uid);
 

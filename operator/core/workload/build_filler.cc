@@ -99,19 +99,8 @@ std::string dataset_of_filler(std::string_view training_job) {
 
 ResolvedDataset resolve_for_filler(const Dataset& dataset) {
     constexpr std::size_t kOfDatasetsInJobs = 63;  // length of the socket folder's name
-    ResolvedDataset result;
+    ResolvedDataset result = resolve_dataset(dataset);
     result.name = shorten(dataset.meta.name, kOfDatasetsInJobs);
-    result.ns = dataset.meta.ns;
-    result.uid = dataset.meta.uid;
-    result.object_name = dataset.meta.name;
-    result.source = dataset.spec.sources.front();
-    result.format = dataset.spec.format;
-    result.block_size = dataset.spec.block_size;
-    result.peers = shares_by_peers(dataset.spec);
-    if (dataset.status.total_bytes) {
-        result.total = bytes_of(*dataset.status.total_bytes);
-        result.samples = bytes_of(dataset.status.samples.value_or(0)).count();
-    }
     return result;
 }
 

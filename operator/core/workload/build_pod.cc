@@ -257,22 +257,28 @@ void add_s3_keys(const JobInput& input, std::vector<EnvVar>& env) {
     env.push_back({"STOKER_S3_SECRET_KEY", "", s3_secret_key()});
 }
 
+// A container that runs `program` of the sidecar's image with the sidecar's settings.
+ContainerManifest build_attached(const JobInput& input, std::string_view program) {
+    ContainerManifest result;
+    result.name = program;
+    result.image = input.settings.sidecar_image;
+    result.image_pull_policy = input.settings.sidecar_image_pull_policy;
+    result.command = {std::string{program}};
+    result.env = config_env(input);
+    result.restricted = true;
+    result.always_running = true;
+    return result;
+}
+
 // The S3 endpoint is a process of its own, so it passes requests on to the origin while the sidecar
 // is dead. The kubelet cannot reach a loopback address, so the probe connects from inside.
 ContainerManifest build_s3_endpoint(const JobInput& input) {
     const JobSettings& settings = input.settings;
-    ContainerManifest result;
-    result.name = kS3Container;
-    result.image = settings.sidecar_image;
-    result.image_pull_policy = settings.sidecar_image_pull_policy;
-    result.command = {std::string{kS3Container}};
-    result.env = config_env(input);
+    ContainerManifest result = build_attached(input, kS3Container);
     add_s3_keys(input, result.env);
     add_proxy(input, result.env);
     result.resources = settings.s3_resources;
     result.mounts = s3_mounts(input);
-    result.restricted = true;
-    result.always_running = true;
     result.startup_probe = StartupProbe{};
     result.startup_probe->command = {
         "bash", "-c", fmt::format(": </dev/tcp/127.0.0.1/{}", settings.s3_port)};
@@ -282,18 +288,10 @@ ContainerManifest build_s3_endpoint(const JobInput& input) {
 // A process of its own, as the S3 endpoint is: the files outlive the sidecar. Until it serves, whoever
 // opens a file waits, so it needs no probe.
 ContainerManifest build_files(const JobInput& input) {
-    const JobSettings& settings = input.settings;
-    ContainerManifest result;
-    result.name = kFilesContainer;
-    result.image = settings.sidecar_image;
-    result.image_pull_policy = settings.sidecar_image_pull_policy;
-    result.command = {std::string{kFilesContainer}};
-    result.env = config_env(input);
+    ContainerManifest result = build_attached(input, kFilesContainer);
     add_proxy(input, result.env);
-    result.resources = settings.files_resources;
+    result.resources = input.settings.files_resources;
     result.mounts = files_mounts(input);
-    result.restricted = true;
-    result.always_running = true;
     return result;
 }
 
