@@ -200,11 +200,7 @@ Status NodeProgram::run(const std::stop_token& stop) {
 
 int run_node(Settings settings, const control::AccessConfig& access, const std::stop_token& stop) {
     NodeProgram program{std::move(settings), access};
-    if (const Status status = program.run(stop); !status) {
-        log::error("cannot run", {{"error", status.error().message}});
-        return EXIT_FAILURE;
-    }
-    return EXIT_SUCCESS;
+    return exit_status(program.run(stop));
 }
 
 int start(const std::vector<std::string_view>& arguments) {

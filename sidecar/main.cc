@@ -205,13 +205,7 @@ int start(const std::vector<std::string_view>& arguments) {
         return EXIT_SUCCESS;
     }
     raise_descriptor_limit();
-    if (const auto status = run(*config); !status) {
-        log::error(
-            "cannot run",
-            {{"code", to_string(status.error().code)}, {"error", status.error().message}});
-        return EXIT_FAILURE;
-    }
-    return EXIT_SUCCESS;
+    return exit_status(run(*config));
 }
 
 }  // namespace

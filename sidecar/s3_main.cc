@@ -10,11 +10,11 @@
 #include <fmt/core.h>
 
 #include "common/base/clock.h"
-#include "common/flags/flags.h"
 #include "common/log/log.h"
 #include "common/program/program.h"
 #include "common/runtime/event_loop.h"
 #include "common/runtime/signals.h"
+#include "sidecar/attached/begin_attached.h"
 #include "sidecar/config/sidecar_config.h"
 #include "sidecar/s3/endpoint.h"
 
@@ -62,19 +62,9 @@ Status run(const sidecar::SidecarConfig& config, const LoopbackKey& key) {
 }
 
 int start(const std::vector<std::string_view>& arguments) {
-    std::string config_path;
-    const std::vector<FlagGroup> groups = {
-        {"Settings",
-         {{"config",
-           "FILE",
-           "the sidecar's settings; without it they are the text in $STOKER_SIDECAR_CONFIG",
-           text_into(config_path)}}}};
-    if (const auto done = begin_program(kName, groups, arguments)) {
-        return *done;
-    }
-    const auto config = sidecar::load_sidecar_config(config_path, find_environment);
+    const auto config = attached::begin_attached(kName, arguments);
     if (!config) {
-        return refuse_to_run(kName, config.error().prefixed("settings are wrong"));
+        return config.error();
     }
     if (config->s3_listen.empty()) {
         return refuse_to_run(
@@ -85,13 +75,7 @@ int start(const std::vector<std::string_view>& arguments) {
         return refuse_to_run(kName, key.error());
     }
     raise_descriptor_limit();  // each connection and each segment takes one
-    if (const auto status = run(*config, *key); !status) {
-        log::error(
-            "cannot run",
-            {{"code", to_string(status.error().code)}, {"error", status.error().message}});
-        return EXIT_FAILURE;
-    }
-    return EXIT_SUCCESS;
+    return exit_status(run(*config, *key));
 }
 
 }  // namespace

@@ -72,6 +72,15 @@ int refuse_to_run(std::string_view name, const Error& error) {
     return kExitUsage;
 }
 
+int exit_status(const Status& ended) {
+    if (ended) {
+        return EXIT_SUCCESS;
+    }
+    log::error(
+        "cannot run", {{"code", to_string(ended.error().code)}, {"error", ended.error().message}});
+    return EXIT_FAILURE;
+}
+
 int run_until_stopped(const std::function<int(const std::stop_token& stop)>& body) {
     const SystemClock clock;
     EventLoop loop{clock};
