@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from conftest import BUILD
-from s3_pod import PREFIX, Pod, built_gateway
+from s3_pod import PREFIX, Pod, skip_without_gateway
 
 
 class FilesPod(Pod):
@@ -59,8 +59,7 @@ class FilesPod(Pod):
 @contextlib.contextmanager
 def started_files(folder, limits, make=FilesPod):
     """A FilesPod whose mount is served."""
-    if built_gateway() is None:
-        pytest.skip("no versitygw: e2e/origin/build.sh builds it")
+    skip_without_gateway()
     if os.geteuid() != 0:
         pytest.skip("only root mounts files")
     with contextlib.ExitStack() as stack:

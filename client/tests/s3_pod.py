@@ -142,11 +142,15 @@ class Neighbour(Pod):
         self.client = client_of(self.port, LOOPBACK)
 
 
+def skip_without_gateway():
+    if built_gateway() is None:
+        pytest.skip("no versitygw: e2e/origin/build.sh builds it")
+
+
 @contextlib.contextmanager
 def started(make, folder, limits):
     """A Pod of class `make` whose endpoint serves from the manifest."""
-    if built_gateway() is None:
-        pytest.skip("no versitygw: e2e/origin/build.sh builds it")
+    skip_without_gateway()
     with contextlib.ExitStack() as stack:
         pod = make(folder, stack, limits)
         pod.start_sidecar()

@@ -10,7 +10,7 @@ import stoker
 
 pytest.importorskip("boto3")
 from conftest import BUILD, wait_until  # noqa: E402
-from s3_pod import BUCKET, PREFIX, REAL, Pod, built_gateway  # noqa: E402
+from s3_pod import BUCKET, PREFIX, REAL, Pod, skip_without_gateway  # noqa: E402
 
 
 def shard(prng, first, count, size_max):
@@ -57,8 +57,7 @@ class TarPod(Pod):
 @pytest.fixture
 def make(tmp_path, monkeypatch):
     """Makes pods and stops them when the test ends."""
-    if built_gateway() is None:
-        pytest.skip("no versitygw: e2e/origin/build.sh builds it")
+    skip_without_gateway()
     monkeypatch.setattr("stoker.link.CONNECT_TIMEOUT_S", 60.0)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", REAL[0])
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", REAL[1])

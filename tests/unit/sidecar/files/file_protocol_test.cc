@@ -12,6 +12,7 @@
 #include "tests/support/manifest_of.h"
 #include "tests/support/mutate.h"
 #include "tests/support/test_seed.h"
+#include "tests/unit/sidecar/files/fuse_request.h"
 
 namespace stoker::files {
 namespace {
@@ -20,22 +21,8 @@ constexpr std::uint64_t kUnique = 77;
 constexpr std::uint64_t kHandle = 5;
 
 template <class T>
-void append(std::vector<std::byte>& bytes, const T& value) {
-    const auto part = std::as_bytes(std::span{&value, 1});
-    bytes.insert(bytes.end(), part.begin(), part.end());
-}
-
-template <class T>
 std::vector<std::byte> request(std::uint32_t opcode, std::uint64_t node, const T& body) {
-    fuse_in_header head{};
-    head.len = sizeof head + sizeof body;
-    head.opcode = opcode;
-    head.unique = kUnique;
-    head.nodeid = node;
-    std::vector<std::byte> bytes;
-    append(bytes, head);
-    append(bytes, body);
-    return bytes;
+    return fuse_request(opcode, kUnique, node, body);
 }
 
 std::vector<std::byte> lookup(std::uint64_t node, std::string_view name) {

@@ -15,6 +15,7 @@
 
 #include "common/base/clock.h"
 #include "tests/unit/sidecar/files/files_world.h"
+#include "tests/unit/sidecar/files/fuse_request.h"
 
 namespace stoker::files {
 namespace {
@@ -26,15 +27,7 @@ constexpr int kQuietMs = 50;
 
 template <class T>
 std::vector<std::byte> request(std::uint32_t opcode, std::uint64_t unique, const T& body) {
-    fuse_in_header head{};
-    head.len = sizeof head + sizeof body;
-    head.opcode = opcode;
-    head.unique = unique;
-    head.nodeid = FUSE_ROOT_ID;
-    std::vector<std::byte> bytes(head.len);
-    std::memcpy(bytes.data(), &head, sizeof head);
-    std::memcpy(bytes.data() + sizeof head, &body, sizeof body);
-    return bytes;
+    return fuse_request(opcode, unique, FUSE_ROOT_ID, body);
 }
 
 std::vector<std::byte> lookup(std::uint64_t unique) {

@@ -10,7 +10,7 @@
 #include "tests/support/node_directory.h"
 #include "tests/support/temp_folder.h"
 
-// What tests of sidecar/files share.
+// Shared by the tests of sidecar/files.
 namespace stoker::files {
 
 inline std::vector<std::byte> random_bytes(std::size_t count, std::uint64_t seed) {
