@@ -52,7 +52,7 @@ public:
     explicit TarWalk(std::uint64_t bytes)
         : bytes_(bytes) {}
 
-    // What to hand over next; never empty. nullopt: the end.
+    // The range to hand over next; never empty. nullopt: the end.
     [[nodiscard]] std::optional<TarRange> next() const;
 
     // `bytes` are those of next(). Returns the member whose header they complete. kCorruption: damaged,

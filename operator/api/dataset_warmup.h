@@ -55,7 +55,7 @@ inline constexpr std::string_view kWarmupNodeSilent = "Unknown";  // no report f
 // Deleted, not ready for long, or not in the pool any more. Ends when the node is back.
 inline constexpr std::string_view kWarmupNodeGone = "Gone";
 
-// What one node has to warm, and has warmed. Bytes are payload, as in the Dataset's totalBytes.
+// The bytes and samples that one node has to warm, and has warmed. Bytes are payload, as in the Dataset's totalBytes.
 struct WarmupNodeStatus {
     std::string node;
     std::string state;  // kWarmupNodeWaiting, ...

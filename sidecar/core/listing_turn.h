@@ -34,7 +34,7 @@ public:
         std::uint64_t generation = 0;
     };
 
-    // What a member says about its manifest.
+    // A member's report about its manifest.
     enum class Said : std::uint8_t { kNothing, kIdle, kListing, kTaking, kHas, kFailed };
 
     enum class Action : std::uint8_t { kWait, kTake, kList };
@@ -52,7 +52,7 @@ public:
     // `progress`: any number that changes while the member makes progress.
     void note(const std::string& node, Said said, std::uint64_t progress, TimePoint now);
 
-    // What to do now. Call it after each change, and every fraction of a second.
+    // The action to take now. Call it after each change, and every fraction of a second.
     Step step(TimePoint now);
 
     // Whether a group that contains us is known.

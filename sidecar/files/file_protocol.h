@@ -45,7 +45,7 @@ std::vector<std::byte> reply_header(std::uint64_t unique, std::size_t payload_by
 // before 6.9 refuse it.
 std::vector<std::byte> resend_notice();
 
-// What is known of the files when a request is handled.
+// The state of the files when a request is handled.
 struct ShownFiles {
     const FileTree* tree = nullptr;       // nullptr: not here yet
     std::chrono::sys_seconds modified{};  // the time of every file

@@ -57,7 +57,7 @@ public:
     void tick();
 
 private:
-    // What show() makes.
+    // Made by show().
     struct Shown {
         std::shared_ptr<attached::DatasetFiles> files;
         FileTree tree;

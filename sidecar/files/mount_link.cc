@@ -44,7 +44,7 @@ void MountLink::run(const std::stop_token& stop) {
                 {{"socket", socket_path_}, {"error", last}});
         }
         for (int at = 0; at < kPausePolls && !stop.stop_requested(); ++at) {
-            std::this_thread::sleep_for(kPollPause);
+            std::this_thread::sleep_for(kPollPause);  // short, so that a stop ends the pause
         }
     }
 }

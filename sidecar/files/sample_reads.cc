@@ -147,7 +147,7 @@ void SampleReads::finish(domain::SampleId id, attached::FetchPool::Answer answer
     std::vector<Waiter> waiters;
     const bool is_hit = answer.source == "hit";
     const bool is_copy = answer.found && !answer.found->record_offset;
-    // What is mapped and on the node is found there again without a copy.
+    // A mapped sample of the node is found there again without a copy.
     if (is_copy || (answer.found && !answer.found->is_kept && !is_hit)) {
         const auto& view = answer.found->view;
         hold({id, 0, view.bytes, view.pin, is_copy, is_hit, 0, clock_.now()});

@@ -55,7 +55,7 @@ public:
 
     void set_group(const std::vector<control::PeerMember>& members);
 
-    // What to tell peers that ask us meanwhile.
+    // The answer to peers that ask us meanwhile.
     [[nodiscard]] PeerManifestWait state() const;
 
 private:

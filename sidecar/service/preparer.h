@@ -47,7 +47,7 @@ public:
 
     void set_group(const std::vector<control::PeerMember>& members);
 
-    // What to tell peers that ask for the manifest before it is ready.
+    // The answer to peers that ask for the manifest before it is ready.
     [[nodiscard]] PeerManifestWait state() const;
 
     // Stops the work and waits for its end. No callback follows.

@@ -403,7 +403,7 @@ void World::check_room(Pod& pod) {
     }
 }
 
-// What the pod's sidecar, which must run, is doing.
+// The situation of the pod's sidecar, which must run.
 Situation World::situation_of(const Pod& pod) const {
     const sidecar::Leader* const leader = pod.sidecar->leader();
     if (leader == nullptr) {

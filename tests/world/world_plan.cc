@@ -1,4 +1,4 @@
-// What a seed draws: sizes, weather, faults and grants.
+// The draws of a seed: sizes, weather, faults and grants.
 #include <algorithm>
 #include <cmath>
 

@@ -27,8 +27,8 @@ struct WarmupView {
     bool room_may_come = false;
 };
 
-// What the grants have no room for must be so for this long before a warm-up is Complete without it:
-// grants follow a new size, and other jobs' ends, with a delay.
+// A warm-up is Complete without the bytes that do not fit once the grants have had no room for them for
+// this long: grants follow a new size, and other jobs' ends, with a delay.
 inline constexpr Duration kWarmupFullFor = std::chrono::seconds{30};
 
 // A chosen node that is not ready for so long is Gone.

@@ -13,7 +13,7 @@
 #include "operator/core/view/cluster_view.h"
 #include "operator/core/workload/build_filler.h"
 
-// What DatasetWarmups ask of nodes: fillers, grants and orders to fill (docs/adr/0024). Pure.
+// The demands of DatasetWarmups on nodes: fillers, grants and orders to fill (docs/adr/0024). Pure.
 namespace stoker::control {
 
 // Conditions of a DatasetWarmup.
