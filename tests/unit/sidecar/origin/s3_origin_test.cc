@@ -287,6 +287,7 @@ TEST_F(S3OriginTest, SendsFewerRequestsAfterPushBacks) {
     EXPECT_EQ(origin->capacity().fetches, 64U);
     EXPECT_EQ(origin->capacity().requests, 71U) << "rounded up";
     server_.add_fault({.operation = "get", .times = 10, .status = 503, .delay = 200ms});
+    server_.add_fault({.operation = "get", .times = 60, .delay = 600ms});  // in flight meanwhile
     std::vector<OriginFetch> wanted;
     for (int i = 0; i < 70; ++i) {
         wanted.push_back(put(std::to_string(i), "x"));
