@@ -18,9 +18,10 @@ class KubeError(Exception):
     """kubectl failed; the text is its message."""
 
 
-def wait_until(what, condition, seconds=60, interval=0.2):
+def wait_until(what, condition, seconds=60, interval=0.2, seen=None):
     """Polls `condition` until it is true and returns its value. The limit is a hang guard, not an expectation. Retries
-    when `condition` raises KubeError (the container has not started, the API server restarts)."""
+    when `condition` raises KubeError (the container has not started, the API server restarts). `seen` returns what the
+    error shows beside `what`."""
     end = time.monotonic() + seconds
     while True:
         try:
@@ -30,7 +31,7 @@ def wait_until(what, condition, seconds=60, interval=0.2):
         if value:
             return value
         if time.monotonic() > end:
-            raise AssertionError(f"waited {seconds} s for {what}{trouble}")
+            raise AssertionError(f"waited {seconds} s for {what}{trouble}" + (f"; seen: {seen()}" if seen else ""))
         time.sleep(interval)
 
 

@@ -75,7 +75,7 @@ def test_a_jobs_last_progress_is_in_its_status_after_its_end(namespace):
     def status():
         return namespace.job("short")["status"]
     wait_until("the job's status to show that it has read everything", lambda: status()["progress"] == {
-        "epoch": 0, "percentage": 100, "samplesRead": origins.SAMPLES}, 600)
+        "epoch": 0, "percentage": 100, "samplesRead": origins.SAMPLES}, 600, seen=status)
     cache = status()["cache"]
     assert cache["hitRatio"] == "0.00", "a sample that a cold epoch fetches just in time is not a hit"
     assert cache["originBytes"] == namespace.dataset_status()["totalBytes"] and cache["cacheBytes"] == 0

@@ -23,7 +23,7 @@ inline constexpr const char* kDatasetNamespaceAnnotation = "stoker.dev/dataset-n
 inline constexpr const char* kAccessAnnotation = "stoker.dev/access";      // SDK or S3
 inline constexpr const char* kDatasetsAnnotation = "stoker.dev/datasets";  // JSON: more datasets
 inline constexpr const char* kCacheAnnotation = "stoker.dev/cache";        // JSON: spec.cache
-// kContainerAnnotation (operator/api/pod.h): the container that reads
+// kContainerAnnotation (operator/api/pod.h) names the container that reads the dataset.
 
 // Written by the webhook: the spec of the pod's TrainingJob, as JSON.
 inline constexpr const char* kWorkloadAnnotation = "stoker.dev/workload";

@@ -219,7 +219,7 @@ StartFetch ServedDataset::end_peer_fetch(SampleIndex sample) {
     return entry.mapped().fetch;
 }
 
-// Samples that a peer has sent are still stored; the origin's answers end by themselves.
+// Samples that a peer has sent are still stored; fetches that the origin already answers go on.
 void ServedDataset::leave_peers() {
     std::vector<SampleIndex> waiting;
     for (const auto& [sample, fetch] : peer_fetches_) {

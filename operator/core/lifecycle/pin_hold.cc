@@ -22,8 +22,8 @@ const DatasetReport* find_report(
     return nullptr;
 }
 
-// Whether the sidecar has no peer server: it gives no address although it leads, or knows the
-// dataset from its node's leader, and so would know one.
+// Whether the sidecar has no peer server. A sidecar that leads, or that has the manifest, knows the
+// address of a peer server if there is one, and reports it.
 bool has_no_peers(const DatasetReport& report) {
     return report.peer_address.empty() &&
            (report.leader || report.manifest_state == ManifestState::kReady);

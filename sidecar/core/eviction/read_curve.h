@@ -11,7 +11,7 @@ namespace stoker::sidecar {
 // KiB; an immutable value.
 class ReadCurve {
 public:
-    // Reads in proportion to U: the curve is U itself.
+    // The job reads a sample in proportion to its relative importance: at(U) = U.
     ReadCurve()
         : ReadCurve(1, 0) {}
 

@@ -155,7 +155,8 @@ TEST(JobProfiler, ResetsWhenRanksOrTheGrantChange) {
     EXPECT_NE(profiler.profile(), JobProfile{}) << "the last word stands until there is a new one";
 }
 
-// f* does not depend on the grant; if each grant lowered the confidence, bytes would move forever.
+// The ingest rate does not depend on the grant; if each new grant lowered the confidence in it, the
+// planner would move bytes forever.
 TEST(JobProfiler, GrantChangeKeepsTheConfidence) {
     JobProfiler profiler;
     TrainingWorld world;

@@ -78,7 +78,7 @@ TEST(NeverEvict, ShrinkEvictsEvenlyAcrossTheListing) {
     EXPECT_THAT(by_stride, testing::Each(testing::DoubleNear(kShare, .06 * kShare)));
 }
 
-TEST(NeverEvict, ShrinkFindsResidentsThatCameBack) {
+TEST(NeverEvict, ShrinkFindsSamplesAdmittedAgainAfterEviction) {
     NeverEvict policy;
     admit(policy, {0, 1, 2, 3});
     for (const SampleIndex victim : shrink(policy, Bytes{40})) {
