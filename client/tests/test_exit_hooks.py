@@ -79,3 +79,19 @@ def test_exit_without_a_sidecar_prints_no_traceback(sidecar):
     run = subprocess.run([sys.executable, "-c", script, str(sidecar.process.pid)], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     assert "Traceback" not in run.stderr
+
+
+def test_dataset_in_a_local_variable_tells_its_last_reads(sidecar):
+    sidecar.start()
+    script = """
+import stoker
+def main():
+    samples = stoker.open("train")
+    samples.fetch([1, 2])
+main()
+print(stoker.stats()["samples"])
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (run.stdout.strip(), run.returncode, run.stderr) == ("2", 0, "")
+    assert [event["samples"] for event in sidecar.wait_for("consumed")] == [[1, 2]]
+    assert [event["samples"] for event in sidecar.wait_for("report")] == [2]

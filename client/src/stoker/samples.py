@@ -298,6 +298,14 @@ class Samples:
         _all.discard(self)
         self.sources.close()
 
+    def __del__(self) -> None:
+        """A script's dataset is often a local variable, which is gone before the process ends."""
+        if getattr(self, "_is_closed", True):
+            return  # or never started
+        self._is_closed = True
+        tell_the_rest([self])
+        add_counts(_closed_totals, self.stats())
+
     def __enter__(self) -> "Samples":
         return self
 
