@@ -293,7 +293,7 @@ struct Windowed final : Subject {
     sidecar::SharedScan scan;
 };
 
-// Importance eviction by the ranks that `sampler` measures.
+// Evicts the least important samples, by the relative importance that `sampler` measures.
 struct Important : Subject {
     void keep_by(std::uint32_t count, double unimportant_below, const sidecar::ReadCurve& reads) {
         values.set_job(

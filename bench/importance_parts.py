@@ -68,7 +68,8 @@ def main():
     pairs = zip(BETAS, table["IIS", "by importance"], table["IIS", "never-evict"])
     missed = [beta for beta, ours, never in pairs if ours > never]
     if missed:
-        raise SystemExit(f"importance-parts: more requests by importance than by never-evict, without substitutes: {missed}")
+        raise SystemExit("importance-parts: with IIS and without substitutes, eviction by importance sent more requests "
+                         f"than never-evict for beta = {missed}")
 
 
 if __name__ == "__main__":

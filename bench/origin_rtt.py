@@ -57,7 +57,7 @@ def read_epoch():
             late = now, len(seen)
     ended = time.monotonic()
     if sorted(seen) != list(range(SAMPLES)):
-        raise SystemExit(f"bench: {len(seen)} samples, not each once")
+        raise SystemExit(f"bench: read {len(seen)} samples; expected each of the {SAMPLES} samples exactly once")
     print(len(seen) / (ended - began), (len(seen) - late[1]) / (ended - late[0]))
 
 

@@ -12,7 +12,8 @@
 //   failover   the leader is killed; until the standby has all sidecars, and all have grants; its
 //              processor time for that
 //
-// The fake answers from texts and sends whole lists at version 0, as the real server does.
+// The fake API server stores objects as text, and sends a list at version 0 in one answer, as the real
+// one does.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>

@@ -29,7 +29,7 @@ public:
     // True once all its caches are filled.
     [[nodiscard]] bool is_ready() const;
 
-    // The port of its line "…<message>…" in its log; 0: not there yet.
+    // The port in its log line with `message`; 0: it has not logged that line yet.
     [[nodiscard]] std::uint16_t port(const std::string& message) const {
         return process_.logged_port(message);
     }

@@ -27,7 +27,8 @@ KEYS = servers.CREDENTIALS
 SHARE = 0.2
 WINDOW_LEAST = 1 << 20
 
-# name: (contract, speeds, random phases, bar)
+# name: (contract; speed of each job; whether the jobs start at random times; the largest share of the dataset that the
+# origin may send for a job and epoch, None: any)
 RUNS = {
     "lock-step": ("windowed", (1, 1, 1), False, 0.30),
     "random phases": ("windowed", (1, 1, 1), True, 0.34),

@@ -72,8 +72,8 @@ def main():
     print(json.dumps({"samples": len(samples)}), flush=True)
     for line in sys.stdin:
         drawn = sum(next(stream) for _ in range(int(line)))
-        # Acknowledgements are sent in batches; a trainer that computes for long would have sent all of them. A worker's
-        # reads are in the worker's own counters, so with `ahead` this process neither acknowledges nor counts any.
+        # The client acknowledges reads in batches. Send the rest now: a real trainer computes so long between two steps
+        # that nothing is left to send. With `ahead`, a worker process reads, acknowledges and counts, not this one.
         samples.flush()
         print(json.dumps({"drawn": drawn, "books": books, "alone": samples.stats()["origin_samples"]}), flush=True)
 

@@ -220,7 +220,7 @@ Result<control::AllocationSnapshot> Cluster::snapshot() {
     STOKER_TRY(std::string pod, find_leader());
     auto answer = ask(pod);
     if (!answer && answer.error().code == ErrorCode::kUnavailable) {
-        // Leadership may have changed between the two requests.
+        // Another operator pod may have become the leader since find_leader().
         STOKER_TRY(const std::string now, find_leader());
         if (now != pod) {
             answer = ask(now);

@@ -192,12 +192,12 @@ Result<std::unique_ptr<Kubectl>> Kubectl::start(const ConnectOptions& options) {
         ::kill(child.pid, SIGKILL);
         return fail(
             ErrorCode::kDeadlineExceeded,
-            "kubectl proxy, which this needs, did not start within the request timeout");
+            "kubectl-stoker needs kubectl proxy; it did not start within the request timeout");
     }
     if (wait_for(std::exchange(running->pid_, 0)) == kNoSuchProgram) {
-        return fail(ErrorCode::kNotFound, "there is no kubectl in $PATH, which this needs");
+        return fail(ErrorCode::kNotFound, "kubectl-stoker needs kubectl; it is not in $PATH");
     }
-    return fail(ErrorCode::kUnavailable, "kubectl proxy, which this needs, did not start");
+    return fail(ErrorCode::kUnavailable, "kubectl-stoker needs kubectl proxy; it did not start");
 }
 
 std::string namespace_of_context(const ConnectOptions& options) {

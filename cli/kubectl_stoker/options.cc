@@ -83,7 +83,9 @@ Result<Duration> parse_duration(std::string_view text) {
 
 Status set_output(Options& options, std::string_view value) {
     if (value != "json") {
-        return fail(ErrorCode::kInvalidArgument, fmt::format("'{}' is not an output: json", value));
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("'{}' is not an output format; use json", value));
     }
     options.json = true;
     return {};

@@ -12,8 +12,8 @@ namespace stoker::cli {
 // The changes that the flags request; names without a namespace belong to `ns`.
 std::vector<control::Change> changes_of(const Options& options, const std::string& ns);
 
-// One job's allocation before and after the change, both when the planner moves no more bytes
-// (unless WhatIf::at_rest is false).
+// One job's allocation before and after the change. Both are final: the planner moves no more bytes
+// (but see WhatIf::at_rest).
 struct WhatIfRow {
     control::ObjectKey job;
     std::string pool;

@@ -48,7 +48,8 @@ std::string relation(const simulate::Expected& expected) {
     return fmt::format("{:.4g} +- {:.3g}", expected.figure, expected.tolerance);
 }
 
-// "impossible: below its floor 0.533".
+// The verdict in words; if it is "impossible", with the bound that the figure passes: "impossible:
+// below its floor 0.533".
 std::string verdict(const simulate::LawRow& row) {
     const std::string word{to_string(row.verdict())};
     if (row.verdict() != simulate::Verdict::kImpossible) {
@@ -166,7 +167,9 @@ Result<Options> parse(const Arguments& arguments) {
         }
     }
     if (has_seed && options.random == 0) {
-        return fail(ErrorCode::kInvalidArgument, "--seed needs --random K: named laws have none");
+        return fail(
+            ErrorCode::kInvalidArgument,
+            "--seed needs --random K: the laws in the list take no seed");
     }
     if (options.random > kRowsMax) {
         return fail(ErrorCode::kInvalidArgument, fmt::format("--random is at most {}", kRowsMax));

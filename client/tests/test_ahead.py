@@ -101,7 +101,7 @@ def test_subset_sends_dataset_ids_ahead(origin, sidecar):
     assert sidecar.events("plan")[0]["ahead"] == expected
 
 
-def test_ahead_is_limited_to_the_largest_window(origin, sidecar):
+def test_a_plan_names_at_most_65536_samples_of_the_next_epoch(origin, sidecar):
     sidecar.start(sees_ahead=True)
     with stoker.open("train") as samples:
         samples.set_plan(0, [1], ahead=np.arange(AHEAD_AT_MOST + 9) % 200)

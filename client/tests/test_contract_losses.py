@@ -89,7 +89,8 @@ def test_invalid_loss_reports_are_counted_and_valid_ones_used(origin, run, contr
 
 
 def snapshot_bytes(origin, run, p_other):
-    """Size of the sampler's state, and the report, after an epoch with p_other(ids)."""
+    """Size of the sampler's state, and the report, after an epoch with p_other(ids): for each sample the largest
+    probability that the model gives to a wrong class."""
     with run().open() as samples, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         loader = loader_of(samples, "importance", family="iowa")
@@ -98,7 +99,7 @@ def snapshot_bytes(origin, run, p_other):
         return len(loader.state_dict()["importance"]), loader.epoch_report()
 
 
-def test_valid_p_other_reaches_the_sampler(origin, run):
+def test_valid_probabilities_p_other_reach_the_sampler(origin, run):
     without, _ = snapshot_bytes(origin, run, lambda ids: None)
     for give in (lambda ids: torch.full((len(ids),), 0.25), lambda ids: np.full(len(ids), 0.25),
                  lambda ids: [0.25] * len(ids), lambda ids: torch.full((len(ids),), 0.25, dtype=torch.float16)):
@@ -122,14 +123,14 @@ def test_valid_p_other_reaches_the_sampler(origin, run):
     lambda ids: np.full(len(ids), "0.5", dtype=object),
 ], ids=["nan", "infinite", "huge", "negative", "one too few", "a column", "a number", "ragged", "words", "none", "a dict",
         "objects"])
-def test_losses_are_used_although_p_other_is_invalid(origin, run, spoilt):
+def test_losses_are_used_although_the_probabilities_p_other_are_invalid(origin, run, spoilt):
     without, _ = snapshot_bytes(origin, run, lambda ids: None)
     found, report = snapshot_bytes(origin, run, spoilt)
     assert found == without
     assert (report.losses_used, report.losses_ignored) == (COUNT, 0)
 
 
-def test_p_other_that_is_not_numbers_warns_once(origin, run):
+def test_a_p_other_that_is_no_list_of_numbers_warns_once(origin, run):
     with run().open() as samples, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         loader = loader_of(samples, "importance", family="iowa")
@@ -271,7 +272,7 @@ def test_missing_losses_warn_once_and_fall_back_to_exact(origin, run, contract, 
         assert len(texts) == 1 and "no losses in a whole epoch" in texts[0]
 
 
-def test_losses_after_the_last_batch_keep_the_contract(origin, run):
+def test_losses_reported_only_after_the_last_batch_prevent_the_fallback_to_exact(origin, run):
     with run().open() as samples, warnings.catch_warnings():
         warnings.simplefilter("error")
         loader = loader_of(samples, "importance", warmup_epochs=1)
@@ -320,7 +321,7 @@ def test_windowed_order_mixes_resident_and_missing_samples(tmp_path, run, drift)
 
 
 @pytest.mark.parametrize("length", [20, 50])  # the sidecar deals 34
-def test_a_rank_draws_as_many_as_the_others_whatever_its_sidecar_has(origin, run, monkeypatch, length):  # noqa: F811
+def test_a_rank_draws_its_part_even_if_its_sidecar_deals_another_number(origin, run, monkeypatch, length):  # noqa: F811
     with run().open() as samples:
         loader = loader_of(samples, "importance", num_replicas=3, rank=0, warmup_epochs=1, beta=1.0, substitute=0)
         assert len(train(origin, loader)) == 67
@@ -340,6 +341,6 @@ def test_a_rank_without_losses_reads_as_many_as_the_others(origin):
 
 
 @pytest.mark.parametrize("bad", [{"reuse_factor": 0}, {"beta": -1}, {"family": "iowa", "recall_after": 0.5}])
-def test_a_value_outside_its_bounds_is_refused_without_a_sidecar(origin, bad):
+def test_a_parameter_outside_its_bounds_is_refused_without_a_sidecar(origin, bad):
     with stoker.open(origin.uri) as samples, pytest.raises(stoker.SettingsError, match=" is -?0?.*(outside|multiple)"):
         loader_of(samples, "importance", num_replicas=2, rank=0, **bad)

@@ -45,7 +45,7 @@ def test_omitted_parameters_come_from_the_job():
     assert narrow(job, terms("importance", {"beta": 0.1})).parameters == {"beta": 0.1, "warmupEpochs": 3.0}
 
 
-def test_parameter_names_in_snake_and_camel_case():
+def test_parameter_names_may_be_snake_case_or_camel_case():
     assert terms("Importance", {"warmup_epochs": 3}) == terms("importance", {"warmupEpochs": 3})
     assert terms("importance", {"family": "Iowa", "beta": None}).parameters == {"family": 1.0}
 

@@ -82,7 +82,7 @@ def test_exact_contract_has_the_order_of_the_sampler(origin, run):
 
 
 @pytest.mark.parametrize("drop_last", [False, True])
-def test_last_batch_is_kept_or_dropped(origin, run, drop_last):
+def test_an_incomplete_last_batch_is_dropped_with_drop_last_only(origin, run, drop_last):
     with run().open() as samples:
         loader = loader_of(samples, batch_size=64, drop_last=drop_last)
         assert len(read(origin, loader)) == (192 if drop_last else 200)
@@ -154,7 +154,7 @@ def test_resumed_epoch_serves_the_remaining_samples(origin, run, workers, after)
         assert sorted(read(origin, loader)) == list(range(COUNT))
 
 
-def test_state_of_another_world_is_refused(origin, run):
+def test_state_saved_with_another_world_size_is_refused(origin, run):
     with run().open() as samples:
         state = loader_of(samples).state_dict()
         with pytest.raises(ValueError, match="num_replicas=1"):
@@ -175,7 +175,7 @@ def test_without_a_sidecar_warns_once_and_serves_every_sample_once(origin):
 
 @pytest.mark.parametrize("contract", ["importance", "replicate"])
 @pytest.mark.parametrize("world_size", [1, 3])
-def test_repeated_draws_shorten_the_rest_of_an_epoch_without_a_sidecar(origin, contract, world_size):
+def test_repeated_draws_count_when_an_epoch_continues_without_its_sidecar(origin, contract, world_size):
     """12 draws with a sidecar gave 10 samples; without it, the rank ends after as many draws as its share has."""
     with stoker.open(origin.uri) as samples, warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -123,7 +123,7 @@ def test_answer_without_credentials_is_a_temporary_error(service, identity, body
     ({"AWS_STS_REGIONAL_ENDPOINTS": "legacy"}, "https://sts.amazonaws.com/"),
     ({"AWS_ENDPOINT_URL_STS": "http://sts.svc"}, "http://sts.svc"),
 ])
-def test_token_service_defaults_to_the_regions(env, expected):
+def test_the_token_service_is_the_regions_unless_the_environment_names_another(env, expected):
     assert CredentialChain(env, region="eu-west-1")._token_service() == expected
 
 

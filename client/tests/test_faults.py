@@ -146,7 +146,7 @@ def test_segment_truncated_before_its_first_read_is_read_at_the_origin(origin, s
         assert samples.stats()["origin_samples"] == 200
 
 
-def test_guest_samples_survive_changes_by_the_owner(origin, sidecar, monkeypatch):
+def test_a_guests_samples_survive_damage_to_the_segments(origin, sidecar, monkeypatch):
     sidecar.start(preload=1)
     monkeypatch.setenv("STOKER_DATASETS", json.dumps({"train": {"uri": origin.uri, "guest": True}}))
     with stoker.open("train") as samples, warnings.catch_warnings():
@@ -201,7 +201,7 @@ def test_view_of_an_evicted_segment_stays_valid(origin, sidecar):
         assert {sample.key: bytes(sample.view) for sample in held} == origin.payloads
 
 
-def test_bypassing_sidecar_sends_reads_to_the_origin(origin, sidecar):
+def test_reads_go_to_the_origin_while_the_sidecar_bypasses_its_cache(origin, sidecar):
     sidecar.start(step_aside=True)
     with stoker.open("train") as samples:
         assert read_all(samples) == origin.payloads
@@ -264,7 +264,7 @@ def test_without_an_origin_reads_wait_for_the_sidecar(origin, sidecar, monkeypat
         assert read_all(samples) == origin.payloads
 
 
-def test_without_an_origin_an_origin_error_ends_the_wait_even_without_a_message(origin, sidecar, monkeypatch):
+def test_a_client_without_an_origin_stops_waiting_at_an_origin_error_without_a_message(origin, sidecar, monkeypatch):
     monkeypatch.delenv("STOKER_DATASETS")
     monkeypatch.setattr("stoker.sources.WAIT_FOR_SIDECAR_S", 5)
     sidecar.start(origin_error=[7], origin_says="")

@@ -119,7 +119,7 @@ class Reader:
         return out
 
 
-def test_readers_survive_the_death_of_every_program(pod):
+def test_readers_of_files_survive_the_death_of_file_server_sidecar_and_node_program(pod):
     reader = Reader(pod)
     reader.await_reads(30)
     for _ in range(3):
@@ -147,7 +147,7 @@ def test_a_dead_sidecar_sends_readers_to_the_origin(pod):
     assert pod.origin_gets() == len(pod.files_of())
 
 
-def test_a_restarted_program_shows_the_same_files_without_a_sidecar(pod):
+def test_a_restarted_file_server_shows_the_same_files_without_a_sidecar(pod):
     wanted = digests(pod.files_of())
     assert pod.output(WALK) == wanted
     before = pod.origin_gets()

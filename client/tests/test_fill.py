@@ -33,7 +33,7 @@ def filling(asking):
     return {}
 
 
-def test_a_filled_directory_serves_all_and_the_rate_holds(tmp_path, origin, programs):
+def test_a_sidecar_fills_the_cache_at_the_operators_rate_and_then_serves_every_sample(tmp_path, origin, programs):
     s3 = programs("stoker-fake-s3", "--root", tmp_path / "root")
     asking = programs("stoker-fake-operator", "--ca", tmp_path / "ca.pem", "--grant", f"train={1 << 30}", "--fill", RATE)
     (tmp_path / "token").write_text("a.token")

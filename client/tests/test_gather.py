@@ -38,7 +38,7 @@ def test_gather_works_without_a_sidecar(origin):
     assert out.tobytes() == joined(origin, range(200))
 
 
-def test_gather_of_no_samples(origin):
+def test_gather_of_no_samples_returns_one_offset(origin):
     with stoker.open(origin.uri) as samples:
         assert samples.gather([], bytearray()).tolist() == [0]
 

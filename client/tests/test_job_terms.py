@@ -75,7 +75,7 @@ def test_grouped_chunks_serve_every_sample_once(origin, run, workers):
         assert sorted(first) == sorted(second) == list(range(COUNT)) and first != second
 
 
-def test_reported_accuracy_recalls_samples_under_iowa(origin, run):
+def test_iowa_recalls_samples_when_the_reported_accuracy_stagnates(origin, run):
     with run().open() as samples:
         loader = loader_of(samples, contract="importance", family="iowa", out_rate=0.2, recall_after=1)
         requested = []

@@ -42,12 +42,12 @@ def test_order_equals_the_golden_vectors(vector):
 
 
 @pytest.mark.parametrize("vector", json.loads(GOLDEN.read_text())["walks"])
-def test_walks_equal_the_golden_walks(vector):
+def test_walk_orders_equal_the_golden_ones(vector):
     assert walk_order(**vector["arguments"]).tolist() == vector["ids"]
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 64, 65, 1000])
-def test_walks_cover_every_sample_once_except_padding(count):
+def test_the_walk_orders_of_all_ranks_cover_every_sample_once_except_padding(count):
     for world_size in (1, 3, 7):
         dealt = [walk_order(count, seed=1, epoch=2, rank=rank, world_size=world_size) for rank in range(world_size)]
         assert {len(ids) for ids in dealt} == {rank_length(count, world_size)}

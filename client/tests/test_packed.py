@@ -117,7 +117,7 @@ def test_unknown_format_is_refused():
         stoker.open("file:///nowhere", format="tfrecord")
 
 
-def test_blocks_are_left_to_s3_clients(monkeypatch):
+def test_a_dataset_of_blocks_is_refused_with_a_hint_at_the_s3_endpoint(monkeypatch):
     monkeypatch.setenv("STOKER_DATASETS", json.dumps({"shards": {"uri": "s3://data/shards", "format": "blocks"},
                                                       "other": {"uri": "file:///nowhere"}}))
     with pytest.raises(stoker.SettingsError, match="'shards': format is blocks.*AWS_ENDPOINT_URL"):

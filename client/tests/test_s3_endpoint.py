@@ -199,7 +199,7 @@ def test_without_a_sidecar_everything_is_forwarded(pod):
     assert [o["Key"] for o in listed] == pod.keys
 
 
-def test_an_origin_that_is_away_gives_an_error_that_clients_repeat(pod):
+def test_while_the_origin_is_away_misses_get_a_status_after_which_clients_try_again(pod):
     pod.read_all()
     pod.kill("origin")
     assert pod.read_all() == {"hit"}

@@ -174,7 +174,7 @@ def test_warm_batches_are_acknowledged_together(origin, sidecar):
     assert len(sidecar.events("consumed")) <= 2 + 500 * 20 / GATHER_READS_AT_MOST + (time.monotonic() - began) / GATHER_S
 
 
-def test_plan_is_sent_whole_with_its_start(origin, sidecar):
+def test_a_plan_is_sent_whole_with_its_start_position(origin, sidecar):
     sidecar.start()
     with stoker.open("train") as samples:
         samples.set_plan(2, np.arange(200)[::-1].copy(), 17)

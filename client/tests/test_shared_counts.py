@@ -68,7 +68,7 @@ def test_single_reads_of_a_child_are_counted_when_it_ends(origin):
         assert samples.total_stats()["samples"] == 70
 
 
-def test_a_pickled_copy_with_a_wrong_token_counts_for_itself():
+def test_shared_counts_unpickled_with_a_wrong_token_are_not_shared():
     counts = SharedCounts()
     rebuild, (maker, file, token, size) = SharedFile(8 * len(KEYS)).__reduce__()
     stranger = SharedCounts()
@@ -79,7 +79,7 @@ def test_a_pickled_copy_with_a_wrong_token_counts_for_itself():
     assert set(counts.totals().values()) == {2}
 
 
-def test_a_copy_is_not_shared_if_the_makers_file_is_gone():
+def test_an_unpickled_file_is_not_shared_after_the_pickled_one_is_closed():
     shared = SharedFile(8)
     shared.memory[SharedFile.DATA_AT] = 7
     kept = pickle.dumps(shared)
@@ -93,7 +93,7 @@ def test_a_copy_is_not_shared_if_the_makers_file_is_gone():
     assert not pickle.loads(again).is_shared
 
 
-def test_copies_close_their_files():
+def test_unpickled_shared_counts_close_their_files():
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(5):
         pickle.loads(pickle.dumps(SharedCounts()))

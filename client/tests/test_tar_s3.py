@@ -105,7 +105,7 @@ def test_listing_again_reads_only_changed_shards(make):
         assert 0 < pod.origin_gets() - before <= 5
 
 
-def test_client_alone_gives_the_same(make):
+def test_the_client_reads_the_same_revision_and_samples_without_a_sidecar(make):
     pod = make(grant="0", window="4Mi")
     with pod.open() as samples:
         revision = samples.revision

@@ -196,7 +196,7 @@ def test_two_iterators_at_once_do_not_disturb_each_other(origin):
 
 
 @pytest.mark.parametrize("ahead", [1, 2, 5])
-def test_reading_stays_at_most_ahead_requests_before_the_loop(ahead):
+def test_at_most_the_given_number_of_requests_is_read_ahead_of_the_loop(ahead):
     started = []
 
     def read(request):
@@ -244,7 +244,7 @@ def test_steps_waits_and_reads_are_reported(origin, sidecar):
     assert all(sum(report[key] for report in reports) > 0 for key in ("wait_ns", "compute_ns"))
 
 
-def test_contract_serves_its_ids_and_takes_losses(origin, run):  # noqa: F811
+def test_a_loader_with_a_contract_yields_the_drawn_ids_and_takes_losses(origin, run):  # noqa: F811
     with run().open() as samples:
         loader = tensor_loader(samples, contract="importance", seed=SEED, beta=0.5)
         served = []

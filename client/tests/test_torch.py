@@ -186,7 +186,7 @@ def test_labels_equal_image_folders(origin):
         (origin.payloads[f"{classes[files[index][1]]}/{files[index][0]}"], files[index][1]) for index in (0, 100, 199)]
 
 
-def test_transforms_and_the_default_decoder(tmp_path):
+def test_images_are_decoded_by_default_and_both_transforms_applied(tmp_path):
     (tmp_path / "red").mkdir()
     buffer = io.BytesIO()
     PIL.Image.new("RGB", (3, 2), (255, 0, 0)).save(buffer, "PNG")
@@ -211,7 +211,7 @@ def test_negative_indices_count_from_the_end(origin):
         dataset[-201]
 
 
-def test_subset_plans_with_dataset_ids(origin, sidecar):
+def test_the_plan_of_a_subset_has_the_datasets_ids(origin, sidecar):
     sidecar.start()
     with stoker.open("train") as samples:
         odd = torch.utils.data.Subset(stoker.torch.Dataset(samples, decode=raw), range(1, 200, 2))

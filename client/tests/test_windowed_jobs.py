@@ -17,8 +17,9 @@ def data(tmp_path_factory):
     return jobs.Data(tmp_path_factory.mktemp("windowed"), COUNT, 20000)
 
 
-# The limits are those of `make windowed`. In so small a cache the window takes an eighth instead of a ninth, which
-# costs a thousandth: jobs in lock-step keep 7/8 of the cache as residents, and (1 - 7/8 * 0.2) / 3 is 0.275.
+# The limits are those of `make windowed`. In so small a cache the window takes an eighth of the cache instead of a
+# ninth, so the origin sends a thousandth of the dataset more: with 7/8 of the cache for residents, jobs in lock-step
+# need (1 - 7/8 * 0.2) / 3 = 0.275.
 @pytest.mark.parametrize("name", [name for name, (_, _, _, bar) in jobs.RUNS.items() if bar is not None])
 def test_node_fetches_once_for_all_jobs(tmp_path, data, name):
     with jobs.counting_origin(BUILD, data.root) as (endpoint, sent):

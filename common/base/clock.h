@@ -19,8 +19,8 @@ using TimePoint = BootClock::time_point;
 using WallTime = std::chrono::sys_time<std::chrono::nanoseconds>;
 using Duration = std::chrono::nanoseconds;
 
-// The interface to time. Core code takes `now` as an argument; only loops and edges hold a Clock.
-// Thread-safe: any thread may call any method.
+// The interface to time. Core code takes `now` as an argument; only event loops and I/O hold a
+// Clock. Thread-safe: any thread may call any method.
 class Clock {
 public:
     virtual ~Clock() = default;

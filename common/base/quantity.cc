@@ -137,8 +137,8 @@ Result<Fraction> parse_fraction(std::string_view text) {
     }
     const int exponent = scale->decimal - decimal->decimals;
     Fraction result{decimal->mantissa, power_of_ten(exponent < 0 ? -exponent : 0)};
-    // mantissa < 2^63 and 10^18 < 2^60, so the product with one factor fits; there is never more
-    // than one.
+    // The mantissa is below 2^63 and 10^18 below 2^60, so the product fits in 128 bits. A suffix
+    // scales by a power of ten or of two, never by both.
     result.numerator *= power_of_ten(exponent > 0 ? exponent : 0);
     result.numerator <<= static_cast<unsigned>(scale->binary);
     if (result.numerator / result.denominator >= kLimit) {

@@ -37,7 +37,7 @@ Status add_blocks(Listing& blocks, const Listing::Entry& object, std::uint64_t b
     return {};
 }
 
-// Whether sample `id` is block `number` of the same object.
+// Whether sample `id` is block `number` of the object that `like` is a block of.
 bool is_block(
     const ManifestView& manifest,
     std::uint64_t id,

@@ -33,7 +33,7 @@ inline std::vector<std::string_view> allowed_by(std::string_view contract) {
 // repeat the job's value.
 enum class Narrower : std::uint8_t { kLess, kMore, kSame };
 
-// The first source that may set a parameter; later ones may, too.
+// A parameter may be set by this source, and by those listed after it.
 enum class SetBy : std::uint8_t {
     kTrainingJob,  // the CRD has it
     kProgram,      // the program, or the sidecar's settings
@@ -72,7 +72,7 @@ inline constexpr std::array kContractParameters = [] {
     constexpr std::string_view kWindowed = kContracts[1];
     constexpr std::string_view kImportance = kContracts[2];
     constexpr std::string_view kReplicate = kContracts[3];
-    // contract, name, least, most, step, standard, narrower, set by, family, words
+    // The members of a Row in their order: contract, name, least, most, step, ...
     return std::array{
         // chunkGroup 0 means no groups; a program cannot request it.
         Row{kWindowed, "chunkGroup", 1, 65536, 1, 0, kSame},

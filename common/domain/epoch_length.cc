@@ -16,8 +16,8 @@ namespace {
 constexpr std::string_view kImportance = kContracts[2];
 constexpr std::string_view kWarmup = "warmupEpochs";
 
-// The largest number of epochs that are computed. After so many, the bucket's sizes repeat in each
-// cycle.
+// The largest number of IOWA epochs that are computed one by one. By then the shares of samples
+// repeat in each cycle of recallAfter + 1 epochs.
 constexpr std::uint64_t kEpochsMost = 100'000;
 
 // Shares in units of 2^-31, so that a product of two fits in 64 bits.
@@ -36,7 +36,8 @@ std::uint64_t part_of(std::uint64_t one, std::uint64_t other) {
     return (one * other) >> kShift;
 }
 
-// The bucket of IOWA's selective epoch number `epochs`, from 1, as a share of all samples.
+// The share of all samples that IOWA reads in its selective epoch number `epochs`, counted from 1
+// (docs/reference/sampling-contracts.md).
 std::uint64_t bucket_after(std::uint64_t epochs, const ContractValues& values) {
     const auto number = [&values](std::string_view name) {
         return number_of(kImportance, values, name);

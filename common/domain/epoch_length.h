@@ -31,14 +31,14 @@ Status check_values(std::string_view contract, const ContractValues& values);
 // Whether the epoch reads all samples, whatever their losses. True for all other contracts.
 bool reads_all(std::string_view contract, const ContractValues& values, std::uint64_t epoch);
 
-// The most draws of a rank, of `share` samples that the epoch deals to it. One rank may draw all of
-// them. Several `ranks` make exactly so many:
+// The most draws of a rank in an epoch, at least 1. `share`: the samples that the epoch deals to
+// the rank. A job of one rank may draw all of them; with more `ranks` each makes exactly this many
+// draws:
 // - importance, ICache: share / (1 + beta) in a selective epoch.
-// - importance, Iowa: the share of the samples in the bucket. Each epoch takes outRate of it out,
-//   but leaves minFraction of all samples; after every recallAfter such epochs one recalls
-//   recallFraction of the samples outside.
-// - otherwise `share`.
-// At least 1.
+// - importance, Iowa: the part of `share` that is not taken out. Each epoch takes outRate of the
+//   last one's samples out, but leaves minFraction of all; after every recallAfter such epochs one
+//   epoch recalls recallFraction of the samples that are out.
+// - otherwise: share.
 std::uint32_t draws_of_epoch(
     std::string_view contract,
     const ContractValues& values,

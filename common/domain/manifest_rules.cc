@@ -11,7 +11,7 @@ namespace stoker::domain {
 
 namespace {
 
-// Whether the key names an object below the root, however a path of it is resolved.
+// Whether the key, used as a path, stays below the root: no part of it is empty, "." or "..".
 bool is_plain_key(std::string_view key) {
     while (true) {
         const auto slash = key.find('/');

@@ -12,7 +12,7 @@
 namespace stoker::domain {
 
 // The folders of a node directory.
-inline constexpr std::string_view kControlFolder = "control";  // the owner's sidecars only
+inline constexpr std::string_view kControlFolder = "control";  // only for the Dataset's namespace
 inline constexpr std::string_view kDataFolder = "data";        // read-only for trainers and guests
 // guests/<namespace>/leader.sock: the leader's socket for each namespace with which the Dataset is
 // shared. The node program creates the folders and mounts into a guest's sidecar only that guest's

@@ -7,7 +7,8 @@
 
 namespace stoker::domain {
 
-// The purpose of a segment (design, section 1). The values are on disk and in shared memory.
+// The purpose of a segment (docs/design/node-directory.md). The values are on disk and in shared
+// memory.
 enum class SegmentClass : std::uint8_t {
     kAbsent = 0,    // only in residency words: the sample is not on this node
     kResident = 1,  // counts against the grant; kept

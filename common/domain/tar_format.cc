@@ -31,7 +31,8 @@ std::optional<std::uint64_t> binary_field(Block block, std::size_t at, std::size
     return value;
 }
 
-// Octal digits; nothing is 0. nullopt: not a number of 64 bits.
+// The number in a header's field: octal digits, or binary_field(). An empty field is 0. nullopt:
+// not a number of 64 bits.
 std::optional<std::uint64_t> number_field(Block block, std::size_t at, std::size_t length) {
     if ((static_cast<unsigned char>(block[at]) & 0x80U) != 0) {
         return binary_field(block, at, length);

@@ -62,7 +62,7 @@ bool is_compressed_shard(std::string_view key);
 // bytes. Usage as TarWalk. Not thread-safe.
 class TarIndex {
 public:
-    // A sample of up to this many bytes, on average, is read over.
+    // Samples are small if they have at most this many bytes on average.
     static constexpr std::uint64_t kReadOverBytes = std::uint64_t{64} << 10U;
     static constexpr std::uint64_t kLongWindowBytes = std::uint64_t{256} << 10U;
     static constexpr std::uint64_t kShortWindowBytes = std::uint64_t{8} << 10U;

@@ -53,7 +53,7 @@ void check(CURLMcode code) {
     STOKER_CHECK(code == CURLM_OK, curl_multi_strerror(code));
 }
 
-// The result of the lane's transfer; nullopt while it runs.
+// The result of the one transfer in `multi`; nullopt while it runs.
 std::optional<CURLcode> result_of(CURLM* multi) {
     int left = 0;
     while (const CURLMsg* message = curl_multi_info_read(multi, &left)) {
@@ -91,7 +91,8 @@ BlockingClient::~BlockingClient() = default;
 
 Status BlockingClient::call(HttpRequest request, HttpSink sink, const std::stop_token& stop) {
     const SigpipeBlock no_sigpipe;
-    // Destroyed in reverse: the call may hold a handle of the lane, and the turn ends last.
+    // Destroyed in reverse order: the call before the lane whose handle it may hold, and last the
+    // turn, which lets the next call begin.
     Turn turn;
     std::unique_ptr<Lane> lane;
     CurlCall call{CallId{}, std::move(request), std::move(sink), options_, *clock_};

@@ -93,8 +93,8 @@ void HttpConnection::set_deadline(Duration duration) {
     deadline_.expires_after(std::chrono::duration_cast<asio::steady_timer::duration>(duration));
     deadline_.async_wait([weak = weak_from_this()](const AsioError& error) {
         const auto self = weak.lock();
-        // A wait that ended just before the deadline moved arrives without an error, so check the
-        // clock.
+        // set_deadline() may move the deadline when this handler is queued already; then `error` is
+        // not set, so check the clock.
         if (!error && self && self->deadline_.expiry() <= asio::steady_timer::clock_type::now()) {
             self->close();
         }

@@ -105,7 +105,8 @@ public:
             }
             *kept = std::move(response);
         }
-        // Runs after the wait has begun, or when there is none: both run on the server's thread.
+        // Runs on the server's thread as wait() does, so wait() is either suspended, or will see
+        // the response and not suspend.
         asio::post(ready_.get_executor(), [self = shared_from_this()] { self->ready_.cancel(); });
     }
 

@@ -20,7 +20,7 @@ struct ServerCounters {
 };
 
 // The server's state that sessions use; outlives every session. Only the server's thread touches
-// the plain members.
+// the members without a lock or an atomic type.
 struct SessionHost {
     ServerOptions options;
     LaterHandler handler;

@@ -33,7 +33,7 @@ std::optional<int> begin_program(
 // Prints the error to stderr and returns kExitUsage.
 int refuse_to_run(std::string_view name, const Error& error);
 
-// The exit status of a program that has ended so; logs the error.
+// The exit status of a program that ended with the result `ended`; logs its error.
 int exit_status(const Status& ended);
 
 // Calls `body` with a token that SIGTERM and SIGINT stop, and returns its result. Call it before

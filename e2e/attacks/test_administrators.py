@@ -26,7 +26,8 @@ def verdict(kube, name, seconds=90):
 
 
 def test_a_second_pool_on_a_taken_or_odd_directory_is_refused(kube, namespace, neighbour, neighbour_ns, foreign):
-    # row 5: a pool on a directory with other files leaves them alone; system paths are refused, also through links
+    # threat model, row 5: a pool on a directory with other files leaves them alone; system paths are refused, also
+    # through links
     before = below_pool(neighbour_ns, f"find {neighbour_ns.name} -type f -name '*.seg' -exec sha256sum {{}} + | sort")
     for node in kube.nodes():
         on_node(kube, node, f"ln -sfn {jobs.POOL_PATH} /mnt/link; ln -sfn /var/lib/kubelet /mnt/kubelet; ln -sfn / /mnt/rootlink; "
@@ -61,7 +62,7 @@ def test_a_second_pool_on_a_taken_or_odd_directory_is_refused(kube, namespace, n
 
 
 def test_a_pool_inside_another_pool_is_not_swept_away(kube, namespace, neighbour):
-    # rows 5, 6: a sweep of the outer pool removes no file of the inner pool
+    # threat model, rows 5, 6: a sweep of the outer pool removes no file of the inner pool
     inner, path = "nested", f"{jobs.POOL_PATH}/nested"
     kube.apply(jobs.pool(name=inner, path=path))
     try:
@@ -99,7 +100,7 @@ def own_to_sweep(namespace):
 
 
 def test_a_running_job_survives_its_pool_being_recreated(kube, namespace, neighbour, expected):
-    # rows 5, 6, 9: an administrator's mistake neither stops a running job nor removes other jobs' bytes
+    # threat model, rows 5, 6, 9: an administrator's mistake neither stops a running job nor removes other jobs' bytes
     name, path = "shortlived", f"{jobs.POOL_PATH}-shortlived"
     kube.apply(jobs.pool(name=name, path=path))
     try:
@@ -131,7 +132,7 @@ WRONG_VALUES = ["replicas=-1", "replicas=many", "sidecar.windowBytes=-1", "sidec
 
 
 def test_wrong_values_of_the_chart_are_refused_before_anything_changes(kube, namespace, neighbour):
-    # no row; values.schema.json refuses unknown keys and wrong types
+    # not in the threat model: values.schema.json refuses unknown keys and wrong types
     def render(*words):
         kube.helm("template", RELEASE, str(kubes.ROOT / "charts" / "stoker"), "--namespace", SYSTEM, "--kube-version", "1.34.0", *words)
     render()

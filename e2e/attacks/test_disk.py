@@ -66,7 +66,7 @@ with open("/proc/self/mountinfo") as file:
 
 
 def test_planted_links_devices_and_pipes_expose_nothing_of_the_node(namespace, neighbour, no_policies):
-    # rows 4, 7, 18: no link is followed; a directory of any shape can be measured and removed
+    # threat model, rows 4, 7, 18: no link is followed; a directory of any shape can be measured and removed
     kube = namespace.kube
     uid = own_directory(namespace)
     said = in_view(namespace, "own", HOSTILE)
@@ -117,7 +117,8 @@ SHAPES = {
 
 
 def test_a_damaged_directory_of_a_deleted_dataset_is_swept(namespace, neighbour, no_policies):
-    # rows 6, 7: a directory of any shape can be measured and removed; one that cannot would leak disk space for good
+    # threat model, rows 6, 7: a directory of any shape can be measured and removed; one that cannot would leak disk
+    # space for good
     uids = {}
     for name, (who, _) in SHAPES.items():
         namespace.apply(jobs.dataset(name))
@@ -148,7 +149,8 @@ def used_bytes(kube):
 
 
 def test_sparse_files_and_hard_links_count_allocated_blocks(namespace, neighbour, neighbour_ns, no_policies):
-    # row 6, and promise 8 of ADR 0008: usage counts allocated blocks, each once; the neighbour's grant does not change
+    # threat model, row 6, and promise 8 of ADR 0008: usage counts allocated blocks, each once; the neighbour's grant
+    # does not change
     own_directory(namespace)
     before = used_bytes(namespace.kube)
     grant = neighbour_ns.job(neighbour.name)["status"]["cache"]["allocatedBytes"]
@@ -176,7 +178,8 @@ print("made")
 
 
 def test_a_directory_of_very_many_files_is_swept_while_the_node_program_answers(namespace, neighbour, no_policies):
-    # rows 6, 7: a sweep works on two levels at a time and bounds its counting; other pods' mounts succeed meanwhile
+    # threat model, rows 6, 7: a sweep works on two levels at a time and bounds its counting; other pods' mounts succeed
+    # meanwhile
     kube = namespace.kube
     uid = own_directory(namespace)
     begun = time.monotonic()

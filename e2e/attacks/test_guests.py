@@ -34,7 +34,8 @@ def in_its_place(place, name):
 
 
 def test_a_guest_cannot_run_another_program_in_place_of_its_sidecar(namespace, others):
-    # row 15: every right in a guest's namespace gives neither a pod with views nor access to a sidecar's container
+    # threat model, row 15: every right in a guest's namespace gives neither a pod with views nor access to a sidecar's
+    # container
     namespace.apply(shared_dataset())
     guest = others("guest")
     who = user(guest, "admin")
@@ -113,8 +114,9 @@ def claim_to_lead(guest, pod, dataset):
 
 
 @pytest.mark.usefixtures("no_policies")
-def test_a_hostile_sidecar_of_a_guest_harms_neither_the_owner_nor_another_guest(namespace, others, expected):
-    # rows 19, 23, 24, 26, 27: a guest cannot write or lead, controls its own jobs only, and disturbs no other job
+def test_a_hostile_guests_sidecar_harms_neither_the_datasets_namespace_nor_another_guest(namespace, others, expected):
+    # threat model, rows 19, 23, 24, 26, 27: a guest cannot write or lead, controls its own jobs only, and disturbs no
+    # other job
     namespace.apply(jobs.quota("1Gi"), shared_dataset())
     dataset = namespace.get("dataset", "mnist")["metadata"]["uid"]
     own, = namespace.start("own", ["--epochs", 60, "--hold", "20:0", "--hold", "60:0"], script="read_contract.py",
@@ -141,7 +143,7 @@ def test_a_hostile_sidecar_of_a_guest_harms_neither_the_owner_nor_another_guest(
         assert namespace.leader([own]) == leader
         assert set(sidecar_restarts(namespace).values()) == {0}
         after = namespace.dataset_status()
-        # Delete the owner's job: a filler takes over and leads under the same flood.
+        # The job of the Dataset's namespace ends: a filler takes over and leads under the same flood.
         namespace.go(own, "60:0")
         namespace.wait_complete("own")
         filling(namespace)

@@ -17,7 +17,7 @@ HALF_OPEN = 10_000
 
 
 def test_a_stolen_token_is_valid_for_its_own_pod_only(namespace, neighbour, neighbour_ns, foreign, intruder):
-    # row 11: a sidecar's token is valid for its own pod only
+    # threat model, row 11: a sidecar's token is valid for its own pod only
     stolen, mine = token(neighbour_ns, pod=neighbour.pod), token(namespace, pod=intruder)
     job = neighbour_ns.job(neighbour.name)["metadata"]
 
@@ -53,8 +53,8 @@ def test_a_stolen_token_is_valid_for_its_own_pod_only(namespace, neighbour, neig
 
 
 def test_a_fake_sidecar_gets_nothing_of_another_dataset(namespace, neighbour, neighbour_ns, foreign, intruder):
-    # rows 10, 11: whatever the hello claims, the operator neither grants nor believes anything about the uid of a
-    # foreign dataset
+    # threat model, rows 10, 11: whatever the hello claims, the operator neither grants nor believes anything about the
+    # uid of a foreign dataset
     namespace.apply(jobs.dataset(), jobs.training_job("mine", ["--epochs", 1], suspend=True))
     own = namespace.job("mine")["metadata"]["uid"]
     theirs = neighbour_ns.job(neighbour.name)["metadata"]["uid"]
@@ -84,7 +84,7 @@ def test_a_fake_sidecar_gets_nothing_of_another_dataset(namespace, neighbour, ne
 
 
 def test_tokens_of_other_audiences_and_forged_ones_are_refused(namespace, neighbour, neighbour_ns, foreign, intruder):
-    # row 11: the operator checks a token's audience, pod and signature; row 12: it refuses long headers
+    # threat model, row 11: the operator checks a token's audience, pod and signature; row 12: it refuses long headers
     kube = namespace.kube
     system = jobs.Namespace(kube, SYSTEM)
     node_pod, _ = node_program(kube, namespace.home)
@@ -115,7 +115,7 @@ def test_tokens_of_other_audiences_and_forged_ones_are_refused(namespace, neighb
 
 
 def test_ten_thousand_half_open_connections_do_not_block_the_operator(namespace, neighbour, intruder):
-    # row 12: half-open connections are limited in number and time, and delay no other client
+    # threat model, row 12: half-open connections are limited in number and time, and delay no other client
     kube = namespace.kube
     before = restarts(kube)
     floods = [Flood(namespace, intruder, f"{leader(kube)}:{CONTROL_PORT}", HALF_OPEN)]
@@ -131,7 +131,8 @@ def test_ten_thousand_half_open_connections_do_not_block_the_operator(namespace,
 
 @pytest.mark.parametrize("say", ["", "GET /healthz HTTP/1.1\\r\\nHost: x\\r\\n"], ids=["silent", "half-a-request"])
 def test_half_open_requests_at_every_http_port_fail_no_probe(namespace, neighbour, neighbour_ns, intruder, say):
-    # rows 9, 10, 12: held connections do not fail any probe of the operator, the node program or a sidecar
+    # threat model, rows 9, 10, 12: held connections do not fail any probe of the operator, the node program or a
+    # sidecar
     kube = namespace.kube
     where = [f"{address}:{port}" for address in operators(kube) for port in (METRICS_PORT, PROBES_PORT, DEBUG_PORT)]
     where.append(f"{node_program(kube, namespace.home)[1]}:{NODE_PORT}")
@@ -157,7 +158,7 @@ def test_half_open_requests_at_every_http_port_fail_no_probe(namespace, neighbou
 
 
 def test_strangers_read_nothing_at_the_operators_other_ports(namespace, neighbour, neighbour_ns, intruder):
-    # row 10: /debug/* answers only callers with the right to see all namespaces
+    # threat model, row 10: /debug/* answers only callers with the right to see all namespaces
     mine = token(namespace, audience=None)
     leak = {}
     for address in operators(namespace.kube):
@@ -175,7 +176,7 @@ def test_strangers_read_nothing_at_the_operators_other_ports(namespace, neighbou
 
 
 def test_strangers_read_nothing_at_a_neighbours_sidecar(namespace, neighbour, neighbour_ns, intruder, foreign):
-    # row 10: nobody else learns which data other namespaces' jobs have, or where
+    # threat model, row 10: no other namespace learns which data a namespace's jobs have, or where
     address = neighbour_ns.get("pod", neighbour.pod)["status"]["podIP"]
     leak = {}
     for path in ("/status", "/metrics", "/readyz", "/healthz", "/"):

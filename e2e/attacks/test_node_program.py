@@ -16,7 +16,8 @@ pytestmark = pytest.mark.own_cluster
 
 
 def test_half_open_connections_to_the_drivers_socket_stop_no_mount(namespace, neighbour, intruder):
-    # row 9: only root reaches the driver's socket; even a misbehaving client there must not stop the node's pods
+    # threat model, row 9: only root reaches the driver's socket; even a misbehaving client there must not stop the
+    # node's pods
     kube = namespace.kube
     socket = on_node(kube, namespace.home, "ls /var/lib/kubelet/plugins/csi.stoker.dev/*.sock").split()[0]
     mode = on_node(kube, namespace.home, f"stat -c '%a %u' {socket} $(dirname {socket})")
@@ -34,7 +35,7 @@ def test_half_open_connections_to_the_drivers_socket_stop_no_mount(namespace, ne
 
 
 def test_pods_start_after_the_node_program_is_deleted_during_mounts(namespace, neighbour, no_policies):
-    # row 9: running jobs continue without the node program; new pods wait and start when it is back
+    # threat model, row 9: running jobs continue without the node program; new pods wait and start when it is back
     kube = namespace.kube
     mounts = "grep -c csi.stoker.dev /proc/self/mountinfo || true"
     names = [f"many-{number}" for number in range(12)]
@@ -58,7 +59,7 @@ def test_pods_start_after_the_node_program_is_deleted_during_mounts(namespace, n
 
 @pytest.mark.two_nodes
 def test_jobs_restart_after_a_node_loses_power(kube, namespace, neighbour, expected):
-    # rows 9, 22: a power loss removes all mounts; the node's jobs restart and read the right bytes
+    # threat model, rows 9, 22: a power loss removes all mounts; the node's jobs restart and read the right bytes
     node = next(name for name in kube.nodes() if name != neighbour.place.home)  # where the origin is
     number = node.rsplit("-", 1)[-1]
     namespace.apply(jobs.dataset(), jobs.training_job("phoenix", ["--epochs", 2, "--hold", "1:50"], on=node, cache=jobs.FULL,

@@ -38,7 +38,7 @@ def odd_origin(namespace, objects):
 
 @pytest.mark.parametrize("cache", [jobs.FULL, jobs.OFF], ids=["cached", "at-the-origin"])
 def test_hostile_keys_are_never_used_as_paths(namespace, neighbour, cache):
-    # row 4: a key is never used as a path on the node; it goes to the origin byte for byte
+    # threat model, row 4: a key is never used as a path on the node; it goes to the origin byte for byte
     objects = [{"key": key, "body": f"{BODIES[number % 3]}{number if number % 3 else ''}"}
                for number, key in enumerate(ODD_KEYS)]
     odd_origin(namespace, objects)
@@ -63,7 +63,7 @@ def test_hostile_keys_are_never_used_as_paths(namespace, neighbour, cache):
 
 
 def test_an_oversized_listing_is_refused_with_the_key(namespace, neighbour, neighbour_ns):
-    # rows 17, 20: sums of sizes saturate instead of overflowing
+    # threat model, rows 17, 20: sums of sizes saturate instead of overflowing
     huge = 2**63 - 1
     odd_origin(namespace, [{"key": f"a/{i}", "body": "x", "size": huge} for i in range(3)])
     grant = neighbour_ns.job(neighbour.name)["status"]["cache"]["allocatedBytes"]
@@ -78,7 +78,7 @@ def test_an_oversized_listing_is_refused_with_the_key(namespace, neighbour, neig
 
 
 def test_false_object_sizes_take_nothing_from_a_neighbour(namespace, neighbour, neighbour_ns):
-    # rows 17, 20: a claimed size allocates no memory
+    # threat model, rows 17, 20: a claimed size allocates no memory
     huge = 2**54  # three objects of this size stay below a dataset's limit
     odd_origin(namespace, [{"key": "a/1", "body": "1", "size": huge}, {"key": "a/2", "body": "2", "size": huge},
                            {"key": "a/3", "body": "3", "size": huge}, {"key": "a/4", "body": "four", "size": 1 << 40},

@@ -61,7 +61,8 @@ print("got:", [what for what in done if not what.startswith(("lock data", ))], "
 
 
 def test_root_in_a_trainer_neither_writes_nor_remounts_its_view(namespace, neighbour, expected):
-    # rows 2, 3: a trainer cannot change, cut or lock its view, not even as root with all that level baseline allows
+    # threat model, rows 2, 3: a trainer cannot change, cut or lock its view, not even as root with all that level
+    # baseline allows
     namespace.apply(jobs.dataset())
     item = jobs.training_job("root", ["--epochs", 2, "--hold", "1:0"], on=namespace.home, cache=jobs.FULL)
     item["spec"]["podTemplate"]["spec"]["securityContext"] = {"runAsUser": 0, "runAsGroup": 0, "runAsNonRoot": False,
@@ -108,7 +109,8 @@ time.sleep(1000)
 
 
 def test_a_trainers_locks_and_leases_do_not_block_its_sidecar(namespace, neighbour, expected):
-    # row 2: a trainer cannot change, cut or lock its view. Here the trainer's image runs as the sidecar's user.
+    # threat model, row 2: a trainer cannot change, cut or lock its view. Here the trainer's image runs as the sidecar's
+    # user.
     namespace.apply(jobs.dataset())
     pod, = namespace.start("holder", ["--epochs", 3, "--hold", "1:0", "--hold", "2:0"], cache=jobs.FULL)
     namespace.wait_hold(pod, "1:0")
@@ -133,7 +135,7 @@ def test_a_trainers_locks_and_leases_do_not_block_its_sidecar(namespace, neighbo
 
 
 def test_a_trainer_cannot_reach_the_token_or_the_secret_of_its_sidecar(namespace, neighbour):
-    # rows 2, 11, 19: neither a trainer nor an ephemeral container can see the sidecar's token or control/
+    # threat model, rows 2, 11, 19: neither a trainer nor an ephemeral container can see the sidecar's token or control/
     namespace.apply(jobs.dataset())
     pod, = namespace.start("curious", ["--epochs", 2, "--hold", "1:0"], cache=jobs.FULL)
     namespace.wait_hold(pod, "1:0")

@@ -43,7 +43,7 @@ def sly_objects(place, uid):
 
 
 def test_no_controller_makes_a_pod_with_a_view_for_a_user(namespace, neighbour, foreign):
-    # row 15: users cannot create pods with views, directly or through a controller
+    # threat model, row 15: users cannot create pods with views, directly or through a controller
     who = user(namespace)
     for number, item in enumerate(sly_objects(namespace, foreign)):
         item["metadata"] = {"name": f"sly-{number}", "namespace": namespace.name}
@@ -56,7 +56,7 @@ def test_no_controller_makes_a_pod_with_a_view_for_a_user(namespace, neighbour, 
 
 
 def test_a_user_with_edit_writes_no_status_quota_pool_or_secret_of_stoker(namespace, neighbour, neighbour_ns, foreign):
-    # rows 1, 13, 14: a tenant cannot write what the operator trusts: status, quotas, pools, its CA
+    # threat model, rows 1, 13, 14: a tenant cannot write what the operator trusts: status, quotas, pools, its CA
     who = user(namespace)
     namespace.apply(jobs.dataset(), jobs.training_job("liar", ["--epochs", 1], suspend=True), jobs.quota("1Mi"))
     stolen = json.dumps({"status": {"datasets": [{"name": "train", "uid": foreign}]}})
@@ -83,7 +83,8 @@ def test_a_user_with_edit_writes_no_status_quota_pool_or_secret_of_stoker(namesp
 
 
 def test_a_user_who_rewrites_stokers_jobs_and_pods_gains_nothing(namespace, neighbour, neighbour_ns, foreign):
-    # rows 1, 11: labels, annotations and owner references in a tenant's namespace give no rights elsewhere
+    # threat model, rows 1, 11: labels, annotations and owner references in a tenant's namespace give no rights
+    # elsewhere
     who = user(namespace)
     namespace.apply(jobs.dataset())
     pod, = namespace.start("mine", ["--epochs", 2, "--hold", "1:0"], cache=jobs.FULL)
@@ -107,7 +108,8 @@ def test_a_user_who_rewrites_stokers_jobs_and_pods_gains_nothing(namespace, neig
 
 
 def test_taken_names_stop_only_that_users_job(namespace, neighbour):
-    # no row: a Job and a Service that a user created earlier stop that user's job, with a message, and no other job
+    # not in the threat model: a Job and a Service that a user created earlier stop that user's job, with a message, and
+    # no other job
     who = user(namespace)
     for item in ({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "taken-a1"}, "spec": {
             "suspend": True, "template": {"spec": {"restartPolicy": "Never", "containers": [
@@ -165,7 +167,7 @@ PODS = {
 
 
 def test_a_pod_template_reaches_nothing_of_stoker_or_of_others(namespace, neighbour):
-    # rows 14, 16: for every trick validation names the field, or no container of the pod starts
+    # threat model, rows 14, 16: for every change, validation names the field, or no container of the pod starts
     namespace.apply(jobs.dataset())
     plain = jobs.training_job("trick", ["--epochs", 1], run_policy={"backoffLimit": 0})
     changes = {**TEMPLATES, **{title: {"podTemplate": {"spec": spec}} for title, spec in PODS.items()}}
@@ -194,7 +196,7 @@ def test_a_pod_template_reaches_nothing_of_stoker_or_of_others(namespace, neighb
 
 
 def test_a_pod_cannot_use_another_namespaces_secret(namespace, neighbour, neighbour_ns):
-    # row 14: a pod gets Secrets of its own namespace only, whatever names its spec contains
+    # threat model, row 14: a pod gets Secrets of its own namespace only, whatever names its spec contains
     neighbour_ns.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "treasure"},
                   "stringData": {"TREASURE": "the-neighbours-treasure"}})
     namespace.apply(jobs.dataset())
@@ -213,7 +215,7 @@ def test_a_pod_cannot_use_another_namespaces_secret(namespace, neighbour, neighb
 
 
 def test_extreme_cache_sizes_and_weights_do_not_reduce_another_namespaces_grant(namespace, neighbour, neighbour_ns):
-    # row 17: every number is taken literally or refused
+    # threat model, row 17: every number is taken literally or refused
     grant = neighbour_ns.job(neighbour.name)["status"]["cache"]["allocatedBytes"]
     namespace.apply(jobs.dataset())
     refused = []

@@ -35,7 +35,7 @@ def shown(found):
 
 
 def test_no_view_name_shows_a_foreign_directory(namespace, neighbour, neighbour_ns, foreign, no_policies):
-    # row 1: a pod cannot see a node directory of a namespace that does not share it
+    # threat model, row 1: a pod cannot see a node directory of a namespace that does not share it
     found = refusals(namespace, {f"view-{number}": views.view(neighbour_ns.name, foreign, kind, read_only=read_only)
                                  for number, (kind, read_only) in enumerate(
                                      [(kind, read_only) for kind in VIEWS for read_only in (True, False)])})
@@ -66,15 +66,15 @@ def tricky(neighbour_ns, namespace, foreign):
 
 
 def test_tricky_attributes_of_a_view_are_refused(namespace, neighbour, neighbour_ns, foreign, no_policies):
-    # rows 1, 3, 4: a volume's attributes give no right, and names are single path components
+    # threat model, rows 1, 3, 4: a volume's attributes give no right, and names are single path components
     found = refusals(namespace, tricky(neighbour_ns, namespace, foreign))
     got = shown(found)
     assert not got
     neighbour.goes_on()
 
 
-def test_a_foreign_uid_in_the_own_namespace_is_empty(namespace, neighbour, neighbour_ns, foreign, no_policies):
-    # row 1: the same uid under another namespace is a different directory
+def test_a_view_with_a_foreign_uid_shows_an_empty_directory(namespace, neighbour, neighbour_ns, foreign, no_policies):
+    # threat model, row 1: the same uid under another namespace is a different directory
     namespace.apply(views.pod("twin", views.view(namespace.name, foreign, "owner"), namespace.home, securityContext=ROOT_USER))
     views.running(namespace, "twin")
     seen = views.attempt(namespace, "twin", "find /view -type f; echo poison >/view/data/current.json")

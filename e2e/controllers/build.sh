@@ -27,7 +27,7 @@ if [ ! -d "$dir/manifests" ]; then
   go=$(find_go "$here/$1")
   source=$(cd "$here/$1" && GOTOOLCHAIN=local "$go" list -m -f '{{.Dir}}' "$module")
   cp -r --no-preserve=mode "$source/$manifests" "$dir/.manifests.part"
-  # JobSet has a build of its own here, as this file's comment offers.
+  # `build.sh jobset` builds JobSet, so leave it out of the trainer's manifests, as their kustomization.yaml suggests.
   [ "$1" != kubeflow-trainer ] || sed -i '/third-party\/jobset/d' "$dir/.manifests.part/overlays/manager/kustomization.yaml"
   mv "$dir/.manifests.part" "$dir/manifests"
 fi

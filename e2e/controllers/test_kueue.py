@@ -191,7 +191,7 @@ def test_a_preempted_job_runs_again_later(team, expected):
 
 
 @pytest.mark.own_cluster
-def test_a_restart_keeps_the_reservation(team):
+def test_a_restarted_job_keeps_its_quota_reservation(team):
     team.apply(queued("phoenix", ["--epochs", 2, "--crash-once", 1, "--hold", "0:0"], run_policy={"backoffLimit": 1}))
     first = team.pod_at_hold("phoenix", "0:0")
     reservation = admitted_since(team, "phoenix")
@@ -264,7 +264,7 @@ def test_kueue_leaves_attempts_alone_when_it_manages_every_job(team, strict):  #
 
 @pytest.mark.own_cluster
 @pytest.mark.usefixtures("webhook", "photos")
-def test_a_plain_job_with_the_label_reads_through_the_cache_once_it_is_admitted(team, origin, bucket, checkpoints):
+def test_a_plain_job_reads_through_the_cache_after_kueue_has_admitted_it(team, origin, bucket, checkpoints):
     mark = origin.mark()
     for name in ("first", "second"):
         team.apply(job(name, template(team, reader(bucket, checkpoints, *HOLDS)),

@@ -219,7 +219,8 @@ class Namespace:
         try:
             return wait_until(f"{kind}/{name} {type_}={status} {reason or ''}", holds, seconds)
         except AssertionError as error:
-            raise AssertionError(f"{error}; it has {json.dumps((self.get(kind, name) or {}).get('status'))}") from None
+            status = json.dumps((self.get(kind, name) or {}).get("status"))
+            raise AssertionError(f"{error}; the status of {kind}/{name} is {status}") from None
 
     def wait_complete(self, name, seconds=SETTLED_SECONDS):
         def ended():

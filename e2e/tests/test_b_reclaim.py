@@ -48,7 +48,7 @@ def told(namespace, job, reason):
 def check_grace(namespace, job):
     """Checks that an event announced the grace period, and that no event reported a delay before it ended. How fast
     the bytes return depends on the machine; only if it takes longer than the grace may the operator report a delay."""
-    # The condition's own event has the same reason, and either event may come first.
+    # Two events have the reason Reclaimed: this one and that of the condition CacheAllocated, in any order.
     (begun, _), *_ = wait_until(
         "an event with the grace period",
         lambda: [event for event in told(namespace, job, "Reclaimed") if f"within {GRACE} s" in event[1]],
@@ -57,7 +57,7 @@ def check_grace(namespace, job):
         assert (late - begun).total_seconds() >= GRACE, message
 
 
-def test_lent_bytes_come_back_to_the_jobs_of_their_owner(namespace, owner):
+def test_lent_bytes_return_to_the_lenders_jobs(namespace, owner):
     namespace.apply(jobs.dataset(), quota(borrowingLimit=str(NOMINAL), lendingLimit="0"))
     borrower, = namespace.start("borrower", ["--epochs", 3, "--hold", "1:0"], cache=CACHE,
                                 granted=lambda size: size > 1.9 * NOMINAL)

@@ -15,7 +15,7 @@ def used(place):
     return (place.get("cachequota", "quota") or {}).get("status", {}).get("usedBytes")
 
 
-def test_one_fetch_serves_two_guests_and_the_owner_pays(namespace, others, origin, expected):
+def test_one_fetch_serves_two_guests_and_is_charged_to_the_datasets_namespace(namespace, others, origin, expected):
     first, second, stranger = others("first"), others("second"), others("stranger", "no")
     namespace.apply(jobs.quota("1Gi"), shared_dataset())
     assert not filler_pods(namespace), "a filler comes with the first guest"
@@ -35,7 +35,7 @@ def test_one_fetch_serves_two_guests_and_the_owner_pays(namespace, others, origi
     assert second.digests(two) == expected[:1]
     assert origin.since(mark).gets == 0, "one fetch serves both"
     assert [pod["metadata"]["uid"] for pod in filler_pods(namespace)] == [filler["metadata"]["uid"]]
-    wait_until("the owner to pay", lambda: (used(namespace) or 0) > 0, SETTLED_SECONDS)
+    wait_until("the charge to the Dataset's namespace", lambda: (used(namespace) or 0) > 0, SETTLED_SECONDS)
     wait_until("the Dataset's status to show its bytes",
                lambda: namespace.dataset_status().get("cachedSamples") == origins.SAMPLES, SETTLED_SECONDS)
     for guest in (first, second):
@@ -78,7 +78,7 @@ def test_a_killed_filler_costs_its_guest_a_pause(namespace, others, kube, expect
     assert guest.digests(pod) == expected
 
 
-def test_a_guest_reads_on_when_the_owners_job_ends_and_the_quota_shrinks(namespace, others, expected):
+def test_a_guest_reads_on_when_the_datasets_namespace_has_no_job_and_less_quota(namespace, others, expected):
     guest = others("guest")
     namespace.apply(jobs.quota("1Gi", borrowingLimit="0"), shared_dataset())
     own, = namespace.start("own", ["--epochs", 1, "--hold", "1:0"], cache=FULL)

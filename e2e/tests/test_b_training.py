@@ -25,7 +25,7 @@ def test_two_pods_on_one_node_share_one_node_directory(namespace, origin):
     assert origin.between([first_epoch_end, first_epoch_end + 86_400_000])[0].gets == 0, "nothing after the first epoch"
 
 
-def test_half_a_grant_costs_half_the_dataset_each_epoch(namespace, origin):
+def test_a_grant_for_half_the_dataset_saves_half_of_the_gets_in_each_epoch(namespace, origin):
     """(1-w)N GETs per epoch, where w = 0.5 is the granted share of the dataset's bytes. The resident samples are random
     and differ in size, so half of the bytes are half of the samples ± 5 (one sigma), a fifth of the test's tolerance."""
     namespace.apply(jobs.dataset())

@@ -63,7 +63,7 @@ def test_the_origin_is_asked_once_for_each_sample(namespace, group, origin):
     namespace.wait_complete("wide")
 
 
-def test_half_a_pool_costs_half_the_dataset_each_epoch(namespace, group, origin):
+def test_nodes_that_together_keep_half_the_dataset_fetch_the_other_half_in_each_epoch(namespace, group, origin):
     namespace.apply(jobs.dataset())
     pods = group("half", ["--epochs", 3, "--hold", "1:0", "--hold", "2:0", "--hold", "3:0"], pool=0.5)
     marks = []
@@ -94,7 +94,7 @@ def test_a_dataset_without_peers_is_fetched_by_each_node(namespace, kube, origin
 
 
 @pytest.mark.own_cluster
-def test_a_replaced_node_costs_its_share_only(namespace, kube, origin, group):
+def test_after_a_node_is_replaced_only_its_samples_are_fetched_again(namespace, kube, origin, group):
     """A node loses power in mid-epoch and comes back with an empty disk. The job starts again by itself, and the origin is
     asked for what that node held, not for what the others hold."""
     origin.move(namespace.home)

@@ -140,7 +140,7 @@ def test_a_namespace_goes_with_everything_in_it_and_helm_uninstall_with_the_rest
     forget_who_led(kube)
 
 
-def test_helm_uninstall_with_the_definitions_takes_every_object(namespace, kube, installed):
+def test_helm_uninstall_that_removes_the_crds_removes_every_object(namespace, kube, installed):
     """With `crds.keep=false`, while a job runs."""
     helm_install(kube, "crds.keep=false")
     busy(namespace)

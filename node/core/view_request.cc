@@ -129,7 +129,7 @@ Result<ViewRequest> parse_view_request(const Context& context, bool read_only) {
     if (request.is_of_files() && !is_path_component(request.pod.uid)) {
         return fail(ErrorCode::kInvalidArgument, "the kubelet does not tell the pod's uid");
     }
-    // No folder of a pool says that such a dataset exists.
+    // Views of files show no folder of a pool, so only the name can be checked.
     if (request.is_of_files() && !is_dataset_uid(request.directory.uid)) {
         return fail(ErrorCode::kInvalidArgument, "volume attribute uid is not a Dataset's uid");
     }

@@ -204,7 +204,7 @@ Result<std::optional<UniqueFd>> take_lock(int folder) {
     return std::optional{std::move(lock)};
 }
 
-// Takes the lock of a node directory of either layout.
+// Takes the lock of a node directory: in control/, or at the top (layout of Stoker 0.1).
 Result<std::optional<UniqueFd>> take_directory_lock(int directory) {
     const auto control = open_folder(directory, kControl);
     return take_lock(control ? control->get() : directory);

@@ -116,7 +116,8 @@ Status answer_root(int connection) {
     return reply(connection, head.unique, &answer, sizeof answer);
 }
 
-// Large files are read in large requests; without it the kernel reads 128 KiB ahead.
+// Lets the kernel read kReadAheadBytes ahead, so that it reads large files in large requests. Its
+// default is 128 KiB.
 void set_read_ahead(const std::string& target) {
     struct statx status {};
 

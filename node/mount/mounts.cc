@@ -24,7 +24,7 @@ constexpr unsigned kTargetMode = 0750;
 constexpr const char* kVolumeFile =
     "vol_data.json";  // the kubelet's metadata beside each CSI target
 
-// Asks the kernel only: a file system of files may have nobody who answers.
+// statx() with these flags asks the kernel only: a FUSE mount may have no server that answers.
 constexpr int kNoRequest = AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC;
 
 bool is_mount_point(const std::string& path) {
@@ -34,8 +34,8 @@ bool is_mount_point(const std::string& path) {
            (status.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
 }
 
-// Whether the mount at `path` is a file system of files, by the mount table: statfs() would ask its
-// server.
+// Whether the mount at `path` is one of mount_files(). Reads the mount table, because statfs()
+// would ask the mount's server.
 bool is_of_files(const std::string& path) {
     struct statx status {};
 
@@ -81,8 +81,9 @@ public:
             return {};
         }
         STOKER_TRY_VOID(make_target(target));
-        // Not a bind mount and a remount: the remount does not propagate from a DaemonSet to the
-        // host, and the pod could write.
+        // Sets the attributes before the mount is attached. If a bind mount were remounted
+        // read-only, the remount would not propagate from this DaemonSet to the host, and the pod
+        // could write.
         const UniqueFd tree{
             ::open_tree(source, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)};
         if (!tree.valid()) {

@@ -22,13 +22,13 @@ public:
     // missing. Does nothing if `target` is a mount point already.
     virtual Status mount(int source, const std::string& target, Access access) = 0;
 
-    // Mounts an empty file system of files at `target` (node/mount/fuse_mount.h), whose descriptor
-    // another process serves; creates the last component. nullopt: `target` is a mount point
-    // already.
+    // Mounts an empty FUSE file system at `target` (node/mount/fuse_mount.h); creates the last
+    // component. Returns the descriptor, by which another process serves it. nullopt: `target` is a
+    // mount point already.
     virtual Result<std::optional<UniqueFd>> mount_files(const std::string& target) = 0;
 
-    // Unmounts and removes `target`. Succeeds if there is none. Programs with open files of it keep
-    // them; but a file system of files ends at once, so whoever waits for its server goes on.
+    // Unmounts and removes `target`. Succeeds if there is none. Programs keep their open files;
+    // only a mount of mount_files() ends at once, and calls that wait for its server fail.
     virtual Status unmount(const std::string& target) = 0;
 
     // The folders that this driver's volumes show in pods on this node, from the kubelet's

@@ -33,8 +33,8 @@ std::string session_name(const ViewRequest& request) {
     return request.pod.uid + "." + request.directory.uid;
 }
 
-// A socket in the folder, which only its owner can connect to. An old one is replaced. The path goes
-// over the descriptor, because a socket's path is short.
+// Makes a socket in the folder to which only `user` can connect; replaces an old one. Binds it by
+// /proc/self/fd, because a socket's path has at most 107 bytes.
 Result<UniqueFd> listen_in(int folder, SidecarUser user) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -199,7 +199,8 @@ Status FileMounts::publish_server(const std::string& name, const std::string& ta
     return mounts_.mount(folder.get(), target, Access::kReadOnly);
 }
 
-// An earlier process of this program was the only one that had the descriptor, or it was given up.
+// Called when no process has the mount's descriptor any more: an earlier process of this program
+// ended with it, or nobody served the mount for `patience` and it was closed.
 Status FileMounts::remount(const std::string& name, FileSession& session) {
     const auto known = sessions_.find(name);
     if (known == sessions_.end() || known->second.get() != &session) {

@@ -43,7 +43,8 @@ public:
     FileMounts(std::string folder, SidecarUser user, Mounts& mounts, Duration patience = kPatience);
     FileMounts(const FileMounts&) = delete;
     FileMounts& operator=(const FileMounts&) = delete;
-    // Closes the descriptors soon; mounts live on as long as their stoker-files does.
+    // The sessions' threads close the descriptors shortly afterwards. A mount lives on as long as
+    // its stoker-files.
     ~FileMounts();
 
     // Opens the sockets that an earlier process has left, and removes sessions without volumes. Call
@@ -65,10 +66,10 @@ private:
         std::optional<std::string> server;
     };
 
-    // Sessions outlive this object by some moments, and their calls come by way of this one.
+    // The way by which sessions call FileMounts. They outlive it by some moments.
     struct Owner {
         std::mutex calls;  // held by each call: notes, mounts and sessions change together
-        FileMounts* mounts = nullptr;  // nullptr: it has gone
+        FileMounts* mounts = nullptr;  // nullptr: it is gone
     };
 
     Status publish_files(const std::string& name, const std::string& target);

@@ -40,7 +40,7 @@ FileSession::FileSession(UniqueFd listener, Options options)
               adopt(std::move(socket));
           })) {}
 
-// All that can block is closed on this thread.
+// This thread closes the sockets and the mount's descriptor, because that can block.
 void FileSession::run() {
     loop_.run();
     connections_.clear();

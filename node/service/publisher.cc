@@ -51,7 +51,7 @@ Status Publisher::publish(
 
 Status Publisher::unpublish(const std::string& target) {
     STOKER_TRY_VOID(check_target(target));
-    // First, because files may be mounted anew until then.
+    // Before the unmount: until it has forgotten the target, FileMounts may mount there again.
     const Status forgotten = parts_.files.unpublish(target);
     STOKER_TRY_VOID(parts_.mounts.unmount(target));
     return forgotten;

@@ -51,7 +51,8 @@ void read_pod_conditions(const JsonReader& status, Pod& pod) {
     });
 }
 
-// The same directory is often in several volumes, one per view.
+// The node directories in the pod's volumes. One directory may be in several volumes, each a view
+// of another of its folders.
 std::vector<std::string> read_node_directories(const JsonReader& spec) {
     std::set<std::string> result;
     spec.each("volumes", [&](const JsonReader& volume) {

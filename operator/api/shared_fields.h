@@ -5,7 +5,7 @@
 #include "operator/api/label_selector.h"
 #include "operator/api/training_job.h"
 
-// Tables of structs that several kinds share.
+// JSON fields of the structs that several kinds share.
 namespace stoker::control {
 
 // The names of [{"name": ...}].

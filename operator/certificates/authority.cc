@@ -61,7 +61,7 @@ Result<Validity> leaf_validity(
     return Validity{now - kBackdated, std::min(now + terms.leaf_lifetime, ca.validity.not_after)};
 }
 
-// The bridge to send after a leaf; "": no client needs one.
+// The bridge certificate to send after a leaf; "": every client trusts the signing CA itself.
 std::string sent_bridge(const Authority& authority) {
     return authority.previous.empty() ? std::string{} : authority.bridge;
 }

@@ -47,9 +47,9 @@ SecretData print_authority(const Authority& authority);
 // nullopt: there is none yet. kCorruption: the data is not ours; it must not be overwritten.
 Result<std::optional<Authority>> parse_authority(const SecretData& data);
 
-// Advances the authority to `now`: starts and ends rotations; nullopt `before`: creates one.
-// Creates keys. Returns an equal value when nothing is due. `name` begins the common name of each
-// CA.
+// Advances the authority to `now`: starts and ends rotations. If `before` is nullopt, creates an
+// authority. Creates keys. Returns an equal value when nothing is due. `name` begins the common
+// name of each CA.
 Result<Authority> advance_authority(
     const std::optional<Authority>& before,
     const std::string& name,

@@ -73,7 +73,7 @@ struct WebhookSettings : AuthorityTerms {
     std::string listen;                                // "[::]:9444"; "": no webhook
     std::string host_name;                             // of its Service, as the API server calls it
     std::string ca_secret_name = "stoker-webhook-ca";  // in the operator's own namespace
-    // The MutatingWebhookConfiguration whose caBundle the operator keeps.
+    // The MutatingWebhookConfiguration whose caBundle the operator sets and renews.
     std::string configuration_name = "stoker-webhook";
 
     bool operator==(const WebhookSettings&) const = default;

@@ -14,7 +14,7 @@ using Keys = std::vector<std::string>;
 
 constexpr const char* kOptionalKind = "workloads";
 
-// True if the kind is listed, or refused and optional.
+// True if the kind is listed, or if it is optional and the API server refused to list it.
 template <class T>
 bool is_ready(std::string_view what, const Informer<T>& informer) {
     return informer.has_synced() || (what == kOptionalKind && informer.counts().troubles > 0);

@@ -123,7 +123,8 @@ private:
 
     ClusterCache(const Setup& setup, const std::string& own_namespace);
 
-    // One watch per watched namespace, or one of all. `component`: the kind's plural, if empty.
+    // One watch per watched namespace, or one of all. `component`: as for MakeTransport;
+    // empty: the kind's plural.
     template <class T>
     Informer<T> watch(const Setup& setup, const WatchOptions& options, std::string component = {});
     void add_indexes();

@@ -55,11 +55,11 @@ std::vector<std::string> pool_paths(ClusterCache& cache);
 std::vector<JobUse> gather_fillers(const Dataset& dataset, ClusterCache& cache);
 
 // The job's trustworthy reports. A sidecar has proved which pod it is; the rest of its report is
-// unverified. So a report counts only if it names this job's uid (that of its workload, if the job
-// describes one; the result has the job's), and its pod carries the job's label and runs on the
-// reported node. A dataset entry counts only if the dataset is in the job's own namespace, or is
-// shared with it or was when its attempt began. Claims about the directory of another namespace's
-// dataset are dropped (drop_directory_claims()).
+// unverified. So a report counts only if it names this job's uid (or the uid of the workload that
+// the job describes; it is replaced by the job's), and its pod carries the job's label and runs on
+// the reported node. A dataset entry counts only if the dataset is in the job's own namespace, or
+// is shared with it or was when its attempt began. Claims about the directory of another
+// namespace's dataset are dropped (drop_directory_claims()).
 std::vector<SidecarReport> believable_reports(const JobUse& use, SidecarRegistry& registry);
 
 // As believable_reports(), for statuses of Datasets: also drops a guest's claims about an origin

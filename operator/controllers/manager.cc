@@ -211,8 +211,8 @@ void Manager::connect_datasets() {
     connect_warmups();
 }
 
-// Its status chooses nodes, for which its Dataset's controller makes fillers, and says which of them
-// are done, which divides the rate limit.
+// Wakes the Dataset's controller and the grants when a DatasetWarmup changes. Its status lists the
+// chosen nodes, on which fillers start, and the finished ones; the others share its rate limit.
 void Manager::connect_warmups() {
     parts_.cache.warmups().add_handler([this](const Change<DatasetWarmup>& change) {
         warmup_queue_.add(change.object().key);

@@ -53,7 +53,7 @@ struct ManagerSettings {
 // reports, wake them in the background. A report of which only numbers grew wakes them later
 // (kLookPause).
 //
-// An unneeded wake-up costs one look; a missing one is a bug. Thread-safe.
+// An unneeded wake-up costs one reconcile; a missing one is a bug. Thread-safe.
 class Manager {
 public:
     struct Parts {
@@ -101,8 +101,8 @@ private:
     void connect_nodes();
     void connect_namespaces();
     void connect_unreadable();
-    // Each report of a sidecar may change numbers in statuses. Looking at all of them at once would
-    // cost reports times jobs, so looks are spread: kLookPause for each job.
+    // Each report of a sidecar may change numbers in statuses. A reconcile for each report would be
+    // too many in a large cluster, so an object waits kLookPause times the number of jobs.
     static constexpr Duration kLookPause = std::chrono::milliseconds{5};
     static constexpr Duration kLookPauseMax = std::chrono::seconds{30};
     static constexpr Duration kLookAtOnce = std::chrono::milliseconds{200};  // wait no shorter time

@@ -9,8 +9,8 @@
 namespace stoker::control {
 
 // Metrics from the statuses of jobs, datasets, pools and quotas: rebuilt for each exposition, so
-// that a deleted object's series disappear. Every replica exposes statuses; only the leader, which
-// measures, also exposes the profiles of jobs. Thread-safe.
+// that a deleted object's series disappear. Every replica exposes statuses; only the leading
+// replica, which measures jobs, also exposes their profiles. Thread-safe.
 std::string expose_objects(ClusterCache& cache, const Allocation& allocation);
 
 // The verdicts on each pool's nodes; empty on a replica that node programs do not call.

@@ -34,12 +34,12 @@ struct StatusWrite {
 //
 // All writes together have a budget, so that ten thousand statuses that change at once leave the API
 // server and our other requests room: a write beyond it gets its turn later and blocks nobody.
-// Conditions and counters have one each; urgent writes need none. Thread-safe.
+// Condition changes have one budget, counters another; urgent writes need none. Thread-safe.
 class StatusWriter {
 public:
     static constexpr Duration kProgressEvery = std::chrono::seconds{5};
 
-    // Writes in a second of all objects of the kind.
+    // At most this many status writes per second, for all objects of one kind together.
     static constexpr double kConditionRate = 30;
     static constexpr double kConditionBurst = 100;
     static constexpr double kProgressRate = 10;

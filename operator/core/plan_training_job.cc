@@ -16,7 +16,8 @@ bool is_worrying(JobState state) {
            state == JobState::kFailed;
 }
 
-// One Event per change of state, per new answer about the cache, and per change of the origin.
+// One Event per change of the job's state, per new reason of CacheAllocated, and per change of the
+// origin.
 std::vector<JobEvent> events_between(
     const TrainingJobStatus& before, const TrainingJobStatus& after, const Lifecycle& lifecycle) {
     std::vector<JobEvent> result;

@@ -80,7 +80,7 @@ public:
     // Summed waiting time of popped keys.
     [[nodiscard]] Duration queued() const { return queued_; }
 
-    // A key waits that pop() returns now, whatever the time.
+    // Whether pop() would return a key now, even before next_due().
     [[nodiscard]] bool has_ready() const { return !ready_.empty() || !ready_background_.empty(); }
 
     // Due time of the next delayed key.
@@ -172,7 +172,7 @@ public:
     Reconciler(
         std::string name, Function reconcile, const Clock& clock, WorkQueueOptions options = {});
 
-    // Any handler may call it.
+    // May be called from any thread, also while a key is being reconciled.
     void add(const ObjectKey& key, Priority priority = Priority::kNormal);
 
     // As add() after `wait`, with background priority; the earlier of two times counts.

@@ -56,8 +56,8 @@ public:
     void add_drain(std::function<void(TimePoint until)> drain);
     void set_event_writer(Loop run);
     // Without an elector, the workers start once the caches have synced. `on_lost` is called at
-    // once, on the elector's thread, when leadership is lost: no clean-up is needed that another
-    // leader would not undo, so a program flushes its log and exits there (std::_Exit).
+    // once, on the elector's thread, when leadership is lost. A program should flush its log and
+    // exit there (std::_Exit): another leader may work already, and needs no clean-up of this one.
     void set_elector(LeaderElector& elector, std::function<void()> on_lost);
 
     // Blocks until `stop` is requested or a part has failed for good.

@@ -49,7 +49,7 @@ public:
     // Called once, before gRPC gets the call. `refusal` ends it at once with that status.
     void begin(std::function<void()> on_end, const std::optional<grpc::Status>& refusal);
 
-    // The first status counts. It waits for a write in progress.
+    // Later calls have no effect. Never blocks: the status is sent after the write in progress.
     void finish(const grpc::Status& status);
 
     // Called once a second.

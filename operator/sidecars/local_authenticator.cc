@@ -73,8 +73,8 @@ std::optional<Result<PodIdentity>> LocalAuthenticator::decide(
 
 Result<IssuerKeys> LocalAuthenticator::read_keys() {
     STOKER_TRY(const std::string configuration, read_page_("/.well-known/openid-configuration"));
-    // Reads our API server's page, never the address that the configuration names: it may be
-    // outside of the cluster.
+    // Reads the keys from our API server, not from the jwks_uri of its OpenID configuration: that
+    // address may be outside of the cluster.
     STOKER_TRY(const std::string key_set, read_page_("/openid/v1/jwks"));
     return parse_issuer_keys(configuration, key_set);
 }

@@ -44,7 +44,7 @@ bool is_possible(const T& value, Bound bound) {
     }
 }
 
-// Calls holds(field) for each field of the value's table; true if it holds for all.
+// Calls holds(field) for each field in kWireFields<Value>; true if it holds for all.
 template <class Value, class Predicate>
 bool for_all_fields(Predicate holds) {
     return std::apply(
@@ -124,7 +124,7 @@ const RankSketch* find_sketch(const DatasetReport* dataset, const RankSketch& li
     return found == dataset->sketches.end() ? nullptr : &*found;
 }
 
-// Checks the revision, if any, and its marks.
+// Checks the revision, if any, and its ManifestMarks.
 bool is_possible_revision(const DatasetReport& report) {
     constexpr std::size_t kDigits = 16;
     const std::string& digits = report.read_revision;

@@ -34,8 +34,8 @@ Status validate_hello(const Hello& hello);
 // name, or numbers out of range.
 Status validate_report(const Hello& hello, const Report* before, const Report& next);
 
-// Completes a sketch without masses from the one of the same revision in `before`, the last report
-// of the session (null: none); removes it if there is none.
+// A RankSketch without masses has those of the same job and sketch revision in `before`, the last
+// report of the session (null: none): copies them, or removes the sketch if `before` has none.
 void complete_sketches(const Report* before, Report& next);
 
 // Cuts error texts and keys to kMessageBytesMax, between characters.

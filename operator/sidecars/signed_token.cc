@@ -206,12 +206,13 @@ Result<SignedToken> parse_token(std::string_view text) {
     auto signature = decode(text.substr(second + 1));
     const auto head = head_text ? parse_object(*head_text) : std::nullopt;
     if (!head || !claims || !signature) {
-        return fail(invalid("a part is not base64url, or the header is not JSON"));
+        return fail(invalid("a part of the token is not base64url, or its header is not JSON"));
     }
     const auto algorithm = algorithm_of(string_at(*head, {"alg"}));
     const std::string key_id = string_at(*head, {"kid"});
     if (!algorithm || key_id.empty() || find_at(*head, {"crit"}) != nullptr) {
-        return fail(invalid("another algorithm, no key id, or critical extensions"));
+        return fail(invalid(
+            "the token's header has an unknown algorithm, no key id, or critical extensions"));
     }
     return SignedToken{
         *algorithm,

@@ -13,7 +13,7 @@ constexpr Duration kKeep = std::chrono::minutes{10};
 constexpr std::size_t kKnownMax = 10'000;
 constexpr int kLevelsMax = 5;  // Pod, Job, JobSet, TrainJob are three
 
-// An owner that ends the chain without an error.
+// Whether find() stops below an owner with this error, as if the object had no owner.
 bool is_unreadable(ErrorCode code) {
     return code == ErrorCode::kNotFound || code == ErrorCode::kForbidden ||
            code == ErrorCode::kInvalidArgument;
@@ -61,7 +61,7 @@ Result<ForeignWorkload> OwnerFinder::ask(const std::string& ns, const OwnerRefer
         if (meta.uid != result.ref.uid) {
             return result;  // another object has the name now
         }
-        // A workload without a number of its own has as many pods as the owner below it.
+        // A workload that does not say its number of pods has as many as the object that it owns.
         const auto count = pods_of_workload(owner->raw);
         result.pod_count = count ? count : result.pod_count;
         const OwnerReference* next = meta.controller();

@@ -105,7 +105,8 @@ Result<ReceivedHandOver> receive_hand_over(int socket, bool takes_descriptor) {
 bool is_fuse_connection(int descriptor) {
     struct statx status {};
 
-    // Asks the kernel only: a stranger's file may have nobody who answers.
+    // Asks the kernel only: a stranger may have sent a file of a FUSE mount whose server never
+    // answers.
     if (::statx(descriptor, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &status) != 0 ||
         !S_ISCHR(status.stx_mode) || status.stx_rdev_major != kFuseMajor ||
         status.stx_rdev_minor != kFuseMinor) {

@@ -35,8 +35,8 @@ enum class FrameType : std::uint16_t {
     kFetched = 6,   // answer to kFetch
     kPlan = 7,      // client -> sidecar, with one sealed memfd of u64 sample ids by SCM_RIGHTS
     kPlanned = 8,   // answer to kPlan
-    kConsumed = 9,  // client -> sidecar: these samples were read and may leave the window. One-way;
-                    // followers set a request id, and kCounted responds
+    kConsumed = 9,  // client -> sidecar: these samples were read and may leave the window. One-way,
+                    // unless a follower sets a request id: then the leader answers kCounted
     kReport = 10,   // client -> sidecar, one-way: training statistics of the job
     kBegin = 11,    // client -> sidecar: an epoch under a sampling contract
     kBegun = 12,    // answer to kBegin
@@ -135,7 +135,7 @@ struct Fetched {
     bool operator==(const Fetched&) const = default;
 };
 
-// Limit of the samples behind the epoch in a plan's memfd. It exceeds what a sidecar can fetch
+// Limit of the samples of the next epoch in a plan's memfd. It exceeds what a sidecar can fetch
 // ahead (6 GB of samples of 100 kB, with a window of 256 MiB), and costs 512 KiB to transfer.
 inline constexpr std::uint64_t kAheadSamplesMax = 65536;
 
@@ -175,9 +175,9 @@ struct Report {
     bool operator==(const Report&) const = default;
 };
 
-// The sources of the samples of one kConsumed, for those on the node at that time. Hits did not use
-// the link to the origin for that read. The first read of a fetched sample, ahead or on demand,
-// counts as fetched, whichever client requested it.
+// Where the samples of one kConsumed came from; counts those that are still on the node when it
+// arrives. The first read of a fetched sample, ahead or on demand, counts as fetched, whichever
+// client requested it. Further reads are hits: they did not use the link to the origin.
 struct Counted {
     std::uint64_t hit_samples = 0;
     std::uint64_t hit_bytes = 0;

@@ -94,7 +94,7 @@ struct Losses {
 };
 
 // One-way. 64 bits per sample, in the same order: the fewer bits differ between two samples, the
-// more alike they are. For families that group near-duplicates.
+// more alike they are. For samplers that group near-duplicates (contract importance, family Iowa).
 struct Similarity {
     std::vector<std::uint64_t> samples;
     std::vector<std::uint64_t> hashes;

@@ -19,7 +19,8 @@
 #include "sidecar/config/sidecar_config.h"
 #include "sidecar/origin/origin.h"
 
-// One dataset as this program serves it: its node directory, and its link to the sidecar.
+// One dataset as stoker-s3 or stoker-files serves it: its node directory and its link to the
+// sidecar.
 namespace stoker::attached {
 
 // One revision on this node. Thread-safe. Stays usable when the sidecar that announced it has

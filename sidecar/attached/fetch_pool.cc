@@ -119,7 +119,7 @@ void FetchPool::run() {
     }
 }
 
-// Frees what the job holds before it returns.
+// Answers the job. Frees what the job holds before this function returns.
 void FetchPool::finish(Lanes& lanes, Job&& job) {
     const Job taken = std::move(job);
     taken.on_done(answer(lanes, taken));

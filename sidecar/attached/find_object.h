@@ -13,7 +13,7 @@ namespace stoker::attached {
 // The id of the first sample whose key is not below `key`; sample_count() if there is none.
 std::uint64_t lower_bound(const domain::ManifestView& manifest, std::string_view key);
 
-// The first id from `low` on whose key neither begins with `prefix` nor is below it.
+// The first id, at least `low`, whose key is above `prefix` and does not begin with it.
 std::uint64_t after_prefix(
     const domain::ManifestView& manifest, std::uint64_t low, std::string_view prefix);
 

@@ -8,11 +8,12 @@ namespace stoker::sidecar {
 
 namespace {
 
-// Sketch masses per report: 4 KiB each, well below the operator's message limit.
+// Sketches with masses (RankSketch) per report: 4 KiB each, well below the operator's message
+// limit.
 constexpr int kMassesPerReport = 16;
 
-// Removes the masses of sketches that this stream already has, and defers those beyond the report's
-// limit to the next report; until then the older revision stays valid.
+// Removes the masses of sketches that this stream has sent with the same sketch revision. Defers
+// those beyond kMassesPerReport to the next report; until then reports the older revision.
 void leave_out_told(control::DatasetReport& dataset, ToldSketches& told, int& masses_left) {
     std::erase_if(dataset.sketches, [&](control::RankSketch& sketch) {
         std::uint64_t& known = told[{dataset.dataset_uid, sketch.job_uid}];

@@ -200,8 +200,8 @@ void CacheRoom::note_resident(SampleIndex sample) {
     }
 }
 
-// Whether the resident may be evicted for the party. A guest never evicts what was prefetched for
-// others: two guests would evict each other's samples without end.
+// Whether the resident may be evicted for `party` (sidecar/core/eviction/party.h). A guest never
+// evicts what was prefetched for others: two guests would evict each other's samples without end.
 bool CacheRoom::may_leave(SampleIndex sample, Party party) const {
     const SampleRecord& record = table_.at(sample);
     return record.is_idle() && record.is_granted() &&
@@ -214,15 +214,16 @@ bool CacheRoom::is_near(SampleIndex sample, Party other) const {
            streams_.is_near(sample, table_.charged_to(sample), other);
 }
 
-// Whether the sample may be evicted for this need. A party beyond its share evicts only its own
-// samples; other parties lose what they have beyond their shares.
+// Whether the sample may be evicted for `need`. A party that has more than its share of the window
+// evicts only samples charged to itself; else it may also evict those of parties above their
+// shares.
 bool CacheRoom::gives_way(SampleIndex sample, const Need& need) const {
     const Party charged = table_.charged_to(sample);
     return charged == need.party || (!need.beyond_share && shares_.is_over(charged));
 }
 
-// Drops a window sample that is needed late: one that the keeper names, an evictable one, or for a
-// demand also a prefetched one.
+// Drops a window sample that is needed late or not at all: one that keeper_ names, else one that no
+// plan needs, else, if a client waits (demanded), the prefetched one that will be read last.
 bool CacheRoom::evict_one(const Need& need) {
     const Bytes charged = table_.window_of(need.party);
     auto victim = kept_victim(need);
@@ -289,8 +290,8 @@ std::optional<SampleIndex> CacheRoom::farthest_victim(const Need& need) {
         },
         steps,
         [this, &need](Party party) { return party == need.party || shares_.is_over(party); });
-    // The search above passed these samples by, so its streams no longer protect them; other
-    // streams may need them sooner.
+    // farthest() has passed these samples in the streams that it searched, which no longer protect
+    // them; other streams may need them sooner.
     for (const SampleIndex sample : passed) {
         if (sample != victim) {
             reconsider(sample);

@@ -120,8 +120,8 @@ public:
     // Bypass: nothing new is stored.
     void set_aside(bool aside) { aside_ = aside; }
 
-    // `ranked`: only guests' importance ranks the residents, so none is evicted while the own party
-    // is connected.
+    // `ranked`: only guests' importance ranks the residents, so none is evicted while jobs of the
+    // Dataset's own namespace (kOwnParty) are connected.
     void set_ranked_by_guests(bool ranked) { ranked_by_guests_ = ranked; }
 
     // `keeper` is not owned; nullptr: only plans keep window samples.

@@ -34,10 +34,10 @@ struct FetchReply {
     bool operator==(const FetchReply&) const = default;
 };
 
-// Demand fetches and holds: the connections of each party, the connections that wait for each
+// Demand fetches and holds: the connections of each Party, the connections that wait for each
 // sample, and the samples that each connection holds. A connection holds the samples of its last
 // answered fetch until its next fetch or its end. Each party has its own queue of samples to fetch,
-// so that no party waits behind another one. Knows neither bytes nor classes. Not thread-safe.
+// so that no party waits behind another one. Knows neither sizes nor SegmentClass. Not thread-safe.
 class DemandBook {
 public:
     // Identifies a position in a pending request.

@@ -105,7 +105,7 @@ TEST_F(KubectlStoker, ReportsMissingKubectl) {
     plugin.remove_kubectl();
     const Answer answer = plugin.run("top");
     EXPECT_EQ(answer.status, 1);
-    EXPECT_EQ(answer.err, "error: there is no kubectl in $PATH, which this needs\n");
+    EXPECT_EQ(answer.err, "error: kubectl-stoker needs kubectl; it is not in $PATH\n");
     EXPECT_EQ(plugin.folders_left(), 0);
 }
 

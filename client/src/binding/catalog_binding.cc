@@ -49,7 +49,8 @@ std::span<const std::byte> view_of(const py::bytes& bytes) {
     return std::as_bytes(std::span{text});
 }
 
-// Without `first_chunk`, list_samples() finds that the chunk is missing or too short.
+// `first_chunk`: the first bytes of the first chunk; empty: that object is missing or too short, which
+// list_samples() reports.
 Result<domain::Listing> samples_of(
     std::span<const std::byte> index,
     std::span<const std::byte> first_chunk,
@@ -173,7 +174,7 @@ py::object parse_range_place(const std::string& key, const std::string& etag) {
         decode_text(place->object_etag));
 }
 
-// The index of one shard with the samples that it has found.
+// Python binding of domain::TarIndex, with the samples that it has found in its shard so far.
 struct ShardIndex {
     ShardIndex(std::string key, std::uint64_t size_bytes, std::string etag)
         : index(

@@ -95,8 +95,8 @@ Verify parse_verify(std::string_view text) {
 }
 
 // Python binding of NodeReader. The GIL is the lock that NodeReader requires. It is released only
-// for requests to the sidecar, and around check(), which any thread may call, of samples at their
-// first touch, which may wait for the disk.
+// for requests to the sidecar, and while check() reads a sample for the first time, which may wait
+// for the disk (any thread may call check()).
 class PyNodeReader {
 public:
     PyNodeReader(
@@ -137,9 +137,10 @@ public:
         return py::make_tuple(std::move(samples), missing, all_resident);
     }
 
-    // One resident sample that was checked before, and noted for take_reads(); a new reference. None:
-    // any other, or take_reads() is due. nullptr: an exception is set. The fast path for samples that
-    // are read one by one, so it is called without pybind11.
+    // Returns a resident sample that was checked before (a new reference) and adds its id to the list
+    // for take_reads(). None: any other sample, or the list is full or too old, so take_reads() must
+    // be called. nullptr: an exception is set. The fast path for samples that are read one by one, so
+    // it is called without pybind11.
     PyObject* read_resident(PyObject* item) {
         const Py_ssize_t id = PyNumber_AsSsize_t(item, PyExc_IndexError);
         if (id == -1 && PyErr_Occurred() != nullptr) {
@@ -157,7 +158,8 @@ public:
         Py_RETURN_NONE;
     }
 
-    // The ids that read_resident() returned since the last call; allows it to go on for a while.
+    // The ids that read_resident() returned since the last call. Afterwards read_resident() returns
+    // samples for another kReadsInterval.
     py::list take_reads() {
         reads_due_ = clock_.now() + kReadsInterval;
         const py::list ids = py::cast(reads_);

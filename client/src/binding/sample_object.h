@@ -18,11 +18,11 @@ struct SampleFields {
     std::span<const std::byte> bytes;
     std::uint64_t id = 0;
     std::int32_t label = -1;
-    // The bytes follow their record header in this segment, and `pin` keeps both mapped ...
+    // Either the bytes are in this segment, after their record header: `pin` keeps both mapped.
     std::optional<domain::SegmentSeq> seq{};
     std::shared_ptr<const void> pin{};
     PyObject* owner =
-        nullptr;  // ... or in this `bytes` object (borrowed; the sample takes a reference)
+        nullptr;  // or they are in this `bytes` object (borrowed; the sample takes a reference)
     PyObject* catalog =
         nullptr;  // source of key and ETag: a Catalog, or a tuple (key, etag); borrowed
 };

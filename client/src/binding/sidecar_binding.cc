@@ -149,7 +149,8 @@ py::bytes snapshot(SidecarClient& client, double timeout) {
         waiting(timeout, [&](TimePoint deadline) { return client.snapshot(deadline); }).state);
 }
 
-// `losses`, and `p_others` unless None: buffers with one float32 per sample.
+// `losses` and `p_others` (see local::Losses): buffers with one float32 per sample. `p_others` may be
+// None.
 bool send_losses(
     SidecarClient& client,
     std::uint64_t epoch,
@@ -189,7 +190,8 @@ bool send_report(SidecarClient& client, const std::vector<std::uint64_t>& fields
         {fields[0], fields[1], fields[2], fields[3], fields[4], fields[5], fields[6], fields[7]}));
 }
 
-// Returns (id, batches); id 0: nothing to measure.
+// Returns the id of the measurement that the operator asks for, and how many batches to measure with
+// the cache and without; id 0: none.
 py::tuple ask_probe(SidecarClient& client, double timeout) {
     const auto probe =
         waiting(timeout, [&](TimePoint deadline) { return client.ask_probe(deadline); });

@@ -24,7 +24,8 @@ std::string file_of(const NodeReaderOptions& options, const char* kind) {
     return fmt::format("{}/{}.{}", options.directory, kind, domain::to_string(options.revision));
 }
 
-// Never 0, which means "not checked". Two words of one sample collide with probability 2^-32.
+// Identifies a sample's residency word. Never 0, which means "not checked". Two different words
+// of a sample have the same fingerprint with probability 2^-31.
 std::uint32_t fingerprint(std::uint64_t word) {
     return static_cast<std::uint32_t>((word * 0x9E3779B97F4A7C15ULL) >> 32U) | 1U;
 }
@@ -62,7 +63,9 @@ Result<std::shared_ptr<SegmentMap>> SegmentMap::open(
     }
     STOKER_TRY(const domain::SegmentHeader header, read_header(fd.get(), name));
     if (header.seq != seq || header.revision != revision) {
-        return fail(ErrorCode::kCorruption, fmt::format("{} has another number or revision", name));
+        return fail(
+            ErrorCode::kCorruption,
+            fmt::format("the header of {} names another segment or revision", name));
     }
     const auto file_bytes = static_cast<std::uint64_t>(status.st_size);
     const std::uint64_t length = std::clamp(
@@ -200,7 +203,8 @@ std::shared_ptr<const SegmentMap> NodeReader::segment(domain::SegmentSeq seq) {
             retire_one();
         }
         auto opened = SegmentMap::open(segments_fd_.get(), seq, options_.revision);
-        // The process has other maps, too: of other readers and of its own.
+        // The process may have reached its limit of maps, which it also uses for other things: unmap
+        // up to half of the segments to make room.
         for (std::size_t room = segments_.size() / 2; room > 0 && is_exhausted(opened); --room) {
             retire_one();
             opened = SegmentMap::open(segments_fd_.get(), seq, options_.revision);
@@ -216,8 +220,8 @@ std::shared_ptr<const SegmentMap> NodeReader::segment(domain::SegmentSeq seq) {
     return entry.map;
 }
 
-// The least recently used of the next few maps, in turns: a full search would cost more than the
-// map.
+// Unmaps the least recently used of a few segments; the next call looks at the following ones. A
+// search of all segments would cost more than to map one again.
 void NodeReader::retire_one() {
     constexpr std::size_t kLooks = 8;
     std::size_t oldest = victim_cursor_ % segments_.size();

@@ -55,8 +55,8 @@ public:
         std::span<const std::uint64_t> ahead,
         TimePoint deadline);
 
-    // Begins an epoch under a sampling contract; `served` (a bitmap as in local::Begin) marks
-    // samples that were served before; `snapshot` may be empty. Fills in the two sizes in `begin`.
+    // Begins an epoch under a sampling contract; `served` and `snapshot` as in local::Begin, or
+    // empty. Sets `begin.served_bytes` and `begin.snapshot_bytes`.
     // kInvalidArgument: the sidecar does not know the contract or one of its parameters.
     Result<local::Begun> begin(
         local::Begin begin,
@@ -70,7 +70,7 @@ public:
     Result<local::EpochTally> tally(std::uint64_t epoch, TimePoint deadline);
     Result<local::Snapshot> snapshot(TimePoint deadline);
 
-    // Asks whether to measure; needs a sidecar with kFeatureProbe.
+    // Asks whether to measure the cache's benefit (local::Probe); needs a sidecar with kFeatureProbe.
     Result<local::Probe> ask_probe(TimePoint deadline);
 
     // One-way frames. They never wait: false means that the sidecar is behind and the frame was not

@@ -285,7 +285,7 @@ class Draws:
         link = self._begun_link()
         return (b"" if link is None else link.snapshot()) or self._snapshot
 
-    # --- without -------------------------------------------------------------------------------------------------
+    # --- without a sidecar ---------------------------------------------------------------------------------------
 
     def _draw_alone(self, count: int) -> Array:
         """The next ids of this rank's share that were not served yet. Repeated draws count."""

@@ -52,7 +52,8 @@ class Probe:
         self.id, self._batches = id, batches
         self._running = None
         self._sums = {CACHED: [0, 0, 0], PAST: [0, 0, 0]}
-        # WARMING batches use up what was read ahead, so that the PAST batches are timed without it.
+        # First CACHED batches, read through the cache; last PAST batches, read past it. The WARMING batches between
+        # them, also read past it, are not counted: some of their samples were read ahead through the cache.
         self._plan = [PAST] * batches + [WARMING] * max(1, batches // 8) + [CACHED] * batches
 
     def next_batch(self, now_ns: int, epoch: int, size: int) -> bool:

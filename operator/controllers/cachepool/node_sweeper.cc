@@ -37,8 +37,9 @@ std::string directory_namespace(
     return report.namespace_name;
 }
 
-// Whether the pod keeps the Dataset's bytes. False if the Dataset is in another namespace and the
-// pod's job may not read it. A deleted Dataset was readable when the pod started.
+// Whether the pod protects the Dataset's node directory (`guard`) from sweeps. False if the Dataset
+// is in another namespace and the pod's job may not read it. A deleted Dataset counts as readable:
+// it was when the pod started.
 bool may_keep(const Pod& pod, const SweepGuard& guard, ClusterCache& cache) {
     if (guard.ns == pod.meta.ns) {
         return true;

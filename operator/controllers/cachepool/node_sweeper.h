@@ -17,7 +17,7 @@ namespace stoker::control {
 
 // Removes unneeded bytes from the nodes: collects the live datasets, plans
 // (operator/core/sweep/plan_sweeps.h), orders sweeps from node programs and handles their results.
-// Running and past sweeps are known to this process only; a new leader sweeps again after a while,
+// Only this process knows running and past sweeps; the next operator sweeps again after a while,
 // which changes nothing on a swept node. Thread-safe; reconcile() one at a time.
 class NodeSweeper {
 public:

@@ -10,9 +10,9 @@ namespace stoker::control {
 
 namespace {
 
-// Removes swept bytes from the report of an ended sidecar, which may still be fresh when its
-// directory is swept. Once another sidecar has led there (`is_refilled`), the report no longer
-// counts as a leader's.
+// The last report of an ended sidecar may still be fresh when its node directory is swept: removes
+// the swept bytes from it. If another sidecar has led the directory since (`is_refilled`), the
+// report no longer counts as a leader's.
 void drop_swept_bytes(DatasetReport& dataset, bool is_refilled) {
     dataset.leader = dataset.leader && !is_refilled;
     dataset.resident_bytes = Bytes::zero();

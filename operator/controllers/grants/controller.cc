@@ -17,7 +17,7 @@ namespace stoker::control {
 
 namespace {
 
-// Granted bytes of each pool. A grant names no pool, so its job does.
+// Granted bytes of each pool. A grant does not name its pool; takes that of a job with the dataset.
 std::map<std::string, Bytes> granted_by_pool(
     const ClusterView& cluster, const std::vector<Grant>& grants) {
     std::map<std::string, std::string> pool_of;  // by dataset uid

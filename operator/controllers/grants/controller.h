@@ -19,9 +19,9 @@ namespace stoker::control {
 
 // Allocates the whole cluster's cache at once, sends the grants to the sidecars, and repeats each
 // grant before it expires. The plan is a function of the observed state
-// (operator/core/allocation/plan_allocation.h): a new leader computes the same one once all
-// sidecars of its predecessor have reported (GrantBook). Emits Events for bytes to return and for
-// late returns. reconcile() one at a time; the first call begins the leadership.
+// (operator/core/allocation/plan_allocation.h): the next operator computes the same one once all
+// sidecars have reported to it (GrantBook). Emits an Event when a sidecar must return bytes, and
+// one if it is late. reconcile() one at a time; its first call must follow the leader election.
 class GrantsController {
 public:
     // At most one decision per second, however many things change, and at most one fifth of the
@@ -48,13 +48,13 @@ public:
 private:
     // Time from the beginning of a decision that took `took` to the beginning of the next one.
     [[nodiscard]] Duration pause_after(Duration took) const;
-    // The plan's grants that may be sent, with weights and orders to fill.
+    // The plan's grants that may be sent, with the jobs' weights and the warm-ups' orders.
     std::vector<Grant> take_grants(
         const ClusterView& cluster, const AllocationPlan& plan, const Moment& now);
     // Publishes the decision, and calls OnChange for the objects whose entries changed.
     void keep(const Allocation& before, Allocation after);
     ClusterView gather(const Moment& now);
-    // The planner's input, with holdings and blocked namespaces.
+    // The planner's input, with what the node directories hold (Holding) and HeldBack namespaces.
     AllocationView look(const ClusterView& cluster, const Moment& now);
     void tell_changes(const Allocation& before, const Allocation& after);
     void tell_reclaims(const ClusterView& cluster);

@@ -22,7 +22,8 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr Duration kPodsLate = seconds{5};
-// Polling interval: no event reports the removal of a foreign object or a changed admission rule.
+// Polling interval while an object that is not ours has a name that we need, or the API server
+// refuses our objects: no event reports that this has ended.
 constexpr Duration kLookForStrangers = seconds{30};
 
 // A Job failed because of its pods, but no failed pod is known: Jobs and pods have separate
@@ -54,8 +55,8 @@ std::optional<Duration> wonders_in(const TrainingJobView& view, WallTime now) {
                : std::nullopt;
 }
 
-// Whether the plan adds a pin. It is written to the status before it is sent, so that the next
-// operator sends the same.
+// Whether the plan adds a pin. A pin is written to the status before it is sent, so that the next
+// operator sends the same pin.
 bool has_new_pin(const TrainingJobStatus& before, const TrainingJobStatus& after) {
     return std::ranges::any_of(after.datasets, [&](const JobDatasetStatus& dataset) {
         return std::ranges::none_of(before.datasets, [&](const JobDatasetStatus& other) {

@@ -26,7 +26,8 @@ public:
 private:
     // The job is gone.
     void forget(const ObjectKey& key);
-    // Sends the pins that need not wait for peers; returns the time until the others are due.
+    // Sends the pins, except those that PinHold holds until the nodes know each other as peers;
+    // returns the time until these are due.
     std::optional<Duration> send_pins(const TrainingJobView& view, const TrainingJobPlan& plan);
     TrainingJobView gather(const TrainingJob& job);
     void add_allocation(TrainingJobView& view);

@@ -18,8 +18,8 @@ constexpr Duration kKeep = std::chrono::seconds{10};
 constexpr Duration kAdoptAgain = std::chrono::minutes{5};
 constexpr std::size_t kKnownMax = 10'000;
 
-// A TrainingJob with the spec that the webhook wrote on the pod. nullopt: it wrote none, or somebody
-// changed it.
+// The TrainingJob whose spec the webhook has written into the pod's annotation. nullopt: there is
+// no such annotation, or somebody has changed it.
 std::optional<TrainingJob> job_on(const Pod& pod, const ObjectKey& key, Json& spec) {
     const std::string& text = value_or_empty(pod.meta.annotations, kWorkloadAnnotation);
     Result<Json> parsed = Json::parse(text);

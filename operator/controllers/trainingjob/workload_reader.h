@@ -18,7 +18,7 @@ public:
     explicit WorkloadReader(const ControllerParts& parts);
 
     // The job's workload; read at most every ten seconds. A workload that cannot be read counts as
-    // running on.
+    // still running.
     WorkloadView read(const TrainingJob& job);
 
     // If the webhook is on: creates the TrainingJob of this name, which does not exist, if living

@@ -62,9 +62,9 @@ struct JobAllocation {
     Bytes granted{};  // over all its nodes; bytes shared with another job count for both
     AllocationReason reason = AllocationReason::kWaitingForPods;
     std::string message;  // one sentence for people
-    // By dataset, in the demand's order: the largest grant that one of its sidecars may still hold.
-    // It exceeds the grant until they confirm a smaller one. The next operator relies on it for
-    // sidecars that it cannot reach.
+    // For each dataset of the job, as in Demand::datasets: the largest grant that a sidecar may
+    // still act on. Exceeds the planned grant until the sidecars confirm that. The next operator
+    // relies on it for sidecars that it cannot reach.
     std::vector<Bytes> datasets;
     Bytes borrowed{};    // part of `granted`
     Bytes minimum{};     // requested minimum, at most the datasets' sizes
@@ -124,7 +124,7 @@ struct Sweep {
     bool operator==(const Sweep&) const = default;
 };
 
-// All lists are sorted.
+// All lists are sorted, by the keys in the comments.
 struct AllocationPlan {
     std::vector<Grant> grants;         // by node, dataset; one per dataset that a job uses
     std::vector<JobAllocation> jobs;   // by job

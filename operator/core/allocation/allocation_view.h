@@ -166,11 +166,11 @@ struct AllocationView {
     std::vector<Demand> demands;
     std::vector<Holding> holdings;
     std::uint32_t valid_seconds = 60;
-    // Step on a non-linear curve: one segment, or 1/256 of the smallest node if that is less.
+    // Smallest piece of a curve and change of a grant: one segment, or 1/256 of the smallest node.
     Bytes step{1};
     double hysteresis = 1.05;  // bytes move only for a gain of this factor
-    // False: another operator's grants may still be in force, so no grant exceeds the resident
-    // bytes.
+    // False: grants of an earlier operator may still be in force (GrantBook), so no dataset is
+    // granted more than its resident bytes.
     bool settled = true;
     std::vector<HeldBack> held_back{};
     std::vector<PeerNodes> peers{};

@@ -73,8 +73,9 @@ MissCurve make_curve(Bytes size, const AccessPattern& access) {
     }
 }
 
-// In the last epoch only unread bytes have value. The value falls in a few steps, to avoid many
-// small releases.
+// The bytes that the job has still to read: in its last epoch, bytes that it has read have no
+// value. Falls in kReleaseSteps steps, so that the job releases bytes a few times and not all the
+// time.
 Bytes still_ahead(const Demand& demand, Bytes all) {
     const double progress = demand.last_epoch_progress.value_or(0);
     if (!(progress > 0) || all.is_unlimited()) {
@@ -259,10 +260,10 @@ void Builder::guess_rates() {
     }
 }
 
-// Bytes with which the job no longer waits, or its resident bytes if those are more: resident bytes
-// keep some value while no other job needs them. A compute-bound job never waits. With peers the
-// job wants the samples that the node owns, and copies of other owners' samples only if those
-// owners lack space for them.
+// The bytes that the job needs to read without waiting, or its resident bytes if those are more:
+// resident bytes keep some value while no other job needs them. A compute-bound job never waits.
+// With peers the job wants the samples that the node owns, and copies of other owners' samples only
+// if those owners lack space for them.
 Bytes Builder::wanted_of(const Claim& claim, const ClaimUser& user) const {
     const PlannedJob& job = table_.jobs[user.job];
     const Objective objective = table_.pool.objective;
@@ -364,7 +365,7 @@ void Builder::add_holdings() {
     }
 }
 
-// A stop policy limits a claim to its last grant (Hold) or to zero.
+// The stopPolicy of the CachePool or CacheQuota limits a claim to its last grant (Hold) or to zero.
 void Builder::limit_claims() {
     for (auto& entry : claims_) {
         Claim& claim = entry.second;

@@ -50,7 +50,7 @@ struct ClaimUser {
     Bytes enough{};                    // bytes at which it stops waiting for the dataset there
     double rate = 0;     // bytes/s of the dataset that it reads on the node at full speed
     double fetched = 1;  // share of its misses that it fetches, if windowed jobs share fetches
-    // Nodes that share the dataset's samples evenly; 1: no peers. The curve: UserCurve.
+    // Nodes that share the dataset's samples evenly (see UserCurve); 1: no peers.
     std::uint64_t owners = 1;
     bool remote = false;  // has no pod on the node: its nodes ask this one
     // With peers: bytes/s that the job's pods on the node read, whichever node owns the sample, and

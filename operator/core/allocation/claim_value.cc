@@ -13,9 +13,10 @@ constexpr double kHair = 1e-7;  // relative value difference between a claim's f
 // Relative bonus for growth into free space. Without it, a claim with a choice of nodes may
 // displace another claim, which displaces a third, and the next plan moves all of them back.
 constexpr double kFreeRoom = 1e-4;
-// Factor for bytes with almost no value: those beyond the even share of a job without a profile,
-// bytes already read in the last epoch, bytes that a job holds but does not need, and minimums that
-// no quota covers. They displace no other job's bytes, but may use idle space.
+// Factor for bytes with almost no value: bytes of a job without a profile beyond even_share(),
+// bytes already read in the last epoch, bytes that a job holds but does not need, and requested
+// minimums beyond the namespace's quota. They displace no other job's bytes, but may use idle
+// space.
 constexpr double kHardlyAnything = 1e-6;
 constexpr std::uint64_t kEvenParts = 64;  // parts per node, with Objective::kEven
 constexpr double kGib = 1024.0 * 1024 * 1024;
@@ -28,7 +29,7 @@ double clean_price(double price) {
     return std::isfinite(price) && price > 0 ? price : 0;
 }
 
-// Cost of one byte from the origin, in money; 1 if the pool has no prices.
+// Price of one byte from the origin, in the unit of the pool's prices; without prices, 1 per GiB.
 double price_of(const PoolView& pool, const DemandDataset& dataset) {
     const double per_request = clean_price(pool.price_per_request);
     const double per_gib = clean_price(pool.price_per_gib);
@@ -88,8 +89,8 @@ private:
         return Bytes{std::max<std::uint64_t>(capacity / kEvenParts, 1)};
     }
 
-    // With Objective::kEven the n-th piece of the node's capacity has the same value for all its
-    // datasets.
+    // With Objective::kEven the values do not depend on the dataset: the n-th piece of each claim
+    // on the node has the same value.
     [[nodiscard]] std::vector<Bytes> even_breaks() const {
         const Bytes part = even_part();
         std::vector<Bytes> ends;
@@ -156,7 +157,7 @@ private:
         if (begin >= curve.part() && user.owners > 1) {
             return value_of_copies(user, begin, end);
         }
-        // The job may stop waiting inside this piece: then only the first of its bytes save time.
+        // With a part of these bytes the job may read without waiting; the rest saves no time.
         const double least = is_needed && !is_cost ? job.origin_share() / user.fetched : 0;
         const double saved = curve.miss_mass(begin) - std::max(curve.miss_mass(end), least);
         double value = job.weight * user.rate * user.fetched * saved / to_double(end - begin);

@@ -18,9 +18,9 @@ namespace {
 constexpr std::size_t kChordCount = 16;
 constexpr std::size_t kPieceCountMax = 400'000;  // with more, curves are cut more coarsely
 
-// Raises each claim of the job to this user member (`minimum` or `fixed`), as far as nodes and the
-// charged namespaces' nominal quotas allow; divides evenly where a quota is too small. `guest`:
-// true for claims on other namespaces' datasets, false for its own.
+// Raises each claim of job `job_index` to the bytes in member `part` of its ClaimUser (`minimum` or
+// `fixed`), as far as nodes and the charged namespaces' nominal quotas allow; divides evenly where
+// a quota is too small. `guest`: true for claims on other namespaces' datasets, false for its own.
 void reserve(
     const ClaimTable& table,
     std::size_t job_index,
@@ -78,8 +78,8 @@ std::vector<ValuePiece> cut(std::vector<ValuePiece> pieces, Bytes end) {
     return pieces;
 }
 
-// Divides `rooms` by value, beyond `lower`. `guarantee`: if set, distributes exactly the bytes that
-// the guarantee owes.
+// Gives each claim `lower` and divides `rooms`, the room beyond that, by value. `guarantee`: if
+// set, distributes exactly the bytes that nominal quotas guarantee.
 ClaimBytes fill(
     const ClaimTable& table, Rooms rooms, const ClaimBytes& lower, const Guarantee* guarantee) {
     FillProblem problem;
@@ -95,7 +95,7 @@ ClaimBytes fill(
         if (guarantee != nullptr) {
             pieces = cut(std::move(pieces), useful_end(table, claim));
         }
-        // The baseline must not depend on earlier grants.
+        // Objective::kEven is a baseline for comparisons: it must not depend on earlier grants.
         const bool from_held = table.pool.objective != Objective::kEven;
         const Bytes start = from_held ? std::max(claim.held, lower[i]) : lower[i];
         problem.items.push_back({claim.node, claim.account, std::move(pieces), lower[i], start});
@@ -209,7 +209,7 @@ void stay_within_a_step(const ClaimTable& table, PoolDecision& decision) {
     for (const Bytes bytes : decision.target) {
         planned_in_all += bytes;
     }
-    // One byte per node, but only where that is negligible.
+    // Rounding may move one byte per node; 0 for plans so small that this would matter.
     constexpr std::uint64_t kNextToNothing = 256;
     const Bytes rounding{
         std::min<std::uint64_t>(table.nodes.size(), planned_in_all.count() / kNextToNothing)};
@@ -236,7 +236,8 @@ void stay_within_a_step(const ClaimTable& table, PoolDecision& decision) {
     }
 }
 
-// `base` plus the room beyond it, divided by the pool's objective. `guarantee`: as for fill().
+// Gives each claim `base` and divides `rooms`, the room beyond that, by the pool's objective.
+// `guarantee`: as for fill().
 ClaimBytes divide(
     const ClaimTable& table, Rooms rooms, const ClaimBytes& base, const Guarantee* guarantee) {
     if (table.pool.objective != Objective::kMaxMin) {

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <limits>
 
-// A flow network: source, accounts (some through the common room), items, nodes, back to the
-// source. Each edge can carry more, which gains the value of the item's next piece, or less, which
-// loses the value of its last piece; edges without an item are free. A cycle with a positive sum is
-// an exchange that increases the total value.
+// A flow network: source, accounts (their own bytes directly, lent ones through Rooms::common),
+// items (FillItem), nodes, back to the source. Each edge can carry more, which gains the value of
+// the item's next piece, or less, which loses the value of its last piece; edges without an item
+// are free. A cycle with a positive sum is an exchange that increases the total value.
 namespace stoker::control {
 
 namespace {

@@ -67,7 +67,8 @@ private:
         return std::ranges::none_of(frozen_, [](const auto& level) { return !level; });
     }
 
-    // Bytes of each claim for `level`; frozen jobs stay at their own level.
+    // Bytes of each claim with which every job reads at `level`, a share of its full speed; jobs
+    // that cannot be raised further (frozen_) stay at their level.
     [[nodiscard]] ClaimBytes needs(double level) const {
         ClaimBytes result = given_;
         for (std::size_t i = 0; i < result.size(); ++i) {

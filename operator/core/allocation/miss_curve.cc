@@ -126,7 +126,8 @@ MissCurve MissCurve::replicate(Bytes dataset, double replication, double bias) {
     double before = 0;
     std::vector<double> parts;
     for (std::size_t cached = 0; cached <= kDrawParts; ++cached) {
-        // Reads of residents take the place of this share of the other draws.
+        // The share of its draws that a sample which is not resident keeps: the additional reads of
+        // residents replace the others.
         const double left =
             kept < 1 ? (1 - std::max(clean(replication), 1.0) * kept) / (1 - kept) : 0;
         double misses = 0;

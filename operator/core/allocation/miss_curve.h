@@ -28,10 +28,11 @@ public:
     // A NaN or negative number counts as 0; larger ones than kBetaMax and 1 as these.
     static MissCurve importance(Bytes dataset, double beta, double full_epochs = 0);
 
-    // Contract replicate: an epoch draws as many samples as there are, with replacement, by the score
-    // ln(k + bias) of a sample that beats k others of its batch, and reads residents `replication`
-    // times. A sample that is drawn again in the epoch is fetched once. With a replication above 1
-    // the misses fall faster and faster; the curve is then the chord below them.
+    // Contract replicate: an epoch draws as many samples as there are, with replacement. A sample
+    // whose loss is above those of k others of its batch has weight ln(k + bias), times
+    // `replication` if it is resident. A sample that is drawn again in the epoch is fetched once.
+    // With a replication above 1 the true curve is not convex; the result is then a convex curve
+    // below it.
     static MissCurve replicate(Bytes dataset, double replication, double bias);
 
     // `masses`: requested amounts of equally large parts of the dataset, in the order in which the

@@ -9,12 +9,12 @@ namespace stoker::control {
 // Plans each pool separately, in this order:
 //  1. Guaranteed minimums (higher priority first, then older jobs), then bytes of mode Fixed;
 //     within the namespaces' nominal quotas.
-//  2. The rest of the nodes within the nominal quotas, by the pool's objective: to the byte that
-//     saves most, f* (-dm/dc) over all jobs that share it, until a job no longer waits. f*: bytes/s
-//     if data were never late; m(c): miss_curve.h.
+//  2. The rest of the nodes within the nominal quotas, by the pool's objective: each byte goes
+//     where it saves most, by the sum of f* (-dm/dc) over the jobs that share it, until a job no
+//     longer waits. f*: bytes/s of the job if data were never late; m(c): miss_curve.h.
 //  3. The same with lent bytes: up to borrowingLimit, from unused lendingLimits of other
 //     namespaces, with the namespaces' weights. Borrowers take no bytes of steps 1 and 2, so a
-//     returning owner gets its bytes back from the least useful ones.
+//     namespace that needs its lent bytes gets back those that are worth least.
 // A dataset gets equal bytes on all its nodes where possible. Shrinking comes first: no claim grows
 // into bytes that may still be on a node or charged to a quota. So a node never holds more than its
 // capacity, and a namespace never more than nominal + borrowed.

@@ -11,7 +11,7 @@
 namespace stoker::control {
 
 // Reclaims in progress, from the first plan that contains them until the bytes are gone. Pure: the
-// caller passes the time. One owner, not thread-safe.
+// caller passes the time. Not thread-safe.
 class ReclaimBook {
 public:
     // Shortest grace period: a sidecar must receive the grant, act, and report.

@@ -90,7 +90,8 @@ Bytes uneven_bytes(Bytes part, double sample_bytes) {
                                                      : part;
 }
 
-// Gives the claim the reads, by all jobs of the group, of the samples that its node owns.
+// The claim's node fetches the samples that it owns for the whole group: sets the claim's users to
+// all jobs of the group, with their reads of these samples.
 void take_part(const ClaimTable& table, const Group& group, double lacking, Claim& claim) {
     const Bytes part = part_of(claim.size, group.owners);
     std::map<std::size_t, ClaimUser> here;

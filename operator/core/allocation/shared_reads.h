@@ -15,8 +15,8 @@ using ClaimsByPlace = std::map<std::pair<std::size_t, std::string>, Claim>;  // 
 // fetched once per epoch of the fastest of them. Jobs on other nodes do not share it.
 void share_fetches(const ClaimTable& table, ClaimsByPlace& claims);
 
-// Nodes that fetch a dataset from each other (view.peers) hold one pool: each claim covers the
-// samples that its node owns, with the reads of these samples by all jobs on the peers' nodes. Jobs
+// For nodes that fetch a dataset from each other (view.peers): lets each claim cover the samples
+// that its node owns, with the reads of these samples by all jobs on the peers' nodes. Jobs
 // without a pod on the node become its users with `remote`. Needs the table's nodes and jobs, and
 // the users of each claim by job; keeps that order. Groups of one node, and unknown nodes, change
 // nothing; nor do the largest groups, if all groups of the pool together are too much work for a

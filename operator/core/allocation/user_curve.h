@@ -10,8 +10,8 @@ namespace stoker::control {
 
 // Share of a user's reads that its claim's node fetches from the origin, by bytes of the dataset
 // there. With peers each of n nodes owns a share of the samples and fetches it for all, so with c
-// bytes on each node the pool has n c: this is the dataset's curve at n c. Refers to the job, which
-// must outlive it. Pure; private to operator/core/allocation.
+// bytes on each node they hold n c together: this is the dataset's curve at n c. Refers to the job,
+// which must outlive it. Pure; private to operator/core/allocation.
 class UserCurve {
 public:
     UserCurve(const PlannedJob& job, const ClaimUser& user)

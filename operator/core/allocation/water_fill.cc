@@ -50,7 +50,7 @@ double value_of(const FillProblem& problem, const std::vector<Bytes>& amounts) {
     return sum;
 }
 
-// Fills in the order of value: each item up to its start, then further while `left` has room.
+// Fills in the order of value: each item up to FillItem::start, then further while `left` has room.
 std::vector<Bytes> fill_greedily(const FillProblem& problem, Rooms& left) {
     std::vector<Bytes> amounts;
     for (const FillItem& item : problem.items) {

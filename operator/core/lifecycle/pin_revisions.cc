@@ -85,7 +85,7 @@ std::string mounted_uid(const SidecarReport& report, const std::string& name) {
     return found == report.mounts.end() ? "" : found->dataset_uid;
 }
 
-// Other uids under which the attempt's sidecars mount the dataset.
+// Uids, other than the dataset's present one, under which the attempt's sidecars mount the dataset.
 std::set<std::string> replaced_uids(
     const std::vector<SidecarReport>& reports, const ResolvedDataset& dataset) {
     std::set<std::string> uids;

@@ -29,9 +29,10 @@ struct ProbeStep {
     std::optional<double> benefit;  // measured: time per byte without ÷ with the cache
 };
 
-// Schedules probes of a job and evaluates the answers. One probe per regime; if no answer comes in
-// time, it gives up and retries later. All ranks must answer: they wait for each other, so one
-// rank's answer has no meaning. Pure; not thread-safe.
+// Schedules probes of a job and evaluates the answers. In a probe each rank reads some batches with
+// the cache and as many without. One probe for each JobProfiler::regime(); if no answer comes in
+// time, tries again later. All ranks must answer: they wait for each other, so one rank's answer
+// has no meaning. Pure; not thread-safe.
 class ProbeSchedule {
 public:
     // Probe ids start at `first_id`. It should differ from ids of an earlier operator, whose

@@ -8,11 +8,11 @@ namespace stoker::control {
 
 namespace {
 
-constexpr Duration kWindow = std::chrono::seconds{10};  // shortest window for a rate
+constexpr Duration kWindow = std::chrono::seconds{10};  // shortest window of time for a rate
 constexpr std::size_t kWindowsMax = 9;                  // pooled
 constexpr std::size_t kWindowsMin = 3;                  // before a profile is published
 constexpr double kChange = 0.2;  // relative; a larger difference is a different rate
-// Share of a window's time spent waiting; below it, the origin kept up with the job.
+// Share of a window's time that the job waits for data; if less, the origin keeps up with the job.
 constexpr double kWaitsFrom = 0.05;
 constexpr double kRankRateMax = 1e12;  // bytes/s of one rank; a higher rate is an error or a lie
 // More processes than a node has; a higher busy time per second is an error or a lie.
@@ -22,8 +22,9 @@ constexpr double kWaitShareMax = 0.999;
 // Share of the bytes that missed; below it the job cannot be waiting for the origin.
 constexpr double kHardlyAnyMiss = 0.01;
 constexpr double kSharesApart = 0.1;
-// Distance from the median at which a window is left out: a validation, a checkpoint or another
-// activity interrupted it. One step more or less in a window of three steps stays below it.
+// A window whose rate differs more than this from the median is left out: a validation, a
+// checkpoint or another activity interrupted the training. One step more or less in three differs
+// less.
 constexpr double kStray = 0.34;
 // Spread at which windows count as not agreeing: half of the median.
 constexpr double kNoAgreement = 0.5;
@@ -80,7 +81,7 @@ bool is_apart(double before, double after, double share) {
     return larger > 0 && std::abs(after - before) > share * std::min(before, after);
 }
 
-// True if this value fills the queue for the first time.
+// Keeps the newest kWindowsMax values. True if `next` fills `values` up for the first time.
 template <class T>
 bool keep_newest(std::deque<T>& values, const T& next) {
     values.push_back(next);
@@ -246,7 +247,7 @@ void JobProfiler::measure_fetches(const Fetches& after, double bytes, Window& wi
     window.miss_share = std::min(fetched / bytes, 1.0);
 }
 
-// True if this window fills the queue for the first time.
+// True if there are kWindowsMax windows for the first time.
 bool JobProfiler::keep(const Window& window) {
     const bool all_paces = keep_newest(paces_, window);
     const bool all_windows = keep_newest(windows_, window);

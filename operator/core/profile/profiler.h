@@ -25,14 +25,14 @@ struct ProfileInput {
     Bytes granted{};
 };
 
-// Builds one job's profile from its totals. Each window gives the read rate r and the wait share s;
-// without waiting, the job would read f* = r/(1-s). A window with waiting shows the origin's rate
-// (or the plan's limit); one without shows a lower bound of it. Waiting while all bytes are on the
-// nodes has another cause (decoding) and counts as computing.
+// Builds one job's profile from its totals, by windows of time (not the cache's window). Each gives
+// the read rate r and the wait share s; without waiting, the job would read f* = r/(1-s). If it
+// waits, r is the origin's rate (or the plan's limit), else a lower bound of it. Waiting while all
+// bytes are on the nodes has another cause (decoding) and counts as computing.
 //
 // f* and the read rate are ratios of sums over windows, the other figures are medians. They are
 // published first after a few windows, again once all windows exist, and later only if they differ
-// by a fifth, so that noise moves no bytes. A change of ranks or of the rate drops the old windows.
+// by a fifth, so that noise moves no bytes. A change of ranks or of f* drops the old windows.
 // A change of the grant drops them too, except those for f*, which does not depend on the grant.
 // Measurements of the origin's rate stay in all these cases.
 //

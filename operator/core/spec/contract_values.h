@@ -22,7 +22,7 @@ inline bool is_icache(const JobDataset& dataset) {
     return given->second.words.at("family") == "ICache";
 }
 
-// `name` as in the CRD: a number of the dataset's contract.
+// The value of the contract's numeric parameter `name` (as in the CRD), or its default.
 inline double number_of(const JobDataset& dataset, std::string_view name) {
     const auto given = dataset.parameters.find(dataset.contract);
     if (given != dataset.parameters.end()) {

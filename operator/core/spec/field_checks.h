@@ -9,8 +9,8 @@
 // Checks shared by the validation rules of several kinds. Pure.
 namespace stoker::control {
 
-// Collects validation errors; `where` is a field path, `what` the message of the CRD's rule. One
-// owner, not thread-safe.
+// Collects validation errors; `where` is a field path, `what` the message of the CRD's rule.
+// Not thread-safe.
 class Complaints {
 public:
     void unless(bool holds, std::string where, std::string_view what);

@@ -209,7 +209,7 @@ void check_dataset_origin(
         "endpoint must begin with http:// or https://");
 }
 
-// `member` is the path of the parameters.
+// `member`: the field path of `parameters`.
 void check_numbers(
     Contract contract,
     const ContractParameters& parameters,

@@ -11,7 +11,7 @@
 namespace stoker::control {
 
 // Whether the guest's sidecar reports waiting for a sidecar of the Dataset's namespace on its node:
-// a filler or one of the owner's jobs. False for an origin that fails for a filler. `sum` is null
+// a filler's, or that of a job there. False if the filler runs and its origin fails. `sum` is null
 // until a sidecar reports on the dataset.
 bool waits_for_owner(
     const TrainingJobView& view, const ResolvedDataset& dataset, const DatasetTotals* sum);
@@ -21,7 +21,7 @@ Condition wait_for_owner(
     const TrainingJobView& view, const ResolvedDataset& dataset, const DatasetTotals& sum);
 
 // Bytes of the dataset on the job's nodes, as reported by the leaders. Sidecars of guests never
-// lead; the planner has the reports of the owner's sidecars.
+// lead; the planner has the reports of the Dataset's namespace.
 Bytes resident_bytes(
     const TrainingJobView& view, const std::string& uid, const DatasetTotals& told);
 

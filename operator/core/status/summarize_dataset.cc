@@ -51,10 +51,10 @@ std::vector<SidecarReport> reports_on(const DatasetView& view) {
 
 using Place = std::pair<std::string, std::string>;  // pool, node
 
-// The dataset's bytes on each place without a fresh report, from the status and the planner's
-// holdings. Where only the holdings know the bytes, their share of the dataset's size gives the
-// number of samples. `opening`: places whose leader still counts its bytes; there the status stays
-// unchanged.
+// The dataset's bytes in each node directory, by the last status and by the planner's Holdings, for
+// directories without a fresh report. If a Holding has more bytes than the status, estimates the
+// number of samples from their share of the dataset's size. `opening`: directories whose leader
+// still counts its bytes; for these the status stays unchanged.
 std::map<Place, DatasetPlacement> remembered_bytes(
     const DatasetView& view, const std::set<Place>& opening) {
     std::map<Place, DatasetPlacement> result;
@@ -161,7 +161,7 @@ Condition judge(const DatasetView& view, const DatasetTotals* told, bool silent)
             break;
     }
     const Condition* before = find_condition(view.dataset.status.conditions, "Ready");
-    // Drops Listing when no user is left to continue it.
+    // Keeps the last condition, but not Listing if no job is left that lists.
     if (before != nullptr && before->reason != "NodesSilent" && before->reason != "Invalid" &&
         (before->reason != "Listing" || !view.users.empty())) {
         return *before;

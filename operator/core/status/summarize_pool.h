@@ -24,8 +24,8 @@ struct CachePoolView {
     NodeProgramView programs;
 };
 
-// Whether a new leader may lack reports of some nodes: for a few seconds, the previous leader's
-// status of this generation stays. Pure.
+// Whether this operator leads for so short a time that reports of some nodes may be missing: then
+// the earlier operator's status of this generation stays. Pure.
 bool is_too_early(const CachePoolView& view, TimePoint now);
 
 // Computes the present status of a CachePool. A node is ready if it is ready in Kubernetes and its

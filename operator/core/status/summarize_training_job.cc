@@ -24,8 +24,8 @@ using std::chrono::seconds;
 // Reason of conditions that no longer matter because the job has ended.
 constexpr std::string_view kFinished = "Finished";
 
-// DataReady for one dataset from the sidecars' reports; a reason that is not True wins over one
-// that is. `hint` is appended to the message of an origin that refuses.
+// The condition DataReady for one dataset, by the sidecars' reports. `hint` is appended to the
+// message of an origin that refuses.
 Condition judge_dataset(
     const ResolvedDataset& dataset, const DatasetTotals* sum, const std::string& hint) {
     if (sum == nullptr || sum->state == ManifestState::kUnknown) {
@@ -275,8 +275,8 @@ void measure(
     status.columns = print_columns(status);
 }
 
-// The pool in the attempt's Job. A Job that cannot be created, or is being deleted, pins none: the
-// attempt continues with a new Job.
+// The pool that the attempt's Job uses or will use. nullopt if the Job cannot be created or is being
+// deleted: the attempt's next Job may use another pool.
 std::optional<AttemptPool> given_pool(const TrainingJobView& view, const Lifecycle& lifecycle) {
     const std::optional<AttemptPool>& before = view.job.status.attempt_pool;
     if (view.job.spec.workload_ref) {

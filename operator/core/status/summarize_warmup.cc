@@ -94,7 +94,7 @@ private:
     void block(const Blocker& blocker) {
         status_.start_time.reset();
         set(kRunning, fails(blocker.reason, blocker.message));
-        // Restarts the wait of judge_full().
+        // Resets the transition time of Fits, from which judge_full() waits kWarmupFullFor.
         set(kFits, unknown(blocker.reason, blocker.message));
         set(kWarmupComplete.data(), fails(blocker.reason, blocker.message));
         state_ = blocker.reason == "Invalid" || blocker.reason == "Suspended" ? blocker.reason

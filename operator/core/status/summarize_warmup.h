@@ -22,13 +22,13 @@ struct WarmupView {
     std::optional<CachePool> cache_pool;  // status.pool, or `pool` without chosen nodes
     std::vector<Node> nodes;              // of the cluster
     std::vector<SidecarReport> reports;   // of the Dataset's sidecars, guests' excepted
-    // Whether full grants may grow soon: no grant grows before the operator has heard all sidecars,
-    // or sweeps make room (makes_room()).
+    // Whether full grants may still grow: the operator has not heard all sidecars yet, and grants
+    // grow only afterwards, or sweeps are going to make room (makes_room()).
     bool room_may_come = false;
 };
 
-// A warm-up is Complete without the bytes that do not fit once the grants have had no room for them for
-// this long: grants follow a new size, and other jobs' ends, with a delay.
+// If some bytes do not fit the grants for so long, the warm-up is Complete without them. It waits
+// because grants follow a new size, and the end of other jobs, with a delay.
 inline constexpr Duration kWarmupFullFor = std::chrono::seconds{30};
 
 // A chosen node that is not ready for so long is Gone.

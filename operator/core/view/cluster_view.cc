@@ -16,8 +16,8 @@ namespace stoker::control {
 
 namespace {
 
-// Share of a job's epochs that read everything: those of the warm-up and every reuseFactor-th. With
-// an unknown number of epochs: the limit for very many.
+// Share of a job's epochs that read everything under contract Importance: the first warmupEpochs
+// and every reuseFactor-th. If the number of epochs is not known: the limit for very many.
 double full_epochs(const JobDataset& dataset, std::int64_t epochs) {
     const double reuse = std::max(number_of(dataset, "reuseFactor"), 1.0);
     if (epochs <= 0) {
@@ -35,7 +35,8 @@ bool measures_importance(const TrainingJob& job, const std::string& dataset) {
     });
 }
 
-// IOWA has no closed form: until its jobs report a curve they count as exact ones.
+// Contract Importance with family Iowa has no closed form of the curve: until their sidecars report
+// one, such jobs count as exact ones.
 AccessPattern pattern_of(const TrainingJob& job, const std::string& dataset) {
     AccessPattern result;
     for (const JobDataset& candidate : job.spec.datasets) {

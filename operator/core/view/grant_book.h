@@ -60,10 +60,10 @@ WallTime last_use_of(const Dataset& dataset);
 // - Without a sidecar, bytes stay on the disk until they are swept. So the largest of the known
 //   reports and the status counts: the status may be behind, and the newest report may vanish with
 //   its pod, which leaves an older one. A new operator knows the status only.
-// - A new leader is not settled until every sidecar that existed before it has reported, or the
+// - A new operator is not settled until every sidecar that existed before it has reported, or the
 //   last grant of an earlier operator has expired. Until then no grant exceeds the resident bytes,
 //   and a sidecar without a report gets no grant, because a smaller one would evict its bytes.
-// Pure: the caller passes the time. One owner, not thread-safe.
+// Pure: the caller passes the time. Not thread-safe.
 class GrantBook {
 public:
     // Added to the validity, for clock drift and messages in flight.

@@ -13,7 +13,7 @@ namespace stoker::control {
 bool is_guest(const JobUse& use, const ResolvedDataset& dataset);
 
 // Removes claims that only sidecars of the Dataset's own namespace can make: leadership, bytes on
-// the node, the grant, the rank sketch and the peer address. Keeps the guest's own counts of listed,
+// the node, the grant, RankSketches and the peer address. Keeps the guest's own counts of listed,
 // read and awaited data.
 void drop_directory_claims(const JobUse& use, SidecarReport& report);
 

@@ -19,7 +19,7 @@ namespace {
 
 using Place = std::pair<std::string, std::string>;  // node, dataset uid
 
-// Resamples masses of any count and sum to `count` parts with sum 1. Empty if the sum is 0.
+// Resamples the masses of a RankSketch to `count` parts with sum 1. Empty if the sum is 0.
 std::vector<double> spread(const std::vector<float>& masses, std::size_t count) {
     const double sum = std::accumulate(masses.begin(), masses.end(), 0.0);
     std::vector<double> result;
@@ -33,7 +33,8 @@ std::vector<double> spread(const std::vector<float>& masses, std::size_t count) 
     return result;
 }
 
-// Two sketches of one revision are equal, so the order of the reports does not matter.
+// Sketches with the same RankSketch::revision are equal, so the order of the reports does not
+// matter.
 bool is_newer(const RankSketch& next, const RankSketch* before) {
     return !next.masses.empty() &&
            (before == nullptr ||

@@ -8,7 +8,7 @@
 #include "operator/core/allocation/allocation_view.h"
 #include "operator/core/view/cluster_view.h"
 
-// Finds pods that hold bytes which must return to the quotas' owners. Pure.
+// Finds pods that hold lent bytes which must return to the lending namespaces. Pure.
 namespace stoker::control {
 
 // The pod and job that hold the bytes of one Reclaim.

@@ -89,7 +89,7 @@ private:
 
     using Seats = std::map<std::string, Seat>;  // by node
 
-    // The members of a group after `before`, from the present `leaders` and the pods that exist.
+    // The new members of a group whose members were `before`, by the present `leaders` and `pods`.
     static Seats seat(
         const Seats& before,
         const std::vector<PeerLeader>& leaders,

@@ -16,8 +16,8 @@
 namespace stoker::control {
 
 // Profiles of all running jobs, built from their sidecars' reports. Drops a job that has ended and
-// resets one that starts another attempt. Kept in memory only: a new operator needs three windows
-// per job. Pure; not thread-safe.
+// resets one that starts another attempt. Kept in memory only: a new operator needs three of
+// JobProfiler's windows per job. Pure; not thread-safe.
 class ProfileBook {
 public:
     // See ProbeSchedule.

@@ -73,7 +73,7 @@ std::string tell_disk_limit(const DatasetReport& report, const DiskLimit& limit)
         to_string(useful - limit.resident));
 }
 
-// For messages: rounds up, so that the message does not change with every draw.
+// For messages: rounds up, so that the message does not change with every draw of a batch.
 std::string roughly(Bytes bytes) {
     constexpr std::uint64_t kStep = mib(64).count();
     return to_string(Bytes{(bytes.count() + kStep - 1) / kStep * kStep});

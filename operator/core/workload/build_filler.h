@@ -25,7 +25,7 @@ inline constexpr std::string_view kFillerNodeAnnotation = "stoker.dev/node";
 // remain after Stoker is uninstalled, and readers keep theirs while the operator is down.
 inline constexpr std::int64_t kFillerIdleSeconds = 600;
 
-// A filler in use, or on standby, ends after this time unless the operator renews it. Equals the
+// A filler ends after this time, even if guests use it, unless the operator renews it. Equals the
 // chart's node.uninstallGraceSeconds. The Job is removed kFillerTtlSeconds after its end.
 inline constexpr std::int64_t kFillerLeaseSeconds = 7 * 24 * 3600;
 inline constexpr std::int64_t kFillerTtlSeconds = 60;

@@ -97,8 +97,9 @@ std::int64_t processes_per_node(const TrainerSpec& trainer);
 // Sum over the limits (else requests) of resources named ".../gpu"; 0: none.
 std::int64_t gpus_per_node(const TrainerSpec& trainer);
 
-// Environment for torchrun and hand-written scripts, under both sets of names. RANK and WORLD_SIZE
-// are set only with one process per pod; otherwise torchrun computes them for each process.
+// Environment for torchrun (PET_*) and for other scripts (MASTER_ADDR and so on). RANK and
+// WORLD_SIZE are set only with one process per pod; otherwise torchrun computes them for each
+// process.
 std::vector<EnvVar> rendezvous_env(const TrainingJob& job, std::int64_t attempt);
 
 // Nodes that hold bytes of the job's datasets in its pool, weighted 1 to 100 by bytes; at most 20,

@@ -49,8 +49,8 @@ std::optional<std::int64_t> number_in(const ForeignContainer& container, std::st
     return number && *number > 0 ? std::optional(*number) : std::nullopt;
 }
 
-// Pods that train together: torchrun's variable says it best, then the workload, then a world of one
-// process per pod.
+// The number of pods that train together: torchrun's variable for it; else the workload's number of
+// pods; else WORLD_SIZE, as if each pod ran one process.
 std::int64_t count_nodes(const ForeignContainer& reader, const ForeignWorkload& workload) {
     const auto told = number_in(reader, "PET_NNODES");
     const auto world = number_in(reader, "WORLD_SIZE");

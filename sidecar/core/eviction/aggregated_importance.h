@@ -11,9 +11,10 @@
 
 namespace stoker::sidecar {
 
-// Aggregated importance over the jobs that read one dataset (iCACHE, HPCA 2023, multi-job): AIV_i =
-// sum of weight_j * reads_j(RIV_ij) over the sum of weights, per byte where sizes are given. With
-// reads per second as weights, this is the rate at which all jobs together read the sample.
+// Aggregated importance of sample i over the jobs j that read one dataset (iCACHE, HPCA 2023):
+// sum of weight_j * reads_j(r_ij) over the sum of weights, per byte where sizes are given. r_ij is
+// the relative importance of the sample for the job. With reads per second as weights, the result
+// is the rate at which all jobs together read the sample.
 //
 // Stores nothing per sample: each query sums the jobs' current ranks. So removing a job removes its
 // contribution exactly, and the scale of a job's losses does not matter. O(jobs) per query. Not
@@ -26,7 +27,7 @@ public:
         double weight = 0;             // 0 or more: worth of all its reads
         double unimportant_below = 0;  // relative importance below which the job takes substitutes
         ReadCurve reads{};
-        // The job's RIV by sample, called at every query; empty: the job has none.
+        // The job's relative importance of each sample, called at every query; empty: it has none.
         std::function<std::span<const float>()> ranks;
     };
 

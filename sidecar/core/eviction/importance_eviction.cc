@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::uint32_t kUnimportant = 2;  // the heap of the L-region
 
-// An L-region key is an arrival number; this bit is set until the sample is read.
+// The key of a sample in the L-region (importance_eviction.h) is a running number of its arrival;
+// this bit is set until the sample is read.
 constexpr std::uint32_t kUnread = 1U << 31U;
 constexpr std::uint32_t kAnyKey = ~0U;
 

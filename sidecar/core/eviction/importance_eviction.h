@@ -20,7 +20,7 @@ namespace stoker::sidecar {
 //
 // A resident keeps its value from admission until refresh(), which is incremental: each call moves
 // a few residents from the main heap to the shadow heap with their new values, and both heaps serve
-// meanwhile. The owner calls it at the end of an epoch.
+// meanwhile. Call refresh() at the end of an epoch.
 //
 // Memory: 4 bytes per sample of the dataset and 12 per resident, at most twice that during a
 // refresh. A sample of more than 4 GiB counts as 4 GiB.

@@ -44,8 +44,8 @@ private:
 
 // Least recently used: keeps every new sample and evicts the one that was read longest ago. The
 // usual policy of caches in front of object stores, here for comparison and for access patterns
-// with locality. In a uniform random order without locality its hit ratio is w + (1-w)ln(1-w): 2 %
-// where never-evict has 20 %.
+// with locality. In a uniform random order its hit ratio is w + (1-w)ln(1-w) if a share w of the
+// dataset fits: 2 % where never-evict has w = 20 %.
 class Lru final : public LeastUsed {
 public:
     Lru()
