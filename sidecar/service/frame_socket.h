@@ -46,7 +46,7 @@ public:
     struct SharedRoom {
         std::size_t bytes_max = std::size_t{256} << 20U;
         std::size_t little = std::size_t{64} << 10U;  // per socket
-        std::shared_ptr<SharedRoom> whole{};          // a larger room with these bytes in it
+        std::shared_ptr<SharedRoom> whole{};          // counts these bytes, too; or nullptr
         std::size_t bytes = 0;
     };
 

@@ -249,7 +249,7 @@ TEST_F(NodeReaderTest, AGuestsManifestIsACopy) {
     EXPECT_TRUE(serves(*reader, 3));
 }
 
-TEST_F(NodeReaderTest, MapsAtMostFourSegmentsAndKeepsAllViewsReadable) {
+TEST_F(NodeReaderTest, KeepsAtMostFourSegmentMapsAndTheViewsOfClosedOnesReadable) {
     store_all();
     const auto reader = open({.segment_maps_max = 4});
     std::vector<SampleView> views;
