@@ -11,7 +11,7 @@ namespace stoker::sidecar {
 // current certificate's lifetime have passed, and again if no answer comes. Pure. Not thread-safe.
 class CertificateRenewal {
 public:
-    // Longer than the operator's interval between two requests of a stream.
+    // The operator signs at most one certificate a minute for one connection; this is longer.
     static constexpr Duration kAskAgain = std::chrono::seconds{70};
 
     // Call when a new stream opens: the operator does not know the requests on the old one.

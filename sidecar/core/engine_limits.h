@@ -26,8 +26,8 @@ struct EngineLimits {
 
 constexpr double kGuestShare = 0.1;
 
-// Minimum number of guest fetches in flight, besides the own party's max_in_flight: so few that on
-// a shared, saturated link an epoch of the own party takes at most a tenth longer.
+// Fetches that guests may always have in flight, in addition to the own party's max_in_flight. So
+// few that on a shared, saturated link an epoch of the own party takes at most a tenth longer.
 constexpr std::uint32_t guest_slots(std::uint32_t max_in_flight) {
     return std::max(static_cast<std::uint32_t>(max_in_flight * kGuestShare), 1U);
 }

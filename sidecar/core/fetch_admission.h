@@ -51,8 +51,8 @@ struct FetchAdmission {
         }
     }
 
-    // When an answer changes by time alone; nullopt: never. `demands`: demands wait for the rate
-    // limit.
+    // When the rate limit or a breaker next allows something without another event; nullopt: never.
+    // `demands`: demands wait for the rate limit.
     [[nodiscard]] std::optional<TimePoint> next_change(bool demands, TimePoint now) const {
         auto next = rate.allows_at(now);
         for (const auto at :

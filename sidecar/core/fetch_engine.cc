@@ -381,8 +381,9 @@ void FetchEngine::release(SampleIndex sample) {
     room_.reconsider(sample);
 }
 
-// A window sample that only the own party holds is charged to it: in the share of the guest or the
-// peers that it was fetched for, nothing could make room for it.
+// Charges a window sample that only the own party holds to the own party. It cannot be dropped
+// while it is held, so the guest or the peers that it was fetched for could not free its part of
+// their share.
 void FetchEngine::charge_holder(SampleIndex sample) {
     const SampleRecord& record = table_.at(sample);
     if (record.holds > 0 && record.state == SampleState::kStored &&

@@ -132,8 +132,8 @@ public:
         return stream ? streams_.plan_size(*stream, epoch) : 0;
     }
 
-    // Samples of another epoch than the plan's are only released. `counts`, if given, is
-    // incremented by source.
+    // The connection has read the samples: ends its holds on them and, if the plan is for `epoch`,
+    // marks them as read in the plan. `counts`, if given, is incremented by source.
     Effects on_consumed(
         ConnectionId connection,
         std::uint64_t epoch,

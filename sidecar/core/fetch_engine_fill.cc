@@ -10,15 +10,15 @@ using Verdict = CacheRoom::Verdict;
 
 namespace {
 
-// Searches for samples of other owners that may leave, without success, in one event. Each looks at
-// 64 samples that must stay.
+// Most attempts in one event to evict a sample of another owner that find none that may leave. Each
+// attempt looks at up to 64 samples.
 constexpr std::uint32_t kFailedEvictionsMax = 16;
 
 }  // namespace
 
-// Readers come first: demands have their turns before, and half of the slots stay free for them.
-// Without readers it has as many slots as prefetches: with half of them or fewer in use, the origin's
-// ConcurrencyLimit could not measure. Peers have slots of their own.
+// Readers come first: the fill starts fetches only while no demand waits, and in at most half of
+// the slots. Without readers the fill has as many slots as prefetches have: with half of them or
+// fewer in use, the origin's ConcurrencyLimit could not measure. Peers have slots of their own.
 bool FetchEngine::may_fill(TimePoint now) const {
     const std::uint32_t all = limits_.max_in_flight;
     const bool is_alone = book_.party_count() == (shares_.has_peers() ? 1U : 0U);
@@ -50,7 +50,9 @@ void FetchEngine::pump_fill(std::uint32_t& steps, TimePoint now) {
     }
 }
 
-// Only an absent sample evicts: one in the window is not fetched. `evictions`: that may still fail.
+// Whether the sample may be fetched as a resident. Evicts for an absent sample only: one in the
+// window is not fetched. `evictions`: attempts to evict that may still fail; at 0 nothing is
+// evicted.
 bool FetchEngine::has_fill_room(SampleIndex sample, std::uint32_t& evictions, TimePoint now) {
     if (table_.at(sample).state != SampleState::kAbsent || evictions == 0) {
         return room_.judge(sample, now, kOwnParty) == Verdict::kResident;

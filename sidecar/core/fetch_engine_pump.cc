@@ -26,8 +26,8 @@ Effects FetchEngine::pump(TimePoint now) {
 }
 
 // The parties with something to fetch take turns. While a demand of the own party waits for the
-// rate limit, for memory or for room, only peers get a turn: guests could take what it waits for, and
-// that may wait for a peer that waits for us. Guests never take its slots.
+// rate limit, for memory or for room, guests get no turn, because they could take what the demand
+// waits for. Peers do: what the demand waits for may depend on a peer that waits for this node.
 void FetchEngine::pump_fetches(TimePoint now) {
     std::uint32_t steps = kScanStepsMax;
     std::vector<Party> open = book_.parties();

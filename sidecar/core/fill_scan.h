@@ -106,7 +106,8 @@ public:
     // Call when a fetch of the sample has ended, whoever began it.
     void end(SampleIndex sample) { in_flight_.erase(sample); }
 
-    // When allows() becomes true by itself, while a sample is left to look at.
+    // When allows() becomes true by time alone. nullopt: it is true now, or no sample is left to
+    // fetch.
     [[nodiscard]] std::optional<TimePoint> allows_at(std::uint64_t count, TimePoint now) const {
         return is_open(count) && !allows(now) ? std::optional{now + bucket_.wait_for(1, now)}
                                               : std::nullopt;

@@ -81,7 +81,8 @@ ListingTurn::Step ListingTurn::step(TimePoint now) {
     return ask_before_listing(now);
 }
 
-// The step of the first member that is alive.
+// This node is the first live member of the group: it lists, unless another member has the manifest
+// or may have it, because it is listing or has not answered yet.
 ListingTurn::Step ListingTurn::ask_before_listing(TimePoint now) {
     Step step{Action::kList, {}};
     for (auto& [rank, peer] : peers_) {

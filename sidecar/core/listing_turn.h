@@ -46,7 +46,8 @@ public:
 
     ListingTurn(std::string_view dataset_uid, std::string self, TimePoint now);
 
-    // Replaces the group. A member with another generation begins anew.
+    // Replaces the group. Forgets the reports of a member whose `generation` has changed: its node
+    // has a new leader.
     void set_members(const std::vector<Member>& members);
 
     // `progress`: any number that changes while the member makes progress.

@@ -51,7 +51,7 @@ public:
     void on_turn(Party party);
 
     // Whether the party may have one more fetch in flight. The own party never waits for guests'
-    // fetches to finish. `slots`: out of max_in_flight.
+    // fetches to finish. `slots`: how many of max_in_flight this kind of fetch may use.
     [[nodiscard]] bool has_slot(Party party, std::uint32_t slots) const;
 
     // Whether the party may have `more` payload bytes in flight. Always true if it has none.

@@ -216,7 +216,7 @@ void SampleTable::take_bytes(SampleIndex sample) {
     }
 }
 
-// A condemned resident is counted as a window sample, because it is kept no longer than one.
+// A doomed resident is counted as a window sample, because it is kept no longer than one.
 std::uint64_t& SampleTable::stored_count(const SampleRecord& record) {
     return record.is_granted() ? account_.resident_samples : account_.window_samples;
 }

@@ -115,7 +115,7 @@ public:
     // The samples that the node owns.
     [[nodiscard]] SampleSum own() const;
 
-    // The stored residents among them.
+    // The samples that the node owns and has stored as residents.
     [[nodiscard]] const SampleSum& own_stored() const { return own_stored_; }
 
     [[nodiscard]] const SampleSizes& sizes() const { return sizes_; }

@@ -45,8 +45,8 @@ public:
     // Removes a connection; returns the plan if it was the stream's last one.
     std::optional<StreamPlan> leave(StreamId stream);
 
-    // Returns the replaced plan. Samples prefetched because the old plan looked into the new plan's
-    // epoch stay near. The stream must have joined.
+    // Returns the replaced plan. is_near() still holds for samples prefetched because the old plan
+    // looked into the new plan's epoch. The stream must have joined.
     std::optional<StreamPlan> replace_plan(StreamId stream, StreamPlan plan);
 
     // Replaces the end of the stream's plan, which must exist; returns the unread samples that it cut
@@ -58,8 +58,9 @@ public:
 
     void let_go(StreamId stream) { --streams_.at(stream).holds; }
 
-    // Whether samples of one chunk are fetched for the stream together. The stream's plans continue
-    // one order, so samples fetched ahead for one plan stay near under the next.
+    // Sets whether samples of one chunk are fetched for the stream together. If so, the stream's
+    // plans continue one order, so is_near() still holds under the next plan for samples fetched
+    // ahead.
     void set_by_chunk(StreamId stream, bool by_chunk);
 
     // The samples of `chunk` that the stream needs within `reach` positions of its reader. From now
@@ -92,8 +93,9 @@ public:
     [[nodiscard]] std::optional<std::uint32_t> distance(SampleIndex sample) const;
 
     // Whether a stream needs the sample within the range that it has prefetched (before its
-    // `high_water`), so that dropping the sample undoes a prefetch. Counts streams of the own party
-    // and of `charged` and `other`; all streams, if the own party has none.
+    // `high_water`), so that dropping the sample undoes a prefetch. Counts streams of the own
+    // party, of the party that the sample is `charged` to, and of `other`, the party that asks for
+    // room; all streams, if the own party has none.
     [[nodiscard]] bool is_near(
         SampleIndex sample, Party charged = kOwnParty, Party other = kOwnParty) const;
 

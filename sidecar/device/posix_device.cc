@@ -210,7 +210,8 @@ protected:
             return fail_errno("making", path);
         }
         STOKER_TRY_VOID(do_make_folder(parent_path(path), Access::kEverybody));
-        // Tries only once more: in /proc every attempt fails with ENOENT.
+        // One more try, now that the parent exists. No loop: a folder that cannot be made, as in
+        // /proc, fails with ENOENT each time.
         return make_one_folder(path, access) ? Status{} : Status{fail_errno("making", path)};
     }
 

@@ -19,8 +19,9 @@ namespace stoker::sidecar {
 class Contracts final : public SamplerSource {
 public:
     // `window_samples`: samples of mean size that fit into the node's window. `size_of`: set if
-    // sizes differ. `chunk_samples`: neighbouring samples per chunk, for chunk-wise shuffles of
-    // samples that `chunks` does not place; it must outlive the object, nullptr: no chunks.
+    // sizes differ. `chunks`: the samples that share a chunk; must outlive this object, nullptr:
+    // none. `chunk_samples`: neighbours that a chunk-wise shuffle groups where `chunks` has no
+    // chunk.
     Contracts(
         std::uint32_t sample_count,
         std::uint32_t window_samples,

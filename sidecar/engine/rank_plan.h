@@ -35,9 +35,10 @@ public:
     [[nodiscard]] bool has_ended() const { return has_ended_; }
 
     // The samples that the rank will read, soonest first: unread draws, then foreseen ones, as a
-    // change of the last result. `in_force`: length of the caller's plan. A whole plan if that is
-    // not the length after the last result, or if most draws of the plan were read. nullopt: the
-    // last result still holds, because draws matched it and less than half of it was drawn.
+    // change of the last result. `in_force`: length of the caller's plan. The result is a whole
+    // plan if `in_force` is not the length that the last result gave, or if most draws of the plan
+    // were read. nullopt: the last result still holds: draws matched it, and less than half was
+    // drawn.
     std::optional<PlanTail> renew(const Sampler& sampler, std::uint32_t in_force);
 
 private:

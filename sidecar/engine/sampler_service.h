@@ -67,9 +67,9 @@ public:
         std::size_t guest_samplers = 16;   // of one guest
         std::size_t guests_samplers = 64;  // of all guests together
 
-        // Samples of the dataset, summed over the samplers of one guest and of all: each sampler
-        // needs some 24 bytes for each. `windowed` samplers share a scan and do not count. One
-        // sampler is always permitted.
+        // Limits of samplers x samples of the dataset, for one guest and for all guests together: a
+        // sampler needs some 24 bytes for each sample. `windowed` samplers share a scan and do not
+        // count. One sampler is always permitted.
         std::uint64_t guest_sampler_samples = 8U << 20U;
         std::uint64_t guests_sampler_samples = 16U << 20U;
         std::uint32_t ranks = 65536;

@@ -47,8 +47,8 @@ public:
     // With `size_of`, importance is per byte.
     SharedImportance(std::uint32_t sample_count, SizeOf size_of);
 
-    // Starts or stops counting the job (local::Begin's, perhaps of one of its ranks) with this
-    // sampler. A job that stops takes its importance values with it.
+    // Starts or stops counting the job with this sampler. `job`: the name in a rank's Begin frame.
+    // A job that stops takes its importance values with it.
     void set_active(const Sampler& sampler, std::string_view job, bool active);
 
     // One of the job's ranks began this epoch, drew these samples, or reported losses of these
@@ -119,7 +119,7 @@ private:
     std::map<std::string, Reading> readings_;  // by job
     RankOrder order_;
 
-    // Owned by the engine; at most one of them is set.
+    // The policies, owned by the engine; at most one of the two pointers is set.
     ImportanceEviction* eviction_ = nullptr;
     ReplicateEviction* replicate_eviction_ = nullptr;
     std::shared_ptr<const ReadsLeft> counted_;  // of the sampler that replicate_eviction_ is for

@@ -299,8 +299,9 @@ std::optional<Outcome> Call::answer_always() const {
         case FUSE_GETATTR:
             return std::nullopt;
         default:
-            // The kernel then does without: OPENDIR keeps folders in its cache, FLUSH and ACCESS
-            // need no request. Nothing writes, because the mount is read-only.
+            // After ENOSYS the kernel does not send such a request again: without OPENDIR it keeps
+            // folders in its cache, and without FLUSH and ACCESS it goes on. Requests that write do
+            // not come, because the mount is read-only.
             return refuse(ENOSYS);
     }
 }

@@ -203,7 +203,8 @@ void FileServer::cancel(std::uint64_t unique) {
     }
 }
 
-// A reply that nobody waits for any more is refused, and so is everything after an unmount.
+// False: the kernel refused the reply, as it does for a cancelled request and after an unmount.
+// That is no error.
 bool FileServer::write(std::span<const std::byte> head, std::span<const std::byte> payload) const {
     const iovec parts[] = {
         {const_cast<std::byte*>(head.data()), head.size()},

@@ -39,7 +39,8 @@ public:
     FileServer(UniqueFd mount, Parts parts, std::size_t thread_count);
     FileServer(const FileServer&) = delete;
     FileServer& operator=(const FileServer&) = delete;
-    // Call stop() first, then end the pool, which replies here.
+    // Call stop() first, then end the thread pool: until then its threads reply through this
+    // object.
     ~FileServer() = default;
 
     // Ends the threads. Where the kernel sends requests again to the next process, those that the

@@ -49,9 +49,10 @@ std::string_view folder_prefix(std::string_view key, std::uint64_t depth) {
     return key.substr(0, end);
 }
 
-// Looks for keys that are a folder of later keys: each key once, in order.
+// Finds keys that are also folders: "a" beside "a/b".
 class ConflictSearch {
 public:
+    // Call with each key once, in rising order. True: an earlier key is a folder of this one.
     bool add(std::string_view key) {
         while (!begins_.empty() && !key.starts_with(begins_.back())) {
             begins_.pop_back();

@@ -40,13 +40,13 @@ public:
     [[nodiscard]] std::optional<FileNode> find(NodeId id) const;
     [[nodiscard]] std::optional<FileNode> lookup(NodeId folder, std::string_view name) const;
 
-    // Calls `visit` with the entries of a folder from `position` on, in the order of their keys, and
-    // with the position behind each; false ends the walk. Position 0: the first entry. False: no
-    // such folder.
+    // Gets an entry of a folder and the position behind it; returns false to end the walk. list()
+    // visits the entries from `position` on (0: the first), in the order of their keys, and returns
+    // false if there is no such folder.
     using Visit = std::function<bool(const FileNode& entry, std::uint64_t next)>;
     bool list(NodeId folder, std::uint64_t position, const Visit& visit) const;
 
-    // Files, and objects that are no files.
+    // Number of files; hidden_count(): number of objects that are no files.
     [[nodiscard]] std::uint64_t file_count() const { return file_count_; }
 
     [[nodiscard]] std::uint64_t hidden_count() const { return hidden_count_; }

@@ -106,7 +106,7 @@ Status MountLink::serve(const std::stop_token& stop) {
 void MountLink::tell_revision(std::uint64_t revision) {
     const std::scoped_lock lock{mutex_};
     revision_ = revision;
-    // A connection that has ended says it again in its next hello.
+    // If the connection has ended, the hello of the next one tells the revision.
     [[maybe_unused]] const Status sent =
         send_hand_over(socket_.get(), {HandOverKind::kShows, revision}, -1);
 }

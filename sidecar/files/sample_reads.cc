@@ -147,7 +147,8 @@ void SampleReads::finish(domain::SampleId id, attached::FetchPool::Answer answer
     std::vector<Waiter> waiters;
     const bool is_hit = answer.source == "hit";
     const bool is_copy = answer.found && !answer.found->record_offset;
-    // A mapped sample of the node is found there again without a copy.
+    // Holds a copy for later reads, and a mapped sample that the node does not keep. A mapped
+    // sample that the node keeps needs no hold: later reads find it there.
     if (is_copy || (answer.found && !answer.found->is_kept && !is_hit)) {
         const auto& view = answer.found->view;
         hold({id, 0, view.bytes, view.pin, is_copy, is_hit, 0, clock_.now()});

@@ -154,7 +154,8 @@ void ConcurrencyLimit::end_hold(double throughput, TimePoint now) {
     }
 }
 
-// Two rounds in a row that differ much are no noise: the search begins again.
+// Records the throughput of a round at the limit `base_`. Two such rounds in a row that differ much
+// from base_throughput_ are no noise: the search begins again.
 void ConcurrencyLimit::note_base(double throughput) {
     if (base_throughput_ == 0) {
         base_throughput_ = throughput;
@@ -218,7 +219,8 @@ void ConcurrencyLimit::end_climb(TimePoint now) {
     }
 }
 
-// The throughput of the base stays the one to compare with: small losses must not add up.
+// Ends a round with a smaller limit. If that becomes `base_`, base_throughput_ stays that of the
+// larger limit: small losses must not add up.
 void ConcurrencyLimit::end_less(double throughput, TimePoint now) {
     if (throughput < base_throughput_ * (1 - kLessLoss)) {
         hold_after_failed_try(now);

@@ -8,10 +8,10 @@
 #include "common/base/clock.h"
 #include "common/base/result.h"
 
-// Credentials for the origin, always the pod's own: a mounted Secret directory whose files are
-// named like the variables, a file that another program renews, the environment, or the pod's web
-// identity; choose_credentials() defines the order. They are shared with no other pod, and no
-// metadata service is used.
+// Credentials for the origin, always the pod's own: a mounted Secret directory with a file for each
+// environment variable (AWS_ACCESS_KEY_ID, ...), a file that another program renews, the
+// environment, or the pod's web identity; choose_credentials() defines the order. They are shared
+// with no other pod, and no metadata service is used.
 namespace stoker::sidecar {
 
 struct Credentials {

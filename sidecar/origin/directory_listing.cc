@@ -84,7 +84,7 @@ private:
         struct stat status {};
 
         if (::fstatat(directory_fd, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
-            // Deleted between the two calls: treated as never listed.
+            // ENOENT: deleted since readdir() returned it; treated as never listed.
             return errno == ENOENT ? Status{} : fail_errno("listing", path);
         }
         if (S_ISLNK(status.st_mode)) {

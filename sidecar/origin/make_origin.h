@@ -29,8 +29,8 @@ struct OriginOptions {
     std::optional<bool> path_style{};     // see parse_s3_location()
     std::string credentials_directory{};  // a mounted Secret; empty: the environment
     std::string credentials_file{};       // JSON that another program renews
-    std::string ca_file{};  // to trust instead of the system's, for https; empty: AWS_CA_BUNDLE,
-                            // SSL_CERT_FILE, the system's
+    std::string ca_file{};  // CA certificates to trust for https; empty: those of $AWS_CA_BUNDLE,
+                            // else those of $SSL_CERT_FILE, else the system's
     Duration connect_timeout = std::chrono::seconds{5};
     Duration stall_timeout = std::chrono::seconds{20};  // longest wait for the next or first byte
     RetryPolicy retry{};

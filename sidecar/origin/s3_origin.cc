@@ -19,7 +19,8 @@ namespace stoker::sidecar {
 
 namespace {
 
-// Also of an origin that pushes back: the engine counts those that peers answer among them.
+// Least capacity().fetches, even if the origin pushes back, because the engine counts the fetches
+// that peers answer, too.
 constexpr std::uint32_t kFetchesMin = 16;
 
 // One object being fetched. It is answered at the latest when it is destroyed.

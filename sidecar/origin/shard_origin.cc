@@ -17,9 +17,9 @@ namespace {
 using domain::ListedObject;
 using domain::Listing;
 
-constexpr std::size_t kShardsAtOnce = 64;  // each holds one window of at most 1 MiB
+constexpr std::size_t kShardsAtOnce = 64;  // each holds one range of at most 1 MiB
 
-// The first sample whose key is not below `key`, or their number.
+// The first sample whose key is not below `key`; sample_count() if there is none.
 std::uint64_t lower_bound(const domain::ManifestView& manifest, std::string_view key) {
     std::uint64_t begin = 0;
     std::uint64_t end = manifest.sample_count();
@@ -34,8 +34,8 @@ std::uint64_t lower_bound(const domain::ManifestView& manifest, std::string_view
     return begin;
 }
 
-// The ids of the shard's samples in an earlier manifest: the second is the end. Empty: there are none, or
-// they are of another version.
+// The ids of the shard's samples in an earlier manifest: first, and end (exclusive). Empty: it has
+// none, or they are of another version of the shard.
 std::pair<std::uint64_t, std::uint64_t> find_known(
     const domain::ManifestView& known, const ListedObject& shard) {
     const std::string folder = shard.key + "/";
@@ -54,7 +54,7 @@ std::pair<std::uint64_t, std::uint64_t> find_known(
     return {begin, known.sample_count()};
 }
 
-// Indexes shards side by side: each round reads one window of each.
+// Indexes shards side by side: each round reads the next range of headers of each.
 class ShardListing {
 public:
     ShardListing(Origin& origin, const std::stop_token& stop)

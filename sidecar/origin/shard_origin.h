@@ -12,10 +12,11 @@
 
 namespace stoker::sidecar {
 
-// The samples of the tar shards of a listing (common/domain/tar_index.h): those in `known` (nullptr: none) of
-// shards with the same size and ETag. The headers of the other shards are read in windows, up to 64 shards
-// at a time. Objects that are no shards are left out. Blocking; `progress` gets the number of samples so
-// far. kNotFound: no shard. kInvalidArgument: a compressed shard, or as TarIndex::take().
+// The samples of the tar shards of a listing (common/domain/tar_index.h): those in `known`
+// (nullptr: none) of shards with the same size and ETag. The headers of the other shards are read
+// in ranges of at most 1 MiB, up to 64 shards at a time. Objects that are no shards are left out.
+// Blocking; `progress` gets the number of samples so far. kNotFound: no shard. kInvalidArgument: a
+// compressed shard, or as TarIndex::take().
 Result<domain::Listing> list_shards(
     Origin& origin,
     const domain::Listing& objects,

@@ -68,7 +68,7 @@ public:
     [[nodiscard]] virtual std::size_t unsent_bytes() const = 0;
 };
 
-// PEM texts. A leaf of the control CA, its key, and the CAs that peers' leaves must descend from.
+// PEM texts: a certificate that the operator's CA signed, its key, and the CAs to trust for peers.
 struct PeerCredentials {
     std::string chain;
     std::string key;

@@ -9,8 +9,8 @@ namespace stoker::sidecar {
 struct SocketUse {
     int socket = -1;
     bool more_follows = false;  // the next record comes at once: the kernel may wait and join them
-    bool is_drained = false;    // a read got less than it asked for; set it to false when the loop
-                                // says that the socket is readable
+    bool is_drained = false;    // a read got less than it asked for; the connection's owner sets it
+                                // to false when the socket becomes readable
 };
 
 // A BIO over `use`, which must outlive it; it does not close the socket. Never raises SIGPIPE.

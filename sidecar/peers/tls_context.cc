@@ -146,16 +146,16 @@ Result<TlsContext> make_tls_context(const PeerCredentials& credentials) {
     ERR_clear_error();
     TlsContext context{SSL_CTX_new(TLS_method()), &SSL_CTX_free};
     if (context == nullptr || !configure(context.get())) {
-        return fail(openssl_error(ErrorCode::kInternal, "preparing TLS for peers"));
+        return fail(openssl_error(ErrorCode::kInternal, "cannot prepare TLS for peers"));
     }
     if (!use_chain(context.get(), credentials.chain)) {
-        return fail(openssl_error(ErrorCode::kInvalidArgument, "a peer's certificate"));
+        return fail(openssl_error(ErrorCode::kInvalidArgument, "cannot use our peer certificate"));
     }
     if (!use_key(context.get(), credentials.key)) {
-        return fail(openssl_error(ErrorCode::kInvalidArgument, "the key of a peer's certificate"));
+        return fail(openssl_error(ErrorCode::kInvalidArgument, "cannot use our peer key"));
     }
     if (!use_trust(context.get(), credentials.trust)) {
-        return fail(openssl_error(ErrorCode::kInvalidArgument, "the authorities of peers"));
+        return fail(openssl_error(ErrorCode::kInvalidArgument, "cannot use the peer CAs"));
     }
     ERR_clear_error();  // the end of each PEM text is an error
     return context;

@@ -17,8 +17,8 @@ using TlsContext = std::shared_ptr<SSL_CTX>;
 // there is no trusted certificate, or the key belongs to another certificate.
 Result<TlsContext> make_tls_context(const PeerCredentials& credentials);
 
-// A connection's TLS state over the socket of `use`, which outlives it. kInternal: OpenSSL failed.
 enum class TlsEnd { kClient, kServer };
+// Begins TLS on `use`.socket; `use` must outlive the result. kInternal: OpenSSL failed.
 Result<SslPtr> make_tls(const TlsContext& context, SocketUse& use, TlsEnd end);
 
 // After the handshake: who the peer is. kForbidden: no verified certificate, one that is no peer's,

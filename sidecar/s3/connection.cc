@@ -20,8 +20,8 @@ namespace {
 constexpr std::size_t kReceiveBytes = kHeadBytesMax;
 // Parts of an object requested ahead while one is sent.
 constexpr std::size_t kPartsAhead = 3;
-// The same for guests: fewer, because a guest's part is a copy in memory, not a mapping of a
-// segment file.
+// Parts requested ahead for a guest: fewer, because a guest's part is a copy in memory, not a
+// mapping of a segment file.
 constexpr std::size_t kCopiesAhead = 1;
 constexpr std::size_t kForNobody = SIZE_MAX;  // no part has this number
 

@@ -15,8 +15,8 @@ struct Route {
 
     Kind kind = Kind::kForward;
     std::string list;  // of kList: the XML page
-    // Set for kObject, and for kForward of a key in the manifest, so that the forwarded request is
-    // counted as an origin read:
+    // The dataset, its files and the object, of kObject; also of kForward if the key is in the
+    // manifest, so that the forwarded request is counted as an origin read.
     attached::CachedDataset* dataset = nullptr;
     std::shared_ptr<attached::DatasetFiles> files;
     domain::StoredObject object;  // its texts point into `files`

@@ -199,8 +199,9 @@ void ClientRequests::on_plan(
     read_plan_of(session, request_id, plan, std::move(memfd));
 }
 
-// Reads a plan on the pool; the session is paused meanwhile, so that its later frames stay behind
-// the plan. Reads one plan of a guest at a time: sorting it must not delay other clients' appends.
+// Reads a plan on the thread pool; the session is paused meanwhile, so that its later frames stay
+// behind the plan. Reads one plan of a guest at a time: sorting plans must not take all of the
+// threads that store samples.
 void ClientRequests::read_plan_of(
     const Session& session, std::uint64_t request_id, const local::Plan& plan, UniqueFd memfd) {
     struct Reading {

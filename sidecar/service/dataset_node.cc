@@ -257,7 +257,7 @@ void DatasetNode::admit_relays() {
     }
 }
 
-// The watch calls this, so it must not be destroyed here.
+// watch_ calls this function, which therefore must not destroy watch_.
 void DatasetNode::on_watch() {
     was_led_ = was_led_ || watch_.state() == LeaderWatch::State::kAnswering;
     if (is_leaderless()) {
@@ -392,7 +392,8 @@ const domain::ManifestMarks* DatasetNode::followed_marks() const {
     return revision ? marks_.of(*revision) : nullptr;
 }
 
-// Tells the client that we are working; admits it when the gate opens.
+// Admits the client if our trainers may read the revision (RevisionGate). Otherwise tells the
+// client that we are working, and tries again later.
 void DatasetNode::admit(Relay& relay, domain::RevisionId revision) {
     if (config_.pinned) {
         marks_.find(revision);

@@ -50,7 +50,8 @@ public:
     // The revision that our trainers read, or will read once it is pinned. nullopt: not known yet.
     [[nodiscard]] std::optional<domain::RevisionId> read_revision() const;
 
-    // Marks of read_revision() for the operator's pin, if we follow; nullptr: not known yet.
+    // Digests of read_revision()'s manifest, for the operator's pin, if we follow; nullptr: not
+    // known yet.
     [[nodiscard]] const domain::ManifestMarks* followed_marks() const;
 
     // Whether our trainers wait, or will wait, for the operator's pin.

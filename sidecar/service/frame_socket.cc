@@ -53,7 +53,7 @@ void FrameSocket::send(const local::Message& message, std::uint64_t request_id, 
 }
 
 // Counts the bytes that this socket holds. False: a shared limit is exceeded, and this socket has
-// added to more than `little`.
+// grown and holds more than `little`.
 bool FrameSocket::has_room() {
     if (room_ == nullptr) {
         return true;

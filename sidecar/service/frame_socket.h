@@ -41,7 +41,8 @@ public:
     };
 
     // Bytes that the sockets of one server hold together: incomplete frames and unread answers.
-    // When it or `whole` is full, a socket that adds to more than `little` is closed.
+    // When this room or `whole` is full, a socket that grows and holds more than `little` is
+    // closed.
     struct SharedRoom {
         std::size_t bytes_max = std::size_t{256} << 20U;
         std::size_t little = std::size_t{64} << 10U;  // per socket

@@ -178,7 +178,8 @@ void Leader::attach(Session& session) {
     }
 }
 
-// Our gate holds back only our own pod's trainers; sidecars of other pods have gates of their own.
+// Our RevisionGate holds back only our own pod's trainers; the sidecars of other pods hold back
+// theirs.
 void Leader::admit(Session& session) {
     const bool may_read = session.hello().relay ||
                           gate_.judge(served_->manifest().revision(), false, parts_.loop.now()) ==

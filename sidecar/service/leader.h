@@ -25,8 +25,8 @@ namespace stoker::sidecar {
 // holds the directory's lock while this lives. Use it on the loop's thread.
 //
 // Sessions that wait receive preparation errors; preparation is retried with back-off without end.
-// Our own trainers' sessions wait until the gate opens; those of other pods only while we may still
-// list again.
+// Our own trainers' sessions wait until RevisionGate permits the revision; those of other pods only
+// while we may still list again.
 class Leader final : public SessionHandler {
 public:
     struct Callbacks {

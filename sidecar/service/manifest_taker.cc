@@ -90,8 +90,8 @@ void ManifestTaker::set_group(const std::vector<control::PeerMember>& members) {
     timer_.run_in(Duration{}, [this] { step(); });
 }
 
-// Closes the channels to leads that are no longer members: they answer no more, and a node's new
-// lead has another address.
+// Closes the channels to leaders that are no longer members: they answer no more, and a node's new
+// leader has another address.
 void ManifestTaker::leave_old_leads() {
     for (auto source = sources_.begin(); source != sources_.end();) {
         if (std::ranges::count(members_, source->second->member()) > 0) {

@@ -13,12 +13,12 @@
 
 namespace stoker::sidecar {
 
-// Samples the sidecar once a second on the loop's thread and publishes the result to other threads:
-// the HTTP server and the link to the operator. The sidecar, the loop and the registry must outlive
-// it.
+// Reads the sidecar's figures once a second on the loop's thread and publishes them to other
+// threads: the HTTP server and the link to the operator. The sidecar, the loop and the registry
+// must outlive this object.
 class Monitor {
 public:
-    // `readers`: addresses that may read more than the probes, besides the pod itself.
+    // `readers`: addresses that, like the pod itself, get every page and its text (see answer()).
     Monitor(
         const Sidecar& sidecar,
         EventLoop& loop,
@@ -36,8 +36,8 @@ public:
     // The report of the last look(). Any thread.
     [[nodiscard]] LinkReport report() const;
 
-    // Samples now; on the loop's thread, or after the loop has ended. Otherwise it runs every
-    // second.
+    // Reads the figures now, besides the reading every second. Call it on the loop's thread, or
+    // after the loop has ended.
     void look();
 
 private:

@@ -36,7 +36,7 @@ public:
     static constexpr Bytes kUnsentMax = mib(8);
     static constexpr Duration kStuckMax = std::chrono::seconds{30};
 
-    // `ours`: the own lead; its revision does not count. Sessions wait until serve().
+    // `ours`: our Hello; serve() sets its revision. Sessions wait until serve().
     PeerDesk(const SidecarParts& parts, PeerHello ours, ManifestGiver giver);
     PeerDesk(const PeerDesk&) = delete;
     PeerDesk& operator=(const PeerDesk&) = delete;
@@ -75,8 +75,8 @@ private:
         bool is_welcome = false;
         bool wants_manifest = false;
         std::size_t asks = 0;
-        // Refusals that the peer may not have received yet: those sent before `refused_from` (a
-        // value of sent_bytes()), and those sent after it.
+        // Refusals that the peer may not have received yet: `older_refusals` were sent before
+        // sent_bytes() was `refused_from`, `refusals` after that.
         std::size_t older_refusals = 0;
         std::size_t refusals = 0;
         std::uint64_t refused_from = 0;

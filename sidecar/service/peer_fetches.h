@@ -19,13 +19,13 @@ namespace stoker::sidecar {
 
 class PeerLink;
 
-// The own lead, as peers know it.
+// This leader, as peers know it.
 struct PeerSelf {
     std::string namespace_name;
     PeerHello hello;
 };
 
-// Totals since the start of a lead.
+// Totals since we became the leader.
 struct PeerTotals {
     std::uint64_t samples = 0;  // stored from a peer's answer
     Bytes bytes{};

@@ -58,7 +58,8 @@ void PeerLink::tell(std::shared_ptr<const std::vector<std::byte>> head) {
     }
 }
 
-// Unsent bytes delay the next ask, so only a few told frames may be unsent.
+// Sends waiting frames of tell(). Unsent bytes delay the next request for samples, so at most
+// kToldUnsentMax may be unsent.
 void PeerLink::send_told() {
     while (is_open_ && !told_.empty() && channel_->unsent_bytes() < PeerFetches::kToldUnsentMax) {
         channel_->send({*told_.front(), {}});
@@ -123,8 +124,9 @@ void PeerLink::look() {
     tell_slow();
 }
 
-// While one sample is slow, the others are at once: where slots are few, each would keep its slot for
-// kSlow, and the samples of a batch would wait for each other.
+// Calls `slow` for samples awaited longer than kSlow; for all awaited samples, if one of them is
+// slow. Where slots are few, each sample would otherwise keep its slot for kSlow, and the samples
+// of a batch would wait for each other.
 void PeerLink::tell_slow() {
     const TimePoint now = fetches_.loop_.now();
     const bool is_slow = std::ranges::any_of(

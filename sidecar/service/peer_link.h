@@ -40,7 +40,7 @@ public:
     // lost while the peer rests, or if kToldMax others wait.
     void tell(std::shared_ptr<const std::vector<std::byte>> head);
 
-    // Whether samples, the end of a handshake or room for told frames are awaited.
+    // Whether samples, the end of a handshake or room for frames of tell() are awaited.
     [[nodiscard]] bool is_waiting() const {
         return !awaited_.empty() || is_connecting() || !told_.empty();
     }
@@ -51,7 +51,8 @@ public:
     // Closes the channel; the awaited samples go to the origin. Asks nothing for `rest`.
     void fall(Duration rest);
 
-    // Awaited samples that are not at the origin yet and that `chosen` selects go there.
+    // Sends the awaited samples that `chosen` selects to the origin, unless they were sent there
+    // already.
     void redirect(const std::function<bool(domain::SampleIndex)>& chosen);
 
     void on_open(const PeerIdentity& peer) override;

@@ -149,8 +149,8 @@ void Relay::on_request(Frame frame) {
         ++uncounted_;
         frame.request_id = kCountRequestId;
     }
-    // An older leader accepts no lookahead and no p_others, but we told the client that it may send
-    // them.
+    // A leader of an older version accepts neither plans that look into the next epoch nor p_others
+    // (docs/design/local-protocol.md), but we told the client that it may send both.
     if (const auto* plan = std::get_if<local::Plan>(&frame.message); plan != nullptr && !ahead_) {
         frame.fd = without_ahead(std::move(frame.fd), *plan, log_.sample_count());
     }

@@ -325,7 +325,7 @@ void ServedDataset::upkeep() {
         const Bytes window = std::max(engine_->fetch().window(), engine_->fetch().account().window);
         const Bytes room = space->available - reserved - (on_disk(window) - usage.window_bytes);
         kept_free_ = reserved + on_disk(config_.window_bytes);
-        // The engine subtracts the bytes that the window has borrowed from the grant.
+        // Adds the bytes that the window has borrowed, because the engine subtracts them again.
         resident_cap_ = std::max(engine_->fetch().account().resident, usage.resident_bytes + room) +
                         (window - config_.window_bytes);
     }
@@ -356,7 +356,7 @@ void ServedDataset::watch_disk() {
     apply(engine_->fetch().on_aside(!before, now));
 }
 
-// Cleans as much as was written: about as many bytes become garbage in that time.
+// Compacts as many bytes as were written since the last call: about as many became garbage.
 void ServedDataset::clean(const StoreUsage& usage) {
     if (std::exchange(compacting_, true)) {
         return;

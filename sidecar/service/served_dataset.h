@@ -92,7 +92,7 @@ public:
     // Runs `work` on the pool, then `then` on the loop.
     void on_pool(std::function<void()> work, std::function<void()> then);
 
-    // Adds the numbers since serving began.
+    // Fills in `status`; totals count from the time that serving began.
     void tell(LeaderStatus& status) const;
 
     // Starts no new work. Calls `on_idle` when neither the origin nor the pool uses this object, so

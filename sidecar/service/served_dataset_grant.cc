@@ -22,7 +22,8 @@ EngineGrant ServedDataset::effective_grant() const {
     return grant;
 }
 
-// Not told while the owners are being computed: the samples that we own are not known.
+// Reports the progress of the fetches without a reader. Reports nothing while the owners are being
+// computed, because the samples that we own are not known.
 void ServedDataset::tell_fill(LeaderStatus& status) const {
     const auto state = std::as_const(*engine_).fetch().fill_state(parts_.loop.now());
     if (state) {

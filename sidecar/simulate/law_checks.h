@@ -23,8 +23,8 @@ std::vector<LawRow> check_buckets();                // T11
 std::vector<LawRow> check_product_scale();          // T12
 std::vector<LawRow> check_shadow_heap();            // T13
 
-// Rows of random_law() that drive a sampler without an engine.
 class RandomWorkload;
+// Rows of random_law() that drive a sampler without an engine.
 LawRow random_h_share(RandomWorkload& random);
 LawRow random_near_duplicates(RandomWorkload& random);
 LawRow random_bucket(RandomWorkload& random);

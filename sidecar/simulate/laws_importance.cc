@@ -19,7 +19,8 @@ namespace {
 constexpr double kBetas[] = {.33, 1};
 constexpr double kWindow = .0256;  // of the dataset, in addition to the residents
 
-// iCACHE's reproduction: full epochs first, then one in three.
+// A workload of iCACHE: the first epochs read everything, then every third one does. `w`: the share
+// of the dataset that may be resident.
 Scenario importance_scenario(double w, double beta, std::size_t jobs = 1) {
     Scenario scenario;
     scenario.cache.share = w + kWindow;
@@ -140,8 +141,8 @@ Bytes record_of(Bytes sample_bytes) {
     return Bytes{domain::record_bytes(sample_bytes.count())};
 }
 
-// Memory that moving all residents to a shadow heap adds. Moves them as ImportanceEviction does: the
-// last entry of the main heap first.
+// Memory that a refresh() of ImportanceEviction adds, which moves all residents from the main heap
+// to the shadow heap. Moves them in its order: the last entry of the main heap first.
 Bytes shadow_memory(std::uint32_t residents, Bytes sample_bytes) {
     constexpr std::uint32_t kMain = 0;
     constexpr std::uint32_t kShadow = 1;

@@ -21,9 +21,9 @@ struct Shrinking {
 };
 
 // B_0 to B_11: the bucket's size in epochs 0 to 11, as a share of the dataset, if all samples read
-// in epoch e have the loss (1-d)^e. Epoch e begins by moving the fraction rate x learnt of the
-// bucket out; learnt is 1 - the mean of all samples' last losses. At least the minimum fraction
-// stays.
+// in epoch e have the loss (1-decay)^e. Each epoch begins by moving a part of the bucket out: the
+// fraction out_rate x learnt, where learnt = 1 - (mean of all samples' last losses). At least the
+// share min_fraction of the dataset stays.
 std::vector<double> bucket_sizes(const Shrinking& job) {
     std::vector<double> sizes = {1};
     double outside = 0;  // losses of the samples outside, per sample of the dataset
@@ -78,8 +78,8 @@ std::vector<LawRow> check_buckets() {
                  parameters,
                  within(expected[epoch], .002),
                  share(measured.requested)});
-            // All residents were in the last bucket; those that have left it are displaced once no
-            // plan needs them.
+            // All residents were in the previous epoch's bucket; those that have left the bucket
+            // are displaced once no plan needs them.
             rows.push_back(
                 {"fetched by IOWA, B_k - w B_k/B_(k-1)",
                  parameters,

@@ -43,7 +43,8 @@ LawRow never_evict(RandomWorkload& random) {
         origin_share(run_law(scenario), scenario));
 }
 
-// As law T1: LRU misses (1-w)(1 - ln(1-w)) of the requests; 1-w is the floor.
+// As law T1: with a share w of the dataset in the cache, LRU misses (1-w)(1 - ln(1-w)) of the
+// requests. No policy misses less than 1-w.
 LawRow lru(RandomWorkload& random) {
     Scenario scenario = random.one_job();
     random.draw_loader(scenario);
@@ -59,7 +60,8 @@ LawRow lru(RandomWorkload& random) {
         1 - means_of(run_law(scenario), 0, scenario.discard).hit_ratio);
 }
 
-// As law T1: the best clairvoyant policy reaches the same floor.
+// As law T1: Belady's policy, which knows all future reads, misses 1-w of the requests if the share
+// w of the dataset is in the cache. No policy misses less.
 LawRow belady(RandomWorkload& random) {
     Scenario scenario = random.one_job();
     random.draw_loader(scenario);
@@ -178,8 +180,9 @@ LawRow importance_volume(RandomWorkload& random) {
         means_of(run_law(scenario), 0, scenario.discard).requested);
 }
 
-// As law T3, without substitution and noise: the cache holds the most important w, so a selective
-// epoch fetches (1-w)^(1+beta)/(1+beta) of the dataset, and a full one 1-w.
+// As law T3, without substitution and noise: the cache holds the share w of the dataset that is
+// most important, so a selective epoch fetches (1-w)^(1+beta)/(1+beta) of the dataset, and a full
+// one 1-w.
 LawRow importance_misses(RandomWorkload& random) {
     // A sample that is seldom read displaces another one late: residents need twelve epochs to
     // settle.
@@ -264,7 +267,7 @@ constexpr double kNanosecond = 1e-9;
 // An epoch takes as long as its bytes on the link or its steps, whichever is longer, and never less
 // than the bytes that it fetched. The link rounds the time of each answer down to a whole
 // nanosecond. The floor allows one nanosecond for each answer: 5e-4 of the time of 4 KiB at 2000
-// MiB/s. Row 2023 (5 KiB, 1838 MiB/s) loses 2e-4.
+// MiB/s. random_law(2023) (5 KiB, 1838 MiB/s) measures 2e-4 less than expected.
 LawRow seconds(RandomWorkload& random) {
     Scenario scenario = random.one_job(20'000);
     random.draw_sizes(scenario);

@@ -176,8 +176,9 @@ std::string draw_starts(Scenario& scenario, Prng& prng) {
     return starts;
 }
 
-// Three draws of the starts, the same in each run. The bound is for the mean of the three
-// (required: .36); their spread says how much the starts matter.
+// Three draws of the jobs' start times, the same in each run. The bound of .30 fetches per job and
+// epoch is for the mean of the three (the requirement is .36); their spread says how much the
+// starts matter.
 void check_random_phases(std::vector<LawRow>& rows) {
     constexpr std::uint64_t kDraws = 3;
     Scenario scenario = product_scenario(16, 256);

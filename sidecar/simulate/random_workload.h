@@ -46,8 +46,8 @@ public:
     // the dataset in flight, so that few fetches serve two jobs by chance.
     void draw_loader(Scenario& scenario);
 
-    // Sets the number of epochs: enough from `discard` on for four standard errors of a share `p`
-    // of the requests to be at most 1 % of it.
+    // Sets scenario.epochs so that, after the first `discard` epochs, enough requests follow to
+    // measure a share `p` of them to within 1 % of p (four standard errors).
     void draw_epochs(Scenario& scenario, double p);
 
     std::uint64_t seed() { return prng_(); }

@@ -13,7 +13,7 @@
 // values; check_scenario() validates them.
 namespace stoker::simulate {
 
-// Payload bytes of every sample.
+// The samples and their payload sizes.
 struct DatasetSpec {
     std::uint64_t samples = 20'000;
     Bytes mean_bytes = kib(110);
@@ -54,8 +54,9 @@ struct Scenario {
     std::uint32_t batch = 64;
     std::uint32_t ahead = 2;  // batches that a loader requests in advance
 
-    // Batches that a loader's workers have read in advance, at most `ahead`; the others are drawn
-    // and wait for a worker. With `ahead` or more, workers read at once.
+    // Number of the `ahead` batches that a loader's workers read in advance. The samples of the
+    // others are chosen, but no worker reads them yet. `ahead` or more: workers read all of them at
+    // once.
     std::uint32_t read_ahead = UINT32_MAX;
     double samples_per_second = 2000;  // computed by a job of speed 1
     double loss_correlation = 0;       // of importance between jobs, 0..1

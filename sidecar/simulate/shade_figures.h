@@ -4,7 +4,7 @@
 // (docs/reference/simulate.md).
 namespace stoker::simulate {
 
-// Hit ratio and coverage with a share `w` of the samples cached.
+// With a share `w` of the samples cached: hit ratio, and share of the samples that an epoch reads.
 struct ReplicationFigures {
     double w;
     double replication;

@@ -9,7 +9,8 @@ namespace stoker::simulate {
 
 namespace {
 
-// Refills belong to a guest, so the first read of one counts as a hit.
+// Background refills are fetched for a party of their own: a job's first read of a sample that
+// another party fetched counts as a hit.
 constexpr sidecar::Party kRefills{1};
 constexpr sidecar::ConnectionId kRefiller{UINT64_MAX};
 

@@ -15,7 +15,7 @@ namespace stoker::simulate {
 
 using domain::SampleIndex;
 
-// A baseline's fetches that no read requested.
+// Chooses samples that a published system (simulate/baselines/) fetches before any read.
 class Refiller {
 public:
     virtual ~Refiller() = default;

@@ -79,7 +79,7 @@ Result<Residency> NodeStore::append(
                 "sample {} of {} bytes is not in the manifest", sample.value(), payload.size()));
     }
     if (segment_class == SegmentClass::kAbsent) {
-        return fail(ErrorCode::kInvalidArgument, "a sample cannot be stored as absent");
+        return fail(ErrorCode::kInvalidArgument, "cannot store a sample in segment class absent");
     }
     if (SegmentWriter::capacity_for(payload.size()) > domain::kSegmentBytesMax) {
         return fail(
@@ -97,7 +97,8 @@ Result<Residency> NodeStore::put(const Incoming& incoming) {
     auto shared = shared_.lock();
     settled_.wait(shared.native(), [&] { return !shared->in_flight.contains(incoming.sample); });
     if (const std::uint64_t word = table_->load(incoming.sample); word != incoming.replaces) {
-        // Nothing more to write; absent if the sample was dropped before it was copied.
+        // Another call stored the sample, or (for a copy by compact()) dropped or moved it. Returns
+        // the place that the table has now; Residency{} is "absent".
         return domain::unpack_residency(word).value_or(Residency{});
     }
     if (shared->closed) {
@@ -138,7 +139,8 @@ Result<NodeStore::Slot> NodeStore::reserve(Shared& shared, const Incoming& incom
         return Slot{open->second, open->second->reserve(incoming.sample, payload_bytes)};
     }
     const std::uint64_t capacity = std::max(needed_bytes, usual_bytes);
-    // Copying forward frees more than it takes, so it may use the reserve.
+    // compact() copies live samples out of a segment to unlink it. That frees more than it takes,
+    // so it may use the reserved space.
     if (incoming.replaces == 0) {
         STOKER_TRY_VOID(check_space(capacity));
     }
@@ -323,7 +325,7 @@ void NodeStore::drop(SampleId sample) {
     }
 }
 
-// Makes the sample absent if its word is still `word`.
+// Makes the sample absent if its entry in the residency table is still `word`.
 void NodeStore::drop_if(SampleId sample, std::uint64_t word, bool damaged) {
     auto shared = shared_.lock();
     const auto where = domain::unpack_residency(word);

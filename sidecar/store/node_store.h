@@ -55,8 +55,8 @@ struct RecoveryReport {
     std::uint64_t segments_dropped = 0;  // another version, another revision, damaged header
     std::uint64_t samples_kept = 0;
     std::uint64_t samples_dropped = 0;  // torn tail, or wrong checksum where it had to be verified
-    bool verified_checksums = false;    // every segment not known to be synced was read: after a
-                                        // reboot, or when table or state file were lost
+    bool verified_checksums = false;    // after a reboot, or a loss of the table or the state file,
+                                        // every segment not known to be synced was read
     bool after_clean_stop = false;      // the last leader ended with close()
 };
 
@@ -135,8 +135,9 @@ public:
     Status close();
 
 private:
-    // A payload being stored. `replaces` is the caller's word of the sample: 0 for a new sample,
-    // the old place for a copy forward; it is published only if the table still has that word.
+    // A payload being stored. `replaces`: the sample's entry in the residency table when the caller
+    // looked: 0 for a new sample, the old place for a copy by compact(). The payload is published
+    // only if the table still has that entry.
     struct Incoming {
         domain::SampleId sample;
         std::span<const std::byte> payload;

@@ -73,7 +73,8 @@ private:
                    options_.keep_revisions.end();
     }
 
-    // Whether the file is a temporary file of the manifest in use, which is complete: a leftover.
+    // Whether the file is a temporary file of the manifest in use. That manifest is complete, so
+    // the temporary file is of no more use.
     [[nodiscard]] bool is_left_over(std::string_view name) const {
         const std::string whole = domain::manifest_file(manifest_.revision());
         return name.starts_with(whole) && name.ends_with(".tmp");
@@ -153,7 +154,8 @@ private:
         doomed_.push_back(path);
     }
 
-    // Readers map `capacity_bytes` and know two classes; any other header is not one of our files.
+    // Whether the header may be one of ours. Readers map `capacity_bytes`, and samples are in
+    // segments of class resident or window only.
     static bool is_usable(const domain::SegmentHeader& header, std::uint64_t file_bytes) {
         return (header.segment_class == domain::SegmentClass::kResident ||
                 header.segment_class == domain::SegmentClass::kWindow) &&

@@ -70,7 +70,8 @@ Result<bool> payload_matches(
     return checksum == head.payload_crc32c;
 }
 
-// Whether the record is there, with this header and its payload.
+// Whether the segment has, at the footer entry's offset, a record with the entry's sample and
+// length and an undamaged payload.
 Result<bool> record_matches(ReadAhead& reader, domain::SegmentSeq seq, const FooterEntry& record) {
     STOKER_TRY(const auto head, record_at(reader, record.record_offset, seq));
     if (!head.has_value() || head->sample != record.sample ||

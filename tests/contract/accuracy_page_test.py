@@ -16,7 +16,7 @@ def entry(row, change, interval, noise=0.4):
     return {**made, "bar": page.bar_of(made, noise)}
 
 
-def test_the_rows_without_a_bar_are_exact_the_noise_and_more_replication_than_the_default():
+def test_only_exact_the_noise_and_replicate_r_3_have_no_accuracy_bar():
     assert [row for row in train.ROWS if entry(row, 0, 0)["bar"] is None] == [page.EXACT, page.NOISE, "replicate, r = 3"]
 
 
@@ -28,7 +28,7 @@ def test_the_rows_without_a_bar_are_exact_the_noise_and_more_replication_than_th
     (-0.8, 0.2, page.BROKEN),
     (0.0, math.nan, None),
 ])
-def test_a_bound_is_compared_with_the_interval(change, interval, expected):
+def test_state_follows_from_the_change_of_accuracy_and_its_interval(change, interval, expected):
     assert page.state(entry("importance (IIS)", change, interval)) == expected
 
 
@@ -43,7 +43,7 @@ def test_windowed_may_differ_by_the_noise_of_a_shuffle_in_both_directions():
     ([(-0.1, 0.1), (-0.4, 0.3)], 2),
     ([(-0.4, 0.3), (-2, 0.3)], 1),
 ])
-def test_exit_status_and_summary(rows, status, capsys):
+def test_verdict_counts_bars_held_and_returns_1_if_one_is_broken_2_if_one_is_undecided(rows, status, capsys):
     table = [entry("importance, IOWA", *row) for row in rows]
     assert page.verdict(table) == status
     assert capsys.readouterr().out.splitlines()[-1].startswith(f"{[page.state(row) for row in table].count(page.HELD)} bars held")
@@ -56,5 +56,5 @@ def test_exit_status_and_summary(rows, status, capsys):
     ([0.07, 0.01, 0.01, 0.2], "I/O 50 %"),
     ([], ""),
 ])
-def test_bottleneck_follows_the_sidecars_rule(shares, words):
+def test_bottleneck_of_a_run_follows_from_its_wait_shares_as_in_the_sidecar(shares, words):
     assert page.bottleneck_of([{"waiting": shares}]) == words

@@ -53,17 +53,17 @@ def create(server, document, user):
 
 
 @pytest.mark.parametrize("user", [JOB_CONTROLLER, "system:kube-controller-manager", OPERATOR])
-def test_job_controller_and_operator_may_create_pods_with_views(server, user):
+def test_job_controller_and_operator_may_create_pods_with_volumes_of_the_node_driver(server, user):
     assert create(server, POD, user).returncode == 0
 
 
-def test_others_may_not_create_pods_with_views(server):
+def test_others_may_not_create_pods_with_volumes_of_the_node_driver(server):
     refused = create(server, POD, "stranger")
     assert refused.returncode != 0
     assert "not by stranger" in refused.stderr and "admissionPolicy.podCreators" in refused.stderr
 
 
-def test_only_the_operator_may_create_jobs_with_views(server):
+def test_only_the_operator_may_create_jobs_with_volumes_of_the_node_driver(server):
     assert create(server, JOB, OPERATOR).returncode == 0
     for user in ("stranger", "system:serviceaccount:kube-system:cronjob-controller"):
         assert "only Stoker's operator may create" in create(server, JOB, user).stderr
@@ -79,7 +79,7 @@ def test_only_the_operator_may_create_fillers(server):
         assert "stoker.dev/filler" in create(server, filler, "stranger").stderr
 
 
-def test_other_pods_and_jobs_are_admitted(server):
+def test_anybody_may_create_pods_and_jobs_without_volumes_of_the_node_driver(server):
     for document in (POD, JOB):
         plain = copy.deepcopy(document)
         spec = plain["spec"] if plain["kind"] == "Pod" else plain["spec"]["template"]["spec"]

@@ -63,7 +63,7 @@ def test_crd_enums_match_the_table(dataset):
     assert all(row[0] == (0, len(row[5]) - 1, 1) for row in OF_THE_JOB.values() if row[5])
 
 
-def test_crd_families_match_the_table(dataset):
+def test_crd_rule_of_each_importance_family_names_its_parameters_of_the_table(dataset):
     rules = dataset["importance"]["x-kubernetes-validations"]
     for family in ("ICache", "Iowa"):
         (rule,) = [rule["rule"] for rule in rules if " ".join(rule["message"].split()).endswith(f"family {family}")]

@@ -138,7 +138,7 @@ def test_sets_defaults(server):
     assert create(server, example(QUOTA))[1]["spec"]["stopPolicy"] == "None"
 
 
-def test_sets_defaults_in_a_partial_cache(server):
+def test_sets_defaults_if_spec_cache_has_only_max_bytes(server):
     spec = create(server, changed(example(JOB), "spec/cache", {"maxBytes": "1Gi"}))[1]["spec"]
     assert (spec["cache"]["mode"], spec["cache"]["warmup"]) == ("Auto", "Lazy")
 
@@ -297,7 +297,7 @@ def test_operators_jobs_are_accepted(server, name):
     accept_golden(server, name, "/apis/batch/v1/namespaces/default/jobs")
 
 
-def test_description_of_a_workload_is_accepted(server):
+def test_operators_training_job_for_a_foreign_workload_is_accepted_but_not_if_suspended(server):
     collection = "/apis/stoker.dev/v1alpha1/namespaces/default/trainingjobs"
     document, _ = accept_golden(server, "foreign-training-job", collection)
     document["spec"]["suspend"] = True

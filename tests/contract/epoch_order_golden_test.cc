@@ -49,7 +49,7 @@ TEST(EpochOrder, MatchesThePythonClients) {
     }
 }
 
-TEST(EpochPermutation, MatchesThePythonClientsWalk) {
+TEST(EpochPermutation, GivesThePythonClientsOrder) {
     std::ifstream file{STOKER_GOLDEN_DIR "/order.json"};
     const auto document = web::json::value::parse(file);
     const auto& vectors = document.at("walks").as_array();

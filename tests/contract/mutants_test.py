@@ -28,7 +28,7 @@ def selects(pattern):
 
 
 @pytest.mark.parametrize("path", MUTANTS, ids=lambda path: path.stem)
-def test_names_tests_that_exist(path):
+def test_a_patch_names_tests_that_exist(path):
     target, rest = re.search(r"^# test: (\S+) ?(.*)$", path.read_text(), re.MULTILINE).groups()
     if target == "pytest":
         file, _, words = rest.partition(" -k ")

@@ -73,7 +73,8 @@ simulate::Outcome simulated(const Scenario& scenario) {
     return *std::move(outcome);
 }
 
-// The minimum of 1.2 % of the reads is the noise of a short run that fetches little.
+// Compares shares of the reads that are fetched. Tolerance: kTolerance of the measured share, but
+// at least 1.2 % of the reads, which is the noise of a short run that fetches little.
 void expect_near(double plan, double measured, const std::string& what) {
     EXPECT_NEAR(plan, measured, std::max(kTolerance * measured, .012)) << what;
 }
@@ -108,13 +109,14 @@ TEST(PlannedMisses, WindowedJobsFetchOncePerEpochOfTheFastest) {
     }
 }
 
-TEST(PlannedMisses, ImportanceMissesMoreInItsFullEpochs) {
+TEST(PlannedMisses, ImportancePlanCountsTheEpochsThatReadEverything) {
     Prng prng{test::seed()};
     for (int round = 0; round < 2; ++round) {
         const auto reuse = static_cast<std::uint32_t>(below(prng, 2, 5));
         const double beta = between(prng, .2, 1.5);
-        // Tolerance: with up to a fifth resident 5 % of the misses, with more 5 % of the reads.
-        // Substitution and stale ranks are not in the formula.
+        // Tolerance: if at most a fifth of the dataset is resident, 5 % of the misses; otherwise 5
+        // % of the reads. The planner ignores that the sampler substitutes stored samples for
+        // absent ones, and that its importance ranks are those of an earlier epoch.
         const double w = round == 0 ? between(prng, .05, .2) : between(prng, .2, .5);
         Scenario scenario;
         scenario.seed = prng();
@@ -135,9 +137,9 @@ TEST(PlannedMisses, ImportanceMissesMoreInItsFullEpochs) {
     }
 }
 
-// With a replication above 1 the planner's curve is a chord below the real one: tolerance 6 % of
-// the reads. The formula does not cover smaller grants, nor grants that hold little more than the
-// samples that loaders have drawn and not read.
+// With a replication above 1 the planner's curve of misses is a straight line below the real curve:
+// tolerance 6 % of the reads. The planner's formula covers neither grants below 2 % of the dataset
+// nor grants that hold little more than the samples that loaders have drawn and not read.
 TEST(PlannedMisses, ReplicateFetchesItsDistinctDraws) {
     Prng prng{test::seed()};
     for (const double replication : {1.0, 1.0, 2.0, 3.0}) {

@@ -51,7 +51,7 @@ def test_decodes_the_words_of_a_residency_table(tmp_path):
         "1 absent, 1 resident, 1 window"])
 
 
-def test_refuses_another_file(tmp_path):
+def test_fails_on_a_file_of_no_known_format(tmp_path):
     path = tmp_path / "state.json"
     path.write_text("{}" * 100)
     assert run(path)[0] == 1

@@ -115,7 +115,7 @@ TEST(SidecarConfigContract, EveryParameterArrivesWithItsBounds) {
     }
 }
 
-TEST(SidecarConfigContract, WordParametersArriveAsIndices) {
+TEST(SidecarConfigContract, ParametersWithNamedValuesArriveAsTheValuesIndices) {
     control::SidecarConfig config = written();
     config.datasets[0].contract = control::Contract::kImportance;
     config.datasets[0].parameters.words = {{"family", "Iowa"}, {"redundancy", "Repeat"}};

@@ -99,7 +99,7 @@ def test_long_classes_and_tables_are_not_functions(tree):
     assert run(tree)[0] == 0
 
 
-def test_words_in_code_and_in_mid_sentence_are_allowed(tree):
+def test_words_banned_at_the_start_of_a_sentence_are_allowed_in_code_and_in_mid_sentence(tree):
     write(tree, "operator/core/plan.h", "#pragma once\n// The share of a pool, and the user who asks.\n// Office hours. Whole.\n")
     write(tree, "docs/a.md", "# one\n\n`Of the pool`, that is all.\n\n```\nWho asks? Of us.\n```\n")
     write(tree, "operator/core/plan.cc", "int luck = 0;  // `luck` is uniform\n")
@@ -113,7 +113,7 @@ def test_function_limit_is_the_same_everywhere():
     assert len(set(limits)) == 1, limits
 
 
-def test_heavy_header_stays_inside_its_folder(tree):
+def test_no_header_includes_the_json_library_through_another_folders_header(tree):
     write(tree, "layers.txt", LAYERS + "operator/api: -\noperator/kube: operator/api\n")
     write(tree, "operator/api/json.h", "#pragma once\n#include <cpprest/json.h>\n")
     assert run(tree)[0] == 0

@@ -53,7 +53,7 @@ protected:
         return out;
     }
 
-    // A directory with sealed, open, compacted and partly dead segments of both classes.
+    // A directory with sealed, open, compacted and partly dead segments, both resident and window.
     Files make_directory() {
         FaultDevice device{1};
         EXPECT_TRUE(store_manifest(device, "/node", dataset_.manifest_writer()).has_value());

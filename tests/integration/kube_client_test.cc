@@ -117,7 +117,7 @@ TEST_F(KubeClient, RetriesReadsButNotWritesAfterConnectionLoss) {
     EXPECT_EQ(server.count("PATCH", ""), 1U);
 }
 
-TEST_F(KubeClient, FollowerReadsButDoesNotWrite) {
+TEST_F(KubeClient, AnOperatorThatDoesNotLeadReadsButDoesNotWrite) {
     connect();
     leads = false;
     EXPECT_EQ(

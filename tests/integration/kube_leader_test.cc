@@ -172,7 +172,7 @@ TEST(KubeLeader, SlowResponsesDoNotLoseTheLease) {
     candidate.stop();
 }
 
-TEST(KubeLeader, ReleaseStopsAtTheFirstFinalResponse) {
+TEST(KubeLeader, ReleaseDoesNotRetryAfter401Or403Or404) {
     for (const int status : {401, 403, 404}) {
         ApiServer server;
         Candidate candidate(server, "me", kLong);

@@ -268,7 +268,7 @@ TEST_F(KubectlStoker, FollowsAChangeOfLeader) {
     EXPECT_EQ(cluster.api().count("GET", "/pods/https:operator-1:8443/proxy"), 1U);
 }
 
-TEST_F(KubectlStoker, WarnsOfOldPlanAndOtherPlanner) {
+TEST_F(KubectlStoker, WarnsOfAnOldPlanAndOfOneThatThisVersionWouldNotMake) {
     AllocationSnapshot old = snapshot();
     old.served_at = old.decided_at + std::chrono::seconds{75};
     old.plan.jobs[0].granted = gib(4);

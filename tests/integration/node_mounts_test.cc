@@ -87,7 +87,7 @@ TEST_F(KernelMounts, ShowAFolderReadOnlyWithoutDevicesAndPrograms) {
     EXPECT_EQ(status.f_flag & kWanted, kWanted);
 }
 
-TEST_F(KernelMounts, ShowTheOwnerAFolderWritable) {
+TEST_F(KernelMounts, PassWritesToTheFolderIfMountedReadWrite) {
     ASSERT_TRUE(mounts_->mount(source_.get(), target_, Access::kReadWrite));
     write(target_ / "sample", "other");
     EXPECT_EQ(read(top_ / "data" / "sample"), "other");
@@ -153,7 +153,7 @@ TEST_F(FuseMount, IsReadOnlyWhateverItsMountPointSays) {
     EXPECT_EQ(errno, EROFS);
 }
 
-TEST_F(FuseMount, OnlyTheDeviceIsAConnection) {
+TEST_F(FuseMount, AFileMountedOverDevFuseIsNotTakenForAConnection) {
     const auto mount = mounts_->mount_files(target_);
     ASSERT_TRUE(mount && *mount) << "this machine has no FUSE device";
     EXPECT_TRUE(files::is_fuse_connection((*mount)->get()));
@@ -176,7 +176,7 @@ TEST_F(FuseMount, EndsWithItsUnmountThoughItIsInUse) {
     EXPECT_NE(connection.revents & POLLERR, 0) << "requests that wait would wait for ever";
 }
 
-TEST_F(FuseMount, LooksAndUnmountsNeedNoServer) {
+TEST_F(FuseMount, IsFoundAndUnmountedThoughNoProcessServesIt) {
     auto mount = mounts_->mount_files(target_);
     ASSERT_TRUE(mount && *mount) << "this machine has no FUSE device";
     write(

@@ -40,7 +40,8 @@ protected:
 
     static std::string bytes_of(std::uint64_t id) { return fmt::format("{:0>2000}", id); }
 
-    // `source`: more about the origin. `more`: lines about the dataset.
+    // `source`: more fields of the dataset's `origin`, each after a comma. `more`: further lines of
+    // the dataset's entry in sidecar.yaml.
     void run(const std::string& source = "", const std::string& more = "") {
         const std::string path = folder.path() + "/sidecar.yaml";
         std::ofstream{path} << fmt::format(

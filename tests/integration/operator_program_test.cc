@@ -1,5 +1,5 @@
-// The real operator with a fake API server, one case for each of its edges. Its behaviour is checked
-// in tests/world.
+// The operator's program with a fake API server: one test for each kind of program that it talks
+// to. tests/world checks its behaviour.
 #include <cpprest/json.h>
 #include <fmt/format.h>
 

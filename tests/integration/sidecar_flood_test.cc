@@ -1,5 +1,6 @@
-// The cost of a guest for the dataset's owner: a guest that reads like the owner, one that floods,
-// and one that lies. Each runs in its own world, compared with a world without guests.
+// The cost of a guest for a job in the dataset's own namespace ("owner"): a guest that reads as the
+// owner does, one that floods the sidecar, and one that sends false reports. Each guest runs with
+// the owner in sidecars of their own (a "world"); worlds without a guest are the comparison.
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -47,7 +48,7 @@ constexpr std::array kAll{
 
 constexpr std::array kHarmful{Beside::kFlood, Beside::kLiar};
 
-// The owner's results, over all epochs of a kind.
+// The owner's results with one kind of guest (Beside), over all epochs of all worlds.
 struct Harvest {
     std::uint64_t reads = 0;
     std::uint64_t hits = 0;                   // as counted by the leader
@@ -179,7 +180,8 @@ protected:
         client.consumed(1, some(prng, garbage.size()));
     }
 
-    // A random Begin under the owner's contract, if the sidecar draws for that contract.
+    // A Begin frame of a random job of the guest, with the owner's contract; a random one, if that
+    // is `exact`, for which the sidecar draws no samples.
     static local::Begin begin_any(Prng& prng, std::uint64_t jobs) {
         static constexpr std::array kContracts{"importance", "windowed", "replicate"};
         local::Begin begin;

@@ -1,5 +1,5 @@
-// Sidecars of namespaces that a dataset is shared with: they follow through guest sockets, and wait
-// if they have no key.
+// Sidecars of namespaces that a Dataset is shared with: they are followers through their
+// namespace's guest socket, and wait for a leader if they have no credentials for the origin.
 #include <future>
 #include <thread>
 
@@ -33,7 +33,7 @@ TEST_F(SidecarGuest, OwnersSidecarIsInUseWhileAGuestIsConnected) {
     EXPECT_TRUE(eventually([&] { return !is_in_use(); }));
 }
 
-TEST_F(SidecarGuest, OwnersSidecarIsInUseWhileItStandsBy) {
+TEST_F(SidecarGuest, AFollowerInTheDatasetsNamespaceIsInUse) {
     start_serving();
     FakeOrigin* other_origin = nullptr;
     sidecar::SidecarConfig settings = config;
@@ -47,7 +47,7 @@ TEST_F(SidecarGuest, OwnersSidecarIsInUseWhileItStandsBy) {
     EXPECT_TRUE(other->ask([](sidecar::Sidecar& sidecar) { return sidecar.is_in_use(); }));
 }
 
-TEST_F(SidecarGuest, AValidGrantCountsAsUse) {
+TEST_F(SidecarGuest, ALeaderWithoutReadersIsInUseWhileItsGrantIsValid) {
     start_serving();
     const auto is_in_use_with = [this](std::optional<Duration> valid) {
         return running->ask([valid](sidecar::Sidecar& sidecar) {

@@ -131,7 +131,7 @@ TEST_F(ListingTest, ANodeThatJoinsLaterTakesTheManifestInUse) {
     EXPECT_EQ(origin->listings(), 1U);
 }
 
-TEST_F(ListingTest, WithoutAGroupEachListsAndWaitsNoLongerForThePin) {
+TEST_F(ListingTest, WithoutAGroupEachNodeListsAndItsWaitForAGroupShortensThatForThePin) {
     start_nodes(2);
     const SystemClock clock;
     const TimePoint began = clock.now();
@@ -145,7 +145,7 @@ TEST_F(ListingTest, WithoutAGroupEachListsAndWaitsNoLongerForThePin) {
     EXPECT_EQ(origin->listings(), 2U);
 }
 
-TEST_F(ListingTest, ACutListerIsReplaced) {
+TEST_F(ListingTest, AListerThatIsCutOffFromTheNetworkIsReplaced) {
     start_nodes(3);
     hub.cut(node_name(lister(3)));
     gather();
@@ -215,7 +215,7 @@ TEST_F(ListingTest, AManifestWithAChangedObjectIsNotTaken) {
     EXPECT_EQ(origin->listings(), 2U);
 }
 
-TEST_F(ListingTest, AnotherJobProvesItsOwnKeyFirst) {
+TEST_F(ListingTest, ASecondJobProvesItsCredentialsWithOneFetchAndTakesTheManifest) {
     start_nodes(1);
     gather();
     ASSERT_TRUE(all_have_it());
@@ -227,7 +227,7 @@ TEST_F(ListingTest, AnotherJobProvesItsOwnKeyFirst) {
     EXPECT_EQ(origin->fetches(), 1U);
 }
 
-TEST_F(ListingTest, ASidecarWhoseKeyReadsNothingGetsNoManifest) {
+TEST_F(ListingTest, ASidecarWhoseCredentialsReadNoSampleGetsNoManifest) {
     start_nodes(1);
     gather();
     ASSERT_TRUE(all_have_it());

@@ -89,7 +89,7 @@ TEST_F(SidecarMonitor, WritesItsStatusAsJson) {
     EXPECT_THAT(status.body, HasSubstr("\"windowLacksBytes\":0"));
 }
 
-TEST_F(SidecarMonitor, StrangersGetOnlyTheProbes) {
+TEST_F(SidecarMonitor, AddressesThatAreNotReadersGetOnlyTheProbes) {
     start();
     for (const char* peer : {"10.8.0.1:5", "[fd00::1]:5", "unknown"}) {
         EXPECT_EQ(get("/metrics", peer).status, 403);
@@ -154,7 +154,7 @@ TEST_F(SidecarMonitor, ReportsTheNodeAndTheTrainersOfThePod) {
     EXPECT_EQ(now.trainer.epoch_position, 3U);
 }
 
-// A prefetched sample crossed the link as well.
+// The read of a prefetched sample is a miss as well: the sample came from the origin for that read.
 TEST_F(SidecarMonitor, AColdEpochHasNoHitsAndAWarmOneOnlyHits) {
     start();
     SampleClient client = connect(1);

@@ -130,7 +130,7 @@ TEST_F(PeerDeskTest, ASampleOfAnotherOwnerIsNotFetched) {
     EXPECT_EQ(origin->fetches(), 0U);
 }
 
-TEST_F(PeerDeskTest, StrangersAreRefused) {
+TEST_F(PeerDeskTest, SidecarsOfOtherNamespacesAndDatasetsAreRefused) {
     const auto other_namespace = connect_raw({"other", {"train"}});
     EXPECT_EQ(refusal_of(*other_namespace)->reason, PeerRefusalReason::kNotMember);
     EXPECT_TRUE(other_namespace->ends());
@@ -140,7 +140,7 @@ TEST_F(PeerDeskTest, StrangersAreRefused) {
     EXPECT_TRUE(other_dataset->ends());
 }
 
-TEST_F(PeerDeskTest, OldGenerationsAndOtherRevisionsAreRefused) {
+TEST_F(PeerDeskTest, FormerLeadersOtherRevisionsAndOtherDatasetsAreRefused) {
     const auto old_lead = connect_raw();
     old_lead->send(hello(6));
     EXPECT_EQ(refusal_of(*old_lead)->reason, PeerRefusalReason::kNotMember);
@@ -154,7 +154,7 @@ TEST_F(PeerDeskTest, OldGenerationsAndOtherRevisionsAreRefused) {
     EXPECT_EQ(refusal_of(*unknown)->reason, PeerRefusalReason::kNotMember);
 }
 
-TEST_F(PeerDeskTest, ANewerGenerationIsAcceptedBeforeTheOperatorReportsIt) {
+TEST_F(PeerDeskTest, ANewLeaderIsAcceptedBeforeTheOperatorReportsIt) {
     const auto peer = connect_raw();
     peer->send(hello(8));
     EXPECT_TRUE(std::holds_alternative<PeerHello>(peer->receive()->first));

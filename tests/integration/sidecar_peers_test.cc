@@ -50,7 +50,7 @@ TEST_F(PeersSidecarTest, RandomGroupsAskTheOriginOncePerSample) {
 }
 
 // The nodes read disjoint halves of the samples, different ones in each epoch.
-TEST_F(PeersSidecarTest, HalfThePoolSavesHalfTheFetches) {
+TEST_F(PeersSidecarTest, GrantsForHalfOfTheDatasetSaveHalfOfTheFetches) {
     data = Dataset{std::vector<std::uint64_t>(400, 1000)};
     grant = Bytes{domain::record_bytes(1000)} * 100;
     start_group(2);

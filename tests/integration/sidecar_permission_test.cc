@@ -1,5 +1,5 @@
-// Keys that the origin refuses. A leader with such a key releases the lock; a follower gets none of
-// the leader's samples.
+// Credentials that the origin refuses. A leader with such credentials releases the lock; a follower
+// with such credentials gets none of the leader's samples.
 #include "sidecar/service/monitor.h"
 #include "tests/integration/sidecar_pair_fixture.h"
 

@@ -40,7 +40,7 @@ protected:
     }
 };
 
-TEST_F(SidecarStrangers, OnlyTheOwnerCanReadControl) {
+TEST_F(SidecarStrangers, OnlyTheSidecarsUserCanReadTheControlDirectory) {
     start();
     ASSERT_TRUE(
         eventually([&] { return status().manifest_state == control::ManifestState::kReady; }));
@@ -106,7 +106,7 @@ TEST_F(SidecarStrangers, AFrameThatOnlySidecarsSendEndsOnlyItsSession) {
     EXPECT_TRUE(good.fetch({1}).has_value());
 }
 
-TEST_F(SidecarStrangers, RefusesASparsePlanByItsLength) {
+TEST_F(SidecarStrangers, RefusesAPlanOfTooManySamples) {
     start_both();
     constexpr std::uint64_t kMany = std::uint64_t{1} << 27U;
     const UniqueFd memfd{::memfd_create("sparse", MFD_CLOEXEC | MFD_ALLOW_SEALING)};

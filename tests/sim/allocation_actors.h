@@ -24,7 +24,7 @@ inline constexpr int kOverlapTicks = 7;
 inline constexpr int kReportTicks = 12;  // an older report is not fresh
 inline constexpr int kNobody = -1;
 
-using Place = std::pair<std::string, std::string>;  // node, uid
+using Place = std::pair<std::string, std::string>;  // a node directory: node, Dataset's uid
 
 inline TimePoint at(int tick) {
     return TimePoint{std::chrono::seconds{tick}};
@@ -67,7 +67,7 @@ struct Told {
     bool opening = false;
 };
 
-// The API server's record of a place, for any leader.
+// The API server's record of a node directory, for any operator that leads.
 struct Remembered {
     Bytes granted{};   // largest grant that its sidecar may hold
     Bytes resident{};  // last reported
@@ -91,7 +91,7 @@ void lose_messages(Operator& it, Predicate is_lost) {
     std::erase_if(it.reports, is_lost);
 }
 
-// Bytes that may be on each place before any operator sends again.
+// Bytes that each node directory may have before any operator sends another grant.
 inline std::map<Place, Bytes> possible(
     const std::map<Place, Sidecar>& sidecars, const std::array<Operator, 2>& operators, int now) {
     std::map<Place, Bytes> result;

@@ -37,8 +37,8 @@ public:
         }
         pool_.pool = kPool;
         pool_.objective = static_cast<Objective>(prng_.below(4));
-        // The last namespace may have only the pool's default quota, which it lends completely: a
-        // quota that does not exist yet withholds no bytes.
+        // In half of the worlds the last namespace has no CacheQuota, only the pool's default
+        // quota, all of which it lends: a namespace that has no CacheQuota yet withholds no bytes.
         if (prng_.below(2) == 0) {
             quotas_[2].reclaim = ReclaimPolicy::kAny;
             quotas_[2].lending = Bytes::unlimited();
@@ -167,7 +167,7 @@ private:
             if (prng_.below(60) == 0) {
                 cut(entry.first, entry.second, now_ + static_cast<int>(prng_.below(40)));
             }
-            // While two operators lead, no status contains reports to the older one.
+            // No restart while two operators lead: the status lacks reports to the older one.
             if (prng_.below(100) == 0 && operators_[0].leads != operators_[1].leads) {
                 restart(entry.first, entry.second);
             }

@@ -18,8 +18,8 @@ std::vector<domain::ListedObject> objects_of(
              sizes[i],
              fmt::format("etag{}", revision)});
     }
-    // Keys sort by class first, so sorting moves sizes too; only the manifest says which id has which
-    // size.
+    // The manifest sorts the objects by key, so sizes[i] is not the size of sample i: only the
+    // manifest says which sample has which size.
     return objects;
 }
 

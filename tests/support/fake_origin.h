@@ -41,8 +41,8 @@ public:
     void fetch(sidecar::OriginFetch request, std::function<void(Result<sidecar::OriginBytes>)> done)
         override;
 
-    // Calls fetch() for each request; after share_requests() makes one request, whose failure
-    // counts once.
+    // Calls fetch() for each request. After share_requests() their failures count as that of one
+    // request.
     void fetch_together(std::vector<sidecar::OriginRequest> requests) override;
 
     void share_requests() { shares_ = true; }

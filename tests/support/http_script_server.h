@@ -98,8 +98,8 @@ private:
 HttpScriptServer::Script answering(
     std::function<void(const ScriptRequest&, ScriptConnection&)> answer);
 
-// Each connection answers one request and closes at the second one, without a response, once.
-// Counts into `requests`, which must outlive the server.
+// Answers each request, except the second one that the server receives: closes its connection
+// without a response. Counts into `requests`, which must outlive the server.
 HttpScriptServer::Script dies_on_second_request(std::atomic<int>& requests);
 
 }  // namespace stoker::test

@@ -40,7 +40,8 @@ struct MemoryPipe : std::enable_shared_from_this<MemoryPipe> {
     explicit MemoryPipe(std::recursive_mutex& guard)
         : mutex(guard) {}
 
-    // Runs `event` with the events of the side `to`, in a task of its loop, if it is still open.
+    // Calls `event` with the PeerEvents of the side `to`, in a task of that side's loop, if the
+    // side is still open.
     void post(std::size_t to, std::function<void(PeerEvents&)> event, bool is_last = false) {
         const std::lock_guard lock{mutex};
         if (sides.at(to).loop == nullptr) {

@@ -33,10 +33,11 @@ public:
         std::uint64_t capacity_bytes,
         domain::SegmentClass segment_class = domain::SegmentClass::kResident);
 
-    // Appends a record and publishes its word. Needs a started segment with room.
+    // Appends a record and publishes its place in the residency table. Needs a started segment with
+    // room.
     domain::Residency put(domain::SampleId sample, std::span<const std::byte> payload);
 
-    // Stores any word, valid or not.
+    // Stores any entry in the residency table, valid or not.
     void set_word(domain::SampleId sample, std::uint64_t word);
 
     void unlink_segment(domain::SegmentSeq seq);

@@ -49,7 +49,8 @@ public:
 private:
     static constexpr double kNothing = 1e-6;
 
-    // Raises all unblocked namespaces by the same share of their quotas until one is blocked.
+    // Raises all namespaces that can get more bytes by the same share of their quotas, until one of
+    // them can get no more ("blocked").
     void rise() {
         double low = 0;
         double high = 1;

@@ -166,7 +166,7 @@ Result<std::vector<std::byte>> SampleClient::get(std::uint64_t sample) {
         return fail(bytes.error());
     }
     if (!bytes->has_value()) {
-        return fail(ErrorCode::kInternal, "reported as ready, but absent");
+        return fail(ErrorCode::kInternal, "the sidecar reported an absent sample as ready");
     }
     return **std::move(bytes);
 }

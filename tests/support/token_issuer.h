@@ -36,7 +36,8 @@ public:
     [[nodiscard]] std::string header() const;
     static std::string claims(const TokenPod& pod, std::int64_t issued_at);
 
-    // The key as an entry of a key set, and the pages of the API server.
+    // The key as an entry of a JSON Web Key Set; and the API server's answers at /openid/v1/jwks
+    // and /.well-known/openid-configuration.
     [[nodiscard]] std::string key() const;
     [[nodiscard]] std::string key_set() const;
     static std::string configuration();

@@ -11,7 +11,8 @@ namespace stoker::sidecar {
 
 namespace {
 
-// A fixed permutation of 0..2^bits-1 that is unlike the order of the ids: each step is invertible.
+// A fixed permutation of 0..2^bits-1 that is unlike the order of the ids. The shifts with exclusive
+// or and the products with odd numbers are invertible, so no two positions give one number.
 std::uint64_t scattered(std::uint64_t position, unsigned bits) {
     const std::uint64_t mask = (std::uint64_t{1} << bits) - 1;
     const unsigned half = bits / 2 + 1;

@@ -7,8 +7,8 @@
 
 namespace stoker::sidecar {
 
-// Order by value in which a node directory keeps a dataset; maps a value to its rank. Built from
-// all samples or from a uniform choice of them. An immutable value.
+// The order in which a node directory keeps samples: by their aggregated importance (`value`),
+// highest first. Built from all samples or from a uniform choice of them. Immutable.
 class RankOrder {
 public:
     struct Entry {
@@ -52,7 +52,7 @@ public:
     // counted.
     void close_epoch();
 
-    // 0 before the first epoch; incremented by each epoch.
+    // Number of close_epoch() calls that ended an epoch.
     [[nodiscard]] std::uint64_t revision() const { return revision_; }
 
     // Bytes served in a typical epoch. masses(): how they are distributed over the dataset's parts.

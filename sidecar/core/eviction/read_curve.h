@@ -5,10 +5,10 @@
 
 namespace stoker::sidecar {
 
-// How often a job reads a sample, by the sample's relative importance U (0..1): its expected reads
-// divided by twice those of the mean sample. The mean over all samples is then 1/2, as the mean of
-// U is, so curves of different jobs can be added, weighted by the jobs' read rates. A table of 4
-// KiB; an immutable value.
+// How often a job reads a sample, as a function of the sample's relative importance U (0..1). The
+// curve's value is the sample's expected reads divided by twice the mean over all samples. Its mean
+// is then 1/2, as the mean of U is, so curves of different jobs can be added, weighted by the jobs'
+// read rates. A table of 4 KiB; immutable.
 class ReadCurve {
 public:
     // The job reads a sample in proportion to its relative importance: at(U) = U.

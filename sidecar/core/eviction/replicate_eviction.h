@@ -10,12 +10,12 @@
 
 namespace stoker::sidecar {
 
-// The cache of a replicating job, which knows its draws. A sample that the job reads again in this
-// epoch saves a fetch for certain; any other saves one if the next epoch draws it, and that is the
-// more likely the higher its score is. So residents without a read left in this epoch are evicted
-// first, by the lowest (score, reads). A missed sample that will be read again displaces any of
-// them; one that will not displaces those with a lower key, or is served without being kept.
-// Residents that will be read in this epoch stay until they are read.
+// The cache of a job with the contract `replicate`, whose draws of the epoch are known. A resident
+// that the job will read again in this epoch saves a fetch for certain; any other one saves a fetch
+// if the next epoch draws it, which is more likely with a higher score. So only residents that will
+// not be read again in this epoch are evicted, the lowest (score, reads) first. A missed sample
+// that will be read again displaces any of them. Another missed sample displaces those with a lower
+// (score, reads) than its own; if there are none, it is served without being kept.
 //
 // SHADE (FAST 2023) orders by (score, reads) alone: this policy without reads left. As there, the
 // keys of all samples ever seen are kept (its ghost cache).

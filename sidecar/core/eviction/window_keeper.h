@@ -27,9 +27,9 @@ public:
     // Whether a reader will read the sample in its current epoch.
     [[nodiscard]] virtual bool keeps(domain::SampleIndex sample) const = 0;
 
-    // Appends at most `room.count` of the kept window samples, to drop for others, least loss
-    // first; unless the room is urgent, only samples that neither the own party nor the requesting
-    // one will read soon.
+    // Appends at most `room.count` of the kept window samples, to drop for others: first those that
+    // the fewest readers wait for. Unless the room is urgent, only samples that neither the
+    // dataset's own namespace nor the requesting party will read soon.
     virtual void victims(
         const RoomRequest& room, std::vector<domain::SampleIndex>& samples) const = 0;
 };

@@ -12,7 +12,7 @@ namespace stoker::sidecar {
 
 using domain::SampleIndex;
 
-// A job's bottleneck, which selects the criteria of its scores (IOWA).
+// A job's bottleneck, which selects the criteria of its scores (SampleBuckets).
 enum class Bottleneck : std::uint8_t {
     kCompute,  // training steps: cross entropy alone
     kIo,       // reading: cross entropy, margin and fetch cost
@@ -27,9 +27,9 @@ double cross_entropy_term(double p_true);
 // probability among the other classes; above its upper bound 1 - p_true it counts as the bound.
 double margin_term(double p_true, double p_other);
 
-// 1 / load time: small for expensive samples. The load time is latency + size / bandwidth, here in
-// units of the time that a sample of mean size is transferred in: `latency` x bandwidth, and size,
-// both relative to the mean size.
+// 1 / load time: small for expensive samples. The load time is latency + size / bandwidth, in units
+// of the transfer time of a sample of mean size. So both `size` and `latency` are divided by the mean
+// size, the latter as the bytes that the link transfers in that time.
 double fetch_term(double size, double latency);
 
 struct CriteriaSettings {

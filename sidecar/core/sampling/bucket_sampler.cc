@@ -92,7 +92,8 @@ std::optional<ShareWalk::Step> BucketSampler::next(Reader& reader) const {
     }
 }
 
-// Decides steps until `count` are ahead or the epoch ends.
+// Decides the rank's next samples, until `count` of them are decided but not drawn or the epoch
+// ends.
 void BucketSampler::decide_ahead(Reader& reader, std::size_t count) const {
     while (reader.ahead.size() < count) {
         const auto step = next(reader);

@@ -17,13 +17,14 @@
 
 namespace stoker::sidecar {
 
-// The contract `importance` of the IOWA family: reads the samples in the bucket (SampleBuckets)
-// once per epoch. Near-duplicates are left out or substitute for one another (RedundancyGroups).
+// The contract `importance` of family IOWA (docs/design/sampling-importance.md): reads the samples
+// in the bucket (SampleBuckets) once per epoch. Near-duplicates are left out or substitute for one
+// another (RedundancyGroups).
 //
 // All ranks of a node share the bucket. All ranks of a job, on whatever nodes, read equally many
-// samples (SamplerSettings::draws_of_epoch). The first rank to begin an epoch moves the samples
-// between the buckets; ranks that still draw the epoch before keep its samples. Memory as in
-// SampleBuckets. Deterministic. Not thread-safe.
+// samples (SamplerSettings::draws_of_epoch). The first rank to begin an epoch moves samples into
+// the bucket and out of it; ranks that still draw the previous epoch keep that epoch's samples.
+// Memory as in SampleBuckets. Deterministic. Not thread-safe.
 class BucketSampler final : public Sampler {
 public:
     // kInvalidArgument names the parameter.

@@ -69,10 +69,10 @@ struct SourceChoice {
     bool operator==(const SourceChoice&) const = default;
 };
 
-// The fastest source for one of staging's threads, which share the node's rate at each source:
-// together they never read faster than it. Between equals local, then peer, then origin. (The paper
-// gives every thread the whole rate of a client, Section 5.1, so more threads there mean a faster
-// link.)
+// The fastest source for one of the `staging.threads` threads, which share the node's rate at each
+// source: together they never read faster than that rate. Between equals local, then peer, then
+// origin. (The paper gives every thread the whole rate of a client, Section 5.1, so in its model
+// more threads mean a faster link.)
 SourceChoice choose_source(const NodeModel& node, Bytes size, const Copies& copies);
 
 // Time to write into the staging buffer: decoding or writing, whichever is slower.

@@ -18,8 +18,9 @@ constexpr std::uint64_t kRebuildAtOnce = std::uint64_t{1} << 18U;
 // ends after half an epoch at most.
 constexpr std::uint64_t kRebuildPerDraw = 8;
 
-// Samples that one request may examine for a stand-in, in the pool and in packages. Packages are
-// walked once per epoch, so all requests together examine each sample at most once.
+// Samples that one request may examine for a stand-in: among the stored ones (`pool_`) and among
+// neighbours in the dataset's order (`packages`). The neighbours are walked once per epoch, so all
+// requests together examine each of them at most once.
 constexpr std::uint32_t kPoolLooks = 8;
 constexpr std::uint32_t kPackageLooks = 256;
 
@@ -104,8 +105,9 @@ void ImportanceSampler::rebuild_ranks(std::uint64_t epoch) {
     }
 }
 
-// Advances the rebuild of the ranks. After it, residents that have become unimportant join the
-// pool, at random places: the stand-ins of neighbouring draws should not be neighbours.
+// Advances the rebuild of the samples' importance ranks. After the rebuild, residents that have
+// become unimportant join `pool_`, the stored stand-ins, at random places: the stand-ins of
+// neighbouring draws should not be neighbours.
 void ImportanceSampler::advance_ranks(std::uint64_t steps) {
     if (!losses_.advance(steps)) {
         return;
@@ -179,7 +181,8 @@ bool ImportanceSampler::is_fresh(const Reader& reader, SampleIndex sample) const
     return !reader.served[sample] && !reader.promised[sample];
 }
 
-// An L-request for an absent sample: decides which stand-in to load, or which stored one to use.
+// For a request for an unimportant sample that is absent or was already read: decides which stored
+// stand-in to use, or which stand-in to load.
 void ImportanceSampler::promise_stand_in(Reader& reader, Planned& planned) {
     if (node_.is_stored(planned.step.sample) && is_fresh(reader, planned.step.sample)) {
         return;
@@ -243,8 +246,8 @@ Draw ImportanceSampler::serve(Reader& reader, const Planned& planned) {
     const auto here = [this, &reader](SampleIndex candidate) {
         return node_.is_stored(candidate) && !reader.served[candidate];
     };
-    // If the trainer has already read the sample itself, before the break, it gets the stand-in
-    // even if that is not stored yet.
+    // In a resumed epoch the trainer may have read the sample itself before the interruption; then
+    // it gets the stand-in even if that is not stored yet.
     if (const auto other = planned.stand_in;
         other && (here(*other) || (reader.had(sample) && !reader.served[*other]))) {
         return {sample, *other, Draw::Kind::kSubstituted};

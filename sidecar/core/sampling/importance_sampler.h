@@ -24,21 +24,22 @@ namespace stoker::sidecar {
 // The contract `importance` of the iCACHE family (HPCA 2023): full epochs in the warm-up and every
 // reuse_factor-th; all others use I/O-oriented importance sampling (ImportanceWalk).
 //
-// Only an L-request for an absent sample is ever substituted, by a stand-in that is stored,
-// unimportant by its own rank, in the same rank's share and not yet read by it in this epoch.
-// Stand-ins are decided ahead: a stored one while there is any, then, in foresee(), the next sample
-// of a package (neighbours in the dataset's order). The sidecar sends the origin one request for
-// each of them, so a package saves no request; neighbours are cheaper only where the origin itself
-// reads ahead. An L-request whose stand-in did not arrive in time reads its own sample.
+// Only a request for an unimportant, absent sample (an "L-request") is ever substituted. The
+// stand-in is stored, unimportant itself, in the share of the rank that asks, and not yet read by
+// that rank in this epoch. Stand-ins are decided ahead: a stored one while there is any, then, in
+// foresee(), the next sample of a package (neighbours in the dataset's order). The sidecar sends
+// the origin one request for each of them, so a package saves no request; neighbours are cheaper
+// only where the origin itself reads ahead. An L-request whose stand-in is not stored in time reads
+// its own sample.
 //
 // If no loss has arrived by the end of the warm-up, epochs stay full and report().exact_fallback is
 // true. Losses count from any rank, for any sample: they apply to the ids that come with them, the
 // served ones.
 //
 // Deterministic. Not thread-safe. Per sample and job: 12 bytes and one bit, and per local rank four
-// bits. A draw costs well under a microsecond; once per epoch the ranks are rebuilt in slices of
-// draw() (at once if a quarter million steps suffice), and then the stored samples that have become
-// unimportant join the pool of stand-ins.
+// bits. A draw costs well under a microsecond. Once per epoch the importance ranks are rebuilt in
+// slices of draw() (at once if a quarter million steps suffice); then the stored samples that have
+// become unimportant join the list of stored stand-ins.
 class ImportanceSampler final : public Sampler {
 public:
     struct Tuning {
@@ -87,7 +88,8 @@ public:
     // How often the job reads a sample, by its relative importance.
     [[nodiscard]] ReadCurve read_curve() const;
 
-    // nullopt: the job takes no stand-ins, so it needs no L-region.
+    // Share of the resident bytes to reserve for stand-ins (ImportanceEviction's L-region).
+    // nullopt: the job takes no stand-ins.
     [[nodiscard]] std::optional<double> l_share() const {
         return substitute_ ? std::optional{settings_.number("lShare")} : std::nullopt;
     }

@@ -49,7 +49,7 @@ public:
     // The address and length never change.
     [[nodiscard]] std::span<const float> ranks() const { return ranks_; }
 
-    // Number of complete rebuilds.
+    // Number of complete rebuilds of the ranks.
     [[nodiscard]] std::uint64_t revision() const { return revision_; }
 
     // Starts a rebuild from the current losses, unless one is running.

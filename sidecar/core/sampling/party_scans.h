@@ -6,9 +6,10 @@
 
 namespace stoker::sidecar {
 
-// The windowed scans of one dataset on one node, one per party. SharedScan shares the fetches among
-// the jobs of a party. Other parties read stored samples as they pass, but neither choose nor delay
-// the party's fetches. Not thread-safe.
+// The windowed scans of one dataset on one node, one per party (the dataset's own namespace or one
+// guest namespace). SharedScan shares the fetches among the jobs of a party. Jobs of other parties
+// may read a sample while it is stored, but neither choose nor delay the scan's fetches. Not
+// thread-safe.
 class PartyScans final : public WindowKeeper {
 public:
     static constexpr std::size_t kGuestsMax = 8;             // guests with a scan: bounds memory

@@ -154,9 +154,9 @@ void ReplicateSampler::begin_epoch(std::uint32_t rank, std::uint64_t epoch, std:
     skip_draws(rank, skip);
 }
 
-// Repeats residents `replication` times (a half: every second one once more) and drops other
-// samples to keep the total; then gathers the copies of the others. In place: repeats overwrite
-// dropped samples.
+// Reads each resident `replication` times in all (1.5: every second one twice) and leaves out other
+// samples to keep the total; then gathers the copies of the others. In place: the repeats overwrite
+// the samples left out.
 void ReplicateSampler::arrange(
     std::vector<SampleIndex>& part, std::uint32_t rank, std::uint64_t epoch) const {
     const Prng of_epoch = epoch_random(Prng{settings_.seed}(), epoch);

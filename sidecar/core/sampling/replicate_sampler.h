@@ -75,8 +75,8 @@ public:
 
     [[nodiscard]] bool is_aggressive() const;
 
-    // Scores and floor. A restored epoch is drawn anew from them: draws with replacement promise no
-    // particular sample.
+    // State of the scores (ReplicateScores). A restored epoch is drawn anew from it: draws with
+    // replacement promise no particular sample.
     [[nodiscard]] std::string snapshot() const override;
     bool restore(std::string_view snapshot) override;
 

@@ -10,12 +10,12 @@
 
 namespace stoker::sidecar {
 
-// The rest of an epoch that a rank has partly read: from a sampler on another node, or without a
-// sampler in another order. The new sampler walks the epoch from the start and skips one step for
-// each earlier draw: the step of the sample that was read, or a step for which that sample may have
-// been the stand-in. So a rank reads as many samples as without the break, and none twice; a few
-// less if some earlier draws match no step. The client then reads others, so that ranks end
-// together.
+// The rest of an epoch that a rank had partly read when it was interrupted. It had read from a
+// sampler on another node, or in an order that no sampler chose. The new sampler walks the epoch
+// from the start and skips one step for each earlier draw: the step of the sample that was read, or
+// a step for which that sample may have been the stand-in. So a rank reads as many samples as
+// without the interruption, and none twice; a few less if some earlier draws match no step. The
+// client then reads others, so that ranks end together.
 class ResumedEpoch {
 public:
     // `had`: one flag per sample already read. `draws`: the number of draws that gave them.
@@ -59,7 +59,7 @@ private:
     std::uint64_t left_;
 };
 
-// One rank's served samples in its epoch, from this sampler and before a break.
+// One rank's served samples in its epoch: from this sampler, and from before an interruption.
 struct RankEpoch {
     std::optional<ResumedEpoch> resumed;
     std::vector<bool> served;
@@ -79,7 +79,7 @@ struct RankEpoch {
     [[nodiscard]] bool had(SampleIndex sample) const { return resumed && resumed->had(sample); }
 
     // The walk's next step that is still to be drawn; a resumed epoch skips those drawn before the
-    // break. `next` returns a step of the whole epoch; `may_get_another` as in
+    // interruption. `next` returns a step of the whole epoch; `may_get_another` as in
     // ResumedEpoch::settle().
     template <class Next, class MayGetAnother>
     auto next_left(const Next& next, const MayGetAnother& may_get_another) -> decltype(next()) {

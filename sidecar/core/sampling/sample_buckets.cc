@@ -10,7 +10,8 @@ namespace stoker::sidecar {
 
 namespace {
 
-// Thresholds of the wait share; the operator's profile uses the same, as ratios 1.05 and 1.10.
+// Thresholds of the share of its time that the job waits for data. The operator's profile uses the
+// same, as the speedups 1.05 and 1.10 that a job without waiting would have.
 constexpr double kWaitsBelow = 0.05;
 constexpr double kWaitsFrom = 0.10;
 
@@ -223,7 +224,7 @@ std::uint32_t SampleBuckets::leaving() const {
     return std::min(static_cast<std::uint32_t>(rate * inside), room);
 }
 
-// Moves the `left` groups with the lowest scores out of the bucket.
+// Moves `left` groups out of the bucket: those with the lowest scores.
 void SampleBuckets::sample_out(std::uint32_t left) {
     // Number of groups in the bucket by score; the last number, of those without a score, is not
     // used.
@@ -276,8 +277,8 @@ void SampleBuckets::recall(std::uint32_t left) {
     });
 }
 
-// Every sample that each epoch reads has the same value: displacing one by another would only cost
-// a fetch.
+// Sets which samples `epoch` reads, and each sample's worth to the cache (worths()). All samples
+// that every epoch reads have one worth: displacing one by another would only cost a fetch.
 void SampleBuckets::measure(std::uint64_t epoch) {
     if (reads_.use_count() > 1) {
         reads_ = std::make_shared<std::vector<bool>>(*reads_);

@@ -63,9 +63,9 @@ public:
 
     SampleBuckets(std::uint32_t count, const SamplerSettings& settings, BucketOptions options);
 
-    // Moves samples between the buckets, once per epoch. Beginning an earlier epoch again moves
-    // none, but reads the members whose turn it is in that epoch. Another call for the epoch begun
-    // last does nothing. O(N), about 25 ns per sample.
+    // Moves samples into the bucket and out of it, once per epoch. For an epoch begun earlier it
+    // moves none and only finds out which members of the bucket's groups that epoch reads. Another
+    // call for the epoch begun last does nothing. O(N), about 25 ns per sample.
     void begin_epoch(std::uint64_t epoch);
 
     // Whether the most recently begun epoch reads the sample: its redundancy group is in the
@@ -157,7 +157,8 @@ private:
     std::uint32_t printed_count_ = 0;
     bool has_new_prints_ = false;
     std::vector<bool> waiting_;  // equal for all members of a part
-    // The samples that epoch read_in_ reads. Copied before a change if others hold it.
+    // The samples that epoch read_in_ reads. If a caller of reads() holds the flags, they are
+    // copied before a change.
     std::shared_ptr<std::vector<bool>> reads_;
     std::uint64_t read_in_ = 0;
     std::vector<float> worths_;

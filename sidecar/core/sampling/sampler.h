@@ -127,9 +127,9 @@ public:
         std::span<const SampleIndex> samples,
         std::span<const float> losses) = 0;
 
-    // Largest probability, by the model, among the classes other than the sample's own, 0..1, of
-    // the visit whose loss on_losses() received last; by served id, of any length and value.
-    // Unusable ones are ignored. Used only by contracts that have a margin.
+    // For each served sample, the largest probability (0..1) that the model gave to a class other
+    // than the sample's own, in the visit whose loss on_losses() received last. Lengths, ids and
+    // values that do not fit are ignored. Used only by contracts that have a margin.
     virtual void on_p_others(
         std::span<const SampleIndex> /*samples*/, std::span<const float> /*p_others*/) {}
 
@@ -148,8 +148,8 @@ public:
 
     [[nodiscard]] virtual EpochReport report(std::uint32_t rank) const = 0;
 
-    // Relative importance by sample, 0..1: rank_j(i)/N (RIV, algorithms of iCACHE multi-job).
-    // Empty: this contract has no importance. Valid until the next call.
+    // Relative importance by sample, 0..1: the sample's place among all by rising loss, divided by
+    // N (LossRanks). Empty: this contract has no importance. Valid until the next call.
     [[nodiscard]] virtual std::span<const float> relative_importance() const { return {}; }
 
     // Small state for a checkpoint (no per-sample maps beyond what `restore` needs). Empty: seed,

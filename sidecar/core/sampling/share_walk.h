@@ -40,8 +40,9 @@ public:
     // Restarts the same epoch.
     void rewind() { turn_ = taken_back_ = steps_ = left_out_ = 0; }
 
-    // The next step; nullopt: the epoch has ended. `keeps` returns whether a turn's sample is kept,
-    // the same each time. `memory`.expect() is called with samples that come soon.
+    // The next step; nullopt: the epoch has ended. `keeps(turn, sample)`: whether the rank reads
+    // the sample of that turn; it must answer alike on each call. `memory`.expect() is called with
+    // samples that will be looked up soon.
     template <class Memory, class Keeps>
     std::optional<Step> next(const Memory& memory, const Keeps& keeps) {
         while (turn_ < turns_ && steps_ < steps_max_) {

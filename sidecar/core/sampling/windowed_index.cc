@@ -10,8 +10,8 @@ namespace stoker::sidecar {
 
 namespace {
 
-// How far from the end of its bucket a sample is whose state is prefetched: after about so many
-// removals it is the last one, which moves into the gap.
+// A removal from a bucket moves the bucket's last sample into the gap. put() prefetches the state
+// of the sample this far from the end, which is the last one after about so many removals.
 constexpr std::size_t kExpectedLast = 8;
 
 template <class Visit>
@@ -92,8 +92,8 @@ void NeedIndex::unneed_all(std::uint32_t reader) {
     counts_[reader] = {};
 }
 
-// Gives the bucket another set of readers, without counting; merges it with the bucket of that set,
-// if there is one.
+// Gives the bucket another set of readers; merges it with the bucket of that set, if there is one.
+// Does not change counts_: the caller does.
 void NeedIndex::rename(std::uint32_t from, Readers readers) {
     const Key key{readers, buckets_[from].state};
     by_key_.erase(Key{buckets_[from].readers, key.state}.packed());

@@ -122,8 +122,8 @@ void SharedScan::take(Reader reader, SampleIndex sample) {
     settle(sample);
 }
 
-// Call when the last reader has taken the sample: a pending fetch is no longer needed, and a fresh
-// sample becomes a kept one.
+// Call when a reader no longer needs the sample. If none does, a pending fetch is given up, and a
+// fresh resident becomes a kept one (ScanState).
 void SharedScan::settle(SampleIndex sample) {
     if (is_needed(sample)) {
         return;
@@ -168,9 +168,9 @@ SampleIndex SharedScan::choose(Reader reader, Prng& prng) {
     return random_kept(reader, prng);
 }
 
-// As in a uniform shuffle, each remaining sample comes next with the same probability. Within the
-// drift, a reader with a full lookahead postpones its kept samples, and one with an empty lookahead
-// reads them sooner.
+// Whether the reader's next draw is a kept sample instead of a passing one. As in a uniform shuffle,
+// each remaining sample comes next with the same probability. Up to ScanLimits::drift_max, a reader
+// whose lookahead is full postpones kept samples, and one whose lookahead is empty reads them sooner.
 bool SharedScan::wants_kept(Reader reader, Prng& prng) const {
     const double ahead = kept_ahead(reader);
     const std::uint32_t passing = near(reader);
@@ -332,8 +332,9 @@ SampleIndex SharedScan::order_from(const Bucket& bucket) {
     return sample;
 }
 
-// Most orders come from the same bucket, so the next ones are known: brings the second next one's
-// entry in the bucket and the next one's place in the index into the processor's cache.
+// Most samples to fetch are chosen from one bucket in a row, so the next two choices can be
+// foreseen. Brings two things into the processor's cache: the next sample's place in the index, and
+// the entry in the bucket of the sample after it.
 void SharedScan::expect_orders(const Bucket& bucket) const {
     const std::size_t size = bucket.samples.size();
     if (size < 3) {

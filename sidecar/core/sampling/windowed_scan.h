@@ -108,15 +108,16 @@ public:
 
     [[nodiscard]] bool keeps(SampleIndex sample) const override { return is_needed(sample); }
 
-    // Whether the sample is in the lookahead of a reader that has no more than its lookahead.
+    // Whether a reader that needs the sample has no more samples stored or on the way than its
+    // lookahead, so that it will read the sample soon.
     [[nodiscard]] bool is_soon(SampleIndex sample) const {
         return (index_.readers(sample) & hungry(1)) != 0;
     }
 
     // Window samples to drop, those that the fewest readers wait for first; if urgent, lookahead
     // samples after them. Excludes samples that no reader needs: those are dropped once their last
-    // reader has read them. Examines a bounded number of samples per call, at most half of what is
-    // left of it in one bucket, and continues behind them in the next call.
+    // reader has read them. Examines at most kVictimLooksMax or kPrefetchLooksMax samples per call,
+    // in each bucket at most half of those still allowed; the next call continues behind them.
     void victims(const RoomRequest& room, std::vector<SampleIndex>& samples) const override;
 
     // Samples that one call examines. A prefetch can try again with the next event, so it examines

@@ -299,8 +299,8 @@ ModelAnswer ApiServerModel::update(Call& call, Entry& entry, value next, const s
     return object_answer(200, stored);
 }
 
-// Stores the object's next version and notifies watches, unless nothing changed. Removes an object
-// that is being deleted with its last finalizer.
+// Stores the object's next version and notifies watches, unless nothing changed. Removes the object
+// if it is being deleted and has no finalizer any more.
 Json ApiServerModel::store(Table& table, const ObjectKey& key, Entry& entry, value next) {
     const bool existed = entry.object.value().is_object();
     if (existed && next == entry.object.value()) {

@@ -51,7 +51,7 @@ TEST(SimulateOptions, ParameterIsPassedToThePolicyThatHasIt) {
     EXPECT_EQ(options.scenario.cache.parameters.at("probes"), 3);
 }
 
-TEST(SimulateOptions, ParsesWorldTiersAndCurvesOfNopfs) {
+TEST(SimulateOptions, ParsesTheFlagsOfPolicyNopfs) {
     const auto options = parsed(
         {"--policy=nopfs",
          "--world=8",
@@ -73,7 +73,7 @@ TEST(SimulateOptions, ParsesWorldTiersAndCurvesOfNopfs) {
     EXPECT_EQ(spec.peer, static_cast<double>(gib(1).count()));
 }
 
-TEST(SimulateOptions, RejectsWorldWithoutNopfs) {
+TEST(SimulateOptions, RejectsInvalidFlagsOfPolicyNopfs) {
     EXPECT_THAT(complaint({"--world=8"}), HasSubstr("--world: only --policy nopfs has it"));
     EXPECT_THAT(complaint({"--policy=nopfs", "--world=0"}), HasSubstr("1 rank or more"));
     EXPECT_THAT(

@@ -30,7 +30,7 @@ TEST_F(ReadFile, ReturnsEveryByte) {
     EXPECT_EQ(read_file(nowhere()).error().message, "cannot read " + nowhere());
 }
 
-TEST_F(ReadFile, FilledFileLosesTrailingWhiteSpace) {
+TEST_F(ReadFile, ReadFilledFileRemovesTrailingWhiteSpaceAndRefusesEmptyFiles) {
     EXPECT_EQ(*read_filled_file(written(" token \r\n\n")), " token");
     EXPECT_EQ(read_filled_file(written(" \n")).error().code, ErrorCode::kNotFound);
     EXPECT_EQ(read_filled_file(nowhere()).error().code, ErrorCode::kNotFound);

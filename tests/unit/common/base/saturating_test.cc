@@ -38,7 +38,7 @@ TEST(Saturating, TimeNeverWrapsIntoThePast) {
     EXPECT_EQ(elapsed_between(WallTime::min(), now), Duration::max());
 }
 
-TEST(Saturating, StatusCountsStayInRange) {
+TEST(Saturating, BytesOfStopsAtZeroAndCountOfAtTheMaximum) {
     EXPECT_EQ(bytes_of(5), Bytes{5});
     EXPECT_EQ(bytes_of(-1), Bytes::zero());
     EXPECT_EQ(count_of(Bytes{5}), 5);

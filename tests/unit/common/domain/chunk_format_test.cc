@@ -186,7 +186,7 @@ TEST(ChunkPlace, RejectsEtagsThatAreNotChunkPlaces) {
     }
 }
 
-TEST(ListSamples, NamesSizesAndPlaces) {
+TEST(ListSamples, GivesEachSampleItsKeySizeAndPlaceInTheChunk) {
     const auto samples = list_samples({header(0), header(1)}, listing()).value();
     ASSERT_EQ(samples.size(), 6U);
     EXPECT_EQ(samples[5].key, "cat/1c");

@@ -17,7 +17,7 @@ std::uint32_t draws(const ContractValues& values, std::uint64_t epoch, std::uint
     return draws_of_epoch("importance", values, 2, epoch, share);
 }
 
-TEST(EpochLength, OtherContractsReadTheWholeShare) {
+TEST(EpochLength, ContractsWithoutImportanceReadTheRanksWholeShare) {
     for (const char* contract : {"exact", "windowed", "replicate"}) {
         EXPECT_EQ(draws_of_epoch(contract, {}, 2, 7, 1000), 1000U) << contract;
     }
@@ -28,7 +28,7 @@ TEST(EpochLength, CountsTheWholeShareForOneRank) {
     EXPECT_EQ(draws_of_epoch("importance", {{"family", 1}}, 1, 7, 1000), 1000U);
 }
 
-TEST(EpochLength, IcacheReadsAShareInSelectiveEpochs) {
+TEST(EpochLength, FamilyICacheReadsAPartOfTheShareInMostEpochs) {
     const ContractValues values{{"beta", 0.25}, {"warmupEpochs", 2}, {"reuseFactor", 4}};
     const std::vector<std::uint32_t> expected{1000, 1000, 800, 800, 1000, 800};
     for (std::uint64_t epoch = 0; epoch < expected.size(); ++epoch) {
@@ -39,7 +39,7 @@ TEST(EpochLength, IcacheReadsAShareInSelectiveEpochs) {
     EXPECT_EQ(draws({}, 7, 1000), 752U);
 }
 
-TEST(EpochLength, IowaEpochsShrinkUntilSamplesAreRecalled) {
+TEST(EpochLength, FamilyIowaReadsLessInEachEpochUntilSamplesReturn) {
     const ContractValues values{
         {"family", 1}, {"outRate", 0.5}, {"minFraction", 0.2}, {"recallAfter", 3}};
     const std::vector<std::uint32_t> expected{1000, 500, 250, 200, 600, 300, 200, 200, 600};

@@ -36,7 +36,7 @@ TEST(ManifestMarks, EqualListingsDoNotDiffer) {
     EXPECT_EQ(find_difference(listing.view, mark_manifest(listing.view)), std::nullopt);
 }
 
-TEST(ManifestMarks, PiecesCoverEverySampleOnce) {
+TEST(ManifestMarks, DigestsCoverEverySampleOnce) {
     for (const std::uint64_t count : {1, 2, 255, 256, 257, 1000, 5001}) {
         const Listing listing{objects(count)};
         const ManifestMarks marks = mark_manifest(listing.view);
@@ -80,7 +80,7 @@ TEST(ManifestMarks, ReportNoDifferenceWithoutMarks) {
     EXPECT_EQ(find_difference(Listing{objects(3)}.view, {}), std::nullopt);
 }
 
-// Any numbers from a sidecar are safe.
+// Marks come from another node's sidecar: whatever numbers they have, find_difference() is safe.
 TEST(ManifestMarks, AcceptAnyNumbers) {
     const ManifestMarks theirs{~std::uint64_t{0}, std::vector<std::uint64_t>(256, 7)};
     EXPECT_TRUE(find_difference(Listing{objects(3)}.view, theirs).has_value());

@@ -28,7 +28,7 @@ TEST(NodeDirectory, SegmentNameHasOneSpelling) {
     }
 }
 
-TEST(NodeDirectory, SequenceMarksRoundTrip) {
+TEST(NodeDirectory, FileNamesWithTheNextSegmentNumberRoundTrip) {
     EXPECT_EQ(sequence_mark_file(4294967296), "segments/next.4294967296");
     EXPECT_EQ(parse_sequence_mark_name("next.4294967296"), 4294967296U);
     EXPECT_EQ(parse_sequence_mark_name("next."), std::nullopt);

@@ -50,7 +50,7 @@ TEST(SegmentFormat, RecordsAreAlignedAndIncludeTheirHeader) {
     EXPECT_EQ(record_bytes(65), 192U);
 }
 
-TEST(SegmentFormat, DatasetRecordsStayWithinTheirBound) {
+TEST(SegmentFormat, RecordsOfADatasetTakeAtMostRecordsBytesMax) {
     for (const std::uint64_t size : {0U, 1U, 63U, 64U, 65U, 1000U}) {
         const Bytes bound = records_bytes_max(Bytes{size} * 7, 7);
         EXPECT_LE(Bytes{record_bytes(size)} * 7, bound);

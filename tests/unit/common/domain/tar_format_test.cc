@@ -61,7 +61,7 @@ TEST(TarFormat, MembersHaveTheirPlaces) {
     EXPECT_EQ((*members)[2].data, 2560U);
 }
 
-TEST(TarFormat, LongNamesBeginTheirMember) {
+TEST(TarFormat, AMemberBeginsAtTheHeadersOfItsLongName) {
     const std::string name(300, 'n');
     for (const std::string& before :
          {tar_member("././@LongLink", name + '\0', 'L'),

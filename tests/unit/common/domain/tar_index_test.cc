@@ -125,7 +125,7 @@ TEST(TarIndex, LinksAndMetadataAreLeftOut) {
     EXPECT_EQ(keys_of(tar_member("README", "r") + tar_end()), std::vector<std::string>{});
 }
 
-TEST(TarIndex, RefusesWhatItCannotServe) {
+TEST(TarIndex, RefusesTarFilesWithInvalidMembersOrDamage) {
     const auto error = [](const std::string& tar) { return index_of(tar).error(); };
     const Error twice = error(tar_member("1.jpg", "1") + tar_member("1.JPG", "2"));
     EXPECT_EQ(twice.code, ErrorCode::kInvalidArgument);
@@ -163,7 +163,7 @@ TEST(TarIndex, ASampleHasOneStem) {
     EXPECT_FALSE(parse(std::string(600, 'z')).has_value());
 }
 
-TEST(TarIndex, SmallSamplesShareAWindow) {
+TEST(TarIndex, ManySmallSamplesAreIndexedByFewReads) {
     std::string tar;
     for (int i = 0; i < 1000; ++i) {
         tar += tar_member(std::to_string(i) + ".jpg", std::string(3000, 'j')) +

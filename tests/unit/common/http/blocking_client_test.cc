@@ -359,7 +359,7 @@ private:
     std::jthread holder_;
 };
 
-TEST(BlockingClient, TimeInTheQueueCounts) {
+TEST(BlockingClient, TotalTimeoutIncludesTheTimeInTheQueue) {
     OccupiedClient occupied;
     HttpRequest request = occupied.request("/late");
     request.total_timeout = 50ms;

@@ -58,7 +58,7 @@ TEST(HttpServer, PassesRequestsToItsHandler) {
     EXPECT_EQ(server->stats().requests, 1U);
 }
 
-TEST(HttpServer, LaterHandlerMayReplyFromAnotherThread) {
+TEST(HttpServer, AHandlerMayReplyLaterFromAnotherThread) {
     std::vector<std::jthread> threads;
     auto server =
         HttpServer::start({}, LaterHandler{[&](const ServerRequest& request, Reply reply) {
@@ -76,7 +76,7 @@ TEST(HttpServer, LaterHandlerMayReplyFromAnotherThread) {
     threads.clear();
 }
 
-TEST(HttpServer, LaterHandlerMayThrow) {
+TEST(HttpServer, AThrowingLaterHandlerGivesStatus500) {
     const auto throws = [](const ServerRequest&, const Reply&) { throw std::runtime_error("no"); };
     auto server = HttpServer::start({}, LaterHandler{throws});
     ASSERT_TRUE(server.has_value());

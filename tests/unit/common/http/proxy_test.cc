@@ -69,7 +69,7 @@ TEST_F(ProxyRequests, ReachExceptedHostsDirectly) {
     EXPECT_EQ(target_of("http://s3.example/b/k", ".other"), "http://s3.example/b/k");
 }
 
-TEST_F(ProxyRequests, IgnoreTheEnvironmentWithoutSettings) {
+TEST_F(ProxyRequests, IgnoreTheVariableHttpProxyIfNoProxyIsConfigured) {
     ::setenv("http_proxy", "http://127.0.0.1:1", 1);
     const auto client = make_curl_client({}, clock_).value();
     const auto response =

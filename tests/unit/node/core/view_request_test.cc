@@ -34,7 +34,7 @@ TEST(ViewRequest, IsForeignIfPodAndDatasetNamespacesDiffer) {
     EXPECT_TRUE(parse_view_request(given, true)->is_foreign());
 }
 
-TEST(ViewRequest, RequiresReadOnlyVolumesForReadOnlyViews) {
+TEST(ViewRequest, EveryViewButOwnerRequiresAReadOnlyVolume) {
     for (const char* view : {"data", "shared", "guest"}) {
         auto given = context(view);
         given["namespace"] = std::string{view} == "guest" ? "data" : "team";
@@ -47,7 +47,7 @@ TEST(ViewRequest, RequiresReadOnlyVolumesForReadOnlyViews) {
     EXPECT_FALSE(parse_view_request(context("owner"), true));
 }
 
-TEST(ViewRequest, ViewsOfFilesNameTheirPodAndADataset) {
+TEST(ViewRequest, FilesViewsRequireAPodUidADatasetUidAndAReadOnlyVolume) {
     for (const char* view : {"files", "files-server"}) {
         auto right = context(view);
         EXPECT_FALSE(parse_view_request(right, true)) << "d1 is no Dataset's uid";
@@ -65,7 +65,7 @@ TEST(ViewRequest, ViewsOfFilesNameTheirPodAndADataset) {
     EXPECT_FALSE(parse_view_request(context("data"), true)->is_of_files());
 }
 
-TEST(ViewRequest, OwnerViewIsForTheOwnNamespaceGuestViewForOthers) {
+TEST(ViewRequest, ViewOwnerIsForTheDatasetsNamespaceAndViewGuestForOthers) {
     auto given = context("owner");
     given["namespace"] = "data";
     EXPECT_EQ(parse_view_request(given, false).error().code, ErrorCode::kForbidden);

@@ -153,7 +153,7 @@ TEST_F(Pool, WaitsForASidecarOfVersion01) {
     EXPECT_TRUE(fs::exists(directory(kName) / "segments" / "1.seg"));
 }
 
-TEST_F(Pool, OwnerViewShowsEverythingOtherViewsOnlyTheData) {
+TEST_F(Pool, ViewOwnerShowsTheWholeNodeDirectoryOtherViewsItsDataFolder) {
     const auto owner = open()->view_source(request(View::kOwner));
     const auto data = open()->view_source(request(View::kData));
     const auto shared = open()->view_source(request(View::kShared));
@@ -191,7 +191,7 @@ TEST_F(Pool, GuestViewShowsOnlyItsOwnSocketFolder) {
     EXPECT_NE(*file_id(door->get()), *file_id(others->get()));
 }
 
-TEST_F(Pool, FollowsNoTenantLinkInPlaceOfData) {
+TEST_F(Pool, FollowsNoSymbolicLinkInPlaceOfAFolder) {
     fill(kName);
     fs::create_directories(on_host("/secret"));
     fs::remove_all(directory(kName) / "data");

@@ -34,7 +34,7 @@ protected:
 constexpr const char* kForGuests =
     R"(,"sharing":{"namespaceSelector":{"matchLabels":{"team":"guest"}}})";
 
-TEST_F(Facts, CacheThePoolsDirectory) {
+TEST_F(Facts, KeepAPoolsPathForAWhile) {
     put({"", "nvme"},
         R"({"metadata":{"name":"nvme"},"spec":{"volume":{"hostPath":{"path":"/mnt/nvme"}}}})");
     EXPECT_EQ(facts_.pool_path("nvme").value_or(""), "/mnt/nvme");

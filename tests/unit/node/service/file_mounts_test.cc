@@ -170,7 +170,7 @@ TEST_F(FileMountsTest, GetsTheMountBackAfterARestart) {
     EXPECT_EQ(next.last_.message, (HandOver{HandOverKind::kMount, 7}));
 }
 
-TEST_F(FileMountsTest, MountsAnewWhatNobodyHas) {
+TEST_F(FileMountsTest, MountsAgainIfNoProcessHoldsTheMount) {
     ASSERT_TRUE(publish(View::kFiles, "/files"));
     restart();
     for (const std::uint64_t revision : {0, 3}) {
@@ -191,7 +191,7 @@ TEST_F(FileMountsTest, MountsAnewWhatNobodyHas) {
     EXPECT_EQ(server.last_.message.kind, HandOverKind::kLost);
 }
 
-TEST_F(FileMountsTest, AHelloTellsARevisionWhoseMessageWasLost) {
+TEST_F(FileMountsTest, KeepsTheRevisionThatAServersHelloReports) {
     ASSERT_TRUE(publish(View::kFiles, "/files"));
     Server first{socket()};
     for (const std::uint64_t revision : {0, 9}) {
@@ -230,7 +230,7 @@ TEST_F(FileMountsTest, GivesUpAMountThatNobodyServes) {
     EXPECT_EQ(next->last_.message, (HandOver{HandOverKind::kMount, 0})) << "a mount of its own";
 }
 
-TEST_F(FileMountsTest, ClosesStrangers) {
+TEST_F(FileMountsTest, ClosesConnectionsWithoutAHelloAndTheOldestOfTooMany) {
     ASSERT_TRUE(publish(View::kFiles, "/files"));
     Server stranger{socket()};
     stranger.say({HandOverKind::kMount, 1});
@@ -282,7 +282,8 @@ public:
         }
     }
 
-    // Gives the socket away: the last one that has it waits when it closes it.
+    // Sends the socket to the server and closes our descriptor of it: the process that closes the
+    // last descriptor waits in close().
     void send_to(Server& server) {
         server.say({HandOverKind::kHello, 1}, near_.get());
         near_.reset();
@@ -321,7 +322,7 @@ TEST_F(FileMountsTest, OneVolumeShowsADataset) {
     EXPECT_TRUE(publish(View::kFiles, "/again", "p2"));
 }
 
-TEST_F(FileMountsTest, NothingIsLeftOnceBothVolumesAreGone) {
+TEST_F(FileMountsTest, NothingIsLeftAfterTheTrainersAndTheServersVolumeAreUnpublished) {
     ASSERT_TRUE(publish(View::kFiles, "/files"));
     ASSERT_TRUE(publish(View::kFilesServer, "/server"));
     ASSERT_TRUE(files_->unpublish("/other"));

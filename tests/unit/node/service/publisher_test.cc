@@ -31,7 +31,7 @@ protected:
     Publisher publisher_{{facts_, mounts_, files_, root_.get(), {::geteuid(), ::getegid()}}};
 };
 
-TEST_F(PublisherTest, OnlyTheOwnerViewIsWritable) {
+TEST_F(PublisherTest, OnlyViewOwnerIsMountedWritable) {
     ASSERT_TRUE(publish("owner", false));
     EXPECT_EQ(mounts_.table.at("/target").access, Access::kReadWrite);
     mounts_.table.clear();
@@ -57,7 +57,7 @@ TEST_F(PublisherTest, RefusesOtherNamespacesUnlessTheDatasetIsShared) {
     EXPECT_EQ(mounts_.table.at("/target").access, Access::kReadOnly);
 }
 
-TEST_F(PublisherTest, RefusesTheOwnerViewToGuests) {
+TEST_F(PublisherTest, RefusesViewOwnerToANamespaceThatTheDatasetIsSharedWith) {
     facts_.shared_with = {"guest"};
     EXPECT_EQ(publish("owner", false, "guest").error().code, ErrorCode::kForbidden);
     EXPECT_TRUE(mounts_.table.empty());

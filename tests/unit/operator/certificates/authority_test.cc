@@ -70,7 +70,7 @@ TEST_F(AuthorityTest, DropsExpiredCertificates) {
     EXPECT_EQ(verdict(later, trust_bundle(later), after), "ok");
 }
 
-TEST_F(AuthorityTest, DropsTheOldKey) {
+TEST_F(AuthorityTest, AfterThePromotionOfANewCaTheOldKeyIsNotStored) {
     for (const auto& [name, text] : print_authority(promoted)) {
         EXPECT_THAT(text, Not(HasSubstr(first.signing.key))) << name;
     }

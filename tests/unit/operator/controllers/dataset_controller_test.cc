@@ -64,7 +64,7 @@ TEST_F(DatasetControllerTest, StatusShowsTheSidecarsReports) {
     EXPECT_EQ(dataset.status.total_bytes, 100'000);
 }
 
-TEST_F(DatasetControllerTest, BecomesUnknownAfterAMinuteOfSilenceAndKeepsNumbers) {
+TEST_F(DatasetControllerTest, ReadyIsUnknownAfterAMinuteWithoutReportsAndNumbersStay) {
     ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
     const Dataset before = reconcile();
     bench.clock.advance(seconds{59});
@@ -210,7 +210,7 @@ TEST_F(SharedDatasetTest, CreatesNoFillerForOwnOrUnscheduledPods) {
     EXPECT_TRUE(on_jobs().empty());
 }
 
-TEST_F(SharedDatasetTest, WithdrawalKeepsTheFillerForTheRunningAttempt) {
+TEST_F(SharedDatasetTest, EndOfSharingKeepsTheFillerUntilTheRunningAttemptEnds) {
     put_filler();
     bench.put(bench.cache.namespaces(), make_namespace("ml"));
     TrainingJob job = make_reading_job();

@@ -111,7 +111,7 @@ TEST_F(DiagnosisFinderTest, QuotesTheMountErrorOfAPod) {
     EXPECT_EQ(bench.client.count("list"), 1U) << "not more often than every few seconds";
 }
 
-TEST_F(DiagnosisFinderTest, QuotesTheSummaryAsALastResort) {
+TEST_F(DiagnosisFinderTest, QuotesTheKubeletsSummaryIfNoOtherEventExplains) {
     wait_for_volumes(seconds{11});
     tell("Unable to attach or mount volumes: x", "2026-01-31T12:00:08Z", "FailedMount");
     EXPECT_THAT(find(), HasSubstr("Unable to attach"));
@@ -157,7 +157,7 @@ TEST(SayUnmounted, ExplainsAMissingDriver) {
         "DaemonSet");
 }
 
-TEST(SayUnmounted, KeepsOtherMessages) {
+TEST(SayUnmounted, KeepsMessagesAboutOtherDriversButCutsLongOnes) {
     EXPECT_THAT(
         say_unmounted(make_running_pod(), "driver name csi.other not found in the list of ..."),
         HasSubstr("csi.other not found"));

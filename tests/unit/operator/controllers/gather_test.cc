@@ -109,7 +109,7 @@ TEST_F(GatherSharedTest, RejectsReportsOnAnUnsharedDataset) {
     EXPECT_EQ(believed(make_running_job()), 0U);
 }
 
-TEST_F(GatherSharedTest, TrustsARunningAttemptAfterWithdrawal) {
+TEST_F(GatherSharedTest, TrustsReportsOfARunningAttemptAfterSharingHasEnded) {
     bench.put(bench.cache.namespaces(), make_namespace("ml"));
     TrainingJob job = make_reading_job();
     job.status.datasets = {{"train", "d1"}};

@@ -103,7 +103,7 @@ TEST_F(GrantsControllerTest, EndedJobGetsNoGrant) {
     EXPECT_EQ(bench.latest.get()->granted_in("nvme"), Bytes::zero());
 }
 
-TEST_F(GrantsControllerTest, EarlierSidecarGetsNoGrantUntilItHasReported) {
+TEST_F(GrantsControllerTest, AConnectedSidecarGetsNoGrantUntilItHasReported) {
     decide();
     EXPECT_THAT(sent, IsEmpty());
     EXPECT_EQ(bench.latest.get()->unheard, 1U);
@@ -166,7 +166,7 @@ TEST_F(DeletedJobTest, GrantCountsBesideANewJobOfThatName) {
     EXPECT_EQ(outstanding(), Bytes::zero());
 }
 
-TEST_F(DeletedJobTest, ItsReportsCount) {
+TEST_F(DeletedJobTest, ResidentBytesThatItsSidecarReportsCount) {
     Report report = make_sidecar_report(3);
     report.datasets[0].resident_bytes = Bytes{70'000};
     ASSERT_TRUE(bench.registry.report(session, report, bench.now()));
@@ -203,7 +203,7 @@ TEST_F(GrantsControllerTest, NewOperatorWaitsOnlyUntilGrantsOfDeletedJobsExpire)
 }
 
 // 60,000 bytes are on the node, and the pool shrinks to 10,000 per node.
-TEST_F(GrantsControllerTest, EmitsEventsForDueAndLateReturns) {
+TEST_F(GrantsControllerTest, EmitsEventsWhenBytesMustBeGivenBackAndWhenThatIsLate) {
     Report report = make_sidecar_report(1);
     ASSERT_TRUE(bench.registry.report(session, report, bench.now()));
     decide();
@@ -308,7 +308,7 @@ TEST_F(SharedGrantsTest, WaitsForTheFillersReportNotTheGuests) {
     EXPECT_EQ(to_filler.size(), 1U);
 }
 
-TEST_F(SharedGrantsTest, EventOfAFillersReturnIsOnTheDataset) {
+TEST_F(SharedGrantsTest, EventAboutBytesThatAFillerMustGiveBackIsOnTheDataset) {
     Report report = filler_report();
     ASSERT_TRUE(bench.registry.report(filler, report, bench.now()));
     decide();

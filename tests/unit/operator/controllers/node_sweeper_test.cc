@@ -190,7 +190,7 @@ TEST_F(NodeSweeperTest, FailedSweepIsCountedAndRetried) {
     EXPECT_EQ(sweeper.counts().succeeded, 1U);
 }
 
-TEST_F(NodeSweeperTest, UnfinishedSweepIsWithdrawnAndReordered) {
+TEST_F(NodeSweeperTest, UnfinishedSweepIsWithdrawnAndOrderedAgain) {
     delete_dataset();
     look();
     const std::string first = order().value().id;

@@ -114,7 +114,7 @@ TEST_F(StatusWriterTest, PostponesConditionsBeyondTheWriteRate) {
     }
 }
 
-TEST_F(StatusWriterTest, AnotherTryKeepsThePostponedTime) {
+TEST_F(StatusWriterTest, ASecondWriteOfAPostponedStatusKeepsItsTime) {
     for (int i = 0; i < 100; ++i) {
         Dataset other = dataset;
         other.meta.name = "d" + std::to_string(i);

@@ -87,7 +87,7 @@ TEST_F(TrainingJobControllerTest, CreatesAJobOnceWhileTheCacheIsBehind) {
     EXPECT_TRUE(next->requeue_after.has_value());
 }
 
-TEST_F(TrainingJobControllerTest, BecomesUnknownAfterAMinuteOfSilenceAndKeepsNumbers) {
+TEST_F(TrainingJobControllerTest, ConditionsAreUnknownAfterAMinuteWithoutReportsAndNumbersStay) {
     bench.put(bench.cache.training_jobs(), make_running_job());
     run_its_pods();
     const SessionId session = bench.attach(make_sidecar_hello());

@@ -225,7 +225,7 @@ TEST_F(NodeReaderTest, ReadsARestoredTableAgain) {
     EXPECT_TRUE(serves(*reader, 3));
 }
 
-TEST_F(NodeReaderTest, AGuestsSamplesSurviveChangesByTheOwner) {
+TEST_F(NodeReaderTest, AGuestsViewIsACopyAndEachOfItsReadsIsVerified) {
     store(3);
     store(38);
     const auto reader = open({.guest = true});
@@ -249,7 +249,7 @@ TEST_F(NodeReaderTest, AGuestsManifestIsACopy) {
     EXPECT_TRUE(serves(*reader, 3));
 }
 
-TEST_F(NodeReaderTest, BoundsMapsAndKeepsTheViewsOfClosedOnes) {
+TEST_F(NodeReaderTest, KeepsAtMostFourSegmentMapsAndTheViewsOfClosedOnesReadable) {
     store_all();
     const auto reader = open({.segment_maps_max = 4});
     std::vector<SampleView> views;

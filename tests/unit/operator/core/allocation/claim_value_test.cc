@@ -23,7 +23,7 @@ TEST(ClaimValue, SumsValuesOfJobsThatShareADataset) {
     EXPECT_EQ(pieces.back().end, Bytes{100});
 }
 
-TEST(ClaimValue, PiecesNeverRiseAndGrantedBytesCountMore) {
+TEST(ClaimValue, ValuePerByteNeverRisesAndIsHigherForGrantedBytes) {
     ClaimTable table = table_of(job_with_rates(100, 0));
     Claim claim = table.claims.at(0);
     claim.held = Bytes{40};
@@ -36,7 +36,7 @@ TEST(ClaimValue, PiecesNeverRiseAndGrantedBytesCountMore) {
     }
 }
 
-TEST(ClaimValue, CutsCurveIntoPiecesOfWholeSteps) {
+TEST(ClaimValue, CutsTheValueCurveIntoPiecesOfWholeSteps) {
     Demand job = job_with_rates(100, 0);
     job.datasets[0].access.kind = AccessKind::kImportance;
     ClaimTable table = table_of(job);
