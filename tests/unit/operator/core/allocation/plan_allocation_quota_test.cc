@@ -140,7 +140,7 @@ TEST(PlanAllocationQuota, WithoutQuotasMaximizesSavingsAndReportsNoBorrowing) {
     EXPECT_EQ(of(plan, "b").reason, AllocationReason::kLowerMarginalBenefit);
 }
 
-TEST(PlanAllocationQuota, GivesANamespaceAnotherNodeSoThatBothNamespacesGetTheirQuotas) {
+TEST(PlanAllocationQuota, MovesAGrantToAnotherNodeSoThatBothNamespacesGetTheirQuotas) {
     AllocationView view = view_of(
         {quota_of("a", gib(100)), quota_of("b", gib(100))},
         {job_of("a", gib(100)), job_of("a", gib(99), {"n2"}), job_of("b", gib(100))});
