@@ -129,8 +129,8 @@ TEST_F(FetchEngineBorder, EndedStreamNeedsNoNextEpochSamples) {
 
 TEST_F(FetchEngineBorder, ReadResidentLeavesThePageCacheUnlessItIsNeededAgainSoon) {
     make({.readahead = Bytes::zero(), .page_cache = Bytes::zero()}, Bytes::unlimited());
-    // The engine keeps the samples of at least the next eight positions of the plan in the page
-    // cache: sample 1 is read again within them, sample 0 after them.
+    // Readahead covers at least the next eight positions of the plan. Sample 1 is read again within
+    // them and stays in the page cache; sample 0 is read again after them.
     plan({0, 1, 2, 1, 3, 4, 5, 6, 7, 8, 9, 0}, 1, 9);
     for (SampleIndex sample = 0; sample < 10; ++sample) {
         stored(sample);
