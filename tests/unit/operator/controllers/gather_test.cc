@@ -167,7 +167,7 @@ TEST_F(GatherFillersTest, IgnoresFillersOfAnotherNamespace) {
     EXPECT_TRUE(gather_fillers(make_shared_digits(), bench.cache).empty());
 }
 
-TEST_F(GatherFillersTest, RejectsFillersWithoutThePodsLabel) {
+TEST_F(GatherFillersTest, RejectsFillersWhosePodLacksTheFillerLabel) {
     pod.meta.labels.erase(std::string{kFillerLabel});
     EXPECT_FALSE(believes(make_filler_hello(pod)));
 }

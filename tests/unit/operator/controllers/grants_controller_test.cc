@@ -308,7 +308,7 @@ TEST_F(SharedGrantsTest, WaitsForTheFillersReportNotTheGuests) {
     EXPECT_EQ(to_filler.size(), 1U);
 }
 
-TEST_F(SharedGrantsTest, EventAboutBytesThatAFillerMustGiveBackIsOnTheDataset) {
+TEST_F(SharedGrantsTest, WhenAFillerMustGiveBytesBackTheEventIsOnTheDataset) {
     Report report = filler_report();
     ASSERT_TRUE(bench.registry.report(filler, report, bench.now()));
     decide();

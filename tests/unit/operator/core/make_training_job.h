@@ -18,7 +18,7 @@ inline WallTime wall(std::int64_t second) {
     return WallTime{std::chrono::seconds{second}};
 }
 
-// The same second on both clocks.
+// Sets the steady clock and the wall clock to the same second.
 inline Moment moment(std::int64_t second) {
     return {TimePoint{std::chrono::seconds{second}}, wall(second)};
 }

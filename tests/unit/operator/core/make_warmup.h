@@ -25,7 +25,7 @@ inline DatasetWarmup make_warmup() {
     return warmup;
 }
 
-// A leader's report: half of the dataset is its own, and half of that is there.
+// A leader's report: its node owns 500 samples (2 GiB), half of the dataset, and has stored 250.
 inline SidecarReport make_fill_report(std::int64_t rank, std::int64_t second) {
     SidecarReport report = make_report(make_running_view(), rank, second);
     report.datasets[0].fill = FillProgress{500, gib(2), 250, gib(1), 0, false, false};

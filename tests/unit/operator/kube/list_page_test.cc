@@ -113,7 +113,7 @@ TEST(ListReader, RefusesEveryCutList) {
     }
 }
 
-TEST(ListReader, RefusesBrokenJsonAtTheByte) {
+TEST(ListReader, RefusesInvalidJsonAndSaysAtWhichByte) {
     for (const char* text :
          {R"({"items":[{"a":1}}],"metadata":{"resourceVersion":"7"}})",
           R"({"items":[{"a":]}],"metadata":{"resourceVersion":"7"}})",

@@ -137,7 +137,7 @@ TEST_F(WatchMachineTest, CollectsAllPagesBeforeItReplaces) {
     EXPECT_EQ(std::get<Replaced>(events[0]).objects.size(), 2U);
 }
 
-TEST_F(WatchMachineTest, ListsUnpagedAtItsVersion) {
+TEST_F(WatchMachineTest, ListsWithoutPagesAtTheVersionItHasSeen) {
     list_and_watch();
     machine.on_bytes(error_event(410), now);
     EXPECT_EQ(next_list(true), "/api/v1/pods?resourceVersion=10");
@@ -164,7 +164,7 @@ TEST_F(WatchMachineTest, ListsUnpagedWhenALaterPageHasExpired) {
     EXPECT_EQ(std::get<Replaced>(after.back()).objects.size(), 1U) << "pages of before are gone";
 }
 
-TEST_F(WatchMachineTest, ListsFreshIfItsVersionIsExpiredOrAhead) {
+TEST_F(WatchMachineTest, ListsWithoutAVersionIfItsOwnIsExpiredOrNewerThanTheServers) {
     const ApiResponse refusals[] = {
         {410, ""},
         {504, R"({"kind":"Status","details":{"causes":[{"reason":"ResourceVersionTooLarge"}]}})"}};
@@ -183,7 +183,7 @@ TEST_F(WatchMachineTest, ListsFreshIfItsVersionIsExpiredOrAhead) {
     }
 }
 
-TEST_F(WatchMachineTest, BacksOffIfTheFreshListIsRefused) {
+TEST_F(WatchMachineTest, BacksOffIfAListWithoutAVersionIsRefused) {
     sends();
     machine.on_response({410, ""}, now);
     EXPECT_EQ(next_list(false), "/api/v1/pods?limit=2");
@@ -230,7 +230,7 @@ TEST_F(WatchMachineTest, AppliesChangesAndAdvancesItsVersion) {
     EXPECT_EQ(machine.resource_version(), "20");
 }
 
-TEST_F(WatchMachineTest, ResumesAtTheVersionOfTheCut) {
+TEST_F(WatchMachineTest, ResumesACutWatchAfterItsLastCompleteEvent) {
     list_and_watch();
     machine.on_bytes(event("ADDED", pod("b", "11")) + R"({"type":"ADDED","obj)", now);
     EXPECT_TRUE(machine.on_end(now).empty());
@@ -263,7 +263,7 @@ TEST_F(WatchMachineTest, DoesNotListAfterAWatchWithoutResponse) {
     EXPECT_NE(sends().find("watch=1"), std::string::npos);
 }
 
-TEST_F(WatchMachineTest, ListsAfterOtherRefusals) {
+TEST_F(WatchMachineTest, ListsAgainIfTheServerRefusesTheWatch) {
     for (const int status : {400, 403, 404, 410, 500, 503}) {
         machine = WatchMachine(options(), 1);
         list_and_watch();

@@ -26,7 +26,7 @@ public:
     }
 };
 
-TEST(LeaderElector, MayNotWriteFromTheRenewalsDeadlineOnEvenBeforeItNotices) {
+TEST(LeaderElector, MayNotWriteAfterTheRenewalDeadlineEvenIfItsThreadIsBusy) {
     EmptyServer server;
     testing::ManualClock clock;
     const LeaseTiming timing;

@@ -34,7 +34,7 @@ TEST(WorkQueue, TenEventsAreOneReconciliation) {
     EXPECT_EQ(queue.pop(kStart), std::nullopt);
 }
 
-TEST(WorkQueue, NormalKeysOvertakeTheBackground) {
+TEST(WorkQueue, NormalKeysOvertakeBackgroundKeys) {
     WorkQueue queue;
     for (int i = 0; i < 1000; ++i) {
         queue.add({"d", std::to_string(i)}, kStart, Priority::kBackground);
@@ -60,7 +60,7 @@ TEST(WorkQueue, TheHigherPriorityOfAKeyCounts) {
     EXPECT_EQ(queue.counts(kStart).adds, 2U);
 }
 
-TEST(WorkQueue, EveryTenthKeyIsOneOfTheBackground) {
+TEST(WorkQueue, EveryTenthKeyTakenIsABackgroundKey) {
     WorkQueue queue;
     queue.add(kA, kStart, Priority::kBackground);
     std::vector<ObjectKey> order;

@@ -64,7 +64,7 @@ TEST_F(AttachSessionTest, ConfirmsAHelloAndReadsOn) {
     EXPECT_EQ(registry.counts().attached, 0U);
 }
 
-TEST_F(AttachSessionTest, KeepsOneGrantPerDatasetDuringAWrite) {
+TEST_F(AttachSessionTest, GrantThatWaitsForAWriteIsReplacedByANewerOneOfItsDataset) {
     session->on_message(hello());
     session->send(grant(1));
     session->send(grant(2));
@@ -87,7 +87,7 @@ TEST_F(AttachSessionTest, LaterGrantDoesNotReplaceQueuedPins) {
     EXPECT_EQ(stream.written[1].grants_size(), 1);
 }
 
-TEST_F(AttachSessionTest, ReadsNoMoreThanItsBudgetUntilTheNextStep) {
+TEST_F(AttachSessionTest, ReadsNoMoreThanReportsPerStepUntilTheNextStep) {
     session->on_message(hello());
     session->on_message(report(1));
     session->on_message(report(2));

@@ -84,7 +84,7 @@ struct ControlServiceFloodTest : ::testing::Test {
         return socket;
     }
 
-    // gRPC sends its settings only after a handshake, so any readable event is the end.
+    // Before the TLS handshake, gRPC sends nothing: a readable socket has been closed.
     static bool is_cut(const UniqueFd& socket) {
         char byte = 0;
         const ssize_t got = ::recv(socket.get(), &byte, 1, MSG_DONTWAIT);
@@ -123,7 +123,7 @@ TEST_F(ControlServiceFloodTest, FloodFromOneAddressCutsNoOther) {
     EXPECT_FALSE(is_cut(honest));
 }
 
-TEST_F(ControlServiceFloodTest, CutsConnectionsWithoutProofInTime) {
+TEST_F(ControlServiceFloodTest, CutsConnectionsThatDoNotAuthenticateInTime) {
     const auto living = attach("a");
     const UniqueFd silent = connect_from("127.0.0.1");
     const UniqueFd slow = connect_from("127.0.0.1");

@@ -87,7 +87,7 @@ struct ControlServiceTest : ::testing::Test {
     std::unique_ptr<ControlService> service;
 };
 
-TEST_F(ControlServiceTest, TransfersAMeasurementBothWays) {
+TEST_F(ControlServiceTest, SendsAProbeAndReceivesItsResult) {
     const auto client = dial("good");
     ASSERT_TRUE(client->hello(make_hello("ml", "a")));
     ASSERT_TRUE(eventually([&] { return registry.counts().attached == 1; }));
@@ -139,7 +139,7 @@ TEST_F(ControlServiceTest, SendsNewGrants) {
     EXPECT_EQ(answer.grants(0).reason(), "Granted");
 }
 
-TEST_F(ControlServiceTest, ReceivesSketchesAndSendsWeights) {
+TEST_F(ControlServiceTest, ReceivesRankSketchesAndSendsJobWeights) {
     const auto client = dial("good");
     ASSERT_TRUE(client->hello(make_hello("ml", "a")));
     v1::OperatorMessage answer;
@@ -265,7 +265,7 @@ TEST_F(ControlServiceTest, FloodWaitsInTheSenderWhileOthersAreServed) {
     ASSERT_TRUE(calm->receive(answer));
     ASSERT_TRUE(calm->report(make_report(1, 5)));
     ASSERT_TRUE(eventually([&] { return registry.all().at(1).sequence == 1; }));
-    // Ten at the start; no more without step().
+    // Each session reads ten reports at the start, and more only after a step().
     EXPECT_LE(registry.counts().reports, 11U);
     service->step(clock.now());
     EXPECT_TRUE(eventually([&] { return registry.counts().reports >= 20; }));

@@ -178,7 +178,8 @@ TEST_F(LocalAuthenticatorTest, RefusesEs256SignaturesOfZerosAndOfWrongLengths) {
     }
 }
 
-// "none", HMAC with the public key as the secret, and all other algorithms have no code here.
+// The authenticator implements neither "none" nor HMAC (here with the public key as the secret) nor
+// any other algorithm of this list.
 TEST_F(LocalAuthenticatorTest, NeverAcceptsAnotherAlgorithm) {
     for (const char* name :
          {"none", "None", "NONE", "HS256", "HS512", "RS384", "PS256", "rs256", ""}) {
@@ -220,14 +221,14 @@ TEST_F(LocalAuthenticatorTest, IgnoresKeysAndAddressesInTheHeader) {
     EXPECT_THAT(read, ::testing::SizeIs(2));
 }
 
-TEST_F(LocalAuthenticatorTest, PassesOnUnknownAndMissingKeyIds) {
+TEST_F(LocalAuthenticatorTest, LeavesTokensWithUnknownOrMissingKeyIdsToTheApiServer) {
     expect_passed_on(TokenIssuer("key-2").make(kPod, now()));
     expect_passed_on(issuer.sign(R"({"alg":"RS256"})", good_claims()));
     expect_passed_on(issuer.sign(R"({"alg":"RS256","kid":7})", good_claims()));
     expect_passed_on(issuer.sign(R"({"alg":"RS256","kid":"../key-1"})", good_claims()));
 }
 
-TEST_F(LocalAuthenticatorTest, PassesOnAKeyIdThatTwoKeysHave) {
+TEST_F(LocalAuthenticatorTest, LeavesATokenToTheApiServerIfTwoKeysHaveItsKeyId) {
     const TokenIssuer second("key-1");
     pages["/openid/v1/jwks"] = "{\"keys\":[" + issuer.key() + "," + second.key() + "]}";
     authenticator.refresh();
@@ -235,12 +236,12 @@ TEST_F(LocalAuthenticatorTest, PassesOnAKeyIdThatTwoKeysHave) {
     expect_passed_on(second.make(kPod, now()));
 }
 
-TEST_F(LocalAuthenticatorTest, PassesOnCriticalExtensions) {
+TEST_F(LocalAuthenticatorTest, LeavesTokensWithCriticalExtensionsToTheApiServer) {
     expect_passed_on(
         issuer.sign(R"({"alg":"RS256","kid":"key-1","crit":["b64"],"b64":false})", good_claims()));
 }
 
-TEST_F(LocalAuthenticatorTest, PassesOnAnExpiredToken) {
+TEST_F(LocalAuthenticatorTest, LeavesAnExpiredTokenToTheApiServer) {
     const std::string token = issuer.make(kPod, now());
     clock.advance(minutes{59});
     authenticator.refresh();
@@ -250,7 +251,7 @@ TEST_F(LocalAuthenticatorTest, PassesOnAnExpiredToken) {
     expect_passed_on(token);
 }
 
-TEST_F(LocalAuthenticatorTest, PassesOnATokenThatIsNotYetValid) {
+TEST_F(LocalAuthenticatorTest, LeavesATokenThatIsNotYetValidToTheApiServer) {
     expect_passed_on(issuer.make(kPod, now() + 30));
 }
 
@@ -265,12 +266,12 @@ TEST_F(LocalAuthenticatorTest, RefusesAnotherAudience) {
     }
 }
 
-TEST_F(LocalAuthenticatorTest, PassesOnAnotherIssuer) {
+TEST_F(LocalAuthenticatorTest, LeavesTokensOfAnotherIssuerToTheApiServer) {
     expect_passed_on(issuer.sign(
         issuer.header(), replaced(good_claims(), TokenIssuer::kIssuer, "https://other")));
 }
 
-TEST_F(LocalAuthenticatorTest, PassesOnClaimsThatAreMissingOrOfAnotherType) {
+TEST_F(LocalAuthenticatorTest, LeavesTokensWithMissingOrMistypedClaimsToTheApiServer) {
     for (const auto& [what, by] : std::vector<std::pair<std::string, std::string>>{
              {"\"exp\":", "\"x\":"},
              {"\"exp\":", "\"exp\":1e300,\"x\":"},
@@ -292,7 +293,7 @@ TEST_F(LocalAuthenticatorTest, PassesOnClaimsThatAreMissingOrOfAnotherType) {
     expect_passed_on(issuer.sign(issuer.header(), "not json"));
 }
 
-TEST_F(LocalAuthenticatorTest, PassesOnAPodThatIsGoneOrReplaced) {
+TEST_F(LocalAuthenticatorTest, LeavesTokensOfAPodThatIsGoneOrReplacedToTheApiServer) {
     const std::string token = issuer.make(kPod, now());
     pods[{"ml", "mnist-a1-0-x"}] = "uid-2";
     expect_passed_on(token);
@@ -300,7 +301,7 @@ TEST_F(LocalAuthenticatorTest, PassesOnAPodThatIsGoneOrReplaced) {
     expect_passed_on(token);
 }
 
-TEST_F(LocalAuthenticatorTest, PassesOnWhatIsNoToken) {
+TEST_F(LocalAuthenticatorTest, LeavesTextThatIsNoTokenToTheApiServer) {
     for (const char* text : {"", "a", "a.b", "a.b.c", "a.b.c.d", "\xff.b.c", "e30.e30.e30"}) {
         expect_passed_on(text);
     }

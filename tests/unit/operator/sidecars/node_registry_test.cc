@@ -103,7 +103,7 @@ TEST_F(NodeRegistryTest, SweepsNoPoolThatTheNodeHasLeft) {
     EXPECT_FALSE(say(word("n1")).sweep);
 }
 
-TEST_F(NodeRegistryTest, NotifiesOfVerdictsAndMountsButNotBytes) {
+TEST_F(NodeRegistryTest, NotifiesControllersOfVerdictsAndMountsButNotOfByteCounts) {
     NodeReport report = word("n1");
     say(report);
     EXPECT_TRUE(last_news().verdicts);

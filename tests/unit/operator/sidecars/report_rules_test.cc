@@ -266,7 +266,7 @@ TEST(CompleteSketches, CopiesMassesOfTheSameRevision) {
         next.datasets[0].sketches, (std::vector<RankSketch>{{"j1", 4, {0.75F, 0.25F}, 1.25}}));
 }
 
-TEST(CompleteSketches, DropsSketchesWithoutKnownMasses) {
+TEST(CompleteSketches, DropsASketchWithoutMassesIfTheEarlierReportLacksThem) {
     const Report before = good_report(1);
     Report next = good_report(2);
     next.datasets[0].sketches = {{"j1", 5, {}, 1}, {"j2", 4, {}, 1}, {"j3", 1, {1.0F}, 1}};

@@ -59,7 +59,7 @@ Grant grant_of(const std::string& node, const std::string& uid, Bytes bytes) {
     return grant;
 }
 
-// Messages sent to one sidecar, and whether it was closed.
+// The sidecar's end of a connection: keeps what the registry sent, and counts its closes.
 struct Peer {
     std::vector<Grant> grants;
     std::vector<std::uint64_t> probes;
@@ -162,7 +162,7 @@ TEST_F(SidecarRegistryTest, RejectsDecreasingTotalsWithinASession) {
     EXPECT_EQ(registry.counts().reports_refused, 1U);
 }
 
-TEST_F(SidecarRegistryTest, KeepsAnUnrepeatedSketch) {
+TEST_F(SidecarRegistryTest, KeepsTheMassesOfASketchThatLaterReportsOnlyName) {
     const SessionId session =
         *registry.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{0}));
     const auto report_sketch = [&](std::uint64_t sequence, RankSketch sketch) {
@@ -200,7 +200,7 @@ TEST_F(SidecarRegistryTest, RestartedSidecarRestartsItsTotals) {
     const SessionId second =
         *registry.attach(hello_of("a", 0, "node-1"), restarted.link(), at(seconds{9}));
     EXPECT_EQ(peer.closed, 1);
-    // Until the next report, the previous one holds, with its time.
+    // Until the new session's first report, the registry keeps the old report and its time.
     EXPECT_EQ(registry.all()[0].datasets[0].hit_samples, 700U);
     EXPECT_EQ(registry.all()[0].received_at, at(seconds{5}).steady);
 

@@ -171,7 +171,7 @@ TEST_F(InjectorTest, RefusesTheNameOfAUsersOwnTrainingJob) {
     EXPECT_EQ(inject(request()).events.at(0).reason, "NameTaken");
 }
 
-TEST_F(InjectorTest, UpdatesTheAnnotationAfterUsersChangeTheTrainingJob) {
+TEST_F(InjectorTest, SaysWhyThereIsNoCacheAfterUsersTurnItOffInTheTrainingJob) {
     const Injection first = inject(request());
     const Json pod = test::patched(request().pod, first.patch);
     const std::string text =

@@ -26,7 +26,7 @@ protected:
         far_.reset(pair[1]);
     }
 
-    // Sends the first `bytes` of a kHello beside two descriptors.
+    // Sends the first `bytes` bytes of a kHello message, and two descriptors with them.
     void send_two_descriptors(std::size_t bytes) {
         ASSERT_TRUE(send_hand_over(near_.get(), {HandOverKind::kHello, 1}, -1));
         std::array<char, 16> hello{};

@@ -135,7 +135,8 @@ TEST(LocalProtocol, RejectsCountsBeyondTheFrame) {
     }
 }
 
-// Older sidecars accept only losses without other probabilities.
+// Losses may carry, per sample, the probability of the likeliest other class (p_others). Older
+// sidecars do not know that field.
 TEST(LocalProtocol, LossesWithoutOtherProbabilitiesHaveTheOldFormat) {
     const auto frame = encode_frame(Losses{2, {5, 9}, {0.25F, -1.5F}}, 0);
     EXPECT_EQ(frame.size(), kFrameHeaderBytes + 8 + 4 + 4 + 2 * (8 + 4));
@@ -144,7 +145,7 @@ TEST(LocalProtocol, LossesWithoutOtherProbabilitiesHaveTheOldFormat) {
     EXPECT_TRUE(std::get<Losses>(message).p_others.empty());
 }
 
-TEST(LocalProtocol, RejectsFingerprintCountsBeyondTheFrame) {
+TEST(LocalProtocol, RejectsASimilarityFrameShorterThanItsCounts) {
     auto frame = encode_frame(Similarity{{1}, {1}}, 0);
     frame.at(kFrameHeaderBytes + 3) = std::byte{0xFF};
     const auto payload = std::span{frame}.subspan(kFrameHeaderBytes);

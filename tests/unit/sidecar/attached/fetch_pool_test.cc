@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kMax = 10;
 
-TEST(FetchPool, RequestsAtATimeFitTheMemory) {
+TEST(FetchPool, ConcurrentRequestsFitTheMemoryLimit) {
     const test::TempFolder folder;
     const test::NodeDirectory node{folder.path(), {{"a", 1, "e"}}};
     const auto files = DatasetFiles::open(folder.path(), node.revision(), false).value();
@@ -29,7 +29,7 @@ TEST(FetchPool, RequestsAtATimeFitTheMemory) {
     std::atomic<bool> too_many{false};
     FetchPool pool{socket_path, clock, 4, kMax};
     for (std::ptrdiff_t at = 0; at < kRequests; ++at) {
-        // Every tenth is too large and must be alone.
+        // Every tenth request is larger than the limit: it must run alone.
         const std::uint64_t weight = at % 10 == 9 ? 3 * kMax : 3;
         const auto on_done = [&, weight](const auto& /*answer*/) {
             const std::uint64_t now = bytes += weight;

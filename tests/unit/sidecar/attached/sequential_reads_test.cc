@@ -51,7 +51,7 @@ TEST(SequentialReads, RecognizesInterleavedSequentialReads) {
     EXPECT_EQ(reads.note(kObject, 38, 1), id(11));
 }
 
-TEST(SequentialReads, ForgetsTheOldestPlaces) {
+TEST(SequentialReads, ForgetsTheOldestReadPositions) {
     SequentialReads reads{2};
     reads.note(kObject, 0, 4);
     reads.note(kObject, 4, 4);

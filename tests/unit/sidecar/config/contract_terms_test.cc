@@ -25,7 +25,7 @@ TEST(ContractTerms, WithoutTermsTrainersMayRequestAnything) {
     EXPECT_EQ(parse("").value().datasets[0].contract, std::nullopt);
 }
 
-TEST(ContractTerms, ReadsTheNamesOfTheTrainingJob) {
+TEST(ContractTerms, ParametersHaveTheNamesThatTheTrainingJobUses) {
     const auto config = parse(
         "  contract: importance\n"
         "  sampling: {family: iowa, outRate: 0.25, recallAfter: 4, redundancy: repeat}\n");

@@ -266,7 +266,7 @@ TEST_F(ControlLinkTest, ReportsSoonWhileAPinIsAwaited) {
     EXPECT_TRUE(operator_.wait_for([this] { return operator_.heard_.size() >= 4; }));
 }
 
-TEST_F(ControlLinkTest, SendsTheMassesOfASketchOncePerStream) {
+TEST_F(ControlLinkTest, SendsTheMassesOfARankSketchOncePerConnection) {
     sketches_ = 1;
     link_ = start(settings()).value();
     ASSERT_TRUE(operator_.wait_for([this] { return operator_.heard_.size() >= 4; }));
@@ -307,7 +307,7 @@ TEST_F(ControlLinkTest, SplitsManySketchesOverSeveralReports) {
     }
 }
 
-TEST_F(ControlLinkTest, PassesAProbeOnAndReturnsItsResult) {
+TEST_F(ControlLinkTest, PassesTheOperatorsProbeOnAndReportsItsResult) {
     operator_.grants_.mutable_probe()->set_id(7);
     operator_.grants_.mutable_probe()->set_batches(20);
     link_ = start(settings()).value();
@@ -341,7 +341,7 @@ TEST_F(ControlLinkTest, RetriesSoonWhileNoOperatorAnswers) {
     server_->Shutdown(std::chrono::system_clock::now());
     server_.reset();
     {
-        // Hangs up on every caller, and so records the first attempt.
+        // Closes every connection at once; the count shows that the link has tried.
         const test::HttpScriptServer rude{[](test::ScriptConnection&) {}, "127.0.0.1", port};
         ASSERT_TRUE(rude.listening());
         link_ = start(settings(), 10ms, 1h).value();

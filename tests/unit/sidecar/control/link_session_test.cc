@@ -78,7 +78,7 @@ TEST_F(LinkSessionTest, IsAttachedFromTheFirstMessageToTheEnd) {
     EXPECT_FALSE(session.is_attached());
 }
 
-TEST_F(LinkSessionTest, PausesLongerAfterEachFailureAndLittleAfterAnAttachedStream) {
+TEST_F(LinkSessionTest, PausesLongerAfterEachFailureButOnlyBrieflyAfterAnAttachedStream) {
     LinkSession session = make();
     for (int i = 0; i < 60; ++i) {
         session.on_end(false);

@@ -32,7 +32,8 @@ TEST(AnswerTimes, EstimatesTheSlowestPercentOfRecentAnswers) {
     EXPECT_EQ(times.slow(), milliseconds{4}) << "old answers are forgotten";
 }
 
-// A peer that lacks the sample fetches it from the origin before it answers.
+// Patience: the time to wait for a peer before the origin is asked as well. A peer that lacks the
+// sample must itself ask the origin before it answers, so the wait is longer than that takes.
 TEST(AnswerTimes, PatienceCoversThePeersReadOfTheOrigin) {
     AnswerTimes peer;
     AnswerTimes origin;
@@ -41,7 +42,8 @@ TEST(AnswerTimes, PatienceCoversThePeersReadOfTheOrigin) {
     EXPECT_GT(Patience::of(peer, origin), milliseconds{800});
 }
 
-// After a link was slow for a while, its slow answers are still among the recent ones.
+// The slow answers of a link that was slow for a while still count after it has recovered, and a
+// trainer waits: so there is an upper limit.
 TEST(AnswerTimes, PatienceIsBounded) {
     AnswerTimes peer;
     note(peer, 32, milliseconds{4'000});

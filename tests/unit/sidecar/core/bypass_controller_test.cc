@@ -13,7 +13,7 @@ constexpr FetchTimes kFastDisk{milliseconds{20}, milliseconds{2}};
 
 class BypassControllerTest : public testing::Test {
 protected:
-    // One second of fetches; the writers are blocked in the disk for `blocked` of it.
+    // One second of `fetches` fetches. The disk blocks the writers, all together, for `blocked` s.
     void second(FetchTimes times, double blocked, int fetches = 20) {
         for (int i = 0; i < fetches; ++i) {
             aside.on_stored(times);
@@ -91,7 +91,7 @@ TEST_F(BypassControllerTest, OneFastWindowResetsTheCountOfSlowOnes) {
     EXPECT_FALSE(aside.is_aside());
 }
 
-TEST_F(BypassControllerTest, FewFetchesExtendAWindowAndIdleTimeRestartsIt) {
+TEST_F(BypassControllerTest, FewFetchesExtendAMeasuringWindowAndIdleTimeRestartsIt) {
     run(60, kSlowDisk, 1.0, 1);
     EXPECT_TRUE(aside.is_aside()) << "a disk of one sample a second";
     BypassController other{BypassController::Limits{}};
@@ -124,7 +124,7 @@ TEST_F(BypassControllerTest, ResetsThePauseAfterADiskRecovered) {
     EXPECT_EQ(until_back(1000), 30);
 }
 
-TEST_F(BypassControllerTest, NeverBypassesWithAZeroWindow) {
+TEST_F(BypassControllerTest, NeverBypassesIfTheMeasuringWindowIsZero) {
     aside = BypassController{{.window = Duration{}}};
     run(1000, kSlowDisk, 1.0);
     EXPECT_FALSE(aside.is_aside());

@@ -94,7 +94,7 @@ TEST_F(CacheRoomTest, SmallerGrantTakesBackWhatTheWindowBorrowed) {
     EXPECT_EQ(table.account().window, kRecord * 3);
 }
 
-TEST_F(CacheRoomTest, GuestsHaveNoShareOfBorrowedBytes) {
+TEST_F(CacheRoomTest, GuestsMayNotUseGrantBytesThatTheWindowBorrowed) {
     constexpr Party kGuest{1};
     limits.window = kRecord * 4;
     book.connect(ConnectionId{1}, kOwnParty);
@@ -118,7 +118,7 @@ TEST_F(CacheRoomTest, StoresNothingDuringABypass) {
     EXPECT_EQ(judge(0), Verdict::kResident);
 }
 
-TEST_F(CacheRoomTest, ShrunkenGrantDropsUnheldResidents) {
+TEST_F(CacheRoomTest, SmallerGrantDropsResidentsThatNoClientHolds) {
     store(0, SegmentClass::kResident);
     store(1, SegmentClass::kResident);
     table.at(0).holds = 1;

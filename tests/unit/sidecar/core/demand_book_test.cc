@@ -39,7 +39,7 @@ TEST_F(DemandBookTest, ResolvesAllRequestsThatWaitForASample) {
     EXPECT_TRUE(book.parties_waiting(9).empty());
 }
 
-TEST_F(DemandBookTest, ResolvesOnePartysRequestsForASample) {
+TEST_F(DemandBookTest, ResolvesOnlyTheRequestsOfOneNamespace) {
     constexpr ConnectionId kGuest{3};
     book.connect(kGuest, Party{1});
     book.wait(9, {book.open(kAnna, 1, 1), 0});

@@ -315,8 +315,8 @@ void EngineWorld::finish_verify() {
     const bool intact = !faults_ || chance(50);
     if (!intact) {
         stored_.erase(sample);
-        // A client's hold on a damaged sample does not protect it, and a client about to be
-        // answered with ready finds a miss.
+        // A damaged sample goes even if clients hold it. A client that waits for it may be told
+        // "ready" all the same, and then misses it.
         for (auto& [id, client] : clients_) {
             client.held.erase(sample);
             for (Request& request : client.pending) {

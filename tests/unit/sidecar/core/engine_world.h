@@ -19,7 +19,8 @@ namespace stoker::test {
 // test (gtest) when the engine breaks a guarantee.
 class EngineWorld {
 public:
-    // `eviction` may be nullptr; otherwise it is audited.
+    // `eviction`: nullptr: the default policy; otherwise each call of it is checked
+    // (AuditedPolicy).
     EngineWorld(std::uint64_t seed, std::unique_ptr<sidecar::EvictionPolicy> eviction);
 
     // One random event of a client, the origin, the disk, the operator or the clock.

@@ -55,7 +55,7 @@ void EngineWorld::check_slots(const sidecar::StartFetch& fetch) const {
         << "peers' answers take a slot each";
 }
 
-// Guests never have the last quarter of the window.
+// A quarter of the window is for the dataset's own namespace only: guests never fill it.
 void EngineWorld::check_guests() const {
     Bytes of_guests;
     for (const auto* samples : {&stored_, &in_flight_}) {

@@ -127,10 +127,10 @@ TEST_F(FetchEngineBorder, EndedStreamNeedsNoNextEpochSamples) {
     EXPECT_EQ(engine->account().window, Bytes::zero());
 }
 
-TEST_F(FetchEngineBorder, ResidentLeavesThePageCacheIfNeededAgainLate) {
+TEST_F(FetchEngineBorder, ReadResidentLeavesThePageCacheUnlessItIsNeededAgainSoon) {
     make({.readahead = Bytes::zero(), .page_cache = Bytes::zero()}, Bytes::unlimited());
-    // At least eight positions are announced: sample 0 is needed again after them, sample 1 within
-    // them.
+    // Readahead covers at least the next eight positions of the plan. Sample 1 is read again within
+    // them and stays in the page cache; sample 0 is read again after them.
     plan({0, 1, 2, 1, 3, 4, 5, 6, 7, 8, 9, 0}, 1, 9);
     for (SampleIndex sample = 0; sample < 10; ++sample) {
         stored(sample);

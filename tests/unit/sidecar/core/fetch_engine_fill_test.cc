@@ -1,4 +1,4 @@
-// Fetches without a reader, ordered by a grant.
+// Fetches for which no trainer waits: a grant tells the sidecar to fill the cache.
 #include <gmock/gmock.h>
 
 #include "common/base/prng.h"
@@ -16,12 +16,13 @@ using testing::SizeIs;
 
 class FetchEngineFill : public FetchEngineTest {
 protected:
-    // Without a limit of their own: 0.
+    // A grant that tells the engine to fill. `bytes_per_second`: limit of the fill's rate; 0: none.
     Effects order(Bytes grant, std::uint64_t bytes_per_second = 0, TimePoint now = kNow) {
         return engine->on_grant({grant, std::nullopt, 0, bytes_per_second}, now);
     }
 
-    // Stores what is fetched until nothing is.
+    // Stores each sample that the engine fetches until it starts no more fetches; returns the
+    // samples.
     std::vector<SampleIndex> run(Effects effects) {
         std::vector<SampleIndex> fetched;
         while (!effects.fetches.empty()) {
@@ -106,7 +107,7 @@ TEST_F(FetchEngineFill, IsOverWhileAJobFetchesIntoTheWindow) {
     EXPECT_TRUE(state().over);
 }
 
-TEST_F(FetchEngineFill, IsNotOverWhileAJobHoldsWhatHasRoom) {
+TEST_F(FetchEngineFill, IsNotOverWhileAJobHoldsWindowSamplesThatFitTheGrant) {
     make(Bytes::zero());
     EXPECT_THAT(fetch({0, 1}).fetches, ElementsAre(window(0), window(1)));
     stored(0);
@@ -119,7 +120,7 @@ TEST_F(FetchEngineFill, IsNotOverWhileAJobHoldsWhatHasRoom) {
     EXPECT_TRUE(state().over);
 }
 
-TEST_F(FetchEngineFill, IsOverWhileAJobHoldsWhatHasNoRoom) {
+TEST_F(FetchEngineFill, IsOverIfAJobHoldsWindowSamplesThatDoNotFitTheGrant) {
     make(Bytes::zero());
     fetch({8, 9});
     stored(8);
@@ -237,8 +238,9 @@ TEST_F(FetchEngineFill, FetchesOwnSamplesOnly) {
     EXPECT_THAT(run(engine->on_placement(nullptr, kNow)), SizeIs(10 - fetched.size()));
 }
 
-// The caller asks for the deadline a moment after the event.
-TEST_F(FetchEngineFill, IsDueAtOnceWhenTheRateHasAllowedMore) {
+// The event loop asks for the next deadline a moment after an event, when the rate limit may
+// already allow the next fetch.
+TEST_F(FetchEngineFill, IsDueAtOnceIfTheRateLimitAlreadyAllowsTheNextFetch) {
     make();
     EXPECT_THAT(order(Bytes::unlimited(), 1000).fetches, IsEmpty());
     const TimePoint later = kNow + milliseconds{50};
@@ -247,7 +249,8 @@ TEST_F(FetchEngineFill, IsDueAtOnceWhenTheRateHasAllowedMore) {
     EXPECT_GT(engine->next_deadline(later), later);
 }
 
-// The disk's limit changes the grant every second.
+// The space on the disk may change the grant every second; to look at all samples each time would
+// cost too much.
 TEST_F(FetchEngineFill, LooksAtAllSamplesAgainOnlyForALargerOrANewGrant) {
     const test::Dataset large{std::vector<std::uint64_t>(40'000, kPayload)};
     FetchEngine filled{large.manifest(), EngineLimits{}, {kRecord, std::nullopt}};
@@ -269,7 +272,7 @@ TEST_F(FetchEngineFill, LooksAtAllSamplesAgainOnlyForALargerOrANewGrant) {
 }
 
 // All samples of the other node but the last are held, so that they must stay.
-TEST_F(FetchEngineFill, LooksForSamplesThatMayLeaveALittleAtATime) {
+TEST_F(FetchEngineFill, SearchesForEvictableSamplesInSmallSteps) {
     const test::Dataset large{std::vector<std::uint64_t>(6000, kPayload)};
     const auto placement = join_group(large);
     std::vector<SampleIndex> others;

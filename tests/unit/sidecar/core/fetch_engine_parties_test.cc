@@ -1,4 +1,4 @@
-// Resources shared by guests and the dataset's own namespace (the owner).
+// Resources that guests share with the dataset's own namespace (in this file: "the owner").
 #include <algorithm>
 #include <deque>
 #include <numeric>
@@ -66,7 +66,7 @@ TEST_F(FetchEngineParties, GuestsHaveASlotWhileTheOwnerUsesAllOfItsOwn) {
     EXPECT_THAT(stored(7).fetches, ElementsAre(resident(8)));
 }
 
-// Seed 70006 of tests/world: the guest waited 20 s for a batch.
+// Otherwise a guest waits as long as the owner has demands (20 s in seed 70006 of tests/world).
 TEST_F(FetchEngineParties, OwnersDemandsThatWaitForASlotLeaveGuestsTheirs) {
     make_with_guest({.max_in_flight = 1}, Bytes::unlimited());
     fetch({0, 1, 2});
@@ -126,7 +126,7 @@ TEST_F(FetchEngineParties, GuestsGetOneEleventhOfTheRateLimit) {
     EXPECT_EQ(fetched.back(), 9U);
 }
 
-TEST_F(FetchEngineParties, GuestsImportanceEvictsNoResident) {
+TEST_F(FetchEngineParties, GuestsDemandEvictsNoResidentIfOnlyGuestsRankThem) {
     for (const bool ranked : {true, false}) {
         make_with_guest({}, kRecord * 2);
         engine->set_eviction(std::make_unique<Lru>());
@@ -197,7 +197,7 @@ TEST_F(FetchEngineParties, GuestEvictsOwnersSamplesBeyondItsShare) {
     EXPECT_THAT(asked.fetches, ElementsAre(window(9)));
 }
 
-TEST_F(FetchEngineParties, SampleSkippedByAnEvictionMakesRoomLater) {
+TEST_F(FetchEngineParties, SampleThatAnEvictionSkippedMayBeEvictedLater) {
     make_with_guest({.window = kRecord * 6});
     plan({0, 1, 2});
     for (SampleIndex sample = 0; sample < 3; ++sample) {
@@ -241,8 +241,8 @@ TEST_F(FetchEngineParties, GuestsPlanProtectsNoSampleOfTheOwner) {
     EXPECT_EQ(engine->sample(2).state, SampleState::kFetching) << "ours goes on";
 }
 
-// Samples of a guest that only the owner's plan still needs soon do not count towards the guest's
-// share: seed 54 of tests/world.
+// A sample that was fetched for a guest, and that only the owner's plan still needs soon, no longer
+// counts towards the guest's share (found by seed 54 of tests/world).
 TEST_F(FetchEngineParties, SamplesReadByAGuestCountForTheOwnerThatNeedsThem) {
     make_with_guest({.window = kRecord * 8});
     fetch({0, 1, 2, 3}, kGuest);
@@ -283,7 +283,8 @@ TEST_F(FetchEngineParties, OwnersNeedsDoNotProtectWhatTheGuestPrefetched) {
     EXPECT_THAT(fetch({9}, kGuest).fetches, ElementsAre(window(9)));
 }
 
-// As a scan that shares fetches among jobs: it will read these samples, in no known order.
+// Stands for a scan, which fetches each sample once for several jobs: it keeps the samples that it
+// will still read, in an order that is not known.
 struct Keeper final : WindowKeeper {
     explicit Keeper(std::set<SampleIndex> samples)
         : kept(std::move(samples)) {}
@@ -300,8 +301,8 @@ struct Keeper final : WindowKeeper {
     std::set<SampleIndex> kept;
 };
 
-// Seed 50144 of tests/world.
-TEST_F(FetchEngineParties, GuestsSamplesThatTheOwnersScanAndPlanNeedAreTheOwners) {
+// Found by seed 50144 of tests/world.
+TEST_F(FetchEngineParties, SamplesFetchedForAGuestCountForAnOwnerWhoseScanAndPlanNeedThem) {
     const Keeper keeper{{0, 1}};
     make_with_guest({.window = kRecord * 4});
     engine->set_window_keeper(&keeper);
@@ -348,7 +349,7 @@ TEST_F(FetchEngineParties, OwnersFullShareSendsNoGuestToTheOrigin) {
     EXPECT_THAT(stored(5).replies, ElementsAre(ready(request, 1, kGuest)));
 }
 
-TEST_F(FetchEngineParties, GuestsSamplesThatBothNeedStayInItsShare) {
+TEST_F(FetchEngineParties, SamplesThatGuestAndOwnerNeedCountForTheGuestThatFetchedThem) {
     make_with_guest({.window = kRecord * 4});
     guest_plans({0, 1, 2, 3});
     stored(0);
@@ -385,7 +386,7 @@ TEST_F(FetchEngineParties, GuestsFetchFailureKeepsOwnersPrefetchRunning) {
     EXPECT_THAT(plan({0, 1}).fetches, ElementsAre(resident(0), resident(1)));
 }
 
-TEST_F(FetchEngineParties, GuestsConsumedReportsChangeNoOtherCounts) {
+TEST_F(FetchEngineParties, ReadsOfAGuestDoNotChangeTheOwnersReadCounts) {
     make_with_guest({}, Bytes::unlimited());
     plan({0, 1});
     stored(0);

@@ -64,7 +64,7 @@ TEST_F(FetchEnginePeers, SamplesOfOtherOwnersComeFromPeers) {
     EXPECT_EQ(engine->counters().peer_fetches, 1U);
 }
 
-TEST_F(FetchEnginePeers, SlowFetchFromAPeerGivesItsSlotUntilItGoesToTheOrigin) {
+TEST_F(FetchEnginePeers, SlowFetchFromAPeerFreesItsSlotUntilTheOriginIsAsked) {
     make({.max_in_flight = 1}, Bytes::unlimited());
     join();
     EXPECT_THAT(
@@ -78,7 +78,7 @@ TEST_F(FetchEnginePeers, SlowFetchFromAPeerGivesItsSlotUntilItGoesToTheOrigin) {
     EXPECT_THAT(stored(foreign[0]).fetches, ElementsAre(resident(own[0])));
 }
 
-TEST_F(FetchEnginePeers, ForeignSamplesLeaveTheRoomToOwnOnes) {
+TEST_F(FetchEnginePeers, SamplesOwnedByOtherNodesAreResidentOnlyIfAllOwnOnesFit) {
     make(Bytes::unlimited());
     join();
     engine->on_grant({kRecord * own.size(), std::nullopt}, kNow);
@@ -91,7 +91,7 @@ TEST_F(FetchEnginePeers, ForeignSamplesLeaveTheRoomToOwnOnes) {
     EXPECT_THAT(fetch({foreign[2]}).fetches, ElementsAre(from_peer(window(foreign[2]))));
 }
 
-TEST_F(FetchEnginePeers, OwnSamplesEvictForeignResidentsWhenAGroupForms) {
+TEST_F(FetchEnginePeers, OwnSamplesEvictResidentsOwnedByOtherNodesWhenAGroupForms) {
     make(kRecord * 3);
     for (SampleIndex sample = 0; sample < 3; ++sample) {
         fetch({sample});
@@ -120,7 +120,7 @@ TEST_F(FetchEnginePeers, OwnSamplesEvictForeignResidentsWhenAGroupForms) {
     EXPECT_EQ(dropped, strangers);
 }
 
-TEST_F(FetchEnginePeers, ForeignSamplesNeverEvictOwnOnes) {
+TEST_F(FetchEnginePeers, SamplesOwnedByOtherNodesNeverEvictOwnOnes) {
     make(EngineLimits{}, Bytes::unlimited(), std::make_unique<Lru>());
     join();
     engine->on_grant({kRecord * own.size(), std::nullopt}, kNow);
@@ -134,7 +134,7 @@ TEST_F(FetchEnginePeers, ForeignSamplesNeverEvictOwnOnes) {
     EXPECT_THAT(effects.fetches, ElementsAre(from_peer(window(foreign[0]))));
 }
 
-TEST_F(FetchEnginePeers, ASmallerGrantTakesForeignSamplesFirst) {
+TEST_F(FetchEnginePeers, SmallerGrantEvictsSamplesOwnedByOtherNodesFirst) {
     make(Bytes::unlimited());
     join();
     for (const SampleIndex sample : {foreign[0], own[0], foreign[1], own[1]}) {
@@ -155,7 +155,8 @@ TEST_F(FetchEnginePeers, RequestsOfPeersAreFetchedFromTheOriginOnly) {
         << "a request is never forwarded";
 }
 
-// Our only slot waits for a peer, whose request waits for us.
+// The node's only slot waits for a peer, and the peer's only slot for this node: without slots for
+// peers' requests, neither would answer.
 TEST_F(FetchEnginePeers, RequestsOfPeersHaveTheirOwnSlots) {
     make({.max_in_flight = 1}, Bytes::unlimited());
     join();

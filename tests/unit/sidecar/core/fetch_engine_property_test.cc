@@ -1,13 +1,16 @@
-// The engine in a toy world (engine_world.h): thousands of random runs, every guarantee checked
-// after every event. Each of these faults was injected once and found within five seeds:
-//   a window sample is dropped at the first of two consumers · holds do not prevent drops, or
-//   evictions · the grant's sum omits fetches in flight · grant, window: one record too many · no
-//   retry after an eviction, or after a failed prefetch · a demand never ends when the window is
-//   full · a store failure forgets the waiting clients · a failed probe never closes its breaker ·
-//   a shrinking grant misses residents in flight · needs outlive their stream, or a replaced plan ·
-//   holds outlive their connection · prefetch ignores the memory limit · all occurrences of a
-//   repeated sample are read at once · a damaged sample is answered as ready · a fetch is started
-//   twice (the sample table's own check fails).
+// The engine in a toy world (engine_world.h): thousands of random runs; every guarantee is checked
+// after every event. Each of these bugs was put into the engine once, and was found within five
+// seeds:
+//   a window sample is dropped although only one of its two readers has read it · a held sample is
+//   dropped, or evicted · the sum of the grant's used bytes omits fetches in flight · one record
+//   more is stored than the grant, or the window, allows · a sample is not fetched again after an
+//   eviction, or after a failed prefetch · a request is never answered while the window is full ·
+//   a store failure forgets the waiting clients · a failed probe never closes the circuit breaker ·
+//   a shrinking grant overlooks residents in flight · a sample stays needed after its stream has
+//   ended, or after its plan was replaced · a sample stays held after its connection has ended ·
+//   prefetch ignores the memory limit · one read of a sample that the plan contains twice counts
+//   for both · a damaged sample is answered as ready · a fetch is started twice (the sample table's
+//   own check fails).
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -310,8 +313,8 @@ TEST(FetchEngineProperty, EachEpochFetchesExactlyTheNonResidents) {
     });
 }
 
-// Prefetching across epoch boundaries adds no fetches: every fetch is the first read of a sample,
-// and a sample kept across the boundary saves one.
+// Prefetching for the next epoch adds no fetches: each fetched sample is read, and a sample that is
+// kept across the epoch boundary saves a fetch.
 TEST(FetchEngineProperty, PrefetchAcrossEpochsAddsNoFetches) {
     in_random_worlds(300, [](std::uint64_t world_seed) {
         Prng own{world_seed};
@@ -329,7 +332,8 @@ TEST(FetchEngineProperty, PrefetchAcrossEpochsAddsNoFetches) {
     });
 }
 
-// LRU fetches (1-w)N(1-ln(1-w)) of N samples per epoch, at any lookahead.
+// With room for a share w of the N samples, LRU fetches (1-w)N(1-ln(1-w)) samples per epoch,
+// however far ahead it prefetches.
 TEST(FetchEngineProperty, LruEpochHasTheExpectedNumberOfFetches) {
     constexpr std::uint64_t kSamples = 5000;
     Prng prng{seed()};

@@ -150,7 +150,7 @@ TEST_F(FetchEnginePump, ExpiredGrantServesResidentsAndAdmitsNoMore) {
     EXPECT_EQ(engine->account().resident_samples, 1U);
 }
 
-TEST_F(FetchEnginePump, AnnouncesResidentsAheadOfTheReader) {
+TEST_F(FetchEnginePump, AsksForReadaheadOfResidentsThatThePlanReadsNext) {
     make();
     plan({0, 1});
     stored(0);
@@ -158,7 +158,7 @@ TEST_F(FetchEnginePump, AnnouncesResidentsAheadOfTheReader) {
     EXPECT_THAT(plan({1, 0}, 2).will_need, ElementsAre(1, 0));
 }
 
-TEST_F(FetchEnginePump, AdoptsStoredSamplesAndDropsUnclaimedWindowSamples) {
+TEST_F(FetchEnginePump, StartsWithStoredSamplesAndDropsWindowSamplesThatNoPlanNeeds) {
     engine.emplace(
         dataset.manifest(), EngineLimits{}, EngineGrant{Bytes::unlimited(), std::nullopt});
     engine->adopt(0, SegmentClass::kResident);
@@ -171,7 +171,7 @@ TEST_F(FetchEnginePump, AdoptsStoredSamplesAndDropsUnclaimedWindowSamples) {
     EXPECT_THAT(consume({2}).drops, ElementsAre(2));
 }
 
-// Unlinked segments may be there again after a power cut (tests/world, seed 23 of 2026-11-23).
+// After a power cut, segments that were unlinked before may exist again (found by tests/world).
 TEST_F(FetchEnginePump, AdoptsNoMoreThanTheWindowHolds) {
     const auto opened = [this] {
         engine.emplace(

@@ -53,14 +53,14 @@ TEST_F(FetchEngineTest, KeepsAWindowSampleUntilEveryStreamHasReadIt) {
     EXPECT_THAT(engine->on_consumed(kWorker, 4, {0}, kNow).drops, ElementsAre(0));
 }
 
-TEST_F(FetchEngineTest, HoldsADemandedWindowSampleUntilTheNextFetch) {
+TEST_F(FetchEngineTest, KeepsARequestedWindowSampleUntilTheClientsNextRequest) {
     make(Bytes::zero());
     fetch({0});
     EXPECT_THAT(stored(0).drops, IsEmpty());
     EXPECT_THAT(fetch({1}).drops, ElementsAre(0));
 }
 
-TEST_F(FetchEngineTest, HoldsADemandedWindowSampleUntilItsConnectionEnds) {
+TEST_F(FetchEngineTest, KeepsARequestedWindowSampleUntilItsConnectionEnds) {
     make(Bytes::zero());
     fetch({0});
     stored(0);
@@ -188,7 +188,7 @@ TEST_F(FetchEngineTest, IntactSampleIsReadyAfterVerification) {
     EXPECT_THAT(engine->on_verified(0, true, kNow).replies, ElementsAre(ready(2)));
 }
 
-TEST_F(FetchEngineTest, NewPlanKeepsSharedSamplesAndDropsOthers) {
+TEST_F(FetchEngineTest, NewPlanKeepsItsSamplesAndDropsOtherSamplesOfTheOldPlan) {
     make({.max_in_flight = 2}, Bytes::zero());
     plan({0, 1}, 1);
     stored(0);
@@ -234,7 +234,7 @@ TEST_F(FetchEngineTest, CountsAReadReportedBeforeItsFetch) {
     EXPECT_EQ(counts, (ReadCounts{1, Bytes{kPayload}, 1, Bytes{kPayload}}));
 }
 
-TEST_F(FetchEngineTest, AdoptedSampleIsAHit) {
+TEST_F(FetchEngineTest, SampleThatWasStoredBeforeTheStartIsAHit) {
     engine.emplace(dataset.manifest(), EngineLimits{}, EngineGrant{gib(1), std::nullopt});
     engine->adopt(4, domain::SegmentClass::kResident);
     engine->open(kNow);
@@ -244,7 +244,7 @@ TEST_F(FetchEngineTest, AdoptedSampleIsAHit) {
     EXPECT_EQ(counts, (ReadCounts{1, Bytes{kPayload}, 0, {}}));
 }
 
-TEST_F(FetchEngineTest, ReleasesReadResidentsFromASmallPageCache) {
+TEST_F(FetchEngineTest, ReadResidentLeavesThePageCacheIfThatIsSmall) {
     make({.page_cache = Bytes::zero()}, Bytes::unlimited());
     plan({0});
     stored(0);

@@ -77,7 +77,7 @@ TEST(JobProgress, NeverReadsMoreThanTheEpochHas) {
     EXPECT_EQ(job.sum(), (EpochProgress{0, 10, 10}));
 }
 
-TEST(JobProgress, SelectiveEpochIsAsLongAsItsDraws) {
+TEST(JobProgress, SelectiveEpochIsAsLongAsTheNumberOfDrawnSamples) {
     JobProgress job;
     job.connect(kFirst);
     job.begin(kFirst, 0, {2, 100, 10});

@@ -20,7 +20,7 @@ using Said = ListingTurn::Said;
 
 const std::vector<ListingTurn::Member> kThree{{"n0", 1}, {"n1", 1}, {"n2", 1}};
 
-// The member that lists if no node has a listing.
+// The node of the peer group that lists the origin if no node of the group has a listing.
 std::string first_of(const std::vector<ListingTurn::Member>& members) {
     for (const auto& member : members) {
         ListingTurn turn{"uid", member.node, TimePoint{}};
@@ -114,7 +114,7 @@ TEST_F(ListingTurnTest, SilentAndFailedMembersAreSkipped) {
     EXPECT_EQ(turn.step(now + seconds{3}).action, Action::kList);
 }
 
-TEST_F(ListingTurnTest, AFailedMemberIsAskedAgainWithANewLeader) {
+TEST_F(ListingTurnTest, AFailedMemberIsAskedAgainOnceItHasANewLeader) {
     ListingTurn turn = turn_of(1);
     turn.note(order[0], Said::kFailed, 0, now);
     auto members = kThree;

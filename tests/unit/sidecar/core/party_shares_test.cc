@@ -36,7 +36,7 @@ protected:
     PartyShares shares{limits, table, book};
 };
 
-TEST_F(PartySharesTest, GuestHasOneOfElevenTurns) {
+TEST_F(PartySharesTest, GuestGetsOneOfElevenFetches) {
     connect_owner();
     const auto taken = turns(110);
     EXPECT_EQ(std::ranges::count(taken, kGuest), 10);
@@ -50,7 +50,7 @@ TEST_F(PartySharesTest, GuestsFetchesTakeNoneOfTheOwnersSlots) {
     EXPECT_FALSE(shares.has_slot(kGuest, 2));
 }
 
-TEST_F(PartySharesTest, ChunksAndPeersTakeNoneOfTheGuestsSlots) {
+TEST_F(PartySharesTest, FetchesOfChunksAndForPeersUseNoneOfTheGuestsSlots) {
     connect_owner();
     table.start(0, SegmentClass::kWindow);
     for (const SampleIndex sample : {1U, 2U, 3U}) {
@@ -68,7 +68,7 @@ TEST_F(PartySharesTest, ChunksAndPeersTakeNoneOfTheGuestsSlots) {
     EXPECT_EQ(table.in_flight_of(kOwnParty), 2U);
 }
 
-TEST_F(PartySharesTest, GuestHasHalfTheWindowOrThreeQuartersAlone) {
+TEST_F(PartySharesTest, GuestHasHalfTheWindowOrThreeQuartersWhileTheOwnerDoesNotRead) {
     table.start(0, SegmentClass::kWindow, kGuest);
     EXPECT_FALSE(shares.is_beyond(kib(4), kGuest));
     connect_owner();

@@ -42,7 +42,7 @@ TEST(RateLimiter, DebtDelaysNonUrgentRequests) {
     EXPECT_TRUE(rate.allows(*at));
 }
 
-TEST(RateLimiter, UrgentRequestsMayOverdrawOneSecond) {
+TEST(RateLimiter, UrgentRequestsMayBeOneSecondAheadOfTheRate) {
     RateLimiter rate;
     rate.set(1000, kStart);
     std::uint64_t taken = 0;

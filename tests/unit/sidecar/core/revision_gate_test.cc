@@ -60,7 +60,7 @@ TEST(RevisionGate, ReportsChangedIfListingAgainIsNotAllowed) {
     EXPECT_EQ(gate.judge(kOurs, false, kStart), Verdict::kChanged);
 }
 
-TEST(RevisionGate, LatePinReportsAChangeWithoutListingAgain) {
+TEST(RevisionGate, PinThatComesAfterTrainersReadReportsAChangeWithoutListingAgain) {
     RevisionGate gate{true};
     gate.judge(kOurs, true, kStart);
     ASSERT_EQ(gate.judge(kOurs, true, gate.waits_until()), Verdict::kGo);

@@ -52,7 +52,7 @@ TEST_F(SampleTableTest, RemovedSampleFreesItsBytes) {
     EXPECT_EQ(table.account(), ByteAccount{});
 }
 
-TEST_F(SampleTableTest, DoomedResidentIsCountedSeparately) {
+TEST_F(SampleTableTest, ResidentThatMustGoIsCountedSeparately) {
     table.adopt(1, SegmentClass::kResident);
     table.doom(1);
     EXPECT_EQ(table.account().resident, Bytes::zero());
@@ -63,7 +63,7 @@ TEST_F(SampleTableTest, DoomedResidentIsCountedSeparately) {
     EXPECT_EQ(table.account(), ByteAccount{});
 }
 
-TEST_F(SampleTableTest, WindowSampleIsSuperfluousWithoutNeedHoldOrDemand) {
+TEST_F(SampleTableTest, WindowSampleIsSuperfluousIfNobodyNeedsHoldsOrRequestsIt) {
     table.adopt(0, SegmentClass::kWindow);
     EXPECT_TRUE(table.is_superfluous(0));
     SampleRecord& record = table.at(0);

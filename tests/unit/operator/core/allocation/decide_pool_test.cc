@@ -60,8 +60,8 @@ double speed(const Demand& job, std::uint64_t cached) {
     return missed <= share ? 1 : share / missed;
 }
 
-// Every division with lower <= amounts <= upper within nodes and quotas that gives each account at
-// least its owed bytes.
+// Tries every division with `lower` to `upper` bytes for each claim that fits the nodes and quotas
+// and gives each account (the quota of one namespace) at least its `owed` bytes.
 class BruteForce {
 public:
     using Judge = std::function<double(const ClaimBytes&)>;
@@ -236,7 +236,7 @@ void expect_fair_bandwidth(const ClaimTable& table, const PoolDecision& decision
     }
 }
 
-// Promised minimums, in the planner's order of claims. Expects that the planner found the same.
+// Returns the promised minimums by claim; expects that the planner computed the same minimums.
 ClaimBytes expect_minimums(
     const AllocationView& view, const ClaimTable& table, const PoolDecision& decision) {
     const PromisedMinimums promised = promised_minimums(view);
@@ -249,7 +249,7 @@ ClaimBytes expect_minimums(
     return lower;
 }
 
-// Bytes that make a job faster; with prices, all bytes that it reads.
+// Bytes of each claim that make a job faster; with objective Cost, all bytes that a job reads.
 ClaimBytes useful_bytes(const ClaimTable& table) {
     ClaimBytes result;
     for (const Claim& claim : table.claims) {
@@ -265,8 +265,8 @@ ClaimBytes useful_bytes(const ClaimTable& table) {
     return result;
 }
 
-// Expects the promised bytes for every account: exactly if the nodes can hold them, else within a
-// fraction of its quota.
+// Expects that every account gets at least its owed bytes; if the nodes cannot hold those of all
+// accounts, up to 1/64 of its quota fewer.
 void expect_owed(const ClaimTable& table, const PoolDecision& decision, const ClaimBytes& lower) {
     OwedWorld world;
     for (const Bytes room : nominal_rooms(table, lower).nodes) {
@@ -311,15 +311,15 @@ void for_random_clusters(const Shape& shape, const Check& check) {
     }
 }
 
-// The plan may exceed the best division of whole units if it moves a job's minimums between nodes;
-// expect_feasible() checks that it stays within the limits.
+// The brute force leaves each minimum on its node. A plan that moves minimums to other nodes may be
+// better than `best`; expect_feasible() checks that it stays within the limits.
 void expect_best(double planned, double best) {
     EXPECT_GE(planned, 0.99 * best - 1e-9);
 }
 
 using Worth = std::function<double(const ClaimTable&, const ClaimBytes&, bool fair)>;
 
-// Checks both steps: the best use of the guaranteed bytes, then of the remaining bytes.
+// Checks both steps of decide_pool(): it divides the guaranteed bytes, then all remaining bytes.
 Check is_best(Worth worth) {
     return [=](const ClaimTable& table, const PoolDecision& decision, const ClaimBytes& lower) {
         Rooms rooms = nominal_rooms(table, lower);

@@ -30,8 +30,8 @@ FillProblem contended_problem(Prng& prng) {
     return problem;
 }
 
-// exchange() keeps its path sums after each exchange; restarting them takes more than twice the
-// work.
+// exchange() keeps the value sums of its paths from one exchange to the next; computing them anew
+// each time would take more than twice the work.
 TEST(Exchange, FinishesWithinWorkLimitWithManyExchanges) {
     constexpr std::size_t kWork = 60'000'000;
     std::size_t left = kWork;

@@ -46,7 +46,7 @@ TEST(ExplainPool, ReportsReclaimedOnlyForBorrowedBytes) {
     EXPECT_EQ(allocation(plan, "job2").reason, AllocationReason::kGranted);
 }
 
-TEST(ExplainPool, DoesNotReportPoolFullWhileTheLastBytesMove) {
+TEST(ExplainPool, DoesNotReportPoolFullIfOthersMustReturnOnlyAFewMoreBytes) {
     AllocationView cluster = view(
         mib(100),
         {demand(1, {"n1"}, {dataset("d", mib(90))}), demand(2, {"n1"}, {dataset("e", mib(10))})});

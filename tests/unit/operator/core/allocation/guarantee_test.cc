@@ -145,7 +145,8 @@ void expect_owed(const AllocationView& view, const AllocationPlan& plan) {
     }
 }
 
-// Repeats settle() until no bytes move: plans level claims of equal value by a few bytes each.
+// Repeats settle(), which ends after kSettleRoundsMax plans, until a plan moves no bytes: each plan
+// moves only a few bytes between claims of equal value.
 Outcome bring_to_rest(const AllocationView& view) {
     Outcome outcome = settle(view);
     for (int i = 0; i < 60 && !outcome.at_rest; ++i) {

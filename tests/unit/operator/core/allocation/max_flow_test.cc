@@ -12,7 +12,7 @@ namespace stoker::control {
 namespace {
 
 TEST(MaxFlow, ReroutesFlowToIncreaseTheTotal) {
-    // The edge from 1 to 2 carries a byte that blocks two others.
+    // One unit already flows along 0-1-2-3. Two units fit, but only along 0-1-3 and 0-2-3.
     MaxFlow flow{4};
     flow.add_edge(0, 1, 0, 1);
     flow.add_edge(0, 2, 1);

@@ -23,12 +23,13 @@ TEST(MaxMin, EqualizesSpeedsOfTwoJobs) {
     rooms.nodes = {Bytes{80}, Bytes{80}};
     const ClaimBytes raised =
         raise_the_slowest(table, rooms, ClaimBytes(table.claims.size()), nullptr);
-    // At speed v they miss 0.5/v and 0.25/v: 2 - 0.75/v datasets are cached, v = 0.625.
+    // At relative speed v the jobs miss 0.5/v and 0.25/v of their datasets. Each node caches 80 of
+    // the 200 bytes: (1 - 0.5/v) + (1 - 0.25/v) = 0.8, so v = 0.625.
     EXPECT_NEAR(static_cast<double>(raised[0].count()), 20, 1);
     EXPECT_NEAR(static_cast<double>(raised[1].count()), 60, 1);
 }
 
-TEST(MaxMin, BlockedJobDoesNotLimitOthers) {
+TEST(MaxMin, JobOnAFullNodeDoesNotLimitOthers) {
     std::vector<Demand> jobs = two_jobs(20, 20);
     jobs[0].nodes = {"n1"};
     jobs[1].nodes = {"n2"};

@@ -22,7 +22,8 @@ TEST(MissCurve, IsLinearForExactSampling) {
     EXPECT_DOUBLE_EQ(curve.marginal(Bytes{200}), 0);
 }
 
-// Beta 1 and a fifth of the data cached: 36 % hits, and half of the dataset is requested.
+// With beta 1, an epoch requests half of the dataset. If the most important fifth of the dataset is
+// cached, 36 % of the requests hit.
 TEST(MissCurve, MatchesTheImportanceSamplingFormula) {
     const MissCurve one = MissCurve::importance(Bytes{1000}, 1);
     EXPECT_NEAR(1 - one(Bytes{200}), 0.36, 1e-12);
@@ -30,13 +31,13 @@ TEST(MissCurve, MatchesTheImportanceSamplingFormula) {
     const MissCurve third = MissCurve::importance(Bytes{1000}, 0.33);
     EXPECT_NEAR(1 - third(Bytes{200}), 0.257, 5e-4);
     EXPECT_NEAR(third.epoch_volume(), 0.752, 5e-4);
-    // (1-w)^(1+beta)/(1+beta) of the epoch's volume.
+    // Misses per epoch with the share w cached: (1-w)^(1+beta)/(1+beta) of the dataset.
     EXPECT_NEAR(one(Bytes{200}) * one.epoch_volume(), 0.8 * 0.8 / 2, 1e-12);
 }
 
-// 24 epochs of which 11 are full, beta 1, a fifth cached: 11/24 of the dataset and 13/48 are
-// requested; the full part misses 0.8, the selective one 0.64.
-TEST(MissCurve, AddsTheFullEpochsOfImportance) {
+// In 11 of 24 epochs the job reads everything, in the other 13 (beta 1) half of the dataset: on
+// average 11/24 + 13/48 of it. With a fifth cached, these requests miss by 0.8 and by 0.64.
+TEST(MissCurve, WeighsFullAndSelectiveEpochsByRequestedBytes) {
     const MissCurve curve = MissCurve::importance(Bytes{1000}, 1, 11.0 / 24);
     EXPECT_NEAR(curve.epoch_volume(), 35.0 / 48, 1e-12);
     EXPECT_NEAR(curve(Bytes{200}), (22 * .8 + 13 * .64) / 35, 1e-12);
@@ -47,7 +48,7 @@ TEST(MissCurve, AddsTheFullEpochsOfImportance) {
     }
 }
 
-TEST(MissCurve, InterpolatesASketchAndStaysConvex) {
+TEST(MissCurve, InterpolatesMeasuredMassesAndStaysConvex) {
     const MissCurve curve = MissCurve::measured(Bytes{400}, {4, 1, 3, 0});
     EXPECT_DOUBLE_EQ(curve(Bytes{0}), 1);
     EXPECT_DOUBLE_EQ(curve(Bytes{100}), 0.5);
@@ -56,7 +57,8 @@ TEST(MissCurve, InterpolatesASketchAndStaysConvex) {
     EXPECT_DOUBLE_EQ(curve(Bytes{300}), 0);
 }
 
-// Equal weights reach 1 - 1/e of the dataset, and a resident saves its chance of being drawn.
+// An epoch draws as many samples as there are, with replacement. With equal weights it draws each
+// sample with probability 1 - 1/e, so that is the share of the dataset that it fetches.
 TEST(MissCurve, CountsOneFetchOfARepeatedDraw) {
     const double drawn = 1 - std::exp(-1.0);
     const MissCurve even = MissCurve::measured(Bytes{400}, {1, 1, 1, 1}, true);
@@ -68,13 +70,13 @@ TEST(MissCurve, CountsOneFetchOfARepeatedDraw) {
     EXPECT_NEAR(MissCurve::measured(Bytes{400}, {}, true)(Bytes{200}), drawn / 2, 1e-12);
 }
 
-// An independent model of draws by SHADE's scores, replication 1.
+// The expected shares come from an independent model of contract Replicate with replication 1.
 TEST(MissCurve, CountsDistinctDrawsOfReplicate) {
     const MissCurve once = MissCurve::replicate(Bytes{1000}, 1, 10);
     EXPECT_NEAR(once(Bytes{0}), .626, .003);
     EXPECT_NEAR(once(Bytes{100}), .558, .01);
     EXPECT_NEAR(once(Bytes{200}), .488, .005);
-    // If about a third of the samples is resident, three reads of each resident take all draws.
+    // With replication 3, about a third of the samples, each read three times, serves all draws.
     const MissCurve thrice = MissCurve::replicate(Bytes{1000}, 3, 10);
     EXPECT_EQ(thrice(Bytes{320}), 0);
     EXPECT_LT(thrice(Bytes{200}), once(Bytes{200}));
@@ -159,7 +161,7 @@ TEST(MissCurve, FindsTheFewestBytesForAGivenMissShare) {
     }
 }
 
-TEST(MissCurve, CutsIntoChordsOfWholeSteps) {
+TEST(MissCurve, KnotsAreMultiplesOfTheStepAndTheDatasetsSize) {
     EXPECT_EQ(MissCurve::exact(Bytes{100}).knots(4, Bytes{10}), (std::vector<Bytes>{Bytes{100}}));
     EXPECT_EQ(
         MissCurve::importance(Bytes{100}, 1).knots(4, Bytes{10}),

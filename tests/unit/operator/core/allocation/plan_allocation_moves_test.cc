@@ -106,15 +106,14 @@ double bytes_of(const Places& places, const std::string& uid) {
     return sum;
 }
 
-// Upper limit of moved bytes per changed byte. Without quotas, a byte that one job gains is lost by
-// at most one other. With quotas, the job that lost it takes a byte from its own namespace
-// elsewhere, and so on, through each quota at most once; as many bytes may move back while
-// settling.
+// Upper limit of moved bytes per changed byte. Without quotas, at most one other job loses a byte
+// that a job gains. With quotas, each loss may cause another one in the next namespace, but at most
+// one in each; the factor 2 allows for as many bytes that move back until the plans settle.
 double hops_of(bool quotas) {
     return quotas ? 2 * static_cast<double>(kNamespaces) : 1;
 }
 
-// Slack for whole segments.
+// Grants change in steps of kStep: allows two steps more on each of the job's nodes.
 double slack_of(const Demand& job) {
     return static_cast<double>(2 * job.nodes.size() * kStep.count());
 }

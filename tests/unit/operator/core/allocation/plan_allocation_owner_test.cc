@@ -153,7 +153,7 @@ TEST(PlanAllocationOwner, GuestMinimumTakesNoGuaranteedBytes) {
     EXPECT_EQ(of(plan, "guest").guaranteed, Bytes::zero());
 }
 
-TEST(PlanAllocationOwner, OwnersStopPolicyAppliesToGuests) {
+TEST(PlanAllocationOwner, GuestsObeyTheStopPolicyOfTheDatasetsNamespaceNotTheirOwn) {
     AllocationView view = view_of(
         {{"owner", kPool, gib(12), StopPolicy::kHoldAndDrain}},
         {guest_of("guest", "shared", gib(12))});

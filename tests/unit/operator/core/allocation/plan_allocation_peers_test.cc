@@ -1,4 +1,5 @@
-// Nodes that fetch samples of a dataset from each other form one pool: docs/design/allocation.md.
+// The planner counts the caches of nodes that fetch samples of a dataset from each other as one
+// cache ("pooled"): docs/design/allocation.md.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -35,8 +36,8 @@ TEST(PlanPeers, WantsRoomForAnUnevenShare) {
     AllocationView cluster = view(gib(200), {job_on(1, {"n1", "n2"}, "d", 1e6)});
     cluster.demands[0].datasets[0].sample_bytes = 1 << 20;
     cluster.peers = {{"d", {"n1", "n2"}}};
-    // 51,200 samples a node, and room for four standard deviations: 4 sqrt(2 x 51,200) = 1,280
-    // more.
+    // Each node owns 51,200 samples of 1 MiB on average. The planner adds four standard deviations:
+    // 4 sqrt(2 x 51,200) = 1,280 samples.
     EXPECT_NEAR(to_gib(granted(plan_allocation(cluster), "n1", "d")), 51.25, .1);
     cluster.demands[0].datasets[0].sample_bytes = static_cast<double>(gib(10).count());
     EXPECT_EQ(granted(plan_allocation(cluster), "n1", "d"), gib(100)) << "10 samples";
@@ -70,7 +71,7 @@ TEST(PlanPeers, PredictedRateCountsThePooledBytes) {
     job.rates->origin = 1e8;
     AllocationView cluster = view(gib(30), {job});
     cluster.peers = {{"d", {"n1", "n2"}}};
-    // 60 of 100 GiB are in the pool: the origin serves 0.4 of the reads.
+    // The two nodes together cache 60 of 100 GiB: the origin serves 0.4 of the reads.
     EXPECT_NEAR(allocation(plan_allocation(cluster), "job1").numbers.rate, 1e8 / .4, 1e6);
 }
 
@@ -215,7 +216,7 @@ AllocationView random_cluster(Prng& prng) {
     return result;
 }
 
-TEST(PlanPeers, TakesLessFromTheOriginThanThePlanWithoutPools) {
+TEST(PlanPeers, TakesLessFromTheOriginThanAPlanThatIgnoresPeers) {
     const std::uint64_t seed = test_seed();
     int worse = 0;
     double worst = 0;  // in reads

@@ -140,7 +140,7 @@ TEST(PlanAllocationQuota, WithoutQuotasMaximizesSavingsAndReportsNoBorrowing) {
     EXPECT_EQ(of(plan, "b").reason, AllocationReason::kLowerMarginalBenefit);
 }
 
-TEST(PlanAllocationQuota, MovesATeamSoThatBothGetTheirQuotas) {
+TEST(PlanAllocationQuota, MovesAGrantToAnotherNodeSoThatBothNamespacesGetTheirQuotas) {
     AllocationView view = view_of(
         {quota_of("a", gib(100)), quota_of("b", gib(100))},
         {job_of("a", gib(100)), job_of("a", gib(99), {"n2"}), job_of("b", gib(100))});
@@ -181,7 +181,7 @@ TEST(PlanAllocationQuota, EveryObjectiveReservesNominalQuotas) {
     }
 }
 
-TEST(PlanAllocationQuota, SweepsIdleBytesBeyondQuotaForNominalBytes) {
+TEST(PlanAllocationQuota, SweepsIdleBytesBeyondAQuotaIfAnotherNamespaceNeedsItsNominalQuota) {
     AllocationView view = view_of(
         {quota_of("team", gib(100)), quota_of("away", gib(100))}, {job_of("team", gib(100))});
     view.nodes.push_back({kPool, "n2", gib(100)});

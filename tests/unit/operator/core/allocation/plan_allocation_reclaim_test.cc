@@ -50,8 +50,8 @@ const JobAllocation& of(const AllocationPlan& plan, const std::string& ns) {
     return *found;
 }
 
-// Allows 1 MiB of difference: with its last needed bytes a job no longer waits, so they go to a job
-// that does.
+// Allows 1 MiB of difference: a job that has almost all bytes that it needs hardly waits, so the
+// planner gives the last of them to the other job.
 void expect_about(Bytes bytes, Bytes all) {
     EXPECT_GE(bytes + mib(1), all);
     EXPECT_LE(bytes, all + mib(1));
@@ -104,7 +104,7 @@ TEST(ReclaimPolicy, GuaranteedMinimumIsAlwaysReturned) {
     }
 }
 
-TEST(ReclaimPolicy, UnlentBytesBelongToTheOwnerUnderEveryPolicy) {
+TEST(ReclaimPolicy, NeverPolicyReturnsBytesBeyondTheLendingLimit) {
     AllocationView view = lent_out(ReclaimPolicy::kNever, 0.1);
     view.quotas[0].lending = gib(2);
     view.holdings[0].granted = view.holdings[0].resident = gib(8);

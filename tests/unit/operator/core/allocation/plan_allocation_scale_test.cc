@@ -98,7 +98,7 @@ TEST(PlanAllocationScale, SharesTheOriginOnlyIfItIsTooSlow) {
     }
 }
 
-// Their common dataset is the second of one job and the first of the other.
+// Two jobs read the dataset "common": one lists it second, the other first.
 TEST(PlanAllocationScale, SharesTheOriginWithDifferentDatasetOrders) {
     AllocationView view = silod_view(Objective::kThroughput);
     view.demands = {silod_job("one", 900, 2000), silod_job("two", 900, 2000)};
@@ -187,7 +187,7 @@ TEST(PlanAllocationScale, PlansAThousandJobsOnAThousandNodesIn500Mib) {
     EXPECT_LT(second, 30.0);
 }
 
-TEST(PlanAllocationScale, AcceptsInvalidInput) {
+TEST(PlanAllocationScale, InvalidNumbersDoNotMakeThePlanNaN) {
     const std::vector<double> odd{
         0, -1, std::nan(""), std::numeric_limits<double>::infinity(), -1e300, 1e300, 1e-300};
     const std::vector<Bytes> sizes{

@@ -72,7 +72,7 @@ TEST(PlanAllocation, WaitsForTheDatasetSizeInModeAuto) {
         "listed first.");
 }
 
-TEST(PlanAllocation, DividesTheQuotaEvenlyAndNamesIt) {
+TEST(PlanAllocation, DividesTheQuotaEvenlyAndReportsItAsTheLimit) {
     AllocationView v = view(gib(10), {demand(1, {"n1", "n2"}, {dataset("d", gib(3))})});
     v.quotas = {{"a", kPool, gib(4)}};
     const AllocationPlan plan = plan_allocation(v);
@@ -179,7 +179,7 @@ TEST(PlanAllocation, ReservesTheOutstandingGrantOfAnIdleDataset) {
     EXPECT_EQ(granted(plan_allocation(v), "n1", "d"), gib(7));
 }
 
-TEST(PlanAllocation, SweepsNoIdleBytesForAnUnusedGrantThatExpires) {
+TEST(PlanAllocation, SweepsNothingIfAnExpiringGrantWillFreeEnoughRoom) {
     AllocationView v = view(gib(8), {demand(1, {"n1"}, {dataset("d", gib(2))})});
     v.holdings = {
         {kPool, "n1", "left", gib(1), gib(5), gib(5), "a"}, {kPool, "n1", "old", gib(2), {}}};
@@ -201,7 +201,8 @@ TEST(PlanAllocation, ShrinksADatasetBeforeAnotherGrows) {
     EXPECT_EQ(granted(plan_allocation(v), "n1", "young"), gib(3));
 }
 
-// The bytes beyond its grant that the sidecar last reported may be evicted by now.
+// The sidecar has reported 6 GiB and must shrink to 2 GiB. It may have evicted the 4 GiB by now, so
+// a larger grant would let it fetch them again.
 TEST(PlanAllocation, NoGrantGrowsBackOnAnOverfullNode) {
     AllocationView v = view(
         gib(10),
@@ -215,8 +216,8 @@ TEST(PlanAllocation, NoGrantGrowsBackOnAnOverfullNode) {
     EXPECT_GE(granted(plan_allocation(v), "n1", "evicting"), gib(5));
 }
 
-// The status keeps this grant: it bounds the bytes of a sidecar that the next operator cannot
-// reach.
+// The job's status records this grant: after a restart, the operator reserves that many bytes for a
+// sidecar that does not report.
 TEST(PlanAllocation, ReportsTheLargestGrantThatASidecarMayHold) {
     Demand job = demand(1, {"n1"}, {dataset("d", gib(4))});
     job.max_bytes = gib(1);
@@ -244,7 +245,7 @@ TEST(PlanAllocation, KeepsUnneededBytesUntilAnotherJobWantsThem) {
     EXPECT_EQ(granted(plan_allocation(cluster), "n1", "d"), Bytes::zero());
 }
 
-TEST(PlanAllocation, HoldsAndDrainsByStopPolicy) {
+TEST(PlanAllocation, StopPolicyHoldEndsGrowthAndHoldAndDrainTakesAllBytes) {
     AllocationView v = view(
         gib(10),
         {demand(1, {"n1"}, {dataset("d", gib(4))}), demand(2, {"n1"}, {dataset("e", gib(4))})});
@@ -275,7 +276,7 @@ TEST(PlanAllocation, NoGrantGrowsUntilAllSidecarsHaveReported) {
     EXPECT_EQ(granted(plan_allocation(cluster), "n1", "d"), gib(8));
 }
 
-TEST(PlanAllocation, NamespaceWithLateBytesGetsNoMore) {
+TEST(PlanAllocation, NamespaceThatReturnsBytesLateGetsNoMore) {
     Demand other = demand(2, {"n1"}, {dataset("e", gib(2))});
     other.job.ns = "b";
     AllocationView cluster =
@@ -291,8 +292,8 @@ TEST(PlanAllocation, NamespaceWithLateBytesGetsNoMore) {
     EXPECT_EQ(granted(plan_allocation(cluster), "n2", "d"), gib(2));
 }
 
-// In steps of a large segment, a job's curve on a small node would be one straight line, and its
-// last bytes would get the same value as its first ones.
+// The planner cuts a job's benefit curve into straight pieces. With pieces of 64 MiB, a curve on
+// this small node would be one line: its last bytes would seem worth as much as its first ones.
 TEST(PlanAllocation, CutsCurvesFinelyOnSmallNodes) {
     DemandDataset steep = dataset("steep", mib(100));
     steep.access = {AccessKind::kImportance, 1, {}};

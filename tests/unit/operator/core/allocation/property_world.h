@@ -117,7 +117,7 @@ struct World {
             {place.pool, place.node, uid, Bytes{prng.below(60)}, Bytes{prng.below(60)}});
     }
 
-    // The same world with a GiB for each byte plus odd bytes, in segments of 64 MiB.
+    // Makes a GiB and a few random bytes of each byte; segments have 64 MiB.
     void enlarge() {
         const auto larger = [this](Bytes& bytes) {
             bytes = bytes * gib(1).count() + Bytes{prng.below(1 + bytes.count() * 1000)};

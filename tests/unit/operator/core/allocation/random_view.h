@@ -101,7 +101,7 @@ private:
             return chance(2) ? std::numeric_limits<double>::quiet_NaN()
                              : std::numeric_limits<double>::infinity();
         }
-        // Not a round number: it must read back to the last bit.
+        // Not a round number: a snapshot of the view must keep its last bit.
         return static_cast<double>(prng_.below(bound * 1000)) / 997;
     }
 

@@ -49,7 +49,7 @@ TEST(ReclaimBook, ReportsALateReclaimOnce) {
     EXPECT_TRUE(book.late().empty());
 }
 
-TEST(ReclaimBook, FurtherCutRestartsTheGracePeriod) {
+TEST(ReclaimBook, FurtherCutOfAGrantRestartsItsGracePeriod) {
     ReclaimBook book;
     book.watch({reclaim(gib(5), gib(2))}, at(0));
     book.watch({reclaim(gib(5), gib(1))}, at(29));

@@ -45,7 +45,8 @@ TEST(PoolPeers, NodeOutsideTheGroupReadsForItself) {
     EXPECT_EQ(claims.at(2).limit, gib(90));
 }
 
-// 300 jobs on a node each: every job would be a user of every node's share of the dataset.
+// 300 jobs, each on its own node, read one dataset. Planned as a group, each node's share of the
+// dataset would have 300 users.
 TEST(PoolPeers, AGroupOfTooManyJobsIsPlannedNodeByNode) {
     std::vector<Demand> demands{
         waiting(demand(1000, {"a", "b"}, {dataset("small", gib(90))}), 1e6)};

@@ -47,8 +47,8 @@ TEST(WaterFill, GivesTheMostValuableBytesFirst) {
         (Amounts{3, 7, 0}));
 }
 
-// Greedy filling gives the first item both the node and the account, and the other two get no
-// bytes.
+// Filling by value alone gives the first item the only byte of node 0 and of account 0. Then the
+// other two items, which are worth more together, get no bytes.
 FillProblem greed_is_not_enough() {
     return problem_of({1, 1}, {1, 1}, {item(0, 0, 1, 10), item(1, 0, 1, 9), item(0, 1, 1, 9)});
 }
@@ -93,8 +93,8 @@ TEST(WaterFill, StaysWithinTheCommonRoom) {
     EXPECT_EQ(filled(problem), (Amounts{5, 1, 3}));
 }
 
-// The second account has one byte of its own room; its other bytes use the common room, as do those
-// of the first account.
+// Own room is for one account, common room for all. The second account has one byte of its own; its
+// other two bytes and all bytes of the first account use the common room.
 TEST(WaterFill, UsesOwnRoomBeforeTheCommonRoom) {
     FillProblem problem = problem_of({10}, {5, 5}, {item(0, 0, 5, 1), item(0, 1, 3, 2)});
     problem.rooms.own = bytes_of({0, 1});
@@ -102,7 +102,7 @@ TEST(WaterFill, UsesOwnRoomBeforeTheCommonRoom) {
     EXPECT_EQ(filled(problem), (Amounts{2, 3}));
 }
 
-TEST(WaterFill, KeepsTheStartAmountsOfEqualItems) {
+TEST(WaterFill, PrefersTheStartAmountsOfItemsOfEqualValue) {
     FillProblem problem = problem_of({10}, {99}, {item(0, 0, 10, 1), item(0, 0, 10, 1)});
     problem.items[1].start = Bytes{7};
     EXPECT_EQ(filled(problem), (Amounts{3, 7}));

@@ -99,7 +99,7 @@ TEST(KueueGate, WaitsForAFlavorThatDoesNotExist) {
     EXPECT_TRUE(lifecycle.actions.empty());
 }
 
-TEST(KueueGate, WaitsForAClassThatCannotBeRead) {
+TEST(KueueGate, WaitsIfItsPriorityClassCannotBeRead) {
     TrainingJobView view = make_queued_view();
     view.kueue.trouble = "WorkloadPriorityClass high does not exist.";
     const Lifecycle lifecycle = decide_lifecycle(view, moment(10));
@@ -179,7 +179,8 @@ TEST(KueueGate, EvictionStopsPodsThenReleasesQuota) {
     EXPECT_EQ(released->workload.past_execution_seconds, 43);
 }
 
-// Otherwise an invalid edit, or another Service with the job's name, would keep preempted quota.
+// A job that an edit made invalid, or whose Service's name is taken, must still give up its quota
+// when Kueue preempts it.
 TEST(KueueGate, EvictionStopsPodsOfAnInvalidJob) {
     TrainingJobView invalid = make_admitted_view();
     invalid.job.spec.trainer.node_count = 0;
@@ -360,7 +361,7 @@ TEST(KueueGate, StopsAtOnceWhenItsWorkloadIsDeleted) {
     EXPECT_NE(only<DeleteJob>(lifecycle), nullptr);
 }
 
-TEST(KueueGate, JobWithoutItsLabelKeepsRunningAndLeavesTheQueue) {
+TEST(KueueGate, JobWhoseQueueLabelIsRemovedKeepsRunningAndLeavesTheQueue) {
     TrainingJobView view = make_admitted_view();
     view.job.meta.labels[std::string{kQueueLabel}] = "";
     EXPECT_NE(only<DeleteWorkload>(decide_lifecycle(view, moment(10))), nullptr);

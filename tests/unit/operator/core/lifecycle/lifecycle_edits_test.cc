@@ -23,7 +23,7 @@ TEST(LifecycleEdits, DeletesAJobOnceAndByItsUid) {
     EXPECT_EQ(lifecycle.actions.size(), 1U);
 }
 
-TEST(LifecycleEdits, WakesAtTheEarliestTimeWithinADay) {
+TEST(LifecycleEdits, WakesAtTheEarliestTimeAndAfterADayAtTheLatest) {
     Lifecycle lifecycle;
     wake_at(lifecycle, wall(1'000'000), wall(0));
     EXPECT_EQ(lifecycle.wake_after, hours{24});

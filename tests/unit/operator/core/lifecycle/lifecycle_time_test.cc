@@ -15,7 +15,7 @@ namespace {
 
 using std::chrono::seconds;
 
-TEST(LifecycleTime, HandlesTimesLongerThanADuration) {
+TEST(LifecycleTime, LimitsTooLargeForADurationNeverExpire) {
     for (const std::int64_t limit : {9'999'999'999, std::int64_t{1} << 53U, INT64_MAX}) {
         TrainingJobView view = make_running_view();
         view.job.spec.run_policy.active_deadline_seconds = limit;
@@ -99,7 +99,7 @@ TEST(LifecycleTime, SuspendedTimeDoesNotCount) {
     EXPECT_EQ(decide_lifecycle(view, moment(10051)).failure, "DeadlineExceeded");
 }
 
-TEST(LifecycleTime, JobOlderThanASuspensionCountsFromTheSuspensionsEnd) {
+TEST(LifecycleTime, IfTheJobOutlivesASuspensionActiveTimeRunsFromTheSuspensionsEnd) {
     TrainingJobView view = view_with_deadline();
     write_down(decide_lifecycle(view, moment(50)), view);
     view.job.spec.suspend = true;

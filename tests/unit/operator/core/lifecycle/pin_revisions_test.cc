@@ -139,7 +139,7 @@ TEST(PinRevisions, NewOperatorPinsFromTheStatus) {
     EXPECT_EQ(plan(view, 500).pins.pins[0].revision, domain::RevisionId{0xAA});
 }
 
-TEST(PinRevisions, DoesNotPinSingleRanksAndDirectories) {
+TEST(PinRevisions, DoesNotPinJobsOfOneRankAndOriginsThatAreDirectories) {
     TrainingJobView view = view_of({kOld});
     view.job.spec.trainer.node_count = 1;
     EXPECT_TRUE(plan(view).pins.pins.empty());

@@ -44,7 +44,7 @@ TEST(WorkloadState, FollowsThePods) {
     EXPECT_EQ(judge_workload(view).state, JobState::kWaiting);
 }
 
-TEST(WorkloadState, CountsThePodsThatTheWorkloadWantsNow) {
+TEST(WorkloadState, IsStartingIfTheWorkloadWantsMorePodsThanRun) {
     TrainingJobView view = make_workload_view();
     view.workload.pod_count = 3;
     EXPECT_EQ(judge_workload(view).state, JobState::kStarting);
@@ -77,7 +77,7 @@ TEST(WorkloadState, StartsNothingInAnyState) {
     }
 }
 
-TEST(WorkloadState, PlanIsStableAndKeepsThePool) {
+TEST(WorkloadState, RepeatedPlanChangesNothingAndKeepsThePoolOfTheAttempt) {
     TrainingJobView view = make_workload_view();
     const TrainingJobPlan first = plan_training_job(view, moment(60));
     EXPECT_EQ(state_of(first.status), "Running");

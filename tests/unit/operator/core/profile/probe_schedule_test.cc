@@ -22,7 +22,7 @@ struct Bench {
     }
 };
 
-TEST(ProbeSchedule, AsksOnceAndWaitsForAllRanks) {
+TEST(ProbeSchedule, RequestsOneProbeAndWaitsForTheResultsOfAllRanks) {
     Bench bench;
     const ProbeStep first = bench.step();
     ASSERT_TRUE(first.ask);
@@ -41,7 +41,7 @@ TEST(ProbeSchedule, AsksOnceAndWaitsForAllRanks) {
     EXPECT_EQ(bench.step().ask->id, 101U) << "and again when things changed";
 }
 
-TEST(ProbeSchedule, AsksOnlyIfWantedAndProfiled) {
+TEST(ProbeSchedule, RequestsAProbeOnlyIfWantedAndProfiled) {
     Bench bench;
     bench.is_profiled = false;
     EXPECT_FALSE(bench.step().ask);
@@ -77,7 +77,7 @@ TEST(ProbeSchedule, IgnoresAnswersToOtherOrIncompleteProbes) {
     EXPECT_FALSE(bench.step().benefit) << "nor can no bytes";
 }
 
-TEST(ProbeSchedule, RegimeChangeCancelsTheOpenProbe) {
+TEST(ProbeSchedule, CancelsAnOpenProbeIfTheProfilerStartsAnew) {
     Bench bench;
     ASSERT_TRUE(bench.step().ask);
     bench.answer(0, 100, seconds{30}, seconds{10});

@@ -12,7 +12,7 @@
 namespace stoker::control {
 namespace {
 
-constexpr double kWindow = 10;
+constexpr double kWindow = 10;  // seconds between two reports, the profiler's measuring window
 
 // Returns how often the profile changed.
 int observe(JobProfiler& profiler, TrainingWorld& world, int windows) {
@@ -24,7 +24,7 @@ int observe(JobProfiler& profiler, TrainingWorld& world, int windows) {
     return changes;
 }
 
-TEST(JobProfiler, PublishesNothingBeforeThreeWindowsAgree) {
+TEST(JobProfiler, PublishesNothingBeforeThreeMeasuringWindows) {
     JobProfiler profiler;
     TrainingWorld world;
     EXPECT_EQ(observe(profiler, world, 3), 0) << "the first report only begins a window";
@@ -101,7 +101,7 @@ TEST(JobProfiler, OtherWaitsDoNotCountAsWaitsForTheOrigin) {
     EXPECT_NEAR(profiler.profile().ingest_rate, profiler.profile().read_rate, 1);
 }
 
-TEST(JobProfiler, GivesNoVerdictOnAWarmStart) {
+TEST(JobProfiler, GivesNoVerdictIfAllReadsHitFromTheStart) {
     JobProfiler profiler;
     TrainingWorld world;
     world.miss = 0;
@@ -109,7 +109,7 @@ TEST(JobProfiler, GivesNoVerdictOnAWarmStart) {
     EXPECT_EQ(profiler.profile().verdict, ProfileVerdict::kUnknown);
     EXPECT_GT(profiler.profile().ingest_rate, 0);
     EXPECT_EQ(profiler.profile().origin_rate, 0);
-    // A low read rate does not show how much the origin could give.
+    // One percent of the reads goes to the origin: too few to show how much the origin could give.
     world.miss = 0.01;
     observe(profiler, world, 12);
     EXPECT_TRUE(profiler.profile().origin_rate_is_bound);
@@ -250,7 +250,7 @@ TEST(JobProfiler, KeepsAMeasurementUntilTheRegimeChanges) {
     EXPECT_EQ(profiler.profile().method, ProfileMethod::kPredicted);
 }
 
-TEST(JobProfiler, PublishesAgainOnceAllWindowsExist) {
+TEST(JobProfiler, PublishesAgainAfterNineMeasuringWindows) {
     JobProfiler profiler;
     TrainingWorld world;
     world.ingest = 112e6;
@@ -267,7 +267,7 @@ TEST(JobProfiler, PublishesAgainOnceAllWindowsExist) {
     EXPECT_NEAR(profiler.profile().ingest_rate, 104e6, 1e6);
 }
 
-// A window of 10 s holds seven or eight whole steps of 1.4 s, so rates of windows differ by 12 %.
+// A measuring window of 10 s contains seven or eight steps of 1.4 s, so rates differ by 12 %.
 TEST(JobProfiler, LongStepsDoNotRaiseTheRate) {
     for (const double step : {0.3, 0.9, 1.4, 1.7, 2.4}) {
         SCOPED_TRACE(step);
@@ -313,7 +313,7 @@ TEST(JobProfiler, IgnoresPrefetchBeforeTheFirstStep) {
     EXPECT_NEAR(profiler.profile().ingest_rate, 400e6, 1e6);
 }
 
-TEST(JobProfiler, IgnoresWindowsCutByAValidation) {
+TEST(JobProfiler, ValidationPassesDoNotLowerTheIngestRate) {
     JobProfiler profiler;
     TrainingWorld world;
     world.miss = 0;
@@ -334,7 +334,8 @@ TEST(JobProfiler, GrantChangeKeepsTheIngestRate) {
     world.miss = 0.5;
     world.ingest = 430e6;
     observe(profiler, world, 4);
-    // A window counts in proportion to its computing time: six of 100e6 bytes, then three of 200e6.
+    // The last nine windows count by their computing time: in six the job reads 100e6 bytes/s and
+    // could read 400e6, in three it reads 200e6 and could read 430e6.
     const double computed = 6 * 100.0 / 400 + 3 * 200.0 / 430;
     EXPECT_NEAR(profiler.profile().ingest_rate, 1200e6 / computed, 1e6);
 }
@@ -344,8 +345,8 @@ TEST(JobProfilerProperty, NoiseDoesNotChangeAPublishedProfile) {
     for (int round = 0; round < 200; ++round) {
         TrainingWorld world;
         world.ingest = 1e8 * (1 + prng.unit() * 9);
-        // Keeps the rates away from the verdict's threshold, where noise may change the verdict
-        // once.
+        // The origin is clearly slower or clearly faster than the job: if they were about equal,
+        // noise could change the verdict (DataBound or ComputeBound).
         world.origin = world.ingest * (round % 2 == 0 ? 0.2 + prng.unit() * 0.5 : 1.4);
         JobProfiler profiler;
         int changes = 0;

@@ -34,7 +34,7 @@ TEST(ResolveDatasets, DoesNotUseAnInvalidDataset) {
     EXPECT_EQ(resolve_datasets(make_training_job(), {dataset}).blocker.reason, "DatasetInvalid");
 }
 
-TEST(ResolveDatasets, SharesInlineOriginDirectoriesWithinANamespace) {
+TEST(ResolveDatasets, DerivesTheUidOfAnInlineOriginFromNamespaceAndOrigin) {
     TrainingJob job = make_training_job();
     job.spec.datasets[0].dataset_ref.reset();
     job.spec.datasets[0].storage_uri = "s3://bucket/a";
@@ -355,7 +355,7 @@ TEST(ResolvePool, AttemptKeepsItsPool) {
     EXPECT_EQ(resolve_pool(changed, {make_pool("a"), make_pool("b")}, {}).name, "a");
 }
 
-TEST(ResolvePool, AttemptKeepsItsPoolUnderNewerRules) {
+TEST(ResolvePool, AttemptKeepsAPoolThatIsInvalidForNewAttempts) {
     CachePool pool = make_pool("a");
     pool.spec.host_path = "/usr/stoker";
     EXPECT_EQ(resolve_pool(given("a"), {pool}, {}).name, "a");

@@ -56,7 +56,7 @@ TEST(JudgeLosses, UsesTheNumberOfFullEpochsThatTheJobSets) {
     EXPECT_THAT(judge_alone(spec)->message, HasSubstr("about 50% of"));
 }
 
-TEST(JudgeLosses, FamilyIowaHasOneFullEpoch) {
+TEST(JudgeLosses, ImportanceOfFamilyIowaHasOneFullEpoch) {
     TrainingJobSpec iowa = spec_of(4, Contract::kImportance);
     iowa.datasets[1].parameters[Contract::kImportance].words["family"] = "Iowa";
     EXPECT_THAT(judge_alone(iowa)->message, HasSubstr("after the full epoch at the start"));

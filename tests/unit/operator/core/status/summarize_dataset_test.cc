@@ -182,7 +182,7 @@ TEST(SummarizeDataset, DropsSweptBytes) {
     EXPECT_EQ(status.cached_bytes, view.dataset.status.cached_bytes - gone.bytes);
 }
 
-// The status was behind when the last sidecar ended.
+// The last sidecar ended before the Dataset's status showed its last bytes.
 TEST(SummarizeDataset, TakesThePlannersBytesWhereNoFreshReportCountsThem) {
     DatasetView view = make_dataset_view();
     view.dataset.status.total_bytes = count_of(gib(8));

@@ -72,7 +72,7 @@ TEST(SummarizeCachePool, CountsItsNodesAndBytes) {
     EXPECT_EQ(summarize_cache_pool(view, moment(9)), status);
 }
 
-TEST(IsTooEarly, IsTrueUntilAllNodesHaveReportedToANewLeader) {
+TEST(IsTooEarly, IsTrueUntilAllNodesHaveReportedToANewOperator) {
     CachePoolView view = make_pool_view({make_pool_state("/mnt/nvme")});
     const auto at = [](std::int64_t second) { return moment(second).steady; };
     view.programs.reports.clear();

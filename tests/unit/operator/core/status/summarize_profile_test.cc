@@ -40,8 +40,8 @@ TEST(SummarizeProfile, WritesTheNumbersIntoTheStatus) {
     EXPECT_EQ(
         *status.profile,
         (ProfileStatus{4096, 1024, 16, count_of(gib(4)), "DataBound", "0.35", "0.8"}));
-    // Epoch times: 64 s without cache, 32 s with half, 16 s at best; 4 GiB are resident over both
-    // nodes.
+    // An epoch takes 64 s without cache, 32 s with the 4 GiB that are resident (half of the dataset
+    // on each of two nodes), and 16 s at best.
     EXPECT_EQ(*status.cache->benefit, (BenefitStatus{"32", "8", "8", "Predicted", "900", "2"}))
         << "8 s a GiB in epochs of 32 s, for a job that counts as one GPU";
     EXPECT_EQ(status.columns.benefit, "8s");

@@ -191,7 +191,7 @@ TEST(SummarizeTrainingJob, ReportsADiskSmallerThanTheGrantAndTheFix) {
     EXPECT_EQ(condition(status_at(view, 101), "CacheAllocated").message, "one sentence.");
 }
 
-// In the first second, a grant of 0 bytes is Unknown.
+// Until the origin is listed, the job gets 0 bytes only because its dataset's size is unknown.
 TEST(SummarizeTrainingJob, CacheAllocatedIsUnknownBeforeTheListing) {
     TrainingJobView view = make_running_view();
     view.allocation = allocation({}, {}, AllocationReason::kProfiling);

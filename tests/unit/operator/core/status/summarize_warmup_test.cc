@@ -15,7 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// A warm-up of n1 and n2, each of which owns 500 samples, 2 GiB; second `second`.
+// A warm-up of n1 and n2. Each node owns 500 samples (2 GiB) and reported at `second`.
 WarmupView make_warmup_view(std::int64_t second = 100) {
     WarmupView view;
     view.warmup = make_warmup();
@@ -97,7 +97,7 @@ TEST(SummarizeWarmup, CompleteWhenEveryByteIsThere) {
     EXPECT_EQ(at(view, 500), status) << "a finished warm-up keeps its status";
 }
 
-TEST(SummarizeWarmup, FullGrantEndsItAfterAWhileAndIsTold) {
+TEST(SummarizeWarmup, CompletesWithReasonGrantFullIfAGrantStaysFull) {
     WarmupView view = make_warmup_view();
     fill_all(view);
     fill_of(view, 1).stored_samples = 250;
@@ -146,7 +146,7 @@ TEST(SummarizeWarmup, RefusedSamplesDoNotHideThatOthersHaveNoRoom) {
     EXPECT_THAT(message_of(status, "Complete"), HasSubstr("1 samples are missing or changed"));
 }
 
-TEST(SummarizeWarmup, ShutNodeIsNotFull) {
+TEST(SummarizeWarmup, NodeThatCannotFetchNowIsWaitingNotFull) {
     WarmupView view = make_warmup_view();
     fill_all(view);
     fill_of(view, 0).stored_samples = 400;
@@ -269,7 +269,7 @@ TEST(SummarizeWarmup, DoesNotEndWhileRoomMayCome) {
     EXPECT_EQ(reason_of(at(view, 200), "Complete"), "+GrantFull");
 }
 
-TEST(SummarizeWarmup, WaitsAnewForGrantsAfterASuspension) {
+TEST(SummarizeWarmup, WaitsForLargerGrantsAgainAfterASuspension) {
     WarmupView view = make_warmup_view();
     fill_all(view);
     fill_of(view, 1).stored_samples = 250;
@@ -281,7 +281,7 @@ TEST(SummarizeWarmup, WaitsAnewForGrantsAfterASuspension) {
     EXPECT_EQ(reason_of(at(view, 530), "Complete"), "+GrantFull");
 }
 
-TEST(SummarizeWarmup, TellsSamplesThatOtherNodesOwn) {
+TEST(SummarizeWarmup, ReportsHowManySamplesOtherNodesOwn) {
     WarmupView view = make_warmup_view();
     view.nodes = {make_node("n1")};
     fill_all(view);

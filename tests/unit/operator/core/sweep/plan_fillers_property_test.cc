@@ -71,7 +71,8 @@ public:
         }
     }
 
-    // No place has two fillers; after a quiet period, exactly the needed places have one.
+    // For use after settle(): each needed place (a dataset's directory on a node) has exactly one
+    // filler, and no other place has any.
     void check_settled() {
         std::set<FillerPlace> there;
         for (const Job& job : view_.jobs) {

@@ -144,7 +144,8 @@ TEST(PlanFillers, RenewsTheLeaseAtHalfTime) {
     EXPECT_THAT(plan_fillers(view, wall(half * 3)).renew, IsEmpty());
 }
 
-// The Dataset's owner may write any deadline into the filler's Job.
+// The lease is the Job's deadline. Users of the Dataset's namespace can edit the Job, so it may be
+// any number.
 TEST(PlanFillers, DoesNotRenewAnEndlessLeaseWhenTheClockJumpsBack) {
     FillerView view = make_filler_view();
     view.jobs[0].active_deadline_seconds = std::numeric_limits<std::int64_t>::max();

@@ -176,7 +176,7 @@ TEST(PlanSweeps, GivesUpARunThatDoesNotEnd) {
     EXPECT_THAT(plan(view).start, SizeIs(1));
 }
 
-TEST(PlanSweeps, SweepsNothingIfAnOrderCannotListAllDatasets) {
+TEST(PlanSweeps, SweepsNothingIfTheListOfKeptDirectoriesWouldBeIncomplete) {
     SweepView view = make_view();
     view.deleted[place("n1")] = {"gone"};
     view.datasets[0].uid = "*";
@@ -200,7 +200,7 @@ TEST(PlanSweeps, SweepsNothingIfAnOrderCannotListAllDatasets) {
     EXPECT_THAT(plan_sweeps(view, kNow, limits).start, SizeIs(1));
 }
 
-TEST(PlanSweeps, GuardsCountOnlyForTheirOwnNode) {
+TEST(PlanSweeps, DirectoriesInUseCountOnlyForTheirOwnNode) {
     SweepView view = make_view();
     view.deleted = {{place("n1"), {"gone"}}, {place("n2"), {"gone"}}};
     view.guards = {{"n1", "ml", "x"}, {"n1", "ml", "y"}};
@@ -278,7 +278,7 @@ TEST(PlanSweepsProperty, KeepsEveryDatasetInUseOrNotDue) {
     }
 }
 
-TEST(PlanSweeps, HandlesRetentionLongerThanADuration) {
+TEST(PlanSweeps, RetentionTooLongForADurationNeverEnds) {
     for (const std::int64_t limit : {9'999'999'999, std::int64_t{1} << 53U, INT64_MAX}) {
         SweepView view = make_view();
         view.datasets[0].retention_seconds = limit;

@@ -28,7 +28,8 @@ TEST(PoolNodes, AreAllNodesThatTheSelectorMatches) {
             {"nvme", "n1", gib(100)}, {"nvme", "n2", gib(100)}, {"picky", "n2", gib(100)}}));
 }
 
-// Planned nodes; the default time is long after the operator started to listen.
+// Names of planned_nodes(). The operator has accepted node reports since second 0; by default, long
+// ago.
 std::vector<std::string> planned(ClusterView cluster, std::int64_t second = 1000) {
     cluster.programs.listening_since = moment(0).steady;
     std::vector<std::string> names;
@@ -70,7 +71,7 @@ TEST(PlannedNodes, RunningPodCountsWithoutANodeReport) {
     EXPECT_EQ(planned(cluster), std::vector<std::string>{});
 }
 
-TEST(PlannedNodes, RunningPodOverridesFailureButNotRefusal) {
+TEST(PlannedNodes, RunningPodOutweighsAFailedPoolDirectoryButNotARefusedOne) {
     ClusterView cluster = make_cluster();
     const std::pair<PoolVerdict, std::size_t> cases[] = {
         {PoolVerdict::kFailed, 2},
@@ -129,7 +130,7 @@ TEST(JobUse, IsActiveWhileABlockedJobsAttemptContinues) {
     EXPECT_TRUE(use.is_active());
 }
 
-TEST(ViewAllocation, TakesTheProfileOnceItHasAVerdict) {
+TEST(ViewAllocation, UsesTheProfileOnceItIsDataBoundOrComputeBound) {
     ClusterView cluster = make_cluster();
     const ObjectKey job{"team", "resnet"};
     EXPECT_FALSE(view_allocation(cluster, moment(1)).demands.at(0).rates);
@@ -219,7 +220,7 @@ TEST(ViewAllocation, PassesOnPricesAndSampleSizes) {
         view.demands.at(0).datasets.at(0).sample_bytes, static_cast<double>(gib(4).count()) / 1000);
 }
 
-TEST(ViewAllocation, TakesBetaFromTheJob) {
+TEST(ViewAllocation, TakesTheImportanceParameterBetaFromTheJob) {
     ClusterView cluster = make_cluster();
     JobDataset& dataset = cluster.jobs[0].job.spec.datasets.at(0);
     dataset.contract = Contract::kImportance;
@@ -231,7 +232,8 @@ TEST(ViewAllocation, TakesBetaFromTheJob) {
     EXPECT_EQ(beta(), 2);
 }
 
-// Epochs 0 to 4 are the warm-up; of the others, every third is full.
+// Contract Importance reads every sample in epochs 0 to 4 (warmupEpochs) and in every third epoch
+// after them (reuseFactor): these epochs are full.
 TEST(ViewAllocation, CountsFullEpochsOfImportance) {
     ClusterView cluster = make_cluster();
     TrainingJobSpec& spec = cluster.jobs[0].job.spec;
@@ -251,7 +253,7 @@ TEST(ViewAllocation, CountsFullEpochsOfImportance) {
     EXPECT_DOUBLE_EQ(full_epochs(9), 5.0 / 9) << "epochs 0, 2, 4, 6 and 8";
 }
 
-TEST(ViewAllocation, PlansIowaAsExactUntilItHasACurve) {
+TEST(ViewAllocation, PlansImportanceOfFamilyIowaAsExactUntilItsReadsAreMeasured) {
     ClusterView cluster = make_cluster();
     JobDataset& dataset = cluster.jobs[0].job.spec.datasets.at(0);
     dataset.contract = Contract::kImportance;

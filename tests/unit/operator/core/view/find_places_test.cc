@@ -88,7 +88,7 @@ TEST(FindPlaces, UseTheNewerOfTwoLeadersReports) {
     EXPECT_EQ(place(cluster, "n1", 111).granted, gib(3));
 }
 
-TEST(FindPlaces, AttachedLeadersCountReplacesAnOlderOneOfAnEndedSidecar) {
+TEST(FindPlaces, AttachedLeadersResidentBytesReplaceThoseOfAnEndedSidecar) {
     ClusterView cluster = make_cluster();
     SidecarReport ended = make_report(make_running_view(), 0, 100);
     ended.attached = false;
@@ -106,7 +106,7 @@ TEST(FindPlaces, AttachedLeadersCountReplacesAnOlderOneOfAnEndedSidecar) {
     EXPECT_EQ(place(cluster, "n1", 111).resident, gib(9)) << "no leader is attached";
 }
 
-TEST(FindPlaces, PromiseAllocatedBytesThatNoReportCovers) {
+TEST(FindPlaces, AllocatedBytesThatNoReportCoversArePromised) {
     ClusterView cluster = make_cluster();
     JobDatasetStatus status;
     status.name = "train";
@@ -119,7 +119,7 @@ TEST(FindPlaces, PromiseAllocatedBytesThatNoReportCovers) {
 }
 
 // Two jobs read the dataset, each on its own node: each job's reports count only for itself.
-TEST(FindPlaces, PromiseAllocatedBytesPerJob) {
+TEST(FindPlaces, AllocatedBytesArePromisedPerJob) {
     ClusterView cluster = make_cluster();
     const auto status_of = [](Bytes bytes) {
         JobDatasetStatus status;

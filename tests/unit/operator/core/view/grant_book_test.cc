@@ -47,7 +47,7 @@ AllocationPlan plan_of(std::vector<Grant> grants) {
     return plan;
 }
 
-TEST(GrantBook, IsSettledAtOnceWithoutEarlierSidecars) {
+TEST(GrantBook, IsSettledAtOnceIfNoSidecarRanBeforeTheOperator) {
     GrantBook book{kValid};
     book.observe({}, at(0));
     EXPECT_TRUE(book.is_settled(at(0)));
@@ -57,7 +57,7 @@ TEST(GrantBook, IsSettledAtOnceWithoutEarlierSidecars) {
     EXPECT_EQ(book.take(plan_of({grant("n1", gib(3))})).size(), 1U);
 }
 
-TEST(GrantBook, WaitsForReportsOfAllEarlierSidecars) {
+TEST(GrantBook, WaitsForReportsOfAllSidecarsThatRanBeforeTheOperator) {
     GrantBook book{kValid};
     book.observe({silent("n1"), silent("n2")}, at(0));
     EXPECT_FALSE(book.is_settled(at(0)));
@@ -66,7 +66,7 @@ TEST(GrantBook, WaitsForReportsOfAllEarlierSidecars) {
     EXPECT_FALSE(book.is_settled(at(2)));
     book.observe({told("n1", gib(1), gib(4)), told("n2", gib(1), gib(4))}, at(3));
     EXPECT_TRUE(book.is_settled(at(3)));
-    // The sidecars hold grants of the previous leader.
+    // The sidecars hold grants of the previous operator.
     EXPECT_EQ(book.holdings().at(0).granted, gib(4));
     EXPECT_FALSE(book.holdings().at(0).in_flight);
 }
@@ -76,7 +76,7 @@ TEST(GrantBook, WaitsOnlyUntilOldGrantsExpire) {
     book.observe({silent("n1")}, at(100));
     EXPECT_FALSE(book.is_settled(at(100) + kValid));
     EXPECT_TRUE(book.is_settled(at(100) + kValid + GrantBook::kSlack));
-    // A pod that ends needs no report.
+    // The pod has ended, so the operator need not wait for its report.
     book.observe({}, at(101));
     EXPECT_TRUE(book.is_settled(at(101)));
 }
@@ -173,7 +173,8 @@ TEST(GrantBook, WithoutASidecarTheLargerOfReportAndStatusCounts) {
     EXPECT_EQ(book.holdings().at(0).resident, gib(2)) << "a sidecar counts what is there";
 }
 
-// The newest report goes with its pod; an older one of another ended sidecar is still fresh.
+// A leader reported 4 GiB and ended; its report goes with its pod. Then only an older report of
+// another ended sidecar is left.
 TEST(GrantBook, OlderReportOfAnEndedSidecarForgetsNothing) {
     GrantBook book{kValid};
     book.observe({told("n1", gib(4), gib(4))}, at(0));

@@ -45,7 +45,7 @@ ObservedResidency place(const ClusterView& cluster, const std::string& node) {
     return {};
 }
 
-TEST(Guests, ReportsOnTheDirectoryAreIgnored) {
+TEST(Guests, ClaimsOfGuestsAboutTheDirectoryAreIgnored) {
     SidecarReport report = false_report();
     drop_directory_claims(make_guest(), report);
     const DatasetReport& told = report.datasets[0];
@@ -65,7 +65,7 @@ TEST(Guests, ReportsOnTheDirectoryAreIgnored) {
     EXPECT_EQ(own, false_report());
 }
 
-TEST(Guests, ReportsOnTheOriginAreIgnored) {
+TEST(Guests, ClaimsOfGuestsAboutTheOriginAreIgnored) {
     SidecarReport report = false_report();
     drop_listing_claims(make_guest(), report);
     const DatasetReport& told = report.datasets[0];
@@ -140,7 +140,7 @@ TEST(Guests, NodeWithAFillerIsPlanned) {
     EXPECT_EQ(nodes[0].node, "n1");
 }
 
-TEST(Guests, WeightsIncludeTheirNamespace) {
+TEST(Guests, WeightsNameTheGuestJobWithItsNamespace) {
     ClusterView cluster = make_shared_cluster();
     JobUse own = use_of(make_running_view());
     own.job.meta.ns = "data";
@@ -161,7 +161,7 @@ TEST(Guests, WeightsIncludeTheirNamespace) {
     EXPECT_EQ(grants[0].weights[1].job_uid, "uid-own");
 }
 
-TEST(Guests, SketchesIncludeTheirNamespace) {
+TEST(Guests, SketchesNameTheGuestJobWithItsNamespace) {
     const JobUse guest = make_guest();
     SidecarReport leader = make_filler_report(make_shared_dataset(), 100);
     leader.datasets[0].sketches = {{"team/uid-resnet", 1, {3, 1}, 1}};
@@ -179,7 +179,7 @@ TEST(Guests, AreNeverAskedToGiveBytesBack) {
     EXPECT_EQ(holders[0].job, (ObjectKey{"data", "filler/imagenet/nvme"}));
 }
 
-TEST(Guests, ReportsOnPeersAreIgnored) {
+TEST(Guests, ClaimsOfGuestsAboutPeersAreIgnored) {
     SidecarReport report = false_report();
     DatasetReport& told = report.datasets[0];
     told.peer_address = "10.0.0.1:7331";

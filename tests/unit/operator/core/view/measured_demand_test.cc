@@ -10,7 +10,8 @@
 namespace stoker::control {
 namespace {
 
-// Report of the leader on that rank's node with a rank sketch for the only job.
+// A report of the leader on the node of `rank`, with the measured `masses` of the job's reads, from
+// the most important samples to the least important.
 SidecarReport sketching(std::int64_t rank, std::vector<float> masses, std::int64_t second = 100) {
     const TrainingJobView view = make_running_view();
     SidecarReport report = make_report(view, rank, second);
@@ -89,7 +90,7 @@ TEST(LastEpochProgress, IsThatOfTheSlowestRank) {
         << "the spec does not say how many epochs there are";
 }
 
-TEST(ViewAllocation, MeasuredSketchReplacesTheFormula) {
+TEST(ViewAllocation, MeasuredReadsReplaceTheFormulaOfImportance) {
     ClusterView cluster = make_cluster();
     cluster.reports = {sketching(0, {3, 1}), sketching(1, {3, 1})};
     const auto access = [&] {

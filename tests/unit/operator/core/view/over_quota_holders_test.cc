@@ -32,7 +32,7 @@ TEST(FindOverQuotaHolders, FindsNoHolderWithoutAPod) {
                     .empty());
 }
 
-TEST(HoldBack, HoldsBackTheNamespaceChargedForLateBytes) {
+TEST(HoldBack, HoldsBackTheNamespaceThatPaysForBytesReturnedLate) {
     const std::vector<OverQuotaHolder> late =
         find_over_quota_holders(make_cluster(), {kReclaim, kReclaim});
     const std::vector<HeldBack> held = hold_back(late);

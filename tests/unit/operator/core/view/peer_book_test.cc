@@ -76,7 +76,7 @@ TEST(FindPeers, LeavesGuestsOut) {
     EXPECT_EQ(view.datasets.at(kUid).leaders[0].pod.ns, "data");
 }
 
-TEST(FindPeers, LeavesEndedPodsAndForeignClaimsOut) {
+TEST(FindPeers, LeavesOutEndedPodsAndReportsOnDatasetsOfOtherJobs) {
     ClusterView cluster = make_peers();
     cluster.jobs[0].pods[0].phase = PodPhase::kFailed;
     cluster.reports[1].datasets[0].dataset_uid = "uid-of-another-job";
@@ -205,7 +205,7 @@ TEST(PeerBook, TheNewestLeaderOfANodeIsTheMember) {
     EXPECT_EQ(book.groups().at(kUid).members[0].generation, 7U) << "replaces a lost one at once";
 }
 
-TEST(PeerBook, KeepsThePredecessorsGroupsUntilAllHaveReported) {
+TEST(PeerBook, KeepsThePreviousOperatorsGroupsUntilAllSidecarsHaveReported) {
     PeerBook book{100};
     ClusterView cluster = make_peers();
     cluster.reports.pop_back();
@@ -219,7 +219,7 @@ TEST(PeerBook, KeepsThePredecessorsGroupsUntilAllHaveReported) {
     EXPECT_THAT(late.observe(find_peers(cluster), false, at(30)), ElementsAre(kUid));
 }
 
-TEST(PeerBook, PeersOffEndsTheGroup) {
+TEST(PeerBook, TurningPeersOffEndsTheGroup) {
     PeerBook book{100};
     ClusterView cluster = make_peers();
     book.observe(find_peers(cluster), true, at(0));
@@ -232,7 +232,7 @@ TEST(PeerBook, PeersOffEndsTheGroup) {
     EXPECT_THAT(book.groups(), IsEmpty()) << "nobody uses the dataset";
 }
 
-TEST(PeerBook, PeersOffEndsTheGroupOfAnEarlierOperator) {
+TEST(PeerBook, TurningPeersOffEndsTheGroupOfAnEarlierOperator) {
     PeerBook book{100};
     ClusterView cluster = make_peers();
     cluster.jobs[0].datasets.datasets[0].peers = false;
@@ -244,7 +244,7 @@ TEST(PeerBook, PeersOffEndsTheGroupOfAnEarlierOperator) {
     EXPECT_THAT(book.observe(view, true, at(1)), IsEmpty());
 }
 
-TEST(PeerBook, ReplacesAGroupThatSidecarsKnowAsNewer) {
+TEST(PeerBook, ReplacesAGroupIfSidecarsHaveOneOfAHigherVersion) {
     PeerBook book{100};
     PeerView view = find_peers(make_peers());
     book.observe(view, true, at(0));

@@ -60,8 +60,8 @@ TEST(ProfileBook, ProfilesARunningJobFromItsReports) {
     EXPECT_EQ(profile.verdict, ProfileVerdict::kDataBound);
 }
 
-// The job's bandwidth limit counts as the origin's rate; otherwise waiting would never be detected
-// in a job that is limited from its first batch on.
+// A grant's bandwidth limit counts as the origin's rate. Otherwise a job that is limited from its
+// first batch on would never be DataBound: it never shows what the origin could give.
 TEST(ProfileBook, DetectsWaitingUnderABandwidthLimit) {
     Bench bench;
     AllocationPlan plan;

@@ -143,7 +143,7 @@ TEST(HitPercent, RoundsDownAndIsEmptyBeforeTheFirstRead) {
     EXPECT_EQ(ratio_text(100), "1.00");
 }
 
-TEST(CountOf, StopsAtTheLargestStatusField) {
+TEST(CountOf, ClampsByteCountsToTheLargestInt64) {
     EXPECT_EQ(count_of(Bytes{5}), 5);
     EXPECT_EQ(count_of(Bytes::unlimited()), std::numeric_limits<std::int64_t>::max());
 }

@@ -47,7 +47,7 @@ TEST(Warmups, KeepFillersForTheirTtl) {
     EXPECT_FALSE(needs_fillers(warmup, wall(160)));
 }
 
-TEST(Warmups, ProgressAsksNothingNew) {
+TEST(Warmups, ProgressChangesNothingThatTheWarmupAsksFor) {
     const DatasetWarmup before = make_warmup();
     DatasetWarmup after = before;
     after.status.bytes_warmed = after.status.nodes[0].bytes_warmed = 7;
@@ -181,7 +181,7 @@ TEST_F(OrderFills, StopWithTheWarmup) {
     EXPECT_THAT(orders(), ElementsAre(-1, -1));
 }
 
-TEST_F(OrderFills, TheFasterOfTwoWarmupsCounts) {
+TEST_F(OrderFills, TheHigherRateLimitOfTwoWarmupsApplies) {
     cluster.warmups[0].spec.rate_limit = Bytes{1000};
     cluster.warmups.push_back(cluster.warmups[0]);
     cluster.warmups[1].spec.rate_limit = Bytes{4000};
@@ -190,7 +190,7 @@ TEST_F(OrderFills, TheFasterOfTwoWarmupsCounts) {
     EXPECT_THAT(orders(), ElementsAre(0, 0));
 }
 
-TEST(WarmupDemand, IsOfTheFilledNodesAndBelowEveryJob) {
+TEST(WarmupDemand, CoversTheNodesToFillAndWeighsLessThanAJob) {
     ClusterView cluster = make_cluster();
     cluster.jobs = {make_filler_use(make_dataset())};
     EXPECT_THAT(view_allocation(cluster, moment(100)).demands, IsEmpty()) << "a guest's filler";

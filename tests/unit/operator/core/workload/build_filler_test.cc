@@ -103,7 +103,7 @@ TEST(BuildFiller, RunsOnItsNodeOnlyForOneLease) {
     EXPECT_EQ(read->active_deadline_seconds, kFillerLeaseSeconds);
 }
 
-TEST(BuildFiller, ContainsOnlyTheSidecarWithTheWholeDirectory) {
+TEST(BuildFiller, ContainsOnlyASidecarThatMayWriteTheNodeDirectory) {
     const JobManifest job = filler_of(make_shared_dataset());
     EXPECT_TRUE(job.pod.init_containers.empty());
     EXPECT_EQ(job.pod.trainer.name, kSidecarContainer);
@@ -200,7 +200,7 @@ TEST(BuildFiller, DigestChangesWithTheSpecButNotWithTheCa) {
     EXPECT_NE(digest(filler_of(moved)), before);
 }
 
-TEST(BuildFiller, ItsContainerIsParsedAsTheSidecar) {
+TEST(BuildFiller, WaitingReasonOfItsContainerIsReadAsTheSidecars) {
     const Result<Pod> pod = parse_document<Pod>(
         R"({"metadata":{"name":"p"},"status":{"containerStatuses":[{"name":"stoker-sidecar",)"
         R"("state":{"waiting":{"reason":"ImagePullBackOff"}}}]}})");

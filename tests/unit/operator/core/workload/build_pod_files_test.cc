@@ -26,7 +26,7 @@ bool has_variable(const ContainerManifest& container, const std::string& name) {
     return std::ranges::count(container.env, name, &EnvVar::name) > 0;
 }
 
-// The view of the volume that the container mounts at the path; empty: none.
+// The attribute "view" of the CSI volume that the container mounts at the path; "" if none.
 std::string view_at(
     const PodManifest& pod, const ContainerManifest& container, const std::string& path) {
     const auto mount = std::ranges::find(container.mounts, path, &MountManifest::path);

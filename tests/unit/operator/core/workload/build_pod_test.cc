@@ -170,7 +170,7 @@ TEST(BuildPod, GuestMountsOnlySamplesAndItsFolder) {
     }
 }
 
-TEST(BuildPod, UsesNoForeignSecretIfSeveralAreNamed) {
+TEST(BuildPod, UsesNoSecretOfAnotherNamespaceIfSeveralAreNamed) {
     TrainingJobView view = make_view();
     view.datasets.datasets[0].ns = "data";
     view.datasets.datasets[0].source.secret_ref = "keys";
@@ -261,7 +261,7 @@ TEST(BuildPod, MountsADirectoryOriginReadOnlyForBoth) {
         std::string::npos);
 }
 
-TEST(BuildPod, EscapesKubeletVariablesInKeys) {
+TEST(BuildPod, EscapesDollarSignsThatTheKubeletWouldExpandInOriginUris) {
     TrainingJobView view = make_view();
     view.datasets.datasets[0].source.storage_uri = "s3://b/$(HOME)/$$";
     const PodManifest pod = pod_of(view);
@@ -330,7 +330,7 @@ TEST(BuildPod, MergesTheUsersTemplate) {
     EXPECT_TRUE(pod.host_ipc);
 }
 
-TEST(RendezvousEnv, SetsBothFamiliesOfVariables) {
+TEST(RendezvousEnv, SetsTheVariablesOfTorchrunAndOfTorchDistributed) {
     TrainingJobView view = make_view();
     const ContainerManifest trainer = pod_of(view).trainer;
     const std::string index =

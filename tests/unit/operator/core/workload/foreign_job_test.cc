@@ -318,7 +318,7 @@ TEST(ForeignSpec, TakesRankAndWorldFromTheControllersOwnVariables) {
         // batch/v1 Job: the rank is the pod's completion index, the node count the Job's number of
         // pods.
         {"[]", R"("metadata.annotations['batch.kubernetes.io/job-completion-index']"}})", 2},
-        // PyTorchJob: both come from the container's variables.
+        // PyTorchJob: the rank and the node count come from the container's variables.
         {R"([{"op":"add","path":"/spec/containers/0/env/-","value":{"name":"RANK","value":"3"}},
              {"op":"add","path":"/spec/containers/0/env/-","value":{"name":"PET_NNODES","value":"4"}}])",
          "3",
@@ -363,7 +363,7 @@ TEST(ForeignJobName, IsADnsLabelForEveryOwner) {
     EXPECT_TRUE(validate(make_training_job(cut)).empty());
 }
 
-TEST(ReaderOf, PrefersOurAnnotationThenKubectlsThenTheFirstContainer) {
+TEST(ReaderOf, PrefersStokersAnnotationThenKubectlsThenTheFirstContainer) {
     ForeignPod pod;
     pod.containers.resize(3);
     pod.containers[0].name = "log";

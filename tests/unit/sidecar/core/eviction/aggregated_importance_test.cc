@@ -10,7 +10,9 @@
 #include "sidecar/core/eviction/importance_eviction.h"
 #include "tests/support/test_seed.h"
 
-// Properties (a) to (e) required of an aggregation over jobs (algorithms of iCACHE, multi-job).
+// Properties (b) to (e) that iCACHE requires of the aggregation of several jobs' importance values.
+// Property (a), that the scale of a job's losses does not matter, holds because ranks are
+// aggregated.
 namespace stoker::sidecar {
 namespace {
 
@@ -55,7 +57,7 @@ TEST(AggregatedImportance, IgnoresImportanceOfAComputeBoundJob) {
     EXPECT_FALSE(values.unimportant(0));
 }
 
-// (c) With a single job the result is exactly its own ranks, whatever its weight.
+// (c) With a single job each sample's value is exactly its rank in that job, whatever the weight.
 TEST(AggregatedImportance, EqualsTheRanksOfASingleJob) {
     Prng luck(test::seed());
     const Ranks ranks = random_ranks(1000, luck);
@@ -89,8 +91,8 @@ TEST(AggregatedImportance, KeepsNothingOfAJobThatLeft) {
     EXPECT_EQ(left.value(0), 0.0F);
 }
 
-// Reads of a sample per epoch, summed over both jobs: mean over the `kept` samples of the highest
-// values. The mean over all samples is 2.
+// Keeps the `kept` samples with the highest values: mean number of reads of such a sample per
+// epoch, by both jobs together. Over all samples the mean is 2.
 double saved_reads(
     const AggregatedImportance& values,
     const std::array<Ranks, 2>& ranks,
@@ -109,7 +111,8 @@ double saved_reads(
     return saved / static_cast<double>(kept);
 }
 
-// Jobs with unequal beta read unequally by rank; what counts is how often a sample is read.
+// The larger a job's beta, the more of its reads go to samples of high importance rank. The cache
+// must keep the samples that are read most often, not those of the highest mean rank.
 TEST(AggregatedImportance, KeepsWhatIsReadMostOften) {
     Prng luck(test::seed());
     const std::array<Ranks, 2> ranks{random_ranks(20'000, luck), random_ranks(20'000, luck)};

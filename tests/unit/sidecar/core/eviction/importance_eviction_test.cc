@@ -118,7 +118,8 @@ TEST_F(ImportanceEvictionOfTen, KeepsAdmissionValuesUntilARefresh) {
     EXPECT_EQ(room(policy, 20, 20), (Samples{9, 1}));
 }
 
-// Both heaps serve during a refresh, and samples admitted meanwhile are kept.
+// A refresh moves the residents step by step to a second heap, with their new values. Meanwhile
+// victims come from both heaps, and samples may be admitted.
 TEST_F(ImportanceEvictionOfTen, KeepsAllResidentsDuringARefresh) {
     std::reverse(values.values.begin(), values.values.begin() + 10);  // sample 9 now has 0.0
     policy.refresh();
@@ -171,7 +172,7 @@ struct BothRegions : ::testing::Test {
 
 using ImportanceEvictionRegions = BothRegions;
 
-TEST_F(ImportanceEvictionRegions, UnimportantSampleReplacesAReadOne) {
+TEST_F(ImportanceEvictionRegions, UnimportantSampleReplacesAnUnimportantOneThatWasRead) {
     EXPECT_EQ(room(policy, 21, 10), Samples{}) << "nobody has read 20 yet";
     policy.on_read(20, true);
     EXPECT_EQ(room(policy, 21, 10), (Samples{20}));
@@ -208,7 +209,8 @@ TEST_F(ImportanceEvictionRegions, ImportantRegionTakesBackTheExcess) {
 
 TEST_F(ImportanceEvictionRegions, BothRegionsShrinkByTheSameAmount) {
     policy.on_resident(21, Bytes{10});
-    // Of 110 bytes 20 are unimportant. 90 bytes may stay, of which 9 may be unimportant.
+    // 20 of the 110 bytes are unimportant. Only 90 bytes may stay, and a tenth of them, 9 bytes,
+    // may be unimportant: less than one sample.
     EXPECT_EQ(shrunk(policy, 20), (Samples{20, 21}));
     EXPECT_EQ(shrunk(policy, 30), (Samples{20, 21, 0}));
     EXPECT_EQ(shrunk(policy, 110).size(), 11U);

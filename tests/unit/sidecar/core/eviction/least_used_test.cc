@@ -26,7 +26,7 @@ TEST(Lru, EvictsTheSampleReadLongestAgo) {
     EXPECT_THAT(shrink(policy, Bytes{20}), ElementsAre(3, 4));
 }
 
-TEST(Lru, SkipsNonEvictableSamplesAndCountsThemAsRead) {
+TEST(Lru, NonEvictableSamplesBecomeTheMostRecentlyReadOnes) {
     Lru policy;
     admit(policy, {1, 2, 3});
     EXPECT_THAT(make_room(policy, 9, Bytes{10}, {1}), ElementsAre(2));

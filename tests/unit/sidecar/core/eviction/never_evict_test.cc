@@ -42,7 +42,8 @@ TEST(NeverEvict, ShrinksInAFixedOrderForAnyArrivalOrder) {
     EXPECT_EQ(shrink(other, Bytes{35}), victims);
 }
 
-// A growing window takes bytes from the residents a little at a time.
+// The window takes the residents' bytes a few at a time when it grows. That must evict the same
+// samples in the same order as one large step.
 TEST(NeverEvict, ShrinksInManyStepsAsInOne) {
     constexpr std::uint32_t kCount = 1000;
     NeverEvict at_once;

@@ -37,7 +37,7 @@ TEST(RankOrder, PutsTheMostValuableFirst) {
     EXPECT_DOUBLE_EQ(order.span_of(0).end, 1);
 }
 
-TEST(RankOrder, EqualValuesShareASpanAndUnknownValuesGetTheNextLower) {
+TEST(RankOrder, EqualValuesShareASpanAndAbsentValuesGetThatOfTheNextLowerValue) {
     const RankOrder order{{{1, Bytes{10}}, {0.5F, Bytes{10}}, {0.5F, Bytes{10}}, {0, Bytes{10}}}};
     EXPECT_DOUBLE_EQ(order.span_of(0.5F).begin, 0.25);
     EXPECT_DOUBLE_EQ(order.span_of(0.5F).end, 0.75);
@@ -52,7 +52,7 @@ TEST(RankOrder, RanksByBytesNotBySamples) {
     EXPECT_DOUBLE_EQ(order.span_of(0.5F).begin, 0.75);
 }
 
-TEST(RankOrder, GivesTheWholeSpanIfItHasNoSamples) {
+TEST(RankOrder, WithoutSamplesEachValueSpansAllRanks) {
     EXPECT_DOUBLE_EQ(RankOrder{}.span_of(0.5F).begin, 0);
     EXPECT_DOUBLE_EQ(RankOrder{}.span_of(0.5F).end, 1);
 }
@@ -69,7 +69,7 @@ TEST(RankSketch, IsEmptyBeforeTheFirstEpochEnds) {
     EXPECT_EQ(sketch.epoch_bytes(), Bytes{10});
 }
 
-TEST(RankSketch, IsFlatForAJobThatReadsEverything) {
+TEST(RankSketch, AllMassesAreEqualForAJobThatReadsEverything) {
     const RankOrder order = rising(kCount);
     RankSketch sketch{kCount};
     for (std::uint32_t sample = 0; sample < kCount; ++sample) {
@@ -94,8 +94,9 @@ TEST(RankSketch, SpreadsEqualValuesEvenlyOverTheirSpan) {
     EXPECT_EQ(sum(masses, 48, 64), 0);
 }
 
-// A sample of rank q is read with probability q^beta, so the best share w gets 1 - (1-w)^(1+beta)
-// of all reads (law T3 of `stoker laws`; iCACHE, HPCA 2023).
+// A sample of importance rank q (0 to 1, 1: most important) is read with probability q^beta. So the
+// most important share w of the samples gets 1 - (1-w)^(1+beta) of all reads (law T3 of `stoker
+// laws`; iCACHE, HPCA 2023).
 TEST(RankSketch, EqualsTheMissCurveOfImportanceSampling) {
     Prng prng{test::seed()};
     constexpr std::uint32_t kMany = 100000;

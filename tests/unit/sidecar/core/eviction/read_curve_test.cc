@@ -18,7 +18,7 @@ double mean_of(const ReadCurve& curve) {
     return sum / 10'000;
 }
 
-TEST(ReadCurve, HasTheSameMeanForAllParameters) {
+TEST(ReadCurve, MeanOverAllRanksIsOneHalfForAllParameters) {
     for (const double beta : {0.0, .33, 1.0, 2.0, 16.0}) {
         for (const double full_share : {0.0, .2, 1.0}) {
             EXPECT_NEAR(mean_of({beta, full_share}), .5, .001) << beta << " " << full_share;
@@ -40,7 +40,7 @@ TEST(ReadCurve, FollowsTheProbabilityOfSelection) {
     }
 }
 
-TEST(ReadCurve, IsTheImportanceItselfByDefault) {
+TEST(ReadCurve, EqualsTheImportanceByDefault) {
     Prng prng(test::seed());
     for (int i = 0; i < 1000; ++i) {
         const auto importance = static_cast<float>(prng.unit());

@@ -24,7 +24,7 @@ TEST(ReplicateEviction, DisplacesTheSmallestScoreOnlyForALargerOne) {
     EXPECT_THAT(make_room(policy, 7, Bytes{11}), IsEmpty()) << "two would have to go for one";
 }
 
-TEST(ReplicateEviction, ComparesReadsBetweenEqualScores) {
+TEST(ReplicateEviction, EvictsTheSampleWithFewerReadsIfScoresAreEqual) {
     ReplicateEviction policy;
     admit(policy, {1, 2});
     for (const sidecar::SampleIndex sample : {1U, 2U, 7U}) {
@@ -93,7 +93,7 @@ struct ReplicateEvictionWithReads : testing::Test {
     ReplicateEviction policy{10, left};
 };
 
-TEST_F(ReplicateEvictionWithReads, KeepsACopyBeforeAnySampleThatWaitsForTheNextEpoch) {
+TEST_F(ReplicateEvictionWithReads, SampleThatTheEpochReadsAgainEvictsOneThatItDoesNotRead) {
     begin_epoch({7, 8, 7});
     EXPECT_THAT(make_room(policy, 7, Bytes{10}), ElementsAre(1)) << "7 is read twice";
     EXPECT_THAT(make_room(policy, 8, Bytes{10}), IsEmpty()) << "only the read it is fetched for";
@@ -124,7 +124,7 @@ TEST_F(ReplicateEvictionWithReads, ForgetsTheReadsOfThePreviousEpoch) {
     EXPECT_THAT(shrink(policy, Bytes{20}), ElementsAre(1, 2));
 }
 
-TEST_F(ReplicateEvictionWithReads, TakesSamplesBeyondTheCountedOnes) {
+TEST_F(ReplicateEvictionWithReads, AcceptsSampleNumbersBeyondThoseOfItsTable) {
     admit(policy, {100});
     EXPECT_THAT(shrink(policy, Bytes{10}), ElementsAre(100));
 }

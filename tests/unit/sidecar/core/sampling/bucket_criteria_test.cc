@@ -36,7 +36,7 @@ TEST(BucketCriteria, FetchTermIsOneOverTheLoadTime) {
     EXPECT_EQ(fetch_term(1, std::numeric_limits<double>::infinity()), 0);
 }
 
-// With 1,000 classes a fresh model has p_true = 0.001.
+// With 1,000 classes, an untrained model gives a sample's true class the probability 0.001.
 TEST(BucketCriteria, RankUnlearnedSamplesAboveLearntOnes) {
     for (const Bottleneck bottleneck : {Bottleneck::kCompute, Bottleneck::kIo}) {
         BucketCriteria criteria(3, {.bottleneck = bottleneck});
@@ -49,7 +49,7 @@ TEST(BucketCriteria, RankUnlearnedSamplesAboveLearntOnes) {
     }
 }
 
-TEST(BucketCriteria, RankSamplesOfEqualLossByTheLargestOtherProbability) {
+TEST(BucketCriteria, RankSamplesOfEqualLossByTheProbabilityOfTheLikeliestWrongClass) {
     BucketCriteria criteria(3, {.bottleneck = Bottleneck::kIo});
     for (SampleIndex sample = 0; sample < 3; ++sample) {
         criteria.record_probability(sample, 0.4F);

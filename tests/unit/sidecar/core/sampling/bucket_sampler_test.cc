@@ -45,7 +45,7 @@ TEST(BucketSampler, MovesTheLeastImportantSamplesOutEveryEpoch) {
     EXPECT_EQ(sampler->report(0).distinct, 810U);
 }
 
-TEST(BucketSampler, RatesSamplesInTheBucketEquallyAndOthersLower) {
+TEST(BucketSampler, RatesReadSamplesEquallyAndLeftOutOnesLower) {
     const auto sampler = make(1000, {{"outRate", 0.1}, {"minFraction", 0.5}});
     whole_epoch(*sampler, 0, 0);
     const auto worths = sampler->relative_importance();
@@ -71,8 +71,8 @@ TEST(BucketSampler, NeverShrinksBelowTheMinimumFraction) {
     EXPECT_EQ(sampler->buckets().waiting(), 60U);
 }
 
-// A group counts once, whatever its members' scores were when they were read last.
-TEST(BucketSampler, ExcludesRemovedCopiesFromTheMinimumFraction) {
+// A group of near-duplicates counts as one sample, whichever of its members has the higher score.
+TEST(BucketSampler, MinimumFractionCountsAGroupOfNearDuplicatesOnce) {
     std::vector<RedundancyGroups::Copy> copies;
     for (SampleIndex sample = 0; sample < 50; ++sample) {
         copies.emplace_back(sample + 50, sample);
@@ -109,7 +109,8 @@ TEST(BucketSampler, MovesMoreSamplesOutTheFasterTheJobLearns) {
     EXPECT_LT(whole_epoch(*by_loss, 0, 2).size(), 900U);
 }
 
-// The number of samples read falls every epoch, and rises again once progress stagnates.
+// Each epoch reads fewer samples while the job improves. Once it stops improving, samples that were
+// left out ("waiting") are read again.
 TEST(BucketSampler, RecallsWaitingSamplesWhenProgressStops) {
     const auto sampler = make(
         1000,
@@ -149,7 +150,8 @@ TEST(BucketSampler, NeverMovesOutUnmeasuredSamples) {
     }
 }
 
-// Samples outside the bucket after one epoch of equal losses, given the job's wait shares.
+// The samples that the sampler leaves out after an epoch of equal losses. `waitings`: reported
+// shares of the time in which the job waited for data.
 std::vector<SampleIndex> out_after(std::initializer_list<double> waitings) {
     const auto size_of = [](SampleIndex sample) { return Bytes{sample < 50 ? 100U : 900U}; };
     const auto sampler = make(
@@ -186,7 +188,7 @@ TEST(BucketSampler, LeavesOutLargeSamplesOnlyWhileIoBound) {
     EXPECT_TRUE(only_large({0.5, std::nan(""), -1, 7})) << "no shares";
 }
 
-TEST(BucketSampler, SnapshotRestoresTheBottleneck) {
+TEST(BucketSampler, SnapshotRestoresWhetherTheJobIsIoBound) {
     const auto before = make(10);
     before->on_waiting(0);
     ASSERT_EQ(before->buckets().criteria().bottleneck(), Bottleneck::kCompute);
@@ -206,7 +208,7 @@ TEST(BucketSampler, StaysExactAndReportsItIfNoLossArrives) {
     EXPECT_TRUE(sampler->report(0).exact_fallback);
 }
 
-TEST(BucketSampler, ReadsOneOfAGroupIfCopiesAreRemoved) {
+TEST(BucketSampler, ReadsOneOfEachGroupOfNearDuplicatesIfCopiesAreRemoved) {
     const std::vector<Fingerprint> prints = {1, 900, 1, 0xFFFF, 1, 0xFFFF};
     const auto sampler = make_grouped(6, {{"outRate", 0}, {"redundancy", kRemove}}, {prints, 0});
     teach(*sampler, 6);
@@ -273,8 +275,8 @@ TEST(BucketSampler, ARankDrawsItsEpochUnchangedThoughAnotherIsAhead) {
     EXPECT_EQ(rest_of_rank_1(true), rest_of_rank_1(false)) << "STOKER_TEST_SEED=" << seed;
 }
 
-// The example of the slides that describe family Iowa: while 2 is on the node, it is served for
-// requests for 4 and 7.
+// Samples 2, 4 and 7 are near-duplicates. While 2 is on the node, it is served for requests for 4
+// and 7 (the example of the slides that describe importance sampling of family Iowa).
 TEST(BucketSampler, ServesAResidentOfTheSameGroupIfCopiesRepeat) {
     const std::vector<Fingerprint> prints = {10, 20, 1, 30, 1, 5, 5, 1};
     test::NodeContents node;
@@ -297,7 +299,8 @@ TEST(BucketSampler, ServesAResidentOfTheSameGroupIfCopiesRepeat) {
     EXPECT_EQ(sampler->report(0).distinct, 6U);
 }
 
-// On a node that holds a share w of the samples, groups of m hit 1-(1-w)^m instead of w.
+// If a share w of the samples is on the node, and each belongs to a group of m near-duplicates, a
+// request hits with probability 1-(1-w)^m instead of w.
 TEST(BucketSampler, HitsAGroupIfAnyMemberIsStored) {
     Prng luck(test::seed());
     constexpr std::uint32_t kCount = 30000;
@@ -321,7 +324,7 @@ TEST(BucketSampler, HitsAGroupIfAnyMemberIsStored) {
     EXPECT_NEAR(hits / kCount, 1 - std::pow(0.8, 3), 0.015);
 }
 
-TEST(BucketSampler, ReportMatchesTheDraws) {
+TEST(BucketSampler, ReportedStatisticsMatchTheDrawnSamples) {
     Prng luck(test::seed());
     for (const std::uint32_t ranks : {1U, 3U}) {
         constexpr std::uint32_t kCount = 500;

@@ -57,7 +57,7 @@ TEST(ChunkOrder, HasEverySampleOnce) {
     EXPECT_TRUE(chunk_order({}, 0, 4, one_rank(0, 5), 0).samples.empty());
 }
 
-TEST(ChunkOrder, NeedsOneGroupOfChunksAtATime) {
+TEST(ChunkOrder, ReadsOneGroupOfChunksAfterTheOther) {
     const auto chunk_of = chunks_of_37(50);
     const auto [order, ends] = chunk_order(chunk_of, 50, 5, one_rank(chunk_of.size(), 9), 2);
     EXPECT_EQ(ends.size(), 10U);

@@ -28,7 +28,8 @@ TEST(AccessCounts, MatchTheEpochOrders) {
     }
 }
 
-// The paper's worked example: ImageNet-1k, 16 workers, 90 epochs, more than 10 reads.
+// The example of the NoPFS paper: number of samples of ImageNet-1k that one of 16 workers reads
+// more than 10 times in 90 epochs.
 TEST(Clairvoyance, PredictsThePapersNumberOfFrequentSamples) {
     EXPECT_NEAR(expected_above(1'281'167, 90, 16, 10), 31'635, 1);
 }
@@ -38,7 +39,8 @@ struct Row {
     double shares[4];  // after 3, 10, 30 and 90 epochs
 };
 
-// The figures of law T6 of `stoker laws`, in closed form.
+// Law T6 of `stoker laws`: share of a rank's reads that its own cache serves if it keeps the
+// samples that the rank reads most often.
 TEST(Clairvoyance, ExpectedLocalShareEqualsThatOfLawT6) {
     const std::vector<Row> rows = {
         {2, {.75, .62, .57, .54}},
@@ -55,7 +57,7 @@ TEST(Clairvoyance, ExpectedLocalShareEqualsThatOfLawT6) {
     }
 }
 
-TEST(Clairvoyance, PlacementOfRealOrdersReachesTheExpectedShare) {
+TEST(Clairvoyance, PlacementByTheEpochOrdersServesTheExpectedShareLocally) {
     constexpr std::uint32_t kSamples = 20'000;
     const std::vector<Bytes> sizes(kSamples, Bytes{1});
     for (const std::uint32_t ranks : {2U, 8U}) {
@@ -85,7 +87,8 @@ TEST(Clairvoyance, PlacementOfRealOrdersReachesTheExpectedShare) {
     }
 }
 
-// Pooled caches that hold the dataset: only its owner fetches a sample.
+// The ranks' caches together hold the dataset. Only a sample's owner reads it from the origin,
+// once.
 TEST(Clairvoyance, ReadsEachSampleOnceIfThePoolHoldsTheDataset) {
     constexpr std::uint32_t kSamples = 5'000;
     const EpochShape shape{.count = kSamples, .seed = 2, .ranks = 4};
@@ -100,7 +103,7 @@ TEST(Clairvoyance, ReadsEachSampleOnceIfThePoolHoldsTheDataset) {
                 const std::uint32_t owner = owners[sample];
                 ASSERT_NE(owner, kNoOwner);
                 local += owner == rank ? 1 : 0;
-                // A peer that does not have the sample yet fetches and keeps it: self-healing.
+                // At the first request for the sample, its owner fetches and keeps it.
                 reads[sample] += cached[owner].insert(sample).second ? 1 : 0;
             }
         }

@@ -91,7 +91,8 @@ TEST(ClairvoyantModel, MoreThreadsMakeNoSourceFaster) {
     }
 }
 
-// naive (nothing ahead of need) > staging buffer > NoPFS, which ends near the trainer's own time.
+// The naive policy, which fetches each sample when it is needed, takes longer than a staging
+// buffer, which fetches ahead. NoPFS, with cached samples, takes hardly longer than the computing.
 TEST(ClairvoyantModel, OrdersThePoliciesAsThePaperDoes) {
     NodeModel cluster = node(64);  // a crowded filesystem: each gets 45 MB/s
     cluster.staging.threads = 2;
