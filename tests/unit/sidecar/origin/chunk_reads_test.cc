@@ -47,7 +47,7 @@ TEST(ChunkReads, LongerGapNeedsAnotherRequest) {
     EXPECT_THAT(tickets(reads.next(50)), ElementsAre(3));
 }
 
-TEST(ChunkReads, GapsOfARequestAreAtMostItsRequestedBytes) {
+TEST(ChunkReads, GapsOfARequestAddUpToAtMostTheBytesOfItsSamples) {
     ChunkReads reads{{}};
     for (std::uint64_t i = 0; i < 4; ++i) {
         reads.add(kChunk, {100 + 250 * i, 100, i});

@@ -120,7 +120,7 @@ TEST_F(PrepareDataset, UsesTheLastListingWhileTheOriginIsDown) {
     EXPECT_EQ(revision(), before);
 }
 
-TEST_F(PrepareDataset, AnotherJobsListingGrantsNoPermissionWhileTheOriginIsDown) {
+TEST_F(PrepareDataset, AJobMayNotUseAnotherJobsListingWhileTheOriginIsDown) {
     options.job_uid = "job-1";
     options.attempt_uid = "uid-a1";
     const auto before = revision();

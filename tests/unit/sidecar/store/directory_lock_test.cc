@@ -24,7 +24,7 @@ TEST(DirectoryLock, IsInTheFolderThatTrainersCannotSee) {
     EXPECT_NE(device.try_lock("/node/data/lock").value(), nullptr);
 }
 
-TEST(DirectoryLock, MovesWithItsOwner) {
+TEST(DirectoryLock, StaysHeldAfterTheLockObjectIsMoved) {
     test::FaultDevice device{1};
     auto leader = DirectoryLock::try_acquire(device, "/node").value();
     const std::optional<DirectoryLock> owner{std::move(leader)};
