@@ -140,7 +140,7 @@ TEST(ImportanceWalk, CountsLeftOutSamples) {
             for (const auto& step : steps) {
                 left_out += step.left_out;
             }
-            // Samples after the last step are not read.
+            // The walk may keep samples after its last step, but does not read them.
             const auto kept = std::ranges::count(walk.kept(), true);
             const bool took_back = static_cast<std::size_t>(kept) < steps.size();
             const auto last = std::ranges::find(walk.kept().rbegin(), walk.kept().rend(), true);

@@ -85,7 +85,7 @@ TEST(SampleBuckets, AnEpochsReadsDoNotChangeWhenTheNextBegins) {
 }
 
 // Whatever the size of the group, no member waits more than kTurnsMax epochs for a read.
-TEST(SampleBuckets, MembersOfAGroupTakeTurns) {
+TEST(SampleBuckets, SamplesOfARedundancyGroupAreReadInTurn) {
     constexpr std::uint32_t kMembers[] = {2, 3, 4, 11};
     std::vector<RedundancyGroups::Copy> copies;
     SampleIndex first = 5;
