@@ -89,7 +89,7 @@ TEST(ChunkReads, LongReadIsCut) {
     EXPECT_THAT(tickets(reads.next(0)), ElementsAre(3)) << "a part is never cut";
 }
 
-// Parts may overlap, as the byte of an empty sample does, and be equal.
+// Parts may overlap or be equal: the part of an empty sample is the byte before it.
 TEST(ChunkReads, EveryPartIsInOneReadThatHasItsBytes) {
     Prng prng{test::seed()};
     for (int round = 0; round < 300; ++round) {

@@ -101,7 +101,7 @@ TEST_F(PrepareDataset, AnAttemptListsAgainOnRequest) {
     EXPECT_EQ(origin.listings(), 2U);
 }
 
-TEST_F(PrepareDataset, MarksItsManifestOnRequest) {
+TEST_F(PrepareDataset, MarksTheManifestIfTheOptionsAskForIt) {
     EXPECT_TRUE(prepare()->marks.digests.empty());
     options.marks = true;
     EXPECT_EQ(prepare()->marks, domain::mark_manifest(dataset.manifest()));

@@ -16,7 +16,7 @@ SegmentInfo of_bytes(
     return info;
 }
 
-TEST(SegmentTable, CountsLiveBytesByClass) {
+TEST(SegmentTable, CountsLiveBytesBySegmentClass) {
     SegmentTable table;
     table.add(SegmentSeq{1}, of_bytes(1000));
     table.add(SegmentSeq{2}, of_bytes(500, SegmentClass::kWindow));

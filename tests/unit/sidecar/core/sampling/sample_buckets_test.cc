@@ -84,7 +84,7 @@ TEST(SampleBuckets, AnEpochsReadsDoNotChangeWhenTheNextBegins) {
     EXPECT_NE(*buckets.reads(), before) << "more samples are outside";
 }
 
-// Whatever the size of the group, no member waits more than kTurnsMax epochs for a read.
+// In a group of any size, no member waits more than kTurnsMax epochs for a read.
 TEST(SampleBuckets, SamplesOfARedundancyGroupAreReadInTurn) {
     constexpr std::uint32_t kMembers[] = {2, 3, 4, 11};
     std::vector<RedundancyGroups::Copy> copies;
