@@ -93,7 +93,7 @@ TEST(ReplicatingJobs, ReplicateEvictionKeepsResidentsUntilTheirLastReadOfTheEpoc
     EXPECT_EQ(first_to_go(not_drawn.size()), not_drawn);
 }
 
-TEST(ReplicatingJobs, ReplicatingJobBesideAnotherMeasuringJobUsesTheAggregatedPolicy) {
+TEST(ReplicatingJobs, BesideAnImportanceJobTheNodeUsesImportanceEviction) {
     Contracts contracts{kCount, 100};
     SamplerService service{test::kEmptyNode, kCount, contracts};
     replicate_epoch(service, StreamId{1}, "j", 0);

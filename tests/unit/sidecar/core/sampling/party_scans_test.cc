@@ -109,7 +109,7 @@ TEST_F(PartyScansTest, OwnPartysPrefetchEvictsAGuestsLookahead) {
     EXPECT_THAT(victims(kOwnParty, true), Contains(3));
 }
 
-TEST_F(PartyScansTest, AReaderWithoutReadsLeavesOtherReadersTheirLookahead) {
+TEST_F(PartyScansTest, LookaheadGoesOnIfTheWindowIsFullOfDrawnSamples) {
     const auto own = begin(kOwnParty);
     const auto guest = begin(kGuest);
     Prng prng{3};
