@@ -59,7 +59,7 @@ def navigation():
 
 def main():
     copy_pages()
-    # Appended as text: the settings name a Python function, which only mkdocs' own loader can read.
+    # Appends to mkdocs.yml as text: it names a Python function, which only mkdocs' own loader can read.
     places = {"docs_dir": str(PAGES), "site_dir": str(SITE / "html"), "nav": navigation()}
     config = SITE / "mkdocs.yml"
     config.write_text((ROOT / "mkdocs.yml").read_text() + yaml.safe_dump(places, sort_keys=False))

@@ -153,7 +153,7 @@ build_one() { # NAME
 }
 
 [ $# -gt 0 ] || set -- operator sidecar node trainer s3
-# The trainer's image shares nothing with the others, not even the base, and takes longest.
+# Builds the trainer's image beside the others: it takes longest and shares no base with them.
 trainer=""
 for name in "$@"; do
   [ "$name" != trainer ] || { build_one trainer & trainer=$!; }

@@ -18,8 +18,8 @@ using std::chrono::seconds;
 
 namespace {
 
-// An operator plans at least every third of the grants' 20 s. After this time its plans contain
-// what it granted while its cache was behind.
+// An operator plans at least every 6.7 s, a third of the time for which grants are valid. After
+// this time its plans contain the grants that it made before its cache had caught up.
 constexpr Duration kPlannedWithin = seconds{10};
 
 // Once a sidecar's bytes have not changed for this long, its last report contains them.
@@ -28,7 +28,8 @@ constexpr Duration kToldWithin = seconds{10};
 // A leader counts the bytes on its disk for up to 20 s, then reports; its stream may stall for 30 s.
 constexpr Duration kReportedWithin = seconds{60};
 
-// A grant holds for 20 s and is renewed after a third of that, so it never has less left than this.
+// A grant is valid for 20 s and renewed after 6.7 s: even if the renewal is late, more than this is
+// left of the old grant.
 constexpr Duration kGrantLeft = seconds{3};
 
 bool holds(const Json& object, const std::string& type) {
@@ -104,8 +105,8 @@ void ControlWorld::note_knowledge() {
         known_.clear();
         knower_ = leader()->name();
         for (const control::Holding& holding : latest->view.holdings) {
-            // Until a new operator is settled, it only guesses what an earlier one has granted, and
-            // grants no more.
+            // Until its view is settled, a new operator process only guesses what an earlier one
+            // has granted, and grants no more.
             const Bytes outstanding = latest->view.settled ? holding.outstanding : Bytes{};
             known_[{holding.node, holding.dataset_uid}] = {holding.resident, outstanding};
         }
@@ -116,8 +117,9 @@ bool ControlWorld::has_heard() const {
     return schedule_.now() - behind_at_ >= kPlannedWithin;
 }
 
-// Bytes of a directory that the operator must know of. If no sidecar leads, or one has just begun
-// to, these are the bytes of the last report and of the Dataset's status.
+// Bytes of a node directory that the operator must know: those on the disk, if a sidecar has led
+// the directory for kReportedWithin; else those of the last report or the Dataset's status, if
+// fewer.
 Bytes ControlWorld::counted(
     const std::string& node, const std::string& uid, const NodeDirectory& directory) const {
     if (directory.leader != nullptr && schedule_.now() - directory.led_since > kReportedWithin) {
@@ -127,8 +129,8 @@ Bytes ControlWorld::counted(
     return known == known_.end() ? Bytes{} : std::min(known->second.resident, directory.resident);
 }
 
-// Bytes and grants by namespace and by node. Bytes of deleted Datasets do not count, because they
-// wait for a sweep; neither do lost nodes.
+// Bytes and grants by namespace and by node. The bytes of deleted Datasets do not count, because
+// they wait to be removed from the disks; nor do bytes on lost nodes.
 ControlWorld::Uses ControlWorld::uses() {
     Uses result;
     for (const auto& [name, node] : cluster_->nodes()) {
@@ -156,10 +158,10 @@ ControlWorld::Uses ControlWorld::uses() {
 
 namespace {
 
-// Whether the use of `name` has risen since the last check. Bytes and grants from before a limit
-// fell may stay, so only a rise counts. An expired grant leaves no room for others: its sidecar
-// still reports it, so an operator counts it and may renew it. So `actual` counts it until another
-// grant replaces it.
+// Whether the use of `name` has risen since the last check, in both of its figures (see Use). Bytes
+// and grants from before a limit fell may stay, so only a rise counts. `actual` counts an expired
+// grant until another grant replaces it, because the sidecar still reports the expired one: an
+// operator counts it and may renew it, so it leaves no room for others.
 bool rises(const auto& before, const auto& now, const std::string& name) {
     const auto was = before.find(name);
     const auto is = now.find(name);
@@ -226,7 +228,7 @@ void ControlWorld::check_quotas(const Uses& uses) {
     }
 }
 
-// The operator forgets no bytes that it knew of when the last sidecar on their place ended.
+// The operator forgets no bytes of a node directory that it knew when the last sidecar there ended.
 void ControlWorld::check_memory() {
     std::map<Place, LeftBehind> left;
     for (const auto& [name, node] : cluster_->nodes()) {
@@ -262,8 +264,8 @@ void ControlWorld::check_memory() {
 }
 
 // Once grants do not change, the bytes of directories with a leader are within every limit. Bytes
-// of idle datasets that a fallen limit left on the disks stay until another dataset needs the
-// space.
+// of directories without a leader may exceed a limit that was lowered: they stay on the disks until
+// another dataset needs the space.
 void ControlWorld::check_rest() {
     std::map<std::string, Bytes> used;
     for (const auto& [name, node] : cluster_->nodes()) {

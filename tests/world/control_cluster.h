@@ -51,7 +51,7 @@ public:
 
     // Takes in all changes at the API server now.
     void catch_up();
-    // Call it after ControlApi::compact(), and catch_up() before.
+    // Follows the API server anew. Call catch_up(), ControlApi::compact(), and then this.
     void skip_history();
 
     // Kills the sidecar of that pod; the kubelet starts it again.

@@ -10,8 +10,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Less than the program's limit of 10, so that the world reaches it: a stalled stream delivers up
-// to six reports at once.
+// The operator program takes 10 reports of one stream per step. In the world a stalled stream
+// delivers up to six at once, so a lower limit makes some of them wait.
 constexpr std::size_t kReportsPerStep = 3;
 
 control::RestClientOptions client_options() {

@@ -12,9 +12,9 @@ namespace {
 
 using std::chrono::seconds;
 
-// A lost leader stays in its group for 30 s after the operator learns of its end. Learning takes 35
-// s for a broken stream; the first report of a restarted sidecar may be 10 s late and stall for 30
-// s more.
+// A lost leader stays in its group for 30 s after the operator learns of its end: 35 s later, if
+// its stream is broken, or by the first report of the restarted sidecar, which may be 10 s late and
+// stall for 30 s more. Longer than the sum, 105 s.
 constexpr Duration kLedWithin = seconds{120};
 
 }  // namespace
@@ -82,8 +82,8 @@ void ControlWorld::check_certificate(ControlSidecar& sidecar, const std::string&
     count("peer certificates");
 }
 
-// Whether all sidecars of a dataset have the group of its present leaders. Empty: they have; else
-// what is wrong.
+// Empty, if the group that each sidecar has got consists of its dataset's present leaders; else the
+// name of a pod whose sidecar has another group.
 std::string ControlWorld::peer_unrest() {
     std::map<std::string, std::vector<std::string>> leaders;  // nodes by dataset, sorted
     for (const auto& [name, node] : cluster_->nodes()) {

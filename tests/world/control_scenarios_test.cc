@@ -20,7 +20,7 @@ using std::chrono::minutes;
 using std::chrono::seconds;
 
 // No faults from the seed. Trainers run until they are told to end. Namespace "na" has one Dataset
-// "d0" of 10 GiB and one TrainingJob "mnist", which is promised all of it, on one node of two.
+// "d0" of 10 GiB and one TrainingJob "mnist" with minBytes for all of it, on one node of two.
 class ControlScenario : public ::testing::Test {
 protected:
     ControlScenario() {
@@ -306,7 +306,7 @@ TEST_F(ControlScenario, JobWaitsForItsDataset) {
     EXPECT_EQ(state("early"), "False Running");
 }
 
-TEST_F(ControlScenario, ForeignJobOfTheNameIsLeftAlone) {
+TEST_F(ControlScenario, ForeignJobWithTheNextAttemptsNameIsLeftAlone) {
     occupy_name("mnist-a2");
     end_trainers(false);
     run_for(minutes{1});

@@ -97,7 +97,7 @@ sidecar::LinkCallbacks ControlSidecar::callbacks() {
 void ControlSidecar::in(Duration delay, void (ControlSidecar::*step)()) {
     schedule_.run_in(delay, [weak = std::weak_ptr{self_}, step, dial = dials_] {
         const auto self = weak.lock();
-        // A step of an older stream is dropped, unless it is work().
+        // Drops a step of an earlier connection to the operator, unless it is work().
         if (self && ((*self)->dials_ == dial || step == &ControlSidecar::work)) {
             (*self)->schedule_.set_speaker((*self)->config_.job.pod);
             ((**self).*step)();

@@ -41,7 +41,7 @@ struct ControlNode {
 
 // The world, as a sidecar uses it.
 struct SidecarWorld {
-    // Dials the Service: the stream to the leader, or nullptr: no replica answered.
+    // Opens a stream to the leading operator replica; nullptr: no replica answered.
     std::function<std::shared_ptr<ControlStream>(ControlSidecar& sidecar)> dial;
     // Share of reports that are sent twice.
     std::function<double()> doubled;
@@ -52,10 +52,10 @@ struct SidecarWorld {
     std::function<void(ControlSidecar& sidecar, const std::string& uris)> on_certificate;
 };
 
-// One sidecar: the product's LinkSession, with a model of the engine behind it: it fills a dataset
-// up to its grant while the grant is valid, and evicts what a smaller one leaves out, at once or
-// late. Its leader lists the origin when it opens the directory, unless pods of the same Job have
-// listed it. Not thread-safe. The destructor is kill -9.
+// One sidecar: the product's LinkSession, and a model of the engine. The model fills a dataset up
+// to its grant while the grant is valid; after a smaller grant it evicts the rest, at once or late.
+// A sidecar that begins to lead lists the origin, unless pods of the same Job have listed it. Not
+// thread-safe. The destructor is kill -9.
 class ControlSidecar final : public StreamUser {
 public:
     struct Dataset {

@@ -35,7 +35,7 @@ public:
     // The sidecar's end. False: the flow control holds messages back; send later.
     [[nodiscard]] bool can_send() const;
     void send(const control::v1::SidecarMessage& message);
-    // Half-closes: the process ends once it has sent what it has to say. It reads nothing more.
+    // Half-closes the stream, after the last message of an ending process. It reads nothing more.
     void end_sending();
 
     // The operator's end.

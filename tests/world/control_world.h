@@ -74,7 +74,7 @@ private:
         std::map<std::string, Use> by_node;
     };
 
-    // Bytes of a place that the operator knew exactly when the last sidecar there ended.
+    // A place whose exact number of bytes the operator knew when the last sidecar there ended.
     struct LeftBehind {
         std::string knower;  // the operator's process
         Bytes resident{};
@@ -183,7 +183,7 @@ private:
     std::map<Place, Known> known_;         // by the last operator that has planned
     std::string knower_;                   // its name
     std::map<Place, LeftBehind> left_behind_;
-    // When the users' specs or the nodes last changed, or an operator's cache was last behind them.
+    // When the users' specs or the nodes last changed, or an operator's cache last lacked a change.
     TimePoint behind_at_{};
     std::ptrdiff_t nodes_before_ = 0;  // at the last check
     Uses uses_before_;                 // at the last check

@@ -58,7 +58,8 @@ enum class Situation : std::uint8_t {
 inline constexpr std::size_t kSituations = 8;
 std::string_view to_string(Situation situation);
 
-// How often a sidecar was in each situation when a fault of each kind hit it, its node or the origin.
+// By kind of fault: how often sidecars that the fault met (alone, or with their node or the origin)
+// were in each situation.
 using FaultTable = std::array<std::array<std::uint64_t, kSituations>, kFaultKinds>;
 
 }  // namespace stoker::world

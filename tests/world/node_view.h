@@ -27,7 +27,7 @@ public:
     // Whether the table says that the sample is on the node.
     [[nodiscard]] bool is_present(std::uint64_t sample) const { return word(sample) != 0; }
 
-    // The sample's residency word; 0: absent.
+    // The sample's entry in the residency table; 0: absent.
     [[nodiscard]] std::uint64_t word(std::uint64_t sample) const;
 
     // Whether the sample's record begins where the table says: cheaper than read().

@@ -69,9 +69,9 @@ void Oracle::on_epoch(
     check_draws(epoch, drawn, most, share.size());
 }
 
-// Limits of a contract that repeats samples. importance: a sample at most twice (once as a
-// substitute), and at most as many draws as the rank's share has samples. replicate: exactly as
-// many draws.
+// Limits of the contracts that repeat samples. importance: an epoch reads a sample at most twice
+// (once as a substitute), and has at most as many draws as the rank's share has samples. replicate:
+// an epoch has exactly as many draws as the rank's share has samples.
 void Oracle::check_draws(
     const EpochRead& epoch, std::uint64_t drawn, std::uint32_t most, std::size_t share) {
     const bool repeats = epoch.contract == "importance" && most > 2;

@@ -60,8 +60,8 @@ std::optional<Error> OriginSite::judge(const std::string& pod) {
     return std::nullopt;
 }
 
-// The error that S3Origin returns when the origin lies: it compares ETag, size and checksum with
-// the listing.
+// Sometimes the origin returns another object than it listed ("lies"). The error is the one of
+// S3Origin, which compares ETag, size and checksum with the listing.
 std::optional<Error> OriginSite::judge_answer(const std::string& pod) {
     if (auto error = judge(pod)) {
         return error;

@@ -15,8 +15,8 @@
 
 namespace stoker::world {
 
-// The origin of the world's dataset: one link that all readers share, with weather. Sample bytes
-// are always the dataset's. Not thread-safe.
+// The origin of the world's dataset: one link that all readers share, whose speed and faults are
+// its weather. Sample bytes are always the dataset's. Not thread-safe.
 class OriginSite {
 public:
     using Answer = std::function<void(Result<sidecar::OriginBytes>)>;
@@ -35,13 +35,13 @@ public:
     Weather weather;
     std::set<std::string> keyless;  // pods without a key
 
-    // Reads an object for a process of `pod`; the answer comes as one of its threads' tasks.
+    // Reads an object for a process of `pod`. `done` runs like a task of one of its threads.
     void fetch(Program& reader, const std::string& pod, const std::string& key, Answer done);
 
     Result<domain::Listing> list(const std::string& pod);
 
-    // The origin refused a leader's fetch, the `in_row`-th in a row of those that began while it
-    // led.
+    // The origin refused a leader's fetch. `in_row`: refusals without a success between them, of
+    // fetches that began while the sidecar led.
     std::function<void(const std::string& pod, std::uint32_t in_row)> on_refused;
 
     // A leader's fetch did not return the sample as it was listed.

@@ -88,7 +88,7 @@ TEST_F(PeerScenario, PoolSmallerThanTheDatasetSavesWhatItHolds) {
     EXPECT_GT(fetches() - before, epochs * kSamples * 4 / 10);
 }
 
-TEST_F(PeerScenario, LostNodeCostsOnlyItsShare) {
+TEST_F(PeerScenario, AfterTheLossOfANodeOnlyItsShareIsFetchedAgain) {
     World& world = make_peers(kThree);
     run_for(minutes{1});
     ASSERT_EQ(fetches(), kSamples);
@@ -99,10 +99,10 @@ TEST_F(PeerScenario, LostNodeCostsOnlyItsShare) {
     EXPECT_GT(world.epoch(0), epoch);
     EXPECT_EQ(world.group().members.size(), kNodes - 1);
     EXPECT_LE(fetches(), kSamples + lost + hedges() + failures());
-    EXPECT_LE(hedges() + failures(), kNodes * lost) << "each node asks the lost one";
+    EXPECT_LE(hedges() + failures(), kNodes * lost) << "each node asks the lost node";
 }
 
-TEST_F(PeerScenario, FollowerOfAKilledLeaderKeepsItsShare) {
+TEST_F(PeerScenario, NodeKeepsItsShareWhenAFollowerReplacesItsKilledLeader) {
     World& world = make_peers(kPairs);
     run_for(minutes{1});
     const std::uint64_t owned = share(0);
@@ -236,7 +236,7 @@ TEST_F(PeerScenario, GroupGrowsAgainWhenTheNodeIsBack) {
     run_for(minutes{1});
     EXPECT_EQ(world.group().members.size(), kNodes);
     EXPECT_EQ(share(1), share_before);
-    EXPECT_EQ(fetches(), kSamples + hedges() + failures()) << "the node kept its samples";
+    EXPECT_EQ(fetches(), kSamples + hedges() + failures()) << "the node must have kept its samples";
 }
 
 // How a group shares a million samples. `largest`: the largest share, divided by the mean share.
@@ -296,7 +296,7 @@ TEST_F(PeerScenario, SixtyFourNodesAskTheOriginOnce) {
     run_for(seconds{40});
     EXPECT_EQ(world.group().members.size(), 63U);
     EXPECT_LE(world.count("fetches"), kMany + lost + hedges() + failures());
-    EXPECT_LE(hedges() + failures(), 64 * lost) << "each node asks the lost one";
+    EXPECT_LE(hedges() + failures(), 64 * lost) << "each node asks the lost node";
 }
 
 }  // namespace

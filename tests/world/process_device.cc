@@ -15,7 +15,7 @@ tl::unexpected<Error> dead() {
     return fail(ErrorCode::kUnavailable, "the process is dead");
 }
 
-// A map with two owners: the process, and restore_maps().
+// A map that both the process and the device keep: restore_maps() needs it after the process.
 class SharedMapping final : public DeviceMapping {
 public:
     explicit SharedMapping(std::shared_ptr<DeviceMapping> map)

@@ -29,8 +29,8 @@ public:
     // From now on nothing reaches the disk.
     void die();
 
-    // Dies in the changing call that follows `changes` more; if it is a write, part of its bytes
-    // are stored.
+    // Lets `changes` more changing calls pass and dies in the next one; if that is a write, a part
+    // of its bytes is stored.
     void die_after(std::uint64_t changes) { changes_left_ = changes; }
 
     [[nodiscard]] bool is_dead() const { return is_dead_; }

@@ -23,7 +23,7 @@ TEST_F(Scenario, TwoJobsFetchEachSampleOnce) {
     EXPECT_EQ(world.count("proofs of access"), 1U) << "the follower's job has shown its key once";
 }
 
-TEST_F(Scenario, PodsOfOneJobNeedNoProofOfAccess) {
+TEST_F(Scenario, PodsOfTheLeadersJobNeedNotProveAccessToTheOrigin) {
     World& world = make(kPair);
     run_for(minutes{1});
     EXPECT_EQ(world.count("proofs of access"), 0U);
@@ -133,7 +133,7 @@ TEST_F(Scenario, SmallerGrantEvictsAtOnce) {
     EXPECT_GT(residents(), kSamples / 3);
 }
 
-TEST_F(Scenario, LruKeepsWithinTheGrantAndEvicts) {
+TEST_F(Scenario, LruFillsTheGrantAndEvicts) {
     World& world = make(kPair, {.grant = kib(600), .eviction = sidecar::EvictionKind::kLru});
     run_for(minutes{2});
     EXPECT_GT(world.status(0).bytes.resident, kib(500));
@@ -156,7 +156,7 @@ TEST_F(Scenario, LeaderThatMayNotListLetsAnotherLead) {
     EXPECT_EQ(world.leader(0), 1U);
 }
 
-TEST_F(Scenario, FollowersWithGoodKeysAreServedOnceOneOfThemLeads) {
+TEST_F(Scenario, FollowersWithGoodKeysAreServedAfterOneOfThemHasBecomeLeader) {
     World& world = make({.nodes = 1, .jobs = 3, .pods = 3}, {.first_key_is_refused = true});
     run_for(minutes{2});
     EXPECT_NE(world.leader(0), 0U);
@@ -174,7 +174,7 @@ TEST_F(Scenario, JobsReadAfterAnOutageOfTheOrigin) {
     EXPECT_GT(world.epoch(0), epoch);
 }
 
-TEST_F(Scenario, GuestReadsWhatTheOwnerFetched) {
+TEST_F(Scenario, GuestReadsWhatTheDatasetsNamespaceFetched) {
     World& world = make(kTwoJobs, {.last_job_is_guest = true});
     run_for(minutes{2});
     EXPECT_EQ(world.leader(0), 0U);
@@ -185,7 +185,7 @@ TEST_F(Scenario, GuestReadsWhatTheOwnerFetched) {
     EXPECT_EQ(world.leader(0), 0U) << "the guest took no lock";
 }
 
-TEST_F(Scenario, GuestReadsTheOriginWhileTheOwnersKeyIsRefused) {
+TEST_F(Scenario, GuestReadsTheOriginWhileTheKeyOfTheDatasetsNamespaceIsRefused) {
     World& world = make(kTwoJobs, {.last_job_is_guest = true, .first_key_is_refused = true});
     run_for(minutes{2});
     EXPECT_GT(world.epoch(1), 0U);
@@ -194,7 +194,7 @@ TEST_F(Scenario, GuestReadsTheOriginWhileTheOwnersKeyIsRefused) {
 }
 
 // A killed sidecar is away for 0.1 to 30 s; without a leader for 3 s, the guest's session ends.
-TEST_F(Scenario, GuestDrawsAloneWhileTheOwnersSidecarIsAway) {
+TEST_F(Scenario, GuestDrawsItselfWhileTheDatasetsNamespaceHasNoSidecar) {
     World& world = make(kTwoJobs, {.contract = "windowed", .last_job_is_guest = true});
     for (int i = 0; i < 12; ++i) {
         run_for(seconds{8});
@@ -205,7 +205,7 @@ TEST_F(Scenario, GuestDrawsAloneWhileTheOwnersSidecarIsAway) {
     EXPECT_GT(world.count("samples from the origin"), 0U);
 }
 
-TEST_F(Scenario, GuestWithoutAKeyWaitsForTheOwnersSidecar) {
+TEST_F(Scenario, GuestWithoutAKeyWaitsForASidecarOfTheDatasetsNamespace) {
     World& world = make(kTwoJobs, {.last_job_is_guest = true, .guest_has_key = false});
     run_for(minutes{1});
     world.strike(Fault::kShutDown, 0);

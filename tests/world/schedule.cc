@@ -154,8 +154,7 @@ void Program::run(const Schedule::Task& task) {
     task();
 }
 
-// Sorted by descriptor: the seed decides a descriptor's number, but not its place in the kernel's
-// list.
+// Sorted, because equal seeds give equal descriptors, but the kernel may list them in any order.
 std::vector<int> Program::sockets() const {
     std::ifstream file{fmt::format("/proc/self/fdinfo/{}", loop_.fd())};
     std::vector<int> found;

@@ -29,7 +29,7 @@ inline double seconds_of(Duration duration) {
 // Virtual time on one thread: runs the world's events and the loops of its programs in the order of
 // their times. A loop that becomes ready runs after a delay from the seed, so that two seeds
 // order the same messages differently. Equal seeds give equal runs. While it lives, lines that programs
-// log go to its log. Not thread-safe; one at a time.
+// log go to its log. Not thread-safe; only one Schedule at a time.
 class Schedule {
 public:
     using Task = std::function<void()>;

@@ -24,9 +24,9 @@ std::string replay_control_command(std::uint64_t seed);
 // The last lines of a log, each with its line break.
 std::string last_lines(const std::vector<std::string>& log, std::size_t lines_max);
 
-// A run of one seed by a program. A crash of the product during its life prints the end of the
-// log, which says in which situation, and the command that runs the seed again. One at a time; the
-// log must outlive it.
+// Lives while a program runs one seed. If the product crashes meanwhile, prints the end of the log,
+// which tells the situation, and the command that runs the seed again. Only one SeedRun at a time;
+// the log must outlive it.
 class SeedRun {
 public:
     SeedRun(std::uint64_t seed, std::string replay, const std::vector<std::string>& log);

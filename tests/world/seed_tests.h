@@ -12,7 +12,7 @@
 // The tests of every simulated world. AnyWorld is made from a seed and has run().
 namespace stoker::world {
 
-// STOKER_TEST_SEED: begins there instead of at the fixed set.
+// The first seed of a test: STOKER_TEST_SEED, or 1 if it is not set.
 inline std::uint64_t first_seed() {
     const char* given = std::getenv("STOKER_TEST_SEED");
     return given == nullptr ? 1 : std::strtoull(given, nullptr, 10);

@@ -61,7 +61,7 @@ SidecarProcess::~SidecarProcess() {
         device_.restore_maps();  // it may have died on the way
         return;
     }
-    // A killed process leaves its sockets' names; the objects would remove them.
+    // The sockets of a killed process stay on the disk. Hides them from the destructors.
     std::vector<std::string> names{config_.socket_path};
     if (holds_lock()) {
         names.push_back(sidecar::join_path(

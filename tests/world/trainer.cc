@@ -253,7 +253,7 @@ void Trainer::begin_on_sidecar(int tries) {
         seal(served.data(), served.size()));
 }
 
-// Draws without a sidecar. It may have drawn a sample twice: not all unread ones are due then.
+// Draws without a sidecar. If the trainer has drawn samples twice, as many others stay unread.
 void Trainer::draw_alone() {
     const std::uint64_t left = order_.size() - std::min(progress_.drawn, order_.size());
     std::vector<std::uint64_t> ids;
@@ -351,7 +351,7 @@ void Trainer::note_elsewhere(
         oracle_.accuse(
             name() + " got an error of the origin without its reason, or a reason alone");
     }
-    // Without a key it gets a batch that exceeds its share of the window in several fetches.
+    // A batch may exceed the trainer's share of the window: without a key it takes several fetches.
     const bool is_part = callbacks_.is_keyless() && elsewhere.size() < fetched.statuses.size();
     if (!failed.empty()) {
         callbacks_.refused(

@@ -16,7 +16,7 @@ std::size_t bytes_of(const PeerFrame& frame) {
     return frame.head.size() + frame.payload.bytes.size();
 }
 
-// The frame with its payload in a buffer of the kernel, so that the sender's may go.
+// The frame with a copy of its payload, like the kernel's: the sender may free its own.
 PeerFrame copied(PeerFrame frame) {
     const auto buffer = std::make_shared<std::vector<std::byte>>(
         frame.payload.bytes.begin(), frame.payload.bytes.end());

@@ -108,7 +108,7 @@ TEST_F(VirtualNetworkTest, FramesArriveInOrderAndAfterTheOpening) {
     EXPECT_EQ(network_.payload_bytes("node-0"), Bytes{});
 }
 
-TEST_F(VirtualNetworkTest, FrameTakesItsBytesOverTheBandwidth) {
+TEST_F(VirtualNetworkTest, FrameArrivesAfterTheTimeThatItsBytesTakeAtTheBandwidth) {
     open();
     here_.channel->send(frame(1, 200'000));  // 0.2 s at 1 MB/s
     run_for(milliseconds{190});
@@ -174,7 +174,7 @@ TEST_F(VirtualNetworkTest, HandshakeWithoutAnAnswerEnds) {
     EXPECT_EQ(here_.ends[0].code, ErrorCode::kUnavailable);
 }
 
-TEST_F(VirtualNetworkTest, ClosedChannelEndsTheOtherEndAfterItsFrames) {
+TEST_F(VirtualNetworkTest, ClosingAChannelEndsTheOtherSideAfterTheSentFrames) {
     open();
     here_.channel->send(frame(1, 1000));
     here_.channel.reset();

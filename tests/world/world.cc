@@ -105,7 +105,7 @@ void World::make_pods() {
     for (std::size_t i = 0; i < pods_.size(); ++i) {
         configure(pods_[i], i);
         // Pods of one dataset may have different window sizes: a new leader may find more samples
-        // in the window than its own may hold.
+        // in the window than its own window size allows.
         pods_[i].config.datasets[0].window_bytes =
             schedule_.draw_chance(0.2) ? Bytes{window.count() / 4} : window;
         if (script_) {

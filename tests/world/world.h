@@ -43,7 +43,7 @@ struct Size {
     std::size_t pods = 0;
 };
 
-// A world for a scenario: no faults and no guests from the seed, and these instead of drawn values.
+// A world for a scenario: the seed adds no faults and no guests, and these values are not drawn.
 struct Script {
     std::string contract = "exact";  // of every job
     std::uint64_t samples = 200;
@@ -89,7 +89,7 @@ public:
     //
     // Runs for this time, or until the first broken promise, which it returns; empty: none.
     std::string run_for(Duration time);
-    // A fault as the seed would inject it, with a drawn duration. False: it can do nothing there now.
+    // A fault as the seed would inject it, with a drawn duration. False: no effect on this pod now.
     bool strike(Fault fault, std::size_t pod);
     // Sends another grant, valid for `valid`; nullopt: for ever.
     void grant(std::size_t node, Bytes resident, std::optional<Duration> valid = {});
@@ -169,15 +169,14 @@ private:
         std::map<std::uint64_t, Lies> lies;  // by sample
         std::uint64_t looks = 0;
         std::string checked;  // the last leader whose first table was checked
-        // Each sample's residency word when the bytes of the same leader were last compared.
+        // Each sample's residency entry when its bytes were last compared, under this leader.
         std::vector<std::uint64_t> compared;
         int boots = 1;
-        // Fetches at the origin by the node's leader since the peers settled: of each own sample,
-        // and of samples of other owners. `excused_before`: hedges and failures that it had counted
-        // then.
+        // Fetches at the origin by the node's leader since the peers settled: of each sample that
+        // the node owns, and of samples of other owners.
         std::map<std::uint64_t, std::uint32_t> own_fetches;
         std::uint64_t stray_fetches = 0;
-        std::uint64_t excused_before = 0;
+        std::uint64_t excused_before = 0;  // the leader's hedges and failures when peers settled
     };
 
     struct Job {

@@ -19,8 +19,8 @@ constexpr Duration kAimsFor = seconds{30};
 
 }  // namespace
 
-// Counts the situation of each sidecar that the fault meets: the pod's; without a pod, all of the
-// node; without a node, all.
+// Counts the situation of each sidecar that the fault meets: the sidecar of `pod`; if that is
+// nullptr, all sidecars on `node`; if that is nullptr too, all sidecars.
 void World::count(Fault fault, Node* node, const Pod* pod) {
     auto& row = table_.at(static_cast<std::size_t>(fault));
     for (const Pod& one : pods_) {

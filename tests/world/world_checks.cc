@@ -162,8 +162,8 @@ void World::check_table(Pod& pod) {
     }
     NodeView view{*pod.node->disk, pod.settings.data_folder, dataset_->manifest().revision()};
     for (std::uint64_t id = 0; id < plan_.samples; ++id) {
-        // A word always means the same bytes: they change only by faults, of which the cut of the
-        // power brings a new leader, and a flipped bit ends these checks.
+        // An entry of the residency table always means the same bytes, unless a fault changes them:
+        // a new leader follows a power cut, and a flipped bit ends these checks.
         std::uint64_t& compared = pod.node->compared.at(id);
         const bool is_known = view.word(id) == compared;
         if (view.word(id) == 0 || (is_known && view.has_header(id))) {
@@ -181,12 +181,13 @@ void World::check_table(Pod& pod) {
     }
 }
 
-// A trainer's session survives the end of every other sidecar, if its pod's key is accepted. Its
-// Hello may be refused while nobody leads, while a sidecar whose key was refused pauses before it
-// leads again, and while the leader's key may not list the origin: in this last case trainers of
-// the owner wait until another sidecar leads, and trainers of guests, which can only follow, as
-// long as it lasts. A guest's session may end when no pod of the owner has led for a while: its
-// trainer continues with its own key.
+// A trainer's session survives the end of every other sidecar, if its pod's key is accepted. The
+// trainer's Hello may be refused while no sidecar leads, while a sidecar whose key was refused
+// pauses before it leads again, and while the leader's key may not list the origin. In the last
+// case trainers of the Dataset's own namespace wait until another sidecar leads; trainers of
+// guests, whose sidecars cannot lead, wait until the leader's key may list. A guest's session may
+// end when no pod of the Dataset's own namespace has led for a while: its trainer goes on with its
+// own key.
 void World::check_loss(const Pod& pod, bool had_session) {
     const Node& node = *pod.node;
     const Pod* const leads = leader_of(node, false);
@@ -217,7 +218,7 @@ bool World::is_well(const Pod& pod, Duration since) const {
 }
 
 // Whether a leader may refuse the sample, because the origin did not return it as listed. A refusal
-// lasts as long as all refusals before it in a row, plus kFirst.
+// lasts for Refusals::kFirst plus the time of all refusals before it in a row (see Refusals).
 bool World::is_lied_about(const Node& node, std::uint64_t sample) const {
     using sidecar::Refusals;
     const auto lies = node.lies.find(sample);
@@ -328,8 +329,8 @@ void World::check_error(Pod& pod) {
         pod.sidecar->error()));
 }
 
-// A sample that a leader has fetched stays readable while the client that requested it holds it. A
-// guest cannot hold the owner's samples: the owner's next draw may drop one before the guest reads it.
+// A sample that a leader has fetched stays readable until the client that requested it has read it.
+// Except for guests: the next draw of the Dataset's own namespace may drop it before they read it.
 void World::check_unreadable(const Pod& pod) {
     const Node& node = *pod.node;
     if (pod.job->guest_of.empty() && is_calm(node) && !node.has_rotted &&
@@ -381,8 +382,8 @@ void World::check_room(Pod& pod) {
             status.bytes.resident.count(),
             node.grant.resident_bytes.count()));
     }
-    // The window may borrow from the grant. After a smaller grant, samples that clients hold may
-    // still be there.
+    // The window may borrow from the grant. For a while after a smaller grant, it may still have
+    // samples that clients have yet to read: the largest of the recent grants counts.
     std::erase_if(node.old_grants, [this](const auto& old) {
         return schedule_.now() - old.first > kGrantKept;
     });

@@ -395,8 +395,8 @@ void World::give_keys() {
 }
 
 // Share of the reader's namespace in the smallest window on its node. Peers take a quarter of the
-// window first. Then the owner has all of the rest or, beside guests, half of it; the guests'
-// namespaces divide the other half. Zero: the node has no pod of the owner.
+// window first. Then the Dataset's own namespace has all of the rest or, beside guests, half of it;
+// the guests' namespaces divide the other half. Zero: the node has no pod of the own namespace.
 Bytes World::window_part(const Pod& reader) const {
     std::optional<Bytes> window;
     std::set<std::string> guests;
@@ -414,8 +414,8 @@ Bytes World::window_part(const Pod& reader) const {
     return Bytes{guests.empty() ? bytes : bytes / 2 / readers};
 }
 
-// Whether a pod of the owner can lead on the guest's node, and each sample fits into the guest's
-// share of the window.
+// Whether a pod of the Dataset's own namespace can lead on the guest's node, and each sample fits
+// into the guest's share of the window.
 bool World::can_serve_guest(const Pod& guest) const {
     std::uint64_t largest = 0;
     for (std::uint64_t id = 0; id < plan_.samples; ++id) {

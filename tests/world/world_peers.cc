@@ -24,8 +24,7 @@ constexpr Duration kPeersSettled = seconds{75};
 
 }  // namespace
 
-// Uses a random source of its own, so that seeds without peers give the same runs as before peers
-// existed.
+// Uses a random source of its own, so that what it draws does not change the other draws of a seed.
 void World::make_peers() {
     plan_.has_peers = script_ ? script_->has_peers : plan_.nodes > 1 && peers_chance_.below(2) == 0;
     if (!plan_.has_peers) {
@@ -141,7 +140,7 @@ void World::deliver_group(Pod& pod, const control::PeerGroup& group) {
     }
 }
 
-// Whether the faults are over; with peers, long enough for them to have settled.
+// Whether the faults are over and, if there are peers, the peers have had time to settle.
 bool World::may_trainers_end() const {
     return faults_are_over_ &&
            (network_ == nullptr || script_ || schedule_.now() - healed_at_ > 2 * kPeersSettled);
@@ -405,8 +404,8 @@ void World::note_origin_fetch(Node& node, std::uint64_t sample) {
     }
 }
 
-// Whether the grant has had room for all samples that the node owns, besides what the window may
-// borrow, for 2 s.
+// Whether the grant has had room, for 2 s, for all samples that the node owns and for a window that
+// borrows from it.
 bool World::keeps_its_own(const Node& node) const {
     Bytes window{};
     for (const Pod& pod : pods_) {

@@ -1,4 +1,4 @@
-// The draws of a seed: sizes, weather, faults and grants.
+// The draws of a seed: sizes, the origin's speed and faults (weather), other faults, and grants.
 #include <algorithm>
 #include <cmath>
 

@@ -21,7 +21,7 @@ struct JobWeight {
     bool operator==(const JobWeight&) const = default;
 };
 
-// Fetch the samples that the node owns without a reader, as far as the grant has room for them.
+// Fetch the samples that the node owns, even if nobody reads them, as far as the grant has room.
 struct FillOrder {
     std::uint64_t origin_bytes_per_second = 0;  // of these fetches alone; 0: no limit of their own
 
@@ -42,8 +42,8 @@ struct Grant {
     bool operator==(const Grant&) const = default;
 };
 
-// Asks a sidecar's trainers to read this many batches past the cache and as many through it, once
-// per id.
+// Asks a sidecar's trainers to read this many batches past the cache and as many through it. A
+// repeated id asks for nothing new.
 struct Probe {
     std::uint64_t id = 0;  // not 0
     std::uint32_t batches = 0;

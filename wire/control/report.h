@@ -71,8 +71,8 @@ struct FillProgress {
     bool operator==(const FillProgress&) const = default;
 };
 
-// The first difference between a rank's listing and the pinned one: at `key` of its own listing, or
-// within `keys` keys from there. Empty and 0: not known.
+// The first difference between a rank's listing and the pinned one: among the `keys` keys of the
+// rank's listing from `key` on. Empty and 0: not known.
 struct OriginChange {
     std::string key;
     std::uint64_t keys = 0;
@@ -116,7 +116,7 @@ struct DatasetReport {
     Bytes window_needed_bytes{};
     Bytes window_lacks_bytes{};  // beyond grant and window together
 
-    // From leaders that accept peers. Fetched by this sidecar from peers, for any reader:
+    // From leaders that accept peers. The bytes and samples are those fetched from peers.
     std::string peer_address{};         // "host:port"; empty: no peers
     std::uint64_t peer_generation = 0;  // of its lead; not 0
     Bytes peer_bytes_read{};
@@ -131,7 +131,8 @@ struct DatasetReport {
     bool operator==(const DatasetReport&) const = default;
 };
 
-// Batches of one side of a measurement, and their total time from request to request.
+// The batches that a Probe read past the cache, or those that it read through it. `time`: summed
+// from each batch's request to the next request.
 struct ProbeSide {
     std::uint64_t batches = 0;
     Duration time{};

@@ -72,7 +72,7 @@ TEST(FaultDevice, AnUnsyncedNameMayBeLost) {
     EXPECT_EQ(outcomes, (std::set<std::string>{"(no file)", "kept"}));
 }
 
-TEST(FaultDevice, UnsyncedBlocksAreOldOrNewOrZero) {
+TEST(FaultDevice, AfterAPowerCutUnsyncedDataIsOldOrNewOrZero) {
     std::set<std::string> outcomes;
     for (std::uint64_t seed = 0; seed < 200; ++seed) {
         FaultDevice device{seed};

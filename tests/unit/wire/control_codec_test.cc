@@ -127,7 +127,7 @@ TEST(ControlCodec, DoesNotSendTheNodeOfAGrant) {
     EXPECT_EQ(decode(encode(orders)).grants.at(0).node, "");
 }
 
-TEST(ControlCodec, UnknownStateOfANewerSidecarIsUnknown) {
+TEST(ControlCodec, ManifestStateThatOnlyANewerSidecarKnowsIsDecodedAsUnknown) {
     v1::Report report;
     for (const int state : {-1, 4, std::numeric_limits<int>::max()}) {
         report.add_datasets()->set_manifest_state(static_cast<v1::ManifestState>(state));

@@ -12,7 +12,7 @@ namespace stoker::control {
 
 namespace {
 
-// Numbers, flags and texts are the same on the wire.
+// Numbers, flags and texts go onto the wire without a conversion.
 template <class T>
 const T& to_wire(const T& value) {
     return value;

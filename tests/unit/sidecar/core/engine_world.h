@@ -19,8 +19,7 @@ namespace stoker::test {
 // test (gtest) when the engine breaks a guarantee.
 class EngineWorld {
 public:
-    // `eviction`: nullptr: the default policy; otherwise each call of it is checked
-    // (AuditedPolicy).
+    // nullptr: the default policy. Otherwise the world checks each call of `eviction`.
     EngineWorld(std::uint64_t seed, std::unique_ptr<sidecar::EvictionPolicy> eviction);
 
     // One random event of a client, the origin, the disk, the operator or the clock.

@@ -119,8 +119,8 @@ TEST(StreamPlan, RejectsForeignSamplesAndAStartPastTheEnd) {
     EXPECT_TRUE(StreamPlan::make(0, {1}, 1, 10).has_value());
 }
 
-// Compares with a list of positions, also for plans that have every sample once.
-TEST(StreamPlan, AnExtensionReplacesItsEnd) {
+// Compares the plan with a model, a list of positions; also plans that have every sample once.
+TEST(StreamPlan, AnExtensionReplacesTheEndOfThePlan) {
     Prng luck{test::seed()};
     for (int round = 0; round < 300; ++round) {
         std::vector<SampleIndex> samples{0, 1, 2, 3, 4, 5, 6, 7, 8, 9};

@@ -107,7 +107,7 @@ TEST_F(StreamSetTest, ReconsidersAllSamplesAfterAMassDrop) {
     EXPECT_THAT(fetch_all(), ElementsAre(1, 2, 3));
 }
 
-TEST_F(StreamSetTest, StopsAfterItsStepsAndContinuesThere) {
+TEST_F(StreamSetTest, SearchStopsAfterTheAllowedStepsAndContinuesWhereItStopped) {
     plan(kA, {1, 2, 3, 4, 5, 6});
     here = {1, 2, 3, 4, 5};
     std::uint32_t steps = 3;
@@ -145,7 +145,7 @@ TEST_F(StreamSetTest, DistanceIsToTheNextNeed) {
     EXPECT_EQ(streams.distance(50), std::nullopt);
 }
 
-TEST_F(StreamSetTest, SamplesAreNearOnceTheCursorHasPassed) {
+TEST_F(StreamSetTest, SamplesThatTheSearchHasPassedAreNear) {
     plan(kA, {1, 2, 3});
     here = {1, 2};
     EXPECT_EQ(nearest(), 3U);
@@ -235,7 +235,7 @@ TEST_F(StreamSetTest, SamplesBeforeAPlansStartAreNear) {
     EXPECT_FALSE(streams.is_near(3)) << "it is read";
 }
 
-TEST_F(StreamSetTest, SamplesOfTheEpochAndSoonAfterItAreDue) {
+TEST_F(StreamSetTest, SamplesOfTheEpochAndOfTheNextPositionsAreDue) {
     plan(kA, {1, 2, 3, 4}, 2);
     EXPECT_TRUE(streams.is_due(2, 0));
     EXPECT_TRUE(streams.is_due(3, 3));

@@ -36,7 +36,7 @@ TEST(TimeShare, SavesNoMoreThanABurst) {
     EXPECT_TRUE(share.is_spent(later));
 }
 
-TEST(TimeShare, LongWorkDelaysTheNext) {
+TEST(TimeShare, LongWorkDelaysTheNextWork) {
     TimeShare share{0.2};
     share.spend(milliseconds{120}, kStart);
     EXPECT_TRUE(share.is_spent(kStart));

@@ -34,7 +34,7 @@ protected:
     std::unique_ptr<Device> device_ = make_posix_device();
 };
 
-TEST_F(PosixDeviceTest, WritesItsPartsContiguously) {
+TEST_F(PosixDeviceTest, WritesTheGivenBuffersContiguously) {
     const auto file = device_->create(path("a")).value();
     const std::array<DeviceFile::ConstBuffer, 4> parts{
         bytes_of("one "), bytes_of(""), bytes_of("two "), bytes_of("three")};
@@ -71,7 +71,7 @@ TEST_F(PosixDeviceTest, FilesAreWorldReadableWhateverTheUmask) {
     EXPECT_EQ(about.st_mode & 0777U, 0755U);
 }
 
-TEST_F(PosixDeviceTest, AnOwnersFolderIsClosedToOthersEvenIfItWasOpen) {
+TEST_F(PosixDeviceTest, FolderForItsUserOnlyIsClosedToOthersEvenIfItExisted) {
     const auto mode_of = [](const std::string& path) {
         struct stat about {};
 
@@ -158,7 +158,7 @@ TEST_F(PosixDeviceTest, ReportsSpace) {
     EXPECT_LE(space.available, space.total);
 }
 
-TEST_F(PosixDeviceTest, HintsAreHarmless) {
+TEST_F(PosixDeviceTest, ReadAheadHintsDoNotChangeWhatIsRead) {
     const auto file = device_->create(path("a")).value();
     ASSERT_TRUE(write_text(*file, 0, std::string(500'000, 'x')).has_value());
     file->will_need(0, 500'000);

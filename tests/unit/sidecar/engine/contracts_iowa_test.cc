@@ -1,4 +1,5 @@
-// Family Iowa through the service: what a job's reports and the origin's load time change.
+// Importance sampling of family Iowa through SamplerService: effects of a job's reports and of the
+// origin's load time.
 #include <algorithm>
 #include <chrono>
 #include <set>

@@ -1,4 +1,4 @@
-// Which eviction policy replicating jobs get, and what it learns of them.
+// The eviction policy of a node with replicating jobs, and what it learns about these jobs.
 #include <algorithm>
 
 #include <gtest/gtest.h>
@@ -93,7 +93,7 @@ TEST(ReplicatingJobs, ReplicateEvictionKeepsResidentsUntilTheirLastReadOfTheEpoc
     EXPECT_EQ(first_to_go(not_drawn.size()), not_drawn);
 }
 
-TEST(ReplicatingJobs, TwoMeasuringJobsUseTheAggregatedPolicy) {
+TEST(ReplicatingJobs, BesideAnImportanceJobTheNodeUsesImportanceEviction) {
     Contracts contracts{kCount, 100};
     SamplerService service{test::kEmptyNode, kCount, contracts};
     replicate_epoch(service, StreamId{1}, "j", 0);

@@ -52,7 +52,7 @@ TEST(Contracts, RejectsUnknownContractsByName) {
             .has_value());
 }
 
-TEST(Contracts, FamilyHasItsOwnSamplerAndParameters) {
+TEST(Contracts, FamilyIowaHasItsOwnSamplerAndParameters) {
     Contracts contracts{kCount, 100};
     EXPECT_TRUE(
         contracts
@@ -97,7 +97,7 @@ TEST(Contracts, WindowedJobKeepsWindowSamplesUntilDrawn) {
     EXPECT_FALSE(keeper->keeps(8));
 }
 
-TEST(Contracts, ReadsAGroupOfChunksBeforeTheNext) {
+TEST(Contracts, ReadsAllChunksOfAGroupBeforeTheNextGroup) {
     constexpr std::uint32_t kChunk = 20;
     Contracts contracts{kCount, 100, {}, kChunk};
     const auto sampler =
@@ -170,7 +170,7 @@ TEST(Contracts, RanksMayReportDifferentAccuracies) {
     EXPECT_TRUE(second.has_value()) << second.error().message;
 }
 
-TEST(Contracts, UnimportantShareIsTheMeanOfTheJobsSettings) {
+TEST(Contracts, LShareIsTheMeanOfTheJobsSettings) {
     Contracts contracts{kCount, 100};
     SamplerService service{test::kEmptyNode, kCount, contracts};
     const auto begin = [&](StreamId stream, const std::string& job, double share) {
@@ -259,7 +259,7 @@ TEST(Contracts, ResumeServesNoSampleTwice) {
 }
 
 // Samples 2i and 2i+1 differ only in three bits of their fingerprints.
-TEST(Contracts, LeavesOutDuplicatesInTheEpochAfterTheirFingerprints) {
+TEST(Contracts, LeavesOutDuplicatesInTheEpochAfterTheirFingerprintsAreReported) {
     Contracts contracts{kCount, 100};
     SamplerService service{test::kEmptyNode, kCount, contracts};
     auto begin = begin_of("importance", "j", 0);

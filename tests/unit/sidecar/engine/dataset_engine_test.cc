@@ -53,7 +53,7 @@ TEST_F(DatasetEngineTest, FetchesForeseenSamples) {
     EXPECT_THAT(begin("windowed").fetches, Not(IsEmpty()));
 }
 
-// Ten chunks of four samples; the node has room for four records beside the window's ten.
+// Ten chunks of four samples. The grant has room for four samples, the window for ten.
 TEST_F(DatasetEngineTest, FetchesTheGroupsOfAPackedDatasetChunkByChunk) {
     std::vector<std::uint32_t> chunk_of;
     for (SampleIndex sample = 0; sample < kSamples; ++sample) {
@@ -92,7 +92,7 @@ TEST_F(DatasetEngineTest, RejectedBeginHasNoEffect) {
     EXPECT_EQ(effects.fetches.size(), 0U);
 }
 
-// A draw reports whether an earlier draw already counts as paying for the sample's fetch.
+// A draw says whether the sample was on the node, or else that this draw caused the fetch.
 TEST_F(DatasetEngineTest, ReportsStoredAndDroppedSamplesToSamplers) {
     engine.adopt(7, domain::SegmentClass::kResident);
     begin("replicate");
@@ -138,7 +138,7 @@ TEST_F(DatasetEngineTest, KeepsWindowSamplesThatAnotherWindowedJobNeeds) {
     EXPECT_EQ(counts.fetched_samples, 1U);
 }
 
-// A client may send a plan of its own on a stream that draws, also one of the same length as ours.
+// A client that draws may also send a plan of its own, even one as long as the engine's.
 TEST_F(DatasetEngineTest, DrawsReplaceAClientsOwnPlan) {
     using Case = std::pair<std::uint64_t, std::uint64_t>;  // epoch and samples of the next one
     for (const auto& [epoch, ahead] : {Case{0, 1}, Case{1, 0}, Case{1, 1}}) {

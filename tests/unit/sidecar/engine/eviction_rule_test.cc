@@ -69,7 +69,7 @@ TEST(EvictionRule, ReplicateEvictionRequiresThatNobodyElseReads) {
     EXPECT_NE(dynamic_cast<ReplicateEviction*>(eviction.get()), nullptr);
 }
 
-TEST(EvictionRule, GuestsDoNotChangeTheOwnersPolicy) {
+TEST(EvictionRule, GuestsDoNotChangeTheOwnPartysPolicy) {
     Contracts contracts{kCount, 100};
     SamplerService service{test::kEmptyNode, kCount, contracts};
     ASSERT_TRUE(service.begin(StreamId{1}, begin_of("replicate", "j"), {}).has_value());

@@ -36,7 +36,7 @@ protected:
         SamplerService::Limits{.samplers = 3, .guest_samplers = 2, .guests_samplers = 3}};
 };
 
-TEST_F(SamplerServiceGuests, GuestJobsEvictNoOtherPartysSampler) {
+TEST_F(SamplerServiceGuests, AGuestsManyJobsEvictOnlyItsOwnSamplers) {
     ASSERT_TRUE(begin_and_leave("own", kOwnParty));
     ASSERT_TRUE(begin_and_leave("other", Party{2}));
     for (int job = 0; job < 1000; ++job) {
@@ -47,7 +47,7 @@ TEST_F(SamplerServiceGuests, GuestJobsEvictNoOtherPartysSampler) {
     EXPECT_EQ(begin(StreamId{2}, "other", Party{2})->losses, 2U);
 }
 
-TEST_F(SamplerServiceGuests, GuestsWindowedRanksLeaveRoomForTheOwner) {
+TEST_F(SamplerServiceGuests, GuestsWindowedRanksLeaveRoomForTheOwnParty) {
     SamplerService wide{test::kEmptyNode, kCount, contracts};
     const auto begin_rank = [&](std::uint64_t stream, std::uint32_t rank, Party party) {
         local::Begin begin;
@@ -101,7 +101,7 @@ TEST_F(SamplerServiceGuests, LargeDatasetStillHasOneGuestSampler) {
     EXPECT_TRUE(tiny.begin(StreamId{1}, begin, {}, 1, Party{1}).has_value());
 }
 
-// A guest's draw may take half of the bound's remainder after the unread draws of all guests.
+// The unread draws of all guests have one bound; a draw may take half of what is left of it.
 TEST_F(SamplerServiceGuests, BoundsUnreadDrawsOfAllGuestsTogether) {
     SamplerService small{
         test::kEmptyNode, kCount, contracts, SamplerService::Limits{.guests_outstanding = 40}};
@@ -132,7 +132,7 @@ TEST_F(SamplerServiceGuests, BoundsConcurrentJobsOfAGuest) {
     EXPECT_TRUE(begin(StreamId{5}, "own", kOwnParty).has_value());
 }
 
-TEST(GuestsScan, GuestsWindowedJobsKeepTheOwnersLookahead) {
+TEST(GuestsScan, GuestsWindowedJobsDoNotShortenTheOwnPartysLookahead) {
     constexpr std::uint32_t kMany = 400;
     const auto foreseen = [](std::uint8_t guests) {
         Contracts contracts{kMany, 100};

@@ -165,7 +165,7 @@ TEST_F(SamplerServiceTest, ParametersMayComeInAnyOrder) {
     EXPECT_TRUE(service.begin(kTwo, first, {}).has_value());
 }
 
-TEST_F(SamplerServiceTest, StreamThatTakesOverARankDisablesTheOther) {
+TEST_F(SamplerServiceTest, AStreamThatTakesOverARankDisablesTheRanksFormerStream) {
     ASSERT_TRUE(service.begin(kOne, begin(), {}).has_value());
     ASSERT_TRUE(service.begin(kTwo, begin(), {}).has_value());
     EXPECT_EQ(service.draw(kOne, {0, 1}).error().code, ErrorCode::kConflict);
@@ -196,7 +196,7 @@ TEST_F(SamplerServiceTest, NeverDrawsServedSamplesAgain) {
     EXPECT_THAT(draw(kOne, 20), ElementsAre(7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18));
 }
 
-TEST_F(SamplerServiceTest, ResumesByNumberOfDrawsWithReplacement) {
+TEST_F(SamplerServiceTest, ReplicatingJobResumesByItsNumberOfDraws) {
     auto again = begin();
     again.contract = "replicate";
     again.skip = 6;
@@ -260,7 +260,7 @@ TEST_F(SamplerServiceTest, ReportsSamplesStoredBeforeASamplerWasMade) {
     EXPECT_THAT(source.gone, ElementsAre(5, 3, 7));
 }
 
-TEST_F(SamplerServiceTest, FirstDrawAfterAFetchPaysForIt) {
+TEST_F(SamplerServiceTest, FirstDrawAfterAFetchIsReportedAsItsCause) {
     node.store(service, 0, true);
     service.note_paid(0);
     node.store(service, 1, true);
@@ -292,7 +292,7 @@ TEST_F(SamplerServiceTest, PassesLossesOnWithUnknownIdsMarked) {
     EXPECT_EQ(service.begin(kOne, begin(), {}).value().losses, 2U);
 }
 
-TEST_F(SamplerServiceTest, PassesOtherProbabilitiesOnBehindTheLosses) {
+TEST_F(SamplerServiceTest, PassesPOthersToTheSampler) {
     ASSERT_TRUE(service.begin(kOne, begin(), {}).has_value());
     service.on_losses(kOne, {0, {1, 2}, {0.5F, 2}});
     service.on_losses(kOne, {0, {3, 1ULL << 32U}, {0.5F, 2}, {0.25F, 0.125F}});
@@ -301,7 +301,7 @@ TEST_F(SamplerServiceTest, PassesOtherProbabilitiesOnBehindTheLosses) {
         made.at(0)->p_others, ElementsAre(std::pair{3U, 0.25F}, std::pair{UINT32_MAX, 0.125F}));
 }
 
-TEST_F(SamplerServiceTest, IdleJobKeepsItsSamplerUntilItsSlotIsNeeded) {
+TEST_F(SamplerServiceTest, IdleJobKeepsItsSamplerUntilAnotherJobNeedsItsPlace) {
     ASSERT_TRUE(service.begin(kOne, begin("a"), {}).has_value());
     service.leave(kOne);
     ASSERT_TRUE(service.begin(kOne, begin("a"), {}).has_value());

@@ -71,7 +71,7 @@ protected:
         }
     }
 
-    // Ends a refresh, which copies the current values step by step.
+    // Ends a refresh: each read copies some of the current importance values to the policy.
     void finish_refresh() {
         for (int calls = 0; calls < 16; ++calls) {
             eviction->on_read(0, true);
@@ -115,7 +115,7 @@ TEST_F(SharedImportanceTest, JobThatReadsEvenlyDoesNotAffectEviction) {
     EXPECT_EQ(victim_of(0), kCount);
 }
 
-// Ranks of more than 65,536 samples are rebuilt while the epoch is drawn.
+// The losses of more than 65,536 samples are ranked in slices, while the epoch is drawn.
 TEST(SharedImportance, RefreshesValuesWhenARebuildEndsInMidEpoch) {
     constexpr std::uint32_t kMany = 160'000;
     Contracts contracts{kMany, 100};
@@ -194,12 +194,12 @@ TEST_F(SharedImportanceTest, SketchShowsHowUnevenlyAJobReads) {
     ASSERT_EQ(sketches[0].masses.size(), 20U);
     const auto& masses = sketches[0].masses;
     EXPECT_NEAR(std::accumulate(masses.begin(), masses.end(), 0.0), 1, 1e-5);
-    // beta 1: the better half of the dataset gets three quarters of the reads.
+    // With beta 1, the half of the samples with the higher losses gets three quarters of the reads.
     EXPECT_NEAR(std::accumulate(masses.begin(), masses.begin() + 10, 0.0), 0.75, 0.06);
     EXPECT_NEAR(sketches[0].volume, 0.5, 0.08);
 }
 
-TEST_F(SharedImportanceTest, SketchIsOrderedByWhatTheNodeKeepsFirst) {
+TEST_F(SharedImportanceTest, SketchIsInTheOrderInWhichTheNodeKeepsSamples) {
     contracts.importance().set_weights({{"uid-a", 1}, {"uid-b", 0}});
     for (std::uint64_t epoch = 0; epoch < 8; ++epoch) {
         run_epoch(kRising, epoch);
@@ -241,7 +241,7 @@ TEST_F(SharedImportanceTest, GuestJobHasTheOperatorsWeight) {
     EXPECT_EQ(victim_of(0), 620U);
 }
 
-TEST_F(SharedImportanceTest, NamespaceNamedLikeAUidDoesNotChangeThatJob) {
+TEST_F(SharedImportanceTest, GuestNamespaceNamedLikeAJobsUidDoesNotGetThatJobsWeight) {
     const std::string name = guest_job("uid-a", "loader");
     const Job guest{StreamId{2}, name.c_str(), -10, 10.0 * kCount};
     for (const std::uint64_t epoch : {0U, 1U}) {

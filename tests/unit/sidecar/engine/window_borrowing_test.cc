@@ -100,10 +100,10 @@ public:
         return std::as_const(engine_).fetch().window() - kRecord * 20;
     }
 
-    // Requested samples that were not ready when they were answered.
+    // Number of requested samples whose reply said that they were not ready.
     [[nodiscard]] std::ptrdiff_t refused() const { return refused_; }
 
-    // Fetches the job's unread draws and holds them.
+    // Requests the job's unread draws: the window keeps them until the job reads them.
     void hold(std::uint64_t job) {
         const std::deque<SampleIndex>& unread = jobs_[job].unread;
         apply(engine_.fetch().on_fetch(ConnectionId{job}, 3, {unread.begin(), unread.end()}, kNow));
@@ -163,7 +163,7 @@ TEST(WindowBorrowing, BorrowsRoomForTheUnreadDrawsOfTwoJobs) {
     EXPECT_EQ(node.engine().window_lack(), Bytes::zero());
 }
 
-TEST(WindowBorrowing, LaterGrantAllowsTheSameLookahead) {
+TEST(WindowBorrowing, LookaheadIsAsLongIfTheGrantComesAfterTheStart) {
     Node early{100};
     Node late{0};
     for (Node* node : {&early, &late}) {

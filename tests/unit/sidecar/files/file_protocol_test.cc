@@ -150,7 +150,7 @@ TEST_F(FileProtocol, AnswersForgetAndInterruptWithNothing) {
     EXPECT_EQ(error(request(FUSE_WRITE, kRoot, fuse_write_in{})), ENOSYS);
 }
 
-TEST_F(FileProtocol, OnlyTheRootIsKnownBeforeTheTree) {
+TEST_F(FileProtocol, OnlyRequestsForTheRootAreAnsweredBeforeTheTreeIsKnown) {
     const auto before = [](std::span<const std::byte> bytes) { return handle(bytes, {}, 1).step; };
     EXPECT_EQ(before(request(FUSE_GETATTR, kRoot, fuse_getattr_in{})), Step::kReply);
     EXPECT_EQ(before(request(FUSE_STATFS, kRoot, char{})), Step::kReply);
@@ -159,7 +159,7 @@ TEST_F(FileProtocol, OnlyTheRootIsKnownBeforeTheTree) {
     EXPECT_EQ(before(request(FUSE_READ, 4096, range(0, 1))), Step::kWait);
 }
 
-// Whatever the bytes are: no crash, every reply names its own length, and every read is inside.
+// Whatever the bytes are: no crash, each reply's header has its length, each read is inside a file.
 TEST_F(FileProtocol, SurvivesDamagedRequests) {
     Prng random{test::seed()};
     const std::vector<std::vector<std::byte>> seeds = {

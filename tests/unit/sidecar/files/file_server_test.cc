@@ -88,7 +88,7 @@ protected:
     std::optional<FileServer> server_;
 };
 
-TEST_F(FileServerTest, AnInterruptEndsAWaitBeforeTheFilesAreShown) {
+TEST_F(FileServerTest, AnInterruptEndsARequestThatWaitsForTheFiles) {
     send(lookup(kUnique));
     send(interrupt(kUnique));
     expect_error(kUnique, EINTR);
@@ -112,7 +112,7 @@ TEST_F(FileServerTest, FilesThatCannotBeShownFail) {
     expect_error(kUnique + 2, 0);
 }
 
-TEST_F(FileServerTest, ATickUnmapsWhatTheSidecarHasRemoved) {
+TEST_F(FileServerTest, ATickUnmapsASegmentThatTheSidecarHasRemoved) {
     const auto is_mapped = [&] {
         std::ifstream maps{"/proc/self/maps"};
         const std::string path = data_.node.segment_path(data_.segment);

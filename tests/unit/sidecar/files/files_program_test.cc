@@ -27,7 +27,7 @@ bool has_input(const UniqueFd& socket) {
     return ::poll(&wait, 1, kAnswerMs) == 1;
 }
 
-// The node program, and the kernel's end of the mount, for a stoker-files that has no sidecar.
+// Plays the node program and the kernel's end of the mount to a stoker-files without a sidecar.
 class FilesProgramTest : public ::testing::Test {
 protected:
     FilesProgramTest() {

@@ -42,7 +42,7 @@ public:
     int fetches = 0;
 };
 
-// A dataset in a folder of its own, as the pod's `guest` or not, without a sidecar.
+// A dataset in a folder of its own, without a sidecar. `guest`: the pod reads it as a guest.
 struct LocalDataset {
     LocalDataset(const std::vector<domain::ListedObject>& objects, bool guest)
         : node(folder.path(), objects),

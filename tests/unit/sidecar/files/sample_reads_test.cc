@@ -36,7 +36,7 @@ protected:
         open(objects, guest, 1);
     }
 
-    // An object in blocks of these sizes, whose ETags claim `block_bytes`.
+    // An object in blocks of these sizes; each block's ETag says that blocks have `block_bytes`.
     void open_blocks(const std::vector<std::uint64_t>& sizes, std::uint64_t block_bytes) {
         std::vector<domain::ListedObject> blocks;
         const std::uint64_t total = block_bytes * sizes.size();
@@ -70,7 +70,7 @@ protected:
     std::optional<attached::FetchPool> pool_;
 };
 
-TEST_F(SampleReadsTest, AGuestCopiesASampleOnceForAllItsParts) {
+TEST_F(SampleReadsTest, AGuestCopiesASampleOnceForAllReadsOfItsParts) {
     open_samples(1, true);
     const Bytes payload = data_->store(0, kSampleBytes);
     EXPECT_EQ(read(0, 0, kPart), Bytes(payload.begin(), payload.begin() + kPart));
@@ -93,7 +93,7 @@ TEST_F(SampleReadsTest, OldCopiesMakeRoom) {
     EXPECT_TRUE(read(2, kPart, kPart));
 }
 
-TEST_F(SampleReadsTest, AMappedSampleOfTheNodeIsNotHeld) {
+TEST_F(SampleReadsTest, ASampleReadFromAMappedSegmentIsNotCopied) {
     open_samples(1, false);
     data_->store(0, kSampleBytes, domain::SegmentClass::kWindow);
     EXPECT_TRUE(read(0, 0, kPart));

@@ -91,7 +91,7 @@ TEST_F(ChunkOriginTest, IdsAndLabelsEqualThoseOfTheLooseFiles) {
     }
 }
 
-TEST_F(ChunkOriginTest, ListingReadsTheIndexAndOneChunksBeginASampleItsRange) {
+TEST_F(ChunkOriginTest, ListingGetsTheIndexAndAChunksBeginAndAFetchGetsItsRangeOnly) {
     const auto samples = listing();
     EXPECT_EQ(server_.request_count("list"), 1U);
     EXPECT_EQ(server_.request_count("get"), 2U);
@@ -121,7 +121,7 @@ TEST_F(ChunkOriginTest, IndexOfOtherChunksIsNotBelieved) {
     EXPECT_EQ(listing(), with);
 }
 
-// Both packs have the same names and lengths.
+// The samples of both packs have the same names and lengths, but different bytes.
 TEST_F(ChunkOriginTest, IndexOfAnotherPackIsNotUsed) {
     const auto with = listing();
     for (auto [key, text] : folder_.samples) {
@@ -245,7 +245,7 @@ TEST_F(ChunkOriginTest, SamplesAskedTogetherAreOneRequestForEachChunk) {
     EXPECT_EQ(requests, chunk_count_);
 }
 
-TEST_F(ChunkOriginTest, RandomSubsetsHaveTheirOwnBytes) {
+TEST_F(ChunkOriginTest, FetchesOfRandomSamplesTogetherReturnEachSamplesBytes) {
     Prng prng{test::seed()};
     const auto samples = listing();
     for (int round = 0; round < 20; ++round) {
@@ -364,7 +364,7 @@ TEST_F(ChunkOriginTest, ClosingAnswersAllFetches) {
     }
 }
 
-TEST_F(ChunkOriginTest, RefusesEtagsThatAreNotChunkPlaces) {
+TEST_F(ChunkOriginTest, RefusesEtagsThatNameNoRangeOfAChunk) {
     EXPECT_EQ(
         test::fetch_now(*origin_, {"a", "d41d8cd98f00b204", 3}).error().code,
         ErrorCode::kInvalidArgument);

@@ -47,7 +47,7 @@ TEST(ChunkReads, LongerGapNeedsAnotherRequest) {
     EXPECT_THAT(tickets(reads.next(50)), ElementsAre(3));
 }
 
-TEST(ChunkReads, GapsOfARequestAreAtMostItsRequestedBytes) {
+TEST(ChunkReads, GapsOfARequestAddUpToAtMostTheBytesOfItsSamples) {
     ChunkReads reads{{}};
     for (std::uint64_t i = 0; i < 4; ++i) {
         reads.add(kChunk, {100 + 250 * i, 100, i});
@@ -89,7 +89,7 @@ TEST(ChunkReads, LongReadIsCut) {
     EXPECT_THAT(tickets(reads.next(0)), ElementsAre(3)) << "a part is never cut";
 }
 
-// Parts may overlap, as the byte of an empty sample does, and be equal.
+// Parts may overlap or be equal: the part of an empty sample is the byte before it.
 TEST(ChunkReads, EveryPartIsInOneReadThatHasItsBytes) {
     Prng prng{test::seed()};
     for (int round = 0; round < 300; ++round) {

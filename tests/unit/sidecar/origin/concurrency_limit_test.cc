@@ -167,7 +167,7 @@ TEST(ConcurrencyLimit, ReachesTheLinksThroughput) {
     }
 }
 
-TEST(ConcurrencyLimit, IsAtTheKneeAfterFourSecondsOf200Milliseconds) {
+TEST(ConcurrencyLimit, FillsTheLinkWithinFourSecondsIfTheFirstByteTakes200Milliseconds) {
     LoadRun run{{.first_byte = 200ms}};
     run.run_for(4s);
     EXPECT_GE(run.run_for(4s), link_rate({}) * 0.95);
@@ -238,7 +238,7 @@ void push_back(ConcurrencyLimit& limit, int times) {
     }
 }
 
-TEST(ConcurrencyLimit, FourPushBacksAreNoReasonAndARoundCutsOnce) {
+TEST(ConcurrencyLimit, FourPushBacksDoNotCutTheLimitAndARoundCutsItOnce) {
     ConcurrencyLimit limit{{}};
     push_back(limit, 4);
     EXPECT_EQ(limit.limit(), 64U);
@@ -246,7 +246,7 @@ TEST(ConcurrencyLimit, FourPushBacksAreNoReasonAndARoundCutsOnce) {
     EXPECT_EQ(limit.limit(), 45U) << "the request belongs to the round before";
 }
 
-TEST(ConcurrencyLimit, PushBacksOfALoneRequestSayNothing) {
+TEST(ConcurrencyLimit, PushBacksOfALoneRequestDoNotCutTheLimit) {
     ConcurrencyLimit limit{{}};
     const auto ticket = limit.on_started(TimePoint{1s});
     for (int i = 0; i < 100; ++i) {
@@ -263,7 +263,7 @@ TEST(ConcurrencyLimit, KeepsAFewRequestsHoweverOftenItIsPushedBack) {
     EXPECT_EQ(limit.limit(), 4U);
 }
 
-TEST(ConcurrencyLimit, ErrorsThatLoadDoesNotCauseCostLittle) {
+TEST(ConcurrencyLimit, ErrorsThatLoadDoesNotCauseCutTheRateLittle) {
     for (const Duration first_byte : {20ms, 200ms}) {
         OriginModel model{first_byte};
         model.errors = 0.01;

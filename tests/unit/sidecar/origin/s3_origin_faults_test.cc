@@ -26,7 +26,7 @@ void count_block(void* memory, std::size_t by) {
 
 }  // namespace
 
-// Counts the blocks of 16 MiB or more in this program.
+// Counts this program's heap allocations of 16 MiB or more.
 void* operator new(std::size_t size) {
     void* memory = std::malloc(size);
     if (memory == nullptr) {
@@ -268,7 +268,7 @@ protected:
     Guarded<LateCredentials::State> state_;
 };
 
-TEST_F(S3OriginCredentials, FetchesWaitForThem) {
+TEST_F(S3OriginCredentials, FetchesWaitUntilTheCredentialsAreKnown) {
     const auto origin = open_late();
     auto first = start_fetch(*origin, wanted_);
     auto second = start_fetch(*origin, wanted_);

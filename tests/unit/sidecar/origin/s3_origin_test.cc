@@ -177,7 +177,7 @@ TEST_F(S3OriginSigned, OddKeysComeBackUnchanged) {
     }
 }
 
-TEST_F(S3OriginSigned, BucketsMayBeHosts) {
+TEST_F(S3OriginSigned, TheBucketMayBeInTheHostName) {
     const OriginFetch wanted = put("a folder/k", "v");
     options_.endpoint = "http://localhost:" + std::to_string(server_.port());
     options_.path_style = false;
@@ -228,7 +228,7 @@ TEST_F(S3OriginTest, FetchesLargeObjectsInParallelRanges) {
 }
 
 // LoadTime fits the time of one request by its size.
-TEST_F(S3OriginTest, TimesTheRequestOfAnObjectUnlessItTookSeveral) {
+TEST_F(S3OriginTest, TimesTheRequestUnlessTheObjectTookSeveral) {
     const auto origin = open();
     for (const std::size_t size : {0UL, 4UL, 8UL << 20U}) {
         const auto bytes = fetch_now(*origin, put(std::to_string(size), std::string(size, 'x')));
@@ -297,7 +297,7 @@ TEST_F(S3OriginTest, SendsFewerRequestsAfterPushBacks) {
     EXPECT_EQ(origin->capacity().requests, 50U);
 }
 
-TEST_F(S3OriginTest, TriesMoreRequestsThanItsFirst64) {
+TEST_F(S3OriginTest, TriesMoreRequestsAtOnceThanTheInitial64) {
     const auto origin = open();
     server_.add_fault({.operation = "get", .times = -1, .delay = 100ms});
     std::vector<OriginFetch> wanted;
@@ -365,7 +365,7 @@ std::unique_ptr<http::HttpServer> serve_listing(
     return http::HttpServer::start(std::move(server_options), answer).value();
 }
 
-TEST_F(S3OriginTest, RefusesAnObjectWithoutAnEtagByName) {
+TEST_F(S3OriginTest, ErrorForAnObjectWithoutAnEtagNamesTheObject) {
     const auto server = serve_listing("");
     options_.endpoint = "http://localhost:" + std::to_string(server->port());
     const auto listed = test::list_objects(*open());

@@ -38,7 +38,8 @@ protected:
         return make_origin(uri, options, none, clock_, 1).value();
     }
 
-    // Samples of an image of `bytes` and a class, in folders by their class.
+    // A tar shard of `count` samples from number `first` on, in one folder per class. A sample is
+    // an image file of `bytes` bytes and a class file.
     static std::string shard(int first, int count, std::size_t bytes) {
         std::string tar;
         for (int i = first; i < first + count; ++i) {
@@ -145,7 +146,8 @@ TEST_F(ShardOriginTest, ChangedShardIsAConflict) {
 TEST_F(ShardOriginTest, NeighboursShareARequest) {
     server_.put("b", "set/a.tar", shard(0, 10, 700));
     const auto samples = test::list_objects(*origin_).value();
-    // From the first read the origin knows what a gap may cost.
+    // After a read the origin knows how many unwanted bytes between two samples cost less than a
+    // second request.
     ASSERT_TRUE(read(samples[0]).has_value());
     server_.clear_requests();
     std::vector<OriginRequest> requests;

@@ -71,7 +71,7 @@ TEST_F(TarOriginErrors, LinksAreRefused) {
     EXPECT_THAT(listed.error().message, HasSubstr("link"));
 }
 
-// GNU tar writes a sparse file as type 'S' in its own format, and with records of a pax header in
+// GNU tar marks a sparse file by type 'S' in its format gnu, and by records of a pax header in its
 // format pax.
 TEST_F(TarOriginErrors, SparseFilesAreRefused) {
     add("hole", "x");

@@ -90,7 +90,8 @@ TEST(Frames, LargePayloadIsNotCopied) {
 
 TEST(Frames, HolderStaysWhileARecordViewsItsPayload) {
     FrameWriter writer;
-    // The payload ends with a whole record, so its frame is done before the record is written.
+    // The payload ends where a TLS record ends: no bytes of its frame are left, but the record that
+    // views them is still to be written.
     PeerFrame frame =
         frame_of(FrameWriter::kRecordBytes - kFramePrefixBytes, FrameWriter::kRecordBytes, 1);
     const std::weak_ptr<const void> holder = frame.payload.holder;

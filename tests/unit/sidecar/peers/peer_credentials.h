@@ -24,7 +24,7 @@ struct PeerAuthority {
     control::Authority authority =
         control::advance_authority(std::nullopt, "stoker", {}, wall_now()).value();
 
-    // Issued at `now`; no URI: as if for dataset "u" of namespace "team".
+    // Issued at `now` for these URIs; none: for a peer of dataset "u" of namespace "team".
     [[nodiscard]] sidecar::PeerCredentials credentials(
         std::vector<std::string> uris, WallTime now = wall_now()) const {
         if (uris.empty()) {

@@ -60,7 +60,7 @@ private:
     }
 };
 
-// One node: a network and the peers that have connected to it, which may send payloads of any size.
+// One node: a network and the peers that have connected to it. They may send payloads of any size.
 struct PeerNode {
     explicit PeerNode(EventLoop& loop, sidecar::TlsNetwork::Options options = any_payloads())
         : network(std::make_unique<sidecar::TlsNetwork>(loop, std::move(options))) {}

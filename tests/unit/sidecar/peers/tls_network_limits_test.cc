@@ -83,8 +83,8 @@ TEST_F(TlsNetworkLimitsTest, SlowReaderStopsTheSenderWithinItsBound) {
     for (int i = 0; i < kFrames; ++i) {
         peer->channel->send(frame);
     }
-    // The slow side's loop does not run: what is unsent fits neither its bound nor the kernel's
-    // buffers.
+    // The slow side's loop does not run. Steps until the kernel's buffers are full, so that the
+    // number of unsent bytes does not change any more.
     std::size_t unsent = all;
     for (int still = 0; still < 20;) {
         loop.step(milliseconds{20});
@@ -124,7 +124,7 @@ TEST_F(TlsNetworkLimitsTest, ThousandStrangersLeaveRoomForAPeer) {
     EXPECT_TRUE(strangers[700]->is_closed_by_peer());
 }
 
-TEST_F(TlsNetworkLimitsTest, APeerThatAsksMaySendOnlySmallPayloads) {
+TEST_F(TlsNetworkLimitsTest, APeerThatConnectsToUsMaySendOnlySmallPayloads) {
     PeerNode node{loop, {.host = "127.0.0.1"}};
     node.network->set_credentials(ours());
     PeerNode other{loop};

@@ -88,7 +88,7 @@ TEST_F(TlsNetworkTrustTest, LeafOfTheNextDayIsRefused) {
         verdict(authority.credentials({}, test::wall_now() + std::chrono::hours{25})), "forbidden");
 }
 
-TEST_F(TlsNetworkTrustTest, OtherNamesThanPeerNamesOfOneNamespaceAreRefused) {
+TEST_F(TlsNetworkTrustTest, RefusesNamesThatAreNotPeersOfOneNamespace) {
     EXPECT_EQ(verdict(authority.credentials({"spiffe://cluster/ns/team"})), "forbidden");
     EXPECT_EQ(
         verdict(authority.credentials({peer_uri("a", "1"), peer_uri("b", "2")})), "forbidden");

@@ -30,7 +30,7 @@ TEST(ForwardBound, RequestForAWholeResponseGetsIfMatch) {
     EXPECT_EQ(call.head.header("if-none-match"), "\"b\"");
 }
 
-TEST(ForwardBound, RequestForTheRemainderHasItsRangeAndOnlyIfMatch) {
+TEST(ForwardBound, RequestForTheRestOfAnObjectHasItsRangeAndNoConditionButIfMatch) {
     const ForwardBound bound{"e", true, 30, 20, 100};
     const S3Call call = bound_call(
         call_with(

@@ -37,7 +37,7 @@ std::string page_of(const Manifest& manifest, const sidecar::Query& parameters) 
     return list_page(query_of(parameters).value(), kPrefix, manifest.view, {});
 }
 
-// The decoded texts of all elements with this path end.
+// The decoded first group of every match of `pattern`.
 std::vector<std::string> texts(const std::string& xml, const std::string& pattern) {
     std::vector<std::string> found;
     const std::regex element{pattern};
@@ -136,7 +136,7 @@ TEST(ListObjects, PagesOfRandomKeysAreThoseOfANaiveModel) {
     }
 }
 
-TEST(ListObjects, StartAfterOutsideTheDatasetCutsAllOrNothing) {
+TEST(ListObjects, StartAfterOutsideTheDatasetListsAllKeysOrNone) {
     const Manifest manifest = manifest_of({"a", "b"});
     const sidecar::Query base = {{"prefix", std::string{kPrefix}}};
     sidecar::Query before = base;

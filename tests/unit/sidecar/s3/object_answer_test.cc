@@ -54,7 +54,7 @@ TEST(ObjectAnswer, LeavesSeveralRangesAndIfRangeToTheOrigin) {
     EXPECT_EQ(ask({{"Range", "bytes=0-1"}, {"If-Range", "\"abc\""}}), std::nullopt);
 }
 
-TEST(ObjectAnswer, MatchesEtags) {
+TEST(ObjectAnswer, ComparesEtagsForIfMatchAndIfNoneMatch) {
     EXPECT_EQ(ask({{"If-Match", "\"abc\""}})->status, 200);
     EXPECT_EQ(ask({{"If-Match", "abc"}})->status, 200);
     EXPECT_EQ(ask({{"If-Match", "*"}})->status, 200);

@@ -70,7 +70,7 @@ TEST(SealedPlan, RefusesAMemfdWithoutSeals) {
     EXPECT_EQ(read_plan({}, {3, 0, 0}, kSamples).error().code, ErrorCode::kInvalidArgument);
 }
 
-TEST(SealedPlan, IsCutToTheEpochForALeaderWithoutLookahead) {
+TEST(SealedPlan, IsCutToTheEpochForALeaderThatKnowsNoLookahead) {
     const local::Plan plan{3, 2, 1};
     const UniqueFd own = without_ahead(test::sealed_ids({4, 2, 9}), plan, kSamples);
     EXPECT_THAT(ids_of(own), testing::ElementsAre(4, 2));

@@ -46,7 +46,7 @@ TEST_F(ClientRoomsTest, ReleasesAPlanWithTheLastConnectionOfItsStream) {
     EXPECT_TRUE(rooms.take_plan(client(3, 2), kAll / 4 * 3));
 }
 
-TEST_F(ClientRoomsTest, GuestsTakeNoRoomFromTheOwner) {
+TEST_F(ClientRoomsTest, GuestsTakeNoRoomFromTheOwnParty) {
     EXPECT_FALSE(rooms.take_plan(client(1, 1, 1, Party{1}), kAll / 4 + 1));
     EXPECT_TRUE(rooms.take_plan(client(1, 1, 1, Party{1}), kAll / 4));
     EXPECT_TRUE(rooms.take_plan(client(2, 2, 2, Party{2}), kAll / 4));
@@ -59,7 +59,7 @@ TEST_F(ClientRoomsTest, AGuestsPlanOfALargeDatasetFits) {
     EXPECT_TRUE(rooms.take_plan(client(1, 1, 1, Party{1}), kAll));
 }
 
-TEST_F(ClientRoomsTest, LimitsTheStreamsOfOneParty) {
+TEST_F(ClientRoomsTest, LimitsTheStreamsOfOneGuest) {
     for (std::uint64_t stream = 1; stream <= ClientRooms::kGuestStreamsMax; ++stream) {
         ASSERT_TRUE(rooms.take_stream(client(stream, stream, 1, Party{1})));
     }

@@ -35,7 +35,7 @@ TEST(CurrentRevision, InvalidContentIsNoRevision) {
     EXPECT_TRUE(decode_current(R"({"revision": "000000000000beef"})").has_value());
 }
 
-TEST(CurrentRevision, AFileOfAnOlderVersionHasNoAttemptAndIsListed) {
+TEST(CurrentRevision, AFileOfAnOlderVersionHasNoAttemptAndIsNotTaken) {
     for (const char* more : {"", R"(,"attempt":2)", R"(,"attemptUid":2)"}) {
         const auto current =
             decode_current(fmt::format(R"({{"revision":"000000000000beef"{}}})", more));

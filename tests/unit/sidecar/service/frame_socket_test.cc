@@ -56,7 +56,7 @@ protected:
         FrameSocket::SharedRoom{.bytes_max = mib(4).count()});
 };
 
-TEST_F(SharedRoomTest, ClosesConnectionsThatReadNothingBeforeTheRoomIsFull) {
+TEST_F(SharedRoomTest, ClosesConnectionsThatReadNothingSoThatOthersHaveRoom) {
     std::vector<std::unique_ptr<Connection>> greedy;
     for (int i = 0; i < 16; ++i) {
         greedy.push_back(std::make_unique<Connection>(loop_, room_));

@@ -150,7 +150,7 @@ TEST_F(GuestDoorsTest, LimitsTheTotalNumberOfSessions) {
     EXPECT_EQ(connect("team-c", 5), 5U) << "places come back";
 }
 
-TEST(GuestDoorsLimits, FollowTheDescriptorsOfTheProcess) {
+TEST(GuestDoorsLimits, GrowWithTheDescriptorLimitOfTheProcess) {
     EXPECT_EQ(GuestDoors::Limits::of(1024).sessions, 64U);
     EXPECT_EQ(GuestDoors::Limits::of(32768).sessions, 2048U);
     EXPECT_EQ(GuestDoors::Limits::of(1U << 20U).sessions, 4096U);

@@ -36,7 +36,7 @@ TEST_F(PartyTurnsTest, GuestsDoNotWaitForEachOther) {
     EXPECT_EQ(begun, "ab");
 }
 
-TEST_F(PartyTurnsTest, OwnersWorkNeverWaits) {
+TEST_F(PartyTurnsTest, OwnPartysWorkNeverWaits) {
     run(kOwnParty, 'a');
     run(kOwnParty, 'b');
     turns.end(kOwnParty);

@@ -64,7 +64,7 @@ TEST_F(PeerFetchesTest, LossesForAQuarantinedPeerAreDropped) {
     EXPECT_THAT(peer.told, ElementsAre(2));
 }
 
-TEST_F(PeerFetchesTest, ALateSampleIsHedgedAndTheFirstAnswerStillComes) {
+TEST_F(PeerFetchesTest, ALateSampleIsHedgedAtTheOriginAndThePeersAnswerStillCounts) {
     warm_up();
     ASSERT_TRUE(fetches.ask(theirs[40]));
     wait(Patience::kLeast - milliseconds{50});
@@ -103,8 +103,9 @@ TEST_F(PeerFetchesTest, ReportsASlowSampleOnce) {
     EXPECT_THAT(at_origin, IsEmpty());
 }
 
-// Seed 70245 of tests/world: the samples of a batch took turns in one slot, a second each.
-TEST_F(PeerFetchesTest, WhileASampleIsSlowTheNextOneIsAtOnce) {
+// Otherwise each slow sample of a batch keeps its slot for a second, one after the other (seed
+// 70245 of tests/world).
+TEST_F(PeerFetchesTest, WhileASampleOfAPeerIsSlowItsNextSampleCountsAsSlowAtOnce) {
     ASSERT_TRUE(fetches.ask(theirs[0]));
     wait(PeerFetches::kSlow + milliseconds{100});
     ASSERT_TRUE(fetches.ask(theirs[1]));
@@ -118,7 +119,7 @@ TEST_F(PeerFetchesTest, WhileASampleIsSlowTheNextOneIsAtOnce) {
     EXPECT_THAT(slow, SizeIs(2));
 }
 
-TEST_F(PeerFetchesTest, HedgesAfterTheLongestWaitWithoutAnEstimate) {
+TEST_F(PeerFetchesTest, HedgesAfterTheLongestPatienceIfNoAnswerTimeIsKnown) {
     ASSERT_TRUE(fetches.ask(theirs[0]));
     wait(Patience::kMost - milliseconds{100});
     EXPECT_THAT(at_origin, IsEmpty());
@@ -307,7 +308,7 @@ TEST(PeerFetchesIdentity, APeerOfAnotherDatasetIsNotAsked) {
             {{}, {}, [&](SampleIndex sample) { at_origin.push_back(sample); }}};
         const std::vector<std::uint64_t> sizes(1, 10);
         const std::vector<std::string> nodes{"a", "b"};
-        // Whichever node owns the only sample, we are the other one.
+        // This node is the one that does not own the dataset's only sample.
         const auto key = [](SampleIndex) -> std::string_view { return "x"; };
         const Placement probe{SampleSizes{sizes}, key, nodes, 0};
         const auto placement =

@@ -101,7 +101,7 @@ TEST_F(PrepareDataset, AnAttemptListsAgainOnRequest) {
     EXPECT_EQ(origin.listings(), 2U);
 }
 
-TEST_F(PrepareDataset, MarksItsManifestOnRequest) {
+TEST_F(PrepareDataset, MarksTheManifestIfTheOptionsAskForIt) {
     EXPECT_TRUE(prepare()->marks.digests.empty());
     options.marks = true;
     EXPECT_EQ(prepare()->marks, domain::mark_manifest(dataset.manifest()));
@@ -120,7 +120,7 @@ TEST_F(PrepareDataset, UsesTheLastListingWhileTheOriginIsDown) {
     EXPECT_EQ(revision(), before);
 }
 
-TEST_F(PrepareDataset, AnotherJobsListingGrantsNoPermissionWhileTheOriginIsDown) {
+TEST_F(PrepareDataset, AJobMayNotUseAnotherJobsListingWhileTheOriginIsDown) {
     options.job_uid = "job-1";
     options.attempt_uid = "uid-a1";
     const auto before = revision();

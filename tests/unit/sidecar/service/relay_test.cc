@@ -192,7 +192,7 @@ protected:
     std::optional<Leader> leader_;
 };
 
-TEST_F(RelayTest, WelcomesTheClientWithItsOwnDirectory) {
+TEST_F(RelayTest, WelcomesTheClientWithTheRelaysDirectory) {
     lead(kOld);
     until([this] { return relay_->is_welcomed(); });
     wait_for_frames();
@@ -207,7 +207,7 @@ TEST_F(RelayTest, SendsTheNextEpochsBeginningToALeaderThatAcceptsIt) {
     EXPECT_EQ(ids_in(leader.plans[0].fd), 3U);
 }
 
-TEST_F(RelayTest, CutsTheLookaheadForALeaderOlderThanTheClientsWelcome) {
+TEST_F(RelayTest, CutsTheLookaheadForALaterLeaderThatDoesNotKnowIt) {
     lead(kOld | local::kFeatureAhead);
     until([this] { return relay_->is_welcomed(); });
     plan(2, {4, 5, 6});
@@ -224,7 +224,7 @@ TEST_F(RelayTest, CutsTheLookaheadForALeaderOlderThanTheClientsWelcome) {
     EXPECT_EQ(ids_in(next.plans[0].fd), 4U) << "it is still known";
 }
 
-TEST_F(RelayTest, LeavesOutOtherProbabilitiesForALeaderThatDoesNotKnowThem) {
+TEST_F(RelayTest, LeavesOutPOthersForALeaderThatDoesNotKnowThem) {
     const local::Losses losses{0, {1, 2}, {0.5F, 2}, {0.25F, 0.125F}};
     Leader& leader = lead(kOld | local::kFeaturePOthers);
     until([this] { return relay_->is_welcomed(); });
@@ -249,7 +249,7 @@ TEST_F(RelayTest, ReplaysMillionsOfReadsToASlowLeader) {
     std::vector<std::uint64_t> order(kSamples);
     std::iota(order.begin(), order.end(), 0U);
     plan(kSamples, order);
-    // Reads all samples but the first: the plan's start cannot express this gap.
+    // Reads all samples but the first: the position where a plan starts cannot express this gap.
     for (std::uint64_t at = 1; at < kSamples; at += kInOneFrame) {
         const auto end = std::min(at + kInOneFrame, kSamples);
         consume(
@@ -320,7 +320,7 @@ TEST_F(RelayTest, AnswersAWaitingFetchWhenNoSidecarLeads) {
     EXPECT_THAT(received(), testing::ElementsAre(local::FrameType::kFetched));
 }
 
-TEST_F(RelayTest, PassesOnTheReadyPartOfAFetchToAClientWithoutAKey) {
+TEST_F(RelayTest, PassesOnTheReadyPartOfAFetchToAClientThatCannotReadTheOrigin) {
     must_wait_ = true;
     Leader& leader = lead(kOld);
     until([this] { return relay_->is_welcomed(); });
@@ -331,7 +331,7 @@ TEST_F(RelayTest, PassesOnTheReadyPartOfAFetchToAClientWithoutAKey) {
     EXPECT_EQ(leader.fetches, 1);
 }
 
-TEST_F(RelayTest, RepeatsAFetchWithoutReadySamplesForAClientWithoutAKey) {
+TEST_F(RelayTest, RepeatsAFetchWithoutReadySamplesForAClientThatCannotReadTheOrigin) {
     must_wait_ = true;
     Leader& leader = lead(kOld);
     until([this] { return relay_->is_welcomed(); });

@@ -175,7 +175,7 @@ TEST(ReplayLog, DistinguishesAReplayedPlanFromAnUnansweredOne) {
     EXPECT_FALSE(log.is_repeated(6));
 }
 
-TEST(ReplayLog, PassesOnAPlanWithoutItsMemfd) {
+TEST(ReplayLog, PassesOnAPlanWhoseMemfdIsMissing) {
     ReplayLog log;
     log.set_sample_count(1000);
     log.on_request(frame_of(local::Plan{3, 2, 0}, 5));

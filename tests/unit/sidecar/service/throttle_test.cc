@@ -1,4 +1,4 @@
-// The share of the loop's time for the sockets of one group.
+// A throttle limits the share of the loop's time that the sockets of one group get.
 #include "sidecar/service/throttle.h"
 
 #include <chrono>

@@ -58,12 +58,12 @@ TEST(Clairvoyance, OwnersWithEnoughRoomReadEachSampleOnce) {
     EXPECT_EQ(figures.origin_per_sample, 1);
     EXPECT_EQ(figures.epochs[0].origin, 4000U);
     EXPECT_EQ(origin_reads(figures), 4000U);
-    // Ranks that keep the samples they read most keep some twice and others nowhere.
+    // If each rank keeps the samples that it reads most, two ranks keep some and none keeps others.
     spec.placement = Placement::kOwn;
     EXPECT_GT(figures_of(scenario_of(0.25, 6), spec).origin_per_sample, 1.05);
 }
 
-TEST(Clairvoyance, ReadsAllFromTheOriginWithoutRoom) {
+TEST(Clairvoyance, ReadsAllFromTheOriginIfTheCacheHasNoRoom) {
     const auto figures = figures_of(scenario_of(0, 3), {});
     EXPECT_EQ(figures.origin_per_sample, 3);
     EXPECT_EQ(figures.favourite_share, 0);
@@ -95,7 +95,7 @@ TEST(Clairvoyance, SecondTierServesSamplesBeyondTheFirst) {
         figures_of(scenario, spec).favourite_share, figures_of(scenario, wide).favourite_share);
 }
 
-TEST(Clairvoyance, TakesTheTimeOfItsSlowestSource) {
+TEST(Clairvoyance, AnEpochTakesAsLongAsItsSlowestSource) {
     auto scenario = scenario_of(1, 3);
     scenario.samples_per_second = 1e9;
     ClairvoyantSpec spec;

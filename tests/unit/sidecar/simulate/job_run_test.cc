@@ -69,7 +69,7 @@ TEST(JobRun, HidesAFastOriginBehindCompute) {
 }
 
 // A batch that no worker has read yet is requested only when the one before it is computed.
-TEST(JobRun, DrawnBatchesThatWaitForAWorkerHideNoLatency) {
+TEST(JobRun, BatchesQueuedForABusyWorkerAreNotFetchedAhead) {
     World world{seconds{1}, 2};
     world.scenario.read_ahead = 0;
     const auto figures = world.run_to_end();

@@ -35,7 +35,7 @@ TEST(Expected, FailsForNaN) {
     }
 }
 
-TEST(Expected, ComparesByItsKindOfBound) {
+TEST(Expected, ComparesAsWithinAtMostOrAtLeast) {
     EXPECT_TRUE(within(1, 0.1).holds(1.05));
     EXPECT_FALSE(within(1, 0.1).holds(1.2));
     EXPECT_TRUE(at_most(1).holds(0.5));
@@ -54,11 +54,11 @@ TEST(Expected, ResultBeyondTheFloorOrCeilingIsImpossible) {
     EXPECT_EQ(within(.5, .2).floor(.45).judge(.4), Verdict::kImpossible) << "near, but impossible";
 }
 
-TEST(Expected, ValueBelowTheFloorByRoundingErrorIsHeld) {
+TEST(Expected, ValueBelowTheFloorByARoundingErrorCountsAsHeld) {
     EXPECT_EQ(at_most(1).floor(.1 + .2).judge(.3), Verdict::kHeld);
 }
 
-// So `stoker laws --random 1 --seed N` repeats the row that was printed with seed N.
+// `stoker laws --random 1 --seed N` repeats the row that an earlier run printed with seed N.
 TEST(RandomLaws, EqualSeedsGiveEqualRows) {
     for (const std::uint64_t seed : {9, 10, 13}) {
         const LawRow first = random_law(seed);
@@ -77,7 +77,7 @@ TEST(RandomLaws, FloorOfSecondsAllowsForWholeNanoseconds) {
     EXPECT_EQ(row.verdict(), Verdict::kHeld) << row.parameters;
 }
 
-// One row of each closed form, other parameters in each run.
+// Each law with a closed form is checked once, with other parameters in each run.
 TEST(RandomLaws, Hold) {
     const std::uint64_t seed = test::seed();
     for (std::uint64_t i = 0; i < 14; ++i) {

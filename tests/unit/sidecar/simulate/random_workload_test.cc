@@ -20,7 +20,7 @@ TEST(RandomWorkload, DrawsWithinBoundsAndReportsItsParameters) {
     EXPECT_NE(row.parameters.find(" x=0.1"), std::string::npos);
 }
 
-// Samplers rebuild ranks in slices from 65,536 samples on.
+// From 65,536 samples on, samplers sort the losses in slices: random datasets cover both cases.
 TEST(RandomWorkload, HalfOfTheDatasetsAreLarge) {
     RandomWorkload random{test::seed()};
     int large = 0;

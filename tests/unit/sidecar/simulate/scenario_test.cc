@@ -36,7 +36,7 @@ TEST(Scenario, MeansOmitFirstAndUnfinishedEpochs) {
     EXPECT_DOUBLE_EQ(means.seconds, 2);
 }
 
-TEST(Scenario, FetchesCountUnfinishedEpochsByTheirReads) {
+TEST(Scenario, AnUnfinishedEpochCountsByTheShareThatWasRead) {
     EXPECT_DOUBLE_EQ(
         fetches_per_job_epoch(outcome({epoch(0, 0), epoch(1, 20), epoch(2, 60, false)}), 1), 0.6);
 }

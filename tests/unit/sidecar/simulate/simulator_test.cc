@@ -145,8 +145,8 @@ TEST(Simulator, CountsOdsRefillsSeparatelyFromReads) {
             refills += epoch.refill_samples;
         }
     }
-    // If a job reads a sample past the cache while it is being fetched for the other job, the
-    // latter's read is a hit, although its fetch counts too: a few reads count twice.
+    // Job A may read a sample at the origin while the node fetches the sample for job B. Then B's
+    // read is a hit, but B's fetch counts as a read too: a few reads count twice.
     EXPECT_GE(served, 6 * 20'000U);
     EXPECT_LE(served, 6 * 20'000U + 5);
     EXPECT_GT(refills, 6 * 4000U);
@@ -213,7 +213,7 @@ TEST(Simulator, EndsWithTheFastestJobIfSet) {
     EXPECT_FALSE(outcome.jobs[1].epochs[0].complete);
 }
 
-// The bucket shrinks to the minimum fraction, and the node keeps its most important samples.
+// The epochs shrink to minFraction of the samples, and the node keeps the most important of these.
 TEST(Simulator, FamilyIowaLeavesOutMoreEachEpoch) {
     Scenario scenario;
     scenario.jobs[0].contract = "importance";
@@ -232,7 +232,7 @@ TEST(Simulator, FamilyIowaLeavesOutMoreEachEpoch) {
     EXPECT_GT(means_of(outcome, 0, 4).hit_ratio, 0.5) << "4,000 of 6,000 are on the node";
 }
 
-// All samples in the bucket are read once per epoch, so none is worth displacing another.
+// Each sample that is not left out is read once per epoch, so none is worth displacing another.
 TEST(Simulator, FamilyIowaFetchesNoMoreThanExact) {
     Scenario scenario;
     scenario.cache.window_share = 0.1;
@@ -297,8 +297,8 @@ double pair_fetches(const JobSpec& first, const JobSpec& second, const char* pol
     return fetches_per_job_epoch(outcome_of(scenario), 6);
 }
 
-// One rule chooses the policy for all jobs of a node: it fetches no more than a cache that never
-// evicts would, but for a few percent of chance, and the order of the jobs does not matter.
+// One rule chooses the eviction policy for all jobs of a node. The node fetches at most a few
+// percent (by chance) more than if it never evicted. The order of the jobs does not matter.
 TEST(Simulator, ChoosesAGoodPolicyForEveryPairOfContracts) {
     std::vector<JobSpec> jobs;
     for (const char* contract : {"exact", "windowed", "importance", "importance", "replicate"}) {

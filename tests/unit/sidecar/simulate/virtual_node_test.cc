@@ -99,7 +99,7 @@ TEST_F(VirtualNodeTest, ReadsSamplesWithoutRoomFromTheOrigin) {
     EXPECT_EQ(figures.origin_samples, 2U);
 }
 
-TEST_F(VirtualNodeTest, FirstReadOfARefillIsAHit) {
+TEST_F(VirtualNodeTest, FirstReadOfASampleFetchedAsARefillIsAHit) {
     OneRefill refiller;
     make(4, &refiller);
     demand({3});

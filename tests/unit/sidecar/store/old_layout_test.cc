@@ -47,13 +47,13 @@ protected:
     test::FaultDevice device_{1};
 };
 
-TEST_F(OldLayout, RemovesExactlyTheNamesOfVersion01) {
+TEST_F(OldLayout, RemovesExactlyTheFilesOfStokerVersion0Dot1) {
     EXPECT_EQ(remove_old_layout(device_, "/n").value(), kOldFiles.size());
     EXPECT_EQ(device_.paths(), kOtherFiles);
     EXPECT_EQ(remove_old_layout(device_, "/n").value(), 0U);
 }
 
-TEST_F(OldLayout, LeavesADirectoryThatA01SidecarLeads) {
+TEST_F(OldLayout, LeavesADirectoryWhileASidecarOfVersion0Dot1LeadsIt) {
     auto leader = device_.try_lock("/n/lock").value();
     EXPECT_EQ(remove_old_layout(device_, "/n").value(), 0U);
     EXPECT_EQ(device_.paths().size(), kOldFiles.size() + kOtherFiles.size());

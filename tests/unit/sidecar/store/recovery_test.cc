@@ -193,7 +193,7 @@ TEST_F(RecoveryTest, DropsASegmentUnderAWrongName) {
     EXPECT_EQ(count_verified(*store), kSamples);
 }
 
-TEST_F(RecoveryTest, DropsASegmentLongerThanReadersMap) {
+TEST_F(RecoveryTest, DropsASegmentThatIsLongerThanWhatReadersMap) {
     live_once(true);
     auto grown = device_.content(segment_paths().front()).value();
     grown.resize(20'000);

@@ -37,7 +37,7 @@ TEST(SegmentNumbers, StartAtTheLowestAllowed) {
         SegmentNumbers::open(device, "/node", 500).value().next().value(), domain::SegmentSeq{500});
 }
 
-TEST(SegmentNumbers, KeepOneMarkFile) {
+TEST(SegmentNumbers, KeepOneFileThatNamesTheEndOfTheReservedNumbers) {
     FaultDevice device{1};
     auto numbers = SegmentNumbers::open(device, "/node", 0).value();
     for (int i = 0; i < 5000; ++i) {

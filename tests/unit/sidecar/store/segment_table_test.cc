@@ -16,7 +16,7 @@ SegmentInfo of_bytes(
     return info;
 }
 
-TEST(SegmentTable, CountsLiveBytesByClass) {
+TEST(SegmentTable, CountsLiveBytesBySegmentClass) {
     SegmentTable table;
     table.add(SegmentSeq{1}, of_bytes(1000));
     table.add(SegmentSeq{2}, of_bytes(500, SegmentClass::kWindow));
@@ -43,7 +43,7 @@ TEST(SegmentTable, FollowsGrowingAndRemovedFiles) {
     EXPECT_EQ(table.file_bytes(), 64U);
 }
 
-TEST(SegmentTable, TheEmptiestIsCompleteAndLessThanHalfLive) {
+TEST(SegmentTable, TheEmptiestSegmentIsCompleteAndLessThanHalfLive) {
     SegmentTable table;
     for (const std::uint32_t seq : {1U, 2U, 3U, 4U}) {
         SegmentInfo info = of_bytes(1000);

@@ -111,7 +111,7 @@ TEST_F(SegmentWriterTest, SealedSegmentsStayWithinTheirCapacity) {
     EXPECT_EQ(scan().records.size(), 6U);
 }
 
-TEST_F(SegmentWriterTest, CapacityForOneIsExact) {
+TEST_F(SegmentWriterTest, CapacityForOneSampleHasRoomForExactlyThatSample) {
     const auto writer = create(SegmentWriter::capacity_for(500));
     ASSERT_TRUE(writer->fits(500));
     const auto offset = reserve(*writer, 0);

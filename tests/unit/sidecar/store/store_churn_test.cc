@@ -1,5 +1,5 @@
-// Disk costs of eviction: dropped samples must free their bytes, and the cleaner must not write
-// more than it frees. A real store on a real file system, driven by a real policy.
+// Disk costs of eviction: dropped samples must free their bytes, and the cleaner, which rewrites
+// half-empty segments, must not write more than it frees. A real store, file system and policy.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>

@@ -287,7 +287,7 @@ private:
         return bytes;
     }
 
-    // No word may point to a segment that is about to be unlinked.
+    // No entry of the residency table may point to a segment that is about to be unlinked.
     void note_unlink(Operation operation, const std::string& path) {
         if (operation != Operation::kUnlink || !path.ends_with(".seg")) {
             return;

@@ -51,7 +51,7 @@ TEST(StoreState, RefusesEveryTruncation) {
     EXPECT_EQ(decode_state(good + " "), std::nullopt);
 }
 
-TEST(StoreState, BootIdsArePlain) {
+TEST(StoreState, PlainTextIsOneTo64LettersDigitsAndDashes) {
     EXPECT_TRUE(is_plain_text("6f0c6a5e-1b7a-4e51-9d3f-0c2b8a1d4e77"));
     EXPECT_FALSE(is_plain_text(""));
     EXPECT_FALSE(is_plain_text("a\"b"));

@@ -64,7 +64,7 @@ TEST_F(ApiServerFaults, AffectMatchingRequestsExactlyAsOftenAsAsked) {
     EXPECT_EQ(server.count("GET", "configmaps/a"), 4U);
 }
 
-TEST_F(ApiServerFaults, HangingUpExecutesNothingAndLosingTheAnswerExecutesIt) {
+TEST_F(ApiServerFaults, ARequestIsExecutedIfItsAnswerIsLostButNotIfTheServerHangsUp) {
     Fault hang_up;
     hang_up.method = "POST";
     hang_up.hang_up = true;
@@ -102,7 +102,7 @@ TEST_F(ApiServerFaults, DownLastsUntilUp) {
     EXPECT_TRUE(get());
 }
 
-TEST_F(ApiServerFaults, RequireTokens) {
+TEST_F(ApiServerFaults, RefusesRequestsWithoutTheRequiredToken) {
     server.require_token("secret");
     EXPECT_EQ(get()->status, 401);
 }

@@ -7,8 +7,8 @@
 #include "operator/kube/request.h"
 #include "operator/kube/status_error.h"
 
-// Tests that the contract suite in tests/integration cannot run on a real server: the model's test
-// controls, and the garbage collector, which is a separate program in a real cluster.
+// Features that the suite in tests/integration cannot test, because it also runs against a real
+// server: test controls, and the garbage collector (a separate program in a real cluster).
 namespace stoker::test {
 namespace {
 

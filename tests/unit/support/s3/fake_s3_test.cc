@@ -104,7 +104,7 @@ TEST_F(FakeS3Test, FaultsAffectTheSelectedRequestsAsOftenAsAsked) {
     EXPECT_EQ(get("/b/other").status, 404);
 }
 
-TEST_F(FakeS3Test, EveryEffectIsVisible) {
+TEST_F(FakeS3Test, EveryKindOfFaultChangesTheAnswer) {
     const std::string target = "/b/a/b%20c%2Bd";
     server_.add_fault({.status = 503, .retry_after = "7"});
     EXPECT_EQ(*http::find_header(get(target).headers, "Retry-After"), "7");
@@ -121,7 +121,7 @@ TEST_F(FakeS3Test, EveryEffectIsVisible) {
     server_.add_fault({.cut_after = 4});
     EXPECT_FALSE(send("GET", target).has_value());
     server_.add_fault({.reset = true});
-    // The client repeats a GET on a pooled connection that dies, so only the log shows it.
+    // The client repeats a GET whose pooled connection was reset, so only the log shows the fault.
     server_.clear_requests();
     static_cast<void>(send("GET", target));
     EXPECT_GE(server_.request_count("get"), 1U);
@@ -136,7 +136,7 @@ TEST_F(FakeS3Test, EveryEffectIsVisible) {
     EXPECT_GE(std::chrono::steady_clock::now() - started, 80ms);
 }
 
-TEST_F(FakeS3Test, OtherProcessesReadCountsAndSetFaults) {
+TEST_F(FakeS3Test, OtherProcessesCanReadTheCountersAndSetFaults) {
     get("/b/a/b%20c%2Bd");
     get("/b/none");
     get("/b/?list-type=2");

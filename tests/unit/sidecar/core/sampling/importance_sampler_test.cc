@@ -30,7 +30,7 @@ std::unique_ptr<ImportanceSampler> make(
     return *std::move(sampler);
 }
 
-// A loss for every sample; the loss grows with the sample.
+// Reports a loss for every sample; the loss grows with the sample's number.
 void teach(ImportanceSampler& sampler, std::uint32_t count) {
     for (SampleIndex sample = 0; sample < count; ++sample) {
         const float loss = 1.0F + static_cast<float>(sample);
@@ -64,7 +64,7 @@ TEST(ImportanceSampler, RejectsInvalidSettings) {
     EXPECT_FALSE(refuses(9, {}));
 }
 
-TEST(ImportanceSampler, ReadsEverythingInWarmUpAndEveryReuseFactorthEpoch) {
+TEST(ImportanceSampler, ReadsAllSamplesInWarmUpAndInEpochsDivisibleByTheReuseFactor) {
     const auto sampler = make(500);
     teach(*sampler, 500);
     for (std::uint64_t epoch = 0; epoch < 12; ++epoch) {
@@ -158,7 +158,7 @@ TEST(ImportanceSampler, SubstitutesOnlyUnimportantSamplesByUnimportantResidents)
     EXPECT_EQ(sampler->report(0).substituted, substituted);
 }
 
-TEST(ImportanceSampler, NeverSubstitutesByADroppedSample) {
+TEST(ImportanceSampler, ServesNoSubstituteThatTheNodeHasDropped) {
     constexpr std::uint32_t kCount = 2000;
     test::NodeContents node;
     const auto sampler = make(kCount, {.seed = test::seed(), .parameters = {{"beta", 1}}}, node);
@@ -243,8 +243,8 @@ TEST(ImportanceSampler, DrawsTheForeseenSamples) {
         std::vector<SampleIndex> foreseen;
         sampler->foresee(0, 200, foreseen);
         ASSERT_EQ(foreseen.size(), 200U);
-        // Foreseen samples are fetched, so each request for an unimportant sample (L-request) is
-        // served one of them.
+        // The node has all foreseen samples, so each request for an unimportant sample (L-request)
+        // is answered with one of them.
         for (const SampleIndex sample : foreseen) {
             node.store(*sampler, sample);
         }
@@ -255,8 +255,8 @@ TEST(ImportanceSampler, DrawsTheForeseenSamples) {
         }
     }
     EXPECT_GT(sampler->report(0).substituted, 200U);
-    // A stand-in is unread when served, but may be requested later as an H-request, which is never
-    // substituted.
+    // A substitute is unread when it is served, but the job may request it later as an important
+    // sample (H-request), which is never substituted: then the job reads it twice.
     EXPECT_LE(sampler->report(0).repeated, 1000U / 50);
 }
 
@@ -305,7 +305,7 @@ TEST(ImportanceSampler, SubstitutesByResidentsThatBecameUnimportant) {
             first.push_back(draw.served);
         }
     }
-    // A selective epoch has 2000 samples, 600 of them L; some 60 of these are residents.
+    // A selective epoch reads 2000 samples; 600 are unimportant, and some 60 of these residents.
     EXPECT_GT(substituted, 450U);
     EXPECT_EQ(stand_ins.size(), substituted) << "each once";
     std::uint32_t neighbours = 0;

@@ -76,7 +76,7 @@ TEST(ImportanceWalk, KeepsAShareOfOneOverOnePlusBeta) {
     }
 }
 
-// The published sampler set the flag of a list position from the sample with that number.
+// iCACHE's published sampler flags the i-th sample of its list by the loss of sample i.
 TEST(ImportanceWalk, FlagsASampleByItsOwnLoss) {
     Prng luck(test::seed());
     const LossRanks losses = random_losses(20000, luck);
@@ -140,7 +140,7 @@ TEST(ImportanceWalk, CountsLeftOutSamples) {
             for (const auto& step : steps) {
                 left_out += step.left_out;
             }
-            // Samples after the last step are not read.
+            // The walk may keep samples after its last step, but does not read them.
             const auto kept = std::ranges::count(walk.kept(), true);
             const bool took_back = static_cast<std::size_t>(kept) < steps.size();
             const auto last = std::ranges::find(walk.kept().rbegin(), walk.kept().rend(), true);
@@ -176,7 +176,7 @@ TEST(ImportanceWalk, RanksReadEquallyManyDistinctSamples) {
     }
 }
 
-TEST(ImportanceWalk, RepeatsAnEpochDespiteNewLosses) {
+TEST(ImportanceWalk, RewindingYieldsTheSameSamplesDespiteNewLosses) {
     Prng luck(test::seed());
     for (const std::uint32_t ranks : {1U, 2U}) {
         LossRanks losses = random_losses(4000, luck);

@@ -61,7 +61,7 @@ TEST(LoadTime, KnowsNothingFromFewRequestsOrEqualSizes) {
     EXPECT_FALSE(equal.latency_bytes().has_value());
 }
 
-TEST(LoadTime, IsInfiniteIfLargerObjectsTakeNoLonger) {
+TEST(LoadTime, LatencyBytesAreInfiniteIfLargerObjectsTakeNoLonger) {
     LoadTime load_time;
     for (std::uint64_t i = 0; i < 1000; ++i) {
         load_time.note(

@@ -28,7 +28,7 @@ TEST(LossHistory, PercentileIsTheShareOfSmallerLosses) {
     EXPECT_DOUBLE_EQ(percentile(ring, 9.0F, 0.5), 0.9);
 }
 
-// The published routine gave the top hundredth a zero: the hardest samples were never read.
+// iCACHE's published code rates the highest 1 % of the losses 0, so it never reads their samples.
 TEST(LossHistory, HardestSampleHasTheHighestPercentile) {
     LossHistory ring(1024);
     for (int i = 0; i < 1024; ++i) {
@@ -81,8 +81,8 @@ TEST(LossHistory, AgreesWithAPlainListOnRandomLosses) {
     }
 }
 
-// Why rate_and_add() breaks ties at random: a new loss of the same distribution has a uniform
-// percentile then, even if all losses are equal, so 1/(1+beta) of the samples are selected.
+// rate_and_add() breaks ties at random, so the percentile of a new loss of the same distribution is
+// uniform even if all losses are equal: percentile^beta selects 1/(1+beta) of the samples.
 TEST(LossHistory, SelectedShareIsIndependentOfTheLossDistribution) {
     Prng luck(test::seed());
     const auto kept_share = [&luck](auto draw, double beta) {

@@ -75,8 +75,8 @@ TEST(LossRanks, TreatsNegativeZeroAsZero) {
     EXPECT_EQ(ranks.ranks()[0], ranks.ranks()[1]);
 }
 
-// Edge cases of the rebuild: values that differ only in their upper or lower halves, many ties, and
-// a bucket that is sorted by counting.
+// Edge cases of sorting the losses: values that differ only in the upper or only in the lower half
+// of their bits, many ties, and a bucket that is sorted by counting.
 TEST(LossRanks, AgreesWithCountingOnAllDistributions) {
     Prng luck(test::seed());
     const auto check = [&luck](std::uint32_t count, double known, auto draw) {
@@ -113,7 +113,8 @@ TEST(LossRanks, DoesNotChangeWithTheScaleOfTheLosses) {
     EXPECT_TRUE(std::equal(small.ranks().begin(), small.ranks().end(), large.ranks().begin()));
 }
 
-// A rebuild stops at the given slice size; losses that arrive meanwhile do not corrupt it.
+// advance() works on the ranks for the given number of steps; losses that arrive between two calls
+// do not corrupt the ranks.
 TEST(LossRanks, RebuildsInSlicesWhileLossesArrive) {
     Prng luck(test::seed());
     LossRanks ranks(20000);

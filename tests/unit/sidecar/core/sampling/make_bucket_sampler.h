@@ -12,7 +12,7 @@
 #include "sidecar/core/sampling/bucket_sampler.h"
 #include "tests/unit/sidecar/core/sampling/node_contents.h"
 
-// Bucket samplers (contract `importance`, family iowa) and what they learn, for their tests.
+// Makes bucket samplers (contract `importance`, family Iowa) and reports losses to them.
 namespace stoker::sidecar {
 
 using Parameters = std::map<std::string, double, std::less<>>;

@@ -46,7 +46,7 @@ protected:
     PartyScans scans{kCount};
 };
 
-TEST_F(PartyScansTest, LimitsAGuestsReadersAndReservesTheOwners) {
+TEST_F(PartyScansTest, AGuestsReadersAreLimitedAndTakeNoneOfTheOwnPartys) {
     for (std::uint32_t i = 0; i < PartyScans::kGuestReadersMax; ++i) {
         EXPECT_TRUE(scan(kGuest).join().has_value());
     }
@@ -69,7 +69,7 @@ TEST_F(PartyScansTest, LimitsTheNumberOfGuestScansWithReaders) {
 }
 
 // The guest draws as fast as it can, over several epochs.
-TEST_F(PartyScansTest, GuestsDrawsDoNotChangeTheOwnersFetches) {
+TEST_F(PartyScansTest, GuestsDrawsDoNotChangeTheOwnPartysFetches) {
     SharedScan alone{kCount, limits, 7};
     const auto reader = alone.join().value();
     alone.begin(reader);
@@ -97,7 +97,7 @@ TEST_F(PartyScansTest, KeepsSamplesThatAnyPartyNeeds) {
     EXPECT_FALSE(scans.keeps(3));
 }
 
-TEST_F(PartyScansTest, OwnersPrefetchEvictsAGuestsLookahead) {
+TEST_F(PartyScansTest, OwnPartysPrefetchEvictsAGuestsLookahead) {
     begin(kOwnParty, {1, 2});
     begin(kGuest, {2, 3});
     for (const SampleIndex sample : {1, 2, 3}) {
@@ -109,7 +109,7 @@ TEST_F(PartyScansTest, OwnersPrefetchEvictsAGuestsLookahead) {
     EXPECT_THAT(victims(kOwnParty, true), Contains(3));
 }
 
-TEST_F(PartyScansTest, ReaderThatNeverReadsLeavesOthersTheirLookahead) {
+TEST_F(PartyScansTest, LookaheadGoesOnIfTheWindowIsFullOfDrawnSamples) {
     const auto own = begin(kOwnParty);
     const auto guest = begin(kGuest);
     Prng prng{3};
@@ -149,8 +149,8 @@ TEST_F(PartyScansTest, FindsVictimsBehindManyNonEvictableSamples) {
     EXPECT_EQ(lasts.size(), 3U) << "each call goes on behind the last one";
 }
 
-// Jobs of different parties; the window holds a fifth of the dataset and no sample is resident.
-// Samples in a feed arrive at once.
+// Jobs of different parties. The window has room for a fifth of the dataset, and no sample is
+// resident. A sample that a scan wants to fetch (feed()) is stored at once.
 class PartyWorld {
 public:
     explicit PartyWorld(const std::vector<double>& speeds) {
@@ -253,7 +253,8 @@ private:
     std::uint64_t fetches_ = 0;
 };
 
-// With one scan shared by all parties: .505, .339, .610, .382 in a dataset of 5,000 samples.
+// For comparison: if all parties shared one scan, they would fetch .505, .339, .610 and .382 of a
+// dataset of 5,000 samples per job and epoch.
 TEST(PartyScansTraffic, PartiesReadSamplesFetchedForOthers) {
     EXPECT_LE(PartyWorld({1, 1}).run(), 0.55);
     EXPECT_LE(PartyWorld({1, 1, 1}).run(), 0.37);

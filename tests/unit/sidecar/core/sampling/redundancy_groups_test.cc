@@ -17,7 +17,7 @@ std::vector<SampleIndex> group(const RedundancyGroups& groups, SampleIndex sampl
     return {members.begin(), members.end()};
 }
 
-// The example of the slides that describe family Iowa: groups {2,4,7} and {5,6}.
+// The example in the slides on IOWA (Hu, Chen, Yin, He): groups {2,4,7} and {5,6}.
 TEST(RedundancyGroups, GroupNearDuplicates) {
     const std::vector<Fingerprint> prints = {
         0x0F0F0F0F0F0F0F0F,
@@ -53,7 +53,8 @@ TEST(RedundancyGroups, AreEmptyWithoutFingerprints) {
     EXPECT_FALSE(RedundancyGroups().is_copy(0));
 }
 
-// Compares with a search over all pairs, for every threshold: the bands must not miss a pair.
+// RedundancyGroups compares only samples that agree in a band of their bits; it must find the same
+// pairs as a search over all pairs, for every threshold.
 TEST(RedundancyGroups, AgreeWithComparingAllPairs) {
     Prng luck(test::seed());
     for (const std::uint32_t threshold : {0U, 1U, 2U, 5U, 10U, 31U, 63U}) {

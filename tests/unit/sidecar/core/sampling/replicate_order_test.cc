@@ -56,8 +56,8 @@ TEST(GatherCopies, GivesEachSampleToOneRankAndEachRankItsLength) {
     }
 }
 
-// PADS: for any definition of most drawn, the ranks' shares of these samples differ by at most one
-// sample's copies.
+// SHADE's aggressive distribution (PADS): whatever number of copies counts as "most drawn", the
+// ranks' shares of these samples differ by at most one sample's copies.
 TEST(GatherCopies, GivesEachRankAnEqualShareOfTheMostDrawn) {
     Prng prng{test::seed()};
     constexpr std::uint32_t kCount = 6000;
@@ -129,8 +129,8 @@ TEST(GatherRepeats, PutsAllCopiesOfASampleIntoOneBlock) {
         }
         const double length = static_cast<double>(kCount) / blocks;
         EXPECT_LT(static_cast<double>(longest), length + 8 * std::sqrt(2 * length));
-        // In a random order with Poisson numbers of copies, (1 - 1/sqrt(e))^2 of the samples have
-        // copies on both sides of the middle.
+        // With Poisson numbers of copies (mean 1) in random order, (1 - 1/sqrt(e))^2 = .155 of a
+        // block's samples have copies on both sides of its middle, where most samples wait.
         EXPECT_NEAR(static_cast<double>(most_waiting(draws)), .155 * length, 3 * std::sqrt(length));
     }
 }

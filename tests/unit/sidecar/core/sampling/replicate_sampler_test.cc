@@ -150,10 +150,10 @@ struct Parts {
     std::vector<std::vector<std::uint32_t>> of_rank;
 };
 
-// PADS while validation improves: each rank gets an equal share of the most drawn samples, for any
-// definition of most drawn. All copies of a sample go to one rank, so a node reads as few different
-// samples as possible: with 4 ranks some 29 % fewer than with copies at random.
-TEST(ReplicateSampler, AggressiveRanksGetEqualSharesOfTheMostDrawn) {
+// PADS: whatever number of copies counts as "most drawn", each rank gets an equal share of these
+// samples. All copies of a sample go to one rank, so a node reads as few different samples as
+// possible: with 4 ranks some 29 % fewer than with copies at random.
+TEST(ReplicateSampler, RanksGetEqualSharesOfTheMostDrawnIfValidationImproves) {
     constexpr std::uint32_t kSamples = 6000;
     for (const std::uint32_t ranks : {2U, 3U, 4U}) {
         const Parts parts{kSamples, ranks, 0.1};
@@ -184,7 +184,7 @@ TEST(ReplicateSampler, AggressiveRanksGetEqualSharesOfTheMostDrawn) {
 
 // If validation gets worse or does not change, a rank gets n of the N draws at random: it has none
 // of the m copies of a sample with probability C(N-m, n) / C(N, n).
-TEST(ReplicateSampler, NonAggressiveRanksGetCopiesAtRandom) {
+TEST(ReplicateSampler, RanksGetCopiesAtRandomIfValidationDoesNotImprove) {
     constexpr std::uint32_t kSamples = 24'000;
     for (const double change : {-0.1, 0.0}) {
         for (const std::uint32_t ranks : {2U, 3U, 4U}) {
@@ -308,7 +308,8 @@ TEST(ReplicateSampler, GathersCopiesIfTheNodeHasRoomForFew) {
                 longest = std::max(longest, position - found->second);
             }
         }
-        // .373 of the draws repeat an earlier one; a block has no more of them than are kept.
+        // .373 of the draws repeat an earlier one. The sampler divides the epoch into so many
+        // blocks that each has at most `kept` repeats.
         const double repeats = .373 * kSamples;
         const double blocks = kept == 0 ? 1 : std::ceil(repeats / kept);
         EXPECT_LT(static_cast<double>(longest), 1.15 * (kSamples - kept) / blocks) << kept;
@@ -316,7 +317,7 @@ TEST(ReplicateSampler, GathersCopiesIfTheNodeHasRoomForFew) {
     }
 }
 
-TEST(ReplicateSampler, KeepsCopiesOutOfOneBatchOnATinyNode) {
+TEST(ReplicateSampler, BatchesContainFewRepeatsIfTheNodeKeepsOneSample) {
     constexpr std::uint32_t kSamples = 20'000;
     test::NodeContents node;
     node.store(0, true);

@@ -123,7 +123,7 @@ std::size_t count_distinct(const std::vector<Draw>& draws) {
     return samples.size();
 }
 
-TEST_P(ResumedEpochOf, CompletesAFullEpochThatRanksBeganAlone) {
+TEST_P(ResumedEpochOf, CompletesAFullEpochThatClientsBeganWithoutASidecar) {
     const std::uint64_t seed = test::seed();
     SCOPED_TRACE(seed);
     Prng luck(seed);

@@ -42,7 +42,7 @@ TEST(SampleBuckets, MovesSamplesOncePerEpoch) {
     EXPECT_TRUE(buckets.contains(10));
 }
 
-TEST(SampleBuckets, RemovedCopiesAreInNeitherBucket) {
+TEST(SampleBuckets, RemovedDuplicatesAreNeitherReadNorWaiting) {
     SampleBuckets buckets = make(static_cast<double>(Redundancy::kRemove));
     const SampleIndex alike[] = {3, 7};
     const std::uint64_t hashes[] = {0xFF, 0xFE};
@@ -84,8 +84,8 @@ TEST(SampleBuckets, AnEpochsReadsDoNotChangeWhenTheNextBegins) {
     EXPECT_NE(*buckets.reads(), before) << "more samples are outside";
 }
 
-// Whatever the size of the group, no member waits more than kTurnsMax epochs for a read.
-TEST(SampleBuckets, MembersOfAGroupTakeTurns) {
+// In a group of any size, no member waits more than kTurnsMax epochs for a read.
+TEST(SampleBuckets, SamplesOfARedundancyGroupAreReadInTurn) {
     constexpr std::uint32_t kMembers[] = {2, 3, 4, 11};
     std::vector<RedundancyGroups::Copy> copies;
     SampleIndex first = 5;
@@ -115,7 +115,7 @@ TEST(SampleBuckets, MembersOfAGroupTakeTurns) {
     EXPECT_EQ(buckets.worths()[5], 0.75F) << "read in every second epoch";
 }
 
-TEST(SampleBuckets, MovesAGroupByTheScoreOfTheMemberReadLast) {
+TEST(SampleBuckets, AGroupLeavesTheBucketByTheScoreOfTheMemberReadLast) {
     const RedundancyGroups::Copy pair{1, 0};
     const SamplerSettings settings{
         .contract = "importance",
@@ -140,9 +140,9 @@ TEST(SampleBuckets, MovesAGroupByTheScoreOfTheMemberReadLast) {
     }
 }
 
-// Learnt samples have about equal scores: moved in the order of the listing, they would all be of
-// one class.
-TEST(SampleBuckets, MovesRandomSamplesOfTheThresholdScore) {
+// Samples that the model has learnt have about equal scores: if the first ones in the listing were
+// left out, they might all be of one class.
+TEST(SampleBuckets, ChoosesAtRandomAmongSamplesOfEqualScore) {
     SampleBuckets buckets = make();
     for (SampleIndex sample = 0; sample < kCount; ++sample) {
         buckets.criteria().record_probability(sample, 0.5F);
@@ -207,8 +207,8 @@ TEST(SampleBuckets, RejectsASnapshotWithABadLoadTime) {
     WireWriter out;
     before.write(out);
     auto bytes = std::move(out).take();
-    // The load time, a double, follows the epoch, the epochs without progress and the bottleneck.
-    // Makes it a NaN.
+    // In the snapshot, the load time (a double) follows the epoch, the epochs without progress and
+    // the bottleneck. Overwrites it with a NaN.
     std::fill_n(bytes.begin() + 8 + 4 + 1, 8, std::byte{0xFF});
     WireReader in{bytes};
     EXPECT_FALSE(make().read(in));

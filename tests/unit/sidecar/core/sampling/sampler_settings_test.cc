@@ -16,7 +16,7 @@ SamplerSettings settings(std::string contract, Parameters parameters = {}) {
     return {.contract = std::move(contract), .parameters = std::move(parameters)};
 }
 
-TEST(SamplerSettings, UnsetParametersHaveTheTablesDefaults) {
+TEST(SamplerSettings, UnsetParametersHaveTheirDefaultValues) {
     for (const domain::ContractParameter& row : domain::kContractParameters) {
         const std::string contract{row.contract};
         const std::string name{row.name};
@@ -25,7 +25,7 @@ TEST(SamplerSettings, UnsetParametersHaveTheTablesDefaults) {
     }
 }
 
-TEST(SamplerSettings, IowaHasItsOwnWarmUp) {
+TEST(SamplerSettings, FamilyIowaWarmsUpForOneEpochByDefault) {
     EXPECT_EQ(settings("importance", {{"family", 1}}).count<int>("warmupEpochs"), 1);
     EXPECT_EQ(
         settings("importance", {{"family", 1}, {"warmupEpochs", 4}}).count<int>("warmupEpochs"), 4);
@@ -45,7 +45,7 @@ TEST(SamplerSettings, RejectsParametersThatTheTableForbids) {
     EXPECT_THAT(message({{"drift", 0.5}}), HasSubstr("has no parameter 'drift' here; it has: "));
 }
 
-TEST(SamplerSettings, FamilyHasItsOwnParameters) {
+TEST(SamplerSettings, EachFamilyAcceptsItsOwnParametersOnly) {
     const auto knows = [](double family, const std::string& name, double value) {
         return settings("importance", {{"family", family}, {name, value}}).check(9).has_value();
     };

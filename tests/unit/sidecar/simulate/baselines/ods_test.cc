@@ -57,7 +57,7 @@ TEST(OdsSampler, PrefersAnUnreadResident) {
     EXPECT_NE(draws[1].served, 42U) << "it has been read in this epoch";
 }
 
-TEST(OdsSampler, KeepsItsOrderWithoutRandomTries) {
+TEST(OdsSampler, KeepsItsOrderIfItTriesNoRandomSamples) {
     OdsCache cache{1000, 2, 1};
     cache.on_resident(42, Bytes{10});
     OdsSampler sampler{cache, 1000, 0, 3};

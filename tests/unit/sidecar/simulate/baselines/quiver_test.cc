@@ -7,7 +7,7 @@
 namespace stoker::simulate {
 namespace {
 
-TEST(QuiverSampler, TakesResidentsAmongTenBatchesFirst) {
+TEST(QuiverSampler, ServesResidentsAmongTheNextTenBatchesFirst) {
     test::NodeContents node;
     QuiverSampler sampler{node, 100, 10, 3};
     sampler.begin_epoch(0, 0, 0);
