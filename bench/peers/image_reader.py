@@ -7,6 +7,7 @@ The clock starts before the dataset is opened, so that the first epoch is a cold
 decodes with Pillow, cuts 224 x 224 pixels, and gives batches of uint8 tensors.
 """
 
+import hashlib
 import io
 import os
 import sys
@@ -20,6 +21,7 @@ from torchvision import datasets, transforms
 BATCH = 32
 WORKERS = 2
 SHARDS = 16
+OF_NO_BODY = hashlib.sha256().hexdigest()  # curl leaves out this header, which S3 demands
 OPTIONS = {"batch_size": BATCH, "num_workers": WORKERS, "persistent_workers": True}
 TRANSFORM = transforms.Compose([transforms.CenterCrop(224), transforms.PILToTensor()])
 
@@ -71,7 +73,7 @@ def webdataset(where):
     if where.startswith("s3://"):
         url = f"{os.environ['AWS_ENDPOINT_URL']}/{where.removeprefix('s3://')}/{name}"
         sign = f"--aws-sigv4 aws:amz:{os.environ['AWS_REGION']}:s3 --user $AWS_ACCESS_KEY_ID:$AWS_SECRET_ACCESS_KEY"
-        url = f"pipe:curl --silent --fail {sign} {url}"
+        url = f"pipe:curl --silent --fail {sign} -H x-amz-content-sha256:{OF_NO_BODY} {url}"
     else:
         url = f"{where}/{name}"
     samples = webdataset.WebDataset(url, shardshuffle=SHARDS).shuffle(64).to_tuple("jpg", "cls")

@@ -1,8 +1,8 @@
 """Row "images": decoded JPEG images a second through torch's DataLoader with two workers (image_reader.py).
 
 Warm: the data is on the node, in the page cache; a turn is an epoch, A-B-...-Z-Z-...-B-A. Cold: a new process with
-an empty cache reads its first epoch from an S3 server behind a slow link; ImageFolder knows no S3 and reads the local disk,
-after its pages were dropped.
+an empty cache reads its first epoch from an S3 server behind a slow link; ImageFolder knows no S3 and reads the local
+disk, after its pages were dropped.
 """
 
 import contextlib
