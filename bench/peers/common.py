@@ -103,15 +103,21 @@ class Client:
 
 
 def unmount(point):
-    """Unmounts what an earlier run or a dead peer has left."""
-    if os.path.ismount(point):
-        subprocess.run(["umount", "--lazy", point], check=False)
+    """Also where the program behind the mount is dead; does nothing where there is no mount."""
+    subprocess.run(["umount", "--lazy", point], check=False, stderr=subprocess.DEVNULL)
+
+
+def unmount_below(folder):
+    """Unmounts what a killed run has left, so that its folder can be removed."""
+    for line in pathlib.Path("/proc/mounts").read_text().splitlines():
+        point = pathlib.Path(line.split()[1])
+        if folder in point.parents:
+            unmount(point)
 
 
 @contextlib.contextmanager
 def mounted(command, point, log, env):
     """A FUSE program in the foreground. Yields its pids once `point` is a mount; unmounted at the end in any case."""
-    unmount(point)
     point.mkdir(parents=True, exist_ok=True)
     try:
         with open(log, "wb") as out, servers.running(command, stdout=out, stderr=out, env=env,

@@ -8,16 +8,22 @@ disk, after its pages were dropped.
 import contextlib
 import shutil
 import subprocess
+import typing
 
 from common import HERE, LOADERS_PYTHON, STOKER, Client, NotRun, interleaved, plain_env, reasons, servers, stack
 
 NAME = "images"
-FORMS = {STOKER: "files", "ImageFolder, local disk": "files", "LitData": "litdata", "Mosaic Streaming": "mds",
-         "WebDataset": "shards"}
-KINDS = {STOKER: "stoker", "ImageFolder, local disk": "imagefolder", "LitData": "litdata", "Mosaic Streaming": "mosaic",
-         "WebDataset": "webdataset"}
 LOCAL = "ImageFolder, local disk"
 BUCKET = "images"
+
+
+class Peer(typing.NamedTuple):
+    kind: str  # of image_reader.py
+    form: str  # folder of make_images.py
+
+
+PEERS = {STOKER: Peer("stoker", "files"), LOCAL: Peer("imagefolder", "files"), "LitData": Peer("litdata", "litdata"),
+         "Mosaic Streaming": Peer("mosaic", "mds"), "WebDataset": Peer("webdataset", "shards")}
 
 
 class Data:
@@ -36,17 +42,17 @@ class Data:
         stack.publish(self.files.parent, self.s3)
 
     def form(self, name):
-        return self.files / FORMS[name]
+        return self.files / PEERS[name].form
 
 
 def client(bench, data, name, where, **variables):
     """A client in an empty folder, which holds whatever its library caches."""
-    home = data.folder / f"home-{KINDS[name]}"
+    home = data.folder / f"home-{PEERS[name].kind}"
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir()
     env = plain_env(PYTHONPATH=str(bench.build / "python"), HOME=str(home), TMPDIR=str(home), **variables)
-    command = ["env", "-C", home, LOADERS_PYTHON, HERE / "image_reader.py", KINDS[name], where]
-    return Client(command, data.folder / f"{KINDS[name]}.log", env)
+    command = ["env", "-C", home, LOADERS_PYTHON, HERE / "image_reader.py", PEERS[name].kind, where]
+    return Client(command, data.folder / f"{PEERS[name].kind}.log", env)
 
 
 def images_per_second(reader, epoch, count):
@@ -59,7 +65,7 @@ def images_per_second(reader, epoch, count):
 def start_warm(bench, data, sidecar, stack_of_clients, report):
     """Clients that have read an epoch, by name."""
     readers = {}
-    for name in KINDS:
+    for name in PEERS:
         try:
             reader = client(bench, data, name, sidecar if name == STOKER else data.form(name))
             stack_of_clients.callback(reader.close)
@@ -90,11 +96,11 @@ def cold_place(bench, data, name, endpoint):
     elif name == STOKER:
         folder = data.folder / "cold"
         shutil.rmtree(folder, ignore_errors=True)
-        origin = {"uri": f"s3://{BUCKET}/{FORMS[name]}", "endpoint": endpoint, "region": stack.REGION}
+        origin = {"uri": f"s3://{BUCKET}/{PEERS[name].form}", "endpoint": endpoint, "region": stack.REGION}
         with servers.sidecar(bench.build / "bin" / "stoker-sidecar", folder, origin) as (socket, _):
             yield str(socket)
     else:
-        yield f"s3://{BUCKET}/{FORMS[name]}"
+        yield f"s3://{BUCKET}/{PEERS[name].form}"
 
 
 def cold_epoch(bench, data, name, endpoint):
@@ -109,7 +115,7 @@ def cold_epoch(bench, data, name, endpoint):
 
 def measure_cold(bench, data, report):
     with servers.paced_s3(data.s3) as endpoint:
-        rates = interleaved(KINDS, bench.slow_rounds, lambda name, _: cold_epoch(bench, data, name, endpoint),
+        rates = interleaved(PEERS, bench.slow_rounds, lambda name, _: cold_epoch(bench, data, name, endpoint),
                             lambda name, reason: report.not_run(NAME, name, f"cold: {reason}"))
     report.add_rates(NAME, "cold", "images/s", rates)
 
@@ -118,7 +124,7 @@ def measure(bench, report):
     try:
         data = Data(bench)
     except NotRun as reason:
-        for name in KINDS:
+        for name in PEERS:
             report.not_run(NAME, name, f"{reason}")
         return
     measure_warm(bench, data, report)

@@ -18,12 +18,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 import capacity
 import hits
 import images
 import versions
-from common import ROOT, STOKER, exit_status, result
+from common import ROOT, STOKER, exit_status, result, unmount_below
 
 ROWS = {row.NAME: row for row in (hits, capacity, images)}
 PUBLISHED = ROOT / "docs" / "benchmarks-peers.json"
@@ -99,10 +100,15 @@ def main():
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, stop)
     bench, report, load = Bench(arguments), Report(), round(os.getloadavg()[0], 1)
+    unmount_below(bench.folder)
     bench.folder.mkdir(parents=True, exist_ok=True)
-    for name in arguments.rows:
-        ROWS[name].measure(bench, report)
-    shutil.rmtree(bench.folder)
+    try:
+        for name in arguments.rows:
+            began = time.monotonic()
+            ROWS[name].measure(bench, report)
+            print(f"{name:9} took {time.monotonic() - began:.0f} s", flush=True)
+    finally:
+        shutil.rmtree(bench.folder)
     text = json.dumps(data_of(report, arguments, load), indent=1) + "\n"
     (bench.folder.parent / "peers.json").write_text(text)
     if arguments.publish:
