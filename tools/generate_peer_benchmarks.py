@@ -26,7 +26,7 @@ BLUE, GREEN, RED, GREY = "#1f5fa8", "#1a7f37", "#b3261e", "#666666"
 
 
 def number(value):
-    return f"{value:.2f}" if value < 10 else f"{value:,.0f}"
+    return f"{value:,.{2 if value < 10 else 1 if value < 100 else 0}f}"
 
 
 def ratio_cell(ratio):
@@ -132,7 +132,7 @@ def plot(data):
         drawing.text(LEFT - 14, y + 4, label, 12, anchor="end")
         for result in results:
             draw_result(drawing, result, y)
-    drawing.text(20, bottom + 46, "Dot: median. Line: smallest to largest round. Green: one client; blue: two; red: Stoker is slower.",
+    drawing.text(20, bottom + 46, "Dot: median. Line: smallest to largest round. Blue: two clients; red: Stoker is slower.",
                  12, anchor="start", fill=GREY)
     return drawing.render()
 
