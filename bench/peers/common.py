@@ -198,7 +198,9 @@ def interleaved(names, rounds, turn, not_run):
 
 
 def spread(values):
-    return {"median": statistics.median(values), "min": min(values), "max": max(values)}
+    """Five digits: more would be noise."""
+    figures = {"median": statistics.median(values), "min": min(values), "max": max(values)}
+    return {name: float(f"{value:.5g}") for name, value in figures.items()}
 
 
 def result(row, case, peer, unit, ours, theirs, more_is_better, **more):

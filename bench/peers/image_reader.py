@@ -8,9 +8,11 @@ decodes with Pillow, cuts 224 x 224 pixels, and gives batches of uint8 tensors.
 """
 
 import hashlib
+import importlib
 import io
 import os
 import sys
+import tempfile
 import time
 
 import torch
@@ -36,8 +38,9 @@ def imagefolder(where):
 
 
 def stoker(where):
-    os.environ["STOKER_SOCKET"] = where
     import stoker.torch
+
+    os.environ["STOKER_SOCKET"] = where
 
     dataset = stoker.torch.Dataset("bench", TRANSFORM)
     return stoker.torch.DataLoader(dataset, sampler=stoker.torch.Sampler(dataset, 1, 0, seed=1), **OPTIONS)
@@ -56,13 +59,16 @@ def litdata(where):
 
 def mosaic(where):
     import streaming
+    import streaming.base.util
+
+    streaming.base.util.clean_stale_shared_memory()  # of a client that was killed
 
     class Images(streaming.StreamingDataset):
         def __getitem__(self, index):
             sample = super().__getitem__(index)
             return decoded(sample["image"]), sample["label"]
 
-    place = {"remote": where, "local": "mds-cache"} if where.startswith("s3:") else {"local": where}
+    place = {"remote": where, "local": tempfile.mkdtemp()} if where.startswith("s3:") else {"local": where}
     return torch.utils.data.DataLoader(Images(**place, shuffle=True, batch_size=BATCH), **OPTIONS)
 
 
@@ -82,11 +88,14 @@ def webdataset(where):
 
 
 KINDS = {"stoker": stoker, "imagefolder": imagefolder, "litdata": litdata, "mosaic": mosaic, "webdataset": webdataset}
+LIBRARIES = {"stoker": "stoker.torch", "imagefolder": "torchvision", "litdata": "litdata", "mosaic": "streaming",
+             "webdataset": "webdataset"}
 
 
 def main():
     kind, where = sys.argv[1:]
     torch.set_num_threads(1)
+    importlib.import_module(LIBRARIES[kind])  # before the clock starts
     loader = None
     print("ready", flush=True)
     for line in sys.stdin:

@@ -27,6 +27,7 @@ import versions
 from common import ROOT, STOKER, exit_status, result, unmount_below
 
 ROWS = {row.NAME: row for row in (hits, capacity, images)}
+REASON_MAX = 200  # characters
 PUBLISHED = ROOT / "docs" / "benchmarks-peers.json"
 
 
@@ -37,7 +38,7 @@ class Bench:
         self.build = arguments.build.resolve()
         self.folder = ROOT / "build" / "bench" / "peers"
         self.rounds = arguments.rounds
-        self.slow_rounds = max(2, arguments.rounds // 2)  # of rows with epochs from the slow link
+        self.slow_rounds = max(1, arguments.rounds // 2)  # of rows with epochs from the slow link
         self.seconds = arguments.seconds
 
 
@@ -63,6 +64,7 @@ class Report:
                 self.add(result(row, case, peer, unit, rates[STOKER], rates[peer], True))
 
     def not_run(self, row, peer, reason):
+        reason = reason.replace(f"{ROOT}/", "")[:REASON_MAX]
         if not any(seen["row"] == row and seen["peer"] == peer for seen in self.missing):
             self.missing.append({"row": row, "peer": peer, "reason": reason})
         print(f"{row:9} {peer}: not run: {reason}", flush=True)
@@ -90,6 +92,13 @@ def data_of(report, arguments, load):
             "results": report.results, "not_run": report.missing}
 
 
+def text_of(data):
+    """JSON with one result a line."""
+    head = json.dumps({name: value for name, value in data.items() if name != "results"}, indent=1)[:-2]
+    rows = ",\n".join(f"  {json.dumps(result)}" for result in data["results"])
+    return f'{head},\n "results": [\n{rows}\n ]\n}}\n'
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
@@ -109,7 +118,7 @@ def main():
             print(f"{name:9} took {time.monotonic() - began:.0f} s", flush=True)
     finally:
         shutil.rmtree(bench.folder)
-    text = json.dumps(data_of(report, arguments, load), indent=1) + "\n"
+    text = text_of(data_of(report, arguments, load))
     (bench.folder.parent / "peers.json").write_text(text)
     if arguments.publish:
         PUBLISHED.write_text(text)

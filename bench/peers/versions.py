@@ -1,5 +1,6 @@
 """The versions of what is compared."""
 
+import re
 import subprocess
 
 from common import LOADERS_PYTHON, NotRun, program
@@ -12,7 +13,7 @@ ASK_PACKAGES = "import importlib.metadata, sys; [print(importlib.metadata.versio
 
 def of_program(name, *arguments):
     done = subprocess.run([program(name), *arguments], capture_output=True, text=True)
-    return (done.stdout + done.stderr).splitlines()[0].strip()
+    return re.search(r"\d+(?:\.\d+)+", done.stdout + done.stderr).group()
 
 
 def all_of_them():
