@@ -28,6 +28,7 @@ from common import ROOT, STOKER, exit_status, result, unmount_below
 
 ROWS = {row.NAME: row for row in (hits, capacity, images)}
 REASON_MAX = 200  # characters
+STOPS = (signal.SIGINT, signal.SIGTERM)
 PUBLISHED = ROOT / "docs" / "benchmarks-peers.json"
 
 
@@ -75,7 +76,9 @@ class Report:
 
 
 def stop(*_):
-    """SIGTERM ends the run as Ctrl-C does: everything that was started is stopped."""
+    """The first SIGINT or SIGTERM ends the run and stops all that was started; later ones do not disturb that."""
+    for number in STOPS:
+        signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
@@ -107,7 +110,8 @@ def main():
     parser.add_argument("--seconds", type=float, default=0.4, help="length of a turn of the row `hits`")
     parser.add_argument("--publish", action="store_true")
     arguments = parser.parse_args()
-    signal.signal(signal.SIGTERM, stop)
+    for number in STOPS:
+        signal.signal(number, stop)
     bench, report, load = Bench(arguments), Report(), round(os.getloadavg()[0], 1)
     unmount_below(bench.folder)
     bench.folder.mkdir(parents=True, exist_ok=True)
