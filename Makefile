@@ -9,7 +9,7 @@ CXX_FILES = $(shell git ls-files '*.cc' '*.h')
 export STOKER_PYTHON := $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build programs test test-local laws simulate-world simulate-control mutants e2e attacks controllers demo demo-down cluster-build cluster-up cluster-down images bench scale bench-listing bench-peer-link loaders accuracy time-to-accuracy traffic importance importance-parts windowed chunks origin-rtt three-jobs release lint lint-client format generate \
+.PHONY: help deps build programs test test-local laws simulate-world simulate-control mutants e2e attacks controllers demo demo-down cluster-build cluster-up cluster-down images bench scale bench-listing bench-peer-link bench-peers loaders accuracy time-to-accuracy traffic importance importance-parts windowed chunks origin-rtt three-jobs release lint lint-client format generate \
         check-generated asan tsan clang-tidy fuzzers nightly wheel docs pre-commit clean deps-build deps-test deps-nightly
 
 # $(call venv,NAME,PACKAGE): build/venv-NAME with a package of PyPI, made once.
@@ -112,6 +112,12 @@ bench: deps-test build ## measure; writes build/bench/results.json and prints th
 bench-peer-link: deps-build $(BUILD)/build.ninja ## peers' frames compared with a plain TLS stream, rate and processor time (a minute)
 	cmake --build $(BUILD) --target stoker-bench-peer-link
 	$(BUILD)/bin/stoker-bench-peer-link
+
+bench-peers: deps-test $(BUILD)/build.ninja ## memcached, Redis, nginx, JuiceFS, rclone, LitData, Mosaic, WebDataset beside Stoker (15 minutes; ROWS="hits capacity images", ROUNDS=5, TURN_SECONDS=0.4, PUBLISH=1 writes docs)
+	cmake --build $(BUILD) --target stoker-bench stoker-bench-peers stoker-sidecar stoker_client_python
+	bench/peers/install.sh
+	$(PYTHON) bench/peers/run.py --build $(BUILD) $(if $(ROWS),--rows $(ROWS)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
+		$(if $(TURN_SECONDS),--seconds $(TURN_SECONDS)) $(if $(PUBLISH),--publish)
 
 scale: deps-test $(BUILD)/build.ninja ## the operator with 10,000 jobs, 50,000 pods and 10,000 sidecars beside a fake API server (10 minutes, 4 GB of memory)
 	cmake --build $(BUILD) --target stoker-bench-scale stoker-operator

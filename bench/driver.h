@@ -5,6 +5,8 @@
 #include <span>
 #include <string>
 
+#include "bench/workload.h"
+
 namespace stoker::bench {
 
 // One way to read the samples. read_batch() reads the samples of `ids` and touches every byte.
@@ -19,8 +21,10 @@ public:
 // Each driver ends the program with a message if it cannot start or read.
 std::unique_ptr<Driver> stoker_client(const std::string& node_directory);
 std::unique_ptr<Driver> mapped_file(const std::string& flat_file);
-std::unique_ptr<Driver> one_file_a_sample(const std::string& folder);
-std::unique_ptr<Driver> redis_mget(const std::string& socket_path);
+std::unique_ptr<Driver> one_file_a_sample(const std::string& folder, std::size_t count);
+
+// Stores the samples in Redis first.
+std::unique_ptr<Driver> redis_mget(const std::string& socket_path, const Workload& workload);
 
 struct LateRate {
     double seconds = 0;           // duration of the whole pass

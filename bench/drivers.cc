@@ -87,8 +87,8 @@ private:
 
 class OneFileASample final : public Driver {
 public:
-    explicit OneFileASample(const std::string& folder) {
-        for (std::size_t i = 0; i < kSampleCount; ++i) {
+    OneFileASample(const std::string& folder, std::size_t count) {
+        for (std::size_t i = 0; i < count; ++i) {
             paths_.push_back(fmt::format("{}/{}", folder, sample_key(i)));
         }
     }
@@ -133,8 +133,8 @@ std::unique_ptr<Driver> mapped_file(const std::string& flat_file) {
     return std::make_unique<MappedFlatFile>(flat_file);
 }
 
-std::unique_ptr<Driver> one_file_a_sample(const std::string& folder) {
-    return std::make_unique<OneFileASample>(folder);
+std::unique_ptr<Driver> one_file_a_sample(const std::string& folder, std::size_t count) {
+    return std::make_unique<OneFileASample>(folder, count);
 }
 
 }  // namespace stoker::bench

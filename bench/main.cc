@@ -1,4 +1,5 @@
-// stoker-bench prepare FOLDER        writes the samples in the format of every driver
+// stoker-bench prepare FOLDER [SAMPLES MEAN_BYTES]
+//                                    writes the samples in the format of every driver
 // stoker-bench link URL COPIES       for each such line reads one pass from the objects below URL
 //                                    and prints `SECONDS BYTES_PER_SECOND`, the rate from the third
 //                                    second on
@@ -34,8 +35,8 @@ std::vector<domain::ListedObject> listed_objects(const std::vector<std::uint64_t
 }
 
 // Writes the same bytes in three forms: a node directory, one flat file, one file per sample.
-void prepare(const std::filesystem::path& folder) {
-    const auto sizes = sample_sizes();
+void prepare(const std::filesystem::path& folder, const Workload& workload) {
+    const auto sizes = sample_sizes(workload);
     std::filesystem::create_directories(folder / "node");
     test::NodeDirectory node{folder / "node", listed_objects(sizes)};
     std::ofstream flat{folder / "flat.bin", std::ios::binary | std::ios::trunc};
@@ -68,10 +69,10 @@ std::unique_ptr<Driver> make_driver(std::string_view kind, const std::string& pa
         return mapped_file(path);
     }
     if (kind == "files") {
-        return one_file_a_sample(path);
+        return one_file_a_sample(path, kSampleCount);
     }
     if (kind == "redis") {
-        return redis_mget(path);
+        return redis_mget(path, {});
     }
     die(fmt::format("unknown kind '{}'", kind));
 }
@@ -113,7 +114,11 @@ void serve_link(const std::string& base_url, std::size_t copies) {
 int run(const std::vector<std::string>& arguments) {
     const std::string& kind = arguments.at(0);
     if (kind == "prepare") {
-        prepare(arguments.at(1));
+        prepare(
+            arguments.at(1),
+            arguments.size() == 2
+                ? Workload{}
+                : Workload{std::stoul(arguments.at(2)), std::stod(arguments.at(3))});
         return 0;
     }
     const bool link = kind == "link";
@@ -134,9 +139,12 @@ int run(const std::vector<std::string>& arguments) {
 
 int main(int argc, char** argv) {
     const std::vector<std::string> arguments{argv + 1, argv + argc};
-    if (arguments.size() != (arguments.empty() || arguments.front() != "link" ? 2U : 3U)) {
+    const std::string kind = arguments.empty() ? "" : arguments.front();
+    if (arguments.size() != (kind == "link" ? 3U : 2U) &&
+        !(kind == "prepare" && arguments.size() == 4)) {
         stoker::bench::die(
-            "usage: stoker-bench prepare|stoker|mmap|files|redis|link PATH [COPIES]");
+            "usage: stoker-bench prepare FOLDER [SAMPLES MEAN_BYTES] | link URL COPIES | "
+            "stoker|mmap|files|redis PATH");
     }
     return stoker::bench::run(arguments);
 }

@@ -23,12 +23,12 @@ using Reply = std::unique_ptr<redisReply, FreeReply>;
 // One MGET per batch over a unix socket; touches the bytes in hiredis's buffers, without a copy.
 class RedisMget final : public Driver {
 public:
-    explicit RedisMget(const std::string& socket_path)
+    RedisMget(const std::string& socket_path, const Workload& workload)
         : context_(redisConnectUnix(socket_path.c_str())) {
         if (context_ == nullptr || context_->err != 0) {
             die(fmt::format("cannot connect to Redis at {}", socket_path));
         }
-        store_samples();
+        store_samples(workload);
     }
 
     std::uint64_t read_batch(std::span<const std::uint64_t> ids) override {
@@ -49,8 +49,8 @@ public:
     }
 
 private:
-    void store_samples() {
-        const auto sizes = sample_sizes();
+    void store_samples(const Workload& workload) {
+        const auto sizes = sample_sizes(workload);
         for (std::size_t i = 0; i < sizes.size(); ++i) {
             std::string value(sizes[i], '\0');
             fill_sample(i, std::as_writable_bytes(std::span{value}));
@@ -78,8 +78,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Driver> redis_mget(const std::string& socket_path) {
-    return std::make_unique<RedisMget>(socket_path);
+std::unique_ptr<Driver> redis_mget(const std::string& socket_path, const Workload& workload) {
+    return std::make_unique<RedisMget>(socket_path, workload);
 }
 
 }  // namespace stoker::bench

@@ -153,16 +153,28 @@ def settled(count):
         seen = now
 
 
-def read_afresh(folder):
-    """Reloads all files below the folder into the page cache in the same way: recently read files and files written
-    hours ago get pages of different sizes, which made one side up to a tenth faster."""
+def open_dropped(folder):
+    """Opens each file below the folder in turn, its pages dropped from the page cache."""
     for path in sorted(folder.rglob("*")):
         if path.is_file():
             with open(path, "rb", buffering=0) as file:
                 os.fsync(file)
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-                while file.read(1 << 20):
-                    pass
+                yield file
+
+
+def drop_pages(folder):
+    """Drops the pages of all files below the folder."""
+    for _ in open_dropped(folder):
+        pass
+
+
+def read_afresh(folder):
+    """Reloads all files below the folder into the page cache in the same way: recently read files and files written
+    hours ago get pages of different sizes, which made one side up to a tenth faster."""
+    for file in open_dropped(folder):
+        while file.read(1 << 20):
+            pass
 
 
 def record_bytes(payload):

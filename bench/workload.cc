@@ -12,10 +12,10 @@
 
 namespace stoker::bench {
 
-std::vector<std::uint64_t> sample_sizes() {
+std::vector<std::uint64_t> sample_sizes(const Workload& workload) {
     Prng prng{kSeed};
-    const double mu = std::log(kMeanBytes) - kSigma * kSigma / 2;
-    std::vector<std::uint64_t> sizes(kSampleCount);
+    const double mu = std::log(workload.mean_bytes) - kSigma * kSigma / 2;
+    std::vector<std::uint64_t> sizes(workload.count);
     for (auto& size : sizes) {
         const double radius = std::sqrt(-2 * std::log(1 - prng.unit()));
         const double normal = radius * std::cos(2 * std::numbers::pi * prng.unit());

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-// The bench's samples: 4,000 with random content and log-normal sizes (mean 110 KiB, sigma 0.5).
-// They depend on the seed alone, so every program makes the same samples.
+// The bench's samples: random content, log-normal sizes (sigma 0.5), by default 4,000 with a mean of
+// 110 KiB. They depend on the seed and the workload alone, so every program makes the same samples.
 namespace stoker::bench {
 
 inline constexpr std::uint64_t kSeed = 20261121;
@@ -16,7 +16,13 @@ inline constexpr double kMeanBytes = 110 * 1024;
 inline constexpr double kSigma = 0.5;
 inline constexpr std::size_t kBatch = 64;
 
-std::vector<std::uint64_t> sample_sizes();
+struct Workload {
+    std::size_t count = kSampleCount;
+    double mean_bytes = kMeanBytes;
+};
+
+// Bytes of each sample.
+std::vector<std::uint64_t> sample_sizes(const Workload& workload = {});
 
 // "0003/00001234.bin": a thousand objects per folder, in the order of their ids.
 std::string sample_key(std::size_t index);

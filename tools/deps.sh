@@ -2,7 +2,7 @@
 # Installs the Debian 12 packages that Stoker needs, by group. Fast and silent if all are installed.
 #
 # usage: tools/deps.sh [--check] GROUP...
-#   GROUP: build, test, bench, loaders, accuracy, datasets, cluster, nightly, all
+#   GROUP: build, test, bench, peers, loaders, accuracy, datasets, cluster, nightly, all
 #   --check   install nothing; print missing packages and exit 1 if there are any
 set -euo pipefail
 
@@ -13,6 +13,7 @@ build=(g++ cmake ninja-build ccache pkg-config make git
 test=(clang-format-14 shellcheck yamllint redis-server python3-boto3 python3-fsspec
   python3-numpy python3-pil python3-pytest python3-torch python3-hypothesis python3-yaml python3-venv python3-pip)
 bench=(nginx strace)
+peers=(memcached redis-server nginx fuse3 curl)
 loaders=(python3-torchvision python3-dateutil python3-six python3-packaging python3-urllib3
   python3-charset-normalizer python3-attr)
 accuracy=(python3-matplotlib)
@@ -25,7 +26,8 @@ cluster=(etcd-server containerd runc containernetworking-plugins buildah deboots
   python3-venv python3-pip python3-yaml ca-certificates)
 
 # Packages that would start a daemon. Only the tests run these daemons.
-declare -A service=([etcd-server]=etcd [containerd]=containerd [redis-server]=redis-server [nginx]=nginx)
+declare -A service=([etcd-server]=etcd [containerd]=containerd [redis-server]=redis-server [nginx]=nginx
+  [memcached]=memcached)
 
 # Other vendors ship these programs under other package names (Docker's containerd.io holds containerd and runc).
 # Installing Debian's would remove theirs, so it is enough that the program exists.
@@ -38,13 +40,14 @@ group() {
     build) printf '%s\n' "${build[@]}" ;;
     test) printf '%s\n' "${test[@]}" ;;
     bench) printf '%s\n' "${bench[@]}" ;;
+    peers) printf '%s\n' "${peers[@]}" ;;
     loaders) printf '%s\n' "${loaders[@]}" ;;
     accuracy) printf '%s\n' "${accuracy[@]}" ;;
     datasets) printf '%s\n' "${datasets[@]}" ;;
     cluster) printf '%s\n' "${cluster[@]}" ;;
     nightly) printf '%s\n' "${nightly[@]}" ;;
-    all) printf '%s\n' "${build[@]}" "${test[@]}" "${bench[@]}" "${loaders[@]}" "${accuracy[@]}" "${datasets[@]}" "${cluster[@]}" "${nightly[@]}" ;;
-    *) say "unknown group '$1' (build, test, bench, loaders, accuracy, datasets, cluster, nightly, all)"; exit 2 ;;
+    all) printf '%s\n' "${build[@]}" "${test[@]}" "${bench[@]}" "${peers[@]}" "${loaders[@]}" "${accuracy[@]}" "${datasets[@]}" "${cluster[@]}" "${nightly[@]}" ;;
+    *) say "unknown group '$1' (build, test, bench, peers, loaders, accuracy, datasets, cluster, nightly, all)"; exit 2 ;;
   esac
 }
 
