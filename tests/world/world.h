@@ -307,6 +307,7 @@ private:
     void check_wait(const Pod& pod);
     void check_error(Pod& pod);
     void check_unreadable(const Pod& pod);
+    [[nodiscard]] Bytes batches_of(const Pod& pod) const;
     void check_refusals(const std::string& pod, std::uint32_t in_row);
     [[nodiscard]] bool is_well(const Pod& pod, Duration since) const;
     [[nodiscard]] bool is_on_node(Node& node, std::uint64_t sample);

@@ -315,16 +315,19 @@ void EngineWorld::finish_verify() {
     const bool intact = !faults_ || chance(50);
     if (!intact) {
         stored_.erase(sample);
-        // A client's hold on a damaged sample does not protect it, and a client about to be
-        // answered with ready finds a miss.
-        for (auto& [id, client] : clients_) {
-            client.held.erase(sample);
-            for (Request& request : client.pending) {
-                request.damaged.insert(sample);
-            }
-        }
+        lose(sample);  // a client's hold on a damaged sample does not protect it
     }
     apply(engine_.on_verified(sample, intact, now_));
+}
+
+// No client holds the sample any longer, and one about to be answered with ready finds a miss.
+void EngineWorld::lose(SampleIndex sample) {
+    for (auto& [id, client] : clients_) {
+        client.held.erase(sample);
+        for (Request& request : client.pending) {
+            request.lost.insert(sample);
+        }
+    }
 }
 
 void EngineWorld::change_grant() {
@@ -391,6 +394,9 @@ void EngineWorld::apply(const Effects& effects, bool grant_changed) {
 }
 
 void EngineWorld::apply_drop(SampleIndex sample) {
+    if (has_guests_ || has_groups_) {
+        lose(sample);  // beyond its share, the own party does not hold what was fetched for others
+    }
     EXPECT_FALSE(is_held(sample)) << "drops sample " << sample << ", which a client holds";
     EXPECT_FALSE(verifying_.contains(sample));
     stored_.erase(sample);
@@ -418,7 +424,7 @@ void EngineWorld::apply_reply(const sidecar::FetchReply& reply) {
         const SampleIndex sample = request->samples[i];
         const bool holds = client->second.party == sidecar::kOwnParty;
         if (reply.outcomes[i] == FetchOutcome::kReady && holds) {
-            EXPECT_TRUE(stored_.contains(sample) || request->damaged.contains(sample))
+            EXPECT_TRUE(stored_.contains(sample) || request->lost.contains(sample))
                 << "sample " << sample << " is not ready";
             client->second.held.insert(sample);
         }

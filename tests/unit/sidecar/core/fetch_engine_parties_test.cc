@@ -219,6 +219,50 @@ TEST_F(FetchEngineParties, SampleThatOnlyTheOwnerHoldsLeavesTheGuestsShare) {
     EXPECT_THAT(asked.fetches, SizeIs(4)) << "the guest holds none of the first three";
 }
 
+// Seed 50144 of tests/world, at 327 s: the owner's clients held three quarters of the window.
+TEST_F(FetchEngineParties, OwnersHoldsLeaveTheGuestItsShare) {
+    make_with_guest({.window = kRecord * 8});
+    fetch({0, 1, 2, 3}, kGuest);
+    for (SampleIndex sample = 0; sample < 4; ++sample) {
+        stored(sample);
+    }
+    fetch({0, 1, 5, 6, 7, 8});
+    for (SampleIndex sample = 5; sample < 9; ++sample) {
+        stored(sample);
+    }
+    const auto asked = fetch({2, 3, 4, 9}, kGuest);
+    EXPECT_THAT(asked.drops, ElementsAre(0, 1)) << "beyond the owner's share";
+    EXPECT_THAT(asked.fetches, ElementsAre(window(4), window(9)));
+}
+
+TEST_F(FetchEngineParties, OwnersPrefetchesMakeRoomForWhatItHolds) {
+    make_with_guest({.window = kRecord * 8});
+    plan({5, 6, 7, 8});
+    for (SampleIndex sample = 5; sample < 9; ++sample) {
+        stored(sample);
+    }
+    fetch({0, 1, 2, 3}, kGuest);
+    for (SampleIndex sample = 0; sample < 4; ++sample) {
+        stored(sample);
+    }
+    fetch({0});
+    const auto asked = fetch({1, 2, 3, 4}, kGuest);
+    EXPECT_THAT(asked.drops, ElementsAre(8)) << "needed last";
+    EXPECT_THAT(asked.fetches, ElementsAre(window(4)));
+}
+
+TEST_F(FetchEngineParties, OwnersNextBatchIsHeldInTheRoomOfItsLast) {
+    make_with_guest({.window = kRecord * 8});
+    guest_plans({0});
+    stored(0);
+    fetch({5, 6, 7, 8});
+    for (SampleIndex sample = 5; sample < 9; ++sample) {
+        stored(sample);
+    }
+    fetch({0});
+    EXPECT_EQ(engine->sample(0).holds, 1U);
+}
+
 TEST_F(FetchEngineParties, SampleThatTheGuestHoldsStaysInItsShare) {
     make_with_guest({.window = kRecord * 8});
     fetch({0}, kGuest);
