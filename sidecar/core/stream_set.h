@@ -93,7 +93,7 @@ public:
 
     // Whether a stream needs the sample within the range that it has prefetched (before its
     // `high_water`), so that dropping the sample undoes a prefetch. Counts streams of the own party
-    // and of `charged` and `other`; all streams, if the own party has none.
+    // and of `charged` and `other`.
     [[nodiscard]] bool is_near(
         SampleIndex sample, Party charged = kOwnParty, Party other = kOwnParty) const;
 
@@ -132,7 +132,6 @@ public:
 
 private:
     std::map<StreamId, Stream> streams_;
-    std::size_t own_streams_ = 0;
 };
 
 }  // namespace stoker::sidecar

@@ -285,6 +285,20 @@ TEST_F(FetchEngineParties, GuestsPlanProtectsNoSampleOfTheOwner) {
     EXPECT_EQ(engine->sample(2).state, SampleState::kFetching) << "ours goes on";
 }
 
+TEST_F(FetchEngineParties, GuestsPlanProtectsNoSampleOfAnotherGuestWhileTheOwnerIsAway) {
+    make_with_guest({.window = kRecord * 8});
+    engine->on_disconnect(kTrainer, kNow);
+    engine->on_connect(kOtherGuest, std::nullopt, Party{2});
+    fetch({0, 1, 2}, kOtherGuest);
+    for (SampleIndex sample = 0; sample < 3; ++sample) {
+        stored(sample);
+    }
+    guest_plans({0, 1, 2});
+    const auto asked = fetch({9}, kOtherGuest);
+    EXPECT_THAT(asked.fetches, ElementsAre(window(9)));
+    EXPECT_THAT(asked.drops, SizeIs(1)) << "its share has room for three";
+}
+
 // Samples of a guest that only the owner's plan still needs soon do not count towards the guest's
 // share: seed 54 of tests/world.
 TEST_F(FetchEngineParties, SamplesReadByAGuestCountForTheOwnerThatNeedsThem) {
