@@ -434,10 +434,6 @@ void EngineWorld::apply_reply(const sidecar::FetchReply& reply) {
     pending.erase(request);
 }
 
-Bytes EngineWorld::record_bytes(SampleIndex sample) const {
-    return Bytes{domain::record_bytes(dataset_.manifest().size_bytes(domain::SampleId{sample}))};
-}
-
 SampleIndex EngineWorld::any_sample() {
     return static_cast<SampleIndex>(prng_.below(count()));
 }
