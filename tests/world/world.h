@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -289,7 +290,11 @@ private:
     bool rot(Node& node);
     void heal();
     void give_keys();
+    [[nodiscard]] Bytes window_on(const Node& node) const;
+    [[nodiscard]] std::set<std::string> guests_on(const Node& node) const;
     [[nodiscard]] Bytes window_part(const Pod& reader) const;
+    [[nodiscard]] Bytes assured_part(const Pod& reader) const;
+    [[nodiscard]] Bytes largest_record() const;
     [[nodiscard]] bool can_serve_guest(const Pod& guest) const;
     void reap();
     void look();

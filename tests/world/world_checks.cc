@@ -252,9 +252,9 @@ void World::check_refused(const Pod& pod, const std::string& what) {
 }
 
 // As check_refused(), for a sample for which the sidecar has no room. That is allowed if the
-// batches of the namespace's trainers are larger than the namespace's share of the window.
+// batches of the namespace's trainers are larger than the room in the window that it has for sure.
 void World::check_no_room(const Pod& pod, const std::string& what) {
-    if (batches_of(pod) <= window_part(pod)) {
+    if (batches_of(pod) <= assured_part(pod)) {
         check_refused(pod, what);
     }
 }
@@ -338,9 +338,7 @@ void World::check_error(Pod& pod) {
 // Beyond its part of the window, the owner does not hold what was fetched for guests and peers.
 void World::check_unreadable(const Pod& pod) {
     const Node& node = *pod.node;
-    const bool is_shared = network_ != nullptr || std::ranges::any_of(pods_, [&](const Pod& other) {
-                               return other.node == pod.node && !other.job->guest_of.empty();
-                           });
+    const bool is_shared = network_ != nullptr || !guests_on(node).empty();
     const bool is_held = !is_shared || batches_of(pod) <= window_part(pod);
     if (pod.job->guest_of.empty() && is_held && is_calm(node) && !node.has_rotted &&
         schedule_.now() - node.leader_since > seconds{5}) {
