@@ -24,10 +24,10 @@ constexpr Duration kPeersSettled = seconds{75};
 
 }  // namespace
 
-// Uses a random source of its own, so that seeds without peers give the same runs as before peers
-// existed.
+// Uses a random source of its own: seeds without peers run as before there were peers.
 void World::make_peers() {
-    plan_.has_peers = script_ ? script_->has_peers : plan_.nodes > 1 && peers_chance_.below(2) == 0;
+    const bool is_drawn = !script_ && plan_.nodes > 1 && peers_chance_.below(2) == 0;
+    plan_.has_peers = script_ ? script_->has_peers : is_drawn || plan_.has_peers;
     if (!plan_.has_peers) {
         return;
     }
