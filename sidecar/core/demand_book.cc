@@ -83,6 +83,22 @@ bool DemandBook::release(ConnectionId connection, SampleIndex sample) {
     return true;
 }
 
+std::uint32_t DemandBook::let_go(SampleIndex sample) {
+    std::uint32_t ended = 0;
+    const auto end = [sample, &ended](Ready& ready) {
+        const auto count = static_cast<std::uint32_t>(std::erase(ready.held, sample));
+        ready.seen.insert(std::ranges::upper_bound(ready.seen, sample), count, sample);
+        ended += count;
+    };
+    for (auto& [id, connection] : connections_) {
+        end(connection.ready);
+        for (const std::uint64_t ticket : connection.tickets) {
+            end(requests_.at(ticket).ready);
+        }
+    }
+    return ended;
+}
+
 std::uint64_t DemandBook::open(
     ConnectionId connection, std::uint64_t request_id, std::size_t count) {
     STOKER_CHECK(count > 0, "an empty request needs no ticket");

@@ -98,6 +98,9 @@ public:
     // Releases one hold of the connection on the sample. False: it has none.
     bool release(ConnectionId connection, SampleIndex sample);
 
+    // Ends all holds on the sample, which stays ready for those who held it; returns their number.
+    std::uint32_t let_go(SampleIndex sample);
+
     // Opens a request of `count` samples, all unresolved; returns its ticket.
     std::uint64_t open(ConnectionId connection, std::uint64_t request_id, std::size_t count);
 

@@ -173,6 +173,7 @@ Effects FetchEngine::on_fetch(
     for (const SampleIndex sample : ready.held) {
         release(sample);
     }
+    std::ranges::for_each(samples, [this](SampleIndex sample) { charge_holder(sample); });
     return pump(now);
 }
 
@@ -184,7 +185,6 @@ void FetchEngine::demand(
         record.holds += held ? 1 : 0;
         ++counters_.demand_ready_samples;
         book_.settle(sample, place, FetchOutcome::kReady, {}, held);
-        charge_holder(sample);
         return;
     }
     if (record.state == SampleState::kRefused) {
@@ -381,14 +381,17 @@ void FetchEngine::release(SampleIndex sample) {
     room_.reconsider(sample);
 }
 
-// Charges a window sample that only the own party holds to the own party. It cannot be dropped
-// while it is held, so the guest or the peers that it was fetched for could not free its part of
-// their share.
+// A window sample that only the own party holds is charged to it: in the share of the guest or the
+// peers that it was fetched for, nothing could make room for it. If the own party's share has no
+// room for it, the own party holds it no longer: its clients could fill the window with samples
+// that were fetched for others.
 void FetchEngine::charge_holder(SampleIndex sample) {
-    const SampleRecord& record = table_.at(sample);
+    SampleRecord& record = table_.at(sample);
     if (record.holds > 0 && record.state == SampleState::kStored &&
-        table_.charged_to(sample) != kOwnParty && !book_.is_held_by_others(sample)) {
-        table_.charge_to_owner(sample);
+        table_.charged_to(sample) != kOwnParty && !book_.is_held_by_others(sample) &&
+        !room_.charge_to_owner(sample)) {
+        record.holds -= book_.let_go(sample);
+        room_.reconsider(sample);
     }
 }
 

@@ -48,7 +48,6 @@ void StreamSet::join(StreamId stream, Party party) {
     Stream& joined = streams_[stream];
     if (joined.connections++ == 0) {
         joined.party = party;
-        own_streams_ += party == kOwnParty ? 1 : 0;
     }
 }
 
@@ -60,7 +59,6 @@ std::optional<StreamPlan> StreamSet::leave(StreamId stream) {
     }
     std::optional<StreamPlan> plan;
     plan.swap(found->second.plan);
-    own_streams_ -= found->second.party == kOwnParty ? 1 : 0;
     streams_.erase(found);
     return plan;
 }
@@ -172,10 +170,10 @@ std::optional<std::uint32_t> StreamSet::distance(SampleIndex sample) const {
 }
 
 bool StreamSet::is_near(SampleIndex sample, Party charged, Party other) const {
-    return std::ranges::any_of(streams_, [this, sample, charged, other](const auto& entry) {
+    return std::ranges::any_of(streams_, [sample, charged, other](const auto& entry) {
         const Stream& stream = entry.second;
-        const bool counts = stream.party == kOwnParty || stream.party == charged ||
-                            stream.party == other || own_streams_ == 0;
+        const bool counts =
+            stream.party == kOwnParty || stream.party == charged || stream.party == other;
         return counts && is_near_to(stream, sample);
     });
 }

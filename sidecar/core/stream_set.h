@@ -95,7 +95,7 @@ public:
     // Whether a stream needs the sample within the range that it has prefetched (before its
     // `high_water`), so that dropping the sample undoes a prefetch. Counts streams of the own
     // party, of the party that the sample is `charged` to, and of `other`, the party that asks for
-    // room; all streams, if the own party has none.
+    // room.
     [[nodiscard]] bool is_near(
         SampleIndex sample, Party charged = kOwnParty, Party other = kOwnParty) const;
 
@@ -134,7 +134,6 @@ public:
 
 private:
     std::map<StreamId, Stream> streams_;
-    std::size_t own_streams_ = 0;
 };
 
 }  // namespace stoker::sidecar

@@ -86,13 +86,10 @@ void Leader::on_prepared(Preparation prepared) {
 }
 
 void Leader::on_failed() {
-    const Error error = preparer_.error();
     for (const ConnectionId id : std::exchange(waiting_, {})) {
-        sessions_.at(id)->refuse(error);
+        sessions_.at(id)->refuse(preparer_.error());
     }
-    if (error.code == ErrorCode::kForbidden) {
-        callbacks_.forbidden(error);
-    }
+    leaves_to_another();
 }
 
 // Serves the listing, replaces it by another one, or waits for the pin.
@@ -170,12 +167,19 @@ void Leader::attach(Session& session) {
     sessions_[session.id()] = &session;
     if (served_ != nullptr) {
         admit(session);
-    } else if (preparer_.has_failed()) {
+    } else if (preparer_.has_failed() && !leaves_to_another()) {
         session.refuse(preparer_.error());
     } else {
         waiting_.insert(session.id());
         session.send_listing(preparer_.objects_listed());
     }
+}
+
+// Whether another sidecar shall lead, because the origin refused us the listing. The next try may be
+// a minute away.
+bool Leader::leaves_to_another() {
+    const Error error = preparer_.error();
+    return error.code == ErrorCode::kForbidden && callbacks_.forbidden(error);
 }
 
 // Our RevisionGate holds back only our own pod's trainers; the sidecars of other pods hold back

@@ -31,8 +31,8 @@ class Leader final : public SessionHandler {
 public:
     struct Callbacks {
         // The origin refuses our credentials for the listing or for several reads in a row; may be
-        // called again.
-        std::function<void(const Error&)> forbidden;
+        // called again. True: another sidecar shall lead; retire() follows.
+        std::function<bool(const Error&)> forbidden;
         std::function<void()> changed;  // the gate refuses our trainers the revision that we listed
     };
 
@@ -98,6 +98,7 @@ private:
     void begin_serving(Preparation prepared);
     void admit(Session& session);
     void admit_waiting();
+    bool leaves_to_another();
     void tell_listing();
 
     SidecarParts parts_;

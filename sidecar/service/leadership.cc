@@ -76,7 +76,8 @@ Result<bool> Leadership::take(bool keep_revision) {
         origin_,
         gate_,
         listener_,
-        Leader::Callbacks{[this](const Error& error) { on_forbidden(error); }, callbacks_.changed},
+        Leader::Callbacks{
+            [this](const Error& error) { return on_forbidden(error); }, callbacks_.changed},
         keep_revision);
     leader_->set_grant(grant_, weights_);
     leader_->set_peers(peers_);
@@ -188,10 +189,14 @@ bool Leadership::has_followers() const {
            (guest_doors_ != nullptr && guest_doors_->session_count() > 0);
 }
 
-// The origin refuses us the samples that clients want. Another sidecar may have a better key.
-void Leadership::on_forbidden(const Error& error) {
-    if (followers_ == nullptr || !followers_->has_other_sidecars() || rests_until_) {
-        return;
+// The origin refuses us the samples that clients want. Another sidecar may have a better key. False:
+// no other sidecar follows, so we keep the lead.
+bool Leadership::on_forbidden(const Error& error) {
+    if (rests_until_) {
+        return true;
+    }
+    if (followers_ == nullptr || !followers_->has_other_sidecars()) {
+        return false;
     }
     log::warning(
         "letting the lead go: the origin refuses our credentials",
@@ -208,6 +213,7 @@ void Leadership::on_forbidden(const Error& error) {
         add_fetched(past_leads_, retiring_->status());
         retiring_->retire([this] { on_retired(); });
     });
+    return true;
 }
 
 void Leadership::on_retired() {

@@ -79,7 +79,7 @@ private:
     void open_door();
     void close_doors();
     Result<std::unique_ptr<SessionServer>> listen();
-    void on_forbidden(const Error& error);
+    bool on_forbidden(const Error& error);
     void on_retired();
 
     SidecarParts parts_;

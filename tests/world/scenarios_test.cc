@@ -156,6 +156,20 @@ TEST_F(Scenario, LeaderThatMayNotListLetsAnotherLead) {
     EXPECT_EQ(world.leader(0), 1U);
 }
 
+// Seed 80010: the leader would have tried to list again 16 s later.
+TEST_F(Scenario, LeaderThatMayNotListLetsALateFollowerLead) {
+    World& world = make(kTwoJobs, {.first_key_is_refused = true});
+    for (int i = 0; i < 5; ++i) {
+        run_for(seconds{5});
+        world.strike(Fault::kKill, 1);
+        while (world.sidecar(1) == nullptr || world.sidecar(1)->is_dead()) {
+            run_for(seconds{1});
+        }
+        run_for(seconds{8});
+        EXPECT_EQ(world.leader(0), 1U);
+    }
+}
+
 TEST_F(Scenario, FollowersWithGoodKeysAreServedAfterOneOfThemHasBecomeLeader) {
     World& world = make({.nodes = 1, .jobs = 3, .pods = 3}, {.first_key_is_refused = true});
     run_for(minutes{2});

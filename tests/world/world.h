@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -288,7 +289,11 @@ private:
     bool rot(Node& node);
     void heal();
     void give_keys();
+    [[nodiscard]] Bytes window_on(const Node& node) const;
+    [[nodiscard]] std::set<std::string> guests_on(const Node& node) const;
     [[nodiscard]] Bytes window_part(const Pod& reader) const;
+    [[nodiscard]] Bytes assured_part(const Pod& reader) const;
+    [[nodiscard]] Bytes largest_record() const;
     [[nodiscard]] bool can_serve_guest(const Pod& guest) const;
     void reap();
     void look();
@@ -306,6 +311,7 @@ private:
     void check_wait(const Pod& pod);
     void check_error(Pod& pod);
     void check_unreadable(const Pod& pod);
+    [[nodiscard]] Bytes batches_of(const Pod& pod) const;
     void check_refusals(const std::string& pod, std::uint32_t in_row);
     [[nodiscard]] bool is_well(const Pod& pod, Duration since) const;
     [[nodiscard]] bool is_on_node(Node& node, std::uint64_t sample);

@@ -62,14 +62,18 @@ void World::draw_aims() {
     }
 }
 
-// Schedules the next aim of this fault, at a drawn situation.
+// Schedules the next aim of this fault, at a drawn situation. Where windows are shared, half of the
+// aims wait for one that borrows.
 void World::schedule_aim(Fault fault) {
     const double wait = -seconds_of(every(fault)) * std::log(1 - aims_chance_.unit());
     schedule_.run_in(Duration{static_cast<Duration::rep>(wait * 1e9)}, [this, fault] {
         if (faults_are_over_) {
             return;
         }
-        const auto situation = static_cast<Situation>(aims_chance_.below(kSituations));
+        const bool at_borrowing = plan_.shares_windows && aims_chance_.below(2) == 0;
+        const auto situation = at_borrowing
+                                   ? Situation::kBorrowing
+                                   : static_cast<Situation>(aims_chance_.below(kSituations));
         aims_.push_back({fault, situation, schedule_.now() + kAimsFor});
         schedule_.say(fmt::format("aims: {}, at {}", to_string(fault), to_string(situation)));
         provoke(situation);

@@ -253,18 +253,23 @@ void World::check_refused(const Pod& pod, const std::string& what) {
 }
 
 // As check_refused(), for a sample for which the sidecar has no room. That is allowed if the
-// batches of the namespace's trainers are larger than the namespace's share of the window.
+// batches of the namespace's trainers are larger than the room in the window that it has for sure.
 void World::check_no_room(const Pod& pod, const std::string& what) {
-    Bytes held{};
+    if (batches_of(pod) <= assured_part(pod)) {
+        check_refused(pod, what);
+    }
+}
+
+// Record bytes of the batches that trainers of the pod's namespace read on its node.
+Bytes World::batches_of(const Pod& pod) const {
+    Bytes sum{};
     for (const Pod& other : pods_) {
         if (other.node == pod.node && other.job->guest_of == pod.job->guest_of &&
             other.trainer != nullptr) {
-            held += other.trainer->batch_bytes();
+            sum += other.trainer->batch_bytes();
         }
     }
-    if (held <= window_part(pod)) {
-        check_refused(pod, what);
-    }
+    return sum;
 }
 
 // A pod whose key was never accepted is not served from the node's cache, unless its own job has
@@ -329,11 +334,15 @@ void World::check_error(Pod& pod) {
         pod.sidecar->error()));
 }
 
-// A sample that a leader has fetched stays readable until the client that requested it has read it.
-// Except for guests: the next draw of the Dataset's own namespace may drop it before they read it.
+// A sample that a leader has fetched stays readable while the client that requested it holds it. A
+// guest cannot hold samples of the Dataset's own namespace: the next draw there may drop one before
+// the guest reads it. Beyond its part of the window, that namespace does not hold what was fetched
+// for guests and peers.
 void World::check_unreadable(const Pod& pod) {
     const Node& node = *pod.node;
-    if (pod.job->guest_of.empty() && is_calm(node) && !node.has_rotted &&
+    const bool is_shared = network_ != nullptr || !guests_on(node).empty();
+    const bool is_held = !is_shared || batches_of(pod) <= window_part(pod);
+    if (pod.job->guest_of.empty() && is_held && is_calm(node) && !node.has_rotted &&
         schedule_.now() - node.leader_since > seconds{5}) {
         oracle_->accuse("a fetched sample cannot be read on " + node.name);
     }

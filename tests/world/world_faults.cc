@@ -1,11 +1,9 @@
 // The faults of the world.
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include <fmt/format.h>
 
-#include "common/domain/segment_format.h"
 #include "tests/world/world.h"
 
 namespace stoker::world {
@@ -392,36 +390,6 @@ void World::give_keys() {
             schedule_.say(pod.settings.pod + " gets a key of its own");
         }
     }
-}
-
-// Share of the reader's namespace in the smallest window on its node. Peers take a quarter of the
-// window first. Then the Dataset's own namespace has all of the rest or, beside guests, half of it;
-// the guests' namespaces divide the other half. Zero: the node has no pod of the own namespace.
-Bytes World::window_part(const Pod& reader) const {
-    std::optional<Bytes> window;
-    std::set<std::string> guests;
-    for (const Pod& pod : pods_) {
-        if (pod.node == reader.node && !pod.job->guest_of.empty()) {
-            guests.insert(pod.job->guest_of);
-        } else if (pod.node == reader.node) {
-            const Bytes bytes = pod.config.datasets[0].window_bytes;
-            window = std::min(window.value_or(bytes), bytes);
-        }
-    }
-    const std::uint64_t readers = reader.job->guest_of.empty() ? 1 : guests.size();
-    const std::uint64_t of_peers = network_ == nullptr ? 0 : window.value_or(Bytes{}).count() / 4;
-    const std::uint64_t bytes = window.value_or(Bytes{}).count() - of_peers;
-    return Bytes{guests.empty() ? bytes : bytes / 2 / readers};
-}
-
-// Whether a pod of the Dataset's own namespace can lead on the guest's node, and each sample fits
-// into the guest's share of the window.
-bool World::can_serve_guest(const Pod& guest) const {
-    std::uint64_t largest = 0;
-    for (std::uint64_t id = 0; id < plan_.samples; ++id) {
-        largest = std::max(largest, oracle_->payload(id).size());
-    }
-    return Bytes{domain::record_bytes(largest)} <= window_part(guest);
 }
 
 }  // namespace stoker::world

@@ -26,7 +26,8 @@ constexpr Duration kPeersSettled = seconds{75};
 
 // Uses a random source of its own, so that what it draws does not change the other draws of a seed.
 void World::make_peers() {
-    plan_.has_peers = script_ ? script_->has_peers : plan_.nodes > 1 && peers_chance_.below(2) == 0;
+    const bool is_drawn = !script_ && plan_.nodes > 1 && peers_chance_.below(2) == 0;
+    plan_.has_peers = script_ ? script_->has_peers : is_drawn || plan_.has_peers;
     if (!plan_.has_peers) {
         return;
     }

@@ -63,8 +63,9 @@ void World::make_plan(Size size) {
 }
 
 // In every eighth seed each pod is a windowed job of its own with a small window: drawn, unread
-// samples soon exceed the window, which then borrows from the grant. Uses a random source of its
-// own, so that the other seeds run as if this did not exist.
+// samples soon exceed the window, which then borrows from the grant. Two such nodes are peers, so
+// that faults between peers meet such a window. Uses a random source of its own, so that the other
+// seeds run as if this did not exist.
 void World::draw_sharing(Size size) {
     plan_.shares_windows =
         !script_ && size.nodes + size.jobs + size.pods == 0 && share_chance_.below(8) == 0;
@@ -72,6 +73,7 @@ void World::draw_sharing(Size size) {
         plan_.nodes = 1 + share_chance_.below(2);
         plan_.pods = 2 * plan_.nodes + share_chance_.below(3);
         plan_.jobs = plan_.pods;
+        plan_.has_peers = plan_.nodes > 1;
     }
 }
 

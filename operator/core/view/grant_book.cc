@@ -266,10 +266,9 @@ GrantBook::Place GrantBook::place_of(const ObservedResidency& word) {
 }
 
 void GrantBook::observe(const std::vector<ObservedResidency>& words, TimePoint now) {
-    const bool begins = !began_at_;
-    if (begins) {
-        began_at_ = now;
-    }
+    began_at_ = began_at_.value_or(now);
+    // An earlier operator may go on for a while, and grant to sidecars that begin or change then.
+    const bool is_early = now - *began_at_ < kSlack;
     std::map<Place, Entry> entries;
     std::set<Place> unheard;
     for (const ObservedResidency& word : words) {
@@ -278,8 +277,8 @@ void GrantBook::observe(const std::vector<ObservedResidency>& words, TimePoint n
         if (const auto known = entries_.find(place); known != entries_.end()) {
             entry = std::move(known->second);
         }
-        const bool expected = begins || unheard_.contains(place);
-        if (expected && word.live && !word.granted) {
+        const bool expected = is_early || unheard_.contains(place);
+        if (expected && word.live && (!word.granted || !word.leader_attached)) {
             unheard.insert(place);
             entry.believed = std::max(entry.believed, word.promised);
         }

@@ -60,13 +60,16 @@ WallTime last_use_of(const Dataset& dataset);
 // - Without a sidecar, bytes stay on the disk until they are swept. So the largest of the known
 //   reports and the status counts: the status may be behind, and the newest report may vanish with
 //   its pod, which leaves an older one. A new operator knows the status only.
-// - A new operator is not settled until every sidecar that existed before it has reported, or the
-//   last grant of an earlier operator has expired. Until then no grant exceeds the resident bytes,
-//   and a sidecar without a report gets no grant, because a smaller one would evict its bytes.
+// - A new operator is not settled until every sidecar that existed before it, or that began in its
+//   first 10 s, has reported, or the last grant of an earlier operator has expired. The earlier
+//   operator may go on for some seconds and grant to new sidecars. Until then no grant exceeds the
+//   resident bytes, and a sidecar without a report gets no grant, because a smaller one would evict
+//   its bytes.
 // Pure: the caller passes the time. Not thread-safe.
 class GrantBook {
 public:
-    // Added to the validity, for clock drift and messages in flight.
+    // Added to the validity, for clock drift and messages in flight. An operator that has lost the
+    // leadership goes on for less.
     static constexpr Duration kSlack = std::chrono::seconds{10};
 
     // `valid`: how long a grant holds; earlier operators used the same value.
@@ -87,8 +90,8 @@ public:
     // Whether grants may grow.
     [[nodiscard]] bool is_settled(TimePoint now) const;
 
-    // Number of places whose sidecar existed before this operator became leader and has not
-    // reported since.
+    // Number of places whose sidecar may have a grant of an earlier operator and has not reported to
+    // this one.
     [[nodiscard]] std::size_t unheard() const { return unheard_.size(); }
 
     // Records the grants of a plan made from holdings(); returns those that may be sent.

@@ -79,6 +79,18 @@ TEST_F(DemandBookTest, ReleasesOneHoldAtATime) {
     EXPECT_FALSE(book.release(kBert, 8));
 }
 
+TEST_F(DemandBookTest, SampleThatIsLetGoStaysReady) {
+    book.settle(5, {book.open(kAnna, 1, 1), 0}, FetchOutcome::kReady, {});
+    const auto ticket = book.open(kBert, 1, 2);
+    book.settle(5, {ticket, 0}, FetchOutcome::kReady, {});
+    EXPECT_EQ(book.let_go(5), 2U);
+    book.settle(6, {ticket, 1}, FetchOutcome::kReady, {});
+    for (const ConnectionId connection : {kAnna, kBert}) {
+        EXPECT_FALSE(book.release(connection, 5));
+        EXPECT_EQ(book.take_ready(connection).seen, std::vector<SampleIndex>{5});
+    }
+}
+
 TEST_F(DemandBookTest, DisconnectFreesHoldsAndRequests) {
     const auto answered = book.open(kAnna, 1, 1);
     book.settle(1, {answered, 0}, FetchOutcome::kReady, {});

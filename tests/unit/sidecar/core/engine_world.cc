@@ -315,16 +315,19 @@ void EngineWorld::finish_verify() {
     const bool intact = !faults_ || chance(50);
     if (!intact) {
         stored_.erase(sample);
-        // A damaged sample goes even if clients hold it. A client that waits for it may be told
-        // "ready" all the same, and then misses it.
-        for (auto& [id, client] : clients_) {
-            client.held.erase(sample);
-            for (Request& request : client.pending) {
-                request.damaged.insert(sample);
-            }
-        }
+        lose(sample);  // a client's hold on a damaged sample does not protect it
     }
     apply(engine_.on_verified(sample, intact, now_));
+}
+
+// No client holds the sample any longer, and one about to be answered with ready finds a miss.
+void EngineWorld::lose(SampleIndex sample) {
+    for (auto& [id, client] : clients_) {
+        client.held.erase(sample);
+        for (Request& request : client.pending) {
+            request.lost.insert(sample);
+        }
+    }
 }
 
 void EngineWorld::change_grant() {
@@ -391,6 +394,9 @@ void EngineWorld::apply(const Effects& effects, bool grant_changed) {
 }
 
 void EngineWorld::apply_drop(SampleIndex sample) {
+    if (has_guests_ || has_groups_) {
+        lose(sample);  // beyond its share, the own party does not hold what was fetched for others
+    }
     EXPECT_FALSE(is_held(sample)) << "drops sample " << sample << ", which a client holds";
     EXPECT_FALSE(verifying_.contains(sample));
     stored_.erase(sample);
@@ -418,7 +424,7 @@ void EngineWorld::apply_reply(const sidecar::FetchReply& reply) {
         const SampleIndex sample = request->samples[i];
         const bool holds = client->second.party == sidecar::kOwnParty;
         if (reply.outcomes[i] == FetchOutcome::kReady && holds) {
-            EXPECT_TRUE(stored_.contains(sample) || request->damaged.contains(sample))
+            EXPECT_TRUE(stored_.contains(sample) || request->lost.contains(sample))
                 << "sample " << sample << " is not ready";
             client->second.held.insert(sample);
         }
@@ -426,10 +432,6 @@ void EngineWorld::apply_reply(const sidecar::FetchReply& reply) {
     }
     EXPECT_EQ(failed, !reply.message.empty());
     pending.erase(request);
-}
-
-Bytes EngineWorld::record_bytes(SampleIndex sample) const {
-    return Bytes{domain::record_bytes(dataset_.manifest().size_bytes(domain::SampleId{sample}))};
 }
 
 SampleIndex EngineWorld::any_sample() {

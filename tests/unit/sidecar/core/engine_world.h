@@ -52,7 +52,7 @@ private:
     struct Request {
         std::uint64_t id = 0;
         std::vector<sidecar::SampleIndex> samples;
-        std::set<sidecar::SampleIndex> damaged;  // found while the request was open
+        std::set<sidecar::SampleIndex> lost;  // while the request was open
     };
 
     struct Client {
@@ -79,6 +79,7 @@ private:
     void consume(ClientEntry& client);
     void finish_fetch();
     void finish_verify();
+    void lose(sidecar::SampleIndex sample);
     void change_grant();
     void change_group();
     void pass_time();

@@ -107,4 +107,8 @@ bool EngineWorld::is_held(SampleIndex sample) const {
         clients_, [sample](const auto& entry) { return entry.second.held.contains(sample); });
 }
 
+Bytes EngineWorld::record_bytes(SampleIndex sample) const {
+    return Bytes{domain::record_bytes(dataset_.manifest().size_bytes(domain::SampleId{sample}))};
+}
+
 }  // namespace stoker::test

@@ -207,27 +207,6 @@ TEST_F(FetchEngineParties, SampleThatAnEvictionSkippedMayBeEvictedLater) {
     EXPECT_THAT(fetch({5, 6, 7}).fetches, ElementsAre(window(5), window(6), window(7)));
 }
 
-TEST_F(FetchEngineParties, SampleThatOnlyTheOwnerHoldsLeavesTheGuestsShare) {
-    make_with_guest({.window = kRecord * 8});
-    fetch({0, 1, 2}, kGuest);
-    for (SampleIndex sample = 0; sample < 3; ++sample) {
-        stored(sample);
-    }
-    const auto shared = fetch({0, 1});
-    EXPECT_THAT(shared.replies, ElementsAre(ready(request, 2)));
-    const auto asked = fetch({5, 6, 7, 8}, kGuest);
-    EXPECT_THAT(asked.fetches, SizeIs(4)) << "the guest holds none of the first three";
-}
-
-TEST_F(FetchEngineParties, SampleThatTheGuestHoldsStaysInItsShare) {
-    make_with_guest({.window = kRecord * 8});
-    fetch({0}, kGuest);
-    stored(0);
-    fetch({0});
-    engine->on_connect(kOtherGuest, std::nullopt, Party{1});
-    EXPECT_THAT(fetch({5, 6, 7, 8}, kOtherGuest).fetches, SizeIs(3));
-}
-
 TEST_F(FetchEngineParties, GuestsPlanProtectsNoSampleOfTheOwner) {
     make_with_guest({.window = kRecord * 4});
     plan({0, 1, 2, 3});
@@ -239,6 +218,20 @@ TEST_F(FetchEngineParties, GuestsPlanProtectsNoSampleOfTheOwner) {
     EXPECT_LE(account.window, kRecord * 4);
     EXPECT_THAT(fetch({2}).replies, IsEmpty());
     EXPECT_EQ(engine->sample(2).state, SampleState::kFetching) << "ours goes on";
+}
+
+TEST_F(FetchEngineParties, GuestsPlanProtectsNoSampleOfAnotherGuestWhileTheOwnerIsAway) {
+    make_with_guest({.window = kRecord * 8});
+    engine->on_disconnect(kTrainer, kNow);
+    engine->on_connect(kOtherGuest, std::nullopt, Party{2});
+    fetch({0, 1, 2}, kOtherGuest);
+    for (SampleIndex sample = 0; sample < 3; ++sample) {
+        stored(sample);
+    }
+    guest_plans({0, 1, 2});
+    const auto asked = fetch({9}, kOtherGuest);
+    EXPECT_THAT(asked.fetches, ElementsAre(window(9)));
+    EXPECT_THAT(asked.drops, SizeIs(1)) << "its share has room for three";
 }
 
 // A sample that was fetched for a guest, and that only the owner's plan still needs soon, no longer

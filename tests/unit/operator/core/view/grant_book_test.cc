@@ -52,9 +52,33 @@ TEST(GrantBook, IsSettledAtOnceIfNoSidecarRanBeforeTheOperator) {
     book.observe({}, at(0));
     EXPECT_TRUE(book.is_settled(at(0)));
     // A pod that starts later can only hold this operator's grants.
-    book.observe({silent("n1")}, at(1));
-    EXPECT_TRUE(book.is_settled(at(1)));
+    book.observe({silent("n1")}, at(11));
+    EXPECT_TRUE(book.is_settled(at(11)));
     EXPECT_EQ(book.take(plan_of({grant("n1", gib(3))})).size(), 1U);
+}
+
+// Seed 80044 of tests/world: an earlier operator went on for 5 s and granted 34 GB to a new sidecar.
+TEST(GrantBook, WaitsForSidecarsThatBeginWhileAnEarlierOperatorMayGoOn) {
+    GrantBook book{kValid};
+    book.observe({told("n1", gib(1), gib(4))}, at(0));
+    EXPECT_TRUE(book.is_settled(at(0)));
+    book.observe({told("n1", gib(1), gib(4)), silent("n2")}, at(3));
+    EXPECT_FALSE(book.is_settled(at(20)));
+    book.observe({told("n1", gib(1), gib(4)), told("n2", gib(1), gib(9))}, at(20));
+    EXPECT_TRUE(book.is_settled(at(20)));
+}
+
+TEST(GrantBook, WaitsForASidecarThatMayHaveGoneToAnEarlierOperator) {
+    GrantBook book{kValid};
+    ObservedResidency gone = told("n1", gib(1), gib(4));
+    book.observe({gone}, at(0));
+    gone.leader_attached = false;
+    book.observe({gone}, at(3));
+    EXPECT_FALSE(book.is_settled(at(3)));
+    book.observe({told("n1", gib(1), gib(9))}, at(12));
+    EXPECT_TRUE(book.is_settled(at(12)));
+    book.observe({gone}, at(13));
+    EXPECT_TRUE(book.is_settled(at(13)));
 }
 
 TEST(GrantBook, WaitsForReportsOfAllSidecarsThatRanBeforeTheOperator) {
