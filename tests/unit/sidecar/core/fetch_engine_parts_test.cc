@@ -1,7 +1,6 @@
 // Samples of more than half of the memory, which are fetched in parts.
 #include <gmock/gmock.h>
 
-#include "sidecar/core/eviction/least_used.h"
 #include "tests/unit/sidecar/core/fetch_engine_fixture.h"
 
 namespace stoker::sidecar {
@@ -102,7 +101,7 @@ TEST_F(FetchEngineParts, AFillFetchesAllOfThem) {
         started.fetches = next;
     }
     EXPECT_EQ(fetched, 10U);
-    EXPECT_TRUE(engine->fill_state(kNow)->is_over);
+    EXPECT_TRUE(engine->fill_state(kNow)->over);
 }
 
 TEST_F(FetchEngineParts, WhatNoSegmentHoldsReadsTheOrigin) {
