@@ -393,7 +393,7 @@ TEST_F(ChunkOriginTest, SlicesOfASampleHaveItsChecksum) {
     const std::string& text = folder_.samples.at(sample.key);
     OriginFetch wanted{sample.key, sample.etag, sample.size_bytes - 10};
     wanted.slice = OriginSlice{7, sample.size_bytes};
-    const auto bytes = test::fetch_now(*origin_, wanted);
+    const auto bytes = test::start_fetch(*origin_, wanted).get();
     ASSERT_TRUE(bytes.has_value()) << bytes.error().message;
     EXPECT_EQ(test::text_of(*bytes), text.substr(7, text.size() - 10));
     EXPECT_EQ(bytes->stored_crc32c, crc32c(std::as_bytes(std::span{text})));
