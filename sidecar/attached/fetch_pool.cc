@@ -144,7 +144,16 @@ FetchPool::Answer FetchPool::answer(Lanes& lanes, const Job& job) {
     return {};
 }
 
+// A sample larger than the sidecar's memory comes as a whole, in minutes: its ranges are read at the
+// origin until another reader has brought it.
+bool FetchPool::may_ask(const Job& job) {
+    return Bytes{job.files->manifest().size_bytes(job.id)} <= job.dataset->config().memory_bytes;
+}
+
 std::optional<DatasetFiles::Found> FetchPool::fetch(Lanes& lanes, const Job& job) {
+    if (!may_ask(job)) {
+        return std::nullopt;
+    }
     const std::array wanted{job.id.value()};
     for (int round = 0; round < kFetchRounds; ++round) {
         client::SidecarClient* client = lane(lanes, job);

@@ -76,6 +76,7 @@ private:
     [[nodiscard]] bool is_ready() const;
     void finish(Lanes& lanes, Job&& job);
     Answer answer(Lanes& lanes, const Job& job);
+    [[nodiscard]] static bool may_ask(const Job& job);
     std::optional<DatasetFiles::Found> fetch(Lanes& lanes, const Job& job);
     client::SidecarClient* lane(Lanes& lanes, const Job& job);
 

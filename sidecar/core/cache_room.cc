@@ -46,7 +46,7 @@ bool CacheRoom::wants(SampleIndex sample, TimePoint now) const {
 
 // Whether the sample may become resident, provided that room can be made in the grant.
 bool CacheRoom::may_keep(SampleIndex sample, TimePoint now) const {
-    return may_admit(now) && table_.payload_bytes(sample) <= limits_.memory &&
+    return may_admit(now) && EngineLimits::is_storable(table_.payload_bytes(sample)) &&
            table_.record_bytes(sample) <= resident_limit();
 }
 
@@ -69,7 +69,7 @@ bool CacheRoom::fits_window(Bytes bytes) const {
 }
 
 CacheRoom::Verdict CacheRoom::judge(SampleIndex sample, TimePoint now, Party party) const {
-    if (table_.payload_bytes(sample) > limits_.memory) {
+    if (!EngineLimits::is_storable(table_.payload_bytes(sample))) {
         return Verdict::kNever;
     }
     if (aside_) {

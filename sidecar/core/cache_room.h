@@ -37,7 +37,7 @@ public:
         kWindow,
         kFull,   // the window has no room at the moment
         kShut,   // nothing may be stored at the moment
-        kNever,  // larger than the window or the memory
+        kNever,  // larger than the window, or than a segment can be
     };
 
     // Increments `counters` for each drop and eviction.

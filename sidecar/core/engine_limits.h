@@ -7,13 +7,14 @@
 
 #include "common/base/bytes.h"
 #include "common/base/clock.h"
+#include "common/domain/segment_format.h"
 #include "sidecar/core/circuit_breaker.h"
 
 namespace stoker::sidecar {
 
 struct EngineLimits {
     Bytes window = mib(256);  // record bytes of class window: unread, held or in flight
-    Bytes memory = mib(64);   // payload bytes in flight; a larger sample is never cached
+    Bytes memory = mib(64);   // payload bytes in flight
     // Fetches in flight of the own party, and as many again for peers; guests get the slots that
     // the own party leaves. Samples of a chunk that are fetched together count as one.
     std::uint32_t max_in_flight = 32;
@@ -22,7 +23,23 @@ struct EngineLimits {
     Duration adopt_grace = std::chrono::seconds{10};  // for window samples found when opening
     CircuitBreaker::Limits store_breaker{};
     CircuitBreaker::Limits origin_breaker{std::chrono::milliseconds{250}, std::chrono::seconds{10}};
+
+    // Memory of all samples together that are fetched in parts; the rest is for whole samples.
+    [[nodiscard]] Bytes parts_memory() const { return Bytes{memory.count() / 2}; }
+
+    // Whether the origin is asked for a sample of this size in parts: it would take more than half of
+    // the memory.
+    [[nodiscard]] bool takes_parts(Bytes payload) const { return payload > parts_memory(); }
+
+    // Whether the sample can be stored: a segment holds it.
+    static bool is_storable(Bytes payload) {
+        return payload + kib(1) <= Bytes{domain::kSegmentBytesMax};
+    }
 };
+
+// Samples that are fetched in parts without a demand, at a time: each reserves its whole size in the
+// grant or the window.
+constexpr std::uint32_t kPartedAheadMax = 2;
 
 constexpr double kGuestShare = 0.1;
 

@@ -336,7 +336,7 @@ Effects FetchEngine::tick(TimePoint now) {
 std::optional<TimePoint> FetchEngine::next_deadline(TimePoint now) const {
     // The fill's rate limit may have allowed more since the last event.
     const bool may_go_on = fill_.is_open(table_.size()) && may_fill(now) &&
-                           fits_memory(fill_.next(), kOwnParty, chunks_ != nullptr);
+                           fits_ahead(fill_.next(), kOwnParty, chunks_ != nullptr);
     if (more_to_scan_ || may_go_on) {
         return now;
     }

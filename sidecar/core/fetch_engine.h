@@ -32,6 +32,7 @@ struct StartFetch {
     SampleIndex sample = 0;
     domain::SegmentClass segment_class = domain::SegmentClass::kWindow;
     bool from_peer = false;  // from the sample's owner; false: from the origin
+    bool in_parts = false;   // it is too large for memory
 
     bool operator==(const StartFetch&) const = default;
 };
@@ -299,8 +300,10 @@ private:
     [[nodiscard]] bool is_refused(SampleIndex sample) const;
     void note_refused(SampleIndex sample);
 
+    // A peer's answer is in memory as a whole.
     [[nodiscard]] bool comes_from_peer(SampleIndex sample, Party party) const {
-        return party != kPeerParty && !table_.is_own(sample) && (!may_ask_ || may_ask_(sample));
+        return party != kPeerParty && !table_.is_own(sample) &&
+               table_.payload_bytes(sample) <= limits_.memory && (!may_ask_ || may_ask_(sample));
     }
 
     [[nodiscard]] bool may_demand(
@@ -314,6 +317,7 @@ private:
         bool slotless = false);
     [[nodiscard]] std::optional<StreamId> chunk_reader(SampleIndex sample, Party party) const;
     [[nodiscard]] bool fits_memory(SampleIndex sample, Party party, bool with_chunk) const;
+    [[nodiscard]] bool fits_ahead(SampleIndex sample, Party party, bool with_chunk) const;
     [[nodiscard]] bool has_room_for_chunk(SampleIndex sample) const;
     void start_chunk(SampleIndex first, StreamId reader, TimePoint now);
     void pump_readahead();

@@ -41,7 +41,7 @@ void FetchEngine::pump_fill(std::uint32_t& steps, TimePoint now) {
             fill_.pass_full();
         } else if (table_.at(sample).state != SampleState::kAbsent) {
             fill_.pass();  // in the window; a later scan looks at it again
-        } else if (!fits_memory(sample, kOwnParty, chunks_ != nullptr)) {
+        } else if (!fits_ahead(sample, kOwnParty, chunks_ != nullptr)) {
             return;
         } else {
             start_fill(sample, now);
@@ -79,7 +79,7 @@ void FetchEngine::start_fill(SampleIndex first, TimePoint now) {
         const bool is_wanted = table_.is_own(sample) && !is_refused(sample) &&
                                table_.at(sample).state == SampleState::kAbsent;
         if (is_wanted &&
-            (!admission_.rate.allows_urgent(now) || !fits_memory(sample, kOwnParty, false) ||
+            (!admission_.rate.allows_urgent(now) || !fits_ahead(sample, kOwnParty, false) ||
              !room_.make_own_room(sample, now, kOwnParty))) {
             return;
         }
@@ -94,7 +94,7 @@ bool FetchEngine::is_refused(SampleIndex sample) const {
     return record.state == SampleState::kRefused ||
            (record.state == SampleState::kAbsent &&
             (record.refusals > 0 || record.failures == UINT8_MAX ||
-             table_.payload_bytes(sample) > limits_.memory));
+             !EngineLimits::is_storable(table_.payload_bytes(sample))));
 }
 
 // Call before the refusal is recorded. A sample that was refused before is counted already.

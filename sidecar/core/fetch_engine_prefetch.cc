@@ -31,7 +31,7 @@ FetchEngine::Turn FetchEngine::prefetch_one(Party party, std::uint32_t& steps, T
         return Turn::kDone;
     }
     const auto reader = chunk_reader(candidate->sample, party);
-    if (!fits_memory(candidate->sample, party, reader.has_value()) ||
+    if (!fits_ahead(candidate->sample, party, reader.has_value()) ||
         (reader && !has_room_for_chunk(candidate->sample))) {
         return Turn::kDone;
     }
@@ -62,10 +62,20 @@ std::optional<StreamId> FetchEngine::chunk_reader(SampleIndex sample, Party part
 // A chunk waits until memory has room for all of it, or for half of what memory holds: otherwise
 // each payload that leaves memory would cause a request for the few samples that then fit.
 bool FetchEngine::fits_memory(SampleIndex sample, Party party, bool with_chunk) const {
+    if (limits_.takes_parts(table_.payload_bytes(sample)) && !comes_from_peer(sample, party)) {
+        return shares_.has_parts_memory(party);
+    }
     const Bytes chunk = with_chunk ? chunks_->bytes(chunks_->of(sample)) : Bytes::zero();
     return shares_.has_memory(
         party,
         std::max(table_.payload_bytes(sample), std::min(chunk, Bytes{limits_.memory.count() / 2})));
+}
+
+// As fits_memory(), for a sample that no client waits for.
+bool FetchEngine::fits_ahead(SampleIndex sample, Party party, bool with_chunk) const {
+    return fits_memory(sample, party, with_chunk) &&
+           (table_.account().parted_samples < kPartedAheadMax ||
+            !limits_.takes_parts(table_.payload_bytes(sample)));
 }
 
 bool FetchEngine::has_room_for_chunk(SampleIndex sample) const {
@@ -88,7 +98,7 @@ void FetchEngine::start_chunk(SampleIndex first, StreamId reader, TimePoint now)
             continue;
         }
         if (!admission_.origin.allows(now) || !admission_.rate.allows_urgent(now) ||
-            !fits_memory(sample, kOwnParty, false) ||
+            !fits_ahead(sample, kOwnParty, false) ||
             !start(sample, room_.make_room(sample, now, false, kOwnParty), kOwnParty, now, true)) {
             return;
         }

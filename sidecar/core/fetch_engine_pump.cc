@@ -102,7 +102,8 @@ bool FetchEngine::start(
     const SegmentClass segment_class =
         verdict == Verdict::kResident ? SegmentClass::kResident : SegmentClass::kWindow;
     const bool from_peer = comes_from_peer(sample, party);
-    table_.start(sample, segment_class, party, {from_peer, slotless});
+    const bool in_parts = !from_peer && limits_.takes_parts(table_.payload_bytes(sample));
+    table_.start(sample, segment_class, party, {from_peer, slotless, in_parts});
     if (segment_class == SegmentClass::kResident) {
         room_.note_resident(sample);
     }
@@ -113,7 +114,7 @@ bool FetchEngine::start(
     admission_.store(segment_class).on_start();
     ++counters_.fetches;
     counters_.peer_fetches += from_peer ? 1 : 0;
-    effects_.fetches.push_back({sample, segment_class, from_peer});
+    effects_.fetches.push_back({sample, segment_class, from_peer, in_parts});
     return true;
 }
 

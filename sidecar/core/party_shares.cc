@@ -38,13 +38,14 @@ bool PartyShares::has_memory(Party party, Bytes more) const {
     const ByteAccount& account = table_.account();
     const Bytes of_peers = table_.in_flight_bytes_of(kPeerParty);
     const Bytes others = account.in_flight - of_peers;
+    const Bytes parts = account.parted_samples > 0 ? limits_.parts_memory() : Bytes::zero();
     const Bytes reserved = has_peers() ? Bytes{limits_.memory.count() / 4} : Bytes::zero();
     if (party == kPeerParty) {
-        return table_.in_flight_of(kPeerParty) == 0 ||
-               of_peers + more <= std::max(reserved, limits_.memory - others);
+        return of_peers == Bytes::zero() ||
+               of_peers + more <= std::max(reserved, limits_.memory - others - parts);
     }
-    return account.in_flight_samples == table_.in_flight_of(kPeerParty) ||
-           others + std::max(reserved, of_peers) + more <= limits_.memory;
+    return others == Bytes::zero() ||
+           others + parts + std::max(reserved, of_peers) + more <= limits_.memory;
 }
 
 std::uint64_t PartyShares::guest_count() const {

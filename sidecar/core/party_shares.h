@@ -54,8 +54,14 @@ public:
     // fetches to finish. `slots`: how many of max_in_flight this kind of fetch may use.
     [[nodiscard]] bool has_slot(Party party, std::uint32_t slots) const;
 
-    // Whether the party may have `more` payload bytes in flight. Always true if it has none.
+    // Whether the party may have `more` payload bytes in flight. Always true if it has none, besides
+    // samples that are fetched in parts.
     [[nodiscard]] bool has_memory(Party party, Bytes more) const;
+
+    // Whether the party may fetch a sample in parts. All such samples share EngineLimits::parts_memory().
+    [[nodiscard]] bool has_parts_memory(Party party) const {
+        return table_.account().parted_samples > 0 || has_memory(party, limits_.parts_memory());
+    }
 
     // Whether `more` bytes of the window would exceed the party's share. A single sample never
     // does. A quarter of the window is reserved for the own party, even while it is disconnected.

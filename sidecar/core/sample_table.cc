@@ -82,8 +82,13 @@ void SampleTable::start(SampleIndex sample, SegmentClass segment_class, Party pa
     if (!way.slotless) {
         take_slot(sample);
     }
-    charge.in_flight += payload_bytes(sample);
-    account_.in_flight += payload_bytes(sample);
+    record.in_parts = way.in_parts;
+    if (way.in_parts) {
+        ++account_.parted_samples;
+    } else {
+        charge.in_flight += payload_bytes(sample);
+        account_.in_flight += payload_bytes(sample);
+    }
     ++account_.in_flight_samples;
 }
 
@@ -250,12 +255,17 @@ void SampleTable::tell_stored(SampleIndex sample) {
 
 void SampleTable::leave_flight(SampleIndex sample) {
     STOKER_CHECK(records_[sample].state == SampleState::kFetching, "the sample is not in flight");
-    account_.in_flight -= payload_bytes(sample);
     --account_.in_flight_samples;
     SampleRecord& record = records_[sample];
     Charge& charge = charges_[record.party.value()];
     --charge.in_flight_samples;
-    charge.in_flight -= payload_bytes(sample);
+    if (record.in_parts) {
+        --account_.parted_samples;
+    } else {
+        account_.in_flight -= payload_bytes(sample);
+        charge.in_flight -= payload_bytes(sample);
+    }
+    record.in_parts = false;
     if (!record.slotless) {
         give_slot(sample);
     }

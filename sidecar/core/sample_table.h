@@ -27,17 +27,19 @@ enum class SampleState : std::uint8_t {
 struct FetchWay {
     bool from_peer = false;  // from the sample's owner; false: from the origin
     bool slotless = false;   // together with another sample, whose slot serves both
+    bool in_parts = false;   // of its payload, only the parts in flight are in memory
 };
 
 // State of one sample in the engine: 12 bytes.
 struct SampleRecord {
     std::uint32_t needs = 0;  // unread positions of all streams' plans, next epoch included
     std::uint32_t holds = 0;  // answered demand fetches not yet released
-    SampleState state : 3 = SampleState::kAbsent;
+    SampleState state : 2 = SampleState::kAbsent;
     domain::SegmentClass segment_class : 3 =
         domain::SegmentClass::kAbsent;  // while fetching and stored
     bool from_peer : 1 = false;         // while fetching and stored: not fetched from the origin
     bool slotless : 1 = false;          // while fetching: FetchWay::slotless, or after give_slot()
+    bool in_parts : 1 = false;          // while fetching: FetchWay::in_parts
     Party party = kOwnParty;            // see charged_to()
     std::uint8_t failures = 0;          // failed prefetches since the last success; saturates
     bool demanded : 1 = false;          // a demand fetch waits for it
@@ -64,8 +66,9 @@ struct ByteAccount {
     Bytes resident{};   // record bytes of class resident, stored or reserved, without doomed ones
     Bytes window{};     // the same of class window
     Bytes doomed{};     // residents beyond a shrunken grant that a client still holds
-    Bytes in_flight{};  // payload bytes in memory or being fetched
+    Bytes in_flight{};  // payload bytes in memory or being fetched, without those in parts
     std::uint32_t in_flight_samples = 0;
+    std::uint32_t parted_samples = 0;    // of these: fetched in parts
     std::uint64_t resident_samples = 0;  // stored only
     std::uint64_t window_samples = 0;    // stored only
 
@@ -167,7 +170,7 @@ public:
     // Assigns a slot to the sample's fetch, which must have none; also beyond any limit.
     void take_slot(SampleIndex sample);
 
-    // Payload bytes of the party's fetches in flight.
+    // Payload bytes of the party's fetches in flight, without those in parts.
     [[nodiscard]] Bytes in_flight_bytes_of(Party party) const {
         return charges_[party.value()].in_flight;
     }

@@ -16,7 +16,7 @@
 
 namespace stoker::sidecar {
 
-// A part of an object.
+// A part of a listed object (in a format whose samples are parts of objects: of a sample).
 struct OriginSlice {
     std::uint64_t offset = 0;
     std::uint64_t object_bytes = 0;  // of the whole object, from the listing
@@ -46,7 +46,8 @@ struct OriginBytes {
     // opens one first, and that counts. Zero: the object was fetched in several parts, or together
     // with others.
     Duration request_time{};
-    // The checksum stored with the object, where the caller can compare it with the payload's.
+    // The checksum stored with the object, where the caller can compare it with the payload's. A
+    // slice has that of its whole sample, where the format has one.
     std::optional<std::uint32_t> stored_crc32c{};
     // How often the object was read, OriginFetch::attempts included. An object that is fetched in
     // several parts has the attempts of the part that was read most often.

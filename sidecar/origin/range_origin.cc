@@ -17,12 +17,27 @@ struct SampleFetch {
     OriginRequest request;
     SampleRange range;
 
-    // The sample's bytes in its object. For an empty sample, the byte before it, so that its object is
-    // checked, too.
+    // Where the wanted bytes begin in the sample.
+    [[nodiscard]] std::uint64_t skipped() const {
+        return request.fetch.slice ? request.fetch.slice->offset : 0;
+    }
+
+    // The wanted bytes in the sample's object. For an empty sample, the byte before it, so that its
+    // object is checked, too.
     [[nodiscard]] ChunkPart part(std::uint64_t ticket) const {
         const std::uint64_t size = request.fetch.size_bytes;
         return size == 0 ? ChunkPart{range.offset - 1, 1, ticket}
-                         : ChunkPart{range.offset, size, ticket};
+                         : ChunkPart{range.offset + skipped(), size, ticket};
+    }
+
+    [[nodiscard]] bool is_within_object() const {
+        const std::uint64_t room = range.object.bytes - range.offset;
+        return skipped() <= room && request.fetch.size_bytes <= room - skipped();
+    }
+
+    [[nodiscard]] bool is_read_alone() const {
+        const OriginFetch& fetch = request.fetch;
+        return fetch.slice || fetch.size_bytes >= kReadAloneBytes || fetch.attempts > 0;
     }
 
     void fail_with(const Error& error, std::uint32_t failed_requests = 1) const {
@@ -180,15 +195,16 @@ Result<domain::Listing> RangeOrigin::list_samples(
 void RangeOrigin::fetch_together(std::vector<OriginRequest> requests) {
     for (OriginRequest& request : requests) {
         auto range = format_->find(request.fetch);
-        const std::uint64_t size = request.fetch.size_bytes;
-        if (!range || size > range->object.bytes - range->offset) {
-            request.done({fail(
+        const bool is_ours = range.has_value();
+        SampleFetch sample{std::move(request), std::move(range).value_or(SampleRange{})};
+        if (!is_ours || !sample.is_within_object()) {
+            const OriginRequest& wrong = sample.request;
+            wrong.done({fail(
                 ErrorCode::kInvalidArgument,
-                fmt::format("'{}' is not a sample of {}", request.fetch.key, describe()))});
+                fmt::format("'{}' is not a sample of {}", wrong.fetch.key, describe()))});
             continue;
         }
-        SampleFetch sample{std::move(request), *std::move(range)};
-        if (size >= kReadAloneBytes || sample.request.fetch.attempts > 0) {
+        if (sample.is_read_alone()) {
             read_alone(std::move(sample));
             continue;
         }

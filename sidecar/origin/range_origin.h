@@ -54,7 +54,8 @@ public:
 // Samples of one object that are asked together, or while others of it wait for a request, share a
 // request where the gaps between them cost less than another one (chunk_reads.h). Its failure is that of
 // its samples alone, and counts once (OriginAnswer::failed_requests); kResourceExhausted: each is read
-// alone. A sample of kReadAloneBytes or more, and one whose bytes were damaged, has its own request.
+// alone. A sample of kReadAloneBytes or more, a slice of a sample, and one whose bytes were damaged
+// have requests of their own.
 // `limits`: of the shared requests. Besides the payloads handed out, memory holds the requests in flight,
 // at most twice the bytes asked for.
 std::unique_ptr<Origin> make_range_origin(

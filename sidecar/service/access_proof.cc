@@ -15,7 +15,8 @@ namespace stoker::sidecar {
 namespace {
 
 constexpr Duration kAskAgain = std::chrono::seconds{5};
-constexpr std::uint64_t kLooked = 4096;  // samples to compare for the smallest
+constexpr std::uint64_t kLooked = 4096;             // samples to compare for the smallest
+constexpr std::uint64_t kProofBytesMax = 64 << 10;  // read of it
 
 // The object to read. nullopt: our own job listed the revision with our key.
 using Finding = Result<std::optional<OriginFetch>>;
@@ -41,14 +42,17 @@ Finding find_smallest(
         }
     }
     const auto info = view.sample(domain::SampleId{smallest});
-    return OriginFetch{std::string{info.key}, std::string{info.etag}, info.size_bytes};
+    OriginFetch wanted{std::string{info.key}, std::string{info.etag}, info.size_bytes};
+    if (info.size_bytes > kProofBytesMax) {
+        wanted.slice = OriginSlice{0, info.size_bytes};
+        wanted.size_bytes = kProofBytesMax;
+    }
+    return wanted;
 }
 
 // Whether a fetch with this error still proves access. A changed or corrupt object could be read.
-// If the object is too large for a fetch, the cache fetches nothing of this dataset anyway.
 bool proves(ErrorCode code) {
-    return code == ErrorCode::kConflict || code == ErrorCode::kCorruption ||
-           code == ErrorCode::kResourceExhausted;
+    return code == ErrorCode::kConflict || code == ErrorCode::kCorruption;
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 namespace stoker::sidecar {
 
 // Proves that this pod may read a dataset that another sidecar leads: before the node directory is
-// used, our own key must read one object of the revision (the smallest of some thousands) at the
+// used, our own key must read one object of the revision (64 KiB of the smallest of some thousands) at the
 // origin. Not needed if the leader listed for our own job, which has our key, or if the Dataset's
 // owner admits our namespace. Use it on the loop's thread.
 class AccessProof {

@@ -15,14 +15,13 @@ constexpr Duration kListingInterval = std::chrono::seconds{1};
 
 void warn_of_large_samples(const DatasetConfig& config, const domain::ManifestView& manifest) {
     const Bytes largest{manifest.largest_sample_bytes()};
-    const Bytes most = std::min(config.memory_bytes, config.window_bytes);
-    if (largest > most) {
+    if (largest > config.window_bytes) {
         log::warning(
-            "samples larger than the memory or the window are never cached; format blocks caches "
-            "large objects in ranges",
+            "samples larger than the window are cached only while the grant has room for them; "
+            "format blocks caches large objects in ranges",
             {{"dataset", config.name},
              {"largest_bytes", largest.count()},
-             {"most_bytes", most.count()}});
+             {"window_bytes", config.window_bytes.count()}});
     }
 }
 
@@ -288,6 +287,9 @@ void Leader::retire(std::function<void()> on_idle) {
 }
 
 void Leader::close_store() {
+    if (served_ != nullptr) {
+        served_->drop_unfinished();
+    }
     NodeStore* const store = prepared_            ? prepared_->store.get()
                              : served_ == nullptr ? nullptr
                                                   : &served_->store();

@@ -80,6 +80,7 @@ ServedDataset::ServedDataset(
       tick_timer_(parts.loop),
       upkeep_timer_(parts.loop),
       tasks_(parts.loop) {
+    parts_fetcher_ = make_parts_fetcher(limits_of(config, origin));
     engine_->importance().set_weights(weights);
     for (const auto& [sample, segment_class] : prepared.stored) {
         engine_->adopt(sample, segment_class);
@@ -146,6 +147,9 @@ void ServedDataset::start_fetches(const std::vector<StartFetch>& fetches) {
             ++busy_;
             peer_fetches_[fetch.sample] = {fetch};
             await_hedge(fetch.sample);
+        } else if (fetch.in_parts) {
+            ++busy_;
+            parts_fetcher_->start(fetch, parts_.loop.now());
         } else {
             at_origin.push_back(fetch);
         }
@@ -326,7 +330,8 @@ void ServedDataset::upkeep() {
         const Bytes room = space->available - reserved - (on_disk(window) - usage.window_bytes);
         kept_free_ = reserved + on_disk(config_.window_bytes);
         // Adds the bytes that the window has borrowed, because the engine subtracts them again.
-        resident_cap_ = std::max(engine_->fetch().account().resident, usage.resident_bytes + room) +
+        const Bytes stored = usage.resident_bytes + usage.unfinished_bytes;
+        resident_cap_ = std::max(engine_->fetch().account().resident, stored + room) +
                         (window - config_.window_bytes);
     }
     if (effective_grant().resident_bytes != engine_->fetch().grant().resident_bytes) {
@@ -390,6 +395,7 @@ void ServedDataset::tell(LeaderStatus& status) const {
     status.counters = fetch.counters();
     status.corrupt_samples = status.counters.corrupt_samples;
     status.usage = store_->usage();
+    status.bytes.in_flight += status.usage.unfinished_bytes;
     status.resident_bytes = status.usage.resident_bytes;
     status.resident_samples = status.usage.resident_samples;
     status.window_bytes = status.usage.window_bytes;
@@ -415,6 +421,7 @@ void ServedDataset::retire(std::function<void()> on_idle) {
     tick_timer_.cancel();
     upkeep_timer_.cancel();
     leave_peers();
+    parts_fetcher_->stop();
     ++busy_;
     end_work();
 }

@@ -15,6 +15,7 @@
 #include "sidecar/engine/dataset_engine.h"
 #include "sidecar/origin/origin.h"
 #include "sidecar/service/loss_sender.h"
+#include "sidecar/service/parts_fetcher.h"
 #include "sidecar/service/peer_fetches.h"
 #include "sidecar/service/preparation.h"
 #include "sidecar/service/sidecar_parts.h"
@@ -95,6 +96,10 @@ public:
     // Fills in `status`; totals count from the time that serving began.
     void tell(LeaderStatus& status) const;
 
+    // Frees the space of samples that are not complete. Before the store closes, when neither the origin nor
+    // the pool runs any more.
+    void drop_unfinished() { parts_fetcher_->drop_unfinished(); }
+
     // Starts no new work. Calls `on_idle` when neither the origin nor the pool uses this object, so
     // that it may be destroyed.
     void retire(std::function<void()> on_idle);
@@ -119,6 +124,8 @@ private:
     void start_fetches(const std::vector<StartFetch>& fetches);
     void start_at_origin(
         const std::vector<StartFetch>& fetches, TimePoint started_at, std::uint32_t attempts);
+    [[nodiscard]] std::unique_ptr<PartsFetcher> make_parts_fetcher(const EngineLimits& limits);
+    void on_parts_end(const PartsFetcher::Ended& ended);
     void start_at_peer(const StartFetch& fetch);
     void start_hedge(SampleIndex sample);
     void await_hedge(SampleIndex sample);
@@ -163,6 +170,7 @@ private:
     std::shared_ptr<const MappedManifest> manifest_;
     std::unique_ptr<NodeStore> store_;
     std::unique_ptr<DatasetEngine> engine_;
+    std::unique_ptr<PartsFetcher> parts_fetcher_;
     Bytes resident_cap_ = Bytes::unlimited();  // the disk's limit, independent of the grant
     Bytes kept_free_{};                        // disk space to leave free, for that limit
     bool compacting_ = false;

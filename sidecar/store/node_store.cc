@@ -66,26 +66,32 @@ NodeStore::NodeStore(
       files_(device, options_.directory),
       shared_(Shared{std::move(recovered.segments), std::move(numbers)}) {}
 
+Status NodeStore::check_sample(
+    SampleId sample, std::uint64_t payload_bytes, SegmentClass segment_class) const {
+    if (sample.value() >= manifest_.sample_count() ||
+        payload_bytes != manifest_.size_bytes(sample)) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format(
+                "sample {} of {} bytes is not in the manifest", sample.value(), payload_bytes));
+    }
+    if (segment_class == SegmentClass::kAbsent) {
+        return fail(ErrorCode::kInvalidArgument, "a sample cannot be stored as absent");
+    }
+    if (SegmentWriter::capacity_for(payload_bytes) > domain::kSegmentBytesMax) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("sample {} is larger than a segment can be", sample.value()));
+    }
+    return {};
+}
+
 Result<Residency> NodeStore::append(
     SampleId sample,
     std::span<const std::byte> payload,
     SegmentClass segment_class,
     std::optional<std::uint32_t> crc32c) {
-    if (sample.value() >= manifest_.sample_count() ||
-        payload.size() != manifest_.size_bytes(sample)) {
-        return fail(
-            ErrorCode::kInvalidArgument,
-            fmt::format(
-                "sample {} of {} bytes is not in the manifest", sample.value(), payload.size()));
-    }
-    if (segment_class == SegmentClass::kAbsent) {
-        return fail(ErrorCode::kInvalidArgument, "cannot store a sample in segment class absent");
-    }
-    if (SegmentWriter::capacity_for(payload.size()) > domain::kSegmentBytesMax) {
-        return fail(
-            ErrorCode::kInvalidArgument,
-            fmt::format("sample {} is larger than a segment can be", sample.value()));
-    }
+    STOKER_TRY_VOID(check_sample(sample, payload.size(), segment_class));
     const std::uint32_t found = stoker::crc32c(payload);
     if (found != crc32c.value_or(found)) {
         return fail(ErrorCode::kCorruption, "the payload does not match its checksum");
@@ -198,12 +204,7 @@ Status NodeStore::write_record(Locked& shared, const Incoming& incoming, const S
     Status written =
         writer.write(slot.record_offset, incoming.sample, incoming.payload, incoming.crc32c);
     shared.native().lock();
-    const std::uint64_t bytes_before = writer.file_bytes();
-    for (const auto& entry : writer.complete(slot.record_offset, written.has_value())) {
-        publish(*shared, writer.header(), entry);
-    }
-    update(*shared, writer, bytes_before);
-    settled_.notify_all();
+    commit(*shared, slot, written.has_value());
     settled_.wait(shared.native(), [&] {
         return writer.is_committed(slot.record_offset) || writer.is_failed(slot.record_offset);
     });
@@ -211,6 +212,17 @@ Status NodeStore::write_record(Locked& shared, const Incoming& incoming, const S
         return fail(ErrorCode::kUnavailable, "an earlier record of the segment was not written");
     }
     return written;
+}
+
+// Publishes the slot's record, and those that waited for it, if it was written.
+void NodeStore::commit(Shared& shared, const Slot& slot, bool written) {
+    SegmentWriter& writer = *slot.writer;
+    const std::uint64_t bytes_before = writer.file_bytes();
+    for (const auto& entry : writer.complete(slot.record_offset, written)) {
+        publish(shared, writer.header(), entry);
+    }
+    update(shared, writer, bytes_before);
+    settled_.notify_all();
 }
 
 void NodeStore::publish(
@@ -368,6 +380,7 @@ StoreUsage NodeStore::usage() const {
         .resident_samples = resident.live_samples,
         .window_samples = window.live_samples,
         .file_bytes = Bytes{table.file_bytes()},
+        .unfinished_bytes = Bytes{shared->unfinished_bytes},
         .written_bytes = Bytes{shared->written_bytes}};
 }
 

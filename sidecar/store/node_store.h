@@ -28,6 +28,7 @@
 
 namespace stoker::sidecar {
 
+class NodeStore;
 struct RecoveredDirectory;
 
 struct StoreOptions {
@@ -65,8 +66,45 @@ struct StoreUsage {
     Bytes window_bytes{};
     std::uint64_t resident_samples = 0;
     std::uint64_t window_samples = 0;
-    Bytes file_bytes{};     // size of the segment files, with dead records and footers
-    Bytes written_bytes{};  // to segment files since open, for bytes written per byte served
+    Bytes file_bytes{};        // size of the segment files, with dead records and footers
+    Bytes unfinished_bytes{};  // allocated on the disk for samples that are being written in parts
+    Bytes written_bytes{};     // to segment files since open, for bytes written per byte served
+};
+
+// A large sample that is being stored in parts, in a segment of its own. Its destruction without
+// finish() frees its space on the disk; nothing was published. Destroy it before the store.
+class SampleWriter {
+public:
+    SampleWriter(const SampleWriter&) = delete;
+    SampleWriter& operator=(const SampleWriter&) = delete;
+    ~SampleWriter();
+
+    // Writes payload bytes from `offset` on. Parts may be written in any order and in parallel; each
+    // byte once. Errors as NodeStore::append().
+    Status write(std::uint64_t offset, std::span<const std::byte> part);
+
+    // Publishes the sample. Once, after all bytes were written. `crc32c`: of the payload.
+    Result<domain::Residency> finish(std::uint32_t crc32c);
+
+private:
+    friend class NodeStore;
+
+    struct Slot {
+        std::shared_ptr<SegmentWriter> writer;
+        std::uint64_t record_offset = 0;
+    };
+
+    SampleWriter(NodeStore& store, domain::SampleId sample, std::uint64_t payload_bytes, Slot slot)
+        : store_(store),
+          sample_(sample),
+          payload_bytes_(payload_bytes),
+          slot_(std::move(slot)) {}
+
+    NodeStore& store_;
+    domain::SampleId sample_;
+    std::uint64_t payload_bytes_;
+    Slot slot_;
+    bool is_over_ = false;
 };
 
 // The writer's side of one revision in one node directory: its segments and residency table. Owns
@@ -104,6 +142,12 @@ public:
         domain::SegmentClass segment_class,
         std::optional<std::uint32_t> crc32c = std::nullopt);
 
+    // Begins to store a sample in parts, and allocates its blocks on the disk. For samples that are too
+    // large for memory. Until it ends, append() of the same sample waits for it. kAlreadyExists: the
+    // sample is stored. Other errors as append().
+    Result<std::unique_ptr<SampleWriter>> begin(
+        domain::SampleId sample, domain::SegmentClass segment_class);
+
     [[nodiscard]] std::optional<domain::Residency> find(domain::SampleId sample) const;
 
     // Makes a sample absent. Its segment is unlinked when no sample in it is live; readers keep
@@ -135,6 +179,8 @@ public:
     Status close();
 
 private:
+    friend class SampleWriter;
+
     // A payload being stored. `replaces`: the sample's entry in the residency table when the caller
     // looked: 0 for a new sample, the old place for a copy by compact(). The payload is published
     // only if the table still has that entry.
@@ -149,10 +195,7 @@ private:
     using WriterPtr = std::shared_ptr<SegmentWriter>;
     using OpenSegments = std::map<domain::SegmentClass, WriterPtr>;
 
-    struct Slot {
-        WriterPtr writer;
-        std::uint64_t record_offset = 0;
-    };
+    using Slot = SampleWriter::Slot;
 
     struct Shared {
         SegmentTable segments;
@@ -163,6 +206,7 @@ private:
         std::unordered_map<domain::SampleId, std::uint64_t>
             in_flight{};  // sample → Incoming::replaces
         std::uint64_t written_bytes = 0;
+        std::uint64_t unfinished_bytes = 0;  // capacities of the segments of SampleWriters
         bool closed = false;
     };
 
@@ -176,11 +220,19 @@ private:
         SegmentNumbers numbers);
 
     Result<domain::Residency> put(const Incoming& incoming);
+    [[nodiscard]] Status check_sample(
+        domain::SampleId sample,
+        std::uint64_t payload_bytes,
+        domain::SegmentClass segment_class) const;
     Result<Slot> reserve(Shared& shared, const Incoming& incoming);
+    Result<Slot> reserve_alone(
+        Shared& shared, domain::SampleId sample, domain::SegmentClass segment_class);
     Result<WriterPtr> open_segment(
         Shared& shared, domain::SegmentClass segment_class, std::uint64_t capacity_bytes);
     [[nodiscard]] Status check_space(std::uint64_t wanted_bytes) const;
     Status write_record(Locked& shared, const Incoming& incoming, const Slot& slot);
+    void commit(Shared& shared, const Slot& slot, bool written);
+    void end(SampleWriter& sample, bool written);
     void publish(
         Shared& shared, const domain::SegmentHeader& header, const domain::FooterEntry& entry);
     static void update(Shared& shared, const SegmentWriter& writer, std::uint64_t bytes_before);

@@ -68,6 +68,27 @@ Status SegmentWriter::write(
     return file_->write(record_offset, parts);
 }
 
+Status SegmentWriter::allocate() {
+    return file_->allocate(header_.capacity_bytes);
+}
+
+Status SegmentWriter::write_part(
+    std::uint64_t record_offset, std::uint64_t payload_offset, std::span<const std::byte> part) {
+    const std::array<DeviceFile::ConstBuffer, 1> parts{part};
+    return file_->write(record_offset + domain::kRecordHeaderBytes + payload_offset, parts);
+}
+
+Status SegmentWriter::write_head(
+    std::uint64_t record_offset,
+    domain::SampleId sample,
+    std::uint64_t payload_bytes,
+    std::uint32_t payload_crc32c) {
+    const auto head =
+        domain::encode_record_header({sample, header_.seq, payload_bytes, payload_crc32c});
+    const std::array<DeviceFile::ConstBuffer, 1> parts{head};
+    return file_->write(record_offset, parts);
+}
+
 std::vector<domain::FooterEntry> SegmentWriter::complete(
     std::uint64_t record_offset, bool written) {
     const auto at = std::ranges::find(

@@ -21,8 +21,11 @@ namespace stoker::sidecar {
 //
 //   reserve() → write() → complete() … seal()
 //
-// Threads: write() may run on any number of threads, in parallel with all calls; all other calls
-// need one lock, the owner's.
+// A large record may be written in parts: reserve() → allocate() → write_part()… → write_head() →
+// complete().
+//
+// Threads: allocate() and the write functions may run on any number of threads, in parallel with all
+// calls; all other calls need one lock, the owner's.
 class SegmentWriter {
 public:
     // Creates `segments/<seq>.seg` in `directory` and writes the header. kAlreadyExists: the number
@@ -46,6 +49,18 @@ public:
         std::uint64_t record_offset,
         domain::SampleId sample,
         std::span<const std::byte> payload,
+        std::uint32_t payload_crc32c);
+
+    // The same in parts. allocate() first: it takes the blocks of the whole capacity, zero-filled, so
+    // that no write runs out of disk and an unfinished file ends with zeroes. Parts may be written in
+    // any order. write_head() comes last: without it a scan finds no record.
+    Status allocate();
+    Status write_part(
+        std::uint64_t record_offset, std::uint64_t payload_offset, std::span<const std::byte> part);
+    Status write_head(
+        std::uint64_t record_offset,
+        domain::SampleId sample,
+        std::uint64_t payload_bytes,
         std::uint32_t payload_crc32c);
 
     // Reports the result of the write. Returns the records that are committed thereby, in order:

@@ -136,10 +136,10 @@ TEST_F(SidecarS3, AChangedObjectIsAnErrorThatNamesIt) {
     EXPECT_NE(fetched->message.find("a.png"), std::string::npos) << fetched->message;
 }
 
-TEST_F(SidecarS3, LeavesAHugeObjectToTheClient) {
+TEST_F(SidecarS3, LeavesAHugeObjectWithoutRoomToTheClient) {
     put("huge.bin", std::string(std::size_t{3} << 20U, 'x'));
     put("small.bin", "small");
-    const auto sidecar = run("one", "  memory: 1Mi\n");
+    const auto sidecar = run("one", "  memory: 1Mi\n  window: 2Mi\n  grant: 2Mi\n");
     SampleClient client = connect("one");
     const auto fetched = client.fetch({0, 1});
     ASSERT_TRUE(fetched.has_value());

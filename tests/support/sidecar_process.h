@@ -18,6 +18,8 @@ public:
     SidecarProcess& operator=(const SidecarProcess&) = delete;
     ~SidecarProcess();
 
+    [[nodiscard]] pid_t pid() const { return pid_; }
+
     // SIGKILL, as the kernel sends it when memory is short.
     void kill();
 

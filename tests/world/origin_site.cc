@@ -1,5 +1,6 @@
 #include "tests/world/origin_site.h"
 
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -23,30 +24,39 @@ OriginSite::OriginSite(Schedule& schedule, Oracle& oracle)
 }
 
 void OriginSite::fetch(
-    Program& reader, const std::string& pod, const std::string& key, Answer done) {
-    const std::uint64_t sample = ids_.at(key);
-    const double seconds =
-        static_cast<double>(oracle_.payload(sample).size()) / weather.bytes_per_second;
+    Program& reader,
+    const std::string& pod,
+    const sidecar::OriginFetch& wanted,
+    const Answer& done) {
+    const double seconds = static_cast<double>(bytes_of(wanted).size()) / weather.bytes_per_second;
     const TimePoint begins = std::max(schedule_.now(), link_free_at_);
     link_free_at_ = begins + Duration{static_cast<Duration::rep>(seconds * 1e9)};
     const Duration latency = schedule_.draw(weather.latency / 2, 2 * weather.latency);
-    reader.run_in(
-        link_free_at_ - schedule_.now() + latency,
-        [this, &reader, pod, sample, done = std::move(done)] {
-            answer(reader, pod, sample, done);
-        });
+    reader.run_in(link_free_at_ - schedule_.now() + latency, [this, &reader, pod, wanted, done] {
+        answer(reader, pod, wanted, done);
+    });
+}
+
+std::vector<std::byte> OriginSite::bytes_of(const sidecar::OriginFetch& wanted) const {
+    const auto payload = std::span{oracle_.payload(ids_.at(wanted.key))};
+    const auto bytes =
+        wanted.slice ? payload.subspan(wanted.slice->offset, wanted.size_bytes) : payload;
+    return {bytes.begin(), bytes.end()};
 }
 
 void OriginSite::answer(
-    Program& reader, const std::string& pod, std::uint64_t sample, Answer done) {
+    Program& reader,
+    const std::string& pod,
+    const sidecar::OriginFetch& wanted,
+    const Answer& done) {
     if (weather.is_stalled) {
-        reader.run_in(kAskStalledAgain, [this, &reader, pod, sample, done = std::move(done)] {
-            answer(reader, pod, sample, done);
+        reader.run_in(kAskStalledAgain, [this, &reader, pod, wanted, done] {
+            answer(reader, pod, wanted, done);
         });
     } else if (auto error = judge_answer(pod)) {
         done(fail(*std::move(error)));
     } else {
-        done(sidecar::OriginBytes{oracle_.payload(sample), {}, 1});
+        done(sidecar::OriginBytes{bytes_of(wanted), {}, 1});
     }
 }
 
@@ -122,19 +132,21 @@ Result<domain::Listing> SiteOrigin::list(
 void SiteOrigin::fetch(sidecar::OriginFetch request, OriginSite::Answer done) {
     const std::uint64_t id = ++last_;
     const bool is_leaders = watch_.leads();
+    const std::string range =
+        request.slice ? fmt::format("{} from {}", request.key, request.slice->offset) : request.key;
     if (is_leaders) {
         oracle_.begin_fetch(
             reader_.name(),
-            fmt::format("{} on {}", request.key, watch_.node),
+            fmt::format("{} on {}", range, watch_.node),
             watch_.is_on_node(site_.id_of(request.key)));
     } else {
         ++oracle_.counts["proofs of access"];
     }
-    pending_[id] = {std::move(done), request.key, is_leaders};
+    pending_[id] = {std::move(done), request.key, range, is_leaders};
     site_.fetch(
         reader_,
         pod_,
-        request.key,
+        request,
         [self = std::weak_ptr{self_}, id](Result<sidecar::OriginBytes> bytes) {
             if (const auto origin = self.lock()) {
                 (*origin)->end(id, std::move(bytes));
@@ -145,7 +157,7 @@ void SiteOrigin::fetch(sidecar::OriginFetch request, OriginSite::Answer done) {
 void SiteOrigin::end(std::uint64_t id, Result<sidecar::OriginBytes> bytes) {
     const auto ended = pending_.extract(id);
     if (ended.mapped().is_leaders) {
-        oracle_.end_fetch(fmt::format("{} on {}", ended.mapped().key, watch_.node));
+        oracle_.end_fetch(fmt::format("{} on {}", ended.mapped().range, watch_.node));
         if (!bytes && sidecar::Refusals::is_refusal(bytes.error().code)) {
             site_.on_lie(pod_, site_.id_of(ended.mapped().key));
         }

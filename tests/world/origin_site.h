@@ -35,8 +35,13 @@ public:
     Weather weather;
     std::set<std::string> keyless;  // pods without a key
 
-    // Reads an object for a process of `pod`. `done` runs like a task of one of its threads.
-    void fetch(Program& reader, const std::string& pod, const std::string& key, Answer done);
+    // Reads an object, or a slice of it, for a process of `pod`. `done` runs like a task of one of its
+    // threads.
+    void fetch(
+        Program& reader,
+        const std::string& pod,
+        const sidecar::OriginFetch& wanted,
+        const Answer& done);
 
     Result<domain::Listing> list(const std::string& pod);
 
@@ -56,7 +61,12 @@ public:
     [[nodiscard]] std::uint64_t id_of(const std::string& key) const { return ids_.at(key); }
 
 private:
-    void answer(Program& reader, const std::string& pod, std::uint64_t sample, Answer done);
+    void answer(
+        Program& reader,
+        const std::string& pod,
+        const sidecar::OriginFetch& wanted,
+        const Answer& done);
+    [[nodiscard]] std::vector<std::byte> bytes_of(const sidecar::OriginFetch& wanted) const;
     [[nodiscard]] std::optional<Error> judge(const std::string& pod);
     [[nodiscard]] std::optional<Error> judge_answer(const std::string& pod);
 
@@ -93,6 +103,7 @@ private:
     struct Pending {
         OriginSite::Answer done;
         std::string key;
+        std::string range;  // of the key, for the oracle
         bool is_leaders = false;
     };
 

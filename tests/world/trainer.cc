@@ -387,7 +387,7 @@ void Trainer::read_at_origin() {
     site_.fetch(
         *this,
         settings_.pod,
-        std::string{info.key},
+        {std::string{info.key}, std::string{info.etag}, info.size_bytes},
         [this, id](const Result<sidecar::OriginBytes>& bytes) {
             if (!bytes) {
                 timer_.run_in(kReadOriginAgain, [this] { read_at_origin(); });

@@ -28,6 +28,7 @@ AHEAD_AT_MOST = 65536  # kAheadSamplesMax of proto/local/protocol.h; exceeds eve
 CONNECT_TIMEOUT_S = 5.0
 SILENCE_S_MAX = 30.0  # while it lists the origin, a sidecar sends progress every second
 FETCH_TIMEOUT_S = 60.0
+FETCH_BYTES_PER_S_MIN = 16 << 20  # a sample of GiBs may take longer than FETCH_TIMEOUT_S
 FETCH_ROUNDS = 3  # a damaged record is fetched again after the sidecar has verified it
 PLAN_TIMEOUT_S = 30.0
 DRAW_TIMEOUT_S = 30.0
@@ -224,8 +225,9 @@ class Link:
 
     def request(self, reader: _core.NodeReader, samples: List[Any], misses: _core.Misses) -> None:
         """Gets misses through the sidecar into `samples`; the others, or without a sidecar all, stay in `misses`."""
+        timeout = FETCH_TIMEOUT_S + reader.catalog.bytes_of(misses.ids) / FETCH_BYTES_PER_S_MIN
         for _ in range(FETCH_ROUNDS):
-            if self._call(lambda client: reader.fetch(client, samples, misses, FETCH_TIMEOUT_S)) is not False:
+            if self._call(lambda client: reader.fetch(client, samples, misses, timeout)) is not False:
                 return
             refresh(reader)  # the leader may have written a new table
             if reader.read_ready(samples, misses):

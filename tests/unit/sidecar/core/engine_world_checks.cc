@@ -27,8 +27,13 @@ void EngineWorld::check_bytes() const {
             }
         }
     }
+    std::uint32_t parted = 0;
     for (const auto& [sample, where] : in_flight_) {
-        payload += Bytes{dataset_.manifest().size_bytes(domain::SampleId{sample})};
+        if (engine_.sample(sample).in_parts) {
+            ++parted;
+        } else {
+            payload += Bytes{dataset_.manifest().size_bytes(domain::SampleId{sample})};
+        }
     }
     const auto& account = engine_.account();
     EXPECT_EQ(account.resident + account.doomed, resident);
@@ -38,6 +43,7 @@ void EngineWorld::check_bytes() const {
     EXPECT_EQ(account.window, window);
     EXPECT_EQ(account.in_flight, payload);
     EXPECT_EQ(account.in_flight_samples, in_flight_.size());
+    EXPECT_EQ(account.parted_samples, parted);
     EXPECT_LE(account.resident, engine_.grant().resident_bytes);
     EXPECT_LE(account.window, limits_.window);
     EXPECT_LE(account.doomed, loose);
@@ -50,7 +56,11 @@ void EngineWorld::check_slots(const sidecar::StartFetch& fetch) const {
     EXPECT_LE(in_slots, limits_.max_in_flight * 2) << "own party's and guests' slots";
     EXPECT_TRUE(!chunks_.is_empty() || std::ssize(in_flight_) == in_slots);
     const sidecar::Placement* placement = engine_.placement();
-    EXPECT_EQ(fetch.from_peer, placement != nullptr && !placement->is_own(fetch.sample));
+    const Bytes payload{dataset_.manifest().size_bytes(domain::SampleId{fetch.sample})};
+    EXPECT_EQ(
+        fetch.from_peer,
+        placement != nullptr && !placement->is_own(fetch.sample) && payload <= limits_.memory);
+    EXPECT_EQ(fetch.in_parts, !fetch.from_peer && limits_.takes_parts(payload));
     EXPECT_FALSE(fetch.from_peer && engine_.sample(fetch.sample).slotless)
         << "peers' answers take a slot each";
 }

@@ -111,14 +111,6 @@ TEST_F(FetchEnginePump, DemandWithoutRoomReadsTheOrigin) {
         ElementsAre(FetchOutcome::kReady, FetchOutcome::kReady, FetchOutcome::kReadAtOrigin));
 }
 
-TEST_F(FetchEnginePump, SampleLargerThanTheMemoryReadsTheOrigin) {
-    make({.memory = Bytes{kPayload - 1}}, Bytes::unlimited());
-    const auto asked = fetch({0});
-    EXPECT_THAT(asked.fetches, IsEmpty());
-    ASSERT_THAT(asked.replies, SizeIs(1));
-    EXPECT_THAT(asked.replies[0].outcomes, ElementsAre(FetchOutcome::kReadAtOrigin));
-}
-
 TEST_F(FetchEnginePump, ShrunkenGrantDropsTheExcess) {
     make();
     plan({0, 1, 2, 3});

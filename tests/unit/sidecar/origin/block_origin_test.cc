@@ -74,6 +74,19 @@ TEST_F(BlockOriginTest, BlocksAddUpToTheObjects) {
     EXPECT_EQ(server_.request_count("get"), blocks.size());
 }
 
+TEST_F(BlockOriginTest, SlicesOfABlockAreItsBytes) {
+    Prng random{test::seed()};
+    const std::string text = random_text(2 * kBlock, random);
+    server_.put("b", "set/a", text);
+    const auto block = test::list_objects(*origin_).value().at(1);
+    OriginFetch wanted{block.key, block.etag, 100};
+    wanted.slice = OriginSlice{50, block.size_bytes};
+    EXPECT_EQ(
+        test::text_of(test::fetch_now(*origin_, wanted).value()), text.substr(kBlock + 50, 100));
+    wanted.slice->offset = kBlock - 99;
+    EXPECT_EQ(test::fetch_now(*origin_, wanted).error().code, ErrorCode::kInvalidArgument);
+}
+
 TEST_F(BlockOriginTest, ABlockIsOneRangeRequest) {
     server_.put("b", "set/a", std::string(3 * kBlock, 'a'));
     const auto blocks = test::list_objects(*origin_).value();

@@ -387,6 +387,18 @@ TEST_F(ChunkOriginTest, SliceOfALargeObjectIsCutIntoParts) {
     EXPECT_EQ(test::text_of(*bytes), text.substr(7'000'001, wanted.size_bytes));
 }
 
+TEST_F(ChunkOriginTest, SlicesOfASampleHaveItsChecksum) {
+    const auto samples = listing();
+    const auto sample = std::ranges::max(samples, {}, &domain::ListedObject::size_bytes);
+    const std::string& text = folder_.samples.at(sample.key);
+    OriginFetch wanted{sample.key, sample.etag, sample.size_bytes - 10};
+    wanted.slice = OriginSlice{7, sample.size_bytes};
+    const auto bytes = test::start_fetch(*origin_, wanted).get();
+    ASSERT_TRUE(bytes.has_value()) << bytes.error().message;
+    EXPECT_EQ(test::text_of(*bytes), text.substr(7, text.size() - 10));
+    EXPECT_EQ(bytes->stored_crc32c, crc32c(std::as_bytes(std::span{text})));
+}
+
 TEST_F(ChunkOriginTest, DamagedFileInADirectoryIsCorrupt) {
     ASSERT_TRUE(folder_.pack().has_value());
     const auto chunk = folder_.target_file("chunk-00000000");

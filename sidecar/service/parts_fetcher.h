@@ -1,0 +1,130 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "common/base/bytes.h"
+#include "common/base/clock.h"
+#include "common/base/result.h"
+#include "common/domain/manifest.h"
+#include "common/runtime/event_loop.h"
+#include "sidecar/core/bypass_controller.h"
+#include "sidecar/core/fetch_engine.h"
+#include "sidecar/origin/origin.h"
+#include "sidecar/service/sidecar_parts.h"
+#include "sidecar/store/node_store.h"
+
+namespace stoker::sidecar {
+
+// Fetches samples that are too large for memory: range by range, straight into their segments. The parts of
+// the sample that was started first are requested before those of the next one. Each part of all samples
+// is in memory from its request until it is written; `parts_max` of them at a time.
+//
+// A sample ends with its first error, once its running parts have ended; nothing of it is kept then. The origin
+// repeats a failed request by itself. Use it on the loop's thread; it must outlive the samples that were
+// started.
+class PartsFetcher {
+public:
+    struct Limits {
+        Bytes part_bytes = mib(8);
+        std::uint32_t parts_max = 4;
+    };
+
+    // Parts of together at most EngineLimits::parts_memory().
+    static Limits limits_for(const EngineLimits& engine);
+
+    // The end of one sample.
+    struct Ended {
+        StartFetch fetch;
+        TimePoint started_at{};
+        Status origin{};          // an error: the origin did not give it
+        Status store{};           // an error: the store did not take it
+        bool is_damaged = false;  // its bytes do not match the checksum stored with it
+        std::uint32_t requests = 0;
+        std::uint32_t attempts = 0;  // as OriginBytes::attempts, of the part with the most
+    };
+
+    struct Events {
+        std::function<void(const FetchTimes&)> on_part;  // a part was written
+        std::function<void(const Ended&)> on_end;        // once for each start()
+    };
+
+    // `parts`, `origin`, `store` and the bytes of `manifest` must outlive it.
+    PartsFetcher(
+        const SidecarParts& parts,
+        Origin& origin,
+        NodeStore& store,
+        const domain::ManifestView& manifest,
+        Limits limits,
+        Events events);
+    PartsFetcher(const PartsFetcher&) = delete;
+    PartsFetcher& operator=(const PartsFetcher&) = delete;
+
+    ~PartsFetcher() { drop_unfinished(); }
+
+    // `started_at` and `attempts` are those of the first fetch, if its bytes were damaged.
+    void start(const StartFetch& fetch, TimePoint started_at, std::uint32_t attempts = 0);
+
+    // Requests nothing more; samples that are not complete end with kCancelled.
+    void stop();
+
+    // Frees the space of samples that are not complete. Only when neither the origin nor the pool runs any
+    // more: the loop may have ended before it knew of their ends.
+    void drop_unfinished();
+
+private:
+    struct Sample {
+        Ended end;
+        OriginFetch object;
+        std::uint64_t requested_bytes = 0;
+        std::uint32_t running =
+            0;  // parts between their request and the loop's knowledge of their end
+        bool is_opening = false;  // the pool sets `writer` or end.store
+        std::unique_ptr<SampleWriter> writer{};
+        std::vector<std::uint32_t> checksums{};  // of the parts
+        std::optional<std::uint32_t> stored_crc32c{};
+    };
+
+    using SamplePtr = std::shared_ptr<Sample>;
+
+    // One part, on its way from the origin to the disk.
+    struct Part {
+        SamplePtr sample;
+        std::size_t index = 0;
+        std::uint64_t offset = 0;
+        TimePoint asked_at{};
+        TimePoint arrived_at{};
+    };
+
+    void pump();
+    void open(const SamplePtr& sample);
+    void on_opened(const SamplePtr& sample);
+    void request_next(const SamplePtr& sample);
+    void on_answer(Part part, Result<OriginBytes> bytes);
+    void on_failed(Sample& sample, const Error& error);
+    void on_written(
+        const Part& part, const Status& written, std::uint32_t crc32c, const OriginBytes& bytes);
+    void end_part(const SamplePtr& sample);
+    void give_up(Sample& sample);
+    void finish(const SamplePtr& sample);
+    [[nodiscard]] std::uint32_t checksum(const Sample& sample) const;
+
+    const SidecarParts& parts_;
+    Origin& origin_;
+    NodeStore& store_;
+    const domain::ManifestView& manifest_;
+    Limits limits_;
+    Events events_;
+    std::unordered_map<SampleIndex, SamplePtr> samples_;  // that have not ended
+    std::deque<SamplePtr>
+        waiting_;                // samples with parts that are not requested, in order of start()
+    std::uint32_t running_ = 0;  // parts of all samples
+    LoopTasks tasks_;
+};
+
+}  // namespace stoker::sidecar
