@@ -45,7 +45,7 @@ Bytes cohort_bytes(const ClaimTable& table);
 // quotas are lent first, then an even share of each account's unused lendable bytes.
 std::vector<Bytes> lent_of(const ClaimTable& table, const ClaimBytes& amounts);
 
-// For each account, bytes of its nominal quota that are lent now and stay lent: a reclaim policy
+// For each account, bytes of its nominal quota that are lent to jobs now and stay lent: a reclaim policy
 // other than Any withholds them from the account's own jobs, except for guaranteed minimums. Other
 // accounts may borrow them; with LowerMarginalBenefit the owner may, too.
 std::vector<Bytes> kept_lent(const ClaimTable& table);
