@@ -139,7 +139,7 @@ std::vector<Grant> GrantsController::take_grants(
             groups[use.job.meta.uid] = *std::move(group);
         }
     }
-    order_fills(cluster, groups, now, told);
+    order_fills(cluster, groups, plan.fill_origins, now, told);
     return told;
 }
 

@@ -25,18 +25,25 @@ struct WarmupView {
     // Whether full grants may grow soon: no grant grows before the operator has heard all sidecars,
     // or sweeps make room (makes_room()).
     bool room_may_come = false;
+    // Since when this operator hears sidecars; none: it does not count silence.
+    std::optional<TimePoint> listening_since{};
+    bool jobs_use_origin = false;  // jobs need all of the pool's originBandwidth
 };
 
 // A warm-up is Complete without the bytes that do not fit once the grants have had no room for them for
 // this long: grants follow a new size, and other jobs' ends, with a delay.
 inline constexpr Duration kWarmupFullFor = std::chrono::seconds{30};
 
+// A ready node whose sidecar is silent for so long is Lost.
+inline constexpr Duration kWarmupNodeLostAfter = std::chrono::minutes{10};
+
 // A chosen node that is not ready for so long is Gone.
 inline constexpr Duration kWarmupNodeGoneAfter = std::chrono::minutes{10};
 
 // Computes the present status of a DatasetWarmup, and chooses its nodes once. Complete: every sample
 // that its nodes own is resident by their leaders' reports, or has no room in the grants, which the
-// condition Fits and the message of Complete say. Failed: samples are refused, or nodes are Gone. A
+// condition Fits and the message of Complete say. Failed: samples are refused, or nodes are Gone or
+// Lost. Reporting: false while a ready node's sidecar is silent for more than kReportAgeMax. A
 // finished warm-up keeps its status.
 DatasetWarmupStatus summarize_warmup(const WarmupView& view, const Moment& now);
 
