@@ -192,7 +192,8 @@ bool needs_fillers(const DatasetWarmup& warmup, WallTime now) {
 
 bool asks_the_same(const DatasetWarmup& a, const DatasetWarmup& b) {
     const auto same_node = [](const WarmupNodeStatus& one, const WarmupNodeStatus& other) {
-        return one.node == other.node && one.state == other.state;
+        return one.node == other.node && one.state == other.state &&
+               one.silent_since == other.silent_since;
     };
     return a.spec == b.spec && a.meta.deleting_since == b.meta.deleting_since &&
            is_finished(a) == is_finished(b) && a.status.pool == b.status.pool &&
