@@ -110,6 +110,15 @@ Result<std::vector<control::CachePool>> Cluster::pools() {
     return list<control::CachePool>(kinds::kCachePools, "");
 }
 
+Result<control::Dataset> Cluster::dataset(const control::ObjectKey& key) {
+    STOKER_TRY(const control::Object object, client_->get(kinds::kDatasets, key));
+    return control::read_document<control::Dataset>(object.raw);
+}
+
+Result<std::vector<control::Dataset>> Cluster::datasets(const std::string& ns) {
+    return list<control::Dataset>(kinds::kDatasets, ns);
+}
+
 Result<std::string> Cluster::find_leader() {
     if (!options_.operator_pod.empty()) {
         return options_.operator_pod;

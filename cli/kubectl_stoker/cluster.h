@@ -10,6 +10,7 @@
 #include "common/base/result.h"
 #include "operator/api/cache_pool.h"
 #include "operator/api/cache_quota.h"
+#include "operator/api/dataset.h"
 #include "operator/api/training_job.h"
 #include "operator/core/allocation/snapshot.h"
 #include "operator/kube/access.h"
@@ -31,6 +32,8 @@ public:
     Result<std::vector<control::TrainingJob>> jobs(const std::string& ns);
     Result<std::vector<control::CacheQuota>> quotas(const std::string& ns);
     Result<std::vector<control::CachePool>> pools();
+    Result<control::Dataset> dataset(const control::ObjectKey& key);
+    Result<std::vector<control::Dataset>> datasets(const std::string& ns);
 
     // Asks the leading operator through the API server. kUnavailable: there is no leader, it has no
     // plan yet, or the API server cannot reach it; kNotFound: there is no operator, or it does not

@@ -54,7 +54,15 @@ constexpr std::array kCommands{
         "cache quotas as a tree: nominal, used, borrowed, lent",
         "Reads the status of CacheQuotas, CachePools and TrainingJobs.\n"
         "\n"
-        "  kubectl stoker quota -A\n"}};
+        "  kubectl stoker quota -A\n"},
+    Command{
+        "where",
+        " [dset/NAME]",
+        "which nodes hold how much of a dataset",
+        "Reads the status of Datasets; needs no other right than to list them.\n"
+        "\n"
+        "  kubectl stoker where dset/imagenet\n"
+        "  kubectl stoker where -A          all datasets\n"}};
 
 const Command* find_command(std::string_view name) {
     const auto found = std::ranges::find(kCommands, name, &Command::name);
@@ -191,17 +199,20 @@ std::vector<FlagGroup> groups_of(Options& options, std::string_view command) {
 }
 
 Status check_words(Options& options, const std::vector<std::string_view>& words) {
-    const std::size_t wanted = options.command == "why" ? 1 : 0;
-    if (words.size() < wanted) {
+    const bool is_why = options.command == "why";
+    const std::size_t most = is_why || options.command == "where" ? 1 : 0;
+    if (is_why && words.empty()) {
         return fail(ErrorCode::kInvalidArgument, "which job? kubectl stoker why tj/NAME");
     }
-    if (words.size() > wanted) {
+    if (words.size() > most) {
         return fail(
             ErrorCode::kInvalidArgument,
-            fmt::format("'{}' is one word too many for {}", words[wanted], options.command));
+            fmt::format("'{}' is one word too many for {}", words[most], options.command));
     }
-    if (wanted == 1) {
+    if (is_why) {
         STOKER_TRY(options.job, job_name(words[0]));
+    } else if (!words.empty()) {
+        STOKER_TRY(options.dataset, dataset_name(words[0]));
     }
     return {};
 }
@@ -232,22 +243,37 @@ std::string overview() {
     return text + "\nkubectl stoker COMMAND --help says more; kubectl stoker version.\n";
 }
 
+using KindNames = std::array<std::string_view, 5>;
+
+// `kinds`: the kind's names, the short one first.
+Result<std::string> object_name(
+    std::string_view word, const KindNames& kinds, std::string_view kind, std::string_view noun) {
+    const std::size_t slash = word.find('/');
+    const std::string_view name = slash == std::string_view::npos ? word : word.substr(slash + 1);
+    if (slash != std::string_view::npos &&
+        std::ranges::find(kinds, word.substr(0, slash)) == kinds.end()) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("'{}' is no {}; say {}/NAME", word, kind, kinds.front()));
+    }
+    if (name.empty()) {
+        return fail(ErrorCode::kInvalidArgument, fmt::format("'{}' names no {}", word, noun));
+    }
+    return std::string{name};
+}
+
 }  // namespace
 
 Result<std::string> job_name(std::string_view word) {
-    const std::size_t slash = word.find('/');
-    const std::string_view kind = word.substr(0, slash);
-    constexpr std::array<std::string_view, 5> kKinds{
+    constexpr KindNames kKinds{
         "tj", "trainingjob", "trainingjobs", "trainingjobs.stoker.dev", "trainingjob.stoker.dev"};
-    const std::string_view name = slash == std::string_view::npos ? word : word.substr(slash + 1);
-    if (slash != std::string_view::npos && std::ranges::find(kKinds, kind) == kKinds.end()) {
-        return fail(
-            ErrorCode::kInvalidArgument, fmt::format("'{}' is no TrainingJob; say tj/NAME", word));
-    }
-    if (name.empty()) {
-        return fail(ErrorCode::kInvalidArgument, fmt::format("'{}' names no job", word));
-    }
-    return std::string{name};
+    return object_name(word, kKinds, "TrainingJob", "job");
+}
+
+Result<std::string> dataset_name(std::string_view word) {
+    constexpr KindNames kKinds{
+        "dset", "dataset", "datasets", "datasets.stoker.dev", "dataset.stoker.dev"};
+    return object_name(word, kKinds, "Dataset", "dataset");
 }
 
 control::ObjectKey key_of(const std::string& name, const std::string& ns) {
@@ -268,7 +294,8 @@ Result<Options> parse_options(const std::vector<std::string_view>& arguments) {
     if (command == nullptr) {
         return fail(
             ErrorCode::kInvalidArgument,
-            fmt::format("no command '{}'; there are: top, why, what-if, quota", arguments[0]));
+            fmt::format(
+                "no command '{}'; there are: top, why, what-if, quota, where", arguments[0]));
     }
     options.command = command->name;
     const std::vector<FlagGroup> groups = groups_of(options, options.command);

@@ -32,7 +32,7 @@ struct NominalOption {
 };
 
 struct Options {
-    std::string command;  // "top", "why", "what-if", "quota"
+    std::string command;  // "top", "why", "what-if", "quota", "where"
     ConnectOptions connect;
     std::optional<std::string> ns;  // none: the kubeconfig context's
     bool all_namespaces = false;
@@ -42,6 +42,7 @@ struct Options {
     bool watch = false;                           // top
     Duration interval = std::chrono::seconds{2};  // top --watch
     std::string job;                              // why: without "tj/"
+    std::string dataset;                          // where: without "dset/"; empty: all
     std::optional<Bytes> add;                     // what-if
     std::optional<Bytes> remove;                  // what-if
     std::string pool;                             // what-if
@@ -62,6 +63,9 @@ std::vector<std::string> flag_names(std::string_view command);
 // Accepts "tj/NAME", "trainingjob/NAME", "trainingjobs.stoker.dev/NAME" or "NAME".
 // kInvalidArgument: another kind.
 Result<std::string> job_name(std::string_view word);
+
+// Likewise, "dset/NAME", "dataset/NAME", "datasets.stoker.dev/NAME" or "NAME".
+Result<std::string> dataset_name(std::string_view word);
 
 // Resolves "NAMESPACE/NAME", or "NAME" in namespace `ns`.
 control::ObjectKey key_of(const std::string& name, const std::string& ns);

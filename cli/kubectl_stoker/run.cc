@@ -11,6 +11,7 @@
 #include "cli/kubectl_stoker/quota_tree.h"
 #include "cli/kubectl_stoker/top.h"
 #include "cli/kubectl_stoker/what_if.h"
+#include "cli/kubectl_stoker/where.h"
 #include "cli/kubectl_stoker/why.h"
 #include "operator/core/allocation/plan_allocation.h"
 
@@ -37,6 +38,7 @@ public:
         const Status status = options_.command == "top"       ? top()
                               : options_.command == "why"     ? why()
                               : options_.command == "what-if" ? what_if()
+                              : options_.command == "where"   ? where()
                                                               : quota();
         if (!status) {
             console_.warn("error: " + status.error().message + "\n" + advice(status.error()));
@@ -141,6 +143,26 @@ private:
             return {};
         }
         console_.print(options_.json ? quota_json(facts) : quota_text(facts));
+        return {};
+    }
+
+    Status where() {
+        std::vector<control::Dataset> datasets;
+        if (options_.dataset.empty()) {
+            STOKER_TRY(datasets, cluster_->datasets(scope()));
+        } else {
+            const ObjectKey key = key_of(options_.dataset, own_namespace());
+            STOKER_TRY(control::Dataset dataset, cluster_->dataset(key));
+            datasets.push_back(std::move(dataset));
+        }
+        const std::vector<WhereRow> rows = where_rows(datasets);
+        if (options_.json) {
+            console_.print(where_json(rows));
+        } else if (rows.empty()) {
+            say_nothing_found();
+        } else {
+            console_.print(where_text(rows, options_.all_namespaces));
+        }
         return {};
     }
 

@@ -35,7 +35,8 @@ inline constexpr auto kFields<WarmupNodeStatus> = table(
     field("bytesWarmed", &WarmupNodeStatus::bytes_warmed),
     field("samplesWarmed", &WarmupNodeStatus::samples_warmed),
     field("samplesRefused", &WarmupNodeStatus::samples_refused),
-    field("message", &WarmupNodeStatus::message));
+    field("message", &WarmupNodeStatus::message),
+    field("silentSince", &WarmupNodeStatus::silent_since));
 
 template <>
 inline constexpr auto kFields<DatasetWarmupStatus> = table(

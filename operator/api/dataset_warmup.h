@@ -54,6 +54,8 @@ inline constexpr std::string_view kWarmupNodeDone = "Done";
 inline constexpr std::string_view kWarmupNodeSilent = "Unknown";  // no report for kReportAgeMax
 // Deleted, not ready for long, or not in the pool any more. Ends when the node is back.
 inline constexpr std::string_view kWarmupNodeGone = "Gone";
+// No report for kWarmupNodeLostAfter. Ends with a report.
+inline constexpr std::string_view kWarmupNodeLost = "Lost";
 
 // The bytes and samples that one node has to warm, and has warmed. Bytes are payload, as in the Dataset's totalBytes.
 struct WarmupNodeStatus {
@@ -64,7 +66,8 @@ struct WarmupNodeStatus {
     std::int64_t bytes_warmed = 0;
     std::int64_t samples_warmed = 0;
     std::int64_t samples_refused = 0;
-    std::string message;  // why it waits; empty: it does not
+    std::string message;                   // why it waits; empty: it does not
+    std::optional<WallTime> silent_since;  // of the node's leader; none: it reports
 
     bool operator==(const WarmupNodeStatus&) const = default;
 };

@@ -99,6 +99,15 @@ std::vector<JobUse> gather_fillers(const Dataset& dataset, ClusterCache& cache) 
     return result;
 }
 
+StoredPtr<Dataset> find_filled(const ObjectKey& filler, ClusterCache& cache) {
+    for (const auto& dataset : cache.datasets().store().by_index(index::kNamespace, filler.ns)) {
+        if (is_filler_of(filler.name, dataset->key.name)) {
+            return dataset;
+        }
+    }
+    return nullptr;
+}
+
 std::vector<std::string> pool_paths(ClusterCache& cache) {
     std::vector<std::string> result;
     for (const auto& pool : cache.pools().store().list()) {

@@ -54,6 +54,9 @@ std::vector<std::string> pool_paths(ClusterCache& cache);
 // Dataset's kFillerLabel and are in its namespace.
 std::vector<JobUse> gather_fillers(const Dataset& dataset, ClusterCache& cache);
 
+// The Dataset of a filler, by the name in its reports; nullptr: there is none.
+StoredPtr<Dataset> find_filled(const ObjectKey& filler, ClusterCache& cache);
+
 // The job's trustworthy reports. A sidecar has proved which pod it is; the rest of its report is
 // unverified. So a report counts only if it names this job's uid (or the uid of the workload that
 // the job describes; it is replaced by the job's), and its pod carries the job's label and runs on

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/log/log.h"
+#include "operator/controllers/gather.h"
 #include "operator/core/spec/validate.h"
 #include "operator/core/view/cluster_view.h"
 #include "operator/core/view/warmups.h"
@@ -333,9 +334,11 @@ void Manager::look(Reconciler& queue, const ObjectKey& key, bool news) {
 }
 
 void Manager::on_report(const ObjectKey& job, bool news) {
-    if (const std::string dataset = dataset_of_filler(job.name); !dataset.empty()) {
-        look(dataset_queue_, {job.ns, dataset}, news);
-        wake_warmups_of({job.ns, dataset}, news);
+    if (is_filler(job.name)) {
+        if (const auto dataset = find_filled(job, parts_.cache)) {
+            look(dataset_queue_, dataset->key, news);
+            wake_warmups_of(dataset->key, news);
+        }
     } else {
         look(training_job_queue_, job, news);
         if (const auto stored = parts_.cache.training_jobs().store().get(job)) {

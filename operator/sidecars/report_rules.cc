@@ -232,7 +232,7 @@ Status validate_hello(const Hello& hello) {
     STOKER_TRY_VOID(validate_name("namespace", hello.namespace_name));
     STOKER_TRY_VOID(validate_name("pod", hello.pod));
     STOKER_TRY_VOID(validate_name("node", hello.node));
-    STOKER_TRY_VOID(validate_name("training_job", hello.training_job, kSidecarJobBytesMax));
+    STOKER_TRY_VOID(validate_name("training_job", hello.training_job));
     STOKER_TRY_VOID(validate_name("training_job_uid", hello.training_job_uid));
     STOKER_TRY_VOID(validate_name("version", hello.version));
     if (hello.rank < 0 || hello.rank > kSidecarRankMax) {

@@ -18,7 +18,6 @@ bool is_news(const Report* before, const Report& next);
 
 inline constexpr std::size_t kSidecarDatasetCountMax = 16;  // as spec.datasets in the CRD
 inline constexpr std::size_t kSidecarSketchCountMax = 128;  // jobs that read one node directory
-inline constexpr std::size_t kSidecarJobBytesMax = 520;     // a filler names its Dataset and pool
 inline constexpr std::int32_t kSidecarRankMax = 65535;
 inline constexpr std::uint64_t kSidecarCountMax =
     1ULL << 56U;  // of anything; the sum over 100 pods fits into an int64

@@ -76,7 +76,7 @@ Status NodeStore::check_sample(
                 "sample {} of {} bytes is not in the manifest", sample.value(), payload_bytes));
     }
     if (segment_class == SegmentClass::kAbsent) {
-        return fail(ErrorCode::kInvalidArgument, "a sample cannot be stored as absent");
+        return fail(ErrorCode::kInvalidArgument, "cannot store a sample in segment class absent");
     }
     if (SegmentWriter::capacity_for(payload_bytes) > domain::kSegmentBytesMax) {
         return fail(

@@ -38,6 +38,7 @@ FillerKeeper::Look FillerKeeper::look(const Dataset& dataset, const std::vector<
         view.needed[place] =
             value_or_empty(build(dataset, place).meta.annotations, std::string{kDigestAnnotation});
     }
+    view.silent = silent_places(dataset, warmups);
     view.jobs = values_of(parts_.cache.filler_jobs().store().by_index(index::kFiller, index));
     const std::vector<Pod> pods =
         values_of(parts_.cache.filler_pods().store().by_index(index::kFiller, index));

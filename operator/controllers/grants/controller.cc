@@ -139,7 +139,7 @@ std::vector<Grant> GrantsController::take_grants(
             groups[use.job.meta.uid] = *std::move(group);
         }
     }
-    order_fills(cluster, groups, now, told);
+    order_fills(cluster, groups, plan.fill_origins, now, told);
     return told;
 }
 
@@ -190,9 +190,8 @@ void GrantsController::tell_reclaims(const ClusterView& cluster) {
 }
 
 std::optional<EventSubject> GrantsController::subject_of(const OverQuotaHolder& holder) {
-    const std::string dataset = dataset_of_filler(holder.job.name);
-    if (!dataset.empty()) {
-        const auto filled = parts_.cache.datasets().store().get({holder.job.ns, dataset});
+    if (is_filler(holder.job.name)) {
+        const auto filled = find_filled(holder.job, parts_.cache);
         return filled ? std::optional(control::subject_of(kinds::kDatasets, filled->value.meta))
                       : std::nullopt;
     }

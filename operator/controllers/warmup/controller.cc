@@ -1,5 +1,6 @@
 #include "operator/controllers/warmup/controller.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/log/log.h"
@@ -19,6 +20,30 @@ bool may_get_room(const DatasetWarmup& warmup, const ControllerParts& parts) {
                warmup,
                values_of(
                    parts.cache.datasets().store().by_index(index::kNamespace, warmup.meta.ns)));
+}
+
+// The reports of jobs and fillers.
+std::vector<SidecarReport> reports_on(const Dataset& dataset, const ControllerParts& parts) {
+    std::vector<SidecarReport> result;
+    const auto add = [&](const JobUse& use) {
+        const std::vector<SidecarReport> reports = reports_on_datasets(use, parts.registry);
+        result.insert(result.end(), reports.begin(), reports.end());
+    };
+    for (const auto& job : parts.cache.training_jobs().store().by_index(
+             index::kDataset, to_string(dataset.meta.key()))) {
+        add(gather_use(job->value, parts.cache));
+    }
+    for (const JobUse& use : gather_fillers(dataset, parts.cache)) {
+        add(use);
+    }
+    return result;
+}
+
+bool do_jobs_use_origin(const std::string& pool, const ControllerParts& parts) {
+    const LatestAllocation::Snapshot latest = parts.latest.get();
+    return std::ranges::any_of(latest->plan.fill_origins, [&](const FillOrigin& origin) {
+        return origin.pool == pool && origin.bytes_per_second == 0;
+    });
 }
 
 }  // namespace
@@ -83,17 +108,9 @@ WarmupView DatasetWarmupController::gather(const DatasetWarmup& warmup) {
     }
     view.dataset = found->value;
     view.room_may_come = may_get_room(warmup, parts_);
-    const auto add = [&](const JobUse& use) {
-        const std::vector<SidecarReport> reports = reports_on_datasets(use, parts_.registry);
-        view.reports.insert(view.reports.end(), reports.begin(), reports.end());
-    };
-    for (const auto& job :
-         parts_.cache.training_jobs().store().by_index(index::kDataset, to_string(dataset))) {
-        add(gather_use(job->value, parts_.cache));
-    }
-    for (const JobUse& use : gather_fillers(found->value, parts_.cache)) {
-        add(use);
-    }
+    view.listening_since = parts_.nodes.listening_since();
+    view.jobs_use_origin = do_jobs_use_origin(name, parts_);
+    view.reports = reports_on(found->value, parts_);
     return view;
 }
 

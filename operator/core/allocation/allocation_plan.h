@@ -124,15 +124,27 @@ struct Sweep {
     bool operator==(const Sweep&) const = default;
 };
 
+// What jobs leave of a pool's origin bandwidth, for fills.
+struct FillOrigin {
+    std::string pool;
+    std::uint64_t bytes_per_second = 0;
+    // Datasets on nodes that jobs without a profile read from the origin. Each may need as much as a
+    // fill.
+    std::uint32_t unprofiled = 0;
+
+    bool operator==(const FillOrigin&) const = default;
+};
+
 // All lists are sorted, by the keys in the comments.
 struct AllocationPlan {
     std::vector<Grant> grants;         // by node, dataset; one per dataset that a job uses
     std::vector<JobAllocation> jobs;   // by job
     std::vector<QuotaCharge> charges;  // by job
     std::map<std::string, Bytes> granted_in_pool;
-    std::vector<QuotaUse> quotas;   // by namespace, pool
-    std::vector<Reclaim> reclaims;  // by node, dataset
-    std::vector<Sweep> sweeps;      // by node, dataset
+    std::vector<QuotaUse> quotas;          // by namespace, pool
+    std::vector<Reclaim> reclaims;         // by node, dataset
+    std::vector<Sweep> sweeps;             // by node, dataset
+    std::vector<FillOrigin> fill_origins;  // by pool; only of pools with an origin bandwidth
 
     bool operator==(const AllocationPlan&) const = default;
 };

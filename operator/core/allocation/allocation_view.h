@@ -105,7 +105,7 @@ struct JobRates {
     bool operator==(const JobRates&) const = default;
 };
 
-// Cache demand of one running job.
+// Cache demand of one running job, or of one Dataset's fillers.
 struct Demand {
     ObjectKey job;
     WallTime created_at{};
@@ -119,6 +119,9 @@ struct Demand {
     double weight = 1;
     std::int32_t priority = 0;                    // higher first, if minimums do not all fit
     std::optional<double> last_epoch_progress{};  // 0..1 in the last epoch
+    // True: no job reads; fillers fetch ahead of one (docs/adr/0024). It gets bytes that no job wants.
+    // Its mode is Auto, without a minimum; its rates and weight do not count.
+    bool fill = false;
 
     bool operator==(const Demand&) const = default;
 };

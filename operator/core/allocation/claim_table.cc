@@ -185,8 +185,9 @@ void Builder::add_accounts() {
 
 void Builder::set_rates(PlannedJob& job) const {
     const Demand& demand = *job.demand;
+    job.knowledge = demand.fill ? JobKnowledge::kFill : JobKnowledge::kProfiling;
     const std::optional<double> ingest =
-        demand.rates ? clean_rate(demand.rates->ingest) : std::nullopt;
+        demand.rates && !demand.fill ? clean_rate(demand.rates->ingest) : std::nullopt;
     if (!ingest) {
         return;
     }
@@ -247,11 +248,11 @@ void Builder::guess_rates() {
             known.push_back(job.ingest);
         }
     }
-    std::sort(known.begin(), known.end());
+    std::ranges::sort(known);
     const double typical = known.empty() ? 1 : known[known.size() / 2];
     for (PlannedJob& job : table_.jobs) {
-        if (job.knowledge == JobKnowledge::kProfiling) {
-            job.ingest = typical;
+        if (job.knowledge == JobKnowledge::kProfiling || job.is_fill()) {
+            job.ingest = job.is_fill() ? 0 : typical;
             continue;
         }
         const double told = job.demand->rates->confidence;
@@ -271,6 +272,9 @@ Bytes Builder::wanted_of(const Claim& claim, const ClaimUser& user) const {
         return user.wanted;
     }
     const Bytes part = UserCurve{job, user}.part();
+    if (job.is_fill()) {
+        return std::min(user.wanted, std::max(part + user.uneven, claim.held));
+    }
     const Bytes useful = user.lacking > 0 ? user.wanted : part + user.uneven;
     if (objective == Objective::kEven) {
         return std::min(user.wanted, std::max(useful, user.minimum));
@@ -382,7 +386,9 @@ void Builder::limit_claims() {
                 user.minimum = std::min(user.minimum, most);
                 user.fixed = std::min(user.fixed, most);
             }
-            claim.limit = std::max(claim.limit, std::min(user.wanted, user.most));
+            claim.has_fill |= job.is_fill();
+            Bytes& limit = job.is_fill() ? claim.fill : claim.limit;
+            limit = std::max(limit, std::min(user.wanted, user.most));
         }
     }
 }
@@ -395,6 +401,7 @@ ClaimTable Builder::build() {
     pool_peers(view_, table_, claims_);
     share_fetches(table_, claims_);
     limit_claims();
+    const auto is_job = [&](const ClaimUser& user) { return !table_.jobs[user.job].is_fill(); };
     for (auto& [key, claim] : claims_) {
         claim.node = key.first;
         claim.uid = key.second;
@@ -403,12 +410,13 @@ ClaimTable Builder::build() {
         for (const ClaimUser& user : claim.users) {
             table_.jobs[user.job].claims.push_back(index);
         }
+        table_.nodes[claim.node].read_claims += std::ranges::any_of(claim.users, is_job) ? 1 : 0;
         table_.claims.push_back(std::move(claim));
     }
     for (PlannedNode& node : table_.nodes) {
         node.free = node.capacity - node.idle;
         for (const std::size_t index : node.claims) {
-            node.free -= table_.claims[index].held;
+            node.free -= table_.claims[index].held_by_jobs();
         }
     }
     return std::move(table_);

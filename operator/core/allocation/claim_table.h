@@ -15,8 +15,8 @@
 // sorted lists. Private to operator/core/allocation. Pure.
 namespace stoker::control {
 
-// The profile's verdict about a job.
-enum class JobKnowledge : std::uint8_t { kProfiling, kDataBound, kComputeBound };
+// The profile's verdict about a job. kFill: no job reads (Demand::fill).
+enum class JobKnowledge : std::uint8_t { kProfiling, kDataBound, kComputeBound, kFill };
 
 struct PlannedJob {
     const Demand* demand = nullptr;
@@ -33,6 +33,8 @@ struct PlannedJob {
     std::vector<std::size_t> claims;  // ascending, no duplicates; also those it uses remotely
     bool size_unknown = false;
     bool stopped = false;
+
+    [[nodiscard]] bool is_fill() const { return knowledge == JobKnowledge::kFill; }
 
     // Share of the job's bytes that may come from the origin without delaying it; 0: unknown.
     [[nodiscard]] double origin_share() const;
@@ -66,13 +68,15 @@ struct Claim {
     std::size_t node = 0;
     std::vector<ClaimUser> users;  // by job
     std::uint32_t account = 0;     // of the dataset's namespace, which pays for all readers
-    Bytes limit{};                 // largest `wanted` of a user
+    Bytes limit{};                 // largest `wanted` of a job
+    Bytes fill{};                  // `wanted` of a fill
     Bytes size{};                  // of the dataset; zero: unknown
     Bytes resident{};
     Bytes outstanding{};  // largest grant that the sidecar may still use
     Bytes held{};         // the last grant
 
     bool in_flight = false;
+    bool has_fill = false;
 
     // The first job with a pod on the node.
     [[nodiscard]] const ClaimUser& first_user() const {
@@ -83,6 +87,14 @@ struct Claim {
     [[nodiscard]] const ClaimUser& user(std::size_t job) const {
         return *std::ranges::lower_bound(users, job, {}, &ClaimUser::job);
     }
+
+    // Part of the last grant that jobs hold: fills have to return the rest.
+    [[nodiscard]] Bytes held_by_jobs() const {
+        return has_fill ? std::min(held, limit) : held;
+    }
+
+    // The most that anybody wants.
+    [[nodiscard]] Bytes most() const { return std::max(limit, fill); }
 
     // Bytes to reserve on the node: the larger of the resident bytes and the outstanding grant.
     [[nodiscard]] Bytes reserve() const { return std::max(resident, outstanding); }
@@ -100,8 +112,9 @@ struct PlannedNode {
     std::string name;
     Bytes capacity{};
     Bytes idle{};  // bytes of datasets that no job uses; at least their outstanding grants
-    Bytes free{};  // capacity minus idle bytes and last grants
+    Bytes free{};  // capacity minus idle bytes and last grants of jobs
     std::vector<std::size_t> claims;
+    std::size_t read_claims = 0;  // of these, claims that a job reads
 };
 
 // Account of a namespace that has datasets or a quota in the pool.

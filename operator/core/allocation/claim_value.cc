@@ -76,7 +76,9 @@ public:
 
 private:
     // Size up to which the claim can grow without taking other claims' bytes.
-    [[nodiscard]] Bytes free_end() const { return claim_.held + table_.nodes[claim_.node].free; }
+    [[nodiscard]] Bytes free_end() const {
+        return claim_.held_by_jobs() + table_.nodes[claim_.node].free;
+    }
 
     [[nodiscard]] Bytes end_of_value(const ClaimUser& user) const {
         return table_.pool.objective == Objective::kCost
@@ -211,6 +213,9 @@ Bytes useful_end(const ClaimTable& table, const Claim& claim) {
     Bytes result{};
     for (const ClaimUser& user : claim.users) {
         const PlannedJob& job = table.jobs[user.job];
+        if (job.is_fill()) {
+            continue;
+        }
         Bytes end = std::min({user.wanted, user.most, user.ahead});
         if (objective != Objective::kCost && objective != Objective::kEven) {
             const bool waits = job.knowledge != JobKnowledge::kComputeBound;
@@ -226,7 +231,7 @@ Bytes useful_end(const ClaimTable& table, const Claim& claim) {
 
 Bytes even_share(const ClaimTable& table, const Claim& claim) {
     const PlannedNode& node = table.nodes[claim.node];
-    return Bytes{(node.capacity - node.idle).count() / node.claims.size()};
+    return Bytes{(node.capacity - node.idle).count() / std::max<std::size_t>(node.read_claims, 1)};
 }
 
 std::vector<ValuePiece> value_pieces(

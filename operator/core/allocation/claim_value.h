@@ -9,12 +9,12 @@
 // Value of a claim's bytes. Pure; private to operator/core/allocation.
 namespace stoker::control {
 
-// Bytes that speed up a user of the claim; nominal quotas guarantee these. More bytes are granted
+// Bytes that speed up a job that reads the claim; nominal quotas guarantee these. More bytes are granted
 // only while no other job wants them.
 Bytes useful_end(const ClaimTable& table, const Claim& claim);
 
-// The claim's share if its node were divided evenly. Beyond it, bytes of a job without a profile
-// have almost no value.
+// The claim's share if its node were divided evenly among the claims that jobs read. Beyond it,
+// bytes of a job without a profile have almost no value.
 Bytes even_share(const ClaimTable& table, const Claim& claim);
 
 struct PieceOptions {
@@ -24,7 +24,7 @@ struct PieceOptions {
     std::size_t chord_count = 16;
 };
 
-// Value of each further byte of the claim, as a non-increasing sequence of pieces up to its limit.
+// Value of each further byte of the claim to jobs, as a non-increasing sequence of pieces up to its limit.
 // Unit: origin bytes/s saved per byte, or money/s per byte with Objective::kCost; weighted. With
 // Objective::kEven the n-th byte of every dataset on a node has the same value. Bytes of the last
 // grant count slightly more, so that small gains move no bytes.

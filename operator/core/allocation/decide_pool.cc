@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "operator/core/allocation/claim_value.h"
+#include "operator/core/allocation/grant_fills.h"
 #include "operator/core/allocation/level_fill.h"
 #include "operator/core/allocation/max_min.h"
 #include "operator/core/allocation/share_bandwidth.h"
@@ -103,13 +104,15 @@ ClaimBytes fill(
     return water_fill(problem);
 }
 
-// Groups claims that have the same dataset and the same users; each group is sorted by node.
+// Groups claims that have the same dataset and are read by the same jobs; each group is sorted by node.
 std::vector<std::vector<std::size_t>> same_claims(const ClaimTable& table) {
     std::map<std::pair<std::string, std::vector<std::size_t>>, std::vector<std::size_t>> groups;
     for (std::size_t i = 0; i < table.claims.size(); ++i) {
         std::vector<std::size_t> jobs;
         for (const ClaimUser& user : table.claims[i].users) {
-            jobs.push_back(user.job);
+            if (!table.jobs[user.job].is_fill()) {
+                jobs.push_back(user.job);
+            }
         }
         groups[{table.claims[i].uid, std::move(jobs)}].push_back(i);
     }
@@ -218,17 +221,17 @@ void stay_within_a_step(const ClaimTable& table, PoolDecision& decision) {
     for (std::size_t i = 0; i < table.claims.size(); ++i) {
         const Claim& claim = table.claims[i];
         const Bytes planned = decision.target[i];
-        const Bytes change = std::max(claim.held, planned) - std::min(claim.held, planned);
+        const Bytes now = claim.held_by_jobs();
+        const Bytes change = std::max(now, planned) - std::min(now, planned);
         const auto lacks = [&](const ClaimUser& user) {
-            return claim.held < std::min(planned, user.minimum);
+            return now < std::min(planned, user.minimum);
         };
-        if (change > table.step + rounding || claim.held > claim.limit ||
-            claim.held < std::min(planned, decision.lower[i]) ||
-            std::ranges::any_of(claim.users, lacks)) {
+        if (change > table.step + rounding || now > claim.limit ||
+            now < std::min(planned, decision.lower[i]) || std::ranges::any_of(claim.users, lacks)) {
             return;
         }
-        held.push_back(claim.held);
-        held_in_all += claim.held;
+        held.push_back(now);
+        held_in_all += now;
     }
     if (held_in_all <= planned_in_all && planned_in_all <= held_in_all + rounding &&
         fits(table, decision, held)) {
@@ -262,7 +265,6 @@ void find_targets(const ClaimTable& table, const std::vector<Bytes>& kept, PoolD
     decision.target = divide(table, std::move(rooms), decision.guaranteed, nullptr);
     balance(table, decision.target);
     stay_within_a_step(table, decision);
-    count_own(table, decision);
 }
 
 // Reduces `kept` to the bytes that borrowers still use; returns whether it changed.
@@ -323,7 +325,7 @@ std::vector<bool> overfull_nodes(const ClaimTable& table, const ClaimBytes& rese
 
 // Present grants on the way to the targets: claims shrink before others grow. Bytes that may still
 // be held elsewhere stay reserved; the remaining room goes to minimums, then to nominal guarantees,
-// then to targets.
+// then to the targets of jobs, then to those of fills.
 ClaimBytes grow_safely(const ClaimTable& table, const PoolDecision& decision) {
     const ClaimBytes reserves = reserves_of(table);
     Rooms rooms = borrowing_rooms(table, reserves);
@@ -342,7 +344,8 @@ ClaimBytes grow_safely(const ClaimTable& table, const PoolDecision& decision) {
         granted.push_back(claim.in_flight ? claim.held : std::min(decision.target[i], now));
     }
     const std::vector<Growth> growths = growths_of(table, decision, reserves);
-    for (const ClaimBytes* goal : {&decision.lower, &decision.guaranteed, &decision.target}) {
+    for (const ClaimBytes* goal :
+         {&decision.lower, &decision.guaranteed, &decision.by_jobs, &decision.target}) {
         for (const Growth& growth : growths) {
             const Claim& claim = table.claims[growth.claim];
             Bytes& grant = granted[growth.claim];
@@ -366,6 +369,9 @@ PoolDecision decide_pool(const ClaimTable& table) {
     for (int i = 1; i < kRoundsMax && give_up_unused(table, decision, kept); ++i) {
         find_targets(table, kept, decision);
     }
+    decision.by_jobs = decision.target;
+    grant_fills(table, kept, decision.target);
+    count_own(table, decision);
     decision.granted = grow_safely(table, decision);
     share_bandwidth(table, decision);
     return decision;

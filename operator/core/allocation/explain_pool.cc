@@ -28,6 +28,7 @@ public:
         : table_(table),
           decision_(decision),
           rooms_(borrowing_rooms(table, decision.target)),
+          job_rooms_(borrowing_rooms(table, decision.by_jobs)),
           used_(account_uses(table, decision.target)),
           reserves_(account_uses(table, reserves_of(table))),
           lent_(lent_of(table, decision.target)) {}
@@ -44,12 +45,18 @@ private:
     [[nodiscard]] Shortage shortage_of(std::size_t job) const;
     [[nodiscard]] AllocationReason reason_of(std::size_t job, const JobAllocation& result) const;
     [[nodiscard]] std::string quota_words(std::size_t job, const JobAllocation& result) const;
-    [[nodiscard]] std::string room_words(const JobAllocation& result) const;
+    [[nodiscard]] std::string room_words(bool is_fill, const JobAllocation& result) const;
     [[nodiscard]] std::string message_of(std::size_t job, const JobAllocation& result) const;
     [[nodiscard]] AllocationNumbers numbers_of(std::size_t job) const;
     [[nodiscard]] JobAllocation allocation_of(std::size_t job) const;
     [[nodiscard]] QuotaCharge charge_of(std::size_t job, const JobAllocation& result) const;
-    [[nodiscard]] bool is_account_full(const Claim& claim) const;
+    [[nodiscard]] bool is_account_full(const Claim& claim, const Rooms& rooms) const;
+
+    // Jobs find room that fills have.
+    [[nodiscard]] const Rooms& rooms_for(std::size_t job) const {
+        return table_.jobs[job].is_fill() ? rooms_ : job_rooms_;
+    }
+
     [[nodiscard]] bool is_contested(std::size_t index, std::size_t other) const;
     [[nodiscard]] bool gives_back(const Claim& claim) const;
     void add_quotas(AllocationPlan& plan) const;
@@ -62,26 +69,27 @@ private:
     const ClaimTable& table_;
     const PoolDecision& decision_;
     Rooms rooms_;                  // free beyond the targets
+    Rooms job_rooms_;              // free beyond the targets of jobs
     std::vector<Bytes> used_;      // by account, under the targets
     std::vector<Bytes> reserves_;  // by account, before any claim shrinks
     std::vector<Bytes> lent_;      // by account, under the targets
 };
 
-bool Explainer::is_account_full(const Claim& claim) const {
+bool Explainer::is_account_full(const Claim& claim, const Rooms& rooms) const {
     const bool lends_for_good =
         table_.accounts[claim.account].quota.reclaim == ReclaimPolicy::kNever &&
         lent_[claim.account] > Bytes::zero();
-    return lends_for_good || rooms_.accounts[claim.account] == Bytes::zero() ||
-           (rooms_.of_account(claim.account) == Bytes::zero() &&
-            rooms_.nodes[claim.node] > Bytes::zero());
+    return lends_for_good || rooms.accounts[claim.account] == Bytes::zero() ||
+           (rooms.of_account(claim.account) == Bytes::zero() &&
+            rooms.nodes[claim.node] > Bytes::zero());
 }
 
-// Whether another claim on the same node holds bytes beyond its minimum and its own quota's
+// Whether jobs' bytes of another claim on the same node exceed its minimum and its own quota's
 // guarantee; for two claims of one account: beyond its minimum.
 bool Explainer::is_contested(std::size_t index, std::size_t other) const {
     const bool one_account = table_.claims[index].account == table_.claims[other].account;
     const ClaimBytes& firm = one_account ? decision_.lower : decision_.guaranteed;
-    return other != index && decision_.target[other] > firm[other];
+    return other != index && decision_.by_jobs[other] > firm[other];
 }
 
 // Whether the account loses borrowed bytes, beyond a small tolerance. A move between jobs of one
@@ -101,7 +109,7 @@ Shortage Explainer::shortage_of(std::size_t job) const {
         if (decision_.target[i] >= wanted) {
             continue;
         }
-        if (is_account_full(claim)) {
+        if (is_account_full(claim, rooms_for(job))) {
             result.by_account = true;
             continue;
         }
@@ -147,7 +155,7 @@ AllocationReason Explainer::reason_of(std::size_t index, const JobAllocation& re
         if (shortage.by_account) {
             return AllocationReason::kQuotaExhausted;
         }
-        if (!shortage.by_node || !shortage.by_others) {
+        if (!shortage.by_node || !shortage.by_others || job.is_fill()) {
             return shortage.by_owners ? AllocationReason::kQuotaExhausted
                                       : AllocationReason::kPoolFull;
         }
@@ -166,7 +174,8 @@ std::size_t Explainer::account_of(std::size_t index) const {
     const std::vector<std::size_t>& claims = table_.jobs[index].claims;
     const auto short_of = std::ranges::find_if(claims, [&](std::size_t i) {
         const Claim& claim = table_.claims[i];
-        return decision_.target[i] < claim.user(index).wanted && is_account_full(claim);
+        return decision_.target[i] < claim.user(index).wanted &&
+               is_account_full(claim, rooms_for(index));
     });
     return table_.claims[short_of == claims.end() ? claims.front() : *short_of].account;
 }
@@ -230,9 +239,12 @@ std::string Explainer::quota_words(std::size_t index, const JobAllocation& resul
         result.pool);
 }
 
-std::string Explainer::room_words(const JobAllocation& result) const {
+std::string Explainer::room_words(bool is_fill, const JobAllocation& result) const {
     if (result.granted >= result.target) {
-        return fmt::format("the job's nodes have no more room in pool {}.", result.pool);
+        const std::string_view words = is_fill
+                                           ? "jobs and other warm-ups have the rest of its nodes in"
+                                           : "the job's nodes have no more room in";
+        return fmt::format("{} pool {}.", words, result.pool);
     }
     if (!table_.settled) {
         return "more follows when the operator, which has just begun to lead, knows what every "
@@ -285,7 +297,7 @@ std::string Explainer::message_of(std::size_t index, const JobAllocation& result
                 rate(numbers.marginal_per_gib),
                 rate(numbers.threshold_per_gib));
         case AllocationReason::kPoolFull:
-            return share + " granted: " + room_words(result);
+            return share + " granted: " + room_words(job.is_fill(), result);
         case AllocationReason::kStopped:
             return fmt::format(
                 "{} granted: the stopPolicy of pool {} or of the namespace's CacheQuota allows no "
@@ -311,11 +323,11 @@ std::string Explainer::message_of(std::size_t index, const JobAllocation& result
     return share + " granted.";
 }
 
-// Value of the last byte of the claim's target, summed over its users.
+// Value of the last byte of the claim's target for jobs, summed over its users.
 double Explainer::last_per_gib(std::size_t index) const {
     double result = 0;
     for (const ClaimUser& user : table_.claims[index].users) {
-        result += saved_by_next(table_, user, Bytes{decision_.target[index].count() - 1});
+        result += saved_by_next(table_, user, Bytes{decision_.by_jobs[index].count() - 1});
     }
     return result * kGib;
 }
@@ -336,7 +348,7 @@ AllocationNumbers Explainer::numbers_of(std::size_t index) const {
             }
         }
     }
-    if (job.knowledge == JobKnowledge::kProfiling) {
+    if (job.knowledge == JobKnowledge::kProfiling || job.is_fill()) {
         result.marginal_per_gib = 0;
         return result;
     }

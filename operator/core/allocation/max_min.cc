@@ -39,7 +39,7 @@ public:
           guarantee_(guarantee),
           frozen_(table.jobs.size()) {
         for (std::size_t i = 0; i < table.jobs.size(); ++i) {
-            if (table.jobs[i].knowledge == JobKnowledge::kComputeBound ||
+            if (table.jobs[i].knowledge == JobKnowledge::kComputeBound || table.jobs[i].is_fill() ||
                 table.jobs[i].demand->mode == CacheMode::kFixed) {
                 frozen_[i] = 0;
             }

@@ -14,28 +14,39 @@ namespace stoker::control {
 namespace {
 
 struct Shortages {
-    std::map<std::size_t, Bytes> nodes;
+    std::map<std::size_t, Bytes> nodes;  // of jobs
     std::map<std::size_t, Bytes> accounts;
     Bytes common{};  // room that any account could borrow
+    std::map<std::size_t, std::map<std::uint32_t, Bytes>> fills;  // by node, account
 };
 
-// Bytes that jobs lack under the targets: on nodes, or in their accounts if the node has room.
-Shortages find_shortages(const ClaimTable& table, const ClaimBytes& target) {
-    const Rooms rooms = borrowing_rooms(table, target);
+// Bytes that jobs and fills lack under the targets: on nodes, or in their accounts if the node has
+// room.
+Shortages find_shortages(const ClaimTable& table, const PoolDecision& decision) {
+    const Rooms rooms = borrowing_rooms(table, decision.target);
     Shortages result;
-    result.common = overdraft_of(table, target);
+    result.common = overdraft_of(table, decision.target);
     for (std::size_t i = 0; i < table.claims.size(); ++i) {
         const Claim& claim = table.claims[i];
-        const Bytes missing = claim.limit - target[i];
+        const Bytes missing = claim.most() - decision.target[i];
         if (rooms.accounts[claim.account] == Bytes::zero()) {
             result.accounts[claim.account] += missing;
         } else if (rooms.nodes[claim.node] == Bytes::zero()) {
-            result.nodes[claim.node] += missing;
+            const Bytes by_jobs = std::min(missing, claim.limit - decision.by_jobs[i]);
+            result.nodes[claim.node] += by_jobs;
+            result.fills[claim.node][claim.account] += missing - by_jobs;
         } else {
             result.common += missing;
         }
     }
     return result;
+}
+
+// Moves as many bytes of `bytes` to `need` as that lacks.
+void pay(Bytes& need, Bytes& bytes) {
+    const Bytes paid = std::min(need, bytes);
+    need -= paid;
+    bytes -= paid;
 }
 
 // Adds a reclaim for each claim with more bytes than granted.
@@ -71,7 +82,10 @@ void forgive_grants(const ClaimTable& table, Shortages& missing) {
         }
     }
     for (std::size_t i = 0; i < nodes.size(); ++i) {
-        missing.nodes[i] -= nodes[i];
+        pay(missing.nodes[i], nodes[i]);
+        for (auto& entry : missing.fills[i]) {
+            pay(entry.second, nodes[i]);
+        }
     }
     for (std::size_t i = 0; i < accounts.size(); ++i) {
         missing.accounts[i] -= accounts[i];
@@ -79,8 +93,8 @@ void forgive_grants(const ClaimTable& table, Shortages& missing) {
     }
 }
 
-// Adds sweeps of idle bytes: least recently used first, only as many as needed.
-void name_sweeps(const ClaimTable& table, const PoolDecision& decision, AllocationPlan& plan) {
+// Least recently used first.
+std::vector<const IdleHolding*> sweepable(const ClaimTable& table) {
     std::vector<const IdleHolding*> idle;
     for (const IdleHolding& holding : table.idle) {
         if (holding.resident > Bytes::zero()) {
@@ -90,25 +104,50 @@ void name_sweeps(const ClaimTable& table, const PoolDecision& decision, Allocati
     std::sort(idle.begin(), idle.end(), [](const IdleHolding* a, const IdleHolding* b) {
         return std::tie(a->last_used, a->node, a->uid) < std::tie(b->last_used, b->node, b->uid);
     });
+    return idle;
+}
+
+// Whether the bytes help somebody; subtracts them from what is missing. A fill gets no idle bytes
+// that the nominal quota of another namespace covers. `borrows`: the holding's account exceeds its
+// nominal quota.
+bool use_for(const IdleHolding& holding, bool borrows, Shortages& missing) {
+    bool is_useful = false;
+    const auto take = [&](Bytes& need, Bytes bytes) {
+        is_useful |= need > Bytes::zero();
+        pay(need, bytes);
+        return bytes;
+    };
+    if (holding.account) {
+        take(missing.accounts[*holding.account], holding.resident);
+    }
+    if (borrows) {
+        take(missing.common, holding.resident);
+    }
+    Bytes left = take(missing.nodes[holding.node], holding.resident);
+    for (auto& [account, need] : missing.fills[holding.node]) {
+        if (borrows || !holding.account || account == *holding.account) {
+            left = take(need, left);
+        }
+    }
+    return is_useful;
+}
+
+// Adds sweeps of idle bytes: only as many as needed.
+void name_sweeps(const ClaimTable& table, const PoolDecision& decision, AllocationPlan& plan) {
     const std::vector<Bytes> used = account_uses(table, decision.target);
-    Shortages missing = find_shortages(table, decision.target);
+    Shortages missing = find_shortages(table, decision);
     forgive_grants(table, missing);
-    for (const IdleHolding* holding : idle) {
-        Bytes nobody{};
-        Bytes& on_node = missing.nodes[holding->node];
-        Bytes& in_quota = holding->account ? missing.accounts[*holding->account] : nobody;
+    for (const IdleHolding* holding : sweepable(table)) {
         const bool borrows =
             holding->account &&
             used[*holding->account] > table.accounts[*holding->account].quota.nominal;
-        Bytes& in_common = borrows ? missing.common : nobody;
-        if (on_node + in_quota + in_common == Bytes::zero()) {
-            continue;
+        if (use_for(*holding, borrows, missing)) {
+            plan.sweeps.push_back(
+                {table.pool.pool,
+                 table.nodes[holding->node].name,
+                 holding->uid,
+                 holding->resident});
         }
-        in_common -= holding->resident;
-        on_node -= holding->resident;
-        in_quota -= holding->resident;
-        plan.sweeps.push_back(
-            {table.pool.pool, table.nodes[holding->node].name, holding->uid, holding->resident});
     }
 }
 
@@ -148,6 +187,9 @@ AllocationPlan plan_allocation(const AllocationView& view) {
         name_reclaims(table, decision, plan);
         name_sweeps(table, decision, plan);
         add_grants(table, decision, view.valid_seconds, first_job, plan, grants);
+        if (decision.fill_origin) {
+            plan.fill_origins.push_back(*decision.fill_origin);
+        }
     }
     for (auto& entry : grants) {
         plan.grants.push_back(std::move(entry.second));

@@ -103,7 +103,7 @@ std::vector<Bytes> lent_of(const ClaimTable& table, const ClaimBytes& amounts) {
 std::vector<Bytes> kept_lent(const ClaimTable& table) {
     ClaimBytes held;
     for (const Claim& claim : table.claims) {
-        held.push_back(claim.held);
+        held.push_back(claim.held_by_jobs());
     }
     std::vector<Bytes> result = lent_of(table, held);
     for (std::size_t i = 0; i < result.size(); ++i) {

@@ -45,9 +45,9 @@ Bytes cohort_bytes(const ClaimTable& table);
 // quotas are lent first, then an even share of each account's unused lendable bytes.
 std::vector<Bytes> lent_of(const ClaimTable& table, const ClaimBytes& amounts);
 
-// For each account, bytes of its nominal quota that are lent now and stay lent, because the quota's
-// reclaim.policy is not Any: its own jobs get none of them but guaranteed minimums. Other accounts
-// may borrow them; with LowerMarginalBenefit its own jobs may, too.
+// For each account, bytes of its nominal quota that are lent to jobs now and stay lent, because the
+// quota's reclaim.policy is not Any: its own jobs get none of them but guaranteed minimums. Other
+// accounts may borrow them; with LowerMarginalBenefit its own jobs may, too.
 std::vector<Bytes> kept_lent(const ClaimTable& table);
 
 // Room beyond `given` within the nominal quotas, without `kept` bytes (kept_lent(), or none).

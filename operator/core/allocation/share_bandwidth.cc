@@ -53,6 +53,15 @@ std::vector<double> level(const std::vector<double>& needs, double budget) {
     return result;
 }
 
+// 0 would be no limit.
+std::vector<std::uint64_t> whole_limits(const std::vector<double>& limits) {
+    std::vector<std::uint64_t> result;
+    for (const double limit : limits) {
+        result.push_back(std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::floor(limit))));
+    }
+    return result;
+}
+
 // Predicts each job's origin rate once the plan is carried out.
 void predict_origin(const ClaimTable& table, double budget, PoolDecision& decision) {
     std::vector<double> needs;
@@ -65,6 +74,19 @@ void predict_origin(const ClaimTable& table, double budget, PoolDecision& decisi
         decision.job_origin[job] =
             shares[job] + 1 >= needs[job] ? table.jobs[job].ingest : shares[job];
     }
+}
+
+FillOrigin fill_origin_of(const ClaimTable& table, const ClaimBytes& cached, double left) {
+    FillOrigin result{table.pool.pool, static_cast<std::uint64_t>(std::max(left, 0.0)), 0};
+    for (std::size_t i = 0; i < table.claims.size(); ++i) {
+        const std::vector<ClaimUser>& users = table.claims[i].users;
+        result.unprofiled += std::ranges::any_of(users, [&](const ClaimUser& user) {
+            const PlannedJob& job = table.jobs[user.job];
+            return job.knowledge == JobKnowledge::kProfiling && !user.remote &&
+                   UserCurve{job, user}.miss_mass(cached[i]) > 0;
+        });
+    }
+    return result;
 }
 
 }  // namespace
@@ -87,7 +109,9 @@ void share_bandwidth(const ClaimTable& table, PoolDecision& decision) {
         needs.push_back(needs_of(table, job, cached, true));
         wholes.push_back(sum(needs.back()));
     }
-    if (sum(wholes) <= budget) {
+    const double left = budget - sum(wholes);
+    decision.fill_origin = fill_origin_of(table, cached, left);
+    if (left >= 0) {
         return;
     }
     const std::vector<double> shares = level(wholes, budget);
@@ -98,11 +122,7 @@ void share_bandwidth(const ClaimTable& table, PoolDecision& decision) {
             limits[table.jobs[job].claims[i]] += shares[job] * part;
         }
     }
-    for (std::size_t i = 0; i < limits.size(); ++i) {
-        // 0 would be no limit.
-        decision.origin_limit[i] =
-            std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::floor(limits[i])));
-    }
+    decision.origin_limit = whole_limits(limits);
 }
 
 }  // namespace stoker::control

@@ -99,6 +99,9 @@ void take_part(const ClaimTable& table, const Group& group, double lacking, Clai
         here.emplace(user.job, user);
     }
     for (const auto& [job, all] : group.all) {
+        if (table.jobs[job].is_fill() && !here.contains(job)) {
+            continue;  // a fill asks no other node
+        }
         const auto [entry, is_remote] = here.try_emplace(job, all);
         ClaimUser& user = entry->second;
         user.own_rate = is_remote ? 0 : user.rate;

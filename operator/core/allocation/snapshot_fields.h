@@ -107,7 +107,8 @@ inline constexpr auto kFields<Demand> = table(
     field("rates", &Demand::rates),
     field("weight", &Demand::weight),
     field("priority", &Demand::priority),
-    field("lastEpochProgress", &Demand::last_epoch_progress));
+    field("lastEpochProgress", &Demand::last_epoch_progress),
+    field("fill", &Demand::fill));
 
 template <>
 inline constexpr auto kFields<Holding> = table(
@@ -221,6 +222,12 @@ inline constexpr auto kFields<Sweep> = table(
     field("resident", &Sweep::resident));
 
 template <>
+inline constexpr auto kFields<FillOrigin> = table(
+    field("pool", &FillOrigin::pool),
+    field("bytesPerSecond", &FillOrigin::bytes_per_second),
+    field("unprofiled", &FillOrigin::unprofiled));
+
+template <>
 inline constexpr auto kFields<AllocationPlan> = table(
     field("grants", &AllocationPlan::grants),
     field("jobs", &AllocationPlan::jobs),
@@ -228,6 +235,7 @@ inline constexpr auto kFields<AllocationPlan> = table(
     field("grantedInPool", &AllocationPlan::granted_in_pool),
     field("quotas", &AllocationPlan::quotas),
     field("reclaims", &AllocationPlan::reclaims),
-    field("sweeps", &AllocationPlan::sweeps));
+    field("sweeps", &AllocationPlan::sweeps),
+    field("fillOrigins", &AllocationPlan::fill_origins));
 
 }  // namespace stoker::control

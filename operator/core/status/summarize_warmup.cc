@@ -6,8 +6,10 @@
 #include <fmt/format.h>
 
 #include "common/base/saturating.h"
+#include "operator/api/time_format.h"
 #include "operator/core/spec/make_condition.h"
 #include "operator/core/spec/validate.h"
+#include "operator/core/status/judge_silence.h"
 #include "operator/core/sweep/plan_fillers.h"
 #include "operator/core/view/totals.h"
 #include "operator/core/view/training_job_view.h"
@@ -19,6 +21,7 @@ namespace {
 
 constexpr const char* kRunning = "Running";
 constexpr const char* kFits = "Fits";
+constexpr const char* kReporting = "Reporting";
 
 std::string print(std::int64_t bytes) {
     return to_string(bytes_of(bytes));
@@ -102,7 +105,9 @@ private:
         for (WarmupNodeStatus& node : status_.nodes) {
             node.state = kWarmupNodeWaiting;
             node.message.clear();
+            node.silent_since.reset();
         }
+        set(kReporting, unknown(blocker.reason, blocker.message));
     }
 
     void run() {
@@ -119,6 +124,7 @@ private:
             update(node);
         }
         add_up();
+        set(kReporting, judge_silence(status_.nodes, view_, now_));
         judge();
     }
 
@@ -163,6 +169,7 @@ private:
         if (std::string words = tell_gone(node.node); !words.empty()) {
             node.state = kWarmupNodeGone;
             node.message = std::move(words);
+            node.silent_since.reset();
             return;
         }
         const auto [report, told] = leader_on(node.node);
@@ -170,6 +177,7 @@ private:
             wait_for_filler(node);
             return;
         }
+        node.silent_since.reset();
         status_.sampled_at = std::max(
             status_.sampled_at,
             std::optional<WallTime>(
@@ -188,12 +196,21 @@ private:
         }
     }
 
-    static void wait_for_filler(WarmupNodeStatus& node) {
-        node.state = node.total_samples > 0 ? kWarmupNodeSilent : kWarmupNodeWaiting;
-        node.message = "no sidecar has reported in the last minute";
+    void wait_for_filler(WarmupNodeStatus& node) {
+        const bool has_reported = node.total_samples > 0;
+        if (!node.silent_since) {
+            const Duration unnoticed = has_reported ? Duration{kReportAgeMax} : Duration{};
+            node.silent_since = std::chrono::floor<std::chrono::seconds>(now_.wall - unnoticed);
+        }
+        const bool is_lost = silence_of(node, view_, now_) >= kWarmupNodeLostAfter;
+        node.state = is_lost        ? kWarmupNodeLost
+                     : has_reported ? kWarmupNodeSilent
+                                    : kWarmupNodeWaiting;
+        node.message =
+            fmt::format("no sidecar has reported since {}", format_time(*node.silent_since));
     }
 
-    static void take_progress(const DatasetReport& told, WarmupNodeStatus& node) {
+    void take_progress(const DatasetReport& told, WarmupNodeStatus& node) {
         const FillProgress& fill = *told.fill;
         node.total_bytes = count_of(fill.bytes);
         node.total_samples = count_of(fill.samples);
@@ -213,7 +230,9 @@ private:
             node.message += told.error;
         } else {
             node.state = kWarmupNodeFilling;
-            node.message = told.error;
+            node.message = told.error.empty() && view_.jobs_use_origin
+                               ? "jobs use all of the pool's originBandwidth"
+                               : told.error;
         }
     }
 
@@ -281,10 +300,16 @@ private:
         if (all_in({kWarmupNodeDone})) {
             set(kFits, holds("Fits", "The grants have room for all bytes."));
             finish(kWarmupComplete, "Warmed", tell_progress() + tell_others());
-        } else if (!all_in({kWarmupNodeDone, kWarmupNodeFull, kWarmupNodeGone})) {
+        } else if (!all_in({kWarmupNodeDone, kWarmupNodeFull, kWarmupNodeGone, kWarmupNodeLost})) {
             go_on();
         } else if (!all_in({kWarmupNodeDone, kWarmupNodeFull})) {
-            finish(kWarmupFailed, "NodesGone", tell_progress() + tell_waits());
+            const bool any_gone = std::ranges::any_of(
+                status_.nodes,
+                [](const WarmupNodeStatus& it) { return it.state == kWarmupNodeGone; });
+            finish(
+                kWarmupFailed,
+                any_gone ? "NodesGone" : "NodesSilent",
+                tell_progress() + tell_waits());
         } else if (refused_ > 0 && is_accounted_for()) {
             finish(
                 kWarmupFailed,

@@ -25,18 +25,25 @@ struct WarmupView {
     // Whether full grants may still grow: the operator has not heard all sidecars yet, and grants
     // grow only afterwards, or sweeps are going to make room (makes_room()).
     bool room_may_come = false;
+    // Since when this operator hears sidecars; none: it does not count silence.
+    std::optional<TimePoint> listening_since{};
+    bool jobs_use_origin = false;  // jobs need all of the pool's originBandwidth
 };
 
 // If some bytes do not fit the grants for so long, the warm-up is Complete without them. It waits
 // because grants follow a new size, and the end of other jobs, with a delay.
 inline constexpr Duration kWarmupFullFor = std::chrono::seconds{30};
 
+// A ready node whose sidecar is silent for so long is Lost.
+inline constexpr Duration kWarmupNodeLostAfter = std::chrono::minutes{10};
+
 // A chosen node that is not ready for so long is Gone.
 inline constexpr Duration kWarmupNodeGoneAfter = std::chrono::minutes{10};
 
 // Computes the present status of a DatasetWarmup, and chooses its nodes once. Complete: every sample
 // that its nodes own is resident by their leaders' reports, or has no room in the grants, which the
-// condition Fits and the message of Complete say. Failed: samples are refused, or nodes are Gone. A
+// condition Fits and the message of Complete say. Failed: samples are refused, or nodes are Gone or
+// Lost. Reporting: false while a ready node's sidecar is silent for more than kReportAgeMax. A
 // finished warm-up keeps its status.
 DatasetWarmupStatus summarize_warmup(const WarmupView& view, const Moment& now);
 

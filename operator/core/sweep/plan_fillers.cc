@@ -65,7 +65,9 @@ private:
             needed->second !=
             value_or_empty(job.meta.annotations, std::string{kDigestAnnotation})) {
             remove(job);
-        } else if (job.meta.annotations.contains(std::string{kIdleSinceAnnotation})) {
+        } else if (
+            job.meta.annotations.contains(std::string{kIdleSinceAnnotation}) ||
+            is_silent(job, place)) {
             remove(job);
         } else {
             settle_needed(job);
@@ -95,6 +97,18 @@ private:
                 {key_of(job), std::max<std::int64_t>(age, 0) + kFillerLeaseSeconds});
         }
         look_in(std::chrono::seconds{kFillerLeaseSeconds / 4});
+    }
+
+    // A filler whose pod does not run cannot report: a new one would not either.
+    bool is_silent(const Job& job, const FillerPlace& place) {
+        const auto silent = view_.silent.find(place);
+        if (silent == view_.silent.end() || job.ready == 0) {
+            return false;
+        }
+        const Duration age =
+            now_ - std::max(silent->second, job.start_time.value_or(job.meta.created_at));
+        look_in(std::max(kFillerSilenceMax - age, Duration{std::chrono::seconds{1}}));
+        return age >= kFillerSilenceMax;
     }
 
     static FillerJob key_of(const Job& job) { return {job.meta.name, job.meta.uid}; }

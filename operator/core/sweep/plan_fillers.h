@@ -23,6 +23,9 @@ namespace stoker::control {
 // it at once.
 inline constexpr Duration kFillerGrace = std::chrono::seconds{60};
 
+// A filler that runs beside a silent leader is replaced this often: it may hang.
+inline constexpr Duration kFillerSilenceMax = std::chrono::minutes{5};
+
 // RFC 3339 time since when no guest needs the filler. Stored on its Job, written once, so that
 // another operator can read it.
 inline constexpr std::string_view kIdleSinceAnnotation = "stoker.dev/idle-since";
@@ -35,6 +38,7 @@ struct FillerView {
     Dataset dataset;
     std::map<FillerPlace, std::string> needed;  // value: digest of the filler that belongs there
     std::vector<Job> jobs;                      // with the Dataset's kFillerLabel
+    std::map<FillerPlace, WallTime> silent{};   // places without reports, and since when
 };
 
 struct FillerJob {
@@ -71,7 +75,8 @@ struct FillerPlan {
 };
 
 // Plans one filler for each place that needs one. A Job that has ended, or was built from another
-// spec or other operator settings, is removed, and created again once it is gone. An unneeded
+// spec or other operator settings, or runs in silence for kFillerSilenceMax, is removed, and created
+// again once it is gone. An unneeded
 // filler is removed when kFillerGrace is over, or when it is needed again: the next guests must
 // read a listing of the origin that is no older than they are. Jobs of other owners are left alone.
 FillerPlan plan_fillers(const FillerView& view, WallTime now);

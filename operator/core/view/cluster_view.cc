@@ -98,10 +98,6 @@ std::optional<JobRates> rates_of(const ClusterView& cluster, const ObjectKey& jo
         profile->verdict == ProfileVerdict::kComputeBound};
 }
 
-// Weight of a demand without readers: below the least weight of a TrainingJob, 1, so that bytes
-// that both want go to the namespace's jobs.
-constexpr double kFillWeight = 0.001;
-
 double mean_sample(const DatasetTotals& told) {
     const auto samples = static_cast<double>(std::max<std::uint64_t>(told.samples, 1));
     return static_cast<double>(told.total.count()) / samples;
@@ -117,7 +113,8 @@ Demand demand_of(
     result.mode = cache.mode;
     result.max_bytes = cache.max_bytes;
     result.min_bytes = cache.min_bytes.value_or(Bytes::zero());
-    result.weight = use.filler ? kFillWeight : static_cast<double>(cache.weight);
+    result.weight = static_cast<double>(cache.weight);
+    result.fill = use.filler;
     result.rates = rates_of(cluster, result.job);
     result.last_epoch_progress = last_epoch_progress(use, cluster.reports, now);
     for (const ResolvedDataset& dataset : use.datasets.datasets) {

@@ -50,6 +50,7 @@ public:
     FillOrders(
         const ClusterView& cluster,
         const std::map<std::string, PeerGroup>& groups,
+        const std::vector<FillOrigin>& origins,
         const Moment& now)
         : cluster_(cluster),
           groups_(groups),
@@ -62,15 +63,24 @@ public:
                 add(warmup);
             }
         }
+        for (const FillOrigin& origin : origins) {
+            keep_within(origin);
+        }
     }
 
     [[nodiscard]] std::optional<FillOrder> find(
         const std::string& node, const std::string& uid) const {
         const auto found = orders_.find({node, uid});
-        return found == orders_.end() ? std::nullopt : std::optional(found->second);
+        return found == orders_.end() ? std::nullopt : std::optional(found->second.fill);
     }
 
 private:
+    struct Order {
+        FillOrder fill;
+        std::string pool;
+        bool open = false;  // the node is not done
+    };
+
     void add(const DatasetWarmup& warmup) {
         const auto found = datasets_.find({warmup.meta.ns, warmup.spec.dataset_ref});
         if (found == datasets_.end()) {
@@ -89,11 +99,39 @@ private:
         }
         const std::uint64_t rate = rate_per_node(warmup);
         for (const std::string& node : ready) {
-            const auto [order, is_new] =
-                orders_.try_emplace({node, dataset.meta.uid}, FillOrder{rate});
-            std::uint64_t& most = order->second.origin_bytes_per_second;
+            const auto [order, is_new] = orders_.try_emplace(
+                {node, dataset.meta.uid}, Order{FillOrder{rate}, warmup.status.pool});
+            std::uint64_t& most = order->second.fill.origin_bytes_per_second;
             most = !is_new && (rate == 0 || most == 0) ? 0 : std::max(most, rate);
+            order->second.open |= is_open(warmup, node);
         }
+    }
+
+    // A job without a profile counts as much as a fill. A done node may fetch what it has lost.
+    void keep_within(const FillOrigin& origin) {
+        const auto open = std::ranges::count_if(orders_, [&](const auto& entry) {
+            return entry.second.open && entry.second.pool == origin.pool;
+        });
+        const std::uint64_t parts = static_cast<std::uint64_t>(open) + origin.unprofiled;
+        const std::uint64_t most =
+            std::max<std::uint64_t>(origin.bytes_per_second / std::max<std::uint64_t>(parts, 1), 1);
+        for (auto& entry : orders_) {
+            std::uint64_t& rate = entry.second.fill.origin_bytes_per_second;
+            if (entry.second.pool == origin.pool) {
+                rate = rate == 0 ? most : std::min(rate, most);
+            }
+        }
+    }
+
+    static bool is_open(const DatasetWarmup& warmup, const std::string& name) {
+        return std::ranges::any_of(warmup.status.nodes, [&](const WarmupNodeStatus& node) {
+            return node.node == name && is_open(node);
+        });
+    }
+
+    static bool is_open(const WarmupNodeStatus& node) {
+        return node.state != kWarmupNodeDone && node.state != kWarmupNodeGone &&
+               node.state != kWarmupNodeLost;
     }
 
     // 0: no limit.
@@ -101,10 +139,8 @@ private:
         if (!warmup.spec.rate_limit) {
             return 0;
         }
-        const auto open =
-            std::ranges::count_if(warmup.status.nodes, [](const WarmupNodeStatus& node) {
-                return node.state != kWarmupNodeDone && node.state != kWarmupNodeGone;
-            });
+        const auto open = std::ranges::count_if(
+            warmup.status.nodes, [](const WarmupNodeStatus& node) { return is_open(node); });
         const auto parts = static_cast<std::uint64_t>(std::max<std::ptrdiff_t>(open, 1));
         return std::max<std::uint64_t>(warmup.spec.rate_limit->count() / parts, 1);
     }
@@ -130,7 +166,7 @@ private:
     const std::map<std::string, PeerGroup>& groups_;
     const Moment& now_;
     std::map<ObjectKey, const Dataset*> datasets_;
-    std::map<std::pair<std::string, std::string>, FillOrder> orders_;  // by node and dataset uid
+    std::map<std::pair<std::string, std::string>, Order> orders_;  // by node and dataset uid
 };
 
 }  // namespace
@@ -156,7 +192,8 @@ bool needs_fillers(const DatasetWarmup& warmup, WallTime now) {
 
 bool asks_the_same(const DatasetWarmup& a, const DatasetWarmup& b) {
     const auto same_node = [](const WarmupNodeStatus& one, const WarmupNodeStatus& other) {
-        return one.node == other.node && one.state == other.state;
+        return one.node == other.node && one.state == other.state &&
+               one.silent_since == other.silent_since;
     };
     return a.spec == b.spec && a.meta.deleting_since == b.meta.deleting_since &&
            is_finished(a) == is_finished(b) && a.status.pool == b.status.pool &&
@@ -172,6 +209,22 @@ std::set<FillerPlace> warmup_places(
         if (is_of(warmup, dataset) && needs_fillers(warmup, now)) {
             for (const std::string& node : living_nodes(warmup)) {
                 places.insert({warmup.status.pool, node});
+            }
+        }
+    }
+    return places;
+}
+
+std::map<FillerPlace, WallTime> silent_places(
+    const Dataset& dataset, const std::vector<DatasetWarmup>& warmups) {
+    std::map<FillerPlace, WallTime> places;
+    for (const DatasetWarmup& warmup : warmups) {
+        if (!is_of(warmup, dataset) || !is_filling(warmup)) {
+            continue;
+        }
+        for (const WarmupNodeStatus& node : warmup.status.nodes) {
+            if (node.silent_since && node.state != kWarmupNodeGone) {
+                places.emplace(FillerPlace{warmup.status.pool, node.node}, *node.silent_since);
             }
         }
     }
@@ -203,9 +256,10 @@ std::set<std::string> filling_nodes(
 void order_fills(
     const ClusterView& cluster,
     const std::map<std::string, PeerGroup>& groups,
+    const std::vector<FillOrigin>& origins,
     const Moment& now,
     std::vector<Grant>& grants) {
-    const FillOrders orders{cluster, groups, now};
+    const FillOrders orders{cluster, groups, origins, now};
     for (Grant& grant : grants) {
         grant.fill = orders.find(grant.node, grant.dataset_uid);
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -42,6 +43,10 @@ bool asks_the_same(const DatasetWarmup& a, const DatasetWarmup& b);
 std::set<FillerPlace> warmup_places(
     const Dataset& dataset, const std::vector<DatasetWarmup>& warmups, WallTime now);
 
+// The places that warm-ups of this Dataset fill and whose leaders are silent, and since when.
+std::map<FillerPlace, WallTime> silent_places(
+    const Dataset& dataset, const std::vector<DatasetWarmup>& warmups);
+
 // The nodes of one Dataset and pool that must have a grant: those with fillers that warm-ups need,
 // and those whose leader still has an order to fill, so that it can be told to stop. Without a
 // grant a filler exits after kFillerIdleSeconds, and no sweep takes its bytes.
@@ -53,12 +58,14 @@ std::set<std::string> filling_nodes(
     WallTime now);
 
 // Sets Grant::fill of the places that are being filled. A warm-up's rate limit is divided evenly
-// among its nodes that are neither done nor Gone. A node gets the order once its leader has listed the origin and
-// knows the group of peers that it is in, and all other nodes of the warm-up do, or kWarmupStartWait
-// is over. `groups`: as sent, by dataset uid.
+// among its nodes that are neither Done nor Gone nor Lost. In a pool with an origin bandwidth, its
+// fills share evenly what its jobs leave (FillOrigin). A node gets the order once its leader has
+// listed the origin and knows the group of peers that it is in, and all other nodes of the warm-up do,
+// or kWarmupStartWait is over. `groups`: as sent, by dataset uid.
 void order_fills(
     const ClusterView& cluster,
     const std::map<std::string, PeerGroup>& groups,
+    const std::vector<FillOrigin>& origins,
     const Moment& now,
     std::vector<Grant>& grants);
 

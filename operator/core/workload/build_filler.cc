@@ -20,9 +20,9 @@ OwnerReference owner_of(const Dataset& dataset) {
 }
 
 // FNV-1a hash, upper 48 bits.
-std::string digits_of(const Dataset& dataset, const FillerPlace& place) {
+std::string digits_of(std::string_view text) {
     std::uint64_t hash = 0xCBF29CE484222325ULL;
-    for (const char c : fmt::format("{}\n{}\n{}", dataset.meta.uid, place.pool, place.node)) {
+    for (const char c : text) {
         hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
     }
     return fmt::format("{:012x}", hash >> 16U);
@@ -35,6 +35,20 @@ std::string shorten(const std::string& name, std::size_t bytes_max) {
         result.pop_back();
     }
     return result;
+}
+
+// The name, or a prefix of it and a hash of it.
+std::string shorten_uniquely(const std::string& name, std::size_t bytes_max) {
+    const std::string digits = digits_of(name);
+    return name.size() <= bytes_max
+               ? name
+               : fmt::format("{}-{}", shorten(name, bytes_max - digits.size() - 1), digits);
+}
+
+// Each of two names in a name of at most 253 characters.
+std::string part_of_name(const std::string& name) {
+    constexpr std::size_t kBytesMax = 122;
+    return shorten_uniquely(name, kBytesMax);
 }
 
 TextMap labels_of(const Dataset& dataset) {
@@ -81,26 +95,28 @@ FillerPlace place_of(const ObjectMeta& filler) {
 }
 
 std::string filler_name(const Dataset& dataset, const FillerPlace& place) {
-    const std::string rest = fmt::format("-filler-{}", digits_of(dataset, place));
+    const std::string rest = fmt::format(
+        "-filler-{}",
+        digits_of(fmt::format("{}\n{}\n{}", dataset.meta.uid, place.pool, place.node)));
     return shorten(dataset.meta.name, kNameBytesMax - rest.size()) + rest;
 }
 
 std::string filler_training_job(const Dataset& dataset, const std::string& pool) {
-    return fmt::format("{}{}/{}", kPrefix, dataset.meta.name, pool);
+    return fmt::format("{}{}/{}", kPrefix, part_of_name(dataset.meta.name), part_of_name(pool));
 }
 
-std::string dataset_of_filler(std::string_view training_job) {
-    if (!training_job.starts_with(kPrefix)) {
-        return {};
-    }
-    training_job.remove_prefix(kPrefix.size());
-    return std::string{training_job.substr(0, training_job.find('/'))};
+bool is_filler(std::string_view training_job) {
+    return training_job.starts_with(kPrefix);
+}
+
+bool is_filler_of(std::string_view training_job, const std::string& dataset) {
+    return training_job.starts_with(fmt::format("{}{}/", kPrefix, part_of_name(dataset)));
 }
 
 ResolvedDataset resolve_for_filler(const Dataset& dataset) {
     constexpr std::size_t kOfDatasetsInJobs = 63;  // length of the socket folder's name
     ResolvedDataset result = resolve_dataset(dataset);
-    result.name = shorten(dataset.meta.name, kOfDatasetsInJobs);
+    result.name = shorten_uniquely(dataset.meta.name, kOfDatasetsInJobs);
     return result;
 }
 

@@ -45,12 +45,14 @@ FillerPlace place_of(const ObjectMeta& filler);
 // uid, pool and node.
 std::string filler_name(const Dataset& dataset, const FillerPlace& place);
 
-// TrainingJob name that a filler's sidecar reports: "filler/<dataset>/<pool>". No TrainingJob has a
-// '/' in its name. The reported uid is the Dataset's.
+// TrainingJob name that a filler's sidecar reports: "filler/<dataset>/<pool>", at most 253 characters;
+// a hash replaces the end of a Dataset's or pool's name of more than 122. No TrainingJob has a '/' in
+// its name. The reported uid is the Dataset's.
 std::string filler_training_job(const Dataset& dataset, const std::string& pool);
 
-// The Dataset's name in filler_training_job(); empty for the name of a TrainingJob.
-std::string dataset_of_filler(std::string_view training_job);
+// Whether the name is one of filler_training_job(), of any Dataset or of this one (by its name).
+bool is_filler(std::string_view training_job);
+bool is_filler_of(std::string_view training_job, const std::string& dataset);
 
 // Resolves the Dataset for its fillers.
 ResolvedDataset resolve_for_filler(const Dataset& dataset);

@@ -44,6 +44,15 @@ TEST(Options, AcceptsKubectlsJobNames) {
     EXPECT_FALSE(job_name("tj/"));
 }
 
+TEST(Options, WhereTakesADatasetOrAll) {
+    EXPECT_EQ(parse_options({"where"})->dataset, "");
+    for (const char* word : {"imagenet", "dset/imagenet", "datasets.stoker.dev/imagenet"}) {
+        EXPECT_EQ(parse_options({"where", word})->dataset, "imagenet") << word;
+    }
+    EXPECT_THAT(complaint({"where", "tj/imagenet"}), HasSubstr("say dset/NAME"));
+    EXPECT_THAT(complaint({"where", "a", "b"}), HasSubstr("'b' is one word too many"));
+}
+
 TEST(Options, WhatIfParsesChanges) {
     const auto options = parse_options(
         {"what-if",
@@ -79,7 +88,7 @@ TEST(Options, ErrorsExplainTheFix) {
 }
 
 TEST(Options, EveryCommandHasHelp) {
-    for (const char* command : {"", "top", "why", "what-if", "quota"}) {
+    for (const char* command : {"", "top", "why", "what-if", "quota", "where"}) {
         const std::string text = help_text(command);
         EXPECT_THAT(text, HasSubstr("Usage: kubectl stoker")) << command;
         EXPECT_EQ(text.find(" \n"), std::string::npos) << text;
@@ -90,7 +99,7 @@ TEST(Options, EveryCommandHasHelp) {
 
 TEST(Complete, OffersCommandsFlagsAndJobs) {
     const auto jobs = [] { return std::vector<std::string>{"resnet", "bert"}; };
-    EXPECT_EQ(complete({"w"}, jobs), "why\nwhat-if\n:4\n");
+    EXPECT_EQ(complete({"w"}, jobs), "why\nwhat-if\nwhere\n:4\n");
     EXPECT_EQ(complete({"why", ""}, jobs), "tj/resnet\ntj/bert\n:4\n");
     EXPECT_EQ(complete({"why", "tj/b"}, jobs), "tj/bert\n:4\n");
     EXPECT_EQ(complete({"what-if", "--delete", ""}, jobs), "tj/resnet\ntj/bert\n:4\n");

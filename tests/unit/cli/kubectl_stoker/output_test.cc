@@ -8,6 +8,7 @@
 #include "cli/kubectl_stoker/quota_tree.h"
 #include "cli/kubectl_stoker/top.h"
 #include "cli/kubectl_stoker/what_if.h"
+#include "cli/kubectl_stoker/where.h"
 #include "cli/kubectl_stoker/why.h"
 #include "tests/unit/cli/kubectl_stoker/busy_cluster.h"
 #include "tests/unit/cli/kubectl_stoker/golden.h"
@@ -49,6 +50,29 @@ WhyFacts facts_of(const BusyCluster& cluster, const std::string& name) {
 
 WhatIf if_only(const std::vector<control::Change>& changes) {
     return *what_if(BusyCluster{}.snapshot().view, changes);
+}
+
+TEST(Output, WhereListsTheNodesOfEachDataset) {
+    control::Dataset imagenet;
+    imagenet.meta.ns = "vision";
+    imagenet.meta.name = "imagenet";
+    imagenet.status.total_bytes = static_cast<std::int64_t>(gib(140).count());
+    const auto bytes = [](std::uint64_t count) {
+        return static_cast<std::int64_t>(gib(count).count());
+    };
+    imagenet.status.placements = {
+        {"nvme", "gpu-2", bytes(35), 320'000}, {"nvme", "gpu-1", bytes(70), 640'000}};
+    control::Dataset coco;
+    coco.meta.ns = "vision";
+    coco.meta.name = "coco";
+    const std::vector<WhereRow> rows = where_rows({imagenet, coco});
+    expect_page("where.txt", where_text(rows, false));
+    EXPECT_THAT(where_text(rows, true), testing::HasSubstr("NAMESPACE   DATASET"));
+    EXPECT_EQ(
+        where_json({rows.back()}),
+        R"({"placements":[{"namespace":"vision","dataset":"imagenet","pool":"nvme","node":"gpu-2",)"
+        R"("cachedBytes":37580963840,"cachedSamples":320000,"cachedPercentage":25}]})"
+        "\n");
 }
 
 TEST(Output, TopSortsBySavedTime) {

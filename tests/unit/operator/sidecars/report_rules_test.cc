@@ -52,7 +52,7 @@ ErrorCode code_of(const Status& status) {
 TEST(ValidateHello, AcceptsAValidHello) {
     EXPECT_TRUE(validate_hello(good_hello()));
     Hello filler = good_hello();
-    filler.training_job = "filler/" + std::string(253, 'd') + "/" + std::string(253, 'p');
+    filler.training_job = "filler/" + std::string(122, 'd') + "/" + std::string(122, 'p');
     EXPECT_TRUE(validate_hello(filler));
 }
 
@@ -67,8 +67,8 @@ TEST(ValidateHello, RejectsImpossibleHellos) {
         {"no pod", [](Hello& h) { h.pod.clear(); }},
         {"no node", [](Hello& h) { h.node.clear(); }},
         {"no job", [](Hello& h) { h.training_job.clear(); }},
-        {"a job name longer than a filler's",
-         [](Hello& h) { h.training_job.assign(kSidecarJobBytesMax + 1, 'j'); }},
+        {"a job name longer than Kubernetes allows",
+         [](Hello& h) { h.training_job.assign(254, 'j'); }},
         {"no job uid", [](Hello& h) { h.training_job_uid.clear(); }},
         {"a pod name longer than Kubernetes allows", [](Hello& h) { h.pod.assign(254, 'p'); }},
         {"a negative rank", [](Hello& h) { h.rank = -1; }},

@@ -47,6 +47,10 @@ Demand random_job(Prng& prng, std::uint64_t number, std::uint64_t nodes) {
     job.weight = static_cast<double>(1 + prng.below(3));
     job.priority = static_cast<std::int32_t>(prng.below(2));
     job.min_bytes = Bytes{prng.below(4) == 0 ? prng.below(900) : 0};
+    if (prng.below(6) == 0) {
+        job.fill = true;
+        job.min_bytes = Bytes::zero();
+    }
     return job;
 }
 
@@ -87,12 +91,13 @@ double nominal_of(const AllocationView& view, const std::string& ns) {
     return static_cast<double>(nominal.count());
 }
 
-// Bytes that make a job faster; for Cost and Even, all bytes that it reads.
+// Bytes that make a job faster; for Cost and Even, all bytes that it reads. A fill is owed none.
 double useful(const AllocationView& view, const Demand& job) {
     const bool all =
         view.pools[0].objective == Objective::kCost || view.pools[0].objective == Objective::kEven;
-    return job.rates->compute_bound && !all ? 0
-                                            : static_cast<double>(job.datasets[0].total->count());
+    return job.fill || (job.rates->compute_bound && !all)
+               ? 0
+               : static_cast<double>(job.datasets[0].total->count());
 }
 
 OwedWorld world_of(const AllocationView& view, const PromisedMinimums& minimums) {

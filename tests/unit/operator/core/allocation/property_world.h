@@ -99,7 +99,18 @@ struct World {
         if (is_shared && prng.below(3) != 0) {
             demand.rates = JobRates{100 * prng.unit(), 50 * prng.unit(), prng.unit(), false};
         }
+        if (prng.below(5) == 0) {
+            make_fill(demand);
+        }
         view.demands.push_back(std::move(demand));
+    }
+
+    static void make_fill(Demand& demand) {
+        demand.fill = true;
+        demand.mode = CacheMode::kAuto;
+        demand.max_bytes.reset();
+        demand.min_bytes = Bytes::zero();
+        demand.rates.reset();
     }
 
     void add_holding() {

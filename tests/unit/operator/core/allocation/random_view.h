@@ -150,6 +150,9 @@ private:
         if (chance(4)) {
             result.last_epoch_progress = number(1);
         }
+        if (result.mode == CacheMode::kAuto && result.min_bytes == Bytes::zero()) {
+            result.fill = chance(4);
+        }
         return result;
     }
 

@@ -42,5 +42,27 @@ TEST(ShareBandwidth, SetsNoLimitIfBandwidthSufficesOrIsUnknown) {
     }
 }
 
+TEST(ShareBandwidth, LeavesFillsWhatJobsDoNotNeed) {
+    EXPECT_EQ(shared(two_jobs(20, 100, 0)).fill_origin, std::nullopt);
+    EXPECT_EQ(shared(two_jobs(20, 100, 150)).fill_origin, (FillOrigin{kPool, 30, 0}));
+    EXPECT_EQ(shared(two_jobs(20, 100, 90)).fill_origin, (FillOrigin{kPool, 0, 0}));
+}
+
+TEST(ShareBandwidth, CountsReadsOfJobsWithoutAProfile) {
+    Demand job = job_with_rates(20, 0);
+    job.rates.reset();
+    Demand fill = job;
+    fill.job.name = "fill";
+    fill.datasets[0].uid = "e";
+    fill.fill = true;
+    std::vector<Demand> demands{job, fill};
+    ClaimTable table = table_of(demands);
+    table.pool.origin_bytes_per_second = 100;
+    const std::optional<FillOrigin> left = shared(table).fill_origin;
+    ASSERT_TRUE(left);
+    EXPECT_EQ(left->unprofiled, 2U) << "the job on two nodes";
+    EXPECT_GE(left->bytes_per_second, 98U);
+}
+
 }  // namespace
 }  // namespace stoker::control

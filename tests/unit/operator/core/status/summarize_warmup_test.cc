@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/saturating.h"
+#include "operator/api/time_format.h"
 #include "operator/core/view/warmups.h"
 #include "tests/unit/operator/core/make_warmup.h"
 
@@ -24,6 +25,7 @@ WarmupView make_warmup_view(std::int64_t second = 100) {
     view.pool.name = "nvme";
     view.cache_pool = make_pool();
     view.nodes = {make_node("n1"), make_node("n2")};
+    view.listening_since = moment(0).steady;
     for (const int rank : {0, 1}) {
         view.reports.push_back(make_fill_report(rank, second));
     }
@@ -166,6 +168,72 @@ TEST(SummarizeWarmup, SilentNodesAreUnknownAndKeepTheirNumbers) {
     EXPECT_EQ(view.warmup.status.bytes_warmed, count_of(gib(2)));
     EXPECT_EQ(reason_of(view.warmup.status, "Complete"), "-InProgress");
     EXPECT_EQ(view.warmup.status.sampled_at, wall(100));
+}
+
+TEST(SummarizeWarmup, TellsWhichNodesAreSilentAndSinceWhen) {
+    WarmupView view = make_warmup_view();
+    EXPECT_EQ(reason_of(at(view, 100), "Reporting"), "+AllNodes");
+    view.reports.pop_back();
+    EXPECT_EQ(reason_of(at(view, 170), "Reporting"), "-NodesSilent");
+    EXPECT_EQ(view.warmup.status.nodes[1].silent_since, wall(110))
+        << "the last report's age, at least";
+    EXPECT_THAT(
+        view.warmup.status.nodes[1].message,
+        HasSubstr("no sidecar has reported since " + format_time(wall(110))));
+    view.reports.push_back(make_fill_report(1, 180));
+    EXPECT_EQ(reason_of(at(view, 180), "Reporting"), "+AllNodes");
+    EXPECT_EQ(view.warmup.status.nodes[1].silent_since, std::nullopt);
+}
+
+TEST(SummarizeWarmup, NodeThatNeverReportsIsToldAfterAMinute) {
+    WarmupView view = make_warmup_view();
+    view.reports.pop_back();
+    EXPECT_EQ(reason_of(at(view, 100), "Reporting"), "-Starting");
+    EXPECT_EQ(reason_of(at(view, 159), "Reporting"), "-Starting");
+    EXPECT_EQ(reason_of(at(view, 160), "Reporting"), "-NodesSilent");
+    EXPECT_EQ(view.warmup.status.nodes[1].state, kWarmupNodeWaiting);
+}
+
+TEST(SummarizeWarmup, FailsWithoutSilentNodesOnceTheOthersHaveEnded) {
+    WarmupView view = make_warmup_view();
+    view.reports.pop_back();
+    at(view, 100);
+    fill_of(view, 0).stored_samples = 500;
+    EXPECT_EQ(reason_of(at(view, 699), "Failed"), "");
+    WarmupView returned = view;
+    DatasetWarmupStatus status = at(view, 700);
+    EXPECT_EQ(status.nodes[1].state, kWarmupNodeLost);
+    EXPECT_EQ(reason_of(status, "Failed"), "+NodesSilent");
+    EXPECT_THAT(message_of(status, "Failed"), HasSubstr("Node n2: no sidecar has reported since"));
+    returned.reports.push_back(make_fill_report(1, 700));
+    EXPECT_EQ(reason_of(at(returned, 700), "Failed"), "") << "it reports again";
+}
+
+TEST(SummarizeWarmup, LostNodeEndsNothingWhileAnotherFills) {
+    WarmupView view = make_warmup_view();
+    view.reports.pop_back();
+    at(view, 100);
+    EXPECT_EQ(at(view, 800).nodes[1].state, kWarmupNodeLost);
+    EXPECT_EQ(reason_of(view.warmup.status, "Failed"), "");
+    view.reports.push_back(make_fill_report(1, 900));
+    EXPECT_EQ(at(view, 900).nodes[1].state, kWarmupNodeFilling);
+}
+
+TEST(SummarizeWarmup, NewOperatorDoesNotCountSilenceBeforeItsTime) {
+    WarmupView view = make_warmup_view();
+    view.reports.pop_back();
+    at(view, 100);
+    view.listening_since = moment(990).steady;
+    EXPECT_EQ(reason_of(at(view, 1000), "Reporting"), "-Starting");
+    EXPECT_EQ(reason_of(at(view, 1050), "Reporting"), "-NodesSilent");
+    EXPECT_EQ(view.warmup.status.nodes[1].state, kWarmupNodeWaiting);
+    EXPECT_EQ(at(view, 1590).nodes[1].state, kWarmupNodeLost);
+}
+
+TEST(SummarizeWarmup, TellsThatJobsNeedTheOrigin) {
+    WarmupView view = make_warmup_view();
+    view.jobs_use_origin = true;
+    EXPECT_EQ(at(view, 100).nodes[0].message, "jobs use all of the pool's originBandwidth");
 }
 
 TEST(SummarizeWarmup, NodeIsGoneWithoutItsNodeOrItsPool) {

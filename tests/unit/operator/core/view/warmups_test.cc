@@ -56,6 +56,9 @@ TEST(Warmups, ProgressChangesNothingThatTheWarmupAsksFor) {
     after.status.nodes[0].state = kWarmupNodeDone;
     EXPECT_FALSE(asks_the_same(before, after));
     after = before;
+    after.status.nodes[0].silent_since = wall(1);
+    EXPECT_FALSE(asks_the_same(before, after)) << "its filler may hang";
+    after = before;
     after.spec.rate_limit = Bytes{1};
     EXPECT_FALSE(asks_the_same(before, after));
     after = before;
@@ -111,6 +114,20 @@ TEST(Warmups, HaveNothingOnNodesThatAreGone) {
     EXPECT_THAT(filling_nodes(make_dataset(), "nvme", {warmup}, {}, wall(100)), ElementsAre("n1"));
 }
 
+TEST(Warmups, TellWhichPlacesAreSilent) {
+    DatasetWarmup warmup = make_warmup();
+    EXPECT_THAT(silent_places(make_dataset(), {warmup}), IsEmpty());
+    warmup.status.nodes[0].silent_since = wall(7);
+    warmup.status.nodes[1].silent_since = wall(8);
+    warmup.status.nodes[1].state = kWarmupNodeGone;
+    EXPECT_THAT(
+        silent_places(make_dataset(), {warmup}),
+        ElementsAre(std::pair(FillerPlace{"nvme", "n1"}, wall(7))));
+    EXPECT_THAT(silent_places(make_dataset("coco"), {warmup}), IsEmpty());
+    warmup.spec.suspend = true;
+    EXPECT_THAT(silent_places(make_dataset(), {warmup}), IsEmpty());
+}
+
 class OrderFills : public testing::Test {
 protected:
     OrderFills() {
@@ -130,7 +147,7 @@ protected:
         grants[1].node = "n2";
         grants[0].dataset_uid = grants[1].dataset_uid = kUid;
         grants[2].dataset_uid = "uid-coco";
-        order_fills(cluster, groups, {moment(100).steady, wall(second)}, grants);
+        order_fills(cluster, groups, origins, {moment(100).steady, wall(second)}, grants);
         EXPECT_FALSE(grants[2].fill);
         std::vector<std::int64_t> result;
         for (const std::size_t node : {0, 1}) {
@@ -142,6 +159,7 @@ protected:
 
     ClusterView cluster = make_cluster();
     std::map<std::string, PeerGroup> groups;
+    std::vector<FillOrigin> origins;
 };
 
 TEST_F(OrderFills, DividesTheRateAmongNodesThatAreNotDone) {
@@ -154,6 +172,21 @@ TEST_F(OrderFills, DividesTheRateAmongNodesThatAreNotDone) {
     EXPECT_THAT(orders(), ElementsAre(-1, 1000));
     cluster.warmups[0].spec.rate_limit = Bytes{1};
     cluster.warmups[0].status.nodes[0].state = kWarmupNodeFilling;
+    EXPECT_THAT(orders(), ElementsAre(1, 1)) << "0 would be no limit";
+}
+
+TEST_F(OrderFills, ShareWhatJobsLeaveOfThePoolsOriginBandwidth) {
+    origins = {{"nvme", 900, 0}, {"other", 5, 0}};
+    EXPECT_THAT(orders(), ElementsAre(450, 450));
+    cluster.warmups[0].spec.rate_limit = Bytes{100};
+    EXPECT_THAT(orders(), ElementsAre(50, 50)) << "the warm-up's own limit is lower";
+    cluster.warmups[0].spec.rate_limit = Bytes{10'000};
+    EXPECT_THAT(orders(), ElementsAre(450, 450));
+    origins[0].unprofiled = 1;
+    EXPECT_THAT(orders(), ElementsAre(300, 300)) << "a job without a profile has a part";
+    cluster.warmups[0].status.nodes[0].state = kWarmupNodeDone;
+    EXPECT_THAT(orders(), ElementsAre(450, 450));
+    origins[0] = {"nvme", 0, 0};
     EXPECT_THAT(orders(), ElementsAre(1, 1)) << "0 would be no limit";
 }
 
@@ -190,7 +223,7 @@ TEST_F(OrderFills, TheHigherRateLimitOfTwoWarmupsApplies) {
     EXPECT_THAT(orders(), ElementsAre(0, 0));
 }
 
-TEST(WarmupDemand, CoversTheNodesToFillAndWeighsLessThanAJob) {
+TEST(WarmupDemand, IsAFillOfTheNodesThatHaveAPod) {
     ClusterView cluster = make_cluster();
     cluster.jobs = {make_filler_use(make_dataset())};
     EXPECT_THAT(view_allocation(cluster, moment(100)).demands, IsEmpty()) << "a guest's filler";
@@ -199,7 +232,7 @@ TEST(WarmupDemand, CoversTheNodesToFillAndWeighsLessThanAJob) {
     const AllocationView view = view_allocation(cluster, moment(100));
     ASSERT_EQ(view.demands.size(), 1U);
     EXPECT_THAT(view.demands[0].nodes, ElementsAre("n1")) << "n9 has no pod";
-    EXPECT_LT(view.demands[0].weight, 1);
+    EXPECT_TRUE(view.demands[0].fill);
     EXPECT_GT(view.demands[0].datasets.at(0).total, gib(4));
     const AllocationPlan plan = plan_allocation(view);
     ASSERT_EQ(plan.grants.size(), 1U);

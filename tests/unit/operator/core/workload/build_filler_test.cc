@@ -147,8 +147,29 @@ TEST(BuildFiller, IdentifiesItselfToTheOperator) {
     EXPECT_THAT(config, HasSubstr(R"("filler/imagenet/nvme")"));
     EXPECT_THAT(config, HasSubstr(R"("uid-imagenet")"));
     EXPECT_THAT(config, Not(HasSubstr(R"("guest":true)")));
-    EXPECT_EQ(dataset_of_filler("filler/imagenet/nvme"), "imagenet");
-    EXPECT_EQ(dataset_of_filler("imagenet"), "");
+    EXPECT_TRUE(is_filler("filler/imagenet/nvme"));
+    EXPECT_TRUE(is_filler_of("filler/imagenet/nvme", "imagenet"));
+    EXPECT_FALSE(is_filler_of("filler/imagenet-2/nvme", "imagenet"));
+    EXPECT_FALSE(is_filler("imagenet"));
+}
+
+TEST(BuildFiller, ReportsANameThatIsShortAndUnique) {
+    std::set<std::string> names;
+    for (const std::size_t size : {122U, 123U, 253U}) {
+        for (const char last : {'a', 'b'}) {
+            Dataset dataset = make_shared_dataset();
+            dataset.meta.name = std::string(size - 1, 'd') + last;
+            EXPECT_LE(resolve_for_filler(dataset).name.size(), 63U);
+            EXPECT_TRUE(names.insert(resolve_for_filler(dataset).name).second) << "as a folder";
+            for (const std::string& pool : {std::string("p"), std::string(253, 'p')}) {
+                const std::string name = filler_training_job(dataset, pool);
+                EXPECT_LE(name.size(), 253U);
+                EXPECT_TRUE(names.insert(name).second) << name;
+                EXPECT_TRUE(is_filler_of(name, dataset.meta.name));
+                EXPECT_FALSE(is_filler_of(name, std::string(size - 1, 'd') + 'c'));
+            }
+        }
+    }
 }
 
 TEST(BuildFiller, NamesAreShortAndUnique) {
