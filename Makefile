@@ -9,7 +9,7 @@ CXX_FILES = $(shell git ls-files '*.cc' '*.h')
 export STOKER_PYTHON := $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build programs test test-local laws simulate-world simulate-control mutants e2e attacks controllers demo demo-down cluster-build cluster-up cluster-down images bench scale bench-listing bench-peer-link bench-peers loaders accuracy time-to-accuracy traffic importance importance-parts windowed chunks origin-rtt three-jobs release lint lint-client format generate \
+.PHONY: help deps build programs test test-local laws simulate-world simulate-control mutants e2e attacks controllers demo demo-down cluster-build cluster-up cluster-down images bench scale bench-listing bench-peer-link bench-peers loaders accuracy time-to-accuracy traffic importance importance-parts windowed chunks origin-rtt three-jobs release lint lint-client format generate soak memory-per-rank \
         check-generated asan tsan clang-tidy fuzzers nightly wheel docs pre-commit clean deps-build deps-test deps-nightly
 
 # $(call venv,NAME,PACKAGE): build/venv-NAME with a package of PyPI, made once.
@@ -122,6 +122,14 @@ bench-peers: deps-test $(BUILD)/build.ninja ## memcached, Redis, nginx, JuiceFS,
 scale: deps-test $(BUILD)/build.ninja ## the operator with 10,000 jobs, 50,000 pods and 10,000 sidecars beside a fake API server (10 minutes, 4 GB of memory)
 	cmake --build $(BUILD) --target stoker-bench-scale stoker-operator
 	$(PYTHON) bench/scale/run.py $(BUILD)
+
+soak: ## jobs come and go on a real cluster for MINUTES=60 while programs are killed; fails if anything grows, leaks or sticks
+	tools/deps.sh build test cluster
+	@$(MAKE) --no-print-directory images
+	STOKER_BUILD=$(CURDIR)/$(BUILD) MINUTES=$(or $(MINUTES),60) NODES=2 $(PYTHON) -m pytest -v -s -p no:cacheprovider e2e/soak
+
+memory-per-rank: deps-test build ## memory of a sidecar and 8 ranks with 8 workers each at ten million samples (10 minutes, 6 GB of memory)
+	$(PYTHON) bench/memory_per_rank.py --build $(BUILD) --page docs/benchmarks.md
 
 bench-listing: deps-build $(BUILD)/build.ninja ## memory and time from a listing of ten million objects to an open manifest (a minute, 1.2 GB of disk)
 	cmake --build $(BUILD) --target stoker-bench-listing

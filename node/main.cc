@@ -20,11 +20,13 @@
 #include "node/service/cluster_facts.h"
 #include "node/service/csi_server.h"
 #include "node/service/file_mounts.h"
+#include "node/service/node_metrics.h"
 #include "node/service/operator_link.h"
 #include "node/service/operator_loop.h"
 #include "node/service/pool_keeper.h"
 #include "node/service/publisher.h"
 #include "operator/kube/access.h"
+#include "operator/kube/api_metrics.h"
 #include "operator/kube/pause.h"
 #include "operator/kube/rest_client.h"
 #include "operator/kube/rest_transport.h"
@@ -73,7 +75,7 @@ std::vector<FlagGroup> flag_groups(Settings& settings) {
            text_into(settings.token_file)},
           {"http-listen",
            "HOST:PORT",
-           "of /healthz; empty: none",
+           "of /healthz and /metrics; empty: none",
            text_into(settings.http_listen)}}}};
 }
 
@@ -83,7 +85,7 @@ public:
     NodeProgram(Settings settings, const control::AccessConfig& access)
         : settings_(std::move(settings)),
           access_(access, read_file, clock_),
-          transport_(access_, transport_options(), clock_),
+          transport_(access_, transport_options(api_metrics_), clock_),
           client_(transport_, client_options(), clock_, client_stop_.get_token()),
           facts_(client_, clock_, {settings_.ns, settings_.daemonset}),
           host_root_(::open(settings_.host_root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)),
@@ -98,9 +100,10 @@ public:
     Status run(const std::stop_token& stop);
 
 private:
-    static control::RestTransportOptions transport_options() {
+    static control::RestTransportOptions transport_options(control::ApiMetrics& metrics) {
         control::RestTransportOptions options;
         options.user_agent = "stoker-node/" STOKER_VERSION " (linux)";
+        options.metrics = &metrics;
         return options;
     }
 
@@ -113,12 +116,14 @@ private:
     }
 
     Status start_http();
+    http::ServerResponse answer(std::string_view path);
     void talk_to_operator(const std::stop_token& stop);
     void linger();
 
     Settings settings_;
     SystemClock clock_;
     control::AccessSource access_;
+    control::ApiMetrics api_metrics_;
     control::RestTransport transport_;
     std::stop_source client_stop_;
     control::RestClient client_;
@@ -128,6 +133,7 @@ private:
     FileMounts files_;
     Publisher publisher_;
     PoolKeeper keeper_;
+    NodeMetrics metrics_;
     std::unique_ptr<http::HttpServer> http_;
 };
 
@@ -140,12 +146,24 @@ Status NodeProgram::start_http() {
     options.address = listen.host;
     options.port = listen.port;
     STOKER_TRY(
-        http_, http::HttpServer::start(std::move(options), [](const http::ServerRequest& request) {
-            return request.path() == "/healthz"
-                       ? http::ServerResponse{200, "text/plain", "ok\n"}
-                       : http::ServerResponse{404, "text/plain", "only /healthz is here\n"};
+        http_,
+        http::HttpServer::start(std::move(options), [this](const http::ServerRequest& request) {
+            return answer(request.path());
         }));
     return {};
+}
+
+http::ServerResponse NodeProgram::answer(std::string_view path) {
+    if (path == "/healthz") {
+        return {200, "text/plain", "ok\n"};
+    }
+    if (path == "/metrics") {
+        return {
+            200,
+            std::string{metrics::Registry::kContentType},
+            metrics_.expose() + api_metrics_.expose()};
+    }
+    return {404, "text/plain", "there are /healthz and /metrics\n"};
 }
 
 void NodeProgram::talk_to_operator(const std::stop_token& stop) {
@@ -155,7 +173,8 @@ void NodeProgram::talk_to_operator(const std::stop_token& stop) {
     const auto client = make_operator_client(
         {settings_.operator_endpoint, settings_.ca_file, settings_.token_file});
     const std::string boot_id = read_filled_file("/proc/sys/kernel/random/boot_id").value_or("");
-    OperatorLoop loop{keeper_, *client, {settings_.node, boot_id}, std::random_device{}()};
+    OperatorLoop loop{
+        keeper_, *client, {settings_.node, boot_id}, std::random_device{}(), &metrics_};
     while (control::pause_until(clock_, clock_.now() + loop.step(), stop)) {
     }
 }
@@ -190,7 +209,8 @@ Status NodeProgram::run(const std::stop_token& stop) {
     files_.restore();
     STOKER_TRY(
         const auto server,
-        CsiServer::start({settings_.node, kDriverName, settings_.kubelet_directory}, publisher_));
+        CsiServer::start(
+            {settings_.node, kDriverName, settings_.kubelet_directory, &metrics_}, publisher_));
     talk_to_operator(stop);
     control::pause_until(clock_, TimePoint::max(), stop);
     linger();

@@ -146,6 +146,7 @@ private:
     std::string own_namespace_;
     std::uint64_t seed_;
     AccessSource access_;
+    ApiMetrics api_metrics_;
     std::unique_ptr<RestTransport> lease_transport_;
     std::unique_ptr<RestTransport> event_transport_;
     std::unique_ptr<RestTransport> transport_;
@@ -154,8 +155,7 @@ private:
     LeaderElector elector_;
     std::stop_source client_stop_;
     RestClient client_;
-    // Serves replicas that do not lead, and is separate from client_: a flood of bad tokens must
-    // not use up the controllers' requests.
+    // Also before we lead. Separate: a flood of bad tokens must not use up client_'s requests.
     RestClient review_client_;
     RestClient authority_client_;
     SecretAuthority authority_;
@@ -216,6 +216,7 @@ Operator::Operator(OperatorConfig config, const AccessConfig& access)
            events_,
            config_.leader_election.enabled ? &elector_ : nullptr,
            clock_,
+           api_metrics_,
            &certificate_,
            &authenticator_,
            [this] {
@@ -247,8 +248,9 @@ Operator::Operator(OperatorConfig config, const AccessConfig& access)
 }
 
 std::unique_ptr<RestTransport> Operator::make_transport(const std::string& component) {
-    RestTransportOptions options;
-    options.user_agent = fmt::format("stoker-operator/{} (linux) {}", STOKER_VERSION, component);
+    const RestTransportOptions options{
+        .user_agent = fmt::format("stoker-operator/{} (linux) {}", STOKER_VERSION, component),
+        .metrics = &api_metrics_};
     return std::make_unique<RestTransport>(access_, options, clock_);
 }
 
@@ -369,10 +371,8 @@ EndpointSources Operator::endpoint_sources() {
 }
 
 Leadership Operator::leadership() {
-    if (!config_.leader_election.enabled) {
-        return {true, pod_name_};
-    }
-    return {elector_.may_write(), elector_.holder()};
+    return config_.leader_election.enabled ? Leadership{elector_.may_write(), elector_.holder()}
+                                           : Leadership{true, pod_name_};
 }
 
 // Runs while this replica leads.

@@ -10,16 +10,25 @@ PAGE = ROOT / "docs" / "reference" / "metrics.md"
 TEXT = r'"(?:[^"\\]|\\.)*"'
 # A name, then its help text (perhaps in several literals), then perhaps its labels.
 DECLARATION = re.compile(
-    r'"((?:stoker|process|workqueue|controller_runtime|leader_election)_[a-z0-9_]+)",'
+    r'"((?:stoker|process|workqueue|controller_runtime|leader_election|rest_client|csi_operations)'
+    r'_[a-z0-9_]+)",'
     rf"\s*((?:{TEXT}\s*)+)(?:,\s*(\{{[^}}]*\}}|labels))?")
 LABELS = re.compile(r'labels\{([^}]*)\}')
 FAMILY_LABELS = re.compile(r"gauge_family\(name, help, \{([^}]*)\}")  # in the class that declares by family()
+SECTIONS = (
+    ("Every program", "common/metrics", []),
+    ("Operator", "operator", ["The node program also exposes `rest_client_*`.\n"]),
+    ("Sidecar", "sidecar", []),
+    ("Node program", "node", []),
+)
 HEAD = """# Metrics
 
-Made by `make generate` from the sources; do not edit. Both programs serve `/metrics` as text for Prometheus. The
-chart's ServiceMonitor scrapes the operator; a sidecar's own pod and the address ranges of `sidecar.metricsReaders` may
-read the sidecar's. `metrics.dashboard` and `metrics.prometheusRule` install a dashboard and alerts. Names are those of
-client-go and controller-runtime where these have the metric.
+Made by `make generate` from the sources; do not edit. Operator, sidecar and node program serve `/metrics` as text for
+Prometheus. The chart's ServiceMonitor (`metrics.serviceMonitor`) scrapes the operator, its PodMonitors
+(`metrics.podMonitor`) the node programs and the sidecars of all training pods, foreign pods and fillers. A sidecar's
+own pod and the address ranges of `sidecar.metricsReaders` may read the sidecar's. `metrics.dashboard` and
+`metrics.prometheusRule` install dashboards and alerts; [runbooks](../howto/runbooks.md) say what to do about each.
+Names are those of client-go, controller-runtime and CSI's libraries where these have the metric.
 
 Every replica of the operator exposes jobs, datasets, pools and quotas; the leader also exposes profiles. Before you
 sum, take `max by (namespace, training_job)` and the like, as the dashboard does.
@@ -43,7 +52,7 @@ def labels_of(match, source):
 
 def rows(folder):
     table = {}
-    for path in sorted((ROOT / folder).rglob("*metrics*.cc")):
+    for path in sorted((ROOT / folder).rglob("*_metrics.cc")):
         source = path.read_text()
         for match in DECLARATION.finditer(source):
             table[match.group(1)] = (clean(match.group(2)), labels_of(match, source))
@@ -52,8 +61,8 @@ def rows(folder):
 
 def page():
     out = [HEAD]
-    for title, folder in (("Operator", "operator"), ("Sidecar", "sidecar")):
-        out += [f"## {title}\n", "| metric | labels | what it is |", "| --- | --- | --- |", *rows(folder), ""]
+    for title, folder, text in SECTIONS:
+        out += [f"## {title}\n", *text, "| metric | labels | what it is |", "| --- | --- | --- |", *rows(folder), ""]
     return "\n".join(out)
 
 

@@ -50,6 +50,28 @@ grpc::Status to_grpc(const Status& status) {
     return {code, status.error().message};
 }
 
+// As grpc-go prints the codes of to_grpc(), for the metrics of CSI.
+std::string name_of(grpc::StatusCode code) {
+    switch (code) {
+        case grpc::StatusCode::OK:
+            return "OK";
+        case grpc::StatusCode::INVALID_ARGUMENT:
+            return "InvalidArgument";
+        case grpc::StatusCode::NOT_FOUND:
+            return "NotFound";
+        case grpc::StatusCode::PERMISSION_DENIED:
+            return "PermissionDenied";
+        case grpc::StatusCode::FAILED_PRECONDITION:
+            return "FailedPrecondition";
+        case grpc::StatusCode::RESOURCE_EXHAUSTED:
+            return "ResourceExhausted";
+        case grpc::StatusCode::UNAVAILABLE:
+            return "Unavailable";
+        default:
+            return "Internal";
+    }
+}
+
 grpc::Status missing(const char* field) {
     return {grpc::StatusCode::INVALID_ARGUMENT, fmt::format("{} is missing", field)};
 }
@@ -88,14 +110,52 @@ private:
 
 class NodeService final : public csi::Node::Service {
 public:
-    NodeService(std::string node, Publisher& publisher)
+    NodeService(std::string node, Publisher& publisher, NodeMetrics* metrics)
         : node_(std::move(node)),
-          publisher_(publisher) {}
+          publisher_(publisher),
+          metrics_(metrics) {}
 
     grpc::Status NodePublishVolume(
         grpc::ServerContext* /*call*/,
         const csi::NodePublishVolumeRequest* request,
         csi::NodePublishVolumeResponse* /*response*/) override {
+        return timed("NodePublishVolume", [&] { return publish(request); });
+    }
+
+    grpc::Status NodeUnpublishVolume(
+        grpc::ServerContext* /*call*/,
+        const csi::NodeUnpublishVolumeRequest* request,
+        csi::NodeUnpublishVolumeResponse* /*response*/) override {
+        return timed("NodeUnpublishVolume", [&] { return unpublish(request); });
+    }
+
+    grpc::Status NodeGetCapabilities(
+        grpc::ServerContext* /*call*/,
+        const csi::NodeGetCapabilitiesRequest* /*request*/,
+        csi::NodeGetCapabilitiesResponse* /*response*/) override {
+        return grpc::Status::OK;
+    }
+
+    grpc::Status NodeGetInfo(
+        grpc::ServerContext* /*call*/,
+        const csi::NodeGetInfoRequest* /*request*/,
+        csi::NodeGetInfoResponse* response) override {
+        response->set_node_id(node_);
+        return grpc::Status::OK;
+    }
+
+private:
+    template <class Call>
+    grpc::Status timed(const char* method, Call call) {
+        const TimePoint begun = clock_.now();
+        const grpc::Status status = call();
+        if (metrics_ != nullptr) {
+            metrics_->observe_csi(method, name_of(status.error_code()), clock_.now() - begun);
+        }
+        return status;
+    }
+
+    grpc::Status publish(const csi::NodePublishVolumeRequest* request) {
         if (request->volume_id().empty()) {
             return missing("volume_id");
         }
@@ -119,10 +179,7 @@ public:
         return to_grpc(status);
     }
 
-    grpc::Status NodeUnpublishVolume(
-        grpc::ServerContext* /*call*/,
-        const csi::NodeUnpublishVolumeRequest* request,
-        csi::NodeUnpublishVolumeResponse* /*response*/) override {
+    grpc::Status unpublish(const csi::NodeUnpublishVolumeRequest* request) {
         if (request->volume_id().empty()) {
             return missing("volume_id");
         }
@@ -132,24 +189,10 @@ public:
         return to_grpc(publisher_.unpublish(request->target_path()));
     }
 
-    grpc::Status NodeGetCapabilities(
-        grpc::ServerContext* /*call*/,
-        const csi::NodeGetCapabilitiesRequest* /*request*/,
-        csi::NodeGetCapabilitiesResponse* /*response*/) override {
-        return grpc::Status::OK;
-    }
-
-    grpc::Status NodeGetInfo(
-        grpc::ServerContext* /*call*/,
-        const csi::NodeGetInfoRequest* /*request*/,
-        csi::NodeGetInfoResponse* response) override {
-        response->set_node_id(node_);
-        return grpc::Status::OK;
-    }
-
-private:
     std::string node_;
     Publisher& publisher_;
+    NodeMetrics* metrics_;
+    SystemClock clock_;
 };
 
 class Registration final : public kubelet::Registration::Service {
@@ -213,7 +256,7 @@ public:
           registration_socket_(fmt::format(
               "{}/plugins_registry/{}-reg.sock", options.kubelet_directory, options.driver)),
           identity_(options.driver),
-          node_(options.node, publisher),
+          node_(options.node, publisher, options.metrics),
           registration_(options.driver, csi_socket_) {}
 
     // Start the CSI socket first: the kubelet calls it as soon as the registration socket exists.

@@ -4,14 +4,16 @@
 #include <string>
 
 #include "common/base/result.h"
+#include "node/service/node_metrics.h"
 #include "node/service/publisher.h"
 
 namespace stoker::node {
 
 struct CsiServerOptions {
-    std::string node;               // metadata.name
-    std::string driver;             // the driver's name
-    std::string kubelet_directory;  // "/var/lib/kubelet", the same path on the host and here
+    std::string node;                // metadata.name
+    std::string driver;              // the driver's name
+    std::string kubelet_directory;   // "/var/lib/kubelet", the same path on the host and here
+    NodeMetrics* metrics = nullptr;  // must outlive the server; null: calls are not counted
 };
 
 // CSI's Identity and Node services, and the kubelet's plugin registration, on two Unix sockets for

@@ -9,11 +9,16 @@
 namespace stoker::node {
 
 OperatorLoop::OperatorLoop(
-    PoolKeeper& keeper, OperatorClient& client, Identity identity, std::uint64_t seed)
+    PoolKeeper& keeper,
+    OperatorClient& client,
+    Identity identity,
+    std::uint64_t seed,
+    NodeMetrics* metrics)
     : keeper_(keeper),
       client_(client),
       identity_(std::move(identity)),
-      prng_(seed) {}
+      prng_(seed),
+      metrics_(metrics) {}
 
 Duration OperatorLoop::step() {
     v1::NodeReport report;
@@ -22,6 +27,9 @@ Duration OperatorLoop::step() {
     report.set_version(STOKER_VERSION);
     keeper_.fill(report);
     const auto orders = client_.report(report, kCallLimit);
+    if (metrics_ != nullptr) {
+        metrics_->observe_report(report, orders.has_value());
+    }
     if (!orders) {
         if (std::exchange(told_, orders.error().message) != told_) {
             log::warning("no orders; mounting goes on", {{"reason", told_}});

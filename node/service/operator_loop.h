@@ -5,6 +5,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/prng.h"
+#include "node/service/node_metrics.h"
 #include "node/service/operator_link.h"
 #include "node/service/pool_keeper.h"
 
@@ -25,8 +26,13 @@ public:
         std::string boot_id;
     };
 
-    // `keeper` and `client` must outlive it.
-    OperatorLoop(PoolKeeper& keeper, OperatorClient& client, Identity identity, std::uint64_t seed);
+    // The parts must outlive it. `metrics` may be null: nothing is counted.
+    OperatorLoop(
+        PoolKeeper& keeper,
+        OperatorClient& client,
+        Identity identity,
+        std::uint64_t seed,
+        NodeMetrics* metrics = nullptr);
 
     // Sends one report and executes the response. Returns the wait before the next one.
     Duration step();
@@ -36,6 +42,7 @@ private:
     OperatorClient& client_;
     Identity identity_;
     Prng prng_;
+    NodeMetrics* metrics_;
     std::string told_;  // the last problem, logged once
 };
 

@@ -154,6 +154,44 @@ void add_datasets(const std::vector<Dataset>& datasets, Registry& registry) {
     }
 }
 
+void add_states(ClusterCache& cache, Registry& registry) {
+    GaugeFamily& jobs = registry.gauge_family(
+        "stoker_jobs",
+        "TrainingJobs by state, the column STATE; Unknown: not yet seen.",
+        {"state"});
+    for (const char* state : {"Starting", "Running", "Complete", "Failed"}) {
+        jobs.with({state});  // series that alerts and dashboards sum exist from the first scrape
+    }
+    for (const auto& job : cache.training_jobs().store().list()) {
+        const Condition* finished = find_condition(job->value.status.conditions, "Finished");
+        jobs.with({finished == nullptr ? "Unknown" : finished->reason})->add(1);
+    }
+}
+
+void add_warmups(ClusterCache& cache, Registry& registry) {
+    GaugeFamily& warmups = registry.gauge_family(
+        "stoker_warmups", "DatasetWarmups by state, the column STATE.", {"state"});
+    GaugeFamily& lacking = registry.gauge_family(
+        "stoker_warmup_remaining_bytes",
+        "Bytes that warm-ups still have to fetch, all together by state.",
+        {"state"});
+    GaugeFamily& warmed = registry.gauge_family(
+        "stoker_warmup_warmed_bytes",
+        "Bytes on the nodes that warm-ups ordered, all together by state.",
+        {"state"});
+    for (const char* state : {"Pending", "Running", "Failed"}) {
+        warmups.with({state});
+    }
+    for (const auto& warmup : cache.warmups().store().list()) {
+        const DatasetWarmupStatus& status = warmup->value.status;
+        const std::string& told = status.columns.state;
+        const LabelValues state{told.empty() ? "Unknown" : told};
+        warmups.with(state)->add(1);
+        lacking.with(state)->add(number(status.total_bytes - status.bytes_warmed));
+        warmed.with(state)->add(number(status.bytes_warmed));
+    }
+}
+
 // A filler is ready if its Job runs and its pod is ready.
 void add_fillers(ClusterCache& cache, Registry& registry) {
     GaugeFamily& fillers = registry.gauge_family(
@@ -266,6 +304,8 @@ std::string expose_objects(ClusterCache& cache, const Allocation& allocation) {
     }
     add_profiles(allocation.profiles, registry);
     add_datasets(values_of(cache.datasets().store().list()), registry);
+    add_states(cache, registry);
+    add_warmups(cache, registry);
     add_fillers(cache, registry);
     add_pools(values_of(cache.pools().store().list()), registry);
     QuotaMetrics quotas(registry);

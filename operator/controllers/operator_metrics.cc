@@ -1,17 +1,10 @@
 #include "operator/controllers/operator_metrics.h"
 
-#include <algorithm>
 #include <chrono>
-#include <map>
-#include <sstream>
 #include <utility>
 #include <vector>
 
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include "common/base/accept_backoff.h"
-#include "common/base/read_file.h"
 #include "operator/controllers/gather.h"
 #include "operator/controllers/object_metrics.h"
 #include "operator/sidecars/connection_gate.h"
@@ -25,6 +18,14 @@ std::vector<double> queue_bounds() {
     constexpr double kFirst = 1e-8;
     constexpr double kFactor = 10;
     constexpr std::size_t kCount = 12;
+    return metrics::exponential_bounds(kFirst, kFactor, kCount);
+}
+
+// 1 ms to 33 s.
+std::vector<double> plan_bounds() {
+    constexpr double kFirst = 1e-3;
+    constexpr double kFactor = 2;
+    constexpr std::size_t kCount = 16;
     return metrics::exponential_bounds(kFirst, kFactor, kCount);
 }
 
@@ -46,12 +47,11 @@ OperatorMetrics::OperatorMetrics(Sources sources)
           {"controller", "result"})),
       active_workers_(registry_.gauge_family(
           "controller_runtime_active_workers", "Reconciliations in progress.", {"controller"})),
-      queue_depth_(
-          registry_.gauge_family("workqueue_depth", "Keys that wait for a worker.", {"name"})),
-      queue_background_(registry_.gauge_family(
-          "stoker_workqueue_background_depth",
-          "Waiting keys of background priority: looks that no user waits for.",
-          {"name"})),
+      queue_depth_(registry_.gauge_family(
+          "workqueue_depth",
+          "Keys that wait for a worker, by priority: normal, or background (looks that no user "
+          "waits for).",
+          {"name", "priority"})),
       queue_adds_(
           registry_.counter_family("workqueue_adds_total", "Keys added to the queue.", {"name"})),
       queue_retries_(registry_.counter_family(
@@ -116,26 +116,19 @@ OperatorMetrics::OperatorMetrics(Sources sources)
           "Tokens of sidecars and node programs by result: verified here (accepted, refused), or "
           "reviewed by the API server.",
           {"result"})),
-      plan_seconds_(registry_.gauge(
-          "stoker_plan_duration_seconds",
-          "Duration of the last decision about the cluster's cache, from reading the state to "
-          "sending "
-          "grants.")),
-      jobs_(registry_.gauge_family(
-          "stoker_jobs", "TrainingJobs by state: the last condition that holds.", {"state"})),
-      process_cpu_(registry_.counter(
-          "process_cpu_seconds_total", "Processor time of this process, user and system.")),
-      process_memory_(
-          registry_.gauge("process_resident_memory_bytes", "Resident memory of this process.")),
       events_dropped_(registry_.counter_family(
           "stoker_events_dropped_total", "Kubernetes Events that were not written.", {})),
       reviews_(registry_.counter_family(
           "stoker_webhook_reviews_total",
           "Pods with the label stoker.dev/dataset by outcome: cached, refused, unchanged, failed.",
           {"outcome"})) {
-    registry_.gauge_family("stoker_build_info", "1, with the version.", {"version"})
-        .with({STOKER_VERSION})
-        ->set(1);
+    auto& plans = registry_.histogram_family(
+        "stoker_plan_duration_seconds",
+        "Duration of a decision about the cluster's cache, from reading the state to sending "
+        "grants.",
+        {},
+        plan_bounds());
+    sources_.manager.latest().observe(plans.with({}));
     sources_.manager.for_each([this](Reconciler& reconciler) {
         reconciler.observe(
             {queue_seconds_.with({reconciler.name()}), work_seconds_.with({reconciler.name()})});
@@ -158,8 +151,9 @@ void OperatorMetrics::collect_reconciler(const Reconciler& reconciler) {
     raise(reconciles_, {name, "terminal"}, static_cast<double>(counts.terminal));
     active_workers_.with({name})->set(static_cast<double>(counts.active));
     const WorkQueueCounts queue = reconciler.queue_counts();
-    queue_depth_.with({name})->set(static_cast<double>(queue.waiting));
-    queue_background_.with({name})->set(static_cast<double>(queue.background));
+    const std::size_t normal = queue.waiting - queue.background;
+    queue_depth_.with({name, "normal"})->set(static_cast<double>(normal));
+    queue_depth_.with({name, "background"})->set(static_cast<double>(queue.background));
     raise(queue_adds_, {name}, static_cast<double>(queue.adds));
     raise(queue_retries_, {name}, static_cast<double>(queue.retries));
     longest_running_.with({name})->set(in_seconds(queue.longest_processing));
@@ -201,39 +195,6 @@ void OperatorMetrics::collect_nodes() {
     raise(sweeps_, {"failed"}, static_cast<double>(sweeps.failed));
 }
 
-void OperatorMetrics::collect_jobs() {
-    std::map<std::string, double> states{
-        {"Pending", 0}, {"Running", 0}, {"Complete", 0}, {"Failed", 0}};
-    for (const auto& job : sources_.cache.training_jobs().store().list()) {
-        const std::vector<Condition>& conditions = job->value.status.conditions;
-        std::string state = "Pending";
-        for (const char* known : {"Running", "Complete", "Failed"}) {
-            state = is_true(conditions, known) ? known : state;
-        }
-        states[state] += 1;
-    }
-    for (const auto& [state, count] : states) {
-        jobs_.with({state})->set(count);
-    }
-}
-
-void OperatorMetrics::collect_process() {
-    rusage use{};
-    ::getrusage(RUSAGE_SELF, &use);
-    const auto seconds = [](const timeval& time) {
-        constexpr double kMicro = 1e-6;
-        return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * kMicro;
-    };
-    const double total = seconds(use.ru_utime) + seconds(use.ru_stime);
-    process_cpu_.add(std::max(total - process_cpu_.value(), 0.0));
-    if (const Result<std::string> pages = read_file("/proc/self/statm")) {
-        double all = 0;
-        double resident = 0;
-        std::istringstream(*pages) >> all >> resident;
-        process_memory_.set(resident * static_cast<double>(::sysconf(_SC_PAGESIZE)));
-    }
-}
-
 std::string OperatorMetrics::expose() {
     const std::lock_guard lock(mutex_);
     sources_.manager.for_each(
@@ -243,8 +204,7 @@ std::string OperatorMetrics::expose() {
     });
     collect_sidecars();
     collect_nodes();
-    collect_jobs();
-    collect_process();
+    process_.collect();
     const bool leads = sources_.elector == nullptr || sources_.elector->leads();
     leader_.with({"stoker-operator"})->set(leads ? 1 : 0);
     if (sources_.certificate != nullptr) {
@@ -259,10 +219,10 @@ std::string OperatorMetrics::expose() {
         }
     }
     const LatestAllocation::Snapshot allocation = sources_.manager.latest().get();
-    plan_seconds_.set(in_seconds(allocation->took));
     raise(reports_absurd_, {}, static_cast<double>(allocation->reports_absurd));
     const NodeProgramView programs = gather_node_programs(sources_.cache, sources_.manager.nodes());
-    return registry_.expose() + expose_objects(sources_.cache, *allocation) +
+    return registry_.expose() + sources_.api.expose() +
+           expose_objects(sources_.cache, *allocation) +
            expose_node_verdicts(sources_.cache, programs, sources_.clock.now());
 }
 

@@ -7,8 +7,10 @@
 #include <string>
 
 #include "common/metrics/metrics.h"
+#include "common/metrics/process_metrics.h"
 #include "operator/controllers/cluster_cache.h"
 #include "operator/controllers/manager.h"
+#include "operator/kube/api_metrics.h"
 #include "operator/runtime/event_recorder.h"
 #include "operator/runtime/leader_elector.h"
 #include "operator/sidecars/certificate_keeper.h"
@@ -28,6 +30,7 @@ public:
         EventRecorder& events;
         const LeaderElector* elector;  // null: no election, this replica always leads
         const Clock& clock;
+        const ApiMetrics& api;
         const CertificateKeeper* certificate = nullptr;  // null: no certificate metrics
         LocalAuthenticator* tokens = nullptr;            // null: no metrics of tokens
         // The webhook's reviews by outcome; empty: no webhook. Thread-safe.
@@ -47,17 +50,15 @@ private:
     void collect_watch(const std::string& kind, const InformerCounts& counts);
     void collect_sidecars();
     void collect_nodes();
-    void collect_jobs();
-    void collect_process();
 
     Sources sources_;
     std::mutex mutex_;  // one collection at a time
     metrics::Registry registry_;
+    metrics::ProcessMetrics process_{registry_};
     metrics::CounterFamily& accept_failures_;
     metrics::CounterFamily& reconciles_;
     metrics::GaugeFamily& active_workers_;
     metrics::GaugeFamily& queue_depth_;
-    metrics::GaugeFamily& queue_background_;
     metrics::CounterFamily& queue_adds_;
     metrics::CounterFamily& queue_retries_;
     metrics::GaugeFamily& longest_running_;
@@ -80,10 +81,6 @@ private:
     metrics::CounterFamily& node_reports_;
     metrics::CounterFamily& sweeps_;
     metrics::CounterFamily& tokens_;
-    metrics::Gauge& plan_seconds_;
-    metrics::GaugeFamily& jobs_;
-    metrics::Counter& process_cpu_;
-    metrics::Gauge& process_memory_;
     metrics::CounterFamily& events_dropped_;
     metrics::CounterFamily& reviews_;
 };

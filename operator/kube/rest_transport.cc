@@ -109,6 +109,20 @@ Result<ApiResponse> RestTransport::attempt(
     STOKER_TRY(const Access access, access_->get());
     authorization = access.authorization;
     STOKER_TRY(const auto used, channel(access));
+    const TimePoint sent_at = clock_->now();
+    auto outcome =
+        send(*used->client, http_request(request, access, time_limit, sink != nullptr), sink, stop);
+    if (options_.metrics != nullptr) {
+        options_.metrics->observe(request, outcome, clock_->now() - sent_at);
+    }
+    return outcome;
+}
+
+Result<ApiResponse> RestTransport::send(
+    http::BlockingClient& client,
+    http::HttpRequest request,
+    const ApiStreamSink* sink,
+    const std::stop_token& stop) const {
     ApiResponse response;
     http::HttpSink to;
     to.on_response = [&](int status, const http::Headers& headers) {
@@ -125,8 +139,7 @@ Result<ApiResponse> RestTransport::attempt(
         response.body += bytes;
         return Bytes{response.body.size()} <= options_.response_bytes_max;
     };
-    STOKER_TRY_VOID(used->client->call(
-        http_request(request, access, time_limit, sink != nullptr), std::move(to), stop));
+    STOKER_TRY_VOID(client.call(std::move(request), std::move(to), stop));
     return response;
 }
 

@@ -7,6 +7,7 @@
 #include "common/base/guarded.h"
 #include "common/http/blocking_client.h"
 #include "operator/kube/access.h"
+#include "operator/kube/api_metrics.h"
 #include "operator/kube/transport.h"
 
 namespace stoker::control {
@@ -15,6 +16,7 @@ struct RestTransportOptions {
     std::string user_agent;  // "stoker-operator/0.1.0 (linux/amd64) lease"
     Bytes response_bytes_max = mib(256);
     std::uint32_t connections_max = 8;
+    ApiMetrics* metrics = nullptr;  // must outlive the transport; null: nothing is counted
 };
 
 // ApiTransport over HTTP/1.1. Requests run on their callers' threads. Each transport has its own
@@ -53,6 +55,11 @@ private:
         Duration time_limit,
         const ApiStreamSink* sink,
         const std::stop_token& stop);
+    [[nodiscard]] Result<ApiResponse> send(
+        http::BlockingClient& client,
+        http::HttpRequest request,
+        const ApiStreamSink* sink,
+        const std::stop_token& stop) const;
     [[nodiscard]] http::HttpRequest http_request(
         const ApiRequest& request, const Access& access, Duration time_limit, bool stream) const;
 

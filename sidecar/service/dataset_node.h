@@ -95,6 +95,11 @@ public:
     // Totals reported by our trainers so far.
     [[nodiscard]] JobTotals job() const { return totals_.sum(); }
 
+    // The same by kind of access; see TrainerTotals.
+    [[nodiscard]] const std::map<std::string_view, AccessTotals>& reads_by_access() const {
+        return totals_.by_access();
+    }
+
     // Fetches of our ended leads, so that the totals of a report never fall.
     [[nodiscard]] const control::DatasetReport& past_leads() const { return lead_.past_leads(); }
 

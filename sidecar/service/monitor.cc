@@ -190,6 +190,7 @@ Monitor::Monitor(
       registry_(registry),
       readers_(std::move(readers)),
       metrics_(registry),
+      process_(registry),
       timer_(loop) {
     look_again();
 }
@@ -227,6 +228,7 @@ http::ServerResponse Monitor::answer(const http::ServerRequest& request) const {
             "who may read more than the probes stands in http.readers of the sidecar, and in "
             "sidecar.metricsReaders of the chart\n";
     } else if (path == "/metrics") {
+        process_.collect();
         response.content_type = metrics::Registry::kContentType;
         response.body = registry_.expose();
     } else if (path == "/status") {

@@ -6,6 +6,7 @@
 #include "common/config/address_ranges.h"
 #include "common/http/http_server.h"
 #include "common/metrics/metrics.h"
+#include "common/metrics/process_metrics.h"
 #include "common/runtime/event_loop.h"
 #include "sidecar/control/control_link.h"
 #include "sidecar/service/sidecar.h"
@@ -56,6 +57,7 @@ private:
     const metrics::Registry& registry_;
     const config::AddressRanges readers_;
     SidecarMetrics metrics_;
+    mutable metrics::ProcessMetrics process_;
     LoopTimer timer_;
     mutable Guarded<Seen> seen_;
 };

@@ -123,6 +123,16 @@ struct SidecarMetrics::Families {
         "Samples that the pod's trainers read, by source: cache (nothing crossed the link to the "
         "origin for it), fetched (ahead or on demand, for this read), origin (past us).",
         {"dataset", "source"});
+    metrics::CounterFamily& access_samples = registry.counter_family(
+        "stoker_sidecar_access_samples_total",
+        "Samples that the pod's programs reported as read, by access (sdk, s3 or files) and "
+        "source: "
+        "node (from the node, or fetched by a sidecar) or origin (past us).",
+        {"dataset", "access", "source"});
+    metrics::CounterFamily& access_bytes = registry.counter_family(
+        "stoker_sidecar_access_bytes_total",
+        "Bytes that the pod's programs reported as read, by access (sdk, s3 or files).",
+        {"dataset", "access"});
     metrics::CounterFamily& trainer_bytes = registry.counter_family(
         "stoker_sidecar_trainer_bytes_total", "Bytes that the pod's trainers read.", {"dataset"});
     metrics::CounterFamily& trainer_seconds = registry.counter_family(
@@ -158,6 +168,12 @@ void SidecarMetrics::update(const DatasetNode& node) {
         update_peers(name, status);
         families.origin_concurrency.with({name})->set(
             static_cast<double>(status.origin_concurrency));
+    }
+    for (const auto& [access, reads] : node.reads_by_access()) {
+        const std::string label{access};
+        grow(families.access_samples, {name, label, "node"}, reads.node_samples);
+        grow(families.access_samples, {name, label, "origin"}, reads.origin_samples);
+        grow(families.access_bytes, {name, label}, reads.bytes.count());
     }
     const JobTotals job = node.job();
     grow(families.trainer_samples, {name, "cache"}, job.counted.hit_samples);

@@ -26,6 +26,12 @@ void add_time(Duration& sum, std::uint64_t nanoseconds) {
 
 }  // namespace
 
+std::string_view access_of(std::string_view client) {
+    return client.starts_with("stoker-files") ? "files"
+           : client.starts_with("stoker-s3")  ? "s3"
+                                              : "sdk";
+}
+
 void TrainerTotals::attach(const Session& session) {
     if (session.stream()) {
         progress_.connect(*session.stream());
@@ -40,7 +46,7 @@ void TrainerTotals::detach(const Session& session) {
 
 bool TrainerTotals::on_frame(Session& session, const Frame& frame, std::uint64_t sample_count) {
     if (const auto* report = std::get_if<local::Report>(&frame.message)) {
-        add(*report);
+        add(session, *report);
         return true;
     }
     if (std::holds_alternative<local::AskProbe>(frame.message)) {
@@ -61,7 +67,12 @@ bool TrainerTotals::on_frame(Session& session, const Frame& frame, std::uint64_t
     return false;
 }
 
-void TrainerTotals::add(const local::Report& report) {
+void TrainerTotals::add(const Session& session, const local::Report& report) {
+    AccessTotals& access = by_access_[access_of(session.hello().client)];
+    const std::uint64_t past = std::min(report.origin_samples, report.samples);
+    access.node_samples += report.samples - past;
+    access.origin_samples += past;
+    access.bytes += Bytes{report.bytes};
     job_.epoch = std::max(job_.epoch, report.epoch);
     job_.steps += report.steps;
     job_.samples += report.samples;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <string_view>
 
 #include "sidecar/core/job_progress.h"
 #include "sidecar/service/session.h"
@@ -16,6 +17,16 @@ struct JobTotals : control::TrainerReport {
 
     bool operator==(const JobTotals&) const = default;
 };
+
+// Reads of this pod by one kind of access.
+struct AccessTotals {
+    std::uint64_t node_samples = 0;    // from the node directory, or fetched by the sidecar
+    std::uint64_t origin_samples = 0;  // past us
+    Bytes bytes{};
+};
+
+// The access that a client's Hello announces: "files", "s3", or "sdk" for all others.
+std::string_view access_of(std::string_view client);
 
 // Sums the reports of our trainers' sessions, whichever sidecar leads: the operator gets a job's
 // totals from the job's own sidecars. Use it on the loop's thread.
@@ -36,13 +47,19 @@ public:
 
     [[nodiscard]] JobTotals sum() const;
 
+    // By access_of() the session; only those that have reported reads.
+    [[nodiscard]] const std::map<std::string_view, AccessTotals>& by_access() const {
+        return by_access_;
+    }
+
 private:
-    void add(const local::Report& report);
+    void add(const Session& session, const local::Report& report);
     void note_progress(
         const Session& session, const local::Message& message, std::uint64_t sample_count);
     [[nodiscard]] control::ProbeReport probed() const;
 
     JobTotals job_;
+    std::map<std::string_view, AccessTotals> by_access_;
     JobProgress progress_;
     local::Probe probe_;
     std::map<ConnectionId, local::Probed>

@@ -34,7 +34,13 @@ TEST_F(OperatorSidecars, ServesItsOwnMetrics) {
         [&] { return operator_->http_body("/metrics").find(cached) != std::string::npos; }));
     const std::string body = operator_->http_body("/metrics");
     for (const char* line :
-         {"workqueue_depth{name=\"trainingjob\"}",
+         {"workqueue_depth{name=\"trainingjob\",priority=\"normal\"}",
+          "workqueue_depth{name=\"trainingjob\",priority=\"background\"}",
+          "stoker_plan_duration_seconds_bucket{le=\"0.001\"}",
+          "rest_client_requests_total{method=\"LIST\",code=\"200\"}",
+          "rest_client_request_duration_seconds_count{verb=\"PATCH\"}",
+          "process_open_fds ",
+          "stoker_jobs{state=\"Running\"} 1",
           "workqueue_work_duration_seconds_count{name=\"trainingjob\"}",
           "workqueue_queue_duration_seconds_count{name=\"dataset\"}",
           "stoker_watch_synced{kind=\"trainingjobs\"} 1",

@@ -1,4 +1,5 @@
 // A sidecar's reports: /metrics, /status, probes, and the report to the operator.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "sidecar/service/monitor.h"
@@ -75,6 +76,43 @@ TEST_F(SidecarMonitor, CountsReadAndStoredSamples) {
         metrics.body,
         HasSubstr("stoker_sidecar_stored_samples{dataset=\"train\",class=\"resident\"} 200"));
     EXPECT_THAT(metrics.body, HasSubstr("stoker_sidecar_leading{dataset=\"train\"} 1"));
+}
+
+TEST_F(SidecarMonitor, CountsReadsByAccess) {
+    start();
+    const auto report_as = [&](const std::string& program, std::uint64_t samples) {
+        SampleClient client{config.socket_path};
+        local::Hello hello;
+        hello.dataset = "train";
+        hello.client = program;
+        ASSERT_TRUE(client.hello(hello).has_value());
+        local::Report told;
+        told.samples = samples;
+        told.origin_samples = 1;
+        told.bytes = 10 * samples;
+        client.send_bytes(local::encode_frame(told, 0));
+        ASSERT_TRUE(client.fetch({3}).has_value());  // the report was handled
+    };
+    report_as("stoker-files", 5);
+    report_as("stoker-s3", 7);
+    report_as("stoker-python/0.1.0", 9);
+    report_as("stoker-files", 5);
+    const std::string told = get("/metrics").body;
+    const auto samples = [](const char* access, const char* source, int count) {
+        return fmt::format(
+            R"(stoker_sidecar_access_samples_total{{dataset="train",access="{}",source="{}"}} {})",
+            access,
+            source,
+            count);
+    };
+    EXPECT_THAT(told, HasSubstr(samples("files", "node", 8)));
+    EXPECT_THAT(told, HasSubstr(samples("files", "origin", 2)));
+    EXPECT_THAT(told, HasSubstr(samples("s3", "node", 6)));
+    EXPECT_THAT(told, HasSubstr(samples("sdk", "node", 8)));
+    EXPECT_THAT(
+        told,
+        HasSubstr(R"(stoker_sidecar_access_bytes_total{dataset="train",access="files"} 100)"));
+    EXPECT_THAT(told, HasSubstr("process_open_fds "));
 }
 
 TEST_F(SidecarMonitor, WritesItsStatusAsJson) {

@@ -86,6 +86,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{ include "stoker.fullname" . }}-webhook
 {{- end }}
 
+{{/* Annotations that name the section of docs/howto/runbooks.md; takes a dict of `alert` and `Values`. */}}
+{{- define "stoker.runbook" -}}
+runbook: docs/howto/runbooks.md#{{ lower .alert }}
+{{- with .Values.metrics.prometheusRule.runbookUrl }}
+runbook_url: {{ . }}#{{ lower $.alert }}
+{{- end }}
+{{- end }}
+
 {{- define "stoker.controlTrustName" -}}
 {{ include "stoker.fullname" . }}-control-trust
 {{- end }}

@@ -109,8 +109,8 @@ class Sampler(torch.utils.data.Sampler):
             indices = torch.randperm(count, generator=generator).numpy()
         else:
             indices = np.arange(count, dtype=np.int64)
-        whole = np.resize(indices, self.total_size) if self.total_size else indices[:0]
-        return np.ascontiguousarray(whole[self.rank : self.total_size : self.num_replicas])
+        positions = np.arange(self.rank, self.total_size, self.num_replicas)
+        return np.take(indices, positions, mode="wrap")
 
     def order_of(self, epoch: int) -> Array:
         """As order(), of any epoch."""
@@ -135,12 +135,14 @@ class Sampler(torch.utils.data.Sampler):
         return unwrap(self.dataset, self.order_of(self.epoch + 1)[:AHEAD_AT_MOST])[1]
 
     def _indices(self, order: Array, start: int, source: Optional[Samples]) -> Iterator[int]:
-        for position, index in enumerate(order[start:].tolist(), start + 1):
-            self._yielded += 1
-            if source is not None and position % _ADVANCE_EVERY == 0:
-                source.advance(position)
-                source.heartbeat()
-            yield index
+        # In blocks: as Python integers, a long order takes five times the memory of the array.
+        for begin in range(start, len(order), _ADVANCE_EVERY):
+            for position, index in enumerate(order[begin : begin + _ADVANCE_EVERY].tolist(), begin + 1):
+                self._yielded += 1
+                if source is not None and position % _ADVANCE_EVERY == 0:
+                    source.advance(position)
+                    source.heartbeat()
+                yield index
 
     def set_epoch(self, epoch: int) -> None:
         """Call it before each epoch, as with DistributedSampler. Setting the loaded epoch keeps its loaded position."""

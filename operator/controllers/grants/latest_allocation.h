@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "common/base/guarded.h"
+#include "common/metrics/metrics.h"
 #include "operator/core/allocation/plan_allocation.h"
 #include "operator/core/profile/job_profile.h"
 #include "operator/core/view/over_quota_holders.h"
@@ -76,12 +78,21 @@ public:
     // Never null.
     Snapshot get() { return *latest_.lock(); }
 
+    // From now on observes how long each plan took, in seconds. Call it before the first put().
+    void observe(std::shared_ptr<metrics::Histogram> plan_seconds) {
+        plan_seconds_ = std::move(plan_seconds);
+    }
+
     void put(Allocation allocation) {
+        if (plan_seconds_ != nullptr) {
+            plan_seconds_->observe(std::chrono::duration<double>(allocation.took).count());
+        }
         allocation.index();
         *latest_.lock() = std::make_shared<const Allocation>(std::move(allocation));
     }
 
 private:
+    std::shared_ptr<metrics::Histogram> plan_seconds_;
     Guarded<Snapshot> latest_{std::make_shared<const Allocation>()};
 };
 

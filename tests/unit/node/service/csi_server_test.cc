@@ -3,6 +3,8 @@
 #include <filesystem>
 
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -54,9 +56,11 @@ protected:
     test::FakeFacts facts_;
     test::FakeMounts mounts_;
     FileMounts files_{folder_.path() + "/files", {::geteuid(), ::getegid()}, mounts_};
+    NodeMetrics metrics_;
     Publisher publisher_{{facts_, mounts_, files_, root_.get(), {::geteuid(), ::getegid()}}};
     std::unique_ptr<CsiServer> server_ =
-        CsiServer::start({"node-1", "csi.stoker.dev", folder_.path()}, publisher_).value();
+        CsiServer::start({"node-1", "csi.stoker.dev", folder_.path(), &metrics_}, publisher_)
+            .value();
 };
 
 TEST_F(Csi, RegistersItsSocketWithTheKubelet) {
@@ -95,6 +99,21 @@ TEST_F(Csi, PublishesAndUnpublishes) {
                     ->NodeUnpublishVolume(&call, back, &response)
                     .ok());
     EXPECT_TRUE(mounts_.table.empty());
+}
+
+TEST_F(Csi, TimesCallsByTheirResult) {
+    ASSERT_TRUE(publish(request()).ok());
+    auto bad = request();
+    bad.clear_target_path();
+    ASSERT_FALSE(publish(bad).ok());
+    const std::string told = metrics_.expose();
+    for (const char* code : {"OK", "InvalidArgument"}) {
+        EXPECT_THAT(
+            told,
+            ::testing::HasSubstr(fmt::format(
+                R"(csi_operations_seconds_count{{method_name="NodePublishVolume",grpc_status_code="{}"}} 1)",
+                code)));
+    }
 }
 
 TEST_F(Csi, RefusesIncompleteRequests) {

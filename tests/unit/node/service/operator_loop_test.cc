@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -14,6 +15,8 @@ namespace stoker::node {
 namespace {
 
 using std::chrono::seconds;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 class FakeOperator final : public OperatorClient {
 public:
@@ -34,7 +37,8 @@ protected:
     testing::ManualClock clock_;
     PoolKeeper keeper_{{mounts_, clock_, root_.get(), {::geteuid(), ::getegid()}}};
     FakeOperator operator_;
-    OperatorLoop loop_{keeper_, operator_, {"node-1", "boot-1"}, 1};
+    NodeMetrics metrics_;
+    OperatorLoop loop_{keeper_, operator_, {"node-1", "boot-1"}, 1, &metrics_};
 };
 
 TEST_F(Loop, SendsItsIdentityAndExecutesOrders) {
@@ -49,6 +53,26 @@ TEST_F(Loop, SendsItsIdentityAndExecutesOrders) {
     loop_.step();
     ASSERT_EQ(operator_.last.pools_size(), 1);
     EXPECT_EQ(operator_.last.pools(0).verdict(), v1::POOL_VERDICT_READY);
+}
+
+TEST_F(Loop, ExposesPoolsUntilTheyEnd) {
+    const auto pools = [](const std::string& name) {
+        v1::NodeOrders orders;
+        orders.add_pools()->set_pool(name);
+        orders.mutable_pools(0)->set_path("/mnt/" + name);
+        return orders;
+    };
+    operator_.answer = pools("nvme");
+    loop_.step();
+    loop_.step();
+    EXPECT_THAT(metrics_.expose(), HasSubstr("stoker_node_pool_ready{pool=\"nvme\"} 1\n"));
+    operator_.answer = pools("ssd");
+    loop_.step();
+    loop_.step();
+    const std::string told = metrics_.expose();
+    EXPECT_THAT(told, HasSubstr("stoker_node_pool_ready{pool=\"ssd\"} 1\n"));
+    EXPECT_THAT(told, Not(HasSubstr("nvme")));
+    EXPECT_THAT(told, HasSubstr("stoker_node_calls_total{result=\"answered\"} 4\n"));
 }
 
 TEST_F(Loop, ClampsTheCallIntervalSetByTheOperator) {

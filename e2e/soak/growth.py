@@ -1,0 +1,42 @@
+"""Does a process grow? Pure functions on what a soak run has sampled.
+
+A sample is (seconds, value). A process is one start of one program: after a kill another one begins.
+"""
+
+import math
+
+SAMPLES_MIN = 8  # fewer say nothing about a slope
+SIGMAS = 3
+MEMORY_FLOOR = 4 << 20  # bytes over the time that was watched: allocators round, caches of a few entries fill
+
+
+def slope(points):
+    """(slope per second, its standard error) by least squares; neighbouring residuals that are alike widen the error."""
+    count = len(points)
+    mean_x = sum(x for x, _ in points) / count
+    mean_y = sum(y for _, y in points) / count
+    spread = sum((x - mean_x) ** 2 for x, _ in points)
+    found = sum((x - mean_x) * (y - mean_y) for x, y in points) / spread
+    rest = [y - mean_y - found * (x - mean_x) for x, y in points]
+    squares = sum(r * r for r in rest)
+    alike = sum(a * b for a, b in zip(rest, rest[1:])) / squares if squares > 0 else 0
+    alike = min(max(alike, 0), 0.9)
+    error = math.sqrt(squares / (count - 2) / spread * (1 + alike) / (1 - alike))
+    return found, error
+
+
+def settled(points, warm_up):
+    """The points from `warm_up` seconds after the first one on: before that, caches fill."""
+    return [point for point in points if point[0] - points[0][0] >= warm_up]
+
+
+def growth(points, warm_up, floor):
+    """What the process gained over the time after its warm-up, beyond its noise: {gained, noise, samples, grows}; None if
+    there are too few samples."""
+    late = settled(points, warm_up)
+    if len(late) < SAMPLES_MIN:
+        return None
+    rate, error = slope(late)
+    seconds = late[-1][0] - late[0][0]
+    gained, noise = rate * seconds, SIGMAS * error * seconds
+    return {"gained": gained, "noise": noise, "samples": len(late), "grows": gained - noise > 0 and gained > floor}
