@@ -68,6 +68,7 @@ OriginOptions options_of(const SourceConfig& source) {
     options.ca_file = source.ca_file;
     options.format = source.format;
     options.block_bytes = source.block_bytes;
+    options.records = source.records;
     return options;
 }
 
@@ -149,9 +150,11 @@ Result<std::unique_ptr<Origin>> make_origin(
     }
     ChunkReads::Limits limits{.reads_max = origin->capacity().requests};
     limits.read_bytes_max = std::min(limits.read_bytes_max, options.object_bytes_max.count());
-    return options.format == domain::SampleFormat::kTar
-               ? make_shard_origin(std::move(origin), limits)
-               : make_chunk_origin(std::move(origin), limits);
+    if (domain::has_shards(options.format)) {
+        return make_shard_origin(
+            std::move(origin), {options.format, options.records}, options.retry, limits);
+    }
+    return make_chunk_origin(std::move(origin), limits);
 }
 
 }  // namespace stoker::sidecar

@@ -1,12 +1,19 @@
 #include "sidecar/origin/shard_origin.h"
 
+#include <algorithm>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
 #include <utility>
 #include <vector>
 
-#include <fmt/core.h>
-
+#include "common/base/prng.h"
+#include "common/domain/manifest.h"
 #include "common/domain/range_place.h"
-#include "common/domain/tar_index.h"
 #include "sidecar/origin/fetch_all.h"
 #include "sidecar/origin/range_origin.h"
 
@@ -16,6 +23,7 @@ namespace {
 
 using domain::ListedObject;
 using domain::Listing;
+using domain::Shard;
 
 constexpr std::size_t kShardsAtOnce = 64;  // each holds one window of at most 1 MiB
 
@@ -54,27 +62,32 @@ std::pair<std::uint64_t, std::uint64_t> find_known(
     return {begin, known.sample_count()};
 }
 
-// Indexes shards side by side: each round reads one window of each.
+// Reads the indexes of shards side by side: each round reads one window of each.
 class ShardListing {
 public:
-    ShardListing(Origin& origin, const std::stop_token& stop)
+    ShardListing(
+        Origin& origin,
+        const domain::ShardFormat& format,
+        RetryPolicy retry,
+        const std::stop_token& stop)
         : origin_(origin),
-          stop_(stop) {}
+          format_(format),
+          retry_(retry),
+          stop_(stop) {
+        retry_.attempts_max = kWindowTriesMax;
+    }
 
-    Status add(ListedObject shard, const domain::ManifestView* known) {
-        if (known != nullptr) {
-            const auto [begin, end] = find_known(*known, shard);
-            for (std::uint64_t id = begin; id < end; ++id) {
-                const domain::SampleInfo sample = known->sample(domain::SampleId{id});
-                STOKER_TRY_VOID(samples_.add(sample.key, sample.size_bytes, sample.etag));
-            }
-            if (begin < end) {
+    Status add(const Shard& shard, const domain::ManifestView* known) {
+        // Whether an object beside the shard has changed, the ETags of its samples do not tell.
+        if (known != nullptr && !shard.index) {
+            STOKER_TRY(const bool is_known, copy_known(*known, shard.data));
+            if (is_known) {
                 return {};
             }
         }
-        STOKER_TRY(auto index, domain::TarIndex::of(shard));
-        if (index.next()) {
-            open_.push_back({std::move(shard), std::move(index)});
+        STOKER_TRY(auto index, domain::open_shard(format_, shard, samples_));
+        if (index != nullptr && index->next()) {
+            open_.push_back({shard.to_read(), std::move(index)});
         }
         return {};
     }
@@ -84,19 +97,23 @@ public:
     Status read_round() {
         std::vector<OriginFetch> wanted;
         for (const Open& shard : open_) {
-            const domain::TarRange window = *shard.index.next();
+            const domain::ByteRange window = *shard.index->next();
             wanted.push_back({shard.object.key, shard.object.etag, window.length});
             wanted.back().slice = OriginSlice{window.offset, shard.object.size_bytes};
         }
         auto windows = fetch_all(origin_, std::move(wanted), stop_);
+        Duration delay{};
         for (std::size_t i = 0; i < open_.size(); ++i) {
-            STOKER_TRY(const OriginBytes window, std::move(windows[i]));
-            const Status taken = open_[i].index.take(window.payload, samples_);
-            if (!taken) {
-                return fail(taken.error().prefixed(origin_.describe()));
+            if (windows[i]) {
+                STOKER_TRY_VOID(take(open_[i], windows[i]->payload));
+            } else if (const auto pause = delay_after(open_[i], windows[i].error())) {
+                delay = std::max(delay, *pause);
+            } else {
+                return fail(std::move(windows[i].error()));
             }
         }
-        std::erase_if(open_, [](const Open& shard) { return !shard.index.next(); });
+        std::erase_if(open_, [](const Open& shard) { return !shard.index->next(); });
+        wait(delay);
         return {};
     }
 
@@ -106,82 +123,66 @@ public:
 
 private:
     struct Open {
-        ListedObject object;
-        domain::TarIndex index;
+        ListedObject object;  // whose windows are read
+        std::unique_ptr<domain::ShardIndex> index;
+        std::uint32_t failures = 0;  // of the next window
     };
 
+    // Copies the shard's samples from the earlier manifest; false: it has none of this version.
+    Result<bool> copy_known(const domain::ManifestView& known, const ListedObject& shard) {
+        const auto [begin, end] = find_known(known, shard);
+        for (std::uint64_t id = begin; id < end; ++id) {
+            const domain::SampleInfo sample = known.sample(domain::SampleId{id});
+            STOKER_TRY_VOID(samples_.add(sample.key, sample.size_bytes, sample.etag));
+        }
+        return begin < end;
+    }
+
+    Status take(Open& shard, std::span<const std::byte> window) {
+        shard.failures = 0;
+        const Status taken = shard.index->take(window, samples_);
+        return taken ? taken : fail(taken.error().prefixed(origin_.describe()));
+    }
+
+    // How long to wait before the window is read again; nullopt: give up.
+    std::optional<Duration> delay_after(Open& shard, const Error& error) {
+        return next_delay(retry_, {++shard.failures, is_retryable(error.code)}, random_);
+    }
+
+    void wait(Duration delay) const {
+        std::mutex mutex;
+        std::unique_lock lock{mutex};
+        std::condition_variable_any{}.wait_for(lock, stop_, delay, [] { return false; });
+    }
+
     Origin& origin_;
+    const domain::ShardFormat& format_;
+    RetryPolicy retry_;
     const std::stop_token& stop_;
+    Prng random_{0};  // jitter, which other parties need not share
     std::vector<Open> open_;
     Listing samples_;
 };
 
-Result<std::vector<ListedObject>> find_shards(const Origin& origin, const Listing& objects) {
-    std::vector<ListedObject> shards;
-    for (std::size_t i = 0; i < objects.size(); ++i) {
-        const Listing::Entry object = objects[i];
-        if (domain::is_compressed_shard(object.key)) {
-            return fail(
-                ErrorCode::kInvalidArgument,
-                fmt::format(
-                    "'{}' of {} is compressed: unpack it first, because the samples of a "
-                    "compressed tar file cannot be read one by one",
-                    object.key,
-                    origin.describe()));
-        }
-        if (domain::is_tar_shard(object.key)) {
-            shards.push_back(
-                {std::string{object.key}, object.size_bytes, std::string{object.etag}});
-        }
-    }
-    if (shards.empty()) {
-        return fail(
-            ErrorCode::kNotFound,
-            fmt::format("{} has no object whose key ends in .tar", origin.describe()));
-    }
-    return shards;
-}
-
-class ShardFormat final : public RangeFormat {
-public:
-    [[nodiscard]] std::string_view name() const override { return "tar shards"; }
-
-    Result<Listing> list(
-        Origin& origin,
-        const Listing& objects,
-        const domain::ManifestView* known,
-        const std::function<void(std::uint64_t)>& progress,
-        const std::stop_token& stop) const override {
-        return list_shards(origin, objects, known, progress, stop);
-    }
-
-    [[nodiscard]] std::optional<SampleRange> find(const OriginFetch& sample) const override {
-        const auto place = domain::parse_range_place(sample.key, sample.etag);
-        if (!place || sample.size_bytes == 0) {
-            return std::nullopt;
-        }
-        return SampleRange{
-            {std::string{place->object_key(sample.key)},
-             std::string{place->object_etag},
-             place->object_bytes},
-            place->offset};
-    }
-};
-
-}  // namespace
-
 Result<Listing> list_shards(
     Origin& origin,
+    const domain::ShardFormat& format,
     const Listing& objects,
     const domain::ManifestView* known,
+    RetryPolicy retry,
     const std::function<void(std::uint64_t)>& progress,
     const std::stop_token& stop) {
-    STOKER_TRY(auto shards, find_shards(origin, objects));
-    ShardListing listing{origin, stop};
-    auto next = shards.begin();
-    while (next != shards.end() || listing.open_count() > 0) {
-        while (next != shards.end() && listing.open_count() < kShardsAtOnce) {
-            STOKER_TRY_VOID(listing.add(std::move(*next++), known));
+    auto shards = domain::find_shards(format, objects);
+    if (!shards) {
+        return fail(shards.error().prefixed(origin.describe()));
+    }
+    ShardListing listing{origin, format, retry, stop};
+    auto next = shards->begin();
+    while (next != shards->end() || listing.open_count() > 0) {
+        while (next != shards->end() && listing.open_count() < kShardsAtOnce) {
+            if (const Status added = listing.add(*next++, known); !added) {
+                return fail(added.error().prefixed(origin.describe()));
+            }
         }
         if (listing.open_count() > 0) {
             STOKER_TRY_VOID(listing.read_round());
@@ -193,9 +194,52 @@ Result<Listing> list_shards(
     return listing.take();
 }
 
+class ShardedFormat final : public RangeFormat {
+public:
+    ShardedFormat(domain::ShardFormat format, RetryPolicy retry)
+        : format_(std::move(format)),
+          name_(format_.describe()),
+          retry_(retry) {}
+
+    [[nodiscard]] std::string_view name() const override { return name_; }
+
+    Result<Listing> list(
+        Origin& origin,
+        const Listing& objects,
+        const domain::ManifestView* known,
+        const std::function<void(std::uint64_t)>& progress,
+        const std::stop_token& stop) const override {
+        return list_shards(origin, format_, objects, known, retry_, progress, stop);
+    }
+
+    [[nodiscard]] std::optional<SampleRange> find(const OriginFetch& sample) const override {
+        const auto place = domain::parse_range_place(sample.key, sample.etag);
+        if (!place) {
+            return std::nullopt;
+        }
+        return SampleRange{
+            {std::string{place->object_key(sample.key)},
+             std::string{place->object_etag},
+             place->object_bytes},
+            place->offset,
+            place->crc32c};
+    }
+
+private:
+    const domain::ShardFormat format_;
+    const std::string name_;
+    const RetryPolicy retry_;
+};
+
+}  // namespace
+
 std::unique_ptr<Origin> make_shard_origin(
-    std::unique_ptr<Origin> shards, ChunkReads::Limits limits) {
-    return make_range_origin(std::move(shards), std::make_unique<const ShardFormat>(), limits);
+    std::unique_ptr<Origin> shards,
+    domain::ShardFormat format,
+    RetryPolicy retry,
+    ChunkReads::Limits limits) {
+    return make_range_origin(
+        std::move(shards), std::make_unique<const ShardedFormat>(std::move(format), retry), limits);
 }
 
 }  // namespace stoker::sidecar
