@@ -412,6 +412,20 @@ TEST(BuildPod, TheSidecarAndTheEndpointLearnTheSizeOfBlocks) {
     EXPECT_THAT(env(pod.trainer, "STOKER_DATASETS"), testing::HasSubstr(R"("format":"blocks")"));
 }
 
+TEST(BuildPod, SidecarAndTrainerLearnTheSizeOfRows) {
+    TrainingJobView view = make_view();
+    ResolvedDataset& dataset = view.datasets.datasets[0];
+    dataset.format = DatasetFormat::kRecords;
+    dataset.records = DatasetRecords{3073, ""};
+    const PodManifest pod = pod_of(view);
+    for (const std::string& settings :
+         {env(pod.init_containers[0], "STOKER_SIDECAR_CONFIG"),
+          env(pod.trainer, "STOKER_DATASETS")}) {
+        EXPECT_THAT(settings, testing::HasSubstr(R"("format":"records")"));
+        EXPECT_THAT(settings, testing::HasSubstr(R"("records":{"bytes":3073})"));
+    }
+}
+
 TEST(BuildPod, CopiesOnlyProxyVariablesToTheSidecar) {
     TrainingJob job = make_training_job();
     job.spec.trainer.env = {
