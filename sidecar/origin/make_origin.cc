@@ -152,7 +152,7 @@ Result<std::unique_ptr<Origin>> make_origin(
     limits.read_bytes_max = std::min(limits.read_bytes_max, options.object_bytes_max.count());
     if (domain::has_shards(options.format)) {
         return make_shard_origin(
-            std::move(origin), {options.format, options.records}, options.retry, limits);
+            std::move(origin), {options.format, options.records}, options.retry, seed, limits);
     }
     return make_chunk_origin(std::move(origin), limits);
 }

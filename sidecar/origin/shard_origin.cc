@@ -69,10 +69,12 @@ public:
         Origin& origin,
         const domain::ShardFormat& format,
         RetryPolicy retry,
+        std::uint64_t seed,
         const std::stop_token& stop)
         : origin_(origin),
           format_(format),
           retry_(retry),
+          random_(seed),
           stop_(stop) {
         retry_.attempts_max = kWindowTriesMax;
     }
@@ -158,48 +160,19 @@ private:
     Origin& origin_;
     const domain::ShardFormat& format_;
     RetryPolicy retry_;
+    Prng random_;  // of the delays
     const std::stop_token& stop_;
-    Prng random_{0};  // jitter, which other parties need not share
     std::vector<Open> open_;
     Listing samples_;
 };
 
-Result<Listing> list_shards(
-    Origin& origin,
-    const domain::ShardFormat& format,
-    const Listing& objects,
-    const domain::ManifestView* known,
-    RetryPolicy retry,
-    const std::function<void(std::uint64_t)>& progress,
-    const std::stop_token& stop) {
-    auto shards = domain::find_shards(format, objects);
-    if (!shards) {
-        return fail(shards.error().prefixed(origin.describe()));
-    }
-    ShardListing listing{origin, format, retry, stop};
-    auto next = shards->begin();
-    while (next != shards->end() || listing.open_count() > 0) {
-        while (next != shards->end() && listing.open_count() < kShardsAtOnce) {
-            if (const Status added = listing.add(*next++, known); !added) {
-                return fail(added.error().prefixed(origin.describe()));
-            }
-        }
-        if (listing.open_count() > 0) {
-            STOKER_TRY_VOID(listing.read_round());
-        }
-        if (progress) {
-            progress(listing.sample_count());
-        }
-    }
-    return listing.take();
-}
-
 class ShardedFormat final : public RangeFormat {
 public:
-    ShardedFormat(domain::ShardFormat format, RetryPolicy retry)
+    ShardedFormat(domain::ShardFormat format, RetryPolicy retry, std::uint64_t seed)
         : format_(std::move(format)),
           name_(format_.describe()),
-          retry_(retry) {}
+          retry_(retry),
+          seed_(seed) {}
 
     [[nodiscard]] std::string_view name() const override { return name_; }
 
@@ -208,9 +181,7 @@ public:
         const Listing& objects,
         const domain::ManifestView* known,
         const std::function<void(std::uint64_t)>& progress,
-        const std::stop_token& stop) const override {
-        return list_shards(origin, format_, objects, known, retry_, progress, stop);
-    }
+        const std::stop_token& stop) const override;
 
     [[nodiscard]] std::optional<SampleRange> find(const OriginFetch& sample) const override {
         const auto place = domain::parse_range_place(sample.key, sample.etag);
@@ -229,7 +200,36 @@ private:
     const domain::ShardFormat format_;
     const std::string name_;
     const RetryPolicy retry_;
+    const std::uint64_t seed_;
 };
+
+Result<Listing> ShardedFormat::list(
+    Origin& origin,
+    const Listing& objects,
+    const domain::ManifestView* known,
+    const std::function<void(std::uint64_t)>& progress,
+    const std::stop_token& stop) const {
+    auto shards = domain::find_shards(format_, objects);
+    if (!shards) {
+        return fail(shards.error().prefixed(origin.describe()));
+    }
+    ShardListing listing{origin, format_, retry_, seed_, stop};
+    auto next = shards->begin();
+    while (next != shards->end() || listing.open_count() > 0) {
+        while (next != shards->end() && listing.open_count() < kShardsAtOnce) {
+            if (const Status added = listing.add(*next++, known); !added) {
+                return fail(added.error().prefixed(origin.describe()));
+            }
+        }
+        if (listing.open_count() > 0) {
+            STOKER_TRY_VOID(listing.read_round());
+        }
+        if (progress) {
+            progress(listing.sample_count());
+        }
+    }
+    return listing.take();
+}
 
 }  // namespace
 

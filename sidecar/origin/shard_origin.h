@@ -13,18 +13,19 @@ namespace stoker::sidecar {
 // How often a listing asks for a window of a shard before it fails.
 constexpr std::uint32_t kWindowTriesMax = 3;
 
-// The samples of shards as an origin (range_origin.h). `shards` is the origin of the shards. A sample's ETag is
-// its domain::RangePlace.
+// The samples of shards as an origin (range_origin.h). `shards` is the origin of the shards. A sample's
+// ETag is its domain::RangePlace.
 //
-// list() reads the shards' indexes in windows (common/domain/shard_index.h), up to 64 shards at a time. If the
-// origin fails to deliver a window for now, in spite of its own retries, that window is asked for again, with
-// the delays of `retry`. list_again() takes the samples of shards with the same size and ETag from the earlier
-// manifest, but for shards with an object beside them. Errors besides those of Origin: as find_shards(),
-// open_shard() and ShardIndex::take().
+// list() reads the shards' indexes in windows (common/domain/shard_index.h), up to 64 shards at a time.
+// If the origin fails to deliver a window for now, in spite of its own retries, that window is asked for
+// again, with the delays of `retry`, whose jitter `seed` seeds. list_again() takes the samples of shards
+// with the same size and ETag from the earlier manifest, but for shards with an object beside them.
+// Errors besides those of Origin: as find_shards(), open_shard() and ShardIndex::take().
 std::unique_ptr<Origin> make_shard_origin(
     std::unique_ptr<Origin> shards,
     domain::ShardFormat format,
     RetryPolicy retry,
+    std::uint64_t seed,
     ChunkReads::Limits limits);
 
 }  // namespace stoker::sidecar
