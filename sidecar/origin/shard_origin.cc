@@ -237,9 +237,12 @@ std::unique_ptr<Origin> make_shard_origin(
     std::unique_ptr<Origin> shards,
     domain::ShardFormat format,
     RetryPolicy retry,
+    std::uint64_t seed,
     ChunkReads::Limits limits) {
     return make_range_origin(
-        std::move(shards), std::make_unique<const ShardedFormat>(std::move(format), retry), limits);
+        std::move(shards),
+        std::make_unique<const ShardedFormat>(std::move(format), retry, seed),
+        limits);
 }
 
 }  // namespace stoker::sidecar
