@@ -15,7 +15,8 @@ __all__ = ["MegatronSamples", "tokens_of"]
 
 def tokens_of(sample: Sample) -> Array:
     """The tokens of a sample in place, read-only: shape (tokens,), of the type that its .idx names."""
-    return np.frombuffer(sample, dtype=sample.key.rpartition(".")[2])
+    tokens: Array = np.frombuffer(sample.view, dtype=sample.key.rpartition(".")[2])
+    return tokens
 
 
 class MegatronSamples(Samples):

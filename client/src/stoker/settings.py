@@ -139,7 +139,7 @@ def _format_of(name: str, entry: Mapping[str, Any]) -> str:
 
 def _records_of(name: str, entry: Mapping[str, Any], key: str, default: Any) -> Any:
     records = entry.get("records", {})
-    value = records.get(key, default) if isinstance(records, dict) else None
+    value: Any = records.get(key, default) if isinstance(records, dict) else None
     if type(value) is not type(default) or (key == "bytes" and value < 0):
         raise SettingsError(f"STOKER_DATASETS, dataset '{name}': records must be {{\"bytes\": N, \"suffix\": TEXT}}")
     return value
