@@ -96,9 +96,6 @@ Status MegatronIndex::check_length(std::uint64_t documents) const {
             count_,
             documents));
     }
-    if (count_ > 0 && data_.size_bytes == 0) {
-        return corrupt(fmt::format("has {} sequences, and '{}' is empty", count_, data_.key));
-    }
     return {};
 }
 
@@ -129,11 +126,27 @@ Status MegatronIndex::take_offsets(std::span<const std::byte> bytes, Listing& sa
                 data_.key,
                 data_.size_bytes));
         }
-        const std::string name = fmt::format("{}.{}", number_name(done_), type_->name);
-        STOKER_TRY_VOID(add_sample(data_, {name, begin, size}, samples));
+        if (data_.size_bytes > 0) {
+            const std::string name = fmt::format("{}.{}", number_name(done_), type_->name);
+            STOKER_TRY_VOID(add_sample(data_, {name, begin, size}, samples));
+        }
+        data_end_ = std::max(data_end_, begin + size);
         ++done_;
     }
     sizes_.clear();
+    return {};
+}
+
+// Writers of Megatron's datasets leave nothing behind the last sequence.
+Status MegatronIndex::end(Listing& samples) {
+    static_cast<void>(samples);
+    if (data_end_ != data_.size_bytes) {
+        return corrupt(fmt::format(
+            "its sequences end at byte {} of '{}', which has {} bytes: they do not belong together",
+            data_end_,
+            data_.key,
+            data_.size_bytes));
+    }
     return {};
 }
 

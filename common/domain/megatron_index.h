@@ -25,8 +25,9 @@ inline constexpr std::string_view kMegatronData = ".bin";
 inline constexpr std::string_view kMegatronIndex = ".idx";
 
 // A sample's name is its number and the numpy name of its tokens' type: "000000042.uint16". kCorruption: no such
-// index, another length than its counts say, or a sequence outside NAME.bin. kInvalidArgument: another version,
-// or too many sequences.
+// index, another length than its counts say, or NAME.bin does not end where its last sequence ends, so that one of
+// them belongs to another dataset or is cut. kInvalidArgument: another version, or too many sequences. The empty
+// sequences of an empty NAME.bin are left out, because they have no place.
 class MegatronIndex final : public ShardIndex {
 public:
     static constexpr std::uint64_t kHeaderBytes = 34;
@@ -46,6 +47,7 @@ private:
     static std::optional<TokenType> token_type(std::uint8_t code);
     [[nodiscard]] std::optional<ByteRange> wanted() const override;
     Status step(std::span<const std::byte> bytes, Listing& samples) override;
+    Status end(Listing& samples) override;
     Status take_header(std::span<const std::byte> bytes);
     Status check_length(std::uint64_t documents) const;
     Status take_lengths(std::span<const std::byte> bytes);
@@ -55,6 +57,7 @@ private:
     std::optional<TokenType> type_;     // nullopt: the header was not read
     std::uint64_t count_ = 0;           // of sequences
     std::uint64_t done_ = 0;            // of them
+    std::uint64_t data_end_ = 0;        // largest end of them in NAME.bin
     std::vector<std::uint64_t> sizes_;  // in bytes, of the run whose offsets are read next
 };
 

@@ -21,7 +21,8 @@ std::vector<std::string> seeds() {
     modes.type = 4;
     modes.has_modes = true;
     return {
-        std::string{"\0\x08", 2} + test::megatron_text({3, 1}).text(), "\x10\x30" + modes.text()};
+        std::string{"\0\x08", 2} + test::megatron_text({3, 1}).text(),
+        std::string{"\0\x30", 2} + modes.text()};
 }
 
 }  // namespace stoker::fuzz

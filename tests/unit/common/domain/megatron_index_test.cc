@@ -48,6 +48,19 @@ TEST(MegatronIndex, AnEmptyLastSequenceHasAPlace) {
     ASSERT_EQ(indexed->samples.size(), 2U);
     EXPECT_EQ(indexed->samples[1].etag, "range:1:2:6:b");
     EXPECT_EQ(index_of(megatron_text({}).text(), 0)->samples.size(), 0U);
+    EXPECT_EQ(index_of(megatron_text({0, 0}).text(), 0)->samples.size(), 0U) << "without a place";
+}
+
+TEST(MegatronIndex, TheBinFileEndsWithTheLastSequence) {
+    for (const std::uint64_t bin_bytes : {11U, 100U}) {
+        EXPECT_THAT(
+            error_of(megatron_text({3, 0, 2}), bin_bytes).message,
+            HasSubstr("'c4.idx': its sequences end at byte 10 of 'c4.bin', which has"));
+    }
+    EXPECT_EQ(error_of(megatron_text({}), 1).code, ErrorCode::kCorruption);
+    MegatronText any_order = megatron_text({3, 2});
+    any_order.offsets = {4, 0};
+    EXPECT_TRUE(index_of(any_order.text(), 10).has_value());
 }
 
 TEST(MegatronIndex, EveryTypeHasItsSize) {
@@ -64,7 +77,7 @@ TEST(MegatronIndex, EveryTypeHasItsSize) {
         const auto [name, bytes] = kTypes[code - 1];
         MegatronText text = megatron_text({2}, bytes);
         text.type = code;
-        const auto indexed = index_of(text.text(), 100);
+        const auto indexed = index_of(text.text(), 2U * bytes);
         ASSERT_TRUE(indexed.has_value()) << name;
         EXPECT_EQ(indexed->samples[0].key, std::string{"c4.bin/000000000."} + name);
         EXPECT_EQ(indexed->samples[0].size_bytes, 2U * bytes);
@@ -94,7 +107,7 @@ TEST(MegatronIndex, RefusesWhatMegatronRefuses) {
     }
     const std::string whole = megatron_text({3, 4}).text();
     for (std::size_t cut = MegatronIndex::kHeaderBytes; cut < whole.size(); ++cut) {
-        EXPECT_FALSE(index_of(whole.substr(0, cut), 100).has_value()) << cut;
+        EXPECT_FALSE(index_of(whole.substr(0, cut), 14).has_value()) << cut;
     }
 }
 
@@ -102,7 +115,7 @@ TEST(MegatronIndex, SequencesOutsideTheBinFileAreErrors) {
     EXPECT_THAT(
         error_of(megatron_text({3}), 5).message,
         HasSubstr("sequence 0 has 6 bytes from byte 0 of 'c4.bin', which has 5 bytes"));
-    EXPECT_THAT(error_of(megatron_text({3}), 0).message, HasSubstr("'c4.bin' is empty"));
+    EXPECT_THAT(error_of(megatron_text({3}), 0).message, HasSubstr("'c4.bin', which has 0 bytes"));
     for (const std::int64_t offset :
          {std::int64_t{-1},
           std::int64_t{95},
@@ -122,7 +135,7 @@ TEST(MegatronIndex, HostileCountsNeedTheirBytes) {
             std::string text = megatron_text({3, 4}).text();
             text.replace(at, 8, WireWriter{}.put(count).text());
             const bool is_right = at == 26 && count == 3;  // documents
-            EXPECT_EQ(index_of(text, 100).has_value(), is_right) << count << " at " << at;
+            EXPECT_EQ(index_of(text, 14).has_value(), is_right) << count << " at " << at;
         }
     }
 }
