@@ -1,12 +1,12 @@
 #include "common/domain/fixed_rows.h"
 
-#include <fmt/format.h>
+#include <algorithm>
 
-#include "common/domain/shard_index.h"
+#include <fmt/format.h>
 
 namespace stoker::domain {
 
-Status add_rows(const ListedObject& object, const RecordRows& rows, Listing& samples) {
+Result<std::uint64_t> count_rows(const ListedObject& object, const RecordRows& rows) {
     const std::uint64_t count = object.size_bytes / rows.bytes;
     if (const std::uint64_t rest = object.size_bytes % rows.bytes; rest != 0) {
         return fail(
@@ -21,9 +21,17 @@ Status add_rows(const ListedObject& object, const RecordRows& rows, Listing& sam
                 rest));
     }
     STOKER_TRY_VOID(check_sample_count(object, count));
-    for (std::uint64_t row = 0; row < count; ++row) {
+    return count;
+}
+
+std::optional<ByteRange> RowIndex::wanted() const {
+    return done_ == count_ ? std::nullopt : std::optional{ByteRange{done_ * row_bytes_, 0}};
+}
+
+Status RowIndex::step(std::span<const std::byte> /*bytes*/, Listing& samples) {
+    for (const std::uint64_t end = std::min(count_, done_ + kRunRows); done_ < end; ++done_) {
         STOKER_TRY_VOID(
-            add_sample(object, {number_name(row), row * rows.bytes, rows.bytes}, samples));
+            add_sample(object(), {number_name(done_), done_ * row_bytes_, row_bytes_}, samples));
     }
     return {};
 }

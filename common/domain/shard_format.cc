@@ -99,7 +99,7 @@ Result<std::vector<Shard>> pair_up(std::vector<ListedObject> objects) {
             return fail(
                 ErrorCode::kInvalidArgument,
                 fmt::format(
-                    "'{}' has no '{}{}' beside it",
+                    "'{}' has no '{}{}' beside it: add it, or move the other out of the dataset",
                     objects[i].key,
                     without_ending(objects[i]),
                     is_index ? kMegatronData : kMegatronIndex));
@@ -129,7 +129,9 @@ std::string ShardFormat::describe() const {
         case SampleFormat::kTfRecord:
             return "TFRecords";
         default:
-            return fmt::format("rows of {} bytes", rows.bytes);
+            return rows.suffix.empty()
+                       ? fmt::format("rows of {} bytes", rows.bytes)
+                       : fmt::format("rows of {} bytes in *{}", rows.bytes, rows.suffix);
     }
 }
 
@@ -158,13 +160,15 @@ Result<std::vector<Shard>> find_shards(const ShardFormat& format, const Listing&
     }
     std::vector<Shard> shards;
     for (ListedObject& object : found) {
+        if (format.format == SampleFormat::kRecords) {
+            STOKER_TRY_VOID(count_rows(object, format.rows));
+        }
         shards.push_back({std::move(object), std::nullopt});
     }
     return shards;
 }
 
-Result<std::unique_ptr<ShardIndex>> open_shard(
-    const ShardFormat& format, const Shard& shard, Listing& samples) {
+Result<std::unique_ptr<ShardIndex>> open_shard(const ShardFormat& format, const Shard& shard) {
     switch (format.format) {
         case SampleFormat::kTar:
             return std::make_unique<TarIndex>(shard.data);
@@ -173,9 +177,15 @@ Result<std::unique_ptr<ShardIndex>> open_shard(
         case SampleFormat::kTfRecord:
             return std::make_unique<TfRecordIndex>(shard.data);
         default:
-            STOKER_TRY_VOID(add_rows(shard.data, format.rows, samples));
-            return nullptr;
+            STOKER_TRY(const std::uint64_t count, count_rows(shard.data, format.rows));
+            return std::make_unique<RowIndex>(shard.data, format.rows.bytes, count);
     }
+}
+
+Error no_samples(std::size_t shards) {
+    return {
+        ErrorCode::kInvalidArgument,
+        fmt::format("the dataset is empty: its {} shards have no samples", shards)};
 }
 
 }  // namespace stoker::domain

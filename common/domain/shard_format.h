@@ -17,7 +17,8 @@ struct ShardFormat {
     SampleFormat format = SampleFormat::kTar;  // has_shards()
     RecordRows rows{};                         // of format kRecords
 
-    // The shards in messages, "tar shards". Tells apart what gives other samples from the same objects.
+    // The shards in messages, "tar shards". Formats that give other samples from the same objects have other
+    // texts.
     [[nodiscard]] std::string describe() const;
 };
 
@@ -30,12 +31,15 @@ struct Shard {
 };
 
 // The shards of a listing, in its order; other objects are left out. kNotFound: there is none. kInvalidArgument: a
-// compressed shard, half of a pair, or settings out of range; the message names the object.
+// compressed shard, half of a pair, an object that count_rows() refuses, or settings out of range; the message names
+// the object.
 Result<std::vector<Shard>> find_shards(const ShardFormat& format, const Listing& objects);
 
-// The index of a shard; never nullptr but for format kRecords, whose samples follow from the shard's size and are
-// added at once. kInvalidArgument: as add_rows(). kCorruption: Megatron's index has no header.
-Result<std::unique_ptr<ShardIndex>> open_shard(
-    const ShardFormat& format, const Shard& shard, Listing& samples);
+// The index of a shard of find_shards(); never nullptr. Its windows are empty for format kRecords only. kCorruption:
+// Megatron's index has no header.
+Result<std::unique_ptr<ShardIndex>> open_shard(const ShardFormat& format, const Shard& shard);
+
+// What a listing whose shards have no sample says.
+Error no_samples(std::size_t shards);
 
 }  // namespace stoker::domain

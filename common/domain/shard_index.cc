@@ -52,21 +52,33 @@ Status check_sample_count(const ListedObject& shard, std::uint64_t count) {
     return {};
 }
 
-std::optional<ByteRange> ShardIndex::next() const {
+bool ShardIndex::reads_over(const ByteRange& header) const {
+    return header.offset <= kReadOverBytes * (sample_count_ + 1);
+}
+
+std::optional<ByteRange> ShardIndex::next(std::uint64_t longest) const {
     const auto header = wanted();
-    if (!header) {
-        return std::nullopt;
+    if (!header || header->length == 0) {
+        return header;
     }
-    const bool are_small = header->offset <= kReadOverBytes * (sample_count_ + 1);
-    const std::uint64_t length = are_small ? kLongWindowBytes : kShortWindowBytes;
+    const std::uint64_t longest_allowed = std::max(longest, kLongWindowBytes);
+    const std::uint64_t length =
+        reads_over(*header) ? std::min(long_window_bytes_, longest_allowed) : kShortWindowBytes;
     const std::uint64_t left = object_.size_bytes - std::min(header->offset, object_.size_bytes);
     return ByteRange{header->offset, std::max(header->length, std::min(length, left))};
 }
 
 Status ShardIndex::take(std::span<const std::byte> window, Listing& samples) {
     const std::size_t before = samples.size();
+    const auto first = wanted();
     const Status taken = take_all(window, samples);
     sample_count_ += samples.size() - before;
+    const auto following = wanted();
+    const bool is_read_through =
+        first && following && following->offset > first->offset &&
+        following->offset <= first->offset + window.size() + kReadOverBytes;
+    long_window_bytes_ =
+        is_read_through ? std::min(2 * long_window_bytes_, kLongestWindowBytes) : kLongWindowBytes;
     return taken ? taken : fail(taken.error().prefixed(fmt::format("'{}'", object_.key)));
 }
 
@@ -81,6 +93,9 @@ Status ShardIndex::take_all(std::span<const std::byte> window, Listing& samples)
             return {};
         }
         STOKER_TRY_VOID(step(window.subspan(at, header->length), samples));
+        if (header->length == 0) {
+            return {};
+        }
     }
     return end(samples);
 }

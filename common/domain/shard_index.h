@@ -41,18 +41,23 @@ Status check_sample_count(const ListedObject& shard, std::uint64_t count);
 //   }
 //
 // A subclass names the bytes that it needs next, one header or table. While samples are small, a window has the
-// data between headers, too, because one request costs more than these bytes. Not thread-safe.
+// data between headers, too, because one request costs more than these bytes; such windows grow while they follow
+// each other. An index that needs no bytes has empty windows: its take() adds some thousand samples each time. Not
+// thread-safe.
 class ShardIndex {
 public:
     // A sample of up to this many bytes, on average, is read over.
     static constexpr std::uint64_t kReadOverBytes = std::uint64_t{64} << 10U;
-    static constexpr std::uint64_t kLongWindowBytes = std::uint64_t{256} << 10U;
+    static constexpr std::uint64_t kLongWindowBytes = std::uint64_t{256}
+                                                      << 10U;  // of the first one
+    static constexpr std::uint64_t kLongestWindowBytes = std::uint64_t{8} << 20U;
     static constexpr std::uint64_t kShortWindowBytes = std::uint64_t{8} << 10U;
 
     virtual ~ShardIndex() = default;
 
-    // The next window; nullopt: the end. At most 1 MiB and a header.
-    [[nodiscard]] std::optional<ByteRange> next() const;
+    // The next window; nullopt: the end. Of at most `longest` bytes, but 1 MiB and a header are always allowed.
+    // Empty: nothing is to be read before take().
+    [[nodiscard]] std::optional<ByteRange> next(std::uint64_t longest = kLongestWindowBytes) const;
 
     // Takes the bytes of next(), and adds to `samples` those that are complete. Messages name the object.
     // kCorruption: damaged or cut. kInvalidArgument: a content that cannot be served; also the errors of
@@ -69,7 +74,7 @@ protected:
     ShardIndex& operator=(const ShardIndex&) = default;
     ShardIndex& operator=(ShardIndex&&) = default;
 
-    // The bytes that step() needs, inside the object; nullopt: the end.
+    // The bytes that step() needs, inside the object; empty: it needs none; nullopt: the end.
     [[nodiscard]] virtual std::optional<ByteRange> wanted() const = 0;
 
     // Takes the bytes of wanted().
@@ -85,8 +90,10 @@ protected:
 
 private:
     Status take_all(std::span<const std::byte> window, Listing& samples);
+    [[nodiscard]] bool reads_over(const ByteRange& header) const;
 
     ListedObject object_;
+    std::uint64_t long_window_bytes_ = kLongWindowBytes;
     std::uint64_t sample_count_ = 0;  // found so far
 };
 

@@ -35,7 +35,9 @@ bool remove_part_number(std::string_view& key) {
 
 bool is_tfrecord_shard(std::string_view key) {
     constexpr std::array<std::string_view, 3> kEndings{".tfrecord", ".tfrecords", ".tfrec"};
-    return remove_part_number(key) ||
+    const bool is_part = remove_part_number(key);
+    const std::string_view file = key.substr(key.rfind('/') + 1);  // npos + 1 is 0
+    return (is_part && file.find('.') == std::string_view::npos) ||
            std::ranges::any_of(kEndings, [&](std::string_view it) { return key.ends_with(it); });
 }
 

@@ -24,7 +24,8 @@ constexpr std::uint32_t unmasked_crc32c(std::uint32_t masked) {
 }
 
 // Whether the object is a file of TFRecords: its key ends in .tfrecord, .tfrecords or .tfrec, also before
-// "-00007-of-00128", or in such a number of a part.
+// "-00007-of-00128", or in such a number of a part of a file without extension. A checkpoint's
+// "model.data-00000-of-00001" is none.
 bool is_tfrecord_shard(std::string_view key);
 
 // take() compares the CRC of each length, and gives the samples the CRCs of their payloads. So fetches of

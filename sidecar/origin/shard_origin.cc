@@ -25,7 +25,8 @@ using domain::ListedObject;
 using domain::Listing;
 using domain::Shard;
 
-constexpr std::size_t kShardsAtOnce = 64;  // each holds one window of at most 1 MiB
+constexpr std::size_t kShardsAtOnce = 64;
+constexpr std::uint64_t kWindowBytesAtOnce = std::uint64_t{64} << 20U;  // of all shards
 
 // The first sample whose key is not below `key`, or their number.
 std::uint64_t lower_bound(const domain::ManifestView& manifest, std::string_view key) {
@@ -80,15 +81,16 @@ public:
     }
 
     Status add(const Shard& shard, const domain::ManifestView* known) {
-        // Whether an object beside the shard has changed, the ETags of its samples do not tell.
-        if (known != nullptr && !shard.index) {
+        // Whether an object beside the shard has changed, the ETags of its samples do not tell. Rows need no
+        // reading.
+        if (known != nullptr && !shard.index && format_.format != domain::SampleFormat::kRecords) {
             STOKER_TRY(const bool is_known, copy_known(*known, shard.data));
             if (is_known) {
                 return {};
             }
         }
-        STOKER_TRY(auto index, domain::open_shard(format_, shard, samples_));
-        if (index != nullptr && index->next()) {
+        STOKER_TRY(auto index, domain::open_shard(format_, shard));
+        if (index->next()) {
             open_.push_back({shard.to_read(), std::move(index)});
         }
         return {};
@@ -97,13 +99,7 @@ public:
     [[nodiscard]] std::size_t open_count() const { return open_.size(); }
 
     Status read_round() {
-        std::vector<OriginFetch> wanted;
-        for (const Open& shard : open_) {
-            const domain::ByteRange window = *shard.index->next();
-            wanted.push_back({shard.object.key, shard.object.etag, window.length});
-            wanted.back().slice = OriginSlice{window.offset, shard.object.size_bytes};
-        }
-        auto windows = fetch_all(origin_, std::move(wanted), stop_);
+        auto windows = read_windows();
         Duration delay{};
         for (std::size_t i = 0; i < open_.size(); ++i) {
             if (windows[i]) {
@@ -129,6 +125,20 @@ private:
         std::unique_ptr<domain::ShardIndex> index;
         std::uint32_t failures = 0;  // of the next window
     };
+
+    // The next window of each open shard.
+    std::vector<Result<OriginBytes>> read_windows() {
+        if (format_.format == domain::SampleFormat::kRecords) {  // empty windows
+            return std::vector<Result<OriginBytes>>(open_.size(), OriginBytes{});
+        }
+        std::vector<OriginFetch> wanted;
+        for (const Open& shard : open_) {
+            const auto window = *shard.index->next(kWindowBytesAtOnce / open_.size());
+            wanted.push_back({shard.object.key, shard.object.etag, window.length});
+            wanted.back().slice = OriginSlice{window.offset, shard.object.size_bytes};
+        }
+        return fetch_all(origin_, std::move(wanted), stop_);
+    }
 
     // Copies the shard's samples from the earlier manifest; false: it has none of this version.
     Result<bool> copy_known(const domain::ManifestView& known, const ListedObject& shard) {
@@ -216,17 +226,20 @@ Result<Listing> ShardedFormat::list(
     ShardListing listing{origin, format_, retry_, seed_, stop};
     auto next = shards->begin();
     while (next != shards->end() || listing.open_count() > 0) {
-        while (next != shards->end() && listing.open_count() < kShardsAtOnce) {
-            if (const Status added = listing.add(*next++, known); !added) {
-                return fail(added.error().prefixed(origin.describe()));
-            }
+        if (stop.stop_requested()) {
+            return fail(ErrorCode::kCancelled, "stopped");
         }
-        if (listing.open_count() > 0) {
+        if (next == shards->end() || listing.open_count() == kShardsAtOnce) {
             STOKER_TRY_VOID(listing.read_round());
+        } else if (const Status added = listing.add(*next++, known); !added) {
+            return fail(added.error().prefixed(origin.describe()));
         }
         if (progress) {
             progress(listing.sample_count());
         }
+    }
+    if (listing.sample_count() == 0) {
+        return fail(domain::no_samples(shards->size()).prefixed(origin.describe()));
     }
     return listing.take();
 }

@@ -175,19 +175,25 @@ py::object parse_range_place(const std::string& key, const std::string& etag) {
         place->crc32c);
 }
 
-// A shard with the samples that were found in it so far.
+constexpr std::uint64_t kWindowBytesMax = std::uint64_t{4} << 20U;  // 16 threads read one each
+
+// A shard. From the first next() on it has an index and the samples that were found so far.
 struct ListedShard {
+    domain::ShardFormat format;
     domain::Shard shard;
     domain::Listing samples{};
-    std::unique_ptr<domain::ShardIndex> index{};  // nullptr: all samples are found
+    std::unique_ptr<domain::ShardIndex> index{};
 
     [[nodiscard]] py::tuple to_read() const {
         const domain::ListedObject& object = shard.to_read();
         return py::make_tuple(py::bytes{object.key}, object.size_bytes, decode_text(object.etag));
     }
 
-    [[nodiscard]] py::object next() const {
-        const auto window = index == nullptr ? std::nullopt : index->next();
+    py::object next() {
+        if (index == nullptr) {
+            index = value_or_raise(domain::open_shard(format, shard));
+        }
+        const auto window = index->next(kWindowBytesMax);
         return window ? py::object{py::make_tuple(window->offset, window->length)} : py::none();
     }
 
@@ -195,6 +201,12 @@ struct ListedShard {
         const py::buffer_info info = window.request();
         const auto size = static_cast<std::size_t>(info.size * info.itemsize);
         value_or_raise(index->take({static_cast<const std::byte*>(info.ptr), size}, samples));
+    }
+
+    // Ends the index.
+    py::list take_samples() {
+        index.reset();
+        return tuples_of(std::exchange(samples, {}));
     }
 };
 
@@ -209,9 +221,7 @@ py::list find_shards(const domain::ShardFormat& format, const std::vector<Listed
     const auto listing = value_or_raise(domain::Listing::of(objects_of(objects)));
     py::list shards;
     for (domain::Shard& shard : value_or_raise(domain::find_shards(format, listing))) {
-        ListedShard listed{std::move(shard)};
-        listed.index = value_or_raise(domain::open_shard(format, listed.shard, listed.samples));
-        shards.append(std::move(listed));
+        shards.append(ListedShard{format, std::move(shard)});
     }
     return shards;
 }
@@ -239,12 +249,15 @@ void add_shard_classes(py::module_& module) {
         .def("describe", &domain::ShardFormat::describe, "The shards in messages.");
     py::class_<ListedShard>(module, "ListedShard", "The samples of one shard, by range reads.")
         .def("to_read", &ListedShard::to_read, "(key, size, etag) of the object to read.")
-        .def("next", &ListedShard::next, "(offset, length) to read next; None: the end.")
+        .def(
+            "next",
+            &ListedShard::next,
+            "(offset, length) to read next, maybe nothing; None: the end.")
         .def("take", &ListedShard::take, py::arg("window"), "Takes the bytes of next().")
         .def(
-            "samples",
-            [](const ListedShard& self) { return tuples_of(self.samples); },
-            "The samples so far as a listing.");
+            "take_samples",
+            &ListedShard::take_samples,
+            "The samples as a listing, after the end; the shard keeps nothing of them.");
 }
 
 bool has_shards(const std::string& format) {
@@ -253,6 +266,11 @@ bool has_shards(const std::string& format) {
 }
 
 void add_shard_functions(py::module_& module) {
+    module.def(
+        "no_samples",
+        [](std::size_t shards) { return domain::no_samples(shards).message; },
+        py::arg("shards"),
+        "What a listing whose shards have no sample says.");
     module.def(
         "has_shards", &has_shards, py::arg("format"), "Whether samples are ranges of shards.");
     module.def(

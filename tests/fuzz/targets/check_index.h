@@ -13,7 +13,7 @@ namespace stoker::fuzz {
 // Returns those that were found before an error.
 inline std::vector<domain::ListedObject> check_index(
     domain::ShardIndex& index, const std::string& object, std::uint64_t shard_bytes) {
-    constexpr std::uint64_t kWindowMax = 3U << 20U;
+    constexpr std::uint64_t kWindowMax = 9U << 20U;
     const auto bytes = std::as_bytes(std::span{object});
     domain::Listing samples;
     while (const auto window = index.next()) {

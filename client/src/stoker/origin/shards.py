@@ -43,6 +43,8 @@ class ShardOrigin(RangeOrigin):
                     progress(len(samples))
 
         self._parallel.map(index, shards)
+        if not samples:
+            raise OriginError(f"{self._objects.describe()}: {_core.no_samples(len(shards))}")
         return samples
 
     def _index(self, shard: _core.ListedShard) -> List[ListedObject]:
@@ -50,9 +52,9 @@ class ShardOrigin(RangeOrigin):
         try:
             window = shard.next()
             while window is not None:
-                shard.take(self._objects.read_slice(read, *window))
+                shard.take(self._objects.read_slice(read, *window) if window[1] else b"")
                 window = shard.next()
-            return shard.samples()
+            return shard.take_samples()
         except _core.CoreError as error:
             key = read.key.decode("utf-8", "surrogateescape")
             raise OriginError(f"{self.describe()}: {error.args[-1]}", key) from None

@@ -51,8 +51,11 @@ TEST(ShardFormat, BinAndIdxArePairs) {
         shards_of({kMegatron}, {"b.idx", "a.c.bin", "a.bin", "a.idx", "a.c.idx", "b.bin", "x"})
             .value(),
         (Keys{"a.bin+a.idx", "a.c.bin+a.c.idx", "b.bin+b.idx"}));
-    EXPECT_EQ(error_of({kMegatron}, {"a.bin", "b.idx"}), "'a.bin' has no 'a.idx' beside it");
-    EXPECT_EQ(error_of({kMegatron}, {"f/a.idx"}), "'f/a.idx' has no 'f/a.bin' beside it");
+    EXPECT_EQ(
+        error_of({kMegatron}, {"a.bin", "b.idx"}),
+        "'a.bin' has no 'a.idx' beside it: add it, or move the other out of the dataset");
+    EXPECT_THAT(
+        error_of({kMegatron}, {"f/a.idx"}), HasSubstr("'f/a.idx' has no 'f/a.bin' beside it"));
 }
 
 TEST(ShardFormat, CompressedShardsAreRefused) {
@@ -65,6 +68,10 @@ TEST(ShardFormat, CompressedShardsAreRefused) {
     EXPECT_EQ(shards_of({kTfRecord}, {"a.tfrecord", "x.json.gz"}).value(), Keys{"a.tfrecord"});
 }
 
+TEST(ShardFormat, EveryObjectHasWholeRows) {
+    EXPECT_THAT(error_of({kRecords, {30}}, {"a", "b.bin"}), HasSubstr("'a' has 100 bytes"));
+}
+
 TEST(ShardFormat, NoShardIsAnError) {
     for (const ShardFormat& format :
          {ShardFormat{kTar}, {kRecords, {10, ".bin"}}, {kMegatron}, {kTfRecord}}) {
@@ -75,21 +82,26 @@ TEST(ShardFormat, NoShardIsAnError) {
 
 TEST(ShardFormat, TextsTellApartWhatGivesOtherSamples) {
     EXPECT_NE((ShardFormat{kRecords, {10}}.describe()), (ShardFormat{kRecords, {11}}.describe()));
+    EXPECT_NE(
+        (ShardFormat{kRecords, {10, ".bin"}}.describe()),
+        (ShardFormat{kRecords, {10, ".npy"}}.describe()));
     EXPECT_NE(ShardFormat{kMegatron}.describe(), ShardFormat{kTar}.describe());
 }
 
 TEST(ShardFormat, RowsOfAnObjectNeedNoReading) {
     Listing samples;
     const Shard shard{{"f/a.bin", 30, "e"}, std::nullopt};
-    EXPECT_EQ(open_shard({kRecords, {10}}, shard, samples).value(), nullptr);
+    const auto index = open_shard({kRecords, {10}}, shard).value();
+    EXPECT_EQ(index->next()->length, 0U);
+    ASSERT_TRUE(index->take({}, samples).has_value());
+    EXPECT_EQ(index->next(), std::nullopt);
     ASSERT_EQ(samples.size(), 3U);
     EXPECT_EQ(samples.objects()[2], (ListedObject{"f/a.bin/000000002", 10, "range:20:30:7:e"}));
 }
 
 TEST(ShardFormat, AnIndexWithoutHeaderIsDamaged) {
-    Listing samples;
     const Shard shard{{"a.bin", 30, "e"}, ListedObject{"a.idx", 33, "e"}};
-    const auto index = open_shard({kMegatron}, shard, samples);
+    const auto index = open_shard({kMegatron}, shard);
     EXPECT_EQ(index.error().code, ErrorCode::kCorruption);
     EXPECT_EQ(index.error().message, "'a.idx' is no index of a Megatron dataset");
 }

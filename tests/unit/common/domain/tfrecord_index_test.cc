@@ -73,6 +73,25 @@ TEST(TfRecordIndex, PayloadsOfLargeRecordsAreNotRead) {
     EXPECT_LT(indexed->bytes, text.size() / 4);
 }
 
+TEST(TfRecordIndex, WindowsOverSmallRecordsGrow) {
+    std::string text;
+    while (text.size() < 24'000'000) {
+        text += tfrecord(std::string(10'000, 'x'));
+    }
+    const auto indexed = index_of(text);
+    EXPECT_LE(indexed->windows, 5U + 2U) << "256 KiB to 4 MiB, and twice 8 MiB";
+    TfRecordIndex index{{"a.tfrecord", text.size(), "e"}};
+    Listing samples;
+    std::uint64_t longest = 0;
+    while (const auto window = index.next(1U << 20U)) {
+        longest = std::max(longest, window->length);
+        const auto bytes = std::as_bytes(std::span{text}).subspan(window->offset, window->length);
+        ASSERT_TRUE(index.take(bytes, samples).has_value());
+    }
+    EXPECT_EQ(samples.size(), indexed->samples.size());
+    EXPECT_EQ(longest, 1U << 20U);
+}
+
 TEST(TfRecordIndex, DamageIsNamedWithItsOffset) {
     const std::string good = tfrecord("one");
     EXPECT_EQ(index_of("")->samples.size(), 0U);
@@ -98,11 +117,22 @@ TEST(TfRecordIndex, HostileLengthsAreOutsideTheFile) {
 
 TEST(TfRecordIndex, ShardsAreToldByTheirNames) {
     for (const char* key :
-         {"a.tfrecord", "f/a.tfrecords", "a.tfrec", "train-00007-of-01024", "a.tfrecord-1-of-2"}) {
+         {"a.tfrecord",
+          "f/a.tfrecords",
+          "a.tfrec",
+          "train-00007-of-01024",
+          "v1.0/train-0-of-1",
+          "a.tfrecord-1-of-2"}) {
         EXPECT_TRUE(is_tfrecord_shard(key)) << key;
     }
     for (const char* key :
-         {"a.tfrecord.idx", "a.tfrecord.gz", "features.json", "-of-2", "a-x-of-2"}) {
+         {"a.tfrecord.idx",
+          "a.tfrecord.gz",
+          "features.json",
+          "-of-2",
+          "a-x-of-2",
+          "model.ckpt.data-00000-of-00001",
+          "a.json-0-of-1"}) {
         EXPECT_FALSE(is_tfrecord_shard(key)) << key;
     }
 }

@@ -2,6 +2,8 @@
 
 #include <fstream>
 #include <map>
+#include <set>
+#include <stop_token>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -242,6 +244,40 @@ TEST_F(ShardOriginTest, RowsAreListedWithoutReading) {
     EXPECT_THAT(rest.message, HasSubstr("'b.bin' has 5 bytes, which are 1 rows of 4 bytes"));
 }
 
+TEST_F(ShardOriginTest, RowsAreListedInStepsThatAStopEnds) {
+    const test::TempFolder folder;
+    std::ofstream{folder.path() + "/a.bin"} << std::string(20'000, 'x');
+    origin_ = open("file://" + folder.path(), domain::SampleFormat::kRecords, {1});
+    std::vector<std::uint64_t> counts;
+    EXPECT_EQ(
+        origin_->list([&](std::uint64_t count) { counts.push_back(count); }, {})->size(), 20'000U);
+    EXPECT_GE(std::set<std::uint64_t>(counts.begin(), counts.end()).size(), 5U);
+    std::stop_source stop;
+    std::uint64_t last = 0;
+    const auto stopped = origin_->list(
+        [&](std::uint64_t count) {
+            last = count;
+            if (count > 1) {
+                stop.request_stop();
+            }
+        },
+        stop.get_token());
+    ASSERT_FALSE(stopped.has_value());
+    EXPECT_EQ(stopped.error().code, ErrorCode::kCancelled);
+    EXPECT_LT(last, 5'000U);
+}
+
+TEST_F(ShardOriginTest, ShardsWithoutSamplesAreNamed) {
+    server_.put("b", "set/a.tar", "");
+    server_.put("b", "set/b.tar", tar_end());
+    EXPECT_THAT(
+        list_error().message, HasSubstr("the dataset is empty: its 2 shards have no samples"));
+    origin_ = open("s3://b/set", domain::SampleFormat::kMegatron);
+    server_.put("b", "set/c4.bin", "");
+    server_.put("b", "set/c4.idx", test::megatron_text({0, 0}).text());
+    EXPECT_THAT(list_error().message, HasSubstr("its 1 shards have no samples"));
+}
+
 TEST_F(ShardOriginTest, SequencesOfMegatronAreRangesOfTheBinFile) {
     origin_ = open("s3://b/set", domain::SampleFormat::kMegatron);
     server_.put("b", "set/c4.bin", "aabbccddee");
@@ -279,6 +315,8 @@ TEST_F(ShardOriginTest, AChangedIndexOfMegatronIsReadAgain) {
     const auto again = origin_->list_again(known, {}, {}).value().objects();
     ASSERT_EQ(again.size(), 2U);
     EXPECT_EQ(again[0].size_bytes, 2U);
+    server_.put("b", "set/c4.idx", test::megatron_text({1, 3}).text());
+    EXPECT_EQ(list_error().code, ErrorCode::kCorruption) << "an index of another .bin file";
 }
 
 TEST_F(ShardOriginTest, PayloadsOfTfRecordsAreChecked) {
