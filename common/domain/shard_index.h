@@ -55,7 +55,7 @@ public:
 
     virtual ~ShardIndex() = default;
 
-    // The next window; nullopt: the end. Of at most `longest` bytes, but 1 MiB and a header are always allowed.
+    // The next window; nullopt: the end. It has at most `longest` bytes, but 1 MiB and a header are always allowed.
     // Empty: nothing is to be read before take().
     [[nodiscard]] std::optional<ByteRange> next(std::uint64_t longest = kLongestWindowBytes) const;
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import operator
 import os
 from typing import Any, List, Mapping, Optional
 
@@ -27,6 +28,7 @@ _KEYS = {
     "uri", "endpoint", "region", "pathStyle", "caFile", "credentialsFile", "directory", "guest", "contract", "sampling",
     "format", "records",
 }
+_ROW_BYTES_MAX = 2**30
 _FORMATS = ("objects", "chunks", "tar", "records", "megatron", "tfrecord")
 
 
@@ -92,19 +94,34 @@ def resolve(
     region = region or env.get("AWS_REGION") or env.get("AWS_DEFAULT_REGION") or "us-east-1"
     if path_style is None:
         path_style = base.path_style
+    if format is not None and format != base.format:
+        base = dataclasses.replace(base, format=_known_format(format, "format"), record_bytes=0, record_suffix="")
     settings = dataclasses.replace(
         base,
         endpoint=endpoint,
         region=region,
         path_style=path_style,
         directory=directory or base.directory,
-        format=base.format if format is None else _known_format(format, "format"),
         record_bytes=base.record_bytes if record_bytes is None else record_bytes,
         record_suffix=base.record_suffix if record_suffix is None else record_suffix,
     )
-    if (settings.format == "records") != (settings.record_bytes > 0):
-        raise SettingsError(f"dataset '{settings.describe()}': format records and record_bytes belong together")
-    return settings
+    return _with_checked_rows(settings)
+
+
+def _with_checked_rows(settings: DatasetSettings) -> DatasetSettings:
+    where = f"dataset '{settings.describe()}'"
+    size, suffix = settings.record_bytes, settings.record_suffix
+    if isinstance(size, bool) or not hasattr(size, "__index__") or not isinstance(suffix, str):
+        raise SettingsError(f"{where}: record_bytes must be an integer and record_suffix a text, not {size!r}, {suffix!r}")
+    size = operator.index(size)
+    if (settings.format == "records") != (size != 0) or (suffix and settings.format != "records"):
+        raise SettingsError(
+            f"{where}: format records and record_bytes belong together, and record_suffix with them; the format is "
+            f"'{settings.format}'"
+        )
+    if size and not 1 <= size <= _ROW_BYTES_MAX:
+        raise SettingsError(f"{where}: record_bytes is {size}, and must be between 1 and {_ROW_BYTES_MAX}")
+    return dataclasses.replace(settings, record_bytes=size)
 
 
 def dataset_names() -> List[str]:
