@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 import stoker
 import stoker.torch
+import torch
 from conftest import SEED, wait_until
+from stoker import _core
 from test_real_sidecar import RealSidecar
 
 # --- rows ------------------------------------------------------------------------------------------------------------
@@ -34,6 +36,7 @@ def write_rows(folder, prng):
 
 # --- Megatron: megatron/core/datasets/indexed_dataset.py, without torch ----------------------------------------------
 
+TENSORS = {np.float64: torch.float64, np.float32: torch.float32}
 DTYPES = {1: np.uint8, 2: np.int8, 3: np.int16, 4: np.int32, 5: np.int64, 6: np.float64, 7: np.float32, 8: np.uint16}
 
 
@@ -183,19 +186,36 @@ def test_client_goes_on_without_its_sidecar(data, run):
             assert read_all(samples) == data.expected
 
 
-def test_epochs_read_each_sample_once_and_the_second_makes_no_request(data, run, tmp_path, programs, monkeypatch):
+@pytest.fixture
+def gets(data, tmp_path, programs, monkeypatch):
+    """Serves the data as s3://b/set, in data.s3; gives the number of GET requests."""
     shutil.copytree(data.folder, tmp_path / "s3" / "b" / "set")
     for name, value in {"AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "secret"}.items():
         monkeypatch.setenv(name, value)
     s3 = programs("stoker-fake-s3", "--root", tmp_path / "s3", "--access-key", "AKID", "--secret-key", "secret")
 
-    def gets():
+    data.s3 = data.entry(uri="s3://b/set", endpoint=s3.address)
+    monkeypatch.setenv("STOKER_DATASETS", json.dumps({"train": data.s3}))
+
+    def count():
         with urllib.request.urlopen(f"{s3.address}/__stats") as answer:
             return json.load(answer)["get"]
 
-    entry = data.entry(uri="s3://b/set", endpoint=s3.address)
-    monkeypatch.setenv("STOKER_DATASETS", json.dumps({"train": entry}))
-    with run(entry).open() as samples:
+    return count
+
+
+def test_samples_that_are_asked_in_order_share_requests(data, run, gets):
+    with run(data.s3).open() as samples:
+        samples.fetch([0])  # from the first answer the origin knows what a gap may cost
+        before = gets()
+        samples.fetch(range(1, len(samples)))
+        requests = gets() - before
+        print(f"{data.format}: {requests} GETs of {len(samples)} samples")
+        assert 0 < requests < 0.8 * len(samples)
+
+
+def test_epochs_read_each_sample_once_and_the_second_makes_no_request(data, run, gets):
+    with run(data.s3).open() as samples:
         listing = gets()
         assert listing <= {"records": 0, "megatron": 2, "tfrecord": 2 * 2 + 13}[data.format]
         dataset = stoker.torch.Dataset(samples, decode=bytes)
@@ -227,7 +247,42 @@ def test_a_rest_of_a_row_names_the_object(tmp_path):
            record_suffix=".bin")
     refuse(tmp_path, "records", "records.suffix", stoker.NotFoundError, record_bytes=ROW, record_suffix=".npy")
     refuse(tmp_path, "records", "belong together", stoker.SettingsError)
-    refuse(tmp_path, "tar", "belong together", stoker.SettingsError, record_bytes=1)
+    for format in ("tar", "objects"):
+        refuse(tmp_path, format, "belong together", stoker.SettingsError, record_bytes=-5)
+        refuse(tmp_path, format, "belong together", stoker.SettingsError, record_suffix=".bin")
+    for size in (-5, 2**30 + 1, 2**40):
+        refuse(tmp_path, "records", "between 1 and 1073741824", stoker.SettingsError, record_bytes=size)
+    for size in (3.5, True, "10"):
+        refuse(tmp_path, "records", "must be an integer", stoker.SettingsError, record_bytes=size)
+    refuse(tmp_path, "records", "a text", stoker.SettingsError, record_bytes=1, record_suffix=b".bin")
+
+
+@pytest.mark.filterwarnings("ignore::stoker.StokerWarning")
+def test_another_format_drops_the_rows_of_the_environment(tmp_path, monkeypatch):
+    write_rows(tmp_path, random.Random(SEED))
+    entry = {"uri": f"file://{tmp_path}", "format": "records", "records": {"bytes": ROW, "suffix": ".bin"}}
+    monkeypatch.setenv("STOKER_DATASETS", json.dumps({"train": entry}))
+    monkeypatch.setenv("STOKER_SOCKET", str(tmp_path / "none"))
+    with stoker.open("train", format="objects") as samples:
+        assert samples[0].key == "data_batch_1.bin"
+    with stoker.open("train", format="records") as samples:
+        assert len(samples[0].view) == ROW
+
+
+def test_shards_without_samples_are_counted(tmp_path):
+    for name in ("a.tfrecord", "b.tfrecord"):
+        (tmp_path / name).touch()
+    refuse(tmp_path, "tfrecord", "its 2 shards have no samples")
+
+
+def test_the_index_of_a_shard_lives_as_long_as_it_is_read(tmp_path):
+    (tmp_path / "a.tfrecord").write_bytes(record(b"one"))
+    listing = [(b"a.tfrecord", len(record(b"one")), "e")]
+    shard, = _core.find_shards(_core.ShardFormat("tfrecord"), listing)
+    for _ in range(2):
+        assert shard.next() == (0, len(record(b"one")))
+        shard.take(record(b"one"))
+        assert shard.next() is None and len(shard.take_samples()) == 1 and shard.take_samples() == []
 
 
 def test_rows_fill_a_tensor(tmp_path):
@@ -255,8 +310,20 @@ def test_tokens_are_those_of_indexed_dataset(tmp_path, code):
             np.testing.assert_array_equal(samples.tokens(at), whole[at])
         items = [tokens for tokens, _ in map(stoker.torch.Dataset(samples).__getitem__, range(len(samples)))]
         assert [tokens.tolist() for tokens in items] == [whole[at].tolist() for at in range(len(whole))]
+        assert {tokens.dtype for tokens in items} == {TENSORS.get(DTYPES[code], torch.int64)}
         with pytest.raises(stoker.SettingsError, match="use a DataLoader"):
             stoker.torch.TensorLoader(samples, shape=(1,))
+
+
+@pytest.mark.filterwarnings("error")
+def test_sequences_of_one_length_are_batches_of_embeddable_tokens(tmp_path):
+    write_pair(tmp_path / "x", [[[1, 2, 65535]], [[4, 5, 6]], [[7, 8, 9]]], 8)
+    with stoker.open(f"file://{tmp_path}", format="megatron") as samples:
+        batches = [batch for batch, _ in stoker.torch.DataLoader(stoker.torch.Dataset(samples), batch_size=2)]
+        assert [batch.tolist() for batch in batches] == [[[1, 2, 65535], [4, 5, 6]], [[7, 8, 9]]]
+        assert torch.nn.Embedding(65536, 2)(batches[0]).shape == (2, 3, 2)
+        batches[0] += 1
+        assert samples.tokens(0).tolist() == [1, 2, 65535]
 
 
 def test_half_a_pair_and_a_damaged_index_are_errors(tmp_path):

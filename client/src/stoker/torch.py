@@ -48,7 +48,7 @@ from .torch_decode import decode_image, decode_raw, decoding
 from .torch_pipeline import CudaReader, HostReader, Records, Transform, overlapped
 from .torch_sampler import Planned, Sampler, unwrap
 
-__all__ = ["DataLoader", "Dataset", "Sampler", "TensorLoader", "decode_image", "decode_raw"]
+__all__ = ["DataLoader", "Dataset", "Sampler", "TensorLoader", "decode_image", "decode_raw", "decode_tokens"]
 
 
 class Dataset(Planned):
@@ -62,7 +62,8 @@ class Dataset(Planned):
             returns anything; default: `decode_image` where Pillow is installed, else `decode_raw`, which is also
             that of formats Records and TFRecord. For tar shards it
             takes the `TarSample`, a dictionary of the members; default: the dictionary itself. For format Megatron it
-            takes the array of tokens; default: the array itself.
+            takes the read-only array of tokens; default: `decode_tokens`, a tensor of its own, int64 of integers.
+            Sequences of several lengths in a batch need a `collate_fn`.
 
     Attributes:
         source: the Samples; `dataset.source.fetch(ids)` gives undecoded samples without a copy.

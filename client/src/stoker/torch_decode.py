@@ -5,13 +5,15 @@ from __future__ import annotations
 import io
 from typing import Any, Callable, Tuple
 
+import numpy as np
 import torch
 
+from .arrays import Array
 from .megatron import MegatronSamples, tokens_of
 from .samples import Samples
 from .tar import TarSamples
 
-__all__ = ["decode_image", "decode_raw", "decoding"]
+__all__ = ["decode_image", "decode_raw", "decode_tokens", "decoding"]
 
 
 def decode_image(view: memoryview) -> Any:
@@ -27,6 +29,12 @@ def decode_raw(view: memoryview) -> torch.Tensor:
     return torch.frombuffer(bytearray(view), dtype=torch.uint8) if len(view) else torch.empty(0, dtype=torch.uint8)
 
 
+def decode_tokens(tokens: Array) -> torch.Tensor:
+    """The tokens as a tensor of shape (tokens,), a writable copy: int64 of integers, which torch embeds; else their
+    own type."""
+    return torch.from_numpy(tokens.astype(np.int64 if tokens.dtype.kind in "iu" else tokens.dtype))
+
+
 def _keep(sample: Any) -> Any:
     return sample
 
@@ -40,7 +48,7 @@ def decoding(source: Samples) -> Tuple[Callable[[Any], Any], Callable[[Any], Any
     if isinstance(source, TarSamples):
         return _keep, _keep
     if isinstance(source, MegatronSamples):
-        return tokens_of, _keep
+        return tokens_of, decode_tokens
     if source.sources.settings.format in ("records", "tfrecord"):
         return _view, decode_raw
     try:
