@@ -11,6 +11,8 @@ namespace stoker::domain {
 
 namespace {
 
+constexpr std::uint64_t kListingRowBytes = 16;  // of a Listing, besides key and ETag
+
 // A key or ETag that Listing::add() takes fits into the place's 16 bits.
 RangePlace place_of(const ListedObject& shard, const ShardSample& sample) {
     RangePlace place;
@@ -20,6 +22,12 @@ RangePlace place_of(const ListedObject& shard, const ShardSample& sample) {
     place.object_etag = shard.etag;
     place.crc32c = sample.crc32c;
     return place;
+}
+
+// Of the key and ETag of a sample named by its number.
+std::uint64_t least_text_bytes(const ListedObject& shard) {
+    return shard.key.size() + 1 + number_name(0).size() +
+           encode_range_place(place_of(shard, {})).size();
 }
 
 }  // namespace
@@ -38,10 +46,12 @@ std::string number_name(std::uint64_t number) {
     return fmt::format("{:09}", number);
 }
 
+std::uint64_t listed_bytes(const ListedObject& shard, std::uint64_t count) {
+    return count * (kListingRowBytes + least_text_bytes(shard));
+}
+
 Status check_sample_count(const ListedObject& shard, std::uint64_t count) {
-    const std::size_t least = shard.key.size() + 1 + number_name(0).size() +
-                              encode_range_place(place_of(shard, {})).size();
-    if (count > std::numeric_limits<std::uint32_t>::max() / least) {
+    if (count > std::numeric_limits<std::uint32_t>::max() / least_text_bytes(shard)) {
         return fail(
             ErrorCode::kInvalidArgument,
             fmt::format(

@@ -30,6 +30,10 @@ Status add_sample(const ListedObject& shard, const ShardSample& sample, Listing&
 // and ETags have room for fewer samples than these digits can name.
 std::string number_name(std::uint64_t number);
 
+// The least bytes that this many samples of the shard, named by their numbers, take in a Listing. No overflow for the
+// counts that check_sample_count() admits.
+std::uint64_t listed_bytes(const ListedObject& shard, std::uint64_t count);
+
 // Fails if this many samples of the shard, named by their numbers, certainly exceed the 4 GiB of a listing's
 // keys and ETags; called before any of them is added.
 Status check_sample_count(const ListedObject& shard, std::uint64_t count);

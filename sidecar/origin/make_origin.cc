@@ -10,6 +10,7 @@
 #include "sidecar/origin/chunk_origin.h"
 #include "sidecar/origin/credentials_file.h"
 #include "sidecar/origin/directory_origin.h"
+#include "sidecar/origin/memory_limit.h"
 #include "sidecar/origin/s3_origin.h"
 #include "sidecar/origin/shard_origin.h"
 #include "sidecar/origin/web_identity.h"
@@ -152,7 +153,12 @@ Result<std::unique_ptr<Origin>> make_origin(
     limits.read_bytes_max = std::min(limits.read_bytes_max, options.object_bytes_max.count());
     if (domain::has_shards(options.format)) {
         return make_shard_origin(
-            std::move(origin), {options.format, options.records}, options.retry, seed, limits);
+            std::move(origin),
+            {options.format, options.records},
+            options.retry,
+            seed,
+            limits,
+            memory_limit());
     }
     return make_chunk_origin(std::move(origin), limits);
 }

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "common/base/prng.h"
 #include "common/domain/manifest.h"
 #include "common/domain/range_place.h"
@@ -178,11 +180,16 @@ private:
 
 class ShardedFormat final : public RangeFormat {
 public:
-    ShardedFormat(domain::ShardFormat format, RetryPolicy retry, std::uint64_t seed)
+    ShardedFormat(
+        domain::ShardFormat format,
+        RetryPolicy retry,
+        std::uint64_t seed,
+        std::optional<std::uint64_t> memory_max)
         : format_(std::move(format)),
           name_(format_.describe()),
           retry_(retry),
-          seed_(seed) {}
+          seed_(seed),
+          memory_max_(memory_max) {}
 
     [[nodiscard]] std::string_view name() const override { return name_; }
 
@@ -207,11 +214,40 @@ public:
     }
 
 private:
+    [[nodiscard]] Status check_memory(const std::vector<Shard>& shards) const;
+
     const domain::ShardFormat format_;
     const std::string name_;
     const RetryPolicy retry_;
     const std::uint64_t seed_;
+    const std::optional<std::uint64_t> memory_max_;
 };
+
+// Rows need no request: without this check a container would be killed and begin again, for ever.
+Status ShardedFormat::check_memory(const std::vector<Shard>& shards) const {
+    if (!memory_max_ || format_.format != domain::SampleFormat::kRecords) {
+        return {};
+    }
+    std::uint64_t rows = 0;
+    std::uint64_t bytes = 0;
+    for (const Shard& shard : shards) {
+        const std::uint64_t count = shard.data.size_bytes / format_.rows.bytes;
+        rows += count;
+        bytes += domain::listed_bytes(shard.data, count);
+    }
+    if (bytes > *memory_max_ - *memory_max_ / 8) {
+        return fail(
+            ErrorCode::kResourceExhausted,
+            fmt::format(
+                "{} rows need at least {} MB of memory to be listed, and this container has {} MB: "
+                "raise its limit (chart value sidecar.resources.limits.memory), or let "
+                "records.bytes be several rows",
+                rows,
+                bytes / 1'000'000,
+                *memory_max_ / 1'000'000));
+    }
+    return {};
+}
 
 Result<Listing> ShardedFormat::list(
     Origin& origin,
@@ -223,6 +259,7 @@ Result<Listing> ShardedFormat::list(
     if (!shards) {
         return fail(shards.error().prefixed(origin.describe()));
     }
+    STOKER_TRY_VOID(check_memory(*shards));
     ShardListing listing{origin, format_, retry_, seed_, stop};
     auto next = shards->begin();
     while (next != shards->end() || listing.open_count() > 0) {
@@ -251,10 +288,11 @@ std::unique_ptr<Origin> make_shard_origin(
     domain::ShardFormat format,
     RetryPolicy retry,
     std::uint64_t seed,
-    ChunkReads::Limits limits) {
+    ChunkReads::Limits limits,
+    std::optional<std::uint64_t> memory_max) {
     return make_range_origin(
         std::move(shards),
-        std::make_unique<const ShardedFormat>(std::move(format), retry, seed),
+        std::make_unique<const ShardedFormat>(std::move(format), retry, seed, memory_max),
         limits);
 }
 

@@ -267,6 +267,25 @@ TEST_F(ShardOriginTest, RowsAreListedInStepsThatAStopEnds) {
     EXPECT_LT(last, 5'000U);
 }
 
+// A row takes 16 bytes, its key 15 and its place some 40.
+TEST_F(ShardOriginTest, RowsThatNeedMoreThanTheMemoryAreRefused) {
+    const test::TempFolder folder;
+    std::ofstream{folder.path() + "/a.bin"} << std::string(100'000, 'x');
+    const auto list = [&](std::optional<std::uint64_t> memory_max) {
+        auto files = make_origin(
+            "file://" + folder.path(), {}, [](const char*) { return nullptr; }, clock_, 1);
+        return make_shard_origin(
+                   *std::move(files), {domain::SampleFormat::kRecords, {1}}, {}, 1, {}, memory_max)
+            ->list({}, {});
+    };
+    EXPECT_EQ(list(std::nullopt)->size(), 100'000U);
+    EXPECT_EQ(list(20'000'000)->size(), 100'000U);
+    const Error error = list(5'000'000).error();
+    EXPECT_EQ(error.code, ErrorCode::kResourceExhausted);
+    EXPECT_THAT(error.message, HasSubstr("100000 rows need at least"));
+    EXPECT_THAT(error.message, HasSubstr("sidecar.resources.limits.memory"));
+}
+
 TEST_F(ShardOriginTest, ShardsWithoutSamplesAreNamed) {
     server_.put("b", "set/a.tar", "");
     server_.put("b", "set/b.tar", tar_end());
