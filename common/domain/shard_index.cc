@@ -24,7 +24,7 @@ RangePlace place_of(const ListedObject& shard, const ShardSample& sample) {
     return place;
 }
 
-// Of the key and ETag of a sample named by its number.
+// The key and ETag of a sample named by its number have at least these bytes.
 std::uint64_t least_text_bytes(const ListedObject& shard) {
     return shard.key.size() + 1 + number_name(0).size() +
            encode_range_place(place_of(shard, {})).size();
@@ -103,9 +103,6 @@ Status ShardIndex::take_all(std::span<const std::byte> window, Listing& samples)
             return {};
         }
         STOKER_TRY_VOID(step(window.subspan(at, header->length), samples));
-        if (header->length == 0) {
-            return {};
-        }
     }
     return end(samples);
 }

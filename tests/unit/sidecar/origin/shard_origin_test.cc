@@ -280,7 +280,9 @@ TEST_F(ShardOriginTest, RowsThatNeedMoreThanTheMemoryAreRefused) {
     };
     EXPECT_EQ(list(std::nullopt)->size(), 100'000U);
     EXPECT_EQ(list(20'000'000)->size(), 100'000U);
-    const Error error = list(5'000'000).error();
+    const auto refused = list(5'000'000);
+    ASSERT_FALSE(refused.has_value());
+    const Error& error = refused.error();
     EXPECT_EQ(error.code, ErrorCode::kResourceExhausted);
     EXPECT_THAT(error.message, HasSubstr("100000 rows need at least"));
     EXPECT_THAT(error.message, HasSubstr("sidecar.resources.limits.memory"));
