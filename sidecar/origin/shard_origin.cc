@@ -223,7 +223,7 @@ private:
     const std::optional<std::uint64_t> memory_max_;
 };
 
-// Rows need no request: without this check a container would be killed and begin again, for ever.
+// Without this check the container would be killed and begin again, for ever.
 Status ShardedFormat::check_memory(const std::vector<Shard>& shards) const {
     if (!memory_max_ || format_.format != domain::SampleFormat::kRecords) {
         return {};
@@ -235,7 +235,7 @@ Status ShardedFormat::check_memory(const std::vector<Shard>& shards) const {
         rows += count;
         bytes += domain::listed_bytes(shard.data, count);
     }
-    if (bytes > *memory_max_ - *memory_max_ / 8) {
+    if (bytes > *memory_max_ - *memory_max_ / 4) {
         return fail(
             ErrorCode::kResourceExhausted,
             fmt::format(

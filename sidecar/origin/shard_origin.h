@@ -21,7 +21,7 @@ constexpr std::uint32_t kWindowTriesMax = 3;
 // If the origin fails to deliver a window for now, in spite of its own retries, that window is asked for
 // again, with the delays of `retry`, whose jitter `seed` seeds. list_again() takes the samples of shards
 // with the same size and ETag from the earlier manifest, but for shards with an object beside them.
-// Rows whose listing certainly needs more than 7/8 of `memory_max` bytes are refused before the first is listed
+// Rows whose listing certainly needs more than 3/4 of `memory_max` bytes are refused before the first is listed
 // (kResourceExhausted); nullopt: never. Errors besides those: of Origin, find_shards(), open_shard(),
 // ShardIndex::take() and no_samples().
 std::unique_ptr<Origin> make_shard_origin(
