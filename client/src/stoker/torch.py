@@ -44,7 +44,7 @@ from .torch_contracts import (
     say_what_is_allowed,
     split_options,
 )
-from .torch_decode import decode_image, decode_raw, decoding
+from .torch_decode import decode_image, decode_raw, decode_tokens, decoding
 from .torch_pipeline import CudaReader, HostReader, Records, Transform, overlapped
 from .torch_sampler import Planned, Sampler, unwrap
 
