@@ -113,8 +113,8 @@ def test_chunk_that_the_index_does_not_have_is_an_error(tmp_path, origin):
 
 
 def test_unknown_format_is_refused():
-    with pytest.raises(stoker.SettingsError, match="objects, chunks or tar"):
-        stoker.open("file:///nowhere", format="tfrecord")
+    with pytest.raises(stoker.SettingsError, match="objects, chunks, tar, records, megatron or tfrecord, not .parquet"):
+        stoker.open("file:///nowhere", format="parquet")
 
 
 def test_a_dataset_of_blocks_is_refused_with_a_hint_at_the_s3_endpoint(monkeypatch):

@@ -28,10 +28,6 @@ inline constexpr std::uint32_t kChunkHeaderBytesMax = 64U << 20U;
 inline constexpr std::size_t kSampleNameBytesMax = 65535;
 inline constexpr std::string_view kChunkIndexKey = "index";
 
-// How samples are stored at the origin: each as an object or file, in chunks, as blocks of objects
-// (block_format.h), or as members of tar shards (tar_index.h).
-enum class SampleFormat : std::uint8_t { kObjects, kChunks, kBlocks, kTar };
-
 // Names one run of `stoker pack`: a digest of the packed listing and of the settings.
 using PackId = Strong<std::uint64_t, struct PackIdTag>;
 

@@ -85,15 +85,15 @@ bool is_extra(char type) {
 
 }  // namespace
 
-std::optional<TarRange> TarWalk::next() const {
+std::optional<ByteRange> TarWalk::next() const {
     if (extra_) {
-        return TarRange{at_, extra_->size_bytes};
+        return ByteRange{at_, extra_->size_bytes};
     }
     if (has_ended_ || at_ >= bytes_) {
         return std::nullopt;
     }
     // take() refuses a file that ends inside of a header.
-    return TarRange{at_, std::min<std::uint64_t>(kTarBlockBytes, bytes_ - at_)};
+    return ByteRange{at_, std::min<std::uint64_t>(kTarBlockBytes, bytes_ - at_)};
 }
 
 Result<std::optional<TarMember>> TarWalk::take(std::span<const std::byte> bytes) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "common/base/result.h"
+#include "common/domain/byte_range.h"
 
 // Reads the headers of a tar file: ustar, GNU long names, pax, and the older format of Unix 7. Every
 // number is checked; what Python's tarfile skips is skipped here. Pure.
@@ -31,12 +32,6 @@ struct TarMember {
     [[nodiscard]] std::uint64_t end() const { return data + size_bytes; }
 };
 
-// A part of a file, in bytes.
-struct TarRange {
-    std::uint64_t offset = 0;
-    std::uint64_t length = 0;
-};
-
 // Walks from header to header. The caller reads what next() names and hands it over:
 //
 //   TarWalk walk{file_bytes};
@@ -53,7 +48,7 @@ public:
         : bytes_(bytes) {}
 
     // The range to hand over next; never empty. nullopt: the end.
-    [[nodiscard]] std::optional<TarRange> next() const;
+    [[nodiscard]] std::optional<ByteRange> next() const;
 
     // `bytes` are those of next(). Returns the member whose header they complete. kCorruption: damaged,
     // cut, or no tar file. kInvalidArgument: a pax header for all members sets their path or size. After

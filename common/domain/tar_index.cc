@@ -1,13 +1,9 @@
 #include "common/domain/tar_index.h"
 
 #include <algorithm>
-#include <array>
-#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
-
-#include "common/domain/range_place.h"
 
 namespace stoker::domain {
 
@@ -67,55 +63,9 @@ Result<TarSample> parse_tar_sample(std::span<const std::byte> bytes) {
     return sample;
 }
 
-bool is_tar_shard(std::string_view key) {
-    return key.ends_with(".tar");
-}
-
-bool is_compressed_shard(std::string_view key) {
-    constexpr std::array<std::string_view, 8> kEndings{
-        ".tar.gz", ".tgz", ".tar.zst", ".tar.bz2", ".tar.xz", ".tar.lz4", ".tbz2", ".txz"};
-    return std::ranges::any_of(kEndings, [&](std::string_view it) { return key.ends_with(it); });
-}
-
-Result<TarIndex> TarIndex::of(ListedObject shard) {
-    if (shard.key.size() > std::numeric_limits<std::uint16_t>::max()) {
-        return fail(ErrorCode::kInvalidArgument, "the key of a tar shard has 64 KiB or more");
-    }
-    return TarIndex{std::move(shard)};
-}
-
-std::optional<TarRange> TarIndex::next() const {
-    const auto wanted = walk_.next();
-    if (!wanted) {
-        return std::nullopt;
-    }
-    const bool are_small = wanted->offset <= kReadOverBytes * (samples_ + 1);
-    const std::uint64_t length = are_small ? kLongWindowBytes : kShortWindowBytes;
-    const std::uint64_t left = shard_.size_bytes - std::min(wanted->offset, shard_.size_bytes);
-    return TarRange{wanted->offset, std::max(wanted->length, std::min(length, left))};
-}
-
-Status TarIndex::take(std::span<const std::byte> window, Listing& samples) {
-    const Status taken = take_all(window, samples);
-    return taken ? taken : fail(taken.error().prefixed(fmt::format("'{}'", shard_.key)));
-}
-
-Status TarIndex::take_all(std::span<const std::byte> window, Listing& samples) {
-    std::uint64_t begin = 0;  // of the window in the shard
-    if (const auto wanted = walk_.next()) {
-        begin = wanted->offset;
-    }
-    while (const auto wanted = walk_.next()) {
-        const std::uint64_t at = wanted->offset - begin;
-        if (at > window.size() || wanted->length > window.size() - at) {
-            return {};
-        }
-        STOKER_TRY(const auto member, walk_.take(window.subspan(at, wanted->length)));
-        if (member) {
-            STOKER_TRY_VOID(add_member(*member, samples));
-        }
-    }
-    return end_sample(samples);
+Status TarIndex::step(std::span<const std::byte> bytes, Listing& samples) {
+    STOKER_TRY(const auto member, walk_.take(bytes));
+    return member ? add_member(*member, samples) : Status{};
 }
 
 // The extension of the sample's next member, in lower case.
@@ -155,7 +105,7 @@ Status TarIndex::add_member(const TarMember& member, Listing& samples) {
         return {};
     }
     if (extensions_.empty() || stem_ != name->stem) {
-        STOKER_TRY_VOID(end_sample(samples));
+        STOKER_TRY_VOID(end(samples));
         stem_ = name->stem;
         begin_ = member.begin;
     }
@@ -165,19 +115,16 @@ Status TarIndex::add_member(const TarMember& member, Listing& samples) {
     return {};
 }
 
-Status TarIndex::end_sample(Listing& samples) {
+Status TarIndex::end(Listing& samples) {
     if (extensions_.empty()) {
         return {};
     }
     extensions_.clear();
-    ++samples_;
-    const RangePlace place{
-        begin_, shard_.size_bytes, static_cast<std::uint16_t>(shard_.key.size()), shard_.etag};
-    const std::string_view stem{stem_};
-    return samples.add(
-        fmt::format("{}/{}", shard_.key, stem.starts_with("./") ? stem.substr(2) : stem),
-        end_ - begin_,
-        encode_range_place(place));
+    std::string_view stem{stem_};
+    if (stem.starts_with("./")) {
+        stem.remove_prefix(2);
+    }
+    return add_sample(object(), {std::string{stem}, begin_, end_ - begin_}, samples);
 }
 
 }  // namespace stoker::domain

@@ -6,10 +6,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/base/result.h"
-#include "common/domain/listing.h"
+#include "common/domain/shard_index.h"
 #include "common/domain/tar_format.h"
 
 // The samples of tar shards (WebDataset): consecutive files with one stem are a sample. Its bytes are those
@@ -51,47 +52,23 @@ struct TarSample {
 // `bytes` are not one sample.
 Result<TarSample> parse_tar_sample(std::span<const std::byte> bytes);
 
-// Whether the object is a tar shard: its key ends in ".tar".
-bool is_tar_shard(std::string_view key);
-
-// Whether the object is a compressed tar shard, whose members cannot be read one by one.
-bool is_compressed_shard(std::string_view key);
-
-// Finds the samples of one shard, by windows: parts of it that have one or several headers. While samples
-// are small, a window has the data between the headers, too, because one request costs more than these
-// bytes. Usage as TarWalk. Not thread-safe.
-class TarIndex {
+// The samples of one tar shard. take() also fails with kInvalidArgument for a sparse file, and if two members of
+// a sample have one extension. A sample's name in the shard is its stem without a leading "./".
+class TarIndex final : public ShardIndex {
 public:
-    // Samples are small if they have at most this many bytes on average.
-    static constexpr std::uint64_t kReadOverBytes = std::uint64_t{64} << 10U;
-    static constexpr std::uint64_t kLongWindowBytes = std::uint64_t{256} << 10U;
-    static constexpr std::uint64_t kShortWindowBytes = std::uint64_t{8} << 10U;
-
-    // kInvalidArgument: the key has 64 KiB or more.
-    static Result<TarIndex> of(ListedObject shard);
-
-    // The next window; nullopt: the end.
-    [[nodiscard]] std::optional<TarRange> next() const;
-
-    // Takes the bytes of next(), and adds to `samples` those that are complete: their keys (the shard's, '/',
-    // the stem without a leading "./"), sizes, and places as ETags (range_place.h). Messages name the
-    // shard. kCorruption: damaged or cut. kInvalidArgument: a sparse file, or two members of a sample have
-    // one extension; also the errors of Listing::add().
-    Status take(std::span<const std::byte> window, Listing& samples);
+    explicit TarIndex(ListedObject shard)
+        : ShardIndex(std::move(shard)),
+          walk_(object().size_bytes) {}
 
 private:
-    explicit TarIndex(ListedObject shard)
-        : shard_(std::move(shard)),
-          walk_(shard_.size_bytes) {}
+    [[nodiscard]] std::optional<ByteRange> wanted() const override { return walk_.next(); }
 
-    Status take_all(std::span<const std::byte> window, Listing& samples);
+    Status step(std::span<const std::byte> bytes, Listing& samples) override;
+    Status end(Listing& samples) override;
     [[nodiscard]] Result<std::string> new_extension(std::string_view text) const;
     Status add_member(const TarMember& member, Listing& samples);
-    Status end_sample(Listing& samples);
 
-    ListedObject shard_;
     TarWalk walk_;
-    std::uint64_t samples_ = 0;  // found so far
     // The sample that is not complete yet; without extensions: none.
     std::string stem_;
     std::vector<std::string> extensions_;

@@ -16,7 +16,15 @@ enum class Medium : std::uint8_t { kNvme, kMemory };
 enum class EvictionPolicy : std::uint8_t { kAuto, kUniform, kLru, kLfu, kNone };
 enum class Warmup : std::uint8_t { kLazy, kBeforeStart, kBackground };
 enum class OnCacheFailure : std::uint8_t { kBypass, kFail };
-enum class DatasetFormat : std::uint8_t { kObjects, kTar, kTfRecord, kChunks, kBlocks };
+enum class DatasetFormat : std::uint8_t {
+    kObjects,
+    kTar,
+    kRecords,
+    kMegatron,
+    kTfRecord,
+    kChunks,
+    kBlocks
+};
 enum class LabelOperator : std::uint8_t { kIn, kNotIn, kExists, kDoesNotExist };
 enum class Consistency : std::uint8_t { kImmutable, kEtag, kTtl };
 enum class PeerMode : std::uint8_t { kAuto, kOff };
@@ -65,8 +73,8 @@ inline constexpr std::array<std::string_view, 3> kChoiceTexts<Warmup>{
 template <>
 inline constexpr std::array<std::string_view, 2> kChoiceTexts<OnCacheFailure>{"Bypass", "Fail"};
 template <>
-inline constexpr std::array<std::string_view, 5> kChoiceTexts<DatasetFormat>{
-    "Objects", "Tar", "TFRecord", "Chunks", "Blocks"};
+inline constexpr std::array<std::string_view, 7> kChoiceTexts<DatasetFormat>{
+    "Objects", "Tar", "Records", "Megatron", "TFRecord", "Chunks", "Blocks"};
 template <>
 inline constexpr std::array<std::string_view, 4> kChoiceTexts<LabelOperator>{
     "In", "NotIn", "Exists", "DoesNotExist"};

@@ -22,10 +22,15 @@ inline constexpr auto kFields<DatasetSource> = table(
     field("caBundle", &DatasetSource::ca_bundle));
 
 template <>
+inline constexpr auto kFields<DatasetRecords> =
+    table(field("bytes", &DatasetRecords::bytes), field("suffix", &DatasetRecords::suffix));
+
+template <>
 inline constexpr auto kFields<DatasetSpec> = table(
     field("sources", &DatasetSpec::sources),
     field("format", &DatasetSpec::format),
     field("blockSize", &DatasetSpec::block_size, Quantity{}),
+    field("records", &DatasetSpec::records),
     field("consistency.mode", &DatasetSpec::consistency),
     field("consistency.ttlSeconds", &DatasetSpec::ttl_seconds),
     field("sharing.namespaceSelector", &DatasetSpec::shared_with),

@@ -37,10 +37,25 @@ struct DatasetSource {
     bool operator==(const DatasetSource&) const = default;
 };
 
+// Whether samples are parts of shards, which only the library finds.
+constexpr bool has_shards(DatasetFormat format) {
+    return format == DatasetFormat::kTar || format == DatasetFormat::kRecords ||
+           format == DatasetFormat::kMegatron || format == DatasetFormat::kTfRecord;
+}
+
+// The rows of format kRecords.
+struct DatasetRecords {
+    std::int64_t bytes = 0;  // of a row
+    std::string suffix;      // of the objects' keys that have rows; empty: all
+
+    bool operator==(const DatasetRecords&) const = default;
+};
+
 struct DatasetSpec {
     std::vector<DatasetSource> sources;
     DatasetFormat format = DatasetFormat::kObjects;
-    std::optional<Bytes> block_size{};  // of format kBlocks; none: the sidecar's default
+    std::optional<Bytes> block_size{};        // of format kBlocks; none: the sidecar's default
+    std::optional<DatasetRecords> records{};  // of format kRecords
     Consistency consistency = Consistency::kImmutable;
     std::optional<std::int64_t> ttl_seconds;
     std::optional<LabelSelector> shared_with;  // other namespaces; none: not shared

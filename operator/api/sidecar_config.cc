@@ -25,6 +25,13 @@ std::string format_text(DatasetFormat format) {
     return format == DatasetFormat::kObjects ? "" : lower_case(choice_text(format));
 }
 
+Json write_records(const std::optional<DatasetRecords>& records) {
+    if (!records) {
+        return json_object({});
+    }
+    return json_object({{"bytes", records->bytes}, {"suffix", records->suffix}});
+}
+
 // The origin of a dataset's samples, written the same for sidecar and trainer.
 std::vector<JsonMember> write_origin(const OriginConfig& origin) {
     return {
@@ -33,7 +40,8 @@ std::vector<JsonMember> write_origin(const OriginConfig& origin) {
         {"region", origin.region},
         {"pathStyle", origin.path_style},
         {"caFile", origin.ca_file},
-        {"format", format_text(origin.format)}};
+        {"format", format_text(origin.format)},
+        {"records", write_records(origin.records)}};
 }
 
 // The sidecar's name of the policy; empty: its default, which the contract chooses.

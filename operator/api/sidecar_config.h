@@ -8,6 +8,7 @@
 #include "common/base/bytes.h"
 #include "operator/api/choices.h"
 #include "operator/api/contract.h"
+#include "operator/api/dataset.h"
 #include "operator/api/json.h"
 
 // Configuration of a sidecar and a trainer before they start: the sidecar's settings
@@ -25,6 +26,7 @@ struct OriginConfig {
     std::string ca_file{};              // to trust instead of the system's
     DatasetFormat format = DatasetFormat::kObjects;
     std::optional<Bytes> block_size{};  // for the sidecar; none: its default
+    std::optional<DatasetRecords> records{};
 
     bool operator==(const OriginConfig&) const = default;
 };

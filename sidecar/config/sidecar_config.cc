@@ -4,7 +4,7 @@
 #include <cmath>
 #include <set>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include "common/base/read_file.h"
 #include "common/config/config_reader.h"
@@ -21,16 +21,29 @@ using config::ConfigReader;
 constexpr std::size_t kSocketPathBytesMax = 107;
 
 void read_format(ConfigReader& in, domain::SampleFormat& out) {
-    std::string word = "objects";
+    std::string word{domain::kSampleFormatNames.front()};
     in.read("format", word);
-    if (word == "chunks") {
-        out = domain::SampleFormat::kChunks;
-    } else if (word == "blocks") {
-        out = domain::SampleFormat::kBlocks;
-    } else if (word == "tar") {
-        out = domain::SampleFormat::kTar;
-    } else if (word != "objects") {
-        in.mistake("format", fmt::format("\"{}\" is none of objects, chunks, blocks, tar", word));
+    if (const auto format = domain::parse_sample_format(word)) {
+        out = *format;
+    } else {
+        in.mistake(
+            "format",
+            fmt::format("\"{}\" is none of {}", word, fmt::join(domain::kSampleFormatNames, ", ")));
+    }
+}
+
+void read_records(ConfigReader& in, SourceConfig& out) {
+    const bool has_rows = out.format == domain::SampleFormat::kRecords;
+    in.section("records", [&](ConfigReader& records) {
+        records.read("bytes", out.records.bytes);
+        records.read("suffix", out.records.suffix);
+        if (out.records.bytes == 0 || out.records.bytes > domain::RecordRows::kBytesMax) {
+            records.mistake(
+                "bytes", fmt::format("must be between 1 and {}", domain::RecordRows::kBytesMax));
+        }
+    });
+    if (in.has("records") != has_rows) {
+        in.mistake("records", has_rows ? "is required" : "belongs to format records");
     }
 }
 
@@ -67,6 +80,7 @@ void read_source(ConfigReader& in, SourceConfig& out) {
     in.read("caFile", out.ca_file);
     read_format(in, out.format);
     read_block_size(in, out, out.block_bytes);
+    read_records(in, out);
     if (!out.uri.empty() && !out.uri.starts_with("s3://") && !out.uri.starts_with("file:///")) {
         in.mistake(
             "uri",

@@ -14,7 +14,7 @@
 #include "common/base/result.h"
 #include "common/config/address_ranges.h"
 #include "common/domain/block_format.h"
-#include "common/domain/chunk_format.h"
+#include "common/domain/sample_format.h"
 #include "sidecar/config/contract_terms.h"
 
 namespace stoker::sidecar {
@@ -31,6 +31,7 @@ struct SourceConfig {
     std::string ca_file;                // CAs to trust instead of the system's
     domain::SampleFormat format = domain::SampleFormat::kObjects;
     Bytes block_bytes = domain::kBlockBytesDefault;  // of format kBlocks
+    domain::RecordRows records{};                    // of format kRecords
 
     bool operator==(const SourceConfig&) const = default;
 };

@@ -10,6 +10,7 @@
 #include "sidecar/origin/chunk_origin.h"
 #include "sidecar/origin/credentials_file.h"
 #include "sidecar/origin/directory_origin.h"
+#include "sidecar/origin/memory_limit.h"
 #include "sidecar/origin/s3_origin.h"
 #include "sidecar/origin/shard_origin.h"
 #include "sidecar/origin/web_identity.h"
@@ -68,6 +69,7 @@ OriginOptions options_of(const SourceConfig& source) {
     options.ca_file = source.ca_file;
     options.format = source.format;
     options.block_bytes = source.block_bytes;
+    options.records = source.records;
     return options;
 }
 
@@ -149,9 +151,16 @@ Result<std::unique_ptr<Origin>> make_origin(
     }
     ChunkReads::Limits limits{.reads_max = origin->capacity().requests};
     limits.read_bytes_max = std::min(limits.read_bytes_max, options.object_bytes_max.count());
-    return options.format == domain::SampleFormat::kTar
-               ? make_shard_origin(std::move(origin), limits)
-               : make_chunk_origin(std::move(origin), limits);
+    if (domain::has_shards(options.format)) {
+        return make_shard_origin(
+            std::move(origin),
+            {options.format, options.records},
+            options.retry,
+            seed,
+            limits,
+            memory_limit());
+    }
+    return make_chunk_origin(std::move(origin), limits);
 }
 
 }  // namespace stoker::sidecar

@@ -10,7 +10,7 @@
 #include "common/base/clock.h"
 #include "common/base/result.h"
 #include "common/domain/block_format.h"
-#include "common/domain/chunk_format.h"
+#include "common/domain/sample_format.h"
 #include "common/http/http_client.h"
 #include "common/http/proxy.h"
 #include "sidecar/config/sidecar_config.h"
@@ -48,6 +48,7 @@ struct OriginOptions {
 
     domain::SampleFormat format = domain::SampleFormat::kObjects;
     Bytes block_bytes = domain::kBlockBytesDefault;  // of format kBlocks
+    domain::RecordRows records{};                    // of format kRecords
 
     OriginMetrics* metrics = nullptr;
 };

@@ -22,11 +22,11 @@ struct SampleFetch {
         return request.fetch.slice ? request.fetch.slice->offset : 0;
     }
 
-    // The wanted bytes in the sample's object. For an empty sample, the byte before it, so that its
+    // The wanted bytes in the sample's object. For an empty sample one byte beside it, so that its
     // object is checked, too.
     [[nodiscard]] ChunkPart part(std::uint64_t ticket) const {
         const std::uint64_t size = request.fetch.size_bytes;
-        return size == 0 ? ChunkPart{range.offset - 1, 1, ticket}
+        return size == 0 ? ChunkPart{range.offset - (range.offset > 0 ? 1 : 0), 1, ticket}
                          : ChunkPart{range.offset + skipped(), size, ticket};
     }
 
@@ -41,8 +41,11 @@ struct SampleFetch {
     }
 
     void fail_with(const Error& error, std::uint32_t failed_requests = 1) const {
+        const std::string place =
+            error.code == ErrorCode::kCorruption ? fmt::format(" at byte {}", range.offset) : "";
         request.done(
-            {fail(error.prefixed(fmt::format("'{}'", request.fetch.key))), failed_requests});
+            {fail(error.prefixed(fmt::format("'{}'{}", request.fetch.key, place))),
+             failed_requests});
     }
 
     // Answers with `bytes`, whose payload is part().

@@ -42,8 +42,8 @@ public:
         const std::function<void(std::uint64_t)>& progress,
         const std::stop_token& stop) const = 0;
 
-    // The range that key and ETag of the manifest name. nullopt: not a sample of this format. An empty
-    // sample must not have offset 0.
+    // The range that key and ETag of the manifest name. nullopt: not a sample of this format. The
+    // object of an empty sample has bytes.
     [[nodiscard]] virtual std::optional<SampleRange> find(const OriginFetch& sample) const = 0;
 };
 

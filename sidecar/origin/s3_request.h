@@ -5,6 +5,7 @@
 #include <string>
 
 #include "common/base/clock.h"
+#include "common/domain/byte_range.h"
 #include "common/http/http_client.h"
 #include "sidecar/origin/credentials.h"
 #include "sidecar/origin/s3_location.h"
@@ -13,12 +14,7 @@
 // S3 requests as values, signed (sigv4.h); sends nothing. Pure.
 namespace stoker::sidecar {
 
-struct ByteRange {
-    std::uint64_t offset = 0;
-    std::uint64_t length = 0;  // never 0
-
-    bool operator==(const ByteRange&) const = default;
-};
+using domain::ByteRange;
 
 // One page of ListObjectsV2 below the prefix; empty `token`: the first. Without credentials the
 // request is not signed.

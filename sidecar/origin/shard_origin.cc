@@ -1,12 +1,21 @@
 #include "sidecar/origin/shard_origin.h"
 
+#include <algorithm>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
 #include <utility>
 #include <vector>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
+#include "common/base/prng.h"
+#include "common/domain/manifest.h"
 #include "common/domain/range_place.h"
-#include "common/domain/tar_index.h"
 #include "sidecar/origin/fetch_all.h"
 #include "sidecar/origin/range_origin.h"
 
@@ -16,8 +25,10 @@ namespace {
 
 using domain::ListedObject;
 using domain::Listing;
+using domain::Shard;
 
-constexpr std::size_t kShardsAtOnce = 64;  // each holds one range of at most 1 MiB
+constexpr std::size_t kShardsAtOnce = 64;
+constexpr std::uint64_t kWindowBytesAtOnce = std::uint64_t{64} << 20U;  // of all shards
 
 // The first sample whose key is not below `key`; sample_count() if there is none.
 std::uint64_t lower_bound(const domain::ManifestView& manifest, std::string_view key) {
@@ -54,27 +65,35 @@ std::pair<std::uint64_t, std::uint64_t> find_known(
     return {begin, known.sample_count()};
 }
 
-// Indexes shards side by side: each round reads the next range of headers of each.
+// Reads the indexes of shards side by side: each round reads one window of each.
 class ShardListing {
 public:
-    ShardListing(Origin& origin, const std::stop_token& stop)
+    ShardListing(
+        Origin& origin,
+        const domain::ShardFormat& format,
+        RetryPolicy retry,
+        std::uint64_t seed,
+        const std::stop_token& stop)
         : origin_(origin),
-          stop_(stop) {}
+          format_(format),
+          retry_(retry),
+          random_(seed),
+          stop_(stop) {
+        retry_.attempts_max = kWindowTriesMax;
+    }
 
-    Status add(ListedObject shard, const domain::ManifestView* known) {
-        if (known != nullptr) {
-            const auto [begin, end] = find_known(*known, shard);
-            for (std::uint64_t id = begin; id < end; ++id) {
-                const domain::SampleInfo sample = known->sample(domain::SampleId{id});
-                STOKER_TRY_VOID(samples_.add(sample.key, sample.size_bytes, sample.etag));
-            }
-            if (begin < end) {
+    Status add(const Shard& shard, const domain::ManifestView* known) {
+        // Whether an object beside the shard has changed, the ETags of its samples do not tell. Rows need no
+        // reading.
+        if (known != nullptr && !shard.index && format_.format != domain::SampleFormat::kRecords) {
+            STOKER_TRY(const bool is_known, copy_known(*known, shard.data));
+            if (is_known) {
                 return {};
             }
         }
-        STOKER_TRY(auto index, domain::TarIndex::of(shard));
-        if (index.next()) {
-            open_.push_back({std::move(shard), std::move(index)});
+        STOKER_TRY(auto index, domain::open_shard(format_, shard));
+        if (index->next()) {
+            open_.push_back({shard.to_read(), std::move(index)});
         }
         return {};
     }
@@ -82,21 +101,19 @@ public:
     [[nodiscard]] std::size_t open_count() const { return open_.size(); }
 
     Status read_round() {
-        std::vector<OriginFetch> wanted;
-        for (const Open& shard : open_) {
-            const domain::TarRange window = *shard.index.next();
-            wanted.push_back({shard.object.key, shard.object.etag, window.length});
-            wanted.back().slice = OriginSlice{window.offset, shard.object.size_bytes};
-        }
-        auto windows = fetch_all(origin_, std::move(wanted), stop_);
+        auto windows = read_windows();
+        Duration delay{};
         for (std::size_t i = 0; i < open_.size(); ++i) {
-            STOKER_TRY(const OriginBytes window, std::move(windows[i]));
-            const Status taken = open_[i].index.take(window.payload, samples_);
-            if (!taken) {
-                return fail(taken.error().prefixed(origin_.describe()));
+            if (windows[i]) {
+                STOKER_TRY_VOID(take(open_[i], windows[i]->payload));
+            } else if (const auto pause = delay_after(open_[i], windows[i].error())) {
+                delay = std::max(delay, *pause);
+            } else {
+                return fail(std::move(windows[i].error()));
             }
         }
-        std::erase_if(open_, [](const Open& shard) { return !shard.index.next(); });
+        std::erase_if(open_, [](const Open& shard) { return !shard.index->next(); });
+        wait(delay);
         return {};
     }
 
@@ -106,96 +123,177 @@ public:
 
 private:
     struct Open {
-        ListedObject object;
-        domain::TarIndex index;
+        ListedObject object;  // whose windows are read
+        std::unique_ptr<domain::ShardIndex> index;
+        std::uint32_t failures = 0;  // of the next window
     };
 
+    // The next window of each open shard.
+    std::vector<Result<OriginBytes>> read_windows() {
+        if (format_.format == domain::SampleFormat::kRecords) {  // empty windows
+            return std::vector<Result<OriginBytes>>(open_.size(), OriginBytes{});
+        }
+        std::vector<OriginFetch> wanted;
+        for (const Open& shard : open_) {
+            const auto window = *shard.index->next(kWindowBytesAtOnce / open_.size());
+            wanted.push_back({shard.object.key, shard.object.etag, window.length});
+            wanted.back().slice = OriginSlice{window.offset, shard.object.size_bytes};
+        }
+        return fetch_all(origin_, std::move(wanted), stop_);
+    }
+
+    // Copies the shard's samples from the earlier manifest; false: it has none of this version.
+    Result<bool> copy_known(const domain::ManifestView& known, const ListedObject& shard) {
+        const auto [begin, end] = find_known(known, shard);
+        for (std::uint64_t id = begin; id < end; ++id) {
+            const domain::SampleInfo sample = known.sample(domain::SampleId{id});
+            STOKER_TRY_VOID(samples_.add(sample.key, sample.size_bytes, sample.etag));
+        }
+        return begin < end;
+    }
+
+    Status take(Open& shard, std::span<const std::byte> window) {
+        shard.failures = 0;
+        const Status taken = shard.index->take(window, samples_);
+        return taken ? taken : fail(taken.error().prefixed(origin_.describe()));
+    }
+
+    // How long to wait before the window is read again; nullopt: give up.
+    std::optional<Duration> delay_after(Open& shard, const Error& error) {
+        return next_delay(retry_, {++shard.failures, is_retryable(error.code)}, random_);
+    }
+
+    void wait(Duration delay) const {
+        std::mutex mutex;
+        std::unique_lock lock{mutex};
+        std::condition_variable_any{}.wait_for(lock, stop_, delay, [] { return false; });
+    }
+
     Origin& origin_;
+    const domain::ShardFormat& format_;
+    RetryPolicy retry_;
+    Prng random_;  // of the delays
     const std::stop_token& stop_;
     std::vector<Open> open_;
     Listing samples_;
 };
 
-Result<std::vector<ListedObject>> find_shards(const Origin& origin, const Listing& objects) {
-    std::vector<ListedObject> shards;
-    for (std::size_t i = 0; i < objects.size(); ++i) {
-        const Listing::Entry object = objects[i];
-        if (domain::is_compressed_shard(object.key)) {
-            return fail(
-                ErrorCode::kInvalidArgument,
-                fmt::format(
-                    "'{}' of {} is compressed: unpack it first, because the samples of a "
-                    "compressed tar file cannot be read one by one",
-                    object.key,
-                    origin.describe()));
-        }
-        if (domain::is_tar_shard(object.key)) {
-            shards.push_back(
-                {std::string{object.key}, object.size_bytes, std::string{object.etag}});
-        }
-    }
-    if (shards.empty()) {
-        return fail(
-            ErrorCode::kNotFound,
-            fmt::format("{} has no object whose key ends in .tar", origin.describe()));
-    }
-    return shards;
-}
-
-class ShardFormat final : public RangeFormat {
+class ShardedFormat final : public RangeFormat {
 public:
-    [[nodiscard]] std::string_view name() const override { return "tar shards"; }
+    ShardedFormat(
+        domain::ShardFormat format,
+        RetryPolicy retry,
+        std::uint64_t seed,
+        std::optional<std::uint64_t> memory_max)
+        : format_(std::move(format)),
+          name_(format_.describe()),
+          retry_(retry),
+          seed_(seed),
+          memory_max_(memory_max) {}
+
+    [[nodiscard]] std::string_view name() const override { return name_; }
 
     Result<Listing> list(
         Origin& origin,
         const Listing& objects,
         const domain::ManifestView* known,
         const std::function<void(std::uint64_t)>& progress,
-        const std::stop_token& stop) const override {
-        return list_shards(origin, objects, known, progress, stop);
-    }
+        const std::stop_token& stop) const override;
 
     [[nodiscard]] std::optional<SampleRange> find(const OriginFetch& sample) const override {
         const auto place = domain::parse_range_place(sample.key, sample.etag);
-        if (!place || sample.size_bytes == 0) {
+        if (!place) {
             return std::nullopt;
         }
         return SampleRange{
             {std::string{place->object_key(sample.key)},
              std::string{place->object_etag},
              place->object_bytes},
-            place->offset};
+            place->offset,
+            place->crc32c};
     }
+
+private:
+    [[nodiscard]] Status check_memory(const std::vector<Shard>& shards) const;
+
+    const domain::ShardFormat format_;
+    const std::string name_;
+    const RetryPolicy retry_;
+    const std::uint64_t seed_;
+    const std::optional<std::uint64_t> memory_max_;
 };
 
-}  // namespace
+// Without this check the container would be killed and begin again, for ever.
+Status ShardedFormat::check_memory(const std::vector<Shard>& shards) const {
+    if (!memory_max_ || format_.format != domain::SampleFormat::kRecords) {
+        return {};
+    }
+    std::uint64_t rows = 0;
+    std::uint64_t bytes = 0;
+    for (const Shard& shard : shards) {
+        const std::uint64_t count = shard.data.size_bytes / format_.rows.bytes;
+        rows += count;
+        bytes += domain::listed_bytes(shard.data, count);
+    }
+    if (bytes > *memory_max_ - *memory_max_ / 4) {
+        return fail(
+            ErrorCode::kResourceExhausted,
+            fmt::format(
+                "{} rows need at least {} MB of memory to be listed, and this container has {} MB: "
+                "raise its limit (chart value sidecar.resources.limits.memory), or let "
+                "records.bytes be several rows",
+                rows,
+                bytes / 1'000'000,
+                *memory_max_ / 1'000'000));
+    }
+    return {};
+}
 
-Result<Listing> list_shards(
+Result<Listing> ShardedFormat::list(
     Origin& origin,
     const Listing& objects,
     const domain::ManifestView* known,
     const std::function<void(std::uint64_t)>& progress,
-    const std::stop_token& stop) {
-    STOKER_TRY(auto shards, find_shards(origin, objects));
-    ShardListing listing{origin, stop};
-    auto next = shards.begin();
-    while (next != shards.end() || listing.open_count() > 0) {
-        while (next != shards.end() && listing.open_count() < kShardsAtOnce) {
-            STOKER_TRY_VOID(listing.add(std::move(*next++), known));
+    const std::stop_token& stop) const {
+    auto shards = domain::find_shards(format_, objects);
+    if (!shards) {
+        return fail(shards.error().prefixed(origin.describe()));
+    }
+    STOKER_TRY_VOID(check_memory(*shards));
+    ShardListing listing{origin, format_, retry_, seed_, stop};
+    auto next = shards->begin();
+    while (next != shards->end() || listing.open_count() > 0) {
+        if (stop.stop_requested()) {
+            return fail(ErrorCode::kCancelled, "stopped");
         }
-        if (listing.open_count() > 0) {
+        if (next == shards->end() || listing.open_count() == kShardsAtOnce) {
             STOKER_TRY_VOID(listing.read_round());
+        } else if (const Status added = listing.add(*next++, known); !added) {
+            return fail(added.error().prefixed(origin.describe()));
         }
         if (progress) {
             progress(listing.sample_count());
         }
     }
+    if (listing.sample_count() == 0) {
+        return fail(domain::no_samples(shards->size()).prefixed(origin.describe()));
+    }
     return listing.take();
 }
 
+}  // namespace
+
 std::unique_ptr<Origin> make_shard_origin(
-    std::unique_ptr<Origin> shards, ChunkReads::Limits limits) {
-    return make_range_origin(std::move(shards), std::make_unique<const ShardFormat>(), limits);
+    std::unique_ptr<Origin> shards,
+    domain::ShardFormat format,
+    RetryPolicy retry,
+    std::uint64_t seed,
+    ChunkReads::Limits limits,
+    std::optional<std::uint64_t> memory_max) {
+    return make_range_origin(
+        std::move(shards),
+        std::make_unique<const ShardedFormat>(std::move(format), retry, seed, memory_max),
+        limits);
 }
 
 }  // namespace stoker::sidecar

@@ -1,32 +1,35 @@
 #pragma once
 
-#include <functional>
+#include <cstdint>
 #include <memory>
-#include <stop_token>
+#include <optional>
 
-#include "common/base/result.h"
-#include "common/domain/listing.h"
-#include "common/domain/manifest.h"
+#include "common/domain/shard_format.h"
 #include "sidecar/origin/chunk_reads.h"
 #include "sidecar/origin/origin.h"
+#include "sidecar/origin/retry.h"
 
 namespace stoker::sidecar {
 
-// The samples of the tar shards of a listing (common/domain/tar_index.h): those in `known`
-// (nullptr: none) of shards with the same size and ETag. The headers of the other shards are read
-// in ranges of at most 1 MiB, up to 64 shards at a time. Objects that are no shards are left out.
-// Blocking; `progress` gets the number of samples so far. kNotFound: no shard. kInvalidArgument: a
-// compressed shard, or as TarIndex::take().
-Result<domain::Listing> list_shards(
-    Origin& origin,
-    const domain::Listing& objects,
-    const domain::ManifestView* known,
-    const std::function<void(std::uint64_t)>& progress,
-    const std::stop_token& stop);
+// How often a listing asks for a window of a shard before it fails.
+constexpr std::uint32_t kWindowTriesMax = 3;
 
-// The samples of tar shards as an origin (range_origin.h). `shards` is the origin of the shards. A sample's
-// ETag is its domain::RangePlace; there is no checksum.
+// The samples of shards as an origin (range_origin.h). `shards` is the origin of the shards. A sample's
+// ETag is its domain::RangePlace.
+//
+// list() reads the shards' indexes in windows (common/domain/shard_index.h), up to 64 shards at a time.
+// If the origin fails to deliver a window for now, in spite of its own retries, that window is asked for
+// again, with the delays of `retry`, whose jitter `seed` seeds. list_again() takes the samples of shards
+// with the same size and ETag from the earlier manifest, but for shards with an object beside them.
+// Rows whose listing certainly needs more than 3/4 of `memory_max` bytes are refused before the first is listed
+// (kResourceExhausted); nullopt: never. Errors besides those: of Origin, find_shards(), open_shard(),
+// ShardIndex::take() and no_samples().
 std::unique_ptr<Origin> make_shard_origin(
-    std::unique_ptr<Origin> shards, ChunkReads::Limits limits);
+    std::unique_ptr<Origin> shards,
+    domain::ShardFormat format,
+    RetryPolicy retry,
+    std::uint64_t seed,
+    ChunkReads::Limits limits,
+    std::optional<std::uint64_t> memory_max);
 
 }  // namespace stoker::sidecar

@@ -44,9 +44,9 @@ Result<std::unique_ptr<Places>> Places::make(
             sidecar::S3Access origin,
             sidecar::resolve_s3(
                 dataset.source.uri, sidecar::options_of(dataset.source), environment, clock));
-        if (dataset.source.format == domain::SampleFormat::kTar) {
+        if (domain::has_shards(dataset.source.format)) {
             log::info(
-                "tar shards are read at the origin, because the cache has their samples",
+                "shards are read at the origin, because the cache has their samples",
                 {{"dataset", dataset.name}});
             passed_through.push_back(std::move(origin));
             continue;
@@ -59,7 +59,8 @@ Result<std::unique_ptr<Places>> Places::make(
     if (places->datasets_.empty()) {
         return fail(
             ErrorCode::kInvalidArgument,
-            "no dataset can be served over S3: each has another origin than s3://, or format tar");
+            "no dataset can be served over S3: each has another origin than s3://, or format tar, "
+            "records, megatron or tfrecord");
     }
     std::ranges::move(passed_through, std::back_inserter(places->origins_));
     return places;

@@ -15,7 +15,7 @@ namespace stoker::s3 {
 // The datasets that are in S3, and the access to their origins. Thread-safe after make().
 class Places {
 public:
-    // Datasets with another origin are left out, with a warning. Requests for datasets of format kTar are
+    // Datasets with another origin are left out, with a warning. Requests for datasets in shards are
     // passed through, because the cache has their samples, not their objects. `clock` must outlive the
     // result. kInvalidArgument: an origin's settings are wrong, or there is no dataset to serve.
     static Result<std::unique_ptr<Places>> make(

@@ -8,6 +8,7 @@ FULL = "trainingjob-full"
 S3 = "dataset-s3"
 DIRECTORY = "dataset-directory"
 BLOCKS = "dataset-blocks"
+RECORDS = "dataset-records"
 POOL = "cachepool"
 QUOTA = "cachequota"
 WARMUP = "datasetwarmup"
@@ -153,7 +154,11 @@ REFUSED = [
     ("an endpoint with a directory", DIRECTORY, "spec/sources/0/endpoint", "http://host", "belong to s3://"),
     ("two kinds of volume", DIRECTORY, "spec/sources/0/volume/hostPath", {"path": "/d"}, "set exactly one of"),
     ("an endpoint without scheme", S3, "spec/sources/0/endpoint", "minio:9000", "should match"),
-    ("format TFRecord", S3, "spec/format", "TFRecord", "does not work yet"),
+    ("format Records without records", S3, "spec/format", "Records", "set both or neither"),
+    ("records of objects", S3, "spec/records", {"bytes": 10}, "set both or neither"),
+    ("records without bytes", RECORDS, "spec/records", {"suffix": ".bin"}, "spec.records.bytes: Required value"),
+    ("rows of no bytes", RECORDS, "spec/records/bytes", 0, "greater than or equal to 1"),
+    ("rows of over a GiB", RECORDS, "spec/records/bytes", (1 << 30) + 1, "less than or equal to 1073741824"),
     ("blocks of a directory", DIRECTORY, "spec/format", "Blocks", "format Blocks needs an s3:// source"),
     ("a block size of objects", S3, "spec/blockSize", "8Mi", "blockSize belongs to format Blocks"),
     ("blocks of half a MiB", BLOCKS, "spec/blockSize", "512Ki", "blockSize must be between 1Mi and 32Mi"),
@@ -283,6 +288,9 @@ ACCEPTED = [
     ("blocks of the default size", BLOCKS, "spec/blockSize", None),
     ("blocks of the largest size", BLOCKS, "spec/blockSize", "32Mi"),
     ("blocks of a size in bytes", BLOCKS, "spec/blockSize", 1048576),
+    ("rows of all objects", RECORDS, "spec/records", {"bytes": 1}),
+    ("format Megatron", S3, "spec/format", "Megatron"),
+    ("format TFRecord", S3, "spec/format", "TFRecord"),
     ("a bucket without prefix", S3, "spec/sources/0/storageUri", "s3://bucket"),
     ("a prefix with spaces and unicode", S3, "spec/sources/0/storageUri", "s3://bucket/a b/ü%+..x"),
     ("a Dataset of another namespace", JOB, "spec/datasets/0/datasetRef/namespace", "data"),
@@ -344,6 +352,7 @@ IMMUTABLE = [
     ("the origin of a Dataset", S3, "spec/sources/0/storageUri", "s3://other/a", "storageUri cannot change"),
     ("the format of a Dataset", S3, "spec/format", "Chunks", "format cannot change"),
     ("the block size of a Dataset", BLOCKS, "spec/blockSize", "16Mi", "blockSize cannot change"),
+    ("the row size of a Dataset", RECORDS, "spec/records/bytes", 12, "records cannot change"),
     ("the block size of a Dataset, left out", BLOCKS, "spec/blockSize", None, "blockSize cannot change"),
     ("the path of a pool", POOL, "spec/volume/hostPath/path", "/other", "hostPath cannot change"),
     ("the pool of a quota", QUOTA, "spec/poolRef/name", "other", "poolRef cannot change"),

@@ -142,6 +142,31 @@ TEST(SidecarConfigContract, FormatsArriveWithTheSizeOfBlocks) {
     EXPECT_EQ(read(config)->datasets[0].source.block_bytes, mib(8));
 }
 
+TEST(SidecarConfigContract, EveryFormatArrives) {
+    using Choice = control::DatasetFormat;
+    using Format = domain::SampleFormat;
+    for (const auto& [choice, format] :
+         {std::pair{Choice::kObjects, Format::kObjects},
+          {Choice::kTar, Format::kTar},
+          {Choice::kRecords, Format::kRecords},
+          {Choice::kMegatron, Format::kMegatron},
+          {Choice::kTfRecord, Format::kTfRecord},
+          {Choice::kChunks, Format::kChunks},
+          {Choice::kBlocks, Format::kBlocks}}) {
+        control::SidecarConfig config = written();
+        config.datasets[0].origin.format = choice;
+        if (choice == Choice::kRecords) {
+            config.datasets[0].origin.records = control::DatasetRecords{3073, ".bin"};
+        }
+        const Result<sidecar::SidecarConfig> got = read(config);
+        ASSERT_TRUE(got) << got.error().message;
+        EXPECT_EQ(got->datasets[0].source.format, format);
+        EXPECT_EQ(
+            got->datasets[0].source.records,
+            choice == Choice::kRecords ? (domain::RecordRows{3073, ".bin"}) : domain::RecordRows{});
+    }
+}
+
 // A sidecar with an operator endpoint admits nothing new before the operator's first grant,
 // independent of its settings.
 TEST(SidecarConfigContract, LeavesGrantsToTheOperator) {

@@ -6,6 +6,7 @@
 #include "common/base/crc32c.h"
 #include "common/domain/chunk_format.h"
 #include "common/domain/range_place.h"
+#include "common/domain/shard_format.h"
 #include "common/domain/tar_index.h"
 
 namespace stoker::client {
@@ -171,30 +172,60 @@ py::object parse_range_place(const std::string& key, const std::string& etag) {
         py::bytes{place->object_key(key)},
         place->offset,
         place->object_bytes,
-        decode_text(place->object_etag));
+        decode_text(place->object_etag),
+        place->crc32c);
 }
 
-// Python binding of domain::TarIndex, with the samples that it has found in its shard so far.
-struct ShardIndex {
-    ShardIndex(std::string key, std::uint64_t size_bytes, std::string etag)
-        : index(
-              value_or_raise(domain::TarIndex::of({std::move(key), size_bytes, std::move(etag)}))) {
+constexpr std::uint64_t kWindowBytesMax = std::uint64_t{4} << 20U;  // 16 threads read one each
+
+// A shard. From the first next() on it has an index and the samples that were found so far.
+struct ListedShard {
+    domain::ShardFormat format;
+    domain::Shard shard;
+    domain::Listing samples{};
+    std::unique_ptr<domain::ShardIndex> index{};
+
+    [[nodiscard]] py::tuple to_read() const {
+        const domain::ListedObject& object = shard.to_read();
+        return py::make_tuple(py::bytes{object.key}, object.size_bytes, decode_text(object.etag));
     }
 
-    [[nodiscard]] py::object next() const {
-        const auto window = index.next();
+    py::object next() {
+        if (index == nullptr) {
+            index = value_or_raise(domain::open_shard(format, shard));
+        }
+        const auto window = index->next(kWindowBytesMax);
         return window ? py::object{py::make_tuple(window->offset, window->length)} : py::none();
     }
 
     void take(const py::buffer& window) {
         const py::buffer_info info = window.request();
         const auto size = static_cast<std::size_t>(info.size * info.itemsize);
-        value_or_raise(index.take({static_cast<const std::byte*>(info.ptr), size}, samples));
+        value_or_raise(index->take({static_cast<const std::byte*>(info.ptr), size}, samples));
     }
 
-    domain::TarIndex index;
-    domain::Listing samples;
+    // Ends the index.
+    py::list take_samples() {
+        index.reset();
+        return tuples_of(std::exchange(samples, {}));
+    }
 };
+
+domain::ShardFormat shard_format(
+    const std::string& format, std::uint64_t record_bytes, std::string record_suffix) {
+    return {
+        domain::parse_sample_format(format).value_or(domain::SampleFormat::kObjects),
+        {record_bytes, std::move(record_suffix)}};
+}
+
+py::list find_shards(const domain::ShardFormat& format, const std::vector<ListedTuple>& objects) {
+    const auto listing = value_or_raise(domain::Listing::of(objects_of(objects)));
+    py::list shards;
+    for (domain::Shard& shard : value_or_raise(domain::find_shards(format, listing))) {
+        shards.append(ListedShard{format, std::move(shard)});
+    }
+    return shards;
+}
 
 py::tuple parse_tar_sample(const py::buffer& bytes) {
     const py::buffer_info info = bytes.request();
@@ -209,44 +240,66 @@ py::tuple parse_tar_sample(const py::buffer& bytes) {
     return py::make_tuple(decode_text(sample.stem), members);
 }
 
-void add_tar_functions(py::module_& module) {
-    module.def("is_tar_shard", &domain::is_tar_shard, py::arg("key"), "Whether it ends in .tar.");
+void add_shard_classes(py::module_& module) {
+    py::class_<domain::ShardFormat>(module, "ShardFormat", "How samples lie in shards.")
+        .def(
+            py::init(&shard_format),
+            py::arg("format"),
+            py::arg("record_bytes") = 0,
+            py::arg("record_suffix") = "")
+        .def("describe", &domain::ShardFormat::describe, "The shards in messages.");
+    py::class_<ListedShard>(module, "ListedShard", "The samples of one shard, by range reads.")
+        .def("to_read", &ListedShard::to_read, "(key, size, etag) of the object to read.")
+        .def(
+            "next",
+            &ListedShard::next,
+            "(offset, length) to read next, maybe nothing; None: the end.")
+        .def("take", &ListedShard::take, py::arg("window"), "Takes the bytes of next().")
+        .def(
+            "take_samples",
+            &ListedShard::take_samples,
+            "The samples as a listing, after the end; the shard keeps nothing of them.");
+}
+
+bool has_shards(const std::string& format) {
+    const auto known = domain::parse_sample_format(format);
+    return known && domain::has_shards(*known);
+}
+
+void add_shard_functions(py::module_& module) {
     module.def(
-        "is_compressed_shard",
-        &domain::is_compressed_shard,
-        py::arg("key"),
-        "Whether it is the key of a compressed tar file.");
+        "no_samples",
+        [](std::size_t shards) { return domain::no_samples(shards).message; },
+        py::arg("shards"),
+        "What a listing whose shards have no sample says.");
+    module.def(
+        "has_shards", &has_shards, py::arg("format"), "Whether samples are ranges of shards.");
+    module.def(
+        "find_shards",
+        &find_shards,
+        py::arg("format"),
+        py::arg("objects"),
+        "The shards of a listing, each as a ListedShard.");
     module.def(
         "parse_range_place",
         &parse_range_place,
         py::arg("key"),
         py::arg("etag"),
-        "(object key, offset, object size, object ETag) of a sample in a tar shard; None: it is "
-        "not one.");
+        "(object key, offset, object size, object ETag, CRC-32C or None) of a sample in a shard; "
+        "None: it is not one.");
     module.def(
         "parse_tar_sample",
         &parse_tar_sample,
         py::arg("bytes"),
         "(stem, [(extension, begin, end) of each member]) of a sample's bytes.");
-    py::class_<ShardIndex>(module, "TarIndex", "The samples of one tar shard, by range reads.")
-        .def(
-            py::init<std::string, std::uint64_t, std::string>(),
-            py::arg("key"),
-            py::arg("size"),
-            py::arg("etag"))
-        .def("next", &ShardIndex::next, "(offset, length) to read next; None: the end.")
-        .def("take", &ShardIndex::take, py::arg("window"), "Takes the bytes of next().")
-        .def(
-            "samples",
-            [](const ShardIndex& self) { return tuples_of(self.samples); },
-            "The samples so far as a listing.");
 }
 
 }  // namespace
 
 void add_catalog(py::module_& module) {
     add_pack_functions(module);
-    add_tar_functions(module);
+    add_shard_classes(module);
+    add_shard_functions(module);
     py::class_<Catalog, std::shared_ptr<Catalog>>(
         module, "Catalog", "The samples of one dataset revision, by id.")
         .def_static(

@@ -21,6 +21,7 @@ from .errors import (
     StokerWarning,
     TooLargeError,
 )
+from .megatron import MegatronSamples
 from .samples import Samples, open, stats
 from .tar import TarSample, TarSamples
 
@@ -29,6 +30,7 @@ logging.getLogger("stoker").addHandler(logging.NullHandler())
 __all__ = [
     "ChangedError",
     "ForbiddenError",
+    "MegatronSamples",
     "NotFoundError",
     "OriginError",
     "Sample",

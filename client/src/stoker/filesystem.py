@@ -34,7 +34,9 @@ class StokerFileSystem(AbstractFileSystem):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        names = ("endpoint", "region", "path_style", "directory", "format", "socket", "verify")
+        names = (
+            "endpoint", "region", "path_style", "directory", "format", "record_bytes", "record_suffix", "socket", "verify",
+        )
         self._options = {key: value for key, value in options.items() if key in names}
         self._open_datasets: Dict[str, Samples] = {}
         self._opening = threading.Lock()

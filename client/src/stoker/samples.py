@@ -37,6 +37,8 @@ def open(
     path_style: Optional[bool] = None,
     directory: Optional[str] = None,
     format: Optional[str] = None,
+    record_bytes: Optional[int] = None,
+    record_suffix: Optional[str] = None,
     socket: Optional[str] = None,
     verify: str = "first",
 ) -> "Samples":
@@ -47,9 +49,12 @@ def open(
             `file:///folder` to read an origin without a sidecar.
         endpoint, region, path_style: of the S3 API; default: the operator's settings, then AWS_* variables.
         directory: the node directory as mounted here; default: as the sidecar reports it.
-        format: how the origin stores samples: "objects", "chunks" for what `stoker pack` wrote, or "tar" for tar shards
-            (WebDataset), whose samples are dictionaries: `stoker.TarSample`; default: the operator's setting, else
-            "objects".
+        format: how the origin stores samples: "objects", "chunks" for what `stoker pack` wrote, "tar" for tar shards
+            (WebDataset), whose samples are dictionaries: `stoker.TarSample`, "records" for objects of rows of one size,
+            "megatron" for pairs of .bin and .idx: `stoker.MegatronSamples`, or "tfrecord"; default: the operator's
+            setting, else "objects".
+        record_bytes, record_suffix: of format "records": bytes of a row, and how the keys of objects with rows end
+            (default: all objects have rows).
         socket: path of the sidecar's socket; default: STOKER_SOCKET, then /stoker/run/stoker.sock.
         verify: when a cached sample's checksum is compared: "first" read in this process, "always", "never".
 
@@ -66,12 +71,18 @@ def open(
         path_style=path_style,
         directory=directory,
         format=format,
+        record_bytes=record_bytes,
+        record_suffix=record_suffix,
     )
     path = None if settings.name is None else socket or socket_path()
     if settings.format == "tar":
         from .tar import TarSamples
 
         return TarSamples(settings, path, verify)
+    if settings.format == "megatron":
+        from .megatron import MegatronSamples
+
+        return MegatronSamples(settings, path, verify)
     return Samples(settings, path, verify)
 
 

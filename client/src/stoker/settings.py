@@ -2,9 +2,9 @@
 
 STOKER_SOCKET    path of the sidecar's unix socket (default /stoker/run/stoker.sock)
 STOKER_DATASETS  JSON object {name: {"uri", "endpoint", "region", "pathStyle", "caFile", "credentialsFile", "directory",
-                 "guest", "contract", "sampling"}}: for each dataset its origin (used without a sidecar), the node
-                 directory as mounted here, whether another namespace owns it, and the sampling contract that the job
-                 allows, with parameters
+                 "guest", "contract", "sampling", "format", "records"}}: for each dataset its origin (used without a
+                 sidecar) and how samples are stored there, the node directory as mounted here, whether another
+                 namespace owns it, and the sampling contract that the job allows, with parameters
 STOKER_JOB       name of the job for the sidecar; ranks with the same name share losses and fingerprints
 STOKER_EPOCHS    number of epochs of the training, so that the sidecar can fetch the next epoch's first samples while
                  this one ends; unset: unknown, and nothing is fetched beyond the epoch
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import operator
 import os
 from typing import Any, List, Mapping, Optional
 
@@ -25,8 +26,10 @@ __all__ = ["DEFAULT_SOCKET", "DatasetSettings", "epoch_count", "job_name", "reso
 DEFAULT_SOCKET = "/stoker/run/stoker.sock"
 _KEYS = {
     "uri", "endpoint", "region", "pathStyle", "caFile", "credentialsFile", "directory", "guest", "contract", "sampling",
-    "format",
+    "format", "records",
 }
+_ROW_BYTES_MAX = 2**30
+_FORMATS = ("objects", "chunks", "tar", "records", "megatron", "tfrecord")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +44,8 @@ class DatasetSettings:
         path_style: bucket in the path (`endpoint/bucket/key`), not in the host name; None: chosen by the endpoint.
         ca_file: certificates to trust instead of the system's; None: AWS_CA_BUNDLE, SSL_CERT_FILE, the system's.
         credentials_file: JSON file with keys that another program refreshes; None: the environment's keys.
+        format: how the origin stores samples.
+        record_bytes, record_suffix: of format "records": size of a row, and ending of the keys that have rows.
         directory: node directory as mounted in this process; None: as the sidecar reports it.
         guest: another namespace owns the node directory, so samples are copied out of it and verified at each read.
         terms: the sampling contract that the job allows; None: the job sets none.
@@ -54,6 +59,8 @@ class DatasetSettings:
     ca_file: Optional[str] = None
     credentials_file: Optional[str] = None
     format: str = "objects"
+    record_bytes: int = 0
+    record_suffix: str = ""
     directory: Optional[str] = None
     guest: bool = False
     terms: Optional[Terms] = None
@@ -71,12 +78,14 @@ def resolve(
     path_style: Optional[bool] = None,
     directory: Optional[str] = None,
     format: Optional[str] = None,
+    record_bytes: Optional[int] = None,
+    record_suffix: Optional[str] = None,
     env: Optional[Mapping[str, str]] = None,
 ) -> DatasetSettings:
     """Combines the settings of one dataset; arguments override the environment.
 
     Raises:
-        SettingsError: STOKER_DATASETS is malformed.
+        SettingsError: STOKER_DATASETS is malformed, or an argument is wrong.
     """
     env = os.environ if env is None else env
     base = DatasetSettings(uri=name_or_uri) if "://" in name_or_uri else _from_environment(name_or_uri, env)
@@ -85,14 +94,34 @@ def resolve(
     region = region or env.get("AWS_REGION") or env.get("AWS_DEFAULT_REGION") or "us-east-1"
     if path_style is None:
         path_style = base.path_style
-    return dataclasses.replace(
+    if format is not None and format != base.format:
+        base = dataclasses.replace(base, format=_known_format(format, "format"), record_bytes=0, record_suffix="")
+    settings = dataclasses.replace(
         base,
         endpoint=endpoint,
         region=region,
         path_style=path_style,
         directory=directory or base.directory,
-        format=base.format if format is None else _known_format(format, "format"),
+        record_bytes=base.record_bytes if record_bytes is None else record_bytes,
+        record_suffix=base.record_suffix if record_suffix is None else record_suffix,
     )
+    return _with_checked_rows(settings)
+
+
+def _with_checked_rows(settings: DatasetSettings) -> DatasetSettings:
+    where = f"dataset '{settings.describe()}'"
+    size, suffix = settings.record_bytes, settings.record_suffix
+    if isinstance(size, bool) or not hasattr(size, "__index__") or not isinstance(suffix, str):
+        raise SettingsError(f"{where}: record_bytes must be an integer and record_suffix a text, not {size!r}, {suffix!r}")
+    size = operator.index(size)
+    if (settings.format == "records") != (size != 0) or (suffix and settings.format != "records"):
+        raise SettingsError(
+            f"{where}: format records and record_bytes belong together, and record_suffix with them; the format is "
+            f"'{settings.format}'"
+        )
+    if size and not 1 <= size <= _ROW_BYTES_MAX:
+        raise SettingsError(f"{where}: record_bytes is {size}, and must be between 1 and {_ROW_BYTES_MAX}")
+    return dataclasses.replace(settings, record_bytes=size)
 
 
 def dataset_names() -> List[str]:
@@ -113,6 +142,8 @@ def _from_environment(name: str, env: Mapping[str, str]) -> DatasetSettings:
         ca_file=entry.get("caFile"),
         credentials_file=entry.get("credentialsFile"),
         format=_format_of(name, entry),
+        record_bytes=_records_of(name, entry, "bytes", 0),
+        record_suffix=_records_of(name, entry, "suffix", ""),
         directory=entry.get("directory"),
         guest=entry.get("guest") is True,
         terms=_terms_of(name, entry),
@@ -123,14 +154,22 @@ def _format_of(name: str, entry: Mapping[str, Any]) -> str:
     return _known_format(entry.get("format", "objects"), f"STOKER_DATASETS, dataset '{name}': format")
 
 
+def _records_of(name: str, entry: Mapping[str, Any], key: str, default: Any) -> Any:
+    records = entry.get("records", {})
+    value: Any = records.get(key, default) if isinstance(records, dict) else None
+    if type(value) is not type(default) or (key == "bytes" and value < 0):
+        raise SettingsError(f"STOKER_DATASETS, dataset '{name}': records must be {{\"bytes\": N, \"suffix\": TEXT}}")
+    return value
+
+
 def _known_format(text: Any, what: str) -> str:
     if text == "blocks":
         raise SettingsError(
             f"{what} is blocks: its objects are cached in ranges. Read them with an S3 client (boto3, s3fs, pyarrow, ...) "
             "through the pod's S3 endpoint, AWS_ENDPOINT_URL"
         )
-    if text not in ("objects", "chunks", "tar"):
-        raise SettingsError(f"{what} must be objects, chunks or tar, not '{text}'")
+    if text not in _FORMATS:
+        raise SettingsError(f"{what} must be {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}, not '{text}'")
     return str(text)
 
 

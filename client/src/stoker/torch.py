@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import io
 import time
 from typing import Any, Callable, Dict, Generator, Iterator, List, Optional, Sequence, Tuple, Union
 
@@ -32,8 +31,9 @@ import torch.utils.data
 from . import samples as _samples
 from .contracts import EpochReport
 from .errors import SettingsError
+from .megatron import MegatronSamples
 from .samples import Samples
-from .tar import TarSample, TarSamples
+from .tar import TarSamples
 from .torch_contracts import (
     REPLACED,
     Collate,
@@ -44,35 +44,11 @@ from .torch_contracts import (
     say_what_is_allowed,
     split_options,
 )
+from .torch_decode import decode_image, decode_raw, decode_tokens, decoding
 from .torch_pipeline import CudaReader, HostReader, Records, Transform, overlapped
 from .torch_sampler import Planned, Sampler, unwrap
 
-__all__ = ["DataLoader", "Dataset", "Sampler", "TensorLoader", "decode_image", "decode_raw"]
-
-
-def decode_image(view: memoryview) -> Any:
-    """Decodes an image as torchvision's ImageFolder does: a PIL image in RGB."""
-    from PIL import Image
-
-    with Image.open(io.BytesIO(view)) as image:
-        return image.convert("RGB")
-
-
-def decode_raw(view: memoryview) -> torch.Tensor:
-    """The raw bytes: uint8 tensor of shape (size,), a writable copy."""
-    return torch.frombuffer(bytearray(view), dtype=torch.uint8) if len(view) else torch.empty(0, dtype=torch.uint8)
-
-
-def _keep(sample: Any) -> Any:
-    return sample
-
-
-def _default_decode() -> Callable[[memoryview], Any]:
-    try:
-        import PIL.Image  # noqa: F401  (tests whether it is installed)
-    except ImportError:
-        return decode_raw
-    return decode_image
+__all__ = ["DataLoader", "Dataset", "Sampler", "TensorLoader", "decode_image", "decode_raw", "decode_tokens"]
 
 
 class Dataset(Planned):
@@ -83,8 +59,11 @@ class Dataset(Planned):
         transform: applied to the result of `decode`.
         target_transform: applied to the label.
         decode: takes a read-only memoryview of the sample's bytes (uint8, shape (size,), valid while it is held) and
-            returns anything; default: `decode_image` where Pillow is installed, else `decode_raw`. For tar shards it
-            takes the `TarSample`, a dictionary of the members; default: the dictionary itself.
+            returns anything; default: `decode_image` where Pillow is installed, else `decode_raw`, which is also
+            that of formats Records and TFRecord. For tar shards it
+            takes the `TarSample`, a dictionary of the members; default: the dictionary itself. For format Megatron it
+            takes the read-only array of tokens; default: `decode_tokens`, a tensor of its own, int64 of integers.
+            Sequences of several lengths in a batch need a `collate_fn`.
 
     Attributes:
         source: the Samples; `dataset.source.fetch(ids)` gives undecoded samples without a copy.
@@ -101,7 +80,7 @@ class Dataset(Planned):
         super().__init__(_samples.open(source) if isinstance(source, str) else source)
         self.transform = transform
         self.target_transform = target_transform
-        default = _keep if isinstance(self.source, TarSamples) else _default_decode()
+        self._input, default = decoding(self.source)
         self.decode: Callable[[Any], Any] = decode or default
         self.classes = self.source.classes
         self.class_to_idx = {name: label for label, name in enumerate(self.classes)}
@@ -143,7 +122,7 @@ class Dataset(Planned):
         return index + len(self) if -len(self) <= index < 0 else index
 
     def _item(self, sample: Any) -> Tuple[Any, ...]:
-        data, label = self.decode(sample if isinstance(sample, TarSample) else sample.view), sample.label
+        data, label = self.decode(self._input(sample)), sample.label
         taker = self._fingerprinter
         fingerprint = None if taker is None else taker(sample.id, data, label)  # before transforms, which may be random
         if self.transform is not None:
@@ -395,8 +374,8 @@ class TensorLoader(DataLoader):
         plain = unwrap(dataset, np.empty(0, dtype=np.int64))[0]
         if not isinstance(plain, Dataset) or plain.transform is not None or plain.target_transform is not None:
             raise SettingsError("`dataset` of a TensorLoader is a name, a URI, Samples, or a Dataset without transforms")
-        if isinstance(plain.source, TarSamples):
-            raise SettingsError("a TensorLoader reads samples of one shape, not tar shards; use a DataLoader")
+        if isinstance(plain.source, (TarSamples, MegatronSamples)):
+            raise SettingsError("a TensorLoader reads samples of one shape, not tar shards or sequences; use a DataLoader")
         if plain.decode not in (decode_image, decode_raw):
             raise SettingsError("a TensorLoader does not call the Dataset's `decode`; use `transform`, which gets a batch")
         if prefetch < 1 or not batch_size or (sampler is not None and shuffle):

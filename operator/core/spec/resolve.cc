@@ -132,11 +132,12 @@ std::string refuse_one(const ResolvedDataset& dataset) {
             "access SDK.",
             dataset.name);
     }
-    if (dataset.access != DatasetAccess::kSdk && dataset.format == DatasetFormat::kTar) {
+    if (dataset.access != DatasetAccess::kSdk && has_shards(dataset.format)) {
         return fmt::format(
-            "Dataset {} has format Tar, whose samples the library reads; use access SDK, or for "
+            "Dataset {} has format {}, whose samples the library reads; use access SDK, or for "
             "other programs a Dataset of format Blocks.",
-            dataset.name);
+            dataset.name,
+            choice_text(dataset.format));
     }
     if (dataset.access == DatasetAccess::kSdk && dataset.format == DatasetFormat::kBlocks) {
         return fmt::format(
@@ -311,6 +312,7 @@ ResolvedDataset resolve_dataset(const Dataset& dataset) {
     result.source = dataset.spec.sources.front();
     result.format = dataset.spec.format;
     result.block_size = dataset.spec.block_size;
+    result.records = dataset.spec.records;
     result.peers = shares_by_peers(dataset.spec);
     if (dataset.status.total_bytes) {
         result.total = bytes_of(*dataset.status.total_bytes);

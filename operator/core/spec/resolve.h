@@ -24,6 +24,7 @@ struct ResolvedDataset {
     DatasetSource source;
     DatasetFormat format = DatasetFormat::kObjects;
     std::optional<Bytes> block_size{};
+    std::optional<DatasetRecords> records{};
     DatasetAccess access = DatasetAccess::kSdk;
     std::string mount_path{};  // of access Files
     Sampling sampling = Sampling::kEpochShuffle;

@@ -8,6 +8,7 @@
 
 #include "common/domain/block_format.h"
 #include "common/domain/host_path.h"
+#include "common/domain/sample_format.h"
 #include "operator/core/spec/field_checks.h"
 
 namespace stoker::control {
@@ -87,11 +88,6 @@ void check_format(const DatasetSpec& spec, Complaints& complaints) {
     constexpr Bytes kBlockSizeMin = mib(1);
     const bool is_blocks = spec.format == DatasetFormat::kBlocks;
     complaints.unless(
-        spec.format != DatasetFormat::kTfRecord,
-        "spec.format",
-        "format TFRecord does not work yet; format Blocks caches large files of any kind for "
-        "access S3 and Files");
-    complaints.unless(
         !is_blocks || spec.sources.empty() || !spec.sources.front().volume,
         "spec.format",
         "format Blocks needs an s3:// source");
@@ -104,6 +100,15 @@ void check_format(const DatasetSpec& spec, Complaints& complaints) {
             (*spec.block_size >= kBlockSizeMin && *spec.block_size <= domain::kBlockBytesMax),
         "spec.blockSize",
         "blockSize must be between 1Mi and 32Mi");
+    complaints.unless(
+        (spec.format == DatasetFormat::kRecords) == spec.records.has_value(),
+        "spec.records",
+        "records says how long the rows of format Records are; set both or neither");
+    const auto rows_max = static_cast<std::int64_t>(domain::RecordRows::kBytesMax);
+    complaints.unless(
+        !spec.records || (spec.records->bytes >= 1 && spec.records->bytes <= rows_max),
+        "spec.records.bytes",
+        fmt::format("bytes must be between 1 and {}", rows_max));
 }
 
 // Whether the text matches the CRDs' pattern for decimal numbers, or is empty.

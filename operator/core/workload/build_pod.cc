@@ -62,6 +62,7 @@ OriginConfig origin_of(const ResolvedDataset& dataset) {
     result.path_style = source.path_style;
     result.format = dataset.format;
     result.block_size = dataset.block_size;
+    result.records = dataset.records;
     if (source.secret_ref) {
         result.credentials_directory = path_of(kCredentialsDirectory, dataset.name);
     }

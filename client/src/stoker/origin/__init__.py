@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Callable, Dict, List, NamedTuple, Optional, Protocol, Sequence, Tuple, Union
+from typing import Callable, List, NamedTuple, Optional, Protocol, Sequence, Tuple, Union
 
+from .. import _core
 from ..errors import SettingsError
 from ..settings import DatasetSettings
 
@@ -82,6 +83,6 @@ def open_origin(settings: DatasetSettings) -> Origin:
         origin = DirectoryOrigin(path)
     else:
         raise SettingsError(f"cannot read '{settings.uri}': it must be s3://bucket/prefix or file:///folder")
-    formats: Dict[str, Callable[[SlicedOrigin], Origin]] = {"chunks": ChunkOrigin, "tar": ShardOrigin}
-    make = formats.get(settings.format)
-    return origin if make is None else make(origin)
+    if settings.format == "chunks":
+        return ChunkOrigin(origin)
+    return ShardOrigin(origin, settings) if _core.has_shards(settings.format) else origin

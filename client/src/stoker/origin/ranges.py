@@ -52,11 +52,11 @@ class RangeOrigin:
 
         def attempt() -> Payload:
             if request.size == 0:  # has no bytes to ask for, but its object must be the listed one
-                self._objects.read_slice(found.object, found.offset - 1, 1)
+                self._objects.read_slice(found.object, max(found.offset - 1, 0), 1)
                 return b""
             data = self._objects.read_slice(found.object, found.offset, request.size)
             if found.checksum is not None and _core.crc32c(bytes(data)) != found.checksum:
-                raise Again("the bytes do not match the checksum in the chunk's header")
+                raise Again(f"the bytes from byte {found.offset} on do not match the checksum in their object")
             return data
 
         return with_retries(attempt, lambda why: OriginError(f"'{name}' of {self.describe()}: {why}", name))

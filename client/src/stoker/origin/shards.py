@@ -1,4 +1,4 @@
-"""The samples of a dataset in tar shards (WebDataset)."""
+"""The samples of a dataset in shards: tar shards (WebDataset), rows of one size, Megatron's .bin and .idx, TFRecords."""
 
 from __future__ import annotations
 
@@ -7,38 +7,35 @@ from typing import Callable, List, Optional
 
 from .. import _core
 from ..errors import NotFoundError, OriginError
-from . import ListedObject, Request
+from ..settings import DatasetSettings
+from . import ListedObject, Request, SlicedOrigin
 from .ranges import Range, RangeOrigin
 
 __all__ = ["ShardOrigin"]
 
 
 class ShardOrigin(RangeOrigin):
-    """Lists the samples of all tar shards by their headers, and reads a sample's bytes from its shard; see `Origin`.
+    """Lists the samples of all shards by their indexes, and reads a sample's bytes from its shard; see `Origin`.
 
     The ETag of a sample is its place in a shard (common/domain/range_place.h), as in the sidecar's manifest.
     """
 
-    kind = "tar shards"
+    def __init__(self, objects: SlicedOrigin, settings: DatasetSettings) -> None:
+        super().__init__(objects)
+        self._format = _core.ShardFormat(settings.format, settings.record_bytes, settings.record_suffix)
+        self.kind = self._format.describe()
 
     def list(self, progress: Optional[Callable[[int], None]] = None) -> List[ListedObject]:
         """See `Origin`."""
-        objects = self._objects.list(progress)
-        packed = next((key for key, _, _ in objects if _core.is_compressed_shard(key)), None)
-        if packed is not None:
-            name = packed.decode("utf-8", "surrogateescape")
-            raise OriginError(
-                f"'{name}' of {self.describe()} is compressed: unpack it first, because the samples of a compressed tar "
-                "file cannot be read one by one",
-                name,
-            )
-        shards = [Request(*listed) for listed in objects if _core.is_tar_shard(listed[0])]
-        if not shards:
-            raise NotFoundError(f"{self.describe()} has no object whose key ends in .tar")
+        try:
+            shards = _core.find_shards(self._format, self._objects.list(progress))
+        except _core.CoreError as error:
+            kind = NotFoundError if error.args[0] == "not_found" else OriginError
+            raise kind(f"{self._objects.describe()}: {error.args[-1]}") from None
         samples: List[ListedObject] = []
         lock = threading.Lock()
 
-        def index(shard: Request) -> None:
+        def index(shard: _core.ListedShard) -> None:
             found = self._index(shard)
             with lock:
                 samples.extend(found)
@@ -46,24 +43,26 @@ class ShardOrigin(RangeOrigin):
                     progress(len(samples))
 
         self._parallel.map(index, shards)
+        if not samples:
+            raise OriginError(f"{self._objects.describe()}: {_core.no_samples(len(shards))}")
         return samples
 
-    def _index(self, shard: Request) -> List[ListedObject]:
+    def _index(self, shard: _core.ListedShard) -> List[ListedObject]:
+        read = Request(*shard.to_read())
         try:
-            index = _core.TarIndex(shard.key, shard.size, shard.etag)
-            window = index.next()
+            window = shard.next()
             while window is not None:
-                index.take(self._objects.read_slice(shard, *window))
-                window = index.next()
-            return index.samples()
+                shard.take(self._objects.read_slice(read, *window) if window[1] else b"")
+                window = shard.next()
+            return shard.take_samples()
         except _core.CoreError as error:
-            key = shard.key.decode("utf-8", "surrogateescape")
+            key = read.key.decode("utf-8", "surrogateescape")
             raise OriginError(f"{self.describe()}: {error.args[-1]}", key) from None
 
     def find(self, request: Request) -> Optional[Range]:
         """See `RangeOrigin`."""
         place = _core.parse_range_place(request.key, request.etag)
-        if place is None or request.size == 0 or place[1] + request.size > place[2]:
+        if place is None or place[1] + request.size > place[2]:
             return None
-        key, offset, object_bytes, etag = place
-        return Range(Request(key, object_bytes, etag), offset, None)
+        key, offset, object_bytes, etag, checksum = place
+        return Range(Request(key, object_bytes, etag), offset, checksum)

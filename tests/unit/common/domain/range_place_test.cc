@@ -18,6 +18,15 @@ TEST(RangePlace, ReadsBack) {
     EXPECT_EQ(place.name(kKey), "n01/0001");
 }
 
+TEST(RangePlace, HasAChecksumWhereTheObjectHasOne) {
+    const RangePlace place{4096, 1U << 30U, 11, "e:1", 0x1A2B};
+    const std::string etag = encode_range_place(place);
+    EXPECT_EQ(etag, "crc32c:00001a2b:range:4096:1073741824:11:e:1");
+    EXPECT_EQ(parse_range_place(kKey, etag), place);
+    EXPECT_EQ(parse_range_place(kKey, "crc32c:x:range:0:10:11:e"), std::nullopt);
+    EXPECT_EQ(parse_range_place(kKey, "crc32c:1:0:10:11:e"), std::nullopt);
+}
+
 TEST(RangePlace, OtherEtagsAndForeignKeysAreNoPlaces) {
     for (const std::string_view etag :
          {"",

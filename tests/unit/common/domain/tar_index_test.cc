@@ -7,6 +7,7 @@
 
 #include "common/base/prng.h"
 #include "common/domain/range_place.h"
+#include "tests/support/read_index.h"
 #include "tests/support/tar_text.h"
 #include "tests/support/test_seed.h"
 
@@ -14,34 +15,14 @@ namespace stoker::domain {
 namespace {
 
 using test::pax_record;
+using test::slice_of;
 using test::tar_end;
 using test::tar_member;
 using testing::HasSubstr;
 
-struct Indexed {
-    std::vector<ListedObject> samples;
-    std::uint64_t windows = 0;
-    std::uint64_t bytes = 0;
-};
-
-Result<Indexed> index_of(const std::string& tar, const std::string& key = "a.tar") {
-    Indexed indexed;
-    Listing samples;
-    STOKER_TRY(auto index, TarIndex::of({key, tar.size(), "e"}));
-    while (const auto window = index.next()) {
-        EXPECT_GT(window->length, 0U);
-        ++indexed.windows;
-        indexed.bytes += window->length;
-        const auto bytes = std::as_bytes(std::span{tar}).subspan(window->offset, window->length);
-        STOKER_TRY_VOID(index.take(bytes, samples));
-    }
-    indexed.samples = samples.objects();
-    return indexed;
-}
-
-std::string slice_of(const std::string& tar, const ListedObject& sample) {
-    const auto place = parse_range_place(sample.key, sample.etag);
-    return tar.substr(place.value().offset, sample.size_bytes);
+Result<test::IndexedShard> index_of(const std::string& tar, const std::string& key = "a.tar") {
+    TarIndex index{{key, tar.size(), "e"}};
+    return test::read_index(index, tar);
 }
 
 Result<TarSample> parse(const std::string& slice) {
@@ -139,7 +120,9 @@ TEST(TarIndex, RefusesTarFilesWithInvalidMembersOrDamage) {
         EXPECT_EQ(error(name.substr(0, length)).code, ErrorCode::kCorruption) << length;
     }
     EXPECT_EQ(error(test::tar_header("x", 0, 'x')).code, ErrorCode::kCorruption);
-    EXPECT_EQ(index_of("", std::string(70'000, 'k')).error().code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(
+        index_of(tar_member("1.jpg", "1"), std::string(70'000, 'k')).error().code,
+        ErrorCode::kInvalidArgument);
 }
 
 TEST(TarIndex, BoundsTheMembersOfASampleAndTheirNames) {
@@ -222,15 +205,6 @@ TEST(TarIndex, FindsEverySample) {
         }
         ASSERT_TRUE(found == expected) << "round " << round << ", seed " << test::seed();
     }
-}
-
-TEST(TarIndex, ShardsAreToldByTheirNames) {
-    EXPECT_TRUE(is_tar_shard("train/0.tar"));
-    EXPECT_FALSE(is_tar_shard("train/0.tar.idx"));
-    EXPECT_FALSE(is_tar_shard("train/0.tar.gz"));
-    EXPECT_TRUE(is_compressed_shard("train/0.tar.gz"));
-    EXPECT_TRUE(is_compressed_shard("train/0.tgz"));
-    EXPECT_FALSE(is_compressed_shard("train/0.json.gz"));
 }
 
 }  // namespace

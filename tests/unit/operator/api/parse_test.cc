@@ -167,6 +167,14 @@ TEST(ParseDataset, ReadsSourceVolumeAndSecret) {
     EXPECT_EQ(dataset->status.placements.at(0), (DatasetPlacement{"p", "n", 3, 0}));
 }
 
+TEST(ParseDataset, ReadsTheRowsOfRecords) {
+    const Result<Dataset> dataset = parse_document<Dataset>(
+        R"({"spec": {"format": "Records", "records": {"bytes": 3073, "suffix": ".bin"}}})");
+    ASSERT_TRUE(dataset) << dataset.error().message;
+    EXPECT_EQ(dataset->spec.format, DatasetFormat::kRecords);
+    EXPECT_EQ(dataset->spec.records, (DatasetRecords{3073, ".bin"}));
+}
+
 TEST(ParseDataset, DistinguishesAbsentPathStyle) {
     const Result<Dataset> dataset =
         parse_document<Dataset>(R"({"spec": {"sources": [{"storageUri": "s3://b/p"}]}})");

@@ -39,7 +39,24 @@ TEST(SidecarConfig, SamplesAreObjectsOrInChunks) {
     EXPECT_EQ(
         format_of(", format: chunks")->datasets[0].source.format, domain::SampleFormat::kChunks);
     EXPECT_EQ(format_of(", format: tar")->datasets[0].source.format, domain::SampleFormat::kTar);
-    EXPECT_FALSE(format_of(", format: tfrecord").has_value());
+    EXPECT_FALSE(format_of(", format: parquet").has_value());
+}
+
+TEST(SidecarConfig, RowsHaveASize) {
+    const auto source_of = [](const std::string& more) {
+        const std::string text =
+            "datasets:\n- {name: a, origin: {uri: 's3://b'" + more + "}, directory: /d}\n";
+        return parse_sidecar_config(text, no_env());
+    };
+    const auto rows = source_of(", format: records, records: {bytes: 3073, suffix: .bin}");
+    ASSERT_TRUE(rows.has_value()) << rows.error().message;
+    EXPECT_EQ(rows->datasets[0].source.records, (domain::RecordRows{3073, ".bin"}));
+    EXPECT_FALSE(source_of(", format: records").has_value());
+    EXPECT_FALSE(source_of(", format: tfrecord, records: {bytes: 3}").has_value());
+    for (const char* bytes : {"0", "1073741825", "-1", "3Ki"}) {
+        EXPECT_FALSE(source_of(std::string{", format: records, records: {bytes: "} + bytes + "}}"))
+            << bytes;
+    }
 }
 
 TEST(SidecarConfig, BlockSizeHasADefaultAndLimits) {

@@ -356,7 +356,7 @@ TEST_F(ChunkOriginTest, ClosingAnswersAllFetches) {
     folder_.origin_options.max_in_flight = 2;
     auto origin = folder_.open("s3://b/packed", domain::SampleFormat::kChunks);
     server_.add_fault(
-        test::parse_fault("operation=get,key=packed/chunk-*,delay_ms=60000,times=-1").value());
+        test::parse_fault("operation=get,key=packed/chunk-*,delay_ms=3000,times=-1").value());
     auto fetches = start_together(*origin, samples);
     origin.reset();
     for (auto& fetch : fetches) {

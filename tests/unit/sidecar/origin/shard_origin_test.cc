@@ -2,6 +2,8 @@
 
 #include <fstream>
 #include <map>
+#include <set>
+#include <stop_token>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,10 +12,13 @@
 #include "common/domain/manifest_writer.h"
 #include "sidecar/origin/make_origin.h"
 #include "tests/support/fake_s3.h"
+#include "tests/support/fake_s3_fault.h"
 #include "tests/support/list_objects.h"
+#include "tests/support/megatron_text.h"
 #include "tests/support/origin_calls.h"
 #include "tests/support/tar_text.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/tfrecord_text.h"
 
 namespace stoker::sidecar {
 namespace {
@@ -29,11 +34,15 @@ protected:
         origin_ = open("s3://b/set");
     }
 
-    std::unique_ptr<Origin> open(const std::string& uri) {
+    std::unique_ptr<Origin> open(
+        const std::string& uri,
+        domain::SampleFormat format = domain::SampleFormat::kTar,
+        domain::RecordRows records = {}) {
         OriginOptions options;
         options.endpoint = server_.endpoint();
         options.retry = {.attempts_max = 3, .backoff_first = std::chrono::milliseconds{1}};
-        options.format = domain::SampleFormat::kTar;
+        options.format = format;
+        options.records = std::move(records);
         const auto none = [](const char*) -> const char* { return nullptr; };
         return make_origin(uri, options, none, clock_, 1).value();
     }
@@ -195,6 +204,175 @@ TEST_F(ShardOriginTest, ReadsShardsOfADirectory) {
     const auto samples = test::list_objects(*origin_).value();
     ASSERT_EQ(samples.size(), 4U);
     EXPECT_EQ(test::text_of(read(samples[0]).value()), text.substr(0, 512 + 1024 + 513));
+}
+
+TEST_F(ShardOriginTest, AFailedWindowIsReadAgainWithoutTheOthers) {
+    for (const char* key : {"a.tar", "b.tar", "c.tar"}) {
+        server_.put("b", std::string{"set/"} + key, shard(0, 4, 10));
+    }
+    server_.add_fault(test::parse_fault("operation=get,key=set/b.tar,status=503,times=4").value());
+    EXPECT_EQ(test::list_objects(*origin_)->size(), 12U);
+    EXPECT_EQ(server_.request_count("get"), 2U + 5U);
+    EXPECT_EQ(server_.request_count("list"), 1U);
+}
+
+TEST_F(ShardOriginTest, TheListingFailsWhenAWindowKeepsFailing) {
+    server_.put("b", "set/a.tar", shard(0, 4, 10));
+    server_.add_fault(test::parse_fault("operation=get,status=503,times=-1").value());
+    const Error error = list_error();
+    EXPECT_EQ(error.code, ErrorCode::kUnavailable);
+    EXPECT_THAT(error.message, HasSubstr("'a.tar'"));
+    EXPECT_EQ(server_.request_count("get"), 3U * kWindowTriesMax);
+    server_.clear_faults();
+    server_.clear_requests();
+    server_.add_fault(test::parse_fault("operation=get,status=403,times=-1").value());
+    EXPECT_EQ(list_error().code, ErrorCode::kForbidden);
+    EXPECT_EQ(server_.request_count("get"), 1U);
+}
+
+TEST_F(ShardOriginTest, RowsAreListedWithoutReading) {
+    origin_ = open("s3://b/set", domain::SampleFormat::kRecords, {4, ".bin"});
+    server_.put("b", "set/a.bin", "onesTwosTres");
+    server_.put("b", "set/readme.html", "x");
+    const auto samples = test::list_objects(*origin_).value();
+    ASSERT_EQ(samples.size(), 3U);
+    EXPECT_EQ(server_.request_count("get"), 0U);
+    EXPECT_EQ(samples[1].key, "a.bin/000000001");
+    EXPECT_EQ(test::text_of(read(samples[1]).value()), "Twos");
+    EXPECT_EQ(test::text_of(read(samples[0]).value()), "ones");
+    server_.put("b", "set/b.bin", "onesT");
+    const Error rest = list_error();
+    EXPECT_EQ(rest.code, ErrorCode::kInvalidArgument);
+    EXPECT_THAT(rest.message, HasSubstr("'b.bin' has 5 bytes, which are 1 rows of 4 bytes"));
+}
+
+TEST_F(ShardOriginTest, RowsAreListedInStepsThatAStopEnds) {
+    const test::TempFolder folder;
+    std::ofstream{folder.path() + "/a.bin"} << std::string(20'000, 'x');
+    origin_ = open("file://" + folder.path(), domain::SampleFormat::kRecords, {1});
+    std::vector<std::uint64_t> counts;
+    EXPECT_EQ(
+        origin_->list([&](std::uint64_t count) { counts.push_back(count); }, {})->size(), 20'000U);
+    EXPECT_GE(std::set<std::uint64_t>(counts.begin(), counts.end()).size(), 5U);
+    std::stop_source stop;
+    std::uint64_t last = 0;
+    const auto stopped = origin_->list(
+        [&](std::uint64_t count) {
+            last = count;
+            if (count > 1) {
+                stop.request_stop();
+            }
+        },
+        stop.get_token());
+    ASSERT_FALSE(stopped.has_value());
+    EXPECT_EQ(stopped.error().code, ErrorCode::kCancelled);
+    EXPECT_LT(last, 5'000U);
+}
+
+// A row takes 16 bytes, its key 15 and its place some 40.
+TEST_F(ShardOriginTest, RowsThatNeedMoreThanTheMemoryAreRefused) {
+    const test::TempFolder folder;
+    std::ofstream{folder.path() + "/a.bin"} << std::string(100'000, 'x');
+    const auto list = [&](std::optional<std::uint64_t> memory_max) {
+        auto files = make_origin(
+            "file://" + folder.path(), {}, [](const char*) { return nullptr; }, clock_, 1);
+        return make_shard_origin(
+                   *std::move(files), {domain::SampleFormat::kRecords, {1}}, {}, 1, {}, memory_max)
+            ->list({}, {});
+    };
+    EXPECT_EQ(list(std::nullopt)->size(), 100'000U);
+    EXPECT_EQ(list(20'000'000)->size(), 100'000U);
+    const auto refused = list(5'000'000);
+    ASSERT_FALSE(refused.has_value());
+    const Error& error = refused.error();
+    EXPECT_EQ(error.code, ErrorCode::kResourceExhausted);
+    EXPECT_THAT(error.message, HasSubstr("100000 rows need at least"));
+    EXPECT_THAT(error.message, HasSubstr("sidecar.resources.limits.memory"));
+}
+
+TEST_F(ShardOriginTest, ShardsWithoutSamplesAreNamed) {
+    server_.put("b", "set/a.tar", "");
+    server_.put("b", "set/b.tar", tar_end());
+    EXPECT_THAT(
+        list_error().message, HasSubstr("the dataset is empty: its 2 shards have no samples"));
+    origin_ = open("s3://b/set", domain::SampleFormat::kMegatron);
+    server_.put("b", "set/c4.bin", "");
+    server_.put("b", "set/c4.idx", test::megatron_text({0, 0}).text());
+    EXPECT_THAT(list_error().message, HasSubstr("its 1 shards have no samples"));
+}
+
+TEST_F(ShardOriginTest, SequencesOfMegatronAreRangesOfTheBinFile) {
+    origin_ = open("s3://b/set", domain::SampleFormat::kMegatron);
+    server_.put("b", "set/c4.bin", "aabbccddee");
+    server_.put("b", "set/c4.idx", test::megatron_text({3, 0, 2}).text());
+    const auto samples = test::list_objects(*origin_).value();
+    ASSERT_EQ(samples.size(), 3U);
+    EXPECT_EQ(server_.request_count("get"), 1U) << "the index";
+    EXPECT_EQ(samples[2].key, "c4.bin/000000002.uint16");
+    EXPECT_EQ(test::text_of(read(samples[0]).value()), "aabbcc");
+    EXPECT_EQ(test::text_of(read(samples[1]).value()), "");
+    EXPECT_EQ(test::text_of(read(samples[2]).value()), "ddee");
+}
+
+TEST_F(ShardOriginTest, AnEmptyFirstSequenceIsReadWithOneByte) {
+    origin_ = open("s3://b/set", domain::SampleFormat::kMegatron);
+    server_.put("b", "set/c4.bin", "aa");
+    server_.put("b", "set/c4.idx", test::megatron_text({0, 1, 0}).text());
+    const auto samples = test::list_objects(*origin_).value();
+    ASSERT_EQ(samples.size(), 3U);
+    for (const std::size_t empty : {0U, 2U}) {
+        EXPECT_EQ(test::text_of(read(samples[empty]).value()), "");
+    }
+    server_.put("b", "set/c4.bin", "bb");
+    EXPECT_EQ(read(samples[0]).error().code, ErrorCode::kConflict);
+}
+
+// The ETags of samples name the .bin file only.
+TEST_F(ShardOriginTest, AChangedIndexOfMegatronIsReadAgain) {
+    origin_ = open("s3://b/set", domain::SampleFormat::kMegatron);
+    server_.put("b", "set/c4.bin", "aabbccddee");
+    server_.put("b", "set/c4.idx", test::megatron_text({3, 2}).text());
+    const auto bytes = domain::encode_manifest(test::list_objects(*origin_).value()).value();
+    const auto known = domain::ManifestView::open(bytes).value();
+    server_.put("b", "set/c4.idx", test::megatron_text({1, 4}).text());
+    const auto again = origin_->list_again(known, {}, {}).value().objects();
+    ASSERT_EQ(again.size(), 2U);
+    EXPECT_EQ(again[0].size_bytes, 2U);
+    server_.put("b", "set/c4.idx", test::megatron_text({1, 3}).text());
+    EXPECT_EQ(list_error().code, ErrorCode::kCorruption) << "an index of another .bin file";
+}
+
+TEST_F(ShardOriginTest, PayloadsOfTfRecordsAreChecked) {
+    origin_ = open("s3://b/set", domain::SampleFormat::kTfRecord);
+    std::string text = test::tfrecord("one") + test::tfrecord("") + test::tfrecord("three");
+    server_.put("b", "set/a.tfrecord", text);
+    const auto samples = test::list_objects(*origin_).value();
+    ASSERT_EQ(samples.size(), 3U);
+    EXPECT_EQ(server_.request_count("get"), 1U);
+    EXPECT_EQ(test::text_of(read(samples[0]).value()), "one");
+    EXPECT_EQ(test::text_of(read(samples[1]).value()), "");
+    EXPECT_EQ(test::text_of(read(samples[2]).value()), "three");
+    text[13] ^= 1;
+    server_.put("b", "set/a.tfrecord", text);
+    const auto damaged = test::list_objects(*origin_).value();
+    const auto bytes = read(damaged[0]);
+    ASSERT_FALSE(bytes.has_value());
+    EXPECT_EQ(bytes.error().code, ErrorCode::kCorruption);
+    EXPECT_THAT(bytes.error().message, HasSubstr("'a.tfrecord/000000000' at byte 12"));
+    EXPECT_EQ(test::text_of(read(damaged[2]).value()), "three");
+}
+
+TEST_F(ShardOriginTest, UnchangedTfRecordsAreNotIndexedAgain) {
+    origin_ = open("s3://b/set", domain::SampleFormat::kTfRecord);
+    for (const char* key : {"set/a.tfrecord", "set/b.tfrecord"}) {
+        server_.put("b", key, test::tfrecord("one") + test::tfrecord("two"));
+    }
+    const auto bytes = domain::encode_manifest(test::list_objects(*origin_).value()).value();
+    const auto known = domain::ManifestView::open(bytes).value();
+    server_.clear_requests();
+    server_.put("b", "set/b.tfrecord", test::tfrecord("three"));
+    EXPECT_EQ(origin_->list_again(known, {}, {})->size(), 3U);
+    EXPECT_EQ(server_.request_count("get"), 1U);
 }
 
 }  // namespace

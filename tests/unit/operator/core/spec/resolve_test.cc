@@ -141,19 +141,30 @@ TEST(ResolveDatasets, BlocksNeedAccessS3) {
     EXPECT_EQ(resolved.block_size, mib(4));
 }
 
-TEST(ResolveDatasets, TarNeedsAccessSdk) {
-    Dataset tar = make_dataset();
-    tar.spec.format = DatasetFormat::kTar;
-    for (const DatasetAccess access : {DatasetAccess::kS3, DatasetAccess::kFiles}) {
-        EXPECT_EQ(
-            blocker_of(access, tar, make_dataset("other")),
-            (Blocker{
-                "AccessUnsupported",
-                "Dataset train has format Tar, whose samples the library reads; use access SDK, or "
-                "for other programs a Dataset of format Blocks."}));
+TEST(ResolveDatasets, ShardsNeedAccessSdk) {
+    for (const auto& [format, name] :
+         {std::pair{DatasetFormat::kTar, "Tar"},
+          {DatasetFormat::kRecords, "Records"},
+          {DatasetFormat::kMegatron, "Megatron"},
+          {DatasetFormat::kTfRecord, "TFRecord"}}) {
+        Dataset shards = make_dataset();
+        shards.spec.format = format;
+        if (format == DatasetFormat::kRecords) {
+            shards.spec.records = DatasetRecords{10, ".bin"};
+        }
+        for (const DatasetAccess access : {DatasetAccess::kS3, DatasetAccess::kFiles}) {
+            EXPECT_EQ(
+                blocker_of(access, shards, make_dataset("other")),
+                (Blocker{
+                    "AccessUnsupported",
+                    std::string{"Dataset train has format "} + name +
+                        ", whose samples the library reads; use access SDK, or for other "
+                        "programs a Dataset of format Blocks."}));
+        }
+        const auto resolved = resolve_datasets(make_training_job(), {shards}).datasets.at(0);
+        EXPECT_EQ(resolved.format, format);
+        EXPECT_EQ(resolved.records, shards.spec.records);
     }
-    EXPECT_EQ(
-        resolve_datasets(make_training_job(), {tar}).datasets.at(0).format, DatasetFormat::kTar);
 }
 
 TEST(ResolveDatasets, AccessS3NeedsOneEndpointForEachBucket) {

@@ -113,9 +113,20 @@ TEST(ValidateDataset, RefusesIncompatibleFields) {
          },
          "spec.blockSize",
          "between 1Mi and 32Mi"},
-        {[](Dataset& d) { d.spec.format = DatasetFormat::kTfRecord; },
-         "spec.format",
-         "does not work yet"},
+        {[](Dataset& d) { d.spec.format = DatasetFormat::kRecords; },
+         "spec.records",
+         "set both or neither"},
+        {[](Dataset& d) {
+             d.spec.records = {10, ""};
+         },
+         "spec.records",
+         "set both or neither"},
+        {[](Dataset& d) {
+             d.spec.format = DatasetFormat::kRecords;
+             d.spec.records = {(std::int64_t{1} << 30U) + 1, ""};
+         },
+         "spec.records.bytes",
+         "between 1 and 1073741824"},
         {[](Dataset& d) { d.spec.consistency = Consistency::kEtag; },
          "spec.consistency",
          "do not work yet"},

@@ -385,16 +385,20 @@ TEST(BuildPod, MountsTheCertificatesOfAnOriginIntoBothContainers) {
     EXPECT_NE(env(pod.trainer, "STOKER_DATASETS").find(file), std::string::npos);
 }
 
-TEST(BuildPod, BothContainersLearnThatSamplesAreInChunks) {
+TEST(BuildPod, BothContainersLearnTheFormat) {
     TrainingJobView view = make_view();
-    const std::string format = R"("format":"chunks")";
     const PodManifest loose = pod_of(view);
     EXPECT_EQ(
         env(loose.init_containers[0], "STOKER_SIDECAR_CONFIG").find("format"), std::string::npos);
-    view.datasets.datasets[0].format = DatasetFormat::kChunks;
+    view.datasets.datasets[0].format = DatasetFormat::kRecords;
+    view.datasets.datasets[0].records = DatasetRecords{3073, ""};
     const PodManifest pod = pod_of(view);
-    EXPECT_NE(env(pod.init_containers[0], "STOKER_SIDECAR_CONFIG").find(format), std::string::npos);
-    EXPECT_NE(env(pod.trainer, "STOKER_DATASETS").find(format), std::string::npos);
+    for (const std::string& settings :
+         {env(pod.init_containers[0], "STOKER_SIDECAR_CONFIG"),
+          env(pod.trainer, "STOKER_DATASETS")}) {
+        EXPECT_THAT(settings, testing::HasSubstr(R"("format":"records")"));
+        EXPECT_THAT(settings, testing::HasSubstr(R"("records":{"bytes":3073})"));
+    }
 }
 
 TEST(BuildPod, TheSidecarAndTheEndpointLearnTheSizeOfBlocks) {
