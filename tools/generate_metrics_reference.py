@@ -10,7 +10,7 @@ PAGE = ROOT / "docs" / "reference" / "metrics.md"
 TEXT = r'"(?:[^"\\]|\\.)*"'
 # A name, then its help text (perhaps in several literals), then perhaps its labels.
 DECLARATION = re.compile(
-    r'"((?:stoker|process|workqueue|controller_runtime|leader_election|rest_client|csi_operations)'
+    r'"((?:stoker|process|workqueue|controller_runtime|leader_election|rest_client)'
     r'_[a-z0-9_]+)",'
     rf"\s*((?:{TEXT}\s*)+)(?:,\s*(\{{[^}}]*\}}|labels))?")
 LABELS = re.compile(r'labels\{([^}]*)\}')
@@ -28,7 +28,8 @@ Prometheus. The chart's ServiceMonitor (`metrics.serviceMonitor`) scrapes the op
 (`metrics.podMonitor`) the node programs and the sidecars of all training pods, foreign pods and fillers. A sidecar's
 own pod and the address ranges of `sidecar.metricsReaders` may read the sidecar's. `metrics.dashboard` and
 `metrics.prometheusRule` install dashboards and alerts; [runbooks](../howto/runbooks.md) say what to do about each.
-Names are those of client-go, controller-runtime and CSI's libraries where these have the metric.
+Names are those of client-go and controller-runtime where these have the metric. Other programs in the cluster have
+them, too: select the operator's by `job`, which is `<release>-metrics` with the chart's ServiceMonitor.
 
 Every replica of the operator exposes jobs, datasets, pools and quotas; the leader also exposes profiles. Before you
 sum, take `max by (namespace, training_job)` and the like, as the dashboard does.

@@ -144,5 +144,11 @@ class Bucket:
     def remove(self, key):
         self.origin.shell('rm "/srv/s3/objects/$1/$2"; rm -r "/srv/s3/metadata/$1/$2"', self.name, key)
 
+    def digests(self):
+        """{key: SHA-256} of all objects, from the server's disk."""
+        lines = self.origin.shell('cd "/srv/s3/objects/$1" && find . -type f -printf "%P\\n" | xargs sha256sum',
+                                  self.name).splitlines()
+        return dict(reversed(line.split()) for line in lines)
+
     def destroy(self):
         self.origin.shell('rm -rf "/srv/s3/objects/$1" "/srv/s3/metadata/$1"', self.name)

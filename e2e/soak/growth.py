@@ -1,4 +1,4 @@
-"""Does a process grow? Pure functions on what a soak run has sampled.
+"""Does a process grow, and did the run watch what it must? Pure functions on what a soak run has sampled.
 
 A sample is (seconds, value). A process is one start of one program: after a kill another one begins.
 """
@@ -7,6 +7,7 @@ import math
 
 SAMPLES_MIN = 8  # fewer say nothing about a slope
 SIGMAS = 3
+FULL_MINUTES = 15  # a run of this length judges every program
 MEMORY_FLOOR = 4 << 20  # bytes over the time that was watched: allocators round, caches of a few entries fill
 
 
@@ -40,3 +41,14 @@ def growth(points, warm_up, floor):
     seconds = late[-1][0] - late[0][0]
     gained, noise = rate * seconds, SIGMAS * error * seconds
     return {"gained": gained, "noise": noise, "samples": len(late), "grows": gained - noise > 0 and gained > floor}
+
+
+def shortcomings(minutes, seconds, judged, programs, kills):
+    """Why a run of `minutes` that took `seconds` says less than it should: it ended early, or was long enough to judge
+    every program (`judged`: those that were) and to kill some (`kills`: {program: times}), and did not."""
+    found = [] if seconds >= minutes * 60 else [f"the run ended after {seconds / 60:.1f} of {minutes:g} minutes"]
+    if minutes >= FULL_MINUTES:
+        found += [f"no process of {program} was watched for long enough" for program in programs if program not in judged]
+        if sum(kills.values()) == 0:
+            found.append("nothing was killed")
+    return found

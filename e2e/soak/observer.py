@@ -7,6 +7,7 @@ import time
 
 from harness.kube import KubeError
 from harness.nodes import on_node
+from part import Part
 
 PROGRAMS = ("stoker-operator", "stoker-node", "stoker-sidecar", "stoker-s3", "stoker-files")
 # One line a process: program, pod's uid, pid, start in ticks since boot, anonymous KiB, threads, descriptors.
@@ -36,27 +37,24 @@ def parse(text):
     return found
 
 
-class Observer:
-    """A thread that samples every `interval` seconds until stop(), and writes each sample as a line of JSON."""
+class Observer(Part):
+    """Samples every `interval` seconds until stop(), and writes each sample as a line of JSON."""
 
     def __init__(self, kube, path, interval=30):
+        super().__init__("observer")
         self.kube = kube
         self.interval = interval
         self.began = time.monotonic()
         self.processes = {}  # (program, node, pid, start): [sample with seconds]
         self._path = path
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run)
+        self._ends = threading.Event()
 
     def seconds(self):
         return time.monotonic() - self.began
 
-    def start(self):
-        self._thread.start()
-
     def stop(self):
-        self._stop.set()
-        self._thread.join()
+        self._ends.set()
+        self.join()
 
     def look(self):
         """Samples once; returns the samples of now."""
@@ -71,8 +69,8 @@ class Observer:
             file.writelines(json.dumps(sample) + "\n" for sample in found)
         return found
 
-    def _run(self):
-        while not self._stop.wait(self.interval):
+    def work(self):
+        while not self._ends.wait(self.interval):
             try:
                 self.look()
             except (KubeError, subprocess.SubprocessError):

@@ -1,9 +1,9 @@
 """make soak: jobs come and go for MINUTES while programs are killed; nothing may grow, leak or get stuck.
 
 Lanes run one job after another in two namespaces, with every kind of access, and delete some of them on the way; every
-third job has a new Dataset. One job a namespace reads all the time, so that its sidecar is as old as the run. Sidecars
-of other jobs are killed all the time, the operator and the node program only in the first third, so that the rest shows
-how they grow. The seed (SOAK_SEED) is printed.
+third job has a new Dataset. One job with each kind of access reads all the time, so that its sidecar and stoker-s3 or
+stoker-files are as old as the run. Sidecars of other jobs are killed all the time, the operator and the node program
+only in the first quarter, so that the rest shows how they grow. The seed (SOAK_SEED) is printed.
 """
 
 import json
@@ -16,12 +16,13 @@ import time
 
 import pytest
 
-from growth import MEMORY_FLOOR, SAMPLES_MIN, growth
+from growth import MEMORY_FLOOR, SAMPLES_MIN, growth, shortcomings
 from harness import jobs, kube as kubes
 from harness.installation import SYSTEM
 from harness.kube import KubeError, wait_until
 from harness.nodes import kill, on_node
-from observer import Observer
+from observer import PROGRAMS, Observer
+from part import Part
 
 MINUTES = float(os.environ.get("MINUTES", "60"))
 SEED = int(os.environ.get("SOAK_SEED", str(random.randrange(1 << 32))))
@@ -30,32 +31,30 @@ LANES = 2  # a namespace
 SAMPLES, SAMPLE_BYTES = 200, 20000
 TURNS_OF_A_DATASET = 3
 KILL_EVERY_S = 40
-STEADY = "steady"  # the job that reads all the time
+STEADY = {"sdk": "steady-sdk", "s3": "steady-s3", "files": "steady-files"}  # jobs that read all the time, by access
 SLACK = 8  # descriptors and threads by which an idle program may differ: kept connections, pools
 PROGRAM = {"sdk": "read_epochs.py", "s3": "plain_boto3.py", "files": "plain_files.py"}
 
 
-class Lane(threading.Thread):
+class Lane(Part):
     """Runs one job after another, `turns` at most, until `stop`; `errors` has why it ended early."""
 
     def __init__(self, place, bucket, number, stop, turns=math.inf):
-        super().__init__()
+        super().__init__(f"{place.name} lane {number}")
         self.place, self.bucket, self.number, self.stop, self.turns = place, bucket, number, stop, turns
         self.random = random.Random(f"{SEED} {place.name} {number}")
-        self.done, self.deleted, self.errors, self.digests = 0, 0, [], set()
+        self.contents = bucket.digests()
+        self.done, self.deleted, self.digests = 0, 0, set()
 
-    def run(self):
-        try:
-            turn = 0
-            while turn < self.turns and not self.stop.is_set():
-                if turn % TURNS_OF_A_DATASET == 0:
-                    dataset = self.new_dataset(turn)
-                self.run_job(f"l{self.number}-{turn}", dataset)
-                turn += 1
-                if turn % TURNS_OF_A_DATASET == 0:
-                    self.place.kube.delete("dataset", dataset, self.place.name)
-        except (AssertionError, KubeError, subprocess.SubprocessError) as error:
-            self.errors.append(f"{self.place.name} lane {self.number}: {error}")
+    def work(self):
+        turn = 0
+        while turn < self.turns and not self.stop.is_set():
+            if turn % TURNS_OF_A_DATASET == 0:
+                dataset = self.new_dataset(turn)
+            self.run_job(f"l{self.number}-{turn}", dataset)
+            turn += 1
+            if turn % TURNS_OF_A_DATASET == 0:
+                self.place.kube.delete("dataset", dataset, self.place.name)
 
     def new_dataset(self, turn):
         name = f"d{self.number}-{turn}"
@@ -65,30 +64,43 @@ class Lane(threading.Thread):
     def run_job(self, name, dataset):
         access = self.random.choice(sorted(PROGRAM))
         cache = self.random.choice([jobs.FULL, {"mode": "Fixed", "maxBytes": "2Mi"}])
-        self.place.apply(jobs.training_job(name, self.arguments(access), dataset_name=dataset, cache=cache,
-                                           script=PROGRAM[access], run_policy={"backoffLimit": 3},
-                                           datasets=[dataset_access(dataset, access)]))
+        options = [*arguments(access, self.bucket, self.random.choice([1, 2, 3])),
+                   *(["--step-ms", 50] if access == "sdk" else [])]
+        self.place.apply(job_with(access, name, options, dataset, cache=cache, run_policy={"backoffLimit": 3}))
         if self.random.random() < 0.2:
             self.place.pod(name)
             self.deleted += 1
         else:
             self.place.wait_complete(name)
-            self.note_digests(name, access)
+            self.check_bytes(name, access)
             self.done += 1
         self.place.delete_job(name)
 
-    def arguments(self, access):
-        epochs = ["--epochs", str(self.random.choice([1, 2, 3]))]
-        if access == "s3":
-            return ["--bucket", self.bucket.name, "--checkpoints", f"{self.bucket.name}-out", *epochs]
-        return ["--root", "/data/train", *epochs] if access == "files" else [*epochs, "--step-ms", "50"]
-
-    def note_digests(self, name, access):
-        """The first epoch of every job reads the same bytes in the same order."""
+    def check_bytes(self, name, access):
+        """Every epoch of S3 and Files read the bucket's bytes; the first one of every SDK job the same bytes in the same
+        order."""
+        epochs = self.place.epochs(self.place.pods(name)[-1]["metadata"]["name"])
+        assert epochs, f"job {name} completed without an epoch"
         if access == "sdk":
-            pod = self.place.pods(name)[-1]["metadata"]["name"]
-            self.digests |= {epoch["digest"] for epoch in self.place.epochs(pod) if epoch["epoch"] == 0}
-            assert len(self.digests) <= 1, f"job {name} read other bytes: {self.digests}"
+            first = {epoch["digest"] for epoch in epochs if epoch["epoch"] == 0}
+            self.digests |= first
+            assert len(first) == 1 and len(self.digests) == 1, f"job {name} read {first}, the lane {self.digests}"
+        else:
+            wrong = [epoch["epoch"] for epoch in epochs if epoch["digests"] != self.contents]
+            assert not wrong, f"job {name} read other bytes than the origin's in epochs {wrong}"
+
+
+def arguments(access, bucket, epochs):
+    """Arguments of the access's trainer."""
+    if access == "s3":
+        return ["--bucket", bucket.name, "--checkpoints", f"{bucket.name}-out", "--epochs", epochs]
+    return ["--root", "/data/train", "--epochs", epochs] if access == "files" else ["--epochs", epochs]
+
+
+def job_with(access, name, options, dataset, **spec):
+    """A TrainingJob that reads `dataset` by this access."""
+    return jobs.training_job(name, options, dataset_name=dataset, script=PROGRAM[access],
+                             datasets=[dataset_access(dataset, access)], **spec)
 
 
 def dataset_access(dataset, access):
@@ -98,16 +110,16 @@ def dataset_access(dataset, access):
     return {**entry, "access": "S3"} if access == "s3" else entry
 
 
-class Killer(threading.Thread):
+class Killer(Part):
     """Kills a random program every KILL_EVERY_S seconds until `stop`."""
 
     def __init__(self, kube, places, ends_at, stop):
-        super().__init__()
+        super().__init__("killer")
         self.kube, self.places, self.ends_at, self.stop = kube, places, ends_at, stop
         self.random = random.Random(f"{SEED} killer")
         self.kills = {}
 
-    def run(self):
+    def work(self):
         while not self.stop.wait(KILL_EVERY_S):
             early = time.monotonic() < self.ends_at
             program = self.random.choice(["stoker-sidecar"] * 4 + ["stoker-operator", "stoker-node"] * early)
@@ -121,7 +133,7 @@ class Killer(threading.Thread):
     def pods_of(self, program):
         if program == "stoker-sidecar":
             found = [pod for place in self.places for pod in self.kube.list("pods", place.name)
-                     if pod["metadata"]["labels"].get("stoker.dev/training-job") not in (None, STEADY)]
+                     if pod["metadata"]["labels"].get("stoker.dev/training-job") not in (None, *STEADY.values())]
         else:
             component = program.removeprefix("stoker-")
             found = self.kube.list("pods", SYSTEM, f"app.kubernetes.io/component={component}")
@@ -189,35 +201,53 @@ def judge(observer, warm_up):
     return rows, troubles
 
 
+def start_steady(places):
+    """Starts one steady job for each access, in turns in the namespaces. Returns [(place, job, its pod's UID)]."""
+    started = []
+    for number, (access, name) in enumerate(STEADY.items()):
+        place, bucket = places[number % len(places)]
+        pause = ["--step-ms", 200 if access == "sdk" else 2000]  # each epoch of the others is a long line of the log
+        place.apply(jobs.dataset(name, f"s3://{bucket.name}"),
+                    job_with(access, name, [*arguments(access, bucket, 1_000_000), *pause], name,
+                             cache=jobs.FULL, on=place.home))
+        started.append((place, name))
+    return [(place, name, place.pod(name)["metadata"]["uid"]) for place, name in started]
+
+
+def lost(steady):
+    """The steady jobs whose pod no longer runs."""
+    return [f"job {name} did not read all the time" for place, name, uid in steady
+            if not any(pod["metadata"]["uid"] == uid and pod["status"].get("phase") == "Running" for pod in place.pods(name))]
+
+
 def run_jobs(kube, places, observer):
-    """The run itself. Returns the lanes and the killer."""
+    """The run itself. Returns the lanes, the killer, how many seconds it took, and what went wrong."""
     stop, seconds = threading.Event(), MINUTES * 60
-    for place, bucket in places:
-        place.apply(jobs.dataset(STEADY, f"s3://{bucket.name}"))
-        place.apply(jobs.training_job(STEADY, ["--epochs", 1_000_000, "--step-ms", 200], dataset_name=STEADY,
-                                      cache=jobs.FULL, on=place.home))
+    steady = start_steady(places)
     lanes = [Lane(place, bucket, number, stop) for place, bucket in places for number in range(LANES)]
-    killer = Killer(kube, [place for place, _ in places], time.monotonic() + seconds / 3, stop)
-    for thread in (*lanes, killer):
-        thread.start()
-    observer.start()
-    ends_at = time.monotonic() + seconds
-    while time.monotonic() < ends_at and all(lane.is_alive() for lane in lanes):
+    began = time.monotonic()
+    killer = Killer(kube, [place for place, _ in places], began + seconds / 4, stop)
+    parts = (*lanes, killer, observer)
+    for part in parts:
+        part.start()
+    while time.monotonic() < began + seconds and all(part.is_alive() for part in parts):
         time.sleep(1)  # the run
+    took = time.monotonic() - began
     stop.set()
-    for thread in (*lanes, killer):
-        thread.join()
+    for part in (*lanes, killer):
+        part.join()
     observer.stop()
-    return lanes, killer
+    return lanes, killer, took, [error for part in parts for error in part.errors] + lost(steady)
 
 
 def clean_up(kube, places):
     """Removes every job and Dataset; fails on what stays."""
-    for place, _ in places:
-        place.delete_job(STEADY)
-        kube.run("delete", "dataset", "--all", "-n", place.name, "--timeout=300s")
     names = [place.name for place, _ in places]
+    for name in names:
+        kube.run("delete", "trainingjob", "--all", "-n", name, "--timeout=300s")
     wait_until("every pod to end", lambda: not [pod for name in names for pod in kube.list("pods", name)], 300, 1)
+    for name in names:
+        kube.run("delete", "dataset", "--all", "-n", name, "--timeout=300s")
     wait_until("every grant to end", lambda: not unsettled(kube), 300, 1)
     wait_until("every node directory to go", lambda: not directories(kube, names), 600, 2)
 
@@ -230,16 +260,16 @@ def test_nothing_grows_leaks_or_gets_stuck(kube, places):
     observer = Observer(kube, OUT / "samples.jsonl")
     warm_up(places)
     before = idle(observer)
-    lanes, killer = run_jobs(kube, places, observer)
-    errors = [error for lane in lanes for error in lane.errors]
+    lanes, killer, took, errors = run_jobs(kube, places, observer)
     if not errors:
         clean_up(kube, places)
     after = idle(observer)
     rows, troubles = judge(observer, MINUTES * 60 / 3)
+    troubles += shortcomings(MINUTES, took, {row["program"] for row in rows}, PROGRAMS, killer.kills)
     for program, most in before.items():
         troubles += [f"{program}: {most[what]} {what} before, {after[program][what]} after all jobs have gone"
                      for what in most if program in after and after[program][what] > most[what] + SLACK]
-    done = {"seed": SEED, "minutes": MINUTES, "jobs": sum(lane.done for lane in lanes),
+    done = {"seed": SEED, "minutes": MINUTES, "seconds": round(took), "jobs": sum(lane.done for lane in lanes),
             "deleted": sum(lane.deleted for lane in lanes), "kills": killer.kills, "before": before, "after": after,
             "rows": rows, "troubles": errors + troubles}
     (OUT / "results.json").write_text(json.dumps(done, indent=1) + "\n")

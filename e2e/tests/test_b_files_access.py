@@ -6,7 +6,7 @@ from harness import jobs
 from harness.jobs import FULL
 from harness.kube import wait_until
 from harness.nodes import kill
-from test_b_s3_access import digests_at_the_origin, event, restarts
+from test_b_s3_access import event, restarts
 
 SAMPLES = 200
 FILES = [{"name": "train", "datasetRef": {"name": "photos"}, "access": "Files", "mountPath": "/data/train"}]
@@ -34,7 +34,7 @@ def test_a_script_that_walks_a_folder_reads_each_sample_once_from_the_origin(nam
     wait_until("both to start again", lambda: min(restarts(namespace, pod).values()) >= 1, 300)
     namespace.go(pod, "2:3")
     namespace.wait_complete("files")
-    expected = digests_at_the_origin(bucket)
+    expected = bucket.digests()
     assert len(expected) == SAMPLES
     assert [epoch["digests"] for epoch in namespace.epochs(pod)] == [expected] * 3
     assert event(namespace, pod, "mapped")["sha256"] == expected[min(expected)]

@@ -18,13 +18,6 @@ def checkpoints(origin, bucket):
     made.destroy()
 
 
-def digests_at_the_origin(bucket):
-    """{key: SHA-256} of a bucket, from the server's disk."""
-    lines = bucket.origin.shell('cd "/srv/s3/objects/$1" && find . -type f -printf "%P\\n" | xargs sha256sum',
-                                bucket.name).splitlines()
-    return dict(reversed(line.split()) for line in lines)
-
-
 def event(namespace, pod, name):
     return next(line for line in namespace.lines(pod) if line["event"] == name)
 
@@ -48,7 +41,7 @@ def test_a_plain_boto3_script_reads_each_sample_once_from_the_origin(namespace, 
     namespace.wait_hold(pod, "2:0")
     assert origin.since(mark).gets == SAMPLES, "the second epoch reads nothing from the origin"
     checkpoint = event(namespace, pod, "checkpoint")["sha256"]
-    assert digests_at_the_origin(checkpoints) == {"run/model.pt": checkpoint}
+    assert checkpoints.digests() == {"run/model.pt": checkpoint}
 
     namespace.go(pod, "2:0")
     namespace.wait_hold(pod, "2:1")
@@ -60,7 +53,7 @@ def test_a_plain_boto3_script_reads_each_sample_once_from_the_origin(namespace, 
     namespace.wait_complete("plain")
     epochs = namespace.epochs(pod)
     assert [(epoch["epoch"], epoch["retries"]) for epoch in epochs] == [(0, 0), (1, 0), (2, 0)]
-    expected = digests_at_the_origin(bucket)
+    expected = bucket.digests()
     assert len(expected) == SAMPLES
     for epoch in epochs:
         assert epoch["digests"] == expected
@@ -79,5 +72,5 @@ def test_blocks_of_large_objects_are_each_fetched_once(namespace, origin, bucket
     namespace.go(pod, "1:0")
     namespace.wait_complete("plain")
     assert origin.since(mark).gets == blocks, "later epochs read nothing from the origin"
-    assert [epoch["digests"] for epoch in namespace.epochs(pod)] == [digests_at_the_origin(bucket)] * 3
+    assert [epoch["digests"] for epoch in namespace.epochs(pod)] == [bucket.digests()] * 3
     wait_until("the Dataset to count its blocks", lambda: namespace.dataset_status("photos").get("samples") == blocks)

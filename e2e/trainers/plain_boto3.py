@@ -7,6 +7,7 @@ import argparse
 import hashlib
 import os
 import random
+import time
 
 import boto3
 
@@ -25,6 +26,7 @@ def read_epoch(s3, options, keys, epoch):
     for number, key in enumerate(order):
         if number % BATCH == 0:
             hold(f"{epoch}:{number // BATCH}", options.hold)
+            time.sleep(options.step_ms / 1000)
         answer = s3.get_object(Bucket=options.bucket, Key=key)
         digests[key] = hashlib.sha256(answer["Body"].read()).hexdigest()
         retries += answer["ResponseMetadata"]["RetryAttempts"]
@@ -42,6 +44,7 @@ def main():
     parser.add_argument("--bucket", required=True)
     parser.add_argument("--checkpoints", metavar="BUCKET", required=True)
     parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--step-ms", type=float, default=0.0, help="pretend to compute, each batch")
     parser.add_argument("--hold", metavar="EPOCH:BATCH", action="append", default=[], help="wait here for a file")
     options = parser.parse_args()
     s3 = boto3.client("s3")

@@ -8,6 +8,7 @@ import hashlib
 import mmap
 import os
 import random
+import time
 
 BATCH = 50
 
@@ -22,6 +23,7 @@ def read_epoch(options, files, epoch):
     for number, name in enumerate(random.Random(epoch).sample(files, len(files))):
         if number % BATCH == 0:
             hold(f"{epoch}:{number // BATCH}", options.hold)
+            time.sleep(options.step_ms / 1000)
         with open(os.path.join(options.root, name), "rb") as file:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)  # a file that the kernel no longer caches
             digests[name] = hashlib.sha256(file.read()).hexdigest()
@@ -37,6 +39,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--root", required=True)
     parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--step-ms", type=float, default=0.0, help="pretend to compute, each batch")
     parser.add_argument("--hold", metavar="EPOCH:BATCH", action="append", default=[], help="wait here for a file")
     options = parser.parse_args()
     files = list_files(options.root)

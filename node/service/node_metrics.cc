@@ -20,7 +20,7 @@ std::vector<double> csi_bounds() {
 
 NodeMetrics::NodeMetrics()
     : csi_seconds_(registry_.histogram_family(
-          "csi_operations_seconds",
+          "stoker_node_csi_seconds",
           "Duration of the kubelet's calls: mounting and unmounting views, by gRPC code.",
           {"method_name", "grpc_status_code"},
           csi_bounds())),

@@ -14,37 +14,26 @@ std::vector<double> latency_bounds() {
     return metrics::exponential_bounds(kFirst, kFactor, kCount);
 }
 
-std::string verb_of(const ApiRequest& request) {
-    switch (request.traffic) {
-        case Traffic::kList:
-            return "LIST";
-        case Traffic::kWatch:
-            return "WATCH";
-        case Traffic::kUnary:
-            break;
-    }
-    return std::string{to_string(request.verb)};
-}
-
 }  // namespace
 
 ApiMetrics::ApiMetrics()
     : requests_(registry_.counter_family(
           "rest_client_requests_total",
-          "Requests to the API server by method and HTTP status, or `<error>` without a response.",
+          "Requests to the API server by HTTP method and status, or `<error>` without a response.",
           {"method", "code"})),
       seconds_(registry_.histogram_family(
           "rest_client_request_duration_seconds",
-          "Time from sending a request to the API server to the end of its response; without "
-          "watches.",
+          "Time from sending a request to the API server to the end of its response, by HTTP "
+          "method; LIST: a GET of many objects. Without watches.",
           {"verb"},
           latency_bounds())) {}
 
 void ApiMetrics::observe(
     const ApiRequest& request, const Result<ApiResponse>& outcome, Duration took) {
-    const std::string verb = verb_of(request);
-    requests_.with({verb, outcome ? std::to_string(outcome->status) : "<error>"})->add();
+    const std::string method{to_string(request.verb)};
+    requests_.with({method, outcome ? std::to_string(outcome->status) : "<error>"})->add();
     if (request.traffic != Traffic::kWatch) {
+        const std::string verb = request.traffic == Traffic::kList ? "LIST" : method;
         seconds_.with({verb})->observe(std::chrono::duration<double>(took).count());
     }
 }

@@ -1,6 +1,26 @@
 #include "sidecar/origin/origin_metrics.h"
 
+#include <string>
+
+#include "common/base/error.h"
+
 namespace stoker::sidecar {
+
+namespace {
+
+// A series must begin before the first failure: a rate needs the step from 0.
+constexpr ErrorCode kCodesOfFetches[] = {
+    ErrorCode::kInvalidArgument,
+    ErrorCode::kNotFound,
+    ErrorCode::kConflict,
+    ErrorCode::kGone,
+    ErrorCode::kForbidden,
+    ErrorCode::kUnavailable,
+    ErrorCode::kDeadlineExceeded,
+    ErrorCode::kCorruption,
+};
+
+}  // namespace
 
 OriginMetrics::OriginMetrics(metrics::Registry& registry)
     : requests(registry.counter_family(
@@ -19,6 +39,10 @@ OriginMetrics::OriginMetrics(metrics::Registry& registry)
       failed_objects(registry.counter_family(
           "stoker_origin_failed_objects_total",
           "Objects that could not be fetched after all retries, by error code.",
-          {"code"})) {}
+          {"code"})) {
+    for (const ErrorCode code : kCodesOfFetches) {
+        failed_objects.with({std::string{to_string(code)}});
+    }
+}
 
 }  // namespace stoker::sidecar

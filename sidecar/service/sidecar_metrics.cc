@@ -168,7 +168,14 @@ void SidecarMetrics::update(const DatasetNode& node) {
         update_peers(name, status);
         families.origin_concurrency.with({name})->set(
             static_cast<double>(status.origin_concurrency));
+    } else {
+        forget_leader(name);
     }
+    update_reads(name, node);
+}
+
+void SidecarMetrics::update_reads(const std::string& name, const DatasetNode& node) {
+    Families& families = *families_;
     for (const auto& [access, reads] : node.reads_by_access()) {
         const std::string label{access};
         grow(families.access_samples, {name, label, "node"}, reads.node_samples);
@@ -239,6 +246,28 @@ void SidecarMetrics::update_leader(const std::string& name, const LeaderStatus& 
     grow(families.dropped_samples, {name, "damaged"}, counters.corrupt_samples);
     grow(families.failures, {name, "origin"}, counters.origin_failures);
     grow(families.failures, {name, "store"}, counters.store_failures);
+}
+
+void SidecarMetrics::forget_leader(const std::string& name) {
+    Families& families = *families_;
+    for (metrics::GaugeFamily* family :
+         {&families.admitting,
+          &families.aside,
+          &families.samples,
+          &families.dataset_bytes,
+          &families.granted_bytes,
+          &families.disk_limit_bytes,
+          &families.window_size_bytes,
+          &families.window_lacking_bytes,
+          &families.in_flight_bytes,
+          &families.origin_concurrency,
+          &families.peers}) {
+        family->remove({name});
+    }
+    for (const char* kind : {"resident", "window"}) {
+        families.stored_bytes.remove({name, kind});
+        families.stored_samples.remove({name, kind});
+    }
 }
 
 void SidecarMetrics::grow(

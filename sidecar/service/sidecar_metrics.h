@@ -39,8 +39,11 @@ private:
         const metrics::LabelValues& labels,
         std::uint64_t to,
         double per_unit = 1);
+    void update_reads(const std::string& dataset, const DatasetNode& node);
     void update_peers(const std::string& dataset, const LeaderStatus& status);
     void update_leader(const std::string& dataset, const LeaderStatus& status);
+    // Ends the gauges that only a leader knows; its counters stay.
+    void forget_leader(const std::string& dataset);
 
     struct Families;
 

@@ -10,9 +10,11 @@ import yaml
 
 from chart_test import CHART, ROOT, helm, needs_helm, one, render
 
-PREFIXES = "stoker|process|workqueue|controller_runtime|leader_election|rest_client|csi_operations"
+PREFIXES = "stoker|process|workqueue|controller_runtime|leader_election|rest_client"
 NAME = re.compile(rf"\b(?:{PREFIXES})_[a-z0-9_]+\b")
 DECLARED = re.compile(rf'"((?:{PREFIXES})_[a-z0-9_]+)"')
+SHARED = re.compile(r"\b(?:workqueue|controller_runtime|leader_election|rest_client)_\w+")  # other programs' names, too
+OF_AN_OBJECT = re.compile(r"stoker_(job|dataset|quota)_")  # with the object's namespace
 HISTOGRAM = re.compile(r"_(bucket|sum|count)$")
 DASHBOARDS = sorted((CHART / "files/dashboards").glob("*.json"))
 RUNBOOKS = ROOT / "docs/howto/runbooks.md"
@@ -31,7 +33,8 @@ def declared(*folders):
 PROCESS = declared("common/metrics")
 OPERATOR = declared("operator")
 SIDECAR = declared("sidecar")
-KNOWN = PROCESS | OPERATOR | SIDECAR | declared("node")
+NODE = declared("node")
+KNOWN = PROCESS | OPERATOR | SIDECAR | NODE
 
 
 def expressions_of(path):
@@ -62,7 +65,7 @@ def promtool(*args):
 
 def test_sources_declare_metrics():
     assert {"stoker_job_wait_ratio", "workqueue_depth", "stoker_pool_used_bytes"} <= OPERATOR
-    assert {"process_open_fds", "stoker_sidecar_sessions", "csi_operations_seconds"} <= KNOWN
+    assert {"process_open_fds", "stoker_sidecar_sessions", "stoker_node_csi_seconds"} <= KNOWN
 
 
 @pytest.mark.parametrize("title,expression", [
@@ -110,6 +113,41 @@ def test_alerts_use_existing_metrics_and_have_instructions():
         assert rule["annotations"]["summary"].endswith(".") and rule["annotations"]["description"]
 
 
+def selectors_in(expression):
+    """(metric, its selector without braces) of each metric of the operator or the node program."""
+    for name, selector in re.findall(r"(\b[a-z_]{4,}\b)(?:\{([^}]*)\})?", re.sub(r"\b(by|on)\s*\([^)]*\)", "", expression)):
+        family = HISTOGRAM.sub("", name) if HISTOGRAM.sub("", name) in KNOWN else name
+        if family in (OPERATOR | NODE) - SIDECAR - PROCESS:
+            yield family, selector
+
+
+@needs_helm
+def test_alerts_look_at_the_release_only():
+    seen = set()
+    for rule in rules("--set", "metrics.prometheusRule.operatorJob=scrape"):
+        for family, selector in selectors_in(rule["expr"]):
+            seen.add(family)
+            assert ('namespace="stoker-system"' in selector) != bool(OF_AN_OBJECT.match(family)), rule["alert"]
+            assert ('job="scrape"' in selector) == (family in OPERATOR), rule["alert"]
+    assert {"leader_election_master_status", "stoker_job_running", "stoker_node_pool_ready"} <= seen
+    service = one(render(), "Service", "stoker-metrics")
+    assert all(f'job="{service["metadata"]["name"]}"' in rule["expr"] for rule in rules() if SHARED.search(rule["expr"]))
+
+
+@pytest.mark.parametrize("title,expression", [
+    pytest.param(title, text, id=f"{path.stem}-{title}") for path in DASHBOARDS for title, text in expressions_of(path)
+    if SHARED.search(text)])
+def test_dashboards_take_shared_names_from_the_operator_only(title, expression):
+    assert len(re.findall(r'\{job="\$job"', expression)) == len(SHARED.findall(expression)), title
+
+
+def test_panels_with_a_line_per_pod_have_a_bound():
+    for panel in json.loads((CHART / "files/dashboards/stoker-sidecars.json").read_text())["panels"]:
+        for target in panel.get("targets", []):
+            if "{{pod}}" in target.get("legendFormat", ""):
+                assert re.match(r"(top|bottom)k\(20, ", target["expr"]), panel["title"]
+
+
 def sections():
     """{alert: text of its section}."""
     parts = re.split(r"^### (\w+)\n", RUNBOOKS.read_text(), flags=re.MULTILINE)
@@ -131,6 +169,35 @@ def test_every_alert_has_its_runbook():
 def test_a_runbook_says_what_it_means_how_to_look_what_to_do_and_when_it_is_over(alert, text):
     assert re.findall(r"^- \*\*(\w+):\*\*", text, re.MULTILINE) == ["Jobs", "Look", "Do", "Over"], alert
     assert {HISTOGRAM.sub("", name) for name in NAME.findall(text)} <= KNOWN, alert
+
+
+def sources(*folders):
+    return "".join(path.read_text() for folder in folders for path in (ROOT / folder).rglob("*.cc"))
+
+
+@needs_helm
+def test_runbooks_look_into_the_logs_of_both_replicas():
+    text = RUNBOOKS.read_text()
+    label = "app.kubernetes.io/component=operator"
+    assert "logs -n stoker-system deploy/" not in text and f"-l {label} --prefix --tail=-1" in text
+    name, value = label.split("=")
+    assert one(render(), "Deployment")["spec"]["template"]["metadata"]["labels"][name] == value
+
+
+def test_runbooks_quote_what_the_logs_say():
+    quoted = [*re.findall(r'grep "([^"]+)"', " ".join(RUNBOOKS.read_text().split())),
+              *re.findall(r'"([^"]+)"', sections()["StokerPoolOvercommitted"])]
+    assert len(quoted) >= 5
+    told = sources("operator", "node")
+    assert not [words for words in quoted if f'"{words}' not in told]
+
+
+def test_the_runbook_of_origins_names_codes_that_fetches_give():
+    names = dict(re.findall(r'case ErrorCode::(k\w+):\s+return "(\w+)"', (ROOT / "common/base/error.cc").read_text()))
+    begun = {names[code] for code in re.findall(r"ErrorCode::(k\w+),", (ROOT / "sidecar/origin/origin_metrics.cc").read_text())}
+    _, do = sections()["StokerOriginFails"].split("- **Do:**")
+    named = set(re.findall(r"`([a-z_]+)`", do.split("- **Over:**")[0]))
+    assert {"forbidden", "unavailable"} <= named <= begun
 
 
 @needs_helm
@@ -171,6 +238,34 @@ def test_pod_monitors_select_sidecars_fillers_and_node_programs():
     assert {"name": node["podMetricsEndpoints"][0]["port"], "containerPort": 9456} in pod["spec"]["containers"][0]["ports"]
     inside = one(render(*MONITORED, "--set", "watchNamespaces={a,b}"), "PodMonitor", "stoker-sidecars")["spec"]
     assert inside["namespaceSelector"] == {"matchNames": ["a", "b"]}
+
+
+@needs_helm
+def test_objects_keep_their_namespaces():
+    items = render(*MONITORED, "--set", "metrics.serviceMonitor.enabled=true")
+    endpoint, = one(items, "ServiceMonitor")["spec"]["endpoints"]
+    assert endpoint["honorLabels"] is True
+    assert endpoint["port"] in [port["name"] for port in one(items, "Service", "stoker-metrics")["spec"]["ports"]]
+    for item in items:
+        if item["kind"] == "PodMonitor":  # a user's pod must not choose its namespace
+            assert "honorLabels" not in item["spec"]["podMetricsEndpoints"][0]
+
+
+@needs_helm
+@pytest.mark.parametrize("monitor", ["stoker-sidecars", "stoker-fillers"])
+def test_users_pods_give_only_a_sidecars_metrics_and_not_without_end(monitor):
+    dropped = '[{"sourceLabels":["__name__"],"regex":"x","action":"drop"}]'
+    items = render(*MONITORED, "--set-json", f"metrics.podMonitor.metricRelabelings={dropped}",
+                   "--set", "metrics.podMonitor.sampleLimit=7,metrics.podMonitor.labelLimit=9")
+    spec = one(items, "PodMonitor", monitor)["spec"]
+    assert (spec["sampleLimit"], spec["labelLimit"]) == (7, 9)
+    endpoint, = spec["podMetricsEndpoints"]
+    keep, *more = endpoint["metricRelabelings"]
+    assert endpoint["honorTimestamps"] is False and more == json.loads(dropped)
+    assert (keep["action"], keep["sourceLabels"]) == ("keep", ["__name__"])
+    kept = {name for name in KNOWN if re.fullmatch(keep["regex"], name)}
+    assert kept == SIDECAR | PROCESS
+    assert not re.fullmatch(keep["regex"], "kube_pod_info")
 
 
 @needs_helm

@@ -1,7 +1,9 @@
-"""The soak run finds a leak in noisy samples, and no leak where there is none."""
+"""The soak run finds a leak in noisy samples, and no leak where there is none; it fails if its own parts do."""
 
 import random
 import sys
+import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,8 +12,9 @@ from chart_test import ROOT
 sys.path.insert(0, str(ROOT / "e2e"))
 sys.path.insert(0, str(ROOT / "e2e" / "soak"))
 
-from growth import MEMORY_FLOOR, growth, slope  # noqa: E402
-from observer import parse  # noqa: E402
+from growth import FULL_MINUTES, MEMORY_FLOOR, growth, shortcomings, slope  # noqa: E402
+from observer import PROGRAMS, Observer, parse  # noqa: E402
+from test_soak import Killer, Lane, lost  # noqa: E402
 
 MIB = 1 << 20
 HOUR = 3600
@@ -59,3 +62,73 @@ def test_reads_what_the_nodes_print_and_skips_ended_processes():
     found = parse("stoker-sidecar pod1-2 77 1234 2048 9 31\nstoker-node none 8 1 0 0 0\nstoker-test-x none 9 1 5 1 1\n")
     assert found == [{"program": "stoker-sidecar", "pod": "pod1-2", "pid": 77, "start": 1234, "memory": 2 * MIB,
                       "threads": 9, "descriptors": 31}]
+
+
+class Broken:
+    """Every use of it is a bug of the run, not a busy machine."""
+
+    def __getattr__(self, name):
+        raise TypeError(f"no {name}")
+
+
+def ended(part):
+    part.start()
+    part.join(30)
+    return part.errors
+
+
+def a_lane(place, contents=None):
+    return Lane(place, SimpleNamespace(name="b", digests=lambda: contents), 1, threading.Event())
+
+
+def test_a_part_that_ends_by_a_bug_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr("test_soak.KILL_EVERY_S", 0.01)
+    place = Broken()
+    place.name = "ns"
+    for part in (a_lane(place), Killer(Broken(), [place], 0, threading.Event()),
+                 Observer(Broken(), tmp_path / "samples.jsonl", interval=0.01)):
+        error, = ended(part)
+        assert error.startswith(part.title) and "TypeError: no " in error
+
+
+def read(epochs):
+    place = SimpleNamespace(name="ns", pods=lambda job: [{"metadata": {"name": job}}], epochs=lambda pod: epochs)
+    return a_lane(place, {"a": "1"})
+
+
+@pytest.mark.parametrize("access", ["s3", "files"])
+def test_a_job_that_reads_other_bytes_than_the_origins_fails(access):
+    good = {"epoch": 0, "digests": {"a": "1"}}
+    read([good, good]).check_bytes("job", access)
+    for epochs in ([], [good, {"epoch": 1, "digests": {"a": "2"}}], [{"epoch": 0, "digests": {}}]):
+        with pytest.raises(AssertionError):
+            read(epochs).check_bytes("job", access)
+
+
+def test_every_sdk_job_reads_its_first_epoch_and_the_lanes_bytes():
+    lane = read([{"epoch": 0, "digest": "x"}, {"epoch": 1, "digest": "y"}])
+    lane.check_bytes("job", "sdk")
+    lane.place.epochs = lambda pod: [{"epoch": 1, "digest": "y"}]
+    with pytest.raises(AssertionError):
+        lane.check_bytes("no-first-epoch", "sdk")
+    lane.place.epochs = lambda pod: [{"epoch": 0, "digest": "z"}]
+    with pytest.raises(AssertionError):
+        lane.check_bytes("other-bytes", "sdk")
+
+
+def test_a_steady_job_whose_pod_was_replaced_is_lost():
+    def pod(uid, phase):
+        return {"metadata": {"uid": uid}, "status": {"phase": phase}}
+    for pods, is_lost in (([pod("1", "Running")], False), ([pod("1", "Failed"), pod("2", "Running")], True), ([], True)):
+        place = SimpleNamespace(pods=lambda name, pods=pods: pods)
+        assert bool(lost([(place, "steady", "1")])) == is_lost
+
+
+def test_a_run_that_watched_or_killed_nothing_fails_from_a_quarter_of_an_hour_on():
+    full, killed = set(PROGRAMS), {"stoker-sidecar": 1}
+    assert shortcomings(FULL_MINUTES, FULL_MINUTES * 60, full, PROGRAMS, killed) == []
+    assert shortcomings(2, 120, set(), PROGRAMS, {}) == []
+    assert len(shortcomings(2, 119, set(), PROGRAMS, {})) == 1
+    assert shortcomings(60, 3600, full, PROGRAMS, {}) == ["nothing was killed"]
+    assert len(shortcomings(60, 3600, full - {"stoker-s3"}, PROGRAMS, killed)) == 1
+    assert len(shortcomings(60, 3600, set(), PROGRAMS, killed)) == len(PROGRAMS)

@@ -1,6 +1,9 @@
 // Credentials that the origin refuses. A leader with such credentials releases the lock; a follower
 // with such credentials gets none of the leader's samples.
+#include <gmock/gmock.h>
+
 #include "sidecar/service/monitor.h"
+#include "sidecar/service/sidecar_metrics.h"
 #include "tests/integration/sidecar_pair_fixture.h"
 
 namespace stoker::test {
@@ -29,6 +32,15 @@ protected:
     [[nodiscard]] control::DatasetReport first_report() const {
         return running->ask(
             [](sidecar::Sidecar& sidecar) { return sidecar::link_report(sidecar).datasets[0]; });
+    }
+
+    // The first sidecar's metrics, of which `told` remembers what it was told earlier.
+    [[nodiscard]] std::string first_metrics(
+        metrics::Registry& registry, sidecar::SidecarMetrics& told) const {
+        return running->ask([&](sidecar::Sidecar& sidecar) {
+            told.update(*sidecar.nodes()[0]);
+            return registry.expose();
+        });
     }
 
     void refuse_second() {
@@ -70,6 +82,32 @@ TEST_F(SidecarPermission, ALeaderWithARevokedKeyReleasesTheLead) {
     EXPECT_FALSE(first_report().leader);
     EXPECT_GT(first_report().origin_requests, before.origin_requests) << "a total does not fall";
     EXPECT_EQ(first_report().origin_bytes_read, before.origin_bytes_read);
+}
+
+TEST_F(SidecarPermission, ALeadersGaugesEndWithItsLead) {
+    start_both();
+    metrics::Registry registry;
+    sidecar::SidecarMetrics metrics{registry};
+    SampleClient client = connect_second(9);
+    SampleClient own = connect(1);
+    read_all(client, {1, 2, 3}, 0);
+    const std::vector<std::string> gauges = {
+        "admitting{", "dataset_samples{", "granted_bytes{", "stored_bytes{", "peers{"};
+    const std::string leading = first_metrics(registry, metrics);
+    for (const std::string& gauge : gauges) {
+        EXPECT_THAT(leading, testing::HasSubstr("stoker_sidecar_" + gauge));
+    }
+    origin->fail_with(kRefusal);
+    ASSERT_TRUE(eventually([&] {
+        const auto fetched = client.fetch({50, 51, 52, 53, 54, 55, 56, 57, 58, 59});
+        return fetched && second_role() == sidecar::Role::kLeading;
+    }));
+    const std::string following = first_metrics(registry, metrics);
+    EXPECT_THAT(following, testing::HasSubstr("stoker_sidecar_leading{dataset=\"train\"} 0"));
+    for (const std::string& gauge : gauges) {
+        EXPECT_THAT(following, testing::Not(testing::HasSubstr("stoker_sidecar_" + gauge)));
+    }
+    EXPECT_THAT(following, testing::HasSubstr("stoker_sidecar_fetched_samples_total{"));
 }
 
 TEST_F(SidecarPermission, OneRefusedRequestForManySamplesKeepsTheLead) {

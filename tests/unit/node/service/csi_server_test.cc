@@ -111,7 +111,7 @@ TEST_F(Csi, TimesCallsByTheirResult) {
         EXPECT_THAT(
             told,
             ::testing::HasSubstr(fmt::format(
-                R"(csi_operations_seconds_count{{method_name="NodePublishVolume",grpc_status_code="{}"}} 1)",
+                R"(stoker_node_csi_seconds_count{{method_name="NodePublishVolume",grpc_status_code="{}"}} 1)",
                 code)));
     }
 }

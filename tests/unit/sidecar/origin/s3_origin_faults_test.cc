@@ -374,6 +374,8 @@ TEST_F(S3OriginFaults, CountsRequestsBytesAndFailures) {
              "stoker_origin_retries_total 3\n",
              "stoker_origin_received_bytes_total 100003\n",
              "stoker_origin_failed_objects_total{code=\"not_found\"} 1\n",
+             "stoker_origin_failed_objects_total{code=\"forbidden\"} 0\n",
+             "stoker_origin_failed_objects_total{code=\"unavailable\"} 0\n",
              "stoker_origin_first_byte_seconds_count 1\n",
          }) {
         EXPECT_THAT(text, HasSubstr(line));
