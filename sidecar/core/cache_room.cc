@@ -320,17 +320,6 @@ void CacheRoom::reconsider(SampleIndex sample) {
     }
 }
 
-bool CacheRoom::charge_to_owner(SampleIndex sample) {
-    const Bytes bytes = table_.record_bytes(sample);
-    while (shares_.is_beyond(bytes, kOwnParty) && evict_one({kOwnParty, true, true})) {
-    }
-    if (shares_.is_beyond(bytes, kOwnParty)) {
-        return false;
-    }
-    table_.charge_to_owner(sample);
-    return true;
-}
-
 // Charges an idle window sample to the owner if it was fetched for a guest and only the owner still
 // needs it soon: it would fill the guest's share, and the guest could not evict it.
 void CacheRoom::pass_to_owner(SampleIndex sample) {
