@@ -202,11 +202,13 @@ void CacheRoom::note_resident(SampleIndex sample) {
 
 // Whether the resident may be evicted for `party` (sidecar/core/eviction/party.h). A guest never
 // evicts what was prefetched for others: two guests would evict each other's samples without end.
+// Nor does the own party while it has no stream: its fill is less urgent than guests' plans.
 bool CacheRoom::may_leave(SampleIndex sample, Party party) const {
     const SampleRecord& record = table_.at(sample);
     return record.is_idle() && record.is_granted() &&
            (record.needs == 0 ||
-            !(party == kOwnParty ? is_near(sample) : streams_.is_near_any(sample)));
+            !(party == kOwnParty && streams_.has_own_stream() ? is_near(sample)
+                                                              : streams_.is_near_any(sample)));
 }
 
 bool CacheRoom::is_near(SampleIndex sample, Party other) const {
