@@ -80,7 +80,8 @@ FetchEngine::Turn FetchEngine::demand_one(Party party, TimePoint now) {
 // that was fetched for others: else they could fill the window with such samples. False: nothing
 // to end.
 bool FetchEngine::end_one_hold(SampleIndex wanted, Party party) {
-    if (party == kOwnParty || shares_.is_beyond(table_.record_bytes(wanted), party)) {
+    if (party == kOwnParty || !shares_.is_over(kOwnParty) ||
+        shares_.is_beyond(table_.record_bytes(wanted), party)) {
         return false;
     }
     std::vector<SampleIndex> held = book_.held_by(kOwnParty);
