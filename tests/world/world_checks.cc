@@ -336,9 +336,8 @@ void World::check_error(Pod& pod) {
 }
 
 // A sample that a leader has fetched stays readable while the client that requested it holds it. A
-// guest cannot hold samples of the Dataset's own namespace: the next draw there may drop one before
-// the guest reads it. If the batches of that namespace are larger than its part of the window, its
-// leader may end holds on what was fetched for guests and peers, and counts them.
+// guest cannot hold samples of the owner. If the owner's batches are larger than its part of the
+// window, its leader may end holds on what was fetched for guests and peers, and counts them.
 void World::check_unreadable(const Pod& pod) {
     Node& node = *pod.node;
     if (!pod.job->guest_of.empty() || !is_calm(node) || node.has_rotted ||
