@@ -202,11 +202,13 @@ void CacheRoom::note_resident(SampleIndex sample) {
 
 // Whether the resident may be evicted for `party` (sidecar/core/eviction/party.h). A guest never
 // evicts what was prefetched for others: two guests would evict each other's samples without end.
+// Nor does the own party while it has no stream: its fill is less urgent than guests' plans.
 bool CacheRoom::may_leave(SampleIndex sample, Party party) const {
     const SampleRecord& record = table_.at(sample);
     return record.is_idle() && record.is_granted() &&
            (record.needs == 0 ||
-            !(party == kOwnParty ? is_near(sample) : streams_.is_near_any(sample)));
+            !(party == kOwnParty && streams_.has_own_stream() ? is_near(sample)
+                                                              : streams_.is_near_any(sample)));
 }
 
 bool CacheRoom::is_near(SampleIndex sample, Party other) const {
@@ -318,17 +320,6 @@ void CacheRoom::reconsider(SampleIndex sample) {
     } else if (!table_.at(sample).spare) {
         add_spare(sample);
     }
-}
-
-bool CacheRoom::charge_to_owner(SampleIndex sample) {
-    const Bytes bytes = table_.record_bytes(sample);
-    while (shares_.is_beyond(bytes, kOwnParty) && evict_one({kOwnParty, true, true})) {
-    }
-    if (shares_.is_beyond(bytes, kOwnParty)) {
-        return false;
-    }
-    table_.charge_to_owner(sample);
-    return true;
 }
 
 // Charges an idle window sample to the owner if it was fetched for a guest and only the owner still

@@ -131,10 +131,6 @@ public:
     // evictable.
     void reconsider(SampleIndex sample);
 
-    // Charges a window sample that only the own party holds to that party, after evictions if its
-    // share has no room. False: it has none; the sample stays charged as before.
-    bool charge_to_owner(SampleIndex sample);
-
     // Call when a fetch of the sample as a resident has begun.
     void note_resident(SampleIndex sample);
 

@@ -197,6 +197,22 @@ bool DemandBook::is_held_by_others(SampleIndex sample) const {
     });
 }
 
+std::vector<SampleIndex> DemandBook::held_by(Party party) const {
+    std::vector<SampleIndex> samples;
+    for (const auto& [id, connection] : connections_) {
+        if (connection.party != party) {
+            continue;
+        }
+        std::ranges::copy(connection.ready.held, std::back_inserter(samples));
+        for (const std::uint64_t ticket : connection.tickets) {
+            std::ranges::copy(requests_.at(ticket).ready.held, std::back_inserter(samples));
+        }
+    }
+    std::ranges::sort(samples);
+    samples.erase(std::ranges::unique(samples).begin(), samples.end());
+    return samples;
+}
+
 std::size_t DemandBook::pending_requests(ConnectionId connection) const {
     const auto found = connections_.find(connection);
     return found == connections_.end() ? 0 : found->second.tickets.size();

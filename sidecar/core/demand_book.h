@@ -125,6 +125,9 @@ public:
     // Whether a connection of another party than the own one holds the sample.
     [[nodiscard]] bool is_held_by_others(SampleIndex sample) const;
 
+    // Samples that connections of the party hold: sorted, without duplicates.
+    [[nodiscard]] std::vector<SampleIndex> held_by(Party party) const;
+
     // Whether an answered fetch of `party` may hold a sample that is charged to `charged`.
     [[nodiscard]] static bool may_hold(Party party, Party charged) {
         return party == kOwnParty || party == charged;

@@ -79,6 +79,7 @@ struct EngineCounters {
     std::uint64_t evicted_window_samples = 0;    // before that, to make room
     std::uint64_t dropped_resident_samples = 0;  // because the grant shrank
     std::uint64_t evicted_resident_samples = 0;  // because the policy preferred others
+    std::uint64_t ended_holds = 0;               // of the own party, beyond its share (PartyShares)
 
     bool operator==(const EngineCounters&) const = default;
 };

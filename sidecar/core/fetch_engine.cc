@@ -382,16 +382,13 @@ void FetchEngine::release(SampleIndex sample) {
 }
 
 // A window sample that only the own party holds is charged to it: in the share of the guest or the
-// peers that it was fetched for, nothing could make room for it. If the own party's share has no
-// room for it, the own party holds it no longer: its clients could fill the window with samples
-// that were fetched for others.
+// peers that it was fetched for, nothing could make room for it. end_one_hold() ends such holds if
+// the own party's share has no room for them.
 void FetchEngine::charge_holder(SampleIndex sample) {
-    SampleRecord& record = table_.at(sample);
+    const SampleRecord& record = table_.at(sample);
     if (record.holds > 0 && record.state == SampleState::kStored &&
-        table_.charged_to(sample) != kOwnParty && !book_.is_held_by_others(sample) &&
-        !room_.charge_to_owner(sample)) {
-        record.holds -= book_.let_go(sample);
-        room_.reconsider(sample);
+        table_.charged_to(sample) != kOwnParty && !book_.is_held_by_others(sample)) {
+        table_.charge_to_owner(sample);
     }
 }
 

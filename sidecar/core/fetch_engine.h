@@ -292,6 +292,7 @@ private:
 
     void pump_fetches(TimePoint now);
     Turn demand_one(Party party, TimePoint now);
+    bool end_one_hold(SampleIndex wanted, Party party);
     Turn prefetch_one(Party party, std::uint32_t& steps, TimePoint now);
     [[nodiscard]] bool may_fill(TimePoint now) const;
     void pump_fill(std::uint32_t& steps, TimePoint now);

@@ -59,7 +59,10 @@ FetchEngine::Turn FetchEngine::demand_one(Party party, TimePoint now) {
     if (!may_demand(sample, party, reader.has_value(), now)) {
         return Turn::kWaits;
     }
-    const Verdict verdict = room_.make_room(sample, now, true, party);
+    Verdict verdict = room_.make_room(sample, now, true, party);
+    while (verdict == Verdict::kFull && end_one_hold(sample, party)) {
+        verdict = room_.make_room(sample, now, true, party);
+    }
     if (must_wait(sample, verdict, party)) {
         return Turn::kWaits;
     }
@@ -70,6 +73,36 @@ FetchEngine::Turn FetchEngine::demand_one(Party party, TimePoint now) {
         start_chunk(sample, *reader, now);
     }
     return Turn::kGoOn;
+}
+
+// Call if another party demands the sample `wanted` and there is no room for it within its share.
+// If the own party's clients hold more than the own party's share, ends their holds on one sample
+// that was fetched for others: else they could fill the window with such samples. False: nothing
+// to end.
+bool FetchEngine::end_one_hold(SampleIndex wanted, Party party) {
+    if (party == kOwnParty || !shares_.is_over(kOwnParty) ||
+        shares_.is_beyond(table_.record_bytes(wanted), party)) {
+        return false;
+    }
+    std::vector<SampleIndex> held = book_.held_by(kOwnParty);
+    std::erase_if(held, [this](SampleIndex sample) {
+        return table_.at(sample).segment_class != SegmentClass::kWindow;
+    });
+    Bytes bytes{};
+    for (const SampleIndex sample : held) {
+        bytes += table_.record_bytes(sample);
+    }
+    const auto passed = std::ranges::find_if(held, [this](SampleIndex sample) {
+        return table_.was_passed(sample) && !table_.at(sample).verifying;
+    });
+    if (held.size() < 2 || bytes <= shares_.window_share(kOwnParty) || passed == held.end()) {
+        return false;
+    }
+    const std::uint32_t ended = book_.let_go(*passed);
+    counters_.ended_holds += ended;
+    table_.at(*passed).holds -= ended;
+    room_.reconsider(*passed);
+    return true;
 }
 
 // A demand may overdraw the origin's rate limit. A demand of a guest or a peer may not, or

@@ -56,7 +56,6 @@ Bytes PartyShares::peer_window() const {
     return has_peers() ? Bytes{limits_.window.count() / 4} : Bytes::zero();
 }
 
-// A guest that has left has no share.
 Bytes PartyShares::window_share(Party party) const {
     if (party == kPeerParty) {
         return peer_window();

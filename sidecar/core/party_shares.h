@@ -19,8 +19,9 @@ namespace stoker::sidecar {
 // own party leaves unused, plus guest_slots(); they never occupy the own party's slots. While
 // guests are connected, the own party has half the window and the guests share the other half
 // equally (three quarters while the own party is disconnected); bytes that the window borrowed from
-// the grant are the own party's. A guest's prefetches, holds and plans do not protect samples that
-// are charged to another party. core/sample_table.h says which party a sample is charged to.
+// the grant are the own party's. The own party may hold samples that were fetched for others beyond
+// its share until others demand the room. A guest's prefetches, holds and plans do not protect
+// samples that are charged to another party. core/sample_table.h says which party that is.
 //
 // The peers' party (the other nodes of the group) waits for no other party's fetches, because those
 // may wait for peers: it has max_in_flight slots of its own, a quarter of the window and a quarter
@@ -63,6 +64,9 @@ public:
         return table_.account().parted_samples > 0 || has_memory(party, limits_.parts_memory());
     }
 
+    // Bytes of the window that the party has for sure. A guest that has left has none.
+    [[nodiscard]] Bytes window_share(Party party) const;
+
     // Whether `more` bytes of the window would exceed the party's share. A single sample never
     // does. A quarter of the window is reserved for the own party, even while it is disconnected.
     [[nodiscard]] bool is_beyond(Bytes more, Party party) const;
@@ -88,7 +92,6 @@ private:
         std::uint32_t count = 0;
     };
 
-    [[nodiscard]] Bytes window_share(Party party) const;
     [[nodiscard]] std::uint64_t guest_count() const;
     [[nodiscard]] Bytes peer_window() const;
 

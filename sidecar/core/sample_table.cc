@@ -143,6 +143,7 @@ void SampleTable::remove(SampleIndex sample) {
         leave_flight(sample);
     }
     take_bytes(sample);
+    passed_.erase(sample);
     record.state = SampleState::kAbsent;
     record.segment_class = SegmentClass::kAbsent;
     record.doomed = false;
@@ -195,6 +196,7 @@ void SampleTable::charge_to_owner(SampleIndex sample) {
     record.party = kOwnParty;
     record.fresh = false;  // fetched for the guest: no fetch of the owner's
     add_bytes(sample);
+    passed_.insert(sample);
 }
 
 void SampleTable::add_bytes(SampleIndex sample) {

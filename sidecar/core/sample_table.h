@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <unordered_set>
 #include <vector>
 
 #include "common/base/bytes.h"
@@ -191,6 +192,9 @@ public:
     // as fetched for no party.
     void charge_to_owner(SampleIndex sample);
 
+    // Whether charge_to_owner() was called for the sample since it was fetched.
+    [[nodiscard]] bool was_passed(SampleIndex sample) const { return passed_.contains(sample); }
+
     // fetching → stored.
     void finish(SampleIndex sample);
 
@@ -232,6 +236,7 @@ private:
     std::unique_ptr<EvictionPolicy> eviction_;
     ResidencyListener* listener_ = nullptr;
     std::vector<SampleRecord> records_;
+    std::unordered_set<SampleIndex> passed_;  // charged to another party before
     ByteAccount account_;
     std::shared_ptr<const Placement> placement_;
     Bytes own_resident_{};  // record bytes of own samples that are granted; only with a placement

@@ -105,6 +105,11 @@ public:
     // As is_near(), for the streams of one party.
     [[nodiscard]] bool is_near_for(Party party, SampleIndex sample) const;
 
+    [[nodiscard]] bool has_own_stream() const {
+        return std::ranges::any_of(
+            streams_, [](const auto& entry) { return entry.second.party == kOwnParty; });
+    }
+
     // Whether a stream needs the sample in its epoch, or within `soon` positions of its reader.
     [[nodiscard]] bool is_due(SampleIndex sample, std::uint32_t soon) const;
 

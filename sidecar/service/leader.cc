@@ -175,7 +175,7 @@ void Leader::attach(Session& session) {
 }
 
 // Whether another sidecar shall lead, because the origin refused us the listing. The next try may be
-// a minute away.
+// 30 s away.
 bool Leader::leaves_to_another() {
     const Error error = preparer_.error();
     return error.code == ErrorCode::kForbidden && callbacks_.forbidden(error);

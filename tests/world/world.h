@@ -162,10 +162,11 @@ private:
         TimePoint leaderless_at{};  // the last look before which nobody had it for kUnled
         std::string leader;         // the last process that held it
         TimePoint leader_since{};
-        TimePoint unready_at{};  // the last look that found no ready leader
-        TimePoint on_at{};       // it has power from then on
-        bool is_lost = false;    // it gets no pods
-        int unreadable = 0;      // faults that let reads of the disk fail, now
+        std::uint64_t lost_holds = 0;  // unreadable samples whose hold the leader has ended
+        TimePoint unready_at{};        // the last look that found no ready leader
+        TimePoint on_at{};             // it has power from then on
+        bool is_lost = false;          // it gets no pods
+        int unreadable = 0;            // faults that let reads of the disk fail, now
         bool has_rotted = false;
         std::map<std::uint64_t, Lies> lies;  // by sample
         std::uint64_t looks = 0;

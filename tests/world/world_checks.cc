@@ -66,6 +66,7 @@ void World::look_at(Node& node) {
         pod.has_led = pod.has_led || pod.is_ready_leader();
         if (std::exchange(node.leader, pod.sidecar->name()) != pod.sidecar->name()) {
             node.leader_since = schedule_.now();
+            node.lost_holds = 0;
         }
         check_room(pod);
         // A new leader's table is checked at once, before readers find damaged samples and the
@@ -335,15 +336,18 @@ void World::check_error(Pod& pod) {
 }
 
 // A sample that a leader has fetched stays readable while the client that requested it holds it. A
-// guest cannot hold samples of the Dataset's own namespace: the next draw there may drop one before
-// the guest reads it. Beyond its part of the window, that namespace does not hold what was fetched
-// for guests and peers.
+// guest cannot hold samples of the owner. If the owner's batches are larger than its part of the
+// window, its leader may end holds on what was fetched for guests and peers, and counts them.
 void World::check_unreadable(const Pod& pod) {
-    const Node& node = *pod.node;
-    const bool is_shared = network_ != nullptr || !guests_on(node).empty();
-    const bool is_held = !is_shared || batches_of(pod) <= window_part(pod);
-    if (pod.job->guest_of.empty() && is_held && is_calm(node) && !node.has_rotted &&
-        schedule_.now() - node.leader_since > seconds{5}) {
+    Node& node = *pod.node;
+    if (!pod.job->guest_of.empty() || !is_calm(node) || node.has_rotted ||
+        schedule_.now() - node.leader_since <= seconds{5}) {
+        return;
+    }
+    const Pod* const leads = leader_of(node, true);
+    const std::uint64_t ended =
+        leads == nullptr ? 0 : leads->sidecar->leader()->status().counters.ended_holds;
+    if (batches_of(pod) <= window_part(pod) || ++node.lost_holds > ended) {
         oracle_->accuse("a fetched sample cannot be read on " + node.name);
     }
 }

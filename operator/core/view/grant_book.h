@@ -62,9 +62,10 @@ WallTime last_use_of(const Dataset& dataset);
 //   its pod, which leaves an older one. A new operator knows the status only.
 // - A new operator is not settled until every sidecar that existed before it, or that began in its
 //   first 10 s, has reported, or the last grant of an earlier operator has expired. The earlier
-//   operator may go on for some seconds and grant to new sidecars. Until then no grant exceeds the
-//   resident bytes, and a sidecar without a report gets no grant, because a smaller one would evict
-//   its bytes.
+//   operator may go on for some seconds and grant to new sidecars. A leader that detaches in these
+//   10 s may have gone to it, and must report again. Until then no grant exceeds the resident
+//   bytes, and a sidecar without a report gets no grant, because a smaller one would evict its
+//   bytes. So one sidecar that does not report stops all growth for the validity and kSlack.
 // Pure: the caller passes the time. Not thread-safe.
 class GrantBook {
 public:

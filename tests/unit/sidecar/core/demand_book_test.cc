@@ -91,6 +91,16 @@ TEST_F(DemandBookTest, SampleThatIsLetGoStaysReady) {
     }
 }
 
+TEST_F(DemandBookTest, PartyHoldsSamplesOfAnsweredAndOpenRequests) {
+    book.settle(7, {book.open(kAnna, 1, 1), 0}, FetchOutcome::kReady, {});
+    const auto ticket = book.open(kBert, 1, 3);
+    book.settle(7, {ticket, 0}, FetchOutcome::kReady, {});
+    book.settle(2, {ticket, 1}, FetchOutcome::kReady, {});
+    book.connect(ConnectionId{90}, Party{1});
+    book.settle(5, {book.open(ConnectionId{90}, 1, 1), 0}, FetchOutcome::kReady, {});
+    EXPECT_EQ(book.held_by(kOwnParty), (std::vector<SampleIndex>{2, 7}));
+}
+
 TEST_F(DemandBookTest, DisconnectFreesHoldsAndRequests) {
     const auto answered = book.open(kAnna, 1, 1);
     book.settle(1, {answered, 0}, FetchOutcome::kReady, {});

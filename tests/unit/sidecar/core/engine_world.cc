@@ -244,6 +244,7 @@ void EngineWorld::fetch(ClientEntry& client) {
         }
     }
     state.held.clear();
+    state.lost.clear();
     state.pending.push_back(request);
     apply(engine_.on_fetch(id, request.id, request.samples, now_));
 }
@@ -320,16 +321,6 @@ void EngineWorld::finish_verify() {
     apply(engine_.on_verified(sample, intact, now_));
 }
 
-// No client holds the sample any longer, and one about to be answered with ready finds a miss.
-void EngineWorld::lose(SampleIndex sample) {
-    for (auto& [id, client] : clients_) {
-        client.held.erase(sample);
-        for (Request& request : client.pending) {
-            request.lost.insert(sample);
-        }
-    }
-}
-
 void EngineWorld::change_grant() {
     apply(engine_.on_grant(random_grant(prng_, now_), now_), true);
     if (has_groups_ && chance(50)) {
@@ -361,6 +352,7 @@ void EngineWorld::apply(const Effects& effects, bool grant_changed) {
     const bool may_drop_residents = grant_changed || doomed_before_ > Bytes::zero();
     std::uint64_t needed_drops = 0;
     std::uint64_t resident_drops = 0;
+    end_holds();
     for (const SampleIndex sample : effects.drops) {
         const auto found = stored_.find(sample);
         ASSERT_NE(found, stored_.end()) << "drops sample " << sample << ", which is not stored";
@@ -394,9 +386,6 @@ void EngineWorld::apply(const Effects& effects, bool grant_changed) {
 }
 
 void EngineWorld::apply_drop(SampleIndex sample) {
-    if (has_guests_ || has_groups_) {
-        lose(sample);  // beyond its share, the own party does not hold what was fetched for others
-    }
     EXPECT_FALSE(is_held(sample)) << "drops sample " << sample << ", which a client holds";
     EXPECT_FALSE(verifying_.contains(sample));
     stored_.erase(sample);
@@ -407,7 +396,8 @@ void EngineWorld::apply_fetch(const sidecar::StartFetch& fetch) {
     const auto refused = refused_.find(fetch.sample);
     EXPECT_TRUE(refused == refused_.end() || now_ - refused->second >= sidecar::Refusals::kFirst)
         << "asks again for what was refused";
-    EXPECT_TRUE(in_flight_.emplace(fetch.sample, Stored{fetch.segment_class}).second)
+    const bool is_for_guest = engine_.sample(fetch.sample).party != sidecar::kOwnParty;
+    EXPECT_TRUE(in_flight_.emplace(fetch.sample, Stored{fetch.segment_class, is_for_guest}).second)
         << "two fetches of sample " << fetch.sample << " in flight";
     check_slots(fetch);
 }
@@ -426,7 +416,8 @@ void EngineWorld::apply_reply(const sidecar::FetchReply& reply) {
         if (reply.outcomes[i] == FetchOutcome::kReady && holds) {
             EXPECT_TRUE(stored_.contains(sample) || request->lost.contains(sample))
                 << "sample " << sample << " is not ready";
-            client->second.held.insert(sample);
+            Client& holder = client->second;
+            (request->lost.contains(sample) ? holder.lost : holder.held).insert(sample);
         }
         failed = failed || reply.outcomes[i] == FetchOutcome::kOriginError;
     }

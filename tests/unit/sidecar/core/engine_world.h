@@ -47,6 +47,7 @@ public:
 private:
     struct Stored {
         domain::SegmentClass segment_class = domain::SegmentClass::kAbsent;
+        bool is_for_guest = false;  // fetched for one
     };
 
     struct Request {
@@ -60,6 +61,7 @@ private:
         sidecar::Party party = sidecar::kOwnParty;
         std::vector<Request> pending;
         std::multiset<sidecar::SampleIndex> held;
+        std::multiset<sidecar::SampleIndex> lost;  // damaged, or no longer held by the engine
     };
 
     struct Plan {
@@ -86,6 +88,8 @@ private:
 
     // Executes the engine's effects, and checks that each is permitted.
     void apply(const sidecar::Effects& effects, bool grant_changed = false);
+    // Call before the drops: ends the holds that the engine has ended.
+    void end_holds();
     void apply_drop(sidecar::SampleIndex sample);
     std::unique_ptr<sidecar::EvictionPolicy> audited(
         std::unique_ptr<sidecar::EvictionPolicy> eviction);
@@ -97,6 +101,9 @@ private:
     void check_guests() const;
     void check_prefetched() const;
 
+    // Window samples that clients of the own party may hold.
+    [[nodiscard]] std::set<sidecar::SampleIndex> own_holds() const;
+    [[nodiscard]] Bytes own_part() const;
     [[nodiscard]] bool is_needed(sidecar::SampleIndex sample) const;
     [[nodiscard]] bool is_held(sidecar::SampleIndex sample) const;
     [[nodiscard]] Bytes record_bytes(sidecar::SampleIndex sample) const;

@@ -79,6 +79,69 @@ void EngineWorld::check_guests() const {
     EXPECT_LE(of_guests, limits_.window - Bytes{limits_.window.count() / 4});
 }
 
+std::set<SampleIndex> EngineWorld::own_holds() const {
+    std::set<SampleIndex> holds;
+    for (const auto& [id, client] : clients_) {
+        if (client.party == sidecar::kOwnParty) {
+            holds.insert(client.held.begin(), client.held.end());
+            holds.insert(client.lost.begin(), client.lost.end());
+            for (const Request& request : client.pending) {
+                holds.insert(request.samples.begin(), request.samples.end());
+            }
+        }
+    }
+    std::erase_if(holds, [this](SampleIndex sample) {
+        const auto found = stored_.find(sample);
+        return found == stored_.end() || found->second.segment_class != SegmentClass::kWindow;
+    });
+    return holds;
+}
+
+// The own party's part of the window: half of it beside guests, and what it has borrowed.
+Bytes EngineWorld::own_part() const {
+    const bool has_guests = std::ranges::any_of(
+        clients_, [](const auto& entry) { return entry.second.party != sidecar::kOwnParty; });
+    return engine_.window() - (has_guests
+                                   ? Bytes{limits_.window.count() - limits_.window.count() / 2}
+                                   : Bytes::zero());
+}
+
+// No client holds the sample any longer, and one about to be answered with ready finds a miss.
+void EngineWorld::lose(SampleIndex sample) {
+    for (auto& [id, client] : clients_) {
+        if (client.held.erase(sample) > 0) {
+            client.lost.insert(sample);
+        }
+        for (Request& request : client.pending) {
+            request.lost.insert(sample);
+        }
+    }
+}
+
+// If clients of the own party hold more than its part of the window, they lose samples that were
+// fetched for guests.
+void EngineWorld::end_holds() {
+    Bytes left;
+    Bytes largest;
+    bool some_ended = false;
+    std::vector<SampleIndex> lost;
+    for (const SampleIndex sample : own_holds()) {
+        const bool ended = engine_.sample(sample).holds == 0 && stored_.at(sample).is_for_guest;
+        if (!ended) {
+            left += record_bytes(sample);
+            continue;
+        }
+        largest = std::max(largest, record_bytes(sample));
+        some_ended = some_ended || is_held(sample);
+        lost.push_back(sample);
+    }
+    const bool is_beyond = left + largest > own_part();
+    EXPECT_TRUE(is_beyond || !some_ended) << "ends a hold though the owner's holds fit";
+    for (const SampleIndex sample : is_beyond ? lost : std::vector<SampleIndex>{}) {
+        lose(sample);
+    }
+}
+
 // When idle: no planned sample is missing if the largest sample would fit.
 void EngineWorld::check_prefetched() const {
     constexpr int kGivenUp = 3;  // failures after which a sample is no longer prefetched

@@ -238,6 +238,26 @@ TEST_F(FetchEngineFill, FetchesOwnSamplesOnly) {
     EXPECT_THAT(run(engine->on_placement(nullptr, kNow)), SizeIs(10 - fetched.size()));
 }
 
+TEST_F(FetchEngineFill, EvictsNothingThatAGuestsPlanNeedsSoonWhileTheOwnerHasNoPlan) {
+    make(kRecord * 4);
+    engine->on_disconnect(kTrainer, kNow);
+    engine->on_connect(kWorker, kStream, Party{1});
+    const auto placement = join_group(dataset);
+    std::vector<SampleIndex> foreign;
+    for (SampleIndex sample = 0; sample < 10; ++sample) {
+        if (!placement->is_own(sample)) {
+            foreign.push_back(sample);
+        }
+    }
+    foreign.resize(2);
+    EXPECT_THAT(
+        run(engine->on_plan(kWorker, StreamPlan::make(1, foreign, 0, 10).value(), kNow)),
+        SizeIs(2));
+    engine->on_placement(placement, kNow);
+    EXPECT_THAT(run(order(kRecord * 4)), SizeIs(2)) << "room is left for two own samples";
+    EXPECT_EQ(engine->counters().evicted_resident_samples, 0U);
+}
+
 // The event loop asks for the next deadline a moment after an event, when the rate limit may
 // already allow the next fetch.
 TEST_F(FetchEngineFill, IsDueAtOnceIfTheRateLimitAlreadyAllowsTheNextFetch) {

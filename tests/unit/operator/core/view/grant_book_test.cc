@@ -75,6 +75,7 @@ TEST(GrantBook, WaitsForASidecarThatMayHaveGoneToAnEarlierOperator) {
     gone.leader_attached = false;
     book.observe({gone}, at(3));
     EXPECT_FALSE(book.is_settled(at(3)));
+    EXPECT_TRUE(book.is_settled(at(0) + kValid + GrantBook::kSlack)) << "its grant has expired";
     book.observe({told("n1", gib(1), gib(9))}, at(12));
     EXPECT_TRUE(book.is_settled(at(12)));
     book.observe({gone}, at(13));
