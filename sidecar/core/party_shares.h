@@ -60,7 +60,7 @@ public:
 
     // Whether the party may fetch a sample in parts. All such samples share EngineLimits::parts_memory().
     [[nodiscard]] bool has_parts_memory(Party party) const {
-        return table_.account().parted_samples > 0 || has_memory(party, limits_.parts_memory());
+        return !table_.parted().empty() || has_memory(party, limits_.parts_memory());
     }
 
     // Whether `more` bytes of the window would exceed the party's share. A single sample never
