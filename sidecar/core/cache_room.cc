@@ -46,8 +46,7 @@ bool CacheRoom::wants(SampleIndex sample, TimePoint now) const {
 
 // Whether the sample may become resident, provided that room can be made in the grant.
 bool CacheRoom::may_keep(SampleIndex sample, TimePoint now) const {
-    return may_admit(now) && EngineLimits::is_storable(table_.payload_bytes(sample)) &&
-           table_.record_bytes(sample) <= resident_limit();
+    return may_admit(now) && is_storable(sample) && table_.record_bytes(sample) <= resident_limit();
 }
 
 // The grant without the bytes that the window has borrowed from it, or still uses while it shrinks.
@@ -63,13 +62,25 @@ Bytes CacheRoom::room_needed(SampleIndex sample) const {
     return table_.account().resident + table_.record_bytes(sample) + reserved;
 }
 
+bool CacheRoom::is_storable(SampleIndex sample) const {
+    const Bytes payload = table_.payload_bytes(sample);
+    return EngineLimits::is_storable(payload) &&
+           (!limits_.takes_parts(payload) || table_.record_bytes(sample) <= disk_room_);
+}
+
 bool CacheRoom::fits_window(Bytes bytes) const {
     const ByteAccount& account = table_.account();
     return account.window + std::min(account.doomed, borrowed()) + bytes <= window();
 }
 
+bool CacheRoom::may_store(SampleIndex sample, TimePoint now) const {
+    return may_keep(sample, now) ||
+           (!aside_ && is_storable(sample) && admission_.window.allows(now) &&
+            table_.record_bytes(sample) <= window());
+}
+
 CacheRoom::Verdict CacheRoom::judge(SampleIndex sample, TimePoint now, Party party) const {
-    if (!EngineLimits::is_storable(table_.payload_bytes(sample))) {
+    if (!is_storable(sample)) {
         return Verdict::kNever;
     }
     if (aside_) {

@@ -37,7 +37,7 @@ public:
         kWindow,
         kFull,   // the window has no room at the moment
         kShut,   // nothing may be stored at the moment
-        kNever,  // larger than the window, or than a segment can be
+        kNever,  // larger than the window, than a segment can be, or than the disk has space
     };
 
     // Increments `counters` for each drop and eviction.
@@ -67,6 +67,9 @@ public:
     // Whether to prefetch the sample. A sample that failed too often, or that the origin refused, is
     // fetched on demand only, where the reason is reported.
     [[nodiscard]] bool wants(SampleIndex sample, TimePoint now) const;
+
+    // Whether the sample may be stored now if enough others leave.
+    [[nodiscard]] bool may_store(SampleIndex sample, TimePoint now) const;
 
     // Where the sample may be stored now. Evicts nothing.
     [[nodiscard]] Verdict judge(SampleIndex sample, TimePoint now, Party party) const;
@@ -117,6 +120,10 @@ public:
     // other owners leave when own samples need their room.
     void set_placement(std::shared_ptr<const Placement> placement);
 
+    // Disk space that one sample in parts may take now. Without it nothing is evicted for the sample, because
+    // evicted samples free the disk only later.
+    void set_disk_room(Bytes room) { disk_room_ = room; }
+
     // Bypass: nothing new is stored.
     void set_aside(bool aside) { aside_ = aside; }
 
@@ -158,6 +165,7 @@ private:
     void evict_foreign(Bytes needed, Party party);
     void doom_foreign();
     void find_foreign();
+    [[nodiscard]] bool is_storable(SampleIndex sample) const;
     [[nodiscard]] bool fits_window(Bytes bytes) const;
     [[nodiscard]] bool may_keep(SampleIndex sample, TimePoint now) const;
     bool make_resident_room(SampleIndex sample, TimePoint now, Party party);
@@ -184,6 +192,7 @@ private:
     EngineCounters& counters_;
     const WindowKeeper* keeper_ = nullptr;
     Bytes wanted_window_{};
+    Bytes disk_room_ = Bytes::unlimited();
     std::deque<SampleIndex> spares_;   // window samples needed late or by no stream; may be stale
     std::deque<SampleIndex> foreign_;  // residents of other owners; may be stale
     std::optional<TimePoint> sweep_at_;

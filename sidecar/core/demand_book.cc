@@ -39,6 +39,18 @@ void DemandBook::pop_queue(Party party) {
     demands.queue.pop_front();
 }
 
+void DemandBook::park(Party party) {
+    PartyDemands& demands = parties_.at(party);
+    demands.parked.push_back(demands.queue.front());
+    demands.queue.pop_front();
+}
+
+void DemandBook::unpark(Party party) {
+    PartyDemands& demands = parties_.at(party);
+    const auto parked = std::exchange(demands.parked, {});
+    demands.queue.insert(demands.queue.begin(), parked.begin(), parked.end());
+}
+
 DemandBook::Leftovers DemandBook::disconnect(ConnectionId id) {
     const auto connection = connections_.extract(id);
     STOKER_CHECK(!connection.empty(), "only a connection can disconnect");

@@ -77,6 +77,12 @@ public:
 
     void pop_queue(Party party);
 
+    // Takes the first sample out of the party's queue until unpark(): those behind it do not wait for it.
+    void park(Party party);
+
+    // Puts the party's parked samples back before all others, the oldest first.
+    void unpark(Party party);
+
     struct Leftovers {
         std::vector<SampleIndex> held;       // one entry per hold
         std::vector<SampleIndex> abandoned;  // demanded by no other connection
@@ -162,7 +168,8 @@ private:
     struct PartyDemands {
         std::uint32_t connections = 0;
         std::deque<SampleIndex> queue;          // oldest first
-        std::unordered_set<SampleIndex> known;  // the samples in `queue`
+        std::vector<SampleIndex> parked;        // oldest first
+        std::unordered_set<SampleIndex> known;  // the samples in both
     };
 
     [[nodiscard]] Party party_of(Place place) const {

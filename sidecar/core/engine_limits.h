@@ -37,9 +37,9 @@ struct EngineLimits {
     }
 };
 
-// Samples that are fetched in parts without a demand, at a time: each reserves its whole size in the
-// grant or the window.
-constexpr std::uint32_t kPartedAheadMax = 2;
+// Samples that are fetched in parts at a time: each takes long, and reserves its whole size in the
+// grant or the window. One more is fetched if a client waits for it and for none of these.
+constexpr std::uint32_t kPartedMax = 2;
 
 constexpr double kGuestShare = 0.1;
 

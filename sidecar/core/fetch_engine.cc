@@ -251,14 +251,23 @@ Effects FetchEngine::on_fetch_failed(SampleIndex sample, const Error& error, Tim
 }
 
 Effects FetchEngine::on_store_failed(SampleIndex sample, const Error& error, TimePoint now) {
-    admission_.store(table_.at(sample).segment_class).on_failure(now);
-    if (!table_.at(sample).from_peer) {
+    SampleRecord& record = table_.at(sample);
+    const bool lacks_space = record.in_parts && error.code == ErrorCode::kResourceExhausted;
+    if (!lacks_space) {
+        admission_.store(record.segment_class).on_failure(now);
+    }
+    if (!record.from_peer) {
         admission_.origin.on_success();
     }
     admission_.store_error = error.message;
     room_.lose(sample);
     fill_.end(sample);
-    fill_.rewind(sample);
+    if (lacks_space) {
+        note_refused(sample);
+        record.failures = UINT8_MAX;  // too large for the disk: clients read it
+    } else {
+        fill_.rewind(sample);
+    }
     ++counters_.store_failures;
     settle_bypassed(sample);
     return pump(now);
@@ -340,7 +349,9 @@ std::optional<TimePoint> FetchEngine::next_deadline(TimePoint now) const {
     if (more_to_scan_ || may_go_on) {
         return now;
     }
-    auto next = admission_.next_change(!book_.are_queues_empty(), now);
+    const bool has_urgent = std::ranges::any_of(
+        table_.parted(), [this](SampleIndex sample) { return is_urgent(sample); });
+    auto next = admission_.next_change(has_urgent || !book_.are_queues_empty(), now);
     for (const auto at : {room_.sweeps_at(), fill_.allows_at(table_.size(), now)}) {
         if (at) {
             next = std::min(next.value_or(*at), *at);

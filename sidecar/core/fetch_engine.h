@@ -37,11 +37,14 @@ struct StartFetch {
     bool operator==(const StartFetch&) const = default;
 };
 
-// Work for the caller, in this order: drops, fetches, then the other members. Ids only, never
+// Work for the caller, in this order: drops, stops, fetches, then the other members. Ids only, never
 // payload.
 struct Effects {
     std::vector<SampleIndex> drops;
-    std::vector<StartFetch> fetches;    // each is answered by on_stored or one of the two failures
+    // Samples in parts that nobody wants any more: request no more parts, and call on_stopped() at the end,
+    // unless the fetch ends otherwise first. May name a sample repeatedly.
+    std::vector<SampleIndex> stops;
+    std::vector<StartFetch> fetches;    // each is answered by on_stored, on_stopped or a failure
     std::vector<SampleIndex> verifies;  // each is answered by on_verified
     std::vector<SampleIndex> will_need;
     std::vector<SampleIndex> wont_need;
@@ -157,7 +160,18 @@ public:
     // to the origin.
     Effects on_fetch_failed(SampleIndex sample, const Error& error, TimePoint now);
 
-    // Call when storing failed: nothing was stored. The sample's class is not admitted for a while.
+    // Call when a fetch in parts was stopped: nothing was stored.
+    Effects on_stopped(SampleIndex sample, TimePoint now);
+
+    // Whether the next `bytes` of a sample in parts may be requested from the origin now. Takes them from the
+    // rate limits; StartFetch took nothing. False: ask again after the next event.
+    bool take_part(SampleIndex sample, Bytes bytes, TimePoint now);
+
+    // Whether a client of the own party waits for the sample: its parts are requested before others.
+    [[nodiscard]] bool is_urgent(SampleIndex sample) const;
+
+    // Call when storing failed: nothing was stored. The sample's class is not admitted for a while, unless
+    // the disk had no space for a sample in parts: smaller ones may fit.
     Effects on_store_failed(SampleIndex sample, const Error& error, TimePoint now);
 
     // `intact` false: the store has already dropped the sample.
@@ -177,6 +191,9 @@ public:
         room_.set_window(wanted);
         shares_.set_borrowed(room_.borrowed());
     }
+
+    // Disk space that one sample in parts may take; without it the sample is read at the origin. Not set: any.
+    void set_disk_room(Bytes room) { room_.set_disk_room(room); }
 
     // Record bytes that window samples may have now.
     [[nodiscard]] Bytes window() const { return room_.window(); }
@@ -226,6 +243,9 @@ public:
     }
 
     [[nodiscard]] const ByteAccount& account() const { return table_.account(); }
+
+    // The samples that are being fetched in parts.
+    [[nodiscard]] const std::vector<SampleIndex>& parted() const { return table_.parted(); }
 
     [[nodiscard]] const EngineCounters& counters() const { return counters_; }
 
@@ -293,6 +313,11 @@ private:
     void pump_fetches(TimePoint now);
     Turn demand_one(Party party, TimePoint now);
     bool end_one_hold(SampleIndex wanted, Party party);
+    [[nodiscard]] bool is_urgent(Party party) const;
+    [[nodiscard]] bool is_in_parts(SampleIndex sample, Party party) const;
+    [[nodiscard]] bool has_place(Party party, bool demanded) const;
+    [[nodiscard]] bool is_wanted(SampleIndex sample) const;
+    void stop_unwanted();
     Turn prefetch_one(Party party, std::uint32_t& steps, TimePoint now);
     [[nodiscard]] bool may_fill(TimePoint now) const;
     void pump_fill(std::uint32_t& steps, TimePoint now);
@@ -301,10 +326,11 @@ private:
     [[nodiscard]] bool is_refused(SampleIndex sample) const;
     void note_refused(SampleIndex sample);
 
-    // A peer's answer is in memory as a whole.
+    // A peer's answer is in memory as a whole; beside samples in parts, half of the memory is left.
     [[nodiscard]] bool comes_from_peer(SampleIndex sample, Party party) const {
+        const Bytes most = table_.parted().empty() ? limits_.memory : limits_.parts_memory();
         return party != kPeerParty && !table_.is_own(sample) &&
-               table_.payload_bytes(sample) <= limits_.memory && (!may_ask_ || may_ask_(sample));
+               table_.payload_bytes(sample) <= most && (!may_ask_ || may_ask_(sample));
     }
 
     [[nodiscard]] bool may_demand(

@@ -69,7 +69,10 @@ void FetchEngine::start_fill(SampleIndex first, TimePoint now) {
         start(sample, Verdict::kResident, kOwnParty, now, slotless);
         table_.at(sample).fresh = false;  // fetched for no reader: its first read is a hit
         admission_.origin.on_start();
-        fill_.take(sample, table_.payload_bytes(sample), now);
+        fill_.begin(sample);
+        if (!table_.at(sample).in_parts) {
+            fill_.take(table_.payload_bytes(sample), now);
+        }
     };
     fetch(first, false);
     if (chunks_ == nullptr) {

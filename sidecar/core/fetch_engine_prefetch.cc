@@ -62,7 +62,7 @@ std::optional<StreamId> FetchEngine::chunk_reader(SampleIndex sample, Party part
 // A chunk waits until memory has room for all of it, or for half of what memory holds: otherwise
 // each payload that leaves memory would cause a request for the few samples that then fit.
 bool FetchEngine::fits_memory(SampleIndex sample, Party party, bool with_chunk) const {
-    if (limits_.takes_parts(table_.payload_bytes(sample)) && !comes_from_peer(sample, party)) {
+    if (is_in_parts(sample, party)) {
         return shares_.has_parts_memory(party);
     }
     const Bytes chunk = with_chunk ? chunks_->bytes(chunks_->of(sample)) : Bytes::zero();
@@ -74,8 +74,7 @@ bool FetchEngine::fits_memory(SampleIndex sample, Party party, bool with_chunk) 
 // As fits_memory(), for a sample that no client waits for.
 bool FetchEngine::fits_ahead(SampleIndex sample, Party party, bool with_chunk) const {
     return fits_memory(sample, party, with_chunk) &&
-           (table_.account().parted_samples < kPartedAheadMax ||
-            !limits_.takes_parts(table_.payload_bytes(sample)));
+           (!is_in_parts(sample, party) || has_place(party, false));
 }
 
 bool FetchEngine::has_room_for_chunk(SampleIndex sample) const {

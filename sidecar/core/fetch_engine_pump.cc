@@ -20,6 +20,7 @@ constexpr std::uint32_t kScanStepsMax = 32768;
 Effects FetchEngine::pump(TimePoint now) {
     pump_fetches(now);
     pump_readahead();
+    stop_unwanted();
     effects_.drops = room_.take_drops();
     std::ranges::move(book_.take_replies(), std::back_inserter(effects_.replies));
     return std::exchange(effects_, {});
@@ -31,6 +32,11 @@ Effects FetchEngine::pump(TimePoint now) {
 void FetchEngine::pump_fetches(TimePoint now) {
     std::uint32_t steps = kScanStepsMax;
     std::vector<Party> open = book_.parties();
+    for (const Party party : open) {
+        if (has_place(party, true)) {
+            book_.unpark(party);
+        }
+    }
     while (!open.empty()) {
         const auto next = shares_.next(open);
         const Turn turn =
@@ -52,7 +58,12 @@ FetchEngine::Turn FetchEngine::demand_one(Party party, TimePoint now) {
         book_.pop_queue(party);
         return Turn::kGoOn;
     }
-    if (!shares_.has_slot(party, limits_.max_in_flight)) {
+    const bool in_parts = is_in_parts(sample, party);
+    if (in_parts && !has_place(party, true) && room_.may_store(sample, now)) {
+        book_.park(party);
+        return Turn::kGoOn;
+    }
+    if (!in_parts && !shares_.has_slot(party, limits_.max_in_flight)) {
         return Turn::kDone;
     }
     const auto reader = chunk_reader(sample, party);
@@ -64,7 +75,11 @@ FetchEngine::Turn FetchEngine::demand_one(Party party, TimePoint now) {
         verdict = room_.make_room(sample, now, true, party);
     }
     if (must_wait(sample, verdict, party)) {
-        return Turn::kWaits;
+        if (!in_parts || table_.parted().empty()) {
+            return Turn::kWaits;
+        }
+        book_.park(party);  // another one in parts holds the room, perhaps for long
+        return Turn::kGoOn;
     }
     book_.pop_queue(party);
     if (!start(sample, verdict, party, now)) {
@@ -109,9 +124,8 @@ bool FetchEngine::end_one_hold(SampleIndex wanted, Party party) {
 // prefetches of the own party would get nothing.
 bool FetchEngine::may_demand(
     SampleIndex sample, Party party, bool with_chunk, TimePoint now) const {
-    const bool is_urgent = party != kPeerParty && !shares_.is_beside_owner(party);
     const bool may_read_origin =
-        is_urgent ? admission_.rate.allows_urgent(now) : admission_.rate.allows(now);
+        is_urgent(party) ? admission_.rate.allows_urgent(now) : admission_.rate.allows(now);
     return (may_read_origin || comes_from_peer(sample, party)) &&
            fits_memory(sample, party, with_chunk);
 }
@@ -136,15 +150,17 @@ bool FetchEngine::start(
         verdict == Verdict::kResident ? SegmentClass::kResident : SegmentClass::kWindow;
     const bool from_peer = comes_from_peer(sample, party);
     const bool in_parts = !from_peer && limits_.takes_parts(table_.payload_bytes(sample));
-    table_.start(sample, segment_class, party, {from_peer, slotless, in_parts});
+    table_.start(sample, segment_class, party, {from_peer, slotless || in_parts, in_parts});
     if (segment_class == SegmentClass::kResident) {
         room_.note_resident(sample);
     }
     shares_.on_turn(party);
-    if (!from_peer) {
+    if (!from_peer && !in_parts) {
         admission_.rate.take(table_.payload_bytes(sample), now);
     }
-    admission_.store(segment_class).on_start();
+    if (!in_parts) {
+        admission_.store(segment_class).on_start();  // no probe: it takes too long
+    }
     ++counters_.fetches;
     counters_.peer_fetches += from_peer ? 1 : 0;
     effects_.fetches.push_back({sample, segment_class, from_peer, in_parts});

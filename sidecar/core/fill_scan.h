@@ -90,7 +90,7 @@ public:
     // Whether a sample among those before next() has no room.
     [[nodiscard]] bool lacks_room() const { return lacks_room_; }
 
-    // Whether a fetch that take() has begun goes on.
+    // Whether a fetch that begin() has noted goes on.
     [[nodiscard]] bool is_fetching() const { return !in_flight_.empty(); }
 
     [[nodiscard]] bool allows(TimePoint now) const {
@@ -98,19 +98,24 @@ public:
     }
 
     // A fetch of the sample has begun without a reader.
-    void take(SampleIndex sample, Bytes bytes, TimePoint now) {
-        in_flight_.insert(sample);
-        bucket_.take(static_cast<double>(bytes.count()), now);
+    void begin(SampleIndex sample) { in_flight_.insert(sample); }
+
+    // Whether begin() was called for a fetch that goes on, and the order that it was for lasts.
+    [[nodiscard]] bool has(SampleIndex sample) const {
+        return is_ordered() && in_flight_.contains(sample);
     }
+
+    // Takes the bytes that such a fetch requests from the rate limit.
+    void take(Bytes bytes, TimePoint now) { bucket_.take(static_cast<double>(bytes.count()), now); }
 
     // Call when a fetch of the sample has ended, whoever began it.
     void end(SampleIndex sample) { in_flight_.erase(sample); }
 
-    // When allows() becomes true by time alone. nullopt: it is true now, or no sample is left to
-    // fetch.
+    // When allows() becomes true by time alone. nullopt: it is true now, or nothing is left to fetch.
     [[nodiscard]] std::optional<TimePoint> allows_at(std::uint64_t count, TimePoint now) const {
-        return is_open(count) && !allows(now) ? std::optional{now + bucket_.wait_for(1, now)}
-                                              : std::nullopt;
+        return (is_open(count) || is_fetching()) && !allows(now)
+                   ? std::optional{now + bucket_.wait_for(1, now)}
+                   : std::nullopt;
     }
 
 private:

@@ -38,7 +38,7 @@ bool PartyShares::has_memory(Party party, Bytes more) const {
     const ByteAccount& account = table_.account();
     const Bytes of_peers = table_.in_flight_bytes_of(kPeerParty);
     const Bytes others = account.in_flight - of_peers;
-    const Bytes parts = account.parted_samples > 0 ? limits_.parts_memory() : Bytes::zero();
+    const Bytes parts = table_.parted().empty() ? Bytes::zero() : limits_.parts_memory();
     const Bytes reserved = has_peers() ? Bytes{limits_.memory.count() / 4} : Bytes::zero();
     if (party == kPeerParty) {
         return of_peers == Bytes::zero() ||

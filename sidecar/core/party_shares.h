@@ -61,7 +61,7 @@ public:
 
     // Whether the party may fetch a sample in parts. All such samples share EngineLimits::parts_memory().
     [[nodiscard]] bool has_parts_memory(Party party) const {
-        return table_.account().parted_samples > 0 || has_memory(party, limits_.parts_memory());
+        return !table_.parted().empty() || has_memory(party, limits_.parts_memory());
     }
 
     // Bytes of the window that the party has for sure. A guest that has left has none.

@@ -84,7 +84,7 @@ void SampleTable::start(SampleIndex sample, SegmentClass segment_class, Party pa
     }
     record.in_parts = way.in_parts;
     if (way.in_parts) {
-        ++account_.parted_samples;
+        parted_.push_back(sample);
     } else {
         charge.in_flight += payload_bytes(sample);
         account_.in_flight += payload_bytes(sample);
@@ -262,7 +262,7 @@ void SampleTable::leave_flight(SampleIndex sample) {
     Charge& charge = charges_[record.party.value()];
     --charge.in_flight_samples;
     if (record.in_parts) {
-        --account_.parted_samples;
+        std::erase(parted_, sample);
     } else {
         account_.in_flight -= payload_bytes(sample);
         charge.in_flight -= payload_bytes(sample);

@@ -27,7 +27,7 @@ enum class SampleState : std::uint8_t {
 // How a sample is fetched.
 struct FetchWay {
     bool from_peer = false;  // from the sample's owner; false: from the origin
-    bool slotless = false;   // together with another sample, whose slot serves both
+    bool slotless = false;   // together with another sample, whose slot serves both; or in parts
     bool in_parts = false;   // of its payload, only the parts in flight are in memory
 };
 
@@ -69,7 +69,6 @@ struct ByteAccount {
     Bytes doomed{};     // residents beyond a shrunken grant that a client still holds
     Bytes in_flight{};  // payload bytes in memory or being fetched, without those in parts
     std::uint32_t in_flight_samples = 0;
-    std::uint32_t parted_samples = 0;    // of these: fetched in parts
     std::uint64_t resident_samples = 0;  // stored only
     std::uint64_t window_samples = 0;    // stored only
 
@@ -127,6 +126,9 @@ public:
     [[nodiscard]] std::uint64_t size() const { return records_.size(); }
 
     [[nodiscard]] const ByteAccount& account() const { return account_; }
+
+    // The samples that are being fetched in parts, in order of start().
+    [[nodiscard]] const std::vector<SampleIndex>& parted() const { return parted_; }
 
     [[nodiscard]] SampleRecord& at(SampleIndex sample) { return records_[sample]; }
 
@@ -237,6 +239,7 @@ private:
     ResidencyListener* listener_ = nullptr;
     std::vector<SampleRecord> records_;
     std::unordered_set<SampleIndex> passed_;  // charged to another party before
+    std::vector<SampleIndex> parted_;
     ByteAccount account_;
     std::shared_ptr<const Placement> placement_;
     Bytes own_resident_{};  // record bytes of own samples that are granted; only with a placement

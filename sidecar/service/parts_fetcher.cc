@@ -47,12 +47,24 @@ void PartsFetcher::start(const StartFetch& fetch, TimePoint started_at, std::uin
     pump();
 }
 
+void PartsFetcher::stop(SampleIndex index) {
+    const auto found = std::ranges::find(
+        waiting_, index, [](const SamplePtr& sample) { return sample->end.fetch.sample; });
+    if (found == waiting_.end()) {
+        return;
+    }
+    const SamplePtr sample = *found;
+    waiting_.erase(found);
+    sample->end.is_stopped = true;
+    sample->end.origin = fail(ErrorCode::kCancelled, "the fetch was stopped");
+    if (sample->running == 0 && !sample->is_opening) {
+        finish(sample);
+    }
+}
+
 void PartsFetcher::stop() {
-    for (const SamplePtr& sample : std::exchange(waiting_, {})) {
-        sample->end.origin = fail(ErrorCode::kCancelled, "the sidecar stops");
-        if (sample->running == 0 && !sample->is_opening) {
-            finish(sample);
-        }
+    while (!waiting_.empty()) {
+        stop(waiting_.front()->end.fetch.sample);
     }
 }
 
@@ -63,20 +75,38 @@ void PartsFetcher::drop_unfinished() {
 }
 
 void PartsFetcher::pump() {
-    while (running_ < limits_.parts_max && !waiting_.empty()) {
-        const SamplePtr sample = waiting_.front();
-        if (sample->is_opening) {
+    while (running_ < limits_.parts_max) {
+        const SamplePtr sample = next();
+        if (sample == nullptr) {
             return;
         }
         if (sample->writer == nullptr) {
             open(sample);
-            return;
+            continue;
         }
         request_next(sample);
         if (sample->requested_bytes == sample->object.size_bytes) {
-            waiting_.pop_front();
+            std::erase(waiting_, sample);
         }
     }
+}
+
+// The sample that is to be opened, or of which a part is to be requested; nullptr: none.
+PartsFetcher::SamplePtr PartsFetcher::next() const {
+    std::vector<SamplePtr> order = waiting_;
+    std::ranges::stable_partition(order, [this](const SamplePtr& sample) {
+        return events_.is_urgent(sample->end.fetch.sample);
+    });
+    const auto found = std::ranges::find_if(order, [this](const SamplePtr& sample) {
+        return !sample->is_opening &&
+               (sample->writer == nullptr ||
+                events_.take_part(sample->end.fetch.sample, next_part_bytes(*sample)));
+    });
+    return found == order.end() ? nullptr : *found;
+}
+
+Bytes PartsFetcher::next_part_bytes(const Sample& sample) const {
+    return std::min(limits_.part_bytes, Bytes{sample.object.size_bytes - sample.requested_bytes});
 }
 
 // Allocates the sample's place on the disk.
@@ -106,7 +136,7 @@ void PartsFetcher::on_opened(const SamplePtr& sample) {
 void PartsFetcher::request_next(const SamplePtr& sample) {
     const std::uint64_t offset = sample->requested_bytes;
     OriginFetch wanted = sample->object;
-    wanted.size_bytes = std::min(limits_.part_bytes.count(), sample->object.size_bytes - offset);
+    wanted.size_bytes = next_part_bytes(*sample).count();
     wanted.slice = OriginSlice{offset, sample->object.size_bytes};
     sample->requested_bytes += wanted.size_bytes;
     const Part part{sample, sample->checksums.size(), offset, parts_.loop.now()};

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -21,9 +20,9 @@
 
 namespace stoker::sidecar {
 
-// Fetches samples that are too large for memory: range by range, straight into their segments. The parts of
-// the sample that was started first are requested before those of the next one. Each part of all samples
-// is in memory from its request until it is written; `parts_max` of them at a time.
+// Fetches samples that are too large for memory: range by range, straight into their segments. The engine
+// decides which samples, whose parts come first, and when the next part may be requested. Each part of all
+// samples is in memory from its request until it is written; `parts_max` of them at a time.
 //
 // A sample ends with its first error, once its running parts have ended; nothing of it is kept then. The origin
 // repeats a failed request by itself. Use it on the loop's thread; it must outlive the samples that were
@@ -45,13 +44,16 @@ public:
         Status origin{};          // an error: the origin did not give it
         Status store{};           // an error: the store did not take it
         bool is_damaged = false;  // its bytes do not match the checksum stored with it
+        bool is_stopped = false;  // by stop(); `origin` is an error, too
         std::uint32_t requests = 0;
         std::uint32_t attempts = 0;  // as OriginBytes::attempts, of the part with the most
     };
 
     struct Events {
-        std::function<void(const FetchTimes&)> on_part;  // a part was written
-        std::function<void(const Ended&)> on_end;        // once for each start()
+        std::function<bool(SampleIndex)> is_urgent;         // its parts come before others
+        std::function<bool(SampleIndex, Bytes)> take_part;  // whether a part may be requested now
+        std::function<void(const FetchTimes&)> on_part;     // a part was written
+        std::function<void(const Ended&)> on_end;           // once for each start()
     };
 
     // `parts`, `origin`, `store` and the bytes of `manifest` must outlive it.
@@ -70,8 +72,14 @@ public:
     // `started_at` and `attempts` are those of the first fetch, if its bytes were damaged.
     void start(const StartFetch& fetch, TimePoint started_at, std::uint32_t attempts = 0);
 
-    // Requests nothing more; samples that are not complete end with kCancelled.
+    // Requests no more parts of the sample. Without effect if all are requested.
+    void stop(SampleIndex sample);
+
+    // Stops all samples.
     void stop();
+
+    // Requests what take_part() refused before.
+    void go_on() { pump(); }
 
     // Frees the space of samples that are not complete. Only when neither the origin nor the pool runs any
     // more: the loop may have ended before it knew of their ends.
@@ -102,6 +110,8 @@ private:
     };
 
     void pump();
+    [[nodiscard]] SamplePtr next() const;
+    [[nodiscard]] Bytes next_part_bytes(const Sample& sample) const;
     void open(const SamplePtr& sample);
     void on_opened(const SamplePtr& sample);
     void request_next(const SamplePtr& sample);
@@ -121,9 +131,8 @@ private:
     Limits limits_;
     Events events_;
     std::unordered_map<SampleIndex, SamplePtr> samples_;  // that have not ended
-    std::deque<SamplePtr>
-        waiting_;                // samples with parts that are not requested, in order of start()
-    std::uint32_t running_ = 0;  // parts of all samples
+    std::vector<SamplePtr> waiting_;  // with parts that are not requested, in order of start()
+    std::uint32_t running_ = 0;       // parts of all samples
     LoopTasks tasks_;
 };
 

@@ -106,7 +106,9 @@ void ServedDataset::apply(Effects effects) {
     for (const SampleIndex sample : effects.drops) {
         store_->drop(SampleId{sample});
     }
+    std::ranges::for_each(effects.stops, [this](auto id) { parts_fetcher_->stop(id); });
     start_fetches(effects.fetches);
+    parts_fetcher_->go_on();
     for (const SampleIndex sample : effects.verifies) {
         start_verify(sample);
     }
@@ -329,6 +331,7 @@ void ServedDataset::upkeep() {
         const Bytes window = std::max(engine_->fetch().window(), engine_->fetch().account().window);
         const Bytes room = space->available - reserved - (on_disk(window) - usage.window_bytes);
         kept_free_ = reserved + on_disk(config_.window_bytes);
+        engine_->fetch().set_disk_room(space->available - reserved);
         // Adds the bytes that the window has borrowed, because the engine subtracts them again.
         const Bytes stored = usage.resident_bytes + usage.unfinished_bytes;
         resident_cap_ = std::max(engine_->fetch().account().resident, stored + room) +
@@ -396,7 +399,7 @@ void ServedDataset::tell(LeaderStatus& status) const {
     status.corrupt_samples = status.counters.corrupt_samples;
     status.usage = store_->usage();
     status.bytes.in_flight += status.usage.unfinished_bytes;
-    status.resident_bytes = status.usage.resident_bytes;
+    status.resident_bytes = status.usage.resident_bytes + unfinished_residents();
     status.resident_samples = status.usage.resident_samples;
     status.window_bytes = status.usage.window_bytes;
     status.window_size = fetch.window();

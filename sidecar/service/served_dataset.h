@@ -125,6 +125,8 @@ private:
     void start_at_origin(
         const std::vector<StartFetch>& fetches, TimePoint started_at, std::uint32_t attempts);
     [[nodiscard]] std::unique_ptr<PartsFetcher> make_parts_fetcher(const EngineLimits& limits);
+    [[nodiscard]] Bytes unfinished_residents() const;
+    bool take_part(SampleIndex sample, Bytes bytes);
     void on_parts_end(const PartsFetcher::Ended& ended);
     void start_at_peer(const StartFetch& fetch);
     void start_hedge(SampleIndex sample);

@@ -13,12 +13,42 @@ std::unique_ptr<PartsFetcher> ServedDataset::make_parts_fetcher(const EngineLimi
         manifest(),
         PartsFetcher::limits_for(limits),
         PartsFetcher::Events{
+            [this](SampleIndex sample) { return engine_->fetch().is_urgent(sample); },
+            [this](SampleIndex sample, Bytes bytes) { return take_part(sample, bytes); },
             [this](const FetchTimes& times) { bypass_.on_stored(times); },
             [this](const PartsFetcher::Ended& ended) { on_parts_end(ended); }});
 }
 
+// Disk space of residents in parts that are not complete. The operator counts them as resident: it must not
+// give their bytes away before they are free.
+Bytes ServedDataset::unfinished_residents() const {
+    const FetchEngine& fetch = std::as_const(*engine_).fetch();
+    Bytes bytes;
+    for (const SampleIndex sample : fetch.parted()) {
+        if (fetch.sample(sample).segment_class == domain::SegmentClass::kResident) {
+            bytes += fetch.record_bytes(sample);
+        }
+    }
+    return bytes;
+}
+
+// The engine knows when a part that was refused may be requested.
+bool ServedDataset::take_part(SampleIndex sample, Bytes bytes) {
+    const bool may = engine_->fetch().take_part(sample, bytes, parts_.loop.now());
+    if (!may) {
+        schedule_tick();
+    }
+    return may;
+}
+
 void ServedDataset::on_parts_end(const PartsFetcher::Ended& ended) {
     const StartFetch& fetch = ended.fetch;
+    if (ended.is_stopped) {
+        origin_requests_ += ended.requests;
+        apply(engine_->fetch().on_stopped(fetch.sample, parts_.loop.now()));
+        end_work();
+        return;
+    }
     if (!ended.origin) {
         on_fetch_failed(fetch, ended.started_at, ended.origin.error(), ended.requests);
         end_work();

@@ -201,14 +201,30 @@ private:
         }
     }
 
-    // Writes the footer that the last leader did not write, after all existing bytes: nothing is
-    // truncated, because a reader may have it mapped. Without room for it the segment is scanned
+    // Where the footer belongs: after all existing bytes, because nothing is truncated that a reader may have
+    // mapped. In a segment that was allocated for one sample in parts: after the record, where the file has zeroes.
+    static std::uint64_t footer_place(
+        const domain::SegmentHeader& header,
+        const SegmentContents& contents,
+        std::uint64_t footer_bytes) {
+        if (contents.file_bytes == header.capacity_bytes && contents.records.size() == 1) {
+            const domain::FooterEntry& record = contents.records.front();
+            const std::uint64_t end =
+                record.record_offset + domain::record_bytes(record.payload_bytes);
+            if (end + footer_bytes == header.capacity_bytes) {
+                return end;
+            }
+        }
+        return (contents.file_bytes + domain::kRecordAlignment - 1) / domain::kRecordAlignment *
+               domain::kRecordAlignment;
+    }
+
+    // Writes the footer that the last leader did not write. Without room for it the segment is scanned
     // again next time.
     static void seal(
         DeviceFile& file, const domain::SegmentHeader& header, SegmentContents& contents) {
         const auto footer = domain::encode_footer(contents.records, header.seq);
-        const std::uint64_t at = (contents.file_bytes + domain::kRecordAlignment - 1) /
-                                 domain::kRecordAlignment * domain::kRecordAlignment;
+        const std::uint64_t at = footer_place(header, contents, footer.size());
         if (at + footer.size() > header.capacity_bytes) {
             return;
         }

@@ -232,6 +232,46 @@ TEST_F(SidecarLarge, AFollowerWithoutAccessIsRefused) {
     EXPECT_EQ(large_gets(), std::pair(std::size_t{1}, std::uint64_t{64} << 10U));
 }
 
+TEST_F(SidecarLarge, PartsThatAClientWaitsForComeFirst) {
+    s3.put("b", "train/z.bin", std::string(60 * kMiB, 'z'));  // after the others
+    for (const char* key : {"train/large.bin", "train/z.bin"}) {
+        s3.add_fault({.operation = "get", .key = key, .times = -1, .bytes_per_second = 8 * kMiB});
+    }
+    const auto sidecar = run("one");
+    SampleClient planner = connect("one", 7);
+    ASSERT_TRUE(planner.plan(1, {kLargeId}).has_value());
+    const SystemClock clock;
+    const TimePoint end = clock.now() + kPatience;
+    while (large_gets().first < 4 && clock.now() < end) {
+        std::this_thread::sleep_for(std::chrono::milliseconds{5});  // between two polls
+    }
+    SampleClient client = connect("one");
+    ASSERT_TRUE(client.get(2).has_value());
+    EXPECT_LT(large_gets().first, 20U) << "the prefetch, of 26 parts, waits";
+}
+
+TEST_F(SidecarLarge, AFetchIsStoppedWhenItsReaderHasLeft) {
+    s3.add_fault(
+        {.operation = "get", .key = "train/large.bin", .times = -1, .bytes_per_second = 8 * kMiB});
+    const auto sidecar = run("one");
+    SampleClient client = connect("one");
+    client.send(local::Fetch{{kLargeId}});
+    const SystemClock clock;
+    const TimePoint end = clock.now() + kPatience;
+    while (large_gets().first < 6 && clock.now() < end) {           // then a part has been written
+        std::this_thread::sleep_for(std::chrono::milliseconds{5});  // between two polls
+    }
+    client.close();
+    while (segment_bytes() >= kLarge && clock.now() < end) {
+        std::this_thread::sleep_for(std::chrono::milliseconds{5});  // between two polls
+    }
+    EXPECT_LT(segment_bytes(), kMiB) << "its space is free";
+    EXPECT_LT(large_gets().second, kLarge);
+    s3.clear_faults();
+    SampleClient next = connect("one");
+    expect_large(next);
+}
+
 TEST_F(SidecarLarge, AStopDoesNotWaitForTheSample) {
     s3.add_fault(
         {.operation = "get", .key = "train/large.bin", .times = -1, .bytes_per_second = 2 * kMiB});

@@ -290,6 +290,10 @@ void EngineWorld::finish_fetch() {
     std::advance(chosen, static_cast<std::ptrdiff_t>(prng_.below(in_flight_.size())));
     const auto [sample, flight] = *chosen;
     in_flight_.erase(chosen);
+    if (stopping_.erase(sample) > 0 && chance(50)) {
+        apply(engine_.on_stopped(sample, now_));
+        return;
+    }
     const std::uint64_t dice = faults_ ? prng_.below(100) : 100;
     if (dice < 13 && engine_.sample(sample).from_peer) {
         engine_.on_redirected(sample, now_);  // a peer that fails sends to the origin
@@ -369,6 +373,11 @@ void EngineWorld::apply(const Effects& effects, bool grant_changed) {
     // Samples that a stream needs are dropped only to make room, and those drops are counted.
     EXPECT_LE(
         needed_drops, engine_.counters().evicted_window_samples - seen_.evicted_window_samples);
+    for (const SampleIndex sample : effects.stops) {
+        EXPECT_TRUE(in_flight_.contains(sample) && engine_.sample(sample).in_parts);
+        EXPECT_FALSE(engine_.sample(sample).demanded) << "stops what a client waits for";
+        stopping_.insert(sample);
+    }
     for (const auto& fetch : effects.fetches) {
         apply_fetch(fetch);
     }
@@ -389,17 +398,6 @@ void EngineWorld::apply_drop(SampleIndex sample) {
     EXPECT_FALSE(is_held(sample)) << "drops sample " << sample << ", which a client holds";
     EXPECT_FALSE(verifying_.contains(sample));
     stored_.erase(sample);
-}
-
-void EngineWorld::apply_fetch(const sidecar::StartFetch& fetch) {
-    EXPECT_FALSE(stored_.contains(fetch.sample)) << "fetches what is here: " << fetch.sample;
-    const auto refused = refused_.find(fetch.sample);
-    EXPECT_TRUE(refused == refused_.end() || now_ - refused->second >= sidecar::Refusals::kFirst)
-        << "asks again for what was refused";
-    const bool is_for_guest = engine_.sample(fetch.sample).party != sidecar::kOwnParty;
-    EXPECT_TRUE(in_flight_.emplace(fetch.sample, Stored{fetch.segment_class, is_for_guest}).second)
-        << "two fetches of sample " << fetch.sample << " in flight";
-    check_slots(fetch);
 }
 
 void EngineWorld::apply_reply(const sidecar::FetchReply& reply) {

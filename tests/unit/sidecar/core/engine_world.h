@@ -133,6 +133,7 @@ private:
     std::map<sidecar::StreamId, Plan> plans_;
     std::map<sidecar::SampleIndex, Stored> stored_;
     std::map<sidecar::SampleIndex, Stored> in_flight_;
+    std::set<sidecar::SampleIndex> stopping_;  // of these
     std::set<sidecar::SampleIndex> verifying_;
     std::map<sidecar::SampleIndex, TimePoint> refused_;  // when, the last time
     sidecar::EngineCounters seen_;                       // as of the last event

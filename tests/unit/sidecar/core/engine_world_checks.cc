@@ -27,7 +27,7 @@ void EngineWorld::check_bytes() const {
             }
         }
     }
-    std::uint32_t parted = 0;
+    std::size_t parted = 0;
     for (const auto& [sample, where] : in_flight_) {
         if (engine_.sample(sample).in_parts) {
             ++parted;
@@ -43,23 +43,44 @@ void EngineWorld::check_bytes() const {
     EXPECT_EQ(account.window, window);
     EXPECT_EQ(account.in_flight, payload);
     EXPECT_EQ(account.in_flight_samples, in_flight_.size());
-    EXPECT_EQ(account.parted_samples, parted);
+    EXPECT_EQ(engine_.parted().size(), parted);
+    EXPECT_LE(parted, sidecar::kPartedMax + 1);
     EXPECT_LE(account.resident, engine_.grant().resident_bytes);
     EXPECT_LE(account.window, limits_.window);
     EXPECT_LE(account.doomed, loose);
-    EXPECT_TRUE(account.in_flight <= limits_.memory || in_flight_.size() <= 1);
+    const Bytes in_parts = parted > 0 ? limits_.parts_memory() : Bytes::zero();
+    EXPECT_TRUE(account.in_flight + in_parts <= limits_.memory || in_flight_.size() <= 1);
+}
+
+void EngineWorld::apply_fetch(const sidecar::StartFetch& fetch) {
+    EXPECT_FALSE(stored_.contains(fetch.sample)) << "fetches what is here: " << fetch.sample;
+    const auto refused = refused_.find(fetch.sample);
+    EXPECT_TRUE(refused == refused_.end() || now_ - refused->second >= sidecar::Refusals::kFirst)
+        << "asks again for what was refused";
+    const bool is_for_guest = engine_.sample(fetch.sample).party != sidecar::kOwnParty;
+    EXPECT_TRUE(in_flight_.emplace(fetch.sample, Stored{fetch.segment_class, is_for_guest}).second)
+        << "two fetches of sample " << fetch.sample << " in flight";
+    check_slots(fetch);
+    if (fetch.in_parts && chance(80)) {
+        engine_.take_part(fetch.sample, engine_.sizes().of(fetch.sample), now_);
+    }
 }
 
 void EngineWorld::check_slots(const sidecar::StartFetch& fetch) const {
     const auto in_slots = std::ranges::count_if(
         in_flight_, [this](const auto& entry) { return !engine_.sample(entry.first).slotless; });
+    const auto in_parts = std::ranges::count_if(
+        in_flight_, [this](const auto& entry) { return engine_.sample(entry.first).in_parts; });
     EXPECT_LE(in_slots, limits_.max_in_flight * 2) << "own party's and guests' slots";
-    EXPECT_TRUE(!chunks_.is_empty() || std::ssize(in_flight_) == in_slots);
+    EXPECT_TRUE(!chunks_.is_empty() || std::ssize(in_flight_) == in_slots + in_parts);
     const sidecar::Placement* placement = engine_.placement();
     const Bytes payload{dataset_.manifest().size_bytes(domain::SampleId{fetch.sample})};
-    EXPECT_EQ(
-        fetch.from_peer,
-        placement != nullptr && !placement->is_own(fetch.sample) && payload <= limits_.memory);
+    const bool is_foreign = placement != nullptr && !placement->is_own(fetch.sample);
+    if (limits_.takes_parts(payload)) {
+        EXPECT_FALSE(fetch.from_peer && (!is_foreign || payload > limits_.memory));
+    } else {
+        EXPECT_EQ(fetch.from_peer, is_foreign);
+    }
     EXPECT_EQ(fetch.in_parts, !fetch.from_peer && limits_.takes_parts(payload));
     EXPECT_FALSE(fetch.from_peer && engine_.sample(fetch.sample).slotless)
         << "peers' answers take a slot each";

@@ -7,6 +7,7 @@
 
 #include "common/base/crc32c.h"
 #include "common/domain/node_directory.h"
+#include "common/domain/segment_format.h"
 #include "common/log/log.h"
 #include "sidecar/store/node_store.h"
 #include "tests/support/dataset.h"
@@ -215,6 +216,31 @@ TEST_F(SampleWriterTest, ACrashAtAnyPointServesTheWholeSampleOrNothing) {
     }
     EXPECT_GT(served[false], 5);
     EXPECT_GT(served[true], 5);
+}
+
+// Between the head of the record and the footer.
+TEST_F(SampleWriterTest, ASegmentWhoseWriterDiedIsSealedByTheNextLeader) {
+    {
+        const auto store = open();
+        const auto writer = begin(*store);
+        ASSERT_TRUE(write_parts(*writer).has_value());
+        device_.kill_after(1);
+        static_cast<void>(writer->finish(crc32c(payload_)));
+    }
+    device_.revive();
+    EXPECT_EQ(open("boot-2")->recovery().samples_kept, 1U);
+    std::size_t segments = 0;
+    for (const std::string& path : device_.paths()) {
+        if (path.ends_with(".seg")) {
+            ++segments;
+            const auto content = device_.content(path).value();
+            const auto tail = std::span{content}.last(domain::kFooterTailBytes);
+            EXPECT_TRUE(domain::footer_bytes(tail).has_value());
+            EXPECT_EQ(content.size(), SegmentWriter::capacity_for(kLargeBytes));
+        }
+    }
+    EXPECT_EQ(segments, 1U);
+    expect_served(*open("boot-2"));
 }
 
 }  // namespace
