@@ -312,6 +312,7 @@ private:
 
     void pump_fetches(TimePoint now);
     Turn demand_one(Party party, TimePoint now);
+    CacheRoom::Verdict make_room_for_demand(SampleIndex sample, Party party, TimePoint now);
     bool end_one_hold(SampleIndex wanted, Party party);
     [[nodiscard]] bool is_urgent(Party party) const;
     [[nodiscard]] bool is_in_parts(SampleIndex sample, Party party) const;

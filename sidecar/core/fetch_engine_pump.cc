@@ -70,10 +70,7 @@ FetchEngine::Turn FetchEngine::demand_one(Party party, TimePoint now) {
     if (!may_demand(sample, party, reader.has_value(), now)) {
         return Turn::kWaits;
     }
-    Verdict verdict = room_.make_room(sample, now, true, party);
-    while (verdict == Verdict::kFull && end_one_hold(sample, party)) {
-        verdict = room_.make_room(sample, now, true, party);
-    }
+    const Verdict verdict = make_room_for_demand(sample, party, now);
     if (must_wait(sample, verdict, party)) {
         if (!in_parts || table_.parted().empty()) {
             return Turn::kWaits;
@@ -88,6 +85,15 @@ FetchEngine::Turn FetchEngine::demand_one(Party party, TimePoint now) {
         start_chunk(sample, *reader, now);
     }
     return Turn::kGoOn;
+}
+
+CacheRoom::Verdict FetchEngine::make_room_for_demand(
+    SampleIndex sample, Party party, TimePoint now) {
+    Verdict verdict = room_.make_room(sample, now, true, party);
+    while (verdict == Verdict::kFull && end_one_hold(sample, party)) {
+        verdict = room_.make_room(sample, now, true, party);
+    }
+    return verdict;
 }
 
 // Call if another party demands the sample `wanted` and there is no room for it within its share.
