@@ -81,6 +81,16 @@ TEST(GrantFills, LetJobsGrowFirst) {
     EXPECT_EQ(granted(plan, "n1", "warm"), Bytes::zero());
 }
 
+TEST(GrantFills, LeaveTheRoomOfAJobWhoseGrantIsInFlight) {
+    AllocationView it = view(gib(16), {fill("a", "warm"), job("a", "read")});
+    it.demands.push_back(waiting(demand(2, {"n1"}, {dataset("shrinks", gib(1))}), 1e6));
+    it.holdings = {held("a", "shrinks", gib(8)), held("a", "read", gib(1))};
+    it.holdings[1].in_flight = true;
+    const AllocationPlan plan = plan_allocation(it);
+    EXPECT_EQ(granted(plan, "n1", "read"), gib(1));
+    EXPECT_EQ(granted(plan, "n1", "warm"), Bytes::zero());
+}
+
 TEST(GrantFills, TakeNothingFromOtherNamespacesJobs) {
     AllocationView it = view(gib(10), {fill("a", "warm"), job("b", "read")});
     it.quotas = {quota("a", gib(10))};
