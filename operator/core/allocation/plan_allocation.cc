@@ -147,11 +147,24 @@ struct Offer {
     bool is_swept = false;
 };
 
+// Charge of each account if the claims have `amounts` and the sweeps are done.
+std::vector<Bytes> uses_after(
+    const ClaimTable& table, const ClaimBytes& amounts, const std::vector<Offer>& offers) {
+    std::vector<Bytes> used = account_uses(table, amounts);
+    for (const Offer& offer : offers) {
+        if (offer.is_swept && offer.holding->account) {
+            used[*offer.holding->account] -= offer.holding->resident;
+        }
+    }
+    return used;
+}
+
 // Sweeps the bytes if they help somebody, and subtracts them from what is missing. A fill gets no
 // idle bytes that the nominal quota of another namespace covers. `borrows`: the holding's account
 // exceeds its nominal quota.
 void use_for(Offer& offer, bool borrows, Shortages& missing) {
     const std::optional<std::uint32_t> owner = offer.holding->account;
+    const bool is_open = borrows || offer.is_swept;
     const auto take = [&](Bytes& need, Bytes& bytes) {
         offer.is_swept |= need > Bytes::zero() && bytes > Bytes::zero();
         pay(need, bytes);
@@ -159,11 +172,11 @@ void use_for(Offer& offer, bool borrows, Shortages& missing) {
     if (owner) {
         take(missing.accounts[*owner], offer.account);
     }
-    if (borrows) {
+    if (owner && is_open) {
         take(missing.common, offer.common);
     }
     for (auto& [account, need] : missing.nodes[offer.holding->node]) {
-        if (!missing.of_fills || borrows || !owner || account == *owner) {
+        if (!missing.of_fills || is_open || !owner || account == *owner) {
             take(need, offer.node);
         }
     }
@@ -178,14 +191,17 @@ void name_sweeps(const ClaimTable& table, const PoolDecision& decision, Allocati
     IdleGrants grants = idle_grants(table);
     for (Shortages missing :
          {shortages_of_jobs(table, decision), shortages_of_fills(table, decision)}) {
-        const std::vector<Bytes> used =
-            account_uses(table, missing.of_fills ? decision.target : decision.by_jobs);
+        const ClaimBytes& amounts = missing.of_fills ? decision.target : decision.by_jobs;
         forgive_grants(grants, missing);
         std::ranges::stable_partition(offers, std::identity{}, &Offer::is_swept);
+        std::vector<Bytes> used = uses_after(table, amounts, offers);
         for (Offer& offer : offers) {
             const std::optional<std::uint32_t> owner = offer.holding->account;
-            const bool borrows = owner && used[*owner] > table.accounts[*owner].quota.nominal;
-            use_for(offer, borrows, missing);
+            const bool was_swept = offer.is_swept;
+            use_for(offer, owner && used[*owner] > table.accounts[*owner].quota.nominal, missing);
+            if (owner && offer.is_swept && !was_swept) {
+                used[*owner] -= offer.holding->resident;
+            }
         }
     }
     for (const Offer& offer : offers) {

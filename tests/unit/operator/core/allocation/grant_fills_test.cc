@@ -167,7 +167,7 @@ TEST(GrantFills, HideNoShortageOfAJobsNode) {
     it.holdings = {held("b", "idle", gib(8))};
     it.holdings[0].outstanding = Bytes::zero();
     const AllocationPlan plan = plan_allocation(it);
-    EXPECT_EQ(target(plan, "a"), Bytes::zero());
+    EXPECT_EQ(allocation(plan, "job1").target, Bytes::zero());
     EXPECT_EQ(plan.sweeps.size(), 1U);
 }
 
@@ -178,6 +178,17 @@ TEST(GrantFills, HideNoShortageOfWhatAJobMayBorrow) {
     it.holdings = {held("b", "idle", gib(10))};
     it.holdings[0].node = "n2";
     it.holdings[0].outstanding = Bytes::zero();
+    EXPECT_EQ(plan_allocation(it).sweeps.size(), 1U);
+}
+
+TEST(GrantFills, OneBorrowedByteOpensNoNominalQuota) {
+    AllocationView it = view(gib(11), {fill("a", "warm")});
+    it.nodes.pop_back();
+    it.quotas = {quota("a", gib(10)), quota("b", gib(10))};
+    for (const char* uid : {"one", "two", "three"}) {
+        it.holdings.push_back(held("b", uid, mib(3500)));
+        it.holdings.back().outstanding = Bytes::zero();
+    }
     EXPECT_EQ(plan_allocation(it).sweeps.size(), 1U);
 }
 
