@@ -323,19 +323,6 @@ std::vector<bool> overfull_nodes(const ClaimTable& table, const ClaimBytes& rese
     return result;
 }
 
-// Takes the room that claims will get for jobs as soon as they may grow.
-void keep_for_jobs(
-    const ClaimTable& table,
-    const PoolDecision& decision,
-    const ClaimBytes& granted,
-    Rooms& rooms) {
-    for (std::size_t i = 0; i < granted.size(); ++i) {
-        const Claim& claim = table.claims[i];
-        const Bytes has = std::max(granted[i], claim.reserve());
-        rooms.take(claim.node, claim.account, decision.by_jobs[i] - has);
-    }
-}
-
 // Present grants on the way to the targets: claims shrink before others grow. Bytes that may still
 // be held elsewhere stay reserved; the remaining room goes to minimums, then to nominal guarantees,
 // then to the targets of jobs, then to those of fills.
@@ -359,9 +346,6 @@ ClaimBytes grow_safely(const ClaimTable& table, const PoolDecision& decision) {
     const std::vector<Growth> growths = growths_of(table, decision, reserves);
     for (const ClaimBytes* goal :
          {&decision.lower, &decision.guaranteed, &decision.by_jobs, &decision.target}) {
-        if (goal == &decision.target) {
-            keep_for_jobs(table, decision, granted, rooms);
-        }
         for (const Growth& growth : growths) {
             const Claim& claim = table.claims[growth.claim];
             Bytes& grant = granted[growth.claim];
