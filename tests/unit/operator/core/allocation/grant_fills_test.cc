@@ -81,16 +81,6 @@ TEST(GrantFills, LetJobsGrowFirst) {
     EXPECT_EQ(granted(plan, "n1", "warm"), Bytes::zero());
 }
 
-TEST(GrantFills, LeaveTheRoomOfAJobWhoseGrantIsInFlight) {
-    AllocationView it = view(gib(16), {fill("a", "warm"), job("a", "read")});
-    it.demands.push_back(waiting(demand(2, {"n1"}, {dataset("shrinks", gib(1))}), 1e6));
-    it.holdings = {held("a", "shrinks", gib(8)), held("a", "read", gib(1))};
-    it.holdings[1].in_flight = true;
-    const AllocationPlan plan = plan_allocation(it);
-    EXPECT_EQ(granted(plan, "n1", "read"), gib(1));
-    EXPECT_EQ(granted(plan, "n1", "warm"), Bytes::zero());
-}
-
 TEST(GrantFills, TakeNothingFromOtherNamespacesJobs) {
     AllocationView it = view(gib(10), {fill("a", "warm"), job("b", "read")});
     it.quotas = {quota("a", gib(10))};
@@ -156,6 +146,27 @@ TEST(GrantFills, SweepNoIdleBytesThatAnotherNominalQuotaCovers) {
     EXPECT_EQ(plan_allocation(own).sweeps.size(), 1U) << "of the same namespace";
     it.quotas[1].nominal = gib(2);
     EXPECT_EQ(plan_allocation(it).sweeps.size(), 1U) << "borrowed";
+}
+
+TEST(GrantFills, EndedOneWantsWhatItHas) {
+    AllocationView it = view(gib(10), {fill("a", "warm", {"n1", "n2"})});
+    it.demands[0].filled = {"n1"};
+    it.holdings = {held("a", "warm", gib(3)), held("a", "idle", gib(7))};
+    it.holdings[1].outstanding = Bytes::zero();
+    const AllocationPlan plan = plan_allocation(it);
+    EXPECT_EQ(granted(plan, "n1", "warm"), gib(3));
+    EXPECT_EQ(granted(plan, "n2", "warm"), gib(8));
+    EXPECT_TRUE(plan.sweeps.empty());
+}
+
+TEST(GrantFills, RaiseNothingThatAJobOfTheSameDatasetWants) {
+    Demand reader = job("a", "d");
+    reader.rates = JobRates{4e6, 3e6, 1, false};  // waits no longer with a quarter of the bytes
+    AllocationView it = view(gib(10), {fill("a", "d"), reader, job("b", "read")});
+    it.quotas = {quota("a", gib(2)), quota("b", gib(8))};
+    it.quotas[1].reclaim = ReclaimPolicy::kNever;
+    it.holdings = {held("a", "d", gib(8))};
+    EXPECT_EQ(target(plan_allocation(it), "b"), gib(8));
 }
 
 TEST(GrantFills, HideNoShortageOfAJobsNode) {
