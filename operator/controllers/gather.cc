@@ -36,6 +36,18 @@ std::optional<TextMap> labels_of(const std::string& ns, ClusterCache& cache) {
     return found ? std::optional(found->value.labels) : std::nullopt;
 }
 
+// The nodes of use.filling that no warm-up fills any more.
+std::set<std::string> filled_nodes(
+    const Dataset& dataset, const std::vector<DatasetWarmup>& warmups, const JobUse& use) {
+    std::set<std::string> nodes = use.filling;
+    for (const FillerPlace& place : open_places(dataset, warmups)) {
+        if (place.pool == use.pool.name) {
+            nodes.erase(place.node);
+        }
+    }
+    return nodes;
+}
+
 bool uses(const JobUse& use, const DatasetReport& report) {
     const std::vector<ResolvedDataset>& datasets = use.datasets.datasets;
     return std::any_of(datasets.begin(), datasets.end(), [&](const ResolvedDataset& dataset) {
@@ -99,7 +111,14 @@ std::vector<JobUse> gather_fillers(const Dataset& dataset, ClusterCache& cache) 
     return result;
 }
 
+// "filler/<dataset>/<pool>" has the whole name of the Dataset, unless that is very long.
 StoredPtr<Dataset> find_filled(const ObjectKey& filler, ClusterCache& cache) {
+    const std::size_t begin = filler.name.find('/') + 1;
+    const std::string name = filler.name.substr(begin, filler.name.find('/', begin) - begin);
+    const auto named = cache.datasets().store().get({filler.ns, name});
+    if (named && is_filler_of(filler.name, name)) {
+        return named;
+    }
     for (const auto& dataset : cache.datasets().store().by_index(index::kNamespace, filler.ns)) {
         if (is_filler_of(filler.name, dataset->key.name)) {
             return dataset;
@@ -181,6 +200,7 @@ ClusterView gather_cluster(
         for (JobUse& use : gather_fillers(dataset, cache)) {
             use.filling = filling_nodes(
                 dataset, use.pool.name, view.warmups, reports_on_datasets(use, registry), now);
+            use.filled = filled_nodes(dataset, view.warmups, use);
             add(std::move(use));
         }
     }

@@ -1,5 +1,6 @@
 #include "operator/controllers/dataset/filler_keeper.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -7,6 +8,7 @@
 #include "operator/api/time_format.h"
 #include "operator/controllers/gather.h"
 #include "operator/core/lifecycle/refusal_words.h"
+#include "operator/core/view/totals.h"
 #include "operator/core/view/warmups.h"
 #include "operator/kube/resource_kind.h"
 
@@ -38,15 +40,48 @@ FillerKeeper::Look FillerKeeper::look(const Dataset& dataset, const std::vector<
         view.needed[place] =
             value_or_empty(build(dataset, place).meta.annotations, std::string{kDigestAnnotation});
     }
-    view.silent = silent_places(dataset, warmups);
     view.jobs = values_of(parts_.cache.filler_jobs().store().by_index(index::kFiller, index));
     const std::vector<Pod> pods =
         values_of(parts_.cache.filler_pods().store().by_index(index::kFiller, index));
+    view.silent = find_silent(dataset, warmups, pods);
     Look result;
     result.plan = plan_fillers(view, parts_.clock.wall_now());
     result.states = find_filler_states(
         view, pods, refused_words(key, !view.needed.empty()), find_diagnoses(view.jobs, pods));
     return result;
+}
+
+// An operator that does not listen knows nothing of silence.
+std::map<FillerPlace, Duration> FillerKeeper::find_silent(
+    const Dataset& dataset,
+    const std::vector<DatasetWarmup>& warmups,
+    const std::vector<Pod>& pods) {
+    const TimePoint now = parts_.clock.now();
+    const std::set<FillerPlace> places =
+        parts_.nodes.listening_since() ? open_places(dataset, warmups) : std::set<FillerPlace>{};
+    SilentPods since;
+    std::map<FillerPlace, Duration> result;
+    auto silent = silent_.lock();
+    SilentPods& before = (*silent)[dataset.meta.key()];
+    for (const Pod& pod : pods) {
+        const FillerPlace place = place_of(pod.meta);
+        if (pod.ready && !pod.meta.deleting_since && places.contains(place) &&
+            !reports(dataset, pod)) {
+            const TimePoint first = before.emplace(pod.meta.uid, now).first->second;
+            since.emplace(pod.meta.uid, first);
+            result.emplace(place, now - first);
+        }
+    }
+    before = std::move(since);
+    return result;
+}
+
+bool FillerKeeper::reports(const Dataset& dataset, const Pod& pod) const {
+    const Moment now{parts_.clock.now(), parts_.clock.wall_now()};
+    const ObjectKey job{dataset.meta.ns, filler_training_job(dataset, place_of(pod.meta).pool)};
+    return std::ranges::any_of(parts_.registry.of_job(job), [&](const SidecarReport& report) {
+        return report.pod == pod.meta.name && is_fresh(report, now);
+    });
 }
 
 FillerDiagnoses FillerKeeper::find_diagnoses(
@@ -175,6 +210,7 @@ Status FillerKeeper::patch(const Dataset& dataset, const FillerJob& job, const J
 void FillerKeeper::forget(const ObjectKey& dataset) {
     writes_.forget(dataset);
     refusals_.lock()->erase(dataset);
+    silent_.lock()->erase(dataset);
 }
 
 }  // namespace stoker::control

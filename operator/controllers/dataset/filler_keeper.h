@@ -51,10 +51,19 @@ private:
     };
 
     using Refusals = std::map<FillerPlace, Refusal>;
+    using SilentPods = std::map<std::string, TimePoint>;  // by uid: since when
 
     JobManifest build(const Dataset& dataset, const FillerPlace& place) const;
     [[nodiscard]] ResolvedPool find_pool(const std::string& name) const;
     FillerDiagnoses refused_words(const ObjectKey& dataset, bool any_needed);
+    // Whether the filler's pod has reported lately.
+    [[nodiscard]] bool reports(const Dataset& dataset, const Pod& pod) const;
+    // Ready fillers that warm-ups need and that do not report, and for how long this operator has
+    // seen that without a break.
+    std::map<FillerPlace, Duration> find_silent(
+        const Dataset& dataset,
+        const std::vector<DatasetWarmup>& warmups,
+        const std::vector<Pod>& pods);
     FillerDiagnoses find_diagnoses(const std::vector<Job>& jobs, const std::vector<Pod>& pods);
     // Returns the retry delay; nullopt: the filler was created.
     Result<std::optional<Duration>> create(const Dataset& dataset, const FillerPlace& place);
@@ -68,6 +77,7 @@ private:
     OwnWrites writes_;  // by Dataset
     DiagnosisFinder diagnoses_;
     Guarded<std::map<ObjectKey, Refusals>> refusals_;  // by Dataset
+    Guarded<std::map<ObjectKey, SilentPods>> silent_;  // by Dataset
 };
 
 }  // namespace stoker::control

@@ -122,6 +122,8 @@ struct Demand {
     // True: no job reads; fillers fetch ahead of one (docs/adr/0024). It gets bytes that no job wants.
     // Its mode is Auto, without a minimum; its rates and weight do not count.
     bool fill = false;
+    // Nodes, of these, on which a fill has ended: it wants no more bytes than it has.
+    std::vector<std::string> filled{};
 
     bool operator==(const Demand&) const = default;
 };

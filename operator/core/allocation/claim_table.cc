@@ -74,8 +74,7 @@ MissCurve make_curve(Bytes size, const AccessPattern& access) {
 }
 
 // The bytes that the job has still to read: in its last epoch, bytes that it has read have no
-// value. Falls in kReleaseSteps steps, so that the job releases bytes a few times and not all the
-// time.
+// value. Falls in kReleaseSteps steps, so that the job releases bytes only a few times.
 Bytes still_ahead(const Demand& demand, Bytes all) {
     const double progress = demand.last_epoch_progress.value_or(0);
     if (!(progress > 0) || all.is_unlimited()) {
@@ -218,9 +217,7 @@ PlannedJob Builder::make_job(const Demand& demand) {
         all += job.shares.back();
         job.size_unknown |= demand.mode == CacheMode::kAuto && !dataset.total;
     }
-    for (double& share : job.shares) {
-        share = all > 0 ? share / all : 0;
-    }
+    std::ranges::for_each(job.shares, [&](double& share) { share = all > 0 ? share / all : 0; });
     return job;
 }
 
@@ -267,26 +264,29 @@ void Builder::guess_rates() {
 // if those owners lack space for them.
 Bytes Builder::wanted_of(const Claim& claim, const ClaimUser& user) const {
     const PlannedJob& job = table_.jobs[user.job];
-    const Objective objective = table_.pool.objective;
     if (job.demand->mode == CacheMode::kFixed) {
         return user.wanted;
     }
     const Bytes part = UserCurve{job, user}.part();
     if (job.is_fill()) {
-        return std::min(user.wanted, std::max(part + user.uneven, claim.held));
+        const bool ended =
+            std::ranges::count(job.demand->filled, table_.nodes[claim.node].name) > 0;
+        const Bytes useful = ended ? claim.resident : part + user.uneven;
+        return std::min(user.wanted, std::max(useful, claim.held));
     }
     const Bytes useful = user.lacking > 0 ? user.wanted : part + user.uneven;
-    if (objective == Objective::kEven) {
+    const Bytes held = claim.has_fill ? Bytes::zero() : claim.held;  // may be the fill's
+    if (table_.pool.objective == Objective::kEven) {
         return std::min(user.wanted, std::max(useful, user.minimum));
     }
-    if (objective == Objective::kCost) {
-        return std::min(user.wanted, std::max({useful, user.minimum, claim.held}));
+    if (table_.pool.objective == Objective::kCost) {
+        return std::min(user.wanted, std::max({useful, user.minimum, held}));
     }
     if (job.knowledge == JobKnowledge::kComputeBound) {
         return std::min(user.wanted, user.minimum);
     }
     const Bytes enough = user.enough < part ? user.enough : useful;
-    return std::min(user.wanted, std::max({enough, user.minimum, claim.held}));
+    return std::min(user.wanted, std::max({enough, user.minimum, held}));
 }
 
 void Builder::add_claims(std::size_t job_index) {
@@ -319,6 +319,7 @@ void Builder::add_user(std::size_t node, const DemandDataset& dataset, ClaimUser
     Claim& claim = claims_[{node, dataset.uid}];
     claim.account = account_index_.at(owner_of(*table_.jobs[user.job].demand, dataset));
     claim.size = std::max(claim.size, dataset.total.value_or(Bytes::zero()));
+    claim.has_fill |= table_.jobs[user.job].is_fill();
     if (!claim.users.empty() && claim.users.back().job == user.job) {
         ClaimUser& same = claim.users.back();
         same.wanted = std::max(same.wanted, user.wanted);
@@ -373,6 +374,7 @@ void Builder::add_holdings() {
 void Builder::limit_claims() {
     for (auto& entry : claims_) {
         Claim& claim = entry.second;
+        std::tie(claim.node, claim.uid) = entry.first;
         const StopPolicy stop =
             std::max(table_.pool.stop, table_.accounts[claim.account].quota.stop);
         for (ClaimUser& user : claim.users) {
@@ -386,7 +388,6 @@ void Builder::limit_claims() {
                 user.minimum = std::min(user.minimum, most);
                 user.fixed = std::min(user.fixed, most);
             }
-            claim.has_fill |= job.is_fill();
             Bytes& limit = job.is_fill() ? claim.fill : claim.limit;
             limit = std::max(limit, std::min(user.wanted, user.most));
         }
@@ -402,9 +403,8 @@ ClaimTable Builder::build() {
     share_fetches(table_, claims_);
     limit_claims();
     const auto is_job = [&](const ClaimUser& user) { return !table_.jobs[user.job].is_fill(); };
-    for (auto& [key, claim] : claims_) {
-        claim.node = key.first;
-        claim.uid = key.second;
+    for (auto& entry : claims_) {
+        Claim& claim = entry.second;
         const std::size_t index = table_.claims.size();
         table_.nodes[claim.node].claims.push_back(index);
         for (const ClaimUser& user : claim.users) {

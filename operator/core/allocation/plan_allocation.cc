@@ -1,8 +1,10 @@
 #include "operator/core/allocation/plan_allocation.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -13,32 +15,52 @@ namespace stoker::control {
 
 namespace {
 
+// Bytes that jobs lack, or that fills lack beyond those.
 struct Shortages {
-    std::map<std::size_t, Bytes> nodes;  // of jobs
+    std::map<std::size_t, std::map<std::uint32_t, Bytes>> nodes;  // by node, account
     std::map<std::size_t, Bytes> accounts;
     Bytes common{};  // room that any account could borrow
-    std::map<std::size_t, std::map<std::uint32_t, Bytes>> fills;  // by node, account
+    bool of_fills = false;
 };
 
-// Bytes that jobs and fills lack under the targets: on nodes, or in their accounts if the node has
-// room.
-Shortages find_shortages(const ClaimTable& table, const PoolDecision& decision) {
-    const Rooms rooms = borrowing_rooms(table, decision.target);
+// The bytes `missing` from `amounts`: on nodes, or in their accounts if the node has room.
+Shortages find_shortages(
+    const ClaimTable& table, const ClaimBytes& amounts, const ClaimBytes& missing) {
+    const Rooms rooms = borrowing_rooms(table, amounts);
     Shortages result;
-    result.common = overdraft_of(table, decision.target);
     for (std::size_t i = 0; i < table.claims.size(); ++i) {
         const Claim& claim = table.claims[i];
-        const Bytes missing = claim.most() - decision.target[i];
         if (rooms.accounts[claim.account] == Bytes::zero()) {
-            result.accounts[claim.account] += missing;
+            result.accounts[claim.account] += missing[i];
         } else if (rooms.nodes[claim.node] == Bytes::zero()) {
-            const Bytes by_jobs = std::min(missing, claim.limit - decision.by_jobs[i]);
-            result.nodes[claim.node] += by_jobs;
-            result.fills[claim.node][claim.account] += missing - by_jobs;
+            result.nodes[claim.node][claim.account] += missing[i];
         } else {
-            result.common += missing;
+            result.common += missing[i];
         }
     }
+    return result;
+}
+
+// As if there were no fills.
+Shortages shortages_of_jobs(const ClaimTable& table, const PoolDecision& decision) {
+    ClaimBytes missing;
+    for (std::size_t i = 0; i < table.claims.size(); ++i) {
+        missing.push_back(table.claims[i].limit - decision.by_jobs[i]);
+    }
+    Shortages result = find_shortages(table, decision.by_jobs, missing);
+    result.common += overdraft_of(table, decision.by_jobs);
+    return result;
+}
+
+Shortages shortages_of_fills(const ClaimTable& table, const PoolDecision& decision) {
+    ClaimBytes missing;
+    for (std::size_t i = 0; i < table.claims.size(); ++i) {
+        const Claim& claim = table.claims[i];
+        missing.push_back(
+            (claim.most() - decision.target[i]) - (claim.limit - decision.by_jobs[i]));
+    }
+    Shortages result = find_shortages(table, decision.target, missing);
+    result.of_fills = true;
     return result;
 }
 
@@ -68,28 +90,37 @@ void name_reclaims(const ClaimTable& table, const PoolDecision& decision, Alloca
     }
 }
 
-// Outstanding grants of idle datasets expire by themselves, so no idle bytes are swept for the
-// space that they reserve.
-void forgive_grants(const ClaimTable& table, Shortages& missing) {
+// Outstanding grants of idle datasets, by node and by account.
+struct IdleGrants {
     std::vector<Bytes> nodes;
     std::vector<Bytes> accounts;
-    std::ranges::transform(table.nodes, std::back_inserter(nodes), &PlannedNode::idle);
-    std::ranges::transform(table.accounts, std::back_inserter(accounts), &Account::idle);
+};
+
+IdleGrants idle_grants(const ClaimTable& table) {
+    IdleGrants result;
+    std::ranges::transform(table.nodes, std::back_inserter(result.nodes), &PlannedNode::idle);
+    std::ranges::transform(table.accounts, std::back_inserter(result.accounts), &Account::idle);
     for (const IdleHolding& holding : table.idle) {
-        nodes[holding.node] -= holding.resident;
+        result.nodes[holding.node] -= holding.resident;
         if (holding.account) {
-            accounts[*holding.account] -= holding.resident;
+            result.accounts[*holding.account] -= holding.resident;
         }
     }
-    for (std::size_t i = 0; i < nodes.size(); ++i) {
-        pay(missing.nodes[i], nodes[i]);
-        for (auto& entry : missing.fills[i]) {
-            pay(entry.second, nodes[i]);
+    return result;
+}
+
+// Outstanding grants of idle datasets expire by themselves, so no idle bytes are swept for the
+// space that they reserve.
+void forgive_grants(IdleGrants& grants, Shortages& missing) {
+    for (auto& [node, needs] : missing.nodes) {
+        for (auto& entry : needs) {
+            pay(entry.second, grants.nodes[node]);
         }
     }
-    for (std::size_t i = 0; i < accounts.size(); ++i) {
-        missing.accounts[i] -= accounts[i];
-        missing.common -= accounts[i];
+    for (std::size_t i = 0; i < grants.accounts.size(); ++i) {
+        Bytes common = grants.accounts[i];
+        pay(missing.accounts[i], grants.accounts[i]);
+        pay(missing.common, common);
     }
 }
 
@@ -107,46 +138,77 @@ std::vector<const IdleHolding*> sweepable(const ClaimTable& table) {
     return idle;
 }
 
-// Whether the bytes help somebody; subtracts them from what is missing. A fill gets no idle bytes
-// that the nominal quota of another namespace covers. `borrows`: the holding's account exceeds its
-// nominal quota.
-bool use_for(const IdleHolding& holding, bool borrows, Shortages& missing) {
-    bool is_useful = false;
-    const auto take = [&](Bytes& need, Bytes bytes) {
-        is_useful |= need > Bytes::zero();
-        pay(need, bytes);
-        return bytes;
-    };
-    if (holding.account) {
-        take(missing.accounts[*holding.account], holding.resident);
-    }
-    if (borrows) {
-        take(missing.common, holding.resident);
-    }
-    Bytes left = take(missing.nodes[holding.node], holding.resident);
-    for (auto& [account, need] : missing.fills[holding.node]) {
-        if (borrows || !holding.account || account == *holding.account) {
-            left = take(need, left);
+// Idle bytes that can be swept, and what they have not yet been used for.
+struct Offer {
+    const IdleHolding* holding = nullptr;
+    Bytes node{};
+    Bytes account{};
+    Bytes common{};
+    bool is_swept = false;
+};
+
+// Charge of each account if the claims have `amounts` and the sweeps are done.
+std::vector<Bytes> uses_after(
+    const ClaimTable& table, const ClaimBytes& amounts, const std::vector<Offer>& offers) {
+    std::vector<Bytes> used = account_uses(table, amounts);
+    for (const Offer& offer : offers) {
+        if (offer.is_swept && offer.holding->account) {
+            used[*offer.holding->account] -= offer.holding->resident;
         }
     }
-    return is_useful;
+    return used;
 }
 
-// Adds sweeps of idle bytes: only as many as needed.
+// Sweeps the bytes if they help somebody, and subtracts them from what is missing. A fill gets no
+// idle bytes that the nominal quota of another namespace covers. `borrows`: the holding's account
+// exceeds its nominal quota.
+void use_for(Offer& offer, bool borrows, Shortages& missing) {
+    const std::optional<std::uint32_t> owner = offer.holding->account;
+    const bool is_open = borrows || offer.is_swept;
+    const auto take = [&](Bytes& need, Bytes& bytes) {
+        offer.is_swept |= need > Bytes::zero() && bytes > Bytes::zero();
+        pay(need, bytes);
+    };
+    if (owner) {
+        take(missing.accounts[*owner], offer.account);
+    }
+    if (owner && is_open) {
+        take(missing.common, offer.common);
+    }
+    for (auto& [account, need] : missing.nodes[offer.holding->node]) {
+        if (!missing.of_fills || is_open || !owner || account == *owner) {
+            take(need, offer.node);
+        }
+    }
+}
+
+// Adds sweeps of idle bytes: only as many as needed. Fills change no sweep for a job.
 void name_sweeps(const ClaimTable& table, const PoolDecision& decision, AllocationPlan& plan) {
-    const std::vector<Bytes> used = account_uses(table, decision.target);
-    Shortages missing = find_shortages(table, decision);
-    forgive_grants(table, missing);
+    std::vector<Offer> offers;
     for (const IdleHolding* holding : sweepable(table)) {
-        const bool borrows =
-            holding->account &&
-            used[*holding->account] > table.accounts[*holding->account].quota.nominal;
-        if (use_for(*holding, borrows, missing)) {
+        offers.push_back({holding, holding->resident, holding->resident, holding->resident});
+    }
+    IdleGrants grants = idle_grants(table);
+    for (Shortages missing :
+         {shortages_of_jobs(table, decision), shortages_of_fills(table, decision)}) {
+        const ClaimBytes& amounts = missing.of_fills ? decision.target : decision.by_jobs;
+        forgive_grants(grants, missing);
+        std::ranges::stable_partition(offers, std::identity{}, &Offer::is_swept);
+        std::vector<Bytes> used = uses_after(table, amounts, offers);
+        for (Offer& offer : offers) {
+            const std::optional<std::uint32_t> owner = offer.holding->account;
+            const bool was_swept = offer.is_swept;
+            use_for(offer, owner && used[*owner] > table.accounts[*owner].quota.nominal, missing);
+            if (owner && offer.is_swept && !was_swept) {
+                used[*owner] -= offer.holding->resident;
+            }
+        }
+    }
+    for (const Offer& offer : offers) {
+        if (offer.is_swept) {
+            const IdleHolding& holding = *offer.holding;
             plan.sweeps.push_back(
-                {table.pool.pool,
-                 table.nodes[holding->node].name,
-                 holding->uid,
-                 holding->resident});
+                {table.pool.pool, table.nodes[holding.node].name, holding.uid, holding.resident});
         }
     }
 }

@@ -103,7 +103,9 @@ std::vector<Bytes> lent_of(const ClaimTable& table, const ClaimBytes& amounts) {
 std::vector<Bytes> kept_lent(const ClaimTable& table) {
     ClaimBytes held;
     for (const Claim& claim : table.claims) {
-        held.push_back(claim.held_by_jobs());
+        // A fill lends nothing, and a claim does not show whose bytes are beyond the useful ones.
+        held.push_back(
+            claim.has_fill ? std::min(claim.held, useful_end(table, claim)) : claim.held);
     }
     std::vector<Bytes> result = lent_of(table, held);
     for (std::size_t i = 0; i < result.size(); ++i) {

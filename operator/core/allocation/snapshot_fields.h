@@ -108,7 +108,8 @@ inline constexpr auto kFields<Demand> = table(
     field("weight", &Demand::weight),
     field("priority", &Demand::priority),
     field("lastEpochProgress", &Demand::last_epoch_progress),
-    field("fill", &Demand::fill));
+    field("fill", &Demand::fill),
+    field("filled", &Demand::filled));
 
 template <>
 inline constexpr auto kFields<Holding> = table(

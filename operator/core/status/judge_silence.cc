@@ -39,16 +39,15 @@ Condition judge_silence(
     }
     if (silent.empty()) {
         return starts ? unknown("Starting", "Waits for reports of all nodes.")
-                      : holds("AllNodes", "A sidecar of each node reports.");
+                      : holds("AllNodes", "A leading sidecar of each node reports.");
     }
     return fails(
         "NodesSilent",
         fmt::format(
-            "No sidecar reports from {}{}. See kubectl -n {} get pods -o wide -l {}={}: a pod may "
-            "lack "
-            "its image, quota or network. A running filler is replaced every 5 minutes. A node "
-            "that is "
-            "silent for 10 minutes is Lost, and the warm-up fails when the others have ended.",
+            "No leading sidecar reports from {}{}. See kubectl -n {} get pods -o wide -l {}={}: a "
+            "pod may lack its image, quota or network. A filler that is ready, but does not report "
+            "for 5 minutes, is replaced. A node that is silent for 10 minutes is Lost, and the "
+            "warm-up fails when the others have ended.",
             fmt::join(silent, ", "),
             more > 0 ? fmt::format(" and {} more", more) : "",
             view.warmup.meta.ns,

@@ -206,8 +206,8 @@ private:
         node.state = is_lost        ? kWarmupNodeLost
                      : has_reported ? kWarmupNodeSilent
                                     : kWarmupNodeWaiting;
-        node.message =
-            fmt::format("no sidecar has reported since {}", format_time(*node.silent_since));
+        node.message = fmt::format(
+            "no leading sidecar has reported since {}", format_time(*node.silent_since));
     }
 
     void take_progress(const DatasetReport& told, WarmupNodeStatus& node) {

@@ -66,8 +66,7 @@ private:
             value_or_empty(job.meta.annotations, std::string{kDigestAnnotation})) {
             remove(job);
         } else if (
-            job.meta.annotations.contains(std::string{kIdleSinceAnnotation}) ||
-            is_silent(job, place)) {
+            job.meta.annotations.contains(std::string{kIdleSinceAnnotation}) || is_silent(place)) {
             remove(job);
         } else {
             settle_needed(job);
@@ -99,16 +98,13 @@ private:
         look_in(std::chrono::seconds{kFillerLeaseSeconds / 4});
     }
 
-    // A filler whose pod does not run cannot report: a new one would not either.
-    bool is_silent(const Job& job, const FillerPlace& place) {
+    bool is_silent(const FillerPlace& place) {
         const auto silent = view_.silent.find(place);
-        if (silent == view_.silent.end() || job.ready == 0) {
+        if (silent == view_.silent.end()) {
             return false;
         }
-        const Duration age =
-            now_ - std::max(silent->second, job.start_time.value_or(job.meta.created_at));
-        look_in(std::max(kFillerSilenceMax - age, Duration{std::chrono::seconds{1}}));
-        return age >= kFillerSilenceMax;
+        look_in(std::max(kFillerSilenceMax - silent->second, Duration{std::chrono::seconds{1}}));
+        return silent->second >= kFillerSilenceMax;
     }
 
     static FillerJob key_of(const Job& job) { return {job.meta.name, job.meta.uid}; }

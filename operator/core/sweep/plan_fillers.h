@@ -23,7 +23,7 @@ namespace stoker::control {
 // it at once.
 inline constexpr Duration kFillerGrace = std::chrono::seconds{60};
 
-// A filler that runs beside a silent leader is replaced this often: it may hang.
+// A filler that is ready, but has not reported for so long, is replaced: it may hang.
 inline constexpr Duration kFillerSilenceMax = std::chrono::minutes{5};
 
 // RFC 3339 time since when no guest needs the filler. Stored on its Job, written once, so that
@@ -38,7 +38,8 @@ struct FillerView {
     Dataset dataset;
     std::map<FillerPlace, std::string> needed;  // value: digest of the filler that belongs there
     std::vector<Job> jobs;                      // with the Dataset's kFillerLabel
-    std::map<FillerPlace, WallTime> silent{};   // places without reports, and since when
+    // Places whose ready fillers do not report, and for how long.
+    std::map<FillerPlace, Duration> silent{};
 };
 
 struct FillerJob {
@@ -75,10 +76,10 @@ struct FillerPlan {
 };
 
 // Plans one filler for each place that needs one. A Job that has ended, or was built from another
-// spec or other operator settings, or runs in silence for kFillerSilenceMax, is removed, and created
-// again once it is gone. An unneeded
-// filler is removed when kFillerGrace is over, or when it is needed again: the next guests must
-// read a listing of the origin that is no older than they are. Jobs of other owners are left alone.
+// spec or other operator settings, or is silent for kFillerSilenceMax, is removed, and created
+// again once it is gone. An unneeded filler is removed when kFillerGrace is over, or when it is
+// needed again: the next guests must read a listing of the origin that is no older than they are.
+// Jobs of other owners are left alone.
 FillerPlan plan_fillers(const FillerView& view, WallTime now);
 
 // A filler that is needed.

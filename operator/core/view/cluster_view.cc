@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <set>
 #include <tuple>
 
@@ -103,6 +104,17 @@ double mean_sample(const DatasetTotals& told) {
     return static_cast<double>(told.total.count()) / samples;
 }
 
+// After the last pod has ended, the job's bytes stay until the job itself ends.
+std::set<std::string> wanted_nodes(const JobUse& use) {
+    std::set<std::string> nodes = use.live_nodes();
+    if (use.filler) {
+        std::erase_if(nodes, [&](const std::string& node) { return !use.filling.contains(node); });
+    } else if (nodes.empty()) {
+        nodes = nodes_of(use.pods, [](const Pod&) { return true; });
+    }
+    return nodes;
+}
+
 Demand demand_of(
     const ClusterView& cluster, const JobUse& use, const Totals& sum, const Moment& now) {
     const CacheSpec& cache = use.job.spec.cache;
@@ -131,14 +143,9 @@ Demand demand_of(
         }
         result.datasets.push_back(std::move(wanted));
     }
-    // After the last pod has ended, the job's bytes stay until the job itself ends.
-    std::set<std::string> nodes = use.live_nodes();
-    if (use.filler) {
-        std::erase_if(nodes, [&](const std::string& node) { return !use.filling.contains(node); });
-    } else if (nodes.empty()) {
-        nodes = nodes_of(use.pods, [](const Pod&) { return true; });
-    }
+    const std::set<std::string> nodes = wanted_nodes(use);
     result.nodes.assign(nodes.begin(), nodes.end());
+    std::ranges::set_intersection(nodes, use.filled, std::back_inserter(result.filled));
     return result;
 }
 

@@ -37,6 +37,7 @@ struct JobUse {
     // Nodes of fillers that DatasetWarmups fill, which have a demand without readers
     // (operator/core/view/warmups.h).
     std::set<std::string> filling{};
+    std::set<std::string> filled{};  // of these, nodes that no DatasetWarmup fills any more
 
     // Whether the job may hold grants: it has started, has a pool, and has not ended or been
     // suspended.

@@ -202,11 +202,15 @@ bool asks_the_same(const DatasetWarmup& a, const DatasetWarmup& b) {
            std::ranges::equal(a.status.nodes, b.status.nodes, same_node);
 }
 
-std::set<FillerPlace> warmup_places(
-    const Dataset& dataset, const std::vector<DatasetWarmup>& warmups, WallTime now) {
+namespace {
+
+// The places of this Dataset's warm-ups that are `wanted`.
+template <class Wanted>
+std::set<FillerPlace> places_of(
+    const Dataset& dataset, const std::vector<DatasetWarmup>& warmups, Wanted wanted) {
     std::set<FillerPlace> places;
     for (const DatasetWarmup& warmup : warmups) {
-        if (is_of(warmup, dataset) && needs_fillers(warmup, now)) {
+        if (is_of(warmup, dataset) && wanted(warmup)) {
             for (const std::string& node : living_nodes(warmup)) {
                 places.insert({warmup.status.pool, node});
             }
@@ -215,20 +219,17 @@ std::set<FillerPlace> warmup_places(
     return places;
 }
 
-std::map<FillerPlace, WallTime> silent_places(
+}  // namespace
+
+std::set<FillerPlace> warmup_places(
+    const Dataset& dataset, const std::vector<DatasetWarmup>& warmups, WallTime now) {
+    return places_of(
+        dataset, warmups, [&](const DatasetWarmup& it) { return needs_fillers(it, now); });
+}
+
+std::set<FillerPlace> open_places(
     const Dataset& dataset, const std::vector<DatasetWarmup>& warmups) {
-    std::map<FillerPlace, WallTime> places;
-    for (const DatasetWarmup& warmup : warmups) {
-        if (!is_of(warmup, dataset) || !is_filling(warmup)) {
-            continue;
-        }
-        for (const WarmupNodeStatus& node : warmup.status.nodes) {
-            if (node.silent_since && node.state != kWarmupNodeGone) {
-                places.emplace(FillerPlace{warmup.status.pool, node.node}, *node.silent_since);
-            }
-        }
-    }
-    return places;
+    return places_of(dataset, warmups, is_filling);
 }
 
 std::set<std::string> filling_nodes(

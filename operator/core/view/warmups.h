@@ -43,8 +43,8 @@ bool asks_the_same(const DatasetWarmup& a, const DatasetWarmup& b);
 std::set<FillerPlace> warmup_places(
     const Dataset& dataset, const std::vector<DatasetWarmup>& warmups, WallTime now);
 
-// The places that warm-ups of this Dataset fill and whose leaders are silent, and since when.
-std::map<FillerPlace, WallTime> silent_places(
+// The places that warm-ups of this Dataset are filling (is_filling()): none on nodes that are Gone.
+std::set<FillerPlace> open_places(
     const Dataset& dataset, const std::vector<DatasetWarmup>& warmups);
 
 // The nodes of one Dataset and pool that must have a grant: those with fillers that warm-ups need,

@@ -162,6 +162,87 @@ struct SharedDatasetTest : DatasetControllerTest {
     }
 };
 
+// A DatasetWarmup fills the Dataset on node-1, whose filler is ready and has not reported.
+struct SilentFillerTest : SharedDatasetTest {
+    SilentFillerTest() {
+        bench.put(bench.cache.pods(), make_running_pod(""));  // the only guest is elsewhere
+        warmup.meta.ns = "data";
+        warmup.meta.name = "warm";
+        warmup.spec.dataset_ref = "digits";
+        warmup.status.pool = "nvme";
+        warmup.status.nodes.emplace_back().node = "node-1";
+        bench.put(bench.cache.warmups(), warmup);
+        pod = make_filler_pod(put_filler());
+        bench.put(bench.cache.filler_pods(), pod);
+    }
+
+    // Looks every 10 s; returns how often the filler's Job was deleted.
+    std::ptrdiff_t deletions_in(seconds time) {
+        bench.client.calls.clear();
+        for (seconds passed{}; passed <= time; passed += seconds{10}) {
+            look();
+            bench.clock.advance(seconds{10});
+        }
+        return std::ranges::count(on_jobs(), "remove");
+    }
+
+    DatasetWarmup warmup;
+    Pod pod;
+};
+
+TEST_F(SilentFillerTest, IsReplacedAfterFiveMinutes) {
+    bench.nodes.listen(bench.clock.now());
+    EXPECT_EQ(deletions_in(seconds{290}), 0);
+    EXPECT_EQ(deletions_in(seconds{0}), 1);
+}
+
+TEST_F(SilentFillerTest, StaysWhileTheOperatorDoesNotListen) {
+    EXPECT_EQ(deletions_in(seconds{900}), 0);
+}
+
+TEST_F(SilentFillerTest, HasFiveMinutesAfterTheOperatorsStart) {
+    bench.nodes.listen(bench.clock.now());
+    warmup.status.nodes[0].silent_since = bench.clock.wall_now() - std::chrono::hours{1};
+    bench.put(bench.cache.warmups(), warmup);
+    EXPECT_EQ(deletions_in(seconds{290}), 0);
+}
+
+TEST_F(SilentFillerTest, HasFiveMinutesFromWhenItIsReady) {
+    bench.nodes.listen(bench.clock.now());
+    pod.ready = false;
+    bench.put(bench.cache.filler_pods(), pod);
+    EXPECT_EQ(deletions_in(seconds{900}), 0) << "pulls its image";
+    pod.ready = true;
+    bench.put(bench.cache.filler_pods(), pod);
+    EXPECT_EQ(deletions_in(seconds{290}), 0);
+    EXPECT_EQ(deletions_in(seconds{0}), 1);
+}
+
+TEST_F(SilentFillerTest, StaysIfItReportsBesideASilentLeader) {
+    bench.nodes.listen(bench.clock.now());
+    const SessionId filler = bench.attach(make_filler_hello(pod));
+    Report report = make_sidecar_report(1);
+    report.datasets[0].name = "digits";
+    report.datasets[0].leader = false;
+    for (std::uint64_t minute = 1; minute <= 10; ++minute) {
+        report.sequence = minute;
+        ASSERT_TRUE(bench.registry.report(filler, report, bench.now()));
+        EXPECT_EQ(deletions_in(seconds{40}), 0) << "minute " << minute;
+    }
+    EXPECT_GT(deletions_in(seconds{400}), 0) << "it has fallen silent, too";
+}
+
+TEST_F(SilentFillerTest, StaysAfterTheWarmup) {
+    bench.nodes.listen(bench.clock.now());
+    set_condition(
+        warmup.status.conditions,
+        {"Complete", ConditionStatus::kTrue, 1, bench.clock.wall_now(), "Warmed", ""});
+    warmup.status.completion_time = bench.clock.wall_now();
+    warmup.spec.ttl_seconds_after_finished = 3600;
+    bench.put(bench.cache.warmups(), warmup);
+    EXPECT_EQ(deletions_in(seconds{900}), 0);
+}
+
 TEST_F(SharedDatasetTest, CountsAuthorizedUsersOfOtherNamespaces) {
     bench.put(bench.cache.namespaces(), make_namespace("ml"));
     EXPECT_EQ(look().status.jobs, 0);

@@ -161,6 +161,43 @@ TEST_F(GatherFillersTest, TrustsFillers) {
     EXPECT_EQ(view.reports.size(), 1U);
 }
 
+TEST_F(GatherFillersTest, TellWhichNodesAWarmupStillFills) {
+    bench.put(bench.cache.filler_pods(), pod);
+    DatasetWarmup warmup;
+    warmup.meta.ns = "data";
+    warmup.meta.name = "warm";
+    warmup.spec.dataset_ref = "digits";
+    warmup.spec.ttl_seconds_after_finished = 60;
+    warmup.status.pool = "nvme";
+    warmup.status.nodes.emplace_back().node = "node-1";
+    const auto filled = [&] {
+        bench.put(bench.cache.warmups(), warmup);
+        const ClusterView view =
+            gather_cluster(bench.cache, bench.registry, bench.nodes, 60, bench.now().wall);
+        const auto filler = std::ranges::find(view.jobs, true, &JobUse::filler);
+        EXPECT_EQ(filler->filling.size(), 1U);
+        return filler->filled.size();
+    };
+    EXPECT_EQ(filled(), 0U);
+    warmup.status.conditions = {
+        {"Complete", ConditionStatus::kTrue, 1, bench.clock.wall_now(), "Warmed", ""}};
+    warmup.status.completion_time = bench.clock.wall_now();
+    EXPECT_EQ(filled(), 1U);
+}
+
+TEST_F(GatherFillersTest, HaveTheNameOfTheirDataset) {
+    Dataset longest = make_shared_digits();
+    longest.meta.name = std::string(200, 'd');
+    longest.meta.uid = "d2";
+    bench.put(bench.cache.datasets(), longest);
+    const auto found = find_filled({"data", filler_training_job(longest, "nvme")}, bench.cache);
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->key.name, longest.meta.name);
+    EXPECT_EQ(find_filled({"data", "filler/digits/nvme"}, bench.cache)->key.name, "digits");
+    EXPECT_FALSE(find_filled({"data", "filler/gone/nvme"}, bench.cache));
+    EXPECT_FALSE(find_filled({"team", "filler/digits/nvme"}, bench.cache));
+}
+
 TEST_F(GatherFillersTest, IgnoresFillersOfAnotherNamespace) {
     pod.meta.ns = "ml";
     EXPECT_FALSE(believes(make_filler_hello(pod)));

@@ -148,8 +148,68 @@ TEST(GrantFills, SweepNoIdleBytesThatAnotherNominalQuotaCovers) {
     EXPECT_EQ(plan_allocation(it).sweeps.size(), 1U) << "borrowed";
 }
 
-// Fills of datasets that no job reads: jobs' targets are exactly the same as without them.
-TEST(GrantFills, ChangeNoJobsTarget) {
+TEST(GrantFills, EndedOneWantsWhatItHas) {
+    AllocationView it = view(gib(10), {fill("a", "warm", {"n1", "n2"})});
+    it.demands[0].filled = {"n1"};
+    it.holdings = {held("a", "warm", gib(3)), held("a", "idle", gib(7))};
+    it.holdings[1].outstanding = Bytes::zero();
+    const AllocationPlan plan = plan_allocation(it);
+    EXPECT_EQ(granted(plan, "n1", "warm"), gib(3));
+    EXPECT_EQ(granted(plan, "n2", "warm"), gib(8));
+    EXPECT_TRUE(plan.sweeps.empty());
+}
+
+TEST(GrantFills, RaiseNothingThatAJobOfTheSameDatasetWants) {
+    Demand reader = job("a", "d");
+    reader.rates = JobRates{4e6, 3e6, 1, false};  // waits no longer with a quarter of the bytes
+    AllocationView it = view(gib(10), {fill("a", "d"), reader, job("b", "read")});
+    it.quotas = {quota("a", gib(2)), quota("b", gib(8))};
+    it.quotas[1].reclaim = ReclaimPolicy::kNever;
+    it.holdings = {held("a", "d", gib(8))};
+    EXPECT_EQ(target(plan_allocation(it), "b"), gib(8));
+}
+
+TEST(GrantFills, HideNoShortageOfAJobsNode) {
+    AllocationView it = view(gib(8), {job("a", "read"), fill("a", "warm", {"n2"})});
+    it.nodes[1].capacity = gib(10);
+    it.demands[1].datasets[0].total = gib(10);
+    it.quotas = {quota("a", gib(10)), quota("b", gib(8))};
+    it.quotas[0].borrowing = Bytes::zero();
+    it.holdings = {held("b", "idle", gib(8))};
+    it.holdings[0].outstanding = Bytes::zero();
+    const AllocationPlan plan = plan_allocation(it);
+    EXPECT_EQ(allocation(plan, "job1").target, Bytes::zero());
+    EXPECT_EQ(plan.sweeps.size(), 1U);
+}
+
+TEST(GrantFills, HideNoShortageOfWhatAJobMayBorrow) {
+    AllocationView it = view(gib(10), {job("a", "read"), fill("c", "warm")});
+    it.quotas = {quota("a", {}), quota("b", {}), quota("c", gib(10))};
+    it.quotas[2].lending = Bytes::zero();
+    it.holdings = {held("b", "idle", gib(10))};
+    it.holdings[0].node = "n2";
+    it.holdings[0].outstanding = Bytes::zero();
+    EXPECT_EQ(plan_allocation(it).sweeps.size(), 1U);
+}
+
+TEST(GrantFills, OneBorrowedByteOpensNoNominalQuota) {
+    AllocationView it = view(gib(11), {fill("a", "warm")});
+    it.nodes.pop_back();
+    it.quotas = {quota("a", gib(10)), quota("b", gib(10))};
+    for (const char* uid : {"one", "two", "three"}) {
+        it.holdings.push_back(held("b", uid, mib(3500)));
+        it.holdings.back().outstanding = Bytes::zero();
+    }
+    EXPECT_EQ(plan_allocation(it).sweeps.size(), 1U);
+}
+
+bool has_sweep(const AllocationPlan& plan, const Sweep& sweep) {
+    return std::ranges::find(plan.sweeps, sweep) != plan.sweeps.end();
+}
+
+// Fills of datasets that no job reads: jobs' targets and sweeps are exactly the same as without
+// them.
+TEST(GrantFills, ChangeNoJobsTargetAndNoSweepForAJob) {
     const std::uint64_t seed = test_seed();
     for (std::uint64_t round = 0; round < 3000 && !HasFailure(); ++round) {
         SCOPED_TRACE("round " + std::to_string(round));
@@ -174,8 +234,12 @@ TEST(GrantFills, ChangeNoJobsTarget) {
             without.quotas = with.quotas;
         }
         const AllocationPlan plan = plan_allocation(with);
-        for (const JobAllocation& before : plan_allocation(without).jobs) {
-            EXPECT_EQ(allocation(plan, before.job.name).target, before.target) << before.job.name;
+        const AllocationPlan before = plan_allocation(without);
+        for (const JobAllocation& its : before.jobs) {
+            EXPECT_EQ(allocation(plan, its.job.name).target, its.target) << its.job.name;
+        }
+        for (const Sweep& sweep : before.sweeps) {
+            EXPECT_TRUE(has_sweep(plan, sweep)) << sweep.node << " " << sweep.dataset_uid;
         }
     }
 }

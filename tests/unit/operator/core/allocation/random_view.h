@@ -152,6 +152,7 @@ private:
         }
         if (result.mode == CacheMode::kAuto && result.min_bytes == Bytes::zero()) {
             result.fill = chance(4);
+            result.filled = result.fill && chance(2) ? result.nodes : std::vector<std::string>{};
         }
         return result;
     }

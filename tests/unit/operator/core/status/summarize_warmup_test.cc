@@ -179,7 +179,7 @@ TEST(SummarizeWarmup, TellsWhichNodesAreSilentAndSinceWhen) {
         << "the last report's age, at least";
     EXPECT_THAT(
         view.warmup.status.nodes[1].message,
-        HasSubstr("no sidecar has reported since " + format_time(wall(110))));
+        HasSubstr("no leading sidecar has reported since " + format_time(wall(110))));
     view.reports.push_back(make_fill_report(1, 180));
     EXPECT_EQ(reason_of(at(view, 180), "Reporting"), "+AllNodes");
     EXPECT_EQ(view.warmup.status.nodes[1].silent_since, std::nullopt);
@@ -204,7 +204,8 @@ TEST(SummarizeWarmup, FailsWithoutSilentNodesOnceTheOthersHaveEnded) {
     DatasetWarmupStatus status = at(view, 700);
     EXPECT_EQ(status.nodes[1].state, kWarmupNodeLost);
     EXPECT_EQ(reason_of(status, "Failed"), "+NodesSilent");
-    EXPECT_THAT(message_of(status, "Failed"), HasSubstr("Node n2: no sidecar has reported since"));
+    EXPECT_THAT(
+        message_of(status, "Failed"), HasSubstr("Node n2: no leading sidecar has reported since"));
     returned.reports.push_back(make_fill_report(1, 700));
     EXPECT_EQ(reason_of(at(returned, 700), "Failed"), "") << "it reports again";
 }

@@ -114,18 +114,17 @@ TEST(Warmups, HaveNothingOnNodesThatAreGone) {
     EXPECT_THAT(filling_nodes(make_dataset(), "nvme", {warmup}, {}, wall(100)), ElementsAre("n1"));
 }
 
-TEST(Warmups, TellWhichPlacesAreSilent) {
+TEST(Warmups, TellWhichPlacesTheyFill) {
     DatasetWarmup warmup = make_warmup();
-    EXPECT_THAT(silent_places(make_dataset(), {warmup}), IsEmpty());
-    warmup.status.nodes[0].silent_since = wall(7);
-    warmup.status.nodes[1].silent_since = wall(8);
     warmup.status.nodes[1].state = kWarmupNodeGone;
-    EXPECT_THAT(
-        silent_places(make_dataset(), {warmup}),
-        ElementsAre(std::pair(FillerPlace{"nvme", "n1"}, wall(7))));
-    EXPECT_THAT(silent_places(make_dataset("coco"), {warmup}), IsEmpty());
-    warmup.spec.suspend = true;
-    EXPECT_THAT(silent_places(make_dataset(), {warmup}), IsEmpty());
+    EXPECT_THAT(open_places(make_dataset(), {warmup}), ElementsAre(FillerPlace{"nvme", "n1"}));
+    EXPECT_THAT(open_places(make_dataset("coco"), {warmup}), IsEmpty());
+    DatasetWarmup suspended = warmup;
+    suspended.spec.suspend = true;
+    EXPECT_THAT(open_places(make_dataset(), {suspended}), IsEmpty());
+    end(warmup, kWarmupComplete, 100);
+    warmup.spec.ttl_seconds_after_finished = 60;
+    EXPECT_THAT(open_places(make_dataset(), {warmup}), IsEmpty());
 }
 
 class OrderFills : public testing::Test {
@@ -233,10 +232,19 @@ TEST(WarmupDemand, IsAFillOfTheNodesThatHaveAPod) {
     ASSERT_EQ(view.demands.size(), 1U);
     EXPECT_THAT(view.demands[0].nodes, ElementsAre("n1")) << "n9 has no pod";
     EXPECT_TRUE(view.demands[0].fill);
+    EXPECT_THAT(view.demands[0].filled, IsEmpty());
     EXPECT_GT(view.demands[0].datasets.at(0).total, gib(4));
     const AllocationPlan plan = plan_allocation(view);
     ASSERT_EQ(plan.grants.size(), 1U);
     EXPECT_EQ(plan.grants[0].resident_bytes, view.demands[0].datasets[0].total);
+}
+
+TEST(WarmupDemand, TellsOnWhichNodesItHasEnded) {
+    ClusterView cluster = make_cluster();
+    cluster.jobs = {make_filler_use(make_dataset())};
+    cluster.jobs[0].filling = cluster.jobs[0].filled = {"n1", "n9"};
+    const AllocationView view = view_allocation(cluster, moment(100));
+    EXPECT_THAT(view.demands.at(0).filled, ElementsAre("n1")) << "n9 has no pod";
 }
 
 // A grant of 0 would evict what an earlier filler has warmed.
