@@ -20,9 +20,9 @@ WhereRow row_of(const Dataset& dataset, const DatasetPlacement& placement) {
     WhereRow row{dataset.meta.key(), placement.pool, placement.node};
     row.bytes = placement.bytes;
     row.samples = placement.samples;
-    const std::int64_t total = dataset.status.total_bytes.value_or(0);
-    if (total > 0) {
-        row.percent = multiply_saturated(placement.bytes, 100) / total;
+    const std::int64_t all = dataset.status.samples.value_or(0);
+    if (all > 0) {
+        row.percent = std::min<std::int64_t>(multiply_saturated(placement.samples, 100) / all, 100);
     }
     return row;
 }

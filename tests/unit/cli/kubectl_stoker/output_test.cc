@@ -56,7 +56,7 @@ TEST(Output, WhereListsTheNodesOfEachDataset) {
     control::Dataset imagenet;
     imagenet.meta.ns = "vision";
     imagenet.meta.name = "imagenet";
-    imagenet.status.total_bytes = static_cast<std::int64_t>(gib(140).count());
+    imagenet.status.samples = 1'280'000;
     const auto bytes = [](std::uint64_t count) {
         return static_cast<std::int64_t>(gib(count).count());
     };
