@@ -89,9 +89,7 @@ struct Claim {
     }
 
     // Part of the last grant that jobs hold: fills have to return the rest.
-    [[nodiscard]] Bytes held_by_jobs() const {
-        return has_fill ? std::min(held, limit) : held;
-    }
+    [[nodiscard]] Bytes held_by_jobs() const { return has_fill ? std::min(held, limit) : held; }
 
     // The most that anybody wants.
     [[nodiscard]] Bytes most() const { return std::max(limit, fill); }
