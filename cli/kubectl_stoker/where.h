@@ -16,8 +16,7 @@ struct WhereRow {
     std::string node;  // empty: no node
     std::int64_t bytes = 0;
     std::int64_t samples = 0;
-    std::optional<std::int64_t>
-        percent{};  // of the Dataset's samples; none: their number is not known
+    std::optional<std::int64_t> percent{};  // of the Dataset's samples; none: not known
 };
 
 // By Dataset; its nodes with most bytes first, then by name.
