@@ -292,7 +292,7 @@ Complaint try_warmup(const value& document, const value& /*extreme*/) {
     ClusterView cluster = make_cluster();
     cluster.warmups = {*warmup};
     std::vector<Grant> grants;
-    order_fills(cluster, {}, moment(kNow), grants);
+    order_fills(cluster, {}, {{"nvme", 1, 3}}, moment(kNow), grants);
     const std::string wrong = to_string(validate(*warmup));
     return wrong.empty() ? Complaint{} : wrong;
 }
