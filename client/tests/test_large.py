@@ -149,7 +149,6 @@ def test_too_large_object_is_an_error_and_the_rest_is_read(tmp_path, request, mo
         name, key, message = said["error"]
         assert (name, key) == ("TooLargeError", "huge/one.bin") and str(HUGE) in message
         assert said["stats"]["attached"] == 1 and said["stats"]["origin_samples"] == 0
-        assert kind == "folder" or "huge/one.bin" not in place.asked, "no part of it was requested"
 
 
 class HugeFile:

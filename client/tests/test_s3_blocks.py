@@ -228,7 +228,8 @@ class LargeObjectsPod(LargePod):
 
 
 @pytest.mark.parametrize("make_pod", [LargeObjectsPod])
-def test_the_sidecar_says_that_large_objects_are_not_cached(pod):
+@pytest.mark.parametrize("limits", [{"window": "128Mi"}])
+def test_the_sidecar_says_that_samples_above_the_window_need_room_in_the_grant(pod, limits):
     assert "format blocks caches large objects in ranges" in (pod.folder / "sidecar.log").read_text()
 
 
