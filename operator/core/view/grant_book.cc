@@ -280,7 +280,9 @@ void GrantBook::observe(const std::vector<ObservedResidency>& words, TimePoint n
         const bool expected = is_early || unheard_.contains(place);
         if (expected && word.live && (!word.granted || !word.leader_attached)) {
             unheard.insert(place);
-            entry.believed = std::max(entry.believed, word.promised);
+            if (!entry.sent) {  // else the statuses show our own grants
+                entry.believed = std::max(entry.believed, word.promised);
+            }
         }
         note(word, entry);
         entries[place] = std::move(entry);

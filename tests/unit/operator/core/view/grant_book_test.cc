@@ -68,6 +68,20 @@ TEST(GrantBook, WaitsForSidecarsThatBeginWhileAnEarlierOperatorMayGoOn) {
     EXPECT_TRUE(book.is_settled(at(20)));
 }
 
+// Seed 80328 of tests/world: a job's status showed the bytes that this operator had granted on two
+// nodes, and all of them counted as an earlier operator's grant on the node without a report.
+TEST(GrantBook, StatusesPromiseNothingWhereThisOperatorHasGranted) {
+    GrantBook book{kValid};
+    ObservedResidency word = silent("n1");
+    word.live = false;  // only guests' pods are there
+    book.observe({word}, at(0));
+    EXPECT_EQ(book.take(plan_of({grant("n1", gib(3))})).size(), 1U);
+    word.live = true;
+    word.promised = gib(6);
+    book.observe({word}, at(3));
+    EXPECT_EQ(book.holdings().at(0).outstanding, gib(3));
+}
+
 TEST(GrantBook, WaitsForASidecarThatMayHaveGoneToAnEarlierOperator) {
     GrantBook book{kValid};
     ObservedResidency gone = told("n1", gib(1), gib(4));
