@@ -212,15 +212,12 @@ class Namespace:
     # --- waiting -----------------------------------------------------------------------------------------------------
 
     def wait_condition(self, kind, name, type_, status="True", reason=None, seconds=SETTLED_SECONDS):
-        """Waits for a condition. On timeout the error lists the conditions that the object has."""
+        """Waits for a condition. On timeout the error shows the object's status."""
         def holds():
             found = condition(self.get(kind, name), type_)
             return found if found.get("status") == status and reason in (None, found.get("reason")) else None
-        try:
-            return wait_until(f"{kind}/{name} {type_}={status} {reason or ''}", holds, seconds)
-        except AssertionError as error:
-            status = json.dumps((self.get(kind, name) or {}).get("status"))
-            raise AssertionError(f"{error}; the status of {kind}/{name} is {status}") from None
+        return wait_until(f"{kind}/{name} {type_}={status} {reason or ''}", holds, seconds,
+                          seen=lambda: json.dumps((self.get(kind, name) or {}).get("status")))
 
     def wait_complete(self, name, seconds=SETTLED_SECONDS):
         def ended():
@@ -229,10 +226,8 @@ class Namespace:
                 if condition(item, type_).get("status") == "True":
                     return type_, condition(item, type_)
             return None
-        try:
-            type_, found = wait_until(f"trainingjob/{name} to end", ended, seconds)
-        except AssertionError as error:
-            raise AssertionError(f"{error}; status {json.dumps((self.job(name) or {}).get('status'))}") from None
+        type_, found = wait_until(f"trainingjob/{name} to end", ended, seconds,
+                                  seen=lambda: json.dumps((self.job(name) or {}).get("status")))
         assert type_ == "Complete", f"trainingjob/{name} failed: {found['reason']}: {found['message']}"
         return self.job(name)
 

@@ -32,7 +32,7 @@ def settled(points, warm_up):
 
 
 def growth(points, warm_up, floor):
-    """What the process gained over the time after its warm-up, beyond its noise: {gained, noise, samples, grows}; None if
+    """The growth after the warm-up: {gained, noise, samples, grows}; `grows`: it exceeds the noise and `floor`. None if
     there are too few samples."""
     late = settled(points, warm_up)
     if len(late) < SAMPLES_MIN:

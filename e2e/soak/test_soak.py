@@ -181,7 +181,7 @@ def directories(kube, namespaces):
 
 
 def unsettled(kube):
-    """Bytes that pools and quotas still grant."""
+    """{pool: bytes that it still grants}."""
     return {item["metadata"]["name"]: item["status"].get("grantedBytes") for item in kube.list("cachepools")
             if int(item.get("status", {}).get("grantedBytes") or 0) > 0}
 
@@ -231,7 +231,7 @@ def run_jobs(kube, places, observer):
     for part in parts:
         part.start()
     while time.monotonic() < began + seconds and all(part.is_alive() for part in parts):
-        time.sleep(1)  # the run
+        time.sleep(1)  # polling interval
     took = time.monotonic() - began
     stop.set()
     for part in (*lanes, killer):

@@ -20,7 +20,4 @@ def test_the_cluster_leaves_nothing_behind(bare_kube, traces_before):
         changed.clear()
         changed.update(kubes.traces() ^ traces_before)
         return not changed
-    try:
-        wait_until("the machine to be as before the tests", is_as_before)
-    except AssertionError as error:
-        raise AssertionError(f"{error}; what is new or gone: {sorted(changed)}") from None
+    wait_until("the machine to be as before the tests", is_as_before, seen=lambda: f"new or gone are {sorted(changed)}")

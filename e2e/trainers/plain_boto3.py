@@ -26,7 +26,7 @@ def read_epoch(s3, options, keys, epoch):
     for number, key in enumerate(order):
         if number % BATCH == 0:
             hold(f"{epoch}:{number // BATCH}", options.hold)
-            time.sleep(options.step_ms / 1000)
+            time.sleep(options.step_ms / 1000)  # pretends to compute
         answer = s3.get_object(Bucket=options.bucket, Key=key)
         digests[key] = hashlib.sha256(answer["Body"].read()).hexdigest()
         retries += answer["ResponseMetadata"]["RetryAttempts"]

@@ -23,7 +23,7 @@ def read_epoch(options, files, epoch):
     for number, name in enumerate(random.Random(epoch).sample(files, len(files))):
         if number % BATCH == 0:
             hold(f"{epoch}:{number // BATCH}", options.hold)
-            time.sleep(options.step_ms / 1000)
+            time.sleep(options.step_ms / 1000)  # pretends to compute
         with open(os.path.join(options.root, name), "rb") as file:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)  # a file that the kernel no longer caches
             digests[name] = hashlib.sha256(file.read()).hexdigest()

@@ -51,7 +51,7 @@ def read_epoch(loader, epoch, options, rank):
         if options.crash_once == epoch and number == 5 and os.environ.get("STOKER_ATTEMPT", "1") == "1":
             emit("crash", epoch=epoch, rank=rank)
             sys.exit(1)
-        time.sleep(options.step_ms / 1000)
+        time.sleep(options.step_ms / 1000)  # pretends to compute
     return {"epoch": epoch, "rank": rank, "distinct": len(seen), "digest": digest.hexdigest(),
             "began_ms": int(began * 1000), "seconds": round(time.time() - began, 3)}
 
