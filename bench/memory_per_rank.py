@@ -20,7 +20,6 @@ import os
 import pathlib
 import re
 import signal
-import socketserver
 import subprocess
 import sys
 import tempfile
@@ -91,9 +90,7 @@ class Bucket(http.server.BaseHTTPRequestHandler):
         pass
 
 
-class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
-    daemon_threads = True
-
+class Server(http.server.ThreadingHTTPServer):
     def handle_error(self, *_):
         """The sidecar ends in the midst of its fetches."""
 
@@ -130,11 +127,6 @@ def rank_main(kind, rank, ranks, workers, samples):
     os._exit(0)
 
 
-def children(pid):
-    listed = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [int(child) for child in listed]
-
-
 def memory_of(pid):
     """{field: bytes} of smaps_rollup."""
     lines = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
@@ -149,15 +141,15 @@ def measure_ranks(kind, options, env):
     """Bytes of anonymous memory of (the ranks' main processes, their workers), all together."""
     command = [sys.executable, __file__, "--rank-of", kind, "--ranks", options.ranks, "--workers", options.workers,
                "--samples", options.samples, "--rank"]
-    # At the same time, as torchrun starts them: so the peak of one is that of all.
     workers = []
+    # At the same time, as torchrun starts them: so the peak of one is that of all.
     processes = [subprocess.Popen([*map(str, command), str(rank)], env=env, stdin=subprocess.PIPE,
                                   stdout=subprocess.PIPE, text=True) for rank in range(options.ranks)]
     try:
         if any(process.stdout.readline() != "ready\n" for process in processes):
             raise SystemExit(f"bench: a rank of {kind} failed")
         mains = [process.pid for process in processes]
-        workers = [child for pid in mains for child in children(pid)]
+        workers = [child for pid in mains for child in servers.children(pid)]
         if len(workers) < options.ranks * options.workers:
             raise SystemExit(f"bench: {len(workers)} workers")
         return anonymous(mains), anonymous(workers)
@@ -217,7 +209,7 @@ def wait_for_manifest(address):
     while state() != "serving":
         if time.monotonic() > give_up:
             raise SystemExit("bench: the sidecar does not serve")
-        time.sleep(1)
+        time.sleep(1)  # polling interval
 
 
 def measure(options):

@@ -16,7 +16,6 @@ import pathlib
 import shutil
 import subprocess
 import sys
-import time
 
 import servers
 import turns
@@ -38,12 +37,6 @@ http {{
 """
 
 
-def children(pid):
-    """Processes that a process has started."""
-    lists = (path.read_text().split() for path in pathlib.Path(f"/proc/{pid}/task").glob("*/children"))
-    return [int(child) for found in lists for child in found]
-
-
 @contextlib.contextmanager
 def nginx(folder, root):
     """Yields (port, pids). nginx's workers run as root here, so that they may read `root`."""
@@ -54,7 +47,7 @@ def nginx(folder, root):
     program = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
     with servers.running([program, "-p", folder, "-c", folder / "nginx.conf"], stderr=subprocess.DEVNULL) as process:
         servers.wait_for_port(port, process)
-        yield port, [process.pid, *children(process.pid)]
+        yield port, [process.pid, *servers.children(process.pid)]
 
 
 def stoker_s3(bench, folder, origin):
@@ -91,11 +84,8 @@ class Side:
 def one_round(programs):
     """Seconds per pass of each program, A-B-C-C-B-A, and the cores that others used meanwhile."""
     pids = sorted({pid for program in programs for pid in program.pids})
-    began, (all_before, ours_before) = time.monotonic(), turns.busy_seconds(pids)
-    there = [program.turn() for program in programs]
-    back = [program.turn() for program in reversed(programs)][::-1]
-    wall, (all_after, ours_after) = time.monotonic() - began, turns.busy_seconds(pids)
-    foreign = ((all_after - all_before) - (ours_after - ours_before)) / wall
+    (there, back), foreign = turns.with_foreign_cores(pids, lambda: (
+        [program.turn() for program in programs], [program.turn() for program in reversed(programs)][::-1]))
     return [first + second for first, second in zip(there, back)], foreign
 
 

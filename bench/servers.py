@@ -68,6 +68,12 @@ def redis(folder):
         yield socket, server.pid
 
 
+def children(pid):
+    """Processes that a process has started."""
+    lists = (path.read_text().split() for path in pathlib.Path(f"/proc/{pid}/task").glob("*/children"))
+    return [int(child) for found in lists for child in found]
+
+
 @contextlib.contextmanager
 def configured_sidecar(program, settings, prefix=()):
     """A sidecar with these settings. Yields its process once it accepts connections.

@@ -66,16 +66,21 @@ def busy_seconds(pids):
     return everything / tick, ours / tick
 
 
+def with_foreign_cores(pids, work):
+    """(what work() returns, how many cores other programs than `pids` and this one used meanwhile)."""
+    began, (all_before, ours_before) = time.monotonic(), busy_seconds(pids)
+    value = work()
+    wall, (all_after, ours_after) = time.monotonic() - began, busy_seconds(pids)
+    return value, ((all_after - all_before) - (ours_after - ours_before)) / wall
+
+
 class Round:
     """One A-B-B-A round: the ratio of speeds (A over B), and the machine's use by others meanwhile, in cores."""
 
     def __init__(self, a, b):
-        pids = a.pids + b.pids
-        began, (all_before, ours_before) = time.monotonic(), busy_seconds(pids)
-        first_a, first_b, second_b, second_a = a.turn(), b.turn(), b.turn(), a.turn()
-        wall, (all_after, ours_after) = time.monotonic() - began, busy_seconds(pids)
+        (first_a, first_b, second_b, second_a), self.foreign_cores = with_foreign_cores(
+            a.pids + b.pids, lambda: (a.turn(), b.turn(), b.turn(), a.turn()))
         self.ratio = (first_b + second_b) / (first_a + second_a)
-        self.foreign_cores = ((all_after - all_before) - (ours_after - ours_before)) / wall
 
 
 def compare(a, b, rounds):

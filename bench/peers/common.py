@@ -1,4 +1,4 @@
-"""What the rows share: clients that answer lines, mounts that end, peers that do not start, ratios by round."""
+"""Code of all rows: clients that answer in lines, mounts that end, peers that do not start, ratios by round."""
 
 import concurrent.futures
 import contextlib
@@ -15,7 +15,6 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.extend([str(ROOT / "bench"), str(ROOT / "tests" / "loaders")])
-import s3_endpoint  # noqa: E402
 import servers  # noqa: E402
 import stack  # noqa: E402
 import turns  # noqa: E402
@@ -128,7 +127,7 @@ def mounted(command, point, log, env):
                     raise NotRun(f"{pathlib.Path(command[0]).name} does not mount: "
                                  f"{log.read_text(errors='replace').strip().splitlines()[-1:]}")
                 time.sleep(0.02)  # polling interval
-            yield [process.pid, *s3_endpoint.children(process.pid)]
+            yield [process.pid, *servers.children(process.pid)]
     finally:
         unmount(point)
 

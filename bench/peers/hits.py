@@ -7,18 +7,16 @@ clients are C++ (main.cc) and ask for 64 samples at a time.
 import contextlib
 import shutil
 import subprocess
-import time
 
 from common import STOKER, Client, NotRun, copy_files, interleaved, juicefs, juicefs_format, plain_env, program, rclone
-from common import reasons
-from common import s3_endpoint, servers, turns
+from common import reasons, servers, turns
 
 NAME = "hits"
 SIZES = {4: 4000, 110: 4000, 1024: 400}  # mean KiB: samples
 CLIENTS = (1, 2)
 CACHE_MIB = 2048  # above every size
 NGINX = """
-daemon off; worker_processes 2; pid {folder}/nginx.pid; error_log {folder}/error.log; {user}
+daemon off; worker_processes 2; pid {folder}/nginx.pid; error_log {folder}/error.log; user root;
 events {{ worker_connections 64; }}
 http {{
   access_log off; sendfile on; sendfile_max_chunk 0; keepalive_requests 100000000; keepalive_timeout 600s;
@@ -62,11 +60,11 @@ def redis(data):
 def nginx(data):
     folder = data / "nginx"
     folder.mkdir()
-    (folder / "nginx.conf").write_text(NGINX.format(folder=folder, root=data / "files", user="user root;"))
+    (folder / "nginx.conf").write_text(NGINX.format(folder=folder, root=data / "files"))
     command = [program("nginx"), "-p", folder, "-c", folder / "nginx.conf"]
     with servers.running(command, stderr=subprocess.DEVNULL) as process:
         servers.wait_for(folder / "nginx.sock", process)
-        yield ("nginx", folder / "nginx.sock"), [process.pid, *s3_endpoint.children(process.pid)]
+        yield ("nginx", folder / "nginx.sock"), [process.pid, *servers.children(process.pid)]
 
 
 @contextlib.contextmanager
@@ -136,11 +134,10 @@ def start(bench, data, workload, stack, report):
 def rounds(bench, readers, count, case, report):
     """{peer: samples a second in each round}, and the cores that other programs used."""
     pids = [pid for reader in readers.values() for pid in reader.pids]
-    began, (all_before, ours_before) = time.monotonic(), turns.busy_seconds(pids)
-    rates = interleaved(readers, bench.rounds, lambda name, _: readers[name].turn(count, bench.seconds),
-                        lambda name, reason: report.not_run(NAME, name, reason))
-    wall, (all_after, ours_after) = time.monotonic() - began, turns.busy_seconds(pids)
-    report.foreign(f"{NAME}, {case}", ((all_after - all_before) - (ours_after - ours_before)) / wall)
+    rates, cores = turns.with_foreign_cores(pids, lambda: interleaved(
+        readers, bench.rounds, lambda name, _: readers[name].turn(count, bench.seconds),
+        lambda name, reason: report.not_run(NAME, name, reason)))
+    report.foreign(f"{NAME}, {case}", cores)
     return rates
 
 
