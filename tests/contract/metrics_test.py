@@ -1,5 +1,6 @@
 """Metric names agree in the sources, the reference page, the dashboards, the alerts and the runbooks."""
 
+import functools
 import json
 import pathlib
 import re
@@ -46,14 +47,27 @@ def expressions_of(path):
         yield variable["name"], variable["query"]
 
 
+QUERIES = [(path, title, text) for path in DASHBOARDS for title, text in expressions_of(path)]
+
+
+def queries(wanted=lambda text: True):
+    return [pytest.param(title, text, id=f"{path.stem}-{title}") for path, title, text in QUERIES if wanted(text)]
+
+
+def family_of(name):
+    bare = HISTOGRAM.sub("", name)
+    return bare if bare in KNOWN else name
+
+
 def names_in(expression):
     """Metric names in an expression, without label names and values."""
     bare = re.sub(r'"[^"]*"', '""', expression)
     bare = re.sub(r"\b(by|without|on|ignoring)\s*\([^)]*\)", "", bare)
     bare = re.sub(r"\{[^}]*\}", "", bare)
-    return {HISTOGRAM.sub("", name) if HISTOGRAM.sub("", name) in KNOWN else name for name in NAME.findall(bare)}
+    return {family_of(name) for name in NAME.findall(bare)}
 
 
+@functools.cache
 def rules(*args):
     rule_set = one(render("--set", "metrics.prometheusRule.enabled=true", *args), "PrometheusRule")
     return rule_set["spec"]["groups"][0]["rules"]
@@ -68,8 +82,7 @@ def test_sources_declare_metrics():
     assert {"process_open_fds", "stoker_sidecar_sessions", "stoker_node_csi_seconds"} <= KNOWN
 
 
-@pytest.mark.parametrize("title,expression", [
-    pytest.param(title, text, id=f"{path.stem}-{title}") for path in DASHBOARDS for title, text in expressions_of(path)])
+@pytest.mark.parametrize("title,expression", queries())
 def test_dashboards_use_existing_metrics(title, expression):
     assert names_in(expression) <= KNOWN, title
 
@@ -116,7 +129,7 @@ def test_alerts_use_existing_metrics_and_have_instructions():
 def selectors_in(expression):
     """(metric, its selector without braces) of each metric of the operator or the node program."""
     for name, selector in re.findall(r"(\b[a-z_]{4,}\b)(?:\{([^}]*)\})?", re.sub(r"\b(by|on)\s*\([^)]*\)", "", expression)):
-        family = HISTOGRAM.sub("", name) if HISTOGRAM.sub("", name) in KNOWN else name
+        family = family_of(name)
         if family in (OPERATOR | NODE) - SIDECAR - PROCESS:
             yield family, selector
 
@@ -134,9 +147,7 @@ def test_alerts_look_at_the_release_only():
     assert all(f'job="{service["metadata"]["name"]}"' in rule["expr"] for rule in rules() if SHARED.search(rule["expr"]))
 
 
-@pytest.mark.parametrize("title,expression", [
-    pytest.param(title, text, id=f"{path.stem}-{title}") for path in DASHBOARDS for title, text in expressions_of(path)
-    if SHARED.search(text)])
+@pytest.mark.parametrize("title,expression", queries(SHARED.search))
 def test_dashboards_take_shared_names_from_the_operator_only(title, expression):
     assert len(re.findall(r'\{job="\$job"', expression)) == len(SHARED.findall(expression)), title
 

@@ -53,7 +53,7 @@ if worker:
     print("ready", flush=True)
     input()
     print(worker, flush=True)
-time.sleep(60)
+time.sleep(60)  # until it is killed
 """
 
 
