@@ -83,7 +83,7 @@ def verdict(data):
 
 
 def section(data):
-    """What stands between the marks."""
+    """The text between the marks."""
     cores = max(data["foreign_cores"].values(), default=0)
     versions = ", ".join(f"{name} {version}" for name, version in data["versions"].items())
     lines = [f"Run of {data['date']} on {data['machine']}; {data['rounds']} rounds, turns of {data['seconds']:g} s. The load "

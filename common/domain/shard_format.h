@@ -39,7 +39,7 @@ Result<std::vector<Shard>> find_shards(const ShardFormat& format, const Listing&
 // Megatron's index has no header.
 Result<std::unique_ptr<ShardIndex>> open_shard(const ShardFormat& format, const Shard& shard);
 
-// What a listing whose shards have no sample says.
+// The error of a listing whose shards have no sample.
 Error no_samples(std::size_t shards);
 
 }  // namespace stoker::domain

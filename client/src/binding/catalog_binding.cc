@@ -271,7 +271,7 @@ void add_shard_functions(py::module_& module) {
         "no_samples",
         [](std::size_t shards) { return domain::no_samples(shards).message; },
         py::arg("shards"),
-        "What a listing whose shards have no sample says.");
+        "The message of a listing whose shards have no sample.");
     module.def(
         "has_shards", &has_shards, py::arg("format"), "Whether samples are ranges of shards.");
     module.def(

@@ -124,7 +124,7 @@ struct Sweep {
     bool operator==(const Sweep&) const = default;
 };
 
-// What jobs leave of a pool's origin bandwidth, for fills.
+// The part of a pool's origin bandwidth that its jobs leave to fills.
 struct FillOrigin {
     std::string pool;
     std::uint64_t bytes_per_second = 0;
