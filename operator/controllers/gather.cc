@@ -119,6 +119,9 @@ StoredPtr<Dataset> find_filled(const ObjectKey& filler, ClusterCache& cache) {
     if (named && is_filler_of(filler.name, name)) {
         return named;
     }
+    if (!may_be_shortened(name)) {
+        return nullptr;
+    }
     for (const auto& dataset : cache.datasets().store().by_index(index::kNamespace, filler.ns)) {
         if (is_filler_of(filler.name, dataset->key.name)) {
             return dataset;

@@ -59,6 +59,7 @@ std::map<FillerPlace, Duration> FillerKeeper::find_silent(
     const TimePoint now = parts_.clock.now();
     const std::set<FillerPlace> places =
         parts_.nodes.listening_since() ? open_places(dataset, warmups) : std::set<FillerPlace>{};
+    const std::set<ReportingPod> reporting = reporting_pods(dataset, places);
     SilentPods since;
     std::map<FillerPlace, Duration> result;
     auto silent = silent_.lock();
@@ -66,7 +67,7 @@ std::map<FillerPlace, Duration> FillerKeeper::find_silent(
     for (const Pod& pod : pods) {
         const FillerPlace place = place_of(pod.meta);
         if (pod.ready && !pod.meta.deleting_since && places.contains(place) &&
-            !reports(dataset, pod)) {
+            !reporting.contains({place.pool, pod.meta.name})) {
             const TimePoint first = before.emplace(pod.meta.uid, now).first->second;
             since.emplace(pod.meta.uid, first);
             result.emplace(place, now - first);
@@ -76,12 +77,23 @@ std::map<FillerPlace, Duration> FillerKeeper::find_silent(
     return result;
 }
 
-bool FillerKeeper::reports(const Dataset& dataset, const Pod& pod) const {
+std::set<FillerKeeper::ReportingPod> FillerKeeper::reporting_pods(
+    const Dataset& dataset, const std::set<FillerPlace>& places) const {
     const Moment now{parts_.clock.now(), parts_.clock.wall_now()};
-    const ObjectKey job{dataset.meta.ns, filler_training_job(dataset, place_of(pod.meta).pool)};
-    return std::ranges::any_of(parts_.registry.of_job(job), [&](const SidecarReport& report) {
-        return report.pod == pod.meta.name && is_fresh(report, now);
-    });
+    std::set<std::string> pools;
+    for (const FillerPlace& place : places) {
+        pools.insert(place.pool);
+    }
+    std::set<ReportingPod> pods;
+    for (const std::string& pool : pools) {
+        const ObjectKey job{dataset.meta.ns, filler_training_job(dataset, pool)};
+        for (const SidecarReport& report : parts_.registry.of_job(job)) {
+            if (is_fresh(report, now)) {
+                pods.emplace(pool, report.pod);
+            }
+        }
+    }
+    return pods;
 }
 
 FillerDiagnoses FillerKeeper::find_diagnoses(

@@ -2,7 +2,9 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/guarded.h"
@@ -51,13 +53,15 @@ private:
     };
 
     using Refusals = std::map<FillerPlace, Refusal>;
-    using SilentPods = std::map<std::string, TimePoint>;  // by uid: since when
+    using SilentPods = std::map<std::string, TimePoint>;       // by uid: since when
+    using ReportingPod = std::pair<std::string, std::string>;  // pool, pod
 
     JobManifest build(const Dataset& dataset, const FillerPlace& place) const;
     [[nodiscard]] ResolvedPool find_pool(const std::string& name) const;
     FillerDiagnoses refused_words(const ObjectKey& dataset, bool any_needed);
-    // Whether the filler's pod has reported lately.
-    [[nodiscard]] bool reports(const Dataset& dataset, const Pod& pod) const;
+    // The pods of the places' fillers that have reported lately. Copies the reports of each pool once.
+    [[nodiscard]] std::set<ReportingPod> reporting_pods(
+        const Dataset& dataset, const std::set<FillerPlace>& places) const;
     // Ready fillers that warm-ups need and that do not report, and for how long this operator has
     // seen that without a break.
     std::map<FillerPlace, Duration> find_silent(

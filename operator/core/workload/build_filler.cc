@@ -14,6 +14,7 @@ namespace {
 constexpr std::string_view kPrefix = "filler/";
 // Limit of a Job's name: its pods carry it in a label.
 constexpr std::size_t kNameBytesMax = 63;
+constexpr std::size_t kDigits = 12;  // of a hash in a name
 
 OwnerReference owner_of(const Dataset& dataset) {
     return {"stoker.dev/v1alpha1", "Dataset", dataset.meta.name, dataset.meta.uid, true, false};
@@ -25,7 +26,7 @@ std::string digits_of(std::string_view text) {
     for (const char c : text) {
         hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
     }
-    return fmt::format("{:012x}", hash >> 16U);
+    return fmt::format("{:0{}x}", hash >> 16U, kDigits);
 }
 
 // A prefix that ends with a letter or a digit, as DNS labels must.
@@ -111,6 +112,12 @@ bool is_filler(std::string_view training_job) {
 
 bool is_filler_of(std::string_view training_job, const std::string& dataset) {
     return training_job.starts_with(fmt::format("{}{}/", kPrefix, part_of_name(dataset)));
+}
+
+bool may_be_shortened(std::string_view dataset_part) {
+    const std::size_t dash = dataset_part.find_last_not_of("0123456789abcdef");
+    return dash != std::string_view::npos && dataset_part[dash] == '-' &&
+           dataset_part.size() - dash - 1 == kDigits;
 }
 
 ResolvedDataset resolve_for_filler(const Dataset& dataset) {

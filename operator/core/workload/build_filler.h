@@ -54,6 +54,9 @@ std::string filler_training_job(const Dataset& dataset, const std::string& pool)
 bool is_filler(std::string_view training_job);
 bool is_filler_of(std::string_view training_job, const std::string& dataset);
 
+// Whether a Dataset's part of such a name may have a hash at its end: "-" and 12 hex digits.
+bool may_be_shortened(std::string_view dataset_part);
+
 // Resolves the Dataset for its fillers.
 ResolvedDataset resolve_for_filler(const Dataset& dataset);
 

@@ -172,6 +172,19 @@ TEST(BuildFiller, ReportsANameThatIsShortAndUnique) {
     }
 }
 
+TEST(BuildFiller, AShortenedNameHasAHash) {
+    Dataset dataset = make_shared_dataset();
+    for (const std::string& tail : {std::string(100, 'd'), std::string(30, '-') + 'd'}) {
+        dataset.meta.name = std::string(100, 'd') + tail;
+        const std::string name = filler_training_job(dataset, "p");
+        EXPECT_TRUE(may_be_shortened(name.substr(7, name.size() - 9))) << name;
+    }
+    for (const char* name :
+         {"a", "0123456789ab", "a-0123456789a", "a-0123456789abc", "a.0123456789ab"}) {
+        EXPECT_FALSE(may_be_shortened(name)) << name;
+    }
+}
+
 TEST(BuildFiller, NamesAreShortAndUnique) {
     Dataset dataset = make_shared_dataset();
     std::set<std::string> names;
