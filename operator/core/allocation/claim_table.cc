@@ -184,16 +184,14 @@ void Builder::add_accounts() {
 
 void Builder::set_rates(PlannedJob& job) const {
     const Demand& demand = *job.demand;
-    job.knowledge = demand.fill ? JobKnowledge::kFill : JobKnowledge::kProfiling;
-    const std::optional<double> ingest =
-        demand.rates && !demand.fill ? clean_rate(demand.rates->ingest) : std::nullopt;
-    if (!ingest) {
-        return;
+    if (demand.fill) {
+        job.knowledge = JobKnowledge::kFill;
+    } else if (const auto ingest = demand.rates ? clean_rate(demand.rates->ingest) : std::nullopt) {
+        job.ingest = *ingest;
+        job.origin = clean_rate(demand.rates->origin).value_or(0);
+        job.knowledge =
+            demand.rates->compute_bound ? JobKnowledge::kComputeBound : JobKnowledge::kDataBound;
     }
-    job.ingest = *ingest;
-    job.origin = clean_rate(demand.rates->origin).value_or(0);
-    job.knowledge =
-        demand.rates->compute_bound ? JobKnowledge::kComputeBound : JobKnowledge::kDataBound;
 }
 
 PlannedJob Builder::make_job(const Demand& demand) {
@@ -248,13 +246,13 @@ void Builder::guess_rates() {
     std::ranges::sort(known);
     const double typical = known.empty() ? 1 : known[known.size() / 2];
     for (PlannedJob& job : table_.jobs) {
-        if (job.knowledge == JobKnowledge::kProfiling || job.is_fill()) {
-            job.ingest = job.is_fill() ? 0 : typical;
-            continue;
+        if (job.knowledge == JobKnowledge::kProfiling) {
+            job.ingest = typical;
+        } else if (!job.is_fill()) {
+            const double told = job.demand->rates->confidence;
+            const double sure = std::isnan(told) ? 1 : std::clamp(told, 0.0, 1.0);
+            job.doubt = known.empty() ? 1 : sure + (1 - sure) * typical / job.ingest;
         }
-        const double told = job.demand->rates->confidence;
-        const double sure = std::isnan(told) ? 1 : std::clamp(told, 0.0, 1.0);
-        job.doubt = known.empty() ? 1 : sure + (1 - sure) * typical / job.ingest;
     }
 }
 

@@ -26,6 +26,42 @@ std::set<std::string> living_nodes(const DatasetWarmup& warmup) {
     return nodes;
 }
 
+// The places of this Dataset's warm-ups that are `wanted`.
+template <class Wanted>
+std::set<FillerPlace> places_of(
+    const Dataset& dataset, const std::vector<DatasetWarmup>& warmups, Wanted wanted) {
+    std::set<FillerPlace> places;
+    for (const DatasetWarmup& warmup : warmups) {
+        if (is_of(warmup, dataset) && wanted(warmup)) {
+            for (const std::string& node : living_nodes(warmup)) {
+                places.insert({warmup.status.pool, node});
+            }
+        }
+    }
+    return places;
+}
+
+// The nodes that are neither Done nor Gone nor Lost.
+std::set<std::string> open_nodes(const DatasetWarmup& warmup) {
+    std::set<std::string> nodes;
+    for (const WarmupNodeStatus& node : warmup.status.nodes) {
+        if (node.state != kWarmupNodeDone && node.state != kWarmupNodeGone &&
+            node.state != kWarmupNodeLost) {
+            nodes.insert(node.node);
+        }
+    }
+    return nodes;
+}
+
+// Rate limit of each of `open` nodes; 0: none.
+std::uint64_t rate_per_node(const DatasetWarmup& warmup, std::size_t open) {
+    if (!warmup.spec.rate_limit) {
+        return 0;
+    }
+    const std::size_t parts = std::max<std::size_t>(open, 1);
+    return std::max<std::uint64_t>(warmup.spec.rate_limit->count() / parts, 1);
+}
+
 // The report of an attached leader on the node; nullptr: none.
 const DatasetReport* find_leader(
     const std::vector<SidecarReport>& reports,
@@ -97,13 +133,14 @@ private:
         if (waits && ready.size() < nodes.size()) {
             return;
         }
-        const std::uint64_t rate = rate_per_node(warmup);
+        const std::set<std::string> open = open_nodes(warmup);
+        const std::uint64_t rate = rate_per_node(warmup, open.size());
         for (const std::string& node : ready) {
             const auto [order, is_new] = orders_.try_emplace(
                 {node, dataset.meta.uid}, Order{FillOrder{rate}, warmup.status.pool});
             std::uint64_t& most = order->second.fill.origin_bytes_per_second;
             most = !is_new && (rate == 0 || most == 0) ? 0 : std::max(most, rate);
-            order->second.open |= is_open(warmup, node);
+            order->second.open |= open.contains(node);
         }
     }
 
@@ -121,28 +158,6 @@ private:
                 rate = rate == 0 ? most : std::min(rate, most);
             }
         }
-    }
-
-    static bool is_open(const DatasetWarmup& warmup, const std::string& name) {
-        return std::ranges::any_of(warmup.status.nodes, [&](const WarmupNodeStatus& node) {
-            return node.node == name && is_open(node);
-        });
-    }
-
-    static bool is_open(const WarmupNodeStatus& node) {
-        return node.state != kWarmupNodeDone && node.state != kWarmupNodeGone &&
-               node.state != kWarmupNodeLost;
-    }
-
-    // 0: no limit.
-    static std::uint64_t rate_per_node(const DatasetWarmup& warmup) {
-        if (!warmup.spec.rate_limit) {
-            return 0;
-        }
-        const auto open = std::ranges::count_if(
-            warmup.status.nodes, [](const WarmupNodeStatus& node) { return is_open(node); });
-        const auto parts = static_cast<std::uint64_t>(std::max<std::ptrdiff_t>(open, 1));
-        return std::max<std::uint64_t>(warmup.spec.rate_limit->count() / parts, 1);
     }
 
     // Whether its leader knows the samples, and the group that says which of them it owns.
@@ -201,25 +216,6 @@ bool asks_the_same(const DatasetWarmup& a, const DatasetWarmup& b) {
            a.status.completion_time == b.status.completion_time &&
            std::ranges::equal(a.status.nodes, b.status.nodes, same_node);
 }
-
-namespace {
-
-// The places of this Dataset's warm-ups that are `wanted`.
-template <class Wanted>
-std::set<FillerPlace> places_of(
-    const Dataset& dataset, const std::vector<DatasetWarmup>& warmups, Wanted wanted) {
-    std::set<FillerPlace> places;
-    for (const DatasetWarmup& warmup : warmups) {
-        if (is_of(warmup, dataset) && wanted(warmup)) {
-            for (const std::string& node : living_nodes(warmup)) {
-                places.insert({warmup.status.pool, node});
-            }
-        }
-    }
-    return places;
-}
-
-}  // namespace
 
 std::set<FillerPlace> warmup_places(
     const Dataset& dataset, const std::vector<DatasetWarmup>& warmups, WallTime now) {
