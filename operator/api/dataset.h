@@ -37,12 +37,6 @@ struct DatasetSource {
     bool operator==(const DatasetSource&) const = default;
 };
 
-// Whether samples are parts of shards, which only the library finds.
-constexpr bool has_shards(DatasetFormat format) {
-    return format == DatasetFormat::kTar || format == DatasetFormat::kRecords ||
-           format == DatasetFormat::kMegatron || format == DatasetFormat::kTfRecord;
-}
-
 // The rows of format kRecords.
 struct DatasetRecords {
     std::int64_t bytes = 0;  // of a row

@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "common/base/lower_case.h"
 #include "common/base/saturating.h"
+#include "common/domain/sample_format.h"
 #include "operator/core/spec/job_state.h"
 #include "operator/core/spec/validate.h"
 
@@ -132,7 +134,8 @@ std::string refuse_one(const ResolvedDataset& dataset) {
             "access SDK.",
             dataset.name);
     }
-    if (dataset.access != DatasetAccess::kSdk && has_shards(dataset.format)) {
+    const auto format = domain::parse_sample_format(lower_case(choice_text(dataset.format)));
+    if (dataset.access != DatasetAccess::kSdk && format && domain::has_shards(*format)) {
         return fmt::format(
             "Dataset {} has format {}, whose samples the library reads; use access SDK, or for "
             "other programs a Dataset of format Blocks.",

@@ -4,12 +4,14 @@
 #include <chrono>
 #include <limits>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "common/base/saturating.h"
 #include "operator/core/spec/make_condition.h"
 #include "operator/core/spec/validate.h"
+#include "operator/core/status/name_some.h"
 #include "operator/core/view/cluster_view.h"
 
 namespace stoker::control {
@@ -44,10 +46,7 @@ std::string name_nodes(
         names.push_back(fmt::format(
             "{} ({})", it.node, nodes_with_pod.contains(it.node) ? "its pod is silent" : "no pod"));
     }
-    const std::size_t more = names.size() - std::min(names.size(), kNodesNamed);
-    names.resize(names.size() - more);
-    return fmt::format("{}", fmt::join(names, ", ")) +
-           (more > 0 ? fmt::format(" and {} more", more) : "");
+    return name_some(std::move(names), kNodesNamed);
 }
 
 const char* advice(NodeFitness fitness) {

@@ -43,8 +43,8 @@ inline constexpr Duration kWarmupNodeGoneAfter = std::chrono::minutes{10};
 // Computes the present status of a DatasetWarmup, and chooses its nodes once. Complete: every sample
 // that its nodes own is resident by their leaders' reports, or has no room in the grants, which the
 // condition Fits and the message of Complete say. Failed: samples are refused, or nodes are Gone or
-// Lost. Reporting: false while a ready node's sidecar is silent for more than kReportAgeMax. A
-// finished warm-up keeps its status.
+// Lost. Reporting: false while a ready node's sidecar is silent for kReportAgeMax. A finished warm-up
+// keeps its status.
 DatasetWarmupStatus summarize_warmup(const WarmupView& view, const Moment& now);
 
 }  // namespace stoker::control
