@@ -174,7 +174,7 @@ void NodeProgram::talk_to_operator(const std::stop_token& stop) {
         {settings_.operator_endpoint, settings_.ca_file, settings_.token_file});
     const std::string boot_id = read_filled_file("/proc/sys/kernel/random/boot_id").value_or("");
     OperatorLoop loop{
-        keeper_, *client, {settings_.node, boot_id}, std::random_device{}(), &metrics_};
+        keeper_, *client, {settings_.node, boot_id}, std::random_device{}(), metrics_};
     while (control::pause_until(clock_, clock_.now() + loop.step(), stop)) {
     }
 }
@@ -210,7 +210,7 @@ Status NodeProgram::run(const std::stop_token& stop) {
     STOKER_TRY(
         const auto server,
         CsiServer::start(
-            {settings_.node, kDriverName, settings_.kubelet_directory, &metrics_}, publisher_));
+            {settings_.node, kDriverName, settings_.kubelet_directory}, publisher_, metrics_));
     talk_to_operator(stop);
     control::pause_until(clock_, TimePoint::max(), stop);
     linger();

@@ -55,13 +55,12 @@ ProcessMetrics::ProcessMetrics(Registry& registry)
       threads_(registry.gauge("process_threads", "Threads of this process.")),
       open_fds_(registry.gauge("process_open_fds", "Open file descriptors of this process.")),
       max_fds_(
-          registry.gauge("process_max_fds", "File descriptors that this process may have open.")),
-      started_(
-          registry.gauge("process_start_time_seconds", "Start of this process, as Unix time.")) {
+          registry.gauge("process_max_fds", "File descriptors that this process may have open.")) {
     registry.gauge_family("stoker_build_info", "1, with the version.", {"version"})
         .with({STOKER_VERSION})
         ->set(1);
-    started_.set(start_time());
+    registry.gauge("process_start_time_seconds", "Start of this process, as Unix time.")
+        .set(start_time());
 }
 
 void ProcessMetrics::collect() {

@@ -27,7 +27,6 @@ private:
     Gauge& threads_;
     Gauge& open_fds_;
     Gauge& max_fds_;
-    Gauge& started_;
 };
 
 }  // namespace stoker::metrics

@@ -110,7 +110,7 @@ private:
 
 class NodeService final : public csi::Node::Service {
 public:
-    NodeService(std::string node, Publisher& publisher, NodeMetrics* metrics)
+    NodeService(std::string node, Publisher& publisher, NodeMetrics& metrics)
         : node_(std::move(node)),
           publisher_(publisher),
           metrics_(metrics) {}
@@ -149,9 +149,7 @@ private:
     grpc::Status timed(const char* method, Call call) {
         const TimePoint begun = clock_.now();
         const grpc::Status status = call();
-        if (metrics_ != nullptr) {
-            metrics_->observe_csi(method, name_of(status.error_code()), clock_.now() - begun);
-        }
+        metrics_.observe_csi(method, name_of(status.error_code()), clock_.now() - begun);
         return status;
     }
 
@@ -191,7 +189,7 @@ private:
 
     std::string node_;
     Publisher& publisher_;
-    NodeMetrics* metrics_;
+    NodeMetrics& metrics_;
     SystemClock clock_;
 };
 
@@ -250,13 +248,13 @@ Result<std::unique_ptr<grpc::Server>> serve(
 
 class GrpcCsiServer final : public CsiServer {
 public:
-    GrpcCsiServer(const CsiServerOptions& options, Publisher& publisher)
+    GrpcCsiServer(const CsiServerOptions& options, Publisher& publisher, NodeMetrics& metrics)
         : csi_socket_(
               fmt::format("{}/plugins/{}/csi.sock", options.kubelet_directory, options.driver)),
           registration_socket_(fmt::format(
               "{}/plugins_registry/{}-reg.sock", options.kubelet_directory, options.driver)),
           identity_(options.driver),
-          node_(options.node, publisher, options.metrics),
+          node_(options.node, publisher, metrics),
           registration_(options.driver, csi_socket_) {}
 
     // Start the CSI socket first: the kubelet calls it as soon as the registration socket exists.
@@ -294,8 +292,8 @@ private:
 }  // namespace
 
 Result<std::unique_ptr<CsiServer>> CsiServer::start(
-    const CsiServerOptions& options, Publisher& publisher) {
-    auto server = std::make_unique<GrpcCsiServer>(options, publisher);
+    const CsiServerOptions& options, Publisher& publisher, NodeMetrics& metrics) {
+    auto server = std::make_unique<GrpcCsiServer>(options, publisher, metrics);
     STOKER_TRY_VOID(server->listen());
     return std::unique_ptr<CsiServer>{std::move(server)};
 }

@@ -10,10 +10,9 @@
 namespace stoker::node {
 
 struct CsiServerOptions {
-    std::string node;                // metadata.name
-    std::string driver;              // the driver's name
-    std::string kubelet_directory;   // "/var/lib/kubelet", the same path on the host and here
-    NodeMetrics* metrics = nullptr;  // must outlive the server; null: calls are not counted
+    std::string node;               // metadata.name
+    std::string driver;             // the driver's name
+    std::string kubelet_directory;  // "/var/lib/kubelet", the same path on the host and here
 };
 
 // CSI's Identity and Node services, and the kubelet's plugin registration, on two Unix sockets for
@@ -21,10 +20,10 @@ struct CsiServerOptions {
 // Serves from start() to its destruction, which removes the sockets.
 class CsiServer {
 public:
-    // `publisher` must outlive it. kUnavailable: the kubelet's folder is missing, or a socket
-    // cannot be created.
+    // `publisher` and `metrics` must outlive it. kUnavailable: the kubelet's folder is missing, or a
+    // socket cannot be created.
     static Result<std::unique_ptr<CsiServer>> start(
-        const CsiServerOptions& options, Publisher& publisher);
+        const CsiServerOptions& options, Publisher& publisher, NodeMetrics& metrics);
 
     virtual ~CsiServer() = default;
 };

@@ -13,7 +13,7 @@ OperatorLoop::OperatorLoop(
     OperatorClient& client,
     Identity identity,
     std::uint64_t seed,
-    NodeMetrics* metrics)
+    NodeMetrics& metrics)
     : keeper_(keeper),
       client_(client),
       identity_(std::move(identity)),
@@ -27,9 +27,7 @@ Duration OperatorLoop::step() {
     report.set_version(STOKER_VERSION);
     keeper_.fill(report);
     const auto orders = client_.report(report, kCallLimit);
-    if (metrics_ != nullptr) {
-        metrics_->observe_report(report, orders.has_value());
-    }
+    metrics_.observe_report(report, orders.has_value());
     if (!orders) {
         if (std::exchange(told_, orders.error().message) != told_) {
             log::warning("no orders; mounting goes on", {{"reason", told_}});

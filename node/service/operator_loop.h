@@ -26,13 +26,13 @@ public:
         std::string boot_id;
     };
 
-    // The parts must outlive it. `metrics` may be null: nothing is counted.
+    // The parts must outlive it.
     OperatorLoop(
         PoolKeeper& keeper,
         OperatorClient& client,
         Identity identity,
         std::uint64_t seed,
-        NodeMetrics* metrics = nullptr);
+        NodeMetrics& metrics);
 
     // Sends one report and executes the response. Returns the wait before the next one.
     Duration step();
@@ -42,7 +42,7 @@ private:
     OperatorClient& client_;
     Identity identity_;
     Prng prng_;
-    NodeMetrics* metrics_;
+    NodeMetrics& metrics_;
     std::string told_;  // the last problem, logged once
 };
 

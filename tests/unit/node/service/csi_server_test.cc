@@ -59,7 +59,7 @@ protected:
     NodeMetrics metrics_;
     Publisher publisher_{{facts_, mounts_, files_, root_.get(), {::geteuid(), ::getegid()}}};
     std::unique_ptr<CsiServer> server_ =
-        CsiServer::start({"node-1", "csi.stoker.dev", folder_.path(), &metrics_}, publisher_)
+        CsiServer::start({"node-1", "csi.stoker.dev", folder_.path()}, publisher_, metrics_)
             .value();
 };
 
@@ -154,7 +154,8 @@ TEST_F(Csi, SocketsAreForRootOnlyAndRemovedAtTheEnd) {
 }
 
 TEST_F(Csi, ReplacesSocketsOfAKilledProcess) {
-    auto second = CsiServer::start({"node-1", "csi.stoker.dev", folder_.path()}, publisher_);
+    auto second =
+        CsiServer::start({"node-1", "csi.stoker.dev", folder_.path()}, publisher_, metrics_);
     ASSERT_TRUE(second) << second.error().message;
     EXPECT_TRUE(publish(request()).ok());
 }

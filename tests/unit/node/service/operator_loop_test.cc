@@ -38,7 +38,7 @@ protected:
     PoolKeeper keeper_{{mounts_, clock_, root_.get(), {::geteuid(), ::getegid()}}};
     FakeOperator operator_;
     NodeMetrics metrics_;
-    OperatorLoop loop_{keeper_, operator_, {"node-1", "boot-1"}, 1, &metrics_};
+    OperatorLoop loop_{keeper_, operator_, {"node-1", "boot-1"}, 1, metrics_};
 };
 
 TEST_F(Loop, SendsItsIdentityAndExecutesOrders) {
