@@ -10,7 +10,9 @@ std::vector<std::string> candidates(
     const std::vector<std::string_view>& words,
     const std::function<std::vector<std::string>()>& jobs) {
     if (words.size() < 2) {
-        return {"top", "why", "what-if", "quota", "where", "version"};
+        std::vector<std::string> names = command_names();
+        names.emplace_back("version");
+        return names;
     }
     const std::string_view command = words.front();
     if (words.back().starts_with('-')) {

@@ -4,6 +4,7 @@
 #include <array>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "common/base/quantity.h"
 #include "common/flags/flags.h"
@@ -295,7 +296,7 @@ Result<Options> parse_options(const std::vector<std::string_view>& arguments) {
         return fail(
             ErrorCode::kInvalidArgument,
             fmt::format(
-                "no command '{}'; there are: top, why, what-if, quota, where", arguments[0]));
+                "no command '{}'; there are: {}", arguments[0], fmt::join(command_names(), ", ")));
     }
     options.command = command->name;
     const std::vector<FlagGroup> groups = groups_of(options, options.command);
@@ -324,6 +325,14 @@ std::string help_text(std::string_view command) {
         found->name,
         found->words,
         flag_help(groups_of(unused, command)));
+}
+
+std::vector<std::string> command_names() {
+    std::vector<std::string> names;
+    for (const Command& command : kCommands) {
+        names.emplace_back(command.name);
+    }
+    return names;
 }
 
 std::vector<std::string> flag_names(std::string_view command) {

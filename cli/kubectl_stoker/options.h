@@ -32,7 +32,7 @@ struct NominalOption {
 };
 
 struct Options {
-    std::string command;  // "top", "why", "what-if", "quota", "where"
+    std::string command;  // one of command_names()
     ConnectOptions connect;
     std::optional<std::string> ns;  // none: the kubeconfig context's
     bool all_namespaces = false;
@@ -56,6 +56,9 @@ Result<Options> parse_options(const std::vector<std::string_view>& arguments);
 
 // Help of one command; "": all commands.
 std::string help_text(std::string_view command);
+
+// "top" and so on, in the order of the help.
+std::vector<std::string> command_names();
 
 // Every flag of a command as "--name" or "-n", for completion.
 std::vector<std::string> flag_names(std::string_view command);
