@@ -166,11 +166,6 @@ struct SharedDatasetTest : DatasetControllerTest {
 struct SilentFillerTest : SharedDatasetTest {
     SilentFillerTest() {
         bench.put(bench.cache.pods(), make_running_pod(""));  // the only guest is elsewhere
-        warmup.meta.ns = "data";
-        warmup.meta.name = "warm";
-        warmup.spec.dataset_ref = "digits";
-        warmup.status.pool = "nvme";
-        warmup.status.nodes.emplace_back().node = "node-1";
         bench.put(bench.cache.warmups(), warmup);
         pod = make_filler_pod(put_filler());
         bench.put(bench.cache.filler_pods(), pod);
@@ -186,7 +181,7 @@ struct SilentFillerTest : SharedDatasetTest {
         return std::ranges::count(on_jobs(), "remove");
     }
 
-    DatasetWarmup warmup;
+    DatasetWarmup warmup = make_digits_warmup();
     Pod pod;
 };
 

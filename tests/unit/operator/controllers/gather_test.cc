@@ -163,13 +163,8 @@ TEST_F(GatherFillersTest, TrustsFillers) {
 
 TEST_F(GatherFillersTest, TellWhichNodesAWarmupStillFills) {
     bench.put(bench.cache.filler_pods(), pod);
-    DatasetWarmup warmup;
-    warmup.meta.ns = "data";
-    warmup.meta.name = "warm";
-    warmup.spec.dataset_ref = "digits";
+    DatasetWarmup warmup = make_digits_warmup();
     warmup.spec.ttl_seconds_after_finished = 60;
-    warmup.status.pool = "nvme";
-    warmup.status.nodes.emplace_back().node = "node-1";
     const auto filled = [&] {
         bench.put(bench.cache.warmups(), warmup);
         const ClusterView view =

@@ -4,6 +4,7 @@
 
 #include "operator/api/cache_pool.h"
 #include "operator/api/dataset.h"
+#include "operator/api/dataset_warmup.h"
 #include "operator/api/node.h"
 #include "operator/api/pod.h"
 #include "operator/api/training_job.h"
@@ -74,6 +75,17 @@ inline Dataset make_shared_digits() {
     dataset.meta.ns = "data";
     dataset.spec.shared_with = LabelSelector{{{"team", "vision"}}, {}};
     return dataset;
+}
+
+// A DatasetWarmup that fills make_shared_digits() on node-1.
+inline DatasetWarmup make_digits_warmup() {
+    DatasetWarmup warmup;
+    warmup.meta.ns = "data";
+    warmup.meta.name = "warm";
+    warmup.spec.dataset_ref = "digits";
+    warmup.status.pool = "nvme";
+    warmup.status.nodes.emplace_back().node = "node-1";
+    return warmup;
 }
 
 // The running job "mnist", but it reads the dataset of namespace "data".
