@@ -28,6 +28,12 @@ void DemandBook::queue(Party party, SampleIndex sample) {
     }
 }
 
+void DemandBook::queue_again(SampleIndex sample) {
+    for (const Party party : parties_waiting(sample)) {
+        queue(party, sample);
+    }
+}
+
 bool DemandBook::are_queues_empty() const {
     return std::ranges::all_of(
         parties_, [](const auto& entry) { return entry.second.queue.empty(); });
@@ -97,16 +103,13 @@ bool DemandBook::release(ConnectionId connection, SampleIndex sample) {
 
 std::uint32_t DemandBook::let_go(SampleIndex sample) {
     std::uint32_t ended = 0;
-    const auto end = [sample, &ended](Ready& ready) {
+    const auto end_holds = [sample, &ended](Ready& ready) {
         const auto count = static_cast<std::uint32_t>(std::erase(ready.held, sample));
         ready.seen.insert(std::ranges::upper_bound(ready.seen, sample), count, sample);
         ended += count;
     };
     for (auto& [id, connection] : connections_) {
-        end(connection.ready);
-        for (const std::uint64_t ticket : connection.tickets) {
-            end(requests_.at(ticket).ready);
-        }
+        each_ready(connection, requests_, end_holds);
     }
     return ended;
 }
@@ -212,12 +215,10 @@ bool DemandBook::is_held_by_others(SampleIndex sample) const {
 std::vector<SampleIndex> DemandBook::held_by(Party party) const {
     std::vector<SampleIndex> samples;
     for (const auto& [id, connection] : connections_) {
-        if (connection.party != party) {
-            continue;
-        }
-        std::ranges::copy(connection.ready.held, std::back_inserter(samples));
-        for (const std::uint64_t ticket : connection.tickets) {
-            std::ranges::copy(requests_.at(ticket).ready.held, std::back_inserter(samples));
+        if (connection.party == party) {
+            each_ready(connection, requests_, [&samples](const Ready& ready) {
+                std::ranges::copy(ready.held, std::back_inserter(samples));
+            });
         }
     }
     std::ranges::sort(samples);

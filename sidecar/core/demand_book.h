@@ -64,6 +64,9 @@ public:
     // connection. When the sample is dequeued, it may be stored already or no longer demanded.
     void queue(Party party, SampleIndex sample);
 
+    // Queues the sample for each party that waits for it.
+    void queue_again(SampleIndex sample);
+
     [[nodiscard]] bool is_queue_empty(Party party) const {
         return parties_.at(party).queue.empty();
     }
@@ -174,6 +177,15 @@ private:
 
     [[nodiscard]] Party party_of(Place place) const {
         return party_of(requests_.at(place.ticket).reply.connection);
+    }
+
+    // Calls `visit` with what the connection's answered fetches reported, then with what each of its
+    // `requests` has so far.
+    static void each_ready(auto& connection, auto& requests, const auto& visit) {
+        visit(connection.ready);
+        for (const std::uint64_t ticket : connection.tickets) {
+            visit(requests.at(ticket).ready);
+        }
     }
 
     void finish(std::uint64_t ticket);

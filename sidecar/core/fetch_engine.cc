@@ -283,9 +283,7 @@ Effects FetchEngine::on_verified(SampleIndex sample, bool intact, TimePoint now)
     }
     ++counters_.corrupt_samples;
     room_.lose(sample);
-    for (const Party party : book_.parties_waiting(sample)) {
-        book_.queue(party, sample);
-    }
+    book_.queue_again(sample);
     return pump(now);
 }
 

@@ -57,9 +57,7 @@ Effects FetchEngine::on_stopped(SampleIndex sample, TimePoint now) {
     room_.lose(sample);
     fill_.end(sample);
     fill_.rewind(sample);
-    for (const Party party : book_.parties_waiting(sample)) {
-        book_.queue(party, sample);
-    }
+    book_.queue_again(sample);
     return pump(now);
 }
 

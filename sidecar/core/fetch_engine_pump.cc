@@ -101,7 +101,7 @@ CacheRoom::Verdict FetchEngine::make_room_for_demand(
 // that was fetched for others: else they could fill the window with such samples. False: nothing
 // to end.
 bool FetchEngine::end_one_hold(SampleIndex wanted, Party party) {
-    if (party == kOwnParty || !shares_.is_over(kOwnParty) ||
+    if (party == kOwnParty || !table_.has_passed() || !shares_.is_over(kOwnParty) ||
         shares_.is_beyond(table_.record_bytes(wanted), party)) {
         return false;
     }

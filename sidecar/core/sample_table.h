@@ -197,6 +197,9 @@ public:
     // Whether charge_to_owner() was called for the sample since it was fetched.
     [[nodiscard]] bool was_passed(SampleIndex sample) const { return passed_.contains(sample); }
 
+    // Whether was_passed() is true of any sample.
+    [[nodiscard]] bool has_passed() const { return !passed_.empty(); }
+
     // fetching → stored.
     void finish(SampleIndex sample);
 
