@@ -13,10 +13,10 @@ using domain::SampleId;
 PartsFetcher::Limits PartsFetcher::limits_for(const EngineLimits& engine) {
     constexpr std::uint64_t kPartsMin = 4;   // they hide the time to the first byte
     constexpr std::uint64_t kPartsMax = 16;  // more would take slots of small samples at the origin
-    const Limits standard;
+    constexpr Bytes kPartBytesMax = mib(8);
     const std::uint64_t memory = engine.parts_memory().count();
     const std::uint64_t part =
-        std::clamp(memory / kPartsMin, std::uint64_t{1}, standard.part_bytes.count());
+        std::clamp(memory / kPartsMin, std::uint64_t{1}, kPartBytesMax.count());
     const std::uint64_t parts = std::clamp(memory / part, std::uint64_t{1}, kPartsMax);
     return {Bytes{part}, static_cast<std::uint32_t>(parts)};
 }
@@ -93,16 +93,18 @@ void PartsFetcher::pump() {
 
 // The sample that is to be opened, or of which a part is to be requested; nullptr: none.
 PartsFetcher::SamplePtr PartsFetcher::next() const {
-    std::vector<SamplePtr> order = waiting_;
-    std::ranges::stable_partition(order, [this](const SamplePtr& sample) {
-        return events_.is_urgent(sample->end.fetch.sample);
-    });
-    const auto found = std::ranges::find_if(order, [this](const SamplePtr& sample) {
-        return !sample->is_opening &&
-               (sample->writer == nullptr ||
-                events_.take_part(sample->end.fetch.sample, next_part_bytes(*sample)));
-    });
-    return found == order.end() ? nullptr : *found;
+    for (const bool urgent : {true, false}) {
+        const auto found = std::ranges::find_if(waiting_, [&](const SamplePtr& sample) {
+            const SampleIndex index = sample->end.fetch.sample;
+            return !sample->is_opening && events_.is_urgent(index) == urgent &&
+                   (sample->writer == nullptr ||
+                    events_.take_part(index, next_part_bytes(*sample)));
+        });
+        if (found != waiting_.end()) {
+            return *found;
+        }
+    }
+    return nullptr;
 }
 
 Bytes PartsFetcher::next_part_bytes(const Sample& sample) const {
@@ -127,7 +129,7 @@ void PartsFetcher::open(const SamplePtr& sample) {
 void PartsFetcher::on_opened(const SamplePtr& sample) {
     sample->is_opening = false;
     if (!sample->end.store || !sample->end.origin) {
-        give_up(*sample);
+        give_up(sample);
         finish(sample);
     }
     pump();
@@ -152,7 +154,7 @@ void PartsFetcher::request_next(const SamplePtr& sample) {
 void PartsFetcher::on_answer(Part part, Result<OriginBytes> bytes) {
     if (!bytes) {
         tasks_.post([this, part = std::move(part), error = bytes.error()] {
-            on_failed(*part.sample, error);
+            on_failed(part.sample, error);
             end_part(part.sample);
         });
         return;
@@ -170,10 +172,10 @@ void PartsFetcher::on_answer(Part part, Result<OriginBytes> bytes) {
     });
 }
 
-void PartsFetcher::on_failed(Sample& sample, const Error& error) {
-    ++sample.end.requests;
-    if (sample.end.origin) {
-        sample.end.origin = fail(error);
+void PartsFetcher::on_failed(const SamplePtr& sample, const Error& error) {
+    ++sample->end.requests;
+    if (sample->end.origin) {
+        sample->end.origin = fail(error);
     }
     give_up(sample);
 }
@@ -189,7 +191,7 @@ void PartsFetcher::on_written(
         events_.on_part({part.arrived_at - part.asked_at, parts_.loop.now() - part.arrived_at});
     } else {
         sample.end.store = written;
-        give_up(sample);
+        give_up(part.sample);
     }
 }
 
@@ -202,8 +204,8 @@ void PartsFetcher::end_part(const SamplePtr& sample) {
     pump();
 }
 
-void PartsFetcher::give_up(Sample& sample) {
-    std::erase_if(waiting_, [&](const SamplePtr& waiting) { return waiting.get() == &sample; });
+void PartsFetcher::give_up(const SamplePtr& sample) {
+    std::erase(waiting_, sample);
 }
 
 // Publishes a complete sample, or frees the space of one that was given up.

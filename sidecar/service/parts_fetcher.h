@@ -30,8 +30,8 @@ namespace stoker::sidecar {
 class PartsFetcher {
 public:
     struct Limits {
-        Bytes part_bytes = mib(8);
-        std::uint32_t parts_max = 4;
+        Bytes part_bytes{};
+        std::uint32_t parts_max = 0;
     };
 
     // Parts of together at most EngineLimits::parts_memory().
@@ -90,9 +90,8 @@ private:
         Ended end;
         OriginFetch object;
         std::uint64_t requested_bytes = 0;
-        std::uint32_t running =
-            0;  // parts between their request and the loop's knowledge of their end
-        bool is_opening = false;  // the pool sets `writer` or end.store
+        std::uint32_t running = 0;  // requested parts whose end the loop does not know yet
+        bool is_opening = false;    // the pool sets `writer` or end.store
         std::unique_ptr<SampleWriter> writer{};
         std::vector<std::uint32_t> checksums{};  // of the parts
         std::optional<std::uint32_t> stored_crc32c{};
@@ -116,11 +115,11 @@ private:
     void on_opened(const SamplePtr& sample);
     void request_next(const SamplePtr& sample);
     void on_answer(Part part, Result<OriginBytes> bytes);
-    void on_failed(Sample& sample, const Error& error);
+    void on_failed(const SamplePtr& sample, const Error& error);
     void on_written(
         const Part& part, const Status& written, std::uint32_t crc32c, const OriginBytes& bytes);
     void end_part(const SamplePtr& sample);
-    void give_up(Sample& sample);
+    void give_up(const SamplePtr& sample);
     void finish(const SamplePtr& sample);
     [[nodiscard]] std::uint32_t checksum(const Sample& sample) const;
 

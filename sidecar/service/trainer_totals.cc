@@ -24,13 +24,13 @@ void add_time(Duration& sum, std::uint64_t nanoseconds) {
         Duration{static_cast<Duration::rep>(static_cast<std::uint64_t>(sum.count()) + nanoseconds)};
 }
 
-}  // namespace
-
 std::string_view access_of(std::string_view client) {
     return client.starts_with("stoker-files") ? "files"
            : client.starts_with("stoker-s3")  ? "s3"
                                               : "sdk";
 }
+
+}  // namespace
 
 void TrainerTotals::attach(const Session& session) {
     if (session.stream()) {

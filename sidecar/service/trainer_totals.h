@@ -25,9 +25,6 @@ struct AccessTotals {
     Bytes bytes{};
 };
 
-// The access that a client's Hello announces: "files", "s3", or "sdk" for all others.
-std::string_view access_of(std::string_view client);
-
 // Sums the reports of our trainers' sessions, whichever sidecar leads: the operator gets a job's
 // totals from the job's own sidecars. Use it on the loop's thread.
 class TrainerTotals final : public ReadingListener {
@@ -47,7 +44,8 @@ public:
 
     [[nodiscard]] JobTotals sum() const;
 
-    // By access_of() the session; only those that have reported reads.
+    // By the access that a session's Hello announces: "files", "s3", or "sdk" for all others. Only
+    // those that have reported reads.
     [[nodiscard]] const std::map<std::string_view, AccessTotals>& by_access() const {
         return by_access_;
     }
