@@ -131,32 +131,28 @@ Result<Residency> NodeStore::put(const Incoming& incoming) {
 Result<NodeStore::Slot> NodeStore::reserve(Shared& shared, const Incoming& incoming) {
     const std::uint64_t payload_bytes = incoming.payload.size();
     const SegmentClass segment_class = incoming.segment_class;
-    const std::uint64_t usual_bytes = segment_class == SegmentClass::kWindow
-                                          ? options_.window_segment_bytes.count()
-                                          : options_.segment_bytes.count();
-    const std::uint64_t needed_bytes = SegmentWriter::capacity_for(payload_bytes);
-    const bool is_large = needed_bytes > usual_bytes;  // it gets its own segment
-    auto open = is_large ? shared.open.end() : shared.open.find(segment_class);
+    const std::uint64_t capacity = segment_class == SegmentClass::kWindow
+                                       ? options_.window_segment_bytes.count()
+                                       : options_.segment_bytes.count();
+    // compact() copies live samples out of a segment to unlink it. That frees more than it takes,
+    // so it may use the reserved space.
+    const bool checks_space = incoming.replaces == 0;
+    if (SegmentWriter::capacity_for(payload_bytes) > capacity) {
+        return reserve_alone(shared, incoming.sample, segment_class, checks_space);
+    }
+    auto open = shared.open.find(segment_class);
     if (open != shared.open.end() && !open->second->fits(payload_bytes)) {
         retire(shared, open);
         open = shared.open.end();
     }
-    if (open != shared.open.end()) {
-        return Slot{open->second, open->second->reserve(incoming.sample, payload_bytes)};
+    if (open == shared.open.end()) {
+        if (checks_space) {
+            STOKER_TRY_VOID(check_space(capacity));
+        }
+        STOKER_TRY(WriterPtr writer, open_segment(shared, segment_class, capacity));
+        open = shared.open.emplace(segment_class, std::move(writer)).first;
     }
-    const std::uint64_t capacity = std::max(needed_bytes, usual_bytes);
-    // compact() copies live samples out of a segment to unlink it. That frees more than it takes,
-    // so it may use the reserved space.
-    if (incoming.replaces == 0) {
-        STOKER_TRY_VOID(check_space(capacity));
-    }
-    STOKER_TRY(const WriterPtr writer, open_segment(shared, segment_class, capacity));
-    if (is_large) {
-        shared.retired.push_back(writer);
-    } else {
-        shared.open.emplace(segment_class, writer);
-    }
-    return Slot{writer, writer->reserve(incoming.sample, payload_bytes)};
+    return Slot{open->second, open->second->reserve(incoming.sample, payload_bytes)};
 }
 
 Result<NodeStore::WriterPtr> NodeStore::open_segment(

@@ -226,7 +226,10 @@ private:
         domain::SegmentClass segment_class) const;
     Result<Slot> reserve(Shared& shared, const Incoming& incoming);
     Result<Slot> reserve_alone(
-        Shared& shared, domain::SampleId sample, domain::SegmentClass segment_class);
+        Shared& shared,
+        domain::SampleId sample,
+        domain::SegmentClass segment_class,
+        bool checks_space);
     Result<WriterPtr> open_segment(
         Shared& shared, domain::SegmentClass segment_class, std::uint64_t capacity_bytes);
     [[nodiscard]] Status check_space(std::uint64_t wanted_bytes) const;

@@ -50,7 +50,7 @@ Result<std::unique_ptr<SampleWriter>> NodeStore::begin(
         if (shared->closed) {
             return fail(ErrorCode::kCancelled, "the store is closed");
         }
-        STOKER_TRY(Slot slot, reserve_alone(*shared, sample, segment_class));
+        STOKER_TRY(Slot slot, reserve_alone(*shared, sample, segment_class, true));
         shared->in_flight.emplace(sample, 0);
         shared->unfinished_bytes += slot.writer->header().capacity_bytes;
         writer.reset(new SampleWriter(*this, sample, payload_bytes, std::move(slot)));
@@ -61,10 +61,12 @@ Result<std::unique_ptr<SampleWriter>> NodeStore::begin(
 
 // The place of the only record of a segment that is not larger than it must be.
 Result<NodeStore::Slot> NodeStore::reserve_alone(
-    Shared& shared, SampleId sample, SegmentClass segment_class) {
+    Shared& shared, SampleId sample, SegmentClass segment_class, bool checks_space) {
     const std::uint64_t payload_bytes = manifest_.size_bytes(sample);
     const std::uint64_t capacity = SegmentWriter::capacity_for(payload_bytes);
-    STOKER_TRY_VOID(check_space(capacity));
+    if (checks_space) {
+        STOKER_TRY_VOID(check_space(capacity));
+    }
     STOKER_TRY(const WriterPtr writer, open_segment(shared, segment_class, capacity));
     shared.retired.push_back(writer);
     return Slot{writer, writer->reserve(sample, payload_bytes)};
