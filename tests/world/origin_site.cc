@@ -28,7 +28,7 @@ void OriginSite::fetch(
     const std::string& pod,
     const sidecar::OriginFetch& wanted,
     const Answer& done) {
-    const double seconds = static_cast<double>(bytes_of(wanted).size()) / weather.bytes_per_second;
+    const double seconds = static_cast<double>(wanted.size_bytes) / weather.bytes_per_second;
     const TimePoint begins = std::max(schedule_.now(), link_free_at_);
     link_free_at_ = begins + Duration{static_cast<Duration::rep>(seconds * 1e9)};
     const Duration latency = schedule_.draw(weather.latency / 2, 2 * weather.latency);

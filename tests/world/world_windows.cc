@@ -62,11 +62,7 @@ bool World::can_serve_guest(const Pod& guest) const {
 }
 
 Bytes World::largest_record() const {
-    std::uint64_t largest = 0;
-    for (std::uint64_t id = 0; id < plan_.samples; ++id) {
-        largest = std::max(largest, oracle_->payload(id).size());
-    }
-    return Bytes{domain::record_bytes(largest)};
+    return Bytes{domain::record_bytes(oracle_->dataset().manifest().largest_sample_bytes())};
 }
 
 }  // namespace stoker::world
