@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 
 import pytest
 
@@ -30,6 +31,12 @@ def wait_until(what, holds):
             return found
         time.sleep(0.01)
     raise AssertionError(f"waited {WAIT_S} s for {what}")
+
+
+def stats(address):
+    """The counts of the stoker-fake-s3 at `address`."""
+    with urllib.request.urlopen(f"{address}/__stats") as answer:
+        return json.load(answer)
 
 
 class Origin:

@@ -1,14 +1,11 @@
 """A plan carries the beginning of the next epoch: when it does, when it must not, and how many reads it saves."""
 
-import json
-import urllib.request
-
 import numpy as np
 import pytest
 import stoker
 import stoker.torch
 import torch.utils.data
-from conftest import wait_until
+from conftest import stats, wait_until
 from stoker.link import AHEAD_AT_MOST
 from test_real_sidecar import RealSidecar
 
@@ -122,8 +119,7 @@ class Bucket:
 
     @property
     def gets(self):
-        with urllib.request.urlopen(f"{self.endpoint}/__stats") as answer:
-            return json.load(answer)["get"]
+        return stats(self.endpoint)["get"]
 
 
 @pytest.fixture

@@ -1,12 +1,10 @@
 """A grant that orders to fetch without a reader (DatasetWarmup) end to end: a fake operator orders it, the real sidecar
 fetches from a fake S3 server that counts. A reader afterwards asks the origin for nothing."""
 
-import json
 import time
-import urllib.request
 
 import pytest
-from conftest import Origin, wait_until
+from conftest import Origin, stats, wait_until
 from test_real_sidecar import RealSidecar
 
 SAMPLES, SIZE_MAX = 2000, 2000
@@ -20,8 +18,7 @@ def origin(tmp_path):
 
 
 def fetched(s3):
-    with urllib.request.urlopen(f"{s3.address}/__stats") as answer:
-        return json.load(answer)["get"]
+    return stats(s3.address)["get"]
 
 
 def filling(asking):

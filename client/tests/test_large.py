@@ -30,7 +30,6 @@ class Bucket(http.server.ThreadingHTTPServer):
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.asked = []
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     @property
@@ -47,7 +46,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         path = self.path.partition("?")[0]
         key = path[len("/bucket/"):]
-        self.server.asked.append(key)
         if not key:
             sizes = {**{name: len(body) for name, body in SMALL.items()}, "huge/one.bin": HUGE}
             rows = "".join(f"<Contents><Key>{name}</Key><ETag>\"{ETAG}\"</ETag><Size>{size}</Size></Contents>"

@@ -10,7 +10,7 @@ import urllib.request
 
 import pytest
 import stoker
-from conftest import BUILD
+from conftest import BUILD, stats
 from test_real_sidecar import RealSidecar, read_epoch
 
 
@@ -124,11 +124,6 @@ def test_a_dataset_of_blocks_is_refused_with_a_hint_at_the_s3_endpoint(monkeypat
         stoker.open("shards")
     with pytest.raises(stoker.NotFoundError):
         stoker.open("other")
-
-
-def stats(address):
-    with urllib.request.urlopen(f"{address}/__stats") as answer:
-        return json.load(answer)
 
 
 def test_packed_epochs_from_s3_cost_at_most_one_request_a_sample(tmp_path, origin, programs, run, monkeypatch):

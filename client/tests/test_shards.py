@@ -7,14 +7,14 @@ import random
 import re
 import shutil
 import struct
-import urllib.request
 
 import numpy as np
 import pytest
 import stoker
 import stoker.torch
 import torch
-from conftest import SEED, wait_until
+from conftest import SEED, stats, wait_until
+from nodefiles import crc32c
 from stoker import _core
 from test_real_sidecar import RealSidecar
 
@@ -97,18 +97,8 @@ def write_megatron(folder, prng):
 
 # --- TFRecord: tensorflow/core/lib/io/record_writer.h ----------------------------------------------------------------
 
-CRC_TABLE = []
-for byte in range(256):
-    for _ in range(8):
-        byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
-    CRC_TABLE.append(byte)
-
-
 def masked_crc(data):
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc = CRC_TABLE[(crc ^ byte) & 0xFF] ^ crc >> 8
-    crc ^= 0xFFFFFFFF
+    crc = crc32c(data)
     return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
 
 
@@ -196,12 +186,7 @@ def gets(data, tmp_path, programs, monkeypatch):
 
     data.s3 = data.entry(uri="s3://b/set", endpoint=s3.address)
     monkeypatch.setenv("STOKER_DATASETS", json.dumps({"train": data.s3}))
-
-    def count():
-        with urllib.request.urlopen(f"{s3.address}/__stats") as answer:
-            return json.load(answer)["get"]
-
-    return count
+    return lambda: stats(s3.address)["get"]
 
 
 def test_samples_that_are_asked_in_order_share_requests(data, run, gets):

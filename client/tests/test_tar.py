@@ -10,13 +10,12 @@ import re
 import shutil
 import tarfile
 import time
-import urllib.request
 
 import pytest
 import stoker
 import stoker.torch
 import torch.utils.data
-from conftest import wait_until
+from conftest import stats, wait_until
 from stoker import _core
 from test_real_sidecar import RealSidecar
 
@@ -224,8 +223,7 @@ def test_second_epoch_makes_no_request(tmp_path, origin, programs, shards, monke
     s3 = programs("stoker-fake-s3", "--root", tmp_path / "s3", "--access-key", "AKID", "--secret-key", "secret")
 
     def gets():
-        with urllib.request.urlopen(f"{s3.address}/__stats") as answer:
-            return json.load(answer)["get"]
+        return stats(s3.address)["get"]
 
     entry = {"uri": "s3://b/shards", "endpoint": s3.address, "format": "tar"}
     monkeypatch.setenv("STOKER_DATASETS", json.dumps({"train": entry}))
