@@ -8,6 +8,7 @@ from typing import Any, Callable, Tuple
 import numpy as np
 import torch
 
+from ._core import Sample
 from .arrays import Array
 from .megatron import MegatronSamples, tokens_of
 from .samples import Samples
@@ -39,8 +40,8 @@ def _keep(sample: Any) -> Any:
     return sample
 
 
-def _view(sample: Any) -> memoryview:
-    return sample.view  # type: ignore[no-any-return]
+def _view(sample: Sample) -> memoryview:
+    return sample.view
 
 
 def decoding(source: Samples) -> Tuple[Callable[[Any], Any], Callable[[Any], Any]]:
