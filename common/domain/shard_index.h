@@ -59,8 +59,8 @@ public:
 
     virtual ~ShardIndex() = default;
 
-    // The next window; nullopt: the end. It has at most `longest` bytes, but 1 MiB and a header are always allowed.
-    // Empty: nothing is to be read before take().
+    // The next window; nullopt: the end. It has at most `longest` bytes, but kLongWindowBytes, or one header if that
+    // is longer, are always allowed. Empty: nothing is to be read before take().
     [[nodiscard]] std::optional<ByteRange> next(std::uint64_t longest = kLongestWindowBytes) const;
 
     // Takes the bytes of next(), and adds to `samples` those that are complete. Messages name the object.

@@ -18,9 +18,8 @@ Result<OriginFetch> in_object(OriginFetch block) {
     if (!place) {
         return block;
     }
-    const std::uint64_t skipped = block.slice ? block.slice->offset : 0;
-    const std::uint64_t block_bytes = block.slice ? block.slice->object_bytes : block.size_bytes;
-    if (block_bytes != place->size_bytes() || skipped + block.size_bytes > block_bytes) {
+    if (block.whole_bytes() != place->size_bytes() ||
+        block.begin() + block.size_bytes > block.whole_bytes()) {
         return fail(
             ErrorCode::kInvalidArgument,
             fmt::format("'{}' is not the block that its ETag names", block.key));
@@ -30,7 +29,7 @@ Result<OriginFetch> in_object(OriginFetch block) {
         std::string{place->object_etag},
         block.size_bytes,
         block.attempts};
-    wanted.slice = OriginSlice{place->offset() + skipped, place->object_bytes};
+    wanted.slice = OriginSlice{place->offset() + block.begin(), place->object_bytes};
     return wanted;
 }
 

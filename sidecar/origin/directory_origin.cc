@@ -38,8 +38,7 @@ Status check_version(int file, const OriginFetch& wanted) {
         return fail_errno("reading", wanted.key);
     }
     if (file_etag(status) != wanted.etag ||
-        static_cast<std::uint64_t>(status.st_size) !=
-            (wanted.slice ? wanted.slice->object_bytes : wanted.size_bytes)) {
+        static_cast<std::uint64_t>(status.st_size) != wanted.whole_bytes()) {
         return fail(
             ErrorCode::kConflict,
             fmt::format(
@@ -58,13 +57,12 @@ Result<OriginBytes> read_file(int root, const OriginFetch& wanted, const Clock& 
     STOKER_TRY_VOID(check_version(file.get(), wanted));
     OriginBytes bytes;
     bytes.payload.resize(wanted.size_bytes);
-    const std::uint64_t first = wanted.slice ? wanted.slice->offset : 0;
     for (std::size_t at = 0; at < bytes.payload.size();) {
         const auto count = ::pread(
             file.get(),
             bytes.payload.data() + at,
             bytes.payload.size() - at,
-            static_cast<off_t>(first + at));
+            static_cast<off_t>(wanted.begin() + at));
         if (count < 0 && errno == EINTR) {
             continue;
         }
@@ -74,7 +72,7 @@ Result<OriginBytes> read_file(int root, const OriginFetch& wanted, const Clock& 
         if (count == 0) {
             return fail(
                 ErrorCode::kConflict,
-                fmt::format("changed at the origin: ends after {} bytes", first + at));
+                fmt::format("changed at the origin: ends after {} bytes", wanted.begin() + at));
         }
         if (at == 0) {
             bytes.first_byte = clock.now() - started;

@@ -32,6 +32,14 @@ struct OriginFetch {
     std::uint32_t attempts = 0;
 
     std::optional<OriginSlice> slice{};  // nullopt: the whole object; else size_bytes is not 0
+
+    // Where the wanted bytes begin in the object.
+    [[nodiscard]] std::uint64_t begin() const { return slice ? slice->offset : 0; }
+
+    // Bytes of the whole object.
+    [[nodiscard]] std::uint64_t whole_bytes() const {
+        return slice ? slice->object_bytes : size_bytes;
+    }
 };
 
 // A finished fetch: its bytes and statistics.

@@ -17,22 +17,12 @@ struct SampleFetch {
     OriginRequest request;
     SampleRange range;
 
-    // Where the wanted bytes begin in the sample.
-    [[nodiscard]] std::uint64_t skipped() const {
-        return request.fetch.slice ? request.fetch.slice->offset : 0;
-    }
-
     // The wanted bytes in the sample's object. For an empty sample one byte beside it, so that its
     // object is checked, too.
     [[nodiscard]] ChunkPart part(std::uint64_t ticket) const {
         const std::uint64_t size = request.fetch.size_bytes;
         return size == 0 ? ChunkPart{range.offset - (range.offset > 0 ? 1 : 0), 1, ticket}
-                         : ChunkPart{range.offset + skipped(), size, ticket};
-    }
-
-    [[nodiscard]] bool is_within_object() const {
-        const std::uint64_t room = range.object.bytes - range.offset;
-        return skipped() <= room && request.fetch.size_bytes <= room - skipped();
+                         : ChunkPart{range.offset + request.fetch.begin(), size, ticket};
     }
 
     [[nodiscard]] bool is_read_alone() const {
@@ -55,6 +45,12 @@ struct SampleFetch {
         request.done({std::move(bytes)});
     }
 };
+
+// Whether the object has the bytes that `fetch` wants of the sample at `range`.
+bool is_within_object(const SampleRange& range, const OriginFetch& fetch) {
+    const std::uint64_t room = range.object.bytes - range.offset;
+    return fetch.begin() <= room && fetch.size_bytes <= room - fetch.begin();
+}
 
 // The request for `size_bytes` of an object.
 OriginFetch in_object(const ChunkObject& object, std::uint64_t offset, std::uint64_t size_bytes) {
@@ -198,15 +194,13 @@ Result<domain::Listing> RangeOrigin::list_samples(
 void RangeOrigin::fetch_together(std::vector<OriginRequest> requests) {
     for (OriginRequest& request : requests) {
         auto range = format_->find(request.fetch);
-        const bool is_ours = range.has_value();
-        SampleFetch sample{std::move(request), std::move(range).value_or(SampleRange{})};
-        if (!is_ours || !sample.is_within_object()) {
-            const OriginRequest& wrong = sample.request;
-            wrong.done({fail(
+        if (!range || !is_within_object(*range, request.fetch)) {
+            request.done({fail(
                 ErrorCode::kInvalidArgument,
-                fmt::format("'{}' is not a sample of {}", wrong.fetch.key, describe()))});
+                fmt::format("'{}' is not a sample of {}", request.fetch.key, describe()))});
             continue;
         }
+        SampleFetch sample{std::move(request), *std::move(range)};
         if (sample.is_read_alone()) {
             read_alone(std::move(sample));
             continue;

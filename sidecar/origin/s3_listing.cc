@@ -1,7 +1,5 @@
 #include "sidecar/origin/s3_listing.h"
 
-#include <condition_variable>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,21 +10,13 @@
 #include "sidecar/origin/s3_answer.h"
 #include "sidecar/origin/s3_request.h"
 #include "sidecar/origin/s3_xml.h"
+#include "sidecar/origin/sleep_unless_stopped.h"
 
 namespace stoker::sidecar {
 
 namespace {
 
 using PageOrFailure = std::variant<ListPage, S3Failure>;
-
-// False: stopped while waiting.
-bool sleep_unless_stopped(Duration delay, std::stop_token stop) {
-    std::mutex mutex;
-    std::condition_variable_any never_notified;
-    std::unique_lock lock{mutex};
-    never_notified.wait_for(lock, stop, delay, [] { return false; });
-    return !stop.stop_requested();
-}
 
 void count(const S3ListingContext& context, const std::string& outcome) {
     if (context.options.metrics != nullptr) {

@@ -1,9 +1,7 @@
 #include "sidecar/origin/shard_origin.h"
 
 #include <algorithm>
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -18,6 +16,7 @@
 #include "common/domain/range_place.h"
 #include "sidecar/origin/fetch_all.h"
 #include "sidecar/origin/range_origin.h"
+#include "sidecar/origin/sleep_unless_stopped.h"
 
 namespace stoker::sidecar {
 
@@ -113,7 +112,9 @@ public:
             }
         }
         std::erase_if(open_, [](const Open& shard) { return !shard.index->next(); });
-        wait(delay);
+        if (delay > Duration::zero()) {
+            sleep_unless_stopped(delay, stop_);
+        }
         return {};
     }
 
@@ -161,12 +162,6 @@ private:
     // How long to wait before the window is read again; nullopt: give up.
     std::optional<Duration> delay_after(Open& shard, const Error& error) {
         return next_delay(retry_, {++shard.failures, is_retryable(error.code)}, random_);
-    }
-
-    void wait(Duration delay) const {
-        std::mutex mutex;
-        std::unique_lock lock{mutex};
-        std::condition_variable_any{}.wait_for(lock, stop_, delay, [] { return false; });
     }
 
     Origin& origin_;

@@ -150,12 +150,6 @@ Result<OriginBytes> FakeOrigin::answer(const OriginFetch& request) {
         return fail(ErrorCode::kNotFound, fmt::format("'{}' does not exist", request.key));
     }
     OriginBytes bytes{dataset_.payload(domain::SampleId{id->second}), {}};
-    const std::uint32_t checksum = crc32c(bytes.payload);
-    if (const auto& slice = request.slice) {
-        const auto begin = bytes.payload.begin() + static_cast<std::ptrdiff_t>(slice->offset);
-        const auto end = begin + static_cast<std::ptrdiff_t>(request.size_bytes);
-        bytes.payload = std::vector<std::byte>(begin, end);
-    }
     bytes.attempts = request.attempts + 1;
     if (const auto bad = damaged_.find(request.key); bad != damaged_.end()) {
         if (request.attempts >= kAttemptsMax) {
@@ -163,7 +157,12 @@ Result<OriginBytes> FakeOrigin::answer(const OriginFetch& request) {
         }
         const bool wrong = bad->second > 0;
         bad->second -= wrong ? 1 : 0;
-        bytes.stored_crc32c = checksum + (wrong ? 1 : 0);
+        bytes.stored_crc32c = crc32c(bytes.payload) + (wrong ? 1 : 0);
+    }
+    if (request.slice) {
+        const auto begin = bytes.payload.begin() + static_cast<std::ptrdiff_t>(request.begin());
+        const auto end = begin + static_cast<std::ptrdiff_t>(request.size_bytes);
+        bytes.payload = std::vector<std::byte>(begin, end);
     }
     return bytes;
 }
