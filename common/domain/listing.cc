@@ -58,8 +58,7 @@ std::vector<ListedObject> Listing::objects() const {
     std::vector<ListedObject> objects;
     objects.reserve(size());
     for (const Row& row : rows_) {
-        const Entry entry = entry_of(row);
-        objects.push_back({std::string{entry.key}, entry.size_bytes, std::string{entry.etag}});
+        objects.push_back(entry_of(row).copy());
     }
     return objects;
 }

@@ -30,6 +30,10 @@ public:
         std::string_view key;
         std::uint64_t size_bytes = 0;
         std::string_view etag;
+
+        [[nodiscard]] ListedObject copy() const {
+            return {std::string{key}, size_bytes, std::string{etag}};
+        }
     };
 
     static Result<Listing> of(const std::vector<ListedObject>& objects);

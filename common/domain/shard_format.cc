@@ -16,10 +16,6 @@ namespace stoker::domain {
 
 namespace {
 
-ListedObject copy_of(const Listing::Entry& object) {
-    return {std::string{object.key}, object.size_bytes, std::string{object.etag}};
-}
-
 bool is_compressed_tar(std::string_view key) {
     constexpr std::array<std::string_view, 8> kEndings{
         ".tar.gz", ".tgz", ".tar.zst", ".tar.bz2", ".tar.xz", ".tar.lz4", ".tbz2", ".txz"};
@@ -149,7 +145,7 @@ Result<std::vector<Shard>> find_shards(const ShardFormat& format, const Listing&
                     object.key));
         }
         if (is_shard(format, object.key)) {
-            found.push_back(copy_of(object));
+            found.push_back(object.copy());
         }
     }
     if (found.empty()) {

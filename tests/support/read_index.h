@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,17 +18,22 @@ struct IndexedShard {
     std::vector<domain::ListedObject> samples;
     std::uint64_t windows = 0;
     std::uint64_t bytes = 0;  // of the windows
+    std::uint64_t longest_window = 0;  // its bytes
 };
 
-// `text`: the object that the index reads.
-inline Result<IndexedShard> read_index(domain::ShardIndex& index, const std::string& text) {
+// `text`: the object that the index reads, in windows of at most `longest` bytes (ShardIndex::next()).
+inline Result<IndexedShard> read_index(
+    domain::ShardIndex& index,
+    const std::string& text,
+    std::uint64_t longest = domain::ShardIndex::kLongestWindowBytes) {
     IndexedShard indexed;
     domain::Listing samples;
-    while (const auto window = index.next()) {
+    while (const auto window = index.next(longest)) {
         EXPECT_GT(window->length, 0U);
         EXPECT_LE(window->offset + window->length, text.size());
         ++indexed.windows;
         indexed.bytes += window->length;
+        indexed.longest_window = std::max(indexed.longest_window, window->length);
         const auto bytes = std::as_bytes(std::span{text}).subspan(window->offset, window->length);
         STOKER_TRY_VOID(index.take(bytes, samples));
     }

@@ -81,15 +81,10 @@ TEST(TfRecordIndex, WindowsOverSmallRecordsGrow) {
     const auto indexed = index_of(text);
     EXPECT_LE(indexed->windows, 5U + 2U) << "256 KiB to 4 MiB, and twice 8 MiB";
     TfRecordIndex index{{"a.tfrecord", text.size(), "e"}};
-    Listing samples;
-    std::uint64_t longest = 0;
-    while (const auto window = index.next(1U << 20U)) {
-        longest = std::max(longest, window->length);
-        const auto bytes = std::as_bytes(std::span{text}).subspan(window->offset, window->length);
-        ASSERT_TRUE(index.take(bytes, samples).has_value());
-    }
-    EXPECT_EQ(samples.size(), indexed->samples.size());
-    EXPECT_EQ(longest, 1U << 20U);
+    const auto limited = test::read_index(index, text, 1U << 20U);
+    ASSERT_TRUE(limited.has_value()) << limited.error().message;
+    EXPECT_EQ(limited->samples.size(), indexed->samples.size());
+    EXPECT_EQ(limited->longest_window, 1U << 20U);
 }
 
 TEST(TfRecordIndex, DamageIsNamedWithItsOffset) {
