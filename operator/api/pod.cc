@@ -9,6 +9,9 @@ namespace stoker::control {
 
 namespace {
 
+constexpr const char* kRankLabel = "batch.kubernetes.io/job-completion-index";
+constexpr const char* kJobNameLabel = "batch.kubernetes.io/job-name";
+
 PodPhase parse_phase(std::string_view text) {
     if (text == "Pending") {
         return PodPhase::kPending;
@@ -66,7 +69,19 @@ std::vector<std::string> read_node_directories(const JsonReader& spec) {
     return {result.begin(), result.end()};
 }
 
+bool is_ours(const std::string& key) {
+    return key.starts_with("stoker.dev/") || key == kRankLabel || key == kJobNameLabel;
+}
+
+// Tens of thousands of pods are in memory, and most of their texts are for other programs.
+void drop_foreign_keys(ObjectMeta& meta) {
+    const auto is_foreign = [](const auto& entry) { return !is_ours(entry.first); };
+    std::erase_if(meta.labels, is_foreign);
+    std::erase_if(meta.annotations, is_foreign);
+}
+
 void read_pod(const JsonReader& root, Pod& pod) {
+    drop_foreign_keys(pod.meta);
     pod.node_directories = read_node_directories(root.object("spec"));
     const JsonReader status = root.object("status");
     pod.phase = parse_phase(status.text("phase"));
@@ -108,8 +123,7 @@ bool has_ended(const Pod& pod) {
 }
 
 std::optional<std::int64_t> rank_of(const Pod& pod) {
-    const std::string& written =
-        value_or_empty(pod.meta.labels, "batch.kubernetes.io/job-completion-index");
+    const std::string& written = value_or_empty(pod.meta.labels, kRankLabel);
     std::int64_t rank = 0;
     const char* end = written.data() + written.size();
     const auto parsed = std::from_chars(written.data(), end, rank);
@@ -118,7 +132,7 @@ std::optional<std::int64_t> rank_of(const Pod& pod) {
 }
 
 const std::string& job_name_of(const Pod& pod) {
-    return value_or_empty(pod.meta.labels, "batch.kubernetes.io/job-name");
+    return value_or_empty(pod.meta.labels, kJobNameLabel);
 }
 
 }  // namespace stoker::control

@@ -36,7 +36,7 @@ struct ContainerState {
 
 // The fields of a v1 Pod that the operator uses.
 struct Pod {
-    ObjectMeta meta;
+    ObjectMeta meta;        // of labels and annotations only those that the operator reads
     std::string node_name;  // empty until it is scheduled
     PodPhase phase = PodPhase::kUnknown;
     bool ready = false;

@@ -66,38 +66,28 @@ public:
     // Null if there is no such object.
     [[nodiscard]] StoredPtr<T> get(const ObjectKey& key) const {
         const std::lock_guard lock(mutex_);
-        const auto found = objects_.find(key);
-        return found == objects_.end() ? nullptr : found->second;
+        return find(key);
     }
 
     // All objects, ordered by key.
     [[nodiscard]] std::vector<StoredPtr<T>> list() const {
         const std::lock_guard lock(mutex_);
-        std::vector<StoredPtr<T>> all;
-        all.reserve(objects_.size());
-        for (const auto& [key, object] : objects_) {
-            all.push_back(object);
-        }
-        return all;
+        return {objects_.begin(), objects_.end()};
     }
 
     // Objects with that value in the index called `name`, ordered by key. No such index: none.
     [[nodiscard]] std::vector<StoredPtr<T>> by_index(
         const std::string& name, const std::string& value) const {
         const std::lock_guard lock(mutex_);
-        std::vector<StoredPtr<T>> matching;
         const auto index = indexes_.find(name);
         if (index == indexes_.end()) {
-            return matching;
+            return {};
         }
-        const auto keys = index->second.keys.find(value);
-        if (keys == index->second.keys.end()) {
-            return matching;
+        const auto matching = index->second.objects.find(value);
+        if (matching == index->second.objects.end()) {
+            return {};
         }
-        for (const ObjectKey& key : keys->second) {
-            matching.push_back(objects_.at(key));
-        }
-        return matching;
+        return {matching->second.begin(), matching->second.end()};
     }
 
     [[nodiscard]] std::size_t size() const {
@@ -129,20 +119,21 @@ public:
         std::vector<StoredPtr<T>> objects, std::string version, const std::string& scope = "") {
         const std::lock_guard lock(mutex_);
         Changes<T> changes;
-        std::map<ObjectKey, StoredPtr<T>> wanted;
+        Objects wanted;
         for (StoredPtr<T>& object : objects) {
-            wanted[object->key] = std::move(object);
+            wanted.erase(object);  // the last one of a key counts
+            wanted.insert(std::move(object));
         }
         for (auto known = objects_.begin(); known != objects_.end();) {
-            const StoredPtr<T> before = (known++)->second;
+            const StoredPtr<T> before = *known++;
             const bool ours = scope.empty() || before->key.ns == scope;
-            if (ours && wanted.count(before->key) == 0) {
+            if (ours && !wanted.contains(before)) {
                 erase(before);
                 changes.push_back({ChangeKind::kDeleted, before, nullptr});
             }
         }
-        for (auto& [key, object] : wanted) {
-            put(std::move(object), changes);
+        for (const StoredPtr<T>& object : wanted) {
+            put(object, changes);
         }
         versions_[scope] = std::move(version);
         return changes;
@@ -166,11 +157,10 @@ public:
         const std::lock_guard lock(mutex_);
         Changes<T> changes;
         versions_[scope] = version;
-        const auto found = objects_.find(key);
-        if (found == objects_.end()) {
+        const StoredPtr<T> before = find(key);
+        if (!before) {
             return changes;
         }
-        const StoredPtr<T> before = found->second;
         erase(before);
         changes.push_back(
             {ChangeKind::kDeleted, final_state ? std::move(final_state) : before, nullptr});
@@ -184,14 +174,33 @@ public:
     }
 
 private:
-    struct Index {
-        IndexFunction values_of;
-        std::map<std::string, std::set<ObjectKey>> keys;
+    struct ByKey {
+        using is_transparent = void;
+
+        bool operator()(const StoredPtr<T>& a, const StoredPtr<T>& b) const {
+            return a->key < b->key;
+        }
+
+        bool operator()(const StoredPtr<T>& a, const ObjectKey& b) const { return a->key < b; }
+
+        bool operator()(const ObjectKey& a, const StoredPtr<T>& b) const { return a < b->key; }
     };
 
+    using Objects = std::set<StoredPtr<T>, ByKey>;  // so that each key is in memory once
+
+    struct Index {
+        IndexFunction values_of;
+        std::map<std::string, Objects> objects;  // by value
+    };
+
+    // Null if there is no such object.
+    [[nodiscard]] StoredPtr<T> find(const ObjectKey& key) const {
+        const auto found = objects_.find(key);
+        return found == objects_.end() ? nullptr : *found;
+    }
+
     void put(StoredPtr<T> object, Changes<T>& changes) {
-        const auto found = objects_.find(object->key);
-        const StoredPtr<T> before = found == objects_.end() ? nullptr : found->second;
+        const StoredPtr<T> before = find(object->key);
         const bool same = before && before->uid == object->uid;
         if (same && before->resource_version == object->resource_version) {
             return;  // unchanged; keep the old snapshot and call no handler
@@ -201,10 +210,10 @@ private:
         }
         for (auto& [name, index] : indexes_) {
             for (std::string& value : index.values_of(*object)) {
-                index.keys[std::move(value)].insert(object->key);
+                index.objects[std::move(value)].insert(object);
             }
         }
-        objects_[object->key] = object;
+        objects_.insert(object);
         if (same) {
             changes.push_back({ChangeKind::kUpdated, before, std::move(object)});
             return;
@@ -218,18 +227,18 @@ private:
     void erase(const StoredPtr<T>& object) {
         for (auto& [name, index] : indexes_) {
             for (const std::string& value : index.values_of(*object)) {
-                const auto keys = index.keys.find(value);
-                if (keys != index.keys.end() && keys->second.erase(object->key) > 0 &&
-                    keys->second.empty()) {
-                    index.keys.erase(keys);
+                const auto matching = index.objects.find(value);
+                if (matching != index.objects.end() && matching->second.erase(object) > 0 &&
+                    matching->second.empty()) {
+                    index.objects.erase(matching);
                 }
             }
         }
-        objects_.erase(object->key);
+        objects_.erase(object);
     }
 
     mutable std::mutex mutex_;
-    std::map<ObjectKey, StoredPtr<T>> objects_;
+    Objects objects_;
     std::map<std::string, Index> indexes_;
     std::map<std::string, std::string> versions_;  // by scope
 };

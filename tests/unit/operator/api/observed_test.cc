@@ -55,6 +55,22 @@ TEST(ParsePod, FindsOurContainersByName) {
     EXPECT_EQ(job_name_of(*pod), "a");
 }
 
+TEST(ParsePod, KeepsOnlyLabelsAndAnnotationsThatTheOperatorReads) {
+    const Result<Pod> pod = parse_document<Pod>(R"({"metadata": {
+        "labels": {"stoker.dev/training-job": "a", "batch.kubernetes.io/job-name": "a-a1",
+                   "batch.kubernetes.io/job-completion-index": "0", "app": "x",
+                   "batch.kubernetes.io/controller-uid": "u"},
+        "annotations": {"stoker.dev/container": "main", "some.company/note": "text"}}})");
+    ASSERT_TRUE(pod) << pod.error().message;
+    EXPECT_EQ(
+        pod->meta.labels,
+        (TextMap{
+            {"batch.kubernetes.io/job-completion-index", "0"},
+            {"batch.kubernetes.io/job-name", "a-a1"},
+            {"stoker.dev/training-job", "a"}}));
+    EXPECT_EQ(pod->meta.annotations, (TextMap{{"stoker.dev/container", "main"}}));
+}
+
 TEST(ParsePod, ReadsWhyAPodWaits) {
     const Result<Pod> pod = parse_document<Pod>(R"({"status": {"phase": "Pending",
         "conditions": [{"type": "PodScheduled", "status": "False", "message": "0/3 nodes"}],

@@ -58,6 +58,13 @@ TEST_F(StoreTest, ReturnsTheChangesOfAList) {
     EXPECT_EQ(store.resource_version(), "6");
 }
 
+TEST_F(StoreTest, TakesTheLastOfTwoItemsWithOneName) {
+    store.replace({thing("a", "1", "x"), thing("a", "2", "y")}, "2");
+    EXPECT_EQ(store.size(), 1U);
+    EXPECT_EQ(store.get({"d", "a"})->resource_version, "2");
+    EXPECT_TRUE(store.by_index("owner", "x").empty());
+}
+
 TEST_F(StoreTest, AcceptsAnOlderList) {
     store.replace({thing("a", "100")}, "100");
     const auto changes = store.replace({thing("a", "7")}, "50");
