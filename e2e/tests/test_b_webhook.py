@@ -8,9 +8,9 @@ import time
 import pytest
 
 from harness.foreign import (HOLDS, SAMPLES, SLEEP, WEBHOOK, events, hook, is_injected, job,
-                             ranks_read_each_sample_once, reader, template)
+                             ranks_read_each_sample_once, reader, running, template)
 from harness.installation import SYSTEM
-from harness.jobs import SETTLED_SECONDS
+from harness.jobs import FULL, SETTLED_SECONDS
 from harness.kube import wait_until
 
 
@@ -31,6 +31,32 @@ def test_an_indexed_job_reads_each_sample_once_with_only_the_label(namespace, or
     assert done["spec"]["workloadRef"]["name"] == "plain"
     assert not namespace.get("job", "job-plain-a1"), "it starts nothing"
     assert {"Running", "Complete"} <= {event["reason"] for event in events(namespace, "Job", "plain")}
+
+
+def files_reader(namespace, *args):
+    """A pod template whose program walks a folder: no key, no endpoint, and three lines of metadata."""
+    pod = template(namespace, ["python3", "-u", "/trainers/plain_files.py", "--root", "/data/train", *args])
+    pod["metadata"]["annotations"] = {"stoker.dev/mount-path": "/data/train", "stoker.dev/cache": json.dumps(FULL)}
+    del pod["spec"]["containers"][0]["env"]
+    return pod
+
+
+@pytest.mark.own_cluster
+@pytest.mark.usefixtures("webhook", "photos")
+def test_an_indexed_job_walks_a_folder_with_only_label_and_annotations(namespace, origin, bucket):
+    mark = origin.mark()
+    namespace.apply(job("walk", files_reader(namespace, "--hold", "1:0"), 2))
+    pods = wait_until("two running pods", lambda: running(namespace, "job-walk", 2), SETTLED_SECONDS)
+    for pod in pods:
+        namespace.wait_hold(pod, "1:0")
+    assert origin.since(mark).gets == SAMPLES, "two pods, one fetch of each file"
+    for pod in pods:
+        namespace.go(pod, "1:0")
+    namespace.wait_complete("job-walk")
+    assert origin.since(mark).gets == SAMPLES, "later epochs read nothing from the origin"
+    expected = bucket.digests()
+    for pod in pods:
+        assert [epoch["digests"] for epoch in namespace.epochs(pod)] == [expected] * 3
 
 
 @pytest.mark.usefixtures("webhook", "photos")

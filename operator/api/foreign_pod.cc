@@ -8,6 +8,20 @@
 
 namespace stoker::control {
 
+namespace {
+
+constexpr std::string_view kOurVolumes = "stoker-";
+
+void read_mount_paths(const JsonReader& container, ForeignContainer& result) {
+    container.each("volumeMounts", [&](const JsonReader& mount) {
+        if (!mount.text("name").starts_with(kOurVolumes)) {
+            result.mount_paths.push_back(mount.text("mountPath"));
+        }
+    });
+}
+
+}  // namespace
+
 template <>
 inline constexpr auto kFields<ForeignContainer> = std::tuple{
     field("name", &ForeignContainer::name),
@@ -16,6 +30,8 @@ inline constexpr auto kFields<ForeignContainer> = std::tuple{
     field("args", &ForeignContainer::args),
     field("env", &ForeignContainer::env),
     field("resources", &ForeignContainer::resources)};
+template <>
+inline constexpr auto kAlsoRead<ForeignContainer> = &read_mount_paths;
 
 template <>
 inline constexpr auto kFields<ForeignPod> = std::tuple{

@@ -20,9 +20,10 @@ namespace stoker::control {
 // On a pod template. The label asks for the cache and names a Dataset of the pod's namespace.
 inline constexpr const char* kDatasetLabel = "stoker.dev/dataset";
 inline constexpr const char* kDatasetNamespaceAnnotation = "stoker.dev/dataset-namespace";
-inline constexpr const char* kAccessAnnotation = "stoker.dev/access";      // SDK or S3
-inline constexpr const char* kDatasetsAnnotation = "stoker.dev/datasets";  // JSON: more datasets
-inline constexpr const char* kCacheAnnotation = "stoker.dev/cache";        // JSON: spec.cache
+inline constexpr const char* kAccessAnnotation = "stoker.dev/access";         // SDK, S3 or Files
+inline constexpr const char* kMountPathAnnotation = "stoker.dev/mount-path";  // folder of the files
+inline constexpr const char* kDatasetsAnnotation = "stoker.dev/datasets";     // JSON: more datasets
+inline constexpr const char* kCacheAnnotation = "stoker.dev/cache";           // JSON: spec.cache
 // kContainerAnnotation (operator/api/pod.h) names the container that reads the dataset.
 
 // Written by the webhook: the spec of the pod's TrainingJob, as JSON.
@@ -32,6 +33,7 @@ inline constexpr const char* kRefusalAnnotation = "stoker.dev/not-injected";
 
 struct ForeignContainer : ContainerProgram {
     std::string name;
+    std::vector<std::string> mount_paths;  // of its own volumes, not of Stoker's
 
     bool operator==(const ForeignContainer&) const = default;
 };

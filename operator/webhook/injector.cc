@@ -15,6 +15,7 @@ namespace {
 
 constexpr const char* kAction = "Inject";
 constexpr const char* kDefaultReason = "NotInjected";
+constexpr const char* kInvalid = "Invalid";
 
 EventSubject subject_of_ref(const std::string& ns, const WorkloadRef& ref) {
     return {ref.api_version, ref.kind, {ns, ref.name}, ref.uid, ""};
@@ -33,19 +34,20 @@ EventNote note_on(EventSubject subject, const std::string& reason, const std::st
 // Lets the pod start without a cache. `subjects`: the objects that get an Event with the reason.
 Injection refuse(
     const AdmissionRequest& request,
+    const ForeignPod& pod,
     std::vector<EventSubject> subjects,
     const std::string& reason,
     const std::string& why) {
     Injection result;
     result.outcome = "refused";
     result.patch = refusal_patch(request.pod, why);
-    result.warnings = {fmt::format("stoker: the pod runs without a cache: {}", why)};
+    const std::string told = fmt::format("pod runs without {}: {}", describe_lack(pod), why);
+    result.warnings = {"stoker: the " + told};
     if (request.dry_run) {
         return result;
     }
     for (EventSubject& subject : subjects) {
-        result.events.push_back(note_on(
-            std::move(subject), reason, fmt::format("A pod runs without a cache: {}", why)));
+        result.events.push_back(note_on(std::move(subject), reason, "A " + told));
     }
     return result;
 }
@@ -87,7 +89,11 @@ Result<Injection> Injector::inject(const AdmissionRequest& request) {
             "no controller owns it, so it has no uid yet by which its sidecar could report; let a "
             "Job make it";
         return refuse(
-            request, {{"v1", "Pod", {request.ns, pod.meta.name}, "", ""}}, "NoController", why);
+            request,
+            pod,
+            {{"v1", "Pod", {request.ns, pod.meta.name}, "", ""}},
+            "NoController",
+            why);
     }
     const OwnerReference owner = *controller;
     Result<ForeignWorkload> workload = parts_.owners.find(request.ns, owner);
@@ -96,6 +102,7 @@ Result<Injection> Injector::inject(const AdmissionRequest& request) {
             {owner.api_version, owner.kind, owner.name, owner.uid}, owner.uid, std::nullopt};
         return refuse(
             request,
+            pod,
             subjects_of(request, owner, direct),
             "OwnerUnknown",
             fmt::format("its owners cannot be read: {}", workload.error().message));
@@ -114,15 +121,19 @@ Injection Injector::inject_into(const Case& found) {
     };
     const Result<Json> spec = foreign_spec(found.pod, found.request.ns, found.workload, find);
     if (!spec) {
-        return refuse(found.request, subjects, "Invalid", spec.error().message);
+        return refuse(found.request, found.pod, subjects, kInvalid, spec.error().message);
     }
     const Result<TrainingJob> job = job_of(found, *spec);
-    return job ? patch(found, *spec, *job)
-               : refuse(found.request, subjects, "NameTaken", job.error().message);
+    if (!job) {
+        const bool is_taken = job.error().code == ErrorCode::kAlreadyExists;
+        const char* reason = is_taken ? "NameTaken" : kInvalid;
+        return refuse(found.request, found.pod, subjects, reason, job.error().message);
+    }
+    return patch(found, *spec, *job);
 }
 
-// The stored TrainingJob of the pod's workload, which users may have changed; if there is none, the
-// one that will be created.
+// The stored TrainingJob of the pod's workload, which users may have changed, with the pod's own
+// accesses; if there is none, the one that will be created.
 Result<TrainingJob> Injector::job_of(const Case& found, const Json& spec) {
     const WorkloadRef& workload = found.workload.ref;
     STOKER_TRY(
@@ -135,7 +146,7 @@ Result<TrainingJob> Injector::job_of(const Case& found, const Json& spec) {
             fmt::format("TrainingJob {} exists and is no workload's", job.meta.name));
     }
     const bool is_same = stored && stored->value.spec.workload_ref->uid == workload.uid;
-    return is_same ? stored->value : job;
+    return is_same ? with_accesses(found.pod, stored->value, job) : std::move(job);
 }
 
 Injection Injector::patch(const Case& found, const Json& spec, const TrainingJob& job) {
@@ -145,13 +156,14 @@ Injection Injector::patch(const Case& found, const Json& spec, const TrainingJob
     if (!use.datasets.blocker.empty() || use.pool.name.empty()) {
         return refuse(
             found.request,
+            found.pod,
             subjects,
             blocker.empty() ? kDefaultReason : blocker.reason,
             blocker.empty() ? "its cache is switched off" : blocker.message);
     }
     const auto errors = validate_host_paths({}, use.datasets.datasets, pool_paths(parts_.cache));
     if (!errors.empty()) {
-        return refuse(found.request, subjects, "Invalid", to_string(errors));
+        return refuse(found.request, found.pod, subjects, kInvalid, to_string(errors));
     }
     Injection result;
     result.outcome = "cached";

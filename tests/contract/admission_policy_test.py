@@ -89,8 +89,16 @@ def test_anybody_may_create_pods_and_jobs_without_volumes_of_the_node_driver(ser
         assert create(server, plain, "stranger").returncode == 0
 
 
-FOREIGN = json.loads((ROOT / "tests/contract/golden/foreign-pod.json").read_text())
-FOREIGN["spec"]["serviceAccountName"] = "default"  # as the admission of ServiceAccounts sets it, which this server lacks
+def injected(name):
+    """A golden pod as the webhook leaves it."""
+    pod_of_webhook = json.loads((ROOT / f"tests/contract/golden/{name}.json").read_text())
+    # as the admission of ServiceAccounts sets it, which this server lacks
+    pod_of_webhook["spec"]["serviceAccountName"] = "default"
+    return pod_of_webhook
+
+
+FOREIGN = injected("foreign-pod")
+FILES = injected("foreign-files-pod")
 REPLICA_SETS = "system:serviceaccount:kube-system:replicaset-controller"
 
 
@@ -116,8 +124,8 @@ def with_webhook(server):
     apply()
 
 
-def foreign(change):
-    item = copy.deepcopy(FOREIGN)
+def foreign(change, base=None):
+    item = copy.deepcopy(base or FOREIGN)
     change(item, {container["name"]: container for container in item["spec"]["initContainers"]})
     return item
 
@@ -151,11 +159,43 @@ def test_pods_that_the_webhook_changed_need_the_webhook(server):
     lambda pod, ours: pod["metadata"]["labels"].update({"stoker.dev/filler": "uid"}),
 ])
 def test_pods_that_only_look_injected_are_refused(with_webhook, change):
-    item = foreign(change)
+    refuses(with_webhook, foreign(change))
+
+
+@pytest.mark.parametrize("change", [
+    lambda pod, ours: ours["stoker-files"].update(image="evil:1"),
+    lambda pod, ours: ours["stoker-files"].update(command=["sh"]),
+    lambda pod, ours: ours["stoker-files"].pop("command"),
+    lambda pod, ours: ours["stoker-files"].update(args=["--config=/stoker/run/mine"]),
+    lambda pod, ours: ours["stoker-files"]["env"].append({"name": "LD_PRELOAD", "value": "/stoker/node/imagenet/x"}),
+    lambda pod, ours: ours["stoker-files"]["volumeMounts"].append({"name": "mine", "mountPath": "/usr/bin"}),
+    lambda pod, ours: pod["spec"]["containers"][0]["volumeMounts"].append(
+        {"name": "stoker-files-server-0", "mountPath": "/x"}),
+    lambda pod, ours: pod["spec"]["initContainers"].append(
+        {"name": "mine", "image": "i", "volumeMounts": [{"name": "stoker-files-server-0", "mountPath": "/x"}]}),
+    lambda pod, ours: pod["spec"]["volumes"].append(view("stoker-files-9", "files-server")),
+    lambda pod, ours: pod["spec"]["volumes"].append(view("stoker-files-server-9", "files")),
+    lambda pod, ours: pod["spec"]["volumes"].append(view("mine", "files")),
+    lambda pod, ours: pod["spec"]["volumes"].append(view("stoker-data-9", "files-server")),
+])
+def test_pods_with_files_that_only_look_injected_are_refused(with_webhook, change):
+    refuses(with_webhook, foreign(change, FILES))
+
+
+def view(volume, name):
+    return {"name": volume, "csi": {"driver": "csi.stoker.dev", "volumeAttributes": {"view": name}}}
+
+
+def refuses(server, item):
     if "mine" not in [volume["name"] for volume in item["spec"]["volumes"]]:
         item["spec"]["volumes"].append({"name": "mine", "emptyDir": {}})
-    refused = create(with_webhook, item, REPLICA_SETS)
+    refused = create(server, item, REPLICA_SETS)
     assert refused.returncode != 0 and "label stoker.dev/dataset" in refused.stderr, refused.stderr
+
+
+def test_pods_with_files_of_any_controller_are_admitted(with_webhook):
+    admitted = create(with_webhook, FILES, REPLICA_SETS)
+    assert admitted.returncode == 0, admitted.stderr
 
 
 @pytest.mark.parametrize("change", [

@@ -152,10 +152,18 @@ TrainingJob full_job() {
     return *job;
 }
 
-// A pod of another controller as the webhook leaves it.
-TEST(JobManifestGolden, ForeignPod) {
-    const Json pod = Json::parse(R"({"apiVersion": "v1", "kind": "Pod",
-        "metadata": {"generateName": "web-", "labels": {"stoker.dev/dataset": "imagenet"}},
+// A pod of another controller as the webhook leaves it, and the TrainingJob of its workload.
+struct ForeignObjects {
+    Json pod;
+    Json job;
+};
+
+ForeignObjects inject(const std::string& annotations) {
+    const Json pod = Json::parse(
+                         R"({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"generateName": "web-", "labels": {"stoker.dev/dataset": "imagenet"},
+                     "annotations": )" +
+                         annotations + R"(},
         "spec": {"containers": [{"name": "main", "image": "train:1"}]}})")
                          .value();
     const ForeignWorkload workload{{"apps/v1", "Deployment", "web", "uid-web"}, "uid-web-1", 2};
@@ -171,8 +179,19 @@ TEST(JobManifestGolden, ForeignPod) {
     const ResolvedPool pool = resolve_pool(job, {make_pool()}, {});
     const Json patch =
         foreign_patch(pod, parsed, {spec, job, datasets.datasets, pool, settings(), workload});
-    expect_golden("foreign-pod", test::patched(pod, patch).text());
-    expect_golden("foreign-training-job", body.text());
+    return {test::patched(pod, patch), body};
+}
+
+TEST(JobManifestGolden, ForeignPod) {
+    const ForeignObjects objects = inject("{}");
+    expect_golden("foreign-pod", objects.pod.text());
+    expect_golden("foreign-training-job", objects.job.text());
+}
+
+TEST(JobManifestGolden, ForeignPodWithAccessFiles) {
+    const ForeignObjects objects = inject(R"({"stoker.dev/mount-path": "/data/train"})");
+    expect_golden("foreign-files-pod", objects.pod.text());
+    expect_golden("foreign-files-training-job", objects.job.text());
 }
 
 TEST(JobManifestGolden, FillerJob) {

@@ -340,11 +340,6 @@ void check_files(const TrainingJobSpec& spec, Complaints& complaints) {
             !is_shown_twice(dataset, spec),
             path + ".access",
             "another entry shows this dataset as files; name it once");
-        complaints.unless(
-            !spec.workload_ref,
-            path + ".access",
-            "access Files does not work yet in pods of other controllers; write a TrainingJob, or "
-            "use access S3");
     }
 }
 

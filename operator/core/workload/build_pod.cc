@@ -215,17 +215,22 @@ std::vector<EnvVar> config_env(const JobInput& input) {
     return result;
 }
 
+// The keys with which a program of another controller reads the origin itself.
+void add_own_keys(const JobInput& input, std::vector<EnvVar>& env) {
+    if (input.foreign) {
+        std::ranges::copy_if(
+            input.foreign->s3_keys, std::back_inserter(env), [](const EnvVar& key) {
+                return key.name.starts_with("AWS_");
+            });
+    }
+}
+
 std::vector<EnvVar> sidecar_env(const JobInput& input) {
     std::vector<EnvVar> result = config_env(input);
     if (!input.settings.control_ca_pem.empty()) {
         result.push_back({"STOKER_CONTROL_CA", input.settings.control_ca_pem, {}});
     }
-    if (input.foreign) {
-        std::ranges::copy_if(
-            input.foreign->s3_keys, std::back_inserter(result), [](const EnvVar& key) {
-                return key.name.starts_with("AWS_");
-            });
-    }
+    add_own_keys(input, result);
     add_proxy(input, result);
     return result;
 }
@@ -290,6 +295,7 @@ ContainerManifest build_s3_endpoint(const JobInput& input) {
 // opens a file waits, so it needs no probe.
 ContainerManifest build_files(const JobInput& input) {
     ContainerManifest result = build_attached(input, kFilesContainer);
+    add_own_keys(input, result.env);
     add_proxy(input, result.env);
     result.resources = input.settings.files_resources;
     result.mounts = files_mounts(input);

@@ -32,8 +32,8 @@ PodManifest build_pod(const JobInput& input);
 PodManifest build_filler_pod(const JobInput& input);
 
 // The additions to the pod of another controller (`input.foreign` is set): sidecar, S3 endpoint,
-// their volumes, and the trainer with the variables and mounts of build_pod(). Variables for
-// rendezvous, /dev/shm and everything else of the pod stay with its own controller.
+// stoker-files, their volumes, and the trainer with the variables and mounts of build_pod().
+// Variables for rendezvous, /dev/shm and everything else of the pod stay with its own controller.
 PodManifest build_foreign_pod(const JobInput& input);
 
 // The configuration of the sidecar, of the S3 endpoint and of stoker-files.

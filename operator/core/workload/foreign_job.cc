@@ -99,17 +99,22 @@ Status check_pod(const ForeignPod& pod) {
     return {};
 }
 
+// The label's own annotations: how the program reads its dataset.
+Json access_of_label(const TextMap& annotations) {
+    return json_object(
+        {{"access", value_or_empty(annotations, kAccessAnnotation)},
+         {"mountPath", value_or_empty(annotations, kMountPathAnnotation)}});
+}
+
 // The entry of the label, and those of the annotation with more datasets.
 Result<std::vector<Json>> dataset_entries(const ForeignPod& pod) {
     const std::string& name = value_or_empty(pod.meta.labels, kDatasetLabel);
     const TextMap& annotations = pod.meta.annotations;
-    std::vector<Json> entries = {json_object(
-        {{"name", name},
-         {"datasetRef",
-          json_object(
-              {{"name", name},
-               {"namespace", value_or_empty(annotations, kDatasetNamespaceAnnotation)}})},
-         {"access", value_or_empty(annotations, kAccessAnnotation)}})};
+    const Json access = access_of_label(annotations);
+    const Json reference = json_object(
+        {{"name", name}, {"namespace", value_or_empty(annotations, kDatasetNamespaceAnnotation)}});
+    std::vector<Json> entries = {
+        merged(json_object({{"name", name}, {"datasetRef", reference}}), access)};
     const std::string& more = value_or_empty(annotations, kDatasetsAnnotation);
     if (more.empty()) {
         return entries;
@@ -120,12 +125,19 @@ Result<std::vector<Json>> dataset_entries(const ForeignPod& pod) {
     }
     for (Json& item : *items) {
         if (string_at(item.value(), {"name"}) == name) {
-            entries.front() = std::move(item);
+            entries.front() = merged(access, item);
         } else {
             entries.push_back(std::move(item));
         }
     }
     return entries;
+}
+
+// The rules of a TrainingJob, and for the reader's own volumes those of a podTemplate's.
+Status check_job(const ForeignPod& pod, TrainingJob job) {
+    job.spec.pod_template.trainer.volume_mount_paths = reader_of(pod)->mount_paths;
+    const std::vector<FieldError> errors = validate(job);
+    return errors.empty() ? Status{} : Status{refuse(to_string(errors))};
 }
 
 std::string without_slash(std::string url) {
@@ -157,7 +169,7 @@ bool has_half_a_key(const ForeignContainer& reader) {
            (find_variable(reader, "AWS_SECRET_ACCESS_KEY") == nullptr);
 }
 
-// Whether access S3 is the default: the dataset has objects in an object store, and the program's
+// Whether S3 is the default access of an entry without mountPath: the dataset has objects in an object store, and the program's
 // S3 client reads that store, so it can be pointed at the pod's endpoint.
 bool reads_by_s3(
     const JobDataset& entry,
@@ -178,6 +190,22 @@ bool reads_by_s3(
     const DatasetFormat format = dataset->spec.format;
     return (format == DatasetFormat::kObjects || format == DatasetFormat::kBlocks) &&
            !source.volume && other_endpoint(reader, source.endpoint) == nullptr;
+}
+
+DatasetAccess default_access(
+    const JobDataset& entry,
+    const std::string& ns,
+    const ForeignContainer& reader,
+    const FindDataset& find) {
+    if (entry.mount_path) {
+        return DatasetAccess::kFiles;
+    }
+    return reads_by_s3(entry, ns, reader, find) ? DatasetAccess::kS3 : DatasetAccess::kSdk;
+}
+
+bool is_same_dataset(const JobDataset& a, const JobDataset& b) {
+    return a.name == b.name && a.dataset_ref == b.dataset_ref &&
+           a.dataset_ref_namespace == b.dataset_ref_namespace && a.storage_uri == b.storage_uri;
 }
 
 Json write_ref(const WorkloadRef& ref) {
@@ -302,16 +330,38 @@ Result<Json> foreign_spec(
     STOKER_TRY(const TrainingJob asked, read_spec());
     for (std::size_t i = 0; i < entries.size(); ++i) {
         if (string_at(entries[i].value(), {"access"}).empty()) {
-            const bool s3 = reads_by_s3(asked.spec.datasets[i], ns, reader, find_dataset);
-            const auto access = choice_text(s3 ? DatasetAccess::kS3 : DatasetAccess::kSdk);
-            entries[i] = merged(entries[i], json_object({{"access", access}}));
+            const auto access = default_access(asked.spec.datasets[i], ns, reader, find_dataset);
+            entries[i] = merged(entries[i], json_object({{"access", choice_text(access)}}));
         }
     }
     STOKER_TRY(const TrainingJob job, read_spec());
-    if (const std::vector<FieldError> errors = validate(job); !errors.empty()) {
-        return refuse(to_string(errors));
-    }
+    STOKER_TRY_VOID(check_job(pod, job));
     return write_spec();
+}
+
+Result<TrainingJob> with_accesses(
+    const ForeignPod& pod, TrainingJob stored, const TrainingJob& asked) {
+    for (const JobDataset& wanted : asked.spec.datasets) {
+        const auto found = std::ranges::find_if(
+            stored.spec.datasets, [&](const auto& it) { return is_same_dataset(it, wanted); });
+        if (found != stored.spec.datasets.end()) {
+            found->access = wanted.access;
+            found->mount_path = wanted.mount_path;
+        } else if (wanted.mount_path) {
+            return refuse(fmt::format(
+                "TrainingJob {} was made before without dataset {}, and its datasets cannot "
+                "change; delete the workload and create it again",
+                stored.meta.name,
+                wanted.name));
+        }
+    }
+    STOKER_TRY_VOID(check_job(pod, stored));
+    return stored;
+}
+
+std::string describe_lack(const ForeignPod& pod) {
+    const std::string& path = value_or_empty(pod.meta.annotations, kMountPathAnnotation);
+    return path.empty() ? "a cache" : fmt::format("a cache, and without files in {}", path);
 }
 
 std::string tell_bypass(const ForeignPod& pod, const std::vector<ResolvedDataset>& datasets) {

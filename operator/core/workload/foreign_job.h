@@ -36,9 +36,9 @@ const ForeignContainer* reader_of(const ForeignPod& pod);
 using FindDataset = std::function<const Dataset*(const ObjectKey& key)>;
 
 // The spec of the TrainingJob of the pod's workload. Its datasets are those of the label and the
-// annotations; a dataset without an access gets S3 where that works, so that a program needs no
-// changed line, else SDK. kInvalidArgument: a sentence that says what is wrong with the pod, its
-// label or its annotations.
+// annotations. A dataset without an access gets Files if it has a mountPath, else S3 where that
+// works, so that a program needs no changed line, else SDK. kInvalidArgument: a sentence that says
+// what is wrong with the pod, its label or its annotations.
 Result<Json> foreign_spec(
     const ForeignPod& pod,
     const std::string& ns,
@@ -48,6 +48,12 @@ Result<Json> foreign_spec(
 // The body of that TrainingJob's create. The workload owns it without being its controller, so it
 // goes with the workload.
 Json foreign_body(const std::string& ns, const WorkloadRef& workload, const Json& spec);
+
+// `stored`, the workload's TrainingJob, with the accesses and mount paths of `asked`, which has
+// foreign_spec(): a pod template says how its program reads, and it may change while the workload
+// lives. kInvalidArgument: a sentence that says why the pod cannot read like this.
+Result<TrainingJob> with_accesses(
+    const ForeignPod& pod, TrainingJob stored, const TrainingJob& asked);
 
 // Input of foreign_patch() besides the pod.
 struct ForeignInput {
@@ -67,6 +73,9 @@ Json foreign_patch(const Json& raw, const ForeignPod& pod, const ForeignInput& i
 // A sentence if a dataset got access SDK because the container's AWS_ENDPOINT_URL is another server:
 // replacing it would cut the program off from that server. Else empty.
 std::string tell_bypass(const ForeignPod& pod, const std::vector<ResolvedDataset>& datasets);
+
+// What a pod runs without if it is refused: "a cache", or "a cache, and without files in /data".
+std::string describe_lack(const ForeignPod& pod);
 
 // The JSON Patch that adds kRefusalAnnotation to a pod that runs without a cache.
 Json refusal_patch(const Json& raw, const std::string& reason);

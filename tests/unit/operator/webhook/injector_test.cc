@@ -134,6 +134,60 @@ TEST_F(InjectorTest, RefusesADatasetThatIsNotSharedWithThePodsNamespace) {
     EXPECT_NE(annotation(what, injection), "");
 }
 
+// The request for a pod with that annotation of Stoker.
+AdmissionRequest with_annotation(
+    AdmissionRequest what, const std::string& name, const std::string& text) {
+    const Json annotations = json_object({{"stoker.dev/" + name, text}});
+    what.pod =
+        merged(what.pod, json_object({{"metadata", json_object({{"annotations", annotations}})}}));
+    return what;
+}
+
+TEST_F(InjectorTest, MountsFilesWhereTheAnnotationSays) {
+    const AdmissionRequest what = with_annotation(request(), "mount-path", "/data/train");
+    const Injection injection = inject(what);
+    EXPECT_EQ(injection.outcome, "cached");
+    EXPECT_THAT(test::patched(what.pod, injection.patch).text(), HasSubstr("stoker-files"));
+}
+
+TEST_F(InjectorTest, SaysThatThePodRunsWithoutItsFiles) {
+    const AdmissionRequest what = with_annotation(request(), "mount-path", "data");
+    const Injection injection = inject(what);
+    EXPECT_EQ(injection.outcome, "refused");
+    EXPECT_THAT(annotation(what, injection), HasSubstr("absolute path"));
+    EXPECT_EQ(injection.events.at(0).reason, "Invalid");
+    EXPECT_THAT(injection.events.at(0).note, HasSubstr("without files in data"));
+    EXPECT_THAT(injection.warnings.at(0), HasSubstr("without files in data"));
+}
+
+TEST_F(InjectorTest, RefusesFilesOfADatasetThatIsNotShared) {
+    Dataset others = make_digits();
+    others.meta.ns = "other";
+    bench.put(bench.cache.datasets(), others);
+    const AdmissionRequest what = with_annotation(
+        with_annotation(request(), "mount-path", "/data"), "dataset-namespace", "other");
+    const Injection injection = inject(what);
+    EXPECT_EQ(injection.events.at(0).reason, "NotShared");
+    EXPECT_EQ(
+        test::patched(what.pod, injection.patch).text().find("csi.stoker.dev"), std::string::npos);
+}
+
+TEST_F(InjectorTest, FollowsATemplateThatAsksForFilesLater) {
+    const AdmissionRequest first = request();
+    const Json pod = test::patched(first.pod, inject(first).patch);
+    const std::string text =
+        string_at(pod.value(), {"metadata", "annotations", "stoker.dev/workload"});
+    const WorkloadRef ref{"apps/v1", "Deployment", "web", "dep"};
+    bench.put(
+        bench.cache.training_jobs(),
+        read_document<TrainingJob>(foreign_body("ml", ref, Json::parse(text).value())).value());
+    const AdmissionRequest later = with_annotation(request(), "mount-path", "/data");
+    EXPECT_THAT(test::patched(later.pod, inject(later).patch).text(), HasSubstr("stoker-files"));
+    const AdmissionRequest other = with_annotation(
+        later, "datasets", R"([{"name":"val","datasetRef":{"name":"more"},"mountPath":"/val"}])");
+    EXPECT_EQ(inject(other).events.at(0).reason, "Invalid");
+}
+
 TEST_F(InjectorTest, LeavesPodsOfTheControlPlaneAlone) {
     for (const std::string ns : {"stoker-system", "kube-system"}) {
         AdmissionRequest what = request();

@@ -234,13 +234,6 @@ const std::vector<Case>& wrong_jobs() {
          },
          "spec.datasets[train].contract",
          "other contracts need the library"},
-        {"access Files in pods of other controllers",
-         [](TrainingJob& job) {
-             show_files(job, "/data");
-             job.spec.workload_ref = WorkloadRef{"batch/v1", "Job", "a", "uid"};
-         },
-         "spec.datasets[train].access",
-         "pods of other controllers"},
         {"a dataset shown twice",
          [](TrainingJob& job) {
              show_files(job, "/data");

@@ -12,97 +12,12 @@
 #include "operator/core/workload/build_pod.h"
 #include "tests/support/api_server/json_patch.h"
 #include "tests/unit/operator/core/make_training_job.h"
+#include "tests/unit/operator/core/workload/injected_pod.h"
 
 namespace stoker::control {
 namespace {
 
 using web::json::value;
-
-// A pod of a Job with one container and the label, as a webhook gets it.
-constexpr const char* kPod = R"({
-  "apiVersion": "v1", "kind": "Pod",
-  "metadata": {"generateName": "train-0-", "labels": {"stoker.dev/dataset": "imagenet"},
-    "annotations": {"batch.kubernetes.io/job-completion-index": "0"}},
-  "spec": {
-    "containers": [{"name": "main", "image": "train:1", "env": [{"name": "LR", "value": "3"}],
-      "volumeMounts": [{"name": "kube-api-access-x", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}],
-      "resources": {"limits": {"nvidia.com/gpu": "8"}}}],
-    "volumes": [{"name": "kube-api-access-x", "projected": {}}]}})";
-
-Json pod_with(const std::string& patch = "[]") {
-    return test::patched(Json::parse(kPod).value(), Json::parse(patch).value());
-}
-
-ForeignPod read(const Json& pod) {
-    return read_document<ForeignPod>(pod).value();
-}
-
-ForeignWorkload workload_of(const std::string& kind = "Job", const std::string& name = "train") {
-    return {{"batch/v1", kind, name, "uid-workload"}, "uid-controller", 2};
-}
-
-// The input of foreign_patch() for a pod whose Dataset exists.
-struct Injected {
-    explicit Injected(Json pod_json, Dataset dataset = make_dataset())
-        : raw(std::move(pod_json)),
-          pod(read(raw)),
-          found(std::move(dataset)) {
-        const auto find = [this](const ObjectKey& key) {
-            return key == found.meta.key() ? &found : nullptr;
-        };
-        spec = foreign_spec(pod, "team", workload, find);
-        if (spec) {
-            job = read_document<TrainingJob>(foreign_body("team", workload.ref, *spec)).value();
-            datasets = resolve_datasets(job, {found});
-        }
-        settings.sidecar_image = "sidecar:1";
-    }
-
-    Json patch_of(const Json& json) const {
-        return foreign_patch(
-            json, read(json), {*spec, job, datasets.datasets, pool, settings, workload});
-    }
-
-    Json patched() const { return test::patched(raw, patch_of(raw)); }
-
-    ForeignWorkload workload = workload_of();
-    Json raw;
-    ForeignPod pod;
-    Dataset found;
-    Result<Json> spec = Json{};
-    TrainingJob job;
-    ResolvedDatasets datasets;
-    ResolvedPool pool{"nvme", 15, {}, false};
-    JobSettings settings;
-};
-
-value container(const Json& pod, const char* list, const std::string& name) {
-    for (const value& item : pod.value().at("spec").at(list).as_array()) {
-        if (item.at("name").as_string() == name) {
-            return item;
-        }
-    }
-    ADD_FAILURE() << "no container " << name;
-    return pod.value();
-}
-
-std::string env(const value& of, const std::string& name) {
-    for (const value& variable : of.at("env").as_array()) {
-        if (variable.at("name").as_string() == name) {
-            return variable.has_field("value") ? variable.at("value").as_string()
-                                               : variable.at("valueFrom").serialize();
-        }
-    }
-    return "(absent)";
-}
-
-std::vector<std::string> names(const Json& pod, const char* list) {
-    std::vector<std::string> result;
-    for (const value& item : pod.value().at("spec").at(list).as_array()) {
-        result.push_back(item.at("name").as_string());
-    }
-    return result;
-}
 
 TEST(ForeignPatch, AddsSidecarVolumesAndVariables) {
     const Injected injected{pod_with()};
