@@ -297,9 +297,10 @@ def test_operators_jobs_are_accepted(server, name):
     accept_golden(server, name, "/apis/batch/v1/namespaces/default/jobs")
 
 
-def test_operators_training_job_for_a_foreign_workload_is_accepted_but_not_if_suspended(server):
+@pytest.mark.parametrize("name", ["foreign-training-job", "foreign-files-training-job"])
+def test_operators_training_job_for_a_foreign_workload_is_accepted_but_not_if_suspended(server, name):
     collection = "/apis/stoker.dev/v1alpha1/namespaces/default/trainingjobs"
-    document, _ = accept_golden(server, "foreign-training-job", collection)
+    document, _ = accept_golden(server, name, collection)
     document["spec"]["suspend"] = True
     status, body = server.request("POST", f"{collection}?dryRun=All", document)
     assert status == 422 and "suspend the workload instead" in body["message"]

@@ -169,8 +169,9 @@ bool has_half_a_key(const ForeignContainer& reader) {
            (find_variable(reader, "AWS_SECRET_ACCESS_KEY") == nullptr);
 }
 
-// Whether S3 is the default access of an entry without mountPath: the dataset has objects in an object store, and the program's
-// S3 client reads that store, so it can be pointed at the pod's endpoint.
+// Whether S3 is the default access of an entry without mountPath: the dataset has objects in an
+// object store, and the program's S3 client reads that store, so it can be pointed at the pod's
+// endpoint.
 bool reads_by_s3(
     const JobDataset& entry,
     const std::string& ns,
