@@ -154,11 +154,9 @@ def test_resumed_epoch_serves_the_remaining_samples(origin, run, workers, after)
         assert sorted(read(origin, loader)) == list(range(COUNT))
 
 
-def test_state_saved_with_another_world_size_is_refused(origin, run):
+def test_state_saved_under_another_contract_is_refused(origin, run):
     with run().open() as samples:
         state = loader_of(samples).state_dict()
-        with pytest.raises(ValueError, match="num_replicas=1"):
-            loader_of(samples, num_replicas=2, rank=0).load_state_dict(state)
         with pytest.raises(ValueError, match="contract=windowed"):
             loader_of(samples, "exact").load_state_dict(state)
 

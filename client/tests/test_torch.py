@@ -144,12 +144,10 @@ def test_torchs_loader_resumes_by_consumed_count(origin):
     assert digest(head + tail) == digest(loader_of(dataset, stoker.torch.Sampler(dataset, seed=3)))
 
 
-def test_state_of_another_dataset_or_world_is_refused(origin):
+def test_state_of_another_dataset_is_refused(origin):
     state = stoker.torch.Sampler(range(10), 2, 0).state_dict()
     with pytest.raises(ValueError, match="count=10"):
         stoker.torch.Sampler(range(11), 2, 0).load_state_dict(state)
-    with pytest.raises(ValueError, match="num_replicas=2"):
-        stoker.torch.Sampler(range(10), 1, 0).load_state_dict(state)
 
 
 def test_resume_sends_the_position(origin, sidecar):

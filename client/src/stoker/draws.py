@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 import zlib
-from collections import defaultdict
-from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Set
+from typing import Any, Callable, Dict, Mapping, Optional, Set
 
 import numpy as np
 
 from . import _core
 from .arrays import Array
 from .contracts import EpochReport, Terms
+from .draw_record import KIND_ALONE, KIND_ON_NODE, DrawRecord
+from .elastic import Rest, States, consumed_by, first_turn, is_mid_epoch, job_state
 from .errors import SettingsError
 from .link import Link, Refused
 from .order import epoch_order, rank_length, walk_order
 from .samples import Samples
 from .saved_state import check_state, pack_ids, unpack_ids
-from .settings import job_name
+from .settings import sampler_name
 
 __all__ = ["Draws"]
 
 log = logging.getLogger("stoker")
-
-KIND_SUBSTITUTED, KIND_ON_NODE = 3, 0x80  # as in proto/local/sampling_frames.h
-KIND_ALONE = 0x40  # client only: drawn without a sidecar
-_ordinals: Dict[str, Iterator[int]] = defaultdict(itertools.count)
 
 
 class Draws:
@@ -41,7 +37,8 @@ class Draws:
         seed: the same on all ranks.
         rank, world_size: of the job; every rank draws its own share.
         batch_size: samples per draw.
-        exact: maps an epoch to this rank's int64 ids in order, for contract "exact". Default: stoker.order.
+        exact: maps an epoch and a position in its permutation to this rank's int64 ids in order from there on, for
+            contract "exact". Default: stoker.order.
 
     Raises:
         SettingsError: a parameter of the contract is outside its bounds.
@@ -56,7 +53,7 @@ class Draws:
         rank: int,
         world_size: int,
         batch_size: int,
-        exact: Optional[Callable[[int], Array]] = None,
+        exact: Optional[Callable[[int, int], Array]] = None,
     ) -> None:
         try:
             _core.check_values(terms.contract, terms.parameters)
@@ -67,7 +64,7 @@ class Draws:
         self._samples = samples
         self._link = samples.sources.link
         self._exact = exact
-        self._job = _job_of(samples)
+        self._job = sampler_name(samples.sources.settings.describe(), samples.sources.place.stream)
         self._warned: Set[str] = set()
         self.on_new_sidecar: Callable[[], Any] = lambda: None  # a new sidecar has received no fingerprints
         self._last_attached = 0
@@ -94,7 +91,7 @@ class Draws:
     @property
     def _left(self) -> int:
         """Draws of this epoch that are still to be made."""
-        return max(0, self._draws_at_most - self._base_draws - self._drawn)
+        return max(0, self._draws_at_most - self._base_draws - self._record.count)
 
     def begin(self, epoch: int) -> None:
         """Begins an epoch from its start.
@@ -114,7 +111,7 @@ class Draws:
             SettingsError: as begin(), when a sidecar has reconnected.
         """
         if self._ended:
-            return self._served[:0]
+            return np.zeros(0, dtype=np.int64)
         if self._contract == "importance" and self.world_size > 1:
             return self._next_of_several(count)
         ids = self._draw(count) if self._is_sampled else None
@@ -125,7 +122,7 @@ class Draws:
         another version, or one that has taken over in mid-epoch."""
         wanted = min(count, self._left)
         ids = self._draw(wanted) if self._is_sampled and wanted > 0 else None
-        got = self._served[:0] if ids is None else ids
+        got = np.zeros(0, dtype=np.int64) if ids is None else ids
         if len(got) < wanted:
             got = np.concatenate([got, self._draw_alone(wanted - len(got))])
         self._ended = len(got) < count
@@ -155,11 +152,10 @@ class Draws:
         self._contract = contract
         self._draws_at_most = self._draws_of_epoch
         self._ended = False
-        self._had = np.zeros(0, dtype=np.int64)  # ids drawn before this object was made
-        self._base_draws: int = 0
-        self._served: Array = np.zeros(0, dtype=np.int64)
-        self._kinds = np.zeros(0, dtype=np.uint8)
-        self._drawn: int = 0  # filled length of both arrays
+        self._record = DrawRecord()
+        self._base_draws: int = 0  # made before this object was
+        self._shift = 0  # position in the permutation from which contract exact's order was dealt out
+        self._rest: Optional[Rest] = None  # after a change of the world: read instead of the sidecar's draws
         self._left_out: int = 0
         self._alone: Optional[Array] = None  # ids that remain to be read without the sidecar's draws
         self._was_on_node = np.zeros(0, dtype=bool)  # for each of _alone, when an exact epoch began
@@ -229,7 +225,7 @@ class Draws:
                 return None
             self._ended = drawn.ended
             self._alone = None
-            self._note(drawn.served, drawn.kinds)
+            self._record.add(drawn.served, drawn.kinds)
             return drawn.served
         return None
 
@@ -246,7 +242,7 @@ class Draws:
         try:
             known = link.begin(
                 epoch=self.epoch,
-                skip=self._base_draws + self._drawn,
+                skip=self._base_draws + self._record.count,
                 seed=self.seed & 0xFFFFFFFFFFFFFFFF,
                 rank=self.rank,
                 world_size=self.world_size,
@@ -254,7 +250,7 @@ class Draws:
                 contract=self.terms.contract,
                 job=self._job,
                 parameters=self._parameters(),
-                served=pack_ids(self._all_served(), len(self._samples)),
+                served=pack_ids(self._record.served(), len(self._samples)),
                 snapshot=self._snapshot,
             )
         except Refused as error:
@@ -291,7 +287,7 @@ class Draws:
         """The next ids of this rank's share that were not served yet. Repeated draws count."""
         if self._alone is None:
             order = self._order()
-            self._alone = order[~np.isin(order, self._all_served())][: self._left]
+            self._alone = order[~np.isin(order, self._record.served())][: self._left]
         ids, self._alone = self._alone[:count], self._alone[count:]
         self._ended = len(ids) < count
         if self._contract == "exact":
@@ -299,15 +295,19 @@ class Draws:
             self._was_on_node = self._was_on_node[count:]
         else:
             kinds = np.full(len(ids), KIND_ALONE, dtype=np.uint8)
-        self._note(ids, kinds)
+        self._record.add(ids, kinds)
         return ids
 
     def _order(self) -> Array:
         """This rank's whole share of the epoch: contract exact's stream, or what the sidecar would deal out."""
+        if self._rest is not None:
+            return self._rest.order
         if self._contract == "exact" and self._exact is not None:
-            return self._exact(self.epoch)
-        deal = walk_order if self._contract == "importance" else epoch_order
-        return deal(len(self._samples), seed=self.seed, epoch=self.epoch, rank=self.rank, world_size=self.world_size)
+            return self._exact(self.epoch, self._shift)
+        place: Dict[str, Any] = {"seed": self.seed, "epoch": self.epoch, "rank": self.rank, "world_size": self.world_size}
+        if self._contract == "importance":
+            return walk_order(len(self._samples), **place)
+        return epoch_order(len(self._samples), **place, consumed=self._shift)
 
     # --- losses --------------------------------------------------------------------------------------------------
 
@@ -349,68 +349,75 @@ class Draws:
 
     def epoch_report(self) -> EpochReport:
         """This rank's counts of the current or last epoch."""
-        catalog = self._samples.sources.catalog
-        kinds, served = self._kinds[: self._drawn], self._served[: self._drawn]
-        on_node, alone = (kinds & KIND_ON_NODE) != 0, (kinds & KIND_ALONE) != 0
         link = self._begun_link() if self._is_sampled else None
         tally = None if link is None else link.tally(self.epoch)
-        if self._base_draws > 0 or alone.any():
+        if self._base_draws > 0 or self._record.has_alone():
             tally = None  # the sidecar did not serve the whole epoch
-        distinct = int(np.unique(self._all_served()).size)
-        requested = self._base_draws + self._drawn
+        had = self._base_draws if self._contract == "exact" else 0  # all different; not in the record
+        distinct = int(np.unique(self._record.served()).size) + had
+        requested = self._base_draws + self._record.count
+        dealt = self._draws_at_most if self._rest else rank_length(len(self._samples) - self._shift, self.world_size)
         return EpochReport(
             epoch=self.epoch,
             contract=self._contract if self._begun_on or not self._is_sampled else "exact",
             requested=requested,
             distinct=distinct,
             repeated=requested - distinct,
-            substituted=int(((kinds & ~np.uint8(KIND_ON_NODE)) == KIND_SUBSTITUTED).sum()),
-            skipped=(tally[5] if tally is not None and self._ended else max(0, self.share - distinct)) + self._left_out,
+            skipped=(tally[5] if tally is not None and self._ended else max(0, dealt - distinct)) + self._left_out,
             losses_used=self._sent if tally is None else tally[6],
             losses_ignored=self._ignored + (0 if tally is None else tally[7]),
             losses_dropped=self._dropped,
-            node_bytes=catalog.bytes_of(served[on_node]),
-            origin_bytes=catalog.bytes_of(served[~on_node & ~alone]),
-            alone=int(alone.sum()),
-            alone_bytes=catalog.bytes_of(served[alone]),
+            **self._record.totals(self._samples.sources.catalog),
         )
 
     def position(self, received: int) -> int:
         """Position in the epoch after the first `received` draws of this object."""
-        return self._base_draws + min(received, self._drawn)
+        return self._base_draws + min(received, self._record.count)
 
-    def state(self, received: int) -> Dict[str, Any]:
-        """State to resume from after the first `received` draws of this object in the current epoch."""
-        received = min(received, self._drawn)
-        had = np.concatenate([self._had, self._served[:received]])
+    def state(self, received: int, least: int = 1) -> Dict[str, Any]:
+        """State to resume from after the first `received` draws of this object in the current epoch. `least`: the epoch
+        ends when fewer draws are left."""
+        received, position = min(received, self._record.count), self.position(received)
         state: Dict[str, Any] = {
             **self._must_be_same(),
+            "num_replicas": self.world_size,
+            "rank": self.rank,
             "seed": self.seed,
             "epoch": self.epoch,
-            "position": self._base_draws + received,
+            "position": position,
+            "shift": self._shift,
+            "ended": self._left_after(received) < least,
             "epochs": self._epochs,
             "losses": self._losses_ever,
         }
-        if self.terms.contract != "exact":
-            state["served"] = zlib.compress(pack_ids(had, len(self._samples)))
+        if self._rest is not None:
+            state.update(self._rest.state(position))
+        elif self.terms.contract != "exact":
+            state["served"] = zlib.compress(pack_ids(self._record.served(received), len(self._samples)))
         if self.terms.needs_losses:
             state["importance"] = self._newest_snapshot()
         return state
 
-    def _must_be_same(self) -> Dict[str, Any]:
-        return {
-            "contract": self.terms.contract,
-            "count": len(self._samples),
-            "num_replicas": self.world_size,
-            "revision": self._samples.revision,
-        }
+    def _left_after(self, received: int) -> int:
+        has_all = self._ended and received + self._left_out >= self._record.count
+        return 0 if has_all else self._draws_at_most - self.position(received)
 
-    def load(self, state: Mapping[str, Any]) -> None:
-        """Restores a state().
+    @property
+    def is_whole_state(self) -> bool:
+        """Whether state() is that of the whole job: equal on all ranks that are in step."""
+        return self.world_size == 1 or self._contract == "exact"
+
+    def _must_be_same(self) -> Dict[str, Any]:
+        return {"contract": self.terms.contract, "count": len(self._samples), "revision": self._samples.revision}
+
+    def load(self, states: States) -> None:
+        """Restores a state(), or the states of all ranks, in a world of any size.
 
         Raises:
-            ValueError: another dataset, world or contract.
+            ValueError: another dataset or contract; or one rank's state in mid-epoch of a contract that serves each
+                sample once, from a world of another size.
         """
+        state = job_state(states)
         check_state(state, self._must_be_same())
         self.seed = int(state["seed"])
         self._epochs = int(state["epochs"])
@@ -418,30 +425,23 @@ class Draws:
         self._snapshot = bytes(state.get("importance", b""))
         has_fallen_back = self.terms.needs_losses and self._epochs > 1 and self._losses_ever == 0
         self._start(int(state["epoch"]), "exact" if has_fallen_back else self.terms.contract)
-        self._base_draws = int(state["position"])
-        if "served" in state:
-            self._had = unpack_ids(zlib.decompress(state["served"]))
+        if self._contract == "exact":
+            consumed = consumed_by(state)
+            self._shift, self._base_draws = first_turn(consumed, len(self._samples), self.world_size)
+            length = rank_length(len(self._samples) - self._shift, self.world_size)
+            self._draws_at_most = min(self._draws_at_most, length)
+        elif is_mid_epoch(state, self.world_size):
+            draws = None if self._contract == "windowed" else self._draws_at_most * self.world_size
+            self._rest = Rest(state, draws, self.rank, self.world_size)
+            self._contract = "exact"
+            self._draws_at_most = len(self._rest.order)
+        elif state["position"] > 0:
+            self._base_draws = int(state["position"])
+            self._record = DrawRecord(unpack_ids(zlib.decompress(state["served"])))
 
     def resume(self) -> None:
         """Begins the epoch that load() restored, after its recorded draws."""
         self._go_on()
-
-    def _note(self, ids: Array, kinds: Array) -> None:
-        end = self._drawn + len(ids)
-        if end > len(self._served):
-            size = max(end, 2 * len(self._served), 1024)
-            self._served, self._kinds = np.resize(self._served, size), np.resize(self._kinds, size)
-        self._served[self._drawn : end], self._kinds[self._drawn : end] = ids, kinds
-        self._drawn = end
-
-    def _all_served(self) -> Array:
-        return np.concatenate([self._had, self._served[: self._drawn]])
-
-
-def _job_of(samples: Samples) -> str:
-    """Name of the sampler: the same on all ranks, different for each loader of a process."""
-    dataset = samples.sources.settings.describe()
-    return f"{job_name() or f'{samples.sources.place.stream:016x}'}/{dataset}/{next(_ordinals[dataset])}"
 
 
 def _on_node(samples: Samples, ids: Array) -> Array:

@@ -13,7 +13,7 @@ import numpy as np
 
 from .arrays import Array
 
-__all__ = ["epoch_order", "permutation", "rank_length", "walk_order"]
+__all__ = ["deal", "epoch_order", "permutation", "rank_length", "walk_order"]
 
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -47,6 +47,14 @@ def rank_length(count: int, world_size: int, drop_last: bool = False) -> int:
     return count // world_size if drop_last else -(-count // world_size)
 
 
+def deal(ids: Array, rank: int, world_size: int, *, drop_last: bool = False, consumed: int = 0) -> Array:
+    """One rank's turns in an order for all ranks, from its position `consumed` on: int64 of shape
+    (rank_length(len(ids) - consumed, ...),). Padding repeats the first ids of the whole order."""
+    length = rank_length(len(ids) - consumed, world_size, drop_last)
+    dealt: Array = np.take(ids, consumed + rank + world_size * np.arange(length, dtype=np.int64), mode="wrap")
+    return dealt
+
+
 def epoch_order(
     count: int,
     *,
@@ -56,24 +64,28 @@ def epoch_order(
     world_size: int = 1,
     shuffle: bool = True,
     drop_last: bool = False,
+    consumed: int = 0,
 ) -> Array:
-    """The ids that one rank reads in one epoch, in order: int64 of shape (rank_length(...),).
+    """The ids that one rank reads in one epoch, in order: int64 of shape (rank_length(count - consumed, ...),).
 
     Args:
         count: number of samples, at least 1.
         shuffle: False reads in the order of ids.
         drop_last: drop the tail that does not divide by `world_size`; otherwise the first ids are repeated to fill up.
+        consumed: samples of this epoch that the ranks of another world have read together, each equally many; the
+            result is this rank's share of the others.
 
     Raises:
-        ValueError: no samples, or a rank outside the world.
+        ValueError: no samples, a rank outside the world, or `consumed` outside 0..count.
     """
     if count < 1:
         raise ValueError(f"count must be at least 1, not {count}")
     if not 0 <= rank < world_size:
         raise ValueError(f"rank {rank} is outside a world of {world_size}")
+    if not 0 <= consumed <= count:
+        raise ValueError(f"consumed must be 0..{count}, not {consumed}")
     ids = permutation(count, seed, epoch) if shuffle else np.arange(count, dtype=np.int64)
-    total = rank_length(count, world_size, drop_last) * world_size
-    return np.resize(ids, total)[rank:total:world_size] if total else ids[:0]
+    return deal(ids, rank, world_size, drop_last=drop_last, consumed=consumed)
 
 
 def walk_order(count: int, *, seed: int = 0, epoch: int = 0, rank: int = 0, world_size: int = 1) -> Array:

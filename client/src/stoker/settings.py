@@ -13,15 +13,19 @@ STOKER_EPOCHS    number of epochs of the training, so that the sidecar can fetch
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import operator
 import os
-from typing import Any, List, Mapping, Optional
+from collections import defaultdict
+from typing import Any, Dict, Iterator, List, Mapping, Optional
 
 from .contracts import Terms, terms
 from .errors import SettingsError
 
-__all__ = ["DEFAULT_SOCKET", "DatasetSettings", "epoch_count", "job_name", "resolve", "socket_path", "world"]
+__all__ = [
+    "DEFAULT_SOCKET", "DatasetSettings", "epoch_count", "job_name", "resolve", "sampler_name", "socket_path", "world",
+]
 
 DEFAULT_SOCKET = "/stoker/run/stoker.sock"
 _KEYS = {
@@ -30,6 +34,7 @@ _KEYS = {
 }
 _ROW_BYTES_MAX = 2**30
 _FORMATS = ("objects", "chunks", "tar", "records", "megatron", "tfrecord")
+_ordinals: Dict[str, Iterator[int]] = defaultdict(itertools.count)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -207,6 +212,12 @@ def job_name(env: Optional[Mapping[str, str]] = None) -> Optional[str]:
         return env["STOKER_JOB"]
     keys = ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT")
     return "/".join(filter(None, map(env.get, keys))) or None
+
+
+def sampler_name(dataset: str, stream: int) -> str:
+    """Name of the next sampler of a dataset: the same on all ranks, different for each loader of a process. `stream`
+    stands in for a job without a name."""
+    return f"{job_name() or f'{stream:016x}'}/{dataset}/{next(_ordinals[dataset])}"
 
 
 def epoch_count(env: Optional[Mapping[str, str]] = None) -> int:

@@ -30,6 +30,7 @@ import torch.utils.data
 
 from . import samples as _samples
 from .contracts import EpochReport
+from .elastic import States, job_state
 from .errors import SettingsError
 from .megatron import MegatronSamples
 from .samples import Samples
@@ -300,20 +301,42 @@ class DataLoader(torch.utils.data.DataLoader):
             SettingsError: neither a contract nor a stoker.torch.Sampler with a batch_size.
         """
         if self._stream is not None:
-            return self._stream.state()
-        return self._our_sampler().state_dict(self._received * (self.batch_size or 1))
+            return self._stream.state(self._least)
+        sampler, received = self._our_sampler(), self._received * (self.batch_size or 1)
+        if sampler.left(received) < self._least:
+            received = sampler.num_samples  # the rest is an incomplete batch, which is dropped
+        return sampler.state_dict(received)
 
-    def load_state_dict(self, state: Dict[str, Any]) -> None:
-        """Restores a state_dict(): the next iteration begins after the last received batch.
+    def job_state_dict(self) -> Dict[str, Any]:
+        """One state for the whole job, to be loaded by any number of ranks. All ranks must call it in the same step,
+        because it gathers their states with torch.distributed; only contracts whose order the sidecar chooses need it.
 
         Raises:
-            ValueError: it belongs to another dataset, world or contract.
+            SettingsError: there are several ranks, and torch.distributed is not initialised.
+        """
+        return self.state_dict() if self._stream is None else self._stream.job_state(self._least)
+
+    def load_state_dict(self, state: States) -> None:
+        """Restores a state_dict(), a job_state_dict() or a list of the state_dict() of all ranks: the next iteration
+        begins after the last received batch. The number of ranks may be another one: they go on with the samples of the
+        epoch that nobody has read. All ranks must load the same.
+
+        Raises:
+            ValueError: it belongs to another dataset or contract; or, after a change of the number of ranks, it is not
+                of all ranks, and the contract needs that.
         """
         if self._stream is not None:
             self._stream.load(state)
             return
         self._received = 0
-        self._our_sampler().load_state_dict(state)
+        self._our_sampler().load_state_dict(job_state(state))
+
+    @property
+    def _least(self) -> int:
+        """Samples of the smallest batch."""
+        if self._stream is not None:
+            return self._stream.draws.batch_size if self.batch_sampler.drop_last else 1
+        return (self.batch_size or 1) if self.drop_last else 1
 
     def _our_sampler(self) -> Sampler:
         if not isinstance(self.sampler, Sampler) or self.batch_size is None:

@@ -17,6 +17,7 @@ import torch.utils.data
 from .arrays import Array
 from .contracts import EpochReport, narrow, terms
 from .draws import Draws
+from .elastic import States, job_state
 from .errors import SettingsError
 from .samples import Samples
 from .similarity import difference_hash
@@ -164,7 +165,7 @@ class ContractStream:
         seed: int,
         rank: int,
         world_size: int,
-        exact: Callable[[int], Array],
+        exact: Callable[[int, int], Array],
         on_epoch: Callable[[int], None],
         similarity: Similarity = None,
     ) -> None:
@@ -264,13 +265,24 @@ class ContractStream:
         self._flush(wait=True)
         return self.draws.epoch_report()
 
-    def state(self) -> Dict[str, Any]:
-        """See DataLoader.state_dict()."""
-        return self.draws.state(self.received)
+    def state(self, least: int) -> Dict[str, Any]:
+        """See DataLoader.state_dict(). `least`: samples of the smallest batch."""
+        return self.draws.state(self.received, least)
 
-    def load(self, state: Mapping[str, Any]) -> None:
+    def job_state(self, least: int) -> Dict[str, Any]:
+        """See DataLoader.job_state_dict()."""
+        state = self.state(least)
+        if self.draws.is_whole_state:
+            return state
+        if not torch.distributed.is_available() or not torch.distributed.is_initialized():
+            raise SettingsError("the job's state is gathered with torch.distributed, which is not initialised")
+        states: List[Any] = [None] * torch.distributed.get_world_size()
+        torch.distributed.all_gather_object(states, state)
+        return job_state(states)
+
+    def load(self, states: States) -> None:
         """See DataLoader.load_state_dict()."""
-        self.draws.load(state)
+        self.draws.load(states)
         self.next_epoch = self.draws.epoch
         self._is_loaded = True
         self.received = 0

@@ -10,7 +10,9 @@ import torch
 import torch.utils.data
 
 from .arrays import Array, Ids
+from .elastic import consumed_by, first_turn
 from .link import AHEAD_AT_MOST
+from .order import deal, rank_length
 from .samples import Samples
 from .saved_state import check_state
 from .settings import epoch_count, world
@@ -62,7 +64,8 @@ class Sampler(torch.utils.data.Sampler):
             (STOKER_EPOCHS). 0 or unset: unknown; nothing is fetched for a next epoch that may not come. Nor is it when
             the program reads the same epoch repeatedly.
 
-    State is O(1): seed, epoch and position. After load_state_dict() the next iteration starts at the position.
+    State is O(1): seed, epoch and position. After load_state_dict() the next iteration starts at the position. The
+    world may then have another size: it reads what the old one has left of the epoch, in the same order.
     """
 
     def __init__(
@@ -92,9 +95,11 @@ class Sampler(torch.utils.data.Sampler):
         else:
             self.num_samples = -(-count // self.num_replicas)
         self.total_size = self.num_samples * self.num_replicas
-        self._start = 0  # position at which the next iteration begins
-        self._began_at = 0  # position at which the current one began
+        self._shift = 0  # of the next iteration: samples of the epoch before this world's first turn
+        self._start = 0  # position at which it begins
+        self._began_shift = self._began_at = 0  # of the current iteration
         self._yielded = 0  # indices given out by the current one
+        self._is_new_epoch = False  # set_epoch() has begun an epoch that was not iterated yet
         self._last_epoch: Optional[int] = None  # previously iterated epoch
 
     def __len__(self) -> int:
@@ -109,18 +114,19 @@ class Sampler(torch.utils.data.Sampler):
             indices = torch.randperm(count, generator=generator).numpy()
         else:
             indices = np.arange(count, dtype=np.int64)
-        positions = np.arange(self.rank, self.total_size, self.num_replicas)
-        return np.take(indices, positions, mode="wrap")
+        return deal(indices, self.rank, self.num_replicas, drop_last=self.drop_last, consumed=self._shift)
 
-    def order_of(self, epoch: int) -> Array:
-        """As order(), of any epoch."""
+    def order_of(self, epoch: int, shift: int = 0) -> Array:
+        """As order(), of any epoch, dealt out from its position `shift` on."""
         other = copy.copy(self)
-        other.epoch = epoch
+        other.epoch, other._shift = epoch, shift
         return other.order()
 
     def __iter__(self) -> Iterator[int]:
         order = self.order()
-        self._began_at, self._start, self._yielded = self._start, 0, 0
+        self._began_shift, self._began_at, self._yielded = self._shift, self._start, 0
+        self._shift = self._start = 0
+        self._is_new_epoch = False
         dataset, ids = unwrap(self.dataset, order)
         if dataset is not None:
             dataset.set_plan(self.epoch, ids, self._began_at, self._ahead(dataset))
@@ -147,12 +153,20 @@ class Sampler(torch.utils.data.Sampler):
     def set_epoch(self, epoch: int) -> None:
         """Call it before each epoch, as with DistributedSampler. Setting the loaded epoch keeps its loaded position."""
         if epoch != self.epoch:
-            self._start = 0
+            self._shift = self._start = 0
+            self._is_new_epoch = True
         self.epoch = epoch
 
     def position(self, consumed: Optional[int] = None) -> int:
         """Position in the epoch after `consumed` indices of the current iteration; see state_dict()."""
-        return min(self._began_at + (self._yielded if consumed is None else consumed), self.num_samples)
+        if self._is_new_epoch:
+            return 0  # `consumed` is of the epoch before
+        length = rank_length(len(self.dataset) - self._began_shift, self.num_replicas, self.drop_last)
+        return min(self._began_at + (self._yielded if consumed is None else consumed), length)
+
+    def left(self, consumed: int) -> int:
+        """Samples of this rank's epoch after `consumed` indices of the current iteration."""
+        return self.position(self.num_samples) - self.position(consumed)
 
     def state_dict(self, consumed: Optional[int] = None) -> Dict[str, int]:
         """State to resume from.
@@ -161,28 +175,32 @@ class Sampler(torch.utils.data.Sampler):
             consumed: samples of this rank that the training loop has received since the iteration began (batches x
                 batch size). Needed with DataLoader workers, which read ahead of the loop; stoker.torch.DataLoader
                 counts it for you. Default: all indices given out, which is right with num_workers=0.
+
+        All ranks must have received equally many; then the state of one is the state of all.
         """
         return {
             "seed": self.seed,
             "epoch": self.epoch,
             "position": self.position(consumed),
             "num_replicas": self.num_replicas,
+            "shift": 0 if self._is_new_epoch else self._began_shift,
             "count": len(self.dataset),
         }
 
     def load_state_dict(self, state: Dict[str, int]) -> None:
-        """Restores a state_dict() of the same dataset and world.
+        """Restores a state_dict() of the same dataset, in a world of any size.
 
         Raises:
-            ValueError: the state has another number of samples or replicas.
+            ValueError: the state has another number of samples, or a position outside its epoch.
         """
-        check_state(state, {"count": len(self.dataset), "num_replicas": self.num_replicas})
-        if not 0 <= state["position"] <= self.num_samples:
-            raise ValueError(f"position {state['position']} is outside 0..{self.num_samples}")
+        count = len(self.dataset)
+        check_state(state, {"count": count})
+        consumed = consumed_by(state, self.drop_last)
+        self._shift, self._start = first_turn(consumed, count, self.num_replicas, self.drop_last)
         self.seed, self.epoch = state["seed"], state["epoch"]
-        self._start = state["position"]
+        self._is_new_epoch = False
         self._last_epoch = None  # resuming an epoch does not read it a second time
-        self._began_at, self._yielded = self._start, 0
+        self._began_shift, self._began_at, self._yielded = self._shift, self._start, 0
 
 
 def unwrap(dataset: Any, indices: Array) -> Tuple[Optional[Planned], Array]:

@@ -1,0 +1,145 @@
+"""An epoch that goes on in a world of another size.
+
+Under a fixed order, ranks in step read a prefix of the epoch's permutation: after p samples each, W ranks have read its
+first p x W positions. One number therefore says what is left, whatever the batch sizes and however often the world has
+changed; the new world deals the rest out in turns. Where the sidecar chooses the order, one bit per sample says it.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any, Dict, Mapping, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from .order import deal, epoch_order, rank_length
+from .saved_state import check_state, pack_ids, unpack_ids
+
+__all__ = ["Rest", "State", "States", "consumed_by", "first_turn", "is_mid_epoch", "job_state"]
+
+State = Mapping[str, Any]
+States = Union[State, Sequence[State]]  # of one rank or of the whole job, or one of each rank of the job
+
+
+def consumed_by(state: State, drop_last: bool = False) -> int:
+    """Samples of the epoch's permutation, from its start, that the ranks of the state's world have read together. An
+    epoch that has ended there is consumed whole: its padding and a dropped tail are not left for others.
+
+    Raises:
+        ValueError: the position is outside the epoch.
+    """
+    count, ranks, position = int(state["count"]), int(state["num_replicas"]), int(state["position"])
+    shift = int(state.get("shift", 0))
+    length = rank_length(count - shift, ranks, drop_last)
+    if not 0 <= position <= length:
+        raise ValueError(f"position {position} is outside 0..{length}")
+    return count if position == length or state.get("ended") else shift + position * ranks
+
+
+def first_turn(consumed: int, count: int, world_size: int, drop_last: bool = False) -> Tuple[int, int]:
+    """Where a world goes on after `consumed` of `count` samples: (shift, position). `deal(..., consumed=shift)` is then
+    a rank's order, of which it has the first `position` ids behind it. Without a change of the world shift is 0."""
+    if consumed >= count:
+        return 0, rank_length(count, world_size, drop_last)
+    return consumed % world_size, consumed // world_size
+
+
+class Rest:
+    """What is left of an epoch whose order the sidecar chose, dealt out in one order for all ranks.
+
+    Args:
+        state: of the world that began the epoch.
+        draws: how many all ranks may make in the whole epoch; None: the epoch has every sample once.
+        seed, epoch: of the permutation in which unread samples follow each other.
+
+    Attributes:
+        order: this rank's ids: int64. Equally many for all ranks; the first ids are repeated to fill up.
+
+    Raises:
+        ValueError: the state is of one rank among several, and nobody may read a sample again.
+    """
+
+    def __init__(self, state: State, draws: Optional[int], rank: int, world_size: int) -> None:
+        self._count = int(state["count"])
+        if draws is None and not _is_of_all(state):
+            raise ValueError(
+                f"the state is of rank {state.get('rank', '?')} alone, saved in mid-epoch with "
+                f"num_replicas={state['num_replicas']}; with another number of ranks load job_state_dict(), or a list of "
+                "the states of all ranks"
+            )
+        self._served = unpack_ids(zlib.decompress(state["served"]))
+        self._consumed = _draws_of(state)
+        is_read = np.zeros(self._count, dtype=bool)
+        is_read[self._served] = True
+        permutation = epoch_order(self._count, seed=state["seed"], epoch=state["epoch"])
+        unread = permutation[~is_read[permutation]]
+        if _has_ended(state):
+            unread = unread[:0]
+        elif draws is not None:
+            left = max(0, min(draws, self._count) - self._consumed)
+            unread = np.resize(unread if unread.size > 0 else permutation, left)
+        self._unread, self._world_size = unread, world_size
+        self.order = deal(unread, rank, world_size)
+
+    def state(self, position: int) -> Dict[str, Any]:
+        """The whole job's part of a state after `position` ids of each rank."""
+        read = np.concatenate([self._served, self._unread[: position * self._world_size]])
+        return {
+            "consumed": self._consumed + position * self._world_size,
+            "served": zlib.compress(pack_ids(read, self._count)),
+            "ended": position >= len(self.order),
+        }
+
+
+def is_mid_epoch(state: State, world_size: int) -> bool:
+    """Whether a world of this size cannot draw on from a state of a contract whose order the sidecar chooses: samples
+    of its epoch were read, by other ranks or in a Rest."""
+    return (_draws_of(state) > 0 or _has_ended(state)) and ("consumed" in state or state["num_replicas"] != world_size)
+
+
+def job_state(states: States) -> Dict[str, Any]:
+    """One state for the whole job from the states of all its ranks, saved in the same step; a single state as it is.
+
+    Raises:
+        ValueError: a rank is missing, or the states differ in world, dataset, contract or epoch.
+    """
+    if isinstance(states, Mapping):
+        return dict(states)
+    if not states:
+        raise ValueError("there are no states")
+    first = dict(states[0])
+    if len(states) == 1:
+        return first
+    for state in states[1:]:
+        keys = ("contract", "count", "num_replicas", "revision", "seed", "epoch", "shift", "consumed")
+        check_state(state, {key: first[key] for key in keys if key in first})
+    if "consumed" in first or "served" not in first:  # they say the same, if they are of the same step
+        for state in states[1:]:
+            check_state(state, {"position": first["position"]})
+        return first
+    ranks = {state.get("rank") for state in states}
+    missing = sorted(set(range(first["num_replicas"])) - ranks)
+    if missing:
+        raise ValueError(f"the states of ranks {missing} of {first['num_replicas']} are missing")
+    served = [unpack_ids(zlib.decompress(state["served"])) for state in states]
+    return {
+        **first,
+        "position": max(state["position"] for state in states),
+        "consumed": sum(state["position"] for state in states),
+        "losses": max(state["losses"] for state in states),
+        "ended": all(state["ended"] for state in states),
+        "served": zlib.compress(pack_ids(np.concatenate(served), first["count"])),
+    }
+
+
+def _is_of_all(state: State) -> bool:
+    return "consumed" in state or state["num_replicas"] == 1 or _has_ended(state)
+
+
+def _draws_of(state: State) -> int:
+    """Draws of all ranks before the state."""
+    return int(state.get("consumed", state["position"] * state["num_replicas"]))
+
+
+def _has_ended(state: State) -> bool:
+    return bool(state.get("ended")) or state["position"] >= rank_length(state["count"], state["num_replicas"])
