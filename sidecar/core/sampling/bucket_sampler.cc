@@ -187,10 +187,9 @@ std::string BucketSampler::snapshot() const {
 
 bool BucketSampler::restore(std::string_view snapshot) {
     WireReader wire(std::as_bytes(std::span{snapshot}));
-    const bool ours =
-        wire.get<std::uint32_t>() == kVersion && wire.get<std::uint32_t>() == count_ &&
-        wire.get<std::uint32_t>() == settings_.ranks && wire.get<std::uint64_t>() == settings_.seed;
-    return ours && buckets_.read(wire);
+    const bool known = wire.get<std::uint32_t>() == kVersion && wire.get<std::uint32_t>() == count_;
+    wire.get<std::uint32_t>();  // the buckets are those of all ranks, whatever their number
+    return known && wire.get<std::uint64_t>() == settings_.seed && buckets_.read(wire);
 }
 
 }  // namespace stoker::sidecar

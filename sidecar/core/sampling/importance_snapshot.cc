@@ -75,9 +75,10 @@ std::string ImportanceSampler::snapshot() const {
 
 bool ImportanceSampler::restore(std::string_view snapshot) {
     WireReader wire(std::as_bytes(std::span{snapshot}));
-    const bool ours =
-        wire.get<std::uint32_t>() == kVersion && wire.get<std::uint32_t>() == losses_.count() &&
-        wire.get<std::uint32_t>() == settings_.ranks && wire.get<std::uint64_t>() == settings_.seed;
+    const bool known =
+        wire.get<std::uint32_t>() == kVersion && wire.get<std::uint32_t>() == losses_.count();
+    const bool same_ranks = wire.get<std::uint32_t>() == settings_.ranks;
+    const bool ours = known && wire.get<std::uint64_t>() == settings_.seed;
     Parts parts{};
     const auto raw_parts = wire.get_bytes(sizeof(parts));
     const auto raw_losses = wire.get_bytes(losses_.count());
@@ -92,7 +93,7 @@ bool ImportanceSampler::restore(std::string_view snapshot) {
     }
     losses_.start();
     losses_.advance(~std::uint64_t{0});
-    return restore_readers(wire);
+    return !same_ranks || restore_readers(wire);  // other ranks decided on other shares
 }
 
 bool ImportanceSampler::restore_readers(WireReader& wire) {

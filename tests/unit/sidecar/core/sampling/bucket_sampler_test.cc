@@ -383,6 +383,12 @@ TEST(BucketSampler, ResumesInMidEpochAndAcrossProcesses) {
     damaged.pop_back();
     EXPECT_FALSE(make(400, settings)->restore(damaged));
     EXPECT_FALSE(make(401, settings)->restore(before->snapshot()));
+
+    SamplerSettings of_two = settings;
+    of_two.ranks = 2;
+    const auto elsewhere = make(400, of_two);
+    ASSERT_TRUE(elsewhere->restore(before->snapshot()));
+    EXPECT_EQ(elsewhere->buckets().waiting(), before->buckets().waiting());
 }
 
 TEST(BucketSampler, UsesTheOtherProbabilitiesAndIgnoresUnusableOnes) {

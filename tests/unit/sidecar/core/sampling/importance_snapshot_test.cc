@@ -79,7 +79,27 @@ TEST(ImportanceSnapshot, RejectsASnapshotOfAnotherJob) {
     const std::string snapshot = sampler->snapshot();
     EXPECT_FALSE(make(4)->restore(snapshot));
     EXPECT_FALSE(make(3, kCount + 1)->restore(snapshot));
-    EXPECT_FALSE(make(3, kCount, 2)->restore(snapshot));
+}
+
+TEST(ImportanceSnapshot, KeepsTheLossesForAnotherNumberOfRanks) {
+    Prng luck(test::seed());
+    const auto before = make(3);
+    teach(*before, luck);
+    before->begin_epoch(0, kEpoch, 0);
+    std::vector<Draw> draws;
+    before->draw(0, 500, draws);
+    const auto after = make(3, kCount, 2);
+    ASSERT_TRUE(after->restore(before->snapshot()));
+    for (SampleIndex sample = 0; sample < kCount; ++sample) {
+        const float want = before->relative_importance()[sample];
+        ASSERT_NEAR(after->relative_importance()[sample], want, 1.6 / 255);
+    }
+    draws.clear();
+    for (const std::uint32_t rank : {0U, 1U}) {
+        after->begin_epoch(rank, kEpoch + 1, 0);
+        after->draw(rank, kCount, draws);
+    }
+    EXPECT_EQ(draws.size(), kCount / 2);  // 1 / (1 + beta) of all
 }
 
 // Snapshots are untrusted: other programs may write the file.
