@@ -8,6 +8,8 @@ import subprocess
 import sys
 
 import pytest
+import stoker
+import stoker.torch
 from test_real_sidecar import run  # noqa: F401  (a fixture)
 
 COUNT = 200
@@ -19,12 +21,12 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def start(sidecars, contract, epochs, *parameters):
+def start(sidecars, *arguments, script="ddp_rank.py"):
     """The processes of the two ranks, one for each sidecar."""
-    script = pathlib.Path(__file__).with_name("ddp_rank.py")
     place = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2",
              "STOKER_JOB": "ddp", "OMP_NUM_THREADS": "1"}
-    return [subprocess.Popen([sys.executable, script, str(sidecar.socket), contract, str(epochs), *parameters],
+    command = [sys.executable, pathlib.Path(__file__).with_name(script)]
+    return [subprocess.Popen([*command, str(sidecar.socket), *map(str, arguments)],
                              stdout=subprocess.PIPE, text=True, env={**place, "RANK": str(rank)})
             for rank, sidecar in enumerate(sidecars)]
 
@@ -79,3 +81,26 @@ def test_two_nodes_end_every_epoch_together(run, tmp_path, parameters, lengths):
     assert two["reports"][-1]["alone"] == lengths[-1] and one["reports"][-1]["alone"] == 0
     for first, second in zip(one["epochs"], two["epochs"]):
         assert len(set(second)) == len(second) and not set(first) & set(second)
+
+
+def test_three_ranks_go_on_from_the_state_that_two_have_gathered(origin, run):  # noqa: F811
+    sidecar = run()
+    one, two = results(start([sidecar, sidecar], script="elastic_rank.py"))
+    assert one["state"] == two["state"]
+    state = {**one["state"], "served": bytes.fromhex(one["state"]["served"])}
+    ids = one["ids"] + two["ids"]
+    for rank in range(3):
+        with sidecar.open() as samples:
+            dataset = stoker.torch.Dataset(samples, decode=bytes)
+            loader = stoker.torch.DataLoader(dataset, 10, contract="windowed", seed=5, collate_fn=list, num_replicas=3, rank=rank)
+            loader.load_state_dict(state)
+            ids += [id for batch in loader for id in batch[-1].tolist()]
+    assert len(ids) == COUNT + 1 and set(ids) == set(range(COUNT)), "140 are left: 47 for each of three ranks"
+
+
+def test_without_torch_distributed_there_is_no_job_state(run):  # noqa: F811
+    with run().open() as samples:
+        loader = stoker.torch.DataLoader(stoker.torch.Dataset(samples), 10, contract="windowed", num_replicas=2, rank=0)
+        next(iter(loader.batch_sampler))
+        with pytest.raises(stoker.SettingsError, match="torch.distributed, which is not initialised"):
+            loader.job_state_dict()

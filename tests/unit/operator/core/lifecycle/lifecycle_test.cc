@@ -295,6 +295,7 @@ TEST(Lifecycle, StopsWhileSuspendedAndResumesTheSameAttempt) {
     EXPECT_TRUE(decide_lifecycle(view, moment(11)).actions.empty());
     view.job.spec.suspend = false;
     view.job.spec.trainer.image = "train:2";
+    view.job.spec.trainer.node_count = 3;
     const Lifecycle again = decide_lifecycle(view, moment(12));
     EXPECT_EQ(again.state, JobState::kStarting);
     EXPECT_EQ(again.status.attempt, 2);
@@ -302,6 +303,7 @@ TEST(Lifecycle, StopsWhileSuspendedAndResumesTheSameAttempt) {
     ASSERT_NE(only<CreateJob>(again), nullptr);
     EXPECT_EQ(only<CreateJob>(again)->job.meta.name, "resnet-a2");
     EXPECT_EQ(only<CreateJob>(again)->job.pod.trainer.image, "train:2");
+    EXPECT_EQ(only<CreateJob>(again)->job.node_count, 3);
 }
 
 TEST(Lifecycle, TrainerExitDuringSuspensionIsNotAFailure) {
