@@ -376,3 +376,44 @@ def test_what_other_worlds_have_read_is_not_fetched_ahead(tmp_path, bucket, cont
             assert stats(bucket)["errors"] > 0, "the faults count"
 
     run_worlds(tmp_path, bucket, contract, "0", check)
+
+
+def test_an_ended_epoch_is_over_for_the_next_world(tmp_path, bucket):
+    with World(tmp_path, bucket, "windowed", 2, "0") as world:
+        ids = sum(world.read(), [])
+        state = world.loaders[1].state_dict()
+    with World(tmp_path, bucket, "windowed", 3, "0") as world:
+        for loader in world.loaders:
+            loader.load_state_dict(state)
+        assert world.read() == [[], [], []]
+        assert sorted(sum(world.read(), [])) == sorted(ids) == list(range(COUNT))
+        assert world.loaders[0].epoch_report().contract == "windowed"
+
+
+# Without the losses, an epoch that reads 100 of 200 samples would have about 25 of any 50.
+def test_losses_outlive_a_change_of_the_world(origin, tmp_path, monkeypatch):
+    monkeypatch.setenv("STOKER_DATASETS", json.dumps({"train": {"uri": origin.uri}}))
+    monkeypatch.setattr("stoker.link.CONNECT_TIMEOUT_S", 60.0)
+
+    def loader_on(samples, ranks, rank):
+        dataset = stoker.torch.Dataset(samples, decode=bytes)
+        return stoker.torch.DataLoader(dataset, 10, contract="importance", beta=1.0, warmup_epochs=1, substitute=0, seed=SEED,
+                                       num_replicas=ranks, rank=rank, collate_fn=list)
+
+    with RealSidecar(tmp_path, origin, name="old") as sidecar, sidecar.open() as samples:
+        loader = loader_on(samples, 1, 0)
+        for batch in loader:
+            loader.report(batch[-1], torch.where(batch[-1] < 50, 9.0, 1.0) + batch[-1] / 1000)
+        state = loader.state_dict()
+    (tmp_path / "other").mkdir()
+    got = []
+    with RealSidecar(tmp_path, origin, name="new", directory=str(tmp_path / "other")) as sidecar:
+        for rank in range(2):
+            with sidecar.open() as samples:
+                loader = loader_on(samples, 2, rank)
+                loader.load_state_dict(state)
+                assert list(loader) == []
+                got.append([id for batch in loader for id in batch[-1].tolist()])
+                assert loader.epoch_report().contract == "importance"
+    assert len(got[0]) == len(got[1]) == 50
+    assert sum(id < 50 for id in sum(got, [])) >= 38
