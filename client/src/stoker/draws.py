@@ -404,7 +404,7 @@ class Draws:
 
     @property
     def is_whole_state(self) -> bool:
-        """Whether state() is that of the whole job: equal on all ranks that are in step."""
+        """Whether the state() of any rank is enough for the whole job, if the ranks are in step."""
         return self.world_size == 1 or self._contract == "exact"
 
     def _must_be_same(self) -> Dict[str, Any]:

@@ -48,9 +48,8 @@ class Rest:
     """What is left of an epoch whose order the sidecar chose, dealt out in one order for all ranks.
 
     Args:
-        state: of the world that began the epoch.
+        state: of the world before. Unread samples follow each other in the permutation of its seed and epoch.
         draws: how many all ranks may make in the whole epoch; None: the epoch has every sample once.
-        seed, epoch: of the permutation in which unread samples follow each other.
 
     Attributes:
         order: this rank's ids: int64. Equally many for all ranks; the first ids are repeated to fill up.
@@ -124,7 +123,7 @@ def job_state(states: States) -> Dict[str, Any]:
     served = [unpack_ids(zlib.decompress(state["served"])) for state in states]
     return {
         **first,
-        "position": max(state["position"] for state in states),
+        "position": min(state["position"] for state in states),
         "consumed": sum(state["position"] for state in states),
         "losses": max(state["losses"] for state in states),
         "ended": all(state["ended"] for state in states),
