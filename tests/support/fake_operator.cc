@@ -49,6 +49,11 @@ void FakeOperator::grant(
     tell(message);
 }
 
+void FakeOperator::gather_peers(std::size_t nodes) {
+    const std::scoped_lock lock{mutex_};
+    peers_.emplace(nodes);
+}
+
 void FakeOperator::on_message(std::function<void(const control::v1::SidecarMessage&)> listener) {
     const std::scoped_lock lock{mutex_};
     listener_ = std::move(listener);
@@ -63,22 +68,55 @@ bool leads(const control::v1::Report& report) {
 
 }  // namespace
 
+void FakeOperator::send_orders(Stream& stream) const {
+    stream.Write(told_);
+    if (peers_) {
+        stream.Write(peers_->orders());
+    }
+}
+
+void FakeOperator::answer(Caller& caller, const control::v1::SidecarMessage& message) {
+    if (message.has_hello()) {
+        caller.hello = message.hello();
+        control::v1::OperatorMessage first;
+        first.set_signs_peers(peers_.has_value());
+        caller.stream.Write(first);
+        streams_.insert(&caller.stream);
+        send_orders(caller.stream);
+    }
+    if (message.has_peer_request() && peers_) {
+        control::v1::OperatorMessage reply;
+        *reply.mutable_peer_certificate() = peers_->sign(caller.hello, message.peer_request());
+        caller.stream.Write(reply);
+    }
+    if (message.has_report()) {
+        answer_report(caller, message.report());
+    }
+}
+
+void FakeOperator::answer_report(Caller& caller, const control::v1::Report& report) {
+    const bool begins_to_lead = leads(report) && !caller.leads;
+    caller.leads = leads(report);
+    if (begins_to_lead) {
+        send_orders(caller.stream);
+    }
+    if (peers_ && peers_->hear(caller.hello.node(), report)) {
+        send_groups();
+    }
+}
+
+void FakeOperator::send_groups() {
+    for (Stream* stream : streams_) {
+        stream->Write(peers_->orders());
+    }
+}
+
 grpc::Status FakeOperator::Attach(grpc::ServerContext* /*context*/, Stream* stream) {
     control::v1::SidecarMessage message;
-    bool did_lead = false;
+    Caller caller{*stream};
     while (stream->Read(&message)) {
         const std::scoped_lock lock{mutex_};
-        if (message.has_hello()) {
-            streams_.insert(stream);
-            stream->Write(told_);
-        }
-        if (message.has_report()) {
-            const bool does_lead = leads(message.report());
-            if (does_lead && !std::exchange(did_lead, does_lead)) {
-                stream->Write(told_);
-            }
-            did_lead = does_lead;
-        }
+        answer(caller, message);
         heard_.push_back(message);
         if (listener_) {
             listener_(message);
@@ -87,6 +125,9 @@ grpc::Status FakeOperator::Attach(grpc::ServerContext* /*context*/, Stream* stre
     }
     const std::scoped_lock lock{mutex_};
     streams_.erase(stream);
+    if (peers_ && peers_->forget(caller.hello.node())) {
+        send_groups();
+    }
     return grpc::Status::OK;
 }
 

@@ -6,12 +6,14 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "proto/control/v1/control.grpc.pb.h"
 #include "tests/support/certificates.h"
+#include "tests/support/fake_peers.h"
 
 namespace grpc {
 class Server;
@@ -41,6 +43,9 @@ public:
         std::uint64_t resident_bytes,
         std::uint64_t origin_bytes_per_second);
 
+    // From now on sidecars that mount a dataset on `nodes` nodes fetch from each other.
+    void gather_peers(std::size_t nodes);
+
     // Called with each message received from now on, one at a time, on other threads.
     void on_message(std::function<void(const control::v1::SidecarMessage&)> listener);
 
@@ -68,11 +73,24 @@ private:
     using Stream =
         grpc::ServerReaderWriter<control::v1::OperatorMessage, control::v1::SidecarMessage>;
 
+    // A sidecar, from its stream's begin to its end.
+    struct Caller {
+        Stream& stream;
+        control::v1::Hello hello{};
+        bool leads = false;
+    };
+
+    void answer(Caller& caller, const control::v1::SidecarMessage& message);
+    void answer_report(Caller& caller, const control::v1::Report& report);
+    void send_orders(Stream& stream) const;
+    void send_groups();
+
     const TestCertificates certificates_ = make_certificates();
     int port_ = 0;
     std::mutex mutex_;
     std::condition_variable changed_;
     control::v1::OperatorMessage told_;
+    std::optional<FakePeers> peers_;  // nullopt: no node knows another
     std::set<Stream*> streams_;  // whose Hello has arrived
     std::vector<control::v1::SidecarMessage> heard_;
     std::function<void(const control::v1::SidecarMessage&)> listener_;

@@ -18,7 +18,9 @@ using stoker::testing::FakeOperator;
 
 constexpr const char* kUsage =
     "stoker-fake-operator --ca FILE --grant UID=BYTES --fill BYTES_PER_SECOND --probe ID=BATCHES\n"
-    "--fill: the grants before it order to fetch without a reader.\n"
+    "  --peers NODES\n"
+    "--fill: the grants before it order to fetch without a reader. --peers: sidecars on so many\n"
+    "nodes fetch from each other.\n"
     "Grants, requests the measurement, and prints what it receives, one JSON object a line, until\n"
     "SIGTERM. Writes its CA to FILE and prints \"listening on HOST:PORT\" when it is ready.\n";
 
@@ -29,6 +31,7 @@ constexpr const char* kUsage =
 
 struct Settings {
     std::string ca_file;
+    std::size_t peers = 0;  // nodes; 0: none
     stoker::control::v1::OperatorMessage told;
 };
 
@@ -53,6 +56,8 @@ void set_option(Settings& settings, std::string_view name, const std::string& va
         settings.told.mutable_probe()->set_id(std::strtoull(left.c_str(), nullptr, 10));
         settings.told.mutable_probe()->set_batches(
             static_cast<std::uint32_t>(std::strtoul(right, nullptr, 10)));
+    } else if (name == "--peers") {
+        settings.peers = std::strtoul(value.c_str(), nullptr, 10);
     } else {
         refuse("unknown option " + std::string{name});
     }
@@ -78,6 +83,9 @@ int main(int argc, char** argv) {
     pthread_sigmask(SIG_BLOCK, &ends, nullptr);
 
     FakeOperator control;
+    if (settings.peers > 0) {
+        control.gather_peers(settings.peers);
+    }
     control.tell(settings.told);
     control.on_message([](const stoker::control::v1::SidecarMessage& message) {
         std::string line;

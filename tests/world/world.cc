@@ -119,7 +119,8 @@ void World::make_pods() {
             schedule_.draw(Duration{}, seconds{3}), [this, &pod] { start_sidecar(pod); });
         // Some trainers start late: until then their sidecars have no session.
         const bool comes_late = schedule_.draw_chance(0.5) && !script_;
-        const Duration latest = comes_late ? seconds{300} : seconds{3};
+        Duration latest = comes_late ? seconds{300} : seconds{3};
+        latest = script_ && script_->is_measured ? Duration{} : latest;
         const Duration after = script_ ? script_->trainers_wait : Duration{};
         schedule_.run_in(
             after + schedule_.draw(Duration{}, latest), [this, &pod] { start_trainer(pod); });
@@ -175,8 +176,16 @@ void World::follow_script(Pod& pod) const {
     data.reserved_free = 0;
     data.pinned = script_->is_pinned;
     pod.config.control.endpoint = script_->is_operated ? "operator:9443" : "";
-    pod.settings.compute = seconds{1};
+    pod.settings.compute = script_->compute;
     pod.settings.batch = 8;
+    if (script_->is_measured) {
+        const sidecar::DatasetConfig defaults;
+        data.memory_bytes = defaults.memory_bytes;
+        data.readahead_bytes = defaults.readahead_bytes;
+        data.max_in_flight = 64;  // with which an S3 origin starts
+        pod.config.io_threads = 2;
+        pod.settings.looks_ahead = true;
+    }
 }
 
 // The pod's next sidecar and trainer run on this node; none of them may run now.

@@ -50,7 +50,14 @@ struct Script {
     std::uint64_t samples = 200;
     Bytes grant = gib(1);  // on each node
     Bytes window = mib(4);
+    std::uint64_t sample_bytes = 0;  // of each sample; 0: random up to 20,000
     double origin_bytes_per_second = 3e5;
+    Duration origin_latency = std::chrono::milliseconds{20};
+    Duration peer_delay = std::chrono::milliseconds{1};  // of a frame, on average
+    Duration compute = std::chrono::seconds{1};          // of a batch of 8
+    // Measured: programs run without delays of the seed, sidecars have default limits, and trainers
+    // start together after `trainers_wait` and look ahead.
+    bool is_measured = false;
     sidecar::EvictionKind eviction = sidecar::EvictionKind::kAuto;
     bool is_operated = false;  // sidecars keep nothing new before World::grant()
     bool is_pinned = false;    // ranks would wait for the operator's pin, which never comes
@@ -130,6 +137,8 @@ public:
     [[nodiscard]] std::vector<std::uint64_t> shares() const;
 
     [[nodiscard]] static std::string node_name(std::size_t node);
+
+    [[nodiscard]] Duration passed() const { return schedule_.passed(); }
 
     // How often `what` has happened, from Outcome::counts.
     [[nodiscard]] std::uint64_t count(const std::string& what) const;

@@ -36,7 +36,7 @@ void World::make_peers() {
         draw_for_peers(microseconds{50}, milliseconds{20}),
         std::pow(10.0, 5.5 + 3.5 * peers_chance_.unit())};
     if (script_) {
-        speed = {milliseconds{1}, 1e8};
+        speed = {script_->peer_delay, 1e8};
     } else {
         draw_peer_faults();
     }

@@ -40,7 +40,9 @@ void World::make_plan(Size size) {
         draw_faults();
     }
     dataset_ = std::make_unique<test::Dataset>(
-        test::Dataset::random(plan_.samples, plan_.sample_bytes_max, luck()));
+        script_ && script_->sample_bytes > 0
+            ? test::Dataset{std::vector<std::uint64_t>(plan_.samples, script_->sample_bytes)}
+            : test::Dataset::random(plan_.samples, plan_.sample_bytes_max, luck()));
     oracle_ = std::make_unique<Oracle>(schedule_, *dataset_);
     site_ = std::make_unique<OriginSite>(schedule_, *oracle_);
     site_->on_refused = [this](const std::string& pod, std::uint32_t in_row) {
@@ -54,12 +56,16 @@ void World::make_plan(Size size) {
     fair_.latency = schedule_.draw_scale(milliseconds{1}, milliseconds{300});
     fair_.bytes_per_second = std::pow(10.0, 5 + 3 * luck.unit());
     if (script_) {
-        fair_.latency = milliseconds{20};
+        fair_.latency = script_->origin_latency;
         fair_.bytes_per_second = script_->origin_bytes_per_second;
     }
     site_->weather = fair_;
     slowest_task_ = schedule_.draw_scale(microseconds{10}, milliseconds{200});
     schedule_.set_lag(schedule_.draw_scale(microseconds{10}, milliseconds{20}));
+    if (script_ && script_->is_measured) {
+        slowest_task_ = microseconds{10};
+        schedule_.set_lag(microseconds{10});
+    }
 }
 
 // In every eighth seed each pod is a windowed job of its own with a small window: drawn, unread
