@@ -9,7 +9,7 @@ CXX_FILES = $(shell git ls-files '*.cc' '*.h')
 export STOKER_PYTHON := $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build programs test test-local laws simulate-world simulate-control mutants e2e attacks controllers demo demo-down cluster-build cluster-up cluster-down images bench scale bench-listing bench-peer-link bench-peers loaders accuracy time-to-accuracy traffic importance importance-parts windowed chunks origin-rtt three-jobs release lint lint-client format generate soak memory-per-rank \
+.PHONY: help deps build programs test test-local laws simulate-world simulate-control mutants e2e attacks controllers demo demo-down cluster-build cluster-up cluster-down images bench scale bench-listing bench-peer-link bench-peers loaders accuracy time-to-accuracy traffic importance importance-parts windowed chunks origin-rtt many-nodes three-jobs release lint lint-client format generate soak memory-per-rank \
         check-generated asan tsan clang-tidy fuzzers nightly wheel docs pre-commit clean deps-build deps-test deps-nightly
 
 # $(call venv,NAME,PACKAGE): build/venv-NAME with a package of PyPI, made once.
@@ -163,6 +163,10 @@ chunks: deps-test build ## a cold epoch from objects and from chunks, beside the
 
 origin-rtt: deps-test build ## a cold epoch from an origin 0 to 200 ms away, with and without a sidecar (8 minutes)
 	$(PYTHON) bench/origin_rtt.py --build $(BUILD)
+
+many-nodes: deps-test build ## 1 to 3 real and 1 to 64 simulated nodes, with and without peers; writes docs/experiments (12 minutes)
+	cmake --build $(BUILD) --target stoker-many-nodes stoker-fake-operator stoker-fake-s3 stoker-pacer
+	$(PYTHON) bench/many_nodes.py --build $(BUILD) --page docs/experiments/many-nodes.md
 
 three-jobs: ## three jobs on one pool of a real cluster: planned, evenly split, LRU; writes docs/experiments (15 minutes)
 	tools/deps.sh build test cluster accuracy

@@ -91,7 +91,7 @@ private:
     std::condition_variable changed_;
     control::v1::OperatorMessage told_;
     std::optional<FakePeers> peers_;  // nullopt: no node knows another
-    std::set<Stream*> streams_;  // whose Hello has arrived
+    std::set<Stream*> streams_;       // whose Hello has arrived
     std::vector<control::v1::SidecarMessage> heard_;
     std::function<void(const control::v1::SidecarMessage&)> listener_;
     std::unique_ptr<grpc::Server> server_;  // last: its threads use the other members

@@ -162,7 +162,7 @@ void Trainer::note_error(const char* request, const std::optional<local::Message
 void Trainer::send_plan(const std::function<void()>& then) {
     planned_on_ = link_.attached_count();
     auto ids = order_;
-    if (settings_.looks_ahead) {
+    if (settings_.looks_ahead && progress_.epoch + 1 != settings_.epochs) {
         const auto next = share(progress_.epoch + 1);
         ids.insert(ids.end(), next.begin(), next.end());
     }
@@ -440,7 +440,7 @@ void Trainer::end_epoch() {
     progress_.counts.clear();
     progress_.drawn = 0;
     ++progress_.epoch;
-    if (callbacks_.may_end()) {
+    if (progress_.epoch == settings_.epochs || callbacks_.may_end()) {
         progress_.is_done = true;
         return;
     }

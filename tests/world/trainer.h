@@ -26,6 +26,7 @@ struct TrainerSettings {
     std::uint32_t batch = 8;
     Duration compute{};        // per batch
     bool looks_ahead = false;  // sends the beginning of the next epoch
+    std::uint64_t epochs = 0;  // it ends after so many; 0: not before may_end()
 
     [[nodiscard]] bool reports_losses() const {
         return contract == "importance" || contract == "replicate";

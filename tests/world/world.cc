@@ -92,7 +92,8 @@ void World::make_jobs() {
         if (plan_.shares_windows) {
             job.batch = 8 + static_cast<std::uint32_t>(share_chance_.below(9));
         }
-        job.steps_together = luck.below(2) == 0;
+        const bool steps_together = luck.below(2) == 0;
+        job.steps_together = steps_together && (!script_ || script_->epochs == 0);
     }
 }
 
@@ -120,7 +121,7 @@ void World::make_pods() {
         // Some trainers start late: until then their sidecars have no session.
         const bool comes_late = schedule_.draw_chance(0.5) && !script_;
         Duration latest = comes_late ? seconds{300} : seconds{3};
-        latest = script_ && script_->is_measured ? Duration{} : latest;
+        latest = script_ && script_->epochs > 0 ? Duration{} : latest;
         const Duration after = script_ ? script_->trainers_wait : Duration{};
         schedule_.run_in(
             after + schedule_.draw(Duration{}, latest), [this, &pod] { start_trainer(pod); });
@@ -178,13 +179,14 @@ void World::follow_script(Pod& pod) const {
     pod.config.control.endpoint = script_->is_operated ? "operator:9443" : "";
     pod.settings.compute = script_->compute;
     pod.settings.batch = 8;
-    if (script_->is_measured) {
+    if (script_->epochs > 0) {
         const sidecar::DatasetConfig defaults;
         data.memory_bytes = defaults.memory_bytes;
         data.readahead_bytes = defaults.readahead_bytes;
         data.max_in_flight = 64;  // with which an S3 origin starts
         pod.config.io_threads = 2;
         pod.settings.looks_ahead = true;
+        pod.settings.epochs = script_->epochs;
     }
 }
 

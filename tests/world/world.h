@@ -55,9 +55,10 @@ struct Script {
     Duration origin_latency = std::chrono::milliseconds{20};
     Duration peer_delay = std::chrono::milliseconds{1};  // of a frame, on average
     Duration compute = std::chrono::seconds{1};          // of a batch of 8
-    // Measured: programs run without delays of the seed, sidecars have default limits, and trainers
-    // start together after `trainers_wait` and look ahead.
-    bool is_measured = false;
+    // Not 0: a measurement. Trainers start together after `trainers_wait`, look ahead, do not wait for
+    // each other and end after so many epochs; programs run without delays of the seed, and sidecars
+    // have default limits.
+    std::uint64_t epochs = 0;
     sidecar::EvictionKind eviction = sidecar::EvictionKind::kAuto;
     bool is_operated = false;  // sidecars keep nothing new before World::grant()
     bool is_pinned = false;    // ranks would wait for the operator's pin, which never comes

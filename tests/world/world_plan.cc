@@ -62,7 +62,7 @@ void World::make_plan(Size size) {
     site_->weather = fair_;
     slowest_task_ = schedule_.draw_scale(microseconds{10}, milliseconds{200});
     schedule_.set_lag(schedule_.draw_scale(microseconds{10}, milliseconds{20}));
-    if (script_ && script_->is_measured) {
+    if (script_ && script_->epochs > 0) {
         slowest_task_ = microseconds{10};
         schedule_.set_lag(microseconds{10});
     }
