@@ -107,8 +107,6 @@ protected:
         });
     }
 
-    wire::DatasetReport report_of(std::size_t node) { return (*reports.lock())[address(node)]; }
-
     [[nodiscard]] SampleClient connect(std::size_t node) const {
         SampleClient client{fmt::format("{}/n{}.sock", folder.path(), node)};
         const auto welcome = client.hello("train", node + 1);
