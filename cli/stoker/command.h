@@ -9,6 +9,7 @@ namespace stoker::cli {
 // Returns the exit status: 0 success, 1 negative result, 2 usage error.
 using Arguments = std::vector<std::string_view>;
 
+int advise_command(const Arguments& arguments);
 int simulate_command(const Arguments& arguments);
 int laws_command(const Arguments& arguments);
 int pack_command(const Arguments& arguments);

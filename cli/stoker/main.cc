@@ -9,6 +9,7 @@ namespace {
 
 constexpr const char* kUsage =
     "usage: stoker COMMAND [FLAG]...\n"
+    "  advise     what a cache would be worth to a program, from a trace of its reads\n"
     "  simulate   what a cache on one node would be worth for these jobs\n"
     "  laws       compare the simulator with figures that are known in advance\n"
     "  pack       put many small samples into large chunks, and check them\n"
@@ -24,6 +25,9 @@ int main(int argc, char** argv) {
     }
     const std::string_view command = arguments.front();
     arguments.erase(arguments.begin());
+    if (command == "advise") {
+        return stoker::cli::advise_command(arguments);
+    }
     if (command == "simulate") {
         return stoker::cli::simulate_command(arguments);
     }

@@ -109,6 +109,13 @@ std::unique_ptr<sidecar::Sampler> make_own_order(
             static_cast<std::uint32_t>(policy_value(scenario, "over-request")),
             seed);
     }
+    if (const auto recorded = scenario.jobs[job].recorded) {
+        return std::make_unique<sidecar::ExactSampler>(
+            sidecar::EpochShape{.count = static_cast<std::uint32_t>(samples)},
+            [recorded](std::uint64_t epoch, std::uint32_t /*rank*/) {
+                return sidecar::GroupedOrder{recorded->epochs[epoch], {}};
+            });
+    }
     return std::make_unique<sidecar::ExactSampler>(
         sidecar::EpochShape{.count = static_cast<std::uint32_t>(samples)},
         [samples, seed](std::uint64_t epoch, std::uint32_t /*rank*/) {
@@ -116,9 +123,11 @@ std::unique_ptr<sidecar::Sampler> make_own_order(
         });
 }
 
-// Whether trainers send their plans to the engine. A baseline is a plain cache without plans.
-bool knows_plans(const Scenario& scenario) {
-    return scenario.cache.policy.empty() || scenario.cache.policy == "never-evict";
+// Whether the job's trainer sends its plans to the engine. A baseline is a plain cache without
+// plans.
+bool knows_plans(const Scenario& scenario, const JobSpec& job) {
+    const std::string& policy = scenario.cache.policy;
+    return (policy.empty() || policy == "never-evict") && (!job.recorded || job.recorded->plans);
 }
 
 void add_job(const Scenario& scenario, Assembly& parts, std::size_t job) {
@@ -131,7 +140,7 @@ void add_job(const Scenario& scenario, Assembly& parts, std::size_t job) {
     setting.begin.seed = job_seed(scenario, job);
     setting.begin.batch = scenario.batch;
     setting.begin.parameters = parameters_of(spec);
-    setting.plans = knows_plans(scenario);
+    setting.plans = knows_plans(scenario, spec);
     setting.samples = parts.sizes.size();
     if (spec.contract == "exact") {
         auto& order = parts.orders.emplace_back(make_own_order(scenario, parts, job));

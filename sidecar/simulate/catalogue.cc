@@ -36,6 +36,10 @@ double value(
     return found == given.end() ? parameter->standard : found->second;
 }
 
+std::uint64_t sample_count(const DatasetSpec& dataset) {
+    return dataset.sizes.empty() ? dataset.samples : dataset.sizes.size();
+}
+
 Status check_parameters(
     std::string_view kind, const Entry& entry, const std::map<std::string, double>& given) {
     for (const auto& [name, number] : given) {
@@ -66,6 +70,32 @@ Status check_parameters(
     return {};
 }
 
+Status check_recorded(const Scenario& scenario, const JobSpec& job) {
+    if (!job.recorded) {
+        return {};
+    }
+    const std::string& policy = scenario.cache.policy;
+    const bool keeps_order = policy.empty() || policy == "never-evict" || policy == "lru" ||
+                             policy == "lfu";
+    if (job.contract != "exact" || !keeps_order) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            "recorded reads need contract exact and a policy that keeps their order: never-evict, "
+            "lru or lfu");
+    }
+    const std::uint64_t samples = sample_count(scenario.dataset);
+    const auto is_known = [samples](domain::SampleIndex sample) { return sample < samples; };
+    const bool all_known = std::ranges::all_of(job.recorded->epochs, [&](const auto& epoch) {
+        return std::ranges::all_of(epoch, is_known);
+    });
+    if (job.recorded->epochs.size() != scenario.epochs || !all_known) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            "recorded reads need one list per epoch and samples of the dataset");
+    }
+    return {};
+}
+
 Status check_jobs(const Scenario& scenario) {
     if (scenario.jobs.empty() || scenario.jobs.size() > 48) {
         return fail(
@@ -84,6 +114,7 @@ Status check_jobs(const Scenario& scenario) {
         if (!(job.speed > 0 && job.speed <= 1e6) || job.start < Duration::zero()) {
             return fail(ErrorCode::kInvalidArgument, "job speed must be > 0 and start >= 0");
         }
+        STOKER_TRY_VOID(check_recorded(scenario, job));
     }
     return {};
 }
@@ -138,7 +169,7 @@ Status check_cache(const Scenario& scenario) {
 
 Status check_numbers(const Scenario& scenario) {
     const DatasetSpec& dataset = scenario.dataset;
-    const std::uint64_t samples = dataset.sizes.empty() ? dataset.samples : dataset.sizes.size();
+    const std::uint64_t samples = sample_count(dataset);
     if (samples == 0 || samples > 200'000'000) {
         return fail(
             ErrorCode::kInvalidArgument,

@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "common/base/bytes.h"
 #include "common/base/clock.h"
+#include "common/domain/ids.h"
 
 // Input of `stoker simulate`: one dataset on one node, the jobs that read it, and an origin. Plain
 // values; check_scenario() validates them.
@@ -36,12 +38,20 @@ struct OriginSpec {
     std::uint32_t requests_max = 32;  // in flight
 };
 
+// Samples that a job has read, in order, by epoch. An epoch may be empty.
+struct RecordedReads {
+    std::vector<std::vector<domain::SampleIndex>> epochs;
+    bool plans = false;  // its trainer sends the order of each epoch ahead
+};
+
 // One job: one rank that computes at `speed` times the scenario's rate.
 struct JobSpec {
     std::string contract = "exact";
     double speed = 1;
     Duration start{};                          // relative to the simulation's start
     std::map<std::string, double> parameters;  // of the contract, by name; unset ones have defaults
+    // If set, the job reads these instead of a new random order every epoch. Contract exact only.
+    std::shared_ptr<const RecordedReads> recorded{};
 };
 
 struct Scenario {

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "sidecar/advise/advise.h"
+#include "sidecar/simulate/scenario.h"
+
+namespace stoker::advise {
+
+// Replays one trace through the simulator with several caches. `trace` must outlive it. Pure.
+class Replay {
+public:
+    // The question must have passed check_question().
+    Replay(const Trace& trace, const Shape& shape, const Question& question);
+
+    // With a cache of `size`; policy "" is the sidecar's default, other names are the simulator's.
+    [[nodiscard]] Result<Run> with_cache(Bytes size, std::string_view policy) const;
+
+    // Reads at the origin only, without a sidecar.
+    [[nodiscard]] Result<Run> without_cache() const;
+
+    // Origin bytes of as many epochs of the same samples under another contract.
+    [[nodiscard]] Result<Bytes> under_contract(Bytes size, std::string_view contract) const;
+
+    // Bytes of all samples on the node, headers and padding included.
+    [[nodiscard]] Bytes dataset_on_node() const { return on_node_; }
+
+    // Samples per second that all readers compute.
+    [[nodiscard]] double compute_rate() const { return base_.samples_per_second * readers_; }
+
+private:
+    [[nodiscard]] simulate::Scenario scenario(Bytes size, std::string_view policy) const;
+
+    const Shape& shape_;
+    Bytes window_;
+    std::uint32_t workers_;
+    Bytes on_node_{};
+    double readers_ = 1;
+    simulate::Scenario base_;  // the trace's reads; the cache is not set
+};
+
+}  // namespace stoker::advise

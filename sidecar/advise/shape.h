@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "common/base/bytes.h"
+#include "sidecar/advise/trace.h"
+
+namespace stoker::advise {
+
+enum class Pattern : std::uint8_t {
+    kOnePass,          // hardly any sample is read again
+    kEachOnce,         // passes that read each sample once
+    kWithReplacement,  // repeated draws, all samples alike
+    kSkewed,           // some samples are read far more often than others
+};
+
+// What a trace's reads look like.
+struct Shape {
+    Pattern pattern = Pattern::kOnePass;
+    bool same_order = false;   // of kEachOnce: later passes repeat the first one's order
+    bool each_reads_all = false;  // of kEachOnce: every reader makes its own passes over everything
+    std::uint64_t samples = 0;
+    Bytes dataset_bytes{};  // each sample once
+    std::uint64_t reads = 0;
+    Bytes read_bytes{};
+    std::uint32_t readers = 0;
+    double epochs = 1;          // passes, or the recorded epochs; else reads per sample
+    double hottest_share = 0;   // of the reads: the tenth of the samples that is read most
+    double seconds = 0;         // from the first to the last read; 0: the times are useless
+
+    // Of all readers; 0: unknown.
+    [[nodiscard]] double reads_per_second() const {
+        return seconds > 0 ? static_cast<double>(reads) / seconds : 0;
+    }
+};
+
+// O(reads). Pure.
+Shape describe(const Trace& trace);
+
+// The trace's reads for the simulator: by reader and epoch. Readers beyond `most` are folded into
+// the others. Epochs are the recorded ones, else equal parts if each sample is read once an epoch,
+// else there is one. Every reader has the same number of epochs; some may be empty.
+std::vector<std::vector<std::vector<SampleIndex>>> by_reader(
+    const Trace& trace, const Shape& shape, std::uint32_t most);
+
+}  // namespace stoker::advise
