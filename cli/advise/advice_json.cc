@@ -89,6 +89,7 @@ std::string advice_json(const Advice& advice) {
     json["recommended"]["reason"] = text(advice.size_reason);
     json["recommended"]["evictionPolicy"] = text(advice.eviction);
     json["recommended"]["contract"] = text(advice.contract);
+    json["contractsCacheBytes"] = value::number(advice.contracts_size.count());
     json["contracts"] = contracts_json(advice);
     if (advice.has_times) {
         json["computeRate"] = value::number(advice.compute_rate);

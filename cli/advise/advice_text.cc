@@ -126,7 +126,8 @@ std::string times_note(const Advice& advice) {
 }
 
 std::string contracts(const Advice& advice) {
-    std::string text = "\n  CONTRACT      ORIGIN  WHEN\n";
+    std::string text = fmt::format(
+        "\nWith {}:\n  CONTRACT      ORIGIN  WHEN\n", to_string(advice.contracts_size));
     for (const advise::ContractResult& contract : advice.contracts) {
         text += fmt::format(
             "{} {:10} {:>9}  {}\n",

@@ -162,8 +162,10 @@ ContractResult contract_of(const Shape& shape, std::string_view name) {
 
 Status compare_contracts(const Replay& replay, Advice& advice) {
     advice.contract = "exact";
+    const SizeResult& size = advice.asked ? *advice.asked : advice.recommended;
+    advice.contracts_size = size.size;
     ContractResult exact{"exact", true, "the program's own stream", {}};
-    exact.origin_bytes = best(advice, advice.recommended).origin_bytes;
+    exact.origin_bytes = best(advice, size).origin_bytes;
     advice.contracts.push_back(std::move(exact));
     if (advice.verdict != Verdict::kWorthIt) {
         return {};
@@ -172,7 +174,7 @@ Status compare_contracts(const Replay& replay, Advice& advice) {
         ContractResult result = contract_of(advice.shape, name);
         if (result.applies) {
             STOKER_TRY(
-                result.origin_bytes, replay.under_contract(advice.recommended.size, name));
+                result.origin_bytes, replay.under_contract(size.size, name));
         }
         const bool is_free = name == "windowed";  // each sample is still read once an epoch
         if (is_free && result.applies &&

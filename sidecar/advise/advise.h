@@ -50,7 +50,7 @@ struct SizeResult {
     Run lru;
 };
 
-// A sampling contract, and what it would read at the recommended size.
+// A sampling contract, and what it would read with Advice::contracts_size.
 struct ContractResult {
     std::string_view name;
     bool applies = false;
@@ -82,6 +82,7 @@ struct Advice {
     std::string_view eviction;  // value of evictionPolicy to set: "Auto" or "LRU"
     std::string eviction_reason;
     std::string_view contract;  // recommended
+    Bytes contracts_size{};     // of the cache: asked, else recommended
     std::vector<ContractResult> contracts;
 };
 

@@ -75,6 +75,12 @@ std::string_view field(const std::vector<std::string_view>& fields, std::size_t 
     return index < fields.size() ? fields[index] : std::string_view{};
 }
 
+// As field(); "-" means that the program does not know it.
+std::string_view optional_field(const std::vector<std::string_view>& fields, std::size_t index) {
+    const std::string_view text = field(fields, index);
+    return text == "-" ? std::string_view{} : text;
+}
+
 }  // namespace
 
 const std::vector<std::string_view>& FieldSplitter::split(std::string_view line, bool comma) {
@@ -149,16 +155,16 @@ Result<LineRead> parse_plain(const std::vector<std::string_view>& fields, const 
         return fail(wrong("key", read.key));
     }
     STOKER_TRY(read.bytes, byte_count("bytes", field(fields, columns.bytes)));
-    if (const std::string_view offset = field(fields, columns.offset); !offset.empty()) {
+    if (const std::string_view offset = optional_field(fields, columns.offset); !offset.empty()) {
         STOKER_TRY(read.offset, byte_count("offset", offset));
     }
-    if (const std::string_view epoch = field(fields, columns.epoch); !epoch.empty()) {
+    if (const std::string_view epoch = optional_field(fields, columns.epoch); !epoch.empty()) {
         read.epoch = whole<std::uint32_t>(epoch);
         if (!read.epoch || *read.epoch == UINT32_MAX) {
             return fail(wrong("epoch", epoch));
         }
     }
-    read.reader = field(fields, columns.rank);
+    read.reader = optional_field(fields, columns.rank);
     return read;
 }
 

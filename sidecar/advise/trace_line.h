@@ -48,7 +48,7 @@ struct Columns {
 // without time, key and bytes.
 Result<std::optional<Columns>> parse_header(const std::vector<std::string_view>& fields);
 
-// One line of the plain format. kInvalidArgument says which field is wrong.
+// One line of the plain format; "-" in an optional field: unknown. kInvalidArgument says which field is wrong.
 Result<LineRead> parse_plain(const std::vector<std::string_view>& fields, const Columns& columns);
 
 // Whether the fields are a line of Amazon's S3 server access log.
