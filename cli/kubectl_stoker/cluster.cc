@@ -1,5 +1,6 @@
 #include "cli/kubectl_stoker/cluster.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <cpprest/json.h>
@@ -7,6 +8,7 @@
 
 #include "common/base/read_file.h"
 #include "operator/api/debug_api.h"
+#include "operator/core/workload/build_job.h"
 #include "operator/kube/lease.h"
 #include "operator/kube/request.h"
 #include "operator/kube/rest_client.h"
@@ -89,6 +91,12 @@ template <class T>
 Result<std::vector<T>> Cluster::list(const control::ResourceKind& kind, const std::string& ns) {
     control::Scope scope;
     scope.ns = ns;
+    return list<T>(kind, scope);
+}
+
+template <class T>
+Result<std::vector<T>> Cluster::list(
+    const control::ResourceKind& kind, const control::Scope& scope) {
     STOKER_TRY(const std::vector<control::Object> objects, client_->list(kind, scope));
     std::vector<T> result;
     for (const control::Object& object : objects) {
@@ -117,6 +125,37 @@ Result<control::Dataset> Cluster::dataset(const control::ObjectKey& key) {
 
 Result<std::vector<control::Dataset>> Cluster::datasets(const std::string& ns) {
     return list<control::Dataset>(kinds::kDatasets, ns);
+}
+
+Result<control::Pod> Cluster::pod(const control::ObjectKey& key) {
+    STOKER_TRY(const control::Object object, client_->get(kinds::kPods, key));
+    return control::read_document<control::Pod>(object.raw);
+}
+
+Result<std::vector<control::Pod>> Cluster::pods_of(const control::ObjectKey& job) {
+    control::Scope scope;
+    scope.ns = job.ns;
+    scope.label_selector = fmt::format("{}={}", control::kJobLabel, job.name);
+    STOKER_TRY(std::vector<control::Pod> pods, list<control::Pod>(kinds::kPods, scope));
+    std::ranges::sort(pods, {}, [](const control::Pod& pod) {
+        return std::pair{control::rank_of(pod), pod.meta.name};
+    });
+    return pods;
+}
+
+Result<std::vector<ReportEvent>> Cluster::events_of(const control::ObjectKey& job) {
+    control::Scope scope;
+    scope.ns = job.ns;
+    scope.field_selector =
+        fmt::format("regarding.kind={},regarding.name={}", kinds::kTrainingJobs.kind, job.name);
+    STOKER_TRY(
+        const std::vector<control::Object> objects, client_->list(kinds::kEvents, scope));
+    std::vector<ReportEvent> events;
+    for (const control::Object& object : objects) {
+        events.push_back(read_event(object.raw));
+    }
+    std::ranges::stable_sort(events, {}, &ReportEvent::time);
+    return events;
 }
 
 Result<std::string> Cluster::find_leader() {

@@ -6,11 +6,13 @@
 
 #include "cli/kubectl_stoker/kubectl.h"
 #include "cli/kubectl_stoker/options.h"
+#include "cli/kubectl_stoker/report.h"
 #include "common/base/clock.h"
 #include "common/base/result.h"
 #include "operator/api/cache_pool.h"
 #include "operator/api/cache_quota.h"
 #include "operator/api/dataset.h"
+#include "operator/api/pod.h"
 #include "operator/api/training_job.h"
 #include "operator/core/allocation/snapshot.h"
 #include "operator/kube/access.h"
@@ -35,6 +37,12 @@ public:
     Result<control::Dataset> dataset(const control::ObjectKey& key);
     Result<std::vector<control::Dataset>> datasets(const std::string& ns);
 
+    Result<control::Pod> pod(const control::ObjectKey& key);
+    // The pods of a TrainingJob, by rank and name.
+    Result<std::vector<control::Pod>> pods_of(const control::ObjectKey& job);
+    // The Events about a TrainingJob, by time.
+    Result<std::vector<ReportEvent>> events_of(const control::ObjectKey& job);
+
     // Asks the leading operator through the API server. kUnavailable: there is no leader, it has no
     // plan yet, or the API server cannot reach it; kNotFound: there is no operator, or it does not
     // serve this page.
@@ -45,6 +53,8 @@ private:
 
     template <class T>
     Result<std::vector<T>> list(const control::ResourceKind& kind, const std::string& ns);
+    template <class T>
+    Result<std::vector<T>> list(const control::ResourceKind& kind, const control::Scope& scope);
     Result<std::string> find_leader();
     // Token for the operator's debug pages; requested once and kept.
     Result<std::string> debug_token();

@@ -19,7 +19,7 @@ std::vector<std::string> candidates(
         return flag_names(command);
     }
     const bool wants_job =
-        command == "why" || (command == "what-if" && words[words.size() - 2] == "--delete");
+        command == "why" || command == "report" || command == "advise" || (command == "what-if" && words[words.size() - 2] == "--delete");
     std::vector<std::string> result;
     if (wants_job) {
         for (const std::string& job : jobs()) {

@@ -19,19 +19,6 @@ double to_double(Bytes bytes) {
     return static_cast<double>(bytes.count());
 }
 
-// Interpolates linearly between the two nearest points.
-double rate_at(const std::vector<CurvePoint>& points, double cached) {
-    for (std::size_t i = 1; i < points.size(); ++i) {
-        const double begin = to_double(points[i - 1].cached);
-        const double end = to_double(points[i].cached);
-        if (cached <= end) {
-            const double into = end > begin ? (cached - begin) / (end - begin) : 1;
-            return points[i - 1].rate + (points[i].rate - points[i - 1].rate) * into;
-        }
-    }
-    return points.back().rate;
-}
-
 std::size_t scaled(double value, double most, std::size_t steps) {
     const double share = most > 0 ? std::clamp(value / most, 0.0, 1.0) : 0;
     return static_cast<std::size_t>(std::lround(share * static_cast<double>(steps - 1)));
@@ -48,6 +35,19 @@ void put(std::string& line, std::size_t at, const std::string& text) {
 
 }  // namespace
 
+double rate_at(const std::vector<CurvePoint>& points, Bytes cached) {
+    const double wanted = to_double(cached);
+    for (std::size_t i = 1; i < points.size(); ++i) {
+        const double begin = to_double(points[i - 1].cached);
+        const double end = to_double(points[i].cached);
+        if (wanted <= end) {
+            const double into = end > begin ? (wanted - begin) / (end - begin) : 1;
+            return points[i - 1].rate + (points[i].rate - points[i - 1].rate) * into;
+        }
+    }
+    return points.back().rate;
+}
+
 std::string rate_text(double bytes_per_second) {
     constexpr double kMax = 9e18;
     const double bounded = std::clamp(bytes_per_second, 0.0, kMax);
@@ -60,10 +60,11 @@ std::string plot_curve(const std::vector<CurvePoint>& points, Bytes target) {
     std::vector<std::string> rows(kHeight, std::string(kWidth, ' '));
     for (std::size_t column = 0; column < kWidth; ++column) {
         const double cached = end * static_cast<double>(column) / static_cast<double>(kWidth - 1);
-        rows[kHeight - 1 - scaled(rate_at(points, cached), most, kHeight)][column] = '*';
+        const double rate = rate_at(points, Bytes{static_cast<std::uint64_t>(cached)});
+        rows[kHeight - 1 - scaled(rate, most, kHeight)][column] = '*';
     }
     const std::size_t at = scaled(to_double(target), end, kWidth);
-    const double now = rate_at(points, to_double(target));
+    const double now = rate_at(points, target);
     const std::size_t now_row = kHeight - 1 - scaled(now, most, kHeight);
     rows[now_row][at] = 'O';
     std::vector<std::string> labels(kHeight);

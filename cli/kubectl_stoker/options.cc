@@ -50,6 +50,22 @@ constexpr std::array kCommands{
         "  kubectl stoker what-if --delete tj/resnet -n team-a\n"
         "  kubectl stoker what-if --nominal team-a=2Ti --pool nvme\n"},
     Command{
+        "advise",
+        " [tj/NAME | pod/NAME]",
+        "what a cache would be worth, of which size, under which contract",
+        "With --trace FILE: replays the reads of a program; needs neither a cluster nor Stoker.\n"
+        "Else: of a job that the operator has measured, or of a pod of such a job.\n"
+        "\n"
+        "  kubectl stoker advise --trace trace.txt --origin-bandwidth 1Gi --origin-latency 20ms\n"
+        "  kubectl stoker advise tj/resnet -n team-a -o json\n"},
+    Command{
+        "report",
+        " tj/NAME",
+        "one HTML page about a job: grant, reasons, plots, pods, events",
+        "Reads what `why` reads, the job's pods and its Events. The page needs no other file.\n"
+        "\n"
+        "  kubectl stoker report tj/resnet -o report.html\n"},
+    Command{
         "quota",
         "",
         "cache quotas as a tree: nominal, used, borrowed, lent",
@@ -142,13 +158,22 @@ FlagGroup command_flags(Options& options, std::string_view command) {
     if (command == "what-if") {
         group.flags = what_if_flags(options);
     }
-    group.flags.push_back({"json", "", "for programs", switch_into(options.json)});
-    group.flags.push_back(
-        {"output",
-         "json",
-         "the same",
-         [&options](std::string_view value) { return set_output(options, value); },
-         'o'});
+    if (command == "report") {
+        group.flags.push_back(
+            {"output",
+             "FILE",
+             "the page; standard output unless said",
+             text_into(options.report_path),
+             'o'});
+    } else {
+        group.flags.push_back({"json", "", "for programs", switch_into(options.json)});
+        group.flags.push_back(
+            {"output",
+             "json",
+             "the same",
+             [&options](std::string_view value) { return set_output(options, value); },
+             'o'});
+    }
     group.flags.push_back({"help", "", "this text", switch_into(options.help), 'h'});
     return group;
 }
@@ -192,25 +217,54 @@ FlagGroup operator_flags(Options& options) {
 }
 
 std::vector<FlagGroup> groups_of(Options& options, std::string_view command) {
-    std::vector<FlagGroup> groups{command_flags(options, command), cluster_flags(options)};
-    if (command == "why" || command == "what-if") {
+    std::vector<FlagGroup> groups{command_flags(options, command)};
+    if (command == "advise") {
+        groups.push_back(advise_flags(options.advise));
+    }
+    groups.push_back(cluster_flags(options));
+    if (command != "top" && command != "quota" && command != "where") {
         groups.push_back(operator_flags(options));
     }
     return groups;
 }
 
+// `advise` needs a trace or one object, not both.
+Status check_advise(Options& options, const std::vector<std::string_view>& words) {
+    if (words.empty() == options.advise.trace_path.empty()) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            "advise about what? Say tj/NAME, pod/NAME or --trace FILE, one of them");
+    }
+    if (words.empty()) {
+        return {};
+    }
+    if (const auto pod = pod_name(words[0])) {
+        options.pod = *pod;
+        return {};
+    }
+    STOKER_TRY(options.job, job_name(words[0]));
+    return {};
+}
+
 Status check_words(Options& options, const std::vector<std::string_view>& words) {
-    const bool is_why = options.command == "why";
-    const std::size_t most = is_why || options.command == "where" ? 1 : 0;
-    if (is_why && words.empty()) {
-        return fail(ErrorCode::kInvalidArgument, "which job? kubectl stoker why tj/NAME");
+    const std::string& command = options.command;
+    const bool needs_job = command == "why" || command == "report";
+    const std::size_t most =
+        needs_job || command == "where" || command == "advise" ? 1 : 0;
+    if (needs_job && words.empty()) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("which job? kubectl stoker {} tj/NAME", command));
     }
     if (words.size() > most) {
         return fail(
             ErrorCode::kInvalidArgument,
-            fmt::format("'{}' is one word too many for {}", words[most], options.command));
+            fmt::format("'{}' is one word too many for {}", words[most], command));
     }
-    if (is_why) {
+    if (command == "advise") {
+        return check_advise(options, words);
+    }
+    if (needs_job) {
         STOKER_TRY(options.job, job_name(words[0]));
     } else if (!words.empty()) {
         STOKER_TRY(options.dataset, dataset_name(words[0]));
@@ -275,6 +329,15 @@ Result<std::string> dataset_name(std::string_view word) {
     constexpr KindNames kKinds{
         "dset", "dataset", "datasets", "datasets.stoker.dev", "dataset.stoker.dev"};
     return object_name(word, kKinds, "Dataset", "dataset");
+}
+
+std::optional<std::string> pod_name(std::string_view word) {
+    for (const std::string_view kind : {"pod/", "pods/", "po/"}) {
+        if (word.starts_with(kind) && word.size() > kind.size()) {
+            return std::string{word.substr(kind.size())};
+        }
+    }
+    return std::nullopt;
 }
 
 control::ObjectKey key_of(const std::string& name, const std::string& ns) {

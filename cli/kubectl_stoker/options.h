@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/advise/advise_options.h"
 #include "common/base/bytes.h"
 #include "common/base/clock.h"
 #include "common/base/result.h"
@@ -41,7 +42,10 @@ struct Options {
 
     bool watch = false;                           // top
     Duration interval = std::chrono::seconds{2};  // top --watch
-    std::string job;                              // why: without "tj/"
+    std::string job;          // why, report, advise: without "tj/"
+    std::string pod;          // advise: without "pod/"; empty: a job or a trace
+    std::string report_path;  // report; empty: standard output
+    AdviseOptions advise;     // of --trace
     std::string dataset;                          // where: without "dset/"; empty: all
     std::optional<Bytes> add;                     // what-if
     std::optional<Bytes> remove;                  // what-if
@@ -69,6 +73,9 @@ Result<std::string> job_name(std::string_view word);
 
 // Likewise, "dset/NAME", "dataset/NAME", "datasets.stoker.dev/NAME" or "NAME".
 Result<std::string> dataset_name(std::string_view word);
+
+// Likewise, "pod/NAME", "pods/NAME" or "po/NAME"; the kind is required. nullopt: another kind.
+std::optional<std::string> pod_name(std::string_view word);
 
 // Resolves "NAMESPACE/NAME", or "NAME" in namespace `ns`.
 control::ObjectKey key_of(const std::string& name, const std::string& ns);

@@ -1,19 +1,25 @@
 #include "cli/kubectl_stoker/run.h"
 
+#include <algorithm>
+#include <fstream>
 #include <memory>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "cli/advise/advise_report.h"
 #include "cli/kubectl_stoker/cluster.h"
 #include "cli/kubectl_stoker/complete.h"
+#include "cli/kubectl_stoker/job_advice.h"
 #include "cli/kubectl_stoker/options.h"
 #include "cli/kubectl_stoker/quota_tree.h"
+#include "cli/kubectl_stoker/report.h"
 #include "cli/kubectl_stoker/top.h"
 #include "cli/kubectl_stoker/what_if.h"
 #include "cli/kubectl_stoker/where.h"
 #include "cli/kubectl_stoker/why.h"
 #include "operator/core/allocation/plan_allocation.h"
+#include "operator/core/workload/build_job.h"
 
 namespace stoker::cli {
 
@@ -29,9 +35,14 @@ constexpr const char* kClearScreen = "\x1b[H\x1b[2J";
 
 class Program {
 public:
-    Program(Options options, const Console& console, std::unique_ptr<Cluster> cluster)
+    Program(
+        Options options,
+        const Console& console,
+        const Clock& clock,
+        std::unique_ptr<Cluster> cluster)
         : options_(std::move(options)),
           console_(console),
+          clock_(clock),
           cluster_(std::move(cluster)) {}
 
     int run() {
@@ -39,6 +50,8 @@ public:
                               : options_.command == "why"     ? why()
                               : options_.command == "what-if" ? what_if()
                               : options_.command == "where"   ? where()
+                              : options_.command == "advise"  ? advise()
+                              : options_.command == "report"  ? report()
                                                               : quota();
         if (!status) {
             console_.warn("error: " + status.error().message + "\n" + advice(status.error()));
@@ -92,7 +105,8 @@ private:
         return {};
     }
 
-    Status why() {
+    // What the operator, or else the status, says about a job.
+    Result<WhyFacts> why_facts() {
         const ObjectKey key = key_of(options_.job, own_namespace());
         WhyFacts facts;
         STOKER_TRY(facts.job, cluster_->job(key));
@@ -112,7 +126,81 @@ private:
                 "asked:\n      {}\n",
                 snapshot.error().message));
         }
+        return facts;
+    }
+
+    Status why() {
+        STOKER_TRY(const WhyFacts facts, why_facts());
         console_.print(options_.json ? why_json(facts) : why_text(facts));
+        return {};
+    }
+
+    // The TrainingJob that a pod belongs to.
+    Result<std::string> job_of_pod() {
+        const ObjectKey key = key_of(options_.pod, own_namespace());
+        STOKER_TRY(const control::Pod pod, cluster_->pod(key));
+        const auto label = pod.meta.labels.find(std::string{control::kJobLabel});
+        if (label == pod.meta.labels.end()) {
+            return fail(
+                ErrorCode::kNotFound,
+                fmt::format(
+                    "pod {} belongs to no TrainingJob, so nobody measures its reads: record a trace "
+                    "and say --trace FILE",
+                    to_string(key)));
+        }
+        return fmt::format("{}/{}", key.ns, label->second);
+    }
+
+    Status advise() {
+        if (!options_.pod.empty()) {
+            STOKER_TRY(options_.job, job_of_pod());
+        }
+        STOKER_TRY(WhyFacts why, why_facts());
+        JobAdviceFacts facts;
+        facts.job = std::move(why.job);
+        facts.view = std::move(why.view);
+        const auto demand =
+            std::ranges::find(facts.view.demands, facts.job.meta.key(), &control::Demand::job);
+        if (demand != facts.view.demands.end()) {
+            facts.demand = *demand;
+        }
+        STOKER_TRY(const JobAdvice result, advise_job(facts));
+        console_.print(options_.json ? job_advice_json(result) : job_advice_text(result));
+        return {};
+    }
+
+    // Takes a list for the report; a list that the user may not read becomes a note.
+    template <class T>
+    Status take(Result<std::vector<T>> list, const char* what, ReportFacts& facts, std::vector<T>& out) {
+        if (!list && list.error().code == ErrorCode::kForbidden) {
+            facts.left_out.push_back(fmt::format("You may not list {}; they are left out.", what));
+            return {};
+        }
+        STOKER_TRY(out, std::move(list));
+        return {};
+    }
+
+    Status report() {
+        ReportFacts facts;
+        STOKER_TRY(facts.why, why_facts());
+        const ObjectKey key = facts.why.job.meta.key();
+        STOKER_TRY_VOID(take(cluster_->pods_of(key), "pods", facts, facts.pods));
+        STOKER_TRY_VOID(take(cluster_->events_of(key), "Events", facts, facts.events));
+        facts.made_at = clock_.wall_now();
+        const std::string page = report_html(facts);
+        if (options_.report_path.empty() || options_.report_path == "-") {
+            console_.print(page);
+            return {};
+        }
+        std::ofstream file{options_.report_path, std::ios::binary};
+        file << page;
+        file.close();
+        if (!file) {
+            return fail(
+                ErrorCode::kUnavailable,
+                fmt::format("{} cannot be written", options_.report_path));
+        }
+        console_.warn(fmt::format("Wrote {}\n", options_.report_path));
         return {};
     }
 
@@ -185,6 +273,7 @@ private:
 
     Options options_;
     const Console& console_;
+    const Clock& clock_;
     std::unique_ptr<Cluster> cluster_;
 };
 
@@ -198,6 +287,16 @@ std::vector<std::string> names_of_jobs(const Clock& clock) {
         }
     }
     return names;
+}
+
+int advise_about_trace(const Options& options, const Console& console) {
+    const auto advice = advise_from_trace(options.advise);
+    if (!advice) {
+        console.warn(fmt::format("error: {}\n", advice.error().message));
+        return kFailed;
+    }
+    console.print(options.json ? advice_json(*advice) : advice_text(*advice));
+    return kDone;
 }
 
 }  // namespace
@@ -223,6 +322,9 @@ int run(
         console.print(help_text(options->command));
         return kDone;
     }
+    if (!options->advise.trace_path.empty()) {
+        return advise_about_trace(*options, console);
+    }
     auto cluster = Cluster::open(options->connect, clock);
     if (!cluster) {
         console.warn(fmt::format("error: {}\n", cluster.error().message));
@@ -231,7 +333,7 @@ int run(
     if (!options->ns) {
         options->ns = namespace_of_context(options->connect);
     }
-    return Program(*std::move(options), console, *std::move(cluster)).run();
+    return Program(*std::move(options), console, clock, *std::move(cluster)).run();
 }
 
 }  // namespace stoker::cli

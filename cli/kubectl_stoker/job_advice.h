@@ -1,0 +1,56 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "operator/api/training_job.h"
+#include "operator/core/allocation/allocation_view.h"
+#include "operator/core/profile/job_profile.h"
+
+namespace stoker::cli {
+
+// Input of `advise tj/NAME`. Without a demand (no right to ask the operator, or the job has ended)
+// the advice comes from the status.
+struct JobAdviceFacts {
+    control::TrainingJob job;
+    std::optional<control::Demand> demand;
+    control::AllocationView view;  // that the demand is of
+};
+
+// What a cache of one size would be worth to a running job, per epoch.
+struct JobAdviceSize {
+    Bytes size{};  // over all nodes of the job
+    double share = 0;
+    Bytes origin{};
+    double epoch_seconds = 0;
+};
+
+// A contract's bytes from the origin in an epoch, with the recommended size.
+struct JobAdviceContract {
+    std::string name;
+    Bytes origin{};
+    std::string reason;
+};
+
+struct JobAdvice {
+    control::ObjectKey job;
+    std::string source;          // "operator" or "status"
+    Bytes everything{};          // that can be cached, over all nodes of the job
+    Bytes epoch_bytes{};         // that all ranks read
+    control::JobProfile profile;
+    bool is_worth_it = false;
+    std::string reason;
+    std::vector<JobAdviceSize> curve;  // ascending: 0 to 1 of everything
+    std::size_t recommended = 0;       // index in `curve`
+    std::vector<JobAdviceContract> contracts;
+};
+
+// From what the operator has measured: the rule of `value_of()` for times, the planner's miss curves
+// for contracts. kNotFound: nothing is measured yet; the message says what to do. Pure.
+Result<JobAdvice> advise_job(const JobAdviceFacts& facts);
+
+std::string job_advice_text(const JobAdvice& advice);
+std::string job_advice_json(const JobAdvice& advice);
+
+}  // namespace stoker::cli
