@@ -112,5 +112,26 @@ TEST(Cluster, LeaderPodIsTheLeaseHolderUpToTheLastUnderscore) {
     EXPECT_EQ(pod_of_holder(""), "");
 }
 
+TEST(Options, AdviseTakesATraceOrOneObject) {
+    const auto trace = parse_options({"advise", "--trace", "t.txt", "--cache=1Gi", "-o", "json"});
+    ASSERT_TRUE(trace) << trace.error().message;
+    EXPECT_EQ(trace->advise.trace_path, "t.txt");
+    EXPECT_EQ(trace->advise.question.cache, gib(1));
+    EXPECT_EQ(parse_options({"advise", "tj/resnet"})->job, "resnet");
+    EXPECT_EQ(parse_options({"advise", "pod/resnet-0"})->pod, "resnet-0");
+    EXPECT_THAT(complaint({"advise"}), HasSubstr("--trace FILE"));
+    EXPECT_THAT(complaint({"advise", "tj/a", "--trace", "t"}), HasSubstr("one of them"));
+    EXPECT_THAT(complaint({"advise", "dset/a"}), HasSubstr("say tj/NAME"));
+}
+
+TEST(Options, ReportWritesAFile) {
+    const auto options = parse_options({"report", "tj/resnet", "-o", "report.html"});
+    ASSERT_TRUE(options) << options.error().message;
+    EXPECT_EQ(options->job, "resnet");
+    EXPECT_EQ(options->report_path, "report.html");
+    EXPECT_THAT(complaint({"report"}), HasSubstr("kubectl stoker report tj/NAME"));
+    EXPECT_THAT(complaint({"report", "tj/a", "--json"}), HasSubstr("json"));
+}
+
 }  // namespace
 }  // namespace stoker::cli

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <numeric>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "common/base/prng.h"
 #include "tests/support/test_seed.h"
 
 namespace stoker::simulate {
@@ -314,6 +317,56 @@ TEST(Simulator, ChoosesAGoodPolicyForEveryPairOfContracts) {
                 << i << " " << j;
         }
     }
+}
+
+RecordedReads shuffled_epochs(std::uint64_t seed) {
+    RecordedReads recorded;
+    Prng prng{seed};
+    for (int epoch = 0; epoch < 3; ++epoch) {
+        auto& order = recorded.epochs.emplace_back(20'000);
+        std::iota(order.begin(), order.end(), 0U);
+        std::shuffle(order.begin(), order.end(), prng);
+    }
+    return recorded;
+}
+
+TEST(Simulator, RecordedEpochsCostAsMuchAsItsOwn) {
+    for (const char* policy : {"", "lru"}) {
+        Scenario scenario;
+        scenario.seed = test::seed();
+        scenario.cache.policy = policy;
+        const double own = means_of(outcome_of(scenario), 0, 1).origin_samples;
+        auto recorded = std::make_shared<RecordedReads>(shuffled_epochs(scenario.seed));
+        recorded->plans = true;
+        scenario.jobs[0].recorded = recorded;
+        EXPECT_NEAR(means_of(outcome_of(scenario), 0, 1).origin_samples, own, 0.01) << policy;
+    }
+}
+
+TEST(Simulator, RecordedEpochsMayBeEmptyOrRepeatSamples) {
+    Scenario scenario;
+    scenario.cache.share = 1;
+    scenario.jobs[0].recorded =
+        std::make_shared<RecordedReads>(RecordedReads{{{}, {7, 7, 9, 7}, {}}});
+    const auto epochs = outcome_of(scenario).jobs[0].epochs;
+    ASSERT_EQ(epochs.size(), 3U);
+    EXPECT_EQ(epochs[1].requested, 4U);
+    EXPECT_EQ(epochs[1].origin_samples, 2U);
+}
+
+TEST(Simulator, RefusesRecordedReadsThatDoNotFit) {
+    const auto is_refused = [](RecordedReads reads, const char* contract, const char* policy) {
+        Scenario scenario;
+        scenario.cache.policy = policy;
+        scenario.jobs[0].contract = contract;
+        scenario.jobs[0].recorded = std::make_shared<RecordedReads>(std::move(reads));
+        return !run(scenario).has_value();
+    };
+    EXPECT_FALSE(is_refused({{{1}, {1}, {1}}}, "exact", ""));
+    EXPECT_TRUE(is_refused({{{1}, {1}}}, "exact", ""));
+    EXPECT_TRUE(is_refused({{{1}, {1}, {20'000}}}, "exact", ""));
+    EXPECT_TRUE(is_refused({{{1}, {1}, {1}}}, "windowed", ""));
+    EXPECT_TRUE(is_refused({{{1}, {1}, {1}}}, "exact", "belady"));
 }
 
 }  // namespace
