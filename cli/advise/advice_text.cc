@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include "cli/advise/advise_report.h"
+#include "cli/advise/wrapped.h"
 
 namespace stoker::cli {
 
@@ -142,10 +143,9 @@ std::string contracts(const Advice& advice) {
 std::string recommendation(const Advice& advice) {
     switch (advice.verdict) {
         case advise::Verdict::kOnePass:
-            return fmt::format("\nA cache is worth nothing here: {}.\n", advice.verdict_reason);
+            return '\n' + wrapped("A cache is worth nothing here: " + advice.verdict_reason + ".", "");
         case advise::Verdict::kComputeBound:
-            return fmt::format(
-                "\nA cache saves no time here: {}.\n", advice.verdict_reason);
+            return '\n' + wrapped("A cache saves no time here: " + advice.verdict_reason + ".", "");
         case advise::Verdict::kWorthIt: break;
     }
     const SizeResult& size = advice.recommended;

@@ -6,6 +6,7 @@
 #include <cpprest/json.h>
 #include <fmt/format.h>
 
+#include "cli/advise/wrapped.h"
 #include "cli/kubectl_stoker/curve_plot.h"
 #include "cli/kubectl_stoker/table.h"
 #include "common/base/saturating.h"
@@ -154,7 +155,7 @@ Result<JobAdvice> advise_job(const JobAdviceFacts& facts) {
 std::string job_advice_text(const JobAdvice& advice) {
     using enum Table::Align;
     std::string text = fmt::format(
-        "{}: {} an epoch; it would read {} if data were never late, and its origin gives {}\n\n",
+        "{} reads {} an epoch: {} if data were never late, {} from its origin\n\n",
         to_string(advice.job),
         to_string(advice.epoch_bytes),
         rate_text(advice.profile.ingest_rate),
@@ -170,12 +171,12 @@ std::string job_advice_text(const JobAdvice& advice) {
              fmt::format("{:.1f}s", size.epoch_seconds)});
     }
     text += sizes.text();
-    text += advice.is_worth_it
-                ? fmt::format(
-                      "\nA cache of {} over all its nodes is worth it: {}.\n",
-                      to_string(advice.curve[advice.recommended].size),
-                      advice.reason)
-                : fmt::format("\nA cache saves no time here: {}.\n", advice.reason);
+    const std::string verdict =
+        advice.is_worth_it ? fmt::format(
+                                 "A cache of {} over all its nodes is worth it",
+                                 to_string(advice.curve[advice.recommended].size))
+                           : "A cache saves no time here";
+    text += '\n' + wrapped(fmt::format("{}: {}.", verdict, advice.reason), "");
     if (advice.is_worth_it) {
         Table contracts({{"CONTRACT"}, {"ORIGIN", kRight}, {"WHEN"}});
         for (const JobAdviceContract& contract : advice.contracts) {
@@ -183,9 +184,9 @@ std::string job_advice_text(const JobAdvice& advice) {
         }
         text += "\nBytes from the origin in an epoch with this size\n\n" + contracts.text("  ");
     }
-    return text + fmt::format("\nFrom the {}; predicted for epochs after the first.\n",
-                              advice.source == "operator" ? "operator's measurements"
-                                                          : "job's status");
+    return text + fmt::format(
+                      "\nFrom the {}; predicted for epochs after the first.\n",
+                      advice.source == "operator" ? "operator's measurements" : "job's status");
 }
 
 std::string job_advice_json(const JobAdvice& advice) {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/advise/wrapped.h"
 #include "cli/kubectl_stoker/curve_plot.h"
 #include "cli/kubectl_stoker/table.h"
 
@@ -18,27 +19,9 @@ using control::JobAllocation;
 using control::JobExplanation;
 
 constexpr std::size_t kNeighbours = 2;  // shown on each side
-constexpr std::size_t kColumns = 90;
 
 Bytes bytes_of(std::int64_t count) {
     return Bytes{static_cast<std::uint64_t>(std::max<std::int64_t>(count, 0))};
-}
-
-// Wraps the text between words.
-std::string wrapped(const std::string& text, const std::string& indent) {
-    std::string result;
-    std::string line = indent;
-    for (std::size_t at = 0; at < text.size();) {
-        const std::size_t end = std::min(text.find(' ', at), text.size());
-        const std::string word = text.substr(at, end - at);
-        if (line.size() + word.size() + 1 > kColumns && line.size() > indent.size()) {
-            result += line + '\n';
-            line = indent;
-        }
-        line += (line.size() > indent.size() ? " " : "") + word;
-        at = end + 1;
-    }
-    return result + line + '\n';
 }
 
 std::string reason_lines(const std::string& reason, const std::string& message) {
