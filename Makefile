@@ -9,7 +9,7 @@ CXX_FILES = $(shell git ls-files '*.cc' '*.h')
 export STOKER_PYTHON := $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build programs test test-local laws simulate-world simulate-control mutants e2e attacks controllers demo demo-down cluster-build cluster-up cluster-down images bench scale bench-listing bench-peer-link bench-peers loaders accuracy time-to-accuracy traffic importance importance-parts windowed chunks origin-rtt many-nodes three-jobs release lint lint-client format generate soak memory-per-rank \
+.PHONY: help deps build programs test test-local laws simulate-world simulate-control mutants e2e attacks controllers demo demo-down cluster-build cluster-up cluster-down images bench scale bench-listing bench-peer-link bench-peers loaders accuracy time-to-accuracy traffic advise importance importance-parts windowed chunks origin-rtt many-nodes three-jobs release lint lint-client format generate soak memory-per-rank \
         check-generated asan tsan clang-tidy fuzzers nightly wheel docs pre-commit clean deps-build deps-test deps-nightly
 
 # $(call venv,NAME,PACKAGE): build/venv-NAME with a package of PyPI, made once.
@@ -143,6 +143,9 @@ loaders: deps-test build ## unchanged scripts of other libraries read through th
 
 traffic: deps-test build ## what the real sidecar reads at the origin under each contract, beside the simulator's figure
 	$(PYTHON) bench/traffic.py --build $(BUILD)
+
+advise: deps-test build ## what `stoker advise` predicts for three real programs, beside the bytes that their runs read (a minute)
+	$(PYTHON) bench/advise.py --build $(BUILD)
 
 accuracy: build ## train small models under every contract: accuracy, origin bytes (two hours; goes on where it stopped)
 	tools/deps.sh test accuracy datasets

@@ -64,8 +64,8 @@ value contracts_json(const Advice& advice) {
         item["name"] = text(contract.name);
         item["applies"] = value::boolean(contract.applies);
         item["reason"] = text(contract.reason);
-        item["originBytes"] = contract.origin_bytes ? value::number(contract.origin_bytes->count())
-                                                    : value::null();
+        item["originBytes"] =
+            contract.origin_bytes ? value::number(contract.origin_bytes->count()) : value::null();
         list[list.size()] = item;
     }
     return list;

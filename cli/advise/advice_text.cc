@@ -19,7 +19,8 @@ std::string plural(std::uint64_t count, const char* word) {
 std::string access(const Shape& shape) {
     const char* passes = shape.same_order ? "always in the same order" : "shuffled";
     switch (shape.pattern) {
-        case Pattern::kOnePass: return "one pass: hardly any sample is read twice";
+        case Pattern::kOnePass:
+            return "one pass: hardly any sample is read twice";
         case Pattern::kEachOnce:
             return shape.each_reads_all
                        ? fmt::format(
@@ -32,7 +33,8 @@ std::string access(const Shape& shape) {
             return fmt::format(
                 "draws with replacement, all samples alike ({:.1f} reads per sample)",
                 static_cast<double>(shape.reads) / static_cast<double>(shape.samples));
-        case Pattern::kSkewed: break;
+        case Pattern::kSkewed:
+            break;
     }
     return fmt::format(
         "skewed: a tenth of the samples gets {:.0f} % of the reads", 100 * shape.hottest_share);
@@ -46,11 +48,10 @@ std::string head(const Advice& advice) {
         plural(shape.samples, "sample"),
         to_string(shape.dataset_bytes),
         plural(shape.readers, "reader"));
-    text += shape.seconds > 0 ? fmt::format(
-                                    ", {:.0f} samples/s in {:.1f} s\n",
-                                    shape.reads_per_second(),
-                                    shape.seconds)
-                              : "\n";
+    text += shape.seconds > 0
+                ? fmt::format(
+                      ", {:.0f} samples/s in {:.1f} s\n", shape.reads_per_second(), shape.seconds)
+                : "\n";
     text += fmt::format("Access: {}\n", access(shape));
     text += fmt::format(
         "Origin: {} without a cache; at least {}, each sample once\n",
@@ -64,8 +65,7 @@ std::string head(const Advice& advice) {
             advice.refused.first_reason);
     }
     if (advice.is_access_log && advice.partial_reads > 0) {
-        text +=
-            "Note: the log has no ranges; parts of objects count as read from first to last\n";
+        text += "Note: the log has no ranges; parts of objects count as read from first to last\n";
     }
     return text;
 }
@@ -93,7 +93,13 @@ std::string row(const Advice& advice, const SizeResult& size, const char* mark) 
 
 std::string table(const Advice& advice) {
     std::string text = fmt::format(
-        "\n  {:>9} {:>7} {:>9} {:>7} {:>9} {:>7}", "CACHE", "SHARE", "ORIGIN", "HITS", "LRU", "HITS");
+        "\n  {:>9} {:>7} {:>9} {:>7} {:>9} {:>7}",
+        "CACHE",
+        "SHARE",
+        "ORIGIN",
+        "HITS",
+        "LRU",
+        "HITS");
     const bool has_epochs = advice.without.epoch_seconds > 0;
     if (advice.has_times) {
         text += fmt::format("{:>10}", "RUN") + (has_epochs ? fmt::format("{:>10}", "EPOCH") : "");
@@ -127,8 +133,8 @@ std::string times_note(const Advice& advice) {
 }
 
 std::string contracts(const Advice& advice) {
-    std::string text = fmt::format(
-        "\nWith {}:\n  CONTRACT      ORIGIN  WHEN\n", to_string(advice.contracts_size));
+    std::string text =
+        fmt::format("\nWith {}:\n  CONTRACT      ORIGIN  WHEN\n", to_string(advice.contracts_size));
     for (const advise::ContractResult& contract : advice.contracts) {
         text += fmt::format(
             "{} {:10} {:>9}  {}\n",
@@ -143,10 +149,12 @@ std::string contracts(const Advice& advice) {
 std::string recommendation(const Advice& advice) {
     switch (advice.verdict) {
         case advise::Verdict::kOnePass:
-            return '\n' + wrapped("A cache is worth nothing here: " + advice.verdict_reason + ".", "");
+            return '\n' +
+                   wrapped("A cache is worth nothing here: " + advice.verdict_reason + ".", "");
         case advise::Verdict::kComputeBound:
             return '\n' + wrapped("A cache saves no time here: " + advice.verdict_reason + ".", "");
-        case advise::Verdict::kWorthIt: break;
+        case advise::Verdict::kWorthIt:
+            break;
     }
     const SizeResult& size = advice.recommended;
     const advise::Run& run = advice.eviction == "LRU" ? size.lru : size.keep;

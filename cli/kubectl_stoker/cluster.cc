@@ -148,8 +148,7 @@ Result<std::vector<ReportEvent>> Cluster::events_of(const control::ObjectKey& jo
     scope.ns = job.ns;
     scope.field_selector =
         fmt::format("regarding.kind={},regarding.name={}", kinds::kTrainingJobs.kind, job.name);
-    STOKER_TRY(
-        const std::vector<control::Object> objects, client_->list(kinds::kEvents, scope));
+    STOKER_TRY(const std::vector<control::Object> objects, client_->list(kinds::kEvents, scope));
     std::vector<ReportEvent> events;
     for (const control::Object& object : objects) {
         events.push_back(read_event(object.raw));

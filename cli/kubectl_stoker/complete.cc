@@ -18,8 +18,8 @@ std::vector<std::string> candidates(
     if (words.back().starts_with('-')) {
         return flag_names(command);
     }
-    const bool wants_job =
-        command == "why" || command == "report" || command == "advise" || (command == "what-if" && words[words.size() - 2] == "--delete");
+    const bool wants_job = command == "why" || command == "report" || command == "advise" ||
+                           (command == "what-if" && words[words.size() - 2] == "--delete");
     std::vector<std::string> result;
     if (wants_job) {
         for (const std::string& job : jobs()) {

@@ -24,6 +24,12 @@ std::size_t scaled(double value, double most, std::size_t steps) {
     return static_cast<std::size_t>(std::lround(share * static_cast<double>(steps - 1)));
 }
 
+// Cached bytes at a column of the plot, whose last one is `end`.
+Bytes bytes_at(std::size_t column, double end) {
+    return Bytes{static_cast<std::uint64_t>(
+        end * static_cast<double>(column) / static_cast<double>(kWidth - 1))};
+}
+
 // Writes the label unless it would overlap an earlier one.
 void put(std::string& line, std::size_t at, const std::string& text) {
     const std::size_t begin = std::min(at, kWidth > text.size() ? kWidth - text.size() : 0);
@@ -59,8 +65,7 @@ std::string plot_curve(const std::vector<CurvePoint>& points, Bytes target) {
     const double most = points.back().rate;
     std::vector<std::string> rows(kHeight, std::string(kWidth, ' '));
     for (std::size_t column = 0; column < kWidth; ++column) {
-        const double cached = end * static_cast<double>(column) / static_cast<double>(kWidth - 1);
-        const double rate = rate_at(points, Bytes{static_cast<std::uint64_t>(cached)});
+        const double rate = rate_at(points, bytes_at(column, end));
         rows[kHeight - 1 - scaled(rate, most, kHeight)][column] = '*';
     }
     const std::size_t at = scaled(to_double(target), end, kWidth);

@@ -11,13 +11,25 @@ std::string escaped(std::string_view text) {
     result.reserve(text.size());
     for (const char c : text) {
         switch (c) {
-            case '&': result += "&amp;"; break;
-            case '<': result += "&lt;"; break;
-            case '>': result += "&gt;"; break;
-            case '"': result += "&quot;"; break;
-            case '\'': result += "&#39;"; break;
+            case '&':
+                result += "&amp;";
+                break;
+            case '<':
+                result += "&lt;";
+                break;
+            case '>':
+                result += "&gt;";
+                break;
+            case '"':
+                result += "&quot;";
+                break;
+            case '\'':
+                result += "&#39;";
+                break;
             case '\n':
-            case '\t': result += c; break;
+            case '\t':
+                result += c;
+                break;
             default:
                 if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
                     result += "\xef\xbf\xbd";
@@ -35,8 +47,7 @@ std::string html_of(const HtmlTable& table) {
     }
     const auto cell = [&table](std::string_view tag, std::size_t column, std::string_view text) {
         const bool is_right = std::ranges::find(table.right, column) != table.right.end();
-        return fmt::format(
-            "<{0}{1}>{2}</{0}>", tag, is_right ? " class=\"r\"" : "", escaped(text));
+        return fmt::format("<{0}{1}>{2}</{0}>", tag, is_right ? " class=\"r\"" : "", escaped(text));
     };
     std::string html = "<table>\n<tr>";
     for (std::size_t i = 0; i < table.titles.size(); ++i) {

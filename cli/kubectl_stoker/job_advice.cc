@@ -34,9 +34,15 @@ Bytes part(double share, Bytes whole) {
 }
 
 // Bytes of the job's datasets, each once; zero: not listed yet.
-Bytes dataset_bytes(const control::TrainingJob& job) {
+Bytes dataset_bytes(const JobAdviceFacts& facts) {
     Bytes total;
-    for (const control::JobDatasetStatus& dataset : job.status.datasets) {
+    if (facts.demand) {
+        for (const control::DemandDataset& dataset : facts.demand->datasets) {
+            total += dataset.total.value_or(Bytes::zero());
+        }
+        return total;
+    }
+    for (const control::JobDatasetStatus& dataset : facts.job.status.datasets) {
         total += bytes_of(dataset.total_bytes);
     }
     return total;
@@ -97,7 +103,8 @@ void choose(JobAdvice& advice) {
         ++advice.recommended;
     }
     advice.reason = fmt::format(
-        "an epoch takes {:.0f} s without a cache, {:.0f} s with this one and {:.0f} s with all data "
+        "an epoch takes {:.0f} s without a cache, {:.0f} s with this one and {:.0f} s with all "
+        "data "
         "cached",
         without,
         advice.curve[advice.recommended].epoch_seconds,
@@ -127,7 +134,7 @@ void compare_contracts(JobAdvice& advice) {
 Result<JobAdvice> advise_job(const JobAdviceFacts& facts) {
     JobAdvice advice;
     advice.job = facts.job.meta.key();
-    advice.epoch_bytes = dataset_bytes(facts.job);
+    advice.epoch_bytes = dataset_bytes(facts);
     if (facts.demand && facts.demand->rates) {
         read_demand(facts, advice);
     } else if (facts.job.status.profile) {
@@ -139,7 +146,8 @@ Result<JobAdvice> advise_job(const JobAdviceFacts& facts) {
         return fail(
             ErrorCode::kNotFound,
             fmt::format(
-                "the operator has not measured how fast {} reads: a job is measured after some 30 s "
+                "the operator has not measured how fast {} reads: a job is measured after some 30 "
+                "s "
                 "of training with a sidecar (any cache.mode but Off). Without one, record a trace "
                 "and say --trace FILE",
                 to_string(advice.job)));
@@ -160,7 +168,8 @@ std::string job_advice_text(const JobAdvice& advice) {
         to_string(advice.epoch_bytes),
         rate_text(advice.profile.ingest_rate),
         rate_text(advice.profile.origin_rate));
-    Table sizes({{" "}, {"CACHE", kRight}, {"SHARE", kRight}, {"ORIGIN", kRight}, {"EPOCH", kRight}});
+    Table sizes(
+        {{" "}, {"CACHE", kRight}, {"SHARE", kRight}, {"ORIGIN", kRight}, {"EPOCH", kRight}});
     for (std::size_t i = 0; i < advice.curve.size(); ++i) {
         const JobAdviceSize& size = advice.curve[i];
         sizes.add(
@@ -171,11 +180,11 @@ std::string job_advice_text(const JobAdvice& advice) {
              fmt::format("{:.1f}s", size.epoch_seconds)});
     }
     text += sizes.text();
-    const std::string verdict =
-        advice.is_worth_it ? fmt::format(
-                                 "A cache of {} over all its nodes is worth it",
-                                 to_string(advice.curve[advice.recommended].size))
-                           : "A cache saves no time here";
+    const std::string verdict = advice.is_worth_it
+                                    ? fmt::format(
+                                          "A cache of {} over all its nodes is worth it",
+                                          to_string(advice.curve[advice.recommended].size))
+                                    : "A cache saves no time here";
     text += '\n' + wrapped(fmt::format("{}: {}.", verdict, advice.reason), "");
     if (advice.is_worth_it) {
         Table contracts({{"CONTRACT"}, {"ORIGIN", kRight}, {"WHEN"}});

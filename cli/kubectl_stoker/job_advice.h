@@ -35,9 +35,9 @@ struct JobAdviceContract {
 
 struct JobAdvice {
     control::ObjectKey job;
-    std::string source;          // "operator" or "status"
-    Bytes everything{};          // that can be cached, over all nodes of the job
-    Bytes epoch_bytes{};         // that all ranks read
+    std::string source;   // "operator" or "status"
+    Bytes everything{};   // that can be cached, over all nodes of the job
+    Bytes epoch_bytes{};  // that all ranks read
     control::JobProfile profile;
     bool is_worth_it = false;
     std::string reason;

@@ -249,8 +249,7 @@ Status check_advise(Options& options, const std::vector<std::string_view>& words
 Status check_words(Options& options, const std::vector<std::string_view>& words) {
     const std::string& command = options.command;
     const bool needs_job = command == "why" || command == "report";
-    const std::size_t most =
-        needs_job || command == "where" || command == "advise" ? 1 : 0;
+    const std::size_t most = needs_job || command == "where" || command == "advise" ? 1 : 0;
     if (needs_job && words.empty()) {
         return fail(
             ErrorCode::kInvalidArgument,

@@ -42,10 +42,10 @@ struct Options {
 
     bool watch = false;                           // top
     Duration interval = std::chrono::seconds{2};  // top --watch
-    std::string job;          // why, report, advise: without "tj/"
-    std::string pod;          // advise: without "pod/"; empty: a job or a trace
-    std::string report_path;  // report; empty: standard output
-    AdviseOptions advise;     // of --trace
+    std::string job;                              // why, report, advise: without "tj/"
+    std::string pod;                              // advise: without "pod/"; empty: a job or a trace
+    std::string report_path;                      // report; empty: standard output
+    AdviseOptions advise;                         // of --trace
     std::string dataset;                          // where: without "dset/"; empty: all
     std::optional<Bytes> add;                     // what-if
     std::optional<Bytes> remove;                  // what-if

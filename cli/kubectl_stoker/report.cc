@@ -22,8 +22,7 @@ constexpr const char* kStyle =
     "table{border-collapse:collapse;width:100%}"
     "th,td{text-align:left;padding:.3em .7em .3em 0;border-bottom:1px solid #d8dee4;"
     "vertical-align:top;overflow-wrap:anywhere}.r{text-align:right}"
-    "svg{max-width:100%;font:13px system-ui,sans-serif}.grid{stroke:#d8dee4}"
-    ".curve{fill:none;stroke:#0b5cad;stroke-width:2.5}.now{fill:#c2410c}"
+    "svg{max-width:100%;font:13px system-ui,sans-serif}"
     ".note{color:#57606a}";
 
 std::string paragraph(const std::string& text, const char* css = "") {
@@ -42,10 +41,42 @@ std::string state_of(const TrainingJob& job) {
     return finished->reason;
 }
 
+std::string cache_summary(const TrainingJob& job) {
+    const control::TrainingJobStatus& status = job.status;
+    if (!status.cache) {
+        return paragraph("It has no cache bytes.");
+    }
+    const control::CacheStatus& cache = *status.cache;
+    std::string text = fmt::format(
+        "It may keep {} of the {} that it wants in pool {}, and has {} on its nodes.",
+        to_string(bytes_of(cache.allocated_bytes)),
+        to_string(bytes_of(cache.wanted_bytes)),
+        cache.pool,
+        to_string(bytes_of(cache.used_bytes)));
+    if (!status.columns.hit.empty()) {
+        text += fmt::format(" {} of the bytes that it read were on the node.", status.columns.hit);
+    }
+    std::string html = paragraph(text);
+    if (cache.benefit && !cache.benefit->seconds_saved_per_epoch.empty()) {
+        html += paragraph(fmt::format(
+            "The cache saves {} s of every epoch ({}).{}",
+            cache.benefit->seconds_saved_per_epoch,
+            cache.benefit->method,
+            cache.benefit->speedup.empty()
+                ? ""
+                : fmt::format(
+                      " An epoch is {} times as fast as without.", cache.benefit->speedup)));
+    }
+    return html;
+}
+
 std::string summary(const TrainingJob& job) {
     const control::TrainingJobStatus& status = job.status;
     std::string text = fmt::format(
-        "State: {}. {} node(s), attempt {}.", state_of(job), job.spec.trainer.node_count, status.attempt);
+        "State: {}. {} node(s), attempt {}.",
+        state_of(job),
+        job.spec.trainer.node_count,
+        status.attempt);
     if (status.start_time) {
         text += fmt::format(" Started at {}.", control::format_time(*status.start_time));
     }
@@ -56,31 +87,7 @@ std::string summary(const TrainingJob& job) {
         text += fmt::format(
             " Epoch {}, {} samples read.", status.progress->epoch, status.progress->samples_read);
     }
-    std::string html = paragraph(text);
-    if (!status.cache) {
-        return html + paragraph("It has no cache bytes.");
-    }
-    const control::CacheStatus& cache = *status.cache;
-    text = fmt::format(
-        "It may keep {} of the {} that it wants in pool {}, and has {} on its nodes.",
-        to_string(bytes_of(cache.allocated_bytes)),
-        to_string(bytes_of(cache.wanted_bytes)),
-        cache.pool,
-        to_string(bytes_of(cache.used_bytes)));
-    if (!status.columns.hit.empty()) {
-        text += fmt::format(" {} of the bytes that it read were on the node.", status.columns.hit);
-    }
-    html += paragraph(text);
-    if (cache.benefit && !cache.benefit->seconds_saved_per_epoch.empty()) {
-        html += paragraph(fmt::format(
-            "The cache saves {} s of every epoch ({}).{}",
-            cache.benefit->seconds_saved_per_epoch,
-            cache.benefit->method,
-            cache.benefit->speedup.empty()
-                ? ""
-                : fmt::format(" An epoch is {} times as fast as without.", cache.benefit->speedup)));
-    }
-    return html;
+    return paragraph(text) + cache_summary(job);
 }
 
 // The reason for the grant: of the operator's explanation, else of the status.
@@ -89,8 +96,7 @@ std::string grant(const WhyFacts& why) {
         const control::JobAllocation& allocation = why.explanation->allocation;
         return paragraph(fmt::format("{}: {}", to_string(allocation.reason), allocation.message));
     }
-    const auto* allocated =
-        control::find_condition(why.job.status.conditions, "CacheAllocated");
+    const auto* allocated = control::find_condition(why.job.status.conditions, "CacheAllocated");
     return allocated == nullptr
                ? paragraph("Nothing was decided about its cache yet.")
                : paragraph(fmt::format("{}: {}", allocated->reason, allocated->message));
@@ -145,14 +151,15 @@ std::string reads(const TrainingJob& job) {
     }
     const control::CacheStatus& cache = *job.status.cache;
     const std::string bar = bar_svg(
-        {{"on the node, or from a peer", bytes_of(cache.cache_bytes), "#0b5cad"},
+        {{"from node or peer", bytes_of(cache.cache_bytes), "#0b5cad"},
          {"from the origin", bytes_of(cache.origin_bytes), "#c2410c"}});
     return bar.empty() ? paragraph("Nothing was read yet.", "note")
                        : bar + paragraph("Bytes that the program read in this attempt.", "note");
 }
 
 std::string datasets(const TrainingJob& job) {
-    HtmlTable table{{"Dataset", "Samples", "Size", "Granted", "On its nodes", "Revision"}, {}, {1, 2, 3, 4}};
+    HtmlTable table{
+        {"Dataset", "Samples", "Size", "Granted", "On its nodes", "Revision"}, {}, {1, 2, 3, 4}};
     for (const control::JobDatasetStatus& dataset : job.status.datasets) {
         table.rows.push_back(
             {dataset.name,
@@ -289,12 +296,13 @@ std::string report_html(const ReportFacts& facts) {
     for (const std::string& line : facts.left_out) {
         html += paragraph(line, "note");
     }
-    return html + paragraph(
-                      fmt::format(
-                          "Made at {} by kubectl-stoker {}.",
-                          control::format_time(facts.made_at),
-                          STOKER_VERSION),
-                      "note") +
+    return html +
+           paragraph(
+               fmt::format(
+                   "Made at {} by kubectl-stoker {}.",
+                   control::format_time(facts.made_at),
+                   STOKER_VERSION),
+               "note") +
            "</body>\n</html>\n";
 }
 

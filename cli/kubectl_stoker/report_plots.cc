@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kWidth = 720;
 constexpr double kLeft = 90;
-constexpr double kTop = 15;
+constexpr double kTop = 25;
 constexpr double kPlotWidth = 600;
 constexpr double kPlotHeight = 200;
 
@@ -23,50 +23,73 @@ double to_double(Bytes bytes) {
 
 std::string label(double x, double y, const char* anchor, const std::string& text) {
     return fmt::format(
-        "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor, escaped(text));
+        "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n",
+        x,
+        y,
+        anchor,
+        escaped(text));
 }
+
+// Scales of the curve's plot: bytes to the right, bytes/s upwards, both from zero.
+struct Axes {
+    double bytes_max = 1;
+    double rate_max = 1;
+
+    [[nodiscard]] double x_of(Bytes bytes) const {
+        return kLeft + kPlotWidth * std::clamp(to_double(bytes) / bytes_max, 0.0, 1.0);
+    }
+
+    [[nodiscard]] double y_of(double rate) const {
+        return kTop + kPlotHeight * (1 - std::clamp(rate / rate_max, 0.0, 1.0));
+    }
+
+    // Grid lines and their labels.
+    [[nodiscard]] std::string svg() const {
+        std::string svg;
+        for (int i = 0; i <= 4; ++i) {
+            const double rate = rate_max * i / 4;
+            const Bytes bytes{static_cast<std::uint64_t>(bytes_max * i / 4)};
+            svg += fmt::format(
+                "<line stroke=\"#d8dee4\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>\n",
+                kLeft,
+                kLeft + kPlotWidth,
+                y_of(rate));
+            svg += label(kLeft - 8, y_of(rate) + 4, "end", rate_text(rate));
+            svg += label(x_of(bytes), kTop + kPlotHeight + 18, "middle", to_string(bytes));
+        }
+        return svg + label(
+                         kLeft + kPlotWidth / 2,
+                         kTop + kPlotHeight + 38,
+                         "middle",
+                         "bytes cached on all its nodes");
+    }
+};
 
 }  // namespace
 
 std::string curve_svg(const std::vector<control::CurvePoint>& points, Bytes target) {
-    const double end = std::max(to_double(points.back().cached), 1.0);
-    const double most = std::max(points.back().rate, 1.0);
-    const auto x_of = [end](Bytes bytes) {
-        return kLeft + kPlotWidth * std::clamp(to_double(bytes) / end, 0.0, 1.0);
-    };
-    const auto y_of = [most](double rate) {
-        return kTop + kPlotHeight * (1 - std::clamp(rate / most, 0.0, 1.0));
-    };
+    const Axes axes{
+        std::max(to_double(points.back().cached), 1.0), std::max(points.back().rate, 1.0)};
     std::string svg = fmt::format(
         "<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"speed over cached bytes\">\n",
         kWidth,
         kTop + kPlotHeight + 45);
-    for (int i = 0; i <= 4; ++i) {
-        const double rate = most * i / 4;
-        svg += fmt::format(
-            "<line class=\"grid\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>\n",
-            kLeft,
-            kLeft + kPlotWidth,
-            y_of(rate));
-        svg += label(kLeft - 8, y_of(rate) + 4, "end", rate_text(rate));
-        const Bytes bytes{static_cast<std::uint64_t>(end * i / 4)};
-        svg += label(x_of(bytes), kTop + kPlotHeight + 18, "middle", to_string(bytes));
-    }
-    svg += "<polyline class=\"curve\" points=\"";
+    svg += axes.svg() + "<polyline fill=\"none\" stroke=\"#0b5cad\" stroke-width=\"2.5\" points=\"";
     for (const control::CurvePoint& point : points) {
-        svg += fmt::format("{:.1f},{:.1f} ", x_of(point.cached), y_of(point.rate));
+        svg += fmt::format("{:.1f},{:.1f} ", axes.x_of(point.cached), axes.y_of(point.rate));
     }
     const double now = rate_at(points, target);
-    svg += fmt::format(
-        "\"/>\n<circle class=\"now\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\"/>\n", x_of(target), y_of(now));
-    const bool is_right = x_of(target) > kLeft + kPlotWidth / 2;
+    const double x = axes.x_of(target);
+    const double y = axes.y_of(now);
+    svg +=
+        fmt::format("\"/>\n<circle fill=\"#c2410c\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\"/>\n", x, y);
+    // The curve never falls, so it is neither below the mark to its right nor above it to its left.
+    const bool is_last = x > kLeft + kPlotWidth * 0.75;
     svg += label(
-        x_of(target) + (is_right ? -10 : 10),
-        std::min(y_of(now) + 20, kTop + kPlotHeight - 4),
-        is_right ? "end" : "start",
+        x + (is_last ? -10 : 10),
+        y + (is_last ? -8 : 20),
+        is_last ? "end" : "start",
         fmt::format("{} with {}", rate_text(now), to_string(target)));
-    svg += label(
-        kLeft + kPlotWidth / 2, kTop + kPlotHeight + 38, "middle", "bytes cached on all its nodes");
     return svg + "</svg>\n";
 }
 

@@ -144,7 +144,8 @@ private:
             return fail(
                 ErrorCode::kNotFound,
                 fmt::format(
-                    "pod {} belongs to no TrainingJob, so nobody measures its reads: record a trace "
+                    "pod {} belongs to no TrainingJob, so nobody measures its reads: record a "
+                    "trace "
                     "and say --trace FILE",
                     to_string(key)));
         }
@@ -171,7 +172,8 @@ private:
 
     // Takes a list for the report; a list that the user may not read becomes a note.
     template <class T>
-    Status take(Result<std::vector<T>> list, const char* what, ReportFacts& facts, std::vector<T>& out) {
+    Status take(
+        Result<std::vector<T>> list, const char* what, ReportFacts& facts, std::vector<T>& out) {
         if (!list && list.error().code == ErrorCode::kForbidden) {
             facts.left_out.push_back(fmt::format("You may not list {}; they are left out.", what));
             return {};
@@ -197,8 +199,7 @@ private:
         file.close();
         if (!file) {
             return fail(
-                ErrorCode::kUnavailable,
-                fmt::format("{} cannot be written", options_.report_path));
+                ErrorCode::kUnavailable, fmt::format("{} cannot be written", options_.report_path));
         }
         console_.warn(fmt::format("Wrote {}\n", options_.report_path));
         return {};

@@ -98,7 +98,8 @@ void judge(Advice& advice) {
     } else if (advice.has_times && advice.without.seconds < kComputeBoundBelow * whole) {
         advice.verdict = Verdict::kComputeBound;
         advice.verdict_reason = fmt::format(
-            "the run takes {:.1f} s without a cache and {:.1f} s with the whole dataset cached: the "
+            "the run takes {:.1f} s without a cache and {:.1f} s with the whole dataset cached: "
+            "the "
             "origin is fast enough. A cache would save traffic, not time",
             advice.without.seconds,
             whole);
@@ -135,15 +136,14 @@ void choose_size(Advice& advice) {
 ContractResult contract_of(const Shape& shape, std::string_view name) {
     ContractResult result{name, false, "", {}};
     const bool once = shape.pattern == Pattern::kEachOnce;
-    const bool again = shape.pattern == Pattern::kWithReplacement ||
-                       shape.pattern == Pattern::kSkewed;
+    const bool again =
+        shape.pattern == Pattern::kWithReplacement || shape.pattern == Pattern::kSkewed;
     if (name == "windowed") {
         result.applies = once && shape.each_reads_all;
-        result.reason =
-            !once ? "needs epochs that read each sample once"
-            : result.applies
-                ? "every reader reads everything, so one fetch can serve all of them"
-                : "saves only if several jobs read the dataset at the same time";
+        result.reason = !once ? "needs epochs that read each sample once"
+                        : result.applies
+                            ? "every reader reads everything, so one fetch can serve all of them"
+                            : "saves only if several jobs read the dataset at the same time";
     } else if (name == "importance") {
         result.applies = once && !shape.same_order;
         result.reason = result.applies
@@ -152,10 +152,9 @@ ContractResult contract_of(const Shape& shape, std::string_view name) {
                                : "needs epochs that read each sample once";
     } else {
         result.applies = again || (once && !shape.same_order);
-        result.reason = again ? "if the program draws by loss"
-                        : result.applies
-                            ? "if the training may draw samples with replacement"
-                            : "the fixed order suggests that the order matters";
+        result.reason = again            ? "if the program draws by loss"
+                        : result.applies ? "if the training may draw samples with replacement"
+                                         : "the fixed order suggests that the order matters";
     }
     return result;
 }
@@ -173,8 +172,7 @@ Status compare_contracts(const Replay& replay, Advice& advice) {
     for (const std::string_view name : {"windowed", "importance", "replicate"}) {
         ContractResult result = contract_of(advice.shape, name);
         if (result.applies) {
-            STOKER_TRY(
-                result.origin_bytes, replay.under_contract(size.size, name));
+            STOKER_TRY(result.origin_bytes, replay.under_contract(size.size, name));
         }
         const bool is_free = name == "windowed";  // each sample is still read once an epoch
         if (is_free && result.applies &&

@@ -69,12 +69,12 @@ struct Advice {
     RefusedLines refused;
     std::uint64_t partial_reads = 0;
     bool is_access_log = false;
-    bool has_times = false;             // the question named an origin
-    bool rate_is_bound = false;         // the compute rate is the trace's own
-    double compute_rate = 0;            // samples per second, all ranks
-    Run without;                           // without a cache
-    std::vector<SizeResult> curve;         // ascending; 0.1 to 1 of the dataset
-    std::optional<SizeResult> asked;       // of Question::cache
+    bool has_times = false;           // the question named an origin
+    bool rate_is_bound = false;       // the compute rate is the trace's own
+    double compute_rate = 0;          // samples per second, all ranks
+    Run without;                      // without a cache
+    std::vector<SizeResult> curve;    // ascending; 0.1 to 1 of the dataset
+    std::optional<SizeResult> asked;  // of Question::cache
     Verdict verdict = Verdict::kWorthIt;
     std::string verdict_reason;
     SizeResult recommended;  // size 0 unless the verdict is kWorthIt

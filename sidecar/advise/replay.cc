@@ -33,8 +33,7 @@ Run summary(const simulate::Outcome& outcome) {
         run.epoch_seconds =
             std::max(run.epoch_seconds, simulate::means_of(outcome, job, 1).seconds);
     }
-    run.hit_ratio =
-        requested > 0 ? static_cast<double>(hits) / static_cast<double>(requested) : 0;
+    run.hit_ratio = requested > 0 ? static_cast<double>(hits) / static_cast<double>(requested) : 0;
     return run;
 }
 
@@ -76,8 +75,8 @@ simulate::Scenario Replay::scenario(Bytes size, std::string_view policy) const {
     scenario.cache.bytes = size + window;
     scenario.cache.policy = policy;
     if (window > Bytes{}) {
-        scenario.cache.window_share = static_cast<double>(window.count()) /
-                                      static_cast<double>(scenario.cache.bytes.count());
+        scenario.cache.window_share =
+            static_cast<double>(window.count()) / static_cast<double>(scenario.cache.bytes.count());
     }
     return scenario;
 }

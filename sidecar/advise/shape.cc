@@ -162,8 +162,8 @@ void find_passes(const Trace& trace, Shape& shape) {
     shape.pattern = Pattern::kEachOnce;
     shape.each_reads_all = true;
     shape.epochs = passes;
-    shape.same_order = repeats_order(
-        sequences[0], samples, static_cast<double>(sequences[0].size()) / passes);
+    shape.same_order =
+        repeats_order(sequences[0], samples, static_cast<double>(sequences[0].size()) / passes);
 }
 
 }  // namespace
@@ -210,7 +210,8 @@ std::vector<std::vector<Sequence>> by_reader(
     constexpr std::uint32_t kEpochsMax = 10'000;
     const bool is_recorded = trace.has_epochs && last - first < kEpochsMax;
     const bool has_passes = shape.pattern == Pattern::kEachOnce;
-    const auto passes = static_cast<std::size_t>(std::clamp(std::ceil(shape.epochs - 0.01), 1.0, double{kEpochsMax}));
+    const auto passes = static_cast<std::size_t>(
+        std::clamp(std::ceil(shape.epochs - 0.01), 1.0, double{kEpochsMax}));
     const std::size_t epochs = is_recorded ? last - first + 1 : has_passes ? passes : 1;
     std::vector<std::vector<Sequence>> result(readers, std::vector<Sequence>(epochs));
     for (std::uint32_t reader = 0; reader < readers; ++reader) {

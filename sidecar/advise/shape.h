@@ -18,18 +18,18 @@ enum class Pattern : std::uint8_t {
 // What a trace's reads look like.
 struct Shape {
     Pattern pattern = Pattern::kOnePass;
-    bool same_order = false;   // of kEachOnce: later passes repeat the first one's order
+    bool same_order = false;      // of kEachOnce: later passes repeat the first one's order
     bool each_reads_all = false;  // of kEachOnce: every reader makes its own passes over everything
     std::uint64_t samples = 0;
     Bytes dataset_bytes{};  // each sample once
     std::uint64_t reads = 0;
     Bytes read_bytes{};
     std::uint32_t readers = 0;
-    double epochs = 1;          // passes, or the recorded epochs; else reads per sample
-    double hottest_share = 0;   // of the reads: the tenth of the samples that is read most
-    double seconds = 0;         // from the first to the last read; 0: the times are useless
+    double epochs = 1;         // passes, or the recorded epochs; else reads per sample
+    double hottest_share = 0;  // of the reads: the tenth of the samples that is read most
+    double seconds = 0;        // from the first to the last read; 0: the times are useless
 
-    // Of all readers; 0: unknown.
+    // The rate of all readers together; 0: unknown.
     [[nodiscard]] double reads_per_second() const {
         return seconds > 0 ? static_cast<double>(reads) / seconds : 0;
     }

@@ -19,7 +19,8 @@ Error wrong(std::string_view what, std::string_view text) {
     constexpr std::size_t kShown = 40;
     return Error{
         ErrorCode::kInvalidArgument,
-        fmt::format("{} is '{}'{}", what, text.substr(0, kShown), text.size() > kShown ? "..." : "")};
+        fmt::format(
+            "{} is '{}'{}", what, text.substr(0, kShown), text.size() > kShown ? "..." : "")};
 }
 
 template <class T>
@@ -57,15 +58,15 @@ std::optional<double> log_seconds(std::string_view text) {
         }
         numbers[i] = *number;
     }
-    using namespace std::chrono;
-    const year_month_day day{
-        year{numbers[1]},
-        std::chrono::month{static_cast<unsigned>(month - kMonths.begin()) + 1},
-        std::chrono::day{static_cast<unsigned>(numbers[0])}};
+    namespace chrono = std::chrono;
+    const chrono::year_month_day day{
+        chrono::year{numbers[1]},
+        chrono::month{static_cast<unsigned>(month - kMonths.begin()) + 1},
+        chrono::day{static_cast<unsigned>(numbers[0])}};
     if (!day.ok()) {
         return std::nullopt;
     }
-    const double days = static_cast<double>(sys_days{day}.time_since_epoch().count());
+    const double days = static_cast<double>(chrono::sys_days{day}.time_since_epoch().count());
     const double zone = (text[21] == '-' ? -1 : 1) * (numbers[5] * 3600.0 + numbers[6] * 60.0);
     return days * 86400 + numbers[2] * 3600.0 + numbers[3] * 60.0 + numbers[4] - zone;
 }
@@ -81,45 +82,51 @@ std::string_view optional_field(const std::vector<std::string_view>& fields, std
     return text == "-" ? std::string_view{} : text;
 }
 
+bool is_blank(char c) {
+    return c == ' ' || c == '\t';
+}
+
+std::size_t skip_blanks(std::string_view line, std::size_t at) {
+    while (at < line.size() && is_blank(line[at])) {
+        ++at;
+    }
+    return at;
+}
+
+// The field that begins at `at`, which then is where the separator or the line's end is.
+std::string_view take_field(std::string_view line, bool comma, std::size_t& at) {
+    const char open = at < line.size() ? line[at] : ' ';
+    const char close = open == '"' ? '"' : open == '[' && !comma ? ']' : '\0';
+    const std::size_t end = close == '\0' ? std::string_view::npos : line.find(close, at + 1);
+    if (end != std::string_view::npos) {
+        const std::string_view inside = line.substr(at + 1, end - at - 1);
+        at = skip_blanks(line, end + 1);
+        return inside;
+    }
+    const std::size_t stop =
+        std::min(comma ? line.find(',', at) : line.find_first_of(" \t", at), line.size());
+    std::string_view text = line.substr(std::min(at, line.size()), stop - std::min(at, stop));
+    while (!text.empty() && is_blank(text.back())) {
+        text.remove_suffix(1);
+    }
+    at = stop;
+    return text;
+}
+
 }  // namespace
 
 const std::vector<std::string_view>& FieldSplitter::split(std::string_view line, bool comma) {
     fields_.clear();
-    const auto is_blank = [](char c) { return c == ' ' || c == '\t'; };
-    std::size_t at = 0;
-    while (true) {
-        while (at < line.size() && is_blank(line[at])) {
-            ++at;
+    std::size_t at = skip_blanks(line, 0);
+    // After a last comma there is one more field, an empty one.
+    while (at < line.size() || (comma && !fields_.empty() && line.ends_with(','))) {
+        fields_.push_back(take_field(line, comma, at));
+        if (comma && at >= line.size()) {
+            break;
         }
-        if (at >= line.size() && (!comma || fields_.empty() || line.back() != ',')) {
-            return fields_;
-        }
-        const char open = at < line.size() ? line[at] : ' ';
-        const char close = open == '"' ? '"' : open == '[' && !comma ? ']' : '\0';
-        const std::size_t end = close == '\0' ? std::string_view::npos : line.find(close, at + 1);
-        if (end != std::string_view::npos) {
-            fields_.push_back(line.substr(at + 1, end - at - 1));
-            at = end + 1;
-            while (at < line.size() && is_blank(line[at])) {
-                ++at;
-            }
-        } else {
-            const std::size_t stop =
-                std::min(comma ? line.find(',', at) : line.find_first_of(" \t", at), line.size());
-            std::string_view text = line.substr(at, stop - at);
-            while (!text.empty() && is_blank(text.back())) {
-                text.remove_suffix(1);
-            }
-            fields_.push_back(text);
-            at = stop;
-        }
-        if (comma) {
-            if (at >= line.size()) {
-                return fields_;
-            }
-            ++at;
-        }
+        at = skip_blanks(line, at + (comma ? 1 : 0));
     }
+    return fields_;
 }
 
 Result<std::optional<Columns>> parse_header(const std::vector<std::string_view>& fields) {
@@ -132,12 +139,18 @@ Result<std::optional<Columns>> parse_header(const std::vector<std::string_view>&
         return found == fields.end() ? Columns::kAbsent
                                      : static_cast<std::size_t>(found - fields.begin());
     };
-    const Columns columns{place("time"),   place("key"),   place("bytes"),
-                          place("offset"), place("epoch"), place("rank")};
+    const Columns columns{
+        place("time"),
+        place("key"),
+        place("bytes"),
+        place("offset"),
+        place("epoch"),
+        place("rank")};
     if (columns.time == Columns::kAbsent || columns.bytes == Columns::kAbsent) {
         return fail(
             ErrorCode::kInvalidArgument,
-            "the header must name the columns time, key and bytes; also known: offset, epoch, rank");
+            "the header must name the columns time, key and bytes; also known: offset, epoch, "
+            "rank");
     }
     return std::optional{columns};
 }

@@ -89,25 +89,23 @@ Status TraceReader::take_line(std::string_view line) {
             return {};
         }
     }
-    const auto& fields = splitter_.split(line, comma_);
-    std::optional<LineRead> read;
-    if (format_ == Format::kAccessLog) {
-        auto parsed = parse_access_log(fields);
-        if (!parsed) {
-            refuse(std::move(parsed).error().message);
-            return {};
-        }
-        trace_.other_requests += parsed->has_value() ? 0 : 1;
-        read = *parsed;
-    } else {
-        auto parsed = parse_plain(fields, columns_);
-        if (!parsed) {
-            refuse(std::move(parsed).error().message);
-            return {};
-        }
-        read = *parsed;
+    auto read = parse(line);
+    if (!read) {
+        refuse(std::move(read).error().message);
+        return {};
     }
-    return read ? take_read(*read) : Status{};
+    trace_.other_requests += read->has_value() ? 0 : 1;
+    return read->has_value() ? take_read(**read) : Status{};
+}
+
+// nullopt: another request of an access log.
+Result<std::optional<LineRead>> TraceReader::parse(std::string_view line) {
+    const auto& fields = splitter_.split(line, comma_);
+    if (format_ == Format::kAccessLog) {
+        return parse_access_log(fields);
+    }
+    STOKER_TRY(const LineRead read, parse_plain(fields, columns_));
+    return std::optional{read};
 }
 
 Status TraceReader::find_format(std::string_view line, bool& is_header) {
@@ -129,8 +127,8 @@ Status TraceReader::take_read(const LineRead& read) {
             ErrorCode::kResourceExhausted,
             fmt::format("more than {} reads: pass the first epochs only", limits_.reads_max));
     }
-    const auto reader = readers_.try_emplace(
-        hash_of(read.reader), static_cast<std::uint32_t>(readers_.size()));
+    const auto reader =
+        readers_.try_emplace(hash_of(read.reader), static_cast<std::uint32_t>(readers_.size()));
     if (readers_.size() > limits_.readers_max) {
         return fail(
             ErrorCode::kResourceExhausted,
@@ -139,8 +137,8 @@ Status TraceReader::take_read(const LineRead& read) {
     const std::uint64_t object = mixed(hash_of(read.key), hash_of(read.bucket));
     const std::uint64_t offset = part_offset(read, object);
     trace_.partial_reads += offset > 0 ? 1 : 0;
-    const auto sample = samples_.try_emplace(
-        mixed(object, offset), static_cast<SampleIndex>(trace_.sizes.size()));
+    const auto sample =
+        samples_.try_emplace(mixed(object, offset), static_cast<SampleIndex>(trace_.sizes.size()));
     if (sample.second) {
         trace_.sizes.push_back(0);
     }
@@ -148,10 +146,7 @@ Status TraceReader::take_read(const LineRead& read) {
     size = std::max(size, read.bytes);
     reads_without_epoch_ += read.epoch ? 0 : 1;
     trace_.reads.push_back(
-        {read.seconds,
-         sample.first->second,
-         read.epoch.value_or(kNoEpoch),
-         reader.first->second});
+        {read.seconds, sample.first->second, read.epoch.value_or(kNoEpoch), reader.first->second});
     return {};
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -38,6 +39,7 @@ private:
     enum class Format : std::uint8_t { kUnknown, kPlain, kAccessLog };
 
     Status take_line(std::string_view line);
+    Result<std::optional<LineRead>> parse(std::string_view line);
     Status find_format(std::string_view line, bool& is_header);
     Status take_read(const LineRead& read);
     void refuse(std::string reason);

@@ -75,8 +75,8 @@ Status check_recorded(const Scenario& scenario, const JobSpec& job) {
         return {};
     }
     const std::string& policy = scenario.cache.policy;
-    const bool keeps_order = policy.empty() || policy == "never-evict" || policy == "lru" ||
-                             policy == "lfu";
+    const bool keeps_order =
+        policy.empty() || policy == "never-evict" || policy == "lru" || policy == "lfu";
     if (job.contract != "exact" || !keeps_order) {
         return fail(
             ErrorCode::kInvalidArgument,

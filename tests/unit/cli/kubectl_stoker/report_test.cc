@@ -74,8 +74,7 @@ TEST(JobAdvice, StatusGivesTheSameRates) {
     ASSERT_TRUE(with && without);
     EXPECT_EQ(without->source, "status");
     EXPECT_NEAR(without->profile.ingest_rate / with->profile.ingest_rate, 1, 0.01);
-    EXPECT_NEAR(
-        without->curve[5].epoch_seconds / with->curve[5].epoch_seconds, 1, 0.01);
+    EXPECT_NEAR(without->curve[5].epoch_seconds / with->curve[5].epoch_seconds, 1, 0.01);
 }
 
 TEST(JobAdvice, ComputeBoundJobsNeedNoCache) {

@@ -36,7 +36,8 @@ TEST(Advise, ShuffledEpochsCostTheClosedForm) {
     const Advice advice = advice_of(text.trace(), question());
     EXPECT_EQ(advice.without.origin_bytes, Bytes{8'000'000});
     for (const SizeResult& size : advice.curve) {
-        EXPECT_NEAR(ratio(size.keep.origin_bytes, Bytes{2'000'000}), 1 + 3 * (1 - size.share), 0.02);
+        EXPECT_NEAR(
+            ratio(size.keep.origin_bytes, Bytes{2'000'000}), 1 + 3 * (1 - size.share), 0.02);
         EXPECT_GE(size.lru.origin_bytes, size.keep.origin_bytes - Bytes{20'000});
     }
     EXPECT_EQ(advice.verdict, Verdict::kWorthIt);

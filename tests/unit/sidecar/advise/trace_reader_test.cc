@@ -24,8 +24,7 @@ std::string log_line(
     int status,
     const std::string& sent,
     const std::string& size) {
-    return fmt::format(
-        fmt::runtime(kLogLine), host, operation, key, key, status, sent, size);
+    return fmt::format(fmt::runtime(kLogLine), host, operation, key, key, status, sent, size);
 }
 
 TEST(TraceReader, ReadsPlainLines) {
@@ -144,7 +143,8 @@ TEST(TraceReader, TakesAnyBytes) {
     Prng prng{test::seed()};
     constexpr std::string_view kLetters = "0123456789.,- \t\n\"[]#akey/:+\x01\xff";
     for (int round = 0; round < 2000; ++round) {
-        std::string text = round % 2 == 0 ? "" : log_line("h", "REST.GET.OBJECT", "k", 200, "5", "9");
+        std::string text =
+            round % 2 == 0 ? "" : log_line("h", "REST.GET.OBJECT", "k", 200, "5", "9");
         for (std::uint64_t i = prng.below(200); i > 0; --i) {
             text.insert(prng.below(text.size() + 1), 1, kLetters[prng.below(kLetters.size())]);
         }

@@ -44,7 +44,8 @@ inline std::vector<std::uint32_t> shuffled(std::uint32_t count, Prng& prng) {
 class TraceText {
 public:
     void read(std::uint32_t sample, std::uint32_t rank = 0) {
-        text_ += fmt::format("{}.{:03} k{} 1000 - {}\n", count_ / 1000, count_ % 1000, sample, rank);
+        text_ +=
+            fmt::format("{}.{:03} k{} 1000 - {}\n", count_ / 1000, count_ % 1000, sample, rank);
         ++count_;
     }
 
