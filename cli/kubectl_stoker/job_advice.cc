@@ -9,7 +9,9 @@
 #include "cli/advise/wrapped.h"
 #include "cli/kubectl_stoker/curve_plot.h"
 #include "cli/kubectl_stoker/table.h"
+#include "common/base/check.h"
 #include "common/base/saturating.h"
+#include "common/domain/contract_table.h"
 #include "operator/core/allocation/explain_job.h"
 #include "operator/core/allocation/miss_curve.h"
 
@@ -22,11 +24,13 @@ using web::json::value;
 
 constexpr int kPoints = 10;
 constexpr double kEnough = 0.95;  // of what the whole dataset saves, as `stoker advise`
-// Defaults of docs/reference/sampling-contracts.md.
-constexpr double kBeta = 0.33;
-constexpr double kFullEpochs = 1.0 / 3;
-constexpr double kReplication = 1;
-constexpr double kBias = 10;
+
+// The default of a contract's parameter.
+double standard(std::string_view contract, std::string_view name) {
+    const domain::ContractParameter* parameter = domain::find_parameter(contract, name);
+    STOKER_CHECK(parameter != nullptr, "the contracts have these parameters");
+    return parameter->standard;
+}
 
 Bytes part(double share, Bytes whole) {
     return Bytes{
@@ -122,10 +126,14 @@ void compare_contracts(JobAdvice& advice) {
         MissCurve::exact(advice.everything),
         "saves only if several jobs read the dataset at the same time");
     add("importance",
-        MissCurve::importance(advice.everything, kBeta, kFullEpochs),
+        MissCurve::importance(
+            advice.everything,
+            standard("importance", "beta"),
+            1 / standard("importance", "reuseFactor")),
         "if the training may read samples with a low loss less often");
     add("replicate",
-        MissCurve::replicate(advice.everything, kReplication, kBias),
+        MissCurve::replicate(
+            advice.everything, standard("replicate", "replication"), standard("replicate", "bias")),
         "if the training may draw samples with replacement");
 }
 

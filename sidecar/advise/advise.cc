@@ -68,13 +68,10 @@ const Run& best(const Advice& advice, const SizeResult& size) {
 }
 
 void choose_eviction(Advice& advice) {
-    double better = 0;
-    for (const SizeResult& size : advice.curve) {
-        const bool is_better =
-            ratio(size.lru.origin_bytes, size.keep.origin_bytes) < kBetterEviction;
-        better += is_better ? 1 : 0;
-    }
-    const bool is_lru = better > kCurvePoints / 2.0;
+    const auto better = std::ranges::count_if(advice.curve, [](const SizeResult& size) {
+        return ratio(size.lru.origin_bytes, size.keep.origin_bytes) < kBetterEviction;
+    });
+    const bool is_lru = better > kCurvePoints / 2;
     advice.eviction = is_lru ? "LRU" : "Auto";
     advice.eviction_reason =
         is_lru ? "what was read lately is read again, and changes in the course of the run"
@@ -99,8 +96,7 @@ void judge(Advice& advice) {
         advice.verdict = Verdict::kComputeBound;
         advice.verdict_reason = fmt::format(
             "the run takes {:.1f} s without a cache and {:.1f} s with the whole dataset cached: "
-            "the "
-            "origin is fast enough. A cache would save traffic, not time",
+            "the origin is fast enough. A cache would save traffic, not time",
             advice.without.seconds,
             whole);
     } else {
