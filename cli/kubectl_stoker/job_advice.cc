@@ -9,7 +9,6 @@
 #include "cli/advise/wrapped.h"
 #include "cli/kubectl_stoker/curve_plot.h"
 #include "cli/kubectl_stoker/table.h"
-#include "common/base/check.h"
 #include "common/base/saturating.h"
 #include "common/domain/contract_table.h"
 #include "operator/core/allocation/explain_job.h"
@@ -24,13 +23,6 @@ using web::json::value;
 
 constexpr int kPoints = 10;
 constexpr double kEnough = 0.95;  // of what the whole dataset saves, as `stoker advise`
-
-// The default of a contract's parameter.
-double standard(std::string_view contract, std::string_view name) {
-    const domain::ContractParameter* parameter = domain::find_parameter(contract, name);
-    STOKER_CHECK(parameter != nullptr, "the contracts have these parameters");
-    return parameter->standard;
-}
 
 Bytes part(double share, Bytes whole) {
     return Bytes{
@@ -128,12 +120,14 @@ void compare_contracts(JobAdvice& advice) {
     add("importance",
         MissCurve::importance(
             advice.everything,
-            standard("importance", "beta"),
-            1 / standard("importance", "reuseFactor")),
+            domain::standard_of("importance", "beta"),
+            1.0 / double{domain::standard_of("importance", "reuseFactor")}),
         "if the training may read samples with a low loss less often");
     add("replicate",
         MissCurve::replicate(
-            advice.everything, standard("replicate", "replication"), standard("replicate", "bias")),
+            advice.everything,
+            domain::standard_of("replicate", "replication"),
+            domain::standard_of("replicate", "bias")),
         "if the training may draw samples with replacement");
 }
 
