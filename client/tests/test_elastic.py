@@ -11,8 +11,6 @@ import stoker
 import stoker.torch
 import torch
 from conftest import SEED, stats
-from stoker.contracts import terms
-from stoker.draws import Draws
 from stoker.order import epoch_order
 from test_real_sidecar import RealSidecar
 from torch.utils.data.distributed import DistributedSampler
@@ -168,108 +166,6 @@ def test_order_without_torch_deals_out_the_rest():
         epoch_order(11, consumed=12)
 
 
-# --- contracts -----------------------------------------------------------------------------------------------------
-
-
-def draws_of(samples, contract, ranks, rank):
-    return Draws(samples, terms(contract), seed=SEED, rank=rank, world_size=ranks, batch_size=4)
-
-
-def rest_of(draws):
-    """The ids that are left of the epoch of a loaded state."""
-    draws.resume()
-    ids = []
-    while len(got := draws.next(4)) > 0:
-        ids += got.tolist()
-    return ids
-
-
-@pytest.mark.filterwarnings("ignore::stoker.StokerWarning")
-@pytest.mark.parametrize("case", range(40))
-@pytest.mark.parametrize("contract", ["exact", "windowed"])
-def test_contracts_serve_every_sample_once_through_changes(origin, contract, case):
-    """Without a sidecar. The last world has as many ranks as divide what is left, so nothing is repeated."""
-    prng = random.Random(SEED + case)
-    with stoker.open(origin.uri) as samples:
-        state, seen = None, []
-        for change in range(prng.randint(1, 4)):
-            ranks = prng.choice([1, 2, 3, 4, 5, 7])
-            world = [draws_of(samples, contract, ranks, rank) for rank in range(ranks)]
-            for draws in world:
-                draws.begin(EPOCH) if state is None else (draws.load(state), draws.resume())
-            batches = prng.randint(1, max(1, 30 // ranks))
-            for draws in world:
-                for _ in range(batches):
-                    seen += draws.next(4).tolist()
-            states = [draws.state(batches * 4) for draws in world]
-            state = states if not world[0].is_whole_state else prng.choice(states)
-        last = [draws_of(samples, contract, 1, 0) for _ in range(1)]
-        last[0].load(state)
-        seen += rest_of(last[0])
-        counts = Counter(seen)
-        assert set(counts) == set(range(len(samples))), f"STOKER_TEST_SEED={SEED}"
-        assert sum(counts.values()) - len(counts) <= 6 * (change + 1), f"STOKER_TEST_SEED={SEED}"
-
-
-@pytest.mark.filterwarnings("ignore::stoker.StokerWarning")
-def test_the_ranks_of_the_new_world_read_equally_many(origin):
-    with stoker.open(origin.uri) as samples:
-        for contract in ("exact", "windowed", "importance", "replicate"):
-            old = [draws_of(samples, contract, 4, rank) for rank in range(4)]
-            for draws in old:
-                draws.begin(EPOCH)
-                draws.next(20)
-            states = [draws.state(20) for draws in old]
-            rests = []
-            for rank in range(3):
-                draws = draws_of(samples, contract, 3, rank)
-                draws.load(states)
-                rests.append(rest_of(draws))
-            assert [len(rest) for rest in rests] == [40, 40, 40]
-            assert len(set(sum(rests, []))) == 120
-            report = draws.epoch_report()
-            assert report.contract == "exact" and report.skipped == 0
-
-
-@pytest.mark.filterwarnings("ignore::stoker.StokerWarning")
-def test_windowed_needs_the_states_of_all_ranks_in_mid_epoch_only(origin):
-    with stoker.open(origin.uri) as samples:
-        old = [draws_of(samples, "windowed", 2, rank) for rank in range(2)]
-        new = draws_of(samples, "windowed", 3, 1)
-        new.load(old[0].state(0))
-        assert len(rest_of(new)) == 67  # nothing was read: the epoch is that of the new world
-        for draws in old:
-            draws.begin(0)
-            draws.next(60)
-        with pytest.raises(ValueError, match="rank 1 alone.*num_replicas=2.*job_state_dict"):
-            new.load(old[1].state(60))
-        with pytest.raises(ValueError, match=r"ranks \[0\] of 2 are missing"):
-            new.load([old[1].state(60), old[1].state(60)])
-        with pytest.raises(ValueError, match="epoch=0, here it is 1"):
-            new.load([{**old[0].state(60), "epoch": 1}, old[1].state(60)])
-        for draws in old:
-            draws.next(40)
-        new.load(old[1].state(100))
-        assert rest_of(new) == []
-        new.begin(1)
-        assert len(rest_of(new)) == 67
-
-
-@pytest.mark.filterwarnings("ignore::stoker.StokerWarning")
-def test_importance_goes_on_from_one_ranks_state(origin):
-    with stoker.open(origin.uri) as samples:
-        old = draws_of(samples, "importance", 4, 2)
-        old.begin(EPOCH)
-        had = old.next(20).tolist()
-        rests = []
-        for rank in range(2):
-            new = draws_of(samples, "importance", 2, rank)
-            new.load(old.state(20))
-            rests += rest_of(new)
-        assert len(rests) == len(set(rests)) == 200 - 80
-        assert not set(rests) & set(had)
-
-
 # --- with the real sidecar -----------------------------------------------------------------------------------------
 
 BYTES, COUNT = 20_000, 210
@@ -388,6 +284,17 @@ def test_an_ended_epoch_is_over_for_the_next_world(tmp_path, bucket):
         assert world.read() == [[], [], []]
         assert sorted(sum(world.read(), [])) == sorted(ids) == list(range(COUNT))
         assert world.loaders[0].epoch_report().contract == "windowed"
+
+
+def test_an_ended_epoch_is_over_for_another_rank_of_the_same_world(tmp_path, bucket):
+    with World(tmp_path, bucket, "windowed", 2, "0") as world:
+        world.read()
+        state = world.loaders[0].state_dict()
+    with World(tmp_path, bucket, "windowed", 2, "0") as world:
+        for loader in world.loaders:
+            loader.load_state_dict(state)
+        assert world.read() == [[], []]
+        assert sorted(sum(world.read(), [])) == list(range(COUNT))
 
 
 # Without the losses, an epoch that reads 100 of 200 samples would have about 25 of any 50.

@@ -42,13 +42,17 @@ class DrawRecord:
         """The ids drawn before, and of the first `count` draws since (default: of all)."""
         return np.concatenate([self.had, self._served[: self.count if count is None else count]])
 
+    def drawn(self) -> Array:
+        """The ids drawn since."""
+        return self._served[: self.count]
+
     def has_alone(self) -> bool:
         """Whether a sample was drawn without a sidecar."""
         return bool((self._kinds[: self.count] & KIND_ALONE).any())
 
     def totals(self, catalog: _core.Catalog) -> Dict[str, Any]:
         """The counts of an EpochReport that follow from the draws since; `catalog` has their sizes."""
-        kinds, served = self._kinds[: self.count], self._served[: self.count]
+        kinds, served = self._kinds[: self.count], self.drawn()
         on_node, alone = (kinds & KIND_ON_NODE) != 0, (kinds & KIND_ALONE) != 0
         return {
             "substituted": int(((kinds & ~np.uint8(KIND_ON_NODE)) == KIND_SUBSTITUTED).sum()),

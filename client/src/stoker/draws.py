@@ -12,12 +12,12 @@ from . import _core
 from .arrays import Array
 from .contracts import EpochReport, Terms
 from .draw_record import KIND_ALONE, KIND_ON_NODE, DrawRecord
-from .elastic import Rest, States, consumed_by, first_turn, is_mid_epoch, job_state
+from .elastic import Rest, States, consumed_by, draws_of_job, first_turn, is_mid_epoch, job_state
 from .errors import SettingsError
 from .link import Link, Refused
 from .order import epoch_order, rank_length, walk_order
 from .samples import Samples
-from .saved_state import check_state, pack_ids, unpack_ids
+from .saved_state import check_state, pack_ids, served_in
 from .settings import sampler_name
 
 __all__ = ["Draws"]
@@ -37,8 +37,8 @@ class Draws:
         seed: the same on all ranks.
         rank, world_size: of the job; every rank draws its own share.
         batch_size: samples per draw.
-        exact: maps an epoch and a position in its permutation to this rank's int64 ids in order from there on, for
-            contract "exact". Default: stoker.order.
+        exact: maps an epoch, a position in its permutation and a seed to this rank's int64 ids in order from there on,
+            for contract "exact". Default: stoker.order.
 
     Raises:
         SettingsError: a parameter of the contract is outside its bounds.
@@ -53,7 +53,7 @@ class Draws:
         rank: int,
         world_size: int,
         batch_size: int,
-        exact: Optional[Callable[[int, int], Array]] = None,
+        exact: Optional[Callable[[int, int, int], Array]] = None,
     ) -> None:
         try:
             _core.check_values(terms.contract, terms.parameters)
@@ -303,7 +303,7 @@ class Draws:
         if self._rest is not None:
             return self._rest.order
         if self._contract == "exact" and self._exact is not None:
-            return self._exact(self.epoch, self._shift)
+            return self._exact(self.epoch, self._shift, self.seed)
         place: Dict[str, Any] = {"seed": self.seed, "epoch": self.epoch, "rank": self.rank, "world_size": self.world_size}
         if self._contract == "importance":
             return walk_order(len(self._samples), **place)
@@ -353,8 +353,9 @@ class Draws:
         tally = None if link is None else link.tally(self.epoch)
         if self._base_draws > 0 or self._record.has_alone():
             tally = None  # the sidecar did not serve the whole epoch
-        had = self._base_draws if self._contract == "exact" else 0  # all different; not in the record
-        distinct = int(np.unique(self._record.served()).size) + had
+        in_order = self._contract == "exact"  # then the draws before are all different, and not all in the record
+        known = self._record.drawn() if in_order else self._record.served()
+        distinct = int(np.unique(known).size) + (self._base_draws if in_order else 0)
         requested = self._base_draws + self._record.count
         dealt = self._draws_at_most if self._rest else rank_length(len(self._samples) - self._shift, self.world_size)
         return EpochReport(
@@ -404,8 +405,8 @@ class Draws:
 
     @property
     def is_whole_state(self) -> bool:
-        """Whether the state() of any rank is enough for the whole job, if the ranks are in step."""
-        return self.world_size == 1 or self._contract == "exact"
+        """Whether the state() of any rank in step is enough for the whole job; the same on all ranks, fallen back or not."""
+        return self.world_size == 1 or self.terms.contract == "exact"
 
     def _must_be_same(self) -> Dict[str, Any]:
         return {"contract": self.terms.contract, "count": len(self._samples), "revision": self._samples.revision}
@@ -414,8 +415,7 @@ class Draws:
         """Restores a state(), or the states of all ranks, in a world of any size.
 
         Raises:
-            ValueError: another dataset or contract; or one rank's state in mid-epoch of a contract that serves each
-                sample once, from a world of another size.
+            ValueError: another dataset or contract; or another rank's state in mid-epoch of contract windowed.
         """
         state = job_state(states)
         check_state(state, self._must_be_same())
@@ -430,14 +430,14 @@ class Draws:
             self._shift, self._base_draws = first_turn(consumed, len(self._samples), self.world_size)
             length = rank_length(len(self._samples) - self._shift, self.world_size)
             self._draws_at_most = min(self._draws_at_most, length)
-        elif is_mid_epoch(state, self.world_size):
-            draws = None if self._contract == "windowed" else self._draws_at_most * self.world_size
-            self._rest = Rest(state, draws, self.rank, self.world_size)
+            self._record = DrawRecord(served_in(state))
+        elif is_mid_epoch(state, self.world_size, self.rank if self._contract == "windowed" else None):
+            self._rest = Rest(state, draws_of_job(state, self.terms, self.world_size), self.rank, self.world_size)
             self._contract = "exact"
             self._draws_at_most = len(self._rest.order)
         elif state["position"] > 0:
             self._base_draws = int(state["position"])
-            self._record = DrawRecord(unpack_ids(zlib.decompress(state["served"])))
+            self._record = DrawRecord(served_in(state))
 
     def resume(self) -> None:
         """Begins the epoch that load() restored, after its recorded draws."""

@@ -12,10 +12,12 @@ from typing import Any, Dict, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
+from . import _core
+from .contracts import Terms
 from .order import deal, epoch_order, rank_length
-from .saved_state import check_state, pack_ids, unpack_ids
+from .saved_state import check_state, pack_ids, served_in
 
-__all__ = ["Rest", "State", "States", "consumed_by", "first_turn", "is_mid_epoch", "job_state"]
+__all__ = ["Rest", "State", "States", "consumed_by", "draws_of_job", "first_turn", "is_mid_epoch", "job_state"]
 
 State = Mapping[str, Any]
 States = Union[State, Sequence[State]]  # of one rank or of the whole job, or one of each rank of the job
@@ -63,10 +65,10 @@ class Rest:
         if draws is None and not _is_of_all(state):
             raise ValueError(
                 f"the state is of rank {state.get('rank', '?')} alone, saved in mid-epoch with "
-                f"num_replicas={state['num_replicas']}; with another number of ranks load job_state_dict(), or a list of "
-                "the states of all ranks"
+                f"num_replicas={state['num_replicas']}; load each rank's own state, or with another number of ranks "
+                "job_state_dict() or a list of the states of all ranks"
             )
-        self._served = unpack_ids(zlib.decompress(state["served"]))
+        self._served = served_in(state)
         self._consumed = _draws_of(state)
         is_read = np.zeros(self._count, dtype=bool)
         is_read[self._served] = True
@@ -77,7 +79,7 @@ class Rest:
         elif draws is not None:
             left = max(0, min(draws, self._count) - self._consumed)
             unread = np.resize(unread if unread.size > 0 else permutation, left)
-        self._unread, self._world_size = unread, world_size
+        self._unread, self._world_size, self._draws = unread, world_size, draws
         self.order = deal(unread, rank, world_size)
 
     def state(self, position: int) -> Dict[str, Any]:
@@ -86,49 +88,69 @@ class Rest:
         return {
             "consumed": self._consumed + position * self._world_size,
             "served": zlib.compress(pack_ids(read, self._count)),
-            "ended": position >= len(self.order),
+            **({} if self._draws is None else {"draws": self._draws}),
         }
 
 
-def is_mid_epoch(state: State, world_size: int) -> bool:
-    """Whether a world of this size cannot draw on from a state of a contract whose order the sidecar chooses: samples
-    of its epoch were read, by other ranks or in a Rest."""
-    return (_draws_of(state) > 0 or _has_ended(state)) and ("consumed" in state or state["num_replicas"] != world_size)
+def draws_of_job(state: State, terms: Terms, world_size: int) -> Optional[int]:
+    """The most draws that the ranks of a world make together in the epoch of a state; None: it has every sample once. A
+    single rank's epoch has no bound of its own, so it ends where that of the ranks before would have ended."""
+    if terms.contract == "windowed" or "draws" in state:
+        return state.get("draws")
+    ranks = world_size if world_size > 1 else int(state["num_replicas"])
+    share = rank_length(int(state["count"]), ranks)
+    return ranks * _core.draws_of_epoch(terms.contract, terms.parameters, ranks, int(state["epoch"]), share)
+
+
+def is_mid_epoch(state: State, world_size: int, rank: Optional[int]) -> bool:
+    """Whether a rank of a world of this size cannot draw on from a state of a contract whose order the sidecar chooses:
+    samples of its epoch were read, by other ranks or in a Rest. `rank` None: the state of any rank will do."""
+    is_of_others = state["num_replicas"] != world_size or rank not in (None, state.get("rank", rank))
+    return (_draws_of(state) > 0 or _has_ended(state)) and ("consumed" in state or is_of_others)
 
 
 def job_state(states: States) -> Dict[str, Any]:
     """One state for the whole job from the states of all its ranks, saved in the same step; a single state as it is.
+    Of several states of one rank the first counts. States of versions that did not save the rank are in its order.
 
     Raises:
-        ValueError: a rank is missing, or the states differ in world, dataset, contract or epoch.
+        ValueError: a rank is missing, or the states differ in world, dataset, contract, epoch or, before its end, step.
     """
     if isinstance(states, Mapping):
         return dict(states)
     if not states:
         raise ValueError("there are no states")
+    of_rank: Dict[int, State] = {}
+    for index, state in enumerate(states):
+        of_rank.setdefault(state.get("rank", index), state)
     first = dict(states[0])
     if len(states) == 1:
         return first
     for state in states[1:]:
-        keys = ("contract", "count", "num_replicas", "revision", "seed", "epoch", "shift", "consumed")
-        check_state(state, {key: first[key] for key in keys if key in first})
-    if "consumed" in first or "served" not in first:  # they say the same, if they are of the same step
-        for state in states[1:]:
-            check_state(state, {"position": first["position"]})
+        _check_same_step(state, first)
+    if "consumed" in first or "served" not in first:  # they say the same
         return first
-    ranks = {state.get("rank") for state in states}
-    missing = sorted(set(range(first["num_replicas"])) - ranks)
+    missing = sorted(set(range(first["num_replicas"])) - set(of_rank))
     if missing:
         raise ValueError(f"the states of ranks {missing} of {first['num_replicas']} are missing")
-    served = [unpack_ids(zlib.decompress(state["served"])) for state in states]
+    ranks = list(of_rank.values())
+    served = np.concatenate([served_in(state) for state in ranks])
     return {
         **first,
-        "position": min(state["position"] for state in states),
-        "consumed": sum(state["position"] for state in states),
-        "losses": max(state["losses"] for state in states),
-        "ended": all(state["ended"] for state in states),
-        "served": zlib.compress(pack_ids(np.concatenate(served), first["count"])),
+        "position": min(state["position"] for state in ranks),
+        "consumed": sum(state["position"] for state in ranks),
+        "losses": max(state["losses"] for state in ranks),
+        "ended": all(_has_ended(state) for state in ranks),
+        "served": zlib.compress(pack_ids(served, first["count"])),
     }
+
+
+def _check_same_step(state: State, first: State) -> None:
+    keys = ["contract", "count", "num_replicas", "revision", "seed", "epoch", "shift", "consumed"]
+    may_be_behind = "served" in first and (_has_ended(state) or _has_ended(first))
+    if not may_be_behind:
+        keys.append("position")
+    check_state(state, {key: first.get(key) for key in keys})
 
 
 def _is_of_all(state: State) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import zlib
 from typing import Any, Mapping
 
 import numpy as np
 
 from .arrays import Array
 
-__all__ = ["check_state", "pack_ids", "unpack_ids"]
+__all__ = ["check_state", "pack_ids", "served_in", "unpack_ids"]
 
 
 def check_state(state: Mapping[str, Any], ours: Mapping[str, Any]) -> None:
@@ -18,8 +19,8 @@ def check_state(state: Mapping[str, Any], ours: Mapping[str, Any]) -> None:
         ValueError: `state` has another value for a key of `ours`.
     """
     for key, value in ours.items():
-        if state[key] != value:
-            raise ValueError(f"the state was saved with {key}={state[key]}, here it is {value}")
+        if state.get(key) != value:
+            raise ValueError(f"the state was saved with {key}={state.get(key)}, here it is {value}")
 
 
 def pack_ids(ids: Array, count: int) -> bytes:
@@ -34,3 +35,8 @@ def pack_ids(ids: Array, count: int) -> bytes:
 def unpack_ids(bitmap: bytes) -> Array:
     """The ids of a bitmap of pack_ids(), in rising order."""
     return np.flatnonzero(np.unpackbits(np.frombuffer(bitmap, dtype=np.uint8), bitorder="little")).astype(np.int64)
+
+
+def served_in(state: Mapping[str, Any]) -> Array:
+    """The ids that a state has as served, in rising order."""
+    return unpack_ids(zlib.decompress(state["served"])) if "served" in state else np.zeros(0, dtype=np.int64)

@@ -307,14 +307,19 @@ class DataLoader(torch.utils.data.DataLoader):
             received = sampler.num_samples  # the rest is an incomplete batch, which is dropped
         return sampler.state_dict(received)
 
-    def job_state_dict(self) -> Dict[str, Any]:
+    def job_state_dict(self, group: Any = None) -> Dict[str, Any]:
         """One state for the whole job, to be loaded by any number of ranks. All ranks must call it in the same step,
         because it gathers their states with torch.distributed; only contracts whose order the sidecar chooses need it.
 
+        Args:
+            group: the process group to gather in; default: all processes. It must have each rank of the loader's
+                `num_replicas` at least once, and no process without a loader.
+
         Raises:
             SettingsError: there are several ranks, and torch.distributed is not initialised.
+            ValueError: a rank is missing in the group, or the ranks are not in the same step.
         """
-        return self.state_dict() if self._stream is None else self._stream.job_state(self._least)
+        return self.state_dict() if self._stream is None else self._stream.job_state(self._least, group)
 
     def load_state_dict(self, state: States) -> None:
         """Restores a state_dict(), a job_state_dict() or a list of the state_dict() of all ranks: the next iteration
@@ -322,8 +327,8 @@ class DataLoader(torch.utils.data.DataLoader):
         epoch that nobody has read. All ranks must load the same.
 
         Raises:
-            ValueError: it belongs to another dataset or contract; or, after a change of the number of ranks, it is not
-                of all ranks, and the contract needs that.
+            ValueError: it belongs to another dataset or contract; or, in mid-epoch of contract windowed, it is of
+                another rank alone.
         """
         if self._stream is not None:
             self._stream.load(state)

@@ -165,7 +165,7 @@ class ContractStream:
         seed: int,
         rank: int,
         world_size: int,
-        exact: Callable[[int, int], Array],
+        exact: Callable[[int, int, int], Array],
         on_epoch: Callable[[int], None],
         similarity: Similarity = None,
     ) -> None:
@@ -269,16 +269,17 @@ class ContractStream:
         """See DataLoader.state_dict(). `least`: samples of the smallest batch."""
         return self.draws.state(self.received, least)
 
-    def job_state(self, least: int) -> Dict[str, Any]:
+    def job_state(self, least: int, group: Any) -> Dict[str, Any]:
         """See DataLoader.job_state_dict()."""
         state = self.state(least)
         if self.draws.is_whole_state:
             return state
+        own = {"importance": state.pop("importance")} if self.draws.terms.needs_losses else {}  # large; one is enough
         if not torch.distributed.is_available() or not torch.distributed.is_initialized():
             raise SettingsError("the job's state is gathered with torch.distributed, which is not initialised")
-        states: List[Any] = [None] * torch.distributed.get_world_size()
-        torch.distributed.all_gather_object(states, state)
-        return job_state(states)
+        states: List[Any] = [None] * torch.distributed.get_world_size(group)
+        torch.distributed.all_gather_object(states, state, group=group)
+        return {**job_state(states), **own}
 
     def load(self, states: States) -> None:
         """See DataLoader.load_state_dict()."""

@@ -116,10 +116,10 @@ class Sampler(torch.utils.data.Sampler):
             indices = np.arange(count, dtype=np.int64)
         return deal(indices, self.rank, self.num_replicas, drop_last=self.drop_last, consumed=self._shift)
 
-    def order_of(self, epoch: int, shift: int = 0) -> Array:
-        """As order(), of any epoch, dealt out from its position `shift` on."""
+    def order_of(self, epoch: int, shift: int = 0, seed: Optional[int] = None) -> Array:
+        """As order(), of any epoch, dealt out from its position `shift` on. `seed`: default: the sampler's."""
         other = copy.copy(self)
-        other.epoch, other._shift = epoch, shift
+        other.epoch, other._shift, other.seed = epoch, shift, self.seed if seed is None else seed
         return other.order()
 
     def __iter__(self) -> Iterator[int]:
