@@ -35,6 +35,7 @@ inline constexpr auto kFields<Job> = std::tuple{
     field("metadata", &Job::meta),
     field("spec.suspend", &Job::suspend),
     field("spec.activeDeadlineSeconds", &Job::active_deadline_seconds),
+    field("spec.completions", &Job::completions),
     field("status.active", &Job::active),
     field("status.ready", &Job::ready),
     field("status.succeeded", &Job::succeeded),

@@ -32,6 +32,7 @@ struct Job {
     std::optional<WallTime> start_time;
     std::optional<JobEnd> end;
     std::optional<std::int64_t> active_deadline_seconds{};
+    std::optional<std::int64_t> completions{};  // pods that must succeed: the number of ranks
 
     bool operator==(const Job&) const = default;
 };

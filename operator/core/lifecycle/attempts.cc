@@ -131,6 +131,17 @@ std::vector<SidecarReport> reports_of_attempt(const TrainingJobView& view, std::
     return result;
 }
 
+std::string change_of(const Job& attempt, std::int64_t ranks_wanted) {
+    const std::string& name = attempt.meta.name;
+    if (attempt.suspend) {
+        return fmt::format("Somebody else has suspended Job {}", name);
+    }
+    const std::int64_t ranks = attempt.completions.value_or(ranks_wanted);
+    return ranks == ranks_wanted
+               ? ""
+               : fmt::format("Job {} has {} ranks, not {} (numNodes)", name, ranks, ranks_wanted);
+}
+
 Duration restart_delay(std::int64_t restarts) {
     if (restarts <= 1) {
         return Duration::zero();

@@ -279,20 +279,22 @@ Verdict stand_still(const Facts& facts) {
     return result;
 }
 
-// Another client has suspended the Job, so its pods stop. In case every new Job is suspended, too,
-// this limits the rate of replacements.
-Verdict replace_suspended(const Facts& facts) {
-    constexpr Duration kPause = seconds{30};
+// Another client has suspended the Job, so its pods stop; or the user suspended, changed and resumed
+// the job while the operator was away. In case every new Job is changed so: one in 30 s.
+Verdict replace_changed(const Facts& facts) {
     const Job* current = facts.attempts.current;
-    if (current == nullptr || !current->suspend || current->meta.deleting_since) {
+    if (current == nullptr || current->meta.deleting_since) {
+        return std::nullopt;
+    }
+    std::string change = change_of(*current, spec_of(facts).trainer.node_count);
+    if (change.empty()) {
         return std::nullopt;
     }
     Lifecycle result = as_before(
         facts,
-        JobState::kSuspended,
-        fmt::format(
-            "Somebody else has suspended Job {}; a new one takes its place.", current->meta.name));
-    const WallTime due = time_after(current->meta.created_at, kPause);
+        current->suspend ? JobState::kSuspended : JobState::kRestarting,
+        std::move(change) + "; a new one takes its place.");
+    const WallTime due = time_after(current->meta.created_at, seconds{30});
     if (due <= facts.now.wall) {
         result.actions.emplace_back(deletion_of(*current));
     } else {
@@ -415,7 +417,7 @@ constexpr std::array<Rule, 16> kRules = {
     stand_still,
     leave_lost_nodes,
     leave_changed_origin,
-    replace_suspended,
+    replace_changed,
     wait_for_older_attempts,
     wait_for_what_is_missing,
     wait_for_kueue,

@@ -102,14 +102,15 @@ TEST(ParsePod, ReadsMountedNodeDirectories) {
 }
 
 TEST(ParseJob, ReadsCountsAndEnd) {
-    const Result<Job> job =
-        parse_document<Job>(R"({"metadata": {"name": "a-a1"}, "spec": {"suspend": true},
+    const Result<Job> job = parse_document<Job>(
+        R"({"metadata": {"name": "a-a1"}, "spec": {"suspend": true, "completions": 6},
         "status": {"active": 2, "ready": 1, "succeeded": 3, "failed": 4,
                    "startTime": "1970-01-01T00:00:05Z",
                    "conditions": [{"type": "Complete", "status": "True", "reason": "CompletionsReached",
                                    "lastTransitionTime": "1970-01-01T00:00:08Z"}]}})");
     ASSERT_TRUE(job);
     EXPECT_TRUE(job->suspend);
+    EXPECT_EQ(job->completions, 6);
     EXPECT_EQ(job->active, 2);
     EXPECT_EQ(job->ready, 1);
     EXPECT_EQ(job->succeeded, 3);

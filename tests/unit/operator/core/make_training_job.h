@@ -94,6 +94,7 @@ inline Job make_job(const TrainingJobView& view, std::int64_t attempt) {
     job.meta.labels[std::string{kAttemptLabel}] = std::to_string(attempt);
     job.meta.owners = {
         {"stoker.dev/v1alpha1", "TrainingJob", view.job.meta.name, view.job.meta.uid, true}};
+    job.completions = view.job.spec.trainer.node_count;
     job.active = view.job.spec.trainer.node_count;
     job.ready = job.active;
     job.start_time = wall(0);

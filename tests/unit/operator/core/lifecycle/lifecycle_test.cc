@@ -357,21 +357,6 @@ TEST(Lifecycle, SuspensionStopsJobsOfOlderAttempts) {
     EXPECT_EQ(only<DeleteJob>(lifecycle)->name, "resnet-a1");
 }
 
-TEST(Lifecycle, ReplacesAJobSuspendedByAnotherClientAfterADelay) {
-    TrainingJobView view = make_running_view();
-    view.jobs[0].suspend = true;
-    view.jobs[0].meta.created_at = wall(100);
-    const Lifecycle waiting = decide_lifecycle(view, moment(110));
-    EXPECT_EQ(waiting.state, JobState::kSuspended);
-    EXPECT_TRUE(waiting.actions.empty());
-    EXPECT_EQ(waiting.wake_after, seconds{20});
-    view.jobs[0].end = JobEnd{false, "PodFailurePolicy", "exit code 143", wall(111)};
-    const Lifecycle replacing = decide_lifecycle(view, moment(130));
-    EXPECT_EQ(replacing.status.attempt, 1);
-    ASSERT_NE(only<DeleteJob>(replacing), nullptr);
-    EXPECT_EQ(only<DeleteJob>(replacing)->name, "resnet-a1");
-}
-
 TEST(Lifecycle, DoesNotStartASuspendedJob) {
     TrainingJobView view = make_view();
     view.job.spec.suspend = true;
