@@ -99,6 +99,17 @@ def injected(name):
 
 FOREIGN = injected("foreign-pod")
 FILES = injected("foreign-files-pod")
+
+
+def with_s3_and_files():
+    """A pod of two datasets, one by S3 and one as files: it has all three containers."""
+    pod_object = copy.deepcopy(FILES)
+    s3, = [container for container in FOREIGN["spec"]["initContainers"] if container["name"] == "stoker-s3"]
+    pod_object["spec"]["initContainers"].append(copy.deepcopy(s3))
+    return pod_object
+
+
+EVERYTHING = with_s3_and_files()
 REPLICA_SETS = "system:serviceaccount:kube-system:replicaset-controller"
 
 
@@ -126,8 +137,12 @@ def with_webhook(server):
 
 def foreign(change, base=None):
     item = copy.deepcopy(base or FOREIGN)
-    change(item, {container["name"]: container for container in item["spec"]["initContainers"]})
+    change(item, containers_of(item))
     return item
+
+
+def containers_of(pod_object):
+    return {container["name"]: container for container in pod_object["spec"].get("initContainers", [])}
 
 
 def test_pods_that_the_webhook_changed_need_the_webhook(server):
@@ -186,6 +201,72 @@ def view(volume, name):
     return {"name": volume, "csi": {"driver": "csi.stoker.dev", "volumeAttributes": {"view": name}}}
 
 
+def mount(container, path, volume="stoker-credentials-9", **more):
+    """Mounts a volume of the user's into a container of Stoker. Its name and kind are those of the webhook."""
+    def change(pod_object, ours):
+        pod_object["spec"]["volumes"].append({"name": volume, "secret": {"secretName": "mine", "defaultMode": 0o555}})
+        ours[container]["volumeMounts"].append({"name": volume, "mountPath": path, **more})
+    return change
+
+
+def set_in(container, **fields):
+    return lambda pod_object, ours: ours[container].update(fields)
+
+
+def add_variable(container, name):
+    return lambda pod_object, ours: ours[container]["env"].append({"name": name, "value": "/stoker/run"})
+
+
+def set_in_pod(**fields):
+    return lambda pod_object, ours: pod_object["spec"].update(fields)
+
+
+SHELL = {"exec": {"command": ["bash", "-c", "id"]}}
+HTTP = {"httpGet": {"path": "/readyz", "port": 9455}}
+
+
+@pytest.mark.parametrize("change, fault", [
+    # Code by a probe.
+    *[(set_in(container, **{probe: SHELL}), "image, command, probe or hook differs in " + container)
+      for container in OURS for probe in ("livenessProbe", "readinessProbe", "startupProbe")],
+    (set_in("stoker-files", livenessProbe=HTTP), "probe or hook differs in stoker-files"),
+    (set_in("stoker-s3", startupProbe={"exec": {"command": ["bash", "-c", ": </dev/tcp/127.0.0.1/9711; id"]}}),
+     "probe or hook differs in stoker-s3"),
+    (set_in("stoker-files", lifecycle={"preStop": SHELL}), "probe or hook differs in stoker-files"),
+    (set_in("stoker-files", workingDir="/stoker/run"), "hook differs in stoker-files"),
+    # Code by a variable.
+    *[(add_variable(container, name), f"variables in containers of Stoker: {name}")
+      for container in OURS for name in ("PATH", "LD_PRELOAD", "PYTHONPATH")],
+    *[(add_variable("stoker-s3", name), f"variables in containers of Stoker: {name}")
+      for name in ("BASH_FUNC_x%%", "path", "XAWS_REGION", "GRPC_TRACE", "GLIBC_TUNABLES", "OPENSSL_CONF")],
+    (set_in("stoker-files", envFrom=[{"secretRef": {"name": "mine"}}]), "variables in containers of Stoker: envFrom"),
+    # Code by a mount.
+    *[(mount("stoker-files", path), f"mounts in containers of Stoker: stoker-credentials-9 at {path}")
+      for path in ("/usr/local/bin", "/usr/bin", "/lib/x86_64-linux-gnu", "/etc", "/bin", "/usr/local/bin/stoker-files",
+                   "/stoker/../usr/bin", "/stoker/credentials/../../bin", "/stoker/credentials/..", "//usr/bin",
+                   "/var/run/secrets/x", "/stoker/credentials", "/stoker/origin/imagenet/link",
+                   "/stoker/node/imagenet/link", "/stoker/run/link")],
+    (mount("stoker-sidecar", "/etc"), "stoker-credentials-9 at /etc"),
+    (mount("stoker-s3", "/etc"), "stoker-credentials-9 at /etc"),
+    (mount("stoker-files", "/stoker/credentials/x", subPath="a"), "mounts in containers of Stoker"),
+    (mount("stoker-files", "/stoker/credentials/x", mountPropagation="HostToContainer"),
+     "mounts in containers of Stoker"),
+    (set_in("stoker-files", terminationMessagePath="/usr/local/bin/stoker-files"), "terminationMessagePath"),
+    # A volume that only has a name of Stoker's.
+    (lambda pod, ours: pod["spec"]["volumes"].append({"name": "stoker-credentials-9", "emptyDir": {}}),
+     "volumes of another kind: stoker-credentials-9"),
+    (lambda pod, ours: pod["spec"]["volumes"].append({"name": "stoker-mine", "emptyDir": {}}),
+     "volumes of another kind: stoker-mine"),
+    # Code of another container that sees these processes.
+    (set_in_pod(shareProcessNamespace=True), "hostPID, hostNetwork or shareProcessNamespace"),
+    (set_in_pod(hostPID=True), "hostPID, hostNetwork or shareProcessNamespace"),
+    (set_in_pod(hostNetwork=True), "hostPID, hostNetwork or shareProcessNamespace"),
+])
+def test_no_code_of_users_runs_in_containers_of_stoker(with_webhook, change, fault):
+    refused = create(with_webhook, foreign(change, EVERYTHING), REPLICA_SETS)
+    assert refused.returncode != 0 and fault in refused.stderr, refused.stderr
+
+
 def refuses(server, item):
     if "mine" not in [volume["name"] for volume in item["spec"]["volumes"]]:
         item["spec"]["volumes"].append({"name": "mine", "emptyDir": {}})
@@ -193,22 +274,88 @@ def refuses(server, item):
     assert refused.returncode != 0 and "label stoker.dev/dataset" in refused.stderr, refused.stderr
 
 
+def in_the_shape_of_the_webhook(job):
+    """The pod of a TrainingJob's golden Job, as the webhook would add its volumes and containers to a pod."""
+    template = json.loads((ROOT / f"tests/contract/golden/{job}.json").read_text())["spec"]["template"]
+    spec = template["spec"]
+    spec["serviceAccountName"] = "default"
+    # Shared memory is the business of the pod's own controller.
+    spec["volumes"] = [volume for volume in spec["volumes"] if volume["name"] != "stoker-shm"]
+    for container in spec["containers"]:
+        container["volumeMounts"] = [m for m in container["volumeMounts"] if m["name"] != "stoker-shm"]
+    return {"apiVersion": "v1", "kind": "Pod", "spec": spec,
+            "metadata": {**FOREIGN["metadata"], "generateName": "web-"}}
+
+
+def with_sixteen_datasets():
+    """As many datasets as a TrainingJob may have, each with every kind of volume."""
+    pod_object = copy.deepcopy(EVERYTHING)
+    ours, volumes = containers_of(pod_object), pod_object["spec"]["volumes"]
+    for index in range(1, 16):
+        name = f"dataset-{index}-" + "x" * 50
+        for kind in ("node", "data", "files", "files-server"):
+            volumes.append({"name": f"stoker-{kind}-{index}", "csi": {
+                "driver": "csi.stoker.dev", "readOnly": kind != "node",
+                "volumeAttributes": {"view": "owner" if kind == "node" else kind}}})
+        volumes += [{"name": f"stoker-ca-{index}", "configMap": {"name": "ca"}},
+                    {"name": f"stoker-credentials-{index}", "secret": {"secretName": "keys"}},
+                    {"name": f"stoker-origin-{index}", "persistentVolumeClaim": {"claimName": "claim"}}]
+        for container in OURS:
+            view_of = f"stoker-node-{index}" if container == "stoker-sidecar" else f"stoker-data-{index}"
+            path = f"/stoker/node/{name}" + ("" if container == "stoker-sidecar" else "/data")
+            ours[container]["volumeMounts"] += [{"name": view_of, "mountPath": path}] + [
+                {"name": f"stoker-{kind}-{index}", "mountPath": f"/stoker/{kind}/{name}"}
+                for kind in ("ca", "credentials", "origin")]
+        ours["stoker-files"]["volumeMounts"].append(
+            {"name": f"stoker-files-server-{index}", "mountPath": f"/stoker/files/{name}"})
+    return pod_object
+
+
+def with_a_shared_dataset():
+    pod_object = copy.deepcopy(FOREIGN)
+    pod_object["spec"]["volumes"] += [view("stoker-guest-1", "guest"), view("stoker-data-1", "shared")]
+    containers_of(pod_object)["stoker-sidecar"]["volumeMounts"] += [
+        {"name": "stoker-data-1", "mountPath": "/stoker/node/val/data"},
+        {"name": "stoker-guest-1", "mountPath": "/stoker/node/val/guests"}]
+    return pod_object
+
+
 def test_pods_with_files_of_any_controller_are_admitted(with_webhook):
-    admitted = create(with_webhook, FILES, REPLICA_SETS)
+    admits(with_webhook, FILES)
+    admits(with_webhook, EVERYTHING)
+
+
+@pytest.mark.parametrize("job", ["job-files", "job-full", "job-minimal", "job-s3"])
+def test_all_containers_of_the_operator_have_the_shape_that_the_policy_knows(with_webhook, job):
+    admits(with_webhook, in_the_shape_of_the_webhook(job))
+
+
+def test_pods_with_shared_and_many_datasets_are_admitted(with_webhook):
+    admits(with_webhook, with_a_shared_dataset())
+    admits(with_webhook, with_sixteen_datasets())
+
+
+def admits(server, item):
+    admitted = create(server, item, REPLICA_SETS)
     assert admitted.returncode == 0, admitted.stderr
 
 
 @pytest.mark.parametrize("change", [
     lambda pod, ours: pod["spec"]["initContainers"].append({"name": "prepare", "image": "i"}),
     lambda pod, ours: ours["stoker-sidecar"]["env"].append({"name": "AWS_ROLE_ARN", "value": "r"}),
+    lambda pod, ours: [ours["stoker-sidecar"]["env"].append({"name": name, "value": "x"})
+                       for name in ("HTTPS_PROXY", "NO_PROXY", "JOB_COMPLETION_INDEX")],
+    lambda pod, ours: (
+        pod["spec"]["volumes"].append({"name": "aws-iam-token", "emptyDir": {}}),
+        ours["stoker-sidecar"]["volumeMounts"].append(
+            {"name": "aws-iam-token", "mountPath": "/var/run/secrets/eks.amazonaws.com/serviceaccount"})),
     lambda pod, ours: pod["spec"]["containers"].append(
         {"name": "log", "image": "i", "volumeMounts": [{"name": "mine", "mountPath": "/x"}]}),
 ])
 def test_other_changes_of_injected_pods_are_admitted(with_webhook, change):
     item = foreign(change)
     item["spec"]["volumes"].append({"name": "mine", "emptyDir": {}})
-    admitted = create(with_webhook, item, REPLICA_SETS)
-    assert admitted.returncode == 0, admitted.stderr
+    admits(with_webhook, item)
 
 
 @pytest.fixture
