@@ -12,7 +12,8 @@ using advise::Advice;
 using web::json::value;
 
 constexpr std::array kPatterns{"onePass", "eachOnce", "withReplacement", "skewed"};
-constexpr std::array kVerdicts{"worthIt", "onePass", "computeBound"};
+constexpr std::array kVerdicts{
+    "worthIt", "onePass", "computeBound", "lookAheadIsEnough", "timeUnknown"};
 
 value text(std::string_view words) {
     return value::string(std::string{words});

@@ -110,26 +110,28 @@ std::string table(const Advice& advice) {
         "  {:>9} {:>6}% {:>9} {:>6.1f}% {:>9} {:>6.1f}%", "none", 0, none, 0.0, none, 0.0);
     text += run_cells(advice, advice.without) + '\n';
     for (const SizeResult& size : advice.curve) {
-        text += row(advice, size, size.size == advice.recommended.size ? ">" : " ");
+        const bool is_recommended =
+            size.size == advice.recommended.size &&
+            (advice.recommends_cache() || advice.verdict == advise::Verdict::kLookAhead);
+        text += row(advice, size, is_recommended ? ">" : " ");
     }
     if (advice.asked) {
         text += row(advice, *advice.asked, "?");
     }
-    return text;
+    return text + "\nnone: without a sidecar. 0B: a sidecar that only reads ahead.\n";
 }
 
 std::string times_note(const Advice& advice) {
     if (!advice.has_times) {
-        return "\nFor times, say --origin-bandwidth and --origin-latency.\n";
+        return "For times, say --origin-bandwidth and --origin-latency.\n";
     }
     return advice.rate_is_bound
                ? fmt::format(
-                     "\nTimes: for a program that computes {:.0f} samples/s, as in the trace. If "
+                     "Times: for a program that computes {:.0f} samples/s, as in the trace. If "
                      "it waited for\ndata there, it can be faster: say --compute-rate.\n",
                      advice.compute_rate)
                : fmt::format(
-                     "\nTimes: for a program that computes {:.0f} samples/s.\n",
-                     advice.compute_rate);
+                     "Times: for a program that computes {:.0f} samples/s.\n", advice.compute_rate);
 }
 
 std::string contracts(const Advice& advice) {
@@ -146,34 +148,46 @@ std::string contracts(const Advice& advice) {
     return text;
 }
 
-std::string recommendation(const Advice& advice) {
+const char* verdict(const Advice& advice) {
     switch (advice.verdict) {
         case advise::Verdict::kOnePass:
-            return '\n' +
-                   wrapped("A cache is worth nothing here: " + advice.verdict_reason + ".", "");
+            return "A cache is worth nothing to one pass";
         case advise::Verdict::kComputeBound:
-            return '\n' + wrapped("A cache saves no time here: " + advice.verdict_reason + ".", "");
+            return "A cache saves no time here";
+        case advise::Verdict::kLookAhead:
+            return "The sidecar's look-ahead alone is enough";
+        case advise::Verdict::kTimeUnknown:
+            return "A cache saves traffic; without --compute-rate it is not known whether it saves "
+                   "time";
         case advise::Verdict::kWorthIt:
             break;
     }
+    return "A cache is worth it";
+}
+
+std::string recommendation(const Advice& advice) {
+    const std::string first =
+        '\n' + wrapped(fmt::format("{}: {}.", verdict(advice), advice.verdict_reason), "");
+    if (!advice.recommends_cache()) {
+        return first;
+    }
     const SizeResult& size = advice.recommended;
     const advise::Run& run = advice.eviction == "LRU" ? size.lru : size.keep;
-    return fmt::format(
-        "\nA cache is worth it: {}.\n"
-        "  size      {} over all nodes: {}\n"
-        "  saves     {} of {} from the origin\n"
-        "  eviction  {}: {}\n"
-        "  contract  {}\n",
-        advice.verdict_reason,
-        to_string(size.size),
-        advice.size_reason,
-        to_string(advice.without.origin_bytes - run.origin_bytes),
-        to_string(advice.without.origin_bytes),
-        advice.eviction,
-        advice.eviction_reason,
-        advice.contract == "exact"
-            ? "exact: the program's own stream; the others change it"
-            : fmt::format("{}: each sample is still read once an epoch", advice.contract));
+    return first +
+           fmt::format(
+               "  size      {} over all nodes: {}\n"
+               "  saves     {} of {} from the origin\n"
+               "  eviction  {}: {}\n"
+               "  contract  {}\n",
+               to_string(size.size),
+               advice.size_reason,
+               to_string(advice.without.origin_bytes - run.origin_bytes),
+               to_string(advice.without.origin_bytes),
+               advice.eviction,
+               advice.eviction_reason,
+               advice.contract == "exact"
+                   ? "exact: the program's own stream; the others change it"
+                   : fmt::format("{}: each sample is still read once an epoch", advice.contract));
 }
 
 }  // namespace

@@ -54,12 +54,18 @@ Result<SizeResult> look_at(const Replay& replay, Bytes size) {
     return result;
 }
 
-// What is saved by a size: seconds if the user knows the origin's speed, else bytes.
+// Seconds of an epoch after the first; of the run if it has no such epoch.
+double time_of(const Run& run) {
+    return run.epoch_seconds > 0 ? run.epoch_seconds : run.seconds;
+}
+
+double cost(const Advice& advice, const Run& run) {
+    return advice.is_by_time() ? time_of(run) : static_cast<double>(run.origin_bytes.count());
+}
+
+// What the cache saves besides what a sidecar's look-ahead saves alone.
 double saved(const Advice& advice, const Run& run) {
-    if (advice.has_times) {
-        return advice.without.seconds - run.seconds;
-    }
-    return static_cast<double>((advice.without.origin_bytes - run.origin_bytes).count());
+    return cost(advice, advice.curve.front().keep) - cost(advice, run);
 }
 
 // The run under the eviction that is recommended.
@@ -73,45 +79,98 @@ void choose_eviction(Advice& advice) {
     });
     const bool is_lru = better > kCurvePoints / 2;
     advice.eviction = is_lru ? "LRU" : "Auto";
-    advice.eviction_reason =
-        is_lru ? "what was read lately is read again, and changes in the course of the run"
-               : "LRU would not read less";
 }
 
 double percent(double part, double whole) {
     return whole > 0 ? 100 * part / whole : 0;
 }
 
-void judge(Advice& advice) {
+void explain_eviction(Advice& advice) {
+    const double lru = static_cast<double>(advice.recommended.lru.origin_bytes.count());
+    const double keep = static_cast<double>(advice.recommended.keep.origin_bytes.count());
+    const double more = percent(lru - keep, keep);
+    advice.eviction_reason =
+        advice.eviction == "LRU"
+            ? "what was read lately is read again, and changes in the course of the run"
+        : std::abs(more) < 0.5
+            ? "LRU would read as much"
+            : fmt::format("LRU would read {:.0f} % {}", std::abs(more), more > 0 ? "more" : "less");
+}
+
+// The three cases that a verdict compares.
+std::string compared(const Advice& advice) {
+    const auto amount = [&advice](const Run& run) {
+        return advice.is_by_time() ? fmt::format("{:.1f} s", time_of(run))
+                                   : to_string(run.origin_bytes);
+    };
+    return fmt::format(
+        "{} {} without a sidecar, {} with one that only reads ahead, and {} with the whole dataset "
+        "cached",
+        !advice.is_by_time()               ? "the origin sends"
+        : advice.without.epoch_seconds > 0 ? "an epoch takes"
+                                           : "the run takes",
+        amount(advice.without),
+        amount(advice.curve.front().keep),
+        amount(best(advice, advice.curve.back())));
+}
+
+Verdict verdict_on(const Advice& advice, double first_batch_seconds) {
+    if (advice.shape.pattern == Pattern::kOnePass) {
+        return Verdict::kOnePass;
+    }
+    const Run& alone = advice.curve.front().keep;
+    const Run& whole = best(advice, advice.curve.back());
+    // Every epoch waits for its first batch. A trace is short, so this must not decide.
+    const double enough = kComputeBoundBelow * time_of(whole) + first_batch_seconds;
+    if (advice.is_by_time() && time_of(advice.without) < enough) {
+        return Verdict::kComputeBound;
+    }
+    const double enough_alone =
+        advice.is_by_time() ? enough : kComputeBoundBelow * cost(advice, whole);
+    if (cost(advice, alone) < enough_alone) {
+        return Verdict::kLookAhead;
+    }
+    const bool is_hidden = std::min(time_of(advice.without), time_of(alone)) < enough;
+    return advice.has_times && advice.rate_is_bound && is_hidden ? Verdict::kTimeUnknown
+                                                                 : Verdict::kWorthIt;
+}
+
+void judge(const Replay& replay, Advice& advice) {
     const Shape& shape = advice.shape;
-    const double whole = best(advice, advice.curve.back()).seconds;
-    if (shape.pattern == Pattern::kOnePass) {
-        advice.verdict = Verdict::kOnePass;
-        advice.verdict_reason = fmt::format(
-            "{} of {} reads repeat an earlier one. A cache pays only if later runs read the same "
-            "samples",
-            shape.reads - shape.samples,
-            shape.reads);
-    } else if (advice.has_times && advice.without.seconds < kComputeBoundBelow * whole) {
-        advice.verdict = Verdict::kComputeBound;
-        advice.verdict_reason = fmt::format(
-            "the run takes {:.1f} s without a cache and {:.1f} s with the whole dataset cached: "
-            "the origin is fast enough. A cache would save traffic, not time",
-            advice.without.seconds,
-            whole);
-    } else {
-        advice.verdict_reason = fmt::format(
-            "{:.0f} % of the reads repeat an earlier one",
-            percent(
-                static_cast<double>(shape.reads - shape.samples),
-                static_cast<double>(shape.reads)));
+    advice.verdict = verdict_on(advice, replay.first_batch_seconds());
+    switch (advice.verdict) {
+        case Verdict::kOnePass:
+            advice.verdict_reason = fmt::format(
+                "{} of {} reads repeat an earlier one. If the program makes more passes, record "
+                "two",
+                shape.reads - shape.samples,
+                shape.reads);
+            break;
+        case Verdict::kComputeBound:
+            advice.verdict_reason = compared(advice) +
+                                    ": the origin is fast enough. A cache would save traffic, not "
+                                    "time";
+            break;
+        case Verdict::kLookAhead:
+            advice.verdict_reason = compared(advice);
+            break;
+        default:
+            advice.verdict_reason = fmt::format(
+                "{:.0f} % of the reads repeat an earlier one",
+                percent(
+                    static_cast<double>(shape.reads - shape.samples),
+                    static_cast<double>(shape.reads)));
     }
 }
 
 void choose_size(Advice& advice) {
-    if (advice.verdict != Verdict::kWorthIt) {
-        advice.recommended.keep = advice.recommended.lru = advice.without;
+    if (!advice.recommends_cache()) {
         advice.size_reason = "see above";
+        if (advice.verdict == Verdict::kLookAhead) {
+            advice.recommended = advice.curve.front();
+        } else {
+            advice.recommended.keep = advice.recommended.lru = advice.without;
+        }
         return;
     }
     const double most = saved(advice, best(advice, advice.curve.back()));
@@ -119,7 +178,7 @@ void choose_size(Advice& advice) {
         return saved(advice, best(advice, size)) >= kEnough * most;
     });
     advice.recommended = enough == advice.curve.end() ? advice.curve.back() : *enough;
-    const char* unit = advice.has_times ? "time" : "traffic";
+    const char* unit = advice.is_by_time() ? "time" : "traffic";
     advice.size_reason =
         advice.recommended.size == advice.curve.back().size
             ? fmt::format("every tenth of the dataset, up to the last, saves more {}", unit)
@@ -162,7 +221,7 @@ Status compare_contracts(const Replay& replay, Advice& advice) {
     ContractResult exact{"exact", true, "the program's own stream", {}};
     exact.origin_bytes = best(advice, size).origin_bytes;
     advice.contracts.push_back(std::move(exact));
-    if (advice.verdict != Verdict::kWorthIt) {
+    if (!advice.recommends_cache()) {
         return {};
     }
     for (const std::string_view name : {"windowed", "importance", "replicate"}) {
@@ -194,7 +253,7 @@ Result<Advice> advise(const Trace& trace, const Question& question) {
     const Replay replay{trace, advice.shape, question};
     advice.compute_rate = replay.compute_rate();
     STOKER_TRY(advice.without, replay.without_cache());
-    for (int i = 1; i <= kCurvePoints; ++i) {
+    for (int i = 0; i <= kCurvePoints; ++i) {
         const Bytes size = part(static_cast<double>(i) / kCurvePoints, replay.dataset_on_node());
         STOKER_TRY(SizeResult result, look_at(replay, size));
         advice.curve.push_back(result);
@@ -203,8 +262,9 @@ Result<Advice> advise(const Trace& trace, const Question& question) {
         STOKER_TRY(advice.asked, look_at(replay, *question.cache));
     }
     choose_eviction(advice);
-    judge(advice);
+    judge(replay, advice);
     choose_size(advice);
+    explain_eviction(advice);
     STOKER_TRY_VOID(compare_contracts(replay, advice));
     return advice;
 }

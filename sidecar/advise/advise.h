@@ -55,13 +55,15 @@ struct ContractResult {
     std::string_view name;
     bool applies = false;
     std::string reason;                   // why it applies, or not
-    std::optional<Bytes> origin_bytes{};  // of a run with as many epochs; none if it does not apply
+    std::optional<Bytes> origin_bytes{};  // of as many reads; none if it does not apply
 };
 
 enum class Verdict : std::uint8_t {
     kWorthIt,
     kOnePass,       // nothing is read twice
     kComputeBound,  // the origin alone is fast enough; a cache saves traffic only
+    kLookAhead,     // a sidecar that reads ahead is fast enough; a cache saves traffic only
+    kTimeUnknown,   // saves traffic; without a compute rate nobody knows whether it saves time
 };
 
 struct Advice {
@@ -73,17 +75,24 @@ struct Advice {
     bool rate_is_bound = false;       // the compute rate is the trace's own
     double compute_rate = 0;          // samples per second, all ranks
     Run without;                      // without a cache
-    std::vector<SizeResult> curve;    // ascending; 0.1 to 1 of the dataset
+    std::vector<SizeResult> curve;    // ascending; 0 (a sidecar reads ahead) to 1 of the dataset
     std::optional<SizeResult> asked;  // of Question::cache
     Verdict verdict = Verdict::kWorthIt;
     std::string verdict_reason;
-    SizeResult recommended;  // size 0 unless the verdict is kWorthIt
+    SizeResult recommended;  // size 0 unless recommends_cache()
     std::string size_reason;
     std::string_view eviction;  // value of evictionPolicy to set: "Auto" or "LRU"
     std::string eviction_reason;
     std::string_view contract;  // recommended
     Bytes contracts_size{};     // of the cache: asked, else recommended
     std::vector<ContractResult> contracts;
+
+    [[nodiscard]] bool recommends_cache() const {
+        return verdict == Verdict::kWorthIt || verdict == Verdict::kTimeUnknown;
+    }
+
+    // Sizes are compared by time, not by traffic.
+    [[nodiscard]] bool is_by_time() const { return has_times && !rate_is_bound; }
 };
 
 // kInvalidArgument: a number of the question is out of range.

@@ -11,6 +11,7 @@ namespace stoker::advise {
 namespace {
 
 constexpr std::uint32_t kReadersMax = 48;  // that the simulator takes
+constexpr double kEpochsMax = 10'000;      // of another contract
 constexpr double kRateUnknown = 2000;      // samples per second, if the trace has no times
 
 double seconds(Duration duration) {
@@ -57,7 +58,16 @@ Replay::Replay(const Trace& trace, const Shape& shape, const Question& question)
     const double traced = shape.reads_per_second() > 0 ? shape.reads_per_second() : kRateUnknown;
     base_.samples_per_second = question.compute_rate.value_or(traced) / readers_;
     base_.jobs.assign(reads.size(), simulate::JobSpec{});
+    epochs_ = static_cast<double>(shape.reads) / static_cast<double>(shape.samples) /
+              (shape.each_reads_all ? readers_ : 1);
     for (std::size_t reader = 0; reader < reads.size(); ++reader) {
+        std::size_t own = 0;
+        for (const auto& epoch : reads[reader]) {
+            own += epoch.size();
+        }
+        // All ranks take as long, as in the trace.
+        base_.jobs[reader].speed =
+            static_cast<double>(own) * readers_ / static_cast<double>(shape.reads);
         auto recorded = std::make_shared<simulate::RecordedReads>();
         recorded->epochs = std::move(reads[reader]);
         recorded->plans = shape.pattern == Pattern::kEachOnce;
@@ -97,14 +107,29 @@ Result<Run> Replay::without_cache() const {
     return run;
 }
 
+double Replay::first_batch_seconds() const {
+    const double sample =
+        static_cast<double>(shape_.read_bytes.count()) / static_cast<double>(shape_.reads);
+    return seconds(base_.origin.latency) +
+           base_.batch * sample / static_cast<double>(base_.origin.bytes_per_second.count());
+}
+
 Result<Bytes> Replay::under_contract(Bytes size, std::string_view contract) const {
     simulate::Scenario other = scenario(size, "");
     simulate::JobSpec job;
     job.contract = contract;
     other.jobs.assign(shape_.each_reads_all ? base_.jobs.size() : 1, job);
     other.samples_per_second = compute_rate() / static_cast<double>(other.jobs.size());
+    other.epochs = static_cast<std::uint32_t>(std::clamp(std::ceil(epochs_), 1.0, kEpochsMax));
     STOKER_TRY(const simulate::Outcome outcome, simulate::run(other));
-    return summary(outcome).origin_bytes;
+    double bytes = 0;
+    for (const simulate::JobFigures& figures : outcome.jobs) {
+        for (const simulate::EpochFigures& epoch : figures.epochs) {
+            const double part = std::min(epochs_ - static_cast<double>(epoch.epoch), 1.0);
+            bytes += part * static_cast<double>(epoch.origin_bytes.count());
+        }
+    }
+    return Bytes{static_cast<std::uint64_t>(bytes)};
 }
 
 }  // namespace stoker::advise

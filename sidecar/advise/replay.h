@@ -21,11 +21,14 @@ public:
     // Reads at the origin only, without a sidecar.
     [[nodiscard]] Result<Run> without_cache() const;
 
-    // Origin bytes of as many epochs of the same samples under another contract.
+    // Origin bytes of as many reads in epochs of the same samples under another contract.
     [[nodiscard]] Result<Bytes> under_contract(Bytes size, std::string_view contract) const;
 
     // Bytes of all samples on the node, headers and padding included.
     [[nodiscard]] Bytes dataset_on_node() const { return on_node_; }
+
+    // Seconds until a reader has the first batch of an epoch from the origin, without a cache.
+    [[nodiscard]] double first_batch_seconds() const;
 
     // Samples per second that all readers compute.
     [[nodiscard]] double compute_rate() const { return base_.samples_per_second * readers_; }
@@ -34,6 +37,7 @@ private:
     [[nodiscard]] simulate::Scenario scenario(Bytes size, std::string_view policy) const;
 
     const Shape& shape_;
+    double epochs_ = 1;  // reads by samples, of each reader that reads everything; may end early
     Bytes window_;
     std::uint32_t workers_;
     Bytes on_node_{};

@@ -67,10 +67,35 @@ Sequence sequence_of(const Trace& trace) {
     return sequence;
 }
 
-std::vector<Sequence> sequences_of(const Trace& trace) {
-    std::vector<Sequence> sequences(trace.readers);
+// The sequence that each reader's reads belong to. A reader with hardly any reads, as a health check
+// in an access log, is no rank: its reads belong to the first one.
+struct Folding {
+    std::vector<std::uint32_t> place;  // by reader
+    std::uint32_t count = 0;           // of the sequences; at least 1
+};
+
+Folding fold(const Trace& trace, std::uint32_t most) {
+    constexpr std::uint64_t kStrayBelow = 100;  // times as many reads as the busiest reader has
+    std::vector<std::uint64_t> reads(trace.readers);
+    std::uint64_t busiest = 0;
     for (const Read& read : trace.reads) {
-        sequences[read.reader].push_back(read.sample);
+        busiest = std::max(busiest, ++reads[read.reader]);
+    }
+    Folding result{std::vector<std::uint32_t>(trace.readers), 0};
+    for (std::uint32_t reader = 0; reader < trace.readers; ++reader) {
+        if (reads[reader] * kStrayBelow >= busiest) {
+            result.place[reader] = result.count++ % most;
+        }
+    }
+    result.count = std::min(result.count, most);
+    return result;
+}
+
+std::vector<Sequence> sequences_of(const Trace& trace) {
+    const Folding folding = fold(trace, trace.readers);
+    std::vector<Sequence> sequences(folding.count);
+    for (const Read& read : trace.reads) {
+        sequences[folding.place[read.reader]].push_back(read.sample);
     }
     return sequences;
 }
@@ -146,10 +171,10 @@ void find_passes(const Trace& trace, Shape& shape) {
         shape.same_order = repeats_order(all, samples, length);
         return;
     }
-    if (trace.readers < 2) {
+    const std::vector<Sequence> sequences = sequences_of(trace);
+    if (sequences.size() < 2) {
         return;
     }
-    const std::vector<Sequence> sequences = sequences_of(trace);
     double passes = 0;
     for (const Sequence& sequence : sequences) {
         const double own = pass_length(sequence, samples);
@@ -194,15 +219,16 @@ Shape describe(const Trace& trace) {
 
 std::vector<std::vector<Sequence>> by_reader(
     const Trace& trace, const Shape& shape, std::uint32_t most) {
-    const std::uint32_t readers = std::min(trace.readers, most);
+    const Folding folding = fold(trace, most);
+    const std::uint32_t readers = folding.count;
     std::vector<Sequence> sequences(readers);
     std::vector<std::vector<std::uint32_t>> recorded(readers);
     std::uint32_t first = kNoEpoch;
     std::uint32_t last = 0;
     for (const Read& read : trace.reads) {
-        sequences[read.reader % readers].push_back(read.sample);
+        sequences[folding.place[read.reader]].push_back(read.sample);
         if (trace.has_epochs) {
-            recorded[read.reader % readers].push_back(read.epoch);
+            recorded[folding.place[read.reader]].push_back(read.epoch);
             first = std::min(first, read.epoch);
             last = std::max(last, read.epoch);
         }

@@ -17,10 +17,13 @@ constexpr double kSecondsMax = 1e12;
 
 Error wrong(std::string_view what, std::string_view text) {
     constexpr std::size_t kShown = 40;
+    std::string shown{text.substr(0, kShown)};
+    // A terminal must not obey the text.
+    std::ranges::replace_if(
+        shown, [](char c) { return c < ' ' || c > '~'; }, '?');
     return Error{
         ErrorCode::kInvalidArgument,
-        fmt::format(
-            "{} is '{}'{}", what, text.substr(0, kShown), text.size() > kShown ? "..." : "")};
+        fmt::format("{} is '{}'{}", what, shown, text.size() > kShown ? "..." : "")};
 }
 
 template <class T>
@@ -207,7 +210,8 @@ Result<std::optional<LineRead>> parse_access_log(const std::vector<std::string_v
     read.reader = fields[3];
     read.key = fields[7];
     STOKER_TRY(read.bytes, byte_count("bytes sent", fields[11] == "-" ? "0" : fields[11]));
-    if (fields[12] != "-") {
+    // Status 200 with fewer bytes is a download of the whole object that ended early.
+    if (status == "206" && fields[12] != "-") {
         STOKER_TRY(read.object_bytes, byte_count("object size", fields[12]));
     }
     return std::optional{read};

@@ -16,7 +16,7 @@ struct LineRead {
     std::string_view key;
     std::uint64_t bytes = 0;
     std::optional<std::uint64_t> offset{};        // within the object
-    std::optional<std::uint64_t> object_bytes{};  // of the whole object
+    std::optional<std::uint64_t> object_bytes{};  // of the whole object, if a part was asked for
     std::optional<std::uint32_t> epoch{};
     std::string_view reader;  // empty: the only one
     std::string_view bucket;  // of an access log

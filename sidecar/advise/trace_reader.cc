@@ -6,11 +6,14 @@
 
 #include <fmt/core.h>
 
+#include "common/base/bytes.h"
 #include "common/base/prng.h"
 
 namespace stoker::advise {
 
 namespace {
+
+constexpr Bytes kReadBytesMax{1ULL << 60U};
 
 std::uint64_t mixed(std::uint64_t hash, std::uint64_t more) {
     return Prng{Prng{hash}() + more}();
@@ -60,6 +63,15 @@ Result<Trace> TraceReader::finish() && {
     }
     if (trace_.reads.empty()) {
         return fail(ErrorCode::kInvalidArgument, "the trace has no reads");
+    }
+    Bytes read_bytes;
+    for (const Read& read : trace_.reads) {
+        read_bytes += Bytes{trace_.sizes[read.sample]};
+    }
+    if (read_bytes > kReadBytesMax) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("the reads have more than {} together", to_string(kReadBytesMax)));
     }
     if (!std::ranges::is_sorted(trace_.reads, {}, &Read::seconds)) {
         std::ranges::stable_sort(trace_.reads, {}, &Read::seconds);
@@ -114,7 +126,9 @@ Status TraceReader::find_format(std::string_view line, bool& is_header) {
         return {};
     }
     format_ = Format::kPlain;
-    comma_ = line.find(',') != std::string_view::npos;
+    // A comma may also be in a key.
+    comma_ = line.find(',') != std::string_view::npos &&
+             !parse_plain(splitter_.split(line, false), Columns{}).has_value();
     STOKER_TRY(const auto columns, parse_header(splitter_.split(line, comma_)));
     is_header = columns.has_value();
     columns_ = columns.value_or(Columns{});
@@ -160,10 +174,15 @@ void TraceReader::refuse(std::string reason) {
 // Offset of the read in its object. An access log has no ranges: a host's parts of an object count
 // as read in order, from the first byte to the last.
 std::uint64_t TraceReader::part_offset(const LineRead& read, std::uint64_t object) {
-    if (read.offset || !read.object_bytes || read.bytes >= *read.object_bytes || read.bytes == 0) {
-        return read.offset.value_or(0);
+    if (read.offset) {
+        return *read.offset;
     }
-    std::uint64_t& next = next_part_[mixed(object, hash_of(read.reader))];
+    const std::uint64_t parts = mixed(object, hash_of(read.reader));
+    if (!read.object_bytes || read.bytes >= *read.object_bytes) {
+        next_part_.erase(parts);
+        return 0;
+    }
+    std::uint64_t& next = next_part_[parts];
     const std::uint64_t offset = next;
     next = next + read.bytes >= *read.object_bytes ? 0 : next + read.bytes;
     return offset;

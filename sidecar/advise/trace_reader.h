@@ -14,14 +14,14 @@ namespace stoker::advise {
 
 struct TraceLimits {
     std::size_t line_bytes_max = std::size_t{64} << 10U;
-    std::size_t reads_max = 50'000'000;
+    std::size_t reads_max = 10'000'000;  // a replay takes 100 bytes of memory for each
     std::uint32_t readers_max = 65'536;
 };
 
 // Parses a trace piece by piece: plain lines `time key bytes [epoch [rank]]`, the same with a
 // header, or an S3 server access log; the first line decides. Empty lines and lines that begin with
-// "#" are skipped. Keeps hashes of keys, not the keys: memory is 24 bytes per read and about 40 per
-// sample. The text may be hostile. Not thread-safe.
+// "#" are skipped. Keeps hashes of keys, not the keys: a trace takes 24 bytes per read and about 40
+// per sample. The text may be hostile. Not thread-safe.
 class TraceReader {
 public:
     explicit TraceReader(TraceLimits limits = {})
@@ -31,8 +31,8 @@ public:
     // columns; kResourceExhausted: more than a limit allows. After an error the reader is useless.
     Status feed(std::string_view piece);
 
-    // Ends the text. kInvalidArgument: there is no read, or most lines are no reads; the message
-    // names the first of these.
+    // Ends the text. kInvalidArgument: there is no read, most lines are no reads (the message
+    // names the first of these), or the sizes are absurd.
     Result<Trace> finish() &&;
 
 private:

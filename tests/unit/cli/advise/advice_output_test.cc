@@ -73,6 +73,21 @@ TEST(AdviceOutput, ComputeBound) {
             epochs(3), {"--window=200Ki", "--origin-bandwidth=1Gi", "--compute-rate=100"})));
 }
 
+TEST(AdviceOutput, SaysThatTimeIsNotKnown) {
+    const auto advice = advice_of(epochs(3), {"--window=200Ki", "--origin-bandwidth=1Gi"});
+    EXPECT_THAT(advice_text(advice), HasSubstr("not known whether it saves time"));
+    EXPECT_THAT(advice_json(advice), HasSubstr(R"("verdict":"timeUnknown")"));
+}
+
+TEST(AdviceOutput, SaysThatLookAheadIsEnough) {
+    const auto advice = advice_of(
+        epochs(3),
+        {"--window=200Ki", "--origin-latency=30ms", "--compute-rate=500", "--workers=1"});
+    EXPECT_THAT(advice_text(advice), HasSubstr("look-ahead alone is enough: an epoch takes"));
+    EXPECT_THAT(advice_text(advice), HasSubstr(">        0B "));
+    EXPECT_THAT(advice_json(advice), HasSubstr(R"("verdict":"lookAheadIsEnough")"));
+}
+
 TEST(AdviseFromTrace, ReadsAFile) {
     const test::TempFolder folder;
     AdviseOptions options;

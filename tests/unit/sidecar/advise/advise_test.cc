@@ -57,6 +57,97 @@ TEST(Advise, RanksThatShareANodeCostTheSame) {
     EXPECT_NEAR(ratio(advice.asked->keep.origin_bytes, Bytes{2'000'000}), 2, 0.05);
 }
 
+// The trace's rate is what the origin allowed: it does not tell how fast the program computes.
+TEST(Advise, WithoutAComputeRateTimeIsNotKnown) {
+    Prng prng{test::seed()};
+    TraceText text;
+    text.shuffle(1000, 3, prng);
+    Question asked = question();
+    asked.origin = Origin{Bytes{1'000'000}, Duration::zero()};  // 1,000 samples/s, as the trace
+    const Advice advice = advice_of(text.trace(), asked);
+    EXPECT_EQ(advice.verdict, Verdict::kTimeUnknown);
+    EXPECT_EQ(advice.recommended.share, 1);
+    EXPECT_GT(advice.contracts.size(), 1U);
+}
+
+// 20 ms for each of 8 requests at a time are slow, but not for 64 requests.
+TEST(Advise, LookAheadIsNoMeritOfTheCache) {
+    Prng prng{test::seed()};
+    TraceText text;
+    text.shuffle(1000, 3, prng);
+    Question asked = question();
+    asked.window = kib(200);
+    asked.compute_rate = 1000;
+    asked.origin = Origin{mib(100), std::chrono::milliseconds{20}};
+    const Advice advice = advice_of(text.trace(), asked);
+    EXPECT_EQ(advice.curve.front().size, Bytes{});
+    EXPECT_GT(advice.without.seconds, 2 * advice.curve.front().keep.seconds);
+    EXPECT_EQ(advice.verdict, Verdict::kLookAhead);
+    EXPECT_EQ(advice.recommended.size, Bytes{});
+    EXPECT_THAT(advice.verdict_reason, HasSubstr("with one that only reads ahead"));
+}
+
+// The sums are of 20 passes' worth of reads, and a cache of a tenth saves neither of them much.
+TEST(Advise, ContractsReadAsMuchAsTheTrace) {
+    Prng prng{test::seed()};
+    TraceText text;
+    for (int i = 0; i < 20'000; ++i) {
+        text.read(static_cast<std::uint32_t>(prng.below(1 + prng.below(1000))));
+    }
+    Question asked = question();
+    asked.cache = kib(100);
+    const Advice advice = advice_of(text.trace(), asked);
+    const Bytes replicate = *advice.contracts.at(3).origin_bytes;
+    EXPECT_GT(ratio(replicate, advice.shape.dataset_bytes), 5);
+    EXPECT_LT(ratio(replicate, advice.without.origin_bytes), 1);
+}
+
+TEST(Advise, ContractsEndWithinAnEpochAsTheTrace) {
+    Prng prng{test::seed()};
+    TraceText text;
+    text.shuffle(1000, 2, prng);
+    const auto third = shuffled(1000, prng);
+    std::for_each(third.begin(), third.begin() + 100, [&](auto sample) { text.read(sample); });
+    const Advice advice = advice_of(text.trace(), question());
+    for (const ContractResult& contract : advice.contracts) {
+        if (contract.applies) {
+            EXPECT_LE(*contract.origin_bytes, advice.without.origin_bytes) << contract.name;
+        }
+    }
+    Question none = question();
+    none.cache = Bytes{};
+    const Bytes importance = *advice_of(text.trace(), none).contracts.at(2).origin_bytes;
+    EXPECT_LE(importance, Bytes{2'100'000});
+}
+
+TEST(Advise, StrayReadersDoNotSlowTheRun) {
+    Prng prng{test::seed()};
+    TraceText text;
+    text.shuffle(1000, 3, prng);
+    std::string lines = text.text();
+    for (int host = 1; host <= 10; ++host) {
+        lines += fmt::format("2.5 k{} 1000 - host{}\n", host, host);
+    }
+    Question asked = question();
+    asked.origin = Origin{mib(100), std::chrono::milliseconds{1}};
+    const Advice advice = advice_of(trace_of(lines), asked);
+    EXPECT_EQ(advice.shape.pattern, Pattern::kEachOnce);
+    EXPECT_NEAR(advice.without.seconds, 3, 0.2);
+}
+
+TEST(Advise, UnequalReadersEndTogether) {
+    Prng prng{test::seed()};
+    TraceText text;
+    for (int epoch = 0; epoch < 3; ++epoch) {
+        for (const std::uint32_t sample : shuffled(1000, prng)) {
+            text.read(sample, prng.below(10) == 0 ? 1 : 0);
+        }
+    }
+    Question asked = question();
+    asked.origin = Origin{mib(100), std::chrono::milliseconds{1}};
+    EXPECT_NEAR(advice_of(text.trace(), asked).without.seconds, 3, 0.2);
+}
+
 // What is hot changes from phase to phase: a cache that never evicts keeps the first phase's.
 TEST(Advise, RecommendsLruForAMovingHotSet) {
     Prng prng{test::seed()};
@@ -77,6 +168,7 @@ TEST(Advise, OnePassIsWorthNothing) {
     text.shuffle(500, 1, prng);
     const Advice advice = advice_of(text.trace(), question());
     EXPECT_EQ(advice.verdict, Verdict::kOnePass);
+    EXPECT_THAT(advice.verdict_reason, HasSubstr("If the program makes more passes, record two"));
     EXPECT_EQ(advice.recommended.size, Bytes{});
     EXPECT_EQ(advice.recommended.keep.origin_bytes, Bytes{500'000});
 }
@@ -108,7 +200,32 @@ TEST(Advise, SlowOriginTimesFollowTheBandwidth) {
     const Advice advice = advice_of(text.trace(), asked);
     EXPECT_NEAR(advice.without.seconds, 40, 0.5);
     EXPECT_NEAR(advice.without.epoch_seconds, 10, 0.2);
-    EXPECT_NEAR(advice.curve[4].keep.epoch_seconds, 5, 0.2);
+    EXPECT_NEAR(advice.curve[5].keep.epoch_seconds, 5, 0.2);
+}
+
+// The first epoch fills the cache; the later ones decide.
+TEST(Advise, TheColdEpochDoesNotDecide) {
+    Prng prng{test::seed()};
+    TraceText text;
+    text.shuffle(1000, 2, prng);
+    Question asked = question();
+    asked.compute_rate = 1000;
+    asked.origin = Origin{Bytes{930'000}, Duration::zero()};  // an epoch lasts 1.08 instead of 1 s
+    const Advice advice = advice_of(text.trace(), asked);
+    EXPECT_LT(advice.without.seconds, 1.05 * advice.curve.back().keep.seconds);
+    EXPECT_EQ(advice.verdict, Verdict::kWorthIt);
+}
+
+TEST(Advise, SaysHowMuchLruWouldRead) {
+    Prng prng{test::seed()};
+    TraceText text;
+    text.shuffle(1000, 3, prng);
+    Question asked = question();
+    asked.compute_rate = 5000;
+    asked.origin = Origin{Bytes{2'000'000}, Duration::zero()};  // enough for 40 % of the reads
+    const Advice advice = advice_of(text.trace(), asked);
+    EXPECT_LT(advice.recommended.share, 1);
+    EXPECT_THAT(advice.eviction_reason, testing::MatchesRegex("LRU would read [0-9]+ % more"));
 }
 
 TEST(Advise, WindowedAppliesToReadersThatEachReadAll) {

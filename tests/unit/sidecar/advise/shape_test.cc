@@ -50,6 +50,25 @@ TEST(Shape, FindsReadersThatEachReadAll) {
     EXPECT_NEAR(shape.epochs, 2, 0.01);
 }
 
+TEST(Shape, AStrayReadHidesNoEpochs) {
+    Prng prng{test::seed()};
+    TraceText text;
+    for (int epoch = 0; epoch < 2; ++epoch) {
+        const auto first = shuffled(500, prng);
+        const auto second = shuffled(500, prng);
+        for (std::size_t i = 0; i < 500; ++i) {
+            text.read(first[i], 0);
+            text.read(second[i], 1);
+        }
+    }
+    text.read(7, 2);
+    const Trace trace = text.trace();
+    const Shape shape = describe(trace);
+    EXPECT_EQ(shape.pattern, Pattern::kEachOnce);
+    EXPECT_TRUE(shape.each_reads_all);
+    EXPECT_EQ(by_reader(trace, shape, 48).size(), 2U);
+}
+
 TEST(Shape, FindsEpochsThatDropTheLastBatch) {
     Prng prng{test::seed()};
     TraceText text;

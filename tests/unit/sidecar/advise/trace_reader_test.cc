@@ -82,6 +82,42 @@ TEST(TraceReader, PartsInALogCountAsReadInOrder) {
     EXPECT_EQ(trace.reads[3].sample, trace.reads[0].sample);
 }
 
+// The first download ends early, and later ones read the object in parts or as a whole.
+TEST(TraceReader, AnAbortedDownloadIsNoPart) {
+    std::string text = log_line("10.0.0.1", "REST.GET.OBJECT", "big", 200, "300", "1000");
+    for (int pass = 0; pass < 2; ++pass) {
+        text += log_line("10.0.0.1", "REST.GET.OBJECT", "big", 206, "600", "1000");
+        text += log_line("10.0.0.1", "REST.GET.OBJECT", "big", 206, "400", "1000");
+    }
+    text += log_line("10.0.0.1", "REST.GET.OBJECT", "big", 206, "600", "1000");
+    text += log_line("10.0.0.1", "REST.GET.OBJECT", "big", 200, "1000", "1000");
+    text += log_line("10.0.0.1", "REST.GET.OBJECT", "big", 206, "600", "1000");
+    EXPECT_THAT(trace_of(text).sizes, ElementsAre(1000, 400));
+}
+
+TEST(TraceReader, AKeyMayHaveCommas) {
+    for (const std::string line : {"0 dir,0.jpg 10\n", "0 \"dir, 0.jpg\" 10\n"}) {
+        const Trace trace = trace_of(line + "1 b 20\n");
+        EXPECT_THAT(trace.sizes, ElementsAre(10, 20)) << line;
+        EXPECT_EQ(trace.refused.count, 0U);
+    }
+    EXPECT_THAT(trace_of("0, a, 10\n1,b,20\n").sizes, ElementsAre(10, 20));
+}
+
+TEST(TraceReader, MessagesHaveNoControlBytes) {
+    EXPECT_EQ(
+        trace_of("1 a 10\n2 b x\x1b]0;pwned\x07\xc2\x9b\n").refused.first_reason,
+        "bytes is 'x?]0;pwned?\?\?'");
+}
+
+TEST(TraceReader, RefusesAbsurdSums) {
+    std::string text;
+    for (int i = 0; i < 1025; ++i) {
+        text += fmt::format("{} k{} {}\n", i, i, 1ULL << 50U);
+    }
+    EXPECT_THAT(complaint(text), HasSubstr("more than 1024Pi together"));
+}
+
 TEST(TraceReader, CountsLinesThatAreNoReads) {
     const Trace trace = trace_of("# made by hand\n\n1 a 10\n2 b -5\n3 c 10\n4 d");
     EXPECT_EQ(trace.reads.size(), 2U);
