@@ -39,6 +39,14 @@ Result<advise::Advice> advise_from_trace(const AdviseOptions& options) {
     if (!trace) {
         return fail(trace.error().prefixed(path));
     }
+    constexpr std::size_t kReadsPerMinute = 1'500'000;  // all sizes
+    if (const std::size_t minutes = trace->reads.size() / kReadsPerMinute; minutes > 0) {
+        fmt::print(
+            stderr,
+            "{} reads: this takes {} minutes or more. Two epochs are enough.\n",
+            trace->reads.size(),
+            minutes);
+    }
     return advise::advise(*trace, options.question);
 }
 

@@ -41,17 +41,20 @@ void put(std::string& line, std::size_t at, const std::string& text) {
 
 }  // namespace
 
-double rate_at(const std::vector<CurvePoint>& points, Bytes cached) {
+CurvePoint point_at(const std::vector<CurvePoint>& points, Bytes cached) {
     const double wanted = to_double(cached);
     for (std::size_t i = 1; i < points.size(); ++i) {
         const double begin = to_double(points[i - 1].cached);
         const double end = to_double(points[i].cached);
         if (wanted <= end) {
             const double into = end > begin ? (wanted - begin) / (end - begin) : 1;
-            return points[i - 1].rate + (points[i].rate - points[i - 1].rate) * into;
+            return {
+                cached,
+                std::lerp(points[i - 1].rate, points[i].rate, into),
+                std::lerp(points[i - 1].fetched, points[i].fetched, into)};
         }
     }
-    return points.back().rate;
+    return points.back();
 }
 
 std::string rate_text(double bytes_per_second) {
@@ -65,11 +68,11 @@ std::string plot_curve(const std::vector<CurvePoint>& points, Bytes target) {
     const double most = points.back().rate;
     std::vector<std::string> rows(kHeight, std::string(kWidth, ' '));
     for (std::size_t column = 0; column < kWidth; ++column) {
-        const double rate = rate_at(points, bytes_at(column, end));
+        const double rate = point_at(points, bytes_at(column, end)).rate;
         rows[kHeight - 1 - scaled(rate, most, kHeight)][column] = '*';
     }
     const std::size_t at = scaled(to_double(target), end, kWidth);
-    const double now = rate_at(points, target);
+    const double now = point_at(points, target).rate;
     const std::size_t now_row = kHeight - 1 - scaled(now, most, kHeight);
     rows[now_row][at] = 'O';
     std::vector<std::string> labels(kHeight);

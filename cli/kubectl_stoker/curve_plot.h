@@ -12,8 +12,9 @@ namespace stoker::cli {
 // target marked "O". `points` ascending, at least two. Pure.
 std::string plot_curve(const std::vector<control::CurvePoint>& points, Bytes target);
 
-// The rate with this many cached bytes, between the two nearest points of plot_curve()'s `points`.
-double rate_at(const std::vector<control::CurvePoint>& points, Bytes cached);
+// The prediction with this many cached bytes, between the two nearest points of plot_curve()'s
+// `points`.
+control::CurvePoint point_at(const std::vector<control::CurvePoint>& points, Bytes cached);
 
 // Formats a rate: "1.8Gi/s".
 std::string rate_text(double bytes_per_second);

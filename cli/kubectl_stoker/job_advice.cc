@@ -11,7 +11,7 @@
 #include "cli/kubectl_stoker/table.h"
 #include "common/base/saturating.h"
 #include "common/domain/contract_table.h"
-#include "operator/core/allocation/explain_job.h"
+#include "operator/api/contract.h"
 #include "operator/core/allocation/miss_curve.h"
 
 namespace stoker::cli {
@@ -58,25 +58,42 @@ void read_status(const control::TrainingJob& job, JobAdvice& advice) {
         advice.profile.origin_rate = static_cast<double>(profile.samples_per_second_remote) * mean;
     }
     advice.source = "status";
-    advice.everything = advice.epoch_bytes;
+    const std::int64_t nodes = std::max(job.spec.trainer.node_count, 1);
+    advice.everything = advice.epoch_bytes * static_cast<std::uint64_t>(nodes);
+}
+
+// The part of the dataset that an epoch requests. Selective contracts leave some out.
+double volume_of(Bytes total, const control::AccessPattern& access) {
+    const bool is_selective =
+        access.kind == control::AccessKind::kImportance || access.full_epochs > 0;
+    return is_selective
+               ? MissCurve::importance(total, access.beta, access.full_epochs).epoch_volume()
+               : 1;
 }
 
 void read_demand(const JobAdviceFacts& facts, JobAdvice& advice) {
     advice.source = "operator";
     advice.profile.ingest_rate = facts.demand->rates->ingest;
     advice.profile.origin_rate = facts.demand->rates->origin;
-    advice.everything = advice.epoch_bytes;
-    if (const auto explained = control::explain_job(facts.view, facts.demand->job)) {
-        advice.everything = explained->dataset_bytes;
+    advice.everything = facts.explanation->dataset_bytes;
+    advice.epoch_bytes = Bytes{};
+    for (const control::DemandDataset& dataset : facts.demand->datasets) {
+        const Bytes total = dataset.total.value_or(Bytes::zero());
+        advice.epoch_bytes += part(volume_of(total, dataset.access), total);
     }
 }
 
-JobAdviceSize look_at(const JobAdvice& advice, double share) {
+JobAdviceSize look_at(const JobAdviceFacts& facts, const JobAdvice& advice, double share) {
     JobAdviceSize size;
     size.size = part(share, advice.everything);
     size.share = share;
-    const MissCurve curve = MissCurve::exact(advice.everything);
-    size.origin = part(curve(size.size), advice.epoch_bytes);
+    if (advice.source == "operator") {
+        const control::CurvePoint point = point_at(facts.explanation->curve, size.size);
+        size.origin = part(point.fetched, advice.epoch_bytes);
+        size.epoch_seconds = static_cast<double>(advice.epoch_bytes.count()) / point.rate;
+        return size;
+    }
+    size.origin = part(MissCurve::exact(advice.everything)(size.size), advice.epoch_bytes);
     size.epoch_seconds =
         control::value_of({advice.profile, advice.epoch_bytes, advice.everything, size.size})
             .epoch_seconds_with;
@@ -107,13 +124,22 @@ void choose(JobAdvice& advice) {
         best);
 }
 
-void compare_contracts(JobAdvice& advice) {
-    const Bytes size = advice.curve[advice.recommended].size;
+void compare_contracts(const JobAdviceFacts& facts, JobAdvice& advice) {
+    const JobAdviceSize& size = advice.curve[advice.recommended];
+    const auto& datasets = facts.job.spec.datasets;
+    const std::string own{control::contract_member(
+        datasets.empty() ? control::Contract::kExact : datasets.front().contract)};
     const auto add = [&](const char* name, const MissCurve& curve, const char* reason) {
-        const double volume = curve.epoch_volume() * curve(size);
-        advice.contracts.push_back({name, part(volume, advice.epoch_bytes), reason});
+        if (name == own) {
+            advice.contracts.push_back({name, size.origin, "the job's contract now"});
+            return;
+        }
+        const double volume = curve.epoch_volume() * curve(size.size);
+        advice.contracts.push_back({name, part(volume, dataset_bytes(facts)), reason});
     };
-    add("exact", MissCurve::exact(advice.everything), "the program's own stream");
+    add("exact",
+        MissCurve::exact(advice.everything),
+        "if each epoch must read every sample once, in the program's order");
     add("windowed",
         MissCurve::exact(advice.everything),
         "saves only if several jobs read the dataset at the same time");
@@ -131,13 +157,20 @@ void compare_contracts(JobAdvice& advice) {
         "if the training may draw samples with replacement");
 }
 
+const char* source_text(const JobAdvice& advice) {
+    return advice.source == "operator" ? "operator's measurements"
+                                       : "job's status, as if each epoch read every sample once";
+}
+
 }  // namespace
 
 Result<JobAdvice> advise_job(const JobAdviceFacts& facts) {
     JobAdvice advice;
     advice.job = facts.job.meta.key();
     advice.epoch_bytes = dataset_bytes(facts);
-    if (facts.demand && facts.demand->rates) {
+    const bool is_planned = facts.demand && facts.demand->rates && facts.explanation &&
+                            facts.explanation->curve.size() > 1;
+    if (is_planned) {
         read_demand(facts, advice);
     } else if (facts.job.status.profile) {
         read_status(facts.job, advice);
@@ -155,10 +188,10 @@ Result<JobAdvice> advise_job(const JobAdviceFacts& facts) {
                 to_string(advice.job)));
     }
     for (int i = 0; i <= kPoints; ++i) {
-        advice.curve.push_back(look_at(advice, static_cast<double>(i) / kPoints));
+        advice.curve.push_back(look_at(facts, advice, static_cast<double>(i) / kPoints));
     }
     choose(advice);
-    compare_contracts(advice);
+    compare_contracts(facts, advice);
     return advice;
 }
 
@@ -195,9 +228,8 @@ std::string job_advice_text(const JobAdvice& advice) {
         }
         text += "\nBytes from the origin in an epoch with this size\n\n" + contracts.text("  ");
     }
-    return text + fmt::format(
-                      "\nFrom the {}; predicted for epochs after the first.\n",
-                      advice.source == "operator" ? "operator's measurements" : "job's status");
+    return text +
+           fmt::format("\nFrom the {}; predicted for epochs after the first.\n", source_text(advice));
 }
 
 std::string job_advice_json(const JobAdvice& advice) {

@@ -5,17 +5,17 @@
 #include <vector>
 
 #include "operator/api/training_job.h"
-#include "operator/core/allocation/allocation_view.h"
+#include "operator/core/allocation/explain_job.h"
 #include "operator/core/profile/job_profile.h"
 
 namespace stoker::cli {
 
-// Input of `advise tj/NAME`. Without a demand (no right to ask the operator, or the job has ended)
-// the advice comes from the status.
+// Input of `advise tj/NAME`. Without a demand and its explanation (no right to ask the operator, or
+// the job has ended) the advice comes from the status.
 struct JobAdviceFacts {
     control::TrainingJob job;
     std::optional<control::Demand> demand;
-    control::AllocationView view;  // that the demand is of
+    std::optional<control::JobExplanation> explanation;
 };
 
 // What a cache of one size would be worth to a running job, per epoch.
@@ -37,7 +37,7 @@ struct JobAdvice {
     control::ObjectKey job;
     std::string source;   // "operator" or "status"
     Bytes everything{};   // that can be cached, over all nodes of the job
-    Bytes epoch_bytes{};  // that all ranks read
+    Bytes epoch_bytes{};  // that all ranks read under the job's contract
     control::JobProfile profile;
     bool is_worth_it = false;
     std::string reason;
@@ -46,8 +46,9 @@ struct JobAdvice {
     std::vector<JobAdviceContract> contracts;
 };
 
-// From what the operator has measured: the rule of `value_of()` for times, the planner's miss curves
-// for contracts. kNotFound: nothing is measured yet; the message says what to do. Pure.
+// From what the operator has measured, and the planner's curve of the job; from the status: as if
+// each epoch read every sample once (`value_of()`). Other contracts: the planner's miss curves with
+// default parameters. kNotFound: nothing is measured yet; the message says what to do. Pure.
 Result<JobAdvice> advise_job(const JobAdviceFacts& facts);
 
 std::string job_advice_text(const JobAdvice& advice);

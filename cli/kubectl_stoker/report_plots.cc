@@ -78,7 +78,7 @@ std::string curve_svg(const std::vector<control::CurvePoint>& points, Bytes targ
     for (const control::CurvePoint& point : points) {
         svg += fmt::format("{:.1f},{:.1f} ", axes.x_of(point.cached), axes.y_of(point.rate));
     }
-    const double now = rate_at(points, target);
+    const double now = point_at(points, target).rate;
     const double x = axes.x_of(target);
     const double y = axes.y_of(now);
     svg +=

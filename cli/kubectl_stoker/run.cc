@@ -159,10 +159,10 @@ private:
         STOKER_TRY(WhyFacts why, why_facts());
         JobAdviceFacts facts;
         facts.job = std::move(why.job);
-        facts.view = std::move(why.view);
+        facts.explanation = std::move(why.explanation);
         const auto demand =
-            std::ranges::find(facts.view.demands, facts.job.meta.key(), &control::Demand::job);
-        if (demand != facts.view.demands.end()) {
+            std::ranges::find(why.view.demands, facts.job.meta.key(), &control::Demand::job);
+        if (demand != why.view.demands.end()) {
             facts.demand = *demand;
         }
         STOKER_TRY(const JobAdvice result, advise_job(facts));

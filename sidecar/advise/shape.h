@@ -39,8 +39,9 @@ struct Shape {
 Shape describe(const Trace& trace);
 
 // The trace's reads for the simulator: by reader and epoch. Readers beyond `most`, and those with
-// less than a hundredth of the busiest one's reads, are folded into the others. Epochs are the recorded ones, else equal parts if each sample is read once an epoch,
-// else there is one. Every reader has the same number of epochs; some may be empty.
+// less than a hundredth of the busiest one's reads, are folded into the others. Epochs are the
+// recorded ones, else equal parts if each sample is read once an epoch, else there is one. Every
+// reader has the same number of epochs; some may be empty.
 std::vector<std::vector<std::vector<SampleIndex>>> by_reader(
     const Trace& trace, const Shape& shape, std::uint32_t most);
 

@@ -113,6 +113,20 @@ private:
         return result;
     }
 
+    [[nodiscard]] CurvePoint predict(Bytes cached, const ClaimBytes& amounts) const {
+        double read = 0;
+        double fetched = 0;
+        for (const std::size_t i : table_.jobs[job_].claims) {
+            const ClaimUser& user = table_.claims[i].user(job_);
+            read += user.rate;
+            fetched += user.rate * fetched_with(table_, user, amounts[i]);
+        }
+        return {
+            cached,
+            predict_rate(table_, job_, amounts, decision_.job_origin[job_]),
+            read > 0 ? fetched / read : 0};
+    }
+
     // Points of the rate from 0 to `all` cached bytes, one at the target. Up to the target each
     // claim has the same fraction of its target; beyond it, its target and the same fraction of the
     // rest.
@@ -147,9 +161,7 @@ private:
                                          : own + (size - own) * (cached - middle) / (end - middle);
                 amounts[i] = Bytes{static_cast<std::uint64_t>(bytes)};
             }
-            result.push_back(
-                {Bytes{static_cast<std::uint64_t>(cached)},
-                 predict_rate(table_, job_, amounts, decision_.job_origin[job_])});
+            result.push_back(predict(Bytes{static_cast<std::uint64_t>(cached)}, amounts));
         }
         return result;
     }

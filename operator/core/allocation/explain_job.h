@@ -27,7 +27,8 @@ struct Contender {
 // The job's predicted rate with this many bytes over all its nodes, at the present origin rate.
 struct CurvePoint {
     Bytes cached{};
-    double rate = 0;  // bytes/s
+    double rate = 0;     // bytes/s
+    double fetched = 0;  // share of the bytes it reads that come from the origin
 
     bool operator==(const CurvePoint&) const = default;
 };

@@ -16,16 +16,17 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
+void explain(JobAdviceFacts& facts, const control::AllocationView& view) {
+    const auto key = facts.job.meta.key();
+    facts.demand = *std::ranges::find(view.demands, key, &control::Demand::job);
+    facts.explanation = control::explain_job(view, key);
+}
+
 JobAdviceFacts advice_facts(const std::string& name) {
     const BusyCluster cluster;
     JobAdviceFacts facts;
     facts.job = cluster.job(name);
-    facts.view = cluster.snapshot().view;
-    for (const control::Demand& demand : facts.view.demands) {
-        if (demand.job == facts.job.meta.key()) {
-            facts.demand = demand;
-        }
-    }
+    explain(facts, cluster.snapshot().view);
     return facts;
 }
 
@@ -67,14 +68,61 @@ TEST(JobAdvice, UsesTheOperatorsMeasurements) {
 }
 
 TEST(JobAdvice, StatusGivesTheSameRates) {
+    for (const char* name : {"whisper", "resnet"}) {  // one node; four nodes
+        JobAdviceFacts facts = advice_facts(name);
+        const auto with = advise_job(facts);
+        facts.demand.reset();
+        const auto without = advise_job(facts);
+        ASSERT_TRUE(with && without);
+        EXPECT_EQ(without->source, "status");
+        EXPECT_EQ(without->everything, with->everything);
+        EXPECT_NEAR(without->profile.ingest_rate / with->profile.ingest_rate, 1, 0.01);
+        EXPECT_NEAR(without->curve[5].epoch_seconds / with->curve[5].epoch_seconds, 1, 0.01);
+    }
+}
+
+// A tenth of the samples gets nine tenths of the reads.
+TEST(JobAdvice, UsesTheJobsOwnCurve) {
     JobAdviceFacts facts = advice_facts("whisper");
-    const auto with = advise_job(facts);
-    facts.demand.reset();
-    const auto without = advise_job(facts);
-    ASSERT_TRUE(with && without);
-    EXPECT_EQ(without->source, "status");
-    EXPECT_NEAR(without->profile.ingest_rate / with->profile.ingest_rate, 1, 0.01);
-    EXPECT_NEAR(without->curve[5].epoch_seconds / with->curve[5].epoch_seconds, 1, 0.01);
+    control::AllocationView view = BusyCluster{}.snapshot().view;
+    for (control::Demand& demand : view.demands) {
+        if (demand.job == facts.job.meta.key()) {
+            demand.datasets[0].access.kind = control::AccessKind::kMeasured;
+            demand.datasets[0].access.sketch.assign(10, 1);
+            demand.datasets[0].access.sketch[0] = 81;
+        }
+    }
+    explain(facts, view);
+    control::JobDataset dataset;
+    dataset.name = "train";
+    dataset.contract = control::Contract::kImportance;
+    facts.job.spec.datasets = {dataset};
+    const auto advice = advise_job(facts);
+    ASSERT_TRUE(advice) << advice.error().message;
+    EXPECT_NEAR(
+        static_cast<double>(advice->curve[1].origin.count()),
+        0.1 * static_cast<double>(advice->epoch_bytes.count()),
+        0.04 * static_cast<double>(advice->epoch_bytes.count()));  // the curve has 64 chords
+    EXPECT_EQ(advice->recommended, 1U);
+    EXPECT_EQ(advice->contracts[2].reason, "the job's contract now");
+    EXPECT_EQ(advice->contracts[2].origin, advice->curve[1].origin);
+}
+
+TEST(JobAdvice, ASelectiveEpochReadsLess) {
+    JobAdviceFacts facts = advice_facts("whisper");
+    control::AllocationView view = BusyCluster{}.snapshot().view;
+    for (control::Demand& demand : view.demands) {
+        demand.datasets[0].access.kind = control::AccessKind::kImportance;
+        demand.datasets[0].access.beta = 1;
+        demand.datasets[0].access.full_epochs = 0;
+    }
+    const auto exact = advise_job(facts);
+    explain(facts, view);
+    const auto selective = advise_job(facts);
+    ASSERT_TRUE(exact && selective);
+    EXPECT_EQ(selective->epoch_bytes.count(), exact->epoch_bytes.count() / 2);
+    EXPECT_LT(selective->curve[0].epoch_seconds, exact->curve[0].epoch_seconds);
+    EXPECT_LT(selective->curve[5].origin, exact->curve[5].origin);
 }
 
 TEST(JobAdvice, ComputeBoundJobsNeedNoCache) {

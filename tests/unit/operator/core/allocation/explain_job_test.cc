@@ -108,6 +108,8 @@ TEST(ExplainJob, CurveEndsAtOriginRateAndIngestRate) {
     EXPECT_NEAR(curve.front().rate, 100 * kMega, kMega);
     EXPECT_EQ(curve.back().cached, gib(100));
     EXPECT_NEAR(curve.back().rate, 400 * kMega, kMega);
+    EXPECT_EQ(curve.front().fetched, 1);
+    EXPECT_EQ(curve.back().fetched, 0);
     const JobAllocation& allocation = explained->allocation;
     EXPECT_NEAR(rate_at(*explained, allocation.target), allocation.numbers.rate, 5 * kMega);
     for (std::size_t i = 1; i < curve.size(); ++i) {
