@@ -229,7 +229,8 @@ std::string job_advice_text(const JobAdvice& advice) {
         text += "\nBytes from the origin in an epoch with this size\n\n" + contracts.text("  ");
     }
     return text +
-           fmt::format("\nFrom the {}; predicted for epochs after the first.\n", source_text(advice));
+           fmt::format(
+               "\nFrom the {}; predicted for epochs after the first.\n", source_text(advice));
 }
 
 std::string job_advice_json(const JobAdvice& advice) {
