@@ -10,17 +10,21 @@ namespace stoker::control {
 
 namespace {
 
-constexpr std::string_view kOurVolumes = "stoker-";
-
-void read_mount_paths(const JsonReader& container, ForeignContainer& result) {
-    container.each("volumeMounts", [&](const JsonReader& mount) {
-        if (!mount.text("name").starts_with(kOurVolumes)) {
-            result.mount_paths.push_back(mount.text("mountPath"));
-        }
+void read_names(const JsonReader& pod, ForeignPod& result) {
+    const JsonReader spec = pod.object("spec");
+    spec.each("initContainers", [&](const JsonReader& container) {
+        result.init_container_names.push_back(container.text("name"));
+    });
+    spec.each("volumes", [&](const JsonReader& volume) {
+        result.volume_names.push_back(volume.text("name"));
     });
 }
 
 }  // namespace
+
+template <>
+inline constexpr auto kFields<ForeignMount> =
+    std::tuple{field("name", &ForeignMount::volume), field("mountPath", &ForeignMount::path)};
 
 template <>
 inline constexpr auto kFields<ForeignContainer> = std::tuple{
@@ -29,9 +33,8 @@ inline constexpr auto kFields<ForeignContainer> = std::tuple{
     field("command", &ForeignContainer::command),
     field("args", &ForeignContainer::args),
     field("env", &ForeignContainer::env),
-    field("resources", &ForeignContainer::resources)};
-template <>
-inline constexpr auto kAlsoRead<ForeignContainer> = &read_mount_paths;
+    field("resources", &ForeignContainer::resources),
+    field("volumeMounts", &ForeignContainer::mounts)};
 
 template <>
 inline constexpr auto kFields<ForeignPod> = std::tuple{
@@ -39,7 +42,10 @@ inline constexpr auto kFields<ForeignPod> = std::tuple{
     field("spec.hostNetwork", &ForeignPod::host_network),
     field("spec.hostPID", &ForeignPod::host_pid),
     field("spec.shareProcessNamespace", &ForeignPod::share_process_namespace),
+    field("spec.hostUsers", &ForeignPod::host_users),
     field("spec.containers", &ForeignPod::containers)};
+template <>
+inline constexpr auto kAlsoRead<ForeignPod> = &read_names;
 
 template Result<ForeignPod> read_document<ForeignPod>(const Json& json);
 

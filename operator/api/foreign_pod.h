@@ -31,9 +31,16 @@ inline constexpr const char* kWorkloadAnnotation = "stoker.dev/workload";
 // Written by the webhook instead: why the pod runs without a cache.
 inline constexpr const char* kRefusalAnnotation = "stoker.dev/not-injected";
 
+struct ForeignMount {
+    std::string volume;
+    std::string path;
+
+    bool operator==(const ForeignMount&) const = default;
+};
+
 struct ForeignContainer : ContainerProgram {
     std::string name;
-    std::vector<std::string> mount_paths;  // of its own volumes, not of Stoker's
+    std::vector<ForeignMount> mounts;
 
     bool operator==(const ForeignContainer&) const = default;
 };
@@ -45,7 +52,10 @@ struct ForeignPod {
     bool host_network = false;
     bool host_pid = false;
     bool share_process_namespace = false;
+    bool host_users = true;  // false: a user namespace of its own
     std::vector<ForeignContainer> containers;
+    std::vector<std::string> init_container_names;
+    std::vector<std::string> volume_names;
 
     bool operator==(const ForeignPod&) const = default;
 };

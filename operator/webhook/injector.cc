@@ -8,6 +8,7 @@
 #include "operator/api/document.h"
 #include "operator/controllers/gather.h"
 #include "operator/core/spec/validate_host_paths.h"
+#include "operator/core/workload/foreign_checks.h"
 
 namespace stoker::control {
 
@@ -31,7 +32,17 @@ EventNote note_on(EventSubject subject, const std::string& reason, const std::st
     return note;
 }
 
-// Lets the pod start without a cache. `subjects`: the objects that get an Event with the reason.
+// What is said about a pod that is refused. If an earlier call gave it a cache, it keeps the cache.
+std::string tell_refusal(const ForeignPod& pod, const std::string& why) {
+    return is_injected(pod)
+               ? fmt::format(
+                     "pod was given its cache, but was changed since, and now breaks a "
+                     "rule: {}",
+                     why)
+               : fmt::format("pod runs without {}: {}", describe_lack(pod), why);
+}
+
+// Lets the pod start as it is. `subjects`: the objects that get an Event with the reason.
 Injection refuse(
     const AdmissionRequest& request,
     const ForeignPod& pod,
@@ -40,8 +51,10 @@ Injection refuse(
     const std::string& why) {
     Injection result;
     result.outcome = "refused";
-    result.patch = refusal_patch(request.pod, why);
-    const std::string told = fmt::format("pod runs without {}: {}", describe_lack(pod), why);
+    if (!is_injected(pod)) {
+        result.patch = refusal_patch(request.pod, why);
+    }
+    const std::string told = tell_refusal(pod, why);
     result.warnings = {"stoker: the " + told};
     if (request.dry_run) {
         return result;
@@ -123,7 +136,7 @@ Injection Injector::inject_into(const Case& found) {
     if (!spec) {
         return refuse(found.request, found.pod, subjects, kInvalid, spec.error().message);
     }
-    const Result<TrainingJob> job = job_of(found, *spec);
+    const Result<TrainingJob> job = job_of(found, *spec, find);
     if (!job) {
         const bool is_taken = job.error().code == ErrorCode::kAlreadyExists;
         const char* reason = is_taken ? "NameTaken" : kInvalid;
@@ -134,7 +147,8 @@ Injection Injector::inject_into(const Case& found) {
 
 // The stored TrainingJob of the pod's workload, which users may have changed, with the pod's own
 // accesses; if there is none, the one that will be created.
-Result<TrainingJob> Injector::job_of(const Case& found, const Json& spec) {
+Result<TrainingJob> Injector::job_of(
+    const Case& found, const Json& spec, const FindDataset& find_dataset) {
     const WorkloadRef& workload = found.workload.ref;
     STOKER_TRY(
         TrainingJob job,
@@ -146,7 +160,7 @@ Result<TrainingJob> Injector::job_of(const Case& found, const Json& spec) {
             fmt::format("TrainingJob {} exists and is no workload's", job.meta.name));
     }
     const bool is_same = stored && stored->value.spec.workload_ref->uid == workload.uid;
-    return is_same ? with_accesses(found.pod, stored->value, job) : std::move(job);
+    return is_same ? with_accesses(found.pod, stored->value, job, find_dataset) : std::move(job);
 }
 
 Injection Injector::patch(const Case& found, const Json& spec, const TrainingJob& job) {

@@ -51,7 +51,8 @@ private:
 
     Injection inject_into(const Case& found);
     Injection patch(const Case& found, const Json& spec, const TrainingJob& job);
-    Result<TrainingJob> job_of(const Case& found, const Json& spec);
+    Result<TrainingJob> job_of(
+        const Case& found, const Json& spec, const FindDataset& find_dataset);
 
     Parts parts_;
 };

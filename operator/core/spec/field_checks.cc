@@ -13,13 +13,17 @@ bool is_lower_or_digit(char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
 
-// Components of a path, without empty ones and ".".
+// Components of a path, without empty ones and "."; ".." takes the one before it away.
 std::vector<std::string_view> parts_of(std::string_view path) {
     std::vector<std::string_view> result;
     while (!path.empty()) {
         const std::size_t end = path.find('/');
         const std::string_view part = path.substr(0, end);
-        if (!part.empty() && part != ".") {
+        if (part == "..") {
+            if (!result.empty()) {
+                result.pop_back();
+            }
+        } else if (!part.empty() && part != ".") {
             result.push_back(part);
         }
         path = end == std::string_view::npos ? "" : path.substr(end + 1);

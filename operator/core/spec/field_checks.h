@@ -31,7 +31,7 @@ bool has_dot_part(std::string_view path);
 // components, and no component "." or "..".
 bool is_plain_path(std::string_view path);
 
-// Whether the directories are equal or one contains the other; repeated '/' count as one.
+// Whether the directories are equal or one contains the other; read as text, without links.
 bool overlap(std::string_view a, std::string_view b);
 
 // Whether the URL begins with http:// or https://.

@@ -275,8 +275,10 @@ void check_parameters(const JobDataset& dataset, const std::string& path, Compla
     }
 }
 
-// Folders that every container has, or that Stoker mounts in.
-constexpr std::string_view kTakenFolders[] = {"/stoker", "/dev", "/proc", "/sys"};
+// Folders that every container has, or that Stoker or the kubelet mounts in: nothing can be mounted
+// inside the files. /var/run is a link to /run in most images.
+constexpr std::string_view kTakenFolders[] = {
+    "/stoker", "/dev", "/proc", "/sys", "/etc", "/run", "/var/run"};
 
 void check_mount_path(const JobDataset& dataset, const std::string& path, Complaints& complaints) {
     const bool is_files = dataset.access == DatasetAccess::kFiles;
@@ -298,7 +300,7 @@ void check_mount_path(const JobDataset& dataset, const std::string& path, Compla
             kTakenFolders,
             [&](std::string_view taken) { return overlap(*dataset.mount_path, taken); }),
         path + ".mountPath",
-        "/stoker, /dev, /proc and /sys are taken; choose another path");
+        "/stoker, /dev, /proc, /sys, /etc, /run and /var/run are taken; choose another path");
 }
 
 // Whether an earlier dataset or a volume is mounted at, in or above the path.

@@ -10,8 +10,8 @@
 
 #include "common/base/quantity.h"
 #include "operator/core/spec/field_checks.h"
-#include "operator/core/spec/validate.h"
 #include "operator/core/workload/build_pod.h"
+#include "operator/core/workload/foreign_checks.h"
 
 namespace stoker::control {
 
@@ -23,10 +23,6 @@ constexpr std::string_view kReplicaIndex = "training.kubeflow.org/replica-index"
 constexpr std::string_view kLoopback = "http://127.0.0.1:";
 constexpr std::array<std::string_view, 2> kEndpointVariables = {
     "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"};
-
-tl::unexpected<Error> refuse(std::string message) {
-    return fail(ErrorCode::kInvalidArgument, std::move(message));
-}
 
 std::string digest_of(std::string_view text) {
     std::uint64_t hash = 0xCBF29CE484222325ULL;  // FNV-1a
@@ -79,26 +75,6 @@ std::optional<EnvVar> rank_variable(const ForeignPod& pod, const ForeignContaine
     return std::nullopt;
 }
 
-Status check_pod(const ForeignPod& pod) {
-    if (reader_of(pod) == nullptr) {
-        return refuse(fmt::format(
-            "annotation {} names no container of the pod: '{}'",
-            kContainerAnnotation,
-            value_or_empty(pod.meta.annotations, kContainerAnnotation)));
-    }
-    if (pod.host_network) {
-        return refuse(
-            "the pod has hostNetwork, so other pods of the node would reach its S3 endpoint; pods "
-            "with a network of their own can have a cache");
-    }
-    if (pod.host_pid || pod.share_process_namespace) {
-        return refuse(
-            "the pod shares processes (hostPID or shareProcessNamespace), so its containers would "
-            "reach the sidecar's; leave them out to have a cache");
-    }
-    return {};
-}
-
 // The label's own annotations: how the program reads its dataset.
 Json access_of_label(const TextMap& annotations) {
     return json_object(
@@ -131,13 +107,6 @@ Result<std::vector<Json>> dataset_entries(const ForeignPod& pod) {
         }
     }
     return entries;
-}
-
-// The rules of a TrainingJob, and for the reader's own volumes those of a podTemplate's.
-Status check_job(const ForeignPod& pod, TrainingJob job) {
-    job.spec.pod_template.trainer.volume_mount_paths = reader_of(pod)->mount_paths;
-    const std::vector<FieldError> errors = validate(job);
-    return errors.empty() ? Status{} : Status{refuse(to_string(errors))};
 }
 
 std::string without_slash(std::string url) {
@@ -202,6 +171,15 @@ DatasetAccess default_access(
         return DatasetAccess::kFiles;
     }
     return reads_by_s3(entry, ns, reader, find) ? DatasetAccess::kS3 : DatasetAccess::kSdk;
+}
+
+// How the program sees a dataset that its pod template no longer names.
+DatasetAccess access_of_unnamed(
+    const JobDataset& entry, const std::string& ns, const FindDataset& find) {
+    const Dataset* dataset = entry.storage_uri ? nullptr : find(dataset_key(ns, entry));
+    return dataset != nullptr && dataset->spec.format == DatasetFormat::kBlocks
+               ? DatasetAccess::kS3
+               : DatasetAccess::kSdk;
 }
 
 bool is_same_dataset(const JobDataset& a, const JobDataset& b) {
@@ -341,7 +319,14 @@ Result<Json> foreign_spec(
 }
 
 Result<TrainingJob> with_accesses(
-    const ForeignPod& pod, TrainingJob stored, const TrainingJob& asked) {
+    const ForeignPod& pod,
+    TrainingJob stored,
+    const TrainingJob& asked,
+    const FindDataset& find_dataset) {
+    for (JobDataset& dataset : stored.spec.datasets) {
+        dataset.access = access_of_unnamed(dataset, stored.meta.ns, find_dataset);
+        dataset.mount_path.reset();
+    }
     for (const JobDataset& wanted : asked.spec.datasets) {
         const auto found = std::ranges::find_if(
             stored.spec.datasets, [&](const auto& it) { return is_same_dataset(it, wanted); });
@@ -361,8 +346,19 @@ Result<TrainingJob> with_accesses(
 }
 
 std::string describe_lack(const ForeignPod& pod) {
-    const std::string& path = value_or_empty(pod.meta.annotations, kMountPathAnnotation);
-    return path.empty() ? "a cache" : fmt::format("a cache, and without files in {}", path);
+    // An annotation that cannot be read names no folder.
+    const auto entries =
+        dataset_entries(pod).value_or(std::vector{access_of_label(pod.meta.annotations)});
+    std::vector<std::string> folders;
+    for (const Json& entry : entries) {
+        const std::string path = string_at(entry.value(), {"mountPath"});
+        if (!path.empty()) {
+            folders.push_back(path);
+        }
+    }
+    return folders.empty()
+               ? "a cache"
+               : fmt::format("a cache, and without files in {}", fmt::join(folders, ", "));
 }
 
 std::string tell_bypass(const ForeignPod& pod, const std::vector<ResolvedDataset>& datasets) {

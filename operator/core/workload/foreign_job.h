@@ -51,9 +51,14 @@ Json foreign_body(const std::string& ns, const WorkloadRef& workload, const Json
 
 // `stored`, the workload's TrainingJob, with the accesses and mount paths of `asked`, which has
 // foreign_spec(): a pod template says how its program reads, and it may change while the workload
-// lives. kInvalidArgument: a sentence that says why the pod cannot read like this.
+// lives. Datasets that `asked` lacks stay, without files: the sidecar serves them, but the program
+// sees access SDK, or S3 with format Blocks, which has no SDK. kInvalidArgument: a sentence that
+// says why the pod cannot read like this.
 Result<TrainingJob> with_accesses(
-    const ForeignPod& pod, TrainingJob stored, const TrainingJob& asked);
+    const ForeignPod& pod,
+    TrainingJob stored,
+    const TrainingJob& asked,
+    const FindDataset& find_dataset);
 
 // Input of foreign_patch() besides the pod.
 struct ForeignInput {
@@ -74,7 +79,7 @@ Json foreign_patch(const Json& raw, const ForeignPod& pod, const ForeignInput& i
 // replacing it would cut the program off from that server. Else empty.
 std::string tell_bypass(const ForeignPod& pod, const std::vector<ResolvedDataset>& datasets);
 
-// What a pod runs without if it is refused: "a cache", or "a cache, and without files in /data".
+// What a pod runs without if it is refused: "a cache", or "a cache, and without files in /data, /val".
 std::string describe_lack(const ForeignPod& pod);
 
 // The JSON Patch that adds kRefusalAnnotation to a pod that runs without a cache.

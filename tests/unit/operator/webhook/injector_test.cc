@@ -188,6 +188,45 @@ TEST_F(InjectorTest, FollowsATemplateThatAsksForFilesLater) {
     EXPECT_EQ(inject(other).events.at(0).reason, "Invalid");
 }
 
+TEST_F(InjectorTest, FollowsATemplateThatNoLongerAsksForFiles) {
+    const AdmissionRequest first = with_annotation(request(), "mount-path", "/data");
+    const Json pod = test::patched(first.pod, inject(first).patch);
+    const std::string text =
+        string_at(pod.value(), {"metadata", "annotations", "stoker.dev/workload"});
+    const WorkloadRef ref{"apps/v1", "Deployment", "web", "dep"};
+    bench.put(
+        bench.cache.training_jobs(),
+        read_document<TrainingJob>(foreign_body("ml", ref, Json::parse(text).value())).value());
+    AdmissionRequest later = request();
+    later.pod = test::patched(
+        later.pod,
+        Json::parse(
+            R"([{"op":"replace","path":"/metadata/labels/stoker.dev~1dataset","value":"digits2"},
+                {"op":"add","path":"/spec/containers/0/volumeMounts",
+                 "value":[{"name":"old","mountPath":"/data"}]}])")
+            .value());
+    const Injection injection = inject(later);
+    EXPECT_EQ(injection.outcome, "cached");
+    EXPECT_EQ(
+        test::patched(later.pod, injection.patch).text().find("stoker-files"), std::string::npos);
+}
+
+TEST_F(InjectorTest, SaysThatAnInjectedPodBreaksARuleNow) {
+    const AdmissionRequest first = with_annotation(request(), "mount-path", "/data");
+    AdmissionRequest again = first;
+    again.pod = test::patched(
+        test::patched(first.pod, inject(first).patch),
+        Json::parse(R"([{"op":"add","path":"/spec/containers/0/volumeMounts/-",
+                         "value":{"name":"secrets","mountPath":"/data/keys"}}])")
+            .value());
+    const Injection injection = inject(again);
+    EXPECT_EQ(injection.outcome, "refused");
+    EXPECT_EQ(injection.patch.text(), "[]");
+    EXPECT_EQ(injection.events.at(0).reason, "Invalid");
+    EXPECT_THAT(injection.events.at(0).note, HasSubstr("was given its cache"));
+    EXPECT_THAT(injection.events.at(0).note, HasSubstr("contain each other"));
+}
+
 TEST_F(InjectorTest, LeavesPodsOfTheControlPlaneAlone) {
     for (const std::string ns : {"stoker-system", "kube-system"}) {
         AdmissionRequest what = request();

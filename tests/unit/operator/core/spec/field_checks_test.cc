@@ -29,6 +29,22 @@ TEST(HasDotPart, ComparesWholeComponents) {
     }
 }
 
+TEST(Overlap, FollowsDots) {
+    for (const std::string path :
+         {"/data",
+          "/data/train/x",
+          "//data/./train",
+          "/x/../data/train",
+          "/../data/train",
+          "/data/train/x/..",
+          "/"}) {
+        EXPECT_TRUE(overlap("/data/train", path)) << path;
+    }
+    for (const std::string path : {"/data/training", "/data/val", "/data/train/../val", "/train"}) {
+        EXPECT_FALSE(overlap("/data/train", path)) << path;
+    }
+}
+
 TEST(Complaints, KeepOrderAndOnlyBrokenRules) {
     Complaints complaints;
     complaints.unless(true, "a", "x");

@@ -255,6 +255,14 @@ const std::vector<Case>& wrong_jobs() {
          [](TrainingJob& job) { show_files(job, "/proc/1"); },
          "spec.datasets[train].mountPath",
          "are taken"},
+        {"a mountPath where the kubelet mounts files",
+         [](TrainingJob& job) { show_files(job, "/etc"); },
+         "spec.datasets[train].mountPath",
+         "are taken"},
+        {"a mountPath above the token of the ServiceAccount",
+         [](TrainingJob& job) { show_files(job, "/var"); },
+         "spec.datasets[train].mountPath",
+         "are taken"},
         {"a mountPath below a volume mount",
          [](TrainingJob& job) {
              show_files(job, "/data/train");

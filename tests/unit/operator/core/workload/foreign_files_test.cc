@@ -22,9 +22,6 @@ std::string mounted(const value& of, const std::string& volume) {
     return "";
 }
 
-constexpr const char* kFiles =
-    R"([{"op":"add","path":"/metadata/annotations/stoker.dev~1mount-path","value":"/data/train"}])";
-
 TEST(ForeignPatch, ShowsFilesToTheReaderAndTheirSocketToTheServerOnly) {
     const Injected injected{pod_with(kFiles)};
     ASSERT_TRUE(injected.spec) << injected.spec.error().message;
@@ -93,8 +90,12 @@ TEST(ForeignSpec, RefusesFilesByTheRulesOfATrainingJob) {
              {R"({"stoker.dev/mount-path":"data"})", "/x", "absolute path"},
              {R"({"stoker.dev/mount-path":"/proc/1"})", "/x", "are taken"},
              {R"({"stoker.dev/mount-path":"/stoker"})", "/x", "are taken"},
+             {R"({"stoker.dev/mount-path":"/etc"})", "/x", "are taken"},
              {R"({"stoker.dev/mount-path":"/data/train"})", "/data", "contain each other"},
              {R"({"stoker.dev/mount-path":"/data"})", "/data/train/", "contain each other"},
+             {R"({"stoker.dev/mount-path":"/data/train"})",
+              "/x/../data/train",
+              "contain each other"},
              {R"({"stoker.dev/mount-path":"/var"})", "/x", "contain each other"},
              {R"({"stoker.dev/mount-path":"/data"})", "/stoker/run", "/stoker is where"},
              {R"({"stoker.dev/mount-path":"/data","stoker.dev/cache":"{\"mode\":\"Off\"}"})",
@@ -113,14 +114,22 @@ TEST(ForeignSpec, RefusesFilesByTheRulesOfATrainingJob) {
     }
 }
 
+// As injector.h calls it; `found` is the only Dataset besides those that need no look.
+Result<TrainingJob> accesses_of(
+    const Injected& asked, const TrainingJob& stored, const Dataset& found = make_dataset()) {
+    return with_accesses(asked.pod, stored, asked.job, [&](const ObjectKey& key) {
+        return key == found.meta.key() ? &found : nullptr;
+    });
+}
+
 TEST(WithAccesses, FollowsThePodTemplate) {
     const Injected before{pod_with()};
     const Injected after{pod_with(kFiles)};
-    const Result<TrainingJob> job = with_accesses(after.pod, before.job, after.job);
+    const Result<TrainingJob> job = accesses_of(after, before.job);
     ASSERT_TRUE(job) << job.error().message;
     EXPECT_EQ(job->spec.datasets.at(0).access, DatasetAccess::kFiles);
     EXPECT_EQ(job->spec.datasets.at(0).mount_path, "/data/train");
-    const Result<TrainingJob> back = with_accesses(before.pod, after.job, before.job);
+    const Result<TrainingJob> back = accesses_of(before, after.job);
     ASSERT_TRUE(back) << back.error().message;
     EXPECT_EQ(back->spec.datasets.at(0).mount_path, std::nullopt);
 }
@@ -129,15 +138,65 @@ TEST(WithAccesses, RefusesFilesOfADatasetThatTheJobLacks) {
     const Injected asked{pod_with(kFiles)};
     TrainingJob stored = asked.job;
     stored.spec.datasets.at(0).dataset_ref = "other";
-    const Result<TrainingJob> job = with_accesses(asked.pod, stored, asked.job);
+    const Result<TrainingJob> job = accesses_of(asked, stored);
     ASSERT_FALSE(job);
     EXPECT_NE(job.error().message.find("imagenet"), std::string::npos) << job.error().message;
+}
+
+constexpr const char* kValidation =
+    R"([{"op":"add","path":"/metadata/annotations/stoker.dev~1datasets","value":
+     "[{\"name\":\"val\",\"datasetRef\":{\"name\":\"val\"},\"mountPath\":\"/data/train\"}]"}])";
+
+TEST(WithAccesses, ShowsNoFilesThatTheTemplateNoLongerNames) {
+    const Injected before{pod_with(kValidation)};
+    const Injected after{with_volume(pod_with(), "claim")};
+    const Result<TrainingJob> job = accesses_of(after, before.job);
+    ASSERT_TRUE(job) << job.error().message;
+    ASSERT_EQ(job->spec.datasets.size(), 2U);
+    EXPECT_EQ(job->spec.datasets[0].access, DatasetAccess::kS3);
+    EXPECT_EQ(job->spec.datasets[1].access, DatasetAccess::kSdk);
+    EXPECT_EQ(job->spec.datasets[1].mount_path, std::nullopt);
+}
+
+TEST(WithAccesses, ShowsNoFilesOfTheFormerLabel) {
+    const Injected before{pod_with(kFiles)};
+    const Injected after{pod_with(
+        R"([{"op":"replace","path":"/metadata/labels/stoker.dev~1dataset","value":"imagenet2"}])")};
+    const Result<TrainingJob> job = accesses_of(after, before.job);
+    ASSERT_TRUE(job) << job.error().message;
+    ASSERT_EQ(job->spec.datasets.size(), 1U);
+    EXPECT_EQ(job->spec.datasets[0].name, "imagenet");
+    EXPECT_EQ(job->spec.datasets[0].access, DatasetAccess::kSdk);
+    EXPECT_EQ(job->spec.datasets[0].mount_path, std::nullopt);
+}
+
+TEST(WithAccesses, LeavesBlocksAnAccessThatTheyHave) {
+    Dataset blocks = make_dataset();
+    blocks.meta.name = "val";
+    blocks.spec.format = DatasetFormat::kBlocks;
+    const Result<TrainingJob> job =
+        accesses_of(Injected{pod_with()}, Injected{pod_with(kValidation)}.job, blocks);
+    ASSERT_TRUE(job) << job.error().message;
+    EXPECT_EQ(job->spec.datasets.at(1).access, DatasetAccess::kS3);
 }
 
 TEST(DescribeLack, NamesTheFolder) {
     EXPECT_EQ(describe_lack(read_pod(pod_with())), "a cache");
     EXPECT_EQ(
         describe_lack(read_pod(pod_with(kFiles))), "a cache, and without files in /data/train");
+    const Json both = test::patched(
+        pod_with(kFiles),
+        Json::parse(
+            R"([{"op":"add","path":"/metadata/annotations/stoker.dev~1datasets","value":
+         "[{\"name\":\"val\",\"mountPath\":\"/val\"},{\"name\":\"more\"}]"}])")
+            .value());
+    EXPECT_EQ(describe_lack(read_pod(both)), "a cache, and without files in /data/train, /val");
+    const Json unreadable = test::patched(
+        pod_with(kFiles),
+        Json::parse(
+            R"([{"op":"add","path":"/metadata/annotations/stoker.dev~1datasets","value":"["}])")
+            .value());
+    EXPECT_EQ(describe_lack(read_pod(unreadable)), "a cache, and without files in /data/train");
 }
 
 }  // namespace

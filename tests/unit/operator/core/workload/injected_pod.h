@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <cpprest/json.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "operator/api/pod.h"
@@ -27,6 +28,23 @@ inline constexpr const char* kPod = R"({
 
 inline Json pod_with(const std::string& patch = "[]") {
     return test::patched(Json::parse(kPod).value(), Json::parse(patch).value());
+}
+
+// For pod_with(): the label's dataset as files.
+inline constexpr const char* kFiles =
+    R"([{"op":"add","path":"/metadata/annotations/stoker.dev~1mount-path","value":"/data/train"}])";
+
+// Adds a volume of the user's with that name, mounted at /data/train.
+inline Json with_volume(const Json& pod, const std::string& name) {
+    return test::patched(
+        pod,
+        Json::parse(
+            fmt::format(
+                R"([{{"op":"add","path":"/spec/volumes/-","value":{{"name":"{0}","emptyDir":{{}}}}}},
+                   {{"op":"add","path":"/spec/containers/0/volumeMounts/-",
+                     "value":{{"name":"{0}","mountPath":"/data/train"}}}}])",
+                name))
+            .value());
 }
 
 inline ForeignPod read_pod(const Json& pod) {
