@@ -349,6 +349,11 @@ def admits(server, item):
         pod["spec"]["volumes"].append({"name": "aws-iam-token", "emptyDir": {}}),
         ours["stoker-sidecar"]["volumeMounts"].append(
             {"name": "aws-iam-token", "mountPath": "/var/run/secrets/eks.amazonaws.com/serviceaccount"})),
+    lambda pod, ours: (
+        pod["spec"]["volumes"].append({"name": "eks-pod-identity-token", "emptyDir": {}}),
+        ours["stoker-sidecar"]["volumeMounts"].append(
+            {"name": "eks-pod-identity-token",
+             "mountPath": "/var/run/secrets/pods.eks.amazonaws.com/serviceaccount"})),
     lambda pod, ours: pod["spec"]["containers"].append(
         {"name": "log", "image": "i", "volumeMounts": [{"name": "mine", "mountPath": "/x"}]}),
 ])
