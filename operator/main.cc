@@ -111,6 +111,7 @@ JobSettings job_settings(const OperatorConfig& config) {
     settings.s3_port = static_cast<std::int32_t>(config.sidecar.s3_port);
     settings.s3_resources = config.sidecar.s3_resources;
     settings.files_resources = config.sidecar.files_resources;
+    settings.packing_resources = config.sidecar.packing_resources;
     settings.sidecar_proxy = config.sidecar.proxy;
     settings.window_bytes = config.sidecar.window_bytes;
     settings.metrics_readers = config.sidecar.metrics_readers;

@@ -1,5 +1,6 @@
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <memory>
 #include <utility>
 
@@ -24,10 +25,9 @@ const char* lookup(const char* name) {
 constexpr std::uint64_t kRetrySeed = 1;
 
 Result<std::unique_ptr<Origin>> open_source(const PackCommand& command, const Clock& clock) {
-    return command.from_tar
-               ? sidecar::make_tar_origin(command.sources)
-               : sidecar::make_origin(
-                     command.sources.front(), command.origin, lookup, clock, kRetrySeed);
+    return command.from_tar ? sidecar::make_tar_origin(command.sources)
+                            : sidecar::make_origin(
+                                  command.sources.front(), command.from, lookup, clock, kRetrySeed);
 }
 
 // Prints at most once a second, and the end of each phase.
@@ -81,10 +81,38 @@ Result<PackProgress> run_command(const PackCommand& command, const std::stop_tok
     return sidecar::run_pack(*source, target, command.pack, show, stop);
 }
 
+// Another run would end in the same way: the destination or the input has to change.
+bool is_final(const Error& error) {
+    return error.code == ErrorCode::kAlreadyExists || error.code == ErrorCode::kInvalidArgument ||
+           error.code == ErrorCode::kCorruption;
+}
+
+// operator/api/pack_result.h reads it.
+void write_result(const std::string& path, const Result<PackProgress>& result) {
+    std::ofstream file{path};
+    if (result) {
+        file << fmt::format(
+            R"({{"chunks":{},"found":{},"samples":{},"bytes":{}}})",
+            result->chunk_count,
+            result->found,
+            result->samples,
+            result->payload_bytes);
+    } else {
+        file << result.error().message;
+    }
+    if (!file.flush()) {
+        fmt::print(stderr, "stoker pack: {} cannot be written\n", path);
+    }
+}
+
 int print_result(const PackCommand& command, const Result<PackProgress>& result) {
+    constexpr int kFinalFailure = 3;
+    if (!command.result_file.empty()) {
+        write_result(command.result_file, result);
+    }
     if (!result) {
         fmt::print(stderr, "stoker pack: {}\n", result.error().message);
-        return 1;
+        return is_final(result.error()) ? kFinalFailure : 1;
     }
     fmt::print(
         "{} samples ({} bytes) in {} chunks at {}: {} written, {} found, {} verified; index "

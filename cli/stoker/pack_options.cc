@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include <fmt/core.h>
@@ -39,6 +40,62 @@ Result<Bytes> read_chunk_bytes(std::string_view text) {
     return bytes;
 }
 
+// Options of the source that differ from the destination's.
+struct SourceFlags {
+    std::optional<std::string> endpoint{};
+    std::optional<std::string> region{};
+    std::optional<std::string> ca_file{};
+    std::optional<std::string> credentials{};
+    std::optional<bool> path_style{};
+};
+
+Result<bool> read_switch(std::string_view text) {
+    if (text == "true" || text == "false") {
+        return text == "true";
+    }
+    return fail(ErrorCode::kInvalidArgument, "must be true or false");
+}
+
+FlagGroup destination_flags(sidecar::OriginOptions& origin) {
+    return {
+        "S3 (keys as for a sidecar: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, web identity)",
+        {{"endpoint",
+          "URL",
+          "of the S3 API (default: Amazon's of the region)",
+          text_into(origin.endpoint)},
+         {"region", "NAME", "default us-east-1", text_into(origin.region)},
+         {"ca-file", "FILE", "CAs to trust instead of the system's", text_into(origin.ca_file)},
+         {"credentials",
+          "DIR",
+          "folder with the keys as files, such as a mounted Secret",
+          text_into(origin.credentials_directory)},
+         {"path-style",
+          "BOOL",
+          "whether the bucket is in the URL's path (default: by the endpoint)",
+          read_into(origin.path_style, read_switch)}}};
+}
+
+FlagGroup source_flags(SourceFlags& from) {
+    return {
+        "S3 of SRC, where it differs from DST's",
+        {{"from-endpoint", "URL", "as --endpoint", text_into(from.endpoint)},
+         {"from-region", "NAME", "as --region", text_into(from.region)},
+         {"from-ca-file", "FILE", "as --ca-file", text_into(from.ca_file)},
+         {"from-credentials", "DIR", "as --credentials", text_into(from.credentials)},
+         {"from-path-style", "BOOL", "as --path-style", read_into(from.path_style, read_switch)}}};
+}
+
+sidecar::OriginOptions options_of(const SourceFlags& from, sidecar::OriginOptions origin) {
+    if (from.endpoint || from.path_style) {
+        origin.path_style = from.path_style;  // another server has its own default
+    }
+    origin.endpoint = from.endpoint.value_or(origin.endpoint);
+    origin.region = from.region.value_or(origin.region);
+    origin.ca_file = from.ca_file.value_or(origin.ca_file);
+    origin.credentials_directory = from.credentials.value_or(origin.credentials_directory);
+    return origin;
+}
+
 FlagGroup chunk_flags(PackCommand& out) {
     auto& settings = out.pack.settings;
     return {
@@ -62,8 +119,7 @@ FlagGroup chunk_flags(PackCommand& out) {
           switch_into(out.rebuild_index)}}};
 }
 
-std::vector<FlagGroup> flags_of(PackCommand& out) {
-    auto& origin = out.origin;
+std::vector<FlagGroup> flags_of(PackCommand& out, SourceFlags& from) {
     return {
         chunk_flags(out),
         {"Run",
@@ -71,15 +127,14 @@ std::vector<FlagGroup> flags_of(PackCommand& out) {
            "N",
            "chunks in work at a time, each in memory (default 4)",
            count_into<std::uint32_t>(out.pack.threads)},
+          {"result-file",
+           "FILE",
+           "write the counts to FILE as JSON, or the error",
+           text_into(out.result_file)},
           {"quiet", "", "no progress on standard error", switch_into(out.quiet)},
           {"help", "", "print this text", switch_into(out.help)}}},
-        {"S3 (keys as for a sidecar: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, web identity)",
-         {{"endpoint",
-           "URL",
-           "of the S3 API (default: Amazon's of the region)",
-           text_into(origin.endpoint)},
-          {"region", "NAME", "default us-east-1", text_into(origin.region)},
-          {"ca-file", "FILE", "CAs to trust instead of the system's", text_into(origin.ca_file)}}}};
+        destination_flags(out.origin),
+        source_flags(from)};
 }
 
 bool is_tar(std::string_view place) {
@@ -119,7 +174,9 @@ Status take_places(const std::vector<std::string_view>& places, PackCommand& out
     for (const std::string_view source : sources) {
         STOKER_TRY(auto uri, uri_of(source));
         const std::string folder = uri.ends_with('/') ? uri : uri + "/";
-        if ((out.destination + "/").starts_with(folder)) {
+        const bool is_one_server =
+            !uri.starts_with("s3://") || out.from.endpoint == out.origin.endpoint;
+        if (is_one_server && (out.destination + "/").starts_with(folder)) {
             return fail(ErrorCode::kInvalidArgument, "DST lies inside SRC");
         }
         out.sources.push_back(std::move(uri));
@@ -131,20 +188,23 @@ Status take_places(const std::vector<std::string_view>& places, PackCommand& out
 
 Result<PackCommand> parse_pack(const Arguments& arguments) {
     PackCommand out;
-    STOKER_TRY(const auto places, parse_words(flags_of(out), arguments));
+    SourceFlags from;
+    STOKER_TRY(const auto places, parse_words(flags_of(out, from), arguments));
     if (out.help) {
         return out;
     }
     if (out.pack.threads == 0 || out.pack.threads > 64) {
         return fail(ErrorCode::kInvalidArgument, "--threads must be 1 to 64");
     }
+    out.from = options_of(from, out.origin);
     STOKER_TRY_VOID(take_places(places, out));
     return out;
 }
 
 std::string pack_help() {
     PackCommand unused;
-    return std::string{kUsage} + "\n" + flag_help(flags_of(unused));
+    SourceFlags from;
+    return std::string{kUsage} + "\n" + flag_help(flags_of(unused, from));
 }
 
 }  // namespace stoker::cli

@@ -18,7 +18,9 @@ struct PackCommand {
     bool help = false;
     bool quiet = false;
     sidecar::PackOptions pack{};
-    sidecar::OriginOptions origin{};  // of both ends
+    sidecar::OriginOptions origin{};  // of the destination
+    sidecar::OriginOptions from{};    // of an S3 source; those of the destination unless given
+    std::string result_file{};        // gets the result or the error; empty: none
 };
 
 // kInvalidArgument: an unknown flag or value, or a wrong number of places.

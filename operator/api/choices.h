@@ -27,6 +27,7 @@ enum class DatasetFormat : std::uint8_t {
 };
 enum class LabelOperator : std::uint8_t { kIn, kNotIn, kExists, kDoesNotExist };
 enum class Consistency : std::uint8_t { kImmutable, kEtag, kTtl };
+enum class PackingOrder : std::uint8_t { kRandom, kSorted };
 enum class PeerMode : std::uint8_t { kAuto, kOff };
 enum class StopPolicy : std::uint8_t { kNone, kHold, kHoldAndDrain };
 
@@ -81,6 +82,8 @@ inline constexpr std::array<std::string_view, 4> kChoiceTexts<LabelOperator>{
 template <>
 inline constexpr std::array<std::string_view, 3> kChoiceTexts<Consistency>{
     "Immutable", "ETag", "TTL"};
+template <>
+inline constexpr std::array<std::string_view, 2> kChoiceTexts<PackingOrder>{"Random", "Sorted"};
 template <>
 inline constexpr std::array<std::string_view, 2> kChoiceTexts<PeerMode>{"Auto", "Off"};
 template <>

@@ -26,11 +26,20 @@ inline constexpr auto kFields<DatasetRecords> =
     table(field("bytes", &DatasetRecords::bytes), field("suffix", &DatasetRecords::suffix));
 
 template <>
+inline constexpr auto kFields<DatasetPacking> = table(
+    field("from", &DatasetPacking::from),
+    field("chunkBytes", &DatasetPacking::chunk_bytes, Quantity{}),
+    field("order", &DatasetPacking::order),
+    field("seed", &DatasetPacking::seed),
+    field("activeDeadlineSeconds", &DatasetPacking::active_deadline_seconds));
+
+template <>
 inline constexpr auto kFields<DatasetSpec> = table(
     field("sources", &DatasetSpec::sources),
     field("format", &DatasetSpec::format),
     field("blockSize", &DatasetSpec::block_size, Quantity{}),
     field("records", &DatasetSpec::records),
+    field("packing", &DatasetSpec::packing),
     field("consistency.mode", &DatasetSpec::consistency),
     field("consistency.ttlSeconds", &DatasetSpec::ttl_seconds),
     field("sharing.namespaceSelector", &DatasetSpec::shared_with),
@@ -60,6 +69,17 @@ inline constexpr auto kFields<DatasetPeersStatus> = table(
     field("failures", &DatasetPeersStatus::failures));
 
 template <>
+inline constexpr auto kFields<DatasetPackingStatus> = table(
+    field("packedDigest", &DatasetPackingStatus::packed_digest),
+    field("job", &DatasetPackingStatus::job),
+    field("failedPods", &DatasetPackingStatus::failed_pods),
+    field("chunks", &DatasetPackingStatus::chunks),
+    field("samples", &DatasetPackingStatus::samples),
+    field("bytes", &DatasetPackingStatus::bytes),
+    field("startTime", &DatasetPackingStatus::start_time),
+    field("completionTime", &DatasetPackingStatus::completion_time));
+
+template <>
 inline constexpr auto kFields<DatasetStatus> = table(
     field("observedGeneration", &DatasetStatus::observed_generation),
     field("conditions", &DatasetStatus::conditions),
@@ -73,6 +93,7 @@ inline constexpr auto kFields<DatasetStatus> = table(
     field("nodes", &DatasetStatus::nodes),
     field("jobs", &DatasetStatus::jobs),
     field("peers", &DatasetStatus::peers),
+    field("packing", &DatasetStatus::packing),
     field("indexRevision", &DatasetStatus::index_revision),
     field("sampledAt", &DatasetStatus::sampled_at),
     field("placements", &DatasetStatus::placements));

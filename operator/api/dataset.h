@@ -45,11 +45,25 @@ struct DatasetRecords {
     bool operator==(const DatasetRecords&) const = default;
 };
 
+inline constexpr std::int64_t kPackingDeadlineSeconds = 7 * 24 * 3600;
+
+// How the operator makes the chunks at sources[0] (docs/adr/0029).
+struct DatasetPacking {
+    DatasetSource from;
+    Bytes chunk_bytes = mib(4);
+    PackingOrder order = PackingOrder::kRandom;
+    std::int64_t seed = 0;  // of order kRandom
+    std::int64_t active_deadline_seconds = kPackingDeadlineSeconds;
+
+    bool operator==(const DatasetPacking&) const = default;
+};
+
 struct DatasetSpec {
     std::vector<DatasetSource> sources;
     DatasetFormat format = DatasetFormat::kObjects;
     std::optional<Bytes> block_size{};        // of format kBlocks; none: the sidecar's default
     std::optional<DatasetRecords> records{};  // of format kRecords
+    std::optional<DatasetPacking> packing{};  // of format kChunks
     Consistency consistency = Consistency::kImmutable;
     std::optional<std::int64_t> ttl_seconds;
     std::optional<LabelSelector> shared_with;  // other namespaces; none: not shared
@@ -89,6 +103,21 @@ struct DatasetPeersStatus {
     bool operator==(const DatasetPeersStatus&) const = default;
 };
 
+struct DatasetPackingStatus {
+    // packing_digest() of the packing that is complete; empty: that of the spec is not.
+    std::string packed_digest;
+    std::string job;  // the last one
+    std::int64_t failed_pods = 0;
+    // Of the complete pack; 0: unknown.
+    std::int64_t chunks = 0;
+    std::int64_t samples = 0;
+    std::int64_t bytes = 0;
+    std::optional<WallTime> start_time;
+    std::optional<WallTime> completion_time;
+
+    bool operator==(const DatasetPackingStatus&) const = default;
+};
+
 struct DatasetStatus {
     std::int64_t observed_generation = 0;
     std::vector<Condition> conditions;  // sorted by type
@@ -101,7 +130,8 @@ struct DatasetStatus {
     std::string hit_ratio;
     std::int64_t nodes = 0;
     std::int64_t jobs = 0;
-    std::optional<DatasetPeersStatus> peers;  // none: fewer than two nodes share its samples
+    std::optional<DatasetPeersStatus> peers;        // none: fewer than two nodes share its samples
+    std::optional<DatasetPackingStatus> packing{};  // none: spec.packing is not set
     std::string index_revision;
     std::optional<WallTime> sampled_at;
     std::vector<DatasetPlacement> placements;  // most bytes first, at most kPlacementCountMax

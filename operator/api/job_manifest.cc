@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "common/base/fnv1a.h"
 #include "operator/api/pod.h"
 #include "operator/api/shared_fields.h"
 
@@ -183,15 +184,37 @@ Json write_pod_failure_policy() {
     return json_object({{"rules", std::vector{disrupted, failed}}});
 }
 
+// For a Job whose pods go on where the last one was.
+Json write_retry_policy(const JobManifest& job) {
+    const Json condition = json_object({{"type", "DisruptionTarget"}, {"status", "True"}});
+    const Json codes = json_object(
+        {{"containerName", job.pod.trainer.name},
+         {"operator", "In"},
+         {"values", std::vector<Json>{2, 3}}});
+    const Json disrupted =
+        json_object({{"action", "Ignore"}, {"onPodConditions", std::vector{condition}}});
+    const Json hopeless = json_object({{"action", "FailJob"}, {"onExitCodes", codes}});
+    return json_object({{"rules", std::vector{disrupted, hopeless}}});
+}
+
+Json write_failure_policy(const JobManifest& job) {
+    if (job.retries) {
+        return write_retry_policy(job);
+    }
+    return job.restarts ? Json() : write_pod_failure_policy();
+}
+
 Json write_job_spec(const JobManifest& job) {
+    const std::int32_t failures_max =
+        job.restarts ? std::numeric_limits<std::int32_t>::max() : job.retries.value_or(0);
     return json_object(
-        {{"completionMode", job.restarts ? "NonIndexed" : "Indexed"},
+        {{"completionMode", job.restarts || job.retries ? "NonIndexed" : "Indexed"},
          {"completions", job.node_count},
          {"parallelism", job.node_count},
-         {"backoffLimit", job.restarts ? std::numeric_limits<std::int32_t>::max() : 0},
+         {"backoffLimit", failures_max},
          {"podReplacementPolicy", "Failed"},
          {"template", pod_template(job)},
-         {"podFailurePolicy", job.restarts ? Json() : write_pod_failure_policy()},
+         {"podFailurePolicy", write_failure_policy(job)},
          {"ttlSecondsAfterFinished", job.ttl_seconds_after_finished},
          {"activeDeadlineSeconds", job.active_deadline_seconds}});
 }
@@ -234,11 +257,18 @@ Json annotation_patch(const std::string& key, const std::string& text) {
 }
 
 std::string digest(const JobManifest& job) {
-    std::uint64_t hash = 0xCBF29CE484222325ULL;
-    for (const char c : to_json(job).text()) {
-        hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
+    return fmt::format("{:016x}", fnv1a(to_json(job).text()));
+}
+
+std::string literal(const std::string& text) {
+    std::string result;
+    for (const char c : text) {
+        result += c;
+        if (c == '$') {
+            result += c;
+        }
     }
-    return fmt::format("{:016x}", hash);
+    return result;
 }
 
 Json from_field(std::string_view field_path) {

@@ -11,7 +11,7 @@
 #include "operator/api/training_job.h"
 
 // Objects that the operator creates, as values: for a TrainingJob one Indexed Job and one headless
-// Service, for a Dataset the Jobs of its fillers. Only decisions and job-specific fields are here;
+// Service, for a Dataset the Jobs of its fillers and its packing Job. Only decisions and job-specific fields are here;
 // the constant parts are in job_manifest.cc.
 namespace stoker::control {
 
@@ -141,7 +141,8 @@ struct PodManifest : PodScheduling {
     TextMap annotations;
     std::vector<ContainerManifest> init_containers;
     std::vector<Json> user_init_containers;  // after ours
-    ContainerManifest trainer;               // the main container; in a filler, the sidecar itself
+    ContainerManifest trainer;  // the main container; in a filler, the sidecar itself; else
+                                // of a packing Job
     std::vector<VolumeManifest> volumes;
     std::vector<Json> user_volumes;
     std::string service_account_name;
@@ -161,6 +162,9 @@ struct JobManifest {
     // True: one pod without a rank, whose container restarts for ever (a filler). False: an Indexed
     // Job, which ends at the first failure.
     bool restarts = false;
+    // Set: one pod without a rank. The Job fails after that many failed pods, and at once if the main
+    // container ends with 2 or 3; a lost node or an eviction does not count (a packing Job).
+    std::optional<std::int32_t> retries{};
     // Seconds from the Job's end to its deletion; none: never.
     std::optional<std::int64_t> ttl_seconds_after_finished{};
     std::optional<std::int64_t> active_deadline_seconds;
@@ -194,6 +198,9 @@ Json annotation_patch(const std::string& key, const std::string& text);
 // A digest of everything in the manifest (FNV-1a of its JSON): sixteen hex digits. Equal manifests
 // have equal digests.
 std::string digest(const JobManifest& job);
+
+// The text of a value of an argument or variable, in which the kubelet expands $(NAME) and $$.
+std::string literal(const std::string& text);
 
 // Return EnvVarSource values.
 Json from_field(std::string_view field_path);

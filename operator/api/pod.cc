@@ -90,7 +90,7 @@ void read_pod(const JsonReader& root, Pod& pod) {
     const std::string_view trainer = written.empty() ? kTrainerContainer : written;
     status.each("containerStatuses", [&](const JsonReader& container) {
         const std::string name = container.text("name");
-        if (name == trainer) {
+        if (name == trainer || name == kPackContainer) {
             pod.trainer = read_container(container);
         } else if (name == kSidecarContainer) {
             pod.sidecar = read_container(container);  // of a filler

@@ -17,6 +17,7 @@ inline constexpr const char* kContainerAnnotation = "stoker.dev/container";
 inline constexpr std::string_view kSidecarContainer = "stoker-sidecar";
 inline constexpr std::string_view kS3Container = "stoker-s3";
 inline constexpr std::string_view kFilesContainer = "stoker-files";
+inline constexpr std::string_view kPackContainer = "stoker-pack";
 inline constexpr std::string_view kNodeDriver = "csi.stoker.dev";  // the node program's
 
 enum class PodPhase : std::uint8_t { kPending, kRunning, kSucceeded, kFailed, kUnknown };
@@ -42,7 +43,7 @@ struct Pod {
     bool ready = false;
     std::string unschedulable_message;  // the scheduler's message while no node fits
     std::string disruption;             // the reason of DisruptionTarget, when it is True
-    ContainerState trainer;
+    ContainerState trainer;             // in a packing Job's pod: stoker pack
     ContainerState sidecar;
     ContainerState s3;  // the S3 endpoint
     ContainerState files;

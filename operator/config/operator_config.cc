@@ -24,7 +24,8 @@ inline constexpr auto kFields<SidecarSettings> = table(
     field("resources", &SidecarSettings::resources),
     field("s3Port", &SidecarSettings::s3_port),
     field("s3Resources", &SidecarSettings::s3_resources),
-    field("filesResources", &SidecarSettings::files_resources));
+    field("filesResources", &SidecarSettings::files_resources),
+    field("packingResources", &SidecarSettings::packing_resources));
 
 template <>
 inline constexpr auto kFields<ControlSettings> = std::tuple{

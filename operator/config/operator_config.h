@@ -27,6 +27,7 @@ struct SidecarSettings {
     std::uint32_t s3_port = 9711;  // of stoker-s3, on the loopback of pods with access S3
     Resources s3_resources{{{"memory", "256Mi"}}, {{"cpu", "50m"}, {"memory", "64Mi"}}};
     Resources files_resources{{{"memory", "512Mi"}}, {{"cpu", "50m"}, {"memory", "64Mi"}}};
+    Resources packing_resources{{{"memory", "2Gi"}}, {{"cpu", "200m"}, {"memory", "512Mi"}}};
 
     bool operator==(const SidecarSettings&) const = default;
 };

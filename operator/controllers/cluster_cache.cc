@@ -4,6 +4,7 @@
 
 #include "operator/core/workload/build_filler.h"
 #include "operator/core/workload/build_job.h"
+#include "operator/core/workload/build_packing.h"
 #include "operator/kube/resource_kind.h"
 
 namespace stoker::control {
@@ -54,9 +55,9 @@ Keys training_job_of(const ObjectMeta& meta) {
     return name.empty() ? Keys{} : Keys{to_string(ObjectKey{meta.ns, name})};
 }
 
-// Key of the Dataset of a filler's Job or pod, from its label.
-Keys filled_by(const ObjectMeta& meta) {
-    const std::string& uid = value_or_empty(meta.labels, std::string{kFillerLabel});
+// Key of the Dataset whose uid is in that label of its child.
+Keys owner_in(std::string_view label, const ObjectMeta& meta) {
+    const std::string& uid = value_or_empty(meta.labels, std::string{label});
     return uid.empty() ? Keys{} : Keys{to_string(ObjectKey{meta.ns, uid})};
 }
 
@@ -109,6 +110,8 @@ ClusterCache::ClusterCache(const Setup& setup, const std::string& own_namespace)
       pods_(watch<Pod>(setup, all_of(kinds::kPods, kJobLabel))),
       filler_jobs_(watch<Job>(setup, all_of(kinds::kJobs, kFillerLabel))),
       filler_pods_(watch<Pod>(setup, all_of(kinds::kPods, kFillerLabel))),
+      packing_jobs_(watch<Job>(setup, all_of(kinds::kJobs, kPackingLabel))),
+      packing_pods_(watch<Pod>(setup, all_of(kinds::kPods, kPackingLabel))),
       workloads_(watch<Workload>(setup, of_workloads())),
       node_pods_(watch<Pod>(setup, own_pods(own_namespace), "nodepods")),
       nodes_(watch<Node>(setup, all_of(kinds::kNodes))),
@@ -133,10 +136,18 @@ void ClusterCache::add_indexes() {
     pods_.store().add_index(index::kTrainingJob, [](const Stored<Pod>& pod) {
         return training_job_of(pod.value.meta);
     });
-    filler_jobs_.store().add_index(
-        index::kFiller, [](const Stored<Job>& job) { return filled_by(job.value.meta); });
-    filler_pods_.store().add_index(
-        index::kFiller, [](const Stored<Pod>& pod) { return filled_by(pod.value.meta); });
+    filler_jobs_.store().add_index(index::kFiller, [](const Stored<Job>& job) {
+        return owner_in(kFillerLabel, job.value.meta);
+    });
+    filler_pods_.store().add_index(index::kFiller, [](const Stored<Pod>& pod) {
+        return owner_in(kFillerLabel, pod.value.meta);
+    });
+    packing_jobs_.store().add_index(index::kPacking, [](const Stored<Job>& job) {
+        return owner_in(kPackingLabel, job.value.meta);
+    });
+    packing_pods_.store().add_index(index::kPacking, [](const Stored<Pod>& pod) {
+        return owner_in(kPackingLabel, pod.value.meta);
+    });
 }
 
 template <class Visit>
@@ -151,6 +162,8 @@ void ClusterCache::for_each(Visit visit) {
     visit("pods", pods_);
     visit("fillerjobs", filler_jobs_);
     visit("fillerpods", filler_pods_);
+    visit("packingjobs", packing_jobs_);
+    visit("packingpods", packing_pods_);
     visit(kOptionalKind, workloads_);
     visit("nodepods", node_pods_);
     visit("nodes", nodes_);

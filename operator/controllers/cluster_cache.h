@@ -33,7 +33,9 @@ inline constexpr const char* kTrainingJob =
     "trainingJob";  // Job, Pod, Service: "ns/name" of their TrainingJob
 inline constexpr const char* kDataset =
     "dataset";  // TrainingJob, DatasetWarmup: "ns/name" of its Datasets
+
 inline constexpr const char* kFiller = "filler";  // filler Job, filler Pod: "ns/uid" of the Dataset
+inline constexpr const char* kPacking = "packing";  // packing Job, its Pod: likewise
 
 }  // namespace index
 
@@ -101,6 +103,11 @@ public:
 
     Informer<Pod>& filler_pods() { return filler_pods_; }
 
+    // Jobs and pods that pack Datasets (operator/core/workload/build_packing.h).
+    Informer<Job>& packing_jobs() { return packing_jobs_; }
+
+    Informer<Pod>& packing_pods() { return packing_pods_; }
+
     // Kueue's Workloads of TrainingJobs. Does not sync while Kueue is not installed; callers wait
     // only for its first response.
     Informer<Workload>& workloads() { return workloads_; }
@@ -144,6 +151,8 @@ private:
     Informer<Pod> pods_;
     Informer<Job> filler_jobs_;
     Informer<Pod> filler_pods_;
+    Informer<Job> packing_jobs_;
+    Informer<Pod> packing_pods_;
     Informer<Workload> workloads_;
     Informer<Pod> node_pods_;
     Informer<Node> nodes_;

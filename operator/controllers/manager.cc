@@ -183,11 +183,15 @@ void Manager::connect_children() {
         wake_grants();
     });
     parts_.cache.filler_jobs().add_handler(
-        [this](const Change<Job>& change) { wake_dataset_of_filler(change.object().value.meta); });
+        [this](const Change<Job>& change) { wake_dataset_of_child(change.object().value.meta); });
     parts_.cache.filler_pods().add_handler([this](const Change<Pod>& change) {
-        wake_dataset_of_filler(change.object().value.meta);
+        wake_dataset_of_child(change.object().value.meta);
         wake_grants();
     });
+    parts_.cache.packing_jobs().add_handler(
+        [this](const Change<Job>& change) { wake_dataset_of_child(change.object().value.meta); });
+    parts_.cache.packing_pods().add_handler(
+        [this](const Change<Pod>& change) { wake_dataset_of_child(change.object().value.meta); });
 }
 
 void Manager::connect_datasets() {
@@ -395,7 +399,7 @@ void Manager::wake_datasets_of(const TrainingJob& job, bool only_foreign) {
     }
 }
 
-void Manager::wake_dataset_of_filler(const ObjectMeta& child) {
+void Manager::wake_dataset_of_child(const ObjectMeta& child) {
     const std::string& name =
         value_or_empty(child.annotations, std::string{kFillerDatasetAnnotation});
     if (!name.empty()) {

@@ -116,7 +116,7 @@ private:
     void on_node_news(const NodeNews& news);
     std::vector<PoolOrder> pools_of(const std::string& node);
     void wake_datasets_of(const TrainingJob& job, bool only_foreign = false);
-    void wake_dataset_of_filler(const ObjectMeta& child);
+    void wake_dataset_of_child(const ObjectMeta& child);
     void wake_warmups_of(const ObjectKey& dataset, bool news);
 
     void wake_grants() { grants_queue_.add(GrantsController::key()); }

@@ -9,6 +9,7 @@ S3 = "dataset-s3"
 DIRECTORY = "dataset-directory"
 BLOCKS = "dataset-blocks"
 RECORDS = "dataset-records"
+PACKING = "dataset-packing"
 POOL = "cachepool"
 QUOTA = "cachequota"
 WARMUP = "datasetwarmup"
@@ -161,6 +162,19 @@ REFUSED = [
     ("format Records without records", S3, "spec/format", "Records", "set both or neither"),
     ("records of objects", S3, "spec/records", {"bytes": 10}, "set both or neither"),
     ("records without bytes", RECORDS, "spec/records", {"suffix": ".bin"}, "spec.records.bytes: Required value"),
+    ("packing of format Objects", S3, "spec/packing", {"from": {"storageUri": "s3://raw"}}, "packing belongs to format Chunks"),
+    ("packing from nowhere", PACKING, "spec/packing/from", None, "spec.packing.from: Required value"),
+    ("packing from an unknown scheme", PACKING, "spec/packing/from/storageUri", "gs://raw/a", "must be s3://bucket/prefix"),
+    ("packing from a directory of the node", PACKING, "spec/packing/from",
+     {"storageUri": "file:///a", "volume": {"hostPath": {"path": "/data"}}}, "must have no hostPath"),
+    ("packing into a directory of the node", PACKING, "spec/sources",
+     [{"storageUri": "file:///a", "volume": {"hostPath": {"path": "/data"}}}], "must have no hostPath"),
+    ("packing from a file:// source without a volume", PACKING, "spec/packing/from", {"storageUri": "file:///a"},
+     "volume belongs to a directory"),
+    ("chunks below 4Ki", PACKING, "spec/packing/chunkBytes", 4095, "chunkBytes must be between 4Ki and 512Mi"),
+    ("chunks over 512Mi", PACKING, "spec/packing/chunkBytes", "513Mi", "chunkBytes must be between 4Ki and 512Mi"),
+    ("an unknown order of chunks", PACKING, "spec/packing/order", "random", "Unsupported value"),
+    ("a packing without time", PACKING, "spec/packing/activeDeadlineSeconds", 0, "greater than or equal to 1"),
     ("rows of no bytes", RECORDS, "spec/records/bytes", 0, "greater than or equal to 1"),
     ("rows of over a GiB", RECORDS, "spec/records/bytes", (1 << 30) + 1, "less than or equal to 1073741824"),
     ("blocks of a directory", DIRECTORY, "spec/format", "Blocks", "format Blocks needs an s3:// source"),
@@ -292,6 +306,10 @@ ACCEPTED = [
     ("blocks of the default size", BLOCKS, "spec/blockSize", None),
     ("blocks of the largest size", BLOCKS, "spec/blockSize", "32Mi"),
     ("blocks of a size in bytes", BLOCKS, "spec/blockSize", 1048576),
+    ("packing from a claim", PACKING, "spec/packing/from",
+     {"storageUri": "file:///a", "volume": {"persistentVolumeClaim": {"claimName": "raw"}}}),
+    ("sorted chunks of 512Mi", PACKING, "spec/packing",
+     {"from": {"storageUri": "s3://raw"}, "order": "Sorted", "chunkBytes": "512Mi"}),
     ("rows of all objects", RECORDS, "spec/records", {"bytes": 1}),
     ("format Megatron", S3, "spec/format", "Megatron"),
     ("format TFRecord", S3, "spec/format", "TFRecord"),
@@ -371,6 +389,7 @@ MUTABLE = [
     ("the namespaces that may use a Dataset", S3, "spec/sharing", {"namespaceSelector": {"matchLabels": {"team": "nlp"}}}),
     ("the endpoint of a Dataset", S3, "spec/sources/0/endpoint", "https://other:9000"),
     ("the default format of a Dataset, written out", S3, "spec/format", "Objects"),
+    ("the packing of a Dataset", PACKING, "spec/packing/chunkBytes", "16Mi"),
     ("the capacity of a pool", POOL, "spec/capacityPerNode", "1Ti"),
     ("the bytes of a quota", QUOTA, "spec/nominalQuota", "1Ti"),
     ("the rate of a warm-up", WARMUP, "spec/rateLimit", "1Gi"),

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "operator/controllers/gather.h"
+#include "operator/core/spec/packing.h"
 #include "operator/core/view/totals.h"
 #include "operator/core/view/training_job_view.h"
 
@@ -59,6 +60,10 @@ Duration look_again(const DatasetView& view) {
     return waiting ? DiagnosisFinder::kLookEvery : kReportAgeMax;
 }
 
+bool is_packing(const DatasetView& view) {
+    return view.packing && view.packing->packed.status != ConditionStatus::kTrue;
+}
+
 }  // namespace
 
 Result<Reconciled> DatasetController::reconcile(const ObjectKey& key) {
@@ -66,16 +71,19 @@ Result<Reconciled> DatasetController::reconcile(const ObjectKey& key) {
     if (!stored) {
         status_.forget(key);
         fillers_.forget(key);
+        packing_.forget(key);
         return Reconciled{};
     }
     if (!status_.has_seen_own_write(parts_.cache.datasets().store(), key) ||
-        !fillers_.has_seen_own_writes(key)) {
+        !fillers_.has_seen_own_writes(key) || !packing_.has_seen_own_writes(key)) {
         return Reconciled{kCacheBehind};
     }
     const std::vector<JobUse> users = find_users(stored->value, parts_.cache);
     const FillerKeeper::Look fillers = fillers_.look(stored->value, users);
     DatasetView view = gather(stored->value, users);
     view.fillers = fillers.states;
+    const PackingKeeper::Look packing = packing_.look(stored->value);
+    view.packing = packing.outcome;
     Dataset after = view.dataset;
     after.status = summarize_dataset(view, {parts_.clock.now(), parts_.clock.wall_now()});
     STOKER_TRY(const StatusWrite write, status_.write(view.dataset, after, false));
@@ -83,12 +91,35 @@ Result<Reconciled> DatasetController::reconcile(const ObjectKey& key) {
         tell(view.dataset, after);
     }
     STOKER_TRY(const std::optional<Duration> again, fillers_.act(stored->value, fillers.plan));
-    const std::optional<Duration> next = earliest(again, write.again_after);
+    STOKER_TRY(const std::optional<Duration> pack, packing_.act(stored->value, packing.plan));
+    std::optional<Duration> next = earliest(earliest(again, pack), write.again_after);
     // Neither silence nor a pod that does not start causes an event, so look again by time.
+    if (is_packing(view)) {
+        next = earliest(next, DiagnosisFinder::kLookEvery);
+    }
     return view.users.empty() ? Reconciled{next} : Reconciled{earliest(next, look_again(view))};
 }
 
+void DatasetController::tell_of_packing(const Dataset& before, const Dataset& after) {
+    const Condition* was = find_condition(before.status.conditions, kPacked);
+    const Condition* is = find_condition(after.status.conditions, kPacked);
+    const bool is_news =
+        is != nullptr && (was == nullptr || was->reason != is->reason) &&
+        (is->reason == "Packed" || is->reason == "Failed" || is->reason == "Refused");
+    if (!is_news) {
+        return;
+    }
+    EventNote note;
+    note.regarding = subject_of(kinds::kDatasets, after.meta);
+    note.type = is->reason == "Packed" ? EventType::kNormal : EventType::kWarning;
+    note.reason = is->reason == "Packed" ? "Packed" : "Packing" + is->reason;
+    note.action = "Pack";
+    note.note = is->message;
+    parts_.events.record(std::move(note));
+}
+
 void DatasetController::tell(const Dataset& before, const Dataset& after) {
+    tell_of_packing(before, after);
     const std::string type{kFillersReady};
     const Condition* was = find_condition(before.status.conditions, type);
     const Condition* is = find_condition(after.status.conditions, type);

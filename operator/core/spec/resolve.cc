@@ -5,10 +5,12 @@
 
 #include <fmt/format.h>
 
+#include "common/base/fnv1a.h"
 #include "common/base/lower_case.h"
 #include "common/base/saturating.h"
 #include "common/domain/sample_format.h"
 #include "operator/core/spec/job_state.h"
+#include "operator/core/spec/packing.h"
 #include "operator/core/spec/validate.h"
 
 namespace stoker::control {
@@ -261,17 +263,13 @@ ResolvedPool choose(const std::vector<CachePool>& pools, const std::vector<Cache
 }  // namespace
 
 std::string inline_dataset_uid(const std::string& ns, const JobDataset& dataset) {
-    std::uint64_t hash = 0xCBF29CE484222325ULL;  // FNV-1a
     const std::string text = fmt::format(
         "{}\n{}\n{}\n{}",
         ns,
         dataset.storage_uri.value_or(""),
         dataset.endpoint,
         dataset.secret_ref.value_or(""));
-    for (const char c : text) {
-        hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
-    }
-    return fmt::format("inline-{:016x}", hash);
+    return fmt::format("inline-{:016x}", fnv1a(text));
 }
 
 namespace {
@@ -300,6 +298,9 @@ Reference find_reference(
     }
     if (Blocker invalid = check_dataset(*dataset, foreign); !invalid.empty()) {
         return {std::move(invalid), true, nullptr};
+    }
+    if (shared && !is_packed(*dataset)) {
+        return {{"DatasetNotPacked", tell_packing(*dataset, foreign)}, false, dataset};
     }
     return {shared ? Blocker{} : not_shared(key, job.meta.ns), false, dataset};
 }

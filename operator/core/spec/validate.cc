@@ -15,8 +15,8 @@ namespace stoker::control {
 
 namespace {
 
-void check_source_volume(const DatasetSource& source, Complaints& complaints) {
-    const std::string path = "spec.sources[0]";
+void check_source_volume(
+    const DatasetSource& source, const std::string& path, Complaints& complaints) {
     const bool directory = source.storage_uri.starts_with("file://");
     complaints.unless(
         source.volume.has_value() == directory,
@@ -42,22 +42,23 @@ void check_source_volume(const DatasetSource& source, Complaints& complaints) {
     }
 }
 
-void check_source(const DatasetSource& source, Complaints& complaints) {
+// `path`: of the source in the spec.
+void check_source(const DatasetSource& source, const std::string& path, Complaints& complaints) {
     complaints.unless(
         is_s3_uri(source.storage_uri) || source.storage_uri.starts_with("file:///"),
-        "spec.sources[0].storageUri",
+        path + ".storageUri",
         "storageUri must be s3://bucket/prefix or file:///directory; other origins do not work "
         "yet");
     const std::size_t scheme_end = source.storage_uri.find("://");
     complaints.unless(
         scheme_end == std::string::npos || !has_dot_part(source.storage_uri.substr(scheme_end + 3)),
-        "spec.sources[0].storageUri",
+        path + ".storageUri",
         "storageUri must not have . or .. as a part of its path");
     complaints.unless(
         source.endpoint.empty() || is_http_url(source.endpoint),
-        "spec.sources[0].endpoint",
+        path + ".endpoint",
         "endpoint must begin with http:// or https://");
-    check_source_volume(source, complaints);
+    check_source_volume(source, path, complaints);
 }
 
 void check_selector(const LabelSelector& selector, std::string_view path, Complaints& complaints) {
@@ -111,6 +112,46 @@ void check_format(const DatasetSpec& spec, Complaints& complaints) {
         fmt::format("bytes must be between 1 and {}", rows_max));
 }
 
+bool has_host_path(const DatasetSource& source) {
+    return source.volume && source.volume->host_path;
+}
+
+// Whether all of `inner` lies in `outer`, or is `outer`.
+bool lies_in(const DatasetSource& inner, const DatasetSource& outer) {
+    const auto folder = [](const std::string& uri) { return uri.ends_with('/') ? uri : uri + "/"; };
+    return inner.endpoint == outer.endpoint && inner.volume == outer.volume &&
+           folder(inner.storage_uri).starts_with(folder(outer.storage_uri));
+}
+
+void check_packing(const DatasetSpec& spec, Complaints& complaints) {
+    constexpr Bytes kChunkBytesMin = kib(4);
+    constexpr Bytes kChunkBytesMax = mib(512);
+    const DatasetPacking& packing = *spec.packing;
+    complaints.unless(
+        spec.format == DatasetFormat::kChunks,
+        "spec.packing",
+        "packing belongs to format Chunks; leave it out or choose that format");
+    check_source(packing.from, "spec.packing.from", complaints);
+    const DatasetSource destination = spec.sources.empty() ? DatasetSource{} : spec.sources.front();
+    complaints.unless(
+        !has_host_path(packing.from) && !has_host_path(destination),
+        "spec.packing",
+        "a Dataset with packing must have no hostPath; use a PersistentVolumeClaim");
+    complaints.unless(
+        !lies_in(destination, packing.from),
+        "spec.packing.from.storageUri",
+        "the chunks must not lie inside the folder that is packed");
+    complaints.unless(
+        packing.chunk_bytes >= kChunkBytesMin && packing.chunk_bytes <= kChunkBytesMax,
+        "spec.packing.chunkBytes",
+        "chunkBytes must be between 4Ki and 512Mi");
+    complaints.unless(packing.seed >= 0, "spec.packing.seed", "seed must be 0 or more");
+    complaints.unless(
+        packing.active_deadline_seconds >= 1,
+        "spec.packing.activeDeadlineSeconds",
+        "activeDeadlineSeconds must be 1 or more");
+}
+
 // Whether the text matches the CRDs' pattern for decimal numbers, or is empty.
 bool is_decimal(const std::string& text) {
     double number = 0;
@@ -131,9 +172,12 @@ std::vector<FieldError> validate(const Dataset& dataset) {
         "spec.sources",
         "more than one source does not work yet; write one Dataset for each");
     if (!spec.sources.empty()) {
-        check_source(spec.sources.front(), complaints);
+        check_source(spec.sources.front(), "spec.sources[0]", complaints);
     }
     check_format(spec, complaints);
+    if (spec.packing) {
+        check_packing(spec, complaints);
+    }
     complaints.unless(
         spec.consistency == Consistency::kImmutable && !spec.ttl_seconds,
         "spec.consistency",

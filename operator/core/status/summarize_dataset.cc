@@ -9,6 +9,7 @@
 
 #include "common/base/saturating.h"
 #include "operator/core/spec/make_condition.h"
+#include "operator/core/spec/packing.h"
 #include "operator/core/spec/validate.h"
 #include "operator/core/status/judge_peers.h"
 #include "operator/core/view/totals.h"
@@ -146,6 +147,9 @@ Condition judge(const DatasetView& view, const DatasetTotals* told, bool silent)
     if (const std::vector<FieldError> errors = validate(view.dataset); !errors.empty()) {
         return fails("Invalid", to_string(errors));
     }
+    if (view.packing && view.packing->status.packed_digest.empty()) {
+        return fails("NotPacked", "The condition Packed says what the packing waits for.");
+    }
     if (silent) {
         return unknown(
             "NodesSilent", "No sidecar that uses the dataset has reported for 60 seconds.");
@@ -163,7 +167,7 @@ Condition judge(const DatasetView& view, const DatasetTotals* told, bool silent)
     const Condition* before = find_condition(view.dataset.status.conditions, "Ready");
     // Keeps the last condition, but not Listing if no job is left that lists.
     if (before != nullptr && before->reason != "NodesSilent" && before->reason != "Invalid" &&
-        (before->reason != "Listing" || !view.users.empty())) {
+        before->reason != "NotPacked" && (before->reason != "Listing" || !view.users.empty())) {
         return *before;
     }
     return unknown("NotListed", "The origin is listed when the first job uses the dataset.");
@@ -229,6 +233,18 @@ void set_fillers(const DatasetView& view, const Moment& now, DatasetStatus& stat
     }
 }
 
+// Reports the packing of a Dataset that asks for one.
+void set_packing(const DatasetView& view, const Moment& now, DatasetStatus& status) {
+    const std::string type{kPacked};
+    if (!view.packing) {
+        status.packing.reset();
+        std::erase_if(status.conditions, [&](const Condition& it) { return it.type == type; });
+        return;
+    }
+    status.packing = view.packing->status;
+    set_condition(status.conditions, type, view.packing->packed, view.dataset.meta, now);
+}
+
 // Reports peers while nodes share samples.
 void set_peers(
     const DatasetView& view,
@@ -266,6 +282,7 @@ DatasetStatus summarize_dataset(const DatasetView& view, const Moment& now) {
         view.dataset.meta,
         now);
     set_fillers(view, now, status);
+    set_packing(view, now, status);
     set_peers(view, reports, now, status);
     return status;
 }

@@ -11,6 +11,7 @@
 #include "operator/core/allocation/allocation_view.h"
 #include "operator/core/spec/moment.h"
 #include "operator/core/sweep/plan_fillers.h"
+#include "operator/core/sweep/plan_packing.h"
 
 namespace stoker::control {
 
@@ -24,7 +25,8 @@ struct DatasetView {
     // The planner's holdings. They count where no fresh report does: the last report of an ended
     // sidecar may not have reached the status.
     std::vector<Holding> holdings{};
-    std::optional<PeerGroup> peers{};  // as sent to the sidecars
+    std::optional<PeerGroup> peers{};         // as sent to the sidecars
+    std::optional<PackingOutcome> packing{};  // none: the Dataset has no spec.packing
 };
 
 // Computes the present status of a Dataset. Bytes on a node keep their last reported value while no

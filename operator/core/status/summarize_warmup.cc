@@ -8,6 +8,7 @@
 #include "common/base/saturating.h"
 #include "operator/api/time_format.h"
 #include "operator/core/spec/make_condition.h"
+#include "operator/core/spec/packing.h"
 #include "operator/core/spec/validate.h"
 #include "operator/core/status/judge_silence.h"
 #include "operator/core/sweep/plan_fillers.h"
@@ -70,6 +71,9 @@ private:
             return Blocker{
                 "DatasetInvalid",
                 fmt::format("Dataset {} is invalid: {}", spec.dataset_ref, to_string(errors))};
+        }
+        if (!is_packed(*view_.dataset)) {
+            return Blocker{"DatasetNotPacked", tell_packing(*view_.dataset)};
         }
         return status_.nodes.empty() ? find_node_blocker() : std::nullopt;
     }

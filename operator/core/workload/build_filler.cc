@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "common/base/fnv1a.h"
 #include "common/base/saturating.h"
 #include "operator/core/workload/build_pod.h"
 
@@ -16,17 +17,9 @@ constexpr std::string_view kPrefix = "filler/";
 constexpr std::size_t kNameBytesMax = 63;
 constexpr std::size_t kDigits = 12;  // of a hash in a name
 
-OwnerReference owner_of(const Dataset& dataset) {
-    return {"stoker.dev/v1alpha1", "Dataset", dataset.meta.name, dataset.meta.uid, true, false};
-}
-
 // FNV-1a hash, upper 48 bits.
 std::string digits_of(std::string_view text) {
-    std::uint64_t hash = 0xCBF29CE484222325ULL;
-    for (const char c : text) {
-        hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
-    }
-    return fmt::format("{:0{}x}", hash >> 16U, kDigits);
+    return fmt::format("{:0{}x}", fnv1a(text) >> 16U, kDigits);
 }
 
 // A prefix that ends with a letter or a digit, as DNS labels must.
@@ -95,11 +88,18 @@ FillerPlace place_of(const ObjectMeta& filler) {
         value_or_empty(filler.annotations, std::string{kFillerNodeAnnotation})};
 }
 
-std::string filler_name(const Dataset& dataset, const FillerPlace& place) {
-    const std::string rest = fmt::format(
-        "-filler-{}",
-        digits_of(fmt::format("{}\n{}\n{}", dataset.meta.uid, place.pool, place.node)));
+OwnerReference owner_of(const Dataset& dataset) {
+    return {"stoker.dev/v1alpha1", "Dataset", dataset.meta.name, dataset.meta.uid, true, false};
+}
+
+std::string child_name(const Dataset& dataset, std::string_view kind, const std::string& text) {
+    const std::string rest = fmt::format("-{}-{}", kind, digits_of(text));
     return shorten(dataset.meta.name, kNameBytesMax - rest.size()) + rest;
+}
+
+std::string filler_name(const Dataset& dataset, const FillerPlace& place) {
+    return child_name(
+        dataset, "filler", fmt::format("{}\n{}\n{}", dataset.meta.uid, place.pool, place.node));
 }
 
 std::string filler_training_job(const Dataset& dataset, const std::string& pool) {

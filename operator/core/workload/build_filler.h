@@ -41,6 +41,13 @@ struct FillerPlace {
 // The place in an object's annotations; empty texts if they name none.
 FillerPlace place_of(const ObjectMeta& filler);
 
+// A Dataset as the owner of its Jobs. It does not block its deletion, so that no right to finalizers
+// is needed.
+OwnerReference owner_of(const Dataset& dataset);
+
+// "<dataset>-<kind>-<12 hex digits>", at most 63 characters. The digits are a hash of `text`.
+std::string child_name(const Dataset& dataset, std::string_view kind, const std::string& text);
+
 // "<dataset>-filler-<12 hex digits>", at most 63 characters. The digits are a hash of the Dataset's
 // uid, pool and node.
 std::string filler_name(const Dataset& dataset, const FillerPlace& place);

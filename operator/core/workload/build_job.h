@@ -33,6 +33,7 @@ struct JobSettings {
     std::int32_t s3_port = 9711;               // of the S3 endpoint, on the pod's loopback
     Resources s3_resources;                    // of the S3 endpoint
     Resources files_resources;                 // of stoker-files
+    Resources packing_resources;               // of a packing Job's pod
     std::vector<std::string> metrics_readers;  // CIDR ranges that may read the metrics
     std::string control_address;               // host:port of the operator's gRPC service
     std::string control_ca_pem;                // CA of its certificate; public

@@ -156,18 +156,6 @@ void add_s3_client(const JobInput& input, const DatasetSource& source, std::vect
     }
 }
 
-// The kubelet expands $(NAME) and $$ in values; an object key may contain both.
-std::string literal(const std::string& text) {
-    std::string result;
-    for (const char c : text) {
-        result += c;
-        if (c == '$') {
-            result += c;
-        }
-    }
-    return result;
-}
-
 // Removes the variables that the user has set.
 void drop_what_the_user_set(const TrainingJob& job, std::vector<EnvVar>& env) {
     std::set<std::string> taken;

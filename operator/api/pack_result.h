@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+
+#include "operator/api/document.h"
+
+namespace stoker::control {
+
+// What a finished `stoker pack` writes to its --result-file (cli/stoker/pack_command.cc).
+struct PackResult {
+    std::int64_t chunks = 0;
+    std::int64_t samples = 0;
+    std::int64_t bytes = 0;
+
+    bool operator==(const PackResult&) const = default;
+};
+
+}  // namespace stoker::control

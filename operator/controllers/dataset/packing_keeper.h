@@ -1,0 +1,60 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "common/base/guarded.h"
+#include "operator/controllers/controller_parts.h"
+#include "operator/controllers/own_writes.h"
+#include "operator/controllers/trainingjob/diagnosis_finder.h"
+#include "operator/core/sweep/plan_packing.h"
+
+namespace stoker::control {
+
+// Creates and removes the packing Job of a Dataset as operator/core/sweep/plan_packing.h plans.
+// Remembers the API server's refusals. Thread-safe; different Datasets may run in parallel.
+class PackingKeeper {
+public:
+    // Retry interval after a refusal: no event reports that a quota has grown.
+    static constexpr Duration kTryAgain = std::chrono::seconds{30};
+
+    struct Look {
+        PackingPlan plan;
+        std::optional<PackingOutcome> outcome;  // none: the Dataset has no spec.packing
+    };
+
+    explicit PackingKeeper(const ControllerParts& parts)
+        : parts_(parts),
+          writes_(parts.clock),
+          diagnoses_(parts.client, parts.clock) {}
+
+    // Returns a plan, and the outcome so far. May request Events.
+    Look look(const Dataset& dataset);
+
+    // True if the cache shows the last write for the Dataset.
+    bool has_seen_own_writes(const ObjectKey& dataset);
+
+    // Executes the plan. Returns when to look again. A refusal is not an error: look() reports it.
+    Result<std::optional<Duration>> act(const Dataset& dataset, const PackingPlan& plan);
+
+    // Call it when the Dataset is gone.
+    void forget(const ObjectKey& dataset);
+
+private:
+    struct Refusal {
+        std::string words;  // empty: the name was taken, possibly by our own Job
+        TimePoint at{};
+    };
+
+    Result<std::optional<Duration>> create(const Dataset& dataset);
+    Result<std::optional<Duration>> note_refusal(const ObjectKey& dataset, const Error& error);
+    Status remove(const Job& job);
+
+    ControllerParts parts_;
+    OwnWrites writes_;  // by Dataset
+    DiagnosisFinder diagnoses_;
+    Guarded<std::map<ObjectKey, Refusal>> refusals_;  // by Dataset
+};
+
+}  // namespace stoker::control

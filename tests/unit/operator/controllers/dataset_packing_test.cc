@@ -1,0 +1,127 @@
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "operator/controllers/dataset/controller.h"
+#include "tests/support/controller_bench.h"
+#include "tests/unit/operator/core/make_packing.h"
+
+namespace stoker::control {
+namespace {
+
+using std::chrono::seconds;
+
+struct DatasetPackingTest : ::testing::Test {
+    DatasetPackingTest() { bench.put(bench.cache.datasets(), make_packing_dataset()); }
+
+    // Reconciles, then copies the written status into the cache.
+    Dataset reconcile(DatasetController& with) {
+        bench.clock.advance(seconds{6});
+        bench.catch_up(bench.cache.packing_jobs());
+        EXPECT_TRUE(with.reconcile({"ml", "digits"}));
+        Dataset dataset = bench.cache.datasets().store().get({"ml", "digits"})->value;
+        const auto last = std::find_if(
+            bench.client.calls.rbegin(), bench.client.calls.rend(), [](const auto& call) {
+                return call.verb == "apply_status";
+            });
+        if (last != bench.client.calls.rend()) {
+            dataset.status = parse_document<Dataset>(last->body)->status;
+            bench.put(bench.cache.datasets(), dataset);
+            bench.catch_up(bench.cache.datasets());
+        }
+        return dataset;
+    }
+
+    Dataset reconcile() { return reconcile(controller); }
+
+    static std::string reason(const Dataset& dataset, const std::string& type) {
+        const Condition* condition = find_condition(dataset.status.conditions, type);
+        return condition == nullptr ? "" : condition->reason;
+    }
+
+    [[nodiscard]] std::vector<std::string> on_jobs() const {
+        std::vector<std::string> verbs;
+        for (const test::FakeApiClient::Call& call : bench.client.calls) {
+            if (call.plural == "jobs") {
+                verbs.push_back(call.verb);
+            }
+        }
+        return verbs;
+    }
+
+    test::ControllerBench bench;
+    DatasetController controller{bench.parts};
+};
+
+TEST_F(DatasetPackingTest, CreatesTheJobOnce) {
+    const Dataset dataset = reconcile();
+    EXPECT_EQ(reason(dataset, "Packed"), "Starting");
+    EXPECT_EQ(reason(dataset, "Ready"), "NotPacked");
+    EXPECT_EQ(on_jobs(), std::vector<std::string>{"create"});
+    const Result<Job> made = parse_document<Job>(bench.client.calls.back().body);
+    ASSERT_TRUE(made);
+    EXPECT_EQ(made->meta.name, packing_job_name(dataset));
+    bench.put(bench.cache.packing_jobs(), make_packing_job(dataset));
+    EXPECT_EQ(reason(reconcile(), "Packed"), "Packing");
+    DatasetController next_leader{bench.parts};
+    EXPECT_EQ(reason(reconcile(next_leader), "Packed"), "Packing");
+    EXPECT_EQ(on_jobs().size(), 1U);
+}
+
+TEST_F(DatasetPackingTest, IsPackedForGoodAfterSuccess) {
+    const Job job = make_ended_packing_job(make_packing_dataset(), true);
+    bench.put(bench.cache.packing_jobs(), job);
+    bench.put(bench.cache.packing_pods(), make_successful_packing_pod(job));
+    const Dataset packed = reconcile();
+    EXPECT_TRUE(is_packed(packed));
+    EXPECT_EQ(packed.status.packing->samples, 797);
+    EXPECT_EQ(reason(packed, "Ready"), "NotListed");
+    bench.cache.packing_jobs().store().remove(job.meta.key(), "900", nullptr);
+    DatasetController next_leader{bench.parts};
+    EXPECT_EQ(reason(reconcile(next_leader), "Packed"), "Packed");
+    EXPECT_TRUE(on_jobs().empty()) << "somebody has deleted the Job";
+}
+
+TEST_F(DatasetPackingTest, RetriesAFailedJobWhenItIsDeleted) {
+    const Job job = make_ended_packing_job(make_packing_dataset(), false);
+    bench.put(bench.cache.packing_jobs(), job);
+    EXPECT_EQ(reason(reconcile(), "Packed"), "Failed");
+    EXPECT_TRUE(on_jobs().empty());
+    bench.cache.packing_jobs().store().remove(job.meta.key(), "900", nullptr);
+    reconcile();
+    EXPECT_EQ(on_jobs(), std::vector<std::string>{"create"});
+}
+
+TEST_F(DatasetPackingTest, ReplacesTheJobWhenTheSpecChanges) {
+    bench.put(bench.cache.packing_jobs(), make_ended_packing_job(make_packing_dataset(), false));
+    Dataset changed = make_packing_dataset();
+    changed.spec.packing->from.secret_ref = "correct-keys";
+    bench.put(bench.cache.datasets(), changed);
+    reconcile();
+    EXPECT_EQ(on_jobs(), std::vector<std::string>{"remove"});
+}
+
+TEST_F(DatasetPackingTest, QuotesTheApiServersRefusal) {
+    bench.client.refused = {"jobs", Error{ErrorCode::kForbidden, "exceeded quota: jobs=1"}};
+    reconcile();
+    const Dataset dataset = reconcile();
+    EXPECT_EQ(reason(dataset, "Packed"), "Refused");
+    EXPECT_EQ(on_jobs().size(), 1U) << "not retried at once";
+    bench.client.refused.reset();
+    bench.clock.advance(PackingKeeper::kTryAgain);
+    reconcile();
+    EXPECT_EQ(on_jobs().size(), 2U);
+}
+
+TEST_F(DatasetPackingTest, ForgetsThePackingWithTheField) {
+    reconcile();
+    Dataset dataset = bench.cache.datasets().store().get({"ml", "digits"})->value;
+    dataset.spec.packing.reset();
+    bench.put(bench.cache.datasets(), dataset);
+    const Dataset after = reconcile();
+    EXPECT_EQ(reason(after, "Packed"), "");
+    EXPECT_FALSE(after.status.packing);
+}
+
+}  // namespace
+}  // namespace stoker::control
