@@ -116,9 +116,7 @@ JobSettings job_settings(const OperatorConfig& config) {
     settings.window_bytes = config.sidecar.window_bytes;
     settings.metrics_readers = config.sidecar.metrics_readers;
     settings.control_address = config.control.address;
-    if (!config.control.signs_peers()) {
-        settings.sidecar_peer_port = 0;
-    }
+    settings.sidecar_peer_port = config.control.signs_peers() ? settings.sidecar_peer_port : 0;
     return settings;
 }
 

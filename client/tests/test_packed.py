@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -145,6 +146,38 @@ def test_packed_epochs_from_s3_cost_at_most_one_request_a_sample(tmp_path, origi
     assert 2 < counted["get"] <= 2 + 200, "samples of a chunk may share a request"
     with stoker.open("s3://b/packed", endpoint=s3.address, format="chunks") as alone:
         read_epoch(origin, alone, 0)
+
+
+def keys_in(folder, access_key):
+    folder.mkdir()
+    (folder / "AWS_ACCESS_KEY_ID").write_text(access_key)
+    (folder / "AWS_SECRET_ACCESS_KEY").write_text("secret of " + access_key)
+    return folder
+
+
+def test_pack_copies_between_servers_with_keys_of_their_own(tmp_path, origin, programs):
+    flags = ["--chunk-bytes", "8Ki", "--quiet", "--result-file", tmp_path / "result"]
+    shutil.copytree(origin.root, tmp_path / "RAW" / "b")
+    (tmp_path / "PACKED" / "b").mkdir(parents=True)
+    for name, prefix in (("RAW", "--from-"), ("PACKED", "--")):
+        s3 = programs("stoker-fake-s3", "--root", tmp_path / name, "--access-key", name, "--secret-key", f"secret of {name}")
+        flags += [f"{prefix}endpoint", s3.address, f"{prefix}credentials", keys_in(tmp_path / f"keys-{name}", name)]
+    result = pack("s3://b", "s3://b", *flags)
+    assert result.returncode == 0, result.stderr
+    counts = json.loads((tmp_path / "result").read_text())
+    assert (counts["samples"], counts["bytes"]) == (200, sum(map(len, origin.payloads.values())))
+    with stoker.open(f"file://{tmp_path}/PACKED/b", format="chunks") as samples:
+        assert [bytes(s) for s in samples.fetch(range(200))] == [origin.payloads[key] for key in origin.keys]
+
+
+def test_exit_status_tells_whether_another_run_may_succeed(tmp_path, origin):
+    flags = ["--quiet", "--result-file", tmp_path / "result"]
+    packed(tmp_path, origin)
+    other = pack(origin.root, tmp_path / "packed", *flags)
+    assert other.returncode == 3 and "chunks of another pack" in (tmp_path / "result").read_text()
+    missing = pack(tmp_path / "missing", tmp_path / "there", *flags)
+    assert missing.returncode == 1 and "No such file" in (tmp_path / "result").read_text()
+    assert pack(origin.root, tmp_path / "there", "--threads", "0").returncode == 2
 
 
 def test_killed_pack_goes_on_with_finished_chunks(tmp_path, origin):

@@ -108,7 +108,7 @@ struct DatasetPackingStatus {
     std::string packed_digest;
     std::string job;  // the last one
     std::int64_t failed_pods = 0;
-    // Of the complete pack; 0: unknown.
+    // These describe the complete pack; 0: unknown.
     std::int64_t chunks = 0;
     std::int64_t samples = 0;
     std::int64_t bytes = 0;

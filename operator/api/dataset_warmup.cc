@@ -16,6 +16,7 @@ inline constexpr auto kFields<DatasetWarmupSpec> = table(
     field("poolRef.name", &DatasetWarmupSpec::pool_ref),
     field("nodes", &DatasetWarmupSpec::nodes),
     field("rateLimit", &DatasetWarmupSpec::rate_limit, Quantity{}),
+    field("schedule", &DatasetWarmupSpec::schedule),
     field("suspend", &DatasetWarmupSpec::suspend),
     field("ttlSecondsAfterFinished", &DatasetWarmupSpec::ttl_seconds_after_finished));
 
@@ -50,6 +51,8 @@ inline constexpr auto kFields<DatasetWarmupStatus> = table(
     field("samplesWarmed", &DatasetWarmupStatus::samples_warmed),
     field("startTime", &DatasetWarmupStatus::start_time),
     field("completionTime", &DatasetWarmupStatus::completion_time),
+    field("lastScheduleTime", &DatasetWarmupStatus::last_schedule_time),
+    field("nextScheduleTime", &DatasetWarmupStatus::next_schedule_time),
     field("sampledAt", &DatasetWarmupStatus::sampled_at),
     field("nodes", &DatasetWarmupStatus::nodes));
 

@@ -31,6 +31,7 @@ struct DatasetWarmupSpec {
     std::optional<std::string> pool_ref;
     WarmupNodes nodes;
     std::optional<Bytes> rate_limit;  // per second, of all nodes together; none: no limit
+    std::string schedule;  // cron, UTC (operator/core/spec/cron.h); empty: runs once, at once
     bool suspend = false;
     std::optional<std::int64_t> ttl_seconds_after_finished;
 
@@ -85,6 +86,8 @@ struct DatasetWarmupStatus {
     std::int64_t samples_warmed = 0;
     std::optional<WallTime> start_time;
     std::optional<WallTime> completion_time;
+    std::optional<WallTime> last_schedule_time{};  // when the schedule began the last run
+    std::optional<WallTime> next_schedule_time{};
     std::optional<WallTime> sampled_at;
     std::vector<WarmupNodeStatus> nodes;  // the chosen ones, sorted by name
 

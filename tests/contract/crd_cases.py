@@ -255,6 +255,9 @@ REFUSED = [
     ("an unknown reclaim policy", QUOTA, "spec/reclaim", {"policy": "Sometimes"}, "Unsupported value"),
     ("a negative grace", QUOTA, "spec/reclaim", {"gracePeriodSeconds": -1}, "greater than or equal to 0"),
     ("an unknown stopPolicy", QUOTA, "spec/stopPolicy", "Stop", "Unsupported value"),
+    ("a schedule of four fields", WARMUP, "spec/schedule", "0 2 * *", "spec.schedule"),
+    ("a schedule of other words", WARMUP, "spec/schedule", "@reboot", "spec.schedule"),
+    ("an empty schedule", WARMUP, "spec/schedule", "", "spec.schedule"),
     ("a warm-up of nothing", WARMUP, "spec/datasetRef", None, "spec.datasetRef: Required value"),
     ("a warm-up of a Dataset without a valid name", WARMUP, "spec/datasetRef/name", "My_Data", "spec.datasetRef.name"),
     ("a warm-up of another namespace's Dataset", WARMUP, "spec/datasetRef/namespace", "data",
@@ -360,6 +363,8 @@ ACCEPTED = [
     ("a warm-up of nodes by name", WARMUP, "spec/nodes", {"names": ["gpu-1", "gpu-2"]}),
     ("a warm-up of a pool", WARMUP, "spec/poolRef", {"name": "gpu-nodes"}),
     ("a warm-up without a limit", WARMUP, "spec/rateLimit", None),
+    ("a warm-up on weekdays", WARMUP, "spec/schedule", "30 1 * * MON-FRI"),
+    ("a warm-up each day", WARMUP, "spec/schedule", "@daily"),
     ("a suspended warm-up", WARMUP, "spec/suspend", True),
     ("a warm-up that is removed at its end", WARMUP, "spec/ttlSecondsAfterFinished", 0),
 ]
@@ -393,5 +398,6 @@ MUTABLE = [
     ("the capacity of a pool", POOL, "spec/capacityPerNode", "1Ti"),
     ("the bytes of a quota", QUOTA, "spec/nominalQuota", "1Ti"),
     ("the rate of a warm-up", WARMUP, "spec/rateLimit", "1Gi"),
+    ("the schedule of a warm-up", WARMUP, "spec/schedule", "0 2 * * *"),
     ("a warm-up to suspended", WARMUP, "spec/suspend", True),
 ]

@@ -5,6 +5,7 @@
 
 #include "common/log/log.h"
 #include "operator/controllers/gather.h"
+#include "operator/core/status/warmup_schedule.h"
 #include "operator/core/view/training_job_view.h"
 #include "operator/core/view/warmups.h"
 
@@ -39,6 +40,27 @@ std::vector<SidecarReport> reports_on(const Dataset& dataset, const ControllerPa
     return result;
 }
 
+std::optional<Duration> until_next(const DatasetWarmup& warmup, WallTime now) {
+    const std::optional<WallTime> next = warmup.status.next_schedule_time;
+    return next ? std::optional<Duration>(*next - now) : std::nullopt;
+}
+
+// nullopt: the finished warm-up stays.
+std::optional<Duration> until_removal(const DatasetWarmup& warmup, WallTime now) {
+    const DatasetWarmupSpec& spec = warmup.spec;
+    const std::optional<WallTime> ended = warmup.status.completion_time;
+    if (!spec.ttl_seconds_after_finished || !ended || !spec.schedule.empty()) {
+        return std::nullopt;
+    }
+    return *ended - now + std::chrono::seconds{*spec.ttl_seconds_after_finished};
+}
+
+// Fillers and grants follow from these fields, so they are written at once.
+bool begins_anew(const DatasetWarmupStatus& before, const DatasetWarmupStatus& after) {
+    return (before.nodes.empty() && !after.nodes.empty()) ||
+           before.last_schedule_time != after.last_schedule_time;
+}
+
 bool do_jobs_use_origin(const std::string& pool, const ControllerParts& parts) {
     const LatestAllocation::Snapshot latest = parts.latest.get();
     return std::ranges::any_of(latest->plan.fill_origins, [&](const FillOrigin& origin) {
@@ -60,28 +82,26 @@ Result<Reconciled> DatasetWarmupController::reconcile(const ObjectKey& key) {
     if (!status_.has_seen_own_write(parts_.cache.warmups().store(), key)) {
         return Reconciled{kCacheBehind};
     }
-    const WarmupView view = gather(stored->value);
+    const Moment now{parts_.clock.now(), parts_.clock.wall_now()};
+    const WarmupView view = gather(follow_schedule(stored->value, now.wall));
     DatasetWarmup after = view.warmup;
-    after.status = summarize_warmup(view, {parts_.clock.now(), parts_.clock.wall_now()});
-    const bool chooses = view.warmup.status.nodes.empty() && !after.status.nodes.empty();
-    STOKER_TRY(const StatusWrite write, status_.write(view.warmup, after, chooses));
+    after.status = summarize_warmup(view, now);
+    const bool begins = begins_anew(stored->value.status, after.status);
+    STOKER_TRY(StatusWrite write, status_.write(stored->value, after, begins));
     if (write.outcome == StatusOutcome::kWritten) {
         tell(view.warmup, after);
     }
+    write.again_after = earliest(write.again_after, until_next(after, now.wall));
     if (!is_finished(after)) {
         // Neither silence nor a grant that stays full causes an event, so look again by time.
         return Reconciled{earliest(write.again_after, kLookEvery)};
     }
-    if (!after.spec.ttl_seconds_after_finished || !after.status.completion_time) {
-        return Reconciled{write.again_after};
+    const std::optional<Duration> left = until_removal(after, now.wall);
+    if (left && *left <= Duration{}) {
+        STOKER_TRY_VOID(remove(after));
+        return Reconciled{};
     }
-    const Duration left = *after.status.completion_time - parts_.clock.wall_now() +
-                          std::chrono::seconds{*after.spec.ttl_seconds_after_finished};
-    if (left > Duration{}) {
-        return Reconciled{earliest(write.again_after, left)};
-    }
-    STOKER_TRY_VOID(remove(after));
-    return Reconciled{};
+    return Reconciled{earliest(write.again_after, left)};
 }
 
 WarmupView DatasetWarmupController::gather(const DatasetWarmup& warmup) {

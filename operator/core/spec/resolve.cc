@@ -260,20 +260,6 @@ ResolvedPool choose(const std::vector<CachePool>& pools, const std::vector<Cache
                      "the job runs without a cache.");
 }
 
-}  // namespace
-
-std::string inline_dataset_uid(const std::string& ns, const JobDataset& dataset) {
-    const std::string text = fmt::format(
-        "{}\n{}\n{}\n{}",
-        ns,
-        dataset.storage_uri.value_or(""),
-        dataset.endpoint,
-        dataset.secret_ref.value_or(""));
-    return fmt::format("inline-{:016x}", fnv1a(text));
-}
-
-namespace {
-
 // The outcome for one entry with a reference. `stops`: a running attempt must stop reading it.
 struct Reference {
     Blocker blocker;
@@ -306,6 +292,16 @@ Reference find_reference(
 }
 
 }  // namespace
+
+std::string inline_dataset_uid(const std::string& ns, const JobDataset& dataset) {
+    const std::string text = fmt::format(
+        "{}\n{}\n{}\n{}",
+        ns,
+        dataset.storage_uri.value_or(""),
+        dataset.endpoint,
+        dataset.secret_ref.value_or(""));
+    return fmt::format("inline-{:016x}", fnv1a(text));
+}
 
 ResolvedDataset resolve_dataset(const Dataset& dataset) {
     ResolvedDataset result;

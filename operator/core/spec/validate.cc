@@ -9,6 +9,7 @@
 #include "common/domain/block_format.h"
 #include "common/domain/host_path.h"
 #include "common/domain/sample_format.h"
+#include "operator/core/spec/cron.h"
 #include "operator/core/spec/field_checks.h"
 
 namespace stoker::control {
@@ -215,6 +216,10 @@ std::vector<FieldError> validate(const DatasetWarmup& warmup) {
         !spec.rate_limit || *spec.rate_limit > Bytes::zero(),
         "spec.rateLimit",
         "rateLimit must be more than 0; leave it out for no limit");
+    if (const Result<CronSchedule> schedule = CronSchedule::parse(spec.schedule);
+        !spec.schedule.empty() && !schedule) {
+        complaints.unless(false, "spec.schedule", schedule.error().message);
+    }
     complaints.unless(
         spec.ttl_seconds_after_finished.value_or(0) >= 0,
         "spec.ttlSecondsAfterFinished",

@@ -11,6 +11,7 @@
 #include "operator/core/spec/packing.h"
 #include "operator/core/spec/validate.h"
 #include "operator/core/status/judge_silence.h"
+#include "operator/core/status/warmup_schedule.h"
 #include "operator/core/sweep/plan_fillers.h"
 #include "operator/core/view/totals.h"
 #include "operator/core/view/training_job_view.h"
@@ -62,6 +63,9 @@ private:
         if (spec.suspend) {
             return Blocker{"Suspended", "spec.suspend is true; what is warmed stays on the nodes."};
         }
+        if (is_before_first_run(view_.warmup)) {
+            return Blocker{"Scheduled", tell_next()};
+        }
         if (!view_.dataset) {
             return Blocker{
                 "DatasetNotFound",
@@ -76,6 +80,13 @@ private:
             return Blocker{"DatasetNotPacked", tell_packing(*view_.dataset)};
         }
         return status_.nodes.empty() ? find_node_blocker() : std::nullopt;
+    }
+
+    [[nodiscard]] std::string tell_next() const {
+        return status_.next_schedule_time
+                   ? fmt::format(
+                         "The first run begins at {}.", format_time(*status_.next_schedule_time))
+                   : "spec.schedule has no time in the next years.";
     }
 
     [[nodiscard]] std::optional<Blocker> find_node_blocker() const {
@@ -104,8 +115,9 @@ private:
         // Resets the transition time of Fits, from which judge_full() waits kWarmupFullFor.
         set(kFits, unknown(blocker.reason, blocker.message));
         set(kWarmupComplete.data(), fails(blocker.reason, blocker.message));
-        state_ = blocker.reason == "Invalid" || blocker.reason == "Suspended" ? blocker.reason
-                                                                              : "Pending";
+        const bool is_state = blocker.reason == "Invalid" || blocker.reason == "Suspended" ||
+                              blocker.reason == "Scheduled";
+        state_ = is_state ? blocker.reason : "Pending";
         for (WarmupNodeStatus& node : status_.nodes) {
             node.state = kWarmupNodeWaiting;
             node.message.clear();
