@@ -155,7 +155,7 @@ def keys_in(folder, access_key):
     return folder
 
 
-def test_pack_copies_between_servers_with_keys_of_their_own(tmp_path, origin, programs):
+def test_pack_copies_between_servers_with_keys_of_their_own(tmp_path, origin, programs, monkeypatch):
     flags = ["--chunk-bytes", "8Ki", "--quiet", "--result-file", tmp_path / "result"]
     shutil.copytree(origin.root, tmp_path / "RAW" / "b")
     (tmp_path / "PACKED" / "b").mkdir(parents=True)
@@ -166,7 +166,9 @@ def test_pack_copies_between_servers_with_keys_of_their_own(tmp_path, origin, pr
     assert result.returncode == 0, result.stderr
     counts = json.loads((tmp_path / "result").read_text())
     assert (counts["samples"], counts["bytes"]) == (200, sum(map(len, origin.payloads.values())))
-    with stoker.open(f"file://{tmp_path}/PACKED/b", format="chunks") as samples:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "PACKED")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret of PACKED")
+    with stoker.open("s3://b", endpoint=s3.address, format="chunks") as samples:
         assert [bytes(s) for s in samples.fetch(range(200))] == [origin.payloads[key] for key in origin.keys]
 
 
