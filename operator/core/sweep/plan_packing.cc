@@ -104,12 +104,13 @@ private:
         status_.failed_pods = job.failed;
         status_.start_time = job.start_time;
         status_.completion_time = job.end ? job.end->at : std::nullopt;
-        if (job.end && job.end->succeeded && status_.packed_digest.empty()) {
+        if (job.end && job.end->succeeded) {
             status_.packed_digest = packing_digest(view_.dataset.spec);
             read_counts(job);
         }
     }
 
+    // The pod's last state may arrive after the Job's end, and the pod may go before the Job.
     void read_counts(const Job& job) {
         const Pod* pod = find_pod(view_, job, PodPhase::kSucceeded);
         const auto result =

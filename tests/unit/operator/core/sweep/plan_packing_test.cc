@@ -127,6 +127,18 @@ TEST(JudgePacking, CountsOnlyWhatAPodHasWritten) {
     }
 }
 
+TEST(JudgePacking, TakesCountsThatArriveLate) {
+    PackingView view = view_of(make_packing_dataset());
+    view.jobs = {make_ended_packing_job(view.dataset, true)};
+    view.dataset.status.packing = judge_packing(view).status;
+    EXPECT_TRUE(is_packed(view.dataset));
+    view.pods = {make_successful_packing_pod(view.jobs[0])};
+    view.dataset.status.packing = judge_packing(view).status;
+    EXPECT_EQ(view.dataset.status.packing->samples, 797);
+    view.pods.clear();
+    EXPECT_EQ(judge_packing(view).status, *view.dataset.status.packing);
+}
+
 TEST(JudgePacking, QuotesTheLastFailedPod) {
     PackingView view = view_of(make_packing_dataset());
     view.jobs = {make_ended_packing_job(view.dataset, false)};
