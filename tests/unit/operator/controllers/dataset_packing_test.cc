@@ -118,6 +118,7 @@ TEST_F(DatasetPackingTest, ForgetsThePackingWithTheField) {
     Dataset dataset = bench.cache.datasets().store().get({"ml", "digits"})->value;
     dataset.spec.packing.reset();
     bench.put(bench.cache.datasets(), dataset);
+    bench.catch_up(bench.cache.datasets());
     const Dataset after = reconcile();
     EXPECT_EQ(reason(after, "Packed"), "");
     EXPECT_FALSE(after.status.packing);
