@@ -136,15 +136,7 @@ private:
     [[nodiscard]] Condition judge_job(const Job& job) const {
         const std::string failure = tell_failure(view_, job);
         if (job.end) {
-            return fails(
-                "Failed",
-                fmt::format(
-                    "Job {} has failed: {}. Nothing at the destination was overwritten. To try "
-                    "again, change spec.packing, or: kubectl delete job {} -n {}",
-                    job.meta.name,
-                    failure.empty() ? job.end->message : failure,
-                    job.meta.name,
-                    job.meta.ns));
+            return fails("Failed", tell_end(job, failure));
         }
         if (job.suspend) {
             return fails("Suspended", fmt::format("Somebody has suspended Job {}.", job.meta.name));
@@ -168,6 +160,25 @@ private:
                 job.meta.name,
                 job.meta.ns,
                 before));
+    }
+
+    // The pod that was running at the deadline is deleted, so a failed pod is an earlier one.
+    static std::string tell_end(const Job& job, const std::string& failure) {
+        const bool is_late = job.end->reason == "DeadlineExceeded";
+        std::string words = failure;
+        if (is_late || failure.empty()) {
+            words = job.end->message;
+        }
+        return fmt::format(
+            "Job {} has failed: {}.{} Nothing at the destination was overwritten. To try again, "
+            "{}, "
+            "or: kubectl delete job {} -n {}",
+            job.meta.name,
+            words,
+            is_late && !failure.empty() ? " An earlier pod failed: " + failure + "." : "",
+            is_late ? "raise spec.packing.activeDeadlineSeconds" : "change spec.packing",
+            job.meta.name,
+            job.meta.ns);
     }
 
     static std::string tell_waiting(const Pod& pod) {

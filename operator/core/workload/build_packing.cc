@@ -21,10 +21,14 @@ struct End {
     std::string_view name;   // "from", "to"
     std::string_view flags;  // prefix of its flags
     const DatasetSource& source;
-    bool read_only = true;
 
     [[nodiscard]] std::string path(std::string_view what) const {
         return fmt::format("/stoker/{}/{}", name, what);
+    }
+
+    // Empty: none.
+    [[nodiscard]] std::string claim() const {
+        return source.volume ? source.volume->claim_name.value_or("") : "";
     }
 
     // The whole claim is mounted, so the URI's path is appended to the mount point.
@@ -58,16 +62,29 @@ void add_flags(const End& end, std::vector<std::string>& args) {
 
 void add_volume(const End& end, std::string_view what, VolumeManifest volume, PodManifest& pod) {
     volume.name = fmt::format("stoker-{}-{}", end.name, what);
-    pod.trainer.mounts.push_back({volume.name, end.path(what), end.read_only || what != "volume"});
+    pod.trainer.mounts.push_back({volume.name, end.path(what), true});
     pod.volumes.push_back(std::move(volume));
 }
 
-void add_volumes(const End& end, PodManifest& pod) {
-    const DatasetSource& source = end.source;
-    if (source.volume) {
-        const ClaimVolume claim{source.volume->claim_name.value_or(""), end.read_only};
-        add_volume(end, "volume", {"", claim}, pod);
+// A pod does not start if two of its volumes have the same claim, so two ends in one claim share a
+// volume.
+void add_claims(const End& from, const End& to, PodManifest& pod) {
+    if (!from.claim().empty() && from.claim() != to.claim()) {
+        add_volume(from, "volume", {"", ClaimVolume{from.claim(), true}}, pod);
     }
+    if (to.claim().empty()) {
+        return;
+    }
+    const std::string name = "stoker-to-volume";
+    pod.volumes.push_back({name, ClaimVolume{to.claim(), false}});
+    pod.trainer.mounts.push_back({name, to.path("volume"), false});
+    if (from.claim() == to.claim()) {
+        pod.trainer.mounts.push_back({name, from.path("volume"), true});
+    }
+}
+
+void add_keys(const End& end, PodManifest& pod) {
+    const DatasetSource& source = end.source;
     if (source.secret_ref) {
         add_volume(end, "credentials", {"", SecretVolume{*source.secret_ref}}, pod);
     }
@@ -100,7 +117,7 @@ std::vector<std::string> arguments(const DatasetPacking& packing, const End& fro
 PodManifest build_pod(const Dataset& dataset, const JobSettings& settings) {
     const DatasetPacking& packing = *dataset.spec.packing;
     const End from{"from", "from-", packing.from};
-    const End to{"to", "", dataset.spec.sources.front(), false};
+    const End to{"to", "", dataset.spec.sources.front()};
     PodManifest pod;
     pod.trainer.name = kPackContainer;
     pod.trainer.image = settings.sidecar_image;
@@ -112,8 +129,9 @@ PodManifest build_pod(const Dataset& dataset, const JobSettings& settings) {
     }
     pod.trainer.resources = settings.packing_resources;
     pod.trainer.restricted = true;
-    add_volumes(from, pod);
-    add_volumes(to, pod);
+    add_claims(from, to, pod);
+    add_keys(from, pod);
+    add_keys(to, pod);
     pod.termination_grace_period_seconds = settings.grace_period_seconds;
     return pod;
 }

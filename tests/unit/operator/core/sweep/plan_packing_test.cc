@@ -153,6 +153,21 @@ TEST(JudgePacking, QuotesTheLastFailedPod) {
     EXPECT_THAT(judge(view), HasSubstr("sidecar.packingResources"));
 }
 
+TEST(JudgePacking, TellsTheDeadlineBeforeAnEarlierPodsError) {
+    PackingView view = view_of(make_packing_dataset());
+    view.jobs = {make_ended_packing_job(view.dataset, false)};
+    view.jobs[0].end->reason = "DeadlineExceeded";
+    view.pods = {make_packing_pod(view.jobs[0], PodPhase::kFailed)};
+    view.pods[0].trainer.message = "connection reset\n";
+    EXPECT_THAT(
+        judge(view),
+        HasSubstr(
+            "has failed: the Job controller's words. An earlier pod failed: connection reset. "));
+    EXPECT_THAT(judge(view), HasSubstr("raise spec.packing.activeDeadlineSeconds"));
+    view.pods.clear();
+    EXPECT_THAT(judge(view), HasSubstr("words. Nothing at the destination"));
+}
+
 TEST(JudgePacking, TellsWhatTheJobWaitsFor) {
     PackingView view = view_of(make_packing_dataset());
     view.refusal = "exceeded quota";

@@ -99,6 +99,23 @@ TEST(BuildPacking, WritesOnlyTheDestinationsClaim) {
     EXPECT_EQ(job.pod.trainer.args[2], "file:///stoker/to/volume/images");
 }
 
+TEST(BuildPacking, NamesAClaimThatHasBothEndsOnce) {
+    Dataset dataset = make_packing_dataset();
+    dataset.spec.packing->from = claim_source("images");
+    dataset.spec.sources[0] = claim_source("images");
+    dataset.spec.sources[0].storage_uri = "file:///packed";
+    const PodManifest pod = build_packing(dataset, {}).pod;
+    ASSERT_EQ(pod.volumes.size(), 1U);
+    EXPECT_EQ(std::get<ClaimVolume>(pod.volumes[0].source), (ClaimVolume{"images", false}));
+    ASSERT_EQ(pod.trainer.mounts.size(), 2U);
+    for (const auto& mount : pod.trainer.mounts) {
+        EXPECT_EQ(mount.volume, pod.volumes[0].name);
+        EXPECT_EQ(mount.read_only, mount.path == "/stoker/from/volume");
+    }
+    EXPECT_EQ(pod.trainer.args[1], "file:///stoker/from/volume/images");
+    EXPECT_EQ(pod.trainer.args[2], "file:///stoker/to/volume/packed");
+}
+
 TEST(BuildPacking, EscapesWhatTheKubeletExpands) {
     Dataset dataset = make_packing_dataset();
     dataset.spec.packing->from.storage_uri = "s3://raw/$(AWS_SECRET_ACCESS_KEY)";
