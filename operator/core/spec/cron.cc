@@ -31,15 +31,16 @@ struct FieldRange {
     std::string_view name;
     unsigned min;
     unsigned max;
+    unsigned last;                              // where a step without an end stops
     std::span<const std::string_view> words{};  // of min, min + 1, ...
 };
 
 const std::array<FieldRange, 5> kRanges = {
-    {{"minute", 0, 59},
-     {"hour", 0, 23},
-     {"day of the month", 1, 31},
-     {"month", 1, 12, kMonths},
-     {"day of the week", 0, 7, kWeekdays}}};
+    {{"minute", 0, 59, 59},
+     {"hour", 0, 23, 23},
+     {"day of the month", 1, 31, 31},
+     {"month", 1, 12, 12, kMonths},
+     {"day of the week", 0, 7, 6, kWeekdays}}};
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kMacros = {
     {{"@hourly", "0 * * * *"},
@@ -86,13 +87,13 @@ std::optional<std::uint64_t> parse_part(std::string_view text, const FieldRange&
     const std::optional<unsigned> step = steps ? parse_digits(text.substr(slash + 1)) : 1;
     text = text.substr(0, slash);
     std::optional<unsigned> first = range.min;
-    std::optional<unsigned> last = range.max;
+    std::optional<unsigned> last = range.last;
     if (text != "*") {
         const std::size_t dash = text.find('-');
         first = parse_value(text.substr(0, dash), range);
         if (dash != std::string_view::npos) {
             last = parse_value(text.substr(dash + 1), range);
-        } else if (!steps) {
+        } else if (!steps || first > last) {
             last = first;
         }
     }
