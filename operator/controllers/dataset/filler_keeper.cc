@@ -14,8 +14,21 @@
 
 namespace stoker::control {
 
-JobManifest FillerKeeper::build(const Dataset& dataset, const FillerPlace& place) const {
-    return build_filler({dataset, find_pool(place.pool), parts_.job_settings(), place.node});
+JobManifest FillerKeeper::build(
+    const Dataset& dataset, const FillerPlace& place, std::optional<WallTime> run) const {
+    return build_filler({dataset, find_pool(place.pool), parts_.job_settings(), place.node, run});
+}
+
+std::vector<DatasetWarmup> FillerKeeper::find_warmups(const Dataset& dataset) const {
+    return values_of(
+        parts_.cache.warmups().store().by_index(index::kDataset, to_string(dataset.meta.key())));
+}
+
+std::optional<WallTime> FillerKeeper::find_run(
+    const Dataset& dataset, const FillerPlace& place) const {
+    const std::map<FillerPlace, WallTime> runs = runs_by_place(dataset, find_warmups(dataset));
+    const auto run = runs.find(place);
+    return run == runs.end() ? std::nullopt : std::optional(run->second);
 }
 
 ResolvedPool FillerKeeper::find_pool(const std::string& name) const {
@@ -32,13 +45,16 @@ FillerKeeper::Look FillerKeeper::look(const Dataset& dataset, const std::vector<
     const std::string index = to_string(ObjectKey{key.ns, dataset.meta.uid});
     FillerView view;
     view.dataset = dataset;
-    const std::vector<DatasetWarmup> warmups =
-        values_of(parts_.cache.warmups().store().by_index(index::kDataset, to_string(key)));
+    const std::vector<DatasetWarmup> warmups = find_warmups(dataset);
+    view.runs = runs_by_place(dataset, warmups);
     std::set<FillerPlace> places = guest_places(dataset, users);
+    for (const FillerPlace& guests : places) {
+        view.runs.erase(guests);  // guests keep the listing that they read
+    }
     places.merge(warmup_places(dataset, warmups, parts_.clock.wall_now()));
     for (const FillerPlace& place : places) {
-        view.needed[place] =
-            value_or_empty(build(dataset, place).meta.annotations, std::string{kDigestAnnotation});
+        view.needed[place] = value_or_empty(
+            build(dataset, place, {}).meta.annotations, std::string{kDigestAnnotation});
     }
     view.jobs = values_of(parts_.cache.filler_jobs().store().by_index(index::kFiller, index));
     const std::vector<Pod> pods =
@@ -164,7 +180,7 @@ Result<std::optional<Duration>> FillerKeeper::create(
     if (const std::optional<Duration> wait = wait_after_refusal(key, place)) {
         return wait;
     }
-    const Json job = to_json(build(dataset, place));
+    const Json job = to_json(build(dataset, place, find_run(dataset, place)));
     const Result<Object> made = parts_.client.create(kinds::kJobs, key.ns, job);
     if (!made) {
         return note_refusal(key, place, made.error());

@@ -56,7 +56,12 @@ private:
     using SilentPods = std::map<std::string, TimePoint>;       // by uid: since when
     using ReportingPod = std::pair<std::string, std::string>;  // pool, pod
 
-    JobManifest build(const Dataset& dataset, const FillerPlace& place) const;
+    JobManifest build(
+        const Dataset& dataset, const FillerPlace& place, std::optional<WallTime> run) const;
+    [[nodiscard]] std::vector<DatasetWarmup> find_warmups(const Dataset& dataset) const;
+    // The scheduled run that fills the place.
+    [[nodiscard]] std::optional<WallTime> find_run(
+        const Dataset& dataset, const FillerPlace& place) const;
     [[nodiscard]] ResolvedPool find_pool(const std::string& name) const;
     FillerDiagnoses refused_words(const ObjectKey& dataset, bool any_needed);
     // The pods of the places' fillers that have reported lately. Copies the reports of each pool once.

@@ -1,11 +1,13 @@
 #include "operator/controllers/warmup/controller.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "common/log/log.h"
 #include "operator/controllers/gather.h"
 #include "operator/core/status/warmup_schedule.h"
+#include "operator/core/sweep/plan_fillers.h"
 #include "operator/core/view/training_job_view.h"
 #include "operator/core/view/warmups.h"
 
@@ -23,26 +25,41 @@ bool may_get_room(const DatasetWarmup& warmup, const ControllerParts& parts) {
                    parts.cache.datasets().store().by_index(index::kNamespace, warmup.meta.ns)));
 }
 
-// The reports of jobs and fillers.
-std::vector<SidecarReport> reports_on(const Dataset& dataset, const ControllerParts& parts) {
+// The fillers that guests do not need are replaced when a scheduled run begins. Until then they report
+// the listing of an earlier run.
+void drop_older_fillers(
+    const DatasetWarmup& warmup, const std::set<FillerPlace>& guests, WallTime now, JobUse& use) {
+    const std::optional<WallTime> run = warmup.status.last_schedule_time;
+    std::erase_if(use.pods, [&](const Pod& pod) {
+        return run && !guests.contains(place_of(pod.meta)) && !is_made_for(pod.meta, *run, now);
+    });
+}
+
+// The reports of jobs, and of fillers that have listed the origin for this run.
+std::vector<SidecarReport> reports_on(
+    const DatasetWarmup& warmup, const Dataset& dataset, const ControllerParts& parts) {
     std::vector<SidecarReport> result;
+    std::vector<JobUse> users;
     const auto add = [&](const JobUse& use) {
         const std::vector<SidecarReport> reports = reports_on_datasets(use, parts.registry);
         result.insert(result.end(), reports.begin(), reports.end());
     };
     for (const auto& job : parts.cache.training_jobs().store().by_index(
              index::kDataset, to_string(dataset.meta.key()))) {
-        add(gather_use(job->value, parts.cache));
+        add(users.emplace_back(gather_use(job->value, parts.cache)));
     }
-    for (const JobUse& use : gather_fillers(dataset, parts.cache)) {
+    const std::set<FillerPlace> guests = guest_places(dataset, users);
+    for (JobUse& use : gather_fillers(dataset, parts.cache)) {
+        drop_older_fillers(warmup, guests, parts.clock.wall_now(), use);
         add(use);
     }
     return result;
 }
 
+// nullopt: none, or it has come and counts when the run or the suspension ends.
 std::optional<Duration> until_next(const DatasetWarmup& warmup, WallTime now) {
     const std::optional<WallTime> next = warmup.status.next_schedule_time;
-    return next ? std::optional<Duration>(*next - now) : std::nullopt;
+    return next && *next > now ? std::optional<Duration>(*next - now) : std::nullopt;
 }
 
 // nullopt: the finished warm-up stays.
@@ -130,7 +147,7 @@ WarmupView DatasetWarmupController::gather(const DatasetWarmup& warmup) {
     view.room_may_come = may_get_room(warmup, parts_);
     view.listening_since = parts_.nodes.listening_since();
     view.jobs_use_origin = do_jobs_use_origin(name, parts_);
-    view.reports = reports_on(found->value, parts_);
+    view.reports = reports_on(warmup, found->value, parts_);
     return view;
 }
 

@@ -38,6 +38,7 @@ public:
 
     DatasetWarmupStatus take() {
         status_.observed_generation = view_.warmup.meta.generation;
+        judge_times();
         if (is_finished(view_.warmup)) {
             return std::move(status_);
         }
@@ -53,6 +54,17 @@ public:
 private:
     void set(const char* type, Condition answer) {
         set_condition(status_.conditions, type, std::move(answer), view_.warmup.meta, now_);
+    }
+
+    // Also of a warm-up that has ended, which keeps all other conditions.
+    void judge_times() {
+        if (std::optional<Condition> scheduled = judge_schedule(view_.warmup)) {
+            set(kWarmupScheduled, std::move(*scheduled));
+        } else {
+            std::erase_if(status_.conditions, [](const Condition& condition) {
+                return condition.type == kWarmupScheduled;
+            });
+        }
     }
 
     [[nodiscard]] std::optional<Blocker> find_blocker() const {

@@ -1,9 +1,14 @@
 #include "operator/core/status/warmup_schedule.h"
 
 #include <chrono>
+#include <optional>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "operator/api/time_format.h"
 #include "operator/core/spec/cron.h"
+#include "operator/core/spec/make_condition.h"
 #include "operator/core/view/warmups.h"
 
 namespace stoker::control {
@@ -22,6 +27,17 @@ DatasetWarmupStatus begin(const DatasetWarmupStatus& before, WallTime now) {
     return status;
 }
 
+// The time that the warm-up waits for; one that no operator has seen yet waits since its creation.
+std::optional<WallTime> find_awaited(const DatasetWarmup& warmup, const CronSchedule& schedule) {
+    const bool is_new = warmup.status.observed_generation == 0;
+    return is_new && !warmup.status.next_schedule_time ? schedule.next(warmup.meta.created_at)
+                                                       : warmup.status.next_schedule_time;
+}
+
+bool is_due(const std::optional<WallTime>& time, const CronSchedule& schedule, WallTime now) {
+    return time && *time <= now && schedule.next(*time - std::chrono::seconds{1}) == time;
+}
+
 }  // namespace
 
 bool is_before_first_run(const DatasetWarmup& warmup) {
@@ -31,18 +47,36 @@ bool is_before_first_run(const DatasetWarmup& warmup) {
 
 DatasetWarmup follow_schedule(DatasetWarmup warmup, WallTime now) {
     DatasetWarmupStatus& status = warmup.status;
-    status.next_schedule_time.reset();
     const Result<CronSchedule> schedule = CronSchedule::parse(warmup.spec.schedule);
     if (!schedule) {
+        status.next_schedule_time.reset();
         return warmup;
     }
-    const WallTime since = status.last_schedule_time.value_or(warmup.meta.created_at);
-    const std::optional<WallTime> due = schedule->next(since);
-    if (due && *due <= now && may_begin(warmup)) {
+    if (is_due(find_awaited(warmup, *schedule), *schedule, now)) {
+        if (!may_begin(warmup)) {
+            status.next_schedule_time = find_awaited(warmup, *schedule);
+            return warmup;
+        }
         status = begin(status, now);
     }
     status.next_schedule_time = schedule->next(now);
     return warmup;
+}
+
+std::optional<Condition> judge_schedule(const DatasetWarmup& warmup) {
+    if (warmup.spec.schedule.empty()) {
+        return std::nullopt;
+    }
+    if (const Result<CronSchedule> schedule = CronSchedule::parse(warmup.spec.schedule);
+        !schedule) {
+        return fails("Invalid", fmt::format("No run begins: {}.", schedule.error().message));
+    }
+    if (warmup.spec.suspend) {
+        return fails("Suspended", "spec.suspend is true; no run begins.");
+    }
+    const std::optional<WallTime> next = warmup.status.next_schedule_time;
+    return next ? holds("Scheduled", fmt::format("The next time is {}.", format_time(*next)))
+                : fails("NoTime", "spec.schedule has no time in the next years.");
 }
 
 }  // namespace stoker::control

@@ -1,14 +1,24 @@
 #pragma once
 
+#include <optional>
+
+#include "operator/api/condition.h"
 #include "operator/api/dataset_warmup.h"
 
 // When a DatasetWarmup with spec.schedule runs. Pure.
 namespace stoker::control {
 
-// The warm-up with its next time. If a time of the schedule has come since the last one (since its
-// creation, if there was none), it begins anew: without nodes, conditions and numbers. Never while a run
-// goes on or while it is suspended: a time that comes then counts, once, when that ends.
+// A condition of a DatasetWarmup with a schedule: whether it has a next time.
+inline constexpr const char* kWarmupScheduled = "Scheduled";
+
+// The warm-up with its next time. If the next time in its status has come, and is one of the schedule as
+// it is now, the warm-up begins anew: without nodes, conditions and numbers. While a run goes on, or
+// while it is suspended, such a time stays the next one, so it counts when that ends. Times between are
+// skipped; so is each time before the schedule was set or changed.
 DatasetWarmup follow_schedule(DatasetWarmup warmup, WallTime now);
+
+// The condition kWarmupScheduled, without a type; nullopt: the warm-up has no schedule.
+std::optional<Condition> judge_schedule(const DatasetWarmup& warmup);
 
 // Whether the first time has not come yet.
 bool is_before_first_run(const DatasetWarmup& warmup);

@@ -66,7 +66,8 @@ private:
             value_or_empty(job.meta.annotations, std::string{kDigestAnnotation})) {
             remove(job);
         } else if (
-            job.meta.annotations.contains(std::string{kIdleSinceAnnotation}) || is_silent(place)) {
+            job.meta.annotations.contains(std::string{kIdleSinceAnnotation}) || is_silent(place) ||
+            is_too_old(job, place)) {
             remove(job);
         } else {
             settle_needed(job);
@@ -105,6 +106,11 @@ private:
         }
         look_in(std::max(kFillerSilenceMax - silent->second, Duration{std::chrono::seconds{1}}));
         return silent->second >= kFillerSilenceMax;
+    }
+
+    [[nodiscard]] bool is_too_old(const Job& job, const FillerPlace& place) const {
+        const auto run = view_.runs.find(place);
+        return run != view_.runs.end() && !is_made_for(job.meta, run->second, now_);
     }
 
     static FillerJob key_of(const Job& job) { return {job.meta.name, job.meta.uid}; }
@@ -199,6 +205,12 @@ std::set<FillerPlace> guest_places(const Dataset& dataset, const std::vector<Job
         }
     }
     return places;
+}
+
+bool is_made_for(const ObjectMeta& filler, WallTime run, WallTime now) {
+    const Result<WallTime> made =
+        parse_time(value_or_empty(filler.annotations, std::string{kFillerRunAnnotation}));
+    return made && (*made == run || (*made > run && *made <= now + kFillerGrace));
 }
 
 FillerPlan plan_fillers(const FillerView& view, WallTime now) {

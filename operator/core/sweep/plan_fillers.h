@@ -40,7 +40,13 @@ struct FillerView {
     std::vector<Job> jobs;                      // with the Dataset's kFillerLabel
     // Places whose ready fillers do not report, and for how long.
     std::map<FillerPlace, Duration> silent{};
+    // Places whose fillers must have listed the origin for this scheduled run of a DatasetWarmup.
+    std::map<FillerPlace, WallTime> runs{};
 };
+
+// Whether a filler, or its pod, was made for that run or a later one. A time further in the future than
+// clocks drift is no later run.
+bool is_made_for(const ObjectMeta& filler, WallTime run, WallTime now);
 
 struct FillerJob {
     std::string name;
@@ -76,10 +82,10 @@ struct FillerPlan {
 };
 
 // Plans one filler for each place that needs one. A Job that has ended, or was built from another
-// spec or other operator settings, or is silent for kFillerSilenceMax, is removed, and created
-// again once it is gone. An unneeded filler is removed when kFillerGrace is over, or when it is
-// needed again: the next guests must read a listing of the origin that is no older than they are.
-// Jobs of other owners are left alone.
+// spec or other operator settings, or before the run that needs it, or is silent for
+// kFillerSilenceMax, is removed, and created again once it is gone. An unneeded filler is removed
+// when kFillerGrace is over, or when it is needed again: the next guests must read a listing of the
+// origin that is no older than they are. Jobs of other owners are left alone.
 FillerPlan plan_fillers(const FillerView& view, WallTime now);
 
 // A filler that is needed.

@@ -228,6 +228,22 @@ std::set<FillerPlace> open_places(
     return places_of(dataset, warmups, is_filling);
 }
 
+std::map<FillerPlace, WallTime> runs_by_place(
+    const Dataset& dataset, const std::vector<DatasetWarmup>& warmups) {
+    std::map<FillerPlace, WallTime> runs;
+    for (const DatasetWarmup& warmup : warmups) {
+        const std::optional<WallTime> run = warmup.status.last_schedule_time;
+        if (!run) {
+            continue;
+        }
+        for (const FillerPlace& place : open_places(dataset, {warmup})) {
+            WallTime& newest = runs.emplace(place, *run).first->second;
+            newest = std::max(newest, *run);
+        }
+    }
+    return runs;
+}
+
 std::set<std::string> filling_nodes(
     const Dataset& dataset,
     const std::string& pool,

@@ -47,6 +47,11 @@ std::set<FillerPlace> warmup_places(
 std::set<FillerPlace> open_places(
     const Dataset& dataset, const std::vector<DatasetWarmup>& warmups);
 
+// By place: when the newest of the scheduled runs began that are filling it. Its filler must list the
+// origin after that.
+std::map<FillerPlace, WallTime> runs_by_place(
+    const Dataset& dataset, const std::vector<DatasetWarmup>& warmups);
+
 // The nodes of one Dataset and pool that must have a grant: those with fillers that warm-ups need,
 // and those whose leader still has an order to fill, so that it can be told to stop. Without a
 // grant a filler exits after kFillerIdleSeconds, and no sweep takes its bytes.

@@ -6,6 +6,7 @@
 
 #include "common/base/fnv1a.h"
 #include "common/base/saturating.h"
+#include "operator/api/time_format.h"
 #include "operator/core/workload/build_pod.h"
 
 namespace stoker::control {
@@ -136,6 +137,11 @@ std::string filler_digest(const FillerInput& input) {
 JobManifest build_filler(const FillerInput& input) {
     JobManifest result = build_without_digest(input);
     result.meta.annotations[std::string{kDigestAnnotation}] = filler_digest(input);
+    if (input.run) {
+        for (TextMap* annotations : {&result.meta.annotations, &result.pod.annotations}) {
+            (*annotations)[std::string{kFillerRunAnnotation}] = format_time(*input.run);
+        }
+    }
     return result;
 }
 

@@ -2,9 +2,11 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "common/base/clock.h"
 #include "operator/api/dataset.h"
 #include "operator/api/job.h"
 #include "operator/api/job_manifest.h"
@@ -20,6 +22,8 @@ inline constexpr std::string_view kFillerLabel = "stoker.dev/filler";  // the Da
 inline constexpr std::string_view kFillerDatasetAnnotation = "stoker.dev/dataset";
 inline constexpr std::string_view kFillerPoolAnnotation = "stoker.dev/pool";
 inline constexpr std::string_view kFillerNodeAnnotation = "stoker.dev/node";
+// RFC 3339 time of the DatasetWarmup's scheduled run for which the filler was made. Not in its digest.
+inline constexpr std::string_view kFillerRunAnnotation = "stoker.dev/warmup-run";
 
 // A filler stops after it has led this long without a connection or a valid grant. So no fillers
 // remain after Stoker is uninstalled, and readers keep theirs while the operator is down.
@@ -72,6 +76,7 @@ struct FillerInput {
     const ResolvedPool& pool;  // with a name
     const JobSettings& settings;
     std::string node;
+    std::optional<WallTime> run{};  // kFillerRunAnnotation
 };
 
 // Digest of a filler's spec: equal for all nodes of one Dataset and pool. Excludes the operator's

@@ -32,7 +32,9 @@ DatasetWarmup make_nightly() {
 }
 
 DatasetWarmup make_run(DatasetWarmup warmup, bool has_ended) {
+    warmup.status.observed_generation = 1;
     warmup.status.last_schedule_time = at("28T02:00");
+    warmup.status.next_schedule_time = at("29T02:00");
     warmup.status.nodes.emplace_back().node = "n1";
     warmup.status.bytes_warmed = 7;
     if (has_ended) {
@@ -72,13 +74,16 @@ TEST(WarmupSchedule, KeepsARunUntilTheNextTime) {
 TEST(WarmupSchedule, CountsMissedTimesOnce) {
     const DatasetWarmup late = follow_schedule(make_run(make_nightly(), true), at("30T12:00"));
     EXPECT_EQ(text_of(late.status.last_schedule_time), "30T12:00");
-    EXPECT_EQ(last_after(make_run(late, true), "28T02:01"), "28T02:00") << "no second run";
+    EXPECT_EQ(text_of(late.status.next_schedule_time), "01T02:00");
+    EXPECT_EQ(last_after(make_nightly(), "30T12:00"), "30T12:00") << "no operator saw it before";
 }
 
 TEST(WarmupSchedule, WaitsForARunThatGoesOn) {
     const DatasetWarmup running = make_run(make_nightly(), false);
     EXPECT_EQ(last_after(running, "29T02:00"), "28T02:00");
     EXPECT_EQ(follow_schedule(running, at("29T02:00")).status.bytes_warmed, 7);
+    EXPECT_EQ(
+        text_of(follow_schedule(running, at("29T02:30")).status.next_schedule_time), "29T02:00");
     EXPECT_EQ(last_after(make_run(make_nightly(), true), "29T02:30"), "29T02:30")
         << "it has ended since";
 }
@@ -91,16 +96,76 @@ TEST(WarmupSchedule, BeginsNothingWhileItIsSuspended) {
     EXPECT_EQ(last_after(warmup, "30T12:00"), "30T12:00");
 }
 
+TEST(WarmupSchedule, BeginsNothingWhenTheScheduleIsChanged) {
+    DatasetWarmup changed = make_run(make_nightly(), true);
+    changed.spec.schedule = "0 3 * * *";
+    const DatasetWarmup after = follow_schedule(changed, at("29T12:00"));
+    EXPECT_EQ(text_of(after.status.last_schedule_time), "28T02:00");
+    EXPECT_EQ(text_of(after.status.next_schedule_time), "30T03:00");
+    changed.spec.schedule = "0 1,2 * * *";
+    EXPECT_EQ(
+        text_of(follow_schedule(changed, at("28T12:00")).status.next_schedule_time), "29T01:00")
+        << "a time that was added";
+}
+
+TEST(WarmupSchedule, BeginsNothingWhenAScheduleIsAdded) {
+    DatasetWarmup ended = make_run(make_nightly(), true);
+    ended.status.last_schedule_time.reset();
+    ended.status.next_schedule_time.reset();
+    const DatasetWarmup after = follow_schedule(ended, at("30T12:00"));
+    EXPECT_TRUE(is_finished(after));
+    EXPECT_EQ(text_of(after.status.last_schedule_time), "never");
+    EXPECT_EQ(text_of(after.status.next_schedule_time), "01T02:00");
+}
+
+// A leader whose clock was a year ahead has begun a run.
+TEST(WarmupSchedule, GoesOnAfterAWrongClock) {
+    DatasetWarmup warmup = make_run(make_nightly(), true);
+    warmup.status.last_schedule_time = at("28T02:00") + std::chrono::years{1};
+    warmup.status.next_schedule_time = at("29T02:00") + std::chrono::years{1};
+    warmup = follow_schedule(warmup, at("28T12:00"));
+    EXPECT_EQ(text_of(warmup.status.next_schedule_time), "29T02:00");
+    EXPECT_EQ(last_after(warmup, "29T02:00"), "29T02:00");
+}
+
 TEST(WarmupSchedule, LeavesOthersAlone) {
     DatasetWarmup once = make_run(make_nightly(), true);
     once.spec.schedule.clear();
     once.status.last_schedule_time.reset();
+    once.status.next_schedule_time.reset();
     EXPECT_EQ(follow_schedule(once, at("30T12:00")), once);
     once.spec.schedule = "every day";
     EXPECT_EQ(follow_schedule(once, at("30T12:00")), once);
     EXPECT_FALSE(validate(once).empty());
     once.spec.schedule = "0 0 30 2 *";
     EXPECT_EQ(follow_schedule(once, at("30T12:00")), once) << "30 February";
+}
+
+// "<status> <reason>" of the condition Scheduled; empty: it has none.
+std::string scheduled(const DatasetWarmup& warmup) {
+    WarmupView view;
+    view.warmup = follow_schedule(warmup, at("28T12:00"));
+    const DatasetWarmupStatus status = summarize_warmup(view, {{}, at("28T12:00")});
+    EXPECT_TRUE(is_true(status.conditions, std::string{kWarmupComplete})) << "its run stays";
+    const Condition* condition = find_condition(status.conditions, kWarmupScheduled);
+    return condition == nullptr
+               ? ""
+               : std::string{to_string(condition->status)} + " " + condition->reason;
+}
+
+TEST(WarmupSchedule, AnEndedWarmupTellsThatNoRunFollows) {
+    DatasetWarmup ended = make_run(make_nightly(), true);
+    EXPECT_EQ(scheduled(ended), "True Scheduled");
+    ended.spec.suspend = true;
+    EXPECT_EQ(scheduled(ended), "False Suspended");
+    ended.spec.suspend = false;
+    ended.spec.schedule = "60 2 * * *";
+    EXPECT_EQ(scheduled(ended), "False Invalid");
+    ended.spec.schedule = "0 0 30 2 *";
+    EXPECT_EQ(scheduled(ended), "False NoTime");
+    ended.spec.schedule.clear();
+    ended.status.conditions.push_back({kWarmupScheduled, ConditionStatus::kTrue, 1, {}, "", ""});
+    EXPECT_EQ(scheduled(ended), "");
 }
 
 TEST(WarmupSchedule, StatusTellsTheFirstTime) {

@@ -75,6 +75,24 @@ TEST(PlanFillers, ReplacesASilentFiller) {
     EXPECT_EQ(plan_fillers(view, wall(450)).remove.size(), 1U);
 }
 
+TEST(PlanFillers, ReplacesAFillerThatListedBeforeTheRun) {
+    FillerView view = make_filler_view();
+    const auto replaced = [&](const std::string& made) {
+        view.jobs[0].meta.annotations[std::string{kFillerRunAnnotation}] = made;
+        return !plan_fillers(view, wall(1000)).remove.empty();
+    };
+    EXPECT_FALSE(replaced("")) << "no run needs it";
+    view.runs[kFirst] = wall(500);
+    EXPECT_TRUE(replaced(""));
+    EXPECT_TRUE(replaced("yesterday"));
+    EXPECT_TRUE(replaced(format_time(wall(499))));
+    EXPECT_FALSE(replaced(format_time(wall(500))));
+    EXPECT_FALSE(replaced(format_time(wall(900))));
+    EXPECT_TRUE(replaced(format_time(wall(9000)))) << "by a clock that was wrong";
+    view.runs[kFirst] = wall(9000);
+    EXPECT_FALSE(replaced(format_time(wall(9000))));
+}
+
 TEST(PlanFillers, RemovesAnIdleFillerAfterTheGrace) {
     FillerView view = make_filler_view();
     view.needed.clear();
