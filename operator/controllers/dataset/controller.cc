@@ -60,10 +60,6 @@ Duration look_again(const DatasetView& view) {
     return waiting ? DiagnosisFinder::kLookEvery : kReportAgeMax;
 }
 
-bool is_packing(const DatasetView& view) {
-    return view.packing && view.packing->packed.status != ConditionStatus::kTrue;
-}
-
 }  // namespace
 
 Result<Reconciled> DatasetController::reconcile(const ObjectKey& key) {
@@ -92,11 +88,9 @@ Result<Reconciled> DatasetController::reconcile(const ObjectKey& key) {
     }
     STOKER_TRY(const std::optional<Duration> again, fillers_.act(stored->value, fillers.plan));
     STOKER_TRY(const std::optional<Duration> pack, packing_.act(stored->value, packing.plan));
-    std::optional<Duration> next = earliest(earliest(again, pack), write.again_after);
+    const std::optional<Duration> next =
+        earliest(earliest(again, pack), earliest(write.again_after, packing.look_again));
     // Neither silence nor a pod that does not start causes an event, so look again by time.
-    if (is_packing(view)) {
-        next = earliest(next, DiagnosisFinder::kLookEvery);
-    }
     return view.users.empty() ? Reconciled{next} : Reconciled{earliest(next, look_again(view))};
 }
 

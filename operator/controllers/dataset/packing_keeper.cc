@@ -1,5 +1,6 @@
 #include "operator/controllers/dataset/packing_keeper.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -10,6 +11,30 @@
 #include "operator/kube/resource_kind.h"
 
 namespace stoker::control {
+
+namespace {
+
+// No event tells why a Job that should run has no running pod, so look again: after ever longer times,
+// since many Datasets may wait for the same quota.
+std::optional<Duration> look_again(const PackingView& view, WallTime now) {
+    std::optional<WallTime> since;
+    for (const Job& job : view.jobs) {
+        if (!job.end && !job.suspend && !job.meta.deleting_since) {
+            since = std::max(since, std::optional(job.meta.created_at));
+        }
+    }
+    for (const Pod& pod : view.pods) {
+        if (pod.phase == PodPhase::kRunning) {
+            return std::nullopt;
+        }
+        since = since ? std::max(since, std::optional(pod.meta.created_at)) : since;
+    }
+    return since ? std::optional(std::clamp<Duration>(
+                       (now - *since) / 2, DiagnosisFinder::kLookEvery, PackingKeeper::kWaitMost))
+                 : std::nullopt;
+}
+
+}  // namespace
 
 PackingKeeper::Look PackingKeeper::look(const Dataset& dataset) {
     const ObjectKey key = dataset.meta.key();
@@ -30,6 +55,7 @@ PackingKeeper::Look PackingKeeper::look(const Dataset& dataset) {
     result.plan = plan_packing(view);
     if (dataset.spec.packing) {
         result.outcome = judge_packing(view);
+        result.look_again = look_again(view, parts_.clock.wall_now());
     }
     return result;
 }
@@ -55,10 +81,11 @@ Result<std::optional<Duration>> PackingKeeper::create(const Dataset& dataset) {
     {
         const auto refusals = refusals_.lock();
         const auto found = refusals->find(key);
-        const Duration age =
-            found == refusals->end() ? kTryAgain : parts_.clock.now() - found->second.at;
-        if (age < kTryAgain) {
-            return std::optional(kTryAgain - age);
+        if (found != refusals->end()) {
+            const Duration left = found->second.at + found->second.wait - parts_.clock.now();
+            if (left > Duration{}) {
+                return std::optional(left);
+            }
         }
     }
     const Json job = to_json(build_packing(dataset, parts_.job_settings()));
@@ -88,9 +115,10 @@ Result<std::optional<Duration>> PackingKeeper::note_refusal(
         words = again ? "somebody else's Job has its name" : "";
     }
     const bool news = refusal.words != words;
-    refusal = {std::move(words), parts_.clock.now()};
+    const Duration wait = again ? std::min(refusal.wait * 2, kWaitMost) : kTryAgain;
+    refusal = {std::move(words), parts_.clock.now(), wait};
     // The next round reports the refusal.
-    return std::optional<Duration>{news ? Duration{std::chrono::milliseconds{1}} : kTryAgain};
+    return std::optional<Duration>{news ? Duration{std::chrono::milliseconds{1}} : wait};
 }
 
 Status PackingKeeper::remove(const Job& job) {

@@ -16,12 +16,15 @@ namespace stoker::control {
 // Remembers the API server's refusals. Thread-safe; different Datasets may run in parallel.
 class PackingKeeper {
 public:
-    // Retry interval after a refusal: no event reports that a quota has grown.
+    // Retry interval after the first refusal, doubled after each: no event reports that a quota has grown.
     static constexpr Duration kTryAgain = std::chrono::seconds{30};
+    // Longest interval between retries, and between looks for why pods do not start.
+    static constexpr Duration kWaitMost = std::chrono::minutes{5};
 
     struct Look {
         PackingPlan plan;
         std::optional<PackingOutcome> outcome;  // none: the Dataset has no spec.packing
+        std::optional<Duration> look_again;     // even if nothing changes
     };
 
     explicit PackingKeeper(const ControllerParts& parts)
@@ -45,6 +48,7 @@ private:
     struct Refusal {
         std::string words;  // empty: the name was taken, possibly by our own Job
         TimePoint at{};
+        Duration wait = kTryAgain;
     };
 
     Result<std::optional<Duration>> create(const Dataset& dataset);

@@ -18,7 +18,9 @@ struct DatasetPackingTest : ::testing::Test {
     Dataset reconcile(DatasetController& with) {
         bench.clock.advance(seconds{6});
         bench.catch_up(bench.cache.packing_jobs());
-        EXPECT_TRUE(with.reconcile({"ml", "digits"}));
+        const Result<Reconciled> next = with.reconcile({"ml", "digits"});
+        EXPECT_TRUE(next);
+        requeue_after = next->requeue_after;
         Dataset dataset = bench.cache.datasets().store().get({"ml", "digits"})->value;
         const auto last = std::find_if(
             bench.client.calls.rbegin(), bench.client.calls.rend(), [](const auto& call) {
@@ -50,6 +52,7 @@ struct DatasetPackingTest : ::testing::Test {
     }
 
     test::ControllerBench bench;
+    std::optional<Duration> requeue_after;
     DatasetController controller{bench.parts};
 };
 
@@ -111,6 +114,49 @@ TEST_F(DatasetPackingTest, QuotesTheApiServersRefusal) {
     bench.clock.advance(PackingKeeper::kTryAgain);
     reconcile();
     EXPECT_EQ(on_jobs().size(), 2U);
+}
+
+TEST_F(DatasetPackingTest, RetriesARefusedJobMoreAndMoreRarely) {
+    bench.client.refused = {"jobs", Error{ErrorCode::kForbidden, "exceeded quota: jobs=1"}};
+    reconcile();
+    for (const int wait : {30, 60, 120, 240, 300, 300}) {
+        const std::size_t before = on_jobs().size();
+        bench.clock.advance(seconds{wait - 12});
+        reconcile();
+        EXPECT_EQ(on_jobs().size(), before) << wait;
+        reconcile();
+        EXPECT_EQ(on_jobs().size(), before + 1) << wait;
+    }
+}
+
+TEST_F(DatasetPackingTest, LooksRarelyWhyAJobHasNoPod) {
+    Job job = make_packing_job(make_packing_dataset());
+    job.meta.created_at = bench.clock.wall_now();
+    bench.put(bench.cache.packing_jobs(), job);
+    reconcile();
+    reconcile();
+    EXPECT_EQ(requeue_after, seconds{10});
+    bench.clock.advance(std::chrono::minutes{2});
+    reconcile();
+    EXPECT_GT(requeue_after, seconds{60});
+    bench.clock.advance(std::chrono::hours{2});
+    reconcile();
+    EXPECT_EQ(requeue_after, std::chrono::minutes{5});
+    bench.put(bench.cache.packing_pods(), make_packing_pod(job, PodPhase::kRunning));
+    reconcile();
+    EXPECT_EQ(requeue_after, std::nullopt);
+}
+
+TEST_F(DatasetPackingTest, LooksAtAnEndedJobOnlyWhenItChanges) {
+    for (const bool suspended : {false, true}) {
+        Job job = make_ended_packing_job(make_packing_dataset(), false);
+        job.suspend = suspended;
+        job.end = suspended ? std::nullopt : job.end;
+        bench.put(bench.cache.packing_jobs(), job);
+        reconcile();
+        reconcile();
+        EXPECT_EQ(requeue_after, std::nullopt) << suspended;
+    }
 }
 
 TEST_F(DatasetPackingTest, ForgetsThePackingWithTheField) {
