@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "common/base/quantity.h"
+#include "common/domain/source_place.h"
 #include "common/flags/flags.h"
 
 namespace stoker::cli {
@@ -173,10 +174,10 @@ Status take_places(const std::vector<std::string_view>& places, PackCommand& out
     }
     for (const std::string_view source : sources) {
         STOKER_TRY(auto uri, uri_of(source));
-        const std::string folder = uri.ends_with('/') ? uri : uri + "/";
-        const bool is_one_server =
-            !uri.starts_with("s3://") || out.from.endpoint == out.origin.endpoint;
-        if (is_one_server && (out.destination + "/").starts_with(folder)) {
+        const bool is_s3 = uri.starts_with("s3://");
+        if (domain::lies_in(
+                {out.destination, is_s3 ? out.origin.endpoint : ""},
+                {uri, is_s3 ? out.from.endpoint : ""})) {
             return fail(ErrorCode::kInvalidArgument, "DST lies inside SRC");
         }
         out.sources.push_back(std::move(uri));

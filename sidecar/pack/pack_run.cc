@@ -63,6 +63,13 @@ bool plans_equal(const ChunkHeader& a, const ChunkHeader& b) {
            });
 }
 
+// An answer of the server to one request, such as 400 BadDigest, may be another one next time.
+Error may_pass(Error error) {
+    const bool is_answer = error.code == ErrorCode::kInvalidArgument;
+    error.code = is_answer ? ErrorCode::kUnavailable : error.code;
+    return error;
+}
+
 // The payloads of a chunk after its header; fills in the checksums.
 Result<std::vector<std::byte>> read_samples(
     Origin& source, PlannedChunk& chunk, const std::stop_token& stop) {
@@ -74,7 +81,7 @@ Result<std::vector<std::byte>> read_samples(
     auto payloads = fetch_all(source, std::move(wanted), stop);
     for (std::size_t i = 0; i < payloads.size(); ++i) {
         if (!payloads[i]) {
-            return fail(payloads[i].error());
+            return fail(may_pass(payloads[i].error()));
         }
         chunk.header.samples[i].crc32c = crc32c(payloads[i]->payload);
     }
@@ -197,7 +204,10 @@ private:
 
     Status write(PlannedChunk& chunk) {
         STOKER_TRY(const auto bytes, read_samples(source_, chunk, stop_));
-        STOKER_TRY_VOID(target_.writer.put(domain::chunk_key(chunk.header.number), bytes));
+        const Status put = target_.writer.put(domain::chunk_key(chunk.header.number), bytes);
+        if (!put) {
+            return fail(may_pass(put.error()));
+        }
         count(progress_.written);
         return {};
     }
@@ -208,7 +218,7 @@ private:
         const auto stored = chunks_of(objects);
         if (stored.size() != chunks_.size()) {
             return fail(
-                ErrorCode::kCorruption,
+                ErrorCode::kUnavailable,
                 fmt::format(
                     "{} lists {} of {} chunks after writing them",
                     target_.origin.describe(),

@@ -9,6 +9,7 @@
 #include "common/domain/block_format.h"
 #include "common/domain/host_path.h"
 #include "common/domain/sample_format.h"
+#include "common/domain/source_place.h"
 #include "operator/core/spec/cron.h"
 #include "operator/core/spec/field_checks.h"
 
@@ -119,9 +120,9 @@ bool has_host_path(const DatasetSource& source) {
 
 // Whether all of `inner` lies in `outer`, or is `outer`.
 bool lies_in(const DatasetSource& inner, const DatasetSource& outer) {
-    const auto folder = [](const std::string& uri) { return uri.ends_with('/') ? uri : uri + "/"; };
-    return inner.endpoint == outer.endpoint && inner.volume == outer.volume &&
-           folder(inner.storage_uri).starts_with(folder(outer.storage_uri));
+    return inner.volume == outer.volume &&
+           domain::lies_in(
+               {inner.storage_uri, inner.endpoint}, {outer.storage_uri, outer.endpoint});
 }
 
 void check_packing(const DatasetSpec& spec, Complaints& complaints) {

@@ -154,6 +154,19 @@ TEST(PackRun, VerifyFindsADamagedPayload) {
     EXPECT_TRUE(folder.pack().has_value());
 }
 
+TEST(PackRun, ChunkThatIsNotListedMayBeListedLater) {
+    PackedFolder folder;
+    folder.options.threads = 1;
+    const auto packed = folder.pack("", [&](const PackProgress& progress) {
+        if (progress.written == progress.chunk_count && progress.verified == 0) {
+            fs::remove(folder.target_file("chunk-00000001"));
+        }
+    });
+    ASSERT_FALSE(packed.has_value());
+    EXPECT_EQ(packed.error().code, ErrorCode::kUnavailable);
+    EXPECT_FALSE(fs::exists(folder.target_file("index")));
+}
+
 TEST(PackRun, DamagedHeaderStopsTheRun) {
     PackedFolder folder;
     ASSERT_TRUE(folder.pack().has_value());
@@ -202,6 +215,11 @@ TEST_F(PackToS3, RefusedAndBusyRequestsAreTriedAgain) {
     ASSERT_FALSE(refused.has_value());
     EXPECT_EQ(refused.error().code, ErrorCode::kForbidden);
     EXPECT_THAT(refused.error().message, HasSubstr("chunk-"));
+}
+
+TEST_F(PackToS3, RequestThatIsRefusedAsDamagedMayPass) {
+    server_.add_fault(test::parse_fault("operation=put,status=400").value());
+    EXPECT_EQ(folder_.pack("s3://b/packed").error().code, ErrorCode::kUnavailable);
 }
 
 TEST_F(PackToS3, MissingBucketIsNamed) {

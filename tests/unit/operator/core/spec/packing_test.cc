@@ -138,6 +138,7 @@ TEST(Packing, RefusesChunksInsideTheSource) {
     };
     EXPECT_THAT(from("s3://packed", "http://minio:9000"), HasSubstr("must not lie inside"));
     EXPECT_THAT(from("s3://packed/digits", "http://minio:9000"), HasSubstr("must not lie inside"));
+    EXPECT_THAT(from("s3://packed", "http://minio:9000/"), HasSubstr("must not lie inside"));
     EXPECT_EQ(from("s3://packed/dig", "http://minio:9000"), "");
     EXPECT_EQ(from("s3://packed", ""), "") << "another server";
 }
