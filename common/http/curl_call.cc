@@ -54,6 +54,7 @@ ErrorCode error_code_of(CURLcode code) {
         case CURLE_SSL_CACERT_BADFILE:
         case CURLE_SSL_CERTPROBLEM:
         case CURLE_SSL_CIPHER:
+        case CURLE_TOO_MANY_REDIRECTS:
             return ErrorCode::kInvalidArgument;
         case CURLE_PEER_FAILED_VERIFICATION:
             return ErrorCode::kForbidden;
@@ -135,6 +136,7 @@ Status CurlCall::prepare(CurlEasy easy, bool fresh_connection) {
     }
     curl_easy_reset(easy_.get());
     set_request_options();
+    set_redirect_options();
     set_body_options();
     set_transport_options();
     return set_tls_options();
@@ -379,7 +381,7 @@ bool CurlCall::take_header(std::string_view line) {
     }
     const std::string_view text = trim(line);
     if (text.empty()) {
-        if (status_ >= 200) {
+        if (status_ >= 200 && !will_redirect()) {
             responded_ = true;
             if (sink_.on_response) {
                 sink_.on_response(status_, response_headers_);

@@ -70,12 +70,16 @@ private:
     static std::size_t on_body(char* data, std::size_t size, std::size_t count, void* self);
     static std::size_t on_upload(char* data, std::size_t size, std::size_t count, void* self);
     static int on_socket(void* self, curl_socket_t socket, curlsocktype purpose);
+    static curl_socket_t on_open(void* self, curlsocktype purpose, curl_sockaddr* address);
 
     template <class Take>
     bool without_throwing(Take&& take);
     bool take_header(std::string_view line);
     bool take_body(std::span<const std::byte> data);
+    [[nodiscard]] bool may_reach(const sockaddr& address) const;
+    [[nodiscard]] bool will_redirect() const;
     void set_request_options();
+    void set_redirect_options();
     void set_body_options();
     void set_transport_options();
     Status set_tls_options();

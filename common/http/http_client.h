@@ -22,7 +22,7 @@ namespace stoker::http {
 using CallId = Strong<std::uint64_t, struct CallIdTag>;
 
 // The URL is sent unchanged: neither normalised ("/a/../b" stays) nor encoded, so encode it first.
-// Redirects are not followed. A duration of zero means no limit.
+// A duration of zero means no limit.
 struct HttpRequest {
     std::string method = "GET";
     std::string url;  // http:// or https://
@@ -33,6 +33,10 @@ struct HttpRequest {
     Duration idle_timeout{};             // longest time without a byte from the server
     Bytes response_bytes_max = mib(64);  // body only, after decompression
     bool accept_gzip = false;            // ask for compression; decoded on the fly
+    // Redirects to follow; 0: a redirect is the response. Never from https to http, and never with an
+    // Authorization header to another host. Unless `url` names such an address itself, a redirect to
+    // loopback, link-local or a metadata service ends the call with kForbidden.
+    std::uint32_t redirects_max = 0;
 };
 
 // Callbacks for a response. All three run on the client's own thread, one at a time per call. They
@@ -74,7 +78,8 @@ struct ClientOptions {
 //
 // Errors: kUnavailable (no connection, name not found, cut off), kDeadlineExceeded (total or idle
 // time-out), kResourceExhausted (response_bytes_max or 64 KiB of headers exceeded), kForbidden (the
-// server's certificate is not trusted), kInvalidArgument (URL, certificate, key), kCancelled.
+// server's certificate is not trusted, a forbidden redirect), kInvalidArgument (URL, certificate,
+// key, too many redirects), kCancelled.
 // Messages quote libcurl, never a header.
 class HttpClient {
 public:

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <ctime>
 
-#include <fmt/chrono.h>
 #include <fmt/core.h>
+
+#include "common/http/http_date.h"
 
 namespace stoker::s3 {
 
@@ -41,8 +41,8 @@ bool names_etag(std::string_view list, std::string_view etag) {
 int status_of_conditions(const RequestHead& head, const ObjectFacts& facts) {
     const std::string_view match = head.header("if-match");
     const std::string_view none_match = head.header("if-none-match");
-    const auto unmodified = parse_http_date(head.header("if-unmodified-since"));
-    const auto modified = parse_http_date(head.header("if-modified-since"));
+    const auto unmodified = http::parse_http_date(head.header("if-unmodified-since"));
+    const auto modified = http::parse_http_date(head.header("if-modified-since"));
     if (!match.empty() ? !names_etag(match, facts.etag)
                        : unmodified && facts.modified > *unmodified) {
         return 412;
@@ -120,24 +120,9 @@ std::string http_date(std::chrono::sys_seconds time) {
     thread_local std::string last;
     if (time != last_time || last.empty()) {
         last_time = time;
-        last = fmt::format(
-            "{:%a, %d %b %Y %H:%M:%S} GMT",
-            fmt::gmtime(std::chrono::system_clock::to_time_t(time)));
+        last = http::format_http_date(time);
     }
     return last;
-}
-
-std::optional<std::chrono::sys_seconds> parse_http_date(std::string_view text) {
-    if (text.empty()) {
-        return std::nullopt;
-    }
-    std::tm fields{};
-    const std::string whole{text};
-    const char* end = ::strptime(whole.c_str(), "%a, %d %b %Y %H:%M:%S GMT", &fields);
-    if (end == nullptr || *end != '\0') {
-        return std::nullopt;
-    }
-    return std::chrono::sys_seconds{std::chrono::seconds{::timegm(&fields)}};
 }
 
 }  // namespace stoker::s3

@@ -36,7 +36,5 @@ std::string content_range(std::uint64_t offset, std::uint64_t length, std::uint6
 
 // "Sun, 06 Nov 1994 08:49:37 GMT".
 std::string http_date(std::chrono::sys_seconds time);
-// nullopt: any other form.
-std::optional<std::chrono::sys_seconds> parse_http_date(std::string_view text);
 
 }  // namespace stoker::s3

@@ -83,11 +83,8 @@ TEST(ObjectAnswer, EtagsDecideBeforeTimes) {
     EXPECT_EQ(ask({{"If-Match", "\"x\""}, {"If-None-Match", "\"abc\""}})->status, 412);
 }
 
-TEST(ObjectAnswer, WritesAndReadsDates) {
+TEST(ObjectAnswer, WritesDates) {
     EXPECT_EQ(http_date(kTime), "Sun, 06 Nov 1994 08:49:37 GMT");
-    EXPECT_EQ(parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT"), kTime);
-    EXPECT_EQ(parse_http_date("Sunday, 06-Nov-94 08:49:37 GMT"), std::nullopt);
-    EXPECT_EQ(parse_http_date(""), std::nullopt);
 }
 
 }  // namespace

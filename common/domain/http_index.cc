@@ -1,0 +1,156 @@
+#include "common/domain/http_index.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace stoker::domain {
+
+namespace {
+
+constexpr std::size_t kLineBytesMax = 64 * 1024;
+
+bool is_control(char c) {
+    return static_cast<unsigned char>(c) < 0x20 || c == 0x7F;
+}
+
+// Whether the text is '"', visible characters without '"', '"' (RFC 9110, 8.8.3).
+bool is_quoted_tag(std::string_view text) {
+    return text.size() >= 2 && text.front() == '"' && text.back() == '"' &&
+           std::all_of(text.begin() + 1, text.end() - 1, [](char c) {
+               return static_cast<unsigned char>(c) > 0x20 && c != 0x7F && c != '"';
+           });
+}
+
+bool is_digits(std::string_view text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+std::optional<std::uint64_t> number_of(std::string_view text) {
+    std::uint64_t value = 0;
+    const char* end = text.data() + text.size();
+    const auto read = std::from_chars(text.data(), end, value);
+    return is_digits(text) && read.ec == std::errc{} ? std::optional{value} : std::nullopt;
+}
+
+// Cuts the text up to the next tab off `line`; nullopt: there is no tab.
+std::optional<std::string_view> take_column(std::string_view& line) {
+    const auto tab = line.find('\t');
+    if (tab == std::string_view::npos) {
+        return std::nullopt;
+    }
+    const std::string_view column = line.substr(0, tab);
+    line.remove_prefix(tab + 1);
+    return column;
+}
+
+Result<HttpIndexEntry> parse_line(std::string_view line) {
+    HttpIndexEntry entry;
+    if (const auto size = take_column(line)) {
+        entry.size_bytes = number_of(*size);
+        if (!entry.size_bytes) {
+            return fail(
+                ErrorCode::kInvalidArgument,
+                fmt::format("'{}' before the first tab is not a size", size->substr(0, 40)));
+        }
+        if (const auto key = take_column(line)) {
+            auto version = http_version_of_column(line);
+            if (!version) {
+                return fail(
+                    ErrorCode::kInvalidArgument,
+                    fmt::format(
+                        "'{}' after the second tab is neither an ETag in quotes nor a Unix time",
+                        line.substr(0, 40)));
+            }
+            entry.version = *std::move(version);
+            line = *key;
+        }
+    }
+    entry.key = line;
+    if (!is_http_key(entry.key)) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format(
+                "'{}' is not a key: it must be relative, without control characters and without "
+                "empty parts, . or ..",
+                entry.key.substr(0, 100)));
+    }
+    return entry;
+}
+
+}  // namespace
+
+bool is_http_key(std::string_view key) {
+    if (std::ranges::any_of(key, is_control)) {
+        return false;
+    }
+    while (true) {
+        const auto slash = key.find('/');
+        const std::string_view part = key.substr(0, slash);
+        if (part.empty() || part == "." || part == "..") {
+            return false;
+        }
+        if (slash == std::string_view::npos) {
+            return true;
+        }
+        key.remove_prefix(slash + 1);
+    }
+}
+
+std::optional<std::string> http_version_of_column(std::string_view column) {
+    const std::string_view tag = column.starts_with("W/") ? column.substr(2) : column;
+    if (is_quoted_tag(tag)) {
+        return column.size() <= kHttpVersionBytesMax ? std::optional{std::string{column}}
+                                                     : std::nullopt;
+    }
+    const auto point = column.find('.');
+    const auto seconds = number_of(column.substr(0, point));
+    const bool is_whole = point == std::string_view::npos || is_digits(column.substr(point + 1));
+    return seconds && is_whole ? std::optional{fmt::format("@{}", *seconds)} : std::nullopt;
+}
+
+HttpIndexReader::HttpIndexReader(std::string name)
+    : name_(std::move(name)) {}
+
+Status HttpIndexReader::read(std::string_view piece, const Take& take) {
+    for (auto end = piece.find('\n'); end != std::string_view::npos; end = piece.find('\n')) {
+        if (rest_.empty()) {
+            STOKER_TRY_VOID(take_line(piece.substr(0, end), take));
+        } else {
+            rest_ += piece.substr(0, end);
+            STOKER_TRY_VOID(take_line(rest_, take));
+            rest_.clear();
+        }
+        piece.remove_prefix(end + 1);
+    }
+    rest_ += piece;
+    if (rest_.size() > kLineBytesMax) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("{}, line {}: longer than {} bytes", name_, lines_ + 1, kLineBytesMax));
+    }
+    return {};
+}
+
+Status HttpIndexReader::finish(const Take& take) {
+    if (!rest_.empty()) {
+        STOKER_TRY_VOID(take_line(rest_, take));
+        rest_.clear();
+    }
+    return lines_ > 0 ? Status{} : fail(ErrorCode::kInvalidArgument, name_ + " is empty");
+}
+
+Status HttpIndexReader::take_line(std::string_view line, const Take& take) {
+    ++lines_;
+    auto entry = parse_line(line);
+    // A shell makes the index's file before `find` looks for files.
+    const Status taken = !entry                ? Status{fail(std::move(entry).error())}
+                         : entry->key == name_ ? Status{}
+                                               : take(*entry);
+    return taken ? Status{}
+                 : fail(taken.error().prefixed(fmt::format("{}, line {}", name_, lines_)));
+}
+
+}  // namespace stoker::domain

@@ -1,0 +1,51 @@
+#include <sys/socket.h>
+
+#include "common/http/curl_call.h"
+#include "common/http/local_address.h"
+
+// Which redirects a transfer follows.
+namespace stoker::http {
+
+void CurlCall::set_redirect_options() {
+    if (request_.redirects_max == 0) {
+        return;
+    }
+    CURL* easy = easy_.get();
+    const bool is_https = request_.url.starts_with("https:");
+    curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 1L);
+    curl_easy_setopt(easy, CURLOPT_MAXREDIRS, static_cast<long>(request_.redirects_max));
+    curl_easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR, is_https ? "https" : "http,https");
+    if (!names_local_host(request_.url)) {
+        curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, &CurlCall::on_open);
+        curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, this);
+    }
+}
+
+// Called with the resolved address, so a name that resolves to a local address is refused, too.
+curl_socket_t CurlCall::on_open(void* self, curlsocktype /*purpose*/, curl_sockaddr* address) {
+    auto* call = static_cast<CurlCall*>(self);
+    if (!call->may_reach(address->addr)) {
+        call->verdict_ =
+            fail(ErrorCode::kForbidden, "the server redirects to an address of this machine");
+        return CURL_SOCKET_BAD;
+    }
+    return ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+// Whether a connection may be made to it: always for the request's own URL.
+bool CurlCall::may_reach(const sockaddr& address) const {
+    long redirects = 0;
+    curl_easy_getinfo(easy_.get(), CURLINFO_REDIRECT_COUNT, &redirects);
+    const AddressKind kind = address_kind(address);
+    const bool is_proxy = !options_->proxies.for_url(request_.url).empty();  // often on loopback
+    return redirects == 0 || kind == AddressKind::kRemote ||
+           (kind == AddressKind::kLoopback && is_proxy);
+}
+
+// Whether curl goes on with another request after this response, as Curl_http_header() decides.
+bool CurlCall::will_redirect() const {
+    return request_.redirects_max > 0 && status_ >= 300 && status_ < 400 &&
+           find_header(response_headers_, "Location") != nullptr;
+}
+
+}  // namespace stoker::http

@@ -1,0 +1,25 @@
+#include "common/http/http_date.h"
+
+#include <ctime>
+
+#include <fmt/chrono.h>
+
+namespace stoker::http {
+
+std::optional<WallTime> parse_http_date(std::string_view text) {
+    const std::string whole{text};
+    std::tm date{};
+    // Names of the C locale, in which all our programs run.
+    const char* rest = ::strptime(whole.c_str(), "%a, %d %b %Y %H:%M:%S GMT", &date);
+    if (rest != whole.c_str() + whole.size() || whole.empty()) {
+        return std::nullopt;
+    }
+    return WallTime{std::chrono::seconds{::timegm(&date)}};
+}
+
+std::string format_http_date(WallTime time) {
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(time.time_since_epoch()).count();
+    return fmt::format("{:%a, %d %b %Y %H:%M:%S} GMT", fmt::gmtime(std::time_t{seconds}));
+}
+
+}  // namespace stoker::http
