@@ -9,6 +9,7 @@
 #include "common/base/read_file.h"
 #include "common/config/config_reader.h"
 #include "common/config/host_port.h"
+#include "common/domain/http_uri.h"
 #include "common/domain/node_directory.h"
 
 namespace stoker::sidecar {
@@ -65,8 +66,24 @@ void read_block_size(ConfigReader& in, const SourceConfig& source, Bytes& out) {
     }
 }
 
+void check_uri(ConfigReader& in, const SourceConfig& source) {
+    const std::string_view uri = source.uri;
+    const bool is_http = domain::is_http_uri(uri);
+    if (!uri.empty() && !is_http && !uri.starts_with("s3://") && !uri.starts_with("file:///")) {
+        in.mistake(
+            "uri",
+            fmt::format(
+                "\"{}\" must begin with s3://, https://, http:// or file:/// (an absolute path)",
+                uri));
+    }
+    if (!source.index.empty() && !is_http) {
+        in.mistake("index", "belongs to an http:// or https:// origin");
+    }
+}
+
 void read_source(ConfigReader& in, SourceConfig& out) {
     in.require("uri", out.uri);
+    in.read("index", out.index);
     in.read("endpoint", out.endpoint);
     in.read("region", out.region);
     if (in.has("pathStyle")) {
@@ -81,11 +98,7 @@ void read_source(ConfigReader& in, SourceConfig& out) {
     read_format(in, out.format);
     read_block_size(in, out, out.block_bytes);
     read_records(in, out);
-    if (!out.uri.empty() && !out.uri.starts_with("s3://") && !out.uri.starts_with("file:///")) {
-        in.mistake(
-            "uri",
-            fmt::format("\"{}\" must begin with s3:// or file:/// (an absolute path)", out.uri));
-    }
+    check_uri(in, out);
 }
 
 void read_eviction(ConfigReader& in, EvictionKind& out) {

@@ -21,7 +21,8 @@ namespace stoker::sidecar {
 
 // Where a dataset's bytes come from.
 struct SourceConfig {
-    std::string uri;       // s3://bucket/prefix or file:///directory
+    std::string uri;       // s3://bucket/prefix, http(s)://host/folder or file:///directory
+    std::string index;     // of an HTTP server's folder: the list of objects; empty: index.txt
     std::string endpoint;  // of the S3 API, empty: AWS by region
     std::string region = "us-east-1";
     // http://host/bucket/key instead of http://bucket.host/key; nullopt: chosen by the endpoint

@@ -1,5 +1,6 @@
 #include "sidecar/origin/credentials.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <filesystem>
@@ -40,8 +41,8 @@ class FilesSource final : public CredentialSource {
 public:
     using Read = std::function<Result<TemporaryCredentials>()>;
 
-    FilesSource(std::string path, Read read, const Clock& clock)
-        : path_(std::move(path)),
+    FilesSource(std::vector<std::string> paths, Read read, const Clock& clock)
+        : paths_(std::move(paths)),
           read_(std::move(read)),
           clock_(&clock) {}
 
@@ -59,12 +60,15 @@ public:
         if (found->expires && clock_->wall_now() >= *found->expires) {
             return Answer{fail(
                 ErrorCode::kForbidden,
-                fmt::format("credentials: {} has expired and was not renewed", path_))};
+                fmt::format("credentials: {} has expired and was not renewed", paths_.front()))};
         }
         return Answer{found->credentials};
     }
 
-    [[nodiscard]] bool is_missing() const override { return ::access(path_.c_str(), F_OK) != 0; }
+    [[nodiscard]] bool is_missing() const override {
+        return std::ranges::all_of(
+            paths_, [](const std::string& path) { return ::access(path.c_str(), F_OK) != 0; });
+    }
 
 private:
     struct Cache {
@@ -72,7 +76,7 @@ private:
         TimePoint read_at;
     };
 
-    const std::string path_;
+    const std::vector<std::string> paths_;
     const Read read_;
     const Clock* clock_;
     Guarded<Cache> cache_;
@@ -149,14 +153,16 @@ Result<std::unique_ptr<CredentialSource>> credentials_from_environment(
 }
 
 std::unique_ptr<CredentialSource> credentials_from_files(
-    std::string path, std::function<Result<TemporaryCredentials>()> read, const Clock& clock) {
-    return std::make_unique<FilesSource>(std::move(path), std::move(read), clock);
+    std::vector<std::string> paths,
+    std::function<Result<TemporaryCredentials>()> read,
+    const Clock& clock) {
+    return std::make_unique<FilesSource>(std::move(paths), std::move(read), clock);
 }
 
 std::unique_ptr<CredentialSource> credentials_from_directory(
     const std::string& directory, const Clock& clock) {
     return credentials_from_files(
-        fmt::format("{}/{}", directory, kIdName),
+        {fmt::format("{}/{}", directory, kIdName)},
         [directory] { return read_directory(directory); },
         clock);
 }

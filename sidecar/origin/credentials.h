@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/base/clock.h"
 #include "common/base/result.h"
@@ -68,10 +69,12 @@ std::string variable(const Environment& environment, const char* name);
 Result<std::string> read_small_file(const std::string& path);
 
 // Calls `read` again when a second has passed since the last call, so that rotated keys work
-// without a restart. is_missing() is true while `path` does not exist; errors of `read` name the
+// without a restart. is_missing() is true while none of `paths` exists; errors of `read` name the
 // file. `clock` must outlive the source.
 std::unique_ptr<CredentialSource> credentials_from_files(
-    std::string path, std::function<Result<TemporaryCredentials>()> read, const Clock& clock);
+    std::vector<std::string> paths,
+    std::function<Result<TemporaryCredentials>()> read,
+    const Clock& clock);
 
 // Files in `directory` named like the variables. While one is missing, get() reports it.
 std::unique_ptr<CredentialSource> credentials_from_directory(

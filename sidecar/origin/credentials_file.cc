@@ -53,7 +53,7 @@ Result<TemporaryCredentials> read_file(const std::string& path) {
 std::unique_ptr<CredentialSource> credentials_from_file(
     const std::string& path, const Clock& clock) {
     return credentials_from_files(
-        path, [path] { return read_file(path); }, clock);
+        {path}, [path] { return read_file(path); }, clock);
 }
 
 }  // namespace stoker::sidecar

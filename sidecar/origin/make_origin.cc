@@ -6,10 +6,12 @@
 
 #include <fmt/core.h>
 
+#include "common/domain/http_uri.h"
 #include "sidecar/origin/block_origin.h"
 #include "sidecar/origin/chunk_origin.h"
 #include "sidecar/origin/credentials_file.h"
 #include "sidecar/origin/directory_origin.h"
+#include "sidecar/origin/http_origin.h"
 #include "sidecar/origin/memory_limit.h"
 #include "sidecar/origin/s3_origin.h"
 #include "sidecar/origin/shard_origin.h"
@@ -47,10 +49,15 @@ Result<std::unique_ptr<Origin>> make_object_origin(
     if (uri.starts_with("file:///")) {
         return make_directory_origin(std::string{uri.substr(kFile.size())}, options, clock, seed);
     }
+    if (domain::is_http_uri(uri)) {
+        return make_http_origin(uri, with_environment(options, environment), clock, seed);
+    }
     if (!uri.starts_with("s3://")) {
         return fail(
             ErrorCode::kInvalidArgument,
-            fmt::format("'{}' is neither s3://bucket/folder nor file:///directory", uri));
+            fmt::format(
+                "'{}' is neither s3://bucket/folder nor https://host/folder nor file:///directory",
+                uri));
     }
     STOKER_TRY(S3Access s3, resolve_s3(uri, options, environment, clock));
     return make_s3_origin(
@@ -61,6 +68,7 @@ Result<std::unique_ptr<Origin>> make_object_origin(
 
 OriginOptions options_of(const SourceConfig& source) {
     OriginOptions options;
+    options.index = source.index;
     options.endpoint = source.endpoint;
     options.region = source.region;
     options.path_style = source.path_style;

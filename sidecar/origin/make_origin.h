@@ -23,12 +23,15 @@
 namespace stoker::sidecar {
 
 struct OriginOptions {
+    std::string index{};  // HTTP only: name of the list of objects; empty: "index.txt"
     // S3 only.
     std::string endpoint{};  // "http://versity.ml.svc:7070"; empty: Amazon's of the region
     std::string region = "us-east-1";
-    std::optional<bool> path_style{};     // see parse_s3_location()
-    std::string credentials_directory{};  // a mounted Secret; empty: the environment
-    std::string credentials_file{};       // JSON that another program renews
+    std::optional<bool> path_style{};  // see parse_s3_location()
+    std::string credentials_file{};    // JSON that another program renews
+    // S3 and HTTP.
+    std::string
+        credentials_directory{};  // a mounted Secret; empty: S3 has the environment's, HTTP none
     std::string ca_file{};  // CA certificates to trust for https; empty: those of $AWS_CA_BUNDLE,
                             // else those of $SSL_CERT_FILE, else the system's
     Duration connect_timeout = std::chrono::seconds{5};
@@ -39,8 +42,8 @@ struct OriginOptions {
     // its whole object in memory. Peak memory of all fetches: see FetchScheduler.
     Bytes object_bytes_max = gib(1);
     Bytes bytes_in_flight_max = mib(256);
-    // Limit of OriginCapacity::fetches. An S3 origin looks for the best number below it; a directory
-    // has that many threads, at most 16.
+    // Limit of OriginCapacity::fetches. S3 and HTTP origins look for the best number below it; a
+    // directory has that many threads, at most 16.
     std::uint32_t max_in_flight = 512;
     double requests_per_fetch = 1;  // of capacity(): above 1, other parties have requests besides
 
@@ -90,10 +93,10 @@ Result<S3Access> resolve_s3(
     const Environment& environment,
     const Clock& clock);
 
-// Makes the origin of "s3://bucket/folder" or "file:///directory". Reads `environment` once, for S3
+// Makes the origin of "s3://bucket/folder", "https://host/folder" or "file:///directory". Reads `environment` once, for S3
 // credentials, proxies (http/proxy.h) and certificates; `clock` and options.metrics must outlive
 // the origin; `seed` seeds its retry jitter. kInvalidArgument: invalid `uri` or option. kNotFound,
-// kForbidden: the directory. Does not contact a bucket: the first list() or fetch() reports its
+// kForbidden: the directory. Does not contact a server: the first list() or fetch() reports its
 // errors.
 Result<std::unique_ptr<Origin>> make_origin(
     std::string_view uri,

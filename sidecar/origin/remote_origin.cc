@@ -1,4 +1,4 @@
-#include "sidecar/origin/s3_origin.h"
+#include "sidecar/origin/remote_origin.h"
 
 #include <algorithm>
 #include <atomic>
@@ -11,9 +11,7 @@
 #include "common/http/http_client.h"
 #include "sidecar/origin/concurrency_limit.h"
 #include "sidecar/origin/fetch_scheduler.h"
-#include "sidecar/origin/s3_answer.h"
-#include "sidecar/origin/s3_listing.h"
-#include "sidecar/origin/s3_request.h"
+#include "sidecar/origin/object_answer.h"
 
 namespace stoker::sidecar {
 
@@ -86,16 +84,16 @@ ExpectedBytes expected_of(const OriginFetch& wanted, std::optional<ByteRange> pa
     return {wanted.etag, wanted.slice->object_bytes, range, wanted.slice->offset};
 }
 
-class S3Origin final : public Origin {
+class RemoteOrigin final : public Origin {
 public:
-    S3Origin(
-        S3Location location,
+    RemoteOrigin(
+        std::unique_ptr<const ObjectDialect> dialect,
         const OriginOptions& options,
         std::unique_ptr<CredentialSource> credentials,
         std::unique_ptr<http::HttpClient> client,
         const Clock& clock,
         std::uint64_t seed)
-        : location_(std::move(location)),
+        : dialect_(std::move(dialect)),
           options_(options),
           clock_(&clock),
           next_list_seed_(seed),
@@ -108,7 +106,7 @@ public:
 
     // Once the client's thread has seen `closing_`, it uses neither the credentials nor the client.
     // The objects that are left are answered by their destruction.
-    ~S3Origin() override {
+    ~RemoteOrigin() override {
         std::promise<void> seen;
         client_->run_at({}, [&] {
             closing_ = true;
@@ -119,10 +117,10 @@ public:
         client_.reset();
     }
 
-    S3Origin(const S3Origin&) = delete;
-    S3Origin& operator=(const S3Origin&) = delete;
+    RemoteOrigin(const RemoteOrigin&) = delete;
+    RemoteOrigin& operator=(const RemoteOrigin&) = delete;
 
-    [[nodiscard]] std::string describe() const override { return location_.describe(); }
+    [[nodiscard]] std::string describe() const override { return dialect_->describe(); }
 
     [[nodiscard]] bool has_key() const override { return !credentials_->is_missing(); }
 
@@ -135,8 +133,8 @@ public:
 
     Result<domain::Listing> list(
         const std::function<void(std::uint64_t)>& progress, std::stop_token stop) override {
-        return list_s3(
-            {location_, options_, *credentials_, *client_, *clock_, Prng{++next_list_seed_}},
+        return dialect_->list(
+            {options_, *credentials_, *client_, *clock_, Prng{++next_list_seed_}},
             progress,
             std::move(stop));
     }
@@ -171,7 +169,7 @@ private:
     void start_what_fits();
     void send(const PartPtr& part);
     void on_ended(const PartPtr& part, const Status& transport);
-    void on_failed(const PartPtr& part, const S3Failure& failure);
+    void on_failed(const PartPtr& part, const OriginFailure& failure);
     [[nodiscard]] std::optional<Duration> retry_delay(const FailedAttempt& attempt);
     void give_up(ObjectFetch& object, const Error& error, std::uint32_t attempts);
     void give_up_siblings(const ObjectFetch& object);
@@ -179,7 +177,7 @@ private:
     void forget(const ObjectFetch& object);
     void release(const PartPtr& part);
 
-    const S3Location location_;
+    const std::unique_ptr<const ObjectDialect> dialect_;
     const OriginOptions options_;
     const Clock* clock_;
     std::atomic<std::uint64_t> next_list_seed_;
@@ -199,7 +197,7 @@ private:
     std::unique_ptr<http::HttpClient> client_;
 };
 
-void S3Origin::admit(const ObjectPtr& object) {
+void RemoteOrigin::admit(const ObjectPtr& object) {
     const OriginFetch& wanted = object->request;
     object->id = FetchId{++last_id_};
     if (Bytes{wanted.size_bytes} > options_.object_bytes_max) {
@@ -214,13 +212,13 @@ void S3Origin::admit(const ObjectPtr& object) {
     }
 }
 
-void S3Origin::schedule(const ObjectPtr& object) {
+void RemoteOrigin::schedule(const ObjectPtr& object) {
     object->parts_left = scheduler_.part_count(object->request.size_bytes);
     objects_.emplace(object->id, object);
     scheduler_.add(object->id, object->request.size_bytes);
 }
 
-void S3Origin::start_what_fits() {
+void RemoteOrigin::start_what_fits() {
     while (const auto next = scheduler_.next()) {
         const ObjectPtr object = objects_.at(next->fetch);
         const auto part =
@@ -240,7 +238,7 @@ void S3Origin::start_what_fits() {
     }
 }
 
-void S3Origin::send(const PartPtr& part) {
+void RemoteOrigin::send(const PartPtr& part) {
     if (part->object->is_over()) {
         release(part);
         return;
@@ -257,15 +255,15 @@ void S3Origin::send(const PartPtr& part) {
     }
     const OriginFetch& wanted = part->object->request;
     ExpectedBytes expected = expected_of(wanted, part->range);
-    http::HttpRequest request = get_request(
-        location_, wanted.key, wanted.etag, expected.range, **credentials, clock_->wall_now());
+    http::HttpRequest request =
+        dialect_->get_request(wanted.key, expected, **credentials, clock_->wall_now());
     request.connect_timeout = options_.connect_timeout;
     request.total_timeout = Duration::zero();
     request.idle_timeout = options_.stall_timeout;
     request.response_bytes_max = Bytes::unlimited();  // ObjectAnswer limits it
     ++part->object->requests;
-    part->answer =
-        std::make_shared<ObjectAnswer>(std::move(expected), part->object->payload, *clock_);
+    part->answer = std::make_shared<ObjectAnswer>(
+        *dialect_, std::move(expected), part->object->payload, *clock_);
     http::HttpSink sink = sink_into(part->answer);
     sink.on_done = [this, part](const Status& transport) {
         handle([&] { on_ended(part, transport); });
@@ -274,7 +272,7 @@ void S3Origin::send(const PartPtr& part) {
     running_.emplace(part->call, part);
 }
 
-void S3Origin::on_ended(const PartPtr& part, const Status& transport) {
+void RemoteOrigin::on_ended(const PartPtr& part, const Status& transport) {
     running_.erase(part->call);
     if (options_.metrics != nullptr) {
         options_.metrics->requests.with({"get", part->answer->outcome(transport)})->add();
@@ -289,7 +287,7 @@ void S3Origin::on_ended(const PartPtr& part, const Status& transport) {
     }
 }
 
-void S3Origin::on_failed(const PartPtr& part, const S3Failure& failure) {
+void RemoteOrigin::on_failed(const PartPtr& part, const OriginFailure& failure) {
     if (failure.is_push_back()) {
         concurrency_.on_push_back(part->ticket, clock_->now());
     }
@@ -308,7 +306,7 @@ void S3Origin::on_failed(const PartPtr& part, const S3Failure& failure) {
     give_up_siblings(*part->object);
 }
 
-std::optional<Duration> S3Origin::retry_delay(const FailedAttempt& attempt) {
+std::optional<Duration> RemoteOrigin::retry_delay(const FailedAttempt& attempt) {
     const auto delay = next_delay(options_.retry, attempt, random_);
     if (delay && options_.metrics != nullptr) {
         options_.metrics->retries.add();
@@ -316,7 +314,7 @@ std::optional<Duration> S3Origin::retry_delay(const FailedAttempt& attempt) {
     return delay;
 }
 
-void S3Origin::give_up(ObjectFetch& object, const Error& error, std::uint32_t attempts) {
+void RemoteOrigin::give_up(ObjectFetch& object, const Error& error, std::uint32_t attempts) {
     if (options_.metrics != nullptr) {
         options_.metrics->failed_objects.with({std::string{to_string(error.code)}})->add();
     }
@@ -325,7 +323,7 @@ void S3Origin::give_up(ObjectFetch& object, const Error& error, std::uint32_t at
 }
 
 // Cancels the running parts of a failed object; releases them when they end.
-void S3Origin::give_up_siblings(const ObjectFetch& object) {
+void RemoteOrigin::give_up_siblings(const ObjectFetch& object) {
     for (const auto& [call, running] : running_) {
         if (running->object.get() == &object) {
             client_->cancel(call);
@@ -340,7 +338,7 @@ void S3Origin::give_up_siblings(const ObjectFetch& object) {
     });
 }
 
-void S3Origin::on_arrived(const PartPtr& part) {
+void RemoteOrigin::on_arrived(const PartPtr& part) {
     ObjectFetch& object = *part->object;
     const Duration first_byte = part->answer->first_byte();
     if (!object.first_byte) {
@@ -366,12 +364,12 @@ void S3Origin::on_arrived(const PartPtr& part) {
 }
 
 // From then on only the requests in flight keep the object alive.
-void S3Origin::forget(const ObjectFetch& object) {
+void RemoteOrigin::forget(const ObjectFetch& object) {
     scheduler_.remove(object.id);
     objects_.erase(object.id);
 }
 
-void S3Origin::release(const PartPtr& part) {
+void RemoteOrigin::release(const PartPtr& part) {
     const std::uint64_t size_bytes = part->object->request.size_bytes;
     if (part->has_arrived) {
         const std::uint64_t bytes = part->range ? part->range->length : size_bytes;
@@ -386,17 +384,18 @@ void S3Origin::release(const PartPtr& part) {
 
 }  // namespace
 
-Result<std::unique_ptr<Origin>> make_s3_origin(
-    S3Location location,
+Result<std::unique_ptr<Origin>> make_remote_origin(
+    std::unique_ptr<const ObjectDialect> dialect,
+    std::string_view url,
     const OriginOptions& options,
     std::unique_ptr<CredentialSource> credentials,
     const Clock& clock,
     std::uint64_t seed) {
-    http::ClientOptions asked_by = client_options(options, location.scheme + ":");
+    http::ClientOptions asked_by = client_options(options, url);
     asked_by.idle_connections = capacity_for(options.max_in_flight, options).requests + 1;
     STOKER_TRY(auto client, http::make_curl_client(std::move(asked_by), clock));
-    return std::unique_ptr<Origin>{std::make_unique<S3Origin>(
-        std::move(location), options, std::move(credentials), std::move(client), clock, seed)};
+    return std::unique_ptr<Origin>{std::make_unique<RemoteOrigin>(
+        std::move(dialect), options, std::move(credentials), std::move(client), clock, seed)};
 }
 
 }  // namespace stoker::sidecar

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <ctime>
-#include <string>
+
+#include "common/http/http_date.h"
 
 namespace stoker::sidecar {
 
@@ -34,15 +34,8 @@ std::optional<Duration> parse_retry_after(std::string_view value, WallTime now) 
     if (error == std::errc{} && parsed_to == end) {
         return std::chrono::seconds{seconds};
     }
-    std::tm date{};
-    const std::string text{value};
-    // Names of the C locale, in which all our programs run.
-    const char* rest = ::strptime(text.c_str(), "%a, %d %b %Y %H:%M:%S GMT", &date);
-    if (rest == nullptr || *rest != '\0') {
-        return std::nullopt;
-    }
-    const WallTime at{std::chrono::seconds{::timegm(&date)}};
-    return std::max(at - now, Duration::zero());
+    const auto at = http::parse_http_date(value);
+    return at ? std::optional{std::max(Duration{*at - now}, Duration::zero())} : std::nullopt;
 }
 
 }  // namespace stoker::sidecar

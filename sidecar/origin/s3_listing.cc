@@ -16,49 +16,49 @@ namespace stoker::sidecar {
 
 namespace {
 
-using PageOrFailure = std::variant<ListPage, S3Failure>;
-
-void count(const S3ListingContext& context, const std::string& outcome) {
-    if (context.options.metrics != nullptr) {
-        context.options.metrics->requests.with({"list", outcome})->add();
-    }
-}
+using PageOrFailure = std::variant<ListPage, OriginFailure>;
 
 PageOrFailure ask_for_page(
-    const S3ListingContext& context, const std::string& token, const std::stop_token& stop) {
+    const S3Location& location,
+    const ListingContext& context,
+    const std::string& token,
+    const std::stop_token& stop) {
     auto credentials = context.credentials.get();
     if (!credentials) {
         return failure_of_transport(credentials.error());
     }
     const WallTime now = context.clock.wall_now();
-    http::HttpRequest request = list_request(context.location, token, *credentials, now);
+    http::HttpRequest request = list_request(location, token, *credentials, now);
     request.connect_timeout = context.options.connect_timeout;
     request.total_timeout = Duration::zero();
     request.idle_timeout = context.options.stall_timeout;
     auto response = context.client.call(std::move(request), stop);
     if (!response) {
-        count(context, std::string{to_string(response.error().code)});
+        count_request(context, "list", std::string{to_string(response.error().code)});
         return failure_of_transport(std::move(response).error());
     }
-    count(context, std::to_string(response->status));
+    count_request(context, "list", std::to_string(response->status));
     if (response->status != 200) {
         return failure_of_status(response->status, response->headers, response->body, now);
     }
     auto page = parse_list_page(response->body);
     if (!page) {
-        return S3Failure{page.error(), true};
+        return OriginFailure{page.error(), true};
     }
     return *std::move(page);
 }
 
 Result<ListPage> get_page(
-    S3ListingContext& context, const std::string& token, const std::stop_token& stop) {
+    const S3Location& location,
+    ListingContext& context,
+    const std::string& token,
+    const std::stop_token& stop) {
     for (std::uint32_t attempt = 1;; ++attempt) {
-        PageOrFailure answer = ask_for_page(context, token, stop);
+        PageOrFailure answer = ask_for_page(location, context, token, stop);
         if (auto* page = std::get_if<ListPage>(&answer)) {
             return std::move(*page);
         }
-        const auto& failure = std::get<S3Failure>(answer);
+        const auto& failure = std::get<OriginFailure>(answer);
         const auto delay = next_delay(
             context.options.retry,
             {attempt, failure.may_pass, failure.retry_after},
@@ -70,9 +70,7 @@ Result<ListPage> get_page(
                 stop.stop_requested() ? ErrorCode::kCancelled : failure.error.code;
             return fail(code, failure.error.message + tries);
         }
-        if (context.options.metrics != nullptr) {
-            context.options.metrics->retries.add();
-        }
+        count_retry(context);
     }
 }
 
@@ -101,19 +99,20 @@ Status take_objects(const ListPage& page, std::string_view prefix, domain::Listi
 }  // namespace
 
 Result<domain::Listing> list_s3(
-    S3ListingContext context,
+    const S3Location& location,
+    ListingContext context,
     const std::function<void(std::uint64_t)>& progress,
     std::stop_token stop) {
     domain::Listing objects;
-    const std::string where = fmt::format("listing {}", context.location.describe());
+    const std::string where = fmt::format("listing {}", location.describe());
     std::string token;
     do {
-        auto page = get_page(context, token, stop);
+        auto page = get_page(location, context, token, stop);
         if (!page) {
             return fail(page.error().prefixed(where));
         }
         token = page->next_token;
-        if (const auto taken = take_objects(*page, context.location.prefix, objects); !taken) {
+        if (const auto taken = take_objects(*page, location.prefix, objects); !taken) {
             return fail(taken.error().prefixed(where));
         }
         if (progress) {

@@ -11,9 +11,7 @@
 
 namespace stoker::sidecar {
 
-// An origin behind the S3 API. The thread of its HTTP client decides (what to send, retry, give up),
-// moves bytes straight into the payloads and calls `done`. `clock` and options.metrics must outlive
-// it. kInvalidArgument: the CA file cannot be read.
+// An origin behind the S3 API; arguments and errors as make_remote_origin().
 Result<std::unique_ptr<Origin>> make_s3_origin(
     S3Location location,
     const OriginOptions& options,

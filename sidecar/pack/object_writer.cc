@@ -76,7 +76,7 @@ private:
     }
 
     // nullopt: stored.
-    std::optional<S3Failure> try_put(const std::string& key, std::span<const std::byte> bytes) {
+    std::optional<OriginFailure> try_put(const std::string& key, std::span<const std::byte> bytes) {
         auto credentials = s3_.credentials->get();
         if (!credentials) {
             return failure_of_transport(credentials.error());

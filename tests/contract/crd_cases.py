@@ -7,6 +7,7 @@ JOB = "trainingjob-minimal"
 FULL = "trainingjob-full"
 S3 = "dataset-s3"
 DIRECTORY = "dataset-directory"
+HTTPS = "dataset-https"
 BLOCKS = "dataset-blocks"
 RECORDS = "dataset-records"
 PACKING = "dataset-packing"
@@ -149,14 +150,25 @@ REFUSED = [
     ("a Dataset without sources", S3, "spec/sources", [], "should have at least 1 items"),
     ("two sources", S3, "spec/sources", [{"storageUri": "s3://abc/a"}, {"storageUri": "s3://abc/b"}],
      "more than one source does not work yet"),
-    ("a source without scheme", S3, "spec/sources/0/storageUri", "/data", "must be s3://bucket/prefix or file"),
-    ("http as a source", S3, "spec/sources/0/storageUri", "http://host/a", "other origins do not work yet"),
+    ("a source without scheme", S3, "spec/sources/0/storageUri", "/data", "must be s3://bucket/prefix, https"),
+    ("ftp as a source", S3, "spec/sources/0/storageUri", "ftp://host/a", "must be s3://bucket/prefix, https://host/folder"),
+    ("a web server with a user", HTTPS, "spec/sources/0/storageUri", "https://me:pw@host/a", "without user"),
+    ("a web server with a query", HTTPS, "spec/sources/0/storageUri", "https://host/a?x=1", "without user, query"),
+    ("a web server with a space", HTTPS, "spec/sources/0/storageUri", "https://host/a b", "percent-encoded"),
+    ("a web server with half an escape", HTTPS, "spec/sources/0/storageUri", "https://host/a%2", "percent-encoded"),
+    ("a web server's parent", HTTPS, "spec/sources/0/storageUri", "https://host/a/%2E./b", ". or .."),
+    ("a secret over http", HTTPS, "spec/sources/0/storageUri", "http://host/a", "need https://"),
+    ("a web server with a region", HTTPS, "spec/sources/0/region", "eu-1", "region and pathStyle belong to s3://"),
+    ("an index of S3", S3, "spec/sources/0/index", "index.txt", "index belongs to an http source"),
+    ("an index elsewhere", HTTPS, "spec/sources/0/index", "../index.txt", "index must be the name of an object below"),
+    ("an absolute index", HTTPS, "spec/sources/0/index", "/index.txt", "index must be the name of an object below"),
+    ("an index of two lines", HTTPS, "spec/sources/0/index", "a\nb", "index must be the name of an object below"),
     ("a bucket in capitals", S3, "spec/sources/0/storageUri", "s3://Bucket/a", "must be s3://bucket/prefix"),
     ("no bucket", S3, "spec/sources/0/storageUri", "s3:///a", "must be s3://bucket/prefix"),
     ("a path out of the directory", DIRECTORY, "spec/sources/0/storageUri", "file:///data/../etc", ". or .."),
     ("a directory without a volume", DIRECTORY, "spec/sources/0/volume", None, "file:// source needs it"),
     ("a volume with S3", S3, "spec/sources/0/volume", {"hostPath": {"path": "/data"}}, "must leave it out"),
-    ("an endpoint with a directory", DIRECTORY, "spec/sources/0/endpoint", "http://host", "belong to s3://"),
+    ("an endpoint with a directory", DIRECTORY, "spec/sources/0/endpoint", "http://host", "belong to a server"),
     ("two kinds of volume", DIRECTORY, "spec/sources/0/volume/hostPath", {"path": "/d"}, "set exactly one of"),
     ("an endpoint without scheme", S3, "spec/sources/0/endpoint", "minio:9000", "should match"),
     ("format Records without records", S3, "spec/format", "Records", "set both or neither"),
@@ -177,7 +189,7 @@ REFUSED = [
     ("a packing without time", PACKING, "spec/packing/activeDeadlineSeconds", 0, "greater than or equal to 1"),
     ("rows of no bytes", RECORDS, "spec/records/bytes", 0, "greater than or equal to 1"),
     ("rows of over a GiB", RECORDS, "spec/records/bytes", (1 << 30) + 1, "less than or equal to 1073741824"),
-    ("blocks of a directory", DIRECTORY, "spec/format", "Blocks", "format Blocks needs an s3:// source"),
+    ("blocks of a directory", DIRECTORY, "spec/format", "Blocks", "format Blocks needs an s3:// or https:// source"),
     ("a block size of objects", S3, "spec/blockSize", "8Mi", "blockSize belongs to format Blocks"),
     ("blocks of half a MiB", BLOCKS, "spec/blockSize", "512Ki", "blockSize must be between 1Mi and 32Mi"),
     ("blocks of 33 MiB", BLOCKS, "spec/blockSize", "33Mi", "blockSize must be between 1Mi and 32Mi"),
@@ -377,6 +389,7 @@ IMMUTABLE = [
      {"apiVersion": "batch/v1", "kind": "Job", "name": "a", "uid": "u"}, "workloadRef cannot be added or removed"),
     ("the mode of a running job to Off", JOB, "spec/cache/mode", "Off", "mode cannot change from or to Off"),
     ("the origin of a Dataset", S3, "spec/sources/0/storageUri", "s3://other/a", "storageUri cannot change"),
+    ("the index of a Dataset", HTTPS, "spec/sources/0/index", "other.txt", "index cannot change"),
     ("the format of a Dataset", S3, "spec/format", "Chunks", "format cannot change"),
     ("the block size of a Dataset", BLOCKS, "spec/blockSize", "16Mi", "blockSize cannot change"),
     ("the row size of a Dataset", RECORDS, "spec/records/bytes", 12, "records cannot change"),

@@ -391,7 +391,7 @@ TEST_F(S3OriginTest, TrustsOnlyTheGivenCertificates) {
 
 TEST(MakeOrigin, RefusesUnknownSources) {
     const Environment nothing = [](const char*) { return nullptr; };
-    for (const char* uri : {"", "gs://b", "http://x/y", "s3:/b", "file://host/path", "/data"}) {
+    for (const char* uri : {"", "gs://b", "ftp://x/y", "s3:/b", "file://host/path", "/data"}) {
         const auto origin = make_origin(uri, {}, nothing, kClock, 1);
         ASSERT_FALSE(origin.has_value()) << uri;
         EXPECT_EQ(origin.error().code, ErrorCode::kInvalidArgument);

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/http/headers.h"
+#include "sidecar/origin/origin_failure.h"
+
+// The version of an object on an HTTP server, as the manifest has it in place of an S3 ETag: the ETag
+// header as it is ('"abc"', 'W/"abc"'), or where the server sends none, "@" and the Unix time of
+// Last-Modified. Pure.
+namespace stoker::sidecar {
+
+// nullopt: the headers have neither, so a change of the object could not be noticed.
+std::optional<std::string> http_version_of(const http::Headers& headers);
+
+// The precondition for a request for this version. nullopt: a weak ETag, which no server matches.
+std::optional<http::Header> http_condition(std::string_view version);
+
+// Checks that an answer has the version. nullopt: it has. kConflict: it has another. kUnavailable, may
+// pass: the version is a time that is not over by the server's clock, so the object may yet change
+// without another version.
+std::optional<OriginFailure> check_http_version(
+    std::string_view version, const http::Headers& headers);
+
+}  // namespace stoker::sidecar

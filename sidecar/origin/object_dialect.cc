@@ -1,0 +1,42 @@
+#include "sidecar/origin/object_dialect.h"
+
+#include <fmt/core.h>
+
+namespace stoker::sidecar {
+
+std::optional<OriginFailure> check_extent(
+    const ExpectedBytes& expected, int status, const http::Headers& headers) {
+    const bool is_part = expected.range && status == 206;
+    if (is_part) {
+        const auto& range = *expected.range;
+        const std::string want = fmt::format(
+            "bytes {}-{}/{}", range.offset, range.offset + range.length - 1, expected.size_bytes);
+        const std::string* got = http::find_header(headers, "Content-Range");
+        if (got == nullptr || *got != want) {
+            return conflict(fmt::format(
+                "the origin sends '{}' where '{}' was due", got == nullptr ? "" : *got, want));
+        }
+    }
+    const std::uint64_t due = is_part ? expected.range->length : expected.size_bytes;
+    const std::string* length = http::find_header(headers, "Content-Length");
+    if (length != nullptr && *length != std::to_string(due)) {
+        return conflict(fmt::format(
+            "changed at the origin: {} bytes now, {} when it was listed", *length, due));
+    }
+    return std::nullopt;
+}
+
+void count_request(
+    const ListingContext& context, std::string_view operation, const std::string& outcome) {
+    if (context.options.metrics != nullptr) {
+        context.options.metrics->requests.with({std::string{operation}, outcome})->add();
+    }
+}
+
+void count_retry(const ListingContext& context) {
+    if (context.options.metrics != nullptr) {
+        context.options.metrics->retries.add();
+    }
+}
+
+}  // namespace stoker::sidecar
