@@ -14,6 +14,7 @@ inline constexpr auto kFields<SourceVolume> = table(
 template <>
 inline constexpr auto kFields<DatasetSource> = table(
     field("storageUri", &DatasetSource::storage_uri),
+    field("index", &DatasetSource::index),
     field("endpoint", &DatasetSource::endpoint),
     field("region", &DatasetSource::region),
     field("pathStyle", &DatasetSource::path_style),

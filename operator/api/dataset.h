@@ -27,6 +27,7 @@ struct SourceVolume {
 
 struct DatasetSource {
     std::string storage_uri;
+    std::string index{};  // of an http(s):// source; empty: the sidecar's default
     std::string endpoint;
     std::string region;
     std::optional<bool> path_style;  // none: depends on the endpoint

@@ -36,6 +36,7 @@ Json write_records(const std::optional<DatasetRecords>& records) {
 std::vector<JsonMember> write_origin(const OriginConfig& origin) {
     return {
         {"uri", origin.uri},
+        {"index", origin.index},
         {"endpoint", origin.endpoint},
         {"region", origin.region},
         {"pathStyle", origin.path_style},
@@ -112,6 +113,7 @@ Json to_json(const std::vector<DatasetConfig>& datasets) {
         place.push_back({"contract", lower_case(choice_text(dataset.contract))});
         place.push_back({"sampling", write_sampling(dataset.parameters)});
         place.push_back({"guest", if_true(dataset.guest)});
+        place.push_back({"authenticate", if_true(dataset.origin.authenticate)});
         places.push_back({dataset.name, json_object(place)});
     }
     return json_object(places);

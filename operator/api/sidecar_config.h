@@ -18,12 +18,15 @@ namespace stoker::control {
 // The origin of samples, for the sidecar and the trainer. Credentials are in files or the
 // environment, never here.
 struct OriginConfig {
-    std::string uri;       // s3://bucket/prefix, or file:///path inside the container
+    std::string
+        uri;  // s3://bucket/prefix, https://host/folder, or file:///path inside the container
     std::string endpoint;  // empty: the region's default
     std::string region;
     std::optional<bool> path_style;     // none: depends on the endpoint
     std::string credentials_directory;  // of the sidecar; empty: the environment's
     std::string ca_file{};              // to trust instead of the system's
+    std::string index{};                // of an HTTP source; empty: the default
+    bool authenticate = false;          // the trainer's credentials for HTTP are for this source
     DatasetFormat format = DatasetFormat::kObjects;
     std::optional<Bytes> block_size{};  // for the sidecar; none: its default
     std::optional<DatasetRecords> records{};

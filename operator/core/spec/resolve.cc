@@ -9,6 +9,7 @@
 #include "common/base/lower_case.h"
 #include "common/base/saturating.h"
 #include "common/domain/sample_format.h"
+#include "operator/core/spec/field_checks.h"
 #include "operator/core/spec/job_state.h"
 #include "operator/core/spec/packing.h"
 #include "operator/core/spec/validate.h"
@@ -110,11 +111,14 @@ Blocker check_dataset(const Dataset& dataset, bool foreign) {
                                     to_string(errors))};
 }
 
-Blocker check_secrets(const std::vector<ResolvedDataset>& datasets, const std::string& ns) {
+// The trainer's environment carries one Secret for S3 and one for web servers (`http`).
+Blocker check_secrets(
+    const std::vector<ResolvedDataset>& datasets, const std::string& ns, bool http) {
     std::set<std::string> secrets;
     for (const ResolvedDataset& dataset : datasets) {
-        if (dataset.source.secret_ref && dataset.ns == ns) {
-            secrets.insert(*dataset.source.secret_ref);
+        const DatasetSource& source = dataset.source;
+        if (source.secret_ref && dataset.ns == ns && is_http_url(source.storage_uri) == http) {
+            secrets.insert(*source.secret_ref);
         }
     }
     if (secrets.size() <= 1) {
@@ -123,8 +127,9 @@ Blocker check_secrets(const std::vector<ResolvedDataset>& datasets, const std::s
     return {
         "SecretsDiffer",
         fmt::format(
-            "The datasets name different Secrets ({}); today all datasets of a job must use the "
+            "The datasets {}name different Secrets ({}); today all datasets of a job must use the "
             "same one.",
+            http ? "on web servers " : "",
             fmt::join(secrets, ", "))};
 }
 
@@ -134,6 +139,12 @@ std::string refuse_one(const ResolvedDataset& dataset) {
         return fmt::format(
             "Dataset {} cannot be read with access S3, because its source is a directory; use "
             "access SDK.",
+            dataset.name);
+    }
+    if (dataset.access == DatasetAccess::kS3 && is_http_url(dataset.source.storage_uri)) {
+        return fmt::format(
+            "Dataset {} cannot be read with access S3, because its source is a web server; use "
+            "access SDK or Files.",
             dataset.name);
     }
     const auto format = domain::parse_sample_format(lower_case(choice_text(dataset.format)));
@@ -343,7 +354,10 @@ ResolvedDatasets resolve_datasets(
     }
     result.goes_on = !stops && !result.blocker.empty();
     if (result.blocker.empty()) {
-        result.blocker = check_secrets(result.datasets, job.meta.ns);
+        result.blocker = check_secrets(result.datasets, job.meta.ns, false);
+    }
+    if (result.blocker.empty()) {
+        result.blocker = check_secrets(result.datasets, job.meta.ns, true);
     }
     if (result.blocker.empty()) {
         result.blocker = check_access(result.datasets);

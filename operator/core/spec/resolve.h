@@ -66,8 +66,9 @@ struct ResolvedDatasets {
 // unknown labels: no dataset is shared with it. Blockers: DatasetNotFound, NotShared (a Dataset of
 // another namespace that is not shared with the job's, or does not exist), DatasetInvalid,
 // DatasetNotPacked (its spec.packing is not complete; an attempt that reads it goes on),
-// SecretsDiffer (pods can carry one set of S3 credentials; Datasets of other namespaces need none),
-// AccessUnsupported (access S3 to a directory, access SDK to blocks, or one bucket at two endpoints).
+// SecretsDiffer (pods can carry one set of credentials for S3 and one for web servers; Datasets of
+// other namespaces need none), AccessUnsupported (access S3 to a directory or web server, access SDK to
+// blocks, or one bucket at two endpoints).
 ResolvedDatasets resolve_datasets(
     const TrainingJob& job,
     const std::vector<Dataset>& datasets,

@@ -8,6 +8,8 @@
 
 #include "common/domain/block_format.h"
 #include "common/domain/host_path.h"
+#include "common/domain/http_index.h"
+#include "common/domain/http_uri.h"
 #include "common/domain/sample_format.h"
 #include "common/domain/source_place.h"
 #include "operator/core/spec/cron.h"
@@ -29,8 +31,8 @@ void check_source_volume(
         !directory || (source.endpoint.empty() && source.region.empty() && !source.path_style &&
                        !source.secret_ref && !source.ca_bundle),
         path,
-        "endpoint, region, pathStyle, secretRef and caBundle belong to s3://; leave them out of a "
-        "file:// source");
+        "endpoint, region, pathStyle, secretRef and caBundle belong to a server; leave them out of "
+        "a file:// source");
     if (source.volume) {
         complaints.unless(
             source.volume->claim_name.has_value() != source.volume->host_path.has_value(),
@@ -44,13 +46,36 @@ void check_source_volume(
     }
 }
 
+void check_web_server(
+    const DatasetSource& source, const std::string& path, Complaints& complaints) {
+    const bool is_http = is_http_url(source.storage_uri);
+    complaints.unless(
+        !is_http || (source.endpoint.empty() && source.region.empty() && !source.path_style),
+        path,
+        "endpoint, region and pathStyle belong to s3://; leave them out of an http source");
+    complaints.unless(
+        !source.storage_uri.starts_with("http://") || (!source.secret_ref && !source.ca_bundle),
+        path,
+        "secretRef and caBundle need https://, because http:// is not encrypted");
+    complaints.unless(
+        source.index.empty() || is_http,
+        path + ".index",
+        "index belongs to an http source; other origins can list their objects");
+    complaints.unless(
+        source.index.empty() || domain::is_http_key(source.index),
+        path + ".index",
+        "index must be the name of an object below storageUri, without . or .. as a part");
+}
+
 // `path`: of the source in the spec.
 void check_source(const DatasetSource& source, const std::string& path, Complaints& complaints) {
     complaints.unless(
-        is_s3_uri(source.storage_uri) || source.storage_uri.starts_with("file:///"),
+        is_s3_uri(source.storage_uri) || source.storage_uri.starts_with("file:///") ||
+            domain::check_http_uri(source.storage_uri).has_value(),
         path + ".storageUri",
-        "storageUri must be s3://bucket/prefix or file:///directory; other origins do not work "
-        "yet");
+        "storageUri must be s3://bucket/prefix, https://host/folder (percent-encoded, without "
+        "user, "
+        "query and fragment) or file:///directory");
     const std::size_t scheme_end = source.storage_uri.find("://");
     complaints.unless(
         scheme_end == std::string::npos || !has_dot_part(source.storage_uri.substr(scheme_end + 3)),
@@ -61,6 +86,7 @@ void check_source(const DatasetSource& source, const std::string& path, Complain
         path + ".endpoint",
         "endpoint must begin with http:// or https://");
     check_source_volume(source, path, complaints);
+    check_web_server(source, path, complaints);
 }
 
 void check_selector(const LabelSelector& selector, std::string_view path, Complaints& complaints) {
@@ -83,7 +109,7 @@ void check_sharing(const DatasetSpec& spec, Complaints& complaints) {
         !has_claim,
         "spec.sharing",
         "a PersistentVolumeClaim is reached from its own namespace only; share a Dataset with an "
-        "s3:// source or a hostPath volume");
+        "s3:// or https:// source or a hostPath volume");
     check_selector(*spec.shared_with, "spec.sharing.namespaceSelector", complaints);
 }
 
@@ -93,7 +119,7 @@ void check_format(const DatasetSpec& spec, Complaints& complaints) {
     complaints.unless(
         !is_blocks || spec.sources.empty() || !spec.sources.front().volume,
         "spec.format",
-        "format Blocks needs an s3:// source");
+        "format Blocks needs an s3:// or https:// source");
     complaints.unless(
         is_blocks || !spec.block_size,
         "spec.blockSize",

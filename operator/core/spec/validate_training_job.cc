@@ -187,7 +187,8 @@ void check_dataset_origin(
     complaints.unless(
         !dataset.storage_uri || is_s3_uri(*dataset.storage_uri),
         path + ".storageUri",
-        "storageUri must be s3://bucket/prefix; for a directory write a Dataset with a volume and "
+        "storageUri must be s3://bucket/prefix; for a web server or a directory write a Dataset "
+        "and "
         "name it in datasetRef");
     complaints.unless(
         !dataset.storage_uri || !has_dot_part(*dataset.storage_uri),

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "operator/api/pod.h"
 #include "operator/api/sidecar_config.h"
+#include "operator/core/spec/field_checks.h"
 #include "operator/core/workload/pod_volumes.h"
 
 namespace stoker::control {
@@ -57,6 +60,7 @@ OriginConfig origin_of(const ResolvedDataset& dataset) {
             path_of(kOriginDirectory, dataset.name),
             source.storage_uri.substr(kFileScheme.size()));
     }
+    result.index = source.index;
     result.endpoint = source.endpoint;
     result.region = source.region;
     result.path_style = source.path_style;
@@ -65,6 +69,7 @@ OriginConfig origin_of(const ResolvedDataset& dataset) {
     result.records = dataset.records;
     if (source.secret_ref) {
         result.credentials_directory = path_of(kCredentialsDirectory, dataset.name);
+        result.authenticate = is_http_url(source.storage_uri);
     }
     if (source.ca_bundle) {
         result.ca_file = path_of(path_of(kCaDirectory, dataset.name), source.ca_bundle->key);
@@ -105,33 +110,61 @@ std::vector<DatasetConfig> dataset_configs(const JobInput& input) {
     return result;
 }
 
-// Secrets of the job's own datasets, or (`foreign`) of other namespaces' datasets.
-std::set<std::string> secrets_of(const JobInput& input, bool foreign) {
+// Secrets of the job's own datasets, or (`foreign`) of other namespaces' datasets, on web servers
+// (`http`) or at the S3 API.
+std::set<std::string> secrets_of(const JobInput& input, bool http, bool foreign) {
     std::set<std::string> secrets;
     for (const ResolvedDataset& dataset : input.datasets) {
-        if (dataset.source.secret_ref && is_foreign(input, dataset) == foreign) {
-            secrets.insert(*dataset.source.secret_ref);
+        const DatasetSource& source = dataset.source;
+        if (source.secret_ref && is_http_url(source.storage_uri) == http &&
+            is_foreign(input, dataset) == foreign) {
+            secrets.insert(*source.secret_ref);
         }
     }
     return secrets;
 }
 
-// resolve_datasets() allows only one Secret for own datasets. Secrets for foreign datasets serve
-// reads that bypass the cache, and only if there is exactly one.
-void add_credentials(const JobInput& input, std::vector<EnvVar>& env) {
-    std::set<std::string> secrets = secrets_of(input, false);
+struct TrainerSecret {
+    std::string name;
+    bool optional = false;
+};
+
+// resolve_datasets() allows only one Secret of each kind for own datasets. Secrets for foreign datasets
+// serve reads that bypass the cache, and only if there is exactly one.
+std::optional<TrainerSecret> trainer_secret(const JobInput& input, bool http) {
+    std::set<std::string> secrets = secrets_of(input, http, false);
     const bool optional = secrets.empty();
     if (optional) {
-        secrets = secrets_of(input, true);
+        secrets = secrets_of(input, http, true);
     }
-    if (secrets.size() != 1) {
+    return secrets.size() == 1 ? std::optional{TrainerSecret{*secrets.begin(), optional}}
+                               : std::nullopt;
+}
+
+void add_credentials(const JobInput& input, std::vector<EnvVar>& env) {
+    const auto secret = trainer_secret(input, false);
+    if (!secret) {
         return;
     }
-    const std::string& secret = *secrets.begin();
     for (const std::string key : {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}) {
-        env.push_back({key, "", from_secret(secret, key, optional)});
+        env.push_back({key, "", from_secret(secret->name, key, secret->optional)});
     }
-    env.push_back({"AWS_SESSION_TOKEN", "", from_secret(secret, "AWS_SESSION_TOKEN", true)});
+    env.push_back({"AWS_SESSION_TOKEN", "", from_secret(secret->name, "AWS_SESSION_TOKEN", true)});
+}
+
+// A Secret for a web server has a token, or user name and password.
+void add_http_credentials(const JobInput& input, std::vector<EnvVar>& env) {
+    const auto secret = trainer_secret(input, true);
+    if (!secret) {
+        return;
+    }
+    using Pair = std::pair<const char*, const char*>;
+    for (const auto& [variable, key] :
+         {Pair{"STOKER_HTTP_TOKEN", "token"},
+          Pair{"STOKER_HTTP_USERNAME", "username"},
+          Pair{"STOKER_HTTP_PASSWORD", "password"}}) {
+        env.push_back({variable, "", from_secret(secret->name, key, true)});
+    }
 }
 
 // Variables for S3 clients of the trainer: the pod's endpoint with its own key, or without a cache
@@ -300,7 +333,7 @@ std::vector<DatasetConfig> trainer_datasets(const JobInput& input) {
         return result;
     }
     for (DatasetConfig& dataset : result) {
-        if (!dataset.origin.uri.starts_with(kFileScheme)) {
+        if (dataset.origin.uri.starts_with("s3://")) {
             dataset.origin.endpoint = s3_url(input);
             dataset.origin.path_style = true;
             dataset.origin.ca_file.clear();
@@ -318,6 +351,9 @@ std::vector<EnvVar> trainer_env(const JobInput& input) {
         add_s3_client(input, dataset->source, result);
     } else if (!input.foreign && !has_only_files(input)) {
         add_credentials(input, result);
+    }
+    if (!input.foreign && !has_only_files(input)) {
+        add_http_credentials(input, result);
     }
     drop_what_the_user_set(input.job, result);
     if (has_cache(input)) {

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <string>
+#include <tuple>
 
 #include <gtest/gtest.h>
 
@@ -39,7 +40,11 @@ TEST(ValidateDataset, RefusesUnsupportedOrigins) {
     for (const std::string uri :
          {"",
           "/data",
-          "http://h/a",
+          "ftp://h/a",
+          "https://",
+          "https://me@h/a",
+          "https://h/a?b",
+          "http://h/a b",
           "s3://",
           "s3:///a",
           "s3://ab",
@@ -52,6 +57,50 @@ TEST(ValidateDataset, RefusesUnsupportedOrigins) {
         dataset.spec.sources[0].storage_uri = uri;
         expect_one(validate(dataset), "spec.sources[0].storageUri", "must be s3://");
     }
+}
+
+DatasetSource web_server() {
+    DatasetSource source;
+    source.storage_uri = "https://data.example.com:8443/a%20b/";
+    source.index = "lists/index.txt";
+    source.secret_ref = "server";
+    source.ca_bundle = CaBundle{};
+    return source;
+}
+
+TEST(ValidateDataset, AcceptsWebServers) {
+    Dataset dataset = make_dataset();
+    dataset.spec.sources = {web_server()};
+    for (const DatasetFormat format :
+         {DatasetFormat::kObjects, DatasetFormat::kTar, DatasetFormat::kBlocks}) {
+        dataset.spec.format = format;
+        EXPECT_EQ(to_string(validate(dataset)), "");
+    }
+}
+
+TEST(ValidateDataset, RefusesWhatWebServersDoNotHave) {
+    const std::string source = "spec.sources[0]";
+    const std::vector<std::tuple<std::function<void(DatasetSource&)>, std::string, std::string>>
+        cases = {
+            {[](DatasetSource& it) { it.region = "eu"; }, source, "belong to s3://"},
+            {[](DatasetSource& it) { it.path_style = true; }, source, "belong to s3://"},
+            {[](DatasetSource& it) { it.endpoint = "http://h"; }, source, "belong to s3://"},
+            {[](DatasetSource& it) { it.storage_uri = "http://h/a"; }, source, "need https://"},
+            {[](DatasetSource& it) { it.index = "../a"; }, source + ".index", "an object below"},
+            {[](DatasetSource& it) { it.index = "a\n"; }, source + ".index", "an object below"},
+            {[](DatasetSource& it) { it.storage_uri = "https://h/%2e./a"; },
+             source + ".storageUri",
+             "must be s3://"},
+        };
+    for (const auto& [spoil, path, message] : cases) {
+        Dataset dataset = make_dataset();
+        dataset.spec.sources = {web_server()};
+        spoil(dataset.spec.sources.front());
+        expect_one(validate(dataset), path, message);
+    }
+    Dataset bucket = make_dataset();
+    bucket.spec.sources.front().index = "index.txt";
+    expect_one(validate(bucket), source + ".index", "belongs to an http source");
 }
 
 TEST(ValidateDataset, RefusesPathsThatLeadOutOfTheOrigin) {
