@@ -10,7 +10,7 @@ build=(g++ cmake ninja-build ccache pkg-config make git
   libcpprest-dev libyaml-cpp-dev libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
   libcurl4-openssl-dev libexpat1-dev libssl-dev libboost-dev libboost-system-dev libexpected-dev libfmt-dev
   rapidjson-dev libgtest-dev libgmock-dev libhiredis-dev pybind11-dev python3-dev)
-test=(clang-format-14 shellcheck yamllint redis-server prometheus python3-boto3 python3-fsspec
+test=(clang-format-14 shellcheck yamllint redis-server nginx prometheus python3-boto3 python3-fsspec
   python3-numpy python3-pil python3-pytest python3-torch python3-hypothesis python3-yaml python3-venv python3-pip)
 bench=(nginx strace)
 peers=(memcached redis-server nginx fuse3 curl)

@@ -364,7 +364,7 @@ def test_interrupt_ends_a_wait_for_an_unresponsive_sidecar(origin, sidecar):
     ("{", "not JSON"),
     ("[]", "object of objects"),
     ('{"train": {"url": "x"}}', "unknown keys: url"),
-    ('{"train": {"uri": "ftp://x/y"}}', "must be s3://bucket/prefix or file:///folder"),
+    ('{"train": {"uri": "ftp://x/y"}}', "must be s3://bucket/prefix, https://host/folder or file:///folder"),
     ("{}", "dataset 'train' has no location"),
 ])
 def test_invalid_settings_are_named_in_the_error(monkeypatch, tmp_path, text, words):

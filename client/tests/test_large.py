@@ -12,7 +12,7 @@ import threading
 
 import pytest
 import stoker
-from stoker.origin import Request, directory, large, s3
+from stoker.origin import Request, directory, large, remote, s3
 from stoker.settings import DatasetSettings
 from test_real_sidecar import RealSidecar
 
@@ -181,14 +181,14 @@ def test_folder_delivers_the_huge_file_in_full(folder, monkeypatch):
 
 
 def test_bucket_delivers_the_huge_object_in_ranges_with_if_match(monkeypatch):
-    monkeypatch.setattr(s3, "place_for", Recorder)
+    monkeypatch.setattr(remote, "place_for", Recorder)
     asked = []
 
-    def exchange(self, path, query, headers):
-        assert (path, headers["if-match"]) == ("/huge/one.bin", f'"{ETAG}"')
+    def exchange(self, path, query, headers, method):
+        assert (path, headers["if-match"]) == ("/bucket/huge/one.bin", f'"{ETAG}"')
         start, end = map(int, re.fullmatch(r"bytes=(\d+)-(\d+)", headers["range"]).groups())
         asked.append((start, end + 1))
-        answer = s3.Answer.__new__(s3.Answer)
+        answer = remote.Answer.__new__(remote.Answer)
         answer.status, answer.body = 206, zeros_with_marks(start, end + 1)
         answer.headers = {"Content-Range": f"bytes {start}-{end}/{HUGE}"}
         return answer
@@ -206,11 +206,11 @@ def test_bucket_delivers_the_huge_object_in_ranges_with_if_match(monkeypatch):
     ("", stoker.ChangedError),
 ])
 def test_answer_with_another_range_is_refused(monkeypatch, told, kind):
-    monkeypatch.setattr(s3, "place_for", Recorder)
+    monkeypatch.setattr(remote, "place_for", Recorder)
     monkeypatch.setattr("stoker.origin.retry.FIRST_DELAY_S", 0.001)
 
-    def exchange(self, path, query, headers):
-        answer = s3.Answer.__new__(s3.Answer)
+    def exchange(self, path, query, headers, method):
+        answer = remote.Answer.__new__(remote.Answer)
         answer.status, answer.body, answer.headers = 206, bytes(large.PART_BYTES), {"Content-Range": told}
         return answer
 

@@ -165,7 +165,7 @@ def test_etag_of_an_encrypted_object_is_not_an_md5(s3, headers):
 
 @pytest.mark.parametrize("headers", [KMS, SSE_C])
 def test_large_encrypted_object_is_read_in_parts(s3, monkeypatch, headers):
-    monkeypatch.setattr("stoker.origin.s3.PART_BYTES", 8)
+    monkeypatch.setattr("stoker.origin.remote.PART_BYTES", 8)
     monkeypatch.setattr("stoker.origin.large.PART_BYTES", 8)
 
     def part(handler):

@@ -5,6 +5,8 @@
 #include "client/src/core/catalog.h"
 #include "common/base/crc32c.h"
 #include "common/domain/chunk_format.h"
+#include "common/domain/http_index.h"
+#include "common/domain/http_uri.h"
 #include "common/domain/range_place.h"
 #include "common/domain/shard_format.h"
 #include "common/domain/tar_index.h"
@@ -294,12 +296,42 @@ void add_shard_functions(py::module_& module) {
         "(stem, [(extension, begin, end) of each member]) of a sample's bytes.");
 }
 
+// The entries of a web server's index, as (key, size or None, version).
+py::list parse_http_index(const std::string& name, const py::bytes& bytes) {
+    py::list entries;
+    const domain::HttpIndexReader::Take take = [&](const domain::HttpIndexEntry& entry) -> Status {
+        entries.append(
+            py::make_tuple(py::bytes{entry.key}, entry.size_bytes, decode_text(entry.version)));
+        return {};
+    };
+    domain::HttpIndexReader reader{name};
+    value_or_raise(reader.read(static_cast<std::string_view>(bytes), take));
+    value_or_raise(reader.finish(take));
+    return entries;
+}
+
+void add_web_functions(py::module_& module) {
+    module.attr("HTTP_INDEX_NAME") = domain::kHttpIndexName;
+    module.def(
+        "check_http_uri",
+        [](const std::string& uri) { value_or_raise(domain::check_http_uri(uri)); },
+        py::arg("uri"),
+        "Raises for anything but the URL of a folder on a web server.");
+    module.def(
+        "parse_http_index",
+        &parse_http_index,
+        py::arg("name"),
+        py::arg("bytes"),
+        "[(key, size or None, version or empty)] of a web server's index.");
+}
+
 }  // namespace
 
 void add_catalog(py::module_& module) {
     add_pack_functions(module);
     add_shard_classes(module);
     add_shard_functions(module);
+    add_web_functions(module);
     py::class_<Catalog, std::shared_ptr<Catalog>>(
         module, "Catalog", "The samples of one dataset revision, by id.")
         .def_static(

@@ -1,8 +1,8 @@
 """Location and options of a dataset: from the environment that the operator injects, or from the caller's arguments.
 
 STOKER_SOCKET    path of the sidecar's unix socket (default /stoker/run/stoker.sock)
-STOKER_DATASETS  JSON object {name: {"uri", "endpoint", "region", "pathStyle", "caFile", "credentialsFile", "directory",
-                 "guest", "contract", "sampling", "format", "records"}}: for each dataset its origin (used without a
+STOKER_DATASETS  JSON object {name: {"uri", "index", "endpoint", "region", "pathStyle", "caFile", "credentialsFile",
+                 "authenticate", "directory", "guest", "contract", "sampling", "format", "records"}}: for each dataset its origin (used without a
                  sidecar) and how samples are stored there, the node directory as mounted here, whether another
                  namespace owns it, and the sampling contract that the job allows, with parameters
 STOKER_JOB       name of the job for the sidecar; ranks with the same name share losses and fingerprints
@@ -29,8 +29,8 @@ __all__ = [
 
 DEFAULT_SOCKET = "/stoker/run/stoker.sock"
 _KEYS = {
-    "uri", "endpoint", "region", "pathStyle", "caFile", "credentialsFile", "directory", "guest", "contract", "sampling",
-    "format", "records",
+    "uri", "index", "endpoint", "region", "pathStyle", "caFile", "credentialsFile", "authenticate", "directory", "guest",
+    "contract", "sampling", "format", "records",
 }
 _ROW_BYTES_MAX = 2**30
 _FORMATS = ("objects", "chunks", "tar", "records", "megatron", "tfrecord")
@@ -43,7 +43,9 @@ class DatasetSettings:
 
     Attributes:
         name: name under spec.datasets; None: opened by URI, so no sidecar serves it.
-        uri: `s3://bucket/prefix` or `file:///folder`; None: unknown, so there is no fallback.
+        uri: `s3://bucket/prefix`, `https://host/folder` or `file:///folder`; None: unknown, so there is no fallback.
+        index: of a web server's folder: name of the list of its files; None: index.txt.
+        authenticate: STOKER_HTTP_TOKEN, or _USERNAME and _PASSWORD, are for this dataset's web server.
         endpoint: URL of the S3 API; None: AWS's endpoint of the region.
         region: region to sign for.
         path_style: bucket in the path (`endpoint/bucket/key`), not in the host name; None: chosen by the endpoint.
@@ -58,6 +60,8 @@ class DatasetSettings:
 
     name: Optional[str] = None
     uri: Optional[str] = None
+    index: Optional[str] = None
+    authenticate: bool = False
     endpoint: Optional[str] = None
     region: str = "us-east-1"
     path_style: Optional[bool] = None
@@ -141,6 +145,8 @@ def _from_environment(name: str, env: Mapping[str, str]) -> DatasetSettings:
     return DatasetSettings(
         name=name,
         uri=entry.get("uri"),
+        index=entry.get("index"),
+        authenticate=entry.get("authenticate") is True,
         endpoint=entry.get("endpoint"),
         region=entry.get("region") or "us-east-1",
         path_style=None if entry.get("pathStyle") is None else bool(entry["pathStyle"]),

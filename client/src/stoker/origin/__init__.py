@@ -73,6 +73,7 @@ def open_origin(settings: DatasetSettings) -> Origin:
     from .directory import DirectoryOrigin
     from .s3 import S3Origin
     from .shards import ShardOrigin
+    from .web import WebOrigin
 
     if settings.uri is None:
         raise SettingsError(f"dataset '{settings.describe()}' has no location: STOKER_DATASETS has no uri for it")
@@ -81,8 +82,11 @@ def open_origin(settings: DatasetSettings) -> Origin:
         origin: SlicedOrigin = S3Origin(settings)
     elif scheme == "file" and place in ("", "localhost") and path:
         origin = DirectoryOrigin(path)
+    elif scheme in ("http", "https"):
+        origin = WebOrigin(settings)
     else:
-        raise SettingsError(f"cannot read '{settings.uri}': it must be s3://bucket/prefix or file:///folder")
+        raise SettingsError(
+            f"cannot read '{settings.uri}': it must be s3://bucket/prefix, https://host/folder or file:///folder")
     if settings.format == "chunks":
         return ChunkOrigin(origin)
     return ShardOrigin(origin, settings) if _core.has_shards(settings.format) else origin

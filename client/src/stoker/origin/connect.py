@@ -24,6 +24,7 @@ class Connector:
     Attributes:
         base: prefix of every request path: empty, or scheme and host for a forwarding proxy.
         headers: extra headers for a forwarding proxy.
+        is_direct: without a proxy.
 
     Raises:
         SettingsError: an unreadable CA file, or a proxy that is not http://.
@@ -36,6 +37,7 @@ class Connector:
         self._host = host
         self._tls = _tls(ca_file, env) if scheme == "https" else None
         self._proxy = proxy_for(scheme, urllib.parse.urlsplit(f"//{host}").hostname or "", env)
+        self.is_direct = self._proxy is None
         reading_proxy = self._proxy if self._tls is None else None
         self.base = f"http://{host}" if reading_proxy else ""
         self.headers: Dict[str, str] = reading_proxy[1] if reading_proxy else {}
