@@ -78,7 +78,8 @@ def test_tls_with_private_authority_and_password(files, nginx, run, monkeypatch)
     wanted = Request(key, len(files.payloads[files.keys[0]]), f"@{LAST_WEEK}")
     monkeypatch.setenv("STOKER_HTTP_USERNAME", "me")
     monkeypatch.setenv("STOKER_HTTP_PASSWORD", "pa:ss\n")
-    assert bytes(open_origin(settings_of(**tls_entry(nginx), authenticate=True)).read(wanted)) == files.payloads[files.keys[0]]
+    own = open_origin(settings_of(**tls_entry(nginx), authenticate=True))
+    assert bytes(own.read(wanted)) == files.payloads[files.keys[0]]
     with pytest.raises(stoker.ForbiddenError, match="401"):  # another dataset's server gets no password
         open_origin(settings_of(**tls_entry(nginx))).read(wanted)
 

@@ -27,13 +27,13 @@ struct SourceVolume {
 
 struct DatasetSource {
     std::string storage_uri;
-    std::string index{};  // of an http(s):// source; empty: the sidecar's default
     std::string endpoint;
     std::string region;
     std::optional<bool> path_style;  // none: depends on the endpoint
     std::optional<std::string> secret_ref;
     std::optional<SourceVolume> volume;
     std::optional<CaBundle> ca_bundle{};
+    std::string index{};  // of an http(s):// source; empty: the sidecar's default
 
     bool operator==(const DatasetSource&) const = default;
 };

@@ -129,7 +129,7 @@ REFUSED = [
      [{"name": "mine", "csi": {"driver": "csi.stoker.dev"}}], "volumes of driver csi.stoker.dev are added by Stoker"),
     ("an endpoint beside datasetRef", JOB, "spec/datasets/0/endpoint", "http://minio:9000", "belong to storageUri"),
     ("a private CA beside datasetRef", JOB, "spec/datasets/0/caBundle", {"name": "ca"}, "belong to storageUri"),
-    ("a private CA with a directory", DIRECTORY, "spec/sources/0/caBundle", {"name": "ca"}, "belong to s3://"),
+    ("a private CA with a directory", DIRECTORY, "spec/sources/0/caBundle", {"name": "ca"}, "belong to a server"),
     ("hostNetwork", JOB, "spec/podTemplate/spec/hostNetwork", True, "hostNetwork does not work yet"),
     ("hostPID", JOB, "spec/podTemplate/spec/hostPID", True, "hostPID does not work yet"),
     ("shareProcessNamespace", JOB, "spec/podTemplate/spec/shareProcessNamespace", True, "does not work yet"),

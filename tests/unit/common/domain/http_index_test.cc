@@ -5,8 +5,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/domain/http_uri.h"
-
 namespace stoker::domain {
 namespace {
 
@@ -97,38 +95,6 @@ TEST(HttpIndex, RefusesALineWithoutEndAndAnEmptyIndex) {
     EXPECT_THAT(endless.error().message, HasSubstr("line 1: longer than 65536 bytes"));
     ASSERT_FALSE(read("").has_value());
     EXPECT_EQ(read("").error().message, "index.txt is empty");
-}
-
-TEST(HttpUri, AcceptsFoldersOfWebServers) {
-    for (const char* uri :
-         {"http://host",
-          "https://host/",
-          "https://data.example.com:8443/a%20b/c..d/",
-          "http://[::1]:80/a",
-          "https://10.0.0.1/~me/v=1,2"}) {
-        EXPECT_TRUE(check_http_uri(uri).has_value()) << uri;
-    }
-}
-
-TEST(HttpUri, RefusesWhatIsNotOne) {
-    for (const char* uri :
-         {"ftp://host/a",
-          "https:///a",
-          "https://me@host/a",
-          "https://host/a?b",
-          "https://host/a#b",
-          "https://host?b",
-          "https://host/a b",
-          "https://host/a%2",
-          "https://host/a%zz",
-          "https://host/\xC3\xA9",
-          "https://host/a\n",
-          "https://host/..",
-          "https://host/./a",
-          "https://host/a/%2e%2E/b",
-          "https://host/a/.%2e"}) {
-        EXPECT_FALSE(check_http_uri(uri).has_value()) << uri;
-    }
 }
 
 }  // namespace

@@ -90,22 +90,6 @@ TEST(ResolveDatasets, RequiresOneSecretForAllDatasets) {
     EXPECT_TRUE(resolve_datasets(job, {first, second}, TextMap{}).blocker.empty());
 }
 
-TEST(ResolveDatasets, AllowsOneSecretForS3AndOneForWebServers) {
-    TrainingJob job = make_training_job();
-    job.spec.datasets.push_back(job.spec.datasets[0]);
-    job.spec.datasets[1].name = "val";
-    job.spec.datasets[1].dataset_ref = "other";
-    Dataset bucket = make_dataset();
-    bucket.spec.sources[0].secret_ref = "keys";
-    Dataset server = make_dataset("other");
-    server.spec.sources[0] = {.storage_uri = "https://h/a", .secret_ref = "password"};
-    EXPECT_TRUE(resolve_datasets(job, {bucket, server}).blocker.empty());
-    bucket.spec.sources[0] = {.storage_uri = "https://h/b", .secret_ref = "token"};
-    const Blocker blocker = resolve_datasets(job, {bucket, server}).blocker;
-    EXPECT_EQ(blocker.reason, "SecretsDiffer");
-    EXPECT_NE(blocker.message.find("on web servers"), std::string::npos) << blocker.message;
-}
-
 // The blocker of a job that reads imagenet and other, with imagenet by S3.
 Blocker blocker_of(DatasetAccess access, const Dataset& imagenet, const Dataset& other) {
     TrainingJob job = make_training_job();
@@ -118,15 +102,6 @@ Blocker blocker_of(DatasetAccess access, const Dataset& imagenet, const Dataset&
 
 Blocker blocker_of_s3(const Dataset& imagenet, const Dataset& other) {
     return blocker_of(DatasetAccess::kS3, imagenet, other);
-}
-
-TEST(ResolveDatasets, WebServersAreNotReadWithAccessS3) {
-    Dataset server = make_dataset();
-    server.spec.sources[0] = {.storage_uri = "https://h/a"};
-    const Blocker blocker = blocker_of(DatasetAccess::kS3, server, make_dataset("other"));
-    EXPECT_EQ(blocker.reason, "AccessUnsupported");
-    EXPECT_NE(blocker.message.find("is a web server"), std::string::npos) << blocker.message;
-    EXPECT_TRUE(blocker_of(DatasetAccess::kSdk, server, make_dataset("other")).empty());
 }
 
 TEST(ResolveDatasets, AccessS3NeedsAnObjectStore) {

@@ -119,27 +119,6 @@ TEST(BuildPod, PassesCredentialsBySecretReferenceOnly) {
     EXPECT_EQ(env(pod.trainer, "STOKER_DATASETS").find("credentials"), std::string::npos);
 }
 
-TEST(BuildPod, PassesAWebServersSecretToItsDatasetOnly) {
-    TrainingJobView view = make_view();
-    view.datasets.datasets[0].source = {
-        .storage_uri = "https://h/a", .index = "list", .secret_ref = "server"};
-    const PodManifest pod = pod_of(view);
-    EXPECT_EQ(
-        env(pod.trainer, "STOKER_HTTP_TOKEN"),
-        R"({"secretKeyRef":{"key":"token","name":"server","optional":true}})");
-    EXPECT_NE(env(pod.trainer, "STOKER_HTTP_PASSWORD").find("secretKeyRef"), std::string::npos);
-    EXPECT_NE(env(pod.trainer, "STOKER_HTTP_USERNAME").find("secretKeyRef"), std::string::npos);
-    EXPECT_EQ(env(pod.trainer, "AWS_ACCESS_KEY_ID"), "");
-    const std::string trainer = env(pod.trainer, "STOKER_DATASETS");
-    EXPECT_NE(trainer.find(R"("authenticate":true)"), std::string::npos) << trainer;
-    EXPECT_NE(trainer.find(R"("index":"list")"), std::string::npos) << trainer;
-    const std::string sidecar = env(pod.init_containers[0], "STOKER_SIDECAR_CONFIG");
-    EXPECT_NE(
-        sidecar.find(R"("credentialsDirectory":"/stoker/credentials/train")"), std::string::npos);
-    EXPECT_NE(sidecar.find(R"("index":"list")"), std::string::npos);
-    EXPECT_EQ(sidecar.find("authenticate"), std::string::npos);
-}
-
 TEST(BuildPod, ForeignDatasetUsesItsDirectoryAndTheJobsSecret) {
     TrainingJobView view = make_view();
     view.datasets.datasets[0].ns = "data";
