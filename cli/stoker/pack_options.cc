@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "common/base/quantity.h"
+#include "common/domain/http_uri.h"
 #include "common/domain/source_place.h"
 #include "common/flags/flags.h"
 
@@ -21,7 +22,8 @@ constexpr std::string_view kUsage =
     "usage: stoker pack SRC... DST [FLAG]...\n"
     "       stoker pack --rebuild-index DST [FLAG]...\n"
     "Packs small samples into large chunks, which a Dataset with format Chunks reads.\n"
-    "SRC: a directory, s3://BUCKET/PREFIX, or .tar files. DST: a directory or s3://BUCKET/PREFIX.\n"
+    "SRC: a directory, s3://BUCKET/PREFIX, https://HOST/FOLDER, or .tar files.\n"
+    "DST: a directory or s3://BUCKET/PREFIX.\n"
     "A run that was interrupted goes on where it was when it is started again.\n";
 
 Result<PackOrder> read_order(std::string_view text) {
@@ -139,12 +141,12 @@ std::vector<FlagGroup> flags_of(PackCommand& out, SourceFlags& from) {
 }
 
 bool is_tar(std::string_view place) {
-    return place.ends_with(".tar") && !place.starts_with("s3://");
+    return place.ends_with(".tar") && !place.starts_with("s3://") && !domain::is_http_uri(place);
 }
 
-// The URI of a place: s3:// and file:// as they are, a path as file:// and absolute.
+// The URI of a place: s3://, https:// and file:// as they are, a path as file:// and absolute.
 Result<std::string> uri_of(std::string_view place) {
-    if (place.starts_with("s3://") || place.starts_with("file:///")) {
+    if (place.starts_with("s3://") || place.starts_with("file:///") || domain::is_http_uri(place)) {
         return std::string{place};
     }
     std::error_code failed;
