@@ -2,9 +2,10 @@
 
 STOKER_SOCKET    path of the sidecar's unix socket (default /stoker/run/stoker.sock)
 STOKER_DATASETS  JSON object {name: {"uri", "index", "endpoint", "region", "pathStyle", "caFile", "credentialsFile",
-                 "authenticate", "directory", "guest", "contract", "sampling", "format", "records"}}: for each dataset its origin (used without a
-                 sidecar) and how samples are stored there, the node directory as mounted here, whether another
-                 namespace owns it, and the sampling contract that the job allows, with parameters
+                 "authenticate", "directory", "guest", "contract", "sampling", "format", "records"}}: for each dataset
+                 its origin (used without a sidecar) and how samples are stored there, the node directory as mounted
+                 here, whether another namespace owns it, and the sampling contract that the job allows, with
+                 parameters
 STOKER_JOB       name of the job for the sidecar; ranks with the same name share losses and fingerprints
 STOKER_EPOCHS    number of epochs of the training, so that the sidecar can fetch the next epoch's first samples while
                  this one ends; unset: unknown, and nothing is fetched beyond the epoch

@@ -139,7 +139,7 @@ TEST(ValidateDataset, RefusesIncompatibleFields) {
              d.spec.sources[0].region = "r";
          },
          "spec.sources[0]",
-         "belong to s3://"},
+         "belong to a server"},
         {[](Dataset& d) {
              d.spec.sources = {directory()};
              d.spec.sources[0].volume->host_path = "/x";
