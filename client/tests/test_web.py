@@ -77,7 +77,7 @@ def test_tls_with_private_authority_and_password(files, nginx, run, monkeypatch)
     key = files.keys[0].encode()
     wanted = Request(key, len(files.payloads[files.keys[0]]), f"@{LAST_WEEK}")
     monkeypatch.setenv("STOKER_HTTP_USERNAME", "me")
-    monkeypatch.setenv("STOKER_HTTP_PASSWORD", "pa:ss\n")
+    monkeypatch.setenv("STOKER_HTTP_PASSWORD", "pass word\n")
     own = open_origin(settings_of(**tls_entry(nginx), authenticate=True))
     assert bytes(own.read(wanted)) == files.payloads[files.keys[0]]
     with pytest.raises(stoker.ForbiddenError, match="401"):  # another dataset's server gets no password

@@ -15,7 +15,7 @@ _NGINX = """
 {user}daemon off; worker_processes 1; pid {folder}/nginx.pid; error_log {folder}/error.log;
 events {{ worker_connections 128; }}
 http {{
-  log_format short '$request_method $uri $status'; access_log {folder}/access.log short;
+  log_format short '$request_method $request_uri $status'; access_log {folder}/access.log short;
   client_body_temp_path {folder}/b; proxy_temp_path {folder}/p; fastcgi_temp_path {folder}/f;
   uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
   root {root}; default_type application/octet-stream; gzip on; gzip_types *; gzip_min_length 1;
@@ -40,7 +40,7 @@ def index_of(root, columns=r"%s\t%P\t%T@\n"):
 
 
 class Nginx:
-    """nginx over the folder `root`, by http and, with user me and password pa:ss, by https. `with` stops it."""
+    """nginx over the folder `root`, by http and, with user me and password pass word, by https. `with` stops it."""
 
     def __init__(self, folder, root):
         self.folder = pathlib.Path(folder)
@@ -52,10 +52,10 @@ class Nginx:
             ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=private",
              "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", self.folder / "key.pem", "-out", self.ca_file],
             check=True, capture_output=True)
-        (self.folder / "users").write_text("me:{PLAIN}pa:ss\n")
+        (self.folder / "users").write_text("me:{PLAIN}pass word\n")
         (self.folder / "secret").mkdir()
         (self.folder / "secret" / "username").write_text("me")
-        (self.folder / "secret" / "password").write_text("pa:ss")
+        (self.folder / "secret" / "password").write_text("pass word")
         user = "user root; " if os.geteuid() == 0 else ""  # its workers read the test's folder
         (self.folder / "nginx.conf").write_text(
             _NGINX.format(user=user, folder=self.folder, root=root, port=port, tls_port=tls_port))
@@ -99,8 +99,11 @@ def plain_server(root):
         def log_message(self, *_):
             pass
 
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Quiet) as server:
-        server.daemon_threads = True
+    class Server(http.server.ThreadingHTTPServer):
+        daemon_threads = True
+        request_queue_size = 128  # a sidecar opens many connections at once
+
+    with Server(("127.0.0.1", 0), Quiet) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
