@@ -21,8 +21,11 @@ std::string env(const ContainerManifest& container, const std::string& name) {
 
 TEST(TrainerCredentials, PassesAWebServersSecretToItsDatasetOnly) {
     TrainingJobView view = make_view();
-    view.datasets.datasets[0].source = {
-        .storage_uri = "https://h/a", .index = "list", .secret_ref = "server"};
+    DatasetSource& source = view.datasets.datasets[0].source;
+    source = {};
+    source.storage_uri = "https://h/a";
+    source.index = "list";
+    source.secret_ref = "server";
     const PodManifest pod =
         build_pod({view.job, view.datasets.datasets, view.pool, view.settings, 1, {}, {}});
     EXPECT_EQ(
