@@ -74,6 +74,7 @@ TEST(SidecarConfig, BlockSizeHasADefaultAndLimits) {
     EXPECT_FALSE(source_of(", format: blocks, blockSize: 1Ki").has_value());
     EXPECT_FALSE(source_of(", format: blocks, blockSize: 1Gi").has_value());
     EXPECT_FALSE(source_of(", blockSize: 4Mi").has_value());
+    EXPECT_FALSE(source_of(", index: a.txt").has_value()) << "of web servers only";
 }
 
 TEST(SidecarConfig, InAPodIdentityComesFromTheEnvironment) {
@@ -109,7 +110,9 @@ TEST(SidecarConfig, ReportsEveryMistakeAtOnce) {
     ASSERT_FALSE(config);
     EXPECT_EQ(
         config.error().message,
-        "datasets[0].origin.uri: \"ftp://x\" must begin with s3:// or file:/// (an absolute path)\n"
+        "datasets[0].origin.uri: \"ftp://x\" must begin with s3://, https://, http:// or file:/// "
+        "(an "
+        "absolute path)\n"
         "datasets[0].grant: \"-1\" is not a number of bytes, such as 256Mi\n"
         "datasets[0].eviction: \"mru\" is none of auto, never, lru, lfu\n"
         "datasets[0].directory: must be an absolute path\n"
