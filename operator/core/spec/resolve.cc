@@ -8,6 +8,7 @@
 #include "common/base/fnv1a.h"
 #include "common/base/saturating.h"
 #include "operator/core/spec/check_origins.h"
+#include "operator/core/spec/field_checks.h"
 #include "operator/core/spec/job_state.h"
 #include "operator/core/spec/packing.h"
 #include "operator/core/spec/validate.h"
@@ -274,6 +275,12 @@ bool is_pinned(const TrainingJob& job, const ResolvedDataset& dataset) {
 std::string tell_credentials(const ResolvedDataset& dataset, const std::string& job_namespace) {
     if (dataset.ns == job_namespace || !dataset.source.secret_ref) {
         return {};
+    }
+    if (is_http_url(dataset.source.storage_uri)) {
+        return fmt::format(
+            " (namespace {} fetches the dataset with its own Secret; a web server of another "
+            "namespace gets none of the job's)",
+            dataset.ns);
     }
     return fmt::format(
         " (namespace {} fetches the dataset with its own Secret; with a Secret {} in namespace {} "

@@ -87,7 +87,7 @@ bool has_dataset(const ResolvedDatasets& resolved, const std::string& uid);
 bool is_pinned(const TrainingJob& job, const ResolvedDataset& dataset);
 
 // For a Dataset of another namespace that names a Secret: a sentence on how a Secret in the job's
-// own namespace would help when the origin refuses. Else empty.
+// own namespace would help when the origin refuses (never at a web server). Else empty.
 std::string tell_credentials(const ResolvedDataset& dataset, const std::string& job_namespace);
 
 // Directory name of an inline storageUri: equal for jobs of one namespace that read it from the

@@ -48,7 +48,7 @@ Json s3_secret_key() {
     return from_field("metadata.uid");
 }
 
-OriginConfig origin_of(const ResolvedDataset& dataset) {
+OriginConfig origin_of(const JobInput& input, const ResolvedDataset& dataset) {
     const DatasetSource& source = dataset.source;
     OriginConfig result;
     result.uri = source.storage_uri;
@@ -68,8 +68,9 @@ OriginConfig origin_of(const ResolvedDataset& dataset) {
     result.block_size = dataset.block_size;
     result.records = dataset.records;
     if (source.secret_ref) {
+        // Without a Secret there, the sidecar knows that it lacks a key.
         result.credentials_directory = path_of(kCredentialsDirectory, dataset.name);
-        result.authenticate = is_http_url(source.storage_uri);
+        result.authenticate = is_http_url(source.storage_uri) && uses_secret(input, dataset);
     }
     if (source.ca_bundle) {
         result.ca_file = path_of(path_of(kCaDirectory, dataset.name), source.ca_bundle->key);
@@ -99,7 +100,7 @@ std::vector<DatasetConfig> dataset_configs(const JobInput& input) {
              dataset.uid,
              directory,
              files_socket(input, dataset),
-             origin_of(dataset),
+             origin_of(input, dataset),
              dataset.contract,
              dataset.parameters,
              input.job.spec.cache.eviction_policy,

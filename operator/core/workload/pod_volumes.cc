@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "operator/api/pod.h"
+#include "operator/core/spec/field_checks.h"
 #include "operator/core/workload/build_pod.h"
 
 namespace stoker::control {
@@ -80,7 +81,7 @@ bool adds_shared_memory(const JobInput& input) {
 // The origins' keys, and an empty folder over the path of the trainer's ServiceAccount token.
 void add_credential_mounts(const JobInput& input, Mounts& mounts) {
     for (const ResolvedDataset& dataset : input.datasets) {
-        if (dataset.source.secret_ref) {
+        if (uses_secret(input, dataset)) {
             mounts.push_back(
                 {numbered_volume(kCredentialsVolume, input, dataset),
                  path_of(kCredentialsDirectory, dataset.name)});
@@ -164,6 +165,11 @@ bool is_foreign(const JobInput& input, const ResolvedDataset& dataset) {
     return dataset.ns != input.job.meta.ns;
 }
 
+bool uses_secret(const JobInput& input, const ResolvedDataset& dataset) {
+    const DatasetSource& source = dataset.source;
+    return source.secret_ref && !(is_http_url(source.storage_uri) && is_foreign(input, dataset));
+}
+
 bool is_directory(const ResolvedDataset& dataset) {
     return dataset.source.volume.has_value();
 }
@@ -239,7 +245,7 @@ std::vector<VolumeManifest> build_volumes(const JobInput& input) {
         result.push_back({std::string{kRunVolume}, EmptyDirVolume{}});
         result.push_back({std::string{kTokenVolume}, TokenVolume{std::string{kTokenAudience}}});
         for (const ResolvedDataset& dataset : input.datasets) {
-            if (dataset.source.secret_ref) {
+            if (uses_secret(input, dataset)) {
                 result.push_back(
                     {numbered_volume(kCredentialsVolume, input, dataset),
                      SecretVolume{*dataset.source.secret_ref, is_foreign(input, dataset)}});

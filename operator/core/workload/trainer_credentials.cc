@@ -19,7 +19,7 @@ std::set<std::string> secrets_of(const JobInput& input, bool http, bool foreign)
     std::set<std::string> secrets;
     for (const ResolvedDataset& dataset : input.datasets) {
         const DatasetSource& source = dataset.source;
-        if (source.secret_ref && is_http_url(source.storage_uri) == http &&
+        if (uses_secret(input, dataset) && is_http_url(source.storage_uri) == http &&
             is_foreign(input, dataset) == foreign) {
             secrets.insert(*source.secret_ref);
         }
@@ -33,7 +33,7 @@ struct TrainerSecret {
 };
 
 // resolve_datasets() allows only one Secret of each kind for own datasets. Secrets for foreign datasets
-// serve reads that bypass the cache, and only if there is exactly one.
+// serve reads that bypass the cache, and only if there is exactly one; never for web servers.
 std::optional<TrainerSecret> trainer_secret(const JobInput& input, bool http) {
     std::set<std::string> secrets = secrets_of(input, http, false);
     const bool optional = secrets.empty();

@@ -10,7 +10,8 @@ namespace stoker::control {
 // Adds AWS_ACCESS_KEY_ID, ... for S3; nothing without a Secret.
 void add_credentials(const JobInput& input, std::vector<EnvVar>& env);
 
-// Adds STOKER_HTTP_TOKEN, ... for web servers, whose Secret has a token, or user name and password.
+// Adds STOKER_HTTP_TOKEN, ... for web servers of the job's namespace, whose Secret has a token, or user name
+// and password.
 void add_http_credentials(const JobInput& input, std::vector<EnvVar>& env);
 
 }  // namespace stoker::control

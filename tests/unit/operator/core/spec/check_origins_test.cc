@@ -30,6 +30,15 @@ TEST(CheckOrigins, AllowsOneSecretForS3AndOneForWebServers) {
     EXPECT_TRUE(check_secrets(datasets, "other").empty());
 }
 
+TEST(CheckOrigins, AdvisesASecretForAnotherNamespacesS3OriginOnly) {
+    const std::string s3 = tell_credentials(dataset("s3://abc/a", "keys"), "other");
+    EXPECT_NE(s3.find("with a Secret keys in namespace other"), std::string::npos) << s3;
+    const std::string web = tell_credentials(dataset("https://h/a", "keys"), "other");
+    EXPECT_EQ(web.find("with a Secret"), std::string::npos) << web;
+    EXPECT_NE(web.find("gets none of the job's"), std::string::npos) << web;
+    EXPECT_EQ(tell_credentials(dataset("https://h/a", "keys"), "team"), "");
+}
+
 TEST(CheckOrigins, ReadsWebServersWithSdkAndFilesOnly) {
     ResolvedDataset server = dataset("https://h/a");
     for (const DatasetAccess access : {DatasetAccess::kSdk, DatasetAccess::kFiles}) {
