@@ -222,6 +222,8 @@ void CurlCall::set_transport_options() {
     // Always set both: otherwise curl reads the environment.
     curl_easy_setopt(easy, CURLOPT_PROXY, options_->proxies.for_url(request_.url).c_str());
     curl_easy_setopt(easy, CURLOPT_NOPROXY, options_->proxies.except.c_str());
+    // The proxy's answer to CONNECT is not the server's.
+    curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
 }
 
 Status CurlCall::set_tls_options() {

@@ -64,6 +64,13 @@ bool receive_more(int fd, std::string& buffer) {
     return true;
 }
 
+// False: `from` has ended, or `to` takes nothing.
+bool pass_on(int from, int to) {
+    std::string bytes;
+    return receive_more(from, bytes) &&
+           ::send(to, bytes.data(), bytes.size(), MSG_NOSIGNAL) == std::ssize(bytes);
+}
+
 }  // namespace
 
 std::optional<ScriptRequest> ScriptConnection::read_request() {
@@ -117,6 +124,24 @@ bool ScriptConnection::wait_for_hang_up(Duration limit) {
         }
         if (::recv(fd_, chunk.data(), chunk.size(), 0) <= 0) {
             return true;
+        }
+    }
+}
+
+void ScriptConnection::tunnel_to(std::uint16_t port) {
+    const UniqueFd server{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    sockaddr_in place{};
+    place.sin_family = AF_INET;
+    place.sin_port = htons(port);
+    place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (::connect(server.get(), reinterpret_cast<sockaddr*>(&place), sizeof(place)) != 0) {
+        return;
+    }
+    std::array<pollfd, 2> ends{pollfd{fd_, POLLIN, 0}, pollfd{server.get(), POLLIN, 0}};
+    while (::poll(ends.data(), ends.size(), -1) > 0) {
+        if ((ends[0].revents != 0 && !pass_on(fd_, server.get())) ||
+            (ends[1].revents != 0 && !pass_on(server.get(), fd_))) {
+            return;
         }
     }
 }

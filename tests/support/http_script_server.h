@@ -46,6 +46,10 @@ public:
     // Waits until the client closes the connection. False: not within `limit`.
     bool wait_for_hang_up(Duration limit);
 
+    // Passes bytes on to a port of loopback and back, until one side closes, as a proxy does after
+    // CONNECT.
+    void tunnel_to(std::uint16_t port);
+
     // Ends the connection with a TCP reset instead of a clean close.
     void reset();
 

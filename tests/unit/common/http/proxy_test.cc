@@ -3,11 +3,14 @@
 #include <map>
 #include <memory>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "common/base/clock.h"
 #include "common/http/http_client.h"
 #include "common/http/http_server.h"
+#include "tests/support/http_certificate.h"
+#include "tests/support/http_script_server.h"
 
 namespace stoker::http {
 namespace {
@@ -77,6 +80,60 @@ TEST_F(ProxyRequests, IgnoreTheVariableHttpProxyIfNoProxyIsConfigured) {
     ::unsetenv("http_proxy");
     ASSERT_TRUE(response.has_value()) << response.error().message;
     EXPECT_EQ(response->body, "/x");
+}
+
+// A TLS server that answers 404 with a header, behind a proxy.
+class ConnectProxy : public ::testing::Test {
+protected:
+    // One request to the server through a proxy with this script.
+    Result<HttpResponse> call_through(test::HttpScriptServer::Script script) {
+        const test::HttpScriptServer proxy{std::move(script)};
+        ClientOptions options;
+        options.ca_pem = certificate_.cert_pem;
+        options.proxies.https = proxy.url("");
+        const auto client = make_curl_client(std::move(options), clock_).value();
+        return client->call({.url = "https://localhost:" + std::to_string(server_->port()) + "/x"});
+    }
+
+    SystemClock clock_;
+    test::Certificate certificate_ = test::make_certificate("localhost");
+    std::unique_ptr<HttpServer> server_ =
+        HttpServer::start(
+            {.address = "127.0.0.1",
+             .cert_pem = certificate_.cert_pem,
+             .key_pem = certificate_.key_pem},
+            [](const ServerRequest&) {
+                return ServerResponse{404, "text/odd", "no such thing", {}};
+            })
+            .value();
+};
+
+TEST_F(ConnectProxy, PassesOnTheServersAnswerAndNotItsOwn) {
+    std::string asked;
+    const auto response = call_through([&](test::ScriptConnection& to) {
+        const auto request = to.read_request();
+        ASSERT_TRUE(request.has_value());
+        asked = request->method + " " + request->target;
+        to.send("HTTP/1.1 200 Connection established\r\nX-Proxy: yes\r\n\r\n");
+        to.tunnel_to(server_->port());
+    });
+    ASSERT_TRUE(response.has_value()) << response.error().message;
+    EXPECT_EQ(asked, "CONNECT localhost:" + std::to_string(server_->port()));
+    EXPECT_EQ(response->status, 404);
+    EXPECT_EQ(response->body, "no such thing");
+    EXPECT_EQ(find_header(response->headers, "X-Proxy"), nullptr);
+    const std::string* type = find_header(response->headers, "Content-Type");
+    ASSERT_NE(type, nullptr);
+    EXPECT_EQ(*type, "text/odd");
+}
+
+TEST_F(ConnectProxy, AskingForAPasswordIsAnError) {
+    const auto response = call_through(test::answering([](const auto&, auto& to) {
+        to.reply(407, "who are you", "Proxy-Authenticate: Basic\r\n");
+    }));
+    ASSERT_FALSE(response.has_value());
+    EXPECT_EQ(response.error().code, ErrorCode::kUnavailable);
+    EXPECT_THAT(response.error().message, testing::HasSubstr("407"));
 }
 
 }  // namespace
