@@ -1,3 +1,8 @@
+#include <charconv>
+#include <cstdint>
+#include <cstring>
+
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include "common/http/curl_call.h"
@@ -5,6 +10,37 @@
 
 // Which redirects a transfer follows.
 namespace stoker::http {
+
+namespace {
+
+// 0: not an internet address.
+std::uint16_t port_of(const sockaddr& address) {
+    sockaddr_in v4{};
+    sockaddr_in6 v6{};
+    if (address.sa_family == AF_INET) {
+        std::memcpy(&v4, &address, sizeof(v4));
+    } else if (address.sa_family == AF_INET6) {
+        std::memcpy(&v6, &address, sizeof(v6));
+    }
+    return ntohs(address.sa_family == AF_INET6 ? v6.sin6_port : v4.sin_port);
+}
+
+// Whether the proxy "[http://][user:password@]host[:port]" is at this port of loopback.
+bool is_local_proxy(const std::string& proxy, std::uint16_t port) {
+    const auto user = proxy.rfind('@');
+    const auto scheme = proxy.find("://");
+    const std::string place = proxy.substr(
+        user != std::string::npos     ? user + 1
+        : scheme != std::string::npos ? scheme + 3
+                                      : 0);
+    std::uint16_t own = 1080;  // curl's default
+    if (const auto colon = place.rfind(':'); colon != std::string::npos) {
+        std::from_chars(place.data() + colon + 1, place.data() + place.size(), own);
+    }
+    return names_local_host(place) && own == port;
+}
+
+}  // namespace
 
 void CurlCall::set_redirect_options() {
     if (request_.redirects_max == 0) {
@@ -37,7 +73,9 @@ bool CurlCall::may_reach(const sockaddr& address) const {
     long redirects = 0;
     curl_easy_getinfo(easy_.get(), CURLINFO_REDIRECT_COUNT, &redirects);
     const AddressKind kind = address_kind(address);
-    const bool is_proxy = !options_->proxies.for_url(request_.url).empty();  // often on loopback
+    const ProxySettings& proxies = options_->proxies;
+    const std::uint16_t port = port_of(address);
+    const bool is_proxy = is_local_proxy(proxies.http, port) || is_local_proxy(proxies.https, port);
     return redirects == 0 || kind == AddressKind::kRemote ||
            (kind == AddressKind::kLoopback && is_proxy);
 }

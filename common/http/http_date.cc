@@ -14,7 +14,10 @@ std::optional<WallTime> parse_http_date(std::string_view text) {
     if (rest != whole.c_str() + whole.size() || whole.empty()) {
         return std::nullopt;
     }
-    return WallTime{std::chrono::seconds{::timegm(&date)}};
+    const std::chrono::seconds seconds{::timegm(&date)};
+    return seconds <= std::chrono::floor<std::chrono::seconds>(WallTime::max().time_since_epoch())
+               ? std::optional{WallTime{seconds}}
+               : std::nullopt;
 }
 
 std::string format_http_date(WallTime time) {

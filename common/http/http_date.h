@@ -9,7 +9,8 @@
 // Dates of HTTP headers (RFC 9110, 5.6.7). Pure.
 namespace stoker::http {
 
-// The form that senders must use, "Sun, 06 Nov 1994 08:49:37 GMT"; nullopt: anything else.
+// The form that senders must use, "Sun, 06 Nov 1994 08:49:37 GMT"; nullopt: anything else, and
+// dates that WallTime cannot have.
 std::optional<WallTime> parse_http_date(std::string_view text);
 
 // The same form; fractions of a second are cut off.

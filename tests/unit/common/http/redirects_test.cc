@@ -67,21 +67,40 @@ TEST(Redirects, SendNoCredentialsToAnotherHost) {
     EXPECT_EQ(response->body, "none");
 }
 
-// The proxy stands for a remote host that answers itself; the redirect then names this machine.
-TEST(Redirects, DoNotLeadToMetadataServices) {
-    HttpScriptServer proxy{answering([](const ScriptRequest&, ScriptConnection& to) {
-        to.reply(302, "", "Location: http://169.254.169.254/latest\r\n");
+// Asks a remote host for /a through a proxy, which answers itself with a redirect to `target`, and "ok" to
+// all else. Hosts in `except` are reached directly.
+Result<HttpResponse> redirect_to(const std::string& target, const std::string& except) {
+    HttpScriptServer proxy{answering([&](const ScriptRequest& request, ScriptConnection& to) {
+        const bool is_first = request.target.ends_with("/a");
+        const std::string location = is_first ? "Location: " + target + "\r\n" : "";
+        to.reply(is_first ? 302 : 200, "ok", location + "Connection: close\r\n");
+        to.hang_up();
     })};
     ClientOptions options;
     options.proxies.http = proxy.url("");
-    options.proxies.except = "169.254.169.254";
-    const SystemClock clock;
-    const auto client = make_curl_client(std::move(options), clock);
-    ASSERT_TRUE(client.has_value());
-    const auto response = (*client)->call(following("http://data.example.com/a"));
+    options.proxies.except = except;
+    return make_client(std::move(options))->call(following("http://data.example.com/a"));
+}
+
+TEST(Redirects, DoNotLeadToMetadataServices) {
+    const auto response = redirect_to("http://169.254.169.254/latest", "169.254.169.254");
     ASSERT_FALSE(response.has_value());
     EXPECT_EQ(response.error().code, ErrorCode::kForbidden) << response.error().message;
     EXPECT_THAT(response.error().message, HasSubstr("redirects to an address of this machine"));
+}
+
+TEST(Redirects, DoNotLeadToLoopbackBesideAProxyThere) {
+    HttpScriptServer inside{countdown()};
+    const auto response = redirect_to(inside.url("/0"), "localhost,127.0.0.1,.svc");
+    ASSERT_FALSE(response.has_value()) << response->body;
+    EXPECT_EQ(response.error().code, ErrorCode::kForbidden) << response.error().message;
+    EXPECT_EQ(inside.connection_count(), 0);
+}
+
+TEST(Redirects, GoThroughAProxyOnLoopbackAgain) {
+    const auto response = redirect_to("http://other.example.com/b", "");
+    ASSERT_TRUE(response.has_value()) << response.error().message;
+    EXPECT_EQ(response->body, "ok");
 }
 
 AddressKind kind_of(const char* text) {
@@ -129,7 +148,11 @@ TEST(HttpDate, ReadsAndWritesTheOneForm) {
     EXPECT_EQ(parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT"), time);
     EXPECT_EQ(format_http_date(time + 900ms), "Sun, 06 Nov 1994 08:49:37 GMT");
     for (const char* other :
-         {"Sunday, 06-Nov-94 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:37 GMT ", "", "0"}) {
+         {"Sunday, 06-Nov-94 08:49:37 GMT",
+          "Sun, 06 Nov 1994 08:49:37 GMT ",
+          "Mon, 01 Jan 2263 00:00:00 GMT",
+          "",
+          "0"}) {
         EXPECT_EQ(parse_http_date(other), std::nullopt) << other;
     }
 }
