@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "common/domain/http_uri.h"
 #include "common/domain/node_directory.h"
 #include "common/log/log.h"
 #include "sidecar/service/current_revision.h"
@@ -50,12 +51,12 @@ Finding find_smallest(
     return wanted;
 }
 
-// Whether a fetch with this error still proves access. A changed or corrupt object could be read.
-bool proves(ErrorCode code) {
-    return code == ErrorCode::kConflict || code == ErrorCode::kCorruption;
-}
-
 }  // namespace
+
+bool proves_access(std::string_view uri, ErrorCode code) {
+    return !domain::is_http_uri(uri) &&
+           (code == ErrorCode::kConflict || code == ErrorCode::kCorruption);
+}
 
 AccessProof::AccessProof(
     const SidecarParts& parts,
@@ -112,9 +113,10 @@ void AccessProof::find_object() {
 void AccessProof::fetch(const OriginFetch& request) {
     origin_.fetch(
         request,
-        [this, post = tasks_.poster(), revision = *revision_](const Result<OriginBytes>& bytes) {
+        [this, post = tasks_.poster(), revision = *revision_, uri = config_.source.uri](
+            const Result<OriginBytes>& bytes) {
             const Error error = bytes ? Error{} : bytes.error();
-            const bool proven = bytes.has_value() || proves(error.code);
+            const bool proven = bytes.has_value() || proves_access(uri, error.code);
             post([this, revision, proven, error] {
                 if (revision_ != revision) {
                     return;

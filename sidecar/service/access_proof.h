@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string_view>
 
 #include "common/domain/ids.h"
 #include "common/runtime/event_loop.h"
@@ -11,6 +12,11 @@
 #include "sidecar/service/sidecar_parts.h"
 
 namespace stoker::sidecar {
+
+// Whether a fetch from the origin `uri` that failed with `code` still shows that its key was accepted: at
+// the S3 API a changed or corrupt object could be read. A web server may answer with a sign-in page, which
+// is a changed object, too.
+bool proves_access(std::string_view uri, ErrorCode code);
 
 // Proves that this pod may read a dataset that another sidecar leads: before the node directory is
 // used, our own key must read one object of the revision (64 KiB of the smallest of some thousands) at the
