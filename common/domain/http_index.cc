@@ -108,7 +108,9 @@ std::optional<std::string> http_version_of_column(std::string_view column) {
     const auto point = column.find('.');
     const auto seconds = number_of(column.substr(0, point));
     const bool is_whole = point == std::string_view::npos || is_digits(column.substr(point + 1));
-    return seconds && is_whole ? std::optional{fmt::format("@{}", *seconds)} : std::nullopt;
+    return seconds && *seconds <= kHttpSecondsMax && is_whole
+               ? std::optional{fmt::format("@{}", *seconds)}
+               : std::nullopt;
 }
 
 HttpIndexReader::HttpIndexReader(std::string name)
@@ -126,12 +128,8 @@ Status HttpIndexReader::read(std::string_view piece, const Take& take) {
         piece.remove_prefix(end + 1);
     }
     rest_ += piece;
-    if (rest_.size() > kLineBytesMax) {
-        return fail(
-            ErrorCode::kInvalidArgument,
-            fmt::format("{}, line {}: longer than {} bytes", name_, lines_ + 1, kLineBytesMax));
-    }
-    return {};
+    // A line without end is refused before it is read.
+    return rest_.size() > kLineBytesMax ? take_line(rest_, take) : Status{};
 }
 
 Status HttpIndexReader::finish(const Take& take) {
@@ -144,13 +142,24 @@ Status HttpIndexReader::finish(const Take& take) {
 
 Status HttpIndexReader::take_line(std::string_view line, const Take& take) {
     ++lines_;
-    auto entry = parse_line(line);
-    // A shell makes the index's file before `find` looks for files.
-    const Status taken = !entry                ? Status{fail(std::move(entry).error())}
-                         : entry->key == name_ ? Status{}
-                                               : take(*entry);
+    const Status taken = take_entry(line, take);
     return taken ? Status{}
                  : fail(taken.error().prefixed(fmt::format("{}, line {}", name_, lines_)));
+}
+
+Status HttpIndexReader::take_entry(std::string_view line, const Take& take) {
+    if (line.size() > kLineBytesMax) {
+        return fail(
+            ErrorCode::kInvalidArgument, fmt::format("longer than {} bytes", kLineBytesMax));
+    }
+    STOKER_TRY(const HttpIndexEntry entry, parse_line(line));
+    if (entry.key != name_) {
+        return take(entry);
+    }
+    // A shell makes the index's file before `find` looks for files.
+    return std::exchange(has_own_line_, true)
+               ? fail(ErrorCode::kInvalidArgument, "names the index itself again")
+               : Status{};
 }
 
 }  // namespace stoker::domain

@@ -15,6 +15,9 @@ namespace stoker::domain {
 
 inline constexpr std::string_view kHttpIndexName = "index.txt";  // unless the dataset has another
 inline constexpr std::size_t kHttpVersionBytesMax = 1024;
+// The latest Unix time that is a version, in the year 2255: WallTime ends in 2262, and
+// milliseconds are above it.
+inline constexpr std::uint64_t kHttpSecondsMax = 9'000'000'000;
 
 // The views are valid during the call that passes them.
 struct HttpIndexEntry {
@@ -28,7 +31,8 @@ struct HttpIndexEntry {
 bool is_http_key(std::string_view key);
 
 // The version that the third column gives: an ETag with its quotes ('"abc"', 'W/"abc"') stays; a Unix
-// time ("1700000000.25", as `find -printf %T@` prints it) becomes "@1700000000". nullopt: neither.
+// time ("1700000000.25", as `find -printf %T@` prints it) becomes "@1700000000". nullopt: neither,
+// or above kHttpSecondsMax.
 std::optional<std::string> http_version_of_column(std::string_view column);
 
 // Reads an index piece by piece. Holds the last, incomplete line only. Not thread-safe.
@@ -40,8 +44,9 @@ public:
     // `name`: of the index itself, which is left out of the entries, and for messages.
     explicit HttpIndexReader(std::string name);
 
-    // kInvalidArgument: a line of another form, or a key that is_http_key() refuses; the message has
-    // the line's number. Errors of `take` are prefixed with it, too.
+    // kInvalidArgument: a line of another form or above 64 KiB, a key that is_http_key() refuses, or
+    // the index's own line twice (so that no index is without end); the message has the line's
+    // number. Errors of `take` are prefixed with it, too.
     Status read(std::string_view piece, const Take& take);
 
     // The end of the index: its last line may lack the line feed. kInvalidArgument: also without any
@@ -50,10 +55,12 @@ public:
 
 private:
     Status take_line(std::string_view line, const Take& take);
+    Status take_entry(std::string_view line, const Take& take);
 
     const std::string name_;
     std::string rest_;  // of the last piece
     std::uint64_t lines_ = 0;
+    bool has_own_line_ = false;
 };
 
 }  // namespace stoker::domain

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "common/base/lower_case.h"
 #include "sidecar/origin/http_credentials.h"
 #include "sidecar/origin/http_origin.h"
 #include "sidecar/origin/http_version.h"
@@ -50,6 +51,17 @@ std::optional<OriginFailure> check_plain(int status, const http::Headers& header
         return refuse(fmt::format("the server answers {} where 200 was due", status));
     }
     return check_encoding(headers);
+}
+
+std::optional<OriginFailure> check_no_page(const http::Headers& headers) {
+    const std::string* type = http::find_header(headers, "Content-Type");
+    const std::string name = type == nullptr ? "" : lower_case(type->substr(0, type->find(';')));
+    if (!name.starts_with("text/html") && !name.starts_with("application/xhtml+xml")) {
+        return std::nullopt;
+    }
+    return refuse(fmt::format(
+        "the server answers with a page ({}); if it is the object, the index must name its size",
+        *type));
 }
 
 std::optional<OriginFailure> check_http_head(

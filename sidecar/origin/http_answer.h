@@ -27,6 +27,10 @@ std::optional<OriginFailure> check_http_head(
 // nullopt: none of these.
 std::optional<OriginFailure> check_plain(int status, const http::Headers& headers);
 
+// A web page in place of a file: a sign-in page, or one that stands for a missing file, comes with status
+// 200, too. nullopt: none, by its Content-Type.
+std::optional<OriginFailure> check_no_page(const http::Headers& headers);
+
 // As ObjectDialect::failure_of_status(): "the server answers 404".
 OriginFailure failure_of_http_status(int status, const http::Headers& headers, WallTime now);
 

@@ -53,6 +53,9 @@ ObjectHead read_head(
     if (auto failure = check_plain(status, headers)) {
         return {.failure = std::move(failure)};
     }
+    if (auto failure = check_no_page(headers); failure && listed_bytes == kUnknownBytes) {
+        return {.failure = std::move(failure)};
+    }
     const auto bytes = length_of(headers);
     const auto version = http_version_of(headers);
     if (!bytes || !version) {

@@ -23,6 +23,21 @@ struct IndexedObjects {
     domain::Listing unknown;  // without version; size_bytes may be kUnknownBytes
 };
 
+// Why the answer is not an index as a whole; nullopt: it may be one.
+std::optional<OriginFailure> check_index_head(int status, const http::Headers& headers) {
+    if (auto failure = check_plain(status, headers)) {
+        return failure;
+    }
+    const std::string* coding = http::find_header(headers, "Transfer-Encoding");
+    const bool is_chunked = coding != nullptr && http::equal_ignoring_case(*coding, "chunked");
+    if (!is_chunked && http::find_header(headers, "Content-Length") == nullptr) {
+        return OriginFailure{
+            {ErrorCode::kInvalidArgument,
+             "the answer has neither Content-Length nor chunks, so a cut would not be noticed"}};
+    }
+    return check_no_page(headers);
+}
+
 // One answer to a request for the index. Used by one thread at a time.
 class IndexAnswer {
 public:
@@ -34,7 +49,7 @@ public:
         if (status < 200 || status >= 300) {
             failure_ = failure_of_http_status(status, headers, now);
         } else {
-            failure_ = check_plain(status, headers);
+            failure_ = check_index_head(status, headers);
         }
     }
 
@@ -96,7 +111,8 @@ std::optional<OriginFailure> ask_for_index(
     request.connect_timeout = context.options.connect_timeout;
     request.total_timeout = Duration::zero();
     request.idle_timeout = context.options.stall_timeout;
-    request.response_bytes_max = Bytes::unlimited();  // Listing limits the keys
+    // Listing limits the keys, and HttpIndexReader the lines without one.
+    request.response_bytes_max = Bytes::unlimited();
     // Shared, because set_value() may still run after get() has returned.
     const auto done = std::make_shared<std::promise<Status>>();
     std::future<Status> over = done->get_future();

@@ -37,28 +37,33 @@ OriginFailure changed(std::string_view now, std::string_view listed) {
         fmt::format("changed at the origin: version {} now, {} when it was listed", now, listed));
 }
 
-// A file that is written twice in one second has one Last-Modified.
-std::optional<OriginFailure> check_time(std::string_view version, const http::Headers& headers) {
+// A file that is written twice in one second has one Last-Modified; and nginx makes its ETags from that
+// and the size. nullopt also without the two headers.
+std::optional<OriginFailure> check_settled(const http::Headers& headers) {
     const auto modified = time_of(headers, "Last-Modified");
     const auto now = time_of(headers, "Date");
+    if (modified && now && *now <= *modified + Seconds{1}) {
+        return OriginFailure{
+            {ErrorCode::kUnavailable,
+             "by the server's clock the object was written just now or will be: another change "
+             "might not be noticed"},
+            true};
+    }
+    return std::nullopt;
+}
+
+std::optional<OriginFailure> check_time(std::string_view version, const http::Headers& headers) {
+    const auto modified = time_of(headers, "Last-Modified");
     if (!modified || *modified != time_in(version)) {
         return changed(
             modified ? fmt::format("{}{}", kTimeMark, modified->count()) : "missing", version);
     }
-    if (!now) {
+    if (!time_of(headers, "Date")) {
         return OriginFailure{
             {ErrorCode::kInvalidArgument,
              "the server sends neither an ETag nor a Date, so a change could not be noticed"}};
     }
-    if (*now <= *modified + Seconds{1}) {
-        return OriginFailure{
-            {ErrorCode::kUnavailable,
-             "the server sends no ETag, and by its clock the object was written just now or will "
-             "be: "
-             "another change would not be noticed"},
-            true};
-    }
-    return std::nullopt;
+    return check_settled(headers);
 }
 
 }  // namespace
@@ -93,7 +98,7 @@ std::optional<OriginFailure> check_http_version(
     if (etag == nullptr || bare_etag(*etag) != bare_etag(version)) {
         return changed(etag == nullptr ? "missing" : *etag, version);
     }
-    return std::nullopt;
+    return check_settled(headers);
 }
 
 }  // namespace stoker::sidecar

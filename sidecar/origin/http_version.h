@@ -19,8 +19,8 @@ std::optional<std::string> http_version_of(const http::Headers& headers);
 std::optional<http::Header> http_condition(std::string_view version);
 
 // Checks that an answer has the version. nullopt: it has. kConflict: it has another. kUnavailable, may
-// pass: the version is a time that is not over by the server's clock, so the object may yet change
-// without another version.
+// pass: Last-Modified is not over by the server's clock, so the object may yet change without another
+// time, and without another ETag where the server makes it from the time.
 std::optional<OriginFailure> check_http_version(
     std::string_view version, const http::Headers& headers);
 

@@ -52,6 +52,9 @@ TEST(HttpIndex, LeavesItselfOut) {
     const auto entries = read("0\tindex.txt\n1\ta/index.txt\n");
     ASSERT_TRUE(entries.has_value());
     EXPECT_THAT(*entries, ElementsAre("a/index.txt|1|"));
+    const auto endless = read("index.txt\na\nindex.txt\n");
+    ASSERT_FALSE(endless.has_value());
+    EXPECT_EQ(endless.error().message, "index.txt, line 3: names the index itself again");
 }
 
 TEST(HttpIndex, RefusesHostileLinesWithTheirNumber) {
@@ -80,6 +83,8 @@ TEST(HttpIndex, RefusesHostileLinesWithTheirNumber) {
           "1\ta\t\"b\"c\"",
           "1\ta\t-5",
           "1\ta\t5.",
+          "1\ta\t1700000000000",
+          "1\ta\t9000000001",
           "1\ta\t5\t6"}) {
         const auto entries = read("1\tgood\n" + line + "\n1\tgood\n");
         ASSERT_FALSE(entries.has_value()) << line;
@@ -93,6 +98,12 @@ TEST(HttpIndex, RefusesALineWithoutEndAndAnEmptyIndex) {
     const auto endless = read(std::string(70'000, 'a'), 1000);
     ASSERT_FALSE(endless.has_value());
     EXPECT_THAT(endless.error().message, HasSubstr("line 1: longer than 65536 bytes"));
+    const std::string long_line = std::string(70'000, 'a') + "\n";
+    for (const std::size_t step : {std::size_t{1000}, long_line.size()}) {
+        const auto refused = read(long_line, step);
+        ASSERT_FALSE(refused.has_value()) << step;
+        EXPECT_THAT(refused.error().message, HasSubstr("line 1: longer than 65536 bytes"));
+    }
     ASSERT_FALSE(read("").has_value());
     EXPECT_EQ(read("").error().message, "index.txt is empty");
 }

@@ -108,6 +108,30 @@ TEST(HttpVersion, ATimeMustBeOver) {
     EXPECT_FALSE(undated->may_pass);
 }
 
+// nginx's ETag is the time and the size.
+TEST(HttpVersion, TheTimeOfAnEtagMustBeOver) {
+    const Headers same_second =
+        with(with(kTagged, kThen), {"Date", "Tue, 14 Nov 2023 22:13:21 GMT"});
+    const auto failure = check_http_version("\"abc\"", same_second);
+    ASSERT_TRUE(failure.has_value());
+    EXPECT_TRUE(failure->may_pass);
+    EXPECT_EQ(failure->error.code, ErrorCode::kUnavailable);
+    EXPECT_FALSE(check_http_version("\"abc\"", with(with(kTagged, kThen), kLater)));
+    EXPECT_FALSE(check_http_version("\"abc\"", with(kTagged, kThen)));
+    EXPECT_EQ(check_http_version("\"other\"", same_second)->error.code, ErrorCode::kConflict);
+}
+
+TEST(HttpAnswer, KnowsAPage) {
+    for (const char* type : {"text/html", "Text/HTML; charset=utf-8", "application/xhtml+xml"}) {
+        const auto failure = check_no_page({{"content-type", type}});
+        ASSERT_TRUE(failure.has_value()) << type;
+        EXPECT_EQ(failure->error.code, ErrorCode::kInvalidArgument);
+        EXPECT_FALSE(failure->may_pass);
+    }
+    EXPECT_FALSE(check_no_page({{"Content-Type", "text/plain"}}));
+    EXPECT_FALSE(check_no_page({}));
+}
+
 TEST(HttpStatus, SaysWhetherARetryMayHelp) {
     const auto busy = failure_of_http_status(503, {{"Retry-After", "7"}}, {});
     EXPECT_TRUE(busy.may_pass);

@@ -160,6 +160,47 @@ TEST_F(HttpOriginFaults, TheIndexIsReadAgainAfterACut) {
     EXPECT_EQ(listed->size(), 2U);
 }
 
+// Such an answer ends where its connection ends.
+TEST_F(HttpOriginFaults, AnIndexThatCouldBeCutUnnoticedIsRefused) {
+    std::string head = "Connection: close\r\n\r\n10\ta\t\"v\"\n";
+    server_.set_fault([&head](const ScriptRequest&, ScriptConnection& to) {
+        to.send("HTTP/1.1 200 X\r\n" + head);
+        to.hang_up();
+        return true;
+    });
+    const auto cut = test::list_objects(*origin_);
+    ASSERT_FALSE(cut.has_value());
+    EXPECT_EQ(cut.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_THAT(cut.error().message, HasSubstr("neither Content-Length nor chunks"));
+    head = "Transfer-Encoding: chunked\r\n\r\n9\r\n10\ta\t\"v\"\n\r\n0\r\n\r\n";
+    const auto whole = test::list_objects(*origin_);
+    ASSERT_TRUE(whole.has_value()) << whole.error().message;
+    EXPECT_EQ(whole->size(), 1U);
+}
+
+TEST_F(HttpOriginFaults, APageIsNeitherAnIndexNorAnObjectOfUnknownSize) {
+    server_.put("index.txt", {"<html>\n<h1>Sign in</h1>\n"});
+    server_.change([](test::WebManners& it) { it.more_headers = "Content-Type: text/html\r\n"; });
+    const auto index = test::list_objects(*origin_);
+    ASSERT_FALSE(index.has_value());
+    EXPECT_THAT(
+        index.error().message,
+        HasSubstr("'index.txt': the server answers with a page (text/html)"));
+    std::string line = "a\n";
+    server_.set_fault([&line](const ScriptRequest& request, ScriptConnection& to) {
+        const bool is_index = request.target == "/set/index.txt";
+        if (is_index) {
+            to.reply(200, line, "Content-Type: text/plain\r\n");
+        }
+        return is_index;
+    });
+    const auto object = test::list_objects(*origin_);
+    ASSERT_FALSE(object.has_value());
+    EXPECT_THAT(object.error().message, HasSubstr("'a': the server answers with a page"));
+    line = "10\ta\n";
+    EXPECT_TRUE(test::list_objects(*origin_).has_value()) << "a page may be a sample";
+}
+
 TEST_F(HttpOriginFaults, RedirectsAreFollowed) {
     server_.put("moved", {"0123456789", "\"v\""});
     server_.set_fault([](const ScriptRequest& request, ScriptConnection& to) {
