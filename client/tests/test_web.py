@@ -13,7 +13,8 @@ from conftest import Origin
 from stoker.origin import Request, open_origin
 from stoker.settings import DatasetSettings, resolve
 from test_real_sidecar import read_epoch, run  # noqa: F401 (fixture)
-from web_pod import Nginx, index_of, plain_server
+from test_faults import opened, read_all
+from web_pod import Nginx, canned_server, index_of, plain_server
 
 LAST_WEEK = 1_700_000_000
 
@@ -92,6 +93,7 @@ def test_tar_shards_are_read_in_ranges(tmp_path, run, monkeypatch):  # noqa: F81
             member = tarfile.TarInfo(f"{number:03}.bin")
             member.size = 5000
             shard.addfile(member, io.BytesIO(bytes([number]) * 5000))
+    age(root)
     index_of(root, r"%s\t%P\n")
     with Nginx(tmp_path / "nginx", root) as nginx:
         entry = {"uri": nginx.uri, "format": "tar"}
@@ -146,6 +148,8 @@ def test_a_changed_file_is_an_error(files, nginx, when):
     ("1\t../a\n", "line 1: '../a' is not a key"),
     ("a\n1\thttp://other/a\n", "line 2"),
     ("1\ta\n1\ta\r\n", "line 2"),
+    ("1\ta\t1700000000000\n", "line 1: '1700000000000' after the second tab"),
+    ("index.txt\na\nindex.txt\n", "line 3: names the index itself again"),
 ])
 def test_a_hostile_index_is_refused(files, nginx, text, said):
     (files.root / "index.txt").write_text(text)
@@ -159,6 +163,75 @@ def test_an_index_that_is_wrong_or_missing(files, nginx):
         open_origin(DatasetSettings(uri=nginx.uri)).list()
     with pytest.raises(stoker.NotFoundError, match=r"none\.txt"):
         open_origin(DatasetSettings(uri=nginx.uri, index="none.txt")).list()
+
+
+LATER = ["Last-Modified: Tue, 14 Nov 2023 22:13:20 GMT", "Date: Tue, 14 Nov 2023 22:13:22 GMT"]
+SAME_SECOND = [LATER[0], "Date: Tue, 14 Nov 2023 22:13:21 GMT"]
+
+
+def test_an_etag_of_this_second_waits(monkeypatch):
+    monkeypatch.setattr("stoker.origin.retry.ATTEMPTS", 1)
+    wanted = Request(b"a", 4, '"6553f100-4"')
+    for dates, passes in [(LATER, True), (SAME_SECOND, False), ([], True)]:
+        with canned_server(['ETag: "6553f100-4"', "Content-Length: 4", *dates]) as uri:
+            origin = open_origin(DatasetSettings(uri=uri))
+            if passes:
+                assert bytes(origin.read(wanted)) == b"meow"
+            else:
+                with pytest.raises(stoker.OriginError, match="written just now"):
+                    origin.read(wanted)
+
+
+def test_a_page_is_neither_an_index_nor_an_object_of_unknown_size(tmp_path):
+    (tmp_path / "list.html").write_text("a.html\n")
+    (tmp_path / "a.html").write_text("<p>")
+    age(tmp_path)
+    with plain_server(tmp_path) as uri:
+        with pytest.raises(stoker.OriginError, match="'list.html': the server answers with a page"):
+            open_origin(DatasetSettings(uri=uri, index="list.html")).list()
+        (tmp_path / "index.txt").write_text("a.html\n")
+        with pytest.raises(stoker.OriginError, match="'a.html' .*the server answers with a page"):
+            open_origin(DatasetSettings(uri=uri)).list()
+        (tmp_path / "index.txt").write_text("3\ta.html\n")
+        assert open_origin(DatasetSettings(uri=uri)).list() == [(b"a.html", 3, f"@{LAST_WEEK}")]
+
+
+def test_an_index_without_length_may_be_cut():
+    index = b'1\ta\t"v"\n'
+    with canned_server([], index) as uri, pytest.raises(stoker.OriginError, match="neither Content-Length nor chunks"):
+        open_origin(DatasetSettings(uri=uri)).list()
+    chunked = b"%x\r\n%b\r\n0\r\n\r\n" % (len(index), index)
+    with canned_server(["Transfer-Encoding: chunked"], chunked) as uri:
+        assert open_origin(DatasetSettings(uri=uri)).list() == [(b"a", 1, '"v"')]
+
+
+@pytest.mark.parametrize("name, value", [
+    ("TOKEN", "se\ncret"), ("TOKEN", "secret\u00fc"), ("USERNAME", "se:cret"), ("USERNAME", "sec\nret"),
+    ("PASSWORD", "sec\nret"),
+])
+def test_a_secret_that_a_header_cannot_carry_is_not_told(monkeypatch, name, value):
+    monkeypatch.setenv("STOKER_HTTP_USERNAME", "me")
+    monkeypatch.setenv(f"STOKER_HTTP_{name}", value)
+    with pytest.raises(stoker.SettingsError, match="STOKER_HTTP_") as error:
+        open_origin(settings_of(uri="https://h/a", authenticate=True))
+    assert "sec" not in str(error.value) and error.value.__cause__ is None
+
+
+def test_a_guest_without_a_key_waits_for_its_sidecar(nginx, origin, sidecar, monkeypatch):
+    guest = {**tls_entry(nginx), "guest": True}
+    monkeypatch.setenv("STOKER_DATASETS", json.dumps({"train": guest}))
+    threading.Timer(0.5, sidecar.start).start()
+    samples, _ = opened()
+    with samples:
+        assert read_all(samples) == origin.payloads
+    assert not open_origin(settings_of(**guest)).has_key()
+    assert open_origin(settings_of(**tls_entry(nginx))).has_key()
+
+
+def test_the_uri_is_sent_as_written():
+    for uri in ("https://h/a//", "https://h/a/"):
+        assert open_origin(DatasetSettings(uri=uri)).describe() == uri
+    assert open_origin(DatasetSettings(uri="https://h/a")).describe() == "https://h/a/"
 
 
 class Redirecting(http.server.ThreadingHTTPServer):
@@ -199,14 +272,15 @@ def redirecting():
 
 
 def test_redirects_are_followed_without_credentials_to_another_host(redirecting):
-    redirecting.targets = ["/x/1", f"{redirecting.other.uri}/file", "/x/2", "ftp://127.0.0.1/a", "file:///etc/passwd"]
+    redirecting.targets = [
+        "/x/1", f"{redirecting.other.uri}/file", "/x/2", "ftp://127.0.0.1/a", "file:///etc/passwd", "http://[", "/\u00fc"]
     origin = open_origin(DatasetSettings(uri=f"{redirecting.uri}/x"))
     origin._authorization = {"authorization": "Bearer t"}
     assert bytes(origin.read(Request(b"0", 4, '"v"'))) == b"meow"
     assert redirecting.seen == ["Bearer t", "Bearer t"] and redirecting.other.seen == [None]
     with pytest.raises(stoker.OriginError, match="more than 4 times"):
         origin.read(Request(b"2", 4, '"v"'))
-    for key in (b"3", b"4"):
+    for key in (b"3", b"4", b"5", b"6"):
         with pytest.raises(stoker.OriginError, match="not followed"):
             origin.read(Request(key, 4, '"v"'))
 

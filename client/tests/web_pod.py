@@ -88,6 +88,25 @@ class Nginx:
 
 
 @contextlib.contextmanager
+def canned_server(headers, body=b"meow"):
+    """Answers each GET and HEAD with the lines `headers` and `body`, and closes. Yields its URL."""
+    class Canned(http.server.BaseHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+        def do_GET(self):
+            is_get = self.command == "GET"
+            self.wfile.write("\r\n".join(["HTTP/1.1 200 OK", *headers, "", ""]).encode() + body * is_get)
+
+        do_HEAD = do_GET
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Canned) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@contextlib.contextmanager
 def plain_server(root):
     """Python's web server, which ignores ranges and conditions and sends no ETag. Yields its URL."""
     class Quiet(http.server.SimpleHTTPRequestHandler):

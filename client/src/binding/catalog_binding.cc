@@ -312,6 +312,7 @@ py::list parse_http_index(const std::string& name, const py::bytes& bytes) {
 
 void add_web_functions(py::module_& module) {
     module.attr("HTTP_INDEX_NAME") = domain::kHttpIndexName;
+    module.attr("HTTP_SECONDS_MAX") = domain::kHttpSecondsMax;
     module.def(
         "check_http_uri",
         [](const std::string& uri) { value_or_raise(domain::check_http_uri(uri)); },

@@ -35,6 +35,7 @@ CHUNK_FIXED_BYTES: int
 CHUNK_INDEX_KEY: bytes
 FIRST_CHUNK_KEY: bytes
 HTTP_INDEX_NAME: str
+HTTP_SECONDS_MAX: int
 
 def gather(samples: Sequence[Sample], out: Any) -> Tuple[Any, List[int]]: ...
 def add_shared(out: Any, numbers: Sequence[int]) -> None: ...

@@ -36,22 +36,23 @@ class WebOrigin(RemoteOrigin):
     """
 
     def __init__(self, settings: DatasetSettings, env: Optional[Mapping[str, str]] = None) -> None:
-        self._root = (settings.uri or "").rstrip("/") + "/"
+        uri = settings.uri or ""
+        self._root = uri if uri.endswith("/") else uri + "/"
         self._index = settings.index or _core.HTTP_INDEX_NAME
         try:
             _core.check_http_uri(self._root)
         except _core.CoreError as error:
             raise SettingsError(f"'{self._root}' {error.args[-1]}") from None
         self._url = urllib.parse.urlsplit(self._root)
-        self._ca_file = settings.ca_file
+        self._ca_file, self._is_guest = settings.ca_file, settings.guest
         env = os.environ if env is None else env
         is_safe = self._url.scheme == "https"
         self._authorization = _authorization(env) if settings.authenticate and is_safe else {}
         super().__init__(self._root, Connector(self._url.scheme, self._url.netloc, settings.ca_file))
 
     def has_key(self) -> bool:
-        """See `Origin`."""
-        return True
+        """See `Origin`. Servers of other namespaces get no credentials, so they may want some."""
+        return bool(self._authorization) or not self._is_guest
 
     def list(self, progress: Optional[Callable[[int], None]] = None) -> List[ListedObject]:
         """See `Origin`."""
@@ -61,6 +62,9 @@ class WebOrigin(RemoteOrigin):
             lambda why: OriginError(f"{where}: {why}"),
         )
         _check_encoding(answer, where, None)
+        _check_page(answer, where, None)
+        if "Content-Length" not in answer.headers and answer.headers.get("Transfer-Encoding", "").lower() != "chunked":
+            raise OriginError(f"{where}: the answer has neither Content-Length nor chunks, so a cut would not be noticed")
         try:
             entries = _core.parse_http_index(self._index, answer.body)
         except _core.CoreError as error:
@@ -85,7 +89,9 @@ class WebOrigin(RemoteOrigin):
             if not size.isdecimal() or version is None:
                 lacks = "Content-Length" if version else "ETag and no Last-Modified"
                 raise OriginError(f"{what}: HEAD gives no {lacks}, so a change could not be noticed", key)
-            if listed_size is not None and int(size) != listed_size:
+            if listed_size is None:
+                _check_page(answer, what, key)
+            elif int(size) != listed_size:
                 raise OriginError(f"{what} has {size} bytes and {listed_size} in the index; make the index again", key)
             self._check_version(Request(listed_key, int(size), version), answer, key)
             return listed_key, int(size), version
@@ -110,8 +116,7 @@ class WebOrigin(RemoteOrigin):
         told = _time_of(answer) if is_time else answer.headers.get("ETag")
         if told is None or _opaque(told) != _opaque(request.etag):
             raise ChangedError(f"{what} has version {told or 'missing'}, it was listed with {request.etag}", key)
-        if is_time:
-            _check_settled(answer, what, key)
+        _check_settled(answer, is_time, what, key)
 
     def _read_part(self, request: Request, path: str, key: str, start: int, end: int) -> Answer:
         if request.size > UNCUT_BYTES_MAX:
@@ -142,8 +147,13 @@ class WebOrigin(RemoteOrigin):
             location = answer.headers.get("Location")
             if answer.status not in _REDIRECTS or not location:
                 return answer
-            url = urllib.parse.urljoin(url, location)
-            answer = self._follow(urllib.parse.urlsplit(url), headers, method)
+            try:
+                url = urllib.parse.urljoin(url, location)
+                answer = self._follow(urllib.parse.urlsplit(url), headers, method)
+            except SettingsError:
+                raise
+            except ValueError:  # "http://[", or characters that a request cannot have
+                raise OriginError(f"{self._name} redirects to a malformed address, which is not followed") from None
         if answer.status in _REDIRECTS:
             raise OriginError(f"{self._name} redirects more than {REDIRECTS_MAX} times")
         return answer
@@ -172,12 +182,16 @@ class WebOrigin(RemoteOrigin):
 
 
 def _authorization(env: Mapping[str, str]) -> Dict[str, str]:
-    token, user = env.get("STOKER_HTTP_TOKEN"), env.get("STOKER_HTTP_USERNAME")
+    token, user, password = (env.get(f"STOKER_HTTP_{name}", "").rstrip() for name in ("TOKEN", "USERNAME", "PASSWORD"))
+    if re.search(r"[\x00-\x1f\x7f]", token + user + password) or not token.isascii() or ":" in user:
+        raise SettingsError(
+            "STOKER_HTTP_TOKEN, STOKER_HTTP_USERNAME and STOKER_HTTP_PASSWORD must not have control characters, the "
+            "token only ASCII, and the user name no colon"
+        )
     if token:
-        return {"authorization": f"Bearer {token.rstrip()}"}
+        return {"authorization": f"Bearer {token}"}
     if user:
-        login = f"{user.rstrip()}:{env.get('STOKER_HTTP_PASSWORD', '').rstrip()}"
-        return {"authorization": "Basic " + base64.b64encode(login.encode()).decode()}
+        return {"authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()}
     return {}
 
 
@@ -198,9 +212,10 @@ def _time_of(answer: Answer) -> Optional[str]:
 
 def _seconds_of(answer: Answer, name: str) -> Optional[int]:
     try:
-        return int(email.utils.parsedate_to_datetime(answer.headers[name]).timestamp())
+        seconds = int(email.utils.parsedate_to_datetime(answer.headers[name]).timestamp())
     except (TypeError, ValueError):  # missing, or not a date
         return None
+    return seconds if seconds <= _core.HTTP_SECONDS_MAX else None
 
 
 def _check_encoding(answer: Answer, what: str, key: Optional[str]) -> None:
@@ -209,13 +224,23 @@ def _check_encoding(answer: Answer, what: str, key: Optional[str]) -> None:
         raise OriginError(f"{what}: the server encodes it (Content-Encoding: {encoding}); turn compression off there", key)
 
 
-def _check_settled(answer: Answer, what: str, key: str) -> None:
-    """A file that is written twice in one second has one Last-Modified."""
+def _check_page(answer: Answer, what: str, key: Optional[str]) -> None:
+    """A sign-in page, or one that stands for a missing file, comes with status 200, too."""
+    if answer.headers.get_content_type() in ("text/html", "application/xhtml+xml"):
+        raise OriginError(
+            f"{what}: the server answers with a page ({answer.headers['Content-Type']}); if it is the object, the index "
+            "must name its size", key)
+
+
+def _check_settled(answer: Answer, is_time: bool, what: str, key: str) -> None:
+    """A file that is written twice in one second has one Last-Modified; and nginx makes its ETags from that."""
     now, modified = _seconds_of(answer, "Date"), _seconds_of(answer, "Last-Modified")
     if now is None or modified is None:
-        raise OriginError(f"{what}: the server sends neither an ETag nor a Date, so a change could not be noticed", key)
-    if now <= modified + 1:
-        raise Again("the server sends no ETag, and by its clock the object was written just now or will be")
+        if is_time:
+            raise OriginError(
+                f"{what}: the server sends neither an ETag nor a Date, so a change could not be noticed", key)
+    elif now <= modified + 1:
+        raise Again("by the server's clock the object was written just now or will be", 1.0)
 
 
 def _is_local(text: str) -> bool:
