@@ -135,9 +135,21 @@ struct FillOrigin {
     bool operator==(const FillOrigin&) const = default;
 };
 
+// Final bytes of a dataset that a job uses on a node, once other datasets have returned theirs; an
+// input of the next plan (Holding::target).
+struct Target {
+    std::string pool;
+    std::string node;
+    std::string dataset_uid;
+    Bytes bytes{};
+
+    bool operator==(const Target&) const = default;
+};
+
 // All lists are sorted, by the keys in the comments.
 struct AllocationPlan {
     std::vector<Grant> grants;         // by node, dataset; one per dataset that a job uses
+    std::vector<Target> targets;       // by pool, node, dataset
     std::vector<JobAllocation> jobs;   // by job
     std::vector<QuotaCharge> charges;  // by job
     std::map<std::string, Bytes> granted_in_pool;

@@ -134,13 +134,16 @@ struct Holding {
     std::string node;
     std::string dataset_uid;
     Bytes resident{};
-    Bytes granted{};      // last grant, for StopPolicy::kHold and hysteresis
+    Bytes granted{};      // last grant
     Bytes outstanding{};  // largest grant that its sidecar may still act on
     std::string ns{};     // the dataset's; empty: idle bytes are charged to no namespace
     // The sidecar has not confirmed its last grant. It gets no new grant until then, because a
     // confirmation could refer to either one.
     bool in_flight = false;
     WallTime last_used{};  // the least recently used idle dataset is evicted first
+    // AllocationPlan::targets of the last plan: hysteresis counts from it, although the grant may
+    // still be on its way there. None: not known, `granted` counts.
+    std::optional<Bytes> target{};
 
     bool operator==(const Holding&) const = default;
 };

@@ -138,6 +138,7 @@ void Builder::add_nodes() {
         table_.nodes.push_back({name, capacity, Bytes::zero(), Bytes::zero(), {}});
         const Bytes part{std::max<std::uint64_t>(capacity.count() / kStepsPerNode, 1)};
         table_.step = std::min(table_.step, part);
+        table_.largest = std::max(table_.largest, capacity);
     }
 }
 
@@ -270,10 +271,10 @@ Bytes Builder::wanted_of(const Claim& claim, const ClaimUser& user) const {
         const bool ended =
             std::ranges::count(job.demand->filled, table_.nodes[claim.node].name) > 0;
         const Bytes useful = ended ? claim.resident : part + user.uneven;
-        return std::min(user.wanted, std::max(useful, claim.held));
+        return std::min(user.wanted, std::max(useful, claim.planned));
     }
     const Bytes useful = user.lacking > 0 ? user.wanted : part + user.uneven;
-    const Bytes held = claim.has_fill ? Bytes::zero() : claim.held;  // may be the fill's
+    const Bytes held = claim.has_fill ? Bytes::zero() : claim.planned;  // may be the fill's
     if (table_.pool.objective == Objective::kEven) {
         return std::min(user.wanted, std::max(useful, user.minimum));
     }
@@ -343,6 +344,7 @@ void Builder::add_holdings() {
             it.resident = std::max(it.resident, holding.resident);
             it.outstanding = std::max(it.outstanding, holding.outstanding);
             it.held = std::max(it.held, holding.granted);
+            it.planned = std::max(it.planned, holding.target.value_or(holding.granted));
             it.in_flight |= holding.in_flight;
             it.outstanding = std::max(it.outstanding, it.in_flight ? it.held : Bytes::zero());
             continue;
@@ -414,7 +416,7 @@ ClaimTable Builder::build() {
     for (PlannedNode& node : table_.nodes) {
         node.free = node.capacity - node.idle;
         for (const std::size_t index : node.claims) {
-            node.free -= table_.claims[index].held_by_jobs();
+            node.free -= table_.claims[index].planned_for_jobs();
         }
     }
     return std::move(table_);

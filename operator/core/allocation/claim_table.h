@@ -74,6 +74,7 @@ struct Claim {
     Bytes resident{};
     Bytes outstanding{};  // largest grant that the sidecar may still use
     Bytes held{};         // the last grant
+    Bytes planned{};      // the last plan's target, from which hysteresis counts
 
     bool in_flight = false;
     bool has_fill = false;
@@ -88,8 +89,10 @@ struct Claim {
         return *std::ranges::lower_bound(users, job, {}, &ClaimUser::job);
     }
 
-    // Part of the last grant that jobs hold: fills have to return the rest.
-    [[nodiscard]] Bytes held_by_jobs() const { return has_fill ? std::min(held, limit) : held; }
+    // Part of `planned` that is for jobs: fills have to return the rest.
+    [[nodiscard]] Bytes planned_for_jobs() const {
+        return has_fill ? std::min(planned, limit) : planned;
+    }
 
     // The most that anybody wants.
     [[nodiscard]] Bytes most() const { return std::max(limit, fill); }
@@ -110,7 +113,7 @@ struct PlannedNode {
     std::string name;
     Bytes capacity{};
     Bytes idle{};  // bytes of datasets that no job uses; at least their outstanding grants
-    Bytes free{};  // capacity minus idle bytes and last grants of jobs
+    Bytes free{};  // capacity minus idle bytes and the last plan's targets of jobs
     std::vector<std::size_t> claims;
     std::size_t read_claims = 0;  // of these, claims that a job reads
 };
@@ -135,6 +138,7 @@ struct ClaimTable {
     PoolView pool;
     double hysteresis = 1;
     Bytes step{1};
+    Bytes largest{1};  // capacity of the largest node, at least 1
     bool settled = true;
     std::vector<PlannedNode> nodes;  // by name
     std::vector<Account> accounts;   // by namespace

@@ -18,6 +18,8 @@ constexpr double kFreeRoom = 1e-4;
 // minimums beyond the namespace's quota. They displace no other job's bytes, but may use idle
 // space.
 constexpr double kHardlyAnything = 1e-6;
+// Relative value difference between the first and the last byte of the largest node, in value_at().
+constexpr double kConcave = 1e-5;
 constexpr std::uint64_t kEvenParts = 64;  // parts per node, with Objective::kEven
 constexpr double kGib = 1024.0 * 1024 * 1024;
 
@@ -56,7 +58,7 @@ public:
             double value = even ? 1 / (1 + to_double(begin) / to_double(even_part()))
                                 : value_of_users(begin, end);
             value *= 1 - kHair * to_double(begin) / to_double(claim_.limit);
-            if (!even && end < claim_.held + table_.step) {
+            if (!even && end < claim_.planned + table_.step) {
                 value *= table_.hysteresis;
             }
             if (options_.fair) {
@@ -74,10 +76,45 @@ public:
         return result;
     }
 
+    // The sum of value_of_users() up to `amount`.
+    [[nodiscard]] double value_at(Bytes amount) const {
+        double sum = 0;
+        Bytes begin{};
+        for (const Bytes end : exact_breaks(amount)) {
+            const double middle = (to_double(begin) + to_double(end)) / 2;
+            const double level = 1 - kConcave * middle / to_double(table_.largest);
+            sum += value_of_users(begin, end) * to_double(end - begin) * std::max(level, 0.0);
+            begin = end;
+        }
+        return sum * std::max(table_.accounts[claim_.account].quota.weight, kHardlyAnything);
+    }
+
 private:
+    // Points up to `amount` where the value of a byte changes other than with the curve; the last
+    // one is `amount`.
+    [[nodiscard]] std::vector<Bytes> exact_breaks(Bytes amount) const {
+        std::vector<Bytes> ends{amount};
+        for (const ClaimUser& user : claim_.users) {
+            const UserCurve curve{table_.jobs[user.job], user};
+            const Bytes all = table_.jobs[user.job].curves[user.dataset].dataset();
+            ends.insert(
+                ends.end(),
+                {end_of_value(user),
+                 curve.part(),
+                 all,
+                 user.ahead,
+                 std::max(user.minimum, user.fixed),
+                 even_share_});
+        }
+        std::sort(ends.begin(), ends.end());
+        ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+        std::erase_if(ends, [&](Bytes end) { return end == Bytes::zero() || end > amount; });
+        return ends;
+    }
+
     // Size up to which the claim can grow without taking other claims' bytes.
     [[nodiscard]] Bytes free_end() const {
-        return claim_.held_by_jobs() + table_.nodes[claim_.node].free;
+        return claim_.planned_for_jobs() + table_.nodes[claim_.node].free;
     }
 
     [[nodiscard]] Bytes end_of_value(const ClaimUser& user) const {
@@ -114,7 +151,7 @@ private:
 
     // Boundaries of the curves' pieces, and points where the value of a byte changes.
     [[nodiscard]] std::vector<Bytes> breaks() const {
-        std::vector<Bytes> ends{claim_.limit, claim_.held, free_end()};
+        std::vector<Bytes> ends{claim_.limit, claim_.planned, free_end()};
         for (const ClaimUser& user : claim_.users) {
             const Bytes end = end_of_value(user);
             const PlannedJob& job = table_.jobs[user.job];
@@ -152,7 +189,7 @@ private:
         const bool is_cost = table_.pool.objective == Objective::kCost;
         const bool is_needed = end <= end_of_value(user);
         const bool has_value = is_cost || job.knowledge != JobKnowledge::kComputeBound;
-        if (!has_value || (!is_needed && end > user.wanted)) {
+        if (!has_value || (!is_needed && end > user.wanted && !options_.lasting)) {
             return 0;
         }
         const UserCurve curve{job, user};
@@ -237,6 +274,12 @@ Bytes even_share(const ClaimTable& table, const Claim& claim) {
 std::vector<ValuePiece> value_pieces(
     const ClaimTable& table, const Claim& claim, const PieceOptions& options) {
     return Valuer{table, claim, options}.pieces();
+}
+
+double value_at(const ClaimTable& table, const Claim& claim, Bytes amount) {
+    PieceOptions options;
+    options.lasting = true;
+    return Valuer{table, claim, options}.value_at(amount);
 }
 
 double fetched_with(const ClaimTable& table, const ClaimUser& user, Bytes cached) {

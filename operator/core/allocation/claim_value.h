@@ -22,6 +22,9 @@ struct PieceOptions {
     // Number of pieces per curve. Straight curves are also cut, into pieces of slightly falling
     // value, so that equal claims grow together instead of one after the other.
     std::size_t chord_count = 16;
+    // Bytes that a job does not need have a small value in any case, not only where the last plan gave
+    // them to it.
+    bool lasting = false;
 };
 
 // Value of each further byte of the claim to jobs, as a non-increasing sequence of pieces up to its limit.
@@ -30,6 +33,11 @@ struct PieceOptions {
 // grant count slightly more, so that small gains move no bytes.
 std::vector<ValuePiece> value_pieces(
     const ClaimTable& table, const Claim& claim, const PieceOptions& options);
+
+// Value of the claim's first `amount` bytes, in the unit of value_pieces() with PieceOptions::fair, but
+// exact and independent of earlier grants and plans. Strictly concave as far as a job has a use for
+// the bytes: of equal curves, the levelled division is worth most. Not for Objective::kEven.
+double value_at(const ClaimTable& table, const Claim& claim, Bytes amount);
 
 // Share of the user's reads that it fetches itself with `cached` bytes of the dataset on the node.
 double fetched_with(const ClaimTable& table, const ClaimUser& user, Bytes cached);

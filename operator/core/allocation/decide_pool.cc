@@ -7,6 +7,7 @@
 
 #include "operator/core/allocation/claim_value.h"
 #include "operator/core/allocation/grant_fills.h"
+#include "operator/core/allocation/last_plan.h"
 #include "operator/core/allocation/level_fill.h"
 #include "operator/core/allocation/max_min.h"
 #include "operator/core/allocation/share_bandwidth.h"
@@ -98,7 +99,7 @@ ClaimBytes fill(
         }
         // Objective::kEven is a baseline for comparisons: it must not depend on earlier grants.
         const bool from_held = table.pool.objective != Objective::kEven;
-        const Bytes start = from_held ? std::max(claim.held, lower[i]) : lower[i];
+        const Bytes start = from_held ? std::max(claim.planned, lower[i]) : lower[i];
         problem.items.push_back({claim.node, claim.account, std::move(pieces), lower[i], start});
     }
     return water_fill(problem);
@@ -123,8 +124,22 @@ std::vector<std::vector<std::size_t>> same_claims(const ClaimTable& table) {
     return result;
 }
 
-// Equalizes a dataset's bytes on its nodes where no other claim is affected: a job is as fast as
-// its slowest node.
+// Whether the group's bytes are worth less if they are divided as `levelled`: nodes may differ in
+// their readers.
+bool loses_value(
+    const ClaimTable& table,
+    const std::vector<std::size_t>& group,
+    const ClaimBytes& amounts,
+    const std::vector<Bytes>& levelled) {
+    ValueChange change;
+    for (std::size_t i = 0; i < group.size() && has_value(table.pool.objective); ++i) {
+        change.add(table, table.claims[group[i]], amounts[group[i]], levelled[i]);
+    }
+    return change.loses();
+}
+
+// Equalizes a dataset's bytes on its nodes where no other claim is affected and no value is lost: a
+// job is as fast as its slowest node.
 void balance(const ClaimTable& table, ClaimBytes& amounts) {
     std::vector<Bytes> room = nominal_rooms(table, amounts).nodes;
     for (const std::vector<std::size_t>& group : same_claims(table)) {
@@ -143,6 +158,9 @@ void balance(const ClaimTable& table, ClaimBytes& amounts) {
             all += amounts[i];
         }
         const std::vector<Bytes> levelled = level_fill(most, all);
+        if (loses_value(table, group, amounts, levelled)) {
+            continue;
+        }
         for (std::size_t i = 0; i < group.size(); ++i) {
             Bytes& free = room[table.claims[group[i]].node];
             free = free + amounts[group[i]] - levelled[i];
@@ -178,67 +196,6 @@ void count_own(const ClaimTable& table, PoolDecision& decision) {
     }
 }
 
-// Whether the claims may have `held` instead of the targets: within node capacities and account
-// limits, and without reducing owed bytes.
-bool fits(const ClaimTable& table, const PoolDecision& decision, const ClaimBytes& held) {
-    const std::vector<Bytes> used = account_uses(table, held);
-    const std::vector<Bytes> planned = account_uses(table, decision.target);
-    std::vector<Bytes> owed = decision.owed;
-    std::vector<Bytes> room = nominal_rooms(table, decision.target).nodes;
-    for (std::size_t i = 0; i < held.size(); ++i) {
-        owed[table.claims[i].account] += decision.lower[i];
-        room[table.claims[i].node] += decision.target[i];
-    }
-    for (std::size_t i = 0; i < held.size(); ++i) {
-        const Claim& claim = table.claims[i];
-        if (held[i] > room[claim.node] ||
-            used[claim.account] > table.accounts[claim.account].most()) {
-            return false;
-        }
-        room[claim.node] -= held[i];
-    }
-    for (std::size_t i = 0; i < owed.size(); ++i) {
-        if (used[i] < std::min(owed[i], planned[i])) {
-            return false;
-        }
-    }
-    return overdraft_of(table, held) == Bytes::zero();
-}
-
-// Keeps the current grants if the targets only move at most one step between claims. Otherwise
-// amounts that are divided among nodes and rounded again could move forever.
-void stay_within_a_step(const ClaimTable& table, PoolDecision& decision) {
-    Bytes planned_in_all{};
-    for (const Bytes bytes : decision.target) {
-        planned_in_all += bytes;
-    }
-    // Rounding may move one byte per node; 0 for plans so small that this would matter.
-    constexpr std::uint64_t kNextToNothing = 256;
-    const Bytes rounding{
-        std::min<std::uint64_t>(table.nodes.size(), planned_in_all.count() / kNextToNothing)};
-    ClaimBytes held;
-    Bytes held_in_all{};
-    for (std::size_t i = 0; i < table.claims.size(); ++i) {
-        const Claim& claim = table.claims[i];
-        const Bytes planned = decision.target[i];
-        const Bytes now = claim.held_by_jobs();
-        const Bytes change = std::max(now, planned) - std::min(now, planned);
-        const auto lacks = [&](const ClaimUser& user) {
-            return now < std::min(planned, user.minimum);
-        };
-        if (change > table.step + rounding || now > claim.limit ||
-            now < std::min(planned, decision.lower[i]) || std::ranges::any_of(claim.users, lacks)) {
-            return;
-        }
-        held.push_back(now);
-        held_in_all += now;
-    }
-    if (held_in_all <= planned_in_all && planned_in_all <= held_in_all + rounding &&
-        fits(table, decision, held)) {
-        decision.target = std::move(held);
-    }
-}
-
 // Gives each claim `base` and divides `rooms`, the room beyond that, by the pool's objective.
 // `guarantee`: as for fill().
 ClaimBytes divide(
@@ -264,13 +221,18 @@ void find_targets(const ClaimTable& table, const std::vector<Bytes>& kept, PoolD
     rooms = borrowing_rooms(table, decision.guaranteed, kept);
     decision.target = divide(table, std::move(rooms), decision.guaranteed, nullptr);
     balance(table, decision.target);
-    stay_within_a_step(table, decision);
+    if (moves_within_a_step(table, decision)) {
+        decision.target = last_targets(table);
+    } else if (has_value(table.pool.objective) && !replaces_last_plan(table, decision)) {
+        const ClaimBytes last = last_targets(table);
+        decision.target = fill(table, borrowing_rooms(table, last, kept), last, nullptr);
+    }
 }
 
 // Reduces `kept` to the bytes that borrowers still use; returns whether it changed.
 bool give_up_unused(
     const ClaimTable& table, const PoolDecision& decision, std::vector<Bytes>& kept) {
-    const std::vector<Bytes> lent = lent_of(table, decision.target);
+    const std::vector<Bytes> lent = lent_to_jobs(table, decision.target);
     bool less = false;
     for (std::size_t i = 0; i < kept.size(); ++i) {
         less |= lent[i] < kept[i];

@@ -17,7 +17,7 @@ constexpr double kValueOfHeld = 2;  // of a byte of the last grant; new bytes ar
 // The n-th new part has the same value for all fills of a node.
 std::vector<ValuePiece> pieces_of(const ClaimTable& table, const Claim& claim, std::size_t parts) {
     std::vector<ValuePiece> pieces;
-    const Bytes held = std::min(claim.held, claim.fill);
+    const Bytes held = std::min(claim.planned, claim.fill);
     if (held > Bytes::zero()) {
         pieces.push_back({held, kValueOfHeld});
     }
@@ -58,7 +58,7 @@ void fill_rooms(
              claim.account,
              pieces_of(table, claim, parts),
              amounts[i],
-             std::max(claim.held, amounts[i])});
+             std::max(claim.planned, amounts[i])});
     }
     const std::vector<Bytes> filled = water_fill(problem);
     for (std::size_t i = 0; i < claims.size(); ++i) {

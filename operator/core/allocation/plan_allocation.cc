@@ -230,6 +230,7 @@ void add_grants(
         grant.dataset_uid = claim.uid;
         grant.resident_bytes = std::max(grant.resident_bytes, decision.granted[i]);
         grant.valid_seconds = valid_seconds;
+        plan.targets.push_back({table.pool.pool, grant.node, claim.uid, decision.target[i]});
         grant.origin_bytes_per_second = decision.origin_limit[i];
         // Reason of the claim's first job: highest priority, then oldest.
         grant.reason = to_string(plan.jobs[first_job + claim.first_user().job].reason);

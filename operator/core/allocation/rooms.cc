@@ -45,6 +45,22 @@ Bytes taken_of(const ClaimTable& table, const ClaimBytes& given) {
     return result;
 }
 
+// `borrowers`, `owners`: charge of each account, as a borrower and as an owner.
+std::vector<Bytes> lent_by_uses(
+    const ClaimTable& table,
+    const std::vector<Bytes>& borrowers,
+    const std::vector<Bytes>& owners) {
+    std::vector<Bytes> lendable;
+    Bytes borrowed{};
+    for (std::size_t i = 0; i < owners.size(); ++i) {
+        const QuotaView& quota = table.accounts[i].quota;
+        borrowed += borrowers[i] - quota.nominal;
+        lendable.push_back(std::min(quota.lending, quota.nominal - owners[i]));
+    }
+    const Bytes unnamed = cohort_bytes(table) - nominal_bytes(table);
+    return level_fill(lendable, borrowed - unnamed);
+}
+
 constexpr std::uint64_t kLevels = 64;
 
 Bytes part_of(Bytes bytes, std::uint64_t level) {
@@ -89,25 +105,28 @@ Bytes cohort_bytes(const ClaimTable& table) {
 
 std::vector<Bytes> lent_of(const ClaimTable& table, const ClaimBytes& amounts) {
     const std::vector<Bytes> used = account_uses(table, amounts);
-    std::vector<Bytes> lendable;
-    Bytes borrowed{};
-    for (std::size_t i = 0; i < used.size(); ++i) {
-        const QuotaView& quota = table.accounts[i].quota;
-        borrowed += used[i] - quota.nominal;
-        lendable.push_back(std::min(quota.lending, quota.nominal - used[i]));
+    return lent_by_uses(table, used, used);
+}
+
+std::vector<Bytes> lent_to_jobs(const ClaimTable& table, const ClaimBytes& amounts) {
+    ClaimBytes useful = amounts;
+    ClaimBytes wanted = amounts;
+    for (std::size_t i = 0; i < amounts.size(); ++i) {
+        const Claim& claim = table.claims[i];
+        if (claim.has_fill) {
+            useful[i] = std::min(amounts[i], useful_end(table, claim));
+            wanted[i] = std::min(amounts[i], claim.limit);
+        }
     }
-    const Bytes unnamed = cohort_bytes(table) - nominal_bytes(table);
-    return level_fill(lendable, borrowed - unnamed);
+    return lent_by_uses(table, account_uses(table, useful), account_uses(table, wanted));
 }
 
 std::vector<Bytes> kept_lent(const ClaimTable& table) {
-    ClaimBytes held;
+    ClaimBytes planned;
     for (const Claim& claim : table.claims) {
-        // A fill lends nothing, and a claim does not show whose bytes are beyond the useful ones.
-        held.push_back(
-            claim.has_fill ? std::min(claim.held, useful_end(table, claim)) : claim.held);
+        planned.push_back(claim.planned);
     }
-    std::vector<Bytes> result = lent_of(table, held);
+    std::vector<Bytes> result = lent_to_jobs(table, planned);
     for (std::size_t i = 0; i < result.size(); ++i) {
         if (table.accounts[i].quota.reclaim == ReclaimPolicy::kAny) {
             result[i] = Bytes::zero();

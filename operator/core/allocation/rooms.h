@@ -45,7 +45,11 @@ Bytes cohort_bytes(const ClaimTable& table);
 // quotas are lent first, then an even share of each account's unused lendable bytes.
 std::vector<Bytes> lent_of(const ClaimTable& table, const ClaimBytes& amounts);
 
-// For each account, bytes of its nominal quota that are lent to jobs now and stay lent, because the
+// As lent_of(), to jobs only. Bytes of a dataset that a fill wants, too, count as borrowed only if they
+// speed up a job, and as used by their owner if a job wants them.
+std::vector<Bytes> lent_to_jobs(const ClaimTable& table, const ClaimBytes& amounts);
+
+// For each account, bytes of its nominal quota that the last plan lends to jobs and that stay lent, because the
 // quota's reclaim.policy is not Any: its own jobs get none of them but guaranteed minimums. Other
 // accounts may borrow them; with LowerMarginalBenefit its own jobs may, too.
 std::vector<Bytes> kept_lent(const ClaimTable& table);

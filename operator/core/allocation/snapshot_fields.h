@@ -121,7 +121,8 @@ inline constexpr auto kFields<Holding> = table(
     field("outstanding", &Holding::outstanding),
     field("namespace", &Holding::ns),
     field("inFlight", &Holding::in_flight),
-    field("lastUsed", &Holding::last_used, ExactTime{}));
+    field("lastUsed", &Holding::last_used, ExactTime{}),
+    field("target", &Holding::target));
 
 template <>
 inline constexpr auto kFields<HeldBack> = table(
@@ -229,8 +230,16 @@ inline constexpr auto kFields<FillOrigin> = table(
     field("unprofiled", &FillOrigin::unprofiled));
 
 template <>
+inline constexpr auto kFields<Target> = table(
+    field("pool", &Target::pool),
+    field("node", &Target::node),
+    field("dataset", &Target::dataset_uid),
+    field("bytes", &Target::bytes));
+
+template <>
 inline constexpr auto kFields<AllocationPlan> = table(
     field("grants", &AllocationPlan::grants),
+    field("targets", &AllocationPlan::targets),
     field("jobs", &AllocationPlan::jobs),
     field("charges", &AllocationPlan::charges),
     field("grantedInPool", &AllocationPlan::granted_in_pool),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -102,6 +103,15 @@ std::map<Place, Use> uses_of(const AllocationView& view) {
     return result;
 }
 
+std::optional<Bytes> target_of(
+    const AllocationPlan& plan, const std::string& pool, const Grant& grant) {
+    const auto found = std::ranges::find_if(plan.targets, [&](const Target& target) {
+        return std::tie(target.pool, target.node, target.dataset_uid) ==
+               std::tie(pool, grant.node, grant.dataset_uid);
+    });
+    return found == plan.targets.end() ? std::nullopt : std::optional(found->bytes);
+}
+
 // Applies the plan: every used dataset holds its grant, and swept bytes are gone.
 void carry_out(const AllocationPlan& plan, AllocationView& view) {
     const std::map<Place, Use> uses = uses_of(view);
@@ -114,12 +124,14 @@ void carry_out(const AllocationPlan& plan, AllocationView& view) {
     });
     for (const Grant& grant : plan.grants) {
         const auto use = uses.find({grant.node, grant.dataset_uid});
-        if (use == uses.end() || grant.resident_bytes == Bytes::zero()) {
+        if (use == uses.end()) {
             continue;
         }
+        const std::string& pool = use->second.pool;
         const Bytes bytes = grant.resident_bytes;
-        Holding holding{use->second.pool, grant.node, grant.dataset_uid, bytes, bytes, bytes};
+        Holding holding{pool, grant.node, grant.dataset_uid, bytes, bytes, bytes};
         holding.ns = use->second.ns;
+        holding.target = target_of(plan, pool, grant);
         view.holdings.push_back(std::move(holding));
     }
 }

@@ -367,6 +367,7 @@ std::vector<Holding> GrantBook::holdings() const {
         holding.ns = word.ns;
         holding.last_used = word.last_used;
         holding.outstanding = std::max(entry.believed, grant_in_force(word));
+        holding.target = entry.target;
         if (unheard_.contains(place)) {
             // An earlier operator's grant stays as it is until its size is known.
             holding.granted = entry.believed;
@@ -388,6 +389,15 @@ bool GrantBook::is_settled(TimePoint now) const {
 }
 
 std::vector<Grant> GrantBook::take(const AllocationPlan& plan) {
+    for (auto& [place, entry] : entries_) {
+        entry.target.reset();
+    }
+    for (const Target& target : plan.targets) {
+        const auto entry = entries_.find({target.node, target.dataset_uid, target.pool});
+        if (entry != entries_.end()) {
+            entry->second.target = target.bytes;
+        }
+    }
     std::vector<Grant> sent;
     for (const Grant& grant : plan.grants) {
         bool may = true;

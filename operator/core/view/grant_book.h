@@ -95,7 +95,7 @@ public:
     // this one.
     [[nodiscard]] std::size_t unheard() const { return unheard_.size(); }
 
-    // Records the grants of a plan made from holdings(); returns those that may be sent.
+    // Records the grants and targets of a plan made from holdings(); returns the grants that may be sent.
     std::vector<Grant> take(const AllocationPlan& plan);
 
 private:
@@ -110,10 +110,11 @@ private:
     struct Entry {
         ObservedResidency word;
         std::optional<Bytes> sent;
-        Bytes believed{};        // largest grant that the sidecar may hold
-        Bytes resident{};        // last reported, while the sidecar is there
-        bool open = false;       // it has counted the bytes on its disk and may add more
-        bool in_status = false;  // the status has shown bytes here since there are any
+        std::optional<Bytes> target{};  // of the last plan; none: it has none here
+        Bytes believed{};               // largest grant that the sidecar may hold
+        Bytes resident{};               // last reported, while the sidecar is there
+        bool open = false;              // it has counted the bytes on its disk and may add more
+        bool in_status = false;         // the status has shown bytes here since there are any
     };
 
     static Place place_of(const ObservedResidency& word);

@@ -26,7 +26,7 @@ TEST(ClaimValue, SumsValuesOfJobsThatShareADataset) {
 TEST(ClaimValue, ValuePerByteNeverRisesAndIsHigherForGrantedBytes) {
     ClaimTable table = table_of(job_with_rates(100, 0));
     Claim claim = table.claims.at(0);
-    claim.held = Bytes{40};
+    claim.planned = Bytes{40};
     table.hysteresis = 1.05;
     double before = std::numeric_limits<double>::infinity();
     for (const ValuePiece& piece : value_pieces(table, claim, {})) {

@@ -1,0 +1,41 @@
+#pragma once
+
+#include "operator/core/allocation/claim_table.h"
+#include "operator/core/allocation/decide_pool.h"
+
+// When the last plan's targets stay. With unchanged inputs, targets change only if the last plan is
+// not feasible or the pool's bytes become worth more (value_at()), so no plan comes back: the plans
+// end in a fixpoint. Pure; private to operator/core/allocation.
+namespace stoker::control {
+
+// Whether value_at() is what the objective maximizes: not so for MaxMin and Even.
+bool has_value(Objective objective);
+
+// What a change of some claims' bytes gains and loses.
+class ValueChange {
+public:
+    void add(const ClaimTable& table, const Claim& claim, Bytes before, Bytes after);
+
+    // By more than rounding errors.
+    [[nodiscard]] bool gains() const { return gain_ > loss_ + noise_; }
+
+    [[nodiscard]] bool loses() const { return loss_ > gain_ + noise_; }
+
+private:
+    double gain_ = 0;
+    double loss_ = 0;
+    double noise_ = 0;
+};
+
+// The last plan's targets, without bytes that only fills want.
+ClaimBytes last_targets(const ClaimTable& table);
+
+// Whether `decision.target` moves at most one step between the claims of the last plan, which could
+// stay. Amounts that are divided among nodes and rounded again could otherwise move forever.
+bool moves_within_a_step(const ClaimTable& table, const PoolDecision& decision);
+
+// Whether `decision.target` replaces the last plan: it only adds bytes, or it is worth more, or the
+// last plan is not feasible any more.
+bool replaces_last_plan(const ClaimTable& table, const PoolDecision& decision);
+
+}  // namespace stoker::control
