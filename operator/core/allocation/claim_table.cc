@@ -340,13 +340,7 @@ void Builder::add_holdings() {
         }
         const auto claim = claims_.find({node->second, holding.dataset_uid});
         if (claim != claims_.end()) {
-            Claim& it = claim->second;
-            it.resident = std::max(it.resident, holding.resident);
-            it.outstanding = std::max(it.outstanding, holding.outstanding);
-            it.held = std::max(it.held, holding.granted);
-            it.planned = std::max(it.planned, holding.target.value_or(holding.granted));
-            it.in_flight |= holding.in_flight;
-            it.outstanding = std::max(it.outstanding, it.in_flight ? it.held : Bytes::zero());
+            claim->second.add(holding);
             continue;
         }
         // Outstanding grants count although no job uses the dataset: a filler's sidecar may outlast

@@ -99,6 +99,16 @@ struct Claim {
 
     // Bytes to reserve on the node: the larger of the resident bytes and the outstanding grant.
     [[nodiscard]] Bytes reserve() const { return std::max(resident, outstanding); }
+
+    // Adds what is held and planned there.
+    void add(const Holding& holding) {
+        resident = std::max(resident, holding.resident);
+        held = std::max(held, holding.granted);
+        planned = std::max(planned, holding.target.value_or(holding.granted));
+        in_flight |= holding.in_flight;
+        outstanding =
+            std::max({outstanding, holding.outstanding, in_flight ? held : Bytes::zero()});
+    }
 };
 
 struct IdleHolding {

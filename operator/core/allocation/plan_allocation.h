@@ -19,8 +19,8 @@ namespace stoker::control {
 // into bytes that may still be on a node or charged to a quota. So a node never holds more than its
 // capacity, and a namespace never more than nominal + borrowed.
 //
-// The order of the inputs does not matter, a plan that was carried out is a fixpoint, and granted
-// bytes move only for a gain of factor view.hysteresis. Never fails: invalid input counts as
+// The order of the inputs does not matter. Planned bytes (Holding::target) move only for a gain of factor
+// view.hysteresis, and plans that are carried out end in a fixpoint (last_plan.h). Never fails: invalid input counts as
 // unknown (allocation_view.h).
 //
 // Sources: Quiver (FAST 2020) and SiloD (EuroSys 2023) for benefit per byte, iCACHE (HPCA 2023) for

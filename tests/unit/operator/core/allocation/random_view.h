@@ -68,6 +68,9 @@ public:
                          bytes(60),
                          chance(4) ? "" : name("ns", uid % 3),
                          chance(8)});
+                    if (chance(2)) {
+                        view.holdings.back().target = bytes(60);
+                    }
                 }
             }
         }

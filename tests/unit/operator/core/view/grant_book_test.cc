@@ -1,5 +1,6 @@
 #include "operator/core/view/grant_book.h"
 
+#include <optional>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -45,6 +46,18 @@ AllocationPlan plan_of(std::vector<Grant> grants) {
     AllocationPlan plan;
     plan.grants = std::move(grants);
     return plan;
+}
+
+TEST(GrantBook, HoldingsHaveTheTargetsOfTheLastPlan) {
+    GrantBook book{kValid};
+    book.observe({told("n1", gib(1), gib(4))}, at(0));
+    EXPECT_EQ(book.holdings().at(0).target, std::nullopt);
+    AllocationPlan plan = plan_of({grant("n1", gib(2))});
+    plan.targets = {{"nvme", "n1", "d", gib(6)}};
+    book.take(plan);
+    EXPECT_EQ(book.holdings().at(0).target, gib(6));
+    book.take(plan_of({}));
+    EXPECT_EQ(book.holdings().at(0).target, std::nullopt);
 }
 
 TEST(GrantBook, IsSettledAtOnceIfNoSidecarRanBeforeTheOperator) {
