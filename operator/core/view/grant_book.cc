@@ -289,6 +289,7 @@ void GrantBook::observe(const std::vector<ObservedResidency>& words, TimePoint n
     }
     entries_ = std::move(entries);
     unheard_ = std::move(unheard);
+    keeps_targets_ = is_settled(now);
 }
 
 void GrantBook::observe(const ClusterView& cluster, const Moment& now, AllocationView& view) {
@@ -394,7 +395,7 @@ std::vector<Grant> GrantBook::take(const AllocationPlan& plan) {
     }
     for (const Target& target : plan.targets) {
         const auto entry = entries_.find({target.node, target.dataset_uid, target.pool});
-        if (entry != entries_.end()) {
+        if (keeps_targets_ && entry != entries_.end() && !unheard_.contains(entry->first)) {
             entry->second.target = target.bytes;
         }
     }

@@ -95,7 +95,9 @@ public:
     // this one.
     [[nodiscard]] std::size_t unheard() const { return unheard_.size(); }
 
-    // Records the grants and targets of a plan made from holdings(); returns the grants that may be sent.
+    // Records the grants and targets of a plan made from holdings(); returns the grants that may be
+    // sent. Records no target at a place without a report, and none before the book is settled: such a
+    // plan begins with guesses about the earlier operator's grants.
     std::vector<Grant> take(const AllocationPlan& plan);
 
 private:
@@ -125,6 +127,7 @@ private:
     std::optional<TimePoint> began_at_;
     std::map<Place, Entry> entries_;
     std::set<Place> unheard_;
+    bool keeps_targets_ = false;
 };
 
 }  // namespace stoker::control

@@ -60,6 +60,37 @@ TEST(GrantBook, HoldingsHaveTheTargetsOfTheLastPlan) {
     EXPECT_EQ(book.holdings().at(0).target, std::nullopt);
 }
 
+// The first plan of a new leader begins with what statuses promise, which may be several times what
+// the sidecars have.
+TEST(GrantBook, ANewLeaderDoesNotRememberAPlanThatItMadeWithoutReports) {
+    GrantBook book{kValid};
+    AllocationPlan plan = plan_of({grant("n1", gib(8))});
+    plan.targets = {{"nvme", "n1", "d", gib(8)}, {"nvme", "n2", "d", gib(8)}};
+    book.observe({silent("n1"), silent("n2")}, at(0));
+    book.take(plan);
+    book.observe({told("n1", gib(2), gib(2)), silent("n2")}, at(2));
+    EXPECT_EQ(book.holdings().at(0).target, std::nullopt);
+    EXPECT_EQ(book.holdings().at(0).granted, gib(2));
+    book.take(plan);
+    book.observe({told("n1", gib(2), gib(2)), told("n2", gib(2), gib(2))}, at(3));
+    EXPECT_EQ(book.holdings().at(0).target, std::nullopt) << "n2 was only guessed";
+    book.take(plan);
+    EXPECT_EQ(book.holdings().at(0).target, gib(8));
+    EXPECT_EQ(book.holdings().at(1).target, gib(8));
+}
+
+// Its grant has expired, but nobody knows what it holds.
+TEST(GrantBook, KeepsNoTargetOfASidecarThatNeverReports) {
+    GrantBook book{kValid};
+    AllocationPlan plan;
+    plan.targets = {{"nvme", "n1", "d", gib(8)}, {"nvme", "n2", "d", gib(8)}};
+    book.observe({silent("n1"), told("n2", gib(2), gib(2))}, at(0));
+    book.observe({silent("n1"), told("n2", gib(2), gib(2))}, at(80));
+    book.take(plan);
+    EXPECT_EQ(book.holdings().at(0).target, std::nullopt);
+    EXPECT_EQ(book.holdings().at(1).target, gib(8));
+}
+
 TEST(GrantBook, IsSettledAtOnceIfNoSidecarRanBeforeTheOperator) {
     GrantBook book{kValid};
     book.observe({}, at(0));
