@@ -105,11 +105,13 @@ std::map<Place, Use> uses_of(const AllocationView& view) {
 
 std::optional<Bytes> target_of(
     const AllocationPlan& plan, const std::string& pool, const Grant& grant) {
-    const auto found = std::ranges::find_if(plan.targets, [&](const Target& target) {
-        return std::tie(target.pool, target.node, target.dataset_uid) ==
-               std::tie(pool, grant.node, grant.dataset_uid);
-    });
-    return found == plan.targets.end() ? std::nullopt : std::optional(found->bytes);
+    const auto place = std::tie(pool, grant.node, grant.dataset_uid);
+    const auto place_of = [](const Target& target) {
+        return std::tie(target.pool, target.node, target.dataset_uid);
+    };
+    const auto found = std::ranges::lower_bound(plan.targets, place, {}, place_of);
+    const bool is_there = found != plan.targets.end() && place_of(*found) == place;
+    return is_there ? std::optional(found->bytes) : std::nullopt;
 }
 
 // Applies the plan: every used dataset holds its grant, and swept bytes are gone.
