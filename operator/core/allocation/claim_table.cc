@@ -17,13 +17,15 @@ namespace stoker::control {
 
 namespace {
 
-constexpr double kRateMax = 1e15;  // bytes/s; a higher rate is a reporting error
+// bytes/s; a rate beyond these is a reporting error
+constexpr double kRateMin = 1e-6;
+constexpr double kRateMax = 1e15;
 constexpr double kWeightMax = 1e6;
 constexpr int kReleaseSteps = 8;              // steps of a release in the last epoch
 constexpr std::uint64_t kStepsPerNode = 256;  // minimum, so that small nodes have curves too
 
 std::optional<double> clean_rate(double rate) {
-    return std::isfinite(rate) && rate > 0 && rate <= kRateMax ? std::optional(rate) : std::nullopt;
+    return rate >= kRateMin && rate <= kRateMax ? std::optional(rate) : std::nullopt;
 }
 
 double clean_weight(double weight) {
@@ -257,8 +259,8 @@ void Builder::guess_rates() {
     }
 }
 
-// The bytes that the job needs to read without waiting, or its resident bytes if those are more:
-// resident bytes keep some value while no other job needs them. A compute-bound job never waits.
+// The bytes that the job needs to read without waiting, or those that it has and keeps by the last plan
+// if they are more: such bytes keep some value while no other job needs them. A compute-bound job never waits.
 // With peers the job wants the samples that the node owns, and copies of other owners' samples only
 // if those owners lack space for them.
 Bytes Builder::wanted_of(const Claim& claim, const ClaimUser& user) const {
@@ -267,14 +269,15 @@ Bytes Builder::wanted_of(const Claim& claim, const ClaimUser& user) const {
         return user.wanted;
     }
     const Bytes part = UserCurve{job, user}.part();
+    const Bytes kept = std::min(claim.planned, std::max(claim.held, claim.resident));
     if (job.is_fill()) {
         const bool ended =
             std::ranges::count(job.demand->filled, table_.nodes[claim.node].name) > 0;
         const Bytes useful = ended ? claim.resident : part + user.uneven;
-        return std::min(user.wanted, std::max(useful, claim.planned));
+        return std::min(user.wanted, std::max(useful, kept));
     }
     const Bytes useful = user.lacking > 0 ? user.wanted : part + user.uneven;
-    const Bytes held = claim.has_fill ? Bytes::zero() : claim.planned;  // may be the fill's
+    const Bytes held = claim.has_fill ? Bytes::zero() : kept;  // may be the fill's
     if (table_.pool.objective == Objective::kEven) {
         return std::min(user.wanted, std::max(useful, user.minimum));
     }

@@ -21,6 +21,7 @@ constexpr double kHardlyAnything = 1e-6;
 // Relative value difference between the first and the last byte of the largest node, in value_at().
 constexpr double kConcave = 1e-5;
 constexpr std::uint64_t kEvenParts = 64;  // parts per node, with Objective::kEven
+constexpr double kPriceMax = 1e15;        // a higher one is an error
 constexpr double kGib = 1024.0 * 1024 * 1024;
 
 double to_double(Bytes bytes) {
@@ -28,14 +29,14 @@ double to_double(Bytes bytes) {
 }
 
 double clean_price(double price) {
-    return std::isfinite(price) && price > 0 ? price : 0;
+    return price > 0 && price <= kPriceMax ? price : 0;
 }
 
 // Price of one byte from the origin, in the unit of the pool's prices; without prices, 1 per GiB.
 double price_of(const PoolView& pool, const DemandDataset& dataset) {
     const double per_request = clean_price(pool.price_per_request);
     const double per_gib = clean_price(pool.price_per_gib);
-    const double requests = clean_price(dataset.sample_bytes) > 0 ? 1 / dataset.sample_bytes : 0;
+    const double requests = dataset.sample_bytes >= 1 ? 1 / dataset.sample_bytes : 0;
     const double price = per_gib / kGib + per_request * requests;
     return price > 0 ? price : 1 / kGib;
 }

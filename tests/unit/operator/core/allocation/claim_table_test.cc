@@ -19,6 +19,22 @@ TEST(ClaimTable, WantsOnlyBytesThatReduceWaiting) {
     EXPECT_EQ(table_of(job_with_rates(100, 500)).claims.at(0).limit, Bytes{0});
 }
 
+// Before its profile the job had a target of 100 bytes, but no room for them.
+TEST(ClaimTable, BytesThatAJobNeitherHasNorNeedsAreNotWanted) {
+    AllocationView view;
+    view.nodes = {{kPool, "n1", Bytes{1000}}};
+    view.demands = {job_with_rates(100, 50)};
+    view.holdings = {{kPool, "n1", "d", Bytes::zero(), Bytes{20}}};
+    view.holdings[0].target = Bytes{100};
+    EXPECT_EQ(make_claim_tables(view).at(kPool).claims.at(0).limit, Bytes{50});
+    view.holdings[0].granted = Bytes{80};
+    EXPECT_EQ(make_claim_tables(view).at(kPool).claims.at(0).limit, Bytes{80});
+    view.holdings[0].resident = Bytes{90};
+    EXPECT_EQ(make_claim_tables(view).at(kPool).claims.at(0).limit, Bytes{90});
+    view.holdings[0].target = Bytes{70};
+    EXPECT_EQ(make_claim_tables(view).at(kPool).claims.at(0).limit, Bytes{70});
+}
+
 TEST(ClaimTable, WindowedJobsOnANodeShareFetches) {
     Demand first = job_with_rates(100, 50);
     first.datasets[0].access.kind = AccessKind::kWindowed;

@@ -1,6 +1,7 @@
 #include "operator/core/allocation/claim_value.h"
 
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
 #include <gtest/gtest.h>
@@ -86,6 +87,42 @@ TEST(ClaimValue, WithPricesEveryOriginByteCounts) {
     EXPECT_EQ(table.claims.at(0).limit, Bytes{100});
     EXPECT_NEAR(
         value_pieces(table, table.claims.at(0), {}).front().value, 2.0 / (1U << 30U), 1e-12);
+}
+
+TEST(ClaimValue, OfBytesIsStrictlyConcaveAndIndependentOfThePlan) {
+    ClaimTable table = table_of(job_with_rates(100, 0));
+    table.hysteresis = 1.05;
+    Claim claim = table.claims.at(0);
+    const auto next = [&](std::uint64_t bytes) {
+        return value_at(table, claim, Bytes{bytes + 1}) - value_at(table, claim, Bytes{bytes});
+    };
+    for (std::uint64_t bytes = 0; bytes + 1 < 100; ++bytes) {
+        EXPECT_GT(next(bytes), next(bytes + 1)) << bytes;
+        EXPECT_NEAR(next(bytes), 0.5, 1e-5) << bytes;
+    }
+    const double before = value_at(table, claim, Bytes{70});
+    claim.planned = Bytes{40};
+    claim.held = Bytes{90};
+    claim.resident = Bytes{90};
+    table.nodes.at(claim.node).free = Bytes{10};
+    EXPECT_EQ(value_at(table, claim, Bytes{70}), before);
+}
+
+// A rate that is no number of bytes would make the values infinite.
+TEST(ClaimValue, IsFiniteForTinyNumbers) {
+    Demand job = job_with_rates(100, 0);
+    Demand tiny = job;
+    tiny.job.name = "tiny";
+    tiny.rates = JobRates{1e-310, 1e-310, 0, false};
+    tiny.datasets[0].sample_bytes = 1e-310;
+    std::vector<Demand> demands{job, tiny};
+    ClaimTable table = table_of(demands);
+    for (const Objective objective : {Objective::kThroughput, Objective::kCost}) {
+        table.pool.objective = objective;
+        table.pool.price_per_gib = 1e308;
+        table.pool.price_per_request = 1;
+        EXPECT_TRUE(std::isfinite(value_at(table, table.claims.at(0), Bytes{70})));
+    }
 }
 
 }  // namespace
