@@ -223,9 +223,11 @@ void find_targets(const ClaimTable& table, const std::vector<Bytes>& kept, PoolD
     balance(table, decision.target);
     if (moves_within_a_step(table, decision)) {
         decision.target = last_targets(table);
-    } else if (has_value(table.pool.objective) && !replaces_last_plan(table, decision)) {
-        const ClaimBytes last = last_targets(table);
-        decision.target = fill(table, borrowing_rooms(table, last, kept), last, nullptr);
+    } else if (has_value(table.pool.objective)) {
+        const ClaimBytes mended = mend_last_plan(table, decision);
+        if (mended != decision.target) {
+            decision.target = fill(table, borrowing_rooms(table, mended, kept), mended, nullptr);
+        }
     }
 }
 

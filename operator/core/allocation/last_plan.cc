@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
+#include <numeric>
+#include <string_view>
 #include <vector>
 
 #include "operator/core/allocation/claim_value.h"
@@ -13,43 +16,148 @@ namespace {
 
 constexpr double kRounding = 1e-14;  // relative error of value_at()
 
-// Whether the claims may have `last` instead of the targets: within node capacities, account limits
-// and the claims' own limits, with the minimums, and without reducing owed bytes. `slack`: bytes that
-// an account may lack whose owed bytes depend on the last plan (kept_lent()).
-bool fits(
-    const ClaimTable& table, const PoolDecision& decision, const ClaimBytes& last, Bytes slack) {
-    const std::vector<Bytes> used = account_uses(table, last);
+enum class Joined : std::uint8_t { kByNode, kByAccount, kByPool };
+
+// For each node: whether `amounts` exceed its room by more than the targets do.
+std::vector<bool> overfull_nodes(
+    const ClaimTable& table, const PoolDecision& decision, const ClaimBytes& amounts) {
+    std::vector<Bytes> used(table.nodes.size());
+    std::vector<Bytes> planned(table.nodes.size());
+    for (std::size_t i = 0; i < amounts.size(); ++i) {
+        used[table.claims[i].node] += amounts[i];
+        planned[table.claims[i].node] += decision.target[i];
+    }
+    std::vector<bool> result;
+    for (std::size_t i = 0; i < used.size(); ++i) {
+        const PlannedNode& node = table.nodes[i];
+        result.push_back(used[i] > std::max(node.capacity - node.idle, planned[i]));
+    }
+    return result;
+}
+
+// For each account: whether `amounts` exceed its limit by more than the targets do, or lack owed
+// bytes that the targets have. `slack`: bytes that an account may lack whose owed bytes depend on the
+// last plan (kept_lent()).
+std::vector<bool> wronged_accounts(
+    const ClaimTable& table, const PoolDecision& decision, const ClaimBytes& amounts, Bytes slack) {
+    const std::vector<Bytes> used = account_uses(table, amounts);
     const std::vector<Bytes> planned = account_uses(table, decision.target);
     std::vector<Bytes> owed = decision.owed;
-    std::vector<Bytes> room = nominal_rooms(table, decision.target).nodes;
-    for (std::size_t i = 0; i < last.size(); ++i) {
+    for (std::size_t i = 0; i < amounts.size(); ++i) {
         owed[table.claims[i].account] += decision.lower[i];
-        room[table.claims[i].node] += decision.target[i];
     }
-    for (std::size_t i = 0; i < last.size(); ++i) {
+    std::vector<bool> result;
+    for (std::size_t i = 0; i < used.size(); ++i) {
+        const QuotaView& quota = table.accounts[i].quota;
+        // The weight 0 forbids to borrow.
+        const Bytes most = quota.weight > 0 ? table.accounts[i].most() : quota.nominal;
+        const Bytes may_lack = quota.reclaim == ReclaimPolicy::kAny ? Bytes::zero() : slack;
+        result.push_back(
+            used[i] > std::max(most, planned[i]) ||
+            used[i] + may_lack < std::min(owed[i], planned[i]));
+    }
+    return result;
+}
+
+// For each claim: whether it takes part in a limit that `amounts` break by more than the targets do:
+// the claim's own, its node's, its account's or the pool's.
+std::vector<bool> misfits(
+    const ClaimTable& table, const PoolDecision& decision, const ClaimBytes& amounts, Bytes slack) {
+    const std::vector<bool> nodes = overfull_nodes(table, decision, amounts);
+    const std::vector<bool> accounts = wronged_accounts(table, decision, amounts, slack);
+    const bool overdrawn = overdraft_of(table, amounts) > overdraft_of(table, decision.target);
+    std::vector<bool> result;
+    for (std::size_t i = 0; i < amounts.size(); ++i) {
         const Claim& claim = table.claims[i];
-        if (last[i] > claim.limit || last[i] < std::min(decision.target[i], decision.lower[i]) ||
-            last[i] > room[claim.node] ||
-            used[claim.account] > table.accounts[claim.account].most()) {
-            return false;
-        }
-        room[claim.node] -= last[i];
+        result.push_back(
+            overdrawn || nodes[claim.node] || accounts[claim.account] || amounts[i] > claim.limit ||
+            amounts[i] < std::min(decision.target[i], decision.lower[i]));
     }
-    for (std::size_t i = 0; i < owed.size(); ++i) {
-        const bool lends = table.accounts[i].quota.reclaim != ReclaimPolicy::kAny;
-        if (used[i] + (lends ? slack : Bytes::zero()) < std::min(owed[i], planned[i])) {
-            return false;
+    return result;
+}
+
+bool has_none(const std::vector<bool>& flags) {
+    return std::ranges::find(flags, true) == flags.end();
+}
+
+// Whether what one claim has may bound what others of the account get.
+bool is_bounded(const Account& account) {
+    return account.quota.nominal > Bytes::zero() || !account.most().is_unlimited();
+}
+
+// The parts of the change from `last` to `target`: sets of changed claims.
+class Parts {
+public:
+    Parts(const ClaimTable& table, const ClaimBytes& last, const ClaimBytes& target, Joined joined)
+        : part_(last.size()) {
+        std::iota(part_.begin(), part_.end(), 0);
+        std::map<std::size_t, std::size_t> nodes;
+        std::map<std::string_view, std::size_t> datasets;
+        std::map<std::size_t, std::size_t> accounts;
+        for (std::size_t i = 0; i < last.size(); ++i) {
+            if (last[i] == target[i]) {
+                continue;
+            }
+            const Claim& claim = table.claims[i];
+            join(nodes.emplace(joined == Joined::kByPool ? 0 : claim.node, i).first->second, i);
+            join(datasets.emplace(claim.uid, i).first->second, i);
+            if (joined == Joined::kByAccount && is_bounded(table.accounts[claim.account])) {
+                join(accounts.emplace(claim.account, i).first->second, i);
+            }
         }
     }
-    return overdraft_of(table, last) == Bytes::zero();
+
+    // The claim that stands for the part of claim `i`.
+    [[nodiscard]] std::size_t of(std::size_t i) {
+        while (part_[i] != i) {
+            part_[i] = part_[part_[i]];
+            i = part_[i];
+        }
+        return i;
+    }
+
+private:
+    void join(std::size_t a, std::size_t b) { part_[of(b)] = of(a); }
+
+    std::vector<std::size_t> part_;
+};
+
+// What one part of a change does.
+struct PartChange {
+    Bytes most_taken{};  // from one claim
+    bool fits = true;    // the last plan
+    ValueChange value;
+
+    [[nodiscard]] bool may_replace() const {
+        return most_taken == Bytes::zero() || value.gains() || !fits;
+    }
+};
+
+// One entry per claim: that of the claim that stands for a part is the part's.
+std::vector<PartChange> changes_of(
+    const ClaimTable& table, const ClaimBytes& last, const ClaimBytes& target, Parts& parts) {
+    std::vector<PartChange> result(last.size());
+    for (std::size_t i = 0; i < last.size(); ++i) {
+        PartChange& change = result[parts.of(i)];
+        change.most_taken = std::max(change.most_taken, last[i] - target[i]);
+        change.value.add(table, table.claims[i], last[i], target[i]);
+    }
+    return result;
+}
+
+// Whether a part moves more than `rounding` and gains more than the hysteresis.
+bool gains_much(
+    const ClaimTable& table, const ClaimBytes& last, const ClaimBytes& target, Bytes rounding) {
+    Parts parts{table, last, target, Joined::kByAccount};
+    return has_value(table.pool.objective) &&
+           std::ranges::any_of(
+               changes_of(table, last, target, parts), [&](const PartChange& change) {
+                   return change.most_taken > rounding && change.value.gains(table.hysteresis);
+               });
 }
 
 Bytes sum(const ClaimBytes& amounts) {
-    Bytes result{};
-    for (const Bytes bytes : amounts) {
-        result += bytes;
-    }
-    return result;
+    return std::accumulate(amounts.begin(), amounts.end(), Bytes::zero());
 }
 
 }  // namespace
@@ -97,18 +205,31 @@ bool moves_within_a_step(const ClaimTable& table, const PoolDecision& decision) 
     }
     const Bytes last_in_all = sum(last);
     return last_in_all <= planned_in_all && planned_in_all <= last_in_all + rounding &&
-           fits(table, decision, last, table.step);
+           has_none(misfits(table, decision, last, table.step)) &&
+           !gains_much(table, last, decision.target, rounding);
 }
 
-bool replaces_last_plan(const ClaimTable& table, const PoolDecision& decision) {
+ClaimBytes mend_last_plan(const ClaimTable& table, const PoolDecision& decision) {
     const ClaimBytes last = last_targets(table);
-    ValueChange change;
-    bool takes = false;
-    for (std::size_t i = 0; i < last.size(); ++i) {
-        takes |= decision.target[i] < last[i];
-        change.add(table, table.claims[i], last[i], decision.target[i]);
+    const std::vector<bool> misfit = misfits(table, decision, last, Bytes::zero());
+    ClaimBytes result;
+    for (const Joined joined : {Joined::kByNode, Joined::kByAccount, Joined::kByPool}) {
+        Parts parts{table, last, decision.target, joined};
+        std::vector<PartChange> changes = changes_of(table, last, decision.target, parts);
+        for (std::size_t i = 0; i < last.size(); ++i) {
+            if (misfit[i] && last[i] != decision.target[i]) {
+                changes[parts.of(i)].fits = false;
+            }
+        }
+        result = decision.target;
+        for (std::size_t i = 0; i < last.size(); ++i) {
+            result[i] = changes[parts.of(i)].may_replace() ? decision.target[i] : last[i];
+        }
+        if (has_none(misfits(table, decision, result, Bytes::zero()))) {
+            break;
+        }
     }
-    return !takes || change.gains() || !fits(table, decision, last, Bytes::zero());
+    return result;
 }
 
 }  // namespace stoker::control

@@ -4,7 +4,7 @@
 #include "operator/core/allocation/decide_pool.h"
 
 // When the last plan's targets stay. With unchanged inputs, targets change only if the last plan is
-// not feasible or the pool's bytes become worth more (value_at()), so no plan comes back: the plans
+// not feasible or the claims' bytes become worth more (value_at()), so no plan comes back: the plans
 // end in a fixpoint. Pure; private to operator/core/allocation.
 namespace stoker::control {
 
@@ -16,8 +16,8 @@ class ValueChange {
 public:
     void add(const ClaimTable& table, const Claim& claim, Bytes before, Bytes after);
 
-    // By more than rounding errors.
-    [[nodiscard]] bool gains() const { return gain_ > loss_ + noise_; }
+    // By more than rounding errors; `factor`: as a multiple of the loss.
+    [[nodiscard]] bool gains(double factor = 1) const { return gain_ > factor * loss_ + noise_; }
 
     [[nodiscard]] bool loses() const { return loss_ > gain_ + noise_; }
 
@@ -31,11 +31,14 @@ private:
 ClaimBytes last_targets(const ClaimTable& table);
 
 // Whether `decision.target` moves at most one step between the claims of the last plan, which could
-// stay. Amounts that are divided among nodes and rounded again could otherwise move forever.
+// stay, and no part of the change (see below) gains more than the hysteresis. Amounts that are
+// divided among nodes and rounded again could otherwise move forever.
 bool moves_within_a_step(const ClaimTable& table, const PoolDecision& decision);
 
-// Whether `decision.target` replaces the last plan: it only adds bytes, or it is worth more, or the
-// last plan is not feasible any more.
-bool replaces_last_plan(const ClaimTable& table, const PoolDecision& decision);
+// `decision.target`, but with the last plan's bytes in each part of the change that may not replace
+// them: a part may if it only adds bytes, or is worth more, or if the last plan is not feasible there
+// any more. A part are the changed claims that a node or a dataset joins; if such parts cannot be
+// combined within the limits, accounts join claims, too, and else the whole pool is one part.
+ClaimBytes mend_last_plan(const ClaimTable& table, const PoolDecision& decision);
 
 }  // namespace stoker::control

@@ -337,5 +337,19 @@ TEST(PlanAllocation, SweepsLeastRecentlyUsedBytesAndOnlyAsManyAsNeeded) {
     EXPECT_TRUE(plan_allocation(cluster).sweeps.empty());
 }
 
+// Nobody else wants the bytes.
+TEST(PlanAllocation, NamespaceWhoseWeightBecomesZeroReturnsWhatItBorrowed) {
+    AllocationView cluster =
+        view(gib(4), {waiting(demand(1, {"n1"}, {dataset("d", gib(2))}), 100)});
+    QuotaView quota{"a", kPool, gib(1)};
+    quota.borrowing = Bytes::unlimited();
+    quota.lending = Bytes::unlimited();
+    cluster.quotas = {quota};
+    cluster.holdings = {{kPool, "n1", "d", gib(2), gib(2), gib(2), "a"}};
+    EXPECT_EQ(granted(plan_allocation(cluster), "n1", "d"), gib(2));
+    cluster.quotas[0].weight = 0;
+    EXPECT_EQ(granted(plan_allocation(cluster), "n1", "d"), gib(1));
+}
+
 }  // namespace
 }  // namespace stoker::control
