@@ -124,13 +124,11 @@ private:
 
 // What one part of a change does.
 struct PartChange {
-    Bytes most_taken{};  // from one claim
-    bool fits = true;    // the last plan
+    bool takes = false;
+    bool fits = true;  // the last plan
     ValueChange value;
 
-    [[nodiscard]] bool may_replace() const {
-        return most_taken == Bytes::zero() || value.gains() || !fits;
-    }
+    [[nodiscard]] bool may_replace() const { return !takes || value.gains() || !fits; }
 };
 
 // One entry per claim: that of the claim that stands for a part is the part's.
@@ -139,21 +137,10 @@ std::vector<PartChange> changes_of(
     std::vector<PartChange> result(last.size());
     for (std::size_t i = 0; i < last.size(); ++i) {
         PartChange& change = result[parts.of(i)];
-        change.most_taken = std::max(change.most_taken, last[i] - target[i]);
+        change.takes |= target[i] < last[i];
         change.value.add(table, table.claims[i], last[i], target[i]);
     }
     return result;
-}
-
-// Whether a part moves more than `rounding` and gains more than the hysteresis.
-bool gains_much(
-    const ClaimTable& table, const ClaimBytes& last, const ClaimBytes& target, Bytes rounding) {
-    Parts parts{table, last, target, Joined::kByAccount};
-    return has_value(table.pool.objective) &&
-           std::ranges::any_of(
-               changes_of(table, last, target, parts), [&](const PartChange& change) {
-                   return change.most_taken > rounding && change.value.gains(table.hysteresis);
-               });
 }
 
 Bytes sum(const ClaimBytes& amounts) {
@@ -205,8 +192,7 @@ bool moves_within_a_step(const ClaimTable& table, const PoolDecision& decision) 
     }
     const Bytes last_in_all = sum(last);
     return last_in_all <= planned_in_all && planned_in_all <= last_in_all + rounding &&
-           has_none(misfits(table, decision, last, table.step)) &&
-           !gains_much(table, last, decision.target, rounding);
+           has_none(misfits(table, decision, last, table.step));
 }
 
 ClaimBytes mend_last_plan(const ClaimTable& table, const PoolDecision& decision) {

@@ -16,8 +16,8 @@ class ValueChange {
 public:
     void add(const ClaimTable& table, const Claim& claim, Bytes before, Bytes after);
 
-    // By more than rounding errors; `factor`: as a multiple of the loss.
-    [[nodiscard]] bool gains(double factor = 1) const { return gain_ > factor * loss_ + noise_; }
+    // By more than rounding errors.
+    [[nodiscard]] bool gains() const { return gain_ > loss_ + noise_; }
 
     [[nodiscard]] bool loses() const { return loss_ > gain_ + noise_; }
 
@@ -31,8 +31,7 @@ private:
 ClaimBytes last_targets(const ClaimTable& table);
 
 // Whether `decision.target` moves at most one step between the claims of the last plan, which could
-// stay, and no part of the change (see below) gains more than the hysteresis. Amounts that are
-// divided among nodes and rounded again could otherwise move forever.
+// stay. Amounts that are divided among nodes and rounded again could otherwise move forever.
 bool moves_within_a_step(const ClaimTable& table, const PoolDecision& decision);
 
 // `decision.target`, but with the last plan's bytes in each part of the change that may not replace

@@ -145,17 +145,5 @@ TEST_F(LastPlan, ChangesByAStepThatCompletesAMinimum) {
     EXPECT_TRUE(moves_within_a_step(table_, decision_));
 }
 
-// Otherwise a job with a small dataset would never get it on a full node.
-TEST_F(LastPlan, ChangesByAStepThatGainsMoreThanTheHysteresis) {
-    table_.step = Bytes{10};
-    target({60, 40, 50, 50});
-    EXPECT_FALSE(moves_within_a_step(table_, decision_));
-    table_.hysteresis = 2.1;
-    EXPECT_TRUE(moves_within_a_step(table_, decision_));
-    table_.pool.objective = Objective::kMaxMin;
-    table_.hysteresis = 1;
-    EXPECT_TRUE(moves_within_a_step(table_, decision_)) << "it has no value to compare";
-}
-
 }  // namespace
 }  // namespace stoker::control
