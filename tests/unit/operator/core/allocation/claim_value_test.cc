@@ -89,7 +89,7 @@ TEST(ClaimValue, WithPricesEveryOriginByteCounts) {
         value_pieces(table, table.claims.at(0), {}).front().value, 2.0 / (1U << 30U), 1e-12);
 }
 
-TEST(ClaimValue, OfBytesIsStrictlyConcaveAndIndependentOfThePlan) {
+TEST(ClaimValue, ValueOfBytesIsStrictlyConcaveAndIndependentOfThePlan) {
     ClaimTable table = table_of(job_with_rates(100, 0));
     table.hysteresis = 1.05;
     Claim claim = table.claims.at(0);
@@ -109,7 +109,7 @@ TEST(ClaimValue, OfBytesIsStrictlyConcaveAndIndependentOfThePlan) {
 }
 
 // A rate that is no number of bytes would make the values infinite.
-TEST(ClaimValue, IsFiniteForTinyNumbers) {
+TEST(ClaimValue, ValueIsFiniteForTinyNumbers) {
     Demand job = job_with_rates(100, 0);
     Demand tiny = job;
     tiny.job.name = "tiny";
