@@ -166,6 +166,10 @@ void check_packing(const DatasetSpec& spec, Complaints& complaints) {
         "spec.packing",
         "a Dataset with packing must have no hostPath; use a PersistentVolumeClaim");
     complaints.unless(
+        !is_http_url(packing.from.storage_uri) && !is_http_url(destination.storage_uri),
+        "spec.packing",
+        "packing reads and writes s3:// and PersistentVolumeClaims, not web servers");
+    complaints.unless(
         !lies_in(destination, packing.from),
         "spec.packing.from.storageUri",
         "the chunks must not lie inside the folder that is packed");

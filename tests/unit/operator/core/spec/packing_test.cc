@@ -108,6 +108,17 @@ TEST(Packing, IsValidated) {
         HasSubstr("chunkBytes must be between 4Ki and 512Mi"));
 }
 
+TEST(Packing, NeitherReadsNorWritesWebServers) {
+    const std::string uri = "https://data.example.com/a";
+    const char* words = "packing reads and writes s3:// and PersistentVolumeClaims";
+    EXPECT_THAT(
+        errors_after([&](DatasetSpec& spec) { spec.sources[0].storage_uri = uri; }),
+        HasSubstr(words));
+    EXPECT_THAT(
+        errors_after([&](DatasetSpec& spec) { spec.packing->from.storage_uri = uri; }),
+        HasSubstr(words));
+}
+
 TEST(Packing, UsesNoDirectoryOfTheNode) {
     const SourceVolume of_node{std::nullopt, "/etc"};
     const SourceVolume claim{"raw", std::nullopt};
