@@ -17,7 +17,7 @@ namespace stoker::test {
 struct IndexedShard {
     std::vector<domain::ListedObject> samples;
     std::uint64_t windows = 0;
-    std::uint64_t bytes = 0;  // of the windows
+    std::uint64_t bytes = 0;           // of the windows
     std::uint64_t longest_window = 0;  // its bytes
 };
 
