@@ -81,6 +81,7 @@ TEST(StatusPatch, RoundTripsADataset) {
         4,
         5,
         DatasetPeersStatus{2, 7, 8, 9, 10},
+        DatasetPackingStatus{"d1", "pack-1", 1, 2, 3, 4, at(7), at(8)},
         "00ff",
         at(9),
         {{"p", "n1", 7, 2}, {"p", "n2", 6, 1}}};
