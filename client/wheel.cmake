@@ -21,7 +21,8 @@ list(TRANSFORM proto_local_sources PREPEND proto/)
 set(shared_sources
     common/base/bytes.cc common/base/check.cc common/base/clock.cc common/base/crc32c.cc
     common/base/error.cc common/domain/chunk_format.cc common/domain/epoch_length.cc
-    common/domain/fixed_rows.cc common/domain/listing.cc common/domain/manifest.cc common/domain/manifest_rules.cc
+    common/domain/fixed_rows.cc common/domain/http_index.cc common/domain/http_uri.cc common/domain/listing.cc
+    common/domain/manifest.cc common/domain/manifest_rules.cc
     common/domain/manifest_writer.cc common/domain/megatron_index.cc common/domain/range_place.cc
     common/domain/residency_table.cc common/domain/segment_format.cc common/domain/shard_format.cc
     common/domain/shard_index.cc common/domain/tar_format.cc common/domain/tar_index.cc
