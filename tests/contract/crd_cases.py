@@ -183,6 +183,8 @@ REFUSED = [
      [{"storageUri": "file:///a", "volume": {"hostPath": {"path": "/data"}}}], "must have no hostPath"),
     ("packing into a web server", PACKING, "spec/sources", [{"storageUri": "https://data.example.com/a"}],
      "packing reads and writes s3:// and PersistentVolumeClaims"),
+    ("packing from a web server", PACKING, "spec/packing/from/storageUri", "https://data.example.com/a",
+     "packing reads and writes s3:// and PersistentVolumeClaims"),
     ("packing from a file:// source without a volume", PACKING, "spec/packing/from", {"storageUri": "file:///a"},
      "volume belongs to a directory"),
     ("chunks below 4Ki", PACKING, "spec/packing/chunkBytes", 4095, "chunkBytes must be between 4Ki and 512Mi"),
