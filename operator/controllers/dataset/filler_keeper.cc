@@ -7,7 +7,6 @@
 #include "common/log/log.h"
 #include "operator/api/time_format.h"
 #include "operator/controllers/gather.h"
-#include "operator/core/lifecycle/refusal_words.h"
 #include "operator/core/view/totals.h"
 #include "operator/core/view/warmups.h"
 #include "operator/kube/resource_kind.h"
@@ -60,10 +59,13 @@ FillerKeeper::Look FillerKeeper::look(const Dataset& dataset, const std::vector<
     const std::vector<Pod> pods =
         values_of(parts_.cache.filler_pods().store().by_index(index::kFiller, index));
     view.silent = find_silent(dataset, warmups, pods);
+    if (view.needed.empty()) {
+        refusals_.forget(key);
+    }
     Look result;
     result.plan = plan_fillers(view, parts_.clock.wall_now());
-    result.states = find_filler_states(
-        view, pods, refused_words(key, !view.needed.empty()), find_diagnoses(view.jobs, pods));
+    result.states =
+        find_filler_states(view, pods, refusals_.words(key), find_diagnoses(view.jobs, pods));
     return result;
 }
 
@@ -150,78 +152,28 @@ Result<std::optional<Duration>> FillerKeeper::act(const Dataset& dataset, const 
     return next;
 }
 
-FillerDiagnoses FillerKeeper::refused_words(const ObjectKey& dataset, bool any_needed) {
-    auto refusals = refusals_.lock();
-    const auto found = refusals->find(dataset);
-    FillerDiagnoses words;
-    if (found != refusals->end() && !any_needed) {
-        refusals->erase(found);
-    } else if (found != refusals->end()) {
-        for (const auto& [place, refusal] : found->second) {
-            words[place] = refusal.words;
-        }
-    }
-    return words;
-}
-
-// Sidecars report every few seconds, and every report reconciles the Dataset.
-std::optional<Duration> FillerKeeper::wait_after_refusal(
-    const ObjectKey& dataset, const FillerPlace& place) {
-    auto refusals = refusals_.lock();
-    const Refusals& known = (*refusals)[dataset];
-    const auto found = known.find(place);
-    const Duration age = found == known.end() ? kTryAgain : parts_.clock.now() - found->second.at;
-    return age < kTryAgain ? std::optional(kTryAgain - age) : std::nullopt;
-}
-
 Result<std::optional<Duration>> FillerKeeper::create(
     const Dataset& dataset, const FillerPlace& place) {
     const ObjectKey key = dataset.meta.key();
-    if (const std::optional<Duration> wait = wait_after_refusal(key, place)) {
+    // Sidecars report every few seconds, and every report reconciles the Dataset.
+    if (const std::optional<Duration> wait = refusals_.wait(key, place)) {
         return wait;
     }
     const Json job = to_json(build(dataset, place, find_run(dataset, place)));
     const Result<Object> made = parts_.client.create(kinds::kJobs, key.ns, job);
     if (!made) {
-        return note_refusal(key, place, made.error());
+        return refusals_.note(key, place, made.error());
     }
-    (*refusals_.lock())[key].erase(place);
+    refusals_.forget(key, place);
     writes_.note(key, made->resource_version);
     log::info("starting a filler", {{"object", to_string(key)}, {"node", place.node}});
     return std::optional<Duration>{};
 }
 
-Result<std::optional<Duration>> FillerKeeper::note_refusal(
-    const ObjectKey& dataset, const FillerPlace& place, const Error& error) {
-    const bool taken = error.code == ErrorCode::kAlreadyExists;
-    if (!taken && error.code != ErrorCode::kForbidden &&
-        error.code != ErrorCode::kInvalidArgument) {
-        return fail(error);
-    }
-    auto refusals = refusals_.lock();
-    const bool again = (*refusals)[dataset].contains(place);
-    Refusal& refusal = (*refusals)[dataset][place];
-    std::string words = refusal_words(error.message);
-    if (taken) {
-        // At the first conflict the Job is probably ours, and the cache is behind.
-        words = again ? "somebody else's Job has its name" : "";
-    }
-    const bool news = refusal.words != words;
-    refusal = {std::move(words), parts_.clock.now()};
-    // The next round reports the refusal.
-    return std::optional<Duration>{news ? Duration{std::chrono::milliseconds{1}} : kTryAgain};
-}
-
 Status FillerKeeper::remove(const Dataset& dataset, const FillerJob& job) {
     log::info("stopping a filler", {{"object", to_string(dataset.meta.key())}, {"job", job.name}});
     diagnoses_.clear({dataset.meta.ns, job.name});
-    DeleteParams params;
-    params.uid = job.uid;
-    // The next filler waits until this one's pod is gone.
-    params.propagation = Propagation::kForeground;
-    const Status done = parts_.client.remove(kinds::kJobs, {dataset.meta.ns, job.name}, params);
-    // The name belongs to another Job: the next round handles it.
-    return !done && done.error().code == ErrorCode::kConflict ? Status{} : done;
+    return remove_job(parts_.client, {dataset.meta.ns, job.name}, job.uid);
 }
 
 Status FillerKeeper::patch(const Dataset& dataset, const FillerJob& job, const Json& body) {
@@ -237,7 +189,7 @@ Status FillerKeeper::patch(const Dataset& dataset, const FillerJob& job, const J
 
 void FillerKeeper::forget(const ObjectKey& dataset) {
     writes_.forget(dataset);
-    refusals_.lock()->erase(dataset);
+    refusals_.forget(dataset);
     silent_.lock()->erase(dataset);
 }
 

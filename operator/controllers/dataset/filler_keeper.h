@@ -9,6 +9,7 @@
 
 #include "common/base/guarded.h"
 #include "operator/controllers/controller_parts.h"
+#include "operator/controllers/dataset/job_refusals.h"
 #include "operator/controllers/own_writes.h"
 #include "operator/controllers/trainingjob/diagnosis_finder.h"
 #include "operator/core/sweep/plan_fillers.h"
@@ -20,9 +21,6 @@ namespace stoker::control {
 // Remembers the API server's refusals. Thread-safe; different Datasets may run in parallel.
 class FillerKeeper {
 public:
-    // Retry interval after a refusal: no event reports that a quota has grown.
-    static constexpr Duration kTryAgain = std::chrono::seconds{30};
-
     struct Look {
         FillerPlan plan;
         std::vector<FillerState> states;
@@ -31,7 +29,8 @@ public:
     explicit FillerKeeper(const ControllerParts& parts)
         : parts_(parts),
           writes_(parts.clock),
-          diagnoses_(parts.client, parts.clock) {}
+          diagnoses_(parts.client, parts.clock),
+          refusals_(parts.clock, JobRefusals::kTryAgain) {}
 
     // Returns the fillers' states and a plan. `users`: the jobs that read the Dataset. May request
     // Events.
@@ -47,12 +46,6 @@ public:
     void forget(const ObjectKey& dataset);
 
 private:
-    struct Refusal {
-        std::string words;  // empty: the name was taken, possibly by our own Job
-        TimePoint at{};
-    };
-
-    using Refusals = std::map<FillerPlace, Refusal>;
     using SilentPods = std::map<std::string, TimePoint>;       // by uid: since when
     using ReportingPod = std::pair<std::string, std::string>;  // pool, pod
 
@@ -63,7 +56,6 @@ private:
     [[nodiscard]] std::optional<WallTime> find_run(
         const Dataset& dataset, const FillerPlace& place) const;
     [[nodiscard]] ResolvedPool find_pool(const std::string& name) const;
-    FillerDiagnoses refused_words(const ObjectKey& dataset, bool any_needed);
     // The pods of the places' fillers that have reported lately. Copies the reports of each pool once.
     [[nodiscard]] std::set<ReportingPod> reporting_pods(
         const Dataset& dataset, const std::set<FillerPlace>& places) const;
@@ -76,16 +68,13 @@ private:
     FillerDiagnoses find_diagnoses(const std::vector<Job>& jobs, const std::vector<Pod>& pods);
     // Returns the retry delay; nullopt: the filler was created.
     Result<std::optional<Duration>> create(const Dataset& dataset, const FillerPlace& place);
-    Result<std::optional<Duration>> note_refusal(
-        const ObjectKey& dataset, const FillerPlace& place, const Error& error);
-    std::optional<Duration> wait_after_refusal(const ObjectKey& dataset, const FillerPlace& place);
     Status remove(const Dataset& dataset, const FillerJob& job);
     Status patch(const Dataset& dataset, const FillerJob& job, const Json& body);
 
     ControllerParts parts_;
     OwnWrites writes_;  // by Dataset
     DiagnosisFinder diagnoses_;
-    Guarded<std::map<ObjectKey, Refusals>> refusals_;  // by Dataset
+    JobRefusals refusals_;
     Guarded<std::map<ObjectKey, SilentPods>> silent_;  // by Dataset
 };
 

@@ -6,7 +6,6 @@
 
 #include "common/log/log.h"
 #include "operator/controllers/gather.h"
-#include "operator/core/lifecycle/refusal_words.h"
 #include "operator/core/workload/build_packing.h"
 #include "operator/kube/resource_kind.h"
 
@@ -43,11 +42,7 @@ PackingKeeper::Look PackingKeeper::look(const Dataset& dataset) {
     view.dataset = dataset;
     view.jobs = values_of(parts_.cache.packing_jobs().store().by_index(index::kPacking, index));
     view.pods = values_of(parts_.cache.packing_pods().store().by_index(index::kPacking, index));
-    {
-        const auto refusals = refusals_.lock();
-        const auto found = refusals->find(key);
-        view.refusal = found == refusals->end() ? "" : found->second.words;
-    }
+    view.refusal = refusals_.words(key)[FillerPlace{}];
     if (dataset.spec.packing) {
         view.diagnosis = diagnoses_.find(key, view.jobs, view.pods);
     }
@@ -72,70 +67,35 @@ Result<std::optional<Duration>> PackingKeeper::act(
     if (plan.create) {
         return create(dataset);
     }
-    refusals_.lock()->erase(dataset.meta.key());
+    refusals_.forget(dataset.meta.key());
     return std::optional<Duration>{};
 }
 
 Result<std::optional<Duration>> PackingKeeper::create(const Dataset& dataset) {
     const ObjectKey key = dataset.meta.key();
-    {
-        const auto refusals = refusals_.lock();
-        const auto found = refusals->find(key);
-        if (found != refusals->end()) {
-            const Duration left = found->second.at + found->second.wait - parts_.clock.now();
-            if (left > Duration{}) {
-                return std::optional(left);
-            }
-        }
+    if (const std::optional<Duration> wait = refusals_.wait(key, {})) {
+        return wait;
     }
     const Json job = to_json(build_packing(dataset, parts_.job_settings()));
     const Result<Object> made = parts_.client.create(kinds::kJobs, key.ns, job);
     if (!made) {
-        return note_refusal(key, made.error());
+        return refusals_.note(key, {}, made.error());
     }
-    refusals_.lock()->erase(key);
+    refusals_.forget(key);
     writes_.note(key, made->resource_version);
     log::info("packing a dataset", {{"object", to_string(key)}, {"job", made->key.name}});
     return std::optional<Duration>{};
 }
 
-Result<std::optional<Duration>> PackingKeeper::note_refusal(
-    const ObjectKey& dataset, const Error& error) {
-    const bool taken = error.code == ErrorCode::kAlreadyExists;
-    if (!taken && error.code != ErrorCode::kForbidden &&
-        error.code != ErrorCode::kInvalidArgument) {
-        return fail(error);
-    }
-    auto refusals = refusals_.lock();
-    const bool again = refusals->contains(dataset);
-    Refusal& refusal = (*refusals)[dataset];
-    std::string words = refusal_words(error.message);
-    if (taken) {
-        // At the first conflict the Job is probably ours, and the cache is behind.
-        words = again ? "somebody else's Job has its name" : "";
-    }
-    const bool news = refusal.words != words;
-    const Duration wait = again ? std::min(refusal.wait * 2, kWaitMost) : kTryAgain;
-    refusal = {std::move(words), parts_.clock.now(), wait};
-    // The next round reports the refusal.
-    return std::optional<Duration>{news ? Duration{std::chrono::milliseconds{1}} : wait};
-}
-
 Status PackingKeeper::remove(const Job& job) {
     log::info(
         "removing a packing job", {{"object", to_string(job.meta.key())}, {"uid", job.meta.uid}});
-    DeleteParams params;
-    params.uid = job.meta.uid;
-    // The next Job waits until this one's pod is gone.
-    params.propagation = Propagation::kForeground;
-    const Status done = parts_.client.remove(kinds::kJobs, job.meta.key(), params);
-    // The name belongs to another Job: the next round handles it.
-    return !done && done.error().code == ErrorCode::kConflict ? Status{} : done;
+    return remove_job(parts_.client, job.meta.key(), job.meta.uid);
 }
 
 void PackingKeeper::forget(const ObjectKey& dataset) {
     writes_.forget(dataset);
-    refusals_.lock()->erase(dataset);
+    refusals_.forget(dataset);
     diagnoses_.clear(dataset);
 }
 

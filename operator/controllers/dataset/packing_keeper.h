@@ -1,11 +1,10 @@
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 
-#include "common/base/guarded.h"
 #include "operator/controllers/controller_parts.h"
+#include "operator/controllers/dataset/job_refusals.h"
 #include "operator/controllers/own_writes.h"
 #include "operator/controllers/trainingjob/diagnosis_finder.h"
 #include "operator/core/sweep/plan_packing.h"
@@ -16,8 +15,6 @@ namespace stoker::control {
 // Remembers the API server's refusals. Thread-safe; different Datasets may run in parallel.
 class PackingKeeper {
 public:
-    // Retry interval after the first refusal, doubled after each: no event reports that a quota has grown.
-    static constexpr Duration kTryAgain = std::chrono::seconds{30};
     // Longest interval between retries, and between looks for why pods do not start.
     static constexpr Duration kWaitMost = std::chrono::minutes{5};
 
@@ -30,7 +27,8 @@ public:
     explicit PackingKeeper(const ControllerParts& parts)
         : parts_(parts),
           writes_(parts.clock),
-          diagnoses_(parts.client, parts.clock) {}
+          diagnoses_(parts.client, parts.clock),
+          refusals_(parts.clock, kWaitMost) {}
 
     // Returns a plan, and the outcome so far. May request Events.
     Look look(const Dataset& dataset);
@@ -45,20 +43,13 @@ public:
     void forget(const ObjectKey& dataset);
 
 private:
-    struct Refusal {
-        std::string words;  // empty: the name was taken, possibly by our own Job
-        TimePoint at{};
-        Duration wait = kTryAgain;
-    };
-
     Result<std::optional<Duration>> create(const Dataset& dataset);
-    Result<std::optional<Duration>> note_refusal(const ObjectKey& dataset, const Error& error);
     Status remove(const Job& job);
 
     ControllerParts parts_;
     OwnWrites writes_;  // by Dataset
     DiagnosisFinder diagnoses_;
-    Guarded<std::map<ObjectKey, Refusal>> refusals_;  // by Dataset
+    JobRefusals refusals_;
 };
 
 }  // namespace stoker::control

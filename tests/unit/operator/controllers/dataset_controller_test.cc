@@ -312,7 +312,7 @@ TEST_F(SharedDatasetTest, QuotesTheApiServersRefusalOfAFiller) {
         "quota: jobs=1");
     EXPECT_EQ(on_jobs().size(), 1U) << "however often somebody reports";
     bench.client.refused.reset();
-    bench.clock.advance(FillerKeeper::kTryAgain);
+    bench.clock.advance(JobRefusals::kTryAgain);
     look();
     EXPECT_EQ(on_jobs().size(), 2U);
     EXPECT_EQ(fillers(look()).find("Refused"), std::string::npos);
@@ -321,7 +321,7 @@ TEST_F(SharedDatasetTest, QuotesTheApiServersRefusalOfAFiller) {
 TEST_F(SharedDatasetTest, ReportsAForeignJobWithAFillersName) {
     bench.client.refused = {"jobs", Error{ErrorCode::kAlreadyExists, "there already"}};
     EXPECT_EQ(fillers(look()).find("Refused"), std::string::npos);
-    bench.clock.advance(FillerKeeper::kTryAgain);
+    bench.clock.advance(JobRefusals::kTryAgain);
     look();
     bench.clock.advance(seconds{6});
     EXPECT_NE(fillers(look()).find("somebody else's Job"), std::string::npos) << fillers(look());

@@ -111,7 +111,7 @@ TEST_F(DatasetPackingTest, QuotesTheApiServersRefusal) {
     EXPECT_EQ(reason(dataset, "Packed"), "Refused");
     EXPECT_EQ(on_jobs().size(), 1U) << "not retried at once";
     bench.client.refused.reset();
-    bench.clock.advance(PackingKeeper::kTryAgain);
+    bench.clock.advance(JobRefusals::kTryAgain);
     reconcile();
     EXPECT_EQ(on_jobs().size(), 2U);
 }
