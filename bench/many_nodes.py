@@ -55,7 +55,7 @@ def pump(source, sink, delay):
     def send():
         with contextlib.suppress(OSError):
             while (item := waiting.get())[1]:
-                time.sleep(max(0, item[0] - time.monotonic()))
+                time.sleep(max(0, item[0] - time.monotonic()))  # the relay delays each byte
                 sink.sendall(item[1])
         with contextlib.suppress(OSError):
             sink.shutdown(sockets.SHUT_RDWR)
@@ -140,7 +140,7 @@ def train(socket, rank, ranks):
             seen = []
             for batch in loader:
                 seen += batch
-                time.sleep(len(batch) / COMPUTE)
+                time.sleep(len(batch) / COMPUTE)  # the step that a GPU would take
             if seen != sampler.order().tolist():
                 raise SystemExit(f"bench: rank {rank} had other samples than its own in epoch {epoch}")
             ends.append(time.monotonic())
@@ -241,7 +241,7 @@ def measure(build, nodes, has_peers, rtt_ms):
         check(ranks, nodes)
         stats = stats_of(origin)
         if operator is not None:
-            time.sleep(SETTLE_S)
+            time.sleep(SETTLE_S)  # the last counts come with the next reports
         instead = operator.instead_of_peers() if operator is not None else 0
     ends = [began, *(max(epoch) for epoch in zip(*[rank["ends"] for rank in ranks]))]
     return {"seconds": [end - start for start, end in zip(ends, ends[1:])], "stats": stats, "instead_of_peers": instead}

@@ -18,7 +18,7 @@ struct JobAdviceFacts {
     std::optional<control::JobExplanation> explanation;
 };
 
-// What a cache of one size would be worth to a running job, per epoch.
+// An epoch of a running job with a cache of one size.
 struct JobAdviceSize {
     Bytes size{};  // over all nodes of the job
     double share = 0;

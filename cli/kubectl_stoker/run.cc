@@ -105,7 +105,7 @@ private:
         return {};
     }
 
-    // What the operator, or else the status, says about a job.
+    // A job with its explanation by the operator, or without it if only its status can be read.
     Result<WhyFacts> why_facts() {
         const ObjectKey key = key_of(options_.job, own_namespace());
         WhyFacts facts;

@@ -19,8 +19,8 @@ EPOCH = 3
 
 
 class Model:
-    """What a run with changing worlds must read of one epoch: a list of samples from which each step of a world takes one
-    sample for each rank, in turns. Knows nothing of positions or shifts."""
+    """The reads that a run with changing worlds must make in one epoch: a list of samples from which each step of a world
+    takes one sample for each rank, in turns. Knows nothing of positions or shifts."""
 
     def __init__(self, order, drop_last):
         self.order, self.left, self.drop_last = order, list(order), drop_last

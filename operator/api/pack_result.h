@@ -6,7 +6,7 @@
 
 namespace stoker::control {
 
-// What a finished `stoker pack` writes to its --result-file (cli/stoker/pack_command.cc).
+// A finished `stoker pack` writes this to its --result-file (cli/stoker/pack_command.cc).
 struct PackResult {
     std::int64_t chunks = 0;
     std::int64_t samples = 0;

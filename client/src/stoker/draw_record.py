@@ -1,4 +1,4 @@
-"""What one rank has drawn of an epoch."""
+"""The samples that one rank has drawn of an epoch."""
 
 from __future__ import annotations
 

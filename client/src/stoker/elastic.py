@@ -47,7 +47,7 @@ def first_turn(consumed: int, count: int, world_size: int, drop_last: bool = Fal
 
 
 class Rest:
-    """What is left of an epoch whose order the sidecar chose, dealt out in one order for all ranks.
+    """The unread samples of an epoch whose order the sidecar chose, dealt out in one order for all ranks.
 
     Args:
         state: of the world before. Unread samples follow each other in the permutation of its seed and epoch.
@@ -111,7 +111,7 @@ def is_mid_epoch(state: State, world_size: int, rank: Optional[int]) -> bool:
 
 def job_state(states: States) -> Dict[str, Any]:
     """One state for the whole job from the states of all its ranks, saved in the same step; a single state as it is.
-    Of several states of one rank the first counts. States of versions that did not save the rank are in its order.
+    If a rank has several states, the first counts. States of older versions do not name their rank: list them by rank.
 
     Raises:
         ValueError: a rank is missing, or the states differ in world, dataset, contract, epoch or, before its end, step.

@@ -122,7 +122,7 @@ private:
     std::vector<std::size_t> part_;
 };
 
-// What one part of a change does.
+// The effect of one part of a change.
 struct PartChange {
     bool takes = false;
     bool fits = true;  // the last plan

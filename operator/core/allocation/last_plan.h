@@ -11,7 +11,7 @@ namespace stoker::control {
 // Whether value_at() is what the objective maximizes: not so for MaxMin and Even.
 bool has_value(Objective objective);
 
-// What a change of some claims' bytes gains and loses.
+// Sums the value that a change of some claims' bytes gains and loses.
 class ValueChange {
 public:
     void add(const ClaimTable& table, const Claim& claim, Bytes before, Bytes after);

@@ -4,7 +4,7 @@
 
 #include "operator/api/dataset.h"
 
-// What spec.packing of a Dataset asks for, and whether it is done (docs/adr/0029). Pure.
+// Reads from a Dataset which pack spec.packing asks for, and whether it is complete (docs/adr/0029). Pure.
 namespace stoker::control {
 
 // A condition of a Dataset with spec.packing.

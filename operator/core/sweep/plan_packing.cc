@@ -46,7 +46,7 @@ const Pod* find_pod(const PackingView& view, const Job& job, PodPhase phase) {
     return newest;
 }
 
-// What the last failed pod said; empty: nothing is known.
+// The words of the last failed pod; empty: nothing is known.
 std::string tell_failure(const PackingView& view, const Job& job) {
     const Pod* pod = find_pod(view, job, PodPhase::kFailed);
     if (pod == nullptr) {
