@@ -8,6 +8,8 @@ import shutil
 import socket
 import subprocess
 import threading
+import urllib.error
+import urllib.request
 
 from conftest import wait_until
 
@@ -26,6 +28,8 @@ http {{
   }}
 }}
 """
+
+_MARK = "/__mark"  # no file has this name
 
 
 def free_port():
@@ -48,6 +52,7 @@ class Nginx:
         port, tls_port = free_port(), free_port()
         self.uri, self.tls_uri = f"http://127.0.0.1:{port}", f"https://127.0.0.1:{tls_port}"
         self.ca_file = str(self.folder / "ca.crt")
+        self._marks = 0
         subprocess.run(
             ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=private",
              "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", self.folder / "key.pem", "-out", self.ca_file],
@@ -71,8 +76,17 @@ class Nginx:
         return False
 
     def requests(self):
-        """[(method, path, status)] so far."""
-        return [tuple(line.split()) for line in (self.folder / "access.log").read_text().splitlines()]
+        """[(method, path, status)] so far. nginx writes a line after its answer, and its only worker takes one event at a
+        time: when a request of ours is in the log, all before it are."""
+        self._marks += 1
+        with contextlib.suppress(urllib.error.HTTPError):
+            urllib.request.urlopen(f"{self.uri}{_MARK}").close()
+
+        def lines():
+            return [tuple(line.split()) for line in (self.folder / "access.log").read_text().splitlines()]
+
+        wait_until("the access log", lambda: sum(path == _MARK for _, path, _ in lines()) == self._marks)
+        return [line for line in lines() if line[1] != _MARK]
 
     def count(self, method, status):
         """Requests of that method and status, the index left out."""
