@@ -11,13 +11,14 @@ std::optional<WallTime> parse_http_date(std::string_view text) {
     std::tm date{};
     // Names of the C locale, in which all our programs run.
     const char* rest = ::strptime(whole.c_str(), "%a, %d %b %Y %H:%M:%S GMT", &date);
-    if (rest != whole.c_str() + whole.size() || whole.empty()) {
+    if (rest != whole.c_str() + whole.size()) {
         return std::nullopt;
     }
-    const std::chrono::seconds seconds{::timegm(&date)};
-    return seconds <= std::chrono::floor<std::chrono::seconds>(WallTime::max().time_since_epoch())
-               ? std::optional{WallTime{seconds}}
-               : std::nullopt;
+    using std::chrono::seconds;
+    const seconds since{::timegm(&date)};
+    const bool fits = since >= std::chrono::ceil<seconds>(WallTime::min().time_since_epoch()) &&
+                      since <= std::chrono::floor<seconds>(WallTime::max().time_since_epoch());
+    return fits ? std::optional{WallTime{since}} : std::nullopt;
 }
 
 std::string format_http_date(WallTime time) {

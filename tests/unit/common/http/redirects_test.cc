@@ -151,6 +151,7 @@ TEST(HttpDate, ReadsAndWritesTheOneForm) {
          {"Sunday, 06-Nov-94 08:49:37 GMT",
           "Sun, 06 Nov 1994 08:49:37 GMT ",
           "Mon, 01 Jan 2263 00:00:00 GMT",
+          "Sat, 01 Jan 1600 00:00:00 GMT",
           "",
           "0"}) {
         EXPECT_EQ(parse_http_date(other), std::nullopt) << other;
