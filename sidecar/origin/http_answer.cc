@@ -14,10 +14,6 @@ namespace {
 
 constexpr std::uint32_t kRedirectsMax = 4;
 
-OriginFailure refuse(std::string why) {
-    return {{ErrorCode::kInvalidArgument, std::move(why)}};
-}
-
 std::optional<OriginFailure> check_encoding(const http::Headers& headers) {
     const std::string* encoding = http::find_header(headers, "Content-Encoding");
     if (encoding != nullptr && !http::equal_ignoring_case(*encoding, "identity")) {

@@ -34,11 +34,7 @@ std::optional<std::uint64_t> length_of(const http::Headers& headers) {
     return read.ec == std::errc{} && read.ptr == end ? std::optional{bytes} : std::nullopt;
 }
 
-OriginFailure refuse(std::string why) {
-    return {{ErrorCode::kInvalidArgument, std::move(why)}};
-}
-
-// What the head of an answer says of an object, or why it is of no use.
+// Size and version of an object, from the head of an answer; or why they cannot be used.
 struct ObjectHead {
     std::uint64_t size_bytes = 0;
     std::string version{};
@@ -167,9 +163,7 @@ void HeadRun::send(const HeadPtr& head) {
     }
     http::HttpRequest request =
         http_request(location_, "HEAD", wanted_[head->index].key, **credentials);
-    request.connect_timeout = context_.options.connect_timeout;
-    request.idle_timeout = context_.options.stall_timeout;
-    request.total_timeout = Duration::zero();
+    set_timeouts(request, context_.options);
     http::HttpSink sink;
     sink.on_response = [this, head](int status, const http::Headers& headers) {
         count_request(context_, "head", std::to_string(status));

@@ -10,8 +10,6 @@
 #include "common/domain/http_index.h"
 #include "sidecar/origin/http_answer.h"
 #include "sidecar/origin/http_heads.h"
-#include "sidecar/origin/retry.h"
-#include "sidecar/origin/sleep_unless_stopped.h"
 
 namespace stoker::sidecar {
 
@@ -31,9 +29,8 @@ std::optional<OriginFailure> check_index_head(int status, const http::Headers& h
     const std::string* coding = http::find_header(headers, "Transfer-Encoding");
     const bool is_chunked = coding != nullptr && http::equal_ignoring_case(*coding, "chunked");
     if (!is_chunked && http::find_header(headers, "Content-Length") == nullptr) {
-        return OriginFailure{
-            {ErrorCode::kInvalidArgument,
-             "the answer has neither Content-Length nor chunks, so a cut would not be noticed"}};
+        return refuse(
+            "the answer has neither Content-Length nor chunks, so a cut would not be noticed");
     }
     return check_no_page(headers);
 }
@@ -108,9 +105,7 @@ std::optional<OriginFailure> ask_for_index(
         return failure_of_transport(credentials.error());
     }
     http::HttpRequest request = http_request(location, "GET", location.index, *credentials);
-    request.connect_timeout = context.options.connect_timeout;
-    request.total_timeout = Duration::zero();
-    request.idle_timeout = context.options.stall_timeout;
+    set_timeouts(request, context.options);
     // Listing limits the keys, and HttpIndexReader the lines without one.
     request.response_bytes_max = Bytes::unlimited();
     // Shared, because set_value() may still run after get() has returned.
@@ -143,19 +138,9 @@ Result<IndexedObjects> read_index(
         if (!failure) {
             return answer.take_objects();
         }
-        const auto delay = next_delay(
-            context.options.retry,
-            {attempt, failure->may_pass, failure->retry_after},
-            context.random);
-        if (!delay || !sleep_unless_stopped(*delay, stop)) {
-            const ErrorCode code =
-                stop.stop_requested() ? ErrorCode::kCancelled : failure->error.code;
-            const std::string tries =
-                attempt > 1 ? fmt::format(" (after {} attempts)", attempt) : "";
-            return fail(
-                code, fmt::format("'{}': {}{}", location.index, failure->error.message, tries));
+        if (const auto error = wait_for_retry(context, attempt, *failure, stop)) {
+            return fail(error->prefixed(fmt::format("'{}'", location.index)));
         }
-        count_retry(context);
     }
 }
 

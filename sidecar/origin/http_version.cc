@@ -59,9 +59,8 @@ std::optional<OriginFailure> check_time(std::string_view version, const http::He
             modified ? fmt::format("{}{}", kTimeMark, modified->count()) : "missing", version);
     }
     if (!time_of(headers, "Date")) {
-        return OriginFailure{
-            {ErrorCode::kInvalidArgument,
-             "the server sends neither an ETag nor a Date, so a change could not be noticed"}};
+        return refuse(
+            "the server sends neither an ETag nor a Date, so a change could not be noticed");
     }
     return check_settled(headers);
 }

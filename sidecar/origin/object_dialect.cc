@@ -2,6 +2,9 @@
 
 #include <fmt/core.h>
 
+#include "sidecar/origin/retry.h"
+#include "sidecar/origin/sleep_unless_stopped.h"
+
 namespace stoker::sidecar {
 
 std::optional<OriginFailure> check_extent(
@@ -37,6 +40,28 @@ void count_retry(const ListingContext& context) {
     if (context.options.metrics != nullptr) {
         context.options.metrics->retries.add();
     }
+}
+
+std::optional<Error> wait_for_retry(
+    ListingContext& context,
+    std::uint32_t attempt,
+    const OriginFailure& failure,
+    const std::stop_token& stop) {
+    const auto delay = next_delay(
+        context.options.retry, {attempt, failure.may_pass, failure.retry_after}, context.random);
+    if (delay && sleep_unless_stopped(*delay, stop)) {
+        count_retry(context);
+        return std::nullopt;
+    }
+    const ErrorCode code = stop.stop_requested() ? ErrorCode::kCancelled : failure.error.code;
+    const std::string tries = attempt > 1 ? fmt::format(" (after {} attempts)", attempt) : "";
+    return Error{code, failure.error.message + tries};
+}
+
+void set_timeouts(http::HttpRequest& request, const OriginOptions& options) {
+    request.connect_timeout = options.connect_timeout;
+    request.total_timeout = Duration::zero();
+    request.idle_timeout = options.stall_timeout;
 }
 
 }  // namespace stoker::sidecar

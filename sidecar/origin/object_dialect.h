@@ -18,7 +18,7 @@
 #include "sidecar/origin/make_origin.h"
 #include "sidecar/origin/origin_failure.h"
 
-// In which requests and answers the S3 API and plain HTTP servers differ. remote_origin.h sends them.
+// The requests and answers in which the S3 API and plain web servers differ; remote_origin.h sends them.
 namespace stoker::sidecar {
 
 using domain::ByteRange;
@@ -50,6 +50,17 @@ struct ListingContext {
 void count_request(
     const ListingContext& context, std::string_view operation, const std::string& outcome);
 void count_retry(const ListingContext& context);
+
+// Sleeps before the next attempt of a listing. nullopt: try again; else the error that ends the
+// listing, kCancelled after a stop.
+std::optional<Error> wait_for_retry(
+    ListingContext& context,
+    std::uint32_t attempt,
+    const OriginFailure& failure,
+    const std::stop_token& stop);
+
+// A transfer may take any time, as long as it does not stall.
+void set_timeouts(http::HttpRequest& request, const OriginOptions& options);
 
 // Immutable: any thread may call.
 class ObjectDialect {

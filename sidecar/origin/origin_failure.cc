@@ -13,6 +13,10 @@ OriginFailure conflict(std::string message) {
     return {{ErrorCode::kConflict, std::move(message)}};
 }
 
+OriginFailure refuse(std::string message) {
+    return {{ErrorCode::kInvalidArgument, std::move(message)}};
+}
+
 OriginFailure failure_of_transport(Error error) {
     const bool may_pass = is_retryable(error.code);
     if (error.code == ErrorCode::kDeadlineExceeded) {

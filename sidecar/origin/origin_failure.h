@@ -27,6 +27,9 @@ struct OriginFailure {
 // Permanent: the object is not the one that was listed.
 OriginFailure conflict(std::string message);
 
+// Permanent: the origin, or its answer, is of no use.
+OriginFailure refuse(std::string message);
+
 // A call that ended without an answer: `error` is the HTTP client's.
 OriginFailure failure_of_transport(Error error);
 

@@ -257,9 +257,7 @@ void RemoteOrigin::send(const PartPtr& part) {
     ExpectedBytes expected = expected_of(wanted, part->range);
     http::HttpRequest request =
         dialect_->get_request(wanted.key, expected, **credentials, clock_->wall_now());
-    request.connect_timeout = options_.connect_timeout;
-    request.total_timeout = Duration::zero();
-    request.idle_timeout = options_.stall_timeout;
+    set_timeouts(request, options_);
     request.response_bytes_max = Bytes::unlimited();  // ObjectAnswer limits it
     ++part->object->requests;
     part->answer = std::make_shared<ObjectAnswer>(

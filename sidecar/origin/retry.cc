@@ -35,7 +35,10 @@ std::optional<Duration> parse_retry_after(std::string_view value, WallTime now) 
         return std::chrono::seconds{seconds};
     }
     const auto at = http::parse_http_date(value);
-    return at ? std::optional{std::max(Duration{*at - now}, Duration::zero())} : std::nullopt;
+    if (!at) {
+        return std::nullopt;
+    }
+    return *at <= now ? Duration::zero() : *at - now;
 }
 
 }  // namespace stoker::sidecar

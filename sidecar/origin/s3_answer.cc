@@ -54,9 +54,7 @@ std::optional<OriginFailure> check_object_head(
     }
     const int want_status = expected.range ? 206 : 200;
     if (status != want_status) {
-        return OriginFailure{
-            {ErrorCode::kInvalidArgument,
-             fmt::format("the origin answers {} where {} was due", status, want_status)}};
+        return refuse(fmt::format("the origin answers {} where {} was due", status, want_status));
     }
     return check_extent(expected, status, headers);
 }

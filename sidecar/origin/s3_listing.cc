@@ -10,7 +10,6 @@
 #include "sidecar/origin/s3_answer.h"
 #include "sidecar/origin/s3_request.h"
 #include "sidecar/origin/s3_xml.h"
-#include "sidecar/origin/sleep_unless_stopped.h"
 
 namespace stoker::sidecar {
 
@@ -29,9 +28,7 @@ PageOrFailure ask_for_page(
     }
     const WallTime now = context.clock.wall_now();
     http::HttpRequest request = list_request(location, token, *credentials, now);
-    request.connect_timeout = context.options.connect_timeout;
-    request.total_timeout = Duration::zero();
-    request.idle_timeout = context.options.stall_timeout;
+    set_timeouts(request, context.options);
     auto response = context.client.call(std::move(request), stop);
     if (!response) {
         count_request(context, "list", std::string{to_string(response.error().code)});
@@ -59,18 +56,9 @@ Result<ListPage> get_page(
             return std::move(*page);
         }
         const auto& failure = std::get<OriginFailure>(answer);
-        const auto delay = next_delay(
-            context.options.retry,
-            {attempt, failure.may_pass, failure.retry_after},
-            context.random);
-        if (!delay || !sleep_unless_stopped(*delay, stop)) {
-            const std::string tries =
-                attempt > 1 ? fmt::format(" (after {} attempts)", attempt) : "";
-            const ErrorCode code =
-                stop.stop_requested() ? ErrorCode::kCancelled : failure.error.code;
-            return fail(code, failure.error.message + tries);
+        if (const auto error = wait_for_retry(context, attempt, failure, stop)) {
+            return fail(*error);
         }
-        count_retry(context);
     }
 }
 

@@ -20,7 +20,7 @@ struct WebFile {
     WallTime modified{std::chrono::seconds{1'700'000'000}};
 };
 
-// What the server does or leaves out.
+// Faults and omissions of the server.
 struct WebManners {
     bool has_ranges = true;
     bool heeds_conditions = true;
