@@ -273,13 +273,7 @@ std::vector<Growth> growths_of(
 
 // For each node: whether its claims may together hold more than its capacity.
 std::vector<bool> overfull_nodes(const ClaimTable& table, const ClaimBytes& reserves) {
-    std::vector<Bytes> used;
-    for (const PlannedNode& node : table.nodes) {
-        used.push_back(node.idle);
-    }
-    for (std::size_t i = 0; i < reserves.size(); ++i) {
-        used[table.claims[i].node] += reserves[i];
-    }
+    const std::vector<Bytes> used = node_uses(table, reserves);
     std::vector<bool> result;
     for (std::size_t i = 0; i < used.size(); ++i) {
         result.push_back(used[i] > table.nodes[i].capacity);

@@ -21,16 +21,11 @@ enum class Joined : std::uint8_t { kByNode, kByAccount, kByPool };
 // For each node: whether `amounts` exceed its room by more than the targets do.
 std::vector<bool> overfull_nodes(
     const ClaimTable& table, const PoolDecision& decision, const ClaimBytes& amounts) {
-    std::vector<Bytes> used(table.nodes.size());
-    std::vector<Bytes> planned(table.nodes.size());
-    for (std::size_t i = 0; i < amounts.size(); ++i) {
-        used[table.claims[i].node] += amounts[i];
-        planned[table.claims[i].node] += decision.target[i];
-    }
+    const std::vector<Bytes> used = node_uses(table, amounts);
+    const std::vector<Bytes> planned = node_uses(table, decision.target);
     std::vector<bool> result;
     for (std::size_t i = 0; i < used.size(); ++i) {
-        const PlannedNode& node = table.nodes[i];
-        result.push_back(used[i] > std::max(node.capacity - node.idle, planned[i]));
+        result.push_back(used[i] > std::max(table.nodes[i].capacity, planned[i]));
     }
     return result;
 }

@@ -87,6 +87,17 @@ std::vector<Bytes> account_uses(const ClaimTable& table, const ClaimBytes& given
     return used;
 }
 
+std::vector<Bytes> node_uses(const ClaimTable& table, const ClaimBytes& given) {
+    std::vector<Bytes> used;
+    for (const PlannedNode& node : table.nodes) {
+        used.push_back(node.idle);
+    }
+    for (std::size_t i = 0; i < given.size(); ++i) {
+        used[table.claims[i].node] += given[i];
+    }
+    return used;
+}
+
 ClaimBytes reserves_of(const ClaimTable& table) {
     ClaimBytes result;
     for (const Claim& claim : table.claims) {

@@ -37,6 +37,9 @@ ClaimBytes reserves_of(const ClaimTable& table);
 // Charge of each account if the claims have `given`: those bytes and its idle bytes.
 std::vector<Bytes> account_uses(const ClaimTable& table, const ClaimBytes& given);
 
+// Bytes on each node if the claims have `given`: those bytes and its idle bytes.
+std::vector<Bytes> node_uses(const ClaimTable& table, const ClaimBytes& given);
+
 // Bytes that all accounts may use together: the pool's nodes, or the nominal quotas if those are
 // larger. Every account may borrow bytes outside all nominal quotas.
 Bytes cohort_bytes(const ClaimTable& table);
