@@ -43,4 +43,8 @@ void set_condition(std::vector<Condition>& conditions, Condition next) {
     *place = std::move(next);
 }
 
+void drop_condition(std::vector<Condition>& conditions, std::string_view type) {
+    std::erase_if(conditions, [type](const Condition& it) { return it.type == type; });
+}
+
 }  // namespace stoker::control

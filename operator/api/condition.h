@@ -35,4 +35,6 @@ bool is_true(const std::vector<Condition>& conditions, std::string_view type);
 // next.last_transition becomes its transition time; else the old time stays (api-conventions).
 void set_condition(std::vector<Condition>& conditions, Condition next);
 
+void drop_condition(std::vector<Condition>& conditions, std::string_view type);
+
 }  // namespace stoker::control

@@ -170,38 +170,29 @@ Json write_pod_spec(const PodManifest& pod, bool restarts) {
     return merged(ours, FieldWriter::write_fields<PodScheduling>(pod));
 }
 
-// A lost or drained pod ends the attempt, and so does a failed trainer; the exit codes of the sidecar
-// and of the S3 endpoint never do.
-Json write_pod_failure_policy() {
+// `on_disruption`: the action for a lost or drained pod. The Job fails if the container's exit code is
+// `In` or `NotIn` `codes`.
+Json failure_rules(
+    std::string_view on_disruption,
+    std::string_view container,
+    std::string_view in_or_not,
+    std::vector<Json> codes) {
     const Json condition = json_object({{"type", "DisruptionTarget"}, {"status", "True"}});
-    const Json codes = json_object(
-        {{"containerName", kTrainerContainer},
-         {"operator", "NotIn"},
-         {"values", std::vector<Json>{0}}});
+    const Json exit_codes = json_object(
+        {{"containerName", container}, {"operator", in_or_not}, {"values", std::move(codes)}});
     const Json disrupted =
-        json_object({{"action", "FailJob"}, {"onPodConditions", std::vector{condition}}});
-    const Json failed = json_object({{"action", "FailJob"}, {"onExitCodes", codes}});
+        json_object({{"action", on_disruption}, {"onPodConditions", std::vector{condition}}});
+    const Json failed = json_object({{"action", "FailJob"}, {"onExitCodes", exit_codes}});
     return json_object({{"rules", std::vector{disrupted, failed}}});
 }
 
-// For a Job whose pods go on where the last one was.
-Json write_retry_policy(const JobManifest& job) {
-    const Json condition = json_object({{"type", "DisruptionTarget"}, {"status", "True"}});
-    const Json codes = json_object(
-        {{"containerName", job.pod.trainer.name},
-         {"operator", "In"},
-         {"values", std::vector<Json>{2, 3}}});
-    const Json disrupted =
-        json_object({{"action", "Ignore"}, {"onPodConditions", std::vector{condition}}});
-    const Json hopeless = json_object({{"action", "FailJob"}, {"onExitCodes", codes}});
-    return json_object({{"rules", std::vector{disrupted, hopeless}}});
-}
-
 Json write_failure_policy(const JobManifest& job) {
-    if (job.retries) {
-        return write_retry_policy(job);
+    if (job.retries) {  // a pod goes on where the last one was, unless it cannot succeed
+        return failure_rules("Ignore", job.pod.trainer.name, "In", {2, 3});
     }
-    return job.restarts ? Json() : write_pod_failure_policy();
+    // A lost or drained pod ends the attempt, and so does a failed trainer; the exit codes of the
+    // sidecar and of the S3 endpoint never do.
+    return job.restarts ? Json() : failure_rules("FailJob", kTrainerContainer, "NotIn", {0});
 }
 
 Json write_job_spec(const JobManifest& job) {

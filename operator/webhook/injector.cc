@@ -32,7 +32,7 @@ EventNote note_on(EventSubject subject, const std::string& reason, const std::st
     return note;
 }
 
-// What is said about a pod that is refused. If an earlier call gave it a cache, it keeps the cache.
+// The words about a refused pod. A pod to which an earlier call gave its cache keeps it.
 std::string tell_refusal(const ForeignPod& pod, const std::string& why) {
     return is_injected(pod)
                ? fmt::format(

@@ -23,13 +23,6 @@ std::vector<DatasetWarmup> FillerKeeper::find_warmups(const Dataset& dataset) co
         parts_.cache.warmups().store().by_index(index::kDataset, to_string(dataset.meta.key())));
 }
 
-std::optional<WallTime> FillerKeeper::find_run(
-    const Dataset& dataset, const FillerPlace& place) const {
-    const std::map<FillerPlace, WallTime> runs = runs_by_place(dataset, find_warmups(dataset));
-    const auto run = runs.find(place);
-    return run == runs.end() ? std::nullopt : std::optional(run->second);
-}
-
 ResolvedPool FillerKeeper::find_pool(const std::string& name) const {
     ResolvedPool pool;
     pool.name = name;
@@ -51,9 +44,14 @@ FillerKeeper::Look FillerKeeper::look(const Dataset& dataset, const std::vector<
         view.runs.erase(guests);  // guests keep the listing that they read
     }
     places.merge(warmup_places(dataset, warmups, parts_.clock.wall_now()));
+    std::map<std::string, std::string> digests;  // by pool
     for (const FillerPlace& place : places) {
-        view.needed[place] = value_or_empty(
-            build(dataset, place, {}).meta.annotations, std::string{kDigestAnnotation});
+        const auto [digest, is_new] = digests.try_emplace(place.pool);
+        if (is_new) {
+            digest->second =
+                filler_digest({dataset, find_pool(place.pool), parts_.job_settings(), ""});
+        }
+        view.needed[place] = digest->second;
     }
     view.jobs = values_of(parts_.cache.filler_jobs().store().by_index(index::kFiller, index));
     const std::vector<Pod> pods =
@@ -145,21 +143,24 @@ Result<std::optional<Duration>> FillerKeeper::act(const Dataset& dataset, const 
     for (const FillerRenewal& renewal : plan.renew) {
         STOKER_TRY_VOID(patch(dataset, renewal.job, deadline_patch(renewal.deadline_seconds)));
     }
+    const Runs runs = plan.create.empty() ? Runs{} : runs_by_place(dataset, find_warmups(dataset));
     for (const FillerPlace& place : plan.create) {
-        STOKER_TRY(const std::optional<Duration> wait, create(dataset, place));
+        STOKER_TRY(const std::optional<Duration> wait, create(dataset, place, runs));
         next = earliest(next, wait);
     }
     return next;
 }
 
 Result<std::optional<Duration>> FillerKeeper::create(
-    const Dataset& dataset, const FillerPlace& place) {
+    const Dataset& dataset, const FillerPlace& place, const Runs& runs) {
     const ObjectKey key = dataset.meta.key();
     // Sidecars report every few seconds, and every report reconciles the Dataset.
     if (const std::optional<Duration> wait = refusals_.wait(key, place)) {
         return wait;
     }
-    const Json job = to_json(build(dataset, place, find_run(dataset, place)));
+    const auto run = runs.find(place);
+    const Json job = to_json(
+        build(dataset, place, run == runs.end() ? std::nullopt : std::optional(run->second)));
     const Result<Object> made = parts_.client.create(kinds::kJobs, key.ns, job);
     if (!made) {
         return refusals_.note(key, place, made.error());

@@ -46,15 +46,13 @@ public:
     void forget(const ObjectKey& dataset);
 
 private:
+    using Runs = std::map<FillerPlace, WallTime>;              // runs_by_place()
     using SilentPods = std::map<std::string, TimePoint>;       // by uid: since when
     using ReportingPod = std::pair<std::string, std::string>;  // pool, pod
 
     JobManifest build(
         const Dataset& dataset, const FillerPlace& place, std::optional<WallTime> run) const;
     [[nodiscard]] std::vector<DatasetWarmup> find_warmups(const Dataset& dataset) const;
-    // The scheduled run that fills the place.
-    [[nodiscard]] std::optional<WallTime> find_run(
-        const Dataset& dataset, const FillerPlace& place) const;
     [[nodiscard]] ResolvedPool find_pool(const std::string& name) const;
     // The pods of the places' fillers that have reported lately. Copies the reports of each pool once.
     [[nodiscard]] std::set<ReportingPod> reporting_pods(
@@ -67,7 +65,8 @@ private:
         const std::vector<Pod>& pods);
     FillerDiagnoses find_diagnoses(const std::vector<Job>& jobs, const std::vector<Pod>& pods);
     // Returns the retry delay; nullopt: the filler was created.
-    Result<std::optional<Duration>> create(const Dataset& dataset, const FillerPlace& place);
+    Result<std::optional<Duration>> create(
+        const Dataset& dataset, const FillerPlace& place, const Runs& runs);
     Status remove(const Dataset& dataset, const FillerJob& job);
     Status patch(const Dataset& dataset, const FillerJob& job, const Json& body);
 

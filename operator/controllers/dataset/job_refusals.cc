@@ -31,8 +31,9 @@ Result<std::optional<Duration>> JobRefusals::note(
         return fail(error);
     }
     auto refusals = refusals_.lock();
-    const bool again = (*refusals)[dataset].contains(place);
-    Refusal& refusal = (*refusals)[dataset][place];
+    const auto [found, is_new] = (*refusals)[dataset].try_emplace(place);
+    Refusal& refusal = found->second;
+    const bool again = !is_new;
     std::string words = refusal_words(error.message);
     if (taken) {
         // At the first conflict the Job is probably ours, and the cache is behind.

@@ -28,7 +28,8 @@ public:
     // Time until the Job may be created again; nullopt: now.
     std::optional<Duration> wait(const ObjectKey& dataset, const FillerPlace& place);
 
-    // Notes why a Job could not be created. Returns when to look again, or `error` if it is no refusal.
+    // Notes why a Job could not be created. Returns when to look again. Errors that a retry may cure at
+    // once are returned.
     Result<std::optional<Duration>> note(
         const ObjectKey& dataset, const FillerPlace& place, const Error& error);
 

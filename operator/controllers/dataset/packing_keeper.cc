@@ -43,16 +43,11 @@ PackingKeeper::Look PackingKeeper::look(const Dataset& dataset) {
     view.jobs = values_of(parts_.cache.packing_jobs().store().by_index(index::kPacking, index));
     view.pods = values_of(parts_.cache.packing_pods().store().by_index(index::kPacking, index));
     view.refusal = refusals_.words(key)[FillerPlace{}];
-    if (dataset.spec.packing) {
-        view.diagnosis = diagnoses_.find(key, view.jobs, view.pods);
+    if (!dataset.spec.packing) {
+        return {plan_packing(view), {}, {}};
     }
-    Look result;
-    result.plan = plan_packing(view);
-    if (dataset.spec.packing) {
-        result.outcome = judge_packing(view);
-        result.look_again = look_again(view, parts_.clock.wall_now());
-    }
-    return result;
+    view.diagnosis = diagnoses_.find(key, view.jobs, view.pods);
+    return {plan_packing(view), judge_packing(view), look_again(view, parts_.clock.wall_now())};
 }
 
 bool PackingKeeper::has_seen_own_writes(const ObjectKey& dataset) {

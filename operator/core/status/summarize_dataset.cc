@@ -228,8 +228,7 @@ void set_fillers(const DatasetView& view, const Moment& now, DatasetStatus& stat
             view.dataset.meta,
             now);
     } else {
-        std::erase_if(
-            status.conditions, [](const Condition& it) { return it.type == kFillersReady; });
+        drop_condition(status.conditions, kFillersReady);
     }
 }
 
@@ -238,7 +237,7 @@ void set_packing(const DatasetView& view, const Moment& now, DatasetStatus& stat
     const std::string type{kPacked};
     if (!view.packing) {
         status.packing.reset();
-        std::erase_if(status.conditions, [&](const Condition& it) { return it.type == type; });
+        drop_condition(status.conditions, type);
         return;
     }
     status.packing = view.packing->status;
@@ -257,7 +256,7 @@ void set_peers(
     if (std::optional<Condition> peers = judge_peers(uid, view.peers, reports, now)) {
         set_condition(status.conditions, type, *std::move(peers), view.dataset.meta, now);
     } else {
-        std::erase_if(status.conditions, [&](const Condition& it) { return it.type == type; });
+        drop_condition(status.conditions, type);
     }
 }
 

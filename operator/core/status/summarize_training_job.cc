@@ -345,7 +345,7 @@ void set_or_drop(
         set(type, *std::move(answer));
         return;
     }
-    std::erase_if(status.conditions, [type](const Condition& it) { return it.type == type; });
+    drop_condition(status.conditions, type);
 }
 
 // The last condition of this type, or `otherwise` if there is none.

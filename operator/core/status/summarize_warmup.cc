@@ -61,9 +61,7 @@ private:
         if (std::optional<Condition> scheduled = judge_schedule(view_.warmup)) {
             set(kWarmupScheduled, std::move(*scheduled));
         } else {
-            std::erase_if(status_.conditions, [](const Condition& condition) {
-                return condition.type == kWarmupScheduled;
-            });
+            drop_condition(status_.conditions, kWarmupScheduled);
         }
     }
 

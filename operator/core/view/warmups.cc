@@ -233,11 +233,11 @@ std::map<FillerPlace, WallTime> runs_by_place(
     std::map<FillerPlace, WallTime> runs;
     for (const DatasetWarmup& warmup : warmups) {
         const std::optional<WallTime> run = warmup.status.last_schedule_time;
-        if (!run) {
+        if (!run || !is_of(warmup, dataset) || !is_filling(warmup)) {
             continue;
         }
-        for (const FillerPlace& place : open_places(dataset, {warmup})) {
-            WallTime& newest = runs.emplace(place, *run).first->second;
+        for (const std::string& node : living_nodes(warmup)) {
+            WallTime& newest = runs.try_emplace({warmup.status.pool, node}, *run).first->second;
             newest = std::max(newest, *run);
         }
     }

@@ -136,7 +136,7 @@ PodManifest build_pod(const Dataset& dataset, const JobSettings& settings) {
     return pod;
 }
 
-// What the spec alone decides.
+// The Job without its name, which packing_job_name() derives from it.
 JobManifest build_unnamed(const Dataset& dataset, const JobSettings& settings) {
     JobManifest result;
     result.meta.ns = dataset.meta.ns;

@@ -6,7 +6,7 @@
 #include "operator/api/foreign_pod.h"
 #include "operator/api/training_job.h"
 
-// What a pod of another controller may not have if it is to read through the cache. Part of
+// Checks whether a pod of another controller can read through the cache. Part of
 // foreign_spec(). Pure.
 namespace stoker::control {
 

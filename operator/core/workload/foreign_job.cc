@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "common/base/fnv1a.h"
 #include "common/base/quantity.h"
 #include "operator/core/spec/field_checks.h"
 #include "operator/core/workload/build_pod.h"
@@ -25,11 +26,7 @@ constexpr std::array<std::string_view, 2> kEndpointVariables = {
     "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"};
 
 std::string digest_of(std::string_view text) {
-    std::uint64_t hash = 0xCBF29CE484222325ULL;  // FNV-1a
-    for (const char c : text) {
-        hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
-    }
-    return fmt::format("{:08x}", hash >> 32U);
+    return fmt::format("{:08x}", fnv1a(text) >> 32U);
 }
 
 const EnvVar* find_variable(const ForeignContainer& container, std::string_view name) {

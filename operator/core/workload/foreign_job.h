@@ -79,7 +79,7 @@ Json foreign_patch(const Json& raw, const ForeignPod& pod, const ForeignInput& i
 // replacing it would cut the program off from that server. Else empty.
 std::string tell_bypass(const ForeignPod& pod, const std::vector<ResolvedDataset>& datasets);
 
-// What a pod runs without if it is refused: "a cache", or "a cache, and without files in /data, /val".
+// Names the things that a refused pod runs without: "a cache", or "a cache, and without files in /data, /val".
 std::string describe_lack(const ForeignPod& pod);
 
 // The JSON Patch that adds kRefusalAnnotation to a pod that runs without a cache.
