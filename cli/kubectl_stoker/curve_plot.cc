@@ -15,10 +15,6 @@ constexpr std::size_t kWidth = 61;
 constexpr std::size_t kHeight = 9;
 constexpr std::size_t kLabel = 11;
 
-double to_double(Bytes bytes) {
-    return static_cast<double>(bytes.count());
-}
-
 std::size_t scaled(double value, double most, std::size_t steps) {
     const double share = most > 0 ? std::clamp(value / most, 0.0, 1.0) : 0;
     return static_cast<std::size_t>(std::lround(share * static_cast<double>(steps - 1)));
@@ -40,6 +36,10 @@ void put(std::string& line, std::size_t at, const std::string& text) {
 }
 
 }  // namespace
+
+double to_double(Bytes bytes) {
+    return static_cast<double>(bytes.count());
+}
 
 CurvePoint point_at(const std::vector<CurvePoint>& points, Bytes cached) {
     const double wanted = to_double(cached);

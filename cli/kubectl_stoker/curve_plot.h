@@ -16,6 +16,9 @@ std::string plot_curve(const std::vector<control::CurvePoint>& points, Bytes tar
 // `points`.
 control::CurvePoint point_at(const std::vector<control::CurvePoint>& points, Bytes cached);
 
+// Bytes as a coordinate of a plot.
+double to_double(Bytes bytes);
+
 // Formats a rate: "1.8Gi/s".
 std::string rate_text(double bytes_per_second);
 

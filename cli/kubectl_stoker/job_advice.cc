@@ -13,6 +13,7 @@
 #include "common/domain/contract_table.h"
 #include "operator/api/contract.h"
 #include "operator/core/allocation/miss_curve.h"
+#include "sidecar/advise/advise.h"
 
 namespace stoker::cli {
 
@@ -22,7 +23,6 @@ using control::MissCurve;
 using web::json::value;
 
 constexpr int kPoints = 10;
-constexpr double kEnough = 0.95;  // of what the whole dataset saves, as `stoker advise`
 
 Bytes part(double share, Bytes whole) {
     return Bytes{
@@ -112,7 +112,8 @@ void choose(JobAdvice& advice) {
             best);
         return;
     }
-    while (without - advice.curve[advice.recommended].epoch_seconds < kEnough * (without - best)) {
+    while (without - advice.curve[advice.recommended].epoch_seconds <
+           advise::kEnough * (without - best)) {
         ++advice.recommended;
     }
     advice.reason = fmt::format(
@@ -140,21 +141,19 @@ void compare_contracts(const JobAdviceFacts& facts, JobAdvice& advice) {
     add("exact",
         MissCurve::exact(advice.everything),
         "if each epoch must read every sample once, in the program's order");
-    add("windowed",
-        MissCurve::exact(advice.everything),
-        "saves only if several jobs read the dataset at the same time");
+    add("windowed", MissCurve::exact(advice.everything), advise::kForSharedReads);
     add("importance",
         MissCurve::importance(
             advice.everything,
             domain::standard_of("importance", "beta"),
             1.0 / double{domain::standard_of("importance", "reuseFactor")}),
-        "if the training may read samples with a low loss less often");
+        advise::kForLowLosses);
     add("replicate",
         MissCurve::replicate(
             advice.everything,
             domain::standard_of("replicate", "replication"),
             domain::standard_of("replicate", "bias")),
-        "if the training may draw samples with replacement");
+        advise::kForRepeatedDraws);
 }
 
 const char* source_text(const JobAdvice& advice) {

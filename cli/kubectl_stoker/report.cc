@@ -117,9 +117,9 @@ std::string remedies(const WhyFacts& why) {
 
 std::string contenders(const WhyFacts& why) {
     HtmlTable table{{"Job", "Has", "Wants", "Last GiB saves", "Next GiB saves"}, {}, {1, 2, 3, 4}};
+    const auto worth = [](double rate) { return rate > 0 ? rate_text(rate) : "-"; };
     if (why.explanation) {
         for (const control::Contender& contender : why.explanation->contenders) {
-            const auto worth = [](double rate) { return rate > 0 ? rate_text(rate) : "-"; };
             table.rows.push_back(
                 {to_string(contender.job),
                  to_string(contender.granted),

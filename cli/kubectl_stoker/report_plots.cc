@@ -17,10 +17,6 @@ constexpr double kTop = 25;
 constexpr double kPlotWidth = 600;
 constexpr double kPlotHeight = 200;
 
-double to_double(Bytes bytes) {
-    return static_cast<double>(bytes.count());
-}
-
 std::string label(double x, double y, const char* anchor, const std::string& text) {
     return fmt::format(
         "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n",

@@ -8,6 +8,7 @@
 #include "cli/advise/wrapped.h"
 #include "cli/kubectl_stoker/curve_plot.h"
 #include "cli/kubectl_stoker/table.h"
+#include "common/base/saturating.h"
 
 namespace stoker::cli {
 
@@ -19,10 +20,6 @@ using control::JobAllocation;
 using control::JobExplanation;
 
 constexpr std::size_t kNeighbours = 2;  // shown on each side
-
-Bytes bytes_of(std::int64_t count) {
-    return Bytes{static_cast<std::uint64_t>(std::max<std::int64_t>(count, 0))};
-}
 
 std::string reason_lines(const std::string& reason, const std::string& message) {
     return fmt::format("Reason: {}\n{}", reason, wrapped(message, "  "));

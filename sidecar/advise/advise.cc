@@ -13,7 +13,6 @@ namespace stoker::advise {
 namespace {
 
 constexpr int kCurvePoints = 10;
-constexpr double kEnough = 0.95;             // of the savings of the whole dataset
 constexpr double kComputeBoundBelow = 1.05;  // as operator/core/profile/job_profile.h
 constexpr double kBetterEviction = 0.95;     // LRU must read less than this of never-evict's bytes
 
@@ -63,7 +62,7 @@ double cost(const Advice& advice, const Run& run) {
     return advice.is_by_time() ? time_of(run) : static_cast<double>(run.origin_bytes.count());
 }
 
-// What the cache saves besides what a sidecar's look-ahead saves alone.
+// Savings beyond those of a sidecar that only reads ahead.
 double saved(const Advice& advice, const Run& run) {
     return cost(advice, advice.curve.front().keep) - cost(advice, run);
 }
@@ -198,17 +197,16 @@ ContractResult contract_of(const Shape& shape, std::string_view name) {
         result.reason = !once ? "needs epochs that read each sample once"
                         : result.applies
                             ? "every reader reads everything, so one fetch can serve all of them"
-                            : "saves only if several jobs read the dataset at the same time";
+                            : kForSharedReads;
     } else if (name == "importance") {
         result.applies = once && !shape.same_order;
-        result.reason = result.applies
-                            ? "if the training may read samples with a low loss less often"
-                        : once ? "the fixed order suggests that the order matters"
-                               : "needs epochs that read each sample once";
+        result.reason = result.applies ? kForLowLosses
+                        : once         ? "the fixed order suggests that the order matters"
+                                       : "needs epochs that read each sample once";
     } else {
         result.applies = again || (once && !shape.same_order);
         result.reason = again            ? "if the program draws by loss"
-                        : result.applies ? "if the training may draw samples with replacement"
+                        : result.applies ? kForRepeatedDraws
                                          : "the fixed order suggests that the order matters";
     }
     return result;

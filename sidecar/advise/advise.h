@@ -12,9 +12,20 @@
 #include "sidecar/advise/shape.h"
 #include "sidecar/advise/trace.h"
 
-// What a cache would be worth to the program of a trace: replays its reads through the simulator,
+// Predicts the worth of a cache to the program of a trace: replays its reads through the simulator,
 // with several cache sizes. Pure; equal questions give equal answers.
 namespace stoker::advise {
+
+// The recommended size saves this part of what the whole dataset would save.
+inline constexpr double kEnough = 0.95;
+
+// Reasons of contracts, which `kubectl stoker advise` gives for a running job, too.
+inline constexpr const char* kForSharedReads =
+    "saves only if several jobs read the dataset at the same time";
+inline constexpr const char* kForLowLosses =
+    "if the training may read samples with a low loss less often";
+inline constexpr const char* kForRepeatedDraws =
+    "if the training may draw samples with replacement";
 
 // The origin, as far as the user knows it. Without it the advice has no times.
 struct Origin {

@@ -9,10 +9,10 @@
 
 namespace stoker::advise {
 
-// Replays one trace through the simulator with several caches. `trace` must outlive it. Pure.
+// Replays one trace through the simulator with several caches. `shape` must outlive it. Pure.
 class Replay {
 public:
-    // The question must have passed check_question().
+    // `question` is valid: advise() checks it.
     Replay(const Trace& trace, const Shape& shape, const Question& question);
 
     // With a cache of `size`; policy "" is the sidecar's default, other names are the simulator's.

@@ -15,7 +15,7 @@ enum class Pattern : std::uint8_t {
     kSkewed,           // some samples are read far more often than others
 };
 
-// What a trace's reads look like.
+// The access pattern of a trace.
 struct Shape {
     Pattern pattern = Pattern::kOnePass;
     bool same_order = false;      // of kEachOnce: later passes repeat the first one's order

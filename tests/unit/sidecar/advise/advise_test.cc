@@ -148,7 +148,7 @@ TEST(Advise, UnequalReadersEndTogether) {
     EXPECT_NEAR(advice_of(text.trace(), asked).without.seconds, 3, 0.2);
 }
 
-// What is hot changes from phase to phase: a cache that never evicts keeps the first phase's.
+// Each phase has other hot samples: a cache that never evicts keeps the first phase's.
 TEST(Advise, RecommendsLruForAMovingHotSet) {
     Prng prng{test::seed()};
     TraceText text;
