@@ -79,20 +79,15 @@ def drawn(row, samples):
     return torch.utils.data.WeightedRandomSampler(weights, samples, replacement=True, generator=luck)
 
 
-def length_of(item):
-    return len(item[0] if isinstance(item, tuple) else item)
-
-
 def read_all(loader, sampler, epochs):
-    count = 0
     for epoch in range(epochs):
         if hasattr(sampler, "set_epoch"):
             sampler.set_epoch(epoch)
-        count += sum(len(batch) for batch in loader)
-    return count
+        for _ in loader:
+            pass
 
 
-def read_bare(endpoint, keys, sizes, row, rank, trace):
+def read_bare(rank, endpoint, keys, sizes, row, trace):
     """A rank without Stoker: boto3 and torch's loader; writes the trace."""
     import boto3
     import botocore.config
@@ -122,7 +117,7 @@ def read_bare(endpoint, keys, sizes, row, rank, trace):
     read_all(loader, sampler, row.epochs)
 
 
-def read_cached(socket, row, rank):
+def read_cached(rank, socket, row):
     """The same rank with stoker.torch."""
     import stoker
     import stoker.torch
@@ -141,9 +136,9 @@ def read_cached(socket, row, rank):
 
 
 def in_processes(target, arguments, ranks):
-    """Runs target(*arguments, rank) for each rank at the same time."""
+    """Runs target(rank, *arguments) for each rank at the same time."""
     context = multiprocessing.get_context("fork")
-    processes = [context.Process(target=target, args=(*arguments[:-1], rank, *arguments[-1])) for rank in range(ranks)]
+    processes = [context.Process(target=target, args=(rank, *arguments)) for rank in range(ranks)]
     for process in processes:
         process.start()
     for process in processes:
@@ -170,7 +165,7 @@ def compare(build, program, row, samples, folder):
     keys, sizes = make_bucket(folder / "s3", samples)
     grant = int(row.share * sum(servers.record_bytes(size) for size in sizes.values()))
     with servers.fake_s3(build, folder / "s3") as endpoint:
-        in_processes(read_bare, (endpoint, keys, sizes, row, (folder / "trace",)), row.ranks)
+        in_processes(read_bare, (endpoint, keys, sizes, row, folder / "trace"), row.ranks)
         bare = sent(endpoint)
         trace = folder / "trace.txt"
         trace.write_bytes(b"".join(path.read_bytes() for path in sorted(folder.glob("trace.[0-9]*"))))
@@ -178,7 +173,7 @@ def compare(build, program, row, samples, folder):
         origin = {"uri": f"s3://{BUCKET}", "endpoint": endpoint}
         with servers.watched_sidecar(build / "bin" / "stoker-sidecar", folder / "run", origin, grant,
                                      WINDOW_BYTES) as (socket, _):
-            in_processes(read_cached, (socket, row, ()), row.ranks)
+            in_processes(read_cached, (socket, row), row.ranks)
             counted = servers.settled(lambda: sent(endpoint)) - bare
     return bare, expected, counted
 

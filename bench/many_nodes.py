@@ -229,7 +229,8 @@ def measure(build, nodes, has_peers, rtt_ms):
         origin = stack.enter_context(servers.paced_folder(build, FOLDER / "files", ORIGIN_RATE, FIRST_BYTE_MS))
         operator = Operator(build, folder, nodes, grant, stack) if has_peers else None
         routes = [(servers.free_port(), servers.free_port()) for _ in range(nodes)]
-        stack.enter_context(relays(rtt_ms, routes))
+        if has_peers:
+            stack.enter_context(relays(rtt_ms, routes))
         paths = []
         for node, (relayed, port) in enumerate(routes):
             settings = settings_of(folder, node, origin, grant, operator, port, relayed)
@@ -277,7 +278,7 @@ def runs(build):
                 row = {"kind": kind, "nodes": nodes, "peers": rtt_ms is not None, "rtt_ms": rtt_ms}
                 if kind == "real":
                     row |= measure(build, nodes, row["peers"], rtt_ms or 0)
-                    row |= {"gets": row["stats"]["get"], "lists": row["stats"]["list"]}
+                    row["gets"] = row["stats"]["get"]
                 else:
                     row |= simulate(build, nodes, row["peers"], rtt_ms or 0)
                     row["gets"] = sum(row["gets"])

@@ -39,7 +39,7 @@ class DrawRecord:
         self.count = end
 
     def served(self, count: Optional[int] = None) -> Array:
-        """The ids drawn before, and of the first `count` draws since (default: of all)."""
+        """The ids drawn before this object was made, then those of its first `count` draws (default: all)."""
         return np.concatenate([self.had, self._served[: self.count if count is None else count]])
 
     def drawn(self) -> Array:

@@ -128,7 +128,7 @@ def job_state(states: States) -> Dict[str, Any]:
         return first
     for state in states[1:]:
         _check_same_step(state, first)
-    if "consumed" in first or "served" not in first:  # they say the same
+    if "consumed" in first or "served" not in first:  # each state is that of the whole job
         return first
     missing = sorted(set(range(first["num_replicas"])) - set(of_rank))
     if missing:

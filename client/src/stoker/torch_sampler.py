@@ -89,11 +89,7 @@ class Sampler(torch.utils.data.Sampler):
         self.drop_last = drop_last
         self.epochs = epoch_count() if epochs is None else epochs
         self.epoch = 0
-        count = len(dataset)
-        if drop_last:
-            self.num_samples = count // self.num_replicas
-        else:
-            self.num_samples = -(-count // self.num_replicas)
+        self.num_samples = rank_length(len(dataset), self.num_replicas, drop_last)
         self.total_size = self.num_samples * self.num_replicas
         self._shift = 0  # of the next iteration: samples of the epoch before this world's first turn
         self._start = 0  # position at which it begins

@@ -9,7 +9,7 @@ import os
 import ssl
 import threading
 from email.message import Message
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, Optional, Sequence, Tuple, TypeVar
 
 from ..errors import ChangedError, ForbiddenError, NotFoundError, OriginError
 from . import Payload, Request
@@ -19,6 +19,8 @@ from .retry import Again, Parallel, with_retries
 from .sigv4 import encode_query
 
 __all__ = ["Answer", "RemoteOrigin"]
+
+T = TypeVar("T")
 
 THREADS = 16
 _AGAIN = {408, 429, 500, 502, 503, 504}
@@ -88,24 +90,18 @@ class RemoteOrigin:
 
         def attempt() -> bytes:
             answer = self._get_object(request, path, {}, key)
-            if len(answer.body) != request.size:
-                raise ChangedError(
-                    f"'{key}' of {self._name} has {len(answer.body)} bytes, it was listed with {request.size}", key
-                )
+            self._check_whole(request, answer, key)
             if self._is_md5(request.etag, answer.headers) and _md5(answer.body) != request.etag:
                 raise Again(f"the bytes do not match their ETag {request.etag}")
             return answer.body
 
-        return with_retries(attempt, lambda why: OriginError(f"GET '{key}' of {self._name}: {why}", key))
+        return self._retrying(attempt, key)
 
     def read_slice(self, request: Request, start: int, length: int) -> Payload:
         """See `SlicedOrigin`."""
         key = request.key.decode("utf-8", "surrogateescape")
         path = self._path_of(request.key)
-        return with_retries(
-            lambda: self._read_part(request, path, key, start, start + length),
-            lambda why: OriginError(f"GET '{key}' of {self._name}: {why}", key),
-        ).body
+        return self._retrying(lambda: self._read_part(request, path, key, start, start + length), key).body
 
     def read_many(self, requests: Sequence[Request]) -> List[Payload]:
         """See `Origin`."""
@@ -116,20 +112,25 @@ class RemoteOrigin:
         place = place_for(request.size, f"'{key}' of {self._name}", key)
         is_md5 = True
         for start, end in parts(request.size):
-            answer = with_retries(
-                functools.partial(self._read_part, request, path, key, start, end),
-                lambda why: OriginError(f"GET '{key}' of {self._name}: {why}", key),
-            )
+            answer = self._retrying(functools.partial(self._read_part, request, path, key, start, end), key)
             place[start:end] = answer.body
             is_md5 = is_md5 and self._is_md5(request.etag, answer.headers)
         if is_md5 and _md5(place) != request.etag:
             raise OriginError(f"the bytes of '{key}' of {self._name} do not match their ETag {request.etag}", key)
         return place
 
+    def _retrying(self, attempt: Callable[[], T], key: str) -> T:
+        return with_retries(attempt, lambda why: OriginError(f"GET '{key}' of {self._name}: {why}", key))
+
     def _read_part(self, request: Request, path: str, key: str, start: int, end: int) -> Answer:
         answer = self._get_object(request, path, {"range": f"bytes={start}-{end - 1}"}, key)
         self._check_part(request, answer, key, start, end)
         return answer
+
+    def _check_whole(self, request: Request, answer: Answer, key: str) -> None:
+        if len(answer.body) != request.size:
+            raise ChangedError(
+                f"'{key}' of {self._name} has {len(answer.body)} bytes, it was listed with {request.size}", key)
 
     def _check_part(self, request: Request, answer: Answer, key: str, start: int, end: int) -> None:
         told = answer.headers.get("Content-Range", "")

@@ -113,6 +113,7 @@ class S3Origin(RemoteOrigin):
         more = root.findtext(f"{space}IsTruncated") == "true"
         return listing, root.findtext(f"{space}NextContinuationToken") if more else None
 
+
 def _place(endpoint: urllib.parse.SplitResult, bucket: str, path_style: Optional[bool]) -> Tuple[str, str]:
     """Host, and the prefix of object paths. By default AWS endpoints get the bucket in the host name, unless its name
     has a dot (their certificates do not cover it); other endpoints get it in the path."""

@@ -125,9 +125,7 @@ class WebOrigin(RemoteOrigin):
         if answer.status == 206:
             self._check_part(request, answer, key, start, end)
             return answer
-        if len(answer.body) != request.size:
-            raise ChangedError(
-                f"'{key}' of {self._name} has {len(answer.body)} bytes, it was listed with {request.size}", key)
+        self._check_whole(request, answer, key)
         answer.body = answer.body[start:end]
         return answer
 
