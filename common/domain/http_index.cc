@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "common/domain/manifest_rules.h"
+
 namespace stoker::domain {
 
 namespace {
@@ -83,20 +85,7 @@ Result<HttpIndexEntry> parse_line(std::string_view line) {
 }  // namespace
 
 bool is_http_key(std::string_view key) {
-    if (std::ranges::any_of(key, is_control)) {
-        return false;
-    }
-    while (true) {
-        const auto slash = key.find('/');
-        const std::string_view part = key.substr(0, slash);
-        if (part.empty() || part == "." || part == "..") {
-            return false;
-        }
-        if (slash == std::string_view::npos) {
-            return true;
-        }
-        key.remove_prefix(slash + 1);
-    }
+    return std::ranges::none_of(key, is_control) && is_plain_key(key);
 }
 
 std::optional<std::string> http_version_of_column(std::string_view column) {

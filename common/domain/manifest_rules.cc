@@ -11,22 +11,6 @@ namespace stoker::domain {
 
 namespace {
 
-// Whether the key, used as a path, stays below the root: no part of it is empty, "." or "..".
-bool is_plain_key(std::string_view key) {
-    while (true) {
-        const auto slash = key.find('/');
-        const std::string_view part = key.substr(0, slash);
-        if (part.empty() || part == "." || part == ".." ||
-            part.find('\0') != std::string_view::npos) {
-            return false;
-        }
-        if (slash == std::string_view::npos) {
-            return true;
-        }
-        key.remove_prefix(slash + 1);
-    }
-}
-
 Error wrong(const char* what, SampleId id) {
     return {ErrorCode::kCorruption, fmt::format("manifest has {} at sample {}", what, id.value())};
 }
@@ -66,6 +50,21 @@ private:
 };
 
 }  // namespace
+
+bool is_plain_key(std::string_view key) {
+    while (true) {
+        const auto slash = key.find('/');
+        const std::string_view part = key.substr(0, slash);
+        if (part.empty() || part == "." || part == ".." ||
+            part.find('\0') != std::string_view::npos) {
+            return false;
+        }
+        if (slash == std::string_view::npos) {
+            return true;
+        }
+        key.remove_prefix(slash + 1);
+    }
+}
 
 std::string_view label_folder(std::string_view key, std::string_view etag) {
     if (const auto place = parse_range_place(key, etag)) {

@@ -34,6 +34,9 @@ private:
     std::uint64_t hash_ = 0xCBF29CE484222325ULL;
 };
 
+// Whether the key, used as a path, stays below the root: no part of it is empty, "." or "..".
+bool is_plain_key(std::string_view key);
+
 // The name of the folder that holds the sample, which is its label; empty at the root. The folders of a
 // sample in a tar shard are those of its name in the shard (range_place.h).
 std::string_view label_folder(std::string_view key, std::string_view etag);

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "common/base/lower_case.h"
+#include "common/domain/http_uri.h"
 #include "common/domain/sample_format.h"
-#include "operator/core/spec/field_checks.h"
 
 namespace stoker::control {
 
@@ -20,7 +20,8 @@ Blocker check_secrets_of(
     std::set<std::string> secrets;
     for (const ResolvedDataset& dataset : datasets) {
         const DatasetSource& source = dataset.source;
-        if (source.secret_ref && dataset.ns == ns && is_http_url(source.storage_uri) == http) {
+        if (source.secret_ref && dataset.ns == ns &&
+            domain::is_http_uri(source.storage_uri) == http) {
             secrets.insert(*source.secret_ref);
         }
     }
@@ -44,7 +45,7 @@ std::string refuse_one(const ResolvedDataset& dataset) {
             "access SDK.",
             dataset.name);
     }
-    if (dataset.access == DatasetAccess::kS3 && is_http_url(dataset.source.storage_uri)) {
+    if (dataset.access == DatasetAccess::kS3 && domain::is_http_uri(dataset.source.storage_uri)) {
         return fmt::format(
             "Dataset {} cannot be read with access S3, because its source is a web server; use "
             "access SDK or Files.",

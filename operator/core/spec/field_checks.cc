@@ -80,10 +80,6 @@ bool overlap(std::string_view a, std::string_view b) {
         first.begin(), first.begin() + static_cast<std::ptrdiff_t>(common), second.begin());
 }
 
-bool is_http_url(std::string_view url) {
-    return url.starts_with("http://") || url.starts_with("https://");
-}
-
 bool is_s3_uri(std::string_view uri) {
     constexpr std::string_view kScheme = "s3://";
     if (!uri.starts_with(kScheme)) {

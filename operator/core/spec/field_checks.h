@@ -34,9 +34,6 @@ bool is_plain_path(std::string_view path);
 // Whether the directories are equal or one contains the other; read as text, without links.
 bool overlap(std::string_view a, std::string_view b);
 
-// Whether the URL begins with http:// or https://.
-bool is_http_url(std::string_view url);
-
 // Whether the text is "s3://bucket" or "s3://bucket/prefix" with a valid bucket name; any prefix.
 bool is_s3_uri(std::string_view uri);
 

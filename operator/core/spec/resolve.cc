@@ -7,8 +7,8 @@
 
 #include "common/base/fnv1a.h"
 #include "common/base/saturating.h"
+#include "common/domain/http_uri.h"
 #include "operator/core/spec/check_origins.h"
-#include "operator/core/spec/field_checks.h"
 #include "operator/core/spec/job_state.h"
 #include "operator/core/spec/packing.h"
 #include "operator/core/spec/validate.h"
@@ -276,7 +276,7 @@ std::string tell_credentials(const ResolvedDataset& dataset, const std::string& 
     if (dataset.ns == job_namespace || !dataset.source.secret_ref) {
         return {};
     }
-    if (is_http_url(dataset.source.storage_uri)) {
+    if (domain::is_http_uri(dataset.source.storage_uri)) {
         return fmt::format(
             " (namespace {} fetches the dataset with its own Secret; a web server of another "
             "namespace gets none of the job's)",

@@ -48,7 +48,7 @@ void check_source_volume(
 
 void check_web_server(
     const DatasetSource& source, const std::string& path, Complaints& complaints) {
-    const bool is_http = is_http_url(source.storage_uri);
+    const bool is_http = domain::is_http_uri(source.storage_uri);
     complaints.unless(
         !is_http || (source.endpoint.empty() && source.region.empty() && !source.path_style),
         path,
@@ -82,7 +82,7 @@ void check_source(const DatasetSource& source, const std::string& path, Complain
         path + ".storageUri",
         "storageUri must not have . or .. as a part of its path");
     complaints.unless(
-        source.endpoint.empty() || is_http_url(source.endpoint),
+        source.endpoint.empty() || domain::is_http_uri(source.endpoint),
         path + ".endpoint",
         "endpoint must begin with http:// or https://");
     check_source_volume(source, path, complaints);
@@ -166,7 +166,8 @@ void check_packing(const DatasetSpec& spec, Complaints& complaints) {
         "spec.packing",
         "a Dataset with packing must have no hostPath; use a PersistentVolumeClaim");
     complaints.unless(
-        !is_http_url(packing.from.storage_uri) && !is_http_url(destination.storage_uri),
+        !domain::is_http_uri(packing.from.storage_uri) &&
+            !domain::is_http_uri(destination.storage_uri),
         "spec.packing",
         "packing reads and writes s3:// and PersistentVolumeClaims, not web servers");
     complaints.unless(

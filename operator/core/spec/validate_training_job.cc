@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "common/base/quantity.h"
+#include "common/domain/http_uri.h"
 #include "operator/api/pod.h"
 #include "operator/core/spec/field_checks.h"
 #include "operator/core/spec/validate.h"
@@ -205,7 +206,7 @@ void check_dataset_origin(
         "endpoint, region, pathStyle and caBundle belong to storageUri; with datasetRef the "
         "Dataset has its own");
     complaints.unless(
-        dataset.endpoint.empty() || is_http_url(dataset.endpoint),
+        dataset.endpoint.empty() || domain::is_http_uri(dataset.endpoint),
         path + ".endpoint",
         "endpoint must begin with http:// or https://");
 }

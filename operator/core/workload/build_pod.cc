@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
+#include "common/domain/http_uri.h"
 #include "operator/api/pod.h"
 #include "operator/api/sidecar_config.h"
-#include "operator/core/spec/field_checks.h"
 #include "operator/core/workload/pod_volumes.h"
 #include "operator/core/workload/trainer_credentials.h"
 
@@ -70,7 +70,8 @@ OriginConfig origin_of(const JobInput& input, const ResolvedDataset& dataset) {
     if (source.secret_ref) {
         // Without a Secret there, the sidecar knows that it lacks a key.
         result.credentials_directory = path_of(kCredentialsDirectory, dataset.name);
-        result.authenticate = is_http_url(source.storage_uri) && uses_secret(input, dataset);
+        result.authenticate =
+            domain::is_http_uri(source.storage_uri) && uses_secret(input, dataset);
     }
     if (source.ca_bundle) {
         result.ca_file = path_of(path_of(kCaDirectory, dataset.name), source.ca_bundle->key);

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "common/domain/http_uri.h"
 #include "operator/api/pod.h"
-#include "operator/core/spec/field_checks.h"
 #include "operator/core/workload/build_pod.h"
 
 namespace stoker::control {
@@ -167,7 +167,8 @@ bool is_foreign(const JobInput& input, const ResolvedDataset& dataset) {
 
 bool uses_secret(const JobInput& input, const ResolvedDataset& dataset) {
     const DatasetSource& source = dataset.source;
-    return source.secret_ref && !(is_http_url(source.storage_uri) && is_foreign(input, dataset));
+    return source.secret_ref &&
+           !(domain::is_http_uri(source.storage_uri) && is_foreign(input, dataset));
 }
 
 bool is_directory(const ResolvedDataset& dataset) {

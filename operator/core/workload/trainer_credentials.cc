@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "common/domain/http_uri.h"
 #include "operator/api/job_manifest.h"
-#include "operator/core/spec/field_checks.h"
 #include "operator/core/workload/pod_volumes.h"
 
 namespace stoker::control {
@@ -19,7 +19,7 @@ std::set<std::string> secrets_of(const JobInput& input, bool http, bool foreign)
     std::set<std::string> secrets;
     for (const ResolvedDataset& dataset : input.datasets) {
         const DatasetSource& source = dataset.source;
-        if (uses_secret(input, dataset) && is_http_url(source.storage_uri) == http &&
+        if (uses_secret(input, dataset) && domain::is_http_uri(source.storage_uri) == http &&
             is_foreign(input, dataset) == foreign) {
             secrets.insert(*source.secret_ref);
         }
