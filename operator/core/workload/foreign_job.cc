@@ -10,6 +10,7 @@
 
 #include "common/base/fnv1a.h"
 #include "common/base/quantity.h"
+#include "common/domain/http_uri.h"
 #include "operator/core/spec/field_checks.h"
 #include "operator/core/workload/build_pod.h"
 #include "operator/core/workload/foreign_checks.h"
@@ -135,6 +136,13 @@ bool has_half_a_key(const ForeignContainer& reader) {
            (find_variable(reader, "AWS_SECRET_ACCESS_KEY") == nullptr);
 }
 
+// Whether check_origins() accepts access S3.
+bool may_use_s3(DatasetFormat format, const DatasetSource& source) {
+    const bool has_objects = format == DatasetFormat::kObjects ||
+                             format == DatasetFormat::kBlocks || format == DatasetFormat::kChunks;
+    return has_objects && !source.volume && !domain::is_http_uri(source.storage_uri);
+}
+
 // Whether S3 is the default access of an entry without mountPath: the dataset has objects in an
 // object store, and the program's S3 client reads that store, so it can be pointed at the pod's
 // endpoint.
@@ -154,9 +162,9 @@ bool reads_by_s3(
         return false;
     }
     const DatasetSource& source = dataset->spec.sources.front();
-    const DatasetFormat format = dataset->spec.format;
-    return (format == DatasetFormat::kObjects || format == DatasetFormat::kBlocks) &&
-           !source.volume && other_endpoint(reader, source.endpoint) == nullptr;
+    return dataset->spec.format != DatasetFormat::kChunks &&
+           may_use_s3(dataset->spec.format, source) &&
+           other_endpoint(reader, source.endpoint) == nullptr;
 }
 
 DatasetAccess default_access(
@@ -363,7 +371,7 @@ std::string tell_bypass(const ForeignPod& pod, const std::vector<ResolvedDataset
     for (const ResolvedDataset& dataset : datasets) {
         const EnvVar* other = other_endpoint(reader, dataset.source.endpoint);
         const bool chosen = pod.meta.annotations.contains(kAccessAnnotation);
-        if (other != nullptr && !chosen && !dataset.source.volume &&
+        if (other != nullptr && !chosen && may_use_s3(dataset.format, dataset.source) &&
             dataset.access == DatasetAccess::kSdk) {
             return fmt::format(
                 "S3 clients of container {} bypass the cache, because {} is not the endpoint of "

@@ -141,6 +141,17 @@ TEST(ForeignPatch, LeavesAnotherServersEndpointAlone) {
         std::string::npos);
 }
 
+TEST(TellBypass, IsSilentWhereAccessS3WouldBeRefused) {
+    Dataset shards = make_dataset();
+    shards.spec.format = DatasetFormat::kTar;
+    Dataset web = make_dataset();
+    web.spec.sources[0].storage_uri = "https://data.example.com/imagenet";
+    for (const Dataset& dataset : {shards, web}) {
+        const Injected injected{pod_with(kEndpoint), dataset};
+        EXPECT_EQ(tell_bypass(injected.pod, injected.datasets.datasets), "");
+    }
+}
+
 TEST(ForeignPatch, HidesTheApiTokenFromTheSidecar) {
     const value sidecar =
         container(Injected{pod_with()}.patched(), "initContainers", "stoker-sidecar");
@@ -194,6 +205,9 @@ TEST(ForeignSpec, PicksAccessSdkWhereS3DoesNotWork) {
     Dataset directory = make_dataset();
     directory.spec.sources[0].volume = SourceVolume{"claim", std::nullopt};
     EXPECT_EQ(Injected(pod_with(), directory).job.spec.datasets.at(0).access, DatasetAccess::kSdk);
+    Dataset web = make_dataset();
+    web.spec.sources[0].storage_uri = "https://data.example.com/imagenet";
+    EXPECT_EQ(Injected(pod_with(), web).job.spec.datasets.at(0).access, DatasetAccess::kSdk);
     const Injected half{pod_with(
         R"([{"op":"add","path":"/spec/containers/0/env/-","value":{"name":"AWS_ACCESS_KEY_ID","value":"mine"}}])")};
     EXPECT_EQ(half.job.spec.datasets.at(0).access, DatasetAccess::kSdk);
