@@ -21,6 +21,7 @@ from harness import installation, kube as kubes, origin as origins  # noqa: E402
 from harness.kube import condition, wait_until  # noqa: E402
 
 EXAMPLE = kubes.ROOT / "docs" / "examples" / "mnist.yaml"
+MARK = "stoker.dev/demo"  # label of the namespace that the demo installs into
 STARTED = time.time()
 os.environ["STOKER_STARTED"] = str(STARTED)  # the cluster's scripts print seconds since this time
 
@@ -116,10 +117,26 @@ def compare(origin, cached, plain):
     return "\n".join(line.rstrip() for line in lines)
 
 
+def is_foreign(kube):
+    """Whether the cluster has a Stoker that the demo has not installed."""
+    found = kube.helm("list", "--namespace", installation.SYSTEM, "--filter", f"^{installation.RELEASE}$", "--short")
+    marked = kube.run("get", "namespace", installation.SYSTEM, "-o", "jsonpath={.metadata.labels}", check=False)
+    return bool(found.strip()) and MARK not in marked
+
+
+def refuse(kube):
+    """Ends the demo where it would replace or remove somebody's installation."""
+    if is_foreign(kube):
+        sys.exit(f"this cluster has a Stoker in namespace {installation.SYSTEM} that the demo did not install, and the demo would "
+                 "replace it; unset KUBECONFIG for a cluster on this machine")
+
+
 def up():
     kube = connect()
+    refuse(kube)
     say("helm install stoker charts/stoker --wait")
     installation.helm_install(kube)
+    kube.run("label", "namespace", installation.SYSTEM, f"{MARK}=true", "--overwrite")
     say("starting an S3 server in the cluster with the 5,000 MNIST images, one object each")
     origin = origins.Origin(kube)
     origin.deploy()
@@ -156,6 +173,7 @@ def down():
         subprocess.run([kubes.CLUSTER, "down"], check=True)
         return
     kube = kubes.users_cluster()
+    refuse(kube)
     items, job = example()
     for item in [without_cache(job), *reversed(items)]:
         if item["kind"] != "Namespace":
