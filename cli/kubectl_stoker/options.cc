@@ -162,7 +162,7 @@ FlagGroup command_flags(Options& options, std::string_view command) {
         group.flags.push_back(
             {"output",
              "FILE",
-             "the page; standard output unless said",
+             "the page (default: standard output)",
              text_into(options.report_path),
              'o'});
     } else {
@@ -182,11 +182,11 @@ FlagGroup cluster_flags(Options& options) {
     ConnectOptions& connect = options.connect;
     return {
         "As with kubectl:",
-        {{"namespace", "NAME", "unless said, that of the context", text_into(options.ns), 'n'},
+        {{"namespace", "NAME", "default: the context's", text_into(options.ns), 'n'},
          {"all-namespaces", "", "all of them", switch_into(options.all_namespaces), 'A'},
          {"kubeconfig",
           "FILE",
-          "unless said, $KUBECONFIG or ~/.kube/config",
+          "default: $KUBECONFIG, else ~/.kube/config",
           text_into(connect.kubeconfig)},
          {"context", "NAME", "of the kubeconfig", text_into(connect.context)},
          {"as", "USER", "impersonate somebody", text_into(connect.as_user)},
@@ -206,13 +206,13 @@ FlagGroup operator_flags(Options& options) {
         "Where the operator is:",
         {{"operator-namespace",
           "NAME",
-          "stoker-system unless said",
+          "default: stoker-system",
           text_into(connect.operator_namespace)},
-         {"lease", "NAME", "stoker-operator unless said", text_into(connect.lease_name)},
+         {"lease", "NAME", "default: stoker-operator", text_into(connect.lease_name)},
          {"operator-pod", "NAME", "where leader election is off", text_into(connect.operator_pod)},
          {"operator-port",
           "PORT",
-          "of its debug pages; 8443 unless said",
+          "of its debug pages (default: 8443)",
           text_into(connect.operator_port)}}};
 }
 

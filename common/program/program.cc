@@ -53,7 +53,7 @@ std::optional<int> begin_program(
     bool version = false;
     groups.push_back(
         {"Flags of every program",
-         {{"log-level", "LEVEL", "error, warning, info (unless said) or debug", set_log_level},
+         {{"log-level", "LEVEL", "error, warning, info or debug (default: info)", set_log_level},
           {"help", "", "print this", switch_into(help)},
           {"version", "", "print the version", switch_into(version)}}});
     if (const Status parsed = parse_flags(groups, arguments); !parsed) {
