@@ -36,7 +36,7 @@ def draw():
                           12, fill="#444444")
     box(drawing, (460, 440, 220, 84), "stoker-node", ["DaemonSet: owns the directory,", "mounts views of it into pods"], "#f3ecfa")
 
-    box(drawing, (780, 256, 180, 98), "origin", ["S3 or a directory:", "all samples"], "#fbeeee")
+    box(drawing, (780, 256, 180, 98), "origin", ["S3, web server, directory:", "all samples"], "#fbeeee")
 
     drawing.arrow([(210, 62), (298, 62)])
     drawing.arrow([(420, 104), (420, 218)], BLUE)

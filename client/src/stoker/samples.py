@@ -45,8 +45,8 @@ def open(
     """Opens a dataset.
 
     Args:
-        name_or_uri: a name under the job's `spec.datasets` (such as "train"), or `s3://bucket/prefix` or
-            `file:///folder` to read an origin without a sidecar.
+        name_or_uri: a name under the job's `spec.datasets` (such as "train"), or `s3://bucket/prefix`,
+            `https://host/folder` (with its index.txt) or `file:///folder` to read an origin without a sidecar.
         endpoint, region, path_style: of the S3 API; default: the operator's settings, then AWS_* variables.
         directory: the node directory as mounted here; default: as the sidecar reports it.
         format: how the origin stores samples: "objects", "chunks" for what `stoker pack` wrote, "tar" for tar shards
