@@ -9,7 +9,7 @@ CXX_FILES = $(shell git ls-files '*.cc' '*.h')
 export STOKER_PYTHON := $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build programs test test-local laws simulate-world simulate-control mutants e2e attacks controllers demo demo-down cluster-build cluster-up cluster-down images bench scale bench-listing bench-peer-link bench-peers loaders accuracy time-to-accuracy traffic advise importance importance-parts windowed chunks origin-rtt many-nodes three-jobs release lint lint-client format generate soak memory-per-rank \
+.PHONY: help deps build programs test test-local laws simulate-world simulate-control mutants e2e e2e-slow attacks controllers demo demo-down cluster-build cluster-up cluster-down images bench scale bench-listing bench-peer-link bench-peers loaders accuracy time-to-accuracy traffic advise importance importance-parts windowed chunks origin-rtt many-nodes three-jobs release lint lint-client format generate soak memory-per-rank \
         check-generated asan tsan clang-tidy fuzzers nightly wheel docs pre-commit clean deps-build deps-test deps-nightly
 
 # $(call venv,NAME,PACKAGE): build/venv-NAME with a package of PyPI, made once.
@@ -71,6 +71,11 @@ e2e: ## the tests on a real cluster (KUBECONFIG, or one of its own), as in the c
 	tools/deps.sh build test cluster
 	@$(MAKE) --no-print-directory images
 	tools/run-tests --build $(BUILD) e2e
+
+e2e-slow: ## the tests on a real cluster that take more than five minutes each
+	tools/deps.sh build test cluster
+	@$(MAKE) --no-print-directory images
+	STOKER_BUILD=$(CURDIR)/$(BUILD) $(PYTHON) -m pytest -q -p no:cacheprovider -m slow e2e/tests
 
 attacks: ## attack Stoker on a real cluster: the attacks of make e2e, and e2e/attacks (about an hour)
 	tools/deps.sh build test cluster
@@ -197,7 +202,7 @@ clang-tidy: deps-build deps-test deps-nightly ## the static analyser over all so
 	cmake --preset fuzz && cmake --build --preset fuzz --target stoker_proto_control stoker_proto_node stoker_proto_csi stoker_proto_kubelet stoker_test_headers
 	git $(if $(SINCE),diff --name-only --diff-filter=d $(SINCE) --,ls-files) '*.cc' | xargs -P 2 -n 4 clang-tidy-16 -p build/fuzz --quiet --extra-arg=-Wno-unknown-warning-option
 
-nightly: deps-build deps-test deps-nightly ## sanitizers, analyser, planted bugs, accuracy, fuzzers (six hours); writes docs/quality.md
+nightly: deps-build deps-test deps-nightly ## sanitizers, analyser, planted bugs, accuracy, fuzzers, slow cluster tests (seven hours); writes docs/quality.md
 	tools/nightly $(STEPS)
 
 lint-client: deps-test ## ruff and mypy --strict over the Python client (from PyPI the first time)

@@ -154,11 +154,11 @@ def test_helm_uninstall_that_removes_the_crds_removes_every_object(namespace, ku
     forget_who_led(kube)
 
 
+@pytest.mark.slow  # Kubernetes rechecks a terminating namespace after up to five minutes
 def test_the_operators_namespace_may_go_first(namespace, kube, installed):
     """Uninstalls without helm. Cluster-wide objects stay, block nothing, and the next installation adopts them."""
     busy(namespace)
     kube.delete("namespace", SYSTEM, wait=False)  # the namespace waits for the node programs, which wait for the job
-    # Kubernetes rechecks a terminating namespace after up to five minutes.
     wait_until("the operator to go", lambda: not kube.list("deployments", SYSTEM), 600)
     delete_all(kube, "trainingjob", namespace.name)
     wait_until("the job's objects to go by garbage collection", lambda: not kube.list("pods", namespace.name), 600)
