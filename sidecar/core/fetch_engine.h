@@ -31,7 +31,7 @@ namespace stoker::sidecar {
 struct StartFetch {
     SampleIndex sample = 0;
     domain::SegmentClass segment_class = domain::SegmentClass::kWindow;
-    bool from_peer = false;  // from the sample's owner; false: from the origin
+    bool from_peer = false;  // from another node; false: from the origin
     bool in_parts = false;   // it is too large for memory
 
     bool operator==(const StartFetch&) const = default;
@@ -206,6 +206,13 @@ public:
     // within the origin's limits. Not set: always.
     void set_may_ask(std::function<bool(SampleIndex)> may_ask) { may_ask_ = std::move(may_ask); }
 
+    // Tells whether another node is asked for this own sample before the origin; called once for each
+    // fetch of an own sample that the origin may deliver now. If true, the fetch is asked of that
+    // node. Not set: never.
+    void set_takes_over(std::function<bool(SampleIndex)> takes_over) {
+        takes_over_ = std::move(takes_over);
+    }
+
     // Replaces the owners of the samples; nullptr: every sample is own. Samples of other owners are
     // fetched from peers, except for the peers' party, so that no request is forwarded.
     Effects on_placement(std::shared_ptr<const Placement> placement, TimePoint now);
@@ -334,6 +341,8 @@ private:
                table_.payload_bytes(sample) <= most && (!may_ask_ || may_ask_(sample));
     }
 
+    [[nodiscard]] bool takes_over(SampleIndex sample) const;
+    void note_origin_start(SampleIndex sample);
     [[nodiscard]] bool may_demand(
         SampleIndex sample, Party party, bool with_chunk, TimePoint now) const;
     [[nodiscard]] bool must_wait(SampleIndex sample, CacheRoom::Verdict verdict, Party party) const;
@@ -352,6 +361,7 @@ private:
 
     EngineLimits limits_;
     std::function<bool(SampleIndex)> may_ask_{};
+    std::function<bool(SampleIndex)> takes_over_{};
     const SampleChunks* chunks_ = nullptr;
     SampleTable table_;
     StreamSet streams_;

@@ -68,7 +68,7 @@ void FetchEngine::start_fill(SampleIndex first, TimePoint now) {
     const auto fetch = [this, now](SampleIndex sample, bool slotless) {
         start(sample, Verdict::kResident, kOwnParty, now, slotless);
         table_.at(sample).fresh = false;  // fetched for no reader: its first read is a hit
-        admission_.origin.on_start();
+        note_origin_start(sample);
         fill_.begin(sample);
         if (!table_.at(sample).in_parts) {
             fill_.take(table_.payload_bytes(sample), now);

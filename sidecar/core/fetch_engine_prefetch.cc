@@ -42,9 +42,7 @@ FetchEngine::Turn FetchEngine::prefetch_one(Party party, std::uint32_t& steps, T
     if (book_.party_count() > 1) {
         streams_.take(*candidate);  // otherwise another party's turn could evict it first
     }
-    if (!table_.at(candidate->sample).from_peer) {
-        admission_.origin.on_start();
-    }
+    note_origin_start(candidate->sample);
     if (reader) {
         start_chunk(candidate->sample, *reader, now);
     }
@@ -101,7 +99,7 @@ void FetchEngine::start_chunk(SampleIndex first, StreamId reader, TimePoint now)
             !start(sample, room_.make_room(sample, now, false, kOwnParty), kOwnParty, now, true)) {
             return;
         }
-        admission_.origin.on_start();
+        note_origin_start(sample);
     }
 }
 

@@ -146,6 +146,20 @@ bool FetchEngine::must_wait(SampleIndex sample, Verdict verdict, Party party) co
     return verdict == Verdict::kFull && in_flight > 0;
 }
 
+// Whether the fetch of an own sample begins at another node. A sample in parts comes from the origin.
+bool FetchEngine::takes_over(SampleIndex sample) const {
+    const Bytes payload = table_.payload_bytes(sample);
+    return takes_over_ && table_.placement() != nullptr && table_.is_own(sample) &&
+           payload <= limits_.memory && !limits_.takes_parts(payload) && takes_over_(sample);
+}
+
+// Call for a started fetch that no client waits for.
+void FetchEngine::note_origin_start(SampleIndex sample) {
+    if (!table_.at(sample).from_peer) {
+        admission_.origin.on_start();
+    }
+}
+
 // Starts the sample's fetch. False: `verdict` says that it may not be stored anywhere now.
 bool FetchEngine::start(
     SampleIndex sample, Verdict verdict, Party party, TimePoint now, bool slotless) {
@@ -154,7 +168,7 @@ bool FetchEngine::start(
     }
     const SegmentClass segment_class =
         verdict == Verdict::kResident ? SegmentClass::kResident : SegmentClass::kWindow;
-    const bool from_peer = comes_from_peer(sample, party);
+    const bool from_peer = comes_from_peer(sample, party) || takes_over(sample);
     const bool in_parts = !from_peer && limits_.takes_parts(table_.payload_bytes(sample));
     table_.start(sample, segment_class, party, {from_peer, slotless || in_parts, in_parts});
     if (segment_class == SegmentClass::kResident) {

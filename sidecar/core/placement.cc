@@ -17,13 +17,16 @@ constexpr std::uint64_t mixed(std::uint64_t value) {
     return value ^ (value >> 31U);
 }
 
-// Ties go to the lower position.
-std::size_t highest(std::span<const std::uint64_t> nodes, std::uint64_t key) {
-    std::size_t best = 0;
+// The node with the highest score among those for which `counts` is true. Ties go to the lower
+// position.
+template <class Counts>
+std::optional<std::size_t> highest(
+    std::span<const std::uint64_t> nodes, std::uint64_t key, const Counts& counts) {
+    std::optional<std::size_t> best;
     std::uint64_t best_score = 0;
     for (std::size_t i = 0; i < nodes.size(); ++i) {
         const std::uint64_t score = mixed(nodes[i] ^ key);
-        if (score > best_score) {
+        if ((score > best_score || !best) && counts(i)) {
             best_score = score;
             best = i;
         }
@@ -48,6 +51,7 @@ std::uint64_t placement_hash(std::string_view text) {
 Placement::Placement(
     const SampleSizes& sizes, KeyOf key_of, std::span<const std::string> nodes, std::size_t self)
     : key_of_(std::move(key_of)),
+      self_(self),
       own_(sizes.count()) {
     for (const std::string& node : nodes) {
         nodes_.push_back(placement_hash(node));
@@ -63,7 +67,15 @@ Placement::Placement(
 }
 
 std::size_t Placement::owner(SampleIndex sample) const {
-    return highest(nodes_, placement_hash(key_of_(sample)));
+    return highest(nodes_, placement_hash(key_of_(sample)), [](std::size_t) { return true; })
+        .value_or(0);
+}
+
+std::optional<std::size_t> Placement::runner_up(
+    SampleIndex sample, const std::function<bool(std::size_t)>& counts) const {
+    return highest(nodes_, placement_hash(key_of_(sample)), [&](std::size_t node) {
+        return node != self_ && counts(node);
+    });
 }
 
 }  // namespace stoker::sidecar

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,6 +41,12 @@ public:
     // Position of the owner in `nodes`.
     [[nodiscard]] std::size_t owner(SampleIndex sample) const;
 
+    // Position of the node that would own the sample if only the other nodes for which `counts` is
+    // true were there: for an own sample, and while this node was not in the group, its owner.
+    // nullopt: no such node.
+    [[nodiscard]] std::optional<std::size_t> runner_up(
+        SampleIndex sample, const std::function<bool(std::size_t)>& counts) const;
+
     [[nodiscard]] bool is_own(SampleIndex sample) const { return own_[sample]; }
 
     [[nodiscard]] std::size_t node_count() const { return nodes_.size(); }
@@ -54,6 +61,7 @@ public:
 
 private:
     KeyOf key_of_;
+    std::size_t self_;
     std::vector<std::uint64_t> nodes_;  // hashes of the names
     std::vector<bool> own_;             // by sample
     Bytes own_bytes_{};

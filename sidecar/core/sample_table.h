@@ -26,7 +26,7 @@ enum class SampleState : std::uint8_t {
 
 // How a sample is fetched.
 struct FetchWay {
-    bool from_peer = false;  // from the sample's owner; false: from the origin
+    bool from_peer = false;  // from another node; false: from the origin
     bool slotless = false;   // together with another sample, whose slot serves both; or in parts
     bool in_parts = false;   // of its payload, only the parts in flight are in memory
 };

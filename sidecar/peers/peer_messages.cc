@@ -20,6 +20,9 @@ enum class Type : std::uint8_t {
     kManifestWait = 8,
 };
 
+// The bit of an Ask's request id that says PeerAsk::only_if_there.
+constexpr std::uint64_t kOnlyIfThere = std::uint64_t{1} << 63U;
+
 void put(WireWriter& out, Type type) {
     out.put(static_cast<std::uint8_t>(type));
 }
@@ -44,7 +47,7 @@ void encode(WireWriter& out, const PeerHello& hello) {
 
 void encode(WireWriter& out, const PeerAsk& ask) {
     put(out, Type::kAsk);
-    out.put(ask.request_id);
+    out.put(ask.request_id | (ask.only_if_there ? kOnlyIfThere : 0));
     out.put_bytes(std::as_bytes(std::span{ask.samples}));
 }
 
@@ -99,7 +102,9 @@ Result<PeerMessage> decode_hello(WireReader& in) {
 
 Result<PeerMessage> decode_ask(WireReader& in) {
     PeerAsk ask;
-    ask.request_id = in.get<std::uint64_t>();
+    const auto number = in.get<std::uint64_t>();
+    ask.request_id = number & ~kOnlyIfThere;
+    ask.only_if_there = (number & kOnlyIfThere) != 0;
     const std::size_t count = in.left() / sizeof(domain::SampleIndex);
     if (count == 0 || count > PeerAsk::kSamplesMax) {
         return fail(ErrorCode::kInvalidArgument, "a peer asks for no sample, or for too many");

@@ -34,8 +34,11 @@ struct PeerHello {
 struct PeerAsk {
     static constexpr std::size_t kSamplesMax = 8192;
 
-    std::uint64_t request_id = 0;
+    std::uint64_t request_id = 0;              // below 2^63
     std::vector<domain::SampleIndex> samples;  // 1 to kSamplesMax
+    // Fetch nothing: refuse what is not on the node. Earlier versions ignore it and treat the
+    // samples like all others.
+    bool only_if_there = false;
 
     bool operator==(const PeerAsk&) const = default;
 };

@@ -184,12 +184,20 @@ void PeerDesk::take(PeerSession& session, const PeerAsk& ask) {
     const FetchEngine& engine = std::as_const(served_->engine()).fetch();
     for (const SampleIndex sample : ask.samples) {
         const bool is_own = engine.placement() == nullptr || engine.placement()->is_own(sample);
-        if (is_own || engine.residency().is_stored(sample)) {
+        if ((is_own && !ask.only_if_there) || is_there(sample)) {
             demand(session, ask.request_id, sample);
         } else {
             refuse({&session, ask.request_id, sample}, PeerRefusalReason::kNotMine);
         }
     }
+}
+
+// Whether the sample is stored, or its fetch from the origin is in flight. A fetch from a peer does
+// not count: that peer may be the one that asks.
+bool PeerDesk::is_there(SampleIndex sample) const {
+    const SampleRecord& record = std::as_const(served_->engine()).fetch().sample(sample);
+    return record.state == SampleState::kStored ||
+           (record.state == SampleState::kFetching && !record.from_peer);
 }
 
 void PeerDesk::demand(PeerSession& session, std::uint64_t request_id, SampleIndex sample) {

@@ -19,8 +19,9 @@ namespace stoker::sidecar {
 
 // Answers the other nodes of a served dataset's group: each sample that a peer asks for becomes a
 // demand of the peers' party at the engine, and is sent when it is stored and read. A sample that
-// another node owns is sent only if it is stored here, and is never fetched for a peer, so that no
-// request is forwarded. A session whose Hello has no revision asks for the manifest; it is answered
+// another node owns, or that is asked for only if it is there, is sent only if it is stored here or
+// on its way from the origin, and is never fetched for a peer, so that no request is forwarded. A
+// session whose Hello has no revision asks for the manifest; it is answered
 // also before the dataset is served.
 //
 // Losses that a peer reports enter the samplers of jobs that read here as well; LossIntake bounds
@@ -106,6 +107,7 @@ private:
     void end(PeerSession& session, PeerRefusalReason reason);
     [[nodiscard]] bool is_valid(const Guest& guest, const PeerMessage& message) const;
     void take(PeerSession& session, const PeerAsk& ask);
+    [[nodiscard]] bool is_there(SampleIndex sample) const;
     [[nodiscard]] bool give_manifest(PeerSession& session, const PeerMessage& message);
     void end_broken(PeerSession& session);
     void hear(PeerSession& session, const PeerLosses& losses);

@@ -28,6 +28,7 @@ PeerFetches::~PeerFetches() = default;
 void PeerFetches::set_group(
     std::shared_ptr<const Placement> placement, const std::vector<control::PeerMember>& members) {
     placement_ = std::move(placement);
+    taking_.clear();
     auto old = std::exchange(links_, {});
     for (const control::PeerMember& member : members) {
         if (placement_ == nullptr || member.node == self_.hello.node) {
@@ -46,7 +47,9 @@ void PeerFetches::set_group(
     }
     for (std::size_t i = 0; i < links_.size(); ++i) {
         if (links_[i] != nullptr) {
-            links_[i]->redirect([&](SampleIndex sample) { return placement_->owner(sample) != i; });
+            links_[i]->redirect([&](SampleIndex sample) {
+                return !placement_->is_own(sample) && placement_->owner(sample) != i;
+            });
         }
     }
 }
@@ -63,9 +66,28 @@ void PeerFetches::note_not_asked(SampleIndex sample) {
     ++(is_slow ? totals_.hedges : totals_.failures);
 }
 
+bool PeerFetches::takes_over(SampleIndex sample) {
+    if (placement_ == nullptr || !take_overs_.may_ask()) {
+        return false;
+    }
+    const auto former = placement_->runner_up(sample, [this](std::size_t i) {
+        return links_[i] != nullptr && take_overs_.may_ask(links_[i]->member().node);
+    });
+    if (!former || !links_[*former]->may_ask() || links_[*former]->is_stalled()) {
+        return false;
+    }
+    take_overs_.note_asked();
+    taking_[sample] = *former;
+    return true;
+}
+
 bool PeerFetches::ask(SampleIndex sample) {
-    const std::size_t owner = placement_ == nullptr ? 0 : placement_->owner(sample);
-    if (owner >= links_.size() || links_[owner] == nullptr || !links_[owner]->ask(sample)) {
+    if (const auto taken = taking_.extract(sample)) {
+        if (!links_[taken.mapped()]->take_over(sample)) {
+            return false;
+        }
+    } else if (const std::size_t owner = placement_ == nullptr ? 0 : placement_->owner(sample);
+               owner >= links_.size() || links_[owner] == nullptr || !links_[owner]->ask(sample)) {
         look_soon();
         return false;
     }

@@ -5,12 +5,14 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "common/base/bytes.h"
 #include "common/runtime/event_loop.h"
 #include "sidecar/core/answer_times.h"
 #include "sidecar/core/placement.h"
+#include "sidecar/core/take_overs.h"
 #include "sidecar/peers/peer_messages.h"
 #include "sidecar/peers/peer_network.h"
 #include "wire/control/orders.h"
@@ -36,7 +38,7 @@ struct PeerTotals {
 
 // Asks the owners of samples for them, over one channel for each peer of the group; opens it for
 // the first sample asked of that peer. All samples of one turn of the loop go to a peer in one
-// frame.
+// frame. Asks former owners for own samples that they may still have (core/take_overs.h).
 //
 // A sample goes to the origin instead if its peer refuses it, breaks the connection, sends wrong
 // bytes, or takes far longer than its own recent answers (core/answer_times.h); also while a peer
@@ -51,7 +53,7 @@ public:
             domain::SampleIndex, HeldBytes, std::uint32_t crc32c, const std::string& from)>
             arrived;
 
-        // The sample's owner has not answered for kSlow, or another sample of the owner is slow. At
+        // The peer has not answered for kSlow, or another sample asked of it is slow. At
         // most once for each ask().
         std::function<void(domain::SampleIndex)> slow;
 
@@ -90,7 +92,12 @@ public:
     // Counts a sample that goes to the origin because may_ask() was false.
     void note_not_asked(domain::SampleIndex sample);
 
-    // Asks the sample's owner. False: it cannot be asked now.
+    // Whether another node should be asked for this own sample before the origin; then ask() asks
+    // it, and must follow.
+    [[nodiscard]] bool takes_over(domain::SampleIndex sample);
+
+    // Asks the sample's owner; for an own sample, the node that takes_over() found. False: it cannot
+    // be asked now.
     [[nodiscard]] bool ask(domain::SampleIndex sample);
 
     // Sends a frame that is not answered to every other node; it may be lost.
@@ -126,6 +133,8 @@ private:
     Callbacks callbacks_;
     std::shared_ptr<const Placement> placement_;
     std::vector<std::unique_ptr<PeerLink>> links_;  // by position in the group; nullptr: we
+    TakeOvers take_overs_;
+    std::unordered_map<domain::SampleIndex, std::size_t> taking_;  // by takes_over(), until ask()
     AnswerTimes origin_times_;
     PeerTotals totals_;
     std::uint64_t last_request_ = 0;

@@ -1,6 +1,7 @@
 #include "sidecar/service/peer_link.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 #include <variant>
 
@@ -48,6 +49,21 @@ bool PeerLink::ask(SampleIndex sample) {
     return true;
 }
 
+bool PeerLink::take_over(SampleIndex sample) {
+    if (!ask(sample)) {
+        fetches_.take_overs_.note_end(member_.node, false);
+        return false;
+    }
+    awaited_.at(sample).take_over = true;
+    return true;
+}
+
+void PeerLink::end_take_over(Awaited& awaited, bool had) {
+    if (std::exchange(awaited.take_over, false)) {
+        fetches_.take_overs_.note_end(member_.node, had);
+    }
+}
+
 void PeerLink::tell(std::shared_ptr<const std::vector<std::byte>> head) {
     if (channel_ == nullptr && fetches_.loop_.now() >= rests_until_) {
         connect();
@@ -76,18 +92,22 @@ void PeerLink::connect() {
 
 void PeerLink::flush() {
     while (is_open_ && !unsent_.empty() && sent_ < PeerFetches::kInFlightMax) {
-        PeerAsk ask{++fetches_.last_request_, {}};
+        std::array<PeerAsk, 2> asks;  // the second: take-overs
+        asks[1].only_if_there = true;
         while (!unsent_.empty() && sent_ < PeerFetches::kInFlightMax) {
             const auto found = awaited_.find(unsent_.front());
             unsent_.pop_front();
             if (found != awaited_.end() && !found->second.sent) {
                 found->second.sent = true;
                 ++sent_;
-                ask.samples.push_back(found->first);
+                asks.at(found->second.take_over ? 1 : 0).samples.push_back(found->first);
             }
         }
-        if (!ask.samples.empty()) {
-            channel_->send({encode_peer_head(ask), {}});
+        for (PeerAsk& ask : asks) {
+            if (!ask.samples.empty()) {
+                ask.request_id = ++fetches_.last_request_;
+                channel_->send({encode_peer_head(ask), {}});
+            }
         }
     }
 }
@@ -146,6 +166,7 @@ void PeerLink::tell_slow() {
 // Counts the sample as late: its answer may still come. Forgets it if it was never asked for.
 void PeerLink::count_late(SampleIndex sample) {
     Awaited& awaited = awaited_.at(sample);
+    end_take_over(awaited, false);
     if (!awaited.sent) {
         awaited_.erase(sample);
         return;
@@ -234,6 +255,7 @@ void PeerLink::on_answer(const PeerAnswer& answer, HeldBytes payload) {
     }
     rest_ = PeerFetches::kRestMin;
     times_.note(heard_at_ - found->second.asked_at);
+    end_take_over(found->second, true);
     forget(answer.sample);
     fetches_.callbacks_.arrived(answer.sample, std::move(payload), answer.crc32c, member_.node);
     flush();
@@ -252,9 +274,11 @@ void PeerLink::on_refusal(const PeerRefusal& refusal) {
         return;
     }
     const bool is_late = found->second.late;
+    const bool is_take_over = found->second.take_over;
+    end_take_over(found->second, false);
     forget(refusal.sample);
     if (!is_late) {
-        ++fetches_.totals_.failures;
+        fetches_.totals_.failures += is_take_over ? 0 : 1;
         fetches_.callbacks_.to_origin(refusal.sample);
     }
     flush();

@@ -33,6 +33,10 @@ public:
     // the reason is counted.
     [[nodiscard]] bool ask(domain::SampleIndex sample);
 
+    // As ask(), if the peer has the sample; it is an own one. PeerFetches::take_overs_ hears how it
+    // ends.
+    [[nodiscard]] bool take_over(domain::SampleIndex sample);
+
     // Sends what was asked since the last call, as far as kInFlightMax allows.
     void flush();
 
@@ -64,7 +68,8 @@ private:
         TimePoint asked_at{};
         bool sent = false;
         bool slow = false;
-        bool late = false;  // fetched at the origin as well
+        bool late = false;       // fetched at the origin as well
+        bool take_over = false;  // asked with take_over(), and take_overs_ has not heard the end
     };
 
     [[nodiscard]] bool is_connecting() const { return channel_ != nullptr && !is_open_; }
@@ -75,6 +80,7 @@ private:
     void on_answer(const PeerAnswer& answer, HeldBytes payload);
     void on_refusal(const PeerRefusal& refusal);
     void forget(domain::SampleIndex sample);
+    void end_take_over(Awaited& awaited, bool had);
     void count_late(domain::SampleIndex sample);
     void tell_slow();
 

@@ -27,6 +27,8 @@ void ServedDataset::join_peers(PeerSelf self) {
             },
             [this](SampleIndex sample) { start_hedge(sample); }});
     engine_->fetch().set_may_ask([this](SampleIndex sample) { return peers_->may_ask(sample); });
+    engine_->fetch().set_takes_over(
+        [this](SampleIndex sample) { return peers_->takes_over(sample); });
     losses_ = std::make_unique<LossSender>(
         parts_.loop, manifest().sample_count(), [this](const PeerLosses& losses) {
             peers_->tell_all(losses);

@@ -130,6 +130,22 @@ TEST_F(PeerDeskTest, ASampleOfAnotherOwnerIsNotFetched) {
     EXPECT_EQ(origin->fetches(), 0U);
 }
 
+TEST_F(PeerDeskTest, ASampleAskedForIfItIsThereIsNotFetched) {
+    const auto peer = welcome();
+    const auto own = static_cast<std::uint32_t>(owned_by(0, 2).front());
+    peer->send(PeerAsk{17, {own}, true});
+    EXPECT_EQ(refusal_of(*peer), (PeerRefusal{17, own, PeerRefusalReason::kNotMine}));
+    EXPECT_EQ(origin->fetches(), 0U);
+    peer->send(PeerAsk{18, {own}});
+    ASSERT_TRUE(peer->receive().has_value());
+    peer->send(PeerAsk{19, {own}, true});
+    const auto answer = peer->receive();
+    ASSERT_TRUE(answer.has_value());
+    EXPECT_EQ(
+        answer->first,
+        (PeerMessage{PeerAnswer{19, own, crc32c(data.payload(domain::SampleId{own}))}}));
+}
+
 TEST_F(PeerDeskTest, SidecarsOfOtherNamespacesAndDatasetsAreRefused) {
     const auto other_namespace = connect_raw({"other", {"train"}});
     EXPECT_EQ(refusal_of(*other_namespace)->reason, PeerRefusalReason::kNotMember);

@@ -239,6 +239,24 @@ TEST_F(PeerScenario, GroupGrowsAgainWhenTheNodeIsBack) {
     EXPECT_EQ(fetches(), kSamples + hedges() + failures()) << "the node must have kept its samples";
 }
 
+// Each pod is a job that reads all samples. The grants have room for the samples that a node owns in
+// a group of three, and few others.
+TEST_F(PeerScenario, NodeThatJoinsTakesItsShareFromItsFormerOwners) {
+    constexpr std::size_t kAll = kNodes + 1;
+    World& world = make_peers(
+        {.nodes = kAll, .jobs = kAll, .pods = kAll},
+        {.grant = kib(900), .last_pod_comes = minutes{1}});
+    run_for(minutes{1});
+    ASSERT_EQ(world.group().members.size(), kNodes);
+    ASSERT_EQ(fetches(), kSamples);
+    run_for(minutes{2});
+    ASSERT_EQ(world.group().members.size(), kAll);
+    EXPECT_EQ(fetches(), kSamples) << "the joiner owns " << share(kNodes);
+    EXPECT_GT(share(kNodes), kSamples / 8);
+    EXPECT_GE(world.status(kNodes).resident_samples, share(kNodes));
+    EXPECT_EQ(hedges() + failures(), 0U);
+}
+
 // How a group shares a million samples. `largest`: the largest share, divided by the mean share.
 // `moved`: fraction of the samples that change their owner when the first node leaves.
 struct Spread {

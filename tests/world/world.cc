@@ -116,13 +116,15 @@ void World::make_pods() {
     }
     for (Pod& pod : pods_) {
         pod.settings.ranks = pod.job->ranks;
+        const bool comes_last = script_ && &pod == &pods_.back();
+        const Duration comes = comes_last ? script_->last_pod_comes : Duration{};
         schedule_.run_in(
-            schedule_.draw(Duration{}, seconds{3}), [this, &pod] { start_sidecar(pod); });
+            comes + schedule_.draw(Duration{}, seconds{3}), [this, &pod] { start_sidecar(pod); });
         // Some trainers start late: until then their sidecars have no session.
         const bool comes_late = schedule_.draw_chance(0.5) && !script_;
         Duration latest = comes_late ? seconds{300} : seconds{3};
         latest = script_ && script_->epochs > 0 ? Duration{} : latest;
-        const Duration after = script_ ? script_->trainers_wait : Duration{};
+        const Duration after = comes + (script_ ? script_->trainers_wait : Duration{});
         schedule_.run_in(
             after + schedule_.draw(Duration{}, latest), [this, &pod] { start_trainer(pod); });
     }

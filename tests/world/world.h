@@ -66,7 +66,8 @@ struct Script {
     bool guest_has_key = true;
     bool first_key_is_refused = false;  // that of pod 0, until `lasts`
     bool has_peers = false;
-    Duration trainers_wait{};  // they start later by this, when the peers know each other
+    Duration trainers_wait{};   // they start later by this, when the peers know each other
+    Duration last_pod_comes{};  // the last pod starts later by this
     Duration lasts = std::chrono::minutes{10};  // then trainers end after their epoch
 };
 

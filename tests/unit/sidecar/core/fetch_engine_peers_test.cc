@@ -64,6 +64,31 @@ TEST_F(FetchEnginePeers, SamplesOfOtherOwnersComeFromPeers) {
     EXPECT_EQ(engine->counters().peer_fetches, 1U);
 }
 
+TEST_F(FetchEnginePeers, OwnSamplesComeFromTheirFormerOwnersIfToldSo) {
+    make(Bytes::unlimited());
+    join();
+    engine->set_takes_over([this](SampleIndex sample) { return sample != own[1]; });
+    EXPECT_THAT(fetch({own[0]}).fetches, ElementsAre(from_peer(resident(own[0]))));
+    EXPECT_THAT(fetch({own[1]}).fetches, ElementsAre(resident(own[1])));
+    EXPECT_THAT(peer_asks(own[2]).fetches, ElementsAre(from_peer(resident(own[2]))));
+    EXPECT_THAT(peer_asks(foreign[0], kOtherPeer).fetches, ElementsAre(resident(foreign[0])));
+    engine->on_redirected(own[0], kNow);
+    EXPECT_THAT(stored(own[0]).fetches, IsEmpty());
+    EXPECT_EQ(engine->counters().fetches, 4U);
+}
+
+TEST_F(FetchEnginePeers, TakeOversDoNotCloseTheOriginsBreaker) {
+    make(Bytes::unlimited());
+    join();
+    plan({own[0]});
+    engine->on_fetch_failed(own[0], kDown, kNow);
+    ASSERT_FALSE(engine->admission().origin.is_closed());
+    engine->set_takes_over([](SampleIndex) { return true; });
+    fetch({own[1]});
+    stored(own[1]);
+    EXPECT_FALSE(engine->admission().origin.is_closed());
+}
+
 TEST_F(FetchEnginePeers, SlowFetchFromAPeerFreesItsSlotUntilTheOriginIsAsked) {
     make({.max_in_flight = 1}, Bytes::unlimited());
     join();

@@ -82,6 +82,32 @@ TEST_F(PlacementTest, ALostNodeMovesItsOwnShareOnly) {
     }
 }
 
+TEST_F(PlacementTest, RunnerUpOfAJoinersSampleIsItsFormerOwner) {
+    const auto any = [](std::size_t) { return true; };
+    for (const std::size_t count : {2U, 3U, 8U}) {
+        const auto nodes = names(count);
+        const std::vector<std::string> others{nodes.begin() + 1, nodes.end()};
+        const Placement before = placement(others);
+        const Placement after = placement(nodes);
+        for (SampleIndex sample = 0; sample < kSamples; ++sample) {
+            ASSERT_EQ(after.runner_up(sample, any), before.owner(sample) + 1);
+        }
+    }
+}
+
+TEST_F(PlacementTest, RunnerUpOfSeveralJoinersSkipsThem) {
+    const auto nodes = names(5);
+    const std::vector<std::string> others{nodes.begin() + 2, nodes.end()};
+    const Placement before = placement(others);
+    const Placement after = placement(nodes);
+    for (SampleIndex sample = 0; sample < 1000; ++sample) {
+        EXPECT_EQ(
+            after.runner_up(sample, [](std::size_t node) { return node != 1; }),
+            before.owner(sample) + 2);
+        EXPECT_EQ(after.runner_up(sample, [](std::size_t) { return false; }), std::nullopt);
+    }
+}
+
 TEST_F(PlacementTest, AllNodesAgreeInAnyOrderOfNames) {
     const auto nodes = names(5);
     auto reversed = nodes;

@@ -14,6 +14,7 @@ const std::vector<PeerMessage> kMessages{
     PeerAsk{5, {1, 2, 4'000'000'000U}},
     PeerAnswer{6, 9, 0xDEADBEEFU},
     PeerRefusal{7, 9, PeerRefusalReason::kNotMine},
+    PeerAsk{5, {7}, true},
     PeerManifestAsk{0xABCDEF01U, domain::RevisionId{3}, 1U << 20U, PeerManifestAsk::kBytesMax},
     PeerManifestPiece{domain::RevisionId{3}, 1U << 20U, 1U << 30U, "job-1"},
     PeerManifestWait{PeerManifestWait::State::kListing, 4000},

@@ -70,7 +70,8 @@ private:
     PeerHello hello_;
 };
 
-// We are node "a"; the other node "b" is scripted. `theirs` are samples that it owns.
+// We are node "a"; the other node "b" is scripted. `theirs` are samples that it owns, `ours` those
+// that we own.
 class PeerFetchesTest : public ::testing::Test {
 protected:
     PeerFetchesTest() {
@@ -78,9 +79,7 @@ protected:
             [this](auto channel) -> PeerEvents& { return peer.accept(std::move(channel)); }));
         set_group({"a", "b"});
         for (SampleIndex sample = 0; sample < kSamples; ++sample) {
-            if (!placement->is_own(sample)) {
-                theirs.push_back(sample);
-            }
+            (placement->is_own(sample) ? ours : theirs).push_back(sample);
         }
     }
 
@@ -160,6 +159,7 @@ protected:
          [this](SampleIndex sample) { at_origin.push_back(sample); }}};
     std::shared_ptr<const Placement> placement;
     std::vector<SampleIndex> theirs;
+    std::vector<SampleIndex> ours;
 };
 
 }  // namespace stoker::sidecar

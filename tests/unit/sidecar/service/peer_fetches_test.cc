@@ -323,5 +323,73 @@ TEST(PeerFetchesIdentity, APeerOfAnotherDatasetIsNotAsked) {
     }
 }
 
+TEST_F(PeerFetchesTest, OwnSamplesAreAskedOfTheFormerOwnerOnlyIfItHasThem) {
+    ASSERT_TRUE(fetches.takes_over(ours[0]));
+    ASSERT_TRUE(fetches.takes_over(ours[1]));
+    EXPECT_TRUE(fetches.ask(ours[0]));
+    EXPECT_TRUE(fetches.ask(theirs[0]));
+    EXPECT_TRUE(fetches.ask(ours[1]));
+    pass();
+    ASSERT_THAT(peer.asks, SizeIs(2));
+    EXPECT_EQ(peer.asks[0].samples, (std::vector<SampleIndex>{theirs[0]}));
+    EXPECT_FALSE(peer.asks[0].only_if_there);
+    EXPECT_EQ(peer.asks[1].samples, (std::vector<SampleIndex>{ours[0], ours[1]}));
+    EXPECT_TRUE(peer.asks[1].only_if_there);
+    peer.answer(ours[0]);
+    peer.refuse(ours[1]);
+    pass();
+    EXPECT_THAT(arrived, ElementsAre(ours[0]));
+    EXPECT_THAT(at_origin, ElementsAre(ours[1]));
+    EXPECT_EQ(fetches.totals().failures, 0U) << "the peer did what it was asked";
+}
+
+TEST_F(PeerFetchesTest, APeerThatLacksOurSamplesIsAskedForFew) {
+    std::size_t asked = 0;
+    while (asked < ours.size() && fetches.takes_over(ours[asked])) {
+        ASSERT_TRUE(fetches.ask(ours[asked]));
+        pass();
+        peer.refuse(ours[asked++]);
+        pass();
+    }
+    EXPECT_EQ(asked, static_cast<std::size_t>(TakeOvers::kNodeCredit));
+    EXPECT_THAT(at_origin, SizeIs(asked));
+    set_group({"a", "c", "b"});
+    EXPECT_TRUE(fetches.takes_over(ours[asked])) << "the next node in the order of hashes";
+}
+
+TEST_F(PeerFetchesTest, ALateFormerOwnerIsHedged) {
+    warm_up();
+    ASSERT_TRUE(fetches.takes_over(ours[0]));
+    ASSERT_TRUE(fetches.ask(ours[0]));
+    wait(seconds{1});
+    EXPECT_THAT(at_origin, ElementsAre(ours[0]));
+    peer.answer(ours[0]);
+    pass();
+    EXPECT_THAT(arrived, ElementsAre(ours[0]));
+}
+
+TEST_F(PeerFetchesTest, AFormerOwnerThatFailedIsNotAsked) {
+    warm_up();
+    ASSERT_TRUE(fetches.takes_over(ours[0]));
+    ASSERT_TRUE(fetches.ask(ours[0]));
+    pass();
+    peer.channel.reset();
+    pass();
+    EXPECT_THAT(at_origin, ElementsAre(ours[0]));
+    EXPECT_FALSE(fetches.takes_over(ours[1]));
+}
+
+TEST_F(PeerFetchesTest, ANewGroupLeavesTakeOversInFlight) {
+    warm_up();
+    ASSERT_TRUE(fetches.takes_over(ours[0]));
+    ASSERT_TRUE(fetches.ask(ours[0]));
+    set_group({"a", "b"});
+    pass();
+    EXPECT_THAT(at_origin, IsEmpty());
+    peer.answer(ours[0]);
+    pass();
+    EXPECT_THAT(arrived, ElementsAre(ours[0]));
+}
+
 }  // namespace
 }  // namespace stoker::sidecar
