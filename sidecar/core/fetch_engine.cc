@@ -206,6 +206,7 @@ void FetchEngine::demand(
 Effects FetchEngine::on_stored(SampleIndex sample, TimePoint now) {
     const SampleRecord& record = table_.at(sample);
     admission_.on_stored(record.segment_class, record.from_peer);
+    end_take_over(sample, now);
     table_.finish(sample);
     fill_.end(sample);
     ++counters_.stored_samples;
@@ -259,6 +260,7 @@ Effects FetchEngine::on_store_failed(SampleIndex sample, const Error& error, Tim
     if (!record.from_peer) {
         admission_.origin.on_success();
     }
+    end_take_over(sample, now);
     admission_.store_error = error.message;
     room_.lose(sample);
     fill_.end(sample);
@@ -321,7 +323,13 @@ void FetchEngine::on_redirected(SampleIndex sample, TimePoint now) {
     if (record.slotless) {
         table_.take_slot(sample);
     }
+    if (taking_over_.erase(sample) > 0) {
+        return;  // start() has counted it
+    }
     admission_.rate.take(table_.payload_bytes(sample), now);
+    if (!record.demanded) {
+        admission_.origin.on_start();
+    }
 }
 
 Effects FetchEngine::on_bypass(ConnectionId connection, bool bypassing, TimePoint now) {

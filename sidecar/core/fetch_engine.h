@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -208,7 +209,8 @@ public:
 
     // Tells whether another node is asked for this own sample before the origin; called once for each
     // fetch of an own sample that the origin may deliver now. If true, the fetch is asked of that
-    // node. Not set: never.
+    // node; it counts for the origin's rate limit and breaker until the node has sent the sample. Not
+    // set: never. Samples of chunks are not asked for: a request brings a chunk's samples together.
     void set_takes_over(std::function<bool(SampleIndex)> takes_over) {
         takes_over_ = std::move(takes_over);
     }
@@ -225,7 +227,7 @@ public:
     Effects on_slow(SampleIndex sample, TimePoint now);
 
     // Call when a fetch from a peer continues at the origin. It now counts for the origin's rate
-    // limit and has a slot. Report its end as that of any fetch.
+    // limit and breaker, and has a slot. Report its end as that of any fetch.
     void on_redirected(SampleIndex sample, TimePoint now);
 
     // The connection bypasses the cache for a while to measure the cost: nothing is prefetched for
@@ -343,6 +345,7 @@ private:
 
     [[nodiscard]] bool takes_over(SampleIndex sample) const;
     void note_origin_start(SampleIndex sample);
+    void end_take_over(SampleIndex sample, TimePoint now);
     [[nodiscard]] bool may_demand(
         SampleIndex sample, Party party, bool with_chunk, TimePoint now) const;
     [[nodiscard]] bool must_wait(SampleIndex sample, CacheRoom::Verdict verdict, Party party) const;
@@ -362,6 +365,7 @@ private:
     EngineLimits limits_;
     std::function<bool(SampleIndex)> may_ask_{};
     std::function<bool(SampleIndex)> takes_over_{};
+    std::unordered_set<SampleIndex> taking_over_;  // asked of takes_over_'s node, not of the origin
     const SampleChunks* chunks_ = nullptr;
     SampleTable table_;
     StreamSet streams_;

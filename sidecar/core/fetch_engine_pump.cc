@@ -149,14 +149,26 @@ bool FetchEngine::must_wait(SampleIndex sample, Verdict verdict, Party party) co
 // Whether the fetch of an own sample begins at another node. A sample in parts comes from the origin.
 bool FetchEngine::takes_over(SampleIndex sample) const {
     const Bytes payload = table_.payload_bytes(sample);
-    return takes_over_ && table_.placement() != nullptr && table_.is_own(sample) &&
-           payload <= limits_.memory && !limits_.takes_parts(payload) && takes_over_(sample);
+    return takes_over_ && chunks_ == nullptr && table_.placement() != nullptr &&
+           table_.is_own(sample) && payload <= limits_.memory && !limits_.takes_parts(payload) &&
+           takes_over_(sample);
 }
 
 // Call for a started fetch that no client waits for.
 void FetchEngine::note_origin_start(SampleIndex sample) {
-    if (!table_.at(sample).from_peer) {
+    if (!table_.at(sample).from_peer || taking_over_.contains(sample)) {
         admission_.origin.on_start();
+    }
+}
+
+// Undoes what start() counted for the origin, if the sample came from the node that takes_over_ found.
+void FetchEngine::end_take_over(SampleIndex sample, TimePoint now) {
+    if (taking_over_.erase(sample) == 0) {
+        return;
+    }
+    admission_.rate.give_back(table_.payload_bytes(sample), now);
+    if (!table_.at(sample).demanded) {
+        admission_.origin.on_abandoned();
     }
 }
 
@@ -168,14 +180,18 @@ bool FetchEngine::start(
     }
     const SegmentClass segment_class =
         verdict == Verdict::kResident ? SegmentClass::kResident : SegmentClass::kWindow;
-    const bool from_peer = comes_from_peer(sample, party) || takes_over(sample);
+    const bool is_foreign = comes_from_peer(sample, party);
+    const bool from_peer = is_foreign || takes_over(sample);
     const bool in_parts = !from_peer && limits_.takes_parts(table_.payload_bytes(sample));
     table_.start(sample, segment_class, party, {from_peer, slotless || in_parts, in_parts});
     if (segment_class == SegmentClass::kResident) {
         room_.note_resident(sample);
     }
     shares_.on_turn(party);
-    if (!from_peer && !in_parts) {
+    if (from_peer && !is_foreign) {
+        taking_over_.insert(sample);
+    }
+    if (!is_foreign && !in_parts) {
         admission_.rate.take(table_.payload_bytes(sample), now);
     }
     if (!in_parts) {

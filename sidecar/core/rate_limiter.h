@@ -32,6 +32,11 @@ public:
 
     void take(Bytes bytes, TimePoint now) { bucket_.take(static_cast<double>(bytes.count()), now); }
 
+    // Call if bytes that were taken are not requested after all.
+    void give_back(Bytes bytes, TimePoint now) {
+        bucket_.take(-static_cast<double>(bytes.count()), now);
+    }
+
     // When allows() becomes true by itself; nullopt if it is true now.
     [[nodiscard]] std::optional<TimePoint> allows_at(TimePoint now) const { return when(0, now); }
 

@@ -1,51 +1,33 @@
 #pragma once
 
 #include <algorithm>
-#include <map>
-#include <string>
 
 namespace stoker::sidecar {
 
-// Decides whether a node that lacks an own sample asks another node for it before the origin, by the
-// answers to the samples asked so far. A node that has joined a group finds its samples at their
-// former owners; a node that began together with the others finds nothing, and must not go on
-// asking.
+// Decides whether a node that lacks an own sample asks one other node for it before the origin, by that
+// node's answers so far. A node that has joined a group finds its samples at their former owners; nodes
+// that begin together find nothing, and must not go on asking. Questions without an answer change
+// nothing.
 //
-// At first kCredit samples may be asked in vain. Each one that the other node had earns one more,
-// up to kCreditMost; asked samples that are not answered count as asked in vain. A node that had
-// kNodeCredit fewer samples than it lacked is passed over: it may have joined, too. The credit lasts
-// as long as this object and is not renewed when the group changes. Pure, not thread-safe.
+// A lack costs a round trip, a sample saves a request to the origin; so one sample in nine is worth the
+// questions. Pure, not thread-safe.
 class TakeOvers {
 public:
-    static constexpr int kCredit = 64;
-    static constexpr int kCreditMost = 1024;
-    static constexpr int kNodeCredit = 8;
+    static constexpr int kLacks = 8;   // of a node that has sent no sample yet
+    static constexpr int kEarned = 8;  // further lacks for each sample that it sends
+    static constexpr int kLacksMax = 64;
 
-    // Whether one more sample may be asked of any node.
-    [[nodiscard]] bool may_ask() const { return asked_ < credit_; }
+    // False: the node is passed over.
+    [[nodiscard]] bool may_ask() const { return lacks_left_ > 0; }
 
-    // Whether the node is not passed over.
-    [[nodiscard]] bool may_ask(const std::string& node) const {
-        const auto found = lacked_.find(node);
-        return found == lacked_.end() || found->second < kNodeCredit;
-    }
+    // The node sent an intact sample.
+    void note_had() { lacks_left_ = std::min(lacks_left_ + kEarned, kLacksMax); }
 
-    // A sample is asked of a node; note_end() must follow.
-    void note_asked() { ++asked_; }
-
-    // `had`: the node has sent the sample. False: it has refused, is late or has failed.
-    void note_end(const std::string& node, bool had) {
-        const int earned = had ? 1 : -1;
-        --asked_;
-        credit_ = std::min(credit_ + earned, kCreditMost);
-        int& lacked = lacked_[node];
-        lacked = std::max(lacked - earned, -kCreditMost);
-    }
+    // The node said that it does not have the sample, or sent wrong bytes.
+    void note_lacked() { --lacks_left_; }
 
 private:
-    int credit_ = kCredit;
-    int asked_ = 0;                      // and not ended
-    std::map<std::string, int> lacked_;  // by node: samples that it lacked, less those that it had
+    int lacks_left_ = kLacks;  // below 0: by questions that were in flight
 };
 
 }  // namespace stoker::sidecar

@@ -70,6 +70,9 @@ web::json::value leader_json(const LeaderStatus& status) {
     json["peerHedges"] = web::json::value::number(status.peer_hedges);
     json["peerFailures"] = web::json::value::number(status.peer_failures);
     json["peerConnectFailures"] = web::json::value::number(status.peer_connect_failures);
+    json["takenOverSamples"] = web::json::value::number(status.taken_over_samples);
+    json["takeOversLacked"] = web::json::value::number(status.take_overs_lacked);
+    json["takeOversFailed"] = web::json::value::number(status.take_overs_failed);
     json["admitting"] = web::json::value::boolean(status.admitting);
     json["steppedAside"] = web::json::value::boolean(status.aside);
     return json;

@@ -213,7 +213,7 @@ void PeerDesk::demand(PeerSession& session, std::uint64_t request_id, SampleInde
     guest.moved_at = guest.asks == 0 ? parts_.loop.now() : guest.moved_at;
     ++guest.asks;
     engine.on_connect(id, std::nullopt, kPeerParty);
-    served_->apply(engine.on_fetch(id, 1, {sample}, parts_.loop.now()));
+    served_->fetch_for_peer(session.hello().node, id, 1, sample);
 }
 
 // The engine's answer to one ask. False: the reply is not for us.
@@ -274,7 +274,7 @@ void PeerDesk::on_read(ConnectionId id, const std::shared_ptr<Result<RecordBytes
         leave_later(id);
     } else if (!std::exchange(ask.is_second, true)) {
         // Asked again, the engine verifies the sample and fetches it if it is damaged.
-        served_->apply(served_->engine().fetch().on_fetch(id, 2, {ask.sample}, parts_.loop.now()));
+        served_->fetch_for_peer(session.hello().node, id, 2, ask.sample);
     } else {
         refuse(ask, PeerRefusalReason::kFailed);
         leave_later(id);

@@ -28,7 +28,6 @@ PeerFetches::~PeerFetches() = default;
 void PeerFetches::set_group(
     std::shared_ptr<const Placement> placement, const std::vector<control::PeerMember>& members) {
     placement_ = std::move(placement);
-    taking_.clear();
     auto old = std::exchange(links_, {});
     for (const control::PeerMember& member : members) {
         if (placement_ == nullptr || member.node == self_.hello.node) {
@@ -54,45 +53,53 @@ void PeerFetches::set_group(
     }
 }
 
-bool PeerFetches::may_ask(SampleIndex sample) const {
+PeerLink* PeerFetches::owner(SampleIndex sample) const {
     const std::size_t owner = placement_ == nullptr ? 0 : placement_->owner(sample);
-    return owner < links_.size() && links_[owner] != nullptr && links_[owner]->may_ask();
+    return owner < links_.size() ? links_[owner].get() : nullptr;
+}
+
+// The node that owned the own sample before this node joined, and others that turned out to have
+// joined, too.
+PeerLink* PeerFetches::former_owner(SampleIndex sample) const {
+    const auto former = placement_->runner_up(sample, [this](std::size_t i) {
+        return links_[i] != nullptr && links_[i]->take_overs().may_ask();
+    });
+    return former ? links_[*former].get() : nullptr;
+}
+
+PeerLink* PeerFetches::link_to(const std::string& node) const {
+    const auto found = std::ranges::find_if(
+        links_, [&](const auto& link) { return link != nullptr && link->member().node == node; });
+    return found == links_.end() ? nullptr : found->get();
+}
+
+bool PeerFetches::may_ask(SampleIndex sample) const {
+    const PeerLink* const link = owner(sample);
+    return link != nullptr && link->may_ask();
 }
 
 void PeerFetches::note_not_asked(SampleIndex sample) {
-    const std::size_t owner = placement_ == nullptr ? 0 : placement_->owner(sample);
-    const bool is_slow =
-        owner < links_.size() && links_[owner] != nullptr && links_[owner]->is_stalled();
-    ++(is_slow ? totals_.hedges : totals_.failures);
+    const PeerLink* const link = owner(sample);
+    ++(link != nullptr && link->is_stalled() ? totals_.hedges : totals_.failures);
 }
 
 bool PeerFetches::takes_over(SampleIndex sample) {
-    if (placement_ == nullptr || !take_overs_.may_ask()) {
+    PeerLink* const former = is_own(sample) ? former_owner(sample) : nullptr;
+    if (former == nullptr || std::pair{former->member().node, sample} == asker_) {
         return false;
     }
-    const auto former = placement_->runner_up(sample, [this](std::size_t i) {
-        return links_[i] != nullptr && take_overs_.may_ask(links_[i]->member().node);
-    });
-    if (!former || !links_[*former]->may_ask() || links_[*former]->is_stalled()) {
-        return false;
-    }
-    take_overs_.note_asked();
-    taking_[sample] = *former;
-    return true;
+    look_soon();  // may_take_over() may begin a connection
+    return former->may_take_over();
 }
 
 bool PeerFetches::ask(SampleIndex sample) {
-    if (const auto taken = taking_.extract(sample)) {
-        if (!links_[taken.mapped()]->take_over(sample)) {
-            return false;
-        }
-    } else if (const std::size_t owner = placement_ == nullptr ? 0 : placement_->owner(sample);
-               owner >= links_.size() || links_[owner] == nullptr || !links_[owner]->ask(sample)) {
-        look_soon();
+    const bool take_over = is_own(sample);
+    PeerLink* const link = take_over ? former_owner(sample) : owner(sample);
+    look_soon();
+    if (link == nullptr || !link->ask(sample, take_over)) {
         return false;
     }
     flush_soon();
-    look_soon();
     return true;
 }
 
@@ -106,11 +113,23 @@ void PeerFetches::tell_all(const PeerMessage& message) {
     look_soon();
 }
 
-void PeerFetches::on_wrong_bytes(const std::string& node) {
-    for (const auto& link : links_) {
-        if (link != nullptr && link->member().node == node) {
-            link->fall(kQuarantine);
-        }
+void PeerFetches::on_wrong_bytes(SampleIndex sample, const std::string& node) {
+    ++(is_own(sample) ? totals_.take_overs_failed : totals_.failures);
+    if (PeerLink* const link = link_to(node)) {
+        link->take_overs().note_lacked();
+        link->fall(kQuarantine);
+    }
+}
+
+void PeerFetches::note_stored(SampleIndex sample, const std::string& node, Bytes payload) {
+    ++totals_.samples;
+    totals_.bytes += payload;
+    if (!is_own(sample)) {
+        return;
+    }
+    ++totals_.taken_over;
+    if (PeerLink* const link = link_to(node)) {
+        link->take_overs().note_had();
     }
 }
 

@@ -5,14 +5,13 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "common/base/bytes.h"
 #include "common/runtime/event_loop.h"
 #include "sidecar/core/answer_times.h"
 #include "sidecar/core/placement.h"
-#include "sidecar/core/take_overs.h"
 #include "sidecar/peers/peer_messages.h"
 #include "sidecar/peers/peer_network.h"
 #include "wire/control/orders.h"
@@ -31,9 +30,12 @@ struct PeerSelf {
 struct PeerTotals {
     std::uint64_t samples = 0;  // stored from a peer's answer
     Bytes bytes{};
-    std::uint64_t hedges = 0;            // fetched at the origin because the peer was slow
-    std::uint64_t failures = 0;          // fetched at the origin because the peer failed or refused
-    std::uint64_t connect_failures = 0;  // connections not made, or ended before the peer's Hello
+    std::uint64_t hedges = 0;    // fetched at the origin because the owner was slow
+    std::uint64_t failures = 0;  // fetched at the origin because the owner failed or refused
+    std::uint64_t connect_failures = 0;   // connections not made, or ended before the peer's Hello
+    std::uint64_t taken_over = 0;         // of `samples`: own ones
+    std::uint64_t take_overs_lacked = 0;  // own, fetched at the origin because the peer lacked them
+    std::uint64_t take_overs_failed = 0;  // own, fetched there because the peer was slow or failed
 };
 
 // Asks the owners of samples for them, over one channel for each peer of the group; opens it for
@@ -71,6 +73,9 @@ public:
     static constexpr Duration kQuarantine = std::chrono::seconds{60};  // after wrong bytes
     static constexpr Duration kConnectMax = std::chrono::seconds{3};
     static constexpr Duration kSilenceMax = std::chrono::seconds{30};  // while samples are awaited
+    // For own samples of a former owner, which only looks them up; and it may be gone, while others
+    // wait for this node.
+    static constexpr Duration kTakeOverPatience = std::chrono::milliseconds{250};
 
     static constexpr std::size_t kToldMax = 64;  // frames that are not answered, for one peer
     static constexpr std::size_t kToldUnsentMax = std::size_t{32} << 10U;  // bytes before them
@@ -93,35 +98,43 @@ public:
     void note_not_asked(domain::SampleIndex sample);
 
     // Whether another node should be asked for this own sample before the origin; then ask() asks
-    // it, and must follow.
+    // it.
     [[nodiscard]] bool takes_over(domain::SampleIndex sample);
 
-    // Asks the sample's owner; for an own sample, the node that takes_over() found. False: it cannot
-    // be asked now.
+    // Asks the sample's owner; for an own sample, its former owner. False: it cannot be asked now.
     [[nodiscard]] bool ask(domain::SampleIndex sample);
+
+    // Until the next call, the node is not asked for the sample by takes_over(): it has asked us.
+    void set_asker(std::string node, domain::SampleIndex sample) {
+        asker_ = {std::move(node), sample};
+    }
 
     // Sends a frame that is not answered to every other node; it may be lost.
     void tell_all(const PeerMessage& message);
 
-    // The node sent bytes that do not match their checksum or length.
-    void on_wrong_bytes(const std::string& node);
+    // The node sent bytes of the sample that do not match their checksum or length; it is fetched at
+    // the origin.
+    void on_wrong_bytes(domain::SampleIndex sample, const std::string& node);
 
     // The origin took this long for a sample.
     void note_origin(Duration time) { origin_times_.note(time); }
 
-    // A sample was stored from a peer's answer.
-    void note_stored(Bytes payload) {
-        ++totals_.samples;
-        totals_.bytes += payload;
-    }
-
-    // A sample of a peer had wrong bytes and is fetched at the origin.
-    void note_failure() { ++totals_.failures; }
+    // A sample was stored from the node's answer.
+    void note_stored(domain::SampleIndex sample, const std::string& node, Bytes payload);
 
     [[nodiscard]] const PeerTotals& totals() const { return totals_; }
 
 private:
     friend class PeerLink;
+
+    [[nodiscard]] bool is_own(domain::SampleIndex sample) const {
+        return placement_ != nullptr && placement_->is_own(sample);
+    }
+
+    // nullptr: no such node, or it is this one.
+    [[nodiscard]] PeerLink* owner(domain::SampleIndex sample) const;
+    [[nodiscard]] PeerLink* former_owner(domain::SampleIndex sample) const;
+    [[nodiscard]] PeerLink* link_to(const std::string& node) const;
 
     void flush_soon();
     void look_soon();
@@ -133,8 +146,7 @@ private:
     Callbacks callbacks_;
     std::shared_ptr<const Placement> placement_;
     std::vector<std::unique_ptr<PeerLink>> links_;  // by position in the group; nullptr: we
-    TakeOvers take_overs_;
-    std::unordered_map<domain::SampleIndex, std::size_t> taking_;  // by takes_over(), until ask()
+    std::pair<std::string, domain::SampleIndex> asker_;
     AnswerTimes origin_times_;
     PeerTotals totals_;
     std::uint64_t last_request_ = 0;

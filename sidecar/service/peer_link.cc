@@ -24,17 +24,15 @@ bool PeerLink::may_ask() const {
 
 // A peer that failed is asked again only once it is connected again, so that no sample waits for
 // the connection.
-bool PeerLink::ask(SampleIndex sample) {
+bool PeerLink::ask(SampleIndex sample, bool take_over) {
     const TimePoint now = fetches_.loop_.now();
-    if (channel_ == nullptr && now >= rests_until_) {
-        connect();
-    }
+    connect_if_due();
     if (channel_ == nullptr || (!is_open_ && has_failed_)) {
-        ++fetches_.totals_.failures;
+        count(take_over, &PeerTotals::failures);
         return false;
     }
     if (is_stalled() && now < probes_at_) {
-        ++fetches_.totals_.hedges;
+        count(take_over, &PeerTotals::hedges);
         return false;
     }
     probes_at_ = now + PeerFetches::kProbe;
@@ -46,28 +44,23 @@ bool PeerLink::ask(SampleIndex sample) {
     late_ -= found->second.late ? 1 : 0;
     found->second.late = found->second.slow = false;
     found->second.asked_at = now;
+    found->second.take_over = take_over;
     return true;
 }
 
-bool PeerLink::take_over(SampleIndex sample) {
-    if (!ask(sample)) {
-        fetches_.take_overs_.note_end(member_.node, false);
-        return false;
-    }
-    awaited_.at(sample).take_over = true;
-    return true;
+bool PeerLink::may_take_over() {
+    connect_if_due();
+    return channel_ != nullptr && (is_open_ || !has_failed_) && !is_stalled();
 }
 
-void PeerLink::end_take_over(Awaited& awaited, bool had) {
-    if (std::exchange(awaited.take_over, false)) {
-        fetches_.take_overs_.note_end(member_.node, had);
-    }
+// Counts a sample that is fetched at the origin. Take-overs have a count of their own: the origin
+// would have been asked for them without peers, too.
+void PeerLink::count(bool take_over, std::uint64_t PeerTotals::*otherwise) {
+    ++(fetches_.totals_.*(take_over ? &PeerTotals::take_overs_failed : otherwise));
 }
 
 void PeerLink::tell(std::shared_ptr<const std::vector<std::byte>> head) {
-    if (channel_ == nullptr && fetches_.loop_.now() >= rests_until_) {
-        connect();
-    }
+    connect_if_due();
     if (channel_ != nullptr && told_.size() < PeerFetches::kToldMax) {
         told_.push_back(std::move(head));
         send_told();
@@ -83,7 +76,10 @@ void PeerLink::send_told() {
     }
 }
 
-void PeerLink::connect() {
+void PeerLink::connect_if_due() {
+    if (channel_ != nullptr || fetches_.loop_.now() < rests_until_) {
+        return;
+    }
     connected_at_ = heard_at_ = fetches_.loop_.now();
     is_known_ = is_open_ = false;
     channel_ = fetches_.network_.connect(member_.address, *this);
@@ -130,18 +126,26 @@ void PeerLink::look() {
     const Duration patience = is_mute ? Patience::kLeast : usual;
     std::vector<SampleIndex> late;
     for (const auto& [sample, awaited] : awaited_) {
-        if (!awaited.late && now - awaited.asked_at > patience) {
+        if (is_late(awaited, patience)) {
             late.push_back(sample);
         }
     }
     std::ranges::sort(late);  // equal runs give equal orders
     for (const SampleIndex sample : late) {
         has_failed_ = has_failed_ || !is_open_;
-        ++fetches_.totals_.hedges;
+        count(awaited_.at(sample).take_over, &PeerTotals::hedges);
         count_late(sample);
         fetches_.callbacks_.to_origin(sample);
     }
     tell_slow();
+}
+
+// A peer that is asked only for what it has needs no patience while it sends nothing.
+bool PeerLink::is_late(const Awaited& awaited, Duration patience) const {
+    const TimePoint now = fetches_.loop_.now();
+    const bool is_short = awaited.take_over && now - heard_at_ > PeerFetches::kTakeOverPatience;
+    return !awaited.late &&
+           now - awaited.asked_at > (is_short ? PeerFetches::kTakeOverPatience : patience);
 }
 
 // Calls `slow` for samples awaited longer than kSlow; for all awaited samples, if one of them is
@@ -166,7 +170,6 @@ void PeerLink::tell_slow() {
 // Counts the sample as late: its answer may still come. Forgets it if it was never asked for.
 void PeerLink::count_late(SampleIndex sample) {
     Awaited& awaited = awaited_.at(sample);
-    end_take_over(awaited, false);
     if (!awaited.sent) {
         awaited_.erase(sample);
         return;
@@ -184,7 +187,7 @@ void PeerLink::redirect(const std::function<bool(SampleIndex)>& chosen) {
     }
     std::ranges::sort(samples);
     for (const SampleIndex sample : samples) {
-        ++fetches_.totals_.failures;
+        count(awaited_.at(sample).take_over, &PeerTotals::failures);
         count_late(sample);
         fetches_.callbacks_.to_origin(sample);
     }
@@ -255,7 +258,6 @@ void PeerLink::on_answer(const PeerAnswer& answer, HeldBytes payload) {
     }
     rest_ = PeerFetches::kRestMin;
     times_.note(heard_at_ - found->second.asked_at);
-    end_take_over(found->second, true);
     forget(answer.sample);
     fetches_.callbacks_.arrived(answer.sample, std::move(payload), answer.crc32c, member_.node);
     flush();
@@ -275,10 +277,14 @@ void PeerLink::on_refusal(const PeerRefusal& refusal) {
     }
     const bool is_late = found->second.late;
     const bool is_take_over = found->second.take_over;
-    end_take_over(found->second, false);
     forget(refusal.sample);
+    if (is_take_over && refusal.reason == PeerRefusalReason::kNotMine) {
+        take_overs_.note_lacked();
+        fetches_.totals_.take_overs_lacked += is_late ? 0 : 1;
+    } else if (!is_late) {
+        count(is_take_over, &PeerTotals::failures);
+    }
     if (!is_late) {
-        fetches_.totals_.failures += is_take_over ? 0 : 1;
         fetches_.callbacks_.to_origin(refusal.sample);
     }
     flush();

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "sidecar/core/take_overs.h"
 #include "sidecar/service/peer_fetches.h"
 
 namespace stoker::sidecar {
@@ -29,13 +30,15 @@ public:
     // Whether ask() would take a sample now, as far as is known.
     [[nodiscard]] bool may_ask() const;
 
-    // Asks the peer for the sample with the next flush(). False: the sample must go to the origin;
-    // the reason is counted.
-    [[nodiscard]] bool ask(domain::SampleIndex sample);
+    // Asks the peer for the sample with the next flush(); if `take_over`, only if it has the sample.
+    // False: the sample must go to the origin; the reason is counted.
+    [[nodiscard]] bool ask(domain::SampleIndex sample, bool take_over = false);
 
-    // As ask(), if the peer has the sample; it is an own one. PeerFetches::take_overs_ hears how it
-    // ends.
-    [[nodiscard]] bool take_over(domain::SampleIndex sample);
+    // Whether ask() would take over a sample now. Connects if need be.
+    [[nodiscard]] bool may_take_over();
+
+    // What the peer's answers say about own samples that it may have.
+    [[nodiscard]] TakeOvers& take_overs() { return take_overs_; }
 
     // Sends what was asked since the last call, as far as kInFlightMax allows.
     void flush();
@@ -69,18 +72,19 @@ private:
         bool sent = false;
         bool slow = false;
         bool late = false;       // fetched at the origin as well
-        bool take_over = false;  // asked with take_over(), and take_overs_ has not heard the end
+        bool take_over = false;  // an own sample, asked for only if the peer has it
     };
 
     [[nodiscard]] bool is_connecting() const { return channel_ != nullptr && !is_open_; }
 
-    void connect();
+    void connect_if_due();
+    void count(bool take_over, std::uint64_t PeerTotals::*otherwise);
+    [[nodiscard]] bool is_late(const Awaited& awaited, Duration patience) const;
     void send_told();
     void on_hello(const PeerHello& hello);
     void on_answer(const PeerAnswer& answer, HeldBytes payload);
     void on_refusal(const PeerRefusal& refusal);
     void forget(domain::SampleIndex sample);
-    void end_take_over(Awaited& awaited, bool had);
     void count_late(domain::SampleIndex sample);
     void tell_slow();
 
@@ -101,6 +105,7 @@ private:
     std::size_t late_ = 0;                    // of awaited_
     std::deque<std::shared_ptr<const std::vector<std::byte>>> told_;  // not sent yet
     AnswerTimes times_;
+    TakeOvers take_overs_;
 };
 
 }  // namespace stoker::sidecar

@@ -35,6 +35,9 @@ struct LeaderStatus : control::DatasetReport {
     std::uint64_t manifests_listed = 0;    // from a listing of the origin, by this lead
     std::uint64_t manifests_taken = 0;     // from another node
     std::size_t peer_members = 0;          // nodes that share the samples, we included; 0: no group
+    std::uint64_t taken_over_samples = 0;  // the next three: as in PeerTotals
+    std::uint64_t take_overs_lacked = 0;
+    std::uint64_t take_overs_failed = 0;
     bool aside = false;  // bypassing the cache: the disk is slower than the origin (see `error`)
 };
 
@@ -79,6 +82,10 @@ public:
     // Asks other nodes for the samples that they own, and tells them the losses of jobs that read
     // there, too. Once, before set_group(). Needs SidecarParts::peers.
     void join_peers(PeerSelf self);
+
+    // A demand of the peers' party for one sample, by the node. Only after join_peers().
+    void fetch_for_peer(
+        const std::string& node, ConnectionId id, std::uint64_t request, SampleIndex sample);
 
     // Sets the nodes that share the samples. The owners change once every sample's key is hashed.
     // A group without us or without others: every sample is our own.

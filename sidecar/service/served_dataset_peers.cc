@@ -197,7 +197,8 @@ void ServedDataset::on_peer_bytes(
 void ServedDataset::on_peer_stored(SampleIndex sample, const Status& status) {
     if (status || status.error().code != ErrorCode::kCorruption) {
         if (status) {
-            peers_->note_stored(engine_->fetch().sizes().of(sample));
+            peers_->note_stored(
+                sample, peer_fetches_.at(sample).from, engine_->fetch().sizes().of(sample));
         }
         end_peer_fetch(sample);
         on_stored(sample, status);
@@ -211,8 +212,13 @@ void ServedDataset::on_peer_stored(SampleIndex sample, const Status& status) {
         return;
     }
     start_hedge(sample);
-    peers_->note_failure();
-    peers_->on_wrong_bytes(from);
+    peers_->on_wrong_bytes(sample, from);
+}
+
+void ServedDataset::fetch_for_peer(
+    const std::string& node, ConnectionId id, std::uint64_t request, SampleIndex sample) {
+    peers_->set_asker(node, sample);
+    apply(engine_->fetch().on_fetch(id, request, {sample}, parts_.loop.now()));
 }
 
 StartFetch ServedDataset::end_peer_fetch(SampleIndex sample) {
@@ -248,6 +254,9 @@ void ServedDataset::tell_peers(LeaderStatus& status) const {
     status.peer_hedges = totals.hedges;
     status.peer_failures = totals.failures;
     status.peer_connect_failures = totals.connect_failures;
+    status.taken_over_samples = totals.taken_over;
+    status.take_overs_lacked = totals.take_overs_lacked;
+    status.take_overs_failed = totals.take_overs_failed;
     status.peer_members = placed_.size();
 }
 

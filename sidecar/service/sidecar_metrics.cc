@@ -114,6 +114,12 @@ struct SidecarMetrics::Families {
         "origin because the node was slow) or failed (fetched at the origin because it failed, "
         "refused or was not asked).",
         {"dataset", "outcome"});
+    metrics::CounterFamily& taken_over = registry.counter_family(
+        "stoker_sidecar_taken_over_samples_total",
+        "Own samples asked of a former owner, by outcome: received, lacked (fetched at the origin "
+        "because the node did not have it) or failed (fetched at the origin because the node was "
+        "slow or failed).",
+        {"dataset", "outcome"});
     metrics::CounterFamily& peer_bytes = registry.counter_family(
         "stoker_sidecar_peer_bytes_total",
         "Payload bytes received from other nodes and stored.",
@@ -204,9 +210,13 @@ void SidecarMetrics::update_peers(const std::string& name, const LeaderStatus& s
     grow(families.manifests, {name, "listed"}, status.manifests_listed);
     grow(families.manifests, {name, "taken"}, status.manifests_taken);
     families.peers.with({name})->set(static_cast<double>(status.peer_members));
-    grow(families.peer_samples, {name, "received"}, status.peer_samples);
+    grow(
+        families.peer_samples, {name, "received"}, status.peer_samples - status.taken_over_samples);
     grow(families.peer_samples, {name, "late"}, status.peer_hedges);
     grow(families.peer_samples, {name, "failed"}, status.peer_failures);
+    grow(families.taken_over, {name, "received"}, status.taken_over_samples);
+    grow(families.taken_over, {name, "lacked"}, status.take_overs_lacked);
+    grow(families.taken_over, {name, "failed"}, status.take_overs_failed);
     grow(families.peer_bytes, {name}, status.peer_bytes_read.count());
 }
 

@@ -245,7 +245,7 @@ TEST_F(PeerScenario, NodeThatJoinsTakesItsShareFromItsFormerOwners) {
     constexpr std::size_t kAll = kNodes + 1;
     World& world = make_peers(
         {.nodes = kAll, .jobs = kAll, .pods = kAll},
-        {.grant = kib(900), .last_pod_comes = minutes{1}});
+        {.grant = kib(900), .late_pods = 1, .late_by = minutes{1}});
     run_for(minutes{1});
     ASSERT_EQ(world.group().members.size(), kNodes);
     ASSERT_EQ(fetches(), kSamples);
@@ -255,6 +255,31 @@ TEST_F(PeerScenario, NodeThatJoinsTakesItsShareFromItsFormerOwners) {
     EXPECT_GT(share(kNodes), kSamples / 8);
     EXPECT_GE(world.status(kNodes).resident_samples, share(kNodes));
     EXPECT_EQ(hedges() + failures(), 0U);
+}
+
+// As above, and most nodes of the group join at once, so most nodes that a joiner asks lack its
+// samples. Each of these costs a few requests to the origin.
+TEST_F(PeerScenario, NodesThatJoinTogetherTakeTheirSharesFromTheTwoThatWereThere) {
+    constexpr std::size_t kAll = 8;
+    constexpr std::size_t kOld = 2;
+    constexpr std::uint64_t kMany = 1000;
+    World& world = make_peers(
+        {.nodes = kAll, .jobs = kAll, .pods = kAll},
+        {.samples = kMany, .grant = kib(6000), .late_pods = kAll - kOld, .late_by = minutes{2}});
+    run_for(seconds{115});
+    ASSERT_EQ(world.group().members.size(), kOld);
+    ASSERT_EQ(fetches(), kMany);
+    run_for(minutes{3});
+    ASSERT_EQ(world.group().members.size(), kAll);
+    std::uint64_t moved = 0;
+    std::uint64_t taken_over = 0;
+    for (std::size_t node = kOld; node < kAll; ++node) {
+        moved += share(node);
+        taken_over += world.status(node).taken_over_samples;
+    }
+    EXPECT_GT(moved, kMany / 2);
+    EXPECT_GT(taken_over, moved * 6 / 10) << "each asks five others for about eight in vain";
+    EXPECT_LE(fetches(), kMany + moved - taken_over + hedges() + failures());
 }
 
 // How a group shares a million samples. `largest`: the largest share, divided by the mean share.

@@ -114,10 +114,11 @@ void World::make_pods() {
         }
         place(pods_[i], nodes_[i % nodes_.size()]);
     }
+    std::size_t left = pods_.size();
     for (Pod& pod : pods_) {
         pod.settings.ranks = pod.job->ranks;
-        const bool comes_last = script_ && &pod == &pods_.back();
-        const Duration comes = comes_last ? script_->last_pod_comes : Duration{};
+        const Duration comes =
+            script_ && left-- <= script_->late_pods ? script_->late_by : Duration{};
         schedule_.run_in(
             comes + schedule_.draw(Duration{}, seconds{3}), [this, &pod] { start_sidecar(pod); });
         // Some trainers start late: until then their sidecars have no session.

@@ -67,7 +67,8 @@ struct Script {
     bool first_key_is_refused = false;  // that of pod 0, until `lasts`
     bool has_peers = false;
     Duration trainers_wait{};   // they start later by this, when the peers know each other
-    Duration last_pod_comes{};  // the last pod starts later by this
+    std::size_t late_pods = 0;  // so many pods, the last ones, start later by `late_by`
+    Duration late_by{};
     Duration lasts = std::chrono::minutes{10};  // then trainers end after their epoch
 };
 

@@ -89,6 +89,64 @@ TEST_F(FetchEnginePeers, TakeOversDoNotCloseTheOriginsBreaker) {
     EXPECT_FALSE(engine->admission().origin.is_closed());
 }
 
+TEST_F(FetchEnginePeers, TakeOversStartOnlyAsFarAsTheOriginCouldDeliverThem) {
+    make(Bytes::unlimited());
+    join();
+    engine->set_takes_over([](SampleIndex) { return true; });
+    engine->on_grant({Bytes::unlimited(), std::nullopt, 1}, kNow);
+    plan({own[0], own[1]});
+    const TimePoint later = kNow + std::chrono::seconds{1};
+    EXPECT_THAT(engine->tick(later).fetches, ElementsAre(from_peer(resident(own[0]))));
+    EXPECT_THAT(engine->on_stored(own[0], later).fetches, ElementsAre(from_peer(resident(own[1]))))
+        << "the other node has sent the sample, so the limit is not used";
+}
+
+TEST_F(FetchEnginePeers, RefusedTakeOversUseTheRateLimitOnce) {
+    make(Bytes::unlimited());
+    join();
+    engine->set_takes_over([](SampleIndex) { return true; });
+    engine->on_grant({Bytes::unlimited(), std::nullopt, kPayload}, kNow);
+    const TimePoint later = kNow + std::chrono::seconds{1};
+    ASSERT_TRUE(engine->admission().rate.allows(later));
+    engine->on_fetch(kTrainer, 1, {own[0]}, later);
+    EXPECT_FALSE(engine->admission().rate.allows(later));
+    engine->on_redirected(own[0], later);
+    EXPECT_TRUE(engine->admission().rate.allows_urgent(later));
+    engine->on_stored(own[0], later);
+    EXPECT_FALSE(engine->admission().rate.allows(later));
+}
+
+// Otherwise all take-overs start after one back-off, are refused together and go to an origin that is
+// down.
+TEST_F(FetchEnginePeers, ATakeOverAheadIsTheOriginsProbe) {
+    make(Bytes::unlimited());
+    join();
+    plan({own[0], own[1]});
+    engine->on_fetch_failed(own[0], kDown, kNow);
+    engine->on_fetch_failed(own[1], kDown, kNow);
+    engine->set_takes_over([](SampleIndex) { return true; });
+    const TimePoint later = kNow + CircuitBreaker::Limits{}.backoff_min;
+    ASSERT_THAT(engine->tick(later).fetches, ElementsAre(from_peer(resident(own[0]))));
+    engine->on_redirected(own[0], later);
+    engine->on_fetch_failed(own[0], kDown, later);
+    EXPECT_FALSE(engine->admission().origin.allows(later));
+    const TimePoint last = later + 2 * CircuitBreaker::Limits{}.backoff_min;
+    ASSERT_THAT(engine->tick(last).fetches, ElementsAre(from_peer(resident(own[0]))));
+    EXPECT_THAT(engine->on_stored(own[0], last).fetches, ElementsAre(from_peer(resident(own[1]))))
+        << "the probe has not reached the origin";
+}
+
+TEST_F(FetchEnginePeers, ARedirectedFetchAheadIsTheOriginsProbe) {
+    make(Bytes::unlimited());
+    join();
+    plan({own[0], foreign[0]});
+    engine->on_fetch_failed(own[0], kDown, kNow);
+    const TimePoint later = kNow + CircuitBreaker::Limits{}.backoff_min;
+    ASSERT_TRUE(engine->admission().origin.allows(later));
+    engine->on_redirected(foreign[0], later);
+    EXPECT_FALSE(engine->admission().origin.allows(later));
+}
+
 TEST_F(FetchEnginePeers, SlowFetchFromAPeerFreesItsSlotUntilTheOriginIsAsked) {
     make({.max_in_flight = 1}, Bytes::unlimited());
     join();
@@ -314,6 +372,13 @@ TEST_F(FetchEnginePeersChunks, OwnSamplesShareASlotAndOthersTakeOneEach) {
             resident(own[0]), resident(own[1]), resident(own[2]), from_peer(resident(foreign[0]))));
     EXPECT_THAT(stored(own[1]).fetches, IsEmpty()) << "the slot is that of the first sample";
     EXPECT_THAT(stored(own[0]).fetches, ElementsAre(from_peer(resident(foreign[1]))));
+}
+
+TEST_F(FetchEnginePeersChunks, OwnSamplesOfAChunkAreNotTakenOver) {
+    join_with_chunk({.max_in_flight = 1});
+    engine->set_takes_over([](SampleIndex) { return true; });
+    EXPECT_THAT(plan({own[0], own[1]}).fetches, ElementsAre(resident(own[0]), resident(own[1])));
+    EXPECT_THAT(peer_asks(own[2]).fetches, ElementsAre(resident(own[2])));
 }
 
 TEST_F(FetchEnginePeersChunks, SampleOfAnotherOwnerStartsNoChunk) {

@@ -1,58 +1,149 @@
 #include "sidecar/core/take_overs.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <vector>
+
 #include <gtest/gtest.h>
+
+#include "tests/support/test_seed.h"
 
 namespace stoker::sidecar {
 namespace {
 
-void ask(TakeOvers& takes, const std::string& node, bool had, int times = 1) {
-    for (int i = 0; i < times; ++i) {
-        ASSERT_TRUE(takes.may_ask());
-        takes.note_asked();
-        takes.note_end(node, had);
+// A node that joins a group, with `joiners - 1` others, and starts its `samples` in turn. `old` nodes
+// were there; they have each sample with chance `resident`. Answers come `in_flight` samples later.
+struct Join {
+    std::size_t old = 1;
+    std::size_t joiners = 1;
+    double resident = 1;
+    std::size_t in_flight = 1;
+    std::size_t samples = 2000;
+};
+
+struct Outcome {
+    std::size_t there = 0;       // samples that an old node had
+    std::size_t taken_over = 0;  // of them
+    std::size_t in_vain = 0;     // questions to nodes that lacked the sample
+};
+
+// Old nodes come first in `nodes`. The sample's former owner is the first old node in a random order,
+// and the first node that is not passed over is asked.
+Outcome run(const Join& join, std::mt19937_64& random) {
+    struct Question {
+        std::size_t node = 0;
+        bool had = false;
+    };
+
+    std::vector<TakeOvers> nodes(join.old + join.joiners - 1);
+    std::vector<std::size_t> order(nodes.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::bernoulli_distribution resident{join.resident};
+    std::deque<std::optional<Question>> asked;
+    Outcome outcome;
+    for (std::size_t i = 0; i < join.samples; ++i) {
+        std::ranges::shuffle(order, random);
+        const std::size_t former =
+            *std::ranges::find_if(order, [&](std::size_t node) { return node < join.old; });
+        const bool is_there = resident(random);
+        const auto chosen =
+            std::ranges::find_if(order, [&](std::size_t node) { return nodes[node].may_ask(); });
+        outcome.there += is_there ? 1 : 0;
+        asked.emplace_back();
+        if (chosen != order.end()) {
+            const bool had = *chosen == former && is_there;
+            asked.back() = {*chosen, had};
+            ++(had ? outcome.taken_over : outcome.in_vain);
+        }
+        if (asked.size() >= join.in_flight) {
+            if (const auto& end = asked.front()) {
+                end->had ? nodes[end->node].note_had() : nodes[end->node].note_lacked();
+            }
+            asked.pop_front();
+        }
     }
+    return outcome;
 }
 
-TEST(TakeOvers, AsksInVainOnlyAsOftenAsItsCredit) {
-    TakeOvers takes;
-    ask(takes, "b", false, TakeOvers::kCredit);
-    EXPECT_FALSE(takes.may_ask());
-}
-
-TEST(TakeOvers, SamplesInFlightCountAsAskedInVain) {
-    TakeOvers takes;
-    for (int i = 0; i < TakeOvers::kCredit; ++i) {
-        ASSERT_TRUE(takes.may_ask());
-        takes.note_asked();
+// Over many joins: the share of the samples that were there and were taken over.
+double share_taken_over(const Join& join, std::mt19937_64& random) {
+    constexpr int kJoins = 60;
+    double there = 0;
+    double taken_over = 0;
+    for (int i = 0; i < kJoins; ++i) {
+        const Outcome outcome = run(join, random);
+        there += static_cast<double>(outcome.there);
+        taken_over += static_cast<double>(outcome.taken_over);
     }
-    EXPECT_FALSE(takes.may_ask());
-    takes.note_end("b", true);
-    EXPECT_TRUE(takes.may_ask());
+    return taken_over / there;
 }
 
-TEST(TakeOvers, GoesOnAskingANodeThatHasHalfOfTheSamples) {
-    TakeOvers takes;
+TEST(TakeOvers, PassesANodeOverThatLacksTheFirstSamples) {
+    TakeOvers node;
+    for (int i = 0; i < TakeOvers::kLacks; ++i) {
+        ASSERT_TRUE(node.may_ask());
+        node.note_lacked();
+    }
+    EXPECT_FALSE(node.may_ask());
+}
+
+TEST(TakeOvers, AnswersInFlightCountAfterTheNodeIsPassedOver) {
+    TakeOvers node;
+    for (int i = 0; i < TakeOvers::kLacks + TakeOvers::kEarned - 1; ++i) {
+        node.note_lacked();
+    }
+    ASSERT_FALSE(node.may_ask());
+    node.note_had();
+    EXPECT_TRUE(node.may_ask());
+}
+
+TEST(TakeOvers, ANodeThatHasLostItsSamplesIsAskedForFewMore) {
+    TakeOvers node;
     for (int i = 0; i < 1000; ++i) {
-        ask(takes, "b", i % 2 == 0);
-        ASSERT_TRUE(takes.may_ask("b"));
+        node.note_had();
+    }
+    int in_vain = 0;
+    for (; node.may_ask(); ++in_vain) {
+        node.note_lacked();
+    }
+    EXPECT_EQ(in_vain, TakeOvers::kLacksMax);
+}
+
+TEST(TakeOvers, NodesThatBeginTogetherAskEachOtherAFewTimes) {
+    std::mt19937_64 random{test::seed()};
+    constexpr std::size_t kLacks = TakeOvers::kLacks;
+    for (const std::size_t joiners : {1U, 15U, 63U}) {
+        EXPECT_EQ(run({.joiners = joiners, .resident = 0}, random).in_vain, joiners * kLacks);
+        EXPECT_LT(
+            run({.joiners = joiners, .resident = 0, .in_flight = 64}, random).in_vain,
+            2 * joiners * kLacks + 64);
     }
 }
 
-TEST(TakeOvers, EarnedCreditIsBounded) {
-    TakeOvers takes;
-    ask(takes, "b", true, 10 * TakeOvers::kCreditMost);
-    ask(takes, "c", false, TakeOvers::kCreditMost);
-    EXPECT_FALSE(takes.may_ask());
-    EXPECT_TRUE(takes.may_ask("b"));
+TEST(TakeOvers, NearlyAllSamplesOfAFullGroupAreTakenOver) {
+    std::mt19937_64 random{test::seed()};
+    for (const std::size_t in_flight : {1U, 64U}) {
+        EXPECT_EQ(share_taken_over({.old = 3, .in_flight = in_flight}, random), 1);
+        EXPECT_GT(share_taken_over({2, 14, 1, in_flight}, random), 0.85);
+        EXPECT_GT(share_taken_over({4, 28, 1, in_flight}, random), 0.75);
+    }
 }
 
-TEST(TakeOvers, PassesOverOnlyTheNodeThatLacksSamples) {
-    TakeOvers takes;
-    ask(takes, "b", false, TakeOvers::kNodeCredit - 1);
-    EXPECT_TRUE(takes.may_ask("b"));
-    ask(takes, "b", false);
-    EXPECT_FALSE(takes.may_ask("b"));
-    EXPECT_TRUE(takes.may_ask("c"));
+TEST(TakeOvers, MostSamplesAreTakenOverFromNodesThatHaveAPartOfThem) {
+    std::mt19937_64 random{test::seed()};
+    for (const double resident : {0.3, 0.5, 0.7}) {
+        const double least = resident < 0.5 ? 0.7 : 0.85;
+        for (const std::size_t in_flight : {1U, 64U}) {
+            EXPECT_GT(share_taken_over({1, 1, resident, in_flight}, random), least);
+            EXPECT_GT(share_taken_over({3, 1, resident, in_flight}, random), least);
+            EXPECT_GT(share_taken_over({2, 14, resident, in_flight}, random), least);
+        }
+    }
 }
 
 }  // namespace

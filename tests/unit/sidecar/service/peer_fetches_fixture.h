@@ -135,6 +135,11 @@ protected:
         peer.asks.clear();
     }
 
+    void take_over(SampleIndex sample) {
+        ASSERT_TRUE(fetches.takes_over(sample));
+        ASSERT_TRUE(fetches.ask(sample));
+    }
+
     static constexpr SampleIndex kSamples = 2000;
 
     stoker::testing::ManualClock clock;
