@@ -37,6 +37,19 @@ web::json::value json_number(Bytes bytes) {
                                 : web::json::value::number(bytes.count());
 }
 
+void add_peers(web::json::value& json, const LeaderStatus& status) {
+    json["peers"] = web::json::value::number(static_cast<std::uint64_t>(status.peer_members));
+    json["peerAddress"] = web::json::value::string(status.peer_address);
+    json["peerSamples"] = web::json::value::number(status.peer_samples);
+    json["peerBytes"] = json_number(status.peer_bytes_read);
+    json["peerHedges"] = web::json::value::number(status.peer_hedges);
+    json["peerFailures"] = web::json::value::number(status.peer_failures);
+    json["peerConnectFailures"] = web::json::value::number(status.peer_connect_failures);
+    json["takenOverSamples"] = web::json::value::number(status.taken_over_samples);
+    json["takeOversLacked"] = web::json::value::number(status.take_overs_lacked);
+    json["takeOversFailed"] = web::json::value::number(status.take_overs_failed);
+}
+
 web::json::value leader_json(const LeaderStatus& status) {
     auto json = web::json::value::object(true);
     json["state"] = json_word(kStates, status.manifest_state);
@@ -63,16 +76,7 @@ web::json::value leader_json(const LeaderStatus& status) {
     }
     json["manifestsListed"] = web::json::value::number(status.manifests_listed);
     json["manifestsTaken"] = web::json::value::number(status.manifests_taken);
-    json["peers"] = web::json::value::number(static_cast<std::uint64_t>(status.peer_members));
-    json["peerAddress"] = web::json::value::string(status.peer_address);
-    json["peerSamples"] = web::json::value::number(status.peer_samples);
-    json["peerBytes"] = json_number(status.peer_bytes_read);
-    json["peerHedges"] = web::json::value::number(status.peer_hedges);
-    json["peerFailures"] = web::json::value::number(status.peer_failures);
-    json["peerConnectFailures"] = web::json::value::number(status.peer_connect_failures);
-    json["takenOverSamples"] = web::json::value::number(status.taken_over_samples);
-    json["takeOversLacked"] = web::json::value::number(status.take_overs_lacked);
-    json["takeOversFailed"] = web::json::value::number(status.take_overs_failed);
+    add_peers(json, status);
     json["admitting"] = web::json::value::boolean(status.admitting);
     json["steppedAside"] = web::json::value::boolean(status.aside);
     return json;

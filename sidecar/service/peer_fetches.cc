@@ -85,7 +85,7 @@ void PeerFetches::note_not_asked(SampleIndex sample) {
 
 bool PeerFetches::takes_over(SampleIndex sample) {
     PeerLink* const former = is_own(sample) ? former_owner(sample) : nullptr;
-    if (former == nullptr || std::pair{former->member().node, sample} == asker_) {
+    if (former == nullptr || (sample == asker_.second && former->member().node == asker_.first)) {
         return false;
     }
     look_soon();  // may_take_over() may begin a connection
