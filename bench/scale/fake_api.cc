@@ -43,7 +43,9 @@ std::string fields_of(const web::json::value& object) {
 // An object from a request's body: everything except apiVersion, kind and status.
 StoredObject from_body(web::json::value document, const ObjectKey& key, std::uint64_t version) {
     StoredObject object;
-    web::json::value meta = document.at("metadata");
+    // The patch of an Event's series has no metadata.
+    web::json::value meta =
+        document.has_field("metadata") ? document.at("metadata") : web::json::value::object();
     for (const char* name : {"resourceVersion", "uid", "creationTimestamp", "namespace"}) {
         if (meta.has_field(name)) {
             meta.erase(name);
@@ -52,6 +54,7 @@ StoredObject from_body(web::json::value document, const ObjectKey& key, std::uin
     if (!key.ns.empty()) {
         meta["namespace"] = web::json::value(key.ns);
     }
+    meta["name"] = web::json::value(key.name);
     meta["uid"] = web::json::value(fmt::format("made-{}", version));
     meta["creationTimestamp"] = web::json::value("2026-01-01T00:00:00Z");
     object.meta = fields_of(meta);
