@@ -11,7 +11,7 @@ namespace stoker::control {
 
 namespace {
 
-bool is_pods_own(const SidecarReport& report, const std::vector<Pod>& pods) {
+bool is_pods_own(const SidecarReport& report, const std::vector<SharedValue<Pod>>& pods) {
     return std::any_of(pods.begin(), pods.end(), [&](const Pod& pod) {
         return pod.meta.name == report.pod && pod.node_name == report.node;
     });
@@ -49,7 +49,7 @@ std::set<std::string> filled_nodes(
 }
 
 bool uses(const JobUse& use, const DatasetReport& report) {
-    const std::vector<ResolvedDataset>& datasets = use.datasets.datasets;
+    const std::vector<ResolvedDataset>& datasets = use.datasets->datasets;
     return std::any_of(datasets.begin(), datasets.end(), [&](const ResolvedDataset& dataset) {
         return dataset.name == report.name && dataset.uid == report.dataset_uid;
     });
@@ -75,18 +75,16 @@ ResolvedDatasets readable_datasets(const TrainingJob& job, ClusterCache& cache) 
     return resolve_datasets(job, named_datasets(job, cache), labels_of(job.meta.ns, cache));
 }
 
-JobUse gather_use(const TrainingJob& job, ClusterCache& cache) {
-    const std::string& ns = job.meta.ns;
-    JobUse use;
-    use.job = job;
-    use.datasets = readable_datasets(job, cache);
-    use.pool = resolve_pool(
+JobUse gather_use(SharedValue<TrainingJob> job, ClusterCache& cache) {
+    const std::string& ns = job->meta.ns;
+    ResolvedPool pool = resolve_pool(
         job,
         values_of(cache.pools().store().list()),
         values_of(cache.quotas().store().by_index(index::kNamespace, ns)));
-    use.pods =
-        values_of(cache.pods().store().by_index(index::kTrainingJob, to_string(job.meta.key())));
-    return use;
+    std::vector<SharedValue<Pod>> pods =
+        shared(cache.pods().store().by_index(index::kTrainingJob, to_string(job->meta.key())));
+    ResolvedDatasets datasets = readable_datasets(job, cache);
+    return {std::move(job), std::move(datasets), std::move(pool), std::move(pods)};
 }
 
 std::vector<JobUse> gather_fillers(const Dataset& dataset, ClusterCache& cache) {
@@ -95,15 +93,16 @@ std::vector<JobUse> gather_fillers(const Dataset& dataset, ClusterCache& cache) 
     for (const auto& pod : cache.filler_pods().store().by_index(index::kFiller, key)) {
         const std::string pool = place_of(pod->value.meta).pool;
         if (cache.pools().store().get({"", pool}) && !dataset.spec.sources.empty()) {
-            by_pool[pool].pods.push_back(pod->value);
+            by_pool[pool].pods.push_back(shared(pod));
         }
     }
     std::vector<JobUse> result;
     for (auto& [pool, use] : by_pool) {
-        use.job.meta.ns = dataset.meta.ns;
-        use.job.meta.name = filler_training_job(dataset, pool);
-        use.job.meta.uid = dataset.meta.uid;
-        use.datasets.datasets = {resolve_for_filler(dataset)};
+        ObjectMeta& meta = use.job.edit().meta;
+        meta.ns = dataset.meta.ns;
+        meta.name = filler_training_job(dataset, pool);
+        meta.uid = dataset.meta.uid;
+        use.datasets.edit().datasets = {resolve_for_filler(dataset)};
         use.pool.name = pool;
         use.filler = true;
         result.push_back(std::move(use));
@@ -139,12 +138,12 @@ std::vector<std::string> pool_paths(ClusterCache& cache) {
 }
 
 std::vector<SidecarReport> believable_reports(const JobUse& use, SidecarRegistry& registry) {
-    std::vector<SidecarReport> reports = registry.of_job(use.job.meta.key());
+    std::vector<SidecarReport> reports = registry.of_job(use.job->meta.key());
     std::erase_if(reports, [&](const SidecarReport& report) {
         return report.training_job_uid != uid_in_pods(use.job) || !is_pods_own(report, use.pods);
     });
     for (SidecarReport& report : reports) {
-        report.training_job_uid = use.job.meta.uid;
+        report.training_job_uid = use.job->meta.uid;
         std::erase_if(
             report.datasets, [&](const DatasetReport& dataset) { return !uses(use, dataset); });
         drop_directory_claims(use, report);
@@ -197,7 +196,7 @@ ClusterView gather_cluster(
         view.jobs.push_back(std::move(use));
     };
     for (const auto& job : cache.training_jobs().store().list()) {
-        add(gather_use(job->value, cache));
+        add(gather_use(shared(job), cache));
     }
     for (const Dataset& dataset : view.datasets) {
         for (JobUse& use : gather_fillers(dataset, cache)) {

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "common/base/shared_value.h"
 #include "operator/controllers/cluster_cache.h"
 #include "operator/core/spec/resolve.h"
 #include "operator/core/view/cluster_view.h"
@@ -41,11 +43,28 @@ std::vector<T> values_of(const std::vector<StoredPtr<T>>& objects) {
     return values;
 }
 
+// The value of a stored object, in the store's memory.
+template <class T>
+SharedValue<T> shared(const StoredPtr<T>& object) {
+    return SharedValue<T>(std::shared_ptr<const T>(object, &object->value));
+}
+
+// The values of stored objects, in the store's memory.
+template <class T>
+std::vector<SharedValue<T>> shared(const std::vector<StoredPtr<T>>& objects) {
+    std::vector<SharedValue<T>> values;
+    values.reserve(objects.size());
+    for (const StoredPtr<T>& object : objects) {
+        values.push_back(shared(object));
+    }
+    return values;
+}
+
 // The Datasets that the job's spec names and that it may read.
 ResolvedDatasets readable_datasets(const TrainingJob& job, ClusterCache& cache);
 
 // The job with its pods and the objects that its spec names.
-JobUse gather_use(const TrainingJob& job, ClusterCache& cache);
+JobUse gather_use(SharedValue<TrainingJob> job, ClusterCache& cache);
 
 // The directories of all CachePools.
 std::vector<std::string> pool_paths(ClusterCache& cache);

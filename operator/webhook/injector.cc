@@ -166,8 +166,9 @@ Result<TrainingJob> Injector::job_of(
 Injection Injector::patch(const Case& found, const Json& spec, const TrainingJob& job) {
     const auto subjects = subjects_of(found.request, found.controller, found.workload);
     const JobUse use = gather_use(job, parts_.cache);
-    const Blocker& blocker = use.datasets.blocker.empty() ? use.pool.blocker : use.datasets.blocker;
-    if (!use.datasets.blocker.empty() || use.pool.name.empty()) {
+    const Blocker& blocker =
+        use.datasets->blocker.empty() ? use.pool.blocker : use.datasets->blocker;
+    if (!use.datasets->blocker.empty() || use.pool.name.empty()) {
         return refuse(
             found.request,
             found.pod,
@@ -175,7 +176,7 @@ Injection Injector::patch(const Case& found, const Json& spec, const TrainingJob
             blocker.empty() ? kDefaultReason : blocker.reason,
             blocker.empty() ? "its cache is switched off" : blocker.message);
     }
-    const auto errors = validate_host_paths({}, use.datasets.datasets, pool_paths(parts_.cache));
+    const auto errors = validate_host_paths({}, use.datasets->datasets, pool_paths(parts_.cache));
     if (!errors.empty()) {
         return refuse(found.request, found.pod, subjects, kInvalid, to_string(errors));
     }
@@ -185,8 +186,8 @@ Injection Injector::patch(const Case& found, const Json& spec, const TrainingJob
     result.patch = foreign_patch(
         found.request.pod,
         found.pod,
-        {spec, job, use.datasets.datasets, use.pool, settings, found.workload});
-    const std::string bypass = tell_bypass(found.pod, use.datasets.datasets);
+        {spec, job, use.datasets->datasets, use.pool, settings, found.workload});
+    const std::string bypass = tell_bypass(found.pod, use.datasets->datasets);
     if (!bypass.empty()) {
         result.warnings = {"stoker: " + bypass};
         if (!found.request.dry_run) {

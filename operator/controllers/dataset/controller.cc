@@ -46,7 +46,7 @@ std::vector<JobUse> find_users(const Dataset& dataset, ClusterCache& cache) {
     std::vector<JobUse> result;
     for (const auto& job :
          cache.training_jobs().store().by_index(index::kDataset, to_string(dataset.meta.key()))) {
-        JobUse use = gather_use(job->value, cache);
+        JobUse use = gather_use(shared(job), cache);
         if (has_dataset(use.datasets, dataset.meta.uid)) {
             result.push_back(std::move(use));
         }
@@ -150,26 +150,37 @@ DatasetView DatasetController::gather(const Dataset& dataset, const std::vector<
     for (const JobUse& use : gather_fillers(dataset, parts_.cache)) {
         add_user(use, view);
     }
-    for (const auto& node : parts_.cache.nodes().store().list()) {
-        view.nodes.insert(node->value.meta.name);
-    }
-    const DatasetStatus& status = dataset.status;
-    const WallTime last_heard =
-        std::max(status.sampled_at.value_or(WallTime{}), dataset.meta.created_at);
-    const auto note_swept = [&](const std::string& pool, const std::string& node) {
-        if (parts_.ledger.is_gone(pool, node, dataset.meta.uid, last_heard)) {
+    const LatestAllocation::Snapshot allocation = parts_.latest.get();
+    allocation->add_holdings(dataset.meta.uid, view.holdings);
+    add_places(view);
+    return view;
+}
+
+// Only the nodes that the Dataset is on: a cluster has thousands.
+void DatasetController::add_places(DatasetView& view) {
+    const DatasetStatus& status = view.dataset.status;
+    const ObjectMeta& meta = view.dataset.meta;
+    const WallTime last_heard = std::max(status.sampled_at.value_or(WallTime{}), meta.created_at);
+    const auto add_node = [&](const std::string& node) {
+        if (!view.nodes.contains(node) && parts_.cache.nodes().store().get({"", node})) {
+            view.nodes.insert(node);
+        }
+    };
+    const auto add = [&](const std::string& pool, const std::string& node) {
+        add_node(node);
+        if (parts_.ledger.is_gone(pool, node, meta.uid, last_heard)) {
             view.swept.insert({pool, node});
         }
     };
     for (const DatasetPlacement& placement : status.placements) {
-        note_swept(placement.pool, placement.node);
+        add(placement.pool, placement.node);
     }
-    const LatestAllocation::Snapshot allocation = parts_.latest.get();
-    allocation->add_holdings(dataset.meta.uid, view.holdings);
     for (const Holding& holding : view.holdings) {
-        note_swept(holding.pool, holding.node);
+        add(holding.pool, holding.node);
     }
-    return view;
+    for (const SidecarReport& report : view.reports) {
+        add_node(report.node);
+    }
 }
 
 }  // namespace stoker::control

@@ -25,6 +25,8 @@ public:
 private:
     DatasetView gather(const Dataset& dataset, const std::vector<JobUse>& users);
     void add_user(const JobUse& use, DatasetView& view);
+    // The nodes that exist, and the places that were swept, of its placements, holdings and reports.
+    void add_places(DatasetView& view);
     void tell(const Dataset& before, const Dataset& after);
     void tell_of_packing(const Dataset& before, const Dataset& after);
 

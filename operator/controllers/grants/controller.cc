@@ -22,7 +22,7 @@ std::map<std::string, Bytes> granted_by_pool(
     const ClusterView& cluster, const std::vector<Grant>& grants) {
     std::map<std::string, std::string> pool_of;  // by dataset uid
     for (const JobUse& use : cluster.jobs) {
-        for (const ResolvedDataset& dataset : use.datasets.datasets) {
+        for (const ResolvedDataset& dataset : use.datasets->datasets) {
             if (use.has_demand()) {
                 pool_of[dataset.uid] = use.pool.name;
             }
@@ -45,8 +45,8 @@ GrantReaders readers_of(const ClusterView& cluster) {
             if (use.pool.name.empty() || pod.node_name.empty() || has_ended(pod)) {
                 continue;
             }
-            for (const ResolvedDataset& dataset : use.datasets.datasets) {
-                if (!is_guest(use, dataset)) {
+            for (const ResolvedDataset& dataset : use.datasets->datasets) {
+                if (!is_guest(use.job, dataset)) {
                     result[pod.meta.key()].insert(dataset.uid);
                 }
             }
@@ -134,9 +134,9 @@ std::vector<Grant> GrantsController::take_grants(
     weigh_jobs(cluster, told);
     std::map<std::string, PeerGroup> groups;
     for (const JobUse& use : cluster.jobs) {
-        if (auto group =
-                use.filling.empty() ? std::nullopt : parts_.registry.peer_group(use.job.meta.uid)) {
-            groups[use.job.meta.uid] = *std::move(group);
+        if (auto group = use.filling.empty() ? std::nullopt
+                                             : parts_.registry.peer_group(use.job->meta.uid)) {
+            groups[use.job->meta.uid] = *std::move(group);
         }
     }
     order_fills(cluster, groups, plan.fill_origins, now, told);
@@ -145,9 +145,7 @@ std::vector<Grant> GrantsController::take_grants(
 
 void GrantsController::keep(const Allocation& before, Allocation after) {
     pause_ = pause_after(after.took);
-    after.index();
-    parts_.latest.put(after);
-    tell_changes(before, after);
+    tell_changes(before, *parts_.latest.put(std::move(after)));
 }
 
 Duration GrantsController::pause_after(Duration took) const {

@@ -83,12 +83,15 @@ public:
         plan_seconds_ = std::move(plan_seconds);
     }
 
-    void put(Allocation allocation) {
+    // Returns the new snapshot.
+    Snapshot put(Allocation allocation) {
         if (plan_seconds_ != nullptr) {
             plan_seconds_->observe(std::chrono::duration<double>(allocation.took).count());
         }
         allocation.index();
-        *latest_.lock() = std::make_shared<const Allocation>(std::move(allocation));
+        const auto snapshot = std::make_shared<const Allocation>(std::move(allocation));
+        *latest_.lock() = snapshot;
+        return snapshot;
     }
 
 private:

@@ -34,10 +34,10 @@ std::vector<ObjectKey> PeerKeeper::step(
     std::vector<ObjectKey> jobs;
     for (const JobUse& use : cluster.jobs) {
         const bool reads = std::ranges::any_of(
-            use.datasets.datasets,
+            use.datasets->datasets,
             [&](const ResolvedDataset& dataset) { return changed.contains(dataset.uid); });
         if (reads && !use.filler) {
-            jobs.push_back(use.job.meta.key());
+            jobs.push_back(use.job->meta.key());
         }
     }
     return jobs;

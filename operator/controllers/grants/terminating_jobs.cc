@@ -1,5 +1,6 @@
 #include "operator/controllers/grants/terminating_jobs.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -7,23 +8,27 @@
 
 namespace stoker::control {
 
+namespace {
+
+bool has_pod(const JobUse& use, const std::string& uid) {
+    return std::ranges::any_of(use.pods, [&](const Pod& pod) { return pod.meta.uid == uid; });
+}
+
+}  // namespace
+
 void TerminatingJobs::remember(const std::vector<JobUse>& jobs, const Moment& now) {
     std::set<std::string> present;
     for (const JobUse& use : jobs) {
         if (use.filler) {
             continue;
         }
-        present.insert(use.job.meta.uid);
-        Known known{{use.job, use.datasets, use.pool, {}}, {}};
-        known.use.job.meta.deleting_since = now.wall;
-        for (const Pod& pod : use.pods) {
-            known.pod_uids.insert(pod.meta.uid);
-        }
-        jobs_.insert_or_assign(use.job.meta.uid, std::move(known));
+        present.insert(use.job->meta.uid);
+        jobs_.insert_or_assign(use.job->meta.uid, Known{use});
     }
     for (auto& [uid, known] : jobs_) {
         if (!present.contains(uid) && !known.gone_at) {
             known.gone_at = now.steady;
+            known.use.job.edit().meta.deleting_since = now.wall;
         }
     }
 }
@@ -61,13 +66,10 @@ void TerminatingJobs::add(
             return false;
         }
         JobUse use = known.use;
+        use.pods = shared(
+            cache.pods().store().by_index(index::kTrainingJob, to_string(use.job->meta.key())));
         // By uid: a new TrainingJob of that name has pods with the same label.
-        for (const auto& pod :
-             cache.pods().store().by_index(index::kTrainingJob, to_string(use.job.meta.key()))) {
-            if (known.pod_uids.contains(pod->value.meta.uid)) {
-                use.pods.push_back(pod->value);
-            }
-        }
+        std::erase_if(use.pods, [&](const Pod& pod) { return !has_pod(known.use, pod.meta.uid); });
         if (use.pods.empty() || now.steady - *known.gone_at >= grace_) {
             return true;
         }

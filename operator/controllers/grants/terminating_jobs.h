@@ -33,8 +33,7 @@ public:
 
 private:
     struct Known {
-        JobUse use;  // as last gathered, without pods
-        std::set<std::string> pod_uids;
+        JobUse use;  // as last gathered
         std::optional<TimePoint> gone_at{};
     };
 

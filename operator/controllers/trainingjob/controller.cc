@@ -145,8 +145,12 @@ std::optional<Duration> TrainingJobController::send_pins(
 TrainingJobView TrainingJobController::gather(const TrainingJob& job) {
     const ObjectKey key = job.meta.key();
     TrainingJobView view;
-    static_cast<JobUse&>(view) = gather_use(job, parts_.cache);
-    view.reports = believable_reports(view, parts_.registry);
+    const JobUse use = gather_use(job, parts_.cache);
+    view.job = job;
+    view.datasets = use.datasets;
+    view.pool = use.pool;
+    view.pods.assign(use.pods.begin(), use.pods.end());
+    view.reports = believable_reports(use, parts_.registry);
     for (const auto& child :
          parts_.cache.jobs().store().by_index(index::kTrainingJob, to_string(key))) {
         if (owns(job.meta, child->value.meta)) {

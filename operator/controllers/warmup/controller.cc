@@ -46,7 +46,7 @@ std::vector<SidecarReport> reports_on(
     };
     for (const auto& job : parts.cache.training_jobs().store().by_index(
              index::kDataset, to_string(dataset.meta.key()))) {
-        add(users.emplace_back(gather_use(job->value, parts.cache)));
+        add(users.emplace_back(gather_use(shared(job), parts.cache)));
     }
     const std::set<FillerPlace> guests = guest_places(dataset, users);
     for (JobUse& use : gather_fillers(dataset, parts.cache)) {

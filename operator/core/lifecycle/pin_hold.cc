@@ -67,7 +67,7 @@ std::set<std::string> find_missing_peers(
     const TrainingJobView& view, std::int64_t attempt, const Moment& now) {
     std::set<std::string> missing;
     for (const ResolvedDataset& dataset : view.datasets.datasets) {
-        if (!dataset.peers || is_guest(view, dataset) || !is_pinned(view.job, dataset)) {
+        if (!dataset.peers || is_guest(view.job, dataset) || !is_pinned(view.job, dataset)) {
             continue;
         }
         const auto found = view.peers.find(dataset.uid);

@@ -83,12 +83,12 @@ bool is_apart(double before, double after, double share) {
 
 // Keeps the newest kWindowsMax values. True if `next` fills `values` up for the first time.
 template <class T>
-bool keep_newest(std::deque<T>& values, const T& next) {
+bool keep_newest(std::vector<T>& values, const T& next) {
     values.push_back(next);
     if (values.size() <= kWindowsMax) {
         return values.size() == kWindowsMax;
     }
-    values.pop_front();
+    values.erase(values.begin());
     return false;
 }
 
@@ -268,7 +268,7 @@ void JobProfiler::keep_origin(const Window& window) {
         std::lower_bound(origin_at_least_.begin(), origin_at_least_.end(), *window.origin_rate);
     origin_at_least_.insert(place, *window.origin_rate);
     if (origin_at_least_.size() > kWindowsMax) {
-        origin_at_least_.pop_front();  // the lowest lower bound
+        origin_at_least_.erase(origin_at_least_.begin());  // the lowest lower bound
     }
 }
 
@@ -310,7 +310,7 @@ void JobProfiler::forget_a_past_rate() {
     }
 }
 
-JobProfiler::Pooled JobProfiler::pool(const std::deque<Window>& windows) {
+JobProfiler::Pooled JobProfiler::pool(const std::vector<Window>& windows) {
     const double center = median(each(windows, &Window::ingest_rate));
     Pooled near;
     Pooled all;

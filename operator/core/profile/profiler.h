@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -115,7 +114,7 @@ private:
     void forget_the_past();
     void forget_a_past_rate();
     [[nodiscard]] JobProfile candidate() const;
-    [[nodiscard]] static Pooled pool(const std::deque<Window>& windows);
+    [[nodiscard]] static Pooled pool(const std::vector<Window>& windows);
     [[nodiscard]] double confidence() const;
     [[nodiscard]] ProfileVerdict judge(const JobProfile& profile) const;
     bool publish(bool is_whole);
@@ -123,12 +122,12 @@ private:
 
     std::optional<Start> start_;
     Bytes granted_{};
-    std::deque<Window> windows_;  // since the present grant
+    std::vector<Window> windows_;  // since the present grant
     // Windows that f* is estimated from, including those before the present grant: if each grant
     // reduced the confidence, bytes would move forever.
-    std::deque<Window> paces_;
-    std::deque<double> origin_waited_for_;  // rates of windows with waiting
-    std::deque<double> origin_at_least_;    // highest rates of the other windows, sorted
+    std::vector<Window> paces_;
+    std::vector<double> origin_waited_for_;  // rates of windows with waiting
+    std::vector<double> origin_at_least_;    // highest rates of the other windows, sorted
     JobProfile published_;
     std::uint64_t refused_ = 0;
     std::uint64_t regime_ = 0;

@@ -11,7 +11,7 @@ namespace stoker::control {
 
 bool waits_for_owner(
     const TrainingJobView& view, const ResolvedDataset& dataset, const DatasetTotals* sum) {
-    if (!is_guest(view, dataset) || sum == nullptr || sum->error.empty() ||
+    if (!is_guest(view.job, dataset) || sum == nullptr || sum->error.empty() ||
         sum->state == ManifestState::kReady) {
         return false;
     }
@@ -38,12 +38,12 @@ Condition wait_for_owner(
 Bytes resident_bytes(
     const TrainingJobView& view, const std::string& uid, const DatasetTotals& told) {
     const bool foreign = std::ranges::any_of(view.datasets.datasets, [&](const auto& dataset) {
-        return dataset.uid == uid && is_guest(view, dataset);
+        return dataset.uid == uid && is_guest(view.job, dataset);
     });
     if (!foreign) {
         return told.resident_bytes();
     }
-    const std::set<std::string> nodes = view.live_nodes();
+    const std::set<std::string> nodes = live_nodes(view.pods);
     Bytes result{};
     for (const Holding& holding : view.holdings) {
         if (nodes.contains(holding.node) && holding.pool == view.pool.name &&

@@ -23,14 +23,14 @@ using std::chrono::seconds;
 
 const JobUse* user_of(const DatasetView& view, const SidecarReport& report) {
     const auto found = std::ranges::find_if(view.users, [&](const JobUse& user) {
-        return user.job.meta.uid == report.training_job_uid &&
-               user.job.meta.name == report.training_job;
+        return user.job->meta.uid == report.training_job_uid &&
+               user.job->meta.name == report.training_job;
     });
     return found == view.users.end() ? nullptr : &*found;
 }
 
 std::optional<WallTime> running_since(const JobUse& user) {
-    const std::vector<Condition>& conditions = user.job.status.conditions;
+    const std::vector<Condition>& conditions = user.job->status.conditions;
     return is_true(conditions, "Running")
                ? std::optional(find_condition(conditions, "Running")->last_transition)
                : std::nullopt;

@@ -196,7 +196,7 @@ FillerState judge_job(const Job& job, const Pod* pod, const std::string* trouble
 std::set<FillerPlace> guest_places(const Dataset& dataset, const std::vector<JobUse>& users) {
     std::set<FillerPlace> places;
     for (const JobUse& use : users) {
-        if (use.filler || use.pool.name.empty() || use.job.meta.ns == dataset.meta.ns ||
+        if (use.filler || use.pool.name.empty() || use.job->meta.ns == dataset.meta.ns ||
             !has_dataset(use.datasets, dataset.meta.uid)) {
             continue;
         }

@@ -61,13 +61,13 @@ AccessPattern pattern_of(const TrainingJob& job, const std::string& dataset) {
 
 // Uses a measured curve, if sidecars report one, for jobs that measure importance.
 AccessPattern measured_pattern(
-    const ClusterView& cluster,
+    const ReportIndex& reports,
     const JobUse& use,
     const ResolvedDataset& dataset,
     const Moment& now) {
     AccessPattern result = pattern_of(use.job, dataset.name);
     if (measures_importance(use.job, dataset.name)) {
-        result.sketch = measured_sketch(use, dataset.uid, cluster.reports, now);
+        result.sketch = measured_sketch(use, dataset.uid, reports, now);
     }
     if (!result.sketch.empty()) {
         result.kind = AccessKind::kMeasured;
@@ -75,8 +75,8 @@ AccessPattern measured_pattern(
     return result;
 }
 
-template <class Counts>
-std::set<std::string> nodes_of(const std::vector<Pod>& pods, Counts counts) {
+template <class Pods, class Counts>
+std::set<std::string> nodes_of(const Pods& pods, Counts counts) {
     std::set<std::string> nodes;
     for (const Pod& pod : pods) {
         if (!pod.node_name.empty() && counts(pod)) {
@@ -116,11 +116,15 @@ std::set<std::string> wanted_nodes(const JobUse& use) {
 }
 
 Demand demand_of(
-    const ClusterView& cluster, const JobUse& use, const Totals& sum, const Moment& now) {
-    const CacheSpec& cache = use.job.spec.cache;
+    const ClusterView& cluster,
+    const ReportIndex& reports,
+    const JobUse& use,
+    const Totals& sum,
+    const Moment& now) {
+    const CacheSpec& cache = use.job->spec.cache;
     Demand result;
-    result.job = use.job.meta.key();
-    result.created_at = use.job.meta.created_at;
+    result.job = use.job->meta.key();
+    result.created_at = use.job->meta.created_at;
     result.pool = use.pool.name;
     result.mode = cache.mode;
     result.max_bytes = cache.max_bytes;
@@ -128,11 +132,11 @@ Demand demand_of(
     result.weight = static_cast<double>(cache.weight);
     result.fill = use.filler;
     result.rates = rates_of(cluster, result.job);
-    result.last_epoch_progress = last_epoch_progress(use, cluster.reports, now);
-    for (const ResolvedDataset& dataset : use.datasets.datasets) {
+    result.last_epoch_progress = last_epoch_progress(use, reports, now);
+    for (const ResolvedDataset& dataset : use.datasets->datasets) {
         DemandDataset wanted{dataset.name, dataset.uid, std::nullopt};
         wanted.ns = dataset.ns;
-        wanted.access = measured_pattern(cluster, use, dataset, now);
+        wanted.access = measured_pattern(reports, use, dataset, now);
         if (dataset.total) {
             wanted.total = domain::records_bytes_max(*dataset.total, dataset.samples);
         }
@@ -152,13 +156,17 @@ Demand demand_of(
 }  // namespace
 
 bool JobUse::is_active() const {
-    const std::vector<Condition>& conditions = job.status.conditions;
-    return !filler && !pool.name.empty() && !job.spec.suspend && !job.meta.deleting_since &&
-           (datasets.blocker.empty() || datasets.goes_on) && !is_true(conditions, "Complete") &&
+    const std::vector<Condition>& conditions = job->status.conditions;
+    return !filler && !pool.name.empty() && !job->spec.suspend && !job->meta.deleting_since &&
+           (datasets->blocker.empty() || datasets->goes_on) && !is_true(conditions, "Complete") &&
            !is_true(conditions, "Failed");
 }
 
 std::set<std::string> JobUse::live_nodes() const {
+    return nodes_of(pods, [](const Pod& pod) { return !has_ended(pod); });
+}
+
+std::set<std::string> live_nodes(const std::vector<Pod>& pods) {
     return nodes_of(pods, [](const Pod& pod) { return !has_ended(pod); });
 }
 
@@ -313,9 +321,10 @@ AllocationView view_allocation(const ClusterView& cluster, const Moment& now) {
     }
     result.quotas = quotas_in_force(cluster.quotas);
     const Totals sum = total_of(cluster.reports, now);
+    const ReportIndex reports{cluster.reports};
     for (const JobUse& use : cluster.jobs) {
         if (use.has_demand()) {
-            result.demands.push_back(demand_of(cluster, use, sum, now));
+            result.demands.push_back(demand_of(cluster, reports, use, sum, now));
         }
     }
     result.held_back = cluster.held_back;

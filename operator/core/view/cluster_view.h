@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/shared_value.h"
 #include "operator/api/cache_pool.h"
 #include "operator/api/cache_quota.h"
 #include "operator/api/dataset.h"
@@ -24,12 +25,17 @@
 // matter.
 namespace stoker::control {
 
-// A TrainingJob with the objects that its spec names.
+// Nodes with pods of the list that have not ended.
+std::set<std::string> live_nodes(const std::vector<Pod>& pods);
+
+// A TrainingJob with the objects that its spec names. It shares them with the caches of the watches:
+// a cluster may have tens of thousands of pods.
 struct JobUse {
-    TrainingJob job;
-    ResolvedDatasets datasets;
+    SharedValue<TrainingJob> job;
+    SharedValue<ResolvedDatasets> datasets;
     ResolvedPool pool;
-    std::vector<Pod> pods;  // with its kJobLabel; a filler's with the Dataset's kFillerLabel
+    // With its kJobLabel; a filler's with the Dataset's kFillerLabel.
+    std::vector<SharedValue<Pod>> pods{};
     // True: not a TrainingJob but the fillers of a Dataset in one pool
     // (operator/core/workload/build_filler.h), which have no demand and lead the node directories
     // that guests read.

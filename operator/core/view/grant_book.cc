@@ -23,7 +23,7 @@ public:
         : cluster_(cluster),
           now_(now) {
         for (const JobUse& use : cluster.jobs) {
-            jobs_[{use.job.meta.uid, use.job.meta.name}] = &use;
+            jobs_[{use.job->meta.uid, use.job->meta.name}] = &use;
         }
         for (const Node& node : cluster.nodes) {
             nodes_.insert(node.meta.name);
@@ -67,9 +67,9 @@ private:
             if (pod.node_name.empty() || !nodes_.contains(pod.node_name)) {
                 continue;
             }
-            for (const ResolvedDataset& dataset : use.datasets.datasets) {
+            for (const ResolvedDataset& dataset : use.datasets->datasets) {
                 ObservedResidency& it = word({use.pool.name, pod.node_name, dataset.uid});
-                it.live = it.live || (!is_guest(use, dataset) && !has_ended(pod));
+                it.live = it.live || (!is_guest(use.job, dataset) && !has_ended(pod));
             }
         }
     }
@@ -87,8 +87,8 @@ private:
 
     void add_report(
         const JobUse& use, const SidecarReport& report, std::map<Place, TimePoint>& newest) {
-        for (const ResolvedDataset& dataset : use.datasets.datasets) {
-            if (is_guest(use, dataset)) {
+        for (const ResolvedDataset& dataset : use.datasets->datasets) {
+            if (is_guest(use.job, dataset)) {
                 continue;
             }
             const Place place{use.pool.name, report.node, dataset.uid};
@@ -155,8 +155,8 @@ private:
         }
         const auto places = by_dataset();
         for (const JobUse& use : cluster_.jobs) {
-            for (const JobDatasetStatus& status : use.job.status.datasets) {
-                for (const ResolvedDataset& dataset : use.datasets.datasets) {
+            for (const JobDatasetStatus& status : use.job->status.datasets) {
+                for (const ResolvedDataset& dataset : use.datasets->datasets) {
                     const auto at = places.find(dataset.uid);
                     if (dataset.name == status.name && status.allocated_bytes > 0 &&
                         at != places.end()) {
@@ -187,7 +187,7 @@ private:
         Bytes all,
         const std::vector<Words::iterator>& places) {
         const std::set<std::string> nodes = use.live_nodes();
-        const bool anywhere = is_guest(use, dataset);
+        const bool anywhere = is_guest(use.job, dataset);
         for (const auto place : places) {
             if (nodes.contains(place->second.node)) {
                 all -= grant_in_force(place->second);
@@ -220,7 +220,7 @@ private:
     void name_owners() {
         std::map<std::string, std::string> owners;
         for (const JobUse& use : cluster_.jobs) {
-            for (const ResolvedDataset& dataset : use.datasets.datasets) {
+            for (const ResolvedDataset& dataset : use.datasets->datasets) {
                 owners.emplace(dataset.uid, dataset.ns);
             }
         }

@@ -10,8 +10,8 @@ template <class Drop>
 void of_foreign(const JobUse& use, SidecarReport& report, Drop drop) {
     for (DatasetReport& told : report.datasets) {
         const bool foreign =
-            std::ranges::any_of(use.datasets.datasets, [&](const ResolvedDataset& dataset) {
-                return dataset.uid == told.dataset_uid && is_guest(use, dataset);
+            std::ranges::any_of(use.datasets->datasets, [&](const ResolvedDataset& dataset) {
+                return dataset.uid == told.dataset_uid && is_guest(use.job, dataset);
             });
         if (foreign) {
             drop(told);
@@ -21,8 +21,8 @@ void of_foreign(const JobUse& use, SidecarReport& report, Drop drop) {
 
 }  // namespace
 
-bool is_guest(const JobUse& use, const ResolvedDataset& dataset) {
-    return dataset.ns != use.job.meta.ns;
+bool is_guest(const TrainingJob& job, const ResolvedDataset& dataset) {
+    return dataset.ns != job.meta.ns;
 }
 
 void drop_directory_claims(const JobUse& use, SidecarReport& report) {
@@ -59,8 +59,8 @@ void drop_listing_claims(const JobUse& use, SidecarReport& report) {
 }
 
 std::string job_key_at(const JobUse& use, const ResolvedDataset& dataset) {
-    const ObjectMeta& job = use.job.meta;
-    return is_guest(use, dataset) ? job.ns + "/" + job.uid : job.uid;
+    const ObjectMeta& job = use.job->meta;
+    return is_guest(use.job, dataset) ? job.ns + "/" + job.uid : job.uid;
 }
 
 }  // namespace stoker::control

@@ -10,7 +10,7 @@
 // directory and never leads it, so some claims of its reports are not trusted. Pure.
 namespace stoker::control {
 
-bool is_guest(const JobUse& use, const ResolvedDataset& dataset);
+bool is_guest(const TrainingJob& job, const ResolvedDataset& dataset);
 
 // Removes claims that only sidecars of the Dataset's own namespace can make: leadership, bytes on
 // the node, the grant, RankSketches and the peer address. Keeps the guest's own counts of listed,

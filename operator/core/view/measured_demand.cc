@@ -41,10 +41,27 @@ bool is_newer(const RankSketch& next, const RankSketch* before) {
             std::tie(before->revision, before->masses) < std::tie(next.revision, next.masses));
 }
 
+// The newest of `before` and the report's sketches of the job's use of the dataset; nullptr: none.
+const RankSketch* newest_sketch(
+    const SidecarReport& report,
+    const std::string& dataset_uid,
+    const std::string& job,
+    const RankSketch* before) {
+    for (const DatasetReport& dataset : report.datasets) {
+        for (const RankSketch& sketch : dataset.sketches) {
+            if (dataset.dataset_uid == dataset_uid && sketch.job_uid == job &&
+                is_newer(sketch, before)) {
+                before = &sketch;
+            }
+        }
+    }
+    return before;
+}
+
 // The job's key in its leaders' reports, by dataset uid.
 std::map<std::string, std::string> job_keys(const JobUse& use) {
     std::map<std::string, std::string> keys;
-    for (const ResolvedDataset& dataset : use.datasets.datasets) {
+    for (const ResolvedDataset& dataset : use.datasets->datasets) {
         keys.emplace(dataset.uid, job_key_at(use, dataset));
     }
     return keys;
@@ -60,7 +77,7 @@ struct Reader {
 // Bytes/s that the job would read without waiting for data. nullopt: the profile has no verdict; 0:
 // the job never waits, so the cache cannot speed it up.
 std::optional<double> rate_by_cache(const ClusterView& cluster, const JobUse& use) {
-    const JobProfile* profile = cluster.judged_profile(use.job.meta.key());
+    const JobProfile* profile = cluster.judged_profile(use.job->meta.key());
     if (profile == nullptr) {
         return std::nullopt;
     }
@@ -91,18 +108,18 @@ std::vector<JobWeight> weights_of(const std::vector<Reader>& readers) {
 }  // namespace
 
 std::optional<double> last_epoch_progress(
-    const JobUse& use, const std::vector<SidecarReport>& reports, const Moment& now) {
-    const std::string prefix = pod_prefix(use.job, use.job.status.attempt);
+    const JobUse& use, const ReportIndex& reports, const Moment& now) {
+    const std::string prefix = pod_prefix(use.job, use.job->status.attempt);
     const auto epochs =
-        static_cast<std::uint64_t>(std::max<std::int64_t>(use.job.spec.trainer.epochs, 0));
+        static_cast<std::uint64_t>(std::max<std::int64_t>(use.job->spec.trainer.epochs, 0));
     std::int64_t ranks = 0;
     double least = 1;
-    for (const SidecarReport& report : reports) {
-        if (report.training_job_uid != use.job.meta.uid || !report.pod.starts_with(prefix)) {
+    for (const SidecarReport* report : reports.of_job(use.job->meta.uid)) {
+        if (!report->pod.starts_with(prefix)) {
             continue;
         }
-        const TrainerReport& trainer = report.trainer;
-        if (!is_fresh(report, now) || epochs == 0 || trainer.epoch_samples == 0 ||
+        const TrainerReport& trainer = report->trainer;
+        if (!is_fresh(*report, now) || epochs == 0 || trainer.epoch_samples == 0 ||
             trainer.epoch + 1 < epochs) {
             return std::nullopt;
         }
@@ -112,29 +129,23 @@ std::optional<double> last_epoch_progress(
             static_cast<double>(trainer.epoch_position) /
                 static_cast<double>(trainer.epoch_samples));
     }
-    return ranks < use.job.spec.trainer.node_count ? std::nullopt : std::optional(least);
+    return ranks < use.job->spec.trainer.node_count ? std::nullopt : std::optional(least);
 }
 
 std::vector<float> measured_sketch(
     const JobUse& use,
     const std::string& dataset_uid,
-    const std::vector<SidecarReport>& reports,
+    const ReportIndex& reports,
     const Moment& now) {
     std::map<std::string, const RankSketch*> newest;  // by node: two sidecars may claim to lead
-    const std::set<std::string> nodes = use.live_nodes();
     const std::map<std::string, std::string> keys = job_keys(use);
     const auto key = keys.find(dataset_uid);
-    const std::string& job = key == keys.end() ? use.job.meta.uid : key->second;
-    for (const SidecarReport& report : reports) {
-        if (!nodes.contains(report.node) || !is_fresh(report, now)) {
-            continue;
-        }
-        for (const DatasetReport& dataset : report.datasets) {
-            for (const RankSketch& sketch : dataset.sketches) {
-                if (dataset.dataset_uid == dataset_uid && sketch.job_uid == job &&
-                    is_newer(sketch, newest[report.node])) {
-                    newest[report.node] = &sketch;
-                }
+    const std::string& job = key == keys.end() ? use.job->meta.uid : key->second;
+    for (const std::string& node : use.live_nodes()) {
+        const RankSketch*& here = newest[node];
+        for (const SidecarReport* report : reports.on_node(node)) {
+            if (is_fresh(*report, now)) {
+                here = newest_sketch(*report, dataset_uid, job, here);
             }
         }
     }
@@ -158,7 +169,7 @@ void weigh_jobs(const ClusterView& cluster, std::vector<Grant>& grants) {
             continue;
         }
         const std::set<std::string> nodes = use.live_nodes();
-        const auto weight = static_cast<double>(use.job.spec.cache.weight);
+        const auto weight = static_cast<double>(use.job->spec.cache.weight);
         const std::optional<double> rate = rate_by_cache(cluster, use);
         const auto here = rate ? std::optional{*rate / static_cast<double>(nodes.size())} : rate;
         for (const auto& [uid, key] : job_keys(use)) {

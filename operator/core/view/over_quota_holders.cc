@@ -29,9 +29,9 @@ std::optional<OverQuotaHolder> find_holder(const ClusterView& cluster, const Rec
         if (use.pool.name != reclaim.pool) {
             continue;
         }
-        for (const ResolvedDataset& dataset : use.datasets.datasets) {
+        for (const ResolvedDataset& dataset : use.datasets->datasets) {
             for (const Pod& pod : use.pods) {
-                if (dataset.uid != reclaim.dataset_uid || is_guest(use, dataset) ||
+                if (dataset.uid != reclaim.dataset_uid || is_guest(use.job, dataset) ||
                     !is_there(pod, reclaim)) {
                     continue;
                 }
@@ -42,7 +42,7 @@ std::optional<OverQuotaHolder> find_holder(const ClusterView& cluster, const Rec
                         return report.namespace_name == pod.meta.ns &&
                                report.pod == pod.meta.name && leads_at(report, reclaim);
                     });
-                OverQuotaHolder holder{reclaim, pod.meta.key(), use.job.meta.key(), dataset.name};
+                OverQuotaHolder holder{reclaim, pod.meta.key(), use.job->meta.key(), dataset.name};
                 if (!best ||
                     std::tie(leads, best->second.pod) > std::tie(best->first, holder.pod)) {
                     best = {leads, std::move(holder)};

@@ -12,8 +12,8 @@ namespace stoker::control {
 
 namespace {
 
-bool is_own(const JobUse& use, const ResolvedDataset& dataset) {
-    return !is_guest(use, dataset);
+bool is_own(const TrainingJob& job, const ResolvedDataset& dataset) {
+    return !is_guest(job, dataset);
 }
 
 bool is_live(const Pod& pod) {
@@ -24,7 +24,7 @@ bool is_live(const Pod& pod) {
 const Pod* find_live_pod(const JobUse& use, const ObjectKey& key) {
     const auto found = std::ranges::find_if(
         use.pods, [&](const Pod& pod) { return pod.meta.key() == key && is_live(pod); });
-    return found == use.pods.end() ? nullptr : &*found;
+    return found == use.pods.end() ? nullptr : &**found;
 }
 
 bool mounts(const Pod& pod, const ResolvedDataset& dataset) {
@@ -37,13 +37,17 @@ bool mounts(const Pod& pod, const ResolvedDataset& dataset) {
 // (PeerFetches::kRestMax, kConnectMax).
 constexpr std::uint64_t kConnectFailuresMin = 10;
 
+bool is_cut_off(const DatasetReport& dataset) {
+    return dataset.peer_samples == 0 && dataset.peer_connect_failures >= kConnectFailuresMin;
+}
+
 // Adds one sidecar's report about datasets of its own namespace.
 void add_report(
     const JobUse& use, const SidecarReport& report, std::uint64_t version_max, PeerView& view) {
     for (const DatasetReport& told : report.datasets) {
         const bool is_ours =
-            std::ranges::any_of(use.datasets.datasets, [&](const ResolvedDataset& dataset) {
-                return dataset.uid == told.dataset_uid && is_own(use, dataset);
+            std::ranges::any_of(use.datasets->datasets, [&](const ResolvedDataset& dataset) {
+                return dataset.uid == told.dataset_uid && is_own(use.job, dataset);
             });
         if (!is_ours) {
             continue;
@@ -67,9 +71,9 @@ PeerView find_peers(const ClusterView& cluster, std::uint64_t version_max) {
     PeerView view;
     std::map<std::pair<ObjectKey, std::string>, const JobUse*> users;  // by key and uid
     for (const JobUse& use : cluster.jobs) {
-        users[{use.job.meta.key(), use.job.meta.uid}] = &use;
-        for (const ResolvedDataset& dataset : use.datasets.datasets) {
-            if (is_own(use, dataset)) {
+        users[{use.job->meta.key(), use.job->meta.uid}] = &use;
+        for (const ResolvedDataset& dataset : use.datasets->datasets) {
+            if (is_own(use.job, dataset)) {
                 view.datasets[dataset.uid].shared = dataset.peers;
             }
         }
@@ -96,7 +100,7 @@ std::vector<std::string> peer_uris_of(const ClusterView& cluster, const ObjectKe
         if (pod == nullptr) {
             continue;
         }
-        for (const ResolvedDataset& dataset : use.datasets.datasets) {
+        for (const ResolvedDataset& dataset : use.datasets->datasets) {
             if (dataset.peers && dataset.ns == key.ns && mounts(*pod, dataset)) {
                 uris.insert(
                     fmt::format("stoker://namespace/{}/dataset/{}", dataset.ns, dataset.uid));
@@ -110,11 +114,10 @@ std::set<std::string> cut_off_nodes(
     const std::string& dataset_uid, const std::vector<SidecarReport>& reports, const Moment& now) {
     std::set<std::string> nodes;
     for (const SidecarReport& report : reports) {
-        const bool is_cut_off = std::ranges::any_of(report.datasets, [&](const auto& dataset) {
-            return dataset.dataset_uid == dataset_uid && dataset.peer_samples == 0 &&
-                   dataset.peer_connect_failures >= kConnectFailuresMin;
+        const bool is_ours = std::ranges::any_of(report.datasets, [&](const auto& dataset) {
+            return dataset.dataset_uid == dataset_uid && is_cut_off(dataset);
         });
-        if (is_cut_off && is_fresh(report, now)) {
+        if (is_ours && is_fresh(report, now)) {
             nodes.insert(report.node);
         }
     }
@@ -125,9 +128,17 @@ std::vector<PeerNodes> planned_peers(
     const std::map<std::string, PeerGroup>& groups,
     const std::vector<SidecarReport>& reports,
     const Moment& now) {
+    std::set<std::string> cut_off;  // uids of datasets with a node that is cut off
+    for (const SidecarReport& report : reports) {
+        for (const DatasetReport& dataset : report.datasets) {
+            if (is_cut_off(dataset) && is_fresh(report, now)) {
+                cut_off.insert(dataset.dataset_uid);
+            }
+        }
+    }
     std::vector<PeerNodes> result;
     for (const auto& [uid, group] : groups) {
-        if (group.members.size() < 2 || !cut_off_nodes(uid, reports, now).empty()) {
+        if (group.members.size() < 2 || cut_off.contains(uid)) {
             continue;
         }
         result.push_back({uid, {}});

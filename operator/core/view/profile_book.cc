@@ -1,6 +1,7 @@
 #include "operator/core/view/profile_book.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <set>
 
@@ -17,13 +18,12 @@ constexpr std::uint64_t kProbeIdsPerJob = 1 << 16;
 
 // Fresh reports of the present attempt's ranks whose trainer has started.
 std::vector<SidecarReport> ranks_of(
-    const JobUse& use, const ClusterView& cluster, const Moment& now) {
-    const std::string prefix = pod_prefix(use.job, use.job.status.attempt);
+    const JobUse& use, const ReportIndex& reports, const Moment& now) {
+    const std::string prefix = pod_prefix(use.job, use.job->status.attempt);
     std::vector<SidecarReport> result;
-    for (const SidecarReport& report : cluster.reports) {
-        if (report.training_job_uid == use.job.meta.uid && report.pod.starts_with(prefix) &&
-            is_fresh(report, now)) {
-            result.push_back(report);
+    for (const SidecarReport* report : reports.of_job(use.job->meta.uid)) {
+        if (report->pod.starts_with(prefix) && is_fresh(*report, now)) {
+            result.push_back(*report);
         }
     }
     return result;
@@ -32,36 +32,34 @@ std::vector<SidecarReport> ranks_of(
 // Reports of the leaders on these nodes, reduced to the job's datasets. A leader may be the sidecar
 // of another job that reads the same data.
 std::vector<SidecarReport> leaders_for(
-    const JobUse& use, const std::vector<SidecarReport>& ranks, const ClusterView& cluster) {
+    const JobUse& use, const std::vector<SidecarReport>& ranks, const ReportIndex& reports) {
     std::set<std::string> nodes;
     for (const SidecarReport& report : ranks) {
         nodes.insert(report.node);
     }
     std::set<std::string> uids;
-    for (const ResolvedDataset& dataset : use.datasets.datasets) {
+    for (const ResolvedDataset& dataset : use.datasets->datasets) {
         uids.insert(dataset.uid);
     }
     std::vector<SidecarReport> result;
-    for (const SidecarReport& report : cluster.reports) {
-        if (!nodes.contains(report.node)) {
-            continue;
-        }
-        SidecarReport of_job = report;
-        std::erase_if(of_job.datasets, [&](const DatasetReport& dataset) {
-            return !dataset.leader || !uids.contains(dataset.dataset_uid);
-        });
-        if (!of_job.datasets.empty()) {
-            result.push_back(std::move(of_job));
+    const auto is_led = [&](const DatasetReport& dataset) {
+        return dataset.leader && uids.contains(dataset.dataset_uid);
+    };
+    for (const std::string& node : nodes) {
+        for (const SidecarReport* report : reports.on_node(node)) {
+            if (std::ranges::any_of(report->datasets, is_led)) {
+                SidecarReport& of_job = result.emplace_back(*report);
+                std::erase_if(of_job.datasets, std::not_fn(is_led));
+            }
         }
     }
     return result;
 }
 
 Bytes granted_to(const JobUse& use, const AllocationPlan& plan) {
-    const auto found = std::find_if(plan.jobs.begin(), plan.jobs.end(), [&](const auto& job) {
-        return job.job == use.job.meta.key();
-    });
-    return found == plan.jobs.end() ? Bytes::zero() : found->granted;
+    const ObjectKey key = use.job->meta.key();
+    const auto found = std::ranges::lower_bound(plan.jobs, key, {}, &JobAllocation::job);
+    return found == plan.jobs.end() || found->job != key ? Bytes::zero() : found->granted;
 }
 
 ProbeWish wish_of(const TrainingJob& job) {
@@ -83,8 +81,8 @@ ProbeWish wish_of(const TrainingJob& job) {
 }  // namespace
 
 ProfileBook::Entry& ProfileBook::entry_of(const JobUse& use) {
-    const Id id{use.job.meta.key(), use.job.meta.uid};
-    const std::int64_t attempt = use.job.status.attempt;
+    const Id id{use.job->meta.key(), use.job->meta.uid};
+    const std::int64_t attempt = use.job->status.attempt;
     const auto found = entries_.find(id);
     if (found != entries_.end() && found->second.attempt == attempt) {
         return found->second;
@@ -102,10 +100,11 @@ void ProfileBook::update(
     const ClusterView& cluster, const AllocationPlan& plan, const Moment& now) {
     std::set<Id> running;
     probes_.clear();
+    const ReportIndex reports{cluster.reports};
     for (const JobUse& use : cluster.jobs) {
         if (use.is_active()) {
-            running.insert({use.job.meta.key(), use.job.meta.uid});
-            update_job(use, cluster, plan, now);
+            running.insert({use.job->meta.key(), use.job->meta.uid});
+            update_job(use, reports, plan, now);
         }
     }
     std::erase_if(entries_, [&](const auto& entry) {
@@ -118,14 +117,14 @@ void ProfileBook::update(
 }
 
 void ProfileBook::update_job(
-    const JobUse& use, const ClusterView& cluster, const AllocationPlan& plan, const Moment& now) {
+    const JobUse& use, const ReportIndex& reports, const AllocationPlan& plan, const Moment& now) {
     Entry& entry = entry_of(use);
-    const std::vector<SidecarReport> ranks = ranks_of(use, cluster, now);
-    const std::vector<SidecarReport> leaders = leaders_for(use, ranks, cluster);
+    const std::vector<SidecarReport> ranks = ranks_of(use, reports, now);
+    const std::vector<SidecarReport> leaders = leaders_for(use, ranks, reports);
     entry.profiler.observe(
         {ranks,
          leaders,
-         static_cast<std::size_t>(use.job.spec.trainer.node_count),
+         static_cast<std::size_t>(use.job->spec.trainer.node_count),
          granted_to(use, plan)});
     probe(entry, use, ranks, now);
 }
@@ -136,14 +135,14 @@ void ProfileBook::probe(
         wish_of(use.job),
         entry.profiler.profile().method != ProfileMethod::kNone,
         entry.profiler.regime(),
-        static_cast<std::size_t>(use.job.spec.trainer.node_count),
+        static_cast<std::size_t>(use.job->spec.trainer.node_count),
         ranks};
     const ProbeStep step = entry.probes.step(input, now.steady);
     if (step.benefit) {
         entry.profiler.take_measured(*step.benefit);
     }
     if (step.ask) {
-        probes_[use.job.meta.key()] = *step.ask;
+        probes_[use.job->meta.key()] = *step.ask;
     }
 }
 

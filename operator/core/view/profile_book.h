@@ -12,6 +12,7 @@
 #include "operator/core/profile/profiler.h"
 #include "operator/core/spec/moment.h"
 #include "operator/core/view/cluster_view.h"
+#include "operator/core/view/report_index.h"
 
 namespace stoker::control {
 
@@ -53,7 +54,7 @@ private:
     Entry& entry_of(const JobUse& use);
     void update_job(
         const JobUse& use,
-        const ClusterView& cluster,
+        const ReportIndex& reports,
         const AllocationPlan& plan,
         const Moment& now);
     void probe(

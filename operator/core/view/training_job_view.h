@@ -37,8 +37,12 @@ struct WorkloadView {
 };
 
 // All input for one TrainingJob's plan at one moment. Lists may be in any order.
-struct TrainingJobView : JobUse {
-    std::vector<Job> jobs;  // owned by it, or named like its next attempt, with any owner
+struct TrainingJobView {
+    TrainingJob job;
+    ResolvedDatasets datasets;  // that its spec names
+    ResolvedPool pool;          // likewise
+    std::vector<Pod> pods;      // with its kJobLabel
+    std::vector<Job> jobs;      // owned by it, or named like its next attempt, with any owner
     std::optional<ObjectMeta> service;   // named service_name(job), of any owner
     std::vector<Node> nodes;             // at least those that the pods are on and that exist
     std::vector<SidecarReport> reports;  // with its uid

@@ -62,7 +62,7 @@ TEST_F(GatherTest, IgnoresPodsOfAnotherNamespace) {
     bench.put(bench.cache.pods(), stranger);
     const JobUse use = gather_use(make_running_job(), bench.cache);
     ASSERT_EQ(use.pods.size(), 1U);
-    EXPECT_NE(use.pods[0].meta.ns, "other");
+    EXPECT_NE(use.pods[0]->meta.ns, "other");
 }
 
 TEST_F(GatherTest, DropsReportsOnDatasetsThatTheJobDoesNotUse) {

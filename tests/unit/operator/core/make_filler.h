@@ -20,7 +20,7 @@ inline Dataset make_shared_dataset() {
 // The job of make_running_view(), two pods, as a guest of make_shared_dataset().
 inline JobUse make_guest() {
     JobUse use = use_of(make_running_view());
-    use.datasets.datasets.at(0).ns = "data";
+    use.datasets.edit().datasets.at(0).ns = "data";
     return use;
 }
 
@@ -57,10 +57,11 @@ inline Pod make_filler_pod(const Job& job) {
 // The fillers of the Dataset in pool "nvme", with one pod on node n1.
 inline JobUse make_filler_use(const Dataset& dataset) {
     JobUse use;
-    use.job.meta.ns = dataset.meta.ns;
-    use.job.meta.name = filler_training_job(dataset, "nvme");
-    use.job.meta.uid = dataset.meta.uid;
-    use.datasets.datasets = {resolve_for_filler(dataset)};
+    ObjectMeta& meta = use.job.edit().meta;
+    meta.ns = dataset.meta.ns;
+    meta.name = filler_training_job(dataset, "nvme");
+    meta.uid = dataset.meta.uid;
+    use.datasets.edit().datasets = {resolve_for_filler(dataset)};
     use.pool.name = "nvme";
     use.pods = {make_filler_pod(make_filler_job(dataset, {"nvme", "n1"}))};
     use.filler = true;
@@ -72,10 +73,10 @@ inline SidecarReport make_filler_report(const Dataset& dataset, std::int64_t sec
     const JobUse use = make_filler_use(dataset);
     SidecarReport report = make_report(make_running_view(), 0, second);
     report.namespace_name = dataset.meta.ns;
-    report.pod = use.pods[0].meta.name;
-    report.training_job = use.job.meta.name;
-    report.training_job_uid = use.job.meta.uid;
-    report.datasets[0].name = use.datasets.datasets[0].name;
+    report.pod = use.pods[0]->meta.name;
+    report.training_job = use.job->meta.name;
+    report.training_job_uid = use.job->meta.uid;
+    report.datasets[0].name = use.datasets->datasets[0].name;
     return report;
 }
 

@@ -138,7 +138,7 @@ inline TrainingJobView make_running_view(std::int64_t attempt = 1) {
 }
 
 inline JobUse use_of(const TrainingJobView& view) {
-    return {view.job, view.datasets, view.pool, view.pods};
+    return {view.job, view.datasets, view.pool, {view.pods.begin(), view.pods.end()}};
 }
 
 // One pool on two nodes, and the only job, which runs there.

@@ -10,20 +10,20 @@ namespace {
 
 JobUse make_user(const std::string& name, const std::string& uid, const std::string& pool) {
     JobUse user;
-    user.job.meta.name = name;
-    user.job.meta.uid = uid;
+    user.job.edit().meta.name = name;
+    user.job.edit().meta.uid = uid;
     user.pool.name = pool;
     return user;
 }
 
 void set_running(std::optional<WallTime> since, JobUse& user) {
-    user.job.status.conditions.clear();
+    user.job.edit().status.conditions.clear();
     if (since) {
         Condition running;
         running.type = "Running";
         running.status = ConditionStatus::kTrue;
         running.last_transition = *since;
-        user.job.status.conditions = {running};
+        user.job.edit().status.conditions = {running};
     }
 }
 

@@ -41,15 +41,15 @@ void mark(Job& job, std::int64_t second) {
 TEST(GuestPlaces, AreNodesWithPodsOfOtherNamespaces) {
     JobUse guest = make_guest();
     JobUse own = make_guest();
-    own.job.meta.ns = "data";
-    own.pods[0].node_name = "n7";
+    own.job.edit().meta.ns = "data";
+    own.pods[0].edit().node_name = "n7";
     const Dataset dataset = make_shared_dataset();
     EXPECT_THAT(guest_places(dataset, {guest, own}), ElementsAre(kFirst, kSecond));
-    guest.pods[0].phase = PodPhase::kPending;
+    guest.pods[0].edit().phase = PodPhase::kPending;
     EXPECT_THAT(guest_places(dataset, {guest}), ElementsAre(kFirst, kSecond)) << "any phase";
-    guest.pods[0].node_name.clear();
+    guest.pods[0].edit().node_name.clear();
     EXPECT_THAT(guest_places(dataset, {guest}), ElementsAre(kSecond));
-    guest.pods[1].phase = PodPhase::kSucceeded;
+    guest.pods[1].edit().phase = PodPhase::kSucceeded;
     EXPECT_THAT(guest_places(dataset, {guest}), IsEmpty());
     EXPECT_THAT(guest_places(dataset, {make_filler_use(dataset)}), IsEmpty());
 }

@@ -62,10 +62,10 @@ TEST(PlannedNodes, NewOperatorWaitsForNodeReports) {
 TEST(PlannedNodes, RunningPodCountsWithoutANodeReport) {
     ClusterView cluster = make_cluster();
     EXPECT_EQ(planned(cluster), (std::vector<std::string>{"n1", "n2"}));
-    cluster.jobs[0].pods[0].phase = PodPhase::kPending;
-    cluster.jobs[0].pods[1].phase = PodPhase::kFailed;
+    cluster.jobs[0].pods[0].edit().phase = PodPhase::kPending;
+    cluster.jobs[0].pods[1].edit().phase = PodPhase::kFailed;
     EXPECT_EQ(planned(cluster), std::vector<std::string>{});
-    cluster.jobs[0].pods[0].sidecar.started = true;
+    cluster.jobs[0].pods[0].edit().sidecar.started = true;
     EXPECT_EQ(planned(cluster), std::vector<std::string>{"n1"});
     cluster.jobs[0].pool.name = "another";
     EXPECT_EQ(planned(cluster), std::vector<std::string>{});
@@ -103,7 +103,7 @@ TEST(QuotasInForce, AreTheOldestOfEachNamespaceAndPool) {
 
 TEST(ViewAllocation, AddsDemandsOfRunningJobs) {
     ClusterView cluster = make_cluster();
-    cluster.jobs[0].job.spec.cache.max_bytes = gib(6);
+    cluster.jobs[0].job.edit().spec.cache.max_bytes = gib(6);
     cluster.reports = {make_report(make_running_view(), 0, 100)};
     cluster.grant_seconds = 45;
     const AllocationView view = view_allocation(cluster, moment(101));
@@ -124,9 +124,9 @@ TEST(ViewAllocation, AddsDemandsOfRunningJobs) {
 TEST(JobUse, IsActiveWhileABlockedJobsAttemptContinues) {
     JobUse use = make_cluster().jobs[0];
     EXPECT_TRUE(use.is_active());
-    use.datasets.blocker = {"NotShared", "no"};
+    use.datasets.edit().blocker = {"NotShared", "no"};
     EXPECT_FALSE(use.is_active());
-    use.datasets.goes_on = true;
+    use.datasets.edit().goes_on = true;
     EXPECT_TRUE(use.is_active());
 }
 
@@ -180,8 +180,8 @@ TEST(ViewAllocation, PassesOnTheDefaultQuota) {
 TEST(ViewAllocation, PassesOnJobWeightsAndDatasetOwners) {
     ClusterView cluster = make_cluster();
     EXPECT_EQ(view_allocation(cluster, moment(1)).demands.at(0).weight, 1);
-    cluster.jobs[0].job.spec.cache.weight = 7;
-    cluster.jobs[0].datasets.datasets[0].ns = "data";
+    cluster.jobs[0].job.edit().spec.cache.weight = 7;
+    cluster.jobs[0].datasets.edit().datasets[0].ns = "data";
     const Demand demand = view_allocation(cluster, moment(1)).demands.at(0);
     EXPECT_EQ(demand.weight, 7);
     EXPECT_EQ(demand.datasets.at(0).ns, "data");
@@ -222,7 +222,7 @@ TEST(ViewAllocation, PassesOnPricesAndSampleSizes) {
 
 TEST(ViewAllocation, TakesTheImportanceParameterBetaFromTheJob) {
     ClusterView cluster = make_cluster();
-    JobDataset& dataset = cluster.jobs[0].job.spec.datasets.at(0);
+    JobDataset& dataset = cluster.jobs[0].job.edit().spec.datasets.at(0);
     dataset.contract = Contract::kImportance;
     const auto beta = [&] {
         return view_allocation(cluster, moment(1)).demands.at(0).datasets.at(0).access.beta;
@@ -236,7 +236,7 @@ TEST(ViewAllocation, TakesTheImportanceParameterBetaFromTheJob) {
 // after them (reuseFactor): these epochs are full.
 TEST(ViewAllocation, CountsFullEpochsOfImportance) {
     ClusterView cluster = make_cluster();
-    TrainingJobSpec& spec = cluster.jobs[0].job.spec;
+    TrainingJobSpec& spec = cluster.jobs[0].job.edit().spec;
     JobDataset& dataset = spec.datasets.at(0);
     dataset.contract = Contract::kImportance;
     const auto full_epochs = [&](std::int64_t epochs) {
@@ -255,7 +255,7 @@ TEST(ViewAllocation, CountsFullEpochsOfImportance) {
 
 TEST(ViewAllocation, PlansImportanceOfFamilyIowaAsExactUntilItsReadsAreMeasured) {
     ClusterView cluster = make_cluster();
-    JobDataset& dataset = cluster.jobs[0].job.spec.datasets.at(0);
+    JobDataset& dataset = cluster.jobs[0].job.edit().spec.datasets.at(0);
     dataset.contract = Contract::kImportance;
     const auto kind = [&] {
         return view_allocation(cluster, moment(1)).demands.at(0).datasets.at(0).access.kind;
@@ -267,7 +267,7 @@ TEST(ViewAllocation, PlansImportanceOfFamilyIowaAsExactUntilItsReadsAreMeasured)
 
 TEST(ViewAllocation, TakesReplicationFromTheJob) {
     ClusterView cluster = make_cluster();
-    JobDataset& dataset = cluster.jobs[0].job.spec.datasets.at(0);
+    JobDataset& dataset = cluster.jobs[0].job.edit().spec.datasets.at(0);
     dataset.contract = Contract::kReplicate;
     const auto access = [&] {
         return view_allocation(cluster, moment(1)).demands.at(0).datasets.at(0).access;
@@ -282,7 +282,7 @@ TEST(ViewAllocation, TakesReplicationFromTheJob) {
 
 TEST(ViewAllocation, IgnoresEndedPods) {
     ClusterView cluster = make_cluster();
-    cluster.jobs[0].pods[0].phase = PodPhase::kSucceeded;
+    cluster.jobs[0].pods[0].edit().phase = PodPhase::kSucceeded;
     EXPECT_EQ(
         view_allocation(cluster, moment(1)).demands.at(0).nodes, std::vector<std::string>{"n2"});
 }
@@ -291,16 +291,16 @@ TEST(JobUse, IsActiveUntilItEndsOrIsSuspended) {
     const JobUse use = make_cluster().jobs[0];
     EXPECT_TRUE(use.is_active());
     JobUse other = use;
-    other.job.spec.suspend = true;
+    other.job.edit().spec.suspend = true;
     EXPECT_FALSE(other.is_active());
     other = use;
-    other.job.status.conditions = {{"Complete", ConditionStatus::kTrue, 1, wall(1), "", ""}};
+    other.job.edit().status.conditions = {{"Complete", ConditionStatus::kTrue, 1, wall(1), "", ""}};
     EXPECT_FALSE(other.is_active());
     other = use;
     other.pool = ResolvedPool{};
     EXPECT_FALSE(other.is_active());
     other = use;
-    other.job.meta.deleting_since = wall(1);
+    other.job.edit().meta.deleting_since = wall(1);
     EXPECT_FALSE(other.is_active());
 }
 

@@ -28,7 +28,7 @@ TEST(FindPlaces, AreNodesWithPodsOfJobs) {
     expected.ns = "team";
     expected.live = true;
     EXPECT_EQ(places[0], expected);
-    cluster.jobs[0].pods[0].phase = PodPhase::kSucceeded;
+    cluster.jobs[0].pods[0].edit().phase = PodPhase::kSucceeded;
     EXPECT_FALSE(place(cluster, "n1", 1).live);
     cluster.nodes = {make_node("n2")};
     EXPECT_EQ(find_places(cluster, moment(1)).size(), 1U) << "a node that is gone has no bytes";
@@ -36,7 +36,7 @@ TEST(FindPlaces, AreNodesWithPodsOfJobs) {
 
 TEST(FindPlaces, BelongToTheNamespaceOfTheirDataset) {
     ClusterView cluster = make_cluster();
-    cluster.jobs[0].datasets.datasets[0].ns = "data";
+    cluster.jobs[0].datasets.edit().datasets[0].ns = "data";
     cluster.datasets[0].meta.ns = "data";
     EXPECT_EQ(place(cluster, "n1", 1).ns, "data");
     cluster.datasets.clear();
@@ -111,7 +111,7 @@ TEST(FindPlaces, AllocatedBytesThatNoReportCoversArePromised) {
     JobDatasetStatus status;
     status.name = "train";
     status.allocated_bytes = static_cast<std::int64_t>(gib(8).count());
-    cluster.jobs[0].job.status.datasets = {status};
+    cluster.jobs[0].job.edit().status.datasets = {status};
     EXPECT_EQ(place(cluster, "n1", 101).promised, gib(8));
     cluster.reports = {make_report(make_running_view(), 0, 100)};
     cluster.reports[0].datasets[0].granted_bytes = gib(3);
@@ -128,12 +128,12 @@ TEST(FindPlaces, AllocatedBytesArePromisedPerJob) {
         return status;
     };
     JobUse other = cluster.jobs[0];
-    other.job.meta.name = "other";
-    other.job.meta.uid = "uid-other";
+    other.job.edit().meta.name = "other";
+    other.job.edit().meta.uid = "uid-other";
     std::erase_if(cluster.jobs[0].pods, [](const Pod& pod) { return pod.node_name != "n1"; });
     std::erase_if(other.pods, [](const Pod& pod) { return pod.node_name != "n2"; });
-    cluster.jobs[0].job.status.datasets = {status_of(gib(2))};
-    other.job.status.datasets = {status_of(gib(9))};
+    cluster.jobs[0].job.edit().status.datasets = {status_of(gib(2))};
+    other.job.edit().status.datasets = {status_of(gib(9))};
     cluster.jobs.push_back(other);
     SidecarReport spoke = make_report(make_running_view(), 1, 100);
     spoke.training_job = "other";
@@ -148,7 +148,7 @@ TEST(FindPlaces, IgnoreAnUnlimitedGrantInPromises) {
     JobDatasetStatus status;
     status.name = "train";
     status.allocated_bytes = static_cast<std::int64_t>(gib(8).count());
-    cluster.jobs[0].job.status.datasets = {status};
+    cluster.jobs[0].job.edit().status.datasets = {status};
     cluster.reports = {make_report(make_running_view(), 0, 100)};
     cluster.reports[0].datasets[0].granted_bytes = Bytes::unlimited();
     EXPECT_EQ(place(cluster, "n2", 101).promised, gib(8));

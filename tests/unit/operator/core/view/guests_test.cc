@@ -77,9 +77,9 @@ TEST(Guests, ClaimsOfGuestsAboutTheOriginAreIgnored) {
 }
 
 TEST(Guests, AreNamedWithTheirNamespace) {
-    EXPECT_EQ(job_key_at(make_guest(), make_guest().datasets.datasets[0]), "team/uid-resnet");
+    EXPECT_EQ(job_key_at(make_guest(), make_guest().datasets->datasets[0]), "team/uid-resnet");
     const JobUse own = use_of(make_running_view());
-    EXPECT_EQ(job_key_at(own, own.datasets.datasets[0]), "uid-resnet");
+    EXPECT_EQ(job_key_at(own, own.datasets->datasets[0]), "uid-resnet");
 }
 
 TEST(Guests, NeverHoldGrants) {
@@ -113,8 +113,8 @@ TEST(Guests, FillersOfSeveralPoolsAreDistinct) {
     cluster.pools.push_back(make_pool("ssd"));
     JobUse other = make_filler_use(cluster.datasets[0]);
     other.pool.name = "ssd";
-    other.job.meta.name = filler_training_job(cluster.datasets[0], "ssd");
-    other.pods[0].node_name = "n2";
+    other.job.edit().meta.name = filler_training_job(cluster.datasets[0], "ssd");
+    other.pods[0].edit().node_name = "n2";
     cluster.jobs.push_back(other);
     cluster.reports = {make_filler_report(cluster.datasets[0], 100)};
     for (const ObservedResidency& word : find_places(cluster, moment(101))) {
@@ -143,9 +143,9 @@ TEST(Guests, NodeWithAFillerIsPlanned) {
 TEST(Guests, WeightsNameTheGuestJobWithItsNamespace) {
     ClusterView cluster = make_shared_cluster();
     JobUse own = use_of(make_running_view());
-    own.job.meta.ns = "data";
-    own.job.meta.uid = "uid-own";
-    own.datasets.datasets[0].ns = "data";
+    own.job.edit().meta.ns = "data";
+    own.job.edit().meta.uid = "uid-own";
+    own.datasets.edit().datasets[0].ns = "data";
     cluster.jobs.push_back(own);
     JobProfile profile;
     profile.verdict = ProfileVerdict::kDataBound;
@@ -163,11 +163,14 @@ TEST(Guests, WeightsNameTheGuestJobWithItsNamespace) {
 
 TEST(Guests, SketchesNameTheGuestJobWithItsNamespace) {
     const JobUse guest = make_guest();
-    SidecarReport leader = make_filler_report(make_shared_dataset(), 100);
-    leader.datasets[0].sketches = {{"team/uid-resnet", 1, {3, 1}, 1}};
-    EXPECT_FALSE(measured_sketch(guest, "uid-imagenet", {leader}, moment(101)).empty());
-    leader.datasets[0].sketches[0].job_uid = "uid-resnet";
-    EXPECT_TRUE(measured_sketch(guest, "uid-imagenet", {leader}, moment(101)).empty());
+    std::vector<SidecarReport> reports{make_filler_report(make_shared_dataset(), 100)};
+    const auto sketch = [&] {
+        return measured_sketch(guest, "uid-imagenet", ReportIndex{reports}, moment(101));
+    };
+    reports[0].datasets[0].sketches = {{"team/uid-resnet", 1, {3, 1}, 1}};
+    EXPECT_FALSE(sketch().empty());
+    reports[0].datasets[0].sketches[0].job_uid = "uid-resnet";
+    EXPECT_TRUE(sketch().empty());
 }
 
 TEST(Guests, AreNeverAskedToGiveBytesBack) {

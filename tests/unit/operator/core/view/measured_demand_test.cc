@@ -28,7 +28,8 @@ SidecarReport at_position(std::int64_t rank, std::uint64_t epoch, std::uint64_t 
 }
 
 std::vector<float> sketch_of(const std::vector<SidecarReport>& reports, std::int64_t now = 101) {
-    return measured_sketch(use_of(make_running_view()), "uid-imagenet", reports, moment(now));
+    return measured_sketch(
+        use_of(make_running_view()), "uid-imagenet", ReportIndex{reports}, moment(now));
 }
 
 double mass(const std::vector<float>& sketch, double from, double to) {
@@ -77,15 +78,15 @@ TEST(MeasuredSketch, IsEmptyWithoutReports) {
 
 TEST(LastEpochProgress, IsThatOfTheSlowestRank) {
     JobUse use = use_of(make_running_view());
-    use.job.spec.trainer.epochs = 3;
+    use.job.edit().spec.trainer.epochs = 3;
     const auto progress = [&](const std::vector<SidecarReport>& reports, std::int64_t now = 101) {
-        return last_epoch_progress(use, reports, moment(now));
+        return last_epoch_progress(use, ReportIndex{reports}, moment(now));
     };
     EXPECT_EQ(progress({at_position(0, 2, 150), at_position(1, 2, 50)}), 0.25);
     EXPECT_EQ(progress({at_position(0, 2, 150), at_position(1, 1, 199)}), std::nullopt);
     EXPECT_EQ(progress({at_position(0, 2, 150)}), std::nullopt) << "a rank is missing";
     EXPECT_EQ(progress({at_position(0, 2, 150), at_position(1, 2, 50)}, 1000), std::nullopt);
-    use.job.spec.trainer.epochs = 0;
+    use.job.edit().spec.trainer.epochs = 0;
     EXPECT_EQ(progress({at_position(0, 2, 150), at_position(1, 2, 50)}), std::nullopt)
         << "the spec does not say how many epochs there are";
 }
@@ -97,7 +98,7 @@ TEST(ViewAllocation, MeasuredReadsReplaceTheFormulaOfImportance) {
         return view_allocation(cluster, moment(101)).demands.at(0).datasets.at(0).access;
     };
     EXPECT_EQ(access().kind, AccessKind::kExact) << "the job does not read by importance";
-    cluster.jobs[0].job.spec.datasets.at(0).contract = Contract::kImportance;
+    cluster.jobs[0].job.edit().spec.datasets.at(0).contract = Contract::kImportance;
     EXPECT_EQ(access().kind, AccessKind::kMeasured);
     EXPECT_EQ(access().sketch.size(), kRankSketchSizeMax);
     cluster.reports.clear();
@@ -107,8 +108,8 @@ TEST(ViewAllocation, MeasuredReadsReplaceTheFormulaOfImportance) {
 // A second job on the same dataset and nodes.
 JobUse other_use() {
     JobUse other = use_of(make_running_view());
-    other.job.meta.name = "vit";
-    other.job.meta.uid = "uid-vit";
+    other.job.edit().meta.name = "vit";
+    other.job.edit().meta.uid = "uid-vit";
     return other;
 }
 
@@ -122,26 +123,26 @@ Grant grant_of(const std::string& node, const std::string& uid) {
 TEST(WeighJobs, WeighsEachReader) {
     ClusterView cluster = make_cluster();
     cluster.jobs.push_back(other_use());
-    const ObjectKey resnet = cluster.jobs[0].job.meta.key();
+    const ObjectKey resnet = cluster.jobs[0].job->meta.key();
     JobProfile profile;
     profile.ingest_rate = 600;
     profile.verdict = ProfileVerdict::kDataBound;
     cluster.profiles[resnet] = profile;
     std::vector<Grant> grants{grant_of("n1", "uid-imagenet"), grant_of("n2", "uid-other")};
     weigh_jobs(cluster, grants);
-    const std::string uid = cluster.jobs[0].job.meta.uid;
+    const std::string uid = cluster.jobs[0].job->meta.uid;
     const auto weights = [&](double resnet_weight, double vit_weight) {
         return std::vector<JobWeight>{{uid, resnet_weight}, {"uid-vit", vit_weight}};
     };
     EXPECT_EQ(grants[0].weights, weights(300, 300)) << "half on each node; vit has no verdict";
     EXPECT_TRUE(grants[1].weights.empty());
-    cluster.jobs[0].job.spec.cache.weight = 5;
+    cluster.jobs[0].job.edit().spec.cache.weight = 5;
     weigh_jobs(cluster, grants);
     EXPECT_EQ(grants[0].weights, weights(1500, 300)) << "five times as much";
-    cluster.jobs[1].job.spec.cache.weight = 2;
+    cluster.jobs[1].job.edit().spec.cache.weight = 2;
     weigh_jobs(cluster, grants);
     EXPECT_EQ(grants[0].weights, weights(1500, 600)) << "also without a verdict";
-    cluster.jobs[0].job.spec.cache.weight = 1;
+    cluster.jobs[0].job.edit().spec.cache.weight = 1;
     profile.verdict = ProfileVerdict::kComputeBound;
     cluster.profiles[{resnet.ns, "vit"}] = profile;
     weigh_jobs(cluster, grants);
@@ -154,10 +155,10 @@ TEST(WeighJobs, WeighsEachReader) {
 TEST(WeighJobs, UsesSpecWeightsForUnprofiledJobs) {
     ClusterView cluster = make_cluster();
     cluster.jobs.push_back(other_use());
-    cluster.jobs[0].job.spec.cache.weight = 5;
+    cluster.jobs[0].job.edit().spec.cache.weight = 5;
     std::vector<Grant> grants{grant_of("n1", "uid-imagenet")};
     weigh_jobs(cluster, grants);
-    const std::string uid = cluster.jobs[0].job.meta.uid;
+    const std::string uid = cluster.jobs[0].job->meta.uid;
     EXPECT_EQ(grants[0].weights, (std::vector<JobWeight>{{uid, 5}, {"uid-vit", 1}}));
 }
 
@@ -166,9 +167,9 @@ TEST(WeighJobs, AddsNoWeightForASingleReader) {
     JobProfile profile;
     profile.ingest_rate = 600;
     profile.verdict = ProfileVerdict::kDataBound;
-    cluster.profiles[cluster.jobs[0].job.meta.key()] = profile;
+    cluster.profiles[cluster.jobs[0].job->meta.key()] = profile;
     cluster.jobs.push_back(other_use());
-    cluster.jobs.back().job.spec.suspend = true;
+    cluster.jobs.back().job.edit().spec.suspend = true;
     std::vector<Grant> grants{grant_of("n1", "uid-imagenet")};
     weigh_jobs(cluster, grants);
     EXPECT_TRUE(grants[0].weights.empty());

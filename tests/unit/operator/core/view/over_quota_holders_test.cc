@@ -17,7 +17,7 @@ TEST(FindOverQuotaHolders, NamesTheLeadersPod) {
     EXPECT_EQ(holders[0].job, (ObjectKey{"team", "resnet"}));
     EXPECT_EQ(holders[0].dataset, "train");
     // With two pods on the node, the result names the leader's pod.
-    cluster.jobs[0].pods[1].node_name = "n1";
+    cluster.jobs[0].pods[1].edit().node_name = "n1";
     SidecarReport leader = make_report(make_running_view(), 1, 1);
     leader.node = "n1";
     cluster.reports = {leader};
@@ -26,7 +26,7 @@ TEST(FindOverQuotaHolders, NamesTheLeadersPod) {
 
 TEST(FindOverQuotaHolders, FindsNoHolderWithoutAPod) {
     ClusterView cluster = make_cluster();
-    cluster.jobs[0].pods[0].phase = PodPhase::kFailed;
+    cluster.jobs[0].pods[0].edit().phase = PodPhase::kFailed;
     EXPECT_TRUE(find_over_quota_holders(cluster, {kReclaim}).empty());
     EXPECT_TRUE(find_over_quota_holders(make_cluster(), {{"ssd", "n1", "uid-imagenet", {}, {}, 0}})
                     .empty());

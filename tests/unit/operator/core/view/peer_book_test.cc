@@ -23,14 +23,15 @@ TimePoint at(int second) {
 // The report of a rank whose sidecar leads on its node and accepts peers.
 SidecarReport leader_report(const JobUse& use, std::size_t rank, std::uint64_t generation = 1) {
     TrainingJobView view;
-    static_cast<JobUse&>(view) = use;
+    view.job = use.job;
+    view.datasets = use.datasets;
     SidecarReport report = make_report(view, static_cast<std::int64_t>(rank), 100);
     report.attached = true;
-    report.namespace_name = use.job.meta.ns;
-    report.training_job = use.job.meta.name;
-    report.training_job_uid = use.job.meta.uid;
-    report.pod = use.pods.at(rank).meta.name;
-    report.node = use.pods.at(rank).node_name;
+    report.namespace_name = use.job->meta.ns;
+    report.training_job = use.job->meta.name;
+    report.training_job_uid = use.job->meta.uid;
+    report.pod = use.pods.at(rank)->meta.name;
+    report.node = use.pods.at(rank)->node_name;
     report.datasets[0].leader = true;
     report.datasets[0].peer_address = "10.0.0." + std::to_string(rank + 1) + ":7331";
     report.datasets[0].peer_generation = generation;
@@ -58,7 +59,7 @@ TEST(FindPeers, FindsTheLeadersWithAnAddress) {
     ASSERT_EQ(view.datasets.at(kUid).leaders.size(), 2U);
     EXPECT_EQ(
         view.datasets.at(kUid).leaders[1],
-        (PeerLeader{cluster.jobs[0].pods[1].meta.key(), {"n2", "10.0.0.2:7331", 1}, true}));
+        (PeerLeader{cluster.jobs[0].pods[1]->meta.key(), {"n2", "10.0.0.2:7331", 1}, true}));
     cluster.reports[0].datasets[0].leader = false;
     cluster.reports[1].datasets[0].peer_address.clear();
     EXPECT_THAT(find_peers(cluster).datasets.at(kUid).leaders, IsEmpty());
@@ -78,7 +79,7 @@ TEST(FindPeers, LeavesGuestsOut) {
 
 TEST(FindPeers, LeavesOutEndedPodsAndReportsOnDatasetsOfOtherJobs) {
     ClusterView cluster = make_peers();
-    cluster.jobs[0].pods[0].phase = PodPhase::kFailed;
+    cluster.jobs[0].pods[0].edit().phase = PodPhase::kFailed;
     cluster.reports[1].datasets[0].dataset_uid = "uid-of-another-job";
     const PeerView view = find_peers(cluster);
     EXPECT_THAT(view.datasets.at(kUid).leaders, IsEmpty());
@@ -87,7 +88,7 @@ TEST(FindPeers, LeavesOutEndedPodsAndReportsOnDatasetsOfOtherJobs) {
 
 TEST(PeerUris, NameTheDatasetsOfThePodsOwnNamespace) {
     ClusterView cluster = make_cluster();
-    const ObjectKey pod = cluster.jobs[0].pods[0].meta.key();
+    const ObjectKey pod = cluster.jobs[0].pods[0]->meta.key();
     EXPECT_THAT(
         peer_uris_of(cluster, pod), ElementsAre("stoker://namespace/team/dataset/uid-imagenet"));
     EXPECT_THAT(peer_uris_of(cluster, {"team", "stranger"}), IsEmpty());
@@ -96,21 +97,21 @@ TEST(PeerUris, NameTheDatasetsOfThePodsOwnNamespace) {
 
 TEST(PeerUris, NameNoDatasetOfAnotherNamespaceAndNoneThatIsNotShared) {
     ClusterView cluster = make_cluster();
-    const ObjectKey pod = cluster.jobs[0].pods[0].meta.key();
-    cluster.jobs[0].datasets.datasets[0].ns = "data";
-    cluster.jobs[0].pods[0].node_directories = {"data/uid-imagenet", "team/uid-imagenet"};
+    const ObjectKey pod = cluster.jobs[0].pods[0]->meta.key();
+    cluster.jobs[0].datasets.edit().datasets[0].ns = "data";
+    cluster.jobs[0].pods[0].edit().node_directories = {"data/uid-imagenet", "team/uid-imagenet"};
     EXPECT_THAT(peer_uris_of(cluster, pod), IsEmpty());
-    cluster.jobs[0].datasets.datasets[0].ns = "team";
-    cluster.jobs[0].datasets.datasets[0].peers = false;
+    cluster.jobs[0].datasets.edit().datasets[0].ns = "team";
+    cluster.jobs[0].datasets.edit().datasets[0].peers = false;
     EXPECT_THAT(peer_uris_of(cluster, pod), IsEmpty());
 }
 
 TEST(PeerUris, NameOnlyDatasetsThatThePodMounts) {
     ClusterView cluster = make_cluster();
-    const ObjectKey pod = cluster.jobs[0].pods[0].meta.key();
-    cluster.jobs[0].datasets.datasets[0].uid = "uid-of-the-next-dataset";
+    const ObjectKey pod = cluster.jobs[0].pods[0]->meta.key();
+    cluster.jobs[0].datasets.edit().datasets[0].uid = "uid-of-the-next-dataset";
     EXPECT_THAT(peer_uris_of(cluster, pod), IsEmpty());
-    cluster.jobs[0].pods[0].node_directories.push_back("team/uid-of-the-next-dataset");
+    cluster.jobs[0].pods[0].edit().node_directories.push_back("team/uid-of-the-next-dataset");
     EXPECT_THAT(
         peer_uris_of(cluster, pod),
         ElementsAre("stoker://namespace/team/dataset/uid-of-the-next-dataset"));
@@ -190,7 +191,7 @@ TEST(PeerBook, AMemberWithoutAPodLeavesAtOnce) {
 TEST(PeerBook, TheNewestLeaderOfANodeIsTheMember) {
     PeerBook book{100};
     ClusterView cluster = make_peers();
-    cluster.jobs[0].pods[1].node_name = "n1";
+    cluster.jobs[0].pods[1].edit().node_name = "n1";
     cluster.reports[0] = leader_report(cluster.jobs[0], 0, 5);
     cluster.reports[1] = leader_report(cluster.jobs[0], 1, 6);
     for (int order = 0; order < 2; ++order) {
@@ -223,7 +224,7 @@ TEST(PeerBook, TurningPeersOffEndsTheGroup) {
     PeerBook book{100};
     ClusterView cluster = make_peers();
     book.observe(find_peers(cluster), true, at(0));
-    cluster.jobs[0].datasets.datasets[0].peers = false;
+    cluster.jobs[0].datasets.edit().datasets[0].peers = false;
     EXPECT_THAT(book.observe(find_peers(cluster), true, at(1)), ElementsAre(kUid));
     EXPECT_THAT(book.groups().at(kUid).members, IsEmpty());
     EXPECT_EQ(book.groups().at(kUid).version, 101U);
@@ -235,7 +236,7 @@ TEST(PeerBook, TurningPeersOffEndsTheGroup) {
 TEST(PeerBook, TurningPeersOffEndsTheGroupOfAnEarlierOperator) {
     PeerBook book{100};
     ClusterView cluster = make_peers();
-    cluster.jobs[0].datasets.datasets[0].peers = false;
+    cluster.jobs[0].datasets.edit().datasets[0].peers = false;
     PeerView view = find_peers(cluster);
     view.datasets.at(kUid).version = 500;
     EXPECT_THAT(book.observe(view, true, at(0)), ElementsAre(kUid));

@@ -17,7 +17,7 @@ struct Bench {
     ProfileBook book{1000};
     std::int64_t second = 0;
 
-    Bench() { cluster.jobs = {{view.job, view.datasets, view.pool, view.pods}}; }
+    Bench() { cluster.jobs = {use_of(view)}; }
 
     void add(std::int64_t rank) {
         SidecarReport report = make_report(view, rank, second);
@@ -83,14 +83,14 @@ TEST(ProfileBook, DropsEndedJobsAndResetsNewAttempts) {
     Bench bench;
     bench.run(6);
     ASSERT_TRUE(bench.book.profiles().contains(kJob));
-    bench.cluster.jobs[0].job.status.attempt = 2;
+    bench.cluster.jobs[0].job.edit().status.attempt = 2;
     bench.step();
     EXPECT_TRUE(bench.book.profiles().empty()) << "the reports are of the attempt before";
-    bench.cluster.jobs[0].job.status.attempt = 1;
+    bench.cluster.jobs[0].job.edit().status.attempt = 1;
     bench.run(6);
     ASSERT_TRUE(bench.book.profiles().contains(kJob));
     set_condition(
-        bench.cluster.jobs[0].job.status.conditions,
+        bench.cluster.jobs[0].job.edit().status.conditions,
         {"Complete", ConditionStatus::kTrue, 1, wall(1), "Complete", ""});
     bench.step();
     EXPECT_TRUE(bench.book.profiles().empty());
@@ -131,7 +131,7 @@ TEST(ProfileBook, RequestsAProbeIfTheSpecAsksForIt) {
     Bench bench;
     bench.run(6);
     EXPECT_TRUE(bench.book.probes().empty());
-    bench.cluster.jobs[0].job.spec.cache.profiling = ProfilingSpec{"Measured", 20, 60};
+    bench.cluster.jobs[0].job.edit().spec.cache.profiling = ProfilingSpec{"Measured", 20, 60};
     bench.step();
     ASSERT_TRUE(bench.book.probes().contains(kJob));
     const Probe probe = bench.book.probes().at(kJob);
