@@ -100,16 +100,25 @@ Result<std::size_t> DeviceFile::read(std::uint64_t offset, std::span<std::byte> 
     return done;
 }
 
+Result<std::size_t> DeviceFile::timed_write(
+    std::uint64_t offset, std::span<const ConstBuffer> parts) {
+    if (!may_block()) {
+        return do_write(offset, parts);
+    }
+    const BlockedTime blocked;
+    auto written = do_write(offset, parts);
+    tally_.lock()->write_blocked += blocked.elapsed();
+    return written;
+}
+
 Status DeviceFile::write(std::uint64_t offset, std::span<const ConstBuffer> parts) {
     STOKER_CHECK(parts.size() <= kPartsMax, "too many parts in one write");
     PartsLeft left{parts};
     std::array<ConstBuffer, kPartsMax> chosen{};
     const auto turn = do_take_turn();
     while (!left.empty()) {
-        const BlockedTime blocked;
-        auto moved = do_write(offset, left.next(chosen));
-        tally_.lock()->write_blocked += blocked.elapsed();
-        STOKER_TRY(const std::size_t written, counted(tally_, std::move(moved)));
+        STOKER_TRY(
+            const std::size_t written, counted(tally_, timed_write(offset, left.next(chosen))));
         if (written == 0) {
             return fail(count_error(
                 tally_, {ErrorCode::kUnavailable, "the file system accepts no more bytes"}));

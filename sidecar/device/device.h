@@ -90,6 +90,10 @@ protected:
     // anyway; this wait does not count as the disk's time.
     virtual std::unique_lock<std::mutex> do_take_turn() { return {}; }
 
+    // Whether a write may block the calling thread. False: DeviceCounters::write_blocked leaves the
+    // file's writes out, and they cost no time to measure.
+    [[nodiscard]] virtual bool may_block() const { return true; }
+
     virtual Status do_truncate(std::uint64_t size_bytes) = 0;
     virtual Status do_allocate(std::uint64_t size_bytes) = 0;
     virtual Status do_sync() = 0;
@@ -98,6 +102,8 @@ protected:
     virtual void do_wont_need(std::uint64_t offset, std::uint64_t bytes) = 0;
 
 private:
+    Result<std::size_t> timed_write(std::uint64_t offset, std::span<const ConstBuffer> parts);
+
     DeviceTally& tally_;
 };
 

@@ -79,6 +79,12 @@ protected:
         return store(offset, bytes);
     }
 
+    // Only the hook can.
+    [[nodiscard]] bool may_block() const override {
+        const std::lock_guard lock{device_.mutex_};
+        return device_.hook_ != nullptr;
+    }
+
     Status do_truncate(std::uint64_t size_bytes) override {
         device_.enter(Operation::kTruncate, path_);
         const std::lock_guard lock{device_.mutex_};
@@ -125,10 +131,10 @@ private:
 
     Result<std::size_t> store(std::uint64_t offset, std::span<const std::byte> bytes) {
         const std::uint64_t size = inode_->live.size();
-        const std::uint64_t free = (device_.capacity_ - Bytes{device_.used_bytes()}).count();
         std::uint64_t count = bytes.size();
         if (offset + count > size) {
-            const std::uint64_t room = size + free;
+            const Bytes free = device_.capacity_ - Bytes{device_.used_bytes()};
+            const std::uint64_t room = size + free.count();
             count = offset >= room ? 0 : std::min(count, room - offset);
         }
         if (count == 0 && !bytes.empty()) {
@@ -261,7 +267,7 @@ Result<FaultDevice::InodePtr> FaultDevice::find(const std::string& path) const {
 Status FaultDevice::resize(Inode& inode, std::uint64_t size_bytes) {
     STOKER_CHECK(!inode.mapped || size_bytes == inode.live.size(), "resizing a mapped file");
     const std::uint64_t grown = size_bytes - std::min<std::uint64_t>(size_bytes, inode.live.size());
-    if (Bytes{used_bytes()} + Bytes{grown} > capacity_ && grown > 0) {
+    if (grown > 0 && Bytes{used_bytes()} + Bytes{grown} > capacity_) {
         return fail(ErrorCode::kResourceExhausted, "no space left on device");
     }
     inode.live.resize(size_bytes);

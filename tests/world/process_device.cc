@@ -63,6 +63,8 @@ protected:
         return bytes;
     }
 
+    [[nodiscard]] bool may_block() const override { return false; }
+
     Status do_truncate(std::uint64_t size_bytes) override {
         STOKER_TRY_VOID(device_.check_change(path_));
         return file_->truncate(size_bytes);

@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include <fmt/format.h>
+#include <malloc.h>
 
 namespace stoker::world {
 
@@ -72,6 +73,13 @@ void SeedRun::on_crash(int signal) const {
         seed_,
         signal,
         replay_);
+}
+
+void keep_freed_memory() {
+    constexpr int kLargest = 32 << 20;  // the largest threshold that glibc accepts
+    ::mallopt(M_MMAP_THRESHOLD, kLargest);
+    ::mallopt(M_TRIM_THRESHOLD, 8 * kLargest);
+    ::mallopt(M_TOP_PAD, kLargest);
 }
 
 void catch_crashes() {

@@ -43,6 +43,10 @@ private:
     const std::vector<std::string>& log_;
 };
 
+// Lets the allocator keep freed memory, which the next seed needs again: returning it to the kernel
+// and clearing it anew costs more than the memory is worth.
+void keep_freed_memory();
+
 // Installs SeedRun's signal handlers. A closed socket raises no signal from then on.
 void catch_crashes();
 

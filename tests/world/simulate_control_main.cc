@@ -66,6 +66,7 @@ int run(int argc, char** argv) {
     const auto [first, last] = *seeds;
     const std::set<std::string_view> words{argv + 2, argv + argc};
     catch_crashes();
+    keep_freed_memory();
     std::map<std::string, std::uint64_t> counts;
     std::vector<std::uint64_t> broken;
     for (std::uint64_t seed = first; seed <= last; ++seed) {

@@ -143,6 +143,7 @@ int run(int argc, char** argv) {
         return EXIT_FAILURE;
     }
     catch_crashes();
+    keep_freed_memory();
     Sums sums;
     std::vector<std::uint64_t> broken;
     for (std::uint64_t seed = options->first; seed <= options->last; ++seed) {

@@ -100,10 +100,17 @@ void LossRanks::copy(std::uint64_t& steps) {
             ++ends_[upper(keys_.back())];
         }
     }
-    if (cursor_ == count()) {
-        lay_out_buckets();
-        enter(Phase::kPlace);
+    if (cursor_ < count()) {
+        return;
     }
+    lay_out_buckets();
+    if (keys_.size() > kSortedAtOnce) {
+        return enter(Phase::kPlace);
+    }
+    // Buckets follow one another in the order of their keys, so one sort fills them all.
+    std::ranges::sort(keys_);
+    steps -= std::min<std::uint64_t>(steps, keys_.size());
+    enter(Phase::kPublish);
 }
 
 void LossRanks::lay_out_buckets() {
