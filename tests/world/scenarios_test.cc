@@ -1,5 +1,8 @@
 // Stories in the simulated world: one event each, and what must follow it. The world's oracle checks
 // its promises meanwhile; docs/design/simulation.md.
+#include <algorithm>
+#include <ranges>
+
 #include <gtest/gtest.h>
 
 #include "tests/world/scenario.h"
@@ -147,6 +150,22 @@ TEST_F(Scenario, LeaderWithARevokedKeyLetsAnotherLead) {
     world.refuse_key_for(leader, minutes{1});
     run_for(seconds{15});
     EXPECT_EQ(world.leader(0), 1 - leader);
+}
+
+// Each of the two leads, is refused and lets the lead go, in turn; the timeline tells their leads apart.
+TEST_F(Scenario, PairWithRevokedKeysLeadsAgainOnceAKeyIsAccepted) {
+    World& world = make(kTwoJobs, {.grant = {}, .window = kib(128)});  // it fetches all the time
+    run_for(minutes{1});
+    world.refuse_key_for(0, minutes{1});
+    world.refuse_key_for(1, minutes{1});
+    run_for(minutes{2});
+    EXPECT_TRUE(world.leader(0).has_value());
+    const std::uint64_t epoch = world.epoch(0);
+    run_for(minutes{1});
+    EXPECT_GT(world.epoch(0), epoch);
+    const Outcome outcome = world.run();
+    const auto leads = [](const Moment& moment) { return moment.lead; };
+    EXPECT_GE(std::ranges::max(outcome.timeline.moments | std::views::transform(leads)), 3U);
 }
 
 TEST_F(Scenario, LeaderThatMayNotListLetsAnotherLead) {

@@ -24,6 +24,16 @@ std::string line(double x1, double y1, double x2, double y2, const char* colour)
         colour);
 }
 
+// Two leads of one process are told apart by their numbers.
+std::string leads_of(const Moment& moment) {
+    return moment.leader.empty() ? "nobody leads"
+                                 : fmt::format(
+                                       "{} leads (lead {}){}",
+                                       moment.leader,
+                                       moment.lead,
+                                       moment.is_ready ? "" : ", without the listing");
+}
+
 }  // namespace
 
 void Timeline::on_fault(Duration at, std::string place, std::string_view fault) {
@@ -49,15 +59,14 @@ std::string Timeline::text() const {
     std::map<std::string, Moment> last;
     for (const Moment& moment : moments) {
         Moment& before = last[moment.node];
-        if (moment.leader != before.leader) {
-            const std::string who = moment.leader.empty() ? "nobody" : moment.leader;
+        if (leads_of(moment) != leads_of(before)) {
             lines.emplace_back(
                 moment.at,
                 fmt::format(
-                    "{:<8} {} leads; before: {} kB fetched, {} kB from peers, {} kB resident, {} "
+                    "{:<8} {}; before: {} kB fetched, {} kB from peers, {} kB resident, {} "
                     "kB in the window",
                     moment.node,
-                    who,
+                    leads_of(moment),
                     before.fetched.count() / 1000,
                     before.from_peers.count() / 1000,
                     before.resident.count() / 1000,
@@ -91,16 +100,19 @@ std::string Timeline::chart(const std::string& node, double width_s) const {
         return kHeight - 100 * static_cast<double>(bytes.count()) / static_cast<double>(most);
     };
     std::string body;
-    std::string leader;
+    std::uint64_t lead = 0;
     for (const Moment& moment : moments) {
         if (moment.node != node) {
             continue;
         }
         const double at = x(moment.at);
-        if (std::exchange(leader, moment.leader) != moment.leader) {
+        if (std::exchange(lead, moment.lead) != moment.lead) {
             body += line(at, 0, at, kHeight, "#ccc");
-            body +=
-                fmt::format(R"(<text x="{:.1f}" y="{:.0f}">{}</text>)", at, kHeight + 12, leader);
+            body += fmt::format(
+                R"(<text x="{:.1f}" y="{:.0f}">{}</text>)",
+                at,
+                kHeight + 12,
+                lead == 0 ? "" : fmt::format("{}: {}", lead, moment.leader));
         }
         body += line(at, kHeight, at, y(moment.resident), "#48c");
         body += line(at, y(moment.resident), at, y(moment.resident + moment.window), "#8cf");
@@ -132,9 +144,8 @@ std::string Timeline::html(const std::string& title) const {
         "<style>body{{font:13px sans-serif}} text{{font-size:9px}} pre{{font-size:11px}}</style>\n"
         "<h1>{0}</h1>\n<p>0 to {1:.0f} virtual s. Dark blue: resident bytes; light blue: window; "
         "red "
-        "line: grant; red dot: a fault of the node; purple dot: of the origin; below: who leads "
-        "from "
-        "there on.</p>\n",
+        "line: grant; red dot: a fault of the node; purple dot: of the origin; below: number "
+        "and process of the lead that begins there.</p>\n",
         title,
         width_s);
     for (const std::string& node : nodes()) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,7 +15,9 @@ namespace stoker::world {
 struct Moment {
     Duration at{};  // since the beginning
     std::string node;
-    std::string leader;  // empty: none that is ready
+    std::string leader;      // empty: nobody leads
+    std::uint64_t lead = 0;  // which lead of the node it is, from 1 on; 0 before the first one
+    bool is_ready = false;   // the leader has the listing
     Bytes grant{};
     Bytes resident{};
     Bytes window{};

@@ -174,6 +174,8 @@ private:
         TimePoint leaderless_at{};  // the last look before which nobody had it for kUnled
         std::string leader;         // the last process that held it
         TimePoint leader_since{};
+        std::string leads;             // the process that led at the last look; empty: none
+        std::uint64_t lead_count = 0;  // leads so far
         std::uint64_t lost_holds = 0;  // unreadable samples whose hold the leader has ended
         TimePoint unready_at{};        // the last look that found no ready leader
         TimePoint on_at{};             // it has power from then on
@@ -253,7 +255,7 @@ private:
     bool inject(Fault fault, Pod& pod);
     void draw_sharing(Size size);
     void draw_aims();
-    void schedule_aim(Fault fault);
+    void schedule_aim(Fault fault, Duration every);
     void provoke(Situation situation);
     void take_aims();
     [[nodiscard]] bool is_in(const Pod& pod, Situation situation) const;
@@ -312,6 +314,7 @@ private:
     void look();
     void look_at(Node& node);
     void note_node(const Node& node);
+    void note_lead(Node& node);
     void ask_pages();
     void check_leader(Node& node, bool is_led);
     void check_room(Pod& pod);

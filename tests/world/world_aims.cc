@@ -16,6 +16,13 @@ namespace {
 using std::chrono::seconds;
 
 constexpr Duration kAimsFor = seconds{30};
+// For faults between peers at a window that borrows, which is rarer.
+constexpr Duration kAimsLonger = seconds{120};
+constexpr Duration kPeersAimedEvery = seconds{40};  // there
+
+bool is_between_peers(Fault fault) {
+    return fault >= Fault::kLinkCut;
+}
 
 }  // namespace
 
@@ -50,34 +57,39 @@ bool World::inject(Fault fault, Pod& pod) {
     return true;
 }
 
-// About half of the kinds of faults that the seed has are also aimed.
+// About half of the kinds of faults that the seed has are also aimed. Where peers share windows, all
+// kinds between peers are aimed, because no other seed lets them meet a window that borrows.
 void World::draw_aims() {
     if (script_ || aims_chance_.below(2) == 0) {
         return;
     }
     for (std::size_t i = 0; i < kFaultKinds; ++i) {
-        if (plan_.every.at(i) > Duration{} && aims_chance_.below(2) == 0) {
-            schedule_aim(static_cast<Fault>(i));
+        const auto fault = static_cast<Fault>(i);
+        if (plan_.shares_windows && network_ != nullptr && is_between_peers(fault)) {
+            schedule_aim(fault, kPeersAimedEvery);
+        } else if (every(fault) > Duration{} && aims_chance_.below(2) == 0) {
+            schedule_aim(fault, every(fault));
         }
     }
 }
 
 // Schedules the next aim of this fault, at a drawn situation. Where windows are shared, half of the
-// aims wait for one that borrows.
-void World::schedule_aim(Fault fault) {
-    const double wait = -seconds_of(every(fault)) * std::log(1 - aims_chance_.unit());
-    schedule_.run_in(Duration{static_cast<Duration::rep>(wait * 1e9)}, [this, fault] {
+// aims wait for one that borrows, and all aims of faults between peers.
+void World::schedule_aim(Fault fault, Duration every) {
+    const double wait = -seconds_of(every) * std::log(1 - aims_chance_.unit());
+    schedule_.run_in(Duration{static_cast<Duration::rep>(wait * 1e9)}, [this, fault, every] {
         if (faults_are_over_) {
             return;
         }
-        const bool at_borrowing = plan_.shares_windows && aims_chance_.below(2) == 0;
+        const bool is_rare = plan_.shares_windows && is_between_peers(fault);
+        const bool at_borrowing = is_rare || (plan_.shares_windows && aims_chance_.below(2) == 0);
         const auto situation = at_borrowing
                                    ? Situation::kBorrowing
                                    : static_cast<Situation>(aims_chance_.below(kSituations));
-        aims_.push_back({fault, situation, schedule_.now() + kAimsFor});
+        aims_.push_back({fault, situation, schedule_.now() + (is_rare ? kAimsLonger : kAimsFor)});
         schedule_.say(fmt::format("aims: {}, at {}", to_string(fault), to_string(situation)));
         provoke(situation);
-        schedule_aim(fault);
+        schedule_aim(fault, every);
     });
 }
 

@@ -88,27 +88,11 @@ void World::look_at(Node& node) {
     if (leader_of(node, true) == nullptr) {
         node.unready_at = schedule_.now();
     }
+    note_lead(node);
     check_leader(node, holders > 0);
     if (holders > 1) {
         oracle_->accuse("two processes hold the lock of the directory of " + node.name);
     }
-}
-
-void World::note_node(const Node& node) {
-    const Pod* const leads = leader_of(node, true);
-    Moment moment;
-    moment.at = schedule_.passed();
-    moment.node = node.name;
-    moment.grant = node.grant.resident_bytes;
-    if (leads != nullptr) {
-        const sidecar::LeaderStatus status = leads->sidecar->leader()->status();
-        moment.leader = leads->sidecar->name();
-        moment.resident = status.bytes.resident;
-        moment.window = status.bytes.window;
-        moment.fetched = status.origin_bytes_read;
-        moment.from_peers = status.peer_bytes_read;
-    }
-    timeline_.moments.push_back(moment);
 }
 
 // Every page of a sidecar that runs can be read at any time.
