@@ -171,10 +171,45 @@ bool rises(const auto& before, const auto& now, const std::string& name) {
 
 }  // namespace
 
+// Writes into the log what uses() counts on the node, and what the operators know of it.
+void ControlWorld::tell_uses(const std::string& node) {
+    for (const auto& [uid, directory] : cluster_->nodes().at(node).directories) {
+        const auto known = known_.find({node, uid});
+        const bool is_led = directory.leader != nullptr;
+        schedule_.say(fmt::format(
+            "{} of {} on {}: {} bytes on the disk, counted {}, granted {} (last {}), outstanding "
+            "{}",
+            uid,
+            directory.ns,
+            node,
+            directory.resident.count(),
+            counted(node, uid, directory).count(),
+            is_led ? directory.leader->granted(uid).count() : 0,
+            is_led ? directory.leader->last_grant(uid).count() : 0,
+            known == known_.end() ? 0 : known->second.outstanding.count()));
+    }
+    for (const auto& process : operators_) {
+        const auto latest = process->manager().latest().get();
+        for (const control::Holding& holding :
+             latest ? latest->view.holdings : std::vector<control::Holding>{}) {
+            if (holding.node == node) {
+                schedule_.say(fmt::format(
+                    "{} knows of {}: {} bytes, granted {}, outstanding {}",
+                    process->name(),
+                    holding.dataset_uid,
+                    holding.resident.count(),
+                    holding.granted.count(),
+                    holding.outstanding.count()));
+            }
+        }
+    }
+}
+
 void ControlWorld::check_nodes(const Uses& uses) {
     for (const auto& [name, use] : uses.by_node) {
         if (use.possible > capacity_ && has_heard() &&
             rises(uses_before_.by_node, uses.by_node, name)) {
+            tell_uses(name);
             accuse(fmt::format(
                 "node {} has {} bytes for {}", name, capacity_.count(), use.possible.count()));
         }

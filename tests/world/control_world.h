@@ -145,6 +145,7 @@ private:
     [[nodiscard]] bool is_behind(ControlOperator& process) const;
     [[nodiscard]] bool has_heard() const;
     void check_nodes(const Uses& uses);
+    void tell_uses(const std::string& node);
     void check_quotas(const Uses& uses);
     void check_memory();
     void check_rest();
