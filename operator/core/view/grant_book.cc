@@ -389,32 +389,6 @@ bool GrantBook::is_settled(TimePoint now) const {
     return unheard_.empty() || (began_at_ && now - *began_at_ >= valid_ + kSlack);
 }
 
-// The places that may hold more bytes than the plan grants them.
-std::set<GrantBook::Place> GrantBook::shrinking(const AllocationPlan& plan) const {
-    std::map<std::pair<std::string, std::string>, Bytes> grants;
-    for (const Grant& grant : plan.grants) {
-        grants[{grant.node, grant.dataset_uid}] = grant.resident_bytes;
-    }
-    std::set<Place> result;
-    for (const auto& [place, entry] : entries_) {
-        const auto grant = grants.find({place.node, place.dataset_uid});
-        if (grant != grants.end() && std::max(entry.resident, entry.believed) > grant->second) {
-            result.insert(place);
-        }
-    }
-    return result;
-}
-
-// Whether nobody has counted the place's bytes and the node may be overfull (see the class comment).
-bool GrantBook::waits(const Place& place, const std::set<Place>& shrinking) const {
-    const Entry& it = entries_.at(place);
-    const std::optional<Bytes>& told = it.word.granted;
-    const bool is_new = told ? it.word.opening && told->is_unlimited() : !it.sent;
-    return is_new && std::ranges::any_of(shrinking, [&place](const Place& other) {
-               return other.node == place.node && other.dataset_uid != place.dataset_uid;
-           });
-}
-
 std::vector<Grant> GrantBook::take(const AllocationPlan& plan) {
     for (auto& [place, entry] : entries_) {
         entry.target.reset();
@@ -425,7 +399,6 @@ std::vector<Grant> GrantBook::take(const AllocationPlan& plan) {
             entry->second.target = target.bytes;
         }
     }
-    const std::set<Place> over = shrinking(plan);
     std::vector<Grant> sent;
     for (const Grant& grant : plan.grants) {
         bool may = true;
@@ -433,7 +406,7 @@ std::vector<Grant> GrantBook::take(const AllocationPlan& plan) {
              it != entries_.end() && it->first.node == grant.node &&
              it->first.dataset_uid == grant.dataset_uid;
              ++it) {
-            may = may && !unheard_.contains(it->first) && !waits(it->first, over);
+            may = may && !unheard_.contains(it->first);
             if (may) {
                 Entry& entry = it->second;
                 entry.sent = grant.resident_bytes;

@@ -66,9 +66,6 @@ WallTime last_use_of(const Dataset& dataset);
 //   10 s may have gone to it, and must report again. Until then no grant exceeds the resident
 //   bytes, and a sidecar without a report gets no grant, because a smaller one would evict its
 //   bytes. So one sidecar that does not report stops all growth for the validity and kSlack.
-// A new leader that has not counted its bytes gets no grant while another dataset on its node may
-// hold more than its grant: the status may show more bytes than there are, and the leader would
-// fill the difference.
 // Pure: the caller passes the time. Not thread-safe.
 class GrantBook {
 public:
@@ -125,8 +122,6 @@ private:
     static Place place_of(const ObservedResidency& word);
     void add_unwritten(const ClusterView& cluster, std::vector<ObservedResidency>& words) const;
     void note(const ObservedResidency& word, Entry& entry);
-    [[nodiscard]] std::set<Place> shrinking(const AllocationPlan& plan) const;
-    [[nodiscard]] bool waits(const Place& place, const std::set<Place>& shrinking) const;
 
     Duration valid_;
     std::optional<TimePoint> began_at_;

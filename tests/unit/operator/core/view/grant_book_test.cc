@@ -112,39 +112,6 @@ TEST(GrantBook, WaitsForSidecarsThatBeginWhileAnEarlierOperatorMayGoOn) {
     EXPECT_TRUE(book.is_settled(at(20)));
 }
 
-// Seed 200001 of tests/world: a status showed 12 GB that the disk did not have any more, and the node
-// was overfull. The new leader got 8 GiB, because that seemed to shrink it.
-TEST(GrantBook, LeaderThatHasNotCountedWaitsWhileAnotherDatasetShrinks) {
-    GrantBook book{kValid};
-    ObservedResidency opening = told("n1", gib(12), Bytes::unlimited());
-    opening.dataset_uid = "e";
-    opening.opening = true;
-    const auto plan_with = [](Bytes others) {
-        return plan_of({grant("n1", others), {"n1", "e", gib(8), 60, 0, "Granted"}});
-    };
-    book.observe({told("n1", gib(30), gib(30)), opening}, at(0));
-    const std::vector<Grant> sent = book.take(plan_with(gib(20)));
-    ASSERT_EQ(sent.size(), 1U);
-    EXPECT_EQ(sent[0].dataset_uid, "d");
-
-    ObservedResidency counted = opening;
-    counted.opening = false;
-    counted.resident = {};
-    book.observe({told("n1", gib(30), gib(30)), counted}, at(1));
-    EXPECT_EQ(book.take(plan_with(gib(20))).size(), 2U);
-}
-
-TEST(GrantBook, LeaderThatHasNotCountedGetsItsGrantWhereNothingShrinks) {
-    GrantBook book{kValid};
-    ObservedResidency opening = told("n1", gib(12), Bytes::unlimited());
-    opening.dataset_uid = "e";
-    opening.opening = true;
-    book.observe({told("n1", gib(20), gib(20)), opening}, at(0));
-    EXPECT_EQ(
-        book.take(plan_of({grant("n1", gib(20)), {"n1", "e", gib(8), 60, 0, "Granted"}})).size(),
-        2U);
-}
-
 // Seed 80328 of tests/world: a job's status showed the bytes that this operator had granted on two
 // nodes, and all of them counted as an earlier operator's grant on the node without a report.
 TEST(GrantBook, StatusesPromiseNothingWhereThisOperatorHasGranted) {
