@@ -148,7 +148,8 @@ struct Target {
 
 // All lists are sorted, by the keys in the comments.
 struct AllocationPlan {
-    std::vector<Grant> grants;         // by node, dataset; one per dataset that a job uses
+    // By node, dataset; one per dataset that a job uses, without PoolDecision::withheld.
+    std::vector<Grant> grants;
     std::vector<Target> targets;       // by pool, node, dataset
     std::vector<JobAllocation> jobs;   // by job
     std::vector<QuotaCharge> charges;  // by job

@@ -144,6 +144,9 @@ struct Holding {
     // AllocationPlan::targets of the last plan: hysteresis counts from it, although the grant may
     // still be on its way there. None: not known, `granted` counts.
     std::optional<Bytes> target{};
+    // No leader there has counted `resident` and none has a grant: it comes from a status or from an
+    // ended sidecar, and the disk may have fewer bytes.
+    bool uncounted = false;
 
     bool operator==(const Holding&) const = default;
 };

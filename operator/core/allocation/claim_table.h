@@ -78,6 +78,7 @@ struct Claim {
 
     bool in_flight = false;
     bool has_fill = false;
+    bool uncounted = false;  // Holding::uncounted
 
     // The first job with a pod on the node.
     [[nodiscard]] const ClaimUser& first_user() const {
@@ -106,6 +107,7 @@ struct Claim {
         held = std::max(held, holding.granted);
         planned = std::max(planned, holding.target.value_or(holding.granted));
         in_flight |= holding.in_flight;
+        uncounted |= holding.uncounted;
         outstanding =
             std::max({outstanding, holding.outstanding, in_flight ? held : Bytes::zero()});
     }

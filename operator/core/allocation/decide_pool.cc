@@ -284,7 +284,7 @@ std::vector<bool> overfull_nodes(const ClaimTable& table, const ClaimBytes& rese
 // Present grants on the way to the targets: claims shrink before others grow. Bytes that may still
 // be held elsewhere stay reserved; the remaining room goes to minimums, then to nominal guarantees,
 // then to the targets of jobs, then to those of fills.
-ClaimBytes grow_safely(const ClaimTable& table, const PoolDecision& decision) {
+ClaimBytes grow_safely(const ClaimTable& table, PoolDecision& decision) {
     const ClaimBytes reserves = reserves_of(table);
     Rooms rooms = borrowing_rooms(table, reserves);
     const std::vector<Bytes> used = account_uses(table, reserves);
@@ -300,6 +300,7 @@ ClaimBytes grow_safely(const ClaimTable& table, const PoolDecision& decision) {
                              used[claim.account] > table.accounts[claim.account].most();
         const Bytes now = shrinks ? std::min(claim.held, reserves[i]) : reserves[i];
         granted.push_back(claim.in_flight ? claim.held : std::min(decision.target[i], now));
+        decision.withheld.push_back(shrinks && claim.uncounted && claim.resident > Bytes::zero());
     }
     const std::vector<Growth> growths = growths_of(table, decision, reserves);
     for (const ClaimBytes* goal :

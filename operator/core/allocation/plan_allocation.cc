@@ -75,7 +75,7 @@ void pay(Bytes& need, Bytes& bytes) {
 void name_reclaims(const ClaimTable& table, const PoolDecision& decision, AllocationPlan& plan) {
     for (std::size_t i = 0; i < table.claims.size(); ++i) {
         const Claim& claim = table.claims[i];
-        if (claim.resident <= decision.granted[i]) {
+        if (claim.resident <= decision.granted[i] || decision.withheld[i]) {
             continue;
         }
         const QuotaView& quota = table.accounts[claim.account].quota;
@@ -225,16 +225,20 @@ void add_grants(
     GrantsByPlace& grants) {
     for (std::size_t i = 0; i < table.claims.size(); ++i) {
         const Claim& claim = table.claims[i];
-        Grant& grant = grants[{table.nodes[claim.node].name, claim.uid}];
-        grant.node = table.nodes[claim.node].name;
+        const std::string& node = table.nodes[claim.node].name;
+        plan.targets.push_back({table.pool.pool, node, claim.uid, decision.target[i]});
+        plan.granted_in_pool[table.pool.pool] += decision.granted[i];
+        if (decision.withheld[i]) {
+            continue;
+        }
+        Grant& grant = grants[{node, claim.uid}];
+        grant.node = node;
         grant.dataset_uid = claim.uid;
         grant.resident_bytes = std::max(grant.resident_bytes, decision.granted[i]);
         grant.valid_seconds = valid_seconds;
-        plan.targets.push_back({table.pool.pool, grant.node, claim.uid, decision.target[i]});
         grant.origin_bytes_per_second = decision.origin_limit[i];
         // Reason of the claim's first job: highest priority, then oldest.
         grant.reason = to_string(plan.jobs[first_job + claim.first_user().job].reason);
-        plan.granted_in_pool[table.pool.pool] += decision.granted[i];
     }
 }
 

@@ -121,6 +121,7 @@ inline constexpr auto kFields<Holding> = table(
     field("outstanding", &Holding::outstanding),
     field("namespace", &Holding::ns),
     field("inFlight", &Holding::in_flight),
+    field("uncounted", &Holding::uncounted),
     field("lastUsed", &Holding::last_used, ExactTime{}),
     field("target", &Holding::target));
 

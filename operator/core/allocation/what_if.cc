@@ -175,6 +175,7 @@ Outcome settle(AllocationView view) {
         // Grants of datasets that nobody reads expire.
         const bool is_used = uses.contains({holding.node, holding.dataset_uid});
         holding.in_flight = false;
+        holding.uncounted = false;
         holding.outstanding =
             is_used ? std::min(holding.outstanding, holding.granted) : holding.resident;
     }

@@ -369,6 +369,8 @@ std::vector<Holding> GrantBook::holdings() const {
         holding.last_used = word.last_used;
         holding.outstanding = std::max(entry.believed, grant_in_force(word));
         holding.target = entry.target;
+        holding.uncounted =
+            word.granted ? word.opening && word.granted->is_unlimited() : word.live && !entry.sent;
         if (unheard_.contains(place)) {
             // An earlier operator's grant stays as it is until its size is known.
             holding.granted = entry.believed;

@@ -1,5 +1,6 @@
 #include "operator/core/allocation/plan_allocation.h"
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 
@@ -9,6 +10,16 @@
 
 namespace stoker::control {
 namespace {
+
+bool has_grant(const AllocationPlan& plan, const std::string& node, const std::string& uid) {
+    return std::ranges::any_of(plan.grants, [&](const Grant& grant) {
+        return grant.node == node && grant.dataset_uid == uid;
+    });
+}
+
+std::ptrdiff_t reclaimed(const AllocationPlan& plan, const std::string& uid) {
+    return std::ranges::count(plan.reclaims, uid, &Reclaim::dataset_uid);
+}
 
 TEST(PlanAllocation, GivesAnAutoJobItsWholeDatasetOnEachOfItsNodes) {
     const AllocationPlan plan =
@@ -214,6 +225,39 @@ TEST(PlanAllocation, NoGrantGrowsBackOnAnOverfullNode) {
     EXPECT_EQ(granted(plan_allocation(v), "n1", "evicting"), gib(2));
     v.holdings[0] = {kPool, "n1", "late", gib(4), gib(4), gib(4)};
     EXPECT_GE(granted(plan_allocation(v), "n1", "evicting"), gib(5));
+}
+
+// Seed 200001 of tests/world: a status shows 6 GiB that the disk may not have any more. A grant of as
+// many bytes would let the new leader fetch them, although the other dataset has yet to evict.
+TEST(PlanAllocation, UncountedBytesGetNoGrantOnAnOverfullNode) {
+    AllocationView v = view(
+        gib(10),
+        {demand(1, {"n1"}, {dataset("late", gib(8))}),
+         demand(2, {"n1"}, {dataset("new", gib(8))})});
+    Holding holding{kPool, "n1", "new", gib(6), Bytes::unlimited(), {}};
+    holding.uncounted = true;
+    v.holdings = {{kPool, "n1", "late", gib(8), gib(8), gib(8)}, holding};
+    const AllocationPlan withheld = plan_allocation(v);
+    EXPECT_FALSE(has_grant(withheld, "n1", "new"));
+    EXPECT_TRUE(has_grant(withheld, "n1", "late"));
+    EXPECT_EQ(reclaimed(withheld, "new"), 0) << "nobody asks these bytes back";
+
+    v.holdings[1].uncounted = false;
+    EXPECT_TRUE(has_grant(plan_allocation(v), "n1", "new")) << "its leader has counted";
+    v.holdings[1] = holding;
+    v.holdings[1].resident = {};
+    EXPECT_TRUE(has_grant(plan_allocation(v), "n1", "new")) << "its grant comes from free room";
+    v.holdings = {{kPool, "n1", "late", gib(4), gib(4), gib(4)}, holding};
+    EXPECT_TRUE(has_grant(plan_allocation(v), "n1", "new")) << "the node has room for both";
+}
+
+// The job of the first dataset has ended, so nobody is granted its bytes.
+TEST(PlanAllocation, UncountedBytesGetNoGrantWhereIdleBytesOverfillTheNode) {
+    AllocationView v = view(gib(10), {demand(1, {"n1"}, {dataset("new", gib(8))})});
+    Holding holding{kPool, "n1", "new", gib(6), Bytes::unlimited(), {}};
+    holding.uncounted = true;
+    v.holdings = {{kPool, "n1", "idle", gib(8), {}, {}}, holding};
+    EXPECT_FALSE(has_grant(plan_allocation(v), "n1", "new"));
 }
 
 // The job's status records this grant: after a restart, the operator reserves that many bytes for a

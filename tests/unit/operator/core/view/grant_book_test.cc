@@ -112,6 +112,22 @@ TEST(GrantBook, WaitsForSidecarsThatBeginWhileAnEarlierOperatorMayGoOn) {
     EXPECT_TRUE(book.is_settled(at(20)));
 }
 
+TEST(GrantBook, BytesThatNoLeaderHasCountedAreUncounted) {
+    GrantBook book{kValid};
+    ObservedResidency opening = told("n1", gib(12), Bytes::unlimited());
+    opening.opening = true;
+    ObservedResidency gone = silent("n4");  // a status of an ended job
+    gone.live = false;
+    gone.resident = gib(5);
+    book.observe({opening, told("n2", gib(5), Bytes::unlimited()), silent("n3"), gone}, at(0));
+    const std::vector<Holding> holdings = book.holdings();
+    ASSERT_EQ(holdings.size(), 4U);
+    EXPECT_TRUE(holdings[0].uncounted);
+    EXPECT_FALSE(holdings[1].uncounted) << "its leader has counted";
+    EXPECT_TRUE(holdings[2].uncounted) << "its leader has yet to begin";
+    EXPECT_FALSE(holdings[3].uncounted) << "no leader is to come";
+}
+
 // Seed 80328 of tests/world: a job's status showed the bytes that this operator had granted on two
 // nodes, and all of them counted as an earlier operator's grant on the node without a report.
 TEST(GrantBook, StatusesPromiseNothingWhereThisOperatorHasGranted) {
