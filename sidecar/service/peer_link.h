@@ -37,7 +37,7 @@ public:
     // Whether ask() would take over a sample now. Connects if need be.
     [[nodiscard]] bool may_take_over();
 
-    // What the peer's answers say about own samples that it may have.
+    // Whether the peer may have own samples, by its answers.
     [[nodiscard]] TakeOvers& take_overs() { return take_overs_; }
 
     // Sends what was asked since the last call, as far as kInFlightMax allows.

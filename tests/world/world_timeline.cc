@@ -1,4 +1,4 @@
-// What a seed's timeline tells about the nodes.
+// Lines of a seed's timeline about the nodes.
 #include <utility>
 
 #include "tests/world/world.h"
