@@ -69,11 +69,31 @@ struct PeerMember {
     bool operator==(const PeerMember&) const = default;
 };
 
+// How a seeded program shuffles its epochs.
+enum class ReadOrder : std::uint8_t {
+    kStoker,            // stoker.order: sidecar/core/sampling/exact_order.h
+    kTorchDistributed,  // torch.utils.data.DistributedSampler: torch.randperm(seed + epoch)
+};
+
+// The reads of the one job whose ranks read the dataset, known before it begins: every node computes
+// how often each rank reads each sample, and owns what its own ranks read most (docs/adr/0007).
+struct KnownReads {
+    std::string job_uid;
+    ReadOrder order = ReadOrder::kStoker;
+    std::uint64_t seed = 0;
+    bool drop_last = false;    // the tail that does not divide by the ranks is left out, not padded
+    std::uint32_t epochs = 0;  // that the job reads, from epoch 0; at least 1
+    std::vector<std::uint32_t> rank_members{};  // by rank: position of its node in the members
+
+    bool operator==(const KnownReads&) const = default;
+};
+
 // The leaders that share a dataset's samples; the receiver is one of them, or may become one.
 struct PeerGroup {
     std::string dataset_uid;
-    std::uint64_t version = 0;        // increases with each change
-    std::vector<PeerMember> members;  // one per node, sorted by node
+    std::uint64_t version = 0;          // increases with each change
+    std::vector<PeerMember> members;    // one per node, sorted by node
+    std::optional<KnownReads> reads{};  // samples are placed by them; nullopt: by a hash
 
     bool operator==(const PeerGroup&) const = default;
 };

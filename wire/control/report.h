@@ -125,6 +125,7 @@ struct DatasetReport {
     std::uint64_t peer_failures = 0;  // the same, because it failed, refused or was not asked
     std::uint64_t peer_connect_failures = 0;  // connections not made, or ended before a Hello
     std::uint64_t peer_group_version = 0;  // of the PeerGroup that the sidecar has, leader or not
+    bool reads_differ = false;  // its trainers have read in another order than KnownReads say
 
     std::optional<FillProgress> fill{};  // from leaders with a FillOrder
 

@@ -2,7 +2,9 @@
 
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -20,7 +22,7 @@ using google::protobuf::FieldDescriptor;
 using ::testing::ElementsAre;
 
 // Sets every field of a message and of nested ones to a distinct value. A text is a valid revision;
-// a list has two items.
+// a list has two items, and a list of positions in another one is 0, 1.
 class Filler {
 public:
     void fill(google::protobuf::Message& message) {
@@ -68,6 +70,11 @@ private:
         switch (field.cpp_type()) {
             case FieldDescriptor::CPPTYPE_MESSAGE:
                 return fill(*reflection.AddMessage(&message, &field));
+            case FieldDescriptor::CPPTYPE_UINT32:
+                return reflection.AddUInt32(
+                    &message,
+                    &field,
+                    static_cast<std::uint32_t>(reflection.FieldSize(message, &field)));
             case FieldDescriptor::CPPTYPE_UINT64:
                 return reflection.AddUInt64(&message, &field, ++last_);
             case FieldDescriptor::CPPTYPE_FLOAT:
@@ -181,6 +188,30 @@ TEST(ControlCodec, DropsManifestMarksBeyondTheLimit) {
         pin.mutable_marks()->add_digests(i);
     }
     EXPECT_EQ(decode(message).pins.at(0), (RevisionPin{"", domain::RevisionId{0xBB}, {}}));
+}
+
+// A group of two whose reads are complete until `spoil` changes them.
+std::optional<KnownReads> decoded_reads(const std::function<void(v1::KnownReads&)>& spoil) {
+    v1::OperatorMessage message;
+    v1::PeerGroup& group = *message.add_peer_groups();
+    group.add_members();
+    group.add_members();
+    v1::KnownReads& reads = *group.mutable_reads();
+    reads.set_order(v1::READ_ORDER_STOKER);
+    reads.set_epochs(3);
+    reads.add_rank_members(1);
+    spoil(reads);
+    return decode(message).peers.at(0).reads;
+}
+
+TEST(ControlCodec, DropsKnownReadsThatThisVersionCannotPlace) {
+    EXPECT_TRUE(decoded_reads([](v1::KnownReads&) {}));
+    EXPECT_FALSE(decoded_reads([](auto& reads) { reads.set_order(v1::READ_ORDER_UNSPECIFIED); }));
+    EXPECT_FALSE(
+        decoded_reads([](auto& reads) { reads.set_order(static_cast<v1::ReadOrder>(3)); }));
+    EXPECT_FALSE(decoded_reads([](auto& reads) { reads.set_epochs(0); }));
+    EXPECT_FALSE(decoded_reads([](auto& reads) { reads.clear_rank_members(); }));
+    EXPECT_FALSE(decoded_reads([](auto& reads) { reads.add_rank_members(2); }));
 }
 
 TEST(ControlCodec, KeepsEveryFieldOfAPeerRequest) {

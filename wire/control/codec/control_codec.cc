@@ -1,5 +1,6 @@
 #include "wire/control/codec/control_codec.h"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <optional>
@@ -159,10 +160,37 @@ void encode(const RevisionPin& in, v1::RevisionPin& out) {
     }
 }
 
+void encode(const KnownReads& in, v1::KnownReads& out) {
+    encode_fields(in, out);
+    out.set_order(
+        in.order == ReadOrder::kStoker ? v1::READ_ORDER_STOKER : v1::READ_ORDER_TORCH_DISTRIBUTED);
+    out.mutable_rank_members()->Add(in.rank_members.begin(), in.rank_members.end());
+}
+
+// nullopt: an order that this version does not know, a rank without a member, or no rank or epoch.
+// Samples are then placed by the hash, as if the operator had not sent them.
+std::optional<KnownReads> decode(const v1::KnownReads& in, std::size_t members) {
+    const bool is_known =
+        in.order() == v1::READ_ORDER_STOKER || in.order() == v1::READ_ORDER_TORCH_DISTRIBUTED;
+    const bool is_placed = std::ranges::all_of(
+        in.rank_members(), [members](std::uint32_t member) { return member < members; });
+    if (!is_known || !is_placed || in.rank_members().empty() || in.epochs() == 0) {
+        return std::nullopt;
+    }
+    auto out = decode_fields<KnownReads>(in);
+    out.order =
+        in.order() == v1::READ_ORDER_STOKER ? ReadOrder::kStoker : ReadOrder::kTorchDistributed;
+    out.rank_members.assign(in.rank_members().begin(), in.rank_members().end());
+    return out;
+}
+
 void encode(const PeerGroup& in, v1::PeerGroup& out) {
     encode_fields(in, out);
     for (const PeerMember& member : in.members) {
         encode_fields(member, *out.add_members());
+    }
+    if (in.reads) {
+        encode(*in.reads, *out.mutable_reads());
     }
 }
 
@@ -170,6 +198,9 @@ PeerGroup decode(const v1::PeerGroup& in) {
     auto out = decode_fields<PeerGroup>(in);
     for (const v1::PeerMember& member : in.members()) {
         out.members.push_back(decode_fields<PeerMember>(member));
+    }
+    if (in.has_reads()) {
+        out.reads = decode(in.reads(), out.members.size());
     }
     return out;
 }

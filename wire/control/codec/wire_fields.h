@@ -163,8 +163,8 @@ inline constexpr auto kWireFields<DatasetReport> = [] {
             &W::peer_connect_failures,
             &W::set_peer_connect_failures,
             kRising),
-        wire_field(
-            &V::peer_group_version, &W::peer_group_version, &W::set_peer_group_version, kId)};
+        wire_field(&V::peer_group_version, &W::peer_group_version, &W::set_peer_group_version, kId),
+        wire_field(&V::reads_differ, &W::reads_differ, &W::set_reads_differ)};
 }();
 
 template <>
@@ -257,6 +257,17 @@ inline constexpr auto kWireFields<PeerMember> = [] {
         wire_field(&V::node, &W::node, &W::mutable_node),
         wire_field(&V::address, &W::address, &W::mutable_address),
         wire_field(&V::generation, &W::generation, &W::set_generation)};
+}();
+
+template <>
+inline constexpr auto kWireFields<KnownReads> = [] {
+    using V = KnownReads;
+    using W = v1::KnownReads;
+    return std::tuple{
+        wire_field(&V::job_uid, &W::training_job_uid, &W::mutable_training_job_uid),
+        wire_field(&V::seed, &W::seed, &W::set_seed),
+        wire_field(&V::drop_last, &W::drop_last, &W::set_drop_last),
+        wire_field(&V::epochs, &W::epochs, &W::set_epochs)};
 }();
 
 template <>
