@@ -26,7 +26,7 @@ public:
         }
     }
 
-    // Computed anew every kAnswersMin answers. nullopt: too few answers.
+    // The estimate, updated every kAnswersMin answers. nullopt: too few answers.
     [[nodiscard]] std::optional<Duration> slow() const { return slow_; }
 
 private:
@@ -40,7 +40,7 @@ private:
     }
 
     std::array<Duration, kAnswersMax> times_{};
-    std::size_t next_ = 0;  // answers so far
+    std::size_t next_ = 0;  // number of answers so far
     std::optional<Duration> slow_;
 };
 

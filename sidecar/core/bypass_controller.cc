@@ -6,7 +6,7 @@ namespace stoker::sidecar {
 
 namespace {
 
-// More fetches would hardly change the median.
+// Limits memory per window; more fetches would hardly change the median.
 constexpr std::size_t kFetchesMax = 4096;
 
 Duration median(std::vector<Duration>& values) {
@@ -35,7 +35,7 @@ void BypassController::step(TimePoint now, Duration write_blocked) {
     if (is_aside()) {
         if (now >= aside_until_) {
             aside_until_ = {};
-            slow_in_a_row_ = limits_.slow_windows - 1;  // a trial: one more slow window suffices
+            slow_in_a_row_ = limits_.slow_windows - 1;  // a trial: one slow window suffices
             begin_window(now, write_blocked);
         }
         return;

@@ -10,8 +10,8 @@ namespace stoker::sidecar {
 
 // Durations of the two halves of one fetch.
 struct FetchTimes {
-    Duration origin{};  // from the request until its bytes arrive
-    Duration store{};   // from arrival until clients can read them, queueing included
+    Duration origin{};  // from the request until the origin's bytes arrive
+    Duration store{};   // from their arrival until clients can read them, queueing included
 };
 
 // Decides when the cache is slower than no cache and must be bypassed (design 3.2, rule 5: never
@@ -23,10 +23,10 @@ struct FetchTimes {
 //   - the median fetch took `slower` times as long to store as to get, and at least `store_min`,
 //     and
 //   - the writers were blocked in the disk for `blocked_share` of the time
-//     (DeviceCounters::write_blocked: neither running nor waiting for a processor).
-// After `slow_windows` slow windows in a row it bypasses for `pause_min`, then tries the cache
-// again. If the first window of the trial is slow too, the pause doubles, up to `pause_max`; a good
-// window resets it. Few fetches are no evidence and change nothing.
+//     After `slow_windows` slow windows in a row it bypasses the cache for `pause_min`, then tries
+//     the cache again. If the first window of the trial is slow too, the pause doubles, up to
+//     `pause_max`; a window that is not slow resets the pause. Few fetches are no evidence and
+//     change nothing.
 //
 // Pure: no clock inside. Not thread-safe.
 class BypassController {
@@ -44,7 +44,7 @@ public:
 
     // Measurements of the last full window.
     struct Finding {
-        Duration origin{};  // medians
+        Duration origin{};  // median durations of the window's fetches
         Duration store{};
         double blocked_share = 0;
 
@@ -77,8 +77,8 @@ private:
     Duration blocked_at_begin_{};
     Finding finding_;
     int slow_in_a_row_ = 0;
-    Duration pause_{};         // the last one's length; zero: reset
-    TimePoint aside_until_{};  // the epoch: not bypassed
+    Duration pause_{};         // length of the last pause; zero: reset
+    TimePoint aside_until_{};  // end of the bypass; the epoch: not bypassed
 };
 
 }  // namespace stoker::sidecar

@@ -12,7 +12,7 @@ constexpr std::uint32_t kEvictStepsMax = 8192;
 
 constexpr std::uint8_t kPrefetchFailuresMax = 3;
 
-// Evictable samples that one call may examine although the WindowKeeper still wants them.
+// Limit of evictable samples that one call may pass over because the WindowKeeper wants them.
 constexpr std::uint32_t kKeptSparesMax = 64;
 
 }  // namespace
@@ -56,7 +56,7 @@ Bytes CacheRoom::resident_limit() const {
                                                 : grant_.resident_bytes - lent;
 }
 
-// Resident bytes once the sample is resident, plus the bytes that it must leave for own samples.
+// Resident bytes once the sample is resident, plus the bytes to reserve for own samples.
 Bytes CacheRoom::room_needed(SampleIndex sample) const {
     const Bytes reserved = table_.is_own(sample) ? Bytes::zero() : table_.own_missing();
     return table_.account().resident + table_.record_bytes(sample) + reserved;
@@ -135,7 +135,7 @@ bool CacheRoom::make_resident_room(SampleIndex sample, TimePoint now, Party part
         return false;
     }
     for (const SampleIndex victim : victims) {
-        STOKER_CHECK(may_leave(victim, party), "a policy evicts only what may go");
+        STOKER_CHECK(may_leave(victim, party), "victims must pass `may_go`");
         ++counters_.evicted_resident_samples;
         drop(victim);
     }
@@ -152,7 +152,7 @@ bool CacheRoom::make_own_room(SampleIndex sample, TimePoint now, Party party) {
     return room_needed(sample) <= resident_limit();
 }
 
-// Evicts residents of other owners for an own sample, the oldest first.
+// Evicts the oldest residents that other nodes own, to make room for a sample that this node owns.
 void CacheRoom::evict_foreign(Bytes needed, Party party) {
     std::size_t looks = foreign_.size();
     std::uint32_t kept = 0;
@@ -173,7 +173,7 @@ void CacheRoom::evict_foreign(Bytes needed, Party party) {
     }
 }
 
-// A smaller grant first removes the residents that other nodes own.
+// Dooms residents that other nodes own first, when the grant has become smaller.
 void CacheRoom::doom_foreign() {
     while (!foreign_.empty() && table_.account().resident > resident_limit()) {
         const SampleIndex sample = foreign_.front();
@@ -213,7 +213,7 @@ void CacheRoom::note_resident(SampleIndex sample) {
 
 // Whether the resident may be evicted for `party` (sidecar/core/eviction/party.h). A guest never
 // evicts what was prefetched for others: two guests would evict each other's samples without end.
-// Nor does the own party while it has no stream: its fill is less urgent than guests' plans.
+// The own party may not either while it has no stream: its fill is less urgent than guests' plans.
 bool CacheRoom::may_leave(SampleIndex sample, Party party) const {
     const SampleRecord& record = table_.at(sample);
     return record.is_idle() && record.is_granted() &&
@@ -227,16 +227,16 @@ bool CacheRoom::is_near(SampleIndex sample, Party other) const {
            streams_.is_near(sample, table_.charged_to(sample), other);
 }
 
-// Whether the sample may be evicted for `need`. A party that has more than its share of the window
-// evicts only samples charged to itself; else it may also evict those of parties above their
+// Whether the sample may be evicted for `need`. A party above its share of the window evicts
+// only samples charged to itself; another party may also evict samples of parties above their
 // shares.
 bool CacheRoom::gives_way(SampleIndex sample, const Need& need) const {
     const Party charged = table_.charged_to(sample);
     return charged == need.party || (!need.beyond_share && shares_.is_over(charged));
 }
 
-// Drops a window sample that is needed late or not at all: one that keeper_ names, else one that no
-// plan needs, else, if a client waits (demanded), the prefetched one that will be read last.
+// Drops a window sample that is needed late or never: one that keeper_ names; else one that no plan
+// needs; else, if a client waits (demanded), the prefetched sample that will be read last.
 bool CacheRoom::evict_one(const Need& need) {
     const Bytes charged = table_.window_of(need.party);
     auto victim = kept_victim(need);
@@ -303,8 +303,8 @@ std::optional<SampleIndex> CacheRoom::farthest_victim(const Need& need) {
         },
         steps,
         [this, &need](Party party) { return party == need.party || shares_.is_over(party); });
-    // farthest() has passed these samples in the streams that it searched, which no longer protect
-    // them; other streams may need them sooner.
+    // farthest() has moved the cursors of the streams that it searched past these samples, so these
+    // streams no longer protect them; other streams may need them sooner.
     for (const SampleIndex sample : passed) {
         if (sample != victim) {
             reconsider(sample);
@@ -373,12 +373,12 @@ void CacheRoom::lose(SampleIndex sample) {
 }
 
 void CacheRoom::enforce_grant() {
-    // The window may have borrowed from a larger grant. Samples that a client holds or awaits stay.
+    // The window may still have borrowed bytes. Samples that a client holds or awaits stay.
     const Bytes most = limits_.window + grant_.resident_bytes;
     while (table_.account().window > most && evict_one({kOwnParty, true, true})) {
     }
-    // The searches above look at a limited number of samples, and not at guests'; this loop looks
-    // at all.
+    // The searches above look at a limited number of samples, and not at samples of guests; this
+    // loop looks at all samples.
     for (SampleIndex sample = 0; sample < table_.size() && table_.account().window > most;
          ++sample) {
         if (may_evict(sample)) {
@@ -399,7 +399,7 @@ void CacheRoom::enforce_grant() {
         table_.doom(sample);
         drop_if_superfluous(sample);
     }
-    STOKER_CHECK(table_.account().resident <= limit, "a policy shrinks by what it is told");
+    STOKER_CHECK(table_.account().resident <= limit, "the policy evicted too few bytes");
     streams_.rewind_all();
 }
 

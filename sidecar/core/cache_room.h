@@ -28,8 +28,8 @@ namespace stoker::sidecar {
 // flight, never exceed grant + limits.window; residents that lost their grant while a client holds
 // them take up to `b` bytes of the window.
 //
-// With a placement (core/placement.h), a sample of another owner becomes resident only in room that
-// own samples do not need, and is evicted for them; an own sample is never evicted for it.
+// With a placement (core/placement.h), a sample that another node owns becomes resident only in
+// room that own samples do not need. It is evicted for own samples, never they for it.
 class CacheRoom {
 public:
     enum class Verdict : std::uint8_t {
@@ -68,7 +68,7 @@ public:
     // fetched on demand only, where the reason is reported.
     [[nodiscard]] bool wants(SampleIndex sample, TimePoint now) const;
 
-    // Whether the sample may be stored now if enough others leave.
+    // Whether the sample may be stored now, provided that enough other samples can leave.
     [[nodiscard]] bool may_store(SampleIndex sample, TimePoint now) const;
 
     // Where the sample may be stored now. Evicts nothing.
@@ -78,7 +78,7 @@ public:
     // sample.
     Verdict make_room(SampleIndex sample, TimePoint now, bool demanded, Party party);
 
-    // Whether new residents are admitted now, as far as the grant has room.
+    // Whether new residents are admitted now, as far as the grant has room for them.
     [[nodiscard]] bool may_admit(TimePoint now) const {
         return !aside_ && (!grant_.valid_until || now < *grant_.valid_until) &&
                admission_.resident.allows(now);
@@ -89,7 +89,7 @@ public:
     bool make_own_room(SampleIndex sample, TimePoint now, Party party);
 
     // A smaller grant evicts the residents that the policy names. Residents that a client holds, or
-    // that are being fetched, stop counting against the grant and are dropped once released.
+    // that are being fetched, no longer count against the grant and are dropped once released.
     void set_grant(const EngineGrant& grant) {
         grant_ = grant;
         enforce_grant();
@@ -108,8 +108,8 @@ public:
     // Record bytes that window samples may have: at least limits.window.
     [[nodiscard]] Bytes window() const { return limits_.window + borrowed(); }
 
-    // Bytes that the window borrows from the grant. Zero before the operator's first grant, which
-    // may be smaller than the configured one.
+    // Bytes that the window borrows from the grant. Zero before the operator's first grant, because
+    // that grant may be smaller than the configured one.
     [[nodiscard]] Bytes borrowed() const {
         return grant_.is_ordered()
                    ? std::min(wanted_window_ - limits_.window, grant_.resident_bytes)
@@ -120,11 +120,11 @@ public:
     // other owners leave when own samples need their room.
     void set_placement(std::shared_ptr<const Placement> placement);
 
-    // Disk space that one sample in parts may take now. Without it nothing is evicted for the sample, because
-    // evicted samples free the disk only later.
+    // Disk space that one sample in parts may take now. Without enough space nothing is evicted for
+    // the sample, because evicted samples free disk space only later.
     void set_disk_room(Bytes room) { disk_room_ = room; }
 
-    // Bypass: nothing new is stored.
+    // Starts or ends a bypass of the cache, during which nothing new is stored.
     void set_aside(bool aside) { aside_ = aside; }
 
     // `ranked`: only guests' importance ranks the residents, so none is evicted while jobs of the
@@ -157,7 +157,7 @@ private:
     struct Need {
         Party party;
         bool demanded = false;
-        bool beyond_share = false;  // only the party's own samples make room
+        bool beyond_share = false;  // only samples charged to the party make room
     };
 
     [[nodiscard]] Bytes resident_limit() const;
@@ -193,8 +193,8 @@ private:
     const WindowKeeper* keeper_ = nullptr;
     Bytes wanted_window_{};
     Bytes disk_room_ = Bytes::unlimited();
-    std::deque<SampleIndex> spares_;   // window samples needed late or by no stream; may be stale
-    std::deque<SampleIndex> foreign_;  // residents of other owners; may be stale
+    std::deque<SampleIndex> spares_;   // needed late or by no stream; may be outdated
+    std::deque<SampleIndex> foreign_;  // residents that other nodes own; may be outdated
     std::optional<TimePoint> sweep_at_;
     std::vector<SampleIndex> drops_;
     bool aside_ = false;

@@ -30,7 +30,7 @@ public:
     // Closed: every request passes.
     [[nodiscard]] bool is_closed() const { return !open_until_.has_value(); }
 
-    // Whether one more request may pass now.
+    // Whether one more request may be sent now.
     [[nodiscard]] bool allows(TimePoint now) const {
         return is_closed() ||
                (now >= *open_until_ && (!probing_ || now - *open_until_ >= limits_.backoff_max));
@@ -53,7 +53,7 @@ public:
 
     void on_abandoned() { probing_ = false; }
 
-    // When allows() may change without another event.
+    // When allows() may next change without another event.
     [[nodiscard]] std::optional<TimePoint> retries_at() const {
         return probing_ ? std::nullopt : open_until_;
     }

@@ -11,7 +11,7 @@ namespace stoker::sidecar {
 
 void DemandBook::connect(ConnectionId connection, Party party) {
     const auto [added, is_new] = connections_.try_emplace(connection);
-    STOKER_CHECK(is_new, "a connection connects once");
+    STOKER_CHECK(is_new, "the connection is connected already");
     added->second.party = party;
     ++parties_[party].connections;
 }
@@ -59,7 +59,7 @@ void DemandBook::unpark(Party party) {
 
 DemandBook::Leftovers DemandBook::disconnect(ConnectionId id) {
     const auto connection = connections_.extract(id);
-    STOKER_CHECK(!connection.empty(), "only a connection can disconnect");
+    STOKER_CHECK(!connection.empty(), "the connection is not connected");
     if (const auto party = parties_.find(connection.mapped().party);
         --party->second.connections == 0) {
         parties_.erase(party);
@@ -116,7 +116,7 @@ std::uint32_t DemandBook::let_go(SampleIndex sample) {
 
 std::uint64_t DemandBook::open(
     ConnectionId connection, std::uint64_t request_id, std::size_t count) {
-    STOKER_CHECK(count > 0, "an empty request needs no ticket");
+    STOKER_CHECK(count > 0, "a request must have at least one sample");
     const std::uint64_t ticket = next_ticket_++;
     Request& request = requests_[ticket];
     request.reply.connection = connection;

@@ -19,7 +19,7 @@ using ConnectionId = Strong<std::uint64_t, struct ConnectionIdTag>;
 
 // Result for one sample of a demand fetch.
 enum class FetchOutcome : std::uint8_t {
-    kReady,         // its residency word is set
+    kReady,         // its residency word is set: the client can read it on the node
     kReadAtOrigin,  // not cached: the client reads it from the origin
     kOriginError,   // the origin failed; `message` has the reason
 };
@@ -29,7 +29,7 @@ struct FetchReply {
     ConnectionId connection{};
     std::uint64_t request_id = 0;
     std::vector<FetchOutcome> outcomes;  // in the order of the request's ids
-    std::string message;                 // error of the first kOriginError
+    std::string message;                 // error message of the first kOriginError
 
     bool operator==(const FetchReply&) const = default;
 };
@@ -73,14 +73,14 @@ public:
 
     [[nodiscard]] bool are_queues_empty() const;
 
-    // Precondition: the queue is not empty.
+    // The oldest sample of the party's queue. Precondition: the queue is not empty.
     [[nodiscard]] SampleIndex queue_front(Party party) const {
         return parties_.at(party).queue.front();
     }
 
     void pop_queue(Party party);
 
-    // Takes the first sample out of the party's queue until unpark(): those behind it do not wait for it.
+    // Takes the queue's first sample out until unpark(): those behind it do not wait for it.
     void park(Party party);
 
     // Puts the party's parked samples back before all others, the oldest first.
@@ -104,10 +104,10 @@ public:
     // afterwards.
     Ready take_ready(ConnectionId connection);
 
-    // Releases one hold of the connection on the sample. False: it has none.
+    // Releases one hold of the connection on the sample. False: the connection has none.
     bool release(ConnectionId connection, SampleIndex sample);
 
-    // Ends all holds on the sample, which stays ready for those who held it; returns their number.
+    // Ends all holds on the sample, which stays ready for the former holders; returns their number.
     std::uint32_t let_go(SampleIndex sample);
 
     // Opens a request of `count` samples, all unresolved; returns its ticket.
@@ -115,8 +115,8 @@ public:
 
     void wait(SampleIndex sample, Place place);
 
-    // Resolves one place at once, without waiting. The request holds a ready sample unless `held`
-    // is false.
+    // Resolves one position of a request at once, without waiting. The request holds a ready sample
+    // unless `held` is false.
     void settle(
         SampleIndex sample,
         Place place,
@@ -124,8 +124,8 @@ public:
         std::string_view message,
         bool held = true);
 
-    // Resolves every place that waits for the sample, which is now stored and charged to `charged`.
-    // Returns the number of new holds: only the own party and `charged` hold it.
+    // Resolves all positions that wait for the sample, which is now stored and charged to
+    // `charged`. Returns the number of new holds: only the own party and `charged` get holds.
     std::uint32_t settle_ready(SampleIndex sample, Party charged);
 
     // Parties that wait for the sample, without duplicates.
@@ -142,10 +142,10 @@ public:
         return party == kOwnParty || party == charged;
     }
 
-    // Resolves the party's places that wait for the sample; returns their number.
+    // Resolves the party's positions that wait for the sample; returns their number.
     std::uint32_t settle_party(SampleIndex sample, Party party, FetchOutcome outcome);
 
-    // Resolves every place that waits for the sample; returns their number.
+    // Resolves all positions that wait for the sample; returns their number.
     std::uint32_t settle_all(
         SampleIndex sample, FetchOutcome outcome, std::string_view message = {});
 
@@ -172,15 +172,15 @@ private:
         std::uint32_t connections = 0;
         std::deque<SampleIndex> queue;          // oldest first
         std::vector<SampleIndex> parked;        // oldest first
-        std::unordered_set<SampleIndex> known;  // the samples in both
+        std::unordered_set<SampleIndex> known;  // samples in `queue` or `parked`
     };
 
     [[nodiscard]] Party party_of(Place place) const {
         return party_of(requests_.at(place.ticket).reply.connection);
     }
 
-    // Calls `visit` with what the connection's answered fetches reported, then with what each of its
-    // `requests` has so far.
+    // Calls `visit` with the samples that the connection's answered fetches reported as ready, then
+    // with the samples that are ready so far in each of its open `requests`.
     static void each_ready(auto& connection, auto& requests, const auto& visit) {
         visit(connection.ready);
         for (const std::uint64_t ticket : connection.tickets) {
@@ -191,7 +191,7 @@ private:
     void finish(std::uint64_t ticket);
 
     std::map<ConnectionId, Connection> connections_;
-    std::map<Party, PartyDemands> parties_;                // only parties with a connection
+    std::map<Party, PartyDemands> parties_;                // only parties that have a connection
     std::unordered_map<std::uint64_t, Request> requests_;  // by ticket
     std::unordered_map<SampleIndex, std::vector<Place>> waiters_;
     std::vector<FetchReply> replies_;

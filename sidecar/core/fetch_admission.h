@@ -20,9 +20,9 @@ struct FetchAdmission {
           window(limits.store_breaker),
           origin(limits.origin_breaker) {}
 
-    CircuitBreaker resident;  // the store, for residents
-    CircuitBreaker window;    // the store, for window samples
-    CircuitBreaker origin;    // for prefetches
+    CircuitBreaker resident;  // writes of residents to the store
+    CircuitBreaker window;    // writes of window samples to the store
+    CircuitBreaker origin;    // prefetches from the origin
     RateLimiter rate;         // demands may overdraw it by one second's worth
     std::string store_error;
     std::string origin_error;  // empty after the next successful fetch
@@ -34,11 +34,11 @@ struct FetchAdmission {
     // False while the disk is full or failing; store_error says why.
     [[nodiscard]] bool is_admitting() const { return resident.is_closed() && window.is_closed(); }
 
-    // Call after a sample was stored: the store works, and unless `from_peer` the origin does, too.
+    // Call after a sample was stored: the store works and, without `from_peer`, the origin, too.
     void on_stored(domain::SegmentClass segment_class, bool from_peer = false) {
         store(segment_class).on_success();
-        // Closes both breakers: residents have the stricter limit (reservedFree), and if all
-        // samples are resident, no window sample comes that could close the window's breaker.
+        // Closes both breakers: residents have the stricter limit (reservedFree). If all samples
+        // are resident, no window sample follows that could close the window's breaker.
         if (resident.is_closed()) {
             window.on_success();
         }
@@ -51,8 +51,8 @@ struct FetchAdmission {
         }
     }
 
-    // When the rate limit or a breaker next allows something without another event; nullopt: never.
-    // `demands`: demands wait for the rate limit.
+    // When the rate limit or a breaker may next allow more without another event; nullopt: never.
+    // `demands`: whether demands wait for the rate limit.
     [[nodiscard]] std::optional<TimePoint> next_change(bool demands, TimePoint now) const {
         auto next = rate.allows_at(now);
         for (const auto at :

@@ -76,7 +76,7 @@ Effects FetchEngine::on_disconnect(ConnectionId connection, TimePoint now) {
 
 Effects FetchEngine::on_plan(ConnectionId connection, StreamPlan plan, TimePoint now) {
     const auto stream = readers_.at(connection).stream;
-    STOKER_CHECK(stream.has_value(), "a plan belongs to a stream");
+    STOKER_CHECK(stream.has_value(), "a plan needs a stream");
     for (std::uint32_t position = plan.frontier(); position < plan.horizon(); ++position) {
         if (!plan.is_read(position)) {
             ++table_.at(plan.sample_at(position)).needs;
@@ -223,7 +223,7 @@ Effects FetchEngine::on_fetch_failed(SampleIndex sample, const Error& error, Tim
     fill_.end(sample);
     ++counters_.origin_failures;
     if (Refusals::is_refusal(error.code)) {
-        admission_.origin.on_success();  // the origin does answer
+        admission_.origin.on_success();  // the origin has answered, with another error
         note_refused(sample);
         table_.refuse(sample);
         if (const auto ended = refusals_.add(sample, record.refusals, error.message, now)) {
@@ -277,7 +277,7 @@ Effects FetchEngine::on_store_failed(SampleIndex sample, const Error& error, Tim
 
 Effects FetchEngine::on_verified(SampleIndex sample, bool intact, TimePoint now) {
     SampleRecord& record = table_.at(sample);
-    STOKER_CHECK(record.verifying, "only a sample that is being verified can be found intact");
+    STOKER_CHECK(record.verifying, "on_verified() for a sample that is not being verified");
     record.verifying = false;
     if (intact) {
         settle_ready(sample);
@@ -318,13 +318,13 @@ Effects FetchEngine::on_slow(SampleIndex sample, TimePoint now) {
 
 void FetchEngine::on_redirected(SampleIndex sample, TimePoint now) {
     SampleRecord& record = table_.at(sample);
-    STOKER_CHECK(record.from_peer, "only a fetch from a peer can be redirected");
+    STOKER_CHECK(record.from_peer, "on_redirected() for a fetch that is not from a peer");
     record.from_peer = false;
     if (record.slotless) {
         table_.take_slot(sample);
     }
     if (taking_over_.erase(sample) > 0) {
-        return;  // start() has counted it
+        return;  // start() has counted the fetch for the origin
     }
     admission_.rate.take(table_.payload_bytes(sample), now);
     if (!record.demanded) {
@@ -349,7 +349,7 @@ Effects FetchEngine::tick(TimePoint now) {
 }
 
 std::optional<TimePoint> FetchEngine::next_deadline(TimePoint now) const {
-    // The fill's rate limit may have allowed more since the last event.
+    // Continues the fill if its rate limit now allows more than at the last event.
     const bool may_go_on = fill_.is_open(table_.size()) && may_fill(now) &&
                            fits_ahead(fill_.next(), kOwnParty, chunks_ != nullptr);
     if (more_to_scan_ || may_go_on) {
@@ -379,7 +379,7 @@ void FetchEngine::settle_bypassed(SampleIndex sample) {
     counters_.demand_bypassed_samples += book_.settle_all(sample, FetchOutcome::kReadAtOrigin);
 }
 
-// Other parties that wait for the sample have turns of their own, and perhaps room.
+// Answers this party only: others that wait for the sample have their own turns and perhaps room.
 void FetchEngine::settle_bypassed(SampleIndex sample, Party party) {
     counters_.demand_bypassed_samples +=
         book_.settle_party(sample, party, FetchOutcome::kReadAtOrigin);
@@ -398,9 +398,9 @@ void FetchEngine::release(SampleIndex sample) {
     room_.reconsider(sample);
 }
 
-// A window sample that only the own party holds is charged to it: in the share of the guest or the
-// peers that it was fetched for, nothing could make room for it. end_one_hold() ends such holds if
-// the own party's share has no room for them.
+// Charges a window sample that only the own party still holds to the own party. In the share of the
+// guest or the peers that it was fetched for, nothing could make room for it. If the own party's
+// share has no room for such holds, end_one_hold() ends them.
 void FetchEngine::charge_holder(SampleIndex sample) {
     const SampleRecord& record = table_.at(sample);
     if (record.holds > 0 && record.state == SampleState::kStored &&

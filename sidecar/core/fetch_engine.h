@@ -33,17 +33,17 @@ struct StartFetch {
     SampleIndex sample = 0;
     domain::SegmentClass segment_class = domain::SegmentClass::kWindow;
     bool from_peer = false;  // from another node; false: from the origin
-    bool in_parts = false;   // it is too large for memory
+    bool in_parts = false;   // in byte ranges, because it is too large for memory
 
     bool operator==(const StartFetch&) const = default;
 };
 
-// Work for the caller, in this order: drops, stops, fetches, then the other members. Ids only, never
-// payload.
+// Work for the caller, to be done in this order: drops, stops, fetches, then the other members.
+// Holds sample ids only, never payload.
 struct Effects {
     std::vector<SampleIndex> drops;
-    // Samples in parts that nobody wants any more: request no more parts, and call on_stopped() at the end,
-    // unless the fetch ends otherwise first. May name a sample repeatedly.
+    // Samples in parts that nobody wants any more: request no more parts, and call on_stopped()
+    // once the running ones end, unless the fetch ends otherwise. May repeat a sample.
     std::vector<SampleIndex> stops;
     std::vector<StartFetch> fetches;    // each is answered by on_stored, on_stopped or a failure
     std::vector<SampleIndex> verifies;  // each is answered by on_verified
@@ -52,14 +52,14 @@ struct Effects {
     std::vector<FetchReply> replies;
 };
 
-// Sources of the samples that were read; a sample that has left the node counts neither as a hit
-// nor as fetched. A fetch counts for its party alone: another party's first read of the sample is a
-// hit, and so is the first read of a sample that was fetched without a reader. A guest that reports
-// reading samples fetched for others does not change their counts.
+// Counts, by source, the samples that a client has read; a sample that has left the node counts
+// neither as a hit nor as fetched. A fetch counts only for the party that it was made for: another
+// party's first read of the sample is a hit, and so is the first read of a sample fetched without a
+// reader. A guest's report of reading samples fetched for others does not change their counts.
 struct ReadCounts {
-    std::uint64_t hit_samples = 0;      // the read needed no traffic of ours with the origin
+    std::uint64_t hit_samples = 0;      // reads that needed no traffic of ours with the origin
     Bytes hit_bytes{};                  // payload
-    std::uint64_t fetched_samples = 0;  // first read since the sample was fetched for this party
+    std::uint64_t fetched_samples = 0;  // first reads of samples that were fetched for this party
     Bytes fetched_bytes{};
 
     bool operator==(const ReadCounts&) const = default;
@@ -82,9 +82,9 @@ struct ReadCounts {
 // client holds or awaits them and no plan needs them within the range prefetched so far, so an
 // eviction never undoes a prefetch. Without a policy nothing is evicted (NeverEvict).
 //
-// A grant may order that own samples are fetched without a reader (core/fill_scan.h): in the order of
-// the dataset, as residents only, after everything that a reader wants. No resident is evicted for
-// them but samples of other owners.
+// A grant may order that samples of which this node is the owner (core/placement.h) are fetched
+// without a reader (core/fill_scan.h): in dataset order, as residents only, after everything that a
+// reader wants. For these samples, only residents that other nodes own are evicted.
 //
 // Placement and eviction: core/cache_room.h. When the origin may be read: core/fetch_admission.h.
 // Limits per party: core/party_shares.h.
@@ -101,7 +101,7 @@ public:
     FetchEngine& operator=(const FetchEngine&) = delete;
     ~FetchEngine() = default;
 
-    // The chunks of the samples. Not owned. Only before the first connection.
+    // Sets the chunks of the samples. Not owned. Call it only before the first connection.
     void set_chunks(const SampleChunks* chunks) { chunks_ = chunks; }
 
     // The stream reads groups of chunks: a chunk of which the own party needs a sample is fetched
@@ -118,20 +118,20 @@ public:
 
     Effects open(TimePoint now);
 
-    // A connection without a stream reads without a plan.
+    // Registers a connection. A connection without a stream reads without a plan.
     void on_connect(
         ConnectionId connection, std::optional<StreamId> stream, Party party = kOwnParty);
     Effects on_disconnect(ConnectionId connection, TimePoint now);
 
-    // Replaces the plan of the connection's stream. The connection must have one.
+    // Replaces the plan of the connection's stream. The connection must have a stream.
     Effects on_plan(ConnectionId connection, StreamPlan plan, TimePoint now);
 
     // Replaces the end of the plan of the connection's stream. `tail.from` is at most
     // plan_size(connection, the plan's epoch).
     Effects extend_plan(ConnectionId connection, const PlanTail& tail, TimePoint now);
 
-    // Length of the plan that the connection's stream has for this epoch; 0: it has none that can
-    // be extended.
+    // Length of the plan that the connection's stream has for this epoch; 0: it has no plan that
+    // can be extended.
     [[nodiscard]] std::uint32_t plan_size(ConnectionId connection, std::uint64_t epoch) const {
         const auto stream = readers_.at(connection).stream;
         return stream ? streams_.plan_size(*stream, epoch) : 0;
@@ -146,8 +146,8 @@ public:
         TimePoint now,
         ReadCounts* counts = nullptr);
 
-    // Releases the holds of the connection's earlier answered fetches. A sample that one of those
-    // reported as ready and that is requested again may be damaged: it is verified first.
+    // A client requests samples; the holds of its earlier fetches end. A sample that they reported
+    // as ready and that is requested again may be damaged: it is verified first.
     Effects on_fetch(
         ConnectionId connection,
         std::uint64_t request_id,
@@ -156,61 +156,61 @@ public:
 
     Effects on_stored(SampleIndex sample, TimePoint now);
 
-    // kNotFound, kConflict and similar errors answer all demands of the sample for a while
-    // (core/refusals.h); is_retryable() and kForbidden are retried; kResourceExhausted sends clients
-    // to the origin.
+    // A fetch has failed. kNotFound, kConflict and similar errors answer all demands of the sample
+    // for a while (core/refusals.h); is_retryable() and kForbidden are retried; after
+    // kResourceExhausted, clients read the origin.
     Effects on_fetch_failed(SampleIndex sample, const Error& error, TimePoint now);
 
     // Call when a fetch in parts was stopped: nothing was stored.
     Effects on_stopped(SampleIndex sample, TimePoint now);
 
-    // Whether the next `bytes` of a sample in parts may be requested from the origin now. Takes them from the
-    // rate limits; StartFetch took nothing. False: ask again after the next event.
+    // Whether the next `bytes` of a sample in parts may be requested now. If so, charges them to
+    // the rate limits; StartFetch charged nothing. False: ask again after the next event.
     bool take_part(SampleIndex sample, Bytes bytes, TimePoint now);
 
     // Whether a client of the own party waits for the sample: its parts are requested before others.
     [[nodiscard]] bool is_urgent(SampleIndex sample) const;
 
-    // Call when storing failed: nothing was stored. The sample's class is not admitted for a while, unless
-    // the disk had no space for a sample in parts: smaller ones may fit.
+    // Call when storing failed: nothing was stored. No sample of its class is admitted for a while,
+    // unless the disk only lacked space for a sample in parts: smaller samples may fit.
     Effects on_store_failed(SampleIndex sample, const Error& error, TimePoint now);
 
-    // `intact` false: the store has already dropped the sample.
+    // A verification has ended. `intact` false: the store has already dropped the sample.
     Effects on_verified(SampleIndex sample, bool intact, TimePoint now);
 
     Effects on_grant(EngineGrant grant, TimePoint now);
 
-    // Replaces EngineLimits::max_in_flight. Fetches above it are not ended; the next event starts
-    // those that have room now.
+    // Replaces EngineLimits::max_in_flight. Running fetches above it are not ended; the next event
+    // starts fetches that now have a slot.
     void set_max_in_flight(std::uint32_t fetches) { limits_.max_in_flight = fetches; }
 
     [[nodiscard]] std::uint32_t max_in_flight() const { return limits_.max_in_flight; }
 
     // Sets the window's size to `wanted` record bytes; bytes beyond its standard size are borrowed
-    // from the grant (core/cache_room.h). The next event's effects have the drops.
+    // from the grant (core/cache_room.h). The next event's effects contain the drops.
     void set_window(Bytes wanted) {
         room_.set_window(wanted);
         shares_.set_borrowed(room_.borrowed());
     }
 
-    // Disk space that one sample in parts may take; without it the sample is read at the origin. Not set: any.
+    // Disk space for one sample in parts; a larger one is read at the origin. Not set: any.
     void set_disk_room(Bytes room) { room_.set_disk_room(room); }
 
     // Record bytes that window samples may have now.
     [[nodiscard]] Bytes window() const { return room_.window(); }
 
-    // Bypass: nothing new is fetched, and trainers read missing samples from the origin themselves.
-    // Stored samples are still served.
+    // Starts or ends a bypass: nothing new is fetched, and trainers read missing samples from the
+    // origin themselves. Stored samples are still served.
     Effects on_aside(bool aside, TimePoint now);
 
-    // Tells whether a sample's owner can be asked now. If not, the sample is read from the origin,
-    // within the origin's limits. Not set: always.
+    // Sets a function that tells whether a sample's owner can be asked now. If not, the sample is
+    // read from the origin, within the origin's limits. Not set: owners can always be asked.
     void set_may_ask(std::function<bool(SampleIndex)> may_ask) { may_ask_ = std::move(may_ask); }
 
-    // Tells whether another node is asked for this own sample before the origin; called once for each
-    // fetch of an own sample that the origin may deliver now. If true, the fetch is asked of that
-    // node; it counts for the origin's rate limit and breaker until the node has sent the sample. Not
-    // set: never. Samples of chunks are not asked for: a request brings a chunk's samples together.
+    // Sets a function that tells whether another node is asked for this own sample before the
+    // origin; called once for each fetch of an own sample that the origin may deliver now. If true,
+    // that node is asked; the fetch counts for the origin's rate limit and breaker until the node
+    // has sent the sample. Not set: never. Not for samples of chunks: one request brings a chunk.
     void set_takes_over(std::function<bool(SampleIndex)> takes_over) {
         takes_over_ = std::move(takes_over);
     }
@@ -219,19 +219,19 @@ public:
     // fetched from peers, except for the peers' party, so that no request is forwarded.
     Effects on_placement(std::shared_ptr<const Placement> placement, TimePoint now);
 
-    // nullptr: every sample is own.
+    // The owners of the samples; nullptr: every sample is own.
     [[nodiscard]] const Placement* placement() const { return table_.placement(); }
 
-    // Call when a fetch from a peer takes long. It gives up its slot: it is no load for the origin,
-    // and with few slots the waits for several silent peers would come one after the other.
+    // Call when a fetch from a peer takes long. The fetch gives up its slot: it is no load for the
+    // origin, and with few slots the waits for several silent peers would follow one another.
     Effects on_slow(SampleIndex sample, TimePoint now);
 
-    // Call when a fetch from a peer continues at the origin. It now counts for the origin's rate
-    // limit and breaker, and has a slot. Report its end as that of any fetch.
+    // Call when a fetch from a peer continues at the origin. The fetch now counts for the origin's
+    // rate limit and breaker, and has a slot. Report its end like that of any fetch.
     void on_redirected(SampleIndex sample, TimePoint now);
 
-    // The connection bypasses the cache for a while to measure the cost: nothing is prefetched for
-    // its stream meanwhile. Its demands are served.
+    // The client of the connection reads past the cache for a while to measure what the cache
+    // saves; meanwhile nothing is prefetched for its stream. Its demands are served.
     Effects on_bypass(ConnectionId connection, bool bypassing, TimePoint now);
 
     // Does the work that becomes due with time alone. Call at next_deadline(); extra calls are
@@ -260,10 +260,10 @@ public:
 
     [[nodiscard]] const EngineGrant& grant() const { return room_.grant(); }
 
-    // How far the grant's order to fetch own samples is; nullopt: it has none.
+    // Progress of the grant's order to fetch own samples; nullopt: the grant has no such order.
     [[nodiscard]] std::optional<FillState> fill_state(TimePoint now) const;
 
-    // Whether the origin may be read and the disk written, and the last errors of both.
+    // Whether the origin may be read and the disk written, and the last error of each.
     [[nodiscard]] const FetchAdmission& admission() const { return admission_; }
 
     [[nodiscard]] std::size_t pending_requests(ConnectionId connection) const {
@@ -280,7 +280,7 @@ public:
     // replaced; nullptr: only plans count.
     void set_window_keeper(const WindowKeeper* keeper) { room_.set_window_keeper(keeper); }
 
-    // Called for each sample that is stored or gone, before anything else happens. Not owned.
+    // Called first for each sample that is stored or gone. Not owned.
     void set_listener(ResidencyListener* listener) { table_.set_listener(listener); }
 
     // Replaces the eviction policy and reports all residents to the new one.
@@ -314,9 +314,9 @@ private:
 
     // Result of one party's turn.
     enum class Turn : std::uint8_t {
-        kGoOn,   // it may have another turn
-        kWaits,  // its demand must wait
-        kDone,   // it has nothing to fetch, or may not fetch now
+        kGoOn,   // the party may have another turn
+        kWaits,  // the party's demand must wait
+        kDone,   // the party has nothing to fetch, or may not fetch now
     };
 
     void pump_fetches(TimePoint now);
@@ -336,7 +336,7 @@ private:
     [[nodiscard]] bool is_refused(SampleIndex sample) const;
     void note_refused(SampleIndex sample);
 
-    // A peer's answer is in memory as a whole; beside samples in parts, half of the memory is left.
+    // Whether a peer sends it: as a whole, in the half of the memory that parts leave.
     [[nodiscard]] bool comes_from_peer(SampleIndex sample, Party party) const {
         const Bytes most = table_.parted().empty() ? limits_.memory : limits_.parts_memory();
         return party != kPeerParty && !table_.is_own(sample) &&
@@ -365,7 +365,7 @@ private:
     EngineLimits limits_;
     std::function<bool(SampleIndex)> may_ask_{};
     std::function<bool(SampleIndex)> takes_over_{};
-    std::unordered_set<SampleIndex> taking_over_;  // asked of takes_over_'s node, not of the origin
+    std::unordered_set<SampleIndex> taking_over_;  // asked of the node that takes_over_ found
     const SampleChunks* chunks_ = nullptr;
     SampleTable table_;
     StreamSet streams_;

@@ -10,15 +10,15 @@ using Verdict = CacheRoom::Verdict;
 
 namespace {
 
-// Most attempts in one event to evict a sample of another owner that find none that may leave. Each
+// Most attempts in one event to evict a sample of another owner in which no sample may leave. Each
 // attempt looks at up to 64 samples.
 constexpr std::uint32_t kFailedEvictionsMax = 16;
 
 }  // namespace
 
-// Readers come first: the fill starts fetches only while no demand waits, and in at most half of
-// the slots. Without readers the fill has as many slots as prefetches have: with half of them or
-// fewer in use, the origin's ConcurrencyLimit could not measure. Peers have slots of their own.
+// The fill (fetches without a reader) comes after readers: it starts fetches only while no demand
+// waits, in at most half of the slots. Without readers it has as many slots as prefetches: with
+// half of them or fewer, the origin's ConcurrencyLimit could not measure. Peers have other slots.
 bool FetchEngine::may_fill(TimePoint now) const {
     const std::uint32_t all = limits_.max_in_flight;
     const bool is_alone = book_.party_count() == (shares_.has_peers() ? 1U : 0U);
@@ -40,7 +40,7 @@ void FetchEngine::pump_fill(std::uint32_t& steps, TimePoint now) {
         } else if (!has_fill_room(sample, evictions, now)) {
             fill_.pass_full();
         } else if (table_.at(sample).state != SampleState::kAbsent) {
-            fill_.pass();  // in the window; a later scan looks at it again
+            fill_.pass();  // it is in the window now; a later scan looks at it again
         } else if (!fits_ahead(sample, kOwnParty, chunks_ != nullptr)) {
             return;
         } else {
@@ -50,9 +50,9 @@ void FetchEngine::pump_fill(std::uint32_t& steps, TimePoint now) {
     }
 }
 
-// Whether the sample may be fetched as a resident. Evicts for an absent sample only: one in the
-// window is not fetched. `evictions`: attempts to evict that may still fail; at 0 nothing is
-// evicted.
+// Whether the sample may be fetched as a resident. Evicts only for a sample that is absent: one in
+// the window is not fetched. `evictions`: number of attempts to evict that may still fail; at 0
+// nothing is evicted.
 bool FetchEngine::has_fill_room(SampleIndex sample, std::uint32_t& evictions, TimePoint now) {
     if (table_.at(sample).state != SampleState::kAbsent || evictions == 0) {
         return room_.judge(sample, now, kOwnParty) == Verdict::kResident;
@@ -67,7 +67,7 @@ bool FetchEngine::has_fill_room(SampleIndex sample, std::uint32_t& evictions, Ti
 void FetchEngine::start_fill(SampleIndex first, TimePoint now) {
     const auto fetch = [this, now](SampleIndex sample, bool slotless) {
         start(sample, Verdict::kResident, kOwnParty, now, slotless);
-        table_.at(sample).fresh = false;  // fetched for no reader: its first read is a hit
+        table_.at(sample).fresh = false;  // fetched for no reader, so its first read is a hit
         note_origin_start(sample);
         fill_.begin(sample);
         if (!table_.at(sample).in_parts) {
@@ -100,7 +100,7 @@ bool FetchEngine::is_refused(SampleIndex sample) const {
              !EngineLimits::is_storable(table_.payload_bytes(sample))));
 }
 
-// Call before the refusal is recorded. A sample that was refused before is counted already.
+// Call before the refusal is recorded. A sample that was refused before is already counted.
 void FetchEngine::note_refused(SampleIndex sample) {
     if (table_.is_own(sample) && !is_refused(sample)) {
         fill_.note_refused(sample);
@@ -113,7 +113,7 @@ std::optional<FillState> FetchEngine::fill_state(TimePoint now) const {
     }
     const SampleSum own = table_.own();
     const SampleSum& stored = table_.own_stored();
-    // Readers' fetches and samples in the window do not count: they never end while a job reads.
+    // Ignores readers' fetches and samples in the window: these never end while a job reads.
     const bool is_done = !fill_.is_open(table_.size()) && !fill_.is_fetching();
     const bool is_over =
         is_done && (fill_.lacks_room() || stored.samples + fill_.refused() >= own.samples);

@@ -9,7 +9,7 @@ bool FetchEngine::is_in_parts(SampleIndex sample, Party party) const {
     return limits_.takes_parts(table_.payload_bytes(sample)) && !comes_from_peer(sample, party);
 }
 
-// Guests and peers wait where the own party need not.
+// Whether the party may exceed the limit of samples in parts: guests and peers must wait instead.
 bool FetchEngine::is_urgent(Party party) const {
     return party != kPeerParty && !shares_.is_beside_owner(party);
 }
@@ -20,7 +20,7 @@ bool FetchEngine::is_urgent(SampleIndex sample) const {
                book_.parties_waiting(sample), [this](Party party) { return is_urgent(party); });
 }
 
-// Whether the party may start one more sample in parts. All guests beside the owner have one place.
+// Whether the party may start one more sample in parts. All guests together have one place.
 bool FetchEngine::has_place(Party party, bool demanded) const {
     const auto& parted = table_.parted();
     const bool is_free = parted.size() < kPartedMax;
@@ -34,8 +34,8 @@ bool FetchEngine::has_place(Party party, bool demanded) const {
                        std::ranges::none_of(parted, is_awaited));
 }
 
-// Besides its readers and the fill, a resident is wanted as long as its party is connected: it may
-// read the sample again.
+// Whether somebody wants the sample. A resident is also wanted as long as its party is connected,
+// which may read it again.
 bool FetchEngine::is_wanted(SampleIndex sample) const {
     const SampleRecord& record = table_.at(sample);
     if (record.demanded || record.doomed) {

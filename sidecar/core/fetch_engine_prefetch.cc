@@ -9,9 +9,9 @@ using Verdict = CacheRoom::Verdict;
 
 namespace {
 
-// Whether a chunk should be fetched ahead into the room that is left: all of it fits, or a quarter
-// of all room is left. With less room, each sample that leaves would cause a request for only one
-// or two samples.
+// Whether a chunk should be fetched ahead into the room that is left: the whole chunk fits, or a
+// quarter of all room is left. With less room, each sample that leaves would cause a request for
+// only one or two samples.
 bool is_worth(Bytes chunk, Bytes left, Bytes all) {
     return left >= std::min(chunk, Bytes{all.count() / 4});
 }
@@ -40,7 +40,7 @@ FetchEngine::Turn FetchEngine::prefetch_one(Party party, std::uint32_t& steps, T
         return Turn::kDone;
     }
     if (book_.party_count() > 1) {
-        streams_.take(*candidate);  // otherwise another party's turn could evict it first
+        streams_.take(*candidate);  // before another party's turn could evict it
     }
     note_origin_start(candidate->sample);
     if (reader) {
@@ -49,16 +49,16 @@ FetchEngine::Turn FetchEngine::prefetch_one(Party party, std::uint32_t& steps, T
     return Turn::kGoOn;
 }
 
-// The stream for which the sample's chunk is fetched together with it. Guests have none: a chunk
-// would exceed their slots. Samples of other owners have none: peers send them one by one.
+// The stream for which the sample's chunk is fetched together with it. None for guests: a chunk
+// would exceed their slots. None for samples of other owners: peers send these one by one.
 std::optional<StreamId> FetchEngine::chunk_reader(SampleIndex sample, Party party) const {
     return chunks_ != nullptr && party == kOwnParty && table_.is_own(sample)
                ? streams_.chunk_reader(sample)
                : std::nullopt;
 }
 
-// A chunk waits until memory has room for all of it, or for half of what memory holds: otherwise
-// each payload that leaves memory would cause a request for the few samples that then fit.
+// Whether memory has room for the fetch. A chunk waits for room for all of it, or for half of all
+// memory; else each payload that leaves would cause a request for the few samples that then fit.
 bool FetchEngine::fits_memory(SampleIndex sample, Party party, bool with_chunk) const {
     if (is_in_parts(sample, party)) {
         return shares_.has_parts_memory(party);
@@ -69,7 +69,7 @@ bool FetchEngine::fits_memory(SampleIndex sample, Party party, bool with_chunk) 
         std::max(table_.payload_bytes(sample), std::min(chunk, Bytes{limits_.memory.count() / 2})));
 }
 
-// As fits_memory(), for a sample that no client waits for.
+// Does what fits_memory() does, for a sample that no client waits for.
 bool FetchEngine::fits_ahead(SampleIndex sample, Party party, bool with_chunk) const {
     return fits_memory(sample, party, with_chunk) &&
            (!is_in_parts(sample, party) || has_place(party, false));
@@ -83,8 +83,8 @@ bool FetchEngine::has_room_for_chunk(SampleIndex sample) const {
         room_.window() + grant().resident_bytes);
 }
 
-// Fetches the other samples of the chunk that the reader needs, except those of other owners and
-// those that could be stored only instead of samples needed before them.
+// Fetches the other samples of the chunk that the reader needs, except samples of other owners, and
+// those that could only be stored in place of samples needed sooner.
 void FetchEngine::start_chunk(SampleIndex first, StreamId reader, TimePoint now) {
     const Bytes room = room_.window() + (grant().resident_bytes - table_.account().resident);
     const std::uint64_t mean = table_.sizes().total().count() / table_.sizes().count();

@@ -26,9 +26,9 @@ Effects FetchEngine::pump(TimePoint now) {
     return std::exchange(effects_, {});
 }
 
-// The parties with something to fetch take turns. While a demand of the own party waits for the
-// rate limit, for memory or for room, guests get no turn, because they could take what the demand
-// waits for. Peers do: what the demand waits for may depend on a peer that waits for this node.
+// Parties with something to fetch take turns. While a demand of the own party waits for the rate
+// limit, for memory or for room, guests get no turn: they could take what the demand waits for.
+// Peers still get turns, because the demand may depend on a peer that waits for this node.
 void FetchEngine::pump_fetches(TimePoint now) {
     std::uint32_t steps = kScanStepsMax;
     std::vector<Party> open = book_.parties();
@@ -75,7 +75,7 @@ FetchEngine::Turn FetchEngine::demand_one(Party party, TimePoint now) {
         if (!in_parts || table_.parted().empty()) {
             return Turn::kWaits;
         }
-        book_.park(party);  // another one in parts holds the room, perhaps for long
+        book_.park(party);  // another sample in parts holds the room, perhaps for long
         return Turn::kGoOn;
     }
     book_.pop_queue(party);
@@ -96,10 +96,10 @@ CacheRoom::Verdict FetchEngine::make_room_for_demand(
     return verdict;
 }
 
-// Call if another party demands the sample `wanted` and there is no room for it within its share.
-// If the own party's clients hold more than the own party's share, ends their holds on one sample
-// that was fetched for others: else they could fill the window with such samples. False: nothing
-// to end.
+// Call if another party demands the sample `wanted` and its share has no room for it. If the own
+// party's clients hold more than the own party's share, ends their holds on one sample that was
+// fetched for others; otherwise they could fill the window with such samples. False: there is no
+// such hold.
 bool FetchEngine::end_one_hold(SampleIndex wanted, Party party) {
     if (party == kOwnParty || !table_.has_passed() || !shares_.is_over(kOwnParty) ||
         shares_.is_beyond(table_.record_bytes(wanted), party)) {
@@ -136,8 +136,8 @@ bool FetchEngine::may_demand(
            fits_memory(sample, party, with_chunk);
 }
 
-// Whether a full cache will have room later: samples in flight become evictable when they arrive.
-// Peers, and parties beyond their share, wait for their own fetches only.
+// Whether a demand waits although the cache is full: samples in flight become evictable when they
+// arrive. Peers, and parties beyond their share, wait only for their own fetches.
 bool FetchEngine::must_wait(SampleIndex sample, Verdict verdict, Party party) const {
     const bool waits_for_own_only =
         party == kPeerParty || shares_.is_beyond(table_.record_bytes(sample), party);
@@ -146,7 +146,7 @@ bool FetchEngine::must_wait(SampleIndex sample, Verdict verdict, Party party) co
     return verdict == Verdict::kFull && in_flight > 0;
 }
 
-// Whether the fetch of an own sample begins at another node. A sample in parts comes from the origin.
+// Whether an own sample is first asked of another node. Samples in parts come from the origin.
 bool FetchEngine::takes_over(SampleIndex sample) const {
     const Bytes payload = table_.payload_bytes(sample);
     return takes_over_ && chunks_ == nullptr && table_.placement() != nullptr &&
@@ -154,14 +154,14 @@ bool FetchEngine::takes_over(SampleIndex sample) const {
            takes_over_(sample);
 }
 
-// Call for a started fetch that no client waits for.
+// Counts the start of a fetch from the origin that no client waits for.
 void FetchEngine::note_origin_start(SampleIndex sample) {
     if (!table_.at(sample).from_peer || taking_over_.contains(sample)) {
         admission_.origin.on_start();
     }
 }
 
-// Undoes what start() counted for the origin, if the sample came from the node that takes_over_ found.
+// Undoes what start() counted for the origin, if another node has sent the sample (takes_over_).
 void FetchEngine::end_take_over(SampleIndex sample, TimePoint now) {
     if (taking_over_.erase(sample) == 0) {
         return;
@@ -172,7 +172,7 @@ void FetchEngine::end_take_over(SampleIndex sample, TimePoint now) {
     }
 }
 
-// Starts the sample's fetch. False: `verdict` says that it may not be stored anywhere now.
+// Starts the sample's fetch. False: according to `verdict`, it may not be stored anywhere now.
 bool FetchEngine::start(
     SampleIndex sample, Verdict verdict, Party party, TimePoint now, bool slotless) {
     if (verdict != Verdict::kResident && verdict != Verdict::kWindow) {
@@ -195,7 +195,7 @@ bool FetchEngine::start(
         admission_.rate.take(table_.payload_bytes(sample), now);
     }
     if (!in_parts) {
-        admission_.store(segment_class).on_start();  // no probe: it takes too long
+        admission_.store(segment_class).on_start();  // not as a probe: it takes too long
     }
     ++counters_.fetches;
     counters_.peer_fetches += from_peer ? 1 : 0;

@@ -12,26 +12,26 @@
 
 namespace stoker::sidecar {
 
-// How far an order to fetch own samples without a reader is.
+// Progress of an order to fetch own samples without a reader.
 struct FillState {
     SampleSum own;
-    SampleSum stored;           // of these: resident
-    std::uint64_t refused = 0;  // of these: by the origin, or too large to cache
-    bool over = false;          // all were looked at; the rest is refused or has no room
+    SampleSum stored;           // of the own samples: those that are resident
+    std::uint64_t refused = 0;  // of the own samples: refused by the origin, or too large to cache
+    bool over = false;          // all were looked at; those not stored are refused or have no room
     bool shut = false;          // nothing may be fetched or stored now
 
     bool operator==(const FillState&) const = default;
 };
 
-// The state of an order to fetch own samples without a reader: a position in the dataset, a rate
-// limit, and the samples that cannot be had. It looks at the samples in the manifest's order, and at
-// all of them again after each grant of the operator, because samples may have left the node, and
-// when the owners change or the grant grows. Pure: no timers inside. Not thread-safe.
+// The state of a grant's order to fetch this node's own samples without a reader: a position in the
+// dataset, a rate limit, and the samples that cannot be fetched. Looks at samples in the manifest's
+// order, and again at all after each grant of the operator, because samples may have left the node,
+// and when owners change or the grant grows. Pure: no timers inside. Not thread-safe.
 class FillScan {
 public:
-    // Call for each grant. An order that repeats the last one leaves the rate limit as it is. The
-    // disk's limit changes the bytes of a grant every second: the scan begins again only if they are
-    // more than when it last began.
+    // Call for each grant. An order equal to the last one leaves the rate limit as it is. The
+    // disk's limit changes a grant's bytes every second; the scan restarts only if they are more
+    // than when it last started.
     void order(const EngineGrant& grant, TimePoint now) {
         const bool is_new = grant.fill_bytes_per_second != ordered_;
         if (is_new && grant.fill_bytes_per_second) {
@@ -55,7 +55,7 @@ public:
 
     [[nodiscard]] bool is_ordered() const { return ordered_.has_value(); }
 
-    // Whether a sample is left to look at, of `count`.
+    // Whether samples remain to be looked at, of `count` in the dataset.
     [[nodiscard]] bool is_open(std::uint64_t count) const { return is_ordered() && next_ < count; }
 
     [[nodiscard]] SampleIndex next() const { return static_cast<SampleIndex>(next_); }
@@ -74,38 +74,38 @@ public:
         lacks_room_ = true;
     }
 
-    // A passed sample that was being fetched is refused, or too large.
+    // Call when a passed sample that was being fetched turns out to be refused or too large.
     void note_refused(SampleIndex sample) { refused_ += sample < next_ ? 1 : 0; }
 
-    // A fetch has failed: the sample is looked at again.
+    // Call when a fetch has failed: the sample is looked at again.
     void rewind(SampleIndex sample) {
         if (sample < next_) {
             restart();
         }
     }
 
-    // Refused samples among those before next().
+    // Number of refused samples before next().
     [[nodiscard]] std::uint64_t refused() const { return refused_; }
 
-    // Whether a sample among those before next() has no room.
+    // Whether a sample before next() has no room.
     [[nodiscard]] bool lacks_room() const { return lacks_room_; }
 
-    // Whether a fetch that begin() has noted goes on.
+    // Whether a fetch that was noted with begin() is still running.
     [[nodiscard]] bool is_fetching() const { return !in_flight_.empty(); }
 
     [[nodiscard]] bool allows(TimePoint now) const {
         return bucket_.is_unlimited() || bucket_.tokens(now) > 0;
     }
 
-    // A fetch of the sample has begun without a reader.
+    // Notes that a fetch of the sample has begun without a reader.
     void begin(SampleIndex sample) { in_flight_.insert(sample); }
 
-    // Whether begin() was called for a fetch that goes on, and the order that it was for lasts.
+    // Whether begin() was called for a running fetch, under the order that is still in force.
     [[nodiscard]] bool has(SampleIndex sample) const {
         return is_ordered() && in_flight_.contains(sample);
     }
 
-    // Takes the bytes that such a fetch requests from the rate limit.
+    // Charges the bytes that such a fetch requests to the rate limit.
     void take(Bytes bytes, TimePoint now) { bucket_.take(static_cast<double>(bytes.count()), now); }
 
     // Call when a fetch of the sample has ended, whoever began it.
@@ -123,7 +123,7 @@ private:
     static constexpr double kBurstsPerSecond = 10;
 
     std::optional<std::uint64_t> ordered_;
-    std::optional<TimePoint> valid_until_;  // of the grant with which order() last restarted
+    std::optional<TimePoint> valid_until_;  // expiry of the grant with which order() last restarted
     Bytes room_{};                          // of that grant
     std::uint64_t next_ = 0;
     std::uint64_t refused_ = 0;

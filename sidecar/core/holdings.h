@@ -13,7 +13,7 @@ public:
         : total_max_(total_max),
           owner_max_(owner_max) {}
 
-    // False, and takes nothing, if that would exceed the owner's or the total limit.
+    // Takes `amount`. False, without effect: that would exceed the owner's or the total limit.
     bool take(std::uint64_t owner, std::uint64_t amount) {
         const auto found = held_.find(owner);
         const std::uint64_t own = found == held_.end() ? 0 : found->second;
@@ -27,7 +27,7 @@ public:
         return true;
     }
 
-    // Returns `amount`, or all that the owner holds if that is less.
+    // Gives back `amount`, or all that the owner holds if that is less.
     void give(std::uint64_t owner, std::uint64_t amount) {
         const auto found = held_.find(owner);
         if (found == held_.end()) {

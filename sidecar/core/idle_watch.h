@@ -7,7 +7,7 @@ namespace stoker::sidecar {
 // Detects that something has been unused for a given time, the patience. Pure; not thread-safe.
 class IdleWatch {
 public:
-    // Counts from `now`.
+    // Starts counting at `now`.
     IdleWatch(Duration patience, TimePoint now)
         : patience_(patience),
           used_at_(now) {}

@@ -63,7 +63,7 @@ JobProgress::Entry* JobProgress::find(StreamId stream, std::uint64_t epoch) {
     return is_current ? &found->second : nullptr;
 }
 
-// Forgets the rank's streams without a connection; if the table is full, those of all ranks.
+// Forgets the rank's streams that have no connection; if the table is full, those of all ranks.
 void JobProgress::forget_ended(std::uint32_t rank) {
     const bool is_full = entries_.size() >= kStreamsMax;
     std::erase_if(entries_, [&](const auto& entry) {

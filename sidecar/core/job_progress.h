@@ -11,13 +11,13 @@ namespace stoker::sidecar {
 // Progress of one rank, or of all ranks together, in an epoch.
 struct EpochProgress {
     std::uint64_t epoch = 0;
-    std::uint64_t samples = 0;   // in the epoch; 0: unknown
-    std::uint64_t position = 0;  // samples read
+    std::uint64_t samples = 0;   // samples in the epoch; 0: unknown
+    std::uint64_t position = 0;  // samples read so far
 
     bool operator==(const EpochProgress&) const = default;
 };
 
-// How far the trainers of one pod have read one dataset. When a stream's last connection ends, its
+// How far the trainers of one pod have read one dataset. After a stream's last connection ends, its
 // progress stays that of its rank until another stream of the rank begins an epoch, so a job that
 // has just ended still shows its progress. Memory is bounded whatever clients send. Not
 // thread-safe.
@@ -29,10 +29,10 @@ public:
 
     void disconnect(StreamId stream);
 
-    // The stream begins an epoch, or sends its order again. It must have a connection.
+    // The stream begins an epoch, or sends its plan again. It must have a connection.
     void begin(StreamId stream, std::uint32_t rank, EpochProgress progress);
 
-    // Ignored if `epoch` is not the stream's current epoch.
+    // The stream has read `samples` more. Ignored if `epoch` is not the stream's current epoch.
     void read(StreamId stream, std::uint64_t epoch, std::uint64_t samples);
 
     // For a contract that selects samples: number of samples drawn. `ended`: this number is final

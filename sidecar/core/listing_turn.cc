@@ -47,7 +47,7 @@ void ListingTurn::note(const std::string& node, Said said, std::uint64_t progres
     }
 }
 
-// Whether the member may still give us the manifest.
+// Whether the member may still provide the manifest.
 bool ListingTurn::is_hopeful(Peer& peer, TimePoint now) const {
     peer.asked_at = peer.asked_at.value_or(now);
     switch (peer.said) {

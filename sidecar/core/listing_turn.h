@@ -11,18 +11,18 @@
 
 namespace stoker::sidecar {
 
-// Decides which node of a group lists the origin: the members have one order, by the hash of
-// (dataset, node), which all compute alike. A node waits for the first member before it that is
-// alive. The first one alive asks all others whether they have the manifest or list already, takes
-// it from there, or lists. So "waits for" follows the order and has no cycle.
+// Decides which node of a group lists the origin. The members have an order, by the hash of
+// (dataset, node), which all nodes compute alike. A node waits for the first live member before it.
+// The first live member asks all others whether they have the manifest or are listing; it takes the
+// manifest from such a member, or else lists. So "waits for" follows the order and has no cycle.
 //
-// No wait is without end: kGroupMax for the group; a member is passed over if it gives no answer for
-// kAnswerMax, does not begin for kIdleMax or makes no progress for kStillMax; after kAllMax in all we
-// list ourselves. Pure, not thread-safe.
+// Every wait ends: the wait for the group after kGroupMax; a member is passed over if it does not
+// answer for kAnswerMax, does not start for kIdleMax or makes no progress for kStillMax; after
+// kAllMax in all this node lists. Pure, not thread-safe.
 class ListingTurn {
 public:
-    // As long as the operator holds a new attempt's pin until its group is complete
-    // (operator/core/lifecycle/pin_hold.h).
+    // The operator holds a new attempt's pin back at most this long, until the attempt's group is
+    // complete (operator/core/lifecycle/pin_hold.h).
     static constexpr Duration kGroupMax = std::chrono::seconds{8};
     static constexpr Duration kAnswerMax = std::chrono::seconds{3};
     static constexpr Duration kIdleMax = std::chrono::seconds{12};
@@ -41,7 +41,7 @@ public:
 
     struct Step {
         Action action = Action::kWait;
-        std::vector<std::string> asked;  // kWait: keep asking these; kTake: take it from the first
+        std::vector<std::string> asked;  // kWait: keep asking these; kTake: take it from [0]
     };
 
     ListingTurn(std::string_view dataset_uid, std::string self, TimePoint now);
@@ -50,7 +50,7 @@ public:
     // has a new leader.
     void set_members(const std::vector<Member>& members);
 
-    // `progress`: any number that changes while the member makes progress.
+    // Records a member's report. `progress`: a number that changes while the member makes progress.
     void note(const std::string& node, Said said, std::uint64_t progress, TimePoint now);
 
     // The action to take now. Call it after each change, and every fraction of a second.
@@ -64,8 +64,8 @@ private:
         std::uint64_t generation = 0;
         Said said = Said::kNothing;
         std::uint64_t progress = 0;
-        std::optional<TimePoint> asked_at;  // first time
-        TimePoint moved_at{};               // `said` or `progress` changed
+        std::optional<TimePoint> asked_at;  // when the member was first asked
+        TimePoint moved_at{};               // when `said` or `progress` last changed
     };
 
     struct Rank {

@@ -9,7 +9,7 @@ namespace {
 // Turns of the own party for each turn of the guests.
 constexpr std::uint64_t kOwnTurns = 10;
 
-constexpr std::uint32_t kGuestChecksMax = 64;  // verifications a second
+constexpr std::uint32_t kGuestChecksMax = 64;  // verifications per second that a guest may cause
 
 }  // namespace
 
@@ -20,7 +20,7 @@ std::vector<Party>::iterator PartyShares::next(std::vector<Party>& open) const {
 
 void PartyShares::on_turn(Party party) {
     const std::uint64_t stride = is_beside_owner(party) ? kOwnTurns * guest_count() : 1;
-    turn_ = std::max(turns_[party.value()], turn_);  // unused turns do not accumulate
+    turn_ = std::max(turns_[party.value()], turn_);  // so that unused turns do not accumulate
     turns_[party.value()] = turn_ + stride;
 }
 

@@ -13,11 +13,11 @@
 
 namespace stoker::sidecar {
 
-// Limits per party, while several are connected, on turns, fetches in flight, window bytes and
-// verifications. Each party has its own queue of demands. Parties take turns, ten of the own party
-// to one of the guests; a turn serves a demand or else a prefetch. Guests get the slots that the
-// own party leaves unused, plus guest_slots(); they never occupy the own party's slots. While
-// guests are connected, the own party has half the window and the guests share the other half
+// Limits per party (core/eviction/party.h), while several are connected, on turns, fetches in
+// flight, window bytes and verifications. Each party has its own queue of demands. Parties take
+// turns, ten of the own party to one of the guests; a turn serves a demand or else a prefetch.
+// Guests get the slots that the own party leaves unused, plus guest_slots(); they never occupy the
+// own party's slots. While
 // equally (three quarters while the own party is disconnected); bytes that the window borrowed from
 // the grant are the own party's. The own party may hold samples that were fetched for others beyond
 // its share until others demand the room. A guest's prefetches, holds and plans do not protect
@@ -47,16 +47,16 @@ public:
     // The party whose turn it is. `open` must not be empty.
     [[nodiscard]] std::vector<Party>::iterator next(std::vector<Party>& open) const;
 
-    // Records the party's turn. Under a rate limit that binds, guests cost the own party a tenth at
-    // most.
+    // Records the party's turn. Even if the rate limit is the bottleneck, guests cost the own party
+    // at most a tenth of its rate.
     void on_turn(Party party);
 
     // Whether the party may have one more fetch in flight. The own party never waits for guests'
     // fetches to finish. `slots`: how many of max_in_flight this kind of fetch may use.
     [[nodiscard]] bool has_slot(Party party, std::uint32_t slots) const;
 
-    // Whether the party may have `more` payload bytes in flight. Always true if it has none, besides
-    // samples that are fetched in parts.
+    // Whether the party may have `more` payload bytes in flight. Always true if nothing of the
+    // party is in flight, except samples that are fetched in parts.
     [[nodiscard]] bool has_memory(Party party, Bytes more) const;
 
     // Whether the party may fetch a sample in parts. All such samples share EngineLimits::parts_memory().
@@ -64,11 +64,11 @@ public:
         return !table_.parted().empty() || has_memory(party, limits_.parts_memory());
     }
 
-    // Bytes of the window that the party has for sure. A guest that has left has none.
+    // Bytes of the window that are guaranteed to the party. A guest that has disconnected has none.
     [[nodiscard]] Bytes window_share(Party party) const;
 
-    // Whether `more` bytes of the window would exceed the party's share. A single sample never
-    // does. A quarter of the window is reserved for the own party, even while it is disconnected.
+    // Whether `more` window bytes would exceed the party's share; never true for its only sample. A
+    // quarter of the window is reserved for the own party, even while it is disconnected.
     [[nodiscard]] bool is_beyond(Bytes more, Party party) const;
 
     // Whether the window bytes charged to the party exceed its share.
@@ -76,8 +76,8 @@ public:
         return table_.window_of(party) > window_share(party);
     }
 
-    // Counts one verification. The limit keeps a guest that reports every sample as damaged from
-    // loading the disk.
+    // Counts one verification; false: too many. The limit keeps a guest that reports every sample
+    // as damaged from loading the disk.
     [[nodiscard]] bool may_verify(Party party, TimePoint now);
 
     // Window bytes borrowed from the grant.
@@ -99,8 +99,8 @@ private:
     const SampleTable& table_;
     const DemandBook& book_;
     Bytes borrowed_{};
-    std::array<std::uint64_t, kPartiesMax> turns_{};  // next turn of each; the lowest goes first
-    std::uint64_t turn_ = 0;                          // that of the last turn
+    std::array<std::uint64_t, kPartiesMax> turns_{};  // next turn of each; lowest first
+    std::uint64_t turn_ = 0;                          // number of the last turn
     std::map<Party, Checks> checks_;                  // verifications that guests requested
 };
 

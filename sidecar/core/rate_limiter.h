@@ -14,7 +14,7 @@ namespace stoker::sidecar {
 // any time t at most (2 + t) seconds' worth and one sample are taken. Pure: no timers inside.
 class RateLimiter {
 public:
-    // 0: no limit. A debt is cut to one second's worth of the new rate.
+    // Sets the rate; 0: no limit. A debt is cut to one second's worth of the new rate.
     void set(std::uint64_t bytes_per_second, TimePoint now) {
         const auto second = static_cast<double>(bytes_per_second);
         bucket_.set(second, second, now);
@@ -32,12 +32,12 @@ public:
 
     void take(Bytes bytes, TimePoint now) { bucket_.take(static_cast<double>(bytes.count()), now); }
 
-    // Call if bytes that were taken are not requested after all.
+    // Call if bytes that were charged are not requested after all.
     void give_back(Bytes bytes, TimePoint now) {
         bucket_.take(-static_cast<double>(bytes.count()), now);
     }
 
-    // When allows() becomes true by itself; nullopt if it is true now.
+    // When allows() becomes true without another event; nullopt if it is true now.
     [[nodiscard]] std::optional<TimePoint> allows_at(TimePoint now) const { return when(0, now); }
 
     [[nodiscard]] std::optional<TimePoint> allows_urgent_at(TimePoint now) const {

@@ -15,21 +15,21 @@
 
 namespace stoker::sidecar {
 
-// Samples that the origin did not return as listed: missing, changed, or with another checksum.
-// Until a refusal ends, demands of the sample get the origin's message, and the origin is not asked.
-// The first refusal of a sample lasts kFirst, each further one in a row twice as long, at most
-// kLongest. It must end, because objects come back: a store may be eventually consistent, a CDN may
-// serve an old copy, an owner may restore an object.
+// Samples that the origin refuses: it did not return them as listed, because they are missing,
+// changed or have another checksum. Until a refusal ends, demands of the sample get the origin's
+// message, and the origin is not asked. The first refusal of a sample lasts kFirst, each further
+// one in a row twice as long, at most kLongest. Refusals end because objects come back: stores are
+// eventually consistent, a CDN may serve an old copy, an owner may restore an object.
 //
-// Has no timers. Keeps kSamplesMax samples; one more ends the refusal that would end first. Not
-// thread-safe.
+// Has no timers. Keeps at most kSamplesMax samples; one more ends the refusal that would end first.
+// Not thread-safe.
 class Refusals {
 public:
     static constexpr Duration kFirst = std::chrono::seconds{30};
     static constexpr Duration kLongest = std::chrono::minutes{10};
     static constexpr std::size_t kSamplesMax = 4096;
 
-    // Whether the object is gone, or differs from the listed one.
+    // Whether the error means that the object is gone, or differs from the listed one.
     [[nodiscard]] static bool is_refusal(ErrorCode code) {
         return !is_retryable(code) && code != ErrorCode::kResourceExhausted &&
                code != ErrorCode::kForbidden &&  // credentials are repaired while jobs run
@@ -41,7 +41,7 @@ public:
         return std::min(kFirst * (1U << std::min(times - 1, 8U)), kLongest);
     }
 
-    // Precondition: the sample is not refused. Returns the sample whose refusal it ends, if any.
+    // Adds a refusal; returns a sample whose refusal it ends, if any. Precondition: not refused.
     std::optional<domain::SampleIndex> add(
         domain::SampleIndex sample, std::uint32_t times, std::string message, TimePoint now) {
         std::optional<domain::SampleIndex> ended;
@@ -55,7 +55,7 @@ public:
         return ended;
     }
 
-    // Forgets a refusal that has ended. False: it has not.
+    // Forgets the sample's refusal if its time is over. False: it is not over.
     bool take_ended(domain::SampleIndex sample, TimePoint now) {
         const auto found = refusals_.find(sample);
         if (now < found->second.end) {

@@ -4,8 +4,8 @@
 
 namespace stoker::sidecar {
 
-// Which samples of a dataset are on this node. The engine's SampleTable implements it; samplers
-// query it. Samples must be below the dataset's count. Not thread-safe.
+// Tells which samples of a dataset are on this node. The engine's SampleTable implements it;
+// samplers query it. Sample ids must be below the dataset's count. Not thread-safe.
 class Residency {
 public:
     virtual ~Residency() = default;
@@ -13,7 +13,7 @@ public:
     // Whether clients can read the sample, resident or in the window.
     [[nodiscard]] virtual bool is_stored(domain::SampleIndex sample) const = 0;
 
-    // A query about the sample follows soon: its state may be brought into the processor's cache.
+    // Hint: a query about the sample follows soon; may bring its state into the CPU's cache.
     virtual void expect(domain::SampleIndex /*sample*/) const {}
 
     // Whether a stored sample's class is resident.

@@ -10,8 +10,8 @@
 namespace stoker::sidecar {
 
 // Whether this pod's trainers may read a revision of a dataset: all ranks of an attempt read the
-// one that the operator pinned. A rank that listed another revision lists again, once; if it then
-// still differs, the attempt cannot continue.
+// revision that the operator pinned. A rank whose listing has another revision lists again, once;
+// if the revision still differs, the attempt cannot continue.
 //
 // A dead operator does not block trainers: without a pin they begin after kPatience, and a
 // contradicting pin that arrives later still counts. Pure, not thread-safe.
@@ -20,10 +20,10 @@ public:
     static constexpr Duration kPatience = std::chrono::seconds{10};
 
     enum class Verdict : std::uint8_t {
-        kWait,       // for the pin, until waits_until()
-        kGo,         // trainers may read it
-        kListAgain,  // returned once
-        kChanged,    // it differs from the pinned one, and listing again failed or is not allowed
+        kWait,       // wait for the pin, until waits_until()
+        kGo,         // trainers may read the revision
+        kListAgain,  // list the origin again; returned once
+        kChanged,    // differs from the pinned one; listing again failed or is not allowed
     };
 
     // `is_pinned`: an operator will pin the revision. Otherwise every revision may be read.
@@ -37,7 +37,7 @@ public:
     // remembered: trainers keep the revision they were given while no pin contradicts it.
     Verdict judge(domain::RevisionId revision, bool can_list, TimePoint now);
 
-    // The operator has been waited for already; kPatience is shorter by that.
+    // The caller has already waited for the operator this long; shortens kPatience by `waited`.
     void note_waited(Duration waited) { patience_ -= std::min(waited, patience_); }
 
     // The pin; nullopt: none yet.

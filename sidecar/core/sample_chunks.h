@@ -14,8 +14,8 @@ namespace stoker::sidecar {
 
 using domain::SampleIndex;
 
-// Which chunk of the origin each sample lies in (common/domain/chunk_format.h). Empty: samples are
-// objects of their own. 8 bytes a sample. Immutable value.
+// The chunk of the origin in which each sample lies (common/domain/chunk_format.h). Empty: each
+// sample is an object of its own. 8 bytes per sample. Immutable value.
 class SampleChunks {
 public:
     SampleChunks() = default;
@@ -51,7 +51,7 @@ public:
 
     [[nodiscard]] std::uint32_t of(SampleIndex sample) const { return chunk_of_[sample]; }
 
-    // The chunk's samples by id.
+    // Ids of the chunk's samples, ascending.
     [[nodiscard]] std::span<const SampleIndex> samples(std::uint32_t chunk) const {
         const std::uint32_t begin = chunk == 0 ? 0 : ends_[chunk - 1];
         return std::span{samples_}.subspan(begin, ends_[chunk] - begin);
@@ -60,13 +60,13 @@ public:
     // Payload bytes of the chunk's samples.
     [[nodiscard]] Bytes bytes(std::uint32_t chunk) const { return bytes_[chunk]; }
 
-    // Number of samples in the chunk with the most.
+    // Number of samples in the largest chunk.
     [[nodiscard]] std::uint32_t largest() const { return largest_; }
 
 private:
     std::vector<std::uint32_t> chunk_of_;
-    std::vector<SampleIndex> samples_;  // chunk after chunk
-    std::vector<std::uint32_t> ends_;   // of each chunk in samples_
+    std::vector<SampleIndex> samples_;  // ids, chunk after chunk
+    std::vector<std::uint32_t> ends_;   // by chunk: its end in samples_
     std::vector<Bytes> bytes_;
     std::uint32_t largest_ = 0;
 };

@@ -12,7 +12,7 @@ using domain::SegmentClass;
 
 namespace {
 
-constexpr std::uint8_t kRefusalsMax = 7;  // what the record has room for
+constexpr std::uint8_t kRefusalsMax = 7;  // largest count that SampleRecord::refusals can hold
 
 }  // namespace
 
@@ -58,7 +58,7 @@ Bytes SampleTable::record_bytes(SampleIndex sample) const {
 
 void SampleTable::adopt(SampleIndex sample, SegmentClass segment_class) {
     SampleRecord& record = records_[sample];
-    STOKER_CHECK(record.state == SampleState::kAbsent, "adopts only what is absent");
+    STOKER_CHECK(record.state == SampleState::kAbsent, "only an absent sample can be adopted");
     record.state = SampleState::kStored;
     record.segment_class = segment_class;
     record.party = kOwnParty;
@@ -191,10 +191,10 @@ void SampleTable::charge_to_owner(SampleIndex sample) {
     SampleRecord& record = records_[sample];
     STOKER_CHECK(
         record.state == SampleState::kStored && record.segment_class == SegmentClass::kWindow,
-        "only a stored window sample changes its party");
+        "only a stored window sample can be charged to the owner");
     take_bytes(sample);
     record.party = kOwnParty;
-    record.fresh = false;  // fetched for the guest: no fetch of the owner's
+    record.fresh = false;  // fetched for the guest, so not counted as the owner's fetch
     add_bytes(sample);
     passed_.insert(sample);
 }
@@ -223,7 +223,7 @@ void SampleTable::take_bytes(SampleIndex sample) {
     }
 }
 
-// A doomed resident is counted as a window sample, because it is kept no longer than one.
+// Counter of the record's class. Doomed residents count as window samples: they stay no longer.
 std::uint64_t& SampleTable::stored_count(const SampleRecord& record) {
     return record.is_granted() ? account_.resident_samples : account_.window_samples;
 }

@@ -27,11 +27,11 @@ enum class SampleState : std::uint8_t {
 // How a sample is fetched.
 struct FetchWay {
     bool from_peer = false;  // from another node; false: from the origin
-    bool slotless = false;   // together with another sample, whose slot serves both; or in parts
-    bool in_parts = false;   // of its payload, only the parts in flight are in memory
+    bool slotless = false;   // uses another sample's slot; or is fetched in parts
+    bool in_parts = false;   // in byte ranges: only the parts in flight are in memory
 };
 
-// State of one sample in the engine: 12 bytes.
+// State of one sample in the engine; takes 12 bytes.
 struct SampleRecord {
     std::uint32_t needs = 0;  // unread positions of all streams' plans, next epoch included
     std::uint32_t holds = 0;  // answered demand fetches not yet released
@@ -44,11 +44,11 @@ struct SampleRecord {
     Party party = kOwnParty;            // see charged_to()
     std::uint8_t failures = 0;          // failed prefetches since the last success; saturates
     bool demanded : 1 = false;          // a demand fetch waits for it
-    bool doomed : 1 = false;            // a resident beyond the grant, kept only while held
+    bool doomed : 1 = false;            // resident beyond the grant; stays while held
     bool verifying : 1 = false;         // its checksum is being verified
-    bool spare : 1 = false;             // in the queue of evictable window samples
+    bool spare : 1 = false;             // listed as an evictable window sample
     bool fresh : 1 = false;             // not read since it was fetched
-    std::uint8_t refusals : 3 = 0;      // the origin's since the last success; saturates
+    std::uint8_t refusals : 3 = 0;      // refusals by the origin since the last success; saturates
 
     // Whether the sample counts against the grant, stored or in flight.
     [[nodiscard]] bool is_granted() const {
@@ -64,10 +64,10 @@ struct SampleRecord {
 static_assert(sizeof(SampleRecord) == 12);
 
 struct ByteAccount {
-    Bytes resident{};   // record bytes of class resident, stored or reserved, without doomed ones
-    Bytes window{};     // the same of class window
+    Bytes resident{};   // record bytes of class resident, stored or reserved, except doomed ones
+    Bytes window{};     // the same for class window
     Bytes doomed{};     // residents beyond a shrunken grant that a client still holds
-    Bytes in_flight{};  // payload bytes in memory or being fetched, without those in parts
+    Bytes in_flight{};  // payload bytes in memory or being fetched, except of fetches in parts
     std::uint32_t in_flight_samples = 0;
     std::uint64_t resident_samples = 0;  // stored only
     std::uint64_t window_samples = 0;    // stored only
@@ -75,7 +75,7 @@ struct ByteAccount {
     bool operator==(const ByteAccount&) const = default;
 };
 
-// Samples and their payload bytes.
+// A number of samples and their payload bytes.
 struct SampleSum {
     std::uint64_t samples = 0;
     Bytes bytes{};
@@ -88,11 +88,11 @@ struct SampleSum {
 // the sums exact; a transition from a wrong state is a bug and crashes. Not thread-safe.
 class SampleTable final : public Residency {
 public:
-    // nullptr: NeverEvict.
+    // `eviction` nullptr: NeverEvict.
     explicit SampleTable(
         const SampleSizes& sizes, std::unique_ptr<EvictionPolicy> eviction = nullptr);
 
-    // Called for each sample that is stored or removed. Not owned.
+    // Sets the listener that is called for each sample stored or removed. Not owned.
     void set_listener(ResidencyListener* listener) { listener_ = listener; }
 
     // Replaces the policy; the new one receives all residents.
@@ -103,7 +103,7 @@ public:
     // Replaces the owners of the samples; nullptr: every sample is own.
     void set_placement(std::shared_ptr<const Placement> placement);
 
-    // nullptr: every sample is own.
+    // The owners of the samples; nullptr: every sample is own.
     [[nodiscard]] const Placement* placement() const { return placement_.get(); }
 
     [[nodiscard]] bool is_own(SampleIndex sample) const {
@@ -167,10 +167,10 @@ public:
     // Fetches in flight of all parties that take a slot.
     [[nodiscard]] std::uint32_t slots() const { return slots_; }
 
-    // Frees the slot of the sample's fetch, which must have one.
+    // Frees the slot of the sample's fetch, which must have a slot.
     void give_slot(SampleIndex sample);
 
-    // Assigns a slot to the sample's fetch, which must have none; also beyond any limit.
+    // Assigns a slot to the sample's fetch, which must have none; ignores the limits.
     void take_slot(SampleIndex sample);
 
     // Payload bytes of the party's fetches in flight, without those in parts.
@@ -197,7 +197,7 @@ public:
     // Whether charge_to_owner() was called for the sample since it was fetched.
     [[nodiscard]] bool was_passed(SampleIndex sample) const { return passed_.contains(sample); }
 
-    // Whether was_passed() is true of any sample.
+    // Whether was_passed() is true for any sample.
     [[nodiscard]] bool has_passed() const { return !passed_.empty(); }
 
     // fetching → stored.
@@ -215,8 +215,8 @@ public:
     // A resident (stored or in flight) stops counting against the grant until it is removed.
     void doom(SampleIndex sample);
 
-    // Whether to drop the sample: it is doomed, or a stored window sample without needs, and no
-    // client holds, awaits or verifies it.
+    // Whether to drop the sample: it is doomed, or a stored window sample that no plan needs; and
+    // no client holds, awaits or verifies it.
     [[nodiscard]] bool is_superfluous(SampleIndex sample) const;
 
 private:
@@ -241,14 +241,14 @@ private:
     std::unique_ptr<EvictionPolicy> eviction_;
     ResidencyListener* listener_ = nullptr;
     std::vector<SampleRecord> records_;
-    std::unordered_set<SampleIndex> passed_;  // charged to another party before
+    std::unordered_set<SampleIndex> passed_;  // samples that were charged to another party before
     std::vector<SampleIndex> parted_;
     ByteAccount account_;
     std::shared_ptr<const Placement> placement_;
     Bytes own_resident_{};  // record bytes of own samples that are granted; only with a placement
     SampleSum own_stored_;
     std::array<Charge, kPartiesMax> charges_{};
-    std::uint32_t slots_ = 0;  // of all charges
+    std::uint32_t slots_ = 0;  // slots of all parties
 };
 
 }  // namespace stoker::sidecar

@@ -18,13 +18,13 @@ Result<StreamPlan> StreamPlan::make(
     std::uint64_t sample_count,
     std::uint64_t ahead) {
     if (samples.size() >= std::numeric_limits<std::uint32_t>::max()) {
-        return fail(ErrorCode::kInvalidArgument, "an epoch plan has 2^32 positions or more");
+        return fail(ErrorCode::kInvalidArgument, "the plan has 2^32 positions or more");
     }
     if (ahead > samples.size() || start > samples.size() - ahead) {
         return fail(
             ErrorCode::kInvalidArgument,
             fmt::format(
-                "plan starts at {} but has {} positions, {} of them ahead",
+                "plan starts at {} but has {} positions, {} of them of the next epoch",
                 start,
                 samples.size(),
                 ahead));
@@ -34,7 +34,7 @@ Result<StreamPlan> StreamPlan::make(
     if (foreign != samples.end()) {
         return fail(
             ErrorCode::kInvalidArgument,
-            fmt::format("plan names sample {}, the dataset has {}", *foreign, sample_count));
+            fmt::format("plan has sample id {}, but the dataset has {}", *foreign, sample_count));
     }
     StreamPlan plan;
     plan.epoch_ = epoch;
@@ -50,7 +50,7 @@ Result<StreamPlan> StreamPlan::make(
     return plan;
 }
 
-// False: a sample occurs more than once.
+// Builds the index by sample. False: a sample occurs more than once.
 bool StreamPlan::index_each_once() {
     constexpr auto kNone = std::numeric_limits<std::uint32_t>::max();
     by_sample_.assign(samples_.size(), kNone);
@@ -80,7 +80,7 @@ void StreamPlan::index_from(std::uint32_t position) {
 }
 
 std::vector<SampleIndex> StreamPlan::extend(const PlanTail& tail) {
-    STOKER_CHECK(length_ == samples_.size() && tail.from <= length_, "a tail follows its plan");
+    STOKER_CHECK(length_ == samples_.size() && tail.from <= length_, "tail begins after its plan");
     std::vector<SampleIndex> cut;
     for (std::uint32_t position = tail.from; position < horizon(); ++position) {
         if (!read_[position]) {
@@ -110,11 +110,11 @@ std::optional<std::uint32_t> StreamPlan::next_position(SampleIndex sample) const
         return read_[position] ? std::nullopt : std::optional{position};
     }
     if (frontier_ < length_ && samples_[frontier_] == sample) {
-        return frontier_;  // the plan was read in order so far
+        return frontier_;  // the plan was read in order so far, so the position is not checked
     }
     const auto of_sample = std::ranges::equal_range(
         by_sample_, sample, {}, [this](std::uint32_t position) { return samples_[position]; });
-    // Occurrences are read in order: read ones come first, those of the next epoch last.
+    // Occurrences are read in order: read ones come first, next epoch's ones last.
     const auto unread = std::ranges::partition_point(
         of_sample, [this](std::uint32_t position) { return read_[position]; });
     if (unread == of_sample.end()) {

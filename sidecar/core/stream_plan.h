@@ -11,7 +11,7 @@ namespace stoker::sidecar {
 
 using domain::SampleIndex;
 
-// A change of a plan: `samples` replace the positions at and behind `from`. 0: a whole plan.
+// A change of a plan: `samples` replace all positions from `from` on. `from` 0: a whole plan.
 struct PlanTail {
     std::uint32_t from = 0;
     std::vector<SampleIndex> samples;
@@ -19,10 +19,10 @@ struct PlanTail {
 
 // The samples that one stream will read in one epoch, in order, and which of them it has read. A
 // sample may occur more than once (padding, draws with replacement); its occurrences are read in
-// plan order. 8 bytes and 1 bit per position. Pure value; not thread-safe.
+// plan order. Takes 8 bytes and 1 bit per position. Pure value; not thread-safe.
 //
-// The epoch's own positions may be followed by the first ones of the next epoch, so that
-// prefetching crosses the boundary; those cannot be read in this epoch and do not count as
+// The epoch's own positions may be followed by the first positions of the next epoch, so that
+// prefetching crosses the boundary; these cannot be read in this epoch and do not count as
 // progress. Seed and number of epochs determine the order ("clairvoyance": NoPFS, section 3).
 class StreamPlan {
 public:
@@ -58,8 +58,8 @@ public:
     // O(1) if the plan has every sample of the dataset once, else O(log n).
     [[nodiscard]] std::optional<std::uint32_t> next_position(SampleIndex sample) const;
 
-    // Marks the epoch's first unread occurrence as read. False if there is none: a repeated or
-    // foreign sample.
+    // Marks the first unread occurrence in the epoch as read. False if there is none: the sample
+    // was read before, or is not in the plan.
     bool read(SampleIndex sample);
 
     // Replaces the positions from `tail.from` on (at most horizon()) and returns the samples of those
@@ -67,7 +67,7 @@ public:
     // the dataset. O(unread positions + samples * log(samples)).
     std::vector<SampleIndex> extend(const PlanTail& tail);
 
-    // How many of the first samples of `next` this plan already contained as the next epoch's.
+    // Number of the first samples of `next` that this plan already contained as the next epoch's.
     [[nodiscard]] std::uint32_t foresaw(const StreamPlan& next) const;
 
 private:

@@ -53,7 +53,7 @@ void StreamSet::join(StreamId stream, Party party) {
 
 std::optional<StreamPlan> StreamSet::leave(StreamId stream) {
     const auto found = streams_.find(stream);
-    STOKER_CHECK(found != streams_.end(), "a stream is left only by those who joined it");
+    STOKER_CHECK(found != streams_.end(), "leave() for a stream that has no connection");
     if (--found->second.connections > 0) {
         return std::nullopt;
     }
@@ -244,7 +244,7 @@ std::optional<SampleIndex> StreamSet::farthest(
             if (plan.is_read(position) || !may_go(sample)) {
                 continue;
             }
-            // A sample that another reader needs much sooner is not far.
+            // A sample that another reader needs much sooner is not a candidate.
             if (distance(sample).value_or(0) >= (position - plan.frontier()) / 2) {
                 return sample;
             }

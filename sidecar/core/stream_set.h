@@ -14,8 +14,8 @@
 
 namespace stoker::sidecar {
 
-// Identifies one rank's sampler together with its DataLoader workers: all send the same number in
-// their Hello.
+// Identifies one rank's sampler together with its DataLoader workers: all of them send this number
+// in their Hello.
 using StreamId = Strong<std::uint64_t, struct StreamIdTag>;
 
 struct Stream {
@@ -23,10 +23,10 @@ struct Stream {
     std::uint32_t connections = 0;
     std::uint32_t holds = 0;  // connections that currently forbid prefetching for it
     std::optional<StreamPlan> plan;
-    std::uint32_t cursor = 0;      // prefetch has handled every position before it
-    std::uint32_t high_water = 0;  // furthest cursor so far; samples before it are near
-    std::uint32_t readahead = 0;   // residents before it were announced to the page cache
-    bool by_chunk = false;         // reads groups of chunks, which are fetched together
+    std::uint32_t cursor = 0;      // prefetching has handled all positions before it
+    std::uint32_t high_water = 0;  // furthest cursor so far; positions before it are near
+    std::uint32_t readahead = 0;   // earlier residents were announced to the page cache
+    bool by_chunk = false;         // reads groups of chunks, fetched together
 };
 
 // A sample that some stream needs and that is not on the node.
@@ -42,15 +42,15 @@ class StreamSet {
 public:
     void join(StreamId stream, Party party = kOwnParty);
 
-    // Removes a connection; returns the plan if it was the stream's last one.
+    // Removes a connection; returns the stream's plan if this was the stream's last connection.
     std::optional<StreamPlan> leave(StreamId stream);
 
     // Returns the replaced plan. is_near() still holds for samples prefetched because the old plan
     // looked into the new plan's epoch. The stream must have joined.
     std::optional<StreamPlan> replace_plan(StreamId stream, StreamPlan plan);
 
-    // Replaces the end of the stream's plan, which must exist; returns the unread samples that it cut
-    // off.
+    // Replaces the end of the stream's plan, which must exist; returns the unread samples of the
+    // replaced part.
     std::vector<SampleIndex> extend_plan(StreamId stream, const PlanTail& tail);
 
     // Pauses prefetching for the stream until all holds are released. The stream must have joined.
@@ -72,11 +72,11 @@ public:
     // fetched together.
     [[nodiscard]] std::optional<StreamId> chunk_reader(SampleIndex sample) const;
 
-    // nullptr: the stream is unknown or has no plan.
+    // The stream, to read its plan. nullptr: the stream is unknown or has no plan.
     [[nodiscard]] Stream* with_plan(StreamId stream);
 
-    // Positions of the stream's plan of this epoch; 0: it has none, or one that looks into the next
-    // epoch, which cannot be extended.
+    // Number of positions of the stream's plan for this epoch; 0: it has no such plan, or the plan
+    // looks into the next epoch and so cannot be extended.
     [[nodiscard]] std::uint32_t plan_size(StreamId stream, std::uint64_t epoch) const;
 
     // Whether a stream of the own party that `chosen` selects has a plan.
@@ -85,11 +85,11 @@ public:
     // Call after `sample` was dropped: every stream that still needs it considers it again.
     void rewind(SampleIndex sample);
 
-    // As rewind(), after many samples were dropped.
+    // Does what rewind() does, after many samples were dropped.
     void rewind_all();
 
-    // Positions between a reader and its next need of `sample`, the least of all streams; nullopt:
-    // no stream needs it.
+    // Positions between a reader and its next need of `sample`, the minimum over all streams;
+    // nullopt: no stream needs it.
     [[nodiscard]] std::optional<std::uint32_t> distance(SampleIndex sample) const;
 
     // Whether a stream needs the sample within the range that it has prefetched (before its
@@ -99,10 +99,10 @@ public:
     [[nodiscard]] bool is_near(
         SampleIndex sample, Party charged = kOwnParty, Party other = kOwnParty) const;
 
-    // As is_near(), for the streams of all parties.
+    // Like is_near(), for the streams of all parties.
     [[nodiscard]] bool is_near_any(SampleIndex sample) const;
 
-    // As is_near(), for the streams of one party.
+    // Like is_near(), for the streams of one party.
     [[nodiscard]] bool is_near_for(Party party, SampleIndex sample) const;
 
     [[nodiscard]] bool has_own_stream() const {
@@ -115,7 +115,7 @@ public:
 
     // Advances the cursors of the party's streams past unwanted samples and returns the wanted
     // sample that is needed soonest. `steps` bounds the positions looked at and is counted down;
-    // nullopt when it is used up or nothing is wanted.
+    // nullopt when `steps` is used up or no sample is wanted.
     std::optional<Candidate> nearest(
         const std::function<bool(SampleIndex)>& wants,
         std::uint32_t& steps,
@@ -125,15 +125,15 @@ public:
     // passes it.
     void take(const Candidate& candidate);
 
-    // The prefetched sample that is needed last, among those that `may_go` accepts, in the streams
-    // of parties that `may_lose` accepts (empty: all). The stream's cursor moves back before it.
-    // `steps` as in nearest().
+    // The prefetched sample that is needed last, among samples that `may_go` accepts, in streams of
+    // parties that `may_lose` accepts (empty: all parties). Moves that stream's cursor back before
+    // the sample. `steps` as in nearest().
     std::optional<SampleIndex> farthest(
         const std::function<bool(SampleIndex)>& may_go,
         std::uint32_t& steps,
         const std::function<bool(Party)>& may_lose = {});
 
-    // Calls `announce` for the samples within `distance` positions of each reader, once per
+    // Calls `announce` for the samples within `distance` positions ahead of each reader, once per
     // position.
     void read_ahead(std::uint32_t distance, const std::function<void(SampleIndex)>& announce);
 

@@ -8,9 +8,9 @@
 namespace stoker::sidecar {
 
 // Limits one user's share of a thread's time: a token bucket of seconds, holding at most kBurst.
-// One piece of work may overdraw it by at most kDebtMax, so a stopped user resumes within kDebtMax
-// / share. So in any time t at most share * t + kBurst and one piece of work is used, if no piece
-// takes longer than kDebtMax. Pure: no timers inside.
+// One piece of work may overdraw it by at most kDebtMax, so a user that was stopped resumes within
+// kDebtMax / share. So in any time t at most share * t + kBurst and one piece of work is used, if
+// no piece takes longer than kDebtMax. Pure: no timers inside.
 class TimeShare {
 public:
     static constexpr Duration kBurst = std::chrono::milliseconds{20};
@@ -32,7 +32,7 @@ public:
 
     [[nodiscard]] bool is_spent(TimePoint now) const { return left_.tokens(now) <= 0; }
 
-    // When stopped work resumes; not before `now`.
+    // When a stopped user may resume work; not before `now`.
     [[nodiscard]] TimePoint resumes_at(TimePoint now) const {
         return now + left_.wait_for(seconds(kQuantum), now);
     }

@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::uint64_t kScanSeed = 0x53544F4B4552ULL;
 
-// A larger group is fetched ahead in portions of this many samples. A plan has two groups and is
-// renewed when half of it was drawn, so it always has the next group.
+// A group of a chunk-wise shuffle with more samples is fetched ahead in portions of this many. A
+// plan spans two groups and is renewed when half of it was drawn: it always has the next group.
 constexpr std::size_t kGroupMax = std::size_t{1} << 17U;
 
 }  // namespace
@@ -64,7 +64,7 @@ Result<std::unique_ptr<Sampler>> Contracts::make(
     return fail(
         ErrorCode::kInvalidArgument,
         fmt::format(
-            "no contract '{}'; this sidecar draws: importance, replicate, windowed",
+            "no contract '{}'; this sidecar knows: importance, replicate, windowed",
             settings.contract));
 }
 

@@ -14,8 +14,8 @@ namespace stoker::sidecar {
 
 // The sampling contracts that this sidecar serves, with the parameters that trainers send
 // (docs/reference/sampling-contracts.md), and the state that the jobs on one dataset share: the
-// `windowed` scans, one per party, and the importance that jobs measured for its samples. Use it on
-// the loop's thread.
+// `windowed` scans, one per party (core/eviction/party.h), and the importance that jobs measured
+// for its samples. Use it on the loop's thread.
 class Contracts final : public SamplerSource {
 public:
     // `window_samples`: samples of mean size that fit into the node's window. `size_of`: set if
@@ -38,10 +38,10 @@ public:
 
     void on_gone(SampleIndex sample) override { scans_.on_gone(sample); }
 
-    // As DatasetEngine::note_load(): IOWA's criteria use the load time.
+    // Does what DatasetEngine::note_load() says: IOWA's criteria use the load time.
     void note_load(Bytes size, Duration time);
 
-    // The window's present room, in samples of mean size. Guests' scans keep planning with the
+    // Sets the window's present size, in samples of mean size. Guests' scans keep planning with the
     // standard window.
     void set_own_window(std::uint32_t samples) { scans_.set_own_window(samples); }
 
@@ -50,8 +50,8 @@ public:
 
     [[nodiscard]] const SharedImportance& importance() const { return importance_; }
 
-    // For the engine: tells which samples `windowed` jobs still need. nullptr: there was no such
-    // job yet.
+    // For the engine: tells which samples `windowed` jobs still need. nullptr: no such job has
+    // begun yet.
     [[nodiscard]] const WindowKeeper* window_keeper() const {
         return scans_.is_empty() ? nullptr : &scans_;
     }
@@ -68,8 +68,8 @@ private:
     std::uint32_t chunk_samples_;
     const SampleChunks* chunks_;
     SharedImportance::SizeOf size_of_;  // empty: all sizes are equal
-    LoadTime load_time_;                // of the origin
-    PartyScans scans_;                  // of `windowed` jobs
+    LoadTime load_time_;                // of one sample at the origin
+    PartyScans scans_;                  // one scan per party, for `windowed` jobs
     SharedImportance importance_;
 };
 

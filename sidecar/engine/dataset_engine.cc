@@ -12,7 +12,7 @@ namespace {
 
 constexpr Bytes kChunkBytes = mib(4);  // DIESEL's object size
 
-// A sample of mean size on the node.
+// Size of a sample of mean size as stored on the node, with its record header.
 Bytes mean_record(const SampleSizes& sizes) {
     return Bytes{domain::record_bytes(sizes.total().count() / sizes.count())};
 }
@@ -23,7 +23,7 @@ std::uint32_t samples_in(Bytes bytes, Bytes mean, std::uint64_t samples) {
         std::clamp(bytes.count() / mean.count(), std::uint64_t{1}, samples));
 }
 
-// Empty if all samples have the same size.
+// Sizes by sample. Empty if all samples have the same size.
 SharedImportance::SizeOf size_of(const SampleSizes& sizes) {
     for (SampleIndex sample = 1; sample < sizes.count(); ++sample) {
         if (sizes.of(sample) != sizes.of(0)) {
@@ -124,11 +124,11 @@ Effects DatasetEngine::on_consumed(
     return fetch_.on_consumed(connection, epoch, samples, now, &counts);
 }
 
-// While several jobs share the window, it needs room for their unread draws, because a sample that
-// one job has read and another has not must stay, and for lookaheads, up to half of the standard
-// window. A job alone needs only the standard window: its draws can be fetched just before they are
-// read, and residents save it more fetches. Before the operator's first grant nothing can be
-// borrowed, so no need is recorded.
+// While several jobs share the window, it needs room for two things: their unread draws, because a
+// sample that one job has read and another has not must stay, and lookaheads, up to half of the
+// standard window. A job alone needs only the standard window: its draws can be fetched just before
+// they are read, and the rest saves more fetches as residents. Before the first grant nothing can
+// be borrowed, so no need is recorded.
 void DatasetEngine::size_window() {
     const WindowSharing& sharing = samplers_.sharing();
     if (!sharing.is_shared() || !fetch_.grant().is_ordered()) {

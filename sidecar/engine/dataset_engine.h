@@ -32,7 +32,7 @@ public:
     DatasetEngine& operator=(const DatasetEngine&) = delete;
     ~DatasetEngine() = default;
 
-    // Takes the events that do not concern contracts.
+    // Access for the events that do not concern contracts: reads, fetches, grants.
     [[nodiscard]] FetchEngine& fetch() { return fetch_; }
 
     [[nodiscard]] const FetchEngine& fetch() const { return fetch_; }
@@ -87,8 +87,8 @@ public:
     // lookaheads of several jobs do not fit. Zero: it has what it needs.
     [[nodiscard]] Bytes window_lack() const { return window_size_.needed() - fetch_.window(); }
 
-    // Bytes that the window needs for the jobs that share it. Zero: fewer than two jobs share it, or
-    // the operator has not ordered a grant yet.
+    // Bytes that the window needs for the jobs that share it. Zero: fewer than two jobs share it,
+    // or the operator has not sent a grant yet.
     [[nodiscard]] Bytes window_needed() const { return window_size_.needed(); }
 
 private:
@@ -101,7 +101,7 @@ private:
     Bytes mean_record_;
     WindowSize window_size_;
     std::uint64_t draws_noted_ = 0;
-    Bytes scan_window_;           // the window that the scan of the own party plans with
+    Bytes scan_window_;           // the window's size with which the own party's scan plans
     std::set<StreamId> drawing_;  // streams that have begun under a contract and not left
     Contracts contracts_;
     FetchEngine fetch_;  // its eviction policy comes from the contracts

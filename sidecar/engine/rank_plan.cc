@@ -8,7 +8,7 @@ namespace stoker::sidecar {
 namespace {
 
 constexpr std::size_t kReadMax =
-    1024;  // draws of a plan that were read, beside as many as are unread
+    1024;  // draws already read that a plan may keep, besides as many as are unread
 
 }  // namespace
 
@@ -85,7 +85,7 @@ std::optional<PlanTail> RankPlan::renew(const Sampler& sampler, std::uint32_t in
     return tail;
 }
 
-// Samples are read in order; if a sample was drawn twice, the later draw is the unread one.
+// Drops read draws. If one sample was drawn twice, its later draw counts as unread.
 void RankPlan::forget_read() {
     std::vector<SampleIndex> unread;
     for (auto sample = drawn_.rbegin(); sample != drawn_.rend(); ++sample) {

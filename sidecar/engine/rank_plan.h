@@ -20,7 +20,7 @@ public:
     // already had in this epoch and must not draw again; empty: none.
     RankPlan(std::uint32_t rank, std::size_t horizon, std::vector<bool> served);
 
-    // Fewer than `count`: the epoch has ended.
+    // Draws the rank's next samples. Fewer than `count`: the epoch has ended.
     std::vector<Draw> draw(Sampler& sampler, std::size_t count);
 
     // Call when the rank has read a sample, drawn or not. Returns whether it was an unread draw.
@@ -34,11 +34,11 @@ public:
 
     [[nodiscard]] bool has_ended() const { return has_ended_; }
 
-    // The samples that the rank will read, soonest first: unread draws, then foreseen ones, as a
-    // change of the last result. `in_force`: length of the caller's plan. The result is a whole
-    // plan if `in_force` is not the length that the last result gave, or if most draws of the plan
-    // were read. nullopt: the last result still holds: draws matched it, and less than half was
-    // drawn.
+    // The samples that the rank will read, soonest first: unread draws, then foreseen ones.
+    // Returned as a change of the previous result. `in_force`: length of the plan that the caller
+    // has. The result is a whole plan if `in_force` differs from the length of the previous result,
+    // or if most draws of the plan were read. nullopt: the previous result still holds, because
+    // draws matched it and less than half of it was drawn.
     std::optional<PlanTail> renew(const Sampler& sampler, std::uint32_t in_force);
 
 private:
@@ -51,13 +51,13 @@ private:
     bool has_ended_ = false;
     bool is_stale_ = true;
     std::vector<SampleIndex> drawn_;  // in order; may include samples read since
-    std::uint32_t planned_ = 0;       // number of them at their positions of the last result
-    std::uint32_t size_ = 0;          // positions of the last result, earlier ones included
+    std::uint32_t planned_ = 0;       // drawn_ entries still at those positions
+    std::uint32_t size_ = 0;          // positions given by the last result
     bool must_be_whole_ = false;      // a draw without a position was read
     FlatMap<std::uint32_t> unread_counts_;
     std::size_t unread_ = 0;
     std::vector<SampleIndex> foreseen_;
-    std::size_t foreseen_drawn_ = 0;  // number of them drawn, as foreseen
+    std::size_t foreseen_drawn_ = 0;  // foreseen samples that were drawn since, as foreseen
 };
 
 }  // namespace stoker::sidecar

@@ -38,7 +38,7 @@ static_assert(
         static_cast<int>(local::DrawKind::kSubstituted) ==
             static_cast<int>(Draw::Kind::kSubstituted) &&
         static_cast<int>(local::DrawKind::kRepeated) == static_cast<int>(Draw::Kind::kRepeated),
-    "kinds travel as they are");
+    "local and sampler kinds have equal values");
 
 Status check(const local::Begin& begin, const SamplerService::Limits& limits) {
     if (begin.world_size == 0 || begin.world_size > limits.ranks ||
@@ -73,7 +73,7 @@ SamplerSettings settings_of(const local::Begin& begin, Party party) {
     return settings;
 }
 
-// One flag per sample; empty if nothing was sent.
+// Unpacks one flag per sample from a bit array; empty if the client sent none.
 std::vector<bool> unpack(const std::vector<std::byte>& bits, std::uint32_t count) {
     auto set = WireReader{bits}.get_bits(std::min<std::size_t>(count, bits.size() * 8));
     set.resize(bits.empty() ? 0 : count);
@@ -194,7 +194,7 @@ Result<SamplerService::Job*> SamplerService::job_for(
         return fail(
             ErrorCode::kConflict,
             fmt::format(
-                "other ranks of job '{}' read under contract '{}' with seed {}, world size {} and "
+                "other ranks of job '{}' began with contract '{}' with seed {}, world size {} and "
                 "batch {}, or with other parameters",
                 begin.job,
                 theirs.contract,
@@ -234,8 +234,8 @@ Result<std::unique_ptr<Sampler>> SamplerService::make_sampler(
     }
 }
 
-// Removes the job that has been idle longest, among the jobs that `counts` selects. False: there is
-// none.
+// Removes the job that has been idle longest, among the jobs that `counts` selects. False: none of
+// them is idle.
 bool SamplerService::forget_idle(const Counts& counts) {
     auto oldest = jobs_.end();
     for (auto job = jobs_.begin(); job != jobs_.end(); ++job) {
@@ -311,12 +311,12 @@ Result<const SamplerService::Reader*> SamplerService::reader_of(
     if (reader == readers_.end()) {
         return fail(
             ErrorCode::kConflict,
-            "nothing was begun here, or another process of the job has taken the rank over");
+            "no epoch was begun on this connection, or another process has taken over the rank");
     }
     if (reader->second.epoch != epoch) {
         return fail(
             ErrorCode::kConflict,
-            fmt::format("epoch {} was begun, not {}", reader->second.epoch, epoch));
+            fmt::format("the current epoch is {}, not {}", reader->second.epoch, epoch));
     }
     return &reader->second;
 }
@@ -332,7 +332,7 @@ Result<local::Drawn> SamplerService::draw(StreamId stream, const local::Draw& dr
     if (draw.count > outstanding_left(reader)) {
         return fail(
             ErrorCode::kResourceExhausted,
-            fmt::format("{} samples were drawn and not read", reader.plan.unread()));
+            fmt::format("{} drawn samples must be read first", reader.plan.unread()));
     }
     Job& job = jobs_.at(reader.job);
     job.last_used = ++uses_;
@@ -425,7 +425,7 @@ Result<local::EpochTally> SamplerService::report(StreamId stream, std::uint64_t 
 Result<local::Snapshot> SamplerService::snapshot(StreamId stream) const {
     const auto reader = readers_.find(stream);
     if (reader == readers_.end()) {
-        return fail(ErrorCode::kConflict, "nothing was begun here");
+        return fail(ErrorCode::kConflict, "no epoch was begun on this connection");
     }
     const std::string state = jobs_.at(reader->second.job).sampler->snapshot();
     const auto raw = std::as_bytes(std::span{state});

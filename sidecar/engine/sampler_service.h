@@ -54,18 +54,18 @@ struct BeginState {
     std::string snapshot;
 };
 
-// Draws for the ranks of all jobs on one dataset and node: owns one sampler per job, notifies every
-// sampler of what is stored, tracks each rank's unread draws, and plans what to fetch ahead.
+// Draws samples for the ranks of all jobs on one dataset and node. Owns one sampler per job, tells
+// every sampler what is stored, tracks each rank's unread draws, and plans what to fetch ahead.
 //
 // Bounds jobs, ranks, outstanding draws and the work per call, whatever clients send. A job without
-// ranks keeps its sampler until a new job needs its slot, so a reconnecting rank finds it again.
+// ranks keeps its sampler until a new job needs its slot, so a rank that reconnects finds it again.
 // Use it on the loop's thread.
 class SamplerService final : public ResidencyListener {
 public:
     struct Limits {
-        std::size_t samplers = 128;        // of the dataset's own namespace
-        std::size_t guest_samplers = 16;   // of one guest
-        std::size_t guests_samplers = 64;  // of all guests together
+        std::size_t samplers = 128;        // for jobs of the dataset's own namespace
+        std::size_t guest_samplers = 16;   // for one guest (another namespace)
+        std::size_t guests_samplers = 64;  // for jobs of all guests together
 
         // Limits of samplers x samples of the dataset, for one guest and for all guests together: a
         // sampler needs some 24 bytes for each sample. `windowed` samplers share a scan and do not
@@ -108,15 +108,15 @@ public:
         std::uint64_t sidecar = 0,
         Party party = kOwnParty);
 
-    // kInvalidArgument: too many; kConflict: the stream has not begun this epoch, or another stream
-    // draws for its rank now; kResourceExhausted: too many unread draws.
+    // Draws samples. kInvalidArgument: too many; kConflict: the stream has not begun this epoch, or
+    // another stream draws for its rank now; kResourceExhausted: too many unread draws.
     Result<local::Drawn> draw(StreamId stream, const local::Draw& draw);
 
-    // Ignores losses of streams without a contract, and of another epoch.
+    // Passes losses to the sampler; ignores those without a contract or of another epoch.
     void on_losses(StreamId stream, const local::Losses& losses);
 
     // Receives the losses that on_losses() accepts for a job that also has ranks on other nodes.
-    // Ids may be unknown.
+    // The list may contain ids that the dataset does not have.
     using OnLosses = std::function<void(
         const std::string& job,
         std::uint64_t epoch,
@@ -125,25 +125,25 @@ public:
 
     void set_on_losses(OnLosses on_losses) { on_losses_ = std::move(on_losses); }
 
-    // The newest epoch of the job's ranks that read here; `job` as OnLosses has it. nullopt: no
-    // rank of the job reads here, or all do.
+    // The newest epoch of the job's ranks that read here; `job`: the name that OnLosses passes.
+    // nullopt: no rank of the job reads here, or all ranks do.
     [[nodiscard]] std::optional<std::uint64_t> shared_epoch(const std::string& job) const;
 
-    // One report of the job's ranks on another node; enters the sampler as on_losses() does.
-    // Ignored unless its epoch is shared_epoch() or next to it.
+    // Passes on one report that the job's ranks on another node sent; the sampler treats it as
+    // on_losses(). Ignored unless its epoch is shared_epoch() or next to it.
     void on_losses_elsewhere(
         const std::string& job,
         std::uint64_t epoch,
         std::span<const SampleIndex> samples,
         std::span<const float> losses);
 
-    // Fingerprints for the job's sampler, from any epoch.
+    // Passes sample fingerprints to the job's sampler, whichever epoch they were computed in.
     void on_similarity(StreamId stream, const local::Similarity& similarity);
 
     // The stream has read these samples, under a contract or not.
     void on_read(std::optional<StreamId> stream, std::span<const SampleIndex> samples);
 
-    // kConflict as in draw().
+    // The epoch's counts for the stream's rank. kConflict as in draw().
     Result<local::EpochTally> report(StreamId stream, std::uint64_t epoch) const;
     Result<local::Snapshot> snapshot(StreamId stream) const;
 
@@ -172,10 +172,10 @@ private:
     struct Job {
         SamplerSettings settings;
         std::unique_ptr<Sampler> sampler;
-        std::map<std::uint32_t, StreamId> ranks;         // the stream that draws for each
-        std::uint64_t losses = 0;                        // values received
-        std::map<std::string_view, std::uint64_t> told;  // parameter: the epoch of its last value
-        std::uint64_t last_used = 0;                     // sequence number
+        std::map<std::uint32_t, StreamId> ranks;         // by rank: the stream that draws for it
+        std::uint64_t losses = 0;                        // loss values received
+        std::map<std::string_view, std::uint64_t> told;  // parameter: epoch of its last value
+        std::uint64_t last_used = 0;                     // sequence number of the last use
     };
 
     // Whether some of the job's ranks do not read here.
@@ -188,7 +188,7 @@ private:
         std::uint64_t sidecar = 0;
         std::uint32_t rank = 0;
         std::uint64_t epoch = 0;
-        std::string job_name;     // without the rank
+        std::string job_name;     // name of the job, without the rank
         bool is_sharing = false;  // counts in sharing()
         RankPlan plan;
     };

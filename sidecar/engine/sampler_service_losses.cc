@@ -9,8 +9,8 @@ namespace stoker::sidecar {
 
 namespace {
 
-// A rank that no job has, for losses from other nodes: samplers count losses for the rank that sent
-// them here.
+// A rank that no job has, used for losses from other nodes: samplers attribute a loss to the local
+// rank that sent it.
 constexpr std::uint32_t kNoRank = std::numeric_limits<std::uint32_t>::max();
 
 }  // namespace

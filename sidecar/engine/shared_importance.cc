@@ -30,7 +30,7 @@ bool is_guest(std::string_view job) {
     return job.starts_with(kGuestMark);
 }
 
-// Empty: unknown. For a guest's job: "<namespace>/<uid>".
+// Uid of the job's TrainingJob. Empty: unknown. For a guest's job: "<namespace>/<uid>".
 std::string uid_of(std::string_view job) {
     const bool guest = is_guest(job);
     if (guest) {
@@ -41,7 +41,7 @@ std::string uid_of(std::string_view job) {
     return std::string{slash == std::string_view::npos ? std::string_view{} : job.substr(0, slash)};
 }
 
-// Exact and windowed samplers produce no importance values.
+// Whether the sampler measures importance; exact and windowed samplers do not.
 bool measures(const Sampler& sampler) {
     return dynamic_cast<const WindowedSampler*>(&sampler) == nullptr &&
            dynamic_cast<const ExactSampler*>(&sampler) == nullptr;
@@ -92,7 +92,7 @@ void SharedImportance::set_active(const Sampler& sampler, std::string_view name,
         job.ranks = [&ranks = mine.ranks] { return std::span<const float>{ranks}; };
     }
     importance_.set_job(id_of(sampler), std::move(job));
-    weigh_jobs();  // another job may claim the same uid
+    weigh_jobs();  // another active job may have the same uid
 }
 
 bool SharedImportance::is_guests_only() const {
@@ -132,7 +132,7 @@ void SharedImportance::on_epoch(const Sampler& sampler, std::uint64_t epoch) {
     }
 }
 
-// A large dataset's ranks are rebuilt while it is drawn from, so they change in mid-epoch.
+// A large dataset's ranks are rebuilt during an epoch, so they are noted in mid-epoch, too.
 void SharedImportance::note_ranks(const Sampler& sampler, ActiveJob& job) {
     const auto* live = dynamic_cast<const ImportanceSampler*>(&sampler);
     if (live != nullptr &&
@@ -141,8 +141,8 @@ void SharedImportance::note_ranks(const Sampler& sampler, ActiveJob& job) {
     }
 }
 
-// The first rank to begin an epoch ends the previous one for all ranks; small errors do not matter,
-// because a sketch covers many epochs.
+// Ends the job's previous epoch for all ranks as soon as its first rank begins the next one. The
+// small error does not matter, because a sketch covers many epochs.
 void SharedImportance::note_epoch(const std::string& job, std::uint64_t epoch) {
     if (!readings_.contains(job) && readings_.size() >= kReadingsMax) {
         std::erase_if(readings_, [this, &job](const auto& entry) {
@@ -282,7 +282,7 @@ const ReplicateSampler* SharedImportance::lone_replicator() const {
     return dynamic_cast<const ReplicateSampler*>(std::ranges::find_if(active_, is_counted)->first);
 }
 
-// The sampler, if replicate_eviction_ is for it; else nullptr.
+// The sampler, if replicate_eviction_ was made for it; otherwise nullptr.
 const ReplicateSampler* SharedImportance::evicts_for(const Sampler& sampler) const {
     const auto* replicator = dynamic_cast<const ReplicateSampler*>(&sampler);
     return replicator != nullptr && counted_ == replicator->reads_left() ? replicator : nullptr;
@@ -294,7 +294,7 @@ bool SharedImportance::is_full_epoch() const {
     });
 }
 
-// The mean `lShare` of the jobs that take substitutes; 0: there is none.
+// Mean of parameter `lShare` over the jobs whose samplers take substitutes; 0: no such job.
 double SharedImportance::l_share() const {
     double sum = 0;
     std::size_t jobs = 0;

@@ -32,7 +32,7 @@ struct JobSketch {
     std::string job_uid;
     std::uint64_t revision = 0;
     std::vector<float> masses;
-    double volume = 0;  // bytes per epoch, as a share of the dataset
+    double volume = 0;  // bytes read per epoch / bytes of the dataset
 };
 
 // Combines the importance that all jobs on this node measured for the samples of one dataset
@@ -60,7 +60,7 @@ public:
     // A job without a weight gets the mean of the given weights.
     void set_weights(JobWeights weights);
 
-    // Whether streams of the own party without a contract read the dataset, too.
+    // Whether the own namespace's streams without a contract read the dataset, too.
     void set_others_read(bool others_read) { others_read_ = others_read; }
 
     // The rule that chooses the policy for all jobs of the node together, in the sidecar and in
@@ -71,7 +71,7 @@ public:
     // policy when it gets a new one, and destroys the last one before this object.
     std::unique_ptr<EvictionPolicy> new_eviction();
 
-    // Whether all active jobs are guests'. False if there are none.
+    // Whether all active jobs belong to guests. False if no job is active.
     [[nodiscard]] bool is_guests_only() const;
 
     // Sketches of the active jobs with a known uid and at least one finished epoch.
@@ -83,10 +83,10 @@ private:
         bool full_epoch = true;  // reads all samples, whatever their importance
         std::uint64_t revision = 0;
         std::vector<float>
-            ranks;  // cached at the epoch's beginning, if computing them is expensive
+            ranks;  // sample ranks, cached at the epoch's beginning if computing them is expensive
     };
 
-    // Kept between epochs, while the job is inactive.
+    // A job's read counts; kept between epochs, while the job is inactive.
     struct Reading {
         RankSketch sketch;
         std::uint64_t epoch = 0;
@@ -114,7 +114,7 @@ private:
     AggregatedImportance importance_;
     JobWeights weights_;
     std::map<const Sampler*, ActiveJob> active_;
-    std::set<const Sampler*> unmeasured_;  // active, of the own party, without importance
+    std::set<const Sampler*> unmeasured_;  // active own jobs that measure no importance
     bool others_read_ = false;
     std::map<std::string, Reading> readings_;  // by job
     RankOrder order_;

@@ -18,7 +18,7 @@ using domain::SampleIndex;
 // Not thread-safe.
 class UnreadDraws {
 public:
-    // Record bytes of a sample.
+    // Returns the bytes that a sample takes on the node.
     using SizeOf = std::function<Bytes(SampleIndex)>;
 
     explicit UnreadDraws(SizeOf size_of)
@@ -32,10 +32,10 @@ public:
         }
     }
 
-    // One reader has read the sample, or gives its draw up. It must have drawn it.
+    // One reader has read the sample, or gives up its draw. The reader must have drawn it.
     void on_read(SampleIndex sample) {
         Entry* const entry = entries_.find(sample);
-        STOKER_CHECK(entry != nullptr, "a reader reads what it has drawn");
+        STOKER_CHECK(entry != nullptr, "on_read() without a draw of the sample");
         if (--entry->readers == 0) {
             bytes_ -= entry->is_resident ? Bytes{} : size_of_(sample);
             entries_.erase(sample);
@@ -56,7 +56,7 @@ public:
         bytes_ = {};
     }
 
-    // Record bytes of the unread draws that are not resident.
+    // Bytes on the node of the drawn, unread samples that are not resident.
     [[nodiscard]] Bytes bytes() const { return bytes_; }
 
 private:

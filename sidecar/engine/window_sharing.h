@@ -14,9 +14,9 @@
 
 namespace stoker::sidecar {
 
-// The readers of the own party that share a scan, and what their loaders have drawn and not read,
-// which is tracked only while at least two jobs share it: a job alone needs no room for it. Not
-// thread-safe.
+// The readers of the own party that share a scan, and the samples that their loaders have drawn and
+// not read. Unread draws are tracked only while at least two jobs share the scan: a job alone needs
+// no room for them. Not thread-safe.
 class WindowSharing {
 public:
     explicit WindowSharing(UnreadDraws::SizeOf record_bytes)
@@ -29,15 +29,15 @@ public:
                (group == settings.parameters.end() || group->second == 0);
     }
 
-    // One more rank of the job reads. True: is_shared() from now on, so track() the unread draws of
-    // all readers.
+    // Adds a rank of the job. True: the scan has become shared, so call track() for all
+    // readers.
     bool join(const std::string& job) {
         const bool was_shared = is_shared();
         ++ranks_[job];
         return is_shared() && !was_shared;
     }
 
-    // A rank that has joined leaves and gives up its unread draws.
+    // Removes a rank that has joined, and gives up its unread draws.
     void leave(const std::string& job, const FlatMap<std::uint32_t>& unread) {
         if (is_shared()) {
             unread.for_each([this](SampleIndex sample, std::uint32_t count) {
@@ -98,12 +98,12 @@ public:
         return readers;
     }
 
-    // Draws so far.
+    // Number of draws so far, of all readers.
     [[nodiscard]] std::uint64_t draws() const { return draws_; }
 
 private:
     UnreadDraws unread_;
-    std::map<std::string, std::size_t> ranks_;  // by job
+    std::map<std::string, std::size_t> ranks_;  // number of joined ranks, by job
     std::uint64_t draws_ = 0;
 };
 

@@ -13,7 +13,7 @@ namespace stoker::sidecar {
 // again would have to be fetched again. Pure value; not thread-safe.
 class WindowSize {
 public:
-    // `standard`: the least size, available without borrowing. `period`: number of draws.
+    // `standard`: the smallest size, available without borrowing. `period`: length, in draws.
     WindowSize(Bytes standard, std::uint64_t period)
         : standard_(standard),
           period_(std::max<std::uint64_t>(period, 1)) {}
@@ -48,8 +48,8 @@ private:
     Bytes standard_;
     std::uint64_t period_;
     std::uint64_t draws_ = 0;
-    Bytes peak_{};    // of this period
-    Bytes before_{};  // of the one before
+    Bytes peak_{};    // largest need of this period
+    Bytes before_{};  // largest need of the previous period
 };
 
 }  // namespace stoker::sidecar

@@ -16,10 +16,10 @@ namespace stoker::sidecar {
 namespace {
 
 constexpr Duration kAskAgain = std::chrono::seconds{5};
-constexpr std::uint64_t kLooked = 4096;             // samples to compare for the smallest
-constexpr std::uint64_t kProofBytesMax = 64 << 10;  // read of it
+constexpr std::uint64_t kLooked = 4096;             // samples among which the smallest is chosen
+constexpr std::uint64_t kProofBytesMax = 64 << 10;  // bytes to read of that sample
 
-// The object to read. nullopt: our own job listed the revision with our key.
+// The object to read. nullopt: none, because our own job listed the revision with our key.
 using Finding = Result<std::optional<OriginFetch>>;
 
 Finding find_smallest(
@@ -138,15 +138,15 @@ void AccessProof::settle(domain::RevisionId revision, State state, Error error) 
     error_ = std::move(error);
     if (state == State::kProven) {
         log::info(
-            "our own key reads the dataset",
+            "verified that this pod's key can read the dataset",
             {{"dataset", config_.name}, {"revision", domain::to_string(revision)}});
     } else {
         error_.message = fmt::format(
-            "not shown yet that this pod may read the dataset, so nothing of the node's cache is "
+            "permission of this pod's key is not verified yet, so nothing of the node's cache is "
             "used: {}",
             error_.message);
         log::warning(
-            "our own key has not read the dataset",
+            "this pod's key could not read the dataset",
             {{"dataset", config_.name},
              {"code", to_string(error_.code)},
              {"error", error_.message}});

@@ -13,22 +13,22 @@
 
 namespace stoker::sidecar {
 
-// Whether a fetch from the origin `uri` that failed with `code` still shows that its key was accepted: at
-// the S3 API a changed or corrupt object could be read. A web server may answer with a sign-in page, which
-// is a changed object, too.
+// Whether a fetch from the origin `uri` that failed with `code` still shows that the origin
+// accepted its key. With the S3 API, an object that is changed or corrupt could be read. A web
+// server shows nothing: its sign-in page also looks like a changed object.
 bool proves_access(std::string_view uri, ErrorCode code);
 
-// Proves that this pod may read a dataset that another sidecar leads: before the node directory is
-// used, our own key must read one object of the revision (64 KiB of the smallest of some thousands) at the
-// origin. Not needed if the leader listed for our own job, which has our key, or if the Dataset's
-// owner admits our namespace. Use it on the loop's thread.
+// Proves that this pod may read a dataset that another sidecar leads: before the pod uses the node
+// directory, its own key must read one object of the revision at the origin (64 KiB of the smallest
+// of some thousands). Not needed if the leader listed for our own job, which has our key, or if the
+// Dataset's owner admits our namespace. Use it on the loop's thread.
 class AccessProof {
 public:
     enum class State : std::uint8_t {
         kAsking,
         kProven,
-        kRefused,  // 401, 403
-        kFailed,   // could not be checked; ask() retries after a while
+        kRefused,  // the origin answered 401 or 403
+        kFailed,   // the check could not be made; ask() retries after a while
     };
 
     // `on_change`: called on each answer. The arguments must outlive this object.

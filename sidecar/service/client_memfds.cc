@@ -32,7 +32,7 @@ Result<std::uint64_t> sealed_bytes(const UniqueFd& memfd, std::string_view frame
     if (seals < 0 || (seals & kSeals) != kSeals || ::fstat(memfd.get(), &info) != 0) {
         return fail(
             ErrorCode::kInvalidArgument,
-            fmt::format("a {} comes with a memfd sealed against shrinking and writing", frame));
+            fmt::format("a {} needs a memfd that is sealed against shrinking and writing", frame));
     }
     return static_cast<std::uint64_t>(info.st_size);
 }
@@ -42,7 +42,7 @@ Status read_exactly(const UniqueFd& memfd, std::uint64_t offset, std::span<std::
         const ssize_t got =
             ::pread(memfd.get(), out.data(), out.size(), static_cast<off_t>(offset));
         if (got <= 0) {
-            return fail(ErrorCode::kUnavailable, "the memfd of a client cannot be read");
+            return fail(ErrorCode::kUnavailable, "a client's memfd cannot be read");
         }
         offset += static_cast<std::uint64_t>(got);
         out = out.subspan(static_cast<std::size_t>(got));
@@ -50,7 +50,7 @@ Status read_exactly(const UniqueFd& memfd, std::uint64_t offset, std::span<std::
     return {};
 }
 
-// A sealed memfd with the bytes that `write` writes.
+// Creates a sealed memfd with the bytes that `write` writes.
 template <class Write>
 Result<UniqueFd> seal(Write write) {
     UniqueFd memfd{::memfd_create("stoker", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
@@ -88,7 +88,7 @@ Result<std::uint64_t> check_plan(
         return fail(
             ErrorCode::kInvalidArgument,
             fmt::format(
-                "a plan of {} positions for a dataset of {} samples, the limit is {}",
+                "plan has {} positions for a dataset of {} samples; the limit is {}",
                 plan.sample_count,
                 sample_count,
                 most));
@@ -99,7 +99,7 @@ Result<std::uint64_t> check_plan(
         return fail(
             ErrorCode::kInvalidArgument,
             fmt::format(
-                "the plan's memfd does not hold {} ids, and up to {} more",
+                "the plan's memfd must hold {} ids, and may hold up to {} more",
                 plan.sample_count,
                 local::kAheadSamplesMax));
     }
@@ -142,7 +142,7 @@ Result<StreamPlan> read_plan(
     if (wrong) {
         return fail(
             ErrorCode::kInvalidArgument,
-            fmt::format("plan names sample {}, the dataset has {}", *wrong, sample_count));
+            fmt::format("plan has sample id {}, the dataset has {}", *wrong, sample_count));
     }
     return StreamPlan::make(
         plan.epoch, std::move(samples), plan.start, sample_count, total - plan.sample_count);
@@ -177,7 +177,7 @@ Result<BeginState> read_begin_state(
         return fail(
             ErrorCode::kInvalidArgument,
             fmt::format(
-                "a begin with {} bytes of served samples and a snapshot of {}, for a dataset of {}",
+                "begin: served ({} bytes) or snapshot ({} bytes) is too long for {} samples",
                 begin.served_bytes,
                 begin.snapshot_bytes,
                 sample_count));
@@ -187,7 +187,7 @@ Result<BeginState> read_begin_state(
         return fail(
             ErrorCode::kInvalidArgument,
             fmt::format(
-                "the memfd of a begin has {} bytes, its frame says {} and {}",
+                "begin's memfd has {} bytes, but its frame states {} + {}",
                 bytes,
                 begin.served_bytes,
                 begin.snapshot_bytes));

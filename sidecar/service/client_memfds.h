@@ -15,12 +15,12 @@
 // kInvalidArgument: the client's mistake.
 namespace stoker::sidecar {
 
-// The longest plan accepted for a dataset: eight epochs, or a few more of a small one, at most 2
-// GiB of ids.
+// The longest plan accepted for a dataset, in positions: eight epochs, or a few more for a small
+// dataset, at most 2 GiB of ids.
 std::uint64_t plan_positions_max(std::uint64_t sample_count);
 
-// Checks a plan without reading it; it may have up to kAheadSamplesMax ids more than its frame
-// states. Returns the number of positions in all.
+// Checks a plan without reading its ids; its memfd may hold up to kAheadSamplesMax more ids than
+// its frame states. Returns the number of ids in all.
 Result<std::uint64_t> check_plan(
     const UniqueFd& memfd, const local::Plan& plan, std::uint64_t sample_count);
 
@@ -37,20 +37,20 @@ Status visit_ids(
     std::uint64_t end,
     const std::function<bool(std::span<const std::uint64_t>)>& visit);
 
-// A plan's memfd for a leader without kFeatureAhead: `memfd` itself if it ends with the epoch,
-// otherwise a sealed copy of the epoch's ids. Returns an invalid memfd, or one that cannot be
-// copied, unchanged: the leader refuses it.
+// A plan's memfd for a leader without kFeatureAhead: `memfd` itself if the plan ends with the
+// epoch, otherwise a sealed copy of the epoch's ids. Returns a memfd unchanged if it is invalid or
+// cannot be copied: the leader refuses it.
 UniqueFd without_ahead(UniqueFd memfd, const local::Plan& plan, std::uint64_t sample_count);
 
 // The largest sampler snapshot accepted or sent.
 inline constexpr std::uint64_t kSnapshotBytesMax = 15U << 20U;
 
-// Checks and reads the memfd of a kBegin frame; `sample_count` limits its length. Empty state if
-// there is nothing to read.
+// Checks and reads the memfd of a kBegin frame; `sample_count` limits its length. Returns an empty
+// state if the frame has no memfd.
 Result<BeginState> read_begin_state(
     const UniqueFd& memfd, const local::Begin& begin, std::uint64_t sample_count);
 
-// A sealed memfd that holds `state` in kBegin's format. Errors of posix_error().
+// Creates a sealed memfd that holds `state` in kBegin's format. Errors of posix_error().
 Result<UniqueFd> seal_begin_state(const BeginState& state);
 
 }  // namespace stoker::sidecar

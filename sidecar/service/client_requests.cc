@@ -40,7 +40,7 @@ template <class Ask>
 void answer(Session& session, std::uint64_t request_id, Ask ask) {
     if (!session.stream()) {
         session.send_error(
-            {ErrorCode::kInvalidArgument, "a contract needs a stream in the hello"}, request_id);
+            {ErrorCode::kInvalidArgument, "a contract needs a stream id in the hello"}, request_id);
         return;
     }
     const auto result = ask(*session.stream());
@@ -107,7 +107,7 @@ void ClientRequests::leave(const Session& session) {
 
 void ClientRequests::on_frame(Session& session, Frame frame) {
     if (!sessions_.contains(session.id())) {
-        session.refuse({ErrorCode::kInvalidArgument, "a frame before the welcome"});
+        session.refuse({ErrorCode::kInvalidArgument, "frame sent before the welcome"});
         return;
     }
     const local::Message& message = frame.message;
@@ -130,7 +130,7 @@ void ClientRequests::on_fetch(
     Session& session, std::uint64_t request_id, const local::Fetch& fetch) {
     auto wrong = check_fetch(session, fetch);
     if (!wrong && !rooms_.take_fetch(client_of(session), fetch.samples.size())) {
-        wrong = Error{ErrorCode::kResourceExhausted, "too many samples wait for their answers"};
+        wrong = Error{ErrorCode::kResourceExhausted, "too many samples are unanswered"};
     }
     if (wrong) {
         session.send_error(*wrong, request_id);
@@ -146,10 +146,10 @@ std::optional<Error> ClientRequests::check_fetch(
         return Error{
             ErrorCode::kInvalidArgument,
             fmt::format(
-                "a fetch of {} samples, the limit is {}", fetch.samples.size(), kFetchSamplesMax)};
+                "fetch has {} samples; the limit is {}", fetch.samples.size(), kFetchSamplesMax)};
     }
     if (engine().fetch().pending_requests(session.id()) >= kPendingFetchesMax) {
-        return Error{ErrorCode::kResourceExhausted, "too many fetches wait for their answers"};
+        return Error{ErrorCode::kResourceExhausted, "too many fetches are unanswered"};
     }
     return check_ids(fetch.samples);
 }
@@ -170,7 +170,7 @@ void ClientRequests::on_consumed(
         counts.fetched_samples,
         counts.fetched_bytes.count()};
     if (request_id != 0) {
-        session.send(counted, request_id);  // the trainer belongs to another sidecar
+        session.send(counted, request_id);  // to the sidecar that relays this trainer's session
     } else if (!session.hello().relay) {
         listener_.on_counted(counted);
     }
@@ -180,7 +180,7 @@ void ClientRequests::on_plan(
     Session& session, std::uint64_t request_id, const local::Plan& plan, UniqueFd memfd) {
     if (!session.stream()) {
         session.send_error(
-            {ErrorCode::kInvalidArgument, "a plan needs a stream in the hello"}, request_id);
+            {ErrorCode::kInvalidArgument, "a plan needs a stream id in the hello"}, request_id);
         return;
     }
     const auto positions = check_plan(memfd, plan, sample_count_);
@@ -191,17 +191,16 @@ void ClientRequests::on_plan(
     const Client client = client_of(session);
     if (!rooms_.take_stream(client) || !rooms_.take_plan(client, *positions)) {
         session.send_error(
-            {ErrorCode::kResourceExhausted, "too many plans for the memory of this sidecar"},
-            request_id);
+            {ErrorCode::kResourceExhausted, "all plans exceed this sidecar's limit"}, request_id);
         return;
     }
     session.set_paused(true);
     read_plan_of(session, request_id, plan, std::move(memfd));
 }
 
-// Reads a plan on the thread pool; the session is paused meanwhile, so that its later frames stay
-// behind the plan. Reads one plan of a guest at a time: sorting plans must not take all of the
-// threads that store samples.
+// Reads a plan on the thread pool; pauses the session meanwhile, so that its later frames are
+// handled after the plan. Reads one plan of a guest at a time: sorting plans must not occupy all
+// threads, which also store samples.
 void ClientRequests::read_plan_of(
     const Session& session, std::uint64_t request_id, const local::Plan& plan, UniqueFd memfd) {
     struct Reading {
@@ -254,7 +253,7 @@ std::optional<Error> ClientRequests::check_ids(const std::vector<std::uint64_t>&
     }
     return Error{
         ErrorCode::kInvalidArgument,
-        fmt::format("sample {} is asked for, the dataset has {}", *wrong, sample_count_)};
+        fmt::format("no sample {}: the dataset has {} samples", *wrong, sample_count_)};
 }
 
 void ClientRequests::reply(const FetchReply& reply) {

@@ -16,8 +16,8 @@ namespace stoker::sidecar {
 // within the limits of ClientRooms, and answers. Use it on the loop's thread.
 class ClientRequests {
 public:
-    // Answers the engine's fetches from now on. `listener` receives events of our own pod's
-    // sessions. All arguments must outlive this object.
+    // Receives the engine's answers to fetches from now on. `listener` receives events of our own
+    // pod's sessions. All arguments must outlive this object.
     ClientRequests(
         const SidecarParts& parts,
         const DatasetConfig& config,
@@ -29,7 +29,7 @@ public:
     void welcome(Session& session);
     void on_frame(Session& session, Frame frame);
 
-    // Does nothing if the session was not welcomed.
+    // Removes the session; does nothing if it was not welcomed.
     void leave(const Session& session);
 
     // Stops answering; the sessions are already hanging up.
@@ -63,7 +63,7 @@ private:
     ReadingListener& listener_;
     const std::uint64_t sample_count_;
     std::map<ConnectionId, Session*> sessions_;
-    std::map<ConnectionId, StreamId> draws_by_;  // connections that draw under a contract
+    std::map<ConnectionId, StreamId> draws_by_;  // streams that draw under a contract
     ClientRooms rooms_;
     PartyTurns plan_turns_;
 };

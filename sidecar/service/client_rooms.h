@@ -11,11 +11,11 @@
 
 namespace stoker::sidecar {
 
-// One connection, for the limits.
+// One connection, as the limits see it.
 struct Client {
     ConnectionId connection{};
     std::optional<StreamId> stream{};
-    std::uint64_t sidecar = 0;  // the sidecar of its trainer
+    std::uint64_t sidecar = 0;  // id of the sidecar whose trainer this is
     Party party = kOwnParty;
 };
 
@@ -43,7 +43,7 @@ public:
     bool take_fetch(const Client& client, std::uint64_t samples);
     void give_fetch(const Client& client, std::uint64_t samples);
 
-    // Releases the connection's room; `last`: no other connection has its stream.
+    // Releases what the connection has reserved; `last`: no other connection has its stream.
     void leave(const Client& client, bool last);
 
 private:
@@ -63,7 +63,7 @@ private:
     Rooms own_;
     Rooms guests_;
     std::map<StreamId, PlanRoom> plans_;
-    std::map<StreamId, Party> guest_streams_;  // streams that have or may have plans
+    std::map<StreamId, Party> guest_streams_;  // streams that may have plans
     std::map<ConnectionId, std::uint64_t> pending_samples_;
 };
 

@@ -18,8 +18,8 @@ namespace stoker::sidecar {
 
 namespace {
 
-// When a leader's connection ends, the lead is sought at once; these intervals cover changes without
-// such an event.
+// Intervals between attempts to take or find the lead. When a leader's connection ends, an attempt
+// follows at once; the intervals cover changes without such an event.
 constexpr Duration kSeekSoon = std::chrono::milliseconds{20};
 constexpr Duration kSeekWhileFollowing = std::chrono::milliseconds{500};
 constexpr Duration kSeekAfterError = std::chrono::seconds{2};
@@ -95,7 +95,7 @@ void DatasetNode::on_frame(Session& session, Frame frame) {
         return;
     }
     if (std::holds_alternative<local::Consumed>(frame.message)) {
-        frame.request_id = 0;  // the answer is for us, not for the client
+        frame.request_id = 0;  // the answer is for this sidecar, not for the client
     }
     const auto relay = relays_.find(session.id());
     if (relay != relays_.end()) {
@@ -126,7 +126,7 @@ void DatasetNode::part(ConnectionId id, std::unique_ptr<Relay> relay) {
     left.part([this, id] { tasks_.post([this, id] { parting_.erase(id); }); });
 }
 
-// Samples of the session's revision; 0: not known yet.
+// Number of samples in the session's revision; 0: not known yet.
 std::uint64_t DatasetNode::sample_count(const Session& session) const {
     const auto relay = relays_.find(session.id());
     if (relay != relays_.end()) {
@@ -211,7 +211,7 @@ void DatasetNode::follow() {
         if (auto connection = connect_to_leader()) {
             relay->connect(*std::move(connection));
         } else if (leader() != nullptr) {
-            relay->session().hang_up();  // our door is shut; its client comes back and needs none
+            relay->session().hang_up();  // our socket is closed; its client reconnects
         } else {
             all = false;
         }
@@ -225,8 +225,8 @@ void DatasetNode::seek_later(Duration delay) {
     seek_timer_.run_in(delay, [this] { seek(); });
 }
 
-// Seeks a leader at once after the last one's death, but not in a tight loop if a peer keeps
-// hanging up.
+// Looks for a leader at once after the last one's death, but not in a tight loop if a process that
+// holds the socket keeps hanging up.
 void DatasetNode::on_lost() {
     const TimePoint now = parts_.loop.now();
     const bool again = lost_at_ && now - *lost_at_ < kLostAgain;
@@ -270,14 +270,14 @@ void DatasetNode::on_watch() {
 // While a leader does not answer, its clients read the origin themselves.
 void DatasetNode::stand_in() {
     if (must_wait()) {
-        return;  // their requests stay in the relays' logs
+        return;  // the clients' requests stay in the relays' logs
     }
     for (auto& [id, relay] : relays_) {
         relay->stand_in({ErrorCode::kUnavailable, no_leader()});
     }
 }
 
-// Clients without a welcome give up if they receive nothing.
+// Tells clients without a welcome that we are working: they give up if they receive nothing.
 void DatasetNode::ask_for_patience() {
     const TimePoint now = parts_.loop.now();
     if (!must_wait() || now - told_to_wait_at_ < kTellToWait) {
@@ -309,9 +309,9 @@ Duration DatasetNode::leader_silence() const {
 void DatasetNode::tell_silence() {
     const bool is_silent = leader_silence() > Duration{};
     if (is_silent && !told_silence_) {
-        log::warning("nobody leads", {{"dataset", config_.name}, {"error", error()}});
+        log::warning("no sidecar leads", {{"dataset", config_.name}, {"error", error()}});
     } else if (told_silence_ && !is_silent) {
-        log::info("the leader answers again", {{"dataset", config_.name}});
+        log::info("the node directory's leader answers again", {{"dataset", config_.name}});
     }
     told_silence_ = is_silent;
 }
@@ -348,7 +348,7 @@ std::string DatasetNode::no_leader() const {
         std::chrono::duration_cast<std::chrono::seconds>(watch_.unanswered()).count());
 }
 
-// Reads the secret last: a leader writes its own before it listens. Guests need none.
+// Reads the secret last: a leader writes its own before it listens. Guests need no secret.
 Result<LeaderConnection> DatasetNode::connect_to_leader() const {
     if (config_.guest) {
         const std::string guests = domain::guests_folder(config_.directory);
@@ -367,7 +367,7 @@ void DatasetNode::set_pin(const control::RevisionPin& pin) {
     gate_.pin(pin.revision);
     if (is_news) {
         log::info(
-            "the revision of the attempt",
+            "the operator has pinned the attempt's revision",
             {{"dataset", config_.name}, {"revision", domain::to_string(pin.revision)}});
     }
     if (leader() != nullptr) {
@@ -407,7 +407,7 @@ void DatasetNode::admit(Relay& relay, domain::RevisionId revision) {
     gate_timer_.run_in(kAskGateAgain, [this] { admit_relays(); });
 }
 
-// Checks the revision that our trainers read against the pin, also if they began without one.
+// Compares our trainers' revision with the pin, even if they began before there was one.
 void DatasetNode::judge_pin() {
     const auto revision = read_revision();
     if (!pin_ || !revision) {
@@ -419,7 +419,7 @@ void DatasetNode::judge_pin() {
     } else if (!origin_change_ || (origin_change_->keys == 0 && !pin_->marks.digests.empty())) {
         origin_change_ = find_change();
         log::error(
-            "the origin changed: another rank reads another revision",
+            "the origin changed: this attempt's ranks have different revisions",
             {{"dataset", config_.name},
              {"revision", domain::to_string(*revision)},
              {"pinned", domain::to_string(pin_->revision)},

@@ -19,9 +19,9 @@ namespace stoker::sidecar {
 
 enum class Role : std::uint8_t { kSeeking, kLeading, kFollowing };
 
-// One dataset of this sidecar on this node. We lead its directory while we hold its lock, and
-// follow the sidecar that holds it otherwise. Sessions that were opened under another leader stay
-// relayed when we take the lead, to our own socket, so that a takeover needs no separate code path.
+// One dataset of this sidecar on this node. While we hold the directory's lock, we lead: we fetch
+// and write. Otherwise we follow the sidecar that holds it. Sessions opened under another leader
+// stay relayed when we take the lead, to our own socket: a takeover needs no separate code path.
 //
 // For another namespace's dataset (config.guest) we never lead, lock or write: we follow through
 // our namespace's socket. Without a key of our own, our clients wait for a leader and are never
@@ -59,7 +59,7 @@ public:
         return config_.pinned && parts_.operator_grants && !pin_ && !gate_.has_given();
     }
 
-    // Set while our trainers cannot read the pinned revision: the attempt cannot go on.
+    // Set while our trainers cannot read the pinned revision, so that the attempt cannot go on.
     [[nodiscard]] const std::optional<control::OriginChange>& origin_change() const {
         return origin_change_;
     }
@@ -82,10 +82,10 @@ public:
     [[nodiscard]] std::optional<AccessProof::State> permission() const { return proof_.state(); }
 
     // Whether our trainers may start. False only for a guest without a key of its own, until a
-    // leader of the dataset's owner has answered.
+    // leader from the dataset owner's namespace has answered.
     [[nodiscard]] bool is_ready() const;
 
-    // Whether samples are available, from us or through the leader.
+    // Whether trainers get samples now, from us or through the leader.
     [[nodiscard]] bool is_serving() const;
 
     // False while we lead, no other sidecar is connected, and no grant of the operator is valid. A
@@ -95,15 +95,15 @@ public:
     // Totals reported by our trainers so far.
     [[nodiscard]] JobTotals job() const { return totals_.sum(); }
 
-    // The same by kind of access; see TrainerTotals.
+    // The totals of job(), by kind of access; see TrainerTotals.
     [[nodiscard]] const std::map<std::string_view, AccessTotals>& reads_by_access() const {
         return totals_.by_access();
     }
 
-    // Fetches of our ended leads, so that the totals of a report never fall.
+    // Fetch totals of the leads that we have ended, so that the totals of a report never fall.
     [[nodiscard]] const control::DatasetReport& past_leads() const { return lead_.past_leads(); }
 
-    // Why there is no leader, no answer or no permission; empty: no problem.
+    // The reason why there is no leader, no answer or no permission; empty: no problem.
     [[nodiscard]] std::string error() const;
 
     // How long a process that does not answer has held the directory's lock; zero otherwise.
@@ -148,7 +148,7 @@ private:
     std::optional<control::OriginChange> origin_change_;
     LoopTimer gate_timer_;
     LoopTimer seek_timer_;
-    std::optional<TimePoint> lost_at_;  // last end of a leader's connection
+    std::optional<TimePoint> lost_at_;  // when a connection to a leader last ended
     std::map<ConnectionId, std::unique_ptr<Relay>> relays_;
     std::map<ConnectionId, std::unique_ptr<Relay>> parting_;  // relays whose clients have hung up
     Leadership lead_;
@@ -156,7 +156,7 @@ private:
     AccessProof proof_;  // for datasets that another sidecar leads
     RevisionMarks marks_;
     bool told_silence_ = false;
-    bool was_led_ = false;         // a leader has answered
+    bool was_led_ = false;         // whether a leader has ever answered
     TimePoint told_to_wait_at_{};  // when a guest's clients were last told to wait
     LoopTasks tasks_;
 };

@@ -17,17 +17,17 @@ public:
     static constexpr Duration kFirstDelay = std::chrono::seconds{1};
     static constexpr Duration kPatience = std::chrono::seconds{30};
 
-    // Records a refusal. False: patience is over; the request is forgotten.
+    // Records a refusal of the request. False: kPatience has passed; the request is forgotten.
     bool wait(std::uint64_t request_id, TimePoint now);
 
-    // Records the answer.
+    // Records that the request was answered.
     void forget(std::uint64_t request_id) { waiting_.erase(request_id); }
 
-    // Call when the leader has changed: the caller repeats all requests. The time that they have
-    // waited still counts.
+    // Call when the leader has changed: the caller then repeats all requests. Their time limits
+    // keep running.
     void ask_all();
 
-    // The requests to repeat now.
+    // Returns the requests to repeat now.
     std::vector<std::uint64_t> take_due(TimePoint now);
 
     [[nodiscard]] std::optional<TimePoint> next_due() const;

@@ -46,7 +46,7 @@ void FrameSocket::send(const local::Message& message, std::uint64_t request_id, 
     was_high_ = was_high_ || backlog_bytes_ > kBacklogLow;
     if (backlog_bytes_ > limits_.backlog_bytes_max || !has_room()) {
         closing_ = true;
-        fail_later("the peer does not read its answers");
+        fail_later("the peer does not read the answers sent to it");
         return;
     }
     flush();
@@ -100,8 +100,8 @@ void FrameSocket::wait_for_throttle() {
     }));
 }
 
-// Handles received frames first, then reads without waiting for the loop's event: otherwise sockets
-// with more frames would take all the time.
+// Handles the frames already received, then reads once more without waiting for the event loop;
+// sockets with more frames would otherwise take all of the loop's time.
 void FrameSocket::go_on() {
     if (is_open()) {
         const ThrottledTime time{throttle_.get()};
@@ -192,7 +192,7 @@ bool FrameSocket::receive() {
         return false;
     }
     if (!take_descriptors(message)) {
-        fail("too many descriptors");
+        fail("the peer sent too many file descriptors");
         return false;
     }
     if (count == 0) {
@@ -221,7 +221,7 @@ bool FrameSocket::take_descriptors(msghdr& message) {
 
 void FrameSocket::hand_out_frames() {
     if (std::exchange(handing_out_, true)) {
-        return;  // the outer call goes on
+        return;  // the outer call of this function continues
     }
     std::size_t done = 0;
     while (is_open() && may_read()) {
@@ -238,7 +238,7 @@ void FrameSocket::hand_out_frames() {
     incoming_used_ -= done;
     handing_out_ = false;
     if (is_open() && !has_room()) {
-        fail("the frames of all connections together hold too many bytes");
+        fail("unread frames and answers of all connections exceed their memory limit");
     }
 }
 
@@ -254,7 +254,7 @@ std::size_t FrameSocket::take_frame(std::span<const std::byte> bytes) {
         return 0;
     }
     if (header->payload_bytes > limits_.payload_bytes_max) {
-        fail(fmt::format("frame of {} bytes", header->payload_bytes));
+        fail(fmt::format("frame of {} bytes exceeds the limit", header->payload_bytes));
         return 0;
     }
     const std::size_t size = local::kFrameHeaderBytes + header->payload_bytes;
@@ -305,7 +305,7 @@ void FrameSocket::flush() {
     }
 }
 
-// False: part of the frame is unsent.
+// Sends as much of the frame as the socket takes. False: part of it is unsent.
 bool FrameSocket::send_one(Outgoing& frame) {
     while (frame.sent < frame.bytes.size()) {
         iovec part{frame.bytes.data() + frame.sent, frame.bytes.size() - frame.sent};

@@ -34,25 +34,25 @@ struct Frame {
 // Callbacks may send, pause and close; they must not destroy the socket (post that).
 class FrameSocket {
 public:
-    // Stricter than the protocol, because a server may have a thousand connections.
+    // Limits of one socket; stricter than the protocol, for servers with a thousand sockets.
     struct Limits {
         std::uint32_t payload_bytes_max = 1U << 20U;
         std::size_t backlog_bytes_max = std::size_t{32} << 20U;
     };
 
     // Bytes that the sockets of one server hold together: incomplete frames and unread answers.
-    // When this room or `whole` is full, a socket that grows and holds more than `little` is
-    // closed.
+    // When this room, or the enclosing `whole`, is full, a socket that grows and holds more than
+    // `little` bytes is closed.
     struct SharedRoom {
         std::size_t bytes_max = std::size_t{256} << 20U;
-        std::size_t little = std::size_t{64} << 10U;  // per socket
-        std::shared_ptr<SharedRoom> whole{};          // counts these bytes, too; or nullptr
+        std::size_t little = std::size_t{64} << 10U;  // bytes that each socket may always hold
+        std::shared_ptr<SharedRoom> whole{};          // enclosing room, or nullptr
         std::size_t bytes = 0;
     };
 
     using OnFrame = std::function<void(Frame)>;
 
-    // Called once at any end but close(); "": the peer hung up between two frames.
+    // Called once at any end except close(). "": the peer hung up between two frames.
     using OnClosed = std::function<void(const std::string& reason)>;
 
     FrameSocket(EventLoop& loop, UniqueFd socket, OnFrame on_frame, OnClosed on_closed);
@@ -64,7 +64,7 @@ public:
 
     void share(std::shared_ptr<SharedRoom> room) { room_ = std::move(room); }
 
-    // Charges our reading to the throttle; nothing is read while its time is spent.
+    // Charges our reading to the throttle; nothing is read while its time is used up.
     void limit_by(std::shared_ptr<Throttle> throttle) { throttle_ = std::move(throttle); }
 
     // Charges the work of another thread for this connection to the throttle.
@@ -82,7 +82,7 @@ public:
     void send(const local::Message& message, std::uint64_t request_id, UniqueFd fd = {});
     void send_error(const Error& error, std::uint64_t request_id);
 
-    // While paused nothing is read: frames wait in the kernel.
+    // While paused, nothing is read: frames wait in the kernel's buffer.
     void set_paused(bool paused);
 
     // Sends what is queued, reads nothing more, then closes. on_closed is still called.
@@ -130,12 +130,12 @@ private:
     std::deque<UniqueFd> descriptors_;
     std::deque<Outgoing> outgoing_;
     std::size_t backlog_bytes_ = 0;
-    bool was_high_ = false;  // more than kBacklogLow since on_drained_ was called
+    bool was_high_ = false;  // the backlog exceeded kBacklogLow since on_drained_ was last called
     std::function<void()> on_drained_;
     std::shared_ptr<SharedRoom> room_;
     std::size_t held_bytes_ = 0;  // counted in room_
     std::shared_ptr<Throttle> throttle_;
-    bool waiting_ = false;  // waits for the throttle
+    bool waiting_ = false;  // waits until the throttle has time again
     bool paused_ = false;
     bool closing_ = false;
     bool handing_out_ = false;

@@ -76,7 +76,7 @@ std::map<std::string, GuestDoors::Place> GuestDoors::find_folders() const {
     std::map<std::string, Place> found;
     const std::unique_ptr<DIR, int (*)(DIR*)> folder{::opendir(folder_.c_str()), ::closedir};
     if (folder == nullptr) {
-        return found;  // no such folder: no guests
+        return found;  // no guests/ folder means no guests
     }
     for (std::size_t names = 0; names < kNamesLookedAt; ++names) {
         const dirent* entry = ::readdir(folder.get());
@@ -103,7 +103,7 @@ void GuestDoors::look() {
         const auto folder = found.find(entry.first);
         const bool is_gone = folder == found.end() || folder->second != entry.second.place;
         if (is_gone) {
-            log::info("a guest's door is closed", {{"namespace", entry.first}});
+            log::info("closed the socket for a guest namespace", {{"namespace", entry.first}});
         }
         return is_gone;
     });
@@ -136,13 +136,13 @@ void GuestDoors::open(const std::string& name, Place place) {
     if (!server) {
         if (failed_.insert(name).second) {
             log::warning(
-                "a guest's door cannot be opened",
+                "cannot open the socket for a guest namespace",
                 {{"namespace", name}, {"error", server.error().message}});
         }
         return;
     }
     failed_.erase(name);
-    log::info("a guest's door is open", {{"namespace", name}});
+    log::info("opened the socket for a guest namespace", {{"namespace", name}});
     door.server = *std::move(server);
     doors_.emplace(name, std::move(door));
 }

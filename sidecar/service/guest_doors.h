@@ -21,11 +21,11 @@ namespace stoker::sidecar {
 // end.
 bool is_namespace_name(std::string_view name);
 
-// The sockets at which sidecars of other namespaces follow a leader: leader.sock (mode 0666) in
-// each folder of guests/. The node program makes a folder for each namespace that shares the
-// dataset and has a pod here, and mounts only that folder of guests/ into the pod, so a
-// connection's folder proves its namespace. Scans for folders every half second. Skips names that
-// are no namespace, links and non-folders; opens at most kDoorsMax sockets.
+// The sockets at which sidecars of other namespaces (guests) follow a leader: leader.sock (mode
+// 0666) in each folder of guests/. The node program makes a folder for each namespace that shares
+// the dataset and has a pod here. A pod sees only its own namespace's folder of guests/, so the
+// folder of a connection proves its namespace. Scans for folders every half second. Skips names
+// that are no namespace, links and non-folders; opens at most kDoorsMax sockets.
 //
 // All connections of one socket are one party (Session::party()) and together use at most kShareMax
 // of the loop's time; all guest sockets together use at most twice that, and stay within Limits.
@@ -41,7 +41,7 @@ public:
     struct Limits {
         std::size_t sessions = 4096;
         std::size_t room_bytes = std::size_t{128} << 20U;  // frames and answers; a socket gets half
-        std::size_t little = std::size_t{16} << 10U;       // per session, in addition
+        std::size_t little = std::size_t{16} << 10U;       // bytes per session, in addition
 
         // Limits for a process with so many descriptors (RLIMIT_NOFILE): sessions use at most a
         // third of them, but 64 sessions are always allowed.
@@ -63,11 +63,11 @@ public:
 
     [[nodiscard]] std::size_t size() const { return doors_.size(); }
 
-    // Sessions of all guest sockets. A guest's sidecar keeps one while it lives (LeaderWatch).
+    // Sessions of all guest sockets. A guest's sidecar keeps one open while it lives.
     [[nodiscard]] std::size_t session_count() const;
 
 private:
-    // A folder's identity on the disk; a folder that is made again has another.
+    // A folder's identity on the disk; a folder that is deleted and made again has another one.
     struct Place {
         dev_t device = 0;
         ino_t inode = 0;
@@ -95,7 +95,7 @@ private:
     std::shared_ptr<SharedPlaces> places_ = std::make_shared<SharedPlaces>();
     std::shared_ptr<FrameSocket::SharedRoom> room_ = std::make_shared<FrameSocket::SharedRoom>();
     std::map<std::string, Door> doors_;  // by namespace
-    std::set<std::string> failed_;       // failed to open, and logged
+    std::set<std::string> failed_;       // namespaces whose socket could not be opened; logged once
     LoopTimer timer_;
 };
 

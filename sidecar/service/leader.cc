@@ -91,7 +91,7 @@ void Leader::on_failed() {
     leaves_to_another();
 }
 
-// Serves the listing, replaces it by another one, or waits for the pin.
+// Decides about a finished listing: serves it, lists again, or waits for the operator's pin.
 void Leader::settle_revision() {
     gate_timer_.cancel();
     const domain::RevisionId revision = prepared_->manifest->view().revision();
@@ -115,7 +115,7 @@ void Leader::settle_revision() {
 
 void Leader::list_again() {
     log::warning(
-        "another rank listed another revision; listing again",
+        "another rank's listing has a different revision; listing again",
         {{"dataset", config_.name},
          {"revision", domain::to_string(prepared_->manifest->view().revision())}});
     // Nothing was stored yet; a failed seal only costs a scan at the next open.
@@ -174,15 +174,15 @@ void Leader::attach(Session& session) {
     }
 }
 
-// Whether another sidecar shall lead, because the origin refused us the listing. The next try may be
-// 30 s away.
+// Whether another sidecar shall lead, because the origin denied us the listing. Our next attempt to
+// list may be 30 s away.
 bool Leader::leaves_to_another() {
     const Error error = preparer_.error();
     return error.code == ErrorCode::kForbidden && callbacks_.forbidden(error);
 }
 
-// Our RevisionGate holds back only our own pod's trainers; the sidecars of other pods hold back
-// theirs.
+// Our RevisionGate only holds back our own pod's trainers; the sidecars of other pods hold back
+// their own trainers.
 void Leader::admit(Session& session) {
     const bool may_read = session.hello().relay ||
                           gate_.judge(served_->manifest().revision(), false, parts_.loop.now()) ==
@@ -213,7 +213,7 @@ void Leader::on_frame(Session& session, Frame frame) {
     if (requests_ != nullptr) {
         requests_->on_frame(session, std::move(frame));
     } else {
-        session.refuse({ErrorCode::kInvalidArgument, "a frame before the welcome"});
+        session.refuse({ErrorCode::kInvalidArgument, "frame sent before the welcome"});
     }
 }
 

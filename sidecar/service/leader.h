@@ -24,20 +24,20 @@ namespace stoker::sidecar {
 // it and for their attempt's pin, then welcomes them (ServedDataset, ClientRequests). The caller
 // holds the directory's lock while this lives. Use it on the loop's thread.
 //
-// Sessions that wait receive preparation errors; preparation is retried with back-off without end.
-// Our own trainers' sessions wait until RevisionGate permits the revision; those of other pods only
-// while we may still list again.
+// Sessions that wait are sent the preparation's errors; preparation is retried with back-off for as
+// long as it fails. Our own trainers' sessions wait until RevisionGate permits the revision, those
+// of other pods only while we may still list again.
 class Leader final : public SessionHandler {
 public:
     struct Callbacks {
-        // The origin refuses our credentials for the listing or for several reads in a row; may be
+        // The origin denies our credentials for the listing or for several reads in a row; may be
         // called again. True: another sidecar shall lead; retire() follows.
         std::function<bool(const Error&)> forbidden;
-        std::function<void()> changed;  // the gate refuses our trainers the revision that we listed
+        std::function<void()> changed;  // the gate denies our trainers the revision that we listed
     };
 
-    // `keep_revision`: clients use the existing manifest, so it stays current. `gate` and
-    // `listener` must outlive this object; the latter receives events of our own pod's sessions.
+    // `keep_revision`: clients use the existing manifest, so its revision stays current. `gate` and
+    // `listener` must outlive this object; `listener` receives events of our own pod's sessions.
     Leader(
         const SidecarParts& parts,
         const DatasetConfig& config,
@@ -59,13 +59,13 @@ public:
 
     void set_grant(EngineGrant grant, JobWeights weights);
 
-    // Sets the nodes that share the dataset's samples, in any state.
+    // Sets the nodes that share the dataset's samples; may be called before and while serving.
     void set_peers(const control::PeerGroup& group);
 
     // Answers our peers. nullptr: no peer network.
     [[nodiscard]] PeerDesk* peer_desk() const { return desk_.get(); }
 
-    // Call it when the gate has another pin.
+    // Call it when the gate has received another pin.
     void on_pin();
 
     // The listing that is served, or will be once the gate opens. nullptr: not listed yet.
@@ -75,7 +75,7 @@ public:
 
     [[nodiscard]] LeaderStatus status() const;
 
-    // Samples of the served revision; 0: none yet.
+    // Number of samples in the served revision; 0: no revision is served yet.
     [[nodiscard]] std::uint64_t sample_count() const {
         return served_ == nullptr ? 0 : served_->manifest().sample_count();
     }
@@ -115,7 +115,7 @@ private:
     std::map<ConnectionId, Session*> sessions_;  // attached, in any state
     std::set<ConnectionId> waiting_;             // sessions that wait for the manifest or the gate
     std::optional<Preparation> prepared_;        // set while it waits for the gate
-    domain::ManifestMarks marks_;                // marks of the listing, if its revision is pinned
+    domain::ManifestMarks marks_;                // of the listing, if it is pinned
     std::uint64_t manifests_listed_ = 0;
     std::uint64_t manifests_taken_ = 0;
     LoopTimer gate_timer_;

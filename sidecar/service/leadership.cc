@@ -15,10 +15,10 @@ namespace {
 constexpr Duration kRestMin = std::chrono::seconds{5};
 constexpr Duration kRestMax = std::chrono::seconds{60};
 constexpr Duration kDoorAgain = std::chrono::seconds{1};
-constexpr std::size_t kPeerSessionsMax = 4096;  // all pods together
+constexpr std::size_t kPeerSessionsMax = 4096;  // from the pods of all namespaces together
 
-// Before the operator's first order nothing new is kept and nothing is dropped: an earlier job may
-// have left data that the coming grant covers. Without an operator the configured grant applies
+// Before the operator's first grant, nothing new is kept and nothing is dropped: an earlier job may
+// have left data that the coming grant covers. Without an operator, the configured grant applies
 // permanently.
 EngineGrant first_grant(const SidecarParts& parts, const DatasetConfig& config) {
     if (parts.operator_grants) {
@@ -89,7 +89,7 @@ Result<std::optional<DirectoryLock>> Leadership::try_lock() {
     if (config_.guest || (rests_until_ && parts_.loop.now() < *rests_until_)) {
         return std::optional<DirectoryLock>{};
     }
-    // Both folders may exist already: each may be a mount.
+    // Both folders may exist already, because each may be a mount point.
     STOKER_TRY_VOID(parts_.device.make_folder(domain::data_folder(config_.directory)));
     STOKER_TRY_VOID(
         parts_.device.make_folder(domain::control_folder(config_.directory), Access::kOwner));
@@ -118,8 +118,8 @@ void Leadership::open_doors() {
         [this](const local::Hello&) -> Result<SessionHandler*> { return leader_.get(); });
 }
 
-// Opens the socket for other sidecars. Tries again after a failure: the disk may accept the secret
-// later.
+// Opens the socket for other sidecars. Tries again after a failure, because the disk may accept the
+// secret file later.
 void Leadership::open_door() {
     auto server = listen();
     if (server) {
@@ -129,7 +129,8 @@ void Leadership::open_door() {
     }
     if (std::exchange(door_error_, server.error().message) != door_error_) {
         log::warning(
-            "other sidecars cannot follow us", {{"dataset", config_.name}, {"error", door_error_}});
+            "cannot open the socket for other sidecars",
+            {{"dataset", config_.name}, {"error", door_error_}});
     }
     door_timer_.run_in(kDoorAgain, [this] { open_door(); });
 }
@@ -189,8 +190,8 @@ bool Leadership::has_followers() const {
            (guest_doors_ != nullptr && guest_doors_->session_count() > 0);
 }
 
-// The origin refuses us the samples that clients want. Another sidecar may have a better key. False:
-// no other sidecar follows, so we keep the lead.
+// Called when the origin denies us samples that clients want: another sidecar may have a better
+// key. False: no other sidecar follows, so we keep the lead.
 bool Leadership::on_forbidden(const Error& error) {
     if (rests_until_) {
         return true;
@@ -199,7 +200,7 @@ bool Leadership::on_forbidden(const Error& error) {
         return false;
     }
     log::warning(
-        "letting the lead go: the origin refuses our credentials",
+        "releasing the lead: the origin denies access with our credentials",
         {{"dataset", config_.name}, {"error", error.message}});
     refusal_ = error;
     rests_until_ = TimePoint::max();

@@ -14,18 +14,18 @@
 
 namespace stoker::sidecar {
 
-// Adds fetch totals: requests, bytes, time, and samples found damaged.
+// Adds the fetch totals of `more` to `sum`: requests, bytes, time, and samples found damaged.
 void add_fetched(control::DatasetReport& sum, const control::DatasetReport& more);
 
 // The lead of one node directory: its lock, the Leader while we hold the lock, and the sockets at
-// which sidecars of other pods and namespaces follow. A leader that the origin refuses releases the
-// lead if another sidecar may take it, and pauses before it tries again. Use it on the loop's
+// which sidecars of other pods and namespaces follow us. If the origin denies us access and another
+// sidecar may take the lead, we release it and pause before we try again. Use it on the loop's
 // thread.
 class Leadership {
 public:
     struct Callbacks {
         std::function<void()> ended;    // the lock was released
-        std::function<void()> changed;  // the gate refuses our trainers the revision that we listed
+        std::function<void()> changed;  // the gate denies our trainers the revision that we listed
     };
 
     // `gate` and `listener`: as for Leader.
@@ -46,9 +46,9 @@ public:
     // nullptr unless we lead.
     [[nodiscard]] Leader* leader() const { return leader_.get(); }
 
-    // Applies the operator's orders for the dataset; until then the configuration's. Ignores orders
-    // that come while we do not lead, and forgets all orders when the lead ends: another leader may
-    // have got newer ones.
+    // Applies the operator's grant and weights for the dataset; the configured grant applies before
+    // the first call. Ignored while we do not lead. Forgotten when the lead ends, because another
+    // leader may have received newer ones.
     void set_grant(EngineGrant grant, JobWeights weights);
 
     [[nodiscard]] const EngineGrant& grant() const { return grant_; }
@@ -62,7 +62,7 @@ public:
     // Why we released the lead; empty once we lead again.
     [[nodiscard]] const Error& refusal() const { return refusal_; }
 
-    // Fetches of our ended leads, so that the totals of a report never fall.
+    // Fetch totals of the leads that we have ended, so that the totals of a report never fall.
     [[nodiscard]] const control::DatasetReport& past_leads() const { return past_leads_; }
 
     // First step of a stop: ends other sidecars' sessions and the listing.
@@ -95,12 +95,12 @@ private:
     std::unique_ptr<Leader> leader_;
     std::unique_ptr<SessionServer> followers_;  // nullptr: other sidecars cannot follow us
     std::unique_ptr<GuestDoors> guest_doors_;
-    std::unique_ptr<Leader> retiring_;  // has released the lead, still finishes its work
+    std::unique_ptr<Leader> retiring_;  // has released the lead and still finishes its work
     control::DatasetReport past_leads_;
     Error refusal_;
     std::optional<TimePoint> rests_until_;
     Duration rest_;
-    LoopTimer door_timer_;    // tries again to listen for followers
+    LoopTimer door_timer_;    // retries to listen for followers
     std::string door_error_;  // why nobody can follow us; empty while they can
     LoopTasks tasks_;
 };

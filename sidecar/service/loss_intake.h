@@ -7,17 +7,17 @@
 
 namespace stoker::sidecar {
 
-// Bounds the losses that are taken from one peer: for each job, kPerSample for each sample of the
-// dataset while our own ranks are in one epoch. A node of a job reports at most one loss for each
-// sample and epoch, and its ranks may be one epoch behind or ahead. Our own ranks may go back to an
-// earlier epoch. Remembers at most kJobsMax
-// jobs. Not thread-safe.
+// Bounds the losses that are accepted from one peer: per job and epoch of our own ranks,
+// kPerSample for each sample of the dataset. A correct node reports at most one loss for
+// each sample and epoch, and its ranks may be one epoch behind or ahead of ours. Our own
+// ranks may go back to an earlier epoch. Remembers at most kJobsMax jobs. Not
+// thread-safe.
 class LossIntake {
 public:
     static constexpr std::uint64_t kPerSample = 3;
     static constexpr std::size_t kJobsMax = 128;
 
-    // Counts `losses` for the job; false: too many. `own_epoch`: of our own ranks.
+    // Counts `losses` for the job; false: too many. `own_epoch`: the epoch of our own ranks.
     [[nodiscard]] bool admit(
         const std::string& job,
         std::uint64_t own_epoch,

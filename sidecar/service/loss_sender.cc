@@ -49,7 +49,7 @@ void LossSender::note(
     }
 }
 
-// The last message about the epoch, or a new one if that message is full.
+// The job's last message for the epoch, or a new one if that message is full.
 PeerLosses& LossSender::message_for(
     const std::string& job, std::uint64_t epoch, std::size_t entries) {
     const auto last = std::find_if(messages_.rbegin(), messages_.rend(), [&](const auto& message) {

@@ -12,16 +12,16 @@
 
 namespace stoker::sidecar {
 
-// Collects the losses that ranks on this node report, as messages for the other nodes, and hands
-// them over every kInterval. Reports stay whole if they fit into a message: contract `replicate`
-// ranks the samples of a report. Losses beyond kEntriesMax in an interval are dropped. Use it on
-// the loop's thread.
+// Collects the losses that ranks on this node report into messages for the other nodes, and passes
+// the messages on every kInterval. A report stays whole if it fits into a message, because contract
+// `replicate` ranks the samples of a report. Losses beyond kEntriesMax in an interval are dropped.
+// Use it on the loop's thread.
 class LossSender {
 public:
     static constexpr Duration kInterval = std::chrono::milliseconds{100};
     static constexpr std::size_t kEntriesMax = 16 * PeerLosses::kEntriesMax;
 
-    // `sample_count`: of the dataset; reports of other samples are left out.
+    // `sample_count`: samples of the dataset; losses of ids beyond it are left out.
     LossSender(
         EventLoop& loop, std::uint64_t sample_count, std::function<void(const PeerLosses&)> send);
 
@@ -45,8 +45,8 @@ private:
         std::size_t entries = 0;
     };
 
-    std::vector<Filling> messages_;  // of this interval
-    std::size_t entries_ = 0;        // in all of them
+    std::vector<Filling> messages_;  // messages of this interval
+    std::size_t entries_ = 0;        // losses in all messages_
     LoopTimer timer_;
 };
 

@@ -14,15 +14,15 @@ namespace stoker::sidecar {
 // Answers peers that ask for our manifest. Use it on the loop's thread.
 class ManifestGiver {
 public:
-    // `source`: Origin::describe(). `state`: what to say while there is no manifest.
+    // `source`: Origin::describe(). `state`: computes the answer while there is no manifest.
     ManifestGiver(const std::string& source, std::function<PeerManifestWait()> state);
 
-    // Gives this manifest from now on; nullptr: none. `job_uid`: of the job whose key has listed or
-    // read the dataset; empty: not known.
+    // Answers with this manifest from now on; nullptr: none. `job_uid`: the job whose key has
+    // listed or read the dataset; empty: not known.
     void offer(std::shared_ptr<const MappedManifest> manifest, std::string job_uid);
 
-    // The answer holds the manifest while it is being sent; it copies nothing. `is_old`: the origin
-    // has changed since the listing; then only peers that ask for this very revision get it.
+    // The answer shares the manifest's bytes while it is sent. `is_old`: the origin has changed
+    // since the listing; then only peers that ask for this very revision get the manifest.
     [[nodiscard]] PeerFrame answer(const PeerManifestAsk& ask, bool is_old) const;
 
 private:

@@ -29,7 +29,7 @@ Said said_of(PeerManifestWait::State state) {
     return Said::kFailed;
 }
 
-// nullptr: the directory has the manifest already.
+// The file that receives the manifest. nullptr: the directory has the manifest already.
 Result<std::shared_ptr<IncomingManifest>> make_file(
     Device& device,
     const std::string& directory,
@@ -90,8 +90,8 @@ void ManifestTaker::set_group(const std::vector<control::PeerMember>& members) {
     timer_.run_in(Duration{}, [this] { step(); });
 }
 
-// Closes the channels to leaders that are no longer members: they answer no more, and a node's new
-// leader has another address.
+// Closes the channels to leaders that are no longer members: they no longer answer, and a node's
+// new leader has another address.
 void ManifestTaker::leave_old_leads() {
     for (auto source = sources_.begin(); source != sources_.end();) {
         if (std::ranges::count(members_, source->second->member()) > 0) {
@@ -123,7 +123,7 @@ void ManifestTaker::step() {
     const TimePoint now = parts_.loop.now();
     timer_.run_in(kStepInterval, [this] { step(); });
     if (transfer_ != nullptr && !transfer_->is_writing && now - transfer_->moved_at > kPieceMax) {
-        give_up({ErrorCode::kDeadlineExceeded, "the peer sends no more of it"});
+        give_up({ErrorCode::kDeadlineExceeded, "the peer stopped sending the manifest"});
         return;
     }
     const ListingTurn::Step next = turn_->step(now);
@@ -142,7 +142,7 @@ void ManifestTaker::step() {
     }
 }
 
-// Asks each of the nodes, unless its answer is awaited; closes the channels to all others.
+// Asks the nodes whose answers are not awaited yet; closes the channels to all other nodes.
 void ManifestTaker::keep_asking(const std::vector<std::string>& nodes) {
     for (auto source = sources_.begin(); source != sources_.end();) {
         if (std::ranges::count(nodes, source->first) > 0) {
@@ -183,7 +183,7 @@ void ManifestTaker::connect(const std::string& node) {
             [this, node](bool was_open) { on_ended(node, was_open); }});
 }
 
-// Asks what there is.
+// Asks the node whether it has a manifest, lists or waits.
 void ManifestTaker::ask(ManifestSource& source) {
     source.ask({source_, wanted_, 0, 0});
 }
@@ -197,7 +197,7 @@ void ManifestTaker::note(const std::string& node, Said said, std::uint64_t progr
 
 void ManifestTaker::on_wait(const std::string& node, const PeerManifestWait& wait) {
     if (transfer_ != nullptr && transfer_->node == node) {
-        give_up({ErrorCode::kUnavailable, "the peer has that manifest no more"});
+        give_up({ErrorCode::kUnavailable, "the peer no longer has the manifest that it offered"});
         return;
     }
     const Said said = said_of(wait.state);
@@ -223,7 +223,7 @@ void ManifestTaker::on_piece(
     if (piece.revision != transfer.offer.revision ||
         piece.total_bytes != transfer.offer.total_bytes || piece.offset != transfer.received ||
         bytes.bytes.size() != std::min<std::uint64_t>(PeerManifestAsk::kBytesMax, left)) {
-        give_up({ErrorCode::kCorruption, "a piece of the peer's manifest is not as it was asked"});
+        give_up({ErrorCode::kCorruption, "the peer sent a manifest piece that was not requested"});
         return;
     }
     transfer.received += bytes.bytes.size();
@@ -233,7 +233,7 @@ void ManifestTaker::on_piece(
     write_next();
 }
 
-// A node that has not answered yet and cannot be reached is tried again for as long as its answer is
+// Tries a node again that cannot be reached and has not answered yet, for as long as its answer is
 // awaited.
 void ManifestTaker::on_ended(const std::string& node, bool was_open) {
     if (auto source = sources_.extract(node); !source.empty()) {
@@ -242,7 +242,7 @@ void ManifestTaker::on_ended(const std::string& node, bool was_open) {
     }
     if (transfer_ != nullptr && transfer_->node == node) {
         if (transfer_->received < transfer_->offer.total_bytes) {
-            give_up({ErrorCode::kUnavailable, "the connection has ended"});
+            give_up({ErrorCode::kUnavailable, "the connection to the peer has ended"});
         }
     } else if (was_open || offers_.erase(node) > 0) {
         follows_ = false;
@@ -257,7 +257,7 @@ void ManifestTaker::take_from(const std::string& node) {
     transfer_->offer = offers_[node];
     follows_ = true;
     log::info(
-        "taking the manifest of a peer",
+        "copying the manifest from a peer",
         {{"dataset", self_.hello.dataset_uid},
          {"node", node},
          {"revision", domain::to_string(transfer_->offer.revision)},
@@ -351,7 +351,7 @@ void ManifestTaker::on_written(const Status& status, std::uint64_t bytes) {
     write_next();
 }
 
-// Gives the transfer up; then asks the next node, or lists the origin.
+// Gives up the transfer; then asks the next node, or lists the origin.
 void ManifestTaker::give_up(const Error& error) {
     log::warning(
         "the manifest of a peer cannot be used",

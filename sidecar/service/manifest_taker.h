@@ -20,23 +20,23 @@ namespace stoker::sidecar {
 // A manifest that another node has listed, complete and checked in our node directory.
 struct TakenManifest {
     domain::RevisionId revision{};
-    std::string job_uid;  // of the job whose key has listed or read it; empty: not known
+    std::string job_uid;  // the job whose key has listed or read the dataset; empty: not known
 };
 
-// Decides with the other nodes of the group who lists the origin (ListingTurn), and takes the
-// manifest of the one that does. At most kWindow bytes of a manifest are asked for and not yet on
-// the disk. Use it on the loop's thread; `parts` must have peers.
+// Decides with the other nodes of the group who lists the origin (ListingTurn), and copies the
+// manifest from the node that lists. At most kWindow bytes of a manifest are requested and not yet
+// on the disk. Use it on the loop's thread; `parts` must have peers.
 class ManifestTaker {
 public:
     struct Callbacks {
         std::function<void(const TakenManifest&)> taken;
-        // The origin must be listed here. `waited`: how long a group was awaited that never came;
-        // zero: the group is known.
+        // The origin must be listed on this node. `waited`: how long we waited for the operator to
+        // send a group; zero: a group is known.
         std::function<void(Duration waited)> list;
     };
 
     static constexpr std::uint64_t kWindow = 4 * std::uint64_t{PeerManifestAsk::kBytesMax};
-    static constexpr Duration kPieceMax = std::chrono::seconds{10};  // between two pieces
+    static constexpr Duration kPieceMax = std::chrono::seconds{10};  // longest wait for one
 
     // `source`: Origin::describe(). `directory`: data/ of the node directory.
     ManifestTaker(
@@ -48,14 +48,14 @@ public:
     ManifestTaker(const ManifestTaker&) = delete;
     ManifestTaker& operator=(const ManifestTaker&) = delete;
 
-    // Decides anew; one callback follows, unless stop() is called. `wanted`: the only revision to
-    // take; 0: any.
+    // Starts the decision over; one callback follows, unless stop() is called. `wanted`: the only
+    // revision to accept; 0: any.
     void begin(domain::RevisionId wanted);
     void stop();
 
     void set_group(const std::vector<control::PeerMember>& members);
 
-    // The answer to peers that ask us meanwhile.
+    // The answer to peers that ask us for a manifest before we have one.
     [[nodiscard]] PeerManifestWait state() const;
 
 private:
@@ -72,9 +72,9 @@ private:
         std::uint64_t asked = 0;
         std::uint64_t received = 0;
         std::uint64_t written = 0;
-        bool is_writing = true;  // also while the file is made
+        bool is_writing = true;  // a piece is being written, or the file is being made
         TimePoint moved_at{};
-        std::deque<HeldBytes> pieces;            // received, and not written
+        std::deque<HeldBytes> pieces;            // received and not yet written
         std::shared_ptr<IncomingManifest> file;  // nullptr: not made yet
     };
 
@@ -109,14 +109,14 @@ private:
     std::optional<ListingTurn> turn_;  // set while it decides
     TimePoint begun_at_{};
     domain::RevisionId wanted_{};
-    bool follows_ = false;     // it waits for a node that lists, takes or has a manifest
-    std::uint64_t moves_ = 0;  // progress of those that we wait for, and ours
+    bool follows_ = false;     // we wait for a node that lists, copies or has a manifest
+    std::uint64_t moves_ = 0;  // progress of ours and of nodes that we wait for
     std::uint64_t last_progress_ = 0;
     std::uint64_t last_transfer_ = 0;
     std::map<std::string, std::unique_ptr<ManifestSource>> sources_;  // by node
     std::map<std::string, Offer> offers_;
     std::unique_ptr<Transfer> transfer_;
-    std::vector<std::unique_ptr<ManifestSource>> gone_;  // destroyed in the loop's next turn
+    std::vector<std::unique_ptr<ManifestSource>> gone_;  // destroyed in the loop's next iteration
     LoopTimer timer_;
     LoopTasks tasks_;
 };

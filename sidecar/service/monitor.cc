@@ -98,7 +98,7 @@ web::json::value job_json(const JobTotals& job) {
     return json;
 }
 
-// The state of a dataset that we do not lead.
+// The manifest state of a dataset that we do not lead.
 control::ManifestState state_without_lead(const DatasetNode& node) {
     if (!node.error().empty()) {
         return control::ManifestState::kFailed;
@@ -106,9 +106,9 @@ control::ManifestState state_without_lead(const DatasetNode& node) {
     return node.is_serving() ? control::ManifestState::kReady : control::ManifestState::kListing;
 }
 
-// The operator pins the first revision that it is told, and sends that revision's ManifestMarks to
-// the other ranks. So a follower reports a revision that is to be pinned only once it has the
-// marks.
+// Reports the revision to the operator, which pins the first one reported and sends its
+// ManifestMarks to the other ranks. So a follower reports a revision that is to be pinned only once
+// it has the marks.
 void tell_revision(const DatasetNode& node, control::DatasetReport& out) {
     const auto revision = node.read_revision();
     if (!revision) {
@@ -146,7 +146,7 @@ control::DatasetReport dataset_report(const DatasetNode& node) {
     return out;
 }
 
-// One line per dataset with a problem, while sessions are accepted.
+// One line per dataset that has a problem, for /readyz while sessions are accepted.
 std::string troubles(const Sidecar& sidecar) {
     std::string lines;
     for (const auto& node : sidecar.nodes()) {
@@ -163,8 +163,8 @@ void add(control::ProbeSide& sum, const control::ProbeSide& more) {
     sum.bytes += more.bytes;
 }
 
-// Takes the progress of the newest epoch: another dataset, such as one for validation, may count
-// its own epochs.
+// Adds up totals, but takes the progress from the newest epoch: another dataset, such as one for
+// validation, may count its own epochs.
 void add(control::TrainerReport& sum, const control::TrainerReport& more) {
     sum.samples += more.samples;
     sum.bytes += more.bytes;
@@ -232,7 +232,7 @@ http::ServerResponse Monitor::answer(const http::ServerRequest& request) const {
     if (!told && !probe) {
         response.status = 403;
         response.body =
-            "who may read more than the probes stands in http.readers of the sidecar, and in "
+            "to allow an address to read more, add it to http.readers of the sidecar, or to "
             "sidecar.metricsReaders of the chart\n";
     } else if (path == "/metrics") {
         process_.collect();
@@ -249,7 +249,7 @@ http::ServerResponse Monitor::answer(const http::ServerRequest& request) const {
         response.body += told ? seen_.lock()->troubles : "";
     } else {
         response.status = 404;
-        response.body = "there are /metrics, /healthz, /readyz and /status\n";
+        response.body = "known paths: /metrics, /healthz, /readyz, /status\n";
     }
     return response;
 }

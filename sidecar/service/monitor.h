@@ -28,17 +28,17 @@ public:
     Monitor(const Monitor&) = delete;
     Monitor& operator=(const Monitor&) = delete;
 
-    // Any thread: /metrics, /healthz (the loop runs), /readyz (sessions are accepted, also with a
-    // cold cache; a guest without a key is ready once the owner's leader has answered), /status
-    // (JSON). Other addresses get only the probes' status codes without text, and 403 otherwise,
-    // because a job's reads are private to its tenant.
+    // Answers a request, on any thread: /metrics, /healthz (the loop runs), /readyz (sessions are
+    // accepted, also with a cold cache; a guest without a key is ready once the owner's leader has
+    // answered), /status (JSON). Addresses not in `readers` get only the probes' status codes
+    // without text, and 403 for other paths: a job's reads are private to its tenant.
     [[nodiscard]] http::ServerResponse answer(const http::ServerRequest& request) const;
 
     // The report of the last look(). Any thread.
     [[nodiscard]] LinkReport report() const;
 
-    // Reads the figures now, besides the reading every second. Call it on the loop's thread, or
-    // after the loop has ended.
+    // Reads the figures now, in addition to the reading every second. Call it on the loop's thread,
+    // or after the loop has ended.
     void look();
 
 private:

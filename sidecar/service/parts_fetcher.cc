@@ -11,8 +11,8 @@ namespace stoker::sidecar {
 using domain::SampleId;
 
 PartsFetcher::Limits PartsFetcher::limits_for(const EngineLimits& engine) {
-    constexpr std::uint64_t kPartsMin = 4;   // they hide the time to the first byte
-    constexpr std::uint64_t kPartsMax = 16;  // more would take slots of small samples at the origin
+    constexpr std::uint64_t kPartsMin = 4;   // hides the time to the first byte
+    constexpr std::uint64_t kPartsMax = 16;  // more would take slots of small samples
     constexpr Bytes kPartBytesMax = mib(8);
     const std::uint64_t memory = engine.parts_memory().count();
     const std::uint64_t part =
@@ -91,7 +91,7 @@ void PartsFetcher::pump() {
     }
 }
 
-// The sample that is to be opened, or of which a part is to be requested; nullptr: none.
+// The next sample to open, or to request a part of; nullptr: none.
 PartsFetcher::SamplePtr PartsFetcher::next() const {
     for (const bool urgent : {true, false}) {
         const auto found = std::ranges::find_if(waiting_, [&](const SamplePtr& sample) {
@@ -150,7 +150,7 @@ void PartsFetcher::request_next(const SamplePtr& sample) {
     });
 }
 
-// Runs on a thread of the origin. The part's memory is free before the loop knows of its end.
+// Runs on a thread of the origin. Frees the part's memory before the loop learns of its end.
 void PartsFetcher::on_answer(Part part, Result<OriginBytes> bytes) {
     if (!bytes) {
         tasks_.post([this, part = std::move(part), error = bytes.error()] {
@@ -208,7 +208,7 @@ void PartsFetcher::give_up(const SamplePtr& sample) {
     std::erase(waiting_, sample);
 }
 
-// Publishes a complete sample, or frees the space of one that was given up.
+// Publishes a complete sample, or frees the space of a sample that was given up.
 void PartsFetcher::finish(const SamplePtr& sample) {
     parts_.io.post([this, sample] {
         Ended& end = sample->end;

@@ -20,13 +20,13 @@
 
 namespace stoker::sidecar {
 
-// Fetches samples that are too large for memory: range by range, straight into their segments. The engine
-// decides which samples, whose parts come first, and when the next part may be requested. Each part of all
-// samples is in memory from its request until it is written; `parts_max` of them at a time.
+// Fetches samples too large for memory in byte ranges (parts), straight into their segments. The
+// engine decides which samples, whose parts come first, and when the next part may be requested. A
+// part is in memory from its request until it is written; at most `parts_max` parts are at a time.
 //
-// A sample ends with its first error, once its running parts have ended; nothing of it is kept then. The origin
-// repeats a failed request by itself. Use it on the loop's thread; it must outlive the samples that were
-// started.
+// A sample ends with its first error, once its running parts have ended; none of its bytes are kept
+// then. The origin repeats a failed request by itself. Use it on the loop's thread; the object must
+// outlive the samples that were started.
 class PartsFetcher {
 public:
     struct Limits {
@@ -41,22 +41,22 @@ public:
     struct Ended {
         StartFetch fetch;
         TimePoint started_at{};
-        Status origin{};          // an error: the origin did not give it
-        Status store{};           // an error: the store did not take it
-        bool is_damaged = false;  // its bytes do not match the checksum stored with it
+        Status origin{};          // an error: the origin did not deliver the sample
+        Status store{};           // an error: the store did not accept the sample
+        bool is_damaged = false;  // the sample's bytes do not match the checksum stored with it
         bool is_stopped = false;  // by stop(); `origin` is an error, too
         std::uint32_t requests = 0;
-        std::uint32_t attempts = 0;  // as OriginBytes::attempts, of the part with the most
+        std::uint32_t attempts = 0;  // OriginBytes::attempts of the part with the most attempts
     };
 
     struct Events {
-        std::function<bool(SampleIndex)> is_urgent;         // its parts come before others
+        std::function<bool(SampleIndex)> is_urgent;         // its parts come first
         std::function<bool(SampleIndex, Bytes)> take_part;  // whether a part may be requested now
         std::function<void(const FetchTimes&)> on_part;     // a part was written
         std::function<void(const Ended&)> on_end;           // once for each start()
     };
 
-    // `parts`, `origin`, `store` and the bytes of `manifest` must outlive it.
+    // `parts`, `origin`, `store` and the bytes of `manifest` must outlive this object.
     PartsFetcher(
         const SidecarParts& parts,
         Origin& origin,
@@ -69,20 +69,20 @@ public:
 
     ~PartsFetcher() { drop_unfinished(); }
 
-    // `started_at` and `attempts` are those of the first fetch, if its bytes were damaged.
+    // Starts a sample; after a damaged fetch with that fetch's `started_at` and `attempts`.
     void start(const StartFetch& fetch, TimePoint started_at, std::uint32_t attempts = 0);
 
-    // Requests no more parts of the sample. Without effect if all are requested.
+    // Requests no more parts of the sample. No effect if all parts are requested.
     void stop(SampleIndex sample);
 
     // Stops all samples.
     void stop();
 
-    // Requests what take_part() refused before.
+    // Requests the parts that take_part() refused before.
     void go_on() { pump(); }
 
-    // Frees the space of samples that are not complete. Only when neither the origin nor the pool runs any
-    // more: the loop may have ended before it knew of their ends.
+    // Frees the space of incomplete samples. Call it only when neither the origin nor the pool runs
+    // any more: the loop may have ended before it learned that their work ended.
     void drop_unfinished();
 
 private:
@@ -90,10 +90,10 @@ private:
         Ended end;
         OriginFetch object;
         std::uint64_t requested_bytes = 0;
-        std::uint32_t running = 0;  // requested parts whose end the loop does not know yet
-        bool is_opening = false;    // the pool sets `writer` or end.store
+        std::uint32_t running = 0;  // requested parts that the loop does not know to have ended
+        bool is_opening = false;    // the pool will set `writer` or end.store
         std::unique_ptr<SampleWriter> writer{};
-        std::vector<std::uint32_t> checksums{};  // of the parts
+        std::vector<std::uint32_t> checksums{};  // one per part
         std::optional<std::uint32_t> stored_crc32c{};
     };
 
@@ -129,9 +129,9 @@ private:
     const domain::ManifestView& manifest_;
     Limits limits_;
     Events events_;
-    std::unordered_map<SampleIndex, SamplePtr> samples_;  // that have not ended
-    std::vector<SamplePtr> waiting_;  // with parts that are not requested, in order of start()
-    std::uint32_t running_ = 0;       // parts of all samples
+    std::unordered_map<SampleIndex, SamplePtr> samples_;  // samples that have not ended
+    std::vector<SamplePtr> waiting_;  // samples with parts not yet requested, in order of start()
+    std::uint32_t running_ = 0;       // running parts of all samples
     LoopTasks tasks_;
 };
 

@@ -9,11 +9,11 @@
 
 namespace stoker::sidecar {
 
-// Serializes long work of guests per party, so that one guest's work does not delay other clients.
-// Our own party's work never waits. Use it on the loop's thread.
+// Runs long work of guests one after the other, per party (core/eviction/party.h), so that no guest
+// delays other clients. The own party's work never waits. Use it on the loop's thread.
 class PartyTurns {
 public:
-    // Calls `begin` now, or when the party's earlier work has ended. Each call needs one end().
+    // Calls `begin` now, or once the party's earlier work has ended. Each needs one end().
     void run(Party party, std::function<void()> begin) {
         if (party == kOwnParty) {
             begin();

@@ -46,8 +46,8 @@ void PeerDesk::settle_all() {
     }
 }
 
-// Keeps one connection of the peers' party for as long as there are peers, so that its shares do
-// not come and go with each sample.
+// Keeps one connection of the peers' party open for as long as there are peers, so that the party's
+// shares do not come and go with each sample.
 void PeerDesk::anchor() {
     const bool has_peers = members_.size() > 1 && served_ != nullptr;
     if (has_peers && !anchor_) {
@@ -66,8 +66,8 @@ void PeerDesk::attach(PeerSession& session) {
     settle(session);
 }
 
-// A peer with a newer lead than the one that we know of is a member, too: the operator has not told
-// us yet.
+// A peer whose lead is newer than the one that we know is a member, too: the operator has not told
+// us of it yet.
 PeerDesk::Standing PeerDesk::standing(const PeerHello& hello) const {
     const auto known = std::ranges::find(members_, hello.node, &control::PeerMember::node);
     if (known == members_.end() || hello.node == ours_.node) {
@@ -130,8 +130,8 @@ void PeerDesk::on_frame(PeerSession& session, const PeerMessage& message) {
     }
 }
 
-// Whether the message asks for samples or reports losses, only of samples that exist, and not of
-// more than a peer may ask for.
+// Whether the message asks for samples or reports losses, names only samples that exist, and no
+// more of them than a peer may ask for.
 bool PeerDesk::is_valid(const Guest& guest, const PeerMessage& message) const {
     const auto exist = [count = served_->manifest().sample_count()](const auto& samples) {
         return std::ranges::all_of(samples, [count](auto sample) { return sample < count; });
@@ -146,7 +146,7 @@ bool PeerDesk::is_valid(const Guest& guest, const PeerMessage& message) const {
            });
 }
 
-// Ignores losses of jobs that do not read here.
+// Passes losses to the samplers; ignores losses of jobs that do not read here.
 void PeerDesk::hear(PeerSession& session, const PeerLosses& losses) {
     SamplerService& samplers = served_->engine().samplers();
     for (const PeerLosses::Report& report : losses.reports) {
@@ -167,8 +167,8 @@ void PeerDesk::end_broken(PeerSession& session) {
     end(session, PeerRefusalReason::kFailed);
 }
 
-// False for a peer with too much unsent: a correct peer asks for the next pieces only when it has
-// received some.
+// Answers a request for the manifest. False: too much for this peer is unsent; a correct peer asks
+// for the next pieces only when it has received some.
 bool PeerDesk::give_manifest(PeerSession& session, const PeerMessage& message) {
     const auto* ask = std::get_if<PeerManifestAsk>(&message);
     if (ask == nullptr || Bytes{session.unsent_bytes()} >= kUnsentMax) {
@@ -273,7 +273,7 @@ void PeerDesk::on_read(ConnectionId id, const std::shared_ptr<Result<RecordBytes
              {bytes->payload(), bytes}});
         leave_later(id);
     } else if (!std::exchange(ask.is_second, true)) {
-        // Asked again, the engine verifies the sample and fetches it if it is damaged.
+        // On the second request, the engine verifies the sample and fetches it if it is damaged.
         served_->fetch_for_peer(session.hello().node, id, 2, ask.sample);
     } else {
         refuse(ask, PeerRefusalReason::kFailed);
@@ -298,7 +298,7 @@ void PeerDesk::on_drained(PeerSession& session) {
     send_ready(session);
 }
 
-// Deferred: the engine's effects, which may be under way, must not be nested.
+// Deferred, because the engine may be executing effects, which must not be nested.
 void PeerDesk::leave_later(ConnectionId id) {
     leaving_.push_back(id);
     if (leaving_.size() == 1) {
@@ -319,7 +319,7 @@ void PeerDesk::leave_now() {
     }
 }
 
-// Ends the sessions of peers that take none of the bytes that wait for them.
+// Ends the sessions of peers that do not receive the bytes waiting for them.
 void PeerDesk::cut_stuck() {
     std::vector<PeerSession*> stuck;
     for (auto& [session, guest] : guests_) {

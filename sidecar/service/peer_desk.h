@@ -17,19 +17,19 @@
 
 namespace stoker::sidecar {
 
-// Answers the other nodes of a served dataset's group: each sample that a peer asks for becomes a
+// Answers the other nodes of a served dataset's group. Each sample that a peer asks for becomes a
 // demand of the peers' party at the engine, and is sent when it is stored and read. A sample that
-// another node owns, or that is asked for only if it is there, is sent only if it is stored here or
-// on its way from the origin, and is never fetched for a peer, so that no request is forwarded. A
-// session whose Hello has no revision asks for the manifest; it is answered
-// also before the dataset is served.
+// another node owns, or that the peer wants only if present, is sent only if it is stored here or
+// on its way from the origin; it is never fetched for a peer, so no request is forwarded. A session
+// whose Hello has no revision asks for the manifest; it is answered even before the dataset is
+// served.
 //
-// Losses that a peer reports enter the samplers of jobs that read here as well; LossIntake bounds
-// them.
+// Passes losses that a peer reports to the samplers of jobs that read here as well; LossIntake
+// bounds them.
 //
-// Bounds for each session: kAsksMax samples in work, kUnsentMax bytes read and not yet sent; a peer
-// that takes no bytes for kStuckMax, or leaves more than kRefusalsMax refusals untaken, is cut off.
-// Use it on the loop's thread.
+// Bounds per session: kAsksMax samples in work, kUnsentMax bytes read and not yet sent. A peer that
+// receives no bytes for kStuckMax, or leaves more than kRefusalsMax refusals unreceived, is cut
+// off. Use it on the loop's thread.
 class PeerDesk final : public PeerHandler {
 public:
     static constexpr std::size_t kAsksMax = 1024;
@@ -42,17 +42,17 @@ public:
     PeerDesk(const PeerDesk&) = delete;
     PeerDesk& operator=(const PeerDesk&) = delete;
 
-    // As close().
+    // Does what close() does.
     ~PeerDesk() override;
 
-    // Answers from this dataset from now on. Once; it must outlive this object.
+    // Answers from this dataset from now on. Call it once; `served` must outlive this object.
     void serve(ServedDataset& served);
 
-    // Answers the peers that ask for the manifest.
+    // The part that answers requests for the manifest.
     [[nodiscard]] ManifestGiver& giver() { return giver_; }
 
     // Ends the sessions of nodes that are no longer members, or that have a newer leader; welcomes
-    // those that waited to become members.
+    // sessions of nodes that have become members.
     void set_group(const std::vector<control::PeerMember>& members);
 
     void attach(PeerSession& session) override;
@@ -60,16 +60,16 @@ public:
     void on_drained(PeerSession& session) override;
     void detach(PeerSession& session) override;
 
-    // Refuses every session; nothing is answered any more.
+    // Refuses every session; no request is answered any more.
     void close();
 
 private:
     // One sample that a peer waits for.
     struct Ask {
-        PeerSession* session = nullptr;  // nullptr: it has ended
+        PeerSession* session = nullptr;  // nullptr: the session has ended
         std::uint64_t request_id = 0;
         SampleIndex sample = 0;
-        bool is_second = false;  // the stored bytes were damaged
+        bool is_second = false;  // asked again, because the stored bytes were damaged
     };
 
     struct Guest {
@@ -77,19 +77,19 @@ private:
         bool wants_manifest = false;
         std::size_t asks = 0;
         // Refusals that the peer may not have received yet: `older_refusals` were sent before
-        // sent_bytes() was `refused_from`, `refusals` after that.
+        // sent_bytes() was `refused_from`, `refusals` after that point.
         std::size_t older_refusals = 0;
         std::size_t refusals = 0;
         std::uint64_t refused_from = 0;
         Bytes reading{};
-        std::size_t unsent_seen = 0;     // bytes, when cut_stuck() looked last
-        std::deque<ConnectionId> ready;  // stored, and waiting for room to send
-        TimePoint moved_at{};            // the last progress
+        std::size_t unsent_seen = 0;     // unsent bytes when cut_stuck() last looked
+        std::deque<ConnectionId> ready;  // asks whose sample is stored, waiting for room to send
+        TimePoint moved_at{};            // time of the last progress
         LossIntake losses{};
     };
 
-    // The order of the sessions' beginnings, so that equal runs treat them in equal order. nullptr,
-    // which is no session, is the first.
+    // Orders sessions by their beginnings, so that equal runs treat them in equal order. nullptr,
+    // which is no session, sorts first.
     struct Earlier {
         bool operator()(const PeerSession* one, const PeerSession* other) const {
             return number(one) < number(other);
@@ -124,12 +124,12 @@ private:
     void cut_stuck();
 
     SidecarParts parts_;
-    ServedDataset* served_ = nullptr;  // nullptr: not yet
+    ServedDataset* served_ = nullptr;  // nullptr: no dataset is served yet
     PeerHello ours_;
     ManifestGiver giver_;
     std::vector<control::PeerMember> members_;
     std::map<PeerSession*, Guest, Earlier> guests_;
-    std::map<ConnectionId, Ask> asks_;  // by their connections to the engine
+    std::map<ConnectionId, Ask> asks_;  // by the ask's connection id at the engine
     std::vector<ConnectionId> leaving_;
     std::optional<ConnectionId> anchor_;  // keeps the peers' party while there is a group
     LoopTimer stuck_timer_;

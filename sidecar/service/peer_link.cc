@@ -22,8 +22,8 @@ bool PeerLink::may_ask() const {
     return may_connect || (is_connected && (!is_stalled() || now >= probes_at_));
 }
 
-// A peer that failed is asked again only once it is connected again, so that no sample waits for
-// the connection.
+// Asks a peer that has failed again only once it is reconnected, so that no sample waits for the
+// connection.
 bool PeerLink::ask(SampleIndex sample, bool take_over) {
     const TimePoint now = fetches_.loop_.now();
     connect_if_due();
@@ -36,7 +36,7 @@ bool PeerLink::ask(SampleIndex sample, bool take_over) {
         return false;
     }
     probes_at_ = now + PeerFetches::kProbe;
-    heard_at_ = awaited_.empty() ? now : heard_at_;  // it had nothing to say
+    heard_at_ = awaited_.empty() ? now : heard_at_;  // nothing was awaited before
     const auto [found, is_new] = awaited_.try_emplace(sample);
     if (is_new) {
         unsent_.push_back(sample);
@@ -53,8 +53,8 @@ bool PeerLink::may_take_over() {
     return channel_ != nullptr && (is_open_ || !has_failed_) && !is_stalled();
 }
 
-// Counts a sample that is fetched at the origin. Take-overs have a count of their own: the origin
-// would have been asked for them without peers, too.
+// Counts a sample that is fetched at the origin. Take-overs are counted separately: without peers
+// they would have been fetched from the origin, too.
 void PeerLink::count(bool take_over, std::uint64_t PeerTotals::*otherwise) {
     ++(fetches_.totals_.*(take_over ? &PeerTotals::take_overs_failed : otherwise));
 }
@@ -88,7 +88,7 @@ void PeerLink::connect_if_due() {
 
 void PeerLink::flush() {
     while (is_open_ && !unsent_.empty() && sent_ < PeerFetches::kInFlightMax) {
-        std::array<PeerAsk, 2> asks;  // the second: take-overs
+        std::array<PeerAsk, 2> asks;  // [0]: own samples of the peer; [1]: take-overs
         asks[1].only_if_there = true;
         while (!unsent_.empty() && sent_ < PeerFetches::kInFlightMax) {
             const auto found = awaited_.find(unsent_.front());
@@ -119,7 +119,7 @@ void PeerLink::look() {
         fall(rest_);
         return;
     }
-    // Waits less for the samples of a peer that has stopped answering, so that they do not hold
+    // Uses a shorter limit for a peer that has stopped answering, so that its samples do not hold
     // slots for which other samples wait.
     const Duration usual = Patience::of(times_, fetches_.origin_times_);
     const bool is_mute = late_ > 0 && now - heard_at_ > usual;
@@ -130,7 +130,7 @@ void PeerLink::look() {
             late.push_back(sample);
         }
     }
-    std::ranges::sort(late);  // equal runs give equal orders
+    std::ranges::sort(late);  // so that equal runs give equal orders
     for (const SampleIndex sample : late) {
         has_failed_ = has_failed_ || !is_open_;
         count(awaited_.at(sample).take_over, &PeerTotals::hedges);
@@ -140,7 +140,7 @@ void PeerLink::look() {
     tell_slow();
 }
 
-// A peer that is asked only for what it has needs no patience while it sends nothing.
+// A take-over needs no patience while the peer sends nothing: it is asked only for what it has.
 bool PeerLink::is_late(const Awaited& awaited, Duration patience) const {
     const TimePoint now = fetches_.loop_.now();
     const bool is_short = awaited.take_over && now - heard_at_ > PeerFetches::kTakeOverPatience;
@@ -148,9 +148,9 @@ bool PeerLink::is_late(const Awaited& awaited, Duration patience) const {
            now - awaited.asked_at > (is_short ? PeerFetches::kTakeOverPatience : patience);
 }
 
-// Calls `slow` for samples awaited longer than kSlow; for all awaited samples, if one of them is
-// slow. Where slots are few, each sample would otherwise keep its slot for kSlow, and the samples
-// of a batch would wait for each other.
+// Calls `slow` for samples awaited longer than kSlow; if one is slow, for all awaited samples.
+// Where slots are few, each sample would otherwise keep its slot for kSlow, and the samples of a
+// batch would wait for each other.
 void PeerLink::tell_slow() {
     const TimePoint now = fetches_.loop_.now();
     const bool is_slow = std::ranges::any_of(
@@ -163,11 +163,11 @@ void PeerLink::tell_slow() {
             slow.push_back(sample);
         }
     }
-    std::ranges::sort(slow);  // equal runs give equal orders
+    std::ranges::sort(slow);  // so that equal runs give equal orders
     std::ranges::for_each(slow, fetches_.callbacks_.slow);
 }
 
-// Counts the sample as late: its answer may still come. Forgets it if it was never asked for.
+// Counts the sample as late: its answer may still come. Forgets a sample never requested.
 void PeerLink::count_late(SampleIndex sample) {
     Awaited& awaited = awaited_.at(sample);
     if (!awaited.sent) {
@@ -223,7 +223,7 @@ void PeerLink::on_frame(PeerFrame frame) {
     const auto message = decode_peer_head(frame.head);
     if (!message) {
         log::warning(
-            "a peer broke the protocol",
+            "a peer sent an invalid frame",
             {{"node", member_.node}, {"error", message.error().message}});
         fall(PeerFetches::kQuarantine);
     } else if (const auto* hello = std::get_if<PeerHello>(&*message)) {
@@ -233,7 +233,7 @@ void PeerLink::on_frame(PeerFrame frame) {
     } else if (const auto* refusal = std::get_if<PeerRefusal>(&*message)) {
         on_refusal(*refusal);
     } else {
-        fall(PeerFetches::kQuarantine);  // peers ask over channels of their own
+        fall(PeerFetches::kQuarantine);  // the peer may still ask us, on its own channel
     }
 }
 
@@ -266,7 +266,7 @@ void PeerLink::on_answer(const PeerAnswer& answer, HeldBytes payload) {
 void PeerLink::on_refusal(const PeerRefusal& refusal) {
     if (refusal.request_id == 0) {
         log::info(
-            "a peer refuses us",
+            "a peer refused our connection",
             {{"node", member_.node}, {"reason", static_cast<unsigned>(refusal.reason)}});
         fall(rest_);
         return;

@@ -24,42 +24,42 @@ public:
 
     [[nodiscard]] const control::PeerMember& member() const { return member_; }
 
-    // So many samples of this peer are late that it is asked for only one a second.
+    // Whether so many of this peer's samples are late that it is asked for only one a second.
     [[nodiscard]] bool is_stalled() const { return late_ >= PeerFetches::kStalledMin; }
 
     // Whether ask() would take a sample now, as far as is known.
     [[nodiscard]] bool may_ask() const;
 
-    // Asks the peer for the sample with the next flush(); if `take_over`, only if it has the sample.
-    // False: the sample must go to the origin; the reason is counted.
+    // Asks the peer for the sample with the next flush(); with `take_over`, only if the peer has
+    // the sample. False: the sample must go to the origin; the reason is counted.
     [[nodiscard]] bool ask(domain::SampleIndex sample, bool take_over = false);
 
-    // Whether ask() would take over a sample now. Connects if need be.
+    // Whether ask() would take over a sample now. Connects to the peer if necessary.
     [[nodiscard]] bool may_take_over();
 
-    // Whether the peer may have own samples, by its answers.
+    // What the peer's answers tell about own samples that it may still have.
     [[nodiscard]] TakeOvers& take_overs() { return take_overs_; }
 
-    // Sends what was asked since the last call, as far as kInFlightMax allows.
+    // Sends the asks since the last call, as far as kInFlightMax allows.
     void flush();
 
-    // Sends a frame that is not answered, after what was asked; connects if need be. The frame is
-    // lost while the peer rests, or if kToldMax others wait.
+    // Sends a frame that gets no answer, after the pending asks; connects if necessary. The frame
+    // is lost while the peer rests, or if kToldMax other frames wait.
     void tell(std::shared_ptr<const std::vector<std::byte>> head);
 
-    // Whether samples, the end of a handshake or room for frames of tell() are awaited.
+    // Whether samples, a handshake's end or room for frames of tell() are awaited.
     [[nodiscard]] bool is_waiting() const {
         return !awaited_.empty() || is_connecting() || !told_.empty();
     }
 
-    // Sends late samples to the origin, and ends a connection that is silent.
+    // Sends late samples to the origin, and ends a connection on which nothing arrives.
     void look();
 
-    // Closes the channel; the awaited samples go to the origin. Asks nothing for `rest`.
+    // Closes the channel; the awaited samples go to the origin. Asks the peer nothing for `rest`.
     void fall(Duration rest);
 
-    // Sends the awaited samples that `chosen` selects to the origin, unless they were sent there
-    // already.
+    // Sends the awaited samples that `chosen` selects to the origin, except those that were sent
+    // there already.
     void redirect(const std::function<bool(domain::SampleIndex)>& chosen);
 
     void on_open(const PeerIdentity& peer) override;
@@ -91,18 +91,18 @@ private:
     PeerFetches& fetches_;
     const control::PeerMember member_;
     std::unique_ptr<PeerChannel> channel_;
-    bool is_known_ = false;     // its certificate is right
-    bool is_open_ = false;      // its Hello has come
-    bool has_failed_ = false;   // since it was open last
+    bool is_known_ = false;     // its certificate was verified
+    bool is_open_ = false;      // its Hello has arrived
+    bool has_failed_ = false;   // since it was last open
     TimePoint connected_at_{};  // when the connection was begun
-    TimePoint heard_at_{};      // the last frame, or the first question after a pause
+    TimePoint heard_at_{};      // time of the last frame, or of the first ask after a pause
     TimePoint rests_until_{};
-    TimePoint probes_at_{};  // a stalled peer's next sample
+    TimePoint probes_at_{};  // when a stalled peer is asked for its next sample
     Duration rest_ = PeerFetches::kRestMin;
     std::unordered_map<domain::SampleIndex, Awaited> awaited_;
     std::deque<domain::SampleIndex> unsent_;  // may have entries that are no longer awaited
-    std::size_t sent_ = 0;                    // of awaited_
-    std::size_t late_ = 0;                    // of awaited_
+    std::size_t sent_ = 0;                    // number of awaited_ that were sent
+    std::size_t late_ = 0;                    // number of awaited_ that are late
     std::deque<std::shared_ptr<const std::vector<std::byte>>> told_;  // not sent yet
     AnswerTimes times_;
     TakeOvers take_overs_;

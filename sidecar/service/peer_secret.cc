@@ -11,7 +11,7 @@ namespace stoker::sidecar {
 
 PeerSecret random_secret() {
     PeerSecret secret{};
-    // getrandom() returns up to 256 bytes at once.
+    // getrandom() returns up to 256 bytes in one call.
     const auto got = ::getrandom(secret.data(), secret.size(), 0);
     STOKER_CHECK(got == static_cast<ssize_t>(secret.size()), "the kernel has no random bytes");
     return secret;

@@ -17,7 +17,7 @@ struct LeaderConnection {
     local::Peer peer;
 };
 
-// A secret from the kernel's generator.
+// Returns a secret from the kernel's random generator.
 PeerSecret random_secret();
 
 // Compares in constant time.

@@ -54,14 +54,14 @@ void PeerSession::on_frame(PeerFrame frame) {
     }
     const auto message = decode_peer_head(frame.head);
     if (!message || !frame.payload.bytes.empty()) {
-        log::warning("a peer broke the protocol", {{"node", hello_.node}});
+        log::warning("a peer sent an invalid frame", {{"node", hello_.node}});
         server_.end(*this);
     } else if (handler_ == nullptr) {
         greet(*message);
     } else if (is_welcome_) {
         handler_->on_frame(*this, *message);
     } else {
-        server_.end(*this);  // it must wait for our Hello
+        server_.end(*this);  // the peer must wait for our Hello before it sends frames
     }
 }
 

@@ -23,11 +23,11 @@ class PeerHandler {
 public:
     virtual ~PeerHandler() = default;
 
-    // The session has sent a Hello for this dataset. Welcome it, refuse it, or let it wait: the
-    // server refuses it after PeerServer::kWaitMax.
+    // The session has sent a Hello for this dataset. Welcome it, refuse it, or let it wait; the
+    // server refuses a session that has waited for PeerServer::kWaitMax.
     virtual void attach(PeerSession& session) = 0;
 
-    // A frame after the welcome.
+    // Handles a frame of a welcomed session.
     virtual void on_frame(PeerSession& session, const PeerMessage& message) = 0;
     virtual void on_drained(PeerSession& session) = 0;
 
@@ -40,15 +40,15 @@ class PeerSession final : public PeerEvents {
 public:
     PeerSession(PeerServer& server, std::unique_ptr<PeerChannel> channel);
 
-    // Increases from session to session of its server.
+    // Session number; increases from session to session of its server.
     [[nodiscard]] std::uint64_t number() const { return number_; }
 
     [[nodiscard]] const PeerHello& hello() const { return hello_; }
 
-    // Answers its Hello; its asks are passed on from now on.
+    // Answers the peer's Hello; the peer's frames are passed on from now on.
     void welcome(const PeerHello& ours);
 
-    // Ends the connection, with a reason for the peer. Not from detach().
+    // Ends the connection and sends the peer a reason. Do not call it from detach().
     void refuse(PeerRefusalReason reason);
 
     void send(PeerFrame frame);
@@ -80,13 +80,13 @@ private:
     LoopTimer wait_timer_;
 };
 
-// Accepts the connections of peers for all datasets of a sidecar: checks that the certificate is
+// Accepts the connections of peers for all datasets of a sidecar. Checks that the certificate is
 // for our namespace and for the dataset of the Hello, and passes the session to the dataset's
-// handler. A session that is not welcome after kWaitMax is refused.
-// Use it on the loop's thread. Handlers must end their sessions before they go.
+// handler. Refuses a session that is not welcomed within kWaitMax. Use it on the loop's thread.
+// Handlers must end their sessions before they are destroyed.
 class PeerServer {
 public:
-    // nullptr: the dataset is not led here.
+    // Finds the dataset's handler. nullptr: this sidecar does not lead the dataset.
     using Route = std::function<PeerHandler*(const std::string& dataset_uid)>;
 
     static constexpr Duration kWaitMax = std::chrono::seconds{20};
@@ -96,7 +96,7 @@ public:
     PeerServer& operator=(const PeerServer&) = delete;
     ~PeerServer();
 
-    // Returns the address where peers reach us. Once.
+    // Returns the address where peers reach us. Call it once.
     Result<std::string> listen(PeerNetwork& network);
 
     [[nodiscard]] std::size_t session_count() const { return sessions_.size(); }

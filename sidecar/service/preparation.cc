@@ -18,8 +18,8 @@ bool is_usable(const std::optional<CurrentRevision>& current, const PreparationO
     return current && current->source == options.source;
 }
 
-// Lists the origin. This node's last listing may spare some reads; a manifest of a peer may not, or its
-// mistakes would stay.
+// Lists the origin. This node's last listing may save some reads; a manifest copied from a peer may
+// not, because its mistakes would stay.
 Result<domain::Listing> list_origin(
     Device& device,
     Origin& origin,
@@ -56,7 +56,7 @@ Result<MappedManifest> list_anew(
     return MappedManifest::open(device, options.directory, revision);
 }
 
-// Removes manifests that are no longer used; clients that have one mapped keep their map.
+// Removes manifests that are no longer used; clients that have one mapped keep their mapping.
 void remove_other_manifests(
     Device& device, const std::string& directory, domain::RevisionId current) {
     const auto revisions = list_manifests(device, directory);
@@ -107,10 +107,10 @@ Result<MappedManifest> find_manifest(
         }
     }
     auto listed = list_anew(device, origin, options, current, progress, stop);
-    // A listing takes about 90 bytes a sample, in pieces that malloc would keep for ever.
+    // Returns the listing's memory to the system: about 90 bytes a sample, which malloc would keep.
     ::malloc_trim(0);
     source = listed ? Preparation::Source::kListed : Preparation::Source::kKept;
-    // Another job's listing does not prove that ours may read; without jobs there is only one user.
+    // Another job's listing is no proof for our key; without jobs there is only one user.
     if (listed || !usable || !options.job_uid.empty() || !is_retryable(listed.error().code)) {
         return listed;
     }
@@ -119,7 +119,7 @@ Result<MappedManifest> find_manifest(
         return listed;
     }
     log::warning(
-        "the origin cannot be listed; going on with the listing that is here",
+        "the origin cannot be listed; using this node's last listing",
         {{"source", options.source},
          {"revision", domain::to_string(current->revision)},
          {"error", listed.error().message}});

@@ -26,7 +26,7 @@ struct Preparation {
     enum class Source : std::uint8_t { kKept, kListed, kTaken };
 
     std::shared_ptr<const MappedManifest> manifest;
-    Source source = Source::kKept;  // of the manifest
+    Source source = Source::kKept;  // origin of the manifest
     std::unique_ptr<NodeStore> store;
     std::vector<std::pair<SampleIndex, domain::SegmentClass>> stored;  // by id
     domain::ManifestMarks marks;                                       // only if requested
@@ -44,8 +44,8 @@ struct PreparationOptions {
     bool keep_revision = false;  // clients use the existing manifest: do not list again
     bool list_again = false;     // list again, even for the same attempt
     bool marks = false;          // compute marks
-    // The directory has this manifest from another node, and our key or our job's may read it: use it
-    // as if we had listed it.
+    // The directory already has this manifest, copied from another node, and our key or our job's
+    // may read the dataset: use it as if we had listed it.
     std::optional<domain::RevisionId> taken{};
     Bytes window_bytes{};
     StoreOptions store;  // folders and segment sizes are set by prepare_dataset()

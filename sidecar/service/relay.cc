@@ -27,16 +27,16 @@ constexpr const char* kNotKept =
     "the origin; give the pod a key, free the node's disk, or raise sidecar.windowBytes, of which "
     "guests get at most three quarters";
 
-// Whether an error may pass: another leader, or this one later, may answer differently.
+// Whether the error may be temporary: another leader, or this one later, may answer differently.
 bool may_pass(ErrorCode code) {
     return code == ErrorCode::kUnavailable || code == ErrorCode::kDeadlineExceeded ||
            code == ErrorCode::kResourceExhausted || code == ErrorCode::kForbidden ||
            code == ErrorCode::kInternal || code == ErrorCode::kCancelled;
 }
 
-// An answer that refers the client to the origin and has no sample ready. An answer with some ready
-// samples is passed on: the client reads them and asks again for the others, which may need the
-// room of the first.
+// An answer that sends the client to the origin for all samples of its fetch. An answer with some
+// ready samples does not count and is passed on: the client reads those and asks again for the
+// others, which may need the room of the first.
 const local::Fetched* refused_fetch(const Frame& frame) {
     const auto* fetched = std::get_if<local::Fetched>(&frame.message);
     const auto has = [fetched](local::FetchStatus status) {
@@ -96,7 +96,7 @@ void Relay::stand_in(const Error& why) {
     } else if (!is_welcomed()) {
         session_.refuse(why);
     } else if (log_.has_begun()) {
-        session_.hang_up();  // it draws alone, and reports its draws when it reconnects
+        session_.hang_up();  // the client draws alone, and reports its draws when it reconnects
     } else {
         for (Frame& frame : log_.take_pending()) {
             answer_alone(std::move(frame));
@@ -117,7 +117,7 @@ void Relay::answer_alone(Frame frame) {
     } else if (std::holds_alternative<local::Consumed>(frame.message)) {
         log_.on_request(frame);
     } else if (request_id != 0) {
-        session_.hang_up();  // only a leader can answer it
+        session_.hang_up();  // only a leader can answer this request
     }
 }
 
@@ -167,8 +167,7 @@ void Relay::on_request(Frame frame) {
 bool Relay::refuse_request(const Frame& frame) {
     if (log_.is_full()) {
         session_.send_error(
-            {ErrorCode::kResourceExhausted, "too many requests wait for their answers"},
-            frame.request_id);
+            {ErrorCode::kResourceExhausted, "too many requests are unanswered"}, frame.request_id);
         return true;
     }
     const auto* plan = std::get_if<local::Plan>(&frame.message);
@@ -253,7 +252,7 @@ void Relay::ask_again() {
     ask_again_at_due();
 }
 
-// `frame`: a kCounted, or an error for ids that the dataset does not have.
+// `frame`: a kCounted, or an error if the client reported ids that the dataset does not have.
 void Relay::on_counted(const Frame& frame) {
     if (const auto* counted = std::get_if<local::Counted>(&frame.message)) {
         listener_.on_counted(*counted);
@@ -299,7 +298,7 @@ void Relay::on_welcome(const local::Message& message) {
 void Relay::on_error(const local::ErrorReply& error) {
     const auto code = static_cast<ErrorCode>(error.code);
     if (may_pass(code) && callbacks_.must_wait()) {
-        upstream_->close_when_sent();  // it will be connected again
+        upstream_->close_when_sent();  // connect() makes a new connection
     } else {
         session_.refuse({code, error.message});
     }
@@ -326,14 +325,14 @@ void Relay::admit() {
 
 void Relay::say_again() {
     replay_ = log_.replay(ahead_);
-    session_.set_paused(true);  // later frames stay behind it
+    session_.set_paused(true);  // so that later frames stay behind this one
     send_on();
 }
 
-// Sends what the leader's socket takes without waiting, and the rest when that is sent.
+// Sends as much as the leader's socket takes without waiting; continues when that is sent.
 void Relay::send_on() {
     if (std::exchange(sending_on_, true)) {
-        return;  // the outer call goes on
+        return;  // the outer call of this function continues
     }
     while (!replay_.empty() && upstream_->backlog_bytes() <= FrameSocket::kBacklogLow) {
         Frame frame = std::move(replay_.front());

@@ -23,10 +23,10 @@ public:
     // Called from callbacks of our socket, like `listener`: do not destroy the relay in them.
     struct Callbacks {
         std::function<void()> lost;     // the leader has hung up
-        std::function<void()> waiting;  // for admit() of waits_for()
+        std::function<void()> waiting;  // for admit() of the revision that waits_for() returns
 
-        // Whether the client cannot read the origin itself. Then a fetch is retried while the leader
-        // has none of its samples ready, and it waits for a leader that cannot serve yet.
+        // Whether the client cannot read the origin itself. If so, the relay retries a fetch of
+        // which the leader has no sample ready, and waits for a leader that cannot serve yet.
         std::function<bool()> must_wait;
     };
 
@@ -39,14 +39,14 @@ public:
     Relay(const Relay&) = delete;
     Relay& operator=(const Relay&) = delete;
 
-    // Sends the Hello on the connection. Not from callbacks of our socket.
+    // Connects and sends the Hello. Do not call it from callbacks of our socket.
     void connect(LeaderConnection connection);
 
     [[nodiscard]] bool is_connected() const { return upstream_ != nullptr && upstream_->is_open(); }
 
-    // Call while there is no leader, or none that answers: a welcomed client is told to read at the
-    // origin until connect(); others, and those under a contract, lose the session. Not from
-    // callbacks of our socket.
+    // Call while there is no leader, or none that answers: a welcomed client is told to read the
+    // origin until connect(); a client that is not welcomed, or reads under a contract, loses its
+    // session. Do not call it from callbacks of our socket.
     void stand_in(const Error& why);
 
     // Handles a client's frame; logs it while there is no leader.
@@ -54,10 +54,10 @@ public:
 
     [[nodiscard]] Session& session() { return session_; }
 
-    // The leader's revision, which the client may not be told yet.
+    // The leader's revision, if the client may not be told of it yet.
     [[nodiscard]] std::optional<domain::RevisionId> waits_for() const;
 
-    // Permits the client to use that revision.
+    // Permits the client to use the revision that waits_for() returned.
     void admit();
 
     // The revision that the client reads or waits for; nullopt: no leader has sent it yet.
@@ -98,14 +98,14 @@ private:
     std::unique_ptr<FrameSocket> upstream_;
     std::optional<std::uint64_t> revision_;
     std::optional<local::Welcome> held_;  // kept until admit()
-    std::deque<Frame> replay_;            // frames that a new leader needs
+    std::deque<Frame> replay_;            // frames that a new leader has yet to be sent
     bool ready_ = false;                  // welcomed on the current connection
     bool stands_in_ = false;
     bool sending_on_ = false;
-    bool counts_ = false;              // its leader answers kConsumed
-    bool ahead_ = false;               // it accepts plans with the beginning of the next epoch
-    bool others_ = false;              // it accepts losses with p_others
-    std::uint64_t uncounted_ = 0;      // kConsumed answers still to come
+    bool counts_ = false;              // the leader answers kConsumed
+    bool ahead_ = false;               // the leader accepts plans beyond the epoch
+    bool others_ = false;              // the leader accepts losses with p_others
+    std::uint64_t uncounted_ = 0;      // answers to kConsumed still to come
     std::function<void()> on_parted_;  // set: the client has hung up
     FetchPatience patience_;           // for clients that must wait
     LoopTimer ask_timer_;

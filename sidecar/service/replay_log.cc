@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kIdsPerFrame = 100'000;  // keeps a frame below the sessions' limit
 
-// Approximate bytes of an unanswered request.
+// Approximate bytes of memory that an unanswered request holds.
 std::size_t held_bytes(const local::Message& message) {
     const auto* fetch = std::get_if<local::Fetch>(&message);
     return sizeof(message) + (fetch == nullptr ? 0 : fetch->samples.size() * sizeof(std::uint64_t));
@@ -47,7 +47,7 @@ void ReplayLog::on_request(const Frame& frame) {
     }
 }
 
-// Reads beyond the plan's positions and lookahead are repetitions, which no leader needs.
+// Reads beyond the plan's positions and lookahead are repeated reads, which no leader needs.
 void ReplayLog::note_consumed(const local::Consumed& consumed) {
     if (plan() == nullptr || consumed.epoch != plan()->epoch) {
         return;
@@ -89,8 +89,8 @@ void ReplayLog::note_drawn(const local::Drawn& drawn) {
     }
 }
 
-// The begin, with later draws counted as served. If its memfd cannot be read, the leader refuses
-// it.
+// The client's begin, with later draws counted as served. If its memfd cannot be read, the leader
+// refuses the begin.
 Frame ReplayLog::begin_again() const {
     local::Begin again = *begin();
     const std::uint64_t request_id = said_->frame.request_id;
@@ -119,7 +119,7 @@ std::vector<std::uint64_t> ReplayLog::skip_read(local::Plan& plan) const {
     for (const std::uint64_t sample : consumed_) {
         ++counts[sample];
     }
-    // Ids after the epoch were not read in it.
+    // The plan's ids after the epoch's end were not read in this epoch.
     const auto read = [&](std::span<const std::uint64_t> ids) {
         for (const std::uint64_t id : ids) {
             if (id >= counts.size() || counts[id] == 0) {

@@ -12,9 +12,9 @@
 
 namespace stoker::sidecar {
 
-// Keeps the state of one client that a new leader needs: its plan and the reads of it, or its epoch
-// under a contract and its drawn samples; and its unanswered requests. Memory is bounded whatever
-// the client sends: 8 bytes per position of the plan, kPendingBytesMax of unanswered requests.
+// Keeps what a new leader must know of one client: its unanswered requests, and its plan with the
+// samples read of it, or its epoch under a contract with its draws. Memory is bounded whatever the
+// client sends: 8 bytes per position of the plan, kPendingBytesMax of unanswered requests.
 class ReplayLog {
 public:
     static constexpr std::size_t kPendingBytesMax = std::size_t{4} << 20U;
@@ -30,11 +30,11 @@ public:
     // Removes the answered request.
     void on_answer(const Frame& frame);
 
-    // Frames that tell a new leader the client's state. The plan begins after the first positions
-    // that were read without a gap, so that they are not prefetched again. Samples read beyond the
-    // gap follow as kConsumed, in several frames; the sender waits between two frames while the
-    // peer is behind. `ahead`: the leader accepts a plan that includes the beginning of the next
-    // epoch. Reads the plan's memfd.
+    // Frames that tell a new leader the client's state. The plan begins after the first gap-free
+    // run of read positions, so that these are not prefetched again. Samples read beyond the gap
+    // follow as kConsumed, in several frames; the sender waits between two frames while the peer is
+    // behind. `ahead`: the leader accepts a plan that includes the beginning of the next epoch.
+    // Reads the plan's memfd.
     [[nodiscard]] std::deque<Frame> replay(bool ahead = true) const;
 
     // Whether the client reads under a contract.
@@ -52,7 +52,7 @@ public:
     // Removes and returns the unanswered requests; a plan or a begin stays.
     std::vector<Frame> take_pending();
 
-    // Whether this answers a plan or a begin that was answered before and was only replayed.
+    // Whether this answers a replayed plan or begin that was answered before.
     [[nodiscard]] bool is_repeated(std::uint64_t request_id) const;
 
 private:
@@ -60,7 +60,7 @@ private:
     struct Said {
         Frame frame;
         bool answered = false;
-        std::vector<std::byte> drawn{};  // of a begin, in the format of local::Begin's served
+        std::vector<std::byte> drawn{};  // of a begin, encoded as local::Begin's served
         std::uint64_t draws = 0;
     };
 

@@ -35,7 +35,7 @@ void RevisionMarks::find(domain::RevisionId revision) {
     });
 }
 
-// A manifest that could not be read is read again with the next find(), kTriesMax times in all.
+// Takes a result. If the manifest was unreadable, find() reads it again, kTriesMax times.
 void RevisionMarks::note(std::optional<domain::ManifestMarks> marks) {
     if (marks || ++failures_ >= kTriesMax) {
         marks_ = std::move(marks).value_or(domain::ManifestMarks{});

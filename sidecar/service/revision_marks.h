@@ -9,15 +9,15 @@
 
 namespace stoker::sidecar {
 
-// Marks of a revision that another sidecar has listed. A leader has marks only if its own dataset
-// is pinned, so a follower computes them on a worker from the node directory's manifest. Without
-// them the other ranks could not tell where their listings differ. Use it on the loop's thread.
+// Computes ManifestMarks of a revision that another sidecar listed: on a worker, from the node
+// directory's manifest, because a leader has marks only if its own dataset is pinned. Without marks
+// the other ranks could not tell where their listings differ. Use it on the loop's thread.
 class RevisionMarks {
 public:
     // `parts` and `config` must outlive this object.
     RevisionMarks(const SidecarParts& parts, const DatasetConfig& config);
 
-    // Computes the marks of `revision`, unless that has begun.
+    // Starts computing the marks of `revision`, unless that has started already.
     void find(domain::RevisionId revision);
 
     // nullptr: not found yet. Empty marks: the manifest could not be read
@@ -32,9 +32,9 @@ private:
     const SidecarParts& parts_;
     const DatasetConfig& config_;
     std::optional<domain::RevisionId> revision_;
-    std::optional<domain::RevisionId> last_;      // of the last find()
-    int failures_ = 0;                            // of last_
-    std::optional<domain::ManifestMarks> marks_;  // of revision_
+    std::optional<domain::RevisionId> last_;      // revision of the last find()
+    int failures_ = 0;                            // failed reads of last_'s manifest
+    std::optional<domain::ManifestMarks> marks_;  // marks of revision_
     LoopTasks tasks_;
 };
 

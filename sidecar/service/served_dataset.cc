@@ -16,7 +16,7 @@ namespace {
 
 constexpr Duration kUpkeepInterval = std::chrono::seconds{1};
 constexpr Bytes kCompactBudgetMin = mib(16);
-constexpr std::uint32_t kForbiddenMax = 8;  // a single object may have another owner
+constexpr std::uint32_t kForbiddenMax = 8;  // in a row; a single object may have another owner
 constexpr const char* kSteppedAside =
     "stepping aside: the node's disk is slower than the origin, trainers read the origin "
     "themselves";
@@ -38,7 +38,7 @@ EngineLimits limits_of(const DatasetConfig& config, const Origin& origin) {
     return limits;
 }
 
-// nullptr: kAuto, where the jobs' contracts decide.
+// nullptr: kAuto, where the jobs' contracts choose the policy.
 std::unique_ptr<EvictionPolicy> make_eviction(EvictionKind kind) {
     switch (kind) {
         case EvictionKind::kLru:
@@ -133,8 +133,8 @@ void ServedDataset::apply(Effects effects) {
     schedule_tick();
 }
 
-// Passes the fetches for the origin on in one call, so that it can combine them; asks peers for
-// each sample separately.
+// Starts fetches. Passes those for the origin on in one call, so that the origin can combine them;
+// asks peers for each sample separately.
 void ServedDataset::start_fetches(const std::vector<StartFetch>& fetches) {
     std::vector<StartFetch> at_origin;
     for (const StartFetch& fetch : fetches) {
@@ -179,8 +179,8 @@ void ServedDataset::start_at_origin(
     origin_.fetch_together(std::move(requests));
 }
 
-// Runs on a thread of the origin. A request for several samples is counted, with its time, for one
-// of them only.
+// Runs on a thread of the origin. If several samples shared a request, only one of them counts the
+// request and its time.
 void ServedDataset::on_origin_answer(
     const StartFetch& fetch, TimePoint started_at, OriginAnswer answer) {
     if (!answer.bytes) {
@@ -197,7 +197,7 @@ void ServedDataset::on_origin_answer(
     store_origin_bytes(fetch, started_at, std::make_shared<OriginBytes>(*std::move(answer.bytes)));
 }
 
-// Any thread.
+// Stores a fetched sample. Any thread.
 void ServedDataset::store_origin_bytes(
     const StartFetch& fetch, TimePoint started_at, std::shared_ptr<OriginBytes> shared) {
     const TimePoint arrived_at = parts_.loop.now();
@@ -237,7 +237,7 @@ void ServedDataset::on_fetch_failed(
     const bool is_ours = party == kOwnParty || party == kPeerParty;
     apply(engine_->fetch().on_fetch_failed(fetch.sample, error, parts_.loop.now()));
     if (is_ours && requests > 0) {
-        note_forbidden(error);  // guests' requests are no reason to release the lead
+        note_forbidden(error);  // a request refused for a guest is no reason to release the lead
     }
     note_changed(fetch.sample, error);
 }
@@ -249,14 +249,14 @@ void ServedDataset::note_forbidden(const Error& error) {
     }
 }
 
-// The attempt continues: readers of the sample get the error. The operator reports the key.
+// The attempt continues: readers get the error, and the operator reports the object's key.
 void ServedDataset::note_changed(SampleIndex sample, const Error& error) {
     if (error.code != ErrorCode::kConflict || !changed_key_.empty()) {
         return;
     }
     changed_key_ = manifest().sample(SampleId{sample}).key;
     log::warning(
-        "an object is not as it was listed",
+        "an object at the origin has changed since it was listed",
         {{"dataset", config_.name}, {"key", changed_key_}, {"error", error.message}});
 }
 
@@ -283,7 +283,7 @@ void ServedDataset::on_stored(SampleIndex sample, const Status& status) {
     }
     if (engine_->fetch().admission().is_admitting()) {
         log::warning(
-            "the store takes nothing more for now",
+            "cannot store new samples for now",
             {{"dataset", config_.name},
              {"code", to_string(status.error().code)},
              {"error", status.error().message}});
@@ -298,7 +298,7 @@ void ServedDataset::start_verify(SampleIndex sample) {
         [this, sample, intact] {
             if (!*intact) {
                 log::warning(
-                    "a stored sample was damaged and is fetched again",
+                    "a stored sample was damaged; fetching it again",
                     {{"dataset", config_.name}, {"sample", sample}});
             }
             apply(engine_->fetch().on_verified(sample, *intact, parts_.loop.now()));
@@ -326,13 +326,13 @@ void ServedDataset::upkeep() {
     if (const auto space = parts_.device.space(config_.directory)) {
         const Bytes reserved{static_cast<std::uint64_t>(
             static_cast<double>(space->total.count()) * config_.reserved_free)};
-        // Half as much again: a window segment stays on the disk until its last sample is read.
+        // Half as much again: a window segment stays until its last sample is read.
         const auto on_disk = [](Bytes window) { return window + Bytes{window.count() / 2}; };
         const Bytes window = std::max(engine_->fetch().window(), engine_->fetch().account().window);
         const Bytes room = space->available - reserved - (on_disk(window) - usage.window_bytes);
         kept_free_ = reserved + on_disk(config_.window_bytes);
         engine_->fetch().set_disk_room(space->available - reserved);
-        // Adds the bytes that the window has borrowed, because the engine subtracts them again.
+        // Adds the bytes that the window has borrowed, because the engine subtracts them later.
         const Bytes stored = usage.resident_bytes + usage.unfinished_bytes;
         resident_cap_ = std::max(engine_->fetch().account().resident, stored + room) +
                         (window - config_.window_bytes);
@@ -345,7 +345,7 @@ void ServedDataset::upkeep() {
     upkeep_timer_.run_in(kUpkeepInterval, [this] { upkeep(); });
 }
 
-// Never slower than bypass: trainers read the origin while our disk is the bottleneck.
+// Bypasses the disk while it is slower than the origin, so that the cache costs no time.
 void ServedDataset::watch_disk() {
     const TimePoint now = parts_.loop.now();
     const bool before = bypass_.is_aside();
@@ -364,7 +364,7 @@ void ServedDataset::watch_disk() {
     apply(engine_->fetch().on_aside(!before, now));
 }
 
-// Compacts as many bytes as were written since the last call: about as many became garbage.
+// Compacts as many bytes as were written since the last call, because about as many became garbage.
 void ServedDataset::clean(const StoreUsage& usage) {
     if (std::exchange(compacting_, true)) {
         return;
@@ -374,7 +374,7 @@ void ServedDataset::clean(const StoreUsage& usage) {
     on_pool(
         [this, budget] {
             if (const auto done = store_->compact(budget); !done) {
-                log::debug("cleaning failed", {{"error", done.error().message}});
+                log::debug("compacting segments failed", {{"error", done.error().message}});
             }
         },
         [this] { compacting_ = false; });
@@ -440,7 +440,7 @@ void ServedDataset::on_pool(std::function<void()> work, std::function<void()> th
     });
 }
 
-// on_idle_ may destroy us, so it is called from the event loop.
+// Calls on_idle_ from the event loop, because on_idle_ may destroy this object.
 void ServedDataset::end_work() {
     if (--busy_ == 0 && on_idle_) {
         tasks_.post(std::exchange(on_idle_, nullptr));

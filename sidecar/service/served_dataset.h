@@ -24,16 +24,16 @@
 
 namespace stoker::sidecar {
 
-// A leader's report and the numbers that only metrics and the status page show. `error`: the reason
-// of a failed preparation, or the last error since.
+// A leader's report, and numbers that only the metrics and the status page show. `error`: why the
+// preparation failed, or the last error since.
 struct LeaderStatus : control::DatasetReport {
     ByteAccount bytes;
     EngineCounters counters;
     StoreUsage usage;
-    Bytes window_size{};  // that the window may have now, bytes borrowed from the grant included
+    Bytes window_size{};  // that the window may take now, bytes borrowed from the grant included
     std::uint32_t origin_concurrency = 0;  // fetches that may be in flight to the origin now
-    std::uint64_t manifests_listed = 0;    // from a listing of the origin, by this lead
-    std::uint64_t manifests_taken = 0;     // from another node
+    std::uint64_t manifests_listed = 0;    // manifests that this lead got by listing the origin
+    std::uint64_t manifests_taken = 0;     // manifests that this lead copied from another node
     std::size_t peer_members = 0;          // nodes that share the samples, we included; 0: no group
     std::uint64_t taken_over_samples = 0;  // the next three: as in PeerTotals
     std::uint64_t take_overs_lacked = 0;
@@ -46,8 +46,8 @@ struct LeaderStatus : control::DatasetReport {
 // the origin's threads and the pool only post to it.
 class ServedDataset {
 public:
-    // Before it returns, the store's samples are known and the engine is open. `on_forbidden`: the
-    // origin refused our credentials for several reads in a row; may be called again.
+    // The constructor tells the engine the store's samples and opens the engine. `on_forbidden`:
+    // the origin denied our credentials for several reads in a row; may be called again.
     ServedDataset(
         const SidecarParts& parts,
         const DatasetConfig& config,
@@ -79,16 +79,16 @@ public:
         on_peer_reply_ = std::move(on_reply);
     }
 
-    // Asks other nodes for the samples that they own, and tells them the losses of jobs that read
-    // there, too. Once, before set_group(). Needs SidecarParts::peers.
+    // Asks other nodes for the samples that they own, and tells them the losses of jobs that also
+    // read there. Call it once, before set_group(). Needs SidecarParts::peers.
     void join_peers(PeerSelf self);
 
-    // A demand of the peers' party for one sample, by the node. Only after join_peers().
+    // Requests a sample for the peer `node`, as its party. Only after join_peers().
     void fetch_for_peer(
         const std::string& node, ConnectionId id, std::uint64_t request, SampleIndex sample);
 
-    // Sets the nodes that share the samples. The owners change once every sample's key is hashed.
-    // A group without us or without others: every sample is our own.
+    // Sets the nodes that share the samples. Owners change once the keys of all samples are hashed.
+    // If the group lacks us or has no other node, we own every sample.
     void set_group(const control::PeerGroup& group);
 
     // Executes the engine's effects; does nothing after retire().
@@ -103,8 +103,8 @@ public:
     // Fills in `status`; totals count from the time that serving began.
     void tell(LeaderStatus& status) const;
 
-    // Frees the space of samples that are not complete. Before the store closes, when neither the origin nor
-    // the pool runs any more.
+    // Frees the space of incomplete samples. Call it before the store closes, when neither the
+    // origin nor the pool runs any more.
     void drop_unfinished() { parts_fetcher_->drop_unfinished(); }
 
     // Starts no new work. Calls `on_idle` when neither the origin nor the pool uses this object, so
@@ -115,12 +115,12 @@ private:
     // A fetch that begins at a peer, until its sample is stored or has failed.
     struct PeerFetch {
         StartFetch fetch;
-        std::string from{};  // the node whose answer is being stored; empty: none
+        std::string from{};  // the node whose answer is being stored; empty: no answer has come
         bool at_origin = false;
-        std::uint64_t hedge = 0;  // number of its last fetch from the origin
+        std::uint64_t hedge = 0;  // number of the sample's last fetch from the origin
     };
 
-    // A fetch from the origin beside a peer's answer.
+    // A fetch from the origin that runs besides a request to a peer.
     struct Hedge {
         SampleIndex sample = 0;
         std::uint64_t number = 0;
@@ -180,20 +180,20 @@ private:
     std::unique_ptr<NodeStore> store_;
     std::unique_ptr<DatasetEngine> engine_;
     std::unique_ptr<PartsFetcher> parts_fetcher_;
-    Bytes resident_cap_ = Bytes::unlimited();  // the disk's limit, independent of the grant
-    Bytes kept_free_{};                        // disk space to leave free, for that limit
+    Bytes resident_cap_ = Bytes::unlimited();  // limit that the disk sets, independent of the grant
+    Bytes kept_free_{};                        // disk space to leave free (resident_cap_)
     bool compacting_ = false;
     Bytes compacted_at_{};             // StoreUsage::written_bytes at the last cleaner run
-    std::string node_;                 // our own, among the peers
+    std::string node_;                 // name of our own node in the group
     control::PeerGroup group_;         // the last one that was set
-    std::vector<std::string> placed_;  // the nodes of the engine's placement; empty: none
+    std::vector<std::string> placed_;  // node names of the engine's placement; empty: none
     std::shared_ptr<const Placement> placement_;
     bool placing_ = false;  // the owners by group_ are being computed
     std::unique_ptr<PeerFetches> peers_;
-    std::unique_ptr<LossSender> losses_;  // set while peers_ may be told
+    std::unique_ptr<LossSender> losses_;  // set while other nodes can be told of losses
     std::unordered_map<SampleIndex, PeerFetch> peer_fetches_;
     std::uint64_t last_hedge_ = 0;
-    std::unordered_map<SampleIndex, std::uint64_t> hedges_;  // at the origin: their numbers
+    std::unordered_map<SampleIndex, std::uint64_t> hedges_;  // fetch numbers of the running ones
     BypassController bypass_;
     std::size_t busy_ = 0;  // running fetches and pool tasks
     bool retiring_ = false;

@@ -1,4 +1,4 @@
-// The grant of ServedDataset, and its order to fetch without a reader.
+// The part of ServedDataset that applies the grant and the order to fetch without a reader.
 #include <algorithm>
 #include <utility>
 
@@ -11,8 +11,8 @@ void ServedDataset::set_grant(EngineGrant grant) {
     apply(engine_->fetch().on_grant(effective_grant(), parts_.loop.now()));
 }
 
-// Applies the disk's limit: residents leave room for the window, which every miss needs. Nothing is
-// fetched without a reader until it is known which samples are our own.
+// The grant within the disk's limit: residents leave room for the window, which every miss needs.
+// Nothing is fetched without a reader until it is known which samples this node owns.
 EngineGrant ServedDataset::effective_grant() const {
     EngineGrant grant = grant_;
     grant.resident_bytes = std::min(grant.resident_bytes, resident_cap_);
@@ -23,7 +23,7 @@ EngineGrant ServedDataset::effective_grant() const {
 }
 
 // Reports the progress of the fetches without a reader. Reports nothing while the owners are being
-// computed, because the samples that we own are not known.
+// computed, because it is not known which samples we own.
 void ServedDataset::tell_fill(LeaderStatus& status) const {
     const auto state = std::as_const(*engine_).fetch().fill_state(parts_.loop.now());
     if (state) {

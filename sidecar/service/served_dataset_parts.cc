@@ -19,8 +19,8 @@ std::unique_ptr<PartsFetcher> ServedDataset::make_parts_fetcher(const EngineLimi
             [this](const PartsFetcher::Ended& ended) { on_parts_end(ended); }});
 }
 
-// Disk space of residents in parts that are not complete. The operator counts them as resident: it must not
-// give their bytes away before they are free.
+// Disk space of residents that are partly fetched. The operator counts these bytes as resident: it
+// must not grant them to others before they are free.
 Bytes ServedDataset::unfinished_residents() const {
     const FetchEngine& fetch = std::as_const(*engine_).fetch();
     Bytes bytes;
@@ -32,7 +32,7 @@ Bytes ServedDataset::unfinished_residents() const {
     return bytes;
 }
 
-// The engine knows when a part that was refused may be requested.
+// Whether a part may be requested now; the engine signals when a refused part may be requested.
 bool ServedDataset::take_part(SampleIndex sample, Bytes bytes) {
     const bool may = engine_->fetch().take_part(sample, bytes, parts_.loop.now());
     if (!may) {

@@ -84,13 +84,13 @@ void SessionServer::accept(UniqueFd socket, const ProcessCredentials& peer) {
         options_.places != nullptr && !options_.places->has_place(sessions_.size());
     if (sessions_.size() >= options_.sessions_max || is_full) {
         log::warning(
-            "connection refused: too many",
+            "connection refused: too many connections",
             {{"socket", options_.path}, {"connections", sessions_.size()}});
         return;
     }
     if (options_.secret && peer.uid != ::geteuid() && peer.uid != 0) {
         log::warning(
-            "connection refused: another user", {{"socket", options_.path}, {"uid", peer.uid}});
+            "connection refused: wrong user", {{"socket", options_.path}, {"uid", peer.uid}});
         return;
     }
     const ConnectionId id = ids_.next();
@@ -109,13 +109,13 @@ void SessionServer::accept(UniqueFd socket, const ProcessCredentials& peer) {
     session->guest_ = options_.guest;
     session->is_known_ = !is_for_sidecars();
     session->hello_timer_.run_in(options_.hello_timeout, [this, id] {
-        sessions_.at(id)->refuse({ErrorCode::kDeadlineExceeded, "no hello in time"});
+        sessions_.at(id)->refuse({ErrorCode::kDeadlineExceeded, "no hello arrived in time"});
     });
     sessions_.emplace(id, std::move(session));
     count_sessions();
 }
 
-// New connections cost time as well, so they wait in the listener's backlog.
+// Pauses accepting while the throttle is spent: new connections also cost time.
 void SessionServer::take_turns() {
     if (options_.throttle == nullptr || !options_.throttle->is_spent()) {
         return;
@@ -141,12 +141,12 @@ void SessionServer::greet(Session& session, Frame frame) {
         return;
     }
     if (hello == nullptr) {
-        session.refuse({ErrorCode::kInvalidArgument, "the first frame has to be a hello"});
+        session.refuse({ErrorCode::kInvalidArgument, "the first frame must be a hello"});
         return;
     }
     session.hello_ = std::move(*hello);
     if (!session.is_known_) {
-        session.refuse({ErrorCode::kForbidden, "only sidecars with the secret may say hello here"});
+        session.refuse({ErrorCode::kForbidden, "send the sidecars' secret before the hello"});
         return;
     }
     if (const Status checked = check_hello(session); !checked) {
@@ -163,7 +163,7 @@ void SessionServer::greet(Session& session, Frame frame) {
     session.handler_->attach(session);
 }
 
-// Handles frames of another sidecar before its Hello.
+// Handles the frames that another sidecar sends before its Hello.
 void SessionServer::meet(Session& session, const local::Message& message) {
     const auto* peer = std::get_if<local::Peer>(&message);
     if (peer != nullptr && !options_.guest.empty()) {
@@ -174,8 +174,8 @@ void SessionServer::meet(Session& session, const local::Message& message) {
     } else if (session.is_known_ && std::holds_alternative<local::Ping>(message)) {
         session.send(local::Pong{}, session.hello_request_id_);
     } else {
-        log::warning("connection refused: no sidecar", {{"socket", options_.path}});
-        session.refuse({ErrorCode::kForbidden, "the secret is wrong"});
+        log::warning("connection refused: wrong secret", {{"socket", options_.path}});
+        session.refuse({ErrorCode::kForbidden, "not the secret of this node directory"});
     }
 }
 
@@ -200,7 +200,7 @@ Status SessionServer::check_hello(const Session& session) const {
         return entry.second->sidecar_ == session.sidecar_;
     });
     if (static_cast<std::size_t>(own) > options_.sidecar_sessions_max) {
-        return fail(ErrorCode::kResourceExhausted, "too many sessions of one sidecar");
+        return fail(ErrorCode::kResourceExhausted, "too many sessions from one sidecar");
     }
     return {};
 }
@@ -224,7 +224,7 @@ void SessionServer::end(Session& session, const std::string& reason) {
     if (session.handler_ != nullptr) {
         std::exchange(session.handler_, nullptr)->detach(session);
     }
-    // Deferred, because the socket still runs our callback.
+    // Deferred, because the socket is still running our callback.
     tasks_.post([this, id = session.id()] {
         sessions_.erase(id);
         count_sessions();

@@ -61,23 +61,23 @@ public:
 
     [[nodiscard]] const local::Hello& hello() const { return hello_; }
 
-    // The sidecar of this trainer; one number for all connections of a guest socket.
+    // The sidecar to which this trainer belongs; all connections of a guest socket have one number.
     [[nodiscard]] std::uint64_t sidecar() const { return sidecar_; }
 
-    // Fetches and plans are limited per party.
+    // The party of the session (core/eviction/party.h): fetches and plans are limited per party.
     [[nodiscard]] Party party() const { return party_; }
 
-    // The namespace of the guest socket; empty: the dataset's own.
+    // The namespace of the guest socket; empty: the dataset's own namespace.
     [[nodiscard]] const std::string& guest() const { return guest_; }
 
-    // The stream of its Hello; nullopt for 0.
+    // The stream id of the client's Hello; nullopt if it was 0.
     [[nodiscard]] std::optional<StreamId> stream() const;
 
     using FrameSocket::note_work;
     using FrameSocket::send;
-    using FrameSocket::send_error;  // the session continues
+    using FrameSocket::send_error;  // sends an error; the session continues
 
-    // While paused, frames wait, so that later ones do not overtake the current work.
+    // While paused, received frames wait, so that they do not overtake the work in progress.
     using FrameSocket::set_paused;
 
     // Answers the Hello with an error and ends the session.
@@ -106,7 +106,7 @@ private:
     LoopTimer hello_timer_;
 };
 
-// Gives connection ids to all servers of a program.
+// Issues connection ids for all servers of a program.
 class ConnectionIds {
 public:
     ConnectionId next() { return ConnectionId{++last_}; }
@@ -135,24 +135,24 @@ struct SessionServerOptions {
     std::size_t sidecar_sessions_max = 1024;  // per sidecar
     std::uint64_t sidecar = 0;                // our id; peers send theirs
 
-    // Set: the socket is for sidecars only, that is for our own user or root after a Peer frame
+    // Set: the socket is for sidecars only, which run as our own user or root and send a Peer frame
     // with this secret. Not set: it is for trainers, which may not act for others.
     std::optional<PeerSecret> secret{};
 
-    // Set: the guest socket of this namespace, for its sidecars only. Access to the socket is their
-    // permission, so Peer may carry any secret. `sidecar` and `party` come from the socket, not
-    // from its clients.
+    // Set: this is the guest socket of that namespace, for its sidecars only. Access to the socket
+    // is their permission, so Peer may carry any secret. `sidecar` and `party` come from the
+    // socket, not from its clients.
     std::string guest{};
     Party party = kOwnParty;
-    std::shared_ptr<Throttle> throttle{};    // bounds the time of its sessions; nullptr: no bound
-    std::shared_ptr<SharedPlaces> places{};  // nullptr: only sessions_max applies
+    std::shared_ptr<Throttle> throttle{};    // bounds its sessions' time; nullptr: none
+    std::shared_ptr<SharedPlaces> places{};  // shared with other servers; or nullptr
     std::shared_ptr<FrameSocket::SharedRoom> room = std::make_shared<FrameSocket::SharedRoom>();
     Duration hello_timeout = std::chrono::seconds{5};
 };
 
-// Accepts sessions on one socket, performs the handshake and passes them to the handler that
-// `route` finds for their Hello; an error of `route` refuses them. Use it on the loop's thread.
-// Handlers must outlive it.
+// Accepts sessions on one socket, performs the handshake and passes each session to the handler
+// that `route` finds for its Hello; if `route` fails, the session is refused with that error. Use
+// it on the loop's thread. Handlers must outlive this object.
 class SessionServer {
 public:
     using Route = std::function<Result<SessionHandler*>(const local::Hello& hello)>;

@@ -71,7 +71,7 @@ SidecarParts Sidecar::parts_of(const Machine& machine, const DatasetConfig& data
         peer_address_};
 }
 
-// Without an address every sample comes from the origin, as without peers.
+// Listens for peers. Without an address, every sample comes from the origin.
 void Sidecar::listen_for_peers() {
     if (peers_ == nullptr) {
         return;
@@ -82,7 +82,7 @@ void Sidecar::listen_for_peers() {
         });
     auto address = peer_server_->listen(*peers_);
     if (!address) {
-        log::warning("peers cannot reach us", {{"error", address.error().message}});
+        log::warning("cannot listen for peers", {{"error", address.error().message}});
         peer_server_.reset();
         peers_ = nullptr;
         return;
@@ -99,7 +99,7 @@ PeerHandler* Sidecar::route_peer(const std::string& dataset_uid) const {
     return nullptr;
 }
 
-// Stops new requests first, then pending results, then closes the files.
+// Stops new requests first, then waits for running work, then closes the files.
 Sidecar::~Sidecar() {
     server_.reset();
     peer_server_.reset();
@@ -203,7 +203,7 @@ Result<SessionHandler*> Sidecar::route(const local::Hello& hello) {
     return fail(
         ErrorCode::kNotFound,
         fmt::format(
-            "no dataset '{}' here; this sidecar serves: {}",
+            "no dataset '{}'; this sidecar serves: {}",
             hello.dataset,
             fmt::join(names, ", ")));
 }

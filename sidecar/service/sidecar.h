@@ -22,14 +22,14 @@ namespace stoker::sidecar {
 
 using OriginFactory = std::function<Result<std::unique_ptr<Origin>>(const DatasetConfig&)>;
 
-// The parts of the machine that a sidecar's process uses.
+// The parts of the machine that a sidecar's process uses; the owner is the caller.
 struct Machine {
     Device& device;         // must outlive the sidecar
     std::string boot_id;    // of the running kernel; empty: not known
     std::uint64_t process;  // random: distinguishes our sessions from those of other sidecars
     MakeWorkers make_workers;
     PeerNetwork* peers = nullptr;  // nullptr: no peers; must outlive the sidecar
-    PeerKey peer_key{};            // of the certificates that the operator sends
+    PeerKey peer_key{};            // the key for the certificates that the operator sends
 };
 
 // Serves every dataset of the configuration on one socket; HTTP and the operator are elsewhere. Use
@@ -49,8 +49,8 @@ public:
     // Ends every session, finishes pending work, seals the stores, releases the leads.
     ~Sidecar();
 
-    // Callbacks for the operator's orders; `report` is empty. Any thread may call them: each posts
-    // its order to the loop. Not after this object is destroyed.
+    // Callbacks through which the operator's orders arrive; `report` is left empty. Any thread may
+    // call them: each posts its order to the loop. Do not call them after this object is destroyed.
     [[nodiscard]] LinkCallbacks link_callbacks();
 
     // Applies the operator's orders for one dataset, by its uid; ignores an unknown dataset.
@@ -69,7 +69,7 @@ public:
         return server_ == nullptr ? 0 : server_->session_count();
     }
 
-    // False if we only lead directories that nobody reads, without a valid grant of the operator.
+    // False if no client uses the directories that we lead and no grant of the operator is valid.
     [[nodiscard]] bool is_in_use() const;
 
 private:

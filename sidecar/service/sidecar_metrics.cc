@@ -83,7 +83,7 @@ struct SidecarMetrics::Families {
     metrics::CounterFamily& fetched_samples = registry.counter_family(
         "stoker_sidecar_fetched_samples_total", "Samples fetched and stored.", {"dataset"});
     metrics::CounterFamily& fetched_bytes = registry.counter_family(
-        "stoker_sidecar_fetched_bytes_total", "Their payload bytes.", {"dataset"});
+        "stoker_sidecar_fetched_bytes_total", "Payload bytes fetched and stored.", {"dataset"});
     metrics::CounterFamily& demanded_samples = registry.counter_family(
         "stoker_sidecar_demanded_samples_total",
         "Samples that clients asked for, by outcome: ready at once, waited for, sent to the "

@@ -23,12 +23,12 @@ public:
 
     void set_sessions(std::size_t count);
 
-    // `total` since the program started.
+    // Sets the number of failed accepts since the program started.
     void set_accept_failures(std::uint64_t total);
 
 private:
-    // Feeds a counter from a total that its owner keeps, by the total's increase. If the total fell
-    // (its owner restarted), it counts from the lower value.
+    // Feeds a counter with the increase of a total that another object keeps. If the total fell,
+    // because its owner restarted, the counter continues from the lower value.
     struct Total {
         std::shared_ptr<metrics::Counter> counter;
         std::uint64_t seen = 0;
@@ -42,7 +42,7 @@ private:
     void update_reads(const std::string& dataset, const DatasetNode& node);
     void update_peers(const std::string& dataset, const LeaderStatus& status);
     void update_leader(const std::string& dataset, const LeaderStatus& status);
-    // Ends the gauges that only a leader knows; its counters stay.
+    // Removes the gauges that only a leader knows; the dataset's counters stay.
     void forget_leader(const std::string& dataset);
 
     struct Families;

@@ -19,9 +19,9 @@ struct SidecarParts {
     Device& device;
     ConnectionIds& connection_ids;
     std::string boot_id;
-    std::string job_uid;           // empty: none
-    std::string attempt_uid;       // of its current batch/v1 Job
-    std::uint64_t sidecar_id = 0;  // of this process, random
+    std::string job_uid;           // the pod's TrainingJob; empty: none
+    std::string attempt_uid;       // the job's current batch/v1 Job
+    std::uint64_t sidecar_id = 0;  // random id of this process
     bool operator_grants = false;
     std::string pod_namespace{};
     std::string node{};

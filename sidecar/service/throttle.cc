@@ -51,7 +51,7 @@ void Throttle::wait() {
     }
 }
 
-// A caller that waits again queues behind those still waiting.
+// Calls those waiting. One that then waits again queues behind those still waiting.
 void Throttle::resume() {
     is_timed_ = false;
     for (std::size_t left = waiting_.size(); left > 0 && !is_spent(); --left) {

@@ -21,14 +21,14 @@ public:
     void enter();
     void leave();
 
-    // Adds work that another thread did for the group.
+    // Adds time that another thread worked for the group.
     void spend(Duration time);
 
-    // Whether the time is spent; on_resume() signals new time. Counts the work since enter() first.
+    // Whether no time is left; on_resume() signals new time. Includes the work since enter().
     [[nodiscard]] bool is_spent();
 
-    // Calls `go_on` once, when there is time again, in the order of the calls; it must not destroy
-    // us.
+    // Calls `go_on` once, when there is time again; callers are called in the order in which they
+    // registered. `go_on` must not destroy this object.
     void on_resume(std::function<void()> go_on);
 
 private:

@@ -7,7 +7,7 @@ namespace stoker::sidecar {
 
 namespace {
 
-// Trainers report samples by source, but bytes as one sum: divides them in proportion.
+// Bytes read past the sidecar, in proportion to the samples: trainers report one sum.
 Bytes past_bytes(const local::Report& report) {
     if (report.samples == 0) {
         return {};
@@ -50,7 +50,7 @@ bool TrainerTotals::on_frame(Session& session, const Frame& frame, std::uint64_t
         return true;
     }
     if (std::holds_alternative<local::AskProbe>(frame.message)) {
-        // Ends the measurement: new workers in every epoch would otherwise go on measuring.
+        // Remembers an ended measurement: new workers in every epoch would go on measuring.
         const control::ProbeReport sum = probed();
         const bool is_measured =
             std::min(sum.bypassed.batches, sum.cached.batches) >= probe_.batches;
@@ -90,8 +90,8 @@ void TrainerTotals::note_progress(
         progress_.begin(
             stream, session.hello().rank, {plan->epoch, plan->sample_count, plan->start});
     } else if (const auto* begin = std::get_if<local::Begin>(&message)) {
-        // A rank's share of the dataset: exact for a contract that neither skips nor repeats, an
-        // upper bound for others.
+        // The rank's share of the dataset, in samples: exact for a contract that neither skips nor
+        // repeats samples, an upper bound for the others.
         const std::uint64_t world = std::max(begin->world_size, 1U);
         const std::uint64_t share = (sample_count + world - 1) / world;
         progress_.begin(stream, begin->rank, {begin->epoch, share, begin->skip});

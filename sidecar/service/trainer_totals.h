@@ -13,7 +13,7 @@ namespace stoker::sidecar {
 // Totals reported by this pod's trainers for one dataset, and the sources of their samples.
 struct JobTotals : control::TrainerReport {
     local::Counted counted;  // as counted by the leader
-    Bytes fallback_bytes{};  // bytes of fallback_samples
+    Bytes fallback_bytes{};  // bytes of the fallback_samples
 
     bool operator==(const JobTotals&) const = default;
 };
@@ -21,7 +21,7 @@ struct JobTotals : control::TrainerReport {
 // Reads of this pod by one kind of access.
 struct AccessTotals {
     std::uint64_t node_samples = 0;    // from the node directory, or fetched by the sidecar
-    std::uint64_t origin_samples = 0;  // past us
+    std::uint64_t origin_samples = 0;  // read from the origin by the program itself
     Bytes bytes{};
 };
 
@@ -33,7 +33,7 @@ public:
     void detach(const Session& session);
 
     // Handles a frame of a session on a revision of `sample_count` samples; 0: not known yet. True:
-    // handled here. False: the leader needs it, too.
+    // no one else needs the frame. False: the leader needs it, too.
     bool on_frame(Session& session, const Frame& frame, std::uint64_t sample_count);
 
     void on_drawn(const Session& session, const local::Drawn& drawn) override;
@@ -44,8 +44,8 @@ public:
 
     [[nodiscard]] JobTotals sum() const;
 
-    // By the access that a session's Hello announces: "files", "s3", or "sdk" for all others. Only
-    // those that have reported reads.
+    // Reads by the kind of access that a session's Hello announces: "files", "s3", or "sdk" for all
+    // others. Contains only kinds that have reported reads.
     [[nodiscard]] const std::map<std::string_view, AccessTotals>& by_access() const {
         return by_access_;
     }

@@ -54,7 +54,7 @@ const sockaddr* as_sockaddr(const sockaddr_un& address) {
 
 Result<std::unique_ptr<UnixListener>> UnixListener::listen(
     EventLoop& loop, const std::string& path, mode_t mode, OnAccept on_accept) {
-    // The name appears only when connections are accepted and its mode is set.
+    // Binds another name first: `path` appears once connections are accepted.
     const std::string coming = path + ".new";
     STOKER_TRY(const auto address, address_of(coming));
     UniqueFd socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};

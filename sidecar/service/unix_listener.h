@@ -36,7 +36,7 @@ public:
     UnixListener& operator=(const UnixListener&) = delete;
     ~UnixListener();
 
-    // While paused, connections wait in the backlog.
+    // While paused, new connections wait in the backlog.
     void set_paused(bool paused) { accepts_.set_paused(paused); }
 
 private:
@@ -48,7 +48,7 @@ private:
     AcceptLoop accepts_;
 };
 
-// Connects without waiting. kUnavailable: no listener now.
+// Connects without waiting. kUnavailable: no process listens at `path` now.
 Result<UniqueFd> connect_unix(const std::string& path);
 
 }  // namespace stoker::sidecar

@@ -17,7 +17,7 @@ float rank_in(std::span<const float> ranks, SampleIndex sample) {
 }  // namespace
 
 void AggregatedImportance::set_job(JobId id, Job job) {
-    STOKER_CHECK(job.weight >= 0 && job.ranks != nullptr, "a job has a weight and ranks");
+    STOKER_CHECK(job.weight >= 0 && job.ranks != nullptr, "a job needs a weight >= 0 and ranks");
     jobs_[id] = std::move(job);
 }
 
@@ -26,7 +26,7 @@ void AggregatedImportance::remove_job(JobId id) {
 }
 
 bool AggregatedImportance::set_weight(JobId id, double weight) {
-    STOKER_CHECK(weight >= 0, "a job has a weight");
+    STOKER_CHECK(weight >= 0, "a job needs a weight >= 0");
     const auto job = jobs_.find(id);
     return job != jobs_.end() && std::exchange(job->second.weight, weight) != weight;
 }

@@ -24,7 +24,7 @@ public:
     using JobId = std::uint64_t;
 
     struct Job {
-        double weight = 0;             // 0 or more: worth of all its reads
+        double weight = 0;             // 0 or more: value of all the job's reads together
         double unimportant_below = 0;  // relative importance below which the job takes substitutes
         ReadCurve reads{};
         // The job's relative importance of each sample, called at every query; empty: it has none.
@@ -41,17 +41,17 @@ public:
     void set_job(JobId id, Job job);
     void remove_job(JobId id);
 
-    // Ignores unknown jobs. True: the weight has changed.
+    // Changes a job's weight. Ignores unknown jobs. True: the weight has changed.
     bool set_weight(JobId id, double weight);
 
     [[nodiscard]] bool empty() const { return jobs_.empty(); }
 
-    // 0 if no job has weight. A sample beyond a job's ranks is fully important to that job.
+    // 0 if no job has a weight above 0. A job counts a sample beyond its ranks as fully important.
     [[nodiscard]] float value(SampleIndex sample) const override;
 
     void expect(std::span<const SampleIndex> samples) const override;
 
-    // Whether every job with a weight finds the sample unimportant. False if no job has a weight.
+    // Whether all jobs with a weight find the sample unimportant. False if no job has a weight.
     [[nodiscard]] bool unimportant(SampleIndex sample) const override;
 
 private:

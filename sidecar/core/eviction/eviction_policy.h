@@ -26,7 +26,7 @@ class EvictionPolicy {
 public:
     virtual ~EvictionPolicy() = default;
 
-    // `bytes`: its size on the node, header and padding included.
+    // Registers a new resident. `bytes`: its size on the node, header and padding included.
     virtual void on_resident(SampleIndex sample, Bytes bytes) = 0;
     virtual void on_gone(SampleIndex sample) = 0;
 

@@ -16,12 +16,12 @@ constexpr std::uint32_t kUnimportant = 2;  // the heap of the L-region
 constexpr std::uint32_t kUnread = 1U << 31U;
 constexpr std::uint32_t kAnyKey = ~0U;
 
-// Non-evictable residents that one call may skip.
+// Residents that may not be evicted now and that one call may skip.
 constexpr std::uint32_t kPassedOverMax = 1024;
 
 }  // namespace
 
-// False: no more victims are required.
+// Takes the entry as a victim. False: the victims suffice, no more are required.
 bool ImportanceEviction::Room::take(const Entry& entry) {
     victims.push_back(entry.sample);
     freed += Bytes{entry.bytes};
@@ -33,13 +33,13 @@ ImportanceEviction::ImportanceEviction(
     : values_(values),
       settings_(settings),
       heaps_(count) {
-    STOKER_CHECK(settings.migrate > 0, "a refresh has to end");
+    STOKER_CHECK(settings.migrate > 0, "`migrate` must be at least 1, or a refresh never ends");
 }
 
-// The bit patterns of non-negative floats sort like their values.
+// The value's bit pattern: those of non-negative floats sort like the values themselves.
 std::uint32_t ImportanceEviction::key_of(SampleIndex sample) const {
     const float value = values_.value(sample);
-    STOKER_CHECK(value >= 0, "a value is a number, 0 or more");
+    STOKER_CHECK(value >= 0, "a value must be a number >= 0");
     return std::bit_cast<std::uint32_t>(value + 0.0F);
 }
 
@@ -143,7 +143,7 @@ bool ImportanceEviction::room_for_unimportant(Room& room) {
     return take_unimportant(room, Bytes::zero(), true);
 }
 
-// True: the room suffices.
+// Takes victims from the H-region whose key is lower than `below`. True: the room suffices.
 bool ImportanceEviction::take_important(Room& room, std::uint32_t below) {
     ImportanceHeaps::Ascent ascent(heaps_, {main_, shadow_}, candidates_);
     std::uint32_t passed_over = 0;
@@ -160,7 +160,7 @@ bool ImportanceEviction::take_important(Room& room, std::uint32_t below) {
     return false;
 }
 
-// True: the room suffices. Stops once the region has shrunk to `down_to`.
+// Takes victims from the L-region until it has shrunk to `down_to`. True: the room suffices.
 bool ImportanceEviction::take_unimportant(Room& room, Bytes down_to, bool spent_only) {
     ImportanceHeaps::Ascent ascent(heaps_, {kUnimportant}, candidates_);
     Bytes left = unimportant_bytes_;

@@ -22,14 +22,14 @@ namespace stoker::sidecar {
 // a few residents from the main heap to the shadow heap with their new values, and both heaps serve
 // meanwhile. Call refresh() at the end of an epoch.
 //
-// Memory: 4 bytes per sample of the dataset and 12 per resident, at most twice that during a
+// Memory: 4 bytes per sample of the dataset and 12 per resident, up to 24 per resident during a
 // refresh. A sample of more than 4 GiB counts as 4 GiB.
 class ImportanceEviction final : public EvictionPolicy {
 public:
     struct Settings {
         // Largest share of the resident bytes for the L-region (unimportant samples).
         double l_share = domain::standard_of("importance", "lShare");
-        std::uint32_t migrate = 4;  // residents per call while refreshing, at least 1
+        std::uint32_t migrate = 4;  // residents moved per call while refreshing; at least 1
     };
 
     // `values` must outlive the policy.
@@ -59,7 +59,7 @@ public:
 
     [[nodiscard]] double l_share() const { return settings_.l_share; }
 
-    // Starts to replace all values by the current ones. During a refresh: runs one more afterwards.
+    // Starts to replace all values by current ones. During a refresh: runs one more after it.
     void refresh();
 
     [[nodiscard]] bool refreshing() const { return migrating_; }
@@ -92,13 +92,13 @@ private:
     const ImportanceValues& values_;
     Settings settings_;
     ImportanceHeaps heaps_;
-    std::uint32_t main_ = 0;    // index of the main heap
+    std::uint32_t main_ = 0;    // index of the main heap in the array of heaps
     std::uint32_t shadow_ = 1;  // empty unless migrating
     bool migrating_ = false;
     bool migrate_again_ = false;
     bool held_ = false;
-    std::uint32_t arrivals_ = 0;    // of unimportant samples
-    std::uint32_t old_before_ = 0;  // arrivals before the last refresh
+    std::uint32_t arrivals_ = 0;    // number of unimportant samples that have arrived
+    std::uint32_t old_before_ = 0;  // arrivals_ at the last refresh
     Bytes resident_bytes_;
     Bytes unimportant_bytes_;
     std::vector<ImportanceHeaps::Candidate> candidates_;  // reused buffer

@@ -13,7 +13,7 @@ class ImportanceValues {
 public:
     virtual ~ImportanceValues() = default;
 
-    // Finite, 0 or more; only the order matters.
+    // The sample's value: finite, 0 or more; only the order matters.
     [[nodiscard]] virtual float value(SampleIndex sample) const = 0;
 
     // Hint: the samples will be queried soon (EvictionPolicy::expect).

@@ -12,7 +12,7 @@ void KeyedHeaps<Key>::put(std::uint32_t heap, std::uint32_t index, const Entry& 
     locations_[entry.sample] = (heap << kIndexBits) | index;
 }
 
-// Places `entry` at the free index or nearer to the root.
+// Moves `entry` from the free index towards the root, to its place in the heap.
 template <class Key>
 void KeyedHeaps<Key>::rise(std::uint32_t heap, std::uint32_t index, const Entry& entry) {
     while (index > 0) {
@@ -26,7 +26,7 @@ void KeyedHeaps<Key>::rise(std::uint32_t heap, std::uint32_t index, const Entry&
     put(heap, index, entry);
 }
 
-// Places `entry` at the free index, or below or above it.
+// Moves `entry` from the free index up or down, to its place in the heap.
 template <class Key>
 void KeyedHeaps<Key>::settle(std::uint32_t heap, std::uint32_t index, const Entry& entry) {
     const Entries& entries = heaps_[heap];
@@ -51,16 +51,16 @@ void KeyedHeaps<Key>::settle(std::uint32_t heap, std::uint32_t index, const Entr
 
 template <class Key>
 void KeyedHeaps<Key>::insert(std::uint32_t heap, Entry entry) {
-    STOKER_CHECK(!holds(entry.sample), "a sample has one place");
+    STOKER_CHECK(!holds(entry.sample), "the sample is already in a heap");
     Entries& entries = heaps_[heap];
-    STOKER_CHECK(entries.size() < kIndexMask, "a place fits its bits");
+    STOKER_CHECK(entries.size() < kIndexMask, "the heap is full: an index must fit its bits");
     entries.push_back(entry);
     rise(heap, static_cast<std::uint32_t>(entries.size() - 1), entry);
 }
 
 template <class Key>
 typename KeyedHeaps<Key>::Entry KeyedHeaps<Key>::remove(SampleIndex sample) {
-    STOKER_CHECK(holds(sample), "only what is held can be taken out");
+    STOKER_CHECK(holds(sample), "the sample is in no heap");
     const std::uint32_t heap = heap_of(sample);
     const std::uint32_t index = locations_[sample] & kIndexMask;
     const Entry gone = heaps_[heap][index];
@@ -104,7 +104,7 @@ KeyedHeaps<Key>::Ascent::Ascent(
     }
 }
 
-// Children are added only when a walk goes past their parent, which is rare.
+// Adds an entry's children to the walk only once the walk has passed the entry, which is rare.
 template <class Key>
 const typename KeyedHeaps<Key>::Entry* KeyedHeaps<Key>::Ascent::next() {
     for (std::uint32_t child = 1; has_current_ && child <= kChildren; ++child) {

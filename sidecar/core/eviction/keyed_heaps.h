@@ -16,7 +16,7 @@ namespace stoker::sidecar {
 
 using domain::SampleIndex;
 
-// Number of reads and time of the last one; compared in that order.
+// Key of a sample in LFU and LRU order: first its number of reads, then the time of the last one.
 struct ReadKey {
     std::uint32_t reads = 0;
     std::uint64_t read_at = 0;  // number of the last read among all reads
@@ -65,40 +65,40 @@ public:
         return static_cast<std::uint32_t>(locations_.size());
     }
 
-    // Allows samples below `count`; never shrinks.
+    // Allows samples with ids below `count`; never shrinks.
     void grow(std::uint32_t count) { locations_.resize(count, kNowhere); }
 
     [[nodiscard]] bool holds(SampleIndex sample) const { return locations_[sample] != kNowhere; }
 
-    // Precondition: the sample is below count(). Prefetches its entry into the processor's cache.
+    // Hint: the sample is queried soon; prefetches its entry. Precondition: it is below count().
     void expect(SampleIndex sample) const { __builtin_prefetch(&locations_[sample]); }
 
-    // Precondition: the sample is held.
+    // The heap that holds the sample. Precondition: one does.
     [[nodiscard]] std::uint32_t heap_of(SampleIndex sample) const {
         return locations_[sample] >> kIndexBits;
     }
 
-    // Precondition: the sample is held.
+    // The sample's entry. Precondition: a heap holds the sample.
     [[nodiscard]] const Entry& entry(SampleIndex sample) const {
         return heaps_[heap_of(sample)][locations_[sample] & kIndexMask];
     }
 
-    // In heap order: the children of entry i are the kChildren entries from kChildren * i + 1 on;
-    // no child is less than its parent.
+    // The heap's entries in heap order: the children of entry i are the kChildren entries from
+    // kChildren * i + 1 on; no child is less than its parent.
     [[nodiscard]] const Entries& entries(std::uint32_t heap) const { return heaps_[heap]; }
 
-    // `entry.sample` must not be held.
+    // Adds an entry. No heap may hold `entry.sample` yet.
     void insert(std::uint32_t heap, Entry entry);
 
-    // The sample must be held.
+    // Removes the sample's entry and returns it. A heap must hold the sample.
     Entry remove(SampleIndex sample);
     void rekey(SampleIndex sample, Key key);
 
-    // Removes the entry that is cheapest to remove; the heap must not be empty.
+    // Removes and returns the entry that is cheapest to remove; the heap must not be empty.
     Entry take_last(std::uint32_t heap);
 
-    // Appends the heap's least samples, in order, until they have the given bytes, or all. Removes
-    // none. `candidates` as for Ascent.
+    // Appends the heap's samples, least key first, until they have the given bytes, or all samples.
+    // Removes none. `candidates`: as for Ascent.
     void take_least(
         std::uint32_t heap,
         Bytes bytes,
@@ -115,7 +115,7 @@ private:
     void settle(std::uint32_t heap, std::uint32_t index, const Entry& entry);
 
     std::array<Entries, kHeaps> heaps_;
-    std::vector<std::uint32_t> locations_;  // heap and index
+    std::vector<std::uint32_t> locations_;  // by sample: its heap and index there
 };
 
 using ImportanceHeaps = KeyedHeaps<std::uint32_t>;
@@ -160,7 +160,7 @@ public:
         return true;
     }
 
-    // As take(); if false, appends nothing.
+    // Does what take() does, but appends nothing if the result is false.
     template <class Choose>
     bool take_all(Bytes needed, const Choose& choose, std::vector<SampleIndex>& samples) {
         const std::size_t before = samples.size();

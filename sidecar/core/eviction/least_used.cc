@@ -6,7 +6,7 @@ namespace stoker::sidecar {
 
 namespace {
 
-// Non-evictable samples that one call may skip.
+// Residents that may not be evicted now and that one call may skip.
 constexpr std::size_t kPassedOverMax = 64;
 
 }  // namespace

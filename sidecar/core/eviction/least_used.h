@@ -24,8 +24,8 @@ public:
     void shrink(Bytes excess, std::vector<SampleIndex>& victims) override;
 
 protected:
-    // `frequency`: order by number of reads, then by the last read; a sample is only evicted for
-    // one that was read more often.
+    // `frequency`: order by number of reads, then by time of the last read; a sample is then
+    // evicted only for a sample that was read more often.
     explicit LeastUsed(bool frequency)
         : frequency_(frequency) {}
 

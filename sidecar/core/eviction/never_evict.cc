@@ -29,13 +29,13 @@ void NeverEvict::on_resident(SampleIndex sample, Bytes bytes) {
     if (sample >= bytes_.size()) {
         bytes_.resize(std::size_t{sample} + 1);
     }
-    STOKER_CHECK(bytes_[sample] == 0 && bytes > Bytes::zero(), "becomes resident only once");
+    STOKER_CHECK(bytes_[sample] == 0 && bytes > Bytes::zero(), "the sample is resident already");
     bytes_[sample] = static_cast<std::uint32_t>(
         std::min<std::uint64_t>(bytes.count(), std::numeric_limits<std::uint32_t>::max()));
 }
 
 void NeverEvict::on_gone(SampleIndex sample) {
-    STOKER_CHECK(sample < bytes_.size(), "only a resident can go");
+    STOKER_CHECK(sample < bytes_.size(), "the sample is not resident");
     bytes_[sample] = 0;
 }
 

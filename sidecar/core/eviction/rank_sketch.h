@@ -25,7 +25,7 @@ public:
     RankOrder() = default;
     explicit RankOrder(std::vector<Entry> entries);
 
-    // Ranks of all samples with this value; if there are none, of the next lower value.
+    // Range of the samples with this value; if there are none, of those with the next lower value.
     [[nodiscard]] Span span_of(float value) const;
 
 private:
@@ -41,8 +41,8 @@ class RankSketch {
 public:
     static constexpr std::uint32_t kPartsMax = 1024;
 
-    // The dataset is divided into parts of at least 32 samples each, so that chance does not look
-    // like a preference.
+    // Divides the dataset into parts of at least 32 samples each, so that chance differences do not
+    // look like a preference.
     explicit RankSketch(std::uint32_t sample_count);
 
     void count(const RankOrder::Span& span, Bytes bytes);
@@ -55,13 +55,13 @@ public:
     // Number of close_epoch() calls that ended an epoch.
     [[nodiscard]] std::uint64_t revision() const { return revision_; }
 
-    // Bytes served in a typical epoch. masses(): how they are distributed over the dataset's parts.
+    // Bytes that the job reads in a typical epoch. masses(): their distribution over the parts.
     [[nodiscard]] Bytes epoch_bytes() const;
     [[nodiscard]] std::vector<float> masses() const;
 
 private:
-    std::vector<double> steps_;   // of the running epoch: differences from part to part, and an end
-    std::vector<double> masses_;  // of epochs past
+    std::vector<double> steps_;   // this epoch's bytes, as differences from part to part
+    std::vector<double> masses_;  // bytes of past epochs, by part
     double counted_ = 0;
     double epoch_weights_ = 0;
     std::uint64_t revision_ = 0;

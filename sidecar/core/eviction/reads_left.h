@@ -13,8 +13,8 @@ namespace stoker::sidecar {
 using domain::SampleIndex;
 
 // How often the ranks of one job on this node will still read each sample in their current epoch.
-// The sampler updates the counts, the eviction policy reads them. 1 byte per sample; a count stops
-// at 255. Not thread-safe.
+// The sampler updates the counts; the eviction policy reads them. 1 byte per sample: a count above
+// 255 stays 255. Not thread-safe.
 class ReadsLeft {
 public:
     explicit ReadsLeft(std::uint32_t count)

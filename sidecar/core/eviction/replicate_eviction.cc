@@ -7,7 +7,7 @@ namespace stoker::sidecar {
 
 namespace {
 
-// Residents that make_room() examines before it gives up; clients may hold all of them.
+// Residents that make_room() examines before it gives up, because clients may hold all of them.
 constexpr int kLooksMax = 256;
 
 constexpr std::uint32_t kReadBits = 12;

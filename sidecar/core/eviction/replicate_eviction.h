@@ -33,13 +33,13 @@ public:
     void on_resident(SampleIndex sample, Bytes bytes) override;
     void on_gone(SampleIndex sample) override;
 
-    // Call after ReadsLeft::on_read().
+    // Records a read. Call it after ReadsLeft::on_read().
     void on_read(SampleIndex sample, bool hit) override;
 
-    // Call after each batch, for each sample that it scored.
+    // Sets a sample's score. Call it after each batch, for each sample that the batch scored.
     void on_score(SampleIndex sample, float score);
 
-    // Call when reads were added or cleared, as an epoch begins. O(n log n) for the residents.
+    // Call when reads left were added or cleared, when an epoch begins. O(n log n) for n residents.
     void refresh();
 
     void expect(std::span<const SampleIndex> samples) const override;
@@ -61,9 +61,9 @@ private:
     [[nodiscard]] Key key(SampleIndex sample) const;
     void set_ghost(SampleIndex sample, Key ghost);
 
-    std::shared_ptr<const ReadsLeft> left_;  // of samples below `counted_`
+    std::shared_ptr<const ReadsLeft> left_;  // reads left, of samples below `counted_`
     std::uint32_t counted_ = 0;
-    std::vector<Key> ghosts_;  // by sample
+    std::vector<Key> ghosts_;  // by sample: its key, also while it is not resident
     ImportanceHeaps queue_;
     std::vector<ImportanceHeaps::Candidate> candidates_;  // reused buffer
 };

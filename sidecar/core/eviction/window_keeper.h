@@ -11,10 +11,10 @@ namespace stoker::sidecar {
 
 // A request for room in the window.
 struct RoomRequest {
-    Party party = kOwnParty;                            // the requesting party
-    bool urgent = false;                                // a client waits for it
-    std::uint32_t count = 1;                            // samples
-    std::function<bool(domain::SampleIndex)> may_go{};  // empty: every sample may go
+    Party party = kOwnParty;                            // the party that asks for room
+    bool urgent = false;                                // a client waits for the room
+    std::uint32_t count = 1;                            // number of samples to drop
+    std::function<bool(domain::SampleIndex)> may_go{};  // whether a sample may be dropped
 };
 
 // Knows which window samples will still be read although no plan names them: those of jobs that
@@ -27,8 +27,8 @@ public:
     // Whether a reader will read the sample in its current epoch.
     [[nodiscard]] virtual bool keeps(domain::SampleIndex sample) const = 0;
 
-    // Appends at most `room.count` of the kept window samples, to drop for others: first those that
-    // the fewest readers wait for. Unless the room is urgent, only samples that neither the
+    // Appends at most `room.count` kept window samples that may be dropped, those that the fewest
+    // readers wait for first. Unless `room` is urgent, appends only samples that neither the
     // dataset's own namespace nor the requesting party will read soon.
     virtual void victims(
         const RoomRequest& room, std::vector<domain::SampleIndex>& samples) const = 0;

@@ -21,7 +21,7 @@ double from_steps(std::uint32_t steps) {
     return steps / static_cast<double>(kSteps);
 }
 
-// Values of a function of a probability, by the probability in steps of 1/kSteps: logarithms are
+// Precomputed values of a function of a probability, in steps of 1/kSteps: logarithms are
 // expensive.
 template <class Function>
 std::vector<float> table_of(const Function& function) {
@@ -85,7 +85,7 @@ BucketCriteria::BucketCriteria(std::uint32_t count, CriteriaSettings settings)
       ranks_(count, 1.0F) {
     STOKER_CHECK(
         settings_.cross_entropy >= 0 && settings_.margin >= 0 && settings_.fetch >= 0,
-        "weights are 0 or more");
+        "weights must be 0 or more");
     double sizes = 0;
     for (SampleIndex sample = 0; settings_.size_of && sample < count; ++sample) {
         sizes += static_cast<double>(settings_.size_of(sample).count());
@@ -107,7 +107,7 @@ bool BucketCriteria::record_probability(SampleIndex sample, float p_true) {
     known_ += knows(sample) ? 0 : 1;
     p_trues_[sample] = to_steps(p_true);
     if (!p_others_.empty()) {
-        p_others_[sample] = kUnknown;  // it belonged to an earlier visit
+        p_others_[sample] = kUnknown;  // the old value belonged to an earlier visit
     }
     return true;
 }
@@ -122,7 +122,7 @@ bool BucketCriteria::record_other(SampleIndex sample, float p_other) {
 }
 
 void BucketCriteria::set_latency_bytes(double bytes) {
-    STOKER_CHECK(bytes >= 0, "a latency is 0 or more");
+    STOKER_CHECK(bytes >= 0, "a latency must be 0 or more");
     latency_bytes_ = bytes;
 }
 
@@ -136,7 +136,7 @@ double BucketCriteria::fetch_of(SampleIndex sample) const {
         latency_bytes_ / mean_size_);
 }
 
-// Without a report the bound 1 - p_true stands for the largest other probability.
+// Margin of the sample. Without a reported p_other, its bound 1 - p_true is used.
 double BucketCriteria::margin_of(SampleIndex sample) const {
     const double p_true = from_steps(p_trues_[sample]);
     return margin_term(p_true, knows_other(sample) ? from_steps(p_others_[sample]) : 1 - p_true);

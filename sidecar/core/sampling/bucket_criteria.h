@@ -36,7 +36,7 @@ struct CriteriaSettings {
     Bottleneck bottleneck = Bottleneck::kIo;
     double cross_entropy = 1;  // weights of the three criteria, 0 or more
     double margin = 1;
-    double fetch = 0.5;  // the smallest: it favours small and fast samples
+    double fetch = 0.5;  // smallest weight, because the term favours small and fast samples
     // Sizes of the samples, if they differ.
     std::function<Bytes(SampleIndex)> size_of = {};
 };
@@ -58,7 +58,7 @@ public:
     // Records a training loss, that is -ln p_true. False: unknown sample, or not finite.
     bool record(SampleIndex sample, float loss);
 
-    // As record(), from the probability of the true class, 0..1.
+    // Does what record() does, from the probability of the true class, 0..1.
     bool record_probability(SampleIndex sample, float p_true);
 
     // Records the largest probability among the other classes, 0..1, at the sample's last record();
@@ -103,7 +103,7 @@ public:
     // Mean of -ln p_true over all known samples, of any age; as of rescore().
     [[nodiscard]] double mean_loss() const { return mean_loss_; }
 
-    // NaN if unknown.
+    // The sample's last probability of its true class; NaN if unknown.
     [[nodiscard]] float p_true(SampleIndex sample) const;
     [[nodiscard]] float p_other(SampleIndex sample) const;
 

@@ -40,13 +40,13 @@ void BucketSampler::begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::ui
 
 void BucketSampler::resume_epoch(
     std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip, const std::vector<bool>& served) {
-    STOKER_CHECK(served.size() == count_, "one flag a sample");
+    STOKER_CHECK(served.size() == count_, "`served` must have one flag per sample");
     Reader& reader = open_epoch(rank, epoch);
     restart(reader, ResumedEpoch{served, skip, reader.walk.steps_max()});
 }
 
 BucketSampler::Reader& BucketSampler::open_epoch(std::uint32_t rank, std::uint64_t epoch) {
-    STOKER_CHECK(rank < settings_.ranks, "a rank is below the number of ranks");
+    STOKER_CHECK(rank < settings_.ranks, "the rank must be below the number of ranks");
     buckets_.begin_epoch(epoch);
     Reader& reader =
         readers_.try_emplace(rank, ShareWalk{count_, settings_.seed, settings_.ranks, rank})
@@ -188,7 +188,7 @@ std::string BucketSampler::snapshot() const {
 bool BucketSampler::restore(std::string_view snapshot) {
     WireReader wire(std::as_bytes(std::span{snapshot}));
     const bool known = wire.get<std::uint32_t>() == kVersion && wire.get<std::uint32_t>() == count_;
-    wire.get<std::uint32_t>();  // the buckets are those of all ranks, whatever their number
+    wire.get<std::uint32_t>();  // not used: the buckets are the same for any number of ranks
     return known && wire.get<std::uint64_t>() == settings_.seed && buckets_.read(wire);
 }
 

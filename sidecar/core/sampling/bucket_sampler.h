@@ -100,7 +100,7 @@ private:
     std::uint32_t count_;
     SamplerSettings settings_;
     SampleBuckets buckets_;
-    // Mutable: foresee() decides ahead, which does not change the result.
+    // Mutable: foresee() decides ahead, which does not change later results.
     mutable std::map<std::uint32_t, Reader> readers_;
 };
 

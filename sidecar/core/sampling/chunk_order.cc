@@ -19,7 +19,7 @@ Chain chain_chunks(
     std::span<const std::uint32_t> chunk_of, const std::vector<std::uint32_t>& chunks) {
     std::vector<std::uint32_t> sizes(chunks.size());
     for (const std::uint32_t chunk : chunk_of) {
-        STOKER_CHECK(chunk < chunks.size(), "a sample lies in one of the chunks");
+        STOKER_CHECK(chunk < chunks.size(), "the sample's chunk number is too large");
         ++sizes[chunk];
     }
     Chain chain{std::vector<SampleIndex>(chunk_of.size()), {}};

@@ -11,20 +11,20 @@ namespace stoker::sidecar {
 
 using domain::SampleIndex;
 
-// The samples of a rank's epoch in order, and the positions behind the last sample of each group
-// that is best fetched together. Without groups: no ends.
+// The samples of a rank's epoch in order, and for each group that is best fetched together the
+// position after its last sample. Without groups: no positions.
 struct GroupedOrder {
     std::vector<SampleIndex> samples;
     std::vector<std::uint32_t> ends;
 };
 
-// Chunk-wise shuffle (DIESEL, ICPP 2020, and docs/design/sampling-windowed.md): shuffles the chunks,
-// cuts them into one share for each rank and the shares into groups of `group` chunks, and shuffles
-// the samples of each group together. Only `group` chunks of each rank have to be on its node at
-// once; each is read whole and once.
+// Chunk-wise shuffle (DIESEL, ICPP 2020, and docs/design/sampling-windowed.md): shuffles the
+// chunks, cuts them into one share for each rank and each share into groups of `group` chunks, and
+// shuffles the samples inside each group. Only `group` chunks of each rank have to be on its node
+// at once; each chunk is read whole and once.
 //
-// All ranks have equally many samples, so a chunk at the border of two shares is divided between
-// them. A rank that would have one less repeats at its end a sample of another rank
+// All ranks read equally many samples, so a chunk at the border of two shares is divided between
+// them. A rank whose share is one short reads a sample of another rank at its end, again
 // (is_padding()), or the tail is left out (Tail::kDrop).
 //
 // `chunk_of[i]` is the chunk of sample i, below `chunk_count`; chunks may differ in size and be

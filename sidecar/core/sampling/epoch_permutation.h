@@ -10,9 +10,9 @@ namespace stoker::sidecar {
 using domain::SampleIndex;
 
 // A shuffled 0..count-1 that needs no memory: a Feistel network over the next power of two,
-// iterated until the value is in range (Black and Rogaway, CT-RSA 2002). Each position and its
-// inverse take O(1), so an epoch can resume anywhere, and ten million samples need no setup. The
-// same on every machine. Immutable, so safe to share between threads.
+// iterated until the value is in range (Black and Rogaway, CT-RSA 2002). Both directions, at() and
+// position_of(), take O(1), so an epoch can resume anywhere, and ten million samples need no setup.
+// The same on every machine. Immutable, so safe to share between threads.
 class EpochPermutation {
 public:
     EpochPermutation(std::uint32_t count, std::uint64_t seed, std::uint64_t epoch);
@@ -38,7 +38,7 @@ private:
     [[nodiscard]] std::uint32_t backward(std::uint32_t word) const;
 
     std::uint32_t count_;
-    std::uint32_t rotation_ = 0;  // small domains have few networks: a rotation gives more orders
+    std::uint32_t rotation_ = 0;  // small domains have few networks; rotating gives more orders
     std::uint32_t right_bits_ = 0;
     std::uint32_t left_mask_ = 0;
     std::uint32_t right_mask_ = 0;

@@ -17,7 +17,7 @@ ExactSampler::ExactSampler(const EpochShape& shape, Order order, std::size_t gro
 
 void ExactSampler::begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) {
     ListedEpoch& state = ranks_[rank];
-    state.order = std::vector<SampleIndex>{};  // frees memory for the next one
+    state.order = std::vector<SampleIndex>{};  // frees memory for the next order
     GroupedOrder order = order_(epoch, rank);
     state.order = std::move(order.samples);
     group_ends_[rank] = std::move(order.ends);

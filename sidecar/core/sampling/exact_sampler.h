@@ -19,14 +19,14 @@ public:
     // not counting padding (is_padding()).
     using Order = std::function<GroupedOrder(std::uint64_t epoch, std::uint32_t rank)>;
 
-    // The order of the Python client (exact_order.h).
+    // Draws in the same order as the Python client (exact_order.h).
     explicit ExactSampler(const EpochShape& shape);
 
     ExactSampler(const EpochShape& shape, Order order, std::size_t group_samples = 0);
 
     void begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) override;
     void draw(std::uint32_t rank, std::size_t count, std::vector<Draw>& draws) override;
-    // Foresees `count` samples, or up to the end of the group if that is less than twice as far.
+    // Foresees `count` samples; up to the end of the group, if that is less than twice as many.
     void foresee(
         std::uint32_t rank, std::size_t count, std::vector<SampleIndex>& samples) const override;
     void on_losses(
@@ -43,7 +43,7 @@ private:
     Order order_;
     std::size_t group_samples_;
     std::map<std::uint32_t, ListedEpoch> ranks_;
-    std::map<std::uint32_t, std::vector<std::uint32_t>> group_ends_;  // by rank
+    std::map<std::uint32_t, std::vector<std::uint32_t>> group_ends_;  // GroupedOrder's, by rank
 };
 
 }  // namespace stoker::sidecar

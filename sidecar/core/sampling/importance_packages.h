@@ -17,11 +17,11 @@ public:
         std::uint32_t count, std::uint32_t package, std::uint64_t seed, std::uint64_t epoch)
         : count_(count),
           package_size_(package),
-          // Inverts the seed, so that this order differs from the samples' own.
+          // Inverts the seed, so that this order differs from the order in which samples are drawn.
           order_(count / package + (count % package != 0 ? 1 : 0), ~seed, epoch) {}
 
-    // The next sample that `wanted` accepts, examining at most `looks` samples; nullopt: none of
-    // them, or the dataset has been walked.
+    // The next sample that `wanted` accepts, examining at most `looks` samples; nullopt: none was
+    // accepted, or the whole dataset has been walked.
     template <class Wanted>
     std::optional<SampleIndex> next(const Wanted& wanted, std::uint32_t looks) {
         for (; looks > 0 && package_ < order_.count(); --looks) {
@@ -46,7 +46,7 @@ private:
     EpochPermutation order_;
     std::uint32_t package_ = 0;
     std::uint32_t offset_ = 0;
-    std::uint64_t first_ = 0;  // the package's first sample
+    std::uint64_t first_ = 0;  // id of the package's first sample
 };
 
 }  // namespace stoker::sidecar

@@ -11,16 +11,16 @@ namespace stoker::sidecar {
 
 namespace {
 
-// Rebuild steps at the beginning of an epoch, some 10 ms.
+// Rebuild steps done at once when an epoch begins; they take some 10 ms.
 constexpr std::uint64_t kRebuildAtOnce = std::uint64_t{1} << 18U;
 
 // Rebuild steps per draw after that. A rebuild takes four steps per sample, so with one rank it
-// ends after half an epoch at most.
+// ends within half an epoch.
 constexpr std::uint64_t kRebuildPerDraw = 8;
 
-// Samples that one request may examine for a stand-in: among the stored ones (`pool_`) and among
-// neighbours in the dataset's order (`packages`). The neighbours are walked once per epoch, so all
-// requests together examine each of them at most once.
+// Samples that one request may examine to find a stand-in: among the stored ones (`pool_`) and
+// among neighbours in the dataset's order (`packages`). The neighbours are walked once per epoch,
+// so all requests of an epoch together examine each neighbour at most once.
 constexpr std::uint32_t kPoolLooks = 8;
 constexpr std::uint32_t kPackageLooks = 256;
 
@@ -59,7 +59,7 @@ ImportanceSampler::Reader::Reader(
     : walk(count, settings, rank) {}
 
 ImportanceSampler::Reader& ImportanceSampler::reader_of(std::uint32_t rank) {
-    STOKER_CHECK(rank < settings_.ranks, "a rank is below the number of ranks");
+    STOKER_CHECK(rank < settings_.ranks, "the rank must be below the number of ranks");
     return readers_.try_emplace(rank, losses_.count(), settings_, rank).first->second;
 }
 
@@ -77,7 +77,7 @@ void ImportanceSampler::begin_epoch(std::uint32_t rank, std::uint64_t epoch, std
 
 void ImportanceSampler::resume_epoch(
     std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip, const std::vector<bool>& served) {
-    STOKER_CHECK(served.size() == losses_.count(), "one flag a sample");
+    STOKER_CHECK(served.size() == losses_.count(), "`served` must have one flag per sample");
     Reader& reader = open_epoch(rank, epoch);
     restart(reader, ResumedEpoch{served, skip, reader.walk.share().steps_max()});
 }
@@ -174,7 +174,7 @@ bool ImportanceSampler::may_substitute(const ImportanceWalk::Step& step) const {
 }
 
 bool ImportanceSampler::is_unimportant(SampleIndex sample) const {
-    return losses_.ranks()[sample] < important_from_;  // 1 if unmeasured
+    return losses_.ranks()[sample] < important_from_;  // 1: no loss yet
 }
 
 bool ImportanceSampler::is_fresh(const Reader& reader, SampleIndex sample) const {

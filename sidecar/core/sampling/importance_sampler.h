@@ -21,20 +21,20 @@
 
 namespace stoker::sidecar {
 
-// The contract `importance` of the iCACHE family (HPCA 2023): full epochs in the warm-up and every
-// reuse_factor-th; all others use I/O-oriented importance sampling (ImportanceWalk).
+// The contract `importance` of the iCACHE family (HPCA 2023): the warm-up epochs and every
+// reuse_factor-th epoch are full; all others use I/O-oriented importance sampling (ImportanceWalk).
 //
 // Only a request for an unimportant, absent sample (an "L-request") is ever substituted. The
-// stand-in is stored, unimportant itself, in the share of the rank that asks, and not yet read by
-// that rank in this epoch. Stand-ins are decided ahead: a stored one while there is any, then, in
-// foresee(), the next sample of a package (neighbours in the dataset's order). The sidecar sends
-// the origin one request for each of them, so a package saves no request; neighbours are cheaper
-// only where the origin itself reads ahead. An L-request whose stand-in is not stored in time reads
-// its own sample.
+// stand-in must be stored, unimportant itself, in the share of the requesting rank, and not yet
+// read by that rank in this epoch. Stand-ins are chosen ahead: a stored one while there is any;
+// after that, in foresee(), the next sample of a package (neighbours in the dataset's order). The
+// sidecar sends the origin one request per stand-in, so a package saves no request; neighbours are
+// cheaper only where the origin itself reads ahead. An L-request whose stand-in is not stored in
+// time reads its own sample.
 //
 // If no loss has arrived by the end of the warm-up, epochs stay full and report().exact_fallback is
-// true. Losses count from any rank, for any sample: they apply to the ids that come with them, the
-// served ones.
+// true. Losses are accepted from any rank, for any sample: they apply to the ids that come with
+// them, which are the ids that were served.
 //
 // Deterministic. Not thread-safe. Per sample and job: 12 bytes and one bit, and per local rank four
 // bits. A draw costs well under a microsecond. Once per epoch the importance ranks are rebuilt in
@@ -43,7 +43,7 @@ namespace stoker::sidecar {
 class ImportanceSampler final : public Sampler {
 public:
     struct Tuning {
-        std::uint32_t package = 64;    // neighbouring samples that follow one another as stand-ins
+        std::uint32_t package = 64;    // neighbouring samples that stand in one after another
         std::uint32_t horizon = 2048;  // draws decided ahead
     };
 
@@ -94,7 +94,7 @@ public:
         return substitute_ ? std::optional{settings_.number("lShare")} : std::nullopt;
     }
 
-    // Whether `epoch` reads everything. An eviction policy should then displace nothing.
+    // Whether `epoch` reads all samples. If so, an eviction policy should evict nothing.
     [[nodiscard]] bool is_full(std::uint64_t epoch) const { return settings_.reads_all(epoch); }
 
 private:
@@ -113,7 +113,7 @@ private:
         std::deque<Planned> ahead;
         bool begun = false;
         bool all_planned = false;
-        std::vector<bool> promised;  // reserved for a draw ahead, for itself or as a stand-in
+        std::vector<bool> promised;  // reserved by a draw ahead, for itself or as a stand-in
         PackageCursor packages{1, 1, 0, 0};
         std::uint32_t pool_cursor = 0;
     };
@@ -146,12 +146,12 @@ private:
     double important_from_;
     LossRanks losses_;
     std::vector<bool> pooled_;
-    std::vector<SampleIndex> pool_;    // L-samples on the node; rechecked when taken
-    std::uint64_t pool_revision_ = 0;  // importance_revision() that the pool was refilled for
-    SampleIndex refill_from_;          // the refill's next sample; count(): it has ended
+    std::vector<SampleIndex> pool_;    // unimportant samples on the node; checked again when taken
+    std::uint64_t pool_revision_ = 0;  // importance_revision() for which the pool was refilled
+    SampleIndex refill_from_;          // next sample of the refill; count(): it has ended
     Prng pool_luck_;
     std::map<std::uint32_t, Reader> readers_;
-    std::uint64_t rebuilt_for_ = 0;  // epoch + 1
+    std::uint64_t rebuilt_for_ = 0;  // epoch + 1 of the last rebuild
 };
 
 }  // namespace stoker::sidecar

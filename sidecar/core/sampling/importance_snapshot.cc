@@ -1,5 +1,5 @@
-// ImportanceSampler's part of a checkpoint: one byte per sample for its loss (in which of 255
-// equally large classes of all losses it is; each class has one value), and for each rank in
+// ImportanceSampler's part of a checkpoint: one byte per sample that tells in which of 255 equally
+// large classes of all losses its loss is (each class has one value), and for each rank in
 // mid-epoch two bits per sample for its decisions. Little-endian; version first.
 #include <algorithm>
 #include <array>
@@ -15,12 +15,12 @@ constexpr std::uint32_t kVersion = 0x31534949;  // "IIS1"
 constexpr std::size_t kParts = 255;             // plus 0 for "no loss"
 constexpr std::uint32_t kSampledLosses = 1U << 16U;
 
-// Bounds the state that an untrusted snapshot can create: no node has more ranks.
+// Bounds the state that an untrusted snapshot can create; no node has more ranks than this.
 constexpr std::uint32_t kReadersMax = 64;
 
 using Parts = std::array<float, kParts>;
 
-// The median loss of each class, from a uniform choice of the losses; ascending.
+// The median loss of each class, computed from a uniform choice of the losses; ascending.
 Parts parts_of(const LossRanks& losses) {
     std::vector<float> sampled;
     const std::uint32_t stride = 1 + losses.count() / kSampledLosses;

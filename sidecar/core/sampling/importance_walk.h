@@ -14,11 +14,11 @@ namespace stoker::sidecar {
 // One rank's pass through one epoch with I/O-oriented importance sampling (IIS; iCACHE, HPCA 2023).
 // Decides which samples of its share the rank reads and which it leaves out, before any is fetched.
 //
-// A selective epoch keeps a sample with probability percentile^beta. The percentile is that of its
-// last loss among the losses of the R = `lossHistory` samples before it; 1/(1+beta) of all samples
-// remain. The share of kept samples below the percentile t is t^(1+beta), so the most important 0.7
-// of them are those above 0.3^(1/(1+beta)): Step::important follows from the sample's own loss.
-// An unmeasured sample is kept, and important.
+// A selective epoch keeps a sample with probability percentile^beta. The percentile is the position
+// of the sample's last loss among the losses of the R = `lossHistory` samples before it; 1/(1+beta)
+// of all samples are kept. The share of kept samples below percentile t is t^(1+beta), so the most
+// important 0.7 of them are above 0.3^(1/(1+beta)). Step::important follows from the sample's own
+// loss. An unmeasured sample is kept, and important.
 //
 // Departures from the published sampler: the history starts with the last R samples of the share
 // instead of empty, so that the first R samples of an epoch are not all kept; and all ranks read

@@ -8,7 +8,7 @@
 
 namespace stoker::sidecar {
 
-// One rank's epoch if the order is a list made when the epoch begins. Pure value; not thread-safe.
+// One rank's epoch, for orders that are made as a list when the epoch begins. Not thread-safe.
 struct ListedEpoch {
     std::vector<SampleIndex> order;
     std::size_t position = 0;
@@ -20,8 +20,8 @@ struct ListedEpoch {
         report = EpochReport{.epoch = epoch};
     }
 
-    // As Sampler::draw(); `repeats` returns whether the draw of a sample at a position repeats an
-    // earlier one.
+    // Does what Sampler::draw() does; `repeats` returns whether the draw of a sample at a position
+    // repeats an earlier draw.
     template <class Repeats>
     void draw(std::size_t count, const Repeats& repeats, std::vector<Draw>& draws) {
         for (const std::size_t end = end_of(count); position < end; ++position) {

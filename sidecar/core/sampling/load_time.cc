@@ -14,7 +14,7 @@ constexpr std::uint64_t kNotedMin = 64;
 constexpr double kStall = 8;  // times the mean, or as many times more as the object is larger
 // Smallest standard deviation of sizes, relative to their mean, that a slope can be fitted to.
 constexpr double kSpreadMin = 0.01;
-constexpr double kErrors = 4;  // standard errors above 0 that a slope must be
+constexpr double kErrors = 4;  // a slope must exceed 0 by this many standard errors
 
 }  // namespace
 

@@ -14,7 +14,7 @@ namespace stoker::sidecar {
 // not set the latency. Pure. Not thread-safe.
 class LoadTime {
 public:
-    // `time`: OriginBytes::request_time.
+    // Adds a measured request. `time`: OriginBytes::request_time.
     void note(Bytes size, Duration time);
 
     // Latency x bandwidth in bytes: the size whose transfer takes as long as the latency; infinite
@@ -25,7 +25,7 @@ public:
 
 private:
     std::uint64_t noted_ = 0;
-    // Means over requests, of which recent ones weigh more; product: of bytes x seconds.
+    // Means over requests, with more weight on recent ones. The mean product is in bytes x seconds.
     double bytes_ = 0;
     double seconds_ = 0;
     double bytes_squared_ = 0;

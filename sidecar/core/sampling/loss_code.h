@@ -10,8 +10,8 @@ namespace stoker::sidecar {
 // 2^12. Losses below 9/8 of 2^-20, also zero and negative ones, have the code 0; losses above the
 // last step have 255.
 //
-// Codes sort as the losses do. They do not depend on other losses, so losses of different nodes
-// compare. loss_of() is within 1/16 of the loss. Pure.
+// Codes sort as the losses do. A code does not depend on other losses, so losses of different nodes
+// are comparable. loss_of() is within 1/16 of the loss. Pure.
 class LossCode {
 public:
     // `loss` must be finite.
@@ -23,14 +23,14 @@ public:
         return static_cast<std::uint8_t>(step < kLast ? step : kLast);
     }
 
-    // The middle of the code's step; 0 for the code 0.
+    // The loss in the middle of the code's step; 0 for code 0.
     [[nodiscard]] static float loss_of(std::uint8_t code) {
         return code == 0 ? 0.0F : std::bit_cast<float>(((code + kFirst) << kCutBits) | kHalfStep);
     }
 
 private:
     static constexpr int kExponentMin = -20;
-    static constexpr std::uint32_t kStepBits = 3;              // of the mantissa
+    static constexpr std::uint32_t kStepBits = 3;              // of the mantissa, sent
     static constexpr std::uint32_t kCutBits = 23 - kStepBits;  // of the mantissa, not sent
     static constexpr std::uint32_t kHalfStep = 1U << (kCutBits - 1);
     static constexpr std::uint32_t kFirst = (127 + kExponentMin) << kStepBits;

@@ -8,7 +8,7 @@ namespace stoker::sidecar {
 
 namespace {
 
-// std::lower_bound without branch mispredictions: it takes most of the time per sample.
+// std::lower_bound without branch mispredictions; this takes most of the time per sample.
 std::size_t count_below(const std::vector<float>& sorted, float loss) {
     const float* base = sorted.data();
     std::size_t size = sorted.size();
@@ -25,7 +25,7 @@ std::size_t count_below(const std::vector<float>& sorted, float loss) {
 
 LossHistory::LossHistory(std::uint32_t capacity)
     : capacity_(capacity) {
-    STOKER_CHECK(capacity > 0, "a history holds losses");
+    STOKER_CHECK(capacity > 0, "a history needs a capacity above 0");
     arrivals_.reserve(capacity);
     sorted_.reserve(capacity);
 }

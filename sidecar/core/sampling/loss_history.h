@@ -5,9 +5,9 @@
 
 namespace stoker::sidecar {
 
-// The losses of the last R samples that a walk has passed, to rate the next one by (iCACHE's loss
-// history, R = 1024). Constant memory, 8 bytes per loss; O(log R) to rate, one short memmove to
-// add. Not thread-safe.
+// The losses of the last R samples that a walk has passed; the next sample is rated by them
+// (iCACHE's loss history, R = 1024). Constant memory, 8 bytes per loss; O(log R) to rate, one short
+// memmove to add. Not thread-safe.
 class LossHistory {
 public:
     explicit LossHistory(std::uint32_t capacity);
@@ -33,7 +33,7 @@ private:
     void replace_oldest(std::size_t less, float loss);
 
     std::uint32_t capacity_;
-    std::uint32_t oldest_ = 0;     // index in arrivals_, once it is full
+    std::uint32_t oldest_ = 0;     // index in arrivals_, once the history is full
     std::vector<float> arrivals_;  // in order of arrival, circular
     std::vector<float> sorted_;
 };

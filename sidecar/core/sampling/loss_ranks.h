@@ -35,7 +35,7 @@ public:
     // Records a loss. False: unknown sample, NaN or infinite; nothing has changed.
     bool record(SampleIndex sample, float loss);
 
-    // NaN if the sample has no loss yet. `sample` must be below count().
+    // The sample's last loss; NaN: it has none yet. `sample` must be below count().
     [[nodiscard]] float loss(SampleIndex sample) const { return losses_[sample]; }
 
     [[nodiscard]] bool knows(SampleIndex sample) const {
@@ -46,7 +46,7 @@ public:
 
     [[nodiscard]] std::uint32_t count() const { return static_cast<std::uint32_t>(losses_.size()); }
 
-    // The address and length never change.
+    // Rank by sample, 0..1. The span's address and length never change.
     [[nodiscard]] std::span<const float> ranks() const { return ranks_; }
 
     // Number of complete rebuilds of the ranks.
@@ -80,7 +80,7 @@ private:
 
     std::vector<float> losses_;
     std::vector<float> ranks_;
-    std::vector<std::uint32_t> keys_;   // of the losses, in the same order; sorted in place
+    std::vector<std::uint32_t> keys_;   // keys of the losses, in the same order; sorted in place
     std::vector<std::uint32_t> heads_;  // by the upper half of the key, during a rebuild
     std::vector<std::uint32_t> ends_;
     Phase phase_ = Phase::kIdle;

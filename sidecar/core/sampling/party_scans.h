@@ -39,7 +39,7 @@ public:
 
     [[nodiscard]] bool keeps(SampleIndex sample) const override;
 
-    // Samples that neither the own party nor the requesting party needs come first.
+    // Appends samples to drop; first those that neither the own nor the requesting party needs.
     void victims(const RoomRequest& room, std::vector<SampleIndex>& samples) const override;
 
 private:

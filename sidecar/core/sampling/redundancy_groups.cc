@@ -9,7 +9,7 @@
 
 namespace stoker::sidecar {
 
-// Disjoint sets; the lowest member represents its set.
+// Disjoint sets of samples; the lowest member represents its set.
 class RedundancyGroups::Sets {
 public:
     explicit Sets(std::size_t count)
@@ -55,7 +55,7 @@ std::vector<SampleIndex> join_equal(
     return distinct;
 }
 
-// Joins the samples that agree in the bits of `band` and are near-duplicates.
+// Joins samples that agree in the bits of `band` and are near-duplicates.
 template <class Sets>
 void join_near(
     std::span<const Fingerprint> fingerprints,
@@ -102,7 +102,7 @@ RedundancyGroups::RedundancyGroups(
     const RedundancyGroups& before,
     std::uint32_t looks)
     : first_(fingerprints.size(), 0) {
-    STOKER_CHECK(threshold < 64, "there are 64 bits");
+    STOKER_CHECK(threshold < 64, "the threshold must be below 64 bits");
     const auto count = static_cast<std::uint32_t>(fingerprints.size());
     Sets sets(count);
     std::vector<SampleIndex> order;

@@ -19,7 +19,7 @@ using Fingerprint = std::uint64_t;
 // at most `threshold` bits share a group, transitively. Immutable; 8 bytes per sample.
 class RedundancyGroups {
 public:
-    // No groups: no sample has a near-duplicate.
+    // Makes no groups: no sample has a near-duplicate.
     RedundancyGroups() = default;
 
     // One fingerprint per sample. Exact: joins equal fingerprints first, then compares each with
@@ -37,7 +37,7 @@ public:
         const RedundancyGroups& before,
         std::uint32_t looks);
 
-    // A copy and the sample that represents its group.
+    // A copy, and the sample that represents its group.
     using Copy = std::pair<SampleIndex, SampleIndex>;
 
     // Restores groups of `count` samples from the result of copies(); ignores samples beyond

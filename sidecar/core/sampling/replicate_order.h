@@ -20,8 +20,8 @@ std::vector<SampleIndex> gather_copies(
     std::vector<SampleIndex> draws, std::uint32_t sample_count, std::uint32_t ranks);
 
 // Moves the draws into `blocks` blocks, so that all copies of a sample are in one block; inside a
-// block a random order stays random. The block of a sample depends on the generator only, not on
-// the draws. In place, O(n).
+// block, the order stays random if it was. The block of a sample depends on the generator only, not
+// on the draws. In place, O(n).
 void gather_repeats(std::span<SampleIndex> draws, std::uint32_t blocks, const Prng& prng);
 
 }  // namespace stoker::sidecar

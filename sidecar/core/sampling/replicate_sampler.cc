@@ -16,8 +16,8 @@ namespace {
 constexpr std::size_t kAccuracyMemory = 3;
 constexpr std::string_view kMagic = "STKREP1\n";
 
-// A block has at least this many batches of the ranks that have begun an epoch here, so that copies
-// of a sample are seldom in one batch.
+// A block has at least this many batches of the ranks that have begun an epoch on this node, so
+// that copies of a sample are seldom in one batch.
 constexpr std::size_t kBlockBatches = 32;
 
 Prng epoch_random(std::uint64_t seed, std::uint64_t epoch) {
@@ -72,7 +72,7 @@ std::vector<SampleIndex>& ReplicateSampler::epoch_draws(std::uint64_t epoch) {
     if (drawn_epoch_ == epoch && !draws_.empty()) {
         return draws_;
     }
-    draws_ = std::vector<SampleIndex>{};  // frees memory for the next ones
+    draws_ = std::vector<SampleIndex>{};  // frees memory for the next epoch's draws
     if (epoch < warmup_epochs_) {
         draws_ = epoch_order({.count = scores_.size(), .seed = settings_.seed}, epoch, 0);
     } else {
@@ -109,7 +109,7 @@ std::uint32_t ReplicateSampler::blocks_of(std::span<const SampleIndex> draws) co
         residents += node_.is_stored(sample) && node_.is_kept(sample) ? 1 : 0;
     }
     if (residents == 0) {
-        return 1;  // nothing could wait for its copy
+        return 1;  // no room in which samples could wait for their copies
     }
     const auto begun_here = [this](std::size_t count) {
         return count * ranks_.size() / settings_.ranks;
@@ -122,7 +122,7 @@ std::uint32_t ReplicateSampler::blocks_of(std::span<const SampleIndex> draws) co
 // The rank's share of the epoch's draws; frees the draws when the last rank has its share.
 std::vector<SampleIndex> ReplicateSampler::take_part(std::uint32_t rank, std::uint64_t epoch) {
     Rank& state = ranks_[rank];
-    state.order = std::vector<SampleIndex>{};  // frees memory for the next one
+    state.order = std::vector<SampleIndex>{};  // frees memory for the next order
     std::vector<SampleIndex>& draws = epoch_draws(epoch);
     state.begun = epoch + 1;
     const EpochShape shape{.count = scores_.size(), .ranks = settings_.ranks};
@@ -218,7 +218,7 @@ void ReplicateSampler::on_losses(
 EpochReport ReplicateSampler::report(std::uint32_t rank) const {
     const Rank& state = ranks_.at(rank);
     EpochReport report = state.report;
-    // Samples of the share, counted once each, that were not served.
+    // Counts the share's samples that were not served, each once.
     if (state.position == state.order.size()) {
         report.skipped = state.order.size() - report.distinct;
     }

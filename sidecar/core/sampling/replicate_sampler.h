@@ -51,7 +51,7 @@ public:
     // Change of the validation accuracy in the last epoch.
     void on_validation(double accuracy_change);
 
-    // As on_validation(), from the accuracy itself.
+    // Does what on_validation() does, from the accuracy itself.
     void on_quality(double accuracy) override;
 
     void begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) override;
@@ -82,8 +82,8 @@ public:
 
 private:
     struct Rank : ListedEpoch {
-        std::uint64_t begun = 0;  // epoch + 1
-        std::vector<bool> read;   // in this epoch
+        std::uint64_t begun = 0;  // epoch + 1 of the last begin
+        std::vector<bool> read;   // by sample: read in this epoch
     };
 
     ReplicateSampler(const Residency& node, std::uint32_t count, const SamplerSettings& settings);
@@ -100,14 +100,14 @@ private:
     SamplerSettings settings_;
     std::uint64_t warmup_epochs_;
     ReplicateScores scores_;
-    std::deque<double> accuracy_changes_;         // the last three
-    std::optional<double> accuracy_;              // the last one
-    std::optional<std::uint64_t> drawn_epoch_;    // the latest
-    std::vector<SampleIndex> draws_;              // of drawn_epoch_, until all ranks have begun it
-    std::uint32_t blocks_ = 1;                    // of drawn_epoch_
-    std::optional<std::uint64_t> counted_epoch_;  // begun last, in reads_left_
+    std::deque<double> accuracy_changes_;         // changes of the last three epochs
+    std::optional<double> accuracy_;              // accuracy of the last epoch
+    std::optional<std::uint64_t> drawn_epoch_;    // the latest epoch that was drawn
+    std::vector<SampleIndex> draws_;              // until all ranks have begun drawn_epoch_
+    std::uint32_t blocks_ = 1;                    // number of blocks in draws_
+    std::optional<std::uint64_t> counted_epoch_;  // the epoch last begun in reads_left_
     std::shared_ptr<ReadsLeft> reads_left_;
-    std::map<std::uint32_t, Rank> ranks_;  // that have begun an epoch here; possibly all
+    std::map<std::uint32_t, Rank> ranks_;  // ranks that have begun an epoch here; possibly all
     mutable std::vector<float> importance_;
     mutable bool importance_stale_ = true;
 };

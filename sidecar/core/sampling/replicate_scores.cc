@@ -11,7 +11,7 @@ namespace stoker::sidecar {
 
 namespace {
 
-constexpr double kFirstFloor = 0.01;  // of the mean loss
+constexpr double kFirstFloor = 0.01;  // first floor, as a share of the mean loss
 
 }  // namespace
 
@@ -91,7 +91,7 @@ std::vector<SampleIndex> ReplicateScores::draw(std::uint64_t count, Prng& prng) 
     return draws;
 }
 
-// Distinct scores are few, at most the length of a batch; samples are many.
+// Ranks by distinct scores: these are few, at most the length of a batch, while samples are many.
 void ReplicateScores::ranks(std::vector<float>& ranks) const {
     std::unordered_map<float, std::uint32_t> counts;
     for (const float score : scores_) {

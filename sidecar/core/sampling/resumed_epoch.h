@@ -10,16 +10,16 @@
 
 namespace stoker::sidecar {
 
-// The rest of an epoch that a rank had partly read when it was interrupted. It had read from a
-// sampler on another node, or in an order that no sampler chose. The new sampler walks the epoch
-// from the start and skips one step for each earlier draw: the step of the sample that was read, or
-// a step for which that sample may have been the stand-in. So a rank reads as many samples as
-// without the interruption, and none twice; a few less if some earlier draws match no step. The
-// client then reads others, so that ranks end together.
+// The rest of an epoch that a rank had partly read when it was interrupted. Before, it read from
+// a sampler on another node, or in an order that no sampler chose. The new sampler walks the
+// epoch from the start and skips one step for each earlier draw: the step of the sample that was
+// read, or a step for which that sample may have been the stand-in. So a rank reads no sample
+// twice and as many as without the interruption, or a few less if earlier draws match no step.
+// The
 class ResumedEpoch {
 public:
-    // `had`: one flag per sample already read. `draws`: the number of draws that gave them.
-    // `steps_max`: the most draws of the whole epoch.
+    // `had`: one flag per sample already read. `draws`: number of draws that returned these
+    // samples. `steps_max`: the most draws that the whole epoch can have.
     ResumedEpoch(std::vector<bool> had, std::uint64_t draws, std::uint64_t steps_max)
         : had_(std::move(had)),
           distinct_(static_cast<std::uint64_t>(std::count(had_.begin(), had_.end(), true))),
@@ -35,7 +35,7 @@ public:
         return settled;
     }
 
-    // Counts one more drawn step.
+    // Counts one more step of the rest.
     void take() { --left_; }
 
     [[nodiscard]] bool has_ended() const { return left_ == 0; }
@@ -44,7 +44,7 @@ public:
 
     [[nodiscard]] const std::vector<bool>& had() const { return had_; }
 
-    // Adds the earlier draws to a new report.
+    // Adds the draws from before the interruption to a new report.
     void count_had(EpochReport& report) const {
         report.requested = draws_;
         report.distinct = distinct_;
@@ -78,8 +78,8 @@ struct RankEpoch {
 
     [[nodiscard]] bool had(SampleIndex sample) const { return resumed && resumed->had(sample); }
 
-    // The walk's next step that is still to be drawn; a resumed epoch skips those drawn before the
-    // interruption. `next` returns a step of the whole epoch; `may_get_another` as in
+    // The walk's next step that is still to be drawn; in a resumed epoch, skips the steps drawn
+    // before the interruption. `next` returns a step of the whole epoch; `may_get_another`: see
     // ResumedEpoch::settle().
     template <class Next, class MayGetAnother>
     auto next_left(const Next& next, const MayGetAnother& may_get_another) -> decltype(next()) {

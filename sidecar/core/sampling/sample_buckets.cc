@@ -10,13 +10,13 @@ namespace stoker::sidecar {
 
 namespace {
 
-// Thresholds of the share of its time that the job waits for data. The operator's profile uses the
-// same, as the speedups 1.05 and 1.10 that a job without waiting would have.
+// Thresholds for the share of its time that the job waits for data. The operator's profile uses the
+// same ones, as the speedups 1.05 and 1.10 that the job would have without waiting.
 constexpr double kWaitsBelow = 0.05;
 constexpr double kWaitsFrom = 0.10;
 
 constexpr double kProgress = 0.01;       // minimum improvement, relative to the best so far
-constexpr std::uint32_t kAlikeBits = 3;  // near-duplicates differ in at most so many bits
+constexpr std::uint32_t kAlikeBits = 3;  // near-duplicates differ in at most this many bits
 constexpr std::uint32_t kWaits = 0x80;
 constexpr std::uint32_t kUnknown = 127;
 constexpr float kSteps = 126;
@@ -206,7 +206,7 @@ bool SampleBuckets::has_progressed() {
     return better;
 }
 
-// Learnt share of the task, 0..1.
+// Share of the task that the job has learnt, 0..1.
 double SampleBuckets::learnt() const {
     if (best_quality_) {
         return *best_quality_;
@@ -226,8 +226,8 @@ std::uint32_t SampleBuckets::leaving() const {
 
 // Moves `left` groups out of the bucket: those with the lowest scores.
 void SampleBuckets::sample_out(std::uint32_t left) {
-    // Number of groups in the bucket by score; the last number, of those without a score, is not
-    // used.
+    // Number of groups in the bucket, by score. The last entry counts groups without a score and is
+    // not used.
     std::vector<std::uint32_t> counts(BucketCriteria::kUnknown + 1U);
     each_part([&](std::span<const SampleIndex> part) {
         if (!waiting_[part.front()]) {
@@ -238,8 +238,8 @@ void SampleBuckets::sample_out(std::uint32_t left) {
     for (; border < BucketCriteria::kUnknown && counts[border] <= left; ++border) {
         left -= counts[border];
     }
-    // Moves all groups below the border score, and a random choice of those at it: the first ones
-    // of a listing would often be of one class.
+    // Moves all groups below the border score, and a random choice of the groups at that score: the
+    // first of a listing often belong to one class.
     Prng random(settings_.seed ^ (epoch() * 0x9E3779B97F4A7C15ULL));
     std::uint32_t on_border = counts[border];
     each_part([&](std::span<const SampleIndex> part) {
@@ -264,8 +264,8 @@ BucketCriteria::Steps SampleBuckets::score_of(std::span<const SampleIndex> part)
     return criteria_.score_steps(turn_of(part, last));
 }
 
-// Selection sampling (Knuth, algorithm S): recalls exactly `left` of the groups outside the bucket,
-// in one pass.
+// Selection sampling (Knuth, algorithm S): returns exactly `left` of the groups that are outside to
+// the bucket, in one pass.
 void SampleBuckets::recall(std::uint32_t left) {
     Prng random(settings_.seed ^ (epoch() * 0x9E3779B97F4A7C15ULL));
     std::uint32_t unseen = waiting_count_;
@@ -291,7 +291,7 @@ void SampleBuckets::measure(std::uint64_t epoch) {
         const float worth = 0.5F + 0.5F / static_cast<float>(part.size());
         for (const SampleIndex sample : part) {
             if (const bool reads = !out && sample == turn; read[sample] != reads) {
-                read[sample] = reads;  // few change, and writing a bit is slow
+                read[sample] = reads;  // few flags change, and writing a bit is slow
             }
             worths_[sample] = out ? kOutside * criteria_.ranks()[sample] : worth;
         }

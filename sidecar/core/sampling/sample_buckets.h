@@ -17,17 +17,17 @@ namespace stoker::sidecar {
 // Treatment of near-duplicates.
 enum class Redundancy : std::uint8_t {
     kKeep,
-    kRemove,  // RRemove, if the step is the bottleneck: reads one of a group, in turns
+    kRemove,  // RRemove, if the step is the bottleneck: reads one sample of a group, in turns
     kRepeat,  // RRepeat, if reading is the bottleneck: serves a cached member for an absent one
 };
 
 // Options that are not contract parameters.
 struct BucketOptions {
     CriteriaSettings criteria = {};
-    bool adapt_rate = true;  // one rank: multiply outRate by the learnt share of the task, 0..1
+    bool adapt_rate = true;  // one rank: multiply outRate by the learnt share of the task (0..1)
     RedundancyGroups groups = {};  // initially known groups
-    // Asked when an epoch begins, for BucketCriteria::set_latency_bytes(); nullopt: no measurement,
-    // the last value stays. Empty: there never is one.
+    // Called when an epoch begins, for BucketCriteria::set_latency_bytes(); nullopt: no
+    // measurement, the last value stays. Empty function: there is never a measurement.
     std::function<std::optional<double>()> latency_bytes = {};
 };
 
@@ -59,13 +59,13 @@ struct BucketOptions {
 // thread-safe.
 class SampleBuckets {
 public:
-    static constexpr std::uint32_t kTurnsMax = 4;  // epochs
+    static constexpr std::uint32_t kTurnsMax = 4;  // epochs until every member of a group was read
 
     SampleBuckets(std::uint32_t count, const SamplerSettings& settings, BucketOptions options);
 
-    // Moves samples into the bucket and out of it, once per epoch. For an epoch begun earlier it
-    // moves none and only finds out which members of the bucket's groups that epoch reads. Another
-    // call for the epoch begun last does nothing. O(N), about 25 ns per sample.
+    // Moves samples into the bucket and out of it, once per epoch. For an epoch that was begun
+    // before, moves none and only finds out which members of the bucket's groups that epoch reads.
+    // Another call for the epoch begun last does nothing. O(N), about 25 ns per sample.
     void begin_epoch(std::uint64_t epoch);
 
     // Whether the most recently begun epoch reads the sample: its redundancy group is in the
@@ -104,7 +104,7 @@ public:
     // reads one. The address and length never change.
     [[nodiscard]] std::span<const float> worths() const { return worths_; }
 
-    // As Sampler::on_similarity(). Fingerprints are freed once every sample has one.
+    // Does what Sampler::on_similarity() does. Fingerprints are freed once every sample has one.
     void on_similarity(std::span<const SampleIndex> samples, std::span<const std::uint64_t> hashes);
     void on_quality(double quality);
     void on_waiting(double share);
@@ -114,7 +114,7 @@ public:
     // p_other in steps of 1/254, or 255. RedundancyGroups::copies() follows.
     void write(WireWriter& wire) const;
 
-    // False: corrupt; nothing was changed.
+    // Reads what write() wrote. False: corrupt; nothing was changed.
     bool read(WireReader& wire);
 
 private:
@@ -152,7 +152,7 @@ private:
     BucketCriteria criteria_;
     RedundancyGroups groups_;
     std::function<std::optional<double>()> latency_bytes_;
-    std::vector<Fingerprint> prints_;  // until all are known
+    std::vector<Fingerprint> prints_;  // fingerprints, until all are known
     std::vector<bool> printed_;
     std::uint32_t printed_count_ = 0;
     bool has_new_prints_ = false;
@@ -162,7 +162,7 @@ private:
     std::shared_ptr<std::vector<bool>> reads_;
     std::uint64_t read_in_ = 0;
     std::vector<float> worths_;
-    std::uint32_t waiting_count_ = 0;  // parts
+    std::uint32_t waiting_count_ = 0;  // number of parts (groups or pieces of groups)
     std::uint32_t size_ = 0;
 
     std::uint64_t turned_for_ = 0;  // epoch + 1

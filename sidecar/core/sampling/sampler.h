@@ -90,14 +90,14 @@ public:
     // The sample is now stored. For samplers that list possible substitutes.
     virtual void on_stored(SampleIndex /*sample*/) {}
 
-    // `rank` (of the whole job) begins `epoch`; must precede the rank's other calls. Ranks of a job
-    // may be at different epochs. Beginning the current epoch again restarts it; the first `skip`
-    // draws are drawn and discarded (a resume in mid-epoch).
+    // `rank` (a number in the whole job) begins `epoch`; must precede the rank's other calls. Ranks
+    // of a job may be in different epochs. Beginning the current epoch again restarts it; the first
+    // `skip` draws are drawn and discarded (a resume in mid-epoch).
     virtual void begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) = 0;
 
-    // As begin_epoch(), but `served` has one flag per sample given by the first `skip` draws. These
-    // differ from a replay if the node now stores other samples, or if the trainer read without a
-    // sampler. A contract that repeats samples uses only the number.
+    // Does what begin_epoch() does; `served` has one flag per sample that the first `skip` draws
+    // returned. These draws differ from a replay if the node now stores other samples, or if the
+    // trainer read without a sampler. A contract that repeats samples uses only their number.
     virtual void resume_epoch(
         std::uint32_t rank,
         std::uint64_t epoch,

@@ -23,8 +23,8 @@ struct SamplerSettings {
     // Whether `importance` means IOWA's buckets instead of iCACHE's sampling.
     [[nodiscard]] bool is_iowa() const { return domain::is_iowa(parameters); }
 
-    // A contract parameter: its set value, or the default in common/domain/contract_table.h, which
-    // must have it.
+    // Value of a contract parameter: as set, or the default in common/domain/contract_table.h,
+    // which must list the parameter.
     [[nodiscard]] double number(std::string_view name) const {
         return domain::number_of(contract, parameters, name);
     }
@@ -40,7 +40,7 @@ struct SamplerSettings {
     }
 
     // The most draws of a rank whose share has `turns` samples; with several ranks, each makes
-    // exactly so many.
+    // exactly this many.
     [[nodiscard]] std::uint32_t draws_of_epoch(std::uint64_t epoch, std::uint32_t turns) const {
         return domain::draws_of_epoch(contract, parameters, ranks, epoch, turns);
     }

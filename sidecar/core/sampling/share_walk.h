@@ -18,7 +18,7 @@ public:
     struct Step {
         SampleIndex sample = 0;
         std::uint32_t turn = 0;
-        std::int32_t left_out = 0;  // samples left out since the last step; -1: this one was
+        std::int32_t left_out = 0;  // samples left out since the last step; -1: one taken back
     };
 
     ShareWalk(std::uint32_t count, std::uint64_t seed, std::uint32_t ranks, std::uint32_t rank)
@@ -61,7 +61,7 @@ public:
         return std::nullopt;
     }
 
-    // Undoes the last step of next(): its sample is not read after all.
+    // Undoes the last step of next(), because its sample is not read after all.
     void give_back() { --steps_; }
 
     [[nodiscard]] SampleIndex sample_at(std::uint32_t turn) const {
@@ -116,7 +116,7 @@ private:
     std::uint32_t upcoming_count_ = 0;
 
     std::uint32_t turn_ = 0;
-    std::uint32_t taken_back_ = 0;  // turns examined for taking back
+    std::uint32_t taken_back_ = 0;  // turns searched so far for samples to take back
     std::uint32_t steps_ = 0;
     std::uint32_t left_out_ = 0;
 };

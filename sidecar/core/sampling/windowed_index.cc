@@ -10,8 +10,8 @@ namespace stoker::sidecar {
 
 namespace {
 
-// A removal from a bucket moves the bucket's last sample into the gap. put() prefetches the state
-// of the sample this far from the end, which is the last one after about so many removals.
+// A removal from a bucket moves its last sample into the gap. put() prefetches the state of the
+// sample this far from the end, which becomes the last one after about as many removals.
 constexpr std::size_t kExpectedLast = 8;
 
 template <class Visit>
@@ -67,7 +67,7 @@ std::vector<SampleIndex> NeedIndex::copy(Readers readers, ScanState state) const
 }
 
 void NeedIndex::need_all(std::uint32_t reader) {
-    STOKER_CHECK(count(reader) == 0, "an epoch over all samples begins when none is needed");
+    STOKER_CHECK(count(reader) == 0, "an epoch over all samples needs a reader that needs none");
     const auto count = static_cast<std::uint32_t>(buckets_.size());
     // No key has the reader's bit yet, so the new keys are distinct.
     by_key_.clear();

@@ -14,7 +14,7 @@ using domain::SampleIndex;
 
 // Residency of a sample of a shared scan.
 enum class ScanState : std::uint8_t {
-    kAbsent,  // neither stored nor in the feed
+    kAbsent,  // neither stored nor chosen to be fetched
     kComing,  // chosen to be fetched
     kWindow,  // stored, to be dropped when no reader needs it
     kFresh,   // resident, but not yet read by all readers that needed it when it arrived
@@ -42,7 +42,7 @@ public:
         PieceList<SampleIndex, 4096> samples;
     };
 
-    // All samples are absent and needed by no reader.
+    // Starts with all samples absent and needed by no reader.
     explicit NeedIndex(std::uint32_t sample_count);
 
     [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(where_.size()); }
@@ -55,7 +55,7 @@ public:
         return buckets_[where_[sample].bucket].readers;
     }
 
-    // The sample is moved soon: brings its place into the processor's cache.
+    // Hint: the sample is moved soon; prefetches its place into the processor's cache.
     void expect(SampleIndex sample) const { __builtin_prefetch(&where_[sample], 1); }
 
     void move(SampleIndex sample, ScanState state) { put(sample, {readers(sample), state}); }
@@ -82,7 +82,7 @@ public:
         return totals_[static_cast<std::size_t>(state)];
     }
 
-    // The order depends only on the history. Buckets may be empty.
+    // All buckets. Their order depends only on the history. Buckets may be empty.
     [[nodiscard]] const std::vector<Bucket>& buckets() const { return buckets_; }
 
     // Number of samples at `state` that exactly these readers need.
@@ -113,7 +113,7 @@ private:
         std::uint32_t slot = 0;
     };
 
-    std::vector<Where> where_;  // by sample
+    std::vector<Where> where_;  // by sample: its bucket and position there
     std::vector<Bucket> buckets_;
     std::vector<std::uint32_t> retired_;
     std::unordered_map<Readers, std::uint32_t> by_key_;

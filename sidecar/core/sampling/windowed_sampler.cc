@@ -10,7 +10,7 @@ namespace stoker::sidecar {
 
 namespace {
 
-// Maximum number of draws in a trainer's pipeline when it saves its state.
+// Maximum number of draws that a trainer's pipeline can hold when it saves its state.
 constexpr std::size_t kRecentMax = 16384;
 
 constexpr std::uint64_t kMagic = 0x0A314E49574B5453;  // "STKWIN1\n"
@@ -23,7 +23,7 @@ Result<std::unique_ptr<WindowedSampler>> WindowedSampler::make(
         return fail(
             ErrorCode::kInvalidArgument,
             fmt::format(
-                "rank {} of {} in an epoch of {} samples, on a scan of {} samples",
+                "invalid rank {} of {}, or epoch of {} samples on a scan of {}",
                 rank,
                 shape.ranks,
                 shape.count,
@@ -75,7 +75,7 @@ void WindowedSampler::begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::
     skip_draws(rank, skip);
 }
 
-// The samples that the rank reads in its epoch; for a single rank all, in the order of their ids.
+// The samples that the rank reads in its epoch; for a single rank all samples, in order of id.
 std::vector<SampleIndex> WindowedSampler::share() const {
     if (shape_.ranks > 1) {
         return epoch_order(shape_, report_.epoch, rank_);
@@ -85,7 +85,7 @@ std::vector<SampleIndex> WindowedSampler::share() const {
     return samples;
 }
 
-// Draws after the first `skip` were prefetched but not trained on: they are drawn again.
+// Draws after the first `skip` are drawn again: they were prefetched but not trained on.
 void WindowedSampler::go_on(const Resume& resume, std::uint64_t skip) {
     const std::uint64_t untrained = std::min<std::uint64_t>(
         resume.position - std::min(skip, resume.position), resume.recent.size());
@@ -144,7 +144,7 @@ EpochReport WindowedSampler::report(std::uint32_t /*rank*/) const {
     return report_;
 }
 
-// The count of ranks remains from earlier versions, whose samplers served several.
+// The format has a count of ranks, because samplers of earlier versions served several.
 std::string WindowedSampler::snapshot() const {
     WireWriter wire;
     wire.put(kMagic).put(std::uint64_t{shape_.count}).put(shape_.seed);

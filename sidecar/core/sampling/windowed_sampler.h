@@ -25,11 +25,11 @@ namespace stoker::sidecar {
 // shares are independent of what each node stores; only the order inside a share depends on it. A
 // single rank's share is the whole dataset. One sampler serves one rank.
 //
-// A padded sample (Tail::kPad) is Draw::kRepeated, because another rank's share also has it. A
+// A padding sample (Tail::kPad) is Draw::kRepeated, because another rank's share has it, too. A
 // dropped tail counts as skipped by rank 0.
 class WindowedSampler final : public Sampler {
 public:
-    // kInvalidArgument: an empty dataset, another one than the scan's, a rank outside the shape;
+    // kInvalidArgument: an empty dataset, a size that is not the scan's, a rank outside the shape;
     // kResourceExhausted: the scan has no room for more readers. `scan` must outlive the sampler;
     // the destructor removes its reader from the scan.
     static Result<std::unique_ptr<WindowedSampler>> make(
@@ -44,7 +44,7 @@ public:
     void begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) override;
     void draw(std::uint32_t rank, std::size_t count, std::vector<Draw>& draws) override;
 
-    // The samples of the scan's feed that this rank needs.
+    // Foresees the samples of the scan's feed that this rank needs.
     void foresee(
         std::uint32_t rank, std::size_t count, std::vector<SampleIndex>& samples) const override;
 
@@ -55,14 +55,14 @@ public:
 
     [[nodiscard]] EpochReport report(std::uint32_t rank) const override;
 
-    // Epoch, position, one bit per sample of the rank's share, the latest draws.
+    // Contains the epoch, position, one bit per sample of the rank's share, and the latest draws.
     [[nodiscard]] std::string snapshot() const override;
     bool restore(std::string_view snapshot) override;
 
 private:
     struct Resume {
         std::uint64_t epoch = 0;
-        std::vector<bool> read;           // by position in the share
+        std::vector<bool> read;           // one flag per position in the share
         std::vector<SampleIndex> recent;  // the last draws, in order
         std::uint64_t position = 0;
     };

@@ -9,7 +9,7 @@ namespace stoker::sidecar {
 
 namespace {
 
-// Draws of all readers after which old speed measurements count half.
+// Number of draws of all readers after which a speed measurement counts half.
 constexpr std::uint32_t kSpeedMemory = 4096;
 
 // Samples of the feed that a draw examines to find the one that will arrive first.
@@ -41,7 +41,7 @@ std::optional<SharedScan::Reader> SharedScan::join() {
 }
 
 void SharedScan::leave(Reader reader) {
-    STOKER_CHECK(readers_[reader].joined, "a scan is left only by those who joined it");
+    STOKER_CHECK(readers_[reader].joined, "leave() for a reader that has not joined");
     begin(reader, {});
     joined_ &= ~bit_of(reader);
     active_ &= ~bit_of(reader);
@@ -50,9 +50,9 @@ void SharedScan::leave(Reader reader) {
     replenish();
 }
 
-// Divides the window among the readers' lookaheads. Samples that all readers have drawn and that
-// are not dropped yet are subtracted, because loaders still hold them; but a quarter of the window
-// is always divided, even if a reader never reads its draws.
+// Divides the window among the readers' lookaheads. Subtracts samples that all readers have drawn
+// and that are not dropped yet, because loaders still hold them; but always divides at least a
+// quarter of the window, even if a reader never reads its draws.
 void SharedScan::share_window() {
     const auto readers = std::max(1U, static_cast<std::uint32_t>(std::popcount(active_)));
     const std::uint32_t drawn = index_.count_of({}, ScanState::kWindow);
@@ -68,7 +68,7 @@ void SharedScan::begin(Reader reader) {
 }
 
 void SharedScan::begin(Reader reader, std::span<const SampleIndex> share) {
-    STOKER_CHECK(readers_[reader].joined, "only who joined a scan begins an epoch");
+    STOKER_CHECK(readers_[reader].joined, "begin() for a reader that has not joined");
     index_.unneed_all(reader);
     for (const SampleIndex sample : index_.copy({}, ScanState::kFresh)) {
         settle(sample);
@@ -122,8 +122,8 @@ void SharedScan::take(Reader reader, SampleIndex sample) {
     settle(sample);
 }
 
-// Call when a reader no longer needs the sample. If none does, a pending fetch is given up, and a
-// fresh resident becomes a kept one (ScanState).
+// Call when a reader no longer needs the sample. If no reader needs it, a pending fetch is given
+// up, and a fresh resident becomes a kept one (ScanState).
 void SharedScan::settle(SampleIndex sample) {
     if (is_needed(sample)) {
         return;
@@ -194,7 +194,7 @@ SampleIndex SharedScan::random_kept(Reader reader, Prng& prng) const {
         }
         place -= bucket.samples.size();
     }
-    STOKER_CHECK(false, "the counts are those of the buckets");
+    STOKER_CHECK(false, "the counts do not match the buckets");
     return 0;
 }
 
@@ -213,8 +213,8 @@ std::optional<SampleIndex> SharedScan::least_needed(Reader reader, Prng& prng) c
     return best == nullptr ? std::nullopt : std::optional{any_of_bucket(*best, prng)};
 }
 
-// The needed sample that will arrive first. If the first kFeedLooksMax of the feed are only for
-// other readers: any needed sample that is on its way.
+// The needed sample that will arrive first. If the first kFeedLooksMax samples of the feed are only
+// for other readers: any needed sample that is on its way.
 std::optional<SampleIndex> SharedScan::first_coming(Reader reader) const {
     const std::size_t looks = std::min(feed_.size(), kFeedLooksMax);
     for (std::size_t i = 0; i < looks; ++i) {
@@ -286,8 +286,8 @@ SharedScan::Readers SharedScan::hungry(std::uint32_t margin) const {
     return readers;
 }
 
-// Whether another reader will begin a new epoch, and need all samples again, before this reader's
-// epoch ends; then its missing samples will be fetched anyway, and it reads stored ones until then.
+// Whether another reader will begin a new epoch, and need all samples again, before this one's
+// epoch ends: then its missing samples will be fetched anyway, and it reads stored ones until then.
 bool SharedScan::can_wait(Reader reader) const {
     if (near(reader) == 0 && (index_.count(reader, ScanState::kKept) == 0 ||
                               kept_ahead(reader) >= drift_limit(reader))) {
@@ -333,8 +333,8 @@ SampleIndex SharedScan::order_from(const Bucket& bucket) {
 }
 
 // Most samples to fetch are chosen from one bucket in a row, so the next two choices can be
-// foreseen. Brings two things into the processor's cache: the next sample's place in the index, and
-// the entry in the bucket of the sample after it.
+// foreseen. Prefetches two things into the processor's cache: the next sample's place in the index,
+// and the bucket's entry for the sample after it.
 void SharedScan::expect_orders(const Bucket& bucket) const {
     const std::size_t size = bucket.samples.size();
     if (size < 3) {
@@ -352,9 +352,9 @@ void SharedScan::unfeed(SampleIndex sample) {
     }
 }
 
-// Buckets of window samples by the harm of dropping them, the least first. A reader with less than
-// its lookahead would request a dropped sample again at once, so its buckets come last, and only if
-// `urgent`.
+// Buckets of window samples by the harm of dropping them, least harm first. A reader with less than
+// its lookahead would request a dropped sample again at once, so buckets that it needs come last,
+// and only if `urgent`.
 std::vector<const SharedScan::Bucket*> SharedScan::by_loss(bool urgent) const {
     const Readers lean = hungry(1);
     std::vector<const Bucket*> buckets;
@@ -390,8 +390,8 @@ std::uint32_t SharedScan::near(Reader reader) const {
     return index_.count(reader, ScanState::kWindow) + index_.count(reader, ScanState::kFresh);
 }
 
-// Kept samples that the reader has read beyond their share of the epoch so far. Negative: it has
-// postponed some.
+// Number of kept samples that the reader has read beyond their share of the epoch so far. Negative:
+// it has postponed some.
 double SharedScan::kept_ahead(Reader reader) const {
     return readers_[reader].kept_share * static_cast<double>(index_.count(reader)) -
            static_cast<double>(index_.count(reader, ScanState::kKept));

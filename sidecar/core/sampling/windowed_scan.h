@@ -33,7 +33,7 @@ struct ScanLimits {
 
 // One scan over a dataset, shared by all jobs of a node: a sample fetched for one job is read by
 // all jobs that still need it, then dropped, and fetched again only in the fastest reader's next
-// epoch. If a leading job uses the whole origin rate, the others read the samples that pass;
+// epoch. If the fastest job uses the whole origin rate, the others read the samples that pass by;
 // samples that they miss are fetched again later. It makes three decisions and holds no bytes:
 // - feed(): the next sample to fetch. Prefers absent samples that many hungry readers need and few
 //   sated ones (a later round serves those); ties are broken at random. A reader is hungry while it
@@ -57,11 +57,11 @@ public:
 
     [[nodiscard]] std::uint32_t sample_count() const { return index_.size(); }
 
-    // nullopt: readers_max readers have joined already.
+    // Adds a reader. nullopt: readers_max readers have joined already.
     std::optional<Reader> join();
     void leave(Reader reader);
 
-    // The window now has room for so many samples of mean size.
+    // Call when the window's size has changed; `samples`: its room, in samples of mean size.
     void set_window(std::uint32_t samples) {
         limits_.window_samples = samples;
         replenish();
@@ -79,13 +79,13 @@ public:
     // Marks the sample as already read (a resumed epoch).
     void mark_read(Reader reader, SampleIndex sample);
 
-    // `kept`: the sample is resident; otherwise it is in the window. Idempotent.
+    // The sample was stored. `kept`: it is resident; otherwise it is in the window. Idempotent.
     void on_stored(SampleIndex sample, bool kept);
 
     // The sample was dropped, or its fetch failed.
     void on_gone(SampleIndex sample);
 
-    // Samples to fetch, oldest first. A sample leaves by on_stored() or on_gone(), or when no
+    // Samples to fetch, oldest first. on_stored() and on_gone() remove a sample, and also that no
     // reader needs it any more.
     [[nodiscard]] const std::deque<SampleIndex>& feed() const { return feed_; }
 
@@ -93,8 +93,8 @@ public:
         return index_.state(sample) >= ScanState::kWindow;
     }
 
-    // Whether a reader will draw the sample in its current epoch. If not, a window sample may be
-    // dropped.
+    // Whether a reader will draw the sample in its current epoch. A window sample that no reader
+    // will draw may be dropped.
     [[nodiscard]] bool is_needed(SampleIndex sample) const { return index_.readers(sample) != 0; }
 
     [[nodiscard]] bool needs(Reader reader, SampleIndex sample) const {
@@ -121,7 +121,7 @@ public:
     void victims(const RoomRequest& room, std::vector<SampleIndex>& samples) const override;
 
     // Samples that one call examines. A prefetch can try again with the next event, so it examines
-    // few: while loaders hold most of the window, each of them costs a search of the plans.
+    // few: while loaders hold most of the window, each sample examined costs a search of the plans.
     static constexpr std::uint32_t kVictimLooksMax = 8192;
     static constexpr std::uint32_t kPrefetchLooksMax = 128;
 
@@ -131,8 +131,8 @@ private:
 
     struct State {
         bool joined = false;
-        std::uint32_t length = 0;  // of the current epoch
-        double kept_share = 0;     // of the epoch, when it began
+        std::uint32_t length = 0;  // samples of the current epoch
+        double kept_share = 0;     // share of kept samples when the epoch began
         std::uint32_t draws = 0;   // recent draws: the reader's speed relative to the others
     };
 
@@ -165,11 +165,11 @@ private:
     Prng prng_;
     std::array<State, NeedIndex::kReadersMax> readers_{};
     Readers joined_ = 0;
-    Readers active_ = 0;  // readers in an epoch
+    Readers active_ = 0;  // readers that are in an epoch
     std::uint32_t lookahead_ = 1;
     std::uint32_t recent_draws_ = 0;
     std::deque<SampleIndex> feed_;
-    mutable std::uint32_t looked_at_ = 0;  // where victims() continues in each bucket
+    mutable std::uint32_t looked_at_ = 0;  // position in each bucket where victims() continues
 };
 
 }  // namespace stoker::sidecar

@@ -141,7 +141,7 @@ TEST(BucketCriteria, CountSizesLessTheLongerTheLatency) {
 }
 
 TEST(BucketCriteriaDeathTest, RefusesNegativeWeights) {
-    EXPECT_DEATH((BucketCriteria{9, {.margin = -1}}), "weights are 0 or more");
+    EXPECT_DEATH((BucketCriteria{9, {.margin = -1}}), "weights must be 0 or more");
 }
 
 }  // namespace
