@@ -12,7 +12,7 @@ class AcceptBackoff {
 public:
     struct Advice {
         Duration pause{};          // before the next accept(): 10 ms, doubling to 1 s
-        bool log = false;          // at most once a minute
+        bool log = false;          // whether to log this failure; true at most once a minute
         std::uint64_t silent = 0;  // failures since the last one that was logged
     };
 
@@ -26,7 +26,7 @@ public:
     [[nodiscard]] static std::uint64_t failures();
 
     // True if accept() failed because the program or the machine has no descriptor or memory left.
-    // Other errors (a peer that has gone) concern one connection only.
+    // Other errors, such as a peer that has hung up, concern only one connection.
     [[nodiscard]] static bool is_exhausted(int error_number);
 
 private:

@@ -1,8 +1,8 @@
 #pragma once
 
-// STOKER_CHECK(condition, "what it means"): for invariants that only our own bug can break. Always
-// on; it prints the source position and the text to stderr and aborts, because a restart is safer
-// than a broken invariant. Failures that the environment can cause are a Result, never a check.
+// STOKER_CHECK(condition, "text"): for invariants that only our own bug can break. Always on; if
+// the condition fails, it prints source position and text to stderr and aborts: a restart is safer
+// than a broken invariant. Failures caused by the environment are a Result, never a check.
 #define STOKER_CHECK(condition, text) \
     (static_cast<bool>(condition)     \
          ? static_cast<void>(0)       \

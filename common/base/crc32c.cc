@@ -91,7 +91,7 @@ std::uint32_t update_by_instruction(std::uint32_t crc, std::span<const std::byte
 
 #endif
 
-// The product of two polynomials over GF(2), modulo the CRC's; bit 31 is the coefficient of x^0.
+// The product of two polynomials over GF(2), modulo the CRC's. Bit 31: the coefficient of x^0.
 std::uint32_t multiply(std::uint32_t a, std::uint32_t b) {
     std::uint32_t product = 0;
     for (; a != 0; a <<= 1U) {
@@ -109,8 +109,8 @@ std::uint32_t crc32c(std::span<const std::byte> data, std::uint32_t seed) {
     return ~(kInstruction ? update_by_instruction(start, data) : update_by_table(start, data));
 }
 
-// A CRC is a remainder, so `b_bytes` more bytes multiply that of `a` by x^8 for each of them (Mark
-// Adler's crc32_combine in zlib).
+// A CRC is a remainder, so appending `b_bytes` bytes multiplies the CRC of `a` by x^8 for each byte
+// (Mark Adler's crc32_combine in zlib).
 std::uint32_t crc32c_combine(std::uint32_t a, std::uint32_t b, std::uint64_t b_bytes) {
     constexpr std::uint32_t kByte = 1U << (31U - 8U);  // x^8
     std::uint32_t power = kByte;

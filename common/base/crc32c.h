@@ -11,8 +11,8 @@ namespace stoker {
 // there is one. Pure.
 [[nodiscard]] std::uint32_t crc32c(std::span<const std::byte> data, std::uint32_t seed = 0);
 
-// The CRC-32C of a ‖ b, from those of a and of b, which has `b_bytes` bytes: parts may be summed in any
-// order. Pure; takes about a microsecond, whatever the length.
+// The CRC-32C of a ‖ b, computed from the CRC of a, the CRC of b, and b's length `b_bytes`: parts
+// may be summed in any order. Pure; takes about a microsecond, whatever the length.
 [[nodiscard]] std::uint32_t crc32c_combine(std::uint32_t a, std::uint32_t b, std::uint64_t b_bytes);
 
 }  // namespace stoker

@@ -6,18 +6,18 @@
 
 namespace stoker {
 
-// The kind of a failure, by the caller's next action. Few by design: the code steers, the message
-// explains.
+// The kind of a failure, chosen by what the caller should do next. There are few kinds: code
+// decides by the kind, people read the message.
 enum class ErrorCode : std::uint8_t {
     kInvalidArgument,    // the input is wrong; repeating it will not help
     kNotFound,           // the thing does not exist (yet)
     kAlreadyExists,      // another writer created it first
-    kConflict,           // it changed meanwhile; read again and redo
-    kGone,               // it existed and never comes back under this name or version
+    kConflict,           // the object has changed meanwhile; read it again and redo
+    kGone,               // the object existed and never comes back under this name or version
     kForbidden,          // not allowed; a person has to change something
     kUnavailable,        // try again later
-    kDeadlineExceeded,   // took too long; may have happened
-    kResourceExhausted,  // disk, memory, quota or a bound of ours is full
+    kDeadlineExceeded,   // took too long; the operation may have happened
+    kResourceExhausted,  // disk, memory, a quota or one of our limits is used up
     kCorruption,         // bytes that do not match their checksum or format
     kCancelled,          // we were asked to stop
     kInternal,           // a bug of ours, or a library's

@@ -8,10 +8,10 @@
 
 namespace stoker {
 
-// A hash map from 32-bit keys below 2^32 - 1 to small values, in one array: half of it is free at
-// least, and it never shrinks. A look-up touches one cache line in most cases and allocates nothing,
-// and neither does erase(). Equal histories give equal orders. Pointers and references live until the
-// next call that is not const. Not thread-safe.
+// A hash map from 32-bit keys below 2^32 - 1 to small values, in one array, which never shrinks; at
+// least half of the array is free. A look-up touches one cache line in most cases; look-up and
+// erase() allocate nothing. Equal histories give equal orders of entries. Pointers and references
+// are valid until the next non-const call. Not thread-safe.
 template <class Value>
 class FlatMap {
 public:
@@ -19,7 +19,7 @@ public:
 
     [[nodiscard]] std::size_t size() const { return size_; }
 
-    // A new entry has the value Value{}.
+    // Finds or adds the key's entry; a new entry has the value Value{}.
     Value& operator[](Key key) {
         if (2 * (size_ + 1) > slots_.size()) {
             grow();
@@ -32,7 +32,7 @@ public:
         return slot.value;
     }
 
-    // nullptr: no entry.
+    // The value of the key; nullptr: it has no entry.
     [[nodiscard]] Value* find(Key key) {
         if (slots_.empty()) {
             return nullptr;
@@ -44,7 +44,7 @@ public:
     // Removes the entry, which must exist.
     void erase(Key key) {
         std::size_t hole = find_slot(key);
-        // Moves entries behind the hole into it if their look-up would end at the hole.
+        // Moves a later entry into the hole if its look-up would otherwise end at the hole.
         for (std::size_t at = next(hole); slots_[at].key != kFree; at = next(at)) {
             const std::size_t home = home_of(slots_[at].key);
             if (((at - home) & mask()) >= ((at - hole) & mask())) {
@@ -88,7 +88,7 @@ private:
         return static_cast<std::size_t>((key * 0x9E3779B97F4A7C15ULL) >> 32U) & mask();
     }
 
-    // The key's slot, or the free one where it belongs.
+    // The slot that holds the key, or the free slot where the key would be added.
     [[nodiscard]] std::size_t find_slot(Key key) const {
         std::size_t slot = home_of(key);
         while (slots_[slot].key != key && slots_[slot].key != kFree) {

@@ -5,7 +5,7 @@
 
 namespace stoker {
 
-// FNV-1a, 64 bits: the same on every machine. Not for adversaries.
+// FNV-1a hash, 64 bits: the same on every machine. Not safe against chosen inputs.
 constexpr std::uint64_t fnv1a(std::string_view text) {
     std::uint64_t hash = 0xCBF29CE484222325ULL;
     for (const char c : text) {

@@ -6,10 +6,10 @@
 
 namespace stoker {
 
-// A list that grows and shrinks at its end, in pieces of `kPiece` values. It needs memory for at
-// most two pieces more than its values; a vector holds two copies while it grows and keeps its
-// largest size. Values do not move. An access costs one more look-up than in a vector, in a small
-// table. Trivially copyable values only. Not thread-safe.
+// A list that grows and shrinks at its end, stored in pieces of `kPiece` values. It allocates at
+// most two pieces more than its values need; a vector holds two copies while it grows and never
+// gives memory back. Values do not move. An access costs one more look-up, in a small table, than
+// in a vector. Trivially copyable values only. Not thread-safe.
 template <class Value, std::size_t kPiece>
 class PieceList {
 public:
@@ -21,7 +21,7 @@ public:
 
     Value& operator[](std::size_t i) { return pieces_[i / kPiece][i % kPiece]; }
 
-    // The list must not be empty, as for pop_back().
+    // The last value. The list must not be empty; the same holds for pop_back().
     [[nodiscard]] const Value& back() const { return (*this)[size_ - 1]; }
 
     void push_back(const Value& value) {
@@ -31,8 +31,8 @@ public:
         (*this)[size_++] = value;
     }
 
-    // Keeps the piece behind the last value, so that a list that shrinks and grows does not
-    // reallocate.
+    // Removes the last value. Keeps the piece behind it, so that a list that alternately shrinks
+    // and grows does not reallocate.
     void pop_back() {
         --size_;
         if (size_ + 2 * kPiece <= pieces_.size() * kPiece) {

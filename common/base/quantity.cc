@@ -15,7 +15,7 @@ constexpr Wide kLimit = Wide{1} << 63U;
 constexpr int kFractionDigitsMax = 18;
 constexpr int kExponentMax = 18;
 
-// mantissa / 10^decimals, times 2^binary, times 10^decimal.
+// A number in parts: mantissa / 10^decimals, times 2^binary, times 10^decimal.
 struct Scale {
     int binary = 0;
     int decimal = 0;
@@ -85,7 +85,7 @@ Wide power_of_ten(int exponent) {
     return result;
 }
 
-// The value as a fraction whose numerator and denominator fit; nullopt for 2^63 and more.
+// The value as a fraction of two 64-bit numbers; nullopt for 2^63 and more.
 struct Fraction {
     Wide numerator = 0;
     Wide denominator = 1;

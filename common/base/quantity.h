@@ -12,12 +12,12 @@ namespace stoker {
 // Binary suffixes Ki Mi Gi Ti Pi Ei, decimal ones n u m k M G T P E, exponents e9 or E9. Pure,
 // thread-safe.
 
-// Bytes, rounded up as Kubernetes does. kInvalidArgument: not a quantity, negative, or 2^63 bytes
-// and more, which the API server rejects, too; the message quotes the text.
+// Parses bytes; rounds up as Kubernetes does. kInvalidArgument: not a quantity, negative, or at
+// least 2^63 bytes, which the API server rejects, too; the message quotes the text.
 Result<Bytes> parse_bytes(std::string_view text);
 
-// A count of indivisible things, rounded down: "8" GPUs; "3500m" CPUs are 3. kInvalidArgument: as
-// parse_bytes().
+// Parses a count of indivisible things; rounds down: "8" GPUs are 8, "3500m" CPUs are 3.
+// kInvalidArgument: as for parse_bytes().
 Result<std::int64_t> parse_whole(std::string_view text);
 
 }  // namespace stoker

@@ -7,8 +7,8 @@
 
 namespace stoker {
 
-// A value of which copies share one object in memory. The object does not change while several
-// values share it, so they may be on several threads. Never empty. A moved-from value may only be
+// A value whose copies share one object in memory. The object does not change while several values
+// share it, so these may be used on different threads. Never empty. A moved-from value may only be
 // assigned to or destroyed.
 template <class T>
 class SharedValue {
@@ -20,7 +20,7 @@ public:
     SharedValue(T value)
         : value_(std::make_shared<const T>(std::move(value))) {}
 
-    // Shares what `value` owns, which must not be null.
+    // Shares the object that `value` owns; `value` must not be null.
     explicit SharedValue(std::shared_ptr<const T> value)
         : value_(std::move(value)) {
         STOKER_CHECK(value_ != nullptr, "a shared value is not empty");
@@ -33,8 +33,8 @@ public:
     // NOLINTNEXTLINE(google-explicit-constructor): it is read like a T
     operator const T&() const { return *value_; }
 
-    // A copy of the object that only this value has. Change it before this value is copied, and
-    // before the next call.
+    // An object for changes that no other value shares; copies it if necessary. Change it before
+    // this value is copied, and before the next call of edit().
     T& edit() {
         auto own = std::make_shared<T>(*value_);
         T& result = *own;

@@ -7,8 +7,8 @@
 
 namespace stoker {
 
-// Tokens arrive at `rate` per second, up to `burst`. Taking more than there are leaves a debt. A
-// rate of 0 means no limit. Pure: no timers inside. Not thread-safe.
+// A token bucket: tokens arrive at `rate` per second, up to `burst`. Taking more tokens than there
+// are leaves a debt. A rate of 0 means no limit. Pure: no timers inside. Not thread-safe.
 class TokenBucket {
 public:
     // Starts with a full burst.

@@ -12,15 +12,15 @@ constexpr std::string_view utf8_prefix(std::string_view text, std::size_t bytes_
     if (text.size() <= bytes_max) {
         return text;
     }
-    // 10xxxxxx is a continuation byte.
+    // A byte 10xxxxxx is a continuation byte.
     while (bytes_max > 0 && (static_cast<unsigned char>(text[bytes_max]) & 0xC0U) == 0x80U) {
         --bytes_max;
     }
     return text.substr(0, bytes_max);
 }
 
-// The length of the character that begins the text, 1 to 4 bytes; 0: invalid. Overlong forms,
-// surrogates and code points beyond U+10FFFF are invalid.
+// Length of the text's first character, 1 to 4 bytes; 0: it is invalid. Overlong forms, surrogates
+// and code points beyond U+10FFFF are invalid.
 constexpr std::size_t utf8_length(std::string_view text) {
     const auto at = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
     if (text.empty() || at(0) < 0x80U) {

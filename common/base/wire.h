@@ -9,8 +9,8 @@
 #include <type_traits>
 #include <vector>
 
-// Little-endian numbers in byte buffers, as in all our files and sockets. Supported machines are
-// little-endian, so this is a bounds-checked memcpy.
+// Little-endian numbers in byte buffers, as in all our files and socket frames. Supported machines
+// are little-endian, so reading and writing is a bounds-checked memcpy.
 namespace stoker {
 
 template <class T>
@@ -99,7 +99,7 @@ public:
         return {reinterpret_cast<const char*>(raw.data()), raw.size()};
     }
 
-    // Reads bits in the order of put_bits().
+    // Reads bits that were written by put_bits().
     std::vector<bool> get_bits(std::size_t count) {
         const auto raw = get_bytes((count + 7) / 8);
         std::vector<bool> bits(raw.empty() ? 0 : count);

@@ -54,7 +54,7 @@ Result<AddressRanges::Range> AddressRanges::parse_range(const std::string& text)
     const auto refuse = [&] {
         return fail(
             ErrorCode::kInvalidArgument,
-            fmt::format("\"{}\" is no range of addresses, such as 10.0.0.0/8", text));
+            fmt::format("\"{}\" is not a range of addresses, such as 10.0.0.0/8", text));
     };
     const std::size_t slash = text.find('/');
     const auto address = parse_address(text.substr(0, slash));

@@ -10,7 +10,7 @@
 
 namespace stoker::config {
 
-// Ranges of IP addresses in CIDR form. A value.
+// Ranges of IP addresses, parsed from CIDR form. A value.
 class AddressRanges {
 public:
     // Parses "10.0.0.0/8" or "fd00::/8"; an address without a prefix length is a range of one.

@@ -12,7 +12,7 @@ namespace stoker::config {
 // One mapping of the document. Nested readers share the root reader's list of mistakes.
 struct ConfigReader::State {
     YAML::Node node;
-    std::string path;  // "" for the root, else "datasets[0]"
+    std::string path;  // "" for the root; otherwise such as "datasets[0]"
     std::set<std::string, std::less<>> asked{};
     std::shared_ptr<std::vector<std::string>> mistakes;
 
@@ -20,7 +20,7 @@ struct ConfigReader::State {
         return path.empty() ? std::string{key} : fmt::format("{}.{}", path, key);
     }
 
-    // The value of a key, marked as read. Invalid if there is none.
+    // The value of a key, which is then marked as read. Invalid if the key is absent.
     YAML::Node find(std::string_view key) {
         asked.emplace(key);
         const YAML::Node& mapping = node;  // operator[] of a const node does not insert

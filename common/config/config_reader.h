@@ -14,8 +14,8 @@
 
 namespace stoker::config {
 
-// A Kubernetes quantity (common/base/quantity.h) without the suffixes below one: "256Mi", "1.5Gi",
-// "500M", "17"; or "unlimited". kInvalidArgument: anything else.
+// Parses a Kubernetes quantity (common/base/quantity.h) without the suffixes for fractions (m, u,
+// n): "256Mi", "1.5Gi", "500M", "17"; or "unlimited". kInvalidArgument: anything else.
 Result<Bytes> parse_bytes(std::string_view text);
 
 // Parses "250ms", "30s", "5m" or "2h". kInvalidArgument: anything else, or negative.
@@ -51,13 +51,13 @@ public:
     void read(std::string_view key, Bytes& out);
     void read(std::string_view key, Duration& out);
     void read(std::string_view key, std::vector<std::string>& out);
-    // A mapping with arbitrary keys.
+    // Reads a mapping with arbitrary keys.
     void read(std::string_view key, std::map<std::string, std::string>& out);
 
-    // As read(), for a required key with a non-empty value.
+    // Does what read() does, for a required key that must have a non-empty value.
     void require(std::string_view key, std::string& out);
 
-    // A nested mapping, or a list of mappings; `visit` is not called if the key is absent.
+    // Reads a nested mapping, or a list of mappings; does not call `visit` if the key is absent.
     void section(std::string_view key, const std::function<void(ConfigReader&)>& visit);
     void each(std::string_view key, const std::function<void(ConfigReader&)>& visit);
 

@@ -47,8 +47,8 @@ Result<Bytes> parse_bytes(std::string_view text) {
     if (text == "unlimited") {
         return Bytes::unlimited();
     }
-    // Kubernetes accepts the suffixes m, u and n; for bytes they are probably a typing error for
-    // Mi.
+    // Kubernetes accepts the suffixes m, u and n, too; for a number of bytes they are probably a
+    // typing error for Mi.
     const bool is_slip = text.find_first_of("mun") != std::string_view::npos;
     const Result<Bytes> bytes = stoker::parse_bytes(text);
     if (is_slip || !bytes) {

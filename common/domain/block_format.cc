@@ -37,7 +37,7 @@ Status add_blocks(Listing& blocks, const Listing::Entry& object, std::uint64_t b
     return {};
 }
 
-// Whether sample `id` is block `number` of the object that `like` is a block of.
+// Whether sample `id` is block `number` of the object to which the block `like` belongs.
 bool is_block(
     const ManifestView& manifest,
     std::uint64_t id,
@@ -107,8 +107,8 @@ Result<Listing> list_blocks(const Listing& objects, Bytes block_bytes) {
                     "'{}': a dataset of format Blocks cannot have the character U+0001 in a key",
                     object.key));
         }
-        // A small object is a sample as it is, unless its ETag reads as a block's place: then it
-        // becomes one block, because the ETag would be taken for a place.
+        // A small object is one sample, without blocks, unless its ETag looks like a block's place:
+        // then it becomes one block, because its own ETag would be taken for a place.
         const bool is_one = Bytes{object.size_bytes} <= block_bytes;
         if (is_one && (object.size_bytes == 0 || !parse_block_place(object.etag))) {
             STOKER_TRY_VOID(blocks.add(object.key, object.size_bytes, object.etag));

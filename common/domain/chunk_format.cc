@@ -22,7 +22,7 @@ constexpr std::size_t kChecksumBytes = 4;
 constexpr std::uint64_t kChunkBytesMax = std::uint64_t{1} << 56U;
 constexpr std::string_view kPlacePrefix = "chunk:";
 
-// The fixed part as read; nothing in it is trusted before the checksum has been compared.
+// The header's fixed part as read; not trusted before its checksum has been compared.
 struct FixedPart {
     std::uint32_t header_bytes = 0;
     std::uint32_t number = 0;
@@ -93,8 +93,8 @@ Status check_name(std::string_view name) {
     return {};
 }
 
-// The table's rows and the names. kCorruption: an offset that does not follow the sample before, or
-// lengths whose sums differ from the fixed part.
+// Parses the table's rows and the names. kCorruption: an offset that does not follow the previous
+// sample, or lengths whose sums differ from the fixed part.
 Result<std::vector<ChunkSample>> read_samples(
     const FixedPart& fixed, std::span<const std::byte> header) {
     WireReader table{header.subspan(kChunkFixedBytes)};
@@ -115,7 +115,7 @@ Result<std::vector<ChunkSample>> read_samples(
         offset += sample.size_bytes;
     }
     if (names.left() != 0 || offset - fixed.header_bytes != fixed.payload_bytes) {
-        return corrupt("a chunk's header does not add up");
+        return corrupt("the lengths in a chunk's header do not add up");
     }
     return samples;
 }
@@ -207,14 +207,14 @@ Result<ChunkHeader> parse_chunk_header(std::span<const std::byte> bytes) {
         return corrupt("a chunk's header does not match its checksum");
     }
     if (fixed.sample_count == 0) {
-        return corrupt("a chunk without samples");
+        return corrupt("a chunk has no samples");
     }
     STOKER_TRY(auto samples, read_samples(fixed, header));
     return ChunkHeader{fixed.pack, fixed.number, std::move(samples)};
 }
 
 std::vector<std::byte> encode_chunk_index(const std::vector<ChunkHeader>& headers) {
-    STOKER_CHECK(!headers.empty(), "an index has a chunk");
+    STOKER_CHECK(!headers.empty(), "an index needs at least one chunk");
     WireWriter out;
     out.put(kIndexMagic)
         .put(kChunkFormatVersion)
@@ -223,7 +223,7 @@ std::vector<std::byte> encode_chunk_index(const std::vector<ChunkHeader>& header
     out.pad_to(kIndexFixedBytes);
     for (const ChunkHeader& header : headers) {
         const auto bytes = encode_chunk_header(header);
-        STOKER_CHECK(bytes.has_value(), "a header that was written or parsed before");
+        STOKER_CHECK(bytes.has_value(), "the header must have been written or parsed before");
         out.put_bytes(*bytes);
     }
     out.put(crc32c(out.view()));
@@ -250,7 +250,7 @@ Result<std::vector<ChunkHeader>> parse_chunk_index(std::span<const std::byte> by
         rest = rest.subspan(length);
     }
     if (headers.size() != count || headers.empty() || headers.front().pack.id != id) {
-        return corrupt("the index does not have the chunks that it says");
+        return corrupt("the index has another number of chunks than it states");
     }
     STOKER_TRY_VOID(check_pack(headers));
     return headers;
@@ -274,7 +274,7 @@ Status check_first_chunk(
 
 Status check_pack(const std::vector<ChunkHeader>& headers) {
     if (headers.empty()) {
-        return fail(ErrorCode::kInvalidArgument, "there is no chunk");
+        return fail(ErrorCode::kInvalidArgument, "the pack has no chunks");
     }
     const PackIdentity& pack = headers.front().pack;
     for (std::size_t i = 0; i < headers.size(); ++i) {
@@ -295,7 +295,7 @@ Status check_pack(const std::vector<ChunkHeader>& headers) {
     if (headers.size() != pack.chunk_count) {
         return fail(
             ErrorCode::kInvalidArgument,
-            fmt::format("{} of the pack's {} chunks are here", headers.size(), pack.chunk_count));
+            fmt::format("only {} of the pack's {} chunks exist", headers.size(), pack.chunk_count));
     }
     return {};
 }

@@ -9,8 +9,8 @@
 
 // The sampling contracts and their parameters, one row each: bounds, default, and the values that a
 // program may choose within a TrainingJob's limit. The operator's parser and validation, the
-// sidecar's settings and samplers, the simulator's flags and the Python client read this table. The
-// contract tests compare it with the CRD and docs/reference/sampling-contracts.md. Pure,
+// sidecar's settings and samplers, the simulator's flags and the Python client use this table.
+// Contract tests compare it with the CRD and docs/reference/sampling-contracts.md. Pure,
 // thread-safe.
 namespace stoker::domain {
 
@@ -29,15 +29,15 @@ inline std::vector<std::string_view> allowed_by(std::string_view contract) {
     return result;
 }
 
-// The direction in which a parameter gets narrower, so closer to `exact`. kSame: a program may only
-// repeat the job's value.
+// The direction in which a parameter becomes narrower, that is closer to contract `exact`. kSame: a
+// program may only repeat the job's value.
 enum class Narrower : std::uint8_t { kLess, kMore, kSame };
 
-// A parameter may be set by this source, and by those listed after it.
+// The lowest source that may set a parameter; the sources listed after it may set it, too.
 enum class SetBy : std::uint8_t {
-    kTrainingJob,  // the CRD has it
+    kTrainingJob,  // a TrainingJob: the parameter is in the CRD
     kProgram,      // the program, or the sidecar's settings
-    kExperiment,   // only a direct client of the sidecar: `stoker simulate`
+    kExperiment,   // only a direct client of the sidecar, such as `stoker simulate`
 };
 
 struct ContractParameter {
@@ -49,17 +49,17 @@ struct ContractParameter {
     double standard = 0;  // default
     Narrower narrower = Narrower::kSame;
     SetBy set_by = SetBy::kTrainingJob;
-    std::string_view family{};                // the family that the job must choose; empty: any
+    std::string_view family{};                // family that has the parameter; empty: every family
     std::array<std::string_view, 3> words{};  // as in the TrainingJob; the value is the index
 
     [[nodiscard]] constexpr bool is_word() const { return !words.front().empty(); }
 
-    // True if the CRD has it among the parameters of this contract.
+    // True if the CRD has the parameter among those of `the_contract`.
     [[nodiscard]] constexpr bool is_of_the_job(std::string_view the_contract) const {
         return contract == the_contract && set_by == SetBy::kTrainingJob;
     }
 
-    // False for NaN.
+    // Whether the value is in the row's range. False for NaN.
     [[nodiscard]] bool allows(double value) const {
         return value >= least && value <= most && (step == 0 || std::fmod(value, step) == 0);
     }
@@ -72,9 +72,9 @@ inline constexpr std::array kContractParameters = [] {
     constexpr std::string_view kWindowed = kContracts[1];
     constexpr std::string_view kImportance = kContracts[2];
     constexpr std::string_view kReplicate = kContracts[3];
-    // The members of a Row in their order: contract, name, least, most, step, ...
+    // The members of a Row in order: contract, name, least, most, step, standard, ...
     return std::array{
-        // chunkGroup 0 means no groups; a program cannot request it.
+        // A chunkGroup of 0 means no groups; a program cannot request 0.
         Row{kWindowed, "chunkGroup", 1, 65536, 1, 0, kSame},
         Row{kWindowed, "drift", 0, 1, 0, 0.02, kLess},
         Row{kImportance, "family", 0, 1, 1, 0, kSame, kTrainingJob, {}, {"ICache", "Iowa"}},

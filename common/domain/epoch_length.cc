@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kImportance = kContracts[2];
 constexpr std::string_view kWarmup = "warmupEpochs";
 
-// The largest number of IOWA epochs that are computed one by one. By then the shares of samples
+// The largest number of IOWA epochs computed one by one. After that many, the shares of samples
 // repeat in each cycle of recallAfter + 1 epochs.
 constexpr std::uint64_t kEpochsMost = 100'000;
 
@@ -24,8 +24,8 @@ constexpr std::uint64_t kEpochsMost = 100'000;
 constexpr unsigned kShift = 31;
 constexpr std::uint64_t kAll = std::uint64_t{1} << kShift;
 
-// Added before the shift, it rounds a product up, unless its excess over a whole number is so small
-// that it may come from earlier rounding.
+// Added to a product before the shift to round it up, unless its excess over a whole number is so
+// small that it may come from earlier rounding.
 constexpr std::uint64_t kRoundUp = kAll - (kAll >> 10U);
 
 std::uint64_t to_parts(double share) {
@@ -94,7 +94,7 @@ double number_of(std::string_view contract, const ContractValues& values, std::s
         return given->second;
     }
     const ContractParameter* row = find_parameter(contract, name);
-    STOKER_CHECK(row != nullptr, "only parameters of the table are asked for");
+    STOKER_CHECK(row != nullptr, "the contract must have the parameter in the table");
     return standard_for(*row, is_iowa(values));
 }
 

@@ -8,10 +8,10 @@
 
 #include "common/base/result.h"
 
-// How many samples a rank draws in an epoch. All ranks of a job must draw equally many, since a
-// collective call would otherwise wait for ever: also ranks without a sidecar, and ranks whose
-// nodes know different losses. So with several ranks the number follows from the contract's
-// parameters and the epoch alone. Sidecar and client compute it here. Integer arithmetic, so it is
+// How many samples a rank draws in an epoch. All ranks of a job must draw equally many, or a
+// collective call would wait for ever; this includes ranks without a sidecar and ranks whose nodes
+// know different losses. So with several ranks, the number depends only on the contract's
+// parameters and the epoch. Sidecar and client compute it here, with integer arithmetic, so it is
 // the same on every machine. Pure, thread-safe.
 namespace stoker::domain {
 
@@ -21,14 +21,14 @@ using ContractValues = std::map<std::string, double, std::less<>>;
 // Whether contract `importance` uses IOWA's buckets instead of iCACHE's sampling.
 bool is_iowa(const ContractValues& values);
 
-// The value of a parameter that contract_table.h has for the contract.
+// Value of a parameter: as set, or the contract's default in contract_table.h.
 double number_of(std::string_view contract, const ContractValues& values, std::string_view name);
 
-// kInvalidArgument: a parameter that the contract's family does not have, or a value outside its
-// bounds; the message names it. The functions below need checked values.
+// Checks set parameters. kInvalidArgument: the contract's family does not have one of them, or its
+// value is out of bounds; the message names it. The functions below need checked values.
 Status check_values(std::string_view contract, const ContractValues& values);
 
-// Whether the epoch reads all samples, whatever their losses. True for all other contracts.
+// Whether the epoch reads all samples, whatever their losses; always, except with `importance`.
 bool reads_all(std::string_view contract, const ContractValues& values, std::uint64_t epoch);
 
 // The most draws of a rank in an epoch, at least 1. `share`: the samples that the epoch deals to

@@ -11,17 +11,17 @@
 
 namespace stoker::domain {
 
-// The number of rows of an object. Requires: 1 <= rows.bytes. kInvalidArgument: it does not end with a row, or
-// has too many. Pure.
+// Number of rows in an object. Requires: 1 <= rows.bytes. kInvalidArgument: the object does not end
+// with a whole row, or has too many rows. Pure.
 Result<std::uint64_t> count_rows(const ListedObject& object, const RecordRows& rows);
 
-// The rows of an object, each a sample, named by its number in the object. They follow from the object's size, so
-// all windows are empty.
+// The rows of an object; each row is a sample, named by its number in the object. They follow from
+// the object's size, so no bytes need to be read: all windows are empty.
 class RowIndex final : public ShardIndex {
 public:
-    static constexpr std::uint64_t kRunRows = 4096;  // that take() adds
+    static constexpr std::uint64_t kRunRows = 4096;  // rows that one take() adds
 
-    // `count`: of count_rows().
+    // `count`: result of count_rows().
     RowIndex(ListedObject shard, std::uint64_t row_bytes, std::uint64_t count)
         : ShardIndex(std::move(shard)),
           row_bytes_(row_bytes),
@@ -33,7 +33,7 @@ private:
 
     std::uint64_t row_bytes_ = 0;
     std::uint64_t count_ = 0;
-    std::uint64_t done_ = 0;  // of them
+    std::uint64_t done_ = 0;  // rows added so far
 };
 
 }  // namespace stoker::domain

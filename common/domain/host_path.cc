@@ -7,7 +7,7 @@ namespace stoker::domain {
 
 namespace {
 
-// Forbidden for pools, with everything below.
+// Trees that pools must not use: these folders and everything below them.
 constexpr std::array<std::string_view, 34> kTrees = {
     "/bin",
     "/boot",
@@ -44,7 +44,7 @@ constexpr std::array<std::string_view, 34> kTrees = {
     "/var/snap",
     "/var/spool"};
 
-// Forbidden for pools; paths below are allowed.
+// Folders that pools must not use; folders below them are allowed.
 constexpr std::array<std::string_view, 11> kFolders = {
     "/",
     "/home",

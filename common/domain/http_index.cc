@@ -18,7 +18,7 @@ bool is_control(char c) {
     return static_cast<unsigned char>(c) < 0x20 || c == 0x7F;
 }
 
-// Whether the text is '"', visible characters without '"', '"' (RFC 9110, 8.8.3).
+// Whether the text is an ETag: visible characters between two '"' (RFC 9110, 8.8.3).
 bool is_quoted_tag(std::string_view text) {
     return text.size() >= 2 && text.front() == '"' && text.back() == '"' &&
            std::all_of(text.begin() + 1, text.end() - 1, [](char c) {
@@ -37,7 +37,7 @@ std::optional<std::uint64_t> number_of(std::string_view text) {
     return is_digits(text) && read.ec == std::errc{} ? std::optional{value} : std::nullopt;
 }
 
-// Cuts the text up to the next tab off `line`; nullopt: there is no tab.
+// Removes the text up to the next tab from `line` and returns it; nullopt: there is no tab.
 std::optional<std::string_view> take_column(std::string_view& line) {
     const auto tab = line.find('\t');
     if (tab == std::string_view::npos) {
@@ -117,7 +117,7 @@ Status HttpIndexReader::read(std::string_view piece, const Take& take) {
         piece.remove_prefix(end + 1);
     }
     rest_ += piece;
-    // A line without end is refused before it is read.
+    // Refuses an endless line before all of it is read.
     return rest_.size() > kLineBytesMax ? take_line(rest_, take) : Status{};
 }
 
@@ -145,9 +145,9 @@ Status HttpIndexReader::take_entry(std::string_view line, const Take& take) {
     if (entry.key != name_) {
         return take(entry);
     }
-    // A shell makes the index's file before `find` looks for files.
+    // The index may list itself once: a shell creates the index's file before `find` runs.
     return std::exchange(has_own_line_, true)
-               ? fail(ErrorCode::kInvalidArgument, "names the index itself again")
+               ? fail(ErrorCode::kInvalidArgument, "names the index itself more than once")
                : Status{};
 }
 

@@ -29,7 +29,7 @@ bool is_encoded_path(std::string_view path) {
     return true;
 }
 
-// Whether the part is "." or "..", with each dot as such or as "%2e".
+// Whether the part is "." or ".."; each dot may also be written as "%2e".
 bool is_dots(std::string_view part) {
     std::size_t dots = 0;
     while (!part.empty()) {

@@ -14,11 +14,11 @@ using SampleId = Strong<std::uint64_t, struct SampleIdTag>;
 // A sample id in 32 bits, for large plans and tables: a manifest has fewer than 2^32 samples.
 using SampleIndex = std::uint32_t;
 
-// Names one segment file in a node directory. Never reused there, so it also identifies the bytes.
+// Number of one segment file in a node directory. Never reused there, so it identifies the bytes.
 using SegmentSeq = Strong<std::uint32_t, struct SegmentSeqTag>;
 
-// One immutable listing of a dataset: a digest over every key, size and ETag. Written as sixteen
-// hex digits in file names.
+// Identifies one immutable listing of a dataset: a digest over every key, size and ETag. Written as
+// sixteen hex digits in file names.
 using RevisionId = Strong<std::uint64_t, struct RevisionIdTag>;
 
 std::string to_string(RevisionId revision);

@@ -25,7 +25,7 @@ struct ListedObject {
 // so a dataset of ten million objects fits in 1 GiB. Movable. Not thread-safe.
 class Listing {
 public:
-    // Valid as long as the listing, also while it grows.
+    // One object. Its views are valid as long as the listing, also while the listing grows.
     struct Entry {
         std::string_view key;
         std::uint64_t size_bytes = 0;
@@ -38,21 +38,21 @@ public:
 
     static Result<Listing> of(const std::vector<ListedObject>& objects);
 
-    // Copies the texts. kInvalidArgument: a key or ETag of 64 KiB or more, or more than 4 GiB of
-    // them together.
+    // Adds an object; copies the texts. kInvalidArgument: a key or ETag of 64 KiB or more, or more
+    // than 4 GiB of keys and ETags together.
     Status add(std::string_view key, std::uint64_t size_bytes, std::string_view etag);
 
-    // Sorts by key, as bytes. Does nothing if the origin listed in this order.
+    // Sorts by key, as bytes. Does nothing if the origin listed in this order already.
     void sort();
 
     [[nodiscard]] std::size_t size() const { return rows_.size(); }
 
     [[nodiscard]] bool empty() const { return rows_.empty(); }
 
-    // `index` must be below size().
+    // The object at `index`, which must be below size().
     [[nodiscard]] Entry operator[](std::size_t index) const { return entry_of(rows_[index]); }
 
-    // Copies of all objects, some 200 bytes each: only for few objects.
+    // Copies of all objects, some 200 bytes each: use it only for few objects.
     [[nodiscard]] std::vector<ListedObject> objects() const;
 
 private:
@@ -60,7 +60,7 @@ private:
 
     struct Row {
         std::uint64_t size_bytes = 0;
-        std::uint32_t at = 0;  // of the key, which the ETag follows
+        std::uint32_t at = 0;  // position of the key; the ETag follows the key
         std::uint16_t key_bytes = 0;
         std::uint16_t etag_bytes = 0;
     };
@@ -70,10 +70,10 @@ private:
         return {{text, row.key_bytes}, row.size_bytes, {text + row.key_bytes, row.etag_bytes}};
     }
 
-    // Deques, because they grow without being copied.
+    // Deques, because these grow without copying their elements.
     std::deque<Row> rows_;
     std::vector<std::unique_ptr<char[]>> blocks_;
-    std::uint64_t used_ = 0;  // of the blocks' bytes, gaps at their ends included
+    std::uint64_t used_ = 0;  // bytes of the blocks in use, gaps at block ends included
 };
 
 }  // namespace stoker::domain

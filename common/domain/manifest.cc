@@ -102,8 +102,8 @@ std::string_view ManifestView::label_name(std::uint32_t label) const {
     return pool_text(offset, in.get<std::uint32_t>());
 }
 
-// If open() did not verify the checksum, `offset` may be damaged: then returns an empty text and
-// never reads out of bounds.
+// If open() did not verify the checksum, `offset` may be damaged: then the function returns an
+// empty text, and it never reads out of bounds.
 std::string_view ManifestView::pool_text(std::uint64_t offset, std::size_t length) const {
     if (offset > pool_.size() || length > pool_.size() - offset) {
         return {};

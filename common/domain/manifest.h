@@ -31,7 +31,7 @@ struct SampleInfo {
     std::string_view etag;
     std::uint64_t size_bytes = 0;
     std::int32_t label =
-        kNoLabel;  // index into labels(): the parent folder, numbered as ImageFolder does
+        kNoLabel;  // index into labels(): the parent folder, numbered as in ImageFolder
 };
 
 // A validated view of manifest bytes; does not own them, and they must outlive it. Thread-safe:
@@ -53,7 +53,7 @@ public:
 
     [[nodiscard]] std::uint32_t label_count() const { return label_count_; }
 
-    // `id` must be below sample_count(). O(1), no allocation.
+    // The sample's row. `id` must be below sample_count(). O(1), no allocation.
     [[nodiscard]] SampleInfo sample(SampleId id) const;
 
     [[nodiscard]] std::uint64_t size_bytes(SampleId id) const;

@@ -7,7 +7,7 @@ namespace stoker::domain {
 
 namespace {
 
-// FNV-1a, 64 bits.
+// An FNV-1a hash of 64 bits, computed step by step.
 class Digest {
 public:
     void add(const SampleInfo& sample) {
@@ -35,7 +35,7 @@ private:
 
 }  // namespace
 
-// Avoids a product that could overflow: samples = whole * pieces + rest.
+// The result without an overflowing product: samples = whole * pieces + rest.
 std::uint64_t piece_end(const ManifestMarks& marks, std::size_t k) {
     const std::uint64_t pieces = marks.digests.size();
     const std::uint64_t whole = marks.samples / pieces;

@@ -7,8 +7,8 @@
 
 #include "common/domain/manifest.h"
 
-// Digests of a manifest's pieces: two nodes find where their listings first differ without
-// exchanging them. Pure, thread-safe.
+// Digests of a manifest's pieces, with which two nodes find where their listings first differ
+// without exchanging the listings. Pure, thread-safe.
 namespace stoker::domain {
 
 inline constexpr std::size_t kManifestMarksMax = 256;
@@ -34,8 +34,8 @@ struct SampleRange {
     bool operator==(const SampleRange&) const = default;
 };
 
-// The sample range of the first piece of `theirs` that differs from ours; `first` may be our sample
-// count (our listing ends there). nullopt: no difference, or no marks. O(samples).
+// The range of samples in the first piece of `theirs` that differs from ours; its `first` may be
+// our sample count, if our listing ends there. nullopt: no difference, or no marks. O(samples).
 std::optional<SampleRange> find_difference(const ManifestView& ours, const ManifestMarks& theirs);
 
 }  // namespace stoker::domain

@@ -10,7 +10,7 @@
 // (docs/design/manifest-format.md). Pure.
 namespace stoker::domain {
 
-// FNV-1a, 64 bits: names the revision; the file's checksum protects its integrity.
+// Digest that becomes the revision (FNV-1a, 64 bits); the file's checksum protects against damage.
 class ManifestDigest {
 public:
     void add(std::string_view text) {
@@ -37,14 +37,14 @@ private:
 // Whether the key, used as a path, stays below the root: no part of it is empty, "." or "..".
 bool is_plain_key(std::string_view key);
 
-// The name of the folder that holds the sample, which is its label; empty at the root. The folders of a
-// sample in a tar shard are those of its name in the shard (range_place.h).
+// The name of the folder that holds the sample, which is its label; empty at the root. For a sample
+// in a tar shard, the folders are those of its name in the shard (range_place.h).
 std::string_view label_folder(std::string_view key, std::string_view etag);
 
-// Checks a manifest that another process has sent: whether encode_manifest() could have made it from
-// a listing. kCorruption: keys out of order, wrong labels or totals, or a revision that is not the
-// digest of the samples; also a key with an empty, "." or ".." part, although a bucket may have such
-// a key: the caller then lists the origin itself. O(samples); one bit of memory a label.
+// Checks a manifest that another process has sent: whether encode_manifest() could have made it
+// from a listing. kCorruption: keys out of order, wrong labels or totals, or a revision that is not
+// the digest of the samples; also a key with an empty, "." or ".." part. A bucket may have such
+// keys: the caller then lists the origin itself. O(samples); one bit of memory per label.
 Status check_manifest(const ManifestView& manifest);
 
 }  // namespace stoker::domain

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{1} << 16U;
 
-// Sum over all objects of a dataset; the same limit holds for sidecar reports
+// Upper limit of the sum over all objects of a dataset; sidecar reports have the same limit
 // (operator/sidecars/report_rules.h).
 constexpr Bytes kDatasetBytesMax{std::uint64_t{1} << 56U};
 
@@ -65,7 +65,7 @@ Status check_names(const Listing& sorted) {
 
 }  // namespace
 
-// Collects numbers and texts into pieces, adds the checksum, and keeps the sink's first error.
+// Collects numbers and texts into pieces, adds the checksum, and remembers the sink's first error.
 class ManifestWriter::Output {
 public:
     explicit Output(const Sink& sink)
@@ -81,7 +81,7 @@ public:
 
     void pad_header() { piece_.pad_to(kManifestHeaderBytes); }
 
-    // Passes a full piece on to the sink; call it between two rows. False: the sink has failed.
+    // Passes a full piece to the sink; call it between two rows. False: the sink has failed.
     bool pass_on(std::size_t from = kPieceBytes) {
         if (piece_.size() >= from) {
             checksum_ = crc32c(piece_.view(), checksum_);

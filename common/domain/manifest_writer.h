@@ -24,13 +24,13 @@ public:
     // Receives the next bytes of the file.
     using Sink = std::function<Status(std::span<const std::byte>)>;
 
-    // kInvalidArgument: no objects, an empty ETag, a duplicate or empty key, more than 2^56 bytes
-    // of objects or 4 GiB of keys; the message names the key.
+    // Prepares the manifest. kInvalidArgument: no objects, an empty ETag, a duplicate or empty key,
+    // more than 2^56 bytes of objects or 4 GiB of keys; the message names the key.
     static Result<ManifestWriter> create(Listing listing);
 
     [[nodiscard]] RevisionId revision() const { return revision_; }
 
-    // Length of the file.
+    // Length of the file in bytes.
     [[nodiscard]] std::uint64_t file_bytes() const;
 
     // Passes the file to the sink in pieces of some 64 KiB; stops at its first error.
@@ -53,11 +53,11 @@ private:
     RevisionId revision_{};
     Bytes total_bytes_{};
     std::uint64_t largest_ = 0;
-    std::uint64_t text_bytes_ = 0;   // keys and ETags
-    std::uint64_t label_bytes_ = 0;  // names of labels
+    std::uint64_t text_bytes_ = 0;   // total length of keys and ETags
+    std::uint64_t label_bytes_ = 0;  // total length of the labels' names
 };
 
-// The whole file, for few objects. Errors as ManifestWriter::create() and Listing::add().
+// The whole file, for few objects. Errors: as ManifestWriter::create() and Listing::add().
 Result<std::vector<std::byte>> encode_manifest(const std::vector<ListedObject>& objects);
 
 }  // namespace stoker::domain

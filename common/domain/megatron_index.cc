@@ -22,7 +22,7 @@ tl::unexpected<Error> corrupt(std::string message) {
 
 }  // namespace
 
-// Megatron's DType, from 1.
+// The numpy type of Megatron's DType code; codes begin at 1.
 std::optional<MegatronIndex::TokenType> MegatronIndex::token_type(std::uint8_t code) {
     constexpr std::array<TokenType, 8> kTypes{
         {{"uint8", 1},
@@ -67,7 +67,7 @@ Status MegatronIndex::take_header(std::span<const std::byte> bytes) {
     count_ = in.get<std::uint64_t>();
     const auto documents = in.get<std::uint64_t>();
     if (!in.ok() || magic != kMagic) {
-        return corrupt("no index of a Megatron dataset");
+        return corrupt("is not the index of a Megatron dataset");
     }
     if (version != kVersion) {
         return fail(
@@ -137,7 +137,7 @@ Status MegatronIndex::take_offsets(std::span<const std::byte> bytes, Listing& sa
     return {};
 }
 
-// Writers of Megatron's datasets leave nothing behind the last sequence.
+// Checks that NAME.bin ends with the last sequence: Megatron's writers put nothing after it.
 Status MegatronIndex::end(Listing& samples) {
     static_cast<void>(samples);
     if (data_end_ != data_.size_bytes) {

@@ -10,30 +10,30 @@
 #include "common/base/result.h"
 #include "common/domain/shard_index.h"
 
-// The samples of Megatron's indexed datasets: NAME.bin with the tokens, and NAME.idx (version 1):
+// The samples of Megatron's indexed datasets: tokens in NAME.bin, tables in NAME.idx (version 1):
 //
 //   "MMIDIDX\0\0" · version u64 = 1 · type u8 · sequences n u64 · documents d u64
 //   tokens of each sequence i32 × n · offset of each in NAME.bin i64 × n · documents' first sequences i64 × d
 //   · nothing, or modes i8 × n
 //
-// A sample is a sequence, as IndexedDataset[i] of Megatron gives it; the samples of one pair have the order of
-// its sequences. Datasets that were not split into sentences have one sequence a document. The tables of
-// documents and modes are not read. Pure.
+// A sample is one sequence, which Megatron returns as IndexedDataset[i]; the samples of a pair of
+// files have the order of its sequences. Datasets that were not split into sentences have one
+// sequence per document. The tables of documents and modes are not read. Pure.
 namespace stoker::domain {
 
 inline constexpr std::string_view kMegatronData = ".bin";
 inline constexpr std::string_view kMegatronIndex = ".idx";
 
-// A sample's name is its number and the numpy name of its tokens' type: "000000042.uint16". kCorruption: no such
-// index, another length than its counts say, or NAME.bin does not end where its last sequence ends, so that one of
-// them belongs to another dataset or is cut. kInvalidArgument: another version, or too many sequences. The empty
-// sequences of an empty NAME.bin are left out, because they have no place.
+// A sample's name is its number and the numpy name of its token type: "000000042.uint16".
+// kCorruption: no such index, another length than its counts imply, or NAME.bin does not end where
+// its last sequence ends, so one file is cut or of another dataset. kInvalidArgument: another
+// version, or too many sequences. The empty sequences of an empty NAME.bin are left out.
 class MegatronIndex final : public ShardIndex {
 public:
     static constexpr std::uint64_t kHeaderBytes = 34;
-    static constexpr std::uint64_t kRunSequences = 65536;  // whose tables are read together
+    static constexpr std::uint64_t kRunSequences = 65536;  // sequences read together
 
-    // Requires: `index` has at least kHeaderBytes.
+    // Requires: the object `index` has at least kHeaderBytes bytes.
     MegatronIndex(ListedObject data, ListedObject index)
         : ShardIndex(std::move(index)),
           data_(std::move(data)) {}
@@ -54,11 +54,11 @@ private:
     Status take_offsets(std::span<const std::byte> bytes, Listing& samples);
 
     ListedObject data_;
-    std::optional<TokenType> type_;     // nullopt: the header was not read
-    std::uint64_t count_ = 0;           // of sequences
-    std::uint64_t done_ = 0;            // of them
-    std::uint64_t data_end_ = 0;        // largest end of them in NAME.bin
-    std::vector<std::uint64_t> sizes_;  // in bytes, of the run whose offsets are read next
+    std::optional<TokenType> type_;     // nullopt: the header has not been read yet
+    std::uint64_t count_ = 0;           // number of sequences
+    std::uint64_t done_ = 0;            // sequences done so far
+    std::uint64_t data_end_ = 0;        // largest end of a sequence in NAME.bin so far
+    std::vector<std::uint64_t> sizes_;  // byte sizes of the run whose offsets are read next
 };
 
 }  // namespace stoker::domain

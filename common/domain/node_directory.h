@@ -50,8 +50,8 @@ std::string manifest_file(RevisionId revision);
 std::string residency_file(RevisionId revision);
 std::string state_file(RevisionId revision);
 
-// The revision in "manifest.00000000deadbeef"; nullopt for any other name. The other two parse
-// their own names.
+// The revision in "manifest.00000000deadbeef"; nullopt for any other name. The other two functions
+// parse the names of the other two files.
 std::optional<RevisionId> parse_manifest_name(std::string_view name);
 std::optional<RevisionId> parse_residency_name(std::string_view name);
 std::optional<RevisionId> parse_state_name(std::string_view name);

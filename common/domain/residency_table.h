@@ -29,7 +29,7 @@ constexpr std::uint64_t residency_file_bytes(std::uint64_t sample_count) {
 
 std::array<std::byte, kResidencyHeaderBytes> encode_residency_header(const ResidencyHeader& header);
 
-// kCorruption or kInvalidArgument (another version), as decode_segment_header().
+// Parses a header. Errors: kCorruption; kInvalidArgument: another version.
 Result<ResidencyHeader> decode_residency_header(std::span<const std::byte> bytes);
 
 }  // namespace stoker::domain

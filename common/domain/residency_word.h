@@ -15,7 +15,7 @@ enum class SegmentClass : std::uint8_t {
     kWindow = 2,    // unlinked as soon as every job that needs it has read it
 };
 
-// The start of a sample's record on this node.
+// Where the sample's record starts on this node.
 struct Residency {
     SegmentClass segment_class = SegmentClass::kAbsent;
     SegmentSeq segment{};
@@ -26,9 +26,9 @@ struct Residency {
 
 inline constexpr std::uint64_t kRecordAlignment = 64;
 
-// The 64-bit word of the residency table: class in bits 62..63, segment in bits 30..61 (32 bits),
+// The 64-bit word of the residency table: class in bits 62..63, segment number in bits 30..61,
 // offset / 64 in bits 0..29 (so a record starts below 64 GiB). Zero means absent. Writers store it
-// with release after the record's bytes are in the file; readers load it with acquire.
+// with release order after the record's bytes are in the file; readers load it with acquire.
 constexpr std::uint64_t pack_residency(const Residency& where) {
     return (static_cast<std::uint64_t>(where.segment_class) << 62U) |
            (static_cast<std::uint64_t>(where.segment.value()) << 30U) |

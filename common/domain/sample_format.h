@@ -23,7 +23,7 @@ enum class SampleFormat : std::uint8_t {
     kTfRecord
 };
 
-// The names in settings, by value. The operator writes its own names in lower case.
+// The names used in settings, by enum value. The operator writes its own names in lower case.
 inline constexpr std::array<std::string_view, 7> kSampleFormatNames{
     "objects", "chunks", "blocks", "tar", "records", "megatron", "tfrecord"};
 
@@ -41,12 +41,12 @@ constexpr bool has_shards(SampleFormat format) {
            format == SampleFormat::kMegatron || format == SampleFormat::kTfRecord;
 }
 
-// The rows of format kRecords.
+// The rows of format kRecords: fixed-size samples.
 struct RecordRows {
     static constexpr std::uint64_t kBytesMax = std::uint64_t{1} << 30U;
 
-    std::uint64_t bytes = 0;  // of a row, 1..kBytesMax
-    std::string suffix{};     // of the objects' keys that have rows; empty: all objects
+    std::uint64_t bytes = 0;  // size of a row, 1..kBytesMax
+    std::string suffix{};     // suffix of the keys of objects that have rows; empty: all objects
 
     bool operator==(const RecordRows&) const = default;
 };

@@ -17,7 +17,7 @@ constexpr std::uint32_t kFooterMagic = 0x544F4F46U;             // "FOOT"
 constexpr std::size_t kHeaderChecksumOffset = 60;
 constexpr std::size_t kFooterEntryBytes = 24;
 
-// A segment's or a record's header from its fields: 64 bytes, of which the last four are the
+// A segment's or a record's header, made from its fields: 64 bytes, whose last four are the
 // checksum of the others.
 template <std::size_t Size>
 std::array<std::byte, Size> sealed_header(WireWriter fields) {

@@ -27,14 +27,14 @@ struct SegmentHeader {
     SegmentSeq seq{};
     RevisionId revision{};
     SegmentClass segment_class = SegmentClass::kResident;
-    std::uint64_t capacity_bytes = 0;  // the file never grows past this; readers map this much once
+    std::uint64_t capacity_bytes = 0;  // the file never grows past this; readers map this much
 
     bool operator==(const SegmentHeader&) const = default;
 };
 
 struct RecordHeader {
     SampleId sample{};
-    SegmentSeq seq{};  // of its own segment, to reject a stale block of another file
+    SegmentSeq seq{};  // of its own segment, to detect a stale block of another
     std::uint64_t payload_bytes = 0;
     std::uint32_t payload_crc32c = 0;
 
@@ -70,7 +70,7 @@ Result<SegmentHeader> decode_segment_header(std::span<const std::byte> bytes);
 
 std::array<std::byte, kRecordHeaderBytes> encode_record_header(const RecordHeader& header);
 
-// nullopt if there is no intact record header of this segment: the end of the data, or damage.
+// nullopt if there is no intact record header of this segment, because the data ends or is damaged.
 std::optional<RecordHeader> decode_record_header(std::span<const std::byte> bytes, SegmentSeq seq);
 
 // The footer is [entries][count u64][crc32c u32][magic u32]; it ends the file at a multiple of 64.

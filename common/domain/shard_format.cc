@@ -80,7 +80,7 @@ std::string_view without_ending(const ListedObject& object) {
     return std::string_view{object.key}.substr(0, object.key.size() - kMegatronData.size());
 }
 
-// Pairs of NAME.bin and NAME.idx.
+// Finds the pairs of NAME.bin and NAME.idx.
 Result<std::vector<Shard>> pair_up(std::vector<ListedObject> objects) {
     std::ranges::sort(objects, {}, [](const ListedObject& object) {
         return std::pair{without_ending(object), std::string_view{object.key}};
@@ -95,7 +95,7 @@ Result<std::vector<Shard>> pair_up(std::vector<ListedObject> objects) {
             return fail(
                 ErrorCode::kInvalidArgument,
                 fmt::format(
-                    "'{}' has no '{}{}' beside it: add it, or move the other out of the dataset",
+                    "'{}' has no '{}{}' beside it: add that one, or move this one away",
                     objects[i].key,
                     without_ending(objects[i]),
                     is_index ? kMegatronData : kMegatronIndex));
@@ -109,7 +109,7 @@ Result<std::unique_ptr<ShardIndex>> open_megatron(const Shard& shard) {
     if (shard.to_read().size_bytes < MegatronIndex::kHeaderBytes) {
         return fail(
             ErrorCode::kCorruption,
-            fmt::format("'{}' is no index of a Megatron dataset", shard.to_read().key));
+            fmt::format("'{}' is not the index of a Megatron dataset", shard.to_read().key));
     }
     return std::make_unique<MegatronIndex>(shard.data, shard.to_read());
 }

@@ -10,33 +10,33 @@
 #include "common/domain/sample_format.h"
 #include "common/domain/shard_index.h"
 
-// Which objects of a listing are shards, and how their samples are found; for the sidecar and the client. Pure.
+// Finds the shards in a listing and tells how to read their samples; for sidecar and client. Pure.
 namespace stoker::domain {
 
 struct ShardFormat {
-    SampleFormat format = SampleFormat::kTar;  // has_shards()
+    SampleFormat format = SampleFormat::kTar;  // a format for which has_shards() is true
     RecordRows rows{};                         // of format kRecords
 
-    // The shards in messages, "tar shards". Formats that give other samples from the same objects have other
-    // texts.
+    // Names the shards in messages, such as "tar shards". Formats that make other samples from the
+    // same objects return other texts.
     [[nodiscard]] std::string describe() const;
 };
 
 struct Shard {
-    ListedObject data;                  // whose ranges are samples
-    std::optional<ListedObject> index;  // the object beside it that says which; nullopt: none
+    ListedObject data;                  // the object whose ranges are samples
+    std::optional<ListedObject> index;  // the object beside it that tells the ranges; nullopt: none
 
     // The object whose windows are read to find the samples.
     [[nodiscard]] const ListedObject& to_read() const { return index ? *index : data; }
 };
 
-// The shards of a listing, in its order; other objects are left out. kNotFound: there is none. kInvalidArgument: a
-// compressed shard, half of a pair, an object that count_rows() refuses, or settings out of range; the message names
-// the object.
+// The shards of a listing, in its order; leaves out other objects. kNotFound: there is no shard.
+// kInvalidArgument: a compressed shard, half of a pair, an object that count_rows() refuses, or
+// settings out of range; the message names the object.
 Result<std::vector<Shard>> find_shards(const ShardFormat& format, const Listing& objects);
 
-// The index of a shard of find_shards(); never nullptr. Its windows are empty for format kRecords only. kCorruption:
-// Megatron's index has no header.
+// Opens the index of a shard that find_shards() returned; never nullptr. Its windows are empty only
+// for format kRecords. kCorruption: Megatron's index has no header.
 Result<std::unique_ptr<ShardIndex>> open_shard(const ShardFormat& format, const Shard& shard);
 
 // The error of a listing whose shards have no sample.

@@ -11,9 +11,9 @@ namespace stoker::domain {
 
 namespace {
 
-constexpr std::uint64_t kListingRowBytes = 16;  // of a Listing, besides key and ETag
+constexpr std::uint64_t kListingRowBytes = 16;  // of a Listing's row, besides key and ETag
 
-// A key or ETag that Listing::add() takes fits into the place's 16 bits.
+// A sample's place. The key's length fits 16 bits: Listing::add() refuses longer keys.
 RangePlace place_of(const ListedObject& shard, const ShardSample& sample) {
     RangePlace place;
     place.offset = std::min(sample.offset, shard.size_bytes - 1);
@@ -24,7 +24,7 @@ RangePlace place_of(const ListedObject& shard, const ShardSample& sample) {
     return place;
 }
 
-// The key and ETag of a sample named by its number have at least these bytes.
+// Least bytes of the key and ETag of a sample that is named by its number.
 std::uint64_t least_text_bytes(const ListedObject& shard) {
     return shard.key.size() + 1 + number_name(0).size() +
            encode_range_place(place_of(shard, {})).size();
@@ -93,7 +93,7 @@ Status ShardIndex::take(std::span<const std::byte> window, Listing& samples) {
 }
 
 Status ShardIndex::take_all(std::span<const std::byte> window, Listing& samples) {
-    std::uint64_t begin = 0;  // of the window in the object
+    std::uint64_t begin = 0;  // offset of the window in the object
     if (const auto first = wanted()) {
         begin = first->offset;
     }

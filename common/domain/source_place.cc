@@ -9,7 +9,7 @@ namespace stoker::domain {
 
 namespace {
 
-// "host:port" in lower case; empty: Amazon's.
+// "host:port" of the endpoint in lower case; empty: Amazon's servers.
 std::string server_of(const std::string& endpoint) {
     std::string server = lower_case(endpoint);
     const std::size_t scheme_end = server.find("://");
@@ -23,7 +23,7 @@ std::string server_of(const std::string& endpoint) {
     return server.ends_with(".amazonaws.com") ? "" : server;
 }
 
-// The URI with one slash at its end. A key of S3 may have an empty part, a path has none.
+// The URI with exactly one slash at its end. An S3 key may have an empty part; a path has none.
 std::string folder_of(const std::string& uri) {
     constexpr std::string_view kFile = "file://";
     std::string folder = uri + "/";

@@ -4,15 +4,15 @@
 
 namespace stoker::domain {
 
-// Where samples are, for comparison.
+// Where samples are stored, to compare two places.
 struct SourcePlace {
     std::string uri;       // s3://BUCKET/PREFIX or file:///DIRECTORY
     std::string endpoint;  // of s3://: URL of the server; empty: Amazon's
 };
 
-// Whether all of `inner` is in the folder `outer`, or is `outer`. Endpoints are compared by host and
-// port, those of Amazon's regions are one server, and directories without repeated slashes. Endpoints of
-// two names of one server are not recognized. Pure.
+// Whether `inner` is the folder `outer` or lies in it. Endpoints are compared by host and port; all
+// regions of Amazon count as one server; repeated slashes in directories are ignored. Two names of
+// one server are not recognized as equal. Pure.
 bool lies_in(const SourcePlace& inner, const SourcePlace& outer);
 
 }  // namespace stoker::domain

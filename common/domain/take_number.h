@@ -7,8 +7,8 @@
 
 namespace stoker::domain {
 
-// Removes a number and a colon ("123:") from the beginning of `text`; nullopt: it does not begin
-// so, and is unchanged. For the places of blocks and samples that manifests have as ETags.
+// Removes a number and a colon ("123:") from the beginning of `text`; nullopt: it begins otherwise
+// and stays unchanged. For the places of blocks and samples in manifests' ETags.
 template <class Number>
 std::optional<Number> take_number(std::string_view& text, int base = 10) {
     Number value{};

@@ -13,12 +13,12 @@ namespace {
 
 using Block = std::span<const char, kTarBlockBytes>;
 
-// A field of text, up to its first NUL.
+// A text field of a header, up to its first NUL.
 std::string_view text_field(Block block, std::size_t at, std::size_t length) {
     return {block.data() + at, ::strnlen(block.data() + at, length)};
 }
 
-// GNU's number: big-endian, the first byte 0x80.
+// A number in GNU's binary form: big-endian, marked by the first byte 0x80.
 std::optional<std::uint64_t> binary_field(Block block, std::size_t at, std::size_t length) {
     std::uint64_t value = 0;
     for (std::size_t i = at; i < at + length; ++i) {
@@ -47,7 +47,7 @@ std::optional<std::uint64_t> number_field(Block block, std::size_t at, std::size
     return is_whole || digits.empty() ? std::optional{value} : std::nullopt;
 }
 
-// Old programs sum signed bytes.
+// Accepts sums of signed bytes, too, which old programs wrote.
 bool checksum_fits(Block block) {
     constexpr std::size_t kAt = 148;
     constexpr std::size_t kLength = 8;
@@ -74,7 +74,7 @@ TarMember::Kind kind_of(char type, std::string_view name, bool is_sparse) {
     return is_file ? TarMember::Kind::kFile : TarMember::Kind::kOther;
 }
 
-// Links, folders and devices have none, whatever their size says.
+// Whether data follows the header: not for links, folders and devices, whatever their size field.
 bool has_data(char type, std::string_view name) {
     return (type < '1' || type > '6') && !(type == '\0' && name.ends_with('/'));
 }
@@ -92,7 +92,7 @@ std::optional<ByteRange> TarWalk::next() const {
     if (has_ended_ || at_ >= bytes_) {
         return std::nullopt;
     }
-    // take() refuses a file that ends inside of a header.
+    // A shorter range at the end of the file: take() refuses a file that ends inside a header.
     return ByteRange{at_, std::min<std::uint64_t>(kTarBlockBytes, bytes_ - at_)};
 }
 
@@ -122,7 +122,7 @@ Result<std::optional<TarMember>> TarWalk::take_header(Block block) {
     }
     auto entry = read_entry(block);
     if (!entry) {
-        return corrupt("no tar header; a compressed file must be unpacked first");
+        return corrupt("not a tar header; unpack a compressed file first");
     }
     if (is_extra(entry->type)) {
         return take_extra_header(*entry);
@@ -130,7 +130,7 @@ Result<std::optional<TarMember>> TarWalk::take_header(Block block) {
     return take_member(*std::move(entry));
 }
 
-// nullopt: not a header.
+// Parses a header block; nullopt: it is not a header.
 std::optional<TarWalk::Entry> TarWalk::read_entry(Block block) {
     constexpr std::size_t kSizeAt = 124;
     constexpr std::size_t kTypeAt = 156;
@@ -141,7 +141,7 @@ std::optional<TarWalk::Entry> TarWalk::read_entry(Block block) {
         return std::nullopt;
     }
     Entry entry{block[kTypeAt], std::string{text_field(block, 0, 100)}, *size_bytes};
-    // GNU's own format has other fields in place of the prefix.
+    // GNU's own format uses the prefix's place for other fields.
     const bool is_posix = std::memcmp(block.data() + kMagicAt, "ustar\0", 6) == 0;
     if (const auto prefix = text_field(block, kPrefixAt, 155); is_posix && !prefix.empty()) {
         entry.name = fmt::format("{}/{}", prefix, entry.name);
@@ -208,8 +208,8 @@ Status TarWalk::take_extra(std::string_view body) {
     return begin_ && at_ >= bytes_ ? Status{corrupt("ends inside an entry")} : Status{};
 }
 
-// Records "LENGTH KEY=VALUE\n" of a pax header; only path, size and GNU's records of a sparse file
-// matter. False: malformed.
+// Parses records "LENGTH KEY=VALUE\n" of a pax header; only path, size and GNU's records of a
+// sparse file matter, others are skipped. False: malformed.
 bool TarWalk::read_pax(std::string_view text, Overrides& next) {
     while (!text.empty()) {
         std::size_t length = 0;
@@ -236,7 +236,7 @@ bool TarWalk::read_pax(std::string_view text, Overrides& next) {
     return true;
 }
 
-// To the next header, behind data that is in the file. The last padding may be missing.
+// Moves to the next header. The data must be in the file; its last padding may be missing.
 void TarWalk::skip(std::uint64_t data_bytes) {
     const std::uint64_t padded =
         (data_bytes + kTarBlockBytes - 1) / kTarBlockBytes * kTarBlockBytes;

@@ -10,53 +10,52 @@
 #include "common/base/result.h"
 #include "common/domain/byte_range.h"
 
-// Reads the headers of a tar file: ustar, GNU long names, pax, and the older format of Unix 7. Every
-// number is checked; what Python's tarfile skips is skipped here. Pure.
+// Reads the headers of a tar file: ustar, GNU long names, pax, and the older format of Unix 7.
+// Checks every number; skips what Python's tarfile skips. Pure.
 namespace stoker::domain {
 
 inline constexpr std::size_t kTarBlockBytes = 512;
 inline constexpr std::uint64_t kTarExtraBytesMax = std::uint64_t{1}
-                                                   << 20U;  // of a name or pax header
+                                                   << 20U;  // longest name or pax header
 
 struct TarMember {
-    // kOther: a folder, a device, a type that this reader does not know.
+    // kOther: a folder, a device, or a type that this reader does not know.
     enum class Kind : std::uint8_t { kFile, kLink, kSparse, kOther };
 
-    std::string name;  // as the archive has it
+    std::string name;  // as written in the archive
     Kind kind = Kind::kOther;
-    std::uint64_t begin =
-        0;  // offset of its first header; long names and pax records are before its own
-    std::uint64_t data = 0;        // offset of its data
-    std::uint64_t size_bytes = 0;  // of its data
+    std::uint64_t begin = 0;       // first header; long names and pax records precede its own
+    std::uint64_t data = 0;        // offset of the member's data
+    std::uint64_t size_bytes = 0;  // size of the data
 
     [[nodiscard]] std::uint64_t end() const { return data + size_bytes; }
 };
 
-// Walks from header to header. The caller reads what next() names and hands it over:
+// Walks from header to header. The caller passes the bytes of the range next() to take():
 //
 //   TarWalk walk{file_bytes};
 //   while (const auto wanted = walk.next()) {
 //       STOKER_TRY(const auto member, walk.take(read(*wanted)));
 //   }
 //
-// The end is a block of zeros, or the end of the file behind the data of a member; padding may be missing
-// there. Not thread-safe.
+// The walk ends at a block of zeros, or at the end of the file after a member's data; the padding
+// of that data may be missing. Not thread-safe.
 class TarWalk {
 public:
     // `bytes`: length of the file.
     explicit TarWalk(std::uint64_t bytes)
         : bytes_(bytes) {}
 
-    // The range to hand over next; never empty. nullopt: the end.
+    // The byte range to pass to take() next; never empty. nullopt: the end.
     [[nodiscard]] std::optional<ByteRange> next() const;
 
-    // `bytes` are those of next(). Returns the member whose header they complete. kCorruption: damaged,
-    // cut, or no tar file. kInvalidArgument: a pax header for all members sets their path or size. After
-    // an error the walk is over.
+    // `bytes` are those of next(). Returns the member whose header they complete, if any.
+    // kCorruption: damaged, cut, or not a tar file. kInvalidArgument: a pax header for all members
+    // sets their path or size. After an error the walk must not be continued.
     Result<std::optional<TarMember>> take(std::span<const std::byte> bytes);
 
 private:
-    // Values of pax and GNU headers, which replace those of the next member's own header.
+    // Values from pax and GNU headers that replace fields of the next member's own header.
     struct Overrides {
         std::optional<std::string> name;
         std::optional<std::uint64_t> size_bytes;
@@ -87,7 +86,7 @@ private:
     std::uint64_t bytes_;
     std::uint64_t at_ = 0;
     bool has_ended_ = false;
-    std::optional<std::uint64_t> begin_;  // of the next member's first header, if that was taken
+    std::optional<std::uint64_t> begin_;  // offset of the next member's first header
     std::optional<Extra> extra_;
     Overrides next_;
 };

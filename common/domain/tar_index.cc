@@ -22,7 +22,7 @@ bool is_metadata(std::string_view name) {
     return first.size() >= 4 && first.starts_with("__") && first.ends_with("__");
 }
 
-// The member's name, if it is one of a sample.
+// The member's name, split, if the member belongs to a sample.
 std::optional<TarMemberName> sample_member(const TarMember& member) {
     return member.kind == TarMember::Kind::kFile ? split_member_name(member.name) : std::nullopt;
 }
@@ -68,7 +68,7 @@ Status TarIndex::step(std::span<const std::byte> bytes, Listing& samples) {
     return member ? add_member(*member, samples) : Status{};
 }
 
-// The extension of the sample's next member, in lower case.
+// Checks the extension of the sample's next member and returns it in lower case.
 Result<std::string> TarIndex::new_extension(std::string_view text) const {
     if (extensions_.size() >= kTarMembersMax || text.size() > kTarExtensionBytesMax) {
         return fail(
@@ -89,7 +89,7 @@ Result<std::string> TarIndex::new_extension(std::string_view text) const {
     if (std::ranges::find(extensions_, extension) != extensions_.end()) {
         return fail(
             ErrorCode::kInvalidArgument,
-            fmt::format("sample '{}' has two members '.{}'", stem_, extension));
+            fmt::format("sample '{}' has two members with extension '.{}'", stem_, extension));
     }
     return extension;
 }

@@ -13,28 +13,28 @@
 #include "common/domain/shard_index.h"
 #include "common/domain/tar_format.h"
 
-// The samples of tar shards (WebDataset): consecutive files with one stem are a sample. Its bytes are those
-// of the shard from its first member's first header to the end of its last member's data (ADR 0022). Pure.
+// The samples of tar shards (WebDataset): consecutive files with one stem are a sample. Its bytes
+// are the shard's from its first member's first header to its last data (ADR 0022). Pure.
 namespace stoker::domain {
 
-inline constexpr std::size_t kTarMembersMax = 1024;  // of one sample
+inline constexpr std::size_t kTarMembersMax = 1024;  // members of one sample
 inline constexpr std::size_t kTarExtensionBytesMax = 255;
-inline constexpr std::string_view kTarKeyMember = "__key__";  // in the client's dictionary
+inline constexpr std::string_view kTarKeyMember = "__key__";  // of the client's dictionary
 
-// The name of a member, "train/0001.seg.png": stem "train/0001", extension "seg.png". The views point into
-// the name.
+// The name of a member, split: "train/0001.seg.png" has the stem "train/0001" and the extension
+// "seg.png". The views point into the name.
 struct TarMemberName {
     std::string_view stem;  // folder and basename up to the basename's first dot; both not empty
-    std::string_view extension;  // what follows the dot
+    std::string_view extension;  // the text after that dot
 };
 
-// nullopt: no member of a sample: its basename has no dot or begins with one, or the first folder (without
-// folders: the file) is called "__...__", as WebDataset's metadata is.
+// nullopt: the member is of no sample: its basename has no dot or begins with one, or its first
+// folder (or the file) is called "__...__", as WebDataset's metadata is.
 std::optional<TarMemberName> split_member_name(std::string_view name);
 
 // One member in the bytes of its sample.
 struct TarSampleMember {
-    std::string extension;  // ASCII letters in lower case, as WebDataset has them
+    std::string extension;  // ASCII letters in lower case, as in WebDataset
     std::uint64_t offset = 0;
     std::uint64_t size_bytes = 0;
 
@@ -42,18 +42,18 @@ struct TarSampleMember {
 };
 
 struct TarSample {
-    std::string stem;  // as the archive has it
+    std::string stem;  // as written in the archive
     std::vector<TarSampleMember> members;
 
     bool operator==(const TarSample&) const = default;
 };
 
-// The members of one sample, from its bytes. kCorruption, kInvalidArgument: as TarWalk::take(), or
-// `bytes` are not one sample.
+// Finds the members of one sample in its bytes. kCorruption, kInvalidArgument: as TarWalk::take(),
+// or `bytes` are not exactly one sample.
 Result<TarSample> parse_tar_sample(std::span<const std::byte> bytes);
 
-// The samples of one tar shard. take() also fails with kInvalidArgument for a sparse file, and if two members of
-// a sample have one extension. A sample's name in the shard is its stem without a leading "./".
+// The samples of a tar shard. take() fails with kInvalidArgument, too: a sparse file, or two
+// members of a sample with one extension. A sample's name is its stem without a leading "./".
 class TarIndex final : public ShardIndex {
 public:
     explicit TarIndex(ListedObject shard)
@@ -69,7 +69,7 @@ private:
     Status add_member(const TarMember& member, Listing& samples);
 
     TarWalk walk_;
-    // The sample that is not complete yet; without extensions: none.
+    // The sample whose members are still being read; without extensions: none.
     std::string stem_;
     std::vector<std::string> extensions_;
     std::uint64_t begin_ = 0;

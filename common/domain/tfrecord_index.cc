@@ -16,7 +16,7 @@ bool is_number(std::string_view text) {
     return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// Removes "-00007-of-00128" from the end; false: it is not there.
+// Removes a part number such as "-00007-of-00128" from the end; false: there is none.
 bool remove_part_number(std::string_view& key) {
     constexpr std::string_view kOf = "-of-";
     const std::size_t of = key.rfind(kOf);

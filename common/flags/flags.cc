@@ -42,8 +42,8 @@ std::string unknown(const std::vector<FlagGroup>& groups, std::string_view name)
             }
         }
     }
-    return nearest.empty() ? fmt::format("no flag --{}; there are:{}", name, all)
-                           : fmt::format("no flag --{}; did you mean --{}?", name, nearest);
+    return nearest.empty() ? fmt::format("unknown flag --{}; there are:{}", name, all)
+                           : fmt::format("unknown flag --{}; did you mean --{}?", name, nearest);
 }
 
 const Flag* find(const std::vector<FlagGroup>& groups, std::string_view name) {
@@ -92,7 +92,7 @@ Result<Written> read_short(const std::vector<FlagGroup>& groups, std::string_vie
     result.spelling = argument.substr(0, 2);
     result.flag = find(groups, argument[1]);
     if (result.flag == nullptr) {
-        return fail(ErrorCode::kInvalidArgument, fmt::format("no flag {}", result.spelling));
+        return fail(ErrorCode::kInvalidArgument, fmt::format("unknown flag {}", result.spelling));
     }
     if (argument.size() > 2) {
         const bool equals = argument[2] == '=';

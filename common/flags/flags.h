@@ -19,7 +19,7 @@ namespace stoker {
 struct Flag {
     std::string name;     // without the dashes
     std::string value;    // placeholder in the help; empty: the flag takes no value
-    std::string meaning;  // one line
+    std::string meaning;  // one line for the help
     std::function<Status(std::string_view value)> apply;
     char letter = 0;  // "-n" for short; 0: none
 };
@@ -34,15 +34,15 @@ struct FlagGroup {
 Status parse_flags(
     const std::vector<FlagGroup>& groups, const std::vector<std::string_view>& arguments);
 
-// As parse_flags(), with kubectl's rules: flags and positional arguments in any order, "-n value",
-// "-n=value", "-nvalue"; everything after "--" is positional. Returns the positional arguments.
+// Like parse_flags(), with kubectl's rules: flags and positional arguments in any order, "-n
+// value", "-n=value", "-nvalue"; all after "--" is positional. Returns the positional arguments.
 Result<std::vector<std::string_view>> parse_words(
     const std::vector<FlagGroup>& groups, const std::vector<std::string_view>& arguments);
 
 // One line per flag, with group titles.
 std::string flag_help(const std::vector<FlagGroup>& groups);
 
-// The whole text must be a number. kInvalidArgument names `what`.
+// Parses a number from the whole text. kInvalidArgument: not a number; it names `what`.
 Result<double> parse_number(std::string_view what, std::string_view text);
 Result<std::uint64_t> parse_count(std::string_view what, std::string_view text);
 
@@ -55,8 +55,8 @@ auto text_into(T& target) {
     };
 }
 
-// For Flag::apply: stores the value that `read` makes of the text. A vector gets one value per
-// flag.
+// For Flag::apply: stores the result of `read` for the flag's text. If the target is a vector, each
+// use of the flag adds a value.
 template <class T, class Read>
 auto read_into(T& target, Read read) {
     return [&target, read](std::string_view value) -> Status {

@@ -19,8 +19,8 @@ namespace {
 constexpr Duration kPollMax = std::chrono::minutes{1};
 constexpr Duration kIdleMax = std::chrono::seconds{60};
 
-// Blocks SIGPIPE on this thread and discards one that was raised meanwhile: a closed TLS connection
-// must not end the process.
+// Blocks SIGPIPE on this thread, and discards a SIGPIPE that was raised meanwhile: a closed TLS
+// connection must not end the process.
 class SigpipeBlock {
 public:
     SigpipeBlock() {
@@ -68,7 +68,7 @@ std::optional<CURLcode> result_of(CURLM* multi) {
 
 struct BlockingClient::Lane {
     Lane() {
-        STOKER_CHECK(multi != nullptr && easy != nullptr, "curl has no memory");
+        STOKER_CHECK(multi != nullptr && easy != nullptr, "not enough memory for a curl handle");
         curl_multi_setopt(multi.get(), CURLMOPT_MAX_TOTAL_CONNECTIONS, 1L);
     }
 
@@ -91,8 +91,8 @@ BlockingClient::~BlockingClient() = default;
 
 Status BlockingClient::call(HttpRequest request, HttpSink sink, const std::stop_token& stop) {
     const SigpipeBlock no_sigpipe;
-    // Destroyed in reverse order: the call before the lane whose handle it may hold, and last the
-    // turn, which lets the next call begin.
+    // Destroyed in reverse order: first the call, then the lane whose handle the call may hold, and
+    // last the turn, which lets the next call begin.
     Turn turn;
     std::unique_ptr<Lane> lane;
     CurlCall call{CallId{}, std::move(request), std::move(sink), options_, *clock_};

@@ -16,23 +16,23 @@ namespace stoker::http {
 
 class CurlCall;
 
-// Sends requests on the threads of its callers, which wait for the response: no thread of its own,
-// and no hand-over to one. For callers that have a thread to block; HttpClient serves the others.
-// The rules for repeated requests, errors and messages are HttpClient's. Thread-safe.
+// Sends requests on its callers' threads, which wait for the response; it has no thread of its own.
+// For callers that may block; HttpClient serves callers that may not. Repeated requests, errors and
+// messages follow the rules of HttpClient. Thread-safe.
 class BlockingClient {
 public:
     // kInvalidArgument: the CA file cannot be read. `clock` must outlive the client.
     static Result<std::unique_ptr<BlockingClient>> make(ClientOptions options, const Clock& clock);
 
-    // No call may run.
+    // No call may be running.
     ~BlockingClient();
     BlockingClient(const BlockingClient&) = delete;
     BlockingClient& operator=(const BlockingClient&) = delete;
 
-    // Returns when the response is complete, has failed, or `stop` is requested (kCancelled, soon).
-    // Nothing is sent if `stop` was requested before. The sink's on_response and on_data run on
-    // this thread and may block; on_done is not called. While connections_max calls run, further
-    // ones wait in order; that time counts towards total_timeout. Throws std::bad_alloc at most.
+    // Returns when the response is complete or has failed, or soon after `stop` is requested
+    // (kCancelled). After a stop nothing is sent. The sink's on_response and on_data run on this
+    // thread and may block; on_done is not called. While connections_max calls run, further calls
+    // wait in order; that time counts towards total_timeout. Throws only std::bad_alloc.
     Status call(HttpRequest request, HttpSink sink, const std::stop_token& stop);
 
 private:
@@ -42,7 +42,7 @@ private:
         void operator()(BlockingClient* client) const;
     };
 
-    using Turn = std::unique_ptr<BlockingClient, EndTurn>;  // of a call; counted in in_use_
+    using Turn = std::unique_ptr<BlockingClient, EndTurn>;  // permission to run; counted in in_use_
 
     BlockingClient(ClientOptions options, const Clock& clock);
 
@@ -56,8 +56,8 @@ private:
     const Clock* clock_;
     std::mutex mutex_;
     // Under mutex_.
-    std::vector<std::unique_ptr<Lane>> idle_;           // the last one was used last
-    std::deque<std::condition_variable_any*> waiting_;  // for a turn, in order; the first is woken
+    std::vector<std::unique_ptr<Lane>> idle_;           // the lane used last is at the end
+    std::deque<std::condition_variable_any*> waiting_;  // calls without a turn, in order
     std::size_t in_use_ = 0;
 };
 

@@ -66,9 +66,9 @@ ErrorCode error_code_of(CURLcode code) {
         case CURLE_NOT_BUILT_IN:
             return ErrorCode::kInternal;
         default:
-            // All other codes are transport failures: refused, reset, cut, garbage.
-            // OPERATION_TIMEDOUT is the connect time-out (we enforce the others), so no request has
-            // been sent.
+            // All other codes are transport failures: refused, reset, cut off, garbage.
+            // OPERATION_TIMEDOUT is the connect time-out (we enforce the others ourselves), so no
+            // request has been sent.
             return ErrorCode::kUnavailable;
     }
 }
@@ -174,7 +174,7 @@ void CurlCall::set_request_options() {
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, header_list_);
 }
 
-// A body that must not be sent twice comes from a stream that cannot be rewound: curl then reports
+// Provides a body that must not be sent twice as a stream that cannot be rewound: curl then reports
 // a broken connection instead of sending the request again.
 void CurlCall::set_body_options() {
     CURL* easy = easy_.get();
@@ -222,7 +222,7 @@ void CurlCall::set_transport_options() {
     // Always set both: otherwise curl reads the environment.
     curl_easy_setopt(easy, CURLOPT_PROXY, options_->proxies.for_url(request_.url).c_str());
     curl_easy_setopt(easy, CURLOPT_NOPROXY, options_->proxies.except.c_str());
-    // The proxy's answer to CONNECT is not the server's.
+    // Hides the proxy's answer to CONNECT, which is not the server's answer.
     curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
 }
 
@@ -313,7 +313,7 @@ void CurlCall::finish(Status status) {
     sink_ = HttpSink{};
 }
 
-// Runs a callback of curl, which is C code: an exception must not unwind it. It ends the transfer.
+// Runs a callback for curl, which is C code: an exception must not pass; it ends the transfer.
 template <class Take>
 bool CurlCall::without_throwing(Take&& take) {
     try {

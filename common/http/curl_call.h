@@ -23,11 +23,11 @@ struct CurlMultiDeleter {
 
 using CurlMulti = std::unique_ptr<CURLM, CurlMultiDeleter>;
 
-// Initialises libcurl, once, and reads options.ca_file into ca_pem. kInvalidArgument: it cannot be
-// read.
+// Initialises libcurl, once per process, and reads options.ca_file into ca_pem. kInvalidArgument:
+// the file cannot be read.
 Result<ClientOptions> ready_options(ClientOptions options);
 
-// Lives on one thread at a fixed address, because curl's callbacks keep the pointer.
+// Stays on one thread at a fixed address, because curl's callbacks keep a pointer to it.
 class CurlCall {
 public:
     CurlCall(
@@ -62,7 +62,7 @@ public:
     // received: one retry on a fresh connection is safe.
     [[nodiscard]] bool may_restart(CURLcode code) const;
 
-    // Calls the sink's on_done. Call it once.
+    // Calls the sink's on_done with the result. Call it exactly once.
     void finish(Status status);
 
 private:
@@ -91,7 +91,7 @@ private:
     const Clock* clock_;
     CurlEasy easy_;
     curl_slist* header_list_ = nullptr;
-    std::string curl_words_;  // CURL_ERROR_SIZE bytes that curl writes to
+    std::string curl_words_;  // curl's error text: buffer of CURL_ERROR_SIZE bytes
 
     TimePoint started_;
     TimePoint last_byte_;

@@ -97,7 +97,7 @@ protected:
     }
 
 private:
-    // The client's own thread looks into the inbox before it waits.
+    // Wakes the client's thread. That thread itself looks into the inbox before it waits.
     void wake() {
         if (!on_callback_thread()) {
             curl_multi_wakeup(multi_.get());
@@ -125,11 +125,11 @@ private:
     std::unordered_map<CallId, std::unique_ptr<CurlCall>> calls_;
     std::vector<CurlEasy> spare_handles_;
     std::multimap<TimePoint, Task> tasks_;
-    TimePoint next_deadline_ = TimePoint::max();  // never later than the earliest call's
+    TimePoint next_deadline_ = TimePoint::max();  // at or before the earliest deadline of all calls
     std::thread thread_;
 };
 
-// Other threads handle signals. A closed TLS connection must not raise SIGPIPE here.
+// Signals go to other threads; a closed TLS connection must not raise SIGPIPE on this one.
 void block_all_signals() {
     sigset_t all;
     sigfillset(&all);
@@ -152,9 +152,9 @@ void CurlClient::run() {
     cancel_everything();
 }
 
-// Executes the inbox's commands and the due tasks, and again those that they have added: each turn
-// of run() polls all connections, which is expensive. At most kCommandTurnsMax times, because the
-// connections wait meanwhile. False: the client is closing.
+// Executes the inbox's commands and the due tasks, and then those that these have added: each turn
+// of run() polls all connections, which is expensive. Repeats at most kCommandTurnsMax times,
+// because the connections wait meanwhile. False: the client is closing.
 bool CurlClient::take_commands() {
     for (int turn = 0; turn < kCommandTurnsMax; ++turn) {
         Inbox batch;

@@ -8,12 +8,12 @@
 #include "common/http/curl_call.h"
 #include "common/http/local_address.h"
 
-// Which redirects a transfer follows.
+// Decides which redirects a transfer follows.
 namespace stoker::http {
 
 namespace {
 
-// 0: not an internet address.
+// The port of an address; 0: not an internet address.
 std::uint16_t port_of(const sockaddr& address) {
     sockaddr_in v4{};
     sockaddr_in6 v6{};
@@ -25,7 +25,7 @@ std::uint16_t port_of(const sockaddr& address) {
     return ntohs(address.sa_family == AF_INET6 ? v6.sin6_port : v4.sin_port);
 }
 
-// Whether the proxy "[http://][user:password@]host[:port]" is at this port of loopback.
+// Whether `proxy` ("[http://][user:password@]host[:port]") is on loopback, at this port.
 bool is_local_proxy(const std::string& proxy, std::uint16_t port) {
     const auto user = proxy.rfind('@');
     const auto scheme = proxy.find("://");
@@ -57,7 +57,7 @@ void CurlCall::set_redirect_options() {
     }
 }
 
-// Called with the resolved address, so a name that resolves to a local address is refused, too.
+// Gets the resolved address, so a name that resolves to a local address is refused, too.
 curl_socket_t CurlCall::on_open(void* self, curlsocktype /*purpose*/, curl_sockaddr* address) {
     auto* call = static_cast<CurlCall*>(self);
     if (!call->may_reach(address->addr)) {
@@ -68,7 +68,7 @@ curl_socket_t CurlCall::on_open(void* self, curlsocktype /*purpose*/, curl_socka
     return ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
-// Whether a connection may be made to it: always for the request's own URL.
+// Whether a connection to the address is allowed; always allowed for the request's own URL.
 bool CurlCall::may_reach(const sockaddr& address) const {
     long redirects = 0;
     curl_easy_getinfo(easy_.get(), CURLINFO_REDIRECT_COUNT, &redirects);
@@ -80,7 +80,7 @@ bool CurlCall::may_reach(const sockaddr& address) const {
            (kind == AddressKind::kLoopback && is_proxy);
 }
 
-// Whether curl goes on with another request after this response, as Curl_http_header() decides.
+// Whether curl will follow this response with another request, by the rules of Curl_http_header().
 bool CurlCall::will_redirect() const {
     return request_.redirects_max > 0 && status_ >= 300 && status_ < 400 &&
            find_header(response_headers_, "Location") != nullptr;

@@ -13,14 +13,14 @@ struct Header {
     bool operator==(const Header&) const = default;
 };
 
-// In wire order; a name may occur twice. Names compare without case (RFC 9110, 5.1).
+// Headers in wire order; a name may occur twice. Names compare without case (RFC 9110, 5.1).
 using Headers = std::vector<Header>;
 
 // The value of the first header called `name`, or nullptr. The pointer is valid until `headers`
 // changes.
 const std::string* find_header(const Headers& headers, std::string_view name);
 
-// Equal except for the case of ASCII letters.
+// Whether the texts are equal except for the case of ASCII letters.
 bool equal_ignoring_case(std::string_view a, std::string_view b);
 
 }  // namespace stoker::http

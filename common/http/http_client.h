@@ -33,9 +33,9 @@ struct HttpRequest {
     Duration idle_timeout{};             // longest time without a byte from the server
     Bytes response_bytes_max = mib(64);  // body only, after decompression
     bool accept_gzip = false;            // ask for compression; decoded on the fly
-    // Redirects to follow; 0: a redirect is the response. Never from https to http, and never with an
-    // Authorization header to another host. Unless `url` names such an address itself, a redirect to
-    // loopback, link-local or a metadata service ends the call with kForbidden.
+    // Number of redirects to follow; 0: a redirect is the response. Never from https to http, nor
+    // to another host with an Authorization header. A redirect to loopback, link-local or a
+    // metadata service ends the call with kForbidden, unless `url` is such an address.
     std::uint32_t redirects_max = 0;
 };
 
@@ -63,11 +63,11 @@ struct HttpResponse {
 struct ClientOptions {
     std::string ca_file{};      // PEM bundle to trust instead of the system's
     std::string ca_pem{};       // the same as text; wins over ca_file
-    std::string unix_socket{};  // connect here for every URL; "": to the URL's address
+    std::string unix_socket{};  // connect here for every URL; "": to the address in the URL
     bool verify = true;  // certificate and host name; off only for tests or by explicit setting
     std::uint32_t connections_max = 0;  // open at once; more calls wait in order; 0: no limit
-    // Kept open for reuse, for at most 60 s. BlockingClient ignores this number: it keeps each
-    // connection that it has needed, and closes those idle for 60 s when a later call ends.
+    // Connections kept open for reuse, at most 60 s. BlockingClient ignores this number: it keeps
+    // all connections that it used, and closes those idle for 60 s when a later call ends.
     std::uint32_t idle_connections = 16;
     std::string user_agent = "stoker/" STOKER_VERSION;
     ProxySettings proxies{};  // none; the environment is ignored
@@ -93,8 +93,8 @@ public:
     // are ignored.
     virtual void cancel(CallId id) = 0;
 
-    // Runs `task` on the thread of the callbacks, at `when` or soon if that has passed. It must not
-    // block. Never blocks; destruction drops the tasks that have not run.
+    // Runs `task` on the callbacks' thread, at `when` or soon if that has passed. The task must not
+    // block. run_at() never blocks; the client's destruction drops tasks not yet run.
     virtual void run_at(TimePoint when, std::function<void()> task) = 0;
 
     // Waits for the whole response; `stop` cancels it. Must not run in a callback.

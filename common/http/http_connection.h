@@ -35,7 +35,7 @@ public:
     // Closes the connection at once; the current operation fails.
     void close();
 
-    // Ends sending; the peer may still send.
+    // Sends the end of our side of the connection; the peer may still send.
     void shut_down_sending();
 
     // Address of the peer: "127.0.0.1:34512", "[::1]:34512".
@@ -63,7 +63,7 @@ private:
     std::string peer_;
 };
 
-// A null `tls` makes a plain connection.
+// Creates a connection; a null `tls` makes it a plain one.
 std::shared_ptr<HttpConnection> make_connection(
     boost::asio::ip::tcp::socket socket, std::shared_ptr<boost::asio::ssl::context> tls);
 

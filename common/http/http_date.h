@@ -9,11 +9,11 @@
 // Dates of HTTP headers (RFC 9110, 5.6.7). Pure.
 namespace stoker::http {
 
-// The form that senders must use, "Sun, 06 Nov 1994 08:49:37 GMT"; nullopt: anything else, and
-// dates that WallTime cannot have.
+// Parses the form that senders must use, "Sun, 06 Nov 1994 08:49:37 GMT"; nullopt: any other form,
+// or a date outside WallTime's range.
 std::optional<WallTime> parse_http_date(std::string_view text);
 
-// The same form; fractions of a second are cut off.
+// Formats a date in that form; cuts off fractions of a second.
 std::string format_http_date(WallTime time);
 
 }  // namespace stoker::http

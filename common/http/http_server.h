@@ -37,8 +37,8 @@ struct ServerResponse {
 // Runs on the server's thread and must not block; an exception becomes a 500.
 using Handler = std::function<ServerResponse(const ServerRequest&)>;
 
-// Sends the response to one request: once, from any thread, while the server lives. Later calls do
-// nothing.
+// Sends the response to one request: call it once, from any thread, while the server exists. Later
+// calls do nothing.
 using Reply = std::function<void(ServerResponse)>;
 // A handler that may respond later; otherwise like Handler. A request whose Reply is never called
 // stays open until the server ends.
@@ -56,17 +56,17 @@ struct ServerOptions {
     Bytes header_bytes_max = kib(16);  // larger: 431; also limits the lines of a chunked body
     Bytes body_bytes_max =
         mib(7);  // larger: 413; fits two objects of 3 MiB and a review around them
-    // Beyond this limit the server closes the connection that has waited longest without a whole
-    // request, from the address with the most of these. So a flood from one address leaves others
-    // alone. If no connection waits, the new one is closed.
+    // Beyond this limit, the server closes the connection that has waited longest without a whole
+    // request, among those of the address that has the most waiting connections: a flood from one
+    // address does not harm others. If no connection waits, the new one is closed.
     std::uint32_t connections_max = 256;
 
     // Time limits of each phase of a connection; a slower peer is disconnected.
     Duration handshake_timeout = std::chrono::seconds{5};
     Duration idle_timeout = std::chrono::seconds{90};   // between two requests
-    Duration header_timeout = std::chrono::seconds{5};  // also until the first byte of the first
+    Duration header_timeout = std::chrono::seconds{5};  // also until the first request's first byte
     Duration body_timeout = std::chrono::seconds{10};
-    Duration answer_timeout = std::chrono::seconds{30};  // for a LaterHandler
+    Duration answer_timeout = std::chrono::seconds{30};  // time for a LaterHandler to answer
     Duration write_timeout = std::chrono::seconds{10};
     Duration drain_timeout =
         std::chrono::seconds{5};  // for requests in progress when the server is destroyed
@@ -74,9 +74,9 @@ struct ServerOptions {
 
 struct ServerStats {
     std::uint64_t accepted = 0;
-    std::uint64_t refused = 0;  // closed because of connections_max
+    std::uint64_t refused = 0;  // connections closed because of connections_max
     std::uint64_t open = 0;
-    std::uint64_t requests = 0;  // handed to the handler
+    std::uint64_t requests = 0;  // requests passed to the handler
 };
 
 // Thread-safe. Destruction closes the listener and idle connections, lets requests in progress
@@ -94,8 +94,8 @@ public:
 
     [[nodiscard]] std::uint16_t port() const;
 
-    // New connections use the new pair; open ones continue. After an error (not PEM, key of another
-    // certificate) the old pair stays. kInvalidArgument on a server without TLS.
+    // Replaces the pair for new connections; open ones continue. After an error (not PEM, or a key
+    // of another certificate) the old pair stays. kInvalidArgument without TLS.
     Status replace_certificate(const std::string& cert_pem, const std::string& key_pem);
 
     [[nodiscard]] ServerStats stats() const;

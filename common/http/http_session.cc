@@ -91,7 +91,7 @@ ServerRequest to_request(wire::request<wire::string_body> message, const std::st
     return request;
 }
 
-// A response that may come from another thread. wait() runs on the server's thread.
+// A response that another thread may provide. wait() runs on the server's thread.
 class PendingAnswer : public std::enable_shared_from_this<PendingAnswer> {
 public:
     explicit PendingAnswer(const asio::any_io_executor& executor)

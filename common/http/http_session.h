@@ -26,15 +26,15 @@ struct SessionHost {
     LaterHandler handler;
     ServerCounters counters;
     bool draining = false;
-    std::set<HttpConnection*> idle;  // between two requests; closed when draining starts
+    std::set<HttpConnection*> idle;  // idle between two requests; closed when draining starts
     // Connections without a whole request, including idle ones, in the order in which they began to
     // wait. One of them is closed if there are too many connections.
     std::map<std::uint64_t, HttpConnection*> waiting;
     std::uint64_t waits = 0;  // a running number
 };
 
-// Closes the longest-waiting connection of the address that has the most waiting ones. False: none
-// waits.
+// Closes the longest-waiting connection of the address that has the most waiting connections.
+// False: no connection waits.
 bool end_a_waiting_one(SessionHost& host);
 
 // Serves one connection until either side closes it.

@@ -4,8 +4,8 @@
 
 #include <sys/socket.h>
 
-// Which addresses a redirect of a foreign server must not lead to: those of this machine, and those of
-// cloud metadata services, which give the node's identity. Pure.
+// Addresses to which a redirect of an untrusted server must not lead: those of this machine, and
+// those of cloud metadata services, which hand out the node's identity. Pure.
 namespace stoker::http {
 
 enum class AddressKind {
@@ -14,7 +14,7 @@ enum class AddressKind {
     kLinkLocal,  // 169.254.0.0/16 and fe80::/10, and the metadata services outside them
 };
 
-// IPv4-mapped IPv6 addresses count as IPv4. Other families are kRemote.
+// The kind of an address. IPv4-mapped IPv6 addresses count as IPv4; other families are kRemote.
 AddressKind address_kind(const sockaddr& address);
 
 // Whether the URL's host is "localhost" or an address that is not kRemote.

@@ -9,7 +9,7 @@ namespace stoker::http {
 // The proxies for requests, by URL scheme; empty: no proxy.
 struct ProxySettings {
     std::string http{};   // URL of the proxy for http://
-    std::string https{};  // and for https://, by CONNECT
+    std::string https{};  // URL of the proxy for https://, used by CONNECT
     std::string
         except{};  // hosts that are reached directly: "svc,.cluster.local,10.0.0.0/8" or "*"
 

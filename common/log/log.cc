@@ -29,7 +29,7 @@ Sink& sink() {
     return sink;
 }
 
-// Keys and origin messages may have any bytes; JSON is UTF-8.
+// Escapes text for JSON: keys and messages of origins may contain any bytes, and JSON is UTF-8.
 void append_escaped(std::string& out, std::string_view text) {
     while (!text.empty()) {
         const std::size_t length = utf8_length(text);

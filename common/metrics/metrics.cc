@@ -57,7 +57,7 @@ void expose_one(
 Histogram::Histogram(std::vector<double> bounds)
     : bounds_(std::move(bounds)),
       counts_(bounds_.size() + 1) {
-    STOKER_CHECK(std::is_sorted(bounds_.begin(), bounds_.end()), "bucket bounds ascend");
+    STOKER_CHECK(std::is_sorted(bounds_.begin(), bounds_.end()), "bucket bounds must ascend");
 }
 
 void Histogram::observe(double value) {

@@ -41,8 +41,8 @@ private:
     std::atomic<double> value_{0};
 };
 
-// Counts observations by size. Thread-safe; during a write, a reader may see a sum that lacks one
-// observation.
+// Counts observations by size. Thread-safe; while another thread observes, a reader may see a count
+// whose sum lacks that observation.
 class Histogram {
 public:
     // `bounds` are the upper ends of the buckets, ascending; an unbounded one is added.

@@ -50,7 +50,7 @@ ProcessMetrics::ProcessMetrics(Registry& registry)
           "Resident memory of this process, mapped files included.")),
       anonymous_(registry.gauge(
           "stoker_process_anonymous_memory_bytes",
-          "Resident memory of this process without files: what grows in a leak.")),
+          "Resident memory of this process without files; grows in a leak.")),
       virtual_(registry.gauge("process_virtual_memory_bytes", "Virtual memory of this process.")),
       threads_(registry.gauge("process_threads", "Threads of this process.")),
       open_fds_(registry.gauge("process_open_fds", "Open file descriptors of this process.")),
@@ -105,7 +105,7 @@ void ProcessMetrics::count_descriptors() {
     std::error_code error;
     const std::filesystem::directory_iterator entries{"/proc/self/fd", error};
     if (!error) {
-        // Without the one of this loop.
+        // Does not count the descriptor that this loop has opened.
         open_fds_.set(static_cast<double>(std::distance(begin(entries), end(entries)) - 1));
     }
     rlimit limit{};

@@ -23,8 +23,8 @@ std::optional<std::string> find_environment(const char* name);
 // connections open.
 void raise_descriptor_limit();
 
-// Parses the arguments with `groups` and with --log-level, --help and --version. Returns the exit
-// status if the program must end; nullopt: continue. Errors go to stderr.
+// Parses the arguments with `groups` and the flags --log-level, --help and --version. Returns the
+// exit status if the program must end; nullopt: continue. Errors go to stderr.
 std::optional<int> begin_program(
     std::string_view name,
     std::vector<FlagGroup> groups,

@@ -41,7 +41,7 @@ void AcceptLoop::accept_some() {
             if (AcceptBackoff::is_exhausted(errno)) {
                 back_off(errno);
             }
-            return;  // no more connections, or one that is gone: the next turn retries
+            return;  // no connection waits, or one was closed already: the next turn retries
         }
         backoff_.accepted();
         on_accept_(std::move(accepted));

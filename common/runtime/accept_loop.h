@@ -9,13 +9,13 @@
 
 namespace stoker {
 
-// Accepts the connections of a listening socket. Pauses while there is no descriptor for another
-// connection; they wait in the backlog meanwhile. Use it on the loop's thread.
+// Accepts the connections of a listening socket. Pauses while no file descriptor is left for
+// another connection; connections wait in the backlog meanwhile. Use it on the loop's thread.
 class AcceptLoop {
 public:
     using OnAccept = std::function<void(UniqueFd socket)>;
 
-    // `socket` must not block; accepted ones do not either. `name`: for the log.
+    // `socket` must not block; accepted sockets do not block either. `name`: name in the log.
     AcceptLoop(EventLoop& loop, UniqueFd socket, std::string name, OnAccept on_accept);
     AcceptLoop(const AcceptLoop&) = delete;
     AcceptLoop& operator=(const AcceptLoop&) = delete;

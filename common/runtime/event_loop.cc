@@ -88,7 +88,7 @@ void EventLoop::post(Task task) {
         const std::lock_guard lock{mutex_};
         posted_.push_back(std::move(task));
         if (posted_.size() > 1) {
-            return;  // it was woken for the first of them
+            return;  // the loop was woken for the first task
         }
     }
     const std::uint64_t one = 1;
@@ -116,7 +116,7 @@ bool EventLoop::step(Duration timeout) {
         const epoll_event& event = events.at(static_cast<std::size_t>(i));
         const auto found = watches_.find(event.data.fd);
         if (found == watches_.end()) {
-            continue;  // an earlier callback of this round forgot it
+            continue;  // an earlier callback of this round has called forget()
         }
         const std::shared_ptr<Watch> watch = found->second;
         const bool broken = (event.events & (EPOLLERR | EPOLLHUP)) != 0;

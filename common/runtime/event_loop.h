@@ -42,8 +42,8 @@ public:
 
     [[nodiscard]] const Clock& clock() const { return clock_; }
 
-    // For a loop that runs inside another: readable while step() has descriptors or posted tasks to
-    // handle. Only poll it.
+    // Descriptor for a loop that runs inside another one: readable while step() has events or
+    // posted tasks to handle. Only poll it.
     [[nodiscard]] int fd() const { return epoll_.get(); }
 
     // When the earliest timer is due; nullopt: there is none.
@@ -58,7 +58,7 @@ public:
 
     TimerId run_at(TimePoint when, Task task);
 
-    // A timer that has run or was cancelled is ignored.
+    // Cancels a timer. Ignores one that has run or was cancelled.
     void cancel(TimerId timer);
 
     // Any thread: runs `task` on the loop soon. Must not be called after the loop's destruction.
@@ -69,7 +69,7 @@ public:
 
     void run();
 
-    // Waits at most `timeout` for events and handles them. False once stop() was called.
+    // Waits at most `timeout` for events and handles them. False: stop() was called.
     bool step(Duration timeout);
 
 private:
@@ -94,8 +94,8 @@ private:
     bool stopping_ = false;
 };
 
-// One task that runs later, unless this is destroyed before. For the loop's thread only; the loop
-// outlives it.
+// One task that runs later, unless this object is destroyed before. Use it on the loop's thread
+// only; the loop must outlive it.
 class LoopTimer {
 public:
     explicit LoopTimer(EventLoop& loop)
@@ -123,8 +123,8 @@ private:
     TimerId timer_{};
 };
 
-// Tasks that run on the loop while this lives, and never afterwards. Created and destroyed on the
-// loop's thread; the loop outlives it.
+// Runs tasks on the loop while this object exists, and never afterwards. Create and destroy it on
+// the loop's thread; the loop must outlive it.
 class LoopTasks {
 public:
     using Poster = std::function<void(EventLoop::Task)>;
@@ -145,11 +145,11 @@ public:
         };
     }
 
-    // Posts from any thread that ends before this object does.
+    // Posts a task, from any thread that ends before this object is destroyed.
     void post(EventLoop::Task task) const { loop_.post(guarded(std::move(task))); }
 
-    // post() for threads that may outlive this object, though not the loop. Call poster() on the
-    // loop's thread.
+    // Returns a post() for threads that may outlive this object, but not the loop. Call poster() on
+    // the loop's thread.
     [[nodiscard]] Poster poster() const {
         return [&loop = loop_, alive = std::weak_ptr{alive_}](EventLoop::Task task) {
             loop.post([alive, task = std::move(task)] {

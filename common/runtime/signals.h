@@ -8,7 +8,7 @@
 namespace stoker {
 
 // Turns SIGTERM and SIGINT into a call on the event loop. Create it before any other thread starts,
-// so that all of them inherit the blocked signals; it also ignores SIGPIPE. One instance per
+// so that all threads inherit the blocked signals. It also ignores SIGPIPE. One instance per
 // program.
 class StopSignals {
 public:

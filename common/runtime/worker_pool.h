@@ -18,7 +18,7 @@ class WorkerPool final : public Workers {
 public:
     WorkerPool(const std::string& name, std::size_t thread_count);
 
-    // Runs all posted tasks, then joins.
+    // Runs all posted tasks, then joins the threads.
     ~WorkerPool() override;
 
     void post(Task task) override;

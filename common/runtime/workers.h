@@ -17,14 +17,14 @@ public:
     Workers(const Workers&) = delete;
     Workers& operator=(const Workers&) = delete;
 
-    // Runs all posted tasks first.
+    // Runs all posted tasks before it returns.
     virtual ~Workers() = default;
 
     // Any thread. With one worker, tasks run in the order of post().
     virtual void post(Task task) = 0;
 };
 
-// Makes workers that do at most `count` tasks at a time; `name` is for people.
+// Makes workers that run at most `count` tasks at a time; `name` appears in thread lists.
 using MakeWorkers =
     std::function<std::unique_ptr<Workers>(const std::string& name, std::size_t count)>;
 

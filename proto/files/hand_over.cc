@@ -30,7 +30,7 @@ struct Frame {
 
 static_assert(sizeof(Frame) == 16);
 
-// Room for one descriptor beside a message.
+// Buffer for one file descriptor that comes beside a message.
 union Control {
     cmsghdr align;
     std::array<char, CMSG_SPACE(sizeof(int))> bytes;
@@ -82,21 +82,21 @@ Result<ReceivedHandOver> receive_hand_over(int socket, bool takes_descriptor) {
     in.msg_iovlen = 1;
     if (takes_descriptor) {
         in.msg_control = control.bytes.data();
-        // CMSG_SPACE has room for a second descriptor, which nobody would close.
+        // Not CMSG_SPACE: it has room for a second descriptor, which would never be closed.
         in.msg_controllen = CMSG_LEN(sizeof(int));
     }
     const ssize_t bytes = ::recvmsg(socket, &in, MSG_CMSG_CLOEXEC);
     ReceivedHandOver result;
     if (bytes >= 0) {
-        result.descriptor = descriptor_of(in);  // an empty message may have one, too
+        result.descriptor = descriptor_of(in);  // even an empty message may come with a descriptor
     }
     if (bytes <= 0) {
-        return fail(ErrorCode::kUnavailable, "the other side of the hand-over has gone");
+        return fail(ErrorCode::kUnavailable, "the peer of the hand-over has hung up");
     }
     const bool is_known = frame.kind >= static_cast<std::uint32_t>(HandOverKind::kHello) &&
                           frame.kind <= static_cast<std::uint32_t>(HandOverKind::kShows);
     if (bytes != sizeof frame || frame.magic != kMagic || !is_known) {
-        return fail(ErrorCode::kInvalidArgument, "not a message of a hand-over");
+        return fail(ErrorCode::kInvalidArgument, "not a hand-over message");
     }
     result.message = {static_cast<HandOverKind>(frame.kind), frame.revision};
     return result;
@@ -105,8 +105,8 @@ Result<ReceivedHandOver> receive_hand_over(int socket, bool takes_descriptor) {
 bool is_fuse_connection(int descriptor) {
     struct statx status {};
 
-    // Asks the kernel only: a stranger may have sent a file of a FUSE mount whose server never
-    // answers.
+    // Asks only the kernel, not the file server: a stranger may have sent a file of a FUSE mount
+    // whose server never answers.
     if (::statx(descriptor, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &status) != 0 ||
         !S_ISCHR(status.stx_mode) || status.stx_rdev_major != kFuseMajor ||
         status.stx_rdev_minor != kFuseMinor) {

@@ -9,9 +9,9 @@
 // (docs/adr/0023-files-access.md): messages of 16 bytes over a SOCK_SEQPACKET Unix socket, and a
 // descriptor beside some of them.
 //
-//   stoker-files  kHello, with the descriptor if it has it already, and its revision
+//   stoker-files  kHello, with the mount's descriptor and revision if it has them already
 //   stoker-node   kMount, with the descriptor, and the revision that was told; or
-//                 kKept: it had none and keeps the one of kHello; or
+//                 kKept: the node program had no descriptor and keeps the one of kHello; or
 //                 kLost: nobody has the descriptor, and the files cannot be mounted anew
 //   stoker-files  kShows: the mount shows this revision from now on
 namespace stoker::files {
@@ -38,17 +38,17 @@ struct ReceivedHandOver {
     UniqueFd descriptor;  // invalid: none came
 };
 
-// Sends one message without waiting. `descriptor`: -1: none. kUnavailable: the peer has gone, or
-// reads nothing.
+// Sends one message without waiting. `descriptor`: -1: none. kUnavailable: the peer has hung up, or
+// does not read.
 Status send_hand_over(int socket, const HandOver& message, int descriptor);
 
-// Takes the next message and at most one descriptor; the kernel drops others. `takes_descriptor`:
-// false: all are dropped. To drop or close a descriptor that a stranger sent can block.
-// kUnavailable: the peer has gone, or the socket does not block and there is no message.
-// kInvalidArgument: no message of this protocol.
+// Receives the next message and at most one descriptor; the kernel drops further ones.
+// `takes_descriptor` false: drops all, because dropping or closing a stranger's descriptor later
+// can block. kUnavailable: the peer has hung up, or the socket does not block and no message waits.
+// kInvalidArgument: not a message of this protocol.
 Result<ReceivedHandOver> receive_hand_over(int socket, bool takes_descriptor);
 
-// Whether the descriptor is of a FUSE connection. Never waits for a file server.
+// Whether the descriptor is an open FUSE connection. Never waits for a file server.
 bool is_fuse_connection(int descriptor);
 
 }  // namespace stoker::files

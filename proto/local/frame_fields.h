@@ -17,7 +17,7 @@ namespace stoker::local {
 
 inline constexpr std::size_t kTextBytesMax = 4096;
 
-// The frame is const for writing, mutable for reading.
+// Type of a frame member: const for writing, mutable for reading.
 template <class Frame, class Type>
 concept Either = std::same_as<std::remove_const_t<Frame>, Type>;
 
@@ -33,7 +33,7 @@ public:
 
     void number(double value) { out_.put(std::bit_cast<std::uint64_t>(value)); }
 
-    // A reserved number, 0.
+    // A reserved field with the value 0.
     template <std::integral T>
     void zero() {
         out_.put(T{0});
@@ -44,7 +44,7 @@ public:
         out_.put(static_cast<T>(value ? 1 : 0));
     }
 
-    // A constant number.
+    // A field with a constant value.
     void constant(std::uint32_t value) { out_.put(value); }
 
     // [bytes u16][utf-8]; longer texts are cut.
@@ -60,24 +60,24 @@ public:
         return static_cast<std::uint32_t>(count);
     }
 
-    // The entries without their count.
+    // The entries of an array without their count.
     template <class Entries>
     void array(const Entries& entries, std::uint32_t /*count*/) {
         out_.put_bytes(std::as_bytes(std::span{entries}));
     }
 
-    // Makes room for entries that have fields of their own.
+    // Resizes an array whose entries are written field by field.
     template <class Entries>
     void resize(const Entries& /*entries*/, std::uint32_t /*count*/) {}
 
-    // If the frame may end here, the remaining fields are optional for the reader.
+    // If `ends`, the frame may end here: the reader treats the remaining fields as optional.
     static bool ends_early(bool /*ends*/) { return false; }
 
 private:
     WireWriter& out_;
 };
 
-// Reads frames of FieldWriter. A cut or invalid frame makes the reader not ok.
+// Reads frames that FieldWriter wrote. A cut or invalid frame makes the reader not ok.
 class FieldReader {
 public:
     explicit FieldReader(WireReader& in)
@@ -107,7 +107,7 @@ public:
     std::uint32_t count(std::size_t /*count*/, std::uint32_t most = ~0U) {
         const auto count = in_.get<std::uint32_t>();
         if (count > most) {
-            in_.get_bytes(in_.left() + 1);  // fails like a cut frame
+            in_.get_bytes(in_.left() + 1);  // fails as a cut frame does
             return 0;
         }
         return count;

@@ -12,8 +12,8 @@ inline constexpr std::size_t kSecretBytes = 32;
 
 // First frame of a connection to leader.sock; a wrong secret ends it.
 struct Peer {
-    std::array<std::byte, kSecretBytes> secret{};  // control/secret
-    std::uint64_t sidecar = 0;                     // random number of the sending process
+    std::array<std::byte, kSecretBytes> secret{};  // the content of control/secret
+    std::uint64_t sidecar = 0;                     // random; identifies the sending process
 
     bool operator==(const Peer&) const = default;
 };

@@ -5,7 +5,7 @@
 // Frames by which a sidecar measures the cache's benefit with its trainers. Part of protocol.h.
 namespace stoker::local {
 
-// Asks whether there is a measurement to make.
+// Asks the sidecar whether there is a measurement to make.
 struct AskProbe {
     bool operator==(const AskProbe&) const = default;
 };

@@ -20,7 +20,7 @@ void fields(auto& io, Either<Hello> auto& hello) {
     io.numbers(hello.version);
     io.template flag<std::uint16_t>(hello.relay);
     if (io.ends_early(hello.version != kProtocolVersion)) {
-        return;  // another version may have more fields
+        return;  // another protocol version may have more fields
     }
     io.numbers(hello.pid, hello.rank, hello.world_size);
     io.template zero<std::uint32_t>();

@@ -38,7 +38,7 @@ enum class FrameType : std::uint16_t {
     kConsumed = 9,  // client -> sidecar: these samples were read and may leave the window. One-way,
                     // unless a follower sets a request id: then the leader answers kCounted
     kReport = 10,   // client -> sidecar, one-way: training statistics of the job
-    kBegin = 11,    // client -> sidecar: an epoch under a sampling contract
+    kBegin = 11,    // client -> sidecar: begins an epoch under a sampling contract
     kBegun = 12,    // answer to kBegin
     kDraw = 13,     // client -> sidecar: asks for the next samples
     kDrawn = 14,    // answer to kDraw
@@ -57,7 +57,7 @@ enum class FrameType : std::uint16_t {
     kPong = 27,         // answer to kPing
 };
 
-// True if a trainer may send it to its sidecar after the hello.
+// True if a trainer may send a frame of this type to its sidecar after the hello.
 bool is_client_frame(FrameType type);
 
 struct FrameHeader {
@@ -94,7 +94,7 @@ struct Welcome {
     std::uint16_t version = kProtocolVersion;
     std::uint64_t revision = 0;
     std::uint64_t sample_count = 0;
-    std::string directory;       // the node directory as the client sees it
+    std::string directory;       // path of the node directory at the client's mount
     std::uint32_t features = 0;  // bits kFeature...
 
     bool operator==(const Welcome&) const = default;
@@ -113,8 +113,8 @@ struct ErrorReply {
     bool operator==(const ErrorReply&) const = default;
 };
 
-// Requests samples. Also ends the connection's previous kFetch: the window samples of that one may
-// be evicted.
+// Requests samples. Also ends the connection's previous kFetch, whose window samples may then be
+// evicted.
 struct Fetch {
     std::vector<std::uint64_t> samples;
 
@@ -130,7 +130,7 @@ enum class FetchStatus : std::uint8_t {
 
 struct Fetched {
     std::vector<FetchStatus> statuses;  // one per id of the request, in order
-    std::string message;                // of the first kOriginError
+    std::string message;                // error message of the first kOriginError
 
     bool operator==(const Fetched&) const = default;
 };
@@ -161,7 +161,7 @@ struct Consumed {
     bool operator==(const Consumed&) const = default;
 };
 
-// Differences since the last report of this connection.
+// Reports changes since the last report of this connection.
 struct Report {
     std::uint64_t epoch = 0;
     std::uint64_t steps = 0;
@@ -169,13 +169,13 @@ struct Report {
     std::uint64_t bytes = 0;
     std::uint64_t hit_samples = 0;     // mapped from the node directory
     std::uint64_t origin_samples = 0;  // read by the client itself, bypassing the sidecar
-    std::uint64_t wait_ns = 0;         // waiting for data
-    std::uint64_t compute_ns = 0;      // from the delivery of a batch to the next request
+    std::uint64_t wait_ns = 0;         // time spent waiting for data
+    std::uint64_t compute_ns = 0;      // time from the delivery of a batch to the next request
 
     bool operator==(const Report&) const = default;
 };
 
-// Where the samples of one kConsumed came from; counts those that are still on the node when it
+// Counts the sources of the samples of one kConsumed, of those that are still on the node when it
 // arrives. The first read of a fetched sample, ahead or on demand, counts as fetched, whichever
 // client requested it. Further reads are hits: they did not use the link to the origin.
 struct Counted {
@@ -187,7 +187,7 @@ struct Counted {
     bool operator==(const Counted&) const = default;
 };
 
-// In the order of FrameType.
+// All message types, in the order of FrameType.
 using Message = std::variant<
     Hello,
     Welcome,
@@ -217,15 +217,15 @@ using Message = std::variant<
     Ping,
     Pong>;
 
-// A whole frame, header included.
+// Encodes a whole frame, header included.
 std::vector<std::byte> encode_frame(const Message& message, std::uint64_t request_id);
 
-// kInvalidArgument: too long, unknown type, nonzero flags. Close the connection: the stream is out
-// of sync.
+// Decodes a frame's header. kInvalidArgument: too long, unknown type, nonzero flags. Close the
+// connection then, because the stream is out of sync.
 Result<FrameHeader> decode_frame_header(std::span<const std::byte> bytes);
 
-// `payload` is exactly header.payload_bytes long. kInvalidArgument: cut short, too long, a wrong
-// magic or text. A Hello of another protocol version decodes (with that version), so that the
+// Decodes a payload of exactly header.payload_bytes. kInvalidArgument: cut short, too long, a wrong
+// magic or text. A Hello of another protocol version is decoded (with that version), so that the
 // refusal can name it.
 Result<Message> decode_payload(FrameType type, std::span<const std::byte> payload);
 

@@ -26,15 +26,15 @@ struct Begin {
     std::uint64_t epoch = 0;
     std::uint64_t skip = 0;  // draws of this epoch that the trainer has received already
     std::uint64_t seed = 0;
-    std::uint32_t rank = 0;  // of the whole job
+    std::uint32_t rank = 0;  // rank in the whole job
     std::uint32_t world_size = 1;
     std::uint32_t batch = 1;  // samples per draw request; the same for all ranks of the job
     std::string contract;     // "windowed", "importance", "replicate"
     std::string job;          // ranks with the same text share one sampler
     std::vector<Parameter> parameters;
 
-    // If one of these is not 0, a sealed memfd comes with the frame and holds both, one after the
-    // other. `served`: the samples that the trainer has received in this epoch, bit i of byte b is
+    // If either number is not 0, the frame comes with a sealed memfd that holds both, one after the
+    // other. `served`: samples that the trainer has received in this epoch: bit i of byte b is
     // sample 8b + i; missing bits are 0. A new leader continues from it. `snapshot`: the state of
     // an earlier kSnapshot; restored if the leader does not know the job.
     std::uint64_t served_bytes = 0;
@@ -57,7 +57,7 @@ struct Draw {
     bool operator==(const Draw&) const = default;
 };
 
-// How a sample was chosen: an entry of Drawn::kinds without the flag kKindOnNode.
+// How a sample was chosen: an entry of Drawn::kinds without its flag kKindOnNode.
 enum class DrawKind : std::uint8_t {
     kPlain = 0,
     kImportant = 1,
@@ -66,11 +66,11 @@ enum class DrawKind : std::uint8_t {
     kRepeated = 4,
 };
 
-// Flag of an entry of Drawn::kinds. Set: the sample's bytes were on the node, or being fetched for
-// another reader. Not set: this draw causes the fetch.
+// Flag in an entry of Drawn::kinds. Set: the sample's bytes were on the node, or being fetched for
+// another reader. Not set: the sample is fetched for this draw.
 inline constexpr std::uint8_t kKindOnNode = 0x80;
 
-// All three arrays have one entry per draw.
+// The drawn samples. All three arrays have one entry per draw.
 struct Drawn {
     std::uint64_t epoch = 0;
     bool ended = false;  // the epoch has no more samples
@@ -81,9 +81,9 @@ struct Drawn {
     bool operator==(const Drawn&) const = default;
 };
 
-// One-way. `losses[i]` is the loss of `samples[i]`, a served id. `p_others`: for each sample the
-// largest probability among the other classes, 0..1 (any other number: not known), or empty. Only a
-// sidecar with kFeaturePOthers accepts p_others.
+// Losses of a training step; one-way. `losses[i]` is the loss of `samples[i]`, a served id.
+// `p_others`: for each sample the largest probability among the other classes, 0..1 (any other
+// number: not known), or empty. Only a sidecar with kFeaturePOthers accepts p_others.
 struct Losses {
     std::uint64_t epoch = 0;
     std::vector<std::uint64_t> samples;
@@ -93,8 +93,8 @@ struct Losses {
     bool operator==(const Losses&) const = default;
 };
 
-// One-way. 64 bits per sample, in the same order: the fewer bits differ between two samples, the
-// more alike they are. For samplers that group near-duplicates (contract importance, family Iowa).
+// One-way. 64 bits per sample, in the same order: two samples are the more alike the fewer bits
+// differ. For samplers that group near-duplicates (contract importance, family Iowa).
 struct Similarity {
     std::vector<std::uint64_t> samples;
     std::vector<std::uint64_t> hashes;

@@ -13,7 +13,7 @@ namespace stoker::control {
 
 namespace {
 
-// Numbers, flags and texts go onto the wire without a conversion.
+// Numbers, flags and texts are sent without a conversion.
 template <class T>
 const T& to_wire(const T& value) {
     return value;
@@ -44,13 +44,13 @@ void from_wire(std::uint64_t wire, Duration& value) {
     value = Duration{static_cast<Duration::rep>(wire)};
 }
 
-// A newer sidecar may send unknown states.
+// A newer sidecar may send states that this operator does not know.
 void from_wire(v1::ManifestState wire, ManifestState& value) {
     const bool is_known = wire >= 0 && wire <= v1::MANIFEST_STATE_FAILED;
     value = is_known ? static_cast<ManifestState>(wire) : ManifestState::kUnknown;
 }
 
-// Numbers have a setter, texts a mutable pointer.
+// Sets a field of a protobuf message: numbers have a setter, texts a mutable pointer.
 template <class Field, class Value, class Message>
 void put(const Field& field, const Value& in, Message& out) {
     const auto& value = std::invoke(field.member, in);
@@ -61,7 +61,7 @@ void put(const Field& field, const Value& in, Message& out) {
     }
 }
 
-// Copies the fields of the value's table.
+// Copies the plain fields that the value's table (wire_fields.h) lists.
 template <class Value, class Message>
 void encode_fields(const Value& in, Message& out) {
     std::apply([&](const auto&... field) { (put(field, in, out), ...); }, kWireFields<Value>);

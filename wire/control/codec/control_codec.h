@@ -18,10 +18,10 @@ namespace stoker::control {
 v1::SidecarMessage encode(const Hello& hello);
 Hello decode(const v1::Hello& hello);
 
-// Texts must be UTF-8.
+// Encodes a sidecar's messages. Texts must be UTF-8.
 v1::SidecarMessage encode(const Report& report);
 
-// A time beyond the type's range becomes negative.
+// Decodes a report. A time beyond the type's range becomes negative.
 Report decode(const v1::Report& report);
 
 v1::SidecarMessage encode(const PeerRequest& request);
@@ -29,8 +29,8 @@ PeerRequest decode(const v1::PeerRequest& request);
 
 v1::OperatorMessage encode(const Orders& orders);
 
-// Drops weights that are not finite numbers of 0 or more, pins with an invalid revision, and too
-// many marks.
+// Decodes orders. Drops weights that are not finite numbers of 0 or more, pins with an invalid
+// revision, and marks beyond the limit.
 Orders decode(const v1::OperatorMessage& message);
 
 }  // namespace stoker::control

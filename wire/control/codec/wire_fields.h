@@ -18,14 +18,14 @@ enum class Bound : std::uint8_t {
     kPossible,  // small enough for the operator to sum
     kRising,    // kPossible, and a total that never decreases within one session
     kGrant,     // kPossible, or Bytes::unlimited() for a sidecar without a limit
-    kId,        // at most kSidecarIdMax: one more does not overflow
+    kId,        // at most kSidecarIdMax, so that adding 1 does not overflow
 };
 
 template <class Member, class Get, class Set>
 struct WireField {
-    Member member;  // for std::invoke
+    Member member;  // the value's member, for std::invoke
     Get get;
-    Set set;  // for a text: its mutable_...()
+    Set set;  // the message's setter; for a text its mutable_...()
     Bound bound;
 };
 

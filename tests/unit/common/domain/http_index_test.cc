@@ -54,7 +54,7 @@ TEST(HttpIndex, LeavesItselfOut) {
     EXPECT_THAT(*entries, ElementsAre("a/index.txt|1|"));
     const auto endless = read("index.txt\na\nindex.txt\n");
     ASSERT_FALSE(endless.has_value());
-    EXPECT_EQ(endless.error().message, "index.txt, line 3: names the index itself again");
+    EXPECT_EQ(endless.error().message, "index.txt, line 3: names the index itself more than once");
 }
 
 TEST(HttpIndex, RefusesHostileLinesWithTheirNumber) {

@@ -96,7 +96,8 @@ TEST(MegatronIndex, LongTablesAreReadInRuns) {
 TEST(MegatronIndex, RefusesWhatMegatronRefuses) {
     MegatronText index = megatron_text({3});
     index.magic = "TNTIDX\0\0\0";
-    EXPECT_THAT(error_of(index).message, HasSubstr("'c4.idx': no index of a Megatron dataset"));
+    EXPECT_THAT(
+        error_of(index).message, HasSubstr("'c4.idx': is not the index of a Megatron dataset"));
     index = megatron_text({3});
     index.version = 2;
     EXPECT_EQ(error_of(index).code, ErrorCode::kInvalidArgument);

@@ -53,7 +53,7 @@ TEST(ShardFormat, BinAndIdxArePairs) {
         (Keys{"a.bin+a.idx", "a.c.bin+a.c.idx", "b.bin+b.idx"}));
     EXPECT_EQ(
         error_of({kMegatron}, {"a.bin", "b.idx"}),
-        "'a.bin' has no 'a.idx' beside it: add it, or move the other out of the dataset");
+        "'a.bin' has no 'a.idx' beside it: add that one, or move this one away");
     EXPECT_THAT(
         error_of({kMegatron}, {"f/a.idx"}), HasSubstr("'f/a.idx' has no 'f/a.bin' beside it"));
 }
@@ -103,7 +103,7 @@ TEST(ShardFormat, AnIndexWithoutHeaderIsDamaged) {
     const Shard shard{{"a.bin", 30, "e"}, ListedObject{"a.idx", 33, "e"}};
     const auto index = open_shard({kMegatron}, shard);
     EXPECT_EQ(index.error().code, ErrorCode::kCorruption);
-    EXPECT_EQ(index.error().message, "'a.idx' is no index of a Megatron dataset");
+    EXPECT_EQ(index.error().message, "'a.idx' is not the index of a Megatron dataset");
 }
 
 }  // namespace

@@ -102,9 +102,9 @@ TEST(TarFormat, SizesAreOctalBinaryOrInPax) {
     const std::string pax = tar_member("x", pax_record("size", "700"), 'x');
     EXPECT_EQ(only_member(pax + tar_header("a", 0) + test::tar_padded(data)).size_bytes, 700U);
     binary.replace(124, 12, std::string{"\x80\x01\0\0\0\0\0\0\0\0\x02\xbc", 12});
-    EXPECT_THAT(error_of(tar_signed(binary)), HasSubstr("no tar header")) << "more than 64 bits";
+    EXPECT_THAT(error_of(tar_signed(binary)), HasSubstr("not a tar header")) << "more than 64 bits";
     binary.replace(124, 12, 12, '\xff');
-    EXPECT_THAT(error_of(tar_signed(binary)), HasSubstr("no tar header")) << "negative";
+    EXPECT_THAT(error_of(tar_signed(binary)), HasSubstr("not a tar header")) << "negative";
 }
 
 TEST(TarFormat, LinksAndFoldersHaveNoData) {
@@ -144,7 +144,7 @@ TEST(TarFormat, CutFilesAreCorrupt) {
 }
 
 TEST(TarFormat, DamagedHeadersAreCorrupt) {
-    EXPECT_THAT(error_of(std::string(512, 'z')), HasSubstr("no tar header"));
+    EXPECT_THAT(error_of(std::string(512, 'z')), HasSubstr("not a tar header"));
     EXPECT_THAT(error_of(tar_header("x", (1U << 20U) + 1, 'x')), HasSubstr("over 1 MiB"));
     for (const std::string& body :
          {std::string{"5 path"},

@@ -110,7 +110,8 @@ TEST(TarIndex, RefusesTarFilesWithInvalidMembersOrDamage) {
     const auto error = [](const std::string& tar) { return index_of(tar).error(); };
     const Error twice = error(tar_member("1.jpg", "1") + tar_member("1.JPG", "2"));
     EXPECT_EQ(twice.code, ErrorCode::kInvalidArgument);
-    EXPECT_THAT(twice.message, HasSubstr("'a.tar': sample '1' has two members '.jpg'"));
+    EXPECT_THAT(
+        twice.message, HasSubstr("'a.tar': sample '1' has two members with extension '.jpg'"));
     EXPECT_THAT(error(tar_member("1.__key__", "1")).message, HasSubstr("has a member '.__key__'"));
     EXPECT_EQ(error(tar_member("1.jpg", "1", 'S')).code, ErrorCode::kInvalidArgument);
     EXPECT_EQ(error(std::string(700, 'z')).code, ErrorCode::kCorruption);

@@ -61,7 +61,7 @@ TEST_F(FlagsTest, WordsAndFlagsMixInAnyOrder) {
     EXPECT_THAT(*parse_words(groups_, {"-vb", "--value=c", "-v=d", "--", "-e"}), ElementsAre("-e"));
     EXPECT_EQ(last_, "d");
     EXPECT_THAT(*parse_words(groups_, {"-"}), ElementsAre("-"));
-    EXPECT_EQ(parse_words(groups_, {"-x"}).error().message, "no flag -x");
+    EXPECT_EQ(parse_words(groups_, {"-x"}).error().message, "unknown flag -x");
     EXPECT_THAT(parse_words(groups_, {"-v"}).error().message, HasSubstr("-v needs a value"));
 }
 

@@ -98,7 +98,7 @@ watchNamespaces: [a, a]
         refused.error().message,
         "sidecar.resources.limits.memory: \"lots\" is no quantity\n"
         "sidecar.image: is required\n"
-        "sidecar.metricsReaders: \"lan\" is no range of addresses, such as 10.0.0.0/8\n"
+        "sidecar.metricsReaders: \"lan\" is not a range of addresses, such as 10.0.0.0/8\n"
         "sidecar.proxy.https_proxy: must be one of HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY\n"
         "sidecar.imagePullPolicy: must be Always, IfNotPresent or Never\n"
         "sidecar.s3Port: must be 1 to 65535\n"

@@ -181,7 +181,7 @@ TEST_F(ShardOriginTest, RefusesWhatIsNoTarShard) {
     const Error foreign = list_error();
     EXPECT_EQ(foreign.code, ErrorCode::kCorruption);
     EXPECT_THAT(foreign.message, HasSubstr("s3://b/set"));
-    EXPECT_THAT(foreign.message, HasSubstr("'a.tar': at byte 0: no tar header"));
+    EXPECT_THAT(foreign.message, HasSubstr("'a.tar': at byte 0: not a tar header"));
     server_.put("b", "set/b.tar.gz", "x");
     EXPECT_THAT(list_error().message, HasSubstr("'b.tar.gz'"));
     EXPECT_THAT(list_error().message, HasSubstr("compressed"));
