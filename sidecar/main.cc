@@ -56,8 +56,8 @@ std::vector<FlagGroup> flag_groups(Flags& flags) {
           {"check-config", "", "read the settings, and exit", switch_into(flags.check_only)}}}};
 }
 
-// Boot id of the running kernel. Without one every start counts as a reboot, which is safe but
-// slow.
+// Boot id of the running kernel. If it cannot be read, every start counts as a reboot, which is
+// safe but slow.
 std::string boot_id() {
     return read_filled_file("/proc/sys/kernel/random/boot_id").value_or("");
 }
@@ -92,7 +92,7 @@ Result<std::unique_ptr<http::HttpServer>> open_http(
         [&monitor](const http::ServerRequest& request) { return monitor.answer(request); });
 }
 
-// nullptr: this sidecar has no peers.
+// The network for peers. nullptr: this sidecar has no peers.
 Result<std::unique_ptr<PeerNetwork>> open_peers(const SidecarConfig& config, EventLoop& loop) {
     if (config.peers.listen.empty()) {
         return std::unique_ptr<PeerNetwork>{};
@@ -104,7 +104,7 @@ Result<std::unique_ptr<PeerNetwork>> open_peers(const SidecarConfig& config, Eve
         options.limits.payload_max =
             std::max<std::size_t>(options.limits.payload_max, dataset.memory_bytes.count());
     }
-    // A frame says its payload's length in 32 bits.
+    // A frame states its payload's length in 32 bits.
     options.limits.payload_max = std::min<std::size_t>(options.limits.payload_max, UINT32_MAX);
     return std::make_unique<TlsNetwork>(loop, std::move(options));
 }
@@ -159,13 +159,13 @@ private:
     LoopTimer timer_;
 };
 
-// Objects are made in the order of these lines and destroyed in reverse order.
+// Objects are created in the order of these lines and destroyed in the reverse order.
 Status run(const SidecarConfig& config) {
     const SystemClock clock;
     EventLoop loop{clock};
     const StopSignals signals{loop, [&loop](int signal) {
                                   log::info("stopping", {{"signal", signal}});
-                                  // The trainers' last frames may still be unread in their sockets.
+                                  // The trainers' last frames may still be unread.
                                   loop.run_at(loop.now() + kLastWords, [&loop] { loop.stop(); });
                               }};
     metrics::Registry registry;
@@ -187,7 +187,7 @@ Status run(const SidecarConfig& config) {
     STOKER_TRY(const auto link, open_link(config, monitor, *sidecar));
     const IdleEnd idle_end{loop, *sidecar};
     loop.run();
-    monitor.look();  // the link's last report covers everything up to here
+    monitor.look();  // so that the link's last report covers everything up to now
     return {};
 }
 
@@ -201,7 +201,7 @@ int start(const std::vector<std::string_view>& arguments) {
         return refuse_to_run(kName, config.error().prefixed("settings are wrong"));
     }
     if (flags.check_only) {
-        fmt::print("settings are good: {} dataset(s)\n", config->datasets.size());
+        fmt::print("settings are valid: {} dataset(s)\n", config->datasets.size());
         return EXIT_SUCCESS;
     }
     raise_descriptor_limit();

@@ -13,25 +13,25 @@ namespace stoker::advise {
 namespace {
 
 constexpr int kCurvePoints = 10;
-constexpr double kComputeBoundBelow = 1.05;  // as operator/core/profile/job_profile.h
+constexpr double kComputeBoundBelow = 1.05;  // from operator/core/profile/job_profile.h
 constexpr double kBetterEviction = 0.95;     // LRU must read less than this of never-evict's bytes
 
 Status check(const Question& question) {
     const auto refuse = [](const char* what) { return fail(ErrorCode::kInvalidArgument, what); };
     if (question.workers == 0 || question.workers > 4096) {
-        return refuse("1 to 4096 workers read for a rank");
+        return refuse("a rank must have 1 to 4096 workers");
     }
     if (question.origin && question.origin->bytes_per_second == Bytes{}) {
         return refuse("the origin's bandwidth must be above 0");
     }
     if (question.batch == 0 || question.batch > 65536) {
-        return refuse("a batch holds 1 to 65536 samples");
+        return refuse("a batch must have 1 to 65536 samples");
     }
     if (question.compute_rate && !(*question.compute_rate > 0 && *question.compute_rate < 1e12)) {
         return refuse("the compute rate must be above 0 samples per second");
     }
     if (question.cache.value_or(Bytes{}).is_unlimited() || question.window.is_unlimited()) {
-        return refuse("cache and window need a number of bytes");
+        return refuse("cache and window must be numbers of bytes");
     }
     return {};
 }
@@ -53,7 +53,7 @@ Result<SizeResult> look_at(const Replay& replay, Bytes size) {
     return result;
 }
 
-// Seconds of an epoch after the first; of the run if it has no such epoch.
+// Seconds per epoch after the first one; seconds of the whole run if it has no such epoch.
 double time_of(const Run& run) {
     return run.epoch_seconds > 0 ? run.epoch_seconds : run.seconds;
 }
@@ -62,12 +62,12 @@ double cost(const Advice& advice, const Run& run) {
     return advice.is_by_time() ? time_of(run) : static_cast<double>(run.origin_bytes.count());
 }
 
-// Savings beyond those of a sidecar that only reads ahead.
+// What a run saves beyond a sidecar that only reads ahead.
 double saved(const Advice& advice, const Run& run) {
     return cost(advice, advice.curve.front().keep) - cost(advice, run);
 }
 
-// The run under the eviction that is recommended.
+// The result for this cache size under the recommended eviction policy.
 const Run& best(const Advice& advice, const SizeResult& size) {
     return advice.eviction == "LRU" ? size.lru : size.keep;
 }
@@ -96,7 +96,7 @@ void explain_eviction(Advice& advice) {
             : fmt::format("LRU would read {:.0f} % {}", std::abs(more), more > 0 ? "more" : "less");
 }
 
-// The three cases that a verdict compares.
+// Compares the three cases on which a verdict depends.
 std::string compared(const Advice& advice) {
     const auto amount = [&advice](const Run& run) {
         return advice.is_by_time() ? fmt::format("{:.1f} s", time_of(run))
@@ -119,7 +119,7 @@ Verdict verdict_on(const Advice& advice, double first_batch_seconds) {
     }
     const Run& alone = advice.curve.front().keep;
     const Run& whole = best(advice, advice.curve.back());
-    // Every epoch waits for its first batch. A trace is short, so this must not decide.
+    // Allows for the wait for an epoch's first batch, which must not decide about a short trace.
     const double enough = kComputeBoundBelow * time_of(whole) + first_batch_seconds;
     if (advice.is_by_time() && time_of(advice.without) < enough) {
         return Verdict::kComputeBound;

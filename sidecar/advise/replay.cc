@@ -10,9 +10,9 @@ namespace stoker::advise {
 
 namespace {
 
-constexpr std::uint32_t kReadersMax = 48;  // that the simulator takes
-constexpr double kEpochsMax = 10'000;      // of another contract
-constexpr double kRateUnknown = 2000;      // samples per second, if the trace has no times
+constexpr std::uint32_t kReadersMax = 48;  // most readers that the simulator takes
+constexpr double kEpochsMax = 10'000;      // most epochs under another contract
+constexpr double kRateUnknown = 2000;      // samples per second, used if the trace has no times
 
 double seconds(Duration duration) {
     return std::chrono::duration<double>(duration).count();
@@ -65,7 +65,7 @@ Replay::Replay(const Trace& trace, const Shape& shape, const Question& question)
         for (const auto& epoch : reads[reader]) {
             own += epoch.size();
         }
-        // All ranks take as long, as in the trace.
+        // Sets the speed so that all ranks take equally long, as in the trace.
         base_.jobs[reader].speed =
             static_cast<double>(own) * readers_ / static_cast<double>(shape.reads);
         auto recorded = std::make_shared<simulate::RecordedReads>();

@@ -9,12 +9,12 @@ namespace stoker::advise {
 
 namespace {
 
-// Shares of the reads that decide. Ranks drift apart by some batches and pad the last one, so few
-// reads are out of place even if every epoch reads each sample once.
+// Shares of the reads that decide on the pattern. Ranks drift apart by some batches and pad the
+// last one, so a few reads are out of place even if every epoch reads each sample once.
 constexpr double kEachOnceFrom = 0.95;
 constexpr double kOnePassUpTo = 0.05;
-constexpr double kSameOrderBelow = 0.05;  // mean distance of a sample's places, of a pass
-constexpr double kSkewedAbove = 1.5;      // variance of the reads per sample, by their mean
+constexpr double kSameOrderBelow = 0.05;  // mean distance of a sample's positions / pass length
+constexpr double kSkewedAbove = 1.5;      // variance of the reads per sample / their mean
 
 using Sequence = std::vector<SampleIndex>;
 
@@ -22,7 +22,7 @@ double share(std::uint64_t part, std::uint64_t whole) {
     return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-// Share of the reads that are the first of their sample in their pass.
+// Share of the reads that read a sample for the first time in a pass.
 double fresh_share(
     const Sequence& reads,
     std::size_t samples,
@@ -37,7 +37,7 @@ double fresh_share(
     return share(fresh, reads.size());
 }
 
-// Reads per pass if the sequence consists of passes that read each sample once; else 0.
+// Number of reads per pass, if the sequence consists of passes that read each sample once; else 0.
 double pass_length(const Sequence& reads, std::size_t samples) {
     std::vector<bool> seen(samples);
     double distinct = 0;
@@ -46,7 +46,7 @@ double pass_length(const Sequence& reads, std::size_t samples) {
         seen[sample] = true;
     }
     const auto count = static_cast<double>(reads.size());
-    // Equal passes that leave out some samples (drop_last), or full ones of which the last ended.
+    // Two candidates: equal passes (with drop_last), or full passes, the last incomplete.
     for (const double length : {count / std::max(std::round(count / distinct), 1.0), distinct}) {
         const auto pass_of = [length](std::size_t i) {
             return static_cast<std::uint32_t>(static_cast<double>(i) / length);
@@ -67,15 +67,15 @@ Sequence sequence_of(const Trace& trace) {
     return sequence;
 }
 
-// The sequence that each reader's reads belong to. A reader with hardly any reads, as a health check
-// in an access log, is no rank: its reads belong to the first one.
+// Assigns each reader's reads to a sequence. A reader with hardly any reads, such as a health check
+// in an access log, is not a rank: its reads belong to the first sequence.
 struct Folding {
-    std::vector<std::uint32_t> place;  // by reader
-    std::uint32_t count = 0;           // of the sequences; at least 1
+    std::vector<std::uint32_t> place;  // by reader: number of its sequence
+    std::uint32_t count = 0;           // number of sequences; at least 1
 };
 
 Folding fold(const Trace& trace, std::uint32_t most) {
-    constexpr std::uint64_t kStrayBelow = 100;  // times as many reads as the busiest reader has
+    constexpr std::uint64_t kStrayBelow = 100;  // below 1/100 of the busiest reader's reads
     std::vector<std::uint64_t> reads(trace.readers);
     std::uint64_t busiest = 0;
     for (const Read& read : trace.reads) {
@@ -100,7 +100,7 @@ std::vector<Sequence> sequences_of(const Trace& trace) {
     return sequences;
 }
 
-// Whether later passes have the order of the first one, apart from what workers change.
+// Whether later passes have the first one's order, apart from reordering by workers.
 bool repeats_order(const Sequence& reads, std::size_t samples, double length) {
     std::vector<double> place(samples, -1);
     double distance = 0;
@@ -125,7 +125,7 @@ std::vector<std::uint32_t> counts_of(const Trace& trace) {
     return counts;
 }
 
-// Variance of the reads per sample, by their mean: about 1 for uniform draws.
+// Variance of the reads per sample / their mean: about 1 for uniform random draws.
 double dispersion(const std::vector<std::uint32_t>& counts, std::uint64_t reads) {
     const double mean = share(reads, counts.size());
     double squares = 0;
@@ -178,7 +178,7 @@ void find_passes(const Trace& trace, Shape& shape) {
     double passes = 0;
     for (const Sequence& sequence : sequences) {
         const double own = pass_length(sequence, samples);
-        // A reader of a part makes no passes over everything.
+        // A reader of only a part of the samples makes no passes over all of them.
         if (own < kEachOnceFrom * static_cast<double>(samples)) {
             return;
         }

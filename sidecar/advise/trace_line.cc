@@ -18,7 +18,7 @@ constexpr double kSecondsMax = 1e12;
 Error wrong(std::string_view what, std::string_view text) {
     constexpr std::size_t kShown = 40;
     std::string shown{text.substr(0, kShown)};
-    // A terminal must not obey the text.
+    // Removes control characters, which a terminal would obey.
     std::ranges::replace_if(
         shown, [](char c) { return c < ' ' || c > '~'; }, '?');
     return Error{
@@ -79,7 +79,7 @@ std::string_view field(const std::vector<std::string_view>& fields, std::size_t 
     return index < fields.size() ? fields[index] : std::string_view{};
 }
 
-// As field(); "-" means that the program does not know it.
+// Like field(), for a field in which "-" means that the program does not know the value.
 std::string_view optional_field(const std::vector<std::string_view>& fields, std::size_t index) {
     const std::string_view text = field(fields, index);
     return text == "-" ? std::string_view{} : text;
@@ -96,7 +96,7 @@ std::size_t skip_blanks(std::string_view line, std::size_t at) {
     return at;
 }
 
-// The field that begins at `at`, which then is where the separator or the line's end is.
+// The field that begins at `at`; moves `at` to the separator after it, or to the line's end.
 std::string_view take_field(std::string_view line, bool comma, std::size_t& at) {
     const char open = at < line.size() ? line[at] : ' ';
     const char close = open == '"' ? '"' : open == '[' && !comma ? ']' : '\0';
@@ -121,7 +121,7 @@ std::string_view take_field(std::string_view line, bool comma, std::size_t& at) 
 const std::vector<std::string_view>& FieldSplitter::split(std::string_view line, bool comma) {
     fields_.clear();
     std::size_t at = skip_blanks(line, 0);
-    // After a last comma there is one more field, an empty one.
+    // A comma at the end of the line is followed by one more field, an empty one.
     while (at < line.size() || (comma && !fields_.empty() && line.ends_with(','))) {
         fields_.push_back(take_field(line, comma, at));
         if (comma && at >= line.size()) {
@@ -210,7 +210,7 @@ Result<std::optional<LineRead>> parse_access_log(const std::vector<std::string_v
     read.reader = fields[3];
     read.key = fields[7];
     STOKER_TRY(read.bytes, byte_count("bytes sent", fields[11] == "-" ? "0" : fields[11]));
-    // Status 200 with fewer bytes is a download of the whole object that ended early.
+    // Fewer bytes with status 200 mean a download of the whole object that ended early.
     if (status == "206" && fields[12] != "-") {
         STOKER_TRY(read.object_bytes, byte_count("object size", fields[12]));
     }

@@ -56,7 +56,7 @@ Result<Trace> TraceReader::finish() && {
         return fail(
             ErrorCode::kInvalidArgument,
             fmt::format(
-                "this is no trace: {} lines are no reads, the first is line {}: {}",
+                "this is not a trace: {} lines are no reads, the first is line {}: {}",
                 refused.count,
                 refused.first_line,
                 refused.first_reason));
@@ -110,7 +110,7 @@ Status TraceReader::take_line(std::string_view line) {
     return read->has_value() ? take_read(**read) : Status{};
 }
 
-// nullopt: another request of an access log.
+// Parses a line. nullopt: in an access log, another request than a GET of an object.
 Result<std::optional<LineRead>> TraceReader::parse(std::string_view line) {
     const auto& fields = splitter_.split(line, comma_);
     if (format_ == Format::kAccessLog) {
@@ -126,7 +126,7 @@ Status TraceReader::find_format(std::string_view line, bool& is_header) {
         return {};
     }
     format_ = Format::kPlain;
-    // A comma may also be in a key.
+    // A comma alone does not prove the format: a key may contain one, too.
     comma_ = line.find(',') != std::string_view::npos &&
              !parse_plain(splitter_.split(line, false), Columns{}).has_value();
     STOKER_TRY(const auto columns, parse_header(splitter_.split(line, comma_)));
@@ -171,8 +171,8 @@ void TraceReader::refuse(std::string reason) {
     }
 }
 
-// Offset of the read in its object. An access log has no ranges: a host's parts of an object count
-// as read in order, from the first byte to the last.
+// Offset of the read in its object. An access log has no ranges, so a host's reads of parts of an
+// object count as reads in order, from the first byte to the last.
 std::uint64_t TraceReader::part_offset(const LineRead& read, std::uint64_t object) {
     if (read.offset) {
         return *read.offset;

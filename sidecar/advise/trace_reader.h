@@ -14,7 +14,7 @@ namespace stoker::advise {
 
 struct TraceLimits {
     std::size_t line_bytes_max = std::size_t{64} << 10U;
-    std::size_t reads_max = 10'000'000;  // a replay takes 100 bytes of memory for each
+    std::size_t reads_max = 10'000'000;  // the replay needs about 100 bytes of memory per read
     std::uint32_t readers_max = 65'536;
 };
 
@@ -27,11 +27,11 @@ public:
     explicit TraceReader(TraceLimits limits = {})
         : limits_(limits) {}
 
-    // Takes the next piece of the text, cut anywhere. kInvalidArgument: a header without the needed
-    // columns; kResourceExhausted: more than a limit allows. After an error the reader is useless.
+    // Parses the next piece of the text, cut anywhere. kInvalidArgument: a header lacks needed
+    // columns; kResourceExhausted: a limit is exceeded. After an error the reader is unusable.
     Status feed(std::string_view piece);
 
-    // Ends the text. kInvalidArgument: there is no read, most lines are no reads (the message
+    // Ends the text. kInvalidArgument: there is no read, most lines are not reads (the message
     // names the first of these), or the sizes are absurd.
     Result<Trace> finish() &&;
 
@@ -51,7 +51,7 @@ private:
     bool comma_ = false;
     Columns columns_;
     FieldSplitter splitter_;
-    std::string rest_;       // a line whose end has not come yet
+    std::string rest_;       // beginning of a line whose end has not arrived yet
     bool too_long_ = false;  // the line in `rest_` is longer than a line may be
     std::uint64_t line_number_ = 0;
     std::uint64_t reads_without_epoch_ = 0;

@@ -9,8 +9,8 @@
 
 namespace stoker::attached {
 
-// Begins a program beside the sidecar: parses the arguments and reads the sidecar's settings. The
-// error is the exit status if the program must end. Messages go to stderr.
+// Starts a program that runs beside the sidecar: parses the arguments and reads the sidecar's
+// settings. The error is the exit status with which the program must end. Messages go to stderr.
 tl::expected<sidecar::SidecarConfig, int> begin_attached(
     std::string_view name, const std::vector<std::string_view>& arguments);
 

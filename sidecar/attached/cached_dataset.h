@@ -33,8 +33,8 @@ public:
 
     [[nodiscard]] const domain::ManifestView& manifest() const { return reader_->manifest(); }
 
-    // The manifest file's modification time, used for all objects: a manifest has no times of its
-    // objects.
+    // The manifest file's modification time, used for all objects, because a manifest does not
+    // store the times of its objects.
     [[nodiscard]] std::chrono::sys_seconds modified() const { return modified_; }
 
     [[nodiscard]] const std::string& directory() const { return directory_; }
@@ -46,24 +46,24 @@ public:
         // Offset of the record (not of its payload) in the segment's file; nullopt: the view is a
         // copy.
         std::optional<std::uint64_t> record_offset;
-        bool is_kept = false;  // it is resident, and not in transit
+        bool is_kept = false;  // the sample is resident, not only passing through the window
     };
 
-    // Finds a sample whose checksum was verified before, without waiting for a disk. nullopt: call
-    // read().
+    // Finds a sample whose checksum was verified before; never waits for a disk. nullopt: call
+    // read() instead.
     std::optional<Found> read_checked(domain::SampleId id);
 
-    // Verifies the sample's checksum if that was not done before; may wait for a disk. nullopt: not
-    // on this node.
+    // Reads a sample; verifies its checksum if that was not done before, and so may wait for a
+    // disk. nullopt: the sample is not on this node.
     std::optional<Found> read(domain::SampleId id);
 
     // Copies of fetched samples, for clients that read them in several ranges.
     RecentSamples& recent() { return recent_; }
 
-    // Reads of objects in blocks.
+    // Detects sequential reads of objects that are cached in blocks.
     SequentialReads& sequential() { return sequential_; }
 
-    // As NodeReader::refresh() and retire_unlinked().
+    // Calls NodeReader::refresh() and retire_unlinked().
     void refresh();
     void retire_unlinked(std::size_t checks);
 
@@ -76,7 +76,7 @@ private:
         domain::RevisionId revision,
         bool guest);
 
-    std::mutex mutex_;  // guards reader_, except check() and manifest()
+    std::mutex mutex_;  // guards reader_, except its check() and manifest()
     std::unique_ptr<client::NodeReader> reader_;
     std::string directory_;
     domain::RevisionId revision_;
@@ -90,12 +90,12 @@ private:
 // sidecar.
 struct ReadCounts {
     std::uint64_t hits = 0;
-    std::uint64_t fetched = 0;    // through the sidecar
-    std::uint64_t forwarded = 0;  // from the origin
+    std::uint64_t fetched = 0;    // samples that came through the sidecar
+    std::uint64_t forwarded = 0;  // samples that came from the origin
     std::uint64_t bytes = 0;
 };
 
-// Thread-safe.
+// A dataset and this program's connection state for it. Thread-safe.
 class CachedDataset {
 public:
     CachedDataset(
@@ -108,14 +108,14 @@ public:
 
     [[nodiscard]] const sidecar::DatasetConfig& config() const { return config_; }
 
-    // This program's name, for the sidecar.
+    // This program's name, which it tells the sidecar.
     [[nodiscard]] const std::string& client() const { return client_; }
 
-    // Where the fetch pool reads samples that the sidecar does not give; nullptr: the pool's caller
-    // asks the origin itself.
+    // Where the fetch pool reads samples that the sidecar does not deliver; nullptr: the caller of
+    // the pool asks the origin itself.
     [[nodiscard]] sidecar::Origin* origin() const { return origin_.get(); }
 
-    // nullptr: the sidecar has not announced a revision yet.
+    // The files of the current revision. nullptr: the sidecar has not announced a revision yet.
     std::shared_ptr<DatasetFiles> files();
     void set_files(std::shared_ptr<DatasetFiles> files);
 
@@ -125,14 +125,14 @@ public:
     void set_attached(bool attached) { attached_.store(attached, std::memory_order_relaxed); }
 
     // Records that a request of this pod writes or deletes the key (below the dataset's prefix).
-    // From now on the origin answers for it, and for listings.
+    // From now on, reads of the key and listings are answered by the origin.
     void note_written(const std::string& key);
     bool is_written(const std::string& key);
 
     [[nodiscard]] bool has_writes() const { return has_writes_.load(std::memory_order_acquire); }
 
-    // Counts a GET. `was_begun`: the range begins at the object's start; then it counts as a read of
-    // the sample.
+    // Counts a GET answered from the node. `was_begun`: its range begins at the object's start;
+    // only then it counts as a read of the sample.
     void count_hit(domain::SampleId id, std::uint64_t bytes, bool was_begun);
     void count_fetched(std::uint64_t bytes, bool was_begun);
     void count_forwarded();

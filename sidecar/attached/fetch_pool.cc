@@ -17,7 +17,7 @@ namespace {
 
 constexpr Duration kConnectTimeout = std::chrono::seconds{5};
 constexpr Duration kFetchTimeout = std::chrono::seconds{30};
-constexpr int kFetchRounds = 3;  // a damaged record is fetched again after it was verified
+constexpr int kFetchRounds = 3;  // the sidecar fetches a damaged record anew, once verified
 
 std::optional<DatasetFiles::Found> read_at_origin(
     sidecar::Origin& origin, const DatasetFiles& files, domain::SampleId id) {
@@ -25,14 +25,14 @@ std::optional<DatasetFiles::Found> read_at_origin(
     auto bytes = sidecar::fetch_one(
         origin, {std::string{sample.key}, std::string{sample.etag}, sample.size_bytes}, {});
     if (!bytes) {
-        log::warning("the origin does not give a sample", {{"error", bytes.error().message}});
+        log::warning("the origin did not deliver a sample", {{"error", bytes.error().message}});
         return std::nullopt;
     }
     const auto held = std::make_shared<const std::vector<std::byte>>(std::move(bytes->payload));
     return DatasetFiles::Found{{*held, held, {}}, std::nullopt, false};
 }
 
-// Skips the messages about a running listing that may precede the Welcome.
+// Waits for the Welcome; skips messages about a running listing that may precede it.
 std::optional<local::Welcome> await_welcome(client::SidecarClient& client, TimePoint deadline) {
     while (true) {
         auto answer = client.await_welcome(deadline);
@@ -71,7 +71,7 @@ FetchPool::~FetchPool() {
     while (!jobs_.empty()) {
         const Job job = std::move(jobs_.front());
         jobs_.pop_front();
-        job.on_done({});  // may request the next part
+        job.on_done({});  // the callback may request the next part
     }
 }
 
@@ -119,7 +119,7 @@ void FetchPool::run() {
     }
 }
 
-// Answers the job. Frees what the job holds before this function returns.
+// Answers the job. Frees everything that the job holds before this function returns.
 void FetchPool::finish(Lanes& lanes, Job&& job) {
     const Job taken = std::move(job);
     taken.on_done(answer(lanes, taken));
@@ -144,8 +144,8 @@ FetchPool::Answer FetchPool::answer(Lanes& lanes, const Job& job) {
     return {};
 }
 
-// A sample larger than the sidecar's memory comes as a whole, in minutes: its ranges are read at the
-// origin until another reader has brought it.
+// Whether the sidecar may be asked. A sample larger than the sidecar's memory takes minutes, as a
+// whole: its ranges are read at the origin until another reader has caused its fetch.
 bool FetchPool::may_ask(const Job& job) {
     return Bytes{job.files->manifest().size_bytes(job.id)} <= job.dataset->config().memory_bytes;
 }
@@ -162,7 +162,7 @@ std::optional<DatasetFiles::Found> FetchPool::fetch(Lanes& lanes, const Job& job
         }
         const auto fetched = client->fetch(wanted, clock_.now() + kFetchTimeout);
         if (!fetched && fetched.error().code == ErrorCode::kUnavailable) {
-            continue;  // this connection broke, perhaps with a former sidecar
+            continue;  // this connection broke; it may have led to a former sidecar
         }
         if (!fetched && fetched.error().code == ErrorCode::kDeadlineExceeded) {
             job.dataset->set_attached(false);
@@ -180,7 +180,7 @@ std::optional<DatasetFiles::Found> FetchPool::fetch(Lanes& lanes, const Job& job
     return std::nullopt;
 }
 
-// A connection whose Welcome named the job's revision; nullptr: there is none now.
+// A connection to the sidecar that serves the job's revision; nullptr: there is none now.
 client::SidecarClient* FetchPool::lane(Lanes& lanes, const Job& job) {
     if (!job.dataset->is_attached()) {
         return nullptr;

@@ -26,8 +26,8 @@ namespace stoker::attached {
 class FetchPool {
 public:
     struct Answer {
-        std::optional<DatasetFiles::Found> found;  // nullopt: nobody gave it; ask the origin
-        std::string_view source = "hit";           // or "fetched", or "origin": without the sidecar
+        std::optional<DatasetFiles::Found> found;  // nullopt: ask the origin
+        std::string_view source = "hit";           // or "fetched", or "origin" (not the sidecar)
     };
 
     // Called once for each request, on a thread of the pool.
@@ -35,8 +35,8 @@ public:
 
     static constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
 
-    // `memory_bytes_max`: of the requests that are answered at the same time. A larger one is
-    // answered alone.
+    // `memory_bytes_max`: memory of the requests that run at the same time. A request that needs
+    // more runs alone.
     FetchPool(
         const std::string& socket_path,
         const Clock& clock,
@@ -44,7 +44,7 @@ public:
         std::uint64_t memory_bytes_max = kUnlimited);
     FetchPool(const FetchPool&) = delete;
     FetchPool& operator=(const FetchPool&) = delete;
-    // Finishes the requests that have begun; answers the waiting ones with nullopt.
+    // Finishes the requests that are running; answers the waiting ones with nullopt.
     ~FetchPool();
 
     // `range_bytes`: bytes of the sample that are sent now; the client may soon ask for the rest.
@@ -72,7 +72,7 @@ private:
     using Lanes = std::vector<std::optional<client::SidecarClient>>;
 
     void run();
-    // Whether the first request may begin.
+    // Whether the first waiting request may start.
     [[nodiscard]] bool is_ready() const;
     void finish(Lanes& lanes, Job&& job);
     Answer answer(Lanes& lanes, const Job& job);
@@ -86,7 +86,7 @@ private:
     std::mutex mutex_;
     std::condition_variable wake_;
     std::deque<Job> jobs_;
-    std::uint64_t memory_bytes_ = 0;  // of the requests that have begun
+    std::uint64_t memory_bytes_ = 0;  // memory of the running requests
     bool is_stopping_ = false;
     std::vector<std::jthread> threads_;
 };

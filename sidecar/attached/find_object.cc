@@ -7,8 +7,8 @@ namespace stoker::attached {
 
 namespace {
 
-// The first id, at least `low`, for whose key `before` is false. `before` must be true for the
-// first keys and false for all others.
+// Binary search: the first id, at least `low`, for whose key `before` is false. `before` must be
+// true for the first keys and false for all others.
 template <class Before>
 std::uint64_t first_not(
     const domain::ManifestView& manifest, std::uint64_t low, const Before& before) {

@@ -7,7 +7,7 @@
 #include "common/domain/block_format.h"
 #include "common/domain/manifest.h"
 
-// Searches in a manifest, whose keys are in order. Pure; O(log samples).
+// Searches in a manifest, whose keys are sorted. Pure; O(log samples).
 namespace stoker::attached {
 
 // The id of the first sample whose key is not below `key`; sample_count() if there is none.
@@ -17,10 +17,10 @@ std::uint64_t lower_bound(const domain::ManifestView& manifest, std::string_view
 std::uint64_t after_prefix(
     const domain::ManifestView& manifest, std::uint64_t low, std::string_view prefix);
 
-// The id behind the object's samples.
+// The id after the object's last sample.
 std::uint64_t id_after(const domain::StoredObject& object);
 
-// The object of this key.
+// Finds the object with this key.
 std::optional<domain::StoredObject> find_object(
     const domain::ManifestView& manifest, std::string_view key);
 

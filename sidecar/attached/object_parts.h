@@ -14,7 +14,7 @@ public:
     struct Part {
         domain::SampleId id{};
         std::uint64_t sample_bytes = 0;
-        std::uint64_t offset = 0;  // in the sample
+        std::uint64_t offset = 0;  // first byte within the sample
         std::uint64_t length = 0;
 
         bool operator==(const Part&) const = default;
@@ -30,7 +30,7 @@ public:
     // `index` must be below size().
     [[nodiscard]] Part operator[](std::size_t index) const;
 
-    // Where the part begins in the object.
+    // The part's first byte, as an offset in the object.
     [[nodiscard]] std::uint64_t offset_of(std::size_t index) const;
 
 private:

@@ -6,7 +6,7 @@ namespace stoker::attached {
 
 namespace {
 
-constexpr std::uint64_t kUnreadPart = 64;  // programs leave out magic numbers and padding
+constexpr std::uint64_t kUnreadPart = 64;  // 1/64: programs skip magic numbers and padding
 
 }  // namespace
 

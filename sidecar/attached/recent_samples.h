@@ -12,16 +12,16 @@
 #include "common/base/guarded.h"
 #include "common/domain/ids.h"
 
-// Copies of samples that the node does not keep and that a client reads in several ranges, such as a
-// Parquet file's footer and then its columns. Without them each range would fetch the whole sample. A
-// copy goes when its ranges add up to its size, or nearly, so the next epoch fetches the sample again: this is
+// Copies of samples that the node does not keep and that a client reads in ranges, such as a
+// Parquet file's footer and then its columns: without a copy each range would fetch the sample. A
+// copy is dropped once its ranges add up to about its size, so this is not a second cache.
 // no second cache.
 namespace stoker::attached {
 
 inline constexpr std::uint64_t kRecentBytesMax = std::uint64_t{64} << 20U;  // of one dataset
 inline constexpr Duration kRecentAge = std::chrono::seconds{30};  // since the sample was fetched
 
-// Thread-safe. Above `bytes_max` the oldest copies go first; a larger sample is not kept.
+// Thread-safe. Above `bytes_max`, drops the oldest copies; a larger sample is not copied.
 class RecentSamples {
 public:
     explicit RecentSamples(std::uint64_t bytes_max = kRecentBytesMax)
@@ -34,7 +34,7 @@ public:
         std::uint64_t range_bytes,
         TimePoint now);
 
-    // The whole sample, of which `range_bytes` are sent now.
+    // Returns the copy of the whole sample, of which `range_bytes` are sent now. nullopt: no copy.
     std::optional<client::SampleView> take_range(
         domain::SampleId id, std::uint64_t range_bytes, TimePoint now);
 

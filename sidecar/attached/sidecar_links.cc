@@ -20,7 +20,7 @@ constexpr Duration kConnectTimeout = std::chrono::seconds{5};
 constexpr Duration kFirstDelay = std::chrono::milliseconds{50};
 constexpr Duration kDelayMax = std::chrono::seconds{3};
 constexpr Duration kReportInterval = std::chrono::seconds{2};
-constexpr std::size_t kRetireChecks = 64;  // maps looked at in each tick
+constexpr std::size_t kRetireChecks = 64;  // mapped segments checked in each tick
 constexpr std::size_t kConsumedPerFrame = 4096;
 
 // Opens the node directory's data at the path that the sidecar gives its clients, or else below the
@@ -78,7 +78,7 @@ void SidecarLinks::run(const std::stop_token& stop) {
         for (Link& link : links_) {
             step(link);
         }
-        std::this_thread::sleep_for(kTick);  // the client core has no event to wait for
+        std::this_thread::sleep_for(kTick);  // the client library offers no event to wait for
     }
 }
 
@@ -93,11 +93,11 @@ void SidecarLinks::step(Link& link) {
         await(link);
         return;
     }
-    if (link.client->has_answer()) {  // a sidecar says nothing unasked, so it has hung up
+    if (link.client->has_answer()) {  // unasked data cannot come, so this is a hang-up
         lose(link, "the sidecar hung up");
         return;
     }
-    link.dataset->set_attached(true);  // a fetch that found no sidecar has unset it
+    link.dataset->set_attached(true);  // a fetch that found no sidecar has cleared it
     if (const auto files = link.dataset->files()) {
         files->retire_unlinked(kRetireChecks);
         files->recent().drop_old(clock_.now());
@@ -146,7 +146,7 @@ void SidecarLinks::settle(Link& link, const local::Welcome& welcome) {
         {{"dataset", link.dataset->config().name}, {"samples", welcome.sample_count}});
 }
 
-// Sends reads at once and counters every other second; what a busy sidecar does not take is kept.
+// Sends reads at once, counters every other second; keeps what a busy sidecar does not accept.
 void SidecarLinks::tell(Link& link, bool is_last) {
     const auto hits = link.dataset->take_hits();
     for (std::size_t at = 0; at < hits.size(); at += kConsumedPerFrame) {

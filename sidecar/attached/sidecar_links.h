@@ -13,22 +13,22 @@
 
 namespace stoker::attached {
 
-// The Hello of this program for a dataset: without a stream, because its clients tell no order.
+// This program's Hello for a dataset: without a stream, because its clients announce no order.
 local::Hello hello_for(const CachedDataset& dataset);
 
-// Keeps one connection to the sidecar for each dataset, on one thread: attaches and, with a growing
-// pause, attaches again; publishes the revision's files; sends reads and counters. A lost sidecar
-// changes nothing but is_attached(): files stay.
+// Keeps one connection to the sidecar for each dataset, all on one thread: connects, and reconnects
+// with growing pauses; publishes the revision's files; sends reads and counters. Losing the sidecar
+// only changes is_attached(): the files stay usable.
 class SidecarLinks {
 public:
-    // Starts the thread. All arguments must outlive this object, which stops it.
+    // Starts the thread. All arguments must outlive this object, whose destructor stops the thread.
     SidecarLinks(
         const std::string& socket_path,
         const std::vector<std::unique_ptr<CachedDataset>>& datasets,
         const Clock& clock);
     SidecarLinks(const SidecarLinks&) = delete;
     SidecarLinks& operator=(const SidecarLinks&) = delete;
-    // Sends the last counters.
+    // Sends the last counters and stops the thread.
     ~SidecarLinks();
 
 private:

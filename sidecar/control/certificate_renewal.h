@@ -11,7 +11,7 @@ namespace stoker::sidecar {
 // current certificate's lifetime have passed, and again if no answer comes. Pure. Not thread-safe.
 class CertificateRenewal {
 public:
-    // The operator signs at most one certificate a minute for one connection; this is longer.
+    // The operator signs at most one certificate a minute per connection; this pause is longer.
     static constexpr Duration kAskAgain = std::chrono::seconds{70};
 
     // Call when a new stream opens: the operator does not know the requests on the old one.
@@ -22,7 +22,7 @@ public:
         }
     }
 
-    // Call when the operator on this stream has said that it signs certificates.
+    // Call when the operator has said on this stream that it signs certificates.
     void on_signer() { operator_signs_ = true; }
 
     void on_certificate(std::uint32_t renew_seconds, TimePoint now) {
@@ -30,7 +30,7 @@ public:
         due_ = now + std::max<Duration>(std::chrono::seconds{renew_seconds}, kAskAgain);
     }
 
-    // True: ask now.
+    // Whether to request a certificate now.
     bool take(TimePoint now) {
         if (!operator_signs_ || now < due_) {
             return false;

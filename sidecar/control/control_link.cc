@@ -68,7 +68,7 @@ private:
     const Duration farewell_;
     const SystemClock clock_;
     LinkSession session_;
-    std::string told_;  // only the link's own thread uses it
+    std::string told_;  // last failure that was logged; only the link's own thread uses it
 
     std::stop_source cancel_;  // cancels the call if the orderly stop times out
     std::mutex mutex_;
@@ -109,7 +109,7 @@ void GrpcLink::run(const std::stop_token& stop) {
     wake_.notify_all();
 }
 
-// Logs the same failure once, not every few seconds.
+// Logs a failure; the same one only once, not at every retry.
 void GrpcLink::tell(const grpc::Status& status) {
     if (status.error_message() == told_) {
         return;
@@ -155,9 +155,9 @@ grpc::Status GrpcLink::attach(const std::stop_token& stop) {
             "control-read", [this, &stream](const std::stop_token&) { read_grants(*stream); });
         send_reports(*stream, stop);
         if (stop.stop_requested()) {
-            stream->WritesDone();  // the operator reads to the end, then ends the call
+            stream->WritesDone();  // the operator reads all of it, then ends the call
         } else {
-            context.TryCancel();  // wakes up the reader
+            context.TryCancel();  // cancels the call to wake up the reader
         }
     }
     return stream->Finish();
@@ -179,7 +179,7 @@ void GrpcLink::send_reports(Stream& stream, const std::stop_token& stop) {
             return;
         }
         if (!pause(next.pause, stop)) {
-            // A stop ends the pause early; counts up to then are reported, too.
+            // A stop ends the pause early; counts up to that moment are reported, too.
             stream.Write(session_.next_report().message);
             return;
         }

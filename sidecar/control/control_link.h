@@ -11,9 +11,9 @@
 namespace stoker::sidecar {
 
 // Keeps one stream to the operator open: sends the sidecar's identity, reports at each interval,
-// passes grants on. Logs a failure once per change and retries; nothing else in the sidecar waits
-// for it. Reads the token and the CA anew for every connection. The destructor sends a last report
-// with the final counts, closes the stream and joins; no callback runs after it.
+// and passes orders on. Logs each new failure once and retries; nothing else in the sidecar waits
+// for the operator. Reads the token and the CA again for every connection. The destructor sends a
+// last report with the final counts, closes the stream and joins; no callback runs after it.
 class ControlLink {
 public:
     // kInvalidArgument: no CA, or a file of the settings cannot be read now.

@@ -28,7 +28,7 @@ void leave_out_told(control::DatasetReport& dataset, ToldSketches& told, int& ma
     });
 }
 
-// Keys may contain any bytes.
+// Limit for reported keys, which may contain any bytes.
 constexpr std::size_t kKeyBytesMax = 1024;
 
 std::string key_text(const std::string& key) {
@@ -57,7 +57,7 @@ void fit_for_stream(control::Report& report, ToldSketches& told) {
     int masses_left = kMassesPerReport;
     for (control::DatasetReport& dataset : report.datasets) {
         leave_out_told(dataset, told, masses_left);
-        dataset.error = printable_utf8(dataset.error);  // may quote the origin and keys
+        dataset.error = printable_utf8(dataset.error);  // the message may quote the origin and keys
         dataset.changed_key = key_text(dataset.changed_key);
         if (dataset.origin_change) {
             dataset.origin_change->key = key_text(dataset.origin_change->key);

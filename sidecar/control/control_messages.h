@@ -17,8 +17,8 @@ control::Hello make_hello(const JobConfig& job, const std::vector<DatasetConfig>
 // Sketch revisions sent on a stream, by dataset uid and job. Empty for a new stream.
 using ToldSketches = std::map<std::pair<std::string, std::string>, std::uint64_t>;
 
-// Fits a report to one stream: removes masses that are in `told` and adds the others to it; makes
-// errors and keys valid UTF-8 and shortens keys.
+// Adapts a report to one stream: removes masses that `told` lists, and adds the others to `told`;
+// makes errors and keys valid UTF-8 and shortens keys.
 void fit_for_stream(control::Report& report, ToldSketches& told);
 
 }  // namespace stoker::sidecar

@@ -63,7 +63,7 @@ bool LinkSession::on_message(const control::v1::OperatorMessage& message, TimePo
         renewal_.lock()->on_certificate(orders.peer_certificate->renew_seconds, now);
         callbacks_.peer_certificate(*orders.peer_certificate);
     }
-    // Passes groups on before pins: a pin starts the first epoch, which needs the group.
+    // Passes groups on before pins, because a pin starts the first epoch, which needs the group.
     std::ranges::for_each(orders.peers, [this](const auto& group) { take_group(group); });
     for (const control::RevisionPin& pin : orders.pins) {
         if (callbacks_.pin) {
@@ -73,7 +73,7 @@ bool LinkSession::on_message(const control::v1::OperatorMessage& message, TimePo
     return first;
 }
 
-// Ignores old versions: an operator that has lost the leadership may still send its group.
+// Ignores old versions: an operator that lost the leadership may still send its group.
 void LinkSession::take_group(const control::PeerGroup& group) {
     if (!callbacks_.peers) {
         return;

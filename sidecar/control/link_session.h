@@ -50,8 +50,8 @@ struct LinkOptions {
     std::uint64_t seed = 0;                       // seeds the jitter
 };
 
-// The sidecar's end of the control stream, without the stream: what to send and when, what to do
-// with what arrives, and the pause before the next stream. One stream after another:
+// The sidecar's side of the control protocol, without the stream itself: what to send and when, how
+// to handle what arrives, and the pause before the next stream. One stream follows another:
 //
 //   begin(), send hello(), then next_message() again and again; on_message() for each message;
 //   on_end() when the stream has ended or could not be opened
@@ -68,7 +68,7 @@ public:
 
     [[nodiscard]] const control::v1::SidecarMessage& hello() const { return hello_; }
 
-    // Starts a new stream, on which the operator knows nothing yet.
+    // Prepares for a new stream, on which the operator knows nothing yet.
     void begin();
 
     struct Outgoing {
@@ -80,13 +80,13 @@ public:
     Outgoing next_message(TimePoint now);
     Outgoing next_report();
 
-    // True for the first message of a stream: the link is attached now.
+    // Handles a message. True: it is the first one of the stream, so the link is attached now.
     bool on_message(const control::v1::OperatorMessage& message, TimePoint now);
 
-    // Returns the pause before the next stream. `unreached`: no replica answered.
+    // Ends the stream. Returns the pause before the next one. `unreached`: no replica answered.
     Duration on_end(bool unreached);
 
-    // Attached: the operator has answered on this stream. Thread-safe.
+    // Whether the link is attached: the operator has answered on this stream. Thread-safe.
     [[nodiscard]] bool is_attached() const { return attached_.load(); }
 
 private:
@@ -97,11 +97,11 @@ private:
     const LinkOptions options_;
     std::atomic<bool> attached_{false};
     Prng prng_;
-    std::uint64_t sequence_ = 0;  // of the last report; rises over all streams
-    ToldSketches told_;           // on this stream
+    std::uint64_t sequence_ = 0;  // number of the last report; rises across streams
+    ToldSketches told_;           // sketches sent on this stream
     Duration retry_;
     Guarded<CertificateRenewal> renewal_;                   // both threads use it
-    Guarded<std::map<std::string, std::uint64_t>> groups_;  // versions by dataset uid; likewise
+    Guarded<std::map<std::string, std::uint64_t>> groups_;  // by dataset uid; both threads use it
 };
 
 }  // namespace stoker::sidecar

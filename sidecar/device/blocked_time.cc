@@ -22,7 +22,7 @@ Duration clock_time(clockid_t clock) {
     return std::chrono::seconds{time.tv_sec} + std::chrono::nanoseconds{time.tv_nsec};
 }
 
-// "running_ns runnable_ns timeslices". The first number lags by up to a tick, so it is not used.
+// "running_ns runnable_ns timeslices". The first number lags by up to a tick, so it is unused.
 bool read_runnable(Duration& out) {
     thread_local const UniqueFd file{::open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)};
     std::array<char, 96> text{};

@@ -5,9 +5,9 @@
 namespace stoker::sidecar {
 
 // Time that the calling thread was blocked since construction: neither running nor waiting for a
-// processor. Around a file system call it is the disk's time, without delays of a busy machine.
-// Source: Linux's /proc/thread-self/schedstat; without it elapsed() is zero. Start and end together
-// cost about 3 us. Use it on one thread.
+// processor. Around a file system call this is the disk's time, even on a busy machine. Source:
+// Linux's /proc/thread-self/schedstat; where that is missing, elapsed() is zero. Start and end
+// together cost about 3 us. Use it on one thread.
 class BlockedTime {
 public:
     BlockedTime();

@@ -12,11 +12,11 @@ namespace stoker::sidecar {
 namespace {
 
 constexpr std::size_t kTransferBytesMax = std::size_t{1}
-                                          << 30U;  // below the kernel's limit of 2 GiB a call
+                                          << 30U;  // bytes per call: the kernel's limit is 2 GiB
 constexpr std::uint64_t kHintBytes =
     128 * 1024;  // the kernel cuts a longer hint to its read-ahead size
 
-// The unwritten parts of one write.
+// The buffers of one write that are not written yet.
 class PartsLeft {
 public:
     explicit PartsLeft(std::span<const DeviceFile::ConstBuffer> parts)
@@ -27,7 +27,7 @@ public:
 
     [[nodiscard]] bool empty() const { return first_ == count_; }
 
-    // Data of the next call: whole parts up to the limit, or the start of one part.
+    // Buffers for the next call: whole ones up to the limit, or the start of one.
     std::span<const DeviceFile::ConstBuffer> next(
         std::array<DeviceFile::ConstBuffer, DeviceFile::kPartsMax>& chosen) const {
         std::size_t bytes = 0;
@@ -62,7 +62,7 @@ private:
     std::size_t count_;
 };
 
-// Counts the error unless it is an ordinary answer (kNotFound, kAlreadyExists).
+// Counts the error unless it is an expected answer (kNotFound, kAlreadyExists).
 Error count_error(DeviceTally& tally, Error error) {
     if (error.code != ErrorCode::kNotFound && error.code != ErrorCode::kAlreadyExists) {
         ++tally.lock()->errors;
@@ -158,7 +158,7 @@ void DeviceFile::will_need(std::uint64_t offset, std::uint64_t bytes) {
 }
 
 void DeviceFile::wont_need(std::uint64_t offset, std::uint64_t bytes) {
-    if (bytes > 0) {  // the kernel takes zero as "to the end of the file"
+    if (bytes > 0) {  // the kernel would read zero as "to the end of the file"
         do_wont_need(offset, bytes);
     }
 }

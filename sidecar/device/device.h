@@ -35,7 +35,7 @@ struct DeviceCounters {
     std::uint64_t writes = 0;
     std::uint64_t written_bytes = 0;
     std::uint64_t syncs = 0;
-    std::uint64_t errors = 0;  // failed calls without kNotFound and kAlreadyExists
+    std::uint64_t errors = 0;  // failed calls, except kNotFound and kAlreadyExists
     Duration write_blocked{};  // time that the disk blocked writers (blocked_time.h), summed
 };
 
@@ -53,7 +53,7 @@ public:
     DeviceFile& operator=(const DeviceFile&) = delete;
     virtual ~DeviceFile() = default;
 
-    // Fills `out` from `offset`; the count is less than out.size() only at the end of the file.
+    // Reads into `out` from `offset` on; the count is below out.size() only at the end of the file.
     Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out);
 
     // Writes the parts (at most kPartsMax) contiguously from `offset`, in one system call where
@@ -68,13 +68,13 @@ public:
     // through a map cannot run out of disk.
     Status allocate(std::uint64_t size_bytes);
 
-    // On return all earlier writes are durable.
+    // Syncs the file: on return all earlier writes are durable.
     Status sync();
 
     [[nodiscard]] Result<std::uint64_t> size_bytes();
 
-    // Hints to read a range into the page cache, or to drop it. They never fail and do not wait for
-    // the disk.
+    // Hints: read a range into the page cache, or drop it from there. They never fail and do not
+    // wait for the disk.
     void will_need(std::uint64_t offset, std::uint64_t bytes);
     void wont_need(std::uint64_t offset, std::uint64_t bytes);
 
@@ -86,12 +86,12 @@ protected:
     virtual Result<std::size_t> do_write(
         std::uint64_t offset, std::span<const ConstBuffer> parts) = 0;
 
-    // Waits until no other thread writes the file, where the file system would serialize writers
+    // Waits until no other thread writes the file, on file systems that would serialize writers
     // anyway; this wait does not count as the disk's time.
     virtual std::unique_lock<std::mutex> do_take_turn() { return {}; }
 
-    // Whether a write may block the calling thread. False: DeviceCounters::write_blocked leaves the
-    // file's writes out, and they cost no time to measure.
+    // Whether a write may block the calling thread. If not, DeviceCounters::write_blocked skips the
+    // file's writes, and measuring costs nothing.
     [[nodiscard]] virtual bool may_block() const { return true; }
 
     virtual Status do_truncate(std::uint64_t size_bytes) = 0;
@@ -107,8 +107,8 @@ private:
     DeviceTally& tally_;
 };
 
-// A whole file in memory, shared with all other maps of it. The destructor unmaps it; the file may
-// be unlinked before.
+// A whole file mapped into memory, shared with all other mappings of it. The destructor unmaps it;
+// the file may be unlinked before that.
 class DeviceMapping {
 public:
     DeviceMapping(const DeviceMapping&) = delete;
@@ -117,7 +117,7 @@ public:
 
     [[nodiscard]] std::span<const std::byte> bytes() const { return {data_, size_bytes_}; }
 
-    // Empty for a read-only mapping.
+    // The bytes, for writing. Empty for a read-only mapping.
     [[nodiscard]] std::span<std::byte> writable_bytes() const {
         return {data_, writable_ ? size_bytes_ : 0};
     }
@@ -134,7 +134,7 @@ private:
     bool writable_;
 };
 
-// Held until destruction or the end of the process.
+// A lock on a file, held until destruction or until the process ends.
 class DeviceLock {
 public:
     DeviceLock() = default;
@@ -145,7 +145,7 @@ public:
 
 struct DeviceSpace {
     Bytes total{};
-    Bytes available{};  // available to us, without the file system's reserve for root
+    Bytes available{};  // for us, so without the file system's reserve for root
 };
 
 enum class MapMode : std::uint8_t { kRead, kReadWrite };
@@ -177,19 +177,19 @@ public:
     // gets mode 0700, also if it exists and our user owns it.
     Status make_folder(const std::string& path, Access access = Access::kEverybody);
 
-    // kNotFound: no such file. Open files and maps of it stay valid.
+    // Removes the file's name. kNotFound: no such file. Open files and mappings of it stay valid.
     Status unlink(const std::string& path);
 
-    // Replaces `target` in one step if it exists.
+    // Renames a file; replaces `target` in the same step if it exists.
     Status rename(const std::string& source, const std::string& target);
 
     // Names in a folder, sorted, without "." and "..".
     Result<std::vector<std::string>> list(const std::string& folder);
 
-    // On return, earlier creations, renames and unlinks in the folder are durable.
+    // Syncs the folder: on return, earlier creations, renames and unlinks in it are durable.
     Status sync_folder(const std::string& folder);
 
-    // Space of the file system of `path`.
+    // Returns the space of the file system that holds `path`.
     Result<DeviceSpace> space(const std::string& path);
 
     // Takes the exclusive lock on `path` without waiting; creates the file if missing. nullptr:

@@ -26,7 +26,7 @@ constexpr mode_t kFolderMode = 0755;
 constexpr mode_t kPrivateFolderMode = 0700;
 constexpr mode_t kPrivateFileMode = 0600;
 
-// True: the folder exists, made now or before. False: see errno.
+// Makes one folder. True: it exists, now or before. False: errno has the reason.
 bool make_one_folder(const std::string& path, Access access) {
     const bool is_private = access == Access::kOwner;
     const mode_t mode = is_private ? kPrivateFolderMode : kFolderMode;
@@ -36,7 +36,7 @@ bool make_one_folder(const std::string& path, Access access) {
     if (errno != EEXIST) {
         return false;
     }
-    // Another user's folder keeps its mode.
+    // The mode of a folder that belongs to another user cannot be changed, so it stays.
     return !is_private || ::chmod(path.c_str(), mode) == 0 || errno == EPERM || errno == EROFS;
 }
 
@@ -210,8 +210,8 @@ protected:
             return fail_errno("making", path);
         }
         STOKER_TRY_VOID(do_make_folder(parent_path(path), Access::kEverybody));
-        // One more try, now that the parent exists. No loop: a folder that cannot be made, as in
-        // /proc, fails with ENOENT each time.
+        // Tries once more, now that the parent exists. It must not be a loop: a folder that cannot
+        // be made, as in /proc, fails with ENOENT each time.
         return make_one_folder(path, access) ? Status{} : Status{fail_errno("making", path)};
     }
 
@@ -276,8 +276,8 @@ protected:
                 return fail_errno("locking", path);
             }
 
-            // If the file lost its name meanwhile, its lock excludes no other process: lock the new
-            // file.
+            // If the file lost its name meanwhile, our lock does not exclude other processes: open
+            // and lock the new file.
             struct stat ours {};
 
             struct stat named {};

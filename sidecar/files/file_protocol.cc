@@ -19,7 +19,7 @@ namespace {
 constexpr int kNoticeResend = 7;  // FUSE_NOTIFY_RESEND of newer headers
 constexpr std::uint32_t kBlockBytes = 4096;
 constexpr std::uint32_t kListBytesMax = 1 << 20;
-constexpr std::uint64_t kDots = 2;  // "." and "..", in front of a folder's entries
+constexpr std::uint64_t kDots = 2;  // entries "." and "..", which precede a folder's own ones
 
 template <class T>
 std::span<const std::byte> bytes_of(const T& value) {
@@ -49,7 +49,7 @@ Outcome say(std::vector<std::byte> reply) {
     return outcome;
 }
 
-// One request with what it is answered from.
+// One request and the data needed to answer it.
 class Call {
 public:
     Call(
@@ -74,7 +74,7 @@ private:
 
     [[nodiscard]] fuse_attr attributes(const FileNode& node) const;
     [[nodiscard]] fuse_entry_out entry(const FileNode& node) const;
-    // The requests that are answered without the tree; nullopt: another one.
+    // Answers requests that do not need the tree; nullopt: this one needs it.
     [[nodiscard]] std::optional<Outcome> answer_always() const;
     [[nodiscard]] Outcome answer_file(const FileNode& node) const;
     [[nodiscard]] Outcome lookup() const;
@@ -184,7 +184,7 @@ public:
         : bytes_max_(std::min(bytes_max, kListBytesMax)),
           with_attributes_(with_attributes) {}
 
-    // False: there is no room for it. `next`: the position behind it.
+    // Adds an entry. False: it does not fit. `next`: position after the entry.
     bool add(const FileNode& node, const fuse_entry_out& entry, std::uint64_t next) {
         const std::size_t head = with_attributes_ ? sizeof(fuse_entry_out) : 0;
         const std::size_t bytes = FUSE_DIRENT_ALIGN(head + FUSE_NAME_OFFSET + node.name.size());
@@ -218,7 +218,7 @@ private:
     std::vector<std::byte> bytes_;
 };
 
-// The kernel looks up neither "." nor "..", so their entries carry no attributes.
+// Lists a folder. "." and ".." carry no attributes, because the kernel looks up neither.
 Outcome Call::list(const FileNode& node, bool with_attributes) const {
     constexpr std::string_view kNames[] = {".", ".."};
     const auto wanted = take<fuse_read_in>(body_);
@@ -299,9 +299,9 @@ std::optional<Outcome> Call::answer_always() const {
         case FUSE_GETATTR:
             return std::nullopt;
         default:
-            // After ENOSYS the kernel does not send such a request again: without OPENDIR it keeps
-            // folders in its cache, and without FLUSH and ACCESS it goes on. Requests that write do
-            // not come, because the mount is read-only.
+            // After ENOSYS the kernel does not send this kind of request again: without OPENDIR it
+            // caches folders, and without FLUSH and ACCESS it proceeds. Requests that write do not
+            // come, because the mount is read-only.
             return refuse(ENOSYS);
     }
 }

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t kRequestBytesMax = (1U << 20U) + 65536;  // the kernel insists on max_write
 constexpr std::size_t kRetireChecks = 64;
-constexpr int kPollMs = 200;  // how long a stop may take
+constexpr int kPollMs = 200;  // limits the delay of a stop
 
 fuse_in_header head_of(std::span<const std::byte> request) {
     fuse_in_header head{};
@@ -112,7 +112,7 @@ void FileServer::run(const std::stop_token& stop) {
 bool FileServer::serve_one(std::span<std::byte> buffer) {
     const ssize_t bytes = ::read(mount_.get(), buffer.data(), buffer.size());
     if (bytes < 0) {
-        return errno == EINTR || errno == ENOENT;  // ENOENT: the reader has gone meanwhile
+        return errno == EINTR || errno == ENOENT;  // ENOENT: the reader has given up meanwhile
     }
     serve(buffer.first(static_cast<std::size_t>(bytes)));
     return true;
@@ -160,7 +160,7 @@ void FileServer::serve_read(const Outcome& outcome) {
             });
 }
 
-// A file that was closed without a READ was read from the kernel's page cache.
+// Counts a file that was closed without a READ as read: it came from the kernel's page cache.
 void FileServer::note_release(std::span<const std::byte> request, std::uint64_t handle) {
     const Shown* shown = shown_.load(std::memory_order_acquire);
     if (read_handles_.lock()->erase(handle) > 0 || shown == nullptr) {
@@ -190,7 +190,7 @@ void FileServer::wait(std::span<const std::byte> request) {
     serve(request);
 }
 
-// The thread that has read the request may come to wait() later than this one comes here.
+// Remembers the cancellation if the request has not reached wait() yet: another thread has read it.
 void FileServer::cancel(std::uint64_t unique) {
     const std::scoped_lock lock{waiting_mutex_};
     const auto found = std::ranges::find(
@@ -203,8 +203,8 @@ void FileServer::cancel(std::uint64_t unique) {
     }
 }
 
-// False: the kernel refused the reply, as it does for a cancelled request and after an unmount.
-// That is no error.
+// Writes a reply. False: the kernel refused it, as it does for a cancelled request and after an
+// unmount. This is not an error.
 bool FileServer::write(std::span<const std::byte> head, std::span<const std::byte> payload) const {
     const iovec parts[] = {
         {const_cast<std::byte*>(head.data()), head.size()},
@@ -215,7 +215,7 @@ bool FileServer::write(std::span<const std::byte> head, std::span<const std::byt
     if (errno == EFAULT) {
         fuse_out_header refused{};
         std::memcpy(&refused, head.data(), sizeof refused);
-        write(error_reply(refused.unique, EIO), {});  // a page of the segment is unreadable
+        write(error_reply(refused.unique, EIO), {});  // the segment's page cannot be read
     }
     return false;
 }

@@ -22,8 +22,8 @@
 
 namespace stoker::files {
 
-// Serves one dataset at the descriptor of its mount, on threads of its own. Until show() requests
-// for names and bytes wait; the root's own attributes do not.
+// Serves one dataset's files at the descriptor of its FUSE mount, on its own threads. Before
+// show(), requests for names and bytes wait; requests for the root's attributes do not.
 class FileServer {
 public:
     struct Parts {
@@ -31,26 +31,26 @@ public:
         sidecar::Origin& origin;
         attached::FetchPool& pool;
         const Clock& clock;
-        std::uint64_t copied_bytes_max;  // as SampleReads
+        std::uint64_t copied_bytes_max;  // for SampleReads
     };
 
-    // `mount`: of a connection whose INIT was answered. Starts the threads, and asks the kernel for
-    // the requests that a former process has left. The parts must outlive this object.
+    // `mount`: a FUSE connection whose INIT was answered. Starts the threads, and asks the kernel
+    // for requests that a former process has left unanswered. The parts must outlive this object.
     FileServer(UniqueFd mount, Parts parts, std::size_t thread_count);
     FileServer(const FileServer&) = delete;
     FileServer& operator=(const FileServer&) = delete;
-    // Call stop() first, then end the thread pool: until then its threads reply through this
-    // object.
+    // Call stop() first, and end the thread pool before this object is destroyed: until then, the
+    // pool's threads reply through this object.
     ~FileServer() = default;
 
-    // Ends the threads. Where the kernel sends requests again to the next process, those that the
-    // pool has not begun stay unanswered.
+    // Ends the threads. If the kernel can send requests again to the next process, requests that
+    // the pool has not started stay unanswered.
     void stop();
 
-    // From now on the mount shows these files. Call it once.
+    // Shows these files from now on. Call it once.
     void show(std::shared_ptr<attached::DatasetFiles> files);
 
-    // The files cannot be shown: until show() requests that need them fail with EIO.
+    // Call if the files cannot be shown: until show(), requests that need them fail with EIO.
     void refuse();
 
     // Closes segments that the sidecar has removed, and drops samples that nobody reads any more.
@@ -58,7 +58,7 @@ public:
     void tick();
 
 private:
-    // Made by show().
+    // State that show() creates.
     struct Shown {
         std::shared_ptr<attached::DatasetFiles> files;
         FileTree tree;
@@ -68,14 +68,14 @@ private:
     using Request = std::vector<std::byte>;
 
     void run(const std::stop_token& stop);
-    // False: there is no request now.
+    // Serves one request. False: no request is waiting.
     bool serve_one(std::span<std::byte> buffer);
     void serve(std::span<const std::byte> request);
     void serve_read(const Outcome& outcome);
     void note_release(std::span<const std::byte> request, std::uint64_t handle);
     void wait(std::span<const std::byte> request);
     void cancel(std::uint64_t unique);
-    // False: the kernel refuses it.
+    // Writes a reply. False: the kernel refused it.
     bool write(std::span<const std::byte> head, std::span<const std::byte> payload) const;
 
     UniqueFd mount_;
@@ -83,11 +83,11 @@ private:
     std::unique_ptr<Shown> shown_owner_;
     std::atomic<Shown*> shown_{nullptr};
     std::atomic<std::uint64_t> handles_{0};
-    Guarded<std::unordered_set<std::uint64_t>> read_handles_;  // open files that a READ came for
-    bool resends_ = false;                                     // the kernel knows the notice
-    std::mutex waiting_mutex_;  // guards what follows, and that none is added after show()
+    Guarded<std::unordered_set<std::uint64_t>> read_handles_;  // open files that got a READ
+    bool resends_ = false;                                     // the kernel supports resending
+    std::mutex waiting_mutex_;  // guards the members below, and show() against wait()
     std::vector<Request> waiting_;
-    std::unordered_set<std::uint64_t> cancelled_;  // before they came to waiting_
+    std::unordered_set<std::uint64_t> cancelled_;  // before they reached waiting_
     bool is_refused_ = false;
     std::vector<std::jthread> threads_;
 };

@@ -21,7 +21,7 @@ bool is_name(std::string_view part) {
            part.find('\0') == std::string_view::npos;
 }
 
-// Whether every part of the key is a name.
+// Whether every part of the key can be a file name.
 bool is_path(std::string_view key) {
     std::uint64_t depth = 0;
     while (true) {
@@ -36,7 +36,7 @@ bool is_path(std::string_view key) {
     }
 }
 
-// The first `depth` parts of the key, with the slash behind them; empty: it has fewer folders.
+// The first `depth` parts of the key, with a slash at the end; empty: the key has fewer folders.
 std::string_view folder_prefix(std::string_view key, std::uint64_t depth) {
     std::size_t end = 0;
     for (; depth > 0; --depth) {
@@ -64,7 +64,7 @@ public:
     }
 
 private:
-    std::vector<std::string_view> begins_;  // earlier keys that the last one begins with
+    std::vector<std::string_view> begins_;  // earlier keys that are prefixes of the last key
 };
 
 }  // namespace

@@ -11,11 +11,11 @@ namespace stoker::files {
 
 namespace {
 
-constexpr std::string_view kProgram = "stoker-files";  // for the sidecar
+constexpr std::string_view kProgram = "stoker-files";  // name told to the sidecar
 constexpr Duration kLook = std::chrono::milliseconds{100};
 constexpr Duration kTryAgain = std::chrono::seconds{1};
 
-// Whether the manifest will be missing or damaged the next time, too, as far as this process can see.
+// Whether, as far as this process can see, retrying will not find the manifest intact.
 bool is_gone(const Error& error) {
     return error.code == ErrorCode::kNotFound || error.code == ErrorCode::kCorruption ||
            error.code == ErrorCode::kInvalidArgument;
@@ -58,7 +58,7 @@ FilesProgram::FilesProgram(const sidecar::SidecarConfig& config, const Clock& cl
       clock_(clock),
       limits_(limits) {}
 
-// The thread uses the links, the servers' threads use the pool, and the pool replies by the servers.
+// The thread uses the links, the servers use the pool, and the pool replies through the servers.
 FilesProgram::~FilesProgram() {
     if (thread_.joinable()) {
         thread_.request_stop();
@@ -119,7 +119,7 @@ void FilesProgram::run(const std::stop_token& stop) {
                 step(*datasets_[at], mounts_[at]);
             }
         }
-        std::this_thread::sleep_for(kLook);  // the links have no event to wait for
+        std::this_thread::sleep_for(kLook);  // the links offer no event to wait for
     }
 }
 
@@ -134,14 +134,14 @@ void FilesProgram::step(attached::CachedDataset& dataset, Mount& mount) {
     if (auto files = files_of(dataset, mount)) {
         mount.revision = files->revision().value();
         mount.is_shown = true;
-        // First, so that the next process shows the same files as soon as the kernel knows them.
+        // Done first, so that after a crash the next process shows the files that the kernel knows.
         mount.link->tell_revision(mount.revision);
         mount.server->show(std::move(files));
     }
 }
 
-// The kernel remembers names and numbers of the files that a former process of this container has
-// shown, so the next one must show the same revision, whatever the sidecar says now.
+// The kernel remembers names and numbers of files that a former process of this container has
+// shown, so this process must show the same revision, whatever the sidecar serves now.
 std::shared_ptr<attached::DatasetFiles> FilesProgram::files_of(
     attached::CachedDataset& dataset, Mount& mount) const {
     auto files = dataset.files();

@@ -22,14 +22,14 @@
 
 namespace stoker::files {
 
-// All datasets of a pod that are shown as files: those whose settings have a filesSocket.
+// All datasets of a pod that are shown as files: those with a filesSocket in the settings.
 class FilesProgram {
 public:
     struct Limits {
         std::size_t fetch_threads = 16;
-        std::uint64_t fetch_bytes = std::uint64_t{128} << 20U;  // of fetches at the same time
-        std::uint64_t copied_bytes = std::uint64_t{64} << 20U;  // kept for later reads
-        std::size_t threads = 2;                                // of each mount
+        std::uint64_t fetch_bytes = std::uint64_t{128} << 20U;  // bytes of all fetches in flight
+        std::uint64_t copied_bytes = std::uint64_t{64} << 20U;  // of copies for later reads
+        std::size_t threads = 2;                                // per mount
     };
 
     // `config` and `clock` must outlive it. kInvalidArgument: an origin's settings are wrong, or no
@@ -46,11 +46,10 @@ public:
 private:
     struct Mount {
         std::unique_ptr<sidecar::Origin> origin;
-        std::unique_ptr<FileServer>
-            server;                  // guarded by mutex_; none before the descriptor is here
-        std::uint64_t revision = 0;  // that the mount must show; 0: the first that is known
+        std::unique_ptr<FileServer> server;  // guarded by mutex_; unset before the mount
+        std::uint64_t revision = 0;          // the mount must show it; 0: the first one known
         bool is_shown = false;
-        bool has_failed = false;  // to open the revision; logged once
+        bool has_failed = false;  // opening the revision failed; logged once
         TimePoint next_try{};
         std::unique_ptr<MountLink> link;
     };
@@ -64,10 +63,10 @@ private:
     void on_mount(std::size_t index, UniqueFd descriptor, std::uint64_t revision);
     void run(const std::stop_token& stop);
     void step(attached::CachedDataset& dataset, Mount& mount);
-    // The files that the mount must show, when they are known.
+    // The files that the mount must show; nullptr: not known yet.
     [[nodiscard]] std::shared_ptr<attached::DatasetFiles> files_of(
         attached::CachedDataset& dataset, Mount& mount) const;
-    // The files that the mount has shown before cannot be opened.
+    // Called if the files that the mount has shown before cannot be opened.
     static void on_failure(
         const attached::CachedDataset& dataset, Mount& mount, const Error& error);
 

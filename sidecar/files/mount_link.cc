@@ -18,7 +18,7 @@ namespace stoker::files {
 
 namespace {
 
-constexpr std::chrono::milliseconds kPollPause{200};  // how long a stop may take
+constexpr std::chrono::milliseconds kPollPause{200};  // limits the delay of a stop
 constexpr int kPausePolls = 5;
 
 }  // namespace
@@ -40,7 +40,7 @@ void MountLink::run(const std::stop_token& stop) {
         if (!ended && ended.error().message != last && !stop.stop_requested()) {
             last = ended.error().message;
             log::warning(
-                "no link to the node program; files go on, once they are mounted",
+                "no connection to the node program; files that are mounted stay usable",
                 {{"socket", socket_path_}, {"error", last}});
         }
         for (int at = 0; at < kPausePolls && !stop.stop_requested(); ++at) {
@@ -106,7 +106,7 @@ Status MountLink::serve(const std::stop_token& stop) {
 void MountLink::tell_revision(std::uint64_t revision) {
     const std::scoped_lock lock{mutex_};
     revision_ = revision;
-    // If the connection has ended, the hello of the next one tells the revision.
+    // An error is ignored: if the connection has ended, the next one's hello tells the revision.
     [[maybe_unused]] const Status sent =
         send_hand_over(socket_.get(), {HandOverKind::kShows, revision}, -1);
 }

@@ -11,12 +11,12 @@
 
 namespace stoker::files {
 
-// The connection to the node program at the socket of one mount, on one thread: gets the descriptor,
-// and gives it back to a node program that was restarted. Connects again after a pause of a second.
+// The connection to the node program at one mount's socket, on its own thread: receives the mount's
+// descriptor, and gives it back to a node program that was restarted. Reconnects after a second.
 class MountLink {
 public:
-    // Called once, on the link's thread: the descriptor of the mount, and the revision that it shows
-    // already, 0: none yet.
+    // Called once, on the link's thread, with the descriptor of the mount and the revision that the
+    // mount already shows (0: none yet).
     using OnMount = std::function<void(UniqueFd descriptor, std::uint64_t revision)>;
 
     // Starts the thread.
@@ -30,7 +30,7 @@ public:
 
 private:
     void run(const std::stop_token& stop);
-    // One connection, until it ends.
+    // Handles one connection until it ends.
     Status serve(const std::stop_token& stop);
     Status connect();
     Status await_message(const std::stop_token& stop) const;
@@ -39,7 +39,7 @@ private:
     OnMount on_mount_;
     std::mutex mutex_;  // guards socket_, mount_ and revision_
     UniqueFd socket_;
-    UniqueFd mount_;  // our copy, to give it back
+    UniqueFd mount_;  // our copy of the descriptor, for a restarted node program
     std::uint64_t revision_ = 0;
     std::jthread thread_;
 };

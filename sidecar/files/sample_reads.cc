@@ -12,7 +12,7 @@
 
 namespace stoker::files {
 
-// A range that several samples (blocks) have parts of.
+// A read of a range that spans several samples (blocks).
 struct SampleReads::LongRead {
     attached::ObjectParts parts;
     std::size_t next = 0;
@@ -65,7 +65,7 @@ void SampleReads::read_next(const std::shared_ptr<LongRead>& read) {
         if (bytes) {
             read->bytes.resize(end + bytes->size());
         }
-        // The bytes may be mapped, and a page of the segment unreadable.
+        // Copies with care: the bytes may be mapped, and a page of the segment may be unreadable.
         if (bytes &&
             client::copy_guarded(*bytes, std::span{read->bytes}.subspan(end), bytes->size())) {
             read_next(read);
@@ -76,7 +76,7 @@ void SampleReads::read_next(const std::shared_ptr<LongRead>& read) {
 }
 
 void SampleReads::read_part(const Wanted& wanted, OnBytes on_bytes) {
-    // A block between the first and the last of its object may be shorter than the object says.
+    // Fails if a block in the middle of its object is shorter than it should be.
     if (wanted.offset + wanted.length > files_->manifest().size_bytes(wanted.id)) {
         on_bytes(std::nullopt);
         return;
@@ -108,7 +108,7 @@ void SampleReads::read_part(const Wanted& wanted, OnBytes on_bytes) {
         memory_bytes(wanted.id));
 }
 
-// A guest copies the sample from the node; the origin is asked for a part of a large object.
+// Memory for a fetch: a guest copies the sample; of a large object, one part is fetched.
 std::uint64_t SampleReads::memory_bytes(domain::SampleId id) const {
     const std::uint64_t sample_bytes = files_->manifest().size_bytes(id);
     const sidecar::DatasetConfig& config = dataset_.config();
@@ -147,8 +147,8 @@ void SampleReads::finish(domain::SampleId id, attached::FetchPool::Answer answer
     std::vector<Waiter> waiters;
     const bool is_hit = answer.source == "hit";
     const bool is_copy = answer.found && !answer.found->record_offset;
-    // Holds a copy for later reads, and a mapped sample that the node does not keep. A mapped
-    // sample that the node keeps needs no hold: later reads find it there.
+    // Keeps a copy for later reads, and also a mapped sample that the node does not keep. A mapped
+    // sample that the node keeps is not held: later reads find it on the node.
     if (is_copy || (answer.found && !answer.found->is_kept && !is_hit)) {
         const auto& view = answer.found->view;
         hold({id, 0, view.bytes, view.pin, is_copy, is_hit, 0, clock_.now()});
@@ -201,7 +201,7 @@ void SampleReads::give_from_origin(const Waiter& waiter) {
     auto fetched = sidecar::fetch_one(origin_, std::move(fetch), {});
     if (!fetched) {
         log::warning(
-            "neither the sidecar nor the origin gives a sample",
+            "neither the sidecar nor the origin delivered a sample",
             {{"key", sample.key}, {"error", fetched.error().message}});
         waiter.on_bytes(std::nullopt);
         return;

@@ -20,23 +20,23 @@
 
 namespace stoker::files {
 
-// Reads ranges of a dataset's objects: from the node directory, else through the sidecar, else at the
-// origin. Each sample that is not on the node is fetched once for all its readers, and kept until it
-// has been read or nobody has read it for kHeldAge: the kernel reads a file in parts. Thread-safe.
+// Reads ranges of a dataset's objects: from the node directory, else through the sidecar, else at
+// the origin. A sample that is not on the node is fetched once for all its readers and held until
+// it was read or unread for kHeldAge, because the kernel reads a file in parts. Thread-safe.
 class SampleReads {
 public:
     static constexpr Duration kHeldAge = std::chrono::seconds{30};
-    // Limit of kept samples that are mapped: each pins its segment, and so disk space.
+    // Limit of held samples that are mapped: each one pins its segment, and so disk space.
     static constexpr std::uint64_t kMappedBytesMax = std::uint64_t{256} << 20U;
-    // An object that is larger is read at the origin in parts of this size.
+    // A larger object is read at the origin in parts of this size.
     static constexpr std::uint64_t kOriginPartBytes = std::uint64_t{8} << 20U;
 
-    // `bytes`: exactly those wanted, valid during the call; nullopt: nobody gives them.
+    // `bytes`: exactly the wanted ones, valid during the call; nullopt: no source delivered them.
     using OnBytes = std::function<void(std::optional<std::span<const std::byte>> bytes)>;
 
-    // All must outlive this object, and `pool` must end before it. `copied_bytes_max`: limit of kept
-    // samples that are copies: a guest's, and those of the origin. The oldest ones of a kind go
-    // first; its newest one always stays.
+    // All arguments must outlive this object, and `pool` must end before it is destroyed.
+    // `copied_bytes_max`: limit of held copies: a guest's samples, and samples from the origin. The
+    // oldest ones of a kind are dropped first; its newest one always stays.
     SampleReads(
         attached::CachedDataset& dataset,
         std::shared_ptr<attached::DatasetFiles> files,
@@ -45,19 +45,19 @@ public:
         const Clock& clock,
         std::uint64_t copied_bytes_max);
 
-    // Calls `on_bytes` once, unless stop() comes first: on this thread if the bytes are here, else on
-    // one of the pool's. An object that contradicts the manifest, or has several blocks below
-    // kBlockBytesMin, has no bytes.
+    // Calls `on_bytes` once, unless stop() comes first: on this thread if the bytes are available
+    // at once, otherwise on one of the pool's. Delivers nothing for an object that contradicts the
+    // manifest, or that has several blocks below kBlockBytesMin.
     void read(
         const domain::StoredObject& object,
         std::uint64_t offset,
         std::uint64_t length,
         OnBytes on_bytes);
 
-    // From now on reads that the pool cannot finish stay unanswered. Any thread.
+    // From now on, reads that the pool has not finished stay unanswered. Any thread.
     void stop() { is_stopping_ = true; }
 
-    // Drops what nobody has read for kHeldAge. Call it about once a second.
+    // Drops samples that were not read for kHeldAge. Call it about once a second.
     void drop_old();
 
 private:
@@ -68,14 +68,14 @@ private:
         std::uint64_t length;
     };
 
-    // Bytes of a sample from `begin` on that have been fetched.
+    // Fetched bytes of a sample, from `begin` on.
     struct Held {
         domain::SampleId id;
         std::uint64_t begin;
         std::span<const std::byte> bytes;
         std::shared_ptr<const void> pin;
-        bool is_copy;  // or mapped
-        bool is_hit;   // it was on the node
+        bool is_copy;  // false: the bytes are mapped
+        bool is_hit;   // the sample was on the node
         std::uint64_t read_bytes;
         TimePoint last_read;
     };
@@ -99,7 +99,7 @@ private:
 
     void read_part(const Wanted& wanted, OnBytes on_bytes);
     void read_next(const std::shared_ptr<LongRead>& read);
-    // True: `on_bytes` was called.
+    // Answers from a held sample. True: `on_bytes` was called.
     bool give_held(const Wanted& wanted, const OnBytes& on_bytes);
     void finish(domain::SampleId id, attached::FetchPool::Answer answer);
     void give_from_origin(const Waiter& waiter);

@@ -11,8 +11,8 @@ namespace stoker::sidecar {
 
 namespace {
 
-// Translates the fetch of a block into one of its object; the fetch of a whole object stays as it
-// is.
+// Translates the fetch of a block into the fetch of a slice of its object; leaves the fetch of a
+// whole object unchanged.
 Result<OriginFetch> in_object(OriginFetch block) {
     const auto place = domain::parse_block_place(block.etag);
     if (!place) {
@@ -22,7 +22,7 @@ Result<OriginFetch> in_object(OriginFetch block) {
         block.begin() + block.size_bytes > block.whole_bytes()) {
         return fail(
             ErrorCode::kInvalidArgument,
-            fmt::format("'{}' is not the block that its ETag names", block.key));
+            fmt::format("'{}' has an ETag that names another block", block.key));
     }
     OriginFetch wanted{
         std::string{domain::object_key_of(block.key)},

@@ -17,7 +17,7 @@ public:
     Result<domain::Listing> list(
         Origin& origin,
         const domain::Listing& objects,
-        const domain::ManifestView* /*known*/,  // the index is one request
+        const domain::ManifestView* /*known*/,  // not used: the index is one request
         const std::function<void(std::uint64_t)>& progress,
         const std::stop_token& stop) const override {
         return list_packed(origin, objects.objects(), progress, stop);

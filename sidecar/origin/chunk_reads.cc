@@ -33,13 +33,13 @@ std::uint64_t GapLimit::bytes() const {
         return 0;
     }
     if (received_ * first_byte_ >= most * seconds_) {
-        return kGapBytesMax;  // also if nothing took time
+        return kGapBytesMax;  // the same if nothing took measurable time
     }
     return static_cast<std::uint64_t>(received_ * first_byte_ / seconds_);
 }
 
 void ChunkReads::add(const ChunkObject& chunk, ChunkPart part) {
-    STOKER_CHECK(part.size_bytes > 0, "a part has at least one byte");
+    STOKER_CHECK(part.size_bytes > 0, "a part must have at least one byte");
     auto [found, is_new] = waiting_.try_emplace(chunk);
     if (is_new) {
         order_.push_back(chunk);

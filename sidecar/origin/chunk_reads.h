@@ -10,12 +10,12 @@
 
 #include "common/base/clock.h"
 
-// Which fetches of samples of one chunk become one range request. Pure: times are arguments.
+// Combines fetches of samples in the same chunk into range requests. Pure: times are arguments.
 namespace stoker::sidecar {
 
-// How many unwanted bytes between two samples cost less than a second request: those that one
-// connection receives in the time that a request waits for its first byte. Both are means of the
-// last reads. Not thread-safe.
+// The gap between two samples, in bytes, that is cheaper to read than a second request: the bytes
+// that one connection receives while a request waits for its first byte. Both are means of the last
+// reads. Not thread-safe.
 class GapLimit {
 public:
     // Records a request that got its first byte after `first_byte` and all its `bytes` after
@@ -29,11 +29,11 @@ public:
 
 private:
     double first_byte_ = 0;  // seconds
-    double seconds_ = 0;     // of receiving, decayed
-    double received_ = 0;    // bytes, decayed alike
+    double seconds_ = 0;     // seconds spent receiving, decayed
+    double received_ = 0;    // bytes received, decayed alike
 };
 
-// One object at the origin, as a sample's place names it: a chunk or a tar shard.
+// One object at the origin, named by a sample's place: a chunk or a tar shard.
 struct ChunkObject {
     std::string key;
     std::string etag;
@@ -42,8 +42,8 @@ struct ChunkObject {
     auto operator<=>(const ChunkObject&) const = default;
 };
 
-// The bytes that one fetch wants; the offset is within its chunk. `ticket` is the caller's name of
-// the fetch.
+// The bytes that one fetch needs; the offset is within the chunk. `ticket` identifies the fetch for
+// the caller.
 struct ChunkPart {
     std::uint64_t offset = 0;
     std::uint64_t size_bytes = 0;  // at least 1
@@ -60,10 +60,10 @@ struct ChunkRead {
     std::vector<ChunkPart> parts;
 };
 
-// The queue of the reads. Parts of one chunk that wait at the same time are read together if the
-// gap between two of them is not above the limit, and the gaps of a read are not more bytes than
-// its parts. So the reads in flight have at most twice the bytes of the fetches in flight. Chunks
-// are served in the order of their first waiting part. Not thread-safe.
+// The queue of reads. Parts of one chunk that wait at the same time are read together if no gap
+// between two of them exceeds the limit, and all gaps of a read together are at most as many bytes
+// as its parts. So the reads in flight have at most twice the bytes of the fetches. Chunks are
+// served in the order of their first waiting part. Not thread-safe.
 class ChunkReads {
 public:
     struct Limits {
@@ -82,7 +82,7 @@ public:
     // The next request to send, which takes a slot; nullopt: no part waits, or no slot is free.
     std::optional<ChunkRead> next(std::uint64_t gap_max);
 
-    // A read has ended: frees its slot.
+    // Call when a read has ended: frees its slot.
     void end() { --running_; }
 
     [[nodiscard]] std::uint32_t running() const { return running_; }
@@ -91,7 +91,7 @@ private:
     Limits limits_;
     std::uint32_t running_ = 0;
     std::map<ChunkObject, std::vector<ChunkPart>> waiting_;
-    std::deque<ChunkObject> order_;  // of waiting_
+    std::deque<ChunkObject> order_;  // the objects in waiting_, in order of their first part
 };
 
 }  // namespace stoker::sidecar

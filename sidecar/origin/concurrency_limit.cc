@@ -10,21 +10,21 @@ namespace stoker::sidecar {
 
 namespace {
 
-constexpr double kRequestWork = 65536;  // bytes that cost as much as a request
-constexpr double kMoreGain = 0.02;      // least growth of throughput with a larger limit
-constexpr double kLessLoss = 0.01;      // most loss with a smaller one
+constexpr double kRequestWork = 65536;  // a request's fixed cost, in bytes
+constexpr double kMoreGain = 0.02;      // a larger limit is kept if throughput grows by this
+constexpr double kLessLoss = 0.01;      // a smaller limit is kept if throughput falls by less
 constexpr double kGrowthFast = 2;
 constexpr double kGrowthSlow = 1.25;
-constexpr double kDoubledGain = 0.1;   // least growth with a doubled limit
-constexpr double kDoublingGain = 1.5;  // below: the next step is kGrowthSlow
+constexpr double kDoubledGain = 0.1;   // a doubled limit is kept if throughput grows by this
+constexpr double kDoublingGain = 1.5;  // below this growth, the next step is kGrowthSlow
 constexpr double kShrinkTried = 0.8;
 constexpr double kShrinkTaken = 0.9;
 constexpr double kPushedBack = 0.7;
 constexpr double kPushBackShare =
-    0.05;                            // of the limit, or of the round's requests if they are more
-constexpr double kPushBacksMin = 4;  // of a round, however few its requests
-constexpr double kOtherLoad = 0.15;  // change of the throughput that is no noise
-constexpr double kBusyShare = 0.5;   // of the limit
+    0.05;                            // of the limit, or of the round's requests if these are more
+constexpr double kPushBacksMin = 4;  // per round, however few its requests are
+constexpr double kOtherLoad = 0.15;  // a change of the throughput above this is not noise
+constexpr double kBusyShare = 0.5;   // share of the limit that must be in flight
 constexpr std::uint32_t kArrivedMin = 32;
 
 double seconds(Duration duration) {
@@ -56,7 +56,7 @@ void ConcurrencyLimit::set_in_flight(std::uint32_t in_flight, TimePoint now) {
 
 ConcurrencyLimit::Ticket ConcurrencyLimit::on_started(TimePoint now) {
     if (in_flight_ == 0) {
-        begin_round(limit_, phase_, now);  // idle time belongs to no round
+        begin_round(limit_, phase_, now);  // so that idle time belongs to no round
     }
     set_in_flight(in_flight_ + 1, now);
     return {round_, now};
@@ -154,8 +154,8 @@ void ConcurrencyLimit::end_hold(double throughput, TimePoint now) {
     }
 }
 
-// Records the throughput of a round at the limit `base_`. Two such rounds in a row that differ much
-// from base_throughput_ are no noise: the search begins again.
+// Records a round's throughput at the limit `base_`. If two such rounds in a row differ much from
+// base_throughput_, this is not noise: the search starts again.
 void ConcurrencyLimit::note_base(double throughput) {
     if (base_throughput_ == 0) {
         base_throughput_ = throughput;
@@ -219,8 +219,8 @@ void ConcurrencyLimit::end_climb(TimePoint now) {
     }
 }
 
-// Ends a round with a smaller limit. If that becomes `base_`, base_throughput_ stays that of the
-// larger limit: small losses must not add up.
+// Ends a round with a smaller limit. If the smaller limit becomes `base_`, base_throughput_ keeps
+// the larger limit's throughput, so that small losses do not add up.
 void ConcurrencyLimit::end_less(double throughput, TimePoint now) {
     if (throughput < base_throughput_ * (1 - kLessLoss)) {
         hold_after_failed_try(now);
@@ -234,7 +234,7 @@ void ConcurrencyLimit::end_less(double throughput, TimePoint now) {
 void ConcurrencyLimit::hold_after_failed_try(TimePoint now) {
     growth_ = kGrowthSlow;
     climbing_ = false;
-    const bool is_low = base_ < limits_.searched_min;  // only more can help there
+    const bool is_low = base_ < limits_.searched_min;  // only a larger limit can help
     less_is_next_ = !less_is_next_ && !is_low;
     pause_left_ = is_low ? std::min(pause_, limits_.pause_min) : pause_;
     pause_ = std::min(pause_ * 2, limits_.pause_max);

@@ -7,8 +7,8 @@
 // How many requests to the origin are useful at a time. Pure: times are arguments. One owner.
 namespace stoker::sidecar {
 
-// Searches the knee of the throughput curve: the fewest requests in flight that give the highest
-// throughput that the link, the origin or this machine allows.
+// Searches for the knee of the throughput curve: the fewest requests in flight that reach the
+// highest throughput which the link, the origin or this machine allows.
 //
 // It measures in rounds. After a change of the limit, a round begins when the first request that was
 // sent since has arrived: queues have then adapted. It counts requests that began and succeeded in
@@ -36,15 +36,15 @@ public:
     struct Limits {
         std::uint32_t first = 64;
         std::uint32_t max = 512;
-        std::uint32_t searched_min = 16;  // below: only after push-backs
-        std::uint32_t min = 4;            // after push-backs
+        std::uint32_t searched_min = 16;  // limits below it are used only after push-backs
+        std::uint32_t min = 4;            // lowest limit after push-backs
         Duration round_min = std::chrono::milliseconds{200};
-        Duration round_long = std::chrono::seconds{2};  // fewer requests suffice then
-        std::uint32_t pause_min = 8;                    // rounds
+        Duration round_long = std::chrono::seconds{2};  // a round this long needs fewer requests
+        std::uint32_t pause_min = 8;                    // shortest pause between tries, in rounds
         std::uint32_t pause_max = 64;
     };
 
-    // A request in flight. Its holder gives it back to on_ended().
+    // A request in flight. Its holder passes it to on_arrived() or on_push_back().
     struct Ticket {
         std::uint64_t round = 0;
         TimePoint started_at{};
@@ -58,14 +58,14 @@ public:
 
     Ticket on_started(TimePoint now);
 
-    // All bytes of the request have arrived.
+    // Call when all bytes of the request have arrived.
     void on_arrived(const Ticket& ticket, std::uint64_t bytes, TimePoint now);
 
-    // The request has failed for good, or is no longer wanted.
+    // Call when the request has failed for good, or is no longer wanted.
     void on_abandoned(TimePoint now) { set_in_flight(in_flight_ - 1, now); }
 
-    // An attempt of the request was rejected by an overloaded origin, or got no answer. The request
-    // stays in flight.
+    // Call when an attempt of the request was rejected by an overloaded origin, or got no answer.
+    // The request stays in flight.
     void on_push_back(const Ticket& ticket, TimePoint now);
 
 private:
@@ -92,23 +92,23 @@ private:
     // The round.
     Phase phase_ = Phase::kHold;
     bool is_settling_ = true;
-    std::uint64_t first_round_ = 0;  // of the present limit
-    std::uint64_t round_ = 0;        // another number while settling
+    std::uint64_t first_round_ = 0;  // first round at the present limit
+    std::uint64_t round_ = 0;        // changes while queues settle, too
     TimePoint measured_from_{};
-    TimePoint counted_at_{};      // request_seconds_ contains everything until then
+    TimePoint counted_at_{};      // time up to which request_seconds_ has counted
     double request_seconds_ = 0;  // integral of in_flight_
     std::uint32_t arrived_ = 0;   // requests of this round
-    double arrived_seconds_ = 0;  // that they took
+    double arrived_seconds_ = 0;  // summed duration of these requests
     double arrived_work_ = 0;     // in bytes
     std::uint32_t push_backs_ = 0;
 
     // The search.
     std::uint32_t base_;                // the limit that is held
-    double base_throughput_ = 0;        // its throughput; 0: not measured yet
-    double noise_ = 0;                  // mean deviation of a round from it, as a share
-    std::uint32_t changed_rounds_ = 0;  // in a row that deviate too much to be noise
-    double growth_ = 2;                 // factor of the next try of more
-    bool climbing_ = true;              // the next round tries more without a pause
+    double base_throughput_ = 0;        // throughput at base_; 0: not measured yet
+    double noise_ = 0;                  // mean relative deviation of a round from base_throughput_
+    std::uint32_t changed_rounds_ = 0;  // rounds in a row that deviate too much to be noise
+    double growth_ = 2;                 // factor for the next larger limit
+    bool climbing_ = true;              // the next round tries a larger limit without a pause
     bool less_is_next_ = true;
     std::uint32_t pause_;  // rounds between tries
     std::uint32_t pause_left_;

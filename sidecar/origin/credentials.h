@@ -9,10 +9,10 @@
 #include "common/base/clock.h"
 #include "common/base/result.h"
 
-// Credentials for the origin, always the pod's own: a mounted Secret directory with a file for each
-// environment variable (AWS_ACCESS_KEY_ID, ...), a file that another program renews, the
-// environment, or the pod's web identity; choose_credentials() defines the order. They are shared
-// with no other pod, and no metadata service is used.
+// Credentials for the origin, always the pod's own. Sources: a mounted Secret directory with one
+// file per environment variable (AWS_ACCESS_KEY_ID, ...), a file that another program renews, the
+// environment, or the pod's web identity; choose_credentials() defines the order. Credentials are
+// not shared with other pods, and no metadata service is used.
 namespace stoker::sidecar {
 
 struct Credentials {
@@ -39,12 +39,12 @@ public:
     // kUnavailable: not available now.
     using Answer = Result<std::optional<Credentials>>;
 
-    // Cheap enough for every request; never waits for the network. nullopt: a service is asked
-    // first. A thread of the source calls `ready` once it has answered, at the latest while the
-    // source is destroyed; `ready` must neither block nor call the source.
+    // Returns credentials without waiting for the network; cheap enough for every request. nullopt:
+    // a service must be asked first; a thread of the source calls `ready` when it has answered, at
+    // the latest while the source is destroyed. `ready` must neither block nor call the source.
     virtual std::optional<Answer> try_get(std::function<void()> ready) = 0;
 
-    // As try_get(), but waits for the service.
+    // Returns credentials as try_get() does, but waits for the service.
     Answer get();
 
     // Whether the source that get() reads is missing, so that no request can be made. Cheap, no
@@ -63,9 +63,9 @@ Result<std::unique_ptr<CredentialSource>> credentials_from_environment(
 // The variable's value; "" if it is not set.
 std::string variable(const Environment& environment, const char* name);
 
-// The text of a regular file of at most 64 KiB, without the white space at its end that editors and
-// `kubectl create secret` leave behind. kForbidden: it cannot be read, is empty or larger; the
-// message names it.
+// Reads the text of a regular file of at most 64 KiB, without the white space at its end that
+// editors and `kubectl create secret` leave there. kForbidden: it cannot be read, is empty or
+// larger; the message names the file.
 Result<std::string> read_small_file(const std::string& path);
 
 // Calls `read` again when a second has passed since the last call, so that rotated keys work
@@ -76,7 +76,7 @@ std::unique_ptr<CredentialSource> credentials_from_files(
     std::function<Result<TemporaryCredentials>()> read,
     const Clock& clock);
 
-// Files in `directory` named like the variables. While one is missing, get() reports it.
+// Reads files in `directory` that are named like the variables. While one is missing, get() fails.
 std::unique_ptr<CredentialSource> credentials_from_directory(
     const std::string& directory, const Clock& clock);
 

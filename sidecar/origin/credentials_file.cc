@@ -11,7 +11,7 @@ namespace stoker::sidecar {
 
 namespace {
 
-// Empty: no such string.
+// The string member `name`; empty: there is none.
 std::string text_of(const web::json::value& object, const char* name) {
     return object.has_string_field(name) ? object.at(name).as_string() : "";
 }
@@ -33,7 +33,7 @@ Result<TemporaryCredentials> parse(const std::string& text) {
     if (const std::string expires = text_of(json, "Expiration"); !expires.empty()) {
         found.expires = parse_iso_time(expires);
         if (!found.expires) {
-            return fail(ErrorCode::kForbidden, "has an Expiration that is no time in UTC");
+            return fail(ErrorCode::kForbidden, "has an Expiration that is not a time in UTC");
         }
     }
     return found;

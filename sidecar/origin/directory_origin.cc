@@ -30,7 +30,7 @@ struct FileFetch {
     std::function<void(Result<OriginBytes>)> done;
 };
 
-// kConflict: the file is not the listed one.
+// Checks that the file is the listed one. kConflict: it is not.
 Status check_version(int file, const OriginFetch& wanted) {
     struct stat status {};
 
@@ -49,7 +49,7 @@ Status check_version(int file, const OriginFetch& wanted) {
     return {};
 }
 
-// Reads the file, or the wanted slice of it, if it matches the listing before and after.
+// Reads the file, or the wanted slice of it; checks before and after that it matches the listing.
 Result<OriginBytes> read_file(int root, const OriginFetch& wanted, const Clock& clock) {
     const TimePoint started = clock.now();
     STOKER_TRY(
@@ -211,11 +211,11 @@ private:
         try {
             return read_file(root_.get(), wanted, *clock_);
         } catch (const std::bad_alloc&) {
-            return fail(ErrorCode::kResourceExhausted, "no memory for it");
+            return fail(ErrorCode::kResourceExhausted, "not enough memory for the object");
         }
     }
 
-    // False: no retry, or the origin is closing.
+    // Waits before the next attempt. False: no retry, or the origin is closing.
     bool wait_before_retry(std::uint32_t attempt, const Error& error) {
         std::unique_lock lock{mutex_};
         const auto delay =
@@ -254,7 +254,7 @@ private:
     FetchScheduler scheduler_;
     Prng random_;
     std::uint64_t next_id_ = 0;
-    std::unordered_map<FetchId, FileFetch> fetches_;  // waiting
+    std::unordered_map<FetchId, FileFetch> fetches_;  // waiting fetches
     std::size_t idle_threads_ = 0;
 
     std::vector<std::thread> threads_;

@@ -15,8 +15,8 @@ bool is_damaged(const Result<OriginBytes>& bytes) {
     return bytes && bytes->stored_crc32c && *bytes->stored_crc32c != crc32c(bytes->payload);
 }
 
-// The results of some fetches. The callbacks share it, because they may run after a stopped caller
-// has returned. Any thread.
+// Collects the results of several fetches. Shared by the callbacks, which may run after a stopped
+// caller has returned. Any thread.
 class Answers {
 public:
     explicit Answers(std::size_t count)

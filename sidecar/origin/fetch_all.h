@@ -8,10 +8,10 @@
 
 namespace stoker::sidecar {
 
-// Fetches all objects at once and waits for them; results in the order of `wanted`. Bytes that do
-// not match their stored checksum are fetched again. Once stopped it returns at once: kCancelled for
-// each object that has not arrived, whose bytes are dropped when they do. Blocking: not for a thread
-// of the origin.
+// Fetches all objects at once and waits for them; returns results in the order of `wanted`. Fetches
+// bytes again that do not match their stored checksum. After a stop it returns at once, with
+// kCancelled for each object that has not arrived; bytes that arrive later are dropped. Blocking:
+// must not run on a thread of the origin.
 std::vector<Result<OriginBytes>> fetch_all(
     Origin& origin, std::vector<OriginFetch> wanted, const std::stop_token& stop);
 

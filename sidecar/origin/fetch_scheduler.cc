@@ -9,7 +9,7 @@ namespace stoker::sidecar {
 FetchScheduler::FetchScheduler(SchedulerLimits limits)
     : limits_(limits) {
     set_requests_max(limits.requests_max);
-    STOKER_CHECK(limits_.part_bytes.count() > 0, "a part has at least one byte");
+    STOKER_CHECK(limits_.part_bytes.count() > 0, "a part must have at least one byte");
 }
 
 void FetchScheduler::set_requests_max(std::uint32_t requests_max) {
@@ -30,7 +30,7 @@ std::uint32_t FetchScheduler::part_count(std::uint64_t size_bytes) const {
 
 void FetchScheduler::add(FetchId id, std::uint64_t size_bytes) {
     const bool is_new = objects_.emplace(id, Object{size_bytes}).second;
-    STOKER_CHECK(is_new, "a fetch is added once");
+    STOKER_CHECK(is_new, "the fetch was added already");
     (is_large(size_bytes) ? large_ : small_).waiting.push_back(id);
 }
 
@@ -44,8 +44,8 @@ std::size_t FetchScheduler::large_share() const {
     return std::clamp<std::size_t>(limits_.requests_max / 4, 1, 16);
 }
 
-// Never all slots, even if only large objects wait: their requests are long, and small ones may
-// come at any moment.
+// Slots for large objects while no small one waits. Never all slots: requests of large objects are
+// long, and small objects may come at any moment.
 std::size_t FetchScheduler::large_alone() const {
     return std::max<std::size_t>(limits_.requests_max / 2, 1);
 }
@@ -125,7 +125,7 @@ std::optional<FetchScheduler::Part> FetchScheduler::next_large() {
 
 void FetchScheduler::part_ended(std::uint64_t size_bytes) {
     Lane& lane = is_large(size_bytes) ? large_ : small_;
-    STOKER_CHECK(lane.requests > 0, "a request ends once");
+    STOKER_CHECK(lane.requests > 0, "a request has ended more often than it started");
     --lane.requests;
 }
 

@@ -46,7 +46,7 @@ public:
     // Number of requests for an object of this size if none fails.
     [[nodiscard]] std::uint32_t part_count(std::uint64_t size_bytes) const;
 
-    // `id` must be new.
+    // Adds an object to fetch. `id` must be new.
     void add(FetchId id, std::uint64_t size_bytes);
 
     // The next request to send, which takes a slot; nullopt: nothing to do, or no room.
@@ -72,7 +72,7 @@ private:
 
     struct Lane {
         std::deque<FetchId> waiting;  // ids of removed objects are skipped
-        std::size_t objects = 0;      // active ones
+        std::size_t objects = 0;      // started objects that are not removed
         std::size_t requests = 0;
         Bytes bytes{};
     };

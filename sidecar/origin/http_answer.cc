@@ -44,7 +44,7 @@ http::HttpRequest http_request(
 
 std::optional<OriginFailure> check_plain(int status, const http::Headers& headers) {
     if (status != 200) {
-        return refuse(fmt::format("the server answers {} where 200 was due", status));
+        return refuse(fmt::format("the server answers {} instead of 200", status));
     }
     return check_encoding(headers);
 }

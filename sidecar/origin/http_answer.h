@@ -9,7 +9,7 @@
 #include "sidecar/origin/http_location.h"
 #include "sidecar/origin/object_dialect.h"
 
-// Requests to a web server, and what its answers mean. Sends nothing. Pure.
+// Makes requests to a web server and interprets its answers. Sends nothing. Pure.
 namespace stoker::sidecar {
 
 // A GET or HEAD of the object `key`, without encodings and with redirects.
@@ -19,19 +19,19 @@ http::HttpRequest http_request(
     std::string_view key,
     const std::optional<Credentials>& credentials);
 
-// As ObjectDialect::check_head().
+// Checks an answer's head, as ObjectDialect::check_head() describes.
 std::optional<OriginFailure> check_http_head(
     const ExpectedBytes& expected, int status, const http::Headers& headers);
 
-// A body that is not the object's bytes as they are: another 2xx status than 200, or an encoding.
-// nullopt: none of these.
+// Checks that the body will be the object's bytes as they are: not another 2xx status than 200, and
+// no encoding. nullopt: it will.
 std::optional<OriginFailure> check_plain(int status, const http::Headers& headers);
 
-// A web page in place of a file: a sign-in page, or one that stands for a missing file, comes with status
-// 200, too. nullopt: none, by its Content-Type.
+// Detects, by Content-Type, a web page in place of a file: sign-in pages and pages for missing
+// files come with status 200, too. nullopt: not a page.
 std::optional<OriginFailure> check_no_page(const http::Headers& headers);
 
-// As ObjectDialect::failure_of_status(): "the server answers 404".
+// The failure of a status, as in ObjectDialect::failure_of_status().
 OriginFailure failure_of_http_status(int status, const http::Headers& headers, WallTime now);
 
 }  // namespace stoker::sidecar

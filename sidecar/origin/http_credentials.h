@@ -17,7 +17,7 @@ namespace stoker::sidecar {
 std::unique_ptr<CredentialSource> http_credentials(
     const std::string& directory, const Clock& clock);
 
-// The header for a request; nullopt: none is needed.
+// The Authorization header for a request; nullopt: none is needed.
 std::optional<http::Header> authorization(const std::optional<Credentials>& credentials);
 
 }  // namespace stoker::sidecar

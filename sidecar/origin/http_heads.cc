@@ -34,7 +34,7 @@ std::optional<std::uint64_t> length_of(const http::Headers& headers) {
     return read.ec == std::errc{} && read.ptr == end ? std::optional{bytes} : std::nullopt;
 }
 
-// Size and version of an object, from the head of an answer; or why they cannot be used.
+// Size and version of an object, from the head of an answer; or why the head is not usable.
 struct ObjectHead {
     std::uint64_t size_bytes = 0;
     std::string version{};
@@ -71,8 +71,8 @@ ObjectHead read_head(
     return {*bytes, *version, check_http_version(*version, headers)};
 }
 
-// One run over all objects. Its state belongs to the client's thread, except where noted; timers for
-// retries keep only a weak pointer to it.
+// The HEAD requests for all objects. Its state belongs to the client's thread, except where noted;
+// timers for retries hold only a weak pointer to it.
 class HeadRun : public std::enable_shared_from_this<HeadRun> {
 public:
     HeadRun(
@@ -85,7 +85,7 @@ public:
           wanted_(wanted),
           found_(found) {}
 
-    // The caller's thread.
+    // Waits for the end. Runs on the caller's thread.
     Status wait(const std::function<void(std::uint64_t)>& progress, const std::stop_token& stop) {
         std::future<void> over = over_.get_future();
         on_thread([](HeadRun& run) { run.start_more(); });
@@ -130,10 +130,10 @@ private:
     ListingContext& context_;
     const domain::Listing& wanted_;
     domain::Listing& found_;
-    std::size_t next_ = 0;    // of wanted_, to start
+    std::size_t next_ = 0;    // next object of wanted_ to start
     std::uint32_t open_ = 0;  // objects started and not answered, waiting for a retry included
     std::unordered_set<http::CallId> calls_;
-    std::optional<Error> error_;  // any thread, once over_ is set
+    std::optional<Error> error_;  // may be read on any thread once over_ is set
     bool is_over_ = false;
     std::atomic<std::uint64_t> found_count_ = 0;  // any thread
     std::promise<void> over_;
@@ -151,7 +151,7 @@ void HeadRun::start_more() {
 void HeadRun::send(const HeadPtr& head) {
     ++head->attempt;
     head->answer = {};
-    // Credentials of web servers are files: they are there at once.
+    // A web server's credentials are in files, so they are available at once.
     const auto credentials = context_.credentials.try_get([] {});
     if (!credentials || !*credentials) {
         on_failed(
@@ -219,7 +219,7 @@ void HeadRun::on_failed(const HeadPtr& head, const OriginFailure& failure) {
     end(failure.error.prefixed(fmt::format("'{}'", wanted_[head->index].key)));
 }
 
-// The first error counts. Objects that wait for a retry are dropped.
+// Ends the run with the first error. Objects that wait for a retry are dropped.
 void HeadRun::end(Error error) {
     if (!error_) {
         error_ = std::move(error);

@@ -11,12 +11,12 @@
 
 namespace stoker::sidecar {
 
-// Size of an object in the argument of ask_heads() that only the server knows.
+// Size of an object in the argument of ask_heads() if only the server knows the size.
 constexpr std::uint64_t kUnknownBytes = UINT64_MAX;
 
-// Asks for size and version of each object of `wanted` with a HEAD request, up to 64 at a time and with
-// retries, and adds the objects to `found`. The first error ends it and names the object. Blocking; calls
-// `progress` with the size of `found`. Errors: as list_http().
+// Sends a HEAD request for each object of `wanted`, up to 64 at a time and with retries, and adds
+// the objects with size and version to `found`. Ends with the first error, which names the object.
+// Blocking; calls `progress` with the size of `found`. Errors: as list_http().
 Status ask_heads(
     const HttpLocation& location,
     ListingContext& context,

@@ -15,13 +15,13 @@ namespace stoker::sidecar {
 
 namespace {
 
-// The objects of an index.
+// The objects of an index, by whether the index has all data.
 struct IndexedObjects {
     domain::Listing known;    // with size and version
     domain::Listing unknown;  // without version; size_bytes may be kUnknownBytes
 };
 
-// Why the answer is not an index as a whole; nullopt: it may be one.
+// Checks an answer's head. Returns why it cannot be an index; nullopt: it may be one.
 std::optional<OriginFailure> check_index_head(int status, const http::Headers& headers) {
     if (auto failure = check_plain(status, headers)) {
         return failure;
@@ -50,7 +50,7 @@ public:
         }
     }
 
-    // False: nothing more is wanted.
+    // Takes a piece of the body. False: no more is wanted.
     bool take_body(std::string_view piece) {
         if (!failure_) {
             note(reader_.read(piece, take_entry()));
@@ -94,7 +94,7 @@ private:
     std::optional<OriginFailure> failure_;
 };
 
-// Sends the request, and waits until the client drops the answer's sink.
+// Sends the request, and waits until the client has dropped the answer's sink.
 std::optional<OriginFailure> ask_for_index(
     const HttpLocation& location,
     const ListingContext& context,
@@ -106,7 +106,7 @@ std::optional<OriginFailure> ask_for_index(
     }
     http::HttpRequest request = http_request(location, "GET", location.index, *credentials);
     set_timeouts(request, context.options);
-    // Listing limits the keys, and HttpIndexReader the lines without one.
+    // No limit here: Listing limits the keys, and HttpIndexReader limits lines.
     request.response_bytes_max = Bytes::unlimited();
     // Shared, because set_value() may still run after get() has returned.
     const auto done = std::make_shared<std::promise<Status>>();

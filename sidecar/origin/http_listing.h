@@ -11,10 +11,10 @@
 
 namespace stoker::sidecar {
 
-// Origin::list() for a web server: reads the index, and asks with HEAD requests, up to 64 at a time, for
-// the versions and sizes that it lacks; each request with retries. Blocking. Holds the keys of the
-// objects to ask for besides the listing. kInvalidArgument: a line of the index, a size other than the
-// server's, or an object without ETag and Last-Modified.
+// Origin::list() for a web server: reads the index, and sends HEAD requests, up to 64 at a time,
+// for versions and sizes that the index lacks; each request with retries. Blocking. Besides the
+// listing, holds the keys of the objects to ask for. kInvalidArgument: an invalid line of the
+// index, a size that is not the server's, or an object without ETag and Last-Modified.
 Result<domain::Listing> list_http(
     const HttpLocation& location,
     ListingContext context,

@@ -45,7 +45,7 @@ struct OriginOptions {
     // Limit of OriginCapacity::fetches. S3 and HTTP origins look for the best number below it; a
     // directory has that many threads, at most 16.
     std::uint32_t max_in_flight = 512;
-    double requests_per_fetch = 1;  // of capacity(): above 1, other parties have requests besides
+    double requests_per_fetch = 1;  // above 1: other parties' requests are added (see capacity())
 
     http::ProxySettings proxies{};  // make_origin() sets them from the environment
 
@@ -56,7 +56,7 @@ struct OriginOptions {
     OriginMetrics* metrics = nullptr;
 };
 
-// The options that the dataset's settings give; all others have their defaults.
+// Options with the dataset's settings; all others have their defaults.
 OriginOptions options_of(const SourceConfig& source);
 
 // The capacity if the own party may have `fetches` in flight.
@@ -69,7 +69,7 @@ Error too_large(std::uint64_t size_bytes, const OriginOptions& options);
 Error fetch_error(
     const Origin& origin, const OriginFetch& fetch, const Error& error, std::uint32_t attempts);
 
-// Certificates and proxy of the options; `url` begins with the request's scheme.
+// Options for an HTTP client: certificates and proxy. `url` begins with the request's scheme.
 http::ClientOptions client_options(const OriginOptions& options, std::string_view url);
 
 // Chooses an S3 origin's credentials, the first of: options.credentials_directory;
@@ -86,7 +86,7 @@ struct S3Access {
     std::unique_ptr<CredentialSource> credentials;
 };
 
-// Contacts nobody. kInvalidArgument: invalid `uri`, or as choose_credentials().
+// Contacts no server. kInvalidArgument: an invalid `uri`; or as choose_credentials().
 Result<S3Access> resolve_s3(
     std::string_view uri,
     OriginOptions options,

@@ -56,7 +56,7 @@ bool ObjectAnswer::take_body(std::span<const std::byte> data) {
     return true;
 }
 
-// Writes the wanted bytes of the next piece of the body to their place.
+// Writes the wanted bytes of the next piece of the body to their place in the payload.
 void ObjectAnswer::keep(std::span<const std::byte> data) {
     const auto& range = expected_.range;
     if (!range) {

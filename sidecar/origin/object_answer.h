@@ -20,9 +20,9 @@ namespace stoker::sidecar {
 // its bytes. Used by one thread at a time.
 class ObjectAnswer {
 public:
-    // The request is sent now. The body replaces `payload`; the body of a range is written at the
-    // range's offset in `payload`, which must be large enough. Both references must outlive this
-    // object, and so must `dialect`.
+    // Call the constructor when the request is sent. The body replaces `payload`; the body of a
+    // range is written at the range's offset in `payload`, which must be large enough. Both
+    // references and `dialect` must outlive this object.
     ObjectAnswer(
         const ObjectDialect& dialect,
         ExpectedBytes expected,
@@ -31,21 +31,21 @@ public:
 
     void take_head(int status, const http::Headers& headers);
 
-    // False: nothing more is wanted.
+    // Takes the next piece of the body. False: no more is wanted.
     bool take_body(std::span<const std::byte> data);
 
     // Call it when the answer has ended. nullopt: all bytes of the listed version have arrived.
     [[nodiscard]] std::optional<OriginFailure> failure(const Status& transport, WallTime now) const;
 
-    // From sending the request, before a new connection is opened, to the head of the answer.
+    // Time from sending the request, before a new connection is opened, to the answer's head.
     [[nodiscard]] Duration first_byte() const { return first_byte_; }
 
-    // From sending the request until now.
+    // Time from sending the request until now.
     [[nodiscard]] Duration duration() const { return clock_.now() - sent_at_; }
 
     [[nodiscard]] std::uint64_t received_bytes() const { return received_bytes_; }
 
-    // That of a whole object; nullopt for a range.
+    // The checksum stored with the object; nullopt for a range.
     [[nodiscard]] std::optional<std::uint32_t> stored_checksum() const;
 
     // For metrics: the status, or the name of the transport's error.
@@ -54,7 +54,7 @@ public:
 private:
     [[nodiscard]] bool is_good_status() const { return status_ >= 200 && status_ < 300; }
 
-    // The whole object comes, though a range was asked for.
+    // Whether the server sends the whole object although a range was requested.
     [[nodiscard]] bool is_uncut() const { return expected_.range && status_ == 200; }
 
     [[nodiscard]] std::uint64_t body_bytes() const {
@@ -71,12 +71,12 @@ private:
     int status_ = 0;
     http::Headers headers_;
     std::string error_body_;
-    std::optional<OriginFailure> refused_;  // our refusal of the head or the body
+    std::optional<OriginFailure> refused_;  // why we refused the head or the body
     Duration first_byte_{};
     std::uint64_t received_bytes_ = 0;
 };
 
-// Passes head and body to `answer`; on_done is left to the caller.
+// A sink that passes head and body to `answer`; the caller sets on_done.
 http::HttpSink sink_into(std::shared_ptr<ObjectAnswer> answer);
 
 }  // namespace stoker::sidecar

@@ -17,7 +17,7 @@ std::optional<OriginFailure> check_extent(
         const std::string* got = http::find_header(headers, "Content-Range");
         if (got == nullptr || *got != want) {
             return conflict(fmt::format(
-                "the origin sends '{}' where '{}' was due", got == nullptr ? "" : *got, want));
+                "the origin sent '{}' instead of '{}'", got == nullptr ? "" : *got, want));
         }
     }
     const std::uint64_t due = is_part ? expected.range->length : expected.size_bytes;

@@ -32,8 +32,8 @@ struct ExpectedBytes {
     [[nodiscard]] std::uint64_t length() const { return range ? range->length : size_bytes; }
 };
 
-// Checks Content-Range (of a 206) and Content-Length of an answer. nullopt: those of the expected
-// bytes. kConflict: others.
+// Checks Content-Range (of a 206) and Content-Length of an answer. nullopt: they match the expected
+// bytes. kConflict: they do not.
 std::optional<OriginFailure> check_extent(
     const ExpectedBytes& expected, int status, const http::Headers& headers);
 
@@ -46,28 +46,28 @@ struct ListingContext {
     Prng random;
 };
 
-// Counts a request of a listing, and a retry; without metrics nothing. Any thread may call.
+// Counts a request of a listing, and a retry; does nothing without metrics. Any thread may call.
 void count_request(
     const ListingContext& context, std::string_view operation, const std::string& outcome);
 void count_retry(const ListingContext& context);
 
-// Sleeps before the next attempt of a listing. nullopt: try again; else the error that ends the
-// listing, kCancelled after a stop.
+// Sleeps before the next attempt of a listing. nullopt: try again; otherwise the error that ends
+// the listing: kCancelled after a stop.
 std::optional<Error> wait_for_retry(
     ListingContext& context,
     std::uint32_t attempt,
     const OriginFailure& failure,
     const std::stop_token& stop);
 
-// A transfer may take any time, as long as it does not stall.
+// Sets time-outs: a transfer may take any time, as long as it does not stall.
 void set_timeouts(http::HttpRequest& request, const OriginOptions& options);
 
-// Immutable: any thread may call.
+// Immutable, so any thread may call.
 class ObjectDialect {
 public:
     virtual ~ObjectDialect() = default;
 
-    // As Origin::describe().
+    // See Origin::describe().
     [[nodiscard]] virtual std::string describe() const = 0;
 
     // Gets the object `key`, or `range` of it, if it still has this ETag.
@@ -91,7 +91,7 @@ public:
     [[nodiscard]] virtual std::optional<std::uint32_t> stored_checksum(
         const http::Headers& headers) const = 0;
 
-    // As Origin::list().
+    // See Origin::list().
     [[nodiscard]] virtual Result<domain::Listing> list(
         ListingContext context,
         const std::function<void(std::uint64_t)>& progress,

@@ -36,7 +36,7 @@ int open_in_kernel(int root, const std::string& path, int flags) {
     return static_cast<int>(::syscall(SYS_openat2, root, path.c_str(), &how, sizeof(how)));
 }
 
-// For kernels and sandboxes without openat2(): one component at a time, no links.
+// Opens one component at a time and follows no links, for kernels and sandboxes without openat2().
 Result<UniqueFd> open_by_components(int root, const std::string& path, int flags) {
     std::string_view rest{path};
     UniqueFd directory{::fcntl(root, F_DUPFD_CLOEXEC, 0)};

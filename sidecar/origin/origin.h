@@ -16,10 +16,10 @@
 
 namespace stoker::sidecar {
 
-// A part of a listed object (in a format whose samples are parts of objects: of a sample).
+// A part of a listed object; in a format whose samples are parts of objects, a part of a sample.
 struct OriginSlice {
     std::uint64_t offset = 0;
-    std::uint64_t object_bytes = 0;  // of the whole object, from the listing
+    std::uint64_t object_bytes = 0;  // size of the whole object, from the listing
 };
 
 struct OriginFetch {
@@ -31,9 +31,9 @@ struct OriginFetch {
     // waits before it tries again, or gives up with kCorruption.
     std::uint32_t attempts = 0;
 
-    std::optional<OriginSlice> slice{};  // nullopt: the whole object; else size_bytes is not 0
+    std::optional<OriginSlice> slice{};  // nullopt: the whole object; if set, size_bytes is not 0
 
-    // Where the wanted bytes begin in the object.
+    // Offset in the object of the first wanted byte.
     [[nodiscard]] std::uint64_t begin() const { return slice ? slice->offset : 0; }
 
     // Bytes of the whole object.
@@ -49,23 +49,23 @@ struct OriginBytes {
     // HTTP requests of this fetch, retries included; 0: several fetches shared the request, and
     // another one of them counts it.
     std::uint32_t requests = 1;
-    // From the start of the successful request (directory: from opening the file) to the end of its
-    // answer, without the wait for a slot and failed attempts. A request without an idle connection
-    // opens one first, and that counts. Zero: the object was fetched in several parts, or together
-    // with others.
+    // Time from the start of the successful request (for directories: from opening the file) to the
+    // end of its answer; without the wait for a slot and failed attempts, but with opening a
+    // connection if none was idle. Zero: the object was fetched in several parts, or together with
+    // others.
     Duration request_time{};
-    // The checksum stored with the object, where the caller can compare it with the payload's. A
-    // slice has that of its whole sample, where the format has one.
+    // The checksum stored with the object, so that the caller can compare the payload with it. A
+    // slice has the checksum of its whole sample, if the format stores one.
     std::optional<std::uint32_t> stored_crc32c{};
-    // How often the object was read, OriginFetch::attempts included. An object that is fetched in
-    // several parts has the attempts of the part that was read most often.
+    // How often the object was read, including OriginFetch::attempts. For an object fetched in
+    // several parts: of the part that was read most often.
     std::uint32_t attempts = 1;
 };
 
-// The end of one of several fetches.
+// The result of one of several fetches.
 struct OriginAnswer {
     Result<OriginBytes> bytes;
-    // Requests that a failure stands for: 1, or 0 if another fetch of the same request counts it.
+    // Number of requests that failed: 1, or 0 if another fetch of the same request counts it.
     std::uint32_t failed_requests = 1;
 };
 
@@ -75,9 +75,9 @@ struct OriginRequest {
     std::function<void(OriginAnswer)> done;
 };
 
-// How much an origin can use at a time.
+// How much work an origin can use at a time.
 struct OriginCapacity {
-    std::uint32_t fetches = 64;   // of the own party: more of them would wait in the origin
+    std::uint32_t fetches = 64;   // of the own party; more of them would wait in the origin
     std::uint32_t requests = 64;  // of all parties
 };
 
@@ -94,13 +94,13 @@ class Origin {
 public:
     virtual ~Origin() = default;
 
-    // For messages: "s3://bucket/prefix at http://endpoint".
+    // A name for messages: "s3://bucket/prefix at http://endpoint".
     [[nodiscard]] virtual std::string describe() const = 0;
 
     // Whether the origin's credentials are present, or none are needed. Cheap; any thread.
     [[nodiscard]] virtual bool has_key() const { return true; }
 
-    // Changes over time, because an S3 origin measures it. Cheap; any thread.
+    // The current capacity; changes over time, because an S3 origin measures it. Cheap; any thread.
     [[nodiscard]] virtual OriginCapacity capacity() const { return {}; }
 
     // Lists every object below the root in any order, without folders (keys that end in '/').
@@ -119,9 +119,9 @@ public:
         return list(progress, std::move(stop));
     }
 
-    // Starts a fetch and returns at once. Calls `done` once on a thread of the origin; it must not
-    // block. At most capacity().requests run at a time; the rest wait in order.
-    // Destruction calls `done` of all unfinished fetches with kCancelled.
+    // Starts a fetch and returns at once. Calls `done` once on a thread of the origin; `done` must
+    // not block. At most capacity().requests run at a time; the others wait in order. Destruction
+    // calls `done` of all unfinished fetches with kCancelled.
     virtual void fetch(OriginFetch request, std::function<void(Result<OriginBytes>)> done) = 0;
 
     // As fetch() for each request. An origin may read neighbouring bytes with one HTTP request.

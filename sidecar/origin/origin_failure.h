@@ -8,7 +8,7 @@
 #include "common/base/result.h"
 #include "common/http/headers.h"
 
-// Failed requests to an origin: which error they are, and whether a retry may succeed. Pure.
+// Classifies failed requests to an origin: which error, and whether a retry may succeed. Pure.
 namespace stoker::sidecar {
 
 // A failed attempt, for the retry policy and the user.
@@ -24,19 +24,19 @@ struct OriginFailure {
     }
 };
 
-// Permanent: the object is not the one that was listed.
+// A permanent failure: the object is not the one that was listed.
 OriginFailure conflict(std::string message);
 
-// Permanent: the origin, or its answer, is of no use.
+// A permanent failure: the origin, or its answer, is not usable.
 OriginFailure refuse(std::string message);
 
 // A call that ended without an answer: `error` is the HTTP client's.
 OriginFailure failure_of_transport(Error error);
 
-// The code of a status that is not 2xx. `may_pass`: a retry may succeed.
+// The error code of a status that is not 2xx. `may_pass`: a retry may succeed.
 ErrorCode error_code_of(int status, bool may_pass);
 
-// The delay of a Retry-After header; nullopt: there is none that can be read.
+// The delay of a Retry-After header; nullopt: it is missing or malformed.
 std::optional<Duration> retry_after(const http::Headers& headers, WallTime now);
 
 // The opaque part of an ETag header, without quotes and "W/".

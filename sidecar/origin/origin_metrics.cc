@@ -8,7 +8,7 @@ namespace stoker::sidecar {
 
 namespace {
 
-// A series must begin before the first failure: a rate needs the step from 0.
+// Errors whose series exist from the start: a rate needs the step from 0.
 constexpr ErrorCode kCodesOfFetches[] = {
     ErrorCode::kInvalidArgument,
     ErrorCode::kNotFound,

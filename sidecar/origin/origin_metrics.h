@@ -11,7 +11,7 @@ struct OriginMetrics {
     metrics::CounterFamily&
         requests;  // by operation (list, get) and outcome (HTTP status, or an error code)
     metrics::Counter& retries;
-    metrics::Counter& received_bytes;  // payload only, with failed attempts
+    metrics::Counter& received_bytes;  // payload, including that of failed attempts
     metrics::Histogram& first_byte_seconds;
     metrics::CounterFamily& failed_objects;  // by error code; after all retries
 };

@@ -79,13 +79,13 @@ Result<std::vector<ChunkHeader>> read_index(
     Origin& origin, const std::vector<ListedObject>& objects, const std::stop_token& stop) {
     const auto index = std::ranges::find(objects, domain::kChunkIndexKey, &ListedObject::key);
     if (index == objects.end()) {
-        return fail(ErrorCode::kNotFound, "there is no index");
+        return fail(ErrorCode::kNotFound, "the pack has no index");
     }
     STOKER_TRY(const auto bytes, read_object(origin, *index, stop));
     return domain::parse_chunk_index(bytes);
 }
 
-// The samples as the index lists them. An error if the index is missing or does not fit the chunks.
+// Lists the samples by the index. Fails if the index is missing or does not fit to the chunks.
 Result<domain::Listing> list_by_index(
     Origin& origin, const std::vector<ListedObject>& objects, const std::stop_token& stop) {
     STOKER_TRY(auto headers, read_index(origin, objects, stop));

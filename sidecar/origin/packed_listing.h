@@ -17,7 +17,7 @@
 // stopped.
 namespace stoker::sidecar {
 
-// The chunks of a listing, in order of their numbers; every other object is left out.
+// The chunks in a listing, in order of number; leaves out every other object.
 std::vector<domain::ListedObject> chunks_of(const std::vector<domain::ListedObject>& objects);
 
 // The first `length` bytes of an object, read in consecutive slices. `length` must not exceed the
@@ -37,8 +37,8 @@ Result<std::vector<std::byte>> read_object(
     const std::stop_token& stop,
     Bytes slice_bytes = mib(1));
 
-// The headers of these chunks in their order, by range reads. Calls `progress` with the number of
-// samples so far.
+// Reads the headers of these chunks, in order, by range requests. Calls `progress` with the number
+// of samples so far.
 Result<std::vector<domain::ChunkHeader>> read_headers(
     Origin& origin,
     const std::vector<domain::ListedObject>& chunks,

@@ -12,13 +12,13 @@ namespace stoker::sidecar {
 
 namespace {
 
-// A sample's fetch until it is answered.
+// A sample's fetch that is not answered yet.
 struct SampleFetch {
     OriginRequest request;
     SampleRange range;
 
-    // The wanted bytes in the sample's object. For an empty sample one byte beside it, so that its
-    // object is checked, too.
+    // The wanted bytes in the sample's object. For an empty sample, one neighbouring byte, so that
+    // the object's version is checked, too.
     [[nodiscard]] ChunkPart part(std::uint64_t ticket) const {
         const std::uint64_t size = request.fetch.size_bytes;
         return size == 0 ? ChunkPart{range.offset - (range.offset > 0 ? 1 : 0), 1, ticket}
@@ -38,7 +38,7 @@ struct SampleFetch {
              failed_requests});
     }
 
-    // Answers with `bytes`, whose payload is part().
+    // Answers the fetch with `bytes`, whose payload is that of part().
     void answer(OriginBytes bytes) const {
         bytes.payload.resize(request.fetch.size_bytes);
         bytes.stored_crc32c = range.crc32c;
@@ -164,8 +164,8 @@ private:
     Origin& origin_;  // valid while the destructor of `objects_` ends its threads
 };
 
-// Destroying `objects_` answers the running reads. One of its threads may then request another read,
-// which `objects_` refuses.
+// Destroying `objects_` answers the running reads. Meanwhile one of its threads may request another
+// read, which `objects_` refuses.
 RangeOrigin::~RangeOrigin() {
     std::unordered_map<std::uint64_t, SampleFetch> unsent;
     {
@@ -245,7 +245,7 @@ void RangeOrigin::start_reads() {
     }
 }
 
-// Runs on a thread of `objects_`.
+// Takes the result of a read. Runs on a thread of `objects_`.
 void RangeOrigin::on_read(
     const ChunkRead& read, const Samples& samples, Result<OriginBytes> bytes) {
     {

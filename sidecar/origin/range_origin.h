@@ -15,7 +15,7 @@
 
 namespace stoker::sidecar {
 
-// A sample of this size has a request of its own.
+// A sample of at least this size gets a request of its own.
 constexpr std::uint64_t kReadAloneBytes = 4U << 20U;
 
 // Where a sample lies.
@@ -30,7 +30,7 @@ class RangeFormat {
 public:
     virtual ~RangeFormat() = default;
 
-    // Name of the objects for messages: "chunks".
+    // Name of the objects in messages: "chunks".
     [[nodiscard]] virtual std::string_view name() const = 0;
 
     // The samples in the objects of a listing; may read `origin`. Blocking; arguments and errors as those
@@ -42,14 +42,14 @@ public:
         const std::function<void(std::uint64_t)>& progress,
         const std::stop_token& stop) const = 0;
 
-    // The range that key and ETag of the manifest name. nullopt: not a sample of this format. The
-    // object of an empty sample has bytes.
+    // The range that the key and ETag of the manifest name. nullopt: not a sample of this format.
+    // Also the object of an empty sample has at least one byte.
     [[nodiscard]] virtual std::optional<SampleRange> find(const OriginFetch& sample) const = 0;
 };
 
-// The samples of a format as an origin, over the origin of its objects. A sample's ETag is its place, so
-// fetches work with a manifest of an earlier process. A replaced object has another ETag: kConflict.
-// SampleRange::crc32c becomes OriginBytes::stored_crc32c.
+// Makes an origin of a format's samples from the origin of its objects. A sample's ETag is its
+// place, so fetches work with a manifest of an earlier process. A replaced object has another ETag:
+// kConflict. SampleRange::crc32c becomes OriginBytes::stored_crc32c.
 //
 // Samples of one object that are asked together, or while others of it wait for a request, share a
 // request where the gaps between them cost less than another one (chunk_reads.h). Its failure is that of

@@ -21,7 +21,7 @@ namespace {
 // that peers answer, too.
 constexpr std::uint32_t kFetchesMin = 16;
 
-// One object being fetched. It is answered at the latest when it is destroyed.
+// One object being fetched. Its destruction answers the fetch, unless that was answered before.
 class ObjectFetch {
 public:
     using Done = std::function<void(Result<OriginBytes>)>;
@@ -61,20 +61,20 @@ private:
 
 using ObjectPtr = std::shared_ptr<ObjectFetch>;
 
-// One request for an object, and its attempts.
+// One request for an object, with its attempts.
 struct PartFetch {
     ObjectPtr object;
     std::optional<ByteRange> range;
     std::uint32_t attempt;                   // number of the last one
     http::CallId call{};                     // of the last attempt
-    std::shared_ptr<ObjectAnswer> answer{};  // to the last attempt
+    std::shared_ptr<ObjectAnswer> answer{};  // of the last attempt
     ConcurrencyLimit::Ticket ticket{};
     bool has_arrived = false;
 };
 
 using PartPtr = std::shared_ptr<PartFetch>;
 
-// The bytes that the request of a part asks for, counted in the object at the origin.
+// The bytes that a part's request asks for, as offsets in the object at the origin.
 ExpectedBytes expected_of(const OriginFetch& wanted, std::optional<ByteRange> part) {
     if (!wanted.slice) {
         return {wanted.etag, wanted.size_bytes, part};
@@ -105,7 +105,7 @@ public:
           client_(std::move(client)) {}
 
     // Once the client's thread has seen `closing_`, it uses neither the credentials nor the client.
-    // The objects that are left are answered by their destruction.
+    // The remaining objects answer their fetches when they are destroyed.
     ~RemoteOrigin() override {
         std::promise<void> seen;
         client_->run_at({}, [&] {
@@ -113,7 +113,7 @@ public:
             seen.set_value();
         });
         seen.get_future().wait();
-        credentials_.reset();  // may still call the client
+        credentials_.reset();  // they may still call the client
         client_.reset();
     }
 
@@ -149,8 +149,8 @@ public:
     }
 
 private:
-    // Any thread: runs `event` on the client's thread, and starts the requests that it makes room
-    // for.
+    // Any thread: runs `event` on the client's thread, then starts the requests that now have
+    // room.
     template <class Event>
     void run_at(TimePoint when, Event event) {
         client_->run_at(when, [this, event = std::move(event)] { handle(event); });
@@ -231,7 +231,7 @@ void RemoteOrigin::start_what_fits() {
                 object->payload.reserve(object->request.size_bytes);
             }
         } catch (const std::bad_alloc&) {
-            on_failed(part, {{ErrorCode::kResourceExhausted, "no memory for it"}});
+            on_failed(part, {{ErrorCode::kResourceExhausted, "not enough memory for the object"}});
             continue;
         }
         send(part);
@@ -361,7 +361,7 @@ void RemoteOrigin::on_arrived(const PartPtr& part) {
     release(part);
 }
 
-// From then on only the requests in flight keep the object alive.
+// Forgets the object; from then on, only its requests in flight keep it alive.
 void RemoteOrigin::forget(const ObjectFetch& object) {
     scheduler_.remove(object.id);
     objects_.erase(object.id);

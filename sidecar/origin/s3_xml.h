@@ -30,8 +30,8 @@ struct S3Error {
 // An error document of S3, or of the token service (in an ErrorResponse). nullopt: neither.
 std::optional<S3Error> parse_s3_error(std::string_view xml);
 
-// nullopt when a '%' is not followed by two hex digits. `plus_is_space`: form encoding, which S3
-// uses in listings.
+// Decodes percent-encoded text. nullopt: a '%' is not followed by two hex digits. `plus_is_space`:
+// form encoding, which S3 uses in listings.
 std::optional<std::string> percent_decode(std::string_view text, bool plus_is_space);
 
 }  // namespace stoker::sidecar

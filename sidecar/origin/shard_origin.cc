@@ -44,8 +44,8 @@ std::uint64_t lower_bound(const domain::ManifestView& manifest, std::string_view
     return begin;
 }
 
-// The ids of the shard's samples in an earlier manifest: first, and end (exclusive). Empty: it has
-// none, or they are of another version of the shard.
+// The range of the shard's sample ids in an earlier manifest: first, and end (exclusive). Empty:
+// the manifest has none, or they belong to another version of the shard.
 std::pair<std::uint64_t, std::uint64_t> find_known(
     const domain::ManifestView& known, const ListedObject& shard) {
     const std::string folder = shard.key + "/";
@@ -82,8 +82,8 @@ public:
     }
 
     Status add(const Shard& shard, const domain::ManifestView* known) {
-        // Whether an object beside the shard has changed, the ETags of its samples do not tell. Rows need no
-        // reading.
+        // Copies known samples, except where an object beside the shard is the index: the samples'
+        // ETags do not show whether that object has changed. Rows need no reading anyway.
         if (known != nullptr && !shard.index && format_.format != domain::SampleFormat::kRecords) {
             STOKER_TRY(const bool is_known, copy_known(*known, shard.data));
             if (is_known) {
@@ -124,9 +124,9 @@ public:
 
 private:
     struct Open {
-        ListedObject object;  // whose windows are read
+        ListedObject object;  // the object whose windows are read
         std::unique_ptr<domain::ShardIndex> index;
-        std::uint32_t failures = 0;  // of the next window
+        std::uint32_t failures = 0;  // failed reads of the next window
     };
 
     // The next window of each open shard.
@@ -159,7 +159,7 @@ private:
         return taken ? taken : fail(taken.error().prefixed(origin_.describe()));
     }
 
-    // How long to wait before the window is read again; nullopt: give up.
+    // Delay before a window is read again; nullopt: give up.
     std::optional<Duration> delay_after(Open& shard, const Error& error) {
         return next_delay(retry_, {++shard.failures, is_retryable(error.code)}, random_);
     }
@@ -167,7 +167,7 @@ private:
     Origin& origin_;
     const domain::ShardFormat& format_;
     RetryPolicy retry_;
-    Prng random_;  // of the delays
+    Prng random_;  // for jitter of the delays
     const std::stop_token& stop_;
     std::vector<Open> open_;
     Listing samples_;
@@ -218,7 +218,7 @@ private:
     const std::optional<std::uint64_t> memory_max_;
 };
 
-// Without this check the container would be killed and begin again, for ever.
+// Fails early; otherwise the container would be killed for its memory and restart, for ever.
 Status ShardedFormat::check_memory(const std::vector<Shard>& shards) const {
     if (!memory_max_ || format_.format != domain::SampleFormat::kRecords) {
         return {};

@@ -46,7 +46,7 @@ struct FreeHashes {
     void operator()(EVP_MAC_CTX* context) const { EVP_MAC_CTX_free(context); }
 };
 
-// SHA-256 and its HMAC. OpenSSL 3 looks an algorithm up by its name at each use, unless it is kept.
+// SHA-256 and its HMAC. Kept, because OpenSSL 3 would look up an algorithm by name at each use.
 class Hashes {
 public:
     Hashes()
@@ -109,7 +109,7 @@ std::string trimmed(std::string_view text) {
     return out;
 }
 
-// Lower-case names in order, each with its value.
+// Lower-case header names in order, each with its value.
 using CanonicalHeaders = std::vector<std::pair<std::string, std::string>>;
 
 CanonicalHeaders canonical_headers(const http::Headers& headers) {
@@ -140,7 +140,7 @@ std::string names_of(const CanonicalHeaders& headers) {
     return names;
 }
 
-// "20130524T000000Z".
+// The time as text: "20130524T000000Z".
 std::string time_text(WallTime now) {
     const auto seconds = std::chrono::floor<std::chrono::seconds>(now);
     const auto day = std::chrono::floor<std::chrono::days>(seconds);
@@ -170,8 +170,8 @@ std::string string_to_sign(
         "AWS4-HMAC-SHA256\n{}\n{}\n{}", time, scope, sha256_hex(canonical_request(request)));
 }
 
-// Each thread keeps the last key, so it is computed about once a day. `of`: scope_text() of scope
-// and date.
+// Each thread caches the last key, so a key is computed about once a day. `of`: scope_text() of
+// scope and date.
 Digest signing_key(
     const SigningScope& scope,
     std::string_view date,

@@ -17,7 +17,7 @@ namespace stoker::sidecar {
 // with `keep_slash`, '/'; every other byte becomes %XX in upper-case hex.
 std::string percent_encode(std::string_view text, bool keep_slash);
 
-// Decoded names and values.
+// Names and values, before percent-encoding.
 using Query = std::vector<std::pair<std::string, std::string>>;
 
 // SHA-256 of an empty payload, as for every GET.
@@ -37,7 +37,7 @@ struct UnsignedRequest {
     std::string payload_hash{kEmptyPayloadHash};
 };
 
-// The encoded query in signature order, "a=1&b=%2F"; send exactly this.
+// The encoded query in signature order, "a=1&b=%2F"; the request must contain exactly this text.
 std::string canonical_query(const Query& query);
 
 // The canonical request and the string to sign, for tests and for comparing signatures.

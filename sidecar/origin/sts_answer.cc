@@ -48,8 +48,7 @@ Result<TemporaryCredentials> parse_sts_credentials(std::string_view xml) {
     const Credentials& keys = found.credentials;
     if (!leaves.is_whole || keys.access_key_id.empty() || keys.secret_access_key.empty() ||
         keys.session_token.empty() || !found.expires) {
-        return fail(
-            ErrorCode::kUnavailable, "its answer does not hold credentials with an expiration");
+        return fail(ErrorCode::kUnavailable, "its answer has no credentials with an expiration");
     }
     return found;
 }

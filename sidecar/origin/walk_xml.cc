@@ -45,7 +45,7 @@ Walk& walk_of(void* data) {
 void start_element(void* data, const XML_Char* name, const XML_Char** /*attributes*/) {
     Walk& walk = walk_of(data);
     if (++walk.depth > kDepthMax) {
-        return walk.stop("too deep");
+        return walk.stop("nested too deeply");
     }
     walk.path += walk.path.empty() ? "" : "/";
     walk.path += name;
@@ -61,7 +61,7 @@ void end_element(void* data, const XML_Char* /*name*/) {
     const bool goes_on = walk.is_leaf ? walk.on_leaf(walk.path, std::exchange(walk.text, {}))
                                       : walk.on_end(walk.path);
     if (!goes_on) {
-        return walk.stop("refused by the reader");
+        return walk.stop("the caller stopped the walk");
     }
     const std::size_t slash = walk.path.rfind('/');
     walk.path.resize(slash == std::string::npos ? 0 : slash);
@@ -80,7 +80,7 @@ void refuse_doctype(void* data, const XML_Char*, const XML_Char*, const XML_Char
 }  // namespace
 
 Status walk_xml(std::string_view xml, const OnXmlLeaf& on_leaf, const OnXmlEnd& on_end) {
-    // Some servers send blank lines before the declaration.
+    // Skips blank lines, which some servers send before the declaration.
     xml.remove_prefix(std::min(xml.find_first_not_of(" \t\r\n"), xml.size()));
     if (xml.empty() || xml.size() > INT_MAX) {
         return fail(ErrorCode::kInvalidArgument, xml.empty() ? "it is empty" : "more than 2 GiB");

@@ -11,10 +11,10 @@
 // DOCTYPE, and thus entities that the document defines.
 namespace stoker::sidecar {
 
-// An element without child elements: its path ("ListBucketResult/Name") and text. false stops the
-// walk.
+// Called for an element without child elements, with its path ("ListBucketResult/Name") and text.
+// Returning false stops the walk.
 using OnXmlLeaf = std::function<bool(std::string_view path, std::string text)>;
-// The end of any other element. false stops the walk.
+// Called at the end of any other element. Returning false stops the walk.
 using OnXmlEnd = std::function<bool(std::string_view path)>;
 
 // kInvalidArgument: not well-formed, deeper than 8 elements, or stopped; the message names the
@@ -26,7 +26,7 @@ struct XmlLeaves {
     std::map<std::string, std::string, std::less<>> texts;
     bool is_whole = false;  // false: only the leaves before an error
 
-    // "" if absent.
+    // The text of the leaf; "" if it is absent.
     [[nodiscard]] std::string text(std::string_view path) const;
 };
 

@@ -81,7 +81,7 @@ private:
                 std::chrono::floor<std::chrono::seconds>(expires))};
     }
 
-    // Starts an exchange.
+    // Starts an exchange of the token for credentials.
     Status ask(State& state) {
         STOKER_TRY(auto request, exchange_request());
         state.asking = true;

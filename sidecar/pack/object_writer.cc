@@ -75,7 +75,7 @@ private:
         return next_delay(s3_.options.retry, attempt, random_);
     }
 
-    // nullopt: stored.
+    // Tries to store the object once. nullopt: stored.
     std::optional<OriginFailure> try_put(const std::string& key, std::span<const std::byte> bytes) {
         auto credentials = s3_.credentials->get();
         if (!credentials) {
@@ -89,7 +89,7 @@ private:
             *credentials,
             now);
         request.connect_timeout = s3_.options.connect_timeout;
-        // The server is silent while it receives, so only the whole call has a limit.
+        // The server is silent while it receives, so the time limit is for the whole call.
         constexpr std::uint64_t kSlowestBytesPerSecond = 64 * 1024;
         request.total_timeout = std::chrono::seconds{60 + bytes.size() / kSlowestBytesPerSecond};
         const auto response = client_->call(std::move(request));

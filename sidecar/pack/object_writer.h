@@ -26,8 +26,8 @@ public:
     virtual Status put(const std::string& key, std::span<const std::byte> bytes) = 0;
 };
 
-// For the URIs and options of make_origin(). Makes a missing directory, but no bucket. Errors: as
-// make_origin().
+// Takes the URIs and options of make_origin(). Creates a missing directory, but no bucket. Errors:
+// as make_origin().
 Result<std::unique_ptr<ObjectWriter>> make_object_writer(
     std::string_view uri,
     const OriginOptions& options,

@@ -9,7 +9,7 @@
 #include "common/domain/listing.h"
 
 // Divides a listing into chunks. Pure: equal listings and settings give equal plans, so that an
-// interrupted run can go on.
+// interrupted run can be resumed.
 namespace stoker::sidecar {
 
 struct PackSettings {
@@ -19,13 +19,13 @@ struct PackSettings {
 };
 
 struct PlannedChunk {
-    domain::ChunkHeader header;        // checksums are zero until the samples have been read
-    std::vector<std::string> etags{};  // of the samples at the source, in the header's order
+    domain::ChunkHeader header;        // its checksums are zero until the samples have been read
+    std::vector<std::string> etags{};  // ETags of the samples at the source, in the header's order
 };
 
-// Every object once, in the order of the settings. All chunks but the last have at least
-// `chunk_bytes` of payload, unless their samples' names reach 16 MiB first. kInvalidArgument: as
-// encode_manifest(), or a name that no chunk can hold.
+// Plans chunks with every object once, in the order of the settings. All chunks but the last have
+// at least `chunk_bytes` of payload, unless their samples' names reach 16 MiB first.
+// kInvalidArgument: as encode_manifest(), or a name that no chunk can hold.
 Result<std::vector<PlannedChunk>> plan_pack(
     std::vector<domain::ListedObject> objects, const PackSettings& settings);
 

@@ -24,8 +24,8 @@ using domain::ListedObject;
 
 constexpr Bytes kSliceBytes = mib(64);
 
-// Calls `work` for 0..count-1 on `threads` threads. Returns the first error, after which no new call
-// begins.
+// Calls `work` for 0..count-1 on `threads` threads. Returns the first error, after which no further
+// call begins.
 Status for_each_chunk(
     std::uint32_t threads,
     std::size_t count,
@@ -63,7 +63,7 @@ bool plans_equal(const ChunkHeader& a, const ChunkHeader& b) {
            });
 }
 
-// An answer of the server to one request, such as 400 BadDigest, may be another one next time.
+// Makes the error retryable: an answer such as 400 BadDigest may differ the next time.
 Error may_pass(Error error) {
     const bool is_answer = error.code == ErrorCode::kInvalidArgument;
     error.code = is_answer ? ErrorCode::kUnavailable : error.code;
@@ -94,7 +94,7 @@ Result<std::vector<std::byte>> read_samples(
     return bytes;
 }
 
-// Whether the chunk has this header and payloads that match its checksums.
+// Checks that the chunk has this header, and payloads that match its checksums.
 Status check_chunk(const ChunkHeader& wanted, std::span<const std::byte> bytes) {
     STOKER_TRY(const ChunkHeader header, domain::parse_chunk_header(bytes));
     if (header != wanted || bytes.size() != header.object_bytes()) {
@@ -112,7 +112,7 @@ Status check_chunk(const ChunkHeader& wanted, std::span<const std::byte> bytes) 
     return {};
 }
 
-// kAlreadyExists: the key of the index has an object that is not an index of chunks.
+// Checks the index's key. kAlreadyExists: it has an object that is not an index of chunks.
 Status check_index_place(
     Origin& target, const std::vector<ListedObject>& objects, const std::stop_token& stop) {
     constexpr std::uint64_t kMagicBytes = 8;
@@ -178,7 +178,7 @@ private:
         return {};
     }
 
-    // Takes over the chunks that an earlier run of this pack has written.
+    // Finds the chunks that an earlier run of this pack has written; they are kept.
     Status find_finished() {
         STOKER_TRY(const auto listing, target_.origin.list({}, stop_));
         const auto objects = listing.objects();

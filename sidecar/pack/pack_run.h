@@ -13,7 +13,7 @@
 // of an origin.
 namespace stoker::sidecar {
 
-// The place of the chunks. `origin` reads what `writer` writes.
+// Where the chunks are. `origin` reads what `writer` writes.
 struct PackTarget {
     Origin& origin;
     ObjectWriter& writer;
@@ -28,7 +28,7 @@ struct PackOptions {
 struct PackProgress {
     std::uint32_t chunk_count = 0;
     std::uint32_t written = 0;
-    std::uint32_t found = 0;  // finished by an earlier run
+    std::uint32_t found = 0;  // chunks finished by an earlier run
     std::uint32_t verified = 0;
     std::uint64_t samples = 0;  // of the whole pack
     std::uint64_t payload_bytes = 0;

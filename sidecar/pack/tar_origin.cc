@@ -47,7 +47,7 @@ Status read_at(const TarFile& file, std::uint64_t offset, std::span<char> into) 
     return {};
 }
 
-// Adds the files of one tar file, the `number`-th.
+// Adds the files in one tar file, which is the `number`-th.
 class TarScan {
 public:
     TarScan(const TarFile& file, std::size_t number, domain::Listing& objects)
@@ -130,7 +130,7 @@ private:
         const char* end = request.etag.data() + request.etag.size();
         const auto first = std::from_chars(request.etag.data(), end, number);
         if (first.ptr == end || number >= files_.size()) {
-            return fail(ErrorCode::kInvalidArgument, "not a listed file of a tar file");
+            return fail(ErrorCode::kInvalidArgument, "the file is not in the listing");
         }
         std::from_chars(first.ptr + 1, end, offset);
         OriginBytes bytes;
@@ -144,7 +144,7 @@ private:
         return bytes;
     }
 
-    // Compares the open file with what it was when it was opened.
+    // Checks that the open file is as it was when it was opened.
     static Status check_unchanged(const TarFile& file) {
         struct stat status {};
 
@@ -177,7 +177,7 @@ Result<std::unique_ptr<Origin>> make_tar_origin(const std::vector<std::string>& 
         files.push_back({path, std::move(fd), size_bytes, file_etag(status)});
     }
     if (files.empty()) {
-        return fail(ErrorCode::kInvalidArgument, "no tar file");
+        return fail(ErrorCode::kInvalidArgument, "no tar file was given");
     }
     return std::unique_ptr<Origin>{std::make_unique<TarOrigin>(std::move(files))};
 }

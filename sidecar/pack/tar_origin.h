@@ -9,10 +9,10 @@
 
 namespace stoker::sidecar {
 
-// The regular files in local, uncompressed tar files (ustar, pax, GNU long names), as objects; a
-// leading "./" of a name is dropped. Folders and devices are skipped. Fetches run on the calling
-// thread. list(): kInvalidArgument for links and sparse files, kCorruption for a damaged file,
-// kCancelled if stopped. fetch(): kConflict if a tar file has changed since it was opened.
+// The regular files in local, uncompressed tar files (ustar, pax, GNU long names), as an origin of
+// objects; a leading "./" of a name is dropped. Skips folders and devices. Fetches run on the
+// calling thread. list(): kInvalidArgument for links and sparse files, kCorruption for a damaged
+// file, kCancelled if stopped. fetch(): kConflict if a tar file has changed since it was opened.
 // kNotFound, kForbidden: a file cannot be opened.
 Result<std::unique_ptr<Origin>> make_tar_origin(const std::vector<std::string>& paths);
 

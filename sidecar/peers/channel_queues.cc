@@ -7,10 +7,10 @@ namespace stoker::sidecar {
 
 namespace {
 
-// Memory of a queued frame beside its bytes, so that many empty frames count, too.
+// Memory that a queued frame costs besides its bytes, so that many empty frames count, too.
 constexpr std::size_t kFrameCost = 256;
 
-// Payloads of sent frames that may wait for their release while more frames are being sent: waking
+// Number of sent payloads that may wait for their release while more frames are being sent: waking
 // the sidecar's loop costs more than their memory.
 constexpr std::size_t kHoldersMax = 16;
 
@@ -55,7 +55,7 @@ ChannelQueues::Taken ChannelQueues::take_event() {
     return taken;
 }
 
-// The frames are released after the lock: the destructor of a payload's holder may run any code.
+// Releases frames after the lock, because the destructor of a payload's holder may run any code.
 void ChannelQueues::close() {
     std::deque<PeerFrame> frames;
     const std::lock_guard lock{mutex_};

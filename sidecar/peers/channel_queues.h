@@ -11,7 +11,7 @@
 
 namespace stoker::sidecar {
 
-// The events of a channel; a PeerEvents gets them in order.
+// Events of a channel, which its PeerEvents receives in order.
 struct ChannelDrained {};
 
 using ChannelEvent = std::variant<PeerIdentity, PeerFrame, ChannelDrained, Error>;
@@ -21,12 +21,12 @@ using ChannelEvent = std::variant<PeerIdentity, PeerFrame, ChannelDrained, Error
 // true if the other thread must be woken; it is then woken once, until it has emptied its queue.
 class ChannelQueues {
 public:
-    // `waiting_max`: bytes of received frames that may wait for the sidecar's loop; beyond it the
+    // `waiting_max`: bytes of received frames that may wait for the sidecar's loop; above it, the
     // network's thread stops reading from the peer.
     explicit ChannelQueues(std::size_t waiting_max)
         : waiting_max_(waiting_max) {}
 
-    // To be called on the sidecar's loop.
+    // Queues a frame. Called on the sidecar's loop.
     [[nodiscard]] bool send(PeerFrame frame);
     [[nodiscard]] std::size_t unsent_bytes() const;
 
@@ -38,15 +38,15 @@ public:
 
     [[nodiscard]] Taken take_event();
 
-    // Drops all frames that wait, and all that are sent later.
+    // Drops all queued frames, and all frames sent later.
     void close();
 
-    // To be called on the network's thread.
+    // Moves queued frames to the writer. Called on the network's thread.
     void take_frames(FrameWriter& writer);
     [[nodiscard]] bool note_written(std::size_t bytes, PayloadHolders spent);
     [[nodiscard]] bool deliver(ChannelEvent event);
 
-    // True: too many bytes wait. take_event() says when reading may go on.
+    // Whether too many bytes wait. take_event() tells when reading may resume.
     [[nodiscard]] bool must_stop_reading();
 
 private:
@@ -54,7 +54,7 @@ private:
     [[nodiscard]] bool wake_sidecar();
 
     const std::size_t waiting_max_;
-    mutable std::mutex mutex_;  // guards all below
+    mutable std::mutex mutex_;  // guards all members below
     std::deque<PeerFrame> frames_{};
     bool is_closed_ = false;
     bool network_is_woken_ = false;

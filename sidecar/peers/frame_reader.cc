@@ -56,7 +56,7 @@ Status FrameReader::begin_frame() {
     return {};
 }
 
-// The buffer is not zeroed: new pages that the peer announces and never fills take no memory.
+// Does not zero the buffer: memory that a peer announces and never fills then costs no pages.
 void FrameReader::begin_payload() {
     payload_ = pool_->take(payload_bytes_);
     part_ = Part::kPayload;

@@ -15,24 +15,24 @@ namespace stoker::sidecar {
 // Before each frame on the wire: the lengths of head and payload, as two little-endian u32.
 inline constexpr std::size_t kFramePrefixBytes = 8;
 
-// Cuts a peer's bytes into frames. It says where the next bytes go, so that they are received there
-// without another copy: a payload goes straight into the buffer that its frame will hold. One
-// thread.
+// Cuts a peer's bytes into frames. room() tells where to put the next bytes, so that they are
+// received without another copy: a payload goes straight into the buffer that its frame will hold.
+// Use it on one thread.
 class FrameReader {
 public:
     FrameReader(std::size_t payload_max, std::shared_ptr<PayloadPool> pool)
         : payload_max_(payload_max),
           pool_(std::move(pool)) {}
 
-    // The missing bytes of the part that is being read: never empty. Valid until filled().
+    // The unfilled bytes of the part that is being read: never empty. Valid until filled().
     [[nodiscard]] std::span<std::byte> room();
 
-    // The first `count` bytes of room() are filled. Returns the frame that they complete, if they
-    // complete one. kCorruption: a length is out of bounds (no memory was taken for it); the reader
-    // cannot go on.
+    // Call when the first `count` bytes of room() are filled. Returns the frame that they complete,
+    // if any. kCorruption: a length is out of bounds (no memory was taken for it); do not use the
+    // reader afterwards.
     Result<std::optional<PeerFrame>> filled(std::size_t count);
 
-    // False: part of a frame has been read.
+    // Whether the last frame is complete and the next one has not begun.
     [[nodiscard]] bool is_between_frames() const { return part_ == Part::kPrefix && used_ == 0; }
 
 private:

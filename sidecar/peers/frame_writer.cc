@@ -44,7 +44,7 @@ void FrameWriter::gather() {
     }
 }
 
-// Never empty: skip() leaves a part that has been used up.
+// The rest of the current part; never empty, because skip() leaves a part that is used up.
 std::span<const std::byte> FrameWriter::rest_of_part() {
     const PeerFrame& frame = frames_.front();
     switch (part_) {

@@ -14,12 +14,12 @@ namespace stoker::sidecar {
 
 using PayloadHolders = std::vector<std::shared_ptr<const void>>;
 
-// The bytes of one frame on the wire.
+// Number of bytes of one frame on the wire.
 std::size_t wire_bytes(const PeerFrame& frame);
 
 // Cuts queued frames into TLS records. A record inside a payload is a view of the payload's bytes;
-// what lies around the ends of payloads (prefixes, heads, small payloads) is copied together, so
-// that small frames share a record. One thread.
+// bytes around the ends of payloads (prefixes, heads, small payloads) are copied together, so that
+// small frames share a record. Use it on one thread.
 class FrameWriter {
 public:
     static constexpr std::size_t kRecordBytes = std::size_t{16} << 10U;  // the most that TLS allows
@@ -29,17 +29,17 @@ public:
     // The unwritten bytes of the current record; empty: everything is written. Valid until wrote().
     std::span<const std::byte> record();
 
-    // True: another record follows the current one.
+    // Whether another record follows the current one.
     [[nodiscard]] bool has_more() const { return !frames_.empty(); }
 
-    // The first `count` bytes of record() are written.
+    // Call when the first `count` bytes of record() are written.
     void wrote(std::size_t count) { record_ = record_.subspan(count); }
 
-    // The holders of payloads that are no longer needed. The caller decides on which thread they
-    // are released.
+    // Returns the holders of payloads that are no longer needed. The caller decides on which thread
+    // to release them.
     [[nodiscard]] PayloadHolders take_spent();
 
-    // Forgets all frames; returns all holders.
+    // Drops all frames; returns all holders.
     [[nodiscard]] PayloadHolders clear();
 
 private:
@@ -50,13 +50,13 @@ private:
     void skip(std::size_t count);
     void spend(PeerFrame& frame);
 
-    std::deque<PeerFrame> frames_{};  // the first one is partly in records already
-    Part part_ = Part::kPrefix;       // the cursor in the first frame
+    std::deque<PeerFrame> frames_{};  // the first one may be partly in records already
+    Part part_ = Part::kPrefix;       // part of the first frame that comes next
     std::size_t used_ = 0;
-    std::array<std::uint32_t, 2> prefix_{};  // the first frame's
-    std::vector<std::byte> gathered_{};      // a record of copied bytes
+    std::array<std::uint32_t, 2> prefix_{};  // prefix of the first frame
+    std::vector<std::byte> gathered_{};      // buffer for a record of copied bytes
     std::span<const std::byte> record_{};
-    PayloadHolders spent_{};  // the record may view the payload of the last one
+    PayloadHolders spent_{};  // the record may still view the last one's payload
 };
 
 }  // namespace stoker::sidecar

@@ -25,7 +25,7 @@ NetworkThread::~NetworkThread() {
 }
 
 void NetworkThread::listen(UniqueFd socket, OnAccept on_accept) {
-    // A task must be copyable.
+    // Wraps the socket: a task must be copyable.
     auto shared = std::make_shared<UniqueFd>(std::move(socket));
     loop_.post([this, shared, on_accept = std::move(on_accept)] {
         on_accept_ = on_accept;
@@ -41,7 +41,7 @@ void NetworkThread::set_credentials(const PeerCredentials& credentials) {
         *context_.lock() = *std::move(context);
     } else {
         log::error(
-            "the certificate for connections to peers cannot be used; the old one stays",
+            "the certificate for connections to peers cannot be used; keeping the previous one",
             {{"error", context.error().message}});
     }
 }
@@ -93,7 +93,7 @@ void NetworkThread::accept(UniqueFd socket) {
         crowded_out_.fetch_add(1);
         if (!make_room()) {
             log_refusal(
-                {ErrorCode::kResourceExhausted, "as many connections as may be accepted are open"});
+                {ErrorCode::kResourceExhausted, "too many connections from peers are open"});
             return;
         }
     }
@@ -103,8 +103,8 @@ void NetworkThread::accept(UniqueFd socket) {
     }
 }
 
-// Closes the connection whose handshake has been unfinished for the longest time. False: all
-// handshakes are finished.
+// Closes the connection whose handshake has been unfinished for the longest time. False: there is
+// none, because all handshakes are finished.
 bool NetworkThread::make_room() {
     std::optional<ConnectionId> oldest;
     for (const auto& [id, connection] : connections_) {
@@ -147,7 +147,7 @@ void NetworkThread::ended(ConnectionId id, const Error& error) {
         refused_.fetch_add(1);
         log_refusal(error);
     }
-    close(id);  // later: the connection is still in use
+    close(id);  // closed later, because the connection is still in use
 }
 
 void NetworkThread::log_refusal(const Error& error) {
@@ -155,7 +155,7 @@ void NetworkThread::log_refusal(const Error& error) {
     if (!refusal_logged_ || now - *refusal_logged_ >= kLogRefusalsEvery) {
         refusal_logged_ = now;
         log::warning(
-            "the connection of a peer is refused; further ones are logged after a minute",
+            "refused the connection of a peer; further refusals are logged once a minute",
             {{"error", error.message}, {"refusedSoFar", refused_.load()}});
     }
 }

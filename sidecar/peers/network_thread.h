@@ -22,26 +22,26 @@ namespace stoker::sidecar {
 
 using ConnectionId = Strong<std::uint64_t, struct ConnectionIdTag>;
 
-// A channel's queues and callbacks, for the network's thread.
+// The queues and callbacks of a channel, as the network's thread uses them.
 struct ConnectionEnds {
     std::shared_ptr<ChannelQueues> queues;
-    std::function<void()> on_event;   // on the network's thread: events wait in the queues
-    std::function<void()> on_open{};  // on the network's thread: the handshake is done
+    std::function<void()> on_event;   // called on the network's thread: events wait in the queues
+    std::function<void()> on_open{};  // called on the network's thread: the handshake is done
 };
 
 struct NetworkLimits {
-    std::size_t payload_max = 0;   // bytes of a payload that we send, or get where we connected
-    std::size_t asked_max = 0;     // bytes of a payload on a connection that another peer opened
+    std::size_t payload_max = 0;   // largest payload that we send, or receive where we connected
+    std::size_t asked_max = 0;     // largest payload on a connection that another peer opened
     std::size_t waiting_max = 0;   // bytes of a peer's frames that the sidecar's loop has not taken
-    std::size_t accepted_max = 0;  // connections that others opened
-    Duration handshake_max{};      // connecting and handshake
-    Duration silence_max{};        // without an acknowledgement from the peer
+    std::size_t accepted_max = 0;  // most connections that other peers opened
+    Duration handshake_max{};      // longest time for connecting and handshake
+    Duration silence_max{};        // longest time without an acknowledgement from the peer
 };
 
-// Connections of other peers to us, since the start.
+// Counts of other peers' connections to us since the start.
 struct NetworkCounts {
     std::uint64_t accepted = 0;
-    std::uint64_t refused = 0;      // no certificate, or one that is no peer's
+    std::uint64_t refused = 0;      // no certificate, or not a peer's certificate
     std::uint64_t crowded_out = 0;  // closed because of NetworkLimits::accepted_max
 };
 
@@ -59,7 +59,7 @@ public:
 
     void listen(UniqueFd socket, OnAccept on_accept);
 
-    // Sets the credentials of all connections that begin after the return.
+    // Sets the credentials of all connections that begin after this call returns.
     void set_credentials(const PeerCredentials& credentials);
 
     ConnectionId new_id() { return ConnectionId{next_id_.fetch_add(1)}; }
@@ -95,7 +95,7 @@ private:
 
     Guarded<TlsContext> context_{};  // nullptr: before the first credentials
 
-    // This thread only.
+    // Only the network's thread uses the members below.
     EventLoop loop_;
     OnAccept on_accept_{};
     std::size_t accepted_open_ = 0;

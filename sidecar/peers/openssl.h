@@ -7,10 +7,10 @@
 
 #include "common/base/error.h"
 
-// Owners of OpenSSL's objects, and its errors, for the files of this folder.
+// Owning pointers for OpenSSL objects, and OpenSSL's errors, for the files of this folder.
 namespace stoker::sidecar {
 
-// Calls an OpenSSL function that frees its argument.
+// A deleter that calls an OpenSSL function to free its argument.
 template <auto Free>
 struct OpensslFree {
     template <class T>

@@ -36,7 +36,7 @@ std::shared_ptr<std::byte[]> PayloadPool::take(std::size_t bytes) {
             }};
 }
 
-// A buffer that is not kept is freed after the lock.
+// Keeps or frees the buffer; frees it after the lock is released.
 void PayloadPool::give_back(Buffer buffer, std::size_t capacity) {
     const std::lock_guard lock{mutex_};
     if (free_bytes_ + capacity <= kFreeBytesMax) {

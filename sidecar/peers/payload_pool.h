@@ -13,7 +13,7 @@ namespace stoker::sidecar {
 // more than decrypting into them. Not zeroed. Thread-safe.
 class PayloadPool : public std::enable_shared_from_this<PayloadPool> {
 public:
-    // The result may be released on any thread, also after the pool's owner has let it go.
+    // Memory for a payload. May be released on any thread, even after the pool's owner is gone.
     std::shared_ptr<std::byte[]> take(std::size_t bytes);
 
     // Bytes of the buffers that are kept for later payloads.

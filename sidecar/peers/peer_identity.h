@@ -15,12 +15,12 @@ namespace stoker::sidecar {
 
 inline constexpr std::size_t kPeerDatasetsMax = 64;
 
-// Reads "stoker://namespace/NAMESPACE/dataset/UID" of each URI. kForbidden: no URI or more than
+// Parses the URIs "stoker://namespace/NAMESPACE/dataset/UID". kForbidden: no URI or more than
 // kPeerDatasetsMax, another form, two namespaces, or a duplicate.
 Result<PeerIdentity> identity_of_uris(const std::vector<std::string_view>& uris);
 
 // The identity in the subject alternative names of `certificate`, whose chain the caller has
-// verified. kForbidden: there is a name that is not a URI, or as identity_of_uris().
+// verified. kForbidden: a name is not a URI, or as identity_of_uris().
 Result<PeerIdentity> identity_of(const X509& certificate);
 
 }  // namespace stoker::sidecar

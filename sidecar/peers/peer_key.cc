@@ -18,7 +18,7 @@ constexpr const char* kCurve = "P-256";
 
 using RequestPtr = std::unique_ptr<X509_REQ, OpensslFree<&X509_REQ_free>>;
 
-// The text that `write` writes as PEM; "" if it fails.
+// The PEM text that `write` produces; "" if it fails.
 template <class Write>
 std::string pem_of(Write write) {
     const BioPtr bio{BIO_new(BIO_s_secmem())};

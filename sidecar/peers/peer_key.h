@@ -12,7 +12,7 @@ struct PeerKey {
     std::string request;  // PKCS#10, signed by `key`; the operator takes only the public key
 };
 
-// Any thread. kInternal: OpenSSL failed.
+// Makes a new key and its request. Any thread. kInternal: OpenSSL failed.
 Result<PeerKey> make_peer_key();
 
 }  // namespace stoker::sidecar

@@ -20,7 +20,7 @@ enum class Type : std::uint8_t {
     kManifestWait = 8,
 };
 
-// The bit of an Ask's request id that says PeerAsk::only_if_there.
+// The bit in an Ask's request id that encodes PeerAsk::only_if_there.
 constexpr std::uint64_t kOnlyIfThere = std::uint64_t{1} << 63U;
 
 void put(WireWriter& out, Type type) {
@@ -107,7 +107,7 @@ Result<PeerMessage> decode_ask(WireReader& in) {
     ask.only_if_there = (number & kOnlyIfThere) != 0;
     const std::size_t count = in.left() / sizeof(domain::SampleIndex);
     if (count == 0 || count > PeerAsk::kSamplesMax) {
-        return fail(ErrorCode::kInvalidArgument, "a peer asks for no sample, or for too many");
+        return fail(ErrorCode::kInvalidArgument, "a peer's ask has no sample, or too many");
     }
     ask.samples.resize(count);
     for (auto& sample : ask.samples) {
@@ -131,7 +131,7 @@ Result<PeerMessage> decode_refusal(WireReader& in) {
     refusal.reason = static_cast<PeerRefusalReason>(in.get<std::uint8_t>());
     if (refusal.reason < PeerRefusalReason::kNotMine ||
         refusal.reason > PeerRefusalReason::kNotMember) {
-        return fail(ErrorCode::kInvalidArgument, "unknown reason of a refusal");
+        return fail(ErrorCode::kInvalidArgument, "unknown reason in a peer's refusal");
     }
     return refusal;
 }

@@ -21,11 +21,11 @@ struct PeerHello {
     static constexpr std::size_t kTextMax = 255;
 
     std::string dataset_uid;
-    // Sample indexes have a meaning in this revision only. 0: the sender has none and asks for the
-    // manifest.
+    // Sample indexes are meaningful only in this revision. 0: the sender has no revision and asks
+    // for the manifest.
     domain::RevisionId revision{};
-    std::string node;              // of the sender
-    std::uint64_t generation = 0;  // of the sender's lead
+    std::string node;              // name of the sender's node
+    std::uint64_t generation = 0;  // generation of the sender's lead
 
     bool operator==(const PeerHello&) const = default;
 };
@@ -36,14 +36,14 @@ struct PeerAsk {
 
     std::uint64_t request_id = 0;              // below 2^63
     std::vector<domain::SampleIndex> samples;  // 1 to kSamplesMax
-    // Fetch nothing: refuse what is not on the node. Earlier versions ignore it and treat the
-    // samples like all others.
+    // The receiver must not fetch: it refuses samples that are not on its node. Earlier versions
+    // ignore the flag and treat these samples like all others.
     bool only_if_there = false;
 
     bool operator==(const PeerAsk&) const = default;
 };
 
-// The frame's payload is the sample.
+// Answers with one sample, which is the frame's payload.
 struct PeerAnswer {
     std::uint64_t request_id = 0;
     domain::SampleIndex sample = 0;
@@ -53,14 +53,14 @@ struct PeerAnswer {
 };
 
 enum class PeerRefusalReason : std::uint8_t {
-    kNotMine = 1,        // another node owns the sample, by the receiver's group
+    kNotMine = 1,        // another node owns the sample, according to the receiver's group
     kOtherRevision = 2,  // the receiver serves another revision; the connection ends
     kFailed = 3,         // the origin or the disk failed, or there is no room
-    kGoingAway = 4,      // no lead, or it ends; the connection ends
+    kGoingAway = 4,      // the receiver does not lead, or stops leading; the connection ends
     kNotMember = 5,      // not in the receiver's group, or an older lead; the connection ends
 };
 
-// Refuses one sample; with request id 0, the connection.
+// Refuses one sample; with request id 0 it refuses the connection.
 struct PeerRefusal {
     std::uint64_t request_id = 0;
     domain::SampleIndex sample = 0;
@@ -69,21 +69,21 @@ struct PeerRefusal {
     bool operator==(const PeerRefusal&) const = default;
 };
 
-// Asks for a part of the receiver's manifest. Only over a channel whose Hello has revision 0. Answered
-// by a PeerManifestPiece or a PeerManifestWait, in the order of the asks.
+// Asks for a part of the receiver's manifest; only on a channel whose Hello has revision 0.
+// Answered by a PeerManifestPiece or a PeerManifestWait, in the order of the asks.
 struct PeerManifestAsk {
     static constexpr std::uint32_t kBytesMax = std::uint32_t{1} << 20U;
 
-    std::uint64_t source = 0;       // hash of Origin::describe(); another source: another dataset
-    domain::RevisionId revision{};  // 0: the revision that the receiver has
+    std::uint64_t source = 0;       // hash of Origin::describe(): another source is another dataset
+    domain::RevisionId revision{};  // 0: whichever revision the receiver has
     std::uint64_t offset = 0;
-    std::uint32_t bytes = 0;  // at most kBytesMax; 0: only tell what there is
+    std::uint32_t bytes = 0;  // at most kBytesMax; 0: only tells whether there is a manifest
 
     bool operator==(const PeerManifestAsk&) const = default;
 };
 
-// The frame's payload is the manifest file from `offset` on: as many bytes as were asked for, or up to
-// its end.
+// A part of the manifest. The frame's payload is the file from `offset` on: as many bytes as
+// requested, or up to its end.
 struct PeerManifestPiece {
     domain::RevisionId revision{};
     std::uint64_t offset = 0;
@@ -93,12 +93,12 @@ struct PeerManifestPiece {
     bool operator==(const PeerManifestPiece&) const = default;
 };
 
-// The sender has no such manifest now.
+// Answers that the sender has no such manifest now.
 struct PeerManifestWait {
     enum class State : std::uint8_t {
-        kIdle = 1,     // it has not decided yet whether it lists
-        kListing = 2,  // it lists the origin
-        kTaking = 3,   // it waits for another node's manifest, or receives it
+        kIdle = 1,     // the sender has not decided yet whether it lists
+        kListing = 2,  // the sender lists the origin
+        kTaking = 3,   // the sender waits for another node's manifest, or receives it
         kNever = 4,    // its listing failed, or it has another source or revision
     };
 
@@ -111,16 +111,16 @@ struct PeerManifestWait {
 // Losses that ranks on the sender's node reported for one job, report by report. Not answered; may
 // be lost.
 struct PeerLosses {
-    static constexpr std::size_t kEntriesMax = 4096;  // of all reports together
+    static constexpr std::size_t kEntriesMax = 4096;  // losses of all reports together
 
     struct Report {
         std::vector<domain::SampleIndex> samples;  // 1 or more
-        std::vector<std::uint8_t> codes;           // as many; LossCode has their meaning
+        std::vector<std::uint8_t> codes;           // one code per sample; LossCode defines them
 
         bool operator==(const Report&) const = default;
     };
 
-    std::string job;  // as the sender's leader names it: "<uid of the TrainingJob>/<own name>"
+    std::string job;  // as named by the sender's leader: "<uid of the TrainingJob>/<own name>"
     std::uint64_t epoch = 0;
     std::vector<Report> reports;  // 1 or more
 
@@ -140,8 +140,8 @@ using PeerMessage = std::variant<
 // At most PeerFrame::kHeadMax bytes. Texts must have at most PeerHello::kTextMax bytes.
 [[nodiscard]] std::vector<std::byte> encode_peer_head(const PeerMessage& message);
 
-// kInvalidArgument: not a head of this version, or out of bounds; takes memory only for what `head`
-// really has.
+// Decodes a head. kInvalidArgument: not a head of this version, or out of bounds. Allocates memory
+// only for entries that `head` really has.
 [[nodiscard]] Result<PeerMessage> decode_peer_head(std::span<const std::byte> head);
 
 }  // namespace stoker::sidecar

@@ -15,13 +15,13 @@
 // thread, and calls back on it.
 namespace stoker::sidecar {
 
-// Bytes, and the object that keeps them valid.
+// Bytes, and the object that keeps these bytes valid.
 struct HeldBytes {
     std::span<const std::byte> bytes{};
     std::shared_ptr<const void> holder{};
 };
 
-// One message between two peers: a head, and the bytes of a sample if it carries one.
+// One message between two peers: a head, and for some messages a payload.
 struct PeerFrame {
     static constexpr std::size_t kHeadMax = std::size_t{64} << 10U;
 
@@ -42,14 +42,14 @@ class PeerEvents {
 public:
     virtual ~PeerEvents() = default;
 
-    // Once, before any frame: the handshake is done.
+    // The handshake is done. Called once, before any frame.
     virtual void on_open(const PeerIdentity& peer) = 0;
     virtual void on_frame(PeerFrame frame) = 0;
 
-    // unsent_bytes() has fallen to PeerChannel::kUnsentLow after it was above.
+    // unsent_bytes() has fallen to PeerChannel::kUnsentLow after being above it.
     virtual void on_drained() {}
 
-    // The connection could not be made, broke, or the other end closed it. The last event.
+    // The connection could not be made, broke, or the other end closed it. This is the last event.
     virtual void on_end(const Error& error) = 0;
 };
 
@@ -64,11 +64,11 @@ public:
     // Queues the frame; never blocks. Frames sent before on_open() wait for it.
     virtual void send(PeerFrame frame) = 0;
 
-    // Bytes that are queued and not yet given to the kernel.
+    // Bytes queued and not yet passed to the kernel.
     [[nodiscard]] virtual std::size_t unsent_bytes() const = 0;
 };
 
-// PEM texts: a certificate that the operator's CA signed, its key, and the CAs to trust for peers.
+// PEM texts: a certificate signed by the operator's CA, its key, and the CAs to trust for peers.
 struct PeerCredentials {
     std::string chain;
     std::string key;
@@ -91,8 +91,8 @@ public:
     // Accepts connections from now on. Once. Returns "host:port", where peers reach it.
     virtual Result<std::string> listen(Accept accept) = 0;
 
-    // Replaces the credentials of new connections; existing ones stay. Before the first call
-    // nobody is accepted and connect() ends with kUnavailable.
+    // Replaces the credentials of new connections; existing ones stay. Before the first call, no
+    // connection is accepted and connect() ends with kUnavailable.
     virtual void set_credentials(PeerCredentials credentials) = 0;
 
     // Connects to "host:port". Returns at once; on_open() or on_end() follows.

@@ -28,8 +28,8 @@ int write_to(BIO* bio, const char* bytes, int count) {
     return static_cast<int>(sent);
 }
 
-// After a short read the socket was empty, so another call would only say so. A hang-up makes the
-// socket readable.
+// Reads from the socket. After a short read the socket was empty, so another call would only
+// confirm that. A hang-up makes the socket readable.
 int read_from(BIO* bio, char* bytes, int count) {
     SocketUse& use = use_of(bio);
     BIO_clear_retry_flags(bio);
@@ -60,7 +60,7 @@ long control(BIO* bio, int command, long /*number*/, void* /*pointer*/) {
     }
 }
 
-// Made once, kept until the program ends.
+// The method table: created once, kept until the program ends.
 const BIO_METHOD* method() {
     static const BIO_METHOD* const made = [] {
         BIO_METHOD* fresh =

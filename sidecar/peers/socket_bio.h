@@ -4,8 +4,8 @@
 
 namespace stoker::sidecar {
 
-// How TLS uses a socket: flags that the owner of the connection sets, so that fewer system calls
-// and wake-ups carry the same bytes.
+// Flags that the connection's owner sets and that tell TLS how to use the socket, so that the same
+// bytes need fewer system calls and wake-ups.
 struct SocketUse {
     int socket = -1;
     bool more_follows = false;  // the next record comes at once: the kernel may wait and join them

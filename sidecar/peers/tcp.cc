@@ -34,7 +34,7 @@ Result<Address> resolve(const std::string& host, std::uint16_t port) {
     hints.ai_socktype = SOCK_STREAM;
     addrinfo* found = nullptr;
     if (::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) {
-        return fail(ErrorCode::kInvalidArgument, fmt::format("{} is no IP address", host));
+        return fail(ErrorCode::kInvalidArgument, fmt::format("{} is not an IP address", host));
     }
     return Address{found};
 }
@@ -43,13 +43,13 @@ Result<UniqueFd> stream_socket(const addrinfo& address) {
     UniqueFd socket{
         ::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP)};
     if (!socket.valid()) {
-        return fail_errno("making a socket", "for peers");
+        return fail_errno("creating a socket", "for peers");
     }
     return socket;
 }
 
 void set_number(int socket, int level, int option, int value) {
-    // Each option exists on every supported kernel; without one the connection still works.
+    // Sets one option. All supported kernels have it; without it the connection still works.
     [[maybe_unused]] const int result = ::setsockopt(socket, level, option, &value, sizeof(value));
 }
 
@@ -115,8 +115,8 @@ Status connect_result(int socket) {
     return {};
 }
 
-// Keepalive probes find a silent peer when nothing is unacknowledged; the user time-out ends both
-// kinds of silence.
+// Sets options. Keepalive probes detect a silent peer while nothing is unacknowledged; the user
+// time-out ends both kinds of silence.
 void set_peer_options(int socket, Duration silence_max) {
     const auto seconds =
         std::max<std::int64_t>(std::chrono::ceil<std::chrono::seconds>(silence_max).count(), 3);

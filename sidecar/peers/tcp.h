@@ -7,7 +7,7 @@
 #include "common/base/result.h"
 #include "common/base/unique_fd.h"
 
-// Non-blocking TCP sockets between peers. Hosts are IP addresses: nothing here asks a name server.
+// Non-blocking TCP sockets between peers. Hosts are IP addresses: no name server is asked.
 namespace stoker::sidecar {
 
 // Listens on `host` and `port` (0: any free one). kInvalidArgument: `host` is no IP address; errors
@@ -24,8 +24,8 @@ Result<UniqueFd> connect_tcp(const std::string& address);
 // The result of connect_tcp() once the socket is writable. kUnavailable: it could not be reached.
 Status connect_result(int socket);
 
-// No delays of small writes, and an end for a peer that is silent: after about `silence_max`
-// without an acknowledgement (whole seconds, at least 3).
+// Disables delays of small writes, and ends a connection whose peer is silent: after about
+// `silence_max` without an acknowledgement (whole seconds, at least 3).
 void set_peer_options(int socket, Duration silence_max);
 
 }  // namespace stoker::sidecar

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kEventsPerTurn = 64;  // so that one busy peer does not starve the sidecar's loop
 
-// Hands one event to its receiver. Afterwards the channel may be destroyed.
+// Passes one event to its receiver. Afterwards the channel may be destroyed.
 struct HandOver {
     PeerEvents& events;
 
@@ -29,7 +29,7 @@ void deliver_later(const std::shared_ptr<ChannelState>& state) {
     state->to_sidecar([state] { deliver_events(state); });
 }
 
-// After the channel's end only payloads are released.
+// Delivers waiting events. After the channel's end, only releases payloads.
 void deliver_events(const std::shared_ptr<ChannelState>& state) {
     if (!state->is_accepted) {
         return;
@@ -84,7 +84,7 @@ void TlsChannel::send(PeerFrame frame) {
     STOKER_CHECK(
         !frame.head.empty() && frame.head.size() <= PeerFrame::kHeadMax &&
             frame.payload.bytes.size() <= state_->limits.payload_max,
-        "a frame for a peer is longer than allowed, or has no head");
+        "a frame to a peer must have a head and be within the length limits");
     const auto thread = state_->thread.lock();
     if (thread != nullptr && state_->queues.send(std::move(frame))) {
         thread->flush(state_->id);

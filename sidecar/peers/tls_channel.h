@@ -30,12 +30,12 @@ struct ChannelState {
     const NetworkLimits limits;
     const LoopTasks::Poster to_sidecar;
     ChannelQueues queues;
-    bool is_accepted = false;      // before, events wait
-    PeerEvents* events = nullptr;  // nullptr: before it is accepted, after on_end() and destruction
-    bool is_destroyed = false;     // the channel
+    bool is_accepted = false;      // set by accept; until then events wait
+    PeerEvents* events = nullptr;  // nullptr: before accept, after on_end(), and after destruction
+    bool is_destroyed = false;     // the channel was destroyed
 };
 
-// The connection's side of `state`.
+// Returns the connection's view of `state`.
 ConnectionEnds ends_of(const std::shared_ptr<ChannelState>& state);
 
 // Makes the channel of an incoming connection, and lets it read.

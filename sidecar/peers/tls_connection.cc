@@ -12,7 +12,7 @@ namespace stoker::sidecar {
 
 namespace {
 
-// Read limit of one turn, so that one busy peer does not starve the others.
+// Read limit of one turn of the loop, so that one busy peer does not starve the others.
 constexpr std::size_t kReadBytesPerTurn = std::size_t{256} << 10U;
 constexpr std::size_t kWrittenBytesPerTurn = std::size_t{512} << 10U;
 
@@ -84,8 +84,8 @@ void TlsConnection::on_io(IoReady ready) {
             break;
         case Phase::kOpen:
             if (ready.readable && !may_read()) {
-                // We did not ask for this event, so it is a hang-up: nothing more can be received
-                // or sent.
+                // An event that we did not request is a hang-up: nothing more can be received or
+                // sent.
                 fail({ErrorCode::kUnavailable, "the connection to a peer broke"});
                 break;
             }
@@ -140,7 +140,7 @@ void TlsConnection::read_on() {
     turn_done();
 }
 
-// At the end of a turn the socket is still writable, so the loop calls again.
+// Writes until a limit; then the socket is still writable, so the loop calls again.
 void TlsConnection::write_some() {
     if (phase_ != Phase::kOpen) {
         return;
@@ -190,7 +190,7 @@ void TlsConnection::read_more_later() {
     }
 }
 
-// Returns how many bytes came; 0: none for now, or the connection has ended.
+// Receives bytes. Returns their number; 0: none for now, or the connection has ended.
 std::size_t TlsConnection::receive() {
     const std::span<std::byte> room = reader_.room();
     std::size_t count = 0;
@@ -213,8 +213,8 @@ bool TlsConnection::may_read() const {
     return phase_ == Phase::kOpen && reads_;
 }
 
-// Runs a TLS operation. OpenSSL's queue of errors is empty before and after. False: it waits for
-// the socket, or the connection has ended.
+// Runs a TLS operation. OpenSSL's error queue is empty before and after. False: the operation waits
+// for the socket, or the connection has ended.
 template <class Operation>
 bool TlsConnection::proceeds(Operation operation) {
     errno = 0;
@@ -240,7 +240,7 @@ void TlsConnection::give_back(std::size_t written, PayloadHolders spent) {
     must_wake_ = queues_->note_written(written, std::move(spent)) || must_wake_;
 }
 
-// Once a turn, so that many small frames wake the sidecar's loop once.
+// Wakes the sidecar's loop; called once a turn, so that many small frames wake it once.
 void TlsConnection::wake_sidecar() {
     if (std::exchange(must_wake_, false)) {
         callbacks_.on_event();

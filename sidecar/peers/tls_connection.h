@@ -24,14 +24,14 @@ public:
     struct Callbacks {
         std::function<void()> on_event;   // wakes the sidecar's loop: events wait in the queues
         std::function<void()> on_open{};  // the handshake is done
-        std::function<void(const Error&)> on_end;  // the last one; must not destroy this
+        std::function<void(const Error&)> on_end;  // called last; must not destroy this object
     };
 
     struct Settings {
         TlsEnd end = TlsEnd::kClient;
         std::size_t payload_max = 0;
         std::shared_ptr<PayloadPool> pool{};
-        Duration handshake_max{};  // from now until on_open
+        Duration handshake_max{};  // time from construction until on_open
     };
 
     // kInternal: OpenSSL failed.
@@ -52,8 +52,8 @@ public:
     // Call when frames wait in the queues.
     void flush();
 
-    // Allows reading frames. A server's end reads none before the first call; after the queues were
-    // full, none are read until the next call.
+    // Allows reading frames. An accepted connection reads none before the first call; after the
+    // queues were full, none are read until the next call.
     void read_on();
 
 private:
@@ -94,9 +94,9 @@ private:
     FrameReader reader_;
     FrameWriter writer_{};
     bool reads_;                // the sidecar takes frames
-    bool wants_write_ = false;  // bytes wait for the socket
-    bool goes_on_ = false;      // a task is posted that reads more
-    bool must_wake_ = false;    // events wait in the queues since this turn
+    bool wants_write_ = false;  // TLS has bytes to write and waits for the socket
+    bool goes_on_ = false;      // a task that reads more is posted
+    bool must_wake_ = false;    // events were queued in this turn
     LoopTasks tasks_;
     LoopTimer handshake_timer_;
 };

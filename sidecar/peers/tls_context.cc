@@ -16,9 +16,9 @@ namespace stoker::sidecar {
 
 namespace {
 
-// The protocol's name in ALPN's format: the length in one byte, then the name.
+// The protocol's name in ALPN format: one byte with the length, then the name.
 constexpr std::string_view kProtocol = "\x0dstoker-peer/1";
-// The fastest first, because bytes of samples are what these connections carry.
+// Ciphers, fastest first, because these connections mainly carry samples' bytes.
 constexpr const char* kCiphers =
     "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256";
 constexpr const char* kGroups = "X25519:P-256";
@@ -48,7 +48,7 @@ int select_protocol(
     return result == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-// Refuses a certificate that is not a peer's during the handshake, so that the other end gets an
+// Rejects, during the handshake, a certificate that is not a peer's, so that the other end gets an
 // alert.
 int verify_peer(int is_good, X509_STORE_CTX* chain) {
     if (is_good == 1 && X509_STORE_CTX_get_error_depth(chain) == 0 &&
@@ -66,7 +66,7 @@ bool configure(SSL_CTX* context) {
         context,
         SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
             SSL_MODE_RELEASE_BUFFERS | SSL_MODE_NO_AUTO_CHAIN);
-    // One system call for several records.
+    // Lets one system call read several records.
     SSL_CTX_set_read_ahead(context, 1);
     SSL_CTX_set_default_read_buffer_len(context, kReadAheadBytes);
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, &verify_peer);
@@ -119,7 +119,7 @@ bool use_trust(SSL_CTX* context, const std::string& pem) {
     return found;
 }
 
-// An alert about a certificate: the peer refused ours.
+// Whether the error is an alert about a certificate: then the peer has refused ours.
 bool is_refusal(unsigned long error) {
     if (ERR_GET_LIB(error) != ERR_LIB_SSL) {
         return false;

@@ -21,13 +21,13 @@ enum class TlsEnd { kClient, kServer };
 // Begins TLS on `use`.socket; `use` must outlive the result. kInternal: OpenSSL failed.
 Result<SslPtr> make_tls(const TlsContext& context, SocketUse& use, TlsEnd end);
 
-// After the handshake: who the peer is. kForbidden: no verified certificate, one that is no peer's,
-// or another protocol.
+// The peer's identity after the handshake. kForbidden: no verified certificate, not a peer's
+// certificate, or another protocol.
 Result<PeerIdentity> verified_peer(const SSL& tls);
 
-// Why an operation on `tls` failed. kForbidden: a certificate was refused, by us or by the peer.
-// kUnavailable: anything else. Empties the thread's queue of OpenSSL errors. `ssl_error` is
-// SSL_get_error(), `error_number` errno, both right after the operation.
+// The reason why an operation on `tls` failed. kForbidden: a certificate was refused, by us or by
+// the peer. kUnavailable: any other reason. Empties the thread's OpenSSL error queue. `ssl_error`
+// is SSL_get_error(), `error_number` is errno, both right after the operation.
 Error tls_error(const SSL& tls, int ssl_error, int error_number);
 
 }  // namespace stoker::sidecar

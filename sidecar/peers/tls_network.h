@@ -10,18 +10,18 @@
 
 namespace stoker::sidecar {
 
-// PeerNetwork over TLS 1.3 on TCP, certificates on both sides. A thread of its own encrypts; events
-// come on `loop`, the sidecar's, which outlives this. Channels may outlive it; they are then
-// silent. Payloads of sent frames are released on `loop`.
+// PeerNetwork over TLS 1.3 on TCP, with certificates on both sides. Its own thread encrypts; events
+// are delivered on `loop`, the sidecar's, which must outlive this object. Channels may outlive it;
+// they then deliver nothing. Payloads of sent frames are released on `loop`.
 //
-// on_end() says kForbidden if a certificate was refused here or there, kCorruption for a frame with
-// lengths out of bounds, kDeadlineExceeded for a handshake that takes too long, kInvalidArgument
-// for an address that is none, kUnavailable for all else. The other end may refuse our certificate
-// after on_open() of connect(): TLS 1.3 lets the client finish first. Accept is called after the
-// handshake, so strangers never reach it.
+// on_end() reports kForbidden if a certificate was refused by us or by the peer, kCorruption for a
+// frame with lengths out of bounds, kDeadlineExceeded for a handshake that takes too long,
+// kInvalidArgument for an invalid address, and kUnavailable otherwise. The peer may refuse our
+// certificate after on_open() of connect(): TLS 1.3 lets the client finish first. Accept is called
+// after the handshake, so strangers never reach it.
 //
-// A destroyed channel drops its queued frames. A peer that leaves its frames unread for
-// `silence_max` is ended like a silent one.
+// Destroying a channel drops its queued frames. A peer that does not read its frames for
+// `silence_max` is disconnected like a silent one.
 class TlsNetwork final : public PeerNetwork {
 public:
     struct Options {

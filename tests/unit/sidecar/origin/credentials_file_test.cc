@@ -84,7 +84,7 @@ TEST_F(CredentialsFile, ErrorsNameTheMistakeButNoSecret) {
     write(R"({"AccessKeyId": "id", "SecretAccessKey": 7})");
     EXPECT_THAT(refusal().message, HasSubstr("has no AccessKeyId with a SecretAccessKey"));
     write(R"({"AccessKeyId": "id", "SecretAccessKey": "s", "Expiration": "soon"})");
-    EXPECT_THAT(refusal().message, HasSubstr("no time in UTC"));
+    EXPECT_THAT(refusal().message, HasSubstr("not a time in UTC"));
     write(std::string(100'000, ' ') + "{}");
     EXPECT_THAT(refusal().message, HasSubstr("is larger than 64 KiB"));
     write(R"({"AccessKeyId": "id", "SecretAccessKey": "s"})");
