@@ -74,7 +74,7 @@ int start(const std::vector<std::string_view>& arguments) {
     if (!key) {
         return refuse_to_run(kName, key.error());
     }
-    raise_descriptor_limit();  // each connection and each segment takes one
+    raise_descriptor_limit();  // each connection and each open segment needs a descriptor
     return exit_status(run(*config, *key));
 }
 

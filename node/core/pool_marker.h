@@ -11,10 +11,10 @@ namespace stoker::node {
 
 inline constexpr std::string_view kPoolMarkerFile = ".stoker-pool";
 
-// One line of JSON.
+// The marker file's text: one line of JSON.
 std::string format_marker(std::string_view pool);
 
-// The pool's name; nullopt for any text that format_marker() does not write.
+// Parses the pool's name from a marker; nullopt: the text was not written by format_marker().
 std::optional<std::string> parse_marker(std::string_view text);
 
 // One entry at the top of a directory that has no marker.
@@ -24,8 +24,8 @@ struct TopEntry {
     bool is_from_version_0_1 = false;
 };
 
-// The entries that prevent the directory from becoming a pool's; empty: it may become one. A file
-// system's "lost+found" is ignored.
+// The entries that prevent the directory from becoming a pool's directory; empty: it may become
+// one. Ignores a file system's "lost+found".
 std::vector<std::string> foreign_entries(const std::vector<TopEntry>& entries);
 
 }  // namespace stoker::node

@@ -32,8 +32,8 @@ struct PodIdentity {
 
 // One node directory: <pool>/<namespace>/<uid>. Namespace and uid are safe as path components.
 struct NodeDirectoryName {
-    std::string ns;   // the Dataset's
-    std::string uid;  // the Dataset's, or "inline-<digest>"
+    std::string ns;   // namespace of the Dataset
+    std::string uid;  // uid of the Dataset, or "inline-<digest>"
 
     auto operator<=>(const NodeDirectoryName&) const = default;
 };
@@ -45,7 +45,7 @@ struct ViewRequest {
     std::string dataset;  // the Dataset's name; empty for an inline dataset
     PodIdentity pod;
 
-    // A view of the pod's own stoker-files, not of the node directory.
+    // Whether the view shows something of the pod's own stoker-files, not of the node directory.
     [[nodiscard]] bool is_of_files() const {
         return view == View::kFiles || view == View::kFilesServer;
     }
@@ -61,11 +61,11 @@ bool is_path_component(const std::string& name);
 // The name of a Dataset's node directory: a UUID, or "inline-" and 16 hex digits.
 bool is_dataset_uid(const std::string& name);
 
-// `context` is NodePublishVolume's: attributes pool, namespace, uid, view and, for a Dataset,
-// dataset; and the kubelet's own keys (podInfoOnMount). `read_only` is the volume's field in the
-// pod: runc 1.2 and later let a container remount a read-only bind mount writable unless the volume
-// itself is read-only, so the read-only views require it. kInvalidArgument: the message says how to
-// fix the volume.
+// Parses a volume. `context` comes from NodePublishVolume: attributes pool, namespace, uid, view
+// and, for a Dataset, dataset; and the kubelet's own keys (podInfoOnMount). `read_only` is the
+// volume's field in the pod. Read-only views require it, because runc 1.2 and later let a container
+// remount a read-only bind mount writable unless the volume itself is read-only. kInvalidArgument:
+// the message tells how to fix the volume.
 Result<ViewRequest> parse_view_request(
     const std::map<std::string, std::string>& context, bool read_only);
 

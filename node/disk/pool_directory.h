@@ -32,7 +32,7 @@ struct SidecarUser {
     gid_t group = 65532;
 };
 
-// Identity of a file: equal for a folder and for every mount of it.
+// Identifies a file or folder; the same for the folder and for every mount of it.
 struct FileId {
     dev_t device = 0;
     ino_t inode = 0;
@@ -55,7 +55,7 @@ struct FileSystemUse {
 
 struct SweepRequest {
     std::set<NodeDirectoryName> kept;
-    std::set<std::string> expired;  // uids; removed whatever their age
+    std::set<std::string> expired;  // uids of datasets whose directories are removed at any age
 };
 
 struct SweepOutcome {
@@ -63,7 +63,7 @@ struct SweepOutcome {
     std::vector<std::string> failures;  // for people, one per directory
 };
 
-// Thread-safe: every method works on the file system and keeps no state.
+// Thread-safe: methods work on the file system and keep no state in memory.
 class PoolDirectory {
 public:
     static constexpr Duration kYoung = std::chrono::hours{1};
@@ -76,8 +76,8 @@ public:
     static Result<PoolDirectory> open(
         int host_root, const std::string& path, const std::string& pool, SidecarUser user);
 
-    // Opens the folder of the view; creates it if it is missing. Files of Stoker 0.1 in the node
-    // directory are removed. kUnavailable: a sidecar of Stoker 0.1 still uses it.
+    // Opens the folder for a view; creates it if missing. Removes files of Stoker 0.1 from the node
+    // directory. kUnavailable: a sidecar of Stoker 0.1 still uses it.
     [[nodiscard]] Result<UniqueFd> view_source(const ViewRequest& request) const;
 
     // Measures every node directory. `mounted`: the folders that are mounted into pods now.
@@ -100,7 +100,7 @@ private:
     [[nodiscard]] Status clear_old_layout(int directory) const;
     [[nodiscard]] Status each_directory(
         const std::function<void(const NodeDirectoryName& name, int directory)>& visit) const;
-    // Removes one directory. False while a sidecar holds its lock.
+    // Removes one node directory. False: a sidecar holds its lock, so it stays.
     [[nodiscard]] Result<bool> remove_unused(const NodeDirectoryName& name) const;
 
     UniqueFd folder_;

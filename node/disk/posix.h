@@ -10,11 +10,11 @@
 #include "common/base/result.h"
 #include "common/base/unique_fd.h"
 
-// System calls on folders by descriptor. No call follows a symbolic link in a given name: tenants
-// can create links anywhere in their node directories. Thread-safe.
+// System calls on folders by descriptor. No call follows a symbolic link in the name it gets,
+// because tenants can create links anywhere in their node directories. Thread-safe.
 namespace stoker::node {
 
-// Opens a path on the host. Its symbolic links are the administrator's, so they are followed, but
+// Opens a path on the host. Follows the path's symbolic links, which the administrator made, but
 // never out of `root`.
 Result<UniqueFd> open_host_folder(int root, const std::string& path);
 

@@ -5,13 +5,13 @@
 #include "common/base/bytes.h"
 #include "common/base/result.h"
 
-// Measures and removes trees whose contents a tenant chose: any depth, any number and kind of
-// entries. Both functions need three descriptors, and memory for one name per level. They never
-// follow symbolic links and never enter other file systems.
+// Measures and removes folder trees whose contents a tenant chose: any depth, any number and kind
+// of entries. Both functions need three descriptors, and memory for one name per level of depth.
+// They never follow symbolic links and never enter other file systems.
 namespace stoker::node {
 
 struct TreeUse {
-    Bytes allocated{};  // allocated blocks; a file with several hard links is divided among them
+    Bytes allocated{};  // allocated blocks; a file's blocks are divided among its hard links
     std::uint64_t entries = 0;
     bool complete = true;  // false: `entries_max` was reached
 };

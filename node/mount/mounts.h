@@ -8,7 +8,7 @@
 #include "common/base/result.h"
 #include "node/disk/pool_directory.h"
 
-// A view in a pod is a mount of a folder of a node directory.
+// Mounts views: a view in a pod is a bind mount of a folder of a node directory.
 namespace stoker::node {
 
 enum class Access : std::uint8_t { kReadOnly, kReadWrite };
@@ -23,12 +23,12 @@ public:
     virtual Status mount(int source, const std::string& target, Access access) = 0;
 
     // Mounts an empty FUSE file system at `target` (node/mount/fuse_mount.h); creates the last
-    // component. Returns the descriptor, by which another process serves it. nullopt: `target` is a
-    // mount point already.
+    // component of the path. Returns the descriptor with which another process can serve it.
+    // nullopt: `target` is a mount point already.
     virtual Result<std::optional<UniqueFd>> mount_files(const std::string& target) = 0;
 
-    // Unmounts and removes `target`. Succeeds if there is none. Programs keep their open files;
-    // only a mount of mount_files() ends at once, and calls that wait for its server fail.
+    // Unmounts and removes `target`; succeeds if it does not exist. Programs keep their open files,
+    // except on a mount of mount_files(), which ends at once: calls that wait for its server fail.
     virtual Status unmount(const std::string& target) = 0;
 
     // The folders that this driver's volumes show in pods on this node, from the kubelet's

@@ -26,7 +26,7 @@ public:
     // it does not, or there is no such Dataset; the message does not distinguish the two.
     virtual Status check_shared(const ViewRequest& request) = 0;
 
-    // True if our own DaemonSet is gone or being deleted, so that no new process will start here.
+    // True if our own DaemonSet is gone or being deleted: no new node program will start here.
     virtual bool is_uninstalled() = 0;
 };
 
@@ -35,7 +35,7 @@ struct OwnDaemonSet {
     std::string name;
 };
 
-// Facts from the API server. A pool's directory is cached for `kRemember`; sharing is never cached.
+// Reads from the API server. Caches a pool's directory for `kRemember`; never caches sharing.
 // `client` and `clock` must outlive it.
 class ApiFacts final : public ClusterFacts {
 public:

@@ -27,10 +27,10 @@ namespace stoker::node {
 //     socket/                 the sidecars', 0700: the view files-server
 //       files.sock            the sidecars', 0600
 //
-// A descriptor is kept here until the volume is unmounted, so that stoker-files may end and start
-// again; without any connection it is kept for `patience`. After a restart of this program the
-// sockets are back, and each stoker-files gives its descriptor back; if it has none, nobody has,
-// and the files are mounted anew. Thread-safe; a thread for each session (file_session.h).
+// This program keeps a mount's descriptor until the volume is unmounted, so that stoker-files may
+// end and start again; without any connection, for `patience`. After a restart it opens the sockets
+// again, and each stoker-files gives its descriptor back; if neither has one, the files are mounted
+// anew. Thread-safe; one thread per session (file_session.h).
 class FileMounts {
 public:
     static constexpr std::size_t kSessionsOfAPodMax = 64;
@@ -38,13 +38,13 @@ public:
     // Longer than the kubelet's longest pause between two starts of a container, five minutes.
     static constexpr Duration kPatience = std::chrono::minutes{6};
 
-    // `folder`: created if it is missing; its parent is not for tenants. `mounts` must outlive this
-    // object.
+    // `folder`: created if missing; tenants must have no access to its parent. `mounts` must
+    // outlive this object.
     FileMounts(std::string folder, SidecarUser user, Mounts& mounts, Duration patience = kPatience);
     FileMounts(const FileMounts&) = delete;
     FileMounts& operator=(const FileMounts&) = delete;
-    // The sessions' threads close the descriptors shortly afterwards. A mount lives on as long as
-    // its stoker-files.
+    // Sessions' threads close their descriptors shortly afterwards. A mount stays alive as long as
+    // its stoker-files has the descriptor.
     ~FileMounts();
 
     // Opens the sockets that an earlier process has left, and removes sessions without volumes. Call
@@ -55,21 +55,21 @@ public:
     // this dataset at another place already. kResourceExhausted: the pod has too many sessions.
     Status publish(const ViewRequest& request, const std::string& target);
 
-    // Forgets `target`, and mounts nothing there any more. Does nothing for other targets. Unmount
-    // it afterwards.
+    // Forgets `target`, and will not mount there any more; the caller unmounts it afterwards. Does
+    // nothing for other targets.
     Status unpublish(const std::string& target);
 
 private:
-    // The volumes of a session: where they are mounted.
+    // The volumes that belong to a session, and where they are mounted.
     struct Notes {
         std::optional<std::string> files;
         std::optional<std::string> server;
     };
 
-    // The way by which sessions call FileMounts. They outlive it by some moments.
+    // Access of sessions to FileMounts, which they outlive by a moment.
     struct Owner {
         std::mutex calls;  // held by each call: notes, mounts and sessions change together
-        FileMounts* mounts = nullptr;  // nullptr: it is gone
+        FileMounts* mounts = nullptr;  // nullptr: FileMounts was destroyed
     };
 
     Status publish_files(const std::string& name, const std::string& target);

@@ -17,20 +17,20 @@
 namespace stoker::node {
 
 // One mount of files: its descriptor, if this process has it, and the connections of its
-// stoker-files, on a thread of its own. Nobody waits for this thread, because it drops what
-// strangers send, and to close a stranger's descriptor can block. It ends after end(), and this
-// object with it. The functions are for any thread and do not wait.
+// stoker-files, on its own thread. Nobody waits for this thread, because it closes descriptors that
+// strangers sent, which can block. After end() the thread ends, and destroys this object. Any
+// thread may call the functions; they do not wait.
 class FileSession : public std::enable_shared_from_this<FileSession> {
 public:
     struct Options {
         bool is_mounted = false;  // the files are mounted already
 
-        // For how long a mount waits without any connection. Then its descriptor is closed, and
-        // with it the mount, so that readers, which nothing else can end, get ENOTCONN.
+        // How long a mount stays without any connection. Then its descriptor is closed, which ends
+        // the mount: readers get ENOTCONN, and nothing else could end their waiting.
         Duration patience{};
 
-        // Called on the session's thread if nobody has the descriptor of the mount: mounts anew and
-        // calls set_mounted().
+        // Called on the session's thread if neither process has the mount's descriptor: mounts the
+        // files again and calls set_mounted().
         std::function<Status(FileSession&)> remount;
     };
 
@@ -40,10 +40,10 @@ public:
     FileSession& operator=(const FileSession&) = delete;
     ~FileSession() = default;
 
-    // The files are mounted. A new descriptor goes to those who are connected already.
+    // Call when the files are mounted. A new descriptor is sent to the connected stoker-files.
     void set_mounted(std::optional<UniqueFd> descriptor);
 
-    // The files are mounted no more.
+    // Call when the files are no longer mounted.
     void set_unmounted();
 
     // Whether a descriptor of set_mounted() is on its way to the thread.
@@ -65,12 +65,12 @@ private:
     Status answer(int socket, files::ReceivedHandOver& received);
     Status answer_hello(int socket, files::ReceivedHandOver& received);
 
-    SystemClock clock_;  // of its own: the thread may outlive everything else
+    SystemClock clock_;  // its own clock, because the thread may outlive everything else
     Options options_;
     std::atomic<int> coming_{0};
     EventLoop loop_;
 
-    // Used by the thread only.
+    // Only the thread uses the members below.
     LoopTimer abandoned_;
     UniqueFd mount_;
     bool is_mounted_;

@@ -10,27 +10,27 @@
 
 namespace stoker::node {
 
-// All metrics of the node program but those of its requests to the API server. No series per pod,
-// volume or dataset. Thread-safe.
+// All metrics of the node program, except those of its requests to the API server. There is no
+// series per pod, volume or dataset. Thread-safe.
 class NodeMetrics {
 public:
     NodeMetrics();
 
-    // A call of the kubelet: `method` and `code` as gRPC names them, e.g. "NodePublishVolume" and
+    // Counts a call of the kubelet: `method` and `code` as in gRPC, such as "NodePublishVolume" and
     // "NotFound".
     void observe_csi(const std::string& method, const std::string& code, Duration took);
 
-    // The pools of a report to the operator, and whether it answered. Series of other pools end. One
-    // caller at a time.
+    // Records the pools of a report to the operator, and whether the operator answered. Ends the
+    // series of other pools. One caller at a time.
     void observe_report(const v1::NodeReport& report, bool answered);
 
-    // The body of /metrics.
+    // The text to serve at /metrics.
     std::string expose();
 
 private:
     void forget_pool(const std::string& pool);
 
-    std::set<std::string> pools_;  // with series
+    std::set<std::string> pools_;  // pools that have series
     metrics::Registry registry_;
     metrics::ProcessMetrics process_{registry_};
     metrics::HistogramFamily& csi_seconds_;

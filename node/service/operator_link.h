@@ -9,7 +9,7 @@
 
 namespace stoker::node {
 
-// The interface to the operator.
+// The interface for calls to the operator.
 class OperatorClient {
 public:
     virtual ~OperatorClient() = default;
@@ -24,8 +24,8 @@ struct OperatorAccess {
     std::string token_file;  // projected ServiceAccount token, reloaded for every call
 };
 
-// Calls over TLS. After a failed call the next one opens a new connection, because the Service may
-// route it to another replica, which may lead.
+// Calls the operator over TLS. After a failed call, the next one opens a new connection, because
+// the Service may route it to another replica, which may be the leader.
 std::unique_ptr<OperatorClient> make_operator_client(OperatorAccess access);
 
 }  // namespace stoker::node

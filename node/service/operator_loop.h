@@ -26,7 +26,7 @@ public:
         std::string boot_id;
     };
 
-    // The parts must outlive it.
+    // All parts must outlive this object.
     OperatorLoop(
         PoolKeeper& keeper,
         OperatorClient& client,
@@ -34,7 +34,7 @@ public:
         std::uint64_t seed,
         NodeMetrics& metrics);
 
-    // Sends one report and executes the response. Returns the wait before the next one.
+    // Sends one report and executes the response. Returns the pause before the next one.
     Duration step();
 
 private:
@@ -43,7 +43,7 @@ private:
     Identity identity_;
     Prng prng_;
     NodeMetrics& metrics_;
-    std::string told_;  // the last problem, logged once
+    std::string told_;  // the last problem; each one is logged once
 };
 
 }  // namespace stoker::node

@@ -29,11 +29,11 @@ public:
     explicit PoolKeeper(Parts parts)
         : parts_(parts) {}
 
-    // Fills in the report to the operator. Opens every pool, and measures it when that is due.
+    // Fills in the report to the operator. Opens every pool; measures a pool if that is due.
     void fill(v1::NodeReport& report);
 
-    // Executes a response of the operator: pools, and at most one sweep, which ends before this
-    // returns.
+    // Executes the operator's response: opens its pools, and performs at most one sweep, which ends
+    // before this function returns.
     void take(const v1::NodeOrders& orders);
 
 private:

@@ -21,9 +21,9 @@ namespace stoker::node {
 //
 // The views files and files-server show only what the pod's own stoker-files serves.
 //
-// Asks the API server about the sharing each time. An ephemeral container, an init container or an
-// exec gets no more than its namespace may have. Thread-safe; calls block on the API server and the
-// disk. All parts must outlive it.
+// Asks the API server about the sharing on every mount. An ephemeral container, an init container
+// or an exec gets no more than its namespace may have. Thread-safe; calls block on the API server
+// and the disk. All parts must outlive this object.
 class Publisher {
 public:
     struct Parts {
@@ -45,7 +45,7 @@ public:
         bool read_only,
         const std::string& target);
 
-    // Idempotent; needs neither the API server nor the pool.
+    // Unmounts the view at `target`. Idempotent; needs neither the API server nor the pool.
     Status unpublish(const std::string& target);
 
 private:

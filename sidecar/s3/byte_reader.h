@@ -8,7 +8,7 @@
 #include "common/base/clock.h"
 #include "common/base/result.h"
 
-// Readers of a request's body, one around the other. Each is used by one thread.
+// Readers of a request's body; one reader may wrap another. Each is used by one thread.
 namespace stoker::s3 {
 
 class ByteReader {
@@ -18,15 +18,15 @@ public:
     ByteReader& operator=(const ByteReader&) = delete;
     virtual ~ByteReader() = default;
 
-    // Waits for at least one byte; 0: the end. kDeadlineExceeded: the client sends nothing.
-    // kUnavailable: it has gone. kInvalidArgument: the framing is wrong.
+    // Reads some bytes; waits for at least one; 0: the end. kDeadlineExceeded: the client sends
+    // nothing. kUnavailable: the client has hung up. kInvalidArgument: the framing is wrong.
     virtual Result<std::size_t> read_some(std::span<char> out) = 0;
 
-    // A line without its "\r\n". kInvalidArgument: longer than `bytes_max`, or the end comes first.
+    // Reads a line, without its "\r\n". kInvalidArgument: longer than `bytes_max`, or no line end.
     Result<std::string> read_line(std::size_t bytes_max);
 };
 
-// A socket that does not block, and the bytes that were read from it before.
+// Reads the bytes that were received with the head, then from a socket that does not block.
 class SocketReader final : public ByteReader {
 public:
     SocketReader(int socket, std::string buffered, Duration patience);
@@ -45,7 +45,7 @@ private:
     Duration patience_;  // longest wait for a byte
 };
 
-// The first `length` bytes of another reader.
+// Reads only the first `length` bytes of another reader.
 class LengthReader final : public ByteReader {
 public:
     LengthReader(ByteReader& from, std::uint64_t length);
@@ -57,9 +57,9 @@ private:
     std::uint64_t left_;
 };
 
-// The payload of chunks, "HEX[;extension]\r\n bytes \r\n", that end with a chunk of length 0 and
-// trailing lines: HTTP's chunked transfer coding, and aws-chunked inside a body. Extensions (the
-// chunks' signatures) and trailers are dropped.
+// Reads the payload of chunks, "HEX[;extension]\r\n bytes \r\n", which end with a chunk of length 0
+// and trailing lines: HTTP's chunked transfer coding, and aws-chunked inside a body. Drops
+// extensions (the chunks' signatures) and trailers.
 class ChunkReader final : public ByteReader {
 public:
     explicit ChunkReader(ByteReader& from);
@@ -75,8 +75,8 @@ private:
     bool is_over_ = false;
 };
 
-// Writes all bytes to a socket that does not block. kDeadlineExceeded: the client takes nothing for
-// `patience`. kUnavailable: it has gone.
+// Writes all bytes to a socket that does not block. kDeadlineExceeded: the client accepts nothing
+// for `patience`. kUnavailable: the client has hung up.
 Status write_all(int socket, std::string_view bytes, Duration patience);
 
 }  // namespace stoker::s3

@@ -9,7 +9,7 @@
 
 namespace stoker::s3 {
 
-// A client's connection; counts itself while it is open. Move-only.
+// A client's connection; a counter includes it while it is open. Move-only.
 class ClientSocket {
 public:
     using Counter = std::shared_ptr<std::atomic<std::size_t>>;

@@ -53,7 +53,7 @@ Connection::Next Connection::advance() {
                 break;
             case State::kWriting:
                 if (const Next next = write_some(); state_ != State::kReading || in_.empty()) {
-                    return next;  // the next request is rarely there already
+                    return next;  // without reading first: the next request is rarely there yet
                 }
                 break;
             case State::kFetching:
@@ -99,7 +99,7 @@ Connection::Next Connection::read_request() {
     }
 }
 
-// false: nothing came; errno says why, and is 0 after a hang-up.
+// Reads from the socket. False: nothing was received; errno says why, and is 0 after a hang-up.
 bool Connection::receive() {
     std::array<char, kReceiveBytes> bytes;
     const ssize_t got = ::recv(fd(), bytes.data(), bytes.size(), 0);
@@ -146,7 +146,7 @@ void Connection::serve(Route route) {
             serve_object();
             break;
         case Route::Kind::kNotYet:
-            refuse(slow_down("the sidecar has not listed this packed dataset yet"));
+            refuse(slow_down("the sidecar has not listed this packed dataset yet; try again"));
             break;
     }
 }
@@ -154,7 +154,7 @@ void Connection::serve(Route route) {
 void Connection::serve_object() {
     if (call_.head.method == "HEAD" || route_.answer.length == 0) {
         if (route_.answer.status == 416) {
-            refuse({416, "InvalidRange", "the range begins behind the object's end"});
+            refuse({416, "InvalidRange", "the range begins after the object's end"});
         } else if (route_.answer.status == 412) {
             refuse({412, "PreconditionFailed", "a condition of the request does not hold"});
         } else {
@@ -171,8 +171,8 @@ void Connection::serve_object() {
     }
 }
 
-// Requests the block that a client reading range by range will need next; the response does not
-// wait for this block.
+// Requests the next block for a client that reads an object range by range; the current response
+// does not wait for that block.
 void Connection::ask_behind() {
     const ObjectAnswer& answer = route_.answer;
     const auto next = route_.files->sequential().note(route_.object, answer.offset, answer.length);
@@ -181,7 +181,7 @@ void Connection::ask_behind() {
     }
 }
 
-// Sends the current part if it has arrived, else waits for it.
+// Sends the current part if it has arrived; otherwise waits for it.
 void Connection::begin_part() {
     ask_ahead();
     if (auto answer = window_.take()) {
@@ -235,8 +235,8 @@ void Connection::send_part(attached::FetchPool::Answer answer) {
                  : "");
 }
 
-// Lets the origin answer, or send the remaining bytes of a response that has begun. A client that
-// reads an object in ranges must get the same version in all of them.
+// Lets the origin answer, or send the remaining bytes of a response that has begun. The origin must
+// then have the same version of the object as the bytes already sent.
 void Connection::fall_back() {
     if (route_.dataset->origin() != nullptr) {
         refuse(slow_down("neither the sidecar nor the origin gives this sample now"));
@@ -313,7 +313,7 @@ bool Connection::write_head() {
     return true;
 }
 
-// If the segment's file was truncated meanwhile, the call fails (EIO, EFAULT). No SIGBUS comes,
+// If the segment's file was truncated meanwhile, the call fails (EIO, EFAULT) without SIGBUS,
 // because only the kernel reads the file.
 bool Connection::write_body() {
     while (body_left_ > 0) {

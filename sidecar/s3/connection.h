@@ -35,26 +35,26 @@ struct ConnectionParts {
 };
 
 // One client's connection: a state machine that never waits. Pipelined requests are answered one
-// after the other. An object of blocks is sent block by block; the next ones are requested while
-// one is sent. Used by one event thread.
+// after the other. An object of blocks is sent block by block; while one block is sent, the next
+// ones are requested. Used by one event thread.
 class Connection {
 public:
-    // The owner's next step.
+    // What the owner must do next.
     enum class Next : std::uint8_t {
         kRead,     // call advance() when the socket is readable
-        kWrite,    // when it is writable
-        kFetch,    // the current part has been asked for; on_fetched() comes
-        kForward,  // take the connection apart with take_forward()
+        kWrite,    // call advance() when the socket is writable
+        kFetch,    // wait for the current part: call on_fetched()
+        kForward,  // forward the request: call take_forward()
         kClose,
     };
 
-    // A part of the response that the owner requests from the FetchPool.
+    // A part of the response that the owner must request from the FetchPool.
     struct Fetch {
         attached::CachedDataset* dataset;
         std::shared_ptr<attached::DatasetFiles> files;
         domain::SampleId id;
         std::uint64_t range_bytes;
-        std::size_t index;  // for on_fetched()
+        std::size_t index;  // pass it to on_fetched()
     };
 
     struct Forward {
@@ -72,8 +72,8 @@ public:
     // Reads, answers and writes as far as the socket allows.
     Next advance();
 
-    // The parts to request from the FetchPool. Call it after each advance(), whatever that
-    // returned.
+    // Returns the parts to request from the FetchPool. Call it after each advance(), whatever
+    // advance() returned.
     std::vector<Fetch> take_fetches() { return std::exchange(fetches_, {}); }
 
     // Delivers the answer for a part of take_fetches(); call advance() afterwards.
@@ -82,10 +82,10 @@ public:
     // Moves the connection's state out; afterwards this object can only be destroyed.
     Forward take_forward();
 
-    // Whether the connection waits for a request that has not begun.
+    // Whether the connection is idle: it waits for a request of which no byte has arrived.
     [[nodiscard]] bool is_idle() const { return state_ == State::kReading && in_.empty(); }
 
-    // Whether the connection waits for on_fetched(). Its socket then only reports a hang-up.
+    // Whether the connection waits for on_fetched(). Meanwhile its socket only reports a hang-up.
     [[nodiscard]] bool is_fetching() const { return state_ == State::kFetching; }
 
     // Serves no further request after the current one.
@@ -124,16 +124,16 @@ private:
     bool keep_alive_ = true;
     bool is_ending_ = false;
     Route route_;
-    PartWindow window_;  // of the object that is sent
+    PartWindow window_;  // parts of the object that is being sent
     std::vector<Fetch> fetches_;
     ForwardBound bound_;
-    // The response: text, then bytes of a file, or of memory if there is none.
+    // The response: a text, followed by bytes of a file, or of memory if there is no file.
     std::string out_;
     std::size_t out_sent_ = 0;
     SegmentFiles::File file_;
     std::int64_t file_offset_ = 0;
-    client::SampleView sample_;      // the current part's
-    std::uint64_t body_offset_ = 0;  // in sample_
+    client::SampleView sample_;      // the sample of the current part
+    std::uint64_t body_offset_ = 0;  // offset in sample_ of the next byte to send
     std::uint64_t body_left_ = 0;
     TimePoint deadline_{};
 };

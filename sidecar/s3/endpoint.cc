@@ -48,8 +48,8 @@ Result<Address> loopback_address(const std::string& text) {
     return address;
 }
 
-// A host may have set BBR for the internet; it paces its packets by timers, which costs a fifth of
-// the rate on loopback. Accepted sockets inherit Reno, which every kernel has and anyone may use.
+// Sets congestion control Reno: the host may use BBR, which paces packets by timers, at the cost of
+// a fifth of the rate on loopback. Accepted sockets inherit Reno, which every kernel has.
 void never_pace(int listener) {
     constexpr std::string_view kAlgorithm = "reno";
     ::setsockopt(listener, IPPROTO_TCP, TCP_CONGESTION, kAlgorithm.data(), kAlgorithm.size());
@@ -91,7 +91,7 @@ Endpoint::Endpoint(
     }
 }
 
-// The pools post to the event threads' loops, so those stop first and are destroyed last.
+// The event threads' loops stop first and are destroyed last, because the pools post to them.
 Endpoint::~Endpoint() {
     accepts_.reset();
     for (const auto& thread : threads_) {

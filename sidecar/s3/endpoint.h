@@ -27,7 +27,7 @@ struct EndpointLimits {
     Duration forward_patience = std::chrono::seconds{60};
 };
 
-// The S3 endpoint of a pod: its socket, threads and datasets. For the loop's thread.
+// The S3 endpoint of a pod: its socket, threads and datasets. Use it on the loop's thread.
 class Endpoint {
 public:
     // Listens at config.s3_listen. `config`, `loop` and its clock must outlive the endpoint. Errors:
@@ -42,7 +42,7 @@ public:
     Endpoint& operator=(const Endpoint&) = delete;
     ~Endpoint();
 
-    // Accepts no more connections and ends each after its current request.
+    // Accepts no more connections; ends each connection after its current request.
     void end_soon();
 
     [[nodiscard]] std::size_t connections() const {

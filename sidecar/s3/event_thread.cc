@@ -92,7 +92,7 @@ void EventThread::insert(ClientSocket socket, std::string buffered) {
 
 void EventThread::on_ready(Id id) {
     if (connections_.at(id)->is_fetching()) {
-        erase(id);  // nothing but a hang-up is reported now
+        erase(id);  // while fetching, the socket reports only a hang-up
         return;
     }
     drive(id);
@@ -167,7 +167,7 @@ void EventThread::erase(Id id) {
     connections_.erase(found);
 }
 
-// Closes the connection that has been idle for longest; false: none is idle.
+// Closes the connection that has been idle for longest. False: no connection is idle.
 bool EventThread::make_room() {
     Id oldest = 0;
     TimePoint due = TimePoint::max();

@@ -13,11 +13,11 @@
 
 namespace stoker::s3 {
 
-// One thread with its share of the connections.
+// One thread that serves a share of the endpoint's connections.
 class EventThread {
 public:
-    // The arguments must outlive this object. `connections_max`: of the whole endpoint; beyond it
-    // the connection that has been idle for longest makes room.
+    // The arguments must outlive this object. `connections_max`: for the whole endpoint; beyond it,
+    // the connection that has been idle for longest is closed.
     EventThread(
         const LoopbackKey& key,
         const Places& places,
@@ -28,7 +28,7 @@ public:
         std::size_t connections_max);
     EventThread(const EventThread&) = delete;
     EventThread& operator=(const EventThread&) = delete;
-    // Closes all connections and joins. The pools must have ended: they post to this thread.
+    // Closes all connections and joins. End the pools first, because they post to this thread.
     ~EventThread();
 
     // Any thread: serves a new connection.
@@ -37,7 +37,7 @@ public:
     // Any thread: ends each connection after its current request.
     void end_soon();
 
-    // Any thread: no task runs and no connection is served after this.
+    // Any thread: after this call returns, no task runs and no connection is served.
     void stop();
 
 private:

@@ -34,7 +34,7 @@ void append(Slist& list, const std::string& line) {
     }
 }
 
-// curl sends "Name;" as a header without a value.
+// Headers for curl, which writes a header without a value as "Name;".
 Slist header_list(const ForwardRequest& request, bool is_chunked) {
     Slist list;
     for (const http::Header& header : request.headers) {
@@ -163,7 +163,7 @@ void ForwardCall::perform(CURL* easy) {
             "{} does not answer: {}", origin_.location.describe(), curl_easy_strerror(code)));
         return;
     }
-    // The client can learn only from a closed connection that the body ended too early.
+    // Only by a closed connection can the client learn that the body ended too early.
     const bool is_whole = code == CURLE_OK || code == CURLE_SEND_ERROR;
     const bool has_body = call_.head.method != "HEAD" && may_have_body(status_);
     const bool is_ended = is_whole && (!has_body || has_length_ || send("0\r\n\r\n"));
@@ -213,7 +213,7 @@ bool ForwardCall::take_header(std::string_view line) {
 
 bool ForwardCall::send_head() {
     if (bound_.must_match && has_other_etag_) {
-        return false;  // this origin does not know If-Match
+        return false;  // this origin does not support If-Match
     }
     if (!has_length_ && call_.head.method != "HEAD" && may_have_body(status_)) {
         head_ += "Transfer-Encoding: chunked\r\n";
@@ -278,7 +278,7 @@ int ForwardCall::on_progress(void* self, curl_off_t, curl_off_t, curl_off_t, cur
     return static_cast<ForwardCall*>(self)->is_stopping_.load(std::memory_order_relaxed) ? 1 : 0;
 }
 
-// Answers in place of the origin.
+// Answers with an error in place of the origin.
 void ForwardCall::refuse(const std::string& why) {
     if (bound_.is_rest()) {
         return;  // the client sees that the body ends too early
@@ -290,8 +290,8 @@ void ForwardCall::refuse(const std::string& why) {
     can_go_on_ = sent && body_is_over_ && call_.head.keep_alive;
 }
 
-// Reads what the origin did not take, so that closing the connection does not reset it before the
-// client has read the response.
+// Reads the body that the origin did not take, so that closing the connection does not send a reset
+// before the client has read the response.
 void ForwardCall::finish_body() {
     std::array<char, 16 << 10> scratch;
     std::size_t drained = 0;

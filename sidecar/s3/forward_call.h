@@ -24,7 +24,7 @@ using CurlEasy = std::unique_ptr<CURL, CurlEasyDeleter>;
 
 class ForwardCall {
 public:
-    // `socket` does not block; `buffered` was read from it behind the request's head. `patience`:
+    // `socket` does not block; `buffered`: bytes read from it after the request's head. `patience`:
     // longest wait for a byte, on both sides. `is_stopping`: ends the transfer within a second. The
     // references must outlive this object. `call`: the result of bound_call(). If the response's
     // head was already sent, only body bytes follow, or the connection is closed.
@@ -40,11 +40,11 @@ public:
     ForwardCall(const ForwardCall&) = delete;
     ForwardCall& operator=(const ForwardCall&) = delete;
 
-    // Sends the request, and its response to the client. The handle keeps its connections for the
-    // next call. An origin that does not answer becomes 503 SlowDown.
+    // Sends the request to the origin and its response to the client. The handle keeps its
+    // connections for the next call. If the origin does not answer, the client gets 503 SlowDown.
     void run(CURL* easy, WallTime now);
 
-    // Whether the client's connection can serve another request; then take_rest() is its beginning.
+    // Whether the client's connection can serve another request, which begins with take_rest().
     [[nodiscard]] bool can_go_on() const { return can_go_on_; }
 
     // Whether the origin has another version of the object than `bound` names.
@@ -81,18 +81,18 @@ private:
     Duration patience_;
     const std::atomic<bool>& is_stopping_;
     SocketReader socket_reader_;
-    std::unique_ptr<ByteReader> framed_;   // the body without its transfer coding
-    std::unique_ptr<ByteReader> decoded_;  // and without aws-chunked, if that is decoded
+    std::unique_ptr<ByteReader> framed_;   // body after removing its transfer coding
+    std::unique_ptr<ByteReader> decoded_;  // and after removing aws-chunked, if that is decoded
     ByteReader* body_ = nullptr;           // nullptr: no body
     bool body_is_over_ = true;
     bool continue_is_due_ = false;
     int status_ = 0;
-    std::string head_;  // of the response, while it arrives
+    std::string head_;  // head of the response, while it arrives
     bool has_length_ = false;
     bool head_is_sent_ = false;
     bool client_failed_ = false;
-    bool has_other_etag_ = false;  // than bound_
-    bool has_range_ = false;       // of the rest
+    bool has_other_etag_ = false;  // the origin's version is not bound_.etag
+    bool has_range_ = false;       // the answer has the range of the remaining bytes
     std::uint64_t rest_left_ = 0;
     bool can_go_on_ = false;
 };

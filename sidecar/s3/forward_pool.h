@@ -19,18 +19,18 @@
 
 namespace stoker::s3 {
 
-// Threads that pass requests through to the origin, one connection each. Threads are started when
-// they are needed. An object that turns out to have another version than the listed one is read at
-// the origin from then on. Thread-safe.
+// Threads that forward requests to the origin, one connection each; threads are started on demand.
+// An object whose version turns out not to be the listed one is read at the origin from then on.
+// Thread-safe.
 class ForwardPool {
 public:
     struct Job {
         ClientSocket socket;
-        std::string buffered;  // read from the socket behind the request's head
+        std::string buffered;  // bytes read from the socket after the request's head
         S3Call call;
         std::string request_id;
         ForwardBound bound;
-        // Receives the connection back, with the beginning of the next request. Not called if the
+        // Receives the connection back, with the first bytes of the next request. Not called if the
         // connection has ended.
         std::function<void(ClientSocket, std::string buffered)> give_back;
     };
@@ -54,10 +54,10 @@ private:
     const Clock& clock_;
     std::size_t threads_max_;
     Duration patience_;
-    std::mutex mutex_;  // guards the rest
+    std::mutex mutex_;  // guards the members below
     std::condition_variable wake_;
     std::deque<Job> jobs_;
-    std::set<int> running_;  // sockets of the jobs that run
+    std::set<int> running_;  // sockets of the running jobs
     std::size_t idle_ = 0;
     std::atomic<bool> is_stopping_{false};
     std::vector<std::jthread> threads_;

@@ -18,7 +18,7 @@ constexpr std::string_view kUnsigned = "UNSIGNED-PAYLOAD";
 constexpr std::string_view kUnsignedTrailer = "STREAMING-UNSIGNED-PAYLOAD-TRAILER";
 constexpr std::size_t kHexDigestBytes = 64;
 
-// Headers that are not copied: the request to the origin gets its own.
+// Whether the header is not copied, because the request to the origin gets its own.
 bool is_replaced(std::string_view name) {
     constexpr auto kNames = std::to_array<std::string_view>(
         {"host",
@@ -56,8 +56,8 @@ std::optional<std::uint64_t> number(std::string_view text) {
     return read.ec == std::errc{} && read.ptr == end ? std::optional{value} : std::nullopt;
 }
 
-// The payload hash to sign: the client's, unless that stands for chunks signed with the client's
-// key.
+// The payload hash to sign: the client's, unless the client's stands for chunks that are signed
+// with the client's key.
 std::string payload_hash(const S3Call& call, bool decodes_chunks) {
     const std::string_view said = call.head.header("x-amz-content-sha256");
     if (decodes_chunks) {
@@ -69,7 +69,7 @@ std::string payload_hash(const S3Call& call, bool decodes_chunks) {
     return std::string{call.head.has_body() ? kUnsigned : sidecar::kEmptyPayloadHash};
 }
 
-// Without the parameters of a presigned URL; a continuation token of ours becomes a start-after.
+// The query without a presigned URL's parameters; our continuation tokens become start-after.
 sidecar::Query forwarded_query(const S3Call& call) {
     sidecar::Query query;
     for (const auto& [name, value] : call.query) {

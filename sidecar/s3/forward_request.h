@@ -9,8 +9,8 @@
 #include "sidecar/origin/sigv4.h"
 #include "sidecar/s3/s3_call.h"
 
-// A client's request as the origin gets it: for its host, signed with the pod's own credentials.
-// Pure.
+// Converts a client's request for the origin: addressed to the origin's host and signed with the
+// pod's own credentials. Pure.
 namespace stoker::s3 {
 
 struct ForwardRequest {
@@ -21,8 +21,8 @@ struct ForwardRequest {
     std::optional<std::uint64_t> length;  // of the body that is sent; nullopt: not known before
 };
 
-// `origin` gives host, region and style; the bucket is the call's. nullopt for `credentials`: not
-// signed.
+// `origin` provides host, region and style; the bucket comes from the call. `credentials` nullopt:
+// the request is not signed.
 ForwardRequest forward_request(
     const S3Call& call,
     const sidecar::S3Location& origin,

@@ -15,7 +15,7 @@ namespace stoker::s3 {
 
 namespace {
 
-// Our continuation tokens are this text, then 'k' or 'p' (see ListQuery), then the key in hex.
+// Continuation tokens made here: this text, then 'k' or 'p' (see ListQuery), then the key in hex.
 constexpr std::string_view kTokenStart = "stoker-";
 constexpr std::string_view kLargestCharacter = "\xF4\x8F\xBF\xBF";
 
@@ -82,7 +82,7 @@ bool read_parameter(const std::string& name, const std::string& value, ListQuery
     return true;
 }
 
-// The first id after `key`, a whole key; with `is_prefix`, after all keys that begin with it.
+// The first id after `key`; with `is_prefix`, the first id after all keys that begin with `key`.
 std::uint64_t after_key(
     const domain::ManifestView& manifest,
     std::string_view dataset_prefix,
@@ -103,7 +103,7 @@ std::uint64_t after_key(
     return object.key <= key ? attached::id_after(object) : id;
 }
 
-// One page while it is written.
+// Builds the XML of one page.
 class Page {
 public:
     Page(
@@ -210,7 +210,7 @@ private:
     std::string_view dataset_prefix_;
     const domain::ManifestView& manifest_;
     std::string modified_;
-    std::string_view wanted_;  // the query's prefix without the dataset's
+    std::string_view wanted_;  // the query's prefix without the dataset's prefix
     std::string contents_;
     std::string prefixes_;
     std::string last_;

@@ -29,8 +29,8 @@ struct ListQuery {
     bool url_encoded = false;
 };
 
-// nullopt: not a ListObjectsV2 of a bucket, or one with parameters or a continuation token that
-// only the origin understands.
+// Parses a query. nullopt: not a ListObjectsV2 of a bucket, or it has parameters or a continuation
+// token that only the origin understands.
 std::optional<ListQuery> parse_list_query(const S3Call& call);
 
 // The XML page of a dataset whose objects' keys are `dataset_prefix` + the manifest's key. The
@@ -41,7 +41,7 @@ std::string list_page(
     const domain::ManifestView& manifest,
     std::chrono::sys_seconds modified);
 
-// If `token` was made here: a start-after that continues at the origin where the page ended.
+// For a `token` made here: the start-after with which the origin continues where the page ended.
 std::optional<std::string> start_after_of_token(std::string_view token);
 
 }  // namespace stoker::s3

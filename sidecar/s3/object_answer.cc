@@ -37,7 +37,7 @@ bool names_etag(std::string_view list, std::string_view etag) {
     return false;
 }
 
-// The status that a condition decides; 0: none does.
+// The status that the request's conditions demand; 0: they demand none.
 int status_of_conditions(const RequestHead& head, const ObjectFacts& facts) {
     const std::string_view match = head.header("if-match");
     const std::string_view none_match = head.header("if-none-match");
@@ -54,7 +54,7 @@ int status_of_conditions(const RequestHead& head, const ObjectFacts& facts) {
     return 0;
 }
 
-// nullopt for anything but digits; a number too large for 64 bits becomes the largest one.
+// Parses digits; nullopt: other characters. A number too large for 64 bits becomes the largest one.
 std::optional<std::uint64_t> position(std::string_view digits) {
     std::uint64_t value = 0;
     const char* end = digits.data() + digits.size();
@@ -65,7 +65,7 @@ std::optional<std::uint64_t> position(std::string_view digits) {
     return error == std::errc::result_out_of_range ? UINT64_MAX : value;
 }
 
-// A malformed range is ignored.
+// Applies a Range header; ignores a malformed one, as RFC 9110 says.
 ObjectAnswer answer_range(std::string_view range, std::uint64_t size) {
     const ObjectAnswer whole{200, 0, size};
     const auto dash = range.find('-');
@@ -114,7 +114,7 @@ std::string content_range(std::uint64_t offset, std::uint64_t length, std::uint6
     return fmt::format("bytes {}-{}/{}", offset, offset + length - 1, object_bytes);
 }
 
-// Keeps the last text: all objects of a dataset have the same time.
+// Formats a date. Caches the last one, because all objects of a dataset have the same time.
 std::string http_date(std::chrono::sys_seconds time) {
     thread_local std::chrono::sys_seconds last_time{};
     thread_local std::string last;

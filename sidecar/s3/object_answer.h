@@ -8,8 +8,8 @@
 
 #include "sidecar/s3/request_head.h"
 
-// Ranges and conditions of GET and HEAD of an object (RFC 9110, 13 and 14, as S3 applies them).
-// Pure.
+// Applies ranges and conditions to a GET or HEAD of an object (RFC 9110, 13 and 14, with S3's
+// rules). Pure.
 namespace stoker::s3 {
 
 struct ObjectFacts {
@@ -18,8 +18,8 @@ struct ObjectFacts {
     std::chrono::sys_seconds modified{};
 };
 
-// 200: everything; 206: [offset, offset + length); 304 and 412: by a condition; 416: the range
-// begins behind the end.
+// 200: the whole object; 206: [offset, offset + length); 304 and 412: a condition decided so; 416:
+// the range begins after the object's end.
 struct ObjectAnswer {
     int status = 200;
     std::uint64_t offset = 0;
@@ -28,13 +28,13 @@ struct ObjectAnswer {
     bool operator==(const ObjectAnswer&) const = default;
 };
 
-// nullopt: several ranges or If-Range; ask the origin.
+// nullopt: the request has several ranges or If-Range; forward it to the origin.
 std::optional<ObjectAnswer> answer_object(const RequestHead& head, const ObjectFacts& facts);
 
 // The value of Content-Range: "bytes 30-49/100". `length`: at least 1.
 std::string content_range(std::uint64_t offset, std::uint64_t length, std::uint64_t object_bytes);
 
-// "Sun, 06 Nov 1994 08:49:37 GMT".
+// Formats a date: "Sun, 06 Nov 1994 08:49:37 GMT".
 std::string http_date(std::chrono::sys_seconds time);
 
 }  // namespace stoker::s3

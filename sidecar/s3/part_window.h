@@ -35,7 +35,7 @@ public:
 
     [[nodiscard]] bool has_next() const { return index_ + 1 < parts_.size(); }
 
-    // The next part becomes the current one. Requires has_next().
+    // Makes the next part the current one. Requires has_next().
     void advance() {
         ++index_;
         if (!answers_.empty()) {
@@ -43,7 +43,7 @@ public:
         }
     }
 
-    // The next part to request; nullopt: as many as allowed were requested.
+    // The next part to request; nullopt: none remains, or enough are requested already.
     std::optional<Wanted> take_wanted() {
         const std::size_t next = index_ + answers_.size();
         if (next >= parts_.size() || next > index_ + ahead_) {
@@ -60,7 +60,7 @@ public:
         }
     }
 
-    // The answer for the current part, once; nullopt: not here yet.
+    // Returns the answer for the current part, once; nullopt: it has not arrived yet.
     std::optional<attached::FetchPool::Answer> take() {
         return answers_.empty() ? std::nullopt : std::exchange(answers_.front(), std::nullopt);
     }

@@ -11,7 +11,7 @@ namespace stoker::s3 {
 
 namespace {
 
-// Reads samples in chunks; nullptr: the dataset's samples are objects or blocks of them.
+// An origin that reads samples in chunks; nullptr: the dataset's samples are objects or blocks.
 Result<std::unique_ptr<sidecar::Origin>> open_packed(
     const sidecar::SourceConfig& source,
     const sidecar::Environment& environment,
@@ -23,7 +23,7 @@ Result<std::unique_ptr<sidecar::Origin>> open_packed(
         source.uri, sidecar::options_of(source), environment, clock, std::random_device{}());
 }
 
-constexpr std::string_view kProgram = "stoker-s3";  // for the sidecar
+constexpr std::string_view kProgram = "stoker-s3";  // name told to the sidecar
 
 }  // namespace
 

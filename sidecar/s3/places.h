@@ -15,9 +15,9 @@ namespace stoker::s3 {
 // The datasets that are in S3, and the access to their origins. Thread-safe after make().
 class Places {
 public:
-    // Datasets with another origin are left out, with a warning. Requests for datasets in shards are
-    // passed through, because the cache has their samples, not their objects. `clock` must outlive the
-    // result. kInvalidArgument: an origin's settings are wrong, or there is no dataset to serve.
+    // Leaves out datasets with another kind of origin, with a warning. Forwards requests for
+    // datasets in shards: the cache holds their samples, not their objects. `clock` must outlive
+    // the result. kInvalidArgument: an origin's settings are wrong, or no dataset can be served.
     static Result<std::unique_ptr<Places>> make(
         const sidecar::SidecarConfig& config,
         const sidecar::Environment& environment,
@@ -36,8 +36,8 @@ public:
     [[nodiscard]] attached::CachedDataset* dataset_of(
         std::string_view bucket, std::string_view key) const;
 
-    // Where a request for this bucket and key goes: the origin of the key's dataset, else of the
-    // first dataset in the bucket, else of the first dataset.
+    // Where a request for this bucket and key is forwarded: to the origin of the key's dataset,
+    // else of the first dataset in the bucket, else of the first dataset.
     [[nodiscard]] const sidecar::S3Access& origin_of(
         std::string_view bucket, std::string_view key) const;
 

@@ -17,7 +17,7 @@ bool is_token_char(char c) {
            kMarks.find(c) != std::string_view::npos;
 }
 
-// Visible characters and bytes above 0x7f; HTTP allows a tab and a blank inside a value as well.
+// Visible characters and bytes above 0x7f; inside a value, HTTP also allows tabs and blanks.
 bool is_text_char(char c) {
     const auto byte = static_cast<unsigned char>(c);
     return byte > 0x20 && byte != 0x7F;
@@ -31,7 +31,7 @@ std::string_view trimmed(std::string_view text) {
     return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-// "METHOD target HTTP/1.x" with single blanks.
+// Parses "METHOD target HTTP/1.x", separated by single blanks.
 bool read_request_line(std::string_view line, RequestHead& head) {
     const auto first = line.find(' ');
     const auto second = first == std::string_view::npos ? first : line.find(' ', first + 1);

@@ -23,7 +23,7 @@ struct RequestHead {
     std::string query;   // as sent, without '?'
     http::Headers headers;
     bool keep_alive = true;   // HTTP/1.1 unless "Connection: close"
-    bool is_chunked = false;  // the body has a chunked transfer coding; then no content_length
+    bool is_chunked = false;  // the body has a chunked transfer coding, and no content_length
     std::optional<std::uint64_t> content_length;
     bool expects_continue = false;
 
@@ -38,7 +38,7 @@ enum class HeadState : std::uint8_t { kIncomplete, kComplete, kTooLarge, kMalfor
 struct ParsedHead {
     HeadState state = HeadState::kIncomplete;
     RequestHead head;       // of a complete head
-    std::size_t bytes = 0;  // its length; the body or the next request follows
+    std::size_t bytes = 0;  // its length in bytes; the body or the next request follows
 };
 
 // Reads the head at the beginning of `input`. Empty lines before it are skipped (RFC 9112, 2.2).

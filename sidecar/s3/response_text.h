@@ -15,11 +15,11 @@ constexpr bool may_have_body(int status) {
     return status >= 200 && status != 204 && status != 304;
 }
 
-// An error with its XML body; without a body for HEAD.
+// An error response with an XML body; without the body if the request is a HEAD.
 std::string error_response(
     const S3Error& error, const S3Call& call, const std::string& request_id, bool keep_alive);
 
-// 200 with an XML body.
+// A response with status 200 and an XML body.
 std::string xml_response(const std::string& body, const std::string& request_id, bool keep_alive);
 
 // The head of an object's response; the body of a GET follows it. `source`: "hit" or "fetched".

@@ -10,7 +10,7 @@ namespace stoker::s3 {
 
 namespace {
 
-// Percent-decodes; nullopt: malformed, or the result has a NUL byte.
+// Percent-decodes a text; nullopt: malformed, or the result contains a NUL byte.
 std::optional<std::string> decode(std::string_view text, bool plus_is_space) {
     auto decoded = sidecar::percent_decode(text, plus_is_space);
     return decoded && decoded->find('\0') == std::string::npos ? std::move(decoded) : std::nullopt;

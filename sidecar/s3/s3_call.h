@@ -21,8 +21,8 @@ struct S3Call {
     [[nodiscard]] std::optional<std::string_view> parameter(std::string_view name) const;
 };
 
-// Path style, or virtual-host style if the Host is BUCKET.127.0.0.1 or BUCKET.localhost, with or
-// without a port. nullopt: the path or the query is not percent-encoded properly, or holds a NUL byte.
+// Parses path style; or virtual-host style, for Host BUCKET.127.0.0.1 or BUCKET.localhost, with or
+// without a port. nullopt: path or query is badly percent-encoded, or contains a NUL byte.
 std::optional<S3Call> parse_call(RequestHead head);
 
 }  // namespace stoker::s3

@@ -12,8 +12,8 @@
 
 namespace stoker::s3 {
 
-// The open segment files that samples are sent from; the least recently used ones are closed.
-// Used by one thread.
+// Keeps segment files open from which samples are sent; closes the least recently used ones. Used
+// by one thread.
 class SegmentFiles {
 public:
     using File = std::shared_ptr<const UniqueFd>;
@@ -21,10 +21,10 @@ public:
     explicit SegmentFiles(std::size_t files_max)
         : files_max_(files_max) {}
 
-    // nullptr: no such file now, or no descriptor. The caller keeps the result while it sends.
+    // nullptr: no such file now, or no descriptor left. Keep the result while sending.
     File open(const std::shared_ptr<attached::DatasetFiles>& dataset, domain::SegmentSeq seq);
 
-    // Closes files that were removed: an open one keeps its disk space.
+    // Closes files that were unlinked, because an open one keeps its disk space.
     void retire_unlinked();
 
 private:

@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view kAlgorithm = "AWS4-HMAC-SHA256";
 constexpr std::string_view kUnsigned = "UNSIGNED-PAYLOAD";
 
-// The signature as the client describes it.
+// The signature and its terms, as stated by the client.
 struct Claim {
     std::string_view credential;      // key/date/region/service/aws4_request
     std::string_view signed_headers;  // "host;x-amz-date"
@@ -99,7 +99,7 @@ std::optional<Claim> claim_of_query(const S3Call& call) {
     return claim;
 }
 
-// The request as the client signed it: with the headers that it names.
+// The request as the client signed it: with the headers that the signature names.
 sidecar::UnsignedRequest signed_request(const S3Call& call, const Claim& claim) {
     sidecar::UnsignedRequest request;
     request.method = call.head.method;
@@ -146,7 +146,7 @@ std::optional<S3Error> check_claim(
     if (scope.size() != 5 || scope[4] != "aws4_request" || !signed_at ||
         scope[1] != claim.time.substr(0, 8) || std::ranges::find(names, "host") == names.end()) {
         return malformed(
-            "the credential, the time or the signed headers are not as SigV4 has them");
+            "the credential, the time or the signed headers are not in the form of SigV4");
     }
     if (scope[0] != key.access_key_id) {
         return S3Error{

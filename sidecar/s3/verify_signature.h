@@ -7,7 +7,7 @@
 #include "sidecar/s3/s3_call.h"
 #include "sidecar/s3/s3_error.h"
 
-// Authentication of clients: holders of the pod's loopback key. Pure.
+// Authenticates clients, which must sign with the pod's loopback key. Pure.
 namespace stoker::s3 {
 
 struct LoopbackKey {
@@ -21,10 +21,10 @@ inline constexpr Duration kClockSkewMax = std::chrono::minutes{15};
 inline constexpr Duration kPresignedMax = std::chrono::hours{7 * 24};
 
 // Checks AWS Signature Version 4, in the Authorization header or in the query (presigned URL), in
-// constant time. nullopt: the request may go on. The error names what is wrong, never a secret:
+// constant time. nullopt: the signature is valid. The error names what is wrong, never a secret:
 // AccessDenied (no signature, expired), InvalidAccessKeyId, SignatureDoesNotMatch,
-// RequestTimeTooSkewed, AuthorizationHeaderMalformed. The region and the payload's hash are taken
-// from the request and not checked: the body is not read here.
+// RequestTimeTooSkewed, AuthorizationHeaderMalformed. The region and the payload's hash are used as
+// stated in the request and not checked, because the body is not read here.
 std::optional<S3Error> verify_signature(const S3Call& call, const LoopbackKey& key, WallTime now);
 
 // "20130524T000000Z"; nullopt: not a time stamp.

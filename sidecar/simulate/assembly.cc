@@ -64,7 +64,7 @@ std::unique_ptr<Losses> make_losses(
         samples, shape, seed_for(scenario, Use::kCommonLosses), job_seed(scenario, job) + 1);
 }
 
-// nullptr: the policy that the contracts choose.
+// The scenario's eviction policy. nullptr: the contracts choose one.
 std::unique_ptr<sidecar::EvictionPolicy> make_policy(const Scenario& scenario, Assembly& parts) {
     const std::string& name = scenario.cache.policy;
     const std::uint64_t samples = parts.sizes.size();
@@ -123,7 +123,7 @@ std::unique_ptr<sidecar::Sampler> make_own_order(
         });
 }
 
-// Whether the job's trainer sends its plans to the engine. A baseline is a plain cache without
+// Whether the job's trainer sends its plans to the engine. A baseline is a plain cache that gets no
 // plans.
 bool knows_plans(const Scenario& scenario, const JobSpec& job) {
     const std::string& policy = scenario.cache.policy;

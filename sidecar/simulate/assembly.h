@@ -16,8 +16,8 @@ namespace stoker::simulate {
 // All objects of a scenario, created and connected. Members are in the order of their dependencies.
 struct Assembly {
     std::vector<std::uint64_t> sizes;
-    Outcome outcome;                              // without its jobs
-    OdsCache* ods = nullptr;                      // the node's policy, if it is ODS
+    Outcome outcome;                              // without the jobs' results
+    OdsCache* ods = nullptr;                      // the node's policy, if that is ODS
     std::vector<std::unique_ptr<Losses>> losses;  // of jobs that report losses
     std::unique_ptr<VirtualNode> node;
     std::vector<std::unique_ptr<sidecar::Sampler>> orders;  // of jobs that choose their own order

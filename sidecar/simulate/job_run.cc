@@ -126,7 +126,7 @@ void JobRun::begin_own_order(TimePoint now) {
     std::vector<SampleIndex> order;
     setting_.sampler->foresee(0, setting_.samples, order);
     auto plan = sidecar::StreamPlan::make(epoch_, std::move(order), 0, setting_.samples);
-    STOKER_CHECK(plan.has_value(), "an order names samples of the dataset");
+    STOKER_CHECK(plan.has_value(), "the order must name samples of the dataset");
     node_.apply(
         node_.engine().fetch().on_plan(connection_of(0), *std::move(plan), now), setting_.job, now);
 }
@@ -150,7 +150,7 @@ void JobRun::leave(TimePoint now) {
     node_.leave(setting_.job);
 }
 
-// False: there was nothing left to request.
+// Requests the next batch. False: nothing was left to request.
 bool JobRun::ask(TimePoint now) {
     Batch& batch = outstanding_.emplace_back();
     batch.number = next_batch_;
@@ -190,7 +190,7 @@ void JobRun::draw(Batch& batch, TimePoint now) {
     sidecar::Effects effects;
     const auto drawn =
         node_.engine().draw(connection_of(0), stream(), {epoch_, count}, now, effects);
-    STOKER_CHECK(drawn.has_value(), "a trainer draws in the epoch that it has begun");
+    STOKER_CHECK(drawn.has_value(), "the trainer must have begun the epoch in which it draws");
     drained_ = drawn->ended;
     for (std::size_t i = 0; i < drawn->served.size(); ++i) {
         batch.samples.push_back(static_cast<SampleIndex>(drawn->served[i]));
@@ -230,7 +230,7 @@ void JobRun::request(Batch& batch, TimePoint now) {
 
 void JobRun::on_reply(const sidecar::FetchReply& reply, TimePoint now) {
     const auto found = std::ranges::find(outstanding_, reply.request_id, &Batch::number);
-    STOKER_CHECK(found != outstanding_.end(), "only what was asked for is answered");
+    STOKER_CHECK(found != outstanding_.end(), "an answer to a batch that was not requested");
     TimePoint ready = now;
     for (std::size_t i = 0; i < reply.outcomes.size(); ++i) {
         if (reply.outcomes[i] != sidecar::FetchOutcome::kReady) {

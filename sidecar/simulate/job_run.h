@@ -25,10 +25,10 @@ public:
         const Scenario* scenario = nullptr;  // must outlive the run
         std::size_t job = 0;                 // index in the scenario's jobs
         local::Begin
-            begin;  // for every epoch; if the job has its own sampler, only the contract counts
-        sidecar::Sampler* sampler = nullptr;  // if the job chooses its own order
+            begin;  // used for every epoch; only the contract counts if the job has its own sampler
+        sidecar::Sampler* sampler = nullptr;  // set if the job chooses its own order
         bool plans = false;                   // whether the job sends its epoch's order
-        Losses* losses = nullptr;             // null: the contract uses none
+        Losses* losses = nullptr;             // null: the contract uses no losses
         std::uint64_t samples = 0;
     };
 
@@ -61,7 +61,7 @@ public:
     // Number of completed epochs.
     [[nodiscard]] std::uint64_t epochs_done() const { return epoch_; }
 
-    // Includes the current epoch so far.
+    // Figures of the job's epochs, including the current one so far.
     [[nodiscard]] JobFigures figures() const;
 
 private:
@@ -98,10 +98,10 @@ private:
     VirtualNode& node_;
     JobFigures done_;
     EpochFigures current_;
-    std::vector<bool> seen_;                // in this epoch, by sample
+    std::vector<bool> seen_;                // by sample: served in this epoch
     std::deque<Batch> outstanding_;         // oldest first
-    std::optional<TimePoint> computed_at_;  // end of computing the oldest batch
-    TimePoint idle_since_{};                // end of the last computed batch
+    std::optional<TimePoint> computed_at_;  // when the oldest batch will be computed
+    TimePoint idle_since_{};                // when the last computed batch was finished
     TimePoint epoch_began_{};
     std::uint64_t next_batch_ = 0;
     std::uint64_t epoch_ = 0;

@@ -8,7 +8,7 @@
 // The checks behind laws(), by subject.
 namespace stoker::simulate {
 
-// `scenario` must be valid; otherwise crashes.
+// Runs a scenario. Crashes if `scenario` is not valid.
 Outcome run_law(const Scenario& scenario);
 
 std::vector<LawRow> check_reshuffle();              // T1

@@ -12,7 +12,7 @@ namespace stoker::simulate {
 
 Outcome run_law(const Scenario& scenario) {
     auto outcome = run(scenario);
-    STOKER_CHECK(outcome.has_value(), "the scenario of a law is valid");
+    STOKER_CHECK(outcome.has_value(), "the scenario of a law must be valid");
     return *std::move(outcome);
 }
 

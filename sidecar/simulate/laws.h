@@ -30,11 +30,11 @@ struct Expected {
     double possible_min = -std::numeric_limits<double>::infinity();
     double possible_max = std::numeric_limits<double>::infinity();
 
-    // A smaller figure than `least` is impossible, for instance fewer fetches than samples that cannot
-    // be resident.
+    // Adds a lower limit: a smaller figure is impossible, for instance fewer fetches than samples
+    // that cannot be resident.
     [[nodiscard]] Expected floor(double least) const;
 
-    // A larger figure than `most` is impossible.
+    // Adds an upper limit: a larger figure is impossible.
     [[nodiscard]] Expected ceiling(double most) const;
 
     // NaN is kBroken. An impossible figure is kImpossible whether or not the bound holds.

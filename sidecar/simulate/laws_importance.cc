@@ -17,7 +17,7 @@ namespace stoker::simulate {
 namespace {
 
 constexpr double kBetas[] = {.33, 1};
-constexpr double kWindow = .0256;  // of the dataset, in addition to the residents
+constexpr double kWindow = .0256;  // of the dataset, in addition to the resident bytes
 
 // A workload of iCACHE: the first epochs read everything, then every third one does. `w`: the share
 // of the dataset that may be resident.

@@ -21,7 +21,7 @@ namespace {
 // Share of a rank's reads that its own most frequent samples serve.
 struct LocalShare {
     std::uint32_t ranks;
-    double shares[4];  // by kEpochs
+    double shares[4];  // by epochs, in the order of kEpochs
 };
 
 constexpr std::uint64_t kEpochs[] = {3, 10, 30, 90};

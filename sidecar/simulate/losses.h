@@ -20,11 +20,11 @@ using domain::SampleIndex;
 class Losses {
 public:
     struct Shape {
-        double sigma = 1;        // of the permanent importance
-        double noise = 0.3;      // of one visit
+        double sigma = 1;        // of the logarithm of the permanent importance
+        double noise = 0.3;      // of the logarithm of one visit's noise
         double scale = 1;        // multiplies every loss
-        double decay = 0;        // of the scale, per epoch: training progress
-        double correlation = 0;  // with other jobs of the same `common_seed`, 0..1
+        double decay = 0;        // decrease of the scale per epoch, by training
+        double correlation = 0;  // with the importance in other jobs of equal `common_seed`, 0..1
     };
 
     Losses(std::uint64_t samples, Shape shape, std::uint64_t common_seed, std::uint64_t own_seed);

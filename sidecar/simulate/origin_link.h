@@ -20,7 +20,7 @@ public:
           bytes_per_second_(static_cast<double>(spec.bytes_per_second.count())),
           done_(spec.requests_max, TimePoint{}) {}
 
-    // Returns when the whole answer has arrived.
+    // Starts a request. Returns when its whole answer will have arrived.
     TimePoint transfer(TimePoint now, Bytes bytes) {
         // Answers end in the order of their requests, so the oldest slot is the first to be free.
         TimePoint& slot = done_[next_];

@@ -38,10 +38,10 @@ struct OriginSpec {
     std::uint32_t requests_max = 32;  // in flight
 };
 
-// Samples that a job has read, in order, by epoch. An epoch may be empty.
+// The samples that a job has read, in order, by epoch. An epoch may be empty.
 struct RecordedReads {
     std::vector<std::vector<domain::SampleIndex>> epochs;
-    bool plans = false;  // its trainer sends the order of each epoch ahead
+    bool plans = false;  // the job's trainer sends the order of each epoch ahead
 };
 
 // One job: one rank that computes at `speed` times the scenario's rate.
@@ -79,16 +79,16 @@ struct EpochFigures {
     std::uint64_t epoch = 0;
     bool complete = false;  // false: the simulation ended earlier
     std::uint64_t requested = 0;
-    std::uint64_t hits = 0;      // of these: fetched for an earlier read, of any job
+    std::uint64_t hits = 0;      // of the requested: those fetched for an earlier read, of any job
     std::uint64_t distinct = 0;  // different samples served; counted here, not by the sampler
     std::uint64_t repeated = 0;  // requested - distinct
     std::uint64_t substituted = 0;
     std::uint64_t origin_requests = 0;
-    std::uint64_t origin_samples = 0;  // fetched for these reads
-    std::uint64_t refill_samples = 0;  // of these: background refills
-    Bytes origin_bytes{};              // of all
+    std::uint64_t origin_samples = 0;  // samples fetched for these reads
+    std::uint64_t refill_samples = 0;  // of these: fetched in the background
+    Bytes origin_bytes{};              // bytes of all these samples
     Duration time{};                   // from the first request to the end of the last batch
-    Duration waited{};                 // of this: waiting for data
+    Duration waited{};                 // of this time: waiting for data
 };
 
 struct JobFigures {

@@ -11,7 +11,7 @@ namespace stoker::simulate {
 
 namespace {
 
-// Delivers replies until there are none.
+// Delivers the engine's replies to the jobs until there are no more.
 void deliver(Assembly& parts, TimePoint now) {
     for (auto replies = parts.node->take_replies(); !replies.empty();
          replies = parts.node->take_replies()) {
@@ -86,7 +86,7 @@ private:
 
     std::uint32_t discard_;
     Assembly& parts_;
-    SteadyPart began_;  // totals at that moment; empty: not yet
+    SteadyPart began_;  // totals when the steady part began; empty: it has not begun
     bool ended_ = false;
 };
 

@@ -48,7 +48,7 @@ void VirtualNode::leave(std::size_t job) {
 
 EpochFigures& VirtualNode::pay(SampleIndex sample, std::size_t job) {
     const auto other = std::ranges::find_if(figures_, [](auto* figures) { return figures; });
-    STOKER_CHECK(other != figures_.end(), "nothing is fetched when all jobs have ended");
+    STOKER_CHECK(other != figures_.end(), "a fetch after all jobs have ended");
     EpochFigures& figures = figures_[job] != nullptr ? *figures_[job] : **other;
     ++figures.origin_requests;
     ++figures.origin_samples;
@@ -63,7 +63,7 @@ void VirtualNode::apply(const sidecar::Effects& effects, std::size_t job, TimePo
         const TimePoint at = link_.transfer(now, Bytes{sizes_[fetch.sample]});
         arrivals_.push_back({at, fetch.sample, static_cast<std::uint32_t>(job)});
     }
-    STOKER_CHECK(effects.verifies.empty(), "nobody asks twice for what is here");
+    STOKER_CHECK(effects.verifies.empty(), "no job requests a stored sample twice");
     std::ranges::copy_if(effects.replies, std::back_inserter(replies_), [](const auto& reply) {
         return reply.connection != kRefiller;
     });

@@ -9,13 +9,13 @@
 
 namespace stoker::sidecar {
 
-// Leadership of a node directory: `flock` on its file control/lock. Only its holder may write; the
-// kernel releases it when the holder's process ends. Must outlive the directory's NodeStore.
+// Leadership of a node directory: `flock` on its file control/lock. Only the holder may write; the
+// kernel releases the lock when the holder's process ends. Must outlive the directory's NodeStore.
 // Move-only.
 class DirectoryLock {
 public:
-    // Does not wait. nullopt: another process (or another lock object of this one) leads.
-    // kForbidden, kUnavailable, kResourceExhausted: the directory is not writable.
+    // Tries to take the lock; does not wait. nullopt: another process (or lock object of this one)
+    // leads. kForbidden, kUnavailable, kResourceExhausted: the directory is not writable.
     static Result<std::optional<DirectoryLock>> try_acquire(
         Device& device, const std::string& directory);
 

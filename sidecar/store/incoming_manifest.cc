@@ -17,7 +17,7 @@ struct Temporary {
     std::unique_ptr<DeviceFile> file;
 };
 
-// Only one leader lists, so an existing file of this name is a leftover and is replaced.
+// Only one leader lists at a time, so an existing file of this name is a leftover and is replaced.
 Result<Temporary> create_for_listing(Device& device, const std::string& manifest) {
     std::string path = manifest + ".tmp";
     [[maybe_unused]] const auto unlinked = device.unlink(path);
@@ -25,8 +25,8 @@ Result<Temporary> create_for_listing(Device& device, const std::string& manifest
     return Temporary{std::move(path), std::move(file)};
 }
 
-// Each transfer from a peer gets a file of its own: one that was given up may still be writing to
-// its file.
+// Gives each transfer from a peer its own file, because a transfer that was given up may still be
+// writing.
 Result<Temporary> create_for_peer(Device& device, const std::string& manifest) {
     for (int number = 0;; ++number) {
         std::string path = fmt::format("{}.{}.tmp", manifest, number);
@@ -85,8 +85,8 @@ IncomingManifest::IncomingManifest(
       total_bytes_(total_bytes),
       from_(from) {}
 
-// Removes an unfinished file. If the program is killed before this, the store removes the file when
-// it opens.
+// Removes an unfinished file. If the program is killed before this, the store does so when it
+// opens.
 IncomingManifest::~IncomingManifest() {
     if (file_ != nullptr) {
         [[maybe_unused]] const auto unlinked = device_.unlink(temporary_);

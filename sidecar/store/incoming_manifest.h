@@ -20,15 +20,15 @@ class IncomingManifest {
 public:
     enum class From : std::uint8_t {
         kListing,
-        kPeer,  // checked with domain::check_manifest()
+        kPeer,  // from a peer; checked with domain::check_manifest()
     };
 
-    static constexpr int kFilesMax = 16;  // from peers, of one revision at a time
+    static constexpr int kFilesMax = 16;  // most files of transfers from peers, all of one revision
 
-    // No manifest that we can use is larger: its keys and ETags have at most 4 GiB.
+    // Larger manifests are not usable: keys and ETags have at most 4 GiB.
     static constexpr std::uint64_t kBytesMax = std::uint64_t{8} << 30U;
 
-    // kResourceExhausted: larger than kBytesMax or the free disk.
+    // Creates the file. kResourceExhausted: larger than kBytesMax or than the free disk space.
     static Result<std::unique_ptr<IncomingManifest>> create(
         Device& device,
         const std::string& directory,
@@ -40,13 +40,13 @@ public:
     IncomingManifest& operator=(const IncomingManifest&) = delete;
     ~IncomingManifest();
 
-    // Appends the next bytes. kCorruption: more than the total.
+    // Appends the next bytes. kCorruption: more than the announced total.
     Status append(std::span<const std::byte> bytes);
 
     [[nodiscard]] bool is_complete() const { return written_ == total_bytes_; }
 
-    // After the last byte: checks the file and names it; durable on return. kCorruption: not a
-    // manifest of this revision.
+    // Call after the last byte: checks the file and gives it its name; durable on return.
+    // kCorruption: not a manifest of this revision.
     Status finish();
 
 private:

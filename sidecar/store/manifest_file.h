@@ -13,8 +13,8 @@
 
 namespace stoker::sidecar {
 
-// Writes `manifest.<revision>` into a node directory atomically; durable on return. Leaves a good
-// file alone: the same revision has the same bytes.
+// Writes `manifest.<revision>` into a node directory atomically; durable on return. Does not
+// replace a valid file, because the same revision has the same bytes.
 Status store_manifest(
     Device& device, const std::string& directory, const domain::ManifestWriter& manifest);
 
@@ -26,15 +26,15 @@ Result<std::vector<domain::RevisionId>> list_manifests(
 // Movable; thread-safe.
 class MappedManifest {
 public:
-    // Verifies the whole file's checksum. kNotFound: no such file. kCorruption, kInvalidArgument
-    // (another version, or a revision that differs from its name): the caller may unlink it and
-    // write it again.
+    // Maps a file and verifies its whole checksum. kNotFound: no such file. kCorruption,
+    // kInvalidArgument (another version, or a revision that differs from the name): the caller may
+    // unlink the file and write it again.
     static Result<MappedManifest> open(
         Device& device, const std::string& directory, domain::RevisionId revision);
 
     [[nodiscard]] const domain::ManifestView& view() const { return view_; }
 
-    // The whole file.
+    // The bytes of the whole file.
     [[nodiscard]] std::span<const std::byte> bytes() const { return mapping_->bytes(); }
 
 private:

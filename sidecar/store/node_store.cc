@@ -103,8 +103,8 @@ Result<Residency> NodeStore::put(const Incoming& incoming) {
     auto shared = shared_.lock();
     settled_.wait(shared.native(), [&] { return !shared->in_flight.contains(incoming.sample); });
     if (const std::uint64_t word = table_->load(incoming.sample); word != incoming.replaces) {
-        // Another call stored the sample, or (for a copy by compact()) dropped or moved it. Returns
-        // the place that the table has now; Residency{} is "absent".
+        // Another call has stored the sample, or (for a copy by compact()) dropped or moved it.
+        // Returns the place that the table has now; Residency{} means absent.
         return domain::unpack_residency(word).value_or(Residency{});
     }
     if (shared->closed) {
@@ -134,8 +134,8 @@ Result<NodeStore::Slot> NodeStore::reserve(Shared& shared, const Incoming& incom
     const std::uint64_t capacity = segment_class == SegmentClass::kWindow
                                        ? options_.window_segment_bytes.count()
                                        : options_.segment_bytes.count();
-    // compact() copies live samples out of a segment to unlink it. That frees more than it takes,
-    // so it may use the reserved space.
+    // compact() copies live samples out of a segment in order to unlink it. That frees more space
+    // than it takes, so it may use the reserved space.
     const bool checks_space = incoming.replaces == 0;
     if (SegmentWriter::capacity_for(payload_bytes) > capacity) {
         return reserve_alone(shared, incoming.sample, segment_class, checks_space);
@@ -192,8 +192,8 @@ Status NodeStore::check_space(std::uint64_t wanted_bytes) const {
     return {};
 }
 
-// Writes without the lock, then waits until the record is committed or failed, which may take as
-// long as the writes before it.
+// Writes without holding the lock, then waits until the record is committed or has failed, which
+// may take as long as the writes before it.
 Status NodeStore::write_record(Locked& shared, const Incoming& incoming, const Slot& slot) {
     SegmentWriter& writer = *slot.writer;
     shared.native().unlock();
@@ -210,7 +210,7 @@ Status NodeStore::write_record(Locked& shared, const Incoming& incoming, const S
     return written;
 }
 
-// Publishes the slot's record, and those that waited for it, if it was written.
+// Publishes the slot's record, and records that waited for it, if the write succeeded.
 void NodeStore::commit(Shared& shared, const Slot& slot, bool written) {
     SegmentWriter& writer = *slot.writer;
     const std::uint64_t bytes_before = writer.file_bytes();
@@ -224,9 +224,9 @@ void NodeStore::commit(Shared& shared, const Slot& slot, bool written) {
 void NodeStore::publish(
     Shared& shared, const domain::SegmentHeader& header, const domain::FooterEntry& entry) {
     const auto expected = shared.in_flight.find(entry.sample);
-    STOKER_CHECK(expected != shared.in_flight.end(), "a record that nobody appends");
+    STOKER_CHECK(expected != shared.in_flight.end(), "commit() of a record that is not in flight");
     if (table_->load(entry.sample) != expected->second) {
-        return;  // dropped during the copy: the copy is dead at once
+        return;  // dropped during the copy, so the copy is dead at once
     }
     const Residency where{header.segment_class, header.seq, entry.record_offset};
     shared.segments.add_live(where.segment, domain::record_bytes(entry.payload_bytes));
@@ -333,7 +333,7 @@ void NodeStore::drop(SampleId sample) {
     }
 }
 
-// Makes the sample absent if its entry in the residency table is still `word`.
+// Makes the sample absent, if its entry in the residency table is still `word`.
 void NodeStore::drop_if(SampleId sample, std::uint64_t word, bool damaged) {
     auto shared = shared_.lock();
     const auto where = domain::unpack_residency(word);

@@ -33,57 +33,57 @@ struct RecoveredDirectory;
 
 struct StoreOptions {
     std::string directory;                // data/ of the node directory; exists, lock held by us
-    std::string control_directory;        // control/ of it, for the state file
-    Bytes segment_bytes = mib(64);        // larger samples get their own segment
+    std::string control_directory;        // control/ of the node directory; holds the state file
+    Bytes segment_bytes = mib(64);        // a larger sample gets a segment of its own
     Bytes window_segment_bytes = mib(8);  // smaller: window space is freed only by whole segments
-    double reserved_free = 0.15;          // share of the file system that stays free
+    double reserved_free = 0.15;          // share of the file system that must stay free
     std::string boot_id;  // of the running kernel: letters, digits, '-'; a changed id means
-                          // a reboot
+                          // the machine was rebooted
 
-    // New segments get this number or a higher one. Wall-clock seconds since 2020 avoid repeated
-    // numbers even if the directory was emptied by hand under running readers
+    // New segments get this number or a higher one. In production: wall-clock seconds since 2020,
+    // so that numbers do not repeat even if the directory was emptied by hand while readers ran
     // (docs/design/node-directory.md). Tests use 0.
     std::uint32_t sequence_floor = 0;
 
-    // Other revisions that running jobs use: their files are left alone. Files of all other
-    // revisions are unlinked.
+    // Other revisions that running jobs use: their files stay. Files of all other revisions are
+    // unlinked.
     std::vector<domain::RevisionId> keep_revisions;
 };
 
 // Findings of opening a directory; logged once and counted.
 struct RecoveryReport {
     std::uint64_t segments_kept = 0;
-    std::uint64_t segments_dropped = 0;  // another version, another revision, damaged header
+    std::uint64_t segments_dropped = 0;  // of another version or revision, or with a damaged header
     std::uint64_t samples_kept = 0;
-    std::uint64_t samples_dropped = 0;  // torn tail, or wrong checksum where it had to be verified
+    std::uint64_t samples_dropped = 0;  // at a torn tail, or with a wrong checksum where checked
     bool verified_checksums = false;    // after a reboot, or a loss of the table or the state file,
                                         // every segment not known to be synced was read
-    bool after_clean_stop = false;      // the last leader ended with close()
+    bool after_clean_stop = false;      // the last leader had called close()
 };
 
 struct StoreUsage {
-    Bytes resident_bytes{};  // live records of class resident, headers and padding included
+    Bytes resident_bytes{};  // live records of class resident, with headers and padding
     Bytes window_bytes{};
     std::uint64_t resident_samples = 0;
     std::uint64_t window_samples = 0;
-    Bytes file_bytes{};        // size of the segment files, with dead records and footers
-    Bytes unfinished_bytes{};  // allocated on the disk for samples that are being written in parts
-    Bytes written_bytes{};     // to segment files since open, for bytes written per byte served
+    Bytes file_bytes{};        // size of the segment files, including dead records and footers
+    Bytes unfinished_bytes{};  // allocated for samples that are being written in parts
+    Bytes written_bytes{};     // written to segment files since open()
 };
 
-// A large sample that is being stored in parts, in a segment of its own. Its destruction without
-// finish() frees its space on the disk; nothing was published. Destroy it before the store.
+// A large sample that is being stored in parts, in a segment of its own. If it is destroyed without
+// finish(), its disk space is freed and nothing was published. Destroy it before the store.
 class SampleWriter {
 public:
     SampleWriter(const SampleWriter&) = delete;
     SampleWriter& operator=(const SampleWriter&) = delete;
     ~SampleWriter();
 
-    // Writes payload bytes from `offset` on. Parts may be written in any order and in parallel; each
-    // byte once. Errors as NodeStore::append().
+    // Writes payload bytes from `offset` on. Parts may be written in any order and in parallel,
+    // each byte once. Errors: as NodeStore::append().
     Status write(std::uint64_t offset, std::span<const std::byte> part);
 
-    // Publishes the sample. Once, after all bytes were written. `crc32c`: of the payload.
+    // Publishes the sample. Call it once, after all bytes. `crc32c`: checksum of the payload.
     Result<domain::Residency> finish(std::uint32_t crc32c);
 
 private:
@@ -134,17 +134,17 @@ public:
 
     [[nodiscard]] RecoveryReport recovery() const { return report_; }
 
-    // Stores and publishes the payload of `sample`, which must have the manifest's length. Leaves a
-    // stored sample alone and returns its place. kCorruption: the payload does not match `crc32c`.
+    // Stores and publishes the payload of `sample`, which must have the manifest's length. If the
+    // sample is stored already, only returns its place. kCorruption: `crc32c` is not the payload's.
     Result<domain::Residency> append(
         domain::SampleId sample,
         std::span<const std::byte> payload,
         domain::SegmentClass segment_class,
         std::optional<std::uint32_t> crc32c = std::nullopt);
 
-    // Begins to store a sample in parts, and allocates its blocks on the disk. For samples that are too
-    // large for memory. Until it ends, append() of the same sample waits for it. kAlreadyExists: the
-    // sample is stored. Other errors as append().
+    // Begins to store a sample in parts, for samples too large for memory, and allocates its disk
+    // blocks. Until it ends, append() of the same sample waits. kAlreadyExists: the sample is
+    // stored. Other errors: as append().
     Result<std::unique_ptr<SampleWriter>> begin(
         domain::SampleId sample, domain::SegmentClass segment_class);
 
@@ -154,17 +154,17 @@ public:
     // existing maps of it.
     void drop(domain::SampleId sample);
 
-    // Hints to read a resident sample into the page cache before use, and to drop it after use.
-    // They never fail.
+    // Hints: read a resident sample into the page cache before use, or drop it from there after
+    // use. They never fail.
     void will_need(domain::SampleId sample) { advise(sample, true); }
 
     void wont_need(domain::SampleId sample) { advise(sample, false); }
 
-    // Reads a stored sample and checks it. kNotFound: absent. kCorruption: damaged; it stays until
-    // verify(). Or the device's error.
+    // Reads and checks a stored sample. kNotFound: absent. kCorruption: damaged; it stays until
+    // verify() is called. Otherwise the device's error.
     Result<RecordBytes> read(domain::SampleId sample);
 
-    // Re-reads a stored sample and drops it if its checksum is wrong. false: wrong or absent.
+    // Re-reads a stored sample; drops it if its checksum is wrong. False: wrong or absent.
     bool verify(domain::SampleId sample);
 
     [[nodiscard]] StoreUsage usage() const;
@@ -182,7 +182,7 @@ private:
     friend class SampleWriter;
 
     // A payload being stored. `replaces`: the sample's entry in the residency table when the caller
-    // looked: 0 for a new sample, the old place for a copy by compact(). The payload is published
+    // looked: 0 for a new sample, its old place for a copy by compact(). The payload is published
     // only if the table still has that entry.
     struct Incoming {
         domain::SampleId sample;
@@ -200,13 +200,13 @@ private:
     struct Shared {
         SegmentTable segments;
         SegmentNumbers numbers;
-        OpenSegments open{};                       // takes the next records of its class
+        OpenSegments open{};                       // segments that take the next records, by class
         std::vector<WriterPtr> retired{};          // takes no more records, waits for its footer
-        std::vector<domain::SegmentSeq> doomed{};  // no live samples, to be unlinked
+        std::vector<domain::SegmentSeq> doomed{};  // have no live samples, and are to be unlinked
         std::unordered_map<domain::SampleId, std::uint64_t>
-            in_flight{};  // sample → Incoming::replaces
+            in_flight{};  // by sample: its Incoming::replaces
         std::uint64_t written_bytes = 0;
-        std::uint64_t unfinished_bytes = 0;  // capacities of the segments of SampleWriters
+        std::uint64_t unfinished_bytes = 0;  // capacity of all segments of SampleWriters
         bool closed = false;
     };
 
@@ -264,10 +264,10 @@ private:
     const StoreOptions options_;
     const RecoveryReport report_;
 
-    // Thread-safe by themselves.
+    // These members are thread-safe by themselves.
     std::unique_ptr<ResidencyFile> table_;
     SegmentFiles files_;
-    mutable Guarded<Shared> shared_;   // its lock also serializes writes of the state file
+    mutable Guarded<Shared> shared_;   // the lock also serializes writes of the state file
     std::condition_variable settled_;  // with the lock of shared_: a record was published or failed
     std::mutex upkeep_;                // one compact() or close() at a time; taken before shared_
 };

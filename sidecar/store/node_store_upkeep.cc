@@ -39,7 +39,7 @@ Result<RecordBytes> NodeStore::read(SampleId sample) {
         if (record.has_value() || find(sample) == where) {
             return record;
         }
-        // It moved meanwhile.
+        // The sample was moved meanwhile.
     }
 }
 
@@ -64,18 +64,18 @@ bool NodeStore::verify(SampleId sample) {
             return true;
         }
         if (table_->load(sample) != word) {
-            continue;  // moved meanwhile
+            continue;  // the sample was moved meanwhile
         }
         if (good.error().code == ErrorCode::kResourceExhausted) {
-            return true;  // unreadable now, which does not prove damage
+            return true;  // unreadable now, which does not prove that it is damaged
         }
         drop_damaged(sample, word, good.error());
         return false;
     }
 }
 
-// Durable, because a damaged segment must not be trusted after a reboot; rare enough to sync at
-// once.
+// Makes the drop durable, because a damaged segment must not be trusted after a reboot. This is
+// rare, so it may sync at once.
 void NodeStore::drop_damaged(SampleId sample, std::uint64_t word, const Error& error) {
     log::warning(
         "dropping a damaged sample", {{"sample", sample.value()}, {"error", error.message}});
@@ -104,7 +104,7 @@ Status NodeStore::copy_forward(SegmentSeq victim, std::uint64_t& budget_bytes) {
         if (file.error().code != ErrorCode::kNotFound) {
             return fail(file.error());
         }
-        drop_all_in(victim);  // unlinked meanwhile
+        drop_all_in(victim);  // the segment was unlinked meanwhile
         return {};
     }
     STOKER_TRY(const auto header, read_segment_header(**file));
@@ -140,8 +140,8 @@ Status NodeStore::copy_record(
     return {};
 }
 
-// After the copy nothing in the segment should be live; drops samples that its damaged index does
-// not list.
+// Drops all samples that are still live in the segment. After the copy only samples are left that
+// the segment's damaged index does not list.
 void NodeStore::drop_all_in(SegmentSeq seq) {
     if (shared_.lock()->segments.find(seq) == nullptr) {
         return;
@@ -163,7 +163,7 @@ Result<bool> NodeStore::sync_segments(std::uint64_t& budget_bytes) {
         const auto file = files_.open(*next);
         if (file.has_value()) {
             if (Status synced = (*file)->sync(); !synced.has_value()) {
-                // The kernel may have dropped pages that it failed to write, and report success the
+                // The kernel may have dropped pages that it could not write, and report success the
                 // next time.
                 shared_.lock()->segments.set_damaged(*next);
                 return fail(std::move(synced).error());
@@ -180,7 +180,7 @@ Result<bool> NodeStore::sync_segments(std::uint64_t& budget_bytes) {
         next = shared->segments.oldest_unsynced();
     }
     if (any) {
-        // Syncs the names, too: a synced file without a durable name is lost.
+        // Syncs the names, too: a synced file whose name is not durable is lost.
         STOKER_TRY_VOID(device_.sync_folder(segments_folder()));
         STOKER_TRY_VOID(save_state(false));
     }

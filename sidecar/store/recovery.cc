@@ -21,7 +21,7 @@ std::optional<RevisionId> revision_of_file(std::string_view name) {
     constexpr std::string_view kTemporary = ".tmp";
     if (name.ends_with(kTemporary)) {
         name.remove_suffix(kTemporary.size());
-        // The temporary file of a manifest from a peer: `<name>.<number>.tmp`.
+        // The temporary file of a manifest from a peer is called `<name>.<number>.tmp`.
         const auto end = name.find_last_not_of("0123456789");
         if (end != std::string_view::npos && name[end] == '.' &&
             domain::parse_manifest_name(name.substr(0, end))) {
@@ -56,7 +56,7 @@ public:
         doom_empty_segments();
         publish_words();
         for (const std::string& path : doomed_) {
-            unlink(path);  // after the words: a reader must not find a word without a file
+            unlink(path);  // after correcting the table: no reader may find a word without a file
         }
         out_.lowest_number = lowest_number(numbers);
         return std::move(out_);
@@ -74,7 +74,7 @@ private:
     }
 
     // Whether the file is a temporary file of the manifest in use. That manifest is complete, so
-    // the temporary file is of no more use.
+    // the temporary file is useless.
     [[nodiscard]] bool is_left_over(std::string_view name) const {
         const std::string whole = domain::manifest_file(manifest_.revision());
         return name.starts_with(whole) && name.ends_with(".tmp");
@@ -93,7 +93,7 @@ private:
         return {};
     }
 
-    // A file that cannot be unlinked stays for the next recovery.
+    // Unlinks a file. If that fails, the next recovery tries again.
     void unlink(const std::string& path) {
         if (const Status status = device_.unlink(path); !status.has_value()) {
             log::warning("cannot unlink", {{"path", path}, {"error", status.error().message}});
@@ -154,8 +154,8 @@ private:
         doomed_.push_back(path);
     }
 
-    // Whether the header may be one of ours. Readers map `capacity_bytes`, and samples are in
-    // segments of class resident or window only.
+    // Whether the header may have been written by this program. Readers map `capacity_bytes`, and
+    // samples are only in segments of class resident or window.
     static bool is_usable(const domain::SegmentHeader& header, std::uint64_t file_bytes) {
         return (header.segment_class == domain::SegmentClass::kResident ||
                 header.segment_class == domain::SegmentClass::kWindow) &&
@@ -183,7 +183,7 @@ private:
         }
         SegmentInfo info;
         info.segment_class = header.segment_class;
-        info.synced = synced || rebooted_;  // after a reboot, reads come from the disk
+        info.synced = synced || rebooted_;  // after a reboot, what can be read comes from the disk
         info.damaged = contents->records_dropped > 0;
         if (!contents->sealed) {
             info.synced = false;
@@ -193,8 +193,8 @@ private:
         out_.segments.add(header.seq, info);
         out_.report.samples_dropped += contents->records_dropped;
         for (const domain::FooterEntry& record : contents->records) {
-            // A dead record may have been dropped as damaged, which only the previous leader knew.
-            // Unless the state lists the segment as synced, it stays suspect.
+            // The record may be dead because it was damaged, which only the previous leader knew.
+            // Unless the state file lists the segment as synced, the segment stays suspect.
             if (!take_record(header, record) && !synced) {
                 out_.segments.set_damaged(header.seq);
             }
@@ -219,8 +219,8 @@ private:
                domain::kRecordAlignment;
     }
 
-    // Writes the footer that the last leader did not write. Without room for it the segment is scanned
-    // again next time.
+    // Writes the footer that the last leader did not write. If there is no room for it, the segment
+    // is scanned again the next time.
     static void seal(
         DeviceFile& file, const domain::SegmentHeader& header, SegmentContents& contents) {
         const auto footer = domain::encode_footer(contents.records, header.seq);
@@ -236,14 +236,14 @@ private:
         contents.file_bytes = at + footer.size();
     }
 
-    // False: the record is dead.
+    // Accepts a live record. False: the record is dead.
     bool take_record(const domain::SegmentHeader& header, const domain::FooterEntry& record) {
         const Residency where{header.segment_class, header.seq, record.record_offset};
         const std::uint64_t word = domain::pack_residency(where);
         if (table_counts_ && out_.table->load(record.sample) != word) {
-            return false;  // dropped, moved, or not yet published
+            return false;  // the sample was dropped, moved, or not yet published
         }
-        // Segments come in ascending order, so the newer of two copies stays.
+        // Segments are visited in ascending order, so the newer of two copies wins.
         std::uint64_t& chosen = words_.at(record.sample.value());
         if (const auto older = domain::unpack_residency(chosen)) {
             out_.segments.remove_live(older->segment, domain::record_bytes(record.payload_bytes));
@@ -292,11 +292,11 @@ private:
     Device& device_;
     const domain::ManifestView& manifest_;
     const StoreOptions& options_;
-    std::vector<std::uint64_t> words_;  // the table's future words, by sample
+    std::vector<std::uint64_t> words_;  // future content of the residency table, by sample
     std::vector<std::string> doomed_;   // segment files to unlink at the end
     std::optional<StoreState> state_;
     bool rebooted_ = false;
-    bool table_counts_ = false;  // the last leader ran under this boot and left its table
+    bool table_counts_ = false;  // the last leader ran under this boot, and its table exists
     std::uint32_t highest_in_table_ = 0;
     RecoveredDirectory out_;
 };

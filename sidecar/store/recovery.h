@@ -16,8 +16,8 @@ namespace stoker::sidecar {
 // A node directory after recovery: the initial state of a store.
 struct RecoveredDirectory {
     std::unique_ptr<ResidencyFile> table;  // agrees exactly with `segments`
-    SegmentTable segments;                 // none of them growing
-    std::uint64_t lowest_number = 0;       // new segments must have this number or a higher one
+    SegmentTable segments;                 // no segment is growing
+    std::uint64_t lowest_number = 0;       // lowest number for new segments
     RecoveryReport report;
 };
 

@@ -42,7 +42,7 @@ Result<std::unique_ptr<ResidencyFile>> ResidencyFile::open(
     auto mapping = device.map(path, MapMode::kReadWrite);
     const bool existed = mapping.has_value() && is_table_of(**mapping, header);
     if (!existed) {
-        // Readers may have the old file mapped, so only an invalid file is replaced by a new one.
+        // Replaces only an invalid file, because readers may have the old one mapped.
         if (!mapping.has_value() && mapping.error().code != ErrorCode::kNotFound &&
             mapping.error().code != ErrorCode::kCorruption) {
             return fail(std::move(mapping).error());

@@ -16,8 +16,8 @@ namespace stoker::sidecar {
 // Thread-safe: words are atomic; the caller orders its stores after the bytes that they point to.
 class ResidencyFile {
 public:
-    // Maps the file of `header`; makes it anew (all absent) if it is missing, damaged or of another
-    // shape.
+    // Maps the file of `header`; creates it (all samples absent) if it is missing, damaged or of
+    // another size.
     static Result<std::unique_ptr<ResidencyFile>> open(
         Device& device, const std::string& directory, const domain::ResidencyHeader& header);
 

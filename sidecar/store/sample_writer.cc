@@ -19,12 +19,12 @@ SampleWriter::~SampleWriter() {
 Status SampleWriter::write(std::uint64_t offset, std::span<const std::byte> part) {
     STOKER_CHECK(
         offset <= payload_bytes_ && part.size() <= payload_bytes_ - offset,
-        "a part lies in its payload");
+        "the part must lie within the payload");
     return slot_.writer->write_part(slot_.record_offset, offset, part);
 }
 
 Result<Residency> SampleWriter::finish(std::uint32_t crc32c) {
-    STOKER_CHECK(!is_over_, "a sample is finished once");
+    STOKER_CHECK(!is_over_, "finish() was called before");
     const Status written =
         slot_.writer->write_head(slot_.record_offset, sample_, payload_bytes_, crc32c);
     store_.end(*this, written.has_value());
@@ -59,7 +59,7 @@ Result<std::unique_ptr<SampleWriter>> NodeStore::begin(
     return writer;
 }
 
-// The place of the only record of a segment that is not larger than it must be.
+// Reserves a segment just large enough for one record, and the place of that record.
 Result<NodeStore::Slot> NodeStore::reserve_alone(
     Shared& shared, SampleId sample, SegmentClass segment_class, bool checks_space) {
     const std::uint64_t payload_bytes = manifest_.size_bytes(sample);

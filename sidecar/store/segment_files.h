@@ -13,9 +13,9 @@
 
 namespace stoker::sidecar {
 
-// Segment files opened for reading and for hints; keeps the most recently used ones open, because a
-// hint per sample must not cost an open(), and a large cache has more segments than a process has
-// descriptors. Thread-safe.
+// Keeps the most recently used segment files open, for reading and for hints: a hint per sample
+// must not cost an open(), and a large cache has more segments than a process may have descriptors.
+// Thread-safe.
 class SegmentFiles {
 public:
     SegmentFiles(Device& device, std::string directory)
@@ -25,7 +25,7 @@ public:
     // kNotFound: the segment is unlinked.
     Result<std::shared_ptr<DeviceFile>> open(domain::SegmentSeq seq);
 
-    // Call it after an unlink, so that the blocks are freed.
+    // Closes the file. Call it after an unlink, so that the file's blocks are freed.
     void forget(domain::SegmentSeq seq);
 
 private:

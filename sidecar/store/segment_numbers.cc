@@ -45,7 +45,7 @@ Status SegmentNumbers::promise(std::uint64_t number) {
     }
     STOKER_TRY_VOID(device_->sync_folder(join_path(directory_, domain::kSegmentFolder)));
     if (marked_ != 0 && marked_ != number) {
-        // The highest mark counts, so a leftover one does no harm.
+        // Removes older marks. A leftover one does no harm, because the highest counts.
         static_cast<void>(
             device_->unlink(join_path(directory_, domain::sequence_mark_file(marked_))));
     }

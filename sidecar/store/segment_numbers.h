@@ -9,9 +9,9 @@
 
 namespace stoker::sidecar {
 
-// Assigns segment numbers, each once in the life of a node directory. An empty file
-// `segments/next.<n>` guarantees it: it is durable before any number below n is used, and is
-// replaced by one with a higher n, so that no crash, power cut, or loss of table and state file
+// Assigns segment numbers, each one only once in the life of a node directory. An empty file
+// `segments/next.<n>` (the mark) guarantees this: it is durable before any number below n is used,
+// and is replaced by one with a higher n. So no crash, power cut, or loss of table and state file
 // repeats a number. Not thread-safe.
 class SegmentNumbers {
 public:
@@ -19,7 +19,7 @@ public:
     static Result<SegmentNumbers> open(
         Device& device, const std::string& directory, std::uint64_t lowest);
 
-    // kResourceExhausted: all 2^32 are used. Device errors: try again later.
+    // The next number. kResourceExhausted: all 2^32 are used. Device errors: try again later.
     Result<domain::SegmentSeq> next();
 
 private:
@@ -32,7 +32,7 @@ private:
     Device* device_;
     std::string directory_;
     std::uint64_t next_ = 0;
-    std::uint64_t promised_ = 0;  // the mark: lower numbers may be used
+    std::uint64_t promised_ = 0;  // the current mark: numbers below it may be used
     std::uint64_t marked_ = 0;    // the newest mark in the directory; 0: none
 };
 

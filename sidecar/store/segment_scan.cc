@@ -24,7 +24,7 @@ public:
         : file_(file),
           piece_bytes_(std::clamp<std::uint64_t>(bytes_wanted, kRecordHeaderBytes, 1U << 20U)) {}
 
-    // The largest size of one view().
+    // The largest number of bytes that one view() can return.
     [[nodiscard]] std::uint64_t piece_bytes() const { return piece_bytes_; }
 
     // `count` bytes (at most piece_bytes()) from `offset`; fewer only at the end of the file.
@@ -32,7 +32,7 @@ public:
         if (offset < start_ || offset + count > start_ + filled_) {
             buffer_.resize(piece_bytes_);  // allocated here: most segments need only their footer
             start_ = offset;
-            filled_ = 0;  // the buffer is invalid if the read fails
+            filled_ = 0;  // so that the buffer counts as invalid if the read fails
             STOKER_TRY(filled_, file_.read(offset, buffer_));
         }
         const std::uint64_t skip = offset - start_;
@@ -116,7 +116,7 @@ public:
     }
 
 private:
-    // nullopt: not sealed, or the footer is damaged.
+    // Reads the footer. nullopt: the segment is not sealed, or its footer is damaged.
     Result<std::optional<std::vector<FooterEntry>>> read_footer() {
         using Footer = std::optional<std::vector<FooterEntry>>;
         if (contents_.file_bytes < kSegmentHeaderBytes + domain::kFooterTailBytes) {
@@ -138,7 +138,7 @@ private:
     Status read_exactly(std::uint64_t offset, std::span<std::byte> out) {
         STOKER_TRY(const std::size_t got, file_.read(offset, out));
         std::ranges::fill(
-            out.subspan(got), std::byte{0});  // truncated meanwhile: zeroes are no footer
+            out.subspan(got), std::byte{0});  // truncated meanwhile: zeroes are not a valid footer
         return {};
     }
 

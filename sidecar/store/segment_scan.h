@@ -14,20 +14,20 @@ namespace stoker::sidecar {
 
 // The contents of a segment file.
 struct SegmentContents {
-    std::vector<domain::FooterEntry> records;  // valid ones of this manifest, by offset
+    std::vector<domain::FooterEntry> records;  // the valid ones of this manifest, by offset
     std::uint64_t records_dropped = 0;         // torn, wrong checksum, or not of this manifest
     std::uint64_t file_bytes = 0;
     bool sealed = false;
 };
 
 enum class Trust : std::uint8_t {
-    kFooter,    // a good footer is believed: the payloads were written before it, and nothing can
+    kFooter,    // trust a valid footer: payloads were written before it, and nothing can
                 // have been lost since
-    kChecksums  // every payload is read and compared with its checksum
+    kChecksums  // read every payload and compare its checksum
 };
 
-// kCorruption, kInvalidArgument (another version): as decode_segment_header(). Or the device's
-// error.
+// Errors: kCorruption, kInvalidArgument (another version), as decode_segment_header(); or the
+// device's error.
 Result<domain::SegmentHeader> read_segment_header(DeviceFile& file);
 
 // Finds the records of a segment by its footer, or without one by consecutive headers up to the

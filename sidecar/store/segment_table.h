@@ -11,14 +11,14 @@
 
 namespace stoker::sidecar {
 
-// The store's data about one segment file.
+// The store's knowledge about one segment file.
 struct SegmentInfo {
     domain::SegmentClass segment_class = domain::SegmentClass::kResident;
     std::uint64_t file_bytes = 0;
     std::uint64_t live_bytes = 0;  // records whose word points here, with headers and padding
     std::uint64_t live_samples = 0;
-    bool growing = false;  // takes records, or waits for its footer
-    bool synced = false;   // durable since the last byte was written
+    bool growing = false;  // still takes records, or waits for its footer
+    bool synced = false;   // durable, and not written since
     bool damaged = false;  // holds a payload that did not match its checksum
 
     bool operator==(const SegmentInfo&) const = default;
@@ -34,7 +34,7 @@ class SegmentTable {
 public:
     void add(domain::SegmentSeq seq, const SegmentInfo& info);
 
-    // Counts a record of so many bytes as live in `seq`, or as dead.
+    // Counts a record of this many bytes as live in `seq`; the second function counts it as dead.
     void add_live(domain::SegmentSeq seq, std::uint64_t record_bytes);
     void remove_live(domain::SegmentSeq seq, std::uint64_t record_bytes);
 
@@ -50,10 +50,10 @@ public:
 
     void set_damaged(domain::SegmentSeq seq) { set(seq, &SegmentInfo::damaged, true); }
 
-    // The segment must have no live records.
+    // Removes a segment, which must have no live records.
     void erase(domain::SegmentSeq seq);
 
-    // O(1).
+    // The bytes and samples of a class. O(1).
     [[nodiscard]] ClassUsage usage(domain::SegmentClass segment_class) const;
 
     [[nodiscard]] std::uint64_t file_bytes() const { return file_bytes_; }

@@ -24,8 +24,8 @@ namespace stoker::sidecar {
 // A large record may be written in parts: reserve() → allocate() → write_part()… → write_head() →
 // complete().
 //
-// Threads: allocate() and the write functions may run on any number of threads, in parallel with all
-// calls; all other calls need one lock, the owner's.
+// Threads: allocate() and the write functions may run on any threads, in parallel with all other
+// calls. The other calls must be serialized by the owner's lock.
 class SegmentWriter {
 public:
     // Creates `segments/<seq>.seg` in `directory` and writes the header. kAlreadyExists: the number
@@ -33,7 +33,7 @@ public:
     static Result<std::unique_ptr<SegmentWriter>> create(
         Device& device, const std::string& directory, const domain::SegmentHeader& header);
 
-    // Capacity of a segment with this payload only.
+    // Capacity of a segment that has only this payload.
     static std::uint64_t capacity_for(std::uint64_t payload_bytes);
 
     [[nodiscard]] const domain::SegmentHeader& header() const { return header_; }
@@ -51,9 +51,9 @@ public:
         std::span<const std::byte> payload,
         std::uint32_t payload_crc32c);
 
-    // The same in parts. allocate() first: it takes the blocks of the whole capacity, zero-filled, so
-    // that no write runs out of disk and an unfinished file ends with zeroes. Parts may be written in
-    // any order. write_head() comes last: without it a scan finds no record.
+    // Writes in parts. Call allocate() first: it allocates the blocks of the whole capacity,
+    // zero-filled, so that no write runs out of disk and an unfinished file ends with zeroes. Parts
+    // may be written in any order. Call write_head() last: without it a scan finds no record.
     Status allocate();
     Status write_part(
         std::uint64_t record_offset, std::uint64_t payload_offset, std::span<const std::byte> part);
@@ -63,9 +63,9 @@ public:
         std::uint64_t payload_bytes,
         std::uint32_t payload_crc32c);
 
-    // Reports the result of the write. Returns the records that are committed thereby, in order:
-    // none while an earlier one is in progress. A failed write fails every later record of the
-    // segment too, and no more can be reserved.
+    // Reports the result of a record's write. Returns the records that are committed by this, in
+    // order; none while an earlier one is in progress. A failed write fails every later record of
+    // the segment, too, and no more can be reserved.
     std::vector<domain::FooterEntry> complete(std::uint64_t record_offset, bool written);
 
     [[nodiscard]] bool is_committed(std::uint64_t record_offset) const {

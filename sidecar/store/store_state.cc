@@ -60,8 +60,8 @@ std::optional<StoreState> decode_state(std::string_view text) {
         synced.remove_prefix(
             static_cast<std::size_t>(stop - synced.data()) + (stop == end ? 0 : 1));
     }
-    // Encoding it again checks everything else: spelling, order, the checksum, and no trailing
-    // bytes.
+    // Encodes the state again, which checks everything else: spelling, order, the checksum, and
+    // that no bytes follow.
     if (!is_plain_text(state.boot_id) || encode_state(state) != text) {
         return std::nullopt;
     }

@@ -15,13 +15,13 @@ namespace stoker::sidecar {
 // A store's data beside its segments, in `state.<revision>.json`. It may be deleted at any time:
 // then no segment counts as synced (docs/design/node-directory.md).
 struct StoreState {
-    std::string boot_id;  // of the kernel at the time of writing
-    bool clean = false;   // written by close(); nothing was written after it
+    std::string boot_id;  // of the kernel that was running when this was written
+    bool clean = false;   // written by close(); the store was not changed afterwards
     // Segments that are durable and undamaged, ascending. Listed one by one: a power cut may
     // restore an unlinked file that was never synced, and it must not count as synced.
     std::vector<std::uint32_t> synced;
 
-    // True: the payloads of `seq` need no check after a reboot.
+    // Whether the payloads of segment `seq` need no check after a reboot.
     [[nodiscard]] bool is_synced(domain::SegmentSeq seq) const;
 
     bool operator==(const StoreState&) const = default;
