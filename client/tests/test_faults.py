@@ -168,9 +168,9 @@ def test_library_reads_of_a_truncated_file_raise(origin, sidecar):
         sample = samples[0]
         for segment in segments(sidecar):
             cut(segment)
-        with pytest.raises(OSError, match="was cut"):
+        with pytest.raises(OSError, match="was truncated"):
             pickle.dumps(sample)
-        with pytest.raises(OSError, match="was cut"):
+        with pytest.raises(OSError, match="was truncated"):
             sample.checksum
 
 

@@ -5,7 +5,7 @@
 
 #include <pybind11/pybind11.h>
 
-// Functions that the files of this folder share.
+// Functions shared by the files of this folder.
 namespace stoker::client {
 
 // Each function adds its classes to the module `stoker._core`.

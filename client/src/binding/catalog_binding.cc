@@ -52,8 +52,8 @@ std::span<const std::byte> view_of(const py::bytes& bytes) {
     return std::as_bytes(std::span{text});
 }
 
-// `first_chunk`: the first bytes of the first chunk; empty: that object is missing or too short, which
-// list_samples() reports.
+// Lists the samples of a pack. `first_chunk`: the first bytes of chunk 0; empty: that object is
+// missing or too short, which list_samples() reports.
 Result<domain::Listing> samples_of(
     std::span<const std::byte> index,
     std::span<const std::byte> first_chunk,
@@ -180,7 +180,7 @@ py::object parse_range_place(const std::string& key, const std::string& etag) {
 
 constexpr std::uint64_t kWindowBytesMax = std::uint64_t{4} << 20U;  // 16 threads read one each
 
-// A shard. From the first next() on it has an index and the samples that were found so far.
+// A shard that is being listed. After the first next(), it has an index and the samples so far.
 struct ListedShard {
     domain::ShardFormat format;
     domain::Shard shard;
@@ -206,7 +206,7 @@ struct ListedShard {
         value_or_raise(index->take({static_cast<const std::byte*>(info.ptr), size}, samples));
     }
 
-    // Ends the index.
+    // Ends the index and returns the samples.
     py::list take_samples() {
         index.reset();
         return tuples_of(std::exchange(samples, {}));
@@ -249,18 +249,18 @@ void add_shard_classes(py::module_& module) {
             py::arg("format"),
             py::arg("record_bytes") = 0,
             py::arg("record_suffix") = "")
-        .def("describe", &domain::ShardFormat::describe, "The shards in messages.");
+        .def("describe", &domain::ShardFormat::describe, "Names the shards in messages.");
     py::class_<ListedShard>(module, "ListedShard", "The samples of one shard, by range reads.")
         .def("to_read", &ListedShard::to_read, "(key, size, etag) of the object to read.")
         .def(
             "next",
             &ListedShard::next,
-            "(offset, length) to read next, maybe nothing; None: the end.")
-        .def("take", &ListedShard::take, py::arg("window"), "Takes the bytes of next().")
+            "(offset, length) of the bytes to read next; length may be 0; None: the end.")
+        .def("take", &ListedShard::take, py::arg("window"), "Parses the bytes that next() named.")
         .def(
             "take_samples",
             &ListedShard::take_samples,
-            "The samples as a listing, after the end; the shard keeps nothing of them.");
+            "Returns the samples as a listing; call it once, after the end.");
 }
 
 bool has_shards(const std::string& format) {
@@ -273,7 +273,7 @@ void add_shard_functions(py::module_& module) {
         "no_samples",
         [](std::size_t shards) { return domain::no_samples(shards).message; },
         py::arg("shards"),
-        "The message of a listing whose shards have no sample.");
+        "Error message for a listing whose shards have no samples.");
     module.def(
         "has_shards", &has_shards, py::arg("format"), "Whether samples are ranges of shards.");
     module.def(
@@ -288,12 +288,12 @@ void add_shard_functions(py::module_& module) {
         py::arg("key"),
         py::arg("etag"),
         "(object key, offset, object size, object ETag, CRC-32C or None) of a sample in a shard; "
-        "None: it is not one.");
+        "None: not such a sample.");
     module.def(
         "parse_tar_sample",
         &parse_tar_sample,
         py::arg("bytes"),
-        "(stem, [(extension, begin, end) of each member]) of a sample's bytes.");
+        "(stem, [(extension, begin, end) of each member]) in the bytes of a tar sample.");
 }
 
 // The entries of a web server's index, as (key, size or None, version).
@@ -317,13 +317,13 @@ void add_web_functions(py::module_& module) {
         "check_http_uri",
         [](const std::string& uri) { value_or_raise(domain::check_http_uri(uri)); },
         py::arg("uri"),
-        "Raises for anything but the URL of a folder on a web server.");
+        "Raises unless the text is the URL of a folder on a web server.");
     module.def(
         "parse_http_index",
         &parse_http_index,
         py::arg("name"),
         py::arg("bytes"),
-        "[(key, size or None, version or empty)] of a web server's index.");
+        "[(key, size or None, version or empty)] for each line of a web server's index.");
 }
 
 }  // namespace
@@ -342,13 +342,13 @@ void add_catalog(py::module_& module) {
                 return std::const_pointer_cast<Catalog>(value_or_raise(Catalog::open(path)));
             },
             py::arg("path"),
-            "Maps a manifest file.")
+            "Opens a manifest file by mapping it.")
         .def_static(
             "build",
             &build,
             py::arg("listing"),
-            "Numbers a listing [(key bytes, size, etag)] as the sidecar does.")
-        .def_static("from_bytes", &from_bytes, py::arg("bytes"), "From to_bytes() of another one.")
+            "Makes a catalog from a listing [(key bytes, size, etag)], numbered as by the sidecar.")
+        .def_static("from_bytes", &from_bytes, py::arg("bytes"), "Makes a catalog from to_bytes().")
         .def("to_bytes", &to_bytes, "The bytes of the manifest file.")
         .def("__len__", [](const Catalog& self) { return self.manifest().sample_count(); })
         .def("describe", &describe, py::arg("id"), "(key bytes, size, etag, label) of one sample.")
@@ -357,7 +357,7 @@ void add_catalog(py::module_& module) {
             "bytes_of",
             &bytes_of,
             py::arg("ids"),
-            "Size of these samples together; each as often as it is named.")
+            "Total size in bytes; repeated ids count repeatedly.")
         .def("classes", &classes, "Folder names, sorted; a label is an index into them.")
         .def_property_readonly(
             "revision", [](const Catalog& self) { return self.manifest().revision().value(); })

@@ -9,9 +9,9 @@
 #include "common/base/clock.h"
 #include "common/base/result.h"
 
-// Helpers of all bindings: an Error as the Python exception `stoker._core.CoreError(code, message)`,
-// messages as str, deadlines from seconds, and blocking calls without the GIL. `code` is
-// to_string(ErrorCode). Only this folder throws exceptions; the core returns values.
+// Helpers of all bindings: raise an Error as the Python exception `stoker._core.CoreError(code,
+// message)`, convert messages to str and seconds to deadlines, and run blocking calls without the
+// GIL. `code` is to_string(ErrorCode). Only this folder throws exceptions; the core returns values.
 namespace stoker::client {
 
 struct CoreException {

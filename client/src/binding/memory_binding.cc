@@ -19,8 +19,8 @@ namespace {
 
 namespace py = pybind11;
 
-// A writable contiguous buffer of a Python object, held while this lives. Throws the object's
-// BufferError or ValueError.
+// A writable contiguous buffer of a Python object, held until destruction. The constructor throws
+// the object's BufferError or ValueError.
 class WritableBuffer {
 public:
     explicit WritableBuffer(py::handle object) {
@@ -42,9 +42,9 @@ private:
     Py_buffer view_{};
 };
 
-// Copies the samples one after another into `out`. Returns (offsets, lost): where each sample
-// begins, and the end of the last; positions whose bytes could not be read. The interpreter's lock
-// is released during the copy.
+// Copies the samples one after another into `out`. Returns (offsets, lost): offsets where each
+// sample begins, plus the end of the last one; positions whose bytes could not be read. Releases
+// the GIL during the copy.
 py::tuple gather(const py::sequence& samples, py::handle out) {
     const py::tuple held(samples);
     const WritableBuffer buffer(out);
@@ -76,7 +76,7 @@ py::tuple gather(const py::sequence& samples, py::handle out) {
 void add_shared(py::handle out, const std::vector<std::int64_t>& numbers) {
     const WritableBuffer buffer(out);
     if (buffer.bytes().size() / sizeof(std::int64_t) < numbers.size()) {
-        throw py::value_error("fewer counters than numbers");
+        throw py::value_error("`out` has fewer counters than there are numbers");
     }
     auto* counter = reinterpret_cast<std::int64_t*>(buffer.bytes().data());
     for (const std::int64_t number : numbers) {

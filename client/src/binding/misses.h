@@ -22,20 +22,20 @@ public:
     struct Item {
         std::uint64_t id = 0;
         std::size_t position = 0;
-        bool is_ready = false;  // the sidecar has reported it, and it is not read yet
+        bool is_ready = false;  // the sidecar has reported the sample, which is not read yet
     };
 
     explicit Misses(std::vector<Item> items)
         : items_(std::move(items)) {}
 
-    // All of a batch.
+    // Starts with all samples of a batch.
     Misses(pybind11::handle ids, std::uint64_t count) {
         for (const std::uint64_t id : sample_ids(ids, count)) {
             items_.push_back({id, items_.size()});
         }
     }
 
-    // Splits them into groups of at most `size` samples. Throws ValueError if `size` is 0.
+    // Splits the misses into groups of at most `size` samples. Throws ValueError if `size` is 0.
     [[nodiscard]] std::vector<Misses> split(std::size_t size) const {
         if (size == 0) {
             throw pybind11::value_error("the size of a part must be at least 1");

@@ -33,8 +33,8 @@ void add_core_error(py::module_& module) {
 }
 
 // CONTRACTS: the TrainingJob's contract -> contracts that a program may request under it.
-// PARAMETERS: contract -> parameter name -> (narrower, words): in which direction a program may change
-// the value, and the names of the values if they are words. Without experimental parameters.
+// PARAMETERS: contract -> parameter name -> (narrower, words): the direction in which a program may
+// change the value, and the names of the values if these are words. Omits experimental parameters.
 void add_contracts(py::module_& module) {
     constexpr std::array kNarrower{"less", "more", "same"};
     py::dict contracts;

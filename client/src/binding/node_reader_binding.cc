@@ -23,7 +23,7 @@ namespace {
 namespace py = pybind11;
 
 constexpr Duration kUnlinkedCheckInterval = std::chrono::milliseconds{100};
-constexpr std::size_t kUnlinkedRounds = 256;  // intervals until every map was checked
+constexpr std::size_t kUnlinkedRounds = 256;  // intervals after which every map has been checked
 constexpr Duration kReadsInterval = std::chrono::milliseconds{100};
 constexpr std::size_t kReadsMax = 4096;
 
@@ -64,7 +64,7 @@ bool copy_from_buffer(py::handle source, std::vector<std::uint64_t>& out) {
     return true;
 }
 
-// Negative numbers become huge ones and fail the range check.
+// Converts to an id; negative numbers become huge ones, which fail the range check.
 std::uint64_t to_id(PyObject* item) {
     const Py_ssize_t id = PyNumber_AsSsize_t(item, PyExc_IndexError);
     if (id == -1 && PyErr_Occurred() != nullptr) {
@@ -96,7 +96,7 @@ Verify parse_verify(std::string_view text) {
 
 // Python binding of NodeReader. The GIL is the lock that NodeReader requires. It is released only
 // for requests to the sidecar, and while check() reads a sample for the first time, which may wait
-// for the disk (any thread may call check()).
+// for the disk (check() may be called on any thread).
 class PyNodeReader {
 public:
     PyNodeReader(
@@ -114,9 +114,9 @@ public:
         catalog_ = py::cast(std::const_pointer_cast<Catalog>(reader_->catalog()));
     }
 
-    // Returns (samples, misses, all_resident): samples is as long as `ids`, with None for a miss;
-    // misses is None if there are none; all_resident: every sample that was found is a resident.
-    // The room of a window sample is free only when the read is acknowledged.
+    // Returns (samples, misses, all_resident): `samples` has the length of `ids`, with None for a
+    // miss; `misses` is None if there are none; `all_resident`: every sample found is a resident,
+    // so no acknowledgement is urgent. A window sample's room is freed only by the acknowledgement.
     py::tuple read(py::handle ids) {
         const auto wanted = sample_ids(ids, reader_->manifest().sample_count());
         auto [views, all_resident] = find(wanted);
@@ -137,10 +137,10 @@ public:
         return py::make_tuple(std::move(samples), missing, all_resident);
     }
 
-    // Returns a resident sample that was checked before (a new reference) and adds its id to the list
-    // for take_reads(). None: any other sample, or the list is full or too old, so take_reads() must
-    // be called. nullptr: an exception is set. The fast path for samples that are read one by one, so
-    // it is called without pybind11.
+    // Returns a resident sample that was checked before (a new reference) and adds its id to the
+    // list for take_reads(). None: any other sample, or the list is full or too old, so call
+    // take_reads(). nullptr: an exception is set. The fast path for samples read one by one;
+    // CPython calls it directly, without pybind11.
     PyObject* read_resident(PyObject* item) {
         const Py_ssize_t id = PyNumber_AsSsize_t(item, PyExc_IndexError);
         if (id == -1 && PyErr_Occurred() != nullptr) {
@@ -158,8 +158,8 @@ public:
         Py_RETURN_NONE;
     }
 
-    // The ids that read_resident() returned since the last call. Afterwards read_resident() returns
-    // samples for another kReadsInterval.
+    // Returns the ids that read_resident() returned since the last call. Afterwards read_resident()
+    // returns samples for another kReadsInterval.
     py::list take_reads() {
         reads_due_ = clock_.now() + kReadsInterval;
         const py::list ids = py::cast(reads_);
@@ -167,7 +167,7 @@ public:
         return ids;
     }
 
-    // One sample; None: a miss.
+    // Reads one sample; None: a miss.
     py::object read_one(py::handle id) {
         const domain::SampleId wanted{
             id_below(to_id(id.ptr()), reader_->manifest().sample_count())};
@@ -185,7 +185,7 @@ public:
     }
 
     // Requests the misses, waits, and reads those that the sidecar reports as ready into `samples`.
-    // Returns as read_ready().
+    // Returns the result of read_ready().
     bool fetch(SidecarClient& client, const py::list& samples, Misses& misses, double timeout) {
         const auto ids = misses.all(&Misses::Item::id);
         misses.note(
@@ -193,7 +193,7 @@ public:
         return read_ready(samples, misses);
     }
 
-    // Reads the misses that are ready. False: some of these are absent or damaged.
+    // Reads the misses that are ready. False: some of these samples are absent or damaged.
     bool read_ready(const py::list& samples, Misses& misses) {
         std::vector<std::uint64_t> ready;
         for (const Misses::Item& miss : misses.items()) {
@@ -222,7 +222,7 @@ public:
 
     [[nodiscard]] py::object catalog() const { return catalog_; }
 
-    // One byte for each id: 1 if the sample is on the node now.
+    // Returns one byte per id: 1 if the sample is on the node now.
     [[nodiscard]] py::bytes resident(py::handle ids) const {
         std::string flags;
         for (const std::uint64_t id : sample_ids(ids, reader_->manifest().sample_count())) {
@@ -241,7 +241,7 @@ public:
     }
 
 private:
-    // The views, nullopt for a miss, and whether all of them are of residents.
+    // Returns a view per id (nullopt: a miss), and whether all found samples are residents.
     std::pair<std::vector<std::optional<SampleView>>, bool> find(
         const std::vector<std::uint64_t>& ids) {
         std::vector<std::optional<SampleView>> views(ids.size());
@@ -270,7 +270,7 @@ private:
         return {std::move(views), all_resident};
     }
 
-    // Each map is checked within half a minute: a check is a system call, so not at every read.
+    // Checks each map within half a minute, not at each read: a check is a system call.
     void close_unlinked() {
         const TimePoint now = clock_.now();
         if (now >= unlinked_due_) {
@@ -279,7 +279,7 @@ private:
         }
     }
 
-    // A new reference.
+    // A new Python object (a new reference) for the sample.
     PyObject* sample_of(std::uint64_t id, SampleView view) {
         PyObject* sample = new_sample(
             {view.bytes,

@@ -72,11 +72,11 @@ PyObject* get_source(PyObject* object, void* /*closure*/) {
 }
 
 PyObject* raise_cut() {
-    PyErr_SetString(PyExc_OSError, "the sample's file in the node directory was cut");
+    PyErr_SetString(PyExc_OSError, "the sample's file in the node directory was truncated");
     return nullptr;
 }
 
-// The record's checksum for a sample of a node directory; computed for other samples.
+// The stored checksum for a sample of a node directory; for other samples it is computed.
 PyObject* get_checksum(PyObject* object, void* /*closure*/) {
     const SampleObject* self = self_of(object);
     if (self->seq) {
@@ -162,8 +162,8 @@ PyObject* repr(PyObject* object) {
         self->size);
 }
 
-// The bytes of a bytes object, or of a contiguous memoryview that no other owner releases. False: an
-// exception is set.
+// Gets the bytes of a bytes object, or of a contiguous memoryview whose memory no one else can
+// release. False: an exception is set.
 bool payload_of(PyObject* data, std::span<const std::byte>& bytes) {
     if (PyBytes_Check(data)) {
         bytes = std::as_bytes(
@@ -171,7 +171,7 @@ bool payload_of(PyObject* data, std::span<const std::byte>& bytes) {
         return true;
     }
     if (!PyMemoryView_Check(data) || !PyBuffer_IsContiguous(PyMemoryView_GET_BUFFER(data), 'C')) {
-        PyErr_SetString(PyExc_TypeError, "a sample is made of bytes or a contiguous memoryview");
+        PyErr_SetString(PyExc_TypeError, "a Sample needs bytes or a contiguous memoryview");
         return false;
     }
     const Py_buffer* buffer = PyMemoryView_GET_BUFFER(data);
@@ -199,8 +199,8 @@ PyObject* create(PyTypeObject* /*type*/, PyObject* arguments, PyObject* /*keywor
     return new_sample(std::move(fields));
 }
 
-// CPython requires mutable C strings and function pointers as void*; only this function casts to
-// them.
+// Casts a function for CPython, which requires mutable C strings and function pointers as void*.
+// Only this function has such casts.
 template <class Function>
 void* slot(Function* function) {
     return reinterpret_cast<void*>(function);

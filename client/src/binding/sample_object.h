@@ -10,15 +10,15 @@
 
 #include "common/domain/segment_format.h"
 
-// The Python type `stoker.Sample`, written against CPython's own API: every read makes one, so it
-// must cost tens of nanoseconds. It is a read-only buffer and holds a reference to its bytes.
+// The Python type `stoker.Sample`, written against CPython's own API, because every read makes one,
+// in tens of nanoseconds. It is a read-only buffer and holds a reference to its bytes.
 namespace stoker::client {
 
 struct SampleFields {
     std::span<const std::byte> bytes;
     std::uint64_t id = 0;
     std::int32_t label = -1;
-    // Either the bytes are in this segment, after their record header: `pin` keeps both mapped.
+    // Set: the bytes are in this segment, after their record header, and `pin` keeps it mapped.
     std::optional<domain::SegmentSeq> seq{};
     std::shared_ptr<const void> pin{};
     PyObject* owner =
@@ -34,7 +34,7 @@ void add_sample_type(pybind11::module_& module);
 // object.
 std::span<const std::byte> sample_bytes(PyObject* sample);
 
-// A new reference, or nullptr with a Python error set.
+// Creates a Sample: a new reference, or nullptr with a Python error set.
 PyObject* new_sample(SampleFields fields);
 
 }  // namespace stoker::client

@@ -28,7 +28,7 @@ py::bytes raw_bytes(const std::vector<Value>& values) {
     return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(Value)};
 }
 
-// The buffer's memory, which must be `count` contiguous float32.
+// The buffer's memory as floats. Throws unless it is `count` contiguous float32.
 std::span<const float> floats_of(const py::buffer& buffer, std::size_t count) {
     const py::buffer_info info = buffer.request();
     if (info.format != py::format_descriptor<float>::format() || info.ndim != 1 ||
@@ -190,8 +190,8 @@ bool send_report(SidecarClient& client, const std::vector<std::uint64_t>& fields
         {fields[0], fields[1], fields[2], fields[3], fields[4], fields[5], fields[6], fields[7]}));
 }
 
-// Returns the id of the measurement that the operator asks for, and how many batches to measure with
-// the cache and without; id 0: none.
+// Returns the id of the measurement that the operator requests, and the number of batches to
+// measure with the cache and without it; id 0: no measurement.
 py::tuple ask_probe(SidecarClient& client, double timeout) {
     const auto probe =
         waiting(timeout, [&](TimePoint deadline) { return client.ask_probe(deadline); });

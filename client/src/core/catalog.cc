@@ -11,7 +11,7 @@ namespace stoker::client {
 Result<std::shared_ptr<const Catalog>> Catalog::open(const std::string& path) {
     STOKER_TRY(MappedFile file, MappedFile::open(path));
     if (!MappedFile::is_readable(file.bytes())) {
-        return fail(ErrorCode::kCorruption, fmt::format("{} was cut", path));
+        return fail(ErrorCode::kCorruption, fmt::format("{} was truncated", path));
     }
     auto manifest = domain::ManifestView::open(file.bytes());
     if (!manifest) {
@@ -24,7 +24,7 @@ Result<std::shared_ptr<const Catalog>> Catalog::open_copy(const std::string& pat
     STOKER_TRY(const MappedFile file, MappedFile::open(path));
     std::vector<std::byte> bytes(file.bytes().size());
     if (!copy_guarded(file.bytes(), bytes, bytes.size())) {
-        return fail(ErrorCode::kCorruption, fmt::format("{} was cut", path));
+        return fail(ErrorCode::kCorruption, fmt::format("{} was truncated", path));
     }
     auto catalog = from_bytes(std::move(bytes));
     if (!catalog) {

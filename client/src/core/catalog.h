@@ -14,16 +14,16 @@
 
 namespace stoker::client {
 
-// A manifest and its bytes: a mapped file of a node directory, or built from a listing of the
-// origin where no sidecar made one. Immutable; any thread may read.
+// A manifest and its bytes: either a mapped file of a node directory, or built from a listing of
+// the origin if there is no sidecar. Immutable; any thread may read.
 class Catalog {
 public:
     // Maps and verifies a manifest file. kNotFound, kForbidden; kCorruption, kInvalidArgument as
     // ManifestView::open().
     static Result<std::shared_ptr<const Catalog>> open(const std::string& path);
 
-    // As open(), but copies the file into memory, where no other process can truncate or rewrite
-    // it.
+    // Does what open() does, but copies the file into memory, where no other process can truncate
+    // or rewrite it.
     static Result<std::shared_ptr<const Catalog>> open_copy(const std::string& path);
 
     // Sorts and numbers a listing as the sidecar does, so that ids and revision agree.
@@ -31,7 +31,7 @@ public:
     static Result<std::shared_ptr<const Catalog>> build(
         const std::vector<domain::ListedObject>& objects);
 
-    // Opens a copy of another process's bytes(). Errors as open().
+    // Opens a copy of the bytes() of another process's catalog. Errors: as open().
     static Result<std::shared_ptr<const Catalog>> from_bytes(std::vector<std::byte> bytes);
 
     // The manifest file's bytes.
@@ -46,7 +46,7 @@ private:
         : bytes_(std::move(bytes)),
           manifest_(manifest) {}
 
-    Storage bytes_;  // moving it keeps the view's addresses valid
+    Storage bytes_;  // moving the object keeps the addresses of the view valid
     domain::ManifestView manifest_;
 };
 

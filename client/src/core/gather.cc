@@ -13,9 +13,9 @@ namespace stoker::client {
 namespace {
 
 constexpr std::size_t kThreadsMax = 8;
-constexpr std::size_t kBytesPerThread = std::size_t{4} << 20U;   // less is not worth a thread
-constexpr std::size_t kTurnPieces = 16;                          // that a thread takes at a time
-constexpr std::size_t kReadAheadBytes = std::size_t{32} << 10U;  // less costs more than it saves
+constexpr std::size_t kBytesPerThread = std::size_t{4} << 20U;   // below: not worth a thread
+constexpr std::size_t kTurnPieces = 16;                          // taken by a thread at a time
+constexpr std::size_t kReadAheadBytes = std::size_t{32} << 10U;  // below: costs more than it saves
 
 std::size_t threads_for(std::span<const CopyPiece> pieces) {
     std::size_t bytes = 0;
@@ -58,7 +58,7 @@ std::vector<std::size_t> copy_pieces(std::span<const CopyPiece> pieces) {
             while (helpers.size() + 1 < threads) {
                 helpers.emplace_back(work);
             }
-        } catch (const std::system_error&) {  // no more threads: those that run do the work
+        } catch (const std::system_error&) {  // no more threads: the others do it
         }
         work();
     }

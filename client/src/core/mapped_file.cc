@@ -26,13 +26,13 @@ namespace stoker::client {
 
 namespace {
 
-// The bits of an address inside its page.
+// Mask for the bits of an address inside its page.
 std::uintptr_t page_mask() {
     static const auto kPageBytes = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
     return kPageBytes - 1;
 }
 
-// madvise() of the pages that hold `bytes`.
+// Calls madvise() for the pages that contain `bytes`.
 int advise(std::span<const std::byte> bytes, int advice) {
     const std::uintptr_t into_page = reinterpret_cast<std::uintptr_t>(bytes.data()) & page_mask();
     auto* begin = const_cast<std::byte*>(bytes.data() - into_page);
@@ -147,14 +147,14 @@ void die_of(int signal, const siginfo_t* info) {
     action.sa_handler = SIG_DFL;
     ::sigaction(signal, &action, nullptr);
     if (info->si_code <= 0) {
-        ::raise(signal);  // a signal that was sent; a fault recurs by itself
+        ::raise(signal);  // repeats a sent signal; a fault recurs by itself
     }
 }
 
 void pass_on(int signal, siginfo_t* info, void* context) {
     const bool is_default = (previous.sa_flags & SA_SIGINFO) == 0 &&
                             (previous.sa_handler == SIG_DFL || previous.sa_handler == SIG_IGN);
-    if (is_default || passing_on) {  // their handler has called ours: a loop
+    if (is_default || passing_on) {  // their handler has called ours: it would loop
         die_of(signal, info);
         return;
     }
@@ -173,13 +173,13 @@ void on_bus_error(int signal, siginfo_t* info, void* context) {
         siglongjmp(here->jump, 1);  // NOLINT(cert-err52-cpp): nothing in between has a destructor
     }
     if (here != nullptr && info->si_code == SI_TKILL) {
-        return;  // a later handler restored ours and raised again; the fault follows
+        return;  // a later handler has restored ours and raised the signal; the fault follows
     }
     pass_on(signal, info, context);
 }
 
-// Not inlined: the jump must not lose the caller's registers. `read` owns no resources. false: it
-// ended at a page of `bytes` that cannot be read.
+// Runs `read`, which must own no resources. False: it was ended at a page of `bytes` that cannot be
+// read. Not inlined: the jump must not lose the caller's registers.
 template <class Read>
 [[gnu::noinline]] bool guarded(std::span<const std::byte> bytes, Read read) {
     Landing here;

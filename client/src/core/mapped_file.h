@@ -37,12 +37,12 @@ public:
     // Whether `path` names the file that open() mapped, by device and inode; false after map().
     [[nodiscard]] bool is_same_file_as(const std::string& path) const;
 
-    // Asks the kernel to read the pages in now. false: it cannot (the file ends before them, or the
-    // disk fails), so touching them raises SIGBUS. Kernels before 5.14 cannot check; then true.
+    // Asks the kernel to read the pages in now. False: it cannot (truncated file, or disk failure),
+    // so touching them would raise SIGBUS. Kernels before 5.14 cannot check: always true.
     [[nodiscard]] static bool is_readable(std::span<const std::byte> bytes);
 
-    // Starts reading exactly these pages from the disk and returns, so that many records are read at
-    // once. A fault alone reads one record at a time, and pages around it that nobody asked for.
+    // Starts reading exactly these pages and returns, so that many records are read at once. Page
+    // faults alone would read one record at a time, and pages around it that nobody needs.
     static void read_ahead(std::span<const std::byte> bytes);
 
 private:
@@ -56,9 +56,9 @@ private:
 // disk cannot read, raises SIGBUS on access; copy_guarded() and load_guarded() return nullopt
 // instead. Thread-safe; the caller guarantees that the addresses are mapped.
 //
-// They need our SIGBUS handler, which passes every other SIGBUS on to the previous handler or the
-// default action. If another handler was installed over ours, install_bus_guard() puts ours back on
-// top, with the other one behind it.
+// These functions need our SIGBUS handler, which passes every other SIGBUS on to the previous
+// handler or the default action. If another handler was installed later, install_bus_guard() puts
+// ours back on top, and the other one behind it.
 
 // Installs our handler, or puts it back on top; only one system call if it is on top already.
 void install_bus_guard();

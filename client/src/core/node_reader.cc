@@ -30,7 +30,7 @@ std::uint32_t fingerprint(std::uint64_t word) {
     return static_cast<std::uint32_t>((word * 0x9E3779B97F4A7C15ULL) >> 32U) | 1U;
 }
 
-// Relative to the node directory's `segments` folder.
+// File name of a segment, relative to the node directory's `segments` folder.
 std::string segment_file_name(domain::SegmentSeq seq) {
     return fmt::format("{}.seg", seq.value());
 }
@@ -132,7 +132,7 @@ Status NodeReader::refresh() {
     std::array<std::byte, domain::kResidencyHeaderBytes> raw{};
     if (file.bytes().size() < raw.size() ||
         !copy_guarded(file.bytes().first(raw.size()), raw, raw.size())) {
-        return fail(ErrorCode::kCorruption, fmt::format("{} was cut", path));
+        return fail(ErrorCode::kCorruption, fmt::format("{} was truncated", path));
     }
     const auto header = domain::decode_residency_header(raw);
     if (!header) {
@@ -195,7 +195,7 @@ std::optional<Location> NodeReader::locate(domain::SampleId id) {
     return std::nullopt;
 }
 
-// nullptr: no such file now, or no memory for one more map.
+// The map of a segment. nullptr: no such file now, or no memory for one more map.
 std::shared_ptr<const SegmentMap> NodeReader::segment(domain::SegmentSeq seq) {
     auto found = places_.find(seq.value());
     if (found == places_.end()) {
@@ -203,7 +203,7 @@ std::shared_ptr<const SegmentMap> NodeReader::segment(domain::SegmentSeq seq) {
             retire_one();
         }
         auto opened = SegmentMap::open(segments_fd_.get(), seq, options_.revision);
-        // The process may have reached its limit of maps, which it also uses for other things: unmap
+        // The process may have reached its limit of maps, which other parts of it also use: unmap
         // up to half of the segments to make room.
         for (std::size_t room = segments_.size() / 2; room > 0 && is_exhausted(opened); --room) {
             retire_one();
@@ -220,8 +220,8 @@ std::shared_ptr<const SegmentMap> NodeReader::segment(domain::SegmentSeq seq) {
     return entry.map;
 }
 
-// Unmaps the least recently used of a few segments; the next call looks at the following ones. A
-// search of all segments would cost more than to map one again.
+// Unmaps the least recently used one among a few segments; the next call looks at the next few.
+// Searching all segments would cost more than mapping one again.
 void NodeReader::retire_one() {
     constexpr std::size_t kLooks = 8;
     std::size_t oldest = victim_cursor_ % segments_.size();
@@ -276,8 +276,8 @@ std::optional<SampleView> NodeReader::check(domain::SampleId id, Location where)
     return view;
 }
 
-// Compares the record with its checksums, and with the view's id and size. A guest's view is
-// replaced by a private copy, and the copy is compared, because no other process can change it.
+// Compares the record with its checksums, and with the view's id and size. For a guest, first
+// replaces the view by a private copy and checks the copy, because no other process can change it.
 bool NodeReader::verify(
     domain::SampleId id, std::span<const std::byte> record, SampleView& view) const {
     std::array<std::byte, domain::kRecordHeaderBytes> head{};

@@ -21,17 +21,17 @@
 
 namespace stoker::client {
 
-// When the payload's CRC-32C is checked: at the first touch of a sample, at every read, or never
-// (the leader verified it before storing). Processes that fork from the one that opened the reader
-// share their checks: a sample is touched first once, in whichever of them.
+// When the payload's CRC-32C is checked: at the first access to a sample, at every read, or never
+// (the leader verified it before storing). Processes forked from the one that opened the reader
+// share their checks: only the first access in any of them counts as first.
 enum class Verify : std::uint8_t { kFirst, kAlways, kNever };
 
 struct NodeReaderOptions {
     std::string directory{};        // the node directory, readable
     domain::RevisionId revision{};  // selects its manifest and residency table
     Verify verify = Verify::kFirst;
-    // At least 1. Kernels allow a process 65530 maps in all; a reader that gets no more closes its
-    // oldest ones.
+    // Maps of segments, at least 1. Kernels allow a process 65530 maps in all; a reader that gets
+    // no more closes its oldest maps.
     std::size_t segment_maps_max = 40000;
     // true: the directory belongs to another namespace, which may truncate or rewrite files at any
     // time; samples are copied and verified in the copy at each read (unless `verify` is kNever),
@@ -67,12 +67,12 @@ public:
     static Result<std::shared_ptr<SegmentMap>> open(
         int segments_fd, domain::SegmentSeq seq, domain::RevisionId revision);
 
-    // The bytes [offset, offset + length); nullopt if the file ends before them (checks again after
-    // it grew). Never returns bytes past the end of the file.
+    // The bytes [offset, offset + length); nullopt if the file ends before their end (after
+    // checking whether it grew). Never returns bytes beyond the end of the file.
     [[nodiscard]] std::optional<std::span<const std::byte>> slice(
         int segments_fd, std::uint64_t offset, std::uint64_t length_bytes) const;
 
-    // Whether the file still has its name; a sequence number is never reused.
+    // Whether the file still exists under its name; sequence numbers are never reused.
     [[nodiscard]] bool is_linked(int segments_fd) const;
 
     [[nodiscard]] domain::SegmentSeq seq() const { return seq_; }
@@ -85,7 +85,7 @@ private:
 
     MappedFile file_;
     domain::SegmentSeq seq_;
-    mutable std::atomic<std::uint64_t> file_bytes_;  // the largest size seen; a segment only grows
+    mutable std::atomic<std::uint64_t> file_bytes_;  // largest size seen; a segment file only grows
 };
 
 // A sample's location by the residency table; not yet checked.
@@ -96,8 +96,8 @@ struct Location {
 };
 
 // Reads a node directory without its sidecar: residency word, segment map, view; no system call for
-// a sample in a mapped segment. Owns the maps; never writes. A truncated file gives a miss, never
-// SIGBUS (copy_guarded() in mapped_file.h).
+// a sample in a segment that is mapped. Owns the maps; never writes. A truncated file causes a
+// miss, never SIGBUS (copy_guarded() in mapped_file.h).
 //
 // Threads: one at a time (Python: under the GIL), except check() and manifest(), which any thread
 // may call.
@@ -112,26 +112,26 @@ public:
 
     [[nodiscard]] const std::shared_ptr<const Catalog>& catalog() const { return catalog_; }
 
-    // locate() and check() in one. `id` must be below manifest().sample_count(). nullopt: a miss.
+    // locate(), then check(). `id` must be below manifest().sample_count(). nullopt: a miss.
     [[nodiscard]] std::optional<SampleView> read(domain::SampleId id);
 
-    // Finds the record by residency word and segment table; cheap, touches none of the sample's own
-    // pages.
+    // Finds the record by residency word and segment table; cheap, because it accesses none of the
+    // sample's own pages.
     [[nodiscard]] std::optional<Location> locate(domain::SampleId id);
 
     // Whether the residency table has the sample now. Not counted as a read.
     [[nodiscard]] bool is_resident(domain::SampleId id) const { return residency_word(id) != 0; }
 
-    // Whether check() only has to build the view: it then takes nanoseconds and never waits for a
+    // Whether check() only has to build the view; it then takes nanoseconds and never waits for a
     // disk.
     [[nodiscard]] bool is_checked(domain::SampleId id, const Location& where) const;
 
     // Checks the record against its word (`options.verify`). nullopt: a miss, counted as corrupt.
     [[nodiscard]] std::optional<SampleView> check(domain::SampleId id, Location where);
 
-    // From now on all processes that use this file share their checks in it. Its words begin at
-    // `offset_bytes`, a multiple of 4. These processes, and nobody else, must be allowed to write
-    // it. Keeps no descriptor. kInvalidArgument: too short; kUnavailable: it cannot be mapped.
+    // Shares the checks with all processes that use this file, from now on. The file's words begin
+    // at `offset_bytes`, a multiple of 4. Only these processes may have write access to it. Keeps
+    // no descriptor. kInvalidArgument: too short; kUnavailable: cannot be mapped.
     Status share_checks(int file, std::uint64_t offset_bytes);
 
     // Maps the residency table again after the leader replaced the file. Call it when the sidecar's
@@ -142,7 +142,7 @@ public:
     // `checks` maps (one system call each), round robin. Existing views stay valid.
     void retire_unlinked(std::size_t checks);
 
-    // Mapped segments.
+    // Number of mapped segments.
     [[nodiscard]] std::size_t map_count() const { return segments_.size(); }
 
     [[nodiscard]] NodeReaderCounts counts() const;
@@ -150,7 +150,7 @@ public:
 private:
     struct Entry {
         std::shared_ptr<const SegmentMap> map;
-        std::uint64_t last_used = 0;  // reads_ at that time
+        std::uint64_t last_used = 0;  // value of reads_ at the last use
     };
 
     NodeReader(NodeReaderOptions options, std::shared_ptr<const Catalog> catalog);
@@ -169,8 +169,8 @@ private:
     UniqueFd segments_fd_;
     std::vector<Entry> segments_;
     std::unordered_map<std::uint32_t, std::size_t> places_;  // in segments_, by sequence number
-    std::size_t unlinked_cursor_ = 0;                        // where retire_unlinked() goes on
-    std::size_t victim_cursor_ = 0;                          // where retire_one() goes on
+    std::size_t unlinked_cursor_ = 0;                        // index of retire_unlinked()'s next
+    std::size_t victim_cursor_ = 0;                          // index where retire_one() continues
     std::uint64_t reads_ = 0;
     SharedWords verified_;  // by id: fingerprint of the word that was checked, or 0
     std::atomic<std::uint64_t> hits_{0};

@@ -8,9 +8,9 @@
 
 namespace stoker::client {
 
-// An array of 32-bit words, all 0 at first, that processes share: those that are forked later, or
-// those that map the same file. Takes memory page by page, as words are written. Any thread and
-// process may read and write. Move-only.
+// An array of 32-bit words, initially 0, that processes share: those forked later, or those that
+// map the same file. Uses memory page by page, as words are written. Any thread and process may
+// read and write. Move-only.
 class SharedWords {
 public:
     // Words for this process and its forks. Throws std::bad_alloc.

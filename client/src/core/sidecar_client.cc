@@ -23,7 +23,7 @@ namespace stoker::client {
 
 namespace {
 
-// Small enough for a socket's buffer to take most of a frame at once.
+// Values per frame; small enough for a socket's buffer to take most of a frame at once.
 constexpr std::size_t kValuesPerFrame = 4096;
 
 Result<sockaddr_un> socket_address(const std::string& path) {
@@ -48,7 +48,7 @@ Error connection_error(int error_number, const std::string& context) {
     return error;
 }
 
-// A sealed memfd that holds `parts`, one after the other.
+// Creates a sealed memfd that contains `parts`, one after the other.
 Result<UniqueFd> sealed_memfd(std::initializer_list<std::span<const std::byte>> parts) {
     UniqueFd fd{::memfd_create("stoker", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
     if (!fd.valid()) {
@@ -99,10 +99,10 @@ Error error_of(const local::ErrorReply& reply) {
 }
 
 Error unexpected_answer() {
-    return {ErrorCode::kInvalidArgument, "the sidecar answered with a frame that does not fit"};
+    return {ErrorCode::kInvalidArgument, "the sidecar answered with an unexpected frame"};
 }
 
-// Forks between the first process and this one. getpid() would do, but is a system call.
+// Number of forks between the first process and this one. getpid() would do, but is a system call.
 std::uint32_t fork_count() {
     static std::atomic<std::uint32_t> count{0};
     [[maybe_unused]] static const int registered =
@@ -239,9 +239,9 @@ Result<local::Probe> SidecarClient::ask_probe(TimePoint deadline) {
     return ask<local::Probe>(local::AskProbe{}, deadline);
 }
 
-// Sends values of `count` samples in as many frames as needed: make(slice) returns one frame;
-// slice() cuts the frame's values out of a span. False: the sidecar is busy; the remaining values
-// are not sent.
+// Sends the values of `count` samples in as many frames as needed: make(slice) returns one frame;
+// slice() selects the frame's values from a span. False: the sidecar is busy, and the remaining
+// values were not sent.
 template <class Make>
 Result<bool> SidecarClient::send_in_frames(std::size_t count, Make make) {
     bool sent = true;
@@ -318,7 +318,7 @@ Result<bool> SidecarClient::send_now(const local::Message& message) {
     if (refused) {
         unsent_.clear();
     }
-    return !refused;  // the rest of a partly sent frame goes before the next frame
+    return !refused;  // the rest of a partly sent frame must precede the next frame
 }
 
 // Sends unsent bytes without waiting. True: all are sent.

@@ -35,8 +35,8 @@ public:
         TimePoint deadline,
         Interrupted interrupted = nullptr);
 
-    // Whether await_welcome() has something to read and will not wait; also true after the sidecar
-    // hung up.
+    // Whether await_welcome() would not wait, because an answer has arrived or the sidecar has hung
+    // up.
     [[nodiscard]] bool has_answer() const;
 
     // The next answer to the Hello: a Listing while the manifest is being made (call again), then
@@ -110,9 +110,9 @@ private:
     UniqueFd socket_;
     const Clock* clock_;
     Interrupted interrupted_;
-    std::uint32_t forks_;  // between the first process and the one that connected
+    std::uint32_t forks_;  // number of forks up to the process that connected
     std::uint64_t next_request_id_ = 1;
-    std::vector<std::byte> unsent_;  // the tail of a partly sent one-way frame
+    std::vector<std::byte> unsent_;  // rest of a partly sent one-way frame
 };
 
 }  // namespace stoker::client

@@ -6,7 +6,7 @@ from .arrays import Ids
 
 __version__: str
 PROTOCOL_VERSION: int
-CONTRACTS: Dict[str, List[str]]  # contract -> contracts that a program may ask for when its TrainingJob sets this one
+CONTRACTS: Dict[str, List[str]]  # TrainingJob's contract -> contracts that the program may use
 PARAMETERS: Dict[str, Dict[str, Tuple[str, List[str]]]]  # contract -> name -> ("less" | "more" | "same", words)
 
 def check_values(contract: str, values: Mapping[str, float]) -> None: ...

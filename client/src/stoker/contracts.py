@@ -26,7 +26,7 @@ Value = Union[int, float, str, bool]
 
 @dataclasses.dataclass(frozen=True)
 class Terms:
-    """A contract with its parameters, ready for the sidecar.
+    """A contract with its parameters, in the form that the sidecar expects.
 
     Attributes:
         contract: one of CONTRACTS.
@@ -48,14 +48,14 @@ class EpochReport:
 
     Attributes:
         epoch: its number. contract: the one that applied; "exact" after a fallback.
-        requested: draws. distinct, repeated: served samples, first and further times.
+        requested: number of draws. distinct, repeated: samples served for the first time, and again.
         substituted: draws that were served a sample other than the requested one.
         skipped: samples of this rank's share that the epoch did not serve.
         losses_used, losses_ignored: per-sample losses that the sampler used, and that it rejected (not finite, wrong
             length, unknown id). losses_dropped: losses not sent, because the sidecar was busy or not connected.
         node_bytes: size of served samples that were on the node, or were fetched for another job at the same time.
         origin_bytes: size of served samples that were fetched from the origin for these draws.
-        alone: draws made without a sidecar, from the rank's full share; alone_bytes: their size.
+        alone: draws made without a sidecar, from the rank's full share; alone_bytes: size of their samples.
     """
 
     epoch: int = 0
@@ -108,7 +108,7 @@ def terms(contract: str, parameters: Optional[Mapping[str, Value]] = None) -> Te
 
 
 def narrow(allowed: Optional[Terms], asked: Optional[Terms]) -> Terms:
-    """The program's effective terms: what it asks for, within what the TrainingJob allows.
+    """The program's effective terms: the terms that it asks for, if the TrainingJob allows them.
 
     Args:
         allowed: terms of the TrainingJob; None: it sets none, so the program decides.

@@ -16,11 +16,11 @@ KIND_ALONE = 0x40  # client only: drawn without a sidecar
 
 
 class DrawRecord:
-    """The draws of an epoch in order, and the samples that were drawn before this object was made. Not thread-safe.
+    """The draws of an epoch in order, and the ids that were drawn before this object was created. Not thread-safe.
 
     Attributes:
-        had: ids drawn before: int64.
-        count: draws since.
+        had: ids drawn before this object was created: int64.
+        count: number of draws since then.
     """
 
     def __init__(self, had: Optional[Array] = None) -> None:
@@ -43,7 +43,7 @@ class DrawRecord:
         return np.concatenate([self.had, self._served[: self.count if count is None else count]])
 
     def drawn(self) -> Array:
-        """The ids drawn since."""
+        """The ids drawn since this object was created."""
         return self._served[: self.count]
 
     def has_alone(self) -> bool:
@@ -51,7 +51,7 @@ class DrawRecord:
         return bool((self._kinds[: self.count] & KIND_ALONE).any())
 
     def totals(self, catalog: _core.Catalog) -> Dict[str, Any]:
-        """The counts of an EpochReport that follow from the draws since; `catalog` has their sizes."""
+        """EpochReport's counts of the draws since this object was created; `catalog` knows the samples' sizes."""
         kinds, served = self._kinds[: self.count], self.drawn()
         on_node, alone = (kinds & KIND_ON_NODE) != 0, (kinds & KIND_ALONE) != 0
         return {

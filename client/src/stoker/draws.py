@@ -66,7 +66,7 @@ class Draws:
         self._exact = exact
         self._job = sampler_name(samples.sources.settings.describe(), samples.sources.place.stream)
         self._warned: Set[str] = set()
-        self.on_new_sidecar: Callable[[], Any] = lambda: None  # a new sidecar has received no fingerprints
+        self.on_new_sidecar: Callable[[], Any] = lambda: None  # a new sidecar has no fingerprints yet
         self._last_attached = 0
         self._snapshot = b""
         self._epochs = 0  # epochs begun, including those before a loaded state
@@ -79,7 +79,7 @@ class Draws:
 
     @property
     def share(self) -> int:
-        """Samples that an epoch deals to this rank: the most that it reads."""
+        """Number of samples in this rank's share of an epoch: the most that it reads."""
         return rank_length(len(self._samples), self.world_size)
 
     @property
@@ -105,7 +105,7 @@ class Draws:
         self._go_on()
 
     def next(self, count: int) -> Array:
-        """At most `count` ids, int64. Fewer than `count`: the epoch has ended.
+        """Draws the next `count` ids, int64. Fewer than `count`: the epoch has ended.
 
         Raises:
             SettingsError: as begin(), when a sidecar has reconnected.
@@ -118,7 +118,7 @@ class Draws:
         return self._draw_alone(count) if ids is None else ids
 
     def _next_of_several(self, count: int) -> Array:
-        """next() with as many draws in the epoch as the other ranks make, also if the sidecar deals more or fewer: one of
+        """next(), limited to the other ranks' number of draws in the epoch, if the sidecar deals more or fewer: one of
         another version, or one that has taken over in mid-epoch."""
         wanted = min(count, self._left)
         ids = self._draw(wanted) if self._is_sampled and wanted > 0 else None
@@ -153,15 +153,15 @@ class Draws:
         self._draws_at_most = self._draws_of_epoch
         self._ended = False
         self._record = DrawRecord()
-        self._base_draws: int = 0  # made before this object was
-        self._shift = 0  # position in the permutation from which contract exact's order was dealt out
-        self._rest: Optional[Rest] = None  # after a change of the world: read instead of the sidecar's draws
+        self._base_draws: int = 0  # draws of the epoch before this object was created
+        self._shift = 0  # exact: position in the permutation from which the order was dealt out
+        self._rest: Optional[Rest] = None  # after a change of the world: ids to read instead of the sidecar's draws
         self._left_out: int = 0
-        self._alone: Optional[Array] = None  # ids that remain to be read without the sidecar's draws
+        self._alone: Optional[Array] = None  # ids still to be read without the sidecar's draws
         self._was_on_node = np.zeros(0, dtype=bool)  # for each of _alone, when an exact epoch began
         self._begun_on = 0  # attached_count at which the epoch was begun; 0: not begun
         self._sent = self._ignored = self._dropped = 0
-        self._accuracy, self._next_accuracy = self._next_accuracy, None  # model accuracy as this epoch begins
+        self._accuracy, self._next_accuracy = self._next_accuracy, None  # share of the previous epoch spent waiting
         # waiting share of the previous epoch
         self._waiting: Optional[float] = self._wait_ns / self._step_ns if self._step_ns else None
         self._wait_ns = self._step_ns = 0
@@ -175,14 +175,14 @@ class Draws:
         if self.terms.needs_losses and self._epochs > 1 and self._losses_ever == 0:
             self.warn_once(
                 "no losses",
-                f"contract '{self.terms.contract}' has got no losses in a whole epoch, so samples are read under "
+                f"contract '{self.terms.contract}' received no losses in a whole epoch, so samples are read under "
                 "contract 'exact' from now on; call loader.report(ids, losses) in every step",
             )
             return "exact"
         return self.terms.contract
 
     def _go_on(self) -> None:
-        """Begins the epoch on the sidecar; for contract exact, sends its order instead."""
+        """Begins the epoch at the sidecar; for contract exact, sends the epoch's order instead."""
         self._samples.epoch = self.epoch
         if self._contract == "exact":
             order = self._order()[: self._draws_at_most]
@@ -217,7 +217,7 @@ class Draws:
             except Refused as error:
                 if error.code != "conflict":
                     log.warning("stoker: the sidecar refused to draw: %s", error)
-                    self._begun_on = 0  # it does not know what is drawn without it
+                    self._begun_on = 0  # the sidecar does not know the draws made without it
                     return None
                 self._begun_on = 0  # a new sidecar or a new leader
                 continue
@@ -273,7 +273,7 @@ class Draws:
         return {**self.terms.parameters, **{name: value for name, value in mine.items() if value is not None}}
 
     def _begun_link(self) -> Optional[Link]:
-        """The link if the epoch has begun on it, else None. Does not begin it."""
+        """The link if the epoch was begun on it, else None. Does not begin the epoch."""
         link = self._link
         return link if link is not None and self._begun_on == link.attached_count and link.is_attached() else None
 
@@ -340,7 +340,7 @@ class Draws:
         return self._link is not None and self.terms.parameters.get("redundancy", 0) > 0
 
     def report_similarity(self, ids: Array, hashes: Array) -> bool:
-        """Sends samples' fingerprints (int64 and uint64 of shape (n,)). False: no sidecar received them."""
+        """Sends fingerprints of samples (int64 and uint64 of shape (n,)). False: no sidecar received them."""
         good = (ids >= 0) & (ids < len(self._samples))
         link = self._begun_link() if self.groups_alike and good.any() else None
         return link is not None and link.similarity(ids[good], hashes[good])
@@ -353,7 +353,7 @@ class Draws:
         tally = None if link is None else link.tally(self.epoch)
         if self._base_draws > 0 or self._record.has_alone():
             tally = None  # the sidecar did not serve the whole epoch
-        in_order = self._contract == "exact"  # then the draws before are all different, and not all in the record
+        in_order = self._contract == "exact"  # then earlier draws are all distinct, but not all recorded
         known = self._record.drawn() if in_order else self._record.served()
         distinct = int(np.unique(known).size) + (self._base_draws if in_order else 0)
         requested = self._base_draws + self._record.count
@@ -405,7 +405,7 @@ class Draws:
 
     @property
     def is_whole_state(self) -> bool:
-        """Whether the state() of any rank in step is enough for the whole job; the same on all ranks, fallen back or not."""
+        """Whether one rank's state() suffices for the whole job, if all ranks are at one step; equal on all ranks."""
         return self.world_size == 1 or self.terms.contract == "exact"
 
     def _must_be_same(self) -> Dict[str, Any]:
@@ -440,7 +440,7 @@ class Draws:
             self._record = DrawRecord(served_in(state))
 
     def resume(self) -> None:
-        """Begins the epoch that load() restored, after its recorded draws."""
+        """Continues the epoch that load() restored, after its recorded draws."""
         self._go_on()
 
 

@@ -1,4 +1,4 @@
-"""An epoch that goes on in a world of another size.
+"""Continues an epoch in a world with another number of ranks.
 
 Under a fixed order, ranks in step read a prefix of the epoch's permutation: after p samples each, W ranks have read its
 first p x W positions. One number therefore says what is left, whatever the batch sizes and however often the world has
@@ -39,7 +39,7 @@ def consumed_by(state: State, drop_last: bool = False) -> int:
 
 
 def first_turn(consumed: int, count: int, world_size: int, drop_last: bool = False) -> Tuple[int, int]:
-    """Where a world goes on after `consumed` of `count` samples: (shift, position). `deal(..., consumed=shift)` is then
+    """Where a world resumes after `consumed` of `count` samples: (shift, position). `deal(..., consumed=shift)` is then
     a rank's order, of which it has the first `position` ids behind it. Without a change of the world shift is 0."""
     if consumed >= count:
         return 0, rank_length(count, world_size, drop_last)
@@ -50,14 +50,14 @@ class Rest:
     """The unread samples of an epoch whose order the sidecar chose, dealt out in one order for all ranks.
 
     Args:
-        state: of the world before. Unread samples follow each other in the permutation of its seed and epoch.
-        draws: how many all ranks may make in the whole epoch; None: the epoch has every sample once.
+        state: saved by the previous world. Unread samples follow each other in the permutation of its seed and epoch.
+        draws: most draws of all ranks together in the whole epoch; None: the epoch has every sample once.
 
     Attributes:
         order: this rank's ids: int64. Equally many for all ranks; the first ids are repeated to fill up.
 
     Raises:
-        ValueError: the state is of one rank among several, and nobody may read a sample again.
+        ValueError: the state is of one rank among several, and no sample may be read twice.
     """
 
     def __init__(self, state: State, draws: Optional[int], rank: int, world_size: int) -> None:
@@ -83,7 +83,7 @@ class Rest:
         self.order = deal(unread, rank, world_size)
 
     def state(self, position: int) -> Dict[str, Any]:
-        """The whole job's part of a state after `position` ids of each rank."""
+        """The part of a state that concerns the whole job, after each rank has read `position` ids."""
         read = np.concatenate([self._served, self._unread[: position * self._world_size]])
         return {
             "consumed": self._consumed + position * self._world_size,
@@ -119,7 +119,7 @@ def job_state(states: States) -> Dict[str, Any]:
     if isinstance(states, Mapping):
         return dict(states)
     if not states:
-        raise ValueError("there are no states")
+        raise ValueError("the list of states is empty")
     of_rank: Dict[int, State] = {}
     for index, state in enumerate(states):
         of_rank.setdefault(state.get("rank", index), state)
@@ -158,7 +158,7 @@ def _is_of_all(state: State) -> bool:
 
 
 def _draws_of(state: State) -> int:
-    """Draws of all ranks before the state."""
+    """Number of draws that all ranks had made when the state was saved."""
     return int(state.get("consumed", state["position"] * state["num_replicas"]))
 
 

@@ -43,5 +43,5 @@ def tell_the_rest(all_samples: Iterable[Any]) -> None:
     for samples in list(all_samples):
         try:
             samples.tell_all()
-        except Exception as error:  # an exiting training run must not raise
+        except Exception as error:  # training has ended: an error must not make it fail
             log.warning("stoker: the last report was not sent: %s", error)

@@ -23,12 +23,12 @@ T = TypeVar("T")
 
 FEATURE_CONTRACTS, FEATURE_PROBE, FEATURE_AHEAD, FEATURE_P_OTHERS = 1, 2, 8, 16  # bits of Welcome.features
 
-AHEAD_AT_MOST = 65536  # kAheadSamplesMax of proto/local/protocol.h; exceeds every sidecar's window
+AHEAD_AT_MOST = 65536  # kAheadSamplesMax in proto/local/protocol.h; more than any sidecar's window holds
 
 CONNECT_TIMEOUT_S = 5.0
-SILENCE_S_MAX = 30.0  # while it lists the origin, a sidecar sends progress every second
+SILENCE_S_MAX = 30.0  # a sidecar that lists the origin sends progress every second
 FETCH_TIMEOUT_S = 60.0
-FETCH_BYTES_PER_S_MIN = 16 << 20  # a sample of GiBs may take longer than FETCH_TIMEOUT_S
+FETCH_BYTES_PER_S_MIN = 16 << 20  # a sample of several GiB may take longer than FETCH_TIMEOUT_S
 FETCH_ROUNDS = 3  # a damaged record is fetched again after the sidecar has verified it
 PLAN_TIMEOUT_S = 30.0
 DRAW_TIMEOUT_S = 30.0
@@ -48,7 +48,7 @@ class Welcome(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Identity of this process in the Hello.
+    """The identity that this process sends in its Hello.
 
     Attributes:
         stream: 64-bit number shared by the processes of one sample stream (sampler and workers).
@@ -62,7 +62,7 @@ class Place:
 
 @dataclasses.dataclass
 class Report:
-    """Differences since the last report; times in nanoseconds. Field order is that of the protocol's frame."""
+    """Changes since the last report; times in nanoseconds. Field order is that of the protocol's frame."""
 
     epoch: int = 0
     steps: int = 0
@@ -96,7 +96,7 @@ class Drawn(NamedTuple):
 
 
 class Link:
-    """A connection to a sidecar that may be absent. Then every method returns quickly; calls raise only Refused.
+    """A connection to a sidecar that may be absent. If absent, methods return quickly; they raise only Refused.
 
     Any thread may call; after a fork the child calls forget(). consumed(), report(), losses(), similarity() and
     probed() never wait for another thread: while one holds the connection they return that nothing was sent.
@@ -111,19 +111,19 @@ class Link:
         self._pending: Optional[_core.SidecarClient] = None  # Hello sent, no answer yet
         self._delay = FIRST_DELAY_S
         self._not_before = 0.0
-        self._is_away = False  # the loss was reported
+        self._is_away = False  # the loss of the sidecar was reported
         self._is_new = True  # not tried yet in this process, so the first try waits for the answer
         self._is_closed = False
         self._features = 0
         self._plan: Optional[Tuple[int, Ids, int, Ids]] = None
-        self._revision = 0  # of the last Welcome
+        self._revision = 0  # revision of the last Welcome
         self._start_lanes()
         self.accepts: Callable[[Welcome], bool] = lambda welcome: True
-        self.is_kept_free = False  # lane() gives others first, so that draws and losses do not wait for a fetch
+        self.is_kept_free = False  # lane() prefers other links, so that draws and losses do not wait for a fetch
         self.attached_count = 0
 
     def forget(self) -> None:
-        """Called in a forked child: drops the parent's connections and plan."""
+        """Call in a forked child: drops the parent's connections and plan."""
         self._lock = threading.RLock()
         self._start_lanes()
         self._client = self._pending = self._plan = None
@@ -132,7 +132,7 @@ class Link:
         self.attached_count = 0
 
     def attach(self, patience: float) -> Welcome:
-        """Attaches for the first time; waits as long as the sidecar shows progress.
+        """Connects for the first time; waits as long as the sidecar reports progress.
 
         Args:
             patience: seconds to wait for a sidecar that does not answer yet (it may be starting).
@@ -214,7 +214,7 @@ class Link:
         return lane if lane.is_attached() else None
 
     def fetch(self, epoch: int, reader: _core.NodeReader, samples: List[Any], misses: _core.Misses) -> List[int]:
-        """As request(), on a free connection. Returns the positions whose samples were acknowledged with it."""
+        """Calls request() on a free connection. Returns the positions whose samples were acknowledged with it."""
         wanted = misses.positions
         with self.lane() as lane:
             lane.request(reader, samples, misses)
@@ -250,7 +250,7 @@ class Link:
             self._plan = (*self._plan[:2], position, self._plan[3])
 
     def consumed(self, epoch: int, ids: Ids) -> Optional[bool]:
-        """Reports samples as read. False: not sent, try again later; None: no sidecar."""
+        """Acknowledges samples as read. False: not sent, try again later; None: no sidecar."""
         return self._send(lambda client: client.send_consumed(epoch, ids), False)
 
     def begin(self, **fields: Any) -> Optional[int]:
@@ -280,8 +280,8 @@ class Link:
         """Sends losses (int64 and float32, equally long) without waiting. False: not sent.
 
         Args:
-            p_others: float32, as long; the largest probability among the other classes, or a NaN. Left out where the
-                sidecar does not know it.
+            p_others: float32, equally long; largest probability among the other classes, or NaN. Not sent if the
+                sidecar does not support it.
         """
         known = p_others if self._features & FEATURE_P_OTHERS else None
         return bool(self._send(lambda client: client.send_losses(epoch, ids, losses, known), False))
@@ -291,7 +291,7 @@ class Link:
         return bool(self._send(lambda client: client.send_similarity(ids, hashes), False))
 
     def tally(self, epoch: int) -> Optional[Tuple[int, ...]]:
-        """The sampler's counts of the epoch, as SidecarClient.tally(); None: not available."""
+        """The sampler's counts of the epoch, in the form of SidecarClient.tally(); None: not available."""
         try:
             return self._ask(lambda client: client.tally(epoch, DRAW_TIMEOUT_S))
         except Refused:
@@ -335,7 +335,7 @@ class Link:
             self._lock.release()
 
     def _send(self, ask: Callable[[_core.SidecarClient], T], not_sent: T) -> Optional[T]:
-        """As _call(), but returns `not_sent` while another thread holds the connection."""
+        """Does what _call() does, but returns `not_sent` while another thread holds the connection."""
         if not self._lock.acquire(blocking=False):
             return not_sent
         try:

@@ -20,7 +20,7 @@ def tokens_of(sample: Sample) -> Array:
 
 
 class MegatronSamples(Samples):
-    """As Samples, of a dataset of format Megatron: sample `i` has the bytes of `IndexedDataset[i]`."""
+    """Samples of a dataset of format Megatron: sample `i` has the bytes of `IndexedDataset[i]`."""
 
     def tokens(self, id: int) -> Array:
         """The tokens of one sequence; raises as Samples.fetch()."""

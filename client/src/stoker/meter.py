@@ -25,7 +25,7 @@ class Meter:
         self.lost = 0
         self._base = reader.counts() if reader is not None else {}
         self._told: Dict[str, int] = {}
-        self._steps = Report()  # not reported yet
+        self._steps = Report()  # steps that are not reported yet
         self._lock = threading.Lock()  # of _steps: one thread counts while another reports
         self._due = time.monotonic() + REPORT_EVERY_S
 
@@ -79,7 +79,7 @@ class Meter:
             )
 
     def told(self, totals: Dict[str, int], sent: Report) -> None:
-        """Records that the report `sent` over `totals` was sent. Steps counted since then stay for the next one."""
+        """Records that the report `sent`, made from `totals`, was sent. Later steps stay for the next report."""
         self._told = totals
         self.note_step(-sent.wait_ns, -sent.compute_ns, -sent.steps)
 

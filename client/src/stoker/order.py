@@ -48,7 +48,7 @@ def rank_length(count: int, world_size: int, drop_last: bool = False) -> int:
 
 
 def deal(ids: Array, rank: int, world_size: int, *, drop_last: bool = False, consumed: int = 0) -> Array:
-    """One rank's turns in an order for all ranks, from its position `consumed` on: int64 of shape
+    """One rank's ids from an order for all ranks, beginning at position `consumed` of the order: int64 of shape
     (rank_length(len(ids) - consumed, ...),). Padding repeats the first ids of the whole order."""
     length = rank_length(len(ids) - consumed, world_size, drop_last)
     dealt: Array = np.take(ids, consumed + rank + world_size * np.arange(length, dtype=np.int64), mode="wrap")

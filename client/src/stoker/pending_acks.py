@@ -1,4 +1,4 @@
-"""Reads of one process that are not acknowledged to the sidecar yet."""
+"""Samples that one process has read and not yet acknowledged to the sidecar."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["PendingAcks"]
 GATHER_AT_MOST = 32
 GATHER_READS_AT_MOST = 4096
 GATHER_S = 0.05
-ALONE_AT_MOST = 32  # samples that one thread reads one by one
+ALONE_AT_MOST = 32  # samples that a thread may read one by one before they are acknowledged
 ALONE_BYTES_AT_MOST = 1 << 20
 BACKLOG_AT_MOST = 1 << 16
-END_PATIENCE_S = 1.0  # at process exit, for a busy sidecar
+END_PATIENCE_S = 1.0  # time for a busy sidecar when the process exits
 
 
 class InUse:
-    """A thread's last fetch; `size`: bytes, where it reads one by one."""
+    """A thread's last fetch. `size`: its bytes, if the thread reads samples one by one."""
 
     __slots__ = ("epoch", "ids", "size")
 
@@ -32,7 +32,7 @@ class InUse:
 
 
 class PendingAcks:
-    """Reads that are in use, batched, or not accepted by a busy sidecar; each keeps the epoch in which it was made.
+    """Reads in use, waiting in a batch, or not accepted by a busy sidecar; each with the epoch in which it was made.
 
     Any thread may call; each thread has its own last fetch. No call waits for another thread's request to the sidecar.
     """
@@ -85,7 +85,7 @@ class PendingAcks:
         self._gather(epoch, [id], GATHER_AT_MOST)
 
     def read(self, epoch: int, ids: Ids) -> None:
-        """Acknowledges samples that take no room in the sidecar's window, in batches: nothing waits for them."""
+        """Acknowledges residents, which take no room in the window, in batches: nothing waits for them."""
         if self._link is not None:
             self._gather(epoch, ids if isinstance(ids, list) else np.asarray(ids).tolist(), GATHER_READS_AT_MOST)
 

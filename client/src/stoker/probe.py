@@ -26,10 +26,10 @@ class Probe:
     def __init__(self, link: Optional[Link] = None) -> None:
         self.id = 0
         self.bypassing = False
-        self._link = link  # None: no sidecar to ask and to report to
-        self._is_untold = False  # progress() is still to be sent; the sidecar was busy
+        self._link = link  # None: there is no sidecar to ask or report to
+        self._is_untold = False  # progress() is not sent yet, because the sidecar was busy
         self._batches = 0
-        self._plan: List[str] = []  # of the remaining batches, the next one last
+        self._plan: List[str] = []  # kinds of the remaining batches, the next one last
         self._running: Optional[Tuple[str, int, int, int]] = None  # kind, request time in ns, bytes, epoch
         self._sums = {CACHED: [0, 0, 0], PAST: [0, 0, 0]}  # batches, ns, bytes
 
@@ -72,12 +72,12 @@ class Probe:
         return has_turned
 
     def give_up(self) -> None:
-        """Ends the measurement: the origin cannot be read from here."""
+        """Ends the measurement, because this process cannot read the origin."""
         self._plan, self._running, self.bypassing = [], None, False
         self._tell()
 
     def progress(self) -> List[int]:
-        """The numbers of local::Probed after `bypassing`."""
+        """The fields of local::Probed that follow `bypassing`."""
         return [*self._sums[PAST], *self._sums[CACHED]]
 
     def _tell(self) -> None:
@@ -91,7 +91,7 @@ class Probe:
         kind, asked_ns, size, its_epoch = self._running
         self._running = None
         if epoch != its_epoch:
-            self._plan.append(kind)  # the time includes the gap between two epochs: measure again
+            self._plan.append(kind)  # the time includes the pause between two epochs, so measure again
         elif kind in self._sums:
             for at, value in enumerate((1, now_ns - asked_ns, size)):
                 self._sums[kind][at] += value

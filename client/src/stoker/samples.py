@@ -22,7 +22,7 @@ from .sources import Sources
 
 __all__ = ["Samples", "open", "stats"]
 
-_SHARE_EVERY_S = 0.01  # between two updates of the shared counts
+_SHARE_EVERY_S = 0.01  # seconds between two updates of the shared counts
 FETCH_AT_MOST = 512  # samples per request: the sidecar pins one request's samples before it makes room for more
 
 _all: "weakref.WeakSet[Samples]" = weakref.WeakSet()
@@ -117,7 +117,7 @@ class Samples:
         self._start(Sources(settings, Place(settings.name or "", rank, world_size, stream), socket, verify), 0, SharedCounts())
 
     def _start(self, sources: Sources, epoch: int, shared: SharedCounts) -> None:
-        """State that belongs to one process."""
+        """State that a forked child must not share with its parent."""
         self.sources, self._epoch, self._shared = sources, epoch, shared
         self._share_due = 0.0
         self.classes: List[str] = sources.catalog.classes()
@@ -155,7 +155,7 @@ class Samples:
         return found
 
     def _settle_reads(self) -> None:
-        """Counts and acknowledges the samples of the fast path; opens it, unless batches are being measured."""
+        """Counts and acknowledges the samples of the fast path; opens it again, unless batches are being measured."""
         reader = self.sources.reader
         if reader is None:
             return
@@ -180,7 +180,7 @@ class Samples:
         return self.fetch_raw(ids)
 
     def fetch_raw(self, ids: Ids) -> List[Sample]:
-        """As fetch(), in every format: the samples as buffers of their bytes."""
+        """Does what fetch() does, but returns each sample as a buffer of its bytes in every format."""
         self._acks.flush()
         sources, probe = self.sources, self._probe
         if probe.id != 0:
@@ -229,7 +229,7 @@ class Samples:
             raise ValueError(f"`out` has {out.nbytes} bytes, and these samples need {needed}")
         samples = self.fetch_raw(ids)
         offsets, lost = _core.gather(samples, out)
-        while lost:  # a file was cut after the sample was found
+        while lost:  # a file was truncated after the sample was found
             again: List[Any] = [None] * len(lost)
             self.sources.read_at_origin(again, Misses([samples[at].id for at in lost], len(self)))
             for at, sample in zip(lost, again):
@@ -239,7 +239,7 @@ class Samples:
         return offsets
 
     def _fill(self, samples: List[Any], misses: Misses) -> Set[int]:
-        """Gets the misses from the sidecar, else from the origin. Returns the positions that were acknowledged."""
+        """Gets the misses from the sidecar, or else from the origin. Returns the positions already acknowledged."""
         told: Set[int] = set()
         self._settle_reads()
         self._acks.tell_gathered()
@@ -312,7 +312,7 @@ class Samples:
     def __del__(self) -> None:
         """A script's dataset is often a local variable, which is gone before the process ends."""
         if getattr(self, "_is_closed", True):
-            return  # or never started
+            return  # already closed, or never started
         self._is_closed = True
         tell_the_rest([self])
         add_counts(_closed_totals, self.stats())
@@ -330,7 +330,7 @@ class Samples:
 
     @epoch.setter
     def epoch(self, epoch: int) -> None:
-        self._settle_reads()  # they were made in the epoch before
+        self._settle_reads()  # these samples were read in the previous epoch
         self._epoch = epoch
 
     # --- what samplers and loaders call --------------------------------------------------------------------------

@@ -38,5 +38,5 @@ def unpack_ids(bitmap: bytes) -> Array:
 
 
 def served_in(state: Mapping[str, Any]) -> Array:
-    """The ids that a state has as served, in rising order."""
+    """The ids that a state records as served, in rising order."""
     return unpack_ids(zlib.decompress(state["served"])) if "served" in state else np.zeros(0, dtype=np.int64)

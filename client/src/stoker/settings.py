@@ -222,8 +222,8 @@ def job_name(env: Optional[Mapping[str, str]] = None) -> Optional[str]:
 
 
 def sampler_name(dataset: str, stream: int) -> str:
-    """Name of the next sampler of a dataset: the same on all ranks, different for each loader of a process. `stream`
-    stands in for a job without a name."""
+    """Name of a dataset's next sampler: the same on all ranks, different for each loader of a process. `stream`
+    replaces the job's name if there is none."""
     return f"{job_name() or f'{stream:016x}'}/{dataset}/{next(_ordinals[dataset])}"
 
 

@@ -28,7 +28,7 @@ class SharedCounts:
         self.after_fork()
 
     def after_fork(self) -> None:
-        """Called in a forked child, whose own counts begin at 0."""
+        """Call in a forked child, whose own counts begin at 0."""
         self._added: Dict[str, int] = {}
         self._updating = threading.Lock()
 

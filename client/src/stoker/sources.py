@@ -24,8 +24,8 @@ log = logging.getLogger("stoker")
 
 WAIT_FOR_SIDECAR_S = 600.0
 ASK_AGAIN_S = 0.1  # polling interval while no sidecar answers
-_CHECK_BYTES = 4  # a sample's word
-PATIENCE_S = 5.0  # at the start, if STOKER_SOCKET promises a sidecar
+_CHECK_BYTES = 4  # bytes of a sample's check word
+PATIENCE_S = 5.0  # seconds to wait at the start, if STOKER_SOCKET is set
 
 
 class Sources:
@@ -64,7 +64,7 @@ class Sources:
             self.link.accepts = self._is_our_revision
 
     def after_fork(self) -> None:
-        """Called in a forked child: drops the parent's connections, threads and counts."""
+        """Call in a forked child: drops the parent's connections, threads and counts."""
         if self.link is not None:
             self.link.forget()
         self._origin = None
@@ -107,7 +107,7 @@ class Sources:
     # --- samples -------------------------------------------------------------------------------------------------
 
     def read_past(self, samples: List[Any], misses: _core.Misses) -> bool:
-        """As read_at_origin(), for samples that may be on the node. False: the origin cannot be read."""
+        """Does what read_at_origin() does, for samples that may be on the node. False: the origin cannot be read."""
         try:
             if self._find_origin() is None:
                 return False
@@ -175,7 +175,7 @@ class Sources:
         )
 
     def _is_keyless_guest(self) -> bool:
-        """Whether only a sidecar can serve it: another namespace owns it and this pod has no credentials."""
+        """Whether only a sidecar can serve the dataset: another namespace owns it and this pod has no credentials."""
         return self.settings.guest and self.link is not None and not (self._origin and self._origin.has_key())
 
     # --- opening -------------------------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ class TarSample(Dict[str, Any]):
 
 
 class TarSamples(Samples):
-    """As Samples, of a dataset in tar shards: `samples[id]` and `samples.fetch(ids)` give `TarSample` dictionaries.
+    """Samples of a dataset in tar shards: `samples[id]` and `samples.fetch(ids)` give `TarSample` dictionaries.
     fetch_raw() and gather() give the bytes of whole samples, tar headers included."""
 
     def __getitem__(self, id: int) -> TarSample:  # type: ignore[override]

@@ -29,7 +29,7 @@ class Origin(Protocol):
         """Readable name: `s3://bucket/prefix at http://endpoint`."""
 
     def has_key(self) -> bool:
-        """Whether it has credentials, or needs none. Public objects may be readable without."""
+        """Whether the reader has credentials, or needs none. Public objects may be readable without credentials."""
 
     def list(self, progress: Optional[Callable[[int], None]] = None) -> List[ListedObject]:
         """Every object below the root, in any order, without folders; `progress` gets the number so far."""
@@ -57,7 +57,7 @@ class SlicedOrigin(Origin, Protocol):
 
 
 def split_uri(uri: str) -> Tuple[str, str, str]:
-    """Scheme, bucket or host, and path. Literally, as the sidecar takes it: "%20", "?" and "#" are part of a name."""
+    """Scheme, bucket or host, and path. Taken literally, as by the sidecar: "%20", "?" and "#" are part of a name."""
     scheme, _, rest = uri.partition("://")
     place, slash, path = rest.partition("/")
     return scheme, place, slash + path

@@ -1,4 +1,4 @@
-"""Objects that are read in parts: a buffer for them, or a clear error."""
+"""Buffers for objects that are read in parts; a clear error if memory does not suffice."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class RangeOrigin:
         self._parallel = Parallel(THREADS)
 
     def find(self, request: Request) -> Optional[Range]:
-        """The range that key and ETag of the manifest name; None: not a sample of this format."""
+        """The range stated by the manifest's key and ETag; None: not a sample of this format."""
         raise NotImplementedError
 
     def describe(self) -> str:

@@ -70,5 +70,5 @@ def sign_get(
 
 
 def encode_query(query: Sequence[Tuple[str, str]]) -> str:
-    """Percent-encoded as SigV4 wants it (space is %20)."""
+    """The query, percent-encoded as SigV4 requires (a space becomes %20)."""
     return "&".join(f"{urllib.parse.quote(k, safe='-_.~')}={urllib.parse.quote(v, safe='-_.~')}" for k, v in query)

@@ -21,7 +21,7 @@ from .retry import Again, with_retries
 
 __all__ = ["WebOrigin"]
 
-UNCUT_BYTES_MAX = 16 << 20  # larger objects are not read whole for a part of them
+UNCUT_BYTES_MAX = 16 << 20  # larger objects are never read whole to get a part
 REDIRECTS_MAX = 4
 _REDIRECTS = {301, 302, 303, 307, 308}
 _METADATA = {"100.100.100.200", "fd00:ec2::254"}
@@ -77,7 +77,7 @@ class WebOrigin(RemoteOrigin):
         return listing
 
     def _ask(self, entry: Tuple[bytes, Optional[int], str]) -> ListedObject:
-        """Size and version of one object, by a HEAD request."""
+        """Gets the size and version of one object by a HEAD request."""
         listed_key, listed_size, _ = entry
         key = listed_key.decode("utf-8", "surrogateescape")
         what = f"'{key}' of {self._name}"
@@ -194,7 +194,7 @@ def _authorization(env: Mapping[str, str]) -> Dict[str, str]:
 
 
 def _version_of(answer: Answer) -> Optional[str]:
-    """As the sidecar has it (sidecar/origin/http_version.h); None: the answer has neither ETag nor Last-Modified."""
+    """The version of the object, as in sidecar/origin/http_version.h; None: neither ETag nor Last-Modified was sent."""
     etag = answer.headers.get("ETag", "")
     return etag if re.fullmatch('(W/)?"[^"]+"', etag) else _time_of(answer)
 
@@ -223,7 +223,7 @@ def _check_encoding(answer: Answer, what: str, key: Optional[str]) -> None:
 
 
 def _check_page(answer: Answer, what: str, key: Optional[str]) -> None:
-    """A sign-in page, or one that stands for a missing file, comes with status 200, too."""
+    """Rejects web pages: a sign-in page, or one for a missing file, comes with status 200, too."""
     if answer.headers.get_content_type() in ("text/html", "application/xhtml+xml"):
         raise OriginError(
             f"{what}: the server answers with a page ({answer.headers['Content-Type']}); if it is the object, the index "
@@ -231,7 +231,7 @@ def _check_page(answer: Answer, what: str, key: Optional[str]) -> None:
 
 
 def _check_settled(answer: Answer, is_time: bool, what: str, key: str) -> None:
-    """A file that is written twice in one second has one Last-Modified; and nginx makes its ETags from that."""
+    """Rejects a too recent version: two writes in one second share Last-Modified, and nginx makes ETags from it."""
     now, modified = _seconds_of(answer, "Date"), _seconds_of(answer, "Last-Modified")
     if now is None or modified is None:
         if is_time:
