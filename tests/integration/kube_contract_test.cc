@@ -1,4 +1,4 @@
-// Verbs that change objects.
+// The verbs of the API server that change objects.
 #include "operator/kube/status_error.h"
 #include "tests/integration/kube_contract_fixture.h"
 

@@ -88,8 +88,8 @@ private:
     std::jthread thread_;
 };
 
-// Applies to every request about a Lease until the faults are cleared; the caller chooses the
-// fault.
+// Adds a fault, chosen by the caller, to every request about a Lease until the faults are
+// cleared.
 Fault lease_fault() {
     Fault fault;
     fault.target_contains = "/leases";

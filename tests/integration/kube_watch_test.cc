@@ -188,7 +188,7 @@ protected:
 TEST_F(KubeWatchFaults, ServerRestartNeedsNoList) {
     create("a");
     start();
-    // The watch has then run for over a second, so that its end does not count as a failure.
+    // By then the watch has run for over a second, so its end does not count as a failure.
     create("b");
     ASSERT_TRUE(follows());
     server.set_down(true);

@@ -30,7 +30,7 @@ TEST_F(KubectlStoker, ReportsMissingKubectl) {
     EXPECT_EQ(plugin.folders_left(), 0);
 }
 
-// `exec` makes the sleeping program itself the target of the kill.
+// With `exec` the sleeping program replaces the shell, so that the kill hits the program itself.
 TEST_F(KubectlStoker, SilentKubectlTimesOut) {
     for (const std::string says : {"", "printf Starting; ", "trap '' TERM; "}) {
         plugin.set_kubectl("#!/bin/sh\n" + says + "exec /bin/sleep 90\n");

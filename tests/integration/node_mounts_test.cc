@@ -147,7 +147,7 @@ using FuseMount = KernelMounts;
 TEST_F(FuseMount, IsReadOnlyWhateverItsMountPointSays) {
     const auto mount = mounts_->mount_files(target_);
     ASSERT_TRUE(mount && *mount) << "this machine has no FUSE device";
-    // As a runtime that clears "ro" of the mount point does.
+    // Remounts the mount point writable, as a container runtime may do.
     ASSERT_EQ(::mount(nullptr, target_.c_str(), nullptr, MS_REMOUNT | MS_BIND, nullptr), 0);
     EXPECT_EQ(::access(target_.c_str(), W_OK), -1);
     EXPECT_EQ(errno, EROFS);

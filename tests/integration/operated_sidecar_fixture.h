@@ -62,7 +62,7 @@ protected:
             std::make_unique<SidecarProcess>(STOKER_SIDECAR_BINARY, path, folder.path() + "/log");
     }
 
-    // Whether a report of this dataset comes, or has come, for which `condition` holds.
+    // Waits for a report of this dataset that meets `condition`; an earlier one suffices.
     template <class Condition>
     [[nodiscard]] bool reports(Condition condition) {
         return control.wait_report([&](const stoker::control::v1::Report& report) {

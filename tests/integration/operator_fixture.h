@@ -39,8 +39,8 @@ protected:
         operator_ = std::make_unique<RunningOperator>(options);
     }
 
-    // Waits for a condition and returns it, such as "True Granted"; after half a minute the current
-    // one.
+    // Waits for a condition and returns it, such as "True Granted"; after half a minute returns the
+    // condition's current value.
     std::string wait_condition(
         const control::ResourceKind& kind,
         const std::string& name,

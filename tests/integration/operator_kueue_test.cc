@@ -45,7 +45,7 @@ protected:
 
     void admit(const std::string& workload) { apply_admission(workload, ""); }
 
-    // An apply gives up omitted fields, so it includes the admission.
+    // A server-side apply gives up fields that it omits, so this apply includes the admission.
     void evict(const std::string& workload) {
         apply_admission(workload, "," + condition_json("Evicted", true, "Preempted"));
     }

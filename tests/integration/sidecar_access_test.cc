@@ -58,7 +58,7 @@ TEST_F(SidecarAccess, ReportsARefusedListingAndRetriesUntilItIsAllowed) {
     run();
     expect_refused("AccessDenied");
     ASSERT_TRUE(eventually([&] { return s3.request_count("list") >= 3; }));
-    // Retries after 1 and 2 seconds, the next one 4 seconds later, never sooner.
+    // The program retries after 1 and 2 seconds, and the next time 4 seconds later, never sooner.
     EXPECT_GE(clock.now() - begin, std::chrono::seconds{3});
     s3.clear_faults();
     EXPECT_TRUE(reports(is_ready));

@@ -12,7 +12,7 @@ using local::FetchStatus;
 
 class SidecarFaults : public SidecarTest {
 protected:
-    // A new client can still read.
+    // Checks that a new client can still read.
     void expect_service() {
         SampleClient client = connect();
         const auto bytes = client.get(3);
@@ -20,7 +20,7 @@ protected:
         EXPECT_EQ(*bytes, data.payload(domain::SampleId{3}));
     }
 
-    // The error that refuses the Hello.
+    // Returns the error that refuses the Hello.
     [[nodiscard]] Error refusal(const local::Hello& hello) const {
         SampleClient client{config.socket_path};
         const auto welcome = client.hello(hello);
@@ -58,7 +58,7 @@ TEST_F(SidecarFaults, RandomBytesEndOnlyTheirConnection) {
         std::vector<std::byte> bytes(1 + prng.below(300));
         std::ranges::generate(bytes, [&] { return static_cast<std::byte>(prng()); });
         if (prng.below(2) == 0 && bytes.size() > 16) {
-            // A plausible header: a short frame of some type with a random payload.
+            // Sends a plausible header: a short frame of some type with a random payload.
             const auto payload = static_cast<std::uint32_t>(bytes.size() - 16);
             std::memcpy(bytes.data(), &payload, sizeof(payload));
             bytes[4] = static_cast<std::byte>(1 + prng.below(10));

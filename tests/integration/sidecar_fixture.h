@@ -36,7 +36,7 @@ protected:
         train.reserved_free = 0;
     }
 
-    // A sidecar with these settings over its own origin; `made` receives the origin.
+    // Makes a sidecar with these settings over its own origin; `made` receives the origin.
     std::unique_ptr<RunningSidecar> run(sidecar::SidecarConfig settings, FakeOrigin*& made) {
         return std::make_unique<RunningSidecar>(
             std::move(settings),

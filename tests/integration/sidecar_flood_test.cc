@@ -23,9 +23,9 @@ using Seconds = std::chrono::duration<double>;
 
 constexpr std::uint64_t kSamples = 1000;
 constexpr Bytes kGrant{kSamples / 2 * 4096};  // residents for half of the dataset
-constexpr std::uint64_t kWorlds = 2;          // per kind of guest
+constexpr std::uint64_t kWorlds = 2;          // worlds per kind of guest
 constexpr std::uint64_t kWorldsMax = 5;       // per kind, if other load disturbs the times
-constexpr std::uint64_t kEpochs = 2;          // per world, after the first epoch
+constexpr std::uint64_t kEpochs = 2;          // measured epochs per world, after the first epoch
 constexpr float kLie = 1e30F;
 
 struct Load {
@@ -53,7 +53,7 @@ struct Harvest {
     std::uint64_t reads = 0;
     std::uint64_t hits = 0;                   // as counted by the leader
     std::uint64_t fetched = 0;                // by the owner's requests
-    std::uint64_t direct = 0;                 // samples that the trainer read at the origin
+    std::uint64_t direct = 0;                 // samples that the trainer read at the origin itself
     std::map<std::uint64_t, double> seconds;  // per epoch, the minimum over all worlds
 
     [[nodiscard]] double share(std::uint64_t some) const {

@@ -12,11 +12,11 @@ namespace {
 
 class SidecarLargeRate : public OperatedSidecarTest {};
 
-// In parts of 128 KiB, because the memory is 1 MiB.
+// The sample comes in parts of 128 KiB, because the memory is 1 MiB.
 TEST_F(SidecarLargeRate, EachPartTakesFromTheGrantedRate) {
     constexpr std::uint64_t kRate = 500'000;
     constexpr std::uint64_t kBytes = 10 * kRate;
-    s3.put("mnist", "train/large", std::string(kBytes, 'x'));  // after all others
+    s3.put("mnist", "train/large", std::string(kBytes, 'x'));  // listed after all other objects
     control.grant("train", 10 * kTotalBytes, kRate);
     run("", "  memory: 1Mi\n");
     ASSERT_TRUE(reports([](const auto& dataset) {

@@ -24,7 +24,7 @@ constexpr std::size_t kLarge = 200 * kMiB + 12'345;
 constexpr std::uint64_t kLargeId = 0;  // "large.bin"
 constexpr std::uint64_t kSmallId = 1;  // "small.bin"
 
-// Bytes that repeat nowhere at the distance of a part.
+// Random-looking bytes, so that no two parts are equal.
 std::string text_of(std::size_t size) {
     std::string text(size, '\0');
     std::uint64_t state = 7;
@@ -35,7 +35,7 @@ std::string text_of(std::size_t size) {
     return text;
 }
 
-// Memory of a process that is its own, in bytes: no files, but shared memory, too.
+// The private memory of a process, in bytes: without mapped files, but with shared memory.
 std::uint64_t private_bytes(pid_t pid) {
     std::ifstream status{fmt::format("/proc/{}/status", pid)};
     std::uint64_t sum = 0;
@@ -85,7 +85,7 @@ protected:
         EXPECT_EQ(bytes->size(), large.size());
     }
 
-    // GETs of the large object: how many, and of how many bytes.
+    // Number of GETs of the large object, and the sum of the bytes that they requested.
     [[nodiscard]] std::pair<std::size_t, std::uint64_t> large_gets() {
         std::pair<std::size_t, std::uint64_t> sum;
         for (const FakeS3Request& request : s3.requests()) {
@@ -233,7 +233,7 @@ TEST_F(SidecarLarge, AFollowerWithoutAccessIsRefused) {
 }
 
 TEST_F(SidecarLarge, PartsThatAClientWaitsForComeFirst) {
-    s3.put("b", "train/z.bin", std::string(60 * kMiB, 'z'));  // after the others
+    s3.put("b", "train/z.bin", std::string(60 * kMiB, 'z'));  // listed after the other objects
     for (const char* key : {"train/large.bin", "train/z.bin"}) {
         s3.add_fault({.operation = "get", .key = key, .times = -1, .bytes_per_second = 8 * kMiB});
     }

@@ -53,7 +53,7 @@ protected:
 
     static std::uint64_t record() { return domain::record_bytes(kObjectBytes); }
 
-    // Each node may keep so many samples.
+    // Sets the number of samples that each node may keep.
     void grant(std::uint64_t samples) { control.grant("train", samples * record(), 0); }
 
     // Starts a sidecar on each node and waits until all have the manifest and know each other.
@@ -167,7 +167,7 @@ protected:
         return ids;
     }
 
-    // How often each object was asked of the server.
+    // Number of GETs that the server received for each object.
     std::map<std::string, std::uint64_t> gets() {
         std::map<std::string, std::uint64_t> counts;
         for (const auto& request : s3.requests()) {

@@ -10,7 +10,7 @@ namespace stoker::test {
 class SidecarPairTest : public SidecarTest {
 protected:
     SidecarPairTest() {
-        config.job.training_job_uid = "job-1";  // two pods of one job have one key
+        config.job.training_job_uid = "job-1";  // pods of one job share one key
         second_config = config;
         second_config.socket_path = folder.path() + "/second.sock";
         // The other pod mounts the directory elsewhere.

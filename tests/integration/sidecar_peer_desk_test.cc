@@ -1,4 +1,4 @@
-// A leader's answers to messages of peers that no program of ours sends.
+// How a leader answers messages from peers that our own programs never send.
 #include <future>
 #include <optional>
 #include <utility>
@@ -34,7 +34,7 @@ public:
         channel_->send({sidecar::encode_peer_head(message), {}});
     }
 
-    // The next message; nullopt: the connection has ended, or nothing comes.
+    // The next message; nullopt: the connection has ended, or no message arrives.
     std::optional<std::pair<PeerMessage, sidecar::HeldBytes>> receive(
         Duration limit = std::chrono::seconds{20}) {
         const TimePoint end = clock_.now() + limit;

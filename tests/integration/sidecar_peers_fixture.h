@@ -220,9 +220,9 @@ protected:
     std::unique_ptr<sidecar::Device> device = sidecar::make_posix_device();
     Bytes grant = Bytes::unlimited();
     std::uint32_t max_in_flight = 32;
-    std::optional<std::size_t> lists_forever{};  // this node's listing ends only when it is stopped
+    std::optional<std::size_t> lists_forever{};  // the listing of this node never ends by itself
     bool is_pinned = false;                      // by an operator that tests play
-    std::string job_uid;                         // of sidecars that start from now on
+    std::string job_uid;                         // for sidecars that start from now on
     std::uint64_t version = 0;
     std::vector<std::unique_ptr<RunningSidecar>> sidecars;
 };

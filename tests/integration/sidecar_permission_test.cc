@@ -34,7 +34,7 @@ protected:
             [](sidecar::Sidecar& sidecar) { return sidecar::link_report(sidecar).datasets[0]; });
     }
 
-    // The first sidecar's metrics, of which `told` remembers what it was told earlier.
+    // A metric of the first sidecar; `told` remembers the values reported earlier.
     [[nodiscard]] std::string first_metrics(
         metrics::Registry& registry, sidecar::SidecarMetrics& told) const {
         return running->ask([&](sidecar::Sidecar& sidecar) {

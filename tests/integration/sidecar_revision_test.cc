@@ -8,7 +8,7 @@
 namespace stoker::test {
 namespace {
 
-constexpr std::uint64_t kChanged = 41;  // differs between the two revisions
+constexpr std::uint64_t kChanged = 41;  // sample that differs between the two revisions
 
 class SidecarRevision : public SidecarPairTest {
 protected:
@@ -130,7 +130,7 @@ TEST_F(SidecarRevision, ReportsTheKeyOfAChangedOriginAndServesNothing) {
 
 TEST_F(SidecarRevision, ADeadOperatorStopsNoTrainerAndALatePinCounts) {
     start();
-    SampleClient client = connect(1);  // after RevisionGate::kPatience
+    SampleClient client = connect(1);  // returns after RevisionGate::kPatience
     read_all(client, {1, 2, 3}, 0);
     pin(*running, pin_of(overwritten()));
     ASSERT_TRUE(change(*running).has_value());

@@ -1,5 +1,5 @@
-// Never slower than bypass: a slow disk sends trainers to the origin until it has recovered; a busy
-// machine does not.
+// A sidecar is never slower than bypassing it: a slow disk sends trainers to the origin until the
+// disk has recovered; a busy machine does not.
 #include <atomic>
 #include <thread>
 #include <vector>

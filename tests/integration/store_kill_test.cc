@@ -42,7 +42,7 @@ constexpr std::uint64_t kSampleBytesMax = 24 * 1024;
 constexpr int kKills = 200;
 constexpr int kWriterThreads = 3;
 
-// In memory that all processes of the test share.
+// Counters in memory that all processes of the test share.
 struct Scoreboard {
     std::atomic<std::uint64_t> operations{0};  // finished by all writers so far
     std::atomic<std::uint64_t> reads{0};       // verified by the reader
@@ -316,7 +316,7 @@ protected:
         return out;
     }
 
-    // The table's words when the last writer died.
+    // The residency table's words when the last writer died.
     std::vector<std::optional<domain::Residency>> published() {
         const auto path = domain::data_folder(folder_.path()) + "/" +
                           domain::residency_file(dataset_.manifest().revision());

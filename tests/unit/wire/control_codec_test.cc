@@ -94,7 +94,7 @@ Message filled() {
     return message;
 }
 
-// The differing fields; empty: equal.
+// Names of the fields that differ; empty: the messages are equal.
 std::string difference(
     const google::protobuf::Message& before, const google::protobuf::Message& after) {
     std::string found;

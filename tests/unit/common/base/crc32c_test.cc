@@ -46,7 +46,7 @@ TEST(Crc32c, CombinesPartsOfAnyLength) {
 
 TEST(Crc32c, CombinesPartsBeyondFourGibibytes) {
     constexpr std::uint64_t kZeroes = (std::uint64_t{5} << 30U) + 3;
-    std::uint32_t zeroes = 0;  // of kZeroes zero bytes, by doubling one byte
+    std::uint32_t zeroes = 0;  // checksum of kZeroes zero bytes, computed by doubling
     std::uint32_t power = crc32c(std::array<std::byte, 1>{});
     std::uint64_t power_bytes = 1;
     for (std::uint64_t left = kZeroes; left != 0; left >>= 1U, power_bytes *= 2) {

@@ -19,7 +19,7 @@ std::map<std::uint32_t, std::uint32_t> contents(const FlatMap<std::uint32_t>& ma
     return found;
 }
 
-// Few keys, so that entries collide and holes are filled often.
+// Uses few keys, so that entries collide and holes are filled often.
 TEST(FlatMap, MatchesAMapUnderRandomInsertAndErase) {
     Prng luck{test::seed()};
     for (const std::uint32_t keys : {20U, 300U, 100'000U}) {

@@ -92,8 +92,8 @@ TEST(ChunkFormat, EveryFlippedBitAndEveryTruncationIsAnError) {
     }
 }
 
-// With a valid checksum: what a hostile writer can send. Whatever is accepted encodes to the same
-// bytes, so that an index can be rebuilt.
+// Headers with a valid checksum, as a hostile writer may send them. If one is accepted, encoding it
+// again gives the same bytes, so that an index can be rebuilt.
 TEST(ChunkFormat, SignedGarbageIsRejectedOrCanonical) {
     Prng random{test::seed()};
     for (int i = 0; i < 20'000; ++i) {

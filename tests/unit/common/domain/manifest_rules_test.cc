@@ -55,7 +55,7 @@ TEST(ManifestRules, AnyChangedFieldIsRefused) {
         const bool is_record = at >= kManifestHeaderBytes &&
                                at < kManifestHeaderBytes + kObjects.size() * kManifestRecordBytes;
         if (is_reserved || (is_record && (in_record >= 28 || in_record / 2 == 11))) {
-            continue;  // nobody reads them
+            continue;  // reserved: no program reads these bytes
         }
         Bytes bad = good;
         bad[at] ^= std::byte{1};

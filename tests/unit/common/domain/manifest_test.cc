@@ -115,8 +115,8 @@ TEST(Manifest, RejectsEveryTruncation) {
     }
 }
 
-// Without the checksum a view must still never read outside its bytes (run with the address
-// sanitizer).
+// Even without verifying the checksum, a view must never read outside its bytes (run this with the
+// address sanitizer).
 TEST(Manifest, DamageNeverCausesReadsOutOfBounds) {
     const auto good = encode_manifest(digits()).value();
     for (std::size_t at = kManifestHeaderBytes; at < good.size(); ++at) {

@@ -135,7 +135,7 @@ TEST(MegatronIndex, HostileCountsNeedTheirBytes) {
         for (const std::size_t at : {18U, 26U}) {
             std::string text = megatron_text({3, 4}).text();
             text.replace(at, 8, WireWriter{}.put(count).text());
-            const bool is_right = at == 26 && count == 3;  // documents
+            const bool is_right = at == 26 && count == 3;  // the number of documents
             EXPECT_EQ(index_of(text, 14).has_value(), is_right) << count << " at " << at;
         }
     }

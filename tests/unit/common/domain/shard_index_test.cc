@@ -27,7 +27,7 @@ TEST(ShardIndex, ASampleIsARangeOfItsShard) {
             {"f/a.bin/y", 0, "range:99:100:7:e"}}));
 }
 
-// 4 GiB of the shortest keys and ETags are fewer samples than nine digits can name.
+// 4 GiB of the shortest keys and ETags hold fewer samples than nine digits can name.
 TEST(ShardIndex, SamplesThatNoListingHoldsAreRefused) {
     const ListedObject shard{"a", 1, "e"};
     EXPECT_TRUE(check_sample_count(shard, 100'000'000).has_value());

@@ -165,7 +165,7 @@ TEST(TarFormat, DamagedHeadersAreCorrupt) {
     }
 }
 
-// Whatever is damaged: members lie inside of the file and follow each other.
+// However a file is damaged, its members lie inside the file and follow one another.
 TEST(TarFormat, DamagedFilesGiveErrorsOrMembersInside) {
     Prng random{test::seed()};
     const std::string good =

@@ -44,7 +44,7 @@ std::string split(std::string_view name) {
     return parts ? std::string{parts->stem} + "|" + std::string{parts->extension} : "none";
 }
 
-// As webdataset.tariterators.base_plus_ext, but for hidden files, which are left out here.
+// Expected as in webdataset.tariterators.base_plus_ext, except for hidden files, which are skipped.
 TEST(TarIndex, StemEndsAtTheFirstDotOfTheBasename) {
     EXPECT_EQ(split("0001.jpg"), "0001|jpg");
     EXPECT_EQ(split("0001.seg.png"), "0001|seg.png");
@@ -170,7 +170,7 @@ TEST(TarIndex, DataOfLargeSamplesIsNotRead) {
     EXPECT_LT(indexed.bytes, tar.size() / 10);
 }
 
-// Random shards of all kinds of headers, against what was put in.
+// Compares random shards with all kinds of headers with the samples that were put into them.
 TEST(TarIndex, FindsEverySample) {
     Prng random{test::seed()};
     for (int round = 0; round < 200; ++round) {

@@ -260,7 +260,7 @@ TEST(BlockingClient, LimitsItsConnections) {
         for (int before = most; before < now && !most.compare_exchange_weak(before, now);) {
         }
         EXPECT_TRUE(test::eventually([&] { return most >= 3; })) << "three at once";
-        std::this_thread::sleep_for(5ms);  // time for a fourth one
+        std::this_thread::sleep_for(5ms);  // time for a fourth call to start
         --open;
         to.reply(200, "ok");
     })};

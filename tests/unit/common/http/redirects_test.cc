@@ -67,8 +67,8 @@ TEST(Redirects, SendNoCredentialsToAnotherHost) {
     EXPECT_EQ(response->body, "none");
 }
 
-// Asks a remote host for /a through a proxy, which answers itself with a redirect to `target`, and "ok" to
-// all else. Hosts in `except` are reached directly.
+// Asks a remote host for /a through a proxy; the proxy answers with a redirect to `target`, and
+// with "ok" to other requests. Hosts in `except` are reached directly.
 Result<HttpResponse> redirect_to(const std::string& target, const std::string& except) {
     HttpScriptServer proxy{answering([&](const ScriptRequest& request, ScriptConnection& to) {
         const bool is_first = request.target.ends_with("/a");

@@ -30,7 +30,7 @@ public:
         return {};
     }
 
-    // Anything that can be handed over serves as the descriptor.
+    // Any file that can be passed on serves as the descriptor.
     Result<std::optional<UniqueFd>> mount_files(const std::string& target) override {
         if (before_files) {
             before_files();

@@ -29,7 +29,7 @@ using files::HandOverKind;
 
 constexpr int kPatienceMs = 60'000;
 
-// A stoker-files.
+// Acts as a pod's stoker-files.
 class Server {
 public:
     explicit Server(const fs::path& socket) {
@@ -44,7 +44,7 @@ public:
         EXPECT_TRUE(files::send_hand_over(socket_.get(), message, descriptor));
     }
 
-    // Waits; false: the other side has hung up.
+    // Waits for a message; false: the other side has hung up.
     bool take() {
         pollfd wait{socket_.get(), POLLIN, 0};
         EXPECT_EQ(::poll(&wait, 1, kPatienceMs), 1);
@@ -95,7 +95,7 @@ protected:
         files_->restore();
     }
 
-    // Another process of the node program.
+    // Starts another process of the node program.
     void restart() {
         files_.reset();
         start();

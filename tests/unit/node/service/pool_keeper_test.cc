@@ -87,7 +87,7 @@ TEST_F(Keeper, ReportsWhyADirectoryCannotBeAPool) {
     EXPECT_EQ(verdict("/mnt/of-nvme"), v1::POOL_VERDICT_OTHER_POOL);
 }
 
-// Protobuf texts are UTF-8. The operator refuses a whole report with an invalid one.
+// Protobuf texts must be UTF-8: the operator refuses a whole report with an invalid text.
 TEST_F(Keeper, NamesWithAnyBytesKeepTheReportValid) {
     const fs::path root{folder_.path()};
     fs::create_directories(root / "data/\xe9t\xe9");

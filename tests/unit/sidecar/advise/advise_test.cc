@@ -57,7 +57,7 @@ TEST(Advise, RanksThatShareANodeCostTheSame) {
     EXPECT_NEAR(ratio(advice.asked->keep.origin_bytes, Bytes{2'000'000}), 2, 0.05);
 }
 
-// The trace's rate is what the origin allowed: it does not tell how fast the program computes.
+// The trace's rate was limited by the origin, so it does not tell how fast the program computes.
 TEST(Advise, WithoutAComputeRateTimeIsNotKnown) {
     Prng prng{test::seed()};
     TraceText text;

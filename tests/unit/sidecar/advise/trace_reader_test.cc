@@ -174,7 +174,7 @@ TEST(TraceReader, PiecesDoNotMatter) {
     }
 }
 
-// Any bytes give a trace or an error, and every read names a sample and a reader.
+// Random bytes give a trace or an error, and every read names a sample and a reader.
 TEST(TraceReader, TakesAnyBytes) {
     Prng prng{test::seed()};
     constexpr std::string_view kLetters = "0123456789.,- \t\n\"[]#akey/:+\x01\xff";
@@ -206,7 +206,7 @@ TEST(TraceReader, AMillionLinesTakeBoundedMemory) {
     const auto trace = std::move(reader).finish();
     ASSERT_TRUE(trace);
     EXPECT_EQ(trace->sizes.size(), 100'000U);
-    // No key is kept: they alone would take 20 MB.
+    // The reader keeps no keys, which alone would take 20 MB.
     EXPECT_EQ(trace->reads.capacity() * sizeof(Read), std::size_t{24} << 20U);
 }
 

@@ -378,7 +378,7 @@ TEST_F(ControlLinkTest, RefusesACertificateOfAnotherCa) {
     ControlConfig wrong = settings();
     wrong.ca_pem = stoker::testing::make_certificates().ca;
     link_ = start(wrong).value();
-    // A correct link connects meanwhile, so the wrong one has had enough time.
+    // A link with correct settings connects meanwhile, so the wrong one has had enough time.
     const auto right = start(settings()).value();
     ASSERT_TRUE(operator_.wait_for([this] { return operator_.heard_.size() >= 10; }));
     EXPECT_FALSE(link_->is_attached());
@@ -413,7 +413,7 @@ TEST_F(ControlLinkTest, AHangingOperatorDoesNotDelayItsEnd) {
     operator_.hangs_ = true;
     link_ = start(settings()).value();
     ASSERT_TRUE(operator_.wait_for([this] { return operator_.heard_.size() >= 2; }));
-    link_.reset();  // the test runner's time limit is the assertion
+    link_.reset();  // must not hang: the test runner's time limit is the assertion
 }
 
 TEST_F(ControlLinkTest, StopsPromptlyWhileNoOperatorAnswers) {

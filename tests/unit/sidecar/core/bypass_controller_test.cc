@@ -30,7 +30,7 @@ protected:
         }
     }
 
-    // Seconds until it bypasses under a slow disk; at most `limit`.
+    // Seconds until the controller bypasses a slow disk; at most `limit`.
     int until_aside(int limit) {
         int count = 0;
         for (; count < limit && !aside.is_aside(); ++count) {

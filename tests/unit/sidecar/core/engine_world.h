@@ -31,10 +31,10 @@ public:
     // The samples lie in chunks, and some streams read groups of them. Only before the first event.
     void lay_in_chunks();
 
-    // From now on the node joins and leaves groups of peers, which send it the samples they own.
+    // From now on the node joins and leaves groups of peers, which send it samples that they own.
     void join_groups() { has_groups_ = true; }
 
-    // From now on origin and disk do not fail.
+    // From now on the origin and the disk do not fail.
     void heal() { faults_ = false; }
 
     // Finishes all work in flight and lets time pass until nothing more happens. Then every demand
@@ -47,13 +47,13 @@ public:
 private:
     struct Stored {
         domain::SegmentClass segment_class = domain::SegmentClass::kAbsent;
-        bool is_for_guest = false;  // fetched for one
+        bool is_for_guest = false;  // fetched for a guest
     };
 
     struct Request {
         std::uint64_t id = 0;
         std::vector<sidecar::SampleIndex> samples;
-        std::set<sidecar::SampleIndex> lost;  // while the request was open
+        std::set<sidecar::SampleIndex> lost;  // samples lost while the request was open
     };
 
     struct Client {
@@ -68,7 +68,7 @@ private:
         std::uint64_t epoch = 0;
         std::vector<sidecar::SampleIndex> samples;
         std::vector<bool> read;
-        std::vector<sidecar::SampleIndex> ahead;  // the first samples of the next epoch
+        std::vector<sidecar::SampleIndex> ahead;  // the plan's first samples of the next epoch
     };
 
     using ClientEntry = std::pair<const sidecar::ConnectionId, Client>;
@@ -88,7 +88,7 @@ private:
 
     // Executes the engine's effects, and checks that each is permitted.
     void apply(const sidecar::Effects& effects, bool grant_changed = false);
-    // Call before the drops: ends the holds that the engine has ended.
+    // Call it before the drops: ends the holds that the engine has ended.
     void end_holds();
     void apply_drop(sidecar::SampleIndex sample);
     std::unique_ptr<sidecar::EvictionPolicy> audited(
@@ -96,7 +96,7 @@ private:
     void apply_fetch(const sidecar::StartFetch& fetch);
     void apply_reply(const sidecar::FetchReply& reply);
     void check_bytes() const;
-    // Call when the fetch has begun.
+    // Call it when the fetch has begun.
     void check_slots(const sidecar::StartFetch& fetch) const;
     void check_guests() const;
     void check_prefetched() const;
@@ -135,8 +135,8 @@ private:
     std::map<sidecar::SampleIndex, Stored> in_flight_;
     std::set<sidecar::SampleIndex> stopping_;  // of these
     std::set<sidecar::SampleIndex> verifying_;
-    std::map<sidecar::SampleIndex, TimePoint> refused_;  // when, the last time
-    sidecar::EngineCounters seen_;                       // as of the last event
+    std::map<sidecar::SampleIndex, TimePoint> refused_;  // time of the last refusal
+    sidecar::EngineCounters seen_;                       // counters after the last event
     Bytes doomed_before_{};
 };
 

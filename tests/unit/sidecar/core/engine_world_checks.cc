@@ -15,7 +15,7 @@ using sidecar::SampleIndex;
 void EngineWorld::check_bytes() const {
     Bytes resident;
     Bytes window;
-    Bytes loose;  // residents that may have lost their grant
+    Bytes loose;  // record bytes of residents that may have lost their grant
     Bytes payload;
     for (const auto* samples : {&stored_, &in_flight_}) {
         for (const auto& [sample, where] : *samples) {
@@ -118,7 +118,7 @@ std::set<SampleIndex> EngineWorld::own_holds() const {
     return holds;
 }
 
-// The own party's part of the window: half of it beside guests, and what it has borrowed.
+// The own party's share of the window: half of it beside guests, plus the bytes it has borrowed.
 Bytes EngineWorld::own_part() const {
     const bool has_guests = std::ranges::any_of(
         clients_, [](const auto& entry) { return entry.second.party != sidecar::kOwnParty; });
@@ -127,7 +127,7 @@ Bytes EngineWorld::own_part() const {
                                    : Bytes::zero());
 }
 
-// No client holds the sample any longer, and one about to be answered with ready finds a miss.
+// Notes that no client holds the sample any longer: a client about to be told "ready" may miss it.
 void EngineWorld::lose(SampleIndex sample) {
     for (auto& [id, client] : clients_) {
         if (client.held.erase(sample) > 0) {

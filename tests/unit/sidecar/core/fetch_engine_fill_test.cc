@@ -291,7 +291,7 @@ TEST_F(FetchEngineFill, LooksAtAllSamplesAgainOnlyForALargerOrANewGrant) {
     EXPECT_TRUE(order({Bytes{200}, kNow + milliseconds{1}}));
 }
 
-// All samples of the other node but the last are held, so that they must stay.
+// All of the other node's samples but the last are held, so they must stay.
 TEST_F(FetchEngineFill, SearchesForEvictableSamplesInSmallSteps) {
     const test::Dataset large{std::vector<std::uint64_t>(6000, kPayload)};
     const auto placement = join_group(large);
@@ -331,7 +331,7 @@ TEST_F(FetchEngineFill, FetchesSamplesOfAChunkTogether) {
     EXPECT_THAT(run(std::move(effects)), SizeIs(10));
 }
 
-// Virtual time: an origin without latency, orders that repeat as the operator's do.
+// Uses virtual time, an origin without latency, and orders that repeat as the operator's do.
 TEST_F(FetchEngineFill, KeepsItsRateWithinFivePercent) {
     Prng prng{test::seed()};
     std::vector<std::uint64_t> sizes(3000);

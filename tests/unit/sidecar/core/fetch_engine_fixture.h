@@ -37,7 +37,7 @@ protected:
 
     void make(Bytes grant = Bytes::unlimited()) { make(EngineLimits{}, grant); }
 
-    // The last `ahead` samples are the first of the next epoch.
+    // The last `ahead` samples of the plan are the first ones of the next epoch.
     Effects plan(
         std::vector<SampleIndex> samples, std::uint64_t epoch = 1, std::uint64_t ahead = 0) {
         return engine->on_plan(

@@ -1,4 +1,4 @@
-// Samples that the owner and a guest hold, and whose part of the window they use.
+// Samples that the owner and a guest hold, and whose share of the window they use.
 #include <algorithm>
 #include <vector>
 
@@ -83,7 +83,7 @@ TEST_F(FetchEngineHolds, SampleStaysWhileTheOwnersHoldsFitBesideItsPrefetchesInF
     make_with_guest({.window = kRecord * 8});
     engine->on_connect(kWorker, std::nullopt);
     guest_has({0, 1, 2, 3});
-    plan({5, 6, 7, 8});  // in flight
+    plan({5, 6, 7, 8});  // these samples are now in flight
     fetch({0, 1}, kWorker);
     EXPECT_THAT(guest_reads({0, 1}).drops, IsEmpty());
     EXPECT_THAT(fetch({2, 3, 4}, kGuest).drops, IsEmpty());

@@ -116,8 +116,8 @@ TEST_F(FetchEnginePeers, RefusedTakeOversUseTheRateLimitOnce) {
     EXPECT_FALSE(engine->admission().rate.allows(later));
 }
 
-// Otherwise all take-overs start after one back-off, are refused together and go to an origin that is
-// down.
+// Without this rule all take-overs start after one back-off, are refused together, and then go to
+// an origin that is down.
 TEST_F(FetchEnginePeers, ATakeOverAheadIsTheOriginsProbe) {
     make(Bytes::unlimited());
     join();

@@ -144,7 +144,7 @@ public:
         }
     }
 
-    // Returns the number of listings; 0: somebody still waits.
+    // Runs until all have a listing. Returns the number of listings; 0: some node still waits.
     std::size_t run() {
         for (TimePoint now{}; now < TimePoint{minutes{9}}; now += milliseconds{100}) {
             for (Node& node : nodes_) {
@@ -164,12 +164,12 @@ private:
         std::optional<TimePoint> lists_until{};
         std::vector<ListingTurn::Member> group{};
         bool has = false;
-        bool follows = false;  // it waits for one that lists
+        bool follows = false;  // waits for a node that lists
     };
 
     Duration drawn(std::uint64_t most) { return milliseconds{prng_.below(most)}; }
 
-    // The group reaches each node with a delay of its own.
+    // Each node learns the group after its own delay.
     void learn(Node& node, TimePoint now) {
         std::vector<ListingTurn::Member> group;
         for (const Node& other : nodes_) {

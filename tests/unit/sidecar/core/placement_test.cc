@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t kSamples = 200'000;
 
-// Keys as of a folder of images; sizes are all the same.
+// Keys like those of a folder of images; all sizes are equal.
 class PlacementTest : public testing::Test {
 protected:
     explicit PlacementTest(std::uint64_t samples = kSamples)

@@ -28,8 +28,8 @@ struct Join {
 
 struct Outcome {
     std::size_t there = 0;       // samples that an old node had
-    std::size_t taken_over = 0;  // of them
-    std::size_t in_vain = 0;     // questions to nodes that lacked the sample
+    std::size_t taken_over = 0;  // samples taken over, of those
+    std::size_t in_vain = 0;     // requests to nodes that lacked the sample
 };
 
 // Old nodes come first in `nodes`. The sample's former owner is the first old node in a random order,

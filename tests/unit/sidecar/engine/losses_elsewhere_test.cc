@@ -1,5 +1,5 @@
-// Importance over several nodes whose sidecars tell each other the losses, against one node with
-// all ranks.
+// Compares importance on several nodes whose sidecars exchange losses with importance on one node
+// that has all ranks.
 #include <algorithm>
 #include <array>
 #include <cmath>

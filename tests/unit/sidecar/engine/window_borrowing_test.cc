@@ -20,7 +20,7 @@ constexpr std::uint32_t kSamples = 400;
 constexpr Bytes kRecord{domain::record_bytes(100)};
 constexpr TimePoint kNow{};
 
-// Jobs of one rank each that draw and read when the test says so; fetches arrive at once.
+// Jobs of one rank each that draw and read when the test tells them; fetches arrive at once.
 class Node {
 public:
     // `granted_until`: TimePoint{} if the operator has not sent a grant yet.

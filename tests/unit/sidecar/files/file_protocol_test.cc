@@ -159,7 +159,7 @@ TEST_F(FileProtocol, OnlyRequestsForTheRootAreAnsweredBeforeTheTreeIsKnown) {
     EXPECT_EQ(before(request(FUSE_READ, 4096, range(0, 1))), Step::kWait);
 }
 
-// Whatever the bytes are: no crash, each reply's header has its length, each read is inside a file.
+// Random bytes: no crash, each reply's header states its length, each read is inside a file.
 TEST_F(FileProtocol, SurvivesDamagedRequests) {
     Prng random{test::seed()};
     const std::vector<std::vector<std::byte>> seeds = {

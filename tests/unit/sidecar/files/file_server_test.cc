@@ -60,7 +60,7 @@ protected:
             ::write(kernel_.get(), bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
     }
 
-    // nullopt: none came.
+    // Receives a reply. nullopt: none came.
     std::optional<fuse_out_header> reply(int wait_ms) const {
         pollfd wait{kernel_.get(), POLLIN, 0};
         std::array<std::byte, 4096> bytes{};
@@ -141,7 +141,7 @@ TEST_F(FileServerTest, AStopLeavesReadsToTheNextProcess) {
     std::memcpy(read.data() + offsetof(fuse_in_header, nodeid), &file, sizeof file);
     send(read);
     send(request(FUSE_GETATTR, kUnique + 1, fuse_getattr_in{}));
-    expect_error(kUnique + 1, 0);  // so the READ was taken
+    expect_error(kUnique + 1, 0);  // by then the READ was handled
     server_->stop();
     pool_.reset();
     EXPECT_FALSE(reply(kQuietMs));

@@ -114,7 +114,7 @@ TEST(FileTree, ListsFromEveryPosition) {
     EXPECT_FALSE(tree.list(walk(tree, "b")->id, 0, take_one));
 }
 
-// Against a map of paths: every file is found by its path, in its folder's list, and by its number.
+// Compares with a map of paths: every file is found by path, in its folder's list, and by id.
 TEST(FileTree, AgreesWithAModelOnRandomKeys) {
     Prng random{test::seed()};
     for (int round = 0; round < 50; ++round) {

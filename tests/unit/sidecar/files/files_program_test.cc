@@ -61,7 +61,7 @@ protected:
         EXPECT_EQ(answer(), 0) << "the notice";
     }
 
-    // The error of the next answer; -1: none came.
+    // The error number of the next answer; -1: no answer came.
     int answer() const {
         fuse_out_header head{};
         if (!has_input(kernel_)) {

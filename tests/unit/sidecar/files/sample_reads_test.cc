@@ -27,7 +27,7 @@ protected:
         reads_.emplace(data_->cached, data_->files, origin_, *pool_, clock_, kCopiedBytesMax);
     }
 
-    // Samples a, b, c and so on.
+    // A manifest of samples a, b, c and so on.
     void open_samples(std::size_t count, bool guest) {
         std::vector<domain::ListedObject> objects;
         for (std::size_t at = 0; at < count; ++at) {

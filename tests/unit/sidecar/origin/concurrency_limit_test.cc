@@ -37,7 +37,7 @@ public:
           limit_(limits),
           random_(seed) {}
 
-    // Samples a second in this time.
+    // Number of samples per second in this time.
     double run_for(Duration time) {
         const TimePoint end = now_ + time;
         const std::uint64_t before = arrived_;
@@ -72,7 +72,7 @@ public:
 
     [[nodiscard]] std::uint64_t rejected() const { return rejected_; }
 
-    // Samples a second of a fixed number of requests at this origin.
+    // Samples per second that a fixed number of requests reaches at this origin.
     static double of_fixed(const OriginModel& model, std::uint32_t requests) {
         LoadRun run{model, {.first = requests, .max = requests, .searched_min = requests}};
         run.run_for(4s);

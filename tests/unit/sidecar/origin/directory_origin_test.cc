@@ -128,7 +128,7 @@ TEST_F(DirectoryOriginTest, AFileChangedSinceTheListingIsAConflict) {
     write(root_ / "longer", "0123456789+");
     write(root_ / "shorter", "0");
     write(root_ / "same length", "abcdefghij");
-    // A file system's clock is coarse, so the test sets a later time.
+    // Sets a later time, because a file system's clock is coarse.
     fs::last_write_time(root_ / "same length", fs::file_time_type::clock::now() + 1s);
     const auto time = fs::last_write_time(root_ / "replaced");
     write(root_ / "new", "9876543210");

@@ -108,7 +108,7 @@ TEST(HttpVersion, ATimeMustBeOver) {
     EXPECT_FALSE(undated->may_pass);
 }
 
-// nginx's ETag is the time and the size.
+// nginx makes its ETag from the time and the size.
 TEST(HttpVersion, TheTimeOfAnEtagMustBeOver) {
     const Headers same_second =
         with(with(kTagged, kThen), {"Date", "Tue, 14 Nov 2023 22:13:21 GMT"});

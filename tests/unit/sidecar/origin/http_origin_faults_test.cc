@@ -8,7 +8,7 @@
 #include "tests/support/origin_calls.h"
 #include "tests/unit/sidecar/origin/web_server.h"
 
-// A web server that fails or lies: never wrong bytes.
+// A web server that fails or sends wrong data must never cause wrong bytes.
 namespace stoker::sidecar {
 namespace {
 
@@ -160,7 +160,7 @@ TEST_F(HttpOriginFaults, TheIndexIsReadAgainAfterACut) {
     EXPECT_EQ(listed->size(), 2U);
 }
 
-// Such an answer ends where its connection ends.
+// An answer without a length ends where its connection ends.
 TEST_F(HttpOriginFaults, AnIndexThatCouldBeCutUnnoticedIsRefused) {
     std::string head = "Connection: close\r\n\r\n10\ta\t\"v\"\n";
     server_.set_fault([&head](const ScriptRequest&, ScriptConnection& to) {

@@ -215,7 +215,7 @@ TEST_F(S3OriginChecksums, AStoredChecksumCatchesWrongBytes) {
         HasSubstr("do not match the checksum stored at the origin"));
 }
 
-// Credentials that a service has to be asked for.
+// A credential source that must first ask a service.
 class LateCredentials final : public CredentialSource {
 public:
     struct State {

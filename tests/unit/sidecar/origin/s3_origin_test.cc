@@ -272,7 +272,7 @@ TEST_F(S3OriginTest, StaysWithinTheRequestLimitAndFinishesAll) {
     EXPECT_LE(server_.connection_count(), 6) << "connections are reused";
 }
 
-// Fetches all of them at once; true if all arrive.
+// Fetches all samples at once; true if all arrive.
 bool fetch_all_of(Origin& origin, const std::vector<OriginFetch>& wanted) {
     std::vector<test::FetchFuture> futures;
     for (const OriginFetch& one : wanted) {

@@ -269,7 +269,7 @@ TEST_F(ShardOriginTest, RowsAreListedInStepsThatAStopEnds) {
     EXPECT_LT(last, 5'000U);
 }
 
-// A row takes 16 bytes, its key 15 and its place some 40.
+// In a listing, a row takes 16 bytes, its key 15 and its place some 40.
 TEST_F(ShardOriginTest, RowsThatNeedMoreThanTheMemoryAreRefused) {
     const test::TempFolder folder;
     std::ofstream{folder.path() + "/a.bin"} << std::string(100'000, 'x');
@@ -327,7 +327,7 @@ TEST_F(ShardOriginTest, AnEmptyFirstSequenceIsReadWithOneByte) {
     EXPECT_EQ(read(samples[0]).error().code, ErrorCode::kConflict);
 }
 
-// The ETags of samples name the .bin file only.
+// The ETags of the samples contain only the .bin file's ETag.
 TEST_F(ShardOriginTest, AChangedIndexOfMegatronIsReadAgain) {
     origin_ = open("s3://b/set", domain::SampleFormat::kMegatron);
     server_.put("b", "set/c4.bin", "aabbccddee");

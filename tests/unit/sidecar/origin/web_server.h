@@ -11,7 +11,7 @@
 #include "common/http/http_date.h"
 #include "tests/support/http_script_server.h"
 
-// A web server on loopback with files in memory, and switches for what servers do or do not.
+// A web server on loopback with files in memory; switches choose how it behaves.
 namespace stoker::test {
 
 struct WebFile {
@@ -31,7 +31,7 @@ struct WebManners {
 
 class WebServer {
 public:
-    // Answers instead of the server; false: the server answers.
+    // If set, may answer in place of the server; false: the server answers.
     using Fault = std::function<bool(const ScriptRequest&, ScriptConnection&)>;
 
     // The served folder.

@@ -98,8 +98,8 @@ struct PeersTest : ::testing::Test {
     EventLoop loop{clock};
     const PeerAuthority authority{};
 
-    // Runs the loop until `condition` holds. False: not within the limit, which only bounds broken
-    // tests.
+    // Runs the loop until `condition` holds. False: it did not within the limit, which is only
+    // reached by broken tests.
     template <class Condition>
     bool until(Condition condition, Duration limit = std::chrono::seconds{60}) {
         for (const TimePoint end = clock.now() + limit; clock.now() < end && !condition();) {

@@ -142,7 +142,7 @@ TEST_F(TlsNetworkTest, ClosingEndsTheOtherSide) {
     guest().channel.reset();
     ASSERT_TRUE(until([&] { return peer->end.has_value(); }));
     EXPECT_EQ(peer->end_code(), "unavailable");
-    peer->channel->send(frame_of(1, 1, 1));  // goes nowhere
+    peer->channel->send(frame_of(1, 1, 1));  // dropped, because the channel has ended
 }
 
 TEST_F(TlsNetworkTest, CloseInTheMiddleOfAFrameDeliversNoFrame) {

@@ -22,7 +22,7 @@ struct TlsNetworkTrustTest : test::PeersTest {
 
     TlsNetworkTrustTest() { server.network->set_credentials(ours()); }
 
-    // How a connection with these credentials of the client ends; "open" if it does not.
+    // How a connection with these client credentials ends; "open" if it does not end.
     std::string verdict(const PeerCredentials& credentials) {
         client.network->set_credentials(credentials);
         const auto peer = client.connect(address);

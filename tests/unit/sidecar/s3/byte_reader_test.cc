@@ -10,7 +10,7 @@
 namespace stoker::s3 {
 namespace {
 
-// Gives a text in pieces of at most `piece` bytes.
+// Returns a text in pieces of at most `piece` bytes.
 class TextReader final : public ByteReader {
 public:
     TextReader(std::string text, std::size_t piece)

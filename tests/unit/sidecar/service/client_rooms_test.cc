@@ -5,7 +5,7 @@
 namespace stoker::sidecar {
 namespace {
 
-constexpr std::uint64_t kAll = 16U << 20U;  // positions of plans
+constexpr std::uint64_t kAll = 16U << 20U;  // limit of plans' positions, of all clients
 constexpr std::uint64_t kPending = 1U << 20U;
 
 Client client(

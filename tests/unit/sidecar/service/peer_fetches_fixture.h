@@ -13,7 +13,7 @@
 
 namespace stoker::sidecar {
 
-// The other end: answers a Hello, and keeps what it is told.
+// The peer's side: answers a Hello, and keeps the frames that it receives.
 class ScriptedPeer final : public PeerEvents {
 public:
     explicit ScriptedPeer(PeerHello hello)
@@ -62,7 +62,7 @@ public:
     std::unique_ptr<PeerChannel> channel;
     PeerIdentity identity;
     std::vector<PeerAsk> asks;
-    std::vector<std::uint64_t> told;  // epochs of losses
+    std::vector<std::uint64_t> told;  // the epochs of the losses received
     int connections = 0;
     bool greets = true;
 
@@ -115,14 +115,14 @@ protected:
         }
     }
 
-    // Time passes in small steps, so that timers run as in life.
+    // Advances time in small steps, so that timers run as in production.
     void wait(Duration time) {
         for (Duration passed{}; passed < time; passed += std::chrono::milliseconds{50}) {
             pass(std::chrono::milliseconds{50});
         }
     }
 
-    // Enough answers for an estimate, each after a millisecond.
+    // Sends enough answers for an estimate, each after a millisecond.
     void warm_up() {
         for (std::size_t i = 0; i < 2 * AnswerTimes::kAnswersMin; ++i) {
             ASSERT_TRUE(fetches.ask(theirs[i]));

@@ -103,8 +103,8 @@ TEST_F(PeerFetchesTest, ReportsASlowSampleOnce) {
     EXPECT_THAT(at_origin, IsEmpty());
 }
 
-// Otherwise each slow sample of a batch keeps its slot for a second, one after the other (seed
-// 70245 of tests/world).
+// Without this rule each slow sample of a batch keeps its slot for a second, one after the other
+// (seed 70245 of tests/world).
 TEST_F(PeerFetchesTest, WhileASampleOfAPeerIsSlowItsNextSampleCountsAsSlowAtOnce) {
     ASSERT_TRUE(fetches.ask(theirs[0]));
     wait(PeerFetches::kSlow + milliseconds{100});
@@ -250,7 +250,7 @@ TEST_F(PeerFetchesTest, SamplesInFlightAreBounded) {
     EXPECT_THAT(peer.asked(), SizeIs(PeerFetches::kInFlightMax + 1));
 }
 
-// Otherwise two nodes with different groups could wait for each other.
+// Without this rule two nodes with different groups could wait for each other.
 TEST_F(PeerFetchesTest, SamplesWhoseOwnerChangesGoToTheOrigin) {
     for (std::size_t i = 0; i < 20; ++i) {
         ASSERT_TRUE(fetches.ask(theirs[i]));
@@ -308,7 +308,7 @@ TEST(PeerFetchesIdentity, APeerOfAnotherDatasetIsNotAsked) {
             {{}, {}, [&](SampleIndex sample) { at_origin.push_back(sample); }}};
         const std::vector<std::uint64_t> sizes(1, 10);
         const std::vector<std::string> nodes{"a", "b"};
-        // This node is the one that does not own the dataset's only sample.
+        // Our node is the one that does not own the dataset's only sample.
         const auto key = [](SampleIndex) -> std::string_view { return "x"; };
         const Placement probe{SampleSizes{sizes}, key, nodes, 0};
         const auto placement =

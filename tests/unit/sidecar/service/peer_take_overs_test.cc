@@ -1,4 +1,4 @@
-// Own samples that are asked of their former owners.
+// This node's own samples that it requests from their former owners.
 #include <algorithm>
 #include <chrono>
 #include <cstddef>

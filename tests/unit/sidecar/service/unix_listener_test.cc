@@ -96,7 +96,7 @@ int accept_without_descriptors(const std::string& path) {
     allow_descriptors(static_cast<rlim_t>(next_descriptor()));
     wait(100);
     if (AcceptBackoff::failures() != 1) {
-        return 1;  // it spins
+        return 1;  // the loop spins
     }
     clock.advance(std::chrono::milliseconds{10});
     wait(100);

@@ -192,7 +192,7 @@ TEST(Simulator, MoreBandwidthIsNeverSlower) {
     const double fast = means_of(outcome_of(scenario), 0, 1).seconds;
     EXPECT_LT(fast, slow);
     EXPECT_GE(fast, 10) << "20,000 samples at 2,000 a second";
-    // The link transfers 0.8 of the dataset.
+    // 0.8 of the dataset crosses the link in an epoch.
     EXPECT_NEAR(slow, 0.8 * 20'000 * 110 / 1024 / 50, 1);
 }
 

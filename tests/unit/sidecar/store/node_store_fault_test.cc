@@ -44,7 +44,7 @@ protected:
         return store.append(SampleId{id}, dataset_.payload(SampleId{id}), as);
     }
 
-    // Appends in order until an error; returns the number of stored samples.
+    // Appends samples in order until an error; returns the number of stored samples.
     std::uint64_t fill(NodeStore& store) {
         std::uint64_t id = 0;
         while (id < kSamples && append(store, id).has_value()) {

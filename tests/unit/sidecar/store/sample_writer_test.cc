@@ -218,7 +218,7 @@ TEST_F(SampleWriterTest, ACrashAtAnyPointServesTheWholeSampleOrNothing) {
     EXPECT_GT(served[true], 5);
 }
 
-// Between the head of the record and the footer.
+// A position between the record's head and the footer.
 TEST_F(SampleWriterTest, ASegmentWhoseWriterDiedIsSealedByTheNextLeader) {
     {
         const auto store = open();

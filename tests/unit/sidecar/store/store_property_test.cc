@@ -152,7 +152,7 @@ private:
         EXPECT_EQ(store_->find(sample), *stored);
     }
 
-    // Flips a bit on the disk. Once it was detected, the sample never returns.
+    // Flips a bit on the disk. Once the damage is detected, the sample never returns.
     void rot(SampleId sample) {
         const auto where = store_->find(sample);
         const std::uint64_t size = dataset_.manifest().size_bytes(sample);

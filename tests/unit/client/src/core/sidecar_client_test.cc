@@ -40,7 +40,7 @@ public:
 
     void hang_up() { connection_.reset(); }
 
-    // The next frame and its descriptor.
+    // Receives the next frame and its descriptor.
     std::pair<local::FrameHeader, local::Message> receive() {
         const auto raw = take(local::kFrameHeaderBytes);
         const auto header = local::decode_frame_header(raw).value();

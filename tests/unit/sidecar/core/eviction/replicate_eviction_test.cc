@@ -67,7 +67,7 @@ TEST(ReplicateEviction, UsesScoresFromBeforeAdmission) {
     EXPECT_THAT(shrink(policy, Bytes{11}), ElementsAre(2, 3));
 }
 
-// Samples 1, 2 and 3 score in this order and are resident; 7 and 8 score less and are not.
+// Samples 1, 2 and 3 are resident, with rising scores; 7 and 8 have lower scores and are absent.
 struct ReplicateEvictionWithReads : testing::Test {
     ReplicateEvictionWithReads() {
         admit(policy, {1, 2, 3});
