@@ -25,7 +25,7 @@ public:
 
         T& operator*() const { return *value_; }
 
-        // For condition variables only.
+        // The mutex's lock, which condition variables need; do not use it otherwise.
         std::unique_lock<std::mutex>& native() { return lock_; }
 
     private:

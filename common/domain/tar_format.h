@@ -24,7 +24,7 @@ struct TarMember {
 
     std::string name;  // as written in the archive
     Kind kind = Kind::kOther;
-    std::uint64_t begin = 0;       // first header; long names and pax records precede its own
+    std::uint64_t begin = 0;       // offset of its first header, before long names and pax records
     std::uint64_t data = 0;        // offset of the member's data
     std::uint64_t size_bytes = 0;  // size of the data
 

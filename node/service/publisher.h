@@ -30,7 +30,7 @@ public:
         ClusterFacts& facts;
         Mounts& mounts;
         FileMounts& files;
-        int host_root;  // an open folder
+        int host_root;  // descriptor of the host's root folder
         SidecarUser user;
     };
 

@@ -101,7 +101,7 @@ private:
     ToldSketches told_;           // sketches sent on this stream
     Duration retry_;
     Guarded<CertificateRenewal> renewal_;                   // both threads use it
-    Guarded<std::map<std::string, std::uint64_t>> groups_;  // by dataset uid; both threads use it
+    Guarded<std::map<std::string, std::uint64_t>> groups_;  // group versions by dataset uid; shared
 };
 
 }  // namespace stoker::sidecar

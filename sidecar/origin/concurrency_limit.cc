@@ -210,7 +210,7 @@ void ConcurrencyLimit::end_more(double throughput, TimePoint now) {
     try_more(now);
 }
 
-// A search that has gone up continues downwards, because its last step may have been too long.
+// Ends an upward search; then searches downwards, as the last step may have been too long.
 void ConcurrencyLimit::end_climb(TimePoint now) {
     if (std::exchange(climbing_, false)) {
         try_less(now);

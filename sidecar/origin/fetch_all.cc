@@ -32,7 +32,7 @@ public:
         }
     }
 
-    // Waits for all results or the stop, after which put() drops what arrives. Call once.
+    // Waits for all results or a stop, after which put() drops results. Call it once.
     std::vector<Result<OriginBytes>> take(const std::stop_token& stop) {
         std::unique_lock lock{mutex_};
         changed_.wait(lock, stop, [this] { return left_ == 0; });

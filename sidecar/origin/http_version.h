@@ -12,7 +12,7 @@
 // Last-Modified. Pure.
 namespace stoker::sidecar {
 
-// nullopt: the headers have neither, so a change of the object could not be noticed.
+// The version in the headers. nullopt: they have none, so a change could not be noticed.
 std::optional<std::string> http_version_of(const http::Headers& headers);
 
 // The precondition for a request for this version. nullopt: a weak ETag, which no server matches.

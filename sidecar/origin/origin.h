@@ -109,8 +109,8 @@ public:
     virtual Result<domain::Listing> list(
         const std::function<void(std::uint64_t)>& progress, std::stop_token stop) = 0;
 
-    // As list(). The samples of `known`, an earlier manifest of this origin, may stand for objects that
-    // have not changed since, so that they are not read again to find their samples.
+    // Lists again. For objects unchanged since `known`, an earlier manifest of this origin, their
+    // samples may be taken from it, so that the objects are not read to find them.
     virtual Result<domain::Listing> list_again(
         const domain::ManifestView& known,
         const std::function<void(std::uint64_t)>& progress,
@@ -124,7 +124,7 @@ public:
     // calls `done` of all unfinished fetches with kCancelled.
     virtual void fetch(OriginFetch request, std::function<void(Result<OriginBytes>)> done) = 0;
 
-    // As fetch() for each request. An origin may read neighbouring bytes with one HTTP request.
+    // Calls fetch() for each request. An origin may combine neighbouring bytes in one HTTP request.
     virtual void fetch_together(std::vector<OriginRequest> requests) {
         for (OriginRequest& request : requests) {
             fetch(

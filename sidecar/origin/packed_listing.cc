@@ -16,7 +16,7 @@ namespace {
 using domain::ChunkHeader;
 using domain::ListedObject;
 
-// Holds the header of a chunk of a few hundred samples: one request a chunk.
+// Enough for a header of a few hundred samples: one request per chunk then suffices.
 constexpr std::uint64_t kFirstReadBytes = std::uint64_t{32} << 10U;
 constexpr std::size_t kBatchChunks = 64;
 

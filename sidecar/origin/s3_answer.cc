@@ -25,7 +25,7 @@ bool is_expired_code(std::string_view code) {
     return code == "ExpiredToken" || code == "ExpiredTokenException";
 }
 
-// "403 AccessDenied: Access Denied"; without an error document, the status alone.
+// The server's error: "403 AccessDenied: Access Denied"; the status alone if it sent no document.
 std::string words_of(int status, const std::optional<S3Error>& document, std::string_view body) {
     if (document) {
         return fmt::format("{} {}: {}", status, document->code, document->message);

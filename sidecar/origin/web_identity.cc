@@ -55,7 +55,7 @@ private:
         std::vector<std::function<void()>> waiting;
     };
 
-    // Valid credentials, which it renews in the background, or an error less than a second old.
+    // Valid credentials, renewed in the background, or an error less than a second old.
     std::optional<Answer> usable(State& state) {
         const bool may_ask = clock_->now() >= state.not_before;
         const WallTime now = clock_->wall_now();

@@ -17,7 +17,7 @@ using domain::PackOrder;
 
 constexpr std::uint64_t kTableBytesMax = std::uint64_t{16} << 20U;
 
-// ManifestWriter checks the listing, and its revision covers every key, size and ETag.
+// The pack's id. ManifestWriter checks the listing; its revision covers key, size and ETag of all.
 Result<domain::PackIdentity> identity_of(
     const std::vector<ListedObject>& objects, const PackSettings& settings) {
     STOKER_TRY(auto listing, domain::Listing::of(objects));

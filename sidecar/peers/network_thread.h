@@ -45,8 +45,8 @@ struct NetworkCounts {
     std::uint64_t crowded_out = 0;  // closed because of NetworkLimits::accepted_max
 };
 
-// The thread that encrypts: an event loop with all connections and the listener. Methods: any
-// thread, while this lives; they return at once. The destructor ends the thread and closes all.
+// The thread that encrypts: an event loop with the listener and all connections. Any thread may
+// call its methods, which return at once. The destructor ends the thread and closes all.
 class NetworkThread {
 public:
     // Called on this thread for each accepted connection.

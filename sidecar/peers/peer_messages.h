@@ -30,7 +30,7 @@ struct PeerHello {
     bool operator==(const PeerHello&) const = default;
 };
 
-// Asks for samples of the receiver. Each is answered by a PeerAnswer or a PeerRefusal, in any order.
+// Asks the receiver for samples. It answers each by a PeerAnswer or PeerRefusal, in any order.
 struct PeerAsk {
     static constexpr std::size_t kSamplesMax = 8192;
 
@@ -88,7 +88,7 @@ struct PeerManifestPiece {
     domain::RevisionId revision{};
     std::uint64_t offset = 0;
     std::uint64_t total_bytes = 0;  // of the file
-    std::string job_uid;            // of the job whose key has listed or read it; empty: not known
+    std::string job_uid;            // whose key has listed or read the dataset; empty: not known
 
     bool operator==(const PeerManifestPiece&) const = default;
 };
@@ -137,7 +137,7 @@ using PeerMessage = std::variant<
     PeerManifestPiece,
     PeerManifestWait>;
 
-// At most PeerFrame::kHeadMax bytes. Texts must have at most PeerHello::kTextMax bytes.
+// Encodes a head of at most PeerFrame::kHeadMax bytes; texts at most PeerHello::kTextMax.
 [[nodiscard]] std::vector<std::byte> encode_peer_head(const PeerMessage& message);
 
 // Decodes a head. kInvalidArgument: not a head of this version, or out of bounds. Allocates memory

@@ -29,7 +29,7 @@ struct PeerFrame {
     HeldBytes payload{};            // at most the network's payload_max
 };
 
-// The other end, proven by its certificate: a sidecar of this namespace that mounts these datasets.
+// The other end's identity, by its certificate: a sidecar of this namespace with these datasets.
 struct PeerIdentity {
     std::string namespace_name;
     std::vector<std::string> dataset_uids;
@@ -88,7 +88,7 @@ public:
     // The largest payload that a frame may carry.
     [[nodiscard]] virtual std::size_t payload_max() const { return std::size_t{64} << 20U; }
 
-    // Accepts connections from now on. Once. Returns "host:port", where peers reach it.
+    // Accepts connections from now on. Call it once. Returns "host:port", where peers reach us.
     virtual Result<std::string> listen(Accept accept) = 0;
 
     // Replaces the credentials of new connections; existing ones stay. Before the first call, no

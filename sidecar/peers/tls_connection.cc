@@ -179,7 +179,7 @@ void TlsConnection::read_some() {
     }
 }
 
-// TLS may hold bytes that the socket no longer has, so the loop would not call again.
+// Posts a read: TLS may hold bytes that are no longer in the socket, which causes no event.
 void TlsConnection::read_more_later() {
     if (!std::exchange(goes_on_, true)) {
         tasks_.post([this] {

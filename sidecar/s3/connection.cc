@@ -23,7 +23,7 @@ constexpr std::size_t kPartsAhead = 3;
 // Parts requested ahead for a guest: fewer, because a guest's part is a copy in memory, not a
 // mapping of a segment file.
 constexpr std::size_t kCopiesAhead = 1;
-constexpr std::size_t kForNobody = SIZE_MAX;  // no part has this number
+constexpr std::size_t kForNobody = SIZE_MAX;  // for requests that no response waits for
 
 bool would_block(int error) {
     return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;

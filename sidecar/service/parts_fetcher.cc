@@ -11,7 +11,7 @@ namespace stoker::sidecar {
 using domain::SampleId;
 
 PartsFetcher::Limits PartsFetcher::limits_for(const EngineLimits& engine) {
-    constexpr std::uint64_t kPartsMin = 4;   // hides the time to the first byte
+    constexpr std::uint64_t kPartsMin = 4;   // so many hide the origin's latency
     constexpr std::uint64_t kPartsMax = 16;  // more would take slots of small samples
     constexpr Bytes kPartBytesMax = mib(8);
     const std::uint64_t memory = engine.parts_memory().count();

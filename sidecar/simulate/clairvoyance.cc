@@ -240,7 +240,7 @@ Status check_tiers(const Scenario& scenario, const ClairvoyantSpec& spec) {
                 kTiersMax));
     }
     if (!(spec.peer > 0) || !(spec.preprocess > 0)) {
-        return fail(ErrorCode::kInvalidArgument, "bandwidths are above 0");
+        return fail(ErrorCode::kInvalidArgument, "bandwidths must be above 0");
     }
     STOKER_TRY_VOID(node_of(scenario, spec, 1));
     return {};

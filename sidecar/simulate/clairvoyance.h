@@ -55,7 +55,7 @@ struct ClairvoyantFigures {
     double favourite_expected = 0;  // with Placement::kOwn, by the binomial distribution
     double above = 0;               // samples that a rank reads more than `threshold` times, mean
     double above_expected = 0;      // the same by the binomial distribution
-    double origin_per_sample = 0;   // reads from the origin in the whole run
+    double origin_per_sample = 0;   // mean reads of a sample from the origin, whole run
     std::vector<ClairvoyantEpoch> epochs;
 
     bool operator==(const ClairvoyantFigures&) const = default;

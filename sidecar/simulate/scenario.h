@@ -124,7 +124,7 @@ struct JobMeans {
     double requested = 0;      // of the dataset's samples
     double hit_ratio = 0;      // hits of requested
     double coverage = 0;       // distinct of the dataset's samples
-    double substituted = 0;    // of requested
+    double substituted = 0;    // share of the requested samples
     double origin_requests = 0;
     double origin_samples = 0;  // of the dataset's samples
     double origin_bytes = 0;    // of the dataset's bytes

@@ -24,7 +24,7 @@ void SegmentTable::remove_live(domain::SegmentSeq seq, std::uint64_t record_byte
     SegmentInfo& info = at(seq);
     STOKER_CHECK(
         info.live_samples > 0 && info.live_bytes >= record_bytes,
-        "more records died in a segment than lived there");
+        "the segment has fewer live records than are removed");
     info.live_bytes -= record_bytes;
     --info.live_samples;
     ClassUsage& total = usage_[info.segment_class];

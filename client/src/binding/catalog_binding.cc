@@ -178,7 +178,7 @@ py::object parse_range_place(const std::string& key, const std::string& etag) {
         place->crc32c);
 }
 
-constexpr std::uint64_t kWindowBytesMax = std::uint64_t{4} << 20U;  // 16 threads read one each
+constexpr std::uint64_t kWindowBytesMax = std::uint64_t{4} << 20U;  // 16 threads read a window each
 
 // A shard that is being listed. After the first next(), it has an index and the samples so far.
 struct ListedShard {

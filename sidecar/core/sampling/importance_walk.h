@@ -31,7 +31,7 @@ public:
     struct Step {
         SampleIndex sample = 0;
         bool important = true;
-        std::int32_t left_out = 0;  // as in ShareWalk::Step
+        std::int32_t left_out = 0;  // samples left out since the last step; -1: one taken back
     };
 
     ImportanceWalk(std::uint32_t count, const SamplerSettings& settings, std::uint32_t rank);

@@ -69,8 +69,8 @@ public:
     // For the eviction policy (ReplicateEviction::on_score), after on_losses().
     [[nodiscard]] float score(SampleIndex sample) const { return scores_.score(sample); }
 
-    // For the eviction policy. Counts every local rank's epoch from its beginning on; a rank that
-    // begins the same epoch again is not counted again. Never null.
+    // The reads left, for the eviction policy. Counts each local rank's epoch from its beginning; a
+    // rank that begins the same epoch again is not counted twice. Never null.
     [[nodiscard]] std::shared_ptr<const ReadsLeft> reads_left() const { return reads_left_; }
 
     [[nodiscard]] bool is_aggressive() const;

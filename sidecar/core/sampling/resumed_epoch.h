@@ -35,7 +35,7 @@ public:
         return settled;
     }
 
-    // Counts one more step of the rest.
+    // Call when a step of the epoch's rest was drawn.
     void take() { --left_; }
 
     [[nodiscard]] bool has_ended() const { return left_ == 0; }

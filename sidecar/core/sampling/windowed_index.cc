@@ -67,7 +67,7 @@ std::vector<SampleIndex> NeedIndex::copy(Readers readers, ScanState state) const
 }
 
 void NeedIndex::need_all(std::uint32_t reader) {
-    STOKER_CHECK(count(reader) == 0, "an epoch over all samples needs a reader that needs none");
+    STOKER_CHECK(count(reader) == 0, "the reader still needs samples of its last epoch");
     const auto count = static_cast<std::uint32_t>(buckets_.size());
     // No key has the reader's bit yet, so the new keys are distinct.
     by_key_.clear();

@@ -83,7 +83,7 @@ TEST(SegmentTableDeathTest, MoreDeadThanLiveBytesAreABug) {
     SegmentTable table;
     table.add(SegmentSeq{1}, of_bytes(1000));
     table.add_live(SegmentSeq{1}, 64);
-    EXPECT_DEATH(table.remove_live(SegmentSeq{1}, 65), "more records died");
+    EXPECT_DEATH(table.remove_live(SegmentSeq{1}, 65), "fewer live records");
     EXPECT_DEATH(table.erase(SegmentSeq{1}), "live records");
 }
 
