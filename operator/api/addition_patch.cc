@@ -87,7 +87,7 @@ public:
         bool exists = present.size() > 0;
         for (const value& container : list_at(wanted_, {"spec", "initContainers"}).as_array()) {
             if (find_item(present, "name", string_at(container, {"name"}))) {
-                ++at;  // after it
+                ++at;  // insert after the mesh's container
                 continue;
             }
             if (!std::exchange(exists, true)) {

@@ -35,7 +35,7 @@ struct CachePoolSpec {
     std::int64_t reserved_free_percent = 15;
     StopPolicy stop_policy = StopPolicy::kNone;
     Objective allocation = Objective::kThroughput;
-    std::optional<Bytes> origin_bandwidth;  // per second, of all jobs together; none: unknown
+    std::optional<Bytes> origin_bandwidth;  // bytes per second for all jobs together; none: unknown
 
     std::string price_per_gib;  // per GiB from the origin, a number in any currency; "": none
     std::string price_per_thousand_requests;

@@ -37,8 +37,8 @@ inline constexpr std::nullptr_t kAlsoRead = nullptr;
 template <class T>
 concept Document = HasFields<T> || !std::same_as<decltype(kAlsoRead<T>), const std::nullptr_t>;
 
-// JSON readers cannot hold integers over 2^63, so those are texts, as are numbers that JSON cannot
-// write (inf, nan).
+// JSON readers cannot hold integers over 2^63, so these are written as texts, like numbers that
+// JSON lacks (inf, nan).
 template <class N>
 std::optional<N> read_number(const Json& json) {
     std::string text = json.text();
@@ -158,7 +158,7 @@ private:
             }
         }
         if (text) {
-            json.complain(name, fmt::format("'{}' is not a choice", *text));
+            json.complain(name, fmt::format("'{}' is not an allowed value", *text));
         }
         return std::nullopt;
     }
@@ -168,7 +168,8 @@ private:
         const JsonReader& json, const std::string& name, const Json& found, N& number) {
         const std::optional<N> read = read_number<N>(found);
         if (!read) {
-            json.complain(name, fmt::format("{} is no number that fits", found.text()));
+            json.complain(
+                name, fmt::format("{} does not fit into the field's number type", found.text()));
         }
         number = read.value_or(number);
         return read.has_value();

@@ -51,7 +51,7 @@ inline constexpr auto kTexts = kChoiceTexts<E>;
 // Converts to any type in an unevaluated expression.
 struct AnyValue {
     template <class T>
-    operator T() const;  // NOLINT(google-explicit-constructor): what it is for
+    operator T() const;  // NOLINT(google-explicit-constructor): its purpose
 };
 
 template <class T, std::size_t... I>

@@ -87,7 +87,7 @@ std::int64_t pods_of_replica_specs(const JsonReader& spec) {
 }
 
 std::int64_t pods_of_ray(const JsonReader& cluster) {
-    std::int64_t total = 1;  // the head
+    std::int64_t total = 1;  // the head pod
     cluster.each("workerGroupSpecs", [&](const JsonReader& group) {
         total += group.integer("replicas", 1);
     });

@@ -60,7 +60,7 @@ struct ForeignPod {
     bool operator==(const ForeignPod&) const = default;
 };
 
-// The items of a JSON list of objects. kInvalidArgument: the text is something else.
+// The items of a JSON list of objects. kInvalidArgument: the text is not such a list.
 Result<std::vector<Json>> parse_list(std::string_view text);
 
 // Number of pods that a workload starts, from the fields of its kind: Job, ReplicaSet, Deployment,

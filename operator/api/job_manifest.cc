@@ -187,7 +187,7 @@ Json failure_rules(
 }
 
 Json write_failure_policy(const JobManifest& job) {
-    if (job.retries) {  // a pod goes on where the last one was, unless it cannot succeed
+    if (job.retries) {  // a new pod continues the failed one's work, unless it cannot succeed
         return failure_rules("Ignore", job.pod.trainer.name, "In", {2, 3});
     }
     // A lost or drained pod ends the attempt, and so does a failed trainer; the exit codes of the

@@ -18,10 +18,10 @@ class value;
 
 namespace stoker::control {
 
-// One JSON value: immutable, shared, cheap to copy. It keeps cpprestsdk's header out of ours; a .cc
-// file that needs the members includes <cpprest/json.h> and calls value(). Texts, numbers, flags,
-// lists, maps of texts and json_object() convert to it; an empty optional is null. Thread-safe:
-// immutable.
+// One JSON value: immutable, shared, cheap to copy. This class keeps cpprestsdk's header out of our
+// headers; a .cc file that needs the members includes <cpprest/json.h> and calls value(). Texts,
+// numbers, flags, lists, maps of texts and json_object() convert to it; an empty optional is null.
+// Thread-safe: immutable.
 class Json {
 public:
     // null

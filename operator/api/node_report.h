@@ -42,7 +42,7 @@ struct PoolState {
     std::string pool;
     std::string path;
     PoolVerdict verdict = PoolVerdict::kUnknown;
-    std::string message;  // for people, where it is not ready
+    std::string message;  // for people, if the directory is not ready
     Bytes capacity{};     // of the file system
     Bytes free{};
     std::vector<DirectoryUse> directories;
@@ -53,8 +53,8 @@ struct PoolState {
 struct SweepResult {
     std::string id;
     bool succeeded = false;
-    std::string message;        // for people, where it did not succeed
-    std::uint64_t removed = 0;  // node directories
+    std::string message;        // for people, if the sweep did not succeed
+    std::uint64_t removed = 0;  // number of node directories
 
     bool operator==(const SweepResult&) const = default;
 };

@@ -30,7 +30,7 @@ Result<KeyPair> make_next_ca(const std::string& name, const AuthorityTerms& term
 Status check_ca(const KeyPair& pair, const char* name) {
     STOKER_TRY(const CertificateFacts facts, read_certificate(pair.certificate));
     if (!facts.is_ca) {
-        return fail(ErrorCode::kCorruption, fmt::format("{} is no CA", name));
+        return fail(ErrorCode::kCorruption, fmt::format("{} is not a CA certificate", name));
     }
     return check_pair(pair);
 }

@@ -104,7 +104,7 @@ void check(ConfigReader& in, const Resources& resources) {
             if (!parse_bytes(quantity)) {
                 in.mistake(
                     fmt::format("{}.{}", key, name),
-                    fmt::format("\"{}\" is no quantity", quantity));
+                    fmt::format("\"{}\" is not a quantity", quantity));
             }
         }
     }
@@ -132,7 +132,7 @@ void check(ConfigReader& in, const SidecarSettings& sidecar) {
         in.mistake("s3Port", fmt::format("must be 1 to {}", kPortMax));
     }
     if (sidecar.window_bytes < mib(1) || sidecar.window_bytes.is_unlimited()) {
-        in.mistake("windowBytes", "must be a number of bytes from 1Mi on");
+        in.mistake("windowBytes", "must be a number of bytes, at least 1Mi");
     }
 }
 
@@ -143,7 +143,7 @@ void check_terms(ConfigReader& in, const AuthorityTerms& terms) {
     if (!ordered) {
         in.mistake(
             "caLifetime",
-            "must be longer than caRenewal, and that at least caOverlap and leafLifetime together");
+            "must be longer than caRenewal, and caRenewal at least caOverlap plus leafLifetime");
     }
 }
 
@@ -201,7 +201,8 @@ void check(ConfigReader& in, const LeaderElectionSettings& election) {
     if (!is_valid(election)) {
         in.mistake(
             "leaseDuration",
-            "must be longer than renewDeadline, and that longer than 1.2 times retryPeriod");
+            "must be longer than renewDeadline, and renewDeadline longer than 1.2 times "
+            "retryPeriod");
     }
 }
 

@@ -110,7 +110,7 @@ std::vector<JobUse> gather_fillers(const Dataset& dataset, ClusterCache& cache) 
     return result;
 }
 
-// "filler/<dataset>/<pool>" has the whole name of the Dataset, unless that is very long.
+// "filler/<dataset>/<pool>" has the full name of the Dataset unless the name is very long.
 StoredPtr<Dataset> find_filled(const ObjectKey& filler, ClusterCache& cache) {
     const std::size_t begin = filler.name.find('/') + 1;
     const std::string name = filler.name.substr(begin, filler.name.find('/', begin) - begin);

@@ -19,7 +19,7 @@
 // Cache and registry reads that several controllers need. No I/O: everything is in memory.
 namespace stoker::control {
 
-// Retry delay while the cache does not show our last write yet; its event wakes us anyway.
+// Retry delay while the cache lacks our last write; the write's event usually wakes us earlier.
 inline constexpr Duration kCacheBehind = std::chrono::milliseconds{200};
 
 // The earlier of two times.
@@ -32,7 +32,7 @@ std::uint64_t first_id(WallTime now);
 // Event subject for an object of that kind.
 EventSubject subject_of(const ResourceKind& kind, const ObjectMeta& object);
 
-// The values of stored objects.
+// Copies of the values of stored objects.
 template <class T>
 std::vector<T> values_of(const std::vector<StoredPtr<T>>& objects) {
     std::vector<T> values;
@@ -43,13 +43,13 @@ std::vector<T> values_of(const std::vector<StoredPtr<T>>& objects) {
     return values;
 }
 
-// The value of a stored object, in the store's memory.
+// The value of a stored object, shared with the store, not copied.
 template <class T>
 SharedValue<T> shared(const StoredPtr<T>& object) {
     return SharedValue<T>(std::shared_ptr<const T>(object, &object->value));
 }
 
-// The values of stored objects, in the store's memory.
+// The values of stored objects, shared with the store, not copied.
 template <class T>
 std::vector<SharedValue<T>> shared(const std::vector<StoredPtr<T>>& objects) {
     std::vector<SharedValue<T>> values;
@@ -78,10 +78,10 @@ StoredPtr<Dataset> find_filled(const ObjectKey& filler, ClusterCache& cache);
 
 // The job's trustworthy reports. A sidecar has proved which pod it is; the rest of its report is
 // unverified. So a report counts only if it names this job's uid (or the uid of the workload that
-// the job describes; it is replaced by the job's), and its pod carries the job's label and runs on
-// the reported node. A dataset entry counts only if the dataset is in the job's own namespace, or
-// is shared with it or was when its attempt began. Claims about the directory of another
-// namespace's dataset are dropped (drop_directory_claims()).
+// the job describes, which is then replaced by the job's), and its pod carries the job's label and
+// runs on the reported node. A dataset entry counts only if the dataset is in the job's own
+// namespace, or is shared with it or was when its attempt began. Claims about the directory of
+// another namespace's dataset are dropped (drop_directory_claims()).
 std::vector<SidecarReport> believable_reports(const JobUse& use, SidecarRegistry& registry);
 
 // As believable_reports(), for statuses of Datasets: also drops a guest's claims about an origin

@@ -15,7 +15,7 @@ namespace stoker::control {
 
 namespace {
 
-// A node's heartbeat comes every few seconds; only these changes matter.
+// A node's heartbeat changes it every few seconds; only the changes below matter.
 bool is_news(const Change<Node>& change) {
     if (change.kind != ChangeKind::kUpdated) {
         return true;
@@ -26,7 +26,7 @@ bool is_news(const Change<Node>& change) {
            before.meta.labels != after.meta.labels || before.meta.uid != after.meta.uid;
 }
 
-// A status changes every few seconds, and nobody but its own controller reads it.
+// A status changes every few seconds, and only its own controller reads it.
 template <class T>
 bool is_news(const Change<T>& change) {
     if (change.kind != ChangeKind::kUpdated) {
@@ -217,7 +217,7 @@ void Manager::connect_datasets() {
 }
 
 // Wakes the Dataset's controller and the grants when a DatasetWarmup changes. Its status lists the
-// chosen nodes, on which fillers start, and the finished ones; the others share its rate limit.
+// chosen nodes, where fillers start, and the finished ones; the rest share its rate limit.
 void Manager::connect_warmups() {
     parts_.cache.warmups().add_handler([this](const Change<DatasetWarmup>& change) {
         warmup_queue_.add(change.object().key);
@@ -312,7 +312,7 @@ void Manager::connect_unreadable() {
     parts_.cache.quotas().set_on_unreadable(tell);
 }
 
-// While the first lists arrive, everything that exists is new to us, and nobody waits for it.
+// While the first lists arrive, every object is new to us, and nobody waits for a reaction.
 Priority Manager::priority_of_events() {
     return parts_.cache.training_jobs().has_synced() && parts_.cache.pods().has_synced()
                ? Priority::kNormal

@@ -24,7 +24,7 @@ struct ManagerSettings {
     JobSettings job;
     std::function<std::string()> control_ca{};  // current PEM for new sidecars; thread-safe
     IssuePeer issue_peer{};                     // thread-safe
-    bool adopts_workloads = false;              // the webhook is on
+    bool adopts_workloads = false;              // true if the webhook is on
     std::uint32_t grant_seconds = 60;
     std::uint32_t workers = 4;  // for TrainingJobs and for Datasets; the other queues have one each
 };
@@ -49,9 +49,9 @@ struct ManagerSettings {
 //   a plan of grants                  trainingjob, cachequota and cachepool that it changed
 //   a sweep that has ended            dataset (all)
 //
-// Changes of one object and of its children have normal priority; what wakes many objects, and
-// reports, wake them in the background. A report of which only numbers grew wakes them later
-// (kLookPause).
+// Changes of one object and of its children have normal priority; reports, and events that wake
+// many objects, have background priority. A report in which only numbers grew wakes its objects
+// later (kLookPause).
 //
 // An unneeded wake-up costs one reconcile; a missing one is a bug. Thread-safe.
 class Manager {
@@ -105,12 +105,13 @@ private:
     // too many in a large cluster, so an object waits kLookPause times the number of jobs.
     static constexpr Duration kLookPause = std::chrono::milliseconds{5};
     static constexpr Duration kLookPauseMax = std::chrono::seconds{30};
-    static constexpr Duration kLookAtOnce = std::chrono::milliseconds{200};  // wait no shorter time
+    static constexpr Duration kLookAtOnce =
+        std::chrono::milliseconds{200};  // shorter waits are skipped
 
     void on_report(const ObjectKey& job, bool news);
-    // Queues a look in the background: now if there is news, else look_later().
+    // Queues a reconciliation with background priority: now if there is news, else look_later().
     void look(Reconciler& queue, const ObjectKey& key, bool news);
-    // Queues a look at an object of which only numbers changed.
+    // Queues a later reconciliation of an object of which only numbers changed.
     void look_later(Reconciler& queue, const ObjectKey& key);
     [[nodiscard]] Priority priority_of_events();
     void on_node_news(const NodeNews& news);

@@ -105,12 +105,12 @@ void add_profiles(const std::map<ObjectKey, JobProfile>& profiles, Registry& reg
         labels);
     GaugeFamily& origin = registry.gauge_family(
         "stoker_job_origin_capacity_bytes_per_second",
-        "Rate that the origin gives the job while the job waits for it.",
+        "Rate at which the origin delivers to the job while the job waits for it.",
         labels);
     GaugeFamily& waits = registry.gauge_family(
         "stoker_job_wait_ratio", "Share of their time that the trainers wait for data.", labels);
     GaugeFamily& bound = registry.gauge_family(
-        "stoker_job_compute_bound", "1 if a cache does not make the job faster.", labels);
+        "stoker_job_compute_bound", "1 if a cache would not make the job faster.", labels);
     GaugeFamily& sure = registry.gauge_family(
         "stoker_job_profile_confidence_ratio", "Confidence in the job's profile, 0 to 1.", labels);
     for (const auto& [job, profile] : profiles) {
@@ -173,11 +173,11 @@ void add_warmups(ClusterCache& cache, Registry& registry) {
         "stoker_warmups", "DatasetWarmups by state, the column STATE.", {"state"});
     GaugeFamily& lacking = registry.gauge_family(
         "stoker_warmup_remaining_bytes",
-        "Bytes that warm-ups still have to fetch, all together by state.",
+        "Bytes that warm-ups still have to fetch, summed by state.",
         {"state"});
     GaugeFamily& warmed = registry.gauge_family(
         "stoker_warmup_warmed_bytes",
-        "Bytes on the nodes that warm-ups ordered, all together by state.",
+        "Bytes already on the nodes of those that warm-ups ordered, summed by state.",
         {"state"});
     for (const char* state : {"Pending", "Running", "Failed"}) {
         warmups.with({state});

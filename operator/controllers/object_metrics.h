@@ -13,7 +13,7 @@ namespace stoker::control {
 // replica, which measures jobs, also exposes their profiles. Thread-safe.
 std::string expose_objects(ClusterCache& cache, const Allocation& allocation);
 
-// The verdicts on each pool's nodes; empty on a replica that node programs do not call.
+// Metrics of the verdicts on each pool's nodes; empty on a replica that node programs do not call.
 // Thread-safe.
 std::string expose_node_verdicts(
     ClusterCache& cache, const NodeProgramView& programs, TimePoint now);

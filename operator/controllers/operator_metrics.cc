@@ -101,12 +101,13 @@ OperatorMetrics::OperatorMetrics(Sources sources)
           "Expiry of the certificate that sidecars are shown, as Unix time.")),
       cut_off_(registry_.counter_family(
           "stoker_control_cut_off_total",
-          "Connections closed because they did not authenticate in time, or too many had not.",
+          "Connections closed because they did not authenticate in time, or because too many were "
+          "waiting.",
           {})),
       reports_(registry_.counter_family(
           "stoker_control_reports_total", "Reports of sidecars by result.", {"result"})),
       reports_absurd_(registry_.counter_family(
-          "stoker_profile_refused_total", "Reports of sidecars with impossible rates.", {})),
+          "stoker_profile_refused_total", "Reports of sidecars with out-of-range rates.", {})),
       node_reports_(registry_.counter_family(
           "stoker_node_reports_total", "Reports of node programs by result.", {"result"})),
       sweeps_(registry_.counter_family(

@@ -37,7 +37,7 @@ public:
                store.has_seen(last->second.version, key.ns);
     }
 
-    // Time since the last write for `key`; the maximum if there was none.
+    // Time since the last write for `key`; Duration's maximum if there was none.
     Duration since_last(const ObjectKey& key) {
         auto writes = writes_.lock();
         const auto last = writes->find(key);

@@ -51,7 +51,7 @@ void StatusWriter::forget(const ObjectKey& key) {
 Result<StatusWrite> StatusWriter::send(const ObjectKey& key, const Json& body) {
     const Result<Object> stored = client_.apply_status(kind_, key, body);
     if (!stored) {
-        // Deleted meanwhile, recreated under this name, or changed (the body has the uid and the
+        // The object was deleted, recreated under this name, or changed (the body has uid and
         // resource version): its next event reconciles it.
         if (stored.error().code == ErrorCode::kNotFound ||
             stored.error().code == ErrorCode::kConflict) {

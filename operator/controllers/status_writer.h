@@ -25,7 +25,7 @@ enum class StatusOutcome : std::uint8_t {
 
 struct StatusWrite {
     StatusOutcome outcome = StatusOutcome::kUnchanged;
-    std::optional<Duration> again_after;  // of kPostponed
+    std::optional<Duration> again_after;  // with kPostponed: when to try again
 };
 
 // Writes statuses of one kind through /status, only if they differ, and remembers the written
@@ -33,7 +33,7 @@ struct StatusWrite {
 // write. Growing counters are written at most every kProgressEvery; a changed condition at once.
 //
 // All writes together have a budget, so that ten thousand statuses that change at once leave the API
-// server and our other requests room: a write beyond it gets its turn later and blocks nobody.
+// server and our other requests room: a write beyond the budget is sent later and blocks nobody.
 // Condition changes have one budget, counters another; urgent writes need none. Thread-safe.
 class StatusWriter {
 public:
@@ -83,7 +83,7 @@ private:
     // counters.
     static bool same_judgement(
         const std::vector<Condition>& before, const std::vector<Condition>& after);
-    // nullopt: write now.
+    // Time until the write may be sent; nullopt: now.
     std::optional<Duration> wait_for_turn(const ObjectKey& key, bool progress);
     Result<StatusWrite> send(const ObjectKey& key, const Json& body);
 

@@ -67,7 +67,7 @@ TrainingJobPlan plan_training_job(const TrainingJobView& view, const Moment& now
     }
     result.requeue_after = lifecycle.wake_after;
     if (lifecycle.state == JobState::kRunning) {
-        // Decide again by time, because no event reports that reports have stopped.
+        // Decide again after a while: no event tells that a sidecar has stopped reporting.
         result.requeue_after =
             std::min(result.requeue_after.value_or(kReportAgeMax), kReportAgeMax);
     }

@@ -102,9 +102,10 @@ Endpoints::~Endpoints() {
 Status Endpoints::start() {
     const auto probes = [this](const ServerRequest& request, const Reply& reply) {
         reply(
-            request.path() == "/healthz"  ? of_status(sources_.healthy(), 500)
-            : request.path() == "/readyz" ? of_status(sources_.ready(), 503)
-                                          : plain(404, "only /healthz and /readyz are here"));
+            request.path() == "/healthz" ? of_status(sources_.healthy(), 500)
+            : request.path() == "/readyz"
+                ? of_status(sources_.ready(), 503)
+                : plain(404, "this port serves only /healthz and /readyz"));
     };
     STOKER_TRY(probes_, listen(settings_.probes, {}, probes));
     log::info("serving probes", {{"port", probes_->port()}});
@@ -115,7 +116,7 @@ Status Endpoints::start() {
         reply(
             request.path() == "/metrics"
                 ? ServerResponse{200, "text/plain; version=0.0.4; charset=utf-8", sources_.metrics()}
-                : plain(404, "only /metrics is here"));
+                : plain(404, "this port serves only /metrics"));
     };
     STOKER_TRY(metrics_, listen(settings_.metrics, {}, metrics));
     log::info("serving metrics", {{"port", metrics_->port()}});

@@ -31,7 +31,7 @@ struct EndpointSources {
     // The error is the body of the 503.
     std::function<Status()> healthy;
     std::function<Status()> ready;
-    // Debug pages by path. Every page needs a right; unknown pages are 404.
+    // Debug pages by path. Every page requires a right of its caller; unknown pages are 404.
     std::map<std::string, std::function<http::ServerResponse()>> debug_pages;
     // Returns the owner of a token for kDebugAudience; kForbidden: the token is invalid. Blocks.
     std::function<Result<TokenOwner>(const std::string& token)> identify;
@@ -40,7 +40,7 @@ struct EndpointSources {
 };
 
 // The operator's HTTP endpoints on three ports: a client that may probe can read neither metrics,
-// which name namespaces and jobs, nor the debug pages, which name everything.
+// which contain names of namespaces and jobs, nor the debug pages, which contain all names.
 //
 // A debug page needs a token in the header X-Stoker-Token (the API server's pod proxy removes
 // "Authorization") or "Authorization: Bearer": 401 without a valid one, 403 without the right. Both

@@ -52,7 +52,8 @@ Result<std::string> AccessSource::text_of(Files& files, const std::string& path,
             read ? Error{ErrorCode::kInvalidArgument, path + " is empty"}
                  : std::move(read).error());
     } else {
-        log::warning("keeping what a credential file held before", {{"path", path}});
+        log::warning(
+            "a credential file cannot be read; keeping its previous content", {{"path", path}});
     }
     cached.known = true;
     cached.read_at = now;

@@ -24,7 +24,7 @@ ApiMetrics::ApiMetrics()
       seconds_(registry_.histogram_family(
           "rest_client_request_duration_seconds",
           "Time from sending a request to the API server to the end of its response, by HTTP "
-          "method; LIST: a GET of many objects. Without watches.",
+          "method; LIST: a GET of many objects. Watches are not counted.",
           {"verb"},
           latency_bounds())) {}
 

@@ -16,7 +16,7 @@ public:
     ApiMetrics();
 
     // Counts one request as it was sent; `outcome` is an error if there was no response. A watch
-    // counts when it ends, and its time is not observed, because it ends when the server wants.
+    // counts when it ends, and its time is not observed, because the server decides when it ends.
     void observe(const ApiRequest& request, const Result<ApiResponse>& outcome, Duration took);
 
     [[nodiscard]] std::string expose() const { return registry_.expose(); }

@@ -52,7 +52,7 @@ struct LeaseCreate {
     LeaseRecord record;
 };
 
-struct LeaseUpdate {  // PUT over what was last read or written, with its resource version
+struct LeaseUpdate {  // PUT over the record last read or written, with its resource version
     LeaseRecord record;
 };
 
@@ -82,7 +82,8 @@ public:
     void on_read(const LeaseRecord& record, TimePoint now);
     void on_absent();
     void on_written(const LeaseRecord& record, TimePoint began, TimePoint now);
-    // Any other outcome: a conflict, an error, no response. The write may or may not have happened.
+    // Any other outcome of the step: conflict, error, no response. The write may or may not have
+    // happened.
     void on_failed(TimePoint now);
 
     [[nodiscard]] bool leads() const { return leads_; }

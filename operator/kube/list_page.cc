@@ -16,14 +16,14 @@ bool is_space(char c) {
     return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }
 
-// cpprestsdk limits the nesting of a document; this does not.
+// cpprestsdk limits the nesting of a document; this check does not.
 bool is_json(const std::string& text) {
     rapidjson::StringStream in(text.c_str());
     rapidjson::BaseReaderHandler<> ignore;
     return !rapidjson::Reader().Parse<rapidjson::kParseIterativeFlag>(in, ignore).IsError();
 }
 
-// Null if cpprestsdk cannot hold it; nullopt: not JSON.
+// Null if the JSON is nested too deeply for cpprestsdk; nullopt: not JSON.
 std::optional<web::json::value> parse(const std::string& text) {
     std::error_code error;
     auto value = web::json::value::parse(text, error);

@@ -19,8 +19,8 @@ struct ListPage {
 };
 
 // Reads a Kubernetes list while its bytes arrive: at most one item and one piece are in memory, so
-// that a list of any length costs what its longest item costs (docs/adr/0014-libraries.md). A server
-// may send a whole list in one answer, whatever the limit of the request. Not thread-safe.
+// that a list of any length needs only the memory of its longest item (docs/adr/0014-libraries.md).
+// A server may send a whole list in one answer, whatever the limit of the request. Not thread-safe.
 class ListReader {
 public:
     static constexpr std::size_t kItemBytesMax = std::size_t{16} * 1024 * 1024;
@@ -33,8 +33,8 @@ public:
         : visit_(std::move(visit)),
           item_bytes_max_(item_bytes_max) {}
 
-    // The next bytes, cut anywhere. kInvalidArgument: not JSON, or not a list. kResourceExhausted:
-    // an item is too long. After an error every call returns it.
+    // Adds the next bytes, cut anywhere. kInvalidArgument: not JSON, or not a list.
+    // kResourceExhausted: an item is too long. After an error every call returns it.
     Status push(std::string_view bytes);
 
     // Ends the list after the last byte. Errors as push(); also if the document is not complete.
@@ -72,7 +72,7 @@ private:
     std::function<void(web::json::value&& item)> visit_;
     std::size_t item_bytes_max_;
     Expect expect_ = Expect::kList;
-    std::string name_;   // of the value
+    std::string name_;   // the name of the value being read
     std::string value_;  // its bytes so far
     bool in_value_ = false;
     bool in_text_ = false;

@@ -24,7 +24,7 @@ std::string first_text(const web::json::value& user, std::string_view extra) {
     return has_one && list->at(0).is_string() ? list->at(0).as_string() : std::string();
 }
 
-// Whether the review names one of our audiences. It names none if the server does not support
+// Whether the review names one of our audiences. The list is empty if the server does not support
 // audiences, or accepted the token for an audience of its own.
 bool names_one_of(const web::json::value& review, const std::vector<std::string>& audiences) {
     const auto* named = find_at(review, {"status", "audiences"});
@@ -118,13 +118,13 @@ Status RestClient::pause(Duration wait) {
 Status RestClient::may_send(const ApiRequest& request) {
     const Duration wait = guard_.lock()->reserve(clock_->now());
     if (wait > Duration::zero()) {
-        log::debug("holding requests back", {{"what", request.what}});
+        log::debug("delaying requests: the rate limit is reached", {{"what", request.what}});
         STOKER_TRY_VOID(pause(wait));
     }
     const bool writes =
         request.verb != Verb::kGet && request.target.find("/tokenreviews") == std::string::npos;
     if (writes && may_write_ && !may_write_()) {
-        return fail(ErrorCode::kCancelled, "we do not lead");
+        return fail(ErrorCode::kCancelled, "this replica does not lead, so it may not write");
     }
     return {};
 }
@@ -262,7 +262,7 @@ Result<Json> RestClient::send_for_review(const ApiRequest& request) {
     STOKER_TRY(const ApiResponse response, send(request));
     if (!is_success(response)) {
         Error refused = refusal_of(request, response);
-        // The API server refuses us, not the caller under review.
+        // The API server refused the operator's own request, not the caller under review.
         if (refused.code == ErrorCode::kForbidden) {
             refused.code = ErrorCode::kUnavailable;
         }

@@ -36,7 +36,7 @@ struct RestClientOptions {
     std::string field_manager;  // "stoker-operator"; owner of the fields that we apply
     Duration time_limit = std::chrono::seconds{30};  // of one try
     RetryLimits retry{};
-    // A limit against our own bugs: the server's fairness rules do the real limiting.
+    // Protects the API server from our own bugs; its fairness rules do the real limiting.
     double requests_per_second = 50;
     double request_burst = 100;
 };

@@ -94,7 +94,9 @@ void WatchMachine::take_item(web::json::value&& item) {
     } else {
         list.troubles.emplace_back(Troubled{Error{
             ErrorCode::kInvalidArgument,
-            fmt::format("a list of {} has something else in it", options_.kind.plural)}});
+            fmt::format(
+                "a list of {} contains an object of another kind, skipped",
+                options_.kind.plural)}});
     }
 }
 
@@ -188,7 +190,7 @@ WatchEvents WatchMachine::on_bytes(std::string_view bytes, TimePoint now) {
         if (!line) {
             break;
         }
-        // A copy: the line is part of the state, which may change below.
+        // Copies the line: it is part of the state, which may change below.
         on_line(std::string(*line), now, events);
     }
     return events;
@@ -201,7 +203,7 @@ void WatchMachine::on_line(const std::string& line, TimePoint now, WatchEvents& 
     const auto* object = error ? nullptr : find_at(document, {"object"});
     if (type.empty() || object == nullptr) {
         events.emplace_back(list_again(
-            Error{ErrorCode::kInvalidArgument, "an event cannot be read: " + error.message()},
+            Error{ErrorCode::kInvalidArgument, "an event cannot be parsed: " + error.message()},
             now));
         return;
     }
@@ -243,7 +245,8 @@ void WatchMachine::on_change(
     if (!known || !object) {
         events.emplace_back(Troubled{Error{
             ErrorCode::kInvalidArgument,
-            fmt::format("a watch of {} sent something else, skipped", options_.kind.plural)}});
+            fmt::format(
+                "a watch of {} sent an object of another kind, skipped", options_.kind.plural)}});
         return;
     }
     if (!note_version(object->resource_version, type == "ADDED", now, events)) {
@@ -256,7 +259,7 @@ void WatchMachine::on_change(
     }
 }
 
-// False if the version proves that this stream is not reliable.
+// Notes an event's version. False if it proves that this stream is not reliable.
 bool WatchMachine::note_version(
     const std::string& version, bool added, TimePoint now, WatchEvents& events) {
     auto& watch = std::get<Watching>(state_);
@@ -268,7 +271,8 @@ bool WatchMachine::note_version(
         events.emplace_back(list_again(
             Error{
                 ErrorCode::kInternal,
-                fmt::format("the watch went back from version {} to {}", last_version_, version)},
+                fmt::format(
+                    "the watch's resource version fell from {} to {}", last_version_, version)},
             now));
         return false;
     }

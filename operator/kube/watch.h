@@ -90,7 +90,7 @@ struct WatchOptions {
         std::chrono::seconds{30};  // re-watch for this long through ERROR 500, then list
     std::size_t line_bytes_max = LineSplitter::kLineBytesMax;
     BackOff::Options back_off{};
-    bool may_be_missing = false;  // the server may lack the kind
+    bool may_be_missing = false;  // true: the server may not have the kind
     // Called with each object right after parsing, so that a list is never in memory as JSON as a
     // whole: may convert `raw` to `value` and empty `raw`. It runs before the rest of the list is
     // parsed. Empty: objects stay unchanged.
@@ -115,7 +115,7 @@ struct Bookmarked {  // nothing changed up to here
     std::string resource_version;
 };
 
-// An error that needs no change; the machine has decided its next step. For logs and counters.
+// An error for logs and counters; it changes no object, and the machine has decided its next step.
 struct Troubled {
     Error error;
     bool lists_again = false;
@@ -191,7 +191,7 @@ public:
     // The stream ended, for any reason.
     WatchEvents on_end(TimePoint now);
 
-    // A watch is open or being opened.
+    // Whether a watch is open or being opened.
     [[nodiscard]] bool streaming() const { return std::holds_alternative<Watching>(state_); }
 
     // The copy is current up to this version; "" before the first list.
@@ -244,7 +244,7 @@ private:
     std::variant<Empty, Listing, Listed, Watching> state_;
     std::string last_version_;
     bool version_unavailable_ =
-        false;                // the server does not have last_version_: ask for the newest
+        false;                // the server lacks last_version_: the next list asks for the newest
     bool paginated_ = false;  // a list at "0" came in pages: the server has no cache to ask
     TimePoint not_before_{};
     std::optional<TimePoint> internal_errors_since_;

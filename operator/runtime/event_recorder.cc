@@ -78,7 +78,7 @@ void EventRecorder::write(
     }
 }
 
-// True if the write is finished: written, or refused for good.
+// True if the write needs no further try: it succeeded, or was refused for good.
 bool EventRecorder::try_write(const EventWrite& write) {
     const auto send = [this](const ApiRequest& request) {
         return transport_->call(request, kTimeLimit, {});
@@ -96,7 +96,7 @@ bool EventRecorder::try_write(const EventWrite& write) {
             write.key.ns,
             event_object(write.key, write.note, write.first_seen, options_.reporter)));
     }
-    // Other refusals (the namespace terminates) are final.
+    // Other refusals, for example because the namespace terminates, are final.
     return answer && answer->status < 500 && answer->status != 429;
 }
 

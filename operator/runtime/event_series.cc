@@ -82,7 +82,7 @@ bool EventSeries::allows(const EventSubject& subject, TimePoint now) {
     return bucket.try_take(now);
 }
 
-// Forgets an eighth at once, so that a full map does not cost a scan for each note.
+// Forgets an eighth of the series at once, so that a full map is not scanned for each note.
 void EventSeries::forget_oldest() {
     std::vector<TimePoint> times;
     times.reserve(series_.size());

@@ -21,13 +21,13 @@ struct EventWrite {
     EventNote note;  // also recreates a deleted Event
     WallTime first_seen;
     WallTime last_seen;
-    std::uint64_t count = 1;  // 1: to be created
+    std::uint64_t count = 1;  // 1: create the Event
 
     [[nodiscard]] bool is_new() const { return count == 1; }
 };
 
 struct EventSeriesLimits {
-    Duration series_ends_after = std::chrono::minutes{6};  // without another one
+    Duration series_ends_after = std::chrono::minutes{6};  // without another event
     Duration flush_every = std::chrono::minutes{30};
     double burst_per_object = 25;
     double per_second_per_object = 1.0 / 300;

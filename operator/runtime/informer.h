@@ -22,9 +22,9 @@ namespace stoker::control {
 
 // Counts of an informer; totals since its start.
 struct InformerCounts {
-    std::uint64_t lists = 0;       // applied
+    std::uint64_t lists = 0;       // number of complete lists applied
     std::uint64_t events = 0;      // changes and bookmarks of watches
-    std::uint64_t troubles = 0;    // refusals, cuts, protocol errors
+    std::uint64_t troubles = 0;    // refused or cut requests, protocol errors
     std::uint64_t unreadable = 0;  // objects that the parser refused
     std::size_t objects = 0;       // in the store now
     bool synced = false;           // the first list is in the store
@@ -111,7 +111,7 @@ public:
         loops_[0]->run(stop);
     }
 
-    // One loop for each source, for a caller that steps them itself instead of calling run().
+    // One loop for each source, for a caller that steps the loops itself instead of calling run().
     [[nodiscard]] std::vector<WatchLoop*> loops() const {
         std::vector<WatchLoop*> all;
         for (const auto& loop : loops_) {

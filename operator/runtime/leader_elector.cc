@@ -16,8 +16,8 @@ namespace {
 constexpr Duration kWatchdogGrace = std::chrono::seconds{20};
 constexpr Duration kReleaseRetry = std::chrono::milliseconds{100};
 
-// True if a retry could succeed. It cannot after our rights or the Lease are gone, for example
-// during an uninstallation.
+// True if a retry could succeed. A retry cannot succeed once our rights or the Lease are gone, for
+// example during an uninstallation.
 bool is_worth_retrying(const Result<ApiResponse>& outcome) {
     if (!outcome) {
         return true;
@@ -78,9 +78,10 @@ void LeaderElector::read(const std::stop_token& stop) {
         machine->on_absent();
         return;
     }
-    auto lease = response && response->status == 200
-                     ? Json::parse(response->body)
-                     : Result<Json>(fail(ErrorCode::kUnavailable, "no lease came back"));
+    auto lease =
+        response && response->status == 200
+            ? Json::parse(response->body)
+            : Result<Json>(fail(ErrorCode::kUnavailable, "the API server returned no Lease"));
     if (!lease) {
         machine->on_failed(now);
         return;

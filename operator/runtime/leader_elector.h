@@ -33,8 +33,8 @@ public:
         std::uint64_t seed);
 
     // Waits for the lease, then leads; `on_lead` is called once, on this thread, and must not
-    // block. Returns kStopped on request (and still leads, if it did, until release()), kLost after
-    // losing leadership: then nothing may be written, and the process should exit at once.
+    // block. Returns kStopped on request (a leader still leads until release()), kLost after losing
+    // leadership: then nothing may be written, and the process should exit at once.
     End run(const std::stop_token& stop, const std::function<void()>& on_lead);
 
     // Frees the lease after all work has ended, so that the next leader need not wait for its
@@ -50,8 +50,8 @@ public:
     // Last known holder of the lease. Thread-safe.
     [[nodiscard]] std::string holder() const;
 
-    // False if we seem to lead but have not renewed for the lease's time plus 20 s: the thread
-    // hangs. For /healthz.
+    // For /healthz. False if we seem to lead but have not renewed for the lease's duration plus 20
+    // s: the thread hangs.
     [[nodiscard]] bool is_healthy() const;
 
 private:

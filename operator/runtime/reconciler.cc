@@ -108,7 +108,7 @@ std::optional<ObjectKey> WorkQueue::pop(TimePoint now) {
     return key;
 }
 
-// A flood of normal keys must not stop the background.
+// A flood of normal keys must not starve background keys.
 WorkQueue::Ready& WorkQueue::next_ready() {
     constexpr std::uint64_t kBackgroundTurn = 10;
     const bool in_turn = ++pops_ % kBackgroundTurn == 0;
@@ -184,7 +184,7 @@ void Reconciler::add_after(const ObjectKey& key, Duration wait) {
     const std::lock_guard lock(mutex_);
     const TimePoint now = clock_->now();
     queue_.add_after(key, now + wait, now, Priority::kBackground);
-    // No worker needs to wake: each looks at the time once a second.
+    // No worker needs to be woken: each one checks the time once a second.
 }
 
 void Reconciler::wake_locked() {
@@ -276,8 +276,8 @@ void Reconciler::settle(const ObjectKey& key, const Result<Reconciled>& outcome)
     const std::lock_guard lock(mutex_);
     const TimePoint now = clock_->now();
     if (outcome && outcome->requeue_after) {
-        // A reconciler that asks to come again soon is in the middle of something: it keeps its
-        // priority.
+        // A reconciler that asks for another call soon is in the middle of some work: the key keeps
+        // its priority.
         const bool soon = *outcome->requeue_after < kSoon;
         queue_.add_after(
             key,

@@ -30,13 +30,13 @@ struct WorkQueueOptions {
     double retry_burst = 100;
 };
 
-// Which keys come first. Background: a look that nobody waits for, such as one after a sidecar's
-// report, or one of all objects after a change of a pool.
+// Which keys come first. Background: reconciliations that nobody waits for, such as those after a
+// sidecar's report, or those of all objects after a change of a pool.
 enum class Priority : std::uint8_t { kNormal, kBackground };
 
 struct WorkQueueCounts {
     std::size_t waiting = 0;     // ready to be worked on
-    std::size_t background = 0;  // among them, of Priority::kBackground
+    std::size_t background = 0;  // part of `waiting` with Priority::kBackground
     std::size_t delayed = 0;     // will be ready later
     std::size_t processing = 0;  // popped and not done
     std::uint64_t adds = 0;      // total
@@ -50,8 +50,8 @@ struct WorkQueueCounts {
 // twice; a key that is added while in progress is queued again after done(); a waiting key is not
 // added a second time. So no event is lost, and ten events cause one reconciliation.
 //
-// Keys of normal priority come first, in order of arrival; every tenth key is one of the background,
-// if any waits. The higher of two priorities of one key counts. Pure: time is an argument. Not
+// Keys of normal priority come first, in order of arrival; every tenth key is a background key, if
+// one waits. The higher of two priorities of one key counts. Pure: time is an argument. Not
 // thread-safe.
 class WorkQueue {
 public:
@@ -77,7 +77,7 @@ public:
     // The priority that the key in progress had; kNormal: not in progress.
     [[nodiscard]] Priority priority_of(const ObjectKey& key) const;
 
-    // Summed waiting time of popped keys.
+    // Total waiting time of the keys popped so far.
     [[nodiscard]] Duration queued() const { return queued_; }
 
     // Whether pop() would return a key now, even before next_due().
@@ -100,7 +100,7 @@ private:
     struct Dirty {
         TimePoint since;
         Priority priority = Priority::kNormal;
-        std::uint64_t turn = 0;  // of the first add() with this priority
+        std::uint64_t turn = 0;  // number of the first add() with this priority
     };
 
     struct Processing {
@@ -125,7 +125,7 @@ private:
     WorkQueueOptions options_;
     TokenBucket bucket_;
     Ready ready_;                       // the keys of dirty_ that are not in progress
-    Ready ready_background_;            // the same
+    Ready ready_background_;            // as ready_, for Priority::kBackground
     std::map<ObjectKey, Dirty> dirty_;  // times of their first add()
     std::map<ObjectKey, Processing> processing_;
     std::map<ObjectKey, Due> due_;
@@ -139,7 +139,7 @@ private:
     bool shut_down_ = false;
 };
 
-// Observers of waiting and processing times, in seconds. Both or neither are set.
+// Histograms of waiting and processing times, in seconds. Either both are set or neither.
 struct WorkQueueTimes {
     std::shared_ptr<metrics::Histogram> queued;
     std::shared_ptr<metrics::Histogram> worked;

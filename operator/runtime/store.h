@@ -190,7 +190,7 @@ private:
 
     struct Index {
         IndexFunction values_of;
-        std::map<std::string, Objects> objects;  // by value
+        std::map<std::string, Objects> objects;  // by index value
     };
 
     // Null if there is no such object.

@@ -129,7 +129,8 @@ Supervisor::End Supervisor::run(const std::stop_token& stop) {
         start_all(caches_, cache_threads_);
         if (!wait_for_caches(stop)) {
             log::error(
-                "caches did not sync in time; is the API server reachable, are the CRDs there?");
+                "caches did not sync in time; check that the API server is reachable and the CRDs "
+                "are installed");
             end = End::kCachesNotSynced;
         } else {
             start_election();

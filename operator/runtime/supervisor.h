@@ -26,8 +26,8 @@ struct SupervisorOptions {
 //           we lead
 //   stop    workers, after their current work; caches; services; release of the lease; the events'
 //           writer
-// Probes start first, or a slow API server gets us killed; the lease goes last, or two replicas
-// lead.
+// Probes start first: otherwise a slow API server gets us killed. The lease is released last:
+// otherwise two replicas lead.
 //
 // All added parts must outlive it. Call add_* before run(); call run() once.
 class Supervisor {

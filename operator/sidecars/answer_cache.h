@@ -112,7 +112,7 @@ private:
         }
         if (state.answers.size() >= options_.answer_count_max) {
             state.answers
-                .clear();  // all still fresh: a request storm; asking again is correct, but slow
+                .clear();  // all are fresh: a storm of requests; to ask again is correct, but slow
         }
         const Duration keep = result ? options_.keep_accepted : options_.keep_refused;
         state.answers.insert_or_assign(digest, Answer{result, now + keep});

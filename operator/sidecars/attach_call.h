@@ -13,8 +13,8 @@ struct AttachContext : CallContext {
     std::size_t message_bytes_max;
 };
 
-// One Attach call of gRPC: checks the token, then carries AttachSession's messages. The session's
-// lock may be held when it calls us; we never hold `mutex_` when we call the session.
+// One Attach call of gRPC: checks the token, then carries AttachSession's messages. The session may
+// hold its lock when it calls us; we never hold `mutex_` when we call the session.
 class AttachCall final : public CheckedCall, private SidecarStream {
 public:
     AttachCall(const AttachContext& context, grpc::CallbackServerContext& call)

@@ -78,7 +78,7 @@ SidecarLink AttachSession::link() const {
     link.close = [weak = self_] {
         if (const auto session = weak.lock()) {
             session->stream_->close(
-                fail(ErrorCode::kConflict, "another stream speaks for this pod"));
+                fail(ErrorCode::kConflict, "another stream has replaced this one for the pod"));
         }
     };
     return link;
@@ -116,7 +116,7 @@ void AttachSession::take_report(const v1::Report& message) {
     }
 }
 
-// A refused request is no reason to end the stream: the sidecar asks again.
+// A refused request does not end the stream: the sidecar asks again later.
 void AttachSession::take_peer_request(const v1::PeerRequest& message) {
     const Status taken =
         settings_->registry.request_peer_certificate(*attached_, decode(message), moment());

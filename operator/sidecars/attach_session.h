@@ -14,9 +14,9 @@
 // Private to operator/sidecars: the operator's end of one sidecar's stream.
 namespace stoker::control {
 
-// The stream itself: gRPC's (attach_call.h), or one in memory in tests. A call starts something and
-// returns at once; the result comes through the session's functions, never during the call. After
-// the stream has ended, calls do nothing. Thread-safe.
+// The stream itself: gRPC's (attach_call.h), or one in memory in tests. A call starts an operation
+// and returns at once; its result comes through the session's functions, never during the call.
+// After the stream has ended, calls do nothing. Thread-safe.
 class SidecarStream {
 public:
     virtual ~SidecarStream() = default;
@@ -55,14 +55,14 @@ public:
     AttachSession(const AttachSession&) = delete;
     AttachSession& operator=(const AttachSession&) = delete;
 
-    // The token is verified; the stream reads the first message unasked. `self`: this object, for
-    // the registry's link.
+    // Call it once the token is verified; the stream then reads the first message by itself.
+    // `self`: this object, for the registry's link.
     void begin(PodIdentity identity, std::weak_ptr<AttachSession> self);
 
-    // nullopt: the bytes are no message.
+    // nullopt: the bytes could not be parsed as a message.
     void on_message(const std::optional<v1::SidecarMessage>& message);
 
-    // The sidecar sends nothing more.
+    // The sidecar will send no more messages.
     void on_half_close() { stream_->close({}); }
 
     void on_written();

@@ -23,7 +23,7 @@ public:
 
     struct Options {
         Duration interval = std::chrono::seconds{30};
-        Duration retry = std::chrono::seconds{1};  // while there is no certificate yet
+        Duration retry = std::chrono::seconds{1};  // interval while there is no certificate yet
         std::string purpose = "the control link";  // for the log
     };
 

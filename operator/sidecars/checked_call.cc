@@ -27,7 +27,7 @@ Result<std::string> bearer_token(const grpc::CallbackServerContext& call) {
 }
 
 grpc::Status stopping() {
-    return {grpc::StatusCode::UNAVAILABLE, "the operator stops"};
+    return {grpc::StatusCode::UNAVAILABLE, "the operator is stopping; try again"};
 }
 
 }  // namespace
@@ -122,7 +122,7 @@ void CheckedCall::finish_locked(const grpc::Status& status) {
 }
 
 void CheckedCall::OnCancel() {
-    finish({grpc::StatusCode::CANCELLED, "the caller went away"});
+    finish({grpc::StatusCode::CANCELLED, "the caller ended the call"});
 }
 
 void CheckedCall::OnDone() {

@@ -17,8 +17,8 @@
 #include "common/base/result.h"
 #include "operator/sidecars/authenticator.h"
 
-// Private to operator/sidecars: calls of sidecars and of node programs. Messages are read as bytes, so
-// that caller and size are checked before parsing.
+// Private to operator/sidecars: gRPC calls by sidecars and node programs. Messages are read as
+// bytes, so that the caller's token and the size are checked before parsing.
 namespace stoker::control {
 
 template <class Message>
@@ -49,7 +49,7 @@ public:
     // Called once, before gRPC gets the call. `refusal` ends it at once with that status.
     void begin(std::function<void()> on_end, const std::optional<grpc::Status>& refusal);
 
-    // Later calls have no effect. Never blocks: the status is sent after the write in progress.
+    // Ends the call; repeated calls have no effect. Never blocks: a write in progress goes first.
     void finish(const grpc::Status& status);
 
     // Called once a second.

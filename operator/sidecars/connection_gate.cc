@@ -87,7 +87,8 @@ Status bind_and_listen(int socket, const std::string& host, std::uint16_t port) 
     const bool is_six = ::inet_pton(AF_INET6, host.c_str(), &six.sin6_addr) == 1;
     if (!is_six && ::inet_pton(AF_INET, host.c_str(), &four.sin_addr) != 1) {
         return fail(
-            ErrorCode::kInvalidArgument, fmt::format("'{}' is no IP address to listen on", host));
+            ErrorCode::kInvalidArgument,
+            fmt::format("'{}' is not an IP address to listen on", host));
     }
     if (is_six) {
         ::setsockopt(socket, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
@@ -265,7 +266,7 @@ void ConnectionGate::release(Waiting& waiting, Waiting::iterator at) {
     waiting.erase(at);
 }
 
-// A side closed the connection before authentication, so it is forgotten.
+// One side closed the connection before authentication, so the gate forgets it.
 void ConnectionGate::end(std::uint64_t id) {
     auto waiting = waiting_.lock();
     if (const auto at = waiting->find(id); at != waiting->end()) {

@@ -15,7 +15,7 @@
 #include "common/base/result.h"
 #include "common/base/unique_fd.h"
 
-// Made by operator/sidecars only.
+// Private to operator/sidecars.
 namespace stoker::control {
 
 // Accepts connections for a server without limits of its own (gRPC 1.51) and hands each one over at

@@ -88,7 +88,7 @@ public:
         builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMetadataBytesMax);
         server_ = builder.BuildAndStart();
         if (server_ == nullptr) {
-            return fail(ErrorCode::kUnavailable, "gRPC does not start");
+            return fail(ErrorCode::kUnavailable, "the gRPC server could not be started");
         }
         port_ = gate_->port();
         gate_->start([this](int listener, int connection) {

@@ -28,7 +28,7 @@ struct ControlServiceOptions {
     // message, but no message is read before its token is verified.
     Bytes node_report_bytes_max = mib(4);
     Bytes node_orders_bytes_max = mib(16);
-    std::size_t node_call_count_max = 1024;             // at once
+    std::size_t node_call_count_max = 1024;             // concurrent calls
     Duration hello_timeout = std::chrono::seconds{10};  // includes the token
     std::size_t reports_per_step = 10;
     bool signs_peers = false;  // sidecars may ask for peer certificates
@@ -50,8 +50,8 @@ public:
         Authenticator& authenticator,
         const Clock& clock);
 
-    // Ends every session with UNAVAILABLE and waits for gRPC, at most two seconds for a clean end.
-    // Later callbacks of the authenticator are ignored.
+    // Ends every session with UNAVAILABLE and waits for gRPC to end; after two seconds it cancels
+    // open calls. Later callbacks of the authenticator are ignored.
     virtual ~ControlService() = default;
 
     [[nodiscard]] virtual std::uint16_t port() const = 0;

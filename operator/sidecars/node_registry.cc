@@ -150,7 +150,7 @@ std::pair<std::vector<std::string>, bool> NodeRegistry::take_sweeps(
     for (const SweepResult& sweep : report.sweeps) {
         confirmed.push_back(sweep.id);
         const auto order = state.orders.find(report.node);
-        // Other results were confirmed before, withdrawn, or ordered by an earlier operator.
+        // Other results: confirmed before, withdrawn, or ordered by an earlier operator.
         if (order != state.orders.end() && order->second.id == sweep.id) {
             state.orders.erase(order);
             state.results.push_back(sweep);

@@ -19,7 +19,7 @@ namespace stoker::control {
 
 // The relevant changes in a report. Changed bytes alone are not reported.
 struct NodeNews {
-    bool verdicts = false;  // of its pools
+    bool verdicts = false;  // verdicts on the node's pools
     bool mounts = false;    // the set of mounted directories
     bool sweeps = false;    // a sweep has ended
 

@@ -49,7 +49,7 @@ Status validate_node_report(const NodeReport& report) {
     for (const PoolState& pool : report.pools) {
         STOKER_TRY_VOID(validate_pool(pool));
         if (!names.insert(pool.pool).second) {
-            return fail(ErrorCode::kInvalidArgument, "a pool is there twice");
+            return fail(ErrorCode::kInvalidArgument, "a pool is reported more than once");
         }
     }
     for (const SweepResult& sweep : report.sweeps) {
@@ -76,7 +76,7 @@ Status check_node_program(const PodIdentity& identity, const NodeProgramAccount&
     return fail(
         ErrorCode::kForbidden,
         fmt::format(
-            "only ServiceAccount {}/{} speaks for nodes, not {}/{}",
+            "only ServiceAccount {}/{} may report for nodes, not {}/{}",
             account.ns,
             account.service_account,
             identity.namespace_name,
@@ -89,13 +89,13 @@ Status check_node(
     if (node.empty()) {
         return fail(
             ErrorCode::kUnavailable,
-            fmt::format("the node of pod {} is not known yet", identity.pod));
+            fmt::format("the node of pod {} is not known yet; try again", identity.pod));
     }
     if (node != reported) {
         return fail(
             ErrorCode::kForbidden,
             fmt::format(
-                "pod {} runs on node {} and cannot speak for {:.64}",
+                "pod {} runs on node {} and may not report for {:.64}",
                 identity.pod,
                 node,
                 reported));

@@ -42,7 +42,7 @@ void NodeReportCall::OnReadDone(bool ok) {
 Result<grpc::ByteBuffer> NodeReportCall::answer() {
     node::v1::NodeReport message;
     if (!MessageBytes<node::v1::NodeReport>::Deserialize(&in_, &message).ok()) {
-        return fail(ErrorCode::kInvalidArgument, "the message is no NodeReport");
+        return fail(ErrorCode::kInvalidArgument, "the message is not a NodeReport");
     }
     NodeReport report = decode(message);
     const std::string pod_node =

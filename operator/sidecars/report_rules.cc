@@ -108,7 +108,7 @@ Status validate_sketches(const DatasetReport& dataset) {
         if (!jobs.insert(sketch.job_uid).second || !is_possible(sketch)) {
             return fail(
                 ErrorCode::kInvalidArgument,
-                fmt::format("impossible sketch of dataset '{}'", dataset.name));
+                fmt::format("a sketch of dataset '{}' is out of range", dataset.name));
         }
     }
     return {};
@@ -245,15 +245,15 @@ Status validate_hello(const Hello& hello) {
 
 Status validate_report(const Hello& hello, const Report* before, const Report& next) {
     if (next.sequence == 0) {
-        return fail(ErrorCode::kInvalidArgument, "a sequence starts at 1");
+        return fail(ErrorCode::kInvalidArgument, "the first report must have sequence 1 or more");
     }
     if (before != nullptr && next.sequence <= before->sequence) {
         return fail(
             ErrorCode::kAlreadyExists,
-            fmt::format("report {} after report {}", next.sequence, before->sequence));
+            fmt::format("report {} came after report {}", next.sequence, before->sequence));
     }
     if (next.datasets.size() > hello.mounts.size()) {
-        return fail(ErrorCode::kInvalidArgument, "more datasets than in the hello");
+        return fail(ErrorCode::kInvalidArgument, "the report has more datasets than the hello");
     }
     std::set<std::string_view> names;
     for (const DatasetReport& dataset : next.datasets) {

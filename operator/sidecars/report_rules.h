@@ -20,7 +20,7 @@ inline constexpr std::size_t kSidecarDatasetCountMax = 16;  // as spec.datasets 
 inline constexpr std::size_t kSidecarSketchCountMax = 128;  // jobs that read one node directory
 inline constexpr std::int32_t kSidecarRankMax = 65535;
 inline constexpr std::uint64_t kSidecarCountMax =
-    1ULL << 56U;  // of anything; the sum over 100 pods fits into an int64
+    1ULL << 56U;  // of any counter; the sum over 100 pods fits into an int64
 inline constexpr std::uint64_t kSidecarIdMax = 1ULL << 62U;    // also nanoseconds since 1970
 inline constexpr std::uint64_t kSidecarTimeMax = 1ULL << 60U;  // nanoseconds, summed over processes
 

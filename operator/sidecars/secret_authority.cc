@@ -25,7 +25,7 @@ Result<SecretData> read_data(const Object& secret) {
     }
     for (const auto& [name, text] : fields->as_object()) {
         if (!text.is_string()) {
-            return fail(ErrorCode::kCorruption, fmt::format("{} is no text", name));
+            return fail(ErrorCode::kCorruption, fmt::format("{} is not a text", name));
         }
         STOKER_TRY(data[name], base64_decode(text.as_string()));
     }
@@ -52,11 +52,11 @@ Json secret_json(const ObjectKey& key, const Object* before, const SecretData& d
 void tell(
     const std::string& secret, const std::optional<Authority>& before, const Authority& after) {
     if (!before) {
-        log::info("made a CA", {{"secret", secret}});
+        log::info("created a CA", {{"secret", secret}});
     } else if (before->signing != after.signing) {
         log::info("a new CA signs", {{"secret", secret}});
     } else if (!before->next && after.next) {
-        log::info("made the next CA; new clients trust it from now on", {{"secret", secret}});
+        log::info("created the next CA; new clients trust it from now on", {{"secret", secret}});
     }
 }
 

@@ -31,7 +31,7 @@ using SessionId = Strong<std::uint64_t, struct SessionIdTag>;
 // thread, never after it returned.
 struct SidecarLink {
     std::function<void(const Orders& orders)> send;
-    std::function<void()> close;  // another stream replaced this one for the pod
+    std::function<void()> close;  // called when another stream replaces this one for the pod
 };
 
 // A sidecar's request for a peer certificate that waits for its answer.
@@ -46,7 +46,7 @@ struct RegistryCounts {
     std::size_t known = 0;                // pods with a last report, attached or not
     std::uint64_t reports = 0;            // accepted
     std::uint64_t reports_stale = 0;      // replayed or out of order
-    std::uint64_t reports_refused = 0;    // impossible
+    std::uint64_t reports_refused = 0;    // out of range
     std::uint64_t peer_certificates = 0;  // sent
 };
 
@@ -83,10 +83,10 @@ public:
 
     // Replaces all grants. Each sidecar gets those for its node and the mounts that it leads
     // (according to its session's last report), that its pod may receive, and that are new, changed,
-    // or a third of their validity old. A follower gets none: only a leader confirms a grant, so an
-    // old one on its way to a follower that leads later would be counted nowhere. One entry per
-    // (node, dataset) pair; of two the last counts. A grant that is missing from the list is not
-    // recalled: it expires.
+    // or a third of their validity old. A follower gets none: only a leader confirms a grant, so
+    // GrantBook would not count an old grant that reaches a follower just before it leads. One
+    // entry per (node, dataset) pair; of two the last counts. A grant that is missing from the list
+    // is not recalled: it expires.
     void publish(const std::vector<Grant>& grants, const GrantReaders& readers, TimePoint now);
 
     // Requests a measurement from every sidecar of these jobs, once per id, including sidecars that
@@ -138,8 +138,8 @@ private:
         SidecarLink link;
         SidecarReport last;
         bool reported = false;                  // `last` is from this session
-        std::map<std::string, SentGrant> sent;  // in its present lead, by dataset uid
-        std::uint64_t probe_sent = 0;           // its id
+        std::map<std::string, SentGrant> sent;  // since it began to lead, by dataset uid
+        std::uint64_t probe_sent = 0;           // id of the last probe sent
         std::vector<RevisionPin> pins_sent;
         std::map<std::string, std::uint64_t> peers_sent;  // versions by dataset uid
         std::optional<PeerRequest> peer_request;          // waits for its answer
@@ -161,7 +161,7 @@ private:
     };
 
     static void forget_pod(State& state, const ObjectKey& pod, const Sidecar& sidecar);
-    // nullptr: another session speaks for the pod, or the session has ended.
+    // nullptr: another session has replaced this one for the pod, or it has ended.
     static Sidecar* find(State& state, SessionId session);
     // Ends the previous session of a pod.
     static void replace(State& state, Sidecar& old, Sidecar& next);

@@ -199,7 +199,7 @@ Result<SignedToken> parse_token(std::string_view text) {
     const std::size_t first = text.find('.');
     const std::size_t second = first == std::string_view::npos ? first : text.find('.', first + 1);
     if (second == std::string_view::npos || text.find('.', second + 1) != std::string_view::npos) {
-        return fail(invalid("not three parts"));
+        return fail(invalid("a token has three parts"));
     }
     const auto head_text = decode(text.substr(0, first));
     auto claims = decode(text.substr(first + 1, second - first - 1));
@@ -310,7 +310,7 @@ Result<IssuerKeys> parse_issuer_keys(const std::string& configuration, const std
     result.issuer = page ? string_at(*page, {"issuer"}) : "";
     if (result.issuer.empty() || keys == nullptr || !keys->is_array() ||
         keys->as_array().size() > kKeysMax) {
-        return fail(invalid("the issuer's pages name no issuer or no keys"));
+        return fail(invalid("the issuer's pages lack the issuer or the keys"));
     }
     for (const value& entry : keys->as_array()) {
         if (auto key = IssuerKey::parse(entry.serialize())) {

@@ -43,7 +43,7 @@ struct SignedToken {
     std::string claims;       // JSON; untrusted until the signature is verified
 };
 
-// kInvalidArgument: not a token of this form, or one that needs what we do not do: another
+// kInvalidArgument: not a token of this form, or one that this parser does not support: another
 // algorithm, no key id, critical extensions.
 Result<SignedToken> parse_token(std::string_view text);
 
@@ -53,8 +53,8 @@ Result<TokenClaims> parse_claims(const std::string& json);
 // One public key of the issuer.
 class IssuerKey {
 public:
-    // From one entry of "keys". kInvalidArgument: not a signature key of RSA with at least 2048 bits
-    // or of P-256, or no key id.
+    // Parses one entry of "keys". kInvalidArgument: not a signature key of RSA with at least 2048
+    // bits or of P-256, or no key id.
     static Result<IssuerKey> parse(const std::string& json);
 
     [[nodiscard]] const std::string& id() const { return id_; }
@@ -80,8 +80,8 @@ struct IssuerKeys {
     [[nodiscard]] const IssuerKey* find(std::string_view id) const;
 };
 
-// From the pages /.well-known/openid-configuration and /openid/v1/jwks. Keys that cannot be used are
-// left out. kInvalidArgument: a page is not what it should be, or has no usable key.
+// Parses the pages /.well-known/openid-configuration and /openid/v1/jwks. Keys that cannot be used
+// are left out. kInvalidArgument: a page has another format, or no usable key.
 Result<IssuerKeys> parse_issuer_keys(const std::string& configuration, const std::string& key_set);
 
 }  // namespace stoker::control

@@ -32,7 +32,7 @@ inline Status validate_name(
     return validate_text(what, name, bytes_max);
 }
 
-// Cuts between characters.
+// Cuts the text to kMessageBytesMax, between characters.
 inline void trim(std::string& text) {
     text.resize(utf8_prefix(text, kMessageBytesMax).size());
 }

@@ -71,7 +71,7 @@ TokenReviewAuthenticator::TokenReviewAuthenticator(
 
 void TokenReviewAuthenticator::authenticate(std::string token, Done done) {
     if (!looks_like_token(token)) {
-        done(fail(ErrorCode::kForbidden, "this is no ServiceAccount token"));
+        done(fail(ErrorCode::kForbidden, "this is not a ServiceAccount token"));
         return;
     }
     answers_.ask(std::move(token), std::move(done));

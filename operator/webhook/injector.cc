@@ -157,7 +157,7 @@ Result<TrainingJob> Injector::job_of(
     if (stored && !stored->value.spec.workload_ref) {
         return fail(
             ErrorCode::kAlreadyExists,
-            fmt::format("TrainingJob {} exists and is no workload's", job.meta.name));
+            fmt::format("TrainingJob {} exists and does not belong to a workload", job.meta.name));
     }
     const bool is_same = stored && stored->value.spec.workload_ref->uid == workload.uid;
     return is_same ? with_accesses(found.pod, stored->value, job, find_dataset) : std::move(job);

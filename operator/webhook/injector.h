@@ -31,8 +31,8 @@ public:
         ClusterCache& cache;
         OwnerFinder& owners;
         std::function<JobSettings()> settings;  // thread-safe
-        std::string own_namespace;              // its pods, and those of kube-*, are left alone
-        std::function<bool()> has_listed;       // the cluster
+        std::string own_namespace;              // pods in it, and in kube-*, are left alone
+        std::function<bool()> has_listed;       // whether the cluster has been listed
     };
 
     explicit Injector(Parts parts);

@@ -24,8 +24,8 @@
 namespace stoker::control {
 
 // The webhook with its certificates: a CA of its own in a Secret, a leaf in memory, and the caBundle
-// of the MutatingWebhookConfiguration. Every replica has one, also while it does not lead. Trouble
-// with it never stops the operator: pods then start without a cache.
+// of the MutatingWebhookConfiguration. Every replica has one, also while it does not lead. An error
+// of the webhook never stops the operator: pods then start without a cache.
 class Webhook {
 public:
     // All must outlive it.

@@ -8,8 +8,8 @@
 namespace stoker::control {
 
 // Keeps the caBundle of a MutatingWebhookConfiguration equal to the CAs of the webhook's
-// certificate. The chart creates the configuration without a caBundle; it is never created here. Not
-// thread-safe.
+// certificate. The chart creates the configuration without a caBundle; this class never creates it.
+// Not thread-safe.
 class WebhookTrust {
 public:
     // `client` and `clock` must outlive it.

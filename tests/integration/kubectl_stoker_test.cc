@@ -91,7 +91,7 @@ TEST_F(KubectlStoker, WhatIfRunsThePlannerOnTheOperatorsSnapshot) {
     EXPECT_THAT(answer.out, HasSubstr(R"("changes":["without job ml/other"])"));
     const Answer wrong = plugin.run("what-if --delete tj/nobody");
     EXPECT_EQ(wrong.status, 1);
-    EXPECT_THAT(wrong.err, HasSubstr("no job ml/nobody uses a cache now; those that do: ml/mnist"));
+    EXPECT_THAT(wrong.err, HasSubstr("no job ml/nobody uses a cache now; jobs that do: ml/mnist"));
 }
 
 TEST_F(KubectlStoker, WithoutDebugRightsWhyUsesTheStatusAndWhatIfExplainsTheFix) {

@@ -7,7 +7,8 @@ namespace stoker::control {
 
 namespace {
 
-constexpr Duration kLookEvery = std::chrono::seconds{20};  // a silent node program causes no event
+constexpr Duration kLookEvery =
+    std::chrono::seconds{20};  // no event tells that a node program is silent
 constexpr Duration kFirstReports = std::chrono::seconds{2};
 
 }  // namespace

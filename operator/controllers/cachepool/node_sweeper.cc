@@ -39,7 +39,7 @@ std::string directory_namespace(
 
 // Whether the pod protects the Dataset's node directory (`guard`) from sweeps. False if the Dataset
 // is in another namespace and the pod's job may not read it. A deleted Dataset counts as readable:
-// it was when the pod started.
+// it was readable when the pod started.
 bool may_keep(const Pod& pod, const SweepGuard& guard, ClusterCache& cache) {
     if (guard.ns == pod.meta.ns) {
         return true;
@@ -143,7 +143,7 @@ SweepView NodeSweeper::gather() {
 }
 
 // Finds directories of deleted Datasets in the reports of node programs: perhaps no sidecar ever
-// reported them (silent, lying or absent).
+// reported them, because it was silent, lying or absent.
 void NodeSweeper::find_deleted(const NodeReports& reports) {
     auto deleted = deleted_.lock();
     const WallTime now = parts_.clock.wall_now();
@@ -275,7 +275,7 @@ void NodeSweeper::settle(const SweepPlan& plan) {
             "node is not swept",
             {{"node", run.place.node},
              {"pool", run.place.pool},
-             {"error", "its node program did not say that it has"}});
+             {"error", "its node program did not confirm the sweep"}});
         parts_.nodes.withdraw_sweep(run.place.node, run.id);
         runs_.erase(run.place);
     }

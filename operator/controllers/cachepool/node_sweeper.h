@@ -17,8 +17,8 @@ namespace stoker::control {
 
 // Removes unneeded bytes from the nodes: collects the live datasets, plans
 // (operator/core/sweep/plan_sweeps.h), orders sweeps from node programs and handles their results.
-// Only this process knows running and past sweeps; the next operator sweeps again after a while,
-// which changes nothing on a swept node. Thread-safe; reconcile() one at a time.
+// Sweeps are known to this process only; the next operator sweeps again after a while, which
+// changes nothing on a swept node. Thread-safe; reconcile() one at a time.
 class NodeSweeper {
 public:
     static constexpr Duration kLookEvery = std::chrono::seconds{60};
@@ -43,7 +43,7 @@ public:
 
     [[nodiscard]] Counts counts() { return *counts_.lock(); }
 
-    // The one key of its queue.
+    // The only key of the sweeper's queue.
     static ObjectKey key() { return {"", "sweeps"}; }
 
 private:

@@ -56,7 +56,7 @@ public:
 
 private:
     struct Sweep {
-        WallTime at{};  // when the last one began
+        WallTime at{};  // when the last sweep began
         bool refilled = false;
     };
 

@@ -41,7 +41,7 @@ void forget_what_was_swept(
     }
 }
 
-// The jobs that may read the dataset, active or not.
+// The jobs, active or not, that name the dataset and may read it.
 std::vector<JobUse> find_users(const Dataset& dataset, ClusterCache& cache) {
     std::vector<JobUse> result;
     for (const auto& job :
@@ -90,7 +90,7 @@ Result<Reconciled> DatasetController::reconcile(const ObjectKey& key) {
     STOKER_TRY(const std::optional<Duration> pack, packing_.act(stored->value, packing.plan));
     const std::optional<Duration> next =
         earliest(earliest(again, pack), earliest(write.again_after, packing.look_again));
-    // Neither silence nor a pod that does not start causes an event, so look again by time.
+    // No event tells of silent sidecars or of pods that do not start, so look again after a while.
     return view.users.empty() ? Reconciled{next} : Reconciled{earliest(next, look_again(view))};
 }
 
@@ -156,7 +156,7 @@ DatasetView DatasetController::gather(const Dataset& dataset, const std::vector<
     return view;
 }
 
-// Only the nodes that the Dataset is on: a cluster has thousands.
+// Only nodes that the Dataset is on, because a cluster may have thousands of nodes.
 void DatasetController::add_places(DatasetView& view) {
     const DatasetStatus& status = view.dataset.status;
     const ObjectMeta& meta = view.dataset.meta;

@@ -9,9 +9,9 @@
 namespace stoker::control {
 
 // Keeps a Dataset's status current from the last reports of its users' sidecars. Creates its
-// fillers where jobs of other namespaces read it, and its packing Job. Emits an Event if one is
-// refused, and when the packing ends.
-// Thread-safe; different keys may run in parallel.
+// fillers where jobs of other namespaces read it, and its packing Job. Emits an Event if the API
+// server refuses one of these Jobs, and when the packing ends. Thread-safe; different keys may run
+// in parallel.
 class DatasetController {
 public:
     explicit DatasetController(const ControllerParts& parts)
@@ -25,7 +25,7 @@ public:
 private:
     DatasetView gather(const Dataset& dataset, const std::vector<JobUse>& users);
     void add_user(const JobUse& use, DatasetView& view);
-    // The nodes that exist, and the places that were swept, of its placements, holdings and reports.
+    // Adds which nodes in its placements, holdings and reports exist, and which were swept.
     void add_places(DatasetView& view);
     void tell(const Dataset& before, const Dataset& after);
     void tell_of_packing(const Dataset& before, const Dataset& after);

@@ -67,7 +67,7 @@ FillerKeeper::Look FillerKeeper::look(const Dataset& dataset, const std::vector<
     return result;
 }
 
-// An operator that does not listen knows nothing of silence.
+// An operator that does not listen to sidecars cannot tell which are silent.
 std::map<FillerPlace, Duration> FillerKeeper::find_silent(
     const Dataset& dataset,
     const std::vector<DatasetWarmup>& warmups,

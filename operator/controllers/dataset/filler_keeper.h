@@ -54,11 +54,11 @@ private:
         const Dataset& dataset, const FillerPlace& place, std::optional<WallTime> run) const;
     [[nodiscard]] std::vector<DatasetWarmup> find_warmups(const Dataset& dataset) const;
     [[nodiscard]] ResolvedPool find_pool(const std::string& name) const;
-    // The pods of the places' fillers that have reported lately. Copies the reports of each pool once.
+    // The fillers' pods at these places that reported recently. Copies each pool's reports once.
     [[nodiscard]] std::set<ReportingPod> reporting_pods(
         const Dataset& dataset, const std::set<FillerPlace>& places) const;
-    // Ready fillers that warm-ups need and that do not report, and for how long this operator has
-    // seen that without a break.
+    // Ready fillers that warm-ups need and that do not report, with the time for which this
+    // operator has seen no report.
     std::map<FillerPlace, Duration> find_silent(
         const Dataset& dataset,
         const std::vector<DatasetWarmup>& warmups,

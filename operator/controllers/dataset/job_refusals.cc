@@ -36,8 +36,8 @@ Result<std::optional<Duration>> JobRefusals::note(
     const bool again = !is_new;
     std::string words = refusal_words(error.message);
     if (taken) {
-        // At the first conflict the Job is probably ours, and the cache is behind.
-        words = again ? "somebody else's Job has its name" : "";
+        // At the first conflict the Job is probably our own, and the cache does not show it yet.
+        words = again ? "a Job of another owner has its name" : "";
     }
     const bool news = refusal.words != words;
     const Duration wait = again ? std::min(refusal.wait * 2, wait_most_) : kTryAgain;

@@ -13,8 +13,8 @@
 
 namespace stoker::control {
 
-// The API server's refusals to create a Dataset's Jobs: their words, and when to try again. A Job is
-// named by its place; a Dataset with one Job uses an empty place. Thread-safe.
+// The API server's refusals to create a Dataset's Jobs: their messages, and when to try again. A
+// Job is named by its place; a Dataset with one Job uses an empty place. Thread-safe.
 class JobRefusals {
 public:
     // Retry interval after the first refusal: no event reports that a quota has grown.
@@ -28,12 +28,12 @@ public:
     // Time until the Job may be created again; nullopt: now.
     std::optional<Duration> wait(const ObjectKey& dataset, const FillerPlace& place);
 
-    // Notes why a Job could not be created. Returns when to look again. Errors that a retry may cure at
-    // once are returned.
+    // Notes why a Job could not be created. Returns when to look again. Errors that an immediate
+    // retry may cure are returned.
     Result<std::optional<Duration>> note(
         const ObjectKey& dataset, const FillerPlace& place, const Error& error);
 
-    // Empty words: the name was taken, possibly by our own Job.
+    // The refusals' messages. Empty: the name was taken, possibly by our own Job.
     FillerDiagnoses words(const ObjectKey& dataset);
 
     void forget(const ObjectKey& dataset, const FillerPlace& place);
@@ -51,8 +51,8 @@ private:
     Guarded<std::map<ObjectKey, std::map<FillerPlace, Refusal>>> refusals_;  // by Dataset
 };
 
-// Deletes the Job of that uid; its pod is gone before a Job of the same name can be made. No error if
-// the name belongs to another Job: the next round handles it.
+// Deletes the Job of that uid; its pods are gone before a Job of the same name can be created. No
+// error if the name belongs to another Job: the next round handles it.
 Status remove_job(ApiClient& client, const ObjectKey& job, const std::string& uid);
 
 }  // namespace stoker::control

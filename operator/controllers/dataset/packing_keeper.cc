@@ -13,8 +13,8 @@ namespace stoker::control {
 
 namespace {
 
-// No event tells why a Job that should run has no running pod, so look again: after ever longer times,
-// since many Datasets may wait for the same quota.
+// No event tells why a Job that should run has no running pod, so the keeper looks again, at
+// growing intervals, because many Datasets may wait for the same quota.
 std::optional<Duration> look_again(const PackingView& view, WallTime now) {
     std::optional<WallTime> since;
     for (const Job& job : view.jobs) {

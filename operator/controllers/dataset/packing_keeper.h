@@ -15,13 +15,13 @@ namespace stoker::control {
 // Remembers the API server's refusals. Thread-safe; different Datasets may run in parallel.
 class PackingKeeper {
 public:
-    // Longest interval between retries, and between looks for why pods do not start.
+    // Longest interval between retries, and between searches for the reason why pods do not start.
     static constexpr Duration kWaitMost = std::chrono::minutes{5};
 
     struct Look {
         PackingPlan plan;
         std::optional<PackingOutcome> outcome;  // none: the Dataset has no spec.packing
-        std::optional<Duration> look_again;     // even if nothing changes
+        std::optional<Duration> look_again;     // plan again then, even if nothing changes
     };
 
     explicit PackingKeeper(const ControllerParts& parts)

@@ -13,8 +13,9 @@ PageAnswer allocation_page(
     if (leadership.ours && latest.decided_at) {
         return {200, print_snapshot({version, now, *latest.decided_at, latest.view, latest.plan})};
     }
-    const char* message = leadership.ours ? "this replica leads and has decided nothing yet"
-                                          : "another replica leads and decides";
+    const char* message = leadership.ours
+                              ? "this replica leads, but has not made a plan yet; try again"
+                              : "another replica leads and has the plan";
     const Json json = json_object({{"leader", leadership.holder}, {"message", message}});
     return {503, json.text()};
 }

@@ -17,7 +17,7 @@ namespace stoker::control {
 
 namespace {
 
-// Granted bytes of each pool. A grant does not name its pool; takes that of a job with the dataset.
+// Granted bytes of each pool. A grant does not name its pool, so a job with the dataset gives it.
 std::map<std::string, Bytes> granted_by_pool(
     const ClusterView& cluster, const std::vector<Grant>& grants) {
     std::map<std::string, std::string> pool_of;  // by dataset uid
@@ -124,7 +124,7 @@ Result<Reconciled> GrantsController::reconcile(const ObjectKey& /*key*/) {
     after.took = parts_.clock.now() - now;
     keep(*before, std::move(after));
     tell_reclaims(cluster);
-    // A third of the validity: a grant is repeated twice before it expires.
+    // A third of the validity, so that a grant is repeated twice before it expires.
     return Reconciled{std::chrono::seconds{grant_seconds_} / 3};
 }
 

@@ -24,15 +24,16 @@ namespace stoker::control {
 // one if it is late. reconcile() one at a time; its first call must follow the leader election.
 class GrantsController {
 public:
-    // At most one decision per second, however many things change, and at most one fifth of the
-    // time: a decision about ten thousand jobs takes seconds.
+    // At most one decision per second, however many changes come, and at most one fifth of the time
+    // for decisions: one about ten thousand jobs takes seconds.
     static constexpr Duration kNotMoreOftenThan = std::chrono::seconds{1};
     static constexpr int kShareOfTime = 5;
 
     // Called for each object whose entry in the plan changed.
     struct OnChange {
         std::function<void(const ObjectKey& training_job)> job;
-        std::function<void(const ObjectKey& training_job)> profile;  // its numbers only
+        std::function<void(const ObjectKey& training_job)>
+            profile;  // only the numbers of its profile
         std::function<void(const ObjectKey& quota)> quota;
         std::function<void(const ObjectKey& pool)> pool;
         std::function<void(EventNote note)> event;  // for people
@@ -42,7 +43,7 @@ public:
 
     Result<Reconciled> reconcile(const ObjectKey& key);
 
-    // The one key of its queue.
+    // The only key of this controller's queue.
     static ObjectKey key() { return {"", "grants"}; }
 
 private:
@@ -54,11 +55,11 @@ private:
     // Publishes the decision, and calls OnChange for the objects whose entries changed.
     void keep(const Allocation& before, Allocation after);
     ClusterView gather(const Moment& now);
-    // The planner's input, with what the node directories hold (Holding) and HeldBack namespaces.
+    // The planner's input, with the contents of node directories (Holding) and HeldBack namespaces.
     AllocationView look(const ClusterView& cluster, const Moment& now);
     void tell_changes(const Allocation& before, const Allocation& after);
     void tell_reclaims(const ClusterView& cluster);
-    // The holder's TrainingJob, or its Dataset if a filler holds the bytes; nullopt: it is gone.
+    // The holder's TrainingJob, or a filler's Dataset; nullopt: that object is gone.
     std::optional<EventSubject> subject_of(const OverQuotaHolder& holder);
     void tell(
         const OverQuotaHolder& holder,

@@ -22,9 +22,9 @@ struct Allocation {
     AllocationView view;
     AllocationPlan plan;
     std::map<std::string, Bytes> granted;      // by pool
-    std::optional<WallTime> sampled_at;        // arrival of the newest report
+    std::optional<WallTime> sampled_at;        // when the newest report arrived
     std::map<ObjectKey, JobProfile> profiles;  // of jobs with at least one measurement
-    std::uint64_t reports_absurd = 0;          // reports with impossible rates
+    std::uint64_t reports_absurd = 0;          // reports with out-of-range rates
     std::vector<OverQuotaHolder> late;         // holders that return bytes too late
     std::size_t unheard =
         0;            // sidecars that attached before this leader and have not reported since
@@ -78,7 +78,7 @@ public:
     // Never null.
     Snapshot get() { return *latest_.lock(); }
 
-    // From now on observes how long each plan took, in seconds. Call it before the first put().
+    // Observes from now on how many seconds each plan took. Call it before the first put().
     void observe(std::shared_ptr<metrics::Histogram> plan_seconds) {
         plan_seconds_ = std::move(plan_seconds);
     }

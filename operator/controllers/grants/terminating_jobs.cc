@@ -68,7 +68,7 @@ void TerminatingJobs::add(
         JobUse use = known.use;
         use.pods = shared(
             cache.pods().store().by_index(index::kTrainingJob, to_string(use.job->meta.key())));
-        // By uid: a new TrainingJob of that name has pods with the same label.
+        // Pods are compared by uid: a new TrainingJob of that name has pods with the same label.
         std::erase_if(use.pods, [&](const Pod& pod) { return !has_pod(known.use, pod.meta.uid); });
         if (use.pods.empty() || now.steady - *known.gone_at >= grace_) {
             return true;

@@ -15,7 +15,7 @@ namespace stoker::control {
 
 // Remembers deleted TrainingJobs while their pods still run: until the pods end, their sidecars
 // lead, fill their last grants and report. A new operator does not know the jobs that were deleted
-// under its predecessor, only that their pods run. Not thread-safe.
+// under its predecessor, only that their pods still run. Not thread-safe.
 class TerminatingJobs {
 public:
     // `grace`: how long a sidecar may act on a grant after its TrainingJob was deleted.

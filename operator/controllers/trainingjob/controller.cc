@@ -42,8 +42,8 @@ bool pods_lag_behind(const TrainingJobView& view, WallTime now) {
     });
 }
 
-// Time until a Job without pods, or a pod whose volumes are not mounted, counts as a problem; no
-// event reports these.
+// Time until a Job without pods, or a pod without mounted volumes, counts as a problem; no event
+// reports that moment.
 std::optional<Duration> wonders_in(const TrainingJobView& view, WallTime now) {
     if (DiagnosisFinder::find_barren(view.jobs, view.pods, now + DiagnosisFinder::kPatience) !=
         nullptr) {
@@ -229,8 +229,8 @@ void TrainingJobController::add_nodes(TrainingJobView& view) {
     }
 }
 
-// The watches see only objects with our label. If a create conflicts with an object without it, get
-// that object by name.
+// The watches see only objects with our label. If a create conflicts with an object that lacks the
+// label, get that object by name.
 void TrainingJobController::add_strangers(TrainingJobView& view) {
     const ObjectKey key = view.job.meta.key();
     if (!clashes_.lock()->contains(key)) {

@@ -24,10 +24,10 @@ public:
     Result<Reconciled> reconcile(const ObjectKey& key);
 
 private:
-    // The job is gone.
+    // Call it when the job is gone.
     void forget(const ObjectKey& key);
     // Sends the pins, except those that PinHold holds until the nodes know each other as peers;
-    // returns the time until these are due.
+    // returns the time until the held pins are due.
     std::optional<Duration> send_pins(const TrainingJobView& view, const TrainingJobPlan& plan);
     TrainingJobView gather(const TrainingJob& job);
     void add_allocation(TrainingJobView& view);

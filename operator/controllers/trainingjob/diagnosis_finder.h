@@ -24,14 +24,14 @@ class DiagnosisFinder {
 public:
     static constexpr Duration kLookEvery = std::chrono::seconds{10};
     static constexpr Duration kPatience = std::chrono::seconds{3};  // a new Job has no pods yet
-    static constexpr Duration kMountPatience = std::chrono::seconds{10};  // since a pod's creation
+    static constexpr Duration kMountPatience = std::chrono::seconds{10};  // from a pod's creation
 
     DiagnosisFinder(ApiClient& client, const Clock& clock)
         : client_(client),
           clock_(clock) {}
 
     // One sentence, or an empty text. Requests Events only while a Job that should run has no pod,
-    // or while a scheduled pod does not start; at most every kLookEvery.
+    // or while a scheduled pod does not start; at most one request per kLookEvery.
     std::string find(
         const ObjectKey& training_job, const std::vector<Job>& jobs, const std::vector<Pod>& pods);
 

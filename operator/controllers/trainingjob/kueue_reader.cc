@@ -35,7 +35,7 @@ Result<PriorityClass> find_pod_class(const std::string& name, ApiClient& client)
     }
     const auto lowest = std::ranges::min_element(found, {}, &PriorityClass::value);
     if (lowest == found.end() && !name.empty()) {
-        return fail(ErrorCode::kNotFound, "no such class");
+        return fail(ErrorCode::kNotFound, "it does not exist");
     }
     return lowest == found.end() ? PriorityClass{} : *lowest;
 }

@@ -7,8 +7,8 @@
 namespace stoker::control {
 
 // Kueue's state of the job. Sends requests only when a job enters or leaves the queue: for the
-// priority of a new Workload, and for the flavors of an admitted one while the job has no attempt
-// (`has_attempt` false). Errors are in `trouble`. Thread-safe.
+// priority of a new Workload, and for the flavors of an admitted Workload while the job has no
+// attempt (`has_attempt` false). Errors are in `trouble`. Thread-safe.
 KueueView read_kueue(
     const TrainingJob& job, bool has_attempt, ClusterCache& cache, ApiClient& client);
 

@@ -25,8 +25,8 @@ bool may_get_room(const DatasetWarmup& warmup, const ControllerParts& parts) {
                    parts.cache.datasets().store().by_index(index::kNamespace, warmup.meta.ns)));
 }
 
-// The fillers that guests do not need are replaced when a scheduled run begins. Until then they report
-// the listing of an earlier run.
+// When a scheduled run begins, fillers that no guest needs are replaced. Until then they report the
+// listing of an earlier run, so their reports are dropped.
 void drop_older_fillers(
     const DatasetWarmup& warmup, const std::set<FillerPlace>& guests, WallTime now, JobUse& use) {
     const std::optional<WallTime> run = warmup.status.last_schedule_time;
@@ -56,13 +56,13 @@ std::vector<SidecarReport> reports_on(
     return result;
 }
 
-// nullopt: none, or it has come and counts when the run or the suspension ends.
+// Time until the next run; nullopt: none, or it is due once the run or suspension ends.
 std::optional<Duration> until_next(const DatasetWarmup& warmup, WallTime now) {
     const std::optional<WallTime> next = warmup.status.next_schedule_time;
     return next && *next > now ? std::optional<Duration>(*next - now) : std::nullopt;
 }
 
-// nullopt: the finished warm-up stays.
+// Time until the finished warm-up is deleted; nullopt: it stays.
 std::optional<Duration> until_removal(const DatasetWarmup& warmup, WallTime now) {
     const DatasetWarmupSpec& spec = warmup.spec;
     const std::optional<WallTime> ended = warmup.status.completion_time;

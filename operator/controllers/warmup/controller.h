@@ -6,9 +6,9 @@
 
 namespace stoker::control {
 
-// Keeps a DatasetWarmup's status current, in which it chooses the nodes, and deletes it at its ttl.
-// The Dataset's controller makes the fillers, the grants controller grants to them. Thread-safe;
-// different keys may run in parallel.
+// Keeps a DatasetWarmup's status current, including the chosen nodes, and deletes the object at its
+// ttl. The Dataset's controller makes the fillers, the grants controller grants to them.
+// Thread-safe; different keys may run in parallel.
 class DatasetWarmupController {
 public:
     explicit DatasetWarmupController(const ControllerParts& parts)

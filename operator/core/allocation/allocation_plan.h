@@ -16,11 +16,11 @@ namespace stoker::control {
 
 // Why a job has the bytes that it has; the reason of its condition CacheAllocated.
 enum class AllocationReason : std::uint8_t {
-    kGranted,               // all bytes that it can use, or nearly all
-    kBorrowed,              // the same, partly beyond the namespace's nominal quota
+    kGranted,               // the job has all bytes that it can use, or nearly all
+    kBorrowed,              // as kGranted, but partly beyond the namespace's nominal quota
     kComputeBound,          // it does not wait for data: gets its minimum only
     kQuotaExhausted,        // its namespace has no quota left
-    kLowerMarginalBenefit,  // the same bytes save more elsewhere
+    kLowerMarginalBenefit,  // the same bytes save other jobs more reads of the origin
     kPoolFull,              // its nodes are full, and no bytes there have a lower value
     kReclaimed,             // its borrowed bytes return to their owner
     kProfiling,             // a dataset's size or the job's rates are not known yet
@@ -45,10 +45,10 @@ std::string_view to_string(AllocationReason reason);
 
 // Numbers behind a reason. Rates are bytes/s over all nodes of the job; 0: unknown.
 struct AllocationNumbers {
-    double ingest_rate = 0;         // f*
-    double origin_rate = 0;         // from the origin, under the plan's limit
+    double ingest_rate = 0;         // f*: what the job would read if data were never late
+    double origin_rate = 0;         // bytes/s from the origin, under the plan's limit
     double rate_without_cache = 0;  // predicted
-    double rate = 0;                // predicted, once the plan is carried out
+    double rate = 0;                // predicted for the time when the plan is carried out
     double marginal_per_gib = 0;    // origin bytes/s that the next GiB would save
     double threshold_per_gib = 0;   // origin bytes/s that the next GiB must save to be granted
 
@@ -63,8 +63,8 @@ struct JobAllocation {
     AllocationReason reason = AllocationReason::kWaitingForPods;
     std::string message;  // one sentence for people
     // For each dataset of the job, as in Demand::datasets: the largest grant that a sidecar may
-    // still act on. Exceeds the planned grant until the sidecars confirm that. The next operator
-    // relies on it for sidecars that it cannot reach.
+    // still act on. Exceeds the planned grant until the sidecars confirm the plan. The next
+    // operator uses this value for sidecars it cannot reach.
     std::vector<Bytes> datasets;
     Bytes borrowed{};    // part of `granted`
     Bytes minimum{};     // requested minimum, at most the datasets' sizes
@@ -93,7 +93,7 @@ struct QuotaCharge {
 struct QuotaUse {
     std::string ns;
     std::string pool;
-    Bytes used{};  // bytes of its datasets: granted to jobs of any namespace, or idle
+    Bytes used{};  // bytes of the namespace's datasets: granted to jobs of any namespace, or idle
     Bytes borrowed{};
     Bytes lent{};
 
@@ -128,8 +128,8 @@ struct Sweep {
 struct FillOrigin {
     std::string pool;
     std::uint64_t bytes_per_second = 0;
-    // Datasets on nodes that jobs without a profile read from the origin. Each may need as much as a
-    // fill.
+    // Number of (dataset, node) pairs that jobs without a profile read. Each may need as much
+    // bandwidth as one fill.
     std::uint32_t unprofiled = 0;
 
     bool operator==(const FillOrigin&) const = default;
@@ -148,7 +148,7 @@ struct Target {
 
 // All lists are sorted, by the keys in the comments.
 struct AllocationPlan {
-    // By node, dataset; one per dataset that a job uses, without PoolDecision::withheld.
+    // By node, dataset; one per dataset that a job uses, except those in PoolDecision::withheld.
     std::vector<Grant> grants;
     std::vector<Target> targets;       // by pool, node, dataset
     std::vector<JobAllocation> jobs;   // by job

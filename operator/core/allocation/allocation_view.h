@@ -68,7 +68,7 @@ enum class AccessKind : std::uint8_t {
     kWindowed,    // every sample once per epoch, in Stoker's order: jobs share fetches
     kImportance,  // a sample is kept with probability percentile^beta
     kMeasured,    // a rank sketch from the sidecars
-    kReplicate,   // draws with replacement, residents several times
+    kReplicate,   // draws with replacement; resident samples more often
 };
 
 // A job's order of reading a dataset, which determines its miss curve.
@@ -85,12 +85,12 @@ struct AccessPattern {
 };
 
 struct DemandDataset {
-    std::string name;            // under spec.datasets
+    std::string name;            // its key in spec.datasets of the job
     std::string uid;             // names the node directory
     std::optional<Bytes> total;  // none until the origin is listed
     AccessPattern access{};
     double sample_bytes = 0;  // mean; 0: unknown
-    std::string ns{};         // of the Dataset, charged for the bytes; empty: the job's own
+    std::string ns{};         // the Dataset's namespace, which is charged; empty: the job's own
 
     bool operator==(const DemandDataset&) const = default;
 };
@@ -119,10 +119,10 @@ struct Demand {
     double weight = 1;
     std::int32_t priority = 0;                    // higher first, if minimums do not all fit
     std::optional<double> last_epoch_progress{};  // 0..1 in the last epoch
-    // True: no job reads; fillers fetch ahead of one (docs/adr/0024). It gets bytes that no job wants.
-    // Its mode is Auto, without a minimum; its rates and weight do not count.
+    // True: no job reads yet; fillers fetch in advance (docs/adr/0024). A fill gets bytes that no
+    // job wants. Its mode is Auto, without a minimum; its rates and weight do not count.
     bool fill = false;
-    // Nodes, of these, on which a fill has ended: it wants no more bytes than it has.
+    // Subset of `nodes` where the fill has ended: there it wants only its present bytes.
     std::vector<std::string> filled{};
 
     bool operator==(const Demand&) const = default;
@@ -136,16 +136,16 @@ struct Holding {
     Bytes resident{};
     Bytes granted{};      // last grant
     Bytes outstanding{};  // largest grant that its sidecar may still act on
-    std::string ns{};     // the dataset's; empty: idle bytes are charged to no namespace
+    std::string ns{};     // the dataset's namespace; empty: no namespace is charged for idle bytes
     // The sidecar has not confirmed its last grant. It gets no new grant until then, because a
-    // confirmation could refer to either one.
+    // confirmation could refer to either grant.
     bool in_flight = false;
     WallTime last_used{};  // the least recently used idle dataset is evicted first
-    // AllocationPlan::targets of the last plan: hysteresis counts from it, although the grant may
-    // still be on its way there. None: not known, `granted` counts.
+    // The last plan's target (AllocationPlan::targets), from which hysteresis counts; the grant may
+    // not have reached it yet. None: not known, `granted` counts.
     std::optional<Bytes> target{};
-    // No leader there has counted `resident` and none has a grant: it comes from a status or from an
-    // ended sidecar, and the disk may have fewer bytes.
+    // No leader on the node has counted `resident`, and none has a grant: the number is from a
+    // status or an ended sidecar, and the disk may hold fewer bytes.
     bool uncounted = false;
 
     bool operator==(const Holding&) const = default;

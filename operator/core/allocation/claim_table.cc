@@ -259,10 +259,10 @@ void Builder::guess_rates() {
     }
 }
 
-// The bytes that the job needs to read without waiting, or those that it has and keeps by the last plan
-// if they are more: such bytes keep some value while no other job needs them. A compute-bound job never waits.
-// With peers the job wants the samples that the node owns, and copies of other owners' samples only
-// if those owners lack space for them.
+// The bytes that the job needs to read without waiting, or, if more, the bytes that the last plan
+// lets it keep: these have some value while no other job needs them. A compute-bound job never
+// waits. With peers the job wants the samples that the node owns, and copies of other owners'
+// samples only if those owners lack space for them.
 Bytes Builder::wanted_of(const Claim& claim, const ClaimUser& user) const {
     const PlannedJob& job = table_.jobs[user.job];
     if (job.demand->mode == CacheMode::kFixed) {
@@ -277,7 +277,7 @@ Bytes Builder::wanted_of(const Claim& claim, const ClaimUser& user) const {
         return std::min(user.wanted, std::max(useful, kept));
     }
     const Bytes useful = user.lacking > 0 ? user.wanted : part + user.uneven;
-    const Bytes held = claim.has_fill ? Bytes::zero() : kept;  // may be the fill's
+    const Bytes held = claim.has_fill ? Bytes::zero() : kept;  // with a fill: perhaps its bytes
     if (table_.pool.objective == Objective::kEven) {
         return std::min(user.wanted, std::max(useful, user.minimum));
     }
@@ -346,8 +346,8 @@ void Builder::add_holdings() {
             claim->second.add(holding);
             continue;
         }
-        // Outstanding grants count although no job uses the dataset: a filler's sidecar may outlast
-        // the readers, and a suspended job's pods end late.
+        // Outstanding grants count even if no job uses the dataset: a filler's sidecar may outlast
+        // the readers, and a suspended job's pods end later.
         const Bytes reserve = std::max(holding.resident, holding.outstanding);
         table_.nodes[node->second].idle += reserve;
         IdleHolding& it = idle[{node->second, holding.dataset_uid}];

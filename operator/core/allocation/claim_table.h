@@ -30,7 +30,7 @@ struct PlannedJob {
     std::vector<std::size_t> nodes;   // ascending
     std::vector<MissCurve> curves;    // one per dataset of the demand
     std::vector<double> shares;       // share of the job's bytes, by dataset
-    std::vector<std::size_t> claims;  // ascending, no duplicates; also those it uses remotely
+    std::vector<std::size_t> claims;  // ascending, no duplicates; also claims it uses remotely
     bool size_unknown = false;
     bool stopped = false;
 
@@ -54,7 +54,7 @@ struct ClaimUser {
     double fetched = 1;  // share of its misses that it fetches, if windowed jobs share fetches
     // Nodes that share the dataset's samples evenly (see UserCurve); 1: no peers.
     std::uint64_t owners = 1;
-    bool remote = false;  // has no pod on the node: its nodes ask this one
+    bool remote = false;  // the job has no pod on the node: its own nodes fetch from this one
     // With peers: bytes/s that the job's pods on the node read, whichever node owns the sample, and
     // the fraction (0..1) of the other owners' bytes that does not fit on those nodes.
     double own_rate = 0;
@@ -95,13 +95,13 @@ struct Claim {
         return has_fill ? std::min(planned, limit) : planned;
     }
 
-    // The most that anybody wants.
+    // The most bytes that the jobs or the fill want.
     [[nodiscard]] Bytes most() const { return std::max(limit, fill); }
 
     // Bytes to reserve on the node: the larger of the resident bytes and the outstanding grant.
     [[nodiscard]] Bytes reserve() const { return std::max(resident, outstanding); }
 
-    // Adds what is held and planned there.
+    // Adds the bytes that the dataset holds, and its planned bytes, on the node.
     void add(const Holding& holding) {
         resident = std::max(resident, holding.resident);
         held = std::max(held, holding.granted);
@@ -127,14 +127,14 @@ struct PlannedNode {
     Bytes idle{};  // bytes of datasets that no job uses; at least their outstanding grants
     Bytes free{};  // capacity minus idle bytes and the last plan's targets of jobs
     std::vector<std::size_t> claims;
-    std::size_t read_claims = 0;  // of these, claims that a job reads
+    std::size_t read_claims = 0;  // number of `claims` that a job reads
 };
 
 // Account of a namespace that has datasets or a quota in the pool.
 struct Account {
     QuotaView quota;
     bool by_default = false;              // uses the pool's DefaultQuota
-    Bytes idle{};                         // likewise, of its datasets
+    Bytes idle{};                         // of its datasets; as PlannedNode::idle
     const HeldBack* held_back = nullptr;  // points into the view
 
     // Kueue's terms. most(): upper limit of the charge. guaranteed(): bytes of the nominal quota

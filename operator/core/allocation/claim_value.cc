@@ -21,7 +21,7 @@ constexpr double kHardlyAnything = 1e-6;
 // Relative value difference between the first and the last byte of the largest node, in value_at().
 constexpr double kConcave = 1e-5;
 constexpr std::uint64_t kEvenParts = 64;  // parts per node, with Objective::kEven
-constexpr double kPriceMax = 1e15;        // a higher one is an error
+constexpr double kPriceMax = 1e15;        // a higher price is an error
 constexpr double kGib = 1024.0 * 1024 * 1024;
 
 double to_double(Bytes bytes) {
@@ -91,8 +91,8 @@ public:
     }
 
 private:
-    // Points up to `amount` where the value of a byte changes other than with the curve; the last
-    // one is `amount`.
+    // Amounts up to `amount` at which the value of a byte changes for another reason than the
+    // curve; the last is `amount`.
     [[nodiscard]] std::vector<Bytes> exact_breaks(Bytes amount) const {
         std::vector<Bytes> ends{amount};
         for (const ClaimUser& user : claim_.users) {
@@ -197,7 +197,7 @@ private:
         if (begin >= curve.part() && user.owners > 1) {
             return value_of_copies(user, begin, end);
         }
-        // With a part of these bytes the job may read without waiting; the rest saves no time.
+        // A part of these bytes may suffice to end the job's waiting; the rest saves no time.
         const double least = is_needed && !is_cost ? job.origin_share() / user.fetched : 0;
         const double saved = curve.miss_mass(begin) - std::max(curve.miss_mass(end), least);
         double value = job.weight * user.rate * user.fetched * saved / to_double(end - begin);

@@ -22,8 +22,8 @@ struct PieceOptions {
     // Number of pieces per curve. Straight curves are also cut, into pieces of slightly falling
     // value, so that equal claims grow together instead of one after the other.
     std::size_t chord_count = 16;
-    // Bytes that a job does not need have a small value in any case, not only where the last plan gave
-    // them to it.
+    // True: bytes that a job does not need always have a small value. False: only those that the
+    // last plan gave it.
     bool lasting = false;
 };
 

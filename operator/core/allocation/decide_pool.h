@@ -19,8 +19,8 @@ struct PoolDecision {
     ClaimBytes target;        // final amounts
     ClaimBytes within;        // part of `target` that is not borrowed
     ClaimBytes granted;       // now: no claim grows into bytes that may still be held elsewhere
-    // Claims whose grant is not sent yet. `granted` lets them keep bytes that nobody has counted, in
-    // place of bytes that others have yet to give back; if the disk has fewer, they would fill it.
+    // Claims whose grant is not sent yet: it includes bytes that no leader has counted while other
+    // claims must shrink. With fewer bytes on the disk it would let the claim grow too early.
     std::vector<bool> withheld;
     std::vector<std::uint64_t> origin_limit;  // bytes/s; 0: none
     std::vector<double> job_origin;           // bytes/s that each job can expect; 0: unknown

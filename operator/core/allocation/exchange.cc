@@ -130,10 +130,10 @@ private:
     std::vector<ValuePiece> runs_;        // of all items
     std::vector<std::size_t> first_run_;  // by item, plus the end
     std::vector<Edge> edges_;             // rooms first; items from first_item_ on
-    std::vector<double> gain_;            // best sum of a path to here, or its old value
+    std::vector<double> gain_;            // by vertex: best sum of a path to it, or an older sum
     std::vector<Step> parent_;
     std::size_t work_;
-    double most_ = 0;  // value of the most valuable byte
+    double most_ = 0;  // highest value of a byte
     double noise_ = 0;
 };
 

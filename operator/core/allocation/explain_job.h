@@ -45,7 +45,7 @@ struct JobExplanation {
     Bytes dataset_bytes{};               // over all its nodes; the end of its curve
     std::vector<CurvePoint> curve;       // ascending; empty: its rates are unknown
     std::vector<Contender> contenders;   // by falling rank, including the job itself
-    std::optional<JobAllocation> rests;  // its final allocation if nothing changes
+    std::optional<JobAllocation> rests;  // the job's final allocation if nothing changes
     std::vector<Remedy> remedies;        // changes that alter its grant
 };
 

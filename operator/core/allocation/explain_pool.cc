@@ -52,7 +52,7 @@ private:
     [[nodiscard]] QuotaCharge charge_of(std::size_t job, const JobAllocation& result) const;
     [[nodiscard]] bool is_account_full(const Claim& claim, const Rooms& rooms) const;
 
-    // Jobs find room that fills have.
+    // A job may take room that fills hold.
     [[nodiscard]] const Rooms& rooms_for(std::size_t job) const {
         return table_.jobs[job].is_fill() ? rooms_ : job_rooms_;
     }
@@ -206,7 +206,7 @@ std::string Explainer::quota_words(std::size_t index, const JobAllocation& resul
     const Bytes borrowed = used_[account_of(index)] - most;
     if (ns != result.job.ns) {
         return fmt::format(
-            "namespace {}, whose dataset it is, may hold no more in pool {}.", ns, result.pool);
+            "namespace {}, the dataset's owner, may hold no more in pool {}.", ns, result.pool);
     }
     if (result.reason == AllocationReason::kReclaimed) {
         return fmt::format(

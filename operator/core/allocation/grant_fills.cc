@@ -10,9 +10,9 @@ namespace stoker::control {
 
 namespace {
 
-constexpr std::size_t kPartsMax = 64;            // of a node
+constexpr std::size_t kPartsMax = 64;            // in one node
 constexpr std::size_t kPieceCountMax = 400'000;  // with more, nodes have fewer parts
-constexpr double kValueOfHeld = 2;  // of a byte of the last grant; new bytes are worth at most 1
+constexpr double kValueOfHeld = 2;  // per byte of the last grant; a new byte is worth at most 1
 
 // The n-th new part has the same value for all fills of a node.
 std::vector<ValuePiece> pieces_of(const ClaimTable& table, const Claim& claim, std::size_t parts) {
@@ -32,7 +32,7 @@ std::vector<ValuePiece> pieces_of(const ClaimTable& table, const Claim& claim, s
     return pieces;
 }
 
-// The claims that a fill wants bytes of.
+// The claims with bytes that a fill wants.
 std::vector<std::size_t> filled_claims(const ClaimTable& table) {
     std::vector<std::size_t> claims;
     for (std::size_t i = 0; i < table.claims.size(); ++i) {

@@ -31,8 +31,8 @@ std::vector<bool> overfull_nodes(
 }
 
 // For each account: whether `amounts` exceed its limit by more than the targets do, or lack owed
-// bytes that the targets have. `slack`: bytes that an account may lack whose owed bytes depend on the
-// last plan (kept_lent()).
+// bytes that the targets have. `slack`: missing bytes to tolerate for an account whose owed bytes
+// depend on the last plan (kept_lent()).
 std::vector<bool> wronged_accounts(
     const ClaimTable& table, const PoolDecision& decision, const ClaimBytes& amounts, Bytes slack) {
     const std::vector<Bytes> used = account_uses(table, amounts);
@@ -44,7 +44,7 @@ std::vector<bool> wronged_accounts(
     std::vector<bool> result;
     for (std::size_t i = 0; i < used.size(); ++i) {
         const QuotaView& quota = table.accounts[i].quota;
-        // The weight 0 forbids to borrow.
+        // Weight 0 forbids borrowing.
         const Bytes most = quota.weight > 0 ? table.accounts[i].most() : quota.nominal;
         const Bytes may_lack = quota.reclaim == ReclaimPolicy::kAny ? Bytes::zero() : slack;
         result.push_back(
@@ -54,8 +54,8 @@ std::vector<bool> wronged_accounts(
     return result;
 }
 
-// For each claim: whether it takes part in a limit that `amounts` break by more than the targets do:
-// the claim's own, its node's, its account's or the pool's.
+// For each claim: whether a limit that applies to it (its own, its node's, its account's or the
+// pool's) is exceeded by `amounts`, and by more than by the targets.
 std::vector<bool> misfits(
     const ClaimTable& table, const PoolDecision& decision, const ClaimBytes& amounts, Bytes slack) {
     const std::vector<bool> nodes = overfull_nodes(table, decision, amounts);
@@ -75,7 +75,7 @@ bool has_none(const std::vector<bool>& flags) {
     return std::ranges::find(flags, true) == flags.end();
 }
 
-// Whether what one claim has may bound what others of the account get.
+// Whether one claim's bytes may limit the bytes of the account's other claims.
 bool is_bounded(const Account& account) {
     return account.quota.nominal > Bytes::zero() || !account.most().is_unlimited();
 }
@@ -102,7 +102,7 @@ public:
         }
     }
 
-    // The claim that stands for the part of claim `i`.
+    // The claim that represents the part with claim `i` (union-find).
     [[nodiscard]] std::size_t of(std::size_t i) {
         while (part_[i] != i) {
             part_[i] = part_[part_[i]];
@@ -120,13 +120,13 @@ private:
 // The effect of one part of a change.
 struct PartChange {
     bool takes = false;
-    bool fits = true;  // the last plan
+    bool fits = true;  // the last plan's bytes are feasible
     ValueChange value;
 
     [[nodiscard]] bool may_replace() const { return !takes || value.gains() || !fits; }
 };
 
-// One entry per claim: that of the claim that stands for a part is the part's.
+// One entry per claim; only entries of claims that represent a part (Parts::of()) have values.
 std::vector<PartChange> changes_of(
     const ClaimTable& table, const ClaimBytes& last, const ClaimBytes& target, Parts& parts) {
     std::vector<PartChange> result(last.size());

@@ -4,7 +4,7 @@
 #include "operator/core/allocation/decide_pool.h"
 
 // When the last plan's targets stay. With unchanged inputs, targets change only if the last plan is
-// not feasible or the claims' bytes become worth more (value_at()), so no plan comes back: the plans
+// not feasible or the claims' bytes become worth more (value_at()), so plans cannot alternate: they
 // end in a fixpoint. Pure; private to operator/core/allocation.
 namespace stoker::control {
 
@@ -16,7 +16,7 @@ class ValueChange {
 public:
     void add(const ClaimTable& table, const Claim& claim, Bytes before, Bytes after);
 
-    // By more than rounding errors.
+    // Whether the gain exceeds the loss by more than rounding errors.
     [[nodiscard]] bool gains() const { return gain_ > loss_ + noise_; }
 
     [[nodiscard]] bool loses() const { return loss_ > gain_ + noise_; }
@@ -36,8 +36,8 @@ bool moves_within_a_step(const ClaimTable& table, const PoolDecision& decision);
 
 // `decision.target`, but with the last plan's bytes in each part of the change that may not replace
 // them: a part may if it only adds bytes, or is worth more, or if the last plan is not feasible there
-// any more. A part are the changed claims that a node or a dataset joins; if such parts cannot be
-// combined within the limits, accounts join claims, too, and else the whole pool is one part.
+// any more. A part: changed claims connected by common nodes or datasets. If such parts do not fit
+// the limits, common accounts connect claims, too; else the pool is one part.
 ClaimBytes mend_last_plan(const ClaimTable& table, const PoolDecision& decision);
 
 }  // namespace stoker::control

@@ -7,7 +7,7 @@ namespace stoker::control {
 
 namespace {
 
-constexpr std::size_t kDrawParts = 32;  // of a curve of draws with replacement
+constexpr std::size_t kDrawParts = 32;  // of the curve, for draws with replacement
 constexpr double kBatch = 64;           // samples that scores are ranked among; hardly matters
 
 double clean(double value) {
@@ -114,7 +114,7 @@ MissCurve MissCurve::measured(Bytes dataset, const std::vector<float>& masses, b
 
 MissCurve MissCurve::replicate(Bytes dataset, double replication, double bias) {
     const double least = std::max(clean(bias), 1.0);
-    std::vector<double> draws;  // of a sample in each part
+    std::vector<double> draws;  // by part: mean number of draws of one of its samples
     double sum = 0;
     for (std::size_t i = 0; i < kDrawParts; ++i) {
         const double beaten = kBatch * (1 - (static_cast<double>(i) + .5) / kDrawParts);
@@ -127,7 +127,7 @@ MissCurve MissCurve::replicate(Bytes dataset, double replication, double bias) {
     std::vector<double> parts;
     for (std::size_t cached = 0; cached <= kDrawParts; ++cached) {
         // The share of its draws that a sample which is not resident keeps: the additional reads of
-        // residents replace the others.
+        // residents replace draws of the other samples.
         const double left =
             kept < 1 ? (1 - std::max(clean(replication), 1.0) * kept) / (1 - kept) : 0;
         double misses = 0;

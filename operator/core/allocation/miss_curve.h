@@ -25,7 +25,7 @@ public:
     // A sample at loss percentile q is kept with probability q^beta, and the cache holds the most
     // important share w = c/d: selective epochs request 1/(1+beta) of the dataset and miss
     // (1-w)^(1+beta) of that. `full_epochs` of all epochs, 0..1, request everything and miss 1-w.
-    // A NaN or negative number counts as 0; larger ones than kBetaMax and 1 as these.
+    // A NaN or negative number counts as 0; `beta` is cut at kBetaMax, `full_epochs` at 1.
     static MissCurve importance(Bytes dataset, double beta, double full_epochs = 0);
 
     // Contract replicate: an epoch draws as many samples as there are, with replacement. A sample

@@ -41,7 +41,7 @@ Shortages find_shortages(
     return result;
 }
 
-// As if there were no fills.
+// Bytes that jobs lack, as if there were no fills.
 Shortages shortages_of_jobs(const ClaimTable& table, const PoolDecision& decision) {
     ClaimBytes missing;
     for (std::size_t i = 0; i < table.claims.size(); ++i) {
@@ -64,7 +64,7 @@ Shortages shortages_of_fills(const ClaimTable& table, const PoolDecision& decisi
     return result;
 }
 
-// Moves as many bytes of `bytes` to `need` as that lacks.
+// Covers `need` from `bytes` as far as possible: reduces both.
 void pay(Bytes& need, Bytes& bytes) {
     const Bytes paid = std::min(need, bytes);
     need -= paid;
@@ -124,7 +124,7 @@ void forgive_grants(IdleGrants& grants, Shortages& missing) {
     }
 }
 
-// Least recently used first.
+// Idle holdings that may be swept, least recently used first.
 std::vector<const IdleHolding*> sweepable(const ClaimTable& table) {
     std::vector<const IdleHolding*> idle;
     for (const IdleHolding& holding : table.idle) {
@@ -138,7 +138,7 @@ std::vector<const IdleHolding*> sweepable(const ClaimTable& table) {
     return idle;
 }
 
-// Idle bytes that can be swept, and what they have not yet been used for.
+// An idle holding, and its bytes not yet set against what is missing in each place.
 struct Offer {
     const IdleHolding* holding = nullptr;
     Bytes node{};
@@ -182,7 +182,7 @@ void use_for(Offer& offer, bool borrows, Shortages& missing) {
     }
 }
 
-// Adds sweeps of idle bytes: only as many as needed. Fills change no sweep for a job.
+// Adds sweeps of idle bytes: only as many as needed. Sweeps for jobs do not depend on fills.
 void name_sweeps(const ClaimTable& table, const PoolDecision& decision, AllocationPlan& plan) {
     std::vector<Offer> offers;
     for (const IdleHolding* holding : sweepable(table)) {

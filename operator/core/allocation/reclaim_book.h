@@ -20,10 +20,10 @@ public:
     // Takes the newest plan's reclaims. A further cut restarts the grace period.
     void watch(const std::vector<Reclaim>& reclaims, TimePoint now);
 
-    // Reclaims that are new in the last watch(), or were cut there by more than a twentieth.
+    // Reclaims that the last watch() added, or cut by more than a twentieth.
     [[nodiscard]] const std::vector<Reclaim>& begun() const { return begun_; }
 
-    // Reclaims that became late in the last watch(): the grace period is over, bytes remain.
+    // Reclaims that the last watch() found late: the grace period is over, bytes remain.
     [[nodiscard]] const std::vector<Reclaim>& became_late() const { return became_late_; }
 
     // All late reclaims.

@@ -53,7 +53,7 @@ std::vector<double> level(const std::vector<double>& needs, double budget) {
     return result;
 }
 
-// 0 would be no limit.
+// Rounds down, but not below 1: 0 would mean no limit.
 std::vector<std::uint64_t> whole_limits(const std::vector<double>& limits) {
     std::vector<std::uint64_t> result;
     for (const double limit : limits) {

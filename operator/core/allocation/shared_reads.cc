@@ -21,7 +21,7 @@ using NodesByName = std::unordered_map<std::string_view, std::size_t>;
 
 // One group of peers, as far as its nodes belong to the pool.
 struct Group {
-    std::uint64_t owners = 0;              // also nodes outside the pool
+    std::uint64_t owners = 0;              // number of nodes, also outside the pool
     std::vector<std::size_t> nodes;        // in the pool
     std::vector<Claim*> claims;            // on these nodes
     std::map<std::size_t, ClaimUser> all;  // by job: one user with the rates of all nodes
@@ -56,7 +56,7 @@ Group find_group(const PeerNodes& peers, const NodesByName& nodes, ClaimsByPlace
     return group;
 }
 
-// Rounded up.
+// Bytes of one owner, rounded up.
 Bytes part_of(Bytes all, std::uint64_t owners) {
     return all.is_unlimited() ? all
                               : Bytes{all.count() / owners + (all.count() % owners == 0 ? 0 : 1)};
@@ -162,7 +162,7 @@ void pool_peers(const AllocationView& view, const ClaimTable& table, ClaimsByPla
         if (work > kWorkMax) {
             return;
         }
-        std::map<Bytes, Bytes> lacking;  // in all, by the size of a part
+        std::map<Bytes, Bytes> lacking;  // lacking_in_all(), by the size of a part
         for (Claim* claim : group.claims) {
             const Bytes part = part_of(claim->size, group.owners);
             const auto [known, is_new] = lacking.try_emplace(part);

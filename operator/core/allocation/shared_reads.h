@@ -20,7 +20,7 @@ void share_fetches(const ClaimTable& table, ClaimsByPlace& claims);
 // without a pod on the node become its users with `remote`. Needs the table's nodes and jobs, and
 // the users of each claim by job; keeps that order. Groups of one node, and unknown nodes, change
 // nothing; nor do the largest groups, if all groups of the pool together are too much work for a
-// plan: each of their nodes is planned for itself.
+// plan: each node of such a group is planned as if it had no peers.
 void pool_peers(const AllocationView& view, const ClaimTable& table, ClaimsByPlace& claims);
 
 }  // namespace stoker::control

@@ -8,7 +8,7 @@
 #include "operator/core/allocation/allocation_view.h"
 
 // Fields of a snapshot, member by member. Each new member of these structs needs a line here; the
-// compiler checks it. Names are never reused; readers ignore unknown names.
+// compiler checks this. A name is never reused; readers ignore unknown names.
 namespace stoker::control {
 
 // A time with nanosecond precision.

@@ -18,7 +18,7 @@ struct FillItem {
     std::size_t node = 0;
     std::uint32_t account = 0;
     std::vector<ValuePiece> pieces;
-    Bytes lower{};  // given in any case; the rooms below do not include it
+    Bytes lower{};  // given in any case; `rooms` does not include it
     Bytes start{};  // first guess; affects ties only
 };
 

@@ -56,7 +56,7 @@ Status apply(const RemoveJob& change, AllocationView& view) {
         return fail(
             ErrorCode::kNotFound,
             fmt::format(
-                "no job {} uses a cache now; those that do: {}",
+                "no job {} uses a cache now; jobs that do: {}",
                 to_string(change.job),
                 list_or_none(jobs)));
     }
@@ -76,7 +76,7 @@ Status apply(const SetNominal& change, AllocationView& view) {
     return fail(
         ErrorCode::kNotFound,
         fmt::format(
-            "namespace {} has no CacheQuota in force for pool {}; there are: {}",
+            "namespace {} has no CacheQuota in force for pool {}; quotas in force: {}",
             change.ns,
             change.pool,
             list_or_none(quotas)));

@@ -37,7 +37,7 @@ std::string describe(const Change& change, const AllocationView& view);
 // Errors: kNotFound (the view has no such pool, job or quota; the message lists those it has).
 Status apply_change(const Change& change, AllocationView& view);
 
-// Final state of repeated plans: each grant and sweep is carried out, and demands stay the same.
+// Final state of repeated plans that are carried out while demands stay the same.
 struct Outcome {
     AllocationView view;
     AllocationPlan plan;

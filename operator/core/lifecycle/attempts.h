@@ -27,15 +27,15 @@ struct NameClash {
 
 NameClash find_name_clash(const TrainingJobView& view, const Attempts& attempts);
 
-// Reports of that attempt's pods, without those of earlier attempts.
+// Reports of the pods of the attempt, without those of earlier attempts.
 std::vector<SidecarReport> reports_of_attempt(const TrainingJobView& view, std::int64_t attempt);
 
 // How the Job differs from the one that the job needs: "Job resnet-a1 has 2 ranks, not 3
 // (numNodes)", or another client has suspended it; empty: not.
 std::string change_of(const Job& attempt, std::int64_t ranks_wanted);
 
-// Delay before the next attempt after `restarts` failures: none at first, then 10 s, doubling, at
-// most 6 min.
+// Delay before the next attempt after `restarts` failures: 0 after the first, then 10 s, doubled
+// each time up to 6 min.
 Duration restart_delay(std::int64_t restarts);
 
 // Whether no pod of any attempt runs or can still start. Terminating pods on a lost node do not

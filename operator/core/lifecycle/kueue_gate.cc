@@ -171,7 +171,7 @@ std::optional<QueueWait> wait_in_queue(const TrainingJobView& view, const JobInp
         return enter_queue(view, input);
     }
     if (workload->meta.deleting_since) {
-        return QueueWait{"The Workload before is being deleted."};
+        return QueueWait{"The job's previous Workload is being deleted."};
     }
     const bool gives_up = is_true(*workload, "Evicted") && is_true(*workload, "QuotaReserved");
     if (!gives_up && (is_true(*workload, "Finished") ||

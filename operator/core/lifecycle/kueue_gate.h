@@ -29,7 +29,7 @@ PodPlacement placement_of(const KueueView& kueue);
 struct QueueWait {
     std::string message;                   // sentences
     std::vector<Action> actions{};         // to make progress
-    std::optional<Duration> wake_after{};  // where no event reports that the reason is gone
+    std::optional<Duration> wake_after{};  // set if no event reports that the reason is gone
 };
 
 // Why the attempt in `input`, which has no Job yet, must wait; none: it may start.

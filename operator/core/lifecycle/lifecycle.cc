@@ -143,7 +143,7 @@ Verdict respect_foreign_names(const Facts& facts) {
         return std::nullopt;
     }
     return clash.leaves
-               ? refuse(facts, JobState::kWaiting, clash.object + " of an earlier job is leaving.")
+               ? refuse(facts, JobState::kWaiting, clash.object + " of an earlier job is ending.")
                : refuse(
                      facts,
                      JobState::kNameTaken,
@@ -223,7 +223,7 @@ Lifecycle answer(const Facts& facts, const std::string& failure, bool counts) {
 
 Verdict answer_failure(const Facts& facts) {
     const Job* current = facts.attempts.current;
-    // Pods of a Job that is being deleted or is suspended end for that reason, not by failure.
+    // Pods of a Job that is being deleted or is suspended end because of that, not by failure.
     if (current == nullptr || !current->end || current->meta.deleting_since || current->suspend) {
         return std::nullopt;
     }
@@ -280,7 +280,7 @@ Verdict stand_still(const Facts& facts) {
 }
 
 // Another client has suspended the Job, so its pods stop; or the user suspended, changed and resumed
-// the job while the operator was away. In case every new Job is changed so: one in 30 s.
+// the job while the operator was away. If every new Job is changed, one is made per 30 s.
 Verdict replace_changed(const Facts& facts) {
     const Job* current = facts.attempts.current;
     if (current == nullptr || current->meta.deleting_since) {
@@ -305,7 +305,7 @@ Verdict replace_changed(const Facts& facts) {
 
 Verdict wait_for_older_attempts(const Facts& facts) {
     const Job* current = facts.attempts.current;
-    Lifecycle result = still_restarting(facts, "The pods that were there are being stopped.");
+    Lifecycle result = still_restarting(facts, "The attempt's present pods are being stopped.");
     delete_older(facts, result);
     const bool current_leaves = current != nullptr && current->meta.deleting_since;
     const bool current_is_blocked =

@@ -31,7 +31,7 @@ struct CreateJob {
 };
 
 // Foreground deletion: the Job is gone when its pods are. The precondition is this uid and version,
-// so a Job that succeeded meanwhile stays, and the next decision takes its success. "Not found" is
+// so a Job that succeeded meanwhile stays, and the next decision sees its success. "Not found" is
 // success.
 struct DeleteJob {
     std::string name;
@@ -95,7 +95,7 @@ struct Lifecycle {
     // The next status, as far as the lifecycle decides it: attempt, restarts, times. The rest is the
     // present status.
     TrainingJobStatus status;
-    bool blocked = false;  // the API server refuses its Job, or the Job's pods
+    bool blocked = false;  // the API server refuses the attempt's Job or its pods
     std::vector<Action> actions;
     std::optional<Duration> wake_after;  // decides again then, even if nothing changes
 

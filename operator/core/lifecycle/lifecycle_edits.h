@@ -12,7 +12,7 @@ DeleteJob deletion_of(const Job& job);
 // Adds the action, unless the Job is already being deleted.
 void delete_unless_deleting(const Job& job, Lifecycle& lifecycle);
 
-// Decides again at `due`, or at an earlier requested time; within a day.
+// Requests a decision at `due`, or at an earlier time requested before; within a day.
 void wake_at(Lifecycle& lifecycle, WallTime due, WallTime now);
 
 // Active time runs on between attempts; it stops while a job waits, is suspended or has ended.

@@ -26,8 +26,8 @@ public:
     // Sidecars begin without a pin after 10 s (sidecar/core/revision_gate.h).
     static constexpr Duration kHoldMax = std::chrono::seconds{8};
 
-    // Removes from `pins` those that must wait: of the datasets in `missing`. Returns the time
-    // until the first of them is due. A pin that was let through once is never held again.
+    // Removes from `pins` those that must wait: those of the datasets in `missing`. Returns the
+    // time until the first of these is due. A pin that was let through once is never held again.
     // `written`: the pins in the status before this reconcile; a pin among them that this object
     // sees for the first time was held by an earlier operator, and is let through.
     std::optional<Duration> hold(

@@ -38,7 +38,7 @@ WorkloadState judge_workload(const TrainingJobView& view) {
     if (!lives) {
         return {
             JobState::kWaiting,
-            fmt::format("{} has no pod that runs.", name_of(ref)),
+            fmt::format("No pod of {} runs.", name_of(ref)),
             std::nullopt,
             kLookAgain};
     }

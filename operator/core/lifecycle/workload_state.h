@@ -19,8 +19,8 @@ struct WorkloadState {
     std::optional<Duration> wake_after;
 };
 
-// Complete or Failed as the workload says; else by its pods: Waiting (none is alive), Starting, or
-// Running (as many are ready or have succeeded as the workload wants).
+// Complete or Failed if the workload says so; else by its pods: Waiting (none is alive), Starting,
+// or Running (as many pods as the workload wants are ready or have succeeded).
 WorkloadState judge_workload(const TrainingJobView& view);
 
 // The lifecycle of a job with a workloadRef: no actions, and a final state stays final.

@@ -38,10 +38,10 @@ struct JobProfile {
     double origin_rate = 0;             // rate from the origin while the job waits; 0: unknown
     bool origin_rate_is_bound = false;  // true: a lower bound; the job never waited
     double origin_latency = 0;          // seconds a request takes, mean; 0: unknown
-    double miss_share = 0;              // share of recently read bytes, 0..1
+    double miss_share = 0;              // share of recently read bytes that missed, 0..1
     double sample_bytes = 0;            // mean
-    double measured_benefit = 0;        // of kMeasured: time without / time with the cache
-    std::uint32_t window_count = 0;     // windows since the last grant that it is made of
+    double measured_benefit = 0;        // with kMeasured: time without / time with the cache
+    std::uint32_t window_count = 0;     // number of windows since the last grant that it uses
     double confidence = 0;              // 0 (a guess) .. 1 (many windows that agree)
 
     bool operator==(const JobProfile&) const = default;
@@ -52,11 +52,11 @@ struct JobValue {
     double epoch_seconds_without = 0;           // predicted; 0: unknown
     double epoch_seconds_with = 0;              // with the bytes cached now
     double epoch_seconds_best = 0;              // if it never waited for data
-    double benefit = 1;                         // without / with; 1: unknown
+    double benefit = 1;                         // ..._without / ..._with; 1: unknown
     double gpu_seconds_saved_per_gib_hour = 0;  // with the bytes cached now; 0 with nothing cached
     double seconds_saved_per_epoch = 0;
-    double seconds_per_gib = 0;           // of an epoch, per GiB cached now, mean
-    double marginal_seconds_per_gib = 0;  // of an epoch, for the next GiB
+    double seconds_per_gib = 0;           // saved in an epoch per GiB cached now, mean
+    double marginal_seconds_per_gib = 0;  // saved in an epoch by the next GiB
 
     bool operator==(const JobValue&) const = default;
 };

@@ -18,7 +18,7 @@ struct ProbeWish {
 
 struct ProbeInput {
     ProbeWish wish;
-    bool is_profiled = false;    // a profile to compare with exists
+    bool is_profiled = false;    // the job has a profile to compare with
     std::uint64_t regime = 0;    // JobProfiler::regime(); a change voids the measurement
     std::size_t rank_count = 1;  // ranks that must answer
     const std::vector<SidecarReport>& ranks;
@@ -30,8 +30,8 @@ struct ProbeStep {
 };
 
 // Schedules probes of a job and evaluates the answers. In a probe each rank reads some batches with
-// the cache and as many without. One probe for each JobProfiler::regime(); if no answer comes in
-// time, tries again later. All ranks must answer: they wait for each other, so one rank's answer
+// the cache and as many without. Sends one probe for each JobProfiler::regime(); if no answer comes
+// in time, tries again later. All ranks must answer: they wait for each other, so one rank's answer
 // has no meaning. Pure; not thread-safe.
 class ProbeSchedule {
 public:

@@ -9,7 +9,7 @@ namespace stoker::control {
 namespace {
 
 constexpr Duration kWindow = std::chrono::seconds{10};  // shortest window of time for a rate
-constexpr std::size_t kWindowsMax = 9;                  // pooled
+constexpr std::size_t kWindowsMax = 9;                  // pooled in one profile
 constexpr std::size_t kWindowsMin = 3;                  // before a profile is published
 constexpr double kChange = 0.2;  // relative; a larger difference is a different rate
 // Share of a window's time that the job waits for data; if less, the origin keeps up with the job.
@@ -23,10 +23,10 @@ constexpr double kWaitShareMax = 0.999;
 constexpr double kHardlyAnyMiss = 0.01;
 constexpr double kSharesApart = 0.1;
 // A window whose rate differs more than this from the median is left out: a validation, a
-// checkpoint or another activity interrupted the training. One step more or less in three differs
-// less.
+// checkpoint or another activity interrupted the training. A window with one step more or less than
+// three others differs less.
 constexpr double kStray = 0.34;
-// Spread at which windows count as not agreeing: half of the median.
+// Spread, relative to the median, from which windows count as not agreeing.
 constexpr double kNoAgreement = 0.5;
 constexpr double kMeasuredMin = 0.1;
 constexpr double kMeasuredMax = 1000;
@@ -320,7 +320,7 @@ JobProfiler::Pooled JobProfiler::pool(const std::vector<Window>& windows) {
             near.add(window);
         }
     }
-    return near.seconds > 0 ? near : all;  // with an even count, none may be near the median
+    return near.seconds > 0 ? near : all;  // of an even number, none may be near the median
 }
 
 JobProfile JobProfiler::candidate() const {

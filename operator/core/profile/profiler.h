@@ -24,23 +24,23 @@ struct ProfileInput {
     Bytes granted{};
 };
 
-// Builds one job's profile from its totals, by windows of time (not the cache's window). Each gives
-// the read rate r and the wait share s; without waiting, the job would read f* = r/(1-s). If it
-// waits, r is the origin's rate (or the plan's limit), else a lower bound of it. Waiting while all
-// bytes are on the nodes has another cause (decoding) and counts as computing.
+// Builds one job's profile from its totals, by windows of time (not the cache's window). Each
+// window gives the read rate r and the wait share s; without waiting, the job would read f* =
+// r/(1-s). If it waits, r is the origin's rate (or the plan's limit), else a lower bound of it.
+// Waiting while all bytes are on the nodes has another cause (decoding) and counts as computing.
 //
 // f* and the read rate are ratios of sums over windows, the other figures are medians. They are
 // published first after a few windows, again once all windows exist, and later only if they differ
 // by a fifth, so that noise moves no bytes. A change of ranks or of f* drops the old windows.
 // A change of the grant drops them too, except those for f*, which does not depend on the grant.
-// Measurements of the origin's rate stay in all these cases.
+// Measurements of the origin's rate are kept in all these cases.
 //
 // f* is the bytes read in all windows over their computing time, which hides whether a step falls
 // into one window or the next: 10 s hold seven or eight steps of 1.4 s, and a median would be up to
 // 12 % off. Windows far from the median are left out.
 //
-// If several trainers on one node fetch the same data together, totals count for each of them.
-// Out-of-range numbers are refused and counted. Pure: times come from the reports. Not thread-safe.
+// If several trainers on one node share a fetch, its bytes count for each of them. Out-of-range
+// numbers are refused and counted. Pure: times come from the reports. Not thread-safe.
 class JobProfiler {
 public:
     // Returns whether the published profile changed.

@@ -74,7 +74,7 @@ std::string_view bucket_of(const ResolvedDataset& dataset) {
     return uri.substr(0, uri.find('/', std::string_view{"s3://"}.size()));
 }
 
-// Another dataset in a bucket of the same name at another endpoint, or nullptr.
+// Another dataset whose bucket has the same name at another endpoint, or nullptr.
 const ResolvedDataset* find_namesake(
     const ResolvedDataset& dataset, const std::vector<ResolvedDataset>& datasets) {
     const auto found = std::ranges::find_if(datasets, [&](const ResolvedDataset& other) {
@@ -105,7 +105,7 @@ Blocker check_access(const std::vector<ResolvedDataset>& datasets) {
         }
         if (const ResolvedDataset* other = find_namesake(dataset, datasets)) {
             return refuse_access(fmt::format(
-                "Datasets {} and {} are in buckets of one name at different endpoints, which "
+                "Datasets {} and {} are in buckets of the same name at different endpoints, which "
                 "access S3 cannot tell apart; use access SDK.",
                 dataset.name,
                 other->name));

@@ -31,7 +31,7 @@ struct FieldRange {
     std::string_view name;
     unsigned min;
     unsigned max;
-    unsigned last;                              // where a step without an end stops
+    unsigned last;                              // end of the range of "N/STEP"
     std::span<const std::string_view> words{};  // of min, min + 1, ...
 };
 
@@ -122,7 +122,7 @@ Result<CronSchedule::Field> CronSchedule::parse_field(std::string_view text, std
         if (!bits) {
             return fail(
                 ErrorCode::kInvalidArgument,
-                fmt::format("'{}' is no {} of a schedule", part, range.name));
+                fmt::format("'{}' is not a valid {} of a schedule", part, range.name));
         }
         field.values |= *bits;
     }

@@ -12,9 +12,9 @@
 namespace stoker::control {
 
 // A cron schedule in UTC: "minute hour day-of-month month day-of-week". A field is a list of *, N, N-M,
-// */STEP or N-M/STEP; months and days of the week may be names (jan, mon), and Sunday is 0 or 7. If both
-// days are restricted, either suffices. Also @hourly, @daily, @midnight, @weekly, @monthly, @yearly and
-// @annually. Pure, thread-safe.
+// */STEP or N-M/STEP; months and days of the week may be names (jan, mon), and Sunday is 0 or 7. If
+// day of month and day of week are both restricted, one that matches suffices. Also @hourly,
+// @daily, @midnight, @weekly, @monthly, @yearly and @annually. Pure, thread-safe.
 class CronSchedule {
 public:
     // kInvalidArgument: says which field is wrong.
@@ -25,7 +25,7 @@ public:
 
 private:
     struct Field {
-        std::uint64_t values = 0;  // a bit for each
+        std::uint64_t values = 0;  // one bit for each value that matches
         bool any = false;          // begins with *
     };
 

@@ -13,7 +13,7 @@ bool is_lower_or_digit(char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
 
-// Components of a path, without empty ones and "."; ".." takes the one before it away.
+// Components of a path, without empty ones and "."; ".." removes the component before it.
 std::vector<std::string_view> parts_of(std::string_view path) {
     std::vector<std::string_view> result;
     while (!path.empty()) {

@@ -256,7 +256,7 @@ void check_family(
         complaints.unless(
             !is_word || (!word->second.empty() && std::ranges::count(rule.words, word->second) > 0),
             field,
-            fmt::format("'{}' is not a choice", is_word ? word->second : ""));
+            fmt::format("'{}' is not an allowed value", is_word ? word->second : ""));
     }
 }
 

@@ -11,8 +11,8 @@
 namespace stoker::control {
 
 // Whether the guest's sidecar reports waiting for a sidecar of the Dataset's namespace on its node:
-// a filler's, or that of a job there. False if the filler runs and its origin fails. `sum` is null
-// until a sidecar reports on the dataset.
+// of a filler, or of a job in the Dataset's namespace. False if the filler runs and the origin
+// fails. `sum` is null until a sidecar reports on the dataset.
 bool waits_for_owner(
     const TrainingJobView& view, const ResolvedDataset& dataset, const DatasetTotals* sum);
 

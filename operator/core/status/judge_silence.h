@@ -7,8 +7,8 @@
 // Silent sidecars on the nodes of a DatasetWarmup. Pure.
 namespace stoker::control {
 
-// How long no sidecar of the node has reported, as far as this operator knows: one that has just
-// begun to listen does not know who was silent before.
+// How long no sidecar of the node has reported, counted from this operator's start at the earliest:
+// it does not know which nodes were silent before.
 Duration silence_of(const WarmupNodeStatus& node, const WarmupView& view, const Moment& now);
 
 // The condition Reporting: false while a node is silent for kReportAgeMax. Precondition: the view has

@@ -10,7 +10,7 @@
 
 namespace stoker::control {
 
-// "n1, n2 and 3 more": at most `most` of the names.
+// Joins at most `most` names and counts the rest: "n1, n2 and 3 more".
 inline std::string name_some(std::vector<std::string> names, std::size_t most) {
     const std::size_t more = names.size() - std::min(names.size(), most);
     names.resize(names.size() - more);

@@ -165,7 +165,7 @@ Condition judge(const DatasetView& view, const DatasetTotals* told, bool silent)
             break;
     }
     const Condition* before = find_condition(view.dataset.status.conditions, "Ready");
-    // Keeps the last condition, but not Listing if no job is left that lists.
+    // Keeps the last condition, except Listing when no job that lists is left.
     if (before != nullptr && before->reason != "NodesSilent" && before->reason != "Invalid" &&
         before->reason != "NotPacked" && (before->reason != "Listing" || !view.users.empty())) {
         return *before;

@@ -19,11 +19,11 @@ struct DatasetView {
     Dataset dataset;
     std::vector<JobUse> users;                            // running jobs, and its fillers
     std::vector<SidecarReport> reports;                   // at least those of the users
-    std::set<std::string> nodes;                          // that exist
-    std::set<std::pair<std::string, std::string>> swept;  // pool, node: its bytes are gone
+    std::set<std::string> nodes;                          // all nodes that exist
+    std::set<std::pair<std::string, std::string>> swept;  // (pool, node): its bytes are gone
     std::vector<FillerState> fillers{};                   // fillers that are needed
-    // The planner's holdings. They count where no fresh report does: the last report of an ended
-    // sidecar may not have reached the status.
+    // The planner's holdings. They count on nodes without a fresh report: an ended sidecar's last
+    // report may not have reached the status.
     std::vector<Holding> holdings{};
     std::optional<PeerGroup> peers{};         // as sent to the sidecars
     std::optional<PackingOutcome> packing{};  // none: the Dataset has no spec.packing

@@ -68,7 +68,7 @@ std::string tell_worst(const CachePoolView& view, const std::vector<NodeVerdict>
     const NodeFitness fitness = worst.front().fitness;
     if (fitness == NodeFitness::kProgramMissing) {
         return fmt::format(
-            "No word from the node program on {}. Check the pods of its DaemonSet (label "
+            "No report from the node program on {}. Check the pods of its DaemonSet (label "
             "stoker.dev/component=node in the operator's namespace): one must run on every node of "
             "the pool.",
             name_nodes(worst, view.programs.nodes_with_pod));

@@ -19,7 +19,7 @@ struct CachePoolView {
     CachePool pool;
     std::vector<Node> nodes;             // all of the cluster
     std::vector<Holding> holdings;       // of all pools
-    Bytes granted{};                     // to the datasets that jobs use in this pool
+    Bytes granted{};                     // total granted to datasets that jobs use in this pool
     std::optional<WallTime> sampled_at;  // time of the newest sidecar report
     NodeProgramView programs;
 };
@@ -39,7 +39,7 @@ struct CacheQuotaView {
     bool pool_exists = false;
     std::vector<QuotaCharge> charges;            // of the last plan
     std::vector<QuotaUse> uses;                  // of the last plan
-    std::vector<OverQuotaHolder> late;           // overdue holders of any namespace
+    std::vector<OverQuotaHolder> late;           // holders of overdue bytes, in any namespace
     std::map<ObjectKey, std::string> marginals;  // by job: seconds of an epoch for the next GiB
 };
 

@@ -11,7 +11,7 @@ namespace stoker::control {
 // now, over all nodes. Without a profile nothing changes: the last numbers stay.
 void summarize_profile(const TrainingJobView& view, Bytes cached, TrainingJobStatus& status);
 
-// The condition Profiled: whether the job's needs are known, and which they are. If the job was
+// The condition Profiled: whether the job's needs are known, and, if so, its rates. If the job was
 // profiled before and `view` has no profile now, the condition stays as it was.
 Condition judge_profile(const TrainingJobView& view);
 

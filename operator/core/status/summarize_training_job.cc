@@ -32,7 +32,7 @@ Condition judge_dataset(
         return dataset.total ? holds("Listed", "")
                              : unknown(
                                    "NotListed",
-                                   fmt::format("Nobody has listed dataset {} yet.", dataset.name));
+                                   fmt::format("No sidecar lists dataset {} yet.", dataset.name));
     }
     if (sum->state == ManifestState::kFailed) {
         return fails(
@@ -94,7 +94,7 @@ Condition judge_data(
     }
     Condition result = judge_datasets(view, sum);
     if (!blocker.empty()) {
-        result.message += " The attempt goes on, but another would not start: " + blocker.message;
+        result.message += " The attempt goes on, but another could not start: " + blocker.message;
     }
     return result;
 }
@@ -312,8 +312,8 @@ std::vector<ChildJobStatus> list_jobs(const TrainingJobView& view) {
     return result;
 }
 
-// The conditions that follow from the job's state. Each has its own reason and message that say why
-// it holds or not.
+// The conditions that follow from the job's state. Each condition has its own reason and message,
+// which say why it is true or false.
 template <class Set>
 void set_state(const Lifecycle& lifecycle, Set set) {
     const JobState state = lifecycle.state;

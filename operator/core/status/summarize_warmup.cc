@@ -56,7 +56,7 @@ private:
         set_condition(status_.conditions, type, std::move(answer), view_.warmup.meta, now_);
     }
 
-    // Also of a warm-up that has ended, which keeps all other conditions.
+    // Also updates a warm-up that has ended; its other conditions stay as they are.
     void judge_times() {
         if (std::optional<Condition> scheduled = judge_schedule(view_.warmup)) {
             set(kWarmupScheduled, std::move(*scheduled));
@@ -71,7 +71,7 @@ private:
             return Blocker{"Invalid", to_string(errors)};
         }
         if (spec.suspend) {
-            return Blocker{"Suspended", "spec.suspend is true; what is warmed stays on the nodes."};
+            return Blocker{"Suspended", "spec.suspend is true; bytes on the nodes stay there."};
         }
         if (is_before_first_run(view_.warmup)) {
             return Blocker{"Scheduled", tell_next()};
@@ -300,7 +300,7 @@ private:
         return others <= 0 ? ""
                            : fmt::format(
                                  " {} samples belong to other nodes, which read the Dataset now; "
-                                 "they are left to them.",
+                                 "the warm-up does not fetch those.",
                                  others);
     }
 
@@ -346,7 +346,7 @@ private:
         }
     }
 
-    // Whether each sample is there or refused, so that none lacks room.
+    // Whether each sample is on its node or was refused, so that none lacks room.
     [[nodiscard]] bool is_accounted_for() const {
         return std::ranges::all_of(status_.nodes, [](const WarmupNodeStatus& node) {
             return add_saturated(node.samples_warmed, node.samples_refused) >= node.total_samples;
@@ -395,9 +395,9 @@ private:
             status_.nodes, [](const WarmupNodeStatus& node) { return node.total_samples > 0; });
         state_ = runs ? "Running" : "Pending";
         if (all_in({kWarmupNodeDone, kWarmupNodeFull})) {
-            set(kRunning, holds("GrantFull", "Waits whether the grants grow." + tell_waits()));
+            set(kRunning, holds("GrantFull", "Waits in case the grants grow." + tell_waits()));
         } else {
-            set(kFits, unknown("Filling", "Not all bytes are there yet."));
+            set(kFits, unknown("Filling", "Not all bytes are on the nodes yet."));
             set(kRunning,
                 holds_if(runs, runs ? "Filling" : "Starting", tell_progress() + tell_waits()));
         }

@@ -18,20 +18,20 @@ namespace stoker::control {
 struct WarmupView {
     DatasetWarmup warmup;
     std::optional<Dataset> dataset;       // none: it does not exist
-    ResolvedPool pool;                    // of a warm-up without chosen nodes
+    ResolvedPool pool;                    // pool to choose nodes from, while none are chosen
     std::optional<CachePool> cache_pool;  // status.pool, or `pool` without chosen nodes
     std::vector<Node> nodes;              // of the cluster
-    std::vector<SidecarReport> reports;   // of the Dataset's sidecars, guests' excepted
-    // Whether full grants may still grow: the operator has not heard all sidecars yet, and grants
-    // grow only afterwards, or sweeps are going to make room (makes_room()).
+    std::vector<SidecarReport> reports;   // from the Dataset's sidecars, but not from guests'
+    // Whether full grants may still grow: either the operator has not heard all sidecars yet (no
+    // grant grows before that), or sweeps are going to make room (makes_room()).
     bool room_may_come = false;
-    // Since when this operator hears sidecars; none: it does not count silence.
+    // Time when this operator began to hear sidecars; none: silence is not counted.
     std::optional<TimePoint> listening_since{};
     bool jobs_use_origin = false;  // jobs need all of the pool's originBandwidth
 };
 
 // If some bytes do not fit the grants for so long, the warm-up is Complete without them. It waits
-// because grants follow a new size, and the end of other jobs, with a delay.
+// because grants react with a delay to a Dataset's new size and to the end of other jobs.
 inline constexpr Duration kWarmupFullFor = std::chrono::seconds{30};
 
 // A ready node whose sidecar is silent for so long is Lost.

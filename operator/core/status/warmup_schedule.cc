@@ -27,7 +27,7 @@ DatasetWarmupStatus begin(const DatasetWarmupStatus& before, WallTime now) {
     return status;
 }
 
-// The time that the warm-up waits for; one that no operator has seen yet waits since its creation.
+// The time that the warm-up waits for. If no operator has seen it: the first since creation.
 std::optional<WallTime> find_awaited(const DatasetWarmup& warmup, const CronSchedule& schedule) {
     const bool is_new = warmup.status.observed_generation == 0;
     return is_new && !warmup.status.next_schedule_time ? schedule.next(warmup.meta.created_at)

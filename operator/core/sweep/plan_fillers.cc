@@ -186,7 +186,7 @@ FillerState judge_job(const Job& job, const Pod* pod, const std::string* trouble
         state.refused = pod == nullptr;
         state.words = *trouble;
     } else {
-        state.words = pod != nullptr ? describe(*pod) : "it has no pod yet";
+        state.words = pod != nullptr ? describe(*pod) : "its Job has no pod yet";
     }
     return state;
 }
@@ -232,7 +232,7 @@ std::vector<FillerState> find_filler_states(
         if (job == jobs.end()) {
             const std::string* refusal = find_words(refusals, place);
             state.refused = refusal != nullptr;
-            state.words = refusal != nullptr ? *refusal : "its Job is being made";
+            state.words = refusal != nullptr ? *refusal : "its Job is being created";
         } else {
             state = judge_job(
                 *job->second,

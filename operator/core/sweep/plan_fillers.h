@@ -37,15 +37,15 @@ std::set<FillerPlace> guest_places(const Dataset& dataset, const std::vector<Job
 struct FillerView {
     Dataset dataset;
     std::map<FillerPlace, std::string> needed;  // value: digest of the filler that belongs there
-    std::vector<Job> jobs;                      // with the Dataset's kFillerLabel
-    // Places whose ready fillers do not report, and for how long.
+    std::vector<Job> jobs;                      // all Jobs with the Dataset's kFillerLabel
+    // Places whose ready fillers do not report, with the length of their silence.
     std::map<FillerPlace, Duration> silent{};
     // Places whose fillers must have listed the origin for this scheduled run of a DatasetWarmup.
     std::map<FillerPlace, WallTime> runs{};
 };
 
-// Whether a filler, or its pod, was made for that run or a later one. A time further in the future than
-// clocks drift is no later run.
+// Whether a filler, or its pod, was made for that run or a later one. A time too far in the future
+// for clock drift does not count as a later run.
 bool is_made_for(const ObjectMeta& filler, WallTime run, WallTime now);
 
 struct FillerJob {
@@ -76,7 +76,7 @@ struct FillerPlan {
     std::vector<FillerJob> remove;
     std::vector<FillerMark> mark;
     std::vector<FillerRenewal> renew;
-    std::optional<Duration> look_again;  // plan again then, even if nothing changes
+    std::optional<Duration> look_again;  // plan again after this time, even if nothing changes
 
     bool operator==(const FillerPlan&) const = default;
 };

@@ -26,7 +26,7 @@ const Job* find_job(const PackingView& view) {
     return found == view.jobs.end() ? nullptr : &*found;
 }
 
-// The end of the text, where a log has its last line.
+// The last line of a log text.
 std::string last_line(std::string_view text) {
     while (!text.empty() && text.back() == '\n') {
         text.remove_suffix(1);
@@ -34,7 +34,7 @@ std::string last_line(std::string_view text) {
     return std::string{utf8_prefix(text.substr(text.rfind('\n') + 1), kWordsMax)};
 }
 
-// The newest pod of the Job that has ended like that, or nullptr.
+// The Job's newest pod in the given final phase, or nullptr.
 const Pod* find_pod(const PackingView& view, const Job& job, PodPhase phase) {
     const Pod* newest = nullptr;
     for (const Pod& pod : view.pods) {
@@ -46,7 +46,7 @@ const Pod* find_pod(const PackingView& view, const Job& job, PodPhase phase) {
     return newest;
 }
 
-// The words of the last failed pod; empty: nothing is known.
+// The last failed pod's own message; empty: nothing is known.
 std::string tell_failure(const PackingView& view, const Job& job) {
     const Pod* pod = find_pod(view, job, PodPhase::kFailed);
     if (pod == nullptr) {
@@ -95,7 +95,7 @@ private:
         }
         return fails(
             "Starting",
-            view_.jobs.empty() ? "The packing Job is being made."
+            view_.jobs.empty() ? "The packing Job is being created."
                                : "The packing Job of the last spec is being removed.");
     }
 

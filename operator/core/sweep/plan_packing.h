@@ -26,9 +26,9 @@ struct PackingPlan {
     bool operator==(const PackingPlan&) const = default;
 };
 
-// One Job of packing_job_name() while the Dataset is valid and not packed; it stays when it has ended.
-// Jobs of another spec are removed, and the next one is not created before they and their pods are
-// gone: two runs at once could overwrite each other. Jobs of other owners are left alone.
+// Plans one Job (packing_job_name()) while the Dataset is valid and not packed; an ended Job stays.
+// Jobs built from another spec are removed, and the next one is not created before they and their
+// pods are gone: two runs at once could overwrite each other. Jobs of other owners are left alone.
 PackingPlan plan_packing(const PackingView& view);
 
 struct PackingOutcome {
@@ -38,7 +38,7 @@ struct PackingOutcome {
     bool operator==(const PackingOutcome&) const = default;
 };
 
-// The Dataset has spec.packing.
+// Precondition: the Dataset has spec.packing.
 PackingOutcome judge_packing(const PackingView& view);
 
 }  // namespace stoker::control

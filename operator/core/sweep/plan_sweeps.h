@@ -98,24 +98,24 @@ struct SweepLimits {
     std::size_t runs_at_once = 32;
     std::size_t kept_max = 100'000;  // more do not fit into 16 MiB: the place is not swept
     Duration every = std::chrono::hours{6};
-    Duration patience = std::chrono::minutes{10};    // for a run without success or failure
-    Duration retry_after = std::chrono::minutes{5};  // since the start of a failed run
+    Duration patience = std::chrono::minutes{10};    // before a run without a result is given up
+    Duration retry_after = std::chrono::minutes{5};  // counted from the failed run's start
 };
 
 struct NodeSweep {
     SweepPlace place;
     std::vector<std::string> kept;     // "<namespace>/<uid>", sorted: all others are removed
-    std::vector<std::string> expired;  // uids to remove whatever their age: due, or deleted
+    std::vector<std::string> expired;  // uids to remove at any age: due or deleted datasets
 
     bool operator==(const NodeSweep&) const = default;
 };
 
 struct SweepPlan {
     std::vector<NodeSweep> start;     // sorted by place; at most one per node
-    std::vector<SweepRun> finished;   // succeeded; to be deleted
-    std::vector<SweepRun> given_up;   // no answer from the node; to be withdrawn and tried again
-    std::vector<SweepRun> forgotten;  // failed some time ago; to be tried again
-    std::string refused;              // why places are not swept; empty: they are
+    std::vector<SweepRun> finished;   // succeeded; delete these runs
+    std::vector<SweepRun> given_up;   // no answer from the node; withdraw and try again
+    std::vector<SweepRun> forgotten;  // failed some time ago; try again
+    std::string refused;              // why no place is swept; empty: nothing prevents it
 
     bool operator==(const SweepPlan&) const = default;
 };

@@ -36,8 +36,8 @@ bool measures_importance(const TrainingJob& job, const std::string& dataset) {
     });
 }
 
-// Contract Importance with family Iowa has no closed form of the curve: until their sidecars report
-// one, such jobs count as exact ones.
+// Contract Importance with family Iowa has no closed form of the curve: until sidecars report a
+// measured curve, such jobs count as exact.
 AccessPattern pattern_of(const TrainingJob& job, const std::string& dataset) {
     AccessPattern result;
     for (const JobDataset& candidate : job.spec.datasets) {

@@ -34,7 +34,7 @@ struct JobUse {
     SharedValue<TrainingJob> job;
     SharedValue<ResolvedDatasets> datasets;
     ResolvedPool pool;
-    // With its kJobLabel; a filler's with the Dataset's kFillerLabel.
+    // The pods with the job's kJobLabel; for fillers: with the Dataset's kFillerLabel.
     std::vector<SharedValue<Pod>> pods{};
     // True: not a TrainingJob but the fillers of a Dataset in one pool
     // (operator/core/workload/build_filler.h), which have no demand and lead the node directories
@@ -43,7 +43,7 @@ struct JobUse {
     // Nodes of fillers that DatasetWarmups fill, which have a demand without readers
     // (operator/core/view/warmups.h).
     std::set<std::string> filling{};
-    std::set<std::string> filled{};  // of these, nodes that no DatasetWarmup fills any more
+    std::set<std::string> filled{};  // subset of `filling` that no DatasetWarmup fills any more
 
     // Whether the job may hold grants: it has started, has a pool, and has not ended or been
     // suspended.
@@ -81,9 +81,9 @@ std::vector<PoolNode> pool_nodes(
 
 // The nodes of pool_nodes() that get grants: either the node program's last report calls the pool's
 // directory ready, or a pod of a job that uses the pool runs there, which requires the directory.
-// The pod does not count if the program refused the directory later. For kNodeSilenceMax after this
-// operator starts to listen, a node without a report counts, too. So grants survive a stopped node
-// program and a new operator, and nodes that cannot store bytes get none.
+// The pod does not count if the node program refused the directory later. For kNodeSilenceMax after
+// this operator starts to listen, a node without a report counts, too. So grants survive a stopped
+// node program and a new operator, and nodes that cannot store bytes get none.
 std::vector<PoolNode> planned_nodes(const ClusterView& cluster, TimePoint now);
 
 // Whether another quota of the same namespace and pool is in force instead: the oldest one, by name

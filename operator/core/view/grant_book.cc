@@ -169,7 +169,7 @@ private:
 
     using Words = std::map<Place, ObservedResidency>;
 
-    // The places of each dataset, ordered.
+    // The places of each dataset, in ascending order.
     std::map<std::string, std::vector<Words::iterator>> by_dataset() {
         std::map<std::string, std::vector<Words::iterator>> result;
         for (auto it = words_.begin(); it != words_.end(); ++it) {
@@ -267,7 +267,7 @@ GrantBook::Place GrantBook::place_of(const ObservedResidency& word) {
 
 void GrantBook::observe(const std::vector<ObservedResidency>& words, TimePoint now) {
     began_at_ = began_at_.value_or(now);
-    // An earlier operator may go on for a while, and grant to sidecars that begin or change then.
+    // An earlier operator may still run, and send grants to sidecars that start meanwhile.
     const bool is_early = now - *began_at_ < kSlack;
     std::map<Place, Entry> entries;
     std::set<Place> unheard;
@@ -317,7 +317,7 @@ void GrantBook::note(const ObservedResidency& word, Entry& entry) {
         entry.believed = confirmed ? grant : std::max(entry.believed, grant);
     } else {
         // Without a fresh report the last known bytes stay, or more if a status shows more. If a
-        // status showed an ended sidecar's bytes and shows them no more, they were swept.
+        // status once showed an ended sidecar's bytes and no longer does, they were swept.
         const bool is_swept = !word.live && entry.in_status && !word.in_status;
         entry.resident = is_swept ? word.resident : std::max(entry.resident, word.resident);
         if (!word.live) {
@@ -329,8 +329,8 @@ void GrantBook::note(const ObservedResidency& word, Entry& entry) {
     entry.in_status = (entry.in_status || word.in_status) && entry.resident > Bytes::zero();
 }
 
-// Adds bytes that an ended sidecar reported and that no status has shown yet. If a status has shown
-// them once and shows them no more, they were swept and are not added.
+// Adds bytes that an ended sidecar reported and that no status has shown yet. Bytes that a status
+// has shown once and no longer shows were swept: they are not added.
 void GrantBook::add_unwritten(
     const ClusterView& cluster, std::vector<ObservedResidency>& words) const {
     std::set<Place> told;

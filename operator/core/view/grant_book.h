@@ -29,11 +29,11 @@ struct ObservedResidency {
     // Grant that the leader enforces; none: no sidecar has reported. Unlimited: it got no grant
     // since it started; it keeps its bytes and adds none.
     std::optional<Bytes> granted;
-    bool live = false;     // it has a pod whose sidecar may hold a grant
-    bool reached = false;  // it has an attached sidecar: grants arrive at once
-    // A leader whose stream is open has reported: `resident` is its count, not an ended sidecar's.
+    bool live = false;     // a pod there has a sidecar that may hold a grant
+    bool reached = false;  // a sidecar there is attached: grants arrive at once
+    // A leader with an open stream has reported: `resident` is its count, not an ended one's.
     bool leader_attached = false;
-    Bytes promised{};      // by an earlier operator, according to statuses
+    Bytes promised{};      // granted by an earlier operator, as statuses say
     WallTime last_used{};  // of the dataset
 
     bool operator==(const ObservedResidency&) const = default;
@@ -63,14 +63,14 @@ WallTime last_use_of(const Dataset& dataset);
 // - A new operator is not settled until every sidecar that existed before it, or that began in its
 //   first 10 s, has reported, or the last grant of an earlier operator has expired. The earlier
 //   operator may go on for some seconds and grant to new sidecars. A leader that detaches in these
-//   10 s may have gone to it, and must report again. Until then no grant exceeds the resident
-//   bytes, and a sidecar without a report gets no grant, because a smaller one would evict its
-//   bytes. So one sidecar that does not report stops all growth for the validity and kSlack.
+//   10 s may have attached to the earlier operator, and must report again. Until then no grant
+//   exceeds the resident bytes, and a sidecar without a report gets no grant, because a smaller one
+//   would evict its bytes. So one sidecar without a report stops growth for the validity + kSlack.
 // Pure: the caller passes the time. Not thread-safe.
 class GrantBook {
 public:
-    // Added to the validity, for clock drift and messages in flight. An operator that has lost the
-    // leadership goes on for less.
+    // Added to the validity, for clock drift and messages in flight. An operator that has lost its
+    // leadership stops within less time.
     static constexpr Duration kSlack = std::chrono::seconds{10};
 
     // `valid`: how long a grant holds; earlier operators used the same value.
@@ -112,11 +112,11 @@ private:
     struct Entry {
         ObservedResidency word;
         std::optional<Bytes> sent;
-        std::optional<Bytes> target{};  // of the last plan; none: it has none here
+        std::optional<Bytes> target{};  // of the last plan; none: that plan has none here
         Bytes believed{};               // largest grant that the sidecar may hold
         Bytes resident{};               // last reported, while the sidecar is there
-        bool open = false;              // it has counted the bytes on its disk and may add more
-        bool in_status = false;         // the status has shown bytes here since there are any
+        bool open = false;              // the sidecar has counted its disk's bytes and may add more
+        bool in_status = false;         // the status has shown these bytes at least once
     };
 
     static Place place_of(const ObservedResidency& word);

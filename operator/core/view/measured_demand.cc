@@ -41,7 +41,7 @@ bool is_newer(const RankSketch& next, const RankSketch* before) {
             std::tie(before->revision, before->masses) < std::tie(next.revision, next.masses));
 }
 
-// The newest of `before` and the report's sketches of the job's use of the dataset; nullptr: none.
+// The newest of `before` and the report's sketches of how the job uses the dataset; nullptr: none.
 const RankSketch* newest_sketch(
     const SidecarReport& report,
     const std::string& dataset_uid,
@@ -84,7 +84,7 @@ std::optional<double> rate_by_cache(const ClusterView& cluster, const JobUse& us
     return profile->verdict == ProfileVerdict::kComputeBound ? 0 : profile->ingest_rate;
 }
 
-// Rate of a job that has no verdict yet: the mean of the others that wait for data; 1 if there is
+// Rate assumed for a job without a verdict: the mean of the jobs that wait for data; 1 if there is
 // none.
 double usual_rate(const std::vector<Reader>& readers) {
     double sum = 0;

@@ -18,8 +18,8 @@ namespace stoker::control {
 // In order of severity; the last is the worst.
 enum class NodeFitness : std::uint8_t {
     kReady,
-    kNodeNotReady,    // in Kubernetes
-    kWaiting,         // for the first report about the pool
+    kNodeNotReady,    // the Node object is not Ready
+    kWaiting,         // the node program has not reported about the pool yet
     kProgramMissing,  // no report for longer than kNodeSilenceMax
     kFailing,
     kPathRefused,
@@ -34,7 +34,7 @@ std::string_view to_string(NodeFitness fitness);
 struct NodeProgramView {
     NodeReports reports;
     std::set<std::string> nodes_with_pod;      // with a pod of the DaemonSet
-    std::optional<TimePoint> listening_since;  // node programs can connect since then
+    std::optional<TimePoint> listening_since;  // when node programs became able to connect
 };
 
 struct NodeVerdict {

@@ -9,7 +9,7 @@
 
 namespace stoker::control {
 
-// Finds reports by their job and by their node, without a look at all of them. Pure.
+// Index of reports by job and by node, so that lookups do not scan all reports. Pure.
 class ReportIndex {
 public:
     using Found = std::vector<const SidecarReport*>;  // in the order of the list

@@ -24,7 +24,7 @@ bool has_counted(const DatasetReport& report);
 // Sums for one dataset.
 struct DatasetTotals {
     ManifestState state =
-        ManifestState::kUnknown;  // ready if any report is, else failed, listing, unknown
+        ManifestState::kUnknown;  // ready if any report says so; else failed, listing, unknown
     std::string error;            // of a failed listing, else of the last failed fetch
     std::uint64_t objects_listed = 0;
     std::string revision;
@@ -58,8 +58,8 @@ struct Totals {
 Totals total_of(const std::vector<SidecarReport>& reports, const Moment& now);
 
 // Share of the read bytes that did not use the link to the origin for that read, in percent,
-// rounded down; nullopt before the first read. A sample fetched just in time counts as using the
-// link.
+// rounded down; nullopt before the first read. A sample that was fetched for this read counts as
+// using the link.
 std::optional<std::int64_t> hit_percent(Bytes from_cache, Bytes from_origin);
 
 // A dataset's troubles: "Node n1 keeps nothing new: disk full. And 2 more nodes."; empty if none.

@@ -23,7 +23,7 @@ struct Diagnosis {
 
 // Kueue's objects for a job with a queue label (operator/core/lifecycle/kueue_gate.h).
 struct KueueView {
-    bool installed = false;               // its Workloads have been listed
+    bool installed = false;               // Kueue's Workloads have been listed
     std::optional<Workload> workload;     // named workload_name(job), of any owner
     WorkloadPriority priority;            // for a new Workload
     std::vector<ResourceFlavor> flavors;  // existing flavors of the admission
@@ -33,19 +33,19 @@ struct KueueView {
 // The workload of a TrainingJob with a workloadRef, as the API server has it.
 struct WorkloadView {
     std::optional<std::int64_t> pod_count;  // nullopt: unknown
-    std::optional<WorkloadEnd> end;         // nullopt: it goes on, or cannot be read
+    std::optional<WorkloadEnd> end;         // nullopt: the workload goes on, or cannot be read
 };
 
 // All input for one TrainingJob's plan at one moment. Lists may be in any order.
 struct TrainingJobView {
     TrainingJob job;
-    ResolvedDatasets datasets;  // that its spec names
-    ResolvedPool pool;          // likewise
-    std::vector<Pod> pods;      // with its kJobLabel
+    ResolvedDatasets datasets;  // those that the job's spec names
+    ResolvedPool pool;          // the one that the spec names
+    std::vector<Pod> pods;      // those with the job's kJobLabel
     std::vector<Job> jobs;      // owned by it, or named like its next attempt, with any owner
     std::optional<ObjectMeta> service;   // named service_name(job), of any owner
-    std::vector<Node> nodes;             // at least those that the pods are on and that exist
-    std::vector<SidecarReport> reports;  // with its uid
+    std::vector<Node> nodes;             // at least all existing nodes with the job's pods
+    std::vector<SidecarReport> reports;  // those with the job's uid
     std::vector<Holding> holdings;       // bytes on the nodes
     std::optional<JobAllocation> allocation;
     std::optional<JobProfile> profile;  // none: not enough windows yet

@@ -114,7 +114,7 @@ private:
     struct Order {
         FillOrder fill;
         std::string pool;
-        bool open = false;  // the node is not done
+        bool open = false;  // the warm-up of this node is not Done
     };
 
     void add(const DatasetWarmup& warmup) {
@@ -160,7 +160,7 @@ private:
         }
     }
 
-    // Whether its leader knows the samples, and the group that says which of them it owns.
+    // Whether the node's leader has the list of samples, and the group that assigns it its own.
     [[nodiscard]] bool is_ready(const std::string& node, const Dataset& dataset) const {
         const std::string& uid = dataset.meta.uid;
         const DatasetReport* leader = find_leader(cluster_.reports, node, uid, now_);

@@ -47,14 +47,14 @@ std::set<FillerPlace> warmup_places(
 std::set<FillerPlace> open_places(
     const Dataset& dataset, const std::vector<DatasetWarmup>& warmups);
 
-// By place: when the newest of the scheduled runs began that are filling it. Its filler must list the
-// origin after that.
+// By place: start of the newest scheduled run that fills it. The place's filler must list the
+// origin after that time.
 std::map<FillerPlace, WallTime> runs_by_place(
     const Dataset& dataset, const std::vector<DatasetWarmup>& warmups);
 
-// The nodes of one Dataset and pool that must have a grant: those with fillers that warm-ups need,
-// and those whose leader still has an order to fill, so that it can be told to stop. Without a
-// grant a filler exits after kFillerIdleSeconds, and no sweep takes its bytes.
+// The nodes of one Dataset and pool that must have a grant: nodes with fillers that warm-ups need,
+// and nodes whose leader still has an order to fill, so that the operator can tell it to stop.
+// Without a grant a filler exits after kFillerIdleSeconds, and no sweep takes its bytes.
 std::set<std::string> filling_nodes(
     const Dataset& dataset,
     const std::string& pool,
@@ -65,8 +65,8 @@ std::set<std::string> filling_nodes(
 // Sets Grant::fill of the places that are being filled. A warm-up's rate limit is divided evenly
 // among its nodes that are neither Done nor Gone nor Lost. In a pool with an origin bandwidth, its
 // fills share evenly what its jobs leave (FillOrigin). A node gets the order once its leader has
-// listed the origin and knows the group of peers that it is in, and all other nodes of the warm-up do,
-// or kWarmupStartWait is over. `groups`: as sent, by dataset uid.
+// listed the origin and knows the group of peers that it is in, and all other nodes of the warm-up
+// have, or kWarmupStartWait is over. `groups`: as sent, by dataset uid.
 void order_fills(
     const ClusterView& cluster,
     const std::map<std::string, PeerGroup>& groups,

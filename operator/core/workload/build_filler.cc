@@ -40,7 +40,7 @@ std::string shorten_uniquely(const std::string& name, std::size_t bytes_max) {
                : fmt::format("{}-{}", shorten(name, bytes_max - digits.size() - 1), digits);
 }
 
-// Each of two names in a name of at most 253 characters.
+// Shortens one of two names that share a name of at most 253 characters.
 std::string part_of_name(const std::string& name) {
     constexpr std::size_t kBytesMax = 122;
     return shorten_uniquely(name, kBytesMax);

@@ -22,7 +22,7 @@ inline constexpr std::string_view kFillerLabel = "stoker.dev/filler";  // the Da
 inline constexpr std::string_view kFillerDatasetAnnotation = "stoker.dev/dataset";
 inline constexpr std::string_view kFillerPoolAnnotation = "stoker.dev/pool";
 inline constexpr std::string_view kFillerNodeAnnotation = "stoker.dev/node";
-// RFC 3339 time of the DatasetWarmup's scheduled run for which the filler was made. Not in its digest.
+// RFC 3339 time of the DatasetWarmup's scheduled run of this filler. Not in filler_digest().
 inline constexpr std::string_view kFillerRunAnnotation = "stoker.dev/warmup-run";
 
 // A filler stops after it has led this long without a connection or a valid grant. So no fillers
@@ -42,11 +42,11 @@ struct FillerPlace {
     auto operator<=>(const FillerPlace&) const = default;
 };
 
-// The place in an object's annotations; empty texts if they name none.
+// The place named by an object's annotations; its texts are empty if they name none.
 FillerPlace place_of(const ObjectMeta& filler);
 
-// A Dataset as the owner of its Jobs. It does not block its deletion, so that no right to finalizers
-// is needed.
+// A Dataset as the owner of its Jobs. The reference does not block the Dataset's deletion, so the
+// operator needs no right to finalizers.
 OwnerReference owner_of(const Dataset& dataset);
 
 // "<dataset>-<kind>-<12 hex digits>", at most 63 characters. The digits are a hash of `text`.
@@ -57,15 +57,15 @@ std::string child_name(const Dataset& dataset, std::string_view kind, const std:
 std::string filler_name(const Dataset& dataset, const FillerPlace& place);
 
 // TrainingJob name that a filler's sidecar reports: "filler/<dataset>/<pool>", at most 253 characters;
-// a hash replaces the end of a Dataset's or pool's name of more than 122. No TrainingJob has a '/' in
-// its name. The reported uid is the Dataset's.
+// in a Dataset's or pool's name of more than 122 characters, a hash replaces the end. No
+// TrainingJob has a '/' in its name. The reported uid is the Dataset's.
 std::string filler_training_job(const Dataset& dataset, const std::string& pool);
 
 // Whether the name is one of filler_training_job(), of any Dataset or of this one (by its name).
 bool is_filler(std::string_view training_job);
 bool is_filler_of(std::string_view training_job, const std::string& dataset);
 
-// Whether a Dataset's part of such a name may have a hash at its end: "-" and 12 hex digits.
+// Whether the Dataset's part of such a name may end with a hash: "-" and 12 hex digits.
 bool may_be_shortened(std::string_view dataset_part);
 
 // Resolves the Dataset for its fillers.

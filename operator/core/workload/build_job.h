@@ -29,7 +29,7 @@ struct JobSettings {
     TextMap sidecar_proxy;  // HTTPS_PROXY etc.; the trainer's settings take precedence
     Bytes window_bytes = mib(256);
     std::int32_t sidecar_http_port = 9455;
-    std::int32_t sidecar_peer_port = 7331;     // other nodes fetch samples there; 0: none do
+    std::int32_t sidecar_peer_port = 7331;     // other nodes fetch samples from it; 0: they do not
     std::int32_t s3_port = 9711;               // of the S3 endpoint, on the pod's loopback
     Resources s3_resources;                    // of the S3 endpoint
     Resources files_resources;                 // of stoker-files
@@ -43,12 +43,12 @@ struct JobSettings {
     bool operator==(const JobSettings&) const = default;
 };
 
-// Facts that only the pod of another controller tells (operator/core/workload/foreign_job.h).
+// Facts that only a pod of another controller has (operator/core/workload/foreign_job.h).
 struct ForeignPlace {
-    std::string attempt_uid;     // of its controller: pods of one attempt share a listing
+    std::string attempt_uid;     // of its controller: pods with the same uid share a listing
     std::optional<EnvVar> rank;  // named JOB_COMPLETION_INDEX
-    // The program's own S3 keys: STOKER_S3_... for the S3 endpoint, AWS_... to sign with. Empty: the
-    // program has none that can be seen.
+    // The program's own S3 keys: STOKER_S3_... for the S3 endpoint, AWS_... to sign with. Empty:
+    // none are visible in the pod.
     std::vector<EnvVar> s3_keys{};
 
     bool operator==(const ForeignPlace&) const = default;
@@ -91,8 +91,8 @@ std::string service_name(const TrainingJob& job);
 // Number of the attempt, from the Job's label; 0: no valid label.
 std::int64_t attempt_of(const ObjectMeta& job);
 
-// Processes in each pod, at least 1. A number: that many; gpu: the sum over the limits (else
-// requests) of resources named ".../gpu"; cpu: their whole CPUs; auto: GPUs if any, else 1.
+// Processes per pod (numProcPerNode), at least 1. A number: that many; gpu: the sum over the limits
+// (else requests) of resources named ".../gpu"; cpu: their whole CPUs; auto: GPUs if any, else 1.
 std::int64_t processes_per_node(const TrainerSpec& trainer);
 
 // Sum over the limits (else requests) of resources named ".../gpu"; 0: none.

@@ -26,7 +26,7 @@ struct End {
         return fmt::format("/stoker/{}/{}", name, what);
     }
 
-    // Empty: none.
+    // Name of the claim; empty: the end is no claim.
     [[nodiscard]] std::string claim() const {
         return source.volume ? source.volume->claim_name.value_or("") : "";
     }
@@ -93,7 +93,7 @@ void add_keys(const End& end, PodManifest& pod) {
     }
 }
 
-// Each thread has a chunk in memory, twice while it is written.
+// Each thread holds one chunk in memory, and a second copy while it writes it.
 std::uint64_t threads_for(Bytes chunk_bytes) {
     constexpr std::uint64_t kThreadsMax = 4;
     return std::clamp<std::uint64_t>(mib(256).count() / chunk_bytes.count(), 1, kThreadsMax);

@@ -13,14 +13,14 @@ namespace stoker::control {
 
 inline constexpr std::string_view kPackingLabel = "stoker.dev/packing";  // the Dataset's uid
 
-// The Job fails after so many failed pods.
+// Number of retries before the Job fails.
 inline constexpr std::int32_t kPackingRetries = 6;
 
 // "<dataset>-pack-<12 hex digits>", at most 63 characters. The digits are a hash of the Dataset's uid
 // and of everything in its spec that the Job depends on; the operator's settings are not part of it.
 std::string packing_job_name(const Dataset& dataset);
 
-// The Dataset is valid and has spec.packing.
+// Builds that Job. Precondition: the Dataset is valid and has spec.packing.
 JobManifest build_packing(const Dataset& dataset, const JobSettings& settings);
 
 }  // namespace stoker::control

@@ -68,7 +68,7 @@ OriginConfig origin_of(const JobInput& input, const ResolvedDataset& dataset) {
     result.block_size = dataset.block_size;
     result.records = dataset.records;
     if (source.secret_ref) {
-        // Without a Secret there, the sidecar knows that it lacks a key.
+        // If the directory has no Secret, the sidecar knows that it lacks a key.
         result.credentials_directory = path_of(kCredentialsDirectory, dataset.name);
         result.authenticate =
             domain::is_http_uri(source.storage_uri) && uses_secret(input, dataset);
@@ -257,8 +257,8 @@ ContainerManifest build_s3_endpoint(const JobInput& input) {
     return result;
 }
 
-// A process of its own, as the S3 endpoint is: the files outlive the sidecar. Until it serves, whoever
-// opens a file waits, so it needs no probe.
+// A process of its own, as the S3 endpoint is: the files outlive the sidecar. Programs that open a
+// file before it serves wait, so it needs no probe.
 ContainerManifest build_files(const JobInput& input) {
     ContainerManifest result = build_attached(input, kFilesContainer);
     add_own_keys(input, result.env);

@@ -22,9 +22,9 @@ inline constexpr std::string_view kTokenAudience = "stoker.dev";
 // inline volumes of the node program (docs/adr/0008): the whole directory for the sidecar, its
 // samples read-only for the trainer. With access Files the trainer also has the samples as files
 // (docs/adr/0023), and only stoker-files has the socket that their server needs. For a Dataset of
-// another namespace (docs/adr/0012) all get only the samples, and the sidecar also gets the folder of
-// the leader's socket for this namespace. Reads that bypass the cache use the Secret of that name in
-// the pod's own namespace, if it exists.
+// another namespace (docs/adr/0012) every container gets only the samples; the sidecar also gets
+// the folder with the leader's socket for this namespace. Reads that bypass the cache use the
+// Secret of that name in the pod's own namespace, if it exists.
 PodManifest build_pod(const JobInput& input);
 
 // The pod of a filler: only the sidecar, with the whole node directory. `input` has one dataset, in

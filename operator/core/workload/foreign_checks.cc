@@ -31,7 +31,7 @@ Status check_volumes(const ForeignPod& pod) {
         *taken));
 }
 
-// Where the container mounts volumes of the user's.
+// Paths at which the container mounts the user's volumes.
 std::vector<std::string> own_mount_paths(const ForeignPod& pod, const ForeignContainer& container) {
     std::vector<std::string> paths;
     for (const ForeignMount& mount : container.mounts) {

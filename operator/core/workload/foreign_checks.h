@@ -10,7 +10,7 @@
 // foreign_spec(). Pure.
 namespace stoker::control {
 
-// kInvalidArgument with this sentence, which says what is wrong with the pod.
+// The error kInvalidArgument with `message`, a sentence that says what is wrong with the pod.
 tl::unexpected<Error> refuse(std::string message);
 
 // Whether an earlier call of the webhook has given the pod its cache. The API server calls a webhook
@@ -20,8 +20,8 @@ bool is_injected(const ForeignPod& pod);
 // The rules for the pod's own settings and volumes.
 Status check_pod(const ForeignPod& pod);
 
-// The rules of a TrainingJob, and for the reader's own volumes those of a podTemplate's. The pod has
-// passed check_pod().
+// Applies the rules of a TrainingJob, and to the reading container's own volumes the rules of a
+// podTemplate. Precondition: the pod has passed check_pod().
 Status check_job(const ForeignPod& pod, TrainingJob job);
 
 }  // namespace stoker::control

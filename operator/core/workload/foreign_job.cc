@@ -80,7 +80,7 @@ Json access_of_label(const TextMap& annotations) {
          {"mountPath", value_or_empty(annotations, kMountPathAnnotation)}});
 }
 
-// The entry of the label, and those of the annotation with more datasets.
+// The dataset that the label names, and those that the annotation names in addition.
 Result<std::vector<Json>> dataset_entries(const ForeignPod& pod) {
     const std::string& name = value_or_empty(pod.meta.labels, kDatasetLabel);
     const TextMap& annotations = pod.meta.annotations;
@@ -340,7 +340,7 @@ Result<TrainingJob> with_accesses(
             found->mount_path = wanted.mount_path;
         } else if (wanted.mount_path) {
             return refuse(fmt::format(
-                "TrainingJob {} was made before without dataset {}, and its datasets cannot "
+                "TrainingJob {} was created earlier without dataset {}, and its datasets cannot "
                 "change; delete the workload and create it again",
                 stored.meta.name,
                 wanted.name));
@@ -351,7 +351,7 @@ Result<TrainingJob> with_accesses(
 }
 
 std::string describe_lack(const ForeignPod& pod) {
-    // An annotation that cannot be read names no folder.
+    // An annotation that cannot be parsed names no folder.
     const auto entries =
         dataset_entries(pod).value_or(std::vector{access_of_label(pod.meta.annotations)});
     std::vector<std::string> folders;

@@ -28,8 +28,8 @@ struct ForeignWorkload {
 // label is cut and gets a digest.
 std::string foreign_job_name(const WorkloadRef& workload);
 
-// The container that reads: that of kContainerAnnotation, else kubectl's default container, else the
-// first. nullptr: the annotation names none.
+// The container that reads: the one in kContainerAnnotation, else kubectl's default container, else
+// the first. nullptr: the pod has no container with the annotation's name.
 const ForeignContainer* reader_of(const ForeignPod& pod);
 
 // nullptr: there is no such Dataset.
@@ -45,8 +45,8 @@ Result<Json> foreign_spec(
     const ForeignWorkload& workload,
     const FindDataset& find_dataset);
 
-// The body of that TrainingJob's create. The workload owns it without being its controller, so it
-// goes with the workload.
+// The body of that TrainingJob's create. The workload owns the TrainingJob without being its
+// controller, so deleting the workload deletes both.
 Json foreign_body(const std::string& ns, const WorkloadRef& workload, const Json& spec);
 
 // `stored`, the workload's TrainingJob, with the accesses and mount paths of `asked`, which has
@@ -63,7 +63,7 @@ Result<TrainingJob> with_accesses(
 // Input of foreign_patch() besides the pod.
 struct ForeignInput {
     const Json& spec;        // foreign_spec(), for kWorkloadAnnotation
-    const TrainingJob& job;  // with this spec, or as it is in the cluster
+    const TrainingJob& job;  // with `spec`, or as it is in the cluster
     const std::vector<ResolvedDataset>& datasets;
     const ResolvedPool& pool;  // with a name
     const JobSettings& settings;
@@ -71,8 +71,8 @@ struct ForeignInput {
 };
 
 // The JSON Patch that lets `raw`, a pod with reader_of(), read through the cache; empty if it does
-// already. With access S3 it replaces AWS_ENDPOINT_URL; S3 keys that the container has stay, and the
-// S3 endpoint takes them.
+// already. With access S3 it replaces AWS_ENDPOINT_URL; The container's own S3 keys stay, and the
+// S3 endpoint accepts them.
 Json foreign_patch(const Json& raw, const ForeignPod& pod, const ForeignInput& input);
 
 // A sentence if a dataset got access SDK because the container's AWS_ENDPOINT_URL is another server:

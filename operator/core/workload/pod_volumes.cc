@@ -71,7 +71,7 @@ void add_node_mounts(const JobInput& input, bool is_sidecar, Mounts& mounts) {
     }
 }
 
-// The shared memory of another controller's pod is that controller's business.
+// Stoker adds no shared memory to a pod of another controller.
 bool adds_shared_memory(const JobInput& input) {
     const std::vector<std::string>& paths = input.job.spec.pod_template.trainer.volume_mount_paths;
     return !input.foreign &&

@@ -13,12 +13,12 @@ namespace stoker::control {
 // False: no sidecar and no node directory.
 bool has_cache(const JobInput& input);
 
-// Whether the Dataset belongs to another namespace. Its Secret is there, too; at the S3 API the pod uses the
-// Secret of that name in its own namespace, if there is one.
+// Whether the Dataset belongs to another namespace. The Dataset's Secret is in that namespace, too;
+// to sign S3 requests the pod uses the Secret of the same name in its own namespace, if it exists.
 bool is_foreign(const JobInput& input, const ResolvedDataset& dataset);
 
-// Whether the pod reads the origin with a Secret. Never for a web server of another namespace: it would
-// see a token or password of this one. (A signature for S3 does not reveal its key.)
+// Whether the pod reads the origin with a Secret. Never for another namespace's web server, which
+// would get a token or password of this one. (A signature for S3 does not reveal its key.)
 bool uses_secret(const JobInput& input, const ResolvedDataset& dataset);
 
 // Whether the origin is a directory on a volume, not an object store.

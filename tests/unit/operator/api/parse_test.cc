@@ -100,7 +100,7 @@ TEST(ParseTrainingJob, ReportsEveryWrongFieldWithItsPath) {
           "spec.trainer.numNodes: must be a whole number",
           "spec.trainer.command: must be a list of texts",
           "spec.trainer.env[0]: must be an object",
-          "spec.datasets[0].contract: 'exact' is not a choice",
+          "spec.datasets[0].contract: 'exact' is not an allowed value",
           "spec.cache.maxBytes: 'lots' is not a quantity",
           "spec.cache.mode: must be a text"}) {
         EXPECT_NE(job.error().message.find(expected), std::string::npos)

@@ -47,7 +47,7 @@ TEST_F(AllocationPageTest, NamesTheLeaderOnOtherReplicas) {
 
 TEST_F(AllocationPageTest, IsUnavailableBeforeTheFirstPlan) {
     EXPECT_EQ(page().status, 503);
-    EXPECT_THAT(page().body, HasSubstr("decided nothing yet"));
+    EXPECT_THAT(page().body, HasSubstr("has not made a plan yet"));
 }
 
 }  // namespace

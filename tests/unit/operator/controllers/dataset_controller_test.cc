@@ -268,7 +268,7 @@ TEST_F(SharedDatasetTest, TrustsFillersButNotGuests) {
 TEST_F(SharedDatasetTest, CreatesAFillerOnAGuestPodsNode) {
     EXPECT_EQ(
         fillers(look()),
-        "Starting: 1 of 1 fillers are not ready: node node-1: its Job is being made");
+        "Starting: 1 of 1 fillers are not ready: node node-1: its Job is being created");
     EXPECT_EQ(on_jobs(), std::vector<std::string>{"create"});
     EXPECT_EQ(bench.client.calls.back().key.ns, "data");
     const Result<Job> made = parse_document<Job>(bench.client.calls.back().body);
@@ -324,7 +324,7 @@ TEST_F(SharedDatasetTest, ReportsAForeignJobWithAFillersName) {
     bench.clock.advance(JobRefusals::kTryAgain);
     look();
     bench.clock.advance(seconds{6});
-    EXPECT_NE(fillers(look()).find("somebody else's Job"), std::string::npos) << fillers(look());
+    EXPECT_NE(fillers(look()).find("a Job of another owner"), std::string::npos) << fillers(look());
 }
 
 TEST_F(SharedDatasetTest, RetriesAFillerAfterAFailure) {

@@ -63,7 +63,7 @@ TEST(PlanAllocationOwner, OwnersQuotaLimitsTheDataset) {
     EXPECT_EQ(of(plan, "guest").reason, AllocationReason::kQuotaExhausted);
     EXPECT_EQ(
         of(plan, "guest").message,
-        "6Gi of 12Gi granted: namespace owner, whose dataset it is, may hold no more in pool "
+        "6Gi of 12Gi granted: namespace owner, the dataset's owner, may hold no more in pool "
         "nvme.");
 }
 

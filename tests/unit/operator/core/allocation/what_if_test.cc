@@ -89,7 +89,8 @@ TEST(WhatIf, RefusesUnknownNamesAndListsKnownOnes) {
     };
     EXPECT_THAT(complaint(AddCapacity{"nvm", gib(1), false}), HasSubstr("with nodes: nvme"));
     EXPECT_THAT(complaint(RemoveJob{{"b", "fast"}}), HasSubstr("that do: a/fast, a/slow"));
-    EXPECT_THAT(complaint(SetNominal{"b", "nvme", gib(1)}), HasSubstr("there are: a in nvme"));
+    EXPECT_THAT(
+        complaint(SetNominal{"b", "nvme", gib(1)}), HasSubstr("quotas in force: a in nvme"));
 }
 
 TEST(WhatIf, SettlesInAlmostEveryRandomCluster) {

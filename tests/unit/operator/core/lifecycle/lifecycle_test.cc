@@ -130,7 +130,7 @@ TEST(Lifecycle, LeavesObjectsOfOtherOwnersAlone) {
     view.jobs[0].meta.owners = {{"stoker.dev/v1alpha1", "TrainingJob", "resnet", "old-uid", true}};
     const Lifecycle leaving = decide_lifecycle(view, moment(10));
     EXPECT_EQ(leaving.state, JobState::kWaiting);
-    EXPECT_EQ(leaving.message, "Job resnet-a1 of an earlier job is leaving.");
+    EXPECT_EQ(leaving.message, "Job resnet-a1 of an earlier job is ending.");
     view.jobs.clear();
     view.service = make_service(view);
     view.service->owners.clear();

@@ -178,7 +178,8 @@ TEST(ResolveDatasets, AccessS3NeedsOneEndpointForEachBucket) {
     const Dataset train = at("imagenet", "s3://data/train", "http://a:9000");
     EXPECT_EQ(
         blocker_of_s3(train, at("other", "s3://data/val", "http://b:9000")).message,
-        "Datasets train and val are in buckets of one name at different endpoints, which access S3 "
+        "Datasets train and val are in buckets of the same name at different endpoints, which "
+        "access S3 "
         "cannot tell apart; use access SDK.");
     EXPECT_TRUE(blocker_of_s3(train, at("other", "s3://data/val", "http://a:9000")).empty());
     EXPECT_TRUE(blocker_of_s3(train, at("other", "s3://data2", "http://b:9000")).empty());

@@ -415,7 +415,7 @@ TEST(ValidateTrainingJob, RefusesOutOfRangeParameters) {
         "spec.datasets[train].importance.beta: beta belongs to family ICache");
     EXPECT_EQ(
         parameter_errors(importance, importance, {{}, {{"family", "Other"}}}),
-        "spec.datasets[train].importance.family: 'Other' is not a choice");
+        "spec.datasets[train].importance.family: 'Other' is not an allowed value");
     EXPECT_EQ(
         parameter_errors(Contract::kReplicate, Contract::kReplicate, {{{"replication", 1.3}}, {}}),
         "spec.datasets[train].replicate.replication: replication must be a number from 1 to 64, in "

@@ -144,7 +144,7 @@ TEST(SummarizeCachePool, NamesUpToThreeNodesWithoutAProgram) {
     EXPECT_EQ(ready.status, ConditionStatus::kFalse);
     EXPECT_EQ(ready.reason, "NodeProgramMissing");
     EXPECT_TRUE(ready.message.starts_with(
-        "No word from the node program on n1 (no pod), n2 (its pod is silent), n3 (no pod) and 2 "
+        "No report from the node program on n1 (no pod), n2 (its pod is silent), n3 (no pod) and 2 "
         "more. Check the pods of its DaemonSet"))
         << ready.message;
     EXPECT_EQ(summarize_cache_pool(view, moment(61)).columns.nodes, "0/5");

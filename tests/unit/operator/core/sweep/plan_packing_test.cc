@@ -111,7 +111,7 @@ TEST(JudgePacking, IsNotPackedAfterAChange) {
     PackingView view = view_of(make_packed_dataset());
     view.dataset.status.packing->samples = 797;
     view.dataset.spec.packing->chunk_bytes = mib(8);
-    EXPECT_EQ(judge(view), "False Starting: The packing Job is being made.");
+    EXPECT_EQ(judge(view), "False Starting: The packing Job is being created.");
     EXPECT_EQ(judge_packing(view).status.packed_digest, "");
     EXPECT_EQ(judge_packing(view).status.samples, 0);
 }
