@@ -123,7 +123,7 @@ std::string table(const Advice& advice) {
 
 std::string times_note(const Advice& advice) {
     if (!advice.has_times) {
-        return "For times, say --origin-bandwidth and --origin-latency.\n";
+        return "To get times, add --origin-bandwidth and --origin-latency.\n";
     }
     return advice.rate_is_bound
                ? fmt::format(

@@ -6,7 +6,7 @@ namespace stoker::cli {
 
 namespace {
 
-// Stores a value of the origin, which is known from then on.
+// Stores a value of the origin; from then on the question has an origin.
 template <class Read, class Field>
 auto origin_into(advise::Question& question, Field advise::Origin::*field, Read read) {
     return [&question, field, read](std::string_view text) -> Status {
@@ -29,19 +29,19 @@ FlagGroup advise_flags(AdviseOptions& options) {
           text_into(options.trace_path)},
          {"cache",
           "BYTES",
-          "a size to look at besides the curve, over all nodes",
+          "also evaluate a cache of this size, over all nodes",
           read_into(question.cache, config::parse_bytes)},
          {"window",
           "BYTES",
-          "of each sidecar, besides the cache (256Mi)",
+          "window of each sidecar, in addition to the cache (256Mi)",
           read_into(question.window, config::parse_bytes)},
          {"origin-bandwidth",
           "BYTES",
-          "per second; with it or the latency, the advice has times (200Mi)",
+          "origin's bytes per second; it or the latency makes the advice include times (200Mi)",
           origin_into(question, &advise::Origin::bytes_per_second, config::parse_bytes)},
          {"origin-latency",
           "TIME",
-          "of a request, such as 20ms (5ms)",
+          "origin's latency per request, such as 20ms (5ms)",
           origin_into(question, &advise::Origin::latency, config::parse_duration)},
          {"compute-rate",
           "N",
@@ -49,8 +49,8 @@ FlagGroup advise_flags(AdviseOptions& options) {
           read_into(
               question.compute_rate,
               [](std::string_view text) { return parse_number("compute-rate", text); })},
-         {"batch", "N", "samples of a batch of a rank (64)", count_into(question.batch)},
-         {"workers", "N", "of each rank's loader (8)", count_into(question.workers)}}};
+         {"batch", "N", "samples in a rank's batch (64)", count_into(question.batch)},
+         {"workers", "N", "workers of each rank's loader (8)", count_into(question.workers)}}};
 }
 
 }  // namespace stoker::cli

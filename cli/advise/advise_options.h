@@ -7,7 +7,7 @@
 
 namespace stoker::cli {
 
-// Flags of `advise` with a trace, of both programs.
+// Flags of `advise` with a trace, shared by `stoker` and `kubectl stoker`.
 struct AdviseOptions {
     std::string trace_path;  // "-": standard input; empty: not given
     advise::Question question;

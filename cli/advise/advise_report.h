@@ -9,13 +9,13 @@
 namespace stoker::cli {
 
 // Reads the trace that the options name and asks for advice. Blocks; kNotFound: the file cannot be
-// read; other errors: of the trace or the question.
+// read; other errors: the trace or the question is invalid.
 Result<advise::Advice> advise_from_trace(const AdviseOptions& options);
 
-// For people, one screen. Pure.
+// Formats the advice for people: one screen. Pure.
 std::string advice_text(const advise::Advice& advice);
 
-// For programs: docs/howto/advise.md names the fields. Ends with a line break. Pure.
+// Formats the advice as JSON (fields: docs/howto/advise.md). Ends with a line break. Pure.
 std::string advice_json(const advise::Advice& advice);
 
 }  // namespace stoker::cli

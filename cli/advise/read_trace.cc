@@ -39,7 +39,7 @@ Result<advise::Advice> advise_from_trace(const AdviseOptions& options) {
     if (!trace) {
         return fail(trace.error().prefixed(path));
     }
-    constexpr std::size_t kReadsPerMinute = 1'500'000;  // all sizes
+    constexpr std::size_t kReadsPerMinute = 1'500'000;  // for all cache sizes
     if (const std::size_t minutes = trace->reads.size() / kReadsPerMinute; minutes > 0) {
         fmt::print(
             stderr,

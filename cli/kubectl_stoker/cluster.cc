@@ -45,7 +45,7 @@ control::RestClientOptions client_options(const ConnectOptions& options) {
     return result;
 }
 
-// Message of an operator response that is not a Kubernetes Status.
+// The message in a response of the operator, whose body is not a Kubernetes Status.
 std::string words_of(const std::string& body) {
     const auto json = control::Json::parse(body);
     return json ? control::string_at(json->value(), {"message"}) : "";
@@ -201,7 +201,7 @@ Result<std::string> Cluster::debug_token() {
     STOKER_TRY(const control::Json answer, control::Json::parse(response.body));
     debug_token_ = control::string_at(answer.value(), {"status", "token"});
     if (debug_token_.empty()) {
-        return fail(ErrorCode::kUnavailable, request.what + ": the answer holds none");
+        return fail(ErrorCode::kUnavailable, request.what + ": the answer contains no token");
     }
     return debug_token_;
 }
@@ -256,9 +256,10 @@ Error Cluster::refusal(
             fmt::format(
                 "{}: {}",
                 what,
-                words.empty() ? "503, and no reason: does a NetworkPolicy let the API server reach "
-                                "the operator's debug port?"
-                              : words)};
+                words.empty()
+                    ? "503 without a reason: does a NetworkPolicy let the API server reach "
+                      "the operator's debug port?"
+                    : words)};
     }
     return failure.error().prefixed(what);
 }

@@ -30,7 +30,7 @@ public:
     static Result<std::unique_ptr<Cluster>> open(const ConnectOptions& options, const Clock& clock);
 
     Result<control::TrainingJob> job(const control::ObjectKey& key);
-    // An empty namespace means all namespaces.
+    // List objects of one kind. An empty namespace means all namespaces.
     Result<std::vector<control::TrainingJob>> jobs(const std::string& ns);
     Result<std::vector<control::CacheQuota>> quotas(const std::string& ns);
     Result<std::vector<control::CachePool>> pools();

@@ -20,7 +20,7 @@ std::size_t scaled(double value, double most, std::size_t steps) {
     return static_cast<std::size_t>(std::lround(share * static_cast<double>(steps - 1)));
 }
 
-// Cached bytes at a column of the plot, whose last one is `end`.
+// Cached bytes at a column of the plot; the last column is `end` bytes.
 Bytes bytes_at(std::size_t column, double end) {
     return Bytes{static_cast<std::uint64_t>(
         end * static_cast<double>(column) / static_cast<double>(kWidth - 1))};

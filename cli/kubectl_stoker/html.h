@@ -6,12 +6,12 @@
 
 namespace stoker::cli {
 
-// Text as HTML shows it, also inside quoted attributes. Control characters, which HTML and XML
+// Escapes text for HTML, also inside quoted attributes. Control characters, which HTML and XML
 // forbid, become U+FFFD. Pure.
 std::string escaped(std::string_view text);
 
-// A table with one row of titles. Cells are escaped; numbers are right-aligned where `right` has the
-// column. An empty table is "".
+// A table with one row of titles. Cells are escaped; columns listed in `right` are right-aligned.
+// An empty table is "".
 struct HtmlTable {
     std::vector<std::string> titles;
     std::vector<std::vector<std::string>> rows;

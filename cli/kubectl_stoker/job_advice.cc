@@ -29,7 +29,7 @@ Bytes part(double share, Bytes whole) {
         static_cast<std::uint64_t>(std::llround(share * static_cast<double>(whole.count())))};
 }
 
-// Bytes of the job's datasets, each once; zero: not listed yet.
+// Bytes of the job's datasets, each counted once; zero: not listed yet.
 Bytes dataset_bytes(const JobAdviceFacts& facts) {
     Bytes total;
     if (facts.demand) {

@@ -10,8 +10,8 @@
 
 namespace stoker::cli {
 
-// Input of `advise tj/NAME`. Without a demand and its explanation (no right to ask the operator, or
-// the job has ended) the advice comes from the status.
+// Input of `advise tj/NAME`. If the demand and its explanation are missing (no right to ask the
+// operator, or the job has ended), the advice uses the status.
 struct JobAdviceFacts {
     control::TrainingJob job;
     std::optional<control::Demand> demand;
@@ -36,8 +36,8 @@ struct JobAdviceContract {
 struct JobAdvice {
     control::ObjectKey job;
     std::string source;   // "operator" or "status"
-    Bytes everything{};   // that can be cached, over all nodes of the job
-    Bytes epoch_bytes{};  // that all ranks read under the job's contract
+    Bytes everything{};   // bytes that can be cached, over all nodes of the job
+    Bytes epoch_bytes{};  // bytes that all ranks read under the job's contract
     control::JobProfile profile;
     bool is_worth_it = false;
     std::string reason;
@@ -46,8 +46,8 @@ struct JobAdvice {
     std::vector<JobAdviceContract> contracts;
 };
 
-// From what the operator has measured, and the planner's curve of the job; from the status: as if
-// each epoch read every sample once (`value_of()`). Other contracts: the planner's miss curves with
+// Uses the operator's measurements and the planner's curve of the job, else the status, as if each
+// epoch read every sample once (`value_of()`). Other contracts: the planner's miss curves with
 // default parameters. kNotFound: nothing is measured yet; the message says what to do. Pure.
 Result<JobAdvice> advise_job(const JobAdviceFacts& facts);
 

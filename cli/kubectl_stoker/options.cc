@@ -33,7 +33,8 @@ constexpr std::array kCommands{
         "why",
         " tj/NAME",
         "why a job has the cache bytes that it has, and what would change it",
-        "Asks the operator that leads what it decided from what, and decides again. Users who may "
+        "Asks the leading operator for its decision and its input, and decides again. Users "
+        "who may "
         "not\n"
         "ask it get what the job's status says.\n"
         "\n"
@@ -42,7 +43,7 @@ constexpr std::array kCommands{
     Command{
         "what-if",
         "",
-        "what every job would gain or lose if the cluster were another one",
+        "what every job would gain or lose if the cluster were different",
         "Runs the operator's planner over what the operator sees now, with the changes made and\n"
         "every move carried out. Nothing is changed in the cluster.\n"
         "\n"
@@ -54,7 +55,7 @@ constexpr std::array kCommands{
         " [tj/NAME | pod/NAME]",
         "what a cache would be worth, of which size, under which contract",
         "With --trace FILE: replays the reads of a program; needs neither a cluster nor Stoker.\n"
-        "Else: of a job that the operator has measured, or of a pod of such a job.\n"
+        "Else: uses the operator's measurements of a job, named by itself or by one of its pods.\n"
         "\n"
         "  kubectl stoker advise --trace trace.txt --origin-bandwidth 1Gi --origin-latency 20ms\n"
         "  kubectl stoker advise tj/resnet -n team-a -o json\n"},
@@ -133,17 +134,20 @@ std::vector<Flag> what_if_flags(Options& options) {
     return {
         {"add",
          "200Gi",
-         "more room in --pool, over all its nodes",
+         "add capacity to --pool, in total over its nodes",
          read_into(options.add, stoker::parse_bytes)},
-        {"remove", "200Gi", "less room in --pool", read_into(options.remove, stoker::parse_bytes)},
+        {"remove",
+         "200Gi",
+         "remove capacity from --pool, in total over its nodes",
+         read_into(options.remove, stoker::parse_bytes)},
         {"pool", "NAME", "the CachePool of --add, --remove and --nominal", text_into(options.pool)},
         {"delete",
          "tj/NAME",
-         "without this job (or tj/NAMESPACE/NAME); may be repeated",
+         "remove this job (or tj/NAMESPACE/NAME); may be repeated",
          read_into(options.deleted, job_name)},
         {"nominal",
          "NAMESPACE=BYTES",
-         "another nominal quota in --pool; may be repeated",
+         "set the namespace's nominal quota in --pool; may be repeated",
          read_into(options.nominal, parse_nominal)}};
 }
 
@@ -151,9 +155,12 @@ FlagGroup command_flags(Options& options, std::string_view command) {
     FlagGroup group{"Flags:", {}};
     if (command == "top") {
         group.flags.push_back(
-            {"watch", "", "again and again, until Ctrl-C", switch_into(options.watch), 'w'});
+            {"watch", "", "refresh until Ctrl-C", switch_into(options.watch), 'w'});
         group.flags.push_back(
-            {"interval", "2s", "between two looks", read_into(options.interval, parse_duration)});
+            {"interval",
+             "2s",
+             "time between refreshes",
+             read_into(options.interval, parse_duration)});
     }
     if (command == "what-if") {
         group.flags = what_if_flags(options);
@@ -162,15 +169,15 @@ FlagGroup command_flags(Options& options, std::string_view command) {
         group.flags.push_back(
             {"output",
              "FILE",
-             "the page (default: standard output)",
+             "where to write the page (default: standard output)",
              text_into(options.report_path),
              'o'});
     } else {
-        group.flags.push_back({"json", "", "for programs", switch_into(options.json)});
+        group.flags.push_back({"json", "", "print JSON", switch_into(options.json)});
         group.flags.push_back(
             {"output",
              "json",
-             "the same",
+             "the same as --json",
              [&options](std::string_view value) { return set_output(options, value); },
              'o'});
     }
@@ -183,20 +190,24 @@ FlagGroup cluster_flags(Options& options) {
     return {
         "As with kubectl:",
         {{"namespace", "NAME", "default: the context's", text_into(options.ns), 'n'},
-         {"all-namespaces", "", "all of them", switch_into(options.all_namespaces), 'A'},
+         {"all-namespaces",
+          "",
+          "list objects of all namespaces",
+          switch_into(options.all_namespaces),
+          'A'},
          {"kubeconfig",
           "FILE",
           "default: $KUBECONFIG, else ~/.kube/config",
           text_into(connect.kubeconfig)},
-         {"context", "NAME", "of the kubeconfig", text_into(connect.context)},
-         {"as", "USER", "impersonate somebody", text_into(connect.as_user)},
+         {"context", "NAME", "context of the kubeconfig", text_into(connect.context)},
+         {"as", "USER", "impersonate this user", text_into(connect.as_user)},
          {"as-group",
           "GROUP",
-          "and a group; may be repeated",
+          "impersonate this group, too; may be repeated",
           read_into(connect.as_groups, parse_text)},
          {"request-timeout",
           "30s",
-          "of each request; 0 for none",
+          "time limit of each request; 0: none",
           read_into(connect.request_timeout, parse_duration)}}};
 }
 
@@ -209,10 +220,13 @@ FlagGroup operator_flags(Options& options) {
           "default: stoker-system",
           text_into(connect.operator_namespace)},
          {"lease", "NAME", "default: stoker-operator", text_into(connect.lease_name)},
-         {"operator-pod", "NAME", "where leader election is off", text_into(connect.operator_pod)},
+         {"operator-pod",
+          "NAME",
+          "the operator's pod, if leader election is off",
+          text_into(connect.operator_pod)},
          {"operator-port",
           "PORT",
-          "of its debug pages (default: 8443)",
+          "port of the operator's debug pages (default: 8443)",
           text_into(connect.operator_port)}}};
 }
 

@@ -71,10 +71,11 @@ std::vector<std::string> flag_names(std::string_view command);
 // kInvalidArgument: another kind.
 Result<std::string> job_name(std::string_view word);
 
-// Likewise, "dset/NAME", "dataset/NAME", "datasets.stoker.dev/NAME" or "NAME".
+// As job_name(), for "dset/NAME", "dataset/NAME", "datasets.stoker.dev/NAME" or "NAME".
 Result<std::string> dataset_name(std::string_view word);
 
-// Likewise, "pod/NAME", "pods/NAME" or "po/NAME"; the kind is required. nullopt: another kind.
+// As job_name(), for "pod/NAME", "pods/NAME", "po/NAME"; the kind is required. nullopt: another
+// kind.
 std::optional<std::string> pod_name(std::string_view word);
 
 // Resolves "NAMESPACE/NAME", or "NAME" in namespace `ns`.

@@ -13,7 +13,7 @@ namespace stoker::cli {
 struct QuotaFacts {
     std::vector<control::CachePool> pools;  // empty without the right to list pools
     std::vector<control::CacheQuota> quotas;
-    std::vector<control::TrainingJob> jobs;  // also of namespaces without a quota
+    std::vector<control::TrainingJob> jobs;  // includes jobs of namespaces without a quota
 };
 
 // Prints a tree of pools, their namespaces and their jobs. Pure.

@@ -90,7 +90,7 @@ std::string summary(const TrainingJob& job) {
     return paragraph(text) + cache_summary(job);
 }
 
-// The reason for the grant: of the operator's explanation, else of the status.
+// The reason for the grant, from the operator's explanation or else from the status.
 std::string grant(const WhyFacts& why) {
     if (why.explanation) {
         const control::JobAllocation& allocation = why.explanation->allocation;

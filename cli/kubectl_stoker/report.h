@@ -22,9 +22,9 @@ ReportEvent read_event(const control::Json& json);
 
 struct ReportFacts {
     WhyFacts why;
-    std::vector<control::Pod> pods;     // of the job
+    std::vector<control::Pod> pods;     // the job's pods
     std::vector<ReportEvent> events;    // by time
-    std::vector<std::string> left_out;  // what could not be read, one sentence each
+    std::vector<std::string> left_out;  // one sentence for each thing that could not be read
     WallTime made_at{};
 };
 

@@ -79,7 +79,7 @@ std::string curve_svg(const std::vector<control::CurvePoint>& points, Bytes targ
     const double y = axes.y_of(now);
     svg +=
         fmt::format("\"/>\n<circle fill=\"#c2410c\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\"/>\n", x, y);
-    // The curve never falls, so it is neither below the mark to its right nor above it to its left.
+    // The curve never falls, so a label below right or above left of the mark does not cover it.
     const bool is_last = x > kLeft + kPlotWidth * 0.75;
     svg += label(
         x + (is_last ? -10 : 10),

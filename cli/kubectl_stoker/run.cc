@@ -105,7 +105,7 @@ private:
         return {};
     }
 
-    // A job with its explanation by the operator, or without it if only its status can be read.
+    // The job, with the operator's explanation unless only the job's status can be read.
     Result<WhyFacts> why_facts() {
         const ObjectKey key = key_of(options_.job, own_namespace());
         WhyFacts facts;
@@ -255,7 +255,7 @@ private:
         return {};
     }
 
-    // Warns if the answer may be stale or of another planner version.
+    // Warns if the answer may be stale or come from another version of the planner.
     void check(const AllocationSnapshot& snapshot) {
         if (snapshot.age() > kOld) {
             console_.warn(fmt::format(

@@ -121,7 +121,7 @@ std::string what_if_text(const WhatIf& result) {
     if (result.rate_before > 0) {
         text += fmt::format(
             "\nJobs that stay: {} together instead of {} ({}).\n"
-            "Speeds are predicted, for when every move is done.\n",
+            "Speeds are predictions for the time after all moves.\n",
             rate_text(result.rate_after),
             rate_text(result.rate_before),
             difference(result.rate_before, result.rate_after));

@@ -25,7 +25,7 @@ struct WhatIfRow {
 struct WhatIf {
     std::vector<std::string> changes;  // for people
     std::vector<WhatIfRow> rows;       // largest gain first
-    double rate_before = 0;            // of the jobs that stay, bytes/s
+    double rate_before = 0;            // bytes/s of all jobs that stay, together
     double rate_after = 0;
     bool at_rest = true;  // false: the planner still moves bytes; the figures are a snapshot
 };

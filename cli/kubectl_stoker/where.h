@@ -19,7 +19,7 @@ struct WhereRow {
     std::optional<std::int64_t> percent{};  // of the Dataset's samples; none: not known
 };
 
-// By Dataset; its nodes with most bytes first, then by name.
+// Rows sorted by Dataset; within one, nodes with the most bytes first, then by name.
 std::vector<WhereRow> where_rows(const std::vector<control::Dataset>& datasets);
 
 std::string where_text(const std::vector<WhereRow>& rows, bool with_namespace);

@@ -19,7 +19,7 @@ using control::Contender;
 using control::JobAllocation;
 using control::JobExplanation;
 
-constexpr std::size_t kNeighbours = 2;  // shown on each side
+constexpr std::size_t kNeighbours = 2;  // competing jobs shown before and after this one
 
 std::string reason_lines(const std::string& reason, const std::string& message) {
     return fmt::format("Reason: {}\n{}", reason, wrapped(message, "  "));

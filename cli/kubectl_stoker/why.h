@@ -19,7 +19,7 @@ struct WhyFacts {
     std::string version;           // of the operator
 };
 
-// One screen of text. Pure.
+// The text of `why`: one screen. Pure.
 std::string why_text(const WhyFacts& facts);
 std::string why_json(const WhyFacts& facts);
 

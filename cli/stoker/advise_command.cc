@@ -34,7 +34,7 @@ int advise_command(const Arguments& arguments) {
     }
     fmt::print(
         stderr,
-        "stoker advise: {}\nstoker advise --help lists everything\n",
+        "stoker advise: {}\nstoker advise --help lists all flags\n",
         status.error().message);
     return 2;
 }

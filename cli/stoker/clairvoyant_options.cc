@@ -74,15 +74,16 @@ std::vector<Flag> own_flags(ClairvoyantSpec& spec) {
         {"world", "N", "ranks, one a node (4)", count_into(spec.world)},
         {"placement",
          "own|pooled",
-         "every rank keeps its own favourites, or each sample has one owner (own)",
+         "each rank caches the samples it reads most, or each sample has one owner (own)",
          read_into(spec.placement, parse_placement)},
         {"threshold",
          "N",
-         "count the samples that a rank reads more often than this (10)",
+         "report how many samples a rank reads more often than this (10)",
          count_into(spec.threshold)},
         {"tier",
          "K=V,...",
-         "share= of the dataset, read= and write= bytes a second, threads= (2); fastest first, "
+         "a cache tier: share= of the dataset, read= and write= in bytes/s, threads= (2); fastest "
+         "first, "
          "repeat for more (one, with --cache-share)",
          read_into(spec.tiers, tier)},
         {"staging",
@@ -91,15 +92,16 @@ std::vector<Flag> own_flags(ClairvoyantSpec& spec) {
          read_into(spec.staging, staging)},
         {"origin-curve",
          "CURVE",
-         "bytes a second by clients, 1:330Mi/2:730Mi (--origin-bandwidth for any number)",
+         "origin's bytes/s by number of clients, 1:330Mi/2:730Mi (default: always "
+         "--origin-bandwidth)",
          read_into(spec.origin, parse_curve)},
         {"peer-bandwidth",
          "BYTES",
-         "a second between two nodes (1e9)",
+         "bytes/s between two nodes (1e9)",
          read_into(spec.peer, parse_rate)},
         {"preprocess-bandwidth",
          "BYTES",
-         "a second that a thread decodes (2e8)",
+         "bytes/s that one thread decodes (2e8)",
          read_into(spec.preprocess, parse_rate)}};
 }
 

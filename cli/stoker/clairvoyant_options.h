@@ -7,7 +7,7 @@
 
 namespace stoker::cli {
 
-// The flags of --policy nopfs only. `given` receives the name of the last one that was set. Both
+// The flags of --policy nopfs only. `given` receives the name of the last flag that was set. Both
 // arguments must outlive the flags.
 FlagGroup clairvoyant_flags(simulate::ClairvoyantSpec& spec, std::string& given);
 

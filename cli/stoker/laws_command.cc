@@ -18,7 +18,7 @@ namespace {
 constexpr std::string_view kUsage =
     "usage: stoker laws [--list] [LAW]...\n"
     "       stoker laws --random K [--seed S]\n"
-    "Simulates the workloads whose figures are known in advance and compares: one row for every\n"
+    "Simulates workloads whose figures are known in advance and compares: one row for every\n"
     "law and parameter. Without a name: all. --random: K workloads at random parameters against\n"
     "their closed forms, with the seeds S to S+K-1; `--seed N --random 1` repeats a row. S is 1 "
     "by\n"
@@ -48,7 +48,7 @@ std::string relation(const simulate::Expected& expected) {
     return fmt::format("{:.4g} +- {:.3g}", expected.figure, expected.tolerance);
 }
 
-// The verdict in words; if it is "impossible", with the bound that the figure passes: "impossible:
+// The verdict in words; for "impossible" also the bound that the figure violates: "impossible:
 // below its floor 0.533".
 std::string verdict(const simulate::LawRow& row) {
     const std::string word{to_string(row.verdict())};
@@ -139,7 +139,7 @@ Result<std::uint64_t> whole_number(std::string_view flag, std::string_view text)
     return number;
 }
 
-// The next argument, as a number.
+// The argument after a flag, as a number.
 Result<std::uint64_t> number_after(const Arguments& arguments, std::size_t& i) {
     const std::string_view flag = arguments[i];
     ++i;

@@ -30,7 +30,7 @@ Result<std::unique_ptr<Origin>> open_source(const PackCommand& command, const Cl
                                   command.sources.front(), command.from, lookup, clock, kRetrySeed);
 }
 
-// Prints at most once a second, and the end of each phase.
+// Prints the progress at most once a second, and at the end of each phase.
 class ProgressLine {
 public:
     explicit ProgressLine(const Clock& clock)
@@ -81,7 +81,7 @@ Result<PackProgress> run_command(const PackCommand& command, const std::stop_tok
     return sidecar::run_pack(*source, target, command.pack, show, stop);
 }
 
-// Another run would end in the same way: the destination or the input has to change.
+// Whether another run would fail in the same way until the destination or the input changes.
 bool is_final(const Error& error) {
     return error.code == ErrorCode::kAlreadyExists || error.code == ErrorCode::kInvalidArgument ||
            error.code == ErrorCode::kCorruption;
@@ -134,7 +134,7 @@ int pack_command(const Arguments& arguments) {
     if (!command) {
         fmt::print(
             stderr,
-            "stoker pack: {}\nstoker pack --help lists everything\n",
+            "stoker pack: {}\nstoker pack --help lists all flags\n",
             command.error().message);
         return 2;
     }

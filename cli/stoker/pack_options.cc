@@ -24,7 +24,7 @@ constexpr std::string_view kUsage =
     "Packs small samples into large chunks, which a Dataset with format Chunks reads.\n"
     "SRC: a directory, s3://BUCKET/PREFIX, https://HOST/FOLDER, or .tar files.\n"
     "DST: a directory or s3://BUCKET/PREFIX.\n"
-    "A run that was interrupted goes on where it was when it is started again.\n";
+    "An interrupted run continues where it stopped when it is started again.\n";
 
 Result<PackOrder> read_order(std::string_view text) {
     if (text == "random" || text == "listed") {
@@ -38,12 +38,12 @@ Result<Bytes> read_chunk_bytes(std::string_view text) {
     constexpr Bytes kMost = mib(512);
     STOKER_TRY(const Bytes bytes, parse_bytes(text));
     if (bytes < kib(4) || bytes > kMost) {
-        return fail(ErrorCode::kInvalidArgument, "a chunk has 4Ki to 512Mi");
+        return fail(ErrorCode::kInvalidArgument, "must be 4Ki to 512Mi");
     }
     return bytes;
 }
 
-// Options of the source that differ from the destination's.
+// Options of the source; unset ones equal the destination's.
 struct SourceFlags {
     std::optional<std::string> endpoint{};
     std::optional<std::string> region{};
@@ -64,7 +64,7 @@ FlagGroup destination_flags(sidecar::OriginOptions& origin) {
         "S3 (keys as for a sidecar: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, web identity)",
         {{"endpoint",
           "URL",
-          "of the S3 API (default: Amazon's of the region)",
+          "endpoint of the S3 API (default: Amazon's in the region)",
           text_into(origin.endpoint)},
          {"region", "NAME", "default us-east-1", text_into(origin.region)},
          {"ca-file", "FILE", "CAs to trust instead of the system's", text_into(origin.ca_file)},
@@ -74,13 +74,13 @@ FlagGroup destination_flags(sidecar::OriginOptions& origin) {
           text_into(origin.credentials_directory)},
          {"path-style",
           "BOOL",
-          "whether the bucket is in the URL's path (default: by the endpoint)",
+          "whether the bucket is in the URL's path (default: depends on the endpoint)",
           read_into(origin.path_style, read_switch)}}};
 }
 
 FlagGroup source_flags(SourceFlags& from) {
     return {
-        "S3 of SRC, where it differs from DST's",
+        "S3 settings of SRC, if they differ from DST's",
         {{"from-endpoint", "URL", "as --endpoint", text_into(from.endpoint)},
          {"from-region", "NAME", "as --region", text_into(from.region)},
          {"from-ca-file", "FILE", "as --ca-file", text_into(from.ca_file)},
@@ -105,20 +105,23 @@ FlagGroup chunk_flags(PackCommand& out) {
         "Chunks",
         {{"chunk-bytes",
           "SIZE",
-          "least payload of a chunk but the last (default 4Mi)",
+          "minimum payload of each chunk except the last (default 4Mi)",
           read_into(settings.chunk_bytes, read_chunk_bytes)},
          {"order",
           "ORDER",
-          "of the samples: random (default) or listed, sorted by key",
+          "order of the samples: random (default) or listed (sorted by key)",
           read_into(settings.order, read_order)},
-         {"seed", "N", "of the random order (default 0)", count_into<std::uint64_t>(settings.seed)},
+         {"seed",
+          "N",
+          "seed of the random order (default 0)",
+          count_into<std::uint64_t>(settings.seed)},
          {"verify",
           "",
           "read every chunk back (default; --verify=false: do not)",
           switch_into(out.pack.verify)},
          {"rebuild-index",
           "",
-          "only write DST's index anew, from its chunks",
+          "only rebuild DST's index from its chunks",
           switch_into(out.rebuild_index)}}};
 }
 
@@ -128,11 +131,11 @@ std::vector<FlagGroup> flags_of(PackCommand& out, SourceFlags& from) {
         {"Run",
          {{"threads",
            "N",
-           "chunks in work at a time, each in memory (default 4)",
+           "chunks processed at a time, each in memory (default 4)",
            count_into<std::uint32_t>(out.pack.threads)},
           {"result-file",
            "FILE",
-           "write the counts to FILE as JSON, or the error",
+           "write the counts or the error to FILE as JSON",
            text_into(out.result_file)},
           {"quiet", "", "no progress on standard error", switch_into(out.quiet)},
           {"help", "", "print this text", switch_into(out.help)}}},
@@ -144,7 +147,7 @@ bool is_tar(std::string_view place) {
     return place.ends_with(".tar") && !place.starts_with("s3://") && !domain::is_http_uri(place);
 }
 
-// The URI of a place: s3://, https:// and file:// as they are, a path as file:// and absolute.
+// The URI of a place: URIs stay unchanged, a path becomes an absolute file:// URI.
 Result<std::string> uri_of(std::string_view place) {
     if (place.starts_with("s3://") || place.starts_with("file:///") || domain::is_http_uri(place)) {
         return std::string{place};

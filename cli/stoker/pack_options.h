@@ -18,8 +18,8 @@ struct PackCommand {
     bool help = false;
     bool quiet = false;
     sidecar::PackOptions pack{};
-    sidecar::OriginOptions origin{};  // of the destination
-    sidecar::OriginOptions from{};    // of an S3 source; those of the destination unless given
+    sidecar::OriginOptions origin{};  // options of the destination
+    sidecar::OriginOptions from{};    // options of an S3 source; default: those of the destination
     std::string result_file{};        // gets the result or the error; empty: none
 };
 

@@ -65,7 +65,7 @@ int simulate_command(const Arguments& arguments) {
     if (!options) {
         fmt::print(
             stderr,
-            "stoker simulate: {}\nstoker simulate --help lists everything\n",
+            "stoker simulate: {}\nstoker simulate --help lists all flags\n",
             options.error().message);
         return 2;
     }

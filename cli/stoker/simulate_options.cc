@@ -19,7 +19,7 @@ namespace {
 using simulate::JobSpec;
 using simulate::Scenario;
 
-// The flags before they are combined: parameters may come before the jobs.
+// The flags before they are combined, because --PARAMETER may come before --job.
 struct Draft {
     SimulateOptions options;
     std::vector<JobSpec> jobs;
@@ -78,15 +78,15 @@ FlagGroup dataset_flags(Draft& draft) {
         {{"samples", "N", "samples (20000)", count_into(dataset.samples)},
          {"sample-bytes",
           "BYTES",
-          "mean size of one (110Ki)",
+          "mean size of a sample (110Ki)",
           read_into(dataset.mean_bytes, config::parse_bytes)},
          {"sample-sigma",
           "S",
-          "of the logarithm of the sizes, which are log-normal; 0: all alike (0)",
+          "standard deviation of the log of the log-normal sizes; 0: equal sizes (0)",
           number_into(dataset.sigma)},
          {"manifest",
           "FILE",
-          "sizes of a node directory's manifest.<revision> instead",
+          "take the sizes from a node directory's manifest.<revision> instead",
           text_into(draft.options.manifest_path)}}};
 }
 
@@ -94,15 +94,21 @@ FlagGroup cache_flags(Draft& draft) {
     auto& cache = draft.options.scenario.cache;
     return {
         "Cache",
-        {{"cache-share", "W", "of the dataset's bytes (0.2)", number_into(cache.share)},
-         {"cache-bytes", "BYTES", "the same in bytes", read_into(cache.bytes, config::parse_bytes)},
+        {{"cache-share",
+          "W",
+          "cache size as a share of the dataset's bytes (0.2)",
+          number_into(cache.share)},
+         {"cache-bytes",
+          "BYTES",
+          "cache size in bytes",
+          read_into(cache.bytes, config::parse_bytes)},
          {"window-share",
           "S",
-          "of the cache: passes through, is not kept (0.1; one exact job: 0)",
+          "share of the cache for samples in transit (0.1; one exact job: 0)",
           number_into(draft.window_share)},
          {"policy",
           "NAME",
-          "who stays; below (as the sidecar does for the jobs' contracts)",
+          "which samples stay, see below (default: the sidecar's for the jobs' contracts)",
           text_into(cache.policy)}}};
 }
 
@@ -115,16 +121,19 @@ FlagGroup job_flags(Draft& draft) {
           "contract=, speed= (1), start= (0s) and parameters; repeat for more jobs",
           read_into(draft.jobs, parse_job)},
          {"jobs", "J", "copies of the jobs named by --job (1)", count_into(draft.copies)},
-         {"epochs", "E", "of each job (3)", count_into(scenario.epochs)},
+         {"epochs", "E", "epochs of each job (3)", count_into(scenario.epochs)},
          {"discard",
           "E",
-          "first epochs that the means leave out (1)",
+          "number of first epochs that the means exclude (1)",
           count_into(scenario.discard)},
-         {"batch", "B", "samples (64)", count_into(scenario.batch)},
-         {"ahead", "B", "batches asked for before they are needed (2)", count_into(scenario.ahead)},
+         {"batch", "B", "samples in a batch (64)", count_into(scenario.batch)},
+         {"ahead",
+          "B",
+          "batches that a loader requests in advance (2)",
+          count_into(scenario.ahead)},
          {"read-ahead",
           "B",
-          "of these, batches that workers have read; the others wait for a worker (all)",
+          "of the --ahead batches, those that workers have read already (all)",
           count_into(scenario.read_ahead)},
          {"compute-rate",
           "N",
@@ -132,9 +141,12 @@ FlagGroup job_flags(Draft& draft) {
           number_into(scenario.samples_per_second)},
          {"loss-correlation",
           "C",
-          "of importance between jobs, 0 to 1 (0)",
+          "correlation of the samples' importance between jobs, 0 to 1 (0)",
           number_into(scenario.loss_correlation)},
-         {"until-first-ends", "", "end with the fastest job", set(scenario.until_first_ends)}}};
+         {"until-first-ends",
+          "",
+          "stop when the fastest job has finished",
+          set(scenario.until_first_ends)}}};
 }
 
 FlagGroup other_flags(Draft& draft) {
@@ -143,19 +155,25 @@ FlagGroup other_flags(Draft& draft) {
         "Origin and run",
         {{"origin-latency",
           "TIME",
-          "of a request (5ms)",
+          "latency of a request (5ms)",
           read_into(scenario.origin.latency, config::parse_duration)},
          {"origin-bandwidth",
           "BYTES",
-          "a second, for all jobs together (200Mi)",
+          "bytes per second for all jobs together (200Mi)",
           read_into(scenario.origin.bytes_per_second, config::parse_bytes)},
-         {"origin-requests", "N", "in flight (32)", count_into(scenario.origin.requests_max)},
-         {"seeds", "N,...", "one run each (1)", read_into(draft.options.seeds, parse_seeds)},
+         {"origin-requests",
+          "N",
+          "maximum of concurrent requests (32)",
+          count_into(scenario.origin.requests_max)},
+         {"seeds",
+          "N,...",
+          "random seeds, one run for each (1)",
+          read_into(draft.options.seeds, parse_seeds)},
          {"json", "", "print JSON", set(draft.options.json)},
          {"help", "", "print this", set(draft.options.help)}}};
 }
 
-// One flag per parameter of every contract and policy; it applies to all jobs that have the
+// One flag for each parameter of a contract or policy; it applies to all jobs that have that
 // parameter.
 FlagGroup parameter_flags(Draft& draft) {
     FlagGroup group{"Parameters of contracts and policies, for all jobs that have them", {}};

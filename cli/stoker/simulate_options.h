@@ -13,7 +13,7 @@ namespace stoker::cli {
 
 struct SimulateOptions {
     simulate::Scenario scenario;
-    simulate::ClairvoyantSpec clairvoyant;  // of policy nopfs
+    simulate::ClairvoyantSpec clairvoyant;  // for policy nopfs
     std::vector<std::uint64_t> seeds = {1};
     std::string manifest_path;  // empty: generated sizes
     bool json = false;

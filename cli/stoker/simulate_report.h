@@ -23,7 +23,7 @@ std::string simulate_text(
 std::string simulate_json(
     const simulate::Scenario& scenario, const std::vector<SeededOutcome>& runs);
 
-// Results of a run with --policy nopfs, for the same two outputs.
+// Results of a run with --policy nopfs, which has the same two output formats.
 struct SeededFigures {
     std::uint64_t seed = 0;
     simulate::ClairvoyantFigures figures;

@@ -17,7 +17,7 @@ namespace stoker::cli {
 namespace {
 
 constexpr std::size_t kColumnsMax = 100;
-constexpr std::size_t kColumnsOfAllMax = 110;  // with -A
+constexpr std::size_t kColumnsOfAllMax = 110;  // width with -A
 
 std::size_t widest(const std::string& text) {
     std::size_t most = 0;
