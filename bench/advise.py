@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""make advise: `stoker advise` against real runs.
+"""make advise: compares the predictions of `stoker advise` with real runs.
 
 usage: advise.py --build DIR [--stoker PROGRAM] [--samples 2000] [--only RUN ...]
 
 For each run: a torch program without Stoker reads samples of log-normal sizes from the tests' S3 server with boto3 and
 records a trace with the snippet of docs/howto/advise.md; `stoker advise` predicts the bytes from the origin for a cache
 of `share` of the dataset; the same program with stoker.torch then reads through a real stoker-sidecar with this grant.
-Compares the prediction with the bytes of GETs that the server has sent. Exits with 1 if any differ by more than 5 %.
+Compares the prediction with the bytes of GETs that the server has sent. Exits with 1 if a prediction is off by more
+than 5 %.
 """
 
 import argparse
@@ -36,7 +37,7 @@ TOLERANCE = 0.05
 
 @dataclasses.dataclass
 class Row:
-    share: float  # of the dataset, cached
+    share: float  # share of the dataset that is cached
     epochs: int
     ranks: int = 1
     weighted: bool = False  # draws with replacement, samples at very unequal rates
@@ -118,7 +119,7 @@ def read_bare(rank, endpoint, keys, sizes, row, trace):
 
 
 def read_cached(rank, socket, row):
-    """The same rank with stoker.torch."""
+    """The same rank, reading with stoker.torch."""
     import stoker
     import stoker.torch
 
@@ -181,7 +182,7 @@ def compare(build, program, row, samples, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=HERE.parent / "build" / "release")
-    parser.add_argument("--stoker", type=pathlib.Path, help="default: of the build")
+    parser.add_argument("--stoker", type=pathlib.Path, help="the program stoker (default: the build's)")
     parser.add_argument("--samples", type=int, default=2000)
     parser.add_argument("--only", nargs="*", default=list(ROWS), choices=list(ROWS))
     arguments = parser.parse_args()

@@ -9,8 +9,8 @@ B bytes pass in a second. With c requests at a time the closed form says, for a 
 
     objects: max(L/c, s/B) to L/c + s/B        chunks: max(L/(k c), s/B) to L/(k c) + s/B
 
-seconds a sample; both ends are equal for c = 1, where it is exact: each request waits for the one before. Exits with 1
-if a measured speed-up with c = 1 differs by more than 10 % from (L + s/B) / (L/k + s/B).
+seconds a sample; for c = 1 both ends are equal and the formula is exact: each request waits for the previous one. Exits
+with 1 if a measured speed-up with c = 1 differs by more than 10 % from (L + s/B) / (L/k + s/B).
 """
 
 import argparse
@@ -29,7 +29,7 @@ import time
 import servers
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FOLDER = pathlib.Path("/dev/shm/stoker-chunks")  # in memory: the closed form has no disk
+FOLDER = pathlib.Path("/dev/shm/stoker-chunks")  # in memory, because the closed form has no disk
 CHUNK_BYTES = 4 << 20
 BATCH = 64
 GROUP = 2  # chunks that are shuffled together
@@ -39,8 +39,8 @@ TOLERANCE = 0.10
 @dataclasses.dataclass(frozen=True)
 class Row:
     sample_bytes: int
-    objects: int  # samples of the epochs that are read from objects
-    chunks: int  # of those that are read from chunks
+    objects: int  # number of samples in the epochs that are read from objects
+    chunks: int  # number of samples in the epochs that are read from chunks
     first_byte_ms: int = 400
     bytes_per_second: int = 5_000_000
     in_flight: int = 1
@@ -98,7 +98,7 @@ def read_epoch(socket, count):
 
 
 def epoch(build, folder, origin, row, count):
-    """Seconds of a cold epoch."""
+    """Runs one cold epoch; returns its seconds."""
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "node").mkdir(parents=True)
     socket = folder / "sidecar.sock"
@@ -161,7 +161,7 @@ def table(results):
 
 
 def put_table(page, text):
-    """Replaces what is between the page's marks."""
+    """Replaces the text between the page's marks."""
     begin, end = "<!-- chunks.py -->\n", "<!-- end -->"
     before, rest = page.read_text().split(begin)
     page.write_text(before + begin + text + "\n" + end + rest.split(end)[1])

@@ -1,7 +1,8 @@
 """A cold epoch through a sidecar compared with the paced link alone, both from the third second on.
 
 The bucket holds every sample three times (12,000 objects, 1.35 GB), so that a pass lasts about seven seconds. The
-sidecar has the memory limit that the chart gives it in a pod; without root and cgroups, a message reports its absence.
+sidecar has the memory limit that the chart gives it in a pod; without root and cgroups, the limit is absent and a
+message says so.
 """
 
 import os

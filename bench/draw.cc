@@ -3,7 +3,7 @@
 // Drives DatasetEngine, with its plans, fetches and window, for SAMPLES samples of 110 KiB (default
 // 10,000,000), a fifth of them resident, and the standard window. JOBS jobs read in lock-step, and
 // their loaders draw BATCHES batches of BATCH samples ahead; default: one and three jobs, 2 batches of
-// 128 and 16 of 256. A fetch ends one batch after it began. Moves no sample bytes.
+// 128 and 16 of 256. A fetch ends one batch after it begins. Moves no sample bytes.
 //
 // Prints one JSON object per line: `draw_ns`, the processor time of DatasetEngine::draw() per drawn sample
 // (sampler, size of the window, plan, and the fetches that the draw begins), as the median over slices of
@@ -33,7 +33,7 @@ using sidecar::StreamId;
 
 constexpr std::uint64_t kSampleBytes = 110 << 10U;
 constexpr std::uint32_t kResidentEvery = 5;
-constexpr std::uint64_t kDrawsMax = 2'000'000;  // of a job
+constexpr std::uint64_t kDrawsMax = 2'000'000;  // measured draws of a job
 constexpr std::uint32_t kSlices = 20;
 
 // Processor time of this thread; excludes other programs on the machine.
@@ -72,7 +72,7 @@ public:
         }
     }
 
-    // Prints the figures.
+    // Runs the jobs and prints the figures.
     void run() {
         while (!loaders_.front().has_ended && slices_.size() < kSlices) {
             now_ += std::chrono::milliseconds{1};
@@ -163,7 +163,7 @@ private:
         return std::max<std::uint64_t>(draws / kSlices, 1);
     }
 
-    // Returns when the whole batch is on the node.
+    // Demands the batch; returns when all of it is on the node.
     void demand(const Loader& loader, const std::vector<SampleIndex>& batch) {
         std::vector<SampleIndex> missing;
         for (const SampleIndex sample : batch) {
@@ -181,7 +181,7 @@ private:
         }
     }
 
-    // The oldest `count` fetches end.
+    // Ends the oldest `count` fetches.
     void land(std::size_t count) {
         for (; count > 0 && !flying_.empty(); --count) {
             const SampleIndex sample = flying_.front();
@@ -201,7 +201,7 @@ private:
     sidecar::DatasetEngine engine_;
     std::vector<Loader> loaders_;
     std::deque<SampleIndex> flying_;
-    std::size_t due_ = 0;  // of them: begun before the last step
+    std::size_t due_ = 0;  // number of fetches in flight_ begun before the last step
     TimePoint now_ = TimePoint{} + std::chrono::seconds{1};
     std::uint64_t request_ = 0;
     double spent_ns_ = 0;

@@ -5,7 +5,7 @@ Rows add one part after the other: the exact order, importance sampling (IIS), t
 L-region. Figures are means over epochs and seeds, one epoch in three full, as a share of the dataset's samples. With
 IIS, 512 more samples are a window for prefetching. docs/design/sampling-importance.md has the table. Fails if keeping
 by importance sends more requests than never-evict, both with IIS and without substitutes. With substitutes never-evict
-may send fewer: substitutes are residents, and it keeps more unimportant ones.
+may send fewer requests: substitutes are resident samples, and never-evict keeps more unimportant ones.
 
 Usage: importance_parts.py --build DIR [--samples N] [--cache SHARE] [--seeds N]
 """

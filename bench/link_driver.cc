@@ -68,7 +68,7 @@ public:
     }
 
 private:
-    // libcurl's handles may all be void*, so each kind has its own deleter.
+    // libcurl may define all its handle types as void*, so each type has its own deleter.
     struct FreeEasy {
         void operator()(CURL* easy) const { curl_easy_cleanup(easy); }
     };

@@ -2,7 +2,7 @@
 //
 // Lists SAMPLES (default 10,000,000) objects with names and ETags as ImageNet has them in S3,
 // writes their manifest into FOLDER, frees the listing and opens the manifest. Prints a JSON object.
-// `bytes_per_sample`: the most anonymous memory at any of these steps; file pages are not counted,
+// `bytes_per_sample`: peak of anonymous memory during these steps; file pages are not counted,
 // since the kernel may drop them. Exits with 1 above 120 bytes a sample, or if opening takes longer
 // than a second per 10,000,000 samples.
 #include <algorithm>

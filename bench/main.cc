@@ -1,11 +1,11 @@
 // stoker-bench prepare FOLDER [SAMPLES MEAN_BYTES]
 //                                    writes the samples in the format of every driver
-// stoker-bench link URL COPIES       for each such line reads one pass from the objects below URL
-//                                    and prints `SECONDS BYTES_PER_SECOND`, the rate from the third
-//                                    second on
-// stoker-bench KIND PATH             for each line `FIRST_PASS PASSES` on stdin, reads that many
-//                                    passes in random order and prints `SECONDS SUM`;
-//                                    KIND: stoker, mmap, files, redis
+// stoker-bench link URL COPIES for each line `FIRST_PASS PASSES` reads
+// one pass from the objects below URL and prints `SECONDS
+// BYTES_PER_SECOND`, the rate from the third second on stoker-bench KIND
+// PATH for each line `FIRST_PASS PASSES` on stdin, reads that many passes
+// in random order and prints `SECONDS SUM`; KIND: stoker, mmap, files,
+// redis
 //
 // bench/run.py starts one process for each side of a comparison and alternates between them.
 #include <cstdio>

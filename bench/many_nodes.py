@@ -4,10 +4,10 @@
 usage: many_nodes.py --build DIR [--page FILE] [--results FILE] [--from-results FILE]
 
 Up to 3 nodes are real: a stoker-sidecar each with a node directory of its own, TLS between them through a relay that
-holds each byte back for half of the round trip, a fake operator that makes their group, an S3 server behind the pacer,
-and a Python trainer a node. From 1 to 64 nodes are simulated, too: the sidecar's code in virtual time
-(stoker-many-nodes). Exits with 1 if the origin was asked more than once for a sample with peers, or a rank had another
-sample than its own.
+holds each byte back for half of the round trip, a fake operator that forms their peer group, an S3 server behind the
+pacer, and a Python trainer a node. From 1 to 64 nodes are simulated, too: the sidecar's code in virtual time
+(stoker-many-nodes). Exits with 1 if the origin was asked more than once for a sample with peers, or a rank got a sample
+of another rank.
 """
 
 import argparse
@@ -48,8 +48,8 @@ def make_files(folder):
 
 
 def pump(source, sink, delay):
-    """Copies bytes until the end; each leaves `delay` seconds after it came. A thread sleeps more exactly than asyncio,
-    which counts milliseconds."""
+    """Copies bytes until the end of the stream; each is sent `delay` seconds after it arrived. A thread sleeps more
+    exactly than asyncio, which counts milliseconds."""
     waiting = queue.SimpleQueue()
 
     def send():
@@ -166,7 +166,7 @@ class Operator:
                     self.reports[report.get("peerAddress")] = report
 
     def wait(self, nodes):
-        """Until all nodes know each other and have their grants."""
+        """Waits until all nodes know each other and have their grants."""
         give_up = time.monotonic() + servers.START_S
         while sum("peerGroupVersion" in report and "grantedBytes" in report
                   for report in list(self.reports.values())) < nodes:
@@ -242,14 +242,15 @@ def measure(build, nodes, has_peers, rtt_ms):
         check(ranks, nodes)
         stats = stats_of(origin)
         if operator is not None:
-            time.sleep(SETTLE_S)  # the last counts come with the next reports
+            time.sleep(SETTLE_S)  # the last counts arrive with the next reports
         instead = operator.instead_of_peers() if operator is not None else 0
     ends = [began, *(max(epoch) for epoch in zip(*[rank["ends"] for rank in ranks]))]
     return {"seconds": [end - start for start, end in zip(ends, ends[1:])], "stats": stats, "instead_of_peers": instead}
 
 
 def check(ranks, nodes):
-    """Each epoch has each sample; torch's sampler repeats some at its end so that all ranks have as many."""
+    """Checks that each epoch has each sample. torch's sampler repeats some at the end so that all ranks have equally
+    many."""
     for epoch in zip(*[rank["numbers"] for rank in ranks]):
         read = [number for numbers in epoch for number in numbers]
         if set(read) != set(range(SAMPLES)) or len(read) != -(-SAMPLES // nodes) * nodes:
@@ -290,8 +291,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=servers.ROOT / "build" / "release")
     parser.add_argument("--page", type=pathlib.Path)
-    parser.add_argument("--results", type=pathlib.Path, help="writes the results here")
-    parser.add_argument("--from-results", type=pathlib.Path, help="measures nothing: the page from such a file")
+    parser.add_argument("--results", type=pathlib.Path, help="file for the results")
+    parser.add_argument("--from-results", type=pathlib.Path, help="do not measure; use this file of --results")
     parser.add_argument("--relay", nargs="+", help=argparse.SUPPRESS)
     parser.add_argument("--train", nargs=3, help=argparse.SUPPRESS)
     arguments = parser.parse_args()

@@ -1,9 +1,9 @@
 """A memory limit for one process, as the kubelet sets it for a container: a cgroup with the same limit.
 
-It matters to programs that write many bytes. Without a limit the page cache keeps taking new memory. On a virtual
-machine that returns free memory to the host (free page reporting), each new page costs a fault in the hypervisor: 8 us
-for 4 KiB on the machine of these figures, more than everything else that a sidecar does with those bytes. Under a
-limit, as in a pod, the kernel reuses the same pages.
+The limit matters to programs that write many bytes. Without it the page cache keeps taking new memory. On a virtual
+machine that returns free memory to the host (free page reporting), each new page costs a fault in the
+hypervisor: 8 us for 4 KiB on the machine of these figures, more than everything else that a sidecar does with those
+bytes. Under a limit, as in a pod, the kernel reuses the same pages.
 """
 
 import contextlib

@@ -6,10 +6,9 @@ usage: memory_per_rank.py --build DIR [--samples N] [--ranks 8] [--workers 8] [-
 A made-up S3 server lists the samples, with names and ETags as ImageNet has them. Each rank opens the dataset,
 shuffles it and reads batches until every worker has read some. Then anonymous memory is summed: the kernel divides a
 page among the processes that share it (Pss), so a forked worker counts only what it does not share with its rank.
-Files are the same pages for all (manifest, residency table, samples), and the kernel may drop them. The same ranks
-with a dataset that is not Stoker's, of as many samples, show what Python and PyTorch need; the difference is
-Stoker's. Exits with 1 if sidecar and ranks together need more than 1 GiB beyond that. Everything runs under a memory
-limit of 6 GiB.
+Files are the same pages for all (manifest, residency table, samples), and the kernel may drop them. The same ranks with
+an equally large dataset that is not Stoker's show what Python and PyTorch need; the difference is Stoker's share. Exits
+with 1 if sidecar and ranks together need more than 1 GiB beyond that. Everything runs under a memory limit of 6 GiB.
 """
 
 import argparse
@@ -92,7 +91,7 @@ class Bucket(http.server.BaseHTTPRequestHandler):
 
 class Server(http.server.ThreadingHTTPServer):
     def handle_error(self, *_):
-        """The sidecar ends in the midst of its fetches."""
+        """Ignores broken connections: the sidecar ends in the middle of its fetches."""
 
 
 def rank_main(kind, rank, ranks, workers, samples):
@@ -116,7 +115,7 @@ def rank_main(kind, rank, ranks, workers, samples):
             def __getitem__(self, _):
                 return 0, 0
 
-        # Without a shuffle, whose memory is the sampler's and so Stoker's.
+        # No shuffle: the sampler's memory for it counts as Stoker's.
         loader = torch.utils.data.DataLoader(Zeros(), batch_size=BATCH, sampler=range(rank, samples, ranks),
                                              num_workers=workers)
     batches = iter(loader)
@@ -142,7 +141,7 @@ def measure_ranks(kind, options, env):
     command = [sys.executable, __file__, "--rank-of", kind, "--ranks", options.ranks, "--workers", options.workers,
                "--samples", options.samples, "--rank"]
     workers = []
-    # At the same time, as torchrun starts them: so the peak of one is that of all.
+    # The ranks start at the same time, as with torchrun, so their peaks coincide.
     processes = [subprocess.Popen([*map(str, command), str(rank)], env=env, stdin=subprocess.PIPE,
                                   stdout=subprocess.PIPE, text=True) for rank in range(options.ranks)]
     try:
@@ -164,7 +163,7 @@ def measure_ranks(kind, options, env):
 
 
 class Peak:
-    """The most anonymous memory of a process, looked at ten times a second until stop()."""
+    """Peak of a process's anonymous memory, sampled ten times a second until stop()."""
 
     def __init__(self, pid):
         self.bytes = 0
@@ -249,7 +248,7 @@ def write_page(page, text):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=servers.ROOT / "build" / "release")
-    parser.add_argument("--folder", default="/var/tmp", help="where the node directory is made: 2 GB")
+    parser.add_argument("--folder", default="/var/tmp", help="where to create the node directory, which needs 2 GB")
     parser.add_argument("--samples", type=int, default=10_000_000)
     parser.add_argument("--ranks", type=int, default=8)
     parser.add_argument("--workers", type=int, default=8)

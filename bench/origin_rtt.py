@@ -5,9 +5,9 @@ usage: origin_rtt.py --build DIR [--rounds 3] [--rtt MS ...]
 
 The server is behind a pacer that adds the time to each first byte and lets 16 MB pass in a second, 488 samples of
 32 KiB. A DataLoader with 8 workers reads one epoch; without a sidecar each worker has 16 connections. Prints samples a
-second of the whole epoch, the start of the workers included, and from the fourth second on (`late`), when the sidecar
-has found its number of requests. Exits with 1 if `late` is below 95 % of the link, or the whole epoch is slower than
-without a sidecar by more than 5 %, the noise of a run.
+second of the whole epoch, including the start of the workers, and from the fourth second on (`late`), when the sidecar
+has settled on its number of requests. Exits with 1 if `late` is below 95 % of the link, or the whole epoch is slower
+than without a sidecar by more than 5 %, the noise of a run.
 """
 
 import argparse

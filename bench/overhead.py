@@ -56,7 +56,7 @@ def stoker_loader(_):
 
 
 def steps_for(matrix):
-    """Number of multiplications that take STEP_S here; both sides of a row use the same number."""
+    """Number of multiplications that take STEP_S on this machine; both sides of a row use the same number."""
     wanted = os.environ.get("BENCH_STEP_WORK")
     if wanted:
         return int(wanted)

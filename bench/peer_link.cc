@@ -85,7 +85,7 @@ PeerCredentials make_credentials() {
         control::trust_bundle(authority)};
 }
 
-// Keeps its channel's queue full until all is sent.
+// Keeps its channel's queue full until all frames are sent.
 struct Sender final : PeerEvents {
     std::unique_ptr<PeerChannel> channel{};
     std::shared_ptr<std::vector<std::byte>> payload{};
@@ -208,7 +208,7 @@ std::pair<UniqueFd, UniqueFd> make_sockets() {
     return {std::move(client), std::move(server)};
 }
 
-// nullopt: the kernel has no TLS.
+// Sends the bytes over one TLS stream. nullopt: the kernel has no TLS.
 std::optional<Measured> stream_bytes(
     const PeerCredentials& credentials, std::size_t bytes, StreamOptions options) {
     auto [client, server] = make_sockets();
@@ -284,7 +284,7 @@ public:
 
     static std::string name_of(std::size_t size) { return fmt::format("frames_{}", size); }
 
-    // The stream that takes turns with these frames.
+    // Name of the stream that is measured in turns with frames of this size.
     static std::string stream_beside(std::size_t size) { return "stream_beside_" + name_of(size); }
 
 private:

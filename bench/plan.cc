@@ -1,6 +1,6 @@
 // stoker-bench-plan      what one decision of the operator costs on a large cluster
 //
-// Plans a thousand jobs of a hundred namespaces on a thousand nodes, first from nothing and then
+// Plans a thousand jobs of a hundred namespaces on a thousand nodes, first for empty nodes and then
 // after that plan was carried out, for three random clusters. Prints one JSON object per cluster:
 // `plan_seconds` (this thread's processor time for the slower plan) and `plan_mib` (the process's
 // peak resident memory).

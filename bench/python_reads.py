@@ -16,14 +16,14 @@ import python_driver
 import turns
 
 BATCH = python_driver.BATCH
-WORKER_S = 1.5  # a worker reads for so long, from its first touch on
+WORKER_S = 1.5  # how long a worker reads, from its first touch on
 ORDER = ("stoker", "memoryview", "memoryview", "stoker")
 LARGEST_BYTES = 1 << 20  # no sample of the workload is larger
 SINGLES, REPEATS, BATCHES = 20_000, 5, 20_000
 
 
 def read_for(read, count, seconds):
-    """Batches per second, over and over the samples in random orders."""
+    """Batches per second; repeats passes over the samples in random orders."""
     began, number, done = time.perf_counter(), 0, 0
     while True:
         order = random.Random(number).sample(range(count), count)
@@ -37,7 +37,7 @@ def read_for(read, count, seconds):
 
 
 def work(kind, folder, samples, answers):
-    """The work of a worker that was just spawned. `samples`: a pickled copy, whose maker has verified them."""
+    """The work of a worker that was just spawned. `samples`: a pickled copy; its parent has verified the samples."""
     reader = python_driver.memoryview_reader(folder) if kind == "memoryview" else \
         python_driver.copying_reader(samples, LARGEST_BYTES)
     answers.put(read_for(*reader, WORKER_S))
@@ -80,7 +80,7 @@ def main():
     folder = sys.argv[1]
     with stoker.open("bench") as samples:
         samples.fetch(range(len(samples)))
-        samples.fetch(range(len(samples)))  # the first time they came from the window or the origin
+        samples.fetch(range(len(samples)))  # the first pass read them from the window or the origin
         for line in sys.stdin:
             question, *words = line.split()
             if question == "spawn":
@@ -140,7 +140,7 @@ def system_calls(bench):
         log = bench.folder / "strace"
         counter = subprocess.Popen(["strace", "-f", "-c", "-o", log, "-p", str(running.process.pid)],
                                    stderr=subprocess.PIPE, text=True)
-        counter.stderr.readline()  # it has attached
+        counter.stderr.readline()  # strace has attached
         batches = running.ask("batches")
         counter.terminate()
         counter.wait()

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Measures the figures that the README promises and compares them with their bars.
 
-Every figure but eight is a ratio of two programs that run in the same round, A-B-B-A, because absolute times
-say little on shared machines. The eight have no counterpart: processor time, memory, system calls, or bytes written to
-disk. Writes build/bench/results.json ([{"name", "median", "min", "max", "unit", "baseline"}]) and prints a table. Exits 1
-if a bar is missed. The samples: 4,000, log-normal sizes with a mean of 110 KiB, random order, batches of 64, every
-byte touched (bench/workload.h).
+All figures except eight are ratios of two programs that run in the same round, A-B-B-A, because absolute times say
+little on shared machines. The eight have no program to compare with: processor time, memory, system calls, or bytes
+written to disk. Writes build/bench/results.json ([{"name", "median", "min", "max", "unit", "baseline"}]) and prints a
+table. Exits 1 if a bar is missed. The samples: 4,000, log-normal sizes with a mean of 110 KiB, random order, batches of
+64, every byte touched (bench/workload.h).
 """
 
 import argparse
@@ -175,7 +175,7 @@ ROWS = [
      "the largest contract, sampler and eviction at their peak", "bytes"),
     ("simulate_seconds", simulate_seconds, 10, False, "stoker simulate: 1,000,000 samples, 10 epochs, one job", "s"),
     ("plan_seconds", of_plans("plan_seconds"), 1, False,
-     "who gets which bytes: 1,000 jobs, 1,000 nodes, 100 namespaces, one core", "s"),
+     "a plan of all grants: 1,000 jobs, 1,000 nodes, 100 namespaces, one core", "s"),
     ("plan_mib", of_plans("plan_mib"), 500, False, "the same, the whole process at its peak", "MiB"),
 ]
 

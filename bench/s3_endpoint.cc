@@ -3,7 +3,7 @@
 // Reads objects over HTTP/1.1 from 127.0.0.1:PORT on CONNECTIONS kept connections, one request in
 // flight on each. REQUESTS is a file with one request head (with its final empty line) for each
 // sample. Prints `ready`; then for each line `FIRST_PASS PASSES` on stdin reads that many passes in
-// random order and prints `SECONDS SUM`. SUM of pass 0 is of all bytes; other passes do not touch
+// random order and prints `SECONDS SUM`. SUM of pass 0 covers all bytes; other passes do not touch
 // the bytes that they receive, so that the client costs as little as possible.
 //
 // bench/s3_endpoint.py runs it against stoker-s3, nginx and versitygw.
@@ -42,7 +42,7 @@ constexpr std::string_view kEndOfHead = "\r\n\r\n";
     std::exit(1);
 }
 
-// Body bytes that the answer's head announces. Ends the program unless the status is 200.
+// Length of the body that the answer's head announces. Ends the program unless the status is 200.
 std::size_t body_bytes(std::string_view head) {
     if (!head.starts_with("HTTP/1.1 200 ")) {
         fail(fmt::format("unexpected answer: {}", head));

@@ -4,7 +4,8 @@ One client program (s3_endpoint.cc) reads from all three in turns, A-B-C-C-B-A, 
 Every request is signed once, before the clock starts: the client costs the same for all, and stoker-s3 and versitygw
 verify each signature. nginx does not; it has two workers, sendfile, a cache of open files, and no log.
 
-All run in a network namespace whose TCP is Reno. stoker-s3 asks for Reno anyway; a host with BBR would slow the others.
+All run in a network namespace whose TCP is Reno. stoker-s3 asks for Reno anyway; on a host with BBR the other servers
+would be slower.
 """
 
 import contextlib
@@ -105,13 +106,13 @@ def rounds_of(bench, programs):
 
 
 def compare(bench, sides, connections):
-    """As rounds_of(), with clients for this number of connections; idle ones would be closed by the servers."""
+    """As rounds_of(), but starts clients for this number of connections; servers would close idle ones."""
     with contextlib.ExitStack() as stack:
         return rounds_of(bench, [stack.enter_context(contextlib.closing(side.client(connections))) for side in sides])
 
 
 def fill(bench, folder, origin, keys):
-    """Fills the node directory. Nobody maps its files afterwards, so that read_afresh() can drop their pages."""
+    """Fills the node directory. No process maps its files afterwards, so that read_afresh() can drop their pages."""
     shutil.rmtree(folder, ignore_errors=True)
     with stoker_s3(bench, folder, origin) as (port, pids):
         with contextlib.closing(Side(bench, "fill", keys, port, pids, LOOPBACK_KEY).client(1)) as client:
@@ -152,7 +153,7 @@ def measure_all(bench):
 
 
 def row(server, connections):
-    """A function for a row of run.py. The first row measures for all."""
+    """A function that measures a row of run.py. The first call measures all rows."""
 
     def measure(bench):
         if not hasattr(bench, "s3_endpoint"):

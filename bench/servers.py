@@ -1,5 +1,5 @@
-"""The servers that benchmark rows need: a sidecar, an S3 server behind a paced link, Redis. Each stops at the end of its
-`with`."""
+"""The servers that benchmark rows need: a sidecar, an S3 server behind a paced link, Redis. Each stops at the end of
+its `with`."""
 
 import contextlib
 import hashlib
@@ -45,7 +45,7 @@ def wait_for(path, process):
 
 
 def wait_for_port(port, process):
-    """Until a server listens on this port of loopback."""
+    """Waits until a server listens on this port of loopback."""
     give_up = time.monotonic() + START_S
     while True:
         with sockets.socket() as probe:
@@ -95,7 +95,7 @@ def sidecar(program, folder, origin, prefix=()):
     """A sidecar with one dataset, "bench", whose node directory is folder/node. Yields (socket, pid)."""
     (folder / "node").mkdir(parents=True, exist_ok=True)
     socket = folder / "sidecar.sock"
-    # Reserves almost no free space for others: the bench removes its files.
+    # Reserves almost no free disk space for other programs: the bench removes its files.
     dataset = {"name": "bench", "origin": origin, "directory": str(folder / "node"), "reservedFree": 0.02}
     with configured_sidecar(program, {"socket": str(socket), "datasets": [dataset]}, prefix) as process:
         yield socket, process.pid
@@ -103,8 +103,8 @@ def sidecar(program, folder, origin, prefix=()):
 
 @contextlib.contextmanager
 def s3_endpoint(programs, folder, dataset):
-    """A sidecar with one dataset, whose node directory is folder/node, and stoker-s3, whose clients sign with LOOPBACK_KEY;
-    `programs`: the folder of both. Yields (port, pids)."""
+    """A sidecar with one dataset, whose node directory is folder/node, and stoker-s3, whose clients sign with
+    LOOPBACK_KEY; `programs`: the folder of both. Yields (port, pids)."""
     (folder / "node").mkdir(parents=True, exist_ok=True)
     port, log = free_port(), folder / "s3.log"
     settings = {"socket": str(folder / "sidecar.sock"), "s3Listen": f"127.0.0.1:{port}",
@@ -142,8 +142,8 @@ def watched_sidecar(program, folder, origin, grant, window, eviction="auto", dat
 
 @contextlib.contextmanager
 def counted_sidecar(*arguments):
-    """As watched_sidecar. Yields (socket, a function that returns the bytes read from the origin as the status page says,
-    see settled())."""
+    """As watched_sidecar. Yields (socket, a function that returns the bytes read from the origin as the status page
+    says, see settled())."""
     with watched_sidecar(*arguments) as (socket, page):
         yield socket, lambda: json.loads(page("status"))["datasets"][0]["leader"]["originBytes"]
 
@@ -152,7 +152,7 @@ def settled(count):
     """The value of `count`, a number on a sidecar's page, once it has stopped rising."""
     seen = None
     while True:
-        time.sleep(QUIET_S)  # until the page was renewed
+        time.sleep(QUIET_S)  # until the page has been updated
         now = count()
         if now == seen:
             return now
@@ -230,7 +230,7 @@ class PlainS3(typing.NamedTuple):
 
 @contextlib.contextmanager
 def plain_s3(folder):
-    """versitygw alone, as fast as it is."""
+    """versitygw without the pacer, at full speed."""
     programs = subprocess.run([ROOT / "e2e" / "origin" / "build.sh"], check=True, capture_output=True, text=True).stdout
     port = free_port()
     for name in ("objects", "metadata"):

@@ -95,7 +95,7 @@ class Trainer:
         return ids
 
     def hit_share(self):
-        """Share of the epoch's draws whose samples were on the node before."""
+        """Share of the epoch's draws whose samples were on the node already."""
         report = self._draws.epoch_report()
         assert report.contract == "importance" and report.alone == 0, report
         return report.node_bytes / (report.node_bytes + report.origin_bytes)

@@ -6,8 +6,8 @@ usage: traffic.py --build DIR [--samples 20000] [--epochs 12] [--only CONTRACT .
 For each contract: a stoker-sidecar over a folder of samples with equal or log-normal sizes and a grant for a fifth of
 them, and one client that draws, reads and reports losses like the simulator's; then the simulator with the same
 parameters, from the sidecar's manifest. Compares the bytes that the sidecar reads at its origin over all epochs after
-the warm-up, in data sets per epoch. Exits with 1 if any differ by more than 3 %. The losses have the simulator's
-distribution but other random numbers; the 3 % allow for that.
+the warm-up, in data sets per epoch. Exits with 1 if the two differ by more than 3 % for any contract. The losses have
+the simulator's distribution but other random numbers; the 3 % allow for that.
 """
 
 import argparse
@@ -68,7 +68,7 @@ def grant_of(sizes):
 
 
 def make_files(out, row, samples):
-    """Makes a folder of such samples, unless it exists."""
+    """Makes a folder with a row's samples, unless it exists."""
     folder = out / f"files-{samples}{'-unequal' if row.endswith(UNEQUAL) else ''}"
     marker = folder.with_suffix(".made")
     if marker.exists():
@@ -92,7 +92,7 @@ def losses_of(samples, seed):
 
 
 def read_epochs(socket, contract, parameters, seed, epochs, losses):
-    """Reads epoch after epoch; yields after each."""
+    """Reads epoch after epoch; yields after each epoch."""
     import stoker
     import stoker.torch
     import torch

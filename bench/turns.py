@@ -9,7 +9,7 @@ import subprocess
 import time
 
 TURN_S = 0.5  # approximate length of a turn
-BUSY_CORES_MAX = 0.3  # processor use by others, in cores, that spoils a round
+BUSY_CORES_MAX = 0.3  # processor use of other programs, in cores, that spoils a round
 SPARE_ROUNDS = 8
 
 
@@ -34,7 +34,8 @@ class Program:
         return float(line[0]), line[1]
 
     def warm_up(self):
-        """Two untimed passes; then sets passes per turn to fill TURN_S. The sum of pass 0 identifies the bytes."""
+        """Makes two untimed passes; then sets the passes per turn to fill TURN_S. The sum of pass 0 identifies the
+        bytes."""
         _, self.pass_sum = self.ask(0, 1)
         seconds, _ = self.ask(1, 1)
         self.passes = max(1, round(TURN_S / seconds))
@@ -75,7 +76,7 @@ def with_foreign_cores(pids, work):
 
 
 class Round:
-    """One A-B-B-A round: the ratio of speeds (A over B), and the machine's use by others meanwhile, in cores."""
+    """One A-B-B-A round: the ratio of speeds (A over B), and how many cores other programs used meanwhile."""
 
     def __init__(self, a, b):
         (first_a, first_b, second_b, second_a), self.foreign_cores = with_foreign_cores(
@@ -84,7 +85,7 @@ class Round:
 
 
 def compare(a, b, rounds):
-    """Rounds of A against B. Repeats rounds that others spoiled, up to a limit, and keeps the quietest."""
+    """Rounds of A against B. Repeats rounds that other programs spoiled, up to a limit, and keeps the quietest."""
     for program in (a, b):
         program.warm_up()
     if "-" not in (a.pass_sum, b.pass_sum) and a.pass_sum != b.pass_sum:

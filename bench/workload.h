@@ -21,7 +21,7 @@ struct Workload {
     double mean_bytes = kMeanBytes;
 };
 
-// Bytes of each sample.
+// Size of each sample in bytes.
 std::vector<std::uint64_t> sample_sizes(const Workload& workload = {});
 
 // "0003/00001234.bin": a thousand objects per folder, in the order of their ids.

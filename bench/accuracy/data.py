@@ -1,8 +1,8 @@
 """The data sets of `make accuracy`, as folders <class>/<file>.
 
 mnist5k: MNIST-5k, raw float32 pixels; 4,000 images to train on, 1,000 to test with. duplicates: 2,000 of these 4,000,
-filled up to 4,000 again with near copies of them (shifted by at most a pixel, with noise); the same test images.
-fashion: Fashion-MNIST as Debian packages it, raw uint8 pixels; 60,000 to train on, its own 10,000 to test with.
+filled up to 4,000 again with near copies of them (shifted by at most a pixel, with noise); mnist5k's test images.
+fashion: Fashion-MNIST as Debian packages it, raw uint8 pixels; 60,000 to train on, 10,000 of its own to test with.
 glyphs: characters in many fonts (glyphs.py), PNG of unequal sizes; a fifth to test with.
 
 Where a data set has no test images of its own it is cut into five folds; seed s is tested with fold s mod 5, so five
@@ -66,7 +66,7 @@ def from_bytes(view):
 
 
 def from_png(view):
-    """Ink is 1 and paper 0, as in the other sets."""
+    """Inverts the pixels, so that ink is 1 and paper 0 as in the other data sets."""
     import io
 
     from PIL import Image
@@ -76,7 +76,8 @@ def from_png(view):
 
 
 def mnist_images(cache):
-    """(pixels uint8 of shape (5000, 784), labels int64): MNIST-5k in a fixed shuffled order; `cache` is an .npz file."""
+    """(pixels uint8 of shape (5000, 784), labels int64): MNIST-5k in a fixed shuffled order; `cache` is an .npz
+    file."""
     if not cache.exists():
         rows = list(mnist.read_rows())
         random.Random(1).shuffle(rows)
@@ -96,7 +97,7 @@ def near_copy(pixels, prng):
 
 
 def with_duplicates(pixels, labels):
-    """The first half of the images, filled up to the old number with near copies of random ones of them."""
+    """The first half of the images, filled up to the original number with near copies of random images of that half."""
     prng = np.random.default_rng(2)
     half = len(pixels) // 2
     of = np.concatenate([np.arange(half), prng.integers(0, half, len(pixels) - half)])
@@ -116,7 +117,7 @@ def write_once(root, write):
 
 
 def write_pixels(folder, pixels, labels):
-    """One file <label>/<number>.bin an image."""
+    """Writes one file <label>/<number>.bin for each image."""
     for number, (image, label) in enumerate(zip(pixels, labels)):
         path = folder / str(label) / f"{number:05}.bin"
         path.parent.mkdir(exist_ok=True)

@@ -26,9 +26,9 @@ PACKAGES = ("fonts-dejavu-core", "fonts-dejavu-extra", "fonts-freefont-ttf", "fo
 RANGES = ((0x21, 0x7F), (0xA1, 0x180), (0x391, 0x3CA), (0x400, 0x460))
 FONTS, CLASSES = 40, 300
 SMALLEST, LARGEST = 40, 128  # pixels of the em square's side
-SHARE_OF_FONTS = 0.95  # that must draw a character; the others have no image of it
+SHARE_OF_FONTS = 0.95  # share of the fonts that must draw a character; the other fonts have no image of it
 PROBE_SIZE = 32  # pixels at which pictures are compared
-NEVER_A_CHARACTER = "\U0010fffe"  # every font draws its box for missing characters
+NEVER_A_CHARACTER = "\U0010fffe"  # every font draws its "missing character" box for it
 
 
 def font_files():

@@ -10,14 +10,14 @@ import train
 
 EXACT, NOISE = "exact", "exact, other shuffle"
 # In points: the promised lower bound of a row's accuracy change against exact. The promise is held if the whole 95 %
-# interval is above the bound.
+# confidence interval is above the bound.
 LIMITS = {"importance (IIS)": -0.5, "importance (IIS + L)": -1.0, "importance (IIS + L), β = 1": -1.0,
           "importance, IOWA": -0.5, "importance, IOWA + remove": -0.7, "importance, IOWA + repeat": -0.7,
           "replicate, r = 1": -0.8}
 # Near-duplicates in glyphs are bold and light letters of one font family: leaving them out costs accuracy.
 NOT_PROMISED = {("glyphs", "importance, IOWA + remove"), ("glyphs", "importance, IOWA + repeat")}
 WITHIN_NOISE = ("windowed",)
-INTERVAL = 0.25  # points: half of the interval that is wanted; the page names the rows whose interval is wider
+INTERVAL = 0.25  # points: wanted half width of the interval; the page names the rows with a wider one
 HELD, WIDE, BROKEN = "held", "interval too wide", "broken"
 # Shares of time spent waiting: compute-bound below the first, I/O-bound from the second; between them the sidecar keeps
 # its verdict (docs/design/sampling-importance.md).
@@ -88,7 +88,7 @@ def noise_of(table):
 
 
 def bar_of(entry, noise):
-    """The limits of the mean change that the row promises; None: it promises nothing."""
+    """The limits of the mean change that the row promises; None: the row promises none."""
     if (entry["data"], entry["row"]) in NOT_PROMISED:
         return None
     if entry["row"] in LIMITS:
@@ -100,8 +100,8 @@ def bar_of(entry, noise):
 
 
 def state(entry):
-    """HELD, WIDE or BROKEN; None for a row without a bar (exact) or with fewer than two seeds. The noise of a shuffle is
-    known from its own mean, so the mean alone is compared with it; a promised bound is compared with the interval."""
+    """HELD, WIDE or BROKEN; None for a row without a bar (exact) or with fewer than two seeds. The noise row's bar is
+    compared with the row's mean alone; a promised bound is compared with the interval."""
     if entry["bar"] is None or math.isnan(entry["interval"]):
         return None
     low, high = entry["bar"]
@@ -118,8 +118,8 @@ def undecided(table):
 
 
 def verdict(table):
-    """Prints the rows whose bars are not held, and the counts. 1: a bar is broken; 2: none is, but an interval is too wide
-    to tell; 0: all bars are held."""
+    """Prints the rows whose bars are not held, and the counts. 1: a bar is broken; 2: none is, but an interval is too
+    wide to tell; 0: all bars are held."""
     states = [state(entry) for entry in table]
     for entry, found in zip(table, states):
         if found in (WIDE, BROKEN):
@@ -142,8 +142,8 @@ def verdict_text(entry):
 
 
 def bottleneck_of(runs):
-    """The bottleneck by which family iowa scored, and its share of the epochs; "" for other rows. Follows the sidecar's
-    rule from the shares of waiting that the loader sent; before the first it is I/O."""
+    """The bottleneck for which family iowa scored samples, and its share of the epochs; "" for other rows. Applies the
+    sidecar's rule to the shares of waiting that the loader sent; before the first share it is I/O."""
     bound = []
     for run in runs:
         verdict = "I/O"
@@ -174,7 +174,7 @@ HEAD = ("contract", "accuracy, %", "change, points", "bar", "", "origin bytes", 
 
 
 def widths_text(entries):
-    """The rows whose interval is wider than wanted, which a bar may allow."""
+    """The rows whose interval is wider than wanted; a row's bar may still be held."""
     wide = [entry["row"] for entry in entries if entry["row"] != EXACT and not entry["interval"] <= INTERVAL]
     return f"Intervals wider than ± {INTERVAL:.2f} points: {'; '.join(wide) if wide else 'none'}."
 
@@ -225,7 +225,7 @@ def write(path, table, runs, refused):
 
 
 def put(path, parts, files):
-    """Puts these paragraphs, the plots [(file, title)] and the machine between the page's markers."""
+    """Writes these paragraphs, the plots [(file, title)] and the machine's description between the page's markers."""
     parts = [*parts, *(f"![{title}]({file.name})" for file, title in files), f"Measured on {machine()}"]
     text = path.read_text()
     body = "\n\n".join(parts)

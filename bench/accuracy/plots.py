@@ -26,7 +26,7 @@ def colour(row):
 
 
 def dash(row, rows=tuple(train.ROWS)):
-    """Dash pattern; distinguishes rows of the same colour."""
+    """Dash pattern of a row; it distinguishes rows of the same colour."""
     alike = [other for other in rows if colour(other) == colour(row)]
     return DASHES[alike.index(row) % len(DASHES)]
 

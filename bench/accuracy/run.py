@@ -38,7 +38,7 @@ def fingerprint(build):
 
 
 def had(path, programs):
-    """Runs of an earlier start that still count, by (data, row, seed)."""
+    """Runs of earlier starts that are still valid, by (data, row, seed)."""
     if not path.exists():
         return {}
     runs = map(json.loads, path.read_text().splitlines())
@@ -90,7 +90,7 @@ def parser_of(description, sets, default_sets, rows):
 
 
 def swept(arguments, file, links):
-    """sweep() with the client of the build. `file`: name of the file of runs in --out."""
+    """Calls sweep() with the client of the build. `file`: name of the file of runs in --out."""
     arguments.build, arguments.out = arguments.build.resolve(), arguments.out.resolve()
     arguments.out.mkdir(parents=True, exist_ok=True)
     sys.path.insert(0, str(arguments.build / "python"))
@@ -109,7 +109,7 @@ def main():
     runs, refused = swept(arguments, "runs.jsonl", {})
     table = page.summarize(list(runs.values()))
     while (rows := page.undecided(table)) and arguments.seeds < arguments.seeds_max:
-        arguments.fresh = False  # what this start has measured stays
+        arguments.fresh = False  # the next start must keep the runs of this one
         arguments.seeds = min(arguments.seeds + 5, arguments.seeds_max)
         arguments.only = [page.EXACT, *rows]
         more, _ = swept(arguments, "runs.jsonl", {})

@@ -5,7 +5,7 @@ usage: to_accuracy.py --build DIR [--out DIR] [--sets SET ...] [--only ROW ...] 
 
 Trains as run.py does, but through an S3 server behind a paced link (LINKS), so that a job without a cache waits most of
 its time. All rows of a seed run one after the other, so that a slow hour of the machine affects all rows alike. Runs
-are kept in OUT/paced.jsonl; a restart reuses them. The seconds leave out testing.
+are kept in OUT/paced.jsonl; a restart reuses them. The seconds do not include testing.
 """
 
 import math
@@ -26,8 +26,8 @@ GOALS = (95, 98, 99)  # percent of the final accuracy of "exact" with the same s
 
 
 def reached(run, values, accuracy_wanted):
-    """The value (of `values`, one per epoch, rising) at which the accuracy reached the wanted one, interpolated between
-    the ends of epochs; NaN: never."""
+    """The value at which the accuracy reached the wanted one, interpolated between the ends of epochs; NaN: never.
+    `values`: one per epoch, rising."""
     before_accuracy, before_value = 0.0, 0.0
     for now, value in zip(run["curve"], values):
         if now >= accuracy_wanted:
@@ -38,8 +38,8 @@ def reached(run, values, accuracy_wanted):
 
 
 def ratios(runs, exact, goal, key):
-    """The value of run[key] at which each run reached the goal, as a share of that of `exact` with the same seed; without
-    runs that never did."""
+    """The value of run[key] at which each run reached the goal, as a share of the value of `exact` with the same seed;
+    runs that never reached it are left out."""
     found = []
     for run in runs:
         base = exact[run["seed"]]
@@ -64,7 +64,7 @@ def entry_of(row, runs, exact):
 
 
 def table_of(name, runs, rows):
-    """One entry for each row of a data set, of the seeds that `exact` was run with."""
+    """One entry for each row of a data set, for the seeds that `exact` was run with."""
     exact = {seed: run for (of, row, seed), run in runs.items() if (of, row) == (name, page.EXACT)}
     found = {row: [run for key, run in runs.items() if key[:2] == (name, row) and key[2] in exact] for row in rows}
     return [entry_of(row, mine, exact) for row, mine in found.items() if mine]

@@ -11,8 +11,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import servers  # noqa: E402
 
 SHARE = 0.2  # of the data set's bytes that may stay on the node
-INK = 0.25  # and darker; the near copies' noise is far below
-WINDOW = 1 << 20  # bytes for what passes: the least that the sidecar takes
+INK = 0.25  # pixels of this value or more are ink; the near copies' noise is far below
+WINDOW = 1 << 20  # bytes for samples in transit: the minimum that the sidecar accepts
 BATCH, RATE, MOMENTUM = 64, 0.05, 0.9
 OTHER_SHUFFLE = 1000  # added to a seed: the same model, another order of samples
 EPOCHS = {"mnist5k": 30, "duplicates": 30, "fashion": 6, "glyphs": 14}
@@ -49,7 +49,7 @@ ROWS = {
     "replicate, r = 1": Row("replicate", {"replication": 1}),
     "replicate, r = 3": Row("replicate", {"replication": 3}),
 }
-# Rows that are measured for time only, not for accuracy.
+# Rows that are measured only for time, not for accuracy.
 TIMED = {
     "no cache": Row("exact", share=0),
     "LRU": Row("exact", eviction="lru"),
@@ -64,7 +64,7 @@ def row_of(name):
 
 
 def network(side, classes):
-    """784-64-10 for few classes of small images; for many, three convolutions."""
+    """The network: 784-64-10 for few classes of small images, three convolutions for many classes."""
     from torch import nn
 
     if classes <= 10:
@@ -83,7 +83,7 @@ def accuracy_of(model, images, labels):
 
 
 def fingerprint_of_ink(pixels):
-    """dHash of a digit's bounding box, so independent of its position and of the background noise. Nine in ten near
+    """dHash of a digit's bounding box, so the hash does not depend on position or background noise. Nine in ten near
     copies of data.py are within three bits of their image, but only one in 10,000 pairs of different images."""
     import stoker.similarity
 

@@ -4,9 +4,9 @@
         --folder /mnt/nvme/new-folder
 
 Needs a CUDA device, torchvision, about 7 GB of disk for 20,480 samples, and no network. As root it also measures reads
-after the page cache was dropped. `--device cpu --model tiny` tries it out. Sides run in turns, a-b-c-d-d-c-b-a;
-each turn begins with steps that are not timed, more than the side has read ahead. Prints Markdown tables; exits with 1
-if the bar is missed: `tensors` at most 2 % above `synthetic`, the median over the rounds.
+after the page cache was dropped. `--device cpu --model tiny` tries the script without a GPU. Sides (ways to load data)
+run in turns, a-b-c-d-d-c-b-a; each turn begins with untimed steps, more than the side has read ahead. Prints Markdown
+tables; exits with 1 if the bar is missed: `tensors` at most 2 % above `synthetic`, the median over the rounds.
 """
 
 import argparse
@@ -30,7 +30,7 @@ import torch
 BAR = 1.02
 FOLDERS = 10
 POOL_BYTES = 64 << 20
-UNTIMED = {"synthetic": 4, "tensors": 6, "undecoded": 6, "workers": 20, "files": 20}  # more than are read ahead
+UNTIMED = {"synthetic": 4, "tensors": 6, "undecoded": 6, "workers": 20, "files": 20}  # more steps than are read ahead
 STEPS = 25
 
 
@@ -128,15 +128,15 @@ def timed(batches, use, untimed, steps, device):
 
 
 def rounds_of(names, running, use, rounds, steps, device):
-    """By side and round: (seconds, processor seconds) per step. A round visits the sides forwards and backwards, and has
-    the mean of both."""
+    """By side and round: (seconds, processor seconds) per step. A round visits the sides forwards and backwards; its
+    figures are the means of both visits."""
     result = {name: [] for name in names}
     for _ in range(rounds):
         turns = {name: [] for name in names}
         for name in [*names, *reversed(names)]:
             turns[name].append(timed(running[name], use, UNTIMED[name], steps, device))
             if name in ("workers", "files"):
-                time.sleep(1.0)  # its workers read ahead once more
+                time.sleep(1.0)  # time for the side's workers to read ahead again
         for name in names:
             result[name].append([statistics.mean(part) for part in zip(*turns[name])])
     return result
@@ -183,7 +183,7 @@ def gather_rate(samples, batch_size, pinned):
 
 
 def check(samples, origin, device):
-    """Compares an epoch of TensorLoader with the files, sample by sample."""
+    """Checks that an epoch of TensorLoader equals the files, sample by sample."""
     loader = stoker.torch.TensorLoader(samples, 256, shape=sides.SHAPE, device=device, shuffle=True, seed=1)
     files = sides.Files(origin)
     order = loader.sampler.order().tolist()
@@ -282,7 +282,7 @@ def measure(args, device, origin):
 
 
 def report(result, batch):
-    """Prints the tables; returns the ratio of the bar."""
+    """Prints the tables; returns the ratio that is compared with the bar."""
     steps, others = result["steps"], result["steps_with_workers"]
     say(result["machine"])
     say("| data | step, ms: median (range) | ratio to synthetic, round by round | busy cores | rounds |")

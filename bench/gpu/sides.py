@@ -1,5 +1,5 @@
-"""The ways to get batches onto a device that run.py compares. Each is an endless iterator of (data, labels) there, with
-data normalised to bfloat16 in channels_last."""
+"""The ways to get batches onto a device that run.py compares. Each is an endless iterator of (data, labels) on the
+device, with data normalised to bfloat16 in channels_last."""
 
 import os
 
@@ -9,7 +9,7 @@ import torch.utils.data
 
 SHAPE = (3, 224, 224)
 SAMPLE_BYTES = 3 * 224 * 224
-MEAN, STD = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)  # ImageNet's, of 0..255
+MEAN, STD = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)  # ImageNet's, for pixels 0..255
 
 
 class Normalise:
@@ -45,7 +45,7 @@ def shaped(tensor):
 
 
 def synthetic(batch_size, device):
-    """One batch that is on the device already."""
+    """Side "synthetic": one batch that is on the device already."""
     data = torch.randint(0, 256, (batch_size, *SHAPE), dtype=torch.uint8).to(device)
     labels = torch.randint(0, 10, (batch_size,)).to(device)
     normalise = Normalise(device)

@@ -14,14 +14,14 @@ from common import servers, stack
 
 NAME = "capacity"
 SAMPLES, MEAN_BYTES = 600, 110 << 10
-ROOM = {"w = 0.25": 0.25, "w = 0.5": 0.5, "w = 1": 1.1}  # of the dataset; all of it with a tenth to spare
+ROOM = {"w = 0.25": 0.25, "w = 0.5": 0.5, "w = 1": 1.1}  # share of the dataset; w = 1 has a tenth to spare
 WINDOW = 4 << 20  # a part of Stoker's room
-META = "jfs"  # bucket of JuiceFS's blocks
+META = "jfs"  # bucket for JuiceFS's blocks
 AS_AWS = {"AWS_REGION": stack.REGION, **servers.CREDENTIALS}
 
 
 class Data:
-    """The same samples as objects, as JuiceFS's blocks, and their size."""
+    """The same samples as S3 objects and as JuiceFS's blocks, and their size."""
 
     def __init__(self, bench):
         self.folder = bench.folder / "capacity"

@@ -32,7 +32,7 @@ class NotRun(Exception):
 
 @contextlib.contextmanager
 def reasons():
-    """Whatever keeps a peer from running becomes NotRun."""
+    """Turns every error that keeps a peer from running into NotRun."""
     try:
         yield
     except (OSError, subprocess.SubprocessError, SystemExit) as error:
@@ -48,7 +48,7 @@ def program(name):
 
 
 def plain_env(**variables):
-    """The environment without what changes a peer: AWS_CA_BUNDLE breaks rclone even for plain HTTP."""
+    """The environment without variables that affect a peer: AWS_CA_BUNDLE breaks rclone even for plain HTTP."""
     return {name: value for name, value in os.environ.items() if not name.startswith("AWS_")} | variables
 
 
@@ -102,12 +102,12 @@ class Client:
 
 
 def unmount(point):
-    """Also where the program behind the mount is dead; does nothing where there is no mount."""
+    """Unmounts, even if the program behind the mount is dead; does nothing if there is no mount."""
     subprocess.run(["umount", "--lazy", point], check=False, stderr=subprocess.DEVNULL)
 
 
 def unmount_below(folder):
-    """Unmounts what a killed run has left, so that its folder can be removed."""
+    """Unmounts mounts that a killed run has left, so that its folder can be removed."""
     for line in pathlib.Path("/proc/mounts").read_text().splitlines():
         point = pathlib.Path(line.split()[1])
         if folder in point.parents:
@@ -179,7 +179,8 @@ def copy_files(folder, to):
 def interleaved(names, rounds, turn, not_run):
     """Rounds A-B-...-Z-Z-...-B-A of turn(name, round): {name: the mean of its two turns, round by round}.
 
-    A peer that fails leaves the rounds and is passed to not_run(name, reason); Stoker's failure ends the run.
+    A peer that fails is left out of further rounds and reported by not_run(name, reason); a failure of Stoker ends the
+    run.
     """
     figures = {name: [] for name in names}
     for number in range(rounds):
@@ -210,7 +211,7 @@ def result(row, case, peer, unit, ours, theirs, more_is_better, **more):
 
 
 def exit_status(report):
-    """1: a peer did not run; 2: all ran, and the median of one is better than Stoker's; else 0."""
+    """The exit status. 1: a peer did not run; 2: all ran, and a peer's median is better than Stoker's; else 0."""
     if report.missing:
         return 1
     return 2 if any(result["ratio"]["median"] < 1 for result in report.results) else 0

@@ -17,7 +17,7 @@ WORKERS = 2
 
 
 class Files(torch.utils.data.Dataset):
-    """One file a sample; leaves no page of it in the page cache."""
+    """A dataset with one file per sample; drops each file from the page cache after its read."""
 
     def __init__(self, folder):
         self.paths = sorted(str(path) for path in pathlib.Path(folder).rglob("*.bin"))

@@ -14,7 +14,7 @@ from common import reasons, servers, turns
 NAME = "hits"
 SIZES = {4: 4000, 110: 4000, 1024: 400}  # mean KiB: samples
 CLIENTS = (1, 2)
-CACHE_MIB = 2048  # above every size
+CACHE_MIB = 2048  # more than any row's samples
 NGINX = """
 daemon off; worker_processes 2; pid {folder}/nginx.pid; error_log {folder}/error.log; user root;
 events {{ worker_connections 64; }}
@@ -104,7 +104,7 @@ class Reader:
         self.sums = [total for _, _, total in self.ask(max(CLIENTS), 0)]  # also fills the peer's cache
 
     def ask(self, count, length):
-        """The answers of `count` clients that read at the same time."""
+        """Asks `count` clients to read at the same time; returns their answers."""
         busy = self.clients[:count]
         with reasons():
             for client in busy:
@@ -117,7 +117,7 @@ class Reader:
 
 
 def start(bench, data, workload, stack, report):
-    """The peers that run, by name. All have read the same bytes."""
+    """The peers that could be started, by name. All have read the same bytes."""
     readers = {}
     for name in SERVERS:
         try:

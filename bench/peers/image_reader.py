@@ -1,4 +1,5 @@
-"""Client of the row "images": torch's DataLoader with two workers; each line reads an epoch and answers `IMAGES SECONDS`.
+"""Client of the row "images": torch's DataLoader with two workers; each line reads an epoch and answers `IMAGES
+SECONDS`.
 
 usage: image_reader.py KIND WHERE        KIND: stoker, imagefolder, litdata, mosaic, webdataset
     WHERE: a folder; for stoker the sidecar's socket; or s3://BUCKET/KEY, which begins with an empty cache
@@ -23,7 +24,7 @@ from torchvision import datasets, transforms
 BATCH = 32
 WORKERS = 2
 SHARDS = 16
-OF_NO_BODY = hashlib.sha256().hexdigest()  # curl leaves out this header, which S3 demands
+OF_NO_BODY = hashlib.sha256().hexdigest()  # digest of an empty body: S3 demands the header, but curl omits it
 OPTIONS = {"batch_size": BATCH, "num_workers": WORKERS, "persistent_workers": True}
 TRANSFORM = transforms.Compose([transforms.CenterCrop(224), transforms.PILToTensor()])
 

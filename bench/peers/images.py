@@ -89,7 +89,7 @@ def measure_warm(bench, data, report):
 
 @contextlib.contextmanager
 def cold_place(bench, data, name, endpoint):
-    """Where a cold client reads; what it reads is not in the node's memory or cache."""
+    """The place where a cold client reads: its data is neither in the page cache nor in a library's cache."""
     if name == LOCAL:
         servers.drop_pages(data.form(name))
         yield str(data.form(name))

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the peers of `make bench-peers`: Debian packages, wheels into build/venv-peers, `make loaders`' libraries.
-# Names what a registry refuses and goes on; run.py then says "not run". Quick if all is there.
+# Reports packages that a registry refuses and continues; run.py then says "not run". Fast if everything is installed.
 set -uo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 venv=$root/build/venv-peers

@@ -1,8 +1,8 @@
 // stoker-bench-peers KIND PATH SAMPLES MEAN_BYTES FIRST_PASS
 //
-// Prints `ready`; then for each line `SECONDS` on stdin reads batches in random order for so long,
-// goes on where the last line ended, and prints `SAMPLES SECONDS SUM`. FIRST_PASS chooses the order.
-// The line `0` reads pass 0 as a whole: all kinds must print the same SUM.
+// Prints `ready`; then for each line `SECONDS` on stdin reads batches in random order for that
+// time, continues where the last line ended, and prints `SAMPLES SECONDS SUM`. FIRST_PASS chooses
+// the order. The line `0` reads pass 0 as a whole: all kinds must print the same SUM.
 // KIND: stoker (a node directory), files (a folder), memcached, nginx, redis (a Unix socket).
 //
 // bench/peers/run.py starts one process for each client.
@@ -39,7 +39,7 @@ std::unique_ptr<Driver> make_driver(
     die(fmt::format("unknown kind '{}'", kind));
 }
 
-// Passes without end, from the first one.
+// Endless passes over the samples, from FIRST_PASS on.
 class Order {
 public:
     Order(std::uint64_t first_pass, std::size_t count)

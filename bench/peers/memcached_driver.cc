@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kEndOfValue = "\r\n";
 
-// Bytes of "VALUE <key> <flags> <bytes>".
+// The number of bytes in "VALUE <key> <flags> <bytes>".
 std::size_t value_bytes(std::string_view line) {
     std::size_t bytes = 0;
     const auto at = line.rfind(' ');

@@ -36,7 +36,7 @@ public:
     }
 
 private:
-    // Reads an answer's head; returns the bytes of its body.
+    // Reads an answer's head; returns the length of its body in bytes.
     std::size_t read_head() {
         std::size_t bytes = 0;
         const auto status = stream_.read_line();

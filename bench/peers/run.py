@@ -71,12 +71,12 @@ class Report:
         print(f"{row:9} {peer}: not run: {reason}", flush=True)
 
     def foreign(self, case, cores):
-        """Remembers how many cores programs beside the bench used."""
+        """Remembers how many cores were used by programs other than the bench."""
         self.foreign_cores[case] = round(cores, 2)
 
 
 def stop(*_):
-    """The first SIGINT or SIGTERM ends the run and stops all that was started; later ones do not disturb that."""
+    """The first SIGINT or SIGTERM ends the run and stops every started program; later signals do not interrupt that."""
     for number in STOPS:
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt

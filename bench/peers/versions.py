@@ -1,4 +1,4 @@
-"""The versions of what is compared."""
+"""The versions of the compared programs and packages."""
 
 import re
 import subprocess
@@ -17,7 +17,7 @@ def of_program(name, *arguments):
 
 
 def all_of_them():
-    """{program or package: version}; what is not installed is absent."""
+    """{program or package: version}; programs that are not installed are absent."""
     found = {}
     for peer, command in COMMANDS.items():
         try:

@@ -12,7 +12,7 @@ struct ClusterSize {
     std::size_t jobs = 10'000;
     std::size_t pods = 50'000;  // a multiple of jobs
     std::size_t nodes = 1000;
-    std::size_t streams = 10'000;  // of the ranks 0, at most one per job
+    std::size_t streams = 10'000;  // sidecars of ranks 0 that report; at most one per job
     std::size_t namespaces = 100;
     std::size_t datasets = 2000;  // a multiple of namespaces
 };

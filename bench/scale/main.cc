@@ -231,7 +231,8 @@ private:
         const std::uint64_t reports = fleet_->reports();
         rusage own_before{};
         ::getrusage(RUSAGE_SELF, &own_before);
-        std::this_thread::sleep_for(std::chrono::seconds{settings_.steady_seconds});  // measured
+        std::this_thread::sleep_for(
+            std::chrono::seconds{settings_.steady_seconds});  // the measured time
         const ProcessUse use = leader_->use();
         const double seconds = since(begin);
         fmt::print(
@@ -296,17 +297,17 @@ std::vector<FlagGroup> flag_groups(Settings& settings) {
          {{"operator", "FILE", "the program under test", text_into(settings.program)}}},
         {"The cluster",
          {{"jobs", "N", "running TrainingJobs", count_into(size.jobs)},
-          {"pods", "N", "their pods, a multiple of jobs", count_into(size.pods)},
+          {"pods", "N", "pods of all jobs together, a multiple of jobs", count_into(size.pods)},
           {"nodes", "N", "nodes", count_into(size.nodes)},
           {"streams", "N", "sidecars that report, at most one per job", count_into(size.streams)}}},
         {"The run",
          {{"backlog-seconds",
            "N",
-           "how long new jobs arrive",
+           "duration of the phase in which new jobs arrive",
            count_into(settings.backlog_seconds)},
           {"steady-seconds",
            "N",
-           "how long only reports come",
+           "duration of the phase in which only reports arrive",
            count_into(settings.steady_seconds)},
           {"report-seconds",
            "N",
@@ -323,7 +324,7 @@ int start(const std::vector<std::string_view>& arguments) {
     if (const auto done = begin_program("stoker-bench-scale", flag_groups(settings), arguments)) {
         return *done;
     }
-    raise_descriptor_limit();  // each stream takes one here, and the operator inherits the limit
+    raise_descriptor_limit();  // one per stream; the operator inherits the limit
     return Run{settings}.run() ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

@@ -20,8 +20,8 @@ namespace stoker::bench {
 using Text = std::shared_ptr<const std::string>;
 
 // One object. Its text is {"apiVersion":…,"kind":…,"metadata":{META,"resourceVersion":…EXTRA}BODY
-// TAIL,"status":STATUS}. META, EXTRA, BODY and TAIL hold fields with their commas. EXTRA and TAIL
-// are shared by objects that differ elsewhere. Null: nothing.
+// TAIL,"status":STATUS}. META, EXTRA, BODY and TAIL hold fields with their commas. Objects share
+// EXTRA and TAIL if they differ only in the other parts. Null: an empty part.
 struct StoredObject {
     std::string meta;  // `"name":"x","uid":"y"`
     Text meta_extra;   // `,"managedFields":[…]`
@@ -39,7 +39,7 @@ struct Selection {
 
 struct WatchLines {
     std::vector<Text> lines;
-    std::uint64_t version = 0;  // continue after it
+    std::uint64_t version = 0;  // the watch continues after it
 };
 
 // All objects of one kind. Thread-safe.
@@ -81,7 +81,7 @@ private:
     mutable std::mutex mutex_;
     std::condition_variable changed_;
     std::map<control::ObjectKey, StoredObject> objects_;
-    std::deque<Change> changes_;  // the newest kChangesMax
+    std::deque<Change> changes_;  // the newest kChangesMax changes
 };
 
 }  // namespace stoker::bench

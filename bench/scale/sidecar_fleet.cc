@@ -121,7 +121,7 @@ public:
         if (call_) {
             call_->cancel();
             while (!call_->is_over()) {
-                std::this_thread::sleep_for(std::chrono::milliseconds{1});  // gRPC tells no end
+                std::this_thread::sleep_for(std::chrono::milliseconds{1});  // gRPC reports no end
             }
         }
         call_.reset();
@@ -208,7 +208,7 @@ SidecarFleet::~SidecarFleet() {
     thread_.join();
 }
 
-// Goes around all sidecars once per report interval, in slices of a hundredth.
+// Lets each sidecar report once per interval, in slices of a hundredth of the sidecars.
 void SidecarFleet::run(const std::stop_token& stop) {
     constexpr std::size_t kSlices = 100;
     const Duration pause = options_.report_interval / kSlices;

@@ -22,8 +22,8 @@ class SidecarFleet {
 public:
     struct Options {
         std::string ca;                                          // PEM
-        std::function<std::string(const PlacedJob& job)> token;  // called once for each
-        // Where to dial; "": nowhere yet. Called for each dial.
+        std::function<std::string(const PlacedJob& job)> token;  // called once for each job
+        // The operator's address; "": not known yet. Called for each dial.
         std::function<std::string()> address;
         Duration report_interval = std::chrono::seconds{2};
         std::size_t dials_per_second = 1000;

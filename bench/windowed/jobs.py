@@ -120,7 +120,7 @@ def turn(jobs, speeds, begun):
 
 
 def run(build, folder, data, endpoint, sent, name, asked, seed=1):
-    """One row: {"share", "complete", ...}. Leaves out every job's first epoch, as the design notes' figures do. `asked`:
+    """One row: {"share", "complete", ...}. Excludes every job's first epoch, as the figures in docs/design do. `asked`:
     parse()'s result."""
     contract, speeds, phases, _ = RUNS[name]
     shutil.rmtree(folder, ignore_errors=True)
@@ -172,7 +172,7 @@ def parse(words=None):
     parser.add_argument("--epochs", type=int, default=4, help="measured epochs of the fastest job")
     parser.add_argument("--ahead", type=int, default=0, help="batches that a worker's loader draws ahead; 0: no workers")
     parser.add_argument("--window-share", type=float, default=0.1,
-                        help="of the cache, but at least the sidecar's minimum")
+                        help="window as a share of the cache, but at least the sidecar's minimum")
     parser.add_argument("--only", choices=RUNS)
     return parser.parse_args(words)
 

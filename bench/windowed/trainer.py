@@ -62,7 +62,7 @@ def main():
     if settings["ahead"]:
         options |= {"num_workers": 1, "prefetch_factor": settings["ahead"]}
     sampler = None
-    if settings["contract"] == "exact":  # as any torch program: a sampler, and no contract
+    if settings["contract"] == "exact":  # as in any torch program: a sampler and no contract
         sampler = stoker.torch.Sampler(dataset, 1, 0, seed=settings["seed"])
         loader = stoker.torch.DataLoader(dataset, sampler=sampler, **options)
     else:
