@@ -25,7 +25,7 @@ cluster=(etcd-server containerd runc containernetworking-plugins buildah deboots
   iptables iproute2 procps util-linux mount e2fsprogs openssl curl bc gcc libc6-dev
   python3-venv python3-pip python3-yaml ca-certificates)
 
-# Packages that would start a daemon. Only the tests run these daemons.
+# Packages that would start a daemon, with its service. Only the tests may run these daemons.
 declare -A service=([etcd-server]=etcd [containerd]=containerd [redis-server]=redis-server [nginx]=nginx
   [memcached]=memcached [prometheus]=prometheus)
 
@@ -68,7 +68,7 @@ update_lists() { # registries fail sometimes: a few tries with growing delays
     say "apt-get update failed (try $try of 4)"
     sleep $((try * 5))
   done
-  say "could not update every package list; continuing with the lists at hand"
+  say "could not update every package list; continuing with the present lists"
 }
 
 # Debian's hook for "install, but start nothing"; this one exists only while installing.

@@ -29,7 +29,7 @@ def read_layers():
 
 
 def reach(layers, module):
-    """Every module that it includes, directly or through others."""
+    """Every module that `module` includes, directly or through others."""
     found = set()
     for below in layers[module]:
         found |= {below} | reach(layers, below)
@@ -37,7 +37,7 @@ def reach(layers, module):
 
 
 def needed_arrows(layers, module, members):
-    """Modules of the group that it includes and that no other included member includes."""
+    """Modules of the group that `module` includes and that no other included member includes."""
     direct = [below for below in layers[module] if below in members]
     return [below for below in direct if not any(below in reach(layers, other) for other in direct if other != below)]
 

@@ -23,7 +23,7 @@ note_of() { echo "$cache/images/$(tr '/:' '__' <<<"$1")"; }                     
 is_made_from() { [ -n "$(image_id "$1")" ] && [ "$(cat "$(note_of "$1")" 2>/dev/null)" = "$2 $(image_id "$1")" ]; } # IMAGE HASH
 note() { echo "$2 $(image_id "$1")" >"$(note_of "$1")"; }                                        # IMAGE HASH
 
-content_hash() { # FILE|DIRECTORY: of bytes, and of the names inside
+content_hash() { # FILE|DIRECTORY: hash of the bytes, and of the names inside a directory
   (
     cd "$(dirname "$1")"
     find "$(basename "$1")" -type f -print0 | sort -z | xargs -0 sha256sum | sha256sum | cut -c1-16
