@@ -1,5 +1,5 @@
-"""Fixtures: one cluster, one installation of the chart and one counting origin for all tests (tests/, attacks/), and one
-namespace per test."""
+"""Fixtures: one cluster, one installation of the chart and one counting origin for all tests (tests/, attacks/), and
+one namespace per test."""
 
 import itertools
 import os
@@ -24,16 +24,17 @@ KEEP = os.environ.get("STOKER_KEEP_CLUSTER") == "1"
 
 @pytest.fixture(scope="session")
 def traces_before():
-    """State of the machine before our cluster started; None if the cluster is to be kept or is not ours."""
+    """State of the machine before our cluster started; None if the cluster stays after the tests, or was not made by
+    them."""
     if KEEP or "KUBECONFIG" in os.environ:
         return None
-    kubes.take_down()  # removes a cluster that was kept or that a killed run left behind
+    kubes.take_down()  # removes a cluster that an earlier run kept or, if killed, left behind
     return kubes.traces()
 
 
 @pytest.fixture(scope="session")
 def bare_kube(traces_before):  # pylint: disable=unused-argument
-    """A cluster with our images but without Stoker. A cluster made here has two nodes, or $NODES."""
+    """A cluster with our images but without Stoker. If it is made here, it has two nodes, or $NODES."""
     if "KUBECONFIG" in os.environ:
         kube = kubes.users_cluster()
         yield kube
@@ -77,7 +78,7 @@ def namespace(kube, origin, request):
 
 @pytest.fixture
 def others(kube, namespace):
-    """Creates further namespaces without Secrets; the test's own namespace is the owner's."""
+    """Creates further namespaces without Secrets; the test's own namespace owns the Dataset."""
     made = []
 
     def make(role, readers_label="yes"):
@@ -99,7 +100,7 @@ def bucket(origin, request):
 
 @pytest.fixture
 def checkpoints(origin, bucket):
-    """An empty bucket beside the data's."""
+    """An empty bucket in addition to the data's bucket."""
     made = origin.bucket(f"{bucket.name}-out").create()
     yield made
     made.destroy()
@@ -152,7 +153,7 @@ def pytest_runtest_makereport(item, call):
         try:
             report.sections.append(("the cluster at the failure", dump(kube, place.name if place else None)))
         except Exception as error:  # pylint: disable=broad-except
-            report.sections.append(("the cluster at the failure", f"it cannot be asked: {error!r}"))
+            report.sections.append(("the cluster at the failure", f"the cluster does not answer: {error!r}"))
 
 
 LINES = 200

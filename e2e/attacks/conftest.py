@@ -40,6 +40,6 @@ def intruder(namespace):
 
 @pytest.fixture(scope="module")
 def no_policies(kube, origin):
-    """Removes the chart's admission policies until the module ends, to test the defences behind them."""
+    """Removes the chart's admission policies until the test module ends, to test the defences behind them."""
     with policies.absent(kube, f"{NEIGHBOUR}-policies"):
         yield

@@ -74,7 +74,7 @@ def test_planted_links_devices_and_pipes_expose_nothing_of_the_node(namespace, n
     assert "depth done" in said
     for name in ("disk", "memory", "console"):
         assert f"open {name} done" not in said, "a device of the node can be read"
-    # Root in the container acts as the node's root in these folders: `data` is a link to / now. No view may follow it.
+    # Root in the container acts as the node's root in these folders: `data` is now a link to /. No view may follow it.
     for name, kind in (("second", "data"), ("third", "owner")):
         namespace.apply(views.pod(name, views.view(namespace.name, uid, kind), namespace.home,
                                   securityContext=ROOT_USER))

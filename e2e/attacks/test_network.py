@@ -43,7 +43,7 @@ def test_a_stolen_token_is_valid_for_its_own_pod_only(namespace, neighbour, neig
     # The same hello as the pod's, sent from elsewhere: a stolen token gives the pod's own grant and nothing more.
     replayed = ask(stolen, hello(neighbour_ns, neighbour.pod, neighbour.name, job["uid"], {"train": foreign, "x": "another-uid"}, node=neighbour_ns.home))
     print("replayed whole:", replayed.status, replayed.body, replayed.words[-120:])
-    time.sleep(8)  # a report that was believed would be in the status by then
+    time.sleep(8)  # if the operator believed the report, the status would show it by then
     after = neighbour_ns.dataset_status()
     print("before", before, "after", after, sep="\n")
     neighbour.goes_on()
@@ -75,7 +75,7 @@ def test_a_fake_sidecar_gets_nothing_of_another_dataset(namespace, neighbour, ne
                 print(pod, job, sequence, answer.status, answer.body, answer.words[-100:].replace("\r\n", " "))
                 if foreign.encode() in answer.body:
                     heard[f"{pod} {job}"] = answer.body
-    time.sleep(10)  # a report that was believed would be in the status by then
+    time.sleep(10)  # if the operator believed the report, the status would show it by then
     after = neighbour_ns.dataset_status()
     neighbour.goes_on()
     assert not heard, "grants of the neighbour's dataset"

@@ -61,8 +61,8 @@ print("got:", [what for what in done if not what.startswith(("lock data", ))], "
 
 
 def test_root_in_a_trainer_neither_writes_nor_remounts_its_view(namespace, neighbour, expected):
-    # threat model, rows 2, 3: a trainer cannot change, cut or lock its view, not even as root with all that level
-    # baseline allows
+    # threat model, rows 2, 3: a trainer cannot change, cut or lock its view, not even as root with everything that Pod
+    # Security level baseline allows
     namespace.apply(jobs.dataset())
     item = jobs.training_job("root", ["--epochs", 2, "--hold", "1:0"], on=namespace.home, cache=jobs.FULL)
     item["spec"]["podTemplate"]["spec"]["securityContext"] = {"runAsUser": 0, "runAsGroup": 0, "runAsNonRoot": False,

@@ -123,7 +123,7 @@ def test_taken_names_stop_only_that_users_job(namespace, neighbour):
     def told():
         status = (namespace.job("taken") or {}).get("status") or {}
         return [entry for entry in status.get("conditions", []) if "taken" in entry.get("message", "")]
-    words = wait_until("the message about the name that is taken", told, 120)
+    words = wait_until("the message about the taken name", told, 120)
     print(words)
     mine = namespace.get("job", "taken-a1")
     assert "ownerReferences" not in mine["metadata"] and mine["spec"]["suspend"]

@@ -14,7 +14,7 @@ VIEWS = ["data", "owner", "shared", "", "DATA", "Owner", "admin", "../data", "da
 
 
 def refusals(place, pods):
-    """Creates pods that must not run, all at once. Returns {name: refusal message}."""
+    """Creates all pods at once; none of them may run. Returns {name: refusal message}."""
     for name, source in pods.items():
         code, words = says(place.kube, "apply", "-f", "-", stdin=json.dumps(place.here(views.pod(name, source, place.home))))
         pods[name] = None if code == 0 else words

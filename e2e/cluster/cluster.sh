@@ -39,7 +39,7 @@ usage: cluster.sh COMMAND
   kubectl ARG... | helm ARG...   as cluster-admin
   env                        exports for a shell: eval "$(cluster.sh env)"
   shell N [COMMAND...]       run a command inside a node
-  traces                     what is on the machine that a cluster may have left: the same before `up` and after `down`
+  traces                     prints what a cluster may have left on the machine: the same before `up` and after `down`
 faults
   node-kill N                power cut
   node-start N [wipe]        boot it again; wipe: with an empty disk

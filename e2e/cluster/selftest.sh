@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks on a running cluster what Stoker's tests rely on: native sidecars, node-local hostPath, inherited ownership
-# (docs/adr/0002), faults and healing, and that `down` leaves nothing behind.
+# Checks, on a running cluster, the features that Stoker's tests rely on: native sidecars, node-local hostPath,
+# inherited ownership (docs/adr/0002), faults and healing, and that `down` leaves nothing behind.
 # usage: selftest.sh      starts two nodes, and stops them at the end; needs the image of `tools/images.sh s3`
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -99,42 +99,42 @@ test_node_directory() {
   kubectl delete pod early --grace-period=1
   prepare_pod node-1 | kubectl apply -f -
   check "the prepare pod needs no capability" eventually phase_is prepare-node-1 Succeeded
-  check "it repairs what the kubelet had made" mode_of 1 /var/lib/stoker/team-a/digits 2770\ 0:65532
+  check "the prepare pod repairs the owner of directories that the kubelet made" mode_of 1 /var/lib/stoker/team-a/digits 2770\ 0:65532
   "$cluster" shell 1 rm -r /var/lib/stoker/team-a
 
   job_pod a node-1 "$holder" "$reader; sleep 600" | kubectl apply -f -
   check "the sidecar writes and leads" eventually log_has a sidecar leader
   check "the kubelet hands the group down" mode_of 1 /var/lib/stoker/team-a/digits 2770\ 0:65532
   check "a trainer of another uid reads" eventually log_has a trainer sample
-  check "and may not write" eventually log_has a trainer refused
+  check "a trainer of another uid may not write" eventually log_has a trainer refused
   job_pod b node-1 "$holder" "$reader" | kubectl apply -f -
   check "a second pod of the node finds the lock taken" eventually log_has b sidecar busy
   check "the trainer starts only when its sidecar has" eventually log_has b trainer sample
   kubectl delete pod a --force --grace-period=0
-  check "a force-deleted leader is followed" eventually log_has b sidecar leader
+  check "another sidecar leads after the leader's pod was force-deleted" eventually log_has b sidecar leader
   check "a sidecar ends after its trainer" eventually log_has b sidecar stopped
-  check "and the pod succeeds" eventually phase_is b Succeeded
+  check "the pod succeeds after its sidecar has ended" eventually phase_is b Succeeded
   check "the other node has a directory of its own" bash -c "! '$cluster' shell 2 test -e /var/lib/stoker"
-  check "the host has none" bash -c '! test -e /var/lib/stoker'
+  check "the host has no such directory" bash -c '! test -e /var/lib/stoker'
 }
 
 test_faults() {
   "$cluster" node-kill 2
   check "a node without power is NotReady" eventually node_is node-2 Unknown
   "$cluster" node-start 2
-  check "and comes back" node_is node-2 True
+  check "a node whose power returns is Ready" node_is node-2 True
   "$cluster" apiserver stop
   check "the API server is gone" bash -c '! kubectl get --raw /readyz --request-timeout=1s'
   "$cluster" apiserver start
-  check "and comes back with everything" kubectl get pod b
+  check "the API server comes back with its objects" kubectl get pod b
   check "nodes reach each other" reaches_other_node
   "$cluster" drop 1 2
   check "dropped packets cut them apart" cut_off
   "$cluster" disk 2 8m /var/lib/stoker
   check "a small disk fills up" bash -c "! '$cluster' shell 2 dd if=/dev/zero of=/var/lib/stoker/x bs=1M count=9"
   "$cluster" heal
-  check "heal undoes it" eventually reaches_other_node
-  check "and the disk" bash -c "! '$cluster' shell 2 grep -q stoker-fault /proc/self/mounts"
+  check "heal restores the network" eventually reaches_other_node
+  check "heal removes the small disk" bash -c "! '$cluster' shell 2 grep -q stoker-fault /proc/self/mounts"
 }
 
 "$cluster" down

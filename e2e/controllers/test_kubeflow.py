@@ -1,4 +1,4 @@
-"""The real training-operator, JobSet and Kubeflow Trainer: their jobs read through the cache with nothing but the label."""
+"""The real training-operator, JobSet and Kubeflow Trainer: their jobs need only the label to read through the cache."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from harness.kube import wait_until
 REASONS = {"Running", "Complete"}
 
 
-# By default a worker waits for its master in an image that is not here.
+# By default a worker waits for its master in an init container whose image this cluster lacks.
 INIT_CONTAINER = r"""
 - name: init-pytorch
   image: {{.InitContainerImage}}

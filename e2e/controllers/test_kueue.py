@@ -18,8 +18,8 @@ ALONE = [{"name": "cpu", "nominalQuota": "100"}, {"name": "memory", "nominalQuot
 
 
 def manifests(kube):
-    """The objects of Kueue's own chart, without the metrics proxy (its image is not here) and without the API of queue
-    lengths (if it did not answer, no namespace could be deleted)."""
+    """The objects of Kueue's own chart, without the metrics proxy (this cluster lacks its image) and without the API of
+    queue lengths (if it did not answer, no namespace could be deleted)."""
     name, _, tag = image("kueue").rpartition(":")
     text = kube.helm("template", "kueue", controllers.manifests_of("kueue"), "--namespace", SYSTEM,
                      f"--set=controllerManager.manager.image.repository={name}",
@@ -180,7 +180,7 @@ def test_a_preempted_job_runs_again_later(team, expected):
 
     again = team.pod_at_hold("first", "1:0")
     assert again != first
-    assert not holds(team, "second", "QuotaReserved"), "first came before"
+    assert not holds(team, "second", "QuotaReserved"), "the first job came before the second"
     team.go(again, "1:0")
     done = team.wait_complete("first")
     assert done["status"]["attempt"] == 1
@@ -205,7 +205,7 @@ def test_a_restarted_job_keeps_its_quota_reservation(team):
     assert team.job("phoenix")["status"]["attempt"] == 2
     assert admitted_since(team, "phoenix") == reservation
     assert condition(workload(team, "patient"), "Admitted").get("status") != "True"
-    assert not team.pods("patient"), "it was never admitted"
+    assert not team.pods("patient"), "the second job was never admitted"
     team.go(second, "0:0")
     team.wait_complete("phoenix")
     wait_finished(team, "phoenix")
@@ -243,7 +243,7 @@ def test_a_deactivated_job_waits_until_it_is_activated(team):
 
 @pytest.mark.own_cluster
 def test_kueue_leaves_attempts_alone_when_it_manages_every_job(team, strict):  # pylint: disable=unused-argument
-    def suspended():  # the old replica's webhook may still answer
+    def suspended():  # the webhook of Kueue's old replica may still answer
         team.apply(plain_job("plain"))
         if team.get("job", "plain")["spec"].get("suspend"):
             return True

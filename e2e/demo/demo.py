@@ -42,7 +42,7 @@ def connect():
 
 
 def example():
-    """All objects of the example, and its TrainingJob once more by itself."""
+    """All objects of the example, and its TrainingJob separately."""
     items = list(yaml.safe_load_all(EXAMPLE.read_text()))
     job = next(item for item in items if item["kind"] == "TrainingJob")
     return items, job
@@ -125,7 +125,7 @@ def is_foreign(kube):
 
 
 def refuse(kube):
-    """Ends the demo where it would replace or remove somebody's installation."""
+    """Ends the demo if it would replace or remove an installation of somebody else."""
     if is_foreign(kube):
         sys.exit(f"this cluster has a Stoker in namespace {installation.SYSTEM} that the demo did not install, and the demo would "
                  "replace it; unset KUBECONFIG for a cluster on this machine")
@@ -163,7 +163,7 @@ def up():
     print(f"""
 What next:
   {'' if 'KUBECONFIG' in os.environ else 'eval "$(e2e/cluster/cluster.sh env)"'}
-  kubectl -n {namespace} describe tj {name}    what happened, and why it got the bytes that it got
+  kubectl -n {namespace} describe tj {name}    what happened, and why it got these cache bytes
   kubectl explain tj.spec.cache               what can be set
   make demo-down                              leave nothing behind""")
 

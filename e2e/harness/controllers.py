@@ -46,7 +46,7 @@ def installed(kube, name, items):
         yield
     finally:
         kube.wait_left()  # the controller removes its finalizers from the objects of earlier tests
-        # Without its controller a webhook would refuse every object that it watches.
+        # Removes the webhooks first: without its controller a webhook would refuse every object that it watches.
         for item in of_kinds(items, *WEBHOOKS):
             kube.delete(item["kind"], item["metadata"]["name"])
         for item in [item for item in items if item["kind"] not in WEBHOOKS]:

@@ -1,10 +1,10 @@
-"""Workloads of other controllers: pods that read S3 with keys of their own and have nothing of Stoker but the label."""
+"""Workloads of other controllers: pods that read S3 with their own keys and use Stoker only through its label."""
 
 from . import origin as origins
 from .jobs import SETTLED_SECONDS, TRAINER_IMAGE
 from .kube import wait_until
 
-SAMPLES = 200  # of the Dataset "photos"
+SAMPLES = 200  # number of samples in the Dataset "photos"
 WEBHOOK = "stoker-webhook"
 HOLDS = ["--hold", "0:0", "--hold", "1:0", "--hold", "2:0"]
 SLEEP = ["python3", "-c", "import time; time.sleep(3600)"]
@@ -15,7 +15,7 @@ def hook(kube):
 
 
 def template(namespace, command, dataset="photos"):
-    """A pod template of somebody who reads S3 with keys of their own, and the label."""
+    """A pod template with Stoker's label whose program reads S3 with its user's own keys."""
     def key(name):
         return {"name": name, "valueFrom": {"secretKeyRef": {"name": "s3", "key": name}}}
     return {
@@ -60,7 +60,7 @@ def running(namespace, name, ranks):
 def ranks_read_each_sample_once(namespace, origin, mark, name, ranks=2):
     """Leads the pods of the TrainingJob NAME, readers with HOLDS, through their epochs. Returns the TrainingJob's end.
 
-    mark: the origin's, from before the workload was applied.
+    mark: a mark of the origin's log (Origin.mark()), made before the workload was applied.
     """
     pods = wait_until(f"{ranks} running pods of {name}", lambda: running(namespace, name, ranks), SETTLED_SECONDS)
     for pod in pods:

@@ -21,12 +21,14 @@ VALUES["sidecar.metricsReaders"] = "{%s}" % os.environ.get("STOKER_API_SERVER_RA
 
 
 def load_images(images=tuple(IMAGES)):
-    """Loads images into every node of a cluster made by e2e/cluster. Another cluster must have them in its registry."""
+    """Loads images into every node of a cluster made by e2e/cluster. Any other cluster must get them from its
+    registry."""
     subprocess.run([kubes.CLUSTER, "load-image", *images], check=True, timeout=1800)
 
 
 def load_images_for_a_start():
-    """Loads the installation's images. The trainer's image (1 GB) loads in the background; the returned function waits for it."""
+    """Loads the installation's images. The trainer's image (1 GB) loads in the background; the returned function waits
+    for it."""
     load_images(SMALL_IMAGES)
     loading = subprocess.Popen([kubes.CLUSTER, "load-image", image("trainer")])
 

@@ -75,7 +75,7 @@ class Namespace:
         self.kube = kube
         self.name = name
         self.security = security  # the Pod Security level that the namespace enforces
-        self.container = "trainer"  # that reads, in every pod
+        self.container = "trainer"  # name of the container that reads, in every pod
         self.home = kube.nodes()[0]  # where start() puts jobs, so that they share a node directory
 
     def create(self, trainers=TRAINERS):
@@ -173,13 +173,13 @@ class Namespace:
         wait_until(f"the grant of {pods}", holds, SETTLED_SECONDS, 0.5)
 
     def wait_hold(self, pod_name, place):
-        """Waits until the trainer holds at this place (--hold EPOCH:BATCH)."""
+        """Waits until the trainer waits at this place (--hold EPOCH:BATCH)."""
         def holds():
             return any(line["event"] == "hold" and line["at"] == place for line in self.lines(pod_name))
         wait_until(f"{pod_name} to wait at {place}", holds, SETTLED_SECONDS)
 
     def pod_at_hold(self, job, place):
-        """Waits until a pod of any attempt holds at this place; returns its name."""
+        """Waits until the trainer of a pod of any attempt waits at this place; returns the pod's name."""
         def waiting():
             for pod in self.pods(job):
                 name = pod["metadata"]["name"]
@@ -201,7 +201,7 @@ class Namespace:
         return tuple(sum(leader[key] for leader in leaders) for key in ("residentBytes", "residentSamples"))
 
     def settled_dataset(self, *pods, name="mnist"):
-        """The Dataset's status, once it equals what these pods' sidecars hold and that no longer changes."""
+        """The Dataset's status, once it equals the bytes that these pods' sidecars hold and these no longer change."""
         def settled():
             before = self.resident(pods)
             status = self.dataset_status(name)

@@ -19,9 +19,9 @@ class KubeError(Exception):
 
 
 def wait_until(what, condition, seconds=60, interval=0.2, seen=None):
-    """Polls `condition` until it is true and returns its value. The limit is a hang guard, not an expectation. Retries
-    when `condition` raises KubeError (the container has not started, the API server restarts). `seen` returns what the
-    error shows beside `what`."""
+    """Polls `condition` until it is true and returns its value. The limit only ends tests that hang. Retries
+    when `condition` raises KubeError (the container has not started, the API server restarts). `seen` returns a text
+    that the error shows in addition to `what`."""
     end = time.monotonic() + seconds
     while True:
         try:
@@ -125,12 +125,13 @@ class Kube:
             return self.api.text(path)
 
     def leave_namespace(self, name):
-        """Deletes a namespace without waiting, because Kubernetes begins after five seconds. wait_left() waits for it."""
+        """Deletes a namespace without waiting, because Kubernetes begins to empty it only after five seconds.
+        wait_left() waits for it."""
         self.delete("namespace", name, wait=False)
         self.leaving.append(name)
 
     def wait_left(self, names=None, seconds=600):
-        """Waits until deleted namespaces are gone: these, or all."""
+        """Waits until these deleted namespaces are gone; by default all."""
         for name in list(self.leaving if names is None else names):
             self.leaving.remove(name)
             wait_until(f"namespace {name} to go", lambda: self.get("namespace", name) is None, seconds)

@@ -8,7 +8,7 @@ from .kube import CLUSTER
 
 
 def on_node(kube, node, script):
-    """Runs a shell script inside a node of our cluster; returns its output."""
+    """Runs a shell script inside a node of the tests' own cluster; returns its output."""
     number = node.rsplit("-", 1)[-1]
     done = subprocess.run([CLUSTER, "shell", number, "bash", "-c", script], capture_output=True, text=True, check=True,
                           env=kube.environment, timeout=600)

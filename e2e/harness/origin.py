@@ -30,7 +30,7 @@ class Counts:
 
 
 class Origin:
-    """Its counts come from the server's access log and the pacer's log, never from Stoker."""
+    """The server and its request counts, which come from its access log and the pacer's log, never from Stoker."""
 
     def __init__(self, kube):
         self.kube = kube
@@ -44,7 +44,7 @@ class Origin:
         self.kube.run("-n", NAMESPACE, "rollout", "status", "deploy/s3", "--timeout=600s")
 
     def move(self, node):
-        """Moves the server to a node, unless it is there. Buckets that tests made are lost."""
+        """Moves the server to a node, unless it is there. The move loses buckets that tests made."""
         wanted = {"spec": {"template": {"spec": {"nodeSelector": {"kubernetes.io/hostname": node}}}}}
         self.kube.run("-n", NAMESPACE, "patch", "deploy/s3", "-p", json.dumps(wanted))
         self.kube.run("-n", NAMESPACE, "rollout", "status", "deploy/s3", "--timeout=600s")
@@ -59,7 +59,7 @@ class Origin:
         return dict(field.split("=", 1) for field in line.split())
 
     def mark(self):
-        """A point in the logs; hand it to since()."""
+        """The present position in the logs, for since()."""
         return self._count()["mark"]
 
     def since(self, mark):
@@ -71,7 +71,8 @@ class Origin:
         return at_rest("the origin's access log", read)
 
     def between(self, times_ms):
-        """Object GETs and bytes in each interval between consecutive UNIX times in ms (paced port only); see since()."""
+        """Object GETs and bytes in each interval between consecutive UNIX times in ms (paced port only); see
+        since()."""
         def read():
             lines = self.kube.exec("deploy/s3", NAMESPACE, "s3", "origin-count", "--times",
                                    *[str(int(t)) for t in times_ms]).splitlines()

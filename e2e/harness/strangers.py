@@ -25,7 +25,7 @@ NODE_REPORT = "/stoker.node.v1.Nodes/Report"
 OK, PERMISSION_DENIED, UNAUTHENTICATED = 0, 7, 16
 REFUSED = (PERMISSION_DENIED, UNAUTHENTICATED)
 ROOT_USER = {"runAsUser": 0}
-NEIGHBOUR = "strangers-neighbour" + os.environ.get("STOKER_E2E_NEIGHBOUR", "")  # a suffix for each of two runs on one cluster
+NEIGHBOUR = "strangers-neighbour" + os.environ.get("STOKER_E2E_NEIGHBOUR", "")  # the suffix distinguishes two runs on one cluster
 NUMBERS = itertools.count(1)
 
 
@@ -171,14 +171,15 @@ print(json.dumps({"closed": closed}), flush=True)
 
 
 class Flood:
-    """Connections from a pod that send nothing, or an unfinished request (`say`), and stay open for `seconds` or until end()."""
+    """Connections from a pod that send nothing, or an unfinished request (`say`), and stay open for `seconds` or until
+    end()."""
 
     def __init__(self, place, pod, where, count, seconds=600, say=""):
         self.process = begin_from_pod(place, pod, sys.executable, "-c", FLOOD, where, str(count), str(seconds), say)
         self.told = json.loads(self.process.stdout.readline() or "{}")
 
     def end(self):
-        """How many connections were opened, and how many of them the server has closed."""
+        """Ends the flood; returns how many connections were opened, and how many of them the server has closed."""
         rest, _ = self.process.communicate("\n", timeout=120)
         return {**self.told, **json.loads(rest.splitlines()[-1])}
 
@@ -252,8 +253,8 @@ def leader(kube):
 
 
 def call(kube, method, token, *messages, via=None, seconds=8):
-    """A gRPC call to the leading operator: sends all messages, then closes. `via`: (namespace, pod) whose network it uses.
-    Retries on curl error 92: a server that refuses may reset the stream before curl has read the reason."""
+    """A gRPC call to the leading operator: sends all messages, then closes. `via`: (namespace, pod) whose network it
+    uses. Retries on curl error 92: a server that refuses may reset the stream before curl has read the reason."""
     for _ in range(8):
         answer = call_once(kube, method, token, *messages, via=via, seconds=seconds)
         if answer.status is not None or "(92)" not in answer.words:
@@ -298,7 +299,7 @@ def unsigned(real, **claims):
 # --- pods of attackers ------------------------------------------------------------------------------------------------
 
 def plain_pod(name, on, command=None, **spec):
-    """A pod without any view."""
+    """A pod that mounts no view."""
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {
         "nodeName": on, "terminationGracePeriodSeconds": 0, "automountServiceAccountToken": False,
         "containers": [{"name": "main", "image": jobs.TRAINER_IMAGE, "command": command or ["sleep", "100000"]}], **spec}}

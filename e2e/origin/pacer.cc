@@ -5,7 +5,7 @@
 //   - all responses together pass through one token bucket of --bytes-per-second (0: unlimited),
 //   - with --log, each finished request is one line:
 //     UNIX_MS METHOD TARGET STATUS BODY_BYTES DURATION_MS
-// Requests travel unpaced. One thread; ends with status 0 on SIGTERM and SIGINT.
+// Requests are not paced. One thread; ends with status 0 on SIGTERM and SIGINT.
 
 #include <algorithm>
 #include <array>
@@ -33,7 +33,7 @@ using Clock = std::chrono::steady_clock;
 using boost::system::error_code;
 
 constexpr std::size_t kChunkBytes = 65536;
-constexpr std::chrono::milliseconds kBurst{5};  // burst of an idle link, as transmission time
+constexpr std::chrono::milliseconds kBurst{5};  // what an idle link may send at once, as time
 
 struct Settings {
     tcp::endpoint listen;
@@ -176,7 +176,7 @@ public:
     void start() {
         server_.async_connect(settings_.upstream, [self = shared_from_this()](error_code error) {
             if (error)
-                return self->close();  // to the client this looks like a dead server
+                return self->close();  // the client sees a dead server
             self->client_.set_option(tcp::no_delay(true), error);
             self->server_.set_option(tcp::no_delay(true), error);
             self->read_request();
@@ -265,7 +265,7 @@ public:
         acceptor_.async_accept([this](error_code error, tcp::socket client) {
             if (error == asio::error::operation_aborted)
                 return;
-            if (!error)  // errors: the peer has left, or too many files are open
+            if (!error)  // errors: the peer has closed, or too many files are open
                 std::make_shared<Connection>(std::move(client), settings_, link_, log_)->start();
             accept();
         });

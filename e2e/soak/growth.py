@@ -1,18 +1,19 @@
-"""Does a process grow, and did the run watch what it must? Pure functions on what a soak run has sampled.
+"""Whether a process grows, and whether a run watched every program: pure functions on the samples of a soak run.
 
-A sample is (seconds, value). A process is one start of one program: after a kill another one begins.
+A sample is (seconds, value). A process is one start of one program: after a kill the program is a new process.
 """
 
 import math
 
-SAMPLES_MIN = 8  # fewer say nothing about a slope
+SAMPLES_MIN = 8  # fewer samples do not give a slope
 SIGMAS = 3
-FULL_MINUTES = 15  # a run of this length judges every program
+FULL_MINUTES = 15  # a run of at least this length must judge every program
 MEMORY_FLOOR = 4 << 20  # bytes over the time that was watched: allocators round, caches of a few entries fill
 
 
 def slope(points):
-    """(slope per second, its standard error) by least squares; neighbouring residuals that are alike widen the error."""
+    """(slope per second, its standard error) by least squares; neighbouring residuals that are alike widen the
+    error."""
     count = len(points)
     mean_x = sum(x for x, _ in points) / count
     mean_y = sum(y for _, y in points) / count
@@ -50,5 +51,5 @@ def shortcomings(minutes, seconds, judged, programs, kills):
     if minutes >= FULL_MINUTES:
         found += [f"no process of {program} was watched for long enough" for program in programs if program not in judged]
         if sum(kills.values()) == 0:
-            found.append("nothing was killed")
+            found.append("no program was killed")
     return found

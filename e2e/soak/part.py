@@ -1,4 +1,4 @@
-"""A thread of a soak run whose failure the run sees."""
+"""A thread of a soak run; the run sees if the thread fails."""
 
 import threading
 

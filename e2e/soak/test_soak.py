@@ -27,7 +27,7 @@ from part import Part
 MINUTES = float(os.environ.get("MINUTES", "60"))
 SEED = int(os.environ.get("SOAK_SEED", str(random.randrange(1 << 32))))
 OUT = kubes.ROOT / "build" / "soak"
-LANES = 2  # a namespace
+LANES = 2  # lanes in each namespace
 SAMPLES, SAMPLE_BYTES = 200, 20000
 TURNS_OF_A_DATASET = 3
 KILL_EVERY_S = 40
@@ -77,8 +77,8 @@ class Lane(Part):
         self.place.delete_job(name)
 
     def check_bytes(self, name, access):
-        """Every epoch of S3 and Files read the bucket's bytes; the first one of every SDK job the same bytes in the same
-        order."""
+        """Every epoch of S3 and Files read the bucket's bytes; the first one of every SDK job the same bytes in the
+        same order."""
         epochs = self.place.epochs(self.place.pods(name)[-1]["metadata"]["name"])
         assert epochs, f"job {name} completed without an epoch"
         if access == "sdk":
@@ -111,7 +111,7 @@ def dataset_access(dataset, access):
 
 
 class Killer(Part):
-    """Kills a random program every KILL_EVERY_S seconds until `stop`."""
+    """Kills a random program every KILL_EVERY_S seconds until `stop` is set."""
 
     def __init__(self, kube, places, ends_at, stop):
         super().__init__("killer")
@@ -187,7 +187,7 @@ def unsettled(kube):
 
 
 def judge(observer, warm_up):
-    """A row for each process that was watched for long enough, and what is wrong."""
+    """A row for each process that was watched for long enough, and a sentence for each problem."""
     rows, troubles = [], []
     for (program, node, pid, _), samples in sorted(observer.processes.items()):
         for what, floor in (("memory", MEMORY_FLOOR), ("descriptors", SLACK), ("threads", SLACK)):
@@ -206,7 +206,7 @@ def start_steady(places):
     started = []
     for number, (access, name) in enumerate(STEADY.items()):
         place, bucket = places[number % len(places)]
-        pause = ["--step-ms", 200 if access == "sdk" else 2000]  # each epoch of the others is a long line of the log
+        pause = ["--step-ms", 200 if access == "sdk" else 2000]  # each epoch of access S3 and Files is a long line of the log
         place.apply(jobs.dataset(name, f"s3://{bucket.name}"),
                     job_with(access, name, [*arguments(access, bucket, 1_000_000), *pause], name,
                              cache=jobs.FULL, on=place.home))
@@ -241,7 +241,7 @@ def run_jobs(kube, places, observer):
 
 
 def clean_up(kube, places):
-    """Removes every job and Dataset; fails on what stays."""
+    """Removes every job and Dataset; fails if any object, grant or directory remains."""
     names = [place.name for place, _ in places]
     for name in names:
         kube.run("delete", "trainingjob", "--all", "-n", name, "--timeout=300s")

@@ -1,4 +1,5 @@
-"""Objects as real origins have them: odd names, huge ones among small ones, some deleted or changed since the listing."""
+"""Objects as real origins have them: odd names, huge ones among small ones, some deleted or changed since the
+listing."""
 
 import hashlib
 import random
@@ -97,8 +98,8 @@ def test_a_large_object_is_cached_in_parts_and_one_without_room_is_read_past_the
     bucket.put_sparse("large/300-mebibytes.bin", LARGE)  # more than the 64 MiB that may be in memory at a time
     bucket.put_sparse("large/5-gibibytes.bin", HUGE)
     namespace.apply(dataset(bucket))
-    # The plan contains all objects, so the sidecar itself must find the one that has no room. The trainer reads all but
-    # that one (number 1), which does not fit into its memory limit.
+    # The plan contains all objects, so the sidecar itself must find the object that has no room. The trainer reads all
+    # but that object (number 1), which does not fit into the trainer's memory limit.
     pod = start(namespace, "huge", ["--plan", "--skip", 1, "--hold", "2:0"], cache={
         "mode": "Fixed", "maxBytes": "1Gi"})
     namespace.wait_hold(pod, "2:0")

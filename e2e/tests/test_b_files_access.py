@@ -1,4 +1,4 @@
-"""access Files: a program that reads files reads through the cache, without a line for Stoker."""
+"""access Files: a program that reads files reads through the cache, without a changed line."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def test_a_script_that_walks_a_folder_reads_each_sample_once_from_the_origin(nam
     assert kill(kube, kube.get("pod", pod, namespace.name), "stoker-sidecar")
     namespace.go(pod, "2:1")
     namespace.wait_hold(pod, "2:3")
-    wait_until("both to start again", lambda: min(restarts(namespace, pod).values()) >= 1, 300)
+    wait_until("the sidecar and stoker-files to start again", lambda: min(restarts(namespace, pod).values()) >= 1, 300)
     namespace.go(pod, "2:3")
     namespace.wait_complete("files")
     expected = bucket.digests()

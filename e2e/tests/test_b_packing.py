@@ -13,5 +13,5 @@ def test_a_job_trains_from_chunks_that_the_operator_packs(namespace, origin):
     assert [epoch["distinct"] for epoch in namespace.epochs(pods[0])] == [origins.SAMPLES]
     packing = namespace.dataset_status("packed")["packing"]
     assert (packing["samples"], packing["bytes"]) == (origins.SAMPLES, sum(origin.sizes()))
-    assert packing["chunks"] + 1 == len(origin.sizes(target.name)), "and the index"
+    assert packing["chunks"] + 1 == len(origin.sizes(target.name)), "the bucket holds the chunks and the index"
     assert packing["job"] in [job["metadata"]["name"] for job in namespace.kube.list("jobs", namespace.name)]

@@ -65,10 +65,10 @@ def test_lent_bytes_return_to_the_lenders_jobs(namespace, owner):
     assert namespace.settled_dataset(borrower)["cachedBytes"] > 1.9 * NOMINAL
     namespace.wait_condition("trainingjob", "borrower", "CacheAllocated", "True", "QuotaExhausted")
     assert namespace.job("borrower")["status"]["cache"]["borrowedBytes"] > 0.9 * NOMINAL
-    assert wait_until("what is lent", lambda: owner.get("cachequota", "quota")["status"].get("lentBytes", 0) > 0.9 * NOMINAL)
+    assert wait_until("the lent bytes to be in the status", lambda: owner.get("cachequota", "quota")["status"].get("lentBytes", 0) > 0.9 * NOMINAL)
 
     own, = owner.start("own", ["--epochs", 1], cache=CACHE, granted=lambda size: size > 0.9 * NOMINAL)
-    assert namespace.settled_dataset(borrower)["cachedBytes"] <= NOMINAL, "the owner's job has bytes that are still elsewhere"
+    assert namespace.settled_dataset(borrower)["cachedBytes"] <= NOMINAL, "the owner's job has bytes that the borrower has not returned yet"
     wait_until("the borrower's status to show it",
                lambda: namespace.job("borrower")["status"]["cache"]["borrowedBytes"] == 0, jobs.SETTLED_SECONDS)
     check_grace(namespace, "borrower")

@@ -1,4 +1,4 @@
-"""access S3: a program with a plain S3 client reads through the cache, without a line for Stoker."""
+"""access S3: a program with a plain S3 client reads through the cache, without a changed line."""
 
 import pytest
 

@@ -33,7 +33,7 @@ def test_one_fetch_serves_two_guests_and_is_charged_to_the_datasets_namespace(na
     second.go(two, "0:0")
     second.wait_complete("two")
     assert second.digests(two) == expected[:1]
-    assert origin.since(mark).gets == 0, "one fetch serves both"
+    assert origin.since(mark).gets == 0, "one fetch serves both guests"
     assert [pod["metadata"]["uid"] for pod in filler_pods(namespace)] == [filler["metadata"]["uid"]]
     wait_until("the charge to the Dataset's namespace", lambda: (used(namespace) or 0) > 0, SETTLED_SECONDS)
     wait_until("the Dataset's status to show its bytes",
@@ -57,7 +57,7 @@ def test_one_fetch_serves_two_guests_and_is_charged_to_the_datasets_namespace(na
     first.wait_condition("trainingjob", "too-late", "DataReady", "False", "NotShared")
     first.go(one, "1:0")
     first.wait_complete("one")
-    assert filler_pods(namespace), "it stays for a grace"
+    assert filler_pods(namespace), "the filler stays for its grace period"
     wait_until("the filler to go after the last guest", lambda: not filler_pods(namespace), GRACE_SECONDS + 240)
     wait_until("its Job to go", lambda: not namespace.kube.list("jobs", namespace.name, FILLER), SETTLED_SECONDS)
 

@@ -22,12 +22,13 @@ def test_two_pods_on_one_node_share_one_node_directory(namespace, origin):
     assert [len(epochs) for epochs in ranks] == [3, 3]
     assert origin.since(mark).gets == origins.SAMPLES, "each sample is fetched once for both pods and all epochs"
     first_epoch_end = max(epochs[0]["began_ms"] + epochs[0]["seconds"] * 1000 for epochs in ranks)
-    assert origin.between([first_epoch_end, first_epoch_end + 86_400_000])[0].gets == 0, "nothing after the first epoch"
+    assert origin.between([first_epoch_end, first_epoch_end + 86_400_000])[0].gets == 0, "no GETs after the first epoch"
 
 
 def test_a_grant_for_half_the_dataset_saves_half_of_the_gets_in_each_epoch(namespace, origin):
     """(1-w)N GETs per epoch, where w = 0.5 is the granted share of the dataset's bytes. The resident samples are random
-    and differ in size, so half of the bytes are half of the samples ± 5 (one sigma), a fifth of the test's tolerance."""
+    and differ in size, so half of the bytes are half of the samples ± 5 (one sigma), a fifth of the test's
+    tolerance."""
     namespace.apply(jobs.dataset())
     whole = bytes_on_the_node(origin.sizes())
     half = whole // 2

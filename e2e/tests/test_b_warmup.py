@@ -30,12 +30,12 @@ def test_a_job_after_a_warm_up_reads_only_from_the_node(namespace, origin):
     pods = namespace.start("after", ["--epochs", 1], cache=jobs.FULL)
     namespace.wait_complete("after")
     assert [epoch["distinct"] for epoch in namespace.epochs(pods[0])] == [origins.SAMPLES]
-    proof = 1  # its sidecar proves to the filler's that its key may read
+    proof = 1  # the job's sidecar sends one GET to prove to the filler's sidecar that its key may read
     assert origin.since(mark).gets <= origins.SAMPLES + proof
 
 
 def test_a_warm_up_keeps_its_rate(namespace, origin):
-    """Over its middle half: the filler starts and ends at times that the origin does not know."""
+    """Measures the middle half of the warm-up, because the origin does not know when the filler starts and ends."""
     namespace.apply(jobs.dataset())
     namespace.apply(jobs.warmup("slow", nodes={"names": [namespace.home]}, rateLimit=str(RATE)))
 

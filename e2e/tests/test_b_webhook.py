@@ -1,4 +1,5 @@
-"""The webhook: workloads of other controllers read through the cache with nothing but a label, and none waits for it."""
+"""The webhook: workloads of other controllers read through the cache with no change but a label, and no pod waits for
+the webhook."""
 
 import base64
 import json
@@ -29,7 +30,7 @@ def test_an_indexed_job_reads_each_sample_once_with_only_the_label(namespace, or
     namespace.apply(job("plain", template(namespace, reader(bucket, checkpoints, *HOLDS)), 2))
     done = ranks_read_each_sample_once(namespace, origin, mark, "job-plain")
     assert done["spec"]["workloadRef"]["name"] == "plain"
-    assert not namespace.get("job", "job-plain-a1"), "it starts nothing"
+    assert not namespace.get("job", "job-plain-a1"), "a TrainingJob with a workloadRef starts no Job"
     assert {"Running", "Complete"} <= {event["reason"] for event in events(namespace, "Job", "plain")}
 
 
@@ -115,7 +116,7 @@ def certificate(folder, host, days):
 
 
 def stand_in(namespace, name, pair):
-    """A server in the webhook's place, with this certificate."""
+    """Puts a server with this certificate in the webhook's place."""
     script = ["python3", "-u", "/trainers/stand_in_webhook.py"]
     pod = template(namespace, script)
     pod["metadata"]["labels"] = {"stand-in": name}
@@ -133,12 +134,12 @@ def stand_in(namespace, name, pair):
         "caBundle": base64.b64encode(pair[0].encode()).decode()})
 
 
-TIMEOUT_S = 5  # of the webhook's configuration
-REFUSED_S = 10  # on a busy machine; kubectl alone takes a second or two there
+TIMEOUT_S = 5  # timeoutSeconds in the webhook's configuration
+REFUSED_S = 10  # limit for a refused call on a busy machine, where kubectl alone takes a second or two
 
 
 def seconds_to_a_pod(namespace, name):
-    """Creates a pod with the label; how long the API server took, and the pod."""
+    """Creates a pod with the label; returns the seconds that the API server took, and the pod."""
     pod = template(namespace, SLEEP)
     begin = time.monotonic()
     namespace.kube.run("create", "-n", namespace.name, "-f", "-", stdin=json.dumps(
@@ -156,7 +157,7 @@ def test_pods_start_without_a_cache_while_the_webhook_is_down_slow_or_has_an_exp
     stand_in(namespace, "expired", expired)
     took, pod = seconds_to_a_pod(namespace, "with-expired")
     assert took < REFUSED_S and not is_injected(pod)
-    assert [line["event"] for line in namespace.lines("expired")][-1] == "refused", "the API server came, and went"
+    assert [line["event"] for line in namespace.lines("expired")][-1] == "refused", "the API server connected and rejected the certificate"
 
     valid = certificate(tmp_path, f"slow.{namespace.name}.svc", 1)
     stand_in(namespace, "slow", valid)

@@ -13,7 +13,7 @@ from harness.nodes import on_node
 PLACE = "/var/lib/stoker-small"
 MIB = 1 << 20
 DISK = 700 * MIB  # 15 % stay free and 384 MiB are for transient samples; the rest holds what the test keeps
-ROUNDS = 200  # at most; the sidecar tries the disk again after a while
+ROUNDS = 200  # the most rounds that the job reads; the sidecar tries the disk again after a while
 
 
 @pytest.fixture
@@ -34,8 +34,8 @@ class SmallDisk:
         self.node = node
 
     def leave(self, size):
-        """Fills the disk with another file until `size` bytes are free. If the disk is full earlier, because the sidecar
-        writes at the same time, the file takes what there is."""
+        """Fills the disk with another file until `size` bytes are free. If the disk is full earlier, because the
+        sidecar writes at the same time, the file takes what there is."""
         on_node(self.kube, self.node, f"rm -f {PLACE}/filler; head -c $(( $(stat -f -c '%a * %S' {PLACE}) - {size} )) "
                                       f"/dev/zero >{PLACE}/filler 2>/dev/null || df {PLACE}")
 
@@ -86,11 +86,11 @@ def test_a_full_disk_costs_hits_and_nothing_else(namespace, bucket, origin, smal
     reader.read()
     assert reader.resident() == 0
     told = reader.wait_said("keeps at most 0B of the")
-    assert "lower reservedFree" in told["message"], "and what to do"
+    assert "lower reservedFree" in told["message"], "the message says what to do"
     wait_until("the Dataset's status to agree", lambda: (
         "keeps at most 0B" in condition(namespace.get("dataset", "odd"), "Ready").get("message", "")), 600)
 
-    # Now nothing is left.
+    # Now the disk is completely full.
     small_disk.leave(0)
     reader.read()
     assert reader.wait_said("keeps nothing new")["status"] == "True", "the grant stays although the disk is full"

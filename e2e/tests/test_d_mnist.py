@@ -28,4 +28,4 @@ def test_accuracy_with_the_cache_equals_accuracy_without(namespace):
     assert streams == streams_without
     assert weights == weights_without
     assert accuracies == accuracies_without
-    assert accuracies[-1] > 0.85, "it learns at all"
+    assert accuracies[-1] > 0.85, "the model learns"

@@ -18,8 +18,8 @@ pytestmark = pytest.mark.two_nodes
 
 @pytest.fixture
 def group(namespace, kube, origin):
-    """Starts a job with a rank on every node; `pool`: the share of the dataset that the nodes may keep together. Returns
-    its pods once every node knows the others."""
+    """Starts a job with a rank on every node; `pool`: the share of the dataset that the nodes may keep together.
+    Returns its pods once every node knows the others."""
     def start(name, args, pool):
         nodes = len(kube.nodes())
         whole = bytes_on_the_node(origin.sizes())
@@ -57,7 +57,7 @@ def test_the_origin_is_asked_once_for_each_sample(namespace, group, origin):
     assert origin.since(mark).gets == origins.SAMPLES + peers["hedges"] + peers["failures"]
     assert peers["hedges"] + peers["failures"] <= origins.SAMPLES // 100, peers
     assert status["cachedSamples"] >= origins.SAMPLES
-    assert origin.since(mark).lists == LISTS, "one node lists for all"
+    assert origin.since(mark).lists == LISTS, "one node lists the origin for all nodes"
     for pod in pods:
         namespace.go(pod, "3:0")
     namespace.wait_complete("wide")
@@ -90,13 +90,13 @@ def test_a_dataset_without_peers_is_fetched_by_each_node(namespace, kube, origin
     for pod in pods:
         namespace.go(pod, "1:0", "2:0")
     namespace.wait_complete("alone")
-    assert origin.since(mark).gets > first, "in another order a node needs what only another one has"
+    assert origin.since(mark).gets > first, "in a new order a node needs samples that only another node has"
 
 
 @pytest.mark.own_cluster
 def test_after_a_node_is_replaced_only_its_samples_are_fetched_again(namespace, kube, origin, group):
-    """A node loses power in mid-epoch and comes back with an empty disk. The job starts again by itself, and the origin is
-    asked for what that node held, not for what the others hold."""
+    """A node loses power in mid-epoch and comes back with an empty disk. The job starts again by itself, and the origin
+    is asked for what that node held, not for what the others hold."""
     origin.move(namespace.home)
     namespace.apply(jobs.dataset())
     holds = ["--hold", "1:0", "--hold", "1:5", "--hold", "2:0"]

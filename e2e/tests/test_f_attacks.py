@@ -73,7 +73,7 @@ def test_a_trainer_can_neither_write_nor_lock_what_it_reads(namespace, victim, e
         said = views.attempt(namespace, pod, script, "trainer")
         assert "Read-only file system" in said, said
     above = views.attempt(namespace, pod, "ls -a /stoker/node/train", "trainer").split()
-    assert set(above) == {".", "..", "data"}, "neither lock nor sockets"
+    assert set(above) == {".", "..", "data"}, "the trainer sees neither the lock nor sockets"
     finish(namespace, pod, expected)
 
 
@@ -153,7 +153,8 @@ def test_a_pool_on_a_populated_directory_touches_nothing(kube, namespace):
 
 
 def test_users_make_no_pods_with_views_and_reach_no_sidecar(namespace, kube, victim, expected):
-    """The admission policies refuse these requests first; later checks would refuse them too or limit them to the namespace."""
+    """The admission policies refuse these requests first; later checks would refuse them too or limit them to the
+    namespace."""
     helm_install(kube)
     wait_until("the policies", lambda: len(policies(kube)) >= 4, 120)
     pod, uid = victim

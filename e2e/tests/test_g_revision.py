@@ -26,7 +26,7 @@ def read(name, args, **spec):
 
 @pytest.mark.two_nodes
 def test_ranks_with_different_revisions_restart_with_the_new_one(namespace, bucket):
-    # With peers on, the other node would take this node's older listing.
+    # With peers, the other node would take over this node's older listing.
     fill(namespace, bucket, peers="Off")
     # A running job keeps one node's directory at the old listing.
     namespace.apply(read("keeper", ["--hold", "0:0"], on=namespace.home))

@@ -33,8 +33,8 @@ STAYS = {"configmaps/kube-root-ca.crt", "serviceaccounts/default", "leases/stoke
 
 
 def busy(namespace):
-    """A namespace with an object of each kind and a running job. (Kubernetes rechecks a terminating namespace only after
-    half of its pods' grace period, however soon they end.)"""
+    """A namespace with an object of each kind and a running job. (Kubernetes rechecks a terminating namespace only
+    after half of its pods' grace period, however soon they end.)"""
     namespace.apply(jobs.dataset(), jobs.quota("1Gi"),
                     jobs.training_job("busy", ["--epochs", 50], cache=jobs.FULL, grace=5))
     namespace.pod("busy")
@@ -122,7 +122,7 @@ def test_helm_uninstall_before_the_jobs_hangs_nothing(namespace, kube, installed
     busy(namespace)
     uninstall(kube)
     wait_uninstalled(kube, jobs_run=True)
-    assert definitions(kube) == DEFINITIONS and namespace.job("busy"), "what users wrote is kept"
+    assert definitions(kube) == DEFINITIONS and namespace.job("busy"), "the objects that users wrote are kept"
     delete_all(kube, "trainingjob", namespace.name)
     wait_until("the job's objects to go by garbage collection", lambda: not kube.list("pods", namespace.name), 600)
     kube.delete("namespace", namespace.name, seconds=600)

@@ -8,7 +8,7 @@ from harness.kube import wait_until
 
 @pytest.mark.own_cluster
 def test_the_cluster_leaves_nothing_behind(bare_kube, traces_before):
-    """Runs after all tests that change nodes, network and disks."""
+    """This test runs after all tests that change nodes, network and disks."""
     if traces_before is None:
         pytest.skip("STOKER_KEEP_CLUSTER=1: the cluster is to be kept")
     bare_kube.wait_left()

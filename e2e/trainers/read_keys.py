@@ -28,7 +28,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--hold", metavar="ROUND:0", action="append", default=[], help="wait here for a file")
     parser.add_argument("--hold-each", action="store_true", help="wait before every round, and after the last one")
-    parser.add_argument("--skip", metavar="ID", type=int, action="append", default=[], help="do not read this one")
+    parser.add_argument("--skip", metavar="ID", type=int, action="append", default=[], help="do not read this sample")
     parser.add_argument("--plan", action="store_true", help="set each round's order as a plan, so that the sidecar prefetches it")
     parser.add_argument("--fail", action="store_true", help="exit at the first sample that cannot be read")
     options = parser.parse_args()
@@ -36,7 +36,7 @@ def main():
         emit("start", samples=len(samples))
         for round_number in range(options.rounds):
             hold_before(options, round_number)
-            # Each round begins one sample later than the one before.
+            # Each round begins one sample later than the previous round.
             order = [(number + round_number) % len(samples) for number in range(len(samples))]
             if options.plan:
                 samples.set_plan(round_number, order)

@@ -129,6 +129,6 @@ def test_a_run_that_watched_or_killed_nothing_fails_from_a_quarter_of_an_hour_on
     assert shortcomings(FULL_MINUTES, FULL_MINUTES * 60, full, PROGRAMS, killed) == []
     assert shortcomings(2, 120, set(), PROGRAMS, {}) == []
     assert len(shortcomings(2, 119, set(), PROGRAMS, {})) == 1
-    assert shortcomings(60, 3600, full, PROGRAMS, {}) == ["nothing was killed"]
+    assert shortcomings(60, 3600, full, PROGRAMS, {}) == ["no program was killed"]
     assert len(shortcomings(60, 3600, full - {"stoker-s3"}, PROGRAMS, killed)) == 1
     assert len(shortcomings(60, 3600, set(), PROGRAMS, killed)) == len(PROGRAMS)

@@ -11,7 +11,7 @@ api_ready() { kubectl get --raw /readyz; }
 namespace_ready() { kubectl -n default get serviceaccount/default configmap/kube-root-ca.crt; }
 dns_ready() { curl --noproxy '*' --silent --fail --max-time 2 "http://$HOST_IP:8181/ready"; }
 
-load_modules() { # modprobe fails where they are built in; then nothing needs loading
+load_modules() { # modprobe fails if the modules are built in; then nothing needs loading
   ! command -v modprobe >/dev/null || modprobe --all --quiet br_netfilter loop overlay || log "kernel modules not loaded"
 }
 

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Injects network and process faults, and heals them. No delays: the kernel lacks netem. Sourced, never run.
+# Injects network and process faults, and heals them, but injects no delays: the kernel lacks netem. Sourced, never run.
 
 drop_one_way() { # N OTHER [MATCH...]: drops node N's packets from node OTHER and its pods
   local n=$1 other=$2
@@ -22,7 +22,7 @@ rate() { # N RATE; both ways
 
 link() { ip link set "$VETH$1" "$2"; } # N up|down
 
-# Mounts a small separate disk for the cache, to fill up. Pods started later see it.
+# Mounts a small separate disk for the cache, so that tests can fill it. Pods started later see it.
 disk() { # N SIZE DIRECTORY
   in_node "$1" mkdir -p "$3"
   in_node "$1" mount -t tmpfs -o "size=$2,mode=755" stoker-fault "$3"
@@ -32,7 +32,7 @@ signal_daemon() { # N DAEMON SIGNAL
   local pid
   pid=$(daemon_pid "$1" "$2") || die "$2 of node $1 is not running"
   kill "-$3" "$pid"
-  # The nsenter that runs the program stops together with it, so it must be continued, too.
+  # The nsenter process that runs the program stops together with it, so nsenter must be continued, too.
   [ "$3" != CONT ] || kill -CONT "$(pid_of "node-$1.$2")"
 }
 

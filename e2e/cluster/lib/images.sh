@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Images into nodes, without a registry. Sourced, never run.
+# Loads images into nodes, without a registry. Sourced, never run.
 
 export STORAGE_DRIVER=overlay # for buildah
 PAUSE=$STATE/images/pause-$(sha256sum "$HERE/pause.c" | cut -c1-12)

@@ -3,7 +3,7 @@
 # Sourced, never run.
 
 # A remaining namespace or container shows up as a process of ours or as a cgroup of ours, because one of them keeps it
-# alive. Mounts are those of the host, without those of a concurrent build.
+# alive. Mounts are those of the host, except those of a concurrent build.
 traces() {
   {
     ip -brief link | awk '{ print "link", $1 }'

@@ -80,7 +80,7 @@ class Observer(threading.Thread):
 
 
 def samples_read(lines):
-    """[(UNIX seconds, samples so far)] from a trainer's JSON lines."""
+    """[(UNIX seconds, samples read so far)] from a trainer's JSON lines."""
     return [(line["ms"] / 1000, line["samples"]) for line in lines if line["event"] == "read"]
 
 

@@ -91,7 +91,8 @@ def seconds(value):
 
 
 def why_and_metrics(phases):
-    """Differences between `why` and the metrics at the start of a measurement: any in bytes, more than 1 % in f*."""
+    """Differences between `why` and the metrics at the start of a measurement: any difference in bytes, or more than 1
+    % in f*."""
     apart = []
     for phase, told in phases.items():
         for job in NAMES:

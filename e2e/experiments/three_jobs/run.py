@@ -30,7 +30,7 @@ PHASES = ("stoker", "reclaim", "even", "lru")
 MEASURE_SECONDS = 75
 STILL_SECONDS = 30  # a measurement begins when grants have not changed for this long
 SETTLED_SECONDS = 240  # after this long the measurement begins anyway, and the page reports it
-FOLLOW_SECONDS = 6  # the time within which metrics show a decision
+FOLLOW_SECONDS = 6  # time after which metrics show a decision of the planner
 LRU_EPOCHS = 2  # epochs that the fastest reader completes before LRU is measured
 STARTED = time.time()
 os.environ["STOKER_STARTED"] = str(STARTED)  # the cluster's scripts print seconds since this time
@@ -114,8 +114,8 @@ class Experiment:
         return why, metrics
 
     def settle(self):
-        """Waits until every job has a profile, grants no longer change and resident bytes match them, both within 5 % of
-        the pool."""
+        """Waits until every job has a profile, grants no longer change and resident bytes match them, both within 5 %
+        of the pool."""
         last, since = {}, self.observer.seconds()
 
         def is_still():
@@ -127,12 +127,12 @@ class Experiment:
             known = all(told["profiled"] in ("DataBound", "ComputeBound") for told in self.observer.latest()["jobs"].values())
             return granted and known and followed and self.observer.seconds() - since >= STILL_SECONDS
         try:
-            wait_until("grants to stand still", is_still, SETTLED_SECONDS, 2)
+            wait_until("grants to stop changing", is_still, SETTLED_SECONDS, 2)
         except AssertionError as error:
             say(f"measuring although not settled: {error}")
 
     def measure(self, name, which):
-        """One row of the table: the prediction, and the samples read in the MEASURE_SECONDS after it."""
+        """One row of the table: the prediction, and the samples read in the next MEASURE_SECONDS."""
         say(f"{name}: measuring for {MEASURE_SECONDS} s; granted " + ", ".join(
             f"{job} {share(bytes_)}" for job, bytes_ in sorted(self.bytes_of("granted").items())))
         why, metrics = self.why_and_metrics(which)

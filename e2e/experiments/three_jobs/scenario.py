@@ -53,8 +53,8 @@ HALF = Job("half", BORROWER, 12e6, 32, "Importance")
 COMPUTE_BOUND = Job("compute-bound", LENDER, 1.5e6, 16)
 LATE = Job("late", LENDER, 24e6, 64)
 THREE = (IO_BOUND, HALF, COMPUTE_BOUND)
-# beta 1 reads half of the samples, chosen by loss. Without substitution every miss is fetched. No epoch after the first
-# reads all samples.
+# With beta 1 an epoch reads half of the samples, chosen by loss. Without substitution every miss is fetched. No epoch
+# after the first reads all samples.
 IMPORTANCE = {"family": "ICache", "beta": 1, "warmupEpochs": 1, "reuseFactor": 10000, "hShare": 1}
 
 
