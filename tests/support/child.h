@@ -7,8 +7,8 @@
 
 namespace stoker::test {
 
-// Runs `work` in a forked child, for what would change this process. The child's exit code;
-// -1: it ended otherwise.
+// Runs `work`, which would change this process, in a forked child. Returns its exit code; -1: a
+// signal ended it.
 inline int exit_code_of_child(const std::function<int()>& work) {
     const pid_t child = ::fork();
     if (child == 0) {

@@ -20,7 +20,7 @@ namespace stoker::test {
 // calls, a manual clock. The watches never run. Not thread-safe.
 class ControllerBench {
 public:
-    // Not connected, so recorded calls stay queued.
+    // A transport without a server: every request fails.
     class NoTransport final : public control::ApiTransport {
     public:
         Result<control::ApiResponse> call(
@@ -63,7 +63,7 @@ public:
         informer.store().advance(std::to_string(client.version));
     }
 
-    // Attaches a sidecar of that pod to the registry; drops grants to it.
+    // Attaches a sidecar of that pod to the registry; the sidecar ignores its grants.
     control::SessionId attach(const control::Hello& hello) {
         return *registry.attach(hello, {[](const auto&) {}, [] {}}, now());
     }

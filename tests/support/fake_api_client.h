@@ -24,7 +24,7 @@ public:
     std::vector<Call> calls;
     std::map<control::ObjectKey, control::Object> objects;  // for get()
     std::vector<control::Object> listed;                    // for list()
-    // If set, every call fails with this.
+    // If set, every call fails with this error.
     std::optional<Error> failure;
     // Creating an object of this plural (first) fails with this error (second).
     std::optional<std::pair<std::string, Error>> refused;

@@ -16,8 +16,8 @@
 
 namespace stoker::test {
 
-// A cluster as the operator sees it: the fake API server, with kubelet, scheduler and Job controller
-// played by the test. User objects are in namespace "ml", the operator is in "stoker-system".
+// A cluster as the operator sees it: the fake API server, while the test acts as kubelet, scheduler
+// and Job controller. User objects are in namespace "ml", the operator is in "stoker-system".
 // Thread-safe, like the server.
 class FakeCluster {
 public:
@@ -45,8 +45,8 @@ public:
     // leading comma.
     void add_training_job(const std::string& name, int nodes = 1, const std::string& more = "");
 
-    // Plays Job controller, scheduler and kubelet: creates one running pod for each rank of that Job, all
-    // on `node`.
+    // Acts as Job controller, scheduler and kubelet: creates one running pod for each rank of that
+    // Job, all on `node`.
     void run_pods(const std::string& job, const std::string& node);
     // "<job>-<rank>-x"
     static std::string pod_name(const std::string& job, int rank);

@@ -33,8 +33,8 @@ public:
 
     [[nodiscard]] const std::string& ca() const { return certificates_.ca; }
 
-    // Sends to all attached sidecars and to later ones, in place of the previous message. Sends again
-    // to a sidecar that begins to lead: it ignores grants before.
+    // Sends this message to all attached sidecars and to later ones, in place of the previous one.
+    // Repeats it to a sidecar that begins to lead, because it ignored earlier grants.
     void tell(const control::v1::OperatorMessage& message);
 
     // Grants bytes of one dataset, valid for ten minutes.
@@ -90,8 +90,8 @@ private:
     std::mutex mutex_;
     std::condition_variable changed_;
     control::v1::OperatorMessage told_;
-    std::optional<FakePeers> peers_;  // nullopt: no node knows another
-    std::set<Stream*> streams_;       // whose Hello has arrived
+    std::optional<FakePeers> peers_;  // nullopt: nodes do not share samples
+    std::set<Stream*> streams_;       // streams whose Hello has arrived
     std::vector<control::v1::SidecarMessage> heard_;
     std::function<void(const control::v1::SidecarMessage&)> listener_;
     std::unique_ptr<grpc::Server> server_;  // last: its threads use the other members

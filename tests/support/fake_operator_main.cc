@@ -19,7 +19,7 @@ using stoker::testing::FakeOperator;
 constexpr const char* kUsage =
     "stoker-fake-operator --ca FILE --grant UID=BYTES --fill BYTES_PER_SECOND --probe ID=BATCHES\n"
     "  --peers NODES\n"
-    "--fill: the grants before it order to fetch without a reader. --peers: sidecars on so many\n"
+    "--fill: grants given before it also order to fetch without a reader. --peers: sidecars on N\n"
     "nodes fetch from each other.\n"
     "Grants, requests the measurement, and prints what it receives, one JSON object a line, until\n"
     "SIGTERM. Writes its CA to FILE and prints \"listening on HOST:PORT\" when it is ready.\n";
@@ -31,7 +31,7 @@ constexpr const char* kUsage =
 
 struct Settings {
     std::string ca_file;
-    std::size_t peers = 0;  // nodes; 0: none
+    std::size_t peers = 0;  // nodes that share samples; 0: none
     stoker::control::v1::OperatorMessage told;
 };
 

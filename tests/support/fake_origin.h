@@ -41,16 +41,16 @@ public:
     void fetch(sidecar::OriginFetch request, std::function<void(Result<sidecar::OriginBytes>)> done)
         override;
 
-    // Calls fetch() for each request. After share_requests() their failures count as that of one
-    // request.
+    // Calls fetch() for each request. After share_requests() the failures of one call count as one
+    // failure.
     void fetch_together(std::vector<sidecar::OriginRequest> requests) override;
 
     void share_requests() { shares_ = true; }
 
-    // Every listing and fetch fails with this until it is reset.
+    // Every listing and fetch fails with this error until fail_with(nullopt).
     void fail_with(std::optional<Error> error);
 
-    // Fetches of this key fail with this.
+    // Fetches of this key fail with this error.
     void fail_key(const std::string& key, const Error& error);
 
     // The next `times` fetches of this key return a stored checksum that does not match their
@@ -68,7 +68,7 @@ public:
     void hold();
     void release();
 
-    // Lists this instead of the dataset's objects.
+    // The origin lists these objects instead of the dataset's.
     void list_instead(std::vector<domain::ListedObject> objects);
 
     [[nodiscard]] std::uint64_t listings() const { return listings_; }
@@ -103,7 +103,7 @@ private:
     std::deque<Job> jobs_;
     std::map<std::string, std::uint64_t> fetches_by_key_;
     std::map<std::string, Error> bad_keys_;
-    std::map<std::string, std::uint32_t> damaged_;  // how often; then the checksum is right
+    std::map<std::string, std::uint32_t> damaged_;  // how many more fetches get a wrong checksum
     std::optional<Error> failure_;
     std::optional<std::vector<domain::ListedObject>> objects_;
     bool held_ = false;

@@ -10,9 +10,9 @@
 
 namespace stoker::testing {
 
-// The operator's part of sharing between nodes, for FakeOperator: signs the certificates of sidecars
-// for the datasets they mount, makes each dataset's group from the reports of its leaders, and pins
-// the first revision that a sidecar reports. Not thread-safe.
+// What the operator does so that nodes share samples, for FakeOperator: signs the certificates of
+// sidecars for the datasets they mount, makes each dataset's group from the reports of its leaders,
+// and pins the first revision that a sidecar reports. Not thread-safe.
 class FakePeers {
 public:
     // A group begins when leaders on `nodes` nodes have reported addresses.

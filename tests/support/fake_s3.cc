@@ -265,7 +265,7 @@ std::optional<FakeS3::Answer> FakeS3::refuse_signature(const ScriptRequest& requ
     const WallTime at{std::chrono::seconds{::timegm(&date)}};
     const auto expected = sidecar::sign(
         std::move(signed_request), {options_.region, "s3"}, *options_.credentials, at);
-    // Signers spell the header differently; the signature is 64 hex digits at its end.
+    // Signers format the header differently; the signature is the 64 hex digits at its end.
     const auto signature = [](const std::string& text) {
         return text.substr(text.rfind("Signature=") + 10);
     };

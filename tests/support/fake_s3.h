@@ -19,7 +19,7 @@ struct FakeS3Options {
     std::string address = "127.0.0.1";  // IPv4
     std::uint16_t port = 0;
     std::size_t page_objects = 1000;  // maximum per page of a listing
-    // Set: requests must be signed with these. Unset: no signature needed.
+    // If set, requests must be signed with these keys; if unset, they need no signature.
     std::optional<sidecar::Credentials> credentials{};
     std::string region = "us-east-1";
     // Set: serves every file <directory>/<bucket>/<key>; see loaded().
@@ -35,7 +35,7 @@ struct FakeS3Request {
     std::string key;  // for lists: the prefix
     std::string range;
     int status = 0;
-    std::uint64_t body_bytes = 0;  // sent
+    std::uint64_t body_bytes = 0;  // bytes of the answer's body that were sent
 };
 
 // An S3 server in this process, on loopback: buckets in memory, ListObjectsV2 with pages, GET with

@@ -27,7 +27,7 @@ struct FakeS3Fault {
     Duration delay{};           // before the first byte
     std::optional<std::uint64_t> cut_after{};  // bytes of the body to send before closing
     bool reset = false;                  // close with a TCP reset (after cut_after, or at once)
-    std::string etag{};                  // in place of the right one
+    std::string etag{};                  // sent in place of the right ETag
     bool corrupt = false;                // wrong bytes of the same length
     std::int64_t length_change = 0;      // added to the listed length, also in Content-Length
     std::uint64_t bytes_per_second = 0;  // speed of this answer

@@ -79,7 +79,7 @@ protected:
         return store(offset, bytes);
     }
 
-    // Only the hook can.
+    // Only the hook can block a call.
     [[nodiscard]] bool may_block() const override {
         const std::lock_guard lock{device_.mutex_};
         return device_.hook_ != nullptr;

@@ -45,8 +45,8 @@ public:
 
     // --- faults ---
 
-    // Cuts the power and restores it: loses unsynced state as described above. Calls on files, maps and
-    // locks from before fail; their memory no longer belongs to a file.
+    // Cuts the power and restores it: loses unsynced state as described above. Calls on older
+    // files, maps and locks fail; their memory no longer belongs to a file.
     void power_cut();
 
     // Makes all bytes and names durable, as the machine does when it shuts down.
@@ -134,7 +134,7 @@ private:
     Names live_names_;
     Names durable_names_;
     std::map<std::string, std::vector<std::vector<NameChange>>> pending_names_;  // by folder
-    std::map<std::string, std::uint64_t> locks_;  // held, with the generation of the take
+    std::map<std::string, std::uint64_t> locks_;  // held locks, with the generation of each
     std::map<Operation, bool> broken_;
     std::function<void(Operation, const std::string&)> hook_;
     std::uint64_t generation_ = 0;  // power cuts so far

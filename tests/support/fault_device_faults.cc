@@ -21,7 +21,7 @@ void FaultDevice::power_cut() {
     locks_.clear();
     lose_unsynced_names();
     std::map<const Inode*, InodePtr>
-        survivors;  // new inodes, so that old maps cannot reach the surviving content
+        survivors;  // in new inodes, so that old maps cannot reach the surviving content
     for (auto& [path, inode] : durable_names_) {
         InodePtr& survivor = survivors[inode.get()];
         if (survivor == nullptr) {

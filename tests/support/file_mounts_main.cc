@@ -1,6 +1,6 @@
-// stoker-test-file-mounts FOLDER: what the node program does for one pod and one dataset with access
-// Files, without Kubernetes: files at FOLDER/files, the socket's folder at FOLDER/server. Needs root.
-// Prints "mounted" when it is ready; serves until SIGTERM, and then leaves the mounts.
+// stoker-test-file-mounts FOLDER: does the node program's work for one pod and one dataset with
+// access Files, without Kubernetes: files at FOLDER/files, the socket's folder at FOLDER/server.
+// Needs root. Prints "mounted" when it is ready; serves until SIGTERM, and then leaves the mounts.
 #include <cstdio>
 #include <string>
 

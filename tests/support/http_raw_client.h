@@ -21,7 +21,7 @@ public:
     // False: the server closed the connection.
     bool send(std::string_view bytes);
 
-    // Everything until the server closes the connection, or until `limit`.
+    // Returns everything that arrives until the server closes the connection, or until `limit`.
     std::string read_until_closed(Duration limit);
 
     // Reads until `text` appears. False: connection closed, or `limit` passed.

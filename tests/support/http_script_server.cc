@@ -64,7 +64,7 @@ bool receive_more(int fd, std::string& buffer) {
     return true;
 }
 
-// False: `from` has ended, or `to` takes nothing.
+// Copies one piece. False: `from` has ended, or `to` accepts no bytes.
 bool pass_on(int from, int to) {
     std::string bytes;
     return receive_more(from, bytes) &&

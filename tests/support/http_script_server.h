@@ -43,7 +43,7 @@ public:
     // "HTTP/1.1 <status> X" with a Content-Length.
     void reply(int status, std::string_view body, std::string_view extra_headers = "");
 
-    // Waits until the client closes the connection. False: not within `limit`.
+    // Waits until the client closes the connection. False: `limit` has passed.
     bool wait_for_hang_up(Duration limit);
 
     // Passes bytes on to a port of loopback and back, until one side closes, as a proxy does after

@@ -9,7 +9,7 @@
 
 namespace stoker::test {
 
-// Origin::list() as objects.
+// Collects the objects that Origin::list() reports.
 inline Result<std::vector<domain::ListedObject>> list_objects(
     sidecar::Origin& origin,
     const std::function<void(std::uint64_t)>& progress = {},

@@ -21,7 +21,7 @@ struct Manifest {
     domain::ManifestView view;
 };
 
-// Objects as long as their keys.
+// A manifest of these keys; each object is as long as its key.
 inline Manifest manifest_of(const std::set<std::string>& keys) {
     std::vector<domain::ListedObject> objects;
     for (const std::string& key : keys) {
@@ -32,7 +32,7 @@ inline Manifest manifest_of(const std::set<std::string>& keys) {
     return {std::move(bytes), view};
 }
 
-// Objects in blocks, by their sizes.
+// A manifest in format Blocks of objects with these sizes.
 inline Manifest blocks_of(
     const std::map<std::string, std::uint64_t>& sizes, std::uint64_t block_bytes) {
     domain::Listing objects;

@@ -27,12 +27,12 @@ PeerFrame corrupted(const PeerFrame& frame) {
 
 }  // namespace
 
-// One connection. Everything is guarded by the switch's mutex. `events` is used in tasks of its
-// side's loop only; nullptr: the side has closed, or has had its last event.
+// One connection. Everything is guarded by the switch's mutex. `events` is used only in tasks of
+// its side's loop; nullptr: the side has closed, or has got its last event.
 struct MemoryPipe : std::enable_shared_from_this<MemoryPipe> {
     struct Side {
         std::string node;
-        EventLoop* loop = nullptr;  // nullptr: nobody is there
+        EventLoop* loop = nullptr;  // nullptr: no peer
         PeerEvents* events = nullptr;
         std::vector<PeerFrame> kept{};  // sent by this side while it was stalled
     };
@@ -76,7 +76,7 @@ struct MemoryPipe : std::enable_shared_from_this<MemoryPipe> {
     }
 
     std::recursive_mutex& mutex;
-    std::array<Side, 2> sides;  // who connected, who accepted
+    std::array<Side, 2> sides;  // the side that connected, the side that accepted
 };
 
 namespace {

@@ -29,7 +29,7 @@ public:
     void corrupt(const std::string& node);
     void heal(const std::string& node);
 
-    // Payloads that the node has sent so far, in all.
+    // Number of payloads that the node has sent so far.
     [[nodiscard]] std::uint64_t payloads_of(const std::string& node) const;
 
 private:

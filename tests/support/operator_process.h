@@ -21,7 +21,7 @@ public:
         std::string program;     // its path
         std::string api_server;  // URL
         std::string pod_name;
-        std::vector<std::string> flags{};  // more of them
+        std::vector<std::string> flags{};  // further flags
         // The settings; the certificates are in FOLDER/tls.
         std::function<std::string(const std::string& folder)> settings;
     };
@@ -33,7 +33,7 @@ public:
     OperatorProcess(const OperatorProcess&) = delete;
     OperatorProcess& operator=(const OperatorProcess&) = delete;
 
-    // Its log so far, one JSON object per line.
+    // The process's log so far, one JSON object per line.
     [[nodiscard]] std::string log() const;
 
     // The port in the log line with this message; 0: no such line yet.
@@ -44,7 +44,7 @@ public:
 
     void signal(int number) const;
 
-    // If it has ended: its exit code, or 128 + the signal. nullopt: it runs.
+    // If the process has ended: its exit code, or 128 + the signal. nullopt: it runs.
     std::optional<int> take_exit();
 
     // SIGKILL, and waits for the end.

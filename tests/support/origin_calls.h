@@ -24,7 +24,7 @@ inline FetchFuture start_fetch(sidecar::Origin& origin, sidecar::OriginFetch req
 }
 
 // Fetches again while the bytes do not match their stored checksum, as the sidecar does.
-// `requests` of the result counts those of all fetches.
+// The result's `requests` counts the requests of all these fetches.
 inline Result<sidecar::OriginBytes> fetch_now(
     sidecar::Origin& origin, sidecar::OriginFetch request) {
     for (std::uint32_t requests = 0;;) {

@@ -14,12 +14,12 @@ namespace stoker::control {
 struct OwedWorld {
     struct Namespace {
         double nominal = 0;
-        double taken = 0;           // of the quota, by minimums
+        double taken = 0;           // bytes of the quota that minimums use
         std::vector<double> wants;  // usable bytes beyond its minimums, by node
     };
 
     std::vector<Namespace> namespaces;
-    std::vector<double> rooms;  // beyond the minimums, by node
+    std::vector<double> rooms;  // by node: room beyond the minimums
 };
 
 class OwedOracle {
@@ -49,8 +49,8 @@ public:
 private:
     static constexpr double kNothing = 1e-6;
 
-    // Raises all namespaces that can get more bytes by the same share of their quotas, until one of
-    // them can get no more ("blocked").
+    // Raises all namespaces that can get more bytes, by the same share of their quotas, until one
+    // of them can get no more ("blocked").
     void rise() {
         double low = 0;
         double high = 1;

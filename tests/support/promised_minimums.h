@@ -13,9 +13,9 @@
 // Oracle for spec.cache.minBytes (docs/design/allocation.md, step 1), computed without the planner's
 // code. Order: jobs of the dataset's own namespace before guests, then higher priority, then older,
 // then by name. A job gets the same on each of its nodes, at most the dataset's size and maxBytes,
-// within the room of the node and of the nominal quota of the dataset's namespace. It gives bytes out
-// grain by grain, so use small worlds. Jobs have one dataset and mode Auto; none is stopped or in its
-// last epoch, and there are no idle bytes.
+// within the room of the node and of the nominal quota of the dataset's namespace. The oracle gives
+// out bytes in pieces of `grain`, so use small clusters. Jobs have one dataset and mode Auto; none
+// is stopped or in its last epoch, and there are no idle bytes.
 namespace stoker::control {
 
 struct PromisedMinimums {
@@ -100,7 +100,8 @@ private:
         }
     }
 
-    // Gives a grain to the need that has got the least; ties: the largest total, then the last.
+    // Gives a grain to the need that has got the least; of equals: the largest total, then the
+    // last.
     bool pour(std::vector<Need>& needs, std::uint64_t& nominal_room) {
         Need* next = nullptr;
         for (Need& need : needs) {

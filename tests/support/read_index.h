@@ -17,8 +17,8 @@ namespace stoker::test {
 struct IndexedShard {
     std::vector<domain::ListedObject> samples;
     std::uint64_t windows = 0;
-    std::uint64_t bytes = 0;           // of the windows
-    std::uint64_t longest_window = 0;  // its bytes
+    std::uint64_t bytes = 0;           // total of the windows that were read
+    std::uint64_t longest_window = 0;  // bytes
 };
 
 // `text`: the object that the index reads, in windows of at most `longest` bytes (ShardIndex::next()).

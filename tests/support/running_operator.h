@@ -21,8 +21,8 @@ public:
         std::uint32_t grant_seconds = 10;
         bool leader_election = true;
         std::uint32_t lease_seconds = 2;  // renews every 200 ms, gives up at three quarters
-        // True: it makes its certificates, and sidecars call it "localhost". False: it gets the
-        // certificates of ca().
+        // True: the operator makes its own certificates, for the host "localhost". False: it gets
+        // the certificates of ca().
         bool own_ca = false;
         bool metrics = true;
         std::string watch_namespaces{};  // "a, b"; empty: all
@@ -30,10 +30,10 @@ public:
 
     explicit RunningOperator(const Options& options);
 
-    // Waits until its caches are filled. False: not within half a minute.
+    // Waits until the operator's caches are filled. False: not within half a minute.
     bool wait_ready();
 
-    // Waits until it leads and serves sidecars; returns "localhost:port".
+    // Waits until the operator leads and serves sidecars; returns "localhost:port".
     std::string wait_control_address();
 
     // GET on its metrics port, or on its probe port for probe paths; 0: no
@@ -49,13 +49,13 @@ public:
         return process_.logged_port("serving metrics") != 0;
     }
 
-    // Its log so far, one JSON object per line.
+    // The operator's log so far, one JSON object per line.
     [[nodiscard]] std::string log() const { return process_.log(); }
 
     void signal(int number) const { process_.signal(number); }
 
-    // Waits for its end; the exit code, or 128 + the signal. nullopt: it still runs after half a
-    // minute.
+    // Waits for the process's end; returns the exit code, or 128 + the signal. nullopt: it still
+    // runs after half a minute.
     std::optional<int> wait_exit();
 
     // SIGTERM, then wait_exit().

@@ -15,8 +15,9 @@
 
 namespace stoker::test {
 
-// A Sidecar on its own loop and thread. The constructor returns when it listens; the destructor stops
-// it as SIGTERM does. `make_peers` makes its peer network. `device` and the factory's objects must outlive it.
+// A Sidecar on its own loop and thread. The constructor returns when it listens; the destructor
+// stops it as SIGTERM does. `make_peers` creates the peer network. `device` and the factory's
+// objects must outlive it.
 class RunningSidecar {
 public:
     using MakePeers = std::function<std::unique_ptr<sidecar::PeerNetwork>(EventLoop&)>;

@@ -17,8 +17,8 @@ namespace stoker::test {
 // storage. The destructor kills it.
 class S3Gateway {
 public:
-    // `program` is the path of the versitygw binary. Waits until it answers; running() returns whether
-    // it does.
+    // `program` is the path of the versitygw binary. Waits until the server answers; running()
+    // returns whether it does.
     explicit S3Gateway(const std::string& program);
     ~S3Gateway();
     S3Gateway(const S3Gateway&) = delete;

@@ -158,7 +158,8 @@ Result<std::vector<std::byte>> SampleClient::get(std::uint64_t sample) {
             return fail(ErrorCode::kUnavailable, fetched.message);
         }
         if (fetched.statuses.at(0) == local::FetchStatus::kReadAtOrigin) {
-            return fail(ErrorCode::kResourceExhausted, "sent to the origin");
+            return fail(
+                ErrorCode::kResourceExhausted, "the sidecar tells the client to read the origin");
         }
     }
     auto bytes = read(sample);

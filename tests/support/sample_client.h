@@ -44,7 +44,7 @@ public:
     // The sample's bytes from the node directory; nullopt: a miss. kCorruption: wrong checksum.
     [[nodiscard]] Result<std::optional<std::vector<std::byte>>> read(std::uint64_t sample) const;
 
-    // Reads a hit, or fetches and reads it. An error if the sidecar refers us to the origin.
+    // Reads a hit, or fetches and reads it. An error if the sidecar tells us to read the origin.
     Result<std::vector<std::byte>> get(std::uint64_t sample);
 
     // For protocol violations: raw frames and bytes.

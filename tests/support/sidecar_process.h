@@ -27,7 +27,7 @@ public:
     void pause();
     void resume();
 
-    // Whether it exits by itself before `limit`; stop() then returns the exit code.
+    // Whether the process exits by itself within `limit`; stop() then returns the exit code.
     [[nodiscard]] bool ends_within(Duration limit) const;
 
     // Sends SIGTERM; returns the exit code (negative: the signal that ended it).

@@ -26,7 +26,7 @@ inline std::string tar_signed(std::string header) {
     return header;
 }
 
-// A ustar header of 512 bytes. `name` has at most 100.
+// A ustar header of 512 bytes. `name` has at most 100 bytes.
 inline std::string tar_header(const std::string& name, std::uint64_t size, char type = '0') {
     std::string header(512, '\0');
     header.replace(0, name.size(), name);

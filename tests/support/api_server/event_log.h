@@ -27,7 +27,7 @@ struct LoggedChange {
     std::optional<Json> after;
 };
 
-// The newest `capacity` changes of one resource. Older watches and list pages get 410.
+// The newest `capacity` changes of one resource. Watches and list pages from before these get 410.
 class EventLog {
 public:
     void set_capacity(std::size_t capacity);

@@ -17,10 +17,10 @@ struct Fault {
     int times = 1;                // -1 = until cleared
     int skip = 0;                 // matching requests to serve properly first
 
-    Duration delay{};          // before anything else
+    Duration delay{};          // wait this long before anything else
     int status = 0;            // answer with this status without calling the model
-    std::string body;          // of that answer
-    std::string retry_after;   // header of that answer
+    std::string body;          // body of the answer with `status`
+    std::string retry_after;   // header of the answer with `status`
     bool hang_up = false;      // close without an answer; the model does not see the request
     bool lose_answer = false;  // the model executes the request, but its answer is lost
     std::optional<std::size_t>

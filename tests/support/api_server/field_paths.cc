@@ -27,7 +27,7 @@ const char* key_of_list(const std::string& list) {
     return found == kKeys.end() ? nullptr : found->second;
 }
 
-// The path step of `item`, or "" if it lacks its key (its list then counts as atomic).
+// The path step of `item`, or "" if the item lacks the key field (its list then counts as atomic).
 std::string step_of(const char* key, const value& item) {
     if (*key == '\0') {
         return item.is_string() ? "[=" + item.as_string() + "]" : "";

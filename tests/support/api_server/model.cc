@@ -27,7 +27,7 @@ ModelAnswer object_answer(int status, const Json& object) {
     return {status, object.text(), std::nullopt};
 }
 
-// Whether it looks like a DNS label or subdomain; does not check everything.
+// Whether the name looks like a DNS label or subdomain; not a complete check.
 bool is_name(const std::string& name) {
     return !name.empty() && name.size() <= 253 && std::all_of(name.begin(), name.end(), [](char c) {
         return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';

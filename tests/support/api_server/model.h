@@ -43,7 +43,7 @@ struct ModelAnswer {
 
 struct WatchBatch {
     std::vector<std::string> lines;
-    bool ended = false;  // the watch ends after the last line
+    bool ended = false;  // the watch ends after the last of `lines`
 };
 
 // In-memory model of a kube-apiserver for the requests that Stoker sends, without threads, sockets
@@ -58,7 +58,7 @@ public:
     // Starts serving the kind. With `status_subresource`, writes to the object do not change its
     // status.
     void serve(const ResourceKind& kind, bool status_subresource);
-    // As if its CRD were deleted: removes its objects; its paths answer 404.
+    // As if the kind's CRD were deleted: removes its objects; its paths answer 404.
     void stop_serving(const ResourceKind& kind);
 
     ModelAnswer handle(const ModelRequest& request, WallTime now);
@@ -77,7 +77,7 @@ public:
 
     [[nodiscard]] std::uint64_t version() const { return version_; }
 
-    // A copy to restore later: versions then go back, and the versions of older watches are too
+    // A copy to restore later: resource versions then go back, and those of open watches are too
     // large.
     [[nodiscard]] ApiServerModel backup() const { return *this; }
 
@@ -129,7 +129,7 @@ private:
     ModelAnswer update(Call& call, Entry& entry, web::json::value next, const std::string& owner);
     ModelAnswer insert(Call& call, web::json::value object, const std::string& owner);
     ModelAnswer apply_to(Call& call, Entry& entry, const web::json::value& wanted);
-    // May remove `entry`, with its last finalizer. Returns the object as stored.
+    // May remove `entry`, if the change removes its last finalizer. Returns the object as stored.
     Json store(Table& table, const ObjectKey& key, Entry& entry, web::json::value next);
     void mark_deleted(Table& table, const ObjectKey& key, Entry& entry);
     void erase(Table& table, const ObjectKey& key);
@@ -144,7 +144,7 @@ private:
     std::uint64_t uids_ = 0;
     std::uint64_t writes_ = 0;
     WallTime now_{};               // of the last request
-    bool something_went_ = false;  // the garbage collector has work to do
+    bool something_went_ = false;  // an object was removed: the garbage collector has work
 };
 
 // A Kubernetes Status as the server writes it.

@@ -44,7 +44,7 @@ public:
         }
     }
 
-    // False: cut off, so close the connection.
+    // False: the fault has cut the answer, so close the connection.
     bool send(std::string_view bytes) {
         const bool cut = left_ && bytes.size() >= *left_;
         if (cut) {

@@ -54,7 +54,7 @@ public:
 
     void add_fault(Fault fault);
     void clear_faults();
-    // Down: closes every connection when a request arrives on it, and ends open watches.
+    // While down, closes every connection on which a request arrives, and ends open watches.
     void set_down(bool down);
     // Ends all open watches, as a restart does; `reset`: by TCP reset.
     void cut_watches(bool reset = false);
@@ -83,7 +83,7 @@ private:
         std::string token;
         PodProxy pod_proxy;
         bool down = false;
-        std::uint64_t watch_epoch = 0;  // watches with a lower number end
+        std::uint64_t watch_epoch = 0;  // watches that began in an earlier epoch end
         bool reset_watches = false;
         Duration bookmark_interval = std::chrono::seconds{60};
     };

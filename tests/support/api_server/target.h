@@ -8,7 +8,7 @@ namespace stoker::test {
 
 // A parsed request target:
 // /apis/<group>/<version>/namespaces/<ns>/<plural>/<name>/<subresource>?query. `plural` is empty
-// for all others (/version, /apis/<group>).
+// for all other targets (/version, /apis/<group>).
 struct Target {
     std::string path;
     std::string group;
