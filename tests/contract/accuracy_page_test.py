@@ -52,7 +52,7 @@ def test_verdict_counts_bars_held_and_returns_1_if_one_is_broken_2_if_one_is_und
 
 @pytest.mark.parametrize("shares, words", [
     ([0.3, 0.2], "I/O"),
-    ([0.01, 0.07, 0.01], "compute"),  # in between it stays as it was
+    ([0.01, 0.07, 0.01], "compute"),  # between the limits the verdict stays as it was
     ([0.07, 0.01, 0.01, 0.2], "I/O 50 %"),
     ([], ""),
 ])

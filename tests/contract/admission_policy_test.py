@@ -92,7 +92,7 @@ def test_anybody_may_create_pods_and_jobs_without_volumes_of_the_node_driver(ser
 def injected(name):
     """A golden pod as the webhook leaves it."""
     pod_of_webhook = json.loads((ROOT / f"tests/contract/golden/{name}.json").read_text())
-    # as the admission of ServiceAccounts sets it, which this server lacks
+    # this server lacks the ServiceAccount admission, which would set it
     pod_of_webhook["spec"]["serviceAccountName"] = "default"
     return pod_of_webhook
 
@@ -226,7 +226,7 @@ HTTP = {"httpGet": {"path": "/readyz", "port": 9455}}
 
 
 @pytest.mark.parametrize("change, fault", [
-    # Code by a probe.
+    # Users' code in a probe.
     *[(set_in(container, **{probe: SHELL}), "image, command, probe or hook differs in " + container)
       for container in OURS for probe in ("livenessProbe", "readinessProbe", "startupProbe")],
     (set_in("stoker-files", livenessProbe=HTTP), "probe or hook differs in stoker-files"),
@@ -234,13 +234,13 @@ HTTP = {"httpGet": {"path": "/readyz", "port": 9455}}
      "probe or hook differs in stoker-s3"),
     (set_in("stoker-files", lifecycle={"preStop": SHELL}), "probe or hook differs in stoker-files"),
     (set_in("stoker-files", workingDir="/stoker/run"), "hook differs in stoker-files"),
-    # Code by a variable.
+    # Users' code through a variable.
     *[(add_variable(container, name), f"variables in containers of Stoker: {name}")
       for container in OURS for name in ("PATH", "LD_PRELOAD", "PYTHONPATH")],
     *[(add_variable("stoker-s3", name), f"variables in containers of Stoker: {name}")
       for name in ("BASH_FUNC_x%%", "path", "XAWS_REGION", "GRPC_TRACE", "GLIBC_TUNABLES", "OPENSSL_CONF")],
     (set_in("stoker-files", envFrom=[{"secretRef": {"name": "mine"}}]), "variables in containers of Stoker: envFrom"),
-    # Code by a mount.
+    # Users' code through a mount.
     *[(mount("stoker-files", path), f"mounts in containers of Stoker: stoker-credentials-9 at {path}")
       for path in ("/usr/local/bin", "/usr/bin", "/lib/x86_64-linux-gnu", "/etc", "/bin", "/usr/local/bin/stoker-files",
                    "/stoker/../usr/bin", "/stoker/credentials/../../bin", "/stoker/credentials/..", "//usr/bin",
@@ -279,7 +279,7 @@ def in_the_shape_of_the_webhook(job):
     template = json.loads((ROOT / f"tests/contract/golden/{job}.json").read_text())["spec"]["template"]
     spec = template["spec"]
     spec["serviceAccountName"] = "default"
-    # Shared memory is the business of the pod's own controller.
+    # Removes the shared memory, which the webhook leaves to the pod's own controller.
     spec["volumes"] = [volume for volume in spec["volumes"] if volume["name"] != "stoker-shm"]
     for container in spec["containers"]:
         container["volumeMounts"] = [m for m in container["volumeMounts"] if m["name"] != "stoker-shm"]

@@ -55,7 +55,7 @@ def free_port():
 
 
 class ApiServer:
-    """Starts at construction, answers requests, stops with close()."""
+    """The servers start at construction and stop at close()."""
 
     def __init__(self, folder):
         self._folder = pathlib.Path(folder)

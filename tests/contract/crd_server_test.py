@@ -284,7 +284,7 @@ def test_kubectl_explain_shows_descriptions(server, path, words):
 
 
 def accept_golden(server, name, collection):
-    """Creates a golden file's object, without a trace; the object as sent, and as the API server would store it."""
+    """Creates a golden file's object with dryRun; returns the object as sent, and as the API server would store it."""
     document = json.loads((ROOT / "tests/contract/golden" / f"{name}.json").read_text())
     document["metadata"]["namespace"] = "default"
     status, body = server.request("POST", f"{collection}?dryRun=All&fieldValidation=Strict", document)

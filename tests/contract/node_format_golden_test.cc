@@ -55,8 +55,8 @@ void expect_golden(const std::string& name, const Content& written) {
     EXPECT_EQ(ours, written.end()) << name << " differs at byte " << (ours - written.begin());
 }
 
-// Covers labels, an object without one, a key with non-ASCII bytes, an empty object, a multipart
-// ETag, and keys out of order.
+// Covers labels, an object without a label, a key with non-ASCII bytes, an empty object, a
+// multipart ETag, and keys out of order.
 std::vector<domain::ListedObject> objects() {
     return {
         {"dog/\xC3\xB6.png", 130, "9bf31c7ff062936a96d3c8bd1f8f2ff3-9"},

@@ -1,4 +1,5 @@
-// The planner's curves against the traffic that the simulator measures with the sidecar's engine.
+// Compares the planner's curves with the traffic that the simulator measures with the sidecar's
+// engine.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

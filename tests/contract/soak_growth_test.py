@@ -65,7 +65,7 @@ def test_reads_what_the_nodes_print_and_skips_ended_processes():
 
 
 class Broken:
-    """Every use of it is a bug of the run, not a busy machine."""
+    """A cluster whose every use raises an error that is a bug of the run, not a busy machine."""
 
     def __getattr__(self, name):
         raise TypeError(f"no {name}")

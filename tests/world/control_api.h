@@ -24,14 +24,14 @@ using control::ResourceKind;
 
 class ControlWatch;
 
-// Faults of the server at the operator's requests. The world changes them.
+// Faults with which the server treats the operator's requests. The world changes them.
 struct ApiFaults {
     bool is_down = false;
     double refused = 0;    // share of requests that get 500 or 503 and are not executed
     double lost = 0;       // share of requests that are executed without an answer
     double conflicts = 0;  // share of writes that get 409 and are not executed
     Duration watch_lag = std::chrono::milliseconds{50};  // longest delay of a watch's events
-    bool lists_are_stale = false;  // lists that accept any state get that of the fault's begin
+    bool lists_are_stale = false;  // lists that accept any state get the state at the fault's begin
 };
 
 // A write of the operator, before it is executed.
@@ -49,8 +49,8 @@ public:
     ControlApi(const ControlApi&) = delete;
     ControlApi& operator=(const ControlApi&) = delete;
 
-    // Requests of users and of Kubernetes' own controllers: no fault touches them. Errors are
-    // ignored unless the caller looks at the answer.
+    // Requests of users and of Kubernetes' own controllers, which no fault affects. Errors are
+    // ignored unless the caller checks the answer.
     test::ModelAnswer create(
         const ResourceKind& kind, const std::string& ns, const std::string& body);
     test::ModelAnswer merge(
@@ -72,7 +72,7 @@ public:
     Result<control::ApiResponse> call(
         const control::ApiRequest& request, const std::string& process);
 
-    // Opens a watch: its cursor, or the refusal.
+    // Result of opening a watch: its cursor, or the refusal.
     struct Opened {
         std::optional<test::WatchCursor> cursor;
         Result<control::ApiResponse> refusal;
@@ -92,7 +92,7 @@ public:
     }
 
     void cut_watches();
-    // Forgets the history of every kind: watches from before get 410.
+    // Forgets the history of every kind: older watches get 410.
     void compact();
     void begin_stale_lists();
 

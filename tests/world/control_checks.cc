@@ -8,7 +8,7 @@
 #include "operator/kube/resource_kind.h"
 #include "tests/world/control_world.h"
 
-// The world's oracle: what must hold always, and what must come once the faults have ended.
+// The world's oracle: promises that hold always, and promises that hold once the faults have ended.
 namespace stoker::world {
 
 namespace kinds = control::kinds;
@@ -98,7 +98,7 @@ void ControlWorld::note_knowledge() {
     }
     behind_at_ = behind ? schedule_.now() : behind_at_;
     for (auto& [place, known] : known_) {
-        known.outstanding = {};  // what is granted and on its way counts in any case
+        known.outstanding = {};  // grants on their way count in any case
     }
     const auto latest = leader() == nullptr ? nullptr : leader()->manager().latest().get();
     if (latest && latest->decided_at) {
@@ -171,7 +171,7 @@ bool rises(const auto& before, const auto& now, const std::string& name) {
 
 }  // namespace
 
-// Writes into the log what uses() counts on the node, and what the operators know of it.
+// Logs the bytes that uses() counts on the node, and what the operators know of them.
 void ControlWorld::tell_uses(const std::string& node) {
     for (const auto& [uid, directory] : cluster_->nodes().at(node).directories) {
         const auto known = known_.find({node, uid});
@@ -220,7 +220,7 @@ void ControlWorld::check_nodes(const Uses& uses) {
 // namespaces in `counted` can break it. `used`: bytes by namespace.
 std::string ControlWorld::broken_quota(
     const std::map<std::string, Bytes>& used, const std::set<std::string>& counted) const {
-    Bytes lendable{};  // and in no nominal quota
+    Bytes lendable{};  // bytes that quotas lend, and bytes in no nominal quota
     for (const auto& [name, node] : cluster_->nodes()) {
         lendable += node.is_removed ? Bytes{} : capacity_;
     }
@@ -248,7 +248,7 @@ std::string ControlWorld::broken_quota(
                : "";
 }
 
-// A namespace that keeps bytes from before a limit fell does not excuse another one's rise.
+// If a namespace keeps bytes from before a limit fell, other namespaces may still not rise.
 void ControlWorld::check_quotas(const Uses& uses) {
     std::map<std::string, Bytes> used;
     std::set<std::string> rising;

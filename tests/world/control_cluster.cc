@@ -167,7 +167,7 @@ void ControlCluster::sync(Job& job) {
         return;
     }
     if (job.has_ended || job.sidecar_config.empty()) {
-        return;  // of a stranger: it makes no pods
+        return;  // a Job of somebody else: the test makes no pods for it
     }
     for (const Pod* pod : pods) {
         job.is_failing = job.is_failing || pod->phase == Phase::kFailed || pod->is_deleted;

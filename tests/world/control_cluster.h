@@ -28,7 +28,7 @@ public:
         std::string node;  // "": not scheduled
         Phase phase = Phase::kPending;
         bool is_ready = false;
-        bool is_deleted = false;  // it ends, then its object goes
+        bool is_deleted = false;  // its processes end, then the object is removed
         bool is_disrupted = false;
         std::unique_ptr<ControlSidecar> sidecar;
 
@@ -49,7 +49,7 @@ public:
     // The node's machine is gone: its pods stop, and Kubernetes notices within two minutes.
     void lose_node(const std::string& name);
 
-    // Takes in all changes at the API server now.
+    // Reads all changes at the API server now.
     void catch_up();
     // Follows the API server anew. Call catch_up(), ControlApi::compact(), and then this.
     void skip_history();
@@ -75,7 +75,7 @@ private:
         ObjectKey key;
         std::string uid;
         std::string owner;  // TrainingJob in its label
-        std::string node;   // a filler's
+        std::string node;   // of a filler
         std::int64_t ranks = 1;
         bool is_indexed = true;
         bool is_deleted = false;

@@ -129,7 +129,7 @@ std::vector<std::shared_ptr<ControlStream>> ControlOperator::streams() const {
 
 void ControlOperator::poke() {
     if (!listens_) {
-        return;  // the workers of a replica that does not lead do not run
+        return;  // a replica that does not lead runs no workers
     }
     for (Queue& queue : queues_) {
         const auto due = queue.reconciler->next_due();

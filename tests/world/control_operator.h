@@ -48,21 +48,21 @@ public:
     ControlOperator(const ControlOperator&) = delete;
     ControlOperator& operator=(const ControlOperator&) = delete;
 
-    // Schedules the work that its queues have; call it after each step of the world.
+    // Schedules the work in the controllers' queues; call it after each step of the world.
     void poke();
 
-    // The leader listens; false: it refuses connections.
+    // Whether this process accepts connections: only the leader does.
     [[nodiscard]] bool listens() const { return listens_; }
 
     // Begins a stream for the sidecar of that pod.
     std::shared_ptr<ControlStream> accept(const control::PodIdentity& caller, StreamUser& user);
 
-    // Sends no request from its request number `count` on; the world ends it soon.
+    // Lets `count` more requests pass, then sends none; the world ends the process soon.
     void die_after(std::uint64_t count) { transport_.die_after(count); }
 
     [[nodiscard]] bool is_dead() const { return transport_.is_dead(); }
 
-    // Another process leads now: this one may write nothing more.
+    // Another process leads now: this process may write nothing more.
     void fence() { is_fenced_ = true; }
 
     [[nodiscard]] bool is_fenced() const { return is_fenced_; }
@@ -106,7 +106,7 @@ private:
     std::vector<Queue> queues_;
     std::vector<Session> sessions_;
     std::vector<std::shared_ptr<ControlWatch>> watches_;
-    std::shared_ptr<ControlOperator*> self_;  // expires with us
+    std::shared_ptr<ControlOperator*> self_;  // expires with this object
 };
 
 }  // namespace stoker::world

@@ -82,8 +82,8 @@ void ControlWorld::check_certificate(ControlSidecar& sidecar, const std::string&
     count("peer certificates");
 }
 
-// Empty, if the group that each sidecar has got consists of its dataset's present leaders; else the
-// name of a pod whose sidecar has another group.
+// Empty if each sidecar's group consists of its dataset's present leaders; else the name of a pod
+// whose sidecar has another group.
 std::string ControlWorld::peer_unrest() {
     std::map<std::string, std::vector<std::string>> leaders;  // nodes by dataset, sorted
     for (const auto& [name, node] : cluster_->nodes()) {

@@ -1,5 +1,5 @@
-// Stories in the operator's world: one event each, and what must follow it. The world's oracle checks
-// its promises meanwhile; docs/design/simulation.md.
+// Scenarios in the operator's world: one event each, and what must follow it. The world's oracle
+// checks its promises meanwhile; docs/design/simulation.md.
 #include <algorithm>
 
 #include <cpprest/json.h>
@@ -220,7 +220,7 @@ protected:
 
     [[nodiscard]] bool has_pods() const { return !world_.api_.all(kinds::kPods).empty(); }
 
-    // Bytes of "na" on all nodes.
+    // Bytes of namespace "na" on all nodes.
     [[nodiscard]] Bytes residents() const {
         Bytes sum{};
         for (const auto& [name, node] : world_.cluster_->nodes()) {

@@ -17,15 +17,15 @@ namespace stoker::world {
 
 class ControlSidecar;
 
-// A dataset's directory on one node: what its leader holds.
+// A dataset's directory on one node, with the bytes that its leader holds.
 struct NodeDirectory {
     std::string ns;  // of the Dataset
     Bytes resident{};
     Bytes total{};  // of the dataset
     ControlSidecar* leader = nullptr;
     TimePoint led_since{};
-    TimePoint changed_at{};        // `resident` has its value since then
-    std::uint64_t revision = 0;    // that its leader has listed; 0: none yet
+    TimePoint changed_at{};        // when `resident` last changed
+    std::uint64_t revision = 0;    // listed by its leader; 0: none yet
     std::string listed_for;        // uid of the batch/v1 Job whose pods keep this revision
     std::uint64_t generation = 0;  // of its last leader
     std::map<std::uint64_t, TimePoint> led_until{};  // by generation: when it last led
@@ -47,7 +47,7 @@ struct SidecarWorld {
     std::function<double()> doubled;
     // The revision that a listing of the dataset's origin finds now.
     std::function<std::uint64_t(const std::string& uid)> revision_of;
-    // A sidecar has got a group, or a certificate (its URIs).
+    // Called when a sidecar gets a group, or a certificate (`uris`: its URIs).
     std::function<void(ControlSidecar& sidecar, const control::PeerGroup& group)> on_group;
     std::function<void(ControlSidecar& sidecar, const std::string& uris)> on_certificate;
 };
@@ -112,7 +112,7 @@ public:
     // Ends as after SIGTERM: a last report, and a half-close. Destroy it next.
     void shut_down();
 
-    // Its node is lost, so the operator learns late that the stream has ended.
+    // The sidecar's node is lost, so the operator learns late that the stream has ended.
     void lose() { notice_ = std::chrono::seconds{35}; }
 
 private:
@@ -137,13 +137,13 @@ private:
     sidecar::LinkSession link_;
     std::shared_ptr<ControlStream> stream_;
     std::uint64_t dials_ = 0;
-    TimePoint opens_at_{};  // counts the bytes on its disk before
+    TimePoint opens_at_{};  // until then the sidecar counts the bytes on its disk
     TimePoint resists_until_{};
     TimePoint began_;
     Duration notice_ = std::chrono::milliseconds{200};
     double samples_per_second_;
     double wait_share_;
-    std::shared_ptr<ControlSidecar*> self_;  // expires with us
+    std::shared_ptr<ControlSidecar*> self_;  // expires with this object
 };
 
 }  // namespace stoker::world

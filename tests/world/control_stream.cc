@@ -9,7 +9,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::size_t kMessagesHeld = 6;  // by the flow control, in each direction
+constexpr std::size_t kMessagesHeld =
+    6;  // most messages in flight in each direction (flow control)
 
 }  // namespace
 
@@ -101,7 +102,7 @@ void ControlStream::write(const control::v1::OperatorMessage& message) {
     }
     is_writing_ = true;
     if (is_lost_) {
-        in(milliseconds{1}, &ControlStream::written);  // into a buffer that nobody empties
+        in(milliseconds{1}, &ControlStream::written);  // written to a buffer that nobody reads
         return;
     }
     down_.push_back(message);

@@ -21,7 +21,7 @@ public:
 };
 
 // One control stream in memory, in place of gRPC. Each direction keeps its order; messages are
-// late. A cut loses the messages in flight, and each end learns of it at its own time. Not
+// delayed. A cut loses the messages in flight, and each end learns of it at its own time. Not
 // thread-safe.
 class ControlStream final : public control::SidecarStream,
                             public std::enable_shared_from_this<ControlStream> {
@@ -51,7 +51,7 @@ public:
     void cut(Duration operator_notice, Duration sidecar_notice);
     // No message arrives before `until`.
     void stall(TimePoint until);
-    // The operator gets bytes that are no message.
+    // The operator receives bytes that are not a message.
     void garble();
 
     // The orders in flight to the sidecar, for the oracle.
@@ -61,11 +61,12 @@ public:
 
     [[nodiscard]] const StreamUser* user() const { return user_; }
 
-    // The operator's session has been told its end.
+    // Whether the operator's session has learned that the stream ended.
     [[nodiscard]] bool is_over() const { return session_.expired(); }
 
 private:
-    // One read of the operator: a message, bytes that are no message, or the half-close.
+    // The result of one read by the operator: a message, bytes that are not a message, or the
+    // half-close.
     struct Upward {
         std::optional<control::v1::SidecarMessage> message;
         bool is_end = false;
@@ -87,7 +88,7 @@ private:
     std::deque<Upward> up_;                          // in flight, oldest first
     std::deque<Upward> unread_;                      // arrived at the operator
     std::deque<control::v1::OperatorMessage> down_;  // in flight
-    std::uint64_t reads_ = 1;                        // asked for
+    std::uint64_t reads_ = 1;                        // reads that the operator has requested
     bool is_writing_ = false;
     bool is_lost_ = false;     // nothing arrives any more
     bool has_closed_ = false;  // the operator has ended it

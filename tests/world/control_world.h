@@ -23,7 +23,7 @@ struct ControlOutcome {
     std::vector<std::string> log;
     Duration passed{};
     std::uint64_t steps = 0;
-    std::map<std::string, std::uint64_t> counts;  // of faults and of what happened
+    std::map<std::string, std::uint64_t> counts;  // numbers of faults and events, by name
 };
 
 // The operator's world of one seed: users, API server, Kubernetes, one operator (two during a
@@ -74,7 +74,8 @@ private:
         std::map<std::string, Use> by_node;
     };
 
-    // A place whose exact number of bytes the operator knew when the last sidecar there ended.
+    // A node directory whose exact number of bytes the operator knew when the last sidecar there
+    // ended.
     struct LeftBehind {
         std::string knower;  // the operator's process
         Bytes resident{};
@@ -182,7 +183,7 @@ private:
     std::map<std::string, Dataset> gone_datasets_;
     std::map<std::string, Quota> quotas_;  // by namespace
     std::map<Place, Known> known_;         // by the last operator that has planned
-    std::string knower_;                   // its name
+    std::string knower_;                   // name of the operator process that `known_` is from
     std::map<Place, LeftBehind> left_behind_;
     // When the users' specs or the nodes last changed, or an operator's cache last lacked a change.
     TimePoint behind_at_{};
@@ -190,7 +191,7 @@ private:
     Uses uses_before_;                 // at the last check
     std::uint64_t checks_ = 0;
     std::set<ObjectKey> jobs_;       // TrainingJobs that users may change
-    std::set<ObjectKey> strangers_;  // Jobs of somebody else
+    std::set<ObjectKey> strangers_;  // Jobs of other clients
     std::set<ObjectKey> suspended_;
     std::set<std::string> final_;  // uids of TrainingJobs that have ended
     std::uint64_t jobs_made_ = 0;

@@ -79,7 +79,7 @@ void ControlWorld::check_write(const ApiWrite& write) {
     if (is_users(target.plural)) {
         if (target.plural == kinds::kDatasetWarmups.plural &&
             write.request.verb == control::Verb::kDelete) {
-            // At its ttl.
+            // The operator may delete a warm-up that has ended, at its ttl.
             const auto warmup = api_.find(kinds::kDatasetWarmups, {target.ns, target.name});
             if (warmup && !has_ended_or_goes(warmup->value())) {
                 accuse("the operator deletes a warm-up that has not ended");

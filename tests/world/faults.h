@@ -7,18 +7,18 @@
 
 namespace stoker::world {
 
-// One thing that may go wrong, and be mended.
+// Kinds of faults; most end after a while.
 enum class Fault : std::uint8_t {
     kKill,           // a sidecar, as by kill -9
-    kKillInChange,   // the same, in the middle of a change of the disk
+    kKillInChange,   // as kKill, in the middle of a change of the disk
     kShutDown,       // a sidecar, as by SIGTERM
     kStop,           // a sidecar does not run for a while
-    kCut,            // a connection of a sidecar
-    kTrainerKilled,  // its next process goes on after its last batch
+    kCut,            // a connection of a sidecar is cut
+    kTrainerKilled,  // its next process continues after the last batch
     kPowerCut,       // a node: unsynced blocks and names may be lost; its pods start again there
-    kNodeLost,       // the same, but its pods start again on other nodes; it may come back
-    kNodeRestart,    // a node shuts down and starts again
-    kDiskBroken,     // one kind of call fails
+    kNodeLost,     // as kPowerCut, but its pods start again on other nodes; the node may come back
+    kNodeRestart,  // a node shuts down and starts again
+    kDiskBroken,   // one kind of call to the disk fails
     kDiskFull,
     kDiskReadOnly,
     kBitRot,  // one bit of a segment
@@ -31,14 +31,14 @@ enum class Fault : std::uint8_t {
 
     // Faults of the network between nodes, and of the operator's messages about peers:
     kLinkCut,         // between two nodes, one way or both: nothing arrives for a while
-    kLinkSlow,        // all links of a node
-    kLinkReset,       // one connection; both ends learn it
-    kLinkHalfOpen,    // one connection; one end learns it only after half a minute
+    kLinkSlow,        // all links of a node are slower
+    kLinkReset,       // one connection is reset; both ends learn it
+    kLinkHalfOpen,    // one connection is reset; one end learns it only after half a minute
     kLinkWrongBytes,  // payloads from a node arrive with a wrong byte
-    kPeersRefused,    // new connections to a pod
+    kPeersRefused,    // new connections to a pod fail
     kLeafRefused,     // a pod's certificate has expired, or another authority has signed it
     kGroupLate,       // groups reach a pod late
-    kGroupLost,       // or not at all until its stream is opened again
+    kGroupLost,       // groups do not reach a pod until its stream is opened again
     kGroupOld,        // an older group reaches a pod after the newest
 };
 inline constexpr std::size_t kFaultKinds = 29;
@@ -46,14 +46,14 @@ std::string_view to_string(Fault fault);
 
 // A sidecar's work at the moment of a fault.
 enum class Situation : std::uint8_t {
-    kSeeking,     // it neither leads nor follows yet
+    kSeeking,     // the sidecar neither leads nor follows yet
     kFollowing,   // another process leads, or should lead
     kRecovering,  // it leads; it recovers the directory or lists the origin
-    kLeading,     // it leads and serves, and none of the next three
+    kLeading,     // it leads and serves, and none of the next three applies
     kShrinking,   // it serves, with more residents than its grant, or 2 s after a smaller grant
     kBorrowing,   // it serves, and its window has borrowed from the grant
     kRetiring,    // it gives the lead up, and finishes its work
-    kInGroup,     // it serves as one of at least two peers; counted beside one of the others
+    kInGroup,  // it serves as one of at least two peers; counted in addition to another situation
 };
 inline constexpr std::size_t kSituations = 8;
 std::string_view to_string(Situation situation);

@@ -22,10 +22,10 @@ namespace {
 using std::chrono::seconds;
 
 constexpr Duration kBegin = seconds{12};  // trainers start; the peers know each other
-constexpr Duration kStep = std::chrono::microseconds{500};  // of the measured times
+constexpr Duration kStep = std::chrono::microseconds{500};  // resolution of the measured times
 constexpr Duration kPatience = seconds{600};
 
-// By name: the values of the command line.
+// The command line's values, by name.
 using Numbers = std::map<std::string_view, double>;
 
 Duration in_ms(double value) {
@@ -52,7 +52,8 @@ Script script_of(const Numbers& numbers) {
     return script;
 }
 
-// Runs until every rank has ended this epoch. False: a broken promise, or no end.
+// Runs until every rank has ended this epoch. False: a promise was broken, or the epoch does not
+// end.
 bool run_epoch(World& world, std::size_t nodes, std::uint64_t epoch) {
     for (Duration passed{}; passed < kPatience; passed += kStep) {
         std::uint64_t slowest = UINT64_MAX;

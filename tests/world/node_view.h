@@ -21,7 +21,7 @@ class NodeView {
 public:
     NodeView(test::FaultDevice& disk, std::string data_folder, domain::RevisionId revision);
 
-    // Opens the table anew; the leader may have made another one.
+    // Opens the table anew, because the leader may have made a new file.
     void refresh();
 
     // Whether the table says that the sample is on the node.

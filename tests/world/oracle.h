@@ -27,7 +27,7 @@ struct EpochRead {
     bool is_full = false;  // importance: it reads the whole share
 };
 
-// Knows the whole world, and keeps the first broken promise. Not thread-safe.
+// Sees the whole world, and records the first broken promise. Not thread-safe.
 class Oracle {
 public:
     Oracle(Schedule& schedule, const test::Dataset& dataset);

@@ -85,7 +85,7 @@ std::optional<Error> OriginSite::judge_answer(const std::string& pod) {
         case 1:
             return Error{ErrorCode::kCorruption, "the bytes do not have their checksum"};
         default:
-            return Error{ErrorCode::kNotFound, "404: gone since the listing"};
+            return Error{ErrorCode::kNotFound, "404: deleted since the listing"};
     }
 }
 

@@ -15,8 +15,8 @@
 
 namespace stoker::world {
 
-// The origin of the world's dataset: one link that all readers share, whose speed and faults are
-// its weather. Sample bytes are always the dataset's. Not thread-safe.
+// The origin of the world's dataset: one link that all readers share; `weather` has the link's
+// present speed and faults. Sample bytes are always the dataset's. Not thread-safe.
 class OriginSite {
 public:
     using Answer = std::function<void(Result<sidecar::OriginBytes>)>;
@@ -25,7 +25,7 @@ public:
         Duration latency{};
         double bytes_per_second = 1e8;
         double failing = 0;             // share of requests that end with kUnavailable
-        bool is_stalled = false;        // answers wait until it ends
+        bool is_stalled = false;        // answers wait until the stall ends
         std::set<std::string> refused;  // pods whose key gets 403
         double lying = 0;  // share of answers that are not as listed, and that the client notices
     };
@@ -103,7 +103,7 @@ private:
     struct Pending {
         OriginSite::Answer done;
         std::string key;
-        std::string range;  // of the key, for the oracle
+        std::string range;  // key and byte range, for the oracle
         bool is_leaders = false;
     };
 
@@ -117,7 +117,7 @@ private:
     std::map<std::uint64_t, Pending> pending_;
     std::uint64_t last_ = 0;
     std::uint32_t refused_in_row_ = 0;
-    std::shared_ptr<SiteOrigin*> self_;  // expires with us
+    std::shared_ptr<SiteOrigin*> self_;  // expires with this object
 };
 
 }  // namespace stoker::world

@@ -15,7 +15,7 @@ using std::chrono::seconds;
 constexpr std::uint64_t kSamplesPerNode = 500;
 
 struct Measured {
-    double origin_share = 0;  // fetches by read
+    double origin_share = 0;  // fetches from the origin per read
     Bytes records{};          // of the dataset
 };
 
@@ -52,7 +52,7 @@ private:
     }
 };
 
-// Share of the reads that the origin serves, by the planner.
+// Share of the reads that the origin serves, as the planner predicts.
 double planned(std::size_t nodes, Bytes grant, Bytes total) {
     control::AllocationView view;
     control::Demand job;

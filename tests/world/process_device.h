@@ -17,9 +17,9 @@ namespace stoker::world {
 class ProcessDevice final : public sidecar::Device {
 public:
     struct Callbacks {
-        // A process that does not hold the lock made a changing call; `what` names the file.
+        // Called when a process without the lock makes a changing call; `what` names the file.
         std::function<void(const std::string& what)> unlocked_write;
-        std::function<void()> died;  // in a call after die_after(); only mark it
+        std::function<void()> died;  // called inside a call after die_after(); only set a flag
     };
 
     // `disk` must outlive it.

@@ -11,8 +11,8 @@
 
 namespace stoker::world {
 
-// A story in the simulated world: one event, and what must follow it. The world's oracle checks its
-// promises meanwhile.
+// A scenario in the simulated world: one event, and what must follow it. The world's oracle checks
+// its promises meanwhile.
 class Scenario : public ::testing::Test {
 protected:
     World& make(Size size, Script script = {}) {

@@ -1,5 +1,5 @@
-// Stories in the simulated world: one event each, and what must follow it. The world's oracle checks
-// its promises meanwhile; docs/design/simulation.md.
+// Scenarios in the simulated world: one event each, and what must follow it. The world's oracle
+// checks its promises meanwhile; docs/design/simulation.md.
 #include <algorithm>
 #include <ranges>
 
@@ -152,7 +152,8 @@ TEST_F(Scenario, LeaderWithARevokedKeyLetsAnotherLead) {
     EXPECT_EQ(world.leader(0), 1 - leader);
 }
 
-// Each of the two leads, is refused and lets the lead go, in turn; the timeline tells their leads apart.
+// The two sidecars lead in turn: each is refused and gives up leadership; the timeline tells these
+// periods apart.
 TEST_F(Scenario, PairWithRevokedKeysLeadsAgainOnceAKeyIsAccepted) {
     World& world = make(kTwoJobs, {.grant = {}, .window = kib(128)});  // it fetches all the time
     run_for(minutes{1});

@@ -72,7 +72,7 @@ public:
 
     [[nodiscard]] const std::vector<std::string>& log() const { return log_; }
 
-    // Leaves this text, which differs from run to run, out of the log.
+    // Removes this text from log lines, because it differs from run to run.
     void hide(std::string text) { hidden_ = std::move(text); }
 
     // Names the program that runs until the next call.
@@ -90,7 +90,7 @@ private:
     std::uint64_t last_event_ = 0;
     std::vector<Program*> programs_;    // in the order of their starts
     UniqueFd loops_;                    // an epoll of their loops
-    std::vector<epoll_event> noticed_;  // notice_ready()'s
+    std::vector<epoll_event> noticed_;  // buffer of notice_ready()
     std::uint64_t steps_ = 0;
     std::string speaker_;
     std::string hidden_;
@@ -116,14 +116,15 @@ public:
 
     [[nodiscard]] bool is_stopped() const { return is_stopped_; }
 
-    // Runs a task of one of its threads after `delay`, or when it goes on; never after its end.
+    // Runs a task of one of the program's threads after `delay`; while the program is stopped, at
+    // go_on(); never after its end.
     void run_in(Duration delay, Schedule::Task task);
 
     // Shuts down its sockets without sending anything more, as the kernel does for a killed
     // process.
     void drop_sockets();
 
-    // Cuts one of its connections, from the seed. False: it has none.
+    // Cuts one of the program's connections, chosen by the seed. False: it has none.
     bool cut_connection();
 
 private:
@@ -139,8 +140,8 @@ private:
     bool is_stopped_ = false;
     bool is_noticed_ = false;  // its loop has something to do, as of notice_ready()
     std::optional<TimePoint> ready_at_;
-    std::vector<Schedule::Task> deferred_;  // came while it was stopped
-    std::shared_ptr<Program*> self_;        // expires with us
+    std::vector<Schedule::Task> deferred_;  // tasks that became due while it was stopped
+    std::shared_ptr<Program*> self_;        // expires with this object
 };
 
 }  // namespace stoker::world

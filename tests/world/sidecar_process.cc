@@ -58,7 +58,7 @@ SidecarProcess::~SidecarProcess() {
     monitor_.reset();
     if (!is_dead_) {
         sidecar_.reset();
-        device_.restore_maps();  // it may have died on the way
+        device_.restore_maps();  // the process may have died during the shutdown
         return;
     }
     // The sockets of a killed process stay on the disk. Hides them from the destructors.

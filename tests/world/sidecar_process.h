@@ -45,7 +45,7 @@ public:
     // Destroy it soon.
     void kill();
 
-    // As kill(), but in the middle of a change of the disk, after `changes` more.
+    // As kill(), but in the middle of a change of the disk, after `changes` more changes.
     void kill_in_change(std::uint64_t changes) { device_.die_after(changes); }
 
     [[nodiscard]] bool is_dead() const { return is_dead_; }
@@ -64,7 +64,7 @@ public:
     // Why the sidecar has no leader; empty: it has one.
     [[nodiscard]] std::string error() const { return sidecar_->nodes().front()->error(); }
 
-    // One of its pages: "/status", "/metrics", "/healthz", "/readyz".
+    // One of the sidecar's pages: "/status", "/metrics", "/healthz", "/readyz".
     [[nodiscard]] http::ServerResponse answer(const std::string& page) const;
 
     // nullptr unless it leads.

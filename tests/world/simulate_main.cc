@@ -88,7 +88,7 @@ constexpr const char* kUsage =
     "usage: simulate-world FIRST[-LAST] [--log] [--keep-going] [--nodes N] [--pods N] [--jobs N] "
     "[--timeline FILE]\n";
 
-// nullopt: not as in kUsage.
+// nullopt: the arguments do not match kUsage.
 std::optional<Options> parse_options(int argc, char** argv) {
     const std::vector<std::string_view> words{argv + 1, argv + argc};
     const auto seeds = words.empty() ? std::nullopt : parse_seeds(words[0]);

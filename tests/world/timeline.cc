@@ -24,7 +24,7 @@ std::string line(double x1, double y1, double x2, double y2, const char* colour)
         colour);
 }
 
-// Two leads of one process are told apart by their numbers.
+// Describes who leads. The number tells apart two periods in which one process leads.
 std::string leads_of(const Moment& moment) {
     return moment.leader.empty() ? "nobody leads"
                                  : fmt::format(

@@ -16,7 +16,7 @@ struct Moment {
     Duration at{};  // since the beginning
     std::string node;
     std::string leader;      // empty: nobody leads
-    std::uint64_t lead = 0;  // which lead of the node it is, from 1 on; 0 before the first one
+    std::uint64_t lead = 0;  // number of this period of leadership on the node, from 1; 0: none yet
     bool is_ready = false;   // the leader has the listing
     Bytes grant{};
     Bytes resident{};
@@ -37,7 +37,7 @@ public:
     // A line for each change of a leader, grant or group, and each fault, in the order of time.
     [[nodiscard]] std::string text() const;
 
-    // One page with a chart for each node; needs nothing from elsewhere.
+    // One self-contained page with a chart for each node.
     [[nodiscard]] std::string html(const std::string& title) const;
 
     std::vector<Moment> moments;  // in the order of time

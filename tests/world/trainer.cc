@@ -18,13 +18,13 @@ namespace stoker::world {
 
 namespace {
 
-// As in link.py and sources.py.
+// The same timeout as in link.py and sources.py.
 constexpr Duration kFetchTimeout = std::chrono::seconds{60};
 constexpr Duration kPlanTimeout = std::chrono::seconds{30};
 constexpr Duration kPatience = std::chrono::seconds{5};
 constexpr Duration kAskAgain = std::chrono::milliseconds{50};
 constexpr int kFetchRounds = 3;
-constexpr std::uint64_t kWarmupEpochs = 2;  // of importance: they read everything
+constexpr std::uint64_t kWarmupEpochs = 2;  // under contract importance: they read everything
 
 constexpr Duration kReadOriginAgain = std::chrono::milliseconds{500};
 constexpr Duration kWaitForRanks = std::chrono::milliseconds{500};
@@ -315,7 +315,7 @@ void Trainer::on_fetched(const local::Fetched& fetched) {
     }
     std::vector<std::uint64_t> damaged;
     std::vector<std::uint64_t> elsewhere;
-    std::vector<std::uint64_t> failed;  // those of `elsewhere` with an error of the origin
+    std::vector<std::uint64_t> failed;  // samples of `elsewhere` for which the origin gave an error
     for (std::size_t i = 0; i < fetched.statuses.size(); ++i) {
         const std::uint64_t id = batch_.missing[i];
         if (fetched.statuses[i] != local::FetchStatus::kReady) {

@@ -26,7 +26,7 @@ struct TrainerSettings {
     std::uint32_t batch = 8;
     Duration compute{};        // per batch
     bool looks_ahead = false;  // sends the beginning of the next epoch
-    std::uint64_t epochs = 0;  // it ends after so many; 0: not before may_end()
+    std::uint64_t epochs = 0;  // the trainer ends after so many; 0: when may_end()
 
     [[nodiscard]] bool reports_losses() const {
         return contract == "importance" || contract == "replicate";
@@ -38,14 +38,14 @@ struct Progress {
     std::uint64_t epoch = 0;
     std::map<std::uint64_t, std::uint32_t> counts;  // of this epoch
     std::uint64_t drawn = 0;                        // samples of this epoch
-    std::vector<std::byte> snapshot;                // of the sampler, under contracts with losses
+    std::vector<std::byte> snapshot;  // the sampler's state, under contracts with losses
     bool is_done = false;
 };
 
 struct TrainerCallbacks {
-    std::function<bool()> may_end;     // whether it ends after this epoch
+    std::function<bool()> may_end;     // whether the trainer ends after this epoch
     std::function<bool()> may_begin;   // whether the other ranks have ended the last epoch
-    std::function<bool()> is_keyless;  // only a sidecar can serve it
+    std::function<bool()> is_keyless;  // without an own key: only a sidecar can serve the trainer
     std::function<void()> attached;    // it has its sidecar's Welcome
     std::function<void(bool had_session)> lost;  // its sidecar has hung up, or refused the Hello
     std::function<void()> unreadable;            // a fetched sample is ready, and cannot be read
@@ -70,13 +70,13 @@ public:
         Progress& progress,
         TrainerCallbacks callbacks);
 
-    // How long it has waited for its sidecar's answer.
+    // How long the trainer has waited for its sidecar's answer.
     [[nodiscard]] Duration waits_for() const { return link_.waits_for(); }
 
-    // When it said Hello to its sidecar last, or tried to.
+    // When the trainer last sent its sidecar a Hello, or tried to.
     [[nodiscard]] TimePoint greeted_at() const { return link_.connected_at(); }
 
-    // Record bytes of its batch: it holds no other samples on the node.
+    // Record bytes of the trainer's batch: it holds no other samples on the node.
     [[nodiscard]] Bytes batch_bytes() const;
 
 private:
@@ -125,7 +125,7 @@ private:
     TrainerLink link_;
     std::vector<std::uint64_t> order_;  // of the epoch under exact
     std::uint64_t begun_on_ = 0;        // link's attached_count() at which the epoch was begun
-    std::uint64_t planned_on_ = 0;      // the same for the plan
+    std::uint64_t planned_on_ = 0;      // attached_count() when the plan was sent
     Batch batch_;
     LoopTimer timer_;
 };

@@ -10,7 +10,7 @@ namespace stoker::world {
 
 namespace {
 
-// As in link.py.
+// The same limit as in link.py.
 constexpr Duration kSilenceMax = std::chrono::seconds{30};
 constexpr Duration kFirstDelay = std::chrono::milliseconds{50};
 constexpr Duration kDelayMax = std::chrono::seconds{3};

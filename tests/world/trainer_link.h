@@ -50,15 +50,15 @@ public:
     // Sends a one-way frame. False: no sidecar.
     bool tell(const local::Message& message);
 
-    // How long it has waited for an answer; zero: it waits for none.
+    // How long the trainer has waited for an answer; zero: it waits for none.
     [[nodiscard]] Duration waits_for() const {
         return then_ ? loop_.now() - asked_at_ : Duration{};
     }
 
-    // When it said Hello last, or tried to.
+    // When the trainer last sent a Hello, or tried to.
     [[nodiscard]] TimePoint connected_at() const { return connected_at_; }
 
-    // No back-off before the next try.
+    // Lets the next try begin without back-off.
     void hurry() { not_before_ = TimePoint{}; }
 
 private:

@@ -105,7 +105,7 @@ void VirtualConnection::send(Side side, PeerFrame frame) {
     pump(side);
 }
 
-// Gives frames to the kernel while it has room.
+// Passes frames to the kernel while the kernel's buffer has room.
 void VirtualConnection::pump(Side side) {
     End& ours = end(side);
     const bool was_high = ours.unsent_bytes > PeerChannel::kUnsentLow;

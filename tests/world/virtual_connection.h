@@ -22,7 +22,7 @@ struct Wire {
     Schedule& schedule;
     // Puts `bytes` on the link between two nodes; returns how long they take to arrive.
     std::function<Duration(const std::string& from, const std::string& to, std::size_t bytes)> send;
-    // Nothing arrives over this link now.
+    // Whether no byte arrives over this link now.
     std::function<bool(const std::string& from, const std::string& to)> is_cut;
     // A payload has arrived at the end `to`; the network may change its bytes.
     std::function<void(
@@ -31,8 +31,9 @@ struct Wire {
 };
 
 // A TCP connection with TLS between two sidecars' processes: bytes arrive in order, each end has
-// bounded buffers in the kernel, and learns of the other's end unless the link is cut. Its events
-// run on the loops of the ends' processes. Shared by the channels of both ends. Not thread-safe.
+// bounded buffers in the kernel, and learns when the other end closes, unless the link is cut. Its
+// events run on the loops of the ends' processes. Shared by the channels of both ends. Not
+// thread-safe.
 class VirtualConnection final : public std::enable_shared_from_this<VirtualConnection> {
 public:
     enum Side : std::size_t { kClient, kServer };
@@ -57,17 +58,17 @@ public:
     // The end receives `error` after `delay`, behind what has arrived; the other end learns nothing.
     void fail(Side side, const Error& error, Duration delay = {});
 
-    // The end's channel is destroyed. The other end learns it over the link.
+    // The end's channel is destroyed; the other end learns of that over the link.
     void close(Side side);
 
     // The end's process is gone: killed, or with its node. Only in the first case does the kernel tell
     // the other end.
     void lose(Side side, bool is_told);
 
-    // Nothing more of this end reaches the other one, which learns nothing.
+    // From now on no bytes of this end reach the other end, which learns no reason.
     void mute(Side side) { end(side).is_mute = true; }
 
-    // Delivers what a cut has held back.
+    // Delivers the items that a cut has held back.
     void resume();
 
     void send(Side side, sidecar::PeerFrame frame);
@@ -80,7 +81,7 @@ public:
     // Whether the end's handshake is done.
     [[nodiscard]] bool is_open(Side side) const { return ends_.at(side).is_open; }
 
-    // nullptr: gone.
+    // The end's process; nullptr: it is gone.
     [[nodiscard]] const Program* process(Side side) const { return ends_.at(side).process; }
 
     [[nodiscard]] const std::string& node(Side side) const { return ends_.at(side).node; }
@@ -110,13 +111,13 @@ private:
         std::string node;
         std::string address;
         sidecar::PeerIdentity identity;
-        sidecar::PeerEvents* events = nullptr;  // nullptr: it gets no more events
+        sidecar::PeerEvents* events = nullptr;  // nullptr: the end gets no more events
         bool is_open = false;
         bool is_mute = false;
         std::deque<sidecar::PeerFrame> unsent;
         std::size_t unsent_bytes = 0;
         std::deque<Item> on_way;       // sent by this end
-        std::size_t due = 0;           // items of them that wait for the end of a cut
+        std::size_t due = 0;           // items of on_way that wait for the end of a cut
         std::size_t buffer_bytes = 0;  // sent by this end, and not read by the other process
         TimePoint last_due{};
         std::deque<Item> arrived;  // not read by this end's process

@@ -239,7 +239,7 @@ bool VirtualNetwork::is_valid(const VirtualLeaf& leaf, const std::string& trust)
     return leaf.authority == trust && schedule_.passed() < leaf.until;
 }
 
-// Why the address does not take the connection; nullopt: it does.
+// Why the address refuses the connection; nullopt: it accepts.
 std::optional<Error> VirtualNetwork::refusal(
     const VirtualConnection& connection, const std::string& address) const {
     const VirtualPeers* const server = listener(address);
@@ -277,7 +277,7 @@ void VirtualNetwork::accept(
     const sidecar::PeerIdentity client = client_of(*connection)->leaf_->identity;
     connection->post(kServer, [connection, client, &server] {
         if (!connection->is_alive(kClient)) {
-            return;  // its handshake never ends
+            return;  // the handshake never ends
         }
         sidecar::PeerEvents& events =
             server.accept_(std::make_unique<VirtualChannel>(connection, kServer));

@@ -25,7 +25,7 @@ struct VirtualLeaf {
     Duration until{};  // Schedule::passed() at its end
 
     [[nodiscard]] std::string text() const;
-    // nullopt: no such text.
+    // nullopt: the text is not a VirtualLeaf's.
     static std::optional<VirtualLeaf> parse(std::string_view text);
 };
 
@@ -51,7 +51,7 @@ private:
     Program& process_;
     std::string node_;
     std::string address_;
-    Accept accept_;  // empty: it does not listen
+    Accept accept_;  // empty: the process does not listen
     std::optional<VirtualLeaf> leaf_;
     std::string trust_;
     bool is_dead_ = false;
@@ -69,7 +69,7 @@ public:
     // How a pod's port answers a new connection.
     enum class Refusal : std::uint8_t { kReset, kSilence };
 
-    // A peer that answers nothing is given up after this, and a new connection after kHandshake.
+    // A connection to a silent peer ends after this time, a new connection after kHandshake.
     static constexpr Duration kUserTimeout = std::chrono::seconds{30};
     static constexpr Duration kHandshake = std::chrono::seconds{10};
 
@@ -104,7 +104,7 @@ public:
     std::function<void(const sidecar::PeerIdentity& client, const sidecar::PeerIdentity& server)>
         on_payload;
 
-    // A fault is on.
+    // Whether a fault is active.
     [[nodiscard]] bool is_faulty() const;
 
     // Bytes of payloads that have arrived at the node.
@@ -150,7 +150,7 @@ private:
     std::map<std::string, std::pair<double, TimePoint>> slow_;
     std::map<std::string, TimePoint> corrupt_;
     std::map<std::string, Refused> refused_;
-    std::set<std::string> dark_;  // addresses that nobody has since their node was lost
+    std::set<std::string> dark_;  // addresses without a process since their node was lost
     std::map<Link, TimePoint> link_free_;
     std::map<std::string, std::uint64_t> payload_bytes_;
 };

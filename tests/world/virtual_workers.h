@@ -38,7 +38,7 @@ private:
     std::deque<Task> waiting_;
     std::map<std::uint64_t, Task> started_;
     std::uint64_t last_ = 0;
-    std::shared_ptr<int> self_ = std::make_shared<int>(0);  // expires with us
+    std::shared_ptr<int> self_ = std::make_shared<int>(0);  // expires with this object
 };
 
 }  // namespace stoker::world

@@ -146,7 +146,7 @@ void World::configure(Pod& pod, std::size_t index) {
     data.readahead_bytes = kib(16 + luck.below(1024));
     data.max_in_flight = 1 + static_cast<std::uint32_t>(luck.below(16));
     data.reserved_free = luck.below(2) == 0 ? 0 : 0.1;
-    data.step_aside_window = Duration{};  // it measures the real disk
+    data.step_aside_window = Duration{};  // the bypass check would measure the real disk
     data.guest = !job.guest_of.empty();
     data.peers = network_ != nullptr;
     pod.config.job.pod_namespace = network_ != nullptr && !data.guest ? kOwner : "";
@@ -186,7 +186,7 @@ void World::follow_script(Pod& pod) const {
         const sidecar::DatasetConfig defaults;
         data.memory_bytes = defaults.memory_bytes;
         data.readahead_bytes = defaults.readahead_bytes;
-        data.max_in_flight = 64;  // with which an S3 origin starts
+        data.max_in_flight = 64;  // an S3 origin starts with this
         pod.config.io_threads = 2;
         pod.settings.looks_ahead = true;
         pod.settings.epochs = script_->epochs;

@@ -64,9 +64,9 @@ struct Script {
     bool is_pinned = false;    // ranks would wait for the operator's pin, which never comes
     bool last_job_is_guest = false;
     bool guest_has_key = true;
-    bool first_key_is_refused = false;  // that of pod 0, until `lasts`
+    bool first_key_is_refused = false;  // the key of pod 0, until `lasts`
     bool has_peers = false;
-    Duration trainers_wait{};   // they start later by this, when the peers know each other
+    Duration trainers_wait{};   // trainers start later by this time, when the peers know each other
     std::size_t late_pods = 0;  // so many pods, the last ones, start later by `late_by`
     Duration late_by{};
     Duration lasts = std::chrono::minutes{10};  // then trainers end after their epoch
@@ -75,7 +75,7 @@ struct Script {
 // The outcome of one seed.
 struct Outcome {
     std::string accusation;  // the first broken promise; empty: none
-    Duration passed{};       // virtual
+    Duration passed{};       // virtual time
     std::uint64_t steps = 0;
     std::uint64_t faults = 0;
     FaultTable table{};
@@ -168,18 +168,18 @@ private:
         bool has_shrunk = false;  // the last grant was smaller than the one before
         std::vector<std::pair<TimePoint, Bytes>> old_grants;  // when each ended, the last minute's
         TimePoint rough_until{};
-        TimePoint shaken_until{};   // the same with ten seconds instead of a minute
+        TimePoint shaken_until{};   // as rough_until, with ten seconds instead of a minute
         TimePoint led_at{};         // a process held the lock, or none could take it
-        TimePoint held_at{};        // the last look that found a process with the lock
-        TimePoint leaderless_at{};  // the last look before which nobody had it for kUnled
+        TimePoint held_at{};        // the last check that found a process with the lock
+        TimePoint leaderless_at{};  // the last check that found the lock free for kUnled
         std::string leader;         // the last process that held it
         TimePoint leader_since{};
-        std::string leads;             // the process that led at the last look; empty: none
-        std::uint64_t lead_count = 0;  // leads so far
+        std::string leads;             // the process that led at the last check; empty: none
+        std::uint64_t lead_count = 0;  // periods of leadership so far
         std::uint64_t lost_holds = 0;  // unreadable samples whose hold the leader has ended
-        TimePoint unready_at{};        // the last look that found no ready leader
-        TimePoint on_at{};             // it has power from then on
-        bool is_lost = false;          // it gets no pods
+        TimePoint unready_at{};        // the last check that found no ready leader
+        TimePoint on_at{};             // when the node got power
+        bool is_lost = false;          // the node gets no pods
         int unreadable = 0;            // faults that let reads of the disk fail, now
         bool has_rotted = false;
         std::map<std::uint64_t, Lies> lies;  // by sample
@@ -216,13 +216,14 @@ private:
         int starts = 0;
         TimePoint started_at{};
         TimePoint ran_at{};                     // the last end of a stop
-        std::optional<TimePoint> refused_at{};  // its key is refused since
+        std::optional<TimePoint> refused_at{};  // since when its key is refused
         TimePoint refused_until{};
-        std::optional<TimePoint> asked_again_at{};  // its trainer has, since its key is accepted
-        TimePoint keyed_at{};                       // it got a key only then
+        std::optional<TimePoint>
+            asked_again_at{};  // when its trainer asked again after its key was accepted
+        TimePoint keyed_at{};  // when the pod got its key
         bool has_led = false;
         std::uint64_t group_version = 0;  // the newest group that has reached its sidecar
-        TimePoint group_due{};            // the last one on its way is there
+        TimePoint group_due{};            // when the last group on its way arrives
         TimePoint groups_late_until{};
         TimePoint groups_lost_until{};
         bool has_bad_leaf = false;
@@ -370,15 +371,15 @@ private:
     FaultTable table_{};
     Timeline timeline_;
     std::uint64_t looks_ = 0;
-    Prng peers_chance_;  // for what only worlds with peers draw
-    Prng aims_chance_;   // for what only seeds with aimed faults draw
-    Prng share_chance_;  // for what only seeds with shared windows draw
+    Prng peers_chance_;  // for draws of worlds with peers only
+    Prng aims_chance_;   // for draws of seeds with aimed faults only
+    Prng share_chance_;  // for draws of seeds with shared windows only
     std::vector<Aim> aims_;
     std::unique_ptr<VirtualNetwork> network_;  // nullptr: no peers
     PeerGroups groups_{"train"};
     TimePoint healed_at_{};
-    TimePoint unsettled_at_{};         // the last look that found peers that do not know each other
-    std::vector<std::string> owners_;  // of each sample by the newest group: the node's name
+    TimePoint unsettled_at_{};  // the last check that found peers that do not know each other
+    std::vector<std::string> owners_;         // of each sample by the newest group: the node's name
     std::map<std::string, Bytes> own_bytes_;  // of each node by the newest group, as records
     std::deque<Node> nodes_;
     std::deque<Job> jobs_;

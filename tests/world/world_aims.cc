@@ -16,9 +16,9 @@ namespace {
 using std::chrono::seconds;
 
 constexpr Duration kAimsFor = seconds{30};
-// For faults between peers at a window that borrows, which is rarer.
+// Longer, for faults between peers while a window borrows, because that situation is rarer.
 constexpr Duration kAimsLonger = seconds{120};
-constexpr Duration kPeersAimedEvery = seconds{40};  // there
+constexpr Duration kPeersAimedEvery = seconds{40};  // mean time between such faults
 
 bool is_between_peers(Fault fault) {
     return fault >= Fault::kLinkCut;
@@ -39,7 +39,7 @@ void World::count(Fault fault, Node* node, const Pod* pod) {
     }
 }
 
-// False: the fault could do nothing.
+// False: the fault had no effect.
 bool World::inject(Fault fault, Pod& pod) {
     const FaultTable before = table_;
     const bool is_pods = fault <= Fault::kTrainerKilled || fault == Fault::kKeyRefused ||

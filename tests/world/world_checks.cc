@@ -19,12 +19,12 @@ constexpr Duration kLookInterval = milliseconds{100};
 constexpr Duration kSettled = seconds{2};
 constexpr Duration kLeaderReady = seconds{5};  // after this, a Ready leader refuses nothing
 constexpr Duration kGrantKept = seconds{60};   // what clients hold of a larger grant is gone then
-constexpr Duration kRestMax = seconds{60};     // of a leader whose key was refused
+constexpr Duration kRestMax = seconds{60};     // longest pause of a leader whose key was refused
 constexpr Duration kAnswerBound = seconds{15};
-constexpr Duration kAskAgain = seconds{5};  // as in access_proof.cc
+constexpr Duration kAskAgain = seconds{5};  // the same as in access_proof.cc
 // A follower waits for a leader half a second longer than this before its clients continue alone.
 constexpr Duration kUnled = milliseconds{2500};
-constexpr std::uint32_t kRefusalsMax = 40;  // eight, and what was in flight or queued then
+constexpr std::uint32_t kRefusalsMax = 40;  // eight, and the requests in flight or queued then
 
 }  // namespace
 

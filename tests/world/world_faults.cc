@@ -62,7 +62,7 @@ void World::schedule_fault(Fault fault) {
     });
 }
 
-// False: the fault can do nothing there now.
+// False: the fault can have no effect there now.
 bool World::hit(Fault fault, Pod& pod) {
     switch (fault) {
         case Fault::kTrainerKilled:
