@@ -48,7 +48,7 @@ public:
     // Acts as Job controller, scheduler and kubelet: creates one running pod for each rank of that
     // Job, all on `node`.
     void run_pods(const std::string& job, const std::string& node);
-    // "<job>-<rank>-x"
+    // The name of a rank's pod: "<job>-<rank>-x".
     static std::string pod_name(const std::string& job, int rank);
     // Makes all pods succeed, or one fail with `exit_code`, and the Job with it.
     void finish(const std::string& job, int exit_code);

@@ -18,7 +18,7 @@ struct FakeS3Fault {
     std::string
         key{};  // exact, or a prefix followed by '*'; empty: all. For lists: the requested prefix
     int skip = 0;   // matching requests to serve properly first
-    int times = 1;  // then requests to fail; -1: all
+    int times = 1;  // number of requests to fail after those; -1: all
 
     // Effects.
     int status = 0;             // answer with this status and an S3 error document

@@ -200,7 +200,7 @@ void SampleClient::send_bytes(const std::vector<std::byte>& bytes) {
         const ssize_t count =
             ::send(socket_.get(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
         if (count <= 0) {
-            return;  // reading the answer detects it
+            return;  // reading the answer detects the broken connection
         }
         sent += static_cast<std::size_t>(count);
     }

@@ -175,7 +175,7 @@ std::vector<int> Program::sockets() const {
     return found;
 }
 
-// The objects that own the descriptors close them later; until then they reach nothing.
+// The objects that own the descriptors close them later; until then writes to them reach no peer.
 void Program::drop_sockets() {
     for (const int fd : sockets()) {
         ::shutdown(fd, SHUT_RDWR);

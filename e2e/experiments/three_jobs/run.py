@@ -193,7 +193,7 @@ class Experiment:
 
 
 def connect(build):
-    """The cluster, and `kubectl stoker` beside kubectl."""
+    """Connects to the cluster, and puts `kubectl stoker` beside kubectl on its $PATH."""
     if "KUBECONFIG" in os.environ:
         kube = kubes.users_cluster()
     else:

@@ -84,15 +84,17 @@ TEST_F(DatasetControllerTest, SweptBytesDisappearDespiteAFreshReport) {
     const auto uid = make_digits().meta.uid;
     bench.ledger.note(pool, "node-1", uid, bench.clock.wall_now() - seconds{1});
     bench.clock.advance(seconds{6});
-    EXPECT_EQ(reconcile().status.cached_bytes, 60'000) << "it has spoken since, and runs";
+    EXPECT_EQ(reconcile().status.cached_bytes, 60'000)
+        << "its sidecar has reported since the sweep, and runs";
     bench.registry.detach(session, bench.now());
-    EXPECT_EQ(reconcile().status.cached_bytes, 60'000) << "it has spoken since";
+    EXPECT_EQ(reconcile().status.cached_bytes, 60'000)
+        << "its sidecar has reported since the sweep";
     bench.ledger.note(pool, "node-1", uid, bench.clock.wall_now());
     bench.clock.advance(seconds{6});
     const Dataset after = reconcile();
     EXPECT_EQ(after.status.cached_bytes, 0);
     EXPECT_TRUE(after.status.placements.empty());
-    EXPECT_EQ(after.status.total_bytes, 100'000) << "what it listed stays known";
+    EXPECT_EQ(after.status.total_bytes, 100'000) << "the size that it listed stays known";
 }
 
 // A sidecar ends, its bytes are swept, and another sidecar fills the directory again and ends. The
@@ -206,7 +208,7 @@ TEST_F(SilentFillerTest, HasFiveMinutesFromWhenItIsReady) {
     bench.nodes.listen(bench.clock.now());
     pod.ready = false;
     bench.put(bench.cache.filler_pods(), pod);
-    EXPECT_EQ(deletions_in(seconds{900}), 0) << "pulls its image";
+    EXPECT_EQ(deletions_in(seconds{900}), 0) << "the filler's pod still pulls its image";
     pod.ready = true;
     bench.put(bench.cache.filler_pods(), pod);
     EXPECT_EQ(deletions_in(seconds{290}), 0);
@@ -224,7 +226,7 @@ TEST_F(SilentFillerTest, StaysIfItReportsBesideASilentLeader) {
         ASSERT_TRUE(bench.registry.report(filler, report, bench.now()));
         EXPECT_EQ(deletions_in(seconds{40}), 0) << "minute " << minute;
     }
-    EXPECT_GT(deletions_in(seconds{400}), 0) << "it has fallen silent, too";
+    EXPECT_GT(deletions_in(seconds{400}), 0) << "the filler has stopped reporting, too";
 }
 
 TEST_F(SilentFillerTest, StaysAfterTheWarmup) {
@@ -296,21 +298,21 @@ TEST_F(SharedDatasetTest, EndOfSharingKeepsTheFillerUntilTheRunningAttemptEnds) 
     EXPECT_TRUE(on_jobs().empty());
     bench.put(bench.cache.training_jobs(), make_reading_job());
     look();
-    EXPECT_EQ(on_jobs(), std::vector<std::string>{"patch"}) << "nobody reads it any more";
+    EXPECT_EQ(on_jobs(), std::vector<std::string>{"patch"}) << "no job reads the Dataset any more";
 }
 
 TEST_F(SharedDatasetTest, QuotesTheApiServersRefusalOfAFiller) {
     bench.client.refused = {"jobs", Error{ErrorCode::kForbidden, "exceeded quota: jobs=1"}};
     const Result<Reconciled> first = controller.reconcile({"data", "digits"});
-    ASSERT_TRUE(first) << "not retried like a failure";
-    EXPECT_LE(first->requeue_after.value(), seconds{1}) << "the next round tells it";
+    ASSERT_TRUE(first) << "a refusal is not retried like a failure";
+    EXPECT_LE(first->requeue_after.value(), seconds{1}) << "the next round reports the refusal";
     bench.catch_up(bench.cache.datasets());
     bench.clock.advance(seconds{6});
     EXPECT_EQ(
         fillers(look()),
         "Refused: 1 of 1 fillers are not ready: node node-1: The API server refuses it: exceeded "
         "quota: jobs=1");
-    EXPECT_EQ(on_jobs().size(), 1U) << "however often somebody reports";
+    EXPECT_EQ(on_jobs().size(), 1U) << "reports do not cause more creates";
     bench.client.refused.reset();
     bench.clock.advance(JobRefusals::kTryAgain);
     look();
@@ -351,7 +353,7 @@ TEST_F(SharedDatasetTest, RemovesUnneededFillerAfterGraceAcrossRestarts) {
     bench.clock.advance(seconds{6});
     ASSERT_TRUE(next.reconcile({"data", "digits"}));
     EXPECT_EQ(on_jobs(), std::vector<std::string>{"remove"});
-    EXPECT_EQ(bench.client.calls.back().body, job.meta.uid) << "that very Job";
+    EXPECT_EQ(bench.client.calls.back().body, job.meta.uid) << "the uid of the Job that is removed";
 }
 
 TEST_F(DatasetControllerTest, IgnoresADeletedDataset) {

@@ -109,7 +109,7 @@ TEST_F(DatasetPackingTest, QuotesTheApiServersRefusal) {
     reconcile();
     const Dataset dataset = reconcile();
     EXPECT_EQ(reason(dataset, "Packed"), "Refused");
-    EXPECT_EQ(on_jobs().size(), 1U) << "not retried at once";
+    EXPECT_EQ(on_jobs().size(), 1U) << "a refused create is not retried at once";
     bench.client.refused.reset();
     bench.clock.advance(JobRefusals::kTryAgain);
     reconcile();

@@ -108,7 +108,7 @@ TEST_F(DiagnosisFinderTest, QuotesTheMountErrorOfAPod) {
         "node-1 is not empty");
     EXPECT_EQ(bench.client.calls.back().body, "involvedObject.uid=pod-uid");
     find();
-    EXPECT_EQ(bench.client.count("list"), 1U) << "not more often than every few seconds";
+    EXPECT_EQ(bench.client.count("list"), 1U) << "Events are requested only every few seconds";
 }
 
 TEST_F(DiagnosisFinderTest, QuotesTheKubeletsSummaryIfNoOtherEventExplains) {
@@ -120,10 +120,10 @@ TEST_F(DiagnosisFinderTest, QuotesTheKubeletsSummaryIfNoOtherEventExplains) {
 TEST_F(DiagnosisFinderTest, IgnoresPodsThatStartOrReportAnError) {
     tell("x", "2026-01-31T12:00:08Z", "FailedMount");
     wait_for_volumes(seconds{10});
-    EXPECT_EQ(find(), "") << "it is young";
+    EXPECT_EQ(find(), "") << "the pod is young";
     wait_for_volumes(seconds{11});
     pods[0].node_name = "";
-    EXPECT_EQ(find(), "") << "it is not scheduled";
+    EXPECT_EQ(find(), "") << "the pod is not scheduled";
     wait_for_volumes(seconds{11});
     pods[0].sidecar.waiting_reason = "ImagePullBackOff";
     EXPECT_EQ(find(), "");

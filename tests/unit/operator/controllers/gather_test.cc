@@ -123,7 +123,7 @@ TEST_F(GatherSharedTest, DropsAGuestsDirectoryClaims) {
     const DatasetReport own = believable_reports(use, bench.registry).at(0).datasets.at(0);
     EXPECT_FALSE(own.leader);
     EXPECT_EQ(own.resident_bytes, Bytes::zero());
-    EXPECT_EQ(own.samples, 100U) << "for the job's own status";
+    EXPECT_EQ(own.samples, 100U) << "the guest's counts stay for its job's own status";
     const DatasetReport told = reports_on_datasets(use, bench.registry).at(0).datasets.at(0);
     EXPECT_EQ(told.samples, 0U);
     EXPECT_EQ(told.manifest_state, ManifestState::kUnknown);

@@ -35,7 +35,7 @@ public:
         : stop_(std::move(stop)) {}
 
     Result<ApiResponse> call(const ApiRequest&, Duration, std::stop_token) override {
-        return fail(ErrorCode::kUnavailable, "nothing but streams");
+        return fail(ErrorCode::kUnavailable, "this server answers streams only");
     }
 
     Result<ApiStreamEnd> stream(

@@ -127,7 +127,7 @@ TEST_F(NodeSweeperTest, GuestJobKeepsOnlySharedDatasets) {
     bench.put(bench.cache.training_jobs(), make_reading_job());
     bench.put(bench.cache.namespaces(), make_namespace("ml"));
     look();
-    EXPECT_TRUE(order()) << "whoever may not use it cannot keep it either";
+    EXPECT_TRUE(order()) << "a job that may not read the Dataset does not keep its bytes";
 }
 
 TEST_F(NodeSweeperTest, SweepsTheNodesOfADeletedDataset) {
@@ -135,7 +135,7 @@ TEST_F(NodeSweeperTest, SweepsTheNodesOfADeletedDataset) {
     look();
     ASSERT_TRUE(order());
     EXPECT_THAT(order()->kept, IsEmpty());
-    EXPECT_THAT(order()->expired, ElementsAre("d1")) << "young bytes go, too";
+    EXPECT_THAT(order()->expired, ElementsAre("d1")) << "recently written bytes are removed, too";
     finish();
     look();
     EXPECT_FALSE(order());
@@ -145,7 +145,7 @@ TEST_F(NodeSweeperTest, SweepsUnreportedBytesOfADeletedDataset) {
     dataset.status.placements = {};
     delete_dataset();
     look();
-    EXPECT_FALSE(order()) << "nothing is there";
+    EXPECT_FALSE(order()) << "the node holds no bytes of the Dataset";
     const auto measured = [](NodeReport& report) {
         report.pools[0].directories = {{"ml", "d1", Bytes{60'000}, false}};
     };
@@ -156,20 +156,20 @@ TEST_F(NodeSweeperTest, SweepsUnreportedBytesOfADeletedDataset) {
     finish();
     bench.report_node("node-1", measured);
     ASSERT_TRUE(sweeper.reconcile(NodeSweeper::key()));
-    EXPECT_FALSE(order()) << "measured before it was swept";
+    EXPECT_FALSE(order()) << "the bytes were measured before the sweep";
 }
 
 TEST_F(NodeSweeperTest, SweepsOnlyNodesWithAReadyPool) {
     delete_dataset();
     ASSERT_TRUE(sweeper.reconcile(NodeSweeper::key()));
-    EXPECT_FALSE(order()) << "no word of it yet";
+    EXPECT_FALSE(order()) << "the node program has not reported the pool yet";
     bench.report_node(
         "node-1", [](NodeReport& report) { report.pools[0].verdict = PoolVerdict::kNotEmpty; });
     ASSERT_TRUE(sweeper.reconcile(NodeSweeper::key()));
     EXPECT_FALSE(order());
     bench.clock.advance(seconds{61});
     ASSERT_TRUE(sweeper.reconcile(NodeSweeper::key()));
-    EXPECT_FALSE(order()) << "its word is old";
+    EXPECT_FALSE(order()) << "the node program's report is old";
     look();
     EXPECT_TRUE(order());
 }

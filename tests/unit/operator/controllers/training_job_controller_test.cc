@@ -166,7 +166,7 @@ TEST_F(TrainingJobControllerTest, DeletesAFinishedJobByUidAfterItsTtl) {
     ASSERT_THAT(bench.client.removed, ::testing::Contains(key));
     const test::FakeApiClient::Call& removal = bench.client.calls.back();
     EXPECT_EQ(removal.plural, "trainingjobs");
-    EXPECT_EQ(removal.body, "j1") << "not another TrainingJob of the name";
+    EXPECT_EQ(removal.body, "j1") << "the precondition spares another TrainingJob of the same name";
 }
 
 TEST_F(TrainingJobControllerTest, SuccessDuringSuspensionCounts) {

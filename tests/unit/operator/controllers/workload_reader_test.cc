@@ -139,13 +139,13 @@ TEST_F(WorkloadReaderTest, ReadsTheWorkloadsPodsAndEnd) {
             .value();
     EXPECT_EQ(reader().read(job).pod_count, 2);
     EXPECT_FALSE(reader().read(job).end);
-    EXPECT_EQ(bench.client.count("get"), 1U) << "kept for ten seconds";
+    EXPECT_EQ(bench.client.count("get"), 1U) << "an answer is kept for ten seconds";
     put_workload("dep", R"({"conditions":[{"type":"Failed","status":"True"}]})");
     bench.clock.advance(seconds{11});
     EXPECT_TRUE(reader().read(job).end);
     put_workload("newer", "{}");
     bench.clock.advance(seconds{11});
-    EXPECT_TRUE(reader().read(job).end) << "another workload of the name says nothing";
+    EXPECT_TRUE(reader().read(job).end) << "another workload of the same name does not count";
 }
 
 TEST_F(WorkloadReaderTest, ReportsOfItsPodsCountUnderTheTrainingJobsUid) {

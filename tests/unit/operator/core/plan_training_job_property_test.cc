@@ -173,7 +173,7 @@ private:
         EXPECT_LE(next.restarts, failure_count_) << "a Job that is being deleted was judged";
         for (const std::string type : {"Complete", "Failed"}) {
             if (is_true(view_.job.status.conditions, type)) {
-                EXPECT_TRUE(is_true(next.conditions, type)) << "an end is final";
+                EXPECT_TRUE(is_true(next.conditions, type)) << "a finished job stays finished";
                 EXPECT_EQ(next.completion_time, view_.job.status.completion_time);
             }
         }
@@ -237,7 +237,7 @@ private:
         }
     }
 
-    void apply(const DeleteTrainingJob& /*action*/) { ADD_FAILURE() << "nobody asked for that"; }
+    void apply(const DeleteTrainingJob& /*action*/) { ADD_FAILURE() << "the spec has no ttl"; }
 
     void mark_deleting(Job& job) const {
         if (!job.meta.deleting_since) {

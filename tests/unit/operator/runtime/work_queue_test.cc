@@ -123,7 +123,7 @@ TEST(WorkQueue, EarliestDueTimeCounts) {
     EXPECT_EQ(queue.pop(kStart + milliseconds{4999}), std::nullopt);
     EXPECT_EQ(queue.pop(kStart + seconds{5}), kA);
     queue.done(kA);
-    EXPECT_EQ(queue.pop(kStart + seconds{60}), std::nullopt) << "the later wishes are gone";
+    EXPECT_EQ(queue.pop(kStart + seconds{60}), std::nullopt) << "the later due times are gone";
 }
 
 TEST(WorkQueue, FailuresDoubleTheWaitUpToTheCap) {

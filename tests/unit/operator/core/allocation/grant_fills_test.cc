@@ -67,7 +67,7 @@ TEST(GrantFills, GiveBackWhatAStartingJobWants) {
     it.holdings = {held("a", "warm", gib(8))};
     const AllocationPlan plan = plan_allocation(it);
     EXPECT_EQ(granted(plan, "n1", "warm"), gib(2));
-    EXPECT_EQ(granted(plan, "n1", "read"), gib(2)) << "until the fill has shrunk";
+    EXPECT_EQ(granted(plan, "n1", "read"), gib(2)) << "the job waits until the fill has shrunk";
     EXPECT_EQ(allocation(plan, "job1").target, gib(8));
 }
 
@@ -104,7 +104,8 @@ TEST(GrantFills, StayWithinQuotas) {
     EXPECT_EQ(target(plan_allocation(it), "a"), gib(5));
     it.quotas[1] = quota("b", gib(40));
     it.quotas[1].lending = Bytes::zero();
-    EXPECT_EQ(target(plan_allocation(it), "a"), gib(3)) << "b lends nothing, used or not";
+    EXPECT_EQ(target(plan_allocation(it), "a"), gib(3))
+        << "b lends no bytes, even if it does not use them";
 }
 
 TEST(GrantFills, NominalQuotaComesBeforeBorrowingAndWhatIsWarmedStays) {

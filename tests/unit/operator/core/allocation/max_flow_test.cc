@@ -20,7 +20,7 @@ TEST(MaxFlow, ReroutesFlowToIncreaseTheTotal) {
     flow.add_edge(1, 3, 1);
     flow.add_edge(2, 3, 0, 1);
     EXPECT_EQ(flow.run(), 1U);
-    EXPECT_EQ(flow.room(middle), 1U) << "it carries nothing any more";
+    EXPECT_EQ(flow.room(middle), 1U) << "the middle edge carries no flow any more";
 }
 
 TEST(MaxFlow, AddsFlowAfterAnEdgeIsWidened) {

@@ -219,7 +219,7 @@ AllocationView random_cluster(Prng& prng) {
 TEST(PlanPeers, TakesLessFromTheOriginThanAPlanThatIgnoresPeers) {
     const std::uint64_t seed = test_seed();
     int worse = 0;
-    double worst = 0;  // in reads
+    double worst = 0;  // largest loss, as a share of the reads
     double pooled_sum = 0;
     double alone_sum = 0;
     for (std::uint64_t round = 0; round < 300; ++round) {

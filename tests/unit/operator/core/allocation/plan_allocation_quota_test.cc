@@ -76,7 +76,8 @@ TEST(PlanAllocationQuota, NamespaceWithoutQuotaTakesNoGuaranteedBytes) {
     const AllocationView view = squatter_and_team();
     const AllocationPlan first = plan_allocation(view);
     EXPECT_EQ(granted(first, "squatter"), gib(20));
-    EXPECT_EQ(granted(first, "team"), Bytes::zero()) << "until the squatter has given back";
+    EXPECT_EQ(granted(first, "team"), Bytes::zero())
+        << "team waits until the squatter has returned bytes";
     ASSERT_EQ(first.reclaims.size(), 1U);
     EXPECT_EQ(first.reclaims[0].ns, "squatter");
     const AllocationPlan plan = at_rest(view);
@@ -92,7 +93,7 @@ TEST(PlanAllocationQuota, NamespaceWithoutQuotaGetsIdleBytes) {
     view.demands.pop_back();
     EXPECT_EQ(granted(at_rest(view), "squatter"), gib(100));
     view.quotas[0].lending = gib(30);
-    EXPECT_EQ(granted(at_rest(view), "squatter"), gib(50)) << "20 are nobody's, 30 are lent";
+    EXPECT_EQ(granted(at_rest(view), "squatter"), gib(50)) << "20Gi are in no quota, 30Gi are lent";
 }
 
 TEST(PlanAllocationQuota, MinimumWithoutQuotaGetsIdleBytesOnly) {

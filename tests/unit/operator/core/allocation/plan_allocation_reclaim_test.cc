@@ -66,7 +66,8 @@ TEST(ReclaimPolicy, AnyPolicyReturnsAllBytesThatTheOwnerCanUse) {
 TEST(ReclaimPolicy, LowerMarginalBenefitReturnsBytesOfHigherValueToTheOwner) {
     const AllocationPlan plan = plan_allocation(lent_out(ReclaimPolicy::kLowerMarginalBenefit, 2));
     expect_about(of(plan, "owner").target, gib(6));
-    EXPECT_EQ(of(plan, "owner").borrowed, Bytes::zero()) << "it is its own";
+    EXPECT_EQ(of(plan, "owner").borrowed, Bytes::zero())
+        << "the bytes are within the owner's own quota";
     expect_about(of(plan, "borrower").target, gib(6));
 }
 

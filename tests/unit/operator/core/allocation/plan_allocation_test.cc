@@ -240,13 +240,13 @@ TEST(PlanAllocation, UncountedBytesGetNoGrantOnAnOverfullNode) {
     const AllocationPlan withheld = plan_allocation(v);
     EXPECT_FALSE(has_grant(withheld, "n1", "new"));
     EXPECT_TRUE(has_grant(withheld, "n1", "late"));
-    EXPECT_EQ(reclaimed(withheld, "new"), 0) << "nobody asks these bytes back";
+    EXPECT_EQ(reclaimed(withheld, "new"), 0) << "no reclaim asks for these bytes";
 
     v.holdings[1].uncounted = false;
-    EXPECT_TRUE(has_grant(plan_allocation(v), "n1", "new")) << "its leader has counted";
+    EXPECT_TRUE(has_grant(plan_allocation(v), "n1", "new")) << "the leader has counted its bytes";
     v.holdings[1] = holding;
     v.holdings[1].resident = {};
-    EXPECT_TRUE(has_grant(plan_allocation(v), "n1", "new")) << "its grant comes from free room";
+    EXPECT_TRUE(has_grant(plan_allocation(v), "n1", "new")) << "the grant comes from free room";
     v.holdings = {{kPool, "n1", "late", gib(4), gib(4), gib(4)}, holding};
     EXPECT_TRUE(has_grant(plan_allocation(v), "n1", "new")) << "the node has room for both";
 }
@@ -331,7 +331,7 @@ TEST(PlanAllocation, NamespaceThatReturnsBytesLateGetsNoMore) {
     EXPECT_EQ(granted(plan, "n1", "e"), gib(2));
     EXPECT_EQ(allocation(plan, "job1").reason, AllocationReason::kReclaimed);
     EXPECT_EQ(allocation(plan, "job1").message, "0B of 8Gi granted: Pod p keeps 3Gi.");
-    // It keeps its bytes.
+    // The namespace keeps its present bytes.
     cluster.holdings = {{kPool, "n2", "d", gib(1), gib(2), gib(2)}};
     EXPECT_EQ(granted(plan_allocation(cluster), "n2", "d"), gib(2));
 }

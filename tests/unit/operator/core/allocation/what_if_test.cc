@@ -69,7 +69,7 @@ TEST(WhatIf, DividesAddedCapacityAmongThePoolsNodes) {
     EXPECT_EQ(view.nodes[2].capacity, gib(1));
     EXPECT_EQ(granted(settle(view).plan, "slow"), gib(5));
     ASSERT_TRUE(apply_change(AddCapacity{"nvme", gib(30), true}, view));
-    EXPECT_EQ(view.nodes[1].capacity, Bytes::zero()) << "never less than nothing";
+    EXPECT_EQ(view.nodes[1].capacity, Bytes::zero()) << "a capacity is never negative";
 }
 
 TEST(WhatIf, LargerQuotaGivesItsNamespaceMore) {

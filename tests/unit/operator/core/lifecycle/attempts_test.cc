@@ -63,7 +63,8 @@ TEST(LostPods, AreTerminatingPodsOnDeletedNodes) {
     TrainingJobView view = make_running_view();
     EXPECT_TRUE(lost_pods(view, "resnet-a1", wall(1000)).empty());
     view.nodes.erase(view.nodes.begin());
-    EXPECT_TRUE(lost_pods(view, "resnet-a1", wall(1000)).empty()) << "nobody has given it up yet";
+    EXPECT_TRUE(lost_pods(view, "resnet-a1", wall(1000)).empty())
+        << "the pod is not terminating yet";
     view.pods[0].meta.deleting_since = wall(1);
     view.pods[1].meta.deleting_since = wall(1);
     EXPECT_EQ(
@@ -108,7 +109,7 @@ TEST(WasDisrupted, IsTrueAfterARestartOfTheNode) {
             view.pods[1].meta.name,
             view.pods[1].node_name));
     trainer.exit_code.reset();
-    EXPECT_FALSE(was_disrupted(view.jobs[0], view.pods)) << "it has not ended";
+    EXPECT_FALSE(was_disrupted(view.jobs[0], view.pods)) << "the Job has not ended";
 }
 
 TEST(FailureOf, NamesTheLowestRankThatFailed) {

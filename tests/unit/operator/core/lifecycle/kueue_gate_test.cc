@@ -70,7 +70,7 @@ TEST(KueueGate, StartsOnTheFlavorsNodesOnceAdmitted) {
     ASSERT_NE(created, nullptr);
     EXPECT_TRUE(created->job.meta.labels.contains("stoker.dev/attempt"));
     EXPECT_FALSE(created->job.meta.labels.contains("kueue.x-k8s.io/queue-name"))
-        << "or Kueue would queue it a second time";
+        << "otherwise Kueue would queue the Job, too";
     EXPECT_EQ(created->job.pod.node_selector.at("gpu"), "a100");
     EXPECT_EQ(created->job.pod.tolerations.size(), 1U);
 }
@@ -148,7 +148,8 @@ TEST(KueueGate, ReportsPodsReadyToKueueOnce) {
     EXPECT_TRUE(decide_lifecycle(view, moment(11)).actions.empty());
     view.jobs[0].ready = 1;
     view.pods[1].ready = false;
-    EXPECT_TRUE(decide_lifecycle(view, moment(12)).actions.empty()) << "it stays, as in Kueue";
+    EXPECT_TRUE(decide_lifecycle(view, moment(12)).actions.empty())
+        << "the condition stays, as in Kueue";
 }
 
 TEST(KueueGate, EvictionStopsPodsThenReleasesQuota) {
@@ -392,7 +393,7 @@ TEST(KueueGate, PodsOnALostNodeHoldNoQuota) {
     EXPECT_NE(only<ReleaseQuota>(decide_lifecycle(view, moment(200))), nullptr);
     admit(view.kueue, 210);
     const Lifecycle again = decide_lifecycle(view, moment(211));
-    EXPECT_EQ(again.state, JobState::kRestarting) << "the old name is not free";
+    EXPECT_EQ(again.state, JobState::kRestarting) << "the old Job's name is not free yet";
     EXPECT_EQ(again.status.attempt, 2);
     EXPECT_EQ(again.status.restarts, 0);
 }

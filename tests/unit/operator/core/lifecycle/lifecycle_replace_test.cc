@@ -46,7 +46,8 @@ TEST(LifecycleReplace, ReplacesAJobWithAnotherNumberOfRanks) {
     ASSERT_EQ(again.actions.size(), 1U);
     EXPECT_EQ(std::get<CreateJob>(again.actions[0]).job.node_count, 3);
     view.jobs = {make_job(view, 1)};
-    EXPECT_EQ(decide_lifecycle(view, moment(200)).state, JobState::kRunning) << "it is the new one";
+    EXPECT_EQ(decide_lifecycle(view, moment(200)).state, JobState::kRunning)
+        << "this is the new Job";
 }
 
 }  // namespace

@@ -119,7 +119,8 @@ TEST(Lifecycle, SuspendsAJobWithAnInvalidSpec) {
     view.job.spec.suspend = true;
     EXPECT_NE(only<DeleteJob>(decide_lifecycle(view, moment(11))), nullptr);
     view.jobs[0].end = failure();
-    EXPECT_TRUE(decide_lifecycle(view, moment(12)).actions.empty()) << "its end is judged later";
+    EXPECT_TRUE(decide_lifecycle(view, moment(12)).actions.empty())
+        << "the Job's end is judged later";
 }
 
 TEST(Lifecycle, LeavesObjectsOfOtherOwnersAlone) {
@@ -259,7 +260,8 @@ TEST(Lifecycle, AppliesTheDeadlineOverAllAttempts) {
     EXPECT_EQ(lifecycle.failure, "DeadlineExceeded");
     EXPECT_NE(only<DeleteJob>(lifecycle), nullptr);
     view.jobs[0].end = JobEnd{true, "", "", wall(98)};
-    EXPECT_EQ(decide_lifecycle(view, moment(200)).state, JobState::kComplete) << "it was in time";
+    EXPECT_EQ(decide_lifecycle(view, moment(200)).state, JobState::kComplete)
+        << "the Job ended before its deadline";
     view.jobs.clear();
     view.pods.clear();
     view.job.status.attempt = 2;
@@ -335,7 +337,8 @@ TEST(Lifecycle, ResumeWaitsUntilTheOldPodsAreGone) {
     EXPECT_EQ(waiting.state, JobState::kRestarting);
     EXPECT_TRUE(waiting.actions.empty());
     view.jobs.clear();
-    EXPECT_TRUE(decide_lifecycle(view, moment(13)).actions.empty()) << "their watch is behind";
+    EXPECT_TRUE(decide_lifecycle(view, moment(13)).actions.empty())
+        << "the watch of pods is behind";
     for (Pod& pod : view.pods) {
         pod.phase = PodPhase::kFailed;
         pod.meta.deleting_since = wall(10);

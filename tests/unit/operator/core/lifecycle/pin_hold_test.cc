@@ -62,11 +62,11 @@ TEST(FindMissingPeers, SidecarsWithoutAnAddressDelayNothing) {
     view.reports[1].datasets[0].peer_address.clear();
     EXPECT_THAT(missing(view), IsEmpty()) << "it leads";
     view.reports[1].datasets[0].leader = false;
-    EXPECT_THAT(missing(view), IsEmpty()) << "it follows one that leads";
+    EXPECT_THAT(missing(view), IsEmpty()) << "the sidecar follows one that leads";
     view.peers.clear();
     view.reports[0].datasets[0].peer_address.clear();
     view.reports.pop_back();
-    EXPECT_THAT(missing(view), IsEmpty()) << "nobody has peers";
+    EXPECT_THAT(missing(view), IsEmpty()) << "no sidecar has reported an address";
 }
 
 TEST(FindMissingPeers, NoneForUnsharedForeignOrSingleNodeDatasets) {
@@ -126,7 +126,7 @@ TEST(PinHold, PinThatAnEarlierOperatorWroteIsNotHeldAnew) {
     EXPECT_EQ(pins, make_pins());
     PinHold other;
     EXPECT_EQ(other.hold(kJob, {kUid}, at(0), pins, make_pins("resnet-a0-")), Duration{seconds{8}})
-        << "that was another attempt";
+        << "the written pin was for another attempt";
 }
 
 TEST(PinHold, PinThatThisOperatorWroteStaysHeld) {

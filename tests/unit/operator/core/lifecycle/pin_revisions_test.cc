@@ -143,7 +143,7 @@ TEST(PinRevisions, DoesNotPinJobsOfOneRankAndOriginsThatAreDirectories) {
     TrainingJobView view = view_of({kOld});
     view.job.spec.trainer.node_count = 1;
     EXPECT_TRUE(plan(view).pins.pins.empty());
-    EXPECT_EQ(plan(view).status.datasets[0].revision, kOld) << "but it is told";
+    EXPECT_EQ(plan(view).status.datasets[0].revision, kOld) << "the status shows it nevertheless";
     view = view_of({kOld, kNew});
     view.datasets.datasets[0].source.volume = SourceVolume{};
     EXPECT_TRUE(plan(view).pins.pins.empty());
@@ -224,7 +224,7 @@ TEST(OriginChange, IgnoresReportsOfAnOlderAttempt) {
     view.reports[1].datasets[0].origin_change = OriginChange{"cat/7.png", 1};
     view.reports[1].pod = make_pod(view, 1, 1).meta.name;
     EXPECT_EQ(plan(view).status.attempt, 2);
-    EXPECT_EQ(plan(view, 200).status.attempt, 2) << "nor stale ones";
+    EXPECT_EQ(plan(view, 200).status.attempt, 2) << "stale reports are ignored, too";
 }
 
 TEST(SampleChanged, ConditionNamesTheKeyAndTheAttemptContinues) {
@@ -242,7 +242,8 @@ TEST(SampleChanged, ConditionNamesTheKeyAndTheAttemptContinues) {
     view.job.status = made.status;
     view.reports[0].datasets[0].changed_key = "";
     made = plan(view, 102);
-    EXPECT_EQ(condition(made.status), "False SampleChanged") << "a sidecar that starts again";
+    EXPECT_EQ(condition(made.status), "False SampleChanged")
+        << "a restarted sidecar does not clear the condition";
     EXPECT_TRUE(made.events.empty()) << "told once";
 }
 
