@@ -153,7 +153,7 @@ PODS = {
     "our volumes' names": {"volumes": [{"name": "stoker-node-train", "emptyDir": {}}]},
     "our folder": {"volumes": [{"name": "v", "emptyDir": {}}], "containers": [
         {"name": "trainer", "volumeMounts": [{"name": "v", "mountPath": "/stoker/run"}]}]},
-    "our folder by detour": {"volumes": [{"name": "v", "emptyDir": {}}], "containers": [
+    "our folder by a path with ..": {"volumes": [{"name": "v", "emptyDir": {}}], "containers": [
         {"name": "trainer", "volumeMounts": [{"name": "v", "mountPath": "/tmp/../stoker/run"}]}]},
     "our folder with two slashes": {"volumes": [{"name": "v", "emptyDir": {}}], "containers": [
         {"name": "trainer", "volumeMounts": [{"name": "v", "mountPath": "//stoker"}]}]},

@@ -87,7 +87,8 @@ void World::schedule_aim(Fault fault, Duration every) {
                                    ? Situation::kBorrowing
                                    : static_cast<Situation>(aims_chance_.below(kSituations));
         aims_.push_back({fault, situation, schedule_.now() + (is_rare ? kAimsLonger : kAimsFor)});
-        schedule_.say(fmt::format("aims: {}, at {}", to_string(fault), to_string(situation)));
+        schedule_.say(fmt::format(
+            "next aimed fault: {}, at situation {}", to_string(fault), to_string(situation)));
         provoke(situation);
         schedule_aim(fault, every);
     });

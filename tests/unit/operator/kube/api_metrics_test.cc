@@ -32,7 +32,7 @@ TEST(ApiMetrics, CountsByHttpMethodAndStatus) {
     EXPECT_THAT(told, Not(HasSubstr("method=\"LIST\"")));
 }
 
-TEST(ApiMetrics, TimesListsApartAndNoWatches) {
+TEST(ApiMetrics, SeparatesListLatencyAndOmitsWatches) {
     ApiMetrics metrics;
     observe(metrics, Verb::kGet, Traffic::kList, 200);
     observe(metrics, Verb::kGet, Traffic::kWatch, 200);

@@ -65,7 +65,7 @@ protected:
         const WatchStep step = machine.next_step(now);
         const auto* wait = std::get_if<WaitUntil>(&step);
         if (wait == nullptr) {
-            ADD_FAILURE() << "it does not wait";
+            ADD_FAILURE() << "the machine does not wait";
             return {};
         }
         const Duration waited = wait->at - now;

@@ -202,7 +202,7 @@ TEST(Reconciler, DrainLetsTheCurrentCallFinish) {
     let_go = true;
     EXPECT_TRUE(reconciler.drain(clock.now() + std::chrono::seconds{30}));
     EXPECT_EQ(reconciler.counts().successes, 1U)
-        << "it asked for more, but nothing new is taken on";
+        << "the reconciler asked for another call, but the queue takes no new keys";
     reconciler.work({});  // returns: the queue is drained
 }
 

@@ -120,7 +120,7 @@ TEST_F(NodeRegistryTest, NotifiesControllersOfVerdictsAndMountsButNotOfByteCount
     EXPECT_TRUE(last_news().verdicts);
     report.received_at += seconds{61};
     say(report);
-    EXPECT_TRUE(last_news().verdicts) << "it is back";
+    EXPECT_TRUE(last_news().verdicts) << "the pool is back";
 }
 
 TEST_F(NodeRegistryTest, RestartedProgramKeepsItsEarlierReport) {
@@ -133,7 +133,7 @@ TEST_F(NodeRegistryTest, RestartedProgramKeepsItsEarlierReport) {
     EXPECT_EQ(registry.all().at("n1")->pools, word("n1").pools);
     pools.clear();
     say(started);
-    EXPECT_THAT(registry.all().at("n1")->pools, IsEmpty()) << "it has left the pool";
+    EXPECT_THAT(registry.all().at("n1")->pools, IsEmpty()) << "the node has left the pool";
 }
 
 TEST_F(NodeRegistryTest, RejectsImpossibleReportsAndTooManyNodes) {

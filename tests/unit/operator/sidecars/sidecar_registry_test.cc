@@ -259,10 +259,10 @@ TEST_F(SidecarRegistryTest, SendsNoGrantForADatasetThatTheJobDoesNotRead) {
     EXPECT_THAT(stranger.grants, IsEmpty()) << "a pod of the same name, in another namespace";
     registry.publish(
         {grant_of("node-1", "d1", mib(5))}, {{{"nlp", "a"}, {"d2"}}}, at(seconds{1}).steady);
-    EXPECT_THAT(stranger.grants, IsEmpty()) << "its job reads another one";
+    EXPECT_THAT(stranger.grants, IsEmpty()) << "the stranger's job reads another dataset";
     registry.publish(
         {grant_of("node-1", "d1", mib(5))}, {{{"nlp", "a"}, {"d1"}}}, at(seconds{2}).steady);
-    EXPECT_EQ(stranger.grants.size(), 1U) << "it was shared";
+    EXPECT_EQ(stranger.grants.size(), 1U) << "the dataset was shared with the stranger";
 }
 
 TEST_F(SidecarRegistryTest, NewLeaderGetsItsGrantAtOnce) {

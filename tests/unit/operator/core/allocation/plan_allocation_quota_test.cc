@@ -113,7 +113,7 @@ TEST(PlanAllocationQuota, DefaultQuotaOfThePoolApplies) {
     view.pools[0].default_quota = {gib(30), Bytes::zero(), Bytes::zero()};
     view.quotas[0].nominal = gib(60);
     AllocationPlan plan = at_rest(view);
-    EXPECT_EQ(granted(plan, "squatter"), gib(30)) << "it may not borrow";
+    EXPECT_EQ(granted(plan, "squatter"), gib(30)) << "the default quota forbids borrowing";
     EXPECT_EQ(of(plan, "squatter").guaranteed, gib(30));
     EXPECT_EQ(granted(plan, "team"), gib(70)) << "10 GiB are nobody's";
     view.demands.pop_back();

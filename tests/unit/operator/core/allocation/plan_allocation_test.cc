@@ -45,7 +45,8 @@ TEST(PlanAllocation, PredictsMeasuredRatesAtAnyConfidence) {
     EXPECT_DOUBLE_EQ(allocation(plan, "job1").numbers.ingest_rate, 1e6);
     EXPECT_DOUBLE_EQ(allocation(plan, "job1").numbers.rate, 1e6);
     EXPECT_DOUBLE_EQ(allocation(plan, "job2").numbers.ingest_rate, 50e6);
-    EXPECT_NEAR(allocation(plan, "job2").numbers.rate, 15e6 / (2.0 / 3), 1) << "what is left";
+    EXPECT_NEAR(allocation(plan, "job2").numbers.rate, 15e6 / (2.0 / 3), 1)
+        << "job2 gets the bandwidth that job1 leaves";
 }
 
 TEST(PlanAllocation, DividesMaxBytesOverTheNodes) {
@@ -279,7 +280,7 @@ TEST(PlanAllocation, KeepsUnneededBytesUntilAnotherJobWantsThem) {
     AllocationView cluster = view(gib(4), {job});
     cluster.holdings = {{kPool, "n1", "d", gib(3), gib(3), gib(3)}};
     const AllocationPlan alone = plan_allocation(cluster);
-    EXPECT_EQ(granted(alone, "n1", "d"), gib(3)) << "neither more nor less";
+    EXPECT_EQ(granted(alone, "n1", "d"), gib(3)) << "the job keeps exactly the bytes that it has";
     EXPECT_EQ(allocation(alone, "job1").reason, AllocationReason::kGranted);
     Demand other = demand(2, {"n1"}, {dataset("e", gib(2))});
     other.rates = {10e6, 1e3, 1, false};  // slow, but its bytes have some value

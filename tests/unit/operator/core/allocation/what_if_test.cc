@@ -54,7 +54,8 @@ TEST(WhatIf, SettlesAfterBytesHaveMoved) {
 TEST(WhatIf, BytesOfADeletedJobGoToJobsThatWantMore) {
     AllocationView view = settle(crowded()).view;
     ASSERT_TRUE(apply_change(RemoveJob{{"a", "fast"}}, view));
-    EXPECT_EQ(granted(settle(view).plan, "slow"), gib(9)) << "its idle bytes are swept";
+    EXPECT_EQ(granted(settle(view).plan, "slow"), gib(9))
+        << "the deleted job's idle bytes are swept";
 }
 
 TEST(WhatIf, DividesAddedCapacityAmongThePoolsNodes) {

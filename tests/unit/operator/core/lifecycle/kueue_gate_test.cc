@@ -188,7 +188,7 @@ TEST(KueueGate, EvictionStopsPodsOfAnInvalidJob) {
     TrainingJobView clashing = make_admitted_view();
     clashing.service->owners.clear();
     for (TrainingJobView* view : {&invalid, &clashing}) {
-        EXPECT_TRUE(decide_lifecycle(*view, moment(39)).actions.empty()) << "what runs goes on";
+        EXPECT_TRUE(decide_lifecycle(*view, moment(39)).actions.empty()) << "running pods continue";
         evict(view->kueue, "Preempted", 40);
         const Lifecycle stopping = decide_lifecycle(*view, moment(41));
         EXPECT_NE(only<DeleteJob>(stopping), nullptr);

@@ -32,7 +32,7 @@ TEST(LifecycleEdits, WakesAtTheEarliestTimeAndAfterADayAtTheLatest) {
     wake_at(lifecycle, wall(90), wall(20));
     EXPECT_EQ(lifecycle.wake_after, seconds{30});
     wake_at(lifecycle, wall(10), wall(20));
-    EXPECT_EQ(lifecycle.wake_after, seconds{0}) << "what is overdue is looked at now";
+    EXPECT_EQ(lifecycle.wake_after, seconds{0}) << "an overdue time means now";
 }
 
 TEST(LifecycleEdits, ActiveTimeRunsBetweenAttemptsAndStopsWhileWaiting) {

@@ -115,7 +115,7 @@ TEST(Lifecycle, ReportsAnInvalidSpecAndTakesNoAction) {
 TEST(Lifecycle, SuspendsAJobWithAnInvalidSpec) {
     TrainingJobView view = make_running_view();
     view.job.spec.trainer.node_count = 0;
-    EXPECT_TRUE(decide_lifecycle(view, moment(10)).actions.empty()) << "what runs goes on";
+    EXPECT_TRUE(decide_lifecycle(view, moment(10)).actions.empty()) << "running pods continue";
     view.job.spec.suspend = true;
     EXPECT_NE(only<DeleteJob>(decide_lifecycle(view, moment(11))), nullptr);
     view.jobs[0].end = failure();

@@ -27,7 +27,7 @@ TEST(LifecycleTime, LimitsTooLargeForADurationNeverExpire) {
         write_down(decide_lifecycle(view, moment(1'800'000'000)), view);
         const Lifecycle finished = decide_lifecycle(view, moment(1'800'000'100));
         EXPECT_EQ(finished.state, JobState::kComplete);
-        EXPECT_TRUE(finished.actions.empty()) << "it was deleted";
+        EXPECT_TRUE(finished.actions.empty()) << "the TrainingJob was deleted";
     }
 }
 
@@ -131,7 +131,7 @@ TEST(LifecycleTime, ActiveTimeOfAFailedJobStops) {
     EXPECT_EQ(view.job.status.active_seconds, 100);
     const Lifecycle later = decide_lifecycle(view, moment(500));
     EXPECT_EQ(active_time_of(later.status), (ActiveTime{100, std::nullopt}))
-        << "its Job is still ending";
+        << "the job's Job is still ending";
 }
 
 TEST(LifecycleTime, ClampsTheDeadlineOfAJobToWhatKubernetesAccepts) {

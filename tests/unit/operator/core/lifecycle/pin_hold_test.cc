@@ -47,7 +47,7 @@ TEST(FindMissingPeers, ANodeThatDoesNotLeadYetIsMissing) {
     view.reports.pop_back();
     EXPECT_THAT(missing(view), ElementsAre(kUid)) << "its sidecar has not reported yet";
     view.peers.clear();
-    EXPECT_THAT(missing(view), ElementsAre(kUid)) << "the other has an address, and no group yet";
+    EXPECT_THAT(missing(view), ElementsAre(kUid)) << "one sidecar has an address, but no group yet";
 }
 
 TEST(FindMissingPeers, APodWithoutANodeIsMissing) {
@@ -60,7 +60,7 @@ TEST(FindMissingPeers, SidecarsWithoutAnAddressDelayNothing) {
     TrainingJobView view = make_peers();
     view.peers[kUid].members.pop_back();
     view.reports[1].datasets[0].peer_address.clear();
-    EXPECT_THAT(missing(view), IsEmpty()) << "it leads";
+    EXPECT_THAT(missing(view), IsEmpty()) << "this sidecar leads";
     view.reports[1].datasets[0].leader = false;
     EXPECT_THAT(missing(view), IsEmpty()) << "the sidecar follows one that leads";
     view.peers.clear();

@@ -47,7 +47,8 @@ TEST(JudgeLosses, DoesNotWarnIfPeersShareLosses) {
     EXPECT_FALSE(judge_losses(spec, {}).has_value()) << "the dataset is not known yet";
     auto others = resolved(true);
     others[0].peers = false;
-    EXPECT_FALSE(judge_losses(spec, others).has_value()) << "it is read under another contract";
+    EXPECT_FALSE(judge_losses(spec, others).has_value())
+        << "the dataset is read under another contract";
 }
 
 TEST(JudgeLosses, UsesTheNumberOfFullEpochsThatTheJobSets) {

@@ -18,9 +18,11 @@ TEST(SummarizePoolOfAttempt, RecordsThePoolOfAStartedAttempt) {
     view.job.status = status_at(view, 1);
     EXPECT_EQ(view.job.status.attempt_pool, (AttemptPool{1, "nvme"}));
     view.pool = ResolvedPool{};
-    EXPECT_EQ(status_at(view, 2).attempt_pool, (AttemptPool{1, ""})) << "its Job is built anew";
+    EXPECT_EQ(status_at(view, 2).attempt_pool, (AttemptPool{1, ""}))
+        << "the attempt's Job is built anew";
     view.jobs = {make_job(view, 1)};
-    EXPECT_EQ(status_at(view, 3).attempt_pool, (AttemptPool{1, "nvme"})) << "its Job is there";
+    EXPECT_EQ(status_at(view, 3).attempt_pool, (AttemptPool{1, "nvme"}))
+        << "the attempt's Job exists";
     view.job.spec.suspend = true;
     EXPECT_EQ(status_at(view, 4).attempt_pool, (AttemptPool{1, "nvme"}));
 }
@@ -83,7 +85,7 @@ TEST(SummarizePoolOfAttempt, ShowsNoGrantOnceASuspendedJobHasNoPods) {
     TrainingJobView view = granted_view();
     view.job.spec.suspend = true;
     view.jobs[0].meta.deleting_since = wall(2);
-    EXPECT_EQ(status_at(view, 2).columns.cache, "3Gi/4Gi") << "its pods still read";
+    EXPECT_EQ(status_at(view, 2).columns.cache, "3Gi/4Gi") << "the attempt's pods still read";
     view.pods.clear();
     EXPECT_EQ(status_at(view, 2).columns.cache, "0B/4Gi");
 }

@@ -76,14 +76,14 @@ TEST(IsTooEarly, IsTrueUntilAllNodesHaveReportedToANewOperator) {
     CachePoolView view = make_pool_view({make_pool_state("/mnt/nvme")});
     const auto at = [](std::int64_t second) { return moment(second).steady; };
     view.programs.reports.clear();
-    EXPECT_FALSE(is_too_early(view, at(1))) << "nothing was told yet";
+    EXPECT_FALSE(is_too_early(view, at(1))) << "the pool has no status yet";
     view.pool.status.conditions = {{"Ready", ConditionStatus::kTrue, 0, {}, "Ready", ""}};
     view.pool.meta.generation = 0;
     EXPECT_TRUE(is_too_early(view, at(1)));
     EXPECT_TRUE(is_too_early(view, at(60)));
     EXPECT_FALSE(is_too_early(view, at(61))) << "the node is silent by now";
     view.pool.meta.generation = 1;
-    EXPECT_FALSE(is_too_early(view, at(1))) << "its spec has changed";
+    EXPECT_FALSE(is_too_early(view, at(1))) << "the pool's spec has changed";
 }
 
 TEST(IsTooEarly, IsFalseOnceAllNodesHaveReported) {

@@ -207,7 +207,7 @@ TEST(SummarizeWarmup, FailsWithoutSilentNodesOnceTheOthersHaveEnded) {
     EXPECT_THAT(
         message_of(status, "Failed"), HasSubstr("Node n2: no leading sidecar has reported since"));
     returned.reports.push_back(make_fill_report(1, 700));
-    EXPECT_EQ(reason_of(at(returned, 700), "Failed"), "") << "it reports again";
+    EXPECT_EQ(reason_of(at(returned, 700), "Failed"), "") << "the node's sidecar reports again";
 }
 
 TEST(SummarizeWarmup, LostNodeEndsNothingWhileAnotherFills) {

@@ -85,7 +85,7 @@ TEST(WarmupSchedule, WaitsForARunThatGoesOn) {
     EXPECT_EQ(
         text_of(follow_schedule(running, at("29T02:30")).status.next_schedule_time), "29T02:00");
     EXPECT_EQ(last_after(make_run(make_nightly(), true), "29T02:30"), "29T02:30")
-        << "it has ended since";
+        << "the run has ended since";
 }
 
 TEST(WarmupSchedule, BeginsNothingWhileItIsSuspended) {
@@ -146,7 +146,8 @@ std::string scheduled(const DatasetWarmup& warmup) {
     WarmupView view;
     view.warmup = follow_schedule(warmup, at("28T12:00"));
     const DatasetWarmupStatus status = summarize_warmup(view, {{}, at("28T12:00")});
-    EXPECT_TRUE(is_true(status.conditions, std::string{kWarmupComplete})) << "its run stays";
+    EXPECT_TRUE(is_true(status.conditions, std::string{kWarmupComplete}))
+        << "the finished run's status stays";
     const Condition* condition = find_condition(status.conditions, kWarmupScheduled);
     return condition == nullptr
                ? ""

@@ -124,7 +124,7 @@ private:
         }
         const auto since =
             parse_time(value_or_empty(job.meta.annotations, std::string{kIdleSinceAnnotation}));
-        ASSERT_TRUE(since) << "it was needed all the time";
+        ASSERT_TRUE(since) << "the filler was needed all the time";
         EXPECT_TRUE(
             view_.needed.contains(place_of(job.meta)) || wall(now_) - *since >= kFillerGrace);
     }

@@ -133,9 +133,10 @@ TEST(PlanFillers, RecreatesAnEndedFiller) {
         view.jobs[0].end = JobEnd{succeeded, "", "", wall(5)};
         FillerPlan plan = plan_fillers(view, wall(10));
         EXPECT_EQ(plan.remove.size(), 1U);
-        EXPECT_THAT(plan.create, IsEmpty()) << "its name is taken";
+        EXPECT_THAT(plan.create, IsEmpty()) << "the filler's name is taken";
         view.jobs[0].meta.deleting_since = wall(10);
-        EXPECT_EQ(quiet(plan_fillers(view, wall(11))), FillerPlan{}) << "its pod may still run";
+        EXPECT_EQ(quiet(plan_fillers(view, wall(11))), FillerPlan{})
+            << "the filler's pod may still run";
         view.jobs.clear();
         EXPECT_THAT(plan_fillers(view, wall(12)).create, ElementsAre(kFirst));
     }

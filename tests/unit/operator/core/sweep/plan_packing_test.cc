@@ -38,12 +38,12 @@ TEST(PlanPacking, CreatesOneJob) {
 
 TEST(PlanPacking, LeavesOtherDatasetsAlone) {
     Dataset dataset = make_packed_dataset();
-    EXPECT_FALSE(plan_packing(view_of(dataset)).create) << "it is packed";
+    EXPECT_FALSE(plan_packing(view_of(dataset)).create) << "the Dataset is packed";
     dataset.spec.packing.reset();
     EXPECT_FALSE(plan_packing(view_of(dataset)).create);
     dataset = make_packing_dataset();
     dataset.spec.format = DatasetFormat::kObjects;
-    EXPECT_FALSE(plan_packing(view_of(dataset)).create) << "it is invalid";
+    EXPECT_FALSE(plan_packing(view_of(dataset)).create) << "the Dataset is invalid";
     dataset = make_packing_dataset();
     dataset.meta.deleting_since = WallTime{};
     EXPECT_FALSE(plan_packing(view_of(dataset)).create);
@@ -67,7 +67,7 @@ TEST(PlanPacking, ReplacesTheJobOfAnotherSpecOnceItIsGone) {
     EXPECT_EQ(plan_packing(view), PackingPlan{});
     view.pods = {make_packing_pod(view.jobs[0], PodPhase::kRunning)};
     view.jobs.clear();
-    EXPECT_FALSE(plan_packing(view).create) << "its pod still writes";
+    EXPECT_FALSE(plan_packing(view).create) << "the old Job's pod still writes";
     view.pods[0].phase = PodPhase::kFailed;
     EXPECT_TRUE(plan_packing(view).create);
 }

@@ -100,7 +100,7 @@ TEST(PlanSweeps, NeverRemovesADirectoryWithASidecar) {
     view.guards = {{"n1", "ml", "a"}, {"n1", "ml", "deleted"}, {"n2", "ml", "elsewhere"}};
     EXPECT_THAT(plan(view).start, IsEmpty());
     view.deleted[place("n1")] = {"deleted"};
-    EXPECT_THAT(plan(view).start, IsEmpty()) << "its turn comes when the sidecar has ended";
+    EXPECT_THAT(plan(view).start, IsEmpty()) << "the sweep starts when the sidecar has ended";
     view.watching_since = kNow - hours{6};
     EXPECT_THAT(plan(view).start, Contains(NodeSweep{place("n1"), {"ml/a", "ml/deleted"}, {}}));
     view.guards.erase({"n1", "ml", "deleted"});

@@ -113,7 +113,7 @@ TEST(ViewAllocation, AddsDemandsOfRunningJobs) {
     EXPECT_EQ(demand.pool, "nvme");
     EXPECT_EQ(demand.nodes, (std::vector<std::string>{"n1", "n2"}));
     EXPECT_EQ(demand.datasets.at(0).total, domain::records_bytes_max(gib(4), 1000))
-        << "what the dataset takes on a node, not at its origin";
+        << "the dataset's size on a node, not at its origin";
     EXPECT_EQ(demand.max_bytes, gib(6));
     EXPECT_EQ(view.valid_seconds, 45U);
     const AllocationPlan plan = plan_allocation(view);

@@ -40,7 +40,7 @@ TEST(FindPlaces, BelongToTheNamespaceOfTheirDataset) {
     cluster.datasets[0].meta.ns = "data";
     EXPECT_EQ(place(cluster, "n1", 1).ns, "data");
     cluster.datasets.clear();
-    EXPECT_EQ(place(cluster, "n1", 1).ns, "data") << "what the job knows of it";
+    EXPECT_EQ(place(cluster, "n1", 1).ns, "data") << "the namespace that the job knows";
 }
 
 TEST(FindPlaces, UseFreshReportsBeforeTheStatus) {

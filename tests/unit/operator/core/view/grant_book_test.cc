@@ -214,7 +214,8 @@ TEST(GrantBook, RestartedSidecarHasNoGrantInForce) {
     GrantBook book{kValid};
     book.observe({told("n1", gib(2), Bytes::unlimited())}, at(0));
     EXPECT_EQ(book.holdings().at(0).outstanding, Bytes::zero());
-    EXPECT_EQ(book.holdings().at(0).granted, Bytes::unlimited()) << "it keeps what is there";
+    EXPECT_EQ(book.holdings().at(0).granted, Bytes::unlimited())
+        << "the sidecar keeps its present bytes";
     book.take(plan_of({grant("n1", gib(3))}));
     book.observe({told("n1", gib(2), Bytes::unlimited())}, at(1));
     EXPECT_TRUE(book.holdings().at(0).in_flight);
@@ -231,15 +232,17 @@ TEST(GrantBook, KeepsResidentBytesWhileASidecarOpensItsDirectory) {
     book.take(plan_of({grant("n1", gib(5))}));
     opening.granted = gib(5);
     book.observe({opening}, at(1));
-    EXPECT_EQ(book.holdings().at(0).resident, gib(3)) << "it adds nothing yet";
+    EXPECT_EQ(book.holdings().at(0).resident, gib(3)) << "the sidecar adds no bytes yet";
     book.observe({told("n1", gib(1), gib(5))}, at(2));
     EXPECT_EQ(book.holdings().at(0).resident, gib(1));
     book.observe({opening}, at(3));
-    EXPECT_EQ(book.holdings().at(0).resident, gib(5)) << "it may have filled up before";
+    EXPECT_EQ(book.holdings().at(0).resident, gib(5))
+        << "the sidecar may have filled its grant before";
     book.take(plan_of({grant("n1", gib(2))}));
     opening.granted = gib(2);
     book.observe({opening}, at(4));
-    EXPECT_EQ(book.holdings().at(0).resident, gib(5)) << "it gives back when it is open";
+    EXPECT_EQ(book.holdings().at(0).resident, gib(5))
+        << "the sidecar returns bytes once it has counted them";
     book.observe({told("n1", gib(2), gib(2))}, at(5));
     EXPECT_EQ(book.holdings().at(0).resident, gib(2));
 }

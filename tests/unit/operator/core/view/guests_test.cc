@@ -59,7 +59,7 @@ TEST(Guests, ClaimsOfGuestsAboutTheDirectoryAreIgnored) {
     EXPECT_EQ(told.window_lacks_bytes, Bytes::zero());
     EXPECT_EQ(told.error, "words") << "for the guest's own status";
     EXPECT_EQ(told.manifest_state, ManifestState::kReady);
-    EXPECT_EQ(told.cache_bytes_read, gib(1)) << "what its own job read";
+    EXPECT_EQ(told.cache_bytes_read, gib(1)) << "bytes that the guest's own job read";
     SidecarReport own = false_report();
     drop_directory_claims(use_of(make_running_view()), own);
     EXPECT_EQ(own, false_report());
@@ -196,7 +196,7 @@ TEST(Guests, ClaimsOfGuestsAboutPeersAreIgnored) {
     EXPECT_EQ(told.peer_bytes_read, Bytes::zero());
     EXPECT_EQ(told.peer_samples, 0U);
     EXPECT_EQ(told.peer_hedges, 0U);
-    EXPECT_EQ(told.peer_failures, 0U) << "it would make PeersReachable False";
+    EXPECT_EQ(told.peer_failures, 0U) << "a guest's failures would make PeersReachable False";
     EXPECT_EQ(told.peer_connect_failures, 0U);
     EXPECT_EQ(told.peer_group_version, 0U);
 }

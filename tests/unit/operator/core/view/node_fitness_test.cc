@@ -61,7 +61,7 @@ TEST_F(NodeFitnessTest, ProgramWithoutAReportIsMissingAfterAMinute) {
     EXPECT_EQ(judge(60).fitness, NodeFitness::kWaiting);
     EXPECT_EQ(judge(61).fitness, NodeFitness::kProgramMissing);
     programs.listening_since.reset();
-    EXPECT_EQ(judge(61).fitness, NodeFitness::kWaiting) << "it cannot call yet";
+    EXPECT_EQ(judge(61).fitness, NodeFitness::kWaiting) << "the node program cannot call yet";
 }
 
 TEST_F(NodeFitnessTest, IgnoresReportsAboutAnotherPathOrPool) {

@@ -57,7 +57,7 @@ TEST(Warmups, ProgressChangesNothingThatTheWarmupAsksFor) {
     EXPECT_FALSE(asks_the_same(before, after));
     after = before;
     after.status.nodes[0].silent_since = wall(1);
-    EXPECT_FALSE(asks_the_same(before, after)) << "its filler may hang";
+    EXPECT_FALSE(asks_the_same(before, after)) << "the node's filler may hang";
     after = before;
     after.spec.rate_limit = Bytes{1};
     EXPECT_FALSE(asks_the_same(before, after));

@@ -440,7 +440,8 @@ TEST(BuildPod, TrainersProxyOverridesTheOperators) {
     const ContainerManifest& sidecar = pod.init_containers[0];
     EXPECT_EQ(env(sidecar, "HTTPS_PROXY"), "http://users:3128");
     EXPECT_EQ(env(sidecar, "NO_PROXY"), ".svc");
-    EXPECT_EQ(env(pod.trainer, "NO_PROXY"), "(absent)") << "its environment is the user's";
+    EXPECT_EQ(env(pod.trainer, "NO_PROXY"), "(absent)")
+        << "the trainer's environment is the user's";
 }
 
 }  // namespace
