@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <malloc.h>
 
 #include "common/base/clock.h"
 #include "common/base/read_file.h"
@@ -246,5 +247,9 @@ int start(const std::vector<std::string_view>& arguments) {
 }  // namespace stoker::node
 
 int main(int argc, char** argv) {
+    // One arena for all threads, because each thread of gRPC would get its own, which keeps what its
+    // largest call needed: 2.5 MiB more after 300 pods, 16 at a time, instead of 0.5. Calls are few,
+    // so threads do not wait for each other (docs/quality.md).
+    ::mallopt(M_ARENA_MAX, 1);
     return stoker::node::start({argv + 1, argv + argc});
 }

@@ -1,12 +1,12 @@
 #include "node/mount/fuse_mount.h"
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
-#include <optional>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -56,36 +56,38 @@ Status reply(int connection, std::uint64_t unique, const void* payload, std::siz
     return {};
 }
 
-// Waits for the next request of this kind; others at this time get EAGAIN.
-Result<std::vector<char>> await_request(int connection, std::uint32_t opcode) {
-    std::vector<char> buffer(kRequestBytesMax + 65536);
+// Waits for the next request of this kind; others at this time get EAGAIN. What the request lacks of
+// InitRequest is zero. The kernel reads only into a buffer that its largest request would fit,
+// though these are small. The buffer is not initialised, so its pages are never allocated: each
+// thread's malloc arena would keep 1 MiB of them.
+Result<InitRequest> await_request(int connection, std::uint32_t opcode) {
+    constexpr std::size_t kBufferBytes = kRequestBytesMax + 65536;
+    const auto buffer = std::make_unique_for_overwrite<char[]>(kBufferBytes);
     while (true) {
         pollfd wait{connection, POLLIN, 0};
         if (::poll(&wait, 1, kPatienceMs) <= 0) {
             return fail(ErrorCode::kUnavailable, "the kernel sends no FUSE request");
         }
-        const ssize_t bytes = ::read(connection, buffer.data(), buffer.size());
+        const ssize_t bytes = ::read(connection, buffer.get(), kBufferBytes);
         if (bytes < 0 && (errno == EINTR || errno == EAGAIN || errno == ENOENT)) {
             continue;
         }
-        fuse_in_header head{};
-        if (bytes < static_cast<ssize_t>(sizeof head)) {
+        InitRequest request{};
+        if (bytes < static_cast<ssize_t>(sizeof request.head)) {
             return fail_errno("reading", kDevice);
         }
-        std::memcpy(&head, buffer.data(), sizeof head);
-        if (head.opcode == opcode) {
-            buffer.resize(std::max(static_cast<std::size_t>(bytes), sizeof(InitRequest)));
-            return buffer;
+        std::memcpy(
+            &request, buffer.get(), std::min(static_cast<std::size_t>(bytes), sizeof request));
+        if (request.head.opcode == opcode) {
+            return request;
         }
-        const fuse_out_header again{sizeof again, -EAGAIN, head.unique};
+        const fuse_out_header again{sizeof again, -EAGAIN, request.head.unique};
         [[maybe_unused]] const auto written = ::write(connection, &again, sizeof again);
     }
 }
 
 Status answer_init(int connection) {
-    STOKER_TRY(const auto request, await_request(connection, FUSE_INIT));
-    InitRequest asked{};
-    std::memcpy(&asked, request.data(), sizeof asked);
+    STOKER_TRY(const InitRequest asked, await_request(connection, FUSE_INIT));
     const bool has_more = (asked.flags & FUSE_INIT_EXT) != 0;
     const std::uint64_t offered = asked.flags | (has_more ? std::uint64_t{asked.flags2} << 32U : 0);
     const std::uint64_t flags = offered & kWanted;
@@ -104,16 +106,14 @@ Status answer_init(int connection) {
 }
 
 Status answer_root(int connection) {
-    STOKER_TRY(const auto request, await_request(connection, FUSE_GETATTR));
-    fuse_in_header head{};
-    std::memcpy(&head, request.data(), sizeof head);
+    STOKER_TRY(const InitRequest asked, await_request(connection, FUSE_GETATTR));
     fuse_attr_out answer{};
     answer.attr_valid = kValidSeconds;
     answer.attr.ino = FUSE_ROOT_ID;
     answer.attr.mode = S_IFDIR | 0555;
     answer.attr.nlink = 2;
     answer.attr.blksize = kPageBytes;
-    return reply(connection, head.unique, &answer, sizeof answer);
+    return reply(connection, asked.head.unique, &answer, sizeof answer);
 }
 
 // Lets the kernel read kReadAheadBytes ahead, so that it reads large files in large requests. Its
