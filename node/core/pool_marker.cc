@@ -9,6 +9,7 @@ namespace {
 constexpr std::string_view kBefore = R"({"schema":1,"pool":")";
 constexpr std::string_view kAfter = "\"}\n";
 constexpr std::string_view kLostAndFound = "lost+found";
+constexpr std::string_view kUnfinished = ".stoker-pool.new";  // until write_small_file() renames it
 
 }  // namespace
 
@@ -32,7 +33,8 @@ std::optional<std::string> parse_marker(std::string_view text) {
 std::vector<std::string> foreign_entries(const std::vector<TopEntry>& entries) {
     std::vector<std::string> foreign;
     for (const TopEntry& entry : entries) {
-        if (entry.name != kLostAndFound && !entry.is_from_version_0_1) {
+        if (entry.name != kLostAndFound && entry.name != kUnfinished &&
+            !entry.is_from_version_0_1) {
             foreign.push_back(entry.name);
         }
     }

@@ -25,7 +25,7 @@ struct TopEntry {
 };
 
 // The entries that prevent the directory from becoming a pool's directory; empty: it may become
-// one. Ignores a file system's "lost+found".
+// one. Ignores a file system's "lost+found", and a marker that a killed process left unfinished.
 std::vector<std::string> foreign_entries(const std::vector<TopEntry>& entries);
 
 }  // namespace stoker::node

@@ -23,6 +23,10 @@ TEST(PoolMarker, RejectsOtherTexts) {
     }
 }
 
+TEST(ForeignEntries, ExcludeAMarkerThatWasNotFinished) {
+    EXPECT_TRUE(foreign_entries({{".stoker-pool.new", false}}).empty());
+}
+
 TEST(ForeignEntries, ExcludeLostAndFoundAndOldNodeDirectories) {
     EXPECT_TRUE(foreign_entries({}).empty());
     EXPECT_TRUE(foreign_entries({{"lost+found", false}, {"team", true}}).empty());
