@@ -70,18 +70,22 @@ std::vector<std::string> read_node_directories(const JsonReader& spec) {
 }
 
 bool is_ours(const std::string& key) {
-    return key.starts_with("stoker.dev/") || key == kRankLabel || key == kJobNameLabel;
+    return key.starts_with("stoker.dev/");
 }
 
-// Tens of thousands of pods are in memory, and most of their texts are for other programs.
-void drop_foreign_keys(ObjectMeta& meta) {
-    const auto is_foreign = [](const auto& entry) { return !is_ours(entry.first); };
-    std::erase_if(meta.labels, is_foreign);
-    std::erase_if(meta.annotations, is_foreign);
+// Tens of thousands of pods are in memory, and most of their texts are for other programs. The Job
+// controller sets the rank also as an annotation; only the label is read.
+void drop_unread(ObjectMeta& meta) {
+    std::erase_if(meta.labels, [](const auto& entry) {
+        const std::string& key = entry.first;
+        return !is_ours(key) && key != kRankLabel && key != kJobNameLabel;
+    });
+    std::erase_if(meta.annotations, [](const auto& entry) { return !is_ours(entry.first); });
+    meta.owners = {};
 }
 
 void read_pod(const JsonReader& root, Pod& pod) {
-    drop_foreign_keys(pod.meta);
+    drop_unread(pod.meta);
     pod.node_directories = read_node_directories(root.object("spec"));
     const JsonReader status = root.object("status");
     pod.phase = parse_phase(status.text("phase"));

@@ -37,7 +37,9 @@ struct ContainerState {
 
 // The fields of a v1 Pod that the operator uses.
 struct Pod {
-    ObjectMeta meta;        // of labels and annotations only those that the operator reads
+    // Without owners, and with only the labels and annotations that the operator reads: tens of
+    // thousands of pods are in memory.
+    ObjectMeta meta;
     std::string node_name;  // empty until it is scheduled
     PodPhase phase = PodPhase::kUnknown;
     bool ready = false;

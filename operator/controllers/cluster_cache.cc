@@ -71,22 +71,6 @@ Keys datasets_of(const Stored<TrainingJob>& job) {
     return keys;
 }
 
-template <class T>
-Result<T> read_cached(const Json& raw) {
-    return read_document<T>(raw);
-}
-
-// Tens of thousands of pods are in memory: without what no controller reads of them.
-template <>
-Result<Pod> read_cached(const Json& raw) {
-    STOKER_TRY(Pod pod, read_document<Pod>(raw));
-    pod.meta.owners = {};
-    std::erase_if(pod.meta.annotations, [](const auto& entry) {
-        return !entry.first.starts_with("stoker.dev/");
-    });
-    return pod;
-}
-
 }  // namespace
 
 template <class T>
@@ -104,7 +88,7 @@ Informer<T> ClusterCache::watch(
         sources.push_back({transports_.back().get(), options});
         sources.back().options.scope.ns = ns;
     }
-    return {std::move(sources), read_cached<T>, setup.clock, setup.seed + transports_.size()};
+    return {std::move(sources), read_document<T>, setup.clock, setup.seed + transports_.size()};
 }
 
 ClusterCache::ClusterCache(

@@ -55,12 +55,15 @@ TEST(ParsePod, FindsOurContainersByName) {
     EXPECT_EQ(job_name_of(*pod), "a");
 }
 
-TEST(ParsePod, KeepsOnlyLabelsAndAnnotationsThatTheOperatorReads) {
+TEST(ParsePod, KeepsOnlyMetadataThatTheOperatorReads) {
     const Result<Pod> pod = parse_document<Pod>(R"({"metadata": {
         "labels": {"stoker.dev/training-job": "a", "batch.kubernetes.io/job-name": "a-a1",
                    "batch.kubernetes.io/job-completion-index": "0", "app": "x",
                    "batch.kubernetes.io/controller-uid": "u"},
-        "annotations": {"stoker.dev/container": "main", "some.company/note": "text"}}})");
+        "annotations": {"stoker.dev/container": "main", "some.company/note": "text",
+                        "batch.kubernetes.io/job-completion-index": "0"},
+        "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "a-a1",
+                             "uid": "u", "controller": true}]}})");
     ASSERT_TRUE(pod) << pod.error().message;
     EXPECT_EQ(
         pod->meta.labels,
@@ -69,6 +72,7 @@ TEST(ParsePod, KeepsOnlyLabelsAndAnnotationsThatTheOperatorReads) {
             {"batch.kubernetes.io/job-name", "a-a1"},
             {"stoker.dev/training-job", "a"}}));
     EXPECT_EQ(pod->meta.annotations, (TextMap{{"stoker.dev/container", "main"}}));
+    EXPECT_TRUE(pod->meta.owners.empty());
 }
 
 TEST(ParsePod, ReadsWhyAPodWaits) {
