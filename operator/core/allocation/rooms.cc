@@ -23,6 +23,24 @@ std::vector<Bytes> node_rooms(const ClaimTable& table, const ClaimBytes& given) 
     return rooms;
 }
 
+// For each of `holders` (nodes or accounts): its idle bytes, and those given to the claims whose
+// `holder` it is.
+template <class Holder, class Index>
+std::vector<Bytes> uses(
+    const std::vector<Holder>& holders,
+    const std::vector<Claim>& claims,
+    Index Claim::*holder,
+    const ClaimBytes& given) {
+    std::vector<Bytes> used;
+    for (const Holder& each : holders) {
+        used.push_back(each.idle);
+    }
+    for (std::size_t i = 0; i < given.size(); ++i) {
+        used[claims[i].*holder] += given[i];
+    }
+    return used;
+}
+
 Bytes at(const std::vector<Bytes>& bytes, std::size_t index) {
     return index < bytes.size() ? bytes[index] : Bytes::zero();
 }
@@ -77,25 +95,11 @@ void Rooms::take(std::size_t node, std::size_t account, Bytes bytes) {
 }
 
 std::vector<Bytes> account_uses(const ClaimTable& table, const ClaimBytes& given) {
-    std::vector<Bytes> used;
-    for (const Account& account : table.accounts) {
-        used.push_back(account.idle);
-    }
-    for (std::size_t i = 0; i < given.size(); ++i) {
-        used[table.claims[i].account] += given[i];
-    }
-    return used;
+    return uses(table.accounts, table.claims, &Claim::account, given);
 }
 
 std::vector<Bytes> node_uses(const ClaimTable& table, const ClaimBytes& given) {
-    std::vector<Bytes> used;
-    for (const PlannedNode& node : table.nodes) {
-        used.push_back(node.idle);
-    }
-    for (std::size_t i = 0; i < given.size(); ++i) {
-        used[table.claims[i].node] += given[i];
-    }
-    return used;
+    return uses(table.nodes, table.claims, &Claim::node, given);
 }
 
 ClaimBytes reserves_of(const ClaimTable& table) {
