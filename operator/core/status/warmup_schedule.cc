@@ -52,9 +52,10 @@ DatasetWarmup follow_schedule(DatasetWarmup warmup, WallTime now) {
         status.next_schedule_time.reset();
         return warmup;
     }
-    if (is_due(find_awaited(warmup, *schedule), *schedule, now)) {
+    const std::optional<WallTime> awaited = find_awaited(warmup, *schedule);
+    if (is_due(awaited, *schedule, now)) {
         if (!may_begin(warmup)) {
-            status.next_schedule_time = find_awaited(warmup, *schedule);
+            status.next_schedule_time = awaited;
             return warmup;
         }
         status = begin(status, now);
