@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "operator/api/json.h"
+#include "tests/support/api_server/json_patch.h"
 
 namespace stoker::bench {
 
@@ -43,9 +44,7 @@ std::string fields_of(const web::json::value& object) {
 // An object from a request's body: everything except apiVersion, kind and status.
 StoredObject from_body(web::json::value document, const ObjectKey& key, std::uint64_t version) {
     StoredObject object;
-    // The patch of an Event's series has no metadata.
-    web::json::value meta =
-        document.has_field("metadata") ? document.at("metadata") : web::json::value::object();
+    web::json::value meta = document.at("metadata");
     for (const char* name : {"resourceVersion", "uid", "creationTimestamp", "namespace"}) {
         if (meta.has_field(name)) {
             meta.erase(name);
@@ -69,6 +68,11 @@ StoredObject from_body(web::json::value document, const ObjectKey& key, std::uin
     const std::string rest = fields_of(document);
     object.body = rest.empty() ? "" : "," + rest;
     return object;
+}
+
+bool is_merge(const ScriptRequest& request) {
+    const auto type = request.headers.find("content-type");
+    return type != request.headers.end() && type->second == "application/merge-patch+json";
 }
 
 bool send_chunk(ScriptConnection& connection, std::string_view bytes) {
@@ -221,8 +225,9 @@ void FakeApi::create(const Call& call) {
 void FakeApi::write(const Call& call) {
     const auto found = call.table->find(call.key);
     const std::string& method = call.request.method;
-    const bool applies = method == "PATCH" && call.target.subresource.empty();
-    if (!found && !applies) {
+    const bool is_patch = method == "PATCH" && call.target.subresource.empty();
+    const bool merges = is_patch && is_merge(call.request);
+    if (!found && (!is_patch || merges)) {
         call.connection.reply(404, kNotFound, kJson);
         return;
     }
@@ -236,6 +241,11 @@ void FakeApi::write(const Call& call) {
         return;
     }
     web::json::value document = web::json::value::parse(call.request.body);
+    if (merges) {
+        auto merged = web::json::value::parse(call.table->text_of(*found));
+        test::merge_patch(merged, document);
+        document = std::move(merged);
+    }
     const std::uint64_t version = next_version();
     const std::string text =
         call.target.subresource == "status"

@@ -19,8 +19,8 @@ namespace stoker::bench {
 
 // A kube-apiserver for `make scale`, over HTTP on loopback: lists (at version 0 in one answer, as
 // the real server's watch cache does; else in pages), watches, create, replace, apply, delete,
-// TokenReviews, and the keys of its tokens. It stores text, checks nothing, and merges nothing: an
-// apply to /status replaces the status. Thread-safe.
+// TokenReviews, and the keys of its tokens. It stores text and checks nothing. Only merge patches are
+// merged: an apply replaces the object, or its status. Thread-safe.
 class FakeApi {
 public:
     // Called after an object was created over HTTP, on the connection's thread.
