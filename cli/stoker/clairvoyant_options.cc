@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "common/base/split.h"
 #include "common/config/config_reader.h"
 
 namespace stoker::cli {

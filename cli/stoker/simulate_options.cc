@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "cli/stoker/clairvoyant_options.h"
+#include "common/base/split.h"
 #include "common/config/config_reader.h"
 #include "common/flags/flags.h"
 #include "sidecar/simulate/catalogue.h"

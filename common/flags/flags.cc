@@ -8,6 +8,8 @@
 
 #include <fmt/core.h>
 
+#include "common/base/split.h"
+
 namespace stoker {
 
 namespace {
@@ -223,18 +225,6 @@ Status each_pair(
         STOKER_TRY_VOID(take(part.substr(0, equals), part.substr(equals + 1)));
     }
     return {};
-}
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-    std::vector<std::string_view> parts;
-    while (true) {
-        const std::size_t at = text.find(separator);
-        parts.push_back(text.substr(0, at));
-        if (at == std::string_view::npos) {
-            return parts;
-        }
-        text.remove_prefix(at + 1);
-    }
 }
 
 }  // namespace stoker

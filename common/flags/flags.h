@@ -98,7 +98,4 @@ Status each_pair(
     std::string_view example,
     const std::function<Status(std::string_view name, std::string_view value)>& take);
 
-// Splits "a,b,c"; keeps empty parts.
-std::vector<std::string_view> split(std::string_view text, char separator);
-
 }  // namespace stoker

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "common/base/check.h"
+#include "common/base/split.h"
 
 namespace stoker::world {
 
@@ -37,18 +38,6 @@ private:
     Side side_;
 };
 
-std::vector<std::string> split(std::string_view text, char separator) {
-    std::vector<std::string> parts(1);
-    for (const char one : text) {
-        if (one == separator) {
-            parts.emplace_back();
-        } else {
-            parts.back() += one;
-        }
-    }
-    return parts;
-}
-
 }  // namespace
 
 std::string VirtualLeaf::text() const {
@@ -61,14 +50,18 @@ std::string VirtualLeaf::text() const {
 }
 
 std::optional<VirtualLeaf> VirtualLeaf::parse(std::string_view text) {
-    const std::vector<std::string> parts = split(text, '|');
+    const std::vector<std::string_view> parts = split(text, '|');
     Duration::rep until = 0;
     if (parts.size() != 4 ||
         std::from_chars(parts[3].data(), parts[3].data() + parts[3].size(), until).ec !=
             std::errc{}) {
         return std::nullopt;
     }
-    return VirtualLeaf{parts[0], {parts[1], split(parts[2], ',')}, Duration{until}};
+    const std::vector<std::string_view> uids = split(parts[2], ',');
+    return VirtualLeaf{
+        std::string{parts[0]},
+        {std::string{parts[1]}, {uids.begin(), uids.end()}},
+        Duration{until}};
 }
 
 VirtualPeers::VirtualPeers(

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "common/base/lower_case.h"
+#include "common/base/split.h"
 
 namespace stoker::control {
 
@@ -50,18 +51,6 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kMacros =
      {"@monthly", "0 0 1 * *"},
      {"@yearly", "0 0 1 1 *"},
      {"@annually", "0 0 1 1 *"}}};
-
-std::vector<std::string_view> split_at(std::string_view text, char separator) {
-    std::vector<std::string_view> parts;
-    for (;;) {
-        const std::size_t end = text.find(separator);
-        parts.push_back(text.substr(0, end));
-        if (end == std::string_view::npos) {
-            return parts;
-        }
-        text.remove_prefix(end + 1);
-    }
-}
 
 std::optional<unsigned> parse_digits(std::string_view text) {
     unsigned number = 0;
@@ -117,7 +106,7 @@ Result<CronSchedule::Field> CronSchedule::parse_field(std::string_view text, std
     const FieldRange& range = kRanges.at(index);
     Field field;
     field.any = text.starts_with('*');
-    for (const std::string_view part : split_at(text, ',')) {
+    for (const std::string_view part : split(text, ',')) {
         const std::optional<std::uint64_t> bits = parse_part(part, range);
         if (!bits) {
             return fail(
@@ -139,7 +128,7 @@ Result<CronSchedule> CronSchedule::parse(std::string_view text) {
     if (macro != kMacros.end()) {
         written = macro->second;
     }
-    std::vector<std::string_view> parts = split_at(written, ' ');
+    std::vector<std::string_view> parts = split(written, ' ');
     std::erase(parts, "");
     CronSchedule schedule;
     if (parts.size() != schedule.fields_.size()) {

@@ -92,9 +92,5 @@ TEST(Flags, PairsStopAtTheFirstMistake) {
     EXPECT_EQ(each_pair("x", "a=1", take).error().message, "'x' is not name=value, such as a=1");
 }
 
-TEST(Flags, SplitKeepsEmptyParts) {
-    EXPECT_THAT(split("a,,b,", ','), ElementsAre("a", "", "b", ""));
-}
-
 }  // namespace
 }  // namespace stoker
