@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "wire/control/orders.h"
+
 // Every field of our kinds that has a fixed set of values, with the CRDs' texts. A new value needs
 // an entry here and in the CRD.
 namespace stoker::control {
@@ -11,6 +13,7 @@ namespace stoker::control {
 enum class DatasetAccess : std::uint8_t { kSdk, kS3, kFiles };
 enum class Sampling : std::uint8_t { kEpochShuffle, kSequential, kWeighted, kUnknown };
 enum class Contract : std::uint8_t { kExact, kWindowed, kImportance, kReplicate };
+enum class SamplePlacement : std::uint8_t { kHash, kClairvoyant };
 enum class CacheMode : std::uint8_t { kAuto, kFixed, kOff };
 enum class Medium : std::uint8_t { kNvme, kMemory };
 enum class EvictionPolicy : std::uint8_t { kAuto, kUniform, kLru, kLfu, kNone };
@@ -61,6 +64,12 @@ inline constexpr std::array<std::string_view, 4> kChoiceTexts<Sampling>{
 template <>
 inline constexpr std::array<std::string_view, 4> kChoiceTexts<Contract>{
     "Exact", "Windowed", "Importance", "Replicate"};
+template <>
+inline constexpr std::array<std::string_view, 2> kChoiceTexts<SamplePlacement>{
+    "Hash", "Clairvoyant"};
+template <>
+inline constexpr std::array<std::string_view, 2> kChoiceTexts<ReadOrder>{
+    "Stoker", "DistributedSampler"};
 template <>
 inline constexpr std::array<std::string_view, 3> kChoiceTexts<CacheMode>{"Auto", "Fixed", "Off"};
 template <>

@@ -67,7 +67,8 @@ inline constexpr auto kFields<DatasetPeersStatus> = table(
     field("bytesRead", &DatasetPeersStatus::bytes_read),
     field("samples", &DatasetPeersStatus::samples),
     field("hedges", &DatasetPeersStatus::hedges),
-    field("failures", &DatasetPeersStatus::failures));
+    field("failures", &DatasetPeersStatus::failures),
+    field("placement", &DatasetPeersStatus::placement));
 
 template <>
 inline constexpr auto kFields<DatasetPackingStatus> = table(

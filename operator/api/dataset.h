@@ -100,6 +100,7 @@ struct DatasetPeersStatus {
     std::int64_t samples = 0;
     std::int64_t hedges = 0;
     std::int64_t failures = 0;
+    SamplePlacement placement = SamplePlacement::kHash;
 
     bool operator==(const DatasetPeersStatus&) const = default;
 };

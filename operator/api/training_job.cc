@@ -133,6 +133,12 @@ inline constexpr auto kFields<RunPolicy> = table(
     field("activeDeadlineSeconds", &RunPolicy::active_deadline_seconds));
 
 template <>
+inline constexpr auto kFields<ClairvoyantSpec> = table(
+    field("order", &ClairvoyantSpec::order),
+    field("seed", &ClairvoyantSpec::seed),
+    field("dropLast", &ClairvoyantSpec::drop_last));
+
+template <>
 inline constexpr auto kFields<JobDataset> = std::tuple{
     field("name", &JobDataset::name),
     field("datasetRef", &JobDataset::dataset_ref, TextOf{"name"}),
@@ -146,7 +152,9 @@ inline constexpr auto kFields<JobDataset> = std::tuple{
     field("mountPath", &JobDataset::mount_path),
     field("access", &JobDataset::access),
     field("sampling", &JobDataset::sampling),
-    field("contract", &JobDataset::contract)};
+    field("contract", &JobDataset::contract),
+    field("placement", &JobDataset::placement),
+    field("clairvoyant", &JobDataset::clairvoyant)};
 template <>
 inline constexpr auto kAlsoRead<JobDataset> = &read_parameters;
 

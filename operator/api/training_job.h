@@ -133,6 +133,15 @@ struct RunPolicy {
     bool operator==(const RunPolicy&) const = default;
 };
 
+// How the program shuffles a dataset with placement Clairvoyant.
+struct ClairvoyantSpec {
+    ReadOrder order = ReadOrder::kTorchDistributed;
+    std::int64_t seed = 0;
+    bool drop_last = false;
+
+    bool operator==(const ClairvoyantSpec&) const = default;
+};
+
 // One of spec.datasets. Exactly one of dataset_ref and storage_uri is set in a valid spec.
 struct JobDataset {
     std::string name;
@@ -149,6 +158,8 @@ struct JobDataset {
     Sampling sampling = Sampling::kEpochShuffle;
     Contract contract = Contract::kExact;
     std::map<Contract, ContractParameters> parameters;  // of each member that is present
+    SamplePlacement placement = SamplePlacement::kHash;
+    std::optional<ClairvoyantSpec> clairvoyant;
 
     bool operator==(const JobDataset&) const = default;
 };

@@ -15,6 +15,8 @@ POOL = "cachepool"
 QUOTA = "cachequota"
 WARMUP = "datasetwarmup"
 
+FORESEEN = {"name": "a", "datasetRef": {"name": "x"}, "placement": "Clairvoyant"}
+
 # (the error, example, path, value, a part of the answer)
 REFUSED = [
     ("an unknown field", JOB, "spec/trainr", {}, 'unknown field "spec.trainr"'),
@@ -109,6 +111,26 @@ REFUSED = [
     ("a parameter of family Iowa", JOB, "spec/datasets/0/importance", {"outRate": 0.1}, "belong to family Iowa"),
     ("a parameter of family ICache", JOB, "spec/datasets/0/importance", {"family": "Iowa", "beta": 0.3},
      "belong to family"),
+    ("a shuffle with placement Hash", FULL, "spec/datasets/0/clairvoyant", {"seed": 7},
+     "clairvoyant belongs to placement Clairvoyant"),
+    ("an unknown placement", JOB, "spec/datasets/0/placement", "Random", "Unsupported value"),
+    ("placement Clairvoyant without epochs", JOB, "spec/datasets/0/placement", "Clairvoyant",
+     "placement Clairvoyant needs trainer.epochs"),
+    ("placement Clairvoyant with another contract", FULL, "spec/datasets", [{**FORESEEN, "contract": "Windowed"}],
+     "needs access SDK, contract Exact and sampling EpochShuffle"),
+    ("placement Clairvoyant with access S3", FULL, "spec/datasets", [{**FORESEEN, "access": "S3"}],
+     "needs access SDK, contract Exact and sampling EpochShuffle"),
+    ("placement Clairvoyant with sampling Sequential", FULL, "spec/datasets", [{**FORESEEN, "sampling": "Sequential"}],
+     "needs access SDK, contract Exact and sampling EpochShuffle"),
+    ("placement Clairvoyant of a workload's pods", FULL, "spec", {
+        "trainer": {"image": "a", "epochs": 3}, "datasets": [FORESEEN],
+        "workloadRef": {"apiVersion": "batch/v1", "kind": "Job", "name": "a", "uid": "b"}},
+     "placement Clairvoyant needs pods that Stoker starts"),
+    ("too many epochs for placement Clairvoyant", FULL, "spec",
+     {"trainer": {"image": "a", "epochs": 1001}, "datasets": [FORESEEN]}, "needs trainer.epochs, at most 1000"),
+    ("a negative seed", FULL, "spec/datasets", [{**FORESEEN, "clairvoyant": {"seed": -1}}], "greater than or equal to 0"),
+    ("a seed as a string", FULL, "spec/datasets", [{**FORESEEN, "clairvoyant": {"seed": "7"}}], "must be of type integer"),
+    ("an unknown order", FULL, "spec/datasets", [{**FORESEEN, "clairvoyant": {"order": "Torch"}}], "Unsupported value"),
     ("onCacheFailure Fail", JOB, "spec/cache/onCacheFailure", "Fail", "onCacheFailure Fail does not work yet"),
     ("value and valueFrom", FULL, "spec/trainer/env/1/value", "x", "set value or valueFrom, not both"),
     ("two sources of a variable", FULL, "spec/trainer/env/1/valueFrom/fieldRef", {"fieldPath": "spec.nodeName"},
@@ -320,6 +342,9 @@ ACCEPTED = [
     ("contract Replicate with its parameters", JOB, "spec/datasets",
      [{"name": "a", "datasetRef": {"name": "x"}, "contract": "Replicate",
        "replicate": {"replication": 2.5, "bias": 10}}]),
+    ("placement Clairvoyant", FULL, "spec/datasets/0/placement", "Clairvoyant"),
+    ("placement Clairvoyant with its shuffle", FULL, "spec/datasets",
+     [{**FORESEEN, "clairvoyant": {"order": "Stoker", "seed": 2**53 - 1, "dropLast": True}}]),
     ("evictionPolicy LRU", JOB, "spec/cache/evictionPolicy", "LRU"),
     ("evictionPolicy LFU", JOB, "spec/cache/evictionPolicy", "LFU"),
     ("blocks of the default size", BLOCKS, "spec/blockSize", None),

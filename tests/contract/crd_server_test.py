@@ -129,7 +129,7 @@ def test_sets_defaults(server):
             "weight": 1}
     assert spec["datasets"] == [{
         "name": "train", "datasetRef": {"name": "imagenet"}, "access": "SDK", "sampling": "EpochShuffle",
-        "contract": "Exact"}]
+        "contract": "Exact", "placement": "Hash"}]
     spec = create(server, example(S3))[1]["spec"]
     assert (spec["format"], spec["consistency"]) == ("Objects", {"mode": "Immutable"})
     spec = create(server, changed(example(POOL), "spec/reservedFree", None))[1]["spec"]

@@ -41,6 +41,9 @@ void take_stream(const JobDataset& wanted, ResolvedDataset& result) {
     if (parameters != wanted.parameters.end()) {
         result.parameters = parameters->second;
     }
+    if (wanted.placement == SamplePlacement::kClairvoyant) {
+        result.clairvoyant = wanted.clairvoyant.value_or(ClairvoyantSpec{});
+    }
 }
 
 ResolvedDataset resolve_inline(const TrainingJob& job, const JobDataset& wanted) {

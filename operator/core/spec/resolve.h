@@ -29,9 +29,10 @@ struct ResolvedDataset {
     std::string mount_path{};  // of access Files
     Sampling sampling = Sampling::kEpochShuffle;
     Contract contract = Contract::kExact;
-    ContractParameters parameters;  // of `contract`
-    std::optional<Bytes> total;     // from the Dataset's status; none: not listed yet
-    std::uint64_t samples = 0;      // likewise
+    ContractParameters parameters;                 // of `contract`
+    std::optional<ClairvoyantSpec> clairvoyant{};  // with placement Clairvoyant
+    std::optional<Bytes> total;  // from the Dataset's status; none: not listed yet
+    std::uint64_t samples = 0;   // likewise
     // Nodes fetch its samples from each other. Never from a volume, whose revision differs by node.
     bool peers = true;
 

@@ -10,6 +10,7 @@
 #include "operator/api/pod.h"
 #include "operator/core/spec/field_checks.h"
 #include "operator/core/spec/validate.h"
+#include "operator/core/spec/validate_placement.h"
 
 namespace stoker::control {
 
@@ -440,6 +441,7 @@ std::vector<FieldError> validate(const TrainingJob& job) {
     check_run_policy(job.spec.run_policy, complaints);
     check_datasets(job.spec.datasets, complaints);
     check_files(job.spec, complaints);
+    check_placements(job.spec, complaints);
     check_cache(job.spec.cache, complaints);
     return complaints.take();
 }

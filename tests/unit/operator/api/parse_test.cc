@@ -45,6 +45,24 @@ TEST(ParseTrainingJob, AcceptsNumbersAndTextsWhereBothAreAllowed) {
     EXPECT_EQ(job->spec.cache.min_bytes, Bytes{1536 * 1024});
 }
 
+TEST(ParseTrainingJob, ReadsThePlacement) {
+    const Result<TrainingJob> job = parse_document<TrainingJob>(R"({"spec": {
+        "trainer": {"image": "a"},
+        "datasets": [{"name": "a"},
+                     {"name": "b", "placement": "Clairvoyant"},
+                     {"name": "c", "placement": "Clairvoyant",
+                      "clairvoyant": {"order": "Stoker", "seed": 9007199254740991,
+                                      "dropLast": true}}]}})");
+    ASSERT_TRUE(job) << job.error().message;
+    const std::vector<JobDataset>& datasets = job->spec.datasets;
+    EXPECT_EQ(datasets.at(0).placement, SamplePlacement::kHash);
+    EXPECT_EQ(datasets.at(1).placement, SamplePlacement::kClairvoyant);
+    EXPECT_FALSE(datasets.at(1).clairvoyant);
+    EXPECT_EQ(
+        datasets.at(2).clairvoyant,
+        (ClairvoyantSpec{ReadOrder::kStoker, 9'007'199'254'740'991, true}));
+}
+
 TEST(ParseTrainingJob, ReadsTheParametersOfAContract) {
     const Result<TrainingJob> job = parse_document<TrainingJob>(R"({"spec": {
         "trainer": {"image": "a"},

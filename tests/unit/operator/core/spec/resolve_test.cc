@@ -20,6 +20,19 @@ TEST(ResolveDatasets, FindsTheDatasetByNameAndTakesItsSize) {
     EXPECT_EQ(resolved.datasets[0].total, Bytes{77});
 }
 
+TEST(ResolveDatasets, TakesTheShuffleOfPlacementClairvoyant) {
+    TrainingJob job = make_training_job();
+    job.spec.datasets[0].clairvoyant = {ReadOrder::kStoker, 7, true};
+    const auto shuffle = [&] {
+        return resolve_datasets(job, {make_dataset()}).datasets[0].clairvoyant;
+    };
+    EXPECT_EQ(shuffle(), std::nullopt) << "placement Hash";
+    job.spec.datasets[0].placement = SamplePlacement::kClairvoyant;
+    EXPECT_EQ(shuffle(), (ClairvoyantSpec{ReadOrder::kStoker, 7, true}));
+    job.spec.datasets[0].clairvoyant.reset();
+    EXPECT_EQ(shuffle(), (ClairvoyantSpec{ReadOrder::kTorchDistributed, 0, false}));
+}
+
 TEST(ResolveDatasets, NamesTheMissingDataset) {
     const ResolvedDatasets resolved = resolve_datasets(make_training_job(), {});
     EXPECT_EQ(resolved.blocker.reason, "DatasetNotFound");
