@@ -42,6 +42,9 @@ std::optional<DatasetPeersStatus> measure_peers(
     }
     DatasetPeersStatus status;
     status.nodes = static_cast<std::int64_t>(group->members.size());
+    if (group->reads) {
+        status.placement = SamplePlacement::kClairvoyant;
+    }
     const auto add = [](std::int64_t& sum, std::uint64_t more) {
         sum = add_saturated(sum, count_of(more));
     };

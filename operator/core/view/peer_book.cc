@@ -7,6 +7,7 @@
 
 #include "operator/core/view/guests.h"
 #include "operator/core/view/totals.h"
+#include "operator/core/workload/build_job.h"
 
 namespace stoker::control {
 
@@ -65,6 +66,64 @@ void add_report(
     }
 }
 
+// Whether a sidecar of the job's present attempt says that its trainers read in another order than
+// the job's spec says.
+bool tells_other_reads(const TrainingJob& job, const SidecarReport& report) {
+    return report.pod.starts_with(pod_prefix(job, job.status.attempt)) &&
+           std::ranges::any_of(report.datasets, &DatasetReport::reads_differ);
+}
+
+bool is_reading(const JobUse& use) {
+    return use.is_active() && std::ranges::any_of(use.pods, [](const Pod& pod) {
+               return is_live(pod) && !pod.node_name.empty();
+           });
+}
+
+// `otherwise`: uids of jobs whose reads are not those of their spec.
+void add_readers(
+    const ClusterView& cluster, const std::set<std::string>& otherwise, PeerView& view) {
+    for (const JobUse& use : cluster.jobs) {
+        if (!is_reading(use)) {
+            continue;
+        }
+        const std::string& uid = use.job->meta.uid;
+        const bool is_believed = !otherwise.contains(uid) && !has_read_otherwise(use.job);
+        for (const ResolvedDataset& dataset : use.datasets->datasets) {
+            const auto peers = view.datasets.find(dataset.uid);
+            if (peers == view.datasets.end()) {
+                continue;
+            }
+            const auto [reader, is_first] = peers->second.readers.emplace(
+                uid, is_believed ? foresee(use, dataset) : std::nullopt);
+            if (!is_first) {
+                reader->second.reset();  // two entries of the job name the dataset
+            }
+        }
+    }
+}
+
+// The reads by which a group of `members` places samples; nullopt: it does by the hash. `before`:
+// the group until now.
+std::optional<KnownReads> choose_reads(
+    const Readers& readers, const std::vector<PeerMember>& members, const PeerGroup& before) {
+    if (members.size() < 2 || readers.size() > 1) {
+        return std::nullopt;
+    }
+    if (!readers.empty()) {
+        const auto& [uid, forecast] = *readers.begin();
+        if (!forecast || !forecast->pod_nodes.empty()) {
+            return forecast ? place_ranks(*forecast, members) : std::nullopt;
+        }
+        if (before.reads && before.reads->job_uid != uid) {
+            return std::nullopt;
+        }
+    }
+    // Nobody reads at the moment, or some pods of the reader have no node yet.
+    const bool are_same_nodes =
+        std::ranges::equal(before.members, members, {}, &PeerMember::node, &PeerMember::node);
+    return are_same_nodes ? before.reads : std::nullopt;
+}
+
 }  // namespace
 
 PeerView find_peers(const ClusterView& cluster, std::uint64_t version_max) {
@@ -83,13 +142,19 @@ PeerView find_peers(const ClusterView& cluster, std::uint64_t version_max) {
             }
         }
     }
+    std::set<std::string> otherwise;
     for (const SidecarReport& report : cluster.reports) {
         const ObjectKey job{report.namespace_name, report.training_job};
         const auto user = users.find({job, report.training_job_uid});
-        if (user != users.end() && view.pods.contains({report.namespace_name, report.pod})) {
-            add_report(*user->second, report, version_max, view);
+        if (user == users.end() || !view.pods.contains({report.namespace_name, report.pod})) {
+            continue;
+        }
+        add_report(*user->second, report, version_max, view);
+        if (tells_other_reads(user->second->job, report)) {
+            otherwise.insert(report.training_job_uid);
         }
     }
+    add_readers(cluster, otherwise, view);
     return view;
 }
 
@@ -194,14 +259,16 @@ std::set<std::string> PeerBook::observe(const PeerView& view, bool settled, Time
         for (const auto& [node, seat] : seats) {
             members.push_back(seat.member);
         }
-        // A group of an earlier operator that a sidecar still uses is replaced, or emptied.
+        static const PeerGroup kNone;
         const auto known = groups_.find(uid);
-        const bool is_known = known != groups_.end();
-        if (dataset.version > (is_known ? known->second.version : 0) ||
-            (is_known ? known->second.members != members : !members.empty())) {
-            PeerGroup& group = groups_[uid];
-            const std::uint64_t beyond = std::max(group.version, dataset.version) + 1;
-            group = {uid, std::max(next_version_++, beyond), std::move(members)};
+        const PeerGroup& before = known == groups_.end() ? kNone : known->second;
+        auto reads = choose_reads(dataset.readers, members, before);
+        // A group of an earlier operator that a sidecar still uses is replaced, or emptied.
+        if (dataset.version > before.version || members != before.members ||
+            reads != before.reads) {
+            const std::uint64_t beyond = std::max(before.version, dataset.version) + 1;
+            groups_[uid] = {
+                uid, std::max(next_version_++, beyond), std::move(members), std::move(reads)};
             changed.insert(uid);
         }
     }

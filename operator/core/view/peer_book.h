@@ -10,6 +10,7 @@
 
 #include "common/base/clock.h"
 #include "operator/core/view/cluster_view.h"
+#include "operator/core/view/forecast.h"
 
 // Groups of peers: the leaders that share one dataset's samples (docs/adr/0016-peers.md). Pure.
 namespace stoker::control {
@@ -23,6 +24,10 @@ struct PeerLeader {
     bool operator==(const PeerLeader&) const = default;
 };
 
+// The jobs that read a dataset now, guests too, by uid. nullopt: it is not known which samples the
+// job's ranks will read.
+using Readers = std::map<std::string, std::optional<Forecast>>;
+
 // Snapshot of the cluster: each dataset's leaders, and the live pods of the jobs and fillers that
 // use datasets.
 struct PeerView {
@@ -30,6 +35,7 @@ struct PeerView {
         bool shared = false;              // nodes may fetch its samples from each other
         std::uint64_t version = 0;        // the highest group version that a sidecar has
         std::vector<PeerLeader> leaders;  // several on one node while one replaces another
+        Readers readers;
     };
 
     std::map<std::string, DatasetPeers> datasets;  // by uid: those that a job or a filler uses
@@ -62,7 +68,9 @@ std::vector<PeerNodes> planned_peers(
 
 // The group of every dataset over time. A member that no longer leads stays in its group for
 // kKeepLost, unless its pod is gone or another sidecar leads on its node: so a broken stream or a
-// restarted sidecar does not move samples between nodes.
+// restarted sidecar does not move samples between nodes. Samples are placed by the reads of the
+// dataset's only reader once all its pods' nodes are members, and by the hash otherwise; reads stay
+// as long as the nodes stay and no other job reads.
 class PeerBook {
 public:
     static constexpr Duration kKeepLost = std::chrono::seconds{30};

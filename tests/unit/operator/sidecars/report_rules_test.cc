@@ -392,6 +392,7 @@ TEST(IsNews, IsTrueForTheFirstReportAndEveryChangeOfState) {
     EXPECT_TRUE(changed([](DatasetReport& it) { it.origin_change.emplace(); }));
     EXPECT_TRUE(changed([](DatasetReport& it) { it.corrupt_samples = 1; }));
     EXPECT_TRUE(changed([](DatasetReport& it) { it.peer_generation = 3; }));
+    EXPECT_TRUE(changed([](DatasetReport& it) { it.reads_differ = true; }));
 }
 
 }  // namespace

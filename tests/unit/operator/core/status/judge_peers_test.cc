@@ -39,6 +39,8 @@ TEST(JudgePeers, SumsTheTrafficBetweenNodes) {
     EXPECT_EQ(
         summarize_dataset(view, moment(101)).peers,
         (DatasetPeersStatus{2, count_of(mib(5)), 50, 2, 13}));
+    view.peers->reads.emplace();
+    EXPECT_EQ(summarize_dataset(view, moment(101)).peers->placement, SamplePlacement::kClairvoyant);
     view.peers->members.pop_back();
     EXPECT_EQ(summarize_dataset(view, moment(101)).peers, std::nullopt) << "a group of one";
 }

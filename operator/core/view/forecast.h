@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "operator/core/view/cluster_view.h"
+
+// The reads of a job, known before it begins (placement Clairvoyant, docs/adr/0007). Pure.
+namespace stoker::control {
+
+// The TrainingJob's condition. Its reason kReadsDiffer is remembered by it, also by the next operator.
+inline constexpr std::string_view kClairvoyantPlacement = "ClairvoyantPlacement";
+inline constexpr std::string_view kReadsDiffer = "ReadsDiffer";
+
+// Every member of a group gets the node of each rank.
+inline constexpr std::int64_t kForeseenRanksMax = 16'384;
+
+// The reads of one job's ranks in one dataset.
+struct Forecast {
+    KnownReads reads;                     // without rank_members
+    std::vector<std::string> pod_nodes;   // by pod index; empty: not all pods have a node yet
+    std::uint32_t processes_per_pod = 1;  // their ranks follow each other, as torchrun counts them
+};
+
+// Why nobody can know the job's reads in a dataset with placement Clairvoyant, or why nothing
+// follows from them, in a sentence. Empty: neither.
+Blocker find_forecast_blocker(const TrainingJob& job, const ResolvedDataset& dataset);
+
+// Whether the job's attempt has read in another order than its spec says, by its status.
+bool has_read_otherwise(const TrainingJob& job);
+
+// nullopt: the job's spec says nothing of its reads in this dataset, or there is a blocker.
+std::optional<Forecast> foresee(const JobUse& use, const ResolvedDataset& dataset);
+
+// The reads with the position of each rank's node in `members`. nullopt: a node is not a member.
+std::optional<KnownReads> place_ranks(
+    const Forecast& forecast, const std::vector<PeerMember>& members);
+
+}  // namespace stoker::control
