@@ -12,7 +12,9 @@
 #include "operator/core/status/guest_status.h"
 #include "operator/core/status/judge_cache.h"
 #include "operator/core/status/judge_losses.h"
+#include "operator/core/status/judge_placement.h"
 #include "operator/core/status/summarize_profile.h"
+#include "operator/core/view/forecast.h"
 #include "operator/core/view/totals.h"
 
 namespace stoker::control {
@@ -340,9 +342,9 @@ void set_state(const Lifecycle& lifecycle, Set set) {
 // Sets a condition that not every job has. nullopt: the job has none.
 template <class Set>
 void set_or_drop(
-    const char* type, std::optional<Condition> answer, Set set, TrainingJobStatus& status) {
+    std::string_view type, std::optional<Condition> answer, Set set, TrainingJobStatus& status) {
     if (answer) {
-        set(type, *std::move(answer));
+        set(std::string{type}, *std::move(answer));
         return;
     }
     drop_condition(status.conditions, type);
@@ -414,6 +416,8 @@ TrainingJobStatus summarize_training_job(
     if (!view.pool.name.empty()) {
         set("Profiled", judge_profile(view));
     }
+    set_or_drop(
+        kClairvoyantPlacement, judge_placement(view, lifecycle.status.attempt), set, status);
     if (view.job.spec.cache.min_bytes.value_or(Bytes::zero()) == Bytes::zero()) {
         set_or_drop("MinimumGuaranteed", std::nullopt, set, status);
     } else if (view.allocation) {
