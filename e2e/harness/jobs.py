@@ -40,16 +40,16 @@ def warmup(name, dataset_name="mnist", **spec):
 
 
 def training_job(name, args, nodes=1, dataset_name="mnist", cache=None, run_policy=None, on=None,
-                 script="read_epochs.py", spread=False, grace=None, **spec):
+                 script="read_epochs.py", spread=False, grace=None, epochs=None, **spec):
     """A job that runs a script of e2e/trainers with ARGS. `on`: the only node that it may use; `spread`: one pod per
-    node; `grace`: termination grace period of its pods in seconds."""
+    node; `grace`: termination grace period of its pods in seconds; `epochs`: spec.trainer.epochs."""
     constraint = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule",
                   "labelSelector": {"matchLabels": {"stoker.dev/training-job": name}}}
     return {
         "apiVersion": "stoker.dev/v1alpha1", "kind": "TrainingJob", "metadata": {"name": name},
         "spec": {
             "trainer": {
-                "image": TRAINER_IMAGE, "numNodes": nodes,
+                "image": TRAINER_IMAGE, "numNodes": nodes, **({"epochs": epochs} if epochs else {}),
                 "command": ["python3", "-u", f"/trainers/{script}", *[str(arg) for arg in args]],
                 "resourcesPerNode": {"limits": {"memory": "1Gi"}, "requests": {"cpu": "50m", "memory": "128Mi"}},
             },

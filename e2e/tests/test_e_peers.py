@@ -20,11 +20,11 @@ pytestmark = pytest.mark.two_nodes
 def group(namespace, kube, origin):
     """Starts a job with a rank on every node; `pool`: the share of the dataset that the nodes may keep together.
     Returns its pods once every node knows the others."""
-    def start(name, args, pool):
+    def start(name, args, pool, **spec):
         nodes = len(kube.nodes())
         whole = bytes_on_the_node(origin.sizes())
         namespace.begin(name, args, ranks=nodes, on=None, spread=True, cache={
-            "mode": "Fixed", "maxBytes": str(int(pool * whole))})
+            "mode": "Fixed", "maxBytes": str(int(pool * whole))}, **spec)
         pods = [namespace.pod(name, rank)["metadata"]["name"] for rank in range(nodes)]
         wait_until("every node to know the others", lambda: nodes_of(namespace) == nodes, 120)
         return namespace.let_begin(name, ranks=nodes) and pods
@@ -61,6 +61,37 @@ def test_the_origin_is_asked_once_for_each_sample(namespace, group, origin):
     for pod in pods:
         namespace.go(pod, "3:0")
     namespace.wait_complete("wide")
+
+
+CLAIRVOYANT = [{"name": "train", "datasetRef": {"name": "mnist"}, "placement": "Clairvoyant", "clairvoyant": {"seed": 7}}]
+
+
+def test_with_placement_clairvoyant_nodes_keep_what_their_ranks_read_most(namespace, kube, group, origin):
+    namespace.apply(jobs.dataset())
+    mark = origin.mark()
+    pods = group("seer", ["--epochs", 3, "--hold", "3:0"], pool=1.15, epochs=3, datasets=CLAIRVOYANT)
+    at_holds(namespace, pods, "3:0")
+    namespace.wait_condition("trainingjob", "seer", "ClairvoyantPlacement", reason="InForce")
+    peers = namespace.settled_dataset(*pods)["peers"]
+    assert peers["placement"] == "Clairvoyant"
+    assert origin.since(mark).gets == origins.SAMPLES + peers["hedges"] + peers["failures"]
+    assert peers["hedges"] + peers["failures"] <= origins.SAMPLES // 100, peers
+    by_hash = 3 * origins.SAMPLES * (1 - 1 / len(kube.nodes()))  # reads of samples that another node keeps
+    assert peers["samples"] < 0.75 * by_hash, "on two nodes half of it, on three 0.56"
+    for pod in pods:
+        namespace.go(pod, "3:0")
+    namespace.wait_complete("seer")
+
+
+def test_a_program_that_reads_in_another_order_is_told(namespace, group):
+    namespace.apply(jobs.dataset())
+    pods = group("astray", ["--epochs", 2, "--seed", 8, "--hold", "2:0"], pool=1.15, epochs=2, datasets=CLAIRVOYANT)
+    found = namespace.wait_condition("trainingjob", "astray", "ClairvoyantPlacement", "False", "ReadsDiffer")
+    assert "check order, seed and dropLast" in found["message"]
+    wait_until("the hash to place samples", lambda: namespace.dataset_status()["peers"]["placement"] == "Hash", 60)
+    for pod in pods:
+        namespace.go(pod, "2:0")
+    namespace.wait_complete("astray")
 
 
 def test_nodes_that_together_keep_half_the_dataset_fetch_the_other_half_in_each_epoch(namespace, group, origin):
