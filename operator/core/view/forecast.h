@@ -12,7 +12,8 @@
 // The reads of a job, known before it begins (placement Clairvoyant, docs/adr/0007). Pure.
 namespace stoker::control {
 
-// The TrainingJob's condition. Its reason kReadsDiffer is remembered by it, also by the next operator.
+// Type of the TrainingJob's condition. While it has the reason kReadsDiffer, no operator believes the
+// spec of the attempt's reads.
 inline constexpr std::string_view kClairvoyantPlacement = "ClairvoyantPlacement";
 inline constexpr std::string_view kReadsDiffer = "ReadsDiffer";
 

@@ -80,7 +80,7 @@ TEST(StatusPatch, RoundTripsADataset) {
         "0.62",
         4,
         5,
-        DatasetPeersStatus{2, 7, 8, 9, 10},
+        DatasetPeersStatus{2, 7, 8, 9, 10, SamplePlacement::kClairvoyant},
         DatasetPackingStatus{"d1", "pack-1", 1, 2, 3, 4, at(7), at(8)},
         "00ff",
         at(9),
