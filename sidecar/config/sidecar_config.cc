@@ -136,6 +136,9 @@ void read_readers(ConfigReader& in, DatasetConfig& out) {
     in.read("pinned", out.pinned);
     in.read("peers", out.peers);
     in.read("filesSocket", out.files_socket);
+    if (in.has("listingAgeMax")) {
+        in.read("listingAgeMax", out.listing_age_max.emplace());
+    }
 }
 
 DatasetConfig read_dataset(ConfigReader& in, std::set<std::string>& names) {

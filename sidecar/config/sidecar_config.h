@@ -58,6 +58,9 @@ struct DatasetConfig {
     bool guest = false;           // another namespace's, shared with ours; needs no key of ours
     bool pinned = false;  // ranks on other nodes read it, too: the operator pins its revision
     bool peers = false;   // nodes fetch its samples from each other
+    // Listings of other attempts that are this old or older are not used; zero: none is; nullopt: any
+    // age. The attempt that reads one keeps it.
+    std::optional<Duration> listing_age_max;
     EvictionKind eviction = EvictionKind::kAuto;
     Duration step_aside_window = std::chrono::seconds{5};  // core/bypass_controller.h; zero: never
     std::optional<ContractTerms> contract;  // limits of trainers' requests; nullopt: none

@@ -1,6 +1,7 @@
 #include "sidecar/peers/peer_messages.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "common/base/wire.h"
@@ -23,6 +24,12 @@ enum class Type : std::uint8_t {
 // The bit in an Ask's request id that encodes PeerAsk::only_if_there.
 constexpr std::uint64_t kOnlyIfThere = std::uint64_t{1} << 63U;
 
+// The bit of a ManifestAsk's number of bytes that says PeerManifestAsk::wants_age.
+constexpr std::uint32_t kWantsAge = std::uint32_t{1} << 31U;
+
+// The age of a listing in seconds if it is not known; what is more is not known either.
+constexpr std::uint32_t kAgeUnknown = ~std::uint32_t{0};
+
 void put(WireWriter& out, Type type) {
     out.put(static_cast<std::uint8_t>(type));
 }
@@ -34,6 +41,20 @@ void put_text(WireWriter& out, const std::string& text) {
 
 std::string get_text(WireReader& in) {
     return std::string{in.get_text(in.get<std::uint8_t>())};
+}
+
+void put_age(WireWriter& out, const std::optional<Duration>& age) {
+    using std::chrono::seconds;
+    const auto whole = age ? std::chrono::ceil<seconds>(*age).count() : kAgeUnknown;
+    out.put(static_cast<std::uint32_t>(std::clamp<std::int64_t>(whole, 0, kAgeUnknown)));
+}
+
+PeerListing get_listing(WireReader& in) {
+    PeerListing listing{get_text(in)};
+    if (const auto age = in.get<std::uint32_t>(); age != kAgeUnknown) {
+        listing.age = std::chrono::seconds{age};
+    }
+    return listing;
 }
 
 void encode(WireWriter& out, const PeerHello& hello) {
@@ -63,13 +84,18 @@ void encode(WireWriter& out, const PeerRefusal& refusal) {
 
 void encode(WireWriter& out, const PeerManifestAsk& ask) {
     put(out, Type::kManifestAsk);
-    out.put(ask.source).put(ask.revision.value()).put(ask.offset).put(ask.bytes);
+    out.put(ask.source).put(ask.revision.value()).put(ask.offset);
+    out.put(ask.bytes | (ask.wants_age ? kWantsAge : 0));
 }
 
 void encode(WireWriter& out, const PeerManifestPiece& piece) {
     put(out, Type::kManifestPiece);
     out.put(piece.revision.value()).put(piece.offset).put(piece.total_bytes);
     put_text(out, piece.job_uid);
+    if (piece.listing) {
+        put_text(out, piece.listing->attempt_uid);
+        put_age(out, piece.listing->age);
+    }
 }
 
 void encode(WireWriter& out, const PeerManifestWait& wait) {
@@ -141,7 +167,9 @@ Result<PeerMessage> decode_manifest_ask(WireReader& in) {
     ask.source = in.get<std::uint64_t>();
     ask.revision = domain::RevisionId{in.get<std::uint64_t>()};
     ask.offset = in.get<std::uint64_t>();
-    ask.bytes = in.get<std::uint32_t>();
+    const auto number = in.get<std::uint32_t>();
+    ask.bytes = number & ~kWantsAge;
+    ask.wants_age = (number & kWantsAge) != 0;
     if (ask.bytes > PeerManifestAsk::kBytesMax) {
         return fail(ErrorCode::kInvalidArgument, "a peer asks for too much of a manifest");
     }
@@ -154,6 +182,9 @@ Result<PeerMessage> decode_manifest_piece(WireReader& in) {
     piece.offset = in.get<std::uint64_t>();
     piece.total_bytes = in.get<std::uint64_t>();
     piece.job_uid = get_text(in);
+    if (in.left() > 0) {
+        piece.listing = get_listing(in);
+    }
     return piece;
 }
 

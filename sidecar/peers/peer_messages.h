@@ -2,11 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "common/base/clock.h"
 #include "common/base/result.h"
 #include "common/domain/ids.h"
 
@@ -77,18 +79,30 @@ struct PeerManifestAsk {
     std::uint64_t source = 0;       // hash of Origin::describe(): another source is another dataset
     domain::RevisionId revision{};  // 0: whichever revision the receiver has
     std::uint64_t offset = 0;
-    std::uint32_t bytes = 0;  // at most kBytesMax; 0: only tells whether there is a manifest
+    std::uint32_t bytes = 0;  // at most kBytesMax; 0: only tell what there is
+    // Tell the listing's attempt and age, too. Earlier versions take it for an invalid number of bytes
+    // and end the connection.
+    bool wants_age = false;
 
     bool operator==(const PeerManifestAsk&) const = default;
 };
 
-// A part of the manifest. The frame's payload is the file from `offset` on: as many bytes as
-// requested, or up to its end.
+// The attempt that a manifest was listed for, and the listing's age.
+struct PeerListing {
+    std::string attempt_uid;        // the batch/v1 Job's; empty: not known
+    std::optional<Duration> age{};  // in seconds; nullopt: not known
+
+    bool operator==(const PeerListing&) const = default;
+};
+
+// The frame's payload is the manifest file from `offset` on: as many bytes as were asked for, or up to
+// its end.
 struct PeerManifestPiece {
     domain::RevisionId revision{};
     std::uint64_t offset = 0;
     std::uint64_t total_bytes = 0;  // of the file
-    std::string job_uid;            // whose key has listed or read the dataset; empty: not known
+    std::string job_uid;            // of the job whose key has listed or read it; empty: not known
+    std::optional<PeerListing> listing{};  // only if the ask wants_age
 
     bool operator==(const PeerManifestPiece&) const = default;
 };

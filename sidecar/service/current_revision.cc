@@ -1,5 +1,7 @@
 #include "sidecar/service/current_revision.h"
 
+#include <chrono>
+
 #include <cpprest/json.h>
 
 #include "common/domain/node_directory.h"
@@ -9,13 +11,32 @@ namespace stoker::sidecar {
 
 namespace {
 
+using std::chrono::seconds;
+
 constexpr std::uint64_t kFileBytesMax = 64U << 10U;
+constexpr std::int64_t kSecondsMax = std::int64_t{1} << 33U;  // WallTime holds more
 
 std::string text_field(const web::json::value& json, const char* name) {
     return json.has_string_field(name) ? json.at(name).as_string() : std::string{};
 }
 
+std::optional<WallTime> time_field(const web::json::value& json, const char* name) {
+    if (!json.has_integer_field(name)) {
+        return std::nullopt;
+    }
+    const auto value = json.at(name).as_number();
+    const bool is_time =
+        value.is_int64() && value.to_int64() >= 0 && value.to_int64() < kSecondsMax;
+    return is_time ? std::optional{WallTime{seconds{value.to_int64()}}} : std::nullopt;
+}
+
 }  // namespace
+
+std::optional<Duration> age_of(const CurrentRevision& current, WallTime now) {
+    return current.listed_at && *current.listed_at <= now
+               ? std::optional<Duration>{now - *current.listed_at}
+               : std::nullopt;
+}
 
 std::string encode_current(const CurrentRevision& current) {
     auto json = web::json::value::object();
@@ -24,6 +45,10 @@ std::string encode_current(const CurrentRevision& current) {
     json["jobUid"] = web::json::value::string(current.job_uid);
     json["attemptUid"] = web::json::value::string(current.attempt_uid);
     json["taken"] = web::json::value::boolean(current.is_taken);
+    if (current.listed_at) {
+        const auto at = std::chrono::floor<seconds>(current.listed_at->time_since_epoch());
+        json["listedAt"] = web::json::value::number(std::int64_t{at.count()});
+    }
     return json.serialize() + "\n";
 }
 
@@ -42,7 +67,8 @@ std::optional<CurrentRevision> decode_current(const std::string& text) {
         text_field(json, "source"),
         text_field(json, "jobUid"),
         text_field(json, "attemptUid"),
-        json.has_boolean_field("taken") && json.at("taken").as_bool()};
+        json.has_boolean_field("taken") && json.at("taken").as_bool(),
+        time_field(json, "listedAt")};
 }
 
 std::optional<CurrentRevision> load_current(Device& device, const std::string& directory) {

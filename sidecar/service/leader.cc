@@ -75,11 +75,10 @@ Leader::Leader(
 void Leader::on_prepared(Preparation prepared) {
     prepared_ = std::move(prepared);
     marks_ = std::exchange(prepared_->marks, {});
-    const bool is_kept = prepared_->source == Preparation::Source::kKept;
     manifests_listed_ += prepared_->source == Preparation::Source::kListed ? 1 : 0;
     manifests_taken_ += prepared_->source == Preparation::Source::kTaken ? 1 : 0;
     if (desk_ != nullptr) {
-        desk_->giver().offer(prepared_->manifest, is_kept ? "" : parts_.job_uid);
+        desk_->giver().offer(prepared_->manifest, prepared_->current);
     }
     settle_revision();
 }
@@ -122,7 +121,7 @@ void Leader::list_again() {
     [[maybe_unused]] const auto closed = prepared_->store->close();
     prepared_.reset();
     if (desk_ != nullptr) {
-        desk_->giver().offer(nullptr, "");
+        desk_->giver().offer(nullptr, {});
     }
     preparer_.list_again(gate_.pinned());
 }

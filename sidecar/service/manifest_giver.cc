@@ -11,12 +11,12 @@ ManifestGiver::ManifestGiver(const std::string& source, std::function<PeerManife
     : source_(placement_hash(source)),
       state_(std::move(state)) {}
 
-void ManifestGiver::offer(std::shared_ptr<const MappedManifest> manifest, std::string job_uid) {
+void ManifestGiver::offer(std::shared_ptr<const MappedManifest> manifest, CurrentRevision current) {
     manifest_ = std::move(manifest);
-    job_uid_ = std::move(job_uid);
+    current_ = std::move(current);
 }
 
-PeerFrame ManifestGiver::answer(const PeerManifestAsk& ask, bool is_old) const {
+PeerFrame ManifestGiver::answer(const PeerManifestAsk& ask, bool is_old, WallTime now) const {
     const PeerManifestWait never{PeerManifestWait::State::kNever, 0};
     if (ask.source != source_) {
         return {encode_peer_head(never), {}};
@@ -32,9 +32,11 @@ PeerFrame ManifestGiver::answer(const PeerManifestAsk& ask, bool is_old) const {
         return {encode_peer_head(never), {}};
     }
     const auto count = std::min<std::uint64_t>(ask.bytes, file.size() - ask.offset);
-    return {
-        encode_peer_head(PeerManifestPiece{revision, ask.offset, file.size(), job_uid_}),
-        {file.subspan(ask.offset, count), manifest_}};
+    PeerManifestPiece piece{revision, ask.offset, file.size(), current_.job_uid};
+    if (ask.wants_age) {
+        piece.listing = {current_.attempt_uid, age_of(current_, now)};
+    }
+    return {encode_peer_head(piece), {file.subspan(ask.offset, count), manifest_}};
 }
 
 }  // namespace stoker::sidecar

@@ -7,6 +7,7 @@
 
 #include "sidecar/peers/peer_messages.h"
 #include "sidecar/peers/peer_network.h"
+#include "sidecar/service/current_revision.h"
 #include "sidecar/store/manifest_file.h"
 
 namespace stoker::sidecar {
@@ -17,19 +18,18 @@ public:
     // `source`: Origin::describe(). `state`: computes the answer while there is no manifest.
     ManifestGiver(const std::string& source, std::function<PeerManifestWait()> state);
 
-    // Answers with this manifest from now on; nullptr: none. `job_uid`: the job whose key has
-    // listed or read the dataset; empty: not known.
-    void offer(std::shared_ptr<const MappedManifest> manifest, std::string job_uid);
+    // Gives this manifest from now on; nullptr: none. `current`: as the node directory knows it.
+    void offer(std::shared_ptr<const MappedManifest> manifest, CurrentRevision current);
 
-    // The answer shares the manifest's bytes while it is sent. `is_old`: the origin has changed
-    // since the listing; then only peers that ask for this very revision get the manifest.
-    [[nodiscard]] PeerFrame answer(const PeerManifestAsk& ask, bool is_old) const;
+    // The answer holds the manifest while it is being sent; it copies nothing. `is_old`: the origin
+    // has changed since the listing; then only peers that ask for this very revision get it.
+    [[nodiscard]] PeerFrame answer(const PeerManifestAsk& ask, bool is_old, WallTime now) const;
 
 private:
     const std::uint64_t source_;
     std::function<PeerManifestWait()> state_;
     std::shared_ptr<const MappedManifest> manifest_;
-    std::string job_uid_;
+    CurrentRevision current_;
 };
 
 }  // namespace stoker::sidecar

@@ -49,11 +49,13 @@ ManifestTaker::ManifestTaker(
     PeerSelf self,
     const std::string& source,
     std::string directory,
+    std::optional<Duration> age_max,
     Callbacks callbacks)
     : parts_(parts),
       self_(std::move(self)),
       source_(placement_hash(source)),
       directory_(std::move(directory)),
+      age_max_(age_max),
       callbacks_(std::move(callbacks)),
       timer_(parts.loop),
       tasks_(parts.loop) {}
@@ -185,7 +187,28 @@ void ManifestTaker::connect(const std::string& node) {
 
 // Asks the node whether it has a manifest, lists or waits.
 void ManifestTaker::ask(ManifestSource& source) {
-    source.ask({source_, wanted_, 0, 0});
+    source.ask({source_, wanted_, 0, 0, age_max_.has_value()});
+}
+
+// Without a wanted revision, a listing of another attempt may be too old for ours.
+bool ManifestTaker::is_wanted(const PeerManifestPiece& piece) const {
+    if (wanted_ != domain::RevisionId{}) {
+        return piece.revision == wanted_;
+    }
+    if (piece.revision == domain::RevisionId{} || !age_max_) {
+        return piece.revision != domain::RevisionId{};
+    }
+    const PeerListing listing = piece.listing.value_or(PeerListing{});
+    const bool is_own = !parts_.attempt_uid.empty() && listing.attempt_uid == parts_.attempt_uid;
+    return is_own || (listing.age && *listing.age < *age_max_);
+}
+
+ManifestTaker::Offer ManifestTaker::offer_of(const PeerManifestPiece& piece) const {
+    Offer offer{piece.revision, piece.total_bytes, piece.job_uid};
+    if (piece.listing && piece.listing->age) {
+        offer.listed_at = parts_.loop.clock().wall_now() - *piece.listing->age;
+    }
+    return offer;
 }
 
 void ManifestTaker::note(const std::string& node, Said said, std::uint64_t progress) {
@@ -208,10 +231,8 @@ void ManifestTaker::on_wait(const std::string& node, const PeerManifestWait& wai
 void ManifestTaker::on_piece(
     const std::string& node, const PeerManifestPiece& piece, HeldBytes bytes) {
     if (transfer_ == nullptr) {
-        offers_[node] = {piece.revision, piece.total_bytes, piece.job_uid};
-        const bool is_wanted = piece.revision != domain::RevisionId{} &&
-                               (wanted_ == domain::RevisionId{} || piece.revision == wanted_);
-        note(node, is_wanted ? Said::kHas : Said::kFailed, 1);
+        offers_[node] = offer_of(piece);
+        note(node, is_wanted(piece) ? Said::kHas : Said::kFailed, 1);
         timer_.run_in(Duration{}, [this] { step(); });
         return;
     }
@@ -343,7 +364,8 @@ void ManifestTaker::on_written(const Status& status, std::uint64_t bytes) {
     transfer.moved_at = parts_.loop.now();
     transfer.written += bytes;
     if (transfer.written == transfer.offer.total_bytes) {
-        const TakenManifest taken{transfer.offer.revision, transfer.offer.job_uid};
+        const Offer& offer = transfer.offer;
+        const TakenManifest taken{offer.revision, offer.job_uid, offer.listed_at};
         end_with([this, taken] { callbacks_.taken(taken); });
         return;
     }

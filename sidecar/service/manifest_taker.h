@@ -20,7 +20,8 @@ namespace stoker::sidecar {
 // A manifest that another node has listed, complete and checked in our node directory.
 struct TakenManifest {
     domain::RevisionId revision{};
-    std::string job_uid;  // the job whose key has listed or read the dataset; empty: not known
+    std::string job_uid;  // of the job whose key has listed or read it; empty: not known
+    std::optional<WallTime> listed_at{};  // nullopt: not known, or nobody asked
 };
 
 // Decides with the other nodes of the group who lists the origin (ListingTurn), and copies the
@@ -38,12 +39,15 @@ public:
     static constexpr std::uint64_t kWindow = 4 * std::uint64_t{PeerManifestAsk::kBytesMax};
     static constexpr Duration kPieceMax = std::chrono::seconds{10};  // longest wait for one
 
-    // `source`: Origin::describe(). `directory`: data/ of the node directory.
+    // `source`: Origin::describe(). `directory`: data/ of the node directory. `age_max`: listings of
+    // other attempts that are this old or older are not taken, unless one revision is wanted; nullopt:
+    // any age.
     ManifestTaker(
         const SidecarParts& parts,
         PeerSelf self,
         const std::string& source,
         std::string directory,
+        std::optional<Duration> age_max,
         Callbacks callbacks);
     ManifestTaker(const ManifestTaker&) = delete;
     ManifestTaker& operator=(const ManifestTaker&) = delete;
@@ -63,6 +67,7 @@ private:
         domain::RevisionId revision{};
         std::uint64_t total_bytes = 0;
         std::string job_uid;
+        std::optional<WallTime> listed_at{};
     };
 
     struct Transfer {
@@ -86,6 +91,8 @@ private:
     void on_wait(const std::string& node, const PeerManifestWait& wait);
     void on_piece(const std::string& node, const PeerManifestPiece& piece, HeldBytes bytes);
     void on_ended(const std::string& node, bool was_open);
+    [[nodiscard]] bool is_wanted(const PeerManifestPiece& piece) const;
+    [[nodiscard]] Offer offer_of(const PeerManifestPiece& piece) const;
     void note(const std::string& node, ListingTurn::Said said, std::uint64_t progress);
     void take_from(const std::string& node);
     void on_made(const std::shared_ptr<Result<std::shared_ptr<IncomingManifest>>>& file);
@@ -104,6 +111,7 @@ private:
     const PeerSelf self_;
     const std::uint64_t source_;
     const std::string directory_;
+    const std::optional<Duration> age_max_;
     Callbacks callbacks_;
     std::vector<control::PeerMember> members_;
     std::optional<ListingTurn> turn_;  // set while it decides

@@ -176,7 +176,7 @@ bool PeerDesk::give_manifest(PeerSession& session, const PeerMessage& message) {
     }
     guests_.at(&session).moved_at = parts_.loop.now();
     const bool is_old = served_ != nullptr && !served_->changed_key().empty();
-    session.send(giver_.answer(*ask, is_old));
+    session.send(giver_.answer(*ask, is_old, parts_.loop.clock().wall_now()));
     return true;
 }
 

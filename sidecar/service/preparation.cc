@@ -8,7 +8,6 @@
 #include "common/base/error.h"
 #include "common/domain/chunk_format.h"
 #include "common/log/log.h"
-#include "sidecar/service/current_revision.h"
 
 namespace stoker::sidecar {
 
@@ -52,7 +51,7 @@ Result<MappedManifest> list_anew(
     STOKER_TRY_VOID(save_current(
         device,
         options.directory,
-        {revision, options.source, options.job_uid, options.attempt_uid}));
+        {revision, options.source, options.job_uid, options.attempt_uid, false, options.wall_now}));
     return MappedManifest::open(device, options.directory, revision);
 }
 
@@ -72,20 +71,26 @@ void remove_other_manifests(
     }
 }
 
-bool is_reusable(const std::optional<CurrentRevision>& current, const PreparationOptions& options) {
-    const bool usable = is_usable(current, options);
-    const bool same_attempt =
-        usable && !options.attempt_uid.empty() && current->attempt_uid == options.attempt_uid;
-    return usable && (options.keep_revision || (same_attempt && !options.list_again));
+bool is_own(const CurrentRevision& current, const PreparationOptions& options) {
+    return !options.attempt_uid.empty() && current.attempt_uid == options.attempt_uid;
 }
 
 Result<MappedManifest> use_taken(Device& device, const PreparationOptions& options) {
-    STOKER_TRY(auto manifest, MappedManifest::open(device, options.directory, *options.taken));
-    STOKER_TRY_VOID(save_current(
-        device,
-        options.directory,
-        {*options.taken, options.source, options.job_uid, options.attempt_uid, true}));
+    STOKER_TRY(
+        auto manifest, MappedManifest::open(device, options.directory, options.taken->revision));
+    STOKER_TRY_VOID(save_current(device, options.directory, *options.taken));
     return manifest;
+}
+
+// A listing that another attempt made becomes ours, so a restart of this sidecar finds it.
+void adopt(Device& device, const PreparationOptions& options, CurrentRevision current) {
+    if (is_own(current, options) || options.attempt_uid.empty()) {
+        return;
+    }
+    current.job_uid = options.job_uid;
+    current.attempt_uid = options.attempt_uid;
+    // A full disk costs another listing after a restart.
+    [[maybe_unused]] const auto saved = save_current(device, options.directory, current);
 }
 
 Result<MappedManifest> find_manifest(
@@ -101,8 +106,9 @@ Result<MappedManifest> find_manifest(
     }
     const auto current = load_current(device, options.directory);
     const bool usable = is_usable(current, options);
-    if (is_reusable(current, options)) {
+    if (is_reusable(current, options) || (options.use_young && is_young(current, options))) {
         if (auto manifest = MappedManifest::open(device, options.directory, current->revision)) {
+            adopt(device, options, *current);
             return manifest;
         }
     }
@@ -110,8 +116,9 @@ Result<MappedManifest> find_manifest(
     // Returns the listing's memory to the system: about 90 bytes a sample, which malloc would keep.
     ::malloc_trim(0);
     source = listed ? Preparation::Source::kListed : Preparation::Source::kKept;
-    // Another job's listing is no proof for our key; without jobs there is only one user.
-    if (listed || !usable || !options.job_uid.empty() || !is_retryable(listed.error().code)) {
+    // Another job's listing does not prove that ours may read; without jobs there is only one user.
+    const bool may_keep = usable && options.job_uid.empty() && !options.listing_age_max;
+    if (listed || !may_keep || !is_retryable(listed.error().code)) {
         return listed;
     }
     auto manifest = MappedManifest::open(device, options.directory, current->revision);
@@ -153,8 +160,16 @@ SampleChunks find_chunks(const domain::ManifestView& manifest) {
 
 }  // namespace
 
-bool is_reusable(Device& device, const PreparationOptions& options) {
-    return is_reusable(load_current(device, options.directory), options);
+bool is_reusable(const std::optional<CurrentRevision>& current, const PreparationOptions& options) {
+    return is_usable(current, options) &&
+           (options.keep_revision || (is_own(*current, options) && !options.list_again));
+}
+
+bool is_young(const std::optional<CurrentRevision>& current, const PreparationOptions& options) {
+    const auto age = is_usable(current, options) && !options.list_again
+                         ? age_of(*current, options.wall_now)
+                         : std::nullopt;
+    return age && options.listing_age_max && *age < *options.listing_age_max;
 }
 
 SegmentSizes segment_sizes(Bytes total, Bytes window) {
@@ -178,6 +193,7 @@ Result<Preparation> prepare_dataset(
     Preparation prepared;
     STOKER_TRY(
         auto manifest, find_manifest(device, origin, options, progress, stop, prepared.source));
+    prepared.current = load_current(device, options.directory).value_or(CurrentRevision{});
     prepared.manifest = std::make_shared<const MappedManifest>(std::move(manifest));
     const domain::ManifestView& view = prepared.manifest->view();
     remove_other_manifests(device, options.directory, view.revision());

@@ -16,6 +16,7 @@
 #include "sidecar/core/stream_plan.h"
 #include "sidecar/device/device.h"
 #include "sidecar/origin/origin.h"
+#include "sidecar/service/current_revision.h"
 #include "sidecar/store/manifest_file.h"
 #include "sidecar/store/node_store.h"
 
@@ -26,7 +27,8 @@ struct Preparation {
     enum class Source : std::uint8_t { kKept, kListed, kTaken };
 
     std::shared_ptr<const MappedManifest> manifest;
-    Source source = Source::kKept;  // origin of the manifest
+    Source source = Source::kKept;  // of the manifest
+    CurrentRevision current;        // as it is in the directory now
     std::unique_ptr<NodeStore> store;
     std::vector<std::pair<SampleIndex, domain::SegmentClass>> stored;  // by id
     domain::ManifestMarks marks;                                       // only if requested
@@ -44,9 +46,13 @@ struct PreparationOptions {
     bool keep_revision = false;  // clients use the existing manifest: do not list again
     bool list_again = false;     // list again, even for the same attempt
     bool marks = false;          // compute marks
-    // The directory already has this manifest, copied from another node, and our key or our job's
-    // may read the dataset: use it as if we had listed it.
-    std::optional<domain::RevisionId> taken{};
+    // Listings of other attempts that are this old or older are not used; nullopt: any age.
+    std::optional<Duration> listing_age_max{};
+    WallTime wall_now{};     // the time of a new listing
+    bool use_young = false;  // our key or our job's may read a listing that is_young(): use it
+    // The directory has this manifest from another node, and our key or our job's may read it: use it
+    // as if we had listed it.
+    std::optional<CurrentRevision> taken{};
     Bytes window_bytes{};
     StoreOptions store;  // folders and segment sizes are set by prepare_dataset()
 };
@@ -64,12 +70,17 @@ struct SegmentSizes {
 SegmentSizes segment_sizes(Bytes total, Bytes window);
 
 // Whether prepare_dataset() would use the current manifest without listing: clients use it, or it was
-// listed for the same batch/v1 Job (unless `list_again`). Blocking: reads a small file.
-bool is_reusable(Device& device, const PreparationOptions& options);
+// listed for the same batch/v1 Job (unless `list_again`).
+bool is_reusable(const std::optional<CurrentRevision>& current, const PreparationOptions& options);
+
+// Whether another attempt's listing in the directory is young enough for ours; false unless
+// `listing_age_max` is set.
+bool is_young(const std::optional<CurrentRevision>& current, const PreparationOptions& options);
 
 // Blocking: finds the directory's current manifest, or lists the origin and makes a new one, then
 // opens the store. Reuses the current manifest if clients use it, if it was listed for the same
-// batch/v1 Job (unless `list_again`), or, without jobs, if the origin is unreachable.
+// batch/v1 Job (unless `list_again`), or, without jobs and `listing_age_max`, if the origin is
+// unreachable.
 //
 // Errors: of the listing (bucket missing, forbidden, unreachable), kInvalidArgument for an empty
 // dataset or an invalid key, and those of the store and the disk.

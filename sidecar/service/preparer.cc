@@ -30,6 +30,7 @@ PreparationOptions preparation_options(
     options.job_uid = parts.job_uid;
     options.attempt_uid = parts.attempt_uid;
     options.marks = config.pinned;
+    options.listing_age_max = config.listing_age_max;
     options.window_bytes = config.window_bytes;
     options.store.reserved_free = config.reserved_free;
     options.store.boot_id = parts.boot_id;
@@ -64,8 +65,9 @@ Preparer::Preparer(
             self,
             options_.source,
             options_.directory,
+            config.listing_age_max,
             ManifestTaker::Callbacks{
-                [this](const TakenManifest& taken) { on_taken(taken); },
+                [this](const TakenManifest& taken) { take(taken); },
                 [this](Duration waited) {
                     callbacks_.no_group(waited);
                     run();
@@ -81,22 +83,44 @@ Preparer::~Preparer() {
 void Preparer::start() {
     failed_ = false;
     options_.taken.reset();
-    if (taker_ != nullptr && !is_reusable(parts_.device, options_)) {
+    options_.use_young = false;
+    options_.wall_now = parts_.loop.clock().wall_now();
+    const auto current = load_current(parts_.device, options_.directory);
+    if (is_reusable(current, options_)) {
+        run();
+    } else if (is_young(current, options_)) {
+        tasks_.post([this, young = *current] { use_young(young); });
+    } else if (taker_ != nullptr) {
         taker_->begin(wanted_);
     } else {
         run();
     }
 }
 
-// A peer's manifest does not prove that we may read the dataset: our own key must read it, unless a
-// key of our job has done so.
-void Preparer::on_taken(const TakenManifest& taken) {
-    options_.taken = taken.revision;
-    if (!taken.job_uid.empty() && taken.job_uid == parts_.job_uid) {
+void Preparer::take(const TakenManifest& taken) {
+    options_.taken = {
+        taken.revision,
+        options_.source,
+        options_.job_uid,
+        options_.attempt_uid,
+        true,
+        taken.listed_at};
+    prove(taken.revision, taken.job_uid);
+}
+
+void Preparer::use_young(const CurrentRevision& young) {
+    options_.use_young = true;
+    prove(young.revision, young.job_uid);
+}
+
+// The listing of a peer or of another attempt does not prove that we may read the dataset: our own key
+// must read it, unless a key of our job has done so.
+void Preparer::prove(domain::RevisionId revision, const std::string& job_uid) {
+    if (!job_uid.empty() && job_uid == parts_.job_uid) {
         run();
         return;
     }
-    unproven_ = taken.revision;
+    unproven_ = revision;
     on_proof();
 }
 
@@ -115,6 +139,7 @@ void Preparer::on_proof() {
     }
     if (state == AccessProof::State::kFailed) {
         options_.taken.reset();
+        options_.use_young = false;
     }
     run();
 }
@@ -124,6 +149,7 @@ void Preparer::run() {
         return;
     }
     is_running_ = true;
+    options_.wall_now = parts_.loop.clock().wall_now();
     *objects_listed_ = 0;
     stall_.begin(parts_.loop.now());
     worker_ = parts_.make_workers("prepare", 1);

@@ -67,7 +67,9 @@ public:
 private:
     void start();
     void run();
-    void on_taken(const TakenManifest& taken);
+    void take(const TakenManifest& taken);
+    void use_young(const CurrentRevision& young);
+    void prove(domain::RevisionId revision, const std::string& job_uid);
     void on_proof();
     void on_prepared(Result<Preparation> prepared);
 

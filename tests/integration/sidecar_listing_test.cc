@@ -215,6 +215,78 @@ TEST_F(ListingTest, AManifestWithAChangedObjectIsNotTaken) {
     EXPECT_EQ(origin->listings(), 2U);
 }
 
+TEST_F(ListingTest, ANewAttemptTakesNoListingOfAnotherOneIfItMayBeNoneOld) {
+    listing_age_max = Duration{};
+    attempt_uid = "uid-a1";
+    start_nodes(2);
+    gather();
+    ASSERT_TRUE(all_have_it());
+    EXPECT_EQ(origin->listings(), 1U) << "within an attempt it is taken";
+    attempt_uid = "uid-a2";
+    start_nodes(1);
+    gather();
+    ASSERT_TRUE(all_have_it());
+    EXPECT_EQ(origin->listings(), 2U);
+    EXPECT_EQ(status(2).manifests_taken, 0U);
+}
+
+TEST_F(ListingTest, ANewAttemptTakesAListingThatIsYoungEnough) {
+    listing_age_max = std::chrono::hours{1};
+    attempt_uid = "uid-a1";
+    start_nodes(1);
+    gather();
+    ASSERT_TRUE(all_have_it());
+    attempt_uid = "uid-a2";
+    start_nodes(1);
+    gather();
+    ASSERT_TRUE(all_have_it());
+    EXPECT_EQ(origin->listings(), 1U);
+    EXPECT_EQ(status(1).manifests_taken, 1U);
+}
+
+// On one node, one after the other; the second job's own key must read an object.
+TEST_F(ListingTest, AnotherJobUsesAYoungListingOfItsNodeOnceItsKeyHasReadTheDataset) {
+    listing_age_max = std::chrono::hours{1};
+    attempt_uid = "uid-a1";
+    start_nodes(1);
+    gather();
+    ASSERT_TRUE(all_have_it());
+    sidecars.clear();
+    job_uid = "job-2";
+    attempt_uid = "uid-b1";
+    start_nodes(1);
+    ASSERT_TRUE(all_have_it());
+    EXPECT_EQ(origin->listings(), 1U);
+    EXPECT_EQ(origin->fetches(), 1U);
+    sidecars.clear();
+    attempt_uid = "uid-b2";
+    listing_age_max = Duration{};
+    start_nodes(1);
+    gather();
+    ASSERT_TRUE(all_have_it());
+    EXPECT_EQ(origin->listings(), 2U);
+}
+
+TEST_F(ListingTest, AJobWhoseKeyReadsNothingGetsNoYoungListing) {
+    listing_age_max = std::chrono::hours{1};
+    attempt_uid = "uid-a1";
+    start_nodes(1);
+    gather();
+    ASSERT_TRUE(all_have_it());
+    sidecars.clear();
+    for (std::uint64_t id = 0; id < data.manifest().sample_count(); ++id) {
+        const auto key = std::string{data.manifest().sample(domain::SampleId{id}).key};
+        origin->fail_key(key, {ErrorCode::kForbidden, "403"});
+    }
+    job_uid = "job-2";
+    attempt_uid = "uid-b1";
+    start_nodes(1);
+    ASSERT_TRUE(
+        eventually([&] { return status(0).manifest_state == control::ManifestState::kFailed; }));
+    EXPECT_EQ(revision(0), std::nullopt);
+    EXPECT_EQ(origin->listings(), 1U);
+}
+
 TEST_F(ListingTest, ASecondJobProvesItsCredentialsWithOneFetchAndTakesTheManifest) {
     start_nodes(1);
     gather();

@@ -82,7 +82,9 @@ protected:
         train.grant_bytes = grant;
         train.max_in_flight = max_in_flight;
         train.pinned = is_pinned;
+        train.listing_age_max = listing_age_max;
         config.job.training_job_uid = job_uid;
+        config.job.attempt_uid = attempt_uid;
         config.control.endpoint = is_pinned ? "operator:1" : "";
         return config;
     }
@@ -222,7 +224,9 @@ protected:
     std::uint32_t max_in_flight = 32;
     std::optional<std::size_t> lists_forever{};  // the listing of this node never ends by itself
     bool is_pinned = false;                      // by an operator that tests play
-    std::string job_uid;                         // for sidecars that start from now on
+    std::string job_uid;                         // of sidecars that start from now on
+    std::string attempt_uid;                     // likewise
+    std::optional<Duration> listing_age_max;     // likewise
     std::uint64_t version = 0;
     std::vector<std::unique_ptr<RunningSidecar>> sidecars;
 };

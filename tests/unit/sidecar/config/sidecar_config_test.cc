@@ -77,6 +77,17 @@ TEST(SidecarConfig, BlockSizeHasADefaultAndLimits) {
     EXPECT_FALSE(source_of(", index: a.txt").has_value()) << "of web servers only";
 }
 
+TEST(SidecarConfig, ListingsHaveNoLimitOfAgeByDefault) {
+    const auto age_of = [](const std::string& more) {
+        const auto config = parse_sidecar_config(std::string{kLaptop} + more, no_env());
+        EXPECT_TRUE(config.has_value()) << config.error().message;
+        return config->datasets[0].listing_age_max;
+    };
+    EXPECT_EQ(age_of(""), std::nullopt);
+    EXPECT_EQ(age_of("  listingAgeMax: 0s\n"), Duration{});
+    EXPECT_EQ(age_of("  listingAgeMax: 3600s\n"), std::chrono::hours{1});
+}
+
 TEST(SidecarConfig, InAPodIdentityComesFromTheEnvironment) {
     const std::map<std::string, std::string> pod = {
         {"POD_NAMESPACE", "team-a"},

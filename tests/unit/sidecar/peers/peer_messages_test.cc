@@ -17,6 +17,10 @@ const std::vector<PeerMessage> kMessages{
     PeerAsk{5, {7}, true},
     PeerManifestAsk{0xABCDEF01U, domain::RevisionId{3}, 1U << 20U, PeerManifestAsk::kBytesMax},
     PeerManifestPiece{domain::RevisionId{3}, 1U << 20U, 1U << 30U, "job-1"},
+    PeerManifestAsk{1, {}, 0, 0, true},
+    PeerManifestPiece{
+        domain::RevisionId{3}, 0, 9, "job-1", PeerListing{"uid-a1", std::chrono::seconds{3600}}},
+    PeerManifestPiece{domain::RevisionId{3}, 0, 9, "", PeerListing{"uid-a1", std::nullopt}},
     PeerManifestWait{PeerManifestWait::State::kListing, 4000},
     PeerLosses{"job-1/main", 3, {{{1, 4'000'000'000U}, {0, 255}}, {{7}, {128}}}},
 };
@@ -37,15 +41,36 @@ TEST(PeerMessages, AShorterOrLongerHeadIsRefused) {
                 std::holds_alternative<PeerAsk>(message) && size >= 13 && (size - 9) % 4 == 0;
             const bool is_first_report =
                 std::holds_alternative<PeerLosses>(message) && size == head.size() - 7;
+            const auto* piece = std::get_if<PeerManifestPiece>(&message);
+            const bool is_without_listing =
+                piece != nullptr && piece->listing && size == head.size() - sizeof("uid-a1") - 4;
             EXPECT_EQ(
                 decode_peer_head(std::span{head}.first(size)).has_value(),
-                is_shorter_ask || is_first_report)
+                is_shorter_ask || is_first_report || is_without_listing)
                 << message.index() << " of " << size;
         }
         auto longer = head;
         longer.push_back(std::byte{0});
         EXPECT_FALSE(decode_peer_head(longer).has_value()) << message.index();
     }
+}
+
+TEST(PeerMessages, AnAgeIsRoundedUpToSecondsAndAnAbsurdOneIsNotKnown) {
+    const auto arrives = [](Duration age) {
+        const PeerManifestPiece piece{domain::RevisionId{3}, 0, 9, "", PeerListing{"a", age}};
+        const auto decoded = decode_peer_head(encode_peer_head(piece)).value();
+        return std::get<PeerManifestPiece>(decoded).listing->age;
+    };
+    EXPECT_EQ(arrives(Duration{1}), std::chrono::seconds{1});
+    EXPECT_EQ(arrives(Duration{}), Duration{});
+    EXPECT_EQ(arrives(std::chrono::hours{24 * 365 * 200}), std::nullopt);
+}
+
+TEST(PeerMessages, AnAskForTooMuchOfAManifestIsRefused) {
+    PeerManifestAsk ask{1, {}, 0, PeerManifestAsk::kBytesMax + 1};
+    EXPECT_FALSE(decode_peer_head(encode_peer_head(ask)).has_value());
+    ask.wants_age = true;
+    EXPECT_FALSE(decode_peer_head(encode_peer_head(ask)).has_value());
 }
 
 TEST(PeerMessages, TheLargestAskFitsIntoAFrameHead) {

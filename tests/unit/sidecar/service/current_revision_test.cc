@@ -10,7 +10,12 @@ namespace stoker::sidecar {
 namespace {
 
 const CurrentRevision kCurrent{
-    domain::RevisionId{0xBEEF}, "s3://b/ü at \"x\"", "job-1", "uid-a3", true};
+    domain::RevisionId{0xBEEF},
+    "s3://b/ü at \"x\"",
+    "job-1",
+    "uid-a3",
+    true,
+    WallTime{std::chrono::seconds{1'790'000'000}}};
 
 TEST(CurrentRevision, IsLoadedAsSaved) {
     const test::TempFolder folder;
@@ -42,7 +47,25 @@ TEST(CurrentRevision, AFileOfAnOlderVersionHasNoAttemptAndIsNotTaken) {
         ASSERT_TRUE(current.has_value()) << more;
         EXPECT_EQ(current->attempt_uid, "") << more;
         EXPECT_FALSE(current->is_taken) << more;
+        EXPECT_EQ(current->listed_at, std::nullopt) << more;
     }
+}
+
+TEST(CurrentRevision, AnInvalidTimeIsNotKnown) {
+    for (const char* time : {"-1", "\"1790000000\"", "1e300", "1.5", "9223372036854775807", "{}"}) {
+        const auto current =
+            decode_current(fmt::format(R"({{"revision":"000000000000beef","listedAt":{}}})", time));
+        ASSERT_TRUE(current.has_value()) << time;
+        EXPECT_EQ(current->listed_at, std::nullopt) << time;
+    }
+}
+
+TEST(CurrentRevision, HasAnAgeUnlessTheClockWasSetBack) {
+    const WallTime listed_at = *kCurrent.listed_at;
+    EXPECT_EQ(age_of(kCurrent, listed_at), Duration{});
+    EXPECT_EQ(age_of(kCurrent, listed_at + std::chrono::hours{1}), std::chrono::hours{1});
+    EXPECT_EQ(age_of(kCurrent, listed_at - std::chrono::seconds{1}), std::nullopt);
+    EXPECT_EQ(age_of({}, listed_at), std::nullopt);
 }
 
 }  // namespace

@@ -37,6 +37,16 @@ protected:
         return prepared ? prepared->manifest->view().revision().value() : 0;
     }
 
+    // Lists the origin at kListedAt.
+    void list_for_attempt(const std::string& uid) {
+        options.job_uid = "job-1";
+        options.attempt_uid = uid;
+        options.wall_now = kListedAt;
+        EXPECT_EQ(revision(), dataset.manifest().revision().value());
+    }
+
+    static constexpr WallTime kListedAt{std::chrono::seconds{1'790'000'000}};
+
     void change_dataset() { origin.list_instead({{"only.png", 7, "new"}}); }
 
     test::TempFolder folder;
@@ -89,6 +99,86 @@ TEST_F(PrepareDataset, TheNextAttemptKeepsARevisionThatClientsUse) {
     options.attempt_uid = "uid-a2";
     options.keep_revision = true;
     EXPECT_EQ(revision(), before);
+}
+
+// After a restart of the sidecar no client is welcomed yet.
+TEST_F(PrepareDataset, ARevisionThatClientsUseBecomesTheirAttempts) {
+    options.job_uid = "job-1";
+    options.attempt_uid = "uid-a1";
+    const auto before = revision();
+    change_dataset();
+    options.job_uid = "job-2";
+    options.attempt_uid = "uid-b1";
+    options.keep_revision = true;
+    EXPECT_EQ(revision(), before);
+    options.keep_revision = false;
+    EXPECT_EQ(revision(), before);
+    EXPECT_EQ(origin.listings(), 1U);
+}
+
+TEST_F(PrepareDataset, ANewAttemptUsesAYoungListingAndKeepsIt) {
+    list_for_attempt("uid-a1");
+    change_dataset();
+    options.attempt_uid = "uid-a2";
+    options.listing_age_max = std::chrono::hours{1};
+    options.use_young = true;
+    options.wall_now += std::chrono::minutes{59};
+    const auto prepared = prepare();
+    ASSERT_TRUE(prepared.has_value());
+    EXPECT_EQ(prepared->source, Preparation::Source::kKept);
+    EXPECT_EQ(prepared->current.attempt_uid, "uid-a2");
+    EXPECT_EQ(prepared->current.listed_at, kListedAt);
+    options.use_young = false;
+    options.wall_now += std::chrono::hours{5};
+    EXPECT_EQ(revision(), dataset.manifest().revision().value()) << "a restart";
+    EXPECT_EQ(origin.listings(), 1U);
+}
+
+TEST_F(PrepareDataset, AListingIsYoungWhileItIsYoungerThanTheLimit) {
+    list_for_attempt("uid-a1");
+    options.attempt_uid = "uid-a2";
+    const auto is_young_after = [&](Duration age, std::optional<Duration> most) {
+        options.listing_age_max = most;
+        options.wall_now = kListedAt + age;
+        return is_young(load_current(*device, folder.path()), options);
+    };
+    const std::chrono::hours hour{1};
+    EXPECT_TRUE(is_young_after(Duration{}, hour));
+    EXPECT_TRUE(is_young_after(hour - std::chrono::seconds{1}, hour));
+    EXPECT_FALSE(is_young_after(hour, hour));
+    EXPECT_FALSE(is_young_after(-std::chrono::seconds{1}, hour)) << "the clock was set back";
+    EXPECT_FALSE(is_young_after(Duration{}, Duration{})) << "mode ETag";
+    EXPECT_FALSE(is_young_after(Duration{}, std::nullopt)) << "mode Immutable";
+    options.list_again = true;
+    EXPECT_FALSE(is_young_after(Duration{}, hour)) << "another revision is pinned";
+}
+
+TEST_F(PrepareDataset, AListingThatHasGrownOldMeanwhileIsReplaced) {
+    list_for_attempt("uid-a1");
+    change_dataset();
+    options.attempt_uid = "uid-a2";
+    options.listing_age_max = std::chrono::hours{1};
+    options.use_young = true;
+    options.wall_now += std::chrono::hours{1};
+    EXPECT_NE(revision(), dataset.manifest().revision().value());
+    EXPECT_EQ(load_current(*device, folder.path())->listed_at, options.wall_now);
+}
+
+TEST_F(PrepareDataset, WithALimitOfAgeTheLastListingIsNotUsedWhileTheOriginIsDown) {
+    revision();
+    origin.fail_with(Error{ErrorCode::kUnavailable, "503"});
+    options.listing_age_max = Duration{};
+    EXPECT_EQ(prepare().error().code, ErrorCode::kUnavailable);
+}
+
+TEST_F(PrepareDataset, ATakenManifestKeepsTheTimeOfItsListing) {
+    const domain::RevisionId taken{revision()};
+    options.taken = {taken, options.source, "job-2", "uid-b1", true, kListedAt};
+    const auto prepared = prepare();
+    ASSERT_TRUE(prepared.has_value());
+    EXPECT_EQ(prepared->source, Preparation::Source::kTaken);
+    EXPECT_EQ(prepared->current, *options.taken);
+    EXPECT_EQ(load_current(*device, folder.path()), *options.taken);
 }
 
 TEST_F(PrepareDataset, AnAttemptListsAgainOnRequest) {
