@@ -122,3 +122,17 @@ def test_an_overwritten_object_does_not_fail_the_next_attempt(namespace, bucket)
     namespace.go(second, "0:0")
     status = namespace.wait_complete("again")["status"]
     assert status["attempt"] == 2
+
+
+def test_a_ttl_spares_the_next_job_a_listing_and_etag_does_not(namespace, bucket):
+    def samples_of(name):
+        namespace.apply(read(name, ["--rounds", 1], on=namespace.home))
+        pod = namespace.pod(name)["metadata"]["name"]
+        namespace.wait_complete(name)
+        return next(line["samples"] for line in namespace.lines(pod) if line["event"] == "start")
+    fill(namespace, bucket, consistency={"mode": "TTL", "ttlSeconds": 3600})
+    assert samples_of("first") == COUNT
+    bucket.put({"0/new.bin": text("new")})
+    assert samples_of("second") == COUNT
+    namespace.apply(jobs.dataset("changing", f"s3://{bucket.name}", consistency={"mode": "ETag"}))
+    assert samples_of("third") == COUNT + 1

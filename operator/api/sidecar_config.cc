@@ -60,6 +60,11 @@ std::string eviction_text(EvictionPolicy policy) {
     return "";
 }
 
+std::string listing_age_text(const DatasetConfig& dataset) {
+    const auto& seconds = dataset.listing_age_seconds_max;
+    return seconds ? fmt::format("{}s", *seconds) : "";
+}
+
 Json write_dataset(const DatasetConfig& dataset, const SidecarConfig& config) {
     std::vector<JsonMember> origin = write_origin(dataset.origin);
     origin.push_back({"credentialsDirectory", dataset.origin.credentials_directory});
@@ -78,6 +83,7 @@ Json write_dataset(const DatasetConfig& dataset, const SidecarConfig& config) {
          {"guest", if_true(dataset.guest)},
          {"pinned", if_true(dataset.pinned)},
          {"peers", if_true(dataset.peers)},
+         {"listingAgeMax", listing_age_text(dataset)},
          {"contract", lower_case(choice_text(dataset.contract))},
          {"sampling", write_sampling(dataset.parameters)}});
 }

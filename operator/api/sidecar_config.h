@@ -46,6 +46,8 @@ struct DatasetConfig {
     bool guest = false;   // the Dataset belongs to another namespace and is shared
     bool pinned = false;  // ranks on several nodes read it: its revision is pinned
     bool peers = false;   // nodes fetch its samples from each other
+    // Age of another attempt's listing from which on it is not used; 0: none is; none: any age.
+    std::optional<std::int64_t> listing_age_seconds_max{};
 
     bool operator==(const DatasetConfig&) const = default;
 };

@@ -148,7 +148,7 @@ ONLY_IN_THE_CRD = [
     "set exactly one of secretKeyRef", "minBytes must be 0 or more", "nominalQuota must be ", "borrowingLimit must be ",
     "lendingLimit must be ", "capacityPerNode must be less than", "originBandwidth must be less than",
     "rateLimit must be less than",
-    "maxBytes must be less than", "minBytes must be less than", "ttlSeconds belongs to mode TTL", "path must not have .. as a part",
+    "maxBytes must be less than", "minBytes must be less than", "path must not have .. as a part",
 ]
 # Rules that the operator derives from common/domain/contract_table.h.
 FROM_THE_TABLE = ["windowed belongs to", "importance belongs to", "replicate belongs to", "beta, warmupEpochs, ",

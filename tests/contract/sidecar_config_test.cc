@@ -85,6 +85,17 @@ TEST(SidecarConfigContract, SidecarReadsTheOperatorsSettings) {
     EXPECT_EQ(config->datasets[1].source.region, "us-east-1");
 }
 
+TEST(SidecarConfigContract, TheLimitOfAListingsAgeArrives) {
+    control::SidecarConfig config = written();
+    EXPECT_EQ(read(config)->datasets[0].listing_age_max, std::nullopt);
+    for (const std::int64_t seconds : {std::int64_t{0}, std::int64_t{2'147'483'647}}) {
+        config.datasets[0].listing_age_seconds_max = seconds;
+        const Result<sidecar::SidecarConfig> got = read(config);
+        ASSERT_TRUE(got) << got.error().message;
+        EXPECT_EQ(got->datasets[0].listing_age_max, std::chrono::seconds{seconds});
+    }
+}
+
 TEST(SidecarConfigContract, JobWithoutAContractAllowsNoChange) {
     const Result<sidecar::SidecarConfig> config = read(written());
     ASSERT_TRUE(config) << config.error().message;

@@ -223,6 +223,17 @@ std::string inline_dataset_uid(const std::string& ns, const JobDataset& dataset)
     return fmt::format("inline-{:016x}", fnv1a(text));
 }
 
+namespace {
+
+std::optional<std::int64_t> listing_age_seconds_max(const DatasetSpec& spec) {
+    if (spec.consistency == Consistency::kImmutable) {
+        return std::nullopt;
+    }
+    return spec.ttl_seconds.value_or(0);
+}
+
+}  // namespace
+
 ResolvedDataset resolve_dataset(const Dataset& dataset) {
     ResolvedDataset result;
     result.name = dataset.meta.name;
@@ -234,6 +245,7 @@ ResolvedDataset resolve_dataset(const Dataset& dataset) {
     result.block_size = dataset.spec.block_size;
     result.records = dataset.spec.records;
     result.peers = shares_by_peers(dataset.spec);
+    result.listing_age_seconds_max = listing_age_seconds_max(dataset.spec);
     if (dataset.status.total_bytes) {
         result.total = bytes_of(*dataset.status.total_bytes);
         result.samples = bytes_of(dataset.status.samples.value_or(0)).count();

@@ -35,6 +35,9 @@ struct ResolvedDataset {
     std::uint64_t samples = 0;   // likewise
     // Nodes fetch its samples from each other. Never from a volume, whose revision differs by node.
     bool peers = true;
+    // spec.consistency: age of another attempt's listing from which on it is not used; 0: none is;
+    // none: any age.
+    std::optional<std::int64_t> listing_age_seconds_max{};
 
     bool operator==(const ResolvedDataset&) const = default;
 };

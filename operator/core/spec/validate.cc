@@ -212,10 +212,13 @@ std::vector<FieldError> validate(const Dataset& dataset) {
         check_packing(spec, complaints);
     }
     complaints.unless(
-        spec.consistency == Consistency::kImmutable && !spec.ttl_seconds,
+        (spec.consistency == Consistency::kTtl) == spec.ttl_seconds.has_value(),
         "spec.consistency",
-        "consistency ETag and TTL do not work yet; today the origin is listed once (mode "
-        "Immutable), and a sample that changes afterwards is reported as an error");
+        "mode TTL needs ttlSeconds, and the other modes must leave it out");
+    complaints.unless(
+        spec.ttl_seconds.value_or(1) >= 1,
+        "spec.consistency.ttlSeconds",
+        "ttlSeconds must be 1 or more");
     check_sharing(spec, complaints);
     complaints.unless(
         spec.retention_after_last_use_seconds.value_or(0) >= 0,

@@ -125,6 +125,7 @@ ResolvedDataset resolve_for_filler(const Dataset& dataset) {
     constexpr std::size_t kOfDatasetsInJobs = 63;  // length of the socket folder's name
     ResolvedDataset result = resolve_dataset(dataset);
     result.name = shorten_uniquely(dataset.meta.name, kOfDatasetsInJobs);
+    result.listing_age_seconds_max.reset();  // each new filler lists anew, in every mode
     return result;
 }
 

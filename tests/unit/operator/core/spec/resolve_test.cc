@@ -33,6 +33,16 @@ TEST(ResolveDatasets, TakesTheShuffleOfPlacementClairvoyant) {
     EXPECT_EQ(shuffle(), (ClairvoyantSpec{ReadOrder::kTorchDistributed, 0, false}));
 }
 
+TEST(ResolveDatasets, ConsistencyIsTheLargestAgeOfAListing) {
+    Dataset dataset = make_dataset();
+    EXPECT_EQ(resolve_dataset(dataset).listing_age_seconds_max, std::nullopt);
+    dataset.spec.consistency = Consistency::kEtag;
+    EXPECT_EQ(resolve_dataset(dataset).listing_age_seconds_max, 0);
+    dataset.spec.consistency = Consistency::kTtl;
+    dataset.spec.ttl_seconds = 3600;
+    EXPECT_EQ(resolve_dataset(dataset).listing_age_seconds_max, 3600);
+}
+
 TEST(ResolveDatasets, NamesTheMissingDataset) {
     const ResolvedDatasets resolved = resolve_datasets(make_training_job(), {});
     EXPECT_EQ(resolved.blocker.reason, "DatasetNotFound");

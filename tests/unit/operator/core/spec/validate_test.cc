@@ -78,6 +78,15 @@ TEST(ValidateDataset, AcceptsWebServers) {
     }
 }
 
+TEST(ValidateDataset, AcceptsEveryConsistency) {
+    Dataset dataset = make_dataset();
+    dataset.spec.consistency = Consistency::kEtag;
+    EXPECT_EQ(to_string(validate(dataset)), "");
+    dataset.spec.consistency = Consistency::kTtl;
+    dataset.spec.ttl_seconds = 1;
+    EXPECT_EQ(to_string(validate(dataset)), "");
+}
+
 TEST(ValidateDataset, RefusesWhatWebServersDoNotHave) {
     const std::string source = "spec.sources[0]";
     const std::vector<std::tuple<std::function<void(DatasetSource&)>, std::string, std::string>>
@@ -176,10 +185,22 @@ TEST(ValidateDataset, RefusesIncompatibleFields) {
          },
          "spec.records.bytes",
          "between 1 and 1073741824"},
-        {[](Dataset& d) { d.spec.consistency = Consistency::kEtag; },
+        {[](Dataset& d) { d.spec.consistency = Consistency::kTtl; },
          "spec.consistency",
-         "do not work yet"},
-        {[](Dataset& d) { d.spec.ttl_seconds = 5; }, "spec.consistency", "do not work yet"},
+         "needs ttlSeconds"},
+        {[](Dataset& d) { d.spec.ttl_seconds = 5; }, "spec.consistency", "must leave it out"},
+        {[](Dataset& d) {
+             d.spec.consistency = Consistency::kEtag;
+             d.spec.ttl_seconds = 5;
+         },
+         "spec.consistency",
+         "must leave it out"},
+        {[](Dataset& d) {
+             d.spec.consistency = Consistency::kTtl;
+             d.spec.ttl_seconds = 0;
+         },
+         "spec.consistency.ttlSeconds",
+         "1 or more"},
         {[](Dataset& d) {
              d.spec.sources = {directory()};
              d.spec.shared_with = LabelSelector{};

@@ -228,7 +228,8 @@ TEST(BuildFiller, DigestChangesWithTheSpecButNotWithTheCa) {
     Dataset listed = dataset;
     listed.status.total_bytes = 1000;
     listed.status.samples = 10;
-    EXPECT_EQ(digest(filler_of(listed)), before);
+    listed.spec.consistency = Consistency::kEtag;
+    EXPECT_EQ(digest(filler_of(listed)), before) << "a new filler lists in every mode";
     Dataset moved = dataset;
     moved.spec.sources[0].secret_ref = "new-keys";
     EXPECT_NE(digest(filler_of(moved)), before);

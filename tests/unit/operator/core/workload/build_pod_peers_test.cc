@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <string>
+#include <string_view>
 
 #include <gtest/gtest.h>
 
@@ -40,6 +42,41 @@ TEST(BuildPod, OpensNoPeerPortWithoutPeers) {
     TrainingJobView unsigned_view = make_view();
     unsigned_view.settings.sidecar_peer_port = 0;
     EXPECT_FALSE(has_peers(unsigned_view));
+}
+
+// The sidecar's listingAgeMax; empty: not set.
+std::string listing_age(const TrainingJobView& view, std::int64_t attempt = 1) {
+    const PodManifest pod =
+        build_pod({view.job, view.datasets.datasets, view.pool, view.settings, attempt, {}, {}});
+    const std::string config = config_of(pod.init_containers[0]);
+    constexpr std::string_view kKey = R"("listingAgeMax":")";
+    const std::size_t at = config.find(kKey);
+    if (at == std::string::npos) {
+        return "";
+    }
+    const std::size_t begin = at + kKey.size();
+    return config.substr(begin, config.find('"', begin) - begin);
+}
+
+TEST(BuildPod, TheSidecarGetsTheLimitOfAListingsAge) {
+    TrainingJobView view = make_view();
+    EXPECT_EQ(listing_age(view), "");
+    view.datasets.datasets[0].listing_age_seconds_max = 0;
+    EXPECT_EQ(listing_age(view), "0s");
+    view.datasets.datasets[0].listing_age_seconds_max = 3600;
+    EXPECT_EQ(listing_age(view), "3600s");
+    EXPECT_EQ(listing_age(view, 2), "0s") << "an attempt has failed";
+}
+
+TEST(BuildPod, RanksThatCannotTakeAListingFromEachOtherUseNoOlderOne) {
+    TrainingJobView view = make_view();
+    view.datasets.datasets[0].listing_age_seconds_max = 3600;
+    view.datasets.datasets[0].peers = false;
+    EXPECT_EQ(listing_age(view), "0s");
+    view.job.spec.trainer.node_count = 1;
+    EXPECT_EQ(listing_age(view), "3600s");
+    view.datasets.datasets[0].ns = "data";
+    EXPECT_EQ(listing_age(view), "") << "a guest never lists";
 }
 
 }  // namespace
