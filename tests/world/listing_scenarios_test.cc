@@ -10,16 +10,12 @@ using std::chrono::seconds;
 
 class ListingScenario : public Scenario {
 protected:
-    World& make_nodes(
-        std::size_t nodes,
-        Duration lasts = minutes{4},
-        std::optional<Duration> listing_age_max = {}) {
+    World& make_nodes(std::size_t nodes, Duration lasts = minutes{4}) {
         nodes_ = nodes;
         return make(
             {.nodes = nodes, .jobs = 1, .pods = nodes},
             {.is_operated = true,
              .is_pinned = true,
-             .listing_age_max = listing_age_max,
              .has_peers = true,
              .trainers_wait = seconds{10},
              .lasts = lasts});
@@ -43,21 +39,6 @@ protected:
             count += world_->status(node).manifests_taken;
         }
         return count;
-    }
-
-    // A node reads the dataset for its job; that of another job begins a minute later.
-    World& make_two_jobs(std::optional<Duration> listing_age_max) {
-        nodes_ = 2;
-        return make(
-            {.nodes = 2, .jobs = 2, .pods = 2},
-            {.is_operated = true,
-             .is_pinned = true,
-             .listing_age_max = listing_age_max,
-             .has_peers = true,
-             .trainers_wait = seconds{10},
-             .late_pods = 1,
-             .late_by = minutes{1},
-             .lasts = minutes{4}});
     }
 
     std::size_t nodes_ = 0;
@@ -102,49 +83,6 @@ TEST_F(ListingScenario, NodeCutOffFromItsPeersListsForItself) {
     grant_and_run_for(minutes{2});
     EXPECT_EQ(listings(), 2U);
     EXPECT_GT(world.epoch(2), 0U);
-}
-
-TEST_F(ListingScenario, WithoutALimitALaterJobTakesTheListingInUse) {
-    make_two_jobs(std::nullopt);
-    grant_and_run_for(minutes{2});
-    EXPECT_EQ(listings(), 1U);
-    EXPECT_EQ(takers(), 1U);
-}
-
-TEST_F(ListingScenario, LaterJobTakesAListingThatIsYoungEnough) {
-    make_two_jobs(minutes{10});
-    grant_and_run_for(minutes{2});
-    EXPECT_EQ(listings(), 1U);
-    EXPECT_EQ(takers(), 1U);
-}
-
-TEST_F(ListingScenario, LaterJobListsAnewIfTheListingIsTooOld) {
-    World& world = make_two_jobs(seconds{30});
-    grant_and_run_for(minutes{2});
-    EXPECT_EQ(listings(), 2U);
-    EXPECT_EQ(takers(), 0U);
-    EXPECT_GT(world.epoch(1), 0U);
-}
-
-// The attempts read on: a listing counts for as long as its attempt runs.
-TEST_F(ListingScenario, KilledSidecarsOfAnAttemptDoNotListAgain) {
-    World& world = make_two_jobs(Duration{});
-    grant_and_run_for(minutes{2});
-    EXPECT_EQ(listings(), 2U);
-    for (std::size_t pod = 0; pod < 2; ++pod) {
-        world.strike(Fault::kKill, pod);
-        run_for(seconds{20});
-    }
-    EXPECT_EQ(listings(), 2U);
-    EXPECT_EQ(takers(), 0U);
-}
-
-// Their listings are their attempt's, however old they are.
-TEST_F(ListingScenario, NodesOfOneAttemptListOnceWithALimitOfZero) {
-    make_nodes(5, minutes{4}, Duration{});
-    grant_and_run_for(minutes{1});
-    EXPECT_EQ(listings(), 1U);
-    EXPECT_EQ(takers(), 4U);
 }
 
 TEST_F(ListingScenario, NodeThatNeverLearnsItsGroupListsAlone) {

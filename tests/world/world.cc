@@ -179,7 +179,6 @@ void World::follow_script(Pod& pod) const {
     data.eviction = script_->eviction;
     data.reserved_free = 0;
     data.pinned = script_->is_pinned;
-    data.listing_age_max = script_->listing_age_max;
     pod.config.control.endpoint = script_->is_operated ? "operator:9443" : "";
     pod.settings.compute = script_->compute;
     pod.settings.batch = 8;

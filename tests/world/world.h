@@ -62,7 +62,6 @@ struct Script {
     sidecar::EvictionKind eviction = sidecar::EvictionKind::kAuto;
     bool is_operated = false;  // sidecars keep nothing new before World::grant()
     bool is_pinned = false;    // ranks would wait for the operator's pin, which never comes
-    std::optional<Duration> listing_age_max{};  // of listings of other jobs; nullopt: any
     bool last_job_is_guest = false;
     bool guest_has_key = true;
     bool first_key_is_refused = false;  // the key of pod 0, until `lasts`
