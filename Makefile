@@ -9,7 +9,7 @@ CXX_FILES = $(shell git ls-files '*.cc' '*.h')
 export STOKER_PYTHON := $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build programs test test-local laws simulate-world simulate-control mutants e2e e2e-slow attacks controllers demo demo-down cluster-build cluster-up cluster-down images bench scale bench-listing bench-peer-link bench-peers loaders accuracy time-to-accuracy traffic advise importance importance-parts windowed chunks origin-rtt many-nodes three-jobs release lint lint-client format generate soak memory-per-rank \
+.PHONY: help deps build programs test test-local laws simulate-world simulate-control mutants e2e e2e-slow attacks controllers demo demo-down cluster-build cluster-up cluster-down images bench scale bench-listing bench-peer-link bench-peers loaders hooks accuracy time-to-accuracy traffic advise importance importance-parts windowed chunks origin-rtt many-nodes three-jobs release lint lint-client format generate soak memory-per-rank \
         check-generated asan tsan clang-tidy fuzzers nightly wheel docs pre-commit clean deps-build deps-test deps-nightly
 
 # $(call venv,NAME,PACKAGE): build/venv-NAME with a package of PyPI, made once.
@@ -143,8 +143,17 @@ bench-listing: deps-build $(BUILD)/build.ninja ## memory and time from a listing
 
 loaders: deps-test build ## unchanged scripts of other libraries read through the S3 endpoint; writes docs/reference (half an hour)
 	tools/deps.sh loaders
-	tests/loaders/venv.sh
+	tests/loaders/venv.sh loaders
 	build/venv-loaders/bin/python tests/loaders/run.py --build $(BUILD) --page docs/reference/loaders.md
+
+hooks: deps-test deps-build $(BUILD)/build.ninja ## WebDataset, Hugging Face datasets, multi-storage-client with the Python client (from PyPI; 5 minutes)
+	tools/deps.sh loaders
+	cmake --build $(BUILD) --target stoker_client_python
+	tests/loaders/venv.sh loaders
+	tests/loaders/venv.sh trainers
+	cd tests/loaders/hooks && export STOKER_BUILD=$(CURDIR)/$(BUILD) && \
+		$(CURDIR)/build/venv-loaders/bin/python -m pytest -q -p no:cacheprovider test_webdataset.py test_hf_datasets.py && \
+		$(CURDIR)/build/venv-trainers/bin/python -m pytest -q -p no:cacheprovider test_msc.py
 
 traffic: deps-test build ## what the real sidecar reads at the origin under each contract, beside the simulator's figure
 	$(PYTHON) bench/traffic.py --build $(BUILD)

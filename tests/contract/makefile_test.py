@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "Makefile").read_text()
 TARGETS = re.findall(r"^([a-z0-9-]+):.*## ", TEXT, re.MULTILINE)
 NEED_NOTHING = {"help", "clean", "demo-down", "cluster-down"}
-NEED_TESTS = {"bench", "loaders", "test-local", "traffic", "windowed", "importance", "many-nodes", "accuracy", "time-to-accuracy", "lint", "lint-client", "format", "docs",
+NEED_TESTS = {"bench", "loaders", "hooks", "test-local", "traffic", "windowed", "importance", "many-nodes", "accuracy", "time-to-accuracy", "lint", "lint-client", "format", "docs",
               "pre-commit", "mutants", "asan", "tsan", "clang-tidy", "nightly", "generate", "check-generated", "wheel"}
 
 

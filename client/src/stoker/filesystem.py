@@ -61,7 +61,7 @@ class StokerFileSystem(AbstractFileSystem):
             return _folder("")
         if name not in self._open_datasets and name not in dataset_names():
             raise FileNotFoundError(path)
-        samples = self._samples(name)
+        samples = self.samples(name)
         if not key:
             return _folder(name)
         id = _place(samples, key)
@@ -72,9 +72,18 @@ class StokerFileSystem(AbstractFileSystem):
             return _folder(path)
         raise FileNotFoundError(path)
 
+    def files_below(self, path: str) -> Iterator[Dict[str, Any]]:
+        """The entries of all files in a folder and its folders, in bytewise order of their keys."""
+        name, _, folder = self._strip_protocol(path).partition("/")
+        samples, prefix = self.samples(name), folder and folder + "/"
+        for id in range(_place(samples, prefix), len(samples)):
+            if not _key(samples, id).startswith(prefix):
+                return
+            yield _file(name, samples, id)
+
     def _children(self, path: str) -> Iterator[Dict[str, Any]]:
         name, _, folder = path.partition("/")
-        samples, prefix = self._samples(name), folder and folder + "/"
+        samples, prefix = self.samples(name), folder and folder + "/"
         id = _place(samples, prefix)
         while id < len(samples):
             key = _key(samples, id)
@@ -92,7 +101,7 @@ class StokerFileSystem(AbstractFileSystem):
 
     def cat_file(self, path: str, start: Optional[int] = None, end: Optional[int] = None, **_: Any) -> bytes:
         """The bytes start..end of a file; negative numbers count from its end."""
-        return bytes(self._fetch([path])[0].view[start:end])
+        return bytes(self.fetch([path])[0].view[start:end])
 
     def cat_ranges(
         self,
@@ -109,7 +118,7 @@ class StokerFileSystem(AbstractFileSystem):
         if not len(paths) == len(starts) == len(ends):
             raise ValueError("paths, starts and ends must have the same length")
         try:
-            fetched = self._fetch(paths)
+            fetched = self.fetch(paths)
         except Exception:
             return list(super().cat_ranges(paths, starts, ends, max_gap, on_error=on_error))
         return [bytes(sample.view[start:end]) for sample, start, end in zip(fetched, starts, ends)]
@@ -117,10 +126,10 @@ class StokerFileSystem(AbstractFileSystem):
     def _open(self, path: str, mode: str = "rb", **_: Any) -> Any:
         if mode != "rb":
             raise OSError("stoker:// is read-only")
-        return io.BufferedReader(_SampleFile(self._fetch([path])[0]))
+        return io.BufferedReader(_SampleFile(self.fetch([path])[0]))
 
-    def _fetch(self, paths: Sequence[str]) -> List[Sample]:
-        """The samples of the paths, in their order."""
+    def fetch(self, paths: Sequence[str]) -> List[Sample]:
+        """The samples of the paths, in their order, with one request per dataset."""
         wanted: Dict[str, List[Tuple[int, int]]] = {}
         for at, path in enumerate(paths):
             entry = self.info(path)
@@ -129,13 +138,14 @@ class StokerFileSystem(AbstractFileSystem):
             wanted.setdefault(entry["name"].partition("/")[0], []).append((at, entry["id"]))
         out: List[Any] = [None] * len(paths)
         for name, places in wanted.items():
-            samples = self._samples(name)
+            samples = self.samples(name)
             for (at, _), sample in zip(places, samples.fetch_raw([id for _, id in places])):
                 out[at] = sample
             samples.flush()
         return out
 
-    def _samples(self, name: str) -> Samples:
+    def samples(self, name: str) -> Samples:
+        """The dataset's Samples, opened at the first use."""
         with self._opening:
             if name not in self._open_datasets:
                 self._open_datasets[name] = _samples.open(name, **self._options)
