@@ -146,14 +146,14 @@ loaders: deps-test build ## unchanged scripts of other libraries read through th
 	tests/loaders/venv.sh loaders
 	build/venv-loaders/bin/python tests/loaders/run.py --build $(BUILD) --page docs/reference/loaders.md
 
-hooks: deps-test deps-build $(BUILD)/build.ninja ## WebDataset, Hugging Face datasets, multi-storage-client with the Python client (from PyPI; 5 minutes)
+hooks: deps-test deps-build $(BUILD)/build.ninja ## WebDataset, Hugging Face datasets, multi-storage-client, Lightning, Accelerate and the HF Trainer with the Python client (from PyPI; 10 minutes)
 	tools/deps.sh loaders
 	cmake --build $(BUILD) --target stoker_client_python
 	tests/loaders/venv.sh loaders
 	tests/loaders/venv.sh trainers
 	cd tests/loaders/hooks && export STOKER_BUILD=$(CURDIR)/$(BUILD) && \
 		$(CURDIR)/build/venv-loaders/bin/python -m pytest -q -p no:cacheprovider test_webdataset.py test_hf_datasets.py && \
-		$(CURDIR)/build/venv-trainers/bin/python -m pytest -q -p no:cacheprovider test_msc.py
+		$(CURDIR)/build/venv-trainers/bin/python -m pytest -q -p no:cacheprovider test_msc.py test_trainers.py
 
 traffic: deps-test build ## what the real sidecar reads at the origin under each contract, beside the simulator's figure
 	$(PYTHON) bench/traffic.py --build $(BUILD)

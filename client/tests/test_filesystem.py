@@ -26,6 +26,13 @@ def test_lists_datasets_folders_and_files(origin, files):
     assert files.isdir("train/cat") and not files.exists("train/ca") and not files.exists("other/x")
 
 
+def test_files_below_a_folder_are_listed_in_bytewise_order(origin, files):
+    assert [entry["name"] for entry in files.files_below("train")] == [f"train/{key}" for key in origin.keys]
+    cats = [f"train/{key}" for key in origin.keys if key.startswith("cat/")]
+    assert [entry["name"] for entry in files.files_below("stoker://train/cat")] == cats
+    assert not list(files.files_below("train/ca"))
+
+
 def test_info_has_the_size_and_the_id(origin, files):
     entry = files.info(f"stoker://train/{origin.keys[7]}")
     assert (entry["size"], entry["type"], entry["id"]) == (len(origin.payloads[origin.keys[7]]), "file", 7)

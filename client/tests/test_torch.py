@@ -60,6 +60,22 @@ def test_world_comes_from_the_environment(monkeypatch):
     monkeypatch.setenv("RANK", "4")
     with pytest.raises(stoker.SettingsError, match="outside WORLD_SIZE=4"):
         stoker.torch.Sampler(range(10))
+    monkeypatch.delenv("RANK")
+    with pytest.raises(stoker.SettingsError, match="RANK is not"):
+        stoker.torch.Sampler(range(10))
+    assert stoker.torch.Sampler(range(10), num_replicas=4, rank=3).rank == 3
+
+
+def test_loader_without_a_contract_gives_the_epoch_to_its_sampler(origin):
+    dataset = stoker.torch.Dataset(origin.uri, decode=raw)
+    loader = loader_of(dataset, stoker.torch.Sampler(dataset))
+    loader.set_epoch(3)
+    assert loader.sampler.epoch == 3
+    loader_of(dataset, None).set_epoch(3)  # torch's samplers have no epoch
+
+
+def test_trainers_that_look_for_a_distributed_sampler_find_one():
+    assert isinstance(stoker.torch.Sampler(range(10)), DistributedSampler)
 
 
 @pytest.mark.parametrize("workers", WORKERS)

@@ -291,8 +291,12 @@ class DataLoader(torch.utils.data.DataLoader):
         return self._contract_stream().epoch_report()
 
     def set_epoch(self, epoch: int) -> None:
-        """Sets the epoch of the next iteration; without it epochs count up from 0, or from a loaded state."""
-        self._contract_stream().next_epoch = epoch
+        """Sets the epoch of the next iteration. A contract's epochs otherwise count up from 0, or from a loaded state.
+        Without a contract it is the sampler's set_epoch(); a sampler without one is left alone."""
+        if self._stream is not None:
+            self._stream.next_epoch = epoch
+        elif hasattr(self.sampler, "set_epoch"):
+            self.sampler.set_epoch(epoch)
 
     def state_dict(self) -> Dict[str, Any]:
         """State after the batches that the training loop has received: the sampler's, or the contract's.
@@ -431,13 +435,6 @@ class TensorLoader(DataLoader):
                 similarity=False,
                 **options,
             )
-
-    def set_epoch(self, epoch: int) -> None:
-        """Sets the epoch of the next iteration: the contract's, else the sampler's."""
-        if self._stream is not None:
-            super().set_epoch(epoch)
-        else:
-            self.sampler.set_epoch(epoch)
 
     def _batches(self) -> Iterator[Any]:
         reader: Union[CudaReader, HostReader] = HostReader(self._records, self._transform)

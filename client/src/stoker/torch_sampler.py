@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import copy
+import os
 from typing import Any, Dict, Iterator, Optional, Tuple
 
 import numpy as np
 import torch
 import torch.utils.data
+from torch.utils.data.distributed import DistributedSampler
 
 from .arrays import Array, Ids
 from .elastic import consumed_by, first_turn
+from .errors import SettingsError
 from .link import AHEAD_AT_MOST
 from .order import deal, rank_length
 from .samples import Samples
@@ -50,8 +53,9 @@ class Planned(torch.utils.data.Dataset):
         return self.source.gather(ids, out)
 
 
-class Sampler(torch.utils.data.Sampler):
-    """The same indices as torch's DistributedSampler; also sends the order to the sidecar.
+class Sampler(DistributedSampler):
+    """The same indices as torch's DistributedSampler; also sends the order to the sidecar. Trainers that replace every
+    other sampler by a DistributedSampler keep this one.
 
     Args:
         dataset: a stoker.torch.Dataset, a torch Subset of one, or anything with a length (then nothing is sent).
@@ -63,6 +67,8 @@ class Sampler(torch.utils.data.Sampler):
             beginning of the next epoch, so that the sidecar fetches on while this one ends. Default: the TrainingJob's
             (STOKER_EPOCHS). 0 or unset: unknown; nothing is fetched for a next epoch that may not come. Nor is it when
             the program reads the same epoch repeatedly.
+
+    Raises SettingsError where WORLD_SIZE is set and RANK is not, and torch.distributed is not initialised.
 
     State is O(1): seed, epoch and position. After load_state_dict() the next iteration starts at the position. The
     world may then have another size: it reads what the old one has left of the epoch, in the same order.
@@ -78,9 +84,11 @@ class Sampler(torch.utils.data.Sampler):
         drop_last: bool = False,
         epochs: Optional[int] = None,
     ) -> None:
-        default_rank, default_replicas = _world()
-        self.num_replicas = default_replicas if num_replicas is None else num_replicas
-        self.rank = default_rank if rank is None else rank
+        if num_replicas is None or rank is None:
+            default_rank, default_replicas = _world()
+            num_replicas = default_replicas if num_replicas is None else num_replicas
+            rank = default_rank if rank is None else rank
+        self.num_replicas, self.rank = num_replicas, rank
         if not 0 <= self.rank < self.num_replicas:
             raise ValueError(f"rank {self.rank} is outside a world of {self.num_replicas}")
         self.dataset = dataset
@@ -211,4 +219,9 @@ def _world() -> Tuple[int, int]:
     distributed = torch.distributed
     if distributed.is_available() and distributed.is_initialized():
         return distributed.get_rank(), distributed.get_world_size()
+    if world()[1] > 1 and not os.environ.get("RANK"):  # a trainer sets RANK later, so all ranks would read as rank 0
+        raise SettingsError(
+            "WORLD_SIZE is set and RANK is not: make the sampler when torch.distributed is initialised (with Lightning in "
+            "train_dataloader()), or start the program with torchrun"
+        )
     return world()
