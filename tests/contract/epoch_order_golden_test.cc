@@ -1,5 +1,5 @@
 // The C++ implementation of an epoch's order matches tests/contract/golden/order.json;
-// client/tests/test_order.py checks the same vectors in Python.
+// client/tests/test_order.py and test_torch_order.py check the same vectors in Python.
 #include <fstream>
 
 #include <cpprest/json.h>
@@ -27,10 +27,10 @@ std::vector<SampleIndex> ids_of(const web::json::value& vector) {
     return ids;
 }
 
-TEST(EpochOrder, MatchesThePythonClients) {
+void expect_orders(const char* vectors_name, Shuffler shuffler) {
     std::ifstream file{STOKER_GOLDEN_DIR "/order.json"};
     const auto document = web::json::value::parse(file);
-    const auto& vectors = document.at("vectors").as_array();
+    const auto& vectors = document.at(vectors_name).as_array();
     EXPECT_GE(vectors.size(), 6U);
     for (const auto& vector : vectors) {
         const auto& arguments = vector.at("arguments");
@@ -40,13 +40,22 @@ TEST(EpochOrder, MatchesThePythonClients) {
             .seed = number(arguments, "seed", 0),
             .ranks = static_cast<std::uint32_t>(number(arguments, "world_size", 1)),
             .tail = flag(arguments, "drop_last", false) ? Tail::kDrop : Tail::kPad,
-            .shuffle = flag(arguments, "shuffle", true)};
+            .shuffle = flag(arguments, "shuffle", true),
+            .shuffler = shuffler};
         const auto order = epoch_order(
             shape,
             number(arguments, "epoch", 0),
             static_cast<std::uint32_t>(number(arguments, "rank", 0)));
         EXPECT_EQ(order, ids_of(vector));
     }
+}
+
+TEST(EpochOrder, MatchesThePythonClients) {
+    expect_orders("vectors", Shuffler::kStoker);
+}
+
+TEST(EpochOrder, MatchesTorchsDistributedSampler) {
+    expect_orders("torch", Shuffler::kTorch);
 }
 
 TEST(EpochPermutation, GivesThePythonClientsOrder) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "sidecar/core/sampling/torch_permutation.h"
 
 namespace stoker::sidecar {
 
@@ -74,7 +75,9 @@ std::vector<SampleIndex> epoch_order(
     const EpochShape& shape, std::uint64_t epoch, std::uint32_t rank) {
     STOKER_CHECK(shape.count > 0 && rank < shape.ranks, "a rank of a world that reads something");
     std::vector<SampleIndex> ids;
-    if (shape.shuffle) {
+    if (shape.shuffle && shape.shuffler == Shuffler::kTorch) {
+        ids = torch_permutation(shape.count, shape.seed + epoch);
+    } else if (shape.shuffle) {
         ids = permutation(shape.count, shape.seed, epoch);
     } else {
         ids.resize(shape.count);

@@ -29,12 +29,19 @@ enum class Tail : std::uint8_t {
     kDrop,  // leaves the tail out: all ranks read equally many
 };
 
+// Which permutation an epoch has.
+enum class Shuffler : std::uint8_t {
+    kStoker,  // permutation()
+    kTorch,   // torch_permutation(seed + epoch)
+};
+
 struct EpochShape {
     std::uint32_t count = 0;  // at least 1
     std::uint64_t seed = 0;
     std::uint32_t ranks = 1;
     Tail tail = Tail::kPad;
     bool shuffle = true;
+    Shuffler shuffler = Shuffler::kStoker;
 };
 
 // Number of ids that each rank reads in an epoch.
