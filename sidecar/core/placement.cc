@@ -49,9 +49,14 @@ std::uint64_t placement_hash(std::string_view text) {
 }
 
 Placement::Placement(
-    const SampleSizes& sizes, KeyOf key_of, std::span<const std::string> nodes, std::size_t self)
+    const SampleSizes& sizes,
+    KeyOf key_of,
+    std::span<const std::string> nodes,
+    std::size_t self,
+    std::vector<std::uint16_t> owners)
     : key_of_(std::move(key_of)),
       self_(self),
+      owners_(std::move(owners)),
       own_(sizes.count()) {
     for (const std::string& node : nodes) {
         nodes_.push_back(placement_hash(node));
@@ -67,6 +72,9 @@ Placement::Placement(
 }
 
 std::size_t Placement::owner(SampleIndex sample) const {
+    if (!owners_.empty()) {
+        return owners_[sample];
+    }
     return highest(nodes_, placement_hash(key_of_(sample)), [](std::size_t) { return true; })
         .value_or(0);
 }

@@ -17,37 +17,43 @@ namespace stoker::sidecar {
 
 using domain::SampleIndex;
 
-// Which node of a group owns each sample of a dataset: the node with the highest hash of (node
-// name, sample key), called rendezvous hashing. All nodes that know the same names agree. A node
-// that joins or leaves moves only its own share. Keys, not indexes, are hashed, so a new revision
-// moves nothing.
+// Which node of a group owns each sample of a dataset. By default the node with the highest hash of
+// (node name, sample key), called rendezvous hashing: all nodes that know the same names agree, a
+// node that joins or leaves moves only its own share, and since keys, not indexes, are hashed, a new
+// revision moves nothing. Or a table, which all nodes have alike (owners_by_reads): then
+// the hash only orders the other nodes.
 //
 // Costs: the constructor hashes every key for every node, so run it on a pool: at 10^7 samples 0.5 s
-// of a core for 2 nodes, 2.3 s for 64. One bit a sample stays in memory. is_own() is a look-up,
-// owner() one hash of the key and one multiplication chain per node. Immutable, so any thread may
+// of a core for 2 nodes, 2.3 s for 64. One bit a sample stays in memory, and 2 bytes with a
+// table. is_own() is a look-up, owner() one hash of the key and one multiplication chain per node, or
+// a look-up in the table. Immutable, so any thread may
 // read it.
 class Placement {
 public:
     // The sample's key; must stay callable, by any thread, while this lives.
     using KeyOf = std::function<std::string_view(SampleIndex)>;
 
-    // `nodes`: distinct names, `self` is the position of the own one.
+    // `nodes`: distinct names, `self` is the position of the own one. `owners`: positions by sample;
+    // empty: by the hash.
     Placement(
         const SampleSizes& sizes,
         KeyOf key_of,
         std::span<const std::string> nodes,
-        std::size_t self);
+        std::size_t self,
+        std::vector<std::uint16_t> owners = {});
 
     // Position of the owner in `nodes`.
     [[nodiscard]] std::size_t owner(SampleIndex sample) const;
 
-    // Position of the node that would own the sample if only the other nodes for which `counts` is
-    // true were there: for an own sample, and while this node was not in the group, its owner.
-    // nullopt: no such node.
+    // Position of the node that would own the sample by the hash if only the other nodes for which
+    // `counts` is true were there. For an own sample that is its owner of the time before this node
+    // joined, or before the table was there. nullopt: no such node.
     [[nodiscard]] std::optional<std::size_t> runner_up(
         SampleIndex sample, const std::function<bool(std::size_t)>& counts) const;
 
     [[nodiscard]] bool is_own(SampleIndex sample) const { return own_[sample]; }
+
+    [[nodiscard]] bool has_table() const { return !owners_.empty(); }
 
     [[nodiscard]] std::size_t node_count() const { return nodes_.size(); }
 
@@ -62,8 +68,9 @@ public:
 private:
     KeyOf key_of_;
     std::size_t self_;
-    std::vector<std::uint64_t> nodes_;  // hashes of the names
-    std::vector<bool> own_;             // by sample
+    std::vector<std::uint64_t> nodes_;   // hashes of the names
+    std::vector<std::uint16_t> owners_;  // by sample; empty: by the hash
+    std::vector<bool> own_;              // by sample
     Bytes own_bytes_{};
     std::uint64_t own_samples_ = 0;
     Bytes own_payload_{};

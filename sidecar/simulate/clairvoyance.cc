@@ -186,13 +186,13 @@ void place_owned(
     }
     const auto total = std::accumulate(room.begin(), room.end(), std::size_t{0});
     const auto owners = sidecar::place_pooled(counts, static_cast<std::uint32_t>(total));
-    std::vector<std::vector<SampleIndex>> owned(counts.ranks());
+    std::vector<std::vector<SampleIndex>> owned(counts.readers());
     for (SampleIndex sample = 0; sample < counts.samples(); ++sample) {
         if (owners[sample] != sidecar::kNoOwner) {
             owned[owners[sample]].push_back(sample);
         }
     }
-    for (std::uint32_t rank = 0; rank < counts.ranks(); ++rank) {
+    for (std::uint32_t rank = 0; rank < counts.readers(); ++rank) {
         std::ranges::stable_sort(owned[rank], std::greater{}, [&](SampleIndex sample) {
             return counts.at(rank, sample);
         });
@@ -213,7 +213,7 @@ void count_reads(
     ClairvoyantFigures& figures) {
     std::uint64_t favourites = 0;
     std::uint64_t above = 0;
-    for (std::uint32_t rank = 0; rank < counts.ranks(); ++rank) {
+    for (std::uint32_t rank = 0; rank < counts.readers(); ++rank) {
         for (SampleIndex sample = 0; sample < counts.samples(); ++sample) {
             const std::uint64_t reads = counts.at(rank, sample);
             figures.reads += reads;
@@ -222,7 +222,7 @@ void count_reads(
         }
     }
     figures.favourite_share = static_cast<double>(favourites) / static_cast<double>(figures.reads);
-    figures.above = static_cast<double>(above) / counts.ranks();
+    figures.above = static_cast<double>(above) / counts.readers();
 }
 
 Status check_tiers(const Scenario& scenario, const ClairvoyantSpec& spec) {

@@ -24,15 +24,39 @@ std::vector<double> binomial(std::uint64_t trials, double p) {
 }  // namespace
 
 AccessCounts::AccessCounts(const EpochShape& shape, std::uint64_t epochs)
-    : ranks_(shape.ranks),
+    : readers_(shape.ranks),
       samples_(shape.count),
       counts_(std::size_t{shape.ranks} * shape.count) {
     for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
         for_each_read(shape, epoch, [this](auto rank, SampleIndex sample, auto /*position*/) {
-            auto& count = counts_[std::size_t{rank} * samples_ + sample];
-            count = static_cast<std::uint16_t>(
-                std::min<std::uint32_t>(count + 1U, std::numeric_limits<std::uint16_t>::max()));
+            count(rank, sample);
         });
+    }
+}
+
+AccessCounts::AccessCounts(
+    const EpochShape& shape,
+    std::uint64_t epochs,
+    std::span<const std::uint32_t> reader_of,
+    std::uint32_t readers,
+    SampleIndex first,
+    std::uint32_t samples)
+    : readers_(readers),
+      samples_(samples),
+      counts_(std::size_t{readers} * samples) {
+    for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
+        for_each_read(shape, epoch, [&](auto rank, SampleIndex sample, auto /*position*/) {
+            if (sample >= first && sample - first < samples) {
+                count(reader_of[rank], sample - first);
+            }
+        });
+    }
+}
+
+void AccessCounts::count(std::uint32_t reader, SampleIndex sample) {
+    auto& reads = counts_[std::size_t{reader} * samples_ + sample];
+    if (reads < std::numeric_limits<std::uint16_t>::max()) {
+        ++reads;
     }
 }
 
@@ -81,11 +105,11 @@ TierPlacement place_own(
 }
 
 std::vector<std::uint32_t> place_pooled(const AccessCounts& counts, std::uint32_t capacity) {
-    const std::uint32_t ranks = counts.ranks();
+    const std::uint32_t readers = counts.readers();
     const auto most = [&](SampleIndex sample) {
         std::uint16_t count = 0;
-        for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-            count = std::max(count, counts.at(rank, sample));
+        for (std::uint32_t reader = 0; reader < readers; ++reader) {
+            count = std::max(count, counts.at(reader, sample));
         }
         return count;
     };
@@ -98,24 +122,47 @@ std::vector<std::uint32_t> place_pooled(const AccessCounts& counts, std::uint32_
     // Samples in descending order of their best reader's count.
     std::ranges::stable_sort(
         order, std::greater{}, [&](SampleIndex sample) { return highest[sample]; });
-    std::vector<std::uint32_t> room(ranks, capacity);
+    std::vector<std::uint32_t> room(readers, capacity);
     std::vector<std::uint32_t> owners(counts.samples(), kNoOwner);
     for (const SampleIndex sample : order) {
         std::uint32_t best = kNoOwner;
-        for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-            if (room[rank] == 0) {
+        for (std::uint32_t reader = 0; reader < readers; ++reader) {
+            if (room[reader] == 0) {
                 continue;
             }
             const auto value = [&](std::uint32_t one) {
                 return std::pair{counts.at(one, sample), room[one]};
             };
-            if (best == kNoOwner || value(rank) > value(best)) {
-                best = rank;
+            if (best == kNoOwner || value(reader) > value(best)) {
+                best = reader;
             }
         }
         if (best != kNoOwner) {
             owners[sample] = best;
             --room[best];
+        }
+    }
+    return owners;
+}
+
+std::vector<std::uint16_t> owners_by_reads(
+    const EpochShape& shape,
+    std::uint64_t epochs,
+    std::span<const std::uint32_t> member_of,
+    std::uint16_t members) {
+    constexpr std::size_t kCountsMax = std::size_t{128} << 20U;
+    const std::uint64_t counted = std::min<std::uint64_t>(epochs, kPlacedEpochsMax);
+    // A multiple of the members, so that the parts of all blocks add up to the part of the whole.
+    const auto block = static_cast<std::uint32_t>(
+        std::min<std::size_t>(kCountsMax / members / members * members, UINT32_MAX));
+    std::vector<std::uint16_t> owners;
+    owners.reserve(shape.count);
+    while (owners.size() < shape.count) {
+        const auto first = static_cast<SampleIndex>(owners.size());
+        const std::uint32_t samples = std::min(block, shape.count - first);
+        const AccessCounts counts{shape, counted, member_of, members, first, samples};
+        for (const std::uint32_t owner : place_pooled(counts, (samples + members - 1) / members)) {
+            owners.push_back(static_cast<std::uint16_t>(owner));
         }
     }
     return owners;

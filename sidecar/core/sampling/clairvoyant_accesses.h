@@ -25,22 +25,35 @@ void for_each_read(const EpochShape& shape, std::uint64_t epoch, const Visit& vi
     }
 }
 
-// Number of reads of each sample by each rank over a whole run: 2 bytes per rank and sample.
+// Number of reads of samples by readers over a whole run; a reader is a rank, or all ranks of a node.
+// 2 bytes per reader and sample; counts saturate at 65535.
 class AccessCounts {
 public:
-    // Replays `epochs` epochs; counts saturate at 65535.
+    // Every rank is a reader, and every sample is counted.
     AccessCounts(const EpochShape& shape, std::uint64_t epochs);
 
-    [[nodiscard]] std::uint32_t ranks() const { return ranks_; }
+    // Only samples [first, first + samples); at() numbers them from 0. `reader_of`: below `readers`,
+    // by rank. The epochs are replayed for each object.
+    AccessCounts(
+        const EpochShape& shape,
+        std::uint64_t epochs,
+        std::span<const std::uint32_t> reader_of,
+        std::uint32_t readers,
+        SampleIndex first,
+        std::uint32_t samples);
+
+    [[nodiscard]] std::uint32_t readers() const { return readers_; }
 
     [[nodiscard]] std::uint32_t samples() const { return samples_; }
 
-    [[nodiscard]] std::uint16_t at(std::uint32_t rank, SampleIndex sample) const {
-        return counts_[std::size_t{rank} * samples_ + sample];
+    [[nodiscard]] std::uint16_t at(std::uint32_t reader, SampleIndex sample) const {
+        return counts_[std::size_t{reader} * samples_ + sample];
     }
 
 private:
-    std::uint32_t ranks_;
+    void count(std::uint32_t reader, SampleIndex sample);
+
+    std::uint32_t readers_;
     std::uint32_t samples_;
     std::vector<std::uint16_t> counts_;
 };
@@ -68,11 +81,28 @@ TierPlacement place_own(
 
 constexpr std::uint32_t kNoOwner = UINT32_MAX;
 
-// Assigns each sample one owner: of the ranks with room, the one that reads it most often. If the
-// ranks' total room suffices, every sample has an owner and is read from the origin once.
-// (place_own() alone keeps some samples twice and others nowhere.) `capacity`: samples per rank.
-// Every rank computes the same result. kNoOwner: no room.
+// Assigns each sample one owner: of the readers with room, the one that reads it most often. If the
+// readers' total room suffices, every sample has an owner and is read from the origin once.
+// (place_own() alone keeps some samples twice and others nowhere.) `capacity`: samples per reader.
+// Everyone computes the same result. kNoOwner: no room.
 std::vector<std::uint32_t> place_pooled(const AccessCounts& counts, std::uint32_t capacity);
+
+constexpr std::uint32_t kPlacedEpochsMax = 256;
+
+// place_pooled() for a dataset shared by `members` nodes: each owns at most ceil(samples / members)
+// samples. `member_of`: below `members`, by rank. Only the first kPlacedEpochsMax epochs count, so
+// that no setting occupies a core for hours; by then a node reads little more of its samples than of
+// others.
+//
+// Costs: large datasets are placed in blocks, for each of which the epochs are replayed, so that it
+// never holds more than 256 MiB of counts, 4 bytes a sample for an epoch's order, and 14 bytes for
+// each sample of a block; 2 bytes a sample remain. 10^7 samples are one block for up to 13 members
+// and 5 blocks for 64; each block takes the time of the epochs' permutations.
+std::vector<std::uint16_t> owners_by_reads(
+    const EpochShape& shape,
+    std::uint64_t epochs,
+    std::span<const std::uint32_t> member_of,
+    std::uint16_t members);
 
 // Binomial(epochs, 1/ranks): expected number of `samples` that one rank reads more than `threshold`
 // times.

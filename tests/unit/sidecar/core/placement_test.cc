@@ -145,6 +145,34 @@ TEST_F(PlacementTest, ANewRevisionMovesNoSample) {
     }
 }
 
+TEST_F(PlacementTest, TableNamesTheOwnersAndTheHashTheRunnersUp) {
+    const auto nodes = names(3);
+    const Placement hashed = placement(nodes);
+    std::vector<std::uint16_t> owners(kSamples);
+    for (SampleIndex sample = 0; sample < kSamples; ++sample) {
+        owners[sample] = static_cast<std::uint16_t>(sample % 3);
+    }
+    const Placement placed{
+        SampleSizes{sizes},
+        [this](SampleIndex sample) -> std::string_view { return keys[sample]; },
+        nodes,
+        1,
+        owners};
+    EXPECT_TRUE(placed.has_table());
+    EXPECT_FALSE(hashed.has_table());
+    EXPECT_EQ(placed.own_samples(), (kSamples + 1) / 3);
+    EXPECT_EQ(placed.own_payload(), Bytes{1000} * placed.own_samples());
+    for (SampleIndex sample = 0; sample < kSamples; ++sample) {
+        ASSERT_EQ(placed.owner(sample), sample % 3);
+        ASSERT_EQ(placed.is_own(sample), sample % 3 == 1);
+        if (placed.is_own(sample) && hashed.owner(sample) != 1) {
+            ASSERT_EQ(
+                placed.runner_up(sample, [](std::size_t) { return true; }), hashed.owner(sample))
+                << "it has owned the sample before";
+        }
+    }
+}
+
 // Other programs and versions must compute the same: the hash is part of the protocol.
 TEST(PlacementHash, HasFixedValues) {
     EXPECT_EQ(placement_hash(""), placement_hash(std::string_view{}));

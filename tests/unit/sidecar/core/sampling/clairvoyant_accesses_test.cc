@@ -124,5 +124,69 @@ TEST(Clairvoyance, SamplesWithoutRoomHaveNoOwner) {
     EXPECT_EQ(std::ranges::count(owners, kNoOwner), 60);
 }
 
+TEST(OwnersByReads, IsTheBestReaderIfEachNodeReadsItsOwnSamples) {
+    // One epoch: every sample has one reader, and the two nodes read equally many.
+    const EpochShape shape{.count = 1000, .seed = 4, .ranks = 4};
+    const std::vector<std::uint32_t> member_of{1, 0, 0, 1};
+    const auto owners = owners_by_reads(shape, 1, member_of, 2);
+    for (std::uint32_t rank = 0; rank < 4; ++rank) {
+        for (const SampleIndex sample : epoch_order(shape, 0, rank)) {
+            EXPECT_EQ(owners[sample], member_of[rank]);
+        }
+    }
+}
+
+TEST(OwnersByReads, NoNodeOwnsMoreThanItsPart) {
+    for (const std::uint16_t members :
+         {std::uint16_t{1}, std::uint16_t{2}, std::uint16_t{3}, std::uint16_t{7}}) {
+        // All ranks are on node 0.
+        const EpochShape shape{.count = 1000, .seed = 4, .ranks = 4};
+        const auto owners = owners_by_reads(shape, 3, std::vector<std::uint32_t>(4, 0), members);
+        ASSERT_EQ(owners.size(), 1000U);
+        for (std::uint16_t member = 0; member < members; ++member) {
+            EXPECT_LE(std::ranges::count(owners, member), (1000 + members - 1) / members);
+        }
+    }
+}
+
+TEST(OwnersByReads, CountsTheRanksOfANodeTogether) {
+    // Law T6 for 2 readers: one a node, or two of four. More epochs give less.
+    for (const std::uint32_t ranks : {2U, 4U}) {
+        for (const auto& [epochs, most] : {std::pair{3U, 0.75}, std::pair{10U, 0.623}}) {
+            const EpochShape shape{.count = 10'000, .seed = 4, .ranks = ranks};
+            std::vector<std::uint32_t> member_of(ranks);
+            for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+                member_of[rank] = rank * 2 / ranks;
+            }
+            const auto owners = owners_by_reads(shape, epochs, member_of, 2);
+            double own = 0;
+            for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
+                for_each_read(shape, epoch, [&](auto rank, SampleIndex sample, auto) {
+                    own += owners[sample] == member_of[rank] ? 1 : 0;
+                });
+            }
+            EXPECT_NEAR(own / (10'000.0 * epochs), most, 0.01) << epochs << " epochs";
+        }
+    }
+}
+
+TEST(OwnersByReads, PlacesAfterTheFirstEpochsOnly) {
+    const EpochShape shape{.count = 50, .seed = 4, .ranks = 2, .shuffler = Shuffler::kTorch};
+    const std::vector<std::uint32_t> member_of{0, 1};
+    EXPECT_EQ(
+        owners_by_reads(shape, UINT64_MAX, member_of, 2),
+        owners_by_reads(shape, kPlacedEpochsMax, member_of, 2));
+}
+
+TEST(AccessCounts, BlockHasTheCountsOfTheWhole) {
+    const EpochShape shape{.count = 100, .seed = 3, .ranks = 3};
+    const AccessCounts whole{shape, 5};
+    const AccessCounts block{shape, 5, std::vector<std::uint32_t>{1, 0, 1}, 2, 40, 30};
+    for (SampleIndex sample = 0; sample < 30; ++sample) {
+        EXPECT_EQ(block.at(0, sample), whole.at(1, 40 + sample));
+        EXPECT_EQ(block.at(1, sample), whole.at(0, 40 + sample) + whole.at(2, 40 + sample));
+    }
+}
+
 }  // namespace
 }  // namespace stoker::sidecar
