@@ -8,6 +8,7 @@
 
 #include "common/log/log.h"
 #include "sidecar/service/client_memfds.h"
+#include "sidecar/service/known_reads.h"
 
 namespace stoker::sidecar {
 
@@ -74,6 +75,7 @@ ClientRequests::ClientRequests(
       config_(config),
       served_(served),
       listener_(listener),
+      job_uid_(parts.job_uid),
       sample_count_(served.manifest().sample_count()) {
     rooms_.set_sample_count(sample_count_);
     served_.set_on_reply([this](const FetchReply& answer) { reply(answer); });
@@ -207,18 +209,30 @@ void ClientRequests::read_plan_of(
         UniqueFd memfd;
         Result<StreamPlan> plan = fail(ErrorCode::kInternal, "");
         Duration time{};
+        bool differs = false;
     };
 
     const auto reading = std::make_shared<Reading>();
     reading->memfd = std::move(memfd);
-    auto read = [reading, plan, samples = sample_count_, &loop = loop_] {
+    auto read = [reading,
+                 plan,
+                 samples = sample_count_,
+                 &loop = loop_,
+                 reads = reads_of(session),
+                 rank = session.hello().rank,
+                 ranks = session.hello().world_size] {
         const TimePoint began = loop.now();
         reading->plan = read_plan(reading->memfd, plan, samples);
+        reading->differs =
+            reads && reading->plan && !is_foretold(*reads, samples, rank, ranks, *reading->plan);
         reading->time = loop.now() - began;
     };
     auto finish = [this, reading, request_id, id = session.id(), party = session.party()] {
         if (const auto found = sessions_.find(id); found != sessions_.end()) {
             found->second->note_work(reading->time);
+            if (reading->differs) {
+                served_.note_reads_differ();
+            }
             finish_plan(*found->second, request_id, std::move(reading->plan));
         }
         plan_turns_.end(party);
@@ -226,6 +240,16 @@ void ClientRequests::read_plan_of(
     plan_turns_.run(session.party(), [this, read = std::move(read), finish = std::move(finish)] {
         served_.on_pool(read, finish);
     });
+}
+
+// The known reads that the session's plan must follow. A trainer of another pod does not tell its
+// job, but while the operator sends reads, only their job reads the dataset here.
+std::optional<control::KnownReads> ClientRequests::reads_of(const Session& session) const {
+    const control::KnownReads* const reads = served_.known_reads();
+    const bool is_of_job = reads != nullptr && session.guest().empty() &&
+                           (session.hello().relay || job_uid_ == reads->job_uid);
+    const bool fits = is_of_job && can_place(*reads, sample_count_, reads->rank_members.size());
+    return fits ? std::optional{*reads} : std::nullopt;
 }
 
 void ClientRequests::finish_plan(

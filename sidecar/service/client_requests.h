@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "sidecar/service/client_rooms.h"
@@ -42,6 +43,7 @@ private:
         Session& session, std::uint64_t request_id, const local::Plan& plan, UniqueFd memfd);
     void read_plan_of(
         const Session& session, std::uint64_t request_id, const local::Plan& plan, UniqueFd memfd);
+    [[nodiscard]] std::optional<control::KnownReads> reads_of(const Session& session) const;
     void finish_plan(Session& session, std::uint64_t request_id, Result<StreamPlan> plan);
     void on_sampling(Session& session, std::uint64_t request_id, const local::Message& message);
     void on_begin(
@@ -61,6 +63,7 @@ private:
     const DatasetConfig& config_;
     ServedDataset& served_;
     ReadingListener& listener_;
+    const std::string job_uid_;  // of our own pod; empty: none
     const std::uint64_t sample_count_;
     std::map<ConnectionId, Session*> sessions_;
     std::map<ConnectionId, StreamId> draws_by_;  // streams that draw under a contract

@@ -39,6 +39,7 @@ web::json::value json_number(Bytes bytes) {
 
 void add_peers(web::json::value& json, const LeaderStatus& status) {
     json["peers"] = web::json::value::number(static_cast<std::uint64_t>(status.peer_members));
+    json["placement"] = web::json::value::string(status.by_reads ? "known reads" : "hash");
     json["peerAddress"] = web::json::value::string(status.peer_address);
     json["peerSamples"] = web::json::value::number(status.peer_samples);
     json["peerBytes"] = json_number(status.peer_bytes_read);

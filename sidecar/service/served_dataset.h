@@ -38,7 +38,8 @@ struct LeaderStatus : control::DatasetReport {
     std::uint64_t taken_over_samples = 0;  // the next three: as in PeerTotals
     std::uint64_t take_overs_lacked = 0;
     std::uint64_t take_overs_failed = 0;
-    bool aside = false;  // bypassing the cache: the disk is slower than the origin (see `error`)
+    bool by_reads = false;  // the samples are placed by KnownReads, not by the hash
+    bool aside = false;     // bypassing the cache: the disk is slower than the origin (see `error`)
 };
 
 // One revision of a dataset while its leader serves it: engine, store and origin. Executes the
@@ -87,9 +88,18 @@ public:
     void fetch_for_peer(
         const std::string& node, ConnectionId id, std::uint64_t request, SampleIndex sample);
 
-    // Sets the nodes that share the samples. Owners change once the keys of all samples are hashed.
-    // If the group lacks us or has no other node, we own every sample.
+    // Sets the nodes that share the samples. Owners change once every sample is placed: by the
+    // group's reads if they fit this revision, else by the hash of its key. If the group lacks us
+    // or has no other node, we own every sample.
     void set_group(const control::PeerGroup& group);
+
+    // The reads that the last group has; nullptr: none.
+    [[nodiscard]] const control::KnownReads* known_reads() const {
+        return group_.reads ? &*group_.reads : nullptr;
+    }
+
+    // A rank of the known reads' job reads in another order; reported from now on.
+    void note_reads_differ();
 
     // Executes the engine's effects; does nothing after retire().
     void apply(Effects effects);
@@ -144,6 +154,8 @@ private:
     void on_peer_stored(SampleIndex sample, const Status& status);
     StartFetch end_peer_fetch(SampleIndex sample);
     void leave_peers();
+    void place(
+        const control::PeerGroup& group, const std::vector<std::string>& nodes, std::size_t self);
     void install(std::shared_ptr<const Placement> placement, const control::PeerGroup& group);
     void tell_peers(LeaderStatus& status) const;
     void tell_fill(LeaderStatus& status) const;
@@ -186,7 +198,9 @@ private:
     Bytes compacted_at_{};             // StoreUsage::written_bytes at the last cleaner run
     std::string node_;                 // name of our own node in the group
     control::PeerGroup group_;         // the last one that was set
-    std::vector<std::string> placed_;  // node names of the engine's placement; empty: none
+    std::vector<std::string> placed_;  // the nodes of the engine's placement; empty: none
+    std::optional<control::KnownReads> placed_reads_;  // by which they are placed
+    bool reads_differ_ = false;
     std::shared_ptr<const Placement> placement_;
     bool placing_ = false;  // the owners by group_ are being computed
     std::unique_ptr<PeerFetches> peers_;

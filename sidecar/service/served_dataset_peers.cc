@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/log/log.h"
+#include "sidecar/service/known_reads.h"
 #include "sidecar/service/served_dataset.h"
 
 namespace stoker::sidecar {
@@ -53,30 +54,49 @@ void ServedDataset::set_group(const control::PeerGroup& group) {
     const auto self = std::ranges::find(nodes, node_);
     if (nodes.size() < 2 || self == nodes.end()) {
         placed_.clear();
+        placed_reads_.reset();
         install(nullptr, group);
         return;
     }
-    if (nodes == placed_) {
+    if (nodes == placed_ && group.reads == placed_reads_) {
         install(placement_, group);  // only addresses or leads have changed
         return;
     }
+    place(group, nodes, static_cast<std::size_t>(self - nodes.begin()));
+}
+
+void ServedDataset::place(
+    const control::PeerGroup& group, const std::vector<std::string>& nodes, std::size_t self) {
     set_placing(true);
-    const auto position = static_cast<std::size_t>(self - nodes.begin());
     const auto placement = std::make_shared<std::shared_ptr<const Placement>>();
     on_pool(
-        [this, placement, nodes, position] {
+        [this, placement, nodes, self, reads = group.reads] {
+            std::vector<std::uint16_t> owners;
+            if (reads && can_place(*reads, manifest().sample_count(), nodes.size())) {
+                owners = owners_of(*reads, manifest().sample_count(), nodes.size());
+            }
             *placement = std::make_shared<Placement>(
                 manifest(),
                 [this](SampleIndex sample) { return manifest().sample(SampleId{sample}).key; },
                 nodes,
-                position);
+                self,
+                std::move(owners));
         },
         [this, placement, group, nodes] {
             if (group_ == group && !retiring_) {
                 placed_ = nodes;
+                placed_reads_ = group.reads;
                 install(*placement, group);
             }
         });
+}
+
+void ServedDataset::note_reads_differ() {
+    if (!std::exchange(reads_differ_, true)) {
+        log::warning(
+            "a rank reads in another order than its job's known reads say",
+            {{"dataset", config_.name}});
+    }
 }
 
 void ServedDataset::install(
@@ -86,6 +106,7 @@ void ServedDataset::install(
         {{"dataset", config_.name},
          {"version", group.version},
          {"members", group.members.size()},
+         {"by_reads", placement != nullptr && placement->has_table()},
          {"own_bytes",
           placement == nullptr ? manifest().total_bytes().count()
                                : placement->own_bytes().count()}});
@@ -258,6 +279,8 @@ void ServedDataset::tell_peers(LeaderStatus& status) const {
     status.take_overs_lacked = totals.take_overs_lacked;
     status.take_overs_failed = totals.take_overs_failed;
     status.peer_members = placed_.size();
+    status.by_reads = placement_ != nullptr && placement_->has_table();
+    status.reads_differ = reads_differ_;
 }
 
 }  // namespace stoker::sidecar
