@@ -64,6 +64,49 @@ def test_world_comes_from_the_environment(monkeypatch):
     with pytest.raises(stoker.SettingsError, match="RANK is not"):
         stoker.torch.Sampler(range(10))
     assert stoker.torch.Sampler(range(10), num_replicas=4, rank=3).rank == 3
+    assert stoker.torch.Sampler(range(10), rank=3).num_replicas == 4  # only the half that is given is known
+
+
+@pytest.fixture
+def initialise(monkeypatch):
+    """torch.distributed as in a rank of a larger job."""
+    def start(rank, size):
+        monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+        monkeypatch.setattr(torch.distributed, "get_rank", lambda: rank)
+        monkeypatch.setattr(torch.distributed, "get_world_size", lambda: size)
+    return start
+
+
+@pytest.mark.parametrize("operators", [{}, {"RANK": "0", "WORLD_SIZE": "1"}])
+@pytest.mark.parametrize("rank", [0, 2])
+@pytest.mark.parametrize("contract", [None, "exact"])
+def test_reading_as_another_rank_than_torch_distributed_says_is_refused(
+        origin, monkeypatch, initialise, operators, rank, contract):
+    for name, value in operators.items():
+        monkeypatch.setenv(name, value)
+    dataset = stoker.torch.Dataset(origin.uri, decode=raw)
+    options = {"contract": contract} if contract else {"sampler": stoker.torch.Sampler(dataset)}
+    loader = stoker.torch.DataLoader(dataset, batch_size=None if contract is None else 10, **options)
+    initialise(rank, 4)
+    with pytest.raises(stoker.SettingsError, match=f"rank 0 of 1, and torch.distributed now says rank {rank} of 4"):
+        next(iter(loader))
+
+
+def test_given_ranks_may_differ_from_torch_distributed(initialise):
+    halves = [stoker.torch.Sampler(range(8), num_replicas=2, rank=1), stoker.torch.Sampler(range(8), rank=0)]
+    initialise(3, 4)
+    assert len(list(halves[0])) == 4
+    with pytest.raises(stoker.SettingsError, match="rank 3 of 4"):
+        iter(halves[1])
+    assert (stoker.torch.Sampler(range(8)).rank, stoker.torch.Sampler(range(8)).num_replicas) == (3, 4)
+
+
+def test_the_sidecar_hears_the_rank_of_torch_distributed(origin, sidecar, initialise):
+    sidecar.start()
+    initialise(3, 4)
+    with stoker.open("train"):
+        hello, = sidecar.wait_for("hello")
+    assert (hello["rank"], hello["world_size"]) == (3, 4)
 
 
 def test_loader_without_a_contract_gives_the_epoch_to_its_sampler(origin):

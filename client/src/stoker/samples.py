@@ -112,9 +112,10 @@ class Samples:
     """
 
     def __init__(self, settings: DatasetSettings, socket: Optional[str], verify: str) -> None:
-        rank, world_size = world()
+        here = world()
         stream = int.from_bytes(os.urandom(8), "little") | 1  # 0 means: without a plan
-        self._start(Sources(settings, Place(settings.name or "", rank, world_size, stream), socket, verify), 0, SharedCounts())
+        place = Place(settings.name or "", here.rank, here.size, stream)
+        self._start(Sources(settings, place, socket, verify), 0, SharedCounts())
 
     def _start(self, sources: Sources, epoch: int, shared: SharedCounts) -> None:
         """State that a forked child must not share with its parent."""

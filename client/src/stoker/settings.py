@@ -18,14 +18,16 @@ import itertools
 import json
 import operator
 import os
+import sys
 from collections import defaultdict
-from typing import Any, Dict, Iterator, List, Mapping, Optional
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional
 
 from .contracts import Terms, terms
 from .errors import SettingsError
 
 __all__ = [
-    "DEFAULT_SOCKET", "DatasetSettings", "epoch_count", "job_name", "resolve", "sampler_name", "socket_path", "world",
+    "DEFAULT_SOCKET", "DatasetSettings", "World", "epoch_count", "initialised_world", "job_name", "resolve", "sampler_name",
+    "socket_path", "world",
 ]
 
 DEFAULT_SOCKET = "/stoker/run/stoker.sock"
@@ -239,17 +241,37 @@ def epoch_count(env: Optional[Mapping[str, str]] = None) -> int:
     return int(text)
 
 
-def world(env: Optional[Mapping[str, str]] = None) -> "tuple[int, int]":
-    """(rank, world size) as torchrun and the operator set them; (0, 1) without them.
+class World(NamedTuple):
+    """The place of this process among the job's ranks. `is_rank_known`: False where WORLD_SIZE is set and RANK is not,
+    because a trainer sets RANK later; `rank` is 0 then."""
+
+    rank: int
+    size: int
+    is_rank_known: bool
+
+
+def initialised_world() -> Optional[World]:
+    """torch.distributed's world; None where it is not initialised. Does not import torch."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return None
+    return World(distributed.get_rank(), distributed.get_world_size(), True)
+
+
+def world() -> World:
+    """torch.distributed's world where it is initialised, else RANK and WORLD_SIZE as torchrun and the operator set them,
+    else rank 0 of 1.
 
     Raises:
         SettingsError: not numbers, or the rank is outside the world.
     """
-    env = os.environ if env is None else env
+    initialised = initialised_world()
+    if initialised is not None:
+        return initialised
     try:
-        rank, size = int(env.get("RANK") or 0), int(env.get("WORLD_SIZE") or 1)
+        rank, size = int(os.environ.get("RANK") or 0), int(os.environ.get("WORLD_SIZE") or 1)
     except ValueError as error:
         raise SettingsError(f"RANK and WORLD_SIZE must be numbers: {error}") from None
     if not 0 <= rank < size:
         raise SettingsError(f"RANK={rank} is outside WORLD_SIZE={size}")
-    return rank, size
+    return World(rank, size, size == 1 or bool(os.environ.get("RANK")))

@@ -193,6 +193,7 @@ class DataLoader(torch.utils.data.DataLoader):
             rank=exact.rank,
             world_size=exact.num_replicas,
             exact=exact.order_of,
+            check_world=exact.check_world,
             on_epoch=dataset.note_epoch,
             similarity=similarity,
         )

@@ -166,6 +166,7 @@ class ContractStream:
         rank: int,
         world_size: int,
         exact: Callable[[int, int, int], Array],
+        check_world: Callable[[], None],
         on_epoch: Callable[[int], None],
         similarity: Similarity = None,
     ) -> None:
@@ -187,7 +188,7 @@ class ContractStream:
         )
         self.next_epoch = 0
         self.received = 0  # samples of the current iteration that the loop has received
-        self._on_epoch = on_epoch
+        self._check_world, self._on_epoch = check_world, on_epoch
         self.fingerprinter: Optional[Fingerprinter] = None
         if self.draws.groups_alike and similarity is not False:
             taken = Fingerprinter(similarity if callable(similarity) else difference_hash, len(samples))
@@ -198,6 +199,7 @@ class ContractStream:
 
     def begin(self) -> None:
         """Starts an iteration: the next epoch, or the loaded one."""
+        self._check_world()
         self._flush(wait=True)
         self.received = 0
         if self._is_loaded and self.draws.epoch == self.next_epoch:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
 from typing import Any, Dict, Iterator, Optional, Tuple
 
 import numpy as np
@@ -18,12 +17,13 @@ from .link import AHEAD_AT_MOST
 from .order import deal, rank_length
 from .samples import Samples
 from .saved_state import check_state
-from .settings import epoch_count, world
+from .settings import epoch_count, initialised_world, world
 from .torch_contracts import shared
 
 __all__ = ["Planned", "Sampler", "unwrap"]
 
 _ADVANCE_EVERY = 256
+_WHEN = "make the sampler or loader when torch.distributed is initialised (with Lightning in train_dataloader())"
 
 
 class Planned(torch.utils.data.Dataset):
@@ -68,7 +68,9 @@ class Sampler(DistributedSampler):
             (STOKER_EPOCHS). 0 or unset: unknown; nothing is fetched for a next epoch that may not come. Nor is it when
             the program reads the same epoch repeatedly.
 
-    Raises SettingsError where WORLD_SIZE is set and RANK is not, and torch.distributed is not initialised.
+    Raises SettingsError where `rank` is left out, WORLD_SIZE is set and RANK is not, and torch.distributed is not
+    initialised. Iterating raises it where torch.distributed was initialised later and differs from the default that was
+    taken: the ranks would read the same samples, and what the program has computed from len() would be wrong.
 
     State is O(1): seed, epoch and position. After load_state_dict() the next iteration starts at the position. The
     world may then have another size: it reads what the old one has left of the epoch, in the same order.
@@ -84,10 +86,13 @@ class Sampler(DistributedSampler):
         drop_last: bool = False,
         epochs: Optional[int] = None,
     ) -> None:
+        self._is_default = (rank is None, num_replicas is None)
         if num_replicas is None or rank is None:
-            default_rank, default_replicas = _world()
-            num_replicas = default_replicas if num_replicas is None else num_replicas
-            rank = default_rank if rank is None else rank
+            here = world()
+            num_replicas = here.size if num_replicas is None else num_replicas
+            if rank is None and num_replicas > 1 and not here.is_rank_known:
+                raise SettingsError(f"WORLD_SIZE is set and RANK is not: {_WHEN}, or start the program with torchrun")
+            rank = here.rank if rank is None else rank
         self.num_replicas, self.rank = num_replicas, rank
         if not 0 <= self.rank < self.num_replicas:
             raise ValueError(f"rank {self.rank} is outside a world of {self.num_replicas}")
@@ -126,7 +131,20 @@ class Sampler(DistributedSampler):
         other.epoch, other._shift, other.seed = epoch, shift, self.seed if seed is None else seed
         return other.order()
 
+    def check_world(self) -> None:
+        """Raises SettingsError where torch.distributed now says otherwise than the default rank or size of this sampler."""
+        now = initialised_world()
+        if now is None:
+            return
+        is_other_rank = self._is_default[0] and now.rank != self.rank
+        if is_other_rank or (self._is_default[1] and now.size != self.num_replicas):
+            raise SettingsError(
+                f"the sampler was made as rank {self.rank} of {self.num_replicas}, and torch.distributed now says rank "
+                f"{now.rank} of {now.size}: {_WHEN}, or pass num_replicas and rank"
+            )
+
     def __iter__(self) -> Iterator[int]:
+        self.check_world()
         order = self.order()
         self._began_shift, self._began_at, self._yielded = self._shift, self._start, 0
         self._shift = self._start = 0
@@ -213,15 +231,3 @@ def unwrap(dataset: Any, indices: Array) -> Tuple[Optional[Planned], Array]:
         indices = np.asarray(dataset.indices, dtype=np.int64)[indices]
         dataset = dataset.dataset
     return (dataset if isinstance(dataset, Planned) else None), indices
-
-
-def _world() -> Tuple[int, int]:
-    distributed = torch.distributed
-    if distributed.is_available() and distributed.is_initialized():
-        return distributed.get_rank(), distributed.get_world_size()
-    if world()[1] > 1 and not os.environ.get("RANK"):  # a trainer sets RANK later, so all ranks would read as rank 0
-        raise SettingsError(
-            "WORLD_SIZE is set and RANK is not: make the sampler when torch.distributed is initialised (with Lightning in "
-            "train_dataloader()), or start the program with torchrun"
-        )
-    return world()
