@@ -117,6 +117,30 @@ def test_loader_without_a_contract_gives_the_epoch_to_its_sampler(origin):
     loader_of(dataset, None).set_epoch(3)  # torch's samplers have no epoch
 
 
+def test_loader_gives_the_epoch_to_a_batch_sampler_or_the_sampler_in_it():
+    sampler = stoker.torch.Sampler(range(10))
+    in_batches = torch.utils.data.BatchSampler(sampler, 5, True)
+    stoker.torch.DataLoader(range(10), batch_sampler=in_batches).set_epoch(3)
+    assert sampler.epoch == 3
+    randomly = torch.utils.data.BatchSampler(torch.utils.data.RandomSampler(range(10)), 5, True)
+    stoker.torch.DataLoader(range(10), batch_sampler=randomly).set_epoch(3)  # has another order in every epoch
+    with pytest.raises(stoker.SettingsError, match="neither the batch_sampler"):
+        stoker.torch.DataLoader(range(10), batch_sampler=list(in_batches)).set_epoch(3)
+
+
+@pytest.mark.filterwarnings("ignore::stoker.StokerWarning")
+def test_epoch_after_a_finished_one_that_was_loaded_and_never_iterated(origin):
+    def make():
+        dataset = stoker.torch.Dataset(origin.uri, decode=lambda view: len(view))
+        return stoker.torch.DataLoader(dataset, batch_size=10, contract="windowed", seed=7)
+    first, resumed = make(), make()
+    assert len(list(first)) == 20
+    resumed.load_state_dict(first.state_dict())
+    iter(resumed)  # as Lightning, which leaves this epoch out
+    resumed.batch_sampler.sampler.set_epoch(1)
+    assert [batch[-1].tolist() for batch in resumed] == [batch[-1].tolist() for batch in first]
+
+
 def test_trainers_that_look_for_a_distributed_sampler_find_one():
     assert isinstance(stoker.torch.Sampler(range(10)), DistributedSampler)
 

@@ -47,7 +47,7 @@ from .torch_contracts import (
 )
 from .torch_decode import decode_image, decode_raw, decode_tokens, decoding
 from .torch_pipeline import CudaReader, HostReader, Records, Transform, overlapped
-from .torch_sampler import Planned, Sampler, unwrap
+from .torch_sampler import Planned, Sampler, give_epoch, unwrap
 
 __all__ = ["DataLoader", "Dataset", "Sampler", "TensorLoader", "decode_image", "decode_raw", "decode_tokens"]
 
@@ -293,11 +293,12 @@ class DataLoader(torch.utils.data.DataLoader):
 
     def set_epoch(self, epoch: int) -> None:
         """Sets the epoch of the next iteration. A contract's epochs otherwise count up from 0, or from a loaded state.
-        Without a contract it is the sampler's set_epoch(); a sampler without one is left alone."""
+        Without a contract it is the set_epoch() of the sampler or batch_sampler; torch's own have none and need none.
+        SettingsError: another batch_sampler has none, nor has its sampler."""
         if self._stream is not None:
-            self._stream.next_epoch = epoch
-        elif hasattr(self.sampler, "set_epoch"):
-            self.sampler.set_epoch(epoch)
+            self._stream.set_epoch(epoch)
+        else:
+            give_epoch(self, epoch)
 
     def state_dict(self) -> Dict[str, Any]:
         """State after the batches that the training loop has received: the sampler's, or the contract's.

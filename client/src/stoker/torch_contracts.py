@@ -137,6 +137,11 @@ class DrawBatches:
     def __init__(self, stream: "ContractStream", batch_size: int, drop_last: bool) -> None:
         self.stream, self.batch_size, self.drop_last = stream, batch_size, drop_last
 
+    @property
+    def sampler(self) -> "ContractStream":
+        """Lightning calls its set_epoch() before each epoch, also before one whose iterator is left out after a resume."""
+        return self.stream
+
     def __len__(self) -> int:
         share = self.stream.draws.share
         return share // self.batch_size if self.drop_last else -(-share // self.batch_size)
@@ -210,6 +215,10 @@ class ContractStream:
             self.draws.begin(self.next_epoch)
         self._is_loaded = False
         self.next_epoch += 1
+
+    def set_epoch(self, epoch: int) -> None:
+        """Sets the epoch of the next iteration."""
+        self.next_epoch = epoch
 
     def take(self, batch: Any) -> Any:
         """Records a batch from the loader; returns the part for the loop."""

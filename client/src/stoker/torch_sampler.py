@@ -20,7 +20,7 @@ from .saved_state import check_state
 from .settings import epoch_count, initialised_world, world
 from .torch_contracts import shared
 
-__all__ = ["Planned", "Sampler", "unwrap"]
+__all__ = ["Planned", "Sampler", "give_epoch", "unwrap"]
 
 _ADVANCE_EVERY = 256
 _WHEN = "make the sampler or loader when torch.distributed is initialised (with Lightning in train_dataloader())"
@@ -231,3 +231,19 @@ def unwrap(dataset: Any, indices: Array) -> Tuple[Optional[Planned], Array]:
         indices = np.asarray(dataset.indices, dtype=np.int64)[indices]
         dataset = dataset.dataset
     return (dataset if isinstance(dataset, Planned) else None), indices
+
+
+def give_epoch(loader: torch.utils.data.DataLoader, epoch: int) -> None:
+    """Calls set_epoch() of the loader's sampler, of its batch_sampler and of the sampler in that, where they have one.
+
+    Raises:
+        SettingsError: a batch_sampler of the program has none, and its sampler is none of torch's own.
+    """
+    batches = loader.batch_sampler
+    inner = getattr(batches, "sampler", None)
+    takers = [taker for taker in (loader.sampler, batches, inner) if hasattr(taker, "set_epoch")]
+    is_given = batches is not None and loader.batch_size is None
+    if is_given and not takers and type(inner).__module__ != torch.utils.data.RandomSampler.__module__:
+        raise SettingsError("loader.set_epoch(): neither the batch_sampler nor its sampler has set_epoch()")
+    for taker in takers:
+        taker.set_epoch(epoch)
