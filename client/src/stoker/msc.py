@@ -41,7 +41,7 @@ class StokerStorageProvider(BaseStorageProvider):
         config_dict, telemetry_provider: set by MSC.
         options: those of stoker.open().
 
-    A sample has no time of modification. Everything that writes raises OSError.
+    Reading a range reads the whole sample. A sample has no time of modification. Everything that writes raises OSError.
     """
 
     def __init__(self, base_path: str, config_dict: Any = None, telemetry_provider: Any = None, **options: Any) -> None:

@@ -3,6 +3,8 @@
     import stoker.wds
     dataset = webdataset.WebDataset(stoker.wds.shards("train"), shardshuffle=100).shuffle(1000).decode("rgb")
 
+With format Tar the samples of a shard come sorted by key, not in the archive's order; with Objects in the archive's.
+
 Needs webdataset and fsspec. A spawned worker imports this module with the script's main module.
 """
 

@@ -42,6 +42,10 @@ def paths(request, tmp_path, monkeypatch):
     return found
 
 
+def keys_in_order(urls):
+    return [sample["__key__"] for sample in webdataset.WebDataset(urls, shardshuffle=False)]
+
+
 def samples_of(urls, workers=0):
     dataset = webdataset.WebDataset(urls, shardshuffle=100).shuffle(20)
     loader = torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=workers)
@@ -55,6 +59,15 @@ def samples_of(urls, workers=0):
 def test_webdataset_reads_each_sample_once(paths, workers):
     samples = samples_of(stoker.wds.shards("train"), workers)
     assert len(samples) == SHARDS * SAMPLES and samples == samples_of(paths)
+
+
+@pytest.mark.filterwarnings("ignore::stoker.StokerWarning")
+def test_samples_of_a_tar_shard_are_sorted_by_key_and_whole_shards_are_in_the_archives_order(paths, request):
+    for url, path in zip(stoker.wds.shards("train"), paths):
+        stored = keys_in_order([path])
+        by_key = sorted(stored, key=lambda key: key.encode())
+        is_tar = request.node.callspec.params["paths"] == "tar"
+        assert stored != by_key and keys_in_order([url]) == (by_key if is_tar else stored)
 
 
 @pytest.mark.filterwarnings("ignore::stoker.StokerWarning")
