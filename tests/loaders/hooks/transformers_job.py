@@ -32,7 +32,7 @@ class Trainer(transformers.Trainer):
     def get_train_dataloader(self):
         dataset = stoker.torch.Dataset("train", decode=features).with_ids()
         sampler = stoker.torch.Sampler(dataset, seed=7)
-        return stoker.torch.DataLoader(dataset, self.args.train_batch_size, sampler=sampler, collate_fn=collate)
+        return stoker.torch.DataLoader(dataset, self._train_batch_size, sampler=sampler, collate_fn=collate)
 
 
 def main():
