@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Dict, Iterator, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import numpy as np
 import torch
@@ -241,7 +241,7 @@ def give_epoch(loader: torch.utils.data.DataLoader, epoch: int) -> None:
     """
     batches = loader.batch_sampler
     inner = getattr(batches, "sampler", None)
-    takers = [taker for taker in (loader.sampler, batches, inner) if hasattr(taker, "set_epoch")]
+    takers: List[Any] = [taker for taker in (loader.sampler, batches, inner) if hasattr(taker, "set_epoch")]
     is_given = batches is not None and loader.batch_size is None
     if is_given and not takers and type(inner).__module__ != torch.utils.data.RandomSampler.__module__:
         raise SettingsError("loader.set_epoch(): neither the batch_sampler nor its sampler has set_epoch()")
