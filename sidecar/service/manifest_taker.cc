@@ -190,17 +190,16 @@ void ManifestTaker::ask(ManifestSource& source) {
     source.ask({source_, wanted_, 0, 0, age_max_.has_value()});
 }
 
-// Without a wanted revision, a listing of another attempt may be too old for ours.
+// A listing of another attempt may be too old for ours, even if it is pinned: the rank that
+// reported it shares its node with another job. Then this node lists, and RevisionGate compares.
 bool ManifestTaker::is_wanted(const PeerManifestPiece& piece) const {
-    if (wanted_ != domain::RevisionId{}) {
-        return piece.revision == wanted_;
-    }
-    if (piece.revision == domain::RevisionId{} || !age_max_) {
-        return piece.revision != domain::RevisionId{};
+    const domain::RevisionId none{};
+    if (piece.revision == none || (wanted_ != none && piece.revision != wanted_)) {
+        return false;
     }
     const PeerListing listing = piece.listing.value_or(PeerListing{});
     const bool is_own = !parts_.attempt_uid.empty() && listing.attempt_uid == parts_.attempt_uid;
-    return is_own || (listing.age && *listing.age < *age_max_);
+    return !age_max_ || is_own || (listing.age && *listing.age < *age_max_);
 }
 
 ManifestTaker::Offer ManifestTaker::offer_of(const PeerManifestPiece& piece) const {

@@ -244,6 +244,55 @@ TEST_F(ListingTest, ANewAttemptTakesAListingThatIsYoungEnough) {
     EXPECT_EQ(status(1).manifests_taken, 1U);
 }
 
+// The operator pins the first revision that a rank reports: of the other job on that rank's node.
+TEST_F(ListingTest, AnOldListingOfAnotherAttemptIsNotTakenEvenIfItIsPinned) {
+    listing_age_max = Duration{};
+    attempt_uid = "uid-a1";
+    start_nodes(1);
+    gather();
+    ASSERT_TRUE(all_have_it());
+    const auto old = data.manifest().revision();
+    origin->list_instead({{"another", 1, "e"}});
+    attempt_uid = "uid-b1";
+    start_nodes(1);
+    gather();
+    ASSERT_TRUE(eventually([&] { return revision(1).has_value(); }));
+    pin(old);
+    ASSERT_TRUE(eventually([&] {
+        return sidecars[1]->ask([](sidecar::Sidecar& sidecar) {
+            return sidecar.nodes().front()->origin_change().has_value();
+        });
+    }));
+    EXPECT_NE(revision(1), old);
+    EXPECT_EQ(status(1).manifests_taken, 0U);
+}
+
+TEST_F(ListingTest, ThePinDecidesBetweenTwoYoungListings) {
+    attempt_uid = "uid-a1";
+    start_nodes(1);
+    gather();
+    ASSERT_TRUE(all_have_it());
+    listing_age_max = Duration{};
+    attempt_uid = "uid-b1";
+    origin->list_instead({{"another", 1, "e"}});
+    start_nodes(1);
+    gather();
+    ASSERT_TRUE(eventually([&] { return revision(1).has_value(); }));
+    const auto other = revision(1);
+    sidecars.clear();
+    listing_age_max = std::chrono::hours{1};
+    attempt_uid = "uid-c1";
+    start_nodes(2);
+    gather();
+    ASSERT_TRUE(eventually([&] { return revision(0).has_value() && revision(1).has_value(); }));
+    EXPECT_EQ(revision(0), data.manifest().revision());
+    EXPECT_EQ(revision(1), other);
+    pin(data.manifest().revision());
+    ASSERT_TRUE(all_have_it());
+    EXPECT_EQ(origin->listings(), 2U);
+    EXPECT_EQ(status(1).manifests_taken, 1U);
+}
+
 // On one node, one after the other; the second job's own key must read an object.
 TEST_F(ListingTest, AnotherJobUsesAYoungListingOfItsNodeOnceItsKeyHasReadTheDataset) {
     listing_age_max = std::chrono::hours{1};
