@@ -71,10 +71,6 @@ void remove_other_manifests(
     }
 }
 
-bool is_own(const CurrentRevision& current, const PreparationOptions& options) {
-    return !options.attempt_uid.empty() && current.attempt_uid == options.attempt_uid;
-}
-
 Result<MappedManifest> use_taken(Device& device, const PreparationOptions& options) {
     STOKER_TRY(
         auto manifest, MappedManifest::open(device, options.directory, options.taken->revision));
@@ -82,15 +78,14 @@ Result<MappedManifest> use_taken(Device& device, const PreparationOptions& optio
     return manifest;
 }
 
-// A listing that another attempt made becomes ours, so a restart of this sidecar finds it.
-void adopt(Device& device, const PreparationOptions& options, CurrentRevision current) {
-    if (is_own(current, options) || options.attempt_uid.empty()) {
+// A listing that another attempt made becomes ours, too, so a restart of this sidecar finds it.
+void adopt(Device& device, const PreparationOptions& options, const CurrentRevision& current) {
+    if (current.attempt_uid == options.attempt_uid || options.attempt_uid.empty()) {
         return;
     }
-    current.job_uid = options.job_uid;
-    current.attempt_uid = options.attempt_uid;
     // A full disk costs another listing after a restart.
-    [[maybe_unused]] const auto saved = save_current(device, options.directory, current);
+    [[maybe_unused]] const auto saved = save_current(
+        device, options.directory, adopted_by(current, options.job_uid, options.attempt_uid));
 }
 
 Result<MappedManifest> find_manifest(
@@ -162,7 +157,7 @@ SampleChunks find_chunks(const domain::ManifestView& manifest) {
 
 bool is_reusable(const std::optional<CurrentRevision>& current, const PreparationOptions& options) {
     return is_usable(current, options) &&
-           (options.keep_revision || (is_own(*current, options) && !options.list_again));
+           (options.keep_revision || (current->is_of(options.attempt_uid) && !options.list_again));
 }
 
 bool is_young(const std::optional<CurrentRevision>& current, const PreparationOptions& options) {

@@ -244,6 +244,25 @@ TEST_F(ListingTest, ANewAttemptTakesAListingThatIsYoungEnough) {
     EXPECT_EQ(status(1).manifests_taken, 1U);
 }
 
+TEST_F(ListingTest, AYoungListingWithAChangedObjectIsNotUsedByTheNextAttempt) {
+    listing_age_max = std::chrono::hours{1};
+    attempt_uid = "uid-a1";
+    start_nodes(1);
+    gather();
+    ASSERT_TRUE(all_have_it());
+    pin(data.manifest().revision());
+    const auto key = std::string{data.manifest().sample(domain::SampleId{7}).key};
+    origin->fail_key(key, {ErrorCode::kConflict, "changed"});
+    EXPECT_FALSE(connect(0).get(7).has_value());
+    ASSERT_TRUE(eventually([&] { return !status(0).changed_key.empty(); }));
+    sidecars.clear();
+    attempt_uid = "uid-a2";
+    start_nodes(1);
+    gather();
+    ASSERT_TRUE(all_have_it());
+    EXPECT_EQ(origin->listings(), 2U);
+}
+
 // The operator pins the first revision that a rank reports: of the other job on that rank's node.
 TEST_F(ListingTest, AnOldListingOfAnotherAttemptIsNotTakenEvenIfItIsPinned) {
     listing_age_max = Duration{};

@@ -15,7 +15,8 @@ const CurrentRevision kCurrent{
     "job-1",
     "uid-a3",
     true,
-    WallTime{std::chrono::seconds{1'790'000'000}}};
+    WallTime{std::chrono::seconds{1'790'000'000}},
+    {"uid-b2", "uid-c1"}};
 
 TEST(CurrentRevision, IsLoadedAsSaved) {
     const test::TempFolder folder;
@@ -23,6 +24,18 @@ TEST(CurrentRevision, IsLoadedAsSaved) {
     EXPECT_EQ(load_current(*device, folder.path()), std::nullopt);
     ASSERT_TRUE(save_current(*device, folder.path(), kCurrent).has_value());
     EXPECT_EQ(load_current(*device, folder.path()), kCurrent);
+}
+
+TEST(CurrentRevision, ForgetsTheAgeOfTheCurrentListingOnly) {
+    const test::TempFolder folder;
+    const auto device = make_posix_device();
+    ASSERT_TRUE(save_current(*device, folder.path(), kCurrent).has_value());
+    forget_age(*device, folder.path(), domain::RevisionId{0xBEE});
+    EXPECT_EQ(load_current(*device, folder.path()), kCurrent);
+    forget_age(*device, folder.path(), kCurrent.revision);
+    CurrentRevision without = kCurrent;
+    without.listed_at.reset();
+    EXPECT_EQ(load_current(*device, folder.path()), without);
 }
 
 TEST(CurrentRevision, InvalidContentIsNoRevision) {
@@ -57,6 +70,32 @@ TEST(CurrentRevision, AnInvalidTimeIsNotKnown) {
             decode_current(fmt::format(R"({{"revision":"000000000000beef","listedAt":{}}})", time));
         ASSERT_TRUE(current.has_value()) << time;
         EXPECT_EQ(current->listed_at, std::nullopt) << time;
+    }
+}
+
+TEST(CurrentRevision, IsOfTheLastAttemptsThatHaveReadIt) {
+    CurrentRevision current = adopted_by(kCurrent, "job-3", "uid-c1");
+    EXPECT_EQ(current.job_uid, "job-3");
+    EXPECT_EQ(current.attempt_uid, "uid-c1");
+    EXPECT_EQ(current.other_attempts, (std::vector<std::string>{"uid-a3", "uid-b2"}));
+    EXPECT_TRUE(current.is_of("uid-c1") && current.is_of("uid-a3") && current.is_of("uid-b2"));
+    EXPECT_FALSE(current.is_of("uid-d1"));
+    EXPECT_FALSE(current.is_of(""));
+    EXPECT_EQ(adopted_by(current, "job-3", "uid-c1"), current);
+    for (std::size_t i = 0; i < CurrentRevision::kOtherAttemptsMax; ++i) {
+        current = adopted_by(current, "job-4", "uid-" + std::to_string(i));
+    }
+    EXPECT_TRUE(current.is_of("uid-c1"));
+    EXPECT_FALSE(current.is_of("uid-a3")) << "the list is full";
+    EXPECT_TRUE(adopted_by({}, "job-1", "uid-a1").other_attempts.empty());
+}
+
+TEST(CurrentRevision, InvalidOtherAttemptsAreLeftOut) {
+    for (const char* others : {"7", "{}", R"("uid")", "[7, {}, null]"}) {
+        const auto current = decode_current(
+            fmt::format(R"({{"revision":"000000000000beef","otherAttemptUids":{}}})", others));
+        ASSERT_TRUE(current.has_value()) << others;
+        EXPECT_TRUE(current->other_attempts.empty()) << others;
     }
 }
 

@@ -116,6 +116,25 @@ TEST_F(PrepareDataset, ARevisionThatClientsUseBecomesTheirAttempts) {
     EXPECT_EQ(origin.listings(), 1U);
 }
 
+// The sidecars of two jobs on a node end and start again, one after the other.
+TEST_F(PrepareDataset, ARevisionStaysThatOfTheAttemptBefore) {
+    list_for_attempt("uid-a1");
+    change_dataset();
+    options.job_uid = "job-2";
+    options.attempt_uid = "uid-b1";
+    options.keep_revision = true;
+    const auto before = revision();
+    options.job_uid = "job-1";
+    options.attempt_uid = "uid-a1";
+    options.keep_revision = false;
+    const auto prepared = prepare();
+    ASSERT_TRUE(prepared.has_value());
+    EXPECT_EQ(prepared->manifest->view().revision().value(), before);
+    EXPECT_EQ(prepared->current.attempt_uid, "uid-a1") << "peers of its attempt may take it";
+    EXPECT_EQ(prepared->current.job_uid, "job-1");
+    EXPECT_EQ(origin.listings(), 1U);
+}
+
 TEST_F(PrepareDataset, ANewAttemptUsesAYoungListingAndKeepsIt) {
     list_for_attempt("uid-a1");
     change_dataset();
