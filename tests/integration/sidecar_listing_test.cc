@@ -335,6 +335,19 @@ TEST_F(ListingTest, AnotherJobUsesAYoungListingOfItsNodeOnceItsKeyHasReadTheData
     EXPECT_EQ(origin->listings(), 2U);
 }
 
+TEST_F(ListingTest, WithoutJobsAYoungListingNeedsNoOrigin) {
+    listing_age_max = std::chrono::hours{1};
+    job_uid = "";
+    start_nodes(1);
+    gather();
+    ASSERT_TRUE(all_have_it());
+    sidecars.clear();
+    origin->fail_with(Error{ErrorCode::kUnavailable, "503"});
+    start_nodes(1);
+    ASSERT_TRUE(all_have_it());
+    EXPECT_EQ(origin->fetches(), 0U);
+}
+
 TEST_F(ListingTest, AJobWhoseKeyReadsNothingGetsNoYoungListing) {
     listing_age_max = std::chrono::hours{1};
     attempt_uid = "uid-a1";
