@@ -91,8 +91,9 @@ std::optional<std::int32_t> peer_port(const JobInput& input) {
     return shares ? std::optional(input.settings.sidecar_peer_port) : std::nullopt;
 }
 
-// Ranks on several nodes agree on an older listing only if they can take it from each other. An attempt
-// after a failed one lists anew, because an object may have changed. Guests never list.
+// Ranks on several nodes agree on an older listing only if they can take it from each other. Once an
+// attempt has failed, each one lists anew, because an object may have changed; a drained node is no
+// failure. Guests never list.
 std::optional<std::int64_t> listing_age_seconds_max(
     const JobInput& input, const ResolvedDataset& dataset) {
     if (!dataset.listing_age_seconds_max || is_foreign(input, dataset)) {
@@ -101,7 +102,7 @@ std::optional<std::int64_t> listing_age_seconds_max(
     const bool is_one_pod = !input.job.spec.workload_ref && input.job.spec.trainer.node_count <= 1;
     const bool can_agree =
         is_one_pod || (is_pinned(input.job, dataset) && shares_by_peers(input, dataset));
-    return can_agree && input.attempt <= 1 ? dataset.listing_age_seconds_max : 0;
+    return can_agree && input.job.status.restarts == 0 ? dataset.listing_age_seconds_max : 0;
 }
 
 std::vector<DatasetConfig> dataset_configs(const JobInput& input) {
