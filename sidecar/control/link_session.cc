@@ -37,7 +37,10 @@ LinkSession::Outgoing LinkSession::next_report() {
         const auto groups = groups_.lock();
         for (control::DatasetReport& dataset : report.datasets) {
             const auto group = groups->find(dataset.dataset_uid);
-            dataset.peer_group_version = group == groups->end() ? 0 : group->second;
+            const std::uint64_t version = group == groups->end() ? 0 : group->second;
+            // The leader has not seen the newest group yet, whose reads may be others.
+            dataset.reads_differ = dataset.reads_differ && dataset.peer_group_version == version;
+            dataset.peer_group_version = version;
         }
     }
     fit_for_stream(report, told_);

@@ -209,7 +209,7 @@ void ClientRequests::read_plan_of(
         UniqueFd memfd;
         Result<StreamPlan> plan = fail(ErrorCode::kInternal, "");
         Duration time{};
-        bool differs = false;
+        std::optional<control::KnownReads> differs{};  // the reads that the plan does not follow
     };
 
     const auto reading = std::make_shared<Reading>();
@@ -223,15 +223,16 @@ void ClientRequests::read_plan_of(
                  ranks = session.hello().world_size] {
         const TimePoint began = loop.now();
         reading->plan = read_plan(reading->memfd, plan, samples);
-        reading->differs =
-            reads && reading->plan && !is_foretold(*reads, samples, rank, ranks, *reading->plan);
+        if (reads && reading->plan && !is_foretold(*reads, samples, rank, ranks, *reading->plan)) {
+            reading->differs = reads;
+        }
         reading->time = loop.now() - began;
     };
     auto finish = [this, reading, request_id, id = session.id(), party = session.party()] {
         if (const auto found = sessions_.find(id); found != sessions_.end()) {
             found->second->note_work(reading->time);
             if (reading->differs) {
-                served_.note_reads_differ();
+                served_.note_reads_differ(*reading->differs);
             }
             finish_plan(*found->second, request_id, std::move(reading->plan));
         }

@@ -67,4 +67,10 @@ bool is_foretold(
     return is_same;
 }
 
+bool begin_anew(
+    const std::optional<control::KnownReads>& before,
+    const std::optional<control::KnownReads>& after) {
+    return after && after != before;
+}
+
 }  // namespace stoker::sidecar

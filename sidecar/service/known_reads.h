@@ -33,4 +33,10 @@ namespace stoker::sidecar {
     std::uint32_t ranks,
     const StreamPlan& plan);
 
+// Whether ranks are to be compared anew when a group with reads `before` is replaced by one with
+// `after`: it has reads, and they are others, or the group had none.
+[[nodiscard]] bool begin_anew(
+    const std::optional<control::KnownReads>& before,
+    const std::optional<control::KnownReads>& after);
+
 }  // namespace stoker::sidecar

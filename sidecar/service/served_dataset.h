@@ -98,8 +98,9 @@ public:
         return group_.reads ? &*group_.reads : nullptr;
     }
 
-    // A rank of the known reads' job reads in another order; reported from now on.
-    void note_reads_differ();
+    // A rank of the known reads' job reads in another order; reported until the group has other
+    // reads, or reads anew. Ignored if `reads` are no longer the group's.
+    void note_reads_differ(const control::KnownReads& reads);
 
     // Executes the engine's effects; does nothing after retire().
     void apply(Effects effects);

@@ -46,6 +46,9 @@ void ServedDataset::set_group(const control::PeerGroup& group) {
     if (peers_ == nullptr || retiring_) {
         return;
     }
+    if (begin_anew(group_.reads, group.reads)) {
+        reads_differ_ = false;  // it was said of earlier reads
+    }
     group_ = group;
     std::vector<std::string> nodes;
     for (const control::PeerMember& member : group.members) {
@@ -91,8 +94,8 @@ void ServedDataset::place(
         });
 }
 
-void ServedDataset::note_reads_differ() {
-    if (!std::exchange(reads_differ_, true)) {
+void ServedDataset::note_reads_differ(const control::KnownReads& reads) {
+    if (group_.reads == reads && !std::exchange(reads_differ_, true)) {
         log::warning(
             "a rank reads in another order than its job's known reads say",
             {{"dataset", config_.name}});
@@ -281,6 +284,7 @@ void ServedDataset::tell_peers(LeaderStatus& status) const {
     status.peer_members = placed_.size();
     status.by_reads = placement_ != nullptr && placement_->has_table();
     status.reads_differ = reads_differ_;
+    status.peer_group_version = group_.version;
 }
 
 }  // namespace stoker::sidecar

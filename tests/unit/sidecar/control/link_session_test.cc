@@ -97,9 +97,12 @@ protected:
         dataset.name = "train";
         dataset.uid = "uid-1";
         LinkCallbacks callbacks;
-        callbacks.report = [] {
+        callbacks.report = [this] {
             LinkReport report;
-            report.datasets.emplace_back().dataset_uid = "uid-1";
+            control::DatasetReport& told = report.datasets.emplace_back();
+            told.dataset_uid = "uid-1";
+            told.reads_differ = differs_at_ != 0;
+            told.peer_group_version = differs_at_;
             return report;
         };
         callbacks.peers = [this](const control::PeerGroup& group) {
@@ -131,8 +134,30 @@ protected:
         return session.next_message(at(second)).message.has_peer_request();
     }
 
+    std::uint64_t differs_at_ = 0;  // version of the group whose reads differ; 0: they do not
     std::vector<std::string> told_;
 };
+
+TEST_F(LinkPeersTest, TellsOtherReadsOnlyOfTheNewestGroup) {
+    LinkSession session = make();
+    const auto tells = [&] {
+        return session.next_report().message.report().datasets(0).reads_differ();
+    };
+    const auto take = [&](std::uint64_t version) {
+        control::Orders orders;
+        orders.peers = {{"uid-1", version, {}}};
+        session.on_message(control::encode(orders), TimePoint{});
+    };
+    session.begin();
+    take(7);
+    EXPECT_FALSE(tells());
+    differs_at_ = 7;
+    EXPECT_TRUE(tells());
+    take(8);
+    EXPECT_FALSE(tells()) << "the leader has not seen group 8 yet";
+    differs_at_ = 8;
+    EXPECT_TRUE(tells());
+}
 
 TEST_F(LinkPeersTest, AsksForACertificateOnceTheOperatorSigns) {
     LinkSession session = make();

@@ -48,5 +48,15 @@ TEST(KnownReads, PlaceOnlyIfEveryRankHasASample) {
     EXPECT_LE(std::ranges::count(owners, 1), 51);
 }
 
+TEST(KnownReads, BeginAnewWhenTheyAreOthersOrComeBack) {
+    control::KnownReads others = kReads;
+    others.seed = 4;
+    EXPECT_TRUE(begin_anew(kReads, others));
+    EXPECT_TRUE(begin_anew(std::nullopt, kReads));
+    EXPECT_FALSE(begin_anew(kReads, kReads)) << "only members or addresses have changed";
+    EXPECT_FALSE(begin_anew(kReads, std::nullopt)) << "the operator may not have heard it yet";
+    EXPECT_FALSE(begin_anew(std::nullopt, std::nullopt));
+}
+
 }  // namespace
 }  // namespace stoker::sidecar
