@@ -119,10 +119,12 @@ Result<Reconciled> GrantsController::reconcile(const ObjectKey& /*key*/) {
     after.unheard = grants_.unheard();
     const std::vector<Grant> told = take_grants(cluster, after.plan, moment);
     parts_.registry.publish(told, readers_of(cluster), now);
-    std::ranges::for_each(peers_.step(cluster, after.view.settled, moment), on_change_.job);
+    const std::vector<ObjectKey> moved = peers_.step(cluster, after.view.settled, moment);
+    after.placings = peers_.placings();
     reclaims_.watch(after.plan.reclaims, now);
     after.took = parts_.clock.now() - now;
     keep(*before, std::move(after));
+    std::ranges::for_each(moved, on_change_.job);
     tell_reclaims(cluster);
     // A third of the validity, so that a grant is repeated twice before it expires.
     return Reconciled{std::chrono::seconds{grant_seconds_} / 3};

@@ -29,6 +29,7 @@ struct Allocation {
     std::size_t unheard =
         0;            // sidecars that attached before this leader and have not reported since
     Duration took{};  // gathering, planning and sending
+    std::map<std::string, Placing> placings{};  // by dataset uid
 
     [[nodiscard]] Bytes granted_in(const std::string& pool) const {
         const auto found = granted.find(pool);

@@ -27,6 +27,11 @@ public:
                      : std::vector<PeerNodes>{};
     }
 
+    // By what the groups' samples are placed since the last step(), by dataset uid.
+    [[nodiscard]] std::map<std::string, Placing> placings() const {
+        return book_ ? book_->placings() : std::map<std::string, Placing>{};
+    }
+
 private:
     void answer(const ClusterView& cluster, const WaitingPeerRequest& waiting);
 

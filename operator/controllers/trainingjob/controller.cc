@@ -160,12 +160,12 @@ TrainingJobView TrainingJobController::gather(const TrainingJob& job) {
     if (const auto service = parts_.cache.services().store().get({key.ns, service_name(job)})) {
         view.service = service->value;
     }
+    add_nodes(view);
     for (const ResolvedDataset& dataset : view.datasets.datasets) {
         if (auto group = parts_.registry.peer_group(dataset.uid)) {
             view.peers[dataset.uid] = *std::move(group);
         }
     }
-    add_nodes(view);
     add_allocation(view);
     add_fillers(view);
     view.settings = parts_.job_settings();
@@ -185,6 +185,10 @@ void TrainingJobController::add_allocation(TrainingJobView& view) {
     for (const ResolvedDataset& dataset : view.datasets.datasets) {
         if (uids.insert(dataset.uid).second) {
             allocation->add_holdings(dataset.uid, view.holdings);
+        }
+        if (const auto placing = allocation->placings.find(dataset.uid);
+            placing != allocation->placings.end()) {
+            view.placings.insert(*placing);
         }
     }
     if (const JobAllocation* planned = allocation->find(view.job.meta.key())) {

@@ -7,16 +7,25 @@
 
 #include <fmt/format.h>
 
-#include "operator/core/lifecycle/attempts.h"
 #include "operator/core/spec/make_condition.h"
 #include "operator/core/view/forecast.h"
+#include "operator/core/workload/build_job.h"
 
 namespace stoker::control {
 
 namespace {
 
 Condition in_force() {
-    return holds("InForce", "Each node keeps the samples that its own ranks read most.");
+    return holds("InForce", "Each node was told to keep the samples that its own ranks read most.");
+}
+
+Condition waiting(const TrainingJobView& view, const std::string& dataset) {
+    return unknown(
+        "Waiting",
+        fmt::format(
+            "Samples of dataset {} are placed by a hash until the nodes of all {} pods share them.",
+            dataset,
+            view.job.spec.trainer.node_count));
 }
 
 Condition reads_differ(const std::string& dataset) {
@@ -25,18 +34,19 @@ Condition reads_differ(const std::string& dataset) {
         fmt::format(
             "The program reads dataset {} in another order than spec.datasets[{}].clairvoyant "
             "says: check order, seed and dropLast, and that the program calls set_epoch(). Samples "
-            "are placed by a hash until the next attempt.",
+            "of all the job's datasets are placed by a hash until the job is suspended or starts "
+            "its next attempt.",
             dataset,
             dataset));
 }
 
-// Whether each rank has a pod on a node of the group.
-bool is_complete(const TrainingJobView& view, const PeerGroup& group) {
-    const auto placed = std::ranges::count_if(view.pods, [&](const Pod& pod) {
-        return !has_ended(pod) &&
-               std::ranges::binary_search(group.members, pod.node_name, {}, &PeerMember::node);
-    });
-    return placed >= view.job.spec.trainer.node_count;
+Condition other_reader(const std::string& dataset) {
+    return fails(
+        "OtherReader",
+        fmt::format(
+            "Samples of dataset {} are placed by a hash while another job, or another entry of "
+            "this one, reads it, too, and for 10 minutes after its reads were given up.",
+            dataset));
 }
 
 Condition judge_dataset(const TrainingJobView& view, const ResolvedDataset& dataset) {
@@ -44,26 +54,32 @@ Condition judge_dataset(const TrainingJobView& view, const ResolvedDataset& data
     if (!blocker.empty()) {
         return fails(blocker.reason, blocker.message + " Placement Clairvoyant has no effect.");
     }
-    const auto group = view.peers.find(dataset.uid);
-    if (group == view.peers.end() || !is_complete(view, group->second)) {
-        return unknown(
-            "Waiting",
-            fmt::format(
-                "Samples of dataset {} are placed by a hash until the nodes of all {} pods share "
-                "them.",
-                dataset.name,
-                view.job.spec.trainer.node_count));
+    const auto found = view.placings.find(dataset.uid);
+    const Placing placing = found == view.placings.end() ? Placing{} : found->second;
+    const bool is_ours = placing.job_uid == view.job.meta.uid;
+    switch (placing.rule) {
+        case Placing::Rule::kWaiting:
+            return waiting(view, dataset.name);
+        case Placing::Rule::kReads:
+            return is_ours ? in_force() : other_reader(dataset.name);
+        case Placing::Rule::kRefuted:
+            return is_ours ? reads_differ(dataset.name) : other_reader(dataset.name);
+        case Placing::Rule::kOneNode:
+            return fails(
+                "OneNode",
+                "All pods of the job are on one node. Placement Clairvoyant has no effect.");
+        case Placing::Rule::kOtherReader:
+            break;
     }
-    const std::optional<KnownReads>& reads = group->second.reads;
-    if (reads && reads->job_uid == view.job.meta.uid) {
-        return in_force();
-    }
-    return fails(
-        "OtherReader",
-        fmt::format(
-            "Samples of dataset {} are placed by a hash while another job, or another entry of "
-            "this one, reads it, too.",
-            dataset.name));
+    return other_reader(dataset.name);
+}
+
+// Whether a pod of the attempt has succeeded: the others will, or the attempt fails.
+bool is_ending(const TrainingJobView& view, std::int64_t attempt) {
+    const std::string job = job_name(view.job, attempt);
+    return std::ranges::any_of(view.pods, [&](const Pod& pod) {
+        return pod.phase == PodPhase::kSucceeded && job_name_of(pod) == job;
+    });
 }
 
 }  // namespace
@@ -75,14 +91,10 @@ std::optional<Condition> judge_placement(const TrainingJobView& view, std::int64
     if (!is_asked || view.pool.name.empty()) {
         return std::nullopt;
     }
-    for (const SidecarReport& report : reports_of_attempt(view, attempt)) {
-        const auto told = std::ranges::find_if(report.datasets, &DatasetReport::reads_differ);
-        if (told != report.datasets.end()) {
-            return reads_differ(told->name);
-        }
-    }
-    if (view.job.status.attempt == attempt && has_read_otherwise(view.job)) {
-        return *find_condition(view.job.status.conditions, kClairvoyantPlacement);
+    const Condition* const last = find_condition(view.job.status.conditions, kClairvoyantPlacement);
+    const bool is_of_attempt = last != nullptr && view.job.status.attempt == attempt;
+    if (is_of_attempt && (has_read_otherwise(view.job) || is_ending(view, attempt))) {
+        return *last;
     }
     Condition worst = in_force();
     for (const ResolvedDataset& dataset : datasets) {

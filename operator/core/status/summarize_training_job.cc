@@ -387,6 +387,9 @@ void settle(
     if (!view.pool.name.empty()) {
         set("Profiled", ended(last_word(before, "Profiled", judge_profile(view))));
     }
+    if (const Condition* placed = find_condition(before.conditions, kClairvoyantPlacement)) {
+        set(std::string{kClairvoyantPlacement}, ended(*placed));
+    }
 }
 
 }  // namespace

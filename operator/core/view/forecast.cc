@@ -65,8 +65,7 @@ Blocker find_forecast_blocker(const TrainingJob& job, const ResolvedDataset& dat
 
 bool has_read_otherwise(const TrainingJob& job) {
     const Condition* told = find_condition(job.status.conditions, kClairvoyantPlacement);
-    return told != nullptr && told->reason == kReadsDiffer &&
-           told->observed_generation == job.meta.generation;
+    return told != nullptr && told->reason == kReadsDiffer && !job.spec.suspend;
 }
 
 std::optional<Forecast> foresee(const JobUse& use, const ResolvedDataset& dataset) {
@@ -82,6 +81,8 @@ std::optional<Forecast> foresee(const JobUse& use, const ResolvedDataset& datase
     forecast.reads.epochs = static_cast<std::uint32_t>(job.spec.trainer.epochs);
     forecast.pod_nodes = find_pod_nodes(use);
     forecast.processes_per_pod = static_cast<std::uint32_t>(processes_per_node(job.spec.trainer));
+    forecast.rank_count = rank_count(job.spec.trainer);
+    forecast.attempt = job.status.attempt;
     return forecast;
 }
 

@@ -25,13 +25,32 @@ struct Forecast {
     KnownReads reads;                     // without rank_members
     std::vector<std::string> pod_nodes;   // by pod index; empty: not all pods have a node yet
     std::uint32_t processes_per_pod = 1;  // their ranks follow each other, as torchrun counts them
+    std::int64_t rank_count = 1;
+    std::int64_t attempt = 0;
+};
+
+// By what a dataset's samples are placed among the nodes that share them.
+struct Placing {
+    enum class Rule : std::uint8_t {
+        kWaiting,      // by the hash: not all pods of a reader have a node that shares samples
+        kReads,        // by the reads of `job_uid`
+        kRefuted,      // by the hash: `job_uid` reads in another order than its spec says
+        kOtherReader,  // by the hash: several jobs read, or the reads of the only one are not known
+        kOneNode,      // by the hash: the only reader runs on one node
+    };
+
+    Rule rule = Rule::kWaiting;
+    std::string job_uid{};
+
+    bool operator==(const Placing&) const = default;
 };
 
 // Why nobody can know the job's reads in a dataset with placement Clairvoyant, or why nothing
 // follows from them, in a sentence. Empty: neither.
 Blocker find_forecast_blocker(const TrainingJob& job, const ResolvedDataset& dataset);
 
-// Whether the job's attempt has read in another order than its spec says, by its status.
+// Whether the job's attempt has read in another order than its spec says, by its status. False while
+// the job is suspended: the spec may then change.
 bool has_read_otherwise(const TrainingJob& job);
 
 // nullopt: the job's spec says nothing of its reads in this dataset, or there is a blocker.

@@ -61,16 +61,10 @@ void add_report(
             peers.leaders.push_back(
                 {{report.namespace_name, report.pod},
                  {report.node, told.peer_address, told.peer_generation},
-                 report.attached});
+                 report.attached,
+                 told.reads_differ ? told.peer_group_version : 0});
         }
     }
-}
-
-// Whether a sidecar of the job's present attempt says that its trainers read in another order than
-// the job's spec says.
-bool tells_other_reads(const TrainingJob& job, const SidecarReport& report) {
-    return report.pod.starts_with(pod_prefix(job, job.status.attempt)) &&
-           std::ranges::any_of(report.datasets, &DatasetReport::reads_differ);
 }
 
 bool is_reading(const JobUse& use) {
@@ -79,15 +73,13 @@ bool is_reading(const JobUse& use) {
            });
 }
 
-// `otherwise`: uids of jobs whose reads are not those of their spec.
-void add_readers(
-    const ClusterView& cluster, const std::set<std::string>& otherwise, PeerView& view) {
+void add_readers(const ClusterView& cluster, PeerView& view) {
     for (const JobUse& use : cluster.jobs) {
         if (!is_reading(use)) {
             continue;
         }
         const std::string& uid = use.job->meta.uid;
-        const bool is_believed = !otherwise.contains(uid) && !has_read_otherwise(use.job);
+        const bool is_believed = !has_read_otherwise(use.job);
         for (const ResolvedDataset& dataset : use.datasets->datasets) {
             const auto peers = view.datasets.find(dataset.uid);
             if (peers == view.datasets.end()) {
@@ -102,26 +94,42 @@ void add_readers(
     }
 }
 
-// The reads by which a group of `members` places samples; nullopt: it does by the hash. `before`:
-// the group until now.
-std::optional<KnownReads> choose_reads(
-    const Readers& readers, const std::vector<PeerMember>& members, const PeerGroup& before) {
-    if (members.size() < 2 || readers.size() > 1) {
-        return std::nullopt;
-    }
-    if (!readers.empty()) {
-        const auto& [uid, forecast] = *readers.begin();
-        if (!forecast || !forecast->pod_nodes.empty()) {
-            return forecast ? place_ranks(*forecast, members) : std::nullopt;
-        }
-        if (before.reads && before.reads->job_uid != uid) {
-            return std::nullopt;
-        }
-    }
-    // Nobody reads at the moment, or some pods of the reader have no node yet.
+// nullptr: nobody reads, several jobs do, or it is not known what the only one reads.
+const Forecast* only_reader(const Readers& readers) {
+    return readers.size() == 1 && readers.begin()->second ? &*readers.begin()->second : nullptr;
+}
+
+bool is_on_one_node(const Forecast& forecast) {
+    const std::vector<std::string>& nodes = forecast.pod_nodes;
+    return !nodes.empty() && std::ranges::count(nodes, nodes.front()) == std::ssize(nodes);
+}
+
+// Whether `reads` are those of the reader, wherever its ranks are.
+bool are_reads_of(const Forecast& reader, KnownReads reads) {
+    const std::int64_t ranks = std::ssize(reads.rank_members);
+    reads.rank_members.clear();
+    return reads == reader.reads && ranks == reader.rank_count;
+}
+
+// The reads of the group `before`, if they stay while nobody reads, or while some pods of the
+// `reader` have no node.
+std::optional<KnownReads> keep_reads(
+    const Forecast* reader, const std::vector<PeerMember>& members, const PeerGroup& before) {
     const bool are_same_nodes =
         std::ranges::equal(before.members, members, {}, &PeerMember::node, &PeerMember::node);
-    return are_same_nodes ? before.reads : std::nullopt;
+    const bool stay = before.reads && are_same_nodes &&
+                      (reader == nullptr || are_reads_of(*reader, *before.reads));
+    return stay ? before.reads : std::nullopt;
+}
+
+// Whether a member of the group says that the ranks do not read what its reads say.
+// `first_version`: of the groups with these reads; earlier words are about others.
+bool are_refuted(
+    const PeerGroup& group, const std::vector<PeerLeader>& leaders, std::uint64_t first_version) {
+    return group.reads && std::ranges::any_of(leaders, [&](const PeerLeader& leader) {
+               return leader.differs_at >= first_version &&
+                      std::ranges::find(group.members, leader.member) != group.members.end();
+           });
 }
 
 }  // namespace
@@ -142,7 +150,6 @@ PeerView find_peers(const ClusterView& cluster, std::uint64_t version_max) {
             }
         }
     }
-    std::set<std::string> otherwise;
     for (const SidecarReport& report : cluster.reports) {
         const ObjectKey job{report.namespace_name, report.training_job};
         const auto user = users.find({job, report.training_job_uid});
@@ -150,11 +157,8 @@ PeerView find_peers(const ClusterView& cluster, std::uint64_t version_max) {
             continue;
         }
         add_report(*user->second, report, version_max, view);
-        if (tells_other_reads(user->second->job, report)) {
-            otherwise.insert(report.training_job_uid);
-        }
     }
-    add_readers(cluster, otherwise, view);
+    add_readers(cluster, view);
     return view;
 }
 
@@ -244,6 +248,53 @@ bool PeerBook::has_begun(bool settled, TimePoint now) {
     return begun_;
 }
 
+void PeerBook::note_end(
+    const PeerView::DatasetPeers& dataset, const PeerGroup& before, TimePoint now, Memory& memory) {
+    if (before.reads && dataset.readers.size() > 1) {
+        memory.rest_until = now + kRestAfterReader;
+    }
+    const Forecast* const reader = only_reader(dataset.readers);
+    const auto attempt = reader == nullptr ? std::pair<std::string, std::int64_t>{}
+                                           : std::pair{reader->reads.job_uid, reader->attempt};
+    const bool refuted_now = before.reads && before.reads->job_uid == attempt.first &&
+                             are_refuted(before, dataset.leaders, memory.first_version);
+    memory.refuted =
+        refuted_now || memory.refuted == attempt ? attempt : std::pair<std::string, std::int64_t>{};
+}
+
+std::optional<KnownReads> PeerBook::choose(
+    const PeerView::DatasetPeers& dataset,
+    const std::vector<PeerMember>& members,
+    const PeerGroup& before,
+    TimePoint now,
+    const std::string& uid) {
+    using Rule = Placing::Rule;
+    Memory& memory = memories_[uid];
+    Placing& placing = placings_[uid];
+    placing = {};
+    note_end(dataset, before, now, memory);
+    const Forecast* const reader = only_reader(dataset.readers);
+    if ((reader == nullptr && !dataset.readers.empty()) || now < memory.rest_until) {
+        placing.rule = Rule::kOtherReader;
+        return std::nullopt;
+    }
+    if (!memory.refuted.first.empty()) {
+        placing = {Rule::kRefuted, memory.refuted.first};
+        return std::nullopt;
+    }
+    if (reader != nullptr && is_on_one_node(*reader)) {
+        placing.rule = Rule::kOneNode;
+        return std::nullopt;
+    }
+    auto reads = reader != nullptr && !reader->pod_nodes.empty()
+                     ? place_ranks(*reader, members)
+                     : keep_reads(reader, members, before);
+    if (reads) {
+        placing = {Rule::kReads, reads->job_uid};
+    }
+    return reads;
+}
+
 std::set<std::string> PeerBook::observe(const PeerView& view, bool settled, TimePoint now) {
     if (!has_begun(settled, now)) {
         return {};
@@ -252,6 +303,8 @@ std::set<std::string> PeerBook::observe(const PeerView& view, bool settled, Time
     const auto is_unused = [&](const auto& entry) { return !view.datasets.contains(entry.first); };
     std::erase_if(seats_, is_unused);
     std::erase_if(groups_, is_unused);
+    std::erase_if(placings_, is_unused);
+    std::erase_if(memories_, is_unused);
     for (const auto& [uid, dataset] : view.datasets) {
         Seats& seats = seats_[uid];
         seats = dataset.shared ? seat(seats, dataset.leaders, view.pods, now) : Seats{};
@@ -262,13 +315,16 @@ std::set<std::string> PeerBook::observe(const PeerView& view, bool settled, Time
         static const PeerGroup kNone;
         const auto known = groups_.find(uid);
         const PeerGroup& before = known == groups_.end() ? kNone : known->second;
-        auto reads = choose_reads(dataset.readers, members, before);
+        auto reads = choose(dataset, members, before, now, uid);
         // A group of an earlier operator that a sidecar still uses is replaced, or emptied.
         if (dataset.version > before.version || members != before.members ||
             reads != before.reads) {
             const std::uint64_t beyond = std::max(before.version, dataset.version) + 1;
-            groups_[uid] = {
-                uid, std::max(next_version_++, beyond), std::move(members), std::move(reads)};
+            const std::uint64_t version = std::max(next_version_++, beyond);
+            if (reads != before.reads) {
+                memories_[uid].first_version = version;
+            }
+            groups_[uid] = {uid, version, std::move(members), std::move(reads)};
             changed.insert(uid);
         }
     }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/clock.h"
@@ -20,6 +21,9 @@ struct PeerLeader {
     ObjectKey pod;
     PeerMember member;
     bool attached = false;  // its stream is open now
+    // The group version with which it says that a rank reads in another order than KnownReads say.
+    // 0: it does not say so.
+    std::uint64_t differs_at = 0;
 
     bool operator==(const PeerLeader&) const = default;
 };
@@ -70,10 +74,15 @@ std::vector<PeerNodes> planned_peers(
 // kKeepLost, unless its pod is gone or another sidecar leads on its node: so a broken stream or a
 // restarted sidecar does not move samples between nodes. Samples are placed by the reads of the
 // dataset's only reader once all its pods' nodes are members, and by the hash otherwise; reads stay
-// as long as the nodes stay and no other job reads.
+// as long as the nodes stay and no other job reads. They end for the rest of the reader's attempt if
+// a member says that the ranks read otherwise, and for kRestAfterReader if another job reads.
 class PeerBook {
 public:
     static constexpr Duration kKeepLost = std::chrono::seconds{30};
+
+    // Reads that another reader has ended come back after this time at the earliest: each change
+    // moves most samples between the nodes, and short jobs may come and go.
+    static constexpr Duration kRestAfterReader = std::chrono::minutes{10};
 
     // `first_version`: should be higher than the versions of earlier operators; a version that a
     // sidecar has is exceeded in any case.
@@ -88,6 +97,9 @@ public:
     // By dataset uid. Groups without a member are listed, too: they end an older group.
     [[nodiscard]] const std::map<std::string, PeerGroup>& groups() const { return groups_; }
 
+    // By dataset uid, for the same datasets.
+    [[nodiscard]] const std::map<std::string, Placing>& placings() const { return placings_; }
+
 private:
     struct Seat {
         PeerMember member;
@@ -96,6 +108,27 @@ private:
     };
 
     using Seats = std::map<std::string, Seat>;  // by node
+
+    // The past of one dataset's reads.
+    struct Memory {
+        std::uint64_t first_version = 0;                 // of the groups with the present reads
+        std::pair<std::string, std::int64_t> refuted{};  // job uid and attempt; "": none
+        TimePoint rest_until{};                          // no reads before: another job read
+    };
+
+    // Notes the end of the reads of `before`.
+    static void note_end(
+        const PeerView::DatasetPeers& dataset,
+        const PeerGroup& before,
+        TimePoint now,
+        Memory& memory);
+    // The reads of the dataset's next group.
+    std::optional<KnownReads> choose(
+        const PeerView::DatasetPeers& dataset,
+        const std::vector<PeerMember>& members,
+        const PeerGroup& before,
+        TimePoint now,
+        const std::string& uid);
 
     // The new members of a group whose members were `before`, by the present `leaders` and `pods`.
     static Seats seat(
@@ -111,6 +144,8 @@ private:
     bool begun_ = false;
     std::map<std::string, Seats> seats_;       // by dataset uid
     std::map<std::string, PeerGroup> groups_;  // by dataset uid
+    std::map<std::string, Placing> placings_;  // by dataset uid
+    std::map<std::string, Memory> memories_;   // by dataset uid
 };
 
 }  // namespace stoker::control

@@ -9,6 +9,7 @@
 #include "operator/api/job.h"
 #include "operator/api/workload.h"
 #include "operator/core/view/cluster_view.h"
+#include "operator/core/view/forecast.h"
 #include "operator/core/workload/build_job.h"
 
 namespace stoker::control {
@@ -56,7 +57,8 @@ struct TrainingJobView {
     std::map<std::string, Condition> fillers{};
     KueueView kueue{};
     WorkloadView workload{};
-    std::map<std::string, PeerGroup> peers{};  // of its datasets, by uid, as sent to the sidecars
+    std::map<std::string, PeerGroup> peers{};   // of its datasets, by uid, as sent to the sidecars
+    std::map<std::string, Placing> placings{};  // of its datasets' samples, by uid
 };
 
 // An older report is ignored.

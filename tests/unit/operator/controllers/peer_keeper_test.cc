@@ -112,6 +112,7 @@ TEST_F(PeerKeeperTest, SendsTheReadsOfAJobWithPlacementClairvoyant) {
     EXPECT_EQ(groups[0].reads, (KnownReads{"j1", ReadOrder::kStoker, 7, true, 3, {0, 1}}));
     told.sequence = 2;
     told.datasets[0].reads_differ = true;
+    told.datasets[0].peer_group_version = groups[0].version;
     ASSERT_TRUE(bench.registry.report(other, told, bench.now()));
     step();
     ASSERT_EQ(groups.size(), 2U);

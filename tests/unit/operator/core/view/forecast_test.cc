@@ -87,7 +87,7 @@ TEST(PlaceRanks, NeedEveryNodeAsAMember) {
     EXPECT_FALSE(place_ranks(forecast, {}));
 }
 
-TEST(HasReadOtherwise, CountsForTheGenerationThatTheConditionDescribes) {
+TEST(HasReadOtherwise, CountsUntilTheJobIsSuspended) {
     TrainingJob job = make_training_job();
     EXPECT_FALSE(has_read_otherwise(job));
     job.status.conditions = {
@@ -96,7 +96,9 @@ TEST(HasReadOtherwise, CountsForTheGenerationThatTheConditionDescribes) {
     job.status.conditions[0].reason = "ReadsDiffer";
     EXPECT_TRUE(has_read_otherwise(job));
     job.meta.generation = 4;
-    EXPECT_FALSE(has_read_otherwise(job)) << "the spec has changed";
+    EXPECT_TRUE(has_read_otherwise(job)) << "a field that may change while the job runs";
+    job.spec.suspend = true;
+    EXPECT_FALSE(has_read_otherwise(job));
 }
 
 }  // namespace

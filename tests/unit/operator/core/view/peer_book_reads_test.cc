@@ -10,7 +10,7 @@ namespace stoker::control {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
+using Rule = Placing::Rule;
 
 constexpr const char* kUid = "uid-imagenet";
 
@@ -48,6 +48,14 @@ struct PeerBookReads : ::testing::Test {
     }
 
     const std::optional<KnownReads>& reads() { return book.groups().at(kUid).reads; }
+
+    Placing placing() { return book.placings().at(kUid); }
+
+    // The leader has the present group, and says that its ranks read otherwise.
+    void differ(SidecarReport& report) {
+        report.datasets[0].reads_differ = true;
+        report.datasets[0].peer_group_version = book.groups().at(kUid).version;
+    }
 
     TrainingJobView view = make_clairvoyant_view();
     ClusterView cluster = make_peers(view);
@@ -91,12 +99,29 @@ TEST_F(PeerBookReads, OneNodeAlonePlacesByTheHash) {
     cluster.reports.pop_back();
     observe();
     EXPECT_EQ(reads(), std::nullopt);
+    EXPECT_EQ(placing().rule, Rule::kOneNode);
 }
 
-TEST_F(PeerBookReads, ASecondReaderEndsThemAndItsEndBringsThemBack) {
+TEST_F(PeerBookReads, ASecondReaderEndsThemForTenMinutes) {
     observe();
+    EXPECT_EQ(placing(), (Placing{Rule::kReads, "uid-resnet"}));
     cluster.jobs.push_back(make_second_job());
     EXPECT_TRUE(observe());
+    EXPECT_EQ(reads(), std::nullopt);
+    EXPECT_EQ(placing().rule, Rule::kOtherReader);
+    const int ended = now;
+    cluster.jobs.pop_back();
+    EXPECT_FALSE(observe());
+    now = ended + 598;
+    EXPECT_FALSE(observe());
+    EXPECT_EQ(placing().rule, Rule::kOtherReader);
+    EXPECT_TRUE(observe());
+    EXPECT_EQ(reads(), make_reads());
+}
+
+TEST_F(PeerBookReads, AReaderThatEndsBeforeTheyBeginDelaysNothing) {
+    cluster.jobs.push_back(make_second_job());
+    observe();
     EXPECT_EQ(reads(), std::nullopt);
     cluster.jobs[1].job.edit().status.conditions = {
         {"Complete", ConditionStatus::kTrue, 0, {}, "", ""}};
@@ -133,12 +158,50 @@ TEST_F(PeerBookReads, AJobThatNamesTheDatasetTwiceReadsInAnUnknownOrder) {
     EXPECT_EQ(reads(), std::nullopt);
 }
 
-TEST_F(PeerBookReads, AReportOfOtherReadsEndsThem) {
+TEST_F(PeerBookReads, AReportOfOtherReadsEndsThemForTheAttempt) {
     observe();
-    cluster.reports[1].datasets[0].reads_differ = true;
+    differ(cluster.reports[1]);
     EXPECT_TRUE(observe());
     EXPECT_EQ(reads(), std::nullopt);
+    EXPECT_EQ(placing(), (Placing{Rule::kRefuted, "uid-resnet"}));
+    cluster.reports[1].datasets[0].reads_differ = false;
+    EXPECT_FALSE(observe()) << "the sidecar was restarted";
+}
+
+TEST_F(PeerBookReads, AFillerThatLeadsIsBelieved) {
+    cluster.jobs.push_back(make_filler_use(make_dataset()));
+    SidecarReport filler = make_filler_report(make_dataset(), 100);
+    filler.datasets[0].peer_address = "10.0.0.9:7331";
+    filler.datasets[0].peer_generation = 9;
+    cluster.reports[0].datasets[0].leader = false;
+    cluster.reports.push_back(filler);
+    observe();
+    EXPECT_EQ(reads(), make_reads()) << "the filler leads on n1";
+    differ(cluster.reports[2]);
+    EXPECT_TRUE(observe());
+    EXPECT_EQ(reads(), std::nullopt);
+}
+
+TEST_F(PeerBookReads, WhatWasSaidOfEarlierReadsDoesNotCount) {
+    observe();
+    differ(cluster.reports[1]);
+    cluster.jobs[0].pods[0].edit().node_name = "n2";
+    cluster.jobs[0].pods[1].edit().node_name = "n1";
+    cluster.reports[1].datasets[0].peer_group_version -= 1;
+    EXPECT_TRUE(observe());
+    EXPECT_THAT(reads()->rank_members, ElementsAre(1, 1, 0, 0));
+    cluster.reports[1].datasets[0].peer_group_version += 1;
+    EXPECT_FALSE(observe()) << "the leader does not have the group of these reads yet";
+}
+
+TEST_F(PeerBookReads, ASidecarThatIsNoMemberIsNotBelieved) {
+    observe();
+    SidecarReport older = cluster.reports[1];
+    older.datasets[0].peer_generation = 0;
+    differ(older);
+    cluster.reports.push_back(older);
     EXPECT_FALSE(observe());
+    EXPECT_EQ(reads(), make_reads());
 }
 
 TEST_F(PeerBookReads, OtherReadsAreRememberedByTheStatus) {
@@ -149,8 +212,10 @@ TEST_F(PeerBookReads, OtherReadsAreRememberedByTheStatus) {
 }
 
 TEST_F(PeerBookReads, TheNextAttemptIsBelievedAgain) {
-    cluster.reports[0].datasets[0].reads_differ = true;
     observe();
+    differ(cluster.reports[0]);
+    observe();
+    EXPECT_EQ(reads(), std::nullopt);
     const TrainingJobView next = make_clairvoyant_view(2);
     cluster.jobs = {use_of(next)};
     cluster.jobs[0].pods.emplace_back(view.pods[0]);  // of the first attempt, still there
@@ -168,6 +233,25 @@ TEST_F(PeerBookReads, TheyStayWhileAPodIsReplacedOnTheSameNodes) {
     EXPECT_EQ(reads(), make_reads());
     cluster.jobs[0].job.edit().spec.suspend = true;
     EXPECT_FALSE(observe()) << "nobody reads";
+}
+
+TEST_F(PeerBookReads, ThoseOfAnOlderSpecDoNotStay) {
+    observe();
+    cluster.jobs[0].job.edit().spec.suspend = true;
+    EXPECT_FALSE(observe());
+    cluster.jobs[0].job.edit().spec.suspend = false;
+    cluster.jobs[0].datasets.edit().datasets[0].clairvoyant->seed = 8;
+    cluster.jobs[0].pods[1].edit().node_name.clear();
+    EXPECT_TRUE(observe());
+    EXPECT_EQ(reads(), std::nullopt) << "another seed";
+}
+
+TEST_F(PeerBookReads, ThoseOfOtherwiseManyRanksDoNotStay) {
+    observe();
+    cluster.jobs[0].job.edit().spec.trainer.node_count = 3;
+    EXPECT_TRUE(observe());
+    EXPECT_EQ(reads(), std::nullopt);
+    EXPECT_EQ(placing().rule, Rule::kWaiting);
 }
 
 TEST_F(PeerBookReads, TheyEndWhenAMemberIsLost) {
