@@ -212,8 +212,7 @@ void ClientRequests::read_plan_of(
         std::optional<control::KnownReads> differs{};  // the reads that the plan does not follow
     };
 
-    const auto reading = std::make_shared<Reading>();
-    reading->memfd = std::move(memfd);
+    const auto reading = std::make_shared<Reading>(Reading{std::move(memfd)});
     auto read = [reading,
                  plan,
                  samples = sample_count_,

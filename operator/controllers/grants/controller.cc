@@ -117,8 +117,7 @@ Result<Reconciled> GrantsController::reconcile(const ObjectKey& /*key*/) {
     after.sampled_at = newest_report(cluster.reports);
     after.late = late;
     after.unheard = grants_.unheard();
-    const std::vector<Grant> told = take_grants(cluster, after.plan, moment);
-    parts_.registry.publish(told, readers_of(cluster), now);
+    parts_.registry.publish(take_grants(cluster, after.plan, moment), readers_of(cluster), now);
     const std::vector<ObjectKey> moved = peers_.step(cluster, after.view.settled, moment);
     after.placings = peers_.placings();
     reclaims_.watch(after.plan.reclaims, now);
