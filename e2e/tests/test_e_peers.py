@@ -1,13 +1,14 @@
 """Nodes that read one dataset fetch from each other: the origin is asked once. Requests are counted at the origin. With
 NODES=3 the same tests run on three nodes."""
 
+import contextlib
 import subprocess
 import time
 
 import pytest
 
 from harness import jobs, origin as origins
-from harness.kube import CLUSTER, wait_until
+from harness.kube import CLUSTER, condition, wait_until
 from harness.nodes import on_node
 from test_b_training import bytes_on_the_node
 
@@ -161,6 +162,47 @@ def test_after_a_node_is_replaced_only_its_samples_are_fetched_again(namespace, 
         namespace.go(pod, "2:0")
     namespace.wait_complete("phoenix")
     assert namespace.job("phoenix")["status"]["restarts"] == 0, "a restart of a node is no failure of the training"
+
+
+@pytest.mark.own_cluster
+def test_while_a_nodes_link_is_down_the_others_read_its_samples_at_the_origin(namespace, kube, origin, group):
+    """A node's network fails while all ranks wait before epoch 1, and comes back when the other ranks are done."""
+    origin.move(namespace.home)
+    namespace.apply(jobs.dataset())
+    pods = group("cut", ["--epochs", 3, "--hold", "1:0", "--hold", "3:0"], pool=1.15)
+    at_holds(namespace, pods, "1:0")
+    namespace.settled_dataset(*pods)
+    away = next(pod for pod in pods if node_of(namespace, pod) != namespace.home)
+    held = int(namespace.sidecar(away)["leader"]["residentSamples"])
+    others = [pod for pod in pods if pod != away]
+    mark = origin.mark()
+    with link_down(kube, node_of(namespace, away)):
+        for pod in others:
+            namespace.go(pod, "1:0")
+        at_holds(namespace, others, "3:0")
+        gets = origin.since(mark).gets
+    print(f"{gets} GETs while the link was down; the node held {held} samples")
+    assert 0 < gets <= held * len(others), "an epoch's reads of its samples, and none that another node has"
+    namespace.go(away, "1:0")
+    at_holds(namespace, [away], "3:0")
+    for epoch in zip(*[namespace.epochs(pod) for pod in pods]):
+        assert sum(rank["distinct"] for rank in epoch) == read_in_an_epoch(pods)
+    for pod in pods:
+        namespace.go(pod, "3:0")
+    namespace.wait_complete("cut")
+    assert namespace.job("cut")["status"]["restarts"] == 0
+
+
+@contextlib.contextmanager
+def link_down(kube, node):
+    """The node is off the network meanwhile; afterwards it is ready."""
+    number = node.rsplit("-", 1)[-1]
+    subprocess.run([CLUSTER, "link", number, "down"], check=True, timeout=60)
+    try:
+        yield
+    finally:
+        subprocess.run([CLUSTER, "link", number, "up"], check=True, timeout=60)
+    wait_until(f"{node} to be ready", lambda: condition(kube.get("node", node), "Ready").get("status") == "True", 120)
 
 
 def node_of(namespace, pod):

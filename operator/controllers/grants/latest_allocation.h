@@ -12,6 +12,7 @@
 #include "common/metrics/metrics.h"
 #include "operator/core/allocation/plan_allocation.h"
 #include "operator/core/profile/job_profile.h"
+#include "operator/core/view/forecast.h"
 #include "operator/core/view/over_quota_holders.h"
 
 namespace stoker::control {
