@@ -203,9 +203,7 @@ Result<SessionHandler*> Sidecar::route(const local::Hello& hello) {
     return fail(
         ErrorCode::kNotFound,
         fmt::format(
-            "no dataset '{}'; this sidecar serves: {}",
-            hello.dataset,
-            fmt::join(names, ", ")));
+            "no dataset '{}'; this sidecar serves: {}", hello.dataset, fmt::join(names, ", ")));
 }
 
 }  // namespace stoker::sidecar
