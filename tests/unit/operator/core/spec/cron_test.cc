@@ -65,12 +65,17 @@ TEST(CronSchedule, EitherDaySufficesIfBothAreRestricted) {
 }
 
 TEST(CronSchedule, NamesTheFieldThatIsWrong) {
-    EXPECT_EQ(next("60 * * * *", "2026-11-27T00:00:00Z"), "'60' is no minute of a schedule");
-    EXPECT_EQ(next("* 24 * * *", "2026-11-27T00:00:00Z"), "'24' is no hour of a schedule");
     EXPECT_EQ(
-        next("* * 0 * *", "2026-11-27T00:00:00Z"), "'0' is no day of the month of a schedule");
-    EXPECT_EQ(next("* * * foo *", "2026-11-27T00:00:00Z"), "'foo' is no month of a schedule");
-    EXPECT_EQ(next("* * * * 8", "2026-11-27T00:00:00Z"), "'8' is no day of the week of a schedule");
+        next("60 * * * *", "2026-11-27T00:00:00Z"), "'60' is not a valid minute of a schedule");
+    EXPECT_EQ(next("* 24 * * *", "2026-11-27T00:00:00Z"), "'24' is not a valid hour of a schedule");
+    EXPECT_EQ(
+        next("* * 0 * *", "2026-11-27T00:00:00Z"),
+        "'0' is not a valid day of the month of a schedule");
+    EXPECT_EQ(
+        next("* * * foo *", "2026-11-27T00:00:00Z"), "'foo' is not a valid month of a schedule");
+    EXPECT_EQ(
+        next("* * * * 8", "2026-11-27T00:00:00Z"),
+        "'8' is not a valid day of the week of a schedule");
 }
 
 TEST(CronSchedule, IsRefused) {
