@@ -137,7 +137,7 @@ TEST_F(HttpOriginFaults, AnotherRangeThanAskedIsAConflict) {
     const auto bytes = fetch_now(*origin_, slice);
     ASSERT_FALSE(bytes.has_value());
     EXPECT_EQ(bytes.error().code, ErrorCode::kConflict);
-    EXPECT_THAT(bytes.error().message, HasSubstr("'bytes 4-7/10' where 'bytes 3-6/10' was due"));
+    EXPECT_THAT(bytes.error().message, HasSubstr("'bytes 4-7/10' instead of 'bytes 3-6/10'"));
 }
 
 TEST_F(HttpOriginFaults, CompressionIsRefused) {
